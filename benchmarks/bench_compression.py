@@ -16,16 +16,16 @@ from harness import Row, measure
 import marey
 from marey.compression import (
     compress,
+    compute_distortion,
+    compute_joint_errors,
+    compute_shell_errors,
+    decode_tournier,
     decompress,
-    distortion,
-    evaluate,
-    joint_errors,
+    encode_tournier,
+    evaluate_codec,
     rate_distortion,
     raw_bytes_acl,
     raw_bytes_tournier,
-    restore,
-    shell_errors,
-    thin,
 )
 
 MOCAP = Path(os.environ.get("MAREY_MOCAP", Path(__file__).parents[2] / "shared" / "mocap"))
@@ -69,15 +69,15 @@ def thesis_table() -> Iterator[str]:
     yield "clip   what                        ratio    d [%]   d2 [%]   max joint [mm]   bytes"
     for number, (k, root, ends, ratio, printed, _) in TABLE_9_2.items():
         motion = clip(number)
-        thinned = thin(motion, n_components=k, root_levels=root, end_levels=ends, aliasing="allow")
-        back = restore(thinned)
+        thinned = encode_tournier(motion, n_components=k, root_levels=root, end_levels=ends, aliasing="allow")
+        back = decode_tournier(thinned)
         size = len(compress(motion, method="tournier2011", n_components=k, root_levels=root, end_levels=ends, aliasing="allow"))  # fmt: skip  # noqa: E501
         yield f"{number}  as printed              {ratio:8.1f}        -   {printed:6.3f}"
         yield _line(number, "tournier2011", thinned.scalar_ratio(), motion, back, size)
-        worst = float(joint_errors(motion, back).max())
+        worst = float(compute_joint_errors(motion, back).max())
         for label, options in (
             ("default, its max error", {"max_error_m": worst}),
-            ("default, its d", {"distortion_percent": distortion(motion, back)}),
+            ("default, its d", {"distortion_percent": compute_distortion(motion, back)}),
             ("default, printed as d2", {"distortion_percent": 10.0 * printed**0.5}),
             ("default, printed as d", {"distortion_percent": printed}),
         ):
@@ -102,7 +102,7 @@ def whole_library() -> Iterator[str]:
     for file in files:
         motion = marey.load(file)
         data = compress(motion, max_error_m=ACL_ERROR_M)
-        worst = max(worst, float(shell_errors(motion, decompress(data)).max()))
+        worst = max(worst, float(compute_shell_errors(motion, decompress(data)).max()))
         least = min(least, raw_bytes_acl(motion) / len(data))
         acl, plain = acl + raw_bytes_acl(motion), plain + raw_bytes_tournier(motion)
         packed, frames = packed + len(data), frames + motion.num_frames
@@ -112,7 +112,7 @@ def whole_library() -> Iterator[str]:
 
 
 def _line(number: str, label: str, ratio: float, motion: marey.Motion, back: marey.Motion, size: int) -> str:
-    d, worst = distortion(motion, back), 1e3 * float(joint_errors(motion, back).max())
+    d, worst = compute_distortion(motion, back), 1e3 * float(compute_joint_errors(motion, back).max())
     return f"{number}  {label:24s}{ratio:8.1f}   {d:6.2f}   {d * d / 100.0:6.3f}   {worst:14.1f}   {size}"
 
 
@@ -130,7 +130,7 @@ def main(arguments: list[str]) -> int:
         print()
     walk = clip("02_01")
     data = compress(walk, distortion_percent=0.3, lock_feet=True)
-    print("02_01, feet locked:", evaluate(walk, decompress(data), data))
+    print("02_01, feet locked:", evaluate_codec(walk, decompress(data), data))
     for row in rows():
         print(row, row.note)
     return 0

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from harness import Row
 
-from marey.dynamics import JointTree, aggregate_jacobians, pinocchio_model
+from marey.dynamics import JointTree, compute_aggregate_jacobians, pinocchio_model
 
 LINKS = (10, 20, 40, 80, 160)
 FRAMES = 500  # as many Jacobians as in the thesis
@@ -62,7 +62,7 @@ def compare(name: str, ours: Job, peer_name: str, peer: Job, repeats: int, bar: 
 
 def job(tree: JointTree, state: State, method: Any) -> Job:
     """Jacobians of all frames by one method."""
-    return lambda: aggregate_jacobians(tree, *state, method=method)
+    return lambda: compute_aggregate_jacobians(tree, *state, method=method)
 
 
 def bare_pinocchio(tree: JointTree, state: State) -> Job:
@@ -82,10 +82,10 @@ def bare_pinocchio(tree: JointTree, state: State) -> Job:
 def check_same(tree: JointTree, methods: tuple[str, ...]) -> float:
     """Largest relative difference of the methods from linear time."""
     state = random_state(tree, 3)
-    ours = aggregate_jacobians(tree, *state)
+    ours = compute_aggregate_jacobians(tree, *state)
     worst = 0.0
     for method in methods:
-        theirs = aggregate_jacobians(tree, *state, method=method)  # type: ignore[arg-type]
+        theirs = compute_aggregate_jacobians(tree, *state, method=method)  # type: ignore[arg-type]
         for block in BLOCKS:
             a, b = getattr(ours, block), getattr(theirs, block)
             worst = max(worst, float(np.abs(a - b).max() / np.abs(b).max()))
@@ -143,11 +143,11 @@ def table_rows() -> list[Row]:
     check_same(tree, ("direct", "pinocchio"))
     state = random_state(tree, FRAMES)
     ours = job(tree, state, "linear-time")
-    exact = aggregate_jacobians(tree, *state, method="pinocchio")
+    exact = compute_aggregate_jacobians(tree, *state, method="pinocchio")
     bars = {"direct": DIRECT_BAR, "forward": FORWARD_BAR, "central": None, "richardson": None}
     found: list[Row] = []
     for method, bar in bars.items():
-        error = mean_error(aggregate_jacobians(tree, *state, method=method), exact)  # type: ignore[arg-type]
+        error = mean_error(compute_aggregate_jacobians(tree, *state, method=method), exact)  # type: ignore[arg-type]
         note = f"mean error {error:.1e}; thesis {PRINTED[method]}x"
         found.append(compare("Jacobians, 22 coordinates", ours, method, job(tree, state, method), 7, bar, note))
         print(f"fig. 7.9  {method:11s} {found[-1].ratio:6.1f}x linear time (thesis {PRINTED[method]:4.1f}x)   {note}")

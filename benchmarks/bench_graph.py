@@ -10,7 +10,7 @@ from statistics import median
 import numpy as np
 from harness import Row, compare, measure
 
-from marey.graph import MotionGraph, build, graph_bytes
+from marey.graph import MotionGraph, build_graph, graph_bytes
 from marey.graph._distance import WINDOW, PointClouds, planar_distance
 
 MOCAP = Path(os.environ.get("MAREY_MOCAP", Path(__file__).parents[2] / "shared" / "mocap"))
@@ -68,7 +68,7 @@ def _build() -> list[Row]:
 
     clips = [load(path) for path in sorted(folder.glob("69_*.bvh"))]
     graphs = []
-    row = measure("graph of 15 000 poses", lambda: graphs.append(build(clips)), limit_ms=1e3 * BUILD_S, repeats=2)
+    row = measure("graph of 15 000 poses", lambda: graphs.append(build_graph(clips)), limit_ms=1e3 * BUILD_S, repeats=2)
     size, graph = graphs[-1].size, graphs[-1]
     if graph_bytes(graphs[0]) != graph_bytes(graphs[1]):
         raise SystemExit("two builds of the same clips differ")
@@ -120,9 +120,9 @@ def _expansions(graph: MotionGraph) -> tuple[float]:
     """Least ratio of expansions at epsilon 10, all constraints at once; a search that found nothing counts as it is."""
     import time
 
-    from marey.graph._search_problem import Clock, Problem
-    from marey.graph._search_roads import borrowed_memory, ready
-    from marey.graph._search_run import Run
+    from marey.graph._search_problem import SearchClock, SearchProblem
+    from marey.graph._search_roads import borrow_memory, prepare_graph
+    from marey.graph._search_run import AnytimeSearch
     from marey.samples import sketch_file
     from marey.world import Sketch
 
@@ -130,11 +130,13 @@ def _expansions(graph: MotionGraph) -> tuple[float]:
     for name in EVENTS:
         count = []
         for heuristic in ("euclid", "combined"):
-            problem = Problem.of(ready(graph, calm=True), Sketch.load(sketch_file(name)), heuristic)
-            assert isinstance(problem, Problem)
-            with borrowed_memory(2_000_000) as memory:
-                run = Run(problem, memory, Clock(time.perf_counter(), SEARCH_S), None)
-                run._all_at_once((10.0,))
+            problem = SearchProblem.from_sketch(
+                prepare_graph(graph, calm=True), Sketch.load(sketch_file(name)), heuristic
+            )
+            assert isinstance(problem, SearchProblem)
+            with borrow_memory(2_000_000) as memory:
+                run = AnytimeSearch(problem, memory, SearchClock(time.perf_counter(), SEARCH_S), None)
+                run._search_all_constraints((10.0,))
                 run._count()
                 count.append(run.expansions)
         ratios.append(count[0] / count[1])

@@ -8,7 +8,7 @@ import numpy as np
 from harness import Row, compare, measure
 from synthetic import tree_of_31
 
-from marey.dynamics import GRAVITY, Body, States, inverse_dynamics, newton_euler
+from marey.dynamics import GRAVITY, Body, MotionStates, solve_inverse_dynamics, solve_newton_euler
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import Skeleton
@@ -26,11 +26,11 @@ def body_of_31() -> Body:
     return Body(skeleton, np.full(31, 2.3), np.full((31, 3), 0.03), inertias, 1.75)
 
 
-def random_states() -> States:
+def random_states() -> MotionStates:
     """Poses all over the group, moving anyhow."""
     rng = np.random.default_rng(3)
     roots, turns = rng.normal(size=(3, FRAMES, 3)), rng.normal(size=(2, FRAMES, 31, 3))
-    return States(roots[0], roots[1], roots[2], SO3.random(rng, FRAMES, 31), turns[0], turns[1])
+    return MotionStates(roots[0], roots[1], roots[2], SO3.random(rng, FRAMES, 31), turns[0], turns[1])
 
 
 def pinocchio_model(pin: Any, body: Body) -> Any:
@@ -46,7 +46,7 @@ def pinocchio_model(pin: Any, body: Body) -> Any:
     return model
 
 
-def pinocchio_vectors(given: States) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def pinocchio_vectors(given: MotionStates) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """q, v and a of all frames; the root moves in its own frame and its acceleration is spatial."""
     back = given.rotations[:, 0].inverse()
     v = back @ given.root_velocities
@@ -69,13 +69,13 @@ def rows() -> list[Row]:
         return np.array([pin.rnea(model, data, q[f], v[f], a[f]) for f in range(FRAMES)])
 
     theirs = loop()[:, 3:]
-    ours = newton_euler(body, given).torques.reshape(FRAMES, -1)
+    ours = solve_newton_euler(body, given).torques.reshape(FRAMES, -1)
     gap = np.abs(ours - theirs).max() / np.abs(theirs).max()
     if gap > AGREE:
         raise SystemExit(f"the torques differ by {gap:.1e} of the largest: the race would be void")
     clip = Motion(body.skeleton, 120.0, given.root_positions, SO3.exp(0.3 * np.cumsum(given.rates, axis=0) / 120.0))
     name = "inverse dynamics, 10 000 x 31 balls"
     return [
-        compare(name, lambda: newton_euler(body, given), "pin.rnea", loop, repeats=12, bar=1.5),
-        measure("clip to forces, 10 000 x 31 joints", lambda: inverse_dynamics(body, clip), limit_ms=BUDGET_MS),
+        compare(name, lambda: solve_newton_euler(body, given), "pin.rnea", loop, repeats=12, bar=1.5),
+        measure("clip to forces, 10 000 x 31 joints", lambda: solve_inverse_dynamics(body, clip), limit_ms=BUDGET_MS),
     ]

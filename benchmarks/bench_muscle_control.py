@@ -13,16 +13,16 @@ from harness import Row, compare, measure
 
 from marey.muscle import (
     ActivationSpline,
-    ControlProblem,
-    Goal,
     Muscles,
+    OptimalControlProblem,
     SoftBody,
     SoftSystem,
+    StateGoal,
     TetMesh,
-    adjoint_gradient,
+    compute_adjoint_gradient,
+    make_spring_pair,
     simulate_controls,
     solve_control,
-    spring_pair,
 )
 
 STEPS = 60
@@ -33,18 +33,18 @@ STRAIGHT = 0.98  # R² of time over length
 NEAR = 1e-4  # [-] of the cost: both methods must end there
 
 
-def pair_problem(steps: int = STEPS, effort: float = 1e-6) -> tuple[ControlProblem, np.ndarray]:
+def pair_problem(steps: int = STEPS, effort: float = 1e-6) -> tuple[OptimalControlProblem, np.ndarray]:
     """Two particles that were shot apart, their state at every fourth frame, and controls to start from."""
     rng = np.random.default_rng(0)
-    pair = spring_pair()
+    pair = make_spring_pair()
     start = pair.state([[0.0, 0.0], [1.1, 0.0]], [[1.0, 0.5], [0.5, 1.2]])
     true = 0.5 * rng.normal(size=(steps, 4))
-    states = simulate_controls(ControlProblem(pair, start, steps, [Goal(steps, start)]), true)
-    keys = [Goal(i, states[i]) for i in range(4, steps + 1, 4)]
-    return ControlProblem(pair, start, steps, keys, effort=effort), true + 0.3 * rng.normal(size=true.shape)
+    states = simulate_controls(OptimalControlProblem(pair, start, steps, [StateGoal(steps, start)]), true)
+    keys = [StateGoal(i, states[i]) for i in range(4, steps + 1, 4)]
+    return OptimalControlProblem(pair, start, steps, keys, effort=effort), true + 0.3 * rng.normal(size=true.shape)
 
 
-def beam_problem(steps: int = 20) -> tuple[ControlProblem, np.ndarray]:
+def beam_problem(steps: int = 20) -> tuple[OptimalControlProblem, np.ndarray]:
     """A soft beam of 240 tetrahedra with two splines that bends aside by 0.3 of its length."""
     mesh = TetMesh.box((0.4, 0.08, 0.08), (10, 2, 2))
     sides = [ActivationSpline([[x, 0.04, z] for x in (0.01, 0.13, 0.26, 0.39)], name=f"z{z}") for z in (0.012, 0.068)]
@@ -53,8 +53,10 @@ def beam_problem(steps: int = 20) -> tuple[ControlProblem, np.ndarray]:
     body = SoftBody.from_mesh(mesh, young_pa=4e4, pinned=pinned, muscles=muscles, damping=(0.5, 0.01))
     system = SoftSystem(body)
     tip = int(np.argmax(mesh.nodes @ [1.0, 0.1, 0.1]))
-    goal = Goal(steps, mesh.nodes[tip] + [-0.03, 0.0, 0.12], components=system.components(tip))
-    problem = ControlProblem(system, system.state(), steps, [goal], goal_weight=1e4, effort=1e-2, bounds=(0.0, 1.0))
+    goal = StateGoal(steps, mesh.nodes[tip] + [-0.03, 0.0, 0.12], components=system.components(tip))
+    problem = OptimalControlProblem(
+        system, system.state(), steps, [goal], goal_weight=1e4, effort=1e-2, bounds=(0.0, 1.0)
+    )
     return problem, np.full(problem.shape, 0.2)
 
 
@@ -65,7 +67,7 @@ def gradient_rows() -> list[Row]:
         found.append(
             compare(
                 f"gradient, {name}, {problem.steps} steps",
-                lambda p=problem, a=controls: adjoint_gradient(p, a),
+                lambda p=problem, a=controls: compute_adjoint_gradient(p, a),
                 f"{SIMULATIONS} forward",
                 lambda p=problem, a=controls: [simulate_controls(p, a) for _ in range(SIMULATIONS)],
                 repeats=9,
@@ -83,7 +85,7 @@ def growth_row() -> Row:
         runs = []
         for _ in range(7):
             began = perf_counter()
-            adjoint_gradient(problem, controls)
+            compute_adjoint_gradient(problem, controls)
             runs.append(perf_counter() - began)
         times.append(min(runs))
     straight = float(np.corrcoef(LENGTHS, times)[0, 1] ** 2)

@@ -34,7 +34,7 @@ def rows() -> list[Row]:
     largest = PGA(n_components=max(MODES), weights="lever").fit([_lively(walk)])
     found: list[Row] = []
     for count in (*MODES, None):
-        model = None if count is None else largest.truncated(count)
+        model = None if count is None else largest.truncate(count)
         name = "full space, 63 dof" if count is None else f"{count} modes"
         theirs = _mujoco(body)
         steps = _standing(body, model, limits)

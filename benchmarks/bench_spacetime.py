@@ -20,7 +20,7 @@ from marey.base import MareyError
 from marey.samples import problem_file, problem_names
 from marey.spacetime import SpacetimeResult, load_problem, optimize
 from marey.spacetime._full import solve_full
-from marey.spacetime._optimize import character
+from marey.spacetime._optimize import build_character
 
 GIVE_UP_S = 120.0
 ASSEMBLY_MS = 50.0  # A19: all rows of the pegs and their Jacobian
@@ -154,7 +154,7 @@ def iteration_row(solved: list[Solved]) -> Row:
 def assembly_row() -> Row:
     """A19: all rows of the pegs and their sparse Jacobian, at a new point each time."""
     problem = replace(load_problem(problem_file("pegs")), max_iterations=1)
-    solution = solve_full(problem, character(problem))
+    solution = solve_full(problem, build_character(problem))
     programme, x, rng = solution.programme, solution.answer.x, np.random.default_rng(0)
 
     def assemble() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from marey.io import load
 from marey.motion import Motion
-from marey.spacetime import BehaviourSpace, KeyPose, save_problem
+from marey.spacetime import BehaviourPose, BehaviourSpace, save_problem
 from marey.spacetime._reduced_examples import REDUCED_EXAMPLES
 
 FOLDER = Path(__file__).parents[1] / "marey" / "samples" / "problems"
@@ -52,7 +52,7 @@ def flip(folder: Path) -> BehaviourSpace:
     start = space.pose("start")
     q = start.q.copy()
     q[space.tree.index("root_rx")] -= 2.0 * np.pi
-    return replace(space, poses={"start": start, "end": KeyPose(q, np.zeros_like(q))})
+    return replace(space, poses={"start": start, "end": BehaviourPose(q, np.zeros_like(q))})
 
 
 def main(mocap: Path) -> None:

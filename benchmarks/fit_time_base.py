@@ -20,7 +20,7 @@ import numpy as np
 from marey.io import load
 from marey.motion._time_base import CUE_NAMES, FLAG_ABOVE, CueWeight, score_cues
 from marey.motion._time_body import find_body
-from marey.motion._time_cues import tempo_cues
+from marey.motion._time_cues import measure_cues
 
 RIDGE = 0.2  # on standardised log cues
 CLIP_PERCENT = 5.0  # cues are limited to this range of percentiles, so that one odd value cannot decide alone
@@ -52,7 +52,7 @@ def examples_of(path: Path, true_hz: float) -> list[Example]:
         fast = replace(motion[::2], rate_hz=motion.rate_hz)
         readings = [("right header", False, motion), ("every second frame", True, fast)]
     found = [(kind, fast, find_body(clip)) for kind, fast, clip in readings]
-    return [Example(path.stem, kind, fast, tempo_cues(body)) for kind, fast, body in found if body is not None]
+    return [Example(path.stem, kind, fast, measure_cues(body)) for kind, fast, body in found if body is not None]
 
 
 def fit(examples: list[Example]) -> tuple[float, dict[str, CueWeight]]:

@@ -48,7 +48,7 @@ def response(body: SoftBody) -> tuple[float, int, float, float]:
 
 def frame_ms(body: SoftBody) -> tuple[float, float]:
     """Median time of a frame, and of the splines' part of it: their forces and the way to the nodes [ms]."""
-    from marey.muscle._transfer_kernels import muscle_state, scatter
+    from marey.muscle._transfer_kernels import evaluate_segments, scatter_forces
 
     m, on = body.muscles, np.full(body.muscles.num_splines, 0.7)
     forces, blocks = np.zeros((len(m.arrays.points), 3)), np.zeros((m.num_segments, 3, 3))
@@ -58,8 +58,8 @@ def frame_ms(body: SoftBody) -> tuple[float, float]:
         start = time.perf_counter()
         body.step(FRAME_S, activations=on)
         middle = time.perf_counter()
-        muscle_state(m.arrays, body.positions, body.velocities, alphas, FRAME_S, forces, blocks)
-        scatter(m.arrays, forces, out)
+        evaluate_segments(m.arrays, body.positions, body.velocities, alphas, FRAME_S, forces, blocks)
+        scatter_forces(m.arrays, forces, out)
         step.append(middle - start)
         part.append(time.perf_counter() - middle)
     return 1e3 * median(step[5:]), 1e3 * median(part[5:])

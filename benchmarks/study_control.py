@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 import marey
-from marey.control import TrackResult, TrackWeights, back_and_forth, balance, track_result, walk_in_place
-from marey.control._reference import prepared_clip, sampled_clip
-from marey.control._reference_stand import balance_moves
+from marey.control import TrackingResult, TrackWeights, back_and_forth, solve_tracking, track_balance, walk_in_place
+from marey.control._reference import prepare_clip, resample_clip
+from marey.control._reference_stand import make_balance_clip
 from marey.models import PGA
 from marey.motion import Motion
 from marey.picture import film_strip, save_image
@@ -53,7 +53,7 @@ class Study:
         """A captured clip without its first frame, a T-pose."""
         return marey.load(self.folder / f"{name}.bvh")[1:]
 
-    def note(self, name: str, run: Callable[[], TrackResult], **more: Any) -> TrackResult:
+    def note(self, name: str, run: Callable[[], TrackingResult], **more: Any) -> TrackingResult:
         """Run something, print and keep what came of it."""
         start, cpu = time.perf_counter(), time.process_time()
         found = run()
@@ -87,19 +87,22 @@ def standing(study: Study) -> None:
     """Check 68: two feet for a minute, one foot with and without the angular momentum."""
     clip, whole, seconds = study.clip(STANDING), 60.0 * study.share, 20.0 * study.share
     two = study.note(
-        "two feet, 20 N", lambda: balance(clip, seconds=whole, pushes=pushes_around(20.0, whole), model=study.modes)
+        "two feet, 20 N",
+        lambda: track_balance(clip, seconds=whole, pushes=pushes_around(20.0, whole), model=study.modes),
     )
     study.check(f"two feet, {whole:.0f} s, 20 N every 5 s", outcome(two), holds=two.fall is None)
-    one = study.note("one foot", lambda: balance(clip, seconds=seconds, feet="left", model=study.modes))
+    one = study.note("one foot", lambda: track_balance(clip, seconds=seconds, feet="left", model=study.modes))
     study.check("one foot, 10 s at least", outcome(one), holds=one.fall is None)
     study.note(
         "one foot, 20 N",
-        lambda: balance(clip, seconds=seconds, feet="left", model=study.modes, pushes=pushes_around(20.0, seconds)),
+        lambda: track_balance(
+            clip, seconds=seconds, feet="left", model=study.modes, pushes=pushes_around(20.0, seconds)
+        ),
     )
     held, free = (
         study.note(
             f"one foot, features of the source, momentum {name}",
-            lambda momentum=momentum: balance(
+            lambda momentum=momentum: track_balance(
                 clip, seconds=0.6 * seconds, feet="left", model=None, momentum=momentum, weights=BARE
             ),
         )
@@ -111,12 +114,12 @@ def standing(study: Study) -> None:
     )
 
 
-def stood_s(found: TrackResult) -> float:
+def stood_s(found: TrackingResult) -> float:
     """How long [s] a figure stood."""
     return found.motion.duration_s if found.fall is None else found.fall.time_s
 
 
-def outcome(found: TrackResult) -> str:
+def outcome(found: TrackingResult) -> str:
     """What came of a run, in words."""
     end = "upright" if found.fall is None else str(found.fall)
     return f"{stood_s(found):.1f} s, {end}, {100.0 * found.mean_error_m:.1f} cm"
@@ -131,7 +134,7 @@ def tracking(study: Study) -> None:
         ("walk in place, 20 N", walk, pushes_around(20.0, seconds)),
         ("standing reach", reach, ()),
     ):
-        found = study.note(name, lambda c=clip, p=pushes: track_result(c, model=study.modes, pushes=p))
+        found = study.note(name, lambda c=clip, p=pushes: solve_tracking(c, model=study.modes, pushes=p))
         study.check(f"{name}, {seconds:.0f} s", outcome(found), holds=found.fall is None)
 
 
@@ -139,7 +142,7 @@ def walks(study: Study) -> None:
     """Walks over ground, for as long as they are."""
     clips = {name: study.clip(name) for name in WALKS} | {"shipped": marey.samples.walk()} | made_walks()
     found = {
-        name: study.note(f"walk {name}", lambda c=clip: track_result(c, model=study.modes))
+        name: study.note(f"walk {name}", lambda c=clip: solve_tracking(c, model=study.modes))
         for name, clip in clips.items()
     }
     upright = [name for name, one in found.items() if one.fall is None]
@@ -148,19 +151,19 @@ def walks(study: Study) -> None:
 
 def made_walks() -> dict[str, Motion]:
     """A straight walk and one with a turn by the locomotion engine, and one from the demo graph."""
-    from marey.locomotion import Action, Script, Transition, perform
-    from marey.pipeline import synthesize
+    from marey.locomotion import Action, Script, Transition, perform_script
+    from marey.pipeline import synthesize_sketch
     from marey.world import load_sketch
 
     stand, ramp = Action(0.5, 0.0), Transition(1.0)
     straight = (stand, ramp, Action(3.0, 1.2), ramp, stand)
     turning = (stand, ramp, Action(1.0, 1.1), ramp, Action(2.5, 1.1, turn_rate=0.6), ramp, stand)
     walked = {
-        f"locomotion {name}": perform(Script(line, rate_hz=100.0, name=name)).motion
+        f"locomotion {name}": perform_script(Script(line, rate_hz=100.0, name=name)).motion
         for name, line in (("straight", straight), ("turning", turning))
     }
     sketch = load_sketch(marey.samples.sketch_file("s-curve"))
-    made = synthesize(sketch, engine="graph").motion
+    made = synthesize_sketch(sketch, engine="graph").motion
     return walked if made is None else walked | {"graph s-curve": made}
 
 
@@ -168,14 +171,16 @@ def pushed(study: Study) -> None:
     """How hard a push of a tenth of a second may be, standing and walking."""
     clip, walk = study.clip(STANDING), marey.samples.walk()
     for way, direction in WAYS.items():
-        stand_n = strongest(study, f"stand, {way}", lambda p: balance(clip, seconds=4.0, pushes=p), "Spine1", direction)
-        walk_n = strongest(study, f"walk, {way}", lambda p: track_result(walk, pushes=p), "spine3", direction)
+        stand_n = strongest(
+            study, f"stand, {way}", lambda p: track_balance(clip, seconds=4.0, pushes=p), "Spine1", direction
+        )
+        walk_n = strongest(study, f"walk, {way}", lambda p: solve_tracking(walk, pushes=p), "spine3", direction)
         least = min(stand_n, walk_n)
         study.check(f"push {way}, 0.1 s", f"stand {stand_n:.0f} N, walk {walk_n:.0f} N", holds=least >= PUSHES_N[0])
 
 
 def strongest(
-    study: Study, name: str, run: Callable[[list[Push]], TrackResult], joint: str, direction: tuple[float, ...]
+    study: Study, name: str, run: Callable[[list[Push]], TrackingResult], joint: str, direction: tuple[float, ...]
 ) -> float:
     """The strongest push [N] of those tried, in growing order, that is survived."""
     best = 0.0
@@ -189,17 +194,17 @@ def strongest(
 
 def spaces(study: Study) -> None:
     """Equal tasks (centre of mass, momentum, root, feet; no pose) on clips that the model has not seen."""
-    seen = {name: prepared_clip(walk_in_place(study.clip(name), 2.0), 100.0) for name in SEEN}
-    moves = sampled_clip(balance_moves(study.clip(SEEN[0])), 100.0)
+    seen = {name: prepare_clip(walk_in_place(study.clip(name), 2.0), 100.0) for name in SEEN}
+    moves = resample_clip(make_balance_clip(study.clip(SEEN[0])), 100.0)
     for clip in UNSEEN:
         others = [one for name, one in seen.items() if name != clip]
         model = PGA(n_components=study.modes or 24, weights="lever").fit([*others, moves])
         unseen = walk_in_place(study.clip(clip), max(2.0, 5.0 * study.share))
-        truth, errors = prepared_clip(unseen, 100.0), dict[str, dict[str, float]]()
+        truth, errors = prepare_clip(unseen, 100.0), dict[str, dict[str, float]]()
         for name, space in (("reduced", model), ("full", None)):
             found = study.note(
                 f"unseen {clip}, {name} space",
-                lambda u=unseen, space=space: track_result(u, model=space, weights=TrackWeights(pose=0.0)),
+                lambda u=unseen, space=space: solve_tracking(u, model=space, weights=TrackWeights(pose=0.0)),
             )
             errors[name] = pose_errors(found.motion, truth)
             study.rows[-1] |= errors[name]

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 import marey
-from marey.dynamics import flight_gravity, validity
+from marey.dynamics import check_validity, fit_flight_gravity
 from marey.io import load
-from marey.locomotion import Action, JumpAction, LocomotionModel, Script, load_model, perform, plant_slide_mm
+from marey.locomotion import Action, JumpAction, LocomotionModel, Script, load_model, perform_script, plant_slide_mm
 from marey.motion import Motion, mean_speed
 from marey.picture import film_strip, save_image
 
@@ -92,7 +92,7 @@ def jump(kind: str, length: float) -> Clip:
 
 def weighed(motion: Motion) -> Row:
     """Validity in one row."""
-    report = validity(motion)
+    report = check_validity(motion)
     haste = float(report.haste.max())
     speed = mean_speed(motion)
     return Row(motion.name, speed, report.valid_fraction, report.red_fraction, haste, report.cause_counts)
@@ -114,7 +114,7 @@ def compared(model: LocomotionModel, folder: Path | None) -> list[dict[str, Any]
     sources = [] if folder is None else [(s, g, mean_speed(m), m) for s, g, m in captured(folder)]
     rows: list[dict[str, Any]] = []
     for kind, speed in COMPARED:
-        made = weighed(perform(gait(f"{kind}-{speed}", kind, speed).script, model).motion)
+        made = weighed(perform_script(gait(f"{kind}-{speed}", kind, speed).script, model).motion)
         near = [(s, m) for s, g, v, m in sources if g == kind and abs(v - speed) < NEAR * speed]
         found = {split: [weighed(m) for s, m in near if s == split] for split in ("train", "test")}
         rows.append({"gait": kind, "speed": speed, "made": made, **found})
@@ -138,9 +138,9 @@ def _share(values: list[float]) -> str:
 
 def figures(clip: Clip, model: LocomotionModel) -> tuple[Motion, dict[str, Any]]:
     """One synthesised clip: validity, flights, slides."""
-    motion = perform(clip.script, model).motion
-    raw = perform(replace(clip.script, plants=False), model).motion
-    flights = [flight.vertical for flight in flight_gravity(motion, min_flight_s=0.1)]
+    motion = perform_script(clip.script, model).motion
+    raw = perform_script(replace(clip.script, plants=False), model).motion
+    flights = [flight.vertical for flight in fit_flight_gravity(motion, min_flight_s=0.1)]
     slides = {name: _slide(m) for name, m in (("raw", raw), ("planted", motion))}
     return motion, {**asdict(weighed(motion)), "falls": flights, **slides}
 
@@ -182,7 +182,7 @@ def main() -> None:
     print(f"{'clip':26s}{'m/s':>6s}{'valid':>7s}{'haste':>6s}{'fall m/s²':>12s}{columns}")
     table: list[dict[str, Any]] = []
     for clip in clips(model):
-        if options.only in clip.name:
+        if options.select in clip.name:
             motion, facts = figures(clip, model)
             print_figures(facts)
             table.append(facts)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marey.locomotion import Engine, Obstacle, load_model, obstacle_course, random_obstacle
+from marey.locomotion import Engine, Obstacle, get_obstacle_course, load_model, sample_obstacle
 from marey.skeleton import foot_points
 
 LEG_M = 0.88
@@ -35,8 +35,8 @@ class Trial:
 
 def jump_one(engine: Engine, rng: np.random.Generator, *, move_s: float | None = None) -> Trial | str:
     """Drop an obstacle, and jump over it if that is the decision; ``move_s``: it moves once after so long."""
-    course = obstacle_course(engine)
-    decision = course.add(random_obstacle(rng, engine.position, engine.heading_rad))
+    course = get_obstacle_course(engine)
+    decision = course.add(sample_obstacle(rng, engine.position, engine.heading_rad))
     if decision.choice != "jump":
         return decision.choice
     points = foot_points(engine.skeleton)
@@ -85,7 +85,7 @@ def _standing(point: np.ndarray, before: np.ndarray) -> np.ndarray:
 
 def _ahead(box: Obstacle, point: np.ndarray, heading: float) -> tuple[float, float]:
     """Distance [m] from a point to the near and to the far edge of a box on its track."""
-    seen = box.crossed_from(point[[0, 2]], heading) or box.seen_from(point[[0, 2]], heading)
+    seen = box.track_extent_from(point[[0, 2]], heading) or box.extent_from(point[[0, 2]], heading)
     return seen.front, seen.rear
 
 

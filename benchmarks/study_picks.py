@@ -26,11 +26,11 @@ from typing import NamedTuple
 import numpy as np
 
 from marey.base import FloatArray, IntArray
-from marey.graph import MotionGraph, SearchResult, build, load_graph, search_graph
-from marey.graph._graph import PICK_LEFT, PICK_RIGHT, composed
+from marey.graph import MotionGraph, SearchResult, build_graph, load_graph, search_graph
+from marey.graph._graph import PICK_LEFT, PICK_RIGHT, compose_planar
 from marey.graph._pairs import blended_deltas, find_partners
 from marey.io import load
-from marey.world import Event, Sketch, Stand, Thing, World
+from marey.world import Event, GroundPose, Sketch, Thing, World
 
 TOLERANCES_M = (0.025, 0.05, 0.1)
 EPSILONS = (3.0, 1.5)
@@ -51,7 +51,7 @@ class Task(NamedTuple):
         x, y, z = (float(v) for v in self.point)
         things = World(objects=(Thing("object", (x, y, z)),))
         event = Event("pick", at=at, object="object")
-        return Sketch(Stand((0.0, 0.0), 0.0), Stand((0.0, 5.0)), events=(event,), world=things)
+        return Sketch(GroundPose((0.0, 0.0), 0.0), GroundPose((0.0, 5.0)), events=(event,), world=things)
 
 
 def study_graph(source: str) -> MotionGraph:
@@ -62,7 +62,7 @@ def study_graph(source: str) -> MotionGraph:
         return demo_graph()
     if Path(source).is_file():
         return load_graph(source)
-    return build([load(file) for file in sorted(Path(source).glob("69_*.bvh"))], mirror=True)
+    return build_graph([load(file) for file in sorted(Path(source).glob("69_*.bvh"))], mirror=True)
 
 
 def pick_shapes(graph: MotionGraph) -> FloatArray:
@@ -181,12 +181,12 @@ def cycle_ends(graph: MotionGraph, first: IntArray, second: IntArray, weights: F
     """Where roots end ``(n, W, 2)`` [m] after blended cycles, seen from the root at their start."""
     at = np.zeros((len(first), len(weights), 3))
     for column in range(CYCLE):
-        at = composed(at, blended_deltas(graph, first[:, column], second[:, column], weights))
+        at = compose_planar(at, blended_deltas(graph, first[:, column], second[:, column], weights))
     a, c = (graph.arrays.root[graph.arrays.target[ways[:, -1]]][:, None] for ways in (first, second))
     w = weights[None, :, None]
     source = int(np.searchsorted(graph.arrays.first, first[0, 0], side="right")) - 1
     home = graph.arrays.root[source]
-    end = composed(at, w * a + (1.0 - w) * c)[..., :2] - home[:2]
+    end = compose_planar(at, w * a + (1.0 - w) * c)[..., :2] - home[:2]
     cos, sin = np.cos(home[2]), np.sin(home[2])
     return np.stack([cos * end[..., 0] - sin * end[..., 1], sin * end[..., 0] + cos * end[..., 1]], axis=-1)
 

@@ -20,7 +20,7 @@ from marey.base import MareyError
 from marey.graph import MotionGraph, load_graph
 from marey.locomotion import foot_plants
 from marey.picture import film_strip, save_image
-from marey.pipeline import SynthesisResult, synthesize
+from marey.pipeline import SynthesisResult, synthesize_sketch
 from marey.samples import demo_graph, sketch_file, sketch_names
 from marey.world import Sketch, load_sketch
 
@@ -91,7 +91,7 @@ def run_one(sketch: Sketch, engine: str, graph: MotionGraph, budget_s: float) ->
     options = {"graph": graph, "k": int(k), "budget_s": budget_s} if name == "graph" else {}
     begin = time.perf_counter()
     try:
-        result = synthesize(sketch, name, **options)
+        result = synthesize_sketch(sketch, name, **options)
     except MareyError as error:
         return Run(sketch.name, engine, None, time.perf_counter() - begin, str(error))
     return Run(sketch.name, engine, result, time.perf_counter() - begin, result.advice)

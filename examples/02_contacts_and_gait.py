@@ -1,10 +1,10 @@
 """Find where the feet touch the ground, and what that says about the gait."""
 
 import marey
-from marey.motion import cadence, contact_phases, gait_cycles, mean_speed, with_contacts
+from marey.motion import cadence, contact_phases, ensure_contacts, gait_cycles, mean_speed
 from marey.picture import plot_contacts
 
-motion = with_contacts(marey.samples.walk(1.5))
+motion = ensure_contacts(marey.samples.walk(1.5))
 print(f"speed {mean_speed(motion):.2f} m/s, {cadence(motion):.0f} steps a minute")
 for phase in contact_phases(motion)[:6]:
     print(f"  frames {phase.start:3d} to {phase.stop:3d}: {phase.kind}")

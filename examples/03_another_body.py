@@ -1,11 +1,11 @@
 """Give a motion to another body: proportions change, feet stay planted."""
 
 import marey
-from marey.motion import slide_mm, with_contacts
+from marey.motion import ensure_contacts, slide_mm
 from marey.picture import film_strip, save_image
 from marey.skeleton import human
 
-adult = with_contacts(marey.samples.walk())
+adult = ensure_contacts(marey.samples.walk())
 child = marey.retarget(adult, human(1.2))
 print("adult", adult.skeleton.rest_positions()[:, 1].max().round(2), "m to the head joint")
 print("child", child.skeleton.rest_positions()[:, 1].max().round(2), "m to the head joint")

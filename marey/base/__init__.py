@@ -2,6 +2,7 @@
 
 from marey.base._arrays import EPS, BoolArray, FloatArray, IntArray, frozen, frozen_bools, frozen_ints
 from marey.base._cache_folder import cache_folder
+from marey.base._deprecation import deprecated_names
 from marey.base._errors import (
     ConvergenceError,
     FormatError,
@@ -14,19 +15,19 @@ from marey.base._errors import (
 )
 from marey.base._kernels import inline_kernel, kernel, numba_function
 from marey.base._tables import (
-    TablePlace,
+    TomlLocation,
     as_number,
     as_numbers,
     as_table,
     as_text,
-    known_keys,
-    list_of_tables,
+    check_keys,
+    format_toml_keys,
+    format_toml_value,
     parse_toml,
+    read_record,
+    read_records,
+    read_tables,
     read_toml_text,
-    record_of,
-    records_of,
-    toml_keys,
-    toml_literal,
 )
 from marey.base._tensors import TensorFormat, Tensors
 
@@ -42,27 +43,40 @@ __all__ = [
     "MareyWarning",
     "MissingExtraError",
     "MissingFileError",
-    "TablePlace",
     "TensorFormat",
     "Tensors",
+    "TomlLocation",
     "UnknownNameError",
     "as_number",
     "as_numbers",
     "as_table",
     "as_text",
     "cache_folder",
+    "check_keys",
+    "format_toml_keys",
+    "format_toml_value",
     "frozen",
     "frozen_bools",
     "frozen_ints",
     "inline_kernel",
     "kernel",
-    "known_keys",
-    "list_of_tables",
     "numba_function",
     "parse_toml",
+    "read_record",
+    "read_records",
+    "read_tables",
     "read_toml_text",
-    "record_of",
-    "records_of",
-    "toml_keys",
-    "toml_literal",
 ]
+
+__getattr__ = deprecated_names(
+    __name__,
+    {
+        "TablePlace": "TomlLocation",
+        "known_keys": "check_keys",
+        "list_of_tables": "read_tables",
+        "record_of": "read_record",
+        "records_of": "read_records",
+        "toml_keys": "format_toml_keys",
+        "toml_literal": "format_toml_value",
+    },
+)

@@ -25,7 +25,7 @@ def frozen(values: ArrayLike, *shape: int | None, name: str) -> FloatArray:
     Raises:
         InputError: the shape is wrong, or a value is not finite; the message names the first bad index.
     """
-    array = _owned(values, np.float64, name)
+    array = _copy_as(values, np.float64, name)
     _check_shape(array, shape, name)
     if not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
@@ -36,7 +36,7 @@ def frozen(values: ArrayLike, *shape: int | None, name: str) -> FloatArray:
 
 def frozen_ints(values: ArrayLike, *shape: int | None, name: str) -> IntArray:
     """As :func:`frozen`, for whole numbers."""
-    array = _owned(values, np.int64, name)
+    array = _copy_as(values, np.int64, name)
     _check_shape(array, shape, name)
     array.setflags(write=False)
     return array
@@ -44,13 +44,13 @@ def frozen_ints(values: ArrayLike, *shape: int | None, name: str) -> IntArray:
 
 def frozen_bools(values: ArrayLike, *shape: int | None, name: str) -> BoolArray:
     """As :func:`frozen`, for flags."""
-    array = _owned(values, np.bool_, name)
+    array = _copy_as(values, np.bool_, name)
     _check_shape(array, shape, name)
     array.setflags(write=False)
     return array
 
 
-def _owned(values: ArrayLike, dtype: type[Any], name: str) -> NDArray[Any]:
+def _copy_as(values: ArrayLike, dtype: type[Any], name: str) -> NDArray[Any]:
     if isinstance(values, np.ndarray):
         given = cast(NDArray[Any], values)
         if given.dtype == dtype and given.flags.c_contiguous and _is_immutable(given):

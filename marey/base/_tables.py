@@ -23,7 +23,7 @@ Record = TypeVar("Record")
 
 
 @dataclass(frozen=True, slots=True)
-class TablePlace:
+class TomlLocation:
     """Where in the file we are, to name the line of a mistake."""
 
     file: str
@@ -32,9 +32,9 @@ class TablePlace:
     number: int = 0
     positive: frozenset[str] = frozenset()  # keys whose numbers must be above zero
 
-    def at(self, table: str, number: int = 0) -> TablePlace:
+    def at(self, table: str, number: int = 0) -> TomlLocation:
         """The same file at another table."""
-        return TablePlace(self.file, self.lines, table, number, self.positive)
+        return TomlLocation(self.file, self.lines, table, number, self.positive)
 
     def fail(self, what: str, fix: str, key: str = "") -> NoReturn:
         """Raise the mistake with the line of the key, or of its table."""
@@ -63,7 +63,7 @@ def read_toml_text(path: str | Path, what: str) -> str:
         raise FormatError("the file is not UTF-8 text", str(path), line, "Save it as UTF-8") from None
 
 
-def parse_toml(text: str, file: str, *, positive: frozenset[str] = frozenset()) -> tuple[dict[str, Any], TablePlace]:
+def parse_toml(text: str, file: str, *, positive: frozenset[str] = frozenset()) -> tuple[dict[str, Any], TomlLocation]:
     """Tables of a TOML text, and the place that knows their lines.
 
     Args:
@@ -78,15 +78,15 @@ def parse_toml(text: str, file: str, *, positive: frozenset[str] = frozenset()) 
         what = re.sub(r" \(at .*\)", "", str(error)) or "the file is nested too deeply"
         line = int(found[1]) if found else text.count("\n") + 1
         raise FormatError(what[0].lower() + what[1:], file, line, "Correct the TOML syntax") from None
-    return data, TablePlace(file, _lines_of_keys(text), positive=positive)
+    return data, TomlLocation(file, _find_key_lines(text), positive=positive)
 
 
-def records_of(data: Mapping[str, Any], key: str, kind: type[Record], place: TablePlace) -> tuple[Record, ...]:
+def read_records(data: Mapping[str, Any], key: str, kind: type[Record], place: TomlLocation) -> tuple[Record, ...]:
     """Every ``[[key]]`` of a table as a record."""
-    return tuple(record_of(row, kind, place.at(key, i)) for i, row in enumerate(list_of_tables(data, key, place)))
+    return tuple(read_record(row, kind, place.at(key, i)) for i, row in enumerate(read_tables(data, key, place)))
 
 
-def list_of_tables(data: Mapping[str, Any], key: str, place: TablePlace) -> list[Any]:
+def read_tables(data: Mapping[str, Any], key: str, place: TomlLocation) -> list[Any]:
     """The ``[[key]]`` tables, unread."""
     rows = data.get(key, [])
     if not isinstance(rows, list):
@@ -94,7 +94,7 @@ def list_of_tables(data: Mapping[str, Any], key: str, place: TablePlace) -> list
     return cast(list[Any], rows)
 
 
-def record_of(value: Any, kind: type[Record], place: TablePlace, **read: Any) -> Record:
+def read_record(value: Any, kind: type[Record], place: TomlLocation, **read: Any) -> Record:
     """Build one dataclass from one table, every field checked by its annotation.
 
     Args:
@@ -106,32 +106,32 @@ def record_of(value: Any, kind: type[Record], place: TablePlace, **read: Any) ->
     table = as_table(value, place)
     known = {f.name: f for f in fields(cast(Any, kind)) if f.name not in read}
     hints = get_type_hints(kind)
-    known_keys({k: v for k, v in table.items() if k not in read}, tuple(known), place)
+    check_keys({k: v for k, v in table.items() if k not in read}, tuple(known), place)
     missing = [n for n, f in known.items() if f.default is MISSING and f.default_factory is MISSING and n not in table]
     if missing:
         place.fail(f"{place.table or 'the file'} has no '{missing[0]}'", f"It needs {', '.join(missing)}")
-    values = {n: _value(item, hints[n], n, place) for n, item in table.items() if n not in read}
+    values = {n: _read_value(item, hints[n], n, place) for n, item in table.items() if n not in read}
     try:
         return kind(**values, **read)
     except InputError as error:
         place.fail(error.what, error.fix)
 
 
-def as_table(value: Any, place: TablePlace) -> dict[str, Any]:
+def as_table(value: Any, place: TomlLocation) -> dict[str, Any]:
     """The value, which must be a table."""
     if not isinstance(value, dict):
         place.fail(f"'{place.table}' is not a table", f"Write [{place.table}] and its keys below it")
     return cast(dict[str, Any], value)
 
 
-def as_text(value: Any, key: str, place: TablePlace) -> str:
+def as_text(value: Any, key: str, place: TomlLocation) -> str:
     """The value, which must be a text that is not empty."""
     if not isinstance(value, str) or not value:
         place.fail(f"'{key}' is not a text", f'Write {key} = "..."', key)
     return value
 
 
-def as_number(value: Any, key: str, place: TablePlace) -> float:
+def as_number(value: Any, key: str, place: TomlLocation) -> float:
     """The value, which must be a finite number of a sensible size."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
         place.fail(f"'{key}' is not a finite number", f"Write {key} = 1.0, say", key)
@@ -148,7 +148,7 @@ def _is_finite(value: int | float) -> bool:
     return isinstance(value, int) or math.isfinite(value)
 
 
-def as_numbers(value: Any, count: int, key: str, place: TablePlace) -> tuple[float, ...]:
+def as_numbers(value: Any, count: int, key: str, place: TomlLocation) -> tuple[float, ...]:
     """The value, which must be a list of so many numbers."""
     items = cast(list[Any], value) if isinstance(value, list) else []
     if len(items) != count:
@@ -157,7 +157,7 @@ def as_numbers(value: Any, count: int, key: str, place: TablePlace) -> tuple[flo
     return tuple(as_number(item, key, place) for item in items)
 
 
-def known_keys(table: Mapping[str, Any], known: tuple[str, ...], place: TablePlace) -> None:
+def check_keys(table: Mapping[str, Any], known: tuple[str, ...], place: TomlLocation) -> None:
     """Refuse a key that nobody reads; the nearest known one is named."""
     for key in table:
         if key not in known:
@@ -167,7 +167,7 @@ def known_keys(table: Mapping[str, Any], known: tuple[str, ...], place: TablePla
             where.fail(f"unknown key '{key}'", fix, key if place.table else "")
 
 
-def toml_literal(value: Any) -> str:
+def format_toml_value(value: Any) -> str:
     """A text, number, list or mapping as TOML; ``None`` in a list is written as free."""
     if value is None:
         return f'"{FREE}"'
@@ -177,54 +177,56 @@ def toml_literal(value: Any) -> str:
         escaped = value.replace("\\", "\\\\").replace('"', '\\"')
         return '"' + re.sub(r"[\x00-\x1f\x7f]", lambda m: f"\\u{ord(m[0]):04x}", escaped) + '"'
     if isinstance(value, tuple | list):
-        return "[" + ", ".join(toml_literal(v) for v in cast(tuple[Any, ...], value)) + "]"
+        return "[" + ", ".join(format_toml_value(v) for v in cast(tuple[Any, ...], value)) + "]"
     if isinstance(value, Mapping):
         items = cast(Mapping[str, Any], value).items()
-        return "{ " + ", ".join(f"{toml_literal(k)} = {toml_literal(v)}" for k, v in items) + " }"
+        return "{ " + ", ".join(f"{format_toml_value(k)} = {format_toml_value(v)}" for k, v in items) + " }"
     return repr(value.item() if hasattr(value, "item") else value)
 
 
-def toml_keys(record: Any, *, leave_out: tuple[str, ...] = ()) -> list[str]:
+def format_toml_keys(record: Any, *, leave_out: tuple[str, ...] = ()) -> list[str]:
     """One ``key = value`` line for each field of a record that has a value."""
     kept = [(f, getattr(record, f.name)) for f in fields(record) if f.name not in leave_out]
-    return [f"{f.name} = {toml_literal(v)}" for f, v in kept if v != {} and (v is not None or f.default is not None)]
+    return [
+        f"{f.name} = {format_toml_value(v)}" for f, v in kept if v != {} and (v is not None or f.default is not None)
+    ]
 
 
-def _value(value: Any, wanted: Any, key: str, place: TablePlace) -> Any:
+def _read_value(value: Any, wanted: Any, key: str, place: TomlLocation) -> Any:
     if get_origin(wanted) in (Union, UnionType):
         choices = [c for c in get_args(wanted) if c is not NoneType]
         if NoneType in get_args(wanted) and choices[0] is not str and value in OPEN:
             return None
-        return _value(value, choices[0], key, place)
+        return _read_value(value, choices[0], key, place)
     if wanted is str:
         return as_text(value, key, place)
     if wanted is bool:
         return value if isinstance(value, bool) else place.fail(f"'{key}' is no switch", f"Write {key} = true", key)
     if get_origin(wanted) is tuple:
-        return _tuple(value, get_args(wanted), key, place)
+        return _read_tuple(value, get_args(wanted), key, place)
     if get_origin(wanted) in (dict, Mapping):
-        return _mapping(value, get_args(wanted)[1], key, place)
+        return _read_mapping(value, get_args(wanted)[1], key, place)
     number = as_number(value, key, place)
     if wanted is int and number != int(number):
         place.fail(f"'{key}' is {value}, not a whole number", "Write a whole number", key)
     return int(number) if wanted is int else number
 
 
-def _tuple(value: Any, wanted: tuple[Any, ...], key: str, place: TablePlace) -> tuple[Any, ...]:
+def _read_tuple(value: Any, wanted: tuple[Any, ...], key: str, place: TomlLocation) -> tuple[Any, ...]:
     if len(wanted) != 2 or wanted[1] is not Ellipsis:
         return as_numbers(value, len(wanted), key, place)
     if not isinstance(value, list):
         place.fail(f"'{key}' is not a list", f"Write {key} = [...]", key)
-    return tuple(_value(item, wanted[0], key, place) for item in cast(list[Any], value))
+    return tuple(_read_value(item, wanted[0], key, place) for item in cast(list[Any], value))
 
 
-def _mapping(value: Any, wanted: Any, key: str, place: TablePlace) -> dict[str, Any]:
+def _read_mapping(value: Any, wanted: Any, key: str, place: TomlLocation) -> dict[str, Any]:
     if not isinstance(value, dict):
         place.fail(f"'{key}' is not a table", f"Write {key} = {{ name = 1.0 }}", key)
-    return {str(k): _value(v, wanted, key, place) for k, v in cast(dict[str, Any], value).items()}
+    return {str(k): _read_value(v, wanted, key, place) for k, v in cast(dict[str, Any], value).items()}
 
 
-def _lines_of_keys(text: str) -> dict[tuple[str, int, str], int]:
+def _find_key_lines(text: str) -> dict[tuple[str, int, str], int]:
     """Line of every table header and key, by a scan that knows enough TOML to find them.
 
     Tables below a list, ``[[phase.contact]]``, are counted through the whole file.

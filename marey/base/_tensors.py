@@ -63,19 +63,19 @@ class TensorFormat:
         try:
             with cast(Any, safe_open(str(path), framework="np")) as file:
                 metadata: dict[str, str] = file.metadata() or {}
-                facts = self._checked(json.loads(metadata.get("marey", "{}")), path)
+                facts = self._check_header(json.loads(metadata.get("marey", "{}")), path)
                 return {name: file.get_tensor(name) for name in cast(list[str], file.keys())}, facts
         except MareyError:
             raise
         except (SafetensorError, OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-            raise self.broken(path, f"not a readable safetensors file: {_told(error)}") from error
+            raise self.format_error(path, f"not a readable safetensors file: {_first_line(error)}") from error
 
     def damaged(self, path: str | Path, error: Exception) -> FormatError:
         """The error to raise when what was read does not fit together."""
-        text = f"'{error.args[0]}' is missing" if isinstance(error, KeyError) and error.args else _told(error)
-        return self.broken(path, f"a damaged {self.called}: {text}")
+        text = f"'{error.args[0]}' is missing" if isinstance(error, KeyError) and error.args else _first_line(error)
+        return self.format_error(path, f"a damaged {self.called}: {text}")
 
-    def broken(self, path: str | Path, what: str, fix: str | None = None) -> FormatError:
+    def format_error(self, path: str | Path, what: str, fix: str | None = None) -> FormatError:
         """An error about a file of this kind."""
         return FormatError(what, str(path), 0, self.fix if fix is None else fix)
 
@@ -84,23 +84,23 @@ class TensorFormat:
             raise MissingFileError(str(path), self.fix)
         size = path.stat().st_size
         if size > MAX_BYTES:
-            raise self.broken(path, f"{size} bytes; the limit is {MAX_BYTES}")
+            raise self.format_error(path, f"{size} bytes; the limit is {MAX_BYTES}")
         with path.open("rb") as file:
             announced = int.from_bytes(file.read(8), "little")
         if size < 8 or announced > min(size - 8, MAX_HEADER_BYTES):
-            raise self.broken(path, "not a readable safetensors file: cut off, or something else")
+            raise self.format_error(path, "not a readable safetensors file: cut off, or something else")
 
-    def _checked(self, described: Any, path: str | Path) -> dict[str, Any]:
+    def _check_header(self, described: Any, path: str | Path) -> dict[str, Any]:
         facts = cast(dict[str, Any], described) if isinstance(described, dict) else {}
         version: Any = facts.get(self.version_key)
         if facts.get("format") != self.name or type(version) is not int or version < 1:
             held = f": it holds a '{facts['format']}'" if "format" in facts else ""
-            raise self.broken(path, f"a safetensors file, but not a {self.called}{held}"[:200])
+            raise self.format_error(path, f"a safetensors file, but not a {self.called}{held}"[:200])
         if version > self.version:
             what = f"{self.called} version {version}; this marey reads versions up to {self.version}"
-            raise self.broken(path, what, "Upgrade marey: pip install --upgrade marey")
+            raise self.format_error(path, what, "Upgrade marey: pip install --upgrade marey")
         return facts
 
 
-def _told(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     return (" ".join(str(error).split()) or type(error).__name__)[:200]

@@ -9,24 +9,24 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError
-from marey.blending._balance_legs import lowered
-from marey.blending._balance_shift import DIRECTIONS, Need, least_shift
-from marey.dynamics import GRAVITY, Body, Supports, centre_of_pressure, find_supports, inverse_dynamics
+from marey.blending._balance_legs import lower_root_to_reach
+from marey.blending._balance_shift import DIRECTIONS, PressureConstraints, solve_least_shift
+from marey.dynamics import GRAVITY, Body, Supports, compute_centre_of_pressure, find_supports, solve_inverse_dynamics
 from marey.kinematics import Limb, solve_two_bone
-from marey.motion import Motion, with_contacts
+from marey.motion import Motion, ensure_contacts
 
-ROUNDS: Final = 2  # of measuring and moving: legs that follow have masses of their own
+NUM_BALANCE_PASSES: Final = 2  # of measuring and moving: legs that follow have masses of their own
 CUTOFF_HZ: Final = 12.0  # as the validity report measures forces
 WINDOW_S: Final = 0.04  # [s] and averages them, by a window of this standard deviation
 MARGIN_M: Final = 0.01  # [m] inside the edge of the soles
-LEAST_WIDTH: Final = 0.1  # [-] of a support that is left by that margin
-CARRIED: Final = 0.2  # [body weights] less is about to fly
-STRETCH: Final = 0.9995  # [-] straightest leg
+MIN_SUPPORT_FRACTION: Final = 0.1  # [-] of a support that is left by that margin
+MIN_CARRIED_WEIGHT: Final = 0.2  # [body weights] less is about to fly
+MAX_SHIFTED_LEG_EXTENSION: Final = 0.9995  # [-] straightest leg
 MIN_FRAMES: Final = 5  # shorter clips have no accelerations to speak of
 SIDES: Final = ("left", "right")
 
 
-def balanced(
+def balance_motion(
     motion: Motion,
     body: Body | None = None,
     *,
@@ -54,19 +54,19 @@ def balanced(
         InputError: a frame to keep is not in the clip, or the margin is no small number.
         UnknownNameError: the skeleton lacks a leg.
     """
-    _check(motion, keep, margin_m)
-    motion = with_contacts(motion)
+    _check_balance_request(motion, keep, margin_m)
+    motion = ensure_contacts(motion)
     if motion.num_frames < MIN_FRAMES:
         return motion
     body = Body.from_motion(motion) if body is None else body
     shift, shown = np.zeros((motion.num_frames, 2)), motion
-    for _ in range(ROUNDS):
-        shift = least_shift(_need(shown, body, margin_m), motion.rate_hz, keep, shift)
-        shown = shifted(motion, shift)
+    for _ in range(NUM_BALANCE_PASSES):
+        shift = solve_least_shift(_pressure_constraints(shown, body, margin_m), motion.rate_hz, keep, shift)
+        shown = shift_root(motion, shift)
     return shown
 
 
-def _check(motion: Motion, keep: Sequence[int], margin_m: float) -> None:
+def _check_balance_request(motion: Motion, keep: Sequence[int], margin_m: float) -> None:
     wrong = [frame for frame in keep if not 0 <= frame < motion.num_frames]
     if wrong:
         raise InputError(f"frame {wrong[0]} is to stay, of {motion.num_frames}", "Count frames from zero")
@@ -74,43 +74,49 @@ def _check(motion: Motion, keep: Sequence[int], margin_m: float) -> None:
         raise InputError(f"margin_m is {margin_m}", "Give 0 to 0.1 m")
 
 
-def shifted(motion: Motion, shift: FloatArray) -> Motion:
+def shift_root(motion: Motion, shift: FloatArray) -> Motion:
     """The clip with its root moved by ``shift`` ``(F, 2)`` [m] over the ground, and its feet where they were."""
-    legs = [Limb.named(motion.skeleton, f"{side}_leg") for side in SIDES]
+    legs = [Limb.from_name(motion.skeleton, f"{side}_leg") for side in SIDES]
     positions, frames = motion.joint_frames()
     ankles = [positions[:, leg.end] for leg in legs]
     moved = motion.root_positions.copy()
     moved[:, [0, 2]] += shift
-    held = lowered(replace(motion, root_positions=moved), ankles)
+    held = lower_root_to_reach(replace(motion, root_positions=moved), ankles)
     for leg, goals in zip(legs, ankles, strict=True):
-        held = solve_two_bone(held, leg, goals, end_rotations=frames[:, leg.end], stretch=STRETCH).motion
+        held = solve_two_bone(
+            held, leg, goals, end_rotations=frames[:, leg.end], stretch=MAX_SHIFTED_LEG_EXTENSION
+        ).motion
     return held
 
 
-def _need(motion: Motion, body: Body, margin_m: float) -> Need:
+def _pressure_constraints(motion: Motion, body: Body, margin_m: float) -> PressureConstraints:
     """Where the ground has to push, and where it can."""
-    dynamics = inverse_dynamics(body, motion, cutoff_hz=CUTOFF_HZ)
-    wrench = _averaged(dynamics.wrench, motion.rate_hz)
+    dynamics = solve_inverse_dynamics(body, motion, cutoff_hz=CUTOFF_HZ)
+    wrench = _moving_average(dynamics.wrench, motion.rate_hz)
     supports = find_supports(motion, slack_s=WINDOW_S)
     normal = wrench[:, 1] / body.weight_n
-    carried = supports.carried & (normal > CARRIED)
-    places = np.where(carried[:, None], centre_of_pressure(wrench, supports.floor_m)[0], dynamics.com)[:, [0, 2]]
-    lever = (dynamics.com[:, 1] - supports.floor_m) / (GRAVITY * np.where(carried, np.maximum(normal, CARRIED), 1.0))
-    bounds = _bounds(supports, carried, margin_m)
-    return Need(places, lever, bounds, carried & ~supports.grips.any(axis=1), carried)
+    carried = supports.carried & (normal > MIN_CARRIED_WEIGHT)
+    places = np.where(carried[:, None], compute_centre_of_pressure(wrench, supports.floor_m)[0], dynamics.com)[
+        :, [0, 2]
+    ]
+    lever = (dynamics.com[:, 1] - supports.floor_m) / (
+        GRAVITY * np.where(carried, np.maximum(normal, MIN_CARRIED_WEIGHT), 1.0)
+    )
+    bounds = _pressure_bounds(supports, carried, margin_m)
+    return PressureConstraints(places, lever, bounds, carried & ~supports.grips.any(axis=1), carried)
 
 
-def _averaged(values: FloatArray, rate_hz: float) -> FloatArray:
+def _moving_average(values: FloatArray, rate_hz: float) -> FloatArray:
     from scipy.ndimage import gaussian_filter1d  # pyright: ignore[reportUnknownVariableType] (scipy has no types)
 
     return np.asarray(gaussian_filter1d(values, WINDOW_S * rate_hz, axis=0, mode="mirror"), dtype=np.float64)
 
 
-def _bounds(supports: Supports, carried: BoolArray, margin_m: float) -> FloatArray:
+def _pressure_bounds(supports: Supports, carried: BoolArray, margin_m: float) -> FloatArray:
     """How far ``(F, K)`` [m] along each direction the pressure may go: the soles without their rim."""
     along = supports.points[:, :, [0, 2]] @ DIRECTIONS.T
     on = (supports.active & carried[:, None])[..., None]
     high = np.where(carried[:, None], np.where(on, along, -np.inf).max(axis=1, initial=-np.inf), 0.0)
     low = np.where(carried[:, None], np.where(on, along, np.inf).min(axis=1, initial=np.inf), 0.0)
     half = 0.5 * (high - low)
-    return 0.5 * (high + low) + np.maximum(half - margin_m, LEAST_WIDTH * half)
+    return 0.5 * (high + low) + np.maximum(half - margin_m, MIN_SUPPORT_FRACTION * half)

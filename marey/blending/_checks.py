@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError, frozen
-from marey.dynamics import GRAVITY, Body, momentum, smooth_values
+from marey.dynamics import GRAVITY, Body, compute_momentum, smooth_values
 from marey.motion import Motion, contact_positions, feet_down
 from marey.skeleton import contact_points
 
@@ -16,7 +16,7 @@ SPIN_TOL: Final = 1.0  # [rad/s] a change of spin that is seen
 FORCE_HZ: Final = 8.0  # [Hz] cutoff before accelerations are taken
 SLIDE_TOL_MM: Final = 2.0
 SINK_TOL_MM: Final = 5.0
-FALLS: Final = (-12.7, -9.0)  # [m/s²] gravity that nobody notices to be wrong ([Reitsma2003]_)
+NATURAL_FALL_MPS2: Final = (-12.7, -9.0)  # [m/s²] gravity that nobody notices to be wrong ([Reitsma2003]_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class FlightCheck:
     @property
     def is_natural(self) -> bool:
         """Whether neither the fall nor the spin looks wrong."""
-        return FALLS[0] <= self.gravity <= FALLS[1] and self.spin_drift <= SPIN_TOL
+        return NATURAL_FALL_MPS2[0] <= self.gravity <= NATURAL_FALL_MPS2[1] and self.spin_drift <= SPIN_TOL
 
 
 def check_flight(motion: Motion, body: Body | None = None) -> FlightCheck:
@@ -55,9 +55,9 @@ def check_flight(motion: Motion, body: Body | None = None) -> FlightCheck:
     fit = np.linalg.lstsq(basis, centres, rcond=None)[0]
     level = centres[:, [0, 2]] - centres[:, [0, 2]].mean(axis=0)
     across = np.linalg.svd(level)[2][1]
-    H = momentum(body, motion, cutoff_hz=None)[:, 3:]
+    H = compute_momentum(body, motion, cutoff_hz=None)[:, 3:]
     off = H - H.mean(axis=0)
-    spins = _solved(whole_inertia(body, motion), off)
+    spins = _solve_batch(whole_body_inertia(body, motion), off)
     return FlightCheck(
         gravity=float(fit[2, 1]),
         horizontal=float(np.hypot(fit[2, 0], fit[2, 2])),
@@ -67,11 +67,11 @@ def check_flight(motion: Motion, body: Body | None = None) -> FlightCheck:
     )
 
 
-def _solved(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
+def _solve_batch(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
     return np.asarray(np.linalg.solve(matrices, vectors[..., None]), dtype=np.float64)[..., 0]
 
 
-def whole_inertia(body: Body, motion: Motion) -> FloatArray:
+def whole_body_inertia(body: Body, motion: Motion) -> FloatArray:
     """Inertia ``(F, 3, 3)`` [kg m²] of the whole body about its centre of mass, in world axes."""
     positions, frames = body.motion(motion).joint_frames()
     R = frames.matrix()
@@ -143,7 +143,7 @@ def polygon_margin(point: FloatArray, corners: FloatArray) -> float:
     The hull of one point or of a line has no inside.
     """
     p, c = frozen(point, 2, name="point"), frozen(corners, None, 2, name="corners")
-    hull = _hull(c)
+    hull = _convex_hull(c)
     if len(hull) < 3:
         return -_segment_distance(p, hull)
     nxt = np.roll(hull, -1, axis=0)
@@ -162,14 +162,14 @@ def _segment_distance(p: FloatArray, ends: FloatArray) -> float:
     return float(np.linalg.norm(p - a - t * along))
 
 
-def _hull(points: FloatArray) -> FloatArray:
+def _convex_hull(points: FloatArray) -> FloatArray:
     """Corners of the convex hull, counter-clockwise (Andrew's two chains)."""
     order = points[np.lexsort((points[:, 1], points[:, 0]))]
     chains: list[list[FloatArray]] = []
     for line in (order, order[::-1]):
         chain: list[FloatArray] = []
         for p in line:
-            while len(chain) > 1 and _turn(chain[-2], chain[-1], p) <= 0.0:
+            while len(chain) > 1 and _cross_of_corner(chain[-2], chain[-1], p) <= 0.0:
                 chain.pop()
             chain.append(p)
         chains.append(chain[:-1])
@@ -177,7 +177,7 @@ def _hull(points: FloatArray) -> FloatArray:
     return np.array(hull if hull else [order[0]])
 
 
-def _turn(a: FloatArray, b: FloatArray, c: FloatArray) -> float:
+def _cross_of_corner(a: FloatArray, b: FloatArray, c: FloatArray) -> float:
     return float((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))
 
 

@@ -6,11 +6,11 @@ import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
 
-MAX_STEPS = 20
-STEP_M = 0.1  # [m] longest step of the root
-DELTA_M = 1e-6  # [m] for differences
+MAX_ROOT_ITERATIONS = 20
+MAX_ROOT_STEP_M = 0.1  # [m] longest step of the root
+DIFFERENCE_STEP_M = 1e-6  # [m] for differences
 COM_TOL_M = 1e-9  # [m]
-SLACK = 1e-4  # [-] of a leg that is never stretched out
+EXTENSION_SLACK = 1e-4  # [-] of a leg that is never stretched out
 
 
 @kernel
@@ -46,7 +46,7 @@ def _solve3(A: FloatArray, b: FloatArray, x: FloatArray) -> None:
 
 
 @kernel
-def _leg(
+def _solve_leg_frame(
     hip: FloatArray, ankle: FloatArray, pole: FloatArray, lengths: FloatArray, frame: FloatArray, reached: FloatArray
 ) -> float:
     """Columns of ``frame``: along thigh, along shank, axis of the knee; returns how far the ankle is short [m]."""
@@ -54,7 +54,7 @@ def _leg(
     n, b = frame[0], frame[1]
     n[:] = ankle - hip
     far = _normalise(n)
-    length = min(max(far, abs(l1 - l2) + 1e-6), (1.0 - SLACK) * (l1 + l2))
+    length = min(max(far, abs(l1 - l2) + 1e-6), (1.0 - EXTENSION_SLACK) * (l1 + l2))
     reached[:] = hip + length * n
     dot = pole[0] * n[0] + pole[1] * n[1] + pole[2] * n[2]
     b[:] = pole - dot * n
@@ -69,7 +69,7 @@ def _leg(
 
 
 @kernel
-def _moment(
+def _first_moment(
     root: FloatArray,
     rest: FloatArray,
     rest_mass: float,
@@ -90,7 +90,7 @@ def _moment(
     side = np.empty(3)
     for leg in range(len(lengths)):
         hip = root + hips[leg]
-        short = _leg(hip, ankles[leg], poles[leg], lengths[leg], frames[leg], reached[leg])
+        short = _solve_leg_frame(hip, ankles[leg], poles[leg], lengths[leg], frames[leg], reached[leg])
         worst = max(worst, abs(short))
         knee = hip + lengths[leg, 0] * frames[leg, 0]
         for bone in range(2):
@@ -148,8 +148,8 @@ def solve_roots(
         goal = total * com[f]
         best = np.inf
         damping = 1.0
-        for step in range(MAX_STEPS):
-            _moment(
+        for step in range(MAX_ROOT_ITERATIONS):
+            _first_moment(
                 root, rest[f], rest_mass, hips[f], ankles[f], poles[f], lengths, masses, centres[f], feet[f], frames[f],
                 reached[f], moment,
             )  # fmt: skip
@@ -165,16 +165,16 @@ def solve_roots(
             steps[f] = step + 1
             for i in range(3):
                 probe[:] = root
-                probe[i] += DELTA_M
-                _moment(
+                probe[i] += DIFFERENCE_STEP_M
+                _first_moment(
                     probe, rest[f], rest_mass, hips[f], ankles[f], poles[f], lengths, masses, centres[f], feet[f],
                     frames[f], reached[f], moved,
                 )  # fmt: skip
-                J[:, i] = (moved - moment) / (DELTA_M * total)
+                J[:, i] = (moved - moment) / (DIFFERENCE_STEP_M * total)
             _solve3(J, miss, move)
             far = np.sqrt(move[0] * move[0] + move[1] * move[1] + move[2] * move[2])
-            root += damping * min(1.0, STEP_M / max(far, 1e-12)) * move
-        _moment(
+            root += damping * min(1.0, MAX_ROOT_STEP_M / max(far, 1e-12)) * move
+        _first_moment(
             roots[f], rest[f], rest_mass, hips[f], ankles[f], poles[f], lengths, masses, centres[f], feet[f], frames[f],
             reached[f], moment,
         )  # fmt: skip

@@ -9,13 +9,13 @@ import numpy as np
 
 from marey.base import FloatArray, InputError
 from marey.kinematics import Limb, solve_two_bone
-from marey.motion import Contacts, Motion, Phase, Plant, contact_phases, contact_positions, with_contacts
+from marey.motion import ContactPhase, Contacts, Motion, StancePlant, contact_phases, contact_positions, ensure_contacts
 from marey.numerics import fill_gaps
 from marey.skeleton import contact_points
 
 MIN_FRAMES: Final = 3  # of a phase, both ends included: two steps of time at least
 SIDES: Final = ("left", "right")
-STRETCH: Final = 0.9995  # [-] a leg that holds its plant may be this straight
+MAX_PLANT_LEG_EXTENSION: Final = 0.9995  # [-] a leg that holds its plant may be this straight
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,7 +25,7 @@ class MotionPhase:
     motion: Motion  # the last frame is the first of the next phase, if there is one
     kind: str  # "flight", "left", "right", "double", ...
     planted: tuple[str, ...]  # in double support the trailing foot first
-    plants: tuple[Plant, ...] = ()
+    plants: tuple[StancePlant, ...] = ()
     start: int = 0  # frame in the clip
 
     def __post_init__(self) -> None:
@@ -53,7 +53,7 @@ def cut_phases(motion: Motion, *, clean: bool = True) -> tuple[MotionPhase, ...]
         motion: any clip; contacts are detected where it carries none.
         clean: hold every planted foot at its plant first (:func:`hold_plants`), as the theorems on planted feet ask.
     """
-    motion = with_contacts(motion)
+    motion = ensure_contacts(motion)
     phases = contact_phases(motion)
     held = hold_plants(motion, phases) if clean else motion
     last = motion.num_frames - 1
@@ -70,13 +70,13 @@ def phase_string(phases: tuple[MotionPhase, ...]) -> str:
     return "|".join("".join(letters[name] for name in p.planted) or "-" for p in phases)
 
 
-def hold_plants(motion: Motion, phases: tuple[Phase, ...] | None = None) -> Motion:
+def hold_plants(motion: Motion, phases: tuple[ContactPhase, ...] | None = None) -> Motion:
     """Hold the ball of each planted foot over its plant; legs bend for it, the root stays.
 
     Captured feet drift by some centimetres in a stance. The correction goes from that of one stance to that of the
     next during the swing, by a cubic step.
     """
-    motion = with_contacts(motion)
+    motion = ensure_contacts(motion)
     phases = contact_phases(motion) if phases is None else phases
     points, names = contact_positions(motion), contact_points(motion.skeleton).names
     held = motion
@@ -84,15 +84,15 @@ def hold_plants(motion: Motion, phases: tuple[Phase, ...] | None = None) -> Moti
         if f"{side}_toe" not in names:
             continue
         ball = points[:, names.index(f"{side}_toe")]
-        shift = _shifts(side, ball, phases)
+        shift = _plant_shifts(side, ball, phases)
         if shift.any():
-            limb = Limb.named(motion.skeleton, f"{side}_leg")
+            limb = Limb.from_name(motion.skeleton, f"{side}_leg")
             ankles = held.joint_positions()[:, limb.end]
-            held = solve_two_bone(held, limb, ankles + shift, stretch=STRETCH).motion
+            held = solve_two_bone(held, limb, ankles + shift, stretch=MAX_PLANT_LEG_EXTENSION).motion
     return held
 
 
-def _shifts(side: str, ball: FloatArray, phases: tuple[Phase, ...]) -> FloatArray:
+def _plant_shifts(side: str, ball: FloatArray, phases: tuple[ContactPhase, ...]) -> FloatArray:
     """What to add to a foot ``(F, 3)`` [m] so that it is over its plant while planted."""
     shift = np.zeros_like(ball)
     known = np.zeros(len(ball), dtype=bool)
@@ -105,7 +105,7 @@ def _shifts(side: str, ball: FloatArray, phases: tuple[Phase, ...]) -> FloatArra
     return fill_gaps(shift, known)
 
 
-def with_planted(motion: Motion, planted: tuple[str, ...]) -> Motion:
+def mark_planted(motion: Motion, planted: tuple[str, ...]) -> Motion:
     """The clip with heels and toes of the planted feet, and planted hands, marked in its contact track."""
     names = contact_points(motion.skeleton).names
     wanted = {f"{foot}_{part}" for foot in planted if foot in SIDES for part in ("heel", "toe")} | set(planted)

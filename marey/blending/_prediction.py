@@ -18,21 +18,21 @@ from marey.lie import SO3
 TURN_RAD: Final = float(np.deg2rad(30.0))  # turns in flight that differ by less blend well
 TILT_RAD: Final = float(np.deg2rad(30.0))  # a body that tilts by less does not visibly rotate
 AXIS_RAD: Final = float(np.deg2rad(20.0))  # axes of two tumbles nearer than this are the same
-AMOUNT: Final = 0.3  # [-] and their angles may differ by this part
-MAX_RATIO: Final = 3.0  # [-] of durations: beyond it even the blended squares look wrong
+MAX_TILT_RATIO: Final = 0.3  # [-] and their angles may differ by this part
+MAX_DURATION_RATIO: Final = 3.0  # [-] of durations: beyond it even the blended squares look wrong
 
 
 @dataclass(frozen=True, slots=True)
-class ValidityRule:
+class BlendPrediction:
     """Whether a pair may be blended, and why not."""
 
     is_valid: bool
     reasons: tuple[str, ...] = ()
 
 
-def predict_valid(
+def predict_validity(
     first: MotionPhase, second: MotionPhase, weight: float = 0.5, body: Body | None = None
-) -> ValidityRule:
+) -> BlendPrediction:
     """Tell whether a blend will look right, from the sources alone ([Safonova2006]_ §5.5).
 
     Safe are phases without flight, flights without visible rotation, and flights that rotate about the same axis by
@@ -46,40 +46,40 @@ def predict_valid(
         body: of the first by default.
     """
     if first.planted != second.planted:
-        return ValidityRule(False, (f"other contacts: {first.planted} and {second.planted}",))
+        return BlendPrediction(False, (f"other contacts: {first.planted} and {second.planted}",))
     reasons: list[str] = []
     ratio = max(first.duration_s, second.duration_s) / min(first.duration_s, second.duration_s)
-    if ratio > MAX_RATIO:
+    if ratio > MAX_DURATION_RATIO:
         reasons.append(f"one lasts {ratio:.1f} times as long as the other")
     if first.kind == "flight":
         body = Body.from_motion(first.motion) if body is None else body
-        reasons += _flight_reasons(first, second, weight, body)
-    return ValidityRule(not reasons, tuple(reasons))
+        reasons += _flight_faults(first, second, weight, body)
+    return BlendPrediction(not reasons, tuple(reasons))
 
 
-def _flight_reasons(first: MotionPhase, second: MotionPhase, weight: float, body: Body) -> list[str]:
+def _flight_faults(first: MotionPhase, second: MotionPhase, weight: float, body: Body) -> list[str]:
     reasons: list[str] = []
-    turns = [flight_turn(phase) for phase in (first, second)]
+    turns = [measure_flight_turn(phase) for phase in (first, second)]
     apart = abs(turns[0] - turns[1])
     if apart > TURN_RAD:
-        jump = landing_jump((first, second), np.array(turns), np.array([weight, 1.0 - weight]), body)
+        jump = predict_landing_jump((first, second), np.array(turns), np.array([weight, 1.0 - weight]), body)
         if jump > LEVEL_JUMP_MPS:
             degrees = np.rad2deg(apart)
             reasons.append(f"turns differ by {degrees:.0f} degrees and the landing would jump by {jump:.1f} m/s")
-    tilts = [flight_tilt(phase) for phase in (first, second)]
+    tilts = [measure_flight_tilt(phase) for phase in (first, second)]
     sizes = [float(np.linalg.norm(tilt)) for tilt in tilts]
-    if max(sizes) > TILT_RAD and not _is_same(tilts, sizes):
+    if max(sizes) > TILT_RAD and not _is_same_axis(tilts, sizes):
         reasons.append(f"the bodies tumble by {np.rad2deg(sizes[0]):.0f} and {np.rad2deg(sizes[1]):.0f} degrees")
     return reasons
 
 
-def flight_turn(phase: MotionPhase) -> float:
+def measure_flight_turn(phase: MotionPhase) -> float:
     """By how much the root turns about the vertical during a phase [rad]; a full turn counts."""
     yaw = np.unwrap(phase.motion.rotations[:, 0].twist_angle(UP))
     return float(yaw[-1] - yaw[0])
 
 
-def flight_tilt(phase: MotionPhase) -> FloatArray:
+def measure_flight_tilt(phase: MotionPhase) -> FloatArray:
     """Largest tilt of the root away from where it was at the start ``(3,)`` [rad], a rotation vector in its heading."""
     yaw = np.unwrap(phase.motion.rotations[:, 0].twist_angle(UP))
     upright = SO3.exp(-yaw[:, None] * UP) @ phase.motion.rotations[:, 0]
@@ -87,7 +87,9 @@ def flight_tilt(phase: MotionPhase) -> FloatArray:
     return away[int(np.argmax(np.linalg.norm(away, axis=1)))]
 
 
-def landing_jump(phases: tuple[MotionPhase, MotionPhase], turns: FloatArray, weights: FloatArray, body: Body) -> float:
+def predict_landing_jump(
+    phases: tuple[MotionPhase, MotionPhase], turns: FloatArray, weights: FloatArray, body: Body
+) -> float:
     """Level jump of velocity [m/s] at landing after realigning two flights that turn differently."""
     velocities = np.stack([end_velocity(phase, body, -1) for phase in phases])
     spans = np.array([phase.duration_s for phase in phases])
@@ -98,8 +100,8 @@ def landing_jump(phases: tuple[MotionPhase, MotionPhase], turns: FloatArray, wei
     return float(np.hypot(jump[0], jump[2]))
 
 
-def _is_same(tilts: list[FloatArray], sizes: list[float]) -> bool:
+def _is_same_axis(tilts: list[FloatArray], sizes: list[float]) -> bool:
     if min(sizes) < 1e-6:
         return False
     cosine = float(tilts[0] @ tilts[1]) / (sizes[0] * sizes[1])
-    return cosine > np.cos(AXIS_RAD) and abs(sizes[0] - sizes[1]) <= AMOUNT * max(sizes)
+    return cosine > np.cos(AXIS_RAD) and abs(sizes[0] - sizes[1]) <= MAX_TILT_RATIO * max(sizes)

@@ -29,7 +29,7 @@ class PhaseCheck:
     unreachable_m: float  # farthest that the centre of mass is from the blended one, because legs are too short
 
     @classmethod
-    def of(cls, kind: str, duration_s: float, com_off_m: FloatArray) -> PhaseCheck:
+    def from_residuals(cls, kind: str, duration_s: float, com_off_m: FloatArray) -> PhaseCheck:
         """Gather what the search for the root left."""
         return cls(kind, duration_s, float(com_off_m.max(initial=0.0)))
 

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike
 from marey.base import FloatArray, InputError, UnknownNameError, frozen
 
 TIME_RULES: Final = ("sqrt", "linear")
-BEYOND: Final = 0.25  # [-] how far outside 0 to 1 a weight may lie when extrapolation is asked for
+MAX_EXTRAPOLATION: Final = 0.25  # [-] how far outside 0 to 1 a weight may lie when extrapolation is asked for
 SUM_TOL: Final = 1e-9
 
 
-def checked_weights(weights: ArrayLike, count: int, *, extrapolate: bool = False) -> FloatArray:
+def check_blend_weights(weights: ArrayLike, count: int, *, extrapolate: bool = False) -> FloatArray:
     """Weights ``(k,)`` that sum to one, within 0 to 1, or within -0.25 to 1.25 if ``extrapolate``.
 
     Outside 0 to 1 the theorems of [Safonova2006]_ ch. 5 are void: the centre of mass may leave the polygon and
@@ -29,7 +29,7 @@ def checked_weights(weights: ArrayLike, count: int, *, extrapolate: bool = False
         raise InputError(f"{len(w)} weights for {count} motions", "Give one for each")
     if abs(float(w.sum()) - 1.0) > SUM_TOL:
         raise InputError(f"the weights sum to {float(w.sum()):.6g}", "They must sum to one")
-    margin = BEYOND if extrapolate else 0.0
+    margin = MAX_EXTRAPOLATION if extrapolate else 0.0
     low, high = float(w.min()), float(w.max())
     if low < -margin - SUM_TOL or high > 1.0 + margin + SUM_TOL:
         fix = (

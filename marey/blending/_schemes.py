@@ -9,18 +9,18 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
-from marey.blending._sources import UP, Source, ball_of, leg_of, mean_rotations, unit
+from marey.blending._sources import UP, BlendSource, ball_position, get_leg, mean_rotations, normalise
 from marey.dynamics import Body
 from marey.kinematics import Limb
 from marey.lie import SO3
 from marey.skeleton import joint_frames
 
-ROOTS: Final = ("auto", "com", "root")
-STANCES: Final = ("contact", "foot_root")
+ROOT_SCHEMES: Final = ("auto", "com", "root")
+STANCE_SCHEMES: Final = ("contact", "foot_root")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Poses:
+class BlendedPoses:
     """Blended poses."""
 
     roots: FloatArray  # (N, 3) [m]
@@ -30,11 +30,11 @@ class Poses:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Mixture:
+class WeightedSources:
     """The sources of one phase, at the same shares, and their weights."""
 
     body: Body
-    sources: Sequence[Source]
+    sources: Sequence[BlendSource]
     weights: FloatArray
     rotations: str  # "slerp" or "log"
 
@@ -44,26 +44,26 @@ class Mixture:
 
     def local_rotations(self) -> FloatArray:
         """Blended local rotations ``(N, J, 4)``; the root's yaw is blended as a number, so that full turns count."""
-        yaw = self.mean(nearest_turns([s.yaw for s in self.sources]))
+        yaw = self.mean(unwrap_yaws([s.yaw for s in self.sources]))
         tilt = mean_rotations([s.tilt for s in self.sources], self.weights, self.rotations)
         joints = mean_rotations([s.joints for s in self.sources], self.weights, self.rotations)
         root = SO3.exp(yaw[:, None] * UP) @ tilt
         return np.concatenate([root.wxyz[:, None], joints.wxyz], axis=1)
 
 
-def nearest_turns(yaws: Sequence[FloatArray]) -> list[FloatArray]:
+def unwrap_yaws(yaws: Sequence[FloatArray]) -> list[FloatArray]:
     """Yaws ``(N,)`` shifted by whole turns so that all begin within half a turn of the first."""
     first = yaws[0][0]
     return [yaw - 2.0 * np.pi * np.round((yaw[0] - first) / (2.0 * np.pi)) for yaw in yaws]
 
 
-def by_root(mixture: Mixture) -> Poses:
+def blend_by_root(mixture: WeightedSources) -> BlendedPoses:
     """The naive rule: blend the root's position and all rotations ([Safonova2006]_ (5.2))."""
     roots = mixture.mean([s.roots for s in mixture.sources])
-    return Poses(roots, mixture.local_rotations(), np.zeros(len(roots)))
+    return BlendedPoses(roots, mixture.local_rotations(), np.zeros(len(roots)))
 
 
-def by_centre(mixture: Mixture) -> Poses:
+def blend_by_com(mixture: WeightedSources) -> BlendedPoses:
     r"""Blend the centre of mass and all rotations: :math:`P_{root} = P_{com} - P^0_{com}(Q)` ([Safonova2006]_ (5.4)).
 
     A flight so falls on a parabola, whatever the limbs do.
@@ -71,23 +71,23 @@ def by_centre(mixture: Mixture) -> Poses:
     wxyz = mixture.local_rotations()
     centres = mixture.mean([s.centres for s in mixture.sources])
     positions, frames = joint_frames(mixture.body.skeleton, np.zeros_like(centres), wxyz)
-    return Poses(centres - _centre(mixture.body, positions, frames), wxyz, np.zeros(len(centres)))
+    return BlendedPoses(centres - _centre_of_mass(mixture.body, positions, frames), wxyz, np.zeros(len(centres)))
 
 
-def by_foot(mixture: Mixture, foot: str) -> Poses:
+def blend_by_foot(mixture: WeightedSources, foot: str) -> BlendedPoses:
     """Blend root and rotations in the frame of one planted foot, which stays; the other may slide a little.
 
     What the demonstrations of [Safonova2006]_ §5.6 did. The sources stand in one frame already, so the root is blended
     and then moved so that the blended foot is where the sources' foot is.
     """
-    poses = by_root(mixture)
+    poses = blend_by_root(mixture)
     positions, frames = joint_frames(mixture.body.skeleton, poses.roots, poses.wxyz)
     ball = mixture.mean([s.feet[foot].ball for s in mixture.sources])
-    roots = poses.roots + ball - ball_of(mixture.body.skeleton, foot, positions, frames)
-    return Poses(roots, poses.wxyz, poses.com_off_m)
+    roots = poses.roots + ball - ball_position(mixture.body.skeleton, foot, positions, frames)
+    return BlendedPoses(roots, poses.wxyz, poses.com_off_m)
 
 
-def by_contact(mixture: Mixture, feet: Sequence[str]) -> Poses:
+def blend_by_contact(mixture: WeightedSources, feet: Sequence[str]) -> BlendedPoses:
     r"""Blend the centre of mass, the planted feet and what is not redundant ([Safonova2006]_ (5.10)).
 
     The ball of each planted foot and the foot's rotation are blended, the knee lies on its circle in the blended
@@ -98,7 +98,7 @@ def by_contact(mixture: Mixture, feet: Sequence[str]) -> Poses:
     body, wxyz = mixture.body, mixture.local_rotations()
     centres = mixture.mean([s.centres for s in mixture.sources])
     positions, frames = joint_frames(body.skeleton, np.zeros_like(centres), wxyz)
-    legs = [_Leg.of(mixture, foot, positions, frames) for foot in feet]
+    legs = [_PlantedLeg.from_mixture(mixture, foot, positions, frames) for foot in feet]
     free = np.ones(body.skeleton.num_joints, dtype=bool)
     for leg in legs:
         free &= ~leg.thigh & ~leg.shank & ~leg.foot
@@ -118,11 +118,11 @@ def by_contact(mixture: Mixture, feet: Sequence[str]) -> Poses:
     for number, leg in enumerate(legs):
         leg.bend(wxyz, frames, turned[:, number])
     off = np.maximum(off, np.max([np.linalg.norm(reached[:, i] - leg.ankle, axis=-1) for i, leg in enumerate(legs)], 0))
-    return Poses(roots, wxyz, off, int(steps.max()))
+    return BlendedPoses(roots, wxyz, off, int(steps.max()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Leg:
+class _PlantedLeg:
     """A planted leg, as the search for the root sees it."""
 
     limb: Limb
@@ -140,22 +140,22 @@ class _Leg:
     foot_moment: FloatArray  # (N, 3) [kg m]
 
     @classmethod
-    def of(cls, mixture: Mixture, foot: str, positions: FloatArray, frames: SO3) -> _Leg:
+    def from_mixture(cls, mixture: WeightedSources, foot: str, positions: FloatArray, frames: SO3) -> _PlantedLeg:
         """Gather a leg from blended poses with the root at the origin."""
         body = mixture.body
-        limb = leg_of(body.skeleton, foot)
+        limb = get_leg(body.skeleton, foot)
         hip, knee, ankle = (positions[:, joint] for joint in (limb.upper, limb.middle, limb.end))
-        pole = unit(mixture.mean([s.feet[foot].knee for s in mixture.sources]))
+        pole = normalise(mixture.mean([s.feet[foot].knee for s in mixture.sources]))
         paths = [s.feet[foot] for s in mixture.sources]
         R_foot = mean_rotations([p.R_world_ankle for p in paths], mixture.weights, "slerp")
         turn = R_foot @ frames[:, limb.end].inverse()
-        ball = ball_of(body.skeleton, foot, positions, frames)
+        ball = ball_position(body.skeleton, foot, positions, frames)
         stand = mixture.mean([p.ball for p in paths]) - turn @ (ball - ankle)
-        below = [_below(body.skeleton.parents, joint) for joint in (limb.upper, limb.middle, limb.end)]
+        below = [_subtree_joints(body.skeleton.parents, joint) for joint in (limb.upper, limb.middle, limb.end)]
         groups = (below[0] & ~below[1], below[1] & ~below[2], below[2])
         points = positions + frames @ body.centres
         masses = np.array([body.masses[group].sum() for group in groups])
-        bones = np.stack(_bones(hip, knee, ankle, pole), axis=1)
+        bones = np.stack(_bone_frames(hip, knee, ankle, pole), axis=1)
         heavy = [np.einsum("j,njk->nk", body.masses * group, points) for group in groups]
         middles = [h - m * start for h, m, start in zip(heavy, masses, (hip, knee, ankle), strict=True)]
         centres = np.stack(
@@ -172,31 +172,35 @@ class _Leg:
     def bend(self, wxyz: FloatArray, frames: SO3, turned: FloatArray) -> None:
         """Write the local rotations of hip, knee and ankle into ``wxyz``; ``turned`` are new legs (N, 3, 3)."""
         axis = turned[:, 2]
-        turns = [SO3.from_matrix(np.swapaxes(_rows(turned[:, i], axis), -1, -2) @ self.bones[:, i]) for i in range(2)]
+        turns = [
+            SO3.from_matrix(np.swapaxes(_frame_rows(turned[:, i], axis), -1, -2) @ self.bones[:, i]) for i in range(2)
+        ]
         hip, knee, ankle = self.limb.upper, self.limb.middle, self.limb.end
         wxyz[:, hip] = (frames[:, self.parents[0]].inverse() @ turns[0] @ frames[:, hip]).wxyz
         wxyz[:, knee] = ((turns[0] @ frames[:, self.parents[1]]).inverse() @ turns[1] @ frames[:, knee]).wxyz
         wxyz[:, ankle] = ((turns[1] @ frames[:, self.parents[2]]).inverse() @ self.R_world_foot).wxyz
 
 
-def _bones(hip: FloatArray, knee: FloatArray, ankle: FloatArray, pole: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _bone_frames(
+    hip: FloatArray, knee: FloatArray, ankle: FloatArray, pole: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Rows along, side, axis ``(N, 3, 3)`` of thigh and shank; a straight leg bends towards its pole."""
-    along = unit(ankle - hip)
+    along = normalise(ankle - hip)
     bend = knee - hip
     bend = bend - along * (bend * along).sum(axis=-1, keepdims=True)
     size = np.linalg.norm(bend, axis=-1, keepdims=True)
-    hint = unit(pole - along * (pole * along).sum(axis=-1, keepdims=True))
+    hint = normalise(pole - along * (pole * along).sum(axis=-1, keepdims=True))
     sure = np.clip(size / 0.01, 0.0, 1.0)
-    axis = unit(np.cross(along, unit(sure * bend / np.maximum(size, 1e-12) + (1.0 - sure) * hint)))
-    return _rows(unit(knee - hip), axis), _rows(unit(ankle - knee), axis)
+    axis = normalise(np.cross(along, normalise(sure * bend / np.maximum(size, 1e-12) + (1.0 - sure) * hint)))
+    return _frame_rows(normalise(knee - hip), axis), _frame_rows(normalise(ankle - knee), axis)
 
 
-def _rows(along: FloatArray, axis: FloatArray) -> FloatArray:
-    axis = unit(axis - along * (axis * along).sum(axis=-1, keepdims=True))
+def _frame_rows(along: FloatArray, axis: FloatArray) -> FloatArray:
+    axis = normalise(axis - along * (axis * along).sum(axis=-1, keepdims=True))
     return np.stack([along, np.cross(axis, along), axis], axis=1)
 
 
-def _below(parents: IntArray, joint: int) -> BoolArray:
+def _subtree_joints(parents: IntArray, joint: int) -> BoolArray:
     """Joints of the sub-tree under a joint, itself included."""
     found = np.zeros(len(parents), dtype=bool)
     found[joint] = True
@@ -205,5 +209,5 @@ def _below(parents: IntArray, joint: int) -> BoolArray:
     return found
 
 
-def _centre(body: Body, positions: FloatArray, frames: SO3) -> FloatArray:
+def _centre_of_mass(body: Body, positions: FloatArray, frames: SO3) -> FloatArray:
     return np.einsum("j,njk->nk", body.masses / body.mass_kg, positions + frames @ body.centres)

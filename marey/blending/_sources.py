@@ -24,21 +24,21 @@ Placement = tuple[float, FloatArray, FloatArray]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FootPath:
+class PlantedFootPath:
     """A planted foot of one source."""
 
     ball: FloatArray  # (N, 3) [m]
     R_world_ankle: SO3  # batch (N,)
     knee: FloatArray  # (N, 3) unit vectors across the line hip to ankle, towards the knee
 
-    def moved(self, place: Placement) -> FootPath:
+    def moved(self, place: Placement) -> PlantedFootPath:
         """Turned and carried."""
         R = SO3.exp(place[0] * UP)
-        return FootPath(R @ (self.ball - place[1]) + place[2], R @ self.R_world_ankle, R @ self.knee)
+        return PlantedFootPath(R @ (self.ball - place[1]) + place[2], R @ self.R_world_ankle, R @ self.knee)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Source:
+class BlendSource:
     """One phase of one clip, frame by frame or at shares of its duration."""
 
     roots: FloatArray  # (N, 3) [m]
@@ -46,10 +46,10 @@ class Source:
     tilt: SO3  # batch (N,): R_root = R_yaw @ tilt
     joints: SO3  # batch (N, J - 1), local rotations of all joints but the root
     centres: FloatArray  # (N, 3) [m] centre of mass
-    feet: dict[str, FootPath]
+    feet: dict[str, PlantedFootPath]
 
     @classmethod
-    def of(cls, motion: Motion, body: Body, feet: Sequence[str]) -> Source:
+    def from_motion(cls, motion: Motion, body: Body, feet: Sequence[str]) -> BlendSource:
         """All frames of a phase on the skeleton of ``body``, with the paths of its planted feet."""
         yaw = np.unwrap(motion.rotations[:, 0].twist_angle(UP))
         tilt = SO3.exp(-yaw[:, None] * UP) @ motion.rotations[:, 0]
@@ -58,7 +58,7 @@ class Source:
         paths = {foot: _foot_path(motion.skeleton, foot, positions, frames) for foot in feet}
         return cls(motion.root_positions, yaw, tilt, motion.rotations[:, 1:], centres, paths)
 
-    def at(self, shares: FloatArray) -> Source:
+    def at(self, shares: FloatArray) -> BlendSource:
         """Poses at ``shares`` (N,), 0 the first frame, 1 the last.
 
         Positions follow a cubic through the frames: a straight line between two frames of a flight is an acceleration
@@ -68,52 +68,52 @@ class Source:
         low = np.minimum(np.floor(place).astype(np.int64), len(self.roots) - 2)
         part = place - low
         paths = {
-            foot: FootPath(
-                cubic(path.ball, low, part),
+            foot: PlantedFootPath(
+                interpolate_catmull_rom(path.ball, low, part),
                 path.R_world_ankle[low].slerp(path.R_world_ankle[low + 1], part),
-                unit(cubic(path.knee, low, part)),
+                normalise(interpolate_catmull_rom(path.knee, low, part)),
             )
             for foot, path in self.feet.items()
         }
-        return Source(
-            cubic(self.roots, low, part),
-            cubic(self.yaw[:, None], low, part)[:, 0],
+        return BlendSource(
+            interpolate_catmull_rom(self.roots, low, part),
+            interpolate_catmull_rom(self.yaw[:, None], low, part)[:, 0],
             self.tilt[low].slerp(self.tilt[low + 1], part),
             self.joints[low].slerp(self.joints[low + 1], part[:, None]),
-            cubic(self.centres, low, part),
+            interpolate_catmull_rom(self.centres, low, part),
             paths,
         )
 
-    def moved(self, place: Placement) -> Source:
+    def moved(self, place: Placement) -> BlendSource:
         """The whole phase, turned and carried."""
         turn, here, there = place
         R = SO3.exp(turn * UP)
         roots, centres = (R @ (points - here) + there for points in (self.roots, self.centres))
         feet = {foot: path.moved(place) for foot, path in self.feet.items()}
-        return Source(roots, self.yaw + turn, self.tilt, self.joints, centres, feet)
+        return BlendSource(roots, self.yaw + turn, self.tilt, self.joints, centres, feet)
 
 
-def _foot_path(skeleton: Skeleton, foot: str, positions: FloatArray, frames: SO3) -> FootPath:
-    limb = leg_of(skeleton, foot)
+def _foot_path(skeleton: Skeleton, foot: str, positions: FloatArray, frames: SO3) -> PlantedFootPath:
+    limb = get_leg(skeleton, foot)
     hip, knee, ankle = (positions[:, joint] for joint in (limb.upper, limb.middle, limb.end))
-    along = unit(ankle - hip)
+    along = normalise(ankle - hip)
     bend = knee - hip
     bend = bend - along * (bend * along).sum(axis=-1, keepdims=True)
     front = frames[:, limb.upper] @ limb.pole_upper
     front = front - along * (front * along).sum(axis=-1, keepdims=True)
     size = np.linalg.norm(bend, axis=-1, keepdims=True)
     sure = np.clip(size / 0.01, 0.0, 1.0)  # a leg straighter than 1 cm has no plane: its front tells
-    bend = unit(sure * bend / np.maximum(size, 1e-12) + (1.0 - sure) * unit(front))
-    return FootPath(ball_of(skeleton, foot, positions, frames), frames[:, limb.end], bend)
+    bend = normalise(sure * bend / np.maximum(size, 1e-12) + (1.0 - sure) * normalise(front))
+    return PlantedFootPath(ball_position(skeleton, foot, positions, frames), frames[:, limb.end], bend)
 
 
 @lru_cache(maxsize=64)
-def leg_of(skeleton: Skeleton, foot: str) -> Limb:
+def get_leg(skeleton: Skeleton, foot: str) -> Limb:
     """The leg of a foot; finding it takes longer than blending with it."""
-    return Limb.named(skeleton, f"{foot}_leg")
+    return Limb.from_name(skeleton, f"{foot}_leg")
 
 
-def ball_of(skeleton: Skeleton, foot: str, positions: FloatArray, R_world_joint: SO3) -> FloatArray:
+def ball_position(skeleton: Skeleton, foot: str, positions: FloatArray, R_world_joint: SO3) -> FloatArray:
     """The point of the sole ``(N, 3)`` [m] under the ball of a foot, on which it stands and rolls."""
     points = contact_points(skeleton)
     number = points.index(f"{foot}_toe")
@@ -121,25 +121,25 @@ def ball_of(skeleton: Skeleton, foot: str, positions: FloatArray, R_world_joint:
     return positions[:, joint] + R_world_joint[:, joint] @ points.offsets[number]
 
 
-def cubic(values: FloatArray, low: IntArray, part: FloatArray) -> FloatArray:
+def interpolate_catmull_rom(values: FloatArray, low: IntArray, part: FloatArray) -> FloatArray:
     """Catmull-Rom curve through values ``(F, k)`` at ``low + part``, exact for parabolas inside and at the ends."""
     last = len(values) - 1
     before, after = np.maximum(low - 1, 0), np.minimum(low + 2, last)
     p1, p2 = values[low], values[low + 1]
-    p0 = np.where((low == 0)[:, None], _beyond(values, 0, 1), values[before])
-    p3 = np.where((low == last - 1)[:, None], _beyond(values, last, -1), values[after])
+    p0 = np.where((low == 0)[:, None], _extrapolate_end(values, 0, 1), values[before])
+    p3 = np.where((low == last - 1)[:, None], _extrapolate_end(values, last, -1), values[after])
     t = part[:, None]
     return p1 + 0.5 * t * (p2 - p0 + t * (2.0 * p0 - 5.0 * p1 + 4.0 * p2 - p3 + t * (3.0 * (p1 - p2) + p3 - p0)))
 
 
-def _beyond(values: FloatArray, end: int, step: int) -> FloatArray:
+def _extrapolate_end(values: FloatArray, end: int, step: int) -> FloatArray:
     """The value one frame beyond an end, on the parabola through the last three."""
     a, b = values[end], values[end + step]
     c = values[end + 2 * step] if len(values) > 2 else 2.0 * b - a
     return 3.0 * a - 3.0 * b + c
 
 
-def unit(v: FloatArray) -> FloatArray:
+def normalise(v: FloatArray) -> FloatArray:
     """Vectors ``(..., 3)`` of length one; zero stays zero."""
     return v / np.maximum(np.linalg.norm(v, axis=-1, keepdims=True), 1e-12)
 

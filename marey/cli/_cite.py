@@ -54,7 +54,7 @@ def cited_keys(name: str) -> tuple[str, ...]:
     known = references()
     if name in known:
         return (name,)
-    found = _documented(name.removeprefix("marey."))
+    found = _collect_docstrings(name.removeprefix("marey."))
     if found is None:
         raise UnknownNameError("reference or public name", name, "marey", known)
     keys = tuple(dict.fromkeys(key for key in _KEY.findall(found) if key in known))
@@ -63,7 +63,7 @@ def cited_keys(name: str) -> tuple[str, ...]:
     return keys
 
 
-def _documented(name: str) -> str | None:
+def _collect_docstrings(name: str) -> str | None:
     """Return the docstrings of ``package`` or ``package.name``, of what is inside, and of the modules they live in."""
     package, _, member = name.partition(".")
     try:

@@ -39,10 +39,12 @@ def compress(
 
         motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit)
         data = squeeze(motion, max_error_m=1e-3 * max_error_mm, method=method, **options)
-        _write(data, target)
-        _tell(clip, target, motion, data, is_json=json)
+        _write_atomically(data, target)
+        _report_compression(clip, target, motion, data, is_json=json)
 
-    _each("compress", clips, {clip: _target(clip, out, ".marey", is_many=len(clips) > 1) for clip in clips}, one)
+    _process_each(
+        "compress", clips, {clip: _output_path(clip, out, ".marey", is_many=len(clips) > 1) for clip in clips}, one
+    )
 
 
 def decompress(
@@ -67,7 +69,9 @@ def decompress(
             remark(f"wrote {target} ({motion.num_frames} frames at {motion.rate_hz:g} Hz)")
 
     suffix = "." + format.lstrip(".")
-    _each("decompress", files, {file: _target(file, out, suffix, is_many=len(files) > 1) for file in files}, one)
+    _process_each(
+        "decompress", files, {file: _output_path(file, out, suffix, is_many=len(files) > 1) for file in files}, one
+    )
 
 
 def read_compressed(file: str) -> Motion:
@@ -85,7 +89,7 @@ def read_compressed(file: str) -> Motion:
         raise FormatError(error.what, file, 0, error.fix) from None
 
 
-def _each(title: str, paths: list[str], targets: dict[str, str], one: Any) -> None:
+def _process_each(title: str, paths: list[str], targets: dict[str, str], one: Any) -> None:
     if len(set(targets.values())) < len(paths):
         raise typer.BadParameter("two inputs would be written to the same file.")
     count = 0
@@ -100,7 +104,7 @@ def _each(title: str, paths: list[str], targets: dict[str, str], one: Any) -> No
         for_each(paths, do)
 
 
-def _target(path: str, out: str | None, suffix: str, *, is_many: bool) -> str:
+def _output_path(path: str, out: str | None, suffix: str, *, is_many: bool) -> str:
     """Where the result of one input goes."""
     stem = "stdin" if path == "-" else Path(path).stem
     if out is None:
@@ -110,7 +114,7 @@ def _target(path: str, out: str | None, suffix: str, *, is_many: bool) -> str:
     return out
 
 
-def _write(data: bytes, target: str) -> None:
+def _write_atomically(data: bytes, target: str) -> None:
     """The whole file or none of it."""
     if target == "-":
         sys.stdout.buffer.write(data)
@@ -124,14 +128,14 @@ def _write(data: bytes, target: str) -> None:
         draft.unlink(missing_ok=True)
 
 
-def _tell(clip: str, target: str, motion: Motion, data: bytes, *, is_json: bool) -> None:
+def _report_compression(clip: str, target: str, motion: Motion, data: bytes, *, is_json: bool) -> None:
     from marey.compression import decompress as unsqueeze
-    from marey.compression import evaluate
+    from marey.compression import evaluate_codec
 
-    report = evaluate(motion, unsqueeze(data), data)
+    report = evaluate_codec(motion, unsqueeze(data), data)
     facts = report.as_dict() | {"file": clip, "out": target, "num_frames": motion.num_frames}
     if is_json and target != "-":
-        print_json(_finite(facts))
+        print_json(_finite_facts(facts))
         return
     sizes = (
         f"{report.bytes} bytes, 1:{report.ratio_tournier:.1f} of float32 angles, 1:{report.ratio_acl:.1f} of transforms"
@@ -139,6 +143,6 @@ def _tell(clip: str, target: str, motion: Motion, data: bytes, *, is_json: bool)
     remark(f"{clip} -> {target}: {sizes}; joints within {report.max_joint_error_mm:.3g} mm")
 
 
-def _finite(facts: dict[str, Any]) -> dict[str, Any]:
+def _finite_facts(facts: dict[str, Any]) -> dict[str, Any]:
     """JSON has no infinity."""
     return {key: None if value == float("inf") else value for key, value in facts.items()}

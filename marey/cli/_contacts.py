@@ -24,9 +24,9 @@ def contacts(
 
     Lists the phases of the motion: flight, left, right, double support.
     """
-    from marey.motion import with_contacts
+    from marey.motion import ensure_contacts
 
-    motion = with_contacts(load_clip(clip, rate_hz=read_rate_hz, unit=unit), method=method)
+    motion = ensure_contacts(load_clip(clip, rate_hz=read_rate_hz, unit=unit), method=method)
     facts = contact_facts(motion)
     if json:
         print_json(facts | {"file": clip})

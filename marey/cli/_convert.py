@@ -38,7 +38,7 @@ def convert(
     if len(paths) < 2:
         raise typer.BadParameter("give at least one file to read and one to write.")
     *inputs, out = paths
-    targets = {path: _target(path, out, format, is_many=len(inputs) > 1) for path in inputs}
+    targets = {path: _output_path(path, out, format, is_many=len(inputs) > 1) for path in inputs}
     if len(set(targets.values())) < len(inputs):
         raise typer.BadParameter("two inputs would be written to the same file.")
     count = 0
@@ -47,15 +47,15 @@ def convert(
         def do(path: str) -> None:
             nonlocal count
             motion = load_clip(path, rate_hz=read_rate_hz, unit=unit)
-            motion = change(motion, rate_hz=rate_hz, is_mirrored=mirror, start=start, stop=stop, target=retarget)
-            _write(motion, targets[path], {} if out_unit is None else {"unit": out_unit})
+            motion = edit_motion(motion, rate_hz=rate_hz, is_mirrored=mirror, start=start, stop=stop, target=retarget)
+            _write_converted(motion, targets[path], {} if out_unit is None else {"unit": out_unit})
             count += 1
             progress(count, len(inputs))
 
         for_each(inputs, do)
 
 
-def change(
+def edit_motion(
     motion: Motion,
     *,
     rate_hz: float | None = None,
@@ -83,7 +83,7 @@ def change(
     return motion if rate_hz is None else resample(motion, rate_hz)
 
 
-def _target(path: str, out: str, format_: str | None, *, is_many: bool) -> str:
+def _output_path(path: str, out: str, format_: str | None, *, is_many: bool) -> str:
     is_folder = is_many or Path(out).is_dir() or out.endswith(("/", os.sep))
     if out != "-" and not is_folder:
         return out
@@ -95,7 +95,7 @@ def _target(path: str, out: str, format_: str | None, *, is_many: bool) -> str:
     return str(Path(out) / f"{stem}.{format_.lstrip('.')}")
 
 
-def _write(motion: Motion, target: str, options: dict[str, Any]) -> None:
+def _write_converted(motion: Motion, target: str, options: dict[str, Any]) -> None:
     from marey.io import save
 
     if target.startswith("-."):

@@ -30,18 +30,18 @@ def demo(
     clip); check, retarget, find contacts; write GLB, BVH, film strip, text report.
     """
     with progress_bar("demo") as progress:
-        motion, lines = _sample(sample)
+        motion, lines = _load_sample(sample)
         progress(1, NUM_STEPS)
         report = run_demo(motion, Path(out), lambda done: progress(done, NUM_STEPS), lines)
     typer.echo(report, nl=False)
 
 
-def _sample(name: str) -> tuple[Motion, list[str]]:
+def _load_sample(name: str) -> tuple[Motion, list[str]]:
     """The motion of a shipped sketch, with lines for the report; of a shipped script; or else a shipped clip."""
     from marey import samples
 
     if name in samples.sketch_names():
-        return _synthesised(name)
+        return _synthesise_sample(name)
     if name not in samples.script_names():
         return samples.load(name), []
     from marey.locomotion import load_script
@@ -49,20 +49,20 @@ def _sample(name: str) -> tuple[Motion, list[str]]:
     return load_script(samples.script_file(name)).render(), []
 
 
-def _synthesised(name: str) -> tuple[Motion, list[str]]:
+def _synthesise_sample(name: str) -> tuple[Motion, list[str]]:
     """What `marey synth` makes of a shipped sketch."""
     from dataclasses import replace
 
     from marey.base import InputError
-    from marey.cli._demo_ahead import compiled_ahead
-    from marey.pipeline import synthesize
+    from marey.cli._demo_ahead import compile_ahead
+    from marey.pipeline import synthesize_sketch
     from marey.samples import demo_graph, sketch_file
     from marey.world import load_sketch
 
     sketch = load_sketch(sketch_file(name))
-    with compiled_ahead(remark):
+    with compile_ahead(remark):
         graph = demo_graph()
-    result = synthesize(sketch, graph=graph, budget_s=SEARCH_S)
+    result = synthesize_sketch(sketch, graph=graph, budget_s=SEARCH_S)
     if result.motion is None:
         raise InputError(f"no motion for '{name}', {result.status}", result.advice)
     states, edges = len(graph.arrays.kind), len(graph.arrays.target)
@@ -81,7 +81,7 @@ def run_demo(
     folder.mkdir(parents=True, exist_ok=True)
     lines = [f"marey demo: {motion.name}", "", *(made or []), *_check_lines(motion)]
     progress(2)
-    human, sentence = _as_human(motion)
+    human, sentence = _retarget_to_human(motion)
     progress(3)
     human, contact_lines = _contact_lines(human)
     lines += [sentence, *contact_lines]
@@ -115,7 +115,7 @@ def _check_lines(motion: Motion) -> list[str]:
     return lines + (checks or ["checked    the frame rate fits the motion; no warning"])
 
 
-def _as_human(motion: Motion) -> tuple[Motion, str]:
+def _retarget_to_human(motion: Motion) -> tuple[Motion, str]:
     """Give the motion to a canonical human that is not the one it was made for."""
     from marey.kinematics import retarget
     from marey.skeleton import human
@@ -126,9 +126,9 @@ def _as_human(motion: Motion) -> tuple[Motion, str]:
 
 
 def _contact_lines(motion: Motion) -> tuple[Motion, list[str]]:
-    from marey.motion import cadence, contact_phases, gait_cycles, slide_mm, with_contacts
+    from marey.motion import cadence, contact_phases, ensure_contacts, gait_cycles, slide_mm
 
-    planted = motion if motion.contacts is not None else with_contacts(motion)
+    planted = motion if motion.contacts is not None else ensure_contacts(motion)
     kinds = Counter(phase.kind for phase in contact_phases(planted))
     counted = ", ".join(f"{count} x {kind}" for kind, count in kinds.most_common())
     lines = [f"contacts   phases: {counted}", f"slide      {slide_mm(planted).max(initial=0.0):.2f} mm a frame at most"]

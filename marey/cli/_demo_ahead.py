@@ -13,11 +13,11 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-LONGEST_S = 300.0  # [s] to wait for a process that only helps
+MAX_WAIT_S = 300.0  # [s] to wait for a process that only helps
 
 
 @contextmanager
-def compiled_ahead(say: Callable[[str], None]) -> Generator[None]:
+def compile_ahead(say: Callable[[str], None]) -> Generator[None]:
     """While the body makes the demo graph, compile in another process; nothing to do where the graph is kept."""
     from marey.samples import demo_graph_file
 
@@ -25,11 +25,11 @@ def compiled_ahead(say: Callable[[str], None]) -> Generator[None]:
         yield
         return
     say("first run: compiling and making the demo graph, about a minute; both are kept")
-    helper = _started() if (os.cpu_count() or 1) > 1 else None
+    helper = _start_compiler() if (os.cpu_count() or 1) > 1 else None
     try:
         yield
         if helper is not None:
-            helper.wait(LONGEST_S)
+            helper.wait(MAX_WAIT_S)
     except subprocess.TimeoutExpired:
         pass  # the kernels are compiled here, then
     finally:
@@ -38,7 +38,7 @@ def compiled_ahead(say: Callable[[str], None]) -> Generator[None]:
             helper.wait()
 
 
-def _started() -> subprocess.Popen[bytes]:
+def _start_compiler() -> subprocess.Popen[bytes]:
     paths = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "marey.cli._demo_ahead"],
@@ -49,26 +49,26 @@ def _started() -> subprocess.Popen[bytes]:
     )
 
 
-def compile_all() -> None:
+def compile_kernels() -> None:
     """Do everything once, on one walk."""
     import numpy as np
 
-    from marey.graph import build
+    from marey.graph import build_graph
     from marey.kinematics import PointTask, solve_ik
     from marey.picture import film_strip
-    from marey.pipeline import synthesize
+    from marey.pipeline import synthesize_sketch
     from marey.samples import walk
+    from marey.world import GroundPose, Sketch
     from marey.world import Path as Way
-    from marey.world import Sketch, Stand
 
-    graph = build([walk()], mirror=True)
+    graph = build_graph([walk()], mirror=True)
     way = Way(np.array([[0.0, 0.0], [0.0, 2.0]]))
-    sketch = Sketch(Stand((0.0, 0.0)), Stand((0.0, 2.0), tolerance_m=0.5), way, corridor_m=2.0)
-    result = synthesize(sketch, "graph", graph=graph, budget_s=1.0)
+    sketch = Sketch(GroundPose((0.0, 0.0)), GroundPose((0.0, 2.0), tolerance_m=0.5), way, corridor_m=2.0)
+    result = synthesize_sketch(sketch, "graph", graph=graph, budget_s=1.0)
     reach = PointTask("right_wrist", target_world=(0.3, 1.0, 0.3))
     solve_ik(walk().skeleton, [reach], start=walk()[0], root="fixed", frozen_joints=[1], on_failure="return")
     film_strip(walk() if result.motion is None else result.motion, width=320, count=2)
 
 
 if __name__ == "__main__":
-    compile_all()
+    compile_kernels()

@@ -47,13 +47,13 @@ def fit(
     if clips[0] == LOCOMOTION:
         _fit_locomotion(clips[1:], out, manifest, report, jumps=jumps, as_json=json)
         return
-    settings = _settings(method, explained, components, kind, weights)
+    settings = _make_settings(method, explained, components, kind, weights)
     for picture in (plot, modes):
         _check_picture(picture)
-    motions = _load(clips, read_rate_hz, unit)
+    motions = _load_clips(clips, read_rate_hz, unit)
     model = settings.fit(motions)
     model.save(out)
-    facts = _facts(model, motions)
+    facts = _model_facts(model, motions)
     if json:
         print_json(facts | {"file": out, "method": method})
     else:
@@ -61,19 +61,19 @@ def fit(
             f"{out}  {facts['num_components']} components  {100 * facts['explained']:.1f} %  "
             f"{facts['num_frames']} frames  joint error mean {facts['mean_cm']:.2f} cm, max {facts['max_cm']:.2f} cm"
         )
-    _draw(model, plot, modes)
+    _draw_modes(model, plot, modes)
 
 
 def _fit_locomotion(
     sources: list[str], out: str, manifest: str | None, report: str | None, *, jumps: bool, as_json: bool
 ) -> None:
     from marey.base import InputError
-    from marey.locomotion import fit_locomotion, held_out_report, load_manifest
+    from marey.locomotion import fit_locomotion, load_manifest, report_held_out
 
     if len(sources) != 1:
         raise InputError(f"{len(sources)} places to learn from", "Give one library or folder of clips")
     _check_folder(report)
-    clips, plan = _clips(sources[0]), load_manifest(manifest)
+    clips, plan = _list_clips(sources[0]), load_manifest(manifest)
     with progress_bar("cutting") as tell:
         model = fit_locomotion(clips, plan, report=tell, jumps=jumps)
     model.save(out)
@@ -81,7 +81,7 @@ def _fit_locomotion(
     facts |= {"num_units": model.info["num_units"], "components": model.tree.main.count}
     if report is not None:
         with progress_bar("judging") as tell:
-            quality = held_out_report(model, clips, plan, report=tell)
+            quality = report_held_out(model, clips, plan, report=tell)
         _write_json(report, quality.to_dict())
         facts["report"] = report
         remark(f"errors of seen, unseen and left-out cycles:\n{quality.text()}")
@@ -93,7 +93,7 @@ def _fit_locomotion(
         )
 
 
-def _clips(path: str) -> Library | Path:
+def _list_clips(path: str) -> Library | Path:
     from pathlib import Path
 
     from marey.library import Library, is_library
@@ -117,7 +117,7 @@ def _write_json(path: str, value: Any) -> None:
     Path(path).write_text(json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
 
 
-def _settings(method: str, explained: float, components: int | None, kind: str, weights: str | None) -> PCA | PGA:
+def _make_settings(method: str, explained: float, components: int | None, kind: str, weights: str | None) -> PCA | PGA:
     from marey.base import UnknownNameError
     from marey.models import PCA, PGA
 
@@ -146,7 +146,7 @@ def _check_picture(path: str | None) -> None:
         raise MissingFileError(str(Path(path).parent), "Make the folder first.")
 
 
-def _load(clips: list[str], rate_hz: float | None, unit: str | None) -> list[Motion]:
+def _load_clips(clips: list[str], rate_hz: float | None, unit: str | None) -> list[Motion]:
     motions: list[Motion] = []
     with progress_bar("reading") as report:
         for number, clip in enumerate(clips):
@@ -155,7 +155,7 @@ def _load(clips: list[str], rate_hz: float | None, unit: str | None) -> list[Mot
     return motions
 
 
-def _facts(model: PoseModel, motions: list[Motion]) -> dict[str, Any]:
+def _model_facts(model: PoseModel, motions: list[Motion]) -> dict[str, Any]:
     from marey.models import joint_error
 
     error = joint_error(model, motions)
@@ -171,7 +171,7 @@ def _facts(model: PoseModel, motions: list[Motion]) -> dict[str, Any]:
     }
 
 
-def _draw(model: PoseModel, plot: str | None, modes: str | None) -> None:
+def _draw_modes(model: PoseModel, plot: str | None, modes: str | None) -> None:
     if plot is not None:
         from marey.models import plot_explained
 
@@ -191,11 +191,11 @@ def mode_picture(model: PoseModel, components: int = 4) -> Image:
 
     from marey.models import mode_strips
 
-    strips = mode_strips(model, _strip, components=components)
-    return np.concatenate(strips) if strips else _strip(model.decode(np.zeros((1, 0)), rate_hz=1.0))
+    strips = mode_strips(model, _draw_mode_strip, components=components)
+    return np.concatenate(strips) if strips else _draw_mode_strip(model.decode(np.zeros((1, 0)), rate_hz=1.0))
 
 
-def _strip(motion: Motion) -> Image:
+def _draw_mode_strip(motion: Motion) -> Image:
     """Film strip whose line of times gives way to the name of the component."""
     from marey.picture import Label, film_strip, write_labels
 

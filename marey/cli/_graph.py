@@ -11,7 +11,7 @@ from marey.cli._common import Json, print_json, progress_bar, read_motion, remar
 from marey.cli._targets import check_target, check_targets, write_motion, write_strip
 
 if TYPE_CHECKING:
-    from marey.graph import MotionGraph, SearchResult, Solution
+    from marey.graph import MotionGraph, SearchResult, SearchSolution
     from marey.motion import Motion
     from marey.world import Sketch
 
@@ -46,12 +46,12 @@ def build(
 
     Clips of a library are those that all conditions hold for. `--set density=20` and the like change thresholds.
     """
-    from marey.graph import build as build_graph
+    from marey.graph import build_graph as build_graph
     from marey.graph import save_graph
 
     check_target(out, (SUFFIX,))
-    settings = _settings(clips, setting or [], mirror)
-    motions = _motions(clips, {"tags": tuple(tag or ()), "behaviour": behaviour, "subject": subject})
+    settings = _parse_settings(clips, setting or [], mirror)
+    motions = _load_sources(clips, {"tags": tuple(tag or ()), "behaviour": behaviour, "subject": subject})
     with progress_bar("prepare clips") as progress:
         graph = build_graph(
             motions, workers=workers, cluster=cluster, resume=resume, on_progress=progress, **settings
@@ -66,7 +66,7 @@ def build(
 @app.command()
 def info(graph: Graph, json: Json = False) -> None:
     """Say how large a graph is and which events it reaches."""
-    _print_report(_load(graph), {"graph": graph}, is_json=json)
+    _print_report(_load_graph(graph), {"graph": graph}, is_json=json)
 
 
 @app.command()
@@ -87,20 +87,20 @@ def search(
     `marey synth` does more: it also brings hands to the millimetre and checks the motion.
     """
     check_targets(out, strip)
-    options: dict[str, Any] = {"k": k, "budget_s": budget_s, "on_solution": None if json else _tell}
-    options |= {} if epsilon is None else {"epsilon": _numbers(epsilon)}
+    options: dict[str, Any] = {"k": k, "budget_s": budget_s, "on_solution": None if json else _report_solution}
+    options |= {} if epsilon is None else {"epsilon": _parse_numbers(epsilon)}
     options |= {} if heuristic is None else {"heuristic": heuristic}
-    found = _load(graph).search(_sketch(sketch), **options)
+    found = _load_graph(graph).search(_load_sketch(sketch), **options)
     if found.steps:
-        _write(found, out, strip, count)
+        _write_result(found, out, strip, count)
     if json:
-        print_json({"graph": graph, "sketch": sketch, "out": out, **_facts(found)})
+        print_json({"graph": graph, "sketch": sketch, "out": out, **_search_facts(found)})
     else:
-        typer.echo(_sentence(found))
+        typer.echo(_search_sentence(found))
     raise typer.Exit(0 if found.steps else 1)
 
 
-def _settings(clips: list[str], given: list[str], mirror: bool | None) -> dict[str, Any]:
+def _parse_settings(clips: list[str], given: list[str], mirror: bool | None) -> dict[str, Any]:
     """Settings by name; the demo clips have their own to begin with."""
     from marey.samples import DEMO_SETTINGS
 
@@ -109,11 +109,11 @@ def _settings(clips: list[str], given: list[str], mirror: bool | None) -> dict[s
         name, is_pair, value = one.partition("=")
         if not is_pair:
             raise typer.BadParameter(f"'{one}' is no setting: write name=value.")
-        settings[name.strip()] = _value(value.strip())
+        settings[name.strip()] = _parse_value(value.strip())
     return settings if mirror is None else settings | {"mirror": mirror}
 
 
-def _value(text: str) -> bool | int | float | str:
+def _parse_value(text: str) -> bool | int | float | str:
     if text in ("true", "false"):
         return text == "true"
     for kind in (int, float):
@@ -124,17 +124,17 @@ def _value(text: str) -> bool | int | float | str:
     return text
 
 
-def _motions(sources: list[str], conditions: dict[str, Any]) -> list[Motion]:
+def _load_sources(sources: list[str], conditions: dict[str, Any]) -> list[Motion]:
     """Clips of libraries, files and folders, in the order given."""
     found: list[Motion] = []
     for source in sources:
-        found += _clips_of(source, conditions)
+        found += _load_source(source, conditions)
     if not found:
         raise typer.BadParameter("there is no clip that all conditions hold for.")
     return found
 
 
-def _clips_of(source: str, conditions: dict[str, Any]) -> list[Motion]:
+def _load_source(source: str, conditions: dict[str, Any]) -> list[Motion]:
     from marey.base import InputError, MissingFileError
     from marey.io import READABLE_SUFFIXES
 
@@ -145,7 +145,7 @@ def _clips_of(source: str, conditions: dict[str, Any]) -> list[Motion]:
     if not Path(source).is_dir():
         return [read_motion(source)]
     try:
-        return _of_library(source, conditions)
+        return _load_library(source, conditions)
     except MissingFileError:
         files = [file for file in sorted(Path(source).rglob("*")) if file.suffix.lower() in READABLE_SUFFIXES]
     if not files:
@@ -153,14 +153,14 @@ def _clips_of(source: str, conditions: dict[str, Any]) -> list[Motion]:
     return [read_motion(str(file)) for file in files]
 
 
-def _of_library(folder: str, conditions: dict[str, Any]) -> list[Motion]:
+def _load_library(folder: str, conditions: dict[str, Any]) -> list[Motion]:
     from marey.library import Library, Query
 
     with Library(folder, create=False) as store:
         return [store.load(record.id) for record in store.clips(Query(**conditions))]
 
 
-def _load(graph: str) -> MotionGraph:
+def _load_graph(graph: str) -> MotionGraph:
     if graph == DEMO and not Path(graph).exists():
         from marey.samples import demo_graph
 
@@ -171,7 +171,7 @@ def _load(graph: str) -> MotionGraph:
     return load_graph(graph)
 
 
-def _sketch(sketch: str) -> Sketch:
+def _load_sketch(sketch: str) -> Sketch:
     from marey.samples import sketch_file
     from marey.world import load_sketch
 
@@ -179,7 +179,7 @@ def _sketch(sketch: str) -> Sketch:
     return load_sketch(sketch_file(sketch) if is_name else sketch)
 
 
-def _numbers(text: str) -> tuple[float, ...]:
+def _parse_numbers(text: str) -> tuple[float, ...]:
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError as error:
@@ -193,23 +193,23 @@ def _print_report(graph: MotionGraph, facts: dict[str, Any], *, is_json: bool) -
 
     report = graph_report(graph)
     if is_json:
-        print_json({**facts, **asdict(report), "behaviours": _behaviours(graph)})
+        print_json({**facts, **asdict(report), "behaviours": _count_behaviours(graph)})
         return
     typer.echo("\n".join(report.lines()))
 
 
-def _behaviours(graph: MotionGraph) -> dict[str, int]:
+def _count_behaviours(graph: MotionGraph) -> dict[str, int]:
     """How many runs of poses each behaviour has."""
     from collections import Counter
 
     return dict(sorted(Counter(graph.database.behaviours).items()))
 
 
-def _tell(found: Solution) -> None:
+def _report_solution(found: SearchSolution) -> None:
     remark(f"epsilon {found.epsilon:g}: cost {found.cost:.2f}, {found.expansions} expansions, {found.seconds:.2f} s")
 
 
-def _facts(found: SearchResult) -> dict[str, Any]:
+def _search_facts(found: SearchResult) -> dict[str, Any]:
     history = [
         {"epsilon": s.epsilon, "cost": s.cost, "expansions": s.expansions, "seconds": s.seconds} for s in found.history
     ]
@@ -225,7 +225,7 @@ def _facts(found: SearchResult) -> dict[str, Any]:
     }
 
 
-def _sentence(found: SearchResult) -> str:
+def _search_sentence(found: SearchResult) -> str:
     if not found.steps:
         return f"no way: {found.status}. {found.advice}"
     best = "the best" if found.epsilon <= 1.0 else f"at most {found.epsilon:.2f} times the best"
@@ -235,7 +235,7 @@ def _sentence(found: SearchResult) -> str:
     )
 
 
-def _write(found: SearchResult, out: str | None, strip: str | None, count: int) -> None:
+def _write_result(found: SearchResult, out: str | None, strip: str | None, count: int) -> None:
     motion = None if out is None and strip is None else found.motion
     if motion is None:
         return

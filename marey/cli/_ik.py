@@ -41,9 +41,11 @@ def ik(
     Joints go by their own name or by that of the canonical human. Exits with 1 when a goal is out of reach; the nearest
     pose is written all the same.
     """
-    body, start, rate_hz = start_of(clip, frame, rate_hz=read_rate_hz, unit=unit)
+    body, start, rate_hz = load_start(clip, frame, rate_hz=read_rate_hz, unit=unit)
     tasks = [parse_task(text, body) for text in task]
-    result = solve(body, tasks, start, method=method, model=model, limits=limits, root=root, tolerance_m=tolerance_m)
+    result = solve_tasks(
+        body, tasks, start, method=method, model=model, limits=limits, root=root, tolerance_m=tolerance_m
+    )
     if out is not None:
         write_pose(result.pose, out, rate_hz)
     facts = ik_facts(result, task)
@@ -58,7 +60,7 @@ def ik(
         raise typer.Exit(1)
 
 
-def start_of(
+def load_start(
     clip: str | None, frame: int | None, *, rate_hz: float | None, unit: str | None
 ) -> tuple[Skeleton, Pose | None, float]:
     """Skeleton, start (``None`` is the rest pose) and rate of a clip, or those of the canonical human."""
@@ -96,7 +98,7 @@ def parse_task(text: str, skeleton: Skeleton) -> PointTask:
     return PointTask(roles[name] if is_role else skeleton.index(name), (x, y, z))
 
 
-def solve(
+def solve_tasks(
     skeleton: Skeleton,
     tasks: list[PointTask],
     start: Pose | None,

@@ -32,7 +32,7 @@ def info(
         if json:
             print_json(facts)
             return
-        typer.echo(_line(facts))
+        typer.echo(_facts_line(facts))
         for warning in facts["warnings"]:
             remark(f"{path}: {warning}")
 
@@ -95,7 +95,7 @@ def _marker_facts(path: str) -> dict[str, Any]:
     }
 
 
-def _line(facts: dict[str, Any]) -> str:
+def _facts_line(facts: dict[str, Any]) -> str:
     if facts["kind"] == "markers":
         parts = [f"{facts['num_markers']} markers ({100 * facts['valid_fraction']:.0f} % seen)"]
     else:

@@ -10,7 +10,7 @@ import typer
 from marey.cli._common import Json, Unit, print_json, progress_bar, remark
 
 if TYPE_CHECKING:
-    from marey.library import Added, ClipRecord
+    from marey.library import AddOutcome, ClipRecord
 
 app = typer.Typer(help="Keep clips in a folder with a catalogue.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -36,7 +36,7 @@ def add(
 
     with Library(library) as store, progress_bar("add") as progress:
 
-        def note(done: int, total: int, result: Added) -> None:
+        def note(done: int, total: int, result: AddOutcome) -> None:
             progress(done, total)
             if json:
                 print_json(asdict(result))
@@ -75,7 +75,7 @@ def list_(
             if json:
                 print_json(asdict(record))
             else:
-                typer.echo(_line(record))
+                typer.echo(_record_line(record))
 
 
 @app.command()
@@ -127,7 +127,7 @@ def remove(clip: Keys, library: Folder = DEFAULT_FOLDER) -> None:
             typer.echo(f"removed {record.id[:12]} {record.name}")
 
 
-def _line(record: ClipRecord) -> str:
+def _record_line(record: ClipRecord) -> str:
     tags = " ".join(f"#{tag}" for tag in record.tags)
     mark = "  !" if record.warnings else ""
     return (

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Learn and show joint limits.", no_args_is_help=True, rich_markup_mode=None)
 
-SHOWN = ("left_shoulder", "left_hip", "left_elbow")  # roles drawn when no joint is named
+DEFAULT_JOINTS = ("left_shoulder", "left_hip", "left_elbow")  # roles drawn when no joint is named
 
 
 @app.command()
@@ -31,12 +31,12 @@ def fit(
     """Learn limits of every joint from clips."""
     from marey.kinematics import fit_limits
 
-    options = _options(kind, resolution, metric, margin_deg)
+    options = _fit_options(kind, resolution, metric, margin_deg)
     limits = fit_limits([load_clip(clip, rate_hz=read_rate_hz, unit=unit) for clip in clips], kind, **options)
     limits.save(out)
     for note in getattr(limits, "notes", ()):
         remark(note)
-    _report(limits, out, json=json)
+    _report_limits(limits, out, json=json)
 
 
 @app.command()
@@ -56,13 +56,13 @@ def show(
     if motion is not None:
         violation = found.violations(motion.rotations)
         facts = {"max_violation_rad": float(violation.max()), "feasible": float((violation <= 1e-9).all(axis=1).mean())}
-    _report(found, limits, json=json, **facts)
+    _report_limits(found, limits, json=json, **facts)
     if out is not None:
-        plot_limits(found, _joints(found, joint), motion=motion, path=out)
+        plot_limits(found, _resolve_joints(found, joint), motion=motion, path=out)
         remark(f"wrote {out}")
 
 
-def _options(kind: str, resolution: int, metric: str, margin_deg: float | None) -> dict[str, Any]:
+def _fit_options(kind: str, resolution: int, metric: str, margin_deg: float | None) -> dict[str, Any]:
     """Options of the class that learns this kind."""
     from math import radians
 
@@ -76,19 +76,19 @@ def _options(kind: str, resolution: int, metric: str, margin_deg: float | None) 
     return options
 
 
-def _joints(limits: JointLimits, names: list[str] | None) -> list[str]:
+def _resolve_joints(limits: JointLimits, names: list[str] | None) -> list[str]:
     """Joints named by themselves or by their role; some telling ones by default."""
     from marey.skeleton import role_map
 
     roles = role_map(limits.skeleton)
     if names is None:
-        found = [limits.skeleton.names[roles[role]] for role in SHOWN if role in roles]
+        found = [limits.skeleton.names[roles[role]] for role in DEFAULT_JOINTS if role in roles]
         return found or list(limits.skeleton.names[1:4])
     own = limits.skeleton.names
     return [own[roles[n]] if n not in own and n in roles else own[limits.skeleton.index(n)] for n in names]
 
 
-def _report(limits: JointLimits, file: str, *, json: bool, **facts: float) -> None:
+def _report_limits(limits: JointLimits, file: str, *, json: bool, **facts: float) -> None:
     size = sum(array.nbytes for array in limits.to_arrays().values())
     if json:
         shape = {"kind": limits.kind, "skeleton": limits.skeleton.name, "num_joints": limits.skeleton.num_joints}

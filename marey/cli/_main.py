@@ -30,27 +30,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if is_debug:
             traceback.print_exc()
-        return _report(error)
+        return _report_error(error)
     if code == STOPPED:  # newer versions of typer turn Ctrl-C into this code themselves
         print("marey: stopped", file=sys.stderr)
     return code if isinstance(code, int) else DONE
 
 
-def _report(error: Exception) -> int:
+def _report_error(error: Exception) -> int:
     """Say in one line what went wrong."""
     usage = getattr(error, "format_message", None)  # typer's errors; their classes moved between versions
     if callable(usage):
         sentence = _one_line(str(usage())).rstrip(".")
-        print(f"marey: {sentence}. Try: marey {_verb(error)}--help", file=sys.stderr)
+        print(f"marey: {sentence}. Try: marey {_failed_verb(error)}--help", file=sys.stderr)
         return int(getattr(error, "exit_code", WRONG_USAGE))
     if type(error).__name__ == "Abort":
         print("marey: stopped", file=sys.stderr)
         return STOPPED
-    print(f"marey: {_one_line(_sentence(error))}", file=sys.stderr)
+    print(f"marey: {_one_line(_error_sentence(error))}", file=sys.stderr)
     return FAILED
 
 
-def _sentence(error: Exception) -> str:
+def _error_sentence(error: Exception) -> str:
     from marey.base import MareyError
 
     if isinstance(error, MareyError):
@@ -64,7 +64,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _verb(error: Exception) -> str:
+def _failed_verb(error: Exception) -> str:
     context = getattr(error, "ctx", None)
     path = str(getattr(context, "command_path", "marey"))
     return " ".join(path.split()[1:]) + " " if " " in path else ""

@@ -11,7 +11,7 @@ from marey.cli._common import Json, RateHz, Unit, load_clip, print_json, progres
 from marey.cli._targets import check_target
 
 if TYPE_CHECKING:
-    from marey.muscle import Film, MuscleTrack, Scene
+    from marey.muscle import Film, MuscleTrack, SoftBodyScene
 
 CLIP_SUFFIXES = (".csv", ".png")
 
@@ -53,7 +53,7 @@ def muscle(
     if scene is None:
         raise typer.BadParameter("give a SCENE, or --list.")
     if _is_clip(scene):
-        _muscles_of_clip(load_clip(scene, rate_hz=read_rate_hz, unit=unit), scene, out, strip, is_json=json)
+        _estimate_activations(load_clip(scene, rate_hz=read_rate_hz, unit=unit), scene, out, strip, is_json=json)
         return
     from marey.muscle import FILM_SUFFIXES
 
@@ -61,38 +61,38 @@ def muscle(
     check_target(strip, (".png",))
     if goal and (activation or seconds is not None or step_s is not None):
         raise typer.BadParameter("--goal finds the activations and the time itself: leave the others out.")
-    film, found = _played(scene, seconds, step_s, activation or [], goal or [])
+    film, found = _play_scene(scene, seconds, step_s, activation or [], goal or [])
     for target in (out, strip):
         if target is not None:
             written = film.save(target, fps=fps, width=width)
             remark(f"wrote {written} ({film.num_frames} frames, {film.times[-1]:.2f} s)")
     if json:
-        print_json({"scene": scene, "out": out, **_facts(film), **found})
+        print_json({"scene": scene, "out": out, **_film_facts(film), **found})
     else:
-        typer.echo(f"{film.name}  {_sentence(film)}" + "".join(f"  {k} {v}" for k, v in found.items()))
+        typer.echo(f"{film.name}  {_film_sentence(film)}" + "".join(f"  {k} {v}" for k, v in found.items()))
     if film.failed and seconds is None and not activation and not goal:
         for sentence in film.failed:
             remark(f"{scene}: {sentence}")
         raise typer.Exit(1)
 
 
-def _played(
+def _play_scene(
     name: str, seconds: float | None, step_s: float | None, given: list[str], goals: list[str]
 ) -> tuple[Film, dict[str, Any]]:
     """The film of a scene and, where goals are given, the facts of the search for activations."""
-    from marey.muscle import scene
+    from marey.muscle import load_scene
 
-    found: Scene = scene(name)
+    found: SoftBodyScene = load_scene(name)
     if goals:
-        from marey.cli._muscle_goals import solved
+        from marey.cli._muscle_goals import solve_goals
 
-        return solved(found, goals)
-    activations = _activations(given, [spline.name for spline in found.parts.splines])
+        return solve_goals(found, goals)
+    activations = _parse_activations(given, [spline.name for spline in found.parts.splines])
     with progress_bar(name) as tell:
         return found.run(seconds, step_s, tell, activations), {}
 
 
-def _activations(given: list[str], known: list[str]) -> dict[str, float] | None:
+def _parse_activations(given: list[str], known: list[str]) -> dict[str, float] | None:
     values: dict[str, float] = {}
     for text in given:
         name, sign, number = text.rpartition("=")
@@ -107,7 +107,7 @@ def _activations(given: list[str], known: list[str]) -> dict[str, float] | None:
     return values or None
 
 
-def _facts(film: Film) -> dict[str, Any]:
+def _film_facts(film: Film) -> dict[str, Any]:
     return {
         "num_frames": film.num_frames,
         "rate_hz": film.rate_hz,
@@ -118,7 +118,7 @@ def _facts(film: Film) -> dict[str, Any]:
     }
 
 
-def _sentence(film: Film) -> str:
+def _film_sentence(film: Film) -> str:
     figures = "  ".join(f"{name} {value:.4g}" for name, value in film.metrics.items())
     return f"{film.num_frames} frames  {film.positions.shape[1]} nodes  {figures}"
 
@@ -129,20 +129,20 @@ def _is_clip(name: str) -> bool:
     return name == "-" or (Path(name).suffix.lower() in READABLE_SUFFIXES and Path(name).suffix.lower() != ".toml")
 
 
-def _muscles_of_clip(motion: Any, name: str, out: str | None, strip: str | None, *, is_json: bool) -> None:
+def _estimate_activations(motion: Any, name: str, out: str | None, strip: str | None, *, is_json: bool) -> None:
     """Activations of the whole body over a clip."""
-    from marey.muscle import activate, muscle_strip
+    from marey.muscle import draw_muscle_strip, estimate_activations
 
     check_target(out, CLIP_SUFFIXES)
     check_target(strip, (".png",))
-    track: MuscleTrack = activate(motion)
+    track: MuscleTrack = estimate_activations(motion)
     for target in (out, strip):
         if target is None:
             continue
         if Path(target).suffix.lower() == ".csv":
             track.save(target)
         else:
-            muscle_strip(track, target)
+            draw_muscle_strip(track, target)
         remark(f"wrote {target}")
     busiest = dict(track.busiest())
     if is_json:
@@ -154,10 +154,10 @@ def _muscles_of_clip(motion: Any, name: str, out: str | None, strip: str | None,
 
 
 def _list_scenes(*, is_json: bool) -> None:
-    from marey.muscle import scene, scene_names
+    from marey.muscle import load_scene, scene_names
 
     if is_json:
-        print_json({name: scene(name).title for name in scene_names()})
+        print_json({name: load_scene(name).title for name in scene_names()})
         return
     for name in scene_names():
-        typer.echo(f"{name:<12} {scene(name).title}")
+        typer.echo(f"{name:<12} {load_scene(name).title}")

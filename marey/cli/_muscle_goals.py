@@ -9,12 +9,12 @@ import typer
 from marey.cli._common import progress_bar
 
 if TYPE_CHECKING:
-    from marey.muscle import Film, Scene
+    from marey.muscle import Film, SoftBodyScene
 
-FORM = "write BONE=X,Y,Z@SECONDS, or X,Y,Z=X,Y,Z@SECONDS with a place of the body at rest"
+GOAL_FORM = "write BONE=X,Y,Z@SECONDS, or X,Y,Z=X,Y,Z@SECONDS with a place of the body at rest"
 
 
-def solved(scene: Scene, texts: list[str]) -> tuple[Film, dict[str, Any]]:
+def solve_goals(scene: SoftBodyScene, texts: list[str]) -> tuple[Film, dict[str, Any]]:
     """The film of a scene whose muscles meet goals, and the facts of the search."""
     from marey.muscle import solve_scene
 
@@ -35,18 +35,18 @@ def parse_goal(text: str) -> tuple[float, str | tuple[float, ...], tuple[float, 
     point, sign, rest = text.partition("=")
     place, at, time = rest.partition("@")
     try:
-        where, when = _triple(place), float(time)
+        where, when = _parse_triple(place), float(time)
     except ValueError:
         sign = ""
         where, when = (), 0.0
     if not (sign and at and point and when > 0.0):
-        raise typer.BadParameter(f"'{text}' is no goal; {FORM}.")
+        raise typer.BadParameter(f"'{text}' is no goal; {GOAL_FORM}.")
     try:
-        return when, _triple(point) if "," in point else point, where
+        return when, _parse_triple(point) if "," in point else point, where
     except ValueError:
-        raise typer.BadParameter(f"'{text}' is no goal; {FORM}.") from None
+        raise typer.BadParameter(f"'{text}' is no goal; {GOAL_FORM}.") from None
 
 
-def _triple(text: str) -> tuple[float, ...]:
+def _parse_triple(text: str) -> tuple[float, ...]:
     x, y, z = (float(part) for part in text.split(","))
     return x, y, z

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from marey.numerics import SQPIteration
     from marey.spacetime import RepairResult, SpacetimeResult
 
-Watch = Callable[["SQPIteration"], bool]
+IterationListener = Callable[["SQPIteration"], bool]
 
 
 def optimize(
@@ -53,13 +53,13 @@ def optimize(
     if source is not None and (space is not None or warm_start is not None):
         raise typer.BadParameter("--space and --warm-start go with a PROBLEM.")
     check_targets(out, strip)
-    with _watched() as watch:
+    with _make_listener() as watch:
         if source is not None:
-            result, label = _repaired(source, start_s, stop_s, time_limit_s, watch), source
+            result, label = _repair_clip(source, start_s, stop_s, time_limit_s, watch), source
         else:
             options = {"space": space, "derivatives": derivatives, "solver": solver, "time_limit_s": time_limit_s}
-            result, label = _solved(str(problem), warm_start, watch, options), str(problem)
-    _write(result, out, strip)
+            result, label = _solve_problem(str(problem), warm_start, watch, options), str(problem)
+    _write_result(result, out, strip)
     if json:
         print_json({"problem": label, "out": out, **result.to_json()})
     else:
@@ -77,7 +77,9 @@ def _check_usage(problem: str | None, source: str | None, *, make_valid: bool, i
         raise typer.BadParameter("--make-valid, --start-s and --stop-s go with --from CLIP.")
 
 
-def _solved(problem: str, warm_start: str | None, watch: Watch, options: dict[str, Any]) -> SpacetimeResult:
+def _solve_problem(
+    problem: str, warm_start: str | None, watch: IterationListener, options: dict[str, Any]
+) -> SpacetimeResult:
     from marey import samples
     from marey.spacetime import load_problem, optimize
 
@@ -87,8 +89,8 @@ def _solved(problem: str, warm_start: str | None, watch: Watch, options: dict[st
     return optimize(load_problem(path), warm_start=start, on_iteration=watch, on_failure="return", **options)
 
 
-def _repaired(
-    clip: str, start_s: float | None, stop_s: float | None, time_limit_s: float | None, watch: Watch
+def _repair_clip(
+    clip: str, start_s: float | None, stop_s: float | None, time_limit_s: float | None, watch: IterationListener
 ) -> RepairResult:
     from marey.spacetime import make_valid
 
@@ -98,7 +100,7 @@ def _repaired(
     )
 
 
-def _write(result: SpacetimeResult | RepairResult, out: str | None, strip: str | None) -> None:
+def _write_result(result: SpacetimeResult | RepairResult, out: str | None, strip: str | None) -> None:
     write_motion(result.motion, out)
     if strip is not None:
         from marey.picture import compare_strips, save_image
@@ -117,7 +119,7 @@ def _list_problems(*, is_json: bool) -> None:
 
 
 @contextmanager
-def _watched() -> Generator[Watch]:
+def _make_listener() -> Generator[IterationListener]:
     """A listener that shows each iteration on a terminal and says stop after Ctrl-C."""
     stopped: list[int] = []
     before = signal.getsignal(signal.SIGINT)

@@ -36,20 +36,22 @@ def physics(
 
     Exit code 0 whatever the verdict: it is on the first line, and in the JSON.
     """
-    from marey.dynamics import Body, validity
+    from marey.dynamics import Body, check_validity
 
-    motion = _load(clip, rate_hz=read_rate_hz, unit=unit)
+    motion = _load_motion(clip, rate_hz=read_rate_hz, unit=unit)
     body = Body.from_motion(motion, mass_kg=mass_kg)
-    bounds = None if limits is None else _limits(limits)
-    report = validity(motion, body, friction=friction, tolerance=tolerance, floor=_floor(floor), limits=bounds)
+    bounds = None if limits is None else _load_limits(limits)
+    report = check_validity(
+        motion, body, friction=friction, tolerance=tolerance, floor=_parse_floor(floor), limits=bounds
+    )
     for warning in report.warnings:
         remark(f"{clip}: {warning}")
-    measured = None if grf is None else _compare(report, grf, start_s)
+    measured = None if grf is None else _compare_forces(report, grf, start_s)
     if json:
         facts = report.to_json(frames=frames) | {"file": clip}
         print_json(facts | ({} if measured is None else {"measured": measured.to_json()}))
     else:
-        _print(clip, report, measured)
+        _print_report(clip, report, measured)
     if plot is not None:
         from marey.dynamics import plot_report
 
@@ -57,7 +59,7 @@ def physics(
         remark(f"wrote {plot}")
 
 
-def _load(clip: str, **options: Any) -> Motion:
+def _load_motion(clip: str, **options: Any) -> Motion:
     """Read a clip; markers are fitted with the canonical human."""
     if Path(clip).suffix.lower() not in MARKER_SUFFIXES:
         return load_clip(clip, **options)
@@ -69,27 +71,27 @@ def _load(clip: str, **options: Any) -> Motion:
     return fit.motion
 
 
-def _floor(text: str) -> float | str:
+def _parse_floor(text: str) -> float | str:
     try:
         return float(text)
     except ValueError:
         return text
 
 
-def _limits(file: str) -> JointLimits:
+def _load_limits(file: str) -> JointLimits:
     from marey.kinematics import load_limits
 
     return load_limits(file)
 
 
-def _compare(report: ValidityReport, grf: str, start_s: float) -> ReactionComparison:
+def _compare_forces(report: ValidityReport, grf: str, start_s: float) -> ReactionComparison:
     from marey.dynamics import compare_reaction
     from marey.io import load_ground_reaction
 
     return compare_reaction(report, load_ground_reaction(grf), start_s=start_s)
 
 
-def _print(clip: str, report: ValidityReport, measured: ReactionComparison | None) -> None:
+def _print_report(clip: str, report: ValidityReport, measured: ReactionComparison | None) -> None:
     typer.echo(f"{clip}  {report.verdict}")
     for span in report.spans:
         typer.echo(f"{span.start_s:8.3f} {span.stop_s:8.3f} s  {span.status:<6} {span.words}")

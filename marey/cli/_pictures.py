@@ -53,12 +53,12 @@ def plot(
     unit: Unit = None,
 ) -> None:
     """Plot joint angles, or contacts, over time."""
-    from marey.motion import with_contacts
+    from marey.motion import ensure_contacts
     from marey.picture import plot_angles, plot_contacts
 
     motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit)
     if contacts:
-        plot_contacts(motion if motion.contacts is not None else with_contacts(motion), out)
+        plot_contacts(motion if motion.contacts is not None else ensure_contacts(motion), out)
     else:
         plot_angles(motion, out, joints=joint or None)
     remark(f"wrote {out}")

@@ -10,10 +10,10 @@ from marey.cli._common import Clip, Json, RateHz, Unit, load_clip, print_json, p
 from marey.cli._targets import check_target, check_targets, write_motion, write_strip
 
 if TYPE_CHECKING:
-    from marey.cli._simulate_run import Run
+    from marey.cli._simulate_run import SimulationRun
 
 MODES = ("drop", "free", "puppet", "track", "balance")
-WILLING = ("track", "balance")  # fewer modes leave too little to balance with
+CONTROLLED_MODES = ("track", "balance")  # fewer modes leave too little to balance with
 PLOT_SUFFIXES = (".png", ".pdf", ".svg", ".jpg")
 
 
@@ -65,28 +65,30 @@ def simulate(
     check_targets(out, strip)
     check_target(csv, (".csv",))
     check_target(plot, PLOT_SUFFIXES)
-    from marey.cli._simulate_run import Wish, run_wish
+    from marey.cli._simulate_run import SimulationRequest, run_simulation
 
     motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit)
-    few = modes or (24 if mode in WILLING else 15)
-    wish = Wish(
+    few = modes or (24 if mode in CONTROLLED_MODES else 15)
+    wish = SimulationRequest(
         motion=motion, mode=mode, seconds=seconds, step_s=step_s, start_s=start_s, is_moving=moving, height_m=height_m,
         model=model, modes=None if full else few, integrator=integrator, damping=damping, friction=friction,
         slope_deg=slope, limits=limits, alpha=alpha, mass_kg=mass_kg, pushes=tuple(push or ()),
         balls=tuple(ball or ()), seed=seed,
     )  # fmt: skip
     with progress_bar("simulate") as tell:
-        done = run_wish(wish, tell)
+        done = run_simulation(wish, tell)
     for warning in done.warnings:
         remark(warning)
-    _write(done, out, csv, plot, strip, count)
+    _write_outputs(done, out, csv, plot, strip, count)
     if json:
         print_json({"file": clip, "out": out, **done.facts})
     else:
         typer.echo(f"{clip}  {done.sentence}")
 
 
-def _write(done: Run, out: str | None, csv: str | None, plot: str | None, strip: str | None, count: int) -> None:
+def _write_outputs(
+    done: SimulationRun, out: str | None, csv: str | None, plot: str | None, strip: str | None, count: int
+) -> None:
     write_motion(done.motion, out)
     for target, save in ((csv, done.log.save_csv), (plot, done.log.plot)):
         if target is not None:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from marey.base import InputError
-from marey.cli._simulate_run import Run, Tell, Watch, Wish, throw_due
-from marey.control import Drive, Gains, Puppet, TrackResult, balance, make_reference, track_result
+from marey.cli._simulate_run import ProgressListener, RunMonitor, SimulationRequest, SimulationRun, throw_due_balls
+from marey.control import Drive, Gains, Puppet, TrackingResult, make_reference, solve_tracking, track_balance
 from marey.kinematics import PoseTask
 from marey.motion import Motion
 from marey.simulate import Ball, Push, Simulator, forces_at
@@ -18,32 +18,36 @@ ROOT_WEIGHT = 10.0  # [1/rad²], [1/m²] of a puppet's pelvis, against 1 of each
 BALANCE_S = 10.0  # [s]
 
 
-def controlled(
-    wish: Wish, simulator: Simulator, pushes: tuple[Push, ...], throws: list[tuple[float, Ball]], tell: Tell
-) -> Run:
+def simulate_controlled(
+    wish: SimulationRequest,
+    simulator: Simulator,
+    pushes: tuple[Push, ...],
+    throws: list[tuple[float, Ball]],
+    tell: ProgressListener,
+) -> SimulationRun:
     """Run a mode that needs a controller."""
     if wish.mode == "puppet":
-        return _pulled(wish, simulator, pushes, throws, tell)
-    dt, watch = wish.step_s, Watch(simulator)
+        return _simulate_puppet(wish, simulator, pushes, throws, tell)
+    dt, watch = wish.step_s, RunMonitor(simulator)
     late = [(max(start_s, dt), ball) for start_s, ball in throws]
 
     def on_step(figure: Simulator) -> None:
         watch(figure)
-        throw_due(figure, late, figure.state.time_s, dt)
+        throw_due_balls(figure, late, figure.state.time_s, dt)
         tell(round(figure.state.time_s / dt), steps)
 
-    clip = _from_start(wish)
+    clip = _cut_start(wish)
     if wish.mode == "balance":
         seconds = wish.seconds or BALANCE_S
         steps = round(seconds / dt)
-        found = balance(clip, seconds=seconds, pushes=pushes, simulator=simulator, dt=dt, on_step=on_step)
+        found = track_balance(clip, seconds=seconds, pushes=pushes, simulator=simulator, dt=dt, on_step=on_step)
     else:
         steps = round((wish.seconds or clip.duration_s) / dt)
-        found = track_result(clip, pushes=pushes, dt=dt, seconds=wish.seconds, simulator=simulator, on_step=on_step)
-    return _told(watch.run(wish, pushes, found.motion), found)
+        found = solve_tracking(clip, pushes=pushes, dt=dt, seconds=wish.seconds, simulator=simulator, on_step=on_step)
+    return _add_controller_report(watch.run(wish, pushes, found.motion), found)
 
 
-def _told(run: Run, found: TrackResult) -> Run:
+def _add_controller_report(run: SimulationRun, found: TrackingResult) -> SimulationRun:
     """A run with what its controller says of it."""
     fall: dict[str, Any] | None = None
     if found.fall is not None:
@@ -60,26 +64,30 @@ def _told(run: Run, found: TrackResult) -> Run:
     return replace(run, facts=facts, sentence=sentence)
 
 
-def _from_start(wish: Wish) -> Motion:
+def _cut_start(wish: SimulationRequest) -> Motion:
     frame = round(wish.start_s * wish.motion.rate_hz)
     if not 0 <= frame < wish.motion.num_frames - 2:
         raise InputError(f"start at {wish.start_s:g} s of {wish.motion.duration_s:.3g} s", "Start within the clip")
     return wish.motion[frame:]
 
 
-def _pulled(
-    wish: Wish, simulator: Simulator, pushes: tuple[Push, ...], throws: list[tuple[float, Ball]], tell: Tell
-) -> Run:
+def _simulate_puppet(
+    wish: SimulationRequest,
+    simulator: Simulator,
+    pushes: tuple[Push, ...],
+    throws: list[tuple[float, Ball]],
+    tell: ProgressListener,
+) -> SimulationRun:
     """A puppet whose strings follow the clip, and how hard they pull."""
     dt = wish.step_s
-    reference = make_reference(_from_start(wish), simulator, dt)
+    reference = make_reference(_cut_start(wish), simulator, dt)
     simulator.reset(reference.motion[0], velocity=reference.velocities[0])
-    puppet, watch, last = Puppet(simulator, alpha=wish.alpha), Watch(simulator), len(reference) - 1
+    puppet, watch, last = Puppet(simulator, alpha=wish.alpha), RunMonitor(simulator), len(reference) - 1
     steps = last if wish.seconds is None else max(1, round(wish.seconds / dt))
     gains = Gains(1.0 / dt, 0.0, np.inf)  # strings that do not give: alpha alone says how much they count
     strings, errors = [0.0], [0.0]
     for n in range(steps):
-        throw_due(simulator, throws, n * dt, dt)
+        throw_due_balls(simulator, throws, n * dt, dt)
         pose = reference.motion[min(n + 1, last)]
         wanted = Drive(PoseTask(pose, root_weight=ROOT_WEIGHT, priority=0), gains)
         puppet.step(dt, forces_at(pushes, n * dt, dt), tasks=[wanted])

@@ -28,17 +28,17 @@ from marey.simulate import (
     contact_spheres,
     forces_at,
 )
-from marey.simulate._forces import pushes_of
+from marey.simulate._forces import pack_forces
 from marey.skeleton import Pose
 
-Tell = Callable[[int, int], None]
-MARGIN_RAD = 0.2  # [rad] beyond what the clip shows of a joint
+ProgressListener = Callable[[int, int], None]
+LIMIT_MARGIN_RAD = 0.2  # [rad] beyond what the clip shows of a joint
 DROP_S = 2.0  # [s] in which a body that is dropped lies still
 BALL_FIX = "Write X,Y,Z:VX,VY,VZ@START in metres, metres per second and seconds, for example 0,1.3,3:0,1,-8@0.5"
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Wish:
+class SimulationRequest:
     """What the command line asks for, as it was written."""
 
     motion: Motion
@@ -63,7 +63,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Run:
+class SimulationRun:
     """What came of it."""
 
     motion: Motion
@@ -73,33 +73,33 @@ class Run:
     warnings: tuple[str, ...]
 
 
-def run_wish(wish: Wish, tell: Tell) -> Run:
+def run_simulation(wish: SimulationRequest, tell: ProgressListener) -> SimulationRun:
     """Do what is asked for."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", MareyWarning)
         body = Body.from_motion(wish.motion, mass_kg=wish.mass_kg)
-        pushes, throws = _pushes(wish, body), [_thrown(text) for text in wish.balls]
-        simulator = _simulator(wish, body)
+        pushes, throws = _parse_pushes(wish, body), [_parse_ball(text) for text in wish.balls]
+        simulator = _make_simulator(wish, body)
         if wish.mode in ("drop", "free"):
-            _start(wish, simulator)
-            run = _fallen(wish, simulator, pushes, throws, tell)
+            _place_figure(wish, simulator)
+            run = _simulate_passive(wish, simulator, pushes, throws, tell)
         else:
-            from marey.cli._simulate_control import controlled
+            from marey.cli._simulate_control import simulate_controlled
 
-            run = controlled(wish, simulator, pushes, throws, tell)
+            run = simulate_controlled(wish, simulator, pushes, throws, tell)
     said = (str(one.message) for one in caught if issubclass(one.category, MareyWarning))
     return replace(run, warnings=(*body.report, *dict.fromkeys(said), *run.warnings))
 
 
-def _pushes(wish: Wish, body: Body) -> tuple[Push, ...]:
+def _parse_pushes(wish: SimulationRequest, body: Body) -> tuple[Push, ...]:
     """Pushes as written; what is on no joint is refused now, not when its time comes."""
     rng = np.random.default_rng(wish.seed)
     pushes = tuple(Push.from_text(text, rng) for text in wish.pushes)
-    pushes_of(body.skeleton, (PointForce(push.joint, push.force_n) for push in pushes))
+    pack_forces(body.skeleton, (PointForce(push.joint, push.force_n) for push in pushes))
     return pushes
 
 
-def _thrown(text: str) -> tuple[float, Ball]:
+def _parse_ball(text: str) -> tuple[float, Ball]:
     """Time [s] and ball of ``X,Y,Z:VX,VY,VZ@START``."""
     where, _, rest = text.partition(":")
     velocity, _, time = rest.partition("@")
@@ -113,22 +113,22 @@ def _thrown(text: str) -> tuple[float, Ball]:
     return start_s, Ball(np.array(place), np.array(speed))
 
 
-def _simulator(wish: Wish, body: Body) -> Simulator:
+def _make_simulator(wish: SimulationRequest, body: Body) -> Simulator:
     name, _, rate = wish.damping.partition(":")
     is_free = wish.mode == "free"
     return Simulator(
         body,
-        _model(wish),
+        _load_pose_model(wish),
         integrator=cast(Any, wish.integrator),
         damping=cast(Any, name),
-        damping_rate=_number(rate or "1", "damping", "Write NAME or NAME:RATE, for example energetic:5"),
+        damping_rate=_parse_number(rate or "1", "damping", "Write NAME or NAME:RATE, for example energetic:5"),
         gravity=(0.0, 0.0, 0.0) if is_free else (0.0, -GRAVITY, 0.0),
-        ground=None if is_free else _ground(wish),
-        limits=_limits(wish),
+        ground=None if is_free else _make_ground(wish),
+        limits=_load_limits(wish),
     )
 
 
-def _model(wish: Wish) -> PoseModel | None:
+def _load_pose_model(wish: SimulationRequest) -> PoseModel | None:
     from marey.models import PGA, load_model
 
     if wish.model is not None:
@@ -139,40 +139,40 @@ def _model(wish: Wish) -> PoseModel | None:
         fix = "Ask for fewer, give a --model, or move all joints with --full"
         raise InputError(f"{wish.modes} modes from a clip of {wish.motion.num_frames} frames", fix)
     if wish.mode in ("track", "balance"):
-        from marey.control._track import figure_of
+        from marey.control._track import make_figure
 
-        return figure_of(wish.motion, wish.modes, dt=wish.step_s).model
+        return make_figure(wish.motion, wish.modes, dt=wish.step_s).model
     return PGA(n_components=wish.modes, weights="lever").fit([wish.motion])
 
 
-def _limits(wish: Wish) -> JointLimits | None:
+def _load_limits(wish: SimulationRequest) -> JointLimits | None:
     """Limits of a file or of the clip; a figure that is dropped gets those of the clip unless told otherwise."""
     from marey.kinematics import fit_limits, load_limits
 
     name = wish.limits or ("clip" if wish.mode == "drop" else "none")
     if name == "none":
         return None
-    return fit_limits([wish.motion], "box", margin_rad=MARGIN_RAD) if name == "clip" else load_limits(name)
+    return fit_limits([wish.motion], "box", margin_rad=LIMIT_MARGIN_RAD) if name == "clip" else load_limits(name)
 
 
-def _ground(wish: Wish) -> Ground:
+def _make_ground(wish: SimulationRequest) -> Ground:
     """Plane through the origin: a coefficient alone is Coulomb's."""
     fix = f"Give a coefficient, or one of {', '.join(FRICTIONS)} with :MU behind it"
     name, _, mu = wish.friction.partition(":")
     if name not in FRICTIONS:
         name, mu = "coulomb", wish.friction
-    grip = _number(mu or "0.8", "friction", fix)
-    return Ground.sloped(radians(wish.slope_deg), friction=name, mu=grip)
+    grip = _parse_number(mu or "0.8", "friction", fix)
+    return Ground.from_slope(radians(wish.slope_deg), friction=name, mu=grip)
 
 
-def _number(text: str, name: str, fix: str) -> float:
+def _parse_number(text: str, name: str, fix: str) -> float:
     try:
         return float(text)
     except ValueError:
         raise InputError(f"{name} '{text}'", fix) from None
 
 
-def _start(wish: Wish, simulator: Simulator) -> None:
+def _place_figure(wish: SimulationRequest, simulator: Simulator) -> None:
     """Put the figure into the pose of the clip, above the origin, its lowest point so high above the ground."""
     motion = simulator.body.motion(wish.motion)
     frame = round(wish.start_s * motion.rate_hz)
@@ -181,20 +181,20 @@ def _start(wish: Wish, simulator: Simulator) -> None:
     shape = simulator.reset(motion[frame]).pose
     over = shape.root_position * (0.0, 1.0, 0.0)  # the ground turns about the origin
     simulator.reset(Pose(shape.skeleton, over, shape.rotations))
-    up = np.array([0.0, wish.height_m - lowest_m(simulator, wish.slope_deg), 0.0])
-    velocity = _velocity(simulator, motion, frame) if wish.is_moving else None
+    up = np.array([0.0, wish.height_m - lowest_point_m(simulator, wish.slope_deg), 0.0])
+    velocity = _initial_velocity(simulator, motion, frame) if wish.is_moving else None
     simulator.reset(Pose(shape.skeleton, over + up, shape.rotations), velocity=velocity)
 
 
-def lowest_m(simulator: Simulator, slope_deg: float = 0.0) -> float:
+def lowest_point_m(simulator: Simulator, slope_deg: float = 0.0) -> float:
     """Height [m] of the lowest point of a figure above the sloped ground through the origin, straight down."""
     spheres, _ = contact_spheres(simulator.body.skeleton)
-    here, ground = simulator.mechanics(), Ground.sloped(radians(slope_deg))
+    here, ground = simulator.mechanics(), Ground.from_slope(radians(slope_deg))
     gaps = [ground.gaps(here.point(int(j), o)) - r for j, o, r in zip(*spheres, strict=True)]
     return float(min(gaps)) / float(ground.normal[1])
 
 
-def _velocity(simulator: Simulator, motion: Motion, frame: int) -> FloatArray:
+def _initial_velocity(simulator: Simulator, motion: Motion, frame: int) -> FloatArray:
     """Velocity ``(d,)`` of a clip at a frame, from it to the next, in the simulator's coordinates."""
     first = min(frame, motion.num_frames - 2)
     if first < 0:
@@ -209,29 +209,33 @@ def _velocity(simulator: Simulator, motion: Motion, frame: int) -> FloatArray:
     return np.concatenate([turns[0], travel, rates])
 
 
-def _fallen(
-    wish: Wish, simulator: Simulator, pushes: tuple[Push, ...], throws: list[tuple[float, Ball]], tell: Tell
-) -> Run:
+def _simulate_passive(
+    wish: SimulationRequest,
+    simulator: Simulator,
+    pushes: tuple[Push, ...],
+    throws: list[tuple[float, Ball]],
+    tell: ProgressListener,
+) -> SimulationRun:
     """A figure without a will."""
     steps = max(1, round((wish.seconds or DROP_S) / wish.step_s))
-    watch = Watch(simulator)
+    watch = RunMonitor(simulator)
     for n in range(steps):
         time_s = n * wish.step_s
-        throw_due(simulator, throws, time_s, wish.step_s)
+        throw_due_balls(simulator, throws, time_s, wish.step_s)
         simulator.step(wish.step_s, forces_at(pushes, time_s, wish.step_s))
         watch(simulator)
         tell(n + 1, steps)
     return watch.run(wish, pushes)
 
 
-def throw_due(simulator: Simulator, throws: list[tuple[float, Ball]], time_s: float, dt: float) -> None:
+def throw_due_balls(simulator: Simulator, throws: list[tuple[float, Ball]], time_s: float, dt: float) -> None:
     """Let balls fly whose time comes in this step."""
     for start_s, ball in throws:
         if time_s - 0.5 * dt <= start_s < time_s + 0.5 * dt:
             simulator.throw(ball)
 
 
-class Watch:
+class RunMonitor:
     """Looks on: frames, energies, and what the ground did; call it after each step."""
 
     def __init__(self, simulator: Simulator) -> None:
@@ -248,7 +252,7 @@ class Watch:
                 self.relaxed |= set(done.outcome.relaxed)
                 self.deepest_m = max(self.deepest_m, -float(done.outcome.contacts.gaps.min(initial=0.0)))
 
-    def run(self, wish: Wish, pushes: tuple[Push, ...], motion: Motion | None = None) -> Run:
+    def run(self, wish: SimulationRequest, pushes: tuple[Push, ...], motion: Motion | None = None) -> SimulationRun:
         """Everything, as a result; with its own recording of the motion unless another is given."""
         simulator, log, forces = self.simulator, self.monitor.log(), self.recorder.forces
         weight = simulator.body.weight_n
@@ -265,7 +269,7 @@ class Watch:
             "damping": wish.damping,
             "pushes": [str(push) for push in pushes],
             "kinetic_j": [float(log.kinetic_j[0]), float(log.kinetic_j.max()), float(log.kinetic_j[-1])],
-            **_drifts(log, pushes),
+            **_momentum_drifts(log, pushes),
             "com_m": [log.com[0].tolist(), log.com[-1].tolist()],
             "most_substeps": int(log.substeps.max()),
             "deepest_mm": 1e3 * self.deepest_m,
@@ -275,10 +279,10 @@ class Watch:
         }
         motion = self.recorder.motion() if motion is None else motion
         named = replace(motion, name=f"{wish.motion.name}-{wish.mode}")
-        return Run(named, log, facts, _sentence(facts), ())
+        return SimulationRun(named, log, facts, _run_sentence(facts), ())
 
 
-def _drifts(log: SimulationLog, pushes: tuple[Push, ...]) -> dict[str, float]:
+def _momentum_drifts(log: SimulationLog, pushes: tuple[Push, ...]) -> dict[str, float]:
     """Drifts of the momenta since the last push, or since the first step."""
     ends = [np.inf if push.every_s is not None else push.start_s + push.duration_s for push in pushes]
     after = log.times > max(ends, default=0.0) - 1e-9
@@ -291,7 +295,7 @@ def _drifts(log: SimulationLog, pushes: tuple[Push, ...]) -> dict[str, float]:
     return {"linear_drift": free.linear_drift, "angular_drift": free.angular_drift}
 
 
-def _sentence(facts: dict[str, Any]) -> str:
+def _run_sentence(facts: dict[str, Any]) -> str:
     start = f"{facts['mode']}: {facts['seconds']:g} s in {facts['num_dof']} degrees of freedom"
     if facts["mode"] == "free":
         return (

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from marey.pipeline import SynthesisResult
 
 ENGINES = ("auto", "graph", "locomotion", "spacetime")
-OPTIONS_OF = {
+ENGINE_OPTIONS = {
     "graph": ("k", "budget_s"),
     "locomotion": ("speed_mps", "leg_length_m", "style"),
     "spacetime": ("budget_s",),
 }
-SHARED = ("rate_hz", "touch_up")
+SHARED_OPTIONS = ("rate_hz", "touch_up")
 
 
 def synth(
@@ -52,7 +52,7 @@ def synth(
     """
     if engine not in ENGINES:
         raise typer.BadParameter(f"there is no engine '{engine}'; it is one of {', '.join(ENGINES)}.")
-    files = [_file(sketch) for sketch in sketches]
+    files = [_sketch_path(sketch) for sketch in sketches]
     options = {"k": k, "budget_s": budget_s, "speed_mps": speed, "leg_length_m": leg_length, "style": style}
     given = {name: value for name, value in options.items() if value is not None} | {"rate_hz": rate_hz}
     given |= {"touch_up": True} if touch_up else {}
@@ -60,10 +60,10 @@ def synth(
         if out is None:
             raise typer.BadParameter("several sketches need -o FOLDER.")
         given |= {"engine": engine, "graph": graph, "workers": workers, "cluster": cluster, "suffix": suffix}
-        _many(files, out, given, json=json)
+        _synthesise_batch(files, out, given, json=json)
         return
     check_targets(out, strip)
-    done = _made(files[0], engine, graph, model, given)
+    done = _synthesise_file(files[0], engine, graph, model, given)
     assert done.motion is not None
     write_motion(done.motion, out)
     write_strip(done.motion, strip, count, layout="travel")
@@ -73,7 +73,7 @@ def synth(
         typer.echo(done.sentence)
 
 
-def _file(sketch: str) -> str:
+def _sketch_path(sketch: str) -> str:
     """File of a sketch; of a shipped one its name will do."""
     if Path(sketch).suffix or Path(sketch).exists():
         return sketch
@@ -82,25 +82,27 @@ def _file(sketch: str) -> str:
     return str(sketch_file(sketch))
 
 
-def _made(file: str, engine: str, graph: str | None, model: str | None, options: dict[str, Any]) -> SynthesisResult:
+def _synthesise_file(
+    file: str, engine: str, graph: str | None, model: str | None, options: dict[str, Any]
+) -> SynthesisResult:
     from marey.base import InputError
-    from marey.pipeline import choose_engine, synthesize
+    from marey.pipeline import choose_engine, synthesize_sketch
     from marey.world import load_sketch
 
     sketch = load_sketch(file)
     chosen = choose_engine(sketch, graph) if engine == "auto" else engine
-    own = {name: value for name, value in options.items() if name in (*OPTIONS_OF[chosen], *SHARED)}
+    own = {name: value for name, value in options.items() if name in (*ENGINE_OPTIONS[chosen], *SHARED_OPTIONS)}
     if chosen == "locomotion":
         from marey.locomotion import load_model
 
         own["model"] = load_model(model)
-    result = synthesize(sketch, chosen, graph=graph, **own)
+    result = synthesize_sketch(sketch, chosen, graph=graph, **own)
     if result.motion is None:
         raise InputError(f"{file}: no motion, {result.status}", result.advice)
     return result
 
 
-def _many(files: list[str], out: str, options: dict[str, Any], *, json: bool) -> None:
+def _synthesise_batch(files: list[str], out: str, options: dict[str, Any], *, json: bool) -> None:
     from dataclasses import asdict
 
     from marey.pipeline import run_batch

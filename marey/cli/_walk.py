@@ -39,7 +39,7 @@ def walk(
         raise typer.BadParameter("give a SCRIPT, or --list.")
     check_targets(out, strip)
     check_target(report, (".json",))
-    done = _performed(script, model)
+    done = _perform_script(script, model)
     for warning in done.warnings:
         remark(warning)
     write_motion(done.motion, out)
@@ -53,16 +53,16 @@ def walk(
         typer.echo(done.report.sentence)
 
 
-def _performed(script: str, model: str | None) -> Performance:
+def _perform_script(script: str, model: str | None) -> Performance:
     from marey import samples
-    from marey.locomotion import load_model, load_script, perform
+    from marey.locomotion import load_model, load_script, perform_script
 
     is_name = script in samples.script_names() and not Path(script).is_file()
-    read = load_script(samples.script_file(script) if is_name or _is_bare(script) else script)
-    return perform(read, load_model(model))
+    read = load_script(samples.script_file(script) if is_name or _is_name(script) else script)
+    return perform_script(read, load_model(model))
 
 
-def _is_bare(script: str) -> bool:
+def _is_name(script: str) -> bool:
     """Whether the text looks like a name rather than a path; the message then lists the names there are."""
     return not Path(script).suffix and not Path(script).exists() and Path(script).name == script
 

@@ -1,31 +1,32 @@
 """Motion codecs: a motion to few bytes and back, with a bound on the error."""
 
+from marey.base._deprecation import deprecated_names
 from marey.compression._codec import compress, decompress, rate_distortion
 from marey.compression._container import FORMAT_VERSION
 from marey.compression._edit import edit_motion, edit_window
 from marey.compression._lifting import (
     PointPyramid,
     RotationPyramid,
-    fill_points,
-    fill_rotations,
     level_sizes,
     lift_points,
     lift_rotations,
     unlift_points,
     unlift_rotations,
+    upsample_points,
+    upsample_rotations,
 )
 from marey.compression._measures import (
     CodecReport,
-    distortion,
-    distortion_energy,
-    evaluate,
-    foot_skate,
-    joint_errors,
+    compute_distortion,
+    compute_distortion_energy,
+    compute_joint_errors,
+    compute_shell_errors,
+    evaluate_codec,
+    measure_foot_skate,
     raw_bytes_acl,
     raw_bytes_tournier,
-    shell_errors,
 )
-from marey.compression._tournier import ThinMotion, restore, thin
+from marey.compression._tournier import TournierCode, decode_tournier, encode_tournier
 
 SUFFIX = ".marey"  # of compressed motions on disk
 
@@ -35,27 +36,44 @@ __all__ = [
     "CodecReport",
     "PointPyramid",
     "RotationPyramid",
-    "ThinMotion",
+    "TournierCode",
     "compress",
+    "compute_distortion",
+    "compute_distortion_energy",
+    "compute_joint_errors",
+    "compute_shell_errors",
+    "decode_tournier",
     "decompress",
-    "distortion",
-    "distortion_energy",
     "edit_motion",
     "edit_window",
-    "evaluate",
-    "fill_points",
-    "fill_rotations",
-    "foot_skate",
-    "joint_errors",
+    "encode_tournier",
+    "evaluate_codec",
     "level_sizes",
     "lift_points",
     "lift_rotations",
+    "measure_foot_skate",
     "rate_distortion",
     "raw_bytes_acl",
     "raw_bytes_tournier",
-    "restore",
-    "shell_errors",
-    "thin",
     "unlift_points",
     "unlift_rotations",
+    "upsample_points",
+    "upsample_rotations",
 ]
+
+__getattr__ = deprecated_names(
+    __name__,
+    {
+        "ThinMotion": "TournierCode",
+        "distortion": "compute_distortion",
+        "distortion_energy": "compute_distortion_energy",
+        "evaluate": "evaluate_codec",
+        "fill_points": "upsample_points",
+        "fill_rotations": "upsample_rotations",
+        "foot_skate": "measure_foot_skate",
+        "joint_errors": "compute_joint_errors",
+        "restore": "decode_tournier",
+        "shell_errors": "compute_shell_errors",
+        "thin": "encode_tournier",
+    },
+)

@@ -8,38 +8,40 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from marey.base import ConvergenceError, FloatArray, IntArray
-from marey.compression._fields import FieldReader, FieldWriter, check_length, check_room, damaged
+from marey.compression._fields import FieldReader, FieldWriter, check_table_size, check_writable, format_error
 from marey.compression._joints import WIDTHS, JointFit, fit_joints, read_fit, write_fit
-from marey.compression._layout import link_table, point_table, reach_m
+from marey.compression._layout import build_link_table, build_point_table, compute_reach
 from marey.compression._skeleton_fields import read_clip, read_skeleton, write_clip, write_skeleton
-from marey.compression._steps import step_codes, steps_of
-from marey.compression._tables import read_table, write_table
+from marey.compression._steps import decode_steps, encode_steps
+from marey.compression._tables import read_offsets, write_offsets
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import Skeleton
 
 if TYPE_CHECKING:
-    from marey.compression._pose_kernels import Body, Goal
+    from marey.compression._pose_kernels import CapturedClip, CodecBody
 
 JOINT_STEP: Final = 0.66  # step of a joint's numbers times its lever, in error bounds; by trial
 ROOT_STEP: Final = 0.7  # step of the root's position in error bounds
 CONSTANT_SHARE: Final = 0.05  # part of the bound that constants of joints may use up
 TRANSLATION_SHARE: Final = 0.1  # part of the bound that moving offsets may use up
-MOST_REFINED: Final = 12  # halvings of the step before the constants are doubted
+MAX_REFINEMENTS: Final = 12  # halvings of the step before the constants are doubted
 LEVER_FRAMES: Final = 200  # frames on which levers are measured, about
 FINE_M: Final = 3e-4  # [m] below this bound the noise of capture is coded, and frames in order are best
 LEVELS: Final = (0, 2, 5)  # coarse-to-fine orders that are tried above it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bound:
+class ErrorBound:
     """What the error may be: joint origins and points ``shell_m`` from them along the axes of the joint."""
 
     max_error_m: float
     shell_m: float
 
 
-def encode_default(motion: Motion, bound: Bound, *, is_inside: bool, levels: tuple[int, ...] | None = None) -> bytes:
+def encode_predictive(
+    motion: Motion, bound: ErrorBound, *, is_inside: bool, levels: tuple[int, ...] | None = None
+) -> bytes:
     """Compress so that no frame is off by more than the bound.
 
     Raises:
@@ -49,7 +51,7 @@ def encode_default(motion: Motion, bound: Bound, *, is_inside: bool, levels: tup
         levels = LEVELS[:1] if bound.max_error_m < FINE_M else LEVELS
     share = 1.0
     for _ in range(4):
-        found = [_attempt(motion, bound, share, level, is_inside=is_inside) for level in levels]
+        found = [_try_encode(motion, bound, share, level, is_inside=is_inside) for level in levels]
         kept = [data for data in found if data is not None]
         if kept:
             return min(kept, key=len)
@@ -57,9 +59,9 @@ def encode_default(motion: Motion, bound: Bound, *, is_inside: bool, levels: tup
     raise ConvergenceError(f"cannot hold an error of {bound.max_error_m} m on '{motion.name}'; allow a larger one")
 
 
-def _attempt(motion: Motion, bound: Bound, share: float, levels: int, *, is_inside: bool) -> bytes | None:
+def _try_encode(motion: Motion, bound: ErrorBound, share: float, levels: int, *, is_inside: bool) -> bytes | None:
     """Bytes of one try, or ``None`` if a frame could not be held."""
-    from marey.compression._entropy_kernels import odds_tables
+    from marey.compression._entropy_kernels import build_odds_tables
     from marey.compression._frames_kernels import write_frames
     from marey.compression._loop_kernels import encode_poses
 
@@ -67,61 +69,61 @@ def _attempt(motion: Motion, bound: Bound, share: float, levels: int, *, is_insi
     out = FieldWriter()
     write_skeleton(out, skeleton, is_inside=is_inside)
     write_clip(out, motion)
-    moving = write_table(out, motion.translations, TRANSLATION_SHARE * bound.max_error_m * max(share, 1e-3))
-    tolerances = CONSTANT_SHARE * share * bound.max_error_m / reach_m(skeleton, max(bound.shell_m, 1e-3))
+    moving = write_offsets(out, motion.translations, TRANSLATION_SHARE * bound.max_error_m * max(share, 1e-3))
+    tolerances = CONSTANT_SHARE * share * bound.max_error_m / compute_reach(skeleton, max(bound.shell_m, 1e-3))
     fit, numbers = fit_joints(motion, tolerances)
-    check_length(*numbers.shape)
-    body, goal = _problem(motion, fit, numbers, bound.shell_m, moving)
-    codes = step_codes(_steps(body, goal, bound))
-    links = link_table(skeleton, fit.kinds)
+    check_writable(*numbers.shape)
+    body, goal = _build_problem(motion, fit, numbers, bound.shell_m, moving)
+    codes = encode_steps(_choose_steps(body, goal, bound))
+    links = build_link_table(skeleton, fit.kinds)
     limit = bound.max_error_m * (1.0 - 1e-9)
-    quantised, refined, error = encode_poses(body, goal, links, steps_of(codes), levels, limit, MOST_REFINED)
+    quantised, refined, error = encode_poses(body, goal, links, decode_steps(codes), levels, limit, MAX_REFINEMENTS)
     if error > bound.max_error_m:
         return None
     write_fit(out, fit)
     out.ints(codes)
     out.whole(levels)
-    out.data += write_frames(quantised, refined, levels, *odds_tables()).tobytes()
+    out.data += write_frames(quantised, refined, levels, *build_odds_tables()).tobytes()
     return bytes(out.data)
 
 
-def _problem(
+def _build_problem(
     motion: Motion, fit: JointFit, numbers: FloatArray, shell_m: float, moving: FloatArray | None
-) -> tuple[Body, Goal]:
-    from marey.compression._pose_kernels import Body, Goal
+) -> tuple[CodecBody, CapturedClip]:
+    from marey.compression._pose_kernels import CapturedClip, CodecBody
 
     positions, frames = motion.joint_frames()
     offsets = motion.skeleton.offsets[None].copy() if moving is None else moving
-    points, weights, starts = point_table(motion.skeleton, fit.kinds)
+    points, weights, starts = build_point_table(motion.skeleton, fit.kinds)
     joints = fit.joints(motion.skeleton)
-    body = Body(motion.skeleton.parents.copy(), offsets, joints, points, weights, starts, shell_m)
-    return body, Goal(positions, frames.wxyz.copy(), numbers)
+    body = CodecBody(motion.skeleton.parents.copy(), offsets, joints, points, weights, starts, shell_m)
+    return body, CapturedClip(positions, frames.wxyz.copy(), numbers)
 
 
-def _steps(body: Body, goal: Goal, bound: Bound) -> FloatArray:
-    from marey.compression._pose_kernels import joint_levers
+def _choose_steps(body: CodecBody, goal: CapturedClip, bound: ErrorBound) -> FloatArray:
+    from marey.compression._pose_kernels import compute_joint_levers
 
-    levers = joint_levers(body, goal, max(1, len(goal.numbers) // LEVER_FRAMES))
+    levers = compute_joint_levers(body, goal, max(1, len(goal.numbers) // LEVER_FRAMES))
     steps = JOINT_STEP * bound.max_error_m / np.maximum(levers, 1e-3)
     steps[:3] = ROOT_STEP * bound.max_error_m
     return steps
 
 
-def decode_default(fields: FieldReader, given: Skeleton | None) -> Motion:
+def decode_predictive(fields: FieldReader, given: Skeleton | None) -> Motion:
     """Undo :func:`encode_default`."""
-    from marey.compression._joint_kernels import all_rotations
+    from marey.compression._joint_kernels import compute_rotations
     from marey.compression._loop_kernels import decode_table
 
     skeleton = read_skeleton(fields, given)
     frames, rate_hz, name, contacts = read_clip(fields)
-    moving = read_table(fields, frames, skeleton)
+    moving = read_offsets(fields, frames, skeleton)
     fit = read_fit(fields, skeleton.num_joints)
-    steps, levels = steps_of(fields.ints(3 + int(np.array(WIDTHS)[fit.kinds].sum()))), fields.whole(24)
+    steps, levels = decode_steps(fields.ints(3 + int(np.array(WIDTHS)[fit.kinds].sum()))), fields.whole(24)
     quantised, refined = read_stream(fields, frames, len(steps), levels)
-    numbers = decode_table(quantised, refined, link_table(skeleton, fit.kinds), steps, levels)
+    numbers = decode_table(quantised, refined, build_link_table(skeleton, fit.kinds), steps, levels)
     if not np.isfinite(numbers).all():
-        raise damaged("the numbers run away")
-    wxyz = all_rotations(fit.joints(skeleton), numbers)
+        raise format_error("the numbers run away")
+    wxyz = compute_rotations(fit.joints(skeleton), numbers)
     motion = Motion(skeleton, rate_hz, numbers[:, :3], SO3(wxyz), contacts, moving, name=name)
     return motion if moving is not None else replace(motion, translations=None)
 
@@ -132,12 +134,12 @@ def read_stream(fields: FieldReader, frames: int, count: int, levels: int) -> tu
     Raises:
         FormatError: more numbers than so few bytes can hold, or the stream ends too soon.
     """
-    from marey.compression._entropy_kernels import odds_tables
+    from marey.compression._entropy_kernels import build_odds_tables
     from marey.compression._frames_kernels import read_frames
 
     rest = np.frombuffer(fields.data, dtype=np.uint8)[fields.place :].copy()  # compiled for arrays that may change
-    check_room(frames, count, len(rest))
-    quantised, refined, used = read_frames(rest, frames, count, levels, *odds_tables())
+    check_table_size(frames, count, len(rest))
+    quantised, refined, used = read_frames(rest, frames, count, levels, *build_odds_tables())
     if used < 0:
-        raise damaged("the stream of frames ends too soon")
+        raise format_error("the stream of frames ends too soon")
     return quantised, refined

@@ -15,7 +15,7 @@ from marey.motion import Motion
 from marey.skeleton import role_map
 
 EDIT_SPRING: Final = 1e-6  # [m^2] holds the coordinates near those of the clip, well below a goal's pull
-SHARE: Final = 0.999  # of the variance, so that poses outside and inside the range join within millimetres
+VARIANCE_SHARE: Final = 0.999  # of the variance, so that poses outside and inside the range join within millimetres
 GOAL_WEIGHT: Final = 8  # the moved joint counts this many times among the targets
 
 
@@ -55,11 +55,11 @@ def edit_motion(
     moved = motion.skeleton.index(joint) if isinstance(joint, str) else int(joint)
     if not 0 < moved < motion.skeleton.num_joints:
         raise InputError(f"joint {joint} cannot be moved in a pose space", "Name a joint below the root")
-    space = PGA(explained=SHARE).fit(motion) if model is None else model
+    space = PGA(explained=VARIANCE_SHARE).fit(motion) if model is None else model
     part = motion[start:stop]
     before = space.encode(part)
     offset = edit_window(stop - start)[:, None] * frozen(offset_world, 3, name="offset_world")
-    coordinates = _solved(space, part, before, moved, offset)
+    coordinates = _solve_edit(space, part, before, moved, offset)
     wxyz = np.array(motion.rotations.wxyz)
     wxyz[start:stop, 1:] = space.rotations(coordinates).wxyz[:, 1:]
     return Motion(
@@ -68,18 +68,18 @@ def edit_motion(
     )  # fmt: skip
 
 
-def _solved(space: GeodesicModel, part: Motion, before: FloatArray, moved: int, offset: FloatArray) -> FloatArray:
+def _solve_edit(space: GeodesicModel, part: Motion, before: FloatArray, moved: int, offset: FloatArray) -> FloatArray:
     """Coordinates whose moved joint is displaced, the other end effectors where the model had them."""
     turns = part.rotations[:, :1]
     roots = part.root_positions
     posed = space.decode(before, root_positions=roots, root_rotations=turns[:, 0], skeleton=part.skeleton)
-    held = [j for j in _held(part) if j != moved]
+    held = [j for j in _held_ends(part) if j != moved]
     places = turns.inverse() @ (posed.joint_positions() - roots[:, None])
     goal = places[:, moved] + (turns[:, 0].inverse() @ offset)
     targets = np.concatenate([places[:, held], np.repeat(goal[:, None], GOAL_WEIGHT, axis=1)], axis=1)
     return solve_coordinates(space, (*held, *[moved] * GOAL_WEIGHT), targets, EDIT_SPRING, before)
 
 
-def _held(part: Motion) -> list[int]:
+def _held_ends(part: Motion) -> list[int]:
     roles = role_map(part.skeleton)
     return [roles[role] for role in END_ROLES if role in roles]

@@ -48,7 +48,7 @@ class Coder(NamedTuple):
     rates: IntArray  # (RATE_LIMIT + 1,) how far a counter moves after so many decisions, in 1/65536
 
 
-def odds_tables() -> tuple[IntArray, IntArray]:
+def build_odds_tables() -> tuple[IntArray, IntArray]:
     """Log-odds of chances and back, as whole numbers."""
     chance = (np.arange(4096) + 0.5) / 4096.0
     stretch = np.rint(ODDS_UNIT * np.log(chance / (1.0 - chance))).astype(np.int64)

@@ -15,7 +15,7 @@ MAX_VALUES: Final = 1 << 25  # numbers of a clip: more than half an hour of a hu
 VALUES_PER_BYTE: Final = 1 << 14
 MAX_INFLATED: Final = 1 << 26  # [byte] a packed field may not grow beyond this
 
-WORDS: Final = (
+NAME_DICTIONARY: Final = (
     b"hipchestneckheadlefttrightfootfoottoehandfingerthumblowerbackupperthoraxclaviclehumerusradiuswristfemurtibiatoes"
     b"pelvisleft_hipright_hipspine1left_kneeright_kneespine2left_ankleright_anklespine3left_footright_footneckleft_collar"
     b"right_collarheadleft_shoulderright_shoulderleft_elbowright_elbowleft_wristright_wrist"
@@ -31,17 +31,17 @@ WORDS: Final = (
 """names that files often hold, so that they cost little; part of the format, never to be changed in version 1"""
 
 
-def check_room(frames: int, count: int, num_bytes: int) -> None:
+def check_table_size(frames: int, count: int, num_bytes: int) -> None:
     """Refuse a table that is too large, or larger than so few bytes can hold (a number costs 1/1900 bit at least).
 
     Raises:
         FormatError: it is.
     """
     if frames * count > min(MAX_VALUES, VALUES_PER_BYTE * (num_bytes + 16)):
-        raise damaged(f"{frames} frames of {count} numbers cannot be in {num_bytes} bytes")
+        raise format_error(f"{frames} frames of {count} numbers cannot be in {num_bytes} bytes")
 
 
-def check_length(frames: int, count: int) -> None:
+def check_writable(frames: int, count: int) -> None:
     """Refuse to write what no reader would take.
 
     Raises:
@@ -51,7 +51,7 @@ def check_length(frames: int, count: int) -> None:
         raise InputError(f"{frames} frames of {count} numbers", f"Cut the clip: {MAX_VALUES // count} frames at most")
 
 
-def damaged(what: str) -> FormatError:
+def format_error(what: str) -> FormatError:
     """An error about compressed data."""
     return FormatError(what, "compressed motion", 0, "Copy the file again, or compress the motion again.")
 
@@ -80,7 +80,7 @@ class FieldWriter:
 
     def packed(self, data: bytes) -> None:
         """Bytes, deflated."""
-        squeeze = zlib.compressobj(9, zlib.DEFLATED, -15, 9, zlib.Z_DEFAULT_STRATEGY, WORDS)
+        squeeze = zlib.compressobj(9, zlib.DEFLATED, -15, 9, zlib.Z_DEFAULT_STRATEGY, NAME_DICTIONARY)
         self.whole(len(data))
         self.raw(squeeze.compress(data) + squeeze.flush())
 
@@ -117,7 +117,7 @@ class FieldReader:
         value = shift = 0
         while True:
             if self.place >= len(self.data) or shift > 63:
-                raise damaged("a number is cut off")
+                raise format_error("a number is cut off")
             byte = self.data[self.place]
             self.place += 1
             value |= (byte & 127) << shift
@@ -125,27 +125,27 @@ class FieldReader:
             if byte < 128:
                 break
         if value > limit:
-            raise damaged(f"a count of {value}, the limit is {limit}")
+            raise format_error(f"a count of {value}, the limit is {limit}")
         return value
 
     def real(self) -> float:
         """A float64."""
-        return float(struct.unpack("<d", self._take(8))[0])
+        return float(struct.unpack("<d", self._read_bytes(8))[0])
 
     def raw(self) -> bytes:
         """Bytes with their length."""
-        return self._take(self.whole())
+        return self._read_bytes(self.whole())
 
     def packed(self) -> bytes:
         """Deflated bytes."""
         length = self.whole(MAX_INFLATED)
-        inflate = zlib.decompressobj(-15, WORDS)
+        inflate = zlib.decompressobj(-15, NAME_DICTIONARY)
         try:
             data = inflate.decompress(self.raw(), length + 1)
         except zlib.error as error:
-            raise damaged(f"a packed field does not unpack ({error})") from None
+            raise format_error(f"a packed field does not unpack ({error})") from None
         if len(data) != length:
-            raise damaged("a packed field has another length than announced")
+            raise format_error("a packed field has another length than announced")
         return data
 
     def text(self) -> str:
@@ -153,14 +153,14 @@ class FieldReader:
         try:
             return self.packed().decode("utf-8", "surrogatepass")
         except UnicodeDecodeError:
-            raise damaged("a text is not UTF-8") from None
+            raise format_error("a text is not UTF-8") from None
 
     def ints(self, count: int | None = None) -> IntArray:
         """Whole numbers; ``count`` of them if given."""
         length, width = self.whole(MAX_INFLATED), self.whole(8)
         data = self.packed()
         if width < 1 or len(data) != length * width or (count is not None and length != count):
-            raise damaged(f"a list of {length} numbers where {count} belong")
+            raise format_error(f"a list of {length} numbers where {count} belong")
         rows = np.zeros((length, 8), dtype=np.uint8)
         rows[:, :width] = np.frombuffer(data, dtype=np.uint8).reshape(width, length).T
         zigzag = rows.view("<u8").reshape(-1)
@@ -170,27 +170,27 @@ class FieldReader:
         """So many float64s, all finite."""
         data = self.packed()
         if len(data) != 8 * count:
-            raise damaged(f"{len(data)} bytes where {count} numbers belong")
+            raise format_error(f"{len(data)} bytes where {count} numbers belong")
         planes = np.frombuffer(data, dtype=np.uint8).reshape(8, count)
         values = np.ascontiguousarray(planes.T).view("<f8").reshape(-1).astype(np.float64)
         if not np.isfinite(values).all():
-            raise damaged("a number is not finite")
+            raise format_error("a number is not finite")
         return values
 
     def singles(self, count: int) -> NDArray[np.float64]:
         """So many float32s, not packed, all finite."""
-        values = np.frombuffer(self._take(4 * count), dtype="<f4").astype(np.float64)
+        values = np.frombuffer(self._read_bytes(4 * count), dtype="<f4").astype(np.float64)
         if not np.isfinite(values).all():
-            raise damaged("a number is not finite")
+            raise format_error("a number is not finite")
         return values
 
     def end(self) -> None:
         """Make sure that nothing is left over."""
         if self.place != len(self.data):
-            raise damaged(f"{len(self.data) - self.place} bytes too many")
+            raise format_error(f"{len(self.data) - self.place} bytes too many")
 
-    def _take(self, length: int) -> bytes:
+    def _read_bytes(self, length: int) -> bytes:
         if length > len(self.data) - self.place:
-            raise damaged("a field is cut off")
+            raise format_error("a field is cut off")
         self.place += length
         return bytes(self.data[self.place - length : self.place])

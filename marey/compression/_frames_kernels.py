@@ -24,7 +24,7 @@ BYTES_PER_NUMBER = 16  # more than any number can take
 
 
 @kernel
-def frame_order(frames: int, levels: int) -> tuple[IntArray, IntArray]:
+def order_frames(frames: int, levels: int) -> tuple[IntArray, IntArray]:
     """Frames in coding order and the stride of each: every 2^levels-th first, then the ones half-way, and so on."""
     order, strides = np.empty(frames, dtype=np.int64), np.empty(frames, dtype=np.int64)
     stride, count, start = 1 << levels, 0, 0
@@ -60,7 +60,7 @@ def _code_frame(
     for i in range(row.shape[0]):
         ratio = min(max((unusual + 8 + 16 * (RATIOS // 2)) >> 4, 0), RATIOS - 1)
         beside = row[i - 1] if i > 0 else 0
-        signs = 3 * _sign(previous[i]) + _sign(beside)
+        signs = 3 * _sign_code(previous[i]) + _sign_code(beside)
         row[i] = code_number(
             coder, data, row[i], i, group, fast[i], slow[i], ratio, abs(previous[i]), abs(beside), signs, is_reading
         )  # fmt: skip
@@ -74,7 +74,7 @@ def _code_frame(
 
 
 @kernel
-def _sign(value: int) -> int:
+def _sign_code(value: int) -> int:
     return 0 if value == 0 else (1 if value > 0 else 2)
 
 
@@ -84,7 +84,7 @@ def write_frames(numbers: IntArray, refined: IntArray, levels: int, stretch: Int
     frames, count = numbers.shape
     coder = new_coder(count + 1, stretch, squash)
     data = np.empty(4096 + BYTES_PER_NUMBER * (count + 8), dtype=np.uint8)
-    order, strides = frame_order(frames, levels)
+    order, strides = order_frames(frames, levels)
     fast, slow = np.full(count, 512), np.full(count, 512)
     previous = np.zeros(count, dtype=np.int64)
     before = 0
@@ -94,8 +94,8 @@ def write_frames(numbers: IntArray, refined: IntArray, levels: int, stretch: Int
             grown = np.empty(2 * need, dtype=np.uint8)
             grown[: data.shape[0]] = data
             data = grown
-        group = _group(strides[k], levels)
-        before = _code_flag(coder, data, _first_flag(coder), before, int(refined[order[k]]), False)
+        group = _level_group(strides[k], levels)
+        before = _code_flag(coder, data, _flag_position(coder), before, int(refined[order[k]]), False)
         row = numbers[order[k]].copy()
         _code_frame(coder, data, row, previous, fast, slow, group, False)
     length = close_stream(coder, data)
@@ -110,13 +110,13 @@ def read_frames(
     coder = new_coder(count + 1, stretch, squash)
     open_stream(coder, data)
     numbers, refined = np.zeros((frames, count), dtype=np.int64), np.zeros(frames, dtype=np.int64)
-    order, strides = frame_order(frames, levels)
+    order, strides = order_frames(frames, levels)
     fast, slow = np.full(count, 512), np.full(count, 512)
     previous = np.zeros(count, dtype=np.int64)
     before = 0
     for k in range(frames):
-        group = _group(strides[k], levels)
-        before = _code_flag(coder, data, _first_flag(coder), before, 0, True)
+        group = _level_group(strides[k], levels)
+        before = _code_flag(coder, data, _flag_position(coder), before, 0, True)
         refined[order[k]] = before
         _code_frame(coder, data, numbers[order[k]], previous, fast, slow, group, True)
         if coder.interval[2] > data.shape[0] + 8:
@@ -125,12 +125,12 @@ def read_frames(
 
 
 @kernel
-def _first_flag(coder: Coder) -> int:
+def _flag_position(coder: Coder) -> int:
     return coder.plain.shape[0] - 9
 
 
 @kernel
-def _group(stride: int, levels: int) -> int:
+def _level_group(stride: int, levels: int) -> int:
     depth = 0
     while (stride << depth) < (1 << levels):
         depth += 1

@@ -21,11 +21,11 @@ from marey.compression._quaternion_kernels import (
     Four,
     Three,
     exponential,
-    four,
     inverse,
     product,
+    read_quaternion,
     right_jacobian_column,
-    turn,
+    rotate_vector,
 )
 
 FIXED: Final = 0
@@ -33,10 +33,10 @@ HINGE: Final = 1
 UNIVERSAL: Final = 2
 BALL: Final = 3
 FREE: Final = 4
-NUMBERS: Final = (0, 1, 2, 3, 4)  # of each kind
+NUM_COORDINATES: Final = (0, 1, 2, 3, 4)  # of each kind
 
 
-class Joints(NamedTuple):
+class JointTables(NamedTuple):
     """The kinds of all joints and their constants."""
 
     kinds: IntArray  # (J,)
@@ -48,10 +48,10 @@ class Joints(NamedTuple):
 
 
 @kernel
-def joint_rotation(joints: Joints, j: int, s: FloatArray) -> Four:
+def compute_joint_rotation(joints: JointTables, j: int, s: FloatArray) -> Four:
     """Local rotation of joint ``j`` from its numbers, the first of which is ``s[0]``."""
     kind = joints.kinds[j]
-    mean = four(joints.means[j])
+    mean = read_quaternion(joints.means[j])
     if kind == HINGE:
         b = joints.after[j]
         return product(mean, exponential(s[0] * b[0], s[0] * b[1], s[0] * b[2]))
@@ -60,7 +60,7 @@ def joint_rotation(joints: Joints, j: int, s: FloatArray) -> Four:
         half = product(exponential(s[0] * a[0], s[0] * a[1], s[0] * a[2]), mean)
         return product(half, exponential(s[1] * b[0], s[1] * b[1], s[1] * b[2]))
     if kind == BALL:
-        return product(product(mean, exponential(s[0], s[1], s[2])), four(joints.bones[j]))
+        return product(product(mean, exponential(s[0], s[1], s[2])), read_quaternion(joints.bones[j]))
     if kind == FREE:
         scale = 1.0 / sqrt(max(s[0] * s[0] + s[1] * s[1] + s[2] * s[2] + s[3] * s[3], 1e-300))
         return s[0] * scale, s[1] * scale, s[2] * scale, s[3] * scale
@@ -68,15 +68,15 @@ def joint_rotation(joints: Joints, j: int, s: FloatArray) -> Four:
 
 
 @kernel
-def joint_column(joints: Joints, j: int, s: FloatArray, rotation: Four, i: int) -> Three:
+def compute_joint_column(joints: JointTables, j: int, s: FloatArray, rotation: Four, i: int) -> Three:
     """Angular velocity of joint ``j`` in its own frame when its number ``i`` grows; ``rotation`` is its rotation."""
     kind = joints.kinds[j]
     if kind == BALL:
         x, y, z = right_jacobian_column(s[0], s[1], s[2], i)
-        return turn(inverse(four(joints.bones[j])), x, y, z)
+        return rotate_vector(inverse(read_quaternion(joints.bones[j])), x, y, z)
     if kind == UNIVERSAL and i == 0:
         a = joints.before[j]
-        return turn(inverse(rotation), a[0], a[1], a[2])
+        return rotate_vector(inverse(rotation), a[0], a[1], a[2])
     if kind == FREE:
         length = sqrt(max(s[0] * s[0] + s[1] * s[1] + s[2] * s[2] + s[3] * s[3], 1e-300))
         unit = (1.0 if i == 0 else 0.0, 1.0 if i == 1 else 0.0, 1.0 if i == 2 else 0.0, 1.0 if i == 3 else 0.0)
@@ -87,19 +87,19 @@ def joint_column(joints: Joints, j: int, s: FloatArray, rotation: Four, i: int) 
 
 
 @kernel
-def all_rotations(joints: Joints, numbers: FloatArray) -> FloatArray:
+def compute_rotations(joints: JointTables, numbers: FloatArray) -> FloatArray:
     """Local rotations ``(F, J, 4)`` of all frames of numbers ``(F, n)``."""
     frames, count = numbers.shape[0], joints.kinds.shape[0]
     wxyz = np.empty((frames, count, 4))
     for f in range(frames):
         for j in range(count):
-            w, x, y, z = joint_rotation(joints, j, numbers[f, joints.starts[j] :])
+            w, x, y, z = compute_joint_rotation(joints, j, numbers[f, joints.starts[j] :])
             wxyz[f, j, 0], wxyz[f, j, 1], wxyz[f, j, 2], wxyz[f, j, 3] = w, x, y, z
     return wxyz
 
 
 @kernel
-def all_columns(joints: Joints, numbers: FloatArray, owners: IntArray) -> FloatArray:
+def compute_columns(joints: JointTables, numbers: FloatArray, owners: IntArray) -> FloatArray:
     """Angular velocity ``(F, n - 3, 3)`` of the joint ``owners`` of each number, in its own frame."""
     frames, count = numbers.shape[0], owners.shape[0]
     out = np.empty((frames, count, 3))
@@ -107,7 +107,7 @@ def all_columns(joints: Joints, numbers: FloatArray, owners: IntArray) -> FloatA
         for i in range(count):
             j = owners[i]
             s = numbers[f, joints.starts[j] :]
-            out[f, i, 0], out[f, i, 1], out[f, i, 2] = joint_column(
-                joints, j, s, joint_rotation(joints, j, s), 3 + i - int(joints.starts[j])
+            out[f, i, 0], out[f, i, 1], out[f, i, 2] = compute_joint_column(
+                joints, j, s, compute_joint_rotation(joints, j, s), 3 + i - int(joints.starts[j])
             )
     return out

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from marey.base import FloatArray, IntArray
-from marey.compression._fields import FieldReader, FieldWriter, damaged
-from marey.compression._universal import universal_axes
+from marey.compression._fields import FieldReader, FieldWriter, format_error
+from marey.compression._universal import fit_universal_axes
 from marey.lie import SO3, geodesic_distance
 from marey.motion import Motion
 from marey.skeleton import Skeleton
 
 if TYPE_CHECKING:
-    from marey.compression._joint_kernels import Joints
+    from marey.compression._joint_kernels import JointTables
 
 FIXED, HINGE, UNIVERSAL, BALL, FREE = range(5)
 WIDTHS: Final = (0, 1, 2, 3, 4)  # numbers of each kind
 CONSTANTS: Final = (3, 6, 9, 3, 0)  # constants of each kind
-LONGEST: Final = 3.6  # [rad] rotation vectors of ball joints stay shorter, far from the singular 2π
+MAX_VECTOR_RAD: Final = 3.6  # [rad] rotation vectors of ball joints stay shorter, far from the singular 2π
 BALL_GRID: Final = 2.0**-12  # [rad] the centre of a ball joint need not be exact
 
 
@@ -32,9 +32,9 @@ class JointFit:
     grid: float  # [rad] of the constants that must be exact
     constants: IntArray  # all constants joint by joint, in grid steps
 
-    def joints(self, skeleton: Skeleton) -> Joints:
+    def joints(self, skeleton: Skeleton) -> JointTables:
         """Return plain arrays for compiled loops."""
-        from marey.compression._joint_kernels import Joints
+        from marey.compression._joint_kernels import JointTables
 
         count = len(self.kinds)
         means, before, after = np.zeros((count, 4)), np.zeros((count, 3)), np.zeros((count, 3))
@@ -42,10 +42,10 @@ class JointFit:
         for j in range(count):
             kind = int(self.kinds[j])
             own = self.constants[first : first + CONSTANTS[kind]].reshape(-1, 3)
-            means[j], before[j], after[j] = _unpacked(kind, own, self.grid)
+            means[j], before[j], after[j] = _unpack_constants(kind, own, self.grid)
             first += CONSTANTS[kind]
         starts = 3 + np.concatenate([[0], np.cumsum(np.array(WIDTHS)[self.kinds])])
-        return Joints(self.kinds, means, before, after, bone_turns(skeleton).wxyz.copy(), starts)
+        return JointTables(self.kinds, means, before, after, align_bones(skeleton).wxyz.copy(), starts)
 
 
 def write_fit(out: FieldWriter, fit: JointFit) -> None:
@@ -59,12 +59,12 @@ def read_fit(fields: FieldReader, num_joints: int) -> JointFit:
     """Undo :func:`write_fit`."""
     kinds = fields.ints(num_joints)
     if kinds.min() < FIXED or kinds.max() > FREE:
-        raise damaged("a joint of unknown kind")
+        raise format_error("a joint of unknown kind")
     grid = 2.0 ** -fields.whole(60)
     return JointFit(kinds, grid, fields.ints(int(np.array(CONSTANTS)[kinds].sum())))
 
 
-def bone_turns(skeleton: Skeleton) -> SO3:
+def align_bones(skeleton: Skeleton) -> SO3:
     """Constant turn of each ball joint that lays its longest bone along the nearest axis of its frame."""
     longest = np.zeros((skeleton.num_joints, 3))
     for j in range(1, skeleton.num_joints):
@@ -86,7 +86,7 @@ def fit_joints(motion: Motion, tolerances_rad: FloatArray) -> tuple[JointFit, Fl
             universal; ball and free joints are exact.
     """
     grid = 2.0 ** np.floor(np.log2(np.clip(tolerances_rad.min() / 8.0, 1e-12, 1e-3)))
-    bones = bone_turns(motion.skeleton)
+    bones = align_bones(motion.skeleton)
     kinds: list[int] = []
     constants: list[IntArray] = []
     columns: list[FloatArray] = [motion.root_positions]
@@ -107,64 +107,64 @@ def _fit_joint(track: SO3, bone: SO3, tolerance: float, grid: float) -> tuple[in
         if found is None:
             continue
         kind, constants, numbers = found
-        if geodesic_distance(track, _rebuilt(kind, constants, numbers, grid)).max() <= tolerance:
+        if geodesic_distance(track, _rebuild_rotations(kind, constants, numbers, grid)).max() <= tolerance:
             return kind, constants, numbers
     ball = _fit_ball(track, bone)
-    if np.linalg.norm(ball[2], axis=1).max() < LONGEST:
+    if np.linalg.norm(ball[2], axis=1).max() < MAX_VECTOR_RAD:
         return ball
     return FREE, np.zeros((0, 3), dtype=np.int64), track.continuous().wxyz.copy()
 
 
 def _fit_fixed(track: SO3, grid: float) -> tuple[int, IntArray, FloatArray]:
-    return FIXED, _gridded(_centre(track).log(), grid)[None], np.zeros((len(track), 0))
+    return FIXED, _round_to_grid(_chordal_mean(track).log(), grid)[None], np.zeros((len(track), 0))
 
 
 def _fit_hinge(track: SO3, grid: float) -> tuple[int, IntArray, FloatArray] | None:
-    centre = _gridded(_centre(track).log(), grid)
+    centre = _round_to_grid(_chordal_mean(track).log(), grid)
     rest = SO3.exp(centre * grid).inverse() @ track
     imaginary = rest.canonical().wxyz[:, 1:]
     values, vectors = np.linalg.eigh(imaginary.T @ imaginary)
     if values[2] <= 0.0:
         return None
-    axis = _gridded(vectors[:, 2] * np.copysign(1.0, vectors[np.argmax(np.abs(vectors[:, 2])), 2]), grid)
+    axis = _round_to_grid(vectors[:, 2] * np.copysign(1.0, vectors[np.argmax(np.abs(vectors[:, 2])), 2]), grid)
     unit = axis / np.linalg.norm(axis)
     angles = np.unwrap(2.0 * np.arctan2(rest.wxyz[:, 1:] @ unit, rest.wxyz[:, 0]))
-    return HINGE, np.stack([centre, axis]), _near_zero(angles)[:, None]
+    return HINGE, np.stack([centre, axis]), _centre_angles(angles)[:, None]
 
 
 def _fit_universal(track: SO3, grid: float) -> tuple[int, IntArray, FloatArray] | None:
     matrices = track.matrix()
-    axes = universal_axes(matrices)
+    axes = fit_universal_axes(matrices)
     if axes is None:
         return None
-    before, after = _gridded(axes[0], grid), _gridded(axes[1], grid)
+    before, after = _round_to_grid(axes[0], grid), _round_to_grid(axes[1], grid)
     a, b = before / np.linalg.norm(before), after / np.linalg.norm(after)
     middle = track[len(track) // 2]
     seen = middle @ b
     across = seen - (seen @ a) * a
     across /= np.linalg.norm(across)
     wanted = axes[2] * a + np.sqrt(1.0 - axes[2] ** 2) * across
-    centre = _gridded((SO3.from_two_vectors(seen, wanted) @ middle).log(), grid)
+    centre = _round_to_grid((SO3.from_two_vectors(seen, wanted) @ middle).log(), grid)
     moved = matrices @ b
     start = SO3.exp(centre * grid) @ b
     first = np.arctan2(moved @ np.cross(a, start), moved @ start - (moved @ a) * (start @ a))
     rest = SO3.exp(centre * grid).inverse() @ (SO3.exp(-first[:, None] * a) @ track)
     second = 2.0 * np.arctan2(rest.wxyz[:, 1:] @ b, rest.wxyz[:, 0])
-    numbers = np.stack([_near_zero(np.unwrap(first)), _near_zero(np.unwrap(second))], axis=1)
+    numbers = np.stack([_centre_angles(np.unwrap(first)), _centre_angles(np.unwrap(second))], axis=1)
     return UNIVERSAL, np.stack([centre, before, after]), numbers
 
 
 def _fit_ball(track: SO3, bone: SO3) -> tuple[int, IntArray, FloatArray]:
-    from marey.compression._unwrap_kernels import continuous_logs
+    from marey.compression._unwrap_kernels import unwrap_rotation_vectors
 
-    centre = _gridded((_centre(track) @ bone.inverse()).log(), BALL_GRID)
+    centre = _round_to_grid((_chordal_mean(track) @ bone.inverse()).log(), BALL_GRID)
     rest = SO3.exp(centre * BALL_GRID).inverse() @ track @ bone.inverse()
-    return BALL, centre[None], continuous_logs(rest.wxyz)
+    return BALL, centre[None], unwrap_rotation_vectors(rest.wxyz)
 
 
-def _rebuilt(kind: int, constants: IntArray, numbers: FloatArray, grid: float) -> SO3:
+def _rebuild_rotations(kind: int, constants: IntArray, numbers: FloatArray, grid: float) -> SO3:
     """Rotations of a fixed, hinge or universal joint."""
-    mean, before, after = _unpacked(kind, constants, grid)
+    mean, before, after = _unpack_constants(kind, constants, grid)
     centre = SO3(mean)
     if kind == FIXED:
         return centre
@@ -173,7 +173,7 @@ def _rebuilt(kind: int, constants: IntArray, numbers: FloatArray, grid: float) -
     return SO3.exp(numbers[:, :1] * before) @ centre @ SO3.exp(numbers[:, 1:] * after)
 
 
-def _unpacked(kind: int, constants: IntArray, grid: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _unpack_constants(kind: int, constants: IntArray, grid: float) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Centre quaternion and both axes from constants ``(1 to 3, 3)``."""
     zero = np.zeros(3)
     if kind == FREE:
@@ -183,16 +183,16 @@ def _unpacked(kind: int, constants: IntArray, grid: float) -> tuple[FloatArray, 
     return centre, units[0] if kind == UNIVERSAL else zero, units[-1] if units else zero
 
 
-def _centre(track: SO3) -> SO3:
+def _chordal_mean(track: SO3) -> SO3:
     """Chordal mean: the largest eigenvector of the sum of quaternion squares."""
     wxyz = track.wxyz
     return SO3(np.linalg.eigh(wxyz.T @ wxyz)[1][:, -1])
 
 
-def _gridded(values: FloatArray, grid: float) -> IntArray:
+def _round_to_grid(values: FloatArray, grid: float) -> IntArray:
     return np.rint(values / grid).astype(np.int64)
 
 
-def _near_zero(angles: FloatArray) -> FloatArray:
+def _centre_angles(angles: FloatArray) -> FloatArray:
     """Move all angles by the same whole turns, so that their median is within half a turn."""
     return angles - 2.0 * np.pi * np.rint(np.median(angles) / (2.0 * np.pi))

@@ -53,7 +53,7 @@ class PointPyramid:
 
 def lift_rotations(track: SO3, prediction: str = "catmull-rom") -> RotationPyramid:
     r"""Decompose rotations, batch ``(m, ...)``; a detail is :math:`\log(q_{pred}^{-1}\,q)`."""
-    _check(track.shape[0], prediction)
+    _check_track(track.shape[0], prediction)
     details: list[FloatArray] = []
     while track.shape[0] > 1:
         coarse, odd = track[::2], track[1::2]
@@ -65,7 +65,7 @@ def lift_rotations(track: SO3, prediction: str = "catmull-rom") -> RotationPyram
 def lift_points(track: FloatArray, prediction: str = "catmull-rom") -> PointPyramid:
     """Decompose points ``(m, ...)``; a detail is the plain difference."""
     track = np.asarray(track, dtype=np.float64)
-    _check(len(track), prediction)
+    _check_track(len(track), prediction)
     details: list[FloatArray] = []
     while len(track) > 1:
         coarse, odd = track[::2], track[1::2]
@@ -79,7 +79,7 @@ def unlift_rotations(pyramid: RotationPyramid) -> SO3:
     track = pyramid.coarsest
     for detail in reversed(pyramid.details):
         odd = _predict_rotations(track, len(detail), pyramid.prediction) @ SO3.exp(detail)
-        track = SO3(_merged(track.wxyz, odd.wxyz))
+        track = SO3(_interleave(track.wxyz, odd.wxyz))
     return track
 
 
@@ -87,22 +87,22 @@ def unlift_points(pyramid: PointPyramid) -> FloatArray:
     """Points from all levels: undoes :func:`lift_points`."""
     track = pyramid.coarsest
     for detail in reversed(pyramid.details):
-        track = _merged(track, _predict_points(track, len(detail), pyramid.prediction) + detail)
+        track = _interleave(track, _predict_points(track, len(detail), pyramid.prediction) + detail)
     return track
 
 
-def fill_rotations(kept: SO3, frames: int, prediction: str = "catmull-rom") -> SO3:
+def upsample_rotations(kept: SO3, frames: int, prediction: str = "catmull-rom") -> SO3:
     """Track of ``frames`` rotations from the samples of a coarser level, all dropped details zero."""
-    for size in _finer_sizes(kept.shape[0], frames):
+    for size in _list_finer_sizes(kept.shape[0], frames):
         odd = _predict_rotations(kept, size - kept.shape[0], prediction)
-        kept = SO3(_merged(kept.wxyz, odd.wxyz))
+        kept = SO3(_interleave(kept.wxyz, odd.wxyz))
     return kept
 
 
-def fill_points(kept: FloatArray, frames: int, prediction: str = "catmull-rom") -> FloatArray:
+def upsample_points(kept: FloatArray, frames: int, prediction: str = "catmull-rom") -> FloatArray:
     """Track of ``frames`` points from the samples of a coarser level, all dropped details zero."""
-    for size in _finer_sizes(len(kept), frames):
-        kept = _merged(kept, _predict_points(kept, size - len(kept), prediction))
+    for size in _list_finer_sizes(len(kept), frames):
+        kept = _interleave(kept, _predict_points(kept, size - len(kept), prediction))
     return kept
 
 
@@ -117,20 +117,20 @@ def coarsest_safe_level(track: SO3) -> int:
     return dropped
 
 
-def _finer_sizes(kept: int, frames: int) -> tuple[int, ...]:
+def _list_finer_sizes(kept: int, frames: int) -> tuple[int, ...]:
     sizes = level_sizes(frames)
     if kept not in sizes:
         raise InputError(f"{kept} samples are no level of a track of {frames}", f"The levels have {sizes}")
     return tuple(reversed(sizes[: sizes.index(kept)]))
 
 
-def _check(frames: int, prediction: str) -> None:
+def _check_track(frames: int, prediction: str) -> None:
     level_sizes(frames)
     if prediction not in PREDICTIONS:
         raise InputError(f"prediction '{prediction}'", f"Choose one of {', '.join(PREDICTIONS)}")
 
 
-def _merged(even: FloatArray, odd: FloatArray) -> FloatArray:
+def _interleave(even: FloatArray, odd: FloatArray) -> FloatArray:
     track = np.empty((len(even) + len(odd), *even.shape[1:]))
     track[::2], track[1::2] = even, odd
     return track
@@ -145,7 +145,7 @@ def _predict_rotations(q: SO3, count: int, prediction: str) -> SO3:
     """
     if q.shape[0] == 1:
         return SO3.concatenate([q] * count) if count else q[:0]
-    q = _reflected_rotations(q)
+    q = _reflect_ends(q)
     before, here, after, far = (q[i : i + count] for i in range(4))
     middle = (here.inverse() @ after).power(0.5)
     if prediction == "linear":
@@ -166,7 +166,7 @@ def _predict_points(p: FloatArray, count: int, prediction: str) -> FloatArray:
     return (9.0 * (here + after) - before - far) / 16.0
 
 
-def _reflected_rotations(q: SO3) -> SO3:
+def _reflect_ends(q: SO3) -> SO3:
     """One sample more before the first, two more after the last: :math:`q_{-1} = q_0 q_1^{-1} q_0`."""
     first, last = q[:1], q[-1:]
     third = q[max(-3, -q.shape[0])][None]

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError
-from marey.compression._fields import FieldReader, FieldWriter, damaged
+from marey.compression._fields import FieldReader, FieldWriter, format_error
 from marey.compression._measures import CONTACT_HEIGHT_M, CONTACT_SPEED_MPS
 from marey.kinematics import solve_two_bone
 from marey.lie import SO3
@@ -15,23 +15,23 @@ from marey.motion import Motion
 from marey.skeleton import Skeleton, role_map
 
 LEGS: Final = (("left_leg", "left_ankle", "left_foot"), ("right_leg", "right_ankle", "right_foot"))
-STILL: Final = 60.0  # weight of staying against following the track, while a point stands
+STANCE_WEIGHT: Final = 60.0  # weight of staying against following the track, while a point stands
 
 
-def can_lock(skeleton: Skeleton) -> bool:
+def has_lockable_feet(skeleton: Skeleton) -> bool:
     """Whether the skeleton has legs with knees, ankles and toes."""
     roles = role_map(skeleton)
     needed = {name for leg in LEGS for name in leg[1:]} | {"left_hip", "right_hip", "left_knee", "right_knee"}
     return all(name in roles for name in needed)
 
 
-def standing_points(motion: Motion) -> BoolArray:
+def detect_standing_points(motion: Motion) -> BoolArray:
     """When left ankle, left toe, right ankle and right toe stand ``(F, 4)``: low and slow.
 
     Raises:
         InputError: the skeleton has no such legs.
     """
-    if not can_lock(motion.skeleton):
+    if not has_lockable_feet(motion.skeleton):
         raise InputError(f"{motion.skeleton!r} has no two legs with ankles and toes", "Leave lock_feet out")
     roles = role_map(motion.skeleton)
     tracks = motion.joint_positions()[:, [roles[name] for leg in LEGS for name in leg[1:]]]
@@ -49,8 +49,8 @@ def lock_feet(motion: Motion, stands: BoolArray) -> Motion:
     for number, (leg, ankle, toe) in enumerate(LEGS):
         positions, frames = motion.joint_frames()
         end, tip = roles[ankle], roles[toe]
-        ends = _stilled(positions[:, end], stands[:, 2 * number])
-        tips = _stilled(positions[:, tip], stands[:, 2 * number + 1])
+        ends = _smooth_stance(positions[:, end], stands[:, 2 * number])
+        tips = _smooth_stance(positions[:, tip], stands[:, 2 * number + 1])
         turn = SO3.from_two_vectors(positions[:, tip] - positions[:, end], tips - ends)
         motion = solve_two_bone(motion, leg, ends, end_rotations=turn @ frames[:, end]).motion
     return motion
@@ -69,18 +69,18 @@ def read_standing(fields: FieldReader, frames: int) -> BoolArray | None:
         return None
     bits = np.frombuffer(fields.packed(), dtype=np.uint8)
     if len(bits) != (4 * frames + 7) // 8:
-        raise damaged("the track of standing feet has a wrong length")
+        raise format_error("the track of standing feet has a wrong length")
     changes = np.unpackbits(bits, count=4 * frames).reshape(4, frames).T
     return (np.cumsum(changes, axis=0, dtype=np.int64) & 1).astype(bool)
 
 
-def _stilled(track: FloatArray, stands: BoolArray) -> FloatArray:
+def _smooth_stance(track: FloatArray, stands: BoolArray) -> FloatArray:
     r"""Minimise :math:`\sum_t |y_t - x_t|^2 + w \sum_{t\ stands} |y_t - y_{t-1}|^2`: a tridiagonal system."""
     from scipy.linalg import solveh_banded  # pyright: ignore[reportUnknownVariableType] (scipy has no types)
 
     if len(track) < 2:
         return track
-    pulls = STILL * stands[1:].astype(np.float64)
+    pulls = STANCE_WEIGHT * stands[1:].astype(np.float64)
     bands = np.ones((2, len(track)))
     bands[1, 1:] += pulls
     bands[1, :-1] += pulls

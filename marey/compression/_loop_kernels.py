@@ -5,29 +5,36 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.compression._frames_kernels import frame_order
+from marey.compression._frames_kernels import order_frames
 from marey.compression._pose_kernels import (
-    Body,
-    Goal,
-    Pose,
-    aim,
-    joint_error,
-    new_pose,
-    place_joint,
-    turn_joint,
-    yield_to,
+    CapturedClip,
+    CodecBody,
+    FrameState,
+    compensate_rounding,
+    compute_joint_error,
+    new_frame_state,
+    position_joint,
+    rotate_joint,
+    solve_joint,
 )
-from marey.compression._predict_kernels import Predictor, begin_level, learn, look_around, new_predictor, predicted
+from marey.compression._predict_kernels import (
+    Predictor,
+    new_predictor,
+    predict_number,
+    prepare_features,
+    reset_predictor,
+    update_weights,
+)
 
-LARGEST = 2.0**29  # of a quantised number; beyond it the prediction has failed
+MAX_QUANTISED = 2.0**29  # of a quantised number; beyond it the prediction has failed
 
 
 @kernel
-def _rounded(p: Predictor, s: FloatArray, numbers: IntArray, t: int, i: int, wanted: float, scale: float) -> None:
+def _quantise(p: Predictor, s: FloatArray, numbers: IntArray, t: int, i: int, wanted: float, scale: float) -> None:
     """Quantise number ``i`` of frame ``t`` with its step times ``scale``."""
-    start = predicted(p, i)
+    start = predict_number(p, i)
     step = p.steps[i] * scale
-    value = min(max(np.rint((wanted - start) / step), -LARGEST), LARGEST)
+    value = min(max(np.rint((wanted - start) / step), -MAX_QUANTISED), MAX_QUANTISED)
     numbers[t, i] = int(value)
     s[t, i] = start + value * step
     p.surprise[i] = value * scale
@@ -35,48 +42,55 @@ def _rounded(p: Predictor, s: FloatArray, numbers: IntArray, t: int, i: int, wan
 
 @kernel
 def _encode_frame(
-    body: Body, goal: Goal, p: Predictor, pose: Pose, s: FloatArray, numbers: IntArray, t: int, scale: float
+    body: CodecBody,
+    goal: CapturedClip,
+    p: Predictor,
+    pose: FrameState,
+    s: FloatArray,
+    numbers: IntArray,
+    t: int,
+    scale: float,
 ) -> float:
     """Quantise one frame from the root outwards and return its largest squared error [m^2]."""
     for c in range(3):
-        _rounded(p, s, numbers, t, c, goal.numbers[t, c], scale)
+        _quantise(p, s, numbers, t, c, goal.numbers[t, c], scale)
         pose.positions[0, c] = s[t, c]
     worst = 0.0
     starts = body.joints.starts
     for j in range(body.parents.shape[0]):
         if j > 0:
-            place_joint(body, pose, t, j)
+            position_joint(body, pose, t, j)
         count = starts[j + 1] - starts[j]
         if count > 0:
-            aim(body, goal, pose, t, j)
+            solve_joint(body, goal, pose, t, j)
             for k in range(count):
                 i = starts[j] + k
-                _rounded(p, s, numbers, t, i, pose.wanted[k], scale)
-                yield_to(pose, k, s[t, i] - pose.wanted[k], count)
-        turn_joint(body, pose, j, s[t, starts[j] :])
-        worst = max(worst, joint_error(body, goal, pose, t, j))
+                _quantise(p, s, numbers, t, i, pose.wanted[k], scale)
+                compensate_rounding(pose, k, s[t, i] - pose.wanted[k], count)
+        rotate_joint(body, pose, j, s[t, starts[j] :])
+        worst = max(worst, compute_joint_error(body, goal, pose, t, j))
     return worst
 
 
 @kernel
 def encode_poses(
-    body: Body, goal: Goal, links: IntArray, steps: FloatArray, levels: int, limit_m: float, most: int
+    body: CodecBody, goal: CapturedClip, links: IntArray, steps: FloatArray, levels: int, limit_m: float, most: int
 ) -> tuple[IntArray, IntArray, float]:
     """Quantised numbers ``(F, n)``, halvings of the step ``(F,)`` and the largest error [m] of a clip.
 
     A frame that is off by more than ``limit_m`` is coded again with half the step, ``most`` times at most.
     """
     frames, n = goal.numbers.shape
-    p, pose = new_predictor(links, steps), new_pose(body.parents.shape[0])
+    p, pose = new_predictor(links, steps), new_frame_state(body.parents.shape[0])
     s, numbers = np.zeros((frames, n)), np.zeros((frames, n), dtype=np.int64)
     refined = np.zeros(frames, dtype=np.int64)
-    order, strides = frame_order(frames, levels)
+    order, strides = order_frames(frames, levels)
     worst = 0.0
     for k in range(frames):
         t, is_causal = order[k], strides[k] == 1 << levels
         if k == 0 or strides[k] != strides[k - 1]:
-            begin_level(p, strides[k], is_causal)
-        look_around(p, s, t, strides[k], is_causal)
+            reset_predictor(p, strides[k], is_causal)
+        prepare_features(p, s, t, strides[k], is_causal)
         scale, error = 1.0, 0.0
         for attempt in range(most + 1):
             error = _encode_frame(body, goal, p, pose, s, numbers, t, scale)
@@ -85,7 +99,7 @@ def encode_poses(
                 break
             scale *= 0.5
         worst = max(worst, error)
-        learn(p)
+        update_weights(p)
     return numbers, refined, np.sqrt(worst)
 
 
@@ -95,15 +109,15 @@ def encode_table(values: FloatArray, links: IntArray, steps: FloatArray, levels:
     frames, n = values.shape
     p = new_predictor(links, steps)
     s, numbers = np.zeros((frames, n)), np.zeros((frames, n), dtype=np.int64)
-    order, strides = frame_order(frames, levels)
+    order, strides = order_frames(frames, levels)
     for k in range(frames):
         t, is_causal = order[k], strides[k] == 1 << levels
         if k == 0 or strides[k] != strides[k - 1]:
-            begin_level(p, strides[k], is_causal)
-        look_around(p, s, t, strides[k], is_causal)
+            reset_predictor(p, strides[k], is_causal)
+        prepare_features(p, s, t, strides[k], is_causal)
         for i in range(n):
-            _rounded(p, s, numbers, t, i, values[t, i], 1.0)
-        learn(p)
+            _quantise(p, s, numbers, t, i, values[t, i], 1.0)
+        update_weights(p)
     return numbers, s
 
 
@@ -113,16 +127,16 @@ def decode_table(numbers: IntArray, refined: IntArray, links: IntArray, steps: F
     frames, n = numbers.shape
     p = new_predictor(links, steps)
     s = np.zeros((frames, n))
-    order, strides = frame_order(frames, levels)
+    order, strides = order_frames(frames, levels)
     for k in range(frames):
         t, is_causal = order[k], strides[k] == 1 << levels
         if k == 0 or strides[k] != strides[k - 1]:
-            begin_level(p, strides[k], is_causal)
-        look_around(p, s, t, strides[k], is_causal)
+            reset_predictor(p, strides[k], is_causal)
+        prepare_features(p, s, t, strides[k], is_causal)
         scale = 0.5 ** refined[t]
         for i in range(n):
-            start = predicted(p, i)
+            start = predict_number(p, i)
             s[t, i] = start + numbers[t, i] * (p.steps[i] * scale)
             p.surprise[i] = numbers[t, i] * scale
-        learn(p)
+        update_weights(p)
     return s

@@ -11,7 +11,7 @@ from marey.motion import Motion
 
 ACL_SHELL_M = 0.03  # [m] where ACL's regression tests put their points
 ACL_BYTES = 40  # [byte] of a transform: rotation 4, translation 3, scale 3 float32
-STILL_M = 1e-10  # [m] less movement than this is rounding
+MIN_MOVEMENT_M = 1e-10  # [m] less movement than this is rounding
 CONTACT_HEIGHT_M, CONTACT_SPEED_MPS = 0.05, 0.3  # a foot this low and slow stands
 
 
@@ -25,45 +25,45 @@ def raw_bytes_tournier(motion: Motion) -> int:
     return 4 * 3 * motion.num_frames * (motion.skeleton.num_joints + 1)
 
 
-def distortion(original: Motion, decoded: Motion) -> float:
+def compute_distortion(original: Motion, decoded: Motion) -> float:
     r"""Distortion rate [%] of the joint positions ``A`` against their movement about their means over time.
 
     .. math:: d = 100\,\frac{\|A-\tilde A\|}{\|A-E(A)\|}
 
     [Tournier2011]_ §9.1.3, as printed. A clip without movement gives 0 if it is exact, else infinity.
     """
-    before, after = _positions(original, decoded)
-    gap, spread = _rms(before - after), movement_m(original)
+    before, after = _both_positions(original, decoded)
+    gap, spread = _rms(before - after), compute_movement(original)
     if spread == 0.0:
         return 0.0 if gap == 0.0 else float("inf")
     return 100.0 * gap / spread
 
 
-def movement_m(motion: Motion) -> float:
+def compute_movement(motion: Motion) -> float:
     """How far joints are from their means over time [m], root mean square; 0 for a clip in which nothing moves."""
     positions = motion.joint_positions()
     spread = _rms(positions - positions.mean(axis=0))
-    return spread if spread > STILL_M else 0.0
+    return spread if spread > MIN_MOVEMENT_M else 0.0
 
 
-def distortion_energy(original: Motion, decoded: Motion) -> float:
+def compute_distortion_energy(original: Motion, decoded: Motion) -> float:
     r"""Distortion of the squares [%], :math:`d_2 = d^2/100`: the only reading that fits the printed values."""
-    return distortion(original, decoded) ** 2 / 100.0
+    return compute_distortion(original, decoded) ** 2 / 100.0
 
 
-def joint_errors(original: Motion, decoded: Motion) -> FloatArray:
+def compute_joint_errors(original: Motion, decoded: Motion) -> FloatArray:
     """Distance ``(F, J)`` [m] of each joint from where it was captured."""
-    before, after = _positions(original, decoded)
+    before, after = _both_positions(original, decoded)
     return np.linalg.norm(before - after, axis=-1)
 
 
-def shell_errors(original: Motion, decoded: Motion, shell_m: float = ACL_SHELL_M) -> FloatArray:
+def compute_shell_errors(original: Motion, decoded: Motion, shell_m: float = ACL_SHELL_M) -> FloatArray:
     """Largest distance ``(F, J)`` [m] of three points of each joint from where they were captured.
 
     The points lie ``shell_m`` from the joint along the three axes of its frame, so that the measure sees rotations too:
     ACL's error metric for transforms that may be scaled.
     """
-    _check(original, decoded)
+    _check_same_clip(original, decoded)
     positions, frames = original.joint_frames()
     decoded_positions, decoded_frames = decoded.joint_frames()
     shift = (decoded_positions - positions)[..., None]
@@ -93,10 +93,10 @@ class CodecReport:
         return asdict(self)
 
 
-def evaluate(original: Motion, decoded: Motion, data: bytes) -> CodecReport:
+def evaluate_codec(original: Motion, decoded: Motion, data: bytes) -> CodecReport:
     """Measure a decoded motion against the captured one."""
-    errors = 1e3 * joint_errors(original, decoded)
-    d = distortion(original, decoded)
+    errors = 1e3 * compute_joint_errors(original, decoded)
+    d = compute_distortion(original, decoded)
     return CodecReport(
         len(data),
         raw_bytes_acl(original) / len(data),
@@ -106,19 +106,19 @@ def evaluate(original: Motion, decoded: Motion, data: bytes) -> CodecReport:
         float(errors.mean()),
         float(np.percentile(errors, 95.0)),
         float(errors.max()),
-        1e3 * float(shell_errors(original, decoded).max()),
-        1e3 * float(np.linalg.norm(_local(original) - _local(decoded), axis=-1).mean()),
-        foot_skate(decoded, original) / max(foot_skate(original, original), 1e-9),
-        _jerk(decoded) / max(_jerk(original), 1e-12),
+        1e3 * float(compute_shell_errors(original, decoded).max()),
+        1e3 * float(np.linalg.norm(_local_positions(original) - _local_positions(decoded), axis=-1).mean()),
+        measure_foot_skate(decoded, original) / max(measure_foot_skate(original, original), 1e-9),
+        _mean_jerk(decoded) / max(_mean_jerk(original), 1e-12),
     )
 
 
-def foot_skate(motion: Motion, original: Motion) -> float:
+def measure_foot_skate(motion: Motion, original: Motion) -> float:
     """Mean horizontal speed [m/s] of the lowest joints while they stand in the original.
 
     A foot stands where it is lower than 5 cm above the lowest it gets and slower than 0.3 m/s.
     """
-    _check(original, motion)
+    _check_same_clip(original, motion)
     captured, moved = original.joint_positions(), motion.joint_positions()
     if len(captured) < 2:
         return 0.0
@@ -134,22 +134,22 @@ def _rms(values: FloatArray) -> float:
     return float(np.sqrt(np.mean(values**2)))
 
 
-def _jerk(motion: Motion) -> float:
+def _mean_jerk(motion: Motion) -> float:
     third = np.diff(motion.joint_positions(), 3, axis=0)
     return _rms(third) if third.size else 0.0
 
 
-def _local(motion: Motion) -> FloatArray:
+def _local_positions(motion: Motion) -> FloatArray:
     positions = motion.joint_positions()
     return motion.rotations[:, :1].inverse() @ (positions - positions[:, :1])
 
 
-def _positions(original: Motion, decoded: Motion) -> tuple[FloatArray, FloatArray]:
-    _check(original, decoded)
+def _both_positions(original: Motion, decoded: Motion) -> tuple[FloatArray, FloatArray]:
+    _check_same_clip(original, decoded)
     return original.joint_positions(), decoded.joint_positions()
 
 
-def _check(original: Motion, decoded: Motion) -> None:
+def _check_same_clip(original: Motion, decoded: Motion) -> None:
     if original.rotations.shape != decoded.rotations.shape:
         what = f"{original.rotations.shape} frames and joints against {decoded.rotations.shape}"
         raise InputError(what, "Compare a motion with its own decoded version")

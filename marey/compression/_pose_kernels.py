@@ -7,27 +7,27 @@ from typing import NamedTuple
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.compression._joint_kernels import Joints, joint_column, joint_rotation
-from marey.compression._quaternion_kernels import Four, Three, four, inverse, product, turn
+from marey.compression._joint_kernels import JointTables, compute_joint_column, compute_joint_rotation
+from marey.compression._quaternion_kernels import Four, Three, inverse, product, read_quaternion, rotate_vector
 
-REGULAR = 1e-9  # of the trace, added to the normal matrix of a joint
-PASSES = 2  # Gauss-Newton steps from the captured numbers; errors are small
+REGULARISATION = 1e-9  # of the trace, added to the normal matrix of a joint
+NUM_PASSES = 2  # Gauss-Newton steps from the captured numbers; errors are small
 SHELL_WEIGHT = 0.6  # of the three points around a joint, against its children; by trial
 
 
-class Body(NamedTuple):
+class CodecBody(NamedTuple):
     """The tree, and which points each joint answers for."""
 
     parents: IntArray  # (J,)
     offsets: FloatArray  # (1 or F, J, 3) [m]
-    joints: Joints
+    joints: JointTables
     points: IntArray  # (M,) joints whose position a joint answers for
     point_weights: FloatArray  # (M,)
     point_starts: IntArray  # (J + 1,)
     shell_m: float
 
 
-class Goal(NamedTuple):
+class CapturedClip(NamedTuple):
     """The captured clip."""
 
     positions: FloatArray  # (F, J, 3) [m] in world
@@ -35,7 +35,7 @@ class Goal(NamedTuple):
     numbers: FloatArray  # (F, n)
 
 
-class Pose(NamedTuple):
+class FrameState(NamedTuple):
     """The frame being built, and room for the normal equations of a joint."""
 
     positions: FloatArray  # (J, 3)
@@ -48,62 +48,62 @@ class Pose(NamedTuple):
 
 
 @kernel
-def new_pose(joints: int) -> Pose:
+def new_frame_state(joints: int) -> FrameState:
     """Room for a skeleton of so many joints."""
-    return Pose(
+    return FrameState(
         np.zeros((joints, 3)), np.zeros((joints, 4)), np.zeros((4, 3)), np.zeros((4, 4)), np.zeros(4), np.zeros(4),
         np.zeros((4, 5)),
     )  # fmt: skip
 
 
 @kernel
-def place_joint(body: Body, pose: Pose, t: int, j: int) -> None:
+def position_joint(body: CodecBody, pose: FrameState, t: int, j: int) -> None:
     """Put joint ``j`` at its place on its parent."""
     p = body.parents[j]
     o = body.offsets[t if body.offsets.shape[0] > 1 else 0, j]
-    x, y, z = turn(four(pose.frames[p]), o[0], o[1], o[2])
+    x, y, z = rotate_vector(read_quaternion(pose.frames[p]), o[0], o[1], o[2])
     pose.positions[j, 0] = pose.positions[p, 0] + x
     pose.positions[j, 1] = pose.positions[p, 1] + y
     pose.positions[j, 2] = pose.positions[p, 2] + z
 
 
 @kernel
-def turn_joint(body: Body, pose: Pose, j: int, numbers: FloatArray) -> None:
+def rotate_joint(body: CodecBody, pose: FrameState, j: int, numbers: FloatArray) -> None:
     """Turn joint ``j`` by its numbers."""
-    local = joint_rotation(body.joints, j, numbers)
-    world = local if j == 0 else product(four(pose.frames[body.parents[j]]), local)
+    local = compute_joint_rotation(body.joints, j, numbers)
+    world = local if j == 0 else product(read_quaternion(pose.frames[body.parents[j]]), local)
     for c in range(4):
         pose.frames[j, c] = world[c]
 
 
 @kernel
-def _shell_point(body: Body, axis: int) -> Three:
+def _shell_point(body: CodecBody, axis: int) -> Three:
     r = body.shell_m
     return (r if axis == 0 else 0.0, r if axis == 1 else 0.0, r if axis == 2 else 0.0)
 
 
 @kernel
-def _point_goal(body: Body, goal: Goal, t: int, j: int, k: int) -> tuple[Three, Three, float]:
+def _read_point_target(body: CodecBody, goal: CapturedClip, t: int, j: int, k: int) -> tuple[Three, Three, float]:
     """Point ``k`` of joint ``j``: where it is in the joint's frame, where it was captured, and its weight."""
-    world, origin = four(goal.frames[t, j]), goal.positions[t, j]
+    world, origin = read_quaternion(goal.frames[t, j]), goal.positions[t, j]
     first, last = body.point_starts[j], body.point_starts[j + 1]
     if k < last - first:
         there = goal.positions[t, body.points[first + k]]
-        local = turn(inverse(world), there[0] - origin[0], there[1] - origin[1], there[2] - origin[2])
+        local = rotate_vector(inverse(world), there[0] - origin[0], there[1] - origin[1], there[2] - origin[2])
         return local, (there[0], there[1], there[2]), float(body.point_weights[first + k])
     local = _shell_point(body, k - (last - first))
-    x, y, z = turn(world, local[0], local[1], local[2])
+    x, y, z = rotate_vector(world, local[0], local[1], local[2])
     return local, (origin[0] + x, origin[1] + y, origin[2] + z), SHELL_WEIGHT
 
 
 @kernel
 def _add_point(
-    pose: Pose, world: Four, origin: FloatArray, local: Three, target: Three, weight: float, count: int
+    pose: FrameState, world: Four, origin: FloatArray, local: Three, target: Three, weight: float, count: int
 ) -> None:
     """Add one point to the normal equations, in the joint's frame."""
-    x, y, z = turn(world, local[0], local[1], local[2])
+    x, y, z = rotate_vector(world, local[0], local[1], local[2])
     gap = (target[0] - x - origin[0], target[1] - y - origin[1], target[2] - z - origin[2])
-    u, v, w = turn(inverse(world), gap[0], gap[1], gap[2])
+    u, v, w = rotate_vector(inverse(world), gap[0], gap[1], gap[2])
     square = weight * weight
     a, b, c = local
     rows = pose.room
@@ -138,21 +138,23 @@ def solve_small(matrix: FloatArray, right: FloatArray, first: int, count: int, r
 
 
 @kernel
-def aim(body: Body, goal: Goal, pose: Pose, t: int, j: int) -> None:
+def solve_joint(body: CodecBody, goal: CapturedClip, pose: FrameState, t: int, j: int) -> None:
     """Set ``pose.wanted`` to the numbers of joint ``j`` that bring its points nearest to where they were captured."""
     joints = body.joints
     first, count = joints.starts[j], joints.starts[j + 1] - joints.starts[j]
     for i in range(count):
         pose.wanted[i] = goal.numbers[t, first + i]
-    for _ in range(PASSES):
-        local = joint_rotation(joints, j, pose.wanted)
-        world = local if j == 0 else product(four(pose.frames[body.parents[j]]), local)
+    for _ in range(NUM_PASSES):
+        local = compute_joint_rotation(joints, j, pose.wanted)
+        world = local if j == 0 else product(read_quaternion(pose.frames[body.parents[j]]), local)
         pose.normal[:] = 0.0
         pose.slope[:] = 0.0
         for i in range(count):
-            pose.columns[i, 0], pose.columns[i, 1], pose.columns[i, 2] = joint_column(joints, j, pose.wanted, local, i)
+            pose.columns[i, 0], pose.columns[i, 1], pose.columns[i, 2] = compute_joint_column(
+                joints, j, pose.wanted, local, i
+            )
         for k in range(body.point_starts[j + 1] - body.point_starts[j] + 3):
-            at, target, weight = _point_goal(body, goal, t, j, k)
+            at, target, weight = _read_point_target(body, goal, t, j, k)
             _add_point(pose, world, pose.positions[j], at, target, weight, count)
         _regularise(pose, count)
         solve_small(pose.normal, pose.slope, 0, count, pose.room)
@@ -161,18 +163,18 @@ def aim(body: Body, goal: Goal, pose: Pose, t: int, j: int) -> None:
 
 
 @kernel
-def _regularise(pose: Pose, count: int) -> None:
+def _regularise(pose: FrameState, count: int) -> None:
     trace = 0.0
     for i in range(count):
         trace += pose.normal[i, i]
     for i in range(count):
-        pose.normal[i, i] += REGULAR * trace + 1e-18
+        pose.normal[i, i] += REGULARISATION * trace + 1e-18
         for k in range(i):
             pose.normal[k, i] = pose.normal[i, k]
 
 
 @kernel
-def yield_to(pose: Pose, i: int, error: float, count: int) -> None:
+def compensate_rounding(pose: FrameState, i: int, error: float, count: int) -> None:
     """Move the numbers after ``i`` of this joint to make up for the rounding error of number ``i``."""
     if i + 1 >= count:
         return
@@ -184,21 +186,21 @@ def yield_to(pose: Pose, i: int, error: float, count: int) -> None:
 
 
 @kernel
-def joint_error(body: Body, goal: Goal, pose: Pose, t: int, j: int) -> float:
+def compute_joint_error(body: CodecBody, goal: CapturedClip, pose: FrameState, t: int, j: int) -> float:
     """Largest squared displacement [m^2] of the origin of joint ``j`` and of the three points around it."""
     here, there = pose.positions[j], goal.positions[t, j]
     x, y, z = here[0] - there[0], here[1] - there[1], here[2] - there[2]
     worst = x * x + y * y + z * z
     for axis in range(3):
         p = _shell_point(body, axis)
-        a, b, c = turn(four(pose.frames[j]), p[0], p[1], p[2])
-        u, v, w = turn(four(goal.frames[t, j]), p[0], p[1], p[2])
+        a, b, c = rotate_vector(read_quaternion(pose.frames[j]), p[0], p[1], p[2])
+        u, v, w = rotate_vector(read_quaternion(goal.frames[t, j]), p[0], p[1], p[2])
         worst = max(worst, (x + a - u) ** 2 + (y + b - v) ** 2 + (z + c - w) ** 2)
     return worst
 
 
 @kernel
-def joint_levers(body: Body, goal: Goal, every: int) -> FloatArray:
+def compute_joint_levers(body: CodecBody, goal: CapturedClip, every: int) -> FloatArray:
     """How far the points of a joint move per unit of each of its numbers [m], root mean square over frames."""
     joints = body.joints
     total = np.zeros(joints.starts[-1])
@@ -207,18 +209,18 @@ def joint_levers(body: Body, goal: Goal, every: int) -> FloatArray:
         seen += 1
         for j in range(joints.kinds.shape[0]):
             s = goal.numbers[t, joints.starts[j] : joints.starts[j + 1]]
-            local = joint_rotation(joints, j, s)
+            local = compute_joint_rotation(joints, j, s)
             for i in range(s.shape[0]):
-                o = joint_column(joints, j, s, local, i)
-                total[joints.starts[j] + i] += _largest_arm(body, goal, t, j, o)
+                o = compute_joint_column(joints, j, s, local, i)
+                total[joints.starts[j] + i] += _largest_lever(body, goal, t, j, o)
     return np.sqrt(total / seen)
 
 
 @kernel
-def _largest_arm(body: Body, goal: Goal, t: int, j: int, o: Three) -> float:
+def _largest_lever(body: CodecBody, goal: CapturedClip, t: int, j: int, o: Three) -> float:
     worst = 0.0
     for k in range(body.point_starts[j + 1] - body.point_starts[j] + 3):
-        (a, b, c), _, weight = _point_goal(body, goal, t, j, k)
+        (a, b, c), _, weight = _read_point_target(body, goal, t, j, k)
         weight = min(weight / SHELL_WEIGHT, 1.0) if k >= body.point_starts[j + 1] - body.point_starts[j] else weight
         x, y, z = o[1] * c - o[2] * b, o[2] * a - o[0] * c, o[0] * b - o[1] * a
         worst = max(worst, weight * weight * (x * x + y * y + z * z))

@@ -13,9 +13,9 @@ import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
 
-OWN: Final = 4  # features from the number's own past and future
-LINKS: Final = 8  # features from other numbers of the frame
-FEATURES: Final = OWN + LINKS
+NUM_OWN_FEATURES: Final = 4  # features from the number's own past and future
+NUM_LINKS: Final = 8  # features from other numbers of the frame
+NUM_FEATURES: Final = NUM_OWN_FEATURES + NUM_LINKS
 FORGETTING: Final = 0.99  # about 100 frames are remembered
 START_SPREAD: Final = 0.003  # trust in the first weights: surprises of about 20 steps outweigh it
 SPREAD_LIMIT: Final = 1e8  # trace above which the inverse correlation is shrunk again
@@ -40,44 +40,44 @@ def new_predictor(links: IntArray, steps: FloatArray) -> Predictor:
     """Return a predictor that has seen nothing."""
     n = steps.shape[0]
     return Predictor(
-        np.zeros((n, FEATURES)), np.zeros((n, FEATURES, FEATURES)), np.zeros((n, FEATURES)), np.zeros(n), np.zeros(n),
-        np.zeros(n), np.zeros(FEATURES), links, steps,
+        np.zeros((n, NUM_FEATURES)), np.zeros((n, NUM_FEATURES, NUM_FEATURES)), np.zeros((n, NUM_FEATURES)), np.zeros(n), np.zeros(n),
+        np.zeros(n), np.zeros(NUM_FEATURES), links, steps,
     )  # fmt: skip
 
 
 @kernel
-def begin_level(p: Predictor, stride: int, is_causal: bool) -> None:
+def reset_predictor(p: Predictor, stride: int, is_causal: bool) -> None:
     """Forget what was learnt: frames of the next level are predicted from others."""
     p.weights[:] = 0.0
     p.spread[:] = 0.0
     for i in range(p.steps.shape[0]):
-        for a in range(FEATURES):
+        for a in range(NUM_FEATURES):
             p.spread[i, a, a] = START_SPREAD
         if is_causal:
             p.weights[i, 0] = 1.0 if stride == 1 else 0.6
 
 
 @kernel
-def _from_past(p: Predictor, s: FloatArray, t: int, k: int, i: int) -> None:
+def _fill_causal_features(p: Predictor, s: FloatArray, t: int, k: int, i: int) -> None:
     """Base and features of a frame with decoded frames on one side: last value, last differences."""
     f = p.features[i]
     last = s[t - k, i] if t >= k else 0.0
     p.base[i] = last
-    for a in range(OWN):
+    for a in range(NUM_OWN_FEATURES):
         older = s[t - (a + 2) * k, i] if t >= (a + 2) * k else last
         f[a] = last - older
         last = older
 
 
 @kernel
-def _from_both_sides(p: Predictor, s: FloatArray, t: int, k: int, i: int) -> None:
+def _fill_two_sided_features(p: Predictor, s: FloatArray, t: int, k: int, i: int) -> None:
     """Base and features of a frame between decoded frames: the four-point rule and what it leaves out."""
     frames, f = s.shape[0], p.features[i]
     a1 = s[t - k, i]
     a3 = s[t - 3 * k, i] if t >= 3 * k else a1
     if t + k >= frames:
         p.base[i] = a1 + 0.5 * (a1 - a3)
-        for a in range(OWN):
+        for a in range(NUM_OWN_FEATURES):
             f[a] = 0.0
         return
     b1 = s[t + k, i]
@@ -90,46 +90,46 @@ def _from_both_sides(p: Predictor, s: FloatArray, t: int, k: int, i: int) -> Non
 
 
 @kernel
-def look_around(p: Predictor, s: FloatArray, t: int, stride: int, is_causal: bool) -> None:
+def prepare_features(p: Predictor, s: FloatArray, t: int, stride: int, is_causal: bool) -> None:
     """Prepare the prediction of frame ``t`` of the decoded numbers ``s`` ``(F, n)``."""
     for i in range(p.steps.shape[0]):
         if is_causal:
-            _from_past(p, s, t, stride, i)
+            _fill_causal_features(p, s, t, stride, i)
         else:
-            _from_both_sides(p, s, t, stride, i)
+            _fill_two_sided_features(p, s, t, stride, i)
         scale, total = 1.0 / p.steps[i], 0.0
-        for a in range(OWN):
+        for a in range(NUM_OWN_FEATURES):
             p.features[i, a] *= scale
             total += p.features[i, a] * p.weights[i, a]
         p.own[i] = total
 
 
 @kernel
-def predicted(p: Predictor, i: int) -> float:
+def predict_number(p: Predictor, i: int) -> float:
     """Prediction of number ``i``, once the surprises of its links are known."""
     total = p.own[i]
-    for a in range(LINKS):
+    for a in range(NUM_LINKS):
         other = p.links[i, a]
         if other < 0:
             break
-        p.features[i, OWN + a] = p.surprise[other]
-        total += p.surprise[other] * p.weights[i, OWN + a]
+        p.features[i, NUM_OWN_FEATURES + a] = p.surprise[other]
+        total += p.surprise[other] * p.weights[i, NUM_OWN_FEATURES + a]
     return p.base[i] + total * p.steps[i]
 
 
 @kernel
-def learn(p: Predictor) -> None:
+def update_weights(p: Predictor) -> None:
     """Correct the weights of all numbers by their surprises in this frame."""
     for i in range(p.steps.shape[0]):
-        _learn_one(p, i)
+        _update_number_weights(p, i)
 
 
 @kernel
-def _learn_one(p: Predictor, i: int) -> None:
+def _update_number_weights(p: Predictor, i: int) -> None:
     r"""Recursive least squares: :math:`g = Pf/(\lambda + f^TPf)`, :math:`w \leftarrow w + g\,e`."""
     f, spread, gain = p.features[i], p.spread[i], p.gain
-    size = FEATURES
-    while size > OWN and p.links[i, size - OWN - 1] < 0:
+    size = NUM_FEATURES
+    while size > NUM_OWN_FEATURES and p.links[i, size - NUM_OWN_FEATURES - 1] < 0:
         size -= 1
     bottom = FORGETTING
     for a in range(size):
@@ -140,7 +140,7 @@ def _learn_one(p: Predictor, i: int) -> None:
         bottom += total * f[a]
     if bottom < FORGETTING:  # rounding has spoilt the correlation: begin again
         spread[:] = 0.0
-        for a in range(FEATURES):
+        for a in range(NUM_FEATURES):
             spread[a, a] = 1.0
         return
     part, fresh = 1.0 / bottom, 1.0 / FORGETTING

@@ -6,16 +6,25 @@ from marey.base import FloatArray, kernel
 from marey.lie._rotation_kernels import Quaternion as Four
 from marey.lie._rotation_kernels import Vector as Three
 from marey.lie._rotation_kernels import conjugate as inverse
-from marey.lie._rotation_kernels import exponential, right_jacobian_times, rotated
+from marey.lie._rotation_kernels import exponential, right_jacobian_times, rotate_xyz
 from marey.lie._rotation_kernels import multiply as product
 
-__all__ = ["Four", "Three", "exponential", "four", "inverse", "product", "right_jacobian_column", "turn"]
+__all__ = [
+    "Four",
+    "Three",
+    "exponential",
+    "inverse",
+    "product",
+    "read_quaternion",
+    "right_jacobian_column",
+    "rotate_vector",
+]
 
 
 @kernel
-def turn(q: Four, x: float, y: float, z: float) -> Three:
+def rotate_vector(q: Four, x: float, y: float, z: float) -> Three:
     """Turn a vector."""
-    return rotated(q[0], q[1], q[2], q[3], x, y, z)
+    return rotate_xyz(q[0], q[1], q[2], q[3], x, y, z)
 
 
 @kernel
@@ -26,6 +35,6 @@ def right_jacobian_column(x: float, y: float, z: float, axis: int) -> Three:
 
 
 @kernel
-def four(row: FloatArray) -> Four:
+def read_quaternion(row: FloatArray) -> Four:
     """Quaternion held in a row of an array."""
     return row[0], row[1], row[2], row[3]

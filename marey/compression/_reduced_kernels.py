@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.compression._quaternion_kernels import four, product, turn
+from marey.compression._quaternion_kernels import product, read_quaternion, rotate_vector
 from marey.models._model_kernels import model_jacobian, model_rotations
 
 FIRST_DAMPING = 1e-3
-SHRINK, GROW = 0.3, 4.0
-LEAST, MOST = 1e-12, 1e8  # of the damping
-ITERATIONS, FIRST_ITERATIONS = 20, 100  # of a frame that starts from the one before, and of the first
-COST_CHANGE = 1e-8  # relative; smaller ends the search
-STEP_CHANGE = 1e-10
+DAMPING_SHRINK, DAMPING_GROWTH = 0.3, 4.0
+MIN_DAMPING, MAX_DAMPING = 1e-12, 1e8  # of the damping
+MAX_ITERATIONS, MAX_FIRST_ITERATIONS = 20, 100  # of a frame that starts from the one before, and of the first
+COST_TOL = 1e-8  # relative; smaller ends the search
+STEP_TOL = 1e-10
 
 
 @kernel
-def _pose(
+def _forward_kinematics(
     kind: int, mean: FloatArray, basis: FloatArray, parents: IntArray, offsets: FloatArray, x: FloatArray,
     local: FloatArray, world: FloatArray, places: FloatArray,
 ) -> None:  # fmt: skip
@@ -27,14 +27,14 @@ def _pose(
     places[0, 0], places[0, 1], places[0, 2] = 0.0, 0.0, 0.0
     for j in range(1, parents.shape[0]):
         p = parents[j]
-        q = product(four(world[p]), four(local[j]))
-        u, v, w = turn(four(world[p]), offsets[j, 0], offsets[j, 1], offsets[j, 2])
+        q = product(read_quaternion(world[p]), read_quaternion(local[j]))
+        u, v, w = rotate_vector(read_quaternion(world[p]), offsets[j, 0], offsets[j, 1], offsets[j, 2])
         world[j, 0], world[j, 1], world[j, 2], world[j, 3] = q
         places[j, 0], places[j, 1], places[j, 2] = places[p, 0] + u, places[p, 1] + v, places[p, 2] + w
 
 
 @kernel
-def _cost(
+def _evaluate_cost(
     places: FloatArray, ends: IntArray, targets: FloatArray, x: FloatArray, rest: FloatArray, spring: float
 ) -> float:
     total = 0.0
@@ -48,7 +48,7 @@ def _cost(
 
 
 @kernel
-def _normal_equations(
+def _assemble_normal_equations(
     columns: FloatArray, parents: IntArray, world: FloatArray, places: FloatArray, ends: IntArray, targets: FloatArray,
     x: FloatArray, rest: FloatArray, spring: float, moves: FloatArray, normal: FloatArray, slope: FloatArray,
 ) -> None:  # fmt: skip
@@ -65,7 +65,9 @@ def _normal_equations(
         while j > 0:
             a, b, c = places[end, 0] - places[j, 0], places[end, 1] - places[j, 1], places[end, 2] - places[j, 2]
             for i in range(k):
-                x_, y_, z_ = turn(four(world[j]), columns[j, 0, i], columns[j, 1, i], columns[j, 2, i])
+                x_, y_, z_ = rotate_vector(
+                    read_quaternion(world[j]), columns[j, 0, i], columns[j, 1, i], columns[j, 2, i]
+                )
                 moves[0, i] += y_ * c - z_ * b
                 moves[1, i] += z_ * a - x_ * c
                 moves[2, i] += x_ * b - y_ * a
@@ -79,7 +81,7 @@ def _normal_equations(
 
 
 @kernel
-def _damped_step(normal: FloatArray, slope: FloatArray, damping: float) -> FloatArray:
+def _solve_damped_step(normal: FloatArray, slope: FloatArray, damping: float) -> FloatArray:
     k = slope.shape[0]
     matrix = np.empty((k, k))
     trace = 0.0
@@ -94,7 +96,7 @@ def _damped_step(normal: FloatArray, slope: FloatArray, damping: float) -> Float
 
 
 @kernel
-def follow(
+def solve_reduced_clip(
     kind: int, mean: FloatArray, basis: FloatArray, parents: IntArray, offsets: FloatArray, ends: IntArray,
     targets: FloatArray, spring: float, rest: FloatArray, is_warm: bool,
 ) -> FloatArray:  # fmt: skip
@@ -114,26 +116,26 @@ def follow(
         if not is_warm:
             x = rest[f].copy()
         damping = FIRST_DAMPING
-        _pose(kind, mean, basis, parents, offsets, x, local, world, places)
-        cost = _cost(places, ends, targets[f], x, rest[f], spring)
-        for _ in range(ITERATIONS if f > 0 and is_warm else FIRST_ITERATIONS):
+        _forward_kinematics(kind, mean, basis, parents, offsets, x, local, world, places)
+        cost = _evaluate_cost(places, ends, targets[f], x, rest[f], spring)
+        for _ in range(MAX_ITERATIONS if f > 0 and is_warm else MAX_FIRST_ITERATIONS):
             model_jacobian(kind, mean, basis, x, columns)
-            _normal_equations(
+            _assemble_normal_equations(
                 columns, parents, world, places, ends, targets[f], x, rest[f], spring, moves, normal, slope
             )
-            step = _damped_step(normal, slope, damping)
+            step = _solve_damped_step(normal, slope, damping)
             tried = x + step
-            _pose(kind, mean, basis, parents, offsets, tried, local, world, places)
-            new = _cost(places, ends, targets[f], tried, rest[f], spring)
+            _forward_kinematics(kind, mean, basis, parents, offsets, tried, local, world, places)
+            new = _evaluate_cost(places, ends, targets[f], tried, rest[f], spring)
             if new < cost:
-                is_done = cost - new <= COST_CHANGE * cost or np.abs(step).max() < STEP_CHANGE
-                x, cost, damping = tried, new, max(damping * SHRINK, LEAST)
+                is_done = cost - new <= COST_TOL * cost or np.abs(step).max() < STEP_TOL
+                x, cost, damping = tried, new, max(damping * DAMPING_SHRINK, MIN_DAMPING)
                 if is_done:
                     break
             else:
-                damping *= GROW
-                _pose(kind, mean, basis, parents, offsets, x, local, world, places)
-                if damping > MOST or np.abs(step).max() < STEP_CHANGE:
+                damping *= DAMPING_GROWTH
+                _forward_kinematics(kind, mean, basis, parents, offsets, x, local, world, places)
+                if damping > MAX_DAMPING or np.abs(step).max() < STEP_TOL:
                     break
         out[f] = x
     return out

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, MareyError
-from marey.compression._fields import FieldReader, FieldWriter, damaged
+from marey.compression._fields import FieldReader, FieldWriter, format_error
 from marey.lie import SO3
 from marey.motion import Contacts, Motion
 from marey.skeleton import MAX_JOINTS, EulerLimits, Skeleton
@@ -35,11 +35,11 @@ def write_skeleton(out: FieldWriter, skeleton: Skeleton, *, is_inside: bool) -> 
     if not is_inside:
         out.raw(skeleton_digest(skeleton))
         return
-    out.text(_joined((skeleton.name, *skeleton.names)))
+    out.text(_join_names((skeleton.name, *skeleton.names)))
     out.ints(skeleton.parents)
     _write_lengths(out, skeleton.offsets)
     _write_lengths(out, skeleton.tips)
-    out.text(json.dumps([_plain_limit(limit) for limit in skeleton.limits]) if skeleton.limits else "")
+    out.text(json.dumps([_limit_to_json(limit) for limit in skeleton.limits]) if skeleton.limits else "")
 
 
 def read_skeleton(fields: FieldReader, given: Skeleton | None) -> Skeleton:
@@ -62,31 +62,31 @@ def read_skeleton(fields: FieldReader, given: Skeleton | None) -> Skeleton:
 
 
 def _read_inside(fields: FieldReader) -> Skeleton:
-    name, *names = _parted(fields.text())
+    name, *names = _split_names(fields.text())
     if not 1 <= len(names) <= MAX_JOINTS:
-        raise damaged(f"a skeleton of {len(names)} joints")
+        raise format_error(f"a skeleton of {len(names)} joints")
     parents = fields.ints(len(names))
     offsets, tips = _read_lengths(fields, len(names)), _read_lengths(fields, len(names))
     text = fields.text()
     try:
-        limits = tuple(_limit(item) for item in json.loads(text)) if text else ()
+        limits = tuple(_limit_from_json(item) for item in json.loads(text)) if text else ()
         return Skeleton(tuple(names), parents, offsets, tips, limits, name)
     except (MareyError, ValueError, TypeError, KeyError, IndexError, RecursionError) as error:
-        raise damaged(f"the skeleton is wrong: {' '.join(str(error).split())[:120]}") from None
+        raise format_error(f"the skeleton is wrong: {' '.join(str(error).split())[:120]}") from None
 
 
-def _joined(names: tuple[str, ...]) -> str:
+def _join_names(names: tuple[str, ...]) -> str:
     """One name a line; JSON if a name has lines itself."""
     return "\n".join(names) if not any("\n" in name for name in names) else "\n\n" + json.dumps(names)
 
 
-def _parted(text: str) -> list[str]:
+def _split_names(text: str) -> list[str]:
     if not text.startswith("\n\n"):
         return text.split("\n")
     try:
         return [str(name) for name in json.loads(text)]
     except (ValueError, TypeError, RecursionError):
-        raise damaged("a list of names is wrong") from None
+        raise format_error("a list of names is wrong") from None
 
 
 def _write_lengths(out: FieldWriter, lengths: FloatArray) -> None:
@@ -112,12 +112,12 @@ def _read_lengths(fields: FieldReader, joints: int) -> FloatArray:
     return counts / 10.0 ** DECIMALS[decimal_number] * UNITS[unit_number]
 
 
-def _plain_limit(limit: EulerLimits) -> list[Any]:
+def _limit_to_json(limit: EulerLimits) -> list[Any]:
     low, high = np.asarray(limit.low_rad).tolist(), np.asarray(limit.high_rad).tolist()
     return [limit.joint, limit.order, low, high, limit.axis.wxyz.tolist()]
 
 
-def _limit(item: Any) -> EulerLimits:
+def _limit_from_json(item: Any) -> EulerLimits:
     joint, order, low, high, axis = cast(list[Any], item)
     return EulerLimits(str(joint), str(order), np.array(low, float), np.array(high, float), SO3(np.array(axis, float)))
 
@@ -130,7 +130,7 @@ def write_clip(out: FieldWriter, motion: Motion) -> None:
     contacts = motion.contacts
     out.whole(0 if contacts is None else 1 + len(contacts.names))
     if contacts is not None:
-        out.text(_joined(contacts.names))
+        out.text(_join_names(contacts.names))
         changes = np.diff(contacts.active, axis=0, prepend=False)
         out.packed(np.packbits(changes.T).tobytes())
 
@@ -139,14 +139,14 @@ def read_clip(fields: FieldReader) -> tuple[int, float, str, Contacts | None]:
     """Undo :func:`write_clip`."""
     frames, rate_hz, name = fields.whole(MAX_FRAMES), fields.real(), fields.text()
     if frames == 0 or not (np.isfinite(rate_hz) and rate_hz > 0.0):
-        raise damaged(f"{frames} frames at {rate_hz} Hz")
+        raise format_error(f"{frames} frames at {rate_hz} Hz")
     points = fields.whole(MAX_CONTACT_POINTS + 1) - 1
     if points < 0:
         return frames, rate_hz, name, None
-    names = _parted(fields.text()) if points else []
+    names = _split_names(fields.text()) if points else []
     bits = np.frombuffer(fields.packed(), dtype=np.uint8)
     if len(names) != points or len(bits) != (frames * points + 7) // 8:
-        raise damaged("the contact track has a wrong length")
+        raise format_error("the contact track has a wrong length")
     changes = np.unpackbits(bits, count=frames * points).reshape(points, frames).T
     active: BoolArray = (np.cumsum(changes, axis=0, dtype=np.int64) & 1).astype(bool)
     return frames, rate_hz, name, Contacts(tuple(names), active)

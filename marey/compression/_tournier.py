@@ -8,8 +8,15 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.compression._fields import MAX_VALUES, FieldReader, FieldWriter, check_length, check_room, damaged
-from marey.compression._lifting import coarsest_safe_level, fill_points, fill_rotations, level_sizes
+from marey.compression._fields import (
+    MAX_VALUES,
+    FieldReader,
+    FieldWriter,
+    check_table_size,
+    check_writable,
+    format_error,
+)
+from marey.compression._lifting import coarsest_safe_level, level_sizes, upsample_points, upsample_rotations
 from marey.compression._skeleton_fields import read_clip, read_skeleton, write_clip, write_skeleton
 from marey.lie import SO3
 from marey.models import PGA, GeodesicModel
@@ -22,7 +29,7 @@ SPRING: Final = 2e-3  # [m^2] weight of the squared coordinates against squared 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ThinMotion:
+class TournierCode:
     """What the codec keeps of a motion: a pose space and every 2^p-th sample of a few tracks."""
 
     model: GeodesicModel
@@ -46,7 +53,7 @@ class ThinMotion:
         return 3 * self.frames * (self.model.skeleton.num_joints + 1) / self.scalars()
 
 
-def thin(
+def encode_tournier(
     motion: Motion,
     *,
     n_components: int | None = None,
@@ -56,7 +63,7 @@ def thin(
     spring: float = SPRING,
     max_error_m: float = 1e-2,
     aliasing: str = "refuse",
-) -> ThinMotion:
+) -> TournierCode:
     """Encode as [Tournier2011]_ §9.2: fit the pose space, thin the tracks.
 
     Args:
@@ -74,22 +81,22 @@ def thin(
     Raises:
         InputError: a clip too short for a pose space, or levels that would fill turns in the wrong way round.
     """
-    check_length(motion.num_frames, 3 * motion.skeleton.num_joints)
+    check_writable(motion.num_frames, 3 * motion.skeleton.num_joints)
     fitted = PGA(n_components=n_components, explained=0.99).fit(motion)
-    joints = _ends(motion.skeleton, ends)
+    joints = _choose_ends(motion.skeleton, ends)
     positions = motion.joint_positions()
     turns = motion.rotations[:, 0]
     tracks = positions[:, list(joints)]
-    root_drop = _dropped(motion.root_positions[:, None], root_levels, max_error_m)
-    end_drop = _dropped(tracks, end_levels, max_error_m)
+    root_drop = _count_dropped_levels(motion.root_positions[:, None], root_levels, max_error_m)
+    end_drop = _count_dropped_levels(tracks, end_levels, max_error_m)
     if aliasing != "allow":
-        root_drop = _safe_drop(turns, root_drop, is_asked=root_levels is not None)
-    return ThinMotion(
-        _rounded_model(fitted),
+        root_drop = _check_aliasing(turns, root_drop, is_asked=root_levels is not None)
+    return TournierCode(
+        _round_model(fitted),
         joints,
-        _single(motion.root_positions[:: 1 << root_drop]),
-        SO3(_single(turns.wxyz[:: 1 << root_drop])),
-        _single(tracks[:: 1 << end_drop]),
+        _to_single(motion.root_positions[:: 1 << root_drop]),
+        SO3(_to_single(turns.wxyz[:: 1 << root_drop])),
+        _to_single(tracks[:: 1 << end_drop]),
         motion.num_frames,
         motion.rate_hz,
         motion.name,
@@ -98,9 +105,9 @@ def thin(
     )
 
 
-def restore(thinned: ThinMotion) -> Motion:
+def decode_tournier(thinned: TournierCode) -> Motion:
     """Decode: fill the tracks in, then find the coordinates that reach the end effectors in every frame."""
-    roots, turns, ends = filled_tracks(thinned)
+    roots, turns, ends = upsample_tracks(thinned)
     local = turns[:, None].inverse() @ (ends - roots[:, None])
     coordinates = solve_coordinates(thinned.model, thinned.ends, local, thinned.spring)
     rate_hz, model = thinned.rate_hz, thinned.model
@@ -108,13 +115,13 @@ def restore(thinned: ThinMotion) -> Motion:
     return Motion(decoded.skeleton, rate_hz, roots, decoded.rotations, thinned.contacts, name=thinned.name)
 
 
-def filled_tracks(thinned: ThinMotion) -> tuple[FloatArray, SO3, FloatArray]:
+def upsample_tracks(thinned: TournierCode) -> tuple[FloatArray, SO3, FloatArray]:
     """Root positions ``(F, 3)``, root rotations ``(F,)`` and end effectors ``(F, E, 3)`` of every frame."""
     frames = thinned.frames
     return (
-        fill_points(thinned.root_positions, frames),
-        fill_rotations(thinned.root_rotations, frames),
-        fill_points(thinned.end_positions, frames),
+        upsample_points(thinned.root_positions, frames),
+        upsample_rotations(thinned.root_rotations, frames),
+        upsample_points(thinned.end_positions, frames),
     )
 
 
@@ -128,11 +135,11 @@ def solve_coordinates(
     Levenberg-Marquardt from the frame before, or from ``rest`` ``(F, k)`` where it is given; [Tournier2011]_ §8.2.2
     with the root fixed.
     """
-    from marey.compression._reduced_kernels import follow
+    from marey.compression._reduced_kernels import solve_reduced_clip
 
     arrays = model.arrays()
     near = np.zeros((len(targets), model.num_components)) if rest is None else np.array(rest, dtype=np.float64)
-    return follow(
+    return solve_reduced_clip(
         arrays.kind,
         np.array(arrays.mean_wxyz),
         np.array(arrays.basis),
@@ -146,7 +153,7 @@ def solve_coordinates(
     )
 
 
-def write_thin(thinned: ThinMotion, motion: Motion, *, is_inside: bool) -> bytes:
+def write_tournier(thinned: TournierCode, motion: Motion, *, is_inside: bool) -> bytes:
     """Bytes of what is kept: float32, neither quantised further nor entropy-coded, as in the source."""
     out = FieldWriter()
     write_skeleton(out, motion.skeleton, is_inside=is_inside)
@@ -163,7 +170,7 @@ def write_thin(thinned: ThinMotion, motion: Motion, *, is_inside: bool) -> bytes
     return bytes(out.data)
 
 
-def read_thin(fields: FieldReader, given: Skeleton | None) -> ThinMotion:
+def read_tournier(fields: FieldReader, given: Skeleton | None) -> TournierCode:
     """Undo :func:`write_thin`."""
     skeleton = read_skeleton(fields, given)
     frames, rate_hz, name, contacts = read_clip(fields)
@@ -171,40 +178,40 @@ def read_thin(fields: FieldReader, given: Skeleton | None) -> ThinMotion:
     ends = fields.ints()
     sizes = fields.whole(frames), fields.whole(frames)
     joints = skeleton.num_joints
-    check_room(frames, 3 * joints, MAX_VALUES)  # long clips may well be in few bytes here
+    check_table_size(frames, 3 * joints, MAX_VALUES)  # long clips may well be in few bytes here
     is_wrong = not 1 <= len(ends) <= joints or ends.min() < 0 or ends.max() >= joints
     if is_wrong or set(sizes) - set(level_sizes(frames)) or not (np.isfinite(spring) and spring > 0.0):
-        raise damaged("the tracks of the end effectors do not fit")
+        raise format_error("the tracks of the end effectors do not fit")
     centre = fields.singles(3 * joints).reshape(-1, 3)
     basis = fields.singles(3 * joints * count).reshape(joints, 3, count)
     roots = fields.singles(3 * sizes[0]).reshape(-1, 3)
     turns = fields.singles(3 * sizes[0]).reshape(-1, 3)
     tracks = fields.singles(3 * len(ends) * sizes[1]).reshape(sizes[1], -1, 3)
-    model = _model(skeleton, SO3.exp(centre), basis, rate_hz)
+    model = _build_model(skeleton, SO3.exp(centre), basis, rate_hz)
     fields.end()
-    return ThinMotion(
+    return TournierCode(
         model, tuple(int(e) for e in ends), roots, SO3.exp(turns), tracks, frames, rate_hz, name, spring, contacts
     )
 
 
-def _model(skeleton: Skeleton, centre: SO3, basis: FloatArray, rate_hz: float) -> GeodesicModel:
+def _build_model(skeleton: Skeleton, centre: SO3, basis: FloatArray, rate_hz: float) -> GeodesicModel:
     count = basis.shape[2]
     ones, shares = np.ones(count), np.full(count, 1.0 / max(count, 1))
     metric = np.ones(skeleton.num_joints)
     return GeodesicModel(skeleton, centre, basis, metric, shares, ones, np.zeros(3), rate_hz)
 
 
-def _rounded_model(model: GeodesicModel) -> GeodesicModel:
+def _round_model(model: GeodesicModel) -> GeodesicModel:
     """The model as the reader will have it."""
-    centre = SO3.exp(_single(model.centre.log()))
-    return _model(model.skeleton, centre, _single(model.basis), model.rate_hz)
+    centre = SO3.exp(_to_single(model.centre.log()))
+    return _build_model(model.skeleton, centre, _to_single(model.basis), model.rate_hz)
 
 
-def _single(values: FloatArray) -> FloatArray:
+def _to_single(values: FloatArray) -> FloatArray:
     return np.asarray(values, dtype=np.float32).astype(np.float64)
 
 
-def _ends(skeleton: Skeleton, given: tuple[str | int, ...] | None) -> tuple[int, ...]:
+def _choose_ends(skeleton: Skeleton, given: tuple[str | int, ...] | None) -> tuple[int, ...]:
     if given is not None:
         found = tuple(skeleton.index(e) if isinstance(e, str) else int(e) for e in given)
         if not found or min(found) < 0 or max(found) >= skeleton.num_joints:
@@ -216,7 +223,7 @@ def _ends(skeleton: Skeleton, given: tuple[str | int, ...] | None) -> tuple[int,
     return known if len(known) == len(END_ROLES) else leaves
 
 
-def _dropped(track: FloatArray, levels: int | None, max_error_m: float) -> int:
+def _count_dropped_levels(track: FloatArray, levels: int | None, max_error_m: float) -> int:
     """How many of the finest levels to drop: as asked, or as many as keep the track ``(F, E, 3)`` near."""
     sizes = level_sizes(len(track))
     if levels is not None:
@@ -225,14 +232,14 @@ def _dropped(track: FloatArray, levels: int | None, max_error_m: float) -> int:
         return len(sizes) - levels
     dropped = 0
     while dropped + 1 < len(sizes):
-        filled = fill_points(track[:: 2 << dropped], len(track))
+        filled = upsample_points(track[:: 2 << dropped], len(track))
         if np.linalg.norm(filled - track, axis=-1).max() > max_error_m:
             break
         dropped += 1
     return dropped
 
 
-def _safe_drop(turns: SO3, dropped: int, *, is_asked: bool) -> int:
+def _check_aliasing(turns: SO3, dropped: int, *, is_asked: bool) -> int:
     safe = coarsest_safe_level(turns)
     if is_asked and dropped > safe:
         levels = len(level_sizes(len(turns)))

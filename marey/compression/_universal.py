@@ -10,7 +10,7 @@ GAUSS_NEWTON_STEPS = 25
 LARGEST_COSINE = 0.9  # axes nearer to one another than this do not tell two angles apart
 
 
-def universal_axes(matrices: FloatArray) -> tuple[FloatArray, FloatArray, float] | None:
+def fit_universal_axes(matrices: FloatArray) -> tuple[FloatArray, FloatArray, float] | None:
     r"""Axes ``a`` (parent's frame) and ``b`` (joint's frame) for which :math:`a^T R_t\,b` changes least with time.
 
     A joint is universal, :math:`R = e^{\alpha a} M e^{\beta b}`, exactly if :math:`a^T R\,b` is constant. The variance
@@ -27,9 +27,9 @@ def universal_axes(matrices: FloatArray) -> tuple[FloatArray, FloatArray, float]
     mean = entries.mean(axis=0)
     centred = entries - mean
     moments = centred.T @ centred / len(entries)
-    a, b = _starts(mean.reshape(3, 3))
+    a, b = _starting_axes(mean.reshape(3, 3))
     for _ in range(GAUSS_NEWTON_STEPS):
-        a, b = _step(moments, a, b)
+        a, b = _gauss_newton_step(moments, a, b)
     products = np.einsum("si,sj->sij", a, b).reshape(-1, 9)
     variances = np.einsum("si,ij,sj->s", products, moments, products)
     cosines = products @ mean
@@ -38,16 +38,16 @@ def universal_axes(matrices: FloatArray) -> tuple[FloatArray, FloatArray, float]
     return None if not np.isfinite(variances[best]) else (a[best], b[best], float(cosines[best]))
 
 
-def _starts(mean: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _starting_axes(mean: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Pairs ``(S, 3)`` of axes that are perpendicular in the mean pose, all around."""
     grid = np.array([(x, y, z) for x in (-1, 0, 1) for y in (-1, 0, 1) for z in (-1, 0, 1) if (x, y, z) > (0, 0, 0)])
     b = np.repeat(grid / np.linalg.norm(grid, axis=1)[:, None], 4, axis=0)
-    first, second = _tangents(b @ mean.T)
+    first, second = _tangent_vectors(b @ mean.T)
     angles = np.tile(np.arange(4) * np.pi / 4.0, len(grid))[:, None]
     return np.cos(angles) * first + np.sin(angles) * second, b
 
 
-def _tangents(unit: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _tangent_vectors(unit: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Two unit vectors across each vector ``(S, 3)``."""
     helper = np.eye(3)[np.argmin(np.abs(unit), axis=1)]
     first = np.cross(unit, helper)
@@ -56,9 +56,9 @@ def _tangents(unit: FloatArray) -> tuple[FloatArray, FloatArray]:
     return first, second / np.maximum(np.linalg.norm(second, axis=1)[:, None], 1e-12)
 
 
-def _step(moments: FloatArray, a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
-    a1, a2 = _tangents(a)
-    b1, b2 = _tangents(b)
+def _gauss_newton_step(moments: FloatArray, a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
+    a1, a2 = _tangent_vectors(a)
+    b1, b2 = _tangent_vectors(b)
     pairs = ((a1, b), (a2, b), (a, b1), (a, b2), (a, b))
     rows = np.stack([np.einsum("si,sj->sij", x, y).reshape(-1, 9) for x, y in pairs], axis=1)
     gram = np.einsum("spi,ij,sqj->spq", rows, moments, rows)

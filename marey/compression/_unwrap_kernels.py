@@ -10,7 +10,7 @@ from marey.base import FloatArray, kernel
 
 
 @kernel
-def continuous_logs(wxyz: FloatArray) -> FloatArray:
+def unwrap_rotation_vectors(wxyz: FloatArray) -> FloatArray:
     """Rotation vectors ``(F, 3)`` [rad] of ``(F, 4)``, each the one of its rotation that is nearest to the one before.
 
     Adding whole turns about the axis gives the same rotation; the vectors may grow longer than π.

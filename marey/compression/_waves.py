@@ -9,23 +9,25 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from marey.base import ConvergenceError, FloatArray, IntArray
-from marey.compression._fields import FieldReader, FieldWriter, check_length, check_room, damaged
+from marey.compression._fields import FieldReader, FieldWriter, check_table_size, check_writable, format_error
 from marey.compression._joints import WIDTHS, JointFit, fit_joints, read_fit, write_fit
-from marey.compression._lock import can_lock, lock_feet, read_standing, standing_points, write_standing
+from marey.compression._lock import detect_standing_points, has_lockable_feet, lock_feet, read_standing, write_standing
 from marey.compression._skeleton_fields import read_clip, read_skeleton, write_clip, write_skeleton
-from marey.compression._steps import step_codes, steps_of
-from marey.compression._tables import read_table, write_table
+from marey.compression._steps import decode_steps, encode_steps
+from marey.compression._tables import read_offsets, write_offsets
 from marey.lie import SO3
 from marey.motion import Contacts, Motion
 from marey.skeleton import Skeleton
 
 if TYPE_CHECKING:
-    from marey.compression._joint_kernels import Joints
+    from marey.compression._joint_kernels import JointTables
 
 SAMPLES: Final = 200  # frames on which the metric is measured, about
 FLOOR_M2: Final = 1e-4  # [m^2] added to the metric, so that joints that carry nothing keep their turn: a 1 cm lever
 DEAD_ZONE: Final = 0.33  # coefficients below half a step and this are dropped: few bits for little error; by trial
-OUTWARD: Final = 0.15  # how far outside the middle coefficients are restored, since those below were rounded down
+ROUNDING_OFFSET: Final = (
+    0.15  # how far outside the middle coefficients are restored, since those below were rounded down
+)
 BASIS_SHARE: Final = 0.5  # error that rounding the basis may cause, in steps
 KEEP_SHARE: Final = 0.25  # components whose deviation is below this many steps are left out
 STEPS_PER_OCTAVE: Final = 16
@@ -33,11 +35,11 @@ LARGEST_CODE: Final = 40 * STEPS_PER_OCTAVE
 LARGEST_NUMBER: Final = 2.0**29  # that the coder takes
 FIT_SHARE: Final = 0.02  # of the step, that constants of joints may use up
 
-Verdict = Callable[[Motion], bool]
+AcceptanceTest = Callable[[Motion], bool]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Clip:
+class _AnalysedClip:
     """The clip in the numbers of its joints, and what they weigh."""
 
     fit: JointFit
@@ -48,7 +50,7 @@ class _Clip:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Coded:
+class _WaveletCode:
     """What the file holds: all whole numbers."""
 
     fit: JointFit
@@ -61,8 +63,8 @@ class _Coded:
     waves: IntArray  # (F, free + k)
 
 
-def encode_waves(
-    motion: Motion, is_good: Verdict, *, is_inside: bool, first_step_m: float, is_locked: bool = False
+def encode_wavelet(
+    motion: Motion, is_good: AcceptanceTest, *, is_inside: bool, first_step_m: float, is_locked: bool = False
 ) -> bytes:
     """Compress with the largest step of which ``is_good`` approves the decoded motion.
 
@@ -79,25 +81,25 @@ def encode_waves(
     out = FieldWriter()
     write_skeleton(out, motion.skeleton, is_inside=is_inside)
     write_clip(out, motion)
-    moving = write_table(out, motion.translations, 0.1 * first_step_m)
+    moving = write_offsets(out, motion.translations, 0.1 * first_step_m)
 
-    stands = standing_points(motion) if is_locked else None
+    stands = detect_standing_points(motion) if is_locked else None
     write_standing(out, stands)
-    measured: dict[int, _Clip] = {}
+    measured: dict[int, _AnalysedClip] = {}
 
-    def tried(code: int) -> tuple[_Coded, bool]:
+    def tried(code: int) -> tuple[_WaveletCode, bool]:
         octave = code // STEPS_PER_OCTAVE
         if octave not in measured:
-            measured[octave] = _measured(motion, FIT_SHARE * 2.0**octave)
-        coded = _coded(measured[octave], code)
-        decoded = _decoded(coded, motion.skeleton, motion.rate_hz, None, motion.name, moving)
+            measured[octave] = _analyse_clip(motion, FIT_SHARE * 2.0**octave)
+        coded = _quantise_clip(measured[octave], code)
+        decoded = _decode_motion(coded, motion.skeleton, motion.rate_hz, None, motion.name, moving)
         return coded, is_good(decoded if stands is None else lock_feet(decoded, stands))
 
-    _write(out, _largest_good(tried, round(STEPS_PER_OCTAVE * np.log2(first_step_m)), motion.name))
+    _write_code(out, _search_largest_step(tried, round(STEPS_PER_OCTAVE * np.log2(first_step_m)), motion.name))
     return bytes(out.data)
 
 
-def _largest_good(tried: Callable[[int], tuple[_Coded, bool]], code: int, name: str) -> _Coded:
+def _search_largest_step(tried: Callable[[int], tuple[_WaveletCode, bool]], code: int, name: str) -> _WaveletCode:
     """Go by octaves until the verdict changes, then halve the stride down to the finest step."""
     coded, good = tried(code)
     stride, best = STEPS_PER_OCTAVE, coded if good else None
@@ -118,54 +120,56 @@ def _largest_good(tried: Callable[[int], tuple[_Coded, bool]], code: int, name: 
     return best
 
 
-def _measured(motion: Motion, tolerance_m: float) -> _Clip:
-    from marey.compression._layout import reach_m
+def _analyse_clip(motion: Motion, tolerance_m: float) -> _AnalysedClip:
+    from marey.compression._layout import compute_reach
 
     skeleton = motion.skeleton
-    fit, numbers = fit_joints(motion, tolerance_m / reach_m(skeleton, 0.03))
-    check_length(*numbers.shape)
+    fit, numbers = fit_joints(motion, tolerance_m / compute_reach(skeleton, 0.03))
+    check_writable(*numbers.shape)
     joints = fit.joints(skeleton)
     free = int(joints.starts[1])
-    metric = _metric(motion, joints, numbers)
+    metric = _compute_metric(motion, joints, numbers)
     metric[np.diag_indices(len(metric))] += FLOOR_M2
     weights = np.concatenate([np.full(3, np.sqrt(skeleton.num_joints)), np.sqrt(np.diag(metric))])
-    return _Clip(fit, numbers, free, weights, metric[free - 3 :, free - 3 :])
+    return _AnalysedClip(fit, numbers, free, weights, metric[free - 3 :, free - 3 :])
 
 
-def _metric(motion: Motion, joints: Joints, numbers: FloatArray) -> FloatArray:
-    from marey.compression._joint_kernels import all_columns
-    from marey.compression._waves_kernels import position_metric
+def _compute_metric(motion: Motion, joints: JointTables, numbers: FloatArray) -> FloatArray:
+    from marey.compression._joint_kernels import compute_columns
+    from marey.compression._waves_kernels import compute_position_metric
 
     rows = slice(None, None, max(1, motion.num_frames // SAMPLES))
     places, frames = motion[rows].joint_frames()
     owners = np.repeat(np.arange(len(joints.kinds)), np.diff(joints.starts))
-    columns = all_columns(joints, np.ascontiguousarray(numbers[rows]), owners)
-    return position_metric(np.array(motion.skeleton.parents), places, frames.matrix(), columns, owners)
+    columns = compute_columns(joints, np.ascontiguousarray(numbers[rows]), owners)
+    return compute_position_metric(np.array(motion.skeleton.parents), places, frames.matrix(), columns, owners)
 
 
-def _coded(clip: _Clip, step_code: int) -> _Coded:
+def _quantise_clip(clip: _AnalysedClip, step_code: int) -> _WaveletCode:
     """Quantise everything with one step."""
-    step = step_of(step_code)
-    codes = step_codes(clip.weights)
-    weights = steps_of(codes)
+    step = decode_step(step_code)
+    codes = encode_steps(clip.weights)
+    weights = decode_steps(codes)
     mean_steps = step / weights[clip.free :]
     mean = np.rint(clip.numbers[:, clip.free :].mean(axis=0) / mean_steps).astype(np.int64)
     rest = clip.numbers[:, clip.free :] - mean * mean_steps
-    basis, scales = _basis(rest, clip.metric, weights[clip.free :], step)
+    basis, scales = _quantise_basis(rest, clip.metric, weights[clip.free :], step)
     rows = basis * _basis_steps(weights[clip.free :], scales, step)
-    scores = _scores(rest, rows, clip.metric)
+    scores = _project_scores(rest, rows, clip.metric)
     tracks = np.concatenate([clip.numbers[:, : clip.free] * weights[: clip.free], scores], axis=1)
-    return _Coded(clip.fit, clip.free, codes, step_code, mean, basis, scales, _quantised(tracks, step))
+    return _WaveletCode(clip.fit, clip.free, codes, step_code, mean, basis, scales, _quantise_tracks(tracks, step))
 
 
-def step_of(code: int) -> float:
+def decode_step(code: int) -> float:
     """Step [m] of the quantiser."""
     if abs(code) > LARGEST_CODE:
-        raise damaged("the step of the quantiser is out of range")
+        raise format_error("the step of the quantiser is out of range")
     return 2.0 ** (code / STEPS_PER_OCTAVE)
 
 
-def _basis(rest: FloatArray, metric: FloatArray, weights: FloatArray, step: float) -> tuple[IntArray, IntArray]:
+def _quantise_basis(
+    rest: FloatArray, metric: FloatArray, weights: FloatArray, step: float
+) -> tuple[IntArray, IntArray]:
     """Principal components ``(k, n)`` in the metric, rounded, and the codes ``(k,)`` of their deviations."""
     if not rest.shape[1]:
         return np.zeros((0, 0), dtype=np.int64), np.zeros(0, dtype=np.int64)
@@ -175,7 +179,7 @@ def _basis(rest: FloatArray, metric: FloatArray, weights: FloatArray, step: floa
     deviations = np.sqrt(np.maximum(values[::-1], 0.0))
     count = int((deviations > KEEP_SHARE * step).sum())
     rows = np.linalg.solve(lower.T, vectors[:, ::-1][:, :count]).T
-    codes = step_codes(np.maximum(deviations[:count], step))
+    codes = encode_steps(np.maximum(deviations[:count], step))
     rounded = np.rint(rows / _basis_steps(weights, codes, step)).astype(np.int64)
     return rounded, codes
 
@@ -183,10 +187,10 @@ def _basis(rest: FloatArray, metric: FloatArray, weights: FloatArray, step: floa
 def _basis_steps(weights: FloatArray, codes: IntArray, step: float) -> FloatArray:
     """Grid ``(k, n)`` of the components: fine where they move much."""
     share = BASIS_SHARE * step / np.sqrt(max(len(weights), 1))
-    return share / (steps_of(codes)[:, None] * weights)
+    return share / (decode_steps(codes)[:, None] * weights)
 
 
-def _scores(rest: FloatArray, rows: FloatArray, metric: FloatArray) -> FloatArray:
+def _project_scores(rest: FloatArray, rows: FloatArray, metric: FloatArray) -> FloatArray:
     """Coordinates ``(F, k)`` of the nearest combinations of the rounded components, in the metric."""
     if not len(rows):
         return np.zeros((len(rest), 0))
@@ -196,38 +200,43 @@ def _scores(rest: FloatArray, rows: FloatArray, metric: FloatArray) -> FloatArra
     return np.asarray(np.linalg.solve(gram, pulled @ rest.T).T, dtype=np.float64)
 
 
-def _quantised(tracks: FloatArray, step: float) -> IntArray:
-    from marey.compression._waves_kernels import to_waves
+def _quantise_tracks(tracks: FloatArray, step: float) -> IntArray:
+    from marey.compression._waves_kernels import forward_wavelet
 
-    waves = to_waves(np.ascontiguousarray(tracks)) / step
+    waves = forward_wavelet(np.ascontiguousarray(tracks)) / step
     if np.abs(waves).max(initial=0.0) > LARGEST_NUMBER:
         raise ConvergenceError("so small a distortion needs more digits than this codec has; ask for a bound instead")
     return (np.sign(waves) * np.floor(np.abs(waves) + 0.5 - DEAD_ZONE).clip(0.0)).astype(np.int64)
 
 
-def _decoded(
-    coded: _Coded, skeleton: Skeleton, rate_hz: float, contacts: Contacts | None, name: str, moving: FloatArray | None
+def _decode_motion(
+    coded: _WaveletCode,
+    skeleton: Skeleton,
+    rate_hz: float,
+    contacts: Contacts | None,
+    name: str,
+    moving: FloatArray | None,
 ) -> Motion:
-    from marey.compression._joint_kernels import all_rotations
-    from marey.compression._waves_kernels import from_waves
+    from marey.compression._joint_kernels import compute_rotations
+    from marey.compression._waves_kernels import inverse_wavelet
 
-    step = step_of(coded.step_code)
-    weights = steps_of(coded.weight_codes)
-    waves = coded.waves + OUTWARD * np.sign(coded.waves)
-    tracks = from_waves(waves * step)
+    step = decode_step(coded.step_code)
+    weights = decode_steps(coded.weight_codes)
+    waves = coded.waves + ROUNDING_OFFSET * np.sign(coded.waves)
+    tracks = inverse_wavelet(waves * step)
     rows = coded.basis * _basis_steps(weights[coded.free :], coded.scale_codes, step)
     rest = coded.mean * (step / weights[coded.free :]) + tracks[:, coded.free :] @ rows
     numbers = np.concatenate([tracks[:, : coded.free] / weights[: coded.free], rest], axis=1)
     if not np.isfinite(numbers).all():
-        raise damaged("the numbers run away")
-    wxyz = all_rotations(coded.fit.joints(skeleton), numbers)
+        raise format_error("the numbers run away")
+    wxyz = compute_rotations(coded.fit.joints(skeleton), numbers)
     return Motion(skeleton, rate_hz, numbers[:, :3], SO3(wxyz), contacts, moving, name=name)
 
 
-def _write(out: FieldWriter, coded: _Coded) -> None:
-    from marey.compression._entropy_kernels import odds_tables
+def _write_code(out: FieldWriter, coded: _WaveletCode) -> None:
+    from marey.compression._entropy_kernels import build_odds_tables
     from marey.compression._frames_kernels import write_frames
-    from marey.compression._waves_kernels import write_waves
+    from marey.compression._waves_kernels import write_wavelet
 
     write_fit(out, coded.fit)
     out.ints(coded.weight_codes)
@@ -235,27 +244,27 @@ def _write(out: FieldWriter, coded: _Coded) -> None:
     out.ints(coded.mean)
     out.ints(coded.scale_codes)
     zeros = np.zeros(len(coded.basis), dtype=np.int64)
-    out.raw(write_frames(coded.basis, zeros, 0, *odds_tables()).tobytes())
-    out.data += write_waves(coded.waves, *odds_tables()).tobytes()
+    out.raw(write_frames(coded.basis, zeros, 0, *build_odds_tables()).tobytes())
+    out.data += write_wavelet(coded.waves, *build_odds_tables()).tobytes()
 
 
-def decode_waves(fields: FieldReader, given: Skeleton | None) -> Motion:
+def decode_wavelet(fields: FieldReader, given: Skeleton | None) -> Motion:
     """Undo :func:`encode_waves`."""
     skeleton = read_skeleton(fields, given)
     frames, rate_hz, name, contacts = read_clip(fields)
-    moving = read_table(fields, frames, skeleton)
+    moving = read_offsets(fields, frames, skeleton)
     stands = read_standing(fields, frames)
-    if stands is not None and not can_lock(skeleton):
-        raise damaged("feet to lock on a skeleton without legs")
-    coded = _read(fields, frames, skeleton)
-    decoded = _decoded(coded, skeleton, rate_hz, contacts, name, moving)
+    if stands is not None and not has_lockable_feet(skeleton):
+        raise format_error("feet to lock on a skeleton without legs")
+    coded = _read_code(fields, frames, skeleton)
+    decoded = _decode_motion(coded, skeleton, rate_hz, contacts, name, moving)
     return decoded if stands is None else lock_feet(decoded, stands)
 
 
-def _read(fields: FieldReader, frames: int, skeleton: Skeleton) -> _Coded:
-    from marey.compression._entropy_kernels import odds_tables
+def _read_code(fields: FieldReader, frames: int, skeleton: Skeleton) -> _WaveletCode:
+    from marey.compression._entropy_kernels import build_odds_tables
     from marey.compression._frames_kernels import read_frames
-    from marey.compression._waves_kernels import read_waves
+    from marey.compression._waves_kernels import read_wavelet
 
     fit = read_fit(fields, skeleton.num_joints)
     widths = np.array(WIDTHS)[fit.kinds]
@@ -264,12 +273,12 @@ def _read(fields: FieldReader, frames: int, skeleton: Skeleton) -> _Coded:
     mean, scales = fields.ints(count - free), fields.ints()
     data = np.frombuffer(fields.raw(), dtype=np.uint8).copy()
     if len(scales) > count:
-        raise damaged(f"{len(scales)} components of {count} numbers")
-    basis, _, used = read_frames(data, len(scales), count - free, 0, *odds_tables())
+        raise format_error(f"{len(scales)} components of {count} numbers")
+    basis, _, used = read_frames(data, len(scales), count - free, 0, *build_odds_tables())
     rest = np.frombuffer(fields.data, dtype=np.uint8)[fields.place :].copy()
     width = free + len(scales)
-    check_room(frames, max(width, count), len(rest) if used >= 0 else 0)
-    waves, used = read_waves(rest, frames, width, *odds_tables())
+    check_table_size(frames, max(width, count), len(rest) if used >= 0 else 0)
+    waves, used = read_wavelet(rest, frames, width, *build_odds_tables())
     if used < 0:
-        raise damaged("the stream of waves ends too soon")
-    return _Coded(fit, free, codes, step, mean, basis, scales, waves)
+        raise format_error("the stream of waves ends too soon")
+    return _WaveletCode(fit, free, codes, step, mean, basis, scales, waves)

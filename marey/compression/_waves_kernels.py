@@ -24,22 +24,22 @@ BETA: Final = -0.052980118572961
 GAMMA: Final = 0.882911075530934
 DELTA: Final = 0.443506852043971
 ZETA: Final = 1.149604398860241  # makes both bands nearly orthonormal
-COARSEST: Final = 4  # a track this short is not split further
+MIN_BAND_LENGTH: Final = 4  # a track this short is not split further
 BYTES_PER_NUMBER: Final = 16
 
 
 @kernel
-def wave_levels(frames: int) -> int:
+def count_wavelet_levels(frames: int) -> int:
     """How often a track of so many frames is split."""
     count = 0
-    while frames > COARSEST:
+    while frames > MIN_BAND_LENGTH:
         frames = (frames + 1) // 2
         count += 1
     return count
 
 
 @kernel
-def _lift(x: FloatArray, first: int, weight: float) -> None:
+def _lifting_step(x: FloatArray, first: int, weight: float) -> None:
     """Add ``weight`` times both neighbours to every second row from ``first``; the ends are mirrored."""
     n = x.shape[0]
     for t in range(first, n, 2):
@@ -50,16 +50,16 @@ def _lift(x: FloatArray, first: int, weight: float) -> None:
 
 
 @kernel
-def to_waves(tracks: FloatArray) -> FloatArray:
+def forward_wavelet(tracks: FloatArray) -> FloatArray:
     """Wavelet coefficients ``(F, n)`` of tracks ``(F, n)``: the coarsest band first, then finer and finer details."""
     out = tracks.copy()
     size = out.shape[0]
-    for _ in range(wave_levels(out.shape[0])):
+    for _ in range(count_wavelet_levels(out.shape[0])):
         x = out[:size].copy()
-        _lift(x, 1, ALPHA)
-        _lift(x, 0, BETA)
-        _lift(x, 1, GAMMA)
-        _lift(x, 0, DELTA)
+        _lifting_step(x, 1, ALPHA)
+        _lifting_step(x, 0, BETA)
+        _lifting_step(x, 1, GAMMA)
+        _lifting_step(x, 0, DELTA)
         half = (size + 1) // 2
         for t in range(size):
             for c in range(x.shape[1]):
@@ -72,10 +72,10 @@ def to_waves(tracks: FloatArray) -> FloatArray:
 
 
 @kernel
-def from_waves(waves: FloatArray) -> FloatArray:
+def inverse_wavelet(waves: FloatArray) -> FloatArray:
     """Undo :func:`to_waves`."""
     out = waves.copy()
-    levels = wave_levels(out.shape[0])
+    levels = count_wavelet_levels(out.shape[0])
     for level in range(levels - 1, -1, -1):
         size = out.shape[0]
         for _ in range(level):
@@ -85,10 +85,10 @@ def from_waves(waves: FloatArray) -> FloatArray:
         for t in range(size):
             for c in range(x.shape[1]):
                 x[t, c] = out[t // 2, c] / ZETA if t % 2 == 0 else out[half + t // 2, c] * ZETA
-        _lift(x, 0, -DELTA)
-        _lift(x, 1, -GAMMA)
-        _lift(x, 0, -BETA)
-        _lift(x, 1, -ALPHA)
+        _lifting_step(x, 0, -DELTA)
+        _lifting_step(x, 1, -GAMMA)
+        _lifting_step(x, 0, -BETA)
+        _lifting_step(x, 1, -ALPHA)
         out[:size] = x
     return out
 
@@ -125,9 +125,9 @@ def _code_band(
 
 
 @kernel
-def _code_all(coder: Coder, data: Bytes, q: IntArray, is_reading: bool) -> Bytes:
+def _code_bands(coder: Coder, data: Bytes, q: IntArray, is_reading: bool) -> Bytes:
     frames, count = q.shape
-    levels = wave_levels(frames)
+    levels = count_wavelet_levels(frames)
     sizes = np.empty(levels + 1, dtype=np.int64)
     sizes[0] = frames
     for level in range(levels):
@@ -148,27 +148,27 @@ def _code_all(coder: Coder, data: Bytes, q: IntArray, is_reading: bool) -> Bytes
 
 
 @kernel
-def write_waves(q: IntArray, stretch: IntArray, squash: IntArray) -> Bytes:
+def write_wavelet(q: IntArray, stretch: IntArray, squash: IntArray) -> Bytes:
     """Bytes of quantised coefficients ``(F, n)``."""
     coder = new_coder(q.shape[1] + 1, stretch, squash)
     data = np.empty(4096 + BYTES_PER_NUMBER * (q.shape[1] + 8), dtype=np.uint8)
-    data = _code_all(coder, data, q.copy(), False)
+    data = _code_bands(coder, data, q.copy(), False)
     length = close_stream(coder, data)
     return data[:length].copy()
 
 
 @kernel
-def read_waves(data: Bytes, frames: int, count: int, stretch: IntArray, squash: IntArray) -> tuple[IntArray, int]:
+def read_wavelet(data: Bytes, frames: int, count: int, stretch: IntArray, squash: IntArray) -> tuple[IntArray, int]:
     """Undo :func:`write_waves`; the last value is how many bytes were used, -1 if they did not suffice."""
     coder = new_coder(count + 1, stretch, squash)
     open_stream(coder, data)
     q = np.zeros((frames, count), dtype=np.int64)
-    _code_all(coder, data, q, True)
+    _code_bands(coder, data, q, True)
     return q, (coder.interval[2] if coder.interval[2] <= data.shape[0] + 8 else -1)
 
 
 @kernel
-def position_metric(
+def compute_position_metric(
     parents: IntArray, places: FloatArray, frames: FloatArray, columns: FloatArray, owners: IntArray
 ) -> FloatArray:
     """Metric ``(n, n)`` of numbers that turn joints: their product is the sum of products of all joint velocities.

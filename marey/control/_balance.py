@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final, Unpack
 
-from marey.control._reference_stand import stand
-from marey.control._track import TrackOptions, TrackResult, TrackWeights, simulator_for, track_result
+from marey.control._reference_stand import make_stand
+from marey.control._track import TrackingResult, TrackOptions, TrackWeights, resolve_simulator, solve_tracking
 from marey.motion import Motion
 from marey.skeleton import Pose
 
 STAND_S: Final = 60.0  # [s]
 
 
-def balance(
+def track_balance(
     source: Motion | Pose,
     *,
     feet: str = "both",
     momentum: bool = True,
     **options: Unpack[TrackOptions],
-) -> TrackResult:
+) -> TrackingResult:
     """Let a figure stand by forces from inside alone, and push it.
 
     The features of [Tournier2011]_ §15.2: the centre of mass over the feet, at its height, angular momentum towards
@@ -35,10 +35,10 @@ def balance(
     """
     seconds = options.get("seconds")
     seconds = STAND_S if seconds is None else seconds
-    clip = stand(source, seconds, feet=feet)
-    simulator = simulator_for(source if isinstance(source, Motion) else clip, options)
+    clip = make_stand(source, seconds, feet=feet)
+    simulator = resolve_simulator(source if isinstance(source, Motion) else clip, options)
     weights = options.get("weights") or TrackWeights()
     if not momentum:
         weights = replace(weights, momentum=0.0)
     chosen: TrackOptions = {**options, "seconds": seconds, "simulator": simulator, "weights": weights}
-    return track_result(clip, **chosen)
+    return solve_tracking(clip, **chosen)

@@ -11,29 +11,29 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, UnknownNameError
-from marey.control._controller_drive import driven
-from marey.control._controller_steered import Attempt, Steered
-from marey.control._controller_strength import checked_strength
+from marey.control._controller_drive import actuate_step
+from marey.control._controller_steered import PlannedStep, TaskController
+from marey.control._controller_strength import check_strength
 from marey.control._features import Feature, control_form
-from marey.control._features_stance import Stance, checked_stance, stance_features
+from marey.control._features_stance import Stance, check_stance, stance_features
 from marey.control._features_support import Support
 from marey.control._hierarchy import RANK, solve_strictly
-from marey.control._polish import closed_goals, polished, pressing
+from marey.control._polish import closed_contact_goals, find_pressing_rows, refine_contacts
 from marey.control._problem import ROOT_SIZE, ControlProblem
 from marey.control._relaxations import Relaxation
 from marey.control._solve import ControlSolution, solve_control
 from marey.control._tasks import ControlTask, Drive
 from marey.numerics import SolveStatus
-from marey.simulate import Mechanics, PointForce, Rows, Simulator, State, StepSystem
+from marey.simulate import ConstraintRows, Mechanics, PointForce, Simulator, State, StepSystem
 
 Hierarchy = Literal["weights", "strict"]
 HIERARCHIES: Final[tuple[Hierarchy, ...]] = ("weights", "strict")
-MAX_LEVELS: Final = 2  # times that a step is halved
-MAX_TURN: Final = 0.5  # [rad] of a segment in one step; more is beyond explicit forces
+MAX_HALVINGS: Final = 2  # times that a step is halved
+MAX_ROTATION_RAD: Final = 0.5  # [rad] of a segment in one step; more is beyond explicit forces
 SOFT_RANK: Final = 1e-2  # [-] few modes cannot do everything at once: what a level hardly feels, it leaves free
 BRAKE_SPEED: Final = 0.1  # [rad/s] at which actuators that only brake use their full strength
-CALM_WEIGHT: Final = 1e-3  # [s²/rad²] of the speeds of all joints, far below any goal
-FADE: Final = 0.9  # [-] of the last actuation, where no new one can be found
+DAMPING_WEIGHT: Final = 1e-3  # [s²/rad²] of the speeds of all joints, far below any goal
+FADE_FACTOR: Final = 0.9  # [-] of the last actuation, where no new one can be found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +55,7 @@ class ControlReport:
 
 
 @final
-class Controller(Steered[ControlReport]):
+class Controller(TaskController[ControlReport]):
     """A figure that obeys both physics and its tasks, by forces from inside alone.
 
     Each step solves two quadratic programmes: one for the actuation, in which contacts are relaxed, and the
@@ -105,7 +105,7 @@ class Controller(Steered[ControlReport]):
             strength=chosen.strength if strength is None else strength,
             laziness=chosen.laziness if laziness is None else laziness,
         )
-        self.strongest = checked_strength(simulator, strongest)
+        self.strongest = check_strength(simulator, strongest)
         if not slack_speed > 0.0:
             raise InputError(f"slack_speed is {slack_speed}", "Give a speed above zero; infinity is one")
         self.stance, self.slack_speed = stance, slack_speed
@@ -118,25 +118,25 @@ class Controller(Steered[ControlReport]):
 
     @stance.setter
     def stance(self, stance: Stance) -> None:
-        self._stance = checked_stance(stance)
+        self._stance = check_stance(stance)
 
     @property
     def _max_levels(self) -> int:
-        return MAX_LEVELS
+        return MAX_HALVINGS
 
     @property
     def _max_turn(self) -> float:
-        return MAX_TURN
+        return MAX_ROTATION_RAD
 
-    def _attempt(self, system: StepSystem, forces: tuple[PointForce, ...]) -> Attempt[ControlReport]:
+    def _plan_step(self, system: StepSystem, forces: tuple[PointForce, ...]) -> PlannedStep[ControlReport]:
         dt = system.dt
-        posed, errors = self._posed(self.simulator.system(dt) if forces else system)
-        plan = self._solved(posed)
+        posed, errors = self._pose_problem(self.simulator.system(dt) if forces else system)
+        plan = self._solve_problem(posed)
         if not plan.is_solved:
             last = np.zeros(self.strongest.size) if self._report is None else self._report.actuation
-            plan = replace(plan, actuation=FADE * last * dt)
+            plan = replace(plan, actuation=FADE_FACTOR * last * dt)
         slack = self.slack_speed if plan.is_solved else inf
-        done = driven(self.simulator, system, plan, self.strongest * dt, slack)
+        done = actuate_step(self.simulator, system, plan, self.strongest * dt, slack)
         velocity = plan.planned_velocity if self.preview and plan.is_solved else done.velocity
         support = self._support
 
@@ -144,13 +144,15 @@ class Controller(Steered[ControlReport]):
             planned = (plan.planned_velocity, state.velocity, plan.gap, errors, plan.status, support)
             return ControlReport(done.actuation / dt, *planned)
 
-        return Attempt(done.system, velocity, done.outcome, report)
+        return PlannedStep(done.system, velocity, done.outcome, report)
 
-    def _at_worst(self, attempt: Attempt[ControlReport], system: StepSystem, forces: tuple[PointForce, ...]) -> State:
+    def _brake_step(
+        self, attempt: PlannedStep[ControlReport], system: StepSystem, forces: tuple[PointForce, ...]
+    ) -> State:
         """One step in which all actuators only brake, where every plan leads to whirling; the simulator calms it."""
         dt, count = system.dt, self.strongest.size
         still = ControlSolution(np.zeros(count), np.zeros(system.rhs.size), np.zeros(0), 0.0, SolveStatus.STALLED)
-        done = driven(self.simulator, system, still, self.strongest * dt, BRAKE_SPEED)
+        done = actuate_step(self.simulator, system, still, self.strongest * dt, BRAKE_SPEED)
         inner = np.concatenate([np.zeros(ROOT_SIZE), np.nan_to_num(done.actuation / dt)])
         state = self.simulator.step(dt, forces, generalised_force=inner)
         braking, velocity = inner[ROOT_SIZE:], state.velocity
@@ -158,46 +160,46 @@ class Controller(Steered[ControlReport]):
         self._report = replace(told, status=SolveStatus.STALLED)
         return state
 
-    def _posed(self, system: StepSystem) -> tuple[_Posed, tuple[float, ...]]:
+    def _pose_problem(self, system: StepSystem) -> tuple[_StepProblem, tuple[float, ...]]:
         """The programme of a step, and how far the tasks are from their targets."""
         here, dt = system.mechanics, system.dt
         features, errors = self._goals(system)
         rows, standing = stance_features(self._rows(system), self._stance, dt, self.simulator, here)
-        calm = _calm(here)
-        posed = _Posed(
-            _problem(system, rows, [*features, calm], self.strongest * dt),
+        calm = _damp_joints(here)
+        posed = _StepProblem(
+            _make_problem(system, rows, [*features, calm], self.strongest * dt),
             control_form(standing, system.rhs.size),
-            [standing, *_levels(features), [calm]],
+            [standing, *_split_levels(features), [calm]],
         )
         return posed, errors
 
-    def _solved(self, posed: _Posed) -> ControlSolution:
+    def _solve_problem(self, posed: _StepProblem) -> ControlSolution:
         stance, problem = posed.stance, posed.problem
         whole = problem.with_goals(problem.goal_matrix + stance[0], problem.goal_vector + stance[1])
         first = solve_control(whole, self.relaxation)
         if not first.is_solved or not (self.polish or self.hierarchy == "strict"):
             return first
-        true = polished(whole, self.relaxation, first)
+        true = refine_contacts(whole, self.relaxation, first)
         if self.hierarchy == "weights":
             return true
-        closed = pressing(problem, true)
-        held = closed_goals(problem, closed)
+        closed = find_pressing_rows(problem, true)
+        held = closed_contact_goals(problem, closed)
         bare = problem.with_goals(*held)
         is_open = ~closed & ~problem.is_equal & ~problem.is_friction
         rank = RANK if self.simulator.model is None else SOFT_RANK
         relaxation = replace(self.relaxation, name="none")
         return solve_strictly(bare, relaxation, posed.levels, is_open, rank=rank)
 
-    def _rows(self, system: StepSystem) -> Rows:
+    def _rows(self, system: StepSystem) -> ConstraintRows:
         """Contacts, limits and pins of the step, with friction as bounds on tangential impulses."""
         simulator = self.simulator
         if simulator.constrainer is None:
-            return _no_rows(system.rhs.size)
+            return _empty_rows(system.rhs.size)
         now = (system.mechanics, simulator.state, system.dt, simulator.memory)
         return simulator.constrainer.rows(*now, friction="staggered")
 
 
-class _Posed(NamedTuple):
+class _StepProblem(NamedTuple):
     """A step: mechanics, contacts and all goals; what keeps the soles; the goals level by level."""
 
     problem: ControlProblem
@@ -205,20 +207,22 @@ class _Posed(NamedTuple):
     levels: list[list[Feature]]
 
 
-def _calm(here: Mechanics) -> Feature:
+def _damp_joints(here: Mechanics) -> Feature:
     """Joints that nothing else asks of shall not whirl."""
     turns = here.turns.reshape(-1, here.turns.shape[2])
     matrix = np.concatenate([np.zeros((len(turns), ROOT_SIZE)), turns], axis=1)
-    return Feature(matrix, np.zeros(len(turns)), CALM_WEIGHT)
+    return Feature(matrix, np.zeros(len(turns)), DAMPING_WEIGHT)
 
 
-def _levels(features: list[Feature]) -> list[list[Feature]]:
+def _split_levels(features: list[Feature]) -> list[list[Feature]]:
     """Goals of each level, first things first; fences count at all of them."""
     ranks = sorted({feature.level for feature in features if not feature.is_fence})
     return [[f for f in features if f.level == rank and not f.is_fence] for rank in ranks]
 
 
-def _problem(system: StepSystem, rows: Rows, features: list[Feature], strongest: FloatArray) -> ControlProblem:
+def _make_problem(
+    system: StepSystem, rows: ConstraintRows, features: list[Feature], strongest: FloatArray
+) -> ControlProblem:
     size = system.rhs.size
     fences = [feature for feature in features if feature.is_fence]
     quadratic, linear = control_form([feature for feature in features if not feature.is_fence], size)
@@ -232,6 +236,6 @@ def _problem(system: StepSystem, rows: Rows, features: list[Feature], strongest:
     )
 
 
-def _no_rows(size: int) -> Rows:
+def _empty_rows(size: int) -> ConstraintRows:
     none, whole = np.zeros(0), np.zeros(0, dtype=np.int64)
-    return Rows(np.zeros((0, size)), none, none, none, np.zeros((0, 3)), whole, whole, whole, none, whole, ())
+    return ConstraintRows(np.zeros((0, size)), none, none, none, np.zeros((0, 3)), whole, whole, whole, none, whole, ())

@@ -9,29 +9,29 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from marey.base import FloatArray
-from marey.control._controller_steered import solved_under
+from marey.control._controller_steered import solve_constrained
 from marey.control._problem import ROOT_SIZE
 from marey.control._solve import ControlSolution
 from marey.simulate import Simulator, StepSystem
 
 if TYPE_CHECKING:
-    from marey.simulate._constraints import Outcome
+    from marey.simulate._constraints import ConstraintSolution
 
 ROUNDING: Final = 1e-9  # [-] of its bound by which an actuator may seem to be above it
 
 
-class Driven(NamedTuple):
+class ActuatedStep(NamedTuple):
     """What comes of a plan."""
 
     velocity: FloatArray  # (d,)
     actuation: FloatArray  # (k,) impulses
     system: StepSystem  # the step with its actuation
-    outcome: Outcome | None  # of the constraints
+    outcome: ConstraintSolution | None  # of the constraints
 
 
-def driven(
+def actuate_step(
     simulator: Simulator, system: StepSystem, plan: ControlSolution, strongest: FloatArray, slack_speed: float
-) -> Driven:
+) -> ActuatedStep:
     r"""Physics of a step under a plan's actuation.
 
     .. math:: (M + K)\,v = f + A^T\mu + K\,v_{plan} + J^T\lambda,\qquad \mu' = \mu + K\,(v_{plan} - v)
@@ -49,27 +49,29 @@ def driven(
     """
     stiff = strongest / slack_speed if isfinite(slack_speed) else np.zeros_like(strongest)
     wanted, actuation = plan.planned_velocity[ROOT_SIZE:], plan.actuation
-    velocity, outcome = _solved(simulator, system, actuation + stiff * wanted, stiff)
+    velocity, outcome = _solve_physics(simulator, system, actuation + stiff * wanted, stiff)
     whole = actuation + stiff * (wanted - velocity[ROOT_SIZE:])
     over = np.abs(whole) > (1.0 + ROUNDING) * strongest
     if over.any():  # once more, with these at their bounds
         stiff = np.where(over, 0.0, stiff)
         actuation = np.where(over, np.clip(whole, -strongest, strongest), actuation)
-        velocity, outcome = _solved(simulator, system, actuation + stiff * wanted, stiff)
+        velocity, outcome = _solve_physics(simulator, system, actuation + stiff * wanted, stiff)
         whole = actuation + stiff * (wanted - velocity[ROOT_SIZE:])
-    return _driven(velocity, np.clip(whole, -strongest, strongest), system, outcome)
+    return _apply_drive(velocity, np.clip(whole, -strongest, strongest), system, outcome)
 
 
-def _driven(velocity: FloatArray, actuation: FloatArray, system: StepSystem, outcome: Outcome | None) -> Driven:
+def _apply_drive(
+    velocity: FloatArray, actuation: FloatArray, system: StepSystem, outcome: ConstraintSolution | None
+) -> ActuatedStep:
     inner = np.concatenate([np.zeros(ROOT_SIZE), actuation])
     pushed = replace(system, rhs=system.rhs + inner, outer=system.outer + inner / system.dt)
-    return Driven(velocity, actuation, pushed, outcome)
+    return ActuatedStep(velocity, actuation, pushed, outcome)
 
 
-def _solved(
+def _solve_physics(
     simulator: Simulator, system: StepSystem, impulse: FloatArray, stiff: FloatArray
-) -> tuple[FloatArray, Outcome | None]:
+) -> tuple[FloatArray, ConstraintSolution | None]:
     inertia, rhs, size = np.array(system.damped), np.array(system.rhs), system.rhs.size
     inertia.reshape(-1)[ROOT_SIZE * (size + 1) :: size + 1] += stiff
     rhs[ROOT_SIZE:] += impulse
-    return solved_under(simulator, system, inertia, rhs)
+    return solve_constrained(simulator, system, inertia, rhs)

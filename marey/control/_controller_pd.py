@@ -10,7 +10,7 @@ import numpy as np
 
 from marey.base import FloatArray, InputError
 from marey.control._controller_strength import actuator_strength
-from marey.control._features_tasks import encoded_poses
+from marey.control._features_tasks import encode_poses
 from marey.control._problem import ROOT_SIZE
 from marey.simulate import PointForce, Simulator, State
 from marey.skeleton import Pose
@@ -62,7 +62,7 @@ class PDController:
         self.simulator, self.keyframes, self.repeats = simulator, tuple(keyframes), repeats
         self.stiffness, self.damping = stiffness, damping
         self.strongest = actuator_strength(simulator)
-        self._targets = _targets(simulator, [k.pose for k in self.keyframes])
+        self._targets = _encode_targets(simulator, [k.pose for k in self.keyframes])
         self._ends = np.cumsum([k.duration_s for k in self.keyframes])
 
     def keyframe_at(self, time_s: float) -> int:
@@ -95,6 +95,6 @@ class PDController:
         return state.coordinates - target
 
 
-def _targets(simulator: Simulator, poses: Sequence[Pose]) -> list[FloatArray] | list[Pose]:
+def _encode_targets(simulator: Simulator, poses: Sequence[Pose]) -> list[FloatArray] | list[Pose]:
     """Poses as coordinates, or as they are in the full space."""
-    return list(poses) if simulator.model is None else list(encoded_poses(poses, simulator))
+    return list(poses) if simulator.model is None else list(encode_poses(poses, simulator))

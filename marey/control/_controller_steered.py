@@ -10,29 +10,29 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import numpy as np
 
 from marey.base import FloatArray, InputError, frozen
-from marey.control._features import Feature, fastest_turn
+from marey.control._features import Feature, max_angular_speed
 from marey.control._features_support import Support, next_support
-from marey.control._features_tasks import Scene, as_drive, features_of
+from marey.control._features_tasks import StepContext, as_drive, make_features
 from marey.control._tasks import ControlTask, Drive
 from marey.simulate import PointForce, Simulator, State, StepSystem
 
 if TYPE_CHECKING:
-    from marey.simulate._constraints import Outcome
+    from marey.simulate._constraints import ConstraintSolution
 
 Report = TypeVar("Report")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Attempt(Generic[Report]):
+class PlannedStep(Generic[Report]):
     """A step before it is made."""
 
     system: StepSystem  # with the forces that it was solved with
     velocity: FloatArray  # (d,)
-    outcome: Outcome | None  # of the constraints
+    outcome: ConstraintSolution | None  # of the constraints
     report: Callable[[State], Report]  # what to tell of it, once the figure has got there
 
 
-class Steered(ABC, Generic[Report]):
+class TaskController(ABC, Generic[Report]):
     """A simulated figure that is told what to do, step by step.
 
     Args:
@@ -77,7 +77,7 @@ class Steered(ABC, Generic[Report]):
         """
         if tasks is not None:
             self.tasks = tasks
-        return self._moved(dt, tuple(forces), self._max_levels)
+        return self._step_or_halve(dt, tuple(forces), self._max_levels)
 
     @property
     @abstractmethod
@@ -90,26 +90,26 @@ class Steered(ABC, Generic[Report]):
         """[rad] by which a segment may turn in one step; more is beyond explicit forces."""
 
     @abstractmethod
-    def _attempt(self, system: StepSystem, forces: tuple[PointForce, ...]) -> Attempt[Report]:
+    def _plan_step(self, system: StepSystem, forces: tuple[PointForce, ...]) -> PlannedStep[Report]:
         """The step that the tasks lead to; the system has the forces from outside in it."""
 
     @abstractmethod
-    def _at_worst(self, attempt: Attempt[Report], system: StepSystem, forces: tuple[PointForce, ...]) -> State:
+    def _brake_step(self, attempt: PlannedStep[Report], system: StepSystem, forces: tuple[PointForce, ...]) -> State:
         """A step where even the shortest one turns something too far."""
 
-    def _moved(self, dt: float, forces: tuple[PointForce, ...], levels: int) -> State:
+    def _step_or_halve(self, dt: float, forces: tuple[PointForce, ...], levels: int) -> State:
         """One step, or two of half its length where something would turn too far in it."""
         system, support = self.simulator.system(dt, forces), self._support
-        attempt = self._attempt(system, forces)
-        if dt * fastest_turn(system, attempt.velocity) <= self._max_turn:
-            return self._made(attempt)
+        attempt = self._plan_step(system, forces)
+        if dt * max_angular_speed(system, attempt.velocity) <= self._max_turn:
+            return self._apply_step(attempt)
         if not levels:
-            return self._at_worst(attempt, system, forces)
+            return self._brake_step(attempt, system, forces)
         self._support = support
-        self._moved(0.5 * dt, forces, levels - 1)
-        return self._moved(0.5 * dt, forces, levels - 1)
+        self._step_or_halve(0.5 * dt, forces, levels - 1)
+        return self._step_or_halve(0.5 * dt, forces, levels - 1)
 
-    def _made(self, attempt: Attempt[Report]) -> State:
+    def _apply_step(self, attempt: PlannedStep[Report]) -> State:
         state = self.simulator.advance(attempt.system, attempt.velocity, attempt.outcome)
         self._report = attempt.report(state)
         return state
@@ -117,14 +117,14 @@ class Steered(ABC, Generic[Report]):
     def _goals(self, system: StepSystem) -> tuple[list[Feature], tuple[float, ...]]:
         """What the tasks ask of a step, and how far they are from their targets."""
         self._support = next_support(self._support, self.simulator, system.mechanics, system.dt)
-        scene = Scene(self.simulator, system.mechanics, system.dt, self._support)
-        made = [features_of(drive, scene) for drive in self._drives]
+        scene = StepContext(self.simulator, system.mechanics, system.dt, self._support)
+        made = [make_features(drive, scene) for drive in self._drives]
         return [feature for part, _ in made for feature in part], tuple(error for _, error in made)
 
 
-def solved_under(
+def solve_constrained(
     simulator: Simulator, system: StepSystem, inertia: FloatArray, rhs: FloatArray
-) -> tuple[FloatArray, Outcome | None]:
+) -> tuple[FloatArray, ConstraintSolution | None]:
     r"""Velocity ``(d,)`` of least :math:`\frac12 v^T M v - f^T v` under all that holds a figure, and what held it."""
     if simulator.constrainer is None:
         return frozen(np.linalg.solve(inertia, rhs), name="velocity"), None

@@ -59,7 +59,7 @@ def actuator_strength(simulator: Simulator) -> FloatArray:
     return np.linalg.norm(turns, axis=1).T @ joint_strength(simulator.body)
 
 
-def checked_strength(simulator: Simulator, strongest: ArrayLike | None) -> FloatArray:
+def check_strength(simulator: Simulator, strongest: ArrayLike | None) -> FloatArray:
     """Largest generalised force ``(k,)`` [N m] of each actuator: as given, for each or for all, or by the joints.
 
     Raises:

@@ -14,7 +14,9 @@ from marey.base import FloatArray
 from marey.simulate import Simulator, State
 from marey.skeleton import Skeleton, role_map
 
-LOW: Final = 0.75  # [-] of the height that the centre of mass should have: lower is no bent knee but a fall
+LOW_HEIGHT_FRACTION: Final = (
+    0.75  # [-] of the height that the centre of mass should have: lower is no bent knee but a fall
+)
 FAR_M: Final = 0.6  # [m] beyond the reach of one step, whose capture point cannot be caught any more
 LEAN_RAD: Final = radians(50.0)  # between the trunk and that of the clip: more is doubled over
 RESTING_M: Final = 0.2  # [m] parts that the clip has lower than this may touch the ground
@@ -24,7 +26,7 @@ _SENTENCES: Final = {
     "balance": "lost its balance",
     "unstable": "came apart",
 }
-ENDS: Final = ("left_ankle", "right_ankle", "left_wrist", "right_wrist")
+LIMB_ENDS: Final = ("left_ankle", "right_ankle", "left_wrist", "right_wrist")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,24 +64,24 @@ def detect_fall(
     """
     if lean_rad > LEAN_RAD:
         return Fall(state.time_s, "lean")
-    if height_m < LOW * wanted_m:
+    if height_m < LOW_HEIGHT_FRACTION * wanted_m:
         return Fall(state.time_s, "low")
-    hit = body_part_down(simulator, may_rest)
+    hit = find_grounded_part(simulator, may_rest)
     if hit is not None:
         return Fall(state.time_s, hit)
     return Fall(state.time_s, "balance") if capture_error_m > FAR_M else None
 
 
-def trunk(skeleton: Skeleton, joints: FloatArray) -> FloatArray:
+def trunk_direction(skeleton: Skeleton, joints: FloatArray) -> FloatArray:
     """Direction ``(3,)`` from the hips to the neck, for joints ``(J, 3)`` [m]."""
     left, right, top = _trunk_joints(skeleton)
     way = joints[top] - 0.5 * (joints[left] + joints[right])
     return way / max(float(np.linalg.norm(way)), 1e-9)
 
 
-def lean(skeleton: Skeleton, joints: FloatArray, wanted: FloatArray) -> float:
+def trunk_angle(skeleton: Skeleton, joints: FloatArray, wanted: FloatArray) -> float:
     """Angle [rad] between the trunks of two poses, joints ``(J, 3)`` [m] each."""
-    return acos(float(np.clip(trunk(skeleton, joints) @ trunk(skeleton, wanted), -1.0, 1.0)))
+    return acos(float(np.clip(trunk_direction(skeleton, joints) @ trunk_direction(skeleton, wanted), -1.0, 1.0)))
 
 
 @lru_cache(maxsize=64)
@@ -90,12 +92,12 @@ def _trunk_joints(skeleton: Skeleton) -> tuple[int, int, int]:
     return roles.get("left_hip") or 0, roles.get("right_hip") or 0, top
 
 
-def body_part_down(simulator: Simulator, may_rest: Callable[[int], bool] | None = None) -> str | None:
+def find_grounded_part(simulator: Simulator, may_rest: Callable[[int], bool] | None = None) -> str | None:
     """Name of a part that bears on the ground and is neither foot nor hand, nor one that may."""
     contacts = simulator.contacts
     if contacts is None:
         return None
-    limbs = _ends_of_limbs(simulator.body.skeleton)
+    limbs = _limb_ends(simulator.body.skeleton)
     for joint, impulse in zip(contacts.joints, contacts.impulses, strict=True):
         j = int(joint)
         if float(impulse @ impulse) > 0.0 and j not in limbs and not (may_rest is not None and may_rest(j)):
@@ -104,10 +106,10 @@ def body_part_down(simulator: Simulator, may_rest: Callable[[int], bool] | None 
 
 
 @lru_cache(maxsize=64)
-def _ends_of_limbs(skeleton: Skeleton) -> frozenset[int]:
+def _limb_ends(skeleton: Skeleton) -> frozenset[int]:
     """Ankles, wrists, and all that hangs on them."""
     roles = role_map(skeleton)
-    ends = {roles[role] for role in ENDS if role in roles}
+    ends = {roles[role] for role in LIMB_ENDS if role in roles}
     for j in range(skeleton.num_joints):
         if int(skeleton.parents[j]) in ends:
             ends.add(j)

@@ -32,7 +32,7 @@ def control_form(features: Iterable[Feature], size: int) -> tuple[FloatArray, Fl
     return quadratic, linear
 
 
-def fastest_turn(system: StepSystem, velocity: FloatArray) -> float:
+def max_angular_speed(system: StepSystem, velocity: FloatArray) -> float:
     """Largest angular velocity [rad/s] of any segment at a velocity ``(d,)``."""
     turns = system.mechanics.angular @ velocity
     return float(np.sqrt(np.einsum("ji,ji->j", turns, turns).max()))

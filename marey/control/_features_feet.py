@@ -12,7 +12,7 @@ from marey.skeleton import Skeleton
 
 
 @lru_cache(maxsize=64)
-def sole_of(skeleton: Skeleton, side: str) -> tuple[int, FloatArray, FloatArray]:
+def sole_frame(skeleton: Skeleton, side: str) -> tuple[int, FloatArray, FloatArray]:
     """Joint of a foot, middle of its sole ``(3,)`` [m] and the sole's frame ``(3, 3)`` (left, up, ahead), in it.
 
     Raises:

@@ -13,7 +13,7 @@ from marey.simulate import Mechanics, Simulator
 if TYPE_CHECKING:
     from marey.control._tasks import Centre
 
-TOUCH_M: Final = 5e-3  # [m] points nearer to the ground than this bear the figure
+SUPPORT_TOUCH_M: Final = 5e-3  # [m] points nearer to the ground than this bear the figure
 FADE_S: Final = 0.2  # [s] in which a support that is lost is forgotten
 
 
@@ -47,7 +47,7 @@ def touching_points(simulator: Simulator, here: Mechanics) -> FloatArray:
     joints, offsets, radii = constrainer.spheres
     centres = here.joints[joints] + (here.frames[joints] @ offsets[:, :, None])[:, :, 0]
     found = [
-        (centres - radii[:, None] * ground.normal)[ground.gaps(centres) - radii < TOUCH_M]
+        (centres - radii[:, None] * ground.normal)[ground.gaps(centres) - radii < SUPPORT_TOUCH_M]
         for ground in constrainer.grounds
     ]
     return np.concatenate(found)
@@ -67,20 +67,20 @@ def convex_hull(points: FloatArray) -> FloatArray:
     ordered = sorted({(round(float(x), 9), round(float(y), 9)) for x, y in points})
     if len(ordered) < 3:
         return np.array(ordered, dtype=np.float64).reshape(-1, 2)
-    chains = [_chain(ordered), _chain(ordered[::-1])]
+    chains = [_half_hull(ordered), _half_hull(ordered[::-1])]
     return np.array(chains[0][:-1] + chains[1][:-1])
 
 
-def _chain(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+def _half_hull(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
     chain: list[tuple[float, float]] = []
     for p in points:
-        while len(chain) > 1 and _turn(chain[-2], chain[-1], p) <= 0.0:
+        while len(chain) > 1 and _orientation(chain[-2], chain[-1], p) <= 0.0:
             chain.pop()
         chain.append(p)
     return chain
 
 
-def _turn(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> float:
+def _orientation(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> float:
     return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
 
 

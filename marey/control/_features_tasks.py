@@ -11,7 +11,7 @@ import numpy as np
 
 from marey.base import FloatArray, InputError
 from marey.control._features import Feature
-from marey.control._features_feet import sole_of, sole_target
+from marey.control._features_feet import sole_frame, sole_target
 from marey.control._features_gaze import gaze_frame, gaze_rate
 from marey.control._features_support import Support, hull_distances
 from marey.control._gains import Gains
@@ -30,14 +30,14 @@ from marey.lie import SO3
 from marey.simulate import Mechanics, Simulator
 from marey.skeleton import Pose, t_pose
 
-SLOW: Final = Gains(3.0, 0.0)  # of the whole body, which falls as fast as it may be corrected
-CALM: Final = Gains(5.0, 0.0)  # of poses, which settle what goals leave open
-BRISK: Final = Gains()
+SLOW_GAINS: Final = Gains(3.0, 0.0)  # of the whole body, which falls as fast as it may be corrected
+MODERATE_GAINS: Final = Gains(5.0, 0.0)  # of poses, which settle what goals leave open
+FAST_GAINS: Final = Gains()
 OFFSET_M: Final = 0.1  # [m] a sole's turn counts as much as a shift by its half length
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scene:
+class StepContext:
     """A figure at the beginning of a step."""
 
     simulator: Simulator
@@ -51,14 +51,14 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Law:
+class TaskLaw:
     """How far a task is from its target, and how that changes."""
 
     error: FloatArray  # (r,)
     matrix: FloatArray  # (r, d)
     flow: FloatArray | None = None  # (r,) velocity of the target, in the rows' axes
     weight: FloatArray | float = 1.0
-    gains: Gains = BRISK
+    gains: Gains = FAST_GAINS
     fence: FloatArray | None = None  # (s, d) rows that need only be at least ``fence_ends``
     fence_ends: FloatArray | None = None  # (s,)
 
@@ -68,9 +68,9 @@ def as_drive(task: ControlTask | Drive) -> Drive:
     return task if isinstance(task, Drive) else Drive(task)
 
 
-def features_of(drive: Drive, scene: Scene) -> tuple[list[Feature], float]:
+def make_features(drive: Drive, scene: StepContext) -> tuple[list[Feature], float]:
     """Features of a task in one step, none where it has no meaning, and how far it is from its target."""
-    law = law_of(drive.task, scene, drive.flow)
+    law = task_law(drive.task, scene, drive.flow)
     if law is None:
         return [], 0.0
     level, d = drive.task.priority, scene.here.inertia.shape[0]
@@ -82,13 +82,13 @@ def features_of(drive: Drive, scene: Scene) -> tuple[list[Feature], float]:
         back = gains.per_s(scene.dt) * law.error
         back = back * min(1.0, gains.fastest / max(float(np.linalg.norm(back)), 1e-12))
         target = flow - back - gains.damping * (current - flow)
-        features.append(_weighted(law.matrix, target, law.weight, level))
+        features.append(_make_feature(law.matrix, target, law.weight, level))
     if law.fence is not None and law.fence_ends is not None:
         features.append(Feature(law.fence.reshape(-1, d), law.fence_ends, level=level, is_fence=True))
     return features, float(np.linalg.norm(law.error))
 
 
-def _weighted(matrix: FloatArray, target: FloatArray, weight: FloatArray | float, level: int) -> Feature:
+def _make_feature(matrix: FloatArray, target: FloatArray, weight: FloatArray | float, level: int) -> Feature:
     """Feature with one weight, one for each row, or a matrix of weights."""
     if isinstance(weight, float | int):
         return Feature(matrix, target, float(weight), level)
@@ -101,47 +101,47 @@ def _weighted(matrix: FloatArray, target: FloatArray, weight: FloatArray | float
 
 
 @singledispatch
-def law_of(task: object, scene: Scene, flow: FloatArray | None) -> Law | None:
+def task_law(task: object, scene: StepContext, flow: FloatArray | None) -> TaskLaw | None:
     """Law of a task, or None where it asks for nothing."""
     raise InputError(f"a task is a {type(task).__name__}", "Pass PointTask, ComTask, MomentumTask ...")
 
 
-@law_of.register
-def _point(task: PointTask, scene: Scene, flow: FloatArray | None) -> Law:
+@task_law.register
+def _point_law(task: PointTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
     j, here = scene.joint(task.joint), scene.here
     place = here.point(j, task.point)
-    return Law(place - _one(task.goal), here.point_jacobian(j, task.point), flow, _weight(task.weight))
+    return TaskLaw(place - _single_row(task.goal), here.point_jacobian(j, task.point), flow, _task_weight(task.weight))
 
 
-@law_of.register
-def _orientation(task: OrientationTask, scene: Scene, flow: FloatArray | None) -> Law:
+@task_law.register
+def _orientation_law(task: OrientationTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
     R = scene.here.frames[scene.joint(task.joint)]
     turned = SO3.from_matrix(R)
-    error = (SO3(_one(task.goal, 4)).inverse() @ turned).log()
+    error = (SO3(_single_row(task.goal, 4)).inverse() @ turned).log()
     matrix = R.T @ scene.here.angular[scene.joint(task.joint)]
-    return Law(error, matrix, None if flow is None else R.T @ flow, _weight(task.weight))
+    return TaskLaw(error, matrix, None if flow is None else R.T @ flow, _task_weight(task.weight))
 
 
-@law_of.register
-def _look_at(task: LookAtTask, scene: Scene, flow: FloatArray | None) -> Law | None:
+@task_law.register
+def _look_at_law(task: LookAtTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw | None:
     r"""Two of three rows: a turn about the gaze is free.
 
     With the gaze d and the view w, the head turns with :math:`\omega` across d, and the view with
     :math:`w\times\dot w/\|w\|^2`, where :math:`\dot w` counts the motion of the eye.
     """
     j, here = scene.joint(task.joint), scene.here
-    gaze, view = here.frames[j] @ np.asarray(task.axis), _one(task.goal) - here.point(j, task.point)
+    gaze, view = here.frames[j] @ np.asarray(task.axis), _single_row(task.goal) - here.point(j, task.point)
     far = float(np.linalg.norm(view))
     if far < 1e-3:
         return None
     turn = SO3.from_two_vectors(view / far, gaze).log()
     along = _cross(view) / far**2
     matrix = here.angular[j] - np.outer(gaze, gaze @ here.angular[j]) + along @ here.point_jacobian(j, task.point)
-    return Law(turn, matrix, None if flow is None else along @ flow, _weight(task.weight))
+    return TaskLaw(turn, matrix, None if flow is None else along @ flow, _task_weight(task.weight))
 
 
-@law_of.register
-def _gaze(task: GazeTask, scene: Scene, flow: FloatArray | None) -> Law | None:
+@task_law.register
+def _gaze_law(task: GazeTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw | None:
     j, here = scene.joint(task.joint), scene.here
     view, up = task.goal - here.joints[j], np.asarray(task.up_world)
     wanted = gaze_frame(view, up)
@@ -151,24 +151,24 @@ def _gaze(task: GazeTask, scene: Scene, flow: FloatArray | None) -> Law | None:
     eye = here.linear[j] @ scene.simulator.state.velocity
     rate = gaze_rate(wanted, view, (0.0 if flow is None else flow) - eye, up)
     error = SO3.from_matrix(wanted.T @ frame).log()
-    return Law(error, frame.T @ here.angular[j], frame.T @ wanted @ rate, task.weight)
+    return TaskLaw(error, frame.T @ here.angular[j], frame.T @ wanted @ rate, task.weight)
 
 
-@law_of.register
-def _com(task: ComTask, scene: Scene, flow: FloatArray | None) -> Law:
+@task_law.register
+def _com_law(task: ComTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
     here = scene.here
-    return Law(here.com - _one(task.goal), here.com_jacobian, flow, _weight(task.weight), SLOW)
+    return TaskLaw(here.com - _single_row(task.goal), here.com_jacobian, flow, _task_weight(task.weight), SLOW_GAINS)
 
 
-@law_of.register
-def _momentum(task: MomentumTask, scene: Scene, flow: FloatArray | None) -> Law:
+@task_law.register
+def _momentum_law(task: MomentumTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
     mass = scene.simulator.body.mass_kg
     matrix = scene.here.momentum_matrix()[:3] / mass
-    return Law(np.zeros(3), matrix, task.goal / mass, task.weight, Gains(1.0, 0.0))
+    return TaskLaw(np.zeros(3), matrix, task.goal / mass, task.weight, Gains(1.0, 0.0))
 
 
-@law_of.register
-def _support(task: SupportTask, scene: Scene, flow: FloatArray | None) -> Law | None:
+@task_law.register
+def _support_law(task: SupportTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw | None:
     support, here = scene.support, scene.here
     if support is None:
         return None
@@ -180,12 +180,14 @@ def _support(task: SupportTask, scene: Scene, flow: FloatArray | None) -> Law | 
     error = here.com - middle - np.array([0.0, height, 0.0])
     weights = hold * task.weight * np.array([task.keeps_middle, task.keeps_height, task.keeps_middle], dtype=np.float64)
     kept = weights > 0.0
-    fence, ends = (None, None) if task.margin_m is None else _fence(task.margin_m, scene, support)
+    fence, ends = (None, None) if task.margin_m is None else _capture_point_rows(task.margin_m, scene, support)
     flow = None if flow is None else flow[kept]
-    return Law(error[kept], here.com_jacobian[kept], flow, weights[kept], SLOW, fence, ends)
+    return TaskLaw(error[kept], here.com_jacobian[kept], flow, weights[kept], SLOW_GAINS, fence, ends)
 
 
-def _fence(margin_m: float, scene: Scene, support: Support) -> tuple[FloatArray | None, FloatArray | None]:
+def _capture_point_rows(
+    margin_m: float, scene: StepContext, support: Support
+) -> tuple[FloatArray | None, FloatArray | None]:
     r"""Rows that keep the capture point inside the hull: :math:`n^T\dot c \ge -\delta/(h + \sqrt{z/g})`."""
     if len(support.hull) < 3:
         return None, None
@@ -200,8 +202,8 @@ def _inner_radius(hull: FloatArray) -> float:
     return float(hull_distances(hull, hull.mean(axis=0))[1].min())
 
 
-@law_of.register
-def _modes(task: ModesTask, scene: Scene, flow: FloatArray | None) -> Law:
+@task_law.register
+def _modes_law(task: ModesTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
     model = scene.simulator.model
     if model is None or task.goal.size != model.num_components:
         count = 0 if model is None else model.num_components
@@ -212,17 +214,17 @@ def _modes(task: ModesTask, scene: Scene, flow: FloatArray | None) -> Law:
     return _mode_law(task.goal, scene, flow, task.weight, units)
 
 
-@law_of.register
-def _rows(task: RowsTask, scene: Scene, flow: FloatArray | None) -> Law:
+@task_law.register
+def _rows_law(task: RowsTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
     size = scene.here.inertia.shape[0]
     if task.rows.shape[1] != size:
         raise InputError(f"rows for {task.rows.shape[1]} velocities, of {size}", "Give one column for each of them")
-    return Law(np.zeros(task.goal.size), task.rows, task.goal, task.weight, Gains(1.0, 0.0))
+    return TaskLaw(np.zeros(task.goal.size), task.rows, task.goal, task.weight, Gains(1.0, 0.0))
 
 
 def _mode_law(
-    goal: FloatArray, scene: Scene, flow: FloatArray | None, weight: float, units: FloatArray | None = None
-) -> Law:
+    goal: FloatArray, scene: StepContext, flow: FloatArray | None, weight: float, units: FloatArray | None = None
+) -> TaskLaw:
     r"""Coordinates in units ``(k, k)``; by default such that squares are those of joint angles, summed over joints.
 
     With the turns :math:`T_j` of the joints per unit of each coordinate, :math:`U^TU = \sum_j T_j^TT_j`.
@@ -235,20 +237,24 @@ def _mode_law(
     matrix = np.zeros((goal.size, scene.here.inertia.shape[0]))
     matrix[:, 6:] = units
     error = units @ (scene.simulator.state.coordinates - goal)
-    return Law(error, matrix, None if flow is None else units @ flow, weight, CALM)
+    return TaskLaw(error, matrix, None if flow is None else units @ flow, weight, MODERATE_GAINS)
 
 
-@law_of.register
-def _pose(task: PoseTask, scene: Scene, flow: FloatArray | None) -> Law:
+@task_law.register
+def _pose_law(task: PoseTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
     simulator = scene.simulator
     if simulator.model is None:
         law = _joint_law(task, scene, flow)
     else:
         law = _mode_law(_coordinates(task.pose, simulator), scene, flow, task.weight)
-    return law if task.root_weight == 0.0 or task.pose is None else _with_root(law, task.pose, scene, task.root_weight)
+    return (
+        law
+        if task.root_weight == 0.0 or task.pose is None
+        else _append_root_rows(law, task.pose, scene, task.root_weight)
+    )
 
 
-def _joint_law(task: PoseTask, scene: Scene, flow: FloatArray | None) -> Law:
+def _joint_law(task: PoseTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
     """Every joint in its own frame, in the full space."""
     simulator = scene.simulator
     joints, d = simulator.mechanism.joints, scene.here.inertia.shape[0]
@@ -259,7 +265,7 @@ def _joint_law(task: PoseTask, scene: Scene, flow: FloatArray | None) -> Law:
         chosen = np.repeat(np.isin(joints, [scene.joint(j) for j in task.joints]), 3)
         error, matrix = error[chosen], matrix[chosen]
     _check_flow(flow, error.size)
-    return Law(error, matrix, flow, task.weight, CALM)
+    return TaskLaw(error, matrix, flow, task.weight, MODERATE_GAINS)
 
 
 def _check_flow(flow: FloatArray | None, size: int) -> None:
@@ -267,7 +273,7 @@ def _check_flow(flow: FloatArray | None, size: int) -> None:
         raise InputError(f"a target moves in {flow.size} coordinates, of {size}", "Give a velocity for each of them")
 
 
-def _with_root(law: Law, pose: Pose, scene: Scene, weight: float) -> Law:
+def _append_root_rows(law: TaskLaw, pose: Pose, scene: StepContext, weight: float) -> TaskLaw:
     """The same law with six more rows, for the root's turn and place."""
     here = scene.here
     R = here.frames[0]
@@ -276,19 +282,19 @@ def _with_root(law: Law, pose: Pose, scene: Scene, weight: float) -> Law:
     matrix = np.concatenate([law.matrix, R.T @ here.angular[0], here.linear[0]])
     flow = None if law.flow is None else np.concatenate([law.flow, np.zeros(6)])
     weights = np.concatenate([np.full(law.error.size, law.weight), np.full(6, weight)])
-    return Law(error, matrix, flow, weights, law.gains)
+    return TaskLaw(error, matrix, flow, weights, law.gains)
 
 
-@law_of.register
-def _foot(task: FootTask, scene: Scene, flow: FloatArray | None) -> Law:
-    here, (joint, middle, sole) = scene.here, sole_of(scene.simulator.body.skeleton, task.side)
+@task_law.register
+def _foot_law(task: FootTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
+    here, (joint, middle, sole) = scene.here, sole_frame(scene.simulator.body.skeleton, task.side)
     R = here.frames[joint] @ sole
     wanted = sole_target(R, np.asarray(task.normal), task.heading_rad)
     turn = SO3.from_matrix(wanted.T @ R).log()
     error = np.concatenate([here.point(joint, middle) - task.goal, OFFSET_M * turn])
     matrix = np.concatenate([here.point_jacobian(joint, middle), OFFSET_M * R.T @ here.angular[joint]])
     moving = None if flow is None else np.concatenate([flow, np.zeros(3)])
-    return Law(error, matrix, moving, task.weight)
+    return TaskLaw(error, matrix, moving, task.weight)
 
 
 def _coordinates(pose: Pose | None, simulator: Simulator) -> FloatArray:
@@ -297,10 +303,10 @@ def _coordinates(pose: Pose | None, simulator: Simulator) -> FloatArray:
     assert model is not None
     if pose is None:
         return np.zeros(model.num_components)
-    return encoded_poses([pose], simulator)[0]
+    return encode_poses([pose], simulator)[0]
 
 
-def encoded_poses(poses: Sequence[Pose], simulator: Simulator) -> FloatArray:
+def encode_poses(poses: Sequence[Pose], simulator: Simulator) -> FloatArray:
     """Coordinates ``(n, k)`` of poses in a simulator's model."""
     from marey.motion import Motion
 
@@ -310,7 +316,7 @@ def encoded_poses(poses: Sequence[Pose], simulator: Simulator) -> FloatArray:
     return model.encode(Motion(model.skeleton, 60.0, places, SO3.stack([pose.rotations for pose in poses])))
 
 
-def _one(goal: FloatArray, width: int = 3) -> FloatArray:
+def _single_row(goal: FloatArray, width: int = 3) -> FloatArray:
     if goal.shape != (width,):
         raise InputError(
             f"a task has targets of shape {goal.shape}", "Give one target; a controller takes new ones each step"
@@ -318,7 +324,7 @@ def _one(goal: FloatArray, width: int = 3) -> FloatArray:
     return goal
 
 
-def _weight(weight: object) -> FloatArray | float:
+def _task_weight(weight: object) -> FloatArray | float:
     return float(weight) if isinstance(weight, float | int) else np.asarray(weight, dtype=np.float64)
 
 

@@ -11,7 +11,7 @@ from marey.base import BoolArray, FloatArray
 from marey.control._features import Feature, control_form
 from marey.control._problem import ControlProblem
 from marey.control._relaxations import Relaxation
-from marey.control._solve import ControlSolution, Programme, idle, programme_of, solution_of
+from marey.control._solve import ControlProgramme, ControlSolution, assemble_programme, no_actuation, unpack_solution
 from marey.numerics import SolveStatus
 
 RANK: Final = 1e-6  # [-] of the strongest direction; a task that feels less of a direction leaves it free
@@ -43,23 +43,23 @@ def solve_strictly(
     for number, features in enumerate(levels or [()]):
         quadratic, linear = control_form(features, problem.impulse.size)
         posed = problem.with_goals(problem.goal_matrix + quadratic, problem.goal_vector + linear)
-        programme = programme_of(posed, relaxation, may_open, is_open)
+        programme = assemble_programme(posed, relaxation, may_open, is_open)
         if z is None or basis is None:
-            z, status = programme.solved()
+            z, status = programme.solve()
             if status is not SolveStatus.CONVERGED:
-                return idle(problem, status)
+                return no_actuation(problem, status)
             basis = np.diag(1.0 / np.sqrt(np.diag(programme.H)))
         else:
-            y, found = _within(programme, z, basis).solved()
+            y, found = _restrict_programme(programme, z, basis).solve()
             z = z + basis @ y if found is SolveStatus.CONVERGED else z
-        basis = _left_free(problem, features, basis, rank) if number < last else basis
+        basis = _free_directions(problem, features, basis, rank) if number < last else basis
         if not basis.shape[1]:
             break
     assert z is not None
-    return solution_of(problem, z, SolveStatus.CONVERGED)
+    return unpack_solution(problem, z, SolveStatus.CONVERGED)
 
 
-def _within(programme: Programme, z: FloatArray, basis: FloatArray) -> Programme:
+def _restrict_programme(programme: ControlProgramme, z: FloatArray, basis: FloatArray) -> ControlProgramme:
     """The same programme in the coordinates of a subspace through a point that keeps all rows."""
     bounded = np.isfinite(programme.low) | np.isfinite(programme.high)
     rows = np.concatenate([programme.A, np.eye(z.size)[bounded]])
@@ -70,7 +70,7 @@ def _within(programme: Programme, z: FloatArray, basis: FloatArray) -> Programme
     n = basis.shape[1]
     least: FloatArray = np.minimum(lower - here, -give)
     most: FloatArray = np.maximum(upper - here, give)
-    return Programme(
+    return ControlProgramme(
         basis.T @ programme.H @ basis,
         basis.T @ (programme.H @ z + programme.g),
         rows @ basis,
@@ -78,12 +78,14 @@ def _within(programme: Programme, z: FloatArray, basis: FloatArray) -> Programme
     )
 
 
-def _left_free(problem: ControlProblem, features: Sequence[Feature], basis: FloatArray, rank_part: float) -> FloatArray:
+def _free_directions(
+    problem: ControlProblem, features: Sequence[Feature], basis: FloatArray, rank_part: float
+) -> FloatArray:
     """Directions ``(n, r)`` of a subspace that features do not feel."""
-    from marey.control._solve_kernels import unfelt
+    from marey.control._solve_kernels import null_space
 
     if not features:
         return basis
     size = problem.num_actuators + problem.ends.size
     felt = np.concatenate([np.sqrt(f.weight) * f.matrix for f in features]) @ problem.response @ basis[:size]
-    return basis @ unfelt(felt, rank_part)
+    return basis @ null_space(felt, rank_part)

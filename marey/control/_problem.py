@@ -86,9 +86,9 @@ class ControlProblem:
 
     @cached_property
     def _kinetics(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        from marey.control._solve_kernels import kinetics
+        from marey.control._solve_kernels import compute_kinetics
 
-        velocity, response, gram, is_definite = kinetics(self.inertia, self.impulse, self.rows)
+        velocity, response, gram, is_definite = compute_kinetics(self.inertia, self.impulse, self.rows)
         if not is_definite:
             raise InputError("the inertia is not positive definite", "Give mass to every segment that moves")
         return velocity, response, gram

@@ -10,13 +10,13 @@ from typing import Final, final
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.control._controller_steered import Attempt, Steered, solved_under
+from marey.control._controller_steered import PlannedStep, TaskController, solve_constrained
 from marey.control._features import control_form
 from marey.control._tasks import ControlTask, Drive
-from marey.simulate import Contacts, PointForce, Simulator, State, StepSystem
+from marey.simulate import PointForce, Simulator, State, StepContacts, StepSystem
 
-MAX_LEVELS: Final = 4  # times that a step is halved
-MAX_TURN: Final = 0.3  # [rad] of a segment in one step; strings can pull harder than explicit forces bear
+MAX_HALVINGS: Final = 4  # times that a step is halved
+MAX_ROTATION_RAD: Final = 0.3  # [rad] of a segment in one step; strings can pull harder than explicit forces bear
 RESIDUE: Final = 1e-6  # [-] of the mass that is left to a puppet that only follows: it settles what goals leave open
 
 
@@ -26,7 +26,7 @@ class PuppetReport:
 
     external_force: FloatArray  # (d,) generalised force from outside that would have done the same [N, N m]
     errors: tuple[float, ...]  # of the tasks before the step, [m] or [rad], or standard deviations
-    contacts: Contacts | None
+    contacts: StepContacts | None
     relaxed: tuple[str, ...]  # rows that could not be kept
 
     @property
@@ -36,7 +36,7 @@ class PuppetReport:
 
 
 @final
-class Puppet(Steered[PuppetReport]):
+class Puppet(TaskController[PuppetReport]):
     r"""A figure that is simulated and pulled towards its tasks at once.
 
     .. math:: v = \arg\min_{Jv\ge b}\ (1-\alpha)\left(\tfrac12 v^TMv - f^Tv\right)
@@ -68,35 +68,37 @@ class Puppet(Steered[PuppetReport]):
 
     @property
     def _max_levels(self) -> int:
-        return MAX_LEVELS
+        return MAX_HALVINGS
 
     @property
     def _max_turn(self) -> float:
-        return MAX_TURN if 0.0 < self.alpha < 1.0 else inf
+        return MAX_ROTATION_RAD if 0.0 < self.alpha < 1.0 else inf
 
-    def _attempt(self, system: StepSystem, forces: tuple[PointForce, ...]) -> Attempt[PuppetReport]:
+    def _plan_step(self, system: StepSystem, forces: tuple[PointForce, ...]) -> PlannedStep[PuppetReport]:
         features, errors = self._goals(system)
         quadratic, linear = control_form([f for f in features if not f.is_fence], system.rhs.size)
-        free, pull = 1.0 - self.alpha, self.alpha * _scale(system.damped, quadratic)
+        free, pull = 1.0 - self.alpha, self.alpha * _goal_scale(system.damped, quadratic)
         mass = free + self.alpha * RESIDUE
         inertia, rhs = mass * system.damped + pull * quadratic, free * system.rhs - pull * linear
-        velocity, outcome = solved_under(self.simulator, system, inertia, rhs)
+        velocity, outcome = solve_constrained(self.simulator, system, inertia, rhs)
         pulled = pull * (quadratic @ velocity + linear) + self.alpha * RESIDUE * system.rhs
 
         def report(_: State) -> PuppetReport:
             relaxed = () if outcome is None else outcome.relaxed
             return PuppetReport(-pulled / (mass * system.dt), errors, self.simulator.contacts, relaxed)
 
-        return Attempt(system, velocity, outcome, report)
+        return PlannedStep(system, velocity, outcome, report)
 
-    def _at_worst(self, attempt: Attempt[PuppetReport], system: StepSystem, forces: tuple[PointForce, ...]) -> State:
+    def _brake_step(
+        self, attempt: PlannedStep[PuppetReport], system: StepSystem, forces: tuple[PointForce, ...]
+    ) -> State:
         """One step without strings, where they pull harder than any step bears; the simulator calms it."""
         state = self.simulator.step(system.dt, forces)
         self._report = replace(attempt.report(state), external_force=np.zeros(system.rhs.size))
         return state
 
 
-def _scale(inertia: FloatArray, quadratic: FloatArray) -> float:
+def _goal_scale(inertia: FloatArray, quadratic: FloatArray) -> float:
     """Factor that makes goals as heavy as masses."""
     trace = float(np.trace(quadratic))
     return float(np.trace(inertia)) / trace if trace > 0.0 else 0.0

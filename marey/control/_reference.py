@@ -10,15 +10,15 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, InputError, frozen, frozen_bools
 from marey.kinematics import solve_two_bone
 from marey.lie import SO3
-from marey.motion import Contacts, Motion, detect_contacts, feet_down, lowpass, resample, runs
+from marey.motion import Contacts, Motion, detect_contacts, feet_down, find_runs, lowpass, resample
 from marey.simulate import Mechanics, Simulator, contact_spheres
-from marey.simulate._mechanics import mechanics_of
+from marey.simulate._mechanics import make_mechanics
 from marey.skeleton import Skeleton, t_pose
 
 SIDES: Final = ("left", "right")
 SMOOTHING_HZ: Final = 8.0  # a body has no faster movements that matter; captures tremble
 MIN_FRAMES: Final = 3  # an acceleration needs three
-ROUNDS: Final = 2  # of bringing a body down to its feet
+GROUNDING_ROUNDS: Final = 2  # of bringing a body down to its feet
 SHORT_PERCENT: Final = 95.0  # of the heights of feet that do not reach the floor
 LOW_M: Final = 0.012  # [m] points of a clip that are lower touch the ground
 FLICKER_S: Final = 0.08  # [s] shorter swings and stances are no steps
@@ -82,7 +82,7 @@ class Reference:
         return 1.0 / self.motion.rate_hz
 
 
-def soles_of(skeleton: Skeleton) -> Soles:
+def find_soles(skeleton: Skeleton) -> Soles:
     """Corners of the soles of a skeleton.
 
     Raises:
@@ -116,15 +116,21 @@ def make_reference(motion: Motion, simulator: Simulator, dt: float) -> Reference
         raise InputError("the clip has other joints than the body", "Retarget it, or give no body")
     if motion.duration_s < MIN_FRAMES * dt:
         raise InputError(f"a clip of {motion.duration_s:.3g} s", f"Give one of at least {MIN_FRAMES * dt:.3g} s")
-    clip = prepared_clip(motion, 1.0 / dt)
+    clip = prepare_clip(motion, 1.0 / dt)
     assert clip.contacts is not None
-    down, soles = steady(feet_down(clip.contacts), round(FLICKER_S / dt)), soles_of(simulator.body.skeleton)
-    coordinates, posed = _as_posed(clip, simulator)
-    here = [_mechanics(simulator, posed, coordinates, i) for i in range(len(posed))]
+    down, soles = (
+        remove_short_phases(feet_down(clip.contacts), round(FLICKER_S / dt)),
+        find_soles(simulator.body.skeleton),
+    )
+    coordinates, posed = _encode_clip(clip, simulator)
+    here = [_frame_mechanics(simulator, posed, coordinates, i) for i in range(len(posed))]
     com = np.array([m.com for m in here])
     rates = _turn_rates(posed.rotations, dt)
     velocities = _velocities(simulator, posed, coordinates, com, rates, dt)
-    feet, corners = clip.joint_frames()[1][:, list(soles.joints)], soles_in(clip, soles)  # as captured, not as modelled
+    feet, corners = (
+        clip.joint_frames()[1][:, list(soles.joints)],
+        sole_positions(clip, soles),
+    )  # as captured, not as modelled
     middles = corners[:, :, :4].mean(axis=2)
     return Reference(
         motion=posed,
@@ -135,7 +141,7 @@ def make_reference(motion: Motion, simulator: Simulator, dt: float) -> Reference
         rates=rates,
         corners=corners,
         soles=middles,
-        sole_rates=_held(np.diff(middles, axis=0) / dt),
+        sole_rates=_repeat_last(np.diff(middles, axis=0) / dt),
         foot_turns=feet.wxyz,
         foot_rates=_turn_rates(feet, dt),
         down=down,
@@ -143,13 +149,13 @@ def make_reference(motion: Motion, simulator: Simulator, dt: float) -> Reference
     )
 
 
-def steady(down: BoolArray, least: int) -> BoolArray:
+def remove_short_phases(down: BoolArray, least: int) -> BoolArray:
     """Flags ``(F, 2)`` without swings and stances of fewer than some frames, the shortest first; ends stay."""
     calm = np.array(down)
     for side in range(2):
         flags = calm[:, side]
         while True:
-            inner = [run for kind in (flags, ~flags) for run in runs(kind) if run[0] > 0 and run[1] < len(flags)]
+            inner = [run for kind in (flags, ~flags) for run in find_runs(kind) if run[0] > 0 and run[1] < len(flags)]
             start, stop = min(inner, key=lambda run: run[1] - run[0], default=(0, least))
             if stop - start >= least:
                 break
@@ -165,16 +171,16 @@ def bearing_points(corners: FloatArray, down: BoolArray) -> BoolArray:
     return heights < np.where(lowest < LOW_M, LOW_M, lowest + LOW_M)
 
 
-def prepared_clip(motion: Motion, rate_hz: float) -> Motion:
+def prepare_clip(motion: Motion, rate_hz: float) -> Motion:
     """Clip that a figure can stand on: smooth, at a rate, with contacts, standing feet on the floor at height zero."""
-    clip = sampled_clip(motion, rate_hz)
+    clip = resample_clip(motion, rate_hz)
     contacts = detect_contacts(clip) if clip.contacts is None else clip.contacts
-    down, soles = feet_down(contacts), soles_of(clip.skeleton)
-    clip = with_level_soles(clip, soles, contacts)
-    return replace(grounded(on_floor(clip, soles, down), soles, down), contacts=contacts)
+    down, soles = feet_down(contacts), find_soles(clip.skeleton)
+    clip = level_soles(clip, soles, contacts)
+    return replace(ground_feet(shift_to_floor(clip, soles, down), soles, down), contacts=contacts)
 
 
-def with_level_soles(motion: Motion, soles: Soles, contacts: Contacts) -> Motion:
+def level_soles(motion: Motion, soles: Soles, contacts: Contacts) -> Motion:
     """Clip whose soles are level, in the mean, while heel and toe both touch: captures know feet to a few degrees."""
     turns, wxyz = motion.joint_frames()[1], np.array(motion.rotations.wxyz)
     for s, joint in enumerate(soles.joints):
@@ -189,22 +195,22 @@ def with_level_soles(motion: Motion, soles: Soles, contacts: Contacts) -> Motion
     return replace(motion, rotations=SO3(wxyz))
 
 
-def grounded(motion: Motion, soles: Soles, down: BoolArray) -> Motion:
+def ground_feet(motion: Motion, soles: Soles, down: BoolArray) -> Motion:
     """Clip whose feet touch the floor with their lowest points while they are down, and only then.
 
     Legs that are too short for that bring the whole body down a little.
     """
     result = motion
-    for _ in range(ROUNDS):
+    for _ in range(GROUNDING_ROUNDS):
         result = _feet_on_floor(result, soles, down)
-        high = _lows(result, soles)[down] if down.any() else np.zeros(1)
+        high = _lowest_heights(result, soles)[down] if down.any() else np.zeros(1)
         drop = max(0.0, float(np.percentile(high, SHORT_PERCENT)))
         result = replace(result, root_positions=result.root_positions - (0.0, drop, 0.0))
     return _feet_on_floor(result, soles, down)
 
 
 def _feet_on_floor(motion: Motion, soles: Soles, down: BoolArray) -> Motion:
-    lows, places, frames = _lows(motion, soles), motion.joint_positions(), np.arange(len(motion))
+    lows, places, frames = _lowest_heights(motion, soles), motion.joint_positions(), np.arange(len(motion))
     result = motion
     for s, side in enumerate(SIDES):
         if not down[:, s].any():
@@ -217,21 +223,21 @@ def _feet_on_floor(motion: Motion, soles: Soles, down: BoolArray) -> Motion:
     return result
 
 
-def sampled_clip(motion: Motion, rate_hz: float) -> Motion:
+def resample_clip(motion: Motion, rate_hz: float) -> Motion:
     """Smooth clip at a rate; contacts that it has are kept."""
-    motion = with_calm_toes(motion)
+    motion = level_toes(motion)
     calm = lowpass(motion, SMOOTHING_HZ) if motion.rate_hz > 2.5 * SMOOTHING_HZ and len(motion) > 30 else motion
     return calm if calm.rate_hz == rate_hz else resample(calm, rate_hz)
 
 
-def with_calm_toes(motion: Motion) -> Motion:
+def level_toes(motion: Motion) -> Motion:
     """Clip whose toes never point below the sole: the angles of toes tremble in captures, and dig into the ground."""
     skeleton = motion.skeleton
     spheres, names = contact_spheres(skeleton)
     rest, wxyz = t_pose(skeleton).rotations, np.array(motion.rotations.wxyz)
     for side in SIDES:
         toe = int(spheres.joints[names.index(f"{side}_toe")]) if f"{side}_toe" in names else 0
-        if toe and skeleton.parents[toe] in soles_of(skeleton).joints:
+        if toe and skeleton.parents[toe] in find_soles(skeleton).joints:
             offset = spheres.offsets[names.index(f"{side}_toe")]
             bent = motion.rotations[:, toe] @ offset - rest[toe] @ offset
             up = (t_pose(skeleton).joint_rotations()[int(skeleton.parents[toe])]).inverse() @ np.array([0.0, 1.0, 0.0])
@@ -239,26 +245,26 @@ def with_calm_toes(motion: Motion) -> Motion:
     return replace(motion, rotations=SO3(wxyz))
 
 
-def on_floor(motion: Motion, soles: Soles, down: BoolArray) -> Motion:
+def shift_to_floor(motion: Motion, soles: Soles, down: BoolArray) -> Motion:
     """Clip moved up or down so that the lowest corner of standing soles is at height zero, in the median."""
-    lows = _lows(motion, soles)
+    lows = _lowest_heights(motion, soles)
     standing = lows[down] if down.any() else lows.min(axis=1)
     shift = np.array([0.0, float(np.percentile(standing, FLOOR_PERCENT)), 0.0])
     return replace(motion, root_positions=motion.root_positions - shift)
 
 
-def _lows(motion: Motion, soles: Soles) -> FloatArray:
+def _lowest_heights(motion: Motion, soles: Soles) -> FloatArray:
     """Heights ``(F, 2)`` [m] of the lowest points of both feet."""
-    return soles_in(motion, soles)[..., 1].min(axis=-1)
+    return sole_positions(motion, soles)[..., 1].min(axis=-1)
 
 
-def soles_in(motion: Motion, soles: Soles) -> FloatArray:
+def sole_positions(motion: Motion, soles: Soles) -> FloatArray:
     """Corners and toes ``(F, 2, 5, 3)`` [m] in all frames of a clip."""
     origins, turns = motion.joint_frames()
     return np.array([soles.places(o, f) for o, f in zip(origins, turns.matrix(), strict=True)])
 
 
-def _as_posed(motion: Motion, simulator: Simulator) -> tuple[FloatArray, Motion]:
+def _encode_clip(motion: Motion, simulator: Simulator) -> tuple[FloatArray, Motion]:
     """Coordinates ``(F, k)`` of a clip and the clip that they stand for."""
     model, skeleton = simulator.model, simulator.body.skeleton
     wxyz = np.array(motion.rotations.wxyz)
@@ -270,11 +276,11 @@ def _as_posed(motion: Motion, simulator: Simulator) -> tuple[FloatArray, Motion]
     return coordinates, posed
 
 
-def _mechanics(simulator: Simulator, motion: Motion, coordinates: FloatArray, i: int) -> Mechanics:
+def _frame_mechanics(simulator: Simulator, motion: Motion, coordinates: FloatArray, i: int) -> Mechanics:
     """Mechanics of a frame, the pelvis where the clip has it."""
     root, wxyz = motion.root_positions[i], motion.rotations[i].wxyz
-    here = mechanics_of(simulator.mechanism, root, wxyz, coordinates[i])
-    return mechanics_of(simulator.mechanism, root + (root - here.joints[0]), wxyz, coordinates[i])
+    here = make_mechanics(simulator.mechanism, root, wxyz, coordinates[i])
+    return make_mechanics(simulator.mechanism, root + (root - here.joints[0]), wxyz, coordinates[i])
 
 
 def _velocities(
@@ -282,17 +288,17 @@ def _velocities(
 ) -> FloatArray:
     """Velocities ``(F, d)`` from each frame to the next; the last is that of the one before."""
     place = com if simulator.mechanism.is_com else motion.root_positions
-    inner = _held(np.diff(coordinates, axis=0) / dt)
+    inner = _repeat_last(np.diff(coordinates, axis=0) / dt)
     if simulator.model is None:
         inner = rates[:, simulator.mechanism.joints].reshape(len(rates), -1)
-    return np.concatenate([rates[:, 0], _held(np.diff(place, axis=0) / dt), inner], axis=1)
+    return np.concatenate([rates[:, 0], _repeat_last(np.diff(place, axis=0) / dt), inner], axis=1)
 
 
 def _turn_rates(turns: SO3, dt: float) -> FloatArray:
     """Angular velocities in own frames from each frame to the next; the last is that of the one before."""
-    return _held((turns[:-1].inverse() @ turns[1:]).log() / dt)
+    return _repeat_last((turns[:-1].inverse() @ turns[1:]).log() / dt)
 
 
-def _held(steps: FloatArray) -> FloatArray:
+def _repeat_last(steps: FloatArray) -> FloatArray:
     """One row more: the last again."""
     return np.concatenate([steps, steps[-1:]])

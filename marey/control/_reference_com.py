@@ -17,11 +17,11 @@ LEAST_HEIGHT_M: Final = 0.2  # [m] of a centre of mass that is still balanced
 LEAST_GRAVITY: Final = 1.0  # [m/s²]
 LEAST_PULL: Final = 0.2  # [-] of gravity: in flight nothing is carried
 SMOOTH_S: Final = 0.05  # [s] over which the change of a clip's angular momentum is smoothed
-LEVEL: Final = [0, 2]  # the axes of the ground
+HORIZONTAL_AXES: Final = [0, 2]  # the axes of the ground
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sway:
+class CentreOfMassPath:
     r"""How the centre of mass is carried: :math:`\ddot c = \omega^2 (c - p)` over the ground, a pendulum upside down.
 
     The pivot p is where the ground pushes, less a shift by what changes the angular momentum.
@@ -36,10 +36,10 @@ class Sway:
 
     def capture(self, i: int) -> FloatArray:
         r"""Capture point ``(2,)`` [m] of a frame, :math:`c + \dot c/\omega`: where a stop would need support."""
-        return (self.com[i] + self.velocity[i] / self.frequency)[LEVEL]
+        return (self.com[i] + self.velocity[i] / self.frequency)[HORIZONTAL_AXES]
 
 
-def bearable_sway(reference: Reference, mass_kg: float, gravity: float = GRAVITY) -> Sway:
+def solve_com_path(reference: Reference, mass_kg: float, gravity: float = GRAVITY) -> CentreOfMassPath:
     r"""Nearest path of the centre of mass whose pressure stays within the soles.
 
     The pivot of the clip, :math:`p = c - \ddot c/\omega^2`, is moved so that the pressure is in the hull of the soles
@@ -53,21 +53,21 @@ def bearable_sway(reference: Reference, mass_kg: float, gravity: float = GRAVITY
     """
     gravity = max(gravity, LEAST_GRAVITY)
     com, dt, bearing = reference.com, reference.dt, reference.bearing
-    lift = _second(com[:, 1], dt)
+    lift = _second_differences(com[:, 1], dt)
     stiffness = np.maximum(gravity + lift, LEAST_PULL * gravity) / np.maximum(com[:, 1], LEAST_HEIGHT_M)
-    level = com[:, LEVEL]
-    pivot = level - _second(level, dt) / stiffness[:, None]
+    level = com[:, HORIZONTAL_AXES]
+    pivot = level - _second_differences(level, dt) / stiffness[:, None]
     shift = _momentum_shift(reference.momenta, mass_kg * stiffness * com[:, 1], dt)
     for i in np.flatnonzero(bearing.any(axis=(1, 2))):
-        hull = convex_hull(reference.corners[i][bearing[i]][:, LEVEL])
-        pivot[i] = nearest_inside(hull, pivot[i] + shift[i], MARGIN_M) - shift[i]
+        hull = convex_hull(reference.corners[i][bearing[i]][:, HORIZONTAL_AXES])
+        pivot[i] = project_into_hull(hull, pivot[i] + shift[i], MARGIN_M) - shift[i]
     path = np.array(com)
-    path[:, LEVEL] = _pendulum_path(pivot, level, stiffness * dt**2)
+    path[:, HORIZONTAL_AXES] = _solve_pendulum(pivot, level, stiffness * dt**2)
     frequency = float(np.sqrt(gravity / max(float(np.mean(com[:, 1])), LEAST_HEIGHT_M)))
-    return Sway(path, _rates(path, dt), pivot, shift, stiffness, frequency)
+    return CentreOfMassPath(path, _first_differences(path, dt), pivot, shift, stiffness, frequency)
 
 
-def _second(values: FloatArray, dt: float) -> FloatArray:
+def _second_differences(values: FloatArray, dt: float) -> FloatArray:
     """Second differences; at the ends those of the neighbours."""
     second: FloatArray = np.diff(values, n=2, axis=0) / dt**2
     return np.concatenate([second[:1], second, second[-1:]])
@@ -83,10 +83,10 @@ def _momentum_shift(momenta: FloatArray, push_n: FloatArray, dt: float) -> Float
     return np.asarray(np.stack([calm[:, 2], -calm[:, 0]], axis=1) / push_n[:, None], dtype=np.float64)
 
 
-def nearest_inside(hull: FloatArray, place: FloatArray, margin_m: float = 0.0) -> FloatArray:
+def project_into_hull(hull: FloatArray, place: FloatArray, margin_m: float = 0.0) -> FloatArray:
     """Place ``(2,)`` or the nearest to it that is a margin inside a hull ``(h, 2)``; of a narrow hull, its middle."""
     if len(hull) < 3:
-        return _nearest_on_line(hull, place)
+        return _project_on_line(hull, place)
     inside = hull_distances(hull, place)[1]
     widest = float(hull_distances(hull, hull.mean(axis=0))[1].min())
     margin = min(margin_m, 0.9 * widest)
@@ -103,7 +103,7 @@ def nearest_inside(hull: FloatArray, place: FloatArray, margin_m: float = 0.0) -
     return candidates[np.argmin(np.linalg.norm(candidates - place, axis=1))]
 
 
-def _nearest_on_line(hull: FloatArray, place: FloatArray) -> FloatArray:
+def _project_on_line(hull: FloatArray, place: FloatArray) -> FloatArray:
     if len(hull) < 2:
         return place if not len(hull) else hull[0]
     way = hull[1] - hull[0]
@@ -111,7 +111,7 @@ def _nearest_on_line(hull: FloatArray, place: FloatArray) -> FloatArray:
     return hull[0] + along * way
 
 
-def _pendulum_path(pivot: FloatArray, level: FloatArray, steps: FloatArray) -> FloatArray:
+def _solve_pendulum(pivot: FloatArray, level: FloatArray, steps: FloatArray) -> FloatArray:
     """Solve the pendulum for its path ``(F, 2)``; ``steps (F,)`` are its stiffnesses times the squared time step."""
     from scipy.linalg import solve_banded  # pyright: ignore[reportUnknownVariableType]  # scipy is untyped here
 
@@ -124,6 +124,6 @@ def _pendulum_path(pivot: FloatArray, level: FloatArray, steps: FloatArray) -> F
     return np.asarray(solve_banded((1, 1), bands, known), dtype=np.float64)
 
 
-def _rates(path: FloatArray, dt: float) -> FloatArray:
+def _first_differences(path: FloatArray, dt: float) -> FloatArray:
     steps: FloatArray = np.diff(path, axis=0) / dt
     return np.concatenate([steps, steps[-1:]])

@@ -63,13 +63,13 @@ def control_objective(problem: ControlProblem, relaxation: Relaxation) -> Quadra
     return H, g
 
 
-def _none(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
+def _no_penalty(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
     """(14.7): nothing; the ground may push as it likes."""
     n = problem.num_actuators + problem.ends.size
     return np.zeros((n, n)), np.zeros(n)
 
 
-def _sticky(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
+def _closed_contact_penalty(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
     r""":math:`\|Jv - b\|^2`: contacts like to stay closed; so do joint limits."""
     k = problem.num_actuators
     away = problem.rows @ problem.free_velocity - problem.ends
@@ -77,22 +77,22 @@ def _sticky(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
     return 2.0 * rows.T @ rows, 2.0 * rows.T @ away
 
 
-def _kinetic(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
+def _kinetic_penalty(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
     r"""(14.8) :math:`\frac12\lambda^T J M^{-1} J^T\lambda`: weak contacts, so that actuators are paid to work."""
-    return _family(problem, -1.0)
+    return _work_family(problem, -1.0)
 
 
-def _workfree(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
+def _work_free_penalty(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
     r"""(14.9) :math:`\frac12 v^T M v + \frac12\mu^T A M^{-1} A^T\mu - f^T v + f^T M^{-1} A^T\mu`: the source's."""
-    return _family(problem, 0.0)
+    return _work_family(problem, 0.0)
 
 
-def _dissipative(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
+def _dissipative_penalty(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
     r"""(14.9) plus :math:`\alpha\, v^T A^T\mu`: slower, damped motions."""
-    return _family(problem, relaxation.dissipation)
+    return _work_family(problem, relaxation.dissipation)
 
 
-def _family(problem: ControlProblem, alpha: float) -> Quadratic:
+def _work_family(problem: ControlProblem, alpha: float) -> Quadratic:
     r"""(14.9) plus :math:`\alpha\,v^T A^T \mu`; convex for :math:`-1 \le \alpha \le 1`; -1 is (14.8)."""
     k, K = problem.num_actuators, problem.gram
     H, g = K.copy(), np.zeros(K.shape[0])
@@ -103,7 +103,7 @@ def _family(problem: ControlProblem, alpha: float) -> Quadratic:
     return H, g
 
 
-def _gap(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
+def _complementarity(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
     r"""Complementarity, :math:`\lambda^T(Jv-b) + \frac\beta2\mu^TAM^{-1}A^T\mu`, convex for :math:`\beta\ge\frac12`."""
     k, K = problem.num_actuators, problem.gram
     touching = np.concatenate([np.zeros(k), np.ones(K.shape[0] - k)])[:, None]
@@ -113,11 +113,11 @@ def _gap(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
 
 
 _EXTRAS: Final[dict[str, Callable[[ControlProblem, Relaxation], Quadratic]]] = {
-    "none": _none,
-    "sticky": _sticky,
-    "kinetic": _kinetic,
-    "workfree": _workfree,
-    "dissipative": _dissipative,
-    "gap": _gap,
+    "none": _no_penalty,
+    "sticky": _closed_contact_penalty,
+    "kinetic": _kinetic_penalty,
+    "workfree": _work_free_penalty,
+    "dissipative": _dissipative_penalty,
+    "gap": _complementarity,
 }
 RELAXATIONS: Final = tuple(_EXTRAS)

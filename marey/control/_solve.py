@@ -45,7 +45,7 @@ class ControlSolution:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Programme:
+class ControlProgramme:
     r"""A control step as a quadratic programme in :math:`z = (\mu, \lambda, s)`: actuation, contacts, broken fences."""
 
     H: FloatArray  # (n, n)
@@ -56,12 +56,12 @@ class Programme:
     low: FloatArray  # (n,) bounds of z
     high: FloatArray  # (n,)
 
-    def solved(self) -> tuple[FloatArray, SolveStatus]:
+    def solve(self) -> tuple[FloatArray, SolveStatus]:
         """Solution ``(n,)``, found in units in which no unknown is large or small."""
-        from marey.control._solve_kernels import scaled_programme
+        from marey.control._solve_kernels import scale_programme
 
         parts = (self.H, self.g, self.A, self.lower, self.upper, self.low, self.high)
-        H, g, A, upper, lower, sense, units = scaled_programme(*parts, ROUNDING)
+        H, g, A, upper, lower, sense, units = scale_programme(*parts, ROUNDING)
         for more in (0.0, ROUNDING_AT_WORST):
             H.reshape(-1)[:: H.shape[0] + 1] += more
             x, status = _call_daqp(H, g, A, upper, lower, sense)
@@ -88,12 +88,14 @@ def _call_daqp(
 
 def solve_control(problem: ControlProblem, relaxation: Relaxation | None = None) -> ControlSolution:
     """Actuation of least cost under a relaxation; if there is none, no actuation with the status that says why."""
-    return plan(problem, Relaxation() if relaxation is None else relaxation, np.zeros_like(problem.is_equal))
+    return solve_with_open_rows(
+        problem, Relaxation() if relaxation is None else relaxation, np.zeros_like(problem.is_equal)
+    )
 
 
-def plan(problem: ControlProblem, relaxation: Relaxation, is_open: BoolArray) -> ControlSolution:
+def solve_with_open_rows(problem: ControlProblem, relaxation: Relaxation, is_open: BoolArray) -> ControlSolution:
     """Actuation of least cost while some rows carry no force."""
-    return _solve(problem, relaxation, ~problem.is_equal, is_open)
+    return _solve_programme(problem, relaxation, ~problem.is_equal, is_open)
 
 
 def solve_exactly(problem: ControlProblem, relaxation: Relaxation | None = None) -> ControlSolution:
@@ -110,11 +112,11 @@ def solve_exactly(problem: ControlProblem, relaxation: Relaxation | None = None)
     for closed in product((True, False), repeat=one_sided.size):
         is_open = np.zeros_like(problem.is_equal)
         is_open[one_sided] = ~np.array(closed, dtype=bool)
-        found = _solve(problem, base, is_open, is_open)
-        cost = problem.goal(found.planned_velocity) + _strength(problem, base, found.actuation)
+        found = _solve_programme(problem, base, is_open, is_open)
+        cost = problem.goal(found.planned_velocity) + _strength_bounds(problem, base, found.actuation)
         if found.is_solved and cost < lowest:
             best, lowest = found, cost
-    return idle(problem, SolveStatus.INFEASIBLE) if best is None else best
+    return no_actuation(problem, SolveStatus.INFEASIBLE) if best is None else best
 
 
 def realised_velocity(problem: ControlProblem, actuation: FloatArray) -> FloatArray:
@@ -129,9 +131,11 @@ def realised_velocity(problem: ControlProblem, actuation: FloatArray) -> FloatAr
     return solve_qp(problem.inertia, -pushed, problem.rows[hard], problem.ends[hard], upper[hard]).x
 
 
-def programme_of(problem: ControlProblem, relaxation: Relaxation, may_open: BoolArray, is_open: BoolArray) -> Programme:
+def assemble_programme(
+    problem: ControlProblem, relaxation: Relaxation, may_open: BoolArray, is_open: BoolArray
+) -> ControlProgramme:
     """Programme of a control step; rows that may not open hold exactly, rows that are open carry no force."""
-    from marey.control._solve_kernels import programme_rows
+    from marey.control._solve_kernels import assemble_rows
 
     k, m, s = problem.num_actuators, problem.ends.size, problem.fence_ends.size
     objective, slope = control_objective(problem, relaxation)
@@ -140,14 +144,14 @@ def programme_of(problem: ControlProblem, relaxation: Relaxation, may_open: Bool
     H[: k + m, : k + m], g[: k + m] = objective, slope
     softness = np.repeat([0.0, COMPLIANCE * max(mean, 1e-12), 2.0 * problem.fence_weight], [k, m, s])
     H.flat[:: H.shape[0] + 1] += softness
-    rows = programme_rows(
+    rows = assemble_rows(
         *(problem.gram, problem.response, problem.free_velocity, problem.rows, problem.ends, problem.is_equal),
         *(problem.partners, problem.grips, problem.fences, problem.fence_ends, problem.strongest, may_open, is_open),
     )
-    return Programme(H, g, *rows)
+    return ControlProgramme(H, g, *rows)
 
 
-def solution_of(problem: ControlProblem, z: FloatArray, status: SolveStatus) -> ControlSolution:
+def unpack_solution(problem: ControlProblem, z: FloatArray, status: SolveStatus) -> ControlSolution:
     """What the unknowns of a programme mean."""
     k, m = problem.num_actuators, problem.ends.size
     velocity = problem.free_velocity + problem.response @ z[: k + m]
@@ -157,17 +161,19 @@ def solution_of(problem: ControlProblem, z: FloatArray, status: SolveStatus) -> 
     return ControlSolution(z[:k], velocity, multipliers, gap, status)
 
 
-def idle(problem: ControlProblem, status: SolveStatus) -> ControlSolution:
+def no_actuation(problem: ControlProblem, status: SolveStatus) -> ControlSolution:
     """No actuation, for want of a plan."""
     nothing = np.zeros(problem.num_actuators)
     return ControlSolution(nothing, problem.free_velocity, np.zeros(problem.ends.size), 0.0, status)
 
 
-def _solve(problem: ControlProblem, relaxation: Relaxation, may_open: BoolArray, is_open: BoolArray) -> ControlSolution:
-    z, status = programme_of(problem, relaxation, may_open, is_open).solved()
-    return solution_of(problem, z, status) if status is SolveStatus.CONVERGED else idle(problem, status)
+def _solve_programme(
+    problem: ControlProblem, relaxation: Relaxation, may_open: BoolArray, is_open: BoolArray
+) -> ControlSolution:
+    z, status = assemble_programme(problem, relaxation, may_open, is_open).solve()
+    return unpack_solution(problem, z, status) if status is SolveStatus.CONVERGED else no_actuation(problem, status)
 
 
-def _strength(problem: ControlProblem, relaxation: Relaxation, actuation: FloatArray) -> float:
+def _strength_bounds(problem: ControlProblem, relaxation: Relaxation, actuation: FloatArray) -> float:
     k = problem.num_actuators
     return float(relaxation.strength * actuation @ problem.gram[:k, :k] @ actuation)

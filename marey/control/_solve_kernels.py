@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from marey.base import BoolArray, FloatArray, IntArray, kernel
 
-ROOT_SIZE = 6
+NUM_ROOT_VELOCITIES = 6
 NO_BOUND = 1e30  # what daqp takes for infinity
 EQUALITY = 5  # daqp: active and not to be released
 
 
 @kernel
-def kinetics(
+def compute_kinetics(
     inertia: FloatArray, impulse: FloatArray, rows: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, bool]:
     r"""Free velocity ``(d,)``, response :math:`M^{-1}(A^T, J^T)` ``(d, k + m)``, its products, and if M is definite.
@@ -26,7 +26,7 @@ def kinetics(
         rows: J ``(m, d)``.
     """
     d, m = inertia.shape[0], rows.shape[0]
-    k = d - ROOT_SIZE
+    k = d - NUM_ROOT_VELOCITIES
     L = np.zeros((d, d))
     is_definite = True
     for j in range(d):
@@ -42,7 +42,7 @@ def kinetics(
                 L[i, j] = total / L[j, j]
     W = np.zeros((k + m + 1, d))  # forces in the metric of M, one a row
     for a in range(k):
-        W[a, ROOT_SIZE + a] = 1.0
+        W[a, NUM_ROOT_VELOCITIES + a] = 1.0
     for r in range(m):
         W[k + r] = rows[r]
     W[k + m] = impulse
@@ -70,7 +70,7 @@ def kinetics(
 
 
 @kernel
-def programme_rows(
+def assemble_rows(
     gram: FloatArray,
     response: FloatArray,
     free_velocity: FloatArray,
@@ -128,7 +128,7 @@ def programme_rows(
 
 
 @kernel
-def scaled_programme(
+def scale_programme(
     H: FloatArray,
     g: FloatArray,
     A: FloatArray,
@@ -171,7 +171,7 @@ def scaled_programme(
 
 
 @kernel
-def unfelt(rows: FloatArray, part: float) -> FloatArray:
+def null_space(rows: FloatArray, part: float) -> FloatArray:
     """Orthonormal directions ``(n, f)`` that rows ``(r, n)`` feel less than a part of what they feel most.
 
     Householder reflections with pivots; plain loops, since so small a matrix does not pay for threads.

@@ -9,22 +9,22 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.control._reference import Reference, Soles
-from marey.control._reference_com import LEVEL
-from marey.control._steps_floor import Floor
-from marey.control._steps_schedule import AIR, BALL, FLAT, HEEL, Schedule
+from marey.control._reference_com import HORIZONTAL_AXES
+from marey.control._steps_floor import FloorPlanes
+from marey.control._steps_schedule import AIR, BALL, FLAT, HEEL, FootSchedule
 
 TOUCH_M: Final = 0.002  # [m] a foot that is lower touches
 LOST_M: Final = 0.02  # [m] a foot that is higher has lost the ground
 EARLY_S: Final = 0.15  # [s] before its time that a foot may land; before that it only scuffs the ground
 LEAST_SWING_S: Final = 0.1  # [s] that a foot is in the air before it may land
 SINK_M_S: Final = 0.4  # [m/s] with which a foot that is late looks for the ground
-DIG_M: Final = 0.004  # [m] that a foot aims below the floor, so as not to be late
+MAX_PENETRATION_M: Final = 0.004  # [m] that a foot aims below the floor, so as not to be late
 TILT_M: Final = 0.01  # [m] between the heights of heel and ball of a foot that lands flat
 HUMP_M: Final = 0.06  # [m] that a foot is lifted in a step of its own
-EDGES: Final = {HEEL: slice(0, 2), BALL: slice(2, 4)}
+EDGE_CORNERS: Final = {HEEL: slice(0, 2), BALL: slice(2, 4)}
 
 
-class Goal(NamedTuple):
+class SwingTarget(NamedTuple):
     """Where a foot in the air shall be now."""
 
     offset: FloatArray  # (3,) [m] from where the clip has it
@@ -32,7 +32,7 @@ class Goal(NamedTuple):
 
 
 @dataclass(slots=True)
-class Foot:
+class SteppingFoot:
     """One foot: how it stands, or where it swings."""
 
     phase: int
@@ -51,7 +51,7 @@ class Foot:
         return self.phase != AIR
 
 
-class Steps:
+class Footsteps:
     """Both feet of a figure that follows a clip.
 
     A foot that comes down early stands; one that is late goes on down until it lands, and the other one waits for it.
@@ -59,15 +59,18 @@ class Steps:
     a drift is never pulled back.
     """
 
-    def __init__(self, reference: Reference, schedule: Schedule, soles: Soles, floor: Floor) -> None:
+    def __init__(self, reference: Reference, schedule: FootSchedule, soles: Soles, floor: FloorPlanes) -> None:
         self.reference, self.schedule, self.soles, self.floor = reference, schedule, soles, floor
-        self.feet = (Foot(AIR), Foot(AIR))
+        self.feet = (SteppingFoot(AIR), SteppingFoot(AIR))
         self.offset = np.zeros(2)
 
     def begin(self, points: FloatArray) -> None:
         """Put both feet where they are; ``points (2, 5, 3)`` [m] are corners and toes."""
         phases, landings = self.schedule.phases[0], self.schedule.landings[0]
-        self.feet = (Foot(int(phases[0]), due=int(landings[0])), Foot(int(phases[1]), due=int(landings[1])))
+        self.feet = (
+            SteppingFoot(int(phases[0]), due=int(landings[0])),
+            SteppingFoot(int(phases[1]), due=int(landings[1])),
+        )
         self.offset = np.zeros(2)
         for foot, places in zip(self.feet, points, strict=True):
             foot.begun = -round(LEAST_SWING_S / self.reference.dt)
@@ -86,7 +89,7 @@ class Steps:
                 self._land(step, side, points[side], gaps[side])
         self.offset = self._mean_offset(self._frame(step), pivot)
 
-    def go_on_from(self, other: Steps) -> None:
+    def go_on_from(self, other: Footsteps) -> None:
         """Have the feet of another figure that does the same."""
         left, right = other.feet
         self.feet, self.offset = (replace(left), replace(right)), np.array(other.offset)
@@ -94,7 +97,7 @@ class Steps:
     def _frame(self, step: int) -> int:
         return min(step, len(self.schedule) - 1)
 
-    def _may_land(self, foot: Foot, step: int) -> bool:
+    def _may_land(self, foot: SteppingFoot, step: int) -> bool:
         dt = self.reference.dt
         return (foot.due - step) * dt < EARLY_S and (step - foot.begun) * dt > LEAST_SWING_S
 
@@ -104,8 +107,8 @@ class Steps:
         heel, ball = float(gaps[:2].min()), float(gaps[2:].min())
         foot.phase = FLAT if abs(heel - ball) < TILT_M else HEEL if heel < ball else BALL
         self._hold(foot, HEEL if heel <= ball else BALL, places)
-        there = self.reference.corners[i, side, EDGES[foot.edge]].mean(axis=0)
-        foot.offset = (foot.anchor - there)[LEVEL]
+        there = self.reference.corners[i, side, EDGE_CORNERS[foot.edge]].mean(axis=0)
+        foot.offset = (foot.anchor - there)[HORIZONTAL_AXES]
         foot.sunk_m = 0.0
 
     def step_out(self, step: int, side: int, points: FloatArray, seconds: float) -> None:
@@ -113,13 +116,13 @@ class Steps:
         self._lift(step, side, points[side], step + max(1, round(seconds / self.reference.dt)))
         self.feet[side].is_own = True
 
-    def _hold(self, foot: Foot, edge: int, places: FloatArray) -> None:
-        foot.edge, foot.anchor = edge, self.floor.under(places[EDGES[edge]].mean(axis=0))
+    def _hold(self, foot: SteppingFoot, edge: int, places: FloatArray) -> None:
+        foot.edge, foot.anchor = edge, self.floor.under(places[EDGE_CORNERS[edge]].mean(axis=0))
 
-    def _slip(self, foot: Foot, places: FloatArray) -> None:
+    def _slip(self, foot: SteppingFoot, places: FloatArray) -> None:
         """A foot that has slipped stands where it is now."""
-        now = self.floor.under(places[EDGES[foot.edge]].mean(axis=0))
-        foot.offset, foot.anchor = foot.offset + (now - foot.anchor)[LEVEL], now
+        now = self.floor.under(places[EDGE_CORNERS[foot.edge]].mean(axis=0))
+        foot.offset, foot.anchor = foot.offset + (now - foot.anchor)[HORIZONTAL_AXES], now
 
     def _stand(self, step: int, side: int, places: FloatArray, gaps: FloatArray) -> None:
         """A foot that is down rolls as the clip does, is lifted, or has lost the ground."""
@@ -142,10 +145,10 @@ class Steps:
     def _lift(self, step: int, side: int, places: FloatArray, due: int) -> None:
         foot, i = self.feet[side], self._frame(step)
         foot.phase, foot.begun, foot.due, foot.is_own = AIR, step, due, False
-        foot.lifted = places[:4].mean(axis=0) - self.placed(i, side)
+        foot.lifted = places[:4].mean(axis=0) - self.sole_position(i, side)
         foot.sunk_m = 0.0
 
-    def placed(self, i: int, side: int) -> FloatArray:
+    def sole_position(self, i: int, side: int) -> FloatArray:
         """Where the clip has the middle of a sole ``(3,)`` [m]."""
         return self.reference.soles[i, side]
 
@@ -153,14 +156,14 @@ class Steps:
         """How far ``(2,)`` [m] the clip is moved: as the feet are, each by what it bears."""
         left, right = self.feet
         if left.is_down and right.is_down:
-            a, b = self.reference.soles[i][:, LEVEL]
+            a, b = self.reference.soles[i][:, HORIZONTAL_AXES]
             part = float(np.clip((pivot - a) @ (b - a) / max(float((b - a) @ (b - a)), 1e-6), 0.0, 1.0))
             return (1.0 - part) * left.offset + part * right.offset
         if not (left.is_down or right.is_down):
             return self.offset
         return left.offset if left.is_down else right.offset
 
-    def swing(self, step: int, side: int, landing: FloatArray) -> Goal:
+    def swing(self, step: int, side: int, landing: FloatArray) -> SwingTarget:
         """Where a foot in the air shall be: as it was lifted, then more and more on the way to its landing.
 
         Args:
@@ -173,7 +176,7 @@ class Steps:
         x = float(np.clip((step - foot.begun) / whole, 0.0, 1.0))
         part, rate = x**3 * (10.0 - 15.0 * x + 6.0 * x * x), 30.0 * (x * (1.0 - x)) ** 2 / (whole * dt)
         down = float(self.reference.soles[self._frame(step), side, 1]) if foot.is_own else 0.0
-        there = np.array([landing[0], -DIG_M - down, landing[1]])
+        there = np.array([landing[0], -MAX_PENETRATION_M - down, landing[1]])
         offset = (1.0 - part) * foot.lifted + part * there
         velocity = rate * (there - foot.lifted)
         if foot.is_own and down < HUMP_M:
@@ -183,4 +186,4 @@ class Steps:
             foot.sunk_m += SINK_M_S * dt
             velocity[1] -= SINK_M_S
         offset[1] -= foot.sunk_m
-        return Goal(offset, velocity)
+        return SwingTarget(offset, velocity)

@@ -13,13 +13,13 @@ UP = np.array([0.0, 1.0, 0.0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Floor:
+class FloorPlanes:
     """What a figure walks on: the highest of some planes that are not too steep; without any, height zero."""
 
     grounds: tuple[Ground, ...]
 
     @classmethod
-    def of(cls, simulator: Simulator) -> Floor:
+    def from_simulator(cls, simulator: Simulator) -> FloorPlanes:
         """The floor of a simulator; walls are left out."""
         constrainer = simulator.constrainer
         grounds = () if constrainer is None else constrainer.grounds

@@ -16,8 +16,8 @@ from marey.kinematics import ComTask, LookAtTask, OrientationTask, PointTask, Po
 Side = Literal["left", "right"]
 SIDES: Final[tuple[Side, ...]] = ("left", "right")
 Centre = Literal["hull", "mean"]
-Metric = Literal["joints", "deviations"]
-METRICS: Final[tuple[Metric, ...]] = ("joints", "deviations")
+ModeMetric = Literal["joints", "deviations"]
+MODE_METRICS: Final[tuple[ModeMetric, ...]] = ("joints", "deviations")
 CENTRES: Final[tuple[Centre, ...]] = ("hull", "mean")
 
 
@@ -107,14 +107,14 @@ class ModesTask:
     target: ArrayLike  # (k,)
     weight: float = field(default=1.0, kw_only=True)
     priority: int = field(default=0, kw_only=True)
-    metric: Metric = field(default="joints", kw_only=True)
+    metric: ModeMetric = field(default="joints", kw_only=True)
     goal: FloatArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "goal", frozen(self.target, None, name="target"))
         _check(self.weight, self.priority)
-        if self.metric not in METRICS:
-            raise UnknownNameError("metric", str(self.metric), "the modes", METRICS)
+        if self.metric not in MODE_METRICS:
+            raise UnknownNameError("metric", str(self.metric), "the modes", MODE_METRICS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

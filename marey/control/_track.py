@@ -11,18 +11,18 @@ import numpy as np
 
 from marey.base import BoolArray, ConvergenceError, FloatArray, InputError
 from marey.control._controller import Controller
-from marey.control._fall import RESTING_M, Fall, detect_fall, lean
-from marey.control._reference import SIDES, Reference, make_reference, prepared_clip, sampled_clip, soles_of
-from marey.control._reference_com import bearable_sway
-from marey.control._reference_stand import balance_moves
-from marey.control._steps import Steps
-from marey.control._steps_floor import Floor
-from marey.control._steps_recovery import recover
+from marey.control._fall import RESTING_M, Fall, detect_fall, trunk_angle
+from marey.control._reference import SIDES, Reference, find_soles, make_reference, prepare_clip, resample_clip
+from marey.control._reference_com import solve_com_path
+from marey.control._reference_stand import make_balance_clip
+from marey.control._steps import Footsteps
+from marey.control._steps_floor import FloorPlanes
+from marey.control._steps_recovery import begin_recovery_step
 from marey.control._steps_schedule import FLAT, make_schedule
 from marey.control._tasks import ControlTask, Drive, RowsTask
 from marey.control._track_feet import foot_rows
 from marey.control._track_laws import (
-    Instant,
+    TrackingStep,
     TrackWeights,
     com_rows,
     momentum_rows,
@@ -36,7 +36,7 @@ from marey.motion import Motion
 from marey.simulate import Ground, PointForce, Push, Recorder, Simulator, State, forces_at
 
 DT_S: Final = 0.01  # [s] hundred steps a second, as in the source
-MODES: Final = 24  # of a clip's own space: fewer leave too little to balance with
+NUM_MODES: Final = 24  # of a clip's own space: fewer leave too little to balance with
 DAMPING_RATE: Final = 1.0  # [1/s] of the energetic damping
 LEAST_DEVIATION: Final = 1e-3  # [-] of the first mode's: a weaker one is rounding
 LYING_M: Final = 0.003  # [m] a sole whose corners are all lower is laid flat by the controller
@@ -44,7 +44,7 @@ AFTER_FALL_S: Final = 1.0  # [s] that a fall is watched
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class TrackResult:
+class TrackingResult:
     """A clip as physics allows it."""
 
     motion: Motion  # what the figure did, with its contacts; it starts where the clip starts
@@ -93,12 +93,14 @@ class Tracker:
         reference: Reference | None = None,
     ) -> None:
         self.simulator, self.weights, self.tasks = simulator, weights or TrackWeights(), tuple(tasks)
-        self.reference = make_reference(motion, simulator, dt) if reference is None else _fitting(reference, simulator)
+        self.reference = (
+            make_reference(motion, simulator, dt) if reference is None else _check_reference(reference, simulator)
+        )
         self.controller = Controller(simulator) if controller is None else controller
         r = self.reference
-        self._sway = bearable_sway(r, simulator.body.mass_kg, float(np.linalg.norm(simulator.gravity)))
-        self._soles = soles_of(simulator.body.skeleton)
-        self.steps = Steps(r, make_schedule(r.corners, r.down), self._soles, Floor.of(simulator))
+        self._sway = solve_com_path(r, simulator.body.mass_kg, float(np.linalg.norm(simulator.gravity)))
+        self._soles = find_soles(simulator.body.skeleton)
+        self.steps = Footsteps(r, make_schedule(r.corners, r.down), self._soles, FloorPlanes.from_simulator(simulator))
         self._moving = np.flatnonzero(np.abs(simulator.mechanics().turns).max(axis=(1, 2)) > 0.0)
         self.reset()
 
@@ -148,14 +150,14 @@ class Tracker:
         self.steps.update(self.frame, self._points(), pivot)
         at = self._instant()
         if self.weights.step > 0.0:
-            recover(at)
+            begin_recovery_step(at)
         self.controller.stance = self._stance(at)
         state = self.controller.step(at.dt, forces, tasks=[*self._goals(at), *self.tasks])
         self.fall = self._fallen(at, state)
         self.frame += 1
         return state
 
-    def _fallen(self, at: Instant, state: State) -> Fall | None:
+    def _fallen(self, at: TrackingStep, state: State) -> Fall | None:
         wanted, com = self.reference.motion[at.frame].joint_positions(), at.here.com
         return detect_fall(
             self.simulator,
@@ -163,7 +165,7 @@ class Tracker:
             float(com[1]) - self.steps.floor.height(com[[0, 2]]),
             float(self._sway.com[at.frame, 1]),
             0.0 if at.is_over else float(np.linalg.norm(at.capture_error())),
-            lean_rad=lean(self.simulator.body.skeleton, at.here.joints, wanted),
+            lean_rad=trunk_angle(self.simulator.body.skeleton, at.here.joints, wanted),
             may_rest=lambda joint: float(wanted[joint, 1]) < RESTING_M,
         )
 
@@ -171,13 +173,13 @@ class Tracker:
         here = self.simulator.mechanics()
         return self._soles.places(here.joints, here.frames)
 
-    def _stance(self, at: Instant) -> tuple[str, ...]:
+    def _stance(self, at: TrackingStep) -> tuple[str, ...]:
         """Feet that lie on the ground with all corners, or nearly."""
         low = self.steps.floor.gaps(at.points)[:, :4].max(axis=1) < LYING_M
         feet = zip(SIDES, self.steps.feet, low, strict=True)
         return tuple(side for side, foot, lies in feet if foot.phase == FLAT and lies)
 
-    def _goals(self, at: Instant) -> list[RowsTask]:
+    def _goals(self, at: TrackingStep) -> list[RowsTask]:
         """What the clip asks for in this step, as far as it counts."""
         w, laws = self.weights, list[RowsTask]()
         if w.com > 0.0:
@@ -190,11 +192,11 @@ class Tracker:
             laws.append(pose_rows(at, self._moving))
         return laws + [foot_rows(at, side) for side in range(2) if w.swing > 0.0 and w.stance > 0.0]
 
-    def _instant(self) -> Instant:
+    def _instant(self) -> TrackingStep:
         here, velocity = self.simulator.mechanics(), self.simulator.state.velocity
         points = self._soles.places(here.joints, here.frames)
         clip = (self.reference, self._sway, self.frame, self.steps)
-        return Instant(self.simulator, here, velocity, *clip, points, self.weights)
+        return TrackingStep(self.simulator, here, velocity, *clip, points, self.weights)
 
 
 class TrackOptions(TypedDict, total=False):
@@ -213,12 +215,12 @@ class TrackOptions(TypedDict, total=False):
     on_step: Callable[[Simulator], None] | None
 
 
-def track(motion: Motion, **options: Unpack[TrackOptions]) -> Motion:
+def track_clip(motion: Motion, **options: Unpack[TrackOptions]) -> Motion:
     """What a clip becomes when a figure with mass and muscles does it, and is pushed; see :func:`track_result`."""
-    return track_result(motion, **options).motion
+    return solve_tracking(motion, **options).motion
 
 
-def track_result(motion: Motion, **options: Unpack[TrackOptions]) -> TrackResult:
+def solve_tracking(motion: Motion, **options: Unpack[TrackOptions]) -> TrackingResult:
     """Let a simulated figure follow a clip with forces from inside alone, and tell how near it came.
 
     Each step asks for the clip's accelerations: of the centre of mass, whose path is first made fit for the soles, of
@@ -243,20 +245,20 @@ def track_result(motion: Motion, **options: Unpack[TrackOptions]) -> TrackResult
     Raises:
         InputError: the clip is too short, or a push, a time or the skeleton makes no sense.
     """
-    dt, seconds, simulator = options.get("dt", DT_S), options.get("seconds"), simulator_for(motion, options)
+    dt, seconds, simulator = options.get("dt", DT_S), options.get("seconds"), resolve_simulator(motion, options)
     tracker = Tracker(simulator, motion, dt=dt, weights=options.get("weights"), tasks=options.get("tasks", ()))
-    count = len(tracker.reference) - 1 if seconds is None else ceil(_positive(seconds) / dt - 1e-9)
+    count = len(tracker.reference) - 1 if seconds is None else ceil(_check_positive(seconds) / dt - 1e-9)
     return run_tracker(tracker, count, tuple(options.get("pushes", ())), options.get("on_step"))
 
 
-def simulator_for(motion: Motion, options: TrackOptions) -> Simulator:
+def resolve_simulator(motion: Motion, options: TrackOptions) -> Simulator:
     """The simulator that was given, or one of what the options say."""
     given = options.get("simulator")
     if given is not None:
         return given
-    return figure_of(
+    return make_figure(
         motion,
-        options.get("model", MODES),
+        options.get("model", NUM_MODES),
         body=options.get("body"),
         ground=options.get("ground"),
         limits=options.get("limits"),
@@ -266,7 +268,7 @@ def simulator_for(motion: Motion, options: TrackOptions) -> Simulator:
 
 def run_tracker(
     tracker: Tracker, count: int, pushes: Sequence[Push] = (), on_step: Callable[[Simulator], None] | None = None
-) -> TrackResult:
+) -> TrackingResult:
     """Make steps until they are done or a figure has lain for a while."""
     recorder, dt = Recorder(tracker.simulator), tracker.reference.dt
     errors, planned = [tracker.error_m], list[bool]()
@@ -285,14 +287,14 @@ def run_tracker(
         if tracker.fall is not None and (n + 1) * dt > tracker.fall.time_s + AFTER_FALL_S:
             break
     motion = recorder.motion(f"{tracker.reference.motion.name} tracked")
-    return TrackResult(
+    return TrackingResult(
         motion, tracker.reference, np.array(errors), tracker.fall, recorder.forces, np.array(planned, dtype=np.bool_)
     )
 
 
-def figure_of(
+def make_figure(
     motion: Motion,
-    model: PoseModel | int | None = MODES,
+    model: PoseModel | int | None = NUM_MODES,
     *,
     body: Body | None = None,
     ground: Ground | None = None,
@@ -304,14 +306,14 @@ def figure_of(
     if isinstance(model, int):
         if model < 1:
             raise InputError(f"{model} modes", "Give one at least, or None for all joints")
-        clips = [prepared_clip(motion, 1.0 / dt), sampled_clip(balance_moves(motion), 1.0 / dt)]
+        clips = [prepare_clip(motion, 1.0 / dt), resample_clip(make_balance_clip(motion), 1.0 / dt)]
         fitted = PGA(n_components=model, weights="lever").fit(clips)
-        model = fitted.truncated(int((fitted.deviations > LEAST_DEVIATION * fitted.deviations[0]).sum()))
+        model = fitted.truncate(int((fitted.deviations > LEAST_DEVIATION * fitted.deviations[0]).sum()))
     ground = Ground() if ground is None else ground
     return Simulator(body, model, damping="energetic", damping_rate=DAMPING_RATE, ground=ground, limits=limits)
 
 
-def _fitting(reference: Reference, simulator: Simulator) -> Reference:
+def _check_reference(reference: Reference, simulator: Simulator) -> Reference:
     """The reference, if it is in a simulator's coordinates."""
     names = reference.motion.skeleton.names
     if names != simulator.body.skeleton.names or reference.velocities.shape[1] != simulator.num_dof:
@@ -319,7 +321,7 @@ def _fitting(reference: Reference, simulator: Simulator) -> Reference:
     return reference
 
 
-def _positive(seconds: float) -> float:
+def _check_positive(seconds: float) -> float:
     if not (np.isfinite(seconds) and seconds > 0.0):
         raise InputError(f"seconds is {seconds}", "Give a positive number")
     return seconds

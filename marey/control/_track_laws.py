@@ -14,8 +14,8 @@ import numpy as np
 from marey.base import FloatArray, InputError, IntArray
 from marey.control._features_support import convex_hull
 from marey.control._reference import Reference
-from marey.control._reference_com import LEVEL, Sway, nearest_inside
-from marey.control._steps import Steps
+from marey.control._reference_com import HORIZONTAL_AXES, CentreOfMassPath, project_into_hull
+from marey.control._steps import Footsteps
 from marey.control._tasks import RowsTask
 from marey.lie import SO3
 from marey.simulate import Mechanics, Simulator
@@ -24,7 +24,7 @@ NEAR_M: Final = 0.003  # [m] corners that are lower bear the figure
 EDGE_M: Final = 0.01  # [m] pressure is asked for no nearer to the edge of the soles
 
 
-Pace = tuple[float, float]  # length of a step [s], and how fast errors are taken back [1/s]
+VelocityGains = tuple[float, float]  # length of a step [s], and how fast errors are taken back [1/s]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +55,16 @@ class TrackWeights:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Instant:
+class TrackingStep:
     """A figure at the beginning of a step, and the frame that it should be in."""
 
     simulator: Simulator
     here: Mechanics
     velocity: FloatArray  # (d,)
     reference: Reference
-    sway: Sway
+    sway: CentreOfMassPath
     step: int  # since the beginning; the clip may be shorter
-    steps: Steps
+    steps: Footsteps
     points: FloatArray  # (2, 5, 3) [m] corners of the soles, and toes
     weights: TrackWeights
 
@@ -99,7 +99,7 @@ class Instant:
 
     def capture_point(self) -> FloatArray:
         """Where ``(2,)`` [m] a stop would need support."""
-        return (self.here.com + self.com_velocity() / self.sway.frequency)[LEVEL]
+        return (self.here.com + self.com_velocity() / self.sway.frequency)[HORIZONTAL_AXES]
 
     def capture_error(self) -> FloatArray:
         """How far ``(2,)`` [m] the capture point is from where it should be."""
@@ -108,14 +108,14 @@ class Instant:
 
     def rest(self) -> FloatArray:
         """Place ``(2,)`` [m] between the feet of the clip, where somebody who stands still is safe."""
-        return self.reference.soles[self.frame][:, LEVEL].mean(axis=0)
+        return self.reference.soles[self.frame][:, HORIZONTAL_AXES].mean(axis=0)
 
     def pivot(self) -> FloatArray:
         """Where ``(2,)`` [m] the ground shall carry the centre of mass, before the soles have their say."""
         pivot = self.rest() if self.is_over else self.sway.pivot[self.frame]
         return pivot + self.steps.offset + (1.0 + self.weights.capture) * self.capture_error()
 
-    def wanted_com(self) -> FloatArray:
+    def target_com(self) -> FloatArray:
         """Place ``(3,)`` [m] of the centre of mass that the clip asks for, moved as the feet are."""
         x, y, z = self.sway.com[self.frame]
         i, floor = self.frame, self.steps.floor
@@ -124,13 +124,15 @@ class Instant:
         )
 
 
-def pulled(pace: Pace, now: FloatArray, wanted: FloatArray, then: FloatArray, error: FloatArray) -> FloatArray:
+def correct_velocity(
+    pace: VelocityGains, now: FloatArray, wanted: FloatArray, then: FloatArray, error: FloatArray
+) -> FloatArray:
     """Velocity after a step, from the present one, the wanted one, that of the next frame, and the way to go."""
     h, per_s = pace
     return now + (then - wanted) + h * (2.0 * per_s * (wanted - now) + per_s**2 * error)
 
 
-def com_rows(at: Instant) -> RowsTask:
+def com_rows(at: TrackingStep) -> RowsTask:
     r"""The centre of mass, carried by the soles: :math:`\ddot c = \omega^2(c - p)`.
 
     The pivot moves with the capture point, :math:`p = p^* + (1 + k)(\xi - \xi^*)`, as far as the soles reach.
@@ -139,46 +141,46 @@ def com_rows(at: Instant) -> RowsTask:
     now, com, pivot = at.com_velocity(), at.here.com, at.pivot()
     hull = bearing_hull(at)
     if len(hull):
-        pivot = nearest_inside(hull, pivot + sway.shift[i], EDGE_M) - sway.shift[i]
+        pivot = project_into_hull(hull, pivot + sway.shift[i], EDGE_M) - sway.shift[i]
     rise = at.steps.floor.rise(pivot)
-    wanted, then = (np.array([v[0], v[1] + rise @ v[LEVEL], v[2]]) for v in at.rates(sway.velocity))
-    target = pulled((h, w.com_per_s), now, wanted, then, at.wanted_com() - com)
-    target[LEVEL] = now[LEVEL] + h * sway.stiffness[i] * (com[LEVEL] - pivot)
+    wanted, then = (np.array([v[0], v[1] + rise @ v[HORIZONTAL_AXES], v[2]]) for v in at.rates(sway.velocity))
+    target = correct_velocity((h, w.com_per_s), now, wanted, then, at.target_com() - com)
+    target[HORIZONTAL_AXES] = now[HORIZONTAL_AXES] + h * sway.stiffness[i] * (com[HORIZONTAL_AXES] - pivot)
     return RowsTask(at.here.com_jacobian, target, weight=w.com)
 
 
-def bearing_hull(at: Instant) -> FloatArray:
+def bearing_hull(at: TrackingStep) -> FloatArray:
     """Hull ``(h, 2)`` [m] of the corners that bear the figure: of feet that stand, else of any."""
     low = at.steps.floor.gaps(at.points) < NEAR_M
     planned = low & np.array([[foot.is_down] for foot in at.steps.feet])
     bearing = planned if planned.any() else low
-    return convex_hull(at.points[bearing][:, LEVEL])
+    return convex_hull(at.points[bearing][:, HORIZONTAL_AXES])
 
 
-def momentum_rows(at: Instant) -> RowsTask:
+def momentum_rows(at: TrackingStep) -> RowsTask:
     """Angular momentum of the clip, and what turns the whole body back to it."""
     w, mass, r = at.weights, at.simulator.body.mass_kg, at.reference
     matrix = at.here.momentum_matrix()[:3]
     wanted, then = at.rates(r.momenta)
-    back = matrix[:, :3] @ _root_turn(at)
-    target = pulled((at.dt, w.momentum_per_s), matrix @ at.velocity, wanted, then, back)
+    back = matrix[:, :3] @ _root_rotation_error(at)
+    target = correct_velocity((at.dt, w.momentum_per_s), matrix @ at.velocity, wanted, then, back)
     return RowsTask(matrix / mass, target / mass, weight=w.momentum)
 
 
-def root_rows(at: Instant) -> RowsTask:
+def root_rows(at: TrackingStep) -> RowsTask:
     """The turn of the root."""
     d = at.velocity.size
     wanted, then = at.rates(at.reference.velocities[:, :3])
-    target = pulled((at.dt, at.weights.root_per_s), at.velocity[:3], wanted, then, _root_turn(at))
+    target = correct_velocity((at.dt, at.weights.root_per_s), at.velocity[:3], wanted, then, _root_rotation_error(at))
     return RowsTask(np.eye(3, d), target, weight=at.weights.root)
 
 
-def _root_turn(at: Instant) -> FloatArray:
+def _root_rotation_error(at: TrackingStep) -> FloatArray:
     turned = SO3.from_matrix(at.here.frames[0])
     return (turned.inverse() @ at.reference.motion.rotations[at.frame, 0]).log()
 
 
-def pose_rows(at: Instant, moving: IntArray) -> RowsTask:
+def pose_rows(at: TrackingStep, moving: IntArray) -> RowsTask:
     """Angles of the joints; ``moving`` are those that the coordinates turn."""
     r, state = at.reference, at.simulator.state
     turns = at.here.turns[moving].reshape(3 * len(moving), -1)
@@ -186,5 +188,5 @@ def pose_rows(at: Instant, moving: IntArray) -> RowsTask:
     error = (state.rotations[moving].inverse() @ r.motion.rotations[at.frame][moving]).log().ravel()
     wanted, then = at.rates(r.rates)
     pace, now = (at.dt, at.weights.pose_per_s), turns @ at.velocity[6:]
-    target = pulled(pace, now, wanted[moving].ravel(), then[moving].ravel(), error)
+    target = correct_velocity(pace, now, wanted[moving].ravel(), then[moving].ravel(), error)
     return RowsTask(matrix, target, weight=at.weights.pose)

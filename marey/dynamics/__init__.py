@@ -1,34 +1,41 @@
 """Mass, motion and force: bodies, inverse dynamics, momentum, contact cones, validity."""
 
-from marey.dynamics._aggregate import Aggregate, AggregateJacobians, aggregate, aggregate_jacobians
+from marey.base._deprecation import deprecated_names
+from marey.dynamics._aggregate import Aggregate, AggregateJacobians, compute_aggregate, compute_aggregate_jacobians
 from marey.dynamics._body import GRAVITY, Body
 from marey.dynamics._body_repair import restore_bones
 from marey.dynamics._cones import (
-    ConeFit,
     ConeMargins,
+    ConeProjection,
     GripSupport,
     RectangleSupport,
-    cone_distance,
-    friction_edges,
-    point_generators,
-    wrench_about,
+    compute_friction_edges,
+    compute_point_generators,
+    project_on_cone,
+    shift_wrench,
 )
-from marey.dynamics._inverse import InverseDynamics, inverse_dynamics, newton_euler
-from marey.dynamics._inverse_states import States, differences, smooth, smooth_values, states
-from marey.dynamics._momentum import kinetic_energy, momentum, potential_energy
-from marey.dynamics._momentum_flights import Flight, flight_gravity
-from marey.dynamics._points import PointMotion, com_motion, point_motion, points_motion
+from marey.dynamics._inverse import InverseDynamics, solve_inverse_dynamics, solve_newton_euler
+from marey.dynamics._inverse_states import (
+    MotionStates,
+    compute_differences,
+    compute_states,
+    smooth_motion,
+    smooth_values,
+)
+from marey.dynamics._momentum import compute_kinetic_energy, compute_momentum, compute_potential_energy
+from marey.dynamics._momentum_flights import Flight, fit_flight_gravity
+from marey.dynamics._points import PointMotion, compute_com_motion, compute_point_motion, compute_points_motion
 from marey.dynamics._report import CAUSES, COLOURS, ValidityReport, ValiditySpan
-from marey.dynamics._report_plot import physics_curves, plot_report
+from marey.dynamics._report_plot import build_physics_curves, plot_report
 from marey.dynamics._spatial import inverse_transform, spatial_cross, spatial_inertia, spatial_power, spatial_transform
-from marey.dynamics._split import SupportSplit, centre_of_pressure, split_alpha, split_support
+from marey.dynamics._split import SupportSplit, compute_centre_of_pressure, split_by_pressure, split_support
 from marey.dynamics._supports import Supports, find_supports
-from marey.dynamics._torques import torque_jacobians, torques
-from marey.dynamics._tree import PRISMATIC, REVOLUTE, Figure, JointTree
+from marey.dynamics._torques import compute_torque_jacobians, compute_torques
+from marey.dynamics._tree import PRISMATIC, REVOLUTE, JointTree, TreeSkeleton
 from marey.dynamics._tree_body import tree_from_body
 from marey.dynamics._tree_pinocchio import pinocchio_model
 from marey.dynamics._tree_simplified import SimplifiedTree
-from marey.dynamics._validity import validity
+from marey.dynamics._validity import check_validity
 from marey.dynamics._validity_measured import ReactionComparison, compare_reaction
 
 __all__ = [
@@ -40,57 +47,90 @@ __all__ = [
     "Aggregate",
     "AggregateJacobians",
     "Body",
-    "ConeFit",
     "ConeMargins",
-    "Figure",
+    "ConeProjection",
     "Flight",
     "GripSupport",
     "InverseDynamics",
     "JointTree",
+    "MotionStates",
     "PointMotion",
     "ReactionComparison",
     "RectangleSupport",
     "SimplifiedTree",
-    "States",
     "SupportSplit",
     "Supports",
+    "TreeSkeleton",
     "ValidityReport",
     "ValiditySpan",
-    "aggregate",
-    "aggregate_jacobians",
-    "centre_of_pressure",
-    "com_motion",
+    "build_physics_curves",
+    "check_validity",
     "compare_reaction",
-    "cone_distance",
-    "differences",
+    "compute_aggregate",
+    "compute_aggregate_jacobians",
+    "compute_centre_of_pressure",
+    "compute_com_motion",
+    "compute_differences",
+    "compute_friction_edges",
+    "compute_kinetic_energy",
+    "compute_momentum",
+    "compute_point_generators",
+    "compute_point_motion",
+    "compute_points_motion",
+    "compute_potential_energy",
+    "compute_states",
+    "compute_torque_jacobians",
+    "compute_torques",
     "find_supports",
-    "flight_gravity",
-    "friction_edges",
-    "inverse_dynamics",
+    "fit_flight_gravity",
     "inverse_transform",
-    "kinetic_energy",
-    "momentum",
-    "newton_euler",
-    "physics_curves",
     "pinocchio_model",
     "plot_report",
-    "point_generators",
-    "point_motion",
-    "points_motion",
-    "potential_energy",
+    "project_on_cone",
     "restore_bones",
-    "smooth",
+    "shift_wrench",
+    "smooth_motion",
     "smooth_values",
+    "solve_inverse_dynamics",
+    "solve_newton_euler",
     "spatial_cross",
     "spatial_inertia",
     "spatial_power",
     "spatial_transform",
-    "split_alpha",
+    "split_by_pressure",
     "split_support",
-    "states",
-    "torque_jacobians",
-    "torques",
     "tree_from_body",
-    "validity",
-    "wrench_about",
 ]
+
+__getattr__ = deprecated_names(
+    __name__,
+    {
+        "ConeFit": "ConeProjection",
+        "Figure": "TreeSkeleton",
+        "States": "MotionStates",
+        "aggregate": "compute_aggregate",
+        "aggregate_jacobians": "compute_aggregate_jacobians",
+        "centre_of_pressure": "compute_centre_of_pressure",
+        "com_motion": "compute_com_motion",
+        "cone_distance": "project_on_cone",
+        "differences": "compute_differences",
+        "flight_gravity": "fit_flight_gravity",
+        "friction_edges": "compute_friction_edges",
+        "inverse_dynamics": "solve_inverse_dynamics",
+        "kinetic_energy": "compute_kinetic_energy",
+        "momentum": "compute_momentum",
+        "newton_euler": "solve_newton_euler",
+        "physics_curves": "build_physics_curves",
+        "point_generators": "compute_point_generators",
+        "point_motion": "compute_point_motion",
+        "points_motion": "compute_points_motion",
+        "potential_energy": "compute_potential_energy",
+        "smooth": "smooth_motion",
+        "split_alpha": "split_by_pressure",
+        "states": "compute_states",
+        "torque_jacobians": "compute_torque_jacobians",
+        "torques": "compute_torques",
+        "validity": "check_validity",
+        "wrench_about": "shift_wrench",
+    },
+)

@@ -11,12 +11,14 @@ from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, UnknownNameError
 from marey.dynamics._body import GRAVITY
-from marey.dynamics._states import AnyTree, States, full_states, gravity_vector, whole
+from marey.dynamics._states import AnyTree, TreeStates, expand_states, full_tree, gravity_vector
 from marey.dynamics._tree import JointTree
-from marey.dynamics._tree_simplified import reduced
+from marey.dynamics._tree_simplified import reduce_jacobian
 
-Method = Literal["linear-time", "direct", "pinocchio", "forward", "central", "richardson"]
-Blocks = tuple[FloatArray, FloatArray]  # momentum and force (2, F, 6); dp/dq, dp/dqd, df/dq, df/dqd (4, F, 6, D)
+JacobianMethod = Literal["linear-time", "direct", "pinocchio", "forward", "central", "richardson"]
+AggregateBlocks = tuple[
+    FloatArray, FloatArray
+]  # momentum and force (2, F, 6); dp/dq, dp/dqd, df/dq, df/dqd (4, F, 6, D)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +51,9 @@ class AggregateJacobians:
     df_dqdd: FloatArray  # (F, 6, D) the same as dp_dqd
 
 
-def aggregate(tree: AnyTree, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, gravity: float = GRAVITY) -> Aggregate:
+def compute_aggregate(
+    tree: AnyTree, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, gravity: float = GRAVITY
+) -> Aggregate:
     """Aggregate momentum and force by the Newton-Euler recursion ([Fang2003]_ B.1-B.6).
 
     Args:
@@ -59,22 +63,22 @@ def aggregate(tree: AnyTree, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, gra
         qdd: their accelerations.
         gravity: downward acceleration of free fall [m/s^2]; zero in space.
     """
-    from marey.dynamics._aggregate_kernels import newton_euler
+    from marey.dynamics._aggregate_kernels import newton_euler_aggregate
 
-    states = full_states(tree, q, qd, qdd)
-    (momentum, wrench), com = newton_euler(whole(tree).arrays, states, gravity_vector(gravity))
+    states = expand_states(tree, q, qd, qdd)
+    (momentum, wrench), com = newton_euler_aggregate(full_tree(tree).arrays, states, gravity_vector(gravity))
     spin = momentum[:, 3:] - np.cross(com, momentum[:, :3])
     return Aggregate(momentum, wrench, tree.mass, com, momentum[:, :3] / tree.mass, spin)
 
 
-def aggregate_jacobians(
+def compute_aggregate_jacobians(
     tree: AnyTree,
     q: ArrayLike,
     qd: ArrayLike,
     qdd: ArrayLike,
     *,
     gravity: float = GRAVITY,
-    method: Method = "linear-time",
+    method: JacobianMethod = "linear-time",
 ) -> AggregateJacobians:
     """Aggregate momentum and force with their Jacobians.
 
@@ -89,35 +93,35 @@ def aggregate_jacobians(
             ``"pinocchio"``, its centroidal derivatives; ``"forward"``, ``"central"`` and ``"richardson"`` (order six),
             finite differences of Newton-Euler, the baselines of [Fang2003]_ fig. 7.9.
     """
-    if method not in get_args(Method):
-        raise UnknownNameError("method", method, "aggregate_jacobians", get_args(Method))
-    states = full_states(tree, q, qd, qdd)
-    (p, f), blocks = _by_method(method)(whole(tree), states, gravity_vector(gravity))
-    dp_dq, dp_dqd, df_dq, df_dqd = reduced(tree, blocks)
+    if method not in get_args(JacobianMethod):
+        raise UnknownNameError("method", method, "aggregate_jacobians", get_args(JacobianMethod))
+    states = expand_states(tree, q, qd, qdd)
+    (p, f), blocks = _choose_method(method)(full_tree(tree), states, gravity_vector(gravity))
+    dp_dq, dp_dqd, df_dq, df_dqd = reduce_jacobian(tree, blocks)
     return AggregateJacobians(p, f, dp_dq, dp_dqd, df_dq, df_dqd, dp_dqd)
 
 
-def _by_method(method: str) -> Callable[[JointTree, States, FloatArray], Blocks]:
+def _choose_method(method: str) -> Callable[[JointTree, TreeStates, FloatArray], AggregateBlocks]:
     if method == "linear-time":
-        return _linear_time
+        return _linear_time_blocks
     if method == "direct":
-        return _direct
+        return _direct_blocks
     if method == "pinocchio":
-        from marey.dynamics._tree_pinocchio import centroidal_blocks
+        from marey.dynamics._tree_pinocchio import pinocchio_aggregate_blocks
 
-        return centroidal_blocks
+        return pinocchio_aggregate_blocks
     from marey.dynamics._aggregate_differences import difference_blocks
 
     return lambda tree, states, gravity: difference_blocks(tree, states, gravity, method)
 
 
-def _linear_time(tree: JointTree, states: States, gravity: FloatArray) -> Blocks:
-    from marey.dynamics._aggregate_kernels import linear_time
+def _linear_time_blocks(tree: JointTree, states: TreeStates, gravity: FloatArray) -> AggregateBlocks:
+    from marey.dynamics._aggregate_kernels import linear_time_jacobians
 
-    return linear_time(tree.arrays, states, gravity)
+    return linear_time_jacobians(tree.arrays, states, gravity)
 
 
-def _direct(tree: JointTree, states: States, gravity: FloatArray) -> Blocks:
-    from marey.dynamics._aggregate_direct_kernels import direct
+def _direct_blocks(tree: JointTree, states: TreeStates, gravity: FloatArray) -> AggregateBlocks:
+    from marey.dynamics._aggregate_direct_kernels import direct_jacobians
 
-    return direct(tree.arrays, states, gravity)
+    return direct_jacobians(tree.arrays, states, gravity)

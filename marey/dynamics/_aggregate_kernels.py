@@ -7,42 +7,48 @@ import numpy as np
 from marey.base import FloatArray, IntArray, kernel
 from marey.dynamics._spatial_kernels import (
     Spatial,
-    Symmetric,
+    SymmetricMatrix,
     Vector,
+    add3,
     add6,
     cross,
     cross6,
     inertia_rate,
     inertia_times,
-    plus,
+    plus6,
     put6,
     row3,
     row6,
-    sum6,
-    times6,
+    scale6,
 )
-from marey.dynamics._states import States
-from marey.dynamics._tree_kernels import TreeArrays, clear, move_links, place_links, weigh_links
+from marey.dynamics._states import TreeStates
+from marey.dynamics._tree_kernels import (
+    TreeArrays,
+    compute_link_frames,
+    compute_link_inertias,
+    compute_link_twists,
+    fill_zero,
+)
 
 # scratch of one frame: rotations, origins | twists, velocities, accelerations | inertias, their rates | p*, f*
 Scratch = tuple[FloatArray, ...]
 
 
 @kernel
-def weight_of(weights: FloatArray, i: int) -> tuple[float, Vector, Symmetric]:
+def inertia_row(weights: FloatArray, i: int) -> tuple[float, Vector, SymmetricMatrix]:
     """Inertia in row ``i``."""
     w = weights[i]
     return w[0], (w[1], w[2], w[3]), (w[4], w[5], w[6], w[7], w[8], w[9])
 
 
 @kernel
-def at_origin(x: Spatial, o: Vector) -> Spatial:
+def shift_wrench_to_origin(x: Spatial, o: Vector) -> Spatial:
     """Wrench about the point ``o``, about the origin of the world."""
-    return x[0], plus(x[1], cross(o, x[0]))
+    return x[0], add3(x[1], cross(o, x[0]))
 
 
 @kernel
-def scratch_for(D: int) -> Scratch:
+def allocate_scratch(D: int) -> Scratch:
     """Room for one frame of a tree of ``D`` joints."""
     R, P = np.empty((D + 3, 3, 3)), np.empty((D + 1, 3))
     S, V, A = np.empty((D + 1, 6)), np.empty((D + 1, 6)), np.empty((D + 1, 6))
@@ -50,7 +56,7 @@ def scratch_for(D: int) -> Scratch:
 
 
 @kernel
-def newton_euler(tree: TreeArrays, states: States, gravity: FloatArray) -> tuple[FloatArray, FloatArray]:
+def newton_euler_aggregate(tree: TreeArrays, states: TreeStates, gravity: FloatArray) -> tuple[FloatArray, FloatArray]:
     r"""Aggregate momentum and force ``(2, F, 6)``, and the centre of mass ``(F, 3)`` [m]: B.1-B.6.
 
     .. math:: p_0 = \sum_i I_i v_i,\qquad f_0 = \sum_i I_i a_i + v_i \times I_i v_i
@@ -60,33 +66,33 @@ def newton_euler(tree: TreeArrays, states: States, gravity: FloatArray) -> tuple
     parents, kinds, rests, geometry, inertias, first = tree
     q, qd, qdd = states
     frames, D = q.shape
-    R, P, S, V, A, weights, _, _, _ = scratch_for(D)
+    R, P, S, V, A, weights, _, _, _ = allocate_scratch(D)
     totals, com = np.empty((2, frames, 6)), np.empty((frames, 3))
     for f in range(frames):
-        place_links(parents, kinds, rests, geometry, q, f, R, P)
+        compute_link_frames(parents, kinds, rests, geometry, q, f, R, P)
         o = row3(P, first)
-        move_links(parents, kinds, geometry, o, qd, qdd, f, gravity, R, P, S, V, A)
-        weigh_links(inertias, R, P, o, weights)
+        compute_link_twists(parents, kinds, geometry, o, qd, qdd, f, gravity, R, P, S, V, A)
+        compute_link_inertias(inertias, R, P, o, weights)
         p: Spatial = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
         w, h = p, (0.0, 0.0, 0.0)
         mass = 0.0
         for i in range(D):
-            m, hi, J = weight_of(weights, i)
+            m, hi, J = inertia_row(weights, i)
             if m == 0.0:
                 continue
             own = inertia_times(m, hi, J, row6(V, i))
-            p = sum6(p, own)
-            w = sum6(w, sum6(inertia_times(m, hi, J, row6(A, i)), cross6(row6(V, i), own)))
-            h, mass = plus(h, hi), mass + m
-        put6(totals[0], f, at_origin(p, o))
-        put6(totals[1], f, at_origin(w, o))
+            p = plus6(p, own)
+            w = plus6(w, plus6(inertia_times(m, hi, J, row6(A, i)), cross6(row6(V, i), own)))
+            h, mass = add3(h, hi), mass + m
+        put6(totals[0], f, shift_wrench_to_origin(p, o))
+        put6(totals[1], f, shift_wrench_to_origin(w, o))
         for c in range(3):
             com[f, c] = h[c] / mass + o[c]
     return totals, com
 
 
 @kernel
-def leaf_to_base(
+def leaf_to_base_recursion(
     parents: IntArray,
     qd: FloatArray,
     qdd: FloatArray,
@@ -112,71 +118,71 @@ def leaf_to_base(
     accelerations, and in the force of the whole.
     """
     D = parents.shape[0]
-    clear(rates)
-    clear(p)
-    clear(w)
+    fill_zero(rates)
+    fill_zero(p)
+    fill_zero(w)
     for i in range(D - 1, -1, -1):
         k = parents[i]
         s, vb, ab = row6(S, i), row6(V, k), row6(A, k)
-        m, h, J = weight_of(weights, i)
+        m, h, J = inertia_row(weights, i)
         eta, B = inertia_rate(m, h, J, s)
         b = inertia_times(m, h, J, s)
         r = rates[i]
         late = inertia_times(0.0, (r[0], r[1], r[2]), (r[3], r[4], r[5], r[6], r[7], r[8]), s)
-        add6(p, i, times6(qd[f, i], b))
+        add6(p, i, scale6(qd[f, i], b))
         pi = row6(p, i)
         sp = cross6(s, pi)
-        add6(w, i, sum6(times6(qd[f, i], sum6(sp, late)), times6(qdd[f, i], b)))
+        add6(w, i, plus6(scale6(qd[f, i], plus6(sp, late)), scale6(qdd[f, i], b)))
         fi = row6(w, i)
-        e = sum6(inertia_times(0.0, eta, B, vb), sp)
+        e = plus6(inertia_times(0.0, eta, B, vb), sp)
         for c in range(3):
             r[c] += qd[f, i] * eta[c]
         for c in range(6):
             r[3 + c] += qd[f, i] * B[c]
         eta2, B2 = inertia_rate(0.0, (r[0], r[1], r[2]), (r[3], r[4], r[5], r[6], r[7], r[8]), s)
-        fq = sum6(cross6(s, fi), inertia_times(0.0, eta, B, ab))
-        fq = sum6(fq, sum6(cross6(vb, e), inertia_times(0.0, eta2, B2, vb)))
+        fq = plus6(cross6(s, fi), inertia_times(0.0, eta, B, ab))
+        fq = plus6(fq, plus6(cross6(vb, e), inertia_times(0.0, eta2, B2, vb)))
         put6(columns[0], i, e)
         put6(columns[1], i, b)
         put6(columns[2], i, fq)
-        put6(columns[3], i, sum6(sum6(e, late), cross6(row6(V, i), b)))
+        put6(columns[3], i, plus6(plus6(e, late), cross6(row6(V, i), b)))
         for c in range(10):
             weights[k, c] += weights[i, c]
         for c in range(9):
             rates[k, c] += r[c]
         add6(p, k, pi)
         add6(w, k, fi)
-    mass, moment, second = weight_of(weights, D)
+    mass, moment, second = inertia_row(weights, D)
     add6(w, D, inertia_times(mass, moment, second, row6(A, D)))
 
 
 @kernel
-def put_blocks(columns: FloatArray, o: Vector, f: int, blocks: FloatArray) -> None:
+def put_jacobian_columns(columns: FloatArray, o: Vector, f: int, blocks: FloatArray) -> None:
     """Columns about the point ``o`` as Jacobians ``(4, F, 6, D)`` about the origin of the world."""
     for n in range(4):
         for i in range(columns.shape[1]):
-            force, moment = at_origin(row6(columns[n], i), o)
+            force, moment = shift_wrench_to_origin(row6(columns[n], i), o)
             for c in range(3):
                 blocks[n, f, c, i] = force[c]
                 blocks[n, f, 3 + c, i] = moment[c]
 
 
 @kernel
-def linear_time(tree: TreeArrays, states: States, gravity: FloatArray) -> tuple[FloatArray, FloatArray]:
+def linear_time_jacobians(tree: TreeArrays, states: TreeStates, gravity: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Momentum and force ``(2, F, 6)``, Jacobians ``(4, F, 6, D)`` (dp/dq, dp/dqd = df/dqdd, df/dq, df/dqd)."""
     parents, kinds, rests, geometry, inertias, first = tree
     q, qd, qdd = states
     frames, D = q.shape
-    R, P, S, V, A, weights, rates, p, w = scratch_for(D)
+    R, P, S, V, A, weights, rates, p, w = allocate_scratch(D)
     columns = np.empty((4, D, 6))
     totals, blocks = np.empty((2, frames, 6)), np.empty((4, frames, 6, D))
     for f in range(frames):
-        place_links(parents, kinds, rests, geometry, q, f, R, P)
+        compute_link_frames(parents, kinds, rests, geometry, q, f, R, P)
         o = row3(P, first)
-        move_links(parents, kinds, geometry, o, qd, qdd, f, gravity, R, P, S, V, A)
-        weigh_links(inertias, R, P, o, weights)
-        leaf_to_base(parents, qd, qdd, f, S, V, A, weights, rates, p, w, columns)
-        put6(totals[0], f, at_origin(row6(p, D), o))
-        put6(totals[1], f, at_origin(row6(w, D), o))
-        put_blocks(columns, o, f, blocks)
+        compute_link_twists(parents, kinds, geometry, o, qd, qdd, f, gravity, R, P, S, V, A)
+        compute_link_inertias(inertias, R, P, o, weights)
+        leaf_to_base_recursion(parents, qd, qdd, f, S, V, A, weights, rates, p, w, columns)
+        put6(totals[0], f, shift_wrench_to_origin(row6(p, D), o))
+        put6(totals[1], f, shift_wrench_to_origin(row6(w, D), o))
+        put_jacobian_columns(columns, o, f, blocks)
     return totals, blocks

@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError, frozen
-from marey.dynamics._body_repair import body_roles, lost_bones, restore_bones
-from marey.dynamics._body_segments import capsule_lumps, joint_masses, stand_up, table_lumps
-from marey.dynamics._tree_checks import checked_inertias
+from marey.dynamics._body_repair import find_body_roles, find_lost_bones, restore_bones
+from marey.dynamics._body_segments import masses_from_capsules, masses_from_table, place_landmarks, sum_joint_masses
+from marey.dynamics._tree_checks import check_inertias
 from marey.motion import MassTable, Motion, mass_table, standing_height
 from marey.skeleton import Skeleton, role_map
 
@@ -37,11 +37,11 @@ class Body:
 
     def __post_init__(self) -> None:
         count = self.skeleton.num_joints
-        masses, inertias = checked_inertias(self.skeleton.names, self.masses, self.inertias)
+        masses, inertias = check_inertias(self.skeleton.names, self.masses, self.inertias)
         object.__setattr__(self, "masses", masses)
         object.__setattr__(self, "centres", frozen(self.centres, count, 3, name="centres"))
         object.__setattr__(self, "inertias", inertias)
-        object.__setattr__(self, "height_m", _positive(self.height_m, "height_m"))
+        object.__setattr__(self, "height_m", _require_positive(self.height_m, "height_m"))
         object.__setattr__(self, "report", tuple(self.report))
 
     @classmethod
@@ -62,7 +62,7 @@ class Body:
                 and feet only.
             table: ``"deleva1996"`` or ``"winter2009"``.
         """
-        return _build(_mean_skeleton(motion), mass_kg, height_m, mass_table(table))
+        return _assemble_body(_mean_skeleton(motion), mass_kg, height_m, mass_table(table))
 
     @classmethod
     def from_skeleton(
@@ -75,9 +75,9 @@ class Body:
     ) -> Body:
         """Give mass to a skeleton, first scaled to ``height_m`` [m] if that is given; see :meth:`from_motion`."""
         if height_m is not None:
-            _positive(height_m, "height_m")
-            skeleton = skeleton.scaled(height_m / _stature(restore_bones(skeleton)))
-        return _build(skeleton, mass_kg, height_m, mass_table(table))
+            _require_positive(height_m, "height_m")
+            skeleton = skeleton.scaled(height_m / _standing_height(restore_bones(skeleton)))
+        return _assemble_body(skeleton, mass_kg, height_m, mass_table(table))
 
     @property
     def mass_kg(self) -> float:
@@ -113,26 +113,26 @@ class Body:
         return f"Body('{self.skeleton.name}', {self.mass_kg:.1f} kg, {self.height_m:.2f} m, {self.source})"
 
 
-def _build(skeleton: Skeleton, mass_kg: float | None, height_m: float | None, table: MassTable) -> Body:
-    lost = lost_bones(skeleton)
+def _assemble_body(skeleton: Skeleton, mass_kg: float | None, height_m: float | None, table: MassTable) -> Body:
+    lost = find_lost_bones(skeleton)
     skeleton = restore_bones(skeleton)
-    height = _stature(skeleton) if height_m is None else _positive(height_m, "height_m")
-    mass = BODY_MASS_INDEX * height**2 if mass_kg is None else _positive(mass_kg, "mass_kg")
-    stand = stand_up(skeleton, body_roles(skeleton), table, height)
-    lumps, missing = table_lumps(stand, table, height, mass)
+    height = _standing_height(skeleton) if height_m is None else _require_positive(height_m, "height_m")
+    mass = BODY_MASS_INDEX * height**2 if mass_kg is None else _require_positive(mass_kg, "mass_kg")
+    stand = place_landmarks(skeleton, find_body_roles(skeleton), table, height)
+    lumps, missing = masses_from_table(stand, table, height, mass)
     report = [f"put back the lost bones of {', '.join(lost)}"] if lost else []
     if role_map(skeleton).profile == "guessed":
         report.append("the parts of the body were guessed; see role_map(skeleton).report")
     source = table.source
     if sum(segment.share for segment in table.segments if segment.name not in missing) < MIN_KNOWN_SHARE:
-        lumps, source = capsule_lumps(skeleton, mass), "capsules of one density"
+        lumps, source = masses_from_capsules(skeleton, mass), "capsules of one density"
         report.append("too few parts of a human body are known: masses are by the volume of capsules")
     elif missing:
         report.append(f"no joints for {', '.join(missing)}: the other segments share their mass")
-    return Body(skeleton, *joint_masses(lumps, skeleton.num_joints), height, source, tuple(report))
+    return Body(skeleton, *sum_joint_masses(lumps, skeleton.num_joints), height, source, tuple(report))
 
 
-def _stature(skeleton: Skeleton) -> float:
+def _standing_height(skeleton: Skeleton) -> float:
     """Standing height [m]; of a skeleton that does not stand, its largest extent, and 1 m if it has none."""
     height = standing_height(skeleton)
     if height > MIN_HEIGHT_M:
@@ -151,7 +151,7 @@ def _mean_skeleton(motion: Motion) -> Skeleton:
     return Skeleton(skeleton.names, skeleton.parents, offsets, skeleton.tips, skeleton.limits, skeleton.name)
 
 
-def _positive(value: float, name: str) -> float:
+def _require_positive(value: float, name: str) -> float:
     if np.ndim(value) or not np.isreal(value) or not 0.0 < value < np.inf:
         raise InputError(f"{name} is {value!r}", "It must be a positive number")
     return float(value)

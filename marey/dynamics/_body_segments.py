@@ -20,7 +20,7 @@ _FLAT: Final = ("hand", "foot")  # palm and sole face down in the T-pose, so "ba
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lump:
+class SegmentMass:
     """Mass carried by a joint; centre and inertia about it in the frame of the joint."""
 
     joint: int
@@ -30,7 +30,7 @@ class Lump:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stand:
+class StandingSkeleton:
     """A skeleton in the T-pose, with the landmarks that segments end at."""
 
     roles: RoleMap
@@ -38,11 +38,11 @@ class Stand:
     frames: SO3  # (J,) R_world_joint
     landmarks: dict[str, FloatArray]  # (3,) [m] by name
 
-    def lump(self, joint: int, mass: float, centre: FloatArray, inertia: FloatArray) -> Lump:
+    def segment_mass(self, joint: int, mass: float, centre: FloatArray, inertia: FloatArray) -> SegmentMass:
         """Turn a mass given in world to the frame of the joint that carries it."""
         R = self.frames[joint].inverse()
         matrix = R.matrix()
-        return Lump(joint, mass, R @ (centre - self.positions[joint]), matrix @ inertia @ matrix.T)
+        return SegmentMass(joint, mass, R @ (centre - self.positions[joint]), matrix @ inertia @ matrix.T)
 
     def middle(self, names: tuple[str, ...]) -> FloatArray | None:
         """Middle of the landmarks; ``None`` if one is missing."""
@@ -51,12 +51,12 @@ class Stand:
         return np.mean([self.landmarks[name] for name in names], axis=0)
 
 
-def stand_up(skeleton: Skeleton, roles: RoleMap, table: MassTable, stature_m: float) -> Stand:
+def place_landmarks(skeleton: Skeleton, roles: RoleMap, table: MassTable, stature_m: float) -> StandingSkeleton:
     """Take the T-pose and find the landmarks; those that no joint marks are put where the stature suggests."""
     pose = t_pose(skeleton, roles)
     positions, frames = pose.joint_positions(), pose.joint_rotations()
     marks = {role: positions[joint] for role, joint in roles.joints.items()}
-    stand = Stand(roles, positions, frames, marks)
+    stand = StandingSkeleton(roles, positions, frames, marks)
     _add_head(stand, skeleton, table.head_length * stature_m)
     _add_feet(stand, skeleton)
     for side in SIDES:
@@ -64,7 +64,7 @@ def stand_up(skeleton: Skeleton, roles: RoleMap, table: MassTable, stature_m: fl
     return stand
 
 
-def _add_head(stand: Stand, skeleton: Skeleton, length_m: float) -> None:
+def _add_head(stand: StandingSkeleton, skeleton: Skeleton, length_m: float) -> None:
     marks, head = stand.landmarks, stand.roles.get("head")
     shoulders = stand.middle(("left_shoulder", "right_shoulder"))
     if "neck" not in marks and shoulders is not None:
@@ -78,7 +78,7 @@ def _add_head(stand: Stand, skeleton: Skeleton, length_m: float) -> None:
         marks["crown"] = stand.positions[head] + tip
 
 
-def _add_feet(stand: Stand, skeleton: Skeleton) -> None:
+def _add_feet(stand: StandingSkeleton, skeleton: Skeleton) -> None:
     points = foot_points(skeleton, stand.roles)
     at = points.positions(stand.positions, stand.frames)
     for side in SIDES:
@@ -86,7 +86,7 @@ def _add_feet(stand: Stand, skeleton: Skeleton) -> None:
             stand.landmarks[side + "foot"] = at[points.index(side + "ball")]
 
 
-def _add_hand(stand: Stand, skeleton: Skeleton, side: str, length_m: float) -> None:
+def _add_hand(stand: StandingSkeleton, skeleton: Skeleton, side: str, length_m: float) -> None:
     marks, elbow = stand.landmarks, stand.roles.get(side + "elbow")
     if side + "wrist" not in marks and elbow is not None:
         marks[side + "wrist"] = stand.positions[elbow] + stand.frames[elbow] @ skeleton.tips[elbow]
@@ -98,40 +98,44 @@ def _add_hand(stand: Stand, skeleton: Skeleton, side: str, length_m: float) -> N
         marks[side + "fingertip"] = marks[side + "wrist"] + length_m * forearm / length
 
 
-def table_lumps(stand: Stand, table: MassTable, stature_m: float, mass_kg: float) -> tuple[list[Lump], tuple[str, ...]]:
+def masses_from_table(
+    stand: StandingSkeleton, table: MassTable, stature_m: float, mass_kg: float
+) -> tuple[list[SegmentMass], tuple[str, ...]]:
     """Lumps of the segments that the skeleton has, ``mass_kg`` in all, and the names of those that it lacks."""
-    found = [(segment, _ends(stand, segment)) for segment in table.segments]
+    found = [(segment, _find_segment_ends(stand, segment)) for segment in table.segments]
     missing = tuple(segment.name for segment, ends in found if ends is None)
     total = sum(segment.share for segment, ends in found if ends is not None)
-    lumps: list[Lump] = []
+    lumps: list[SegmentMass] = []
     for segment, ends in found:
         if ends is None:
             continue
         scaled = replace(segment, share=segment.share * mass_kg / total)
         if segment.name == "trunk":
-            lumps += _trunk(stand, table.trunk_parts, scaled, ends)
+            lumps += _build_trunk(stand, table.trunk_parts, scaled, ends)
         else:
-            lumps.append(_segment(stand, scaled, ends, stature_m))
+            lumps.append(_build_segment(stand, scaled, ends, stature_m))
     return lumps, missing
 
 
-def _ends(stand: Stand, segment: BodySegment) -> tuple[FloatArray, FloatArray] | None:
+def _find_segment_ends(stand: StandingSkeleton, segment: BodySegment) -> tuple[FloatArray, FloatArray] | None:
     near, far = stand.middle(segment.near), stand.middle(segment.far)
     if near is None or far is None or float(np.linalg.norm(far - near)) < 1e-4:
         return None
     return near, far
 
 
-def _segment(stand: Stand, segment: BodySegment, ends: tuple[FloatArray, FloatArray], stature_m: float) -> Lump:
+def _build_segment(
+    stand: StandingSkeleton, segment: BodySegment, ends: tuple[FloatArray, FloatArray], stature_m: float
+) -> SegmentMass:
     near, far = ends
     length = float(np.linalg.norm(far - near)) if segment.length is None else segment.length * stature_m
     front = UP if segment.name.endswith(_FLAT) else FORWARD
-    inertia = segment.share * length**2 * _gyration(far - near, front, segment.radii)
-    carrier = _carrier(stand, segment)
-    return stand.lump(carrier, segment.share, near + segment.along * (far - near), inertia)
+    inertia = segment.share * length**2 * _gyration_matrix(far - near, front, segment.radii)
+    carrier = _find_carrier(stand, segment)
+    return stand.segment_mass(carrier, segment.share, near + segment.along * (far - near), inertia)
 
 
-def _carrier(stand: Stand, segment: BodySegment) -> int:
+def _find_carrier(stand: StandingSkeleton, segment: BodySegment) -> int:
     """The joint that moves a segment: the head for the head, else the joint it starts at, else the one before it."""
     names = ("head", "neck", "spine3", "spine2", "spine1", "pelvis") if segment.name == "head" else segment.near
     if segment.name.endswith("hand"):
@@ -139,31 +143,31 @@ def _carrier(stand: Stand, segment: BodySegment) -> int:
     return next((stand.roles[name] for name in names if name in stand.roles), 0)
 
 
-def _trunk(
-    stand: Stand, parts: tuple[TrunkPart, ...], trunk: BodySegment, ends: tuple[FloatArray, FloatArray]
-) -> list[Lump]:
+def _build_trunk(
+    stand: StandingSkeleton, parts: tuple[TrunkPart, ...], trunk: BodySegment, ends: tuple[FloatArray, FloatArray]
+) -> list[SegmentMass]:
     """The three parts of the trunk, moved together so that their common centre is the printed one of the trunk."""
     near, far = ends
     total = sum(part.share for part in parts)
     shift = trunk.along - sum(part.share * part.along for part in parts) / total
     length = float(np.linalg.norm(far - near))
-    lumps: list[Lump] = []
+    lumps: list[SegmentMass] = []
     for part in parts:
         mass = trunk.share * part.share / total
-        inertia = mass * (part.length * length) ** 2 * _gyration(far - near, FORWARD, part.radii)
+        inertia = mass * (part.length * length) ** 2 * _gyration_matrix(far - near, FORWARD, part.radii)
         centre = near + (part.along + shift) * (far - near)
-        lumps.append(stand.lump(_spine_joint(stand, centre, far - near), mass, centre, inertia))
+        lumps.append(stand.segment_mass(_find_spine_joint(stand, centre, far - near), mass, centre, inertia))
     return lumps
 
 
-def _spine_joint(stand: Stand, centre: FloatArray, down: FloatArray) -> int:
+def _find_spine_joint(stand: StandingSkeleton, centre: FloatArray, down: FloatArray) -> int:
     """The highest joint of the spine that is not above a point of the trunk; the pelvis at least."""
     spine = [stand.roles[role] for role in _SPINE if role in stand.roles]
     below = [joint for joint in spine if float((stand.positions[joint] - centre) @ down) >= 0.0]
     return below[-1] if below else (spine[0] if spine else 0)
 
 
-def _gyration(along: FloatArray, front: FloatArray, radii: tuple[float, float, float]) -> FloatArray:
+def _gyration_matrix(along: FloatArray, front: FloatArray, radii: tuple[float, float, float]) -> FloatArray:
     """Matrix ``(3, 3)`` of squared radii of gyration for a segment that points ``along`` and faces ``front``."""
     a = along / np.linalg.norm(along)
     flat = front - a * float(a @ front)
@@ -174,18 +178,18 @@ def _gyration(along: FloatArray, front: FloatArray, radii: tuple[float, float, f
     return axes.T @ np.diag(np.square(radii)) @ axes
 
 
-def capsule_lumps(skeleton: Skeleton, mass_kg: float) -> list[Lump]:
+def masses_from_capsules(skeleton: Skeleton, mass_kg: float) -> list[SegmentMass]:
     """Lumps of the solid body drawn around a skeleton, all of one density; a point of mass if it has no extent."""
     solid = capsules(skeleton)
     if not len(solid):
-        return [Lump(0, mass_kg, np.zeros(3), 0.4 * mass_kg * 0.05**2 * np.eye(3))]
+        return [SegmentMass(0, mass_kg, np.zeros(3), 0.4 * mass_kg * 0.05**2 * np.eye(3))]
     along = solid.ends - solid.starts
     lengths = np.maximum(np.linalg.norm(along, axis=1), 1e-6)
     radii = 0.5 * (solid.start_radii + solid.end_radii)
     volumes = np.pi * radii**2 * (lengths + 4.0 / 3.0 * radii)
     masses = mass_kg * volumes / volumes.sum()
     return [
-        Lump(int(joint), float(mass), 0.5 * (a + b), _capsule_inertia(float(mass), b - a, float(r)))
+        SegmentMass(int(joint), float(mass), 0.5 * (a + b), _capsule_inertia(float(mass), b - a, float(r)))
         for joint, mass, a, b, r in zip(solid.joints, masses, solid.starts, solid.ends, radii, strict=True)
     ]
 
@@ -202,7 +206,7 @@ def _capsule_inertia(mass: float, along: FloatArray, radius: float) -> FloatArra
     return across * np.eye(3) + (axial - across) * np.outer(a, a)
 
 
-def joint_masses(lumps: list[Lump], num_joints: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+def sum_joint_masses(lumps: list[SegmentMass], num_joints: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Masses ``(J,)``, centres ``(J, 3)`` and inertias about them ``(J, 3, 3)``, by the parallel-axis theorem."""
     masses, centres, inertias = np.zeros(num_joints), np.zeros((num_joints, 3)), np.zeros((num_joints, 3, 3))
     for lump in lumps:

@@ -113,7 +113,7 @@ class RectangleSupport:
 
     def local(self, wrenches: ArrayLike) -> FloatArray:
         r"""Wrenches ``(F, 6)`` about the centre, in the axes of the support: :math:`f`, :math:`n - c\times f`."""
-        force, moment = wrench_about(frozen(wrenches, None, 6, name="wrenches"), self.centre)
+        force, moment = shift_wrench(frozen(wrenches, None, 6, name="wrenches"), self.centre)
         return np.concatenate([force @ self.axes.T, moment @ self.axes.T], axis=-1)
 
     def margins(self, wrenches: ArrayLike, *, cone: str = "round", smoothing_n: float = 0.0) -> ConeMargins:
@@ -158,8 +158,8 @@ class RectangleSupport:
 
     def generators(self, edges: int = 4) -> FloatArray:
         """Edges of the cone as wrenches ``(6, 4 · edges)`` about the world origin, unit normal force each."""
-        directions = friction_edges(self.normal, self.friction, edges, ahead=self.half_x, square=edges == 4)
-        return point_generators(self.corners(), np.broadcast_to(directions, (4, *directions.shape)))
+        directions = compute_friction_edges(self.normal, self.friction, edges, ahead=self.half_x, square=edges == 4)
+        return compute_point_generators(self.corners(), np.broadcast_to(directions, (4, *directions.shape)))
 
     def _twist_margin(self, wrenches: ArrayLike) -> FloatArray:
         local = self.local(wrenches)
@@ -185,13 +185,13 @@ class GripSupport:
 
     def margins(self, wrenches: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """How much force [N] and moment [N m] is left ``(F,)``; negative is more than the hand can hold."""
-        force, moment = wrench_about(wrenches, self.centre)
+        force, moment = shift_wrench(wrenches, self.centre)
         held = self.max_force_n - np.linalg.norm(force, axis=-1)
         return held, self.max_moment_nm - np.abs(moment).max(axis=-1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ConeFit:
+class ConeProjection:
     """The wrench of a cone nearest to each wanted one."""
 
     distance: FloatArray  # (F,) [N] with moments divided by the lever
@@ -199,9 +199,9 @@ class ConeFit:
     weights: FloatArray  # (F, n) of the generators
 
 
-def cone_distance(
+def project_on_cone(
     wrenches: ArrayLike, generators: ArrayLike, *, about: ArrayLike = (0.0, 0.0, 0.0), lever_m: float = LEVER_M
-) -> ConeFit:
+) -> ConeProjection:
     r"""How far wrenches ``(F, 6)`` are from a cone, :math:`\min_{w\ge0}\|S(f - Gw)\|`.
 
     S takes moments about ``about`` and divides them by ``lever_m``; the answer depends on both. Zero inside the cone.
@@ -217,13 +217,13 @@ def cone_distance(
     wanted = frozen(np.atleast_2d(wrenches), None, 6, name="wrenches")
     edges = frozen(generators, 6, None, name="generators")
     _check_positive(lever_m, "lever_m")
-    scaled = [_scaled(w, about, lever_m) for w in (edges.T, wanted)]
+    scaled = [_scale_wrenches(w, about, lever_m) for w in (edges.T, wanted)]
     weights = fit_fixed_cone(np.ascontiguousarray(scaled[0].T), scaled[1])
     away = scaled[1] - weights @ scaled[0]
-    return ConeFit(np.linalg.norm(away, axis=-1), weights @ edges.T, weights)
+    return ConeProjection(np.linalg.norm(away, axis=-1), weights @ edges.T, weights)
 
 
-def wrench_about(wrenches: ArrayLike, point: ArrayLike) -> tuple[FloatArray, FloatArray]:
+def shift_wrench(wrenches: ArrayLike, point: ArrayLike) -> tuple[FloatArray, FloatArray]:
     r"""Force and moment about a point ``(3,)`` or ``(F, 3)``: :math:`n_p = n_0 - p\times f`."""
     values = np.asarray(wrenches, dtype=np.float64)
     if values.shape[-1:] != (6,):
@@ -232,7 +232,7 @@ def wrench_about(wrenches: ArrayLike, point: ArrayLike) -> tuple[FloatArray, Flo
     return force, moment - np.cross(np.broadcast_to(np.asarray(point, dtype=np.float64), force.shape), force)
 
 
-def friction_edges(
+def compute_friction_edges(
     normal: ArrayLike, friction: float, edges: int = 8, *, ahead: ArrayLike | None = None, square: bool = False
 ) -> FloatArray:
     """Directions ``(edges, 3)`` of a friction pyramid inside the round cone, unit along the normal.
@@ -249,14 +249,14 @@ def friction_edges(
         raise InputError(f"{edges} edges make no pyramid", "Give at least 3")
     up = frozen(normal, 3, name="normal")
     _check_unit(up)
-    x = np.asarray(_any_across(up) if ahead is None else ahead, dtype=np.float64)
+    x = np.asarray(_perpendicular_direction(up) if ahead is None else ahead, dtype=np.float64)
     x = x / np.linalg.norm(x)
     angles = 2.0 * np.pi * (np.arange(edges) + 0.5) / edges
     reach = friction * (np.sqrt(2.0) if square else 1.0)
     return up + reach * (np.outer(np.cos(angles), x) + np.outer(np.sin(angles), np.cross(up, x)))
 
 
-def point_generators(points: FloatArray, directions: FloatArray) -> FloatArray:
+def compute_point_generators(points: FloatArray, directions: FloatArray) -> FloatArray:
     """Wrenches ``(6, P · E)`` about the world origin of forces along ``(P, E, 3)`` at points ``(P, 3)`` [m]."""
     moments = np.cross(points[:, None], directions)
     return np.concatenate([directions, moments], axis=-1).reshape(-1, 6).T
@@ -275,12 +275,12 @@ def _friction_margin(
     raise UnknownNameError("cone", cone, "RectangleSupport.margins", ("round", "square", "cosine"))
 
 
-def _scaled(wrenches: FloatArray, about: ArrayLike, lever_m: float) -> FloatArray:
-    force, moment = wrench_about(wrenches, about)
+def _scale_wrenches(wrenches: FloatArray, about: ArrayLike, lever_m: float) -> FloatArray:
+    force, moment = shift_wrench(wrenches, about)
     return np.ascontiguousarray(np.concatenate([force, moment / lever_m], axis=-1))
 
 
-def _any_across(up: FloatArray) -> FloatArray:
+def _perpendicular_direction(up: FloatArray) -> FloatArray:
     """Some direction across a unit vector."""
     across = np.eye(3)[int(np.argmin(np.abs(up)))]
     return across - up * (up @ across)

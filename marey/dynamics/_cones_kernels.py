@@ -13,17 +13,17 @@ NO_LENGTH = 1e-12  # what is left of a column that the others span
 
 # room for one fit: numbers of the columns in use (6,); their weights, the least-squares ones, the residual (3, 6); the
 # columns, and their factors Q and R (3, 6, 6)
-Room = tuple[IntArray, FloatArray, FloatArray]
+FitScratch = tuple[IntArray, FloatArray, FloatArray]
 
 
 @kernel
-def room_for_fit() -> Room:
+def allocate_fit() -> FitScratch:
     """Scratch that all frames share."""
     return np.zeros(6, dtype=np.int64), np.zeros((3, 6)), np.zeros((3, 6, 6))
 
 
 @kernel
-def _factor(columns: FloatArray, count: int, Q: FloatArray, R: FloatArray) -> None:
+def _factorise(columns: FloatArray, count: int, Q: FloatArray, R: FloatArray) -> None:
     """Orthogonal factors of the first columns ``(6, count)``, by modified Gram-Schmidt."""
     for j in range(count):
         for i in range(6):
@@ -45,7 +45,7 @@ def _factor(columns: FloatArray, count: int, Q: FloatArray, R: FloatArray) -> No
 
 
 @kernel
-def _least_squares(count: int, target: FloatArray, Q: FloatArray, R: FloatArray, x: FloatArray) -> None:
+def _solve_factorised(count: int, target: FloatArray, Q: FloatArray, R: FloatArray, x: FloatArray) -> None:
     """Solve for ``x[:count]`` with the factors of the columns; a column that the others span gets nothing."""
     for j in range(count - 1, -1, -1):
         value = 0.0
@@ -57,7 +57,7 @@ def _least_squares(count: int, target: FloatArray, Q: FloatArray, R: FloatArray,
 
 
 @kernel
-def _steepest(A: FloatArray, num: int, residual: FloatArray, least: float) -> int:
+def _find_steepest_column(A: FloatArray, num: int, residual: FloatArray, least: float) -> int:
     """Number of the column along which the residual is longest, -1 if it is nowhere longer than ``least``."""
     best, slope = -1, least
     for j in range(num):
@@ -78,7 +78,7 @@ def _is_used(used: IntArray, count: int, column: int) -> bool:
 
 
 @kernel
-def _kept(used: IntArray, count: int, x: FloatArray, y: FloatArray) -> int:
+def _step_to_boundary(used: IntArray, count: int, x: FloatArray, y: FloatArray) -> int:
     """Go from weights ``x`` towards ``y`` as far as none is negative, drop those at zero, and count what is left."""
     step, is_inside = 1.0, True
     for k in range(count):
@@ -98,16 +98,16 @@ def _kept(used: IntArray, count: int, x: FloatArray, y: FloatArray) -> int:
 
 
 @kernel
-def _settle(A: FloatArray, target: FloatArray, count: int, room: Room) -> int:
+def _solve_active_columns(A: FloatArray, target: FloatArray, count: int, room: FitScratch) -> int:
     """Least squares on the columns in use, without those whose weight would be negative; returns how many stay."""
     used, rows, (chosen, Q, R) = room[0], room[1], (room[2][0], room[2][1], room[2][2])
     while count > 0:
         for k in range(count):
             for i in range(6):
                 chosen[i, k] = A[i, used[k]]
-        _factor(chosen, count, Q, R)
-        _least_squares(count, target, Q, R, rows[1])
-        left = _kept(used, count, rows[0], rows[1])
+        _factorise(chosen, count, Q, R)
+        _solve_factorised(count, target, Q, R, rows[1])
+        left = _step_to_boundary(used, count, rows[0], rows[1])
         if left == count:
             break
         count = left
@@ -115,7 +115,7 @@ def _settle(A: FloatArray, target: FloatArray, count: int, room: Room) -> int:
 
 
 @kernel
-def nearest_in_cone(A: FloatArray, num: int, target: FloatArray, weights: FloatArray, room: Room) -> None:
+def solve_nonnegative(A: FloatArray, num: int, target: FloatArray, weights: FloatArray, room: FitScratch) -> None:
     """Weights ``w >= 0`` of the columns ``(6, num)`` that bring ``A w`` nearest to ``target``: Lawson and Hanson."""
     used, x, residual = room[0], room[1][0], room[1][2]
     count, square = 0, 0.0
@@ -124,11 +124,11 @@ def nearest_in_cone(A: FloatArray, num: int, target: FloatArray, weights: FloatA
         square += target[i] * target[i]
     least = GAIN_TOL * max(np.sqrt(square), 1e-9)
     for _ in range(MAX_ROUNDS):
-        best = _steepest(A, num, residual, least)
+        best = _find_steepest_column(A, num, residual, least)
         if best < 0 or count == 6 or _is_used(used, count, best):
             break
         used[count], x[count] = best, 0.0
-        count = _settle(A, target, count + 1, room)
+        count = _solve_active_columns(A, target, count + 1, room)
         for i in range(6):
             residual[i] = target[i]
             for k in range(count):
@@ -141,26 +141,26 @@ def nearest_in_cone(A: FloatArray, num: int, target: FloatArray, weights: FloatA
 @kernel
 def fit_fixed_cone(columns: FloatArray, targets: FloatArray) -> FloatArray:
     """Weights ``(F, n)`` of the same columns ``(6, n)`` for each target ``(F, 6)``."""
-    weights, room = np.zeros((len(targets), columns.shape[1])), room_for_fit()
+    weights, room = np.zeros((len(targets), columns.shape[1])), allocate_fit()
     for f in range(len(targets)):
-        nearest_in_cone(columns, columns.shape[1], targets[f], weights[f], room)
+        solve_nonnegative(columns, columns.shape[1], targets[f], weights[f], room)
     return weights
 
 
 @kernel
-def _grip_edge(e: int) -> Vector:
+def _axis_direction(e: int) -> Vector:
     """Direction ``e`` of the six along the axes."""
     sign = 1.0 - 2.0 * (e // 3)
     return sign * (e % 3 == 0), sign * (e % 3 == 1), sign * (e % 3 == 2)
 
 
 @kernel
-def _put_columns(
+def _add_point_columns(
     A: FloatArray, owner: IntArray, num: int, p: int, arm: Vector, edges: FloatArray, is_grip: bool, lever: float
 ) -> int:
     """Add what point ``p`` can give to the columns ``(6, num)``; returns how many there are then."""
     for e in range(6 if is_grip else len(edges)):
-        force = _grip_edge(e) if is_grip else row3(edges, e)
+        force = _axis_direction(e) if is_grip else row3(edges, e)
         moment = cross(arm, force)
         for i in range(3):
             A[i, num], A[3 + i, num] = force[i], moment[i] / lever
@@ -189,13 +189,13 @@ def fit_moving_cones(
     num_frames, num_points = arms.shape[0], arms.shape[1]
     most = num_points * max(len(edges), 6)
     given, forces = np.zeros((num_frames, 6)), np.zeros((num_frames, num_points, 3))
-    A, owner, weights, room = np.zeros((6, most)), np.zeros(most, dtype=np.int64), np.zeros(most), room_for_fit()
+    A, owner, weights, room = np.zeros((6, most)), np.zeros(most, dtype=np.int64), np.zeros(most), allocate_fit()
     for f in range(num_frames):
         num = 0
         for p in range(num_points):
             if active[f, p]:
-                num = _put_columns(A, owner, num, p, row3(arms[f], p), edges, grips[f, p], lever)
-        nearest_in_cone(A, num, targets[f], weights, room)
+                num = _add_point_columns(A, owner, num, p, row3(arms[f], p), edges, grips[f, p], lever)
+        solve_nonnegative(A, num, targets[f], weights, room)
         for j in range(num):
             if weights[j] > 0.0:
                 for i in range(6):

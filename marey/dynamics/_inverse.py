@@ -9,7 +9,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, frozen
 from marey.dynamics._body import GRAVITY, Body
-from marey.dynamics._inverse_states import States, states
+from marey.dynamics._inverse_states import MotionStates, compute_states
 from marey.dynamics._states import gravity_vector
 from marey.motion import Contacts, Motion
 
@@ -27,7 +27,7 @@ class InverseDynamics:
 
     body: Body
     rate_hz: float
-    states: States  # the smoothed motion that all the rest belongs to
+    states: MotionStates  # the smoothed motion that all the rest belongs to
     wrench: FloatArray  # (F, 6) [N, N m] force and moment about the world origin, world axes
     torques: FloatArray  # (F, J, 3) [N m] on each joint by its parent, in the joint's frame
     com: FloatArray  # (F, 3) [m]
@@ -97,7 +97,7 @@ class InverseDynamics:
         return f"InverseDynamics({self.body!r}, {self.num_frames} frames, {self.rate_hz:g} Hz)"
 
 
-def inverse_dynamics(
+def solve_inverse_dynamics(
     body: Body,
     motion: Motion,
     *,
@@ -126,30 +126,32 @@ def inverse_dynamics(
         InputError: fewer than three frames, other joints than the body's, arrays of the wrong shape, a gravity or
             forces that are not finite, both contacts and external forces, or body and motion in the wrong order.
     """
-    check_order("inverse_dynamics", body=body, motion=motion)
+    check_argument_types("inverse_dynamics", body=body, motion=motion)
     if contacts is not None and external is not None:
         raise InputError("both contacts and external forces", "Give one: contacts stand for the ground's forces")
     motion = body.motion(motion)
     cutoff = None if cutoff_hz is None else min(cutoff_hz, 0.4 * motion.rate_hz)
-    result = newton_euler(body, states(motion, cutoff), motion.rate_hz, external=external, gravity=gravity)
+    result = solve_newton_euler(
+        body, compute_states(motion, cutoff), motion.rate_hz, external=external, gravity=gravity
+    )
     result = replace(result, cutoff_hz=cutoff)
     if contacts is None:
         return result
-    from marey.dynamics._inverse_ground import stand_on_feet
+    from marey.dynamics._inverse_ground import apply_ground_reaction
 
-    return stand_on_feet(result, contacts)
+    return apply_ground_reaction(result, contacts)
 
 
-def newton_euler(
+def solve_newton_euler(
     body: Body,
-    given: States,
+    given: MotionStates,
     rate_hz: float = 1.0,
     *,
     external: FloatArray | None = None,
     gravity: float = GRAVITY,
 ) -> InverseDynamics:
     """As :func:`inverse_dynamics` for positions, rates and accelerations that are known."""
-    from marey.dynamics._inverse_kernels import newton_euler as run
+    from marey.dynamics._inverse_kernels import newton_euler_clip as run
 
     frames, joints = given.rotations.shape
     if joints != body.skeleton.num_joints:
@@ -188,7 +190,7 @@ def newton_euler(
     )
 
 
-def check_order(function: str, **given: object) -> None:
+def check_argument_types(function: str, **given: object) -> None:
     """Say so when a body and a motion are mixed up: ``validity`` takes the motion first, others the body."""
     wanted = {"body": Body, "motion": Motion}
     if not all(isinstance(value, wanted[name]) for name, value in given.items()):

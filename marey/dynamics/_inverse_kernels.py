@@ -9,21 +9,21 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.dynamics._spatial_kernels import Vector, cross, dot, minus, plus, put3, row3, times, turn, turn_back
+from marey.dynamics._spatial_kernels import Vector, add3, cross, dot, put3, rotate, rotate_back, row3, scale3, subtract3
 
 POSITION, VELOCITY, ACCELERATION, OMEGA, ALPHA, ROWS = 0, 1, 2, 3, 4, 5
 SUMS = 13  # mass times position, velocity, acceleration; angular momentum about the world origin; kinetic energy
 
 
 @kernel
-def _add(out: FloatArray, i: int, a: Vector) -> None:
+def _add_row(out: FloatArray, i: int, a: Vector) -> None:
     out[i, 0] += a[0]
     out[i, 1] += a[1]
     out[i, 2] += a[2]
 
 
 @kernel
-def _columns(wxyz: FloatArray, n: int) -> tuple[Vector, Vector, Vector]:
+def _rotation_columns(wxyz: FloatArray, n: int) -> tuple[Vector, Vector, Vector]:
     """Columns of the rotation matrix of a unit quaternion."""
     w, x, y, z = wxyz[n, 0], wxyz[n, 1], wxyz[n, 2], wxyz[n, 3]
     return (
@@ -34,7 +34,7 @@ def _columns(wxyz: FloatArray, n: int) -> tuple[Vector, Vector, Vector]:
 
 
 @kernel
-def _put_columns(R: FloatArray, j: int, a: Vector, b: Vector, c: Vector) -> None:
+def _put_rotation_columns(R: FloatArray, j: int, a: Vector, b: Vector, c: Vector) -> None:
     for i in range(3):
         R[j, i, 0] = a[i]
         R[j, i, 1] = b[i]
@@ -42,20 +42,20 @@ def _put_columns(R: FloatArray, j: int, a: Vector, b: Vector, c: Vector) -> None
 
 
 @kernel
-def _follow(s: FloatArray, p: int, r: Vector) -> tuple[Vector, Vector, Vector]:
+def _point_motion(s: FloatArray, p: int, r: Vector) -> tuple[Vector, Vector, Vector]:
     """Position, velocity and acceleration of a point at ``r`` (world axes) from the origin of joint ``p``."""
     omega = row3(s, ROWS * p + OMEGA)
     swing = cross(omega, r)
-    inwards = plus(cross(row3(s, ROWS * p + ALPHA), r), cross(omega, swing))
+    inwards = add3(cross(row3(s, ROWS * p + ALPHA), r), cross(omega, swing))
     return (
-        plus(row3(s, ROWS * p + POSITION), r),
-        plus(row3(s, ROWS * p + VELOCITY), swing),
-        plus(row3(s, ROWS * p + ACCELERATION), inwards),
+        add3(row3(s, ROWS * p + POSITION), r),
+        add3(row3(s, ROWS * p + VELOCITY), swing),
+        add3(row3(s, ROWS * p + ACCELERATION), inwards),
     )
 
 
 @kernel
-def _move_root(
+def _put_root_motion(
     roots: FloatArray,
     f: int,
     wxyz: FloatArray,
@@ -66,16 +66,16 @@ def _move_root(
     s: FloatArray,
 ) -> None:
     """Rotation and motion of the root, whose path is given in world."""
-    a, b, c = _columns(wxyz, n)
-    _put_columns(R, 0, a, b, c)
+    a, b, c = _rotation_columns(wxyz, n)
+    _put_rotation_columns(R, 0, a, b, c)
     for k in range(3):
         put3(s, k, row3(roots, 3 * f + k))
-    put3(s, OMEGA, turn(R, 0, row3(rates, n)))
-    put3(s, ALPHA, turn(R, 0, row3(changes, n)))
+    put3(s, OMEGA, rotate(R, 0, row3(rates, n)))
+    put3(s, ALPHA, rotate(R, 0, row3(changes, n)))
 
 
 @kernel
-def _move_joint(
+def _put_joint_motion(
     p: int,
     j: int,
     offset: Vector,
@@ -91,27 +91,27 @@ def _move_joint(
     With the joint's own rate :math:`w` in its own frame, :math:`\omega_j = \omega_p + R_j w`,
     :math:`\alpha_j = \alpha_p + R_j \dot w + \omega_p \times R_j w`.
     """
-    a, b, c = _columns(wxyz, n)
-    _put_columns(R, j, turn(R, p, a), turn(R, p, b), turn(R, p, c))
-    position, velocity, acceleration = _follow(s, p, turn(R, p, offset))
+    a, b, c = _rotation_columns(wxyz, n)
+    _put_rotation_columns(R, j, rotate(R, p, a), rotate(R, p, b), rotate(R, p, c))
+    position, velocity, acceleration = _point_motion(s, p, rotate(R, p, offset))
     omega = row3(s, ROWS * p + OMEGA)
-    own = turn(R, j, row3(rates, n))
-    change = turn(R, j, row3(changes, n))
+    own = rotate(R, j, row3(rates, n))
+    change = rotate(R, j, row3(changes, n))
     put3(s, ROWS * j + POSITION, position)
     put3(s, ROWS * j + VELOCITY, velocity)
     put3(s, ROWS * j + ACCELERATION, acceleration)
-    put3(s, ROWS * j + OMEGA, plus(omega, own))
-    put3(s, ROWS * j + ALPHA, plus(plus(row3(s, ROWS * p + ALPHA), change), cross(omega, own)))
+    put3(s, ROWS * j + OMEGA, add3(omega, own))
+    put3(s, ROWS * j + ALPHA, add3(add3(row3(s, ROWS * p + ALPHA), change), cross(omega, own)))
 
 
 @kernel
-def _spin(R: FloatArray, j: int, inertias: FloatArray, v: Vector) -> Vector:
+def _inertia_times(R: FloatArray, j: int, inertias: FloatArray, v: Vector) -> Vector:
     r"""Inertia in world times a vector, :math:`R I R^T v`."""
-    return turn(R, j, turn(inertias, j, turn_back(R, j, v)))
+    return rotate(R, j, rotate(inertias, j, rotate_back(R, j, v)))
 
 
 @kernel
-def _load_joint(
+def _add_joint_load(
     R: FloatArray,
     s: FloatArray,
     j: int,
@@ -124,24 +124,24 @@ def _load_joint(
 ) -> tuple[Vector, Vector]:
     """Add one piece to the sums of its frame; return the force and the moment about the joint that it needs."""
     omega = row3(s, ROWS * j + OMEGA)
-    r = turn(R, j, centre)
-    position, velocity, acceleration = _follow(s, j, r)
-    spin = _spin(R, j, inertias, omega)
-    rate = plus(_spin(R, j, inertias, row3(s, ROWS * j + ALPHA)), cross(omega, spin))
-    linear = times(mass, velocity)
-    about = plus(spin, cross(position, linear))
+    r = rotate(R, j, centre)
+    position, velocity, acceleration = _point_motion(s, j, r)
+    spin = _inertia_times(R, j, inertias, omega)
+    rate = add3(_inertia_times(R, j, inertias, row3(s, ROWS * j + ALPHA)), cross(omega, spin))
+    linear = scale3(mass, velocity)
+    about = add3(spin, cross(position, linear))
     for k in range(3):
         sums[f, k] += mass * position[k]
         sums[f, 3 + k] += linear[k]
         sums[f, 6 + k] += mass * acceleration[k]
         sums[f, 9 + k] += about[k]
     sums[f, 12] += 0.5 * (dot(linear, velocity) + dot(omega, spin))
-    force = times(mass, (acceleration[0], acceleration[1] + gravity, acceleration[2]))
-    return force, plus(rate, cross(r, force))
+    force = scale3(mass, (acceleration[0], acceleration[1] + gravity, acceleration[2]))
+    return force, add3(rate, cross(r, force))
 
 
 @kernel
-def _gather(
+def _accumulate_to_root(
     parents: IntArray,
     R: FloatArray,
     s: FloatArray,
@@ -153,16 +153,16 @@ def _gather(
     """Pass forces and moments from the leaves to the root; torques are the moments in the joints' frames."""
     for j in range(len(parents) - 1, -1, -1):
         force, moment = row3(forces, j), row3(moments, j)
-        put3(torques, n + j, turn_back(R, j, moment))
+        put3(torques, n + j, rotate_back(R, j, moment))
         if j > 0:
             p = parents[j]
-            lever = minus(row3(s, ROWS * j + POSITION), row3(s, ROWS * p + POSITION))
-            _add(forces, p, force)
-            _add(moments, p, plus(moment, cross(lever, force)))
+            lever = subtract3(row3(s, ROWS * j + POSITION), row3(s, ROWS * p + POSITION))
+            _add_row(forces, p, force)
+            _add_row(moments, p, add3(moment, cross(lever, force)))
 
 
 @kernel
-def newton_euler(
+def newton_euler_clip(
     parents: IntArray,
     offsets: FloatArray,
     masses: FloatArray,
@@ -204,20 +204,20 @@ def newton_euler(
         for j in range(joints):
             n = first + j
             if j == 0:
-                _move_root(roots, f, wxyz, rates, changes, n, R, s)
+                _put_root_motion(roots, f, wxyz, rates, changes, n, R, s)
             else:
-                _move_joint(parents[j], j, row3(offsets, j), wxyz, rates, changes, n, R, s)
+                _put_joint_motion(parents[j], j, row3(offsets, j), wxyz, rates, changes, n, R, s)
             force, moment = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
             if masses[j] > 0.0:
-                force, moment = _load_joint(R, s, j, masses[j], row3(centres, j), inertias, gravity, f, sums)
+                force, moment = _add_joint_load(R, s, j, masses[j], row3(centres, j), inertias, gravity, f, sums)
             if len(external):
                 push = (external[n, 0], external[n, 1], external[n, 2])
                 twist = (external[n, 3], external[n, 4], external[n, 5])
-                force = minus(force, push)
-                moment = minus(moment, plus(twist, cross(push, row3(s, ROWS * j + POSITION))))
+                force = subtract3(force, push)
+                moment = subtract3(moment, add3(twist, cross(push, row3(s, ROWS * j + POSITION))))
             put3(forces, j, force)
             put3(moments, j, moment)
-        _gather(parents, R, s, forces, moments, torques, first)
+        _accumulate_to_root(parents, R, s, forces, moments, torques, first)
         put3(wrench, 2 * f, row3(forces, 0))
-        put3(wrench, 2 * f + 1, plus(row3(moments, 0), cross(row3(s, POSITION), row3(forces, 0))))
+        put3(wrench, 2 * f + 1, add3(row3(moments, 0), cross(row3(s, POSITION), row3(forces, 0))))
     return torques, wrench, sums

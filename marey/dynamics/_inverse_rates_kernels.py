@@ -8,7 +8,7 @@ from marey.base import FloatArray, kernel
 
 
 @kernel
-def turning_rates(wxyz: FloatArray, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
+def quaternion_rates(wxyz: FloatArray, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
     r"""Angular velocities and accelerations ``(F, J, 3)``, each in its own turning frame.
 
     .. math:: \omega = 2\,\mathrm{vec}(\bar q\,\dot q), \qquad \dot\omega = 2\,\mathrm{vec}(\bar q\,\ddot q)

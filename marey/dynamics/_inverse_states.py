@@ -21,7 +21,7 @@ REFINEMENTS: Final = 2  # each takes about two digits off the error at the lowes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class States:
+class MotionStates:
     """What inverse dynamics needs of every frame: where each joint is, how fast it turns and how that changes."""
 
     root_positions: FloatArray  # (F, 3) [m] in world
@@ -39,7 +39,7 @@ class States:
             object.__setattr__(self, name, frozen(getattr(self, name), frames, joints, 3, name=name))
 
 
-def states(motion: Motion, cutoff_hz: float | None = None) -> States:
+def compute_states(motion: Motion, cutoff_hz: float | None = None) -> MotionStates:
     r"""Differentiate a clip, smoothed first if a cutoff is given.
 
     Velocities and accelerations are five-point differences; past the ends the clip is continued with a constant
@@ -61,13 +61,13 @@ def states(motion: Motion, cutoff_hz: float | None = None) -> States:
             f"'{motion.name}' has {motion.num_frames} frames", f"An acceleration needs at least {MIN_FRAMES}"
         )
     if cutoff_hz is not None:
-        motion = smooth(motion, cutoff_hz)
-    velocities, accelerations = differences(motion.root_positions, motion.rate_hz)
-    rates, changes = _turning_rates(motion.rotations, motion.rate_hz)
-    return States(motion.root_positions, velocities, accelerations, motion.rotations, rates, changes)
+        motion = smooth_motion(motion, cutoff_hz)
+    velocities, accelerations = compute_differences(motion.root_positions, motion.rate_hz)
+    rates, changes = _angular_rates(motion.rotations, motion.rate_hz)
+    return MotionStates(motion.root_positions, velocities, accelerations, motion.rotations, rates, changes)
 
 
-def smooth(motion: Motion, cutoff_hz: float) -> Motion:
+def smooth_motion(motion: Motion, cutoff_hz: float) -> Motion:
     r"""Remove what moves faster than ``cutoff_hz``, without delay and without pulling at the ends of the clip.
 
     The smooth path :math:`x` minimises :math:`\sum (x_k - y_k)^2 + \lambda \sum (\Delta^3 x_k)^2`
@@ -103,14 +103,14 @@ def smooth_values(values: FloatArray, rate_hz: float, cutoff_hz: float) -> Float
     count = len(values)
     if count < 4:
         return values
-    stiffness = _stiffness(rate_hz, cutoff_hz)
+    stiffness = _smoothing_weight(rate_hz, cutoff_hz)
     columns = values.reshape(count, -1)
     start, slope = columns[:1], (columns[-1:] - columns[:1]) / (count - 1)
     line = start + np.arange(count)[:, None] * slope  # what a smoother leaves alone is left out of its rounding
-    return (line + _smoothest(columns - line, stiffness)).reshape(values.shape)
+    return (line + _solve_smoothing(columns - line, stiffness)).reshape(values.shape)
 
 
-def _stiffness(rate_hz: float, cutoff_hz: float) -> float:
+def _smoothing_weight(rate_hz: float, cutoff_hz: float) -> float:
     r"""Weight :math:`\lambda` of the third differences that halves the power at the cutoff."""
     if cutoff_hz < MIN_CUTOFF * rate_hz:
         raise InputError(
@@ -120,7 +120,7 @@ def _stiffness(rate_hz: float, cutoff_hz: float) -> float:
     return float((np.sqrt(2.0) - 1.0) / (2.0 * np.sin(np.pi * cutoff_hz / rate_hz)) ** 6)
 
 
-def _smoothest(values: FloatArray, stiffness: float) -> FloatArray:
+def _solve_smoothing(values: FloatArray, stiffness: float) -> FloatArray:
     r"""Solve :math:`(I + \lambda D^T D) x = y` for columns ``(F, n)``, refined.
 
     At 2000 frames a second the matrix has the condition number 1e12: without refinement an acceleration of 9.8 m/s²
@@ -129,7 +129,7 @@ def _smoothest(values: FloatArray, stiffness: float) -> FloatArray:
     from scipy import linalg
 
     lapack = cast(Any, linalg)  # scipy has no types
-    factor = (lapack.cholesky_banded(_roughness(len(values), stiffness), check_finite=False), False)
+    factor = (lapack.cholesky_banded(_smoothing_bands(len(values), stiffness), check_finite=False), False)
     found = np.zeros_like(values)
     for _ in range(1 + REFINEMENTS):
         left = values - found - stiffness * _third_differences_twice(found)
@@ -145,7 +145,7 @@ def _third_differences_twice(values: FloatArray) -> FloatArray:
     return total
 
 
-def _roughness(count: int, stiffness: float) -> FloatArray:
+def _smoothing_bands(count: int, stiffness: float) -> FloatArray:
     r"""Upper bands ``(4, F)`` of :math:`I + \lambda D^T D` with third differences :math:`D`."""
     bands = np.zeros((4, count))
     for i in range(4):
@@ -155,9 +155,9 @@ def _roughness(count: int, stiffness: float) -> FloatArray:
     return bands
 
 
-def differences(values: FloatArray, rate_hz: float) -> tuple[FloatArray, FloatArray]:
+def compute_differences(values: FloatArray, rate_hz: float) -> tuple[FloatArray, FloatArray]:
     """First and second time derivatives of ``(F, ...)``, ``F >= 3``, continued with a constant acceleration."""
-    padded, count = _continued(values), len(values)
+    padded, count = _extrapolate_ends(values), len(values)
     first, second = (
         sum((weight * padded[k : k + count] for k, weight in enumerate(stencil)), np.zeros_like(values))
         for stencil in (FIRST, SECOND)
@@ -165,19 +165,25 @@ def differences(values: FloatArray, rate_hz: float) -> tuple[FloatArray, FloatAr
     return first * rate_hz, second * rate_hz**2
 
 
-def _turning_rates(rotations: SO3, rate_hz: float) -> tuple[FloatArray, FloatArray]:
+def _angular_rates(rotations: SO3, rate_hz: float) -> tuple[FloatArray, FloatArray]:
     """Angular velocities and accelerations ``(F, J, 3)`` in the frames that turn."""
-    from marey.dynamics._inverse_rates_kernels import turning_rates
+    from marey.dynamics._inverse_rates_kernels import quaternion_rates
 
-    return turning_rates(_continued(rotations.continuous().wxyz), FIRST * rate_hz, SECOND * rate_hz**2)
+    return quaternion_rates(_extrapolate_ends(rotations.continuous().wxyz), FIRST * rate_hz, SECOND * rate_hz**2)
 
 
-def _continued(values: FloatArray) -> FloatArray:
+def _extrapolate_ends(values: FloatArray) -> FloatArray:
     """Two more rows at either end, on the parabola through the three outermost."""
-    ends = (_before(values, 2), _before(values, 1), values, _before(values[::-1], 1), _before(values[::-1], 2))
+    ends = (
+        _extrapolate_before(values, 2),
+        _extrapolate_before(values, 1),
+        values,
+        _extrapolate_before(values[::-1], 1),
+        _extrapolate_before(values[::-1], 2),
+    )
     return np.concatenate(ends)
 
 
-def _before(values: FloatArray, steps: int) -> FloatArray:
+def _extrapolate_before(values: FloatArray, steps: int) -> FloatArray:
     a, b, c = values[0], values[1], values[2]
     return (a + steps * (a - b) + 0.5 * steps * (steps + 1) * (a - 2.0 * b + c))[None]

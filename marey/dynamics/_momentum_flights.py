@@ -9,8 +9,8 @@ import numpy as np
 
 from marey.base import FloatArray, InputError
 from marey.dynamics._body import GRAVITY, Body
-from marey.dynamics._supports import any_of, check_length
-from marey.motion import Contacts, Motion, detect_contacts, runs
+from marey.dynamics._supports import any_in_row, check_length
+from marey.motion import Contacts, Motion, detect_contacts, find_runs
 
 MIN_FLIGHT_S: Final = 0.2  # shorter ones are too flat to fit a parabola to
 EDGE_FRAMES: Final = 1  # left out at either end, where the contact may still be going on
@@ -41,7 +41,7 @@ class Flight:
         return -GRAVITY / self.vertical
 
 
-def flight_gravity(
+def fit_flight_gravity(
     motion: Motion,
     body: Body | None = None,
     *,
@@ -73,14 +73,14 @@ def flight_gravity(
     centres = body.centre_of_mass(motion)
     shortest = max(MIN_FIT_FRAMES + 2 * EDGE_FRAMES, int(np.ceil(min_flight_s * motion.rate_hz)))
     flights = [
-        _fit(centres, start, stop, motion.rate_hz)
-        for start, stop in runs(~any_of(found.active))
+        _fit_parabola(centres, start, stop, motion.rate_hz)
+        for start, stop in find_runs(~any_in_row(found.active))
         if stop - start >= shortest and start > 0 and stop < motion.num_frames
     ]
     return [flight for flight in flights if -flight.vertical > MIN_FALL]
 
 
-def _fit(centres: FloatArray, start: int, stop: int, rate_hz: float) -> Flight:
+def _fit_parabola(centres: FloatArray, start: int, stop: int, rate_hz: float) -> Flight:
     path = centres[start + EDGE_FRAMES : stop - EDGE_FRAMES]
     times = (np.arange(len(path)) - 0.5 * (len(path) - 1)) / rate_hz
     basis = np.stack([np.ones_like(times), times, 0.5 * times**2], axis=1)

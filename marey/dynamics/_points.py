@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, frozen, frozen_ints
-from marey.dynamics._states import AnyTree, full_states, whole
-from marey.dynamics._tree_simplified import reduced
+from marey.dynamics._states import AnyTree, expand_states, full_tree
+from marey.dynamics._tree_simplified import reduce_jacobian
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,7 +30,7 @@ class PointMotion:
     Jdd: FloatArray  # its second rate
 
 
-def points_motion(
+def compute_points_motion(
     tree: AnyTree, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, dofs: ArrayLike, points: ArrayLike
 ) -> PointMotion:
     """Motion of points fixed to links, with Jacobians at a constant cost for each joint ([Fang2003]_ §5.2).
@@ -46,22 +46,24 @@ def points_motion(
     Raises:
         InputError: states of other shapes, or a link that the tree does not have.
     """
-    from marey.dynamics._points_kernels import move_points
+    from marey.dynamics._points_kernels import compute_point_jacobians
 
     links = frozen_ints(dofs, None, name="dofs")
     places = frozen(points, len(links), 3, name="points")
-    base = whole(tree)
+    base = full_tree(tree)
     if len(links) and not (links.min() >= 0 and links.max() < base.num_dofs):
         outside = links[(links < 0) | (links >= base.num_dofs)]
         raise InputError(f"a point is on link {outside[0]}", f"The tree has links 0 to {base.num_dofs - 1}")
-    moved, blocks = move_points(base.arrays, full_states(tree, q, qd, qdd), links.copy(), places.copy())
-    J = reduced(tree, blocks)
+    moved, blocks = compute_point_jacobians(base.arrays, expand_states(tree, q, qd, qdd), links.copy(), places.copy())
+    J = reduce_jacobian(tree, blocks)
     return PointMotion(moved[:, :, 0], moved[:, :, 1], moved[:, :, 2], J[:, :, 0], J[:, :, 1], J[:, :, 2])
 
 
-def point_motion(tree: AnyTree, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, dof: int, point: ArrayLike) -> PointMotion:
+def compute_point_motion(
+    tree: AnyTree, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, dof: int, point: ArrayLike
+) -> PointMotion:
     """Motion of one point of link ``dof``; see :func:`points_motion`."""
-    several = points_motion(tree, q, qd, qdd, [dof], np.asarray(point, dtype=np.float64)[None])
+    several = compute_points_motion(tree, q, qd, qdd, [dof], np.asarray(point, dtype=np.float64)[None])
     return PointMotion(
         several.position[:, 0],
         several.velocity[:, 0],
@@ -72,10 +74,10 @@ def point_motion(tree: AnyTree, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, dof
     )
 
 
-def com_motion(tree: AnyTree, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> PointMotion:
+def compute_com_motion(tree: AnyTree, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> PointMotion:
     """Motion of the centre of mass: each column is the sub-tree's, times its share of the mass."""
-    from marey.dynamics._points_kernels import move_com
+    from marey.dynamics._points_kernels import compute_com_jacobians
 
-    moved, blocks = move_com(whole(tree).arrays, full_states(tree, q, qd, qdd))
-    J = reduced(tree, blocks)
+    moved, blocks = compute_com_jacobians(full_tree(tree).arrays, expand_states(tree, q, qd, qdd))
+    J = reduce_jacobian(tree, blocks)
     return PointMotion(moved[:, 0], moved[:, 1], moved[:, 2], J[:, 0], J[:, 1], J[:, 2])

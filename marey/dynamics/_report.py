@@ -214,7 +214,8 @@ def find_spans(
     merged = merge_gaps(levels)
     edges = [0, *(np.flatnonzero(np.diff(merged)) + 1).tolist(), len(merged)]
     return tuple(
-        _span(a, b, int(merged[a]), cause_flags[a:b], (violation[a:b], lack[a:b]), rate_hz) for a, b in pairwise(edges)
+        _build_span(a, b, int(merged[a]), cause_flags[a:b], (violation[a:b], lack[a:b]), rate_hz)
+        for a, b in pairwise(edges)
     )
 
 
@@ -229,7 +230,7 @@ def merge_gaps(levels: Status) -> Status:
     return merged
 
 
-def _span(
+def _build_span(
     start: int,
     stop: int,
     level: int,

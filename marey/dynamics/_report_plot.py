@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from marey.dynamics._body import GRAVITY
-from marey.dynamics._supports import any_of
+from marey.dynamics._supports import any_in_row
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from marey.picture import PhysicsCurves
 
 
-def physics_curves(report: ValidityReport, measured: ReactionComparison | None = None) -> PhysicsCurves:
+def build_physics_curves(report: ValidityReport, measured: ReactionComparison | None = None) -> PhysicsCurves:
     """What to draw of a report, with the forces of force plates if there are any."""
     from marey.picture import PhysicsCurves
 
@@ -34,7 +34,7 @@ def physics_curves(report: ValidityReport, measured: ReactionComparison | None =
         tolerance=report.tolerance,
         friction_margin=report.friction_margin,
         balance_margin=report.balance_margin,
-        flight=~any_of(report.supports.touching),
+        flight=~any_in_row(report.supports.touching),
         measured=None if measured is None else measured.measured / weight,
         is_measured=None if measured is None else measured.used,
     )
@@ -46,4 +46,4 @@ def plot_report(
     """Draw a report: the coloured bar, forces, margins and what is missing; see ``marey.picture.plot_physics``."""
     from marey.picture import plot_physics
 
-    return plot_physics(physics_curves(report, measured), path)
+    return plot_physics(build_physics_curves(report, measured), path)

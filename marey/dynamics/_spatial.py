@@ -19,7 +19,7 @@ def spatial_cross(v: ArrayLike) -> FloatArray:
     .. math:: \tilde v = \begin{bmatrix}\tilde v_a & 0\\ \tilde v_b & \tilde v_a\end{bmatrix}
     """
     v = np.asarray(v, dtype=np.float64)
-    return _blocks(hat(v[..., :3]), np.zeros((*v.shape[:-1], 3, 3)), hat(v[..., 3:]), hat(v[..., :3]))
+    return _stack_blocks(hat(v[..., :3]), np.zeros((*v.shape[:-1], 3, 3)), hat(v[..., 3:]), hat(v[..., :3]))
 
 
 def spatial_transform(R: ArrayLike, r: ArrayLike) -> FloatArray:
@@ -32,13 +32,13 @@ def spatial_transform(R: ArrayLike, r: ArrayLike) -> FloatArray:
         r: origin of frame i in its parent ``(..., 3)`` [m].
     """
     turn, arm = np.asarray(R, dtype=np.float64), hat(np.asarray(r, dtype=np.float64))
-    return _blocks(turn, np.zeros_like(turn), arm @ turn, turn)
+    return _stack_blocks(turn, np.zeros_like(turn), arm @ turn, turn)
 
 
 def inverse_transform(X: FloatArray) -> FloatArray:
     """Inverse of a spatial transform, for free: each 3x3 block is transposed where it stands."""
     a, b, c, d = X[..., :3, :3], X[..., :3, 3:], X[..., 3:, :3], X[..., 3:, 3:]
-    return _blocks(*(np.swapaxes(block, -1, -2) for block in (a, b, c, d)))
+    return _stack_blocks(*(np.swapaxes(block, -1, -2) for block in (a, b, c, d)))
 
 
 def spatial_inertia(mass: ArrayLike, centre: ArrayLike, inertia: ArrayLike) -> FloatArray:
@@ -55,7 +55,7 @@ def spatial_inertia(mass: ArrayLike, centre: ArrayLike, inertia: ArrayLike) -> F
     """
     m = np.asarray(mass, dtype=np.float64)[..., None, None]
     c = hat(np.asarray(centre, dtype=np.float64))
-    return _blocks(-m * c, m * np.broadcast_to(np.eye(3), c.shape), np.asarray(inertia) - m * c @ c, m * c)
+    return _stack_blocks(-m * c, m * np.broadcast_to(np.eye(3), c.shape), np.asarray(inertia) - m * c @ c, m * c)
 
 
 def spatial_power(twist: ArrayLike, wrench: ArrayLike) -> FloatArray:
@@ -64,5 +64,5 @@ def spatial_power(twist: ArrayLike, wrench: ArrayLike) -> FloatArray:
     return np.einsum("...i,...i->...", v[..., :3], f[..., 3:]) + np.einsum("...i,...i->...", v[..., 3:], f[..., :3])
 
 
-def _blocks(a: FloatArray, b: FloatArray, c: FloatArray, d: FloatArray) -> FloatArray:
+def _stack_blocks(a: FloatArray, b: FloatArray, c: FloatArray, d: FloatArray) -> FloatArray:
     return np.concatenate([np.concatenate([a, b], axis=-1), np.concatenate([c, d], axis=-1)], axis=-2)

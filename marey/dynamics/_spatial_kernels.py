@@ -10,9 +10,9 @@ from __future__ import annotations
 from marey.base import FloatArray, kernel
 
 Vector = tuple[float, float, float]
-Symmetric = tuple[float, float, float, float, float, float]
+SymmetricMatrix = tuple[float, float, float, float, float, float]
 Spatial = tuple[Vector, Vector]
-Rate = tuple[Vector, Symmetric]
+InertiaRate = tuple[Vector, SymmetricMatrix]
 
 
 @kernel
@@ -52,19 +52,19 @@ def add6(array: FloatArray, i: int, x: Spatial) -> None:
 
 
 @kernel
-def plus(a: Vector, b: Vector) -> Vector:
+def add3(a: Vector, b: Vector) -> Vector:
     """Sum of two vectors."""
     return a[0] + b[0], a[1] + b[1], a[2] + b[2]
 
 
 @kernel
-def minus(a: Vector, b: Vector) -> Vector:
+def subtract3(a: Vector, b: Vector) -> Vector:
     """Difference of two vectors."""
     return a[0] - b[0], a[1] - b[1], a[2] - b[2]
 
 
 @kernel
-def times(s: float, a: Vector) -> Vector:
+def scale3(s: float, a: Vector) -> Vector:
     """Vector ``a``, ``s`` times as long."""
     return s * a[0], s * a[1], s * a[2]
 
@@ -82,7 +82,7 @@ def cross(a: Vector, b: Vector) -> Vector:
 
 
 @kernel
-def turn(R: FloatArray, i: int, a: Vector) -> Vector:
+def rotate(R: FloatArray, i: int, a: Vector) -> Vector:
     """Vector ``a`` turned by the matrix ``R[i]``."""
     return (
         R[i, 0, 0] * a[0] + R[i, 0, 1] * a[1] + R[i, 0, 2] * a[2],
@@ -92,7 +92,7 @@ def turn(R: FloatArray, i: int, a: Vector) -> Vector:
 
 
 @kernel
-def turn_back(R: FloatArray, i: int, a: Vector) -> Vector:
+def rotate_back(R: FloatArray, i: int, a: Vector) -> Vector:
     """Vector ``a`` turned by the transpose of ``R[i]``."""
     return (
         R[i, 0, 0] * a[0] + R[i, 1, 0] * a[1] + R[i, 2, 0] * a[2],
@@ -102,15 +102,15 @@ def turn_back(R: FloatArray, i: int, a: Vector) -> Vector:
 
 
 @kernel
-def sum6(x: Spatial, y: Spatial) -> Spatial:
+def plus6(x: Spatial, y: Spatial) -> Spatial:
     """Sum of two twists, or of two wrenches."""
-    return plus(x[0], y[0]), plus(x[1], y[1])
+    return add3(x[0], y[0]), add3(x[1], y[1])
 
 
 @kernel
-def times6(s: float, x: Spatial) -> Spatial:
+def scale6(s: float, x: Spatial) -> Spatial:
     """Twist or wrench ``x``, ``s`` times as large."""
-    return times(s, x[0]), times(s, x[1])
+    return scale3(s, x[0]), scale3(s, x[1])
 
 
 @kernel
@@ -119,17 +119,17 @@ def cross6(v: Spatial, x: Spatial) -> Spatial:
 
     .. math:: v \times x = (v_a \times x_a,\; v_b \times x_a + v_a \times x_b)
     """
-    return cross(v[0], x[0]), plus(cross(v[1], x[0]), cross(v[0], x[1]))
+    return cross(v[0], x[0]), add3(cross(v[1], x[0]), cross(v[0], x[1]))
 
 
 @kernel
-def pair(twist: Spatial, wrench: Spatial) -> float:
+def spatial_power(twist: Spatial, wrench: Spatial) -> float:
     """Power of a wrench along a twist: halves are swapped, (A.18)."""
     return dot(twist[0], wrench[1]) + dot(twist[1], wrench[0])
 
 
 @kernel
-def symmetric_times(J: Symmetric, a: Vector) -> Vector:
+def symmetric_times(J: SymmetricMatrix, a: Vector) -> Vector:
     """Symmetric matrix times a vector."""
     return (
         J[0] * a[0] + J[3] * a[1] + J[4] * a[2],
@@ -139,19 +139,19 @@ def symmetric_times(J: Symmetric, a: Vector) -> Vector:
 
 
 @kernel
-def inertia_times(m: float, h: Vector, J: Symmetric, v: Spatial) -> Spatial:
+def inertia_times(m: float, h: Vector, J: SymmetricMatrix, v: Spatial) -> Spatial:
     r"""Momentum of an inertia that moves with twist ``v``: (A.16), repaired.
 
     .. math:: p = (m v_b + v_a \times h,\; J v_a + h \times v_b)
 
     With ``m = 0`` it is a rate of inertia times a twist.
     """
-    linear = plus(times(m, v[1]), cross(v[0], h))
-    return linear, plus(symmetric_times(J, v[0]), cross(h, v[1]))
+    linear = add3(scale3(m, v[1]), cross(v[0], h))
+    return linear, add3(symmetric_times(J, v[0]), cross(h, v[1]))
 
 
 @kernel
-def inertia_rate(m: float, h: Vector, J: Symmetric, s: Spatial) -> Rate:
+def inertia_rate(m: float, h: Vector, J: SymmetricMatrix, s: Spatial) -> InertiaRate:
     r"""Rate of an inertia that is carried along a twist: :math:`\tilde s I - I \tilde s`, nine numbers.
 
     .. math:: \eta = s_a \times h + m s_b,\qquad
@@ -167,4 +167,4 @@ def inertia_rate(m: float, h: Vector, J: Symmetric, s: Spatial) -> Rate:
         y * J[2] - z * J[5] + x * J[3] - y * J[0] - h[0] * u[2] - h[2] * u[0],
         z * J[4] - x * J[2] + x * J[1] - y * J[3] - h[1] * u[2] - h[2] * u[1],
     )
-    return plus(cross(s[0], h), times(m, u)), S
+    return add3(cross(s[0], h), scale3(m, u)), S

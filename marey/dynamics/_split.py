@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, UnknownNameError, frozen
-from marey.dynamics._cones import wrench_about
+from marey.dynamics._cones import shift_wrench
 from marey.dynamics._inverse import InverseDynamics
 from marey.dynamics._supports import LIMBS, Supports
 
@@ -31,7 +31,7 @@ class SupportSplit:
         return np.concatenate([self.forces.sum(axis=1), moments.sum(axis=1)], axis=-1)
 
 
-def centre_of_pressure(wrenches: FloatArray, floor_m: float = 0.0) -> tuple[FloatArray, BoolArray]:
+def compute_centre_of_pressure(wrenches: FloatArray, floor_m: float = 0.0) -> tuple[FloatArray, BoolArray]:
     r"""Where on the level floor the force acts ``(F, 3)`` [m], and whether there is such a place ``(F,)``.
 
     .. math:: x = (n_z + y f_x)/f_y,\qquad z = -(n_x - y f_z)/f_y
@@ -40,7 +40,7 @@ def centre_of_pressure(wrenches: FloatArray, floor_m: float = 0.0) -> tuple[Floa
 
     Without a normal force the place is the origin of the floor.
     """
-    force, moment = wrench_about(wrenches, (0.0, floor_m, 0.0))
+    force, moment = shift_wrench(wrenches, (0.0, floor_m, 0.0))
     normal = force[:, 1]
     exists = np.abs(normal) > MIN_NORMAL * max(float(np.abs(force).max(initial=0.0)), 1e-12)
     safe = np.where(exists, normal, 1.0)
@@ -49,7 +49,7 @@ def centre_of_pressure(wrenches: FloatArray, floor_m: float = 0.0) -> tuple[Floa
     return np.where(exists[:, None], places, [0.0, floor_m, 0.0]), exists
 
 
-def split_alpha(
+def split_by_pressure(
     wrenches: FloatArray, first: FloatArray, second: FloatArray, touching: BoolArray, floor_m: float = 0.0
 ) -> SupportSplit:
     r"""Share a wrench between two feet by where the centre of pressure lies ([Safonova2006]_ §3.1.3, F10).
@@ -66,17 +66,17 @@ def split_alpha(
         floor_m: height of the floor [m].
     """
     wanted = frozen(wrenches, None, 6, name="wrenches")
-    places, _ = centre_of_pressure(wanted, floor_m)
+    places, _ = compute_centre_of_pressure(wanted, floor_m)
     middles = [corners.mean(axis=1) for corners in (first, second)]
-    share = _shares(places, middles[0], middles[1], touching)
-    acts = np.stack([nearest_in_rectangle(places, corners) for corners in (first, second)], axis=1)
+    share = _force_fractions(places, middles[0], middles[1], touching)
+    acts = np.stack([project_on_sole(places, corners) for corners in (first, second)], axis=1)
     parts = np.stack([share, np.where(touching.any(axis=1), 1.0 - share, 0.0)], axis=1)
     forces = parts[..., None] * wanted[:, None, :3]
     left = wanted[:, 3:] - np.cross(acts, forces).sum(axis=1)
     return SupportSplit(forces, acts, parts[..., None] * left[:, None], share)
 
 
-def _shares(places: FloatArray, first: FloatArray, second: FloatArray, touching: BoolArray) -> FloatArray:
+def _force_fractions(places: FloatArray, first: FloatArray, second: FloatArray, touching: BoolArray) -> FloatArray:
     """Part of the first foot ``(F,)``: one or zero on one foot, by the rule on both."""
     line = first - second
     length = np.maximum((line**2).sum(axis=-1), 1e-12)
@@ -84,7 +84,7 @@ def _shares(places: FloatArray, first: FloatArray, second: FloatArray, touching:
     return np.where(touching.all(axis=1), along, touching[:, 0].astype(np.float64))
 
 
-def nearest_in_rectangle(places: FloatArray, corners: FloatArray) -> FloatArray:
+def project_on_sole(places: FloatArray, corners: FloatArray) -> FloatArray:
     """Point of each sole nearest to a place ``(F, 3)``, taking the sole as the box around its corners ``(F, C, 3)``.
 
     The box is lined up with the first and last corner pair, heel to toe.
@@ -129,14 +129,14 @@ def split_support(
     if rule != "alpha":
         if corner_forces is None or (rule == "torque" and dynamics is None):
             raise InputError(f"the {rule} rule needs the forces at the corners", "Give corner_forces and dynamics")
-        return _from_corners(supports, corner_forces, dynamics if rule == "torque" else None)
+        return _split_corners(supports, corner_forces, dynamics if rule == "torque" else None)
     feet = [supports.points[:, supports.limbs == limb] for limb in (0, 1)]
     if not all(corners.shape[1] for corners in feet):
         raise InputError("this body does not have two feet", 'Use rule="cone"')
-    return split_alpha(wrenches, feet[0], feet[1], standing_feet(supports), supports.floor_m)
+    return split_by_pressure(wrenches, feet[0], feet[1], find_loaded_feet(supports), supports.floor_m)
 
 
-def standing_feet(supports: Supports) -> BoolArray:
+def find_loaded_feet(supports: Supports) -> BoolArray:
     """Which feet carry ``(F, 2)``: those that touch, and where none does those that may within the timing slack."""
     touch = np.stack([supports.limb_active(limb, slack=False) for limb in (0, 1)], axis=1)
     near = np.stack([supports.limb_active(limb) for limb in (0, 1)], axis=1)
@@ -155,7 +155,7 @@ def split_limbs(wrenches: FloatArray, supports: Supports, corner_forces: FloatAr
     return replace(split, share=np.where(only_feet, feet.share, split.share))
 
 
-def _from_corners(supports: Supports, corner_forces: FloatArray, dynamics: InverseDynamics | None) -> SupportSplit:
+def _split_corners(supports: Supports, corner_forces: FloatArray, dynamics: InverseDynamics | None) -> SupportSplit:
     if dynamics is None:
         return sum_corners(supports, corner_forces)
     from marey.dynamics._split_torque import split_least_torque

@@ -44,23 +44,23 @@ def split_least_torque(dynamics: InverseDynamics, supports: Supports, corner_for
     busy = np.stack([supports.active[:, columns].any(axis=1) for columns in limbs], axis=1).sum(axis=1) > 1
     origins, turns = dynamics.motion().joint_frames()
     for f in np.flatnonzero(busy & ~supports.grips.any(axis=1)):
-        shared[f] = _share_frame(dynamics, supports, origins[f], turns[f], corner_forces[f], int(f))
+        shared[f] = _split_frame(dynamics, supports, origins[f], turns[f], corner_forces[f], int(f))
     return sum_corners(supports, shared)
 
 
-def _share_frame(
+def _split_frame(
     dynamics: InverseDynamics, supports: Supports, origins: FloatArray, turns: SO3, forces: FloatArray, frame: int
 ) -> FloatArray:
     weight = dynamics.body.mass_kg * GRAVITY
     corners = np.flatnonzero(supports.active[frame])
     points, edges = supports.points[frame, corners], supports.edges
     com = dynamics.com[frame]
-    kept = np.concatenate([_push_map(points, edges), _moment_map(points - com, edges)])
+    kept = np.concatenate([_force_map(points, edges), _moment_map(points - com, edges)])
     total = np.concatenate([forces.sum(axis=0), np.cross(supports.points[frame] - com, forces).sum(axis=0)]) / weight
     rows, values = [WRENCH_WEIGHT * kept], [WRENCH_WEIGHT * total]
     for limb, names in LIMB_JOINTS.items():
         carried = supports.limbs[corners] == limb
-        for joint in _joints(dynamics, names) if carried.any() else ():
+        for joint in _find_joints(dynamics, names) if carried.any() else ():
             rows.append(_moment_map(points - origins[joint], edges) * np.repeat(carried, len(edges)))
             values.append(turns[joint] @ dynamics.torques[frame, joint] / weight)
     A, b = np.concatenate(rows), np.concatenate(values)
@@ -71,12 +71,12 @@ def _share_frame(
     return shared if found.is_solved else forces
 
 
-def _joints(dynamics: InverseDynamics, names: tuple[str, ...]) -> IntArray:
+def _find_joints(dynamics: InverseDynamics, names: tuple[str, ...]) -> IntArray:
     roles = role_map(dynamics.body.skeleton)
     return np.array([roles[name] for name in names if name in roles], dtype=np.int64)
 
 
-def _push_map(points: FloatArray, edges: FloatArray) -> FloatArray:
+def _force_map(points: FloatArray, edges: FloatArray) -> FloatArray:
     """Force ``(3, C · E)`` of unit weights on the edges at each of C points."""
     return np.tile(edges.T, (1, len(points)))
 

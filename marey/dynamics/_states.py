@@ -10,15 +10,15 @@ from marey.dynamics._tree import JointTree
 from marey.dynamics._tree_simplified import SimplifiedTree
 
 AnyTree = JointTree | SimplifiedTree
-States = tuple[FloatArray, FloatArray, FloatArray]  # q, qd, qdd, each (F, D)
+TreeStates = tuple[FloatArray, FloatArray, FloatArray]  # q, qd, qdd, each (F, D)
 
 
-def whole(tree: AnyTree) -> JointTree:
+def full_tree(tree: AnyTree) -> JointTree:
     """The body with all its coordinates."""
     return tree.tree if isinstance(tree, SimplifiedTree) else tree
 
 
-def full_states(tree: AnyTree, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> States:
+def expand_states(tree: AnyTree, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> TreeStates:
     """Coordinates and their rates, each ``(F, D)`` of the whole body; fresh arrays, so that loops compile once."""
     d = tree.num_dofs
     states = frozen(q, None, d, name="q"), frozen(qd, None, d, name="qd"), frozen(qdd, None, d, name="qdd")

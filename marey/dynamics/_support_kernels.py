@@ -8,7 +8,7 @@ from marey.base import BoolArray, FloatArray, kernel
 
 
 @kernel
-def _hull(points: FloatArray, count: int, hull: FloatArray) -> int:
+def _convex_hull(points: FloatArray, count: int, hull: FloatArray) -> int:
     """Corners of the convex hull of ``points[:count]`` ``(n, 2)``, counter-clockwise; returns how many (Andrew)."""
     order = np.argsort(points[:count, 0] + 1e-9 * points[:count, 1], kind="mergesort")
     size = 0
@@ -29,7 +29,7 @@ def _hull(points: FloatArray, count: int, hull: FloatArray) -> int:
 
 
 @kernel
-def polygon_margins(places: FloatArray, points: FloatArray, active: BoolArray) -> FloatArray:
+def compute_polygon_margins(places: FloatArray, points: FloatArray, active: BoolArray) -> FloatArray:
     """Distance ``(F,)`` from places ``(F, 2)`` to the edge of the hull of active points ``(F, P, 2)``.
 
     Positive inside, negative outside, zero where there are no points.
@@ -47,7 +47,7 @@ def polygon_margins(places: FloatArray, points: FloatArray, active: BoolArray) -
                 count += 1
         if count == 0:
             continue
-        size = max(_hull(chosen, count, hull), 1)
+        size = max(_convex_hull(chosen, count, hull), 1)
         nearest, is_inside = np.inf, size >= 3
         for k in range(size):
             ax, ay = hull[k, 0], hull[k, 1]

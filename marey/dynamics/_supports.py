@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray, UnknownNameError
-from marey.dynamics._cones import friction_edges
+from marey.dynamics._cones import compute_friction_edges
 from marey.lie import SO3
 from marey.motion import Contacts, Motion, detect_contacts
 from marey.skeleton import contact_points, foot_points, leg_length, role_map
@@ -49,12 +49,12 @@ class Supports:
 
     def limb_active(self, limb: int, *, slack: bool = True) -> BoolArray:
         """Whether any corner of a limb can push ``(F,)``."""
-        return any_of((self.active if slack else self.touching)[:, self.limbs == limb])
+        return any_in_row((self.active if slack else self.touching)[:, self.limbs == limb])
 
     @property
     def carried(self) -> BoolArray:
         """Whether anything can push ``(F,)``."""
-        return any_of(self.active)
+        return any_in_row(self.active)
 
 
 def find_supports(
@@ -86,14 +86,14 @@ def find_supports(
     track = detect_contacts(motion) if given is None else given
     _check_track(track, motion)
     origins, R_world_joint = motion.joint_frames() if frames is None else frames
-    soles = _soles(motion, track, origins, R_world_joint)
-    palms = _palms(motion, track, origins, R_world_joint)
+    soles = _find_soles(motion, track, origins, R_world_joint)
+    palms = _find_palms(motion, track, origins, R_world_joint)
     floor_m = _floor_height(floor, soles)
-    return _assemble(motion, soles, palms, floor, floor_m, friction, slack_s, was_given=given is not None)
+    return _assemble_supports(motion, soles, palms, floor, floor_m, friction, slack_s, was_given=given is not None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Limb:
+class _LimbCorners:
     """Corners of one foot or palm."""
 
     limb: int
@@ -118,27 +118,27 @@ def _check_track(track: Contacts, motion: Motion) -> None:
             raise UnknownNameError("contact point", name, f"skeleton '{motion.skeleton.name}'", sorted(known))
 
 
-def _flags(track: Contacts, *names: str) -> BoolArray:
+def _contact_flags(track: Contacts, *names: str) -> BoolArray:
     """Whether any of the named points touches ``(F,)``; names that the track lacks do not."""
     found = [track.active[:, track.names.index(name)] for name in names if name in track.names]
     return np.any(found, axis=0) if found else np.zeros(len(track), dtype=np.bool_)
 
 
-def _soles(motion: Motion, track: Contacts, origins: FloatArray, R_world_joint: SO3) -> list[_Limb]:
+def _find_soles(motion: Motion, track: Contacts, origins: FloatArray, R_world_joint: SO3) -> list[_LimbCorners]:
     points = foot_points(motion.skeleton)
     places = points.positions(origins, R_world_joint)
     stature_m = leg_length(motion.skeleton, role_map(motion.skeleton)) / LEG_SHARE
-    soles: list[_Limb] = []
+    soles: list[_LimbCorners] = []
     for limb, side in enumerate(("left", "right")):
         columns = [i for i, name in enumerate(points.names) if name.startswith(side)]
         if len(columns) == 3:
             whole = (f"{side}_foot", "feet")
-            heel, toe = _flags(track, f"{side}_heel", *whole), _flags(track, f"{side}_toe", *whole)
-            soles.append(_sole(limb, places[:, columns], np.stack([heel, toe, toe], axis=1), stature_m))
+            heel, toe = _contact_flags(track, f"{side}_heel", *whole), _contact_flags(track, f"{side}_toe", *whole)
+            soles.append(_sole_corners(limb, places[:, columns], np.stack([heel, toe, toe], axis=1), stature_m))
     return soles
 
 
-def _sole(limb: int, middles: FloatArray, flags: BoolArray, stature_m: float) -> _Limb:
+def _sole_corners(limb: int, middles: FloatArray, flags: BoolArray, stature_m: float) -> _LimbCorners:
     """Heel, ball and toe end moved to the ends of a sole as long as the body suggests, and half its width."""
     ahead = middles[:, 1] - middles[:, 0]
     ahead = ahead * [1.0, 0.0, 1.0] / np.maximum(np.hypot(ahead[:, 0], ahead[:, 2]), 1e-9)[:, None]
@@ -147,30 +147,30 @@ def _sole(limb: int, middles: FloatArray, flags: BoolArray, stature_m: float) ->
     length = float(np.median(np.linalg.norm(moved[:, 2] - moved[:, 0], axis=-1)))
     moved[:, 2] += max(0.0, SOLE_LENGTH * stature_m - length) * ahead
     half = SOLE_HALF_WIDTH * stature_m * np.cross(UP, ahead)
-    return _Limb(limb, moved, flags, np.repeat(half[:, None], 3, axis=1))
+    return _LimbCorners(limb, moved, flags, np.repeat(half[:, None], 3, axis=1))
 
 
-def _palms(motion: Motion, track: Contacts, origins: FloatArray, R_world_joint: SO3) -> list[_Limb]:
+def _find_palms(motion: Motion, track: Contacts, origins: FloatArray, R_world_joint: SO3) -> list[_LimbCorners]:
     points = contact_points(motion.skeleton)
-    palms: list[_Limb] = []
+    palms: list[_LimbCorners] = []
     for limb, name in ((2, "left_hand"), (3, "right_hand")):
-        flags = _flags(track, name, "hands")
+        flags = _contact_flags(track, name, "hands")
         if name in points.names and flags.any():
             place = points.positions(origins, R_world_joint)[:, points.index(name)]
             middles = place[:, None] + PALM_HALF_M * np.array([[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]])
             half = np.broadcast_to(np.array([PALM_HALF_M, 0.0, 0.0]), middles.shape)
-            palms.append(_Limb(limb, middles, np.repeat(flags[:, None], 2, axis=1), half))
+            palms.append(_LimbCorners(limb, middles, np.repeat(flags[:, None], 2, axis=1), half))
     return palms
 
 
-def _floor_height(floor: Floor, soles: list[_Limb]) -> float:
+def _floor_height(floor: Floor, soles: list[_LimbCorners]) -> float:
     """Height of the floor [m]; a clip that stands far from zero stands on nothing."""
     if not isinstance(floor, str):
         if not np.isfinite(floor):
             raise InputError(f"floor is {floor}", "Give its height in metres")
         return float(floor)
     if floor not in ("flat", "plants"):
-        raise UnknownNameError("floor", floor, "marey.dynamics.validity", ("flat", "plants"))
+        raise UnknownNameError("floor", floor, "marey.dynamics.check_validity", ("flat", "plants"))
     planted = _planted_heights(soles)
     if not len(planted):
         return 0.0
@@ -178,15 +178,15 @@ def _floor_height(floor: Floor, soles: list[_Limb]) -> float:
     return level if abs(level) <= FLOOR_NEAR_M or floor == "plants" else 0.0
 
 
-def _planted_heights(soles: list[_Limb]) -> FloatArray:
+def _planted_heights(soles: list[_LimbCorners]) -> FloatArray:
     """Heights [m] of heels and balls that touch."""
     return np.concatenate([np.zeros(0), *(sole.middles[:, :2, 1][sole.flags[:, :2]] for sole in soles)])
 
 
-def _assemble(
+def _assemble_supports(
     motion: Motion,
-    soles: list[_Limb],
-    palms: list[_Limb],
+    soles: list[_LimbCorners],
+    palms: list[_LimbCorners],
     floor: Floor,
     floor_m: float,
     friction: float,
@@ -204,43 +204,43 @@ def _assemble(
         is_grip = flags & high & was_given & held if floor != "plants" else flags & was_given & held
         if floor != "plants":
             flags = flags & (~high | is_grip)
-        middles = part.middles if floor == "plants" else _on_floor(part.middles, floor_m, is_grip)
+        middles = part.middles if floor == "plants" else _project_on_floor(part.middles, floor_m, is_grip)
         for m in range(middles.shape[1]):
             for sign in (1.0, -1.0):
                 limbs.append(part.limb)
                 points.append(middles[:, m] + sign * part.half[:, m] * ~is_grip[:, m, None])
                 touching.append(flags[:, m])
-                active.append(widened(flags[:, m], slack))
+                active.append(widen_flags(flags[:, m], slack))
                 grips.append(is_grip[:, m])
     planted = _planted_heights(soles)
     lifted = float(np.median(planted)) - floor_m if len(planted) and floor != "plants" else 0.0
     return Supports(
         np.array(limbs, dtype=np.int64),
-        _stack(points, num_frames, 3),
+        _stack_columns(points, num_frames, 3),
         _flag_table(active, num_frames),
         _flag_table(touching, num_frames),
-        friction_edges(UP, friction, NUM_EDGES),
+        compute_friction_edges(UP, friction, NUM_EDGES),
         _flag_table(grips, num_frames),
         floor_m,
         lifted,
-        _lowest(soles, num_frames) - floor_m if floor != "plants" else np.zeros(num_frames),
-        _slide(soles, motion.rate_hz, num_frames),
+        _lowest_heights(soles, num_frames) - floor_m if floor != "plants" else np.zeros(num_frames),
+        _slide_distances(soles, motion.rate_hz, num_frames),
         was_given,
     )
 
 
-def _on_floor(middles: FloatArray, floor_m: float, is_grip: BoolArray) -> FloatArray:
+def _project_on_floor(middles: FloatArray, floor_m: float, is_grip: BoolArray) -> FloatArray:
     """The points dropped onto the floor; a hand that holds on stays where it is."""
     heights = np.where(is_grip, middles[..., 1], floor_m)
     return np.stack([middles[..., 0], heights, middles[..., 2]], axis=-1)
 
 
-def any_of(flags: BoolArray) -> BoolArray:
+def any_in_row(flags: BoolArray) -> BoolArray:
     """Whether any flag of a row ``(F, P)`` is set ``(F,)``."""
     return np.asarray(np.any(flags, axis=1), dtype=np.bool_)
 
 
-def widened(flags: BoolArray, count: int) -> BoolArray:
+def widen_flags(flags: BoolArray, count: int) -> BoolArray:
     """Flags ``(F,)`` that last ``count`` frames longer at both ends of each run."""
     if count == 0 or not flags.any():
         return flags
@@ -248,13 +248,13 @@ def widened(flags: BoolArray, count: int) -> BoolArray:
     return (sums[2 * count + 1 :] - sums[: -2 * count - 1]) > 0
 
 
-def _lowest(soles: list[_Limb], num_frames: int) -> FloatArray:
+def _lowest_heights(soles: list[_LimbCorners], num_frames: int) -> FloatArray:
     if not soles:
         return np.zeros(num_frames)
     return np.min([sole.middles[:, :2, 1].min(axis=1) for sole in soles], axis=0)
 
 
-def _slide(soles: list[_Limb], rate_hz: float, num_frames: int) -> FloatArray:
+def _slide_distances(soles: list[_LimbCorners], rate_hz: float, num_frames: int) -> FloatArray:
     """How far [m] the stillest planted point of the foot that slides most moves in a window around each frame."""
     half = max(1, round(0.5 * SLIDE_WINDOW_S * rate_hz))
     worst = np.zeros(num_frames)
@@ -270,7 +270,7 @@ def _slide(soles: list[_Limb], rate_hz: float, num_frames: int) -> FloatArray:
     return worst
 
 
-def _stack(columns: list[FloatArray], num_frames: int, width: int) -> FloatArray:
+def _stack_columns(columns: list[FloatArray], num_frames: int, width: int) -> FloatArray:
     return np.stack(columns, axis=1) if columns else np.zeros((num_frames, 0, width))
 
 

@@ -9,14 +9,14 @@ from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen, frozen_ints
 from marey.dynamics._body import GRAVITY
-from marey.dynamics._states import AnyTree, States, full_states, gravity_vector, whole
+from marey.dynamics._states import AnyTree, TreeStates, expand_states, full_tree, gravity_vector
 from marey.dynamics._tree import JointTree
-from marey.dynamics._tree_simplified import reduced
+from marey.dynamics._tree_simplified import reduce_jacobian
 
 TorqueMethod = Literal["sub-tree", "pinocchio"]
 
 
-def torques(
+def compute_torques(
     tree: AnyTree,
     q: ArrayLike,
     qd: ArrayLike,
@@ -36,16 +36,16 @@ def torques(
         external: wrenches ``(F, D, 6)`` of the world on the links, (force, moment) about the origin of the world and
             in its axes. The root's rows of the result are what is still missing, zero when they explain the motion.
     """
-    from marey.dynamics._torques_kernels import inverse_torques
+    from marey.dynamics._torques_kernels import newton_euler_torques
 
-    states, body = full_states(tree, q, qd, qdd), whole(tree)
+    states, body = expand_states(tree, q, qd, qdd), full_tree(tree)
     none = np.zeros((0, body.num_dofs, 6))
     frames = 0 if external is None else len(states[0])
     pushes = frozen(none if external is None else external, frames, body.num_dofs, 6, name="external")
-    return inverse_torques(body.arrays, states, gravity_vector(gravity), pushes)
+    return newton_euler_torques(body.arrays, states, gravity_vector(gravity), pushes)
 
 
-def torque_jacobians(
+def compute_torque_jacobians(
     tree: AnyTree,
     q: ArrayLike,
     qd: ArrayLike,
@@ -69,26 +69,26 @@ def torque_jacobians(
     """
     if method not in get_args(TorqueMethod):
         raise UnknownNameError("method", method, "torque_jacobians", get_args(TorqueMethod))
-    states, body = full_states(tree, q, qd, qdd), whole(tree)
+    states, body = expand_states(tree, q, qd, qdd), full_tree(tree)
     chosen = np.arange(body.num_dofs) if joints is None else frozen_ints(joints, None, name="joints")
     if len(chosen) and not (chosen.min() >= 0 and chosen.max() < body.num_dofs):
         raise InputError("a joint is out of range", f"The tree has coordinates 0 to {body.num_dofs - 1}")
     if method == "pinocchio":
-        from marey.dynamics._tree_pinocchio import torque_blocks
+        from marey.dynamics._tree_pinocchio import pinocchio_torque_blocks
 
-        blocks = torque_blocks(body, states, gravity_vector(gravity), chosen)
+        blocks = pinocchio_torque_blocks(body, states, gravity_vector(gravity), chosen)
     else:
-        blocks = _by_sub_trees(body, states, gravity_vector(gravity), chosen)
-    dq, dqd, dqdd = reduced(tree, blocks)
+        blocks = _subtree_torque_jacobians(body, states, gravity_vector(gravity), chosen)
+    dq, dqd, dqdd = reduce_jacobian(tree, blocks)
     return dq, dqd, dqdd
 
 
-def _by_sub_trees(body: JointTree, states: States, gravity: FloatArray, chosen: IntArray) -> FloatArray:
+def _subtree_torque_jacobians(body: JointTree, states: TreeStates, gravity: FloatArray, chosen: IntArray) -> FloatArray:
     """Derivatives ``(3, F, k, D)`` of the torques of chosen coordinates ``(k,)``, which may repeat."""
-    from marey.dynamics._torques_kernels import torque_columns
+    from marey.dynamics._torques_kernels import linear_time_torque_jacobians
 
     once, places = np.unique(chosen, return_inverse=True)
     rows = np.full(body.num_dofs, -1)
     rows[once] = np.arange(len(once))
-    blocks = torque_columns(body.arrays, states, gravity, rows, len(once))
+    blocks = linear_time_torque_jacobians(body.arrays, states, gravity, rows, len(once))
     return blocks if np.array_equal(once, chosen) else blocks[:, :, places]

@@ -5,27 +5,33 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.dynamics._aggregate_kernels import leaf_to_base, scratch_for, weight_of
+from marey.dynamics._aggregate_kernels import allocate_scratch, inertia_row, leaf_to_base_recursion
 from marey.dynamics._spatial_kernels import (
     Spatial,
+    add3,
     add6,
     cross,
     cross6,
     inertia_times,
-    pair,
-    plus,
+    plus6,
     put6,
     row3,
     row6,
-    sum6,
-    times6,
+    scale6,
+    spatial_power,
 )
-from marey.dynamics._states import States
-from marey.dynamics._tree_kernels import TreeArrays, clear, move_links, place_links, weigh_links
+from marey.dynamics._states import TreeStates
+from marey.dynamics._tree_kernels import (
+    TreeArrays,
+    compute_link_frames,
+    compute_link_inertias,
+    compute_link_twists,
+    fill_zero,
+)
 
 
 @kernel
-def inverse_torques(tree: TreeArrays, states: States, gravity: FloatArray, external: FloatArray) -> FloatArray:
+def newton_euler_torques(tree: TreeArrays, states: TreeStates, gravity: FloatArray, external: FloatArray) -> FloatArray:
     """Torques and forces ``(F, D)`` along all coordinates: Newton-Euler, B.1-B.6.
 
     ``external (F, D, 6)`` are wrenches of the world on the links, at the origin of the world; it may have no frames.
@@ -33,29 +39,29 @@ def inverse_torques(tree: TreeArrays, states: States, gravity: FloatArray, exter
     parents, kinds, rests, geometry, inertias, first = tree
     q, qd, qdd = states
     frames, D = q.shape
-    R, P, S, V, A, weights, _, _, w = scratch_for(D)
+    R, P, S, V, A, weights, _, _, w = allocate_scratch(D)
     out = np.empty((frames, D))
     for f in range(frames):
-        place_links(parents, kinds, rests, geometry, q, f, R, P)
+        compute_link_frames(parents, kinds, rests, geometry, q, f, R, P)
         o = row3(P, first)
-        move_links(parents, kinds, geometry, o, qd, qdd, f, gravity, R, P, S, V, A)
-        weigh_links(inertias, R, P, o, weights)
-        clear(w)
+        compute_link_twists(parents, kinds, geometry, o, qd, qdd, f, gravity, R, P, S, V, A)
+        compute_link_inertias(inertias, R, P, o, weights)
+        fill_zero(w)
         for i in range(D - 1, -1, -1):
-            m, h, J = weight_of(weights, i)
+            m, h, J = inertia_row(weights, i)
             v = row6(V, i)
-            add6(w, i, sum6(inertia_times(m, h, J, row6(A, i)), cross6(v, inertia_times(m, h, J, v))))
+            add6(w, i, plus6(inertia_times(m, h, J, row6(A, i)), cross6(v, inertia_times(m, h, J, v))))
             if external.shape[0] > 0:
                 push = row6(external[f], i)
-                add6(w, i, times6(-1.0, (push[0], plus(push[1], cross(push[0], o)))))
+                add6(w, i, scale6(-1.0, (push[0], add3(push[1], cross(push[0], o)))))
             total = row6(w, i)
-            out[f, i] = pair(row6(S, i), total)
+            out[f, i] = spatial_power(row6(S, i), total)
             add6(w, parents[i], total)
     return out
 
 
 @kernel
-def lever_rows(
+def put_lever_rows(
     parents: IntArray,
     S: FloatArray,
     V: FloatArray,
@@ -78,19 +84,21 @@ def lever_rows(
     for i in range(parents.shape[0]):
         k = parents[i]
         s, v, vb = row6(S, i), row6(V, i), row6(V, k)
-        m, h, J = weight_of(weights, i)
+        m, h, J = inertia_row(weights, i)
         N = cross6(vb, s)
-        momentum = sum6(row6(p, i), inertia_times(m, h, J, vb))
+        momentum = plus6(row6(p, i), inertia_times(m, h, J, vb))
         # of df/dqd = e + l + v x b, without e: l + v x b
-        z = sum6(row6(columns[3], i), times6(-1.0, row6(columns[0], i)))
-        z = sum6(z, times6(-1.0, sum6(inertia_times(m, h, J, cross6(v, s)), cross6(s, momentum))))
-        put6(levers[0], i, sum6(cross6(row6(A, k), s), cross6(vb, N)))
+        z = plus6(row6(columns[3], i), scale6(-1.0, row6(columns[0], i)))
+        z = plus6(z, scale6(-1.0, plus6(inertia_times(m, h, J, cross6(v, s)), cross6(s, momentum))))
+        put6(levers[0], i, plus6(cross6(row6(A, k), s), cross6(vb, N)))
         put6(levers[1], i, N)
         put6(levers[2], i, z)
 
 
 @kernel
-def torque_columns(tree: TreeArrays, states: States, gravity: FloatArray, rows: IntArray, count: int) -> FloatArray:
+def linear_time_torque_jacobians(
+    tree: TreeArrays, states: TreeStates, gravity: FloatArray, rows: IntArray, count: int
+) -> FloatArray:
     r"""Derivatives ``(3, F, k, D)`` of chosen torques by q, qd and qdd; ``rows (D,)`` is a joint's row, or -1.
 
     Below a joint, :math:`\partial_{q_j}\tau_i = \langle s_i, \partial_{q_j} f_0\rangle`: the aggregate's own columns.
@@ -98,29 +106,29 @@ def torque_columns(tree: TreeArrays, states: States, gravity: FloatArray, rows: 
     parents, kinds, rests, geometry, inertias, first = tree
     q, qd, qdd = states
     frames, D = q.shape
-    R, P, S, V, A, weights, rates, p, w = scratch_for(D)
+    R, P, S, V, A, weights, rates, p, w = allocate_scratch(D)
     columns, levers = np.empty((4, D, 6)), np.empty((3, D, 6))
     out = np.zeros((3, frames, count, D))
     for f in range(frames):
-        place_links(parents, kinds, rests, geometry, q, f, R, P)
+        compute_link_frames(parents, kinds, rests, geometry, q, f, R, P)
         o = row3(P, first)
-        move_links(parents, kinds, geometry, o, qd, qdd, f, gravity, R, P, S, V, A)
-        weigh_links(inertias, R, P, o, weights)
-        leaf_to_base(parents, qd, qdd, f, S, V, A, weights, rates, p, w, columns)
-        lever_rows(parents, S, V, A, weights, p, columns, levers)
+        compute_link_twists(parents, kinds, geometry, o, qd, qdd, f, gravity, R, P, S, V, A)
+        compute_link_inertias(inertias, R, P, o, weights)
+        leaf_to_base_recursion(parents, qd, qdd, f, S, V, A, weights, rates, p, w, columns)
+        put_lever_rows(parents, S, V, A, weights, p, columns, levers)
         for j in range(D):
             b, z, row = row6(columns[1], j), row6(levers[2], j), rows[j]
             i = j
             while i < D:
                 s: Spatial = row6(S, i)
                 if rows[i] >= 0:
-                    out[0, f, rows[i], j] = pair(s, row6(columns[2], j))
-                    out[1, f, rows[i], j] = pair(s, row6(columns[3], j))
-                    out[2, f, rows[i], j] = pair(s, b)
+                    out[0, f, rows[i], j] = spatial_power(s, row6(columns[2], j))
+                    out[1, f, rows[i], j] = spatial_power(s, row6(columns[3], j))
+                    out[2, f, rows[i], j] = spatial_power(s, b)
                 if row >= 0 and i != j:
                     N = row6(levers[1], i)
-                    out[0, f, row, i] = pair(row6(levers[0], i), b) + pair(N, z)
-                    out[1, f, row, i] = 2.0 * pair(N, b) + pair(s, z)
-                    out[2, f, row, i] = pair(s, b)
+                    out[0, f, row, i] = spatial_power(row6(levers[0], i), b) + spatial_power(N, z)
+                    out[1, f, row, i] = 2.0 * spatial_power(N, b) + spatial_power(s, z)
+                    out[2, f, row, i] = spatial_power(s, b)
                 i = parents[i]
     return out

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen, frozen_ints
-from marey.dynamics._tree_checks import checked_axes, checked_inertias, checked_parents, unit_quaternions
+from marey.dynamics._tree_checks import check_axes, check_inertias, check_parents, normalise_orientations
 from marey.lie import SO3
 from marey.motion import Contacts, Motion
 from marey.skeleton import Skeleton
 
 if TYPE_CHECKING:
-    from marey.dynamics._tree_body import BodyLike
+    from marey.dynamics._tree_body import BodyProtocol
     from marey.dynamics._tree_simplified import SimplifiedTree
 
 REVOLUTE: Final = 0
@@ -29,7 +29,7 @@ Point = tuple[int, FloatArray]  # the link that carries it, and where it is in t
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Figure:
+class TreeSkeleton:
     """The skeleton that a tree moves: which coordinates turn which joint."""
 
     skeleton: Skeleton
@@ -58,7 +58,7 @@ class JointTree:
     upper: FloatArray = field(default_factory=lambda: np.zeros(0))
     groups: tuple[str, ...] = ()  # (D,) anatomical joint; the names by default
     points: Mapping[str, Point] = field(default_factory=dict[str, Point])
-    figure: Figure | None = None
+    figure: TreeSkeleton | None = None
     report: tuple[str, ...] = ()  # what the builder decided, in sentences
 
     def __post_init__(self) -> None:
@@ -71,24 +71,24 @@ class JointTree:
         kinds = frozen_ints(self.kinds, count, name="kinds")
         if not np.isin(kinds, (REVOLUTE, PRISMATIC)).all():
             raise InputError("kinds must be REVOLUTE (0) or PRISMATIC (1)")
-        masses, inertias = checked_inertias(self.names, self.masses, self.inertias)
+        masses, inertias = check_inertias(self.names, self.masses, self.inertias)
         self._set(
             names=tuple(self.names),
-            parents=checked_parents(self.names, self.parents),
+            parents=check_parents(self.names, self.parents),
             kinds=kinds,
-            axes=checked_axes(self.names, self.axes),
+            axes=check_axes(self.names, self.axes),
             offsets=frozen(self.offsets, count, 3, name="offsets"),
             masses=masses,
             centres=frozen(self.centres, count, 3, name="centres"),
             inertias=inertias,
-            orientations=unit_quaternions(self.orientations, count),
-            lower=_bounds(self.lower, count, -np.inf),
-            upper=_bounds(self.upper, count, np.inf),
-            groups=self._groups(),
+            orientations=normalise_orientations(self.orientations, count),
+            lower=_check_bounds(self.lower, count, -np.inf),
+            upper=_check_bounds(self.upper, count, np.inf),
+            groups=self._check_groups(),
             points=MappingProxyType({n: (int(d), frozen(p, 3, name=n)) for n, (d, p) in self.points.items()}),
         )
 
-    def _groups(self) -> tuple[str, ...]:
+    def _check_groups(self) -> tuple[str, ...]:
         groups = tuple(self.groups) or tuple(self.names)
         if len(groups) != len(self.names):
             raise InputError(f"{len(groups)} groups for {len(self.names)} coordinates", "Give one for each, or none")
@@ -103,41 +103,41 @@ class JointTree:
     @classmethod
     def fang22(cls, height_m: float = 1.65, mass_kg: float = 65.0) -> JointTree:
         """Fang's character: root 6, hips and shoulders 3, knees and elbows 1 degree of freedom ([Fang2003]_ §7)."""
-        from marey.dynamics._tree_fang import fang22
+        from marey.dynamics._tree_fang import build_fang22
 
-        return fang22(height_m, mass_kg)
+        return build_fang22(height_m, mass_kg)
 
     @classmethod
     def fang7(cls, height_m: float = 1.65, mass_kg: float = 65.0) -> JointTree:
         """Fang's planar character: the same seen from the side, left and right limbs merged into one link each."""
-        from marey.dynamics._tree_fang import fang7
+        from marey.dynamics._tree_fang import build_fang7
 
-        return fang7(height_m, mass_kg)
+        return build_fang7(height_m, mass_kg)
 
     @classmethod
     def chain(cls, num_links: int, *, length_m: float = 0.3, mass_kg: float = 1.0) -> JointTree:
         """Serial chain of equal rods that hangs from the world; axes take turns, so that it moves in space."""
-        from marey.dynamics._tree_fang import chain
+        from marey.dynamics._tree_fang import build_chain
 
-        return chain(num_links, length_m, mass_kg)
+        return build_chain(num_links, length_m, mass_kg)
 
     @classmethod
     def random(cls, rng: np.random.Generator, num_dofs: int, *, massless: float = 0.25) -> JointTree:
         """Tree with joints of both kinds, some links ``massless``, for checks; it has no skeleton."""
-        from marey.dynamics._tree_draft import random_tree
+        from marey.dynamics._tree_draft import build_random_tree
 
-        return random_tree(rng, num_dofs, massless)
+        return build_random_tree(rng, num_dofs, massless)
 
     @classmethod
     def from_body(
-        cls, body: BodyLike, *, motion: Motion | None = None, root_order: str = "yxz", fingers: bool = True
+        cls, body: BodyProtocol, *, motion: Motion | None = None, root_order: str = "yxz", fingers: bool = True
     ) -> JointTree:
         """Tree of any skeleton with masses; see :func:`marey.dynamics.tree_from_body`."""
         from marey.dynamics._tree_body import tree_from_body
 
         return tree_from_body(body, motion=motion, root_order=root_order, fingers=fingers)
 
-    def simplified(self, S: ArrayLike, names: tuple[str, ...] = ()) -> SimplifiedTree:
+    def simplify(self, S: ArrayLike, names: tuple[str, ...] = ()) -> SimplifiedTree:
         """The same body moved by fewer coordinates, ``q = S q_s`` ([Fang2003]_ §8.3)."""
         from marey.dynamics._tree_simplified import SimplifiedTree
 
@@ -162,7 +162,7 @@ class JointTree:
         Raises:
             InputError: the tree was built from bare arrays and has none.
         """
-        return self._figure().skeleton
+        return self._require_skeleton().skeleton
 
     def index(self, name: str) -> int:
         """Return the number of a coordinate."""
@@ -206,7 +206,7 @@ class JointTree:
             self.kinds.copy(),  # writable like the rest, so that no loop is compiled twice
             SO3(self.orientations).matrix().copy(),
             np.hstack([self.axes, self.offsets]),
-            packed_inertias(self.masses, self.centres, self.inertias),
+            pack_inertias(self.masses, self.centres, self.inertias),
             int(revolute[0]) if len(revolute) else 0,
         )
 
@@ -214,9 +214,11 @@ class JointTree:
 
     def to_motion(self, q: ArrayLike, rate_hz: float, contacts: Contacts | None = None) -> Motion:
         """Clip of the tree's skeleton that coordinates ``q (F, D)`` describe."""
-        from marey.dynamics._tree_motion import to_motion
+        from marey.dynamics._tree_motion import motion_from_coordinates
 
-        return to_motion(self, self._figure(), frozen(q, None, self.num_dofs, name="q"), rate_hz, contacts)
+        return motion_from_coordinates(
+            self, self._require_skeleton(), frozen(q, None, self.num_dofs, name="q"), rate_hz, contacts
+        )
 
     def from_motion(self, motion: Motion) -> FloatArray:
         """Coordinates ``(F, D)`` of a clip of the tree's skeleton, unwrapped in time.
@@ -224,17 +226,17 @@ class JointTree:
         Raises:
             InputError: the clip is of another skeleton; retarget it first.
         """
-        from marey.dynamics._tree_motion import from_motion
+        from marey.dynamics._tree_motion import coordinates_from_motion
 
-        return from_motion(self, self._figure(), motion)
+        return coordinates_from_motion(self, self._require_skeleton(), motion)
 
     def gimbal_margins(self, q: ArrayLike) -> dict[str, float]:
         """Least angle [rad] between each joint of three turns and its gimbal lock, over frames ``q (F, D)``."""
-        from marey.dynamics._tree_motion import gimbal_margins
+        from marey.dynamics._tree_motion import compute_gimbal_margins
 
-        return gimbal_margins(self, frozen(q, None, self.num_dofs, name="q"))
+        return compute_gimbal_margins(self, frozen(q, None, self.num_dofs, name="q"))
 
-    def _figure(self) -> Figure:
+    def _require_skeleton(self) -> TreeSkeleton:
         if self.figure is None:
             raise InputError("this tree has no skeleton", "Build it with fang22, fang7, chain or from_body")
         return self.figure
@@ -247,7 +249,7 @@ class JointTree:
         return f"JointTree({self.num_dofs} coordinates, {self.mass:.4g} kg)"
 
 
-def packed_inertias(masses: FloatArray, centres: FloatArray, inertias: FloatArray) -> FloatArray:
+def pack_inertias(masses: FloatArray, centres: FloatArray, inertias: FloatArray) -> FloatArray:
     """Mass, first and second moment about the frame's origin, ``(D, 10)``: (A.16), repaired."""
     squares = np.einsum("ic,ic->i", centres, centres)
     outer = np.einsum("ia,ib->iab", centres, centres)
@@ -256,7 +258,7 @@ def packed_inertias(masses: FloatArray, centres: FloatArray, inertias: FloatArra
     return np.hstack([masses[:, None], masses[:, None] * centres, upper])
 
 
-def _bounds(values: FloatArray, count: int, default: float) -> FloatArray:
+def _check_bounds(values: FloatArray, count: int, default: float) -> FloatArray:
     array = np.full(count, default) if len(values) == 0 else np.array(values, dtype=np.float64)
     if array.shape != (count,) or np.isnan(array).any():
         raise InputError(f"bounds of shape {array.shape}", f"Give ({count},) numbers, none of them NaN")

@@ -8,9 +8,9 @@ from typing import Final, Protocol
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.dynamics._tree import Figure, JointTree, Point
+from marey.dynamics._tree import JointTree, Point, TreeSkeleton
 from marey.dynamics._tree_draft import AXES, TreeDraft, add_root
-from marey.dynamics._tree_motion import euler_angles
+from marey.dynamics._tree_motion import continuous_euler_angles
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import RoleMap, Skeleton, contact_points, role_map
@@ -18,8 +18,8 @@ from marey.skeleton import RoleMap, Skeleton, contact_points, role_map
 ROOT_ORDERS: Final = ("yxz", "yzx", "xyz", "xzy", "zxy", "zyx")
 DOWN: Final = np.array([0.0, -1.0, 0.0])
 HINGE_TOL: Final = 1e-5  # [rad] a joint that leaves one axis by less is a hinge
-STILL_TOL: Final = 1e-9  # [rad] a joint that turns by less is stiff
-SAFE_RAD: Final = 0.35  # [rad] an order of turns this far from gimbal lock is kept
+STIFF_TOL: Final = 1e-9  # [rad] a joint that turns by less is stiff
+MIN_GIMBAL_MARGIN_RAD: Final = 0.35  # [rad] an order of turns this far from gimbal lock is kept
 LIMB_ROLES: Final = {"hip": ("knee", "ankle", "foot"), "shoulder": ("elbow", "wrist")}
 ORDERS: Final = {"shoulder": "xzy"}  # by role; "zyx" for all others: its lock is where no hip, ankle or spine goes
 BENDS: Final = {"knee": (0.0, 2.7), "elbow": (0.0, 2.7)}  # [rad] hinges whose positive angle is flexion
@@ -42,7 +42,7 @@ _CMU_STIFF: Final = ("lhipjoint", "rhipjoint", "leftshoulder", "rightshoulder")
 _CMU_FINGERS: Final = ("lefthandindex1", "righthandindex1", "lthumb", "rthumb")
 
 
-class BodyLike(Protocol):
+class BodyProtocol(Protocol):
     """What a tree needs of a body."""
 
     @property
@@ -67,7 +67,7 @@ class BodyLike(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class JointPlan:
+class JointAxes:
     """How one joint will turn."""
 
     axes: FloatArray  # (n, 3) in the joint's frame, in the order they act; none for a stiff joint
@@ -77,7 +77,7 @@ class JointPlan:
 
 
 def tree_from_body(
-    body: BodyLike, *, motion: Motion | None = None, root_order: str = "yxz", fingers: bool = True
+    body: BodyProtocol, *, motion: Motion | None = None, root_order: str = "yxz", fingers: bool = True
 ) -> JointTree:
     """Tree of one-turn joints that moves a body's skeleton.
 
@@ -95,21 +95,23 @@ def tree_from_body(
         fingers: keep the finger and thumb joints of CMU's skeletons, which carry no mass of their own.
     """
     if root_order == "auto" and motion is not None:
-        root_order = _safe_order(ROOT_ORDERS[0], motion.rotations[:, 0], np.eye(3))
+        root_order = _choose_rotation_order(ROOT_ORDERS[0], motion.rotations[:, 0], np.eye(3))
     if root_order not in ROOT_ORDERS:
         fix = f"It is one of {', '.join(ROOT_ORDERS)}, or auto with a motion"
         raise InputError(f"root order '{root_order}'", fix)
     skeleton = body.skeleton
-    plans = joint_plans(skeleton, role_map(skeleton), motion, fingers=fingers)
+    plans = choose_joint_axes(skeleton, role_map(skeleton), motion, fingers=fingers)
     draft = TreeDraft()
-    links, dofs = _lay_out(draft, skeleton, plans, root_order)
+    links, dofs = _add_joints(draft, skeleton, plans, root_order)
     for j in np.flatnonzero(body.masses):
         link, shift = links[int(j)]
         draft.weigh(link, float(body.masses[j]), body.centres[j] + shift, body.inertias[j])
-    return draft.build(Figure(skeleton, dofs), _points(skeleton, links), _report(skeleton, plans))
+    return draft.build(
+        TreeSkeleton(skeleton, dofs), _contact_points_on_links(skeleton, links), _describe_joints(skeleton, plans)
+    )
 
 
-def _report(skeleton: Skeleton, plans: list[JointPlan]) -> tuple[str, ...]:
+def _describe_joints(skeleton: Skeleton, plans: list[JointAxes]) -> tuple[str, ...]:
     """Which joints are hinges and which are stiff, in sentences."""
     found = {1: list[str](), 0: list[str]()}
     for name, plan in zip(skeleton.names[1:], plans[1:], strict=True):
@@ -119,8 +121,8 @@ def _report(skeleton: Skeleton, plans: list[JointPlan]) -> tuple[str, ...]:
     return tuple(f"{words[count]}: {', '.join(names)}" for count, names in found.items() if names)
 
 
-def _lay_out(
-    draft: TreeDraft, skeleton: Skeleton, plans: list[JointPlan], root_order: str
+def _add_joints(
+    draft: TreeDraft, skeleton: Skeleton, plans: list[JointAxes], root_order: str
 ) -> tuple[list[tuple[int, FloatArray]], tuple[tuple[int, ...], ...]]:
     """Add all turns; returns the link that carries each joint and where on it the joint is, and its coordinates."""
     root = add_root(draft, "xyz", root_order, skeleton.names[0])
@@ -142,32 +144,32 @@ def _lay_out(
     return links, tuple(dofs)
 
 
-def joint_plans(skeleton: Skeleton, roles: RoleMap, motion: Motion | None, *, fingers: bool) -> list[JointPlan]:
+def choose_joint_axes(skeleton: Skeleton, roles: RoleMap, motion: Motion | None, *, fingers: bool) -> list[JointAxes]:
     """How each joint will turn; the root's entry is not used."""
-    turns = hanging_turns(skeleton, roles)
+    turns = rest_rotations_to_hanging(skeleton, roles)
     parts = {j: role.split("_")[-1] for role, j in roles.joints.items()}
-    plans: list[JointPlan] = []
+    plans: list[JointAxes] = []
     for j, name in enumerate(skeleton.names):
-        axis = None if j == 0 else _hinge(skeleton, roles, j, motion)
+        axis = None if j == 0 else _find_hinge(skeleton, roles, j, motion)
         part, hung = parts.get(j, ""), turns.get(j)
         start, frame = SO3.identity(), np.eye(3)
         if hung is not None:
             frame = hung.inverse().matrix()
             start = hung if part in LIMB_ROLES else start
         if not fingers and roles.profile == "cmu-bvh" and name.lower() in _CMU_FINGERS:
-            plans.append(JointPlan(np.zeros((0, 3)), "", SO3.identity()))
+            plans.append(JointAxes(np.zeros((0, 3)), "", SO3.identity()))
         elif axis is not None:
             bounds = BENDS.get(part, (-np.inf, np.inf)) if len(axis) else (-np.inf, np.inf)
-            plans.append(JointPlan(axis, "", SO3.identity(), bounds))
+            plans.append(JointAxes(axis, "", SO3.identity(), bounds))
         else:
             order = ORDERS.get(part, "zyx")
             if motion is not None:
-                order = _safe_order(order, start.inverse() @ motion.rotations[:, j], frame)
-            plans.append(JointPlan(_columns(frame, order), order, start))
+                order = _choose_rotation_order(order, start.inverse() @ motion.rotations[:, j], frame)
+            plans.append(JointAxes(_axes_in_order(frame, order), order, start))
     return plans
 
 
-def hanging_turns(skeleton: Skeleton, roles: RoleMap) -> dict[int, SO3]:
+def rest_rotations_to_hanging(skeleton: Skeleton, roles: RoleMap) -> dict[int, SO3]:
     """For each joint of a limb, the rotation that turns the limb's rest pose straight down."""
     turns: dict[int, SO3] = {}
     for top, others in LIMB_ROLES.items():
@@ -179,12 +181,12 @@ def hanging_turns(skeleton: Skeleton, roles: RoleMap) -> dict[int, SO3]:
             bone = rest[lower] - rest[upper]
             if np.linalg.norm(bone) > 0.0:
                 turn = SO3.from_two_vectors(bone, DOWN)
-                for joint in _below(skeleton, upper):
+                for joint in _subtree_joints(skeleton, upper):
                     turns[joint] = turn
     return turns
 
 
-def _below(skeleton: Skeleton, top: int) -> list[int]:
+def _subtree_joints(skeleton: Skeleton, top: int) -> list[int]:
     inside = [top]
     for j in range(top + 1, skeleton.num_joints):
         if skeleton.parents[j] in inside:
@@ -192,7 +194,7 @@ def _below(skeleton: Skeleton, top: int) -> list[int]:
     return inside
 
 
-def _hinge(skeleton: Skeleton, roles: RoleMap, j: int, motion: Motion | None) -> FloatArray | None:
+def _find_hinge(skeleton: Skeleton, roles: RoleMap, j: int, motion: Motion | None) -> FloatArray | None:
     """Axis ``(1, 3)`` of a hinge, ``(0, 3)`` of a stiff joint, or None of a free one.
 
     What a file format says is believed unless the clip contradicts it.
@@ -201,7 +203,7 @@ def _hinge(skeleton: Skeleton, roles: RoleMap, j: int, motion: Motion | None) ->
     if motion is None:
         return known
     vectors = motion.rotations[:, j].log()
-    return known if known is not None and _leaves(vectors, known) < HINGE_TOL else _seen_hinge(vectors)
+    return known if known is not None and _max_deviation_from_axis(vectors, known) < HINGE_TOL else _fit_hinge(vectors)
 
 
 def _known_hinge(skeleton: Skeleton, roles: RoleMap, j: int) -> FloatArray | None:
@@ -218,36 +220,36 @@ def _known_hinge(skeleton: Skeleton, roles: RoleMap, j: int) -> FloatArray | Non
     return (limit.axis @ np.array(AXES[limit.order]))[None] if len(limit.order) == 1 else None
 
 
-def _seen_hinge(vectors: FloatArray) -> FloatArray | None:
+def _fit_hinge(vectors: FloatArray) -> FloatArray | None:
     """As :func:`_hinge`, from the rotation vectors ``(F, 3)`` of a clip; the mean angle is positive."""
-    if np.abs(vectors).max() < STILL_TOL:
+    if np.abs(vectors).max() < STIFF_TOL:
         return np.zeros((0, 3))
     axis = np.linalg.svd(vectors, full_matrices=False)[2][:1]
     axis = axis if (vectors @ axis[0]).sum() >= 0.0 else -axis
-    return axis if _leaves(vectors, axis) < HINGE_TOL else None
+    return axis if _max_deviation_from_axis(vectors, axis) < HINGE_TOL else None
 
 
-def _leaves(vectors: FloatArray, axis: FloatArray) -> float:
+def _max_deviation_from_axis(vectors: FloatArray, axis: FloatArray) -> float:
     """How far [rad] rotation vectors ``(F, 3)`` leave an axis ``(1, 3)``, or rest if there is none, ``(0, 3)``."""
     return float(np.linalg.norm(vectors - vectors @ axis.T @ axis, axis=1).max())
 
 
-def _safe_order(order: str, rotations: SO3, frame: FloatArray) -> str:
+def _choose_rotation_order(order: str, rotations: SO3, frame: FloatArray) -> str:
     """The usual order of turns if a clip keeps away from its gimbal lock, else the one farthest from it."""
 
     def margin(candidate: str) -> float:
-        middle = euler_angles(rotations, _columns(frame, candidate).T)[:, 1]
+        middle = continuous_euler_angles(rotations, _axes_in_order(frame, candidate).T)[:, 1]
         return float(0.5 * np.pi - np.arcsin(np.abs(np.sin(middle)).max()))
 
-    return order if margin(order) >= SAFE_RAD else max((order, *ROOT_ORDERS), key=margin)
+    return order if margin(order) >= MIN_GIMBAL_MARGIN_RAD else max((order, *ROOT_ORDERS), key=margin)
 
 
-def _columns(frame: FloatArray, order: str) -> FloatArray:
+def _axes_in_order(frame: FloatArray, order: str) -> FloatArray:
     """Axes ``(3, 3)`` in rows, in the order of their letters."""
     return np.array([frame @ np.array(AXES[letter]) for letter in order])
 
 
-def _points(skeleton: Skeleton, links: list[tuple[int, FloatArray]]) -> dict[str, Point]:
+def _contact_points_on_links(skeleton: Skeleton, links: list[tuple[int, FloatArray]]) -> dict[str, Point]:
     """Heels, toes and hands on their links, and the middle of each sole as ``left_foot``, ``right_foot``."""
     found = contact_points(skeleton)
     points: dict[str, Point] = {}

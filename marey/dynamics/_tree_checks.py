@@ -13,7 +13,7 @@ AXIS_TOL: Final = 1e-6  # [-] an axis this near to unit length is taken as one
 INERTIA_TOL: Final = 1e-9  # [-] rounding of an inertia matrix, as a share of its trace
 
 
-def checked_parents(names: tuple[str, ...], parents: IntArray) -> IntArray:
+def check_parents(names: tuple[str, ...], parents: IntArray) -> IntArray:
     """Parents ``(D,)``, each before its children."""
     parents = frozen_ints(parents, len(names), name="parents")
     for i, parent in enumerate(parents):
@@ -23,7 +23,7 @@ def checked_parents(names: tuple[str, ...], parents: IntArray) -> IntArray:
     return parents
 
 
-def checked_axes(names: tuple[str, ...], axes: FloatArray) -> FloatArray:
+def check_axes(names: tuple[str, ...], axes: FloatArray) -> FloatArray:
     """Axes ``(D, 3)``, made exactly unit."""
     axes = frozen(axes, len(names), 3, name="axes")
     lengths = np.linalg.norm(axes, axis=1)
@@ -33,7 +33,7 @@ def checked_axes(names: tuple[str, ...], axes: FloatArray) -> FloatArray:
     return frozen(axes / lengths[:, None], name="axes")
 
 
-def checked_inertias(names: tuple[str, ...], masses: FloatArray, inertias: FloatArray) -> tuple[FloatArray, FloatArray]:
+def check_inertias(names: tuple[str, ...], masses: FloatArray, inertias: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Masses ``(D,)`` and inertias ``(D, 3, 3)`` that a solid can have: positive, symmetric, obeying the triangle."""
     masses = frozen(masses, len(names), name="masses")
     inertias = frozen(inertias, len(names), 3, 3, name="inertias")
@@ -60,7 +60,7 @@ def _check_inertia(name: str, mass: float, inertia: FloatArray) -> None:
         )
 
 
-def unit_quaternions(orientations: FloatArray, count: int) -> FloatArray:
+def normalise_orientations(orientations: FloatArray, count: int) -> FloatArray:
     """Orientations ``(D, 4)`` of unit length; none given are identities."""
     if len(orientations) == 0:
         return SO3.identity(count).wxyz

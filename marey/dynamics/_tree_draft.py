@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.dynamics._tree import PRISMATIC, REVOLUTE, WORLD, Figure, JointTree, Point
+from marey.dynamics._tree import PRISMATIC, REVOLUTE, WORLD, JointTree, Point, TreeSkeleton
 from marey.lie import SO3
 
 AXES: Final = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
@@ -63,11 +63,13 @@ class TreeDraft:
         if total <= 0.0:
             return
         joint = (self.masses[link] * self.centres[link] + mass * centre) / total
-        moved = _about(self.masses[link], self.centres[link] - joint) + _about(mass, centre - joint)
+        moved = _point_mass_inertia(self.masses[link], self.centres[link] - joint) + _point_mass_inertia(
+            mass, centre - joint
+        )
         self.inertias[link] = self.inertias[link] + inertia + moved
         self.masses[link], self.centres[link] = total, joint
 
-    def build(self, figure: Figure | None, points: dict[str, Point], report: tuple[str, ...] = ()) -> JointTree:
+    def build(self, figure: TreeSkeleton | None, points: dict[str, Point], report: tuple[str, ...] = ()) -> JointTree:
         """Check and freeze."""
         bounds = np.array(self.bounds)
         return JointTree(
@@ -89,7 +91,7 @@ class TreeDraft:
         )
 
 
-def _about(mass: float, r: FloatArray) -> FloatArray:
+def _point_mass_inertia(mass: float, r: FloatArray) -> FloatArray:
     """Inertia of a point mass at ``r``."""
     return mass * (r @ r * np.eye(3) - np.outer(r, r))
 
@@ -104,7 +106,7 @@ def add_root(draft: TreeDraft, slides: str, turns: str, group: str) -> int:
     return link
 
 
-def random_tree(rng: np.random.Generator, num_dofs: int, massless: float) -> JointTree:
+def build_random_tree(rng: np.random.Generator, num_dofs: int, massless: float) -> JointTree:
     """Tree in which each joint hangs on the one before it or on a near ancestor of that; the last link has mass."""
     if num_dofs < 1:
         raise InputError(f"a tree of {num_dofs} joints", "It needs at least one")

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.dynamics._tree import Figure, JointTree, Point
+from marey.dynamics._tree import JointTree, Point, TreeSkeleton
 from marey.dynamics._tree_draft import AXES, TreeDraft, add_root
 from marey.skeleton import NO_PARENT, Skeleton
 
@@ -30,7 +30,7 @@ SOLE: Final = 0.285  # knee to the sole
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class CharacterSegment:
     """A link of the character, as shares of body mass, of stature and of its own length."""
 
     mass: float  # [body mass]
@@ -49,14 +49,14 @@ class Segment:
         return mass, centre, np.diag([across, along, across])
 
 
-TRUNK: Final = Segment(0.578, SHOULDER_RISE, 0.66, 0.503, 0.13, 1.0)
-UPPER_ARM: Final = Segment(0.028, 0.186, 0.436, 0.322, 0.05)
-FOREARM: Final = Segment(0.022, 0.146, 0.682, 0.468, 0.05)
-THIGH: Final = Segment(0.100, 0.245, 0.433, 0.323, 0.08)
-SHANK: Final = Segment(0.061, 0.246, 0.606, 0.416, 0.05)
+TRUNK: Final = CharacterSegment(0.578, SHOULDER_RISE, 0.66, 0.503, 0.13, 1.0)
+UPPER_ARM: Final = CharacterSegment(0.028, 0.186, 0.436, 0.322, 0.05)
+FOREARM: Final = CharacterSegment(0.022, 0.146, 0.682, 0.468, 0.05)
+THIGH: Final = CharacterSegment(0.100, 0.245, 0.433, 0.323, 0.08)
+SHANK: Final = CharacterSegment(0.061, 0.246, 0.606, 0.416, 0.05)
 
 
-def fang22(height_m: float, mass_kg: float) -> JointTree:
+def build_fang22(height_m: float, mass_kg: float) -> JointTree:
     """The character in space: 22 degrees of freedom, nine links with mass."""
     _check_size(height_m, mass_kg)
     draft, dofs = TreeDraft(), {"pelvis": tuple(range(6))}
@@ -65,18 +65,18 @@ def fang22(height_m: float, mass_kg: float) -> JointTree:
     for side, sign in SIDES.items():
         hip = (sign * HIP_HALF_WIDTH * height_m, 0.0, 0.0)
         shoulder = (sign * SHOULDER_HALF_WIDTH * height_m, SHOULDER_RISE * height_m, 0.0)
-        dofs |= _limb(draft, (f"{side}_hip", f"{side}_knee"), link, hip, (THIGH, SHANK), (height_m, mass_kg), sign)
+        dofs |= _add_limb(draft, (f"{side}_hip", f"{side}_knee"), link, hip, (THIGH, SHANK), (height_m, mass_kg), sign)
         arms = (f"{side}_shoulder", f"{side}_elbow")
-        dofs |= _limb(draft, arms, link, shoulder, (UPPER_ARM, FOREARM), (height_m, mass_kg), sign)
+        dofs |= _add_limb(draft, arms, link, shoulder, (UPPER_ARM, FOREARM), (height_m, mass_kg), sign)
     points: dict[str, Point] = {}
     for side in SIDES:
         points[f"{side}_foot"] = (dofs[f"{side}_knee"][0], np.array([0.0, -SOLE * height_m, 0.0]))
         points[f"{side}_hand"] = (dofs[f"{side}_elbow"][0], np.array([0.0, -GRIP * height_m, 0.0]))
     points["head"] = (link, np.array([0.0, HEAD_RISE * height_m, 0.0]))
-    return draft.build(_figure(height_m, dofs), points)
+    return draft.build(_build_skeleton(height_m, dofs), points)
 
 
-def fang7(height_m: float, mass_kg: float) -> JointTree:
+def build_fang7(height_m: float, mass_kg: float) -> JointTree:
     """The character in the plane X = 0: left and right limbs are one link of doubled mass each."""
     _check_size(height_m, mass_kg)
     draft = TreeDraft()
@@ -84,18 +84,18 @@ def fang7(height_m: float, mass_kg: float) -> JointTree:
     draft.weigh(link, *TRUNK.link(height_m, mass_kg))
     size = (height_m, 2.0 * mass_kg)
     shoulder = (0.0, SHOULDER_RISE * height_m, 0.0)
-    dofs = _limb(draft, ("hip", "knee"), link, (0.0, 0.0, 0.0), (THIGH, SHANK), size, 0.0)
-    dofs |= _limb(draft, ("shoulder", "elbow"), link, shoulder, (UPPER_ARM, FOREARM), size, 0.0)
+    dofs = _add_limb(draft, ("hip", "knee"), link, (0.0, 0.0, 0.0), (THIGH, SHANK), size, 0.0)
+    dofs |= _add_limb(draft, ("shoulder", "elbow"), link, shoulder, (UPPER_ARM, FOREARM), size, 0.0)
     points: dict[str, Point] = {
         "feet": (dofs["knee"][0], np.array([0.0, -SOLE * height_m, 0.0])),
         "hands": (dofs["elbow"][0], np.array([0.0, -GRIP * height_m, 0.0])),
         "head": (link, np.array([0.0, HEAD_RISE * height_m, 0.0])),
     }
     both = {f"{side}_{part}": dofs[part] for side in SIDES for part in ("hip", "knee", "shoulder", "elbow")}
-    return draft.build(_figure(height_m, {"pelvis": (0, 1, 2), **both}), points)
+    return draft.build(_build_skeleton(height_m, {"pelvis": (0, 1, 2), **both}), points)
 
 
-def chain(num_links: int, length_m: float, mass_kg: float) -> JointTree:
+def build_chain(num_links: int, length_m: float, mass_kg: float) -> JointTree:
     """Serial chain: rods of equal length, hinges about X, Z, X, Z, ..."""
     if num_links < 1:
         raise InputError(f"a chain of {num_links} links", "It needs at least one")
@@ -111,7 +111,7 @@ def chain(num_links: int, length_m: float, mass_kg: float) -> JointTree:
     tips = np.zeros((num_links, 3))
     tips[-1, 1] = -length_m
     skeleton = Skeleton(tuple(draft.names), parents, np.array(draft.offsets), tips, name="chain")
-    figure = Figure(skeleton, tuple((i,) for i in range(num_links)))
+    figure = TreeSkeleton(skeleton, tuple((i,) for i in range(num_links)))
     return draft.build(figure, {"tip": (num_links - 1, np.array([0.0, -length_m, 0.0]))})
 
 
@@ -128,12 +128,12 @@ _BALL_RANGES: Final = {
 _HINGE_RANGES: Final = {"knee": (STRAIGHT_RAD, 2.5), "elbow": (STRAIGHT_RAD, 2.6)}
 
 
-def _limb(
+def _add_limb(
     draft: TreeDraft,
     names: tuple[str, str],
     trunk: int,
     offset: tuple[float, float, float],
-    segments: tuple[Segment, Segment],
+    segments: tuple[CharacterSegment, CharacterSegment],
     size: tuple[float, float],
     sign: float,
 ) -> dict[str, tuple[int, ...]]:
@@ -179,7 +179,7 @@ _SIDED: Final = (
 _TIPS: Final = {"head": (0.0, 0.112, 0.0), "foot": (0.0, -0.004, 0.040), "wrist": (0.0, -0.095, 0.0)}
 
 
-def _figure(height_m: float, dofs: dict[str, tuple[int, ...]]) -> Figure:
+def _build_skeleton(height_m: float, dofs: dict[str, tuple[int, ...]]) -> TreeSkeleton:
     """Skeleton with the canonical names; joints without a coordinate are stiff."""
     rows = [(name, parent, place, _TIPS.get(name, (0.0, 0.0, 0.0))) for name, parent, place in _MIDDLE]
     for side, sign in SIDES.items():
@@ -191,4 +191,4 @@ def _figure(height_m: float, dofs: dict[str, tuple[int, ...]]) -> Figure:
     places = height_m * np.array([row[2] for row in rows])
     offsets = places - np.where(parents[:, None] == NO_PARENT, 0.0, places[parents])
     skeleton = Skeleton(names, parents, offsets, height_m * np.array([row[3] for row in rows]), name="fang")
-    return Figure(skeleton, tuple(dofs.get(name, ()) for name in names))
+    return TreeSkeleton(skeleton, tuple(dofs.get(name, ()) for name in names))

@@ -13,17 +13,17 @@ from marey.base import FloatArray, IntArray, kernel
 from marey.dynamics._spatial_kernels import (
     Spatial,
     Vector,
+    add3,
     cross,
     cross6,
     dot,
-    plus,
+    plus6,
     put6,
+    rotate,
     row3,
     row6,
-    sum6,
-    times,
-    times6,
-    turn,
+    scale3,
+    scale6,
 )
 from marey.dynamics._tree import PRISMATIC
 
@@ -33,7 +33,7 @@ TreeArrays = tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray, int]
 
 
 @kernel
-def turn_about(axis: Vector, angle: float, R: FloatArray, i: int) -> None:
+def put_axis_rotation(axis: Vector, angle: float, R: FloatArray, i: int) -> None:
     """Rotation matrix ``R[i]`` by ``angle`` about a unit axis, (A.9-A.11)."""
     x, y, z = axis
     c, s = np.cos(angle), np.sin(angle)
@@ -44,7 +44,7 @@ def turn_about(axis: Vector, angle: float, R: FloatArray, i: int) -> None:
 
 
 @kernel
-def multiply(A: FloatArray, i: int, B: FloatArray, j: int, C: FloatArray, k: int) -> None:
+def multiply_matrices(A: FloatArray, i: int, B: FloatArray, j: int, C: FloatArray, k: int) -> None:
     """``C[k] = A[i] B[j]`` for 3x3 matrices in three stacks."""
     for r in range(3):
         for c in range(3):
@@ -52,7 +52,7 @@ def multiply(A: FloatArray, i: int, B: FloatArray, j: int, C: FloatArray, k: int
 
 
 @kernel
-def clear(array: FloatArray) -> None:
+def fill_zero(array: FloatArray) -> None:
     """Fill ``array (n, m)`` with zeros; an assignment to a slice would take seconds to compile."""
     for i in range(array.shape[0]):
         for c in range(array.shape[1]):
@@ -60,7 +60,7 @@ def clear(array: FloatArray) -> None:
 
 
 @kernel
-def stand_still(R: FloatArray, P: FloatArray) -> None:
+def put_world_frame(R: FloatArray, P: FloatArray) -> None:
     """Put the world's own frame into the last row."""
     D = P.shape[0] - 1
     for r in range(3):
@@ -70,7 +70,7 @@ def stand_still(R: FloatArray, P: FloatArray) -> None:
 
 
 @kernel
-def place_links(
+def compute_link_frames(
     parents: IntArray,
     kinds: IntArray,
     rests: FloatArray,
@@ -85,23 +85,23 @@ def place_links(
     The last two matrices are room to work in: allocating them anew would cost as much as a few joints.
     """
     D = parents.shape[0]
-    stand_still(R, P)
+    put_world_frame(R, P)
     for i in range(D):
         k = parents[i]
         axis: Vector = (geometry[i, 0], geometry[i, 1], geometry[i, 2])
-        here = plus(row3(P, k), turn(R, k, (geometry[i, 3], geometry[i, 4], geometry[i, 5])))
+        here = add3(row3(P, k), rotate(R, k, (geometry[i, 3], geometry[i, 4], geometry[i, 5])))
         if kinds[i] == PRISMATIC:
-            multiply(R, k, rests, i, R, i)
-            here = plus(here, times(q[f, i], turn(R, i, axis)))
+            multiply_matrices(R, k, rests, i, R, i)
+            here = add3(here, scale3(q[f, i], rotate(R, i, axis)))
         else:
-            turn_about(axis, q[f, i], R, D + 1)
-            multiply(R, k, rests, i, R, D + 2)
-            multiply(R, D + 2, R, D + 1, R, i)
+            put_axis_rotation(axis, q[f, i], R, D + 1)
+            multiply_matrices(R, k, rests, i, R, D + 2)
+            multiply_matrices(R, D + 2, R, D + 1, R, i)
         P[i, 0], P[i, 1], P[i, 2] = here
 
 
 @kernel
-def move_links(
+def compute_link_twists(
     parents: IntArray,
     kinds: IntArray,
     geometry: FloatArray,
@@ -129,37 +129,37 @@ def move_links(
     put6(A, D, ((0.0, 0.0, 0.0), (-gravity[0], -gravity[1], -gravity[2])))
     for i in range(D):
         k = parents[i]
-        axis = turn(R, i, (geometry[i, 0], geometry[i, 1], geometry[i, 2]))
+        axis = rotate(R, i, (geometry[i, 0], geometry[i, 1], geometry[i, 2]))
         s: Spatial = ((0.0, 0.0, 0.0), axis)
         if kinds[i] != PRISMATIC:
             s = (axis, cross((P[i, 0] - o[0], P[i, 1] - o[1], P[i, 2] - o[2]), axis))
-        moved = times6(qd[f, i], s)
-        v = sum6(row6(V, k), moved)
+        moved = scale6(qd[f, i], s)
+        v = plus6(row6(V, k), moved)
         put6(S, i, s)
         put6(V, i, v)
-        put6(A, i, sum6(sum6(row6(A, k), times6(qdd[f, i], s)), cross6(v, moved)))
+        put6(A, i, plus6(plus6(row6(A, k), scale6(qdd[f, i], s)), cross6(v, moved)))
 
 
 @kernel
-def weigh_links(inertias: FloatArray, R: FloatArray, P: FloatArray, o: Vector, weights: FloatArray) -> None:
+def compute_link_inertias(inertias: FloatArray, R: FloatArray, P: FloatArray, o: Vector, weights: FloatArray) -> None:
     r"""Inertias ``weights (D+1, 10)`` of all links in world axes about the point ``o``; the world's is zero.
 
     .. math:: h' = R h + m r,\qquad J' = R J R^T + 2 (Rh\cdot r) E - Rh\,r^T - r\,(Rh)^T + m (r^2 E - r r^T)
     """
     D = inertias.shape[0]
     own, half = D + 1, D + 2  # room to work in
-    clear(weights)
+    fill_zero(weights)
     for i in range(D):
         m = inertias[i, 0]
         if m == 0.0:
             continue
-        h = turn(R, i, (inertias[i, 1], inertias[i, 2], inertias[i, 3]))
+        h = rotate(R, i, (inertias[i, 1], inertias[i, 2], inertias[i, 3]))
         r = (P[i, 0] - o[0], P[i, 1] - o[1], P[i, 2] - o[2])
         spread = 2.0 * dot(h, r) + m * dot(r, r)
         R[own, 0, 0], R[own, 1, 1], R[own, 2, 2] = inertias[i, 4], inertias[i, 5], inertias[i, 6]
         R[own, 0, 1], R[own, 0, 2], R[own, 1, 2] = inertias[i, 7], inertias[i, 8], inertias[i, 9]
         R[own, 1, 0], R[own, 2, 0], R[own, 2, 1] = inertias[i, 7], inertias[i, 8], inertias[i, 9]
-        multiply(R, i, R, own, R, half)
+        multiply_matrices(R, i, R, own, R, half)
         weights[i, 0] = m
         for a in range(3):
             weights[i, 1 + a] = h[a] + m * r[a]

@@ -8,7 +8,7 @@ import numpy as np
 
 from marey.base import FloatArray, InputError
 from marey.dynamics._body_repair import restore_bones
-from marey.dynamics._tree import PRISMATIC, REVOLUTE, Figure, JointTree
+from marey.dynamics._tree import PRISMATIC, REVOLUTE, JointTree, TreeSkeleton
 from marey.lie import SO3
 from marey.motion import Contacts, Motion
 from marey.skeleton import Skeleton
@@ -16,48 +16,50 @@ from marey.skeleton import Skeleton
 SAME_BONES_M = 1e-6  # [m] offsets this near belong to the same skeleton
 
 
-def to_motion(tree: JointTree, figure: Figure, q: FloatArray, rate_hz: float, contacts: Contacts | None) -> Motion:
+def motion_from_coordinates(
+    tree: JointTree, figure: TreeSkeleton, q: FloatArray, rate_hz: float, contacts: Contacts | None
+) -> Motion:
     """Clip that coordinates ``q (F, D)`` describe."""
-    rotations = SO3.stack([joint_rotation(tree, dofs, q) for dofs in figure.joint_dofs], axis=1)
+    rotations = SO3.stack([compose_joint_rotation(tree, dofs, q) for dofs in figure.joint_dofs], axis=1)
     roots = np.zeros((len(q), 3))
-    for i in _of_kind(tree, figure.joint_dofs[0], PRISMATIC):
+    for i in _select_kind(tree, figure.joint_dofs[0], PRISMATIC):
         roots += tree.offsets[i] + q[:, i, None] * tree.axes[i]
     return Motion(figure.skeleton, rate_hz, roots, rotations, contacts=contacts)
 
 
-def joint_rotation(tree: JointTree, dofs: Sequence[int], q: FloatArray) -> SO3:
+def compose_joint_rotation(tree: JointTree, dofs: Sequence[int], q: FloatArray) -> SO3:
     """Rotation R_parent_joint, batch ``(F,)``, of a joint with these coordinates."""
     total = SO3.identity(len(q))
-    for i in _of_kind(tree, dofs, REVOLUTE):
+    for i in _select_kind(tree, dofs, REVOLUTE):
         total = total @ SO3(tree.orientations[i]) @ SO3.from_axis_angle(tree.axes[i], q[:, i])
     return total
 
 
-def from_motion(tree: JointTree, figure: Figure, motion: Motion) -> FloatArray:
+def coordinates_from_motion(tree: JointTree, figure: TreeSkeleton, motion: Motion) -> FloatArray:
     """Coordinates ``(F, D)`` of a clip, each curve continuous in time."""
     check_same_skeleton(figure, motion)
     q = np.zeros((motion.num_frames, tree.num_dofs))
     for j, dofs in enumerate(figure.joint_dofs):
-        turns = _of_kind(tree, dofs, REVOLUTE)
+        turns = _select_kind(tree, dofs, REVOLUTE)
         if turns:
-            q[:, turns] = joint_angles(tree, turns, motion.rotations[:, j])
-    for i in _of_kind(tree, figure.joint_dofs[0], PRISMATIC):
+            q[:, turns] = solve_joint_angles(tree, turns, motion.rotations[:, j])
+    for i in _select_kind(tree, figure.joint_dofs[0], PRISMATIC):
         q[:, i] = (motion.root_positions - tree.offsets[i]) @ tree.axes[i]
     return q
 
 
-def check_same_skeleton(figure: Figure, motion: Motion) -> None:
+def check_same_skeleton(figure: TreeSkeleton, motion: Motion) -> None:
     """Refuse a clip of other bones; bones that a body got back may be missing in the clip."""
     ours, theirs = figure.skeleton, motion.skeleton
-    if not (_same_bones(ours, theirs) or _same_bones(ours, restore_bones(theirs))):
+    if not (_has_same_bones(ours, theirs) or _has_same_bones(ours, restore_bones(theirs))):
         raise InputError(f"the clip is of skeleton {theirs!r}, the tree moves {ours!r}", "Retarget the clip first")
 
 
-def _same_bones(a: Skeleton, b: Skeleton) -> bool:
+def _has_same_bones(a: Skeleton, b: Skeleton) -> bool:
     return a is b or (a.names == b.names and np.abs(a.offsets[1:] - b.offsets[1:]).max(initial=0.0) < SAME_BONES_M)
 
 
-def joint_angles(tree: JointTree, turns: Sequence[int], rotations: SO3) -> FloatArray:
+def solve_joint_angles(tree: JointTree, turns: Sequence[int], rotations: SO3) -> FloatArray:
     """Angles ``(F, n)`` [rad] of a joint of one or three turns, from its rotations, batch ``(F,)``."""
     if len(turns) == 1:
         i = turns[0]
@@ -66,10 +68,10 @@ def joint_angles(tree: JointTree, turns: Sequence[int], rotations: SO3) -> Float
     if len(turns) != 3:
         raise InputError(f"a joint of {len(turns)} turns", "It has one or three")
     frame = tree.axes[list(turns)].T
-    return euler_angles(SO3(tree.orientations[turns[0]]).inverse() @ rotations, frame)
+    return continuous_euler_angles(SO3(tree.orientations[turns[0]]).inverse() @ rotations, frame)
 
 
-def euler_angles(rotations: SO3, frame: FloatArray) -> FloatArray:
+def continuous_euler_angles(rotations: SO3, frame: FloatArray) -> FloatArray:
     r"""Angles ``(F, 3)`` [rad] about the orthonormal columns of ``frame``, continuous in time.
 
     .. math:: R = e^{\hat a_1 q_1} e^{\hat a_2 q_2} e^{\hat a_3 q_3}
@@ -88,12 +90,14 @@ def euler_angles(rotations: SO3, frame: FloatArray) -> FloatArray:
         axis=1,
     )
     far = np.stack([near[:, 0] + np.pi, np.pi - near[:, 1], near[:, 2] + np.pi], axis=1)
-    swaps = _gap(near[1:], far[:-1]) < _gap(near[1:], near[:-1])  # the two triples are equally far from themselves
+    swaps = _squared_angle_distance(near[1:], far[:-1]) < _squared_angle_distance(
+        near[1:], near[:-1]
+    )  # the two triples are equally far from themselves
     on_far = np.concatenate([[False], np.cumsum(swaps) % 2 == 1])
     return np.unwrap(np.where(on_far[:, None], far, near), axis=0)
 
 
-def gimbal_margins(tree: JointTree, q: FloatArray) -> dict[str, float]:
+def compute_gimbal_margins(tree: JointTree, q: FloatArray) -> dict[str, float]:
     """Least angle [rad] of each joint of three turns to its gimbal lock, where its middle turn is a right angle."""
     margins: dict[str, float] = {}
     for group in dict.fromkeys(tree.groups):
@@ -104,11 +108,11 @@ def gimbal_margins(tree: JointTree, q: FloatArray) -> dict[str, float]:
     return margins
 
 
-def _of_kind(tree: JointTree, dofs: Sequence[int], kind: int) -> list[int]:
+def _select_kind(tree: JointTree, dofs: Sequence[int], kind: int) -> list[int]:
     return [i for i in dofs if tree.kinds[i] == kind]
 
 
-def _gap(a: FloatArray, b: FloatArray) -> FloatArray:
+def _squared_angle_distance(a: FloatArray, b: FloatArray) -> FloatArray:
     """Squared distance between triples of angles, each difference taken the short way."""
     turn = (a - b + np.pi) % (2.0 * np.pi) - np.pi
     return np.einsum("fi,fi->f", turn, turn)

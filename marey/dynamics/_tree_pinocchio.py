@@ -14,12 +14,12 @@ import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray, MissingExtraError
 from marey.dynamics._body import GRAVITY
-from marey.dynamics._states import States, gravity_vector
+from marey.dynamics._states import TreeStates, gravity_vector
 from marey.dynamics._tree import REVOLUTE, WORLD, JointTree
 from marey.lie import SO3, hat
 
 
-def pinocchio() -> Any:
+def import_pinocchio() -> Any:
     """The library, or a sentence that says how to get it."""
     try:
         return import_module("pinocchio")
@@ -34,7 +34,7 @@ def pinocchio_model(tree: JointTree) -> Any:
     Raises:
         InputError: a sub-tree is not in one piece; Pinocchio's derivatives would be wrong without a word.
     """
-    pin = pinocchio()
+    pin = import_pinocchio()
     for i in range(tree.num_dofs):
         beyond = tree.subtree(i)
         if beyond[-1] - i + 1 != len(beyond):
@@ -51,14 +51,16 @@ def pinocchio_model(tree: JointTree) -> Any:
     return model
 
 
-def centroidal_blocks(tree: JointTree, states: States, gravity: FloatArray) -> tuple[FloatArray, FloatArray]:
+def pinocchio_aggregate_blocks(
+    tree: JointTree, states: TreeStates, gravity: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     r"""Momentum and force ``(2, F, 6)``, and dp/dq, dp/dqd, df/dq, df/dqd ``(4, F, 6, D)``, frame by frame.
 
     Pinocchio's momentum :math:`h_G` and its rate are about the centre of mass c, without gravity:
 
     .. math:: f^a = \dot h^a_G - m g,\qquad f^b = \dot h^b_G + c\times f^a
     """
-    pin, model = pinocchio(), pinocchio_model(tree)
+    pin, model = import_pinocchio(), pinocchio_model(tree)
     data: Any = model.createData()
     frames, D = states[0].shape
     totals, blocks = np.empty((2, frames, 6)), np.empty((4, frames, 6, D))
@@ -80,9 +82,9 @@ def centroidal_blocks(tree: JointTree, states: States, gravity: FloatArray) -> t
     return totals, blocks
 
 
-def torque_blocks(tree: JointTree, states: States, gravity: FloatArray, joints: IntArray) -> FloatArray:
+def pinocchio_torque_blocks(tree: JointTree, states: TreeStates, gravity: FloatArray, joints: IntArray) -> FloatArray:
     """Derivatives ``(3, F, k, D)`` of the torques of ``joints`` by q, qd and qdd, frame by frame."""
-    pin, model = pinocchio(), pinocchio_model(tree).copy()
+    pin, model = import_pinocchio(), pinocchio_model(tree).copy()
     model.gravity.linear = gravity
     data: Any = model.createData()
     frames, D = states[0].shape

@@ -64,6 +64,6 @@ class SimplifiedTree:
         return f"SimplifiedTree({self.num_dofs} of {self.tree.num_dofs} coordinates)"
 
 
-def reduced(tree: JointTree | SimplifiedTree, jacobian: FloatArray) -> FloatArray:
+def reduce_jacobian(tree: JointTree | SimplifiedTree, jacobian: FloatArray) -> FloatArray:
     """Jacobian in the tree's own coordinates."""
     return tree.reduce(jacobian) if isinstance(tree, SimplifiedTree) else jacobian

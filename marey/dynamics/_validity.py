@@ -10,22 +10,22 @@ import numpy as np
 
 from marey.base import FloatArray, InputError
 from marey.dynamics._body import GRAVITY, Body
-from marey.dynamics._cones import LEVER_M, wrench_about
-from marey.dynamics._inverse import InverseDynamics, check_order, inverse_dynamics
+from marey.dynamics._cones import LEVER_M, shift_wrench
+from marey.dynamics._inverse import InverseDynamics, check_argument_types, solve_inverse_dynamics
 from marey.dynamics._report import Status, ValidityReport, find_spans
 from marey.dynamics._split import split_limbs
 from marey.dynamics._supports import FOOT_SLACK_M, Floor, Supports, find_supports
-from marey.dynamics._validity_haste import haste
+from marey.dynamics._validity_haste import compute_tipping_ratio
 from marey.dynamics._validity_measures import (
     LASTING_S,
-    Supply,
-    averaged,
+    ContactSupply,
+    average_gaussian,
+    compute_momentum_drift,
+    compute_pressure_margins,
     find_causes,
-    fit_supply,
-    momentum_drift,
-    near_flight,
-    pressure,
-    weigh_missing,
+    find_frames_near_flight,
+    fit_contact_supply,
+    weight_missing_wrench,
 )
 from marey.motion import Contacts, Motion
 from marey.skeleton import Skeleton, leg_length, role_map
@@ -45,13 +45,15 @@ STENCIL_FRAMES: Final = 2.0  # a force that begins suddenly is felt this many fr
 SLIDE_MM: Final = (30.0, 60.0)  # [mm in 0.1 s] amber and red: planted feet of clean walks reach 30
 PENETRATION_MM: Final = (50.0, 100.0)  # [mm] amber and red: heels of clean walks reach 45, as soles are guessed
 LIMIT_RAD: Final = (0.1, 0.5)  # [rad] amber and red
-WALKING_HASTE: Final = 1.0  # [-] beyond it the pressure runs backwards under the foot; captured walks have 0.5 to 0.9
-RUNNING_HASTE: Final = 1.15  # [-] captured runs have 0.8 to 1.1
+WALKING_TIPPING_RATIO: Final = (
+    1.0  # [-] beyond it the pressure runs backwards under the foot; captured walks have 0.5 to 0.9
+)
+RUNNING_TIPPING_RATIO: Final = 1.15  # [-] captured runs have 0.8 to 1.1
 SIZE_TOL: Final = 0.02  # [-] of the legs; a body and a clip that differ by more are told apart
-HASTE: Final = (1.0, 1.1)  # [-] amber and red, over the two above
+TIPPING_LIMITS: Final = (1.0, 1.1)  # [-] amber and red, over the two above
 
 
-def validity(
+def check_validity(
     motion: Motion,
     body: Body | None = None,
     *,
@@ -72,7 +74,7 @@ def validity(
     divided by 1 m, is what is missing, in body weights. ``violation`` is 2.5 times its mean over about a fifth of a
     second, or half of the frame's own where that is more: green up to the tolerance (2 % of the body weight lasting
     on the ground, 10 % for a moment and in flight), amber to 1.5 times that, then red. Sliding, penetration, joint
-    limits and a body that moves harder than gravity tips it over its foot (``haste``: a clip played too fast) colour a
+    limits and a body that moves harder than gravity tips it over its foot (``compute_tipping_ratio``: a clip played too fast) colour a
     frame too.
 
     Args:
@@ -97,30 +99,31 @@ def validity(
     """
     window = window_s if window_s is not None else 0.0 if cutoff_hz is None else WINDOW_S
     _check_options(tolerance, gravity, slack_s, window)
-    check_order("validity", motion=motion)
+    check_argument_types("validity", motion=motion)
     body = _default_body(motion) if body is None else body
-    check_order("validity", motion=motion, body=body)
-    dynamics = inverse_dynamics(body, motion, cutoff_hz=cutoff_hz, gravity=gravity)
-    dynamics = replace(dynamics, wrench=averaged(dynamics.wrench, motion.rate_hz, window))
+    check_argument_types("validity", motion=motion, body=body)
+    dynamics = solve_inverse_dynamics(body, motion, cutoff_hz=cutoff_hz, gravity=gravity)
+    dynamics = replace(dynamics, wrench=average_gaussian(dynamics.wrench, motion.rate_hz, window))
     is_detected = contacts is None and motion.contacts is None
-    slack = _slack(window, motion.rate_hz, is_detected=is_detected) if slack_s is None else slack_s
+    slack = _timing_slack(window, motion.rate_hz, is_detected=is_detected) if slack_s is None else slack_s
     supports = find_supports(motion, contacts, floor=floor, friction=friction, slack_s=slack)
-    supply = fit_supply(dynamics, supports)
-    weighed = weigh_missing(supply.missing, supports.carried, motion.rate_hz)
-    places, balance = pressure(dynamics, supports)
-    hurry = haste(dynamics, supports, places)
-    checks = _Checks(
+    supply = fit_contact_supply(dynamics, supports)
+    weighed = weight_missing_wrench(supply.missing, supports.carried, motion.rate_hz)
+    places, balance = compute_pressure_margins(dynamics, supports)
+    hurry = compute_tipping_ratio(dynamics, supports, places)
+    checks = _FrameMeasures(
         np.linalg.norm(weighed, axis=-1),
-        averaged(1e3 * supports.slide_m, motion.rate_hz, LASTING_S),
-        averaged(np.maximum(-1e3 * supports.heights, 0.0), motion.rate_hz, LASTING_S),
-        _outside_limits(motion, limits),
-        hurry / np.where(near_flight(supports, motion.rate_hz), RUNNING_HASTE, WALKING_HASTE),
+        average_gaussian(1e3 * supports.slide_m, motion.rate_hz, LASTING_S),
+        average_gaussian(np.maximum(-1e3 * supports.heights, 0.0), motion.rate_hz, LASTING_S),
+        _limit_excess(motion, limits),
+        hurry
+        / np.where(find_frames_near_flight(supports, motion.rate_hz), RUNNING_TIPPING_RATIO, WALKING_TIPPING_RATIO),
         tolerance,
     )
-    return _report(motion, dynamics, supports, supply, weighed, checks, (places, balance, hurry))
+    return _build_report(motion, dynamics, supports, supply, weighed, checks, (places, balance, hurry))
 
 
-def _outside_limits(motion: Motion, limits: JointLimits | None) -> FloatArray:
+def _limit_excess(motion: Motion, limits: JointLimits | None) -> FloatArray:
     """How far ``(F,)`` [rad] the joint farthest outside its limits is; zero without limits."""
     if limits is None:
         return np.zeros(motion.num_frames)
@@ -132,21 +135,21 @@ def _outside_limits(motion: Motion, limits: JointLimits | None) -> FloatArray:
     return limits.violations(motion.rotations).max(axis=1)
 
 
-def _slack(window_s: float, rate_hz: float, *, is_detected: bool) -> float:
+def _timing_slack(window_s: float, rate_hz: float, *, is_detected: bool) -> float:
     return DETECTED_SLACK_S * is_detected + max(window_s, STENCIL_FRAMES / rate_hz)
 
 
 def _default_body(motion: Motion) -> Body:
-    return Body.from_motion(motion) if motion.translations is not None else _body_of(motion.skeleton)
+    return Body.from_motion(motion) if motion.translations is not None else _cached_body(motion.skeleton)
 
 
 @lru_cache(maxsize=64)  # a skeleton cannot be changed, and clips share theirs
-def _body_of(skeleton: Skeleton) -> Body:
+def _cached_body(skeleton: Skeleton) -> Body:
     return Body.from_skeleton(skeleton)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Checks:
+class _FrameMeasures:
     """The five measures that colour a frame."""
 
     violation: FloatArray  # (F,) [body weights]
@@ -158,7 +161,7 @@ class _Checks:
 
     def ratios(self) -> FloatArray:
         """Each measure ``(F, 5)``: up to 1 is green, up to 2 amber."""
-        bounds = ((self.tolerance, RED_FACTOR * self.tolerance), SLIDE_MM, PENETRATION_MM, LIMIT_RAD, HASTE)
+        bounds = ((self.tolerance, RED_FACTOR * self.tolerance), SLIDE_MM, PENETRATION_MM, LIMIT_RAD, TIPPING_LIMITS)
         values = (self.violation, self.slide_mm, self.penetration_mm, self.limit_rad, self.haste)
         pairs = zip(values, bounds, strict=True)
         return np.stack([np.interp(v, (0.0, a, r), (0.0, 1.0, 2.0)) + (v > r) for v, (a, r) in pairs], axis=1)
@@ -180,13 +183,13 @@ def _check_options(tolerance: float, gravity: float, slack_s: float | None, wind
         raise InputError(f"window_s is {window_s}", "Give 0 to 1 s")
 
 
-def _report(
+def _build_report(
     motion: Motion,
     dynamics: InverseDynamics,
     supports: Supports,
-    supply: Supply,
+    supply: ContactSupply,
     weighed: FloatArray,
-    checks: _Checks,
+    checks: _FrameMeasures,
     pressures: tuple[FloatArray, FloatArray, FloatArray],
 ) -> ValidityReport:
     weight = dynamics.body.mass_kg * GRAVITY
@@ -198,7 +201,7 @@ def _report(
     flags = find_causes(supply, supports, weighed, checks.ratios(), balance, margin)
     flags = flags & (levels > 0)[:, None]
     lack = np.linalg.norm(supply.missing, axis=-1)
-    available = _about_origin(weight * supply.given, dynamics.com)
+    available = _wrench_about_origin(weight * supply.given, dynamics.com)
     return ValidityReport(
         name=motion.name,
         times=motion.times(),
@@ -210,7 +213,7 @@ def _report(
         available=available,
         friction_margin=margin,
         balance_margin=balance,
-        momentum_drift=momentum_drift(dynamics, supports),
+        momentum_drift=compute_momentum_drift(dynamics, supports),
         slide_mm=checks.slide_mm,
         penetration_mm=checks.penetration_mm,
         limit_rad=checks.limit_rad,
@@ -220,18 +223,18 @@ def _report(
         dynamics=dynamics,
         supports=supports,
         tolerance=checks.tolerance,
-        warnings=tuple(_warnings(motion, dynamics, supports)),
+        warnings=tuple(_collect_warnings(motion, dynamics, supports)),
         spans=find_spans(levels, flags, checks.violation, lack, motion.rate_hz),
     )
 
 
-def _about_origin(scaled: FloatArray, com: FloatArray) -> FloatArray:
+def _wrench_about_origin(scaled: FloatArray, com: FloatArray) -> FloatArray:
     """Wrenches about the world origin of those about the centre of mass with moments over ``LEVER_M``."""
-    force, moment = wrench_about(np.concatenate([scaled[:, :3], LEVER_M * scaled[:, 3:]], axis=1), -com)
+    force, moment = shift_wrench(np.concatenate([scaled[:, :3], LEVER_M * scaled[:, 3:]], axis=1), -com)
     return np.concatenate([force, moment], axis=1)
 
 
-def _warnings(motion: Motion, dynamics: InverseDynamics, supports: Supports) -> list[str]:
+def _collect_warnings(motion: Motion, dynamics: InverseDynamics, supports: Supports) -> list[str]:
     notes = [f"body: {note}" for note in dynamics.body.report]
     ours, theirs = (leg_length(s, role_map(s)) for s in (dynamics.body.skeleton, motion.skeleton))
     if abs(ours - theirs) > SIZE_TOL * max(ours, theirs):

@@ -10,9 +10,9 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, InputError
 from marey.dynamics._body import GRAVITY
 from marey.dynamics._report import ValidityReport
-from marey.dynamics._split import centre_of_pressure, split_support
-from marey.dynamics._supports import any_of
-from marey.motion import runs
+from marey.dynamics._split import compute_centre_of_pressure, split_support
+from marey.dynamics._supports import any_in_row
+from marey.motion import find_runs
 
 if TYPE_CHECKING:
     from marey.io import GroundReaction
@@ -83,7 +83,7 @@ def compare_reaction(report: ValidityReport, reaction: GroundReaction, *, start_
         InputError: fewer than ten frames can be compared.
     """
     measured = reaction.at(report.times + start_s)
-    used = comparable(report, measured)
+    used = find_comparable_frames(report, measured)
     if int(used.sum()) < MIN_FRAMES:
         raise InputError(
             f"only {int(used.sum())} frames of '{report.name}' stand on the plates with all feet",
@@ -93,35 +93,35 @@ def compare_reaction(report: ValidityReport, reaction: GroundReaction, *, start_
     wanted, given = report.wrench, measured.wrench()
     error = (wanted - given)[used, :3] / weight
     scale = float((wanted[used, 1] * given[used, 1]).sum() / (wanted[used, 1] ** 2).sum())
-    places, _ = centre_of_pressure(wanted, report.supports.floor_m)
-    truth, _ = centre_of_pressure(given, report.supports.floor_m)
+    places, _ = compute_centre_of_pressure(wanted, report.supports.floor_m)
+    truth, _ = compute_centre_of_pressure(given, report.supports.floor_m)
     away = np.linalg.norm((places - truth)[used], axis=-1)
-    twists = [_twist(values, truth)[used] for values in (wanted, given)]
+    twists = [_vertical_moment(values, truth)[used] for values in (wanted, given)]
     return ReactionComparison(
         times=report.times,
         used=used,
         computed=wanted[:, :3],
         measured=given[:, :3],
         weight_n=weight,
-        vertical_rms=_rms(error[:, 1]),
-        force_rms=(_rms(error[:, 0]), _rms(error[:, 1]), _rms(error[:, 2])),
+        vertical_rms=_root_mean_square(error[:, 1]),
+        force_rms=(_root_mean_square(error[:, 0]), _root_mean_square(error[:, 1]), _root_mean_square(error[:, 2])),
         bias=float(error[:, 1].mean()),
         implied_mass_kg=scale * report.dynamics.body.mass_kg,
-        scaled_rms=_rms((scale * wanted[used, 1] - given[used, 1]) / (scale * weight)),
-        pressure_rms_m=_rms(away),
-        moment_rms=_rms((twists[0] - twists[1]) / weight),
+        scaled_rms=_root_mean_square((scale * wanted[used, 1] - given[used, 1]) / (scale * weight)),
+        pressure_rms_m=_root_mean_square(away),
+        moment_rms=_root_mean_square((twists[0] - twists[1]) / weight),
         foot_rms=_foot_errors(report, measured, used, weight),
     )
 
 
-def comparable(report: ValidityReport, measured: GroundReaction) -> BoolArray:
+def find_comparable_frames(report: ValidityReport, measured: GroundReaction) -> BoolArray:
     """Frames ``(F,)`` in which the plates carry all of the body."""
-    loaded = measured.loaded()
-    used = any_of(loaded)
+    loaded = measured.is_loaded()
+    used = any_in_row(loaded)
     longest = MISSED_S * report.dynamics.rate_hz
     for limb, side in enumerate(SIDES):
-        felt = loaded[:, measured.names.index(side)] if side in measured.names else any_of(loaded)
-        for start, stop in runs(report.supports.limb_active(limb, slack=False) & ~felt):
+        felt = loaded[:, measured.names.index(side)] if side in measured.names else any_in_row(loaded)
+        for start, stop in find_runs(report.supports.limb_active(limb, slack=False) & ~felt):
             used[start:stop] &= (stop - start) <= longest
     return used
 
@@ -132,15 +132,17 @@ def _foot_errors(report: ValidityReport, measured: GroundReaction, used: BoolArr
         return {}
     split = split_support(report.wrench, report.supports, rule="alpha")
     return {
-        side: _rms((split.forces[:, k, 1] - measured.forces[:, measured.names.index(side), 1])[used] / weight)
+        side: _root_mean_square(
+            (split.forces[:, k, 1] - measured.forces[:, measured.names.index(side), 1])[used] / weight
+        )
         for k, side in enumerate(SIDES)
     }
 
 
-def _twist(wrenches: FloatArray, places: FloatArray) -> FloatArray:
+def _vertical_moment(wrenches: FloatArray, places: FloatArray) -> FloatArray:
     """Moment about the vertical through places ``(F, 3)``."""
     return (wrenches[:, 3:] - np.cross(places, wrenches[:, :3]))[:, 1]
 
 
-def _rms(values: FloatArray) -> float:
+def _root_mean_square(values: FloatArray) -> float:
     return float(np.sqrt((values**2).mean()))

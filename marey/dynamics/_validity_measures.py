@@ -12,9 +12,9 @@ from marey.dynamics._body import GRAVITY
 from marey.dynamics._cones import LEVER_M
 from marey.dynamics._inverse import InverseDynamics
 from marey.dynamics._report import CAUSES
-from marey.dynamics._split import centre_of_pressure
-from marey.dynamics._supports import Supports, any_of, widened
-from marey.motion import runs
+from marey.dynamics._split import compute_centre_of_pressure
+from marey.dynamics._supports import Supports, any_in_row, widen_flags
+from marey.motion import find_runs
 
 # Noise of a capture changes sign from frame to frame, a force that is really missing lasts. So what is missing counts
 # twice: its mean over a fifth of a second, and at half its size the frame by itself. Numbers chosen on walks of CMU
@@ -33,7 +33,7 @@ MIN_FLIGHT_S: Final = 0.08  # [s] shorter gaps between contacts are not called a
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Supply:
+class ContactSupply:
     """What contacts give towards what a motion needs; moments about the centre of mass."""
 
     needed: FloatArray  # (F, 6) [body weights, moments over LEVER_M]
@@ -46,7 +46,7 @@ class Supply:
         return self.needed - self.given
 
 
-def fit_supply(dynamics: InverseDynamics, supports: Supports) -> Supply:
+def fit_contact_supply(dynamics: InverseDynamics, supports: Supports) -> ContactSupply:
     """Find the nearest wrench that the supports can give, for every frame.
 
     Hands that hold on take any force, and a moment of up to ``GRIP_MOMENT_M`` body weights about each axis.
@@ -58,26 +58,26 @@ def fit_supply(dynamics: InverseDynamics, supports: Supports) -> Supply:
     needed = np.ascontiguousarray(np.concatenate([dynamics.forces, moments], axis=1) / weight)
     arms = np.ascontiguousarray(supports.points - dynamics.com[:, None])
     held = np.zeros_like(needed)
-    bound = GRIP_MOMENT_M / LEVER_M * any_of(supports.grips)[:, None]
+    bound = GRIP_MOMENT_M / LEVER_M * any_in_row(supports.grips)[:, None]
     given, forces = needed, np.zeros_like(arms)
     for _ in range(GRIP_ROUNDS if supports.grips.any() else 1):
         given, forces = fit_moving_cones(needed - held, arms, supports.active, supports.grips, supports.edges, LEVER_M)
         held[:, 3:] = np.clip((needed - given)[:, 3:], -bound, bound)
-    return Supply(needed, given + held, forces)
+    return ContactSupply(needed, given + held, forces)
 
 
-def weigh_missing(missing: FloatArray, carried: BoolArray, rate_hz: float) -> FloatArray:
+def weight_missing_wrench(missing: FloatArray, carried: BoolArray, rate_hz: float) -> FloatArray:
     """What counts of a missing wrench ``(F, 6)``: what lasts on the ground, or the frame alone where that is more.
 
     In the air, where ``carried`` ``(F,)`` is false, only the frame counts: a capture falls at 9 to 11 m/s².
     """
-    steady = LASTING_WEIGHT * averaged(missing * carried[:, None], rate_hz, LASTING_S)
+    steady = LASTING_WEIGHT * average_gaussian(missing * carried[:, None], rate_hz, LASTING_S)
     brief = MOMENT_WEIGHT * missing
     is_brief = np.linalg.norm(brief, axis=-1) > np.linalg.norm(steady, axis=-1)
     return np.where(is_brief[:, None], brief, steady)
 
 
-def averaged(values: FloatArray, rate_hz: float, window_s: float) -> FloatArray:
+def average_gaussian(values: FloatArray, rate_hz: float, window_s: float) -> FloatArray:
     """Mean of values ``(F, ...)`` over a Gaussian window of this standard deviation, the clip mirrored at its ends."""
     half = min(int(np.ceil(3.0 * window_s * rate_hz)), len(values) - 1)
     if half < 1:
@@ -90,51 +90,51 @@ def averaged(values: FloatArray, rate_hz: float, window_s: float) -> FloatArray:
     return np.stack(means, axis=1).reshape(values.shape)
 
 
-def pressure(dynamics: InverseDynamics, supports: Supports) -> tuple[FloatArray, FloatArray]:
+def compute_pressure_margins(dynamics: InverseDynamics, supports: Supports) -> tuple[FloatArray, FloatArray]:
     """Centre of pressure ``(F, 3)`` [m] and how far inside the polygon of the supports it is ``(F,)`` [m].
 
     Near take-off, where little force is left, the margin is taken as that of ``LOW_NORMAL``.
     """
-    from marey.dynamics._support_kernels import polygon_margins
+    from marey.dynamics._support_kernels import compute_polygon_margins
 
     weight = dynamics.body.mass_kg * GRAVITY
-    places, _ = centre_of_pressure(dynamics.wrench, supports.floor_m)
+    places, _ = compute_centre_of_pressure(dynamics.wrench, supports.floor_m)
     normal = dynamics.forces[:, 1] / weight
     under = dynamics.com * [1.0, 0.0, 1.0] + [0.0, supports.floor_m, 0.0]
     places = np.where((normal > LOW_NORMAL / 4.0)[:, None], places, under)
     flat = np.ascontiguousarray(places[:, [0, 2]])
     points = np.ascontiguousarray(supports.points[..., [0, 2]])
-    margins = polygon_margins(flat, points, supports.active & ~supports.grips)
+    margins = compute_polygon_margins(flat, points, supports.active & ~supports.grips)
     return places, margins * np.clip(normal / LOW_NORMAL, 0.0, 1.0)
 
 
-def momentum_drift(dynamics: InverseDynamics, supports: Supports) -> FloatArray:
+def compute_momentum_drift(dynamics: InverseDynamics, supports: Supports) -> FloatArray:
     """How far the angular momentum about the centre of mass is off its mean in each flight ``(F,)`` [kg m²/s].
 
     The timing slack of the contacts is left out; on the ground it is zero.
     """
     drift = np.zeros(dynamics.num_frames)
-    for start, stop in flights(supports.active, dynamics.rate_hz):
+    for start, stop in find_flights(supports.active, dynamics.rate_hz):
         momentum = dynamics.angular_momentum[start:stop]
         drift[start:stop] = np.linalg.norm(momentum - momentum.mean(axis=0), axis=-1)
     return drift
 
 
-def near_flight(supports: Supports, rate_hz: float) -> BoolArray:
+def find_frames_near_flight(supports: Supports, rate_hz: float) -> BoolArray:
     """Frames ``(F,)`` within ``FLIGHT_NEAR_S`` of a flight."""
     flying = np.zeros(len(supports.touching), dtype=np.bool_)
-    for start, stop in flights(supports.touching, rate_hz, MIN_RUN_FLIGHT_S):
+    for start, stop in find_flights(supports.touching, rate_hz, MIN_RUN_FLIGHT_S):
         flying[start:stop] = True
-    return widened(flying, min(round(FLIGHT_NEAR_S * rate_hz), len(flying)))
+    return widen_flags(flying, min(round(FLIGHT_NEAR_S * rate_hz), len(flying)))
 
 
-def flights(active: BoolArray, rate_hz: float, least_s: float = MIN_FLIGHT_S) -> list[tuple[int, int]]:
+def find_flights(active: BoolArray, rate_hz: float, least_s: float = MIN_FLIGHT_S) -> list[tuple[int, int]]:
     """Begin and end (exclusive) of every stretch without support ``(F, P)`` that is long enough to be a flight."""
-    return [(a, b) for a, b in runs(~any_of(active)) if (b - a) >= least_s * rate_hz]
+    return [(a, b) for a, b in find_runs(~any_in_row(active)) if (b - a) >= least_s * rate_hz]
 
 
 def find_causes(
-    supply: Supply,
+    supply: ContactSupply,
     supports: Supports,
     weighed: FloatArray,
     ratios: FloatArray,

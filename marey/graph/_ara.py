@@ -20,19 +20,19 @@ SLACK, PIN_TOLERANCE = 12, 13  # the last of Goals.rows()
 HEADING_TOL: Final = 0.26  # [rad] 15 degrees
 BIN_SHIFT: Final = 0.0123  # [rad] of the bins of directions: no usual direction is between two of them
 MAX_BLOCKED: Final = 4096  # edges that the ground blocked, kept for a second look
-MOST_STEP_M: Final = 0.03  # [m] by which a step gives way so that a pick stands where it shall
-MOST_STEP_RAD: Final = 0.052  # [rad] and turns
-MOST_TURN_RAD: Final = 0.2  # [rad] by which all of them turn together
+MAX_STEP_SHIFT_M: Final = 0.03  # [m] by which a step gives way so that a pick stands where it shall
+MAX_STEP_ROTATION_RAD: Final = 0.052  # [rad] and turns
+MAX_ANCHOR_ROTATION_RAD: Final = 0.2  # [rad] by which all of them turn together
 NO_PIN: Final = np.full((1, 2), np.nan)
 NO_PICKS: Final = np.zeros(0, dtype=np.int64)
 NO_ENDS: Final = np.zeros((0, 3))
 NO_SLACK: Final = np.zeros(1)
-AS_HAND: Final = np.full(1, np.nan)
-NO_TURNS: Final = np.zeros((0, 0, 0))
+PIN_TOLERANCE_AS_HAND: Final = np.full(1, np.nan)
+NO_DIRECTIONS: Final = np.zeros((0, 0, 0))
 NO_FINAL: Final = np.zeros(0)
 
 
-class Roads(NamedTuple):
+class SearchGraph(NamedTuple):
     """N states and E edges as the search walks them; places are in the frame of the anchor foot."""
 
     first: IntArray  # (N + 1,) edges of state s are order[first[s]] to order[first[s + 1] - 1]
@@ -52,7 +52,7 @@ class Roads(NamedTuple):
     pick_end: FloatArray = NO_ENDS  # (N, 3) and where the anchor is there
 
 
-class World2D(NamedTuple):
+class GridArrays(NamedTuple):
     """The ground in cells: how far every place is from where one has to go, and where feet may not stand."""
 
     origin: FloatArray  # (2,) [m] corner of the first cell, x and z
@@ -62,7 +62,7 @@ class World2D(NamedTuple):
     stand: BoolArray  # (H, W) where a foot may stand
 
 
-class Goals(NamedTuple):
+class ConstraintArrays(NamedTuple):
     """L constraints in order; the last is the goal."""
 
     kind: IntArray  # (L,) REACH, PICK, JUMP, STEP
@@ -75,7 +75,7 @@ class Goals(NamedTuple):
     stop: BoolArray  # (L,) whether it is met standing only
     pin: FloatArray = NO_PIN  # (L, 2) [m] where the root is while picking: x, z; NaN: anywhere
     slack: FloatArray = NO_SLACK  # (L,) [m] by which footsteps may move hand and root to where a pick has them
-    pin_tolerance: FloatArray = AS_HAND  # (L,) [m] of the root at its pin; NaN: that of the hand
+    pin_tolerance: FloatArray = PIN_TOLERANCE_AS_HAND  # (L,) [m] of the root at its pin; NaN: that of the hand
 
     @property
     def root_tolerance(self) -> FloatArray:
@@ -100,16 +100,16 @@ class Goals(NamedTuple):
         return np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=1)
 
 
-class Terms(NamedTuple):
+class HeuristicTerms(NamedTuple):
     r"""An estimate of the cost left, :math:`\max_r (\lambda_r d_m(x) + \varphi_{r,m}(s))`; one may know directions."""
 
     rate: FloatArray  # (R,) cost per metre
     base: FloatArray  # (R, L, N) cost
     final: FloatArray = NO_FINAL  # (N,) cost that is still to come where the search ends; (0,): nothing
-    turned: FloatArray = NO_TURNS  # (L, N, B) cost by direction of the anchor, at the last rate; B is 0: not known
+    turned: FloatArray = NO_DIRECTIONS  # (L, N, B) cost by direction of the anchor, at the last rate; B is 0: not known
 
 
-class Memory(NamedTuple):
+class SearchMemory(NamedTuple):
     """Everything that a search keeps, so that it can be stopped and taken up again."""
 
     table: IntArray  # (T,) hash table: number of the search state, EMPTY
@@ -143,10 +143,10 @@ class Memory(NamedTuple):
         return chain[::-1]
 
 
-def new_memory(capacity: int) -> Memory:
+def allocate_memory(capacity: int) -> SearchMemory:
     """Room for so many search states; pages are touched only as they are used."""
     size = 1 << int(np.ceil(np.log2(2 * capacity)))
-    memory = Memory(
+    memory = SearchMemory(
         np.full(size, EMPTY, dtype=np.int64), np.empty((capacity, 7), dtype=np.int64), np.empty((capacity, 5)),
         np.empty(4 * capacity, dtype=np.int64), np.empty(4 * capacity), np.empty((MAX_BLOCKED, 2), dtype=np.int64),
         np.zeros(6, dtype=np.int64),
@@ -155,7 +155,7 @@ def new_memory(capacity: int) -> Memory:
     return memory
 
 
-def clear(memory: Memory) -> None:
+def clear_memory(memory: SearchMemory) -> None:
     """Forget a search; costs as much as the search was large."""
     memory.table[memory.whole[: memory.num_states, SLOT]] = EMPTY
     memory.counts[:] = 0

@@ -40,36 +40,38 @@ from marey.graph._ara import (
     VIOLATIONS,
     YAW,
     G,
+    GridArrays,
     H,
-    Memory,
-    Roads,
-    Terms,
-    World2D,
+    HeuristicTerms,
+    SearchGraph,
+    SearchMemory,
     X,
     Z,
 )
 from marey.graph._ara_world_kernels import (
     can_stand,
-    estimate,
+    evaluate_heuristic,
     is_crossed,
     is_jumped,
+    is_path_free,
     is_picked,
     is_reached,
-    is_way_free,
-    wrapped,
+    wrap_angle,
 )
-from marey.graph._heap_kernels import pop, push
-from marey.graph._move_kernels import is_in_vain, moved_pick
+from marey.graph._heap_kernels import pop_heap, push_heap
+from marey.graph._move_kernels import is_pick_unreachable, move_to_pick
 
-CELLS = np.array([0.1, 0.05, 0.02])  # [m] places in one cell are the same place: on the way, near a pick, a tight one
-TURNS = np.array([60, 120, 360])  # directions that are told apart there
+CELL_SIZES_M = np.array(
+    [0.1, 0.05, 0.02]
+)  # [m] places in one cell are the same place: on the way, near a pick, a tight one
+DIRECTION_COUNTS = np.array([60, 120, 360])  # directions that are told apart there
 FINE_REACH = 1.0  # [m] from a pick, finer cells are used
-TIGHT = 0.03  # [m] a pick with no more tolerance than this is tight
+TIGHT_TOLERANCE_M = 0.03  # [m] a pick with no more tolerance than this is tight
 CONSISTENT = 1e-9  # an estimate may fall by this much more than an edge costs
 
 
 @kernel
-def find(table: IntArray, whole: IntArray, key: int) -> int:
+def find_slot(table: IntArray, whole: IntArray, key: int) -> int:
     """Place in the table of a key, or of the empty slot where it belongs."""
     mask = len(table) - 1
     at = (key ^ (key >> 31)) * 0x9E3779B97F4A7C1
@@ -82,20 +84,20 @@ def find(table: IntArray, whole: IntArray, key: int) -> int:
 
 
 @kernel
-def fineness(wish: FloatArray, x: float, z: float) -> int:
+def cell_level(wish: FloatArray, x: float, z: float) -> int:
     """Which of the cells are used at a place: finer ones near a pick, the finest where it has little tolerance."""
     dx, dz = x - wish[GOAL_X], z - wish[GOAL_Z]
     if wish[HANDS] == 0.0 or dx * dx + dz * dz > FINE_REACH**2:
         return 0
     if wish[SLACK] > 0.0:
         return 0
-    return 1 if wish[TOLERANCE] > TIGHT else 2
+    return 1 if wish[TOLERANCE] > TIGHT_TOLERANCE_M else 2
 
 
 @kernel
-def key_of(grid: FloatArray, fine: int, node: int, met: int, x: float, z: float, yaw: float) -> int:
+def hash_state(grid: FloatArray, fine: int, node: int, met: int, x: float, z: float, yaw: float) -> int:
     """State of the graph, constraints met, and cell of an anchor in one number."""
-    cell, turns = CELLS[fine], TURNS[fine]
+    cell, turns = CELL_SIZES_M[fine], DIRECTION_COUNTS[fine]
     ix, iz = int((x - grid[0]) / cell) & 4095, int((z - grid[1]) / cell) & 4095
     turn = int((yaw + np.pi) / (2.0 * np.pi) * turns)
     return (((((((node << 5) | met) << 9) | turn) << 2 | fine) << 12 | ix) << 12) | iz
@@ -117,7 +119,7 @@ def add_state(
 
 
 @kernel
-def announce(
+def queue_state(
     whole: IntArray, real: FloatArray, heap: IntArray, keys: FloatArray, counts: IntArray, number: int, last: int,
     epsilon: float,
 ) -> bool:  # fmt: skip
@@ -133,12 +135,12 @@ def announce(
         if counts[HEAP] >= len(heap):
             return False
         whole[number, STATUS] = OPEN
-        counts[HEAP] = push(heap, keys, counts[HEAP], number, real[number, G] + epsilon * real[number, H])
+        counts[HEAP] = push_heap(heap, keys, counts[HEAP], number, real[number, G] + epsilon * real[number, H])
     return True
 
 
 @kernel
-def next_state(
+def pop_state(
     whole: IntArray, real: FloatArray, heap: IntArray, keys: FloatArray, counts: IntArray, epsilon: float, bound: float
 ) -> int:
     """Take the most promising open state; EMPTY when none can lead to an end below ``bound``."""
@@ -146,7 +148,7 @@ def next_state(
         s, key = heap[0], keys[0]
         if bound <= key:
             return EMPTY
-        counts[HEAP] = pop(heap, keys, counts[HEAP])
+        counts[HEAP] = pop_heap(heap, keys, counts[HEAP])
         if whole[s, STATUS] == OPEN and key <= real[s, G] + epsilon * real[s, H] + 1e-12:
             whole[s, STATUS] = CLOSED
             counts[EXPANSIONS] += 1
@@ -155,7 +157,7 @@ def next_state(
 
 
 @kernel
-def note_blocked(blocked: IntArray, counts: IntArray, s: int, e: int) -> None:
+def record_blocked_edge(blocked: IntArray, counts: IntArray, s: int, e: int) -> None:
     """Remember an edge whose way met a wall."""
     if counts[BLOCKED] < MAX_BLOCKED:
         blocked[counts[BLOCKED], 0], blocked[counts[BLOCKED], 1] = s, e
@@ -163,7 +165,7 @@ def note_blocked(blocked: IntArray, counts: IntArray, s: int, e: int) -> None:
 
 
 @kernel
-def write_state(
+def update_state(
     whole: IntArray, real: FloatArray, number: int, parent: int, edge: int, place: FloatArray, g: float, h: float
 ) -> None:
     """Write a cheaper way to a search state."""
@@ -173,8 +175,8 @@ def write_state(
 
 
 @kernel
-def expand(
-    roads: Roads, world: World2D, grid: FloatArray, wishes: FloatArray, terms: Terms, memory: Memory, s: int,
+def expand_state(
+    roads: SearchGraph, world: GridArrays, grid: FloatArray, wishes: FloatArray, terms: HeuristicTerms, memory: SearchMemory, s: int,
     upper: float, epsilon: float, is_few: bool, apart: BoolArray,
 ) -> bool:  # fmt: skip
     """Go along every edge of a search state; false when the memory is full."""
@@ -193,7 +195,7 @@ def expand(
         if not reached < upper:
             continue
         nx, nz = x + c * delta[e, 0] + si * delta[e, 1], z - si * delta[e, 0] + c * delta[e, 1]
-        nyaw = wrapped(yaw + delta[e, 2])
+        nyaw = wrap_angle(yaw + delta[e, 2])
         nc, ns = np.cos(nyaw), np.sin(nyaw)
         if not can_stand(feet, firm, grid, t, nx, nz, nc, ns):
             continue
@@ -201,7 +203,7 @@ def expand(
         if wish[KIND] == PICK:
             if wish[SLACK] > 0.0:
                 after[0], after[1], after[2] = nx, nz, nyaw
-                hit = moved_pick(roads, world, grid, wish, memory, s, e, after)
+                hit = move_to_pick(roads, world, grid, wish, memory, s, e, after)
                 nx, nz, nyaw = after[0], after[1], after[2]
                 nc, ns = np.cos(nyaw), np.sin(nyaw)
                 rx, rz = nx + nc * root[t, 0] + ns * root[t, 1], nz - ns * root[t, 0] + nc * root[t, 1]
@@ -214,21 +216,23 @@ def expand(
             hit = is_crossed(wish, x, z, nx, nz)
         else:
             hit = is_reached(wish, roads.stands[t], rx, rz, nyaw + root[t, 2])
-        if (apart[e] and not hit) or (wish[SLACK] > 0.0 and not hit and is_in_vain(roads, wish, t, nx, nz, nyaw)):
+        if (apart[e] and not hit) or (
+            wish[SLACK] > 0.0 and not hit and is_pick_unreachable(roads, wish, t, nx, nz, nyaw)
+        ):
             continue
         now = met + 1 if hit else met
         more = final[t] if now == last and len(final) > 0 else 0.0
         reached += more
-        fine = fineness(wishes[min(now, last - 1)], nx, nz)
-        key = key_of(grid, fine, t, now, nx, nz, nyaw)
-        slot = find(table, whole, key)
+        fine = cell_level(wishes[min(now, last - 1)], nx, nz)
+        key = hash_state(grid, fine, t, now, nx, nz, nyaw)
+        slot = find_slot(table, whole, key)
         number = int(table[slot])
         if number != EMPTY and reached >= real[number, G]:
             continue
-        if not is_way_free(path, free, grid, e, x, z, c, si):
-            note_blocked(memory.blocked, counts, s, e)
+        if not is_path_free(path, free, grid, e, x, z, c, si):
+            record_blocked_edge(memory.blocked, counts, s, e)
             continue
-        h = 0.0 if now == last else estimate(distance, grid, rate, base, turned, t, now, rx, rz, nyaw)
+        h = 0.0 if now == last else evaluate_heuristic(distance, grid, rate, base, turned, t, now, rx, rz, nyaw)
         if own > cost[e] + more + h + CONSISTENT:
             counts[VIOLATIONS] += 1
         if not reached + h < upper:
@@ -238,15 +242,15 @@ def expand(
         if number == EMPTY:
             return False
         after[0], after[1], after[2] = nx, nz, nyaw
-        write_state(whole, real, number, s, e, after, reached, h)
-        if not announce(whole, real, memory.heap, memory.keys, counts, number, last, epsilon):
+        update_state(whole, real, number, s, e, after, reached, h)
+        if not queue_state(whole, real, memory.heap, memory.keys, counts, number, last, epsilon):
             return False
     return True
 
 
 @kernel
-def search(
-    roads: Roads, world: World2D, wishes: FloatArray, terms: Terms, memory: Memory, upper: float, epsilon: float,
+def expand_states(
+    roads: SearchGraph, world: GridArrays, wishes: FloatArray, terms: HeuristicTerms, memory: SearchMemory, upper: float, epsilon: float,
     is_few: bool, apart: BoolArray, budget: int,
 ) -> int:  # fmt: skip
     """Expand up to ``budget`` states; returns RUNNING, DONE or FULL.
@@ -261,10 +265,10 @@ def search(
         bound = upper
         if counts[GOAL] != EMPTY:
             bound = min(upper, real[counts[GOAL], G])
-        s = next_state(memory.whole, real, memory.heap, memory.keys, counts, epsilon, bound)
+        s = pop_state(memory.whole, real, memory.heap, memory.keys, counts, epsilon, bound)
         if s == EMPTY:
             return DONE
-        if real[s, G] + real[s, H] < bound and not expand(
+        if real[s, G] + real[s, H] < bound and not expand_state(
             roads, world, grid, wishes, terms, memory, s, bound, epsilon, is_few, apart
         ):
             return FULL
@@ -272,8 +276,8 @@ def search(
 
 
 @kernel
-def begin(
-    roads: Roads, world: World2D, terms: Terms, memory: Memory, node: int, met: int, place: FloatArray, epsilon: float,
+def add_start(
+    roads: SearchGraph, world: GridArrays, terms: HeuristicTerms, memory: SearchMemory, node: int, met: int, place: FloatArray, epsilon: float,
     last: int,
 ) -> bool:  # fmt: skip
     """Put a state at an anchor into the open list, if an end can be reached from it."""
@@ -281,32 +285,34 @@ def begin(
     c, si = np.cos(place[2]), np.sin(place[2])
     rx, rz = roads.root[node, 0], roads.root[node, 1]
     x, z = place[0] + c * rx + si * rz, place[1] - si * rx + c * rz
-    h = estimate(world.distance, grid, terms.rate, terms.base, terms.turned, node, met, x, z, wrapped(place[2]))
+    h = evaluate_heuristic(
+        world.distance, grid, terms.rate, terms.base, terms.turned, node, met, x, z, wrap_angle(place[2])
+    )
     if not np.isfinite(h) or not can_stand(roads.feet, world.stand, grid, node, place[0], place[1], c, si):
         return False
-    return add_open(memory, -2 - int(memory.counts[STATES]), node, met, EMPTY, EMPTY, place, 0.0, h, epsilon, last)
+    return relax_state(memory, -2 - int(memory.counts[STATES]), node, met, EMPTY, EMPTY, place, 0.0, h, epsilon, last)
 
 
 @kernel
-def add_open(
-    memory: Memory, key: int, node: int, met: int, parent: int, edge: int, place: FloatArray, g: float, h: float,
+def relax_state(
+    memory: SearchMemory, key: int, node: int, met: int, parent: int, edge: int, place: FloatArray, g: float, h: float,
     epsilon: float, last: int,
 ) -> bool:  # fmt: skip
     """Offer a way to a search state by its key; false when it is not cheaper or the memory is full."""
     table, whole, real, counts = memory.table, memory.whole, memory.real, memory.counts
-    slot = find(table, whole, key)
+    slot = find_slot(table, whole, key)
     number = int(table[slot])
     if number == EMPTY:
         number = add_state(table, whole, real, counts, slot, key, node, met)
     if number == EMPTY or real[number, G] <= g:
         return False
-    write_state(whole, real, number, parent, edge, place, g, h)
-    return announce(whole, real, memory.heap, memory.keys, counts, number, last, epsilon)
+    update_state(whole, real, number, parent, edge, place, g, h)
+    return queue_state(whole, real, memory.heap, memory.keys, counts, number, last, epsilon)
 
 
 @kernel
-def offer(
-    roads: Roads, world: World2D, wishes: FloatArray, terms: Terms, memory: Memory, s: int, e: int, name: int,
+def relax_edge(
+    roads: SearchGraph, world: GridArrays, wishes: FloatArray, terms: HeuristicTerms, memory: SearchMemory, s: int, e: int, name: int,
     cost: float, epsilon: float,
 ) -> bool:  # fmt: skip
     """Offer the way along one edge at another cost and under another number; whether it is of use."""
@@ -315,7 +321,7 @@ def offer(
     c, si, met, t, last = np.cos(yaw), np.sin(yaw), int(memory.whole[s, MET]), int(roads.target[e]), len(wishes)
     nx = x + c * roads.delta[e, 0] + si * roads.delta[e, 1]
     nz = z - si * roads.delta[e, 0] + c * roads.delta[e, 1]
-    nyaw = wrapped(yaw + roads.delta[e, 2])
+    nyaw = wrap_angle(yaw + roads.delta[e, 2])
     nc, ns = np.cos(nyaw), np.sin(nyaw)
     rx, rz = nx + nc * roads.root[t, 0] + ns * roads.root[t, 1], nz - ns * roads.root[t, 0] + nc * roads.root[t, 1]
     wish = wishes[met]
@@ -325,17 +331,17 @@ def offer(
     h = (
         0.0
         if now == last
-        else estimate(world.distance, grid, terms.rate, terms.base, terms.turned, t, now, rx, rz, nyaw)
+        else evaluate_heuristic(world.distance, grid, terms.rate, terms.base, terms.turned, t, now, rx, rz, nyaw)
     )
     if not np.isfinite(h):
         return False
-    key = key_of(grid, fineness(wishes[min(now, last - 1)], nx, nz), t, now, nx, nz, nyaw)
+    key = hash_state(grid, cell_level(wishes[min(now, last - 1)], nx, nz), t, now, nx, nz, nyaw)
     place = np.array([nx, nz, nyaw])
-    return add_open(memory, key, t, now, s, name, place, memory.real[s, G] + cost, h, epsilon, last)
+    return relax_state(memory, key, t, now, s, name, place, memory.real[s, G] + cost, h, epsilon, last)
 
 
 @kernel
-def reopen(memory: Memory, epsilon: float) -> None:
+def reopen_states(memory: SearchMemory, epsilon: float) -> None:
     """Begin a smaller epsilon with all states that were left open or became cheaper after they were closed."""
     whole, real, heap, keys, counts = memory.whole, memory.real, memory.heap, memory.keys, memory.counts
     counts[HEAP] = 0
@@ -343,13 +349,13 @@ def reopen(memory: Memory, epsilon: float) -> None:
         if whole[number, STATUS] == OPEN or whole[number, STATUS] == INCONSISTENT:
             whole[number, STATUS] = OPEN
             key = real[number, G] + epsilon * real[number, H]
-            counts[HEAP] = push(heap, keys, counts[HEAP], number, key)
+            counts[HEAP] = push_heap(heap, keys, counts[HEAP], number, key)
         else:
             whole[number, STATUS] = 0
 
 
 @kernel
-def least_waiting(whole: IntArray, real: FloatArray, count: int) -> float:
+def least_open_cost(whole: IntArray, real: FloatArray, count: int) -> float:
     """Least ``g + h`` of what is still to be looked at: no way that was not found can be cheaper."""
     least = np.inf
     for number in range(count):

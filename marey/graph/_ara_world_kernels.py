@@ -28,13 +28,13 @@ from marey.graph._ara import (
 
 
 @kernel
-def wrapped(angle: float) -> float:
+def wrap_angle(angle: float) -> float:
     """The same angle between -pi and pi."""
     return float((angle + np.pi) % (2.0 * np.pi) - np.pi)
 
 
 @kernel
-def is_in(cells: BoolArray, grid: FloatArray, x: float, z: float) -> bool:
+def is_cell_set(cells: BoolArray, grid: FloatArray, x: float, z: float) -> bool:
     """Whether the cell of a place is set; outside there is none."""
     column = int(np.floor((x - grid[0]) / grid[2]))
     row = int(np.floor((z - grid[1]) / grid[2]))
@@ -44,7 +44,7 @@ def is_in(cells: BoolArray, grid: FloatArray, x: float, z: float) -> bool:
 
 
 @kernel
-def way_left(distance: FloatArray, grid: FloatArray, layer: int, x: float, z: float) -> float:
+def remaining_distance(distance: FloatArray, grid: FloatArray, layer: int, x: float, z: float) -> float:
     """Least way [m] from a place to the end, linear between the centres of four cells; inf where blocked."""
     u, v = (x - grid[0]) / grid[2] - 0.5, (z - grid[1]) / grid[2] - 0.5
     column, row = int(np.floor(u)), int(np.floor(v))
@@ -57,12 +57,12 @@ def way_left(distance: FloatArray, grid: FloatArray, layer: int, x: float, z: fl
 
 
 @kernel
-def estimate(
+def evaluate_heuristic(
     distance: FloatArray, grid: FloatArray, rate: FloatArray, base: FloatArray, turned: FloatArray, node: int, met: int,
     x: float, z: float, yaw: float,
 ) -> float:  # fmt: skip
     r"""Lower bound of the cost to the end, :math:`\max_r (\lambda_r d_m(x) + \varphi_{r,m}(s))`; inf: no way."""
-    way = way_left(distance, grid, met, x, z)
+    way = remaining_distance(distance, grid, met, x, z)
     if not np.isfinite(way):
         return np.inf
     best = 0.0
@@ -76,13 +76,13 @@ def estimate(
 
 
 @kernel
-def is_way_free(
+def is_path_free(
     path: FloatArray, free: BoolArray, grid: FloatArray, e: int, x: float, z: float, c: float, s: float
 ) -> bool:
     """Whether the root may go along an edge from an anchor."""
     for k in range(path.shape[1]):
         px, pz = path[e, k, 0], path[e, k, 1]
-        if not is_in(free, grid, x + c * px + s * pz, z - s * px + c * pz):
+        if not is_cell_set(free, grid, x + c * px + s * pz, z - s * px + c * pz):
             return False
     return True
 
@@ -94,7 +94,7 @@ def can_stand(
     """Whether every planted foot of a state at an anchor stands on firm ground."""
     for f in range(2):
         fx, fz = feet[node, f, 0], feet[node, f, 1]
-        if np.isfinite(fx) and not is_in(firm, grid, x + c * fx + s * fz, z - s * fx + c * fz):
+        if np.isfinite(fx) and not is_cell_set(firm, grid, x + c * fx + s * fz, z - s * fx + c * fz):
             return False
     return True
 
@@ -154,4 +154,4 @@ def is_reached(wish: FloatArray, stands: bool, x: float, z: float, yaw: float) -
     dx, dz = x - wish[GOAL_X], z - wish[GOAL_Z]
     if dx * dx + dz * dz > wish[TOLERANCE] ** 2:
         return False
-    return not np.isfinite(wish[HEADING]) or abs(wrapped(yaw - wish[HEADING])) <= HEADING_TOL
+    return not np.isfinite(wish[HEADING]) or abs(wrap_angle(yaw - wish[HEADING])) <= HEADING_TOL

@@ -10,24 +10,24 @@ from typing import Any, Final
 import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray, UnknownNameError
-from marey.graph._build_arrays import Parts, deltas, make_arrays
-from marey.graph._build_jobs import Cancel, prepare_clips
-from marey.graph._build_prune import cheapest_of, diverse
-from marey.graph._compact import Ways, cull_transitions, step_cost
-from marey.graph._database import Database, Progress, clip_tasks, gather
+from marey.graph._build_arrays import CompactParts, anchor_displacements, make_arrays
+from marey.graph._build_jobs import IsCancelled, run_clip_tasks
+from marey.graph._build_prune import select_cheapest, select_diverse_edges
+from marey.graph._compact import PhasePaths, cull_transitions, median_step_cost
+from marey.graph._database import Database, Progress, gather_database, make_clip_tasks
 from marey.graph._graph import GraphSize, MotionGraph
 from marey.graph._links import largest_component
 from marey.graph._merge import merge_states
 from marey.graph._settings import GraphSettings
 from marey.graph._tables import EVENT_KINDS, event_table
-from marey.graph._transitions import Metric, Transitions, find_transitions
+from marey.graph._transitions import PoseMetric, Transitions, find_transitions
 from marey.graph._transitions_rescue import rescue_events
 from marey.motion import Motion
 
 FLIGHT_BIN: Final = 1000  # number of the bin of a landing straight ahead
 
 
-def build(
+def build_graph(
     motions: Sequence[Motion],
     *,
     behaviours: Mapping[str, str] | None = None,
@@ -35,7 +35,7 @@ def build(
     cluster: str | None = None,
     resume: str | os.PathLike[str] | None = None,
     on_progress: Progress | None = None,
-    cancel: Cancel | None = None,
+    cancel: IsCancelled | None = None,
     **settings: Any,
 ) -> MotionGraph:
     """Build the motion graph of clips ([Safonova2006]_ ch. 4); the same clips and settings make the same graph.
@@ -59,44 +59,44 @@ def build(
         if name not in known:
             raise UnknownNameError("setting", name, "a graph", tuple(sorted(known)))
     chosen = GraphSettings(**settings)
-    tasks = clip_tasks(motions, chosen, behaviours)
-    clips = prepare_clips(
+    tasks = make_clip_tasks(motions, chosen, behaviours)
+    clips = run_clip_tasks(
         tasks, workers=workers, cluster=cluster, resume=resume, on_progress=on_progress, cancel=cancel
     )
-    return assemble(gather(clips, tasks[0].body, chosen), chosen)
+    return assemble_graph(gather_database(clips, tasks[0].body, chosen), chosen)
 
 
-def assemble(database: Database, settings: GraphSettings) -> MotionGraph:
+def assemble_graph(database: Database, settings: GraphSettings) -> MotionGraph:
     """Find transitions, keep the cheapest ways, merge states, and keep what can be left and reached.
 
     Raises:
         InputError: no two poses are alike, or the clips do not flow into one another.
     """
-    metric = Metric(database, settings)
+    metric = PoseMetric(database, settings)
     transitions = find_transitions(database, settings, metric)
     transitions, notes = rescue_events(database, transitions, settings, metric)
     ways = cull_transitions(database, transitions, settings)
     group, gap = merge_states(database, settings, metric, transitions.threshold)
     after = database.phases.after[ways.through]
-    price = settings.gap_share * settings.transition_weight * step_cost(database, settings) / transitions.scale
+    price = settings.gap_share * settings.transition_weight * median_step_cost(database, settings) / transitions.scale
     cost = ways.cost + price * (gap[ways.source] + gap[after])
-    kept = cheapest_of([group[ways.source], group[after], _bins(database, ways, settings)], cost)
-    kept = diverse(database, ways, kept, group, cost, settings)
-    return _component(settings, database, transitions, ways, group, gap, kept, cost, notes)
+    kept = select_cheapest([group[ways.source], group[after], _bin_landing_directions(database, ways, settings)], cost)
+    kept = select_diverse_edges(database, ways, kept, group, cost, settings)
+    return _build_component(settings, database, transitions, ways, group, gap, kept, cost, notes)
 
 
-def _bins(database: Database, ways: Ways, settings: GraphSettings) -> IntArray:
+def _bin_landing_directions(database: Database, ways: PhasePaths, settings: GraphSettings) -> IntArray:
     """Landing direction of flights, in bins; zero for ways on the ground."""
     flights = np.array([not planted for planted in database.classes])[database.phases.kind[ways.source]]
-    yaw = deltas(database, ways)[:, 2]
+    yaw = anchor_displacements(database, ways)[:, 2]
     return np.where(flights, np.floor(yaw / settings.yaw_bin_rad).astype(np.int64) + FLIGHT_BIN, 0)
 
 
-def _component(
+def _build_component(
     settings: GraphSettings,
     database: Database,
     transitions: Transitions,
-    ways: Ways,
+    ways: PhasePaths,
     group: IntArray,
     gap: FloatArray,
     kept: IntArray,
@@ -114,16 +114,16 @@ def _component(
         raise InputError("the clips do not flow into one another", "Raise `density` or `cross`, or add clips")
     kept = kept[inside]
     kept = kept[np.argsort(number[group[ways.source[kept]]], kind="stable")]
-    members = tuple(_middle_first(np.flatnonzero(group == state), gap) for state in states)
-    parts = Parts(database, transitions, ways, kept, number[group], cost, members)
+    members = tuple(_order_by_centrality(np.flatnonzero(group == state), gap) for state in states)
+    parts = CompactParts(database, transitions, ways, kept, number[group], cost, members)
     arrays = make_arrays(parts, settings)._replace(way=np.arange(len(kept)))
     tables = {kind: event_table(kind, arrays) for kind in EVENT_KINDS}
     size = GraphSize(
         database.num_poses, transitions.num_like, len(transitions.source), len(database.phases.start), len(ways.source)
     )
     told = (*database.notes, *notes)
-    return MotionGraph(settings, database, transitions, ways.only(kept), arrays, members, tables, size, told)
+    return MotionGraph(settings, database, transitions, ways.select(kept), arrays, members, tables, size, told)
 
 
-def _middle_first(members: IntArray, gap: FloatArray) -> IntArray:
+def _order_by_centrality(members: IntArray, gap: FloatArray) -> IntArray:
     return members[np.argsort(gap[members], kind="stable")]

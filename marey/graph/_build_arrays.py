@@ -8,51 +8,51 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, IntArray
-from marey.graph._compact import Ways, pose_costs, way_poses
-from marey.graph._database import Database, main_directions
-from marey.graph._events import PICKED, STANDING
+from marey.graph._compact import PhasePaths, compute_pose_costs, path_pose_ranges
+from marey.graph._database import Database, project_principal
+from marey.graph._events import PICKED_PREFIX, STANDING
 from marey.graph._graph import (
     FLIGHT,
     NO_EVENT,
+    NUM_PATH_SAMPLES,
+    NUM_TORQUES,
     PICK_LEFT,
     PICK_RIGHT,
-    SAMPLES,
     STAND,
-    TORQUES,
     GraphArrays,
-    composed,
-    relative,
+    compose_planar,
+    to_frame,
 )
 from marey.graph._settings import GraphSettings
 from marey.graph._transitions import Transitions
 from marey.lie import SO3
 from marey.skeleton import contact_points, joint_frames
 
-JUMP_S: Final = 0.15  # [s] shortest flight that is a jump
-NO_LENGTH: Final = 1e-3  # [m] of flights that cross nothing; zero means that an edge is no flight
+MIN_FLIGHT_S: Final = 0.15  # [s] shortest flight that is a jump
+MIN_PATH_LENGTH_M: Final = 1e-3  # [m] of flights that cross nothing; zero means that an edge is no flight
 TORQUE_SHARES: Final = 6  # instants of an edge whose torques are compared
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Parts:
+class CompactParts:
     """What arrays are made of: ways that stay, sorted by the state that they leave."""
 
     database: Database
     transitions: Transitions
-    ways: Ways
+    ways: PhasePaths
     kept: IntArray  # (E,) numbers of the ways
     state: IntArray  # (S,) of each phase, negative for phases that are left out
     cost: FloatArray  # of all ways
     members: tuple[IntArray, ...]  # phases of each state, the middle first
 
 
-def deltas(database: Database, ways: Ways) -> FloatArray:
+def anchor_displacements(database: Database, ways: PhasePaths) -> FloatArray:
     """Next anchor in the frame of the anchor of the phase that a way ends with ``(E, 3)``."""
     table = database.phases
-    return relative(table.anchor[table.after[ways.through]], table.anchor[ways.through])
+    return to_frame(table.anchor[table.after[ways.through]], table.anchor[ways.through])
 
 
-def make_arrays(parts: Parts, settings: GraphSettings) -> GraphArrays:
+def make_arrays(parts: CompactParts, settings: GraphSettings) -> GraphArrays:
     """Arrays of the compact graph."""
     database, ways, kept = parts.database, parts.ways, parts.kept
     table = database.phases
@@ -60,11 +60,11 @@ def make_arrays(parts: Parts, settings: GraphSettings) -> GraphArrays:
     phases = np.array([own[0] for own in parts.members])
     yaw = SO3(database.wxyz[:, 0]).twist_angle([0.0, 1.0, 0.0])
     roots = np.stack([database.roots[:, 0], database.roots[:, 2], yaw], axis=1)
-    tracks = _Tracks.of(parts, roots, pose_costs(database, settings))
-    hands, events = _events(database, phases)
-    cost, delta = parts.cost[kept], deltas(database, ways)[kept]
-    places = relative(roots[table.start[phases]], table.anchor[phases])
-    path, arc = _ended(tracks, composed(delta, places[parts.state[after]])[:, :2])
+    tracks = _EdgeTracks.from_parts(parts, roots, compute_pose_costs(database, settings))
+    hands, events = _state_events(database, phases)
+    cost, delta = parts.cost[kept], anchor_displacements(database, ways)[kept]
+    places = to_frame(roots[table.start[phases]], table.anchor[phases])
+    path, arc = _close_paths(tracks, compose_planar(delta, places[parts.state[after]])[:, :2])
     standing = np.array([STANDING in planted for planted in database.classes])
     return GraphArrays(
         first=np.searchsorted(source, np.arange(len(parts.members) + 1)),
@@ -78,9 +78,9 @@ def make_arrays(parts: Parts, settings: GraphSettings) -> GraphArrays:
         event=events,
         hand=hands,
         root=places,
-        feet=relative(_middles(database, table.feet[phases]), table.anchor[phases][:, None])[..., :2],
+        feet=to_frame(_foot_centres(database, table.feet[phases]), table.anchor[phases][:, None])[..., :2],
         kind=table.kind[phases],
-        flight=_flights(database, ways, kept),
+        flight=_flight_sizes(database, ways, kept),
         is_standing=standing[table.kind[phases]],
         price=np.maximum(cost - tracks.shown, 0.0),
         power=tracks.shown / tracks.seconds,
@@ -88,7 +88,7 @@ def make_arrays(parts: Parts, settings: GraphSettings) -> GraphArrays:
     )
 
 
-def _middles(database: Database, feet: FloatArray) -> FloatArray:
+def _foot_centres(database: Database, feet: FloatArray) -> FloatArray:
     """Places of the middles of feet ``(..., 3)`` whose balls are given: half way to the heel."""
     points = contact_points(database.body.skeleton)
     rest = database.body.skeleton.rest_positions()
@@ -101,7 +101,7 @@ def _middles(database: Database, feet: FloatArray) -> FloatArray:
     return moved
 
 
-def _ended(tracks: _Tracks, ends: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _close_paths(tracks: _EdgeTracks, ends: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Ways of the root that end where the next state begins, and their lengths."""
     path = tracks.path.copy()
     arc = tracks.arc + np.linalg.norm(ends - path[:, -1], axis=1)
@@ -110,7 +110,7 @@ def _ended(tracks: _Tracks, ends: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Tracks:
+class _EdgeTracks:
     path: FloatArray  # (E, SAMPLES, 2) [m]
     arc: FloatArray  # (E,) [m]
     seconds: FloatArray  # (E,)
@@ -118,60 +118,60 @@ class _Tracks:
     torque: FloatArray  # (E, TORQUES)
 
     @classmethod
-    def of(cls, parts: Parts, roots: FloatArray, cost: FloatArray) -> _Tracks:
+    def from_parts(cls, parts: CompactParts, roots: FloatArray, cost: FloatArray) -> _EdgeTracks:
         """Go along every edge once."""
         database, count = parts.database, len(parts.kept)
-        local = relative(roots, database.phases.anchor[database.phase])[:, :2]
-        path, arc, seconds = np.empty((count, SAMPLES, 2)), np.empty(count), np.empty(count)
+        local = to_frame(roots, database.phases.anchor[database.phase])[:, :2]
+        path, arc, seconds = np.empty((count, NUM_PATH_SAMPLES, 2)), np.empty(count), np.empty(count)
         shown, torque = np.empty(count), np.empty((count, TORQUE_SHARES * database.torque.shape[1]))
         for e, way in enumerate(parts.kept):
-            stretches = way_poses(database, parts.transitions, parts.ways, int(way))
+            stretches = path_pose_ranges(database, parts.transitions, parts.ways, int(way))
             poses = np.concatenate([np.arange(a, b) for a, b in stretches])
             own = local[poses]
-            path[e] = own[_spread(len(own), SAMPLES)]
+            path[e] = own[_spread_evenly(len(own), NUM_PATH_SAMPLES)]
             step = own[1:] - own[:-1]
             arc[e] = np.sqrt((step * step).sum(axis=1)).sum()
             seconds[e] = len(own) / database.rate_hz
             shown[e] = cost[poses].sum()
-            torque[e] = database.torque[poses[_spread(len(own), TORQUE_SHARES)]].ravel()
-        directions = main_directions(torque, TORQUES)
+            torque[e] = database.torque[poses[_spread_evenly(len(own), TORQUE_SHARES)]].ravel()
+        directions = project_principal(torque, NUM_TORQUES)
         size = np.linalg.norm(directions, axis=1, keepdims=True)
         return cls(path, arc, seconds, shown, directions / np.maximum(size, 1e-12))
 
 
-def _spread(count: int, samples: int) -> IntArray:
+def _spread_evenly(count: int, samples: int) -> IntArray:
     return (np.arange(samples) * (count - 1) + (samples - 1) // 2) // (samples - 1)
 
 
-def _events(database: Database, phases: IntArray) -> tuple[FloatArray, IntArray]:
+def _state_events(database: Database, phases: IntArray) -> tuple[FloatArray, IntArray]:
     """Hands ``(N, 3)`` [m] of picks in the anchor's frame, and events ``(N,)``."""
     hands, events = np.zeros((len(phases), 3)), np.zeros(len(phases), dtype=np.int64)
     for n, phase in enumerate(phases):
         planted = database.classes[database.phases.kind[phase]]
-        picked = [name for name in planted if name.startswith(PICKED)]
+        picked = [name for name in planted if name.startswith(PICKED_PREFIX)]
         events[n] = FLIGHT if not planted else STAND if STANDING in planted else NO_EVENT
         if picked:
-            hand = picked[0].removeprefix(PICKED)
+            hand = picked[0].removeprefix(PICKED_PREFIX)
             events[n] = PICK_LEFT if hand.startswith("left") else PICK_RIGHT
             pose = int(database.phases.start[phase])
-            at = hand_at(database, database.roots[pose], database.wxyz[pose], hand)
-            x, z, _ = relative(np.array([at[0], at[2], 0.0]), database.phases.anchor[phase])
+            at = hand_position(database, database.roots[pose], database.wxyz[pose], hand)
+            x, z, _ = to_frame(np.array([at[0], at[2], 0.0]), database.phases.anchor[phase])
             hands[n] = x, at[1], z
     return hands, events
 
 
-def hand_at(database: Database, root: FloatArray, wxyz: FloatArray, hand: str) -> FloatArray:
+def hand_position(database: Database, root: FloatArray, wxyz: FloatArray, hand: str) -> FloatArray:
     """Where a hand is ``(3,)`` [m] in a pose."""
     points = contact_points(database.body.skeleton)
     positions, frames = joint_frames(database.body.skeleton, root[None], wxyz[None])
     return points.positions(positions, frames)[0, points.index(hand)]
 
 
-def _flights(database: Database, ways: Ways, kept: IntArray) -> FloatArray:
+def _flight_sizes(database: Database, ways: PhasePaths, kept: IntArray) -> FloatArray:
     """Length and rise of the root [m] of ways that are flights ``(E, 2)``.
 
     The length is what lies between the feet: from the toe that leaves last to the heel that lands first, along the way
-    of the root. A stride of a run is shorter than ``JUMP_S``; it is a flight, but of no length, for nobody means it
+    of the root. A stride of a run is shorter than ``MIN_FLIGHT_S``; it is a flight, but of no length, for nobody means it
     who asks for a jump.
     """
     found = np.zeros((len(kept), 2))
@@ -180,13 +180,16 @@ def _flights(database: Database, ways: Ways, kept: IntArray) -> FloatArray:
         phase = int(ways.source[way])
         start, stop = int(table.start[phase]), int(table.stop[phase])
         if not database.classes[table.kind[phase]]:
-            is_jump = stop - start >= JUMP_S * database.rate_hz
+            is_jump = stop - start >= MIN_FLIGHT_S * database.rate_hz
             heights = database.roots[start:stop, 1]
-            found[e] = max(_gap(database, phase), NO_LENGTH) if is_jump else NO_LENGTH, heights.max() - heights[0]
+            found[e] = (
+                max(_feet_gap(database, phase), MIN_PATH_LENGTH_M) if is_jump else MIN_PATH_LENGTH_M,
+                heights.max() - heights[0],
+            )
     return found
 
 
-def _gap(database: Database, phase: int) -> float:
+def _feet_gap(database: Database, phase: int) -> float:
     """Ground [m] between the feet before a flight and those after it."""
     table, points = database.phases, contact_points(database.body.skeleton)
     ends = np.array([max(int(table.start[phase]) - 1, 0), int(table.stop[phase])])
@@ -195,7 +198,7 @@ def _gap(database: Database, phase: int) -> float:
     at = points.positions(*joint_frames(database.body.skeleton, database.roots[ends], database.wxyz[ends]))
     places = at[..., [0, 2]] @ along
     before, after = (
-        [points.index(f"{foot}_{part}") for foot in _feet_of(database, number) for part in ("heel", "toe")]
+        [points.index(f"{foot}_{part}") for foot in _planted_feet(database, number) for part in ("heel", "toe")]
         for number in (phase - 1, int(table.after[phase]))
     )
     if not before or not after:
@@ -203,6 +206,6 @@ def _gap(database: Database, phase: int) -> float:
     return float(places[1, after].min() - places[0, before].max())
 
 
-def _feet_of(database: Database, phase: int) -> tuple[str, ...]:
+def _planted_feet(database: Database, phase: int) -> tuple[str, ...]:
     planted = database.classes[int(database.phases.kind[phase])]
     return tuple(name for name in planted if name in ("left", "right"))

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from marey.base import InputError, MareyError, MissingExtraError, TensorFormat
 from marey.graph._database import Progress
-from marey.graph._database_clip import ClipTask, PreparedClip, Run
-from marey.graph._file_checks import write_whole
-from marey.motion import Phase, Plant
+from marey.graph._database_clip import ClipTask, PhaseRun, PreparedClip
+from marey.graph._file_checks import write_atomically
+from marey.motion import ContactPhase, StancePlant
 
 CLIP_FILE: Final = TensorFormat("marey-graph-clip", "prepared clip", 1, "Delete it; it will be made again.")
 CONNECT_S: Final = 10.0  # [s] patience with a cluster that does not answer
 RETRIES: Final = 3  # of a clip whose worker died
-Cancel = Callable[[], bool]
+IsCancelled = Callable[[], bool]
 
 
 class BuildCancelledError(MareyError, RuntimeError):
@@ -36,14 +36,14 @@ class BuildCancelledError(MareyError, RuntimeError):
         return f"the build was cancelled after {self.done} of {self.total} clips. Build again to go on"
 
 
-def prepare_clips(
+def run_clip_tasks(
     tasks: Sequence[ClipTask],
     *,
     workers: int = 1,
     cluster: str | None = None,
     resume: str | os.PathLike[str] | None = None,
     on_progress: Progress | None = None,
-    cancel: Cancel | None = None,
+    cancel: IsCancelled | None = None,
 ) -> list[PreparedClip]:
     """Make clips ready, in any order, wherever; the result is in the order of the tasks.
 
@@ -60,7 +60,7 @@ def prepare_clips(
         MissingExtraError: a cluster without Dask.
         InputError: no cluster answers.
     """
-    store = None if resume is None else _Store(Path(resume))
+    store = None if resume is None else _ClipStore(Path(resume))
     done: dict[int, PreparedClip] = {}
     for number, task in enumerate(tasks):
         found = None if store is None else store.load(task)
@@ -69,7 +69,7 @@ def prepare_clips(
     left = [number for number in range(len(tasks)) if number not in done]
     if on_progress is not None and done:
         on_progress(len(done), len(tasks))
-    for number, clip in _results(tasks, left, workers, cluster, cancel):
+    for number, clip in _iterate_results(tasks, left, workers, cluster, cancel):
         done[number] = clip
         if store is not None:
             store.save(tasks[number], clip)
@@ -80,21 +80,21 @@ def prepare_clips(
     return [done[number] for number in range(len(tasks))]
 
 
-Results = Iterator[tuple[int, PreparedClip]]
+_PreparedClips = Iterator[tuple[int, PreparedClip]]
 
 
-def _results(
-    tasks: Sequence[ClipTask], left: list[int], workers: int, cluster: str | None, cancel: Cancel | None
-) -> Results:
+def _iterate_results(
+    tasks: Sequence[ClipTask], left: list[int], workers: int, cluster: str | None, cancel: IsCancelled | None
+) -> _PreparedClips:
     """Clips as they get ready; ends early when cancelled."""
     if cluster is not None:
-        return _on_cluster(tasks, left, cluster, cancel)
+        return _run_on_cluster(tasks, left, cluster, cancel)
     if workers > 1 and len(left) > 1:
-        return _in_processes(tasks, left, workers, cancel)
-    return _here(tasks, left, cancel)
+        return _run_in_pool(tasks, left, workers, cancel)
+    return _run_in_process(tasks, left, cancel)
 
 
-def _here(tasks: Sequence[ClipTask], left: list[int], cancel: Cancel | None) -> Results:
+def _run_in_process(tasks: Sequence[ClipTask], left: list[int], cancel: IsCancelled | None) -> _PreparedClips:
     for number in left:
         if cancel is not None and cancel():
             return
@@ -106,7 +106,9 @@ def run_task(task: ClipTask) -> PreparedClip:
     return task()
 
 
-def _in_processes(tasks: Sequence[ClipTask], left: list[int], workers: int, cancel: Cancel | None) -> Results:
+def _run_in_pool(
+    tasks: Sequence[ClipTask], left: list[int], workers: int, cancel: IsCancelled | None
+) -> _PreparedClips:
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor, as_completed
 
@@ -119,7 +121,9 @@ def _in_processes(tasks: Sequence[ClipTask], left: list[int], workers: int, canc
                 return
 
 
-def _on_cluster(tasks: Sequence[ClipTask], left: list[int], address: str, cancel: Cancel | None) -> Results:
+def _run_on_cluster(
+    tasks: Sequence[ClipTask], left: list[int], address: str, cancel: IsCancelled | None
+) -> _PreparedClips:
     try:
         import distributed
     except ImportError as error:
@@ -140,7 +144,7 @@ def _on_cluster(tasks: Sequence[ClipTask], left: list[int], address: str, cancel
                 return
 
 
-class _Store:
+class _ClipStore:
     """Prepared clips in a folder, by what they were made from."""
 
     def __init__(self, folder: Path) -> None:
@@ -159,23 +163,23 @@ class _Store:
 
     def save(self, task: ClipTask, clip: PreparedClip) -> None:
         """Keep a clip; a killed process leaves no half of one."""
-        write_whole(CLIP_FILE, self._path(task), *pack_clip(clip))
+        write_atomically(CLIP_FILE, self._path(task), *pack_clip(clip))
 
     def _path(self, task: ClipTask) -> Path:
-        return self._folder / f"{task_digest(task)}.safetensors"
+        return self._folder / f"{hash_task(task)}.safetensors"
 
 
 @cache
-def _code() -> bytes:
+def hash_sources() -> bytes:
     """The code that cleans and cuts clips: what another version has made is not used."""
     home = Path(__file__).parent
     return b"".join((home / f"{name}.py").read_bytes() for name in ("_database_clip", "_events", "_events_pivots"))
 
 
-def task_digest(task: ClipTask) -> str:
+def hash_task(task: ClipTask) -> str:
     """Fingerprint of everything that a prepared clip depends on."""
     motion, body = task.motion, task.body
-    found = hashlib.sha256(_code())
+    found = hashlib.sha256(hash_sources())
     facts = (motion.name, motion.rate_hz, motion.skeleton.names, body.skeleton.names, task.behaviour, task.is_mirrored)
     found.update(repr((*facts, sorted(asdict(task.settings).items()))).encode())
     arrays: list[NDArray[Any]] = [
@@ -208,15 +212,15 @@ def pack_clip(clip: PreparedClip) -> tuple[dict[str, NDArray[Any]], dict[str, An
 def unpack_clip(tensors: dict[str, NDArray[Any]], facts: dict[str, Any]) -> PreparedClip:
     """A prepared clip from its arrays and facts."""
     runs = tuple(
-        Run(
+        PhaseRun(
             str(about["name"]), str(about["behaviour"]), tensors[f"{number}/roots"], tensors[f"{number}/wxyz"],
-            tensors[f"{number}/torques"], tuple(_phase(p) for p in about["phases"]),
+            tensors[f"{number}/torques"], tuple(_unpack_phase(p) for p in about["phases"]),
         )
         for number, about in enumerate(facts["runs"])
     )  # fmt: skip
     return PreparedClip(runs, tuple(str(note) for note in facts["notes"]))
 
 
-def _phase(about: dict[str, Any]) -> Phase:
-    plants = tuple(Plant(str(f), np.array([x, y, z]), yaw, spread) for f, x, y, z, yaw, spread in about["plants"])
-    return Phase(int(about["start"]), int(about["stop"]), tuple(about["planted"]), str(about["kind"]), plants)
+def _unpack_phase(about: dict[str, Any]) -> ContactPhase:
+    plants = tuple(StancePlant(str(f), np.array([x, y, z]), yaw, spread) for f, x, y, z, yaw, spread in about["plants"])
+    return ContactPhase(int(about["start"]), int(about["stop"]), tuple(about["planted"]), str(about["kind"]), plants)

@@ -18,7 +18,7 @@ ROOM: Final = 64  # edges per phase that are made room for at first
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ways:
+class PhasePaths:
     """Edges between phases before merging: way e leaves the start of phase ``source`` and ends with phase ``through``.
 
     It shows the poses of ``source`` up to its first transition, then goes on where that leads, and so on, to the end
@@ -40,62 +40,62 @@ class Ways:
         """Numbers of the transitions that a way takes, in order."""
         return self.jump[self.jump_first[way] : self.jump_first[way + 1]]
 
-    def only(self, kept: IntArray) -> Ways:
+    def select(self, kept: IntArray) -> PhasePaths:
         """Some of the ways, in the order given."""
         rows = [self.jumps(int(way)) for way in kept]
         first = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
         jump = np.concatenate([*rows, np.zeros(0, dtype=np.int64)])
-        return Ways(self.source[kept], self.through[kept], self.cost[kept], first, jump)
+        return PhasePaths(self.source[kept], self.through[kept], self.cost[kept], first, jump)
 
 
-def pose_costs(database: Database, settings: GraphSettings) -> FloatArray:
+def compute_pose_costs(database: Database, settings: GraphSettings) -> FloatArray:
     """Cost ``(P,)`` [(100 N m)² s] of showing each pose: squared torques, plus the price of time."""
     seconds = 1.0 / database.rate_hz
     return np.maximum((database.effort / EFFORT_UNIT + settings.effort_per_s) * seconds, COST_FLOOR)
 
 
-def step_cost(database: Database, settings: GraphSettings) -> float:
+def median_step_cost(database: Database, settings: GraphSettings) -> float:
     """Median cost of a phase on one foot, or of any phase if there is none: what a step costs."""
-    sums = np.add.reduceat(pose_costs(database, settings), database.phases.start)
+    sums = np.add.reduceat(compute_pose_costs(database, settings), database.phases.start)
     single = np.array([len(planted) == 1 for planted in database.classes])[database.phases.kind]
     return float(np.median(sums[single] if single.any() else sums))
 
 
-def transition_costs(database: Database, transitions: Transitions, settings: GraphSettings) -> FloatArray:
+def compute_transition_costs(database: Database, transitions: Transitions, settings: GraphSettings) -> FloatArray:
     r"""Cost ``(E,)`` of each transition: :math:`w_0 - w_s \ln p`, both in costs of a step.
 
     The source maximises a sum of probabilities, which no shortest way can do; this is the form that adds up. The fixed
     price :math:`w_0` is ours: without it ways go over from clip to clip several times in a step.
     """
     price = settings.transition_price + settings.transition_weight * transitions.distance / transitions.scale
-    return step_cost(database, settings) * price
+    return median_step_cost(database, settings) * price
 
 
-def cull_transitions(database: Database, transitions: Transitions, settings: GraphSettings) -> Ways:
+def cull_transitions(database: Database, transitions: Transitions, settings: GraphSettings) -> PhasePaths:
     """Keep one way between every two states where contacts change: the cheapest ([Safonova2006]_ §4.3.1).
 
     All ways between two states with one foot planted end at the same place, so nothing is lost. In flight there are
     no transitions, and every flight keeps its own landing.
     """
     if settings.culling == "one-jump":
-        return _one_jump(database, transitions, settings)
-    return _all_jumps(database, transitions, settings)
+        return _single_transition_paths(database, transitions, settings)
+    return _shortest_paths(database, transitions, settings)
 
 
-def _all_jumps(database: Database, transitions: Transitions, settings: GraphSettings) -> Ways:
+def _shortest_paths(database: Database, transitions: Transitions, settings: GraphSettings) -> PhasePaths:
     """Cheapest ways of any number of transitions, by Dijkstra's search within each class."""
-    from marey.graph._compact_kernels import cheapest_ways
+    from marey.graph._compact_kernels import find_cheapest_paths
 
     table = database.phases
     order = np.argsort(transitions.source, kind="stable")
     first = np.searchsorted(transitions.source[order], np.arange(database.num_poses + 1))
-    extra = transition_costs(database, transitions, settings)[order]
-    cost, room = pose_costs(database, settings), ROOM
+    extra = compute_transition_costs(database, transitions, settings)[order]
+    cost, room = compute_pose_costs(database, settings), ROOM
     while True:
         edges = np.empty((room * len(table.start), 3), dtype=np.int64)
         costs = np.empty(len(edges))
         ways = np.empty(8 * len(edges) + 64, dtype=np.int64)
-        used, written = cheapest_ways(
+        used, written = find_cheapest_paths(
             table.start, table.stop, table.after, database.phase, cost, first, transitions.target[order], extra,
             edges, costs, ways,
         )  # fmt: skip
@@ -110,20 +110,20 @@ def _all_jumps(database: Database, transitions: Transitions, settings: GraphSett
     forward = (
         first[number] + lengths[number] - 1 - (np.arange(len(jumps)) - first[number])
     )  # they are written backwards
-    return Ways(edges[:, 0], edges[:, 1], costs, first, order[jumps[forward]])
+    return PhasePaths(edges[:, 0], edges[:, 1], costs, first, order[jumps[forward]])
 
 
-def _one_jump(database: Database, transitions: Transitions, settings: GraphSettings) -> Ways:
+def _single_transition_paths(database: Database, transitions: Transitions, settings: GraphSettings) -> PhasePaths:
     """Cheapest ways with one transition at most: sums of costs before and after it, no search."""
     table = database.phases
-    cost = pose_costs(database, settings)
+    cost = compute_pose_costs(database, settings)
     total = np.concatenate([[0.0], np.cumsum(cost)])
     phases = np.arange(len(table.start))
     source = np.concatenate([phases, database.phase[transitions.source]])
     through = np.concatenate([phases, database.phase[transitions.target]])
     before = total[transitions.source + 1] - total[table.start[source[len(phases) :]]]
     onward = total[table.stop[through[len(phases) :]]] - total[transitions.target]
-    jumping = before + transition_costs(database, transitions, settings) + onward
+    jumping = before + compute_transition_costs(database, transitions, settings) + onward
     costs = np.concatenate([total[table.stop] - total[table.start], jumping])
     jump = np.concatenate([np.full(len(phases), -1), np.arange(len(transitions.source))])
     order = np.lexsort((costs, through, source))
@@ -133,10 +133,10 @@ def _one_jump(database: Database, transitions: Transitions, settings: GraphSetti
     kept = kept[table.after[through[kept]] >= 0]
     jumps = jump[kept]
     first = np.concatenate([[0], np.cumsum(jumps >= 0)])
-    return Ways(source[kept], through[kept], costs[kept], first, jumps[jumps >= 0])
+    return PhasePaths(source[kept], through[kept], costs[kept], first, jumps[jumps >= 0])
 
 
-def way_poses(database: Database, transitions: Transitions, ways: Ways, way: int) -> list[tuple[int, int]]:
+def path_pose_ranges(database: Database, transitions: Transitions, ways: PhasePaths, way: int) -> list[tuple[int, int]]:
     """Stretches of poses ``[start, stop)`` that a way shows, in order."""
     at = int(database.phases.start[ways.source[way]])
     stretches: list[tuple[int, int]] = []

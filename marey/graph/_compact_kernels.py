@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.graph._heap_kernels import pop, push
+from marey.graph._heap_kernels import pop_heap, push_heap
 
 
 @kernel
-def cheapest_ways(
+def find_cheapest_paths(
     starts: IntArray,
     stops: IntArray,
     after: IntArray,
@@ -51,13 +51,13 @@ def cheapest_ways(
         source[first[p] : first[p + 1]] = p
     used, written = 0, 0
     for s in range(count):
-        size = push(heap, keys, 0, starts[s], 0.0)
+        size = push_heap(heap, keys, 0, starts[s], 0.0)
         best[starts[s]], came[starts[s]] = 0.0, -2
         touched[0] = starts[s]
         num_touched = 1
         while size > 0:
             p, key = heap[0], keys[0]
-            size = pop(heap, keys, size)
+            size = pop_heap(heap, keys, size)
             if key > best[p]:
                 continue
             here = float(best[p] + cost[p])
@@ -84,7 +84,7 @@ def cheapest_ways(
                     touched[num_touched] = p + 1
                     num_touched += 1
                 best[p + 1], came[p + 1] = here, -1
-                size = push(heap, keys, size, p + 1, here)
+                size = push_heap(heap, keys, size, p + 1, here)
             for e in range(first[p], first[p + 1]):
                 q = target[e]
                 there = here + extra[e]
@@ -93,7 +93,7 @@ def cheapest_ways(
                         touched[num_touched] = q
                         num_touched += 1
                     best[q], came[q] = there, e
-                    size = push(heap, keys, size, q, there)
+                    size = push_heap(heap, keys, size, q, there)
         for i in range(num_touched):
             best[touched[i]] = np.inf
     return used, written

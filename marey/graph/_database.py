@@ -10,13 +10,13 @@ import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints
 from marey.dynamics import Body
-from marey.graph._database_clip import ClipTask, PreparedClip, Run
+from marey.graph._database_clip import ClipTask, PhaseRun, PreparedClip
 from marey.graph._settings import GraphSettings
 from marey.lie import SO3
-from marey.motion import Motion, Phase, Plant
+from marey.motion import ContactPhase, Motion, StancePlant
 
 Progress = Callable[[int, int], None]
-LAST: Final = -1  # no next phase
+NO_NEXT_PHASE: Final = -1  # no next phase
 TORQUE_SCORES: Final = 24  # numbers that stand for the torques of a pose
 
 
@@ -66,7 +66,7 @@ class PhaseTable:
         object.__setattr__(self, "anchor", frozen(self.anchor, count, 3, name="anchor"))
 
 
-def prepare(
+def prepare_clips(
     motions: Sequence[Motion],
     settings: GraphSettings | None = None,
     *,
@@ -89,16 +89,16 @@ def prepare(
         InputError: no clip has two phases.
     """
     settings = GraphSettings() if settings is None else settings
-    tasks = clip_tasks(motions, settings, behaviours)
+    tasks = make_clip_tasks(motions, settings, behaviours)
     done: list[PreparedClip] = []
     for number, task in enumerate(tasks):
         done.append(task())
         if on_progress is not None:
             on_progress(number + 1, len(tasks))
-    return gather(done, tasks[0].body, settings)
+    return gather_database(done, tasks[0].body, settings)
 
 
-def clip_tasks(
+def make_clip_tasks(
     motions: Sequence[Motion], settings: GraphSettings, behaviours: Mapping[str, str] | None = None
 ) -> list[ClipTask]:
     """One task for each clip, and one for its mirror image if the settings ask for it."""
@@ -110,9 +110,9 @@ def clip_tasks(
     return [ClipTask(m, body, settings, known.get(m.name), side) for m in motions for side in sides]
 
 
-def gather(clips: Iterable[PreparedClip], body: Body, settings: GraphSettings) -> Database:
+def gather_database(clips: Iterable[PreparedClip], body: Body, settings: GraphSettings) -> Database:
     """Everything that clips gave, in one table."""
-    rows, notes = _Rows(), list[str]()
+    rows, notes = _DatabaseBuilder(), list[str]()
     for clip in clips:
         notes += [note for note in clip.notes if note not in notes]
         for run in clip.runs:
@@ -132,12 +132,12 @@ def gather(clips: Iterable[PreparedClip], body: Body, settings: GraphSettings) -
         clip=frozen_ints(np.concatenate(rows.clip), None, name="clip"),
         phase=frozen_ints(np.concatenate(rows.phase), None, name="phase"),
         phases=rows.table(),
-        torque=frozen(main_directions(torques, TORQUE_SCORES), None, None, name="torque"),
+        torque=frozen(project_principal(torques, TORQUE_SCORES), None, None, name="torque"),
         notes=tuple(notes),
     )
 
 
-def main_directions(rows: FloatArray, count: int) -> FloatArray:
+def project_principal(rows: FloatArray, count: int) -> FloatArray:
     """Rows ``(n, m)`` in the ``count`` directions that keep their dot products best, about zero ``(n, count)``."""
     _, directions = np.linalg.eigh(rows.T @ rows)
     kept = directions[:, ::-1][:, : min(count, rows.shape[1])]
@@ -146,7 +146,7 @@ def main_directions(rows: FloatArray, count: int) -> FloatArray:
     return np.concatenate([scores, np.zeros((len(rows), missing))], axis=1) if missing > 0 else scores
 
 
-class _Rows:
+class _DatabaseBuilder:
     """Grows the tables run by run."""
 
     def __init__(self) -> None:
@@ -161,14 +161,14 @@ class _Rows:
         self._phases: list[tuple[int, int, int, int, FloatArray, FloatArray]] = []
         self._poses = 0
 
-    def add(self, run: Run) -> None:
+    def add(self, run: PhaseRun) -> None:
         """Add the poses of consecutive phases of one clip."""
         anchor = np.zeros(3)
         for k, phase in enumerate(run.phases):
-            feet = _feet(phase)
-            anchor = _anchor(phase, anchor, run.roots)
+            feet = _planted_positions(phase)
+            anchor = _anchor_foot(phase, anchor, run.roots)
             kind = self._class(phase.planted)
-            after = len(self._phases) + 1 if k + 1 < len(run.phases) else LAST
+            after = len(self._phases) + 1 if k + 1 < len(run.phases) else NO_NEXT_PHASE
             self.phase.append(np.full(len(phase), len(self._phases), dtype=np.int64))
             self._phases.append((phase.start + self._poses, phase.stop + self._poses, kind, after, anchor, feet))
         self.roots.append(run.roots)
@@ -192,22 +192,22 @@ class _Rows:
         )
 
 
-def _anchor(phase: Phase, before: FloatArray, roots: FloatArray) -> FloatArray:
+def _anchor_foot(phase: ContactPhase, before: FloatArray, roots: FloatArray) -> FloatArray:
     """The foot that landed last; in flight the last one to leave."""
     if phase.plants:
-        return _place(phase.plants[-1])
+        return _plant_position(phase.plants[-1])
     if before.any():
         return before
     root = roots[phase.start]
     return np.array([root[0], root[2], 0.0])
 
 
-def _place(plant: Plant) -> FloatArray:
+def _plant_position(plant: StancePlant) -> FloatArray:
     return np.array([plant.position[0], plant.position[2], plant.yaw_rad])
 
 
-def _feet(phase: Phase) -> FloatArray:
+def _planted_positions(phase: ContactPhase) -> FloatArray:
     feet = np.full((2, 3), np.nan)
     for plant in phase.plants:
-        feet[("left", "right").index(plant.foot)] = _place(plant)
+        feet[("left", "right").index(plant.foot)] = _plant_position(plant)
     return feet

@@ -19,13 +19,13 @@ LEE_ROLES: Final = (
     "left_shoulder", "right_shoulder", "left_elbow", "right_elbow",
 )  # fmt: skip
 """Joints that count; wrists, ankles, toes and neck do not ([Lee2002]_)."""
-SECOND_FOOT: Final = 0.6  # [-] weight of the other planted foot
+SECOND_FOOT_WEIGHT: Final = 0.6  # [-] weight of the other planted foot
 WINDOW: Final = 5  # poses of a point cloud
-BLOCK: Final = 128  # rows of a table of distances that are worked on at once
+BLOCK_ROWS: Final = 128  # rows of a table of distances that are worked on at once
 UP: Final = np.array([0.0, 1.0, 0.0])
 
 
-def lee_features(database: Database, settings: GraphSettings) -> FloatArray:
+def compute_lee_features(database: Database, settings: GraphSettings) -> FloatArray:
     r"""Rows ``(P, m)`` whose squared distance is that of [Lee2002]_, with planted feet added.
 
     .. math:: D_{ij} = \|p_{i0} - p_{j0}\|^2 + \sum_k \|\log(q_{jk}^{-1} q_{ik})\|^2 + \nu\,\|v_i - v_j\|^2
@@ -38,9 +38,9 @@ def lee_features(database: Database, settings: GraphSettings) -> FloatArray:
     roles = role_map(database.body.skeleton)
     joints = [roles[name] for name in LEE_ROLES if name in roles]
     rotations = SO3(database.wxyz[:, joints])
-    mean = _mean(rotations)
+    mean = _mean_rotation(rotations)
     angles = (mean.inverse() @ rotations).log()
-    rates = _rates(database, angles)
+    rates = _central_differences(database, angles)
     yaw = SO3(database.wxyz[:, 0]).twist_angle(UP)
     tilt = (SO3.exp(-yaw[:, None] * UP) @ SO3(database.wxyz[:, 0])).log()
     parts = [
@@ -59,16 +59,16 @@ def exact_correction(database: Database, first: IntArray, second: IntArray) -> F
     roles = role_map(database.body.skeleton)
     joints = [roles[name] for name in LEE_ROLES if name in roles]
     rotations = SO3(database.wxyz[:, joints])
-    angles = (_mean(rotations).inverse() @ rotations).log()
+    angles = (_mean_rotation(rotations).inverse() @ rotations).log()
     added = np.empty(len(first))
-    for part in blocks(len(first), 20_000):
+    for part in split_blocks(len(first), 20_000):
         a, b = first[part], second[part]
         true = (rotations[b].inverse() @ rotations[a]).log()
         added[part] = (true**2).sum(axis=(1, 2)) - ((angles[a] - angles[b]) ** 2).sum(axis=(1, 2))
     return added
 
 
-def _mean(rotations: SO3) -> SO3:
+def _mean_rotation(rotations: SO3) -> SO3:
     mean = rotations[0]
     for _ in range(20):
         step = (mean.inverse() @ rotations).log().mean(axis=0)
@@ -78,7 +78,7 @@ def _mean(rotations: SO3) -> SO3:
     return mean
 
 
-def _rates(database: Database, values: FloatArray) -> FloatArray:
+def _central_differences(database: Database, values: FloatArray) -> FloatArray:
     """Central differences [1/s] within each clip."""
     rates = np.zeros_like(values)
     for number in range(len(database.clips)):
@@ -97,7 +97,7 @@ def _foot_columns(database: Database, settings: GraphSettings, yaw: FloatArray) 
     feet = table.feet[phase]
     anchored = _anchor_side(table.feet, table.anchor)[phase]
     columns: list[FloatArray] = []
-    for rank, weight in ((0, 1.0), (1, SECOND_FOOT)):
+    for rank, weight in ((0, 1.0), (1, SECOND_FOOT_WEIGHT)):
         side = np.where(anchored < 0, 0, anchored if rank == 0 else 1 - anchored)
         foot = np.take_along_axis(feet, side[:, None, None], axis=1)[:, 0]
         dx, dz = foot[:, 0] - database.roots[:, 0], foot[:, 1] - database.roots[:, 2]
@@ -140,7 +140,7 @@ class PointClouds:
     squares: FloatArray  # (P,) sum of squares
 
     @classmethod
-    def of(cls, database: Database, window: int = WINDOW) -> PointClouds:
+    def from_database(cls, database: Database, window: int = WINDOW) -> PointClouds:
         """Clouds of ``window`` poses before, at and after each pose, held at the ends of its clip."""
         points = joint_positions(database.body.skeleton, database.roots, database.wxyz)
         reach = np.arange(window) - window // 2
@@ -165,7 +165,7 @@ class PointClouds:
         crossed = np.concatenate([right[:, half:], -right[:, :half]], axis=1)
         left, heights, sums = self.level[rows], self.upright[rows], self.squares[rows]
         found = np.empty((len(left), len(right)))
-        for part in blocks(len(left), BLOCK):  # small enough to stay near the processor
+        for part in split_blocks(len(left), BLOCK_ROWS):  # small enough to stay near the processor
             a, b = found[part], left[part] @ crossed.T
             np.matmul(left[part], right.T, out=a)
             np.multiply(a, a, out=a)
@@ -188,6 +188,6 @@ def planar_distance(first: FloatArray, second: FloatArray) -> float:
     return float(((p - turned) ** 2).sum(axis=1).mean())
 
 
-def blocks(count: int, size: int = 1024) -> Iterator[slice]:
+def split_blocks(count: int, size: int = 1024) -> Iterator[slice]:
     """Ranges of up to ``size`` rows."""
     return (slice(start, min(start + size, count)) for start in range(0, count, size))

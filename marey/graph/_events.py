@@ -9,25 +9,27 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray
-from marey.motion import Motion, Phase
+from marey.motion import ContactPhase, Motion
 from marey.skeleton import role_map
 
-PICKED: Final = "picked_"
+PICKED_PREFIX: Final = "picked_"
 """A phase that begins with a pick has ``picked_left_hand`` or ``picked_right_hand`` among its contacts."""
 STANDING: Final = "standing"
 """A phase that begins with a slow, upright stance on both feet has this among its contacts."""
-MIN_SPLIT: Final = 3  # poses on either side of a cut: a phase of fewer cannot be blended
-HOLD: Final = 12  # poses before and after a pick in which the body holds still over what it picks
+MIN_SPLIT_FRAMES: Final = 3  # poses on either side of a cut: a phase of fewer cannot be blended
+MIN_HOLD_FRAMES: Final = 12  # poses before and after a pick in which the body holds still over what it picks
 CROUCH_S: Final = 1.0  # [s] before or after a flight a low hand belongs to the jump
 SLOW_MPS: Final = 0.25  # [m/s] root of somebody who comes to stand
 SLOW_RADPS: Final = 1.0  # [rad/s] and root mean square of the joints
 REST_MPS: Final = 0.08  # [m/s] root of somebody who stands
 REST_RADPS: Final = 0.4  # [rad/s] and the joints
 UPRIGHT: Final = 0.965  # [-] of the clip's usual root height
-USUAL: Final = 0.85  # [-] of its frames in which the root is lower: a clip may be bent most of the time
+UPRIGHT_HEIGHT_FRACTION: Final = (
+    0.85  # [-] of its frames in which the root is lower: a clip may be bent most of the time
+)
 
 
-def split_events(motion: Motion, phases: Sequence[Phase], pick_height_m: float) -> list[Phase]:
+def split_events(motion: Motion, phases: Sequence[ContactPhase], pick_height_m: float) -> list[ContactPhase]:
     """Cut stances at picks and where the body stands, so that both are changes of contact like any other.
 
     The rest of a stance gets a class of its own; blends are aligned at it ([Safonova2006]_ §4.3.2, §5.1). Standing
@@ -35,20 +37,20 @@ def split_events(motion: Motion, phases: Sequence[Phase], pick_height_m: float) 
     """
     cut = list(phases)
     for frame, event in find_picks(motion, phases, pick_height_m):
-        cut = _cut_at(cut, frame, event)
-    calm, pieces = _Calm.of(motion), list[Phase]()
+        cut = _split_stance(cut, frame, event)
+    calm, pieces = _RestMeasure.from_motion(motion), list[ContactPhase]()
     for n, phase in enumerate(cut):
-        pieces += _stand(phase, calm, cut[n + 1 : n + 2], is_first=n == 0)
+        pieces += _split_rests(phase, calm, cut[n + 1 : n + 2], is_first=n == 0)
     return pieces
 
 
-def find_picks(motion: Motion, phases: Sequence[Phase], height_m: float) -> list[tuple[int, str]]:
+def find_picks(motion: Motion, phases: Sequence[ContactPhase], height_m: float) -> list[tuple[int, str]]:
     """Frames at which the lower wrist is lowest of each time below ``height_m``, and the event of that hand.
 
     Hands that go down in the crouch before or after a flight pick nothing up. A clip whose contact track names its
     picks, ``picked_left_hand`` or ``picked_right_hand``, is believed: they are in the middle of each time marked.
     """
-    told = _told_picks(motion)
+    told = _annotated_picks(motion)
     if told is not None:
         return told
     roles = role_map(motion.skeleton)
@@ -59,71 +61,73 @@ def find_picks(motion: Motion, phases: Sequence[Phase], height_m: float) -> list
     found: list[tuple[int, str]] = []
     reach = CROUCH_S * motion.rate_hz
     flights = [p for p in phases if not p.planted]
-    for start, stop in _runs(heights.min(axis=1) < height_m):
+    for start, stop in _flag_ranges(heights.min(axis=1) < height_m):
         frame, hand = np.unravel_index(int(np.argmin(heights[start:stop])), (stop - start, len(sides)))
         at = start + int(frame)
         if not any(p.start - reach < at < p.stop + reach for p in flights):
-            found.append((at, f"{PICKED}{sides[int(hand)]}_hand"))
+            found.append((at, f"{PICKED_PREFIX}{sides[int(hand)]}_hand"))
     return found
 
 
-def _told_picks(motion: Motion) -> list[tuple[int, str]] | None:
+def _annotated_picks(motion: Motion) -> list[tuple[int, str]] | None:
     """Picks that the contact track of a clip names; none if it names no hand that picks."""
-    names = [] if motion.contacts is None else [n for n in motion.contacts.names if n.startswith(PICKED)]
+    names = [] if motion.contacts is None else [n for n in motion.contacts.names if n.startswith(PICKED_PREFIX)]
     if motion.contacts is None or not names:
         return None
-    return sorted(((a + b) // 2, name) for name in names for a, b in _runs(motion.contacts.track(name)))
+    return sorted(((a + b) // 2, name) for name in names for a, b in _flag_ranges(motion.contacts.track(name)))
 
 
-def _cut_at(phases: list[Phase], frame: int, event: str) -> list[Phase]:
+def _split_stance(phases: list[ContactPhase], frame: int, event: str) -> list[ContactPhase]:
     """Cut the stance nearest to a frame that is long enough; the frame moves into it if need be."""
-    long = [n for n, p in enumerate(phases) if p.plants and len(p) >= 2 * MIN_SPLIT]
+    long = [n for n, p in enumerate(phases) if p.plants and len(p) >= 2 * MIN_SPLIT_FRAMES]
     if not long:
         return phases
-    places = [int(np.clip(frame, phases[n].start + MIN_SPLIT, phases[n].stop - MIN_SPLIT)) for n in long]
+    places = [int(np.clip(frame, phases[n].start + MIN_SPLIT_FRAMES, phases[n].stop - MIN_SPLIT_FRAMES)) for n in long]
     best = int(np.argmin([abs(place - frame) for place in places]))
     n, at = long[best], places[best]
-    if abs(at - frame) > 2 * MIN_SPLIT:
+    if abs(at - frame) > 2 * MIN_SPLIT_FRAMES:
         return phases
     phase = phases[n]
-    rest = replace(phase, start=at, planted=(*_feet(phase), event))
+    rest = replace(phase, start=at, planted=(*_feet_down(phase), event))
     return [*phases[:n], replace(phase, stop=at), rest, *phases[n + 1 :]]
 
 
-def _feet(phase: Phase) -> tuple[str, ...]:
+def _feet_down(phase: ContactPhase) -> tuple[str, ...]:
     return tuple(name for name in phase.planted if name in ("left", "right"))
 
 
-def _stand(phase: Phase, calm: _Calm, following: list[Phase], *, is_first: bool) -> list[Phase]:
+def _split_rests(
+    phase: ContactPhase, calm: _RestMeasure, following: list[ContactPhase], *, is_first: bool
+) -> list[ContactPhase]:
     """Cut a double support where the body has come to rest, and where it moves on; the hold of a pick is no rest."""
     if phase.kind != "double" or len(phase.plants) != 2 or len(phase.planted) != 2 + _has_event(phase):
         return [phase]
-    pieces, rest = list[Phase](), phase
-    first = phase.start + HOLD * _has_event(phase)
-    last = phase.stop - HOLD * any(_has_event(after) for after in following)
-    for begin, end in calm.rests(first, last):
-        is_opening = is_first and begin - phase.start < MIN_SPLIT and not pieces and not _has_event(phase)
-        begin = phase.start if is_opening else max(begin, rest.start + MIN_SPLIT)
-        if begin >= end or phase.stop - begin < MIN_SPLIT:
+    pieces, rest = list[ContactPhase](), phase
+    first = phase.start + MIN_HOLD_FRAMES * _has_event(phase)
+    last = phase.stop - MIN_HOLD_FRAMES * any(_has_event(after) for after in following)
+    for begin, end in calm.rest_ranges(first, last):
+        is_opening = is_first and begin - phase.start < MIN_SPLIT_FRAMES and not pieces and not _has_event(phase)
+        begin = phase.start if is_opening else max(begin, rest.start + MIN_SPLIT_FRAMES)
+        if begin >= end or phase.stop - begin < MIN_SPLIT_FRAMES:
             continue
         pieces += [] if is_opening else [replace(rest, stop=begin)]
-        rest = _standing(phase, begin)
-        if phase.stop - end >= MIN_SPLIT and end - begin >= MIN_SPLIT:
+        rest = _as_standing(phase, begin)
+        if phase.stop - end >= MIN_SPLIT_FRAMES and end - begin >= MIN_SPLIT_FRAMES:
             pieces.append(replace(rest, stop=end))
-            rest = _departing(phase, end, following)
+            rest = _leading_stance(phase, end, following)
     return [*pieces, rest]
 
 
-def _has_event(phase: Phase) -> bool:
-    return bool(phase.planted) and phase.planted[-1].startswith(PICKED)
+def _has_event(phase: ContactPhase) -> bool:
+    return bool(phase.planted) and phase.planted[-1].startswith(PICKED_PREFIX)
 
 
-def _standing(phase: Phase, start: int) -> Phase:
+def _as_standing(phase: ContactPhase, start: int) -> ContactPhase:
     plants = tuple(sorted(phase.plants, key=lambda plant: plant.foot))
     return replace(phase, start=start, planted=("left", "right", STANDING), plants=plants)
 
 
-def _departing(phase: Phase, start: int, following: list[Phase]) -> Phase:
+def _leading_stance(phase: ContactPhase, start: int, following: list[ContactPhase]) -> ContactPhase:
     """What comes after a stand: the foot that stays is the leading one, as in the double support of a walk."""
     stays = following[0].planted if following and len(following[0].planted) == 1 else ("right",)
     plants = tuple(sorted(phase.plants, key=lambda plant: (plant.foot in stays, plant.foot)))
@@ -131,14 +135,14 @@ def _departing(phase: Phase, start: int, following: list[Phase]) -> Phase:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Calm:
+class _RestMeasure:
     """How calm a body is, frame by frame ``(F,)``."""
 
     slow: BoolArray  # upright, both feet flat, and slow
     unrest: FloatArray  # [-] one where root or joints move as fast as those of somebody who stands may
 
     @classmethod
-    def of(cls, motion: Motion) -> _Calm:
+    def from_motion(cls, motion: Motion) -> _RestMeasure:
         """Measure a clip; its feet are flat where heel and toe are in contact."""
         if motion.num_frames < 3:
             return cls(np.zeros(motion.num_frames, dtype=bool), np.ones(motion.num_frames))
@@ -147,17 +151,17 @@ class _Calm:
         turns = (wxyz[:-1].inverse() @ wxyz[1:]).log() * motion.rate_hz
         rate = np.sqrt((turns**2).sum(axis=-1).mean(axis=-1))
         rate = np.concatenate([rate[:1], np.maximum(rate[1:], rate[:-1]), rate[-1:]])
-        usual = float(np.quantile(roots[:, 1], USUAL))
+        usual = float(np.quantile(roots[:, 1], UPRIGHT_HEIGHT_FRACTION))
         slow = (speed < SLOW_MPS) & (rate < SLOW_RADPS) & (roots[:, 1] > UPRIGHT * usual) & _is_flat(motion)
         return cls(slow, np.maximum(speed / REST_MPS, rate / REST_RADPS))
 
-    def rests(self, start: int, stop: int) -> list[tuple[int, int]]:
+    def rest_ranges(self, start: int, stop: int) -> list[tuple[int, int]]:
         """Frames in which the body rests, a range of each slow stretch; from its calmest on if it never quite does."""
         found: list[tuple[int, int]] = []
-        for a, b in _runs(self.slow[start:stop]):
+        for a, b in _flag_ranges(self.slow[start:stop]):
             unrest = self.unrest[start + a : start + b]
             calmest = int(np.argmin(unrest))
-            first, last = max(_runs(unrest < 1.0), key=lambda run: run[1] - run[0], default=(calmest, b - a))
+            first, last = max(_flag_ranges(unrest < 1.0), key=lambda run: run[1] - run[0], default=(calmest, b - a))
             found.append((start + a + first, start + a + last))
         return found
 
@@ -171,7 +175,7 @@ def _is_flat(motion: Motion) -> BoolArray:
     return np.all(tracks, axis=0) if tracks else np.ones(motion.num_frames, dtype=bool)
 
 
-def _runs(on: BoolArray) -> list[tuple[int, int]]:
+def _flag_ranges(on: BoolArray) -> list[tuple[int, int]]:
     """Ranges of frames in which a flag is set."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], on, [False]]).astype(np.int8)))
     return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
@@ -188,15 +192,15 @@ def calibration_range(motion: Motion, span: float = 0.85) -> tuple[int, int]:
     if any(name not in roles for name in names):
         return 0, motion.num_frames
     ls, le, lw, rs, re, rw = (motion.joint_positions()[:, roles[name]] for name in names)
-    reach = sum(_length(a, b) for a, b in ((ls, le), (le, lw), (rs, re), (re, rw), (ls, rs)))
+    reach = sum(_phase_frames(a, b) for a, b in ((ls, le), (le, lw), (rs, re), (re, rw), (ls, rs)))
     apart = np.linalg.norm(lw - rw, axis=1) / reach
-    level = np.abs(0.5 * (lw + rw) - 0.5 * (ls + rs))[:, 1] < 0.25 * _length(ls, lw)
+    level = np.abs(0.5 * (lw + rw) - 0.5 * (ls + rs))[:, 1] < 0.25 * _phase_frames(ls, lw)
     out, down = (apart > span) & level, apart < 0.6 * span
-    start, stop = _inner(out, down), len(out) - _inner(out[::-1], down[::-1])
+    start, stop = _arms_out_frames(out, down), len(out) - _arms_out_frames(out[::-1], down[::-1])
     return (start, stop) if stop - start > 8 else (0, motion.num_frames)
 
 
-def _inner(out: BoolArray, down: BoolArray) -> int:
+def _arms_out_frames(out: BoolArray, down: BoolArray) -> int:
     """Frames at the beginning that show the arms held out, and their way down."""
     if not out[:3].any():
         return 0
@@ -205,5 +209,5 @@ def _inner(out: BoolArray, down: BoolArray) -> int:
     return last + int(low[0]) if len(low) else len(out)
 
 
-def _length(a: FloatArray, b: FloatArray) -> float:
+def _phase_frames(a: FloatArray, b: FloatArray) -> float:
     return float(np.linalg.norm(a - b, axis=1).max())

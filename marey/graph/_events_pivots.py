@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray
-from marey.motion import Contacts, Motion, contact_positions, with_contacts
+from marey.motion import Contacts, Motion, contact_positions, ensure_contacts
 from marey.skeleton import contact_points
 
 SIDES: Final = ("left", "right")
@@ -26,26 +26,26 @@ def lift_pivots(motion: Motion, worst_m: float) -> Motion:
     lifted for the time of its fastest way, if the other one carries the body then; of two feet that pivot together
     the second is lifted when the first stands again.
     """
-    motion = with_contacts(motion)
+    motion = ensure_contacts(motion)
     assert motion.contacts is not None
     names, active = motion.contacts.names, motion.contacts.active.copy()
     points = contact_positions(motion)
     known = contact_points(motion.skeleton).names
     if any(f"{side}_{part}" not in group for group in (names, known) for side in SIDES for part in PARTS):
         return motion
-    feet = [_Foot.of(names, known, points, side, motion.rate_hz) for side in SIDES]
+    feet = [_FootTrack.from_motion(names, known, points, side, motion.rate_hz) for side in SIDES]
     down = np.stack([active[:, foot.columns].any(axis=1) for foot in feet], axis=1)
     shortest = max(int(np.ceil(LIFT_S * motion.rate_hz)), 2)
     for number, foot in enumerate(feet):
-        for start, stop in _stances(down[:, number]):
+        for start, stop in _stance_ranges(down[:, number]):
             for wanted in foot.pivots(start, stop, worst_m, shortest):
-                a, b = _when_carried(wanted, stop - shortest, down[:, 1 - number])
+                a, b = _supported_range(wanted, stop - shortest, down[:, 1 - number])
                 down[a:b, number] = False
                 active[a:b, foot.columns] = False
     return replace(motion, contacts=Contacts(names, active))
 
 
-def _when_carried(wanted: tuple[int, int], last: int, other: BoolArray) -> tuple[int, int]:
+def _supported_range(wanted: tuple[int, int], last: int, other: BoolArray) -> tuple[int, int]:
     """The first range of frames, as long as that wanted and not before it, in which the other foot stands."""
     length = wanted[1] - wanted[0]
     for start in range(wanted[0], last - length + 1):
@@ -54,14 +54,16 @@ def _when_carried(wanted: tuple[int, int], last: int, other: BoolArray) -> tuple
     return last, last
 
 
-class _Foot:
+class _FootTrack:
     """Track of one foot over the ground."""
 
     def __init__(self, columns: list[int], ball: FloatArray, yaw: FloatArray, speed: FloatArray) -> None:
         self.columns, self._ball, self._yaw, self._speed = columns, ball, yaw, speed
 
     @classmethod
-    def of(cls, names: tuple[str, ...], known: tuple[str, ...], points: FloatArray, side: str, rate_hz: float) -> _Foot:
+    def from_motion(
+        cls, names: tuple[str, ...], known: tuple[str, ...], points: FloatArray, side: str, rate_hz: float
+    ) -> _FootTrack:
         """Ball, direction and speed of a foot, frame by frame."""
         columns = [names.index(f"{side}_{part}") for part in PARTS]
         heel, toe = (points[:, known.index(f"{side}_{part}")][:, [0, 2]] for part in PARTS)
@@ -75,7 +77,7 @@ class _Foot:
         """Ranges of frames, inside a stance, in which the foot goes from one place to another."""
         margin = max(int(END_SHARE * (stop - start)), shortest)
         inner = slice(start + margin, stop - margin)
-        if depth >= MAX_CUTS or inner.stop - inner.start < 3 * shortest or not self._wanders(inner, worst_m):
+        if depth >= MAX_CUTS or inner.stop - inner.start < 3 * shortest or not self._is_wandering(inner, worst_m):
             return []
         at = inner.start + int(np.argmax(self._speed[inner]))
         half = 0.5 * self._speed[at]
@@ -87,11 +89,11 @@ class _Foot:
         before = self.pivots(start, a, worst_m, shortest, depth + 1)
         return [*before, (a, b), *self.pivots(b, stop, worst_m, shortest, depth + 1)]
 
-    def _wanders(self, frames: slice, worst_m: float) -> bool:
+    def _is_wandering(self, frames: slice, worst_m: float) -> bool:
         off = self._ball[frames] - np.median(self._ball[frames], axis=0)
         return bool(np.hypot(*off.T).max() > worst_m or np.ptp(self._yaw[frames]) > TURN_RAD)
 
 
-def _stances(down: BoolArray) -> list[tuple[int, int]]:
+def _stance_ranges(down: BoolArray) -> list[tuple[int, int]]:
     edges = np.flatnonzero(np.diff(np.concatenate([[False], down, [False]]).astype(np.int8)))
     return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray, kernel
-from marey.graph._heap_kernels import pop, push
+from marey.graph._heap_kernels import pop_heap, push_heap
 
-SIDES = ((0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1))
-LEAPS = ((1, 2), (1, 3), (2, 3), (1, 4))
-SIGNS = ((1, 1), (1, -1), (-1, 1), (-1, -1))
-STEPS = np.array([*SIDES, *((p * i, q * j) for a, b in LEAPS for i, j in ((a, b), (b, a)) for p, q in SIGNS)])
+GRID_NEIGHBOURS = ((0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1))
+GRID_LEAPS = ((1, 2), (1, 3), (2, 3), (1, 4))
+GRID_SIGNS = ((1, 1), (1, -1), (-1, 1), (-1, -1))
+GRID_STEPS = np.array(
+    [*GRID_NEIGHBOURS, *((p * i, q * j) for a, b in GRID_LEAPS for i, j in ((a, b), (b, a)) for p, q in GRID_SIGNS)]
+)
 """Moves to forty neighbours; ways along them are at most 1 / cos(atan(1/4) / 2) = 1.0076 times as long."""
 
 
@@ -30,10 +32,10 @@ def grid_distances(free: BoolArray, start: FloatArray, steps: IntArray) -> Float
         for column in range(width):
             if np.isfinite(start[row, column]) and free[row, column]:
                 distance[row, column] = start[row, column]
-                size = push(heap, keys, size, row * width + column, start[row, column])
+                size = push_heap(heap, keys, size, row * width + column, start[row, column])
     while size > 0:
         cell, key = heap[0], keys[0]
-        size = pop(heap, keys, size)
+        size = pop_heap(heap, keys, size)
         row, column = cell // width, cell % width
         if key > distance[row, column]:
             continue
@@ -45,5 +47,5 @@ def grid_distances(free: BoolArray, start: FloatArray, steps: IntArray) -> Float
             there = distance[row, column] + np.sqrt(float(dr * dr + dc * dc))
             if there < distance[r, c]:
                 distance[r, c] = there
-                size = push(heap, keys, size, r * width + c, there)
+                size = push_heap(heap, keys, size, r * width + c, there)
     return distance

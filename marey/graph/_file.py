@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from marey.base import FloatArray, InputError, IntArray, MareyError, TensorFormat, frozen
 from marey.dynamics import Body
-from marey.graph._compact import Ways
+from marey.graph._compact import PhasePaths
 from marey.graph._database import Database, PhaseTable
-from marey.graph._file_checks import check_graph, digest, write_whole
+from marey.graph._file_checks import check_graph, hash_arrays, write_atomically
 from marey.graph._graph import GraphArrays, GraphSize, MotionGraph
 from marey.graph._settings import GraphSettings
 from marey.graph._tables import EventTable
@@ -43,12 +43,12 @@ def save_graph(graph: MotionGraph, path: AnyPath) -> None:
         InputError: the name does not end in `.safetensors`.
         MissingFileError: the folder does not exist.
     """
-    write_whole(GRAPH_FILE, Path(path), *_packed(graph))
+    write_atomically(GRAPH_FILE, Path(path), *_pack_graph(graph))
 
 
 def graph_bytes(graph: MotionGraph) -> bytes:
     """What :func:`save_graph` writes."""
-    return GRAPH_FILE.pack(*_packed(graph))
+    return GRAPH_FILE.pack(*_pack_graph(graph))
 
 
 def load_graph(path: AnyPath) -> MotionGraph:
@@ -61,19 +61,19 @@ def load_graph(path: AnyPath) -> MotionGraph:
     file = Path(path)
     tensors, facts = GRAPH_FILE.read(file)
     try:
-        if facts.get("sha256") != digest(tensors):
+        if facts.get("sha256") != hash_arrays(tensors):
             raise InputError("its numbers are not those that were written")
-        return _restored(tensors, facts)
+        return _unpack_graph(tensors, facts)
     except (MareyError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise GRAPH_FILE.damaged(file, error) from error
 
 
-def _packed(graph: MotionGraph) -> tuple[Tensors, dict[str, Any]]:
+def _pack_graph(graph: MotionGraph) -> tuple[Tensors, dict[str, Any]]:
     database = graph.database
     tensors: Tensors = {}
-    for prefix, owner, names in _groups(graph):
-        tensors |= {f"{prefix}/{name}": _small(getattr(owner, name)) for name in names}
-    tensors["members/first"], tensors["members/phases"] = _flat(graph.members)
+    for prefix, owner, names in _array_groups(graph):
+        tensors |= {f"{prefix}/{name}": _compact_dtype(getattr(owner, name)) for name in names}
+    tensors["members/first"], tensors["members/phases"] = _flatten_members(graph.members)
     facts = {
         "settings": asdict(graph.settings),
         "rate_hz": database.rate_hz,
@@ -88,10 +88,10 @@ def _packed(graph: MotionGraph) -> tuple[Tensors, dict[str, Any]]:
         "skeleton": {"name": database.body.skeleton.name, "joints": list(database.body.skeleton.names)},
         "notes": list(graph.notes),
     }
-    return tensors, {**facts, "sha256": digest(tensors)}
+    return tensors, {**facts, "sha256": hash_arrays(tensors)}
 
 
-def _groups(graph: MotionGraph) -> list[tuple[str, Any, Sequence[str]]]:
+def _array_groups(graph: MotionGraph) -> list[tuple[str, Any, Sequence[str]]]:
     """Prefix, owner and names of all arrays of a graph."""
     database = graph.database
     return [
@@ -106,19 +106,19 @@ def _groups(graph: MotionGraph) -> list[tuple[str, Any, Sequence[str]]]:
     ]
 
 
-def _small(array: NDArray[Any]) -> NDArray[Any]:
+def _compact_dtype(array: NDArray[Any]) -> NDArray[Any]:
     """Whole numbers in half the room, flags as bytes."""
     if array.dtype == np.bool_:
         return array.astype(np.uint8)
     return array.astype(np.int32) if array.dtype.kind == "i" else np.asarray(array, dtype=np.float64)
 
 
-def _flat(rows: Sequence[IntArray]) -> tuple[NDArray[Any], NDArray[Any]]:
+def _flatten_members(rows: Sequence[IntArray]) -> tuple[NDArray[Any], NDArray[Any]]:
     first = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
     return first.astype(np.int32), np.concatenate(rows).astype(np.int32)
 
 
-class _Reader:
+class _ArrayReader:
     """Arrays of a file, by the kind of number that they hold."""
 
     def __init__(self, tensors: Tensors) -> None:
@@ -136,9 +136,9 @@ class _Reader:
         return out
 
 
-def _restored(tensors: Tensors, facts: Mapping[str, Any]) -> MotionGraph:
-    reader = _Reader(tensors)
-    database = _database(reader, facts)
+def _unpack_graph(tensors: Tensors, facts: Mapping[str, Any]) -> MotionGraph:
+    reader = _ArrayReader(tensors)
+    database = _unpack_database(reader, facts)
     transitions = Transitions(
         **reader.group("transitions", TRANSITIONS), threshold=float(facts["threshold"]), num_like=int(facts["num_like"])
     )
@@ -147,10 +147,10 @@ def _restored(tensors: Tensors, facts: Mapping[str, Any]) -> MotionGraph:
         settings=GraphSettings(**cast(dict[str, Any], facts["settings"])),
         database=database,
         transitions=transitions,
-        ways=Ways(**reader.group("ways", WAYS)),
+        ways=PhasePaths(**reader.group("ways", WAYS)),
         arrays=GraphArrays(**reader.group("arrays", GraphArrays._fields)),
         members=tuple(np.split(members["phases"], members["first"][1:-1])),
-        tables={kind: _table(reader, kind, about) for kind, about in facts["tables"].items()},
+        tables={kind: _unpack_table(reader, kind, about) for kind, about in facts["tables"].items()},
         size=GraphSize(**facts["size"]),
         notes=tuple(str(note) for note in facts["notes"]),
     )
@@ -158,13 +158,13 @@ def _restored(tensors: Tensors, facts: Mapping[str, Any]) -> MotionGraph:
     return graph
 
 
-def _table(reader: _Reader, kind: str, about: Mapping[str, Any]) -> EventTable:
+def _unpack_table(reader: _ArrayReader, kind: str, about: Mapping[str, Any]) -> EventTable:
     first, second = about["axes"]
     axes = (str(first), str(second))
     return EventTable(kind, axes, float(about["cell_m"]), **reader.group(f"tables/{kind}", TABLE))
 
 
-def _database(reader: _Reader, facts: Mapping[str, Any]) -> Database:
+def _unpack_database(reader: _ArrayReader, facts: Mapping[str, Any]) -> Database:
     about = facts["skeleton"]
     skeleton = Skeleton(tuple(about["joints"]), **reader.group("skeleton", SKELETON), name=str(about["name"]))
     own = facts["body"]
@@ -176,11 +176,11 @@ def _database(reader: _Reader, facts: Mapping[str, Any]) -> Database:
         behaviours=tuple(facts["behaviours"]),
         classes=tuple(tuple(planted) for planted in facts["classes"]),
         phases=PhaseTable(**reader.group("phases", PHASES)),
-        **_checked(reader.group("database", DATABASE)),
+        **_check_file(reader.group("database", DATABASE)),
     )
 
 
-def _checked(arrays: dict[str, Any]) -> dict[str, Any]:
+def _check_file(arrays: dict[str, Any]) -> dict[str, Any]:
     for name in ("roots", "wxyz", "effort", "torque"):
         array: FloatArray = arrays[name]
         frozen(array, *(None for _ in array.shape), name=name)

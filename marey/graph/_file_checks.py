@@ -15,7 +15,7 @@ from marey.base import InputError, IntArray, TensorFormat
 from marey.graph._graph import MotionGraph
 
 
-def digest(tensors: Mapping[str, NDArray[Any]]) -> str:
+def hash_arrays(tensors: Mapping[str, NDArray[Any]]) -> str:
     """Fingerprint of named arrays."""
     found = hashlib.sha256()
     for name in sorted(tensors):
@@ -25,7 +25,9 @@ def digest(tensors: Mapping[str, NDArray[Any]]) -> str:
     return found.hexdigest()
 
 
-def write_whole(kind: TensorFormat, path: Path, tensors: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> None:
+def write_atomically(
+    kind: TensorFormat, path: Path, tensors: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]
+) -> None:
     """Write a file at once: somebody who is killed meanwhile leaves the old file, or none."""
     if path.suffix != ".safetensors":
         kind.write(path, tensors, facts)  # which refuses the name
@@ -42,37 +44,37 @@ def check_graph(graph: MotionGraph) -> None:
     database, arrays, ways = graph.database, graph.arrays, graph.ways
     poses, phases = database.num_poses, len(database.phases.start)
     states, edges = graph.num_states, graph.num_edges
-    _within("phase", database.phase, phases, poses)
-    _within("clip", database.clip, len(database.clips), poses)
-    _within("kind", database.phases.kind, len(database.classes), phases)
-    _within("start", database.phases.start, poses, phases)
-    _within("stop", database.phases.stop - 1, poses, phases)
-    _within("transition", graph.transitions.source, poses)
-    _within("transition", graph.transitions.target, poses)
-    _within("target", arrays.target, states, edges)
-    _within("way", arrays.way, len(ways.source), edges)
-    _within("jump", ways.jump, len(graph.transitions.source))
-    _within("way", ways.source, phases)
-    _within("way", ways.through, phases)
-    _rows("first", arrays.first, states, edges)
-    _rows("jump_first", ways.jump_first, len(ways.source), len(ways.jump))
+    _check_indices("phase", database.phase, phases, poses)
+    _check_indices("clip", database.clip, len(database.clips), poses)
+    _check_indices("kind", database.phases.kind, len(database.classes), phases)
+    _check_indices("start", database.phases.start, poses, phases)
+    _check_indices("stop", database.phases.stop - 1, poses, phases)
+    _check_indices("transition", graph.transitions.source, poses)
+    _check_indices("transition", graph.transitions.target, poses)
+    _check_indices("target", arrays.target, states, edges)
+    _check_indices("way", arrays.way, len(ways.source), edges)
+    _check_indices("jump", ways.jump, len(graph.transitions.source))
+    _check_indices("way", ways.source, phases)
+    _check_indices("way", ways.through, phases)
+    _check_row_count("first", arrays.first, states, edges)
+    _check_row_count("jump_first", ways.jump_first, len(ways.source), len(ways.jump))
     if len(graph.members) != states:
         raise InputError(f"{len(graph.members)} groups of phases for {states} states")
     for members in graph.members:
-        _within("members", members, phases)
+        _check_indices("members", members, phases)
     for name in ("cost", "seconds", "arc", "power"):
         values = getattr(arrays, name)
         if not (np.isfinite(values).all() and (values >= 0.0).all() and len(values) == edges):
             raise InputError(f"'{name}' holds a number that is not finite and positive")
 
 
-def _within(name: str, numbers: IntArray, count: int, length: int | None = None) -> None:
+def _check_indices(name: str, numbers: IntArray, count: int, length: int | None = None) -> None:
     if length is not None and len(numbers) != length:
         raise InputError(f"'{name}' has {len(numbers)} rows, not {length}")
     if len(numbers) and (int(numbers.min()) < 0 or int(numbers.max()) >= count):
         raise InputError(f"'{name}' points outside its table of {count}")
 
 
-def _rows(name: str, first: IntArray, count: int, total: int) -> None:
+def _check_row_count(name: str, first: IntArray, count: int, total: int) -> None:
     if len(first) != count + 1 or first[0] != 0 or first[-1] != total or (np.diff(first) < 0).any():
         raise InputError(f"'{name}' does not cut a table of {total} rows into {count}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
-from marey.graph._compact import Ways, way_poses
+from marey.graph._compact import PhasePaths, path_pose_ranges
 from marey.graph._database import Database
 from marey.graph._settings import GraphSettings
 from marey.graph._transitions import Transitions
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from marey.graph._tables import EventTable
 
 NO_EVENT, PICK_LEFT, PICK_RIGHT, FLIGHT, STAND = 0, 1, 2, 3, 4
-TORQUES = 16
-SAMPLES = 9  # places of the root along an edge that are tested against walls and the corridor
+NUM_TORQUES = 16
+NUM_PATH_SAMPLES = 9  # places of the root along an edge that are tested against walls and the corridor
 
 
 class GraphArrays(NamedTuple):
@@ -65,7 +65,7 @@ class MotionGraph:
     settings: GraphSettings
     database: Database
     transitions: Transitions
-    ways: Ways
+    ways: PhasePaths
     arrays: GraphArrays
     members: tuple[IntArray, ...]  # phases of each state, the one in the middle first
     tables: Mapping[str, EventTable] = field(default_factory=dict[str, "EventTable"])  # by kind of event
@@ -90,10 +90,10 @@ class MotionGraph:
 
     def stretches(self, edge: int) -> list[tuple[int, int]]:
         """Poses ``[start, stop)`` of the database that an edge shows."""
-        return way_poses(self.database, self.transitions, self.ways, int(self.arrays.way[edge]))
+        return path_pose_ranges(self.database, self.transitions, self.ways, int(self.arrays.way[edge]))
 
 
-def relative(place: FloatArray, frame: FloatArray) -> FloatArray:
+def to_frame(place: FloatArray, frame: FloatArray) -> FloatArray:
     """Places ``(..., 3)`` x, z, yaw seen from frames ``(..., 3)``."""
     dx, dz = place[..., 0] - frame[..., 0], place[..., 1] - frame[..., 1]
     c, s = np.cos(frame[..., 2]), np.sin(frame[..., 2])
@@ -101,7 +101,7 @@ def relative(place: FloatArray, frame: FloatArray) -> FloatArray:
     return np.stack([c * dx - s * dz, s * dx + c * dz, yaw], axis=-1)
 
 
-def composed(frame: FloatArray, place: FloatArray) -> FloatArray:
+def compose_planar(frame: FloatArray, place: FloatArray) -> FloatArray:
     """Places ``(..., 3)`` given in frames ``(..., 3)``, in the world."""
     c, s = np.cos(frame[..., 2]), np.sin(frame[..., 2])
     x = frame[..., 0] + c * place[..., 0] + s * place[..., 1]

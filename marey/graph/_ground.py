@@ -12,17 +12,19 @@ import numpy as np
 from marey.base import BoolArray, FloatArray
 from marey.world import Sketch, World
 
-CELL_M: Final = 0.05
-BODY_M: Final = 0.25  # [m] radius of a body that must not touch walls
+GRID_CELL_M: Final = 0.05
+BODY_RADIUS_M: Final = 0.25  # [m] radius of a body that must not touch walls
 MARGIN_M: Final = 1.5  # [m] of ground round everything in the sketch
-KEEP_M: Final = 0.04  # [m] that the root keeps from the edge of its corridor: cells are coarse, joints are smoothed
-WIDER: Final = 2  # cells round free ones for which distances are known: the four cells round a free place are
-FOOT_M: Final = 0.09  # [m] half a foot: plants keep this far from water
-SHORTER: Final = 0.9923  # [-] ways over forty neighbours are up to 1 / this times as long as straight ones
+CLEARANCE_M: Final = (
+    0.04  # [m] that the root keeps from the edge of its corridor: cells are coarse, joints are smoothed
+)
+DILATION_CELLS: Final = 2  # cells round free ones for which distances are known: the four cells round a free place are
+FOOT_RADIUS_M: Final = 0.09  # [m] half a foot: plants keep this far from water
+GRID_UNDERESTIMATE: Final = 0.9923  # [-] ways over forty neighbours are up to 1 / this times as long as straight ones
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ground:
+class GroundGrid:
     """Cells of the ground."""
 
     origin: FloatArray  # (2,) [m]
@@ -33,9 +35,9 @@ class Ground:
     stand: BoolArray  # (H, W) feet
 
     @classmethod
-    def of(cls, sketch: Sketch) -> Ground:
+    def from_sketch(cls, sketch: Sketch) -> GroundGrid:
         """Draw a sketch into cells: corridor and walls for the root, walls, rivers and stones for the feet."""
-        points = [sketch.start.position, sketch.goal.position, *_corners(sketch.world)]
+        points = [sketch.start.position, sketch.goal.position, *_box_corners(sketch.world)]
         points += [event.at for event in sketch.events if event.at is not None]
         points += [(thing.position[0], thing.position[2]) for thing in sketch.world.objects]
         if sketch.path is not None:
@@ -43,20 +45,20 @@ class Ground:
         spread = np.array(points)
         margin = MARGIN_M + 0.5 * sketch.corridor_m
         low, high = spread.min(axis=0) - margin, spread.max(axis=0) + margin
-        count = np.ceil((high - low) / CELL_M).astype(int)
-        x: FloatArray = low[0] + CELL_M * (np.arange(int(count[0])) + 0.5)
-        z: FloatArray = low[1] + CELL_M * (np.arange(int(count[1])) + 0.5)
+        count = np.ceil((high - low) / GRID_CELL_M).astype(int)
+        x: FloatArray = low[0] + GRID_CELL_M * (np.arange(int(count[0])) + 0.5)
+        z: FloatArray = low[1] + GRID_CELL_M * (np.arange(int(count[1])) + 0.5)
         X, Z = np.tile(x, (len(z), 1)), np.tile(z[:, None], (1, len(x)))
-        walls = _walls(sketch.world, X, Z)
-        free = walls > BODY_M
+        walls = _obstacle_distance(sketch.world, X, Z)
+        free = walls > BODY_RADIUS_M
         if sketch.path is not None:
             half = 0.5 * sketch.corridor_m
-            free &= _path_distance(sketch, x, z, half) <= max(half - KEEP_M, 0.5 * half)
-        return cls(low, x, z, free, _widened(free), (walls > 0.0) & ~_water(sketch.world, X, Z))
+            free &= _path_distance(sketch, x, z, half) <= max(half - CLEARANCE_M, 0.5 * half)
+        return cls(low, x, z, free, _dilate_cells(free), (walls > 0.0) & ~_river_cells(sketch.world, X, Z))
 
     def cell(self, place: Sequence[float]) -> tuple[int, int]:
         """Row and column of a place (x, z)."""
-        return int((place[1] - self.origin[1]) / CELL_M), int((place[0] - self.origin[0]) / CELL_M)
+        return int((place[1] - self.origin[1]) / GRID_CELL_M), int((place[0] - self.origin[0]) / GRID_CELL_M)
 
     def disk(self, centre: Sequence[float], radius_m: float) -> BoolArray:
         """Cells within a radius of a place (x, z)."""
@@ -68,46 +70,52 @@ class Ground:
 
         Of two cells with a free way between their centres the values differ by no more than its length.
         """
-        from marey.graph._field_kernels import STEPS, grid_distances
+        from marey.graph._field_kernels import GRID_STEPS, grid_distances
 
-        return SHORTER * CELL_M * grid_distances(self.wide, start / (SHORTER * CELL_M), STEPS)
+        return (
+            GRID_UNDERESTIMATE
+            * GRID_CELL_M
+            * grid_distances(self.wide, start / (GRID_UNDERESTIMATE * GRID_CELL_M), GRID_STEPS)
+        )
 
 
-def _widened(free: BoolArray) -> BoolArray:
+def _dilate_cells(free: BoolArray) -> BoolArray:
     """Free cells and those near them: a root that is tested here and there may cut a corner in between."""
     wide = free
     for axis in (0, 1):
-        wide = np.logical_or.reduce([np.roll(wide, step, axis=axis) for step in range(-WIDER, WIDER + 1)])
+        wide = np.logical_or.reduce(
+            [np.roll(wide, step, axis=axis) for step in range(-DILATION_CELLS, DILATION_CELLS + 1)]
+        )
     return wide
 
 
-def _corners(world: World) -> list[tuple[float, float]]:
+def _box_corners(world: World) -> list[tuple[float, float]]:
     ends = [end for strip in (*world.walls, *world.rivers) for end in (strip.start, strip.end)]
     return ends + [thing.position for thing in (*world.stones, *world.tables, *world.boxes)]
 
 
-def _walls(world: World, X: FloatArray, Z: FloatArray) -> FloatArray:
+def _obstacle_distance(world: World, X: FloatArray, Z: FloatArray) -> FloatArray:
     """Distance [m] of every cell to what stands in the way, negative inside."""
     least = np.full(X.shape, np.inf)
     for wall in world.walls:
-        least = np.minimum(least, strip_distance(wall.start, wall.end, X, Z) - 0.5 * wall.thickness_m)
+        least = np.minimum(least, segment_distance(wall.start, wall.end, X, Z) - 0.5 * wall.thickness_m)
     for box in (*world.tables, *world.boxes):
         least = np.minimum(least, box_distance(box.position, box.size, box.heading_deg, X, Z))
     return least
 
 
-def _water(world: World, X: FloatArray, Z: FloatArray) -> BoolArray:
+def _river_cells(world: World, X: FloatArray, Z: FloatArray) -> BoolArray:
     """Cells on which no foot may stand: rivers, but for their stones."""
     wet = np.zeros(X.shape, dtype=bool)
     for river in world.rivers:
-        wet |= strip_distance(river.start, river.end, X, Z) < 0.5 * river.width_m + FOOT_M
+        wet |= segment_distance(river.start, river.end, X, Z) < 0.5 * river.width_m + FOOT_RADIUS_M
     for stone in world.stones:
-        radius = max(stone.radius_m - FOOT_M, 0.02)
+        radius = max(stone.radius_m - FOOT_RADIUS_M, 0.02)
         wet &= np.hypot(X - stone.position[0], Z - stone.position[1]) > radius
     return wet
 
 
-def strip_distance(start: Sequence[float], end: Sequence[float], X: FloatArray, Z: FloatArray) -> FloatArray:
+def segment_distance(start: Sequence[float], end: Sequence[float], X: FloatArray, Z: FloatArray) -> FloatArray:
     """Distance [m] of places to a segment."""
     ux, uz = end[0] - start[0], end[1] - start[1]
     square = max(ux * ux + uz * uz, 1e-12)
@@ -129,12 +137,12 @@ def box_distance(
 def _path_distance(sketch: Sketch, x: FloatArray, z: FloatArray, reach_m: float) -> FloatArray:
     """Distance [m] of cells to the path; inf where it is more than ``reach_m``."""
     assert sketch.path is not None
-    count = max(2, int(np.ceil(sketch.path.length_m / CELL_M)))
+    count = max(2, int(np.ceil(sketch.path.length_m / GRID_CELL_M)))
     points = sketch.path.point_at(np.linspace(0.0, sketch.path.length_m, count + 1))
     least = np.full((len(z), len(x)), np.inf)
     for a, b in pairwise(points):
         columns = slice(*np.searchsorted(x, [min(a[0], b[0]) - reach_m, max(a[0], b[0]) + reach_m]))
         rows = slice(*np.searchsorted(z, [min(a[1], b[1]) - reach_m, max(a[1], b[1]) + reach_m]))
         X, Z = np.meshgrid(x[columns], z[rows])
-        least[rows, columns] = np.minimum(least[rows, columns], strip_distance(a, b, X, Z))
+        least[rows, columns] = np.minimum(least[rows, columns], segment_distance(a, b, X, Z))
     return least

@@ -6,7 +6,7 @@ from marey.base import FloatArray, IntArray, kernel
 
 
 @kernel
-def push(heap: IntArray, keys: FloatArray, size: int, node: int, key: float) -> int:
+def push_heap(heap: IntArray, keys: FloatArray, size: int, node: int, key: float) -> int:
     """Put a number into a heap of four children; returns its new size."""
     at = size
     while at > 0:
@@ -20,7 +20,7 @@ def push(heap: IntArray, keys: FloatArray, size: int, node: int, key: float) -> 
 
 
 @kernel
-def pop(heap: IntArray, keys: FloatArray, size: int) -> int:
+def pop_heap(heap: IntArray, keys: FloatArray, size: int) -> int:
     """Take the first away (read it before); returns the new size."""
     size -= 1
     node, key = heap[size], keys[size]

@@ -12,21 +12,33 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray, UnknownNameError
-from marey.graph._ara import BIN_SHIFT, HEADING_TOL, JUMP, PICK, REACH, STEP, Goals, Roads, Terms
-from marey.graph._ground import CELL_M, Ground
+from marey.graph._ara import (
+    BIN_SHIFT,
+    HEADING_TOL,
+    JUMP,
+    PICK,
+    REACH,
+    STEP,
+    ConstraintArrays,
+    HeuristicTerms,
+    SearchGraph,
+)
+from marey.graph._ground import GRID_CELL_M, GroundGrid
 
 HEURISTICS: Final = ("euclid", "2d", "graph", "thesis", "combined", "cycle", "unrepaired")
-SHARP: Final = ("combined", "cycle")  # those that follow all that is left through the graph
-SHARES: Final = (0.0, 0.6, 0.995)  # of the rate of the cheapest cycle, at which potentials are taken
-ZIGZAG: Final = float(np.sqrt(2.0))  # [-] slope of an interpolant of values that differ by their distance at most
-TURN_BINS: Final = 60  # directions that a bound tells apart
-MOVED_BINS: Final = 2  # by which moved footsteps turn at most
+DIRECTIONAL_HEURISTICS: Final = ("combined", "cycle")  # those that follow all that is left through the graph
+RATE_FRACTIONS: Final = (0.0, 0.6, 0.995)  # of the rate of the cheapest cycle, at which potentials are taken
+ZIGZAG_FACTOR: Final = float(
+    np.sqrt(2.0)
+)  # [-] slope of an interpolant of values that differ by their distance at most
+NUM_DIRECTION_BINS: Final = 60  # directions that a bound tells apart
+NEIGHBOUR_BINS: Final = 2  # by which moved footsteps turn at most
 MAX_SWEEPS: Final = 2000
 REACH_CELLS: Final = 2.0  # a place within a tolerance has all four cells round it within that and so many cells
 PICKS: Final = (1, 2)
 
 
-class Rates(NamedTuple):
+class CostRates(NamedTuple):
     """What a graph costs per metre."""
 
     apart: BoolArray  # (E,) edges that are taken only to meet a constraint
@@ -35,17 +47,17 @@ class Rates(NamedTuple):
     cycle: float  # and of a cycle
 
 
-def stretched(way_m: FloatArray) -> FloatArray:
+def worst_case(way_m: FloatArray) -> FloatArray:
     r"""How much [m] the way left can differ between two places with a way of ``way_m`` between them.
 
     The field holds values at centres of cells of size :math:`\Delta`, which differ by no more than their distance; in
     between it is linear in each direction. Coupling the four corners of one place with those of the other gives
     :math:`\sqrt{a^2 + \Delta^2}`, and the slope inside a cell is at most the square root of two.
     """
-    return np.minimum(ZIGZAG * way_m, np.sqrt(way_m * way_m + CELL_M**2))
+    return np.minimum(ZIGZAG_FACTOR * way_m, np.sqrt(way_m * way_m + GRID_CELL_M**2))
 
 
-def root_ways(roads: Roads, arc: FloatArray) -> FloatArray:
+def root_path_lengths(roads: SearchGraph, arc: FloatArray) -> FloatArray:
     """Way of the root ``(E,)`` [m] from the place of one state along an edge to the place of the next.
 
     States that were merged have one place, edges begin and end where their own clips do: the gaps count.
@@ -59,14 +71,14 @@ def root_ways(roads: Roads, arc: FloatArray) -> FloatArray:
     return begin + np.maximum(arc, chords) + np.linalg.norm(roads.path[:, -1] - end, axis=1)
 
 
-def measure_rates(roads: Roads, arc: FloatArray, apart: BoolArray) -> Rates:
+def measure_rates(roads: SearchGraph, arc: FloatArray, apart: BoolArray) -> CostRates:
     """Least costs per metre, of edges and of cycles; cycles do without edges that are apart."""
-    length = stretched(root_ways(roads, arc))
+    length = worst_case(root_path_lengths(roads, arc))
     least = float((roads.cost / np.maximum(length, 1e-9)).min())
-    return rates_without(roads, Rates(apart, length, least, least), apart)
+    return measure_rates_without(roads, CostRates(apart, length, least, least), apart)
 
 
-def rates_without(roads: Roads, rates: Rates, apart: BoolArray) -> Rates:
+def measure_rates_without(roads: SearchGraph, rates: CostRates, apart: BoolArray) -> CostRates:
     """The same, but for cycles that do without some edges."""
     from marey.graph._heuristics_kernels import least_cycle_rate
 
@@ -76,7 +88,7 @@ def rates_without(roads: Roads, rates: Rates, apart: BoolArray) -> Rates:
     return rates._replace(apart=apart, cycle=float(cycle))
 
 
-def meeting_edges(roads: Roads, goals: Goals, layer: int) -> BoolArray:
+def find_meeting_edges(roads: SearchGraph, goals: ConstraintArrays, layer: int) -> BoolArray:
     """Edges ``(E,)`` that meet a constraint if they are at the right place."""
     t = roads.target
     if goals.kind[layer] == JUMP:
@@ -91,19 +103,19 @@ def meeting_edges(roads: Roads, goals: Goals, layer: int) -> BoolArray:
     return roads.stands[t] if goals.stop[layer] else np.ones(len(t), dtype=bool)
 
 
-def _is_pinned(roads: Roads, goals: Goals, layer: int) -> BoolArray:
+def _is_pinned(roads: SearchGraph, goals: ConstraintArrays, layer: int) -> BoolArray:
     """States ``(N,)`` whose hand is as far from the root as the object is from where the root is pinned, if it is."""
     away = np.hypot(*(np.broadcast_to(goals.pin, (len(goals.kind), 2))[layer] - goals.place[layer][[0, 2]]))
     own = np.linalg.norm(roads.hand[:, [0, 2]] - roads.root[:, :2], axis=1)
     return np.isnan(away) | (np.abs(own - away) <= goals.tolerance[layer] + goals.root_tolerance[layer])
 
 
-def meeting_reach(roads: Roads, goals: Goals, layer: int, meets: BoolArray) -> float:
+def max_meeting_distance(roads: SearchGraph, goals: ConstraintArrays, layer: int, meets: BoolArray) -> float:
     """How far [m] the root can be from a constraint when an edge has met it."""
     if not meets.any() or goals.kind[layer] not in (PICK, JUMP, STEP):
         return float(goals.tolerance[layer])
     slack = float(np.broadcast_to(goals.slack, len(goals.kind))[layer])
-    if is_pin(goals, layer):
+    if is_root_pinned(goals, layer):
         return float(goals.tolerance[layer]) + slack
     t = roads.target[meets]
     if goals.kind[layer] == STEP:
@@ -118,18 +130,18 @@ def meeting_reach(roads: Roads, goals: Goals, layer: int, meets: BoolArray) -> f
     return float(goals.tolerance[layer] + slack + own.max())
 
 
-def is_pin(goals: Goals, layer: int) -> bool:
+def is_root_pinned(goals: ConstraintArrays, layer: int) -> bool:
     """Whether a constraint has a place for the root."""
     return bool(np.isfinite(np.broadcast_to(goals.pin, (len(goals.kind), 2))[layer, 0]))
 
 
-def spared(goals: Goals) -> FloatArray:
+def slack_allowance(goals: ConstraintArrays) -> FloatArray:
     """By how much ``(L,)`` [m] the way left may fall when a constraint is met by moving footsteps."""
     slack = np.broadcast_to(goals.slack, len(goals.kind))
-    return np.where(slack > 0.0, stretched(slack), 0.0)
+    return np.where(slack > 0.0, worst_case(slack), 0.0)
 
 
-class Layers(NamedTuple):
+class ConstraintLayers(NamedTuple):
     """The sketch as both parts of a bound see it."""
 
     meets: tuple[BoolArray, ...]  # (L) of (E,)
@@ -138,32 +150,32 @@ class Layers(NamedTuple):
     nearest: FloatArray  # (L,) [m] least way from where each is met to the end
 
 
-def lay_out(roads: Roads, goals: Goals, ground: Ground) -> Layers:
+def layer_distances(roads: SearchGraph, goals: ConstraintArrays, ground: GroundGrid) -> ConstraintLayers:
     """Distances through the constraints in order, last first ([Safonova2006]_ F24, layered)."""
     count = len(goals.kind)
-    meets = tuple(meeting_edges(roads, goals, layer) for layer in range(count))
-    reach = tuple(meeting_reach(roads, goals, layer, meets[layer]) for layer in range(count))
+    meets = tuple(find_meeting_edges(roads, goals, layer) for layer in range(count))
+    reach = tuple(max_meeting_distance(roads, goals, layer, meets[layer]) for layer in range(count))
     distance, nearest = np.empty((count, *ground.free.shape)), np.zeros(count)
-    rest, slack = np.zeros(ground.free.shape), spared(goals)
+    rest, slack = np.zeros(ground.free.shape), slack_allowance(goals)
     for layer in range(count - 1, -1, -1):
-        centre = goals.pin[layer] if is_pin(goals, layer) else goals.place[layer][[0, 2]]
-        disk = ground.disk(centre, reach[layer] + REACH_CELLS * CELL_M) & ground.wide
+        centre = goals.pin[layer] if is_root_pinned(goals, layer) else goals.place[layer][[0, 2]]
+        disk = ground.disk(centre, reach[layer] + REACH_CELLS * GRID_CELL_M) & ground.wide
         rest = np.maximum(rest - slack[layer], 0.0)  # where a move has met it, there is so much less left
         nearest[layer] = float(rest[disk].min(initial=np.inf))
         rest = np.maximum(ground.distances(np.where(disk, rest, np.inf)), rest)  # what is left after it is left before
         distance[layer] = rest
-    return Layers(meets, reach, distance, nearest)
+    return ConstraintLayers(meets, reach, distance, nearest)
 
 
-def bounds(
+def compute_bounds(
     name: str,
-    roads: Roads,
-    rates: Rates,
-    goals: Goals,
-    ground: Ground,
-    layers: Layers,
+    roads: SearchGraph,
+    rates: CostRates,
+    goals: ConstraintArrays,
+    ground: GroundGrid,
+    layers: ConstraintLayers,
     final: FloatArray | None = None,
-) -> tuple[FloatArray, Terms]:
+) -> tuple[FloatArray, HeuristicTerms]:
     """Distances ``(L, H, W)`` [m] and terms of a bound.
 
     Args:
@@ -190,26 +202,32 @@ def bounds(
     count, states = len(goals.kind), len(roads.first) - 1
     flat = np.zeros((count, states))
     if name == "euclid":
-        return _repeated(_straight(ground, goals), goals), Terms(np.array([rates.edge]), flat[None])
+        return _repeat_layers(_euclidean_distance(ground, goals), goals), HeuristicTerms(
+            np.array([rates.edge]), flat[None]
+        )
     if name == "2d":
-        return _repeated(layers.distance[-1], goals), Terms(np.array([rates.edge]), flat[None])
-    if name in SHARP:
+        return _repeat_layers(layers.distance[-1], goals), HeuristicTerms(np.array([rates.edge]), flat[None])
+    if name in DIRECTIONAL_HEURISTICS:
         also = (rates.edge,) if name == "combined" else ()
         return layers.distance, _cycle_terms(roads, rates, layers, final, also)
     if name == "graph":
-        return layers.distance, Terms(np.zeros(1), _dearest(roads, rates, goals, layers, np.zeros(count))[None])
-    rest = rates.edge * (_at_objects(ground, goals, layers) if name == "unrepaired" else layers.nearest)
-    ahead = _dearest(roads, rates, goals, layers, rest)
-    return layers.distance, Terms(np.array([rates.edge, 0.0]), np.stack([flat, ahead]))
+        return layers.distance, HeuristicTerms(
+            np.zeros(1), _dearest_event_cost(roads, rates, goals, layers, np.zeros(count))[None]
+        )
+    rest = rates.edge * (_distance_at_constraints(ground, goals, layers) if name == "unrepaired" else layers.nearest)
+    ahead = _dearest_event_cost(roads, rates, goals, layers, rest)
+    return layers.distance, HeuristicTerms(np.array([rates.edge, 0.0]), np.stack([flat, ahead]))
 
 
-def _repeated(distance: FloatArray, goals: Goals) -> FloatArray:
+def _repeat_layers(distance: FloatArray, goals: ConstraintArrays) -> FloatArray:
     """One distance for all layers ``(L, H, W)`` [m], less what moves of footsteps may save on the way."""
-    left = np.cumsum(spared(goals)[::-1])[::-1]
+    left = np.cumsum(slack_allowance(goals)[::-1])[::-1]
     return np.maximum(distance[None] - left[:, None, None], 0.0)
 
 
-def _dearest(roads: Roads, rates: Rates, goals: Goals, layers: Layers, rest: FloatArray) -> FloatArray:
+def _dearest_event_cost(
+    roads: SearchGraph, rates: CostRates, goals: ConstraintArrays, layers: ConstraintLayers, rest: FloatArray
+) -> FloatArray:
     """Cost ``(L, N)`` of the dearest pick, jump or step that is left, with ``rest`` (L,) from there on.
 
     Edges that are apart may still be taken for a constraint before it. Places have no table: one that is to be reached
@@ -219,7 +237,7 @@ def _dearest(roads: Roads, rates: Rates, goals: Goals, layers: Layers, rest: Flo
     def tables(apart: BoolArray) -> FloatArray:
         costs = np.zeros((len(rest), len(roads.first) - 1))
         for layer in np.flatnonzero(goals.kind != REACH):
-            costs[layer] = costs_to_meet(roads, layers.meets[layer], apart)
+            costs[layer] = compute_meeting_costs(roads, layers.meets[layer], apart)
         return costs + rest[:, None]
 
     own = tables(rates.apart)
@@ -230,88 +248,92 @@ def _dearest(roads: Roads, rates: Rates, goals: Goals, layers: Layers, rest: Flo
     return ahead
 
 
-def costs_to_meet(roads: Roads, meets: BoolArray, apart: BoolArray) -> FloatArray:
+def compute_meeting_costs(roads: SearchGraph, meets: BoolArray, apart: BoolArray) -> FloatArray:
     """Least cost ``(N,)`` of meeting a constraint, wherever: the table H_mg of [Safonova2006]_ F23."""
-    from marey.graph._heuristics_kernels import potentials
+    from marey.graph._heuristics_kernels import compute_potentials
 
     states = len(roads.first) - 1
-    values, _ = potentials(roads.first, roads.target, roads.cost, meets, apart, np.zeros(states), states + 2)
+    values, _ = compute_potentials(roads.first, roads.target, roads.cost, meets, apart, np.zeros(states), states + 2)
     return values
 
 
 def _cycle_terms(
-    roads: Roads, rates: Rates, layers: Layers, final: FloatArray | None, also: tuple[float, ...]
-) -> Terms:
+    roads: SearchGraph, rates: CostRates, layers: ConstraintLayers, final: FloatArray | None, also: tuple[float, ...]
+) -> HeuristicTerms:
     """Potentials through all layers, at some shares of the rate of the cheapest cycle, and at other rates."""
-    from marey.graph._heuristics_kernels import potentials
+    from marey.graph._heuristics_kernels import compute_potentials
 
     states, count = len(roads.first) - 1, len(layers.meets)
-    rate: FloatArray = np.array([*also, *(rates.cycle * share for share in SHARES)])
+    rate: FloatArray = np.array([*also, *(rates.cycle * share for share in RATE_FRACTIONS)])
     base = np.zeros((len(rate), count, states))
     for r in range(len(rate)):
         after = np.zeros(states) if final is None else final
         cost = roads.cost - rate[r] * rates.length
         for layer in range(count - 1, -1, -1):
             meets = layers.meets[layer]
-            after, _ = potentials(roads.first, roads.target, cost, meets, rates.apart, after, states + 2)
+            after, _ = compute_potentials(roads.first, roads.target, cost, meets, rates.apart, after, states + 2)
             base[r, layer] = after
-    return Terms(rate, base) if final is None else Terms(rate, base, final)
+    return HeuristicTerms(rate, base) if final is None else HeuristicTerms(rate, base, final)
 
 
-def with_turns(roads: Roads, rates: Rates, goals: Goals, layers: Layers, terms: Terms) -> Terms:
+def add_direction_terms(
+    roads: SearchGraph, rates: CostRates, goals: ConstraintArrays, layers: ConstraintLayers, terms: HeuristicTerms
+) -> HeuristicTerms:
     """Terms of "cycle" that know how the anchor is turned: what turning to the wanted directions costs, too.
 
     Directions are told apart in bins; an edge may lead to the two bins in which its turn can end, so that the bound is
     below what it stands for.
     """
-    from marey.graph._heuristics_kernels import potentials
+    from marey.graph._heuristics_kernels import compute_potentials
 
-    states, width = len(roads.first) - 1, 2.0 * np.pi / TURN_BINS
-    bins = np.arange(TURN_BINS)
+    states, width = len(roads.first) - 1, 2.0 * np.pi / NUM_DIRECTION_BINS
+    bins = np.arange(NUM_DIRECTION_BINS)
     exact = roads.delta[:, 2] / width
     low = np.floor(exact + 1e-9).astype(np.int64)
     high = np.ceil(exact - 1e-9).astype(np.int64)
     source = np.repeat(np.arange(states), np.diff(roads.first))
     edge = np.concatenate([np.arange(len(low)), np.flatnonzero(high > low)])
     turn = np.concatenate([low, high[high > low]])
-    start = (source[edge][:, None] * TURN_BINS + bins).ravel()
+    start = (source[edge][:, None] * NUM_DIRECTION_BINS + bins).ravel()
     order = np.argsort(start, kind="stable")
-    end = (bins + turn[:, None]) % TURN_BINS
-    target = (roads.target[edge][:, None] * TURN_BINS + end).ravel()[order]
-    edge, end = np.repeat(edge, TURN_BINS)[order], end.ravel()[order]
-    first = np.searchsorted(start[order], np.arange(states * TURN_BINS + 1))
+    end = (bins + turn[:, None]) % NUM_DIRECTION_BINS
+    target = (roads.target[edge][:, None] * NUM_DIRECTION_BINS + end).ravel()[order]
+    edge, end = np.repeat(edge, NUM_DIRECTION_BINS)[order], end.ravel()[order]
+    first = np.searchsorted(start[order], np.arange(states * NUM_DIRECTION_BINS + 1))
     cost = (roads.cost - terms.rate[-1] * rates.length)[edge]
-    after, turned = np.zeros(states * TURN_BINS), np.empty((len(goals.kind), states, TURN_BINS))
+    after, turned = np.zeros(states * NUM_DIRECTION_BINS), np.empty((len(goals.kind), states, NUM_DIRECTION_BINS))
     for layer in range(len(goals.kind) - 1, -1, -1):
         meets = layers.meets[layer][edge] & _is_facing(roads, goals, layer, edge, end)
-        after = _turned_a_little(after) if spared(goals)[layer] > 0.0 else after
-        after, _ = potentials(first, target, cost, meets, rates.apart[edge], after, MAX_SWEEPS)
-        turned[layer] = after.reshape(states, TURN_BINS)
+        after = _least_of_neighbour_bins(after) if slack_allowance(goals)[layer] > 0.0 else after
+        after, _ = compute_potentials(first, target, cost, meets, rates.apart[edge], after, MAX_SWEEPS)
+        turned[layer] = after.reshape(states, NUM_DIRECTION_BINS)
     return terms._replace(turned=turned)
 
 
-def _turned_a_little(after: FloatArray) -> FloatArray:
+def _least_of_neighbour_bins(after: FloatArray) -> FloatArray:
     """The least of some bins of directions: moved footsteps may end in the neighbours of a bin."""
-    bins = after.reshape(-1, TURN_BINS)
-    return np.minimum.reduce([np.roll(bins, step, axis=1) for step in range(-MOVED_BINS, MOVED_BINS + 1)]).ravel()
+    bins = after.reshape(-1, NUM_DIRECTION_BINS)
+    return np.minimum.reduce(
+        [np.roll(bins, step, axis=1) for step in range(-NEIGHBOUR_BINS, NEIGHBOUR_BINS + 1)]
+    ).ravel()
 
 
-def _is_facing(roads: Roads, goals: Goals, layer: int, edge: IntArray, end: IntArray) -> BoolArray:
+def _is_facing(roads: SearchGraph, goals: ConstraintArrays, layer: int, edge: IntArray, end: IntArray) -> BoolArray:
     """Edges that end in a bin of directions of the anchor in which the root may face as wanted."""
     if goals.kind[layer] != REACH or np.isnan(goals.heading[layer]):
         return np.ones(len(edge), dtype=bool)
-    width = 2.0 * np.pi / TURN_BINS
+    width = 2.0 * np.pi / NUM_DIRECTION_BINS
     middle = (end + 0.5) * width - np.pi - BIN_SHIFT + roads.root[roads.target[edge], 2] - goals.heading[layer]
     return np.abs((middle + np.pi) % (2.0 * np.pi) - np.pi) <= HEADING_TOL + 0.5 * width + 1e-9
 
 
-def _straight(ground: Ground, goals: Goals) -> FloatArray:
+def _euclidean_distance(ground: GroundGrid, goals: ConstraintArrays) -> FloatArray:
     """Distance [m] of every cell to the goal, as the crow flies."""
     away = np.hypot(ground.x[None] - goals.place[-1, 0], ground.z[:, None] - goals.place[-1, 2])
-    return np.maximum(away - goals.tolerance[-1] - REACH_CELLS * CELL_M, 0.0)
+    return np.maximum(away - goals.tolerance[-1] - REACH_CELLS * GRID_CELL_M, 0.0)
 
 
-def _at_objects(ground: Ground, goals: Goals, layers: Layers) -> FloatArray:
+def _distance_at_constraints(ground: GroundGrid, goals: ConstraintArrays, layers: ConstraintLayers) -> FloatArray:
     """Way left [m] from each constraint itself ``(L,)``."""
     left = np.zeros(len(goals.kind))
     for layer in range(len(left) - 1):
@@ -320,7 +342,9 @@ def _at_objects(ground: Ground, goals: Goals, layers: Layers) -> FloatArray:
     return left
 
 
-def diverse_first(roads_first: IntArray, cost: FloatArray, delta: FloatArray, cheap: int) -> tuple[IntArray, IntArray]:
+def order_diverse_edges(
+    roads_first: IntArray, cost: FloatArray, delta: FloatArray, cheap: int
+) -> tuple[IntArray, IntArray]:
     """Order of edges ``(E,)`` and how many of each state come first ``(N,)``.
 
     First are the cheapest of every bin of 15 degrees and 15 cm of step, then the ``cheap`` cheapest of the others, then

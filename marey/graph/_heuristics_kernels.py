@@ -6,11 +6,11 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray, kernel
 
-LOOK = 8  # sweeps between two looks for a cycle
+CHECK_INTERVAL = 8  # sweeps between two looks for a cycle
 
 
 @kernel
-def sweep(
+def sweep_costs(
     first: IntArray, target: IntArray, cost: FloatArray, counts: BoolArray, apart: BoolArray, after: FloatArray,
     value: FloatArray, via: IntArray,
 ) -> bool:  # fmt: skip
@@ -29,7 +29,7 @@ def sweep(
 
 
 @kernel
-def potentials(
+def compute_potentials(
     first: IntArray, target: IntArray, cost: FloatArray, counts: BoolArray, apart: BoolArray, after: FloatArray,
     sweeps: int,
 ) -> tuple[FloatArray, bool]:  # fmt: skip
@@ -50,13 +50,15 @@ def potentials(
     value = np.full(len(first) - 1, np.inf)
     via = np.full(len(first) - 1, -1, dtype=np.int64)
     for _ in range(sweeps):
-        if not sweep(first, target, cost, counts, apart, after, value, via):
+        if not sweep_costs(first, target, cost, counts, apart, after, value, via):
             return value, True
     return value, False
 
 
 @kernel
-def cycle_ratio(source: IntArray, via: IntArray, target: IntArray, cost: FloatArray, length: FloatArray) -> float:
+def least_chosen_cycle_rate(
+    source: IntArray, via: IntArray, target: IntArray, cost: FloatArray, length: FloatArray
+) -> float:
     """Least cost per length of the cycles that the chosen edges of all states close; inf if there is none."""
     count = len(via)
     mark = np.full(count, -1, dtype=np.int64)
@@ -93,11 +95,11 @@ def least_cycle_rate(first: IntArray, target: IntArray, cost: FloatArray, length
         reduced = cost - rate * length
         value, via = np.zeros(count), np.full(count, -1, dtype=np.int64)
         found = np.inf
-        for k in range(count + LOOK):
-            if not sweep(first, target, reduced, none, none, never, value, via):
+        for k in range(count + CHECK_INTERVAL):
+            if not sweep_costs(first, target, reduced, none, none, never, value, via):
                 return rate
-            if k % LOOK == LOOK - 1:
-                found = cycle_ratio(source, via, target, cost, length)
+            if k % CHECK_INTERVAL == CHECK_INTERVAL - 1:
+                found = least_chosen_cycle_rate(source, via, target, cost, length)
                 if found < rate * (1.0 - 1e-12):
                     break
         if not found < rate * (1.0 - 1e-12):

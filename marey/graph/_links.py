@@ -19,7 +19,7 @@ def largest_component(source: IntArray, target: IntArray, count: int) -> IntArra
     return np.flatnonzero(labels == np.argmax(np.bincount(labels)))
 
 
-def costs_to(wanted: IntArray, source: IntArray, target: IntArray, cost: FloatArray, count: int) -> FloatArray:
+def shortest_costs_to(wanted: IntArray, source: IntArray, target: IntArray, cost: FloatArray, count: int) -> FloatArray:
     """Least cost ``(N,)`` from every node to the nearest wanted one; inf where there is no way."""
     import scipy.sparse.csgraph as csgraph
     from scipy.sparse import csr_array
@@ -32,7 +32,7 @@ def costs_to(wanted: IntArray, source: IntArray, target: IntArray, cost: FloatAr
     return np.asarray(cast(Any, csgraph).dijkstra(back, indices=wanted, min_only=True), dtype=np.float64)
 
 
-def complete_linkage(distances: FloatArray, limit: float) -> IntArray:
+def cluster_complete_linkage(distances: FloatArray, limit: float) -> IntArray:
     """Groups ``(n,)`` in which all pairs are nearer than ``limit``, the nearest joined first."""
     import scipy.cluster.hierarchy as hierarchy
     from scipy.spatial.distance import squareform

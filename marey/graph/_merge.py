@@ -6,14 +6,14 @@ import numpy as np
 
 from marey.base import FloatArray, IntArray
 from marey.graph._database import Database
-from marey.graph._events import PICKED
-from marey.graph._links import complete_linkage
+from marey.graph._events import PICKED_PREFIX
+from marey.graph._links import cluster_complete_linkage
 from marey.graph._settings import GraphSettings
-from marey.graph._transitions import Metric
+from marey.graph._transitions import PoseMetric
 
 
 def merge_states(
-    database: Database, settings: GraphSettings, metric: Metric, threshold: float
+    database: Database, settings: GraphSettings, metric: PoseMetric, threshold: float
 ) -> tuple[IntArray, FloatArray]:
     """Groups of phases whose first poses are alike, and how far each is from the middle of its group.
 
@@ -29,14 +29,19 @@ def merge_states(
     used = 0
     for kind, planted in enumerate(database.classes):
         own = np.flatnonzero(table.kind == kind)
-        if not planted or any(name.startswith(PICKED) for name in planted) or len(own) < 2 or settings.merge == 0.0:
+        if (
+            not planted
+            or any(name.startswith(PICKED_PREFIX) for name in planted)
+            or len(own) < 2
+            or settings.merge == 0.0
+        ):
             group[own] = used + np.arange(len(own))
             used += len(own)
             continue
         one_way = metric.between(table.start[own], table.start[own])
         D = 0.5 * (one_way + one_way.T)
         np.fill_diagonal(D, 0.0)
-        labels = complete_linkage(D, settings.merge * threshold)
+        labels = cluster_complete_linkage(D, settings.merge * threshold)
         group[own] = used + labels
         used += int(labels.max()) + 1
         for label in range(int(labels.max()) + 1):

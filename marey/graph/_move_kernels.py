@@ -12,10 +12,10 @@ from marey.graph._ara import (
     GOAL_Y,
     GOAL_Z,
     HANDS,
+    MAX_ANCHOR_ROTATION_RAD,
+    MAX_STEP_ROTATION_RAD,
+    MAX_STEP_SHIFT_M,
     MET,
-    MOST_STEP_M,
-    MOST_STEP_RAD,
-    MOST_TURN_RAD,
     NODE,
     PARENT,
     PIN_TOLERANCE,
@@ -24,28 +24,30 @@ from marey.graph._ara import (
     SLACK,
     TOLERANCE,
     YAW,
-    Memory,
-    Roads,
-    World2D,
+    GridArrays,
+    SearchGraph,
+    SearchMemory,
     X,
     Z,
 )
-from marey.graph._ara_world_kernels import can_stand, is_way_free, wrapped
+from marey.graph._ara_world_kernels import can_stand, is_path_free, wrap_angle
 
-LENGTH = MOST_STEP_M / MOST_STEP_RAD  # [m] a turn of a step counts as a move by it at this distance
-SHARE = 0.9  # of its tolerance that a pinned root may be off, so that the hand is nearer
-SHORTEST = 0.05  # [m] an approach that is shorter has no steps
+METRES_PER_RADIAN = (
+    MAX_STEP_SHIFT_M / MAX_STEP_ROTATION_RAD
+)  # [m] a turn of a step counts as a move by it at this distance
+ERROR_FRACTION = 0.9  # of its tolerance that a pinned root may be off, so that the hand is nearer
+MIN_STEP_M = 0.05  # [m] an approach that is shorter has no steps
 
 
 @kernel
-def carried(place: FloatArray, x: float, z: float) -> tuple[float, float]:
+def transform_point(place: FloatArray, x: float, z: float) -> tuple[float, float]:
     """A point of the frame of an anchor, in the world."""
     c, s = np.cos(place[2]), np.sin(place[2])
     return place[0] + c * x + s * z, place[1] - s * x + c * z
 
 
 @kernel
-def step_changes(places: FloatArray, target: FloatArray) -> FloatArray:
+def solve_step_changes(places: FloatArray, target: FloatArray) -> FloatArray:
     r"""What each step gives way by ``(n, 3)`` [m], [rad] so that the last of ``places`` comes to ``target``.
 
     All from step i on moves by :math:`d_i` and turns by :math:`\theta_i` about its foot. To first order that carries
@@ -63,19 +65,23 @@ def step_changes(places: FloatArray, target: FloatArray) -> FloatArray:
     for i in range(n):
         mx, mz = mx + w[i] * a[i, 0], mz + w[i] * a[i, 1]
         xx, xz, zz = xx + w[i] * a[i, 0] ** 2, xz + w[i] * a[i, 0] * a[i, 1], zz + w[i] * a[i, 1] ** 2
-    turn = wrapped(target[2] - places[n - 1, 2])
-    p, q, r = 1.0 + (xx - mx * mx) / LENGTH**2, (xz - mx * mz) / LENGTH**2, 1.0 + (zz - mz * mz) / LENGTH**2
+    turn = wrap_angle(target[2] - places[n - 1, 2])
+    p, q, r = (
+        1.0 + (xx - mx * mx) / METRES_PER_RADIAN**2,
+        (xz - mx * mz) / METRES_PER_RADIAN**2,
+        1.0 + (zz - mz * mz) / METRES_PER_RADIAN**2,
+    )
     bx, bz = target[0] - places[n - 1, 0] - mx * turn, target[1] - places[n - 1, 1] - mz * turn
     ux, uz = (r * bx - q * bz) / (p * r - q * q), (p * bz - q * bx) / (p * r - q * q)
     changes = np.zeros((n, 3))
     for i in range(n):
         lever = (a[i, 0] - mx) * ux + (a[i, 1] - mz) * uz
-        changes[i, 0], changes[i, 1], changes[i, 2] = w[i] * ux, w[i] * uz, w[i] * (turn + lever / LENGTH**2)
+        changes[i, 0], changes[i, 1], changes[i, 2] = w[i] * ux, w[i] * uz, w[i] * (turn + lever / METRES_PER_RADIAN**2)
     return changes
 
 
 @kernel
-def with_changes(places: FloatArray, changes: FloatArray) -> FloatArray:
+def apply_step_changes(places: FloatArray, changes: FloatArray) -> FloatArray:
     """Places of steps that give way, each carried by those before it."""
     moved = places.copy()
     turn = 0.0
@@ -85,46 +91,48 @@ def with_changes(places: FloatArray, changes: FloatArray) -> FloatArray:
         moved[i, 0] = moved[i - 1, 0] + c * dx + s * dz + changes[i, 0]
         moved[i, 1] = moved[i - 1, 1] - s * dx + c * dz + changes[i, 1]
         turn += changes[i, 2]
-        moved[i, 2] = wrapped(places[i, 2] + turn)
+        moved[i, 2] = wrap_angle(places[i, 2] + turn)
     return moved
 
 
 @kernel
-def share_within_bounds(changes: FloatArray) -> float:
+def feasible_fraction(changes: FloatArray) -> float:
     """Which part of some changes is no more than a step may give way by."""
     most = 1.0
     for i in range(len(changes)):
-        most = max(most, np.hypot(changes[i, 0], changes[i, 1]) / MOST_STEP_M, abs(changes[i, 2]) / MOST_STEP_RAD)
+        most = max(
+            most, np.hypot(changes[i, 0], changes[i, 1]) / MAX_STEP_SHIFT_M, abs(changes[i, 2]) / MAX_STEP_ROTATION_RAD
+        )
     return 1.0 / most
 
 
 @kernel
-def moved_steps(places: FloatArray, target: FloatArray) -> FloatArray:
+def move_steps(places: FloatArray, target: FloatArray) -> FloatArray:
     """Places ``(n, 3)`` with the first as it is and the last at ``target``; turns are small, so three rounds do."""
     moved = places
     for _ in range(3):
-        moved = with_changes(moved, step_changes(moved, target))
+        moved = apply_step_changes(moved, solve_step_changes(moved, target))
     moved[-1, 0], moved[-1, 1], moved[-1, 2] = target[0], target[1], target[2]
     return moved
 
 
 @kernel
-def ideal_place(wish: FloatArray, hand: FloatArray, root: FloatArray, place: FloatArray) -> FloatArray:
+def ideal_anchor(wish: FloatArray, hand: FloatArray, root: FloatArray, place: FloatArray) -> FloatArray:
     """Anchor (3,) at which the hand is over its object and the root at its pin; what is left is shared by both."""
-    hx, hz = carried(place, hand[0], hand[2])
+    hx, hz = transform_point(place, hand[0], hand[2])
     goal, turn = place.copy(), 0.0
     tx, tz = wish[GOAL_X], wish[GOAL_Z]
     if np.isfinite(wish[PIN_X]):
-        rx, rz = carried(place, root[0], root[1])
+        rx, rz = transform_point(place, root[0], root[1])
         wx, wz = tx - wish[PIN_X], tz - wish[PIN_Z]
         own, wanted = np.hypot(hx - rx, hz - rz), max(np.hypot(wx, wz), 1e-9)
-        turn = wrapped(np.arctan2(wx, wz) - np.arctan2(hx - rx, hz - rz))
+        turn = wrap_angle(np.arctan2(wx, wz) - np.arctan2(hx - rx, hz - rz))
         room = np.sqrt(max(wish[TOLERANCE] ** 2 - (hand[1] - wish[GOAL_Y]) ** 2, 0.0))
         spare = own - wanted
-        part = min(max(0.5 * abs(spare), abs(spare) - SHARE * wish[PIN_TOLERANCE]), room) * np.sign(spare)
+        part = min(max(0.5 * abs(spare), abs(spare) - ERROR_FRACTION * wish[PIN_TOLERANCE]), room) * np.sign(spare)
         tx, tz = tx + part * wx / wanted, tz + part * wz / wanted
-    goal[2] = wrapped(place[2] + turn)
-    at_x, at_z = carried(goal, hand[0], hand[2])
+    goal[2] = wrap_angle(place[2] + turn)
+    at_x, at_z = transform_point(goal, hand[0], hand[2])
     goal[0], goal[1] = goal[0] + tx - at_x, goal[1] + tz - at_z
     return goal
 
@@ -132,43 +140,43 @@ def ideal_place(wish: FloatArray, hand: FloatArray, root: FloatArray, place: Flo
 @kernel
 def pick_errors(wish: FloatArray, hand: FloatArray, root: FloatArray, place: FloatArray) -> tuple[float, float]:
     """Distance [m] of the hand from its object, and of the root from its pin, if it has one."""
-    hx, hz = carried(place, hand[0], hand[2])
+    hx, hz = transform_point(place, hand[0], hand[2])
     away = np.sqrt((hx - wish[GOAL_X]) ** 2 + (hand[1] - wish[GOAL_Y]) ** 2 + (hz - wish[GOAL_Z]) ** 2)
     if np.isnan(wish[PIN_X]):
         return away, 0.0
-    rx, rz = carried(place, root[0], root[1])
+    rx, rz = transform_point(place, root[0], root[1])
     return away, np.hypot(rx - wish[PIN_X], rz - wish[PIN_Z])
 
 
 @kernel
-def may_be_picked(wish: FloatArray, event: int, hand: FloatArray, root: FloatArray, place: FloatArray) -> bool:
+def is_near_pick(wish: FloatArray, event: int, hand: FloatArray, root: FloatArray, place: FloatArray) -> bool:
     """Whether a state at an anchor is so near to a pick that footsteps could make it one."""
     if not (event == 1 or event == 2) or (int(wish[HANDS]) & event) == 0:
         return False
     if abs(hand[1] - wish[GOAL_Y]) > wish[TOLERANCE]:
         return False
-    hx, hz = carried(place, hand[0], hand[2])
+    hx, hz = transform_point(place, hand[0], hand[2])
     near = (wish[TOLERANCE] + wish[SLACK]) ** 2
     if (hx - wish[GOAL_X]) ** 2 + (hz - wish[GOAL_Z]) ** 2 > near:
         return False
-    rx, rz = carried(place, root[0], root[1])
+    rx, rz = transform_point(place, root[0], root[1])
     near = (wish[PIN_TOLERANCE] + wish[SLACK]) ** 2
     return np.isnan(wish[PIN_X]) or (rx - wish[PIN_X]) ** 2 + (rz - wish[PIN_Z]) ** 2 <= near
 
 
 @kernel
-def is_in_vain(roads: Roads, wish: FloatArray, node: int, x: float, z: float, yaw: float) -> bool:
+def is_pick_unreachable(roads: SearchGraph, wish: FloatArray, node: int, x: float, z: float, yaw: float) -> bool:
     """Whether a state at an anchor leads to one pick only, and that one cannot be moved to where it shall be."""
     if len(roads.pick) == 0 or roads.pick[node] == EMPTY:
         return False
     pick, delta, place = int(roads.pick[node]), roads.pick_end[node], np.array([x, z, yaw])
-    ex, ez = carried(place, delta[0], delta[1])
-    place[0], place[1], place[2] = ex, ez, wrapped(yaw + delta[2])
-    return not may_be_picked(wish, int(roads.event[pick]), roads.hand[pick], roads.root[pick], place)
+    ex, ez = transform_point(place, delta[0], delta[1])
+    place[0], place[1], place[2] = ex, ez, wrap_angle(yaw + delta[2])
+    return not is_near_pick(wish, int(roads.event[pick]), roads.hand[pick], roads.root[pick], place)
 
 
 @kernel
-def approach(whole: IntArray, real: FloatArray, s: int) -> tuple[IntArray, FloatArray]:
+def trace_approach(whole: IntArray, real: FloatArray, s: int) -> tuple[IntArray, FloatArray]:
     """Search states since the last constraint was met, up to one, and their anchors with room for one more."""
     count, at = 1, s
     while whole[at, PARENT] != EMPTY and whole[whole[at, PARENT], MET] == whole[s, MET]:
@@ -185,7 +193,7 @@ def approach(whole: IntArray, real: FloatArray, s: int) -> tuple[IntArray, Float
 
 @kernel
 def is_walkable(
-    roads: Roads, free: BoolArray, firm: BoolArray, grid: FloatArray, nodes: IntArray, edges: IntArray,
+    roads: SearchGraph, free: BoolArray, firm: BoolArray, grid: FloatArray, nodes: IntArray, edges: IntArray,
     places: FloatArray,
 ) -> bool:  # fmt: skip
     """Whether all steps but the first stand on firm ground, and the root keeps to where it may be."""
@@ -196,14 +204,21 @@ def is_walkable(
         if not can_stand(roads.feet, firm, grid, nodes[i], places[i, 0], places[i, 1], c, s):
             return False
         c, s = np.cos(places[i - 1, 2]), np.sin(places[i - 1, 2])
-        if not is_way_free(roads.path, free, grid, edges[i], places[i - 1, 0], places[i - 1, 1], c, s):
+        if not is_path_free(roads.path, free, grid, edges[i], places[i - 1, 0], places[i - 1, 1], c, s):
             return False
     return True
 
 
 @kernel
-def moved_pick(
-    roads: Roads, world: World2D, grid: FloatArray, wish: FloatArray, memory: Memory, s: int, e: int, place: FloatArray
+def move_to_pick(
+    roads: SearchGraph,
+    world: GridArrays,
+    grid: FloatArray,
+    wish: FloatArray,
+    memory: SearchMemory,
+    s: int,
+    e: int,
+    place: FloatArray,
 ) -> bool:
     """Whether an edge from a search state ends in a pick, once footsteps since the last constraint have given way.
 
@@ -219,29 +234,29 @@ def moved_pick(
     """
     t, whole = int(roads.target[e]), memory.whole
     hand, root = roads.hand[t], roads.root[t]
-    if not may_be_picked(wish, int(roads.event[t]), hand, root, place):
+    if not is_near_pick(wish, int(roads.event[t]), hand, root, place):
         return False
-    states, places = approach(whole, memory.real, s)
+    states, places = trace_approach(whole, memory.real, s)
     n = len(states)
     places[n, 0], places[n, 1], places[n, 2] = place[0], place[1], place[2]
     length = 0.0
     for i in range(n):
         length += np.hypot(places[i + 1, 0] - places[i, 0], places[i + 1, 1] - places[i, 1])
-    if length > SHORTEST:
-        ideal = ideal_place(wish, hand, root, place)
-        ax, az = carried(place, root[0], root[1])
-        bx, bz = carried(ideal, root[0], root[1])
-        part = share_within_bounds(step_changes(places, ideal))
+    if length > MIN_STEP_M:
+        ideal = ideal_anchor(wish, hand, root, place)
+        ax, az = transform_point(place, root[0], root[1])
+        bx, bz = transform_point(ideal, root[0], root[1])
+        part = feasible_fraction(solve_step_changes(places, ideal))
         part = min(part, 0.99 * wish[SLACK] / max(np.hypot(bx - ax, bz - az), 1e-9))
-        part = min(part, MOST_TURN_RAD / max(abs(wrapped(ideal[2] - place[2])), 1e-9))
+        part = min(part, MAX_ANCHOR_ROTATION_RAD / max(abs(wrap_angle(ideal[2] - place[2])), 1e-9))
         goal = place + part * (ideal - place)
-        goal[2] = wrapped(place[2] + part * wrapped(ideal[2] - place[2]))
-        if is_good_end(wish, hand, root, place, goal):
+        goal[2] = wrap_angle(place[2] + part * wrap_angle(ideal[2] - place[2]))
+        if is_pick_accepted(wish, hand, root, place, goal):
             nodes, edges = np.empty(n + 1, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
             for i in range(n):
                 nodes[i], edges[i] = whole[states[i], NODE], whole[states[i], EDGE]
             nodes[n], edges[n] = t, e
-            if is_walkable(roads, world.free, world.stand, grid, nodes, edges, moved_steps(places, goal)):
+            if is_walkable(roads, world.free, world.stand, grid, nodes, edges, move_steps(places, goal)):
                 place[0], place[1], place[2] = goal[0], goal[1], goal[2]
                 return True
     away, off = pick_errors(wish, hand, root, place)
@@ -249,11 +264,11 @@ def moved_pick(
 
 
 @kernel
-def is_good_end(wish: FloatArray, hand: FloatArray, root: FloatArray, place: FloatArray, goal: FloatArray) -> bool:
+def is_pick_accepted(wish: FloatArray, hand: FloatArray, root: FloatArray, place: FloatArray, goal: FloatArray) -> bool:
     """Whether hand and root are within the tolerance at an anchor, and the root moved no farther than it may."""
     away, off = pick_errors(wish, hand, root, goal)
     if away > wish[TOLERANCE] or off > wish[PIN_TOLERANCE]:
         return False
-    ax, az = carried(place, root[0], root[1])
-    bx, bz = carried(goal, root[0], root[1])
+    ax, az = transform_point(place, root[0], root[1])
+    bx, bz = transform_point(goal, root[0], root[1])
     return (ax - bx) ** 2 + (az - bz) ** 2 <= wish[SLACK] ** 2

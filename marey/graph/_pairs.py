@@ -8,17 +8,17 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
-from marey.blending import BlendRule, Poses, Source, blend_sources
-from marey.graph._compact import step_cost
+from marey.blending import BlendedPoses, BlendSettings, BlendSource, blend_sources
+from marey.graph._compact import median_step_cost
 from marey.graph._database import Database
-from marey.graph._events import PICKED
+from marey.graph._events import PICKED_PREFIX
 from marey.graph._graph import GraphArrays, MotionGraph
-from marey.graph._transitions import Metric
+from marey.graph._transitions import PoseMetric
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import contact_points, joint_frames
 
-NEAR: Final = 3  # edges: states so near to an event have the wider limit
+MAX_EVENT_EDGES: Final = 3  # edges: states so near to an event have the wider limit
 UP: Final = np.array([0.0, 1.0, 0.0])
 TWO_PI: Final = 2.0 * np.pi
 
@@ -33,7 +33,7 @@ def blended_seconds(graph: MotionGraph, first: IntArray, second: IntArray, weigh
         weights: ``(W,)``.
     """
     T = graph.arrays.seconds
-    return np.sqrt(_mixed((T * T)[first], (T * T)[second], weights))
+    return np.sqrt(_weighted_mean((T * T)[first], (T * T)[second], weights))
 
 
 def blended_costs(graph: MotionGraph, first: IntArray, second: IntArray, weights: FloatArray) -> FloatArray:
@@ -52,7 +52,9 @@ def blended_costs(graph: MotionGraph, first: IntArray, second: IntArray, weights
     w = np.asarray(weights, dtype=np.float64)[None]
     effort = w * w * n1 + 2.0 * w * (1.0 - w) * np.sqrt(n1 * n2) * likeness + (1.0 - w) ** 2 * n2
     seconds = blended_seconds(graph, first, second, weights)
-    return seconds * (time + np.maximum(effort, 0.0)) + _mixed(arrays.price[first], arrays.price[second], weights)
+    return seconds * (time + np.maximum(effort, 0.0)) + _weighted_mean(
+        arrays.price[first], arrays.price[second], weights
+    )
 
 
 def blended_deltas(graph: MotionGraph, first: IntArray, second: IntArray, weights: FloatArray) -> FloatArray:
@@ -94,36 +96,38 @@ def blended_hands(graph: MotionGraph, first: IntArray, second: IntArray, weights
     for kind in np.unique(kinds):
         own = np.flatnonzero(kinds == kind)
         planted = graph.database.classes[int(kind)]
-        hand = next(name.removeprefix(PICKED) for name in planted if name.startswith(PICKED))
+        hand = next(name.removeprefix(PICKED_PREFIX) for name in planted if name.startswith(PICKED_PREFIX))
         several = np.concatenate([own, own[-1:]])  # a source has two frames at least
-        sources = _sources(graph, first[several], second[several], planted)
+        sources = _state_sources(graph, first[several], second[several], planted)
         for number, weight in enumerate(weights):
             poses = blend_poses(graph.database, sources, float(weight), planted)
-            found[own, number] = _hand(graph.database, poses, hand)[:-1]
+            found[own, number] = _hand_joint(graph.database, poses, hand)[:-1]
     return found
 
 
-def _mixed(first: FloatArray, second: FloatArray, weights: FloatArray) -> FloatArray:
+def _weighted_mean(first: FloatArray, second: FloatArray, weights: FloatArray) -> FloatArray:
     """Weighted means ``(M, W)``."""
     w = np.asarray(weights, dtype=np.float64)[None]
     return w * first[:, None] + (1.0 - w) * second[:, None]
 
 
-def _sources(graph: MotionGraph, first: IntArray, second: IntArray, planted: tuple[str, ...]) -> tuple[Source, Source]:
+def _state_sources(
+    graph: MotionGraph, first: IntArray, second: IntArray, planted: tuple[str, ...]
+) -> tuple[BlendSource, BlendSource]:
     """First poses of two lists of states, as sources whose frames are the pairs; all anchors stand at the origin."""
-    a, b = (_source(graph, states, planted) for states in (first, second))
+    a, b = (_first_pose_source(graph, states, planted) for states in (first, second))
     yaw = a.yaw - TWO_PI * np.round(a.yaw / TWO_PI)
     other = b.yaw - TWO_PI * np.round((b.yaw - yaw) / TWO_PI)
     return replace(a, yaw=yaw), replace(b, yaw=other)
 
 
-def _source(graph: MotionGraph, states: IntArray, planted: tuple[str, ...]) -> Source:
+def _first_pose_source(graph: MotionGraph, states: IntArray, planted: tuple[str, ...]) -> BlendSource:
     database = graph.database
     phases = np.array([graph.members[int(s)][0] for s in states], dtype=np.int64)
     return anchored_source(database, database.phases.start[phases], planted)
 
 
-def anchored_source(database: Database, poses: IntArray, planted: tuple[str, ...]) -> Source:
+def anchored_source(database: Database, poses: IntArray, planted: tuple[str, ...]) -> BlendSource:
     """Poses of the database as a source, each with the anchor of its phase at the origin."""
     anchor = database.phases.anchor[database.phase[poses]]
     R = SO3.exp(-anchor[:, 2:] * UP)
@@ -131,29 +135,31 @@ def anchored_source(database: Database, poses: IntArray, planted: tuple[str, ...
     wxyz = database.wxyz[poses].copy()
     wxyz[:, 0] = (R @ SO3(wxyz[:, 0])).wxyz
     motion = Motion(database.body.skeleton, database.rate_hz, R @ (database.roots[poses] - here), SO3(wxyz))
-    return Source.of(motion, database.body, feet_of(planted))
+    return BlendSource.from_motion(motion, database.body, planted_feet(planted))
 
 
-def feet_of(planted: tuple[str, ...]) -> tuple[str, ...]:
+def planted_feet(planted: tuple[str, ...]) -> tuple[str, ...]:
     """Planted feet of a class, without hands and events."""
     return tuple(name for name in planted if name in ("left", "right"))
 
 
-def blend_poses(database: Database, sources: tuple[Source, Source], weight: float, planted: tuple[str, ...]) -> Poses:
+def blend_poses(
+    database: Database, sources: tuple[BlendSource, BlendSource], weight: float, planted: tuple[str, ...]
+) -> BlendedPoses:
     """Blend two sources frame by frame, the first with ``weight``."""
     shares = np.linspace(0.0, 1.0, len(sources[0].roots))
     weights = np.array([weight, 1.0 - weight])
-    return blend_sources(sources, weights, shares, feet_of(planted), rule=BlendRule(), body=database.body)
+    return blend_sources(sources, weights, shares, planted_feet(planted), rule=BlendSettings(), body=database.body)
 
 
-def _hand(database: Database, poses: Poses, hand: str) -> FloatArray:
+def _hand_joint(database: Database, poses: BlendedPoses, hand: str) -> FloatArray:
     points = contact_points(database.body.skeleton)
     positions, frames = joint_frames(database.body.skeleton, poses.roots, poses.wxyz)
     return points.positions(positions, frames)[:, points.index(hand)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Partners:
+class BlendPartners:
     """Which states may be blended with which: state s with ``partner[first[s]:first[s + 1]]``, sorted, itself too."""
 
     first: IntArray  # (N + 1,)
@@ -171,10 +177,10 @@ class Partners:
         return np.isin(first * count + second, source * count + self.partner)
 
 
-def state_distances(graph: MotionGraph, metric: Metric | None = None) -> FloatArray:
+def state_distances(graph: MotionGraph, metric: PoseMetric | None = None) -> FloatArray:
     """Squared distances ``(N, N)`` of the first poses of states; infinite where contacts differ."""
     kind = graph.arrays.kind
-    metric = Metric(graph.database, graph.settings) if metric is None else metric
+    metric = PoseMetric(graph.database, graph.settings) if metric is None else metric
     poses = graph.database.phases.start[np.array([own[0] for own in graph.members])]
     found = np.full((graph.num_states, graph.num_states), np.inf)
     for one in np.unique(kind):
@@ -185,13 +191,13 @@ def state_distances(graph: MotionGraph, metric: Metric | None = None) -> FloatAr
     return found
 
 
-def gap_price(graph: MotionGraph) -> float:
+def gap_cost_per_distance(graph: MotionGraph) -> float:
     """Cost of a gap between two poses, for each unit of their squared distance: that of gaps between merged states."""
-    step = step_cost(graph.database, graph.settings)
+    step = median_step_cost(graph.database, graph.settings)
     return graph.settings.transition_weight * step / graph.transitions.scale
 
 
-def find_partners(graph: MotionGraph, distance: FloatArray | None = None) -> Partners:
+def find_partners(graph: MotionGraph, distance: FloatArray | None = None) -> BlendPartners:
     """States of one class whose first poses are alike enough to be blended.
 
     The limit is ``pair_limit`` thresholds, near an event ``event_pair_limit``; picks of one hand and class are always
@@ -199,16 +205,16 @@ def find_partners(graph: MotionGraph, distance: FloatArray | None = None) -> Par
     """
     settings, arrays = graph.settings, graph.arrays
     D = state_distances(graph) if distance is None else distance
-    near = near_event(arrays, NEAR)
+    near = states_near_events(arrays, MAX_EVENT_EDGES)
     limit = np.where(near[:, None] & near[None], settings.event_pair_limit, settings.pair_limit)
-    picks = np.array([any(name.startswith(PICKED) for name in planted) for planted in graph.database.classes])
+    picks = np.array([any(name.startswith(PICKED_PREFIX) for name in planted) for planted in graph.database.classes])
     good = (limit * graph.transitions.threshold >= D) | (picks[arrays.kind][:, None] & np.isfinite(D))
     np.fill_diagonal(good, val=True)
     state, partner = np.nonzero(good)
-    return Partners(np.searchsorted(state, np.arange(graph.num_states + 1)), partner, near)
+    return BlendPartners(np.searchsorted(state, np.arange(graph.num_states + 1)), partner, near)
 
 
-def near_event(arrays: GraphArrays, edges: int) -> BoolArray:
+def states_near_events(arrays: GraphArrays, edges: int) -> BoolArray:
     """States ``(N,)`` from which a pick or a flight is at most ``edges`` edges away, ahead or behind."""
     source = np.repeat(np.arange(len(arrays.event)), np.diff(arrays.first))
     ahead = behind = (arrays.event > 0) & (arrays.event < 4)

@@ -7,13 +7,20 @@ from dataclasses import replace
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.blending import balanced
+from marey.blending import balance_motion
 from marey.graph._graph import MotionGraph
-from marey.graph._rebuild_clock import at_times, frame_times
-from marey.graph._rebuild_feet import pinned, pins
-from marey.graph._rebuild_track import way_track
-from marey.graph._refine import Reach, find_aims, find_reaches, own_reaches, reach_error, refine_reaches
-from marey.graph._refine_places import refine_places
+from marey.graph._rebuild_clock import output_times, sample_track
+from marey.graph._rebuild_feet import hold_feet, plant_positions
+from marey.graph._rebuild_track import build_path_track
+from marey.graph._refine import (
+    HandTarget,
+    find_hand_targets,
+    find_pick_targets,
+    measure_hand_targets,
+    reach_error,
+    refine_reaches,
+)
+from marey.graph._refine_places import refine_footsteps
 from marey.graph._refine_weights import refine_weights
 from marey.graph._search_result import SearchResult
 from marey.lie import SO3
@@ -21,7 +28,7 @@ from marey.motion import Motion
 from marey.world import Sketch
 
 
-def rebuild(graph: MotionGraph, result: SearchResult, *, rate_hz: float | None = None) -> Motion:
+def rebuild_motion(graph: MotionGraph, result: SearchResult, *, rate_hz: float | None = None) -> Motion:
     """The motion of a way ([Safonova2006]_ §4.3.1, F27).
 
     Edges are blended where the way blends them, placed by their planted feet and joined; jumps of pose between them
@@ -48,67 +55,67 @@ def rebuild_events(
     rate = graph.database.rate_hz if rate_hz is None else float(rate_hz)
     if not (np.isfinite(rate) and rate > 0.0):
         raise InputError(f"rate_hz is {rate_hz}", "Give a positive number of frames per second")
-    track, met = way_track(graph, result)
-    times = frame_times(track.seconds, met, rate)
-    shown = at_times(replace(track, plants=pins(track)), times)
+    track, met = build_path_track(graph, result)
+    times = output_times(track.seconds, met, rate)
+    shown = sample_track(replace(track, plants=plant_positions(track)), times)
     motion = Motion(graph.database.body.skeleton, rate, shown.roots, SO3(shown.wxyz), name="graph")
-    frames = _frames(times, met)
-    held, _ = refine_reaches(pinned(motion, shown.plants), own_reaches(graph, result, motion, frames))
+    frames = _nearest_frames(times, met)
+    held, _ = refine_reaches(hold_feet(motion, shown.plants), measure_hand_targets(graph, result, motion, frames))
     return held, frames
 
 
-def _frames(times: FloatArray, met: FloatArray) -> tuple[int, ...]:
+def _nearest_frames(times: FloatArray, met: FloatArray) -> tuple[int, ...]:
     return tuple(int(np.argmin(np.abs(times - time))) for time in met)
 
 
-def rebuild_for(
+def rebuild_for_sketch(
     graph: MotionGraph, result: SearchResult, sketch: Sketch, *, rate_hz: float | None = None, refine: bool = True
 ) -> tuple[Motion, tuple[float, ...]]:
     """As :func:`rebuild`, with hands brought to what the sketch has them pick up and put down.
 
     First by the weights of blends, as far as they go, then by footsteps that move up to 3 cm (not in rivers and on
     stones), then by arm and spine. Between the two the root moves so that nobody tips: see
-    :func:`marey.blending.balanced`.
+    :func:`marey.blending.balance_motion`.
 
     Returns:
         The motion, and how far [m] each hand is from its thing.
     """
-    motion, reaches, _ = _rebuilt(graph, result, sketch, rate_hz, refine=refine)
+    motion, reaches, _ = _run_stages(graph, result, sketch, rate_hz, refine=refine)
     return motion, tuple(reach_error(motion, reach) for reach in reaches)
 
 
-def _rebuilt(
+def _run_stages(
     graph: MotionGraph, result: SearchResult, sketch: Sketch, rate_hz: float | None, *, refine: bool
-) -> tuple[Motion, list[Reach], tuple[int, ...]]:
+) -> tuple[Motion, list[HandTarget], tuple[int, ...]]:
     """The motion, what its hands reach for, and the frames of its constraints."""
     if refine:
-        result = _exact(graph, result, sketch)
+        result = _refine_path(graph, result, sketch)
     motion, frames = rebuild_events(graph, result, rate_hz=rate_hz)
-    reaches = find_reaches(graph, result, frames, sketch)
+    reaches = find_hand_targets(graph, result, frames, sketch)
     if refine:
-        steady = balanced(motion, graph.database.body, keep=_pinned_frames(graph, result, sketch, frames))
+        steady = balance_motion(motion, graph.database.body, keep=_pinned_frames(graph, result, sketch, frames))
         motion = refine_reaches(steady, reaches)[0]
     return motion, reaches, frames
 
 
 def _pinned_frames(graph: MotionGraph, result: SearchResult, sketch: Sketch, frames: tuple[int, ...]) -> list[int]:
     """Frames at which the sketch says where the root is."""
-    aims = find_aims(graph, result, sketch)
+    aims = find_pick_targets(graph, result, sketch)
     met = zip(result.met, frames, strict=True)
     return [frame for step, frame in met if step in aims and aims[step].root is not None]
 
 
-def _exact(graph: MotionGraph, result: SearchResult, sketch: Sketch) -> SearchResult:
+def _refine_path(graph: MotionGraph, result: SearchResult, sketch: Sketch) -> SearchResult:
     """Weights and footsteps moved a little; where a root is pinned, the search has moved them already."""
-    aims = {step: aim for step, aim in find_aims(graph, result, sketch).items() if aim.root is None}
+    aims = {step: aim for step, aim in find_pick_targets(graph, result, sketch).items() if aim.root is None}
     result = refine_weights(graph, result, {step: aim.hand for step, aim in aims.items()})
-    return result if sketch.world.rivers or sketch.world.stones else refine_places(graph, result, aims)
+    return result if sketch.world.rivers or sketch.world.stones else refine_footsteps(graph, result, aims)
 
 
 def final_errors(graph: MotionGraph, result: SearchResult, sketch: Sketch) -> tuple[Motion, tuple[float, ...]]:
     """The final motion, and how far [m] it is off at each constraint: hands and pinned roots as they are in it."""
-    motion, reaches, frames = _rebuilt(graph, result, sketch, None, refine=True)
-    aims, errors = find_aims(graph, result, sketch), list(result.found_errors)
+    motion, reaches, frames = _run_stages(graph, result, sketch, None, refine=True)
+    aims, errors = find_pick_targets(graph, result, sketch), list(result.found_errors)
     hands = {reach.frame: reach_error(motion, reach) for reach in reaches}
     for n, (step, frame) in enumerate(zip(result.met, frames, strict=True)):
         if step in aims and frame in hands:

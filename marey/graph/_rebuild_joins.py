@@ -17,9 +17,9 @@ RAMP_S: Final = 0.2  # [s] over which a jump between two stretches is spread at 
 LONGEST_RAMP_S: Final = 0.7  # [s] and at most
 DRIFT_MPS: Final = 0.15  # [m/s] a root that jumps takes so long that this is not exceeded
 BRAKE_MPS2: Final = 2.5  # [m/s²] and one that changes its speed, so that this is not exceeded
-STEEPEST: Final = 1.875  # [-] steepest slope of what a jump is spread by
-BENDIEST: Final = 3.9  # [-] greatest bend of what a jump of speed is spread by
-SMALL: Final = 1e-9  # [m], [rad] no jump
+FADE_MAX_SLOPE: Final = 1.875  # [-] steepest slope of what a jump is spread by
+FADE_MAX_CURVATURE: Final = 3.9  # [-] greatest bend of what a jump of speed is spread by
+NEGLIGIBLE: Final = 1e-9  # [m], [rad] no jump
 
 
 Velocity = tuple[FloatArray, FloatArray]
@@ -27,7 +27,7 @@ Velocity = tuple[FloatArray, FloatArray]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cut:
+class Discontinuity:
     """A place where one stretch ends and another begins, and the jumps between them."""
 
     knot: int  # first of the new stretch
@@ -40,18 +40,18 @@ class Cut:
     def is_none(self) -> bool:
         """Whether nothing jumps."""
         parts = (self.shift, self.turn, self.pace, self.spin)
-        return max(float(np.abs(part).max(initial=0.0)) for part in parts) < SMALL
+        return max(float(np.abs(part).max(initial=0.0)) for part in parts) < NEGLIGIBLE
 
     @property
     def ramp_s(self) -> float:
         """Time [s] on either side that the root takes for its share without haste and without a jerk."""
-        drift = STEEPEST * 0.5 * float(np.linalg.norm(self.shift)) / DRIFT_MPS
-        brake = BENDIEST * 0.5 * float(np.linalg.norm(self.pace)) / BRAKE_MPS2
+        drift = FADE_MAX_SLOPE * 0.5 * float(np.linalg.norm(self.shift)) / DRIFT_MPS
+        brake = FADE_MAX_CURVATURE * 0.5 * float(np.linalg.norm(self.pace)) / BRAKE_MPS2
         return float(np.clip(max(drift, brake), RAMP_S, LONGEST_RAMP_S))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Track:
+class PoseTrack:
     """Poses at given times; the last pose is where the next piece begins and belongs to it."""
 
     times: FloatArray  # (K,) [s]
@@ -71,9 +71,9 @@ class Track:
         """Poses ``(K,)`` without a foot on the ground."""
         return np.asarray(np.isnan(self.plants[:, :, 0]).all(axis=1), dtype=bool)
 
-    def rows(self, rows: slice | IntArray, times: FloatArray) -> Track:
+    def rows(self, rows: slice | IntArray, times: FloatArray) -> PoseTrack:
         """Some of the poses at other times."""
-        return Track(times, self.roots[rows], self.wxyz[rows], self.plants[rows], self.is_anchor[rows])
+        return PoseTrack(times, self.roots[rows], self.wxyz[rows], self.plants[rows], self.is_anchor[rows])
 
     def velocity(self, frame: int) -> Velocity:
         """From a pose to the next."""
@@ -85,19 +85,19 @@ class Track:
         return (self.roots[b] - self.roots[a]) / span, turned / span
 
 
-def joined(pieces: Sequence[Track]) -> tuple[Track, list[Cut]]:
+def join_tracks(pieces: Sequence[PoseTrack]) -> tuple[PoseTrack, list[Discontinuity]]:
     """Pieces one after the other, each without its last pose but the last, and what jumps between them."""
-    cuts, rows, at, knots = list[Cut](), list[Track](), 0.0, 0
+    cuts, rows, at, knots = list[Discontinuity](), list[PoseTrack](), 0.0, 0
     for piece, after in pairwise(pieces):
         kept = len(piece.times) - 1
         rows.append(piece.rows(slice(0, kept), at + piece.times[:kept]))
         at, knots = at + piece.seconds, knots + kept
-        cuts.append(_cut(piece, after, knots))
+        cuts.append(_measure_discontinuity(piece, after, knots))
     rows.append(pieces[-1].rows(slice(None), at + pieces[-1].times))
-    return replace(_concatenated(rows), arrival=pieces[0].arrival), cuts
+    return replace(_concatenate_tracks(rows), arrival=pieces[0].arrival), cuts
 
 
-def _cut(piece: Track, after: Track, knot: int) -> Cut:
+def _measure_discontinuity(piece: PoseTrack, after: PoseTrack, knot: int) -> Discontinuity:
     """What jumps from the last pose of a piece to the first of the next; a single pose goes on as it came.
 
     Speeds are those with which both come to that pose: where one clip goes on there is no jump.
@@ -105,23 +105,23 @@ def _cut(piece: Track, after: Track, knot: int) -> Cut:
     turn = (SO3(piece.wxyz[-1]).inverse() @ SO3(after.wxyz[0])).log()
     before = piece.velocity(-2)
     ahead = after.arrival if after.arrival is not None else after.velocity(0) if len(after.times) > 1 else before
-    return Cut(knot, after.roots[0] - piece.roots[-1], turn, ahead[0] - before[0], ahead[1] - before[1])
+    return Discontinuity(knot, after.roots[0] - piece.roots[-1], turn, ahead[0] - before[0], ahead[1] - before[1])
 
 
-def still(pose: Track, seconds: float, rate_hz: float) -> Track:
+def hold_last_pose(pose: PoseTrack, seconds: float, rate_hz: float) -> PoseTrack:
     """The last pose of a track, held."""
     count = max(2, round(seconds * rate_hz) + 1)
     return pose.rows(np.full(count, len(pose.times) - 1), np.linspace(0.0, seconds, count))
 
 
-def _concatenated(rows: Sequence[Track]) -> Track:
+def _concatenate_tracks(rows: Sequence[PoseTrack]) -> PoseTrack:
     times, roots, wxyz, plants = (
         np.concatenate([getattr(row, name) for row in rows]) for name in ("times", "roots", "wxyz", "plants")
     )
-    return Track(times, roots, wxyz, plants, np.concatenate([row.is_anchor for row in rows]))
+    return PoseTrack(times, roots, wxyz, plants, np.concatenate([row.is_anchor for row in rows]))
 
 
-def spread(track: Track, cuts: Sequence[Cut], fixed: FloatArray) -> Track:
+def spread_discontinuities(track: PoseTrack, cuts: Sequence[Discontinuity], fixed: FloatArray) -> PoseTrack:
     r"""Spread jumps of pose and speed over some time before and after them, so that poses at ``fixed`` times [s] stay.
 
     What is added on either side is :math:`s\,p(u) + v\,T q(u)` with :math:`u = |t| / T`: from the jump and its slope
@@ -132,27 +132,31 @@ def spread(track: Track, cuts: Sequence[Cut], fixed: FloatArray) -> Track:
     is_held = track.in_flight
     for cut in cuts:
         if not cut.is_none:
-            place, slope = _shares(track.times, is_held, cut, fixed)
+            place, slope = _ramp_weights(track.times, is_held, cut, fixed)
             roots += place[:, None] * cut.shift + slope[:, None] * cut.pace
             turns += place[:, None, None] * cut.turn + slope[:, None, None] * cut.spin
     return replace(track, roots=roots, wxyz=(SO3(track.wxyz) @ SO3.exp(turns)).wxyz)
 
 
-def _shares(times: FloatArray, is_held: BoolArray, cut: Cut, fixed: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _ramp_weights(
+    times: FloatArray, is_held: BoolArray, cut: Discontinuity, fixed: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """What every pose ``(K,)`` gets of a jump of place, and of one of speed [s]."""
     away, ahead = times - times[cut.knot], np.arange(len(times)) >= cut.knot
-    before, after = _room(times, is_held, cut, fixed)
+    before, after = _available_time(times, is_held, cut, fixed)
     share = before / max(before + after, 1e-12)
     place, slope = np.zeros_like(away), np.zeros_like(away)
     for side, reach, part in ((~ahead, before, share), (ahead, after, share - 1.0)):
         if reach > 0.0:
             u = np.clip(np.abs(away[side]) / reach, 0.0, 1.0)
-            place[side] = part * fade(u)
-            slope[side] = part * np.sign(away[side]) * reach * surge(u)
+            place[side] = part * fade_out(u)
+            slope[side] = part * np.sign(away[side]) * reach * velocity_ramp(u)
     return place, slope
 
 
-def _room(times: FloatArray, is_held: BoolArray, cut: Cut, fixed: FloatArray) -> tuple[float, float]:
+def _available_time(
+    times: FloatArray, is_held: BoolArray, cut: Discontinuity, fixed: FloatArray
+) -> tuple[float, float]:
     """Time [s] before and after a cut in which poses may change: to the next fixed time, and to the next flight.
 
     None after it where the cut itself is fixed. A cut in the middle of a flight is spread over that flight.
@@ -168,11 +172,11 @@ def _room(times: FloatArray, is_held: BoolArray, cut: Cut, fixed: FloatArray) ->
     return (ground_before, ground_after) if ground_before + ground_after > 0.0 else (before, after)
 
 
-def fade(u: FloatArray) -> FloatArray:
+def fade_out(u: FloatArray) -> FloatArray:
     """From one at 0 to zero at 1, with no slope and no bend at either end."""
     return 1.0 - smootherstep(u)
 
 
-def surge(u: FloatArray) -> FloatArray:
+def velocity_ramp(u: FloatArray) -> FloatArray:
     """Zero at 0 and 1, slope one at 0, no slope at 1, no bend at either end."""
     return u - u**3 * (6.0 - 8.0 * u + 3.0 * u * u)

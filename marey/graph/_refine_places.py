@@ -8,26 +8,26 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray
-from marey.graph._graph import MotionGraph, composed
+from marey.graph._graph import MotionGraph, compose_planar
 from marey.graph._pairs import blended_hands
 from marey.graph._search_result import SearchResult
 from marey.numerics import smoothstep
 
-MOST_M: Final = 0.03  # [m] by which footsteps move: corridors are searched with more room than that
-MOST_RAD: Final = 0.1  # [rad] and turn
-MOST_PER_M: Final = 0.05  # [-] of the way in which they do
+MAX_FOOTSTEP_SHIFT_M: Final = 0.03  # [m] by which footsteps move: corridors are searched with more room than that
+MAX_FOOTSTEP_ROTATION_RAD: Final = 0.1  # [rad] and turn
+MAX_SHIFT_PER_M: Final = 0.05  # [-] of the way in which they do
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Aim:
+class PickTarget:
     """Where a hand shall be at the end of a step, and the root, if it is pinned."""
 
     hand: FloatArray  # (3,) [m]
     root: FloatArray | None = None  # (2,) [m] x, z
 
 
-def refine_places(
-    graph: MotionGraph, result: SearchResult, aims: dict[int, Aim], *, most_m: float = MOST_M
+def refine_footsteps(
+    graph: MotionGraph, result: SearchResult, aims: dict[int, PickTarget], *, most_m: float = MAX_FOOTSTEP_SHIFT_M
 ) -> SearchResult:
     """Move footsteps so that hands are over their objects, as far as that is no more than ``most_m``.
 
@@ -38,7 +38,7 @@ def refine_places(
     for step, aim in sorted(aims.items()):
         before = max(mark for mark in marks if mark <= step)
         after = min((mark for mark in marks if mark > step + 1), default=len(result.places) - 1)
-        result = _moved(result, _missing(graph, result, step, aim), before, step + 1, after, most_m)
+        result = _move_footsteps(result, _pick_error(graph, result, step, aim), before, step + 1, after, most_m)
     return result
 
 
@@ -48,11 +48,13 @@ def hand_and_root(graph: MotionGraph, result: SearchResult, step: int) -> tuple[
     a, c, w = int(arrays.target[own.edge]), int(arrays.target[own.other]), own.weight
     x, y, z = blended_hands(graph, np.array([a]), np.array([c]), np.array([w]))[0, 0]
     root = w * arrays.root[a] + (1.0 - w) * arrays.root[c]
-    hand = composed(result.places[step + 1], np.array([x, z, 0.0]))
-    return np.array([hand[0], y, hand[1]]), composed(result.places[step + 1], root)[:2]
+    hand = compose_planar(result.places[step + 1], np.array([x, z, 0.0]))
+    return np.array([hand[0], y, hand[1]]), compose_planar(result.places[step + 1], root)[:2]
 
 
-def _missing(graph: MotionGraph, result: SearchResult, step: int, aim: Aim) -> tuple[FloatArray, FloatArray, float]:
+def _pick_error(
+    graph: MotionGraph, result: SearchResult, step: int, aim: PickTarget
+) -> tuple[FloatArray, FloatArray, float]:
     """The hand (2,), what carries it to its aim (2,) [m], and the turn [rad] about it that brings the root to its pin.
 
     What hand and root are too near or too far from one another is shared by both.
@@ -68,7 +70,7 @@ def _missing(graph: MotionGraph, result: SearchResult, step: int, aim: Aim) -> t
     return here, there + shared - here, (turn + np.pi) % (2.0 * np.pi) - np.pi
 
 
-def _moved(
+def _move_footsteps(
     result: SearchResult,
     missing: tuple[FloatArray, FloatArray, float],
     before: int,
@@ -84,10 +86,10 @@ def _moved(
         gone = np.concatenate([[0.0], np.cumsum(steps[first:last])])
         part = smoothstep(gone / max(float(gone[-1]), 1e-9))
         share[first : last + 1] = part if rises else 1.0 - part
-    most = min(most_m, MOST_PER_M * float(steps[before:pick].sum()))
+    most = min(most_m, MAX_SHIFT_PER_M * float(steps[before:pick].sum()))
     size = float(np.linalg.norm(shift))
     shift = shift * min(1.0, most / max(size, 1e-9))
-    turn = float(np.clip(turn, -MOST_RAD, MOST_RAD))
+    turn = float(np.clip(turn, -MAX_FOOTSTEP_ROTATION_RAD, MAX_FOOTSTEP_ROTATION_RAD))
     angle = share * turn
     c, s, away = np.cos(angle), np.sin(angle), result.places[:, :2] - pivot
     turned = np.stack([c * away[:, 0] + s * away[:, 1], -s * away[:, 0] + c * away[:, 1]], axis=1)

@@ -9,11 +9,11 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
 from marey.graph._graph import GraphArrays, MotionGraph
-from marey.graph._links import costs_to
-from marey.graph._pairs import Partners, find_partners
+from marey.graph._links import shortest_costs_to
+from marey.graph._pairs import BlendPartners, find_partners
 from marey.graph._tables import EVENT_KINDS, EventTable
 
-FEW = 0.10  # [-] of pairs of states that reach an event: fewer and blends will hardly be found
+LOW_REACH_FRACTION = 0.10  # [-] of pairs of states that reach an event: fewer and blends will hardly be found
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +81,10 @@ def graph_report(graph: MotionGraph, *, pairs: bool = True) -> GraphReport:
     """
     arrays, size = graph.arrays, graph.size
     partners = find_partners(graph) if pairs else None
-    events = tuple(event_reach(table, arrays, partners) for table in graph.tables.values() if table.kind in EVENT_KINDS)
-    few = [e for e in events if pairs and e.events and e.share_of_pairs < FEW]
+    events = tuple(
+        measure_event_reach(table, arrays, partners) for table in graph.tables.values() if table.kind in EVENT_KINDS
+    )
+    few = [e for e in events if pairs and e.events and e.share_of_pairs < LOW_REACH_FRACTION]
     warnings = tuple(
         f"only {100 * e.share_of_pairs:.0f} % of the pairs of states reach a {e.kind}: blends will be few" for e in few
     )
@@ -98,18 +100,18 @@ def graph_report(graph: MotionGraph, *, pairs: bool = True) -> GraphReport:
     )
 
 
-def event_reach(table: EventTable, arrays: GraphArrays, partners: Partners | None = None) -> EventReach:
+def measure_event_reach(table: EventTable, arrays: GraphArrays, partners: BlendPartners | None = None) -> EventReach:
     """Who reaches the events of a table, and whom they reach."""
     count = len(arrays.event)
     source = np.repeat(np.arange(count), np.diff(arrays.first))
     onward = _costs_from(np.unique(table.states), source, arrays, count)
     to = table.costs.min(axis=1, initial=np.inf)
-    cells = tuple(_cell(table, b, source, arrays) for b in range(len(table.cells)))
-    share = 0.0 if partners is None else _share_of_pairs(table, arrays, partners)
-    return EventReach(table.kind, table.axes, len(table.states), _share(to), _share(onward), share, cells)
+    cells = tuple(_measure_cell(table, b, source, arrays) for b in range(len(table.cells)))
+    share = 0.0 if partners is None else _fraction_of_pairs(table, arrays, partners)
+    return EventReach(table.kind, table.axes, len(table.states), _fraction(to), _fraction(onward), share, cells)
 
 
-def _cell(table: EventTable, number: int, source: IntArray, arrays: GraphArrays) -> CellReach:
+def _measure_cell(table: EventTable, number: int, source: IntArray, arrays: GraphArrays) -> CellReach:
     cell = table.cells[number]
     own = (np.floor(table.numbers / table.cell_m).astype(np.int64) == cell).all(axis=1)
     onward = _costs_from(np.unique(table.states[own]), source, arrays, len(arrays.event))
@@ -117,37 +119,37 @@ def _cell(table: EventTable, number: int, source: IntArray, arrays: GraphArrays)
     known = costs[np.isfinite(costs)]
     corner = (float(cell[0]) * table.cell_m, float(cell[1]) * table.cell_m)
     median = float(np.median(known)) if len(known) else float("inf")
-    return CellReach(corner, int(own.sum()), _share(costs), _share(onward), median)
+    return CellReach(corner, int(own.sum()), _fraction(costs), _fraction(onward), median)
 
 
 def _costs_from(states: IntArray, source: IntArray, arrays: GraphArrays, count: int) -> FloatArray:
     """Least cost ``(N,)`` from the nearest of some states to each."""
     if not len(states):
         return np.full(count, np.inf)
-    return costs_to(states, arrays.target, source, arrays.cost, count)
+    return shortest_costs_to(states, arrays.target, source, arrays.cost, count)
 
 
-def _share(costs: FloatArray) -> float:
+def _fraction(costs: FloatArray) -> float:
     return float(np.isfinite(costs).mean()) if len(costs) else 0.0
 
 
-def _share_of_pairs(table: EventTable, arrays: GraphArrays, partners: Partners) -> float:
+def _fraction_of_pairs(table: EventTable, arrays: GraphArrays, partners: BlendPartners) -> float:
     """Share of the pairs that may be blended from which both go, step by step, to a pair of events."""
-    allowed = _matrix(partners)
+    allowed = _adjacency(partners)
     is_event = np.zeros(len(arrays.event), dtype=bool)
     is_event[table.states] = True
-    reached = reach_pairs(arrays, allowed, allowed & is_event[:, None] & is_event[None])
+    reached = find_reaching_pairs(arrays, allowed, allowed & is_event[:, None] & is_event[None])
     return float(reached.sum() / max(allowed.sum(), 1))
 
 
-def _matrix(partners: Partners) -> BoolArray:
+def _adjacency(partners: BlendPartners) -> BoolArray:
     count = len(partners.first) - 1
     allowed = np.zeros((count, count), dtype=bool)
     allowed[np.repeat(np.arange(count), np.diff(partners.first)), partners.partner] = True
     return allowed
 
 
-def reach_pairs(arrays: GraphArrays, allowed: BoolArray, goal: BoolArray) -> BoolArray:
+def find_reaching_pairs(arrays: GraphArrays, allowed: BoolArray, goal: BoolArray) -> BoolArray:
     """Pairs ``(N, N)`` from which a goal pair can be reached, both going along one edge at a time, always allowed."""
     count = len(arrays.event)
     step = np.zeros((count, count), dtype=np.float32)

@@ -11,25 +11,27 @@ from typing import Final
 import numpy as np
 
 from marey.base import InputError, UnknownNameError
-from marey.graph._ara import Memory, clear
+from marey.graph._ara import SearchMemory, clear_memory
 from marey.graph._graph import MotionGraph
 from marey.graph._search_fallback import Detours
-from marey.graph._search_problem import Cancel, Clock, Problem
-from marey.graph._search_result import BOUNDED, OPTIMAL, SearchResult, Solution, Step, rebuilder
-from marey.graph._search_roads import CAPACITY, borrowed_memory, ready
-from marey.graph._search_run import STAGE_SHARE, OnSolution, Run, compile_kernels
-from marey.graph._sketch import Failure, Wish
+from marey.graph._search_problem import CancelToken, SearchClock, SearchProblem
+from marey.graph._search_result import BOUNDED, OPTIMAL, PathStep, SearchResult, SearchSolution, make_rebuilder
+from marey.graph._search_roads import DEFAULT_MAX_STATES, borrow_memory, prepare_graph
+from marey.graph._search_run import STAGE_SHARE, AnytimeSearch, OnSolution, compile_kernels
+from marey.graph._sketch import SearchFailure, SketchConstraint
 from marey.world import Sketch
 
-__all__ = ["EPSILONS", "SearchResult", "Solution", "Step", "search_graph"]
+__all__ = ["EPSILONS", "PathStep", "SearchResult", "SearchSolution", "search_graph"]
 
 EPSILONS: Final = (3.0, 2.0, 1.5, 1.2, 1.0)
 """Factors of the best cost within which solutions are sought. Larger ones lead into places that one cannot stop in."""
-SINGLE_SHARE: Final = 0.5  # of the budget that may be spent before blends are looked at
+UNBLENDED_FRACTION: Final = 0.5  # of the budget that may be spent before blends are looked at
 SLACK_M: Final = 0.12  # by which footsteps may bring hand and root of a pick to where they shall be
 ARM_M: Final = 0.05  # that arm and spine do of what a hand is off
-METHODS: Final = ("moved", "img_ara")
-CALM_SHARE: Final = 0.7  # and before jumps are allowed where nothing asks for them, if no way was found without
+SEARCH_METHODS: Final = ("moved", "img_ara")
+NO_EXTRA_JUMPS_FRACTION: Final = (
+    0.7  # and before jumps are allowed where nothing asks for them, if no way was found without
+)
 
 
 def search_graph(
@@ -41,9 +43,9 @@ def search_graph(
     budget_s: float = 20.0,
     heuristic: str = "cycle",
     on_solution: OnSolution | None = None,
-    cancel: Cancel | None = None,
+    cancel: CancelToken | None = None,
     pick_tolerance_m: float | None = None,
-    max_states: int = CAPACITY,
+    max_states: int = DEFAULT_MAX_STATES,
     few: bool = True,
     until: int | None = None,
     fallback: bool = True,
@@ -59,7 +61,7 @@ def search_graph(
         epsilon: factors within which solutions are sought, falling; 1 is the best.
         budget_s: wall time.
         heuristic: "cycle", "combined", "thesis", "2d", "graph" or "euclid", see
-            :func:`~marey.graph._heuristics.bounds`.
+            :func:`~marey.graph._heuristics.compute_bounds`.
         on_solution: called with every solution; returns true to stop.
         cancel: looked at some thirty times a second.
         pick_tolerance_m: how near a hand comes to what it picks up; 5 cm by default.
@@ -79,28 +81,28 @@ def search_graph(
         InputError: ``k`` or ``epsilon`` make no search.
         UnknownNameError: there is no such method.
     """
-    schedule = _checked(k, epsilon)
+    schedule = _check_schedule(k, epsilon)
     is_blended = k == 2 and _has_events(sketch)
-    if method not in METHODS:
-        raise UnknownNameError("method", method, "the search", METHODS)
+    if method not in SEARCH_METHODS:
+        raise UnknownNameError("method", method, "the search", SEARCH_METHODS)
     slack_m = SLACK_M if method == "moved" else 0.0
-    ask = _Question(
+    ask = _SearchQuery(
         graph, sketch, schedule, heuristic, pick_tolerance_m, slack_m, until, is_blended, few, fallback, on_solution
     )
-    ask.make_ready(calm)  # what is made once for a graph is not charged to the budget
-    clock = Clock(time.perf_counter(), budget_s, cancel)
-    with borrowed_memory(max_states) as memory:
+    ask.prepare(calm)  # what is made once for a graph is not charged to the budget
+    clock = SearchClock(time.perf_counter(), budget_s, cancel)
+    with borrow_memory(max_states) as memory:
         run = ask.answer(memory, clock, calm=calm)
-        if calm and not isinstance(run, Failure) and run.best is None and not clock.stopped:
-            clear(memory)
+        if calm and not isinstance(run, SearchFailure) and run.best is None and not clock.stopped:
+            clear_memory(memory)
             run = ask.answer(memory, clock, calm=False, before=run)
-        if isinstance(run, Failure):
+        if isinstance(run, SearchFailure):
             return SearchResult(run.code, seconds=clock.seconds, advice=run.advice)
-        return _result(graph, sketch, run, clock)
+        return _make_result(graph, sketch, run, clock)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Question:
+class _SearchQuery:
     """What is asked for, and how."""
 
     graph: MotionGraph
@@ -115,23 +117,25 @@ class _Question:
     fallback: bool
     on_solution: OnSolution | None
 
-    def make_ready(self, calm: bool) -> None:
+    def prepare(self, calm: bool) -> None:
         """Load what is compiled, and lay the graph out."""
         for k in (1, 2) if self.is_blended else (1,):
-            ready(self.graph, k, calm=calm)
+            prepare_graph(self.graph, k, calm=calm)
         compile_kernels()
 
-    def answer(self, memory: Memory, clock: Clock, *, calm: bool, before: Run | None = None) -> Run | Failure:
+    def answer(
+        self, memory: SearchMemory, clock: SearchClock, *, calm: bool, before: AnytimeSearch | None = None
+    ) -> AnytimeSearch | SearchFailure:
         """Search without blends, then with them; what was found without them is the cost to beat."""
         problem = self._problem(1, calm)
-        if isinstance(problem, Failure) and not (self.is_blended and problem.code.startswith("PARAM")):
+        if isinstance(problem, SearchFailure) and not (self.is_blended and problem.code.startswith("PARAM")):
             return problem
-        patience = clock.part(CALM_SHARE) if calm else clock
+        patience = clock.part(NO_EXTRA_JUMPS_FRACTION) if calm else clock
         run = before
-        if isinstance(problem, Problem):
+        if isinstance(problem, SearchProblem):
             looks = Detours(self.graph) if self.fallback and _has_walls(self.sketch) else None
-            share = clock.part(SINGLE_SHARE) if self.is_blended else clock
-            run = Run(
+            share = clock.part(UNBLENDED_FRACTION) if self.is_blended else clock
+            run = AnytimeSearch(
                 problem,
                 memory,
                 share,
@@ -139,34 +143,38 @@ class _Question:
                 few=self.few,
                 looks=looks,
                 before=before,
-                patience=patience.part(SINGLE_SHARE) if self.is_blended else patience,
+                patience=patience.part(UNBLENDED_FRACTION) if self.is_blended else patience,
                 stage_share=1.0 if self.is_blended else STAGE_SHARE,  # as much time as without blends
             )
-            run.go(self.schedule)
+            run.run_schedule(self.schedule)
         is_over = clock.stopped != "" or (run is not None and run.done and run.proved > 1.0)
         if self.is_blended and not is_over:
-            run = self._blended(memory, clock, patience, run, calm)
-        return _nothing(problem) if run is None else run
+            run = self._search_blends(memory, clock, patience, run, calm)
+        return _timeout_failure(problem) if run is None else run
 
-    def _problem(self, k: int, calm: bool) -> Problem | Failure:
-        made, arm_m = ready(self.graph, k, calm=calm), ARM_M if self.slack_m > 0.0 else 0.0
-        return Problem.of(
+    def _problem(self, k: int, calm: bool) -> SearchProblem | SearchFailure:
+        made, arm_m = prepare_graph(self.graph, k, calm=calm), ARM_M if self.slack_m > 0.0 else 0.0
+        return SearchProblem.from_sketch(
             made, self.sketch, self.heuristic, self.pick_tolerance_m, self.until, slack_m=self.slack_m, arm_m=arm_m
         )
 
-    def _blended(self, memory: Memory, clock: Clock, patience: Clock, single: Run | None, calm: bool) -> Run | Failure:
+    def _search_blends(
+        self, memory: SearchMemory, clock: SearchClock, patience: SearchClock, single: AnytimeSearch | None, calm: bool
+    ) -> AnytimeSearch | SearchFailure:
         problem = self._problem(2, calm)
-        if isinstance(problem, Failure):
+        if isinstance(problem, SearchFailure):
             return problem if single is None else single
-        clear(memory)
-        run = Run(problem, memory, clock, self.on_solution, k=2, few=self.few, before=single, patience=patience)
-        run.go(self.schedule)
+        clear_memory(memory)
+        run = AnytimeSearch(
+            problem, memory, clock, self.on_solution, k=2, few=self.few, before=single, patience=patience
+        )
+        run.run_schedule(self.schedule)
         return run
 
 
-def _nothing(problem: Problem | Failure) -> Failure:
+def _timeout_failure(problem: SearchProblem | SearchFailure) -> SearchFailure:
     """What to say where time was over before anything was looked at."""
-    return problem if isinstance(problem, Failure) else Failure("TIMEOUT", "give more time")
+    return problem if isinstance(problem, SearchFailure) else SearchFailure("TIMEOUT", "give more time")
 
 
 def _has_events(sketch: Sketch) -> bool:
@@ -179,7 +187,7 @@ def _has_walls(sketch: Sketch) -> bool:
     return bool(sketch.path is not None or world.walls or world.tables or world.boxes)
 
 
-def _checked(k: int, epsilon: Sequence[float]) -> tuple[float, ...]:
+def _check_schedule(k: int, epsilon: Sequence[float]) -> tuple[float, ...]:
     schedule = tuple(float(value) for value in epsilon)
     if k not in (1, 2):
         raise InputError(f"k is {k}", "One motion, or two that are blended")
@@ -188,12 +196,12 @@ def _checked(k: int, epsilon: Sequence[float]) -> tuple[float, ...]:
     return schedule
 
 
-def _tolerance(wishes: Sequence[Wish]) -> float:
+def _hand_tolerance(wishes: Sequence[SketchConstraint]) -> float:
     """What is asked of hands [m], if less than the search has to find since arm and spine do the rest."""
     return min((wish.pin_tolerance_m for wish in wishes if wish.pin_tolerance_m < wish.tolerance_m), default=np.inf)
 
 
-def _result(graph: MotionGraph, sketch: Sketch, run: Run, clock: Clock) -> SearchResult:
+def _make_result(graph: MotionGraph, sketch: Sketch, run: AnytimeSearch, clock: SearchClock) -> SearchResult:
     if run.best is None:
         code = run.stopped or "EXHAUSTED"
         return SearchResult(
@@ -212,9 +220,9 @@ def _result(graph: MotionGraph, sketch: Sketch, run: Run, clock: Clock) -> Searc
         seconds=clock.seconds,
         history=tuple(run.history),
         found_errors=way.errors(wishes),
-        tolerance_m=_tolerance(wishes),
+        tolerance_m=_hand_tolerance(wishes),
         met=way.met_at,
         violations=run.violations,
         stopped=run.stopped,
-        rebuild=rebuilder(graph, sketch),
+        rebuild=make_rebuilder(graph, sketch),
     )

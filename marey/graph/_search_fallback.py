@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
-from marey.graph._compact import pose_costs, transition_costs
-from marey.graph._graph import MotionGraph, composed, relative
+from marey.graph._compact import compute_pose_costs, compute_transition_costs
+from marey.graph._graph import MotionGraph, compose_planar, to_frame
 from marey.lie import SO3
 
 
@@ -27,16 +27,16 @@ class Detours:
     def __init__(self, graph: MotionGraph) -> None:
         self._graph, self._is_ready = graph, False
 
-    def _make_ready(self) -> None:
+    def _prepare(self) -> None:
         graph = self._graph
         database, transitions = graph.database, graph.transitions
-        self._cost = pose_costs(database, graph.settings)
-        self._extra = transition_costs(database, transitions, graph.settings)
+        self._cost = compute_pose_costs(database, graph.settings)
+        self._extra = compute_transition_costs(database, transitions, graph.settings)
         self._order = np.argsort(transitions.source, kind="stable")
         self._first = np.searchsorted(transitions.source[self._order], np.arange(database.num_poses + 1))
         yaw = SO3(database.wxyz[:, 0]).twist_angle([0.0, 1.0, 0.0])
         roots = np.stack([database.roots[:, 0], database.roots[:, 2], yaw], axis=1)
-        self._roots = relative(roots, database.phases.anchor[database.phase])  # (P, 3) in the frame of the anchor
+        self._roots = to_frame(roots, database.phases.anchor[database.phase])  # (P, 3) in the frame of the anchor
         self._is_ready = True
 
     def find(self, edge: int, place: FloatArray, free: BoolArray, grid: FloatArray) -> Detour | None:
@@ -49,7 +49,7 @@ class Detours:
             grid: x and z of the first corner and size of a cell [m].
         """
         if not self._is_ready:
-            self._make_ready()
+            self._prepare()
         stretches = self._graph.stretches(edge)
         start, stop = stretches[0][0], stretches[-1][1]
         table = self._graph.database.phases
@@ -57,10 +57,10 @@ class Detours:
         legal = np.zeros(self._graph.database.num_poses, dtype=bool)
         for phase in same:
             poses = np.arange(int(table.start[phase]), int(table.stop[phase]))
-            legal[poses] = _is_free(composed(place, self._roots[poses]), free, grid)
-        return self._cheapest(start, stop - 1, legal)
+            legal[poses] = _is_free(compose_planar(place, self._roots[poses]), free, grid)
+        return self._shortest_pose_path(start, stop - 1, legal)
 
-    def _cheapest(self, start: int, last: int, legal: BoolArray) -> Detour | None:
+    def _shortest_pose_path(self, start: int, last: int, legal: BoolArray) -> Detour | None:
         """Dijkstra over legal poses from one pose to another; the next pose of the clip, or a transition."""
         import heapq
 
@@ -72,7 +72,7 @@ class Detours:
         while heap:
             spent, pose = heapq.heappop(heap)
             if pose == last:
-                return Detour(_stretches(came, start, last), spent + float(self._cost[last]))
+                return Detour(_consecutive_ranges(came, start, last), spent + float(self._cost[last]))
             if spent > best[pose]:
                 continue
             for there, cost in self._next(pose):
@@ -97,7 +97,7 @@ def _is_free(places: FloatArray, free: BoolArray, grid: FloatArray) -> BoolArray
     return inside & free[np.clip(row, 0, free.shape[0] - 1), np.clip(column, 0, free.shape[1] - 1)]
 
 
-def _stretches(came: dict[int, int], start: int, last: int) -> tuple[tuple[int, int], ...]:
+def _consecutive_ranges(came: dict[int, int], start: int, last: int) -> tuple[tuple[int, int], ...]:
     """Runs of poses from start to last."""
     poses = [last]
     while poses[-1] != start:

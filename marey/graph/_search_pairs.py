@@ -15,11 +15,11 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
-from marey.graph._ara import Roads
+from marey.graph._ara import SearchGraph
 from marey.graph._graph import FLIGHT, PICK_LEFT, PICK_RIGHT, MotionGraph
-from marey.graph._heuristics import diverse_first
+from marey.graph._heuristics import order_diverse_edges
 from marey.graph._pairs import (
-    Partners,
+    BlendPartners,
     blended_costs,
     blended_deltas,
     blended_flights,
@@ -27,25 +27,29 @@ from marey.graph._pairs import (
     blended_paths,
     blended_seconds,
     find_partners,
-    gap_price,
+    gap_cost_per_distance,
     state_distances,
 )
 
 NUM_WEIGHTS: Final = 10  # from 0 to 1 ([Safonova2006]_ §4.3.1); those between are blends
 WEIGHTS: Final = np.linspace(0.0, 1.0, NUM_WEIGHTS)[1:-1]
-KEPT: Final = (8, 24, 12)  # pairs of edges to or from one pair of states that are kept, by how far from the event
+NUM_KEPT_PAIRS: Final = (
+    8,
+    24,
+    12,
+)  # pairs of edges to or from one pair of states that are kept, by how far from the event
 NEIGHBOURS: Final = 5  # events that one is blended with: those that are most like it
 SHORTEST_JUMP_M: Final = 0.05  # [m] strides of a run are flights, too, and no events
 UNLIKE_M: Final = 0.02  # [m] two events that differ by less have nothing between them
-CHEAP: Final = 5  # edges of a state that are kept besides those that differ
+NUM_CHEAP_PAIRS: Final = 5  # edges of a state that are kept besides those that differ
 MAX_STRETCH: Final = 1.4  # by which a blended edge may last longer or shorter than the one with the greater weight
 MAX_TURN: Final = np.deg2rad(20.0)  # [rad] by which two blended flights may differ: momentum would jump (F32)
-GAP: Final = 6.0  # thresholds: a pose may jump by so much where a way goes over to a blend, or back
+GAP_COST_FACTOR: Final = 6.0  # thresholds: a pose may jump by so much where a way goes over to a blend, or back
 PICKS: Final = (PICK_LEFT, PICK_RIGHT)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Blends:
+class EdgeBlends:
     """Edges of a graph of blends: edge e is ``a[e]`` with ``weight[e]`` and ``c[e]`` with the rest."""
 
     a: IntArray  # (E,)
@@ -53,7 +57,7 @@ class Blends:
     weight: FloatArray  # (E,)
 
 
-class _Links(NamedTuple):
+class _EdgePairs(NamedTuple):
     """Pairs of edges (a, c), the states that they leave (A, C) and reach (B, D), and pairs of states that are nodes."""
 
     a: IntArray  # (L,)
@@ -62,7 +66,7 @@ class _Links(NamedTuple):
     nodes: IntArray  # (P, 2) rising
 
 
-class _Rows(NamedTuple):
+class _BlendedRows(NamedTuple):
     """Blended edges between numbered states; ``gap`` is what they cost besides."""
 
     link: IntArray  # (R,) number of the pair of edges
@@ -72,48 +76,48 @@ class _Rows(NamedTuple):
     gap: FloatArray  # (R,) squared distance
 
 
-def lay_out_pairs(graph: MotionGraph, roads: Roads) -> tuple[Roads, FloatArray, Blends]:
+def lay_out_pairs(graph: MotionGraph, roads: SearchGraph) -> tuple[SearchGraph, FloatArray, EdgeBlends]:
     """All edges of a graph, and blends of two within some edges of a pick or a flight.
 
     Returns:
         Roads, their arc lengths ``(E,)`` [m], and what is blended.
     """
     distance = state_distances(graph)
-    links = _gather(graph, roads, find_partners(graph, distance), distance)
-    return _laid(graph, roads, links, _rows(graph, links, distance))
+    links = _collect_pairs(graph, roads, find_partners(graph, distance), distance)
+    return _append_rows(graph, roads, links, _enumerate_rows(graph, links, distance))
 
 
-def _gather(graph: MotionGraph, roads: Roads, partners: Partners, distance: FloatArray) -> _Links:
+def _collect_pairs(graph: MotionGraph, roads: SearchGraph, partners: BlendPartners, distance: FloatArray) -> _EdgePairs:
     """Pairs of edges up to some edges before and after pairs of events, and the pairs of states between them."""
     count = graph.num_states
     source = np.repeat(np.arange(count), np.diff(roads.first))
     into = np.argsort(roads.target, kind="stable")
     in_first = np.searchsorted(roads.target[into], np.arange(count + 1))
-    events, allowed = _event_pairs(graph, partners, distance), _allowed(partners)
-    gaps = gap_price(graph) * distance
-    nodes, found = _as_set(events), list[IntArray]()
+    events, allowed = _event_pairs(graph, partners, distance), _blendable_states(partners)
+    gaps = gap_cost_per_distance(graph) * distance
+    nodes, found = _unique_pairs(events), list[IntArray]()
     for order, first, end in ((into, in_first, source), (np.arange(len(source)), roads.first, roads.target)):
         frontier = events
-        for kept in KEPT:
-            around = [_around(graph, pair, order, first, end, gaps, kept) for pair in frontier]
+        for kept in NUM_KEPT_PAIRS:
+            around = [_neighbouring_pairs(graph, pair, order, first, end, gaps, kept) for pair in frontier]
             found.extend(around)
             apart = [edges for edges in around if len(edges) and end[edges[0, 0]] != end[edges[0, 1]]]
             if not apart:
                 break
             ends = np.sort(end[np.concatenate(apart)], axis=1)
-            fresh = sorted(_as_set(ends[allowed[ends[:, 0], ends[:, 1]] & (ends[:, 0] != ends[:, 1])]) - nodes)
+            fresh = sorted(_unique_pairs(ends[allowed[ends[:, 0], ends[:, 1]] & (ends[:, 0] != ends[:, 1])]) - nodes)
             frontier = np.array(fresh, dtype=np.int64).reshape(-1, 2)
             nodes.update(fresh)
     edges = np.unique(np.concatenate(found), axis=0) if found else np.zeros((0, 2), dtype=np.int64)
     ends = np.concatenate([source[edges], roads.target[edges]], axis=1)
-    return _Links(edges[:, 0], edges[:, 1], ends, np.array(sorted(nodes), dtype=np.int64).reshape(-1, 2))
+    return _EdgePairs(edges[:, 0], edges[:, 1], ends, np.array(sorted(nodes), dtype=np.int64).reshape(-1, 2))
 
 
-def _as_set(pairs: IntArray) -> set[tuple[int, int]]:
+def _unique_pairs(pairs: IntArray) -> set[tuple[int, int]]:
     return {(int(p), int(q)) for p, q in pairs}
 
 
-def _allowed(partners: Partners) -> BoolArray:
+def _blendable_states(partners: BlendPartners) -> BoolArray:
     """Whether two states may be blended ``(N, N)``."""
     count = len(partners.first) - 1
     found = np.zeros((count, count), dtype=bool)
@@ -121,7 +125,7 @@ def _allowed(partners: Partners) -> BoolArray:
     return found
 
 
-def _event_pairs(graph: MotionGraph, partners: Partners, distance: FloatArray) -> IntArray:
+def _event_pairs(graph: MotionGraph, partners: BlendPartners, distance: FloatArray) -> IntArray:
     """Pairs of picks, and of flights, of one class ``(n, 2)``: each with those that are most like it."""
     arrays, found = graph.arrays, set[tuple[int, int]]()
     size = _event_sizes(graph)
@@ -145,7 +149,7 @@ def _event_sizes(graph: MotionGraph) -> FloatArray:
     return size
 
 
-def _around(
+def _neighbouring_pairs(
     graph: MotionGraph, pair: IntArray, order: IntArray, first: IntArray, end: IntArray, gaps: FloatArray, kept: int
 ) -> IntArray:
     """Cheap pairs of edges ``(n, 2)`` that reach (or leave) a pair of states: from one state first, then from two."""
@@ -161,33 +165,33 @@ def _around(
     return np.stack([a[chosen], c[chosen]], axis=1)
 
 
-def _rows(graph: MotionGraph, links: _Links, distance: FloatArray) -> _Rows:
+def _enumerate_rows(graph: MotionGraph, links: _EdgePairs, distance: FloatArray) -> _BlendedRows:
     """All blended edges: from one state, from a pair or over a gap; to one state, to a pair or over a gap."""
     count, W, w = graph.num_states, len(WEIGHTS), WEIGHTS[None]
     A, C, B, D = links.ends.T
     number = np.full((count, count), -1, dtype=np.int64)
     for p, q in (links.nodes.T, links.nodes.T[::-1]):
         number[p, q] = count + W * np.arange(len(links.nodes))
-    begin, finish = _numbers(number, A, C), _numbers(number, B, D)
-    is_good, limit = _keeps_time(graph, links), GAP * graph.transitions.threshold
-    found = [_found(begin, finish, np.zeros(begin.shape), is_good & (begin >= 0) & (finish >= 0))]
+    begin, finish = _state_numbers(number, A, C), _state_numbers(number, B, D)
+    is_good, limit = _is_duration_kept(graph, links), GAP_COST_FACTOR * graph.transitions.threshold
+    found = [_lookup(begin, finish, np.zeros(begin.shape), is_good & (begin >= 0) & (finish >= 0))]
     for state, part in ((A, (1.0 - w) ** 2), (C, w**2)):
         gap = part * distance[A, C][:, None]
         enters = is_good & (A != C)[:, None] & (gap <= limit) & (finish >= count)
-        found.append(_found(np.repeat(state[:, None], W, axis=1), finish, gap, enters))
+        found.append(_lookup(np.repeat(state[:, None], W, axis=1), finish, gap, enters))
     gap = np.minimum((1.0 - w) ** 2, w**2) * distance[B, D][:, None]
     leaves = is_good & (B != D)[:, None] & (gap <= limit) & (begin >= count)
     nearer = np.asarray(np.where(w >= 0.5, B[:, None], D[:, None]), dtype=np.int64)
-    found.append(_found(begin, nearer, gap, leaves))
-    return _together(found)
+    found.append(_lookup(begin, nearer, gap, leaves))
+    return _concatenate_rows(found)
 
 
-def _together(parts: Sequence[_Rows]) -> _Rows:
+def _concatenate_rows(parts: Sequence[_BlendedRows]) -> _BlendedRows:
     whole = (np.concatenate([part[column] for part in parts]).astype(np.int64) for column in range(4))
-    return _Rows(*whole, gap=np.concatenate([part.gap for part in parts]))
+    return _BlendedRows(*whole, gap=np.concatenate([part.gap for part in parts]))
 
 
-def _numbers(number: IntArray, first: IntArray, second: IntArray) -> IntArray:
+def _state_numbers(number: IntArray, first: IntArray, second: IntArray) -> IntArray:
     """Numbers ``(L, W)`` of the states (first, second, w); -1 if there is no such state."""
     rising = np.arange(len(WEIGHTS))
     at = np.where((first < second)[:, None], rising, rising[::-1])
@@ -195,19 +199,21 @@ def _numbers(number: IntArray, first: IntArray, second: IntArray) -> IntArray:
     return np.where((first == second)[:, None], first[:, None], np.where(pairs < 0, -1, pairs + at))
 
 
-def _found(begin: IntArray, finish: IntArray, gap: FloatArray, chosen: BoolArray) -> _Rows:
+def _lookup(begin: IntArray, finish: IntArray, gap: FloatArray, chosen: BoolArray) -> _BlendedRows:
     link, weight = np.nonzero(chosen)
-    return _Rows(link, weight, begin[chosen], finish[chosen], gap[chosen])
+    return _BlendedRows(link, weight, begin[chosen], finish[chosen], gap[chosen])
 
 
-def _keeps_time(graph: MotionGraph, links: _Links) -> BoolArray:
+def _is_duration_kept(graph: MotionGraph, links: _EdgePairs) -> BoolArray:
     """Blends ``(L, W)`` that last about as long as what they are mostly made of."""
     T = graph.arrays.seconds
     most = np.where(WEIGHTS >= 0.5, T[links.a][:, None], T[links.c][:, None])
     return np.abs(np.log(blended_seconds(graph, links.a, links.c, WEIGHTS) / most)) <= np.log(MAX_STRETCH)
 
 
-def _laid(graph: MotionGraph, roads: Roads, links: _Links, rows: _Rows) -> tuple[Roads, FloatArray, Blends]:
+def _append_rows(
+    graph: MotionGraph, roads: SearchGraph, links: _EdgePairs, rows: _BlendedRows
+) -> tuple[SearchGraph, FloatArray, EdgeBlends]:
     """Write blended edges after those of the graph, and pairs of states at all weights after its states."""
     edges, arrays = len(roads.target), graph.arrays
     a, c, w = links.a[rows.link], links.c[rows.link], WEIGHTS[rows.weight]
@@ -217,7 +223,7 @@ def _laid(graph: MotionGraph, roads: Roads, links: _Links, rows: _Rows) -> tuple
         return np.concatenate([own, blended[rows.link, rows.weight]])
 
     cost = with_blends(roads.cost, blended_costs(graph, links.a, links.c, WEIGHTS))
-    cost[edges:] += gap_price(graph) * rows.gap
+    cost[edges:] += gap_cost_per_distance(graph) * rows.gap
     delta = with_blends(roads.delta, blended_deltas(graph, links.a, links.c, WEIGHTS))
     path = with_blends(roads.path, blended_paths(graph, links.a, links.c, WEIGHTS))
     flight = with_blends(roads.flight, blended_flights(graph, links.a, links.c, WEIGHTS))
@@ -225,21 +231,21 @@ def _laid(graph: MotionGraph, roads: Roads, links: _Links, rows: _Rows) -> tuple
     source = np.repeat(np.arange(graph.num_states), np.diff(roads.first))
     start, target = np.concatenate([source, rows.begin]), np.concatenate([roads.target, rows.finish])
     by = np.argsort(start, kind="stable")
-    states = _states(graph, roads, links.nodes)
+    states = _append_states(graph, roads, links.nodes)
     first = np.searchsorted(start[by], np.arange(len(states.event) + 1))
-    order, few = diverse_first(first, cost[by], delta[by], CHEAP)
+    order, few = order_diverse_edges(first, cost[by], delta[by], NUM_CHEAP_PAIRS)
     laid = states._replace(
         first=first, order=order, few=few, target=target[by], cost=cost[by], delta=delta[by], path=path[by],
         flight=flight[by],
     )  # fmt: skip
     whole = np.arange(edges)
-    blends = Blends(
+    blends = EdgeBlends(
         np.concatenate([whole, a])[by], np.concatenate([whole, c])[by], np.concatenate([np.ones(edges), w])[by]
     )
     return laid, arc[by], blends
 
 
-def _states(graph: MotionGraph, roads: Roads, nodes: IntArray) -> Roads:
+def _append_states(graph: MotionGraph, roads: SearchGraph, nodes: IntArray) -> SearchGraph:
     """States, and pairs of states at all weights."""
     W, w = len(WEIGHTS), WEIGHTS[None, :, None]
 

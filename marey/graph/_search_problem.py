@@ -11,20 +11,34 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 
 from marey.base import FloatArray, IntArray
-from marey.graph._ara import EDGE, MET, NODE, PICK, YAW, Memory, Terms, World2D
-from marey.graph._graph import composed, relative
-from marey.graph._ground import CELL_M, Ground
-from marey.graph._heuristics import SHARP, Layers, bounds, lay_out, with_turns
+from marey.graph._ara import EDGE, MET, NODE, PICK, YAW, GridArrays, HeuristicTerms, SearchMemory
+from marey.graph._graph import compose_planar, to_frame
+from marey.graph._ground import GRID_CELL_M, GroundGrid
+from marey.graph._heuristics import (
+    DIRECTIONAL_HEURISTICS,
+    ConstraintLayers,
+    add_direction_terms,
+    compute_bounds,
+    layer_distances,
+)
 from marey.graph._search_fallback import Detour
-from marey.graph._search_result import Step
-from marey.graph._search_roads import Ready
-from marey.graph._sketch import Failure, Wish, as_goals, check_ground, check_parameters, check_route, compile_sketch
+from marey.graph._search_result import PathStep
+from marey.graph._search_roads import PreparedGraph
+from marey.graph._sketch import (
+    SearchFailure,
+    SketchConstraint,
+    check_ground,
+    check_parameters,
+    check_route,
+    compile_sketch,
+    pack_constraints,
+)
 from marey.world import Sketch
 
-TURNED_RAD: Final = 1.0  # [rad] between start and goal, from which on a bound that knows of turns pays
+DIRECTION_CHANGE_RAD: Final = 1.0  # [rad] between start and goal, from which on a bound that knows of turns pays
 
 
-class Cancel(Protocol):
+class CancelToken(Protocol):
     """Something that can be set to stop a search, as ``threading.Event``."""
 
     def is_set(self) -> bool:
@@ -33,21 +47,21 @@ class Cancel(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class SearchClock:
     """Time, and who may stop it."""
 
     begin: float
     budget_s: float
-    cancel: Cancel | None = None
+    cancel: CancelToken | None = None
 
     @property
     def seconds(self) -> float:
         """Since the search began."""
         return time.perf_counter() - self.begin
 
-    def part(self, share: float) -> Clock:
+    def part(self, share: float) -> SearchClock:
         """A clock that stops after a share of the time that is left."""
-        return Clock(self.begin, self.seconds + share * (self.budget_s - self.seconds), self.cancel)
+        return SearchClock(self.begin, self.seconds + share * (self.budget_s - self.seconds), self.cancel)
 
     @property
     def stopped(self) -> str:
@@ -58,82 +72,82 @@ class Clock:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Problem:
+class SearchProblem:
     """A sketch on a graph."""
 
-    made: Ready
+    made: PreparedGraph
     sketch: Sketch
-    wishes: tuple[Wish, ...]
-    world: World2D
-    terms: Terms
+    wishes: tuple[SketchConstraint, ...]
+    world: GridArrays
+    terms: HeuristicTerms
     rows: FloatArray  # (L, 10) the goals
-    ground: Ground
+    ground: GroundGrid
     heuristic: str
 
     @classmethod
-    def of(
+    def from_sketch(
         cls,
-        made: Ready,
+        made: PreparedGraph,
         sketch: Sketch,
         heuristic: str,
         pick_tolerance_m: float | None = None,
         until: int | None = None,
         slack_m: float = 0.0,
         arm_m: float = 0.0,
-    ) -> Problem | Failure:
+    ) -> SearchProblem | SearchFailure:
         """Compile a sketch, or tell why it is impossible; only the first ``until`` constraints, if given."""
-        roads, ground = made.roads, Ground.of(sketch)
+        roads, ground = made.roads, GroundGrid.from_sketch(sketch)
         wishes = compile_sketch(sketch, pick_tolerance_m=pick_tolerance_m, slack_m=slack_m, arm_m=arm_m)[:until]
-        goals = as_goals(wishes)
+        goals = pack_constraints(wishes)
         failure = check_ground(sketch, ground, wishes) or check_parameters(roads, goals, wishes)
         if failure is not None:
             return failure
-        layers = lay_out(roads, goals, ground)
+        layers = layer_distances(roads, goals, ground)
         failure = check_route(ground, sketch, layers)
         return cls._with(made, sketch, wishes, ground, heuristic, layers) if failure is None else failure
 
     @classmethod
     def _with(
         cls,
-        made: Ready,
+        made: PreparedGraph,
         sketch: Sketch,
-        wishes: tuple[Wish, ...],
-        ground: Ground,
+        wishes: tuple[SketchConstraint, ...],
+        ground: GroundGrid,
         heuristic: str,
-        layers: Layers | None = None,
+        layers: ConstraintLayers | None = None,
         final: FloatArray | None = None,
-    ) -> Problem:
-        goals = as_goals(wishes)
-        layers = lay_out(made.roads, goals, ground) if layers is None else layers
-        distance, terms = bounds(heuristic, made.roads, made.rates, goals, ground, layers, final)
-        world = World2D(ground.origin, CELL_M, np.ascontiguousarray(distance), ground.free, ground.stand)
+    ) -> SearchProblem:
+        goals = pack_constraints(wishes)
+        layers = layer_distances(made.roads, goals, ground) if layers is None else layers
+        distance, terms = compute_bounds(heuristic, made.roads, made.rates, goals, ground, layers, final)
+        world = GridArrays(ground.origin, GRID_CELL_M, np.ascontiguousarray(distance), ground.free, ground.stand)
         return cls(made, sketch, wishes, world, terms, goals.rows(), ground, heuristic)
 
-    def sharper(self) -> Problem:
+    def with_direction_bounds(self) -> SearchProblem:
         """The same with a bound that knows of turns, where it is to end turned away from how it began."""
         heading, wanted = self.sketch.start.heading_deg, self.wishes[-1].heading_rad
-        if self.heuristic not in SHARP or heading is None or np.isnan(wanted):
+        if self.heuristic not in DIRECTIONAL_HEURISTICS or heading is None or np.isnan(wanted):
             return self
-        if np.cos(wanted - np.deg2rad(heading)) > np.cos(TURNED_RAD):
+        if np.cos(wanted - np.deg2rad(heading)) > np.cos(DIRECTION_CHANGE_RAD):
             return self
-        goals = as_goals(self.wishes)
-        layers = lay_out(self.made.roads, goals, self.ground)
-        return replace(self, terms=with_turns(self.made.roads, self.made.rates, goals, layers, self.terms))
+        goals = pack_constraints(self.wishes)
+        layers = layer_distances(self.made.roads, goals, self.ground)
+        return replace(self, terms=add_direction_terms(self.made.roads, self.made.rates, goals, layers, self.terms))
 
-    def by_hand(self, hands: Mapping[str, int]) -> Problem:
+    def with_assigned_hands(self, hands: Mapping[str, int]) -> SearchProblem:
         """The same with things taken and put down by given hands, if any is put down again."""
-        wishes = tuple(with_hand(w, hands.get(thing_of(w), w.hands)) for w in self.wishes)
-        if len({thing_of(w) for w in wishes if w.kind == PICK}) == sum(w.kind == PICK for w in wishes):
+        wishes = tuple(with_hand(w, hands.get(constraint_object(w), w.hands)) for w in self.wishes)
+        if len({constraint_object(w) for w in wishes if w.kind == PICK}) == sum(w.kind == PICK for w in wishes):
             return self  # everything is touched once: either hand will do
-        return Problem._with(self.made, self.sketch, wishes, self.ground, self.heuristic)
+        return SearchProblem._with(self.made, self.sketch, wishes, self.ground, self.heuristic)
 
-    def stage(self, layer: int, hands: int | None = None) -> Problem:
+    def stage(self, layer: int, hands: int | None = None) -> SearchProblem:
         """One constraint alone: its bound is sharper than that of all together. It ends where one can go on."""
-        is_last = layer + 1 == len(self.wishes) or self.heuristic not in SHARP
+        is_last = layer + 1 == len(self.wishes) or self.heuristic not in DIRECTIONAL_HEURISTICS
         final = None if is_last else np.where(np.isfinite(self.terms.base[0, layer + 1]), 0.0, np.inf)
         wish = self.wishes[layer]
         wishes = (wish if hands is None else with_hand(wish, hands),)
-        return Problem._with(self.made, self.sketch, wishes, self.ground, self.heuristic, final=final)
+        return SearchProblem._with(self.made, self.sketch, wishes, self.ground, self.heuristic, final=final)
 
     def starts(self) -> list[tuple[int, FloatArray]]:
         """States in which one may begin, and their anchors with the root at the start of the sketch."""
@@ -142,7 +156,7 @@ class Problem:
         yaw = self._towards() if heading is None else float(np.deg2rad(heading))
         frame = np.array([x, z, yaw])
         nodes = np.flatnonzero(self.made.roads.stands)
-        return [(int(n), composed(frame, relative(np.zeros(3), self.made.roads.root[n]))) for n in nodes]
+        return [(int(n), compose_planar(frame, to_frame(np.zeros(3), self.made.roads.root[n]))) for n in nodes]
 
     def _towards(self) -> float:
         path, start = self.sketch.path, self.sketch.start.position
@@ -152,20 +166,20 @@ class Problem:
         return float(np.arctan2(place[0] - start[0], place[2] - start[1]))
 
 
-def thing_of(wish: Wish) -> str:
+def constraint_object(wish: SketchConstraint) -> str:
     """What a pick or a put-down is about; nothing for others."""
     return wish.name.partition(" ")[2] if wish.kind == PICK else ""
 
 
-def with_hand(wish: Wish, hands: int) -> Wish:
+def with_hand(wish: SketchConstraint, hands: int) -> SketchConstraint:
     """A pick by one of some hands, unless others were asked for."""
     return replace(wish, hands=wish.hands & hands or wish.hands)
 
 
-class Way(NamedTuple):
+class SearchPath(NamedTuple):
     """A way from a start to the end."""
 
-    made: Ready  # on which it was found
+    made: PreparedGraph  # on which it was found
     nodes: IntArray  # (n + 1,)
     places: FloatArray  # (n + 1, 3) anchors
     met: IntArray  # (n + 1,) constraints met
@@ -173,35 +187,35 @@ class Way(NamedTuple):
     cost: float
 
     @classmethod
-    def of(cls, made: Ready, memory: Memory, wishes: Sequence[Wish]) -> Way:
+    def from_memory(cls, made: PreparedGraph, memory: SearchMemory, wishes: Sequence[SketchConstraint]) -> SearchPath:
         """The cheapest way that a search has found, with the footsteps moved that its picks need."""
         chain = memory.chain()
         rows = memory.whole[chain]
         places = memory.real[chain][:, : YAW + 1]
         way = cls(made, rows[:, NODE], places, rows[:, MET], rows[1:, EDGE], memory.goal_cost)
-        return way._moved(wishes)
+        return way._move_footsteps(wishes)
 
-    def _moved(self, wishes: Sequence[Wish]) -> Way:
+    def _move_footsteps(self, wishes: Sequence[SketchConstraint]) -> SearchPath:
         """The same with the steps before picks moved, as the search has seen that they can be."""
-        from marey.graph._move_kernels import moved_steps
+        from marey.graph._move_kernels import move_steps
 
         places, first = self.places.copy(), 0
         for wish, step in zip(wishes, self.met_at, strict=True):
             last = step + 1
             if wish.slack_m > 0.0 and self.edges[step] < len(self.made.roads.delta):
-                end = composed(places[step], self.made.roads.delta[self.edges[step]])
+                end = compose_planar(places[step], self.made.roads.delta[self.edges[step]])
                 target = places[last].copy()
-                places[first : last + 1] = moved_steps(np.vstack([places[first:last], end]), target)
+                places[first : last + 1] = move_steps(np.vstack([places[first:last], end]), target)
             first = last
         return self._replace(places=places)
 
-    def without(self, final: FloatArray) -> Way:
+    def subtract_final_cost(self, final: FloatArray) -> SearchPath:
         """The same without the cost that was put on its end, if any was."""
         return self if not len(final) else self._replace(cost=self.cost - float(final[self.nodes[-1]]))
 
-    def then(self, other: Way) -> Way:
+    def append_path(self, other: SearchPath) -> SearchPath:
         """This way and one that begins where it ends."""
-        return Way(
+        return SearchPath(
             self.made,
             np.concatenate([self.nodes, other.nodes[1:]]),
             np.concatenate([self.places, other.places[1:]]),
@@ -215,13 +229,15 @@ class Way(NamedTuple):
         """Steps at whose ends constraints were met."""
         return tuple(n for n, (a, b) in enumerate(pairwise(self.met.tolist())) if b > a)
 
-    def steps(self, wishes: tuple[Wish, ...], detours: Sequence[tuple[int, Detour]] = ()) -> tuple[Step, ...]:
+    def steps(
+        self, wishes: tuple[SketchConstraint, ...], detours: Sequence[tuple[int, Detour]] = ()
+    ) -> tuple[PathStep, ...]:
         """Edges, what they are blends of, and where they begin; numbers beyond the last edge are those of detours."""
         blends, count = self.made.blends, len(self.made.roads.target)
         hold = np.zeros(len(self.edges))
         for wish, step in zip(wishes, self.met_at, strict=True):
             hold[step] = wish.hold_s
-        steps: list[Step] = []
+        steps: list[PathStep] = []
         for n in range(len(self.edges)):
             edge, stretches = int(self.edges[n]), ()
             if edge >= count:
@@ -229,19 +245,19 @@ class Way(NamedTuple):
                 stretches = detour.stretches
             a, c = (edge, edge) if blends is None else (int(blends.a[edge]), int(blends.c[edge]))
             weight = 1.0 if blends is None else float(blends.weight[edge])
-            steps.append(Step(a, c, weight, self.places[n].copy(), float(hold[n]), stretches))
+            steps.append(PathStep(a, c, weight, self.places[n].copy(), float(hold[n]), stretches))
         return tuple(steps)
 
-    def errors(self, wishes: tuple[Wish, ...]) -> tuple[float, ...]:
+    def errors(self, wishes: tuple[SketchConstraint, ...]) -> tuple[float, ...]:
         """Distance [m] at which each constraint was met: of the hand and a pinned root for picks, else of the root."""
         roads = self.made.roads
         found: list[float] = []
         for wish, step in zip(wishes, self.met_at, strict=True):
             node, place = self.nodes[step + 1], self.places[step + 1]
             hand = roads.hand[node] if wish.kind == PICK else np.array([roads.root[node, 0], 0.0, roads.root[node, 1]])
-            at = composed(place, np.array([hand[0], hand[2], 0.0]))
+            at = compose_planar(place, np.array([hand[0], hand[2], 0.0]))
             rise = hand[1] - wish.place[1] if wish.kind == PICK else 0.0
             away = float(np.linalg.norm([at[0] - wish.place[0], rise, at[1] - wish.place[2]]))
-            off = np.linalg.norm(composed(place, roads.root[node])[:2] - wish.pin)
+            off = np.linalg.norm(compose_planar(place, roads.root[node])[:2] - wish.pin)
             found.append(away if np.isnan(off) else max(away, float(off)))
         return tuple(found)

@@ -20,7 +20,7 @@ BOUNDED: Final = "BOUNDED"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Solution:
+class SearchSolution:
     """One solution on the way to the best."""
 
     epsilon: float  # asked for
@@ -33,7 +33,7 @@ class Solution:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Step:
+class PathStep:
     """One edge of a way, or two that are blended."""
 
     edge: int
@@ -54,14 +54,14 @@ class SearchResult:
     """A way through the graph, or why there is none."""
 
     status: str  # "OPTIMAL", "BOUNDED", or a code: why there is nothing
-    steps: tuple[Step, ...] = ()
+    steps: tuple[PathStep, ...] = ()
     places: FloatArray = field(default_factory=lambda: np.zeros((0, 3)))  # (len(steps) + 1, 3) anchors
     start: int = EMPTY  # state of the graph
     cost: float = np.inf
     epsilon: float = np.inf  # cost is at most this times the best
     expansions: int = 0
     seconds: float = 0.0
-    history: tuple[Solution, ...] = ()
+    history: tuple[SearchSolution, ...] = ()
     found_errors: tuple[float, ...] = ()  # [m] at which the search has met each constraint, the goal last
     met: tuple[int, ...] = ()  # step at whose end each constraint was met
     violations: int = 0  # of consistency, counted while expanding
@@ -108,7 +108,7 @@ class SearchResult:
         )
 
 
-def rebuilder(graph: MotionGraph, sketch: Sketch) -> Callable[[SearchResult], tuple[Motion, tuple[float, ...]]]:
+def make_rebuilder(graph: MotionGraph, sketch: Sketch) -> Callable[[SearchResult], tuple[Motion, tuple[float, ...]]]:
     """How results of a graph become motions that do what a sketch asks for, and how exactly they do."""
 
     def rebuilt(result: SearchResult) -> tuple[Motion, tuple[float, ...]]:

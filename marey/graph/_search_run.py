@@ -20,75 +20,77 @@ from marey.graph._ara import (
     RUNNING,
     VIOLATIONS,
     YAW,
+    GridArrays,
     H,
-    Memory,
-    Roads,
-    Terms,
-    World2D,
-    clear,
-    new_memory,
+    HeuristicTerms,
+    SearchGraph,
+    SearchMemory,
+    allocate_memory,
+    clear_memory,
 )
-from marey.graph._graph import composed
+from marey.graph._graph import compose_planar
 from marey.graph._search_fallback import Detour, Detours
-from marey.graph._search_problem import Clock, Problem, Way, thing_of
-from marey.graph._search_result import Solution
+from marey.graph._search_problem import SearchClock, SearchPath, SearchProblem, constraint_object
+from marey.graph._search_result import SearchSolution
 
-FEW_BELOW: Final = 3.0  # below this epsilon only edges that differ are looked at
+SPARSE_EDGES_BELOW: Final = 3.0  # below this epsilon only edges that differ are looked at
 FIRST_CHUNK: Final = 256  # expansions before the first look at the clock
-LOOK_S: Final = 0.03  # [s] between two looks
-CLOSE: Final = 1.21  # with a way at hand, only smaller epsilons are worth a search over all constraints
+CLOCK_INTERVAL_S: Final = 0.03  # [s] between two looks
+CLOSE_EPSILON: Final = 1.21  # with a way at hand, only smaller epsilons are worth a search over all constraints
 STAGE_SHARE: Final = 0.5  # of the budget that may go into ways found constraint by constraint
-OnSolution = Callable[[Solution], bool | None]
+OnSolution = Callable[[SearchSolution], bool | None]
 
 
 @cache
 def compile_kernels() -> None:
     """Load the compiled search once, before any clock runs."""
     from marey.graph import _ara_kernels as kernels
-    from marey.graph._field_kernels import STEPS, grid_distances
-    from marey.graph._heuristics_kernels import potentials
+    from marey.graph._field_kernels import GRID_STEPS, grid_distances
+    from marey.graph._heuristics_kernels import compute_potentials
 
     none, one = np.zeros(0, dtype=np.int64), np.zeros((1, 3))
     spot, bits = np.zeros((1, 2, 2)), np.ones((2, 2), dtype=bool)
-    roads = Roads(
+    roads = SearchGraph(
         np.zeros(2, dtype=np.int64), none, np.zeros(1, dtype=np.int64), none, np.zeros(0), np.zeros((0, 3)),
         np.zeros((0, 9, 2)), np.zeros((0, 2)), np.zeros(1, dtype=np.int64), one, one, spot, np.zeros(1, dtype=bool),
     )  # fmt: skip
-    world = World2D(np.zeros(2), 1.0, np.zeros((1, 2, 2)), bits, bits)
-    terms = Terms(np.zeros(1), np.zeros((1, 1, 1)))
-    memory = new_memory(4)
-    grid_distances(bits, np.zeros((2, 2)), STEPS)
-    potentials(roads.first, none, np.zeros(0), bits[0, :0], bits[0, :0], np.zeros(1), 1)
-    kernels.begin(roads, world, terms, memory, 0, 0, np.array([1.0, 1.0, 0.0]), 1.0, 1)
-    kernels.search(roads, world, np.zeros((1, 14)), terms, memory, np.inf, 1.0, False, np.zeros(0, dtype=bool), 4)
-    kernels.reopen(memory, 1.0)
-    kernels.least_waiting(memory.whole, memory.real, memory.num_states)
+    world = GridArrays(np.zeros(2), 1.0, np.zeros((1, 2, 2)), bits, bits)
+    terms = HeuristicTerms(np.zeros(1), np.zeros((1, 1, 1)))
+    memory = allocate_memory(4)
+    grid_distances(bits, np.zeros((2, 2)), GRID_STEPS)
+    compute_potentials(roads.first, none, np.zeros(0), bits[0, :0], bits[0, :0], np.zeros(1), 1)
+    kernels.add_start(roads, world, terms, memory, 0, 0, np.array([1.0, 1.0, 0.0]), 1.0, 1)
+    kernels.expand_states(
+        roads, world, np.zeros((1, 14)), terms, memory, np.inf, 1.0, False, np.zeros(0, dtype=bool), 4
+    )
+    kernels.reopen_states(memory, 1.0)
+    kernels.least_open_cost(memory.whole, memory.real, memory.num_states)
 
 
-class Run:
+class AnytimeSearch:
     """One anytime search on one graph."""
 
     def __init__(
         self,
-        problem: Problem,
-        memory: Memory,
-        clock: Clock,
+        problem: SearchProblem,
+        memory: SearchMemory,
+        clock: SearchClock,
         on_solution: OnSolution | None,
         *,
         k: int = 1,
         few: bool = True,
         looks: Detours | None = None,
-        before: Run | None = None,
-        patience: Clock | None = None,
+        before: AnytimeSearch | None = None,
+        patience: SearchClock | None = None,
         stage_share: float = STAGE_SHARE,
     ) -> None:
         self.problem, self.memory, self.clock, self.on_solution, self.k = problem, memory, clock, on_solution, k
         self.few, self._looks, self._patience = few, looks, patience or clock
         self._stage_share = stage_share
-        self._stages: tuple[Problem, ...] = ()
+        self._stages: tuple[SearchProblem, ...] = ()
         self._hands: dict[str, int] = {}
-        self.best: Way | None = None if before is None else before.best
-        self.history: list[Solution] = [] if before is None else list(before.history)
+        self.best: SearchPath | None = None if before is None else before.best
+        self.history: list[SearchSolution] = [] if before is None else list(before.history)
         self.detours: list[tuple[int, Detour]] = [] if before is None else before.detours
         self.proved, self.stopped = np.inf, ""
         self.expansions, self.violations = (0, 0) if before is None else (before.expansions, before.violations)
@@ -99,101 +101,103 @@ class Run:
         """Of the best way so far."""
         return np.inf if self.best is None else self.best.cost
 
-    def go(self, schedule: Sequence[float]) -> None:
+    def run_schedule(self, schedule: Sequence[float]) -> None:
         """Search with one epsilon after the other."""
         if len(self.problem.wishes) > 1:
-            self._by_stages(schedule)
+            self._search_by_stages(schedule)
         if not self.done and not self.stopped:
-            most = self.proved if self.best is None else min(self.proved, CLOSE)  # the others are proved already
-            self._all_at_once([epsilon for epsilon in schedule if epsilon < most] or schedule[-1:])
-        self._count()
+            most = (
+                self.proved if self.best is None else min(self.proved, CLOSE_EPSILON)
+            )  # the others are proved already
+            self._search_all_constraints([epsilon for epsilon in schedule if epsilon < most] or schedule[-1:])
+        self._collect_counts()
 
-    def _by_stages(self, schedule: Sequence[float]) -> None:
+    def _search_by_stages(self, schedule: Sequence[float]) -> None:
         """Meet the constraints one after the other, each from where the last was met: ways that are soon found."""
         share = self.clock.part(self._stage_share)
         self._low = self._start_bound(schedule[0])
         self._stages = tuple(self.problem.stage(layer) for layer in range(len(self.problem.wishes)))
         best_hands: dict[str, int] = {}
         for number in range(len(schedule)):
-            way, is_settled = self._chained(schedule[: number + 1], share)
+            way, is_settled = self._chain_stages(schedule[: number + 1], share)
             if way is not None and way.cost < self.cost:
                 self.best, best_hands = way, self._hands
-                self._tell(schedule[number], min(self.proved, way.cost / max(self._low, 1e-300)))
+                self._report_solution(schedule[number], min(self.proved, way.cost / max(self._low, 1e-300)))
             if self.done or self.stopped or not is_settled:
                 break
         self.stopped = self.clock.stopped
-        self.problem = self.problem.by_hand(best_hands)
+        self.problem = self.problem.with_assigned_hands(best_hands)
 
-    def _chained(self, schedule: Sequence[float], clock: Clock) -> tuple[Way | None, bool]:
+    def _chain_stages(self, schedule: Sequence[float], clock: SearchClock) -> tuple[SearchPath | None, bool]:
         """One way for each constraint, joined; None if one was not found. And whether all epsilons were searched.
 
         The first is searched for as long as it takes, the others for each constraint's share of the time.
         """
-        whole: Way | None = None
+        whole: SearchPath | None = None
         is_settled, hands = True, dict[str, int]()
         for number, alone in enumerate(self._stages):
-            thing = thing_of(alone.wishes[0])
+            thing = constraint_object(alone.wishes[0])
             stage = self.problem.stage(number, hands[thing]) if thing in hands else alone
-            clear(self.memory)
+            clear_memory(self.memory)
             starts = stage.starts() if whole is None else [(int(whole.nodes[-1]), whole.places[-1])]
             upper = self.cost - (0.0 if whole is None else whole.cost)
             part = clock.part(1.0 / (len(self._stages) - number)) if len(schedule) > 1 else clock
-            is_settled &= self._improved(stage, starts, schedule, upper, part)
-            self._add_up()
+            is_settled &= self._search_epsilons(stage, starts, schedule, upper, part)
+            self._accumulate_counts()
             if self.memory.goal == EMPTY:
                 return None, is_settled
-            way = Way.of(stage.made, self.memory, stage.wishes).without(stage.terms.final)
-            whole = way if whole is None else whole.then(way)
+            way = SearchPath.from_memory(stage.made, self.memory, stage.wishes).subtract_final_cost(stage.terms.final)
+            whole = way if whole is None else whole.append_path(way)
             if thing:
                 hands[thing] = int(stage.made.roads.event[way.nodes[-1]])
         self._hands = hands
         return whole, is_settled
 
-    def _improved(
+    def _search_epsilons(
         self,
-        p: Problem,
+        p: SearchProblem,
         starts: list[tuple[int, FloatArray]],
         schedule: Sequence[float],
         upper: float,
-        clock: Clock,
+        clock: SearchClock,
     ) -> bool:
         """Search with one epsilon after the other; false when stopped."""
-        from marey.graph._ara_kernels import reopen
+        from marey.graph._ara_kernels import reopen_states
 
         self._begin(p, starts, schedule[0])
         for number, epsilon in enumerate(schedule):
             if number:
-                reopen(self.memory, epsilon)
-            if not self._settle(p, epsilon, upper, clock):
+                reopen_states(self.memory, epsilon)
+            if not self._search_epsilon(p, epsilon, upper, clock):
                 return False
         return True
 
     def _start_bound(self, epsilon: float) -> float:
         """Least cost that any way can have."""
-        clear(self.memory)
+        clear_memory(self.memory)
         self._begin(self.problem, self.problem.starts(), epsilon)
-        return self._least()
+        return self._least_open_cost()
 
-    def _all_at_once(self, schedule: Sequence[float]) -> None:
+    def _search_all_constraints(self, schedule: Sequence[float]) -> None:
         """Anytime repairing A* over all constraints ([Likhachev2004]_)."""
-        from marey.graph._ara_kernels import reopen
+        from marey.graph._ara_kernels import reopen_states
 
-        clear(self.memory)
-        self.problem = self.problem.sharper()
+        clear_memory(self.memory)
+        self.problem = self.problem.with_direction_bounds()
         self._begin(self.problem, self.problem.starts(), schedule[0])
         for number, epsilon in enumerate(schedule):
             if number:
-                reopen(self.memory, epsilon)
-            is_settled = self._settle(self.problem, epsilon, self.cost, self.clock)
-            while is_settled and self.memory.goal == EMPTY and self.best is None and self._look_again(epsilon):
-                is_settled = self._settle(self.problem, epsilon, self.cost, self.clock)
-            self._take(epsilon, is_settled=is_settled)
+                reopen_states(self.memory, epsilon)
+            is_settled = self._search_epsilon(self.problem, epsilon, self.cost, self.clock)
+            while is_settled and self.memory.goal == EMPTY and self.best is None and self._retry_blocked_edges(epsilon):
+                is_settled = self._search_epsilon(self.problem, epsilon, self.cost, self.clock)
+            self._accept_solution(epsilon, is_settled=is_settled)
             if self.done or not is_settled or self.best is None:
                 break
 
-    def _look_again(self, epsilon: float) -> bool:
+    def _retry_blocked_edges(self, epsilon: float) -> bool:
         """Try other ways for edges that met a wall; whether one was found."""
-        from marey.graph._ara_kernels import offer
+        from marey.graph._ara_kernels import relax_edge
 
         if self._looks is None:
             return False
@@ -207,78 +211,80 @@ class Run:
             if detour is not None:
                 self.detours.append((e, detour))
                 new = edges + len(self.detours) - 1
-                found |= bool(offer(p.made.roads, world, p.rows, p.terms, memory, s, e, new, detour.cost, epsilon))
+                found |= bool(relax_edge(p.made.roads, world, p.rows, p.terms, memory, s, e, new, detour.cost, epsilon))
         return found
 
-    def _begin(self, p: Problem, starts: list[tuple[int, FloatArray]], epsilon: float) -> None:
-        from marey.graph._ara_kernels import begin
+    def _begin(self, p: SearchProblem, starts: list[tuple[int, FloatArray]], epsilon: float) -> None:
+        from marey.graph._ara_kernels import add_start
 
         for node, place in starts:
-            begin(p.made.roads, p.world, p.terms, self.memory, node, 0, place, epsilon, len(p.wishes))
+            add_start(p.made.roads, p.world, p.terms, self.memory, node, 0, place, epsilon, len(p.wishes))
 
-    def _settle(self, p: Problem, epsilon: float, upper: float, clock: Clock) -> bool:
+    def _search_epsilon(self, p: SearchProblem, epsilon: float, upper: float, clock: SearchClock) -> bool:
         """Search until nothing better can be within this epsilon; false when stopped."""
-        from marey.graph._ara_kernels import search
+        from marey.graph._ara_kernels import expand_states
 
         state = RUNNING
-        is_few = self.few and epsilon < FEW_BELOW
+        is_few = self.few and epsilon < SPARSE_EDGES_BELOW
         while state == RUNNING:
             if clock.stopped or (self.best is None and self._patience.stopped):
                 self.stopped = self.clock.stopped or self._patience.stopped
                 return False
             before = time.perf_counter()
-            state = search(
+            state = expand_states(
                 p.made.roads, p.world, p.rows, p.terms, self.memory, upper, epsilon, is_few, p.made.rates.apart,
                 self._chunk,
             )  # fmt: skip
-            self._adapt(time.perf_counter() - before)
+            self._adapt_chunk(time.perf_counter() - before)
         self.stopped = "MEMORY" if state == FULL else ""
         return state == DONE
 
-    def _least(self) -> float:
+    def _least_open_cost(self) -> float:
         """Least cost that a way can have which was not found yet."""
-        from marey.graph._ara_kernels import least_waiting
+        from marey.graph._ara_kernels import least_open_cost
 
-        return least_waiting(self.memory.whole, self.memory.real, self.memory.num_states)
+        return least_open_cost(self.memory.whole, self.memory.real, self.memory.num_states)
 
-    def _adapt(self, seconds: float) -> None:
+    def _adapt_chunk(self, seconds: float) -> None:
         """So many expansions that the clock is looked at in time; this changes nothing that is found."""
-        factor = float(np.clip(LOOK_S / max(seconds, 1e-6), 0.5, 2.0))
+        factor = float(np.clip(CLOCK_INTERVAL_S / max(seconds, 1e-6), 0.5, 2.0))
         self._chunk = int(np.clip(factor * self._chunk, 32, 100_000))
 
-    def _take(self, epsilon: float, *, is_settled: bool) -> None:
+    def _accept_solution(self, epsilon: float, *, is_settled: bool) -> None:
         """Keep what was found, with the bound that is proved."""
         if self.memory.goal_cost < self.cost:
-            self.best = Way.of(self.problem.made, self.memory, self.problem.wishes)
+            self.best = SearchPath.from_memory(self.problem.made, self.memory, self.problem.wishes)
         if self.best is None:
             return
-        least = min(self._least(), self.cost)
+        least = min(self._least_open_cost(), self.cost)
         proved = self.cost / max(least, 1e-300)
-        self._tell(epsilon, min(epsilon, proved) if is_settled else proved)
+        self._report_solution(epsilon, min(epsilon, proved) if is_settled else proved)
 
-    def _tell(self, epsilon: float, proved: float) -> None:
+    def _report_solution(self, epsilon: float, proved: float) -> None:
         """Write down the best way and tell of it."""
         self.proved = max(1.0, min(proved, self.proved))
         expansions = self.expansions + int(self.memory.counts[EXPANSIONS])
-        found = Solution(epsilon, self.proved, self.cost, expansions, self.clock.seconds, self.k, self._ground_way())
+        found = SearchSolution(
+            epsilon, self.proved, self.cost, expansions, self.clock.seconds, self.k, self._root_path()
+        )
         self.history.append(found)
         stop = self.on_solution is not None and bool(self.on_solution(found))
         self.done = stop or self.proved <= 1.0
 
-    def _ground_way(self) -> FloatArray:
+    def _root_path(self) -> FloatArray:
         """Root ``(n, 2)`` [m] at every state of the best way."""
         assert self.best is not None
-        return composed(self.best.places, self.best.made.roads.root[self.best.nodes])[:, :2]
+        return compose_planar(self.best.places, self.best.made.roads.root[self.best.nodes])[:, :2]
 
-    def _count(self) -> None:
+    def _collect_counts(self) -> None:
         """Add up what the last search did, and how far it got."""
-        self._add_up()
+        self._accumulate_counts()
         count = self.memory.num_states
         met = self.memory.whole[:count, MET]
         most = int(met.max(initial=0))
         self._got = most, float(self.memory.real[:count, H][met == most].min(initial=np.inf))
 
-    def _add_up(self) -> None:
+    def _accumulate_counts(self) -> None:
         counts = self.memory.counts
         self.expansions += int(counts[EXPANSIONS])
         self.violations += int(counts[VIOLATIONS])

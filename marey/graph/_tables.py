@@ -10,9 +10,9 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray, UnknownNameError
 from marey.graph._graph import FLIGHT, PICK_LEFT, PICK_RIGHT, STAND, GraphArrays
-from marey.graph._links import costs_to
+from marey.graph._links import shortest_costs_to
 
-CELL_M: Final = 0.2  # [m] of a table ([Safonova2006]_ Fig. 4.17)
+TABLE_CELL_M: Final = 0.2  # [m] of a table ([Safonova2006]_ Fig. 4.17)
 
 Finder = Callable[[GraphArrays], tuple[IntArray, FloatArray]]
 """States at which an event begins ``(K,)``, and its two numbers ``(K, 2)``; a state may come several times."""
@@ -55,30 +55,30 @@ class EventTable:
         return float(self.numbers[int(np.argmin(np.abs(self.numbers[:, axis] - number))), axis])
 
 
-def _picks(arrays: GraphArrays) -> tuple[IntArray, FloatArray]:
+def _find_picks(arrays: GraphArrays) -> tuple[IntArray, FloatArray]:
     """Height of the hand and its distance from the root over the ground."""
     states = np.flatnonzero((arrays.event == PICK_LEFT) | (arrays.event == PICK_RIGHT))
     hand, root = arrays.hand[states], arrays.root[states]
     return states, np.stack([hand[:, 1], np.hypot(hand[:, 0] - root[:, 0], hand[:, 2] - root[:, 1])], axis=1)
 
 
-def _jumps(arrays: GraphArrays) -> tuple[IntArray, FloatArray]:
+def _find_flights(arrays: GraphArrays) -> tuple[IntArray, FloatArray]:
     """Length and rise of every flight."""
     source = np.repeat(np.arange(len(arrays.event)), np.diff(arrays.first))
     edges = np.flatnonzero(arrays.event[source] == FLIGHT)
     return source[edges], arrays.flight[edges]
 
 
-def _stands(arrays: GraphArrays) -> tuple[IntArray, FloatArray]:
+def _find_stands(arrays: GraphArrays) -> tuple[IntArray, FloatArray]:
     """Standing states; their numbers are the root's place before the anchor foot."""
     states = np.flatnonzero(arrays.event == STAND)
     return states, np.abs(arrays.root[states, :2])
 
 
 EVENT_KINDS: Final[dict[str, EventKind]] = {
-    "pick": EventKind("pick", ("height", "reach"), _picks),
-    "jump": EventKind("jump", ("length", "height"), _jumps),
-    "stand": EventKind("stand", ("aside", "ahead"), _stands),
+    "pick": EventKind("pick", ("height", "reach"), _find_picks),
+    "jump": EventKind("jump", ("length", "height"), _find_flights),
+    "stand": EventKind("stand", ("aside", "ahead"), _find_stands),
 }
 """Kinds by name; :func:`register_event` adds others."""
 
@@ -108,7 +108,7 @@ def register_event(name: str, axes: tuple[str, str], find: Finder) -> None:
     EVENT_KINDS[name] = EventKind(name, axes, find)
 
 
-def event_table(kind: str, arrays: GraphArrays, cell_m: float = CELL_M) -> EventTable:
+def event_table(kind: str, arrays: GraphArrays, cell_m: float = TABLE_CELL_M) -> EventTable:
     """The table of one kind of event: a search backwards from the states of each cell, so exact and consistent."""
     if kind not in EVENT_KINDS:
         raise UnknownNameError("event", kind, "the graph", tuple(EVENT_KINDS))
@@ -122,10 +122,11 @@ def event_table(kind: str, arrays: GraphArrays, cell_m: float = CELL_M) -> Event
     of_event = np.floor(numbers / cell_m).astype(np.int64)
     cells = np.unique(of_event, axis=0)
     columns = [
-        costs_to(np.unique(states[_is(of_event, cell)]), source, arrays.target, arrays.cost, count) for cell in cells
+        shortest_costs_to(np.unique(states[_has_event(of_event, cell)]), source, arrays.target, arrays.cost, count)
+        for cell in cells
     ]
     return EventTable(kind, known.axes, cell_m, states, numbers, cells, np.stack(columns, axis=1))
 
 
-def _is(cells: IntArray, cell: IntArray) -> BoolArray:
+def _has_event(cells: IntArray, cell: IntArray) -> BoolArray:
     return (cells == cell).all(axis=1)

@@ -9,7 +9,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray
 from marey.graph._database import Database
-from marey.graph._distance import PointClouds, blocks, exact_correction, lee_features, squared_distances
+from marey.graph._distance import PointClouds, compute_lee_features, exact_correction, split_blocks, squared_distances
 from marey.graph._events import STANDING
 from marey.graph._settings import GraphSettings
 
@@ -17,7 +17,7 @@ NEIGHBOURHOOD: Final = 2  # poses: of a valley of the distance only its lowest p
 STOPPING: Final = 2  # phases before and after a stand in which somebody stops or starts
 SAMPLE: Final = 400  # walking poses on which the threshold is set
 
-Found = tuple[IntArray, IntArray, FloatArray]
+PosePairs = tuple[IntArray, IntArray, FloatArray]
 """Poses, poses that are like them, and their squared distances."""
 
 
@@ -46,13 +46,13 @@ class Transitions:
         return np.exp(-self.distance / self.scale)
 
 
-class Metric:
+class PoseMetric:
     """Squared distances between poses, by the name of the method."""
 
     def __init__(self, database: Database, settings: GraphSettings) -> None:
         self._database = database
-        self._features = lee_features(database, settings) if settings.metric == "lee2002" else None
-        self._clouds = PointClouds.of(database) if settings.metric == "kovar2002" else None
+        self._features = compute_lee_features(database, settings) if settings.metric == "lee2002" else None
+        self._clouds = PointClouds.from_database(database) if settings.metric == "kovar2002" else None
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Squared distances ``(n, m)``."""
@@ -74,7 +74,7 @@ class Metric:
         return np.maximum(D + exact_correction(self._database, first, second), 0.0)
 
 
-def find_transitions(database: Database, settings: GraphSettings, metric: Metric | None = None) -> Transitions:
+def find_transitions(database: Database, settings: GraphSettings, metric: PoseMetric | None = None) -> Transitions:
     """All pairs of like poses with equal contacts ([Safonova2006]_ F15).
 
     The threshold is set so that a walking pose has ``density`` like ones; between behaviours it is ``cross`` times
@@ -84,28 +84,28 @@ def find_transitions(database: Database, settings: GraphSettings, metric: Metric
     Raises:
         InputError: no two poses are alike; the message tells the smallest distance.
     """
-    metric = Metric(database, settings) if metric is None else metric
-    threshold = calibrate(database, settings, metric)
+    metric = PoseMetric(database, settings) if metric is None else metric
+    threshold = calibrate_threshold(database, settings, metric)
     inner = np.flatnonzero(has_successor(database))
-    finder = _Finder(database, settings, metric, threshold)
+    finder = _TransitionFinder(database, settings, metric, threshold)
     for kind in range(len(database.classes)):
         own = inner[database.phases.kind[database.phase[inner]] == kind]
         if database.classes[kind] and len(own) > 1:
-            for rows in blocks(len(own)):
+            for rows in split_blocks(len(own)):
                 finder.look(own, rows)
-    source, like, near = finder.found()
+    source, like, near = finder.collect_pairs()
     return Transitions(source, like + 1, metric.exact(source, like, near), threshold, finder.num_like)
 
 
-class _Finder:
+class _TransitionFinder:
     """Looks through blocks of the table of distances and keeps what is near."""
 
-    def __init__(self, database: Database, settings: GraphSettings, metric: Metric, threshold: float) -> None:
+    def __init__(self, database: Database, settings: GraphSettings, metric: PoseMetric, threshold: float) -> None:
         self._database, self._settings, self._metric, self._threshold = database, settings, metric, threshold
         self._behaviour = pose_behaviours(database)
         self._count = int(self._behaviour.max()) + 1
-        self._found: list[Found] = []
-        self._others: list[Found] = []
+        self._found: list[PosePairs] = []
+        self._others: list[PosePairs] = []
         self._least = np.inf
         self.num_like = 0
 
@@ -119,35 +119,35 @@ class _Finder:
             first, last = (int(k) for k in np.searchsorted(own, (pose - apart + 1, pose + apart)))
             D[at, first:last][clip[own[first:last]] == clip[pose]] = np.inf
         self._least = min(self._least, float(D.min(initial=np.inf)))
-        is_low = _valleys(D)
+        is_low = _local_minima(D)
         same = self._behaviour[here][:, None] == self._behaviour[own][None]
         for mask, limit in ((same, self._threshold), (~same, settings.cross * self._threshold)):
             like = mask & (limit > D)
             self.num_like += int(np.count_nonzero(like))
             i, j = np.nonzero(like & is_low)
-            kept = _nearest(i, D[i, j], settings.links)
+            kept = _smallest_in_groups(i, D[i, j], settings.links)
             self._found.append((here[i[kept]], own[j[kept]], D[i[kept], j[kept]]))
         if self._count > 1:
-            self._look_across(here, own, np.where(~same & is_low, D, np.inf))
+            self._scan_behaviours(here, own, np.where(~same & is_low, D, np.inf))
 
-    def _look_across(self, here: IntArray, own: IntArray, D: FloatArray) -> None:
+    def _scan_behaviours(self, here: IntArray, own: IntArray, D: FloatArray) -> None:
         """Remember the nearest pairs of each two behaviours, whether near enough or not."""
         limit = self._settings.reach * self._threshold
         i, j = np.nonzero(limit > D)
         value = D[i, j]
         pair = self._behaviour[here[i]] * self._count + self._behaviour[own[j]]
-        kept = _nearest(pair, value, self._settings.cross_links)
+        kept = _smallest_in_groups(pair, value, self._settings.cross_links)
         self._others.append((here[i[kept]], own[j[kept]], value[kept]))
 
-    def found(self) -> Found:
+    def collect_pairs(self) -> PosePairs:
         """All pairs, with those added that two behaviours lack."""
-        found = _joined(self._found)
+        found = _concatenate_pairs(self._found)
         if self._others:
-            more, to, far = _joined(self._others)
+            more, to, far = _concatenate_pairs(self._others)
             pair = self._behaviour[more] * self._count + self._behaviour[to]
-            kept = _nearest(pair, far, self._settings.cross_links)
+            kept = _smallest_in_groups(pair, far, self._settings.cross_links)
             kept = kept[far[kept] >= self._settings.cross * self._threshold]
-            found = _joined([found, (more[kept], to[kept], far[kept])])
+            found = _concatenate_pairs([found, (more[kept], to[kept], far[kept])])
         if not len(found[0]):
             what = f"no two poses are nearer than {self._threshold:.3g}; the nearest are {self._least:.3g} apart"
             raise InputError(what, "Raise `density` or `cross`, or add clips")
@@ -168,21 +168,21 @@ def pose_behaviours(database: Database) -> IntArray:
     return np.unique(2 * labels[database.clip] + near[database.phase], return_inverse=True)[1]
 
 
-def _joined(parts: list[Found]) -> Found:
+def _concatenate_pairs(parts: list[PosePairs]) -> PosePairs:
     if not parts:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
     first, second, third = zip(*parts, strict=True)
     return np.concatenate(first), np.concatenate(second), np.concatenate(third)
 
 
-def _nearest(group: IntArray, value: FloatArray, count: int) -> IntArray:
+def _smallest_in_groups(group: IntArray, value: FloatArray, count: int) -> IntArray:
     """Numbers of the ``count`` smallest values of each group, in their old order."""
     order = np.lexsort((np.arange(len(value)), value, group))
     ranks = np.arange(len(order)) - np.searchsorted(group[order], group[order])
     return np.sort(order[ranks < count])
 
 
-def _valleys(D: FloatArray) -> BoolArray:
+def _local_minima(D: FloatArray) -> BoolArray:
     """Whether each entry is the lowest of its row's neighbourhood; columns are poses in the order of time."""
     lowest = np.isfinite(D)
     for step in range(1, NEIGHBOURHOOD + 1):
@@ -196,7 +196,7 @@ def has_successor(database: Database) -> BoolArray:
     return database.phases.stop[database.phase] - 1 > np.arange(database.num_poses)
 
 
-def calibrate(database: Database, settings: GraphSettings, metric: Metric) -> float:
+def calibrate_threshold(database: Database, settings: GraphSettings, metric: PoseMetric) -> float:
     """Threshold at which a walking pose has ``density`` like poses, in the median over a sample."""
     rng = np.random.default_rng(0)
     kinds = database.phases.kind[database.phase]

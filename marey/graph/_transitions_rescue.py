@@ -7,34 +7,34 @@ from dataclasses import replace
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
-from marey.graph._database import LAST, Database
-from marey.graph._events import PICKED
+from marey.graph._database import NO_NEXT_PHASE, Database
+from marey.graph._events import PICKED_PREFIX
 from marey.graph._links import largest_component
 from marey.graph._settings import GraphSettings
-from marey.graph._transitions import Metric, Transitions, has_successor
+from marey.graph._transitions import PoseMetric, Transitions, has_successor
 
 LINKS = 3  # transitions that join a lost event, on either side
 
 
 def event_phases(database: Database) -> IntArray:
     """Phases that begin with a pick, and flights."""
-    wanted = np.array([not planted or planted[-1].startswith(PICKED) for planted in database.classes])
+    wanted = np.array([not planted or planted[-1].startswith(PICKED_PREFIX) for planted in database.classes])
     return np.flatnonzero(wanted[database.phases.kind])
 
 
 def rescue_events(
-    database: Database, transitions: Transitions, settings: GraphSettings, metric: Metric
+    database: Database, transitions: Transitions, settings: GraphSettings, metric: PoseMetric
 ) -> tuple[Transitions, tuple[str, ...]]:
     """Add the nearest transitions to and from events outside the largest strong component.
 
     Each is priced by its distance like any other. Pairs farther than ``reach`` thresholds are not joined, and the event
     is named in the notes.
     """
-    main = _in_main(database, transitions)
+    main = _in_main_component(database, transitions)
     lost = [int(s) for s in event_phases(database) if not main[database.phases.start[s]]]
     added: list[tuple[IntArray, IntArray, FloatArray]] = []
     notes: list[str] = []
-    joiner = _Joiner(database, metric, main, settings.reach * transitions.threshold)
+    joiner = _EventLinker(database, metric, main, settings.reach * transitions.threshold)
     for phase in lost:
         links = joiner.links(phase)
         if links is None:
@@ -56,7 +56,7 @@ def rescue_events(
     ), tuple(notes)
 
 
-def _in_main(database: Database, transitions: Transitions) -> BoolArray:
+def _in_main_component(database: Database, transitions: Transitions) -> BoolArray:
     """Whether each pose is in the largest part of the full graph in which everything reaches everything."""
     own = np.flatnonzero(database.clip[1:] == database.clip[:-1])
     source = np.concatenate([own, transitions.source])
@@ -66,18 +66,18 @@ def _in_main(database: Database, transitions: Transitions) -> BoolArray:
     return main
 
 
-class _Joiner:
-    def __init__(self, database: Database, metric: Metric, main: BoolArray, limit: float) -> None:
+class _EventLinker:
+    def __init__(self, database: Database, metric: PoseMetric, main: BoolArray, limit: float) -> None:
         self._database, self._metric, self._main, self._limit = database, metric, main, limit
         self._inner = has_successor(database)
         table = database.phases
-        self._before = np.full(len(table.start), LAST)
+        self._before = np.full(len(table.start), NO_NEXT_PHASE)
         self._before[table.after[table.after >= 0]] = np.flatnonzero(table.after >= 0)
 
     def links(self, phase: int) -> list[tuple[IntArray, IntArray, FloatArray]] | None:
         """Transitions that lead to and from a lost event; none if it is too far from everything."""
         table = self._database.phases
-        onward, back = _chain(phase, table.after), _chain(int(self._before[phase]), self._before)
+        onward, back = _phase_chain(phase, table.after), _phase_chain(int(self._before[phase]), self._before)
         leave = [] if self._reaches(onward) else self._nearest(onward, is_entry=False)
         enter = [] if self._reaches(back) else self._nearest(back, is_entry=True)
         return None if leave is None or enter is None else [*leave, *enter]
@@ -109,7 +109,7 @@ class _Joiner:
         return [(theirs, mine + 1, far) if is_entry else (mine, theirs + 1, far)]
 
 
-def _chain(phase: int, step: IntArray) -> list[int]:
+def _phase_chain(phase: int, step: IntArray) -> list[int]:
     """A phase and those that follow it (or come before it) in its clip."""
     found: list[int] = []
     while phase >= 0:

@@ -1,5 +1,6 @@
 """Readers and writers: any motion file in, any motion file out."""
 
+from marey.base._deprecation import deprecated_names
 from marey.io._amass import read_amass
 from marey.io._amc import read_amc
 from marey.io._asf import read_asf
@@ -13,10 +14,10 @@ from marey.io._deepmimic import read_deepmimic
 from marey.io._dispatch import READABLE_SUFFIXES, WRITABLE_SUFFIXES, load, save
 from marey.io._gltf import read_gltf, write_gltf
 from marey.io._gltf_container import to_glb
-from marey.io._gltf_pack import Pack as GltfPack
+from marey.io._gltf_pack import GltfPack as GltfPack
 from marey.io._ground_reaction import GroundReaction, load_ground_reaction
 from marey.io._trc import read_trc
-from marey.io._trc_table import Table, load_table
+from marey.io._trc_table import OpenSimTable, load_table
 
 __all__ = [
     "CLIP_VERSION",
@@ -24,7 +25,7 @@ __all__ = [
     "WRITABLE_SUFFIXES",
     "GltfPack",
     "GroundReaction",
-    "Table",
+    "OpenSimTable",
     "clip_bytes",
     "load",
     "load_ground_reaction",
@@ -46,3 +47,11 @@ __all__ = [
     "write_clip",
     "write_gltf",
 ]
+
+__getattr__ = deprecated_names(
+    __name__,
+    {
+        "GltfPack": "GltfPack",
+        "Table": "OpenSimTable",
+    },
+)

@@ -17,7 +17,7 @@ import numpy as np
 
 from marey.base import FloatArray, InputError, frozen
 from marey.io._amass_archive import read_arrays
-from marey.io._bytes import AnyPath, blaming, broken
+from marey.io._bytes import AnyPath, as_format_error, format_error
 from marey.lie import SO3
 from marey.motion import LoadReport, Motion, Source
 from marey.skeleton import HUMAN
@@ -42,7 +42,7 @@ def read_amass(path: AnyPath, *, rate_hz: float | None = None, unit: str | None 
     if unit not in (None, "m"):
         raise InputError(f"unit '{unit}' for an AMASS archive", "AMASS is always in metres; leave unit out")
     arrays = read_arrays(path, WANTED, spare=("betas", "gender"))
-    with blaming(path):
+    with as_format_error(path):
         vectors, kind = _vectors(arrays, path)
         rate = _rate(arrays, path) if rate_hz is None else rate_hz
         return _motion(arrays, vectors, kind, rate, path)
@@ -55,10 +55,12 @@ def _vectors(arrays: dict[str, Any], path: AnyPath) -> tuple[FloatArray, str]:
     elif "root_orient" in arrays and "pose_body" in arrays:
         poses = np.concatenate([np.asarray(arrays[n], dtype=np.float64) for n in ("root_orient", "pose_body")], axis=-1)
     else:
-        raise broken(path, "neither 'poses' nor 'root_orient' and 'pose_body' are in it", "Give an AMASS archive.")
+        raise format_error(
+            path, "neither 'poses' nor 'root_orient' and 'pose_body' are in it", "Give an AMASS archive."
+        )
     if poses.ndim != 2 or poses.shape[1] not in KINDS or len(poses) == 0:
         widths = ", ".join(str(n) for n in KINDS)
-        raise broken(path, f"poses has shape {poses.shape}; rows of {widths} are read", "Give an AMASS archive.")
+        raise format_error(path, f"poses has shape {poses.shape}; rows of {widths} are read", "Give an AMASS archive.")
     return poses[:, :66].reshape(-1, 22, 3), KINDS[poses.shape[1]]
 
 
@@ -66,7 +68,7 @@ def _rate(arrays: dict[str, Any], path: AnyPath) -> float:
     for name in RATE_NAMES:
         if name in arrays:
             return float(np.asarray(arrays[name], dtype=np.float64).reshape(()))
-    raise broken(path, "no frame rate in it", "Say it: rate_hz=120.")
+    raise format_error(path, "no frame rate in it", "Say it: rate_hz=120.")
 
 
 def _motion(arrays: dict[str, Any], vectors: FloatArray, kind: str, rate: float, path: AnyPath) -> Motion:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import FormatError
-from marey.io._bytes import AnyPath, broken, file_size
+from marey.io._bytes import AnyPath, file_size, format_error
 
 MAX_ARCHIVE_BYTES: Final = 2 << 30
 MAX_ARRAY_BYTES: Final = 1 << 30  # [byte] two hours of 156 numbers at 120 Hz
@@ -30,21 +30,21 @@ def read_arrays(path: AnyPath, wanted: Iterable[str], *, spare: Collection[str] 
     try:
         with zipfile.ZipFile(path) as archive:
             if len(archive.infolist()) > MAX_MEMBERS:
-                raise broken(path, f"{len(archive.infolist())} arrays in one archive", "Give an AMASS archive.")
+                raise format_error(path, f"{len(archive.infolist())} arrays in one archive", "Give an AMASS archive.")
             members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
             found = {name: _read(archive, members[name], path, name in spare) for name in wanted if name in members}
             return {name: array for name, array in found.items() if array is not None}
     except zipfile.BadZipFile as error:
-        raise broken(path, f"not a readable .npz archive: {error}") from error
+        raise format_error(path, f"not a readable .npz archive: {error}") from error
     except (zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, OverflowError, MemoryError) as error:
-        raise broken(path, f"the archive is damaged: {error or type(error).__name__}") from error
+        raise format_error(path, f"the archive is damaged: {error or type(error).__name__}") from error
 
 
 def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: AnyPath, is_spare: bool) -> NDArray[Any] | None:
     name, size = info.filename, info.file_size
     if size > MAX_ARRAY_BYTES or size > max(FREE_BYTES, MAX_RATIO * info.compress_size):
         what = f"'{name}' unpacks from {info.compress_size} to {size} bytes"
-        raise broken(path, what, "This looks like a decompression bomb; it was not read.")
+        raise format_error(path, what, "This looks like a decompression bomb; it was not read.")
     with archive.open(info) as member:
         try:
             content = member.read(size + 1)
@@ -54,7 +54,7 @@ def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: AnyPath, is_spa
                 return None
             raise
         except ValueError as error:
-            raise broken(path, f"'{name}' is no plain array: {str(error)[:120]}") from error
+            raise format_error(path, f"'{name}' is no plain array: {str(error)[:120]}") from error
 
 
 def _array(content: bytes, name: str, path: AnyPath) -> NDArray[Any]:
@@ -68,7 +68,7 @@ def _array(content: bytes, name: str, path: AnyPath) -> NDArray[Any]:
     read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, in_columns, kind = read_header(stream)
     if kind.hasobject:
-        raise broken(path, f"'{name}' holds Python objects", "They could run code. Save it with plain arrays.")
+        raise format_error(path, f"'{name}' holds Python objects", "They could run code. Save it with plain arrays.")
     count = 1
     for length in shape:
         count *= length

@@ -106,10 +106,10 @@ def _columns(body: AsfSkeleton) -> tuple[IntArray, IntArray]:
 
 def _rotations(channels: FloatArray, body: AsfSkeleton) -> SO3:
     """Local rotations ``R = C E C^-1``, where E is the product of the joint's Euler angles."""
-    from marey.io._euler_kernels import compose
+    from marey.io._euler_kernels import compose_euler
 
     axes, columns = _columns(body)
-    turns = SO3(compose(np.ascontiguousarray(channels), axes, columns))
+    turns = SO3(compose_euler(np.ascontiguousarray(channels), axes, columns))
     return body.frames @ turns @ body.frames.inverse()
 
 

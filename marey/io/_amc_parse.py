@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, FormatError
-from marey.io._text import TextFile, parse_float, printable
+from marey.io._text import TextFile, make_printable, parse_float
 
 MAX_VALUE: Final = 1e9  # [deg or unit]
 MAX_WARNINGS: Final = 5  # about bones that are missing
@@ -26,7 +26,7 @@ class AmcFile:
 
 
 @dataclass(slots=True)
-class _State:
+class _AmcState:
     """What the lines read so far amount to."""
 
     slots: dict[str, tuple[int, int]]  # bone -> first column, number of values
@@ -47,7 +47,7 @@ def parse_amc(text: TextFile, names: Sequence[str], dofs: Sequence[Sequence[str]
     """
     turns = np.array([name[0] == "r" for dof in dofs for name in dof], dtype=np.bool_)
     moving = {name for name, dof in zip(names, dofs, strict=True) if dof}
-    state = _State(_slots(names, dofs), moving, turns, degrees)
+    state = _AmcState(_slots(names, dofs), moving, turns, degrees)
     number = 0
     for number, line in enumerate(text.data.decode("utf-8", errors="replace").split("\n"), start=1):
         words = line.split()
@@ -62,7 +62,7 @@ def parse_amc(text: TextFile, names: Sequence[str], dofs: Sequence[Sequence[str]
     if not state.rows:
         raise text.error_on_line("the file holds no frames", max(number - 1, 1), "Check that this is an AMC file.")
     _finish_frame(text, state)
-    return _finish(text, state)
+    return _build_file(text, state)
 
 
 def _slots(names: Sequence[str], dofs: Sequence[Sequence[str]]) -> dict[str, tuple[int, int]]:
@@ -74,7 +74,7 @@ def _slots(names: Sequence[str], dofs: Sequence[Sequence[str]]) -> dict[str, tup
     return slots
 
 
-def _new_frame(text: TextFile, state: _State, line: int) -> None:
+def _new_frame(text: TextFile, state: _AmcState, line: int) -> None:
     if state.rows:
         _finish_frame(text, state)
     if (len(state.rows) + 1) * len(state.turns) > max(MAX_VALUES, len(text.data)):
@@ -85,7 +85,7 @@ def _new_frame(text: TextFile, state: _State, line: int) -> None:
     state.bones = set()
 
 
-def _finish_frame(text: TextFile, state: _State) -> None:
+def _finish_frame(text: TextFile, state: _AmcState) -> None:
     if not state.bones:
         raise text.error_on_line("this frame has no bones", state.lines[-1], "Export the motion again.")
     if len(state.bones) < len(state.slots):
@@ -93,7 +93,7 @@ def _finish_frame(text: TextFile, state: _State) -> None:
             state.missing[name] = len(state.rows) - 1
 
 
-def _keyword(text: TextFile, state: _State, words: list[str], line: int) -> None:
+def _keyword(text: TextFile, state: _AmcState, words: list[str], line: int) -> None:
     key = words[0].lower()
     if key.startswith(":rad"):
         state.degrees = False
@@ -106,15 +106,15 @@ def _keyword(text: TextFile, state: _State, words: list[str], line: int) -> None
         state.rate_hz = rate
 
 
-def _bone(text: TextFile, state: _State, words: list[str], line: int) -> None:
+def _bone(text: TextFile, state: _AmcState, words: list[str], line: int) -> None:
     name = words[0]
     slot = state.slots.get(name)
     if not state.rows:
-        what = f"'{printable(name)}' stands before the first frame number"
+        what = f"'{make_printable(name)}' stands before the first frame number"
         raise text.error_on_line(what, line, "Check that this is an AMC file.")
     if slot is None:
         fix = "The AMC does not belong to this ASF; name the right one with asf=."
-        raise text.error_on_line(f"bone '{printable(name)}' is not in the skeleton", line, fix)
+        raise text.error_on_line(f"bone '{make_printable(name)}' is not in the skeleton", line, fix)
     start, count = slot
     if len(words) != count + 1:
         what = f"bone '{name}' has {len(words) - 1} values, its skeleton gives it {count}"
@@ -130,7 +130,7 @@ def _bone(text: TextFile, state: _State, words: list[str], line: int) -> None:
 
 def _bad_value(text: TextFile, words: list[str], line: int) -> FormatError:
     bad = next((word for word in words[1:] if parse_float(word) is None), words[-1])
-    return text.error_on_line(f"'{printable(bad)}' is not a usable number", line, "Correct the value.")
+    return text.error_on_line(f"'{make_printable(bad)}' is not a usable number", line, "Correct the value.")
 
 
 def _bad_frame(text: TextFile, first_line: int) -> FormatError:
@@ -140,12 +140,12 @@ def _bad_frame(text: TextFile, first_line: int) -> FormatError:
         for word in lines[number].split()[1:]:
             value = parse_float(word)
             if value is None or abs(value) > MAX_VALUE:
-                what = f"'{printable(word)}' is not a usable number"
+                what = f"'{make_printable(word)}' is not a usable number"
                 return text.error_on_line(what, number + 1, "Correct the value.")
     return text.error_on_line("a value of this frame is too large", first_line, "Correct the value.")
 
 
-def _finish(text: TextFile, state: _State) -> AmcFile:
+def _build_file(text: TextFile, state: _AmcState) -> AmcFile:
     channels = np.array(state.rows).reshape(len(state.rows), len(state.turns))
     if not state.degrees:
         channels[:, state.turns] *= 180.0 / np.pi

@@ -12,8 +12,8 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.io._asf_parse import AsfBone, AsfFile, Vector, parse_asf
-from marey.io._text import TextFile, plural, printable, read_text
-from marey.io._units import HEIGHT_OF_REACH, METRES, UnitGuess, guess_unit, reach, unit_in_metres
+from marey.io._text import TextFile, make_printable, plural, read_text
+from marey.io._units import HEIGHT_OF_REACH, METRES, UnitGuess, guess_unit, longest_reach, unit_in_metres
 from marey.lie import SO3
 from marey.motion import LoadReport, Motion, Source
 from marey.skeleton import EulerLimits, Skeleton, SkeletonDraft
@@ -61,7 +61,7 @@ def load_asf(path: str | os.PathLike[str], *, unit: str | None = None) -> AsfSke
     """Read an ASF file."""
     text = read_text(path)
     file = parse_asf(text)
-    order, parents, warnings = _walk(text, file)
+    order, parents, warnings = _order_bones(text, file)
     draft = SkeletonDraft(Path(path).stem)
     draft.add(ROOT, -1, file.root.position)
     for bone, parent in zip(order, parents, strict=True):
@@ -85,7 +85,7 @@ def load_asf(path: str | os.PathLike[str], *, unit: str | None = None) -> AsfSke
     )
 
 
-def _walk(text: TextFile, file: AsfFile) -> tuple[list[AsfBone], list[int], list[str]]:
+def _order_bones(text: TextFile, file: AsfFile) -> tuple[list[AsfBone], list[int], list[str]]:
     """Bones depth first from the root and, for each, the number of its parent joint (the root is 0)."""
     order: list[AsfBone] = []
     parents: list[int] = []
@@ -95,12 +95,12 @@ def _walk(text: TextFile, file: AsfFile) -> tuple[list[AsfBone], list[int], list
         (name, line), parent = stack.pop()
         if name not in file.bones:
             raise text.error_on_line(
-                f"the hierarchy names '{printable(name)}', which is no bone",
+                f"the hierarchy names '{make_printable(name)}', which is no bone",
                 line,
                 "Add the bone to :bonedata, or remove it here.",
             )
         if name in seen:
-            raise text.error_on_line(f"bone '{printable(name)}' hangs from two parents", line, "Keep one of them.")
+            raise text.error_on_line(f"bone '{make_printable(name)}' hangs from two parents", line, "Keep one of them.")
         seen.add(name)
         order.append(file.bones[name])
         parents.append(parent)
@@ -117,7 +117,7 @@ def _walk(text: TextFile, file: AsfFile) -> tuple[list[AsfBone], list[int], list
 def _unit(raw: Skeleton, file: AsfFile, unit: str | None) -> UnitGuess:
     if unit is not None:
         return UnitGuess(unit, unit_in_metres(unit), f"unit {unit} as asked for")
-    size = reach(raw.parents, raw.offsets, raw.tips)
+    size = longest_reach(raw.parents, raw.offsets, raw.tips)
     metres = INCH_M / file.length
     tall = HEIGHT_OF_REACH * size * metres
     if PLAUSIBLE_M[0] <= tall <= PLAUSIBLE_M[1]:
@@ -128,13 +128,13 @@ def _unit(raw: Skeleton, file: AsfFile, unit: str | None) -> UnitGuess:
 
 def _axis_frames(axes: Sequence[tuple[Vector, str]], degrees: bool) -> SO3:
     """Rotations C, batch ``(J,)``, of angles about x, y and z; the first letter of the order acts first."""
-    from marey.io._euler_kernels import compose
+    from marey.io._euler_kernels import compose_euler
 
     angles = np.array([angles for angles, _ in axes], dtype=np.float64)
     order = np.array([["xyz".index(letter) for letter in reversed(word)] for _, word in axes], dtype=np.int64)
     columns = 3 * np.arange(len(axes))[:, None] + order
     table = (angles if degrees else np.rad2deg(angles)).reshape(1, -1)
-    return SO3(compose(table, order, columns)[0])
+    return SO3(compose_euler(table, order, columns)[0])
 
 
 def _limits(bone: AsfBone, frame: SO3, degrees: bool) -> EulerLimits:

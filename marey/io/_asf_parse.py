@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from marey.io._text import TextFile, parse_float, printable
+from marey.io._text import TextFile, make_printable, parse_float
 from marey.skeleton import MAX_JOINTS
 
 Vector = tuple[float, float, float]
@@ -106,7 +106,7 @@ def _numbers(text: TextFile, line: int, words: Sequence[str], count: int, what: 
     for word, value in zip(words, values, strict=False):
         if value is None or abs(value) > MAX_LENGTH:
             raise text.error_on_line(
-                f"'{printable(word)}' in {what} is not a usable number", line, "Correct the value."
+                f"'{make_printable(word)}' in {what} is not a usable number", line, "Correct the value."
             )
     return tuple(value for value in values if value is not None)
 
@@ -144,13 +144,15 @@ def _root(text: TextFile, root: AsfRoot, lines: list[Line]) -> None:
 
 def _dof(text: TextFile, line: int, word: str) -> str:
     if word.lower() not in DOFS:
-        raise text.error_on_line(f"unknown degree of freedom '{printable(word)}'", line, f"They are {', '.join(DOFS)}.")
+        raise text.error_on_line(
+            f"unknown degree of freedom '{make_printable(word)}'", line, f"They are {', '.join(DOFS)}."
+        )
     return word.lower()
 
 
 def _axis_order(text: TextFile, line: int, word: str) -> str:
     if sorted(word.lower()) != ["x", "y", "z"]:
-        raise text.error_on_line(f"axis order '{printable(word)}'", line, "It names x, y and z once each, as XYZ.")
+        raise text.error_on_line(f"axis order '{make_printable(word)}'", line, "It names x, y and z once each, as XYZ.")
     return word.lower()
 
 
@@ -159,7 +161,7 @@ def _bones(text: TextFile, file: AsfFile, lines: list[Line]) -> None:
         bone = _bone(text, block)
         if bone.name in file.bones:
             raise text.error_on_line(
-                f"a second bone called '{printable(bone.name)}'", bone.line, "Give it another name."
+                f"a second bone called '{make_printable(bone.name)}'", bone.line, "Give it another name."
             )
         file.bones[bone.name] = bone
 
@@ -174,7 +176,7 @@ def _blocks(text: TextFile, lines: list[Line]) -> Iterator[list[Line]]:
             block = [(number, words)]
         elif block is None:
             raise text.error_on_line(
-                f"'{printable(words[0])}' stands outside of begin and end", number, "Put it inside a bone."
+                f"'{make_printable(words[0])}' stands outside of begin and end", number, "Put it inside a bone."
             )
         elif key == "end":
             yield block
@@ -209,7 +211,7 @@ def _bone(text: TextFile, block: list[Line]) -> AsfBone:
             bone.dof = _dofs(text, number, words[1:])
         elif key not in ("id", "bodymass", "cofmass"):
             raise text.error_on_line(
-                f"unknown word '{printable(words[0])}' in a bone",
+                f"unknown word '{make_printable(words[0])}' in a bone",
                 number,
                 "Bones know id, name, direction, length, axis, dof and limits.",
             )
@@ -231,7 +233,9 @@ def _set_limits(text: TextFile, bone: AsfBone, lines: list[Line]) -> None:
         for inside in _PAIR.findall(" ".join(words).replace(",", " ")):
             bone.limits.append(_pair(text, number, inside.split()))
     if lines and len(bone.limits) != len(bone.dof):
-        what = f"bone '{printable(bone.name)}' has {len(bone.dof)} degrees of freedom and {len(bone.limits)} limits"
+        what = (
+            f"bone '{make_printable(bone.name)}' has {len(bone.dof)} degrees of freedom and {len(bone.limits)} limits"
+        )
         raise text.error_on_line(what, lines[0][0], "Write one (low high) for each.")
 
 
@@ -239,7 +243,7 @@ def _pair(text: TextFile, line: int, words: list[str]) -> tuple[float, float]:
     bounds = [float(w) if w.lower() in ("inf", "-inf", "+inf") else parse_float(w) for w in words]
     if len(bounds) != 2 or bounds[0] is None or bounds[1] is None or bounds[0] > bounds[1]:
         raise text.error_on_line(
-            f"the limit '({printable(' '.join(words))})' is no range", line, "Write (low high), low first."
+            f"the limit '({make_printable(' '.join(words))})' is no range", line, "Write (low high), low first."
         )
     return (bounds[0], bounds[1])
 

@@ -20,21 +20,21 @@ TRAVEL: Final = 0.5  # [-] way along the ground over the body's height
 
 def to_world(vectors: FloatArray, up: str) -> FloatArray:
     """Turn vectors ``(..., 3)`` from a file whose vertical axis is ``up`` to +Y up: ``(x, y, z) -> (x, z, -y)``."""
-    if _checked(up) == "+y":
+    if _check_axis(up) == "+y":
         return vectors
     return np.stack([vectors[..., 0], vectors[..., 2], -vectors[..., 1]], axis=-1)
 
 
 def to_file(vectors: FloatArray, up: str) -> FloatArray:
     """Undo :func:`to_world`."""
-    if _checked(up) == "+y":
+    if _check_axis(up) == "+y":
         return vectors
     return np.stack([vectors[..., 0], -vectors[..., 2], vectors[..., 1]], axis=-1)
 
 
-def turn_wxyz(wxyz: FloatArray, up: str, *, back: bool = False) -> FloatArray:
+def rotate_wxyz(wxyz: FloatArray, up: str, *, back: bool = False) -> FloatArray:
     """Conjugate rotations, ``R q R^-1``: the vector part turns like a vector."""
-    if _checked(up) == "+y":
+    if _check_axis(up) == "+y":
         return wxyz
     turn = to_file if back else to_world
     return np.concatenate([wxyz[..., :1], turn(wxyz[..., 1:], up)], axis=-1)
@@ -78,7 +78,7 @@ def _walks_along_y(positions: FloatArray) -> bool:
     return bool(np.std(floor) < STEADY * height and np.ptp(positions[:, 0, 1]) > TRAVEL * height)
 
 
-def _checked(up: str) -> str:
+def _check_axis(up: str) -> str:
     if up not in ("+y", "+z"):
         raise InputError(f"unknown vertical axis '{up}'", "It is +y or +z")
     return up

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from marey.base import FloatArray, FormatError
-from marey.io._axes import detect_up, to_world, turn_wxyz
+from marey.io._axes import detect_up, rotate_wxyz, to_world
 from marey.io._bvh_frames import BvhFrames, read_frames
 from marey.io._bvh_header import find_motion
 from marey.io._bvh_repair import joint_flips, leading_rows
-from marey.io._bvh_tree import BvhTree, read_tree, skeleton_of
-from marey.io._euler import NONE, ChannelMap, channels_to_positions, trusted_rotations
-from marey.io._text import TextFile, parse_float, printable, read_text
+from marey.io._bvh_tree import BvhTree, build_skeleton, read_tree
+from marey.io._euler import NONE, ChannelMap, channels_to_positions, wrap_rotations
+from marey.io._text import TextFile, make_printable, parse_float, read_text
 from marey.io._units import UnitGuess, rate_from_frame_time, unit_in_metres
 from marey.motion import LoadReport, Motion, Source
 from marey.skeleton import Skeleton
@@ -56,10 +56,10 @@ def _motion(tree: BvhTree, frames: BvhFrames, dropped: int, guess: UnitGuess, ra
     moving = _translations(channels, layout, raw)
     up = "+y" if tree.profile == "cmu" else detect_up(raw, roots, wxyz, moving)
     return Motion(
-        skeleton_of(tree, up, guess.metres),
+        build_skeleton(tree, up, guess.metres),
         rate,
         to_world(roots, up) * guess.metres,
-        trusted_rotations(turn_wxyz(wxyz, up)),
+        wrap_rotations(rotate_wxyz(wxyz, up)),
         translations=None if moving is None else to_world(moving, up) * guess.metres,
         name=Path(path).stem,
         source=Source(
@@ -92,7 +92,7 @@ def _rate(text: TextFile, frames: BvhFrames, rate_hz: float | None) -> tuple[flo
     seconds = parse_float(frames.frame_time)
     if seconds is None or not 1e-6 <= seconds <= 1e6:
         line = text.line_at(max(text.data.lower().find(b"frame time"), find_motion(text)[0]))
-        what = f"the frame time is '{printable(frames.frame_time)}'"
+        what = f"the frame time is '{make_printable(frames.frame_time)}'"
         raise FormatError(what, text.path, line, "Write 'Frame Time: seconds' after MOTION, or give rate_hz=.")
     return rate_from_frame_time(frames.frame_time)
 

@@ -8,29 +8,29 @@ from typing import Final, cast
 import numpy as np
 
 from marey.base import FloatArray, IntArray
-from marey.io._axes import to_file, turn_wxyz
+from marey.io._axes import rotate_wxyz, to_file
 from marey.io._euler import AXES, NONE, ChannelMap, channels_to_positions
 from marey.motion import Motion, Source
 
 POSITIONS: Final = ("Xposition", "Yposition", "Zposition")
 ROTATIONS: Final = ("Zrotation", "Yrotation", "Xrotation")
-SAME_PLACE: Final = 1e-9  # [m] a position this near to the file's own was not edited
-SAME_TURN: Final = 1e-9  # [rad] the same for a rotation
+SAME_POSITION: Final = 1e-9  # [m] a position this near to the file's own was not edited
+SAME_ROTATION: Final = 1e-9  # [rad] the same for a rotation
 
 
-def written_channels(motion: Motion, source: Source | None) -> tuple[tuple[str, ...], ...]:
+def choose_channels(motion: Motion, source: Source | None) -> tuple[tuple[str, ...], ...]:
     """Channel names of each joint, widened where the file's own cannot express the motion."""
     names: list[tuple[str, ...]] = [(*POSITIONS, *ROTATIONS), *([ROTATIONS] * (motion.skeleton.num_joints - 1))]
     if source is not None:
         names = [tuple(n) for n in cast(Sequence[Sequence[str]], source.layout["channels"])]
-    for joint in _needing_rotation(motion, source, names):
+    for joint in _find_joints_needing_rotation(motion, source, names):
         names[joint] = (*names[joint], *(r for r in ROTATIONS if r not in names[joint]))
-    for joint in _needing_position(motion, source, names):
+    for joint in _find_joints_needing_position(motion, source, names):
         names[joint] = (*POSITIONS, *(n for n in names[joint] if n not in POSITIONS))
     return tuple(names)
 
 
-def _needing_rotation(motion: Motion, source: Source | None, names: Sequence[tuple[str, ...]]) -> list[int]:
+def _find_joints_needing_rotation(motion: Motion, source: Source | None, names: Sequence[tuple[str, ...]]) -> list[int]:
     """Joints with fewer than three rotation channels whose rotation these cannot make."""
     narrow = [j for j, n in enumerate(names) if sum("rotation" in c for c in n) < 3]
     if not narrow:
@@ -38,7 +38,7 @@ def _needing_rotation(motion: Motion, source: Source | None, names: Sequence[tup
     full = ChannelMap.from_names([(*n, *(r for r in ROTATIONS if r not in n)) for n in names])
     angles = _angles(motion, source, full)
     spare = np.array([[full.names[j][c] not in names[j] for c in _rotation_slots(full, j)] for j in narrow])
-    used = np.abs(angles[:, narrow]).max(axis=0) > np.rad2deg(SAME_TURN)
+    used = np.abs(angles[:, narrow]).max(axis=0) > np.rad2deg(SAME_ROTATION)
     return [j for j, need in zip(narrow, (used & spare).any(axis=1), strict=True) if need]
 
 
@@ -46,29 +46,31 @@ def _rotation_slots(layout: ChannelMap, joint: int) -> list[int]:
     return [i for i, name in enumerate(layout.names[joint]) if name.endswith("rotation")]
 
 
-def _needing_position(motion: Motion, source: Source | None, names: Sequence[tuple[str, ...]]) -> list[int]:
+def _find_joints_needing_position(motion: Motion, source: Source | None, names: Sequence[tuple[str, ...]]) -> list[int]:
     """Joints that leave their offset, in their parent's frame, along an axis that has no channel."""
     up = source.up if source else "+y"
     need: list[int] = []
     for joint, channels in enumerate(names):
         fixed = [axis for axis, name in enumerate(POSITIONS) if name not in channels]
-        track = _track(motion, joint)
+        track = _position_track(motion, joint)
         if not fixed or track is None:
             continue
         away = to_file(track - motion.skeleton.offsets[joint], up)
-        if np.abs(away[:, fixed]).max() > SAME_PLACE:
+        if np.abs(away[:, fixed]).max() > SAME_POSITION:
             need.append(joint)
     return need
 
 
-def _track(motion: Motion, joint: int) -> FloatArray | None:
+def _position_track(motion: Motion, joint: int) -> FloatArray | None:
     """Position ``(F, 3)`` [m] of a joint in its parent's frame, or ``None`` where it is the constant offset."""
     if joint == 0:
         return motion.root_positions
     return None if motion.translations is None else motion.translations[:, joint]
 
 
-def channel_table(motion: Motion, source: Source | None, names: Sequence[Sequence[str]], metres: float) -> FloatArray:
+def build_channel_table(
+    motion: Motion, source: Source | None, names: Sequence[Sequence[str]], metres: float
+) -> FloatArray:
     """Channel values ``(F, C)`` [deg, file unit], columns joint by joint; rows left out by the reader return first."""
     layout = ChannelMap.from_names(names)
     own = _own_channels(motion, source, layout)
@@ -91,18 +93,18 @@ def _own_channels(motion: Motion, source: Source | None, layout: ChannelMap) -> 
 
 def _angles(motion: Motion, source: Source | None, layout: ChannelMap) -> FloatArray:
     """Angles ``(F, J, 3)`` [deg] in the order of each joint's channels, missing axes last."""
-    from marey.io._euler_kernels import decompose
+    from marey.io._euler_kernels import decompose_euler
 
-    wxyz = np.ascontiguousarray(turn_wxyz(motion.rotations.wxyz, source.up if source else "+y", back=True))
+    wxyz = np.ascontiguousarray(rotate_wxyz(motion.rotations.wxyz, source.up if source else "+y", back=True))
     own = _own_channels(motion, source, layout)
     given = np.zeros((1, wxyz.shape[1], 3))
     if own is not None:
         padded = np.concatenate([own, np.zeros((len(own), 1))], axis=1)  # column NONE is the last one: zero
         given = np.ascontiguousarray(padded[:, layout.columns])
-    return decompose(wxyz, _complete(layout.axes), given, own is not None)
+    return decompose_euler(wxyz, _complete_axes(layout.axes), given, own is not None)
 
 
-def _complete(axes: IntArray) -> IntArray:
+def _complete_axes(axes: IntArray) -> IntArray:
     """Fill the missing axes of each joint so that every row is an order of 0, 1, 2."""
     result = axes.copy()
     for row in result:
@@ -130,13 +132,13 @@ def _fill_positions(
     columns = layout.positions[joint]
     if (columns == NONE).all():
         return
-    track = _track(motion, joint)
+    track = _position_track(motion, joint)
     offset = motion.skeleton.offsets[joint]
     up = source.up if source else "+y"
     local = to_file(np.broadcast_to(offset, (len(table), 3)) if track is None else track, up) / metres
     if own is not None and source is not None and metres == source.metres_per_unit:
         read = channels_to_positions(own, layout, joint, to_file(offset, up) / metres)
-        near = np.abs(read - local).max(axis=1, keepdims=True) * metres < SAME_PLACE
+        near = np.abs(read - local).max(axis=1, keepdims=True) * metres < SAME_POSITION
         local = np.where(near, read, local)
     for axis in range(3):
         if columns[axis] != NONE:

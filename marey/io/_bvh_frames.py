@@ -11,7 +11,7 @@ import numpy as np
 from marey.base import FloatArray, FormatError
 from marey.io._bvh_table import compose_table, read_plain_table
 from marey.io._euler import ChannelMap
-from marey.io._text import TextFile, is_decimal_comma, parse_float, plural, printable
+from marey.io._text import TextFile, is_decimal_comma, make_printable, parse_float, plural
 
 MAX_CHANNEL: Final = 1e9  # [deg or unit] far above any capture; keeps every later product finite
 MAX_ROTATIONS: Final = 2_000_000  # frames times joints, unless the file is as large as such a motion should be
@@ -31,7 +31,7 @@ class BvhFrames:
 
 
 @dataclass(frozen=True, slots=True)
-class _Announced:
+class _AnnouncedTable:
     frames: int | None
     frame_time: str
     data_at: int  # byte where the values begin
@@ -42,18 +42,18 @@ def read_frames(text: TextFile, start: int, layout: ChannelMap) -> BvhFrames:
     said = _read_fields(text, start)
     plain = read_plain_table(text, said.data_at, said.frames or 0, layout.num_channels)
     if plain is not None:
-        return _finish(text, said, plain, layout, (), ())
+        return _build_frames(text, said, plain, layout, (), ())
     values, scan = _scan(text, said, layout.num_channels)
     warnings: list[str] = []
     notes: list[str] = []
     count = _count_frames(text, said, layout.num_channels, scan, warnings, notes)
     channels = values[: count * layout.num_channels].reshape(count, layout.num_channels)
-    return _finish(text, said, channels, layout, tuple(warnings), tuple(notes))
+    return _build_frames(text, said, channels, layout, tuple(warnings), tuple(notes))
 
 
-def _finish(
+def _build_frames(
     text: TextFile,
-    said: _Announced,
+    said: _AnnouncedTable,
     channels: FloatArray,
     layout: ChannelMap,
     warnings: tuple[str, ...],
@@ -65,28 +65,28 @@ def _finish(
     return BvhFrames(channels, compose_table(channels, layout), said.frame_time, warnings, notes)
 
 
-def _read_fields(text: TextFile, at: int) -> _Announced:
+def _read_fields(text: TextFile, at: int) -> _AnnouncedTable:
     frames, frame_time = None, ""
     while (match := _FIELD.match(text.data, at)) is not None:
         at = match.end()
         word = match[2].decode("utf-8", errors="replace")
         if match[1].lower() == b"frames":
-            frames = _whole(text, word, match.start(2))
+            frames = _parse_count(text, word, match.start(2))
         else:
             frame_time = word
-    return _Announced(frames, frame_time, at)
+    return _AnnouncedTable(frames, frame_time, at)
 
 
-def _whole(text: TextFile, word: str, at: int) -> int:
+def _parse_count(text: TextFile, word: str, at: int) -> int:
     value = parse_float(word)
     if value is None or value < 0 or value != int(value):
-        what = f"the number of frames is '{printable(word)}'"
+        what = f"the number of frames is '{make_printable(word)}'"
         raise text.error(what, at, "Write a whole number after 'Frames:'.")
     return int(value)
 
 
 @dataclass(frozen=True, slots=True)
-class _Scan:
+class _TableScan:
     count: int  # numbers read
     stopped_at: int  # byte
     odd_at: int  # byte that ends the first line with a wrong number of values, or -1
@@ -95,7 +95,7 @@ class _Scan:
     is_bad: bool  # stopped at something that is no number
 
 
-def _scan(text: TextFile, said: _Announced, num_channels: int) -> tuple[FloatArray, _Scan]:
+def _scan(text: TextFile, said: _AnnouncedTable, num_channels: int) -> tuple[FloatArray, _TableScan]:
     """Read all numbers. Memory follows what the file holds, never what it announces."""
     room = (len(text.data) - said.data_at) // 2 + 1  # a number and its separator take two bytes
     guess = room if said.frames is None else min(room, (said.frames + 1) * num_channels)
@@ -107,15 +107,15 @@ def _scan(text: TextFile, said: _Announced, num_channels: int) -> tuple[FloatArr
     return values, scan
 
 
-def _parse(text: TextFile, at: int, values: FloatArray, num_channels: int) -> _Scan:
+def _parse(text: TextFile, at: int, values: FloatArray, num_channels: int) -> _TableScan:
     from marey.io._text_kernels import parse_numbers
 
     count, stopped, odd, odd_count, in_line, is_bad = parse_numbers(text.array(), at, values, num_channels)
-    return _Scan(int(count), int(stopped), int(odd), int(odd_count), int(in_line), is_bad)
+    return _TableScan(int(count), int(stopped), int(odd), int(odd_count), int(in_line), is_bad)
 
 
 def _count_frames(
-    text: TextFile, said: _Announced, num_channels: int, scan: _Scan, warnings: list[str], notes: list[str]
+    text: TextFile, said: _AnnouncedTable, num_channels: int, scan: _TableScan, warnings: list[str], notes: list[str]
 ) -> int:
     count, rest = divmod(scan.count, num_channels)
     whole = said.frames is not None and count >= said.frames > 0
@@ -137,7 +137,7 @@ def _count_frames(
     return count
 
 
-def _check_last_line(text: TextFile, num_channels: int, scan: _Scan, warnings: list[str]) -> int:
+def _check_last_line(text: TextFile, num_channels: int, scan: _TableScan, warnings: list[str]) -> int:
     """A line of the wrong length is an error, unless it is the last one and the file ends in its midst."""
     is_last = not text.data[scan.odd_at :].strip()
     if not (is_last and text.was_cut and scan.odd_count < num_channels):

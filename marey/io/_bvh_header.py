@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from marey.base import FormatError
-from marey.io._text import TextFile, is_decimal_comma, parse_float, plural, printable
+from marey.io._text import TextFile, is_decimal_comma, make_printable, parse_float, plural
 from marey.skeleton import MAX_JOINTS
 
 CHANNELS: Final = tuple(f"{axis}{kind}" for kind in ("position", "rotation") for axis in "XYZ")
@@ -62,7 +62,7 @@ class _Parser:
     def run(self) -> None:
         first = self.next()
         if first.upper() != "HIERARCHY":
-            raise self.error(f"expected HIERARCHY, found '{printable(first)}'", "Check that this is a BVH file.")
+            raise self.error(f"expected HIERARCHY, found '{make_printable(first)}'", "Check that this is a BVH file.")
         while word := self.next():
             handler = _HANDLERS.get(word.upper())
             if handler is None:
@@ -96,9 +96,11 @@ class _Parser:
 
     def unknown(self, word: str) -> FormatError:
         if parse_float(word) is not None:
-            return self.error(f"a number, {printable(word)}, stands where a keyword should", "Is a value too many?")
+            return self.error(
+                f"a number, {make_printable(word)}, stands where a keyword should", "Is a value too many?"
+            )
         fix = "A hierarchy knows ROOT, JOINT, End Site, OFFSET and CHANNELS."
-        return self.error(f"unknown keyword '{printable(word)}'", fix)
+        return self.error(f"unknown keyword '{make_printable(word)}'", fix)
 
     def number(self, what: str) -> float:
         words, at = self.words, self.at
@@ -113,8 +115,8 @@ class _Parser:
         if not word or word in "{}":
             return self.error(f"{what} has too few numbers", "Check that the line was not truncated.")
         if is_decimal_comma(word):
-            return self.error(f"'{printable(word)}' has a decimal comma", "Write decimals with a point.")
-        return self.error(f"'{printable(word)}' in {what} is not a usable number", "Correct the value.")
+            return self.error(f"'{make_printable(word)}' has a decimal comma", "Write decimals with a point.")
+        return self.error(f"'{make_printable(word)}' in {what} is not a usable number", "Correct the value.")
 
     def root(self) -> None:
         if self.tree.names:
@@ -132,7 +134,7 @@ class _Parser:
         name = " ".join(self.rest_of_line())
         if len(tree.names) == MAX_JOINTS:
             raise self.error(f"more than {MAX_JOINTS} joints", "Check that the file is a character's skeleton.")
-        self.open_brace(f"{kind} {printable(name)}")
+        self.open_brace(f"{kind} {make_printable(name)}")
         self.unset.add(len(tree.names))
         self.open.append(len(tree.names))
         tree.names.append(name)
@@ -150,14 +152,14 @@ class _Parser:
     def open_brace(self, what: str) -> None:
         word = self.next()
         if word != "{":
-            raise self.error(f"expected {{ after {what}, found '{printable(word)}'", "Add the brace.")
+            raise self.error(f"expected {{ after {what}, found '{make_printable(word)}'", "Add the brace.")
 
     def close_brace(self) -> None:
         if not self.open:
             raise self.error("a closing brace too many", "Remove it, or check the braces above.")
         joint = self.open.pop()
         if joint in self.unset:
-            raise self.error(f"joint '{printable(self.tree.names[joint])}' has no OFFSET", "Add: OFFSET x y z")
+            raise self.error(f"joint '{make_printable(self.tree.names[joint])}' has no OFFSET", "Add: OFFSET x y z")
 
     def offset(self) -> None:
         if not self.open:
@@ -170,11 +172,11 @@ class _Parser:
             self.tree.offsets[joint] = vector
             self.unset.discard(joint)
 
-    def channels_of(self) -> None:
+    def read_channels(self) -> None:
         words = self.rest_of_line()
         count = parse_float(words[0]) if words else None
         if count is None or not 0 <= count <= 6 or count != int(count):
-            found = printable(words[0]) if words else ""
+            found = make_printable(words[0]) if words else ""
             raise self.error(f"CHANNELS count is '{found}'", "It must be a whole number from 0 to 6.")
         names = tuple(self.channel(word) for word in words[1 : 1 + int(count)])
         extra = words[1 + int(count) :]
@@ -189,7 +191,7 @@ class _Parser:
     def channel(self, word: str) -> str:
         name = _CHANNEL.get(word.lower())
         if name is None:
-            raise self.error(f"unknown channel '{printable(word)}'", f"Channels are {', '.join(CHANNELS)}.")
+            raise self.error(f"unknown channel '{make_printable(word)}'", f"Channels are {', '.join(CHANNELS)}.")
         return name
 
     def place_channels(self, names: tuple[str, ...]) -> None:
@@ -199,7 +201,7 @@ class _Parser:
         if joint == _END_SITE:
             return
         if self.tree.channels[joint]:
-            raise self.error(f"a second CHANNELS for joint '{printable(self.tree.names[joint])}'", "Keep one.")
+            raise self.error(f"a second CHANNELS for joint '{make_printable(self.tree.names[joint])}'", "Keep one.")
         self.tree.channels[joint] = names
 
 
@@ -209,6 +211,6 @@ _HANDLERS: Final[dict[str, Callable[[_Parser], None]]] = {
     "END": _Parser.end,
     "ENDSITE": _Parser.end,
     "OFFSET": _Parser.offset,
-    "CHANNELS": _Parser.channels_of,
+    "CHANNELS": _Parser.read_channels,
     "}": _Parser.close_brace,
 }

@@ -9,7 +9,7 @@ import numpy as np
 from marey.base import FloatArray
 from marey.io._euler import NONE, ChannelMap
 from marey.io._text import plural
-from marey.io._units import HEIGHT_OF_REACH, METRES, reach
+from marey.io._units import HEIGHT_OF_REACH, METRES, longest_reach
 from marey.motion import Motion
 from marey.skeleton import Skeleton
 
@@ -22,9 +22,9 @@ FLIP_DEG: Final = 40.0  # a joint at 120 Hz would need 4800 degrees a second; ma
 CMU_HEIGHT_M: Final = (1.0, 2.4)  # height of a CMU skeleton read in CMU units; else it was rescaled
 
 
-def profile_of(raw: Skeleton) -> str:
+def find_profile(raw: Skeleton) -> str:
     """``"cmu"`` for the 2010 conversion of the CMU database in its own unit, else empty. ``raw`` is in file units."""
-    height = HEIGHT_OF_REACH * reach(raw.parents, raw.offsets, raw.tips) * METRES["cmu"]
+    height = HEIGHT_OF_REACH * longest_reach(raw.parents, raw.offsets, raw.tips) * METRES["cmu"]
     is_cmu = CMU_NAMES.issubset(raw.names) and CMU_HEIGHT_M[0] <= height <= CMU_HEIGHT_M[1]
     return "cmu" if is_cmu else ""
 

@@ -16,9 +16,9 @@ SMALLEST: Final = 1 << 12  # bytes; a smaller table is read at once anyway
 
 def compose_table(channels: FloatArray, layout: ChannelMap) -> FloatArray:
     """Local rotations ``(F, J, 4)``, read-only, of channel values ``(F, C)`` [deg]."""
-    from marey.io._euler_kernels import compose
+    from marey.io._euler_kernels import compose_euler
 
-    wxyz = compose(channels, layout.axes, layout.columns)
+    wxyz = compose_euler(channels, layout.axes, layout.columns)
     wxyz.setflags(write=False)
     return wxyz
 
@@ -38,7 +38,7 @@ def read_plain_table(text: TextFile, start: int, frames: int, width: int) -> Flo
     if not 0 < half < frames - rest:
         return None
     values = np.empty((frames, width))
-    return values if _fill(text, (start, middle, stop), half, values) else None
+    return values if _fill_values(text, (start, middle, stop), half, values) else None
 
 
 def _count_lines(text: TextFile, start: int, stop: int) -> int:
@@ -47,7 +47,7 @@ def _count_lines(text: TextFile, start: int, stop: int) -> int:
     return int(count_lines(text.array(), start, stop))
 
 
-def _fill(text: TextFile, bounds: tuple[int, int, int], half: int, values: FloatArray) -> bool:
+def _fill_values(text: TextFile, bounds: tuple[int, int, int], half: int, values: FloatArray) -> bool:
     """Read all but the last lines by words, and these number by number; tells whether all lines are plain."""
     from marey.io._bvh_table_kernels import read_plain
     from marey.io._text_kernels import parse_numbers

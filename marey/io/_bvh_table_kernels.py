@@ -88,7 +88,7 @@ def read_plain(
         if done_a + i > half or done_b + k > len(values):
             return False
         if decimals == 0:
-            decimals = decimals_of(data, ends[0, 0], lengths[0, 0]) if i > 0 else 4
+            decimals = count_decimals(data, ends[0, 0], lengths[0, 0]) if i > 0 else 4
         to_numbers(words[0, :i], lengths[0, :i], decimals, values[done_a : done_a + i])
         to_numbers(words[1, :k], lengths[1, :k], decimals, values[done_b : done_b + k])
         if not (
@@ -163,7 +163,7 @@ def read_misfits(data: NDArray[np.uint8], ends: IntArray, lengths: IntArray, val
 
 
 @kernel
-def decimals_of(data: NDArray[np.uint8], end: Int, length: Int) -> Int:
+def count_decimals(data: NDArray[np.uint8], end: Int, length: Int) -> Int:
     """How many digits follow the point of a word, from 1 to 7; 4 if that does not fit."""
     for n in range(1, min(length, 8)):
         if data[end - 1 - n] == 46:

@@ -8,10 +8,10 @@ from functools import lru_cache
 from marey.base import FormatError
 from marey.io._axes import to_world
 from marey.io._bvh_header import BvhHeader, Vector, find_motion, parse_header
-from marey.io._bvh_repair import profile_of
+from marey.io._bvh_repair import find_profile
 from marey.io._euler import ChannelMap
-from marey.io._text import TextFile, printable
-from marey.io._units import CMU_UNIT_M, UnitGuess, guess_unit, reach
+from marey.io._text import TextFile, make_printable
+from marey.io._units import CMU_UNIT_M, UnitGuess, guess_unit, longest_reach
 from marey.skeleton import Skeleton, SkeletonDraft
 
 
@@ -35,33 +35,33 @@ def read_tree(text: TextFile) -> tuple[BvhTree, int]:
     """
     start, stop = find_motion(text)
     try:
-        return _tree(text.data[:start]), stop
+        return _interpret_header(text.data[:start]), stop
     except FormatError as error:
         raise FormatError(error.what, text.path, error.line, error.fix) from None
 
 
 @lru_cache(maxsize=64)
-def skeleton_of(tree: BvhTree, up: str, metres: float) -> Skeleton:
+def build_skeleton(tree: BvhTree, up: str, metres: float) -> Skeleton:
     """The skeleton in metres with Y up."""
     raw = tree.raw
     return replace(raw, offsets=to_world(raw.offsets, up) * metres, tips=to_world(raw.tips, up) * metres)
 
 
 @lru_cache(maxsize=64)
-def _tree(head: bytes) -> BvhTree:
+def _interpret_header(head: bytes) -> BvhTree:
     header = parse_header(TextFile("", head))
     layout = ChannelMap.from_names(header.channels)
-    names, warnings = _unique(header.names)
+    names, warnings = _make_names_unique(header.names)
     if layout.num_channels == 0:
         raise FormatError("no joint has channels", "", head.count(b"\n") + 1, "Add a CHANNELS line to each joint.")
     draft = SkeletonDraft("bvh", names, header.parents, list(header.offsets), dict(_first_tips(header)))
     raw = draft.build()
-    profile = profile_of(raw)
+    profile = find_profile(raw)
     sites = tuple(header.end_sites)
     return BvhTree(tuple(header.names), layout, sites, raw, profile, _unit(raw, profile), tuple(warnings))
 
 
-def _unique(names: list[str]) -> tuple[list[str], list[str]]:
+def _make_names_unique(names: list[str]) -> tuple[list[str], list[str]]:
     """Give each joint a name of its own; returns the names and warnings that say what was changed."""
     taken, seen = set(names), set[str]()
     counters: dict[str, int] = {}
@@ -70,7 +70,7 @@ def _unique(names: list[str]) -> tuple[list[str], list[str]]:
     for index, name in enumerate(names):
         new = name if name and name not in seen else _free_name(name or "joint", taken, counters)
         if new != name:
-            changes.append(f"joint {index} '{printable(name)}' is now '{printable(new)}'")
+            changes.append(f"joint {index} '{make_printable(name)}' is now '{make_printable(new)}'")
         taken.add(new)
         seen.add(new)
         result.append(new)
@@ -96,4 +96,4 @@ def _first_tips(header: BvhHeader) -> list[tuple[int, Vector]]:
 def _unit(raw: Skeleton, profile: str) -> UnitGuess:
     if profile == "cmu":
         return UnitGuess("cmu", CMU_UNIT_M, f"CMU skeleton: lengths are inches / 0.45, {CMU_UNIT_M:.7f} m")
-    return guess_unit(reach(raw.parents, raw.offsets, raw.tips))
+    return guess_unit(longest_reach(raw.parents, raw.offsets, raw.tips))

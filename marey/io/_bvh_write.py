@@ -14,7 +14,7 @@ import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray
 from marey.io._axes import to_file
-from marey.io._bvh_channels import channel_table, written_channels
+from marey.io._bvh_channels import build_channel_table, choose_channels
 from marey.io._units import unit_in_metres
 from marey.motion import Motion, Source
 
@@ -49,37 +49,37 @@ def write_bvh(motion: Motion, path: str | os.PathLike[str], *, unit: str | None 
         path: the file.
         unit: unit of length (``m``, ``cm``, ``mm``, ``inch``, ``cmu``) other than the file's own or centimetres.
     """
-    source = motion.source if motion.source is not None and _fits(motion.source, motion) else None
+    source = motion.source if motion.source is not None and _is_matching_source(motion.source, motion) else None
     metres = unit_in_metres(unit) if unit else source.metres_per_unit if source else unit_in_metres(DEFAULT_UNIT)
-    plan = _plan(motion, source, metres)
-    table = channel_table(motion, source, plan.channels, metres)
+    plan = _plan_layout(motion, source, metres)
+    table = build_channel_table(motion, source, plan.channels, metres)
     rows = _in_file_order(table, plan)
     head = "\n".join([*_hierarchy(motion, plan), "MOTION", f"Frames: {len(rows)}", f"Frame Time: {plan.frame_time}\n"])
-    Path(path).write_bytes(head.encode() + _format(rows, plan.decimals))
+    Path(path).write_bytes(head.encode() + _format_table(rows, plan.decimals))
 
 
-def _fits(source: Source, motion: Motion) -> bool:
+def _is_matching_source(source: Source, motion: Motion) -> bool:
     """Whether the source describes a BVH with this motion's joints."""
     names = source.layout.get("names")
     return source.format == "bvh" and names is not None and len(names) == motion.skeleton.num_joints
 
 
-def _plan(motion: Motion, source: Source | None, metres: float) -> BvhPlan:
+def _plan_layout(motion: Motion, source: Source | None, metres: float) -> BvhPlan:
     skeleton = motion.skeleton
     up = source.up if source else "+y"
     names = cast(Sequence[str], source.layout["names"]) if source else skeleton.names
     return BvhPlan(
-        tuple(_clean(name) or skeleton.names[j] for j, name in enumerate(names)),
+        tuple(_clean_name(name) or skeleton.names[j] for j, name in enumerate(names)),
         _depth_first(skeleton.parents),
-        written_channels(motion, source),
+        choose_channels(motion, source),
         to_file(skeleton.offsets, up) / metres,
-        _sites(motion, source, metres),
+        _end_sites(motion, source, metres),
         _frame_time(motion.rate_hz, source),
         DECIMALS + 2 if metres >= 1.0 else DECIMALS,
     )
 
 
-def _clean(name: str) -> str:
+def _clean_name(name: str) -> str:
     return re.sub(r"[\s{}]+", " ", name).strip()
 
 
@@ -95,7 +95,7 @@ def _depth_first(parents: IntArray) -> tuple[int, ...]:
     return tuple(order)
 
 
-def _sites(motion: Motion, source: Source | None, metres: float) -> dict[int, list[FloatArray]]:
+def _end_sites(motion: Motion, source: Source | None, metres: float) -> dict[int, list[FloatArray]]:
     """End sites: those of the file, else one for each leaf and each tip."""
     tips = motion.skeleton.tips / metres
     if source is None:
@@ -124,13 +124,13 @@ def _hierarchy(motion: Motion, plan: BvhPlan) -> list[str]:
     open_braces = 0
     for joint in plan.order:
         depths[joint] = depths[parents[joint]] + 1 if joint else 0
-        lines += _closing(open_braces, int(depths[joint]))
+        lines += _close_braces(open_braces, int(depths[joint]))
         open_braces = int(depths[joint]) + 1
         lines += _joint_lines(plan, joint, int(depths[joint]))
-    return lines + _closing(open_braces, 0)
+    return lines + _close_braces(open_braces, 0)
 
 
-def _closing(have: int, want: int) -> list[str]:
+def _close_braces(have: int, want: int) -> list[str]:
     return [_tabs(depth) + "}" for depth in range(have - 1, want - 1, -1)]
 
 
@@ -151,7 +151,7 @@ def _tabs(depth: int) -> str:
 
 
 def _numbers(values: FloatArray, decimals: int) -> str:
-    return _format(np.asarray(values)[None], decimals).decode().strip()
+    return _format_table(np.asarray(values)[None], decimals).decode().strip()
 
 
 def _in_file_order(table: FloatArray, plan: BvhPlan) -> FloatArray:
@@ -161,7 +161,7 @@ def _in_file_order(table: FloatArray, plan: BvhPlan) -> FloatArray:
     return np.ascontiguousarray(table[:, columns])
 
 
-def _format(rows: FloatArray, decimals: int) -> bytes:
+def _format_table(rows: FloatArray, decimals: int) -> bytes:
     from marey.io._text_write_kernels import format_table
 
     if rows.size and not np.abs(rows).max() <= WIDEST:

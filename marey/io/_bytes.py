@@ -51,25 +51,25 @@ def map_file(path: AnyPath, *, limit: int) -> memoryview:
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
-def broken(path: AnyPath, what: str, fix: str = "Copy or export the file again.") -> FormatError:
+def format_error(path: AnyPath, what: str, fix: str = "Copy or export the file again.") -> FormatError:
     """An error about a file that has no lines."""
     return FormatError(what, str(path), 0, fix)
 
 
 @contextmanager
-def blaming(path: AnyPath, fix: str = "Copy or export the file again.") -> Generator[None]:
+def as_format_error(path: AnyPath, fix: str = "Copy or export the file again.") -> Generator[None]:
     """Turn what a damaged file provokes inside into a :class:`FormatError` that names the file."""
     try:
         yield
     except InputError as error:
         advice = error.fix or fix
-        raise broken(path, error.what, advice if advice.endswith((".", "?", "!")) else advice + ".") from error
+        raise format_error(path, error.what, advice if advice.endswith((".", "?", "!")) else advice + ".") from error
     except MareyError:
         raise
     except RecursionError as error:
-        raise broken(path, "the description is nested too deeply", fix) from error
+        raise format_error(path, "the description is nested too deeply", fix) from error
     except (KeyError, IndexError, TypeError, ValueError, OverflowError, AttributeError) as error:
-        raise broken(path, f"a field is missing or has a wrong form ({_said(error)})", fix) from error
+        raise format_error(path, f"a field is missing or has a wrong form ({_describe_error(error)})", fix) from error
 
 
 def count_json_values(text: bytes) -> int:
@@ -85,21 +85,23 @@ def parse_json(text: bytes | str, path: AnyPath, *, limit: int = MAX_JSON_BYTES)
     """
     content = text.encode() if isinstance(text, str) else text
     if len(content) > limit:
-        raise broken(path, f"its description has {len(content) / 2**20:.0f} MB, the limit is {limit >> 20} MB")
+        raise format_error(path, f"its description has {len(content) / 2**20:.0f} MB, the limit is {limit >> 20} MB")
     if count_json_values(content) > MAX_JSON_VALUES:
-        raise broken(path, f"its description holds more than {MAX_JSON_VALUES} values", "Cut it into shorter clips.")
+        raise format_error(
+            path, f"its description holds more than {MAX_JSON_VALUES} values", "Cut it into shorter clips."
+        )
     try:
         return json.loads(content)
     except json.JSONDecodeError as error:
         raise FormatError(f"not valid JSON: {error.msg}", str(path), error.lineno, "Export the file again.") from None
     except UnicodeDecodeError:
-        raise broken(path, "the text is not UTF-8") from None
+        raise format_error(path, "the text is not UTF-8") from None
     except RecursionError:
-        raise broken(path, "the description is nested too deeply") from None
+        raise format_error(path, "the description is nested too deeply") from None
     except ValueError as error:  # a number of thousands of digits
-        raise broken(path, f"not valid JSON: {error}") from None
+        raise format_error(path, f"not valid JSON: {error}") from None
 
 
-def _said(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     text = str(error).strip().splitlines()
     return f"{type(error).__name__}: {text[0][:160]}" if text else type(error).__name__

@@ -56,7 +56,7 @@ def upright_axis(positions: FloatArray, valid: BoolArray) -> tuple[str, bool]:
     return "+" + "xyz"[best], bool(spreads[best] > CLEARLY * max(spreads[0], spreads[other]))
 
 
-def turned(positions: FloatArray, axes: Axes) -> FloatArray:
+def rotate_to_axes(positions: FloatArray, axes: Axes) -> FloatArray:
     """Turn ``(..., 3)`` so that ``axes`` become our x and y; our z follows by the right-hand rule."""
     rows = np.zeros((3, 3))
     for row, axis in enumerate(axes):

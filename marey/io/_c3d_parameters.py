@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import FloatArray
-from marey.io._bytes import broken
+from marey.io._bytes import format_error
 
 BLOCK: Final = 512  # [byte]
 INTEL, DEC, MIPS = 84, 85, 86  # who wrote the numbers
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
+class NumberLayout:
     """How numbers are laid out in one file."""
 
     processor: int  # INTEL, DEC or MIPS
@@ -34,11 +34,11 @@ class Numbers:
 
 
 @dataclass(frozen=True, slots=True)
-class Parameters:
+class C3dParameters:
     """Values by ``GROUP:NAME``: arrays of numbers, or tuples of text."""
 
     path: str
-    numbers: Numbers
+    numbers: NumberLayout
     values: dict[str, Any]
 
     def number(self, name: str, default: float | None = None) -> float:
@@ -51,7 +51,7 @@ class Parameters:
         if isinstance(value, np.ndarray) and value.size:
             return float(value.reshape(-1)[0])
         if default is None:
-            raise broken(self.path, f"the parameter {name} is missing")
+            raise format_error(self.path, f"the parameter {name} is missing")
         return default
 
     def long(self, name: str) -> int:
@@ -73,7 +73,7 @@ class Parameters:
         return tuple(found)
 
 
-def read_parameters(content: memoryview, path: str) -> Parameters:
+def read_parameters(content: memoryview, path: str) -> C3dParameters:
     """Walk through the parameter section.
 
     Raises:
@@ -81,27 +81,27 @@ def read_parameters(content: memoryview, path: str) -> Parameters:
     """
     start = (content[0] - 1) * BLOCK
     if content[1] != 0x50 or start < 0 or start + 4 > len(content):
-        raise broken(path, "this is no C3D file: the first two bytes point to no parameters")
+        raise format_error(path, "this is no C3D file: the first two bytes point to no parameters")
     processor = content[start + 3]
     if processor not in (INTEL, DEC, MIPS):
-        raise broken(path, f"the parameters name processor {processor}; 84, 85 and 86 are known")
+        raise format_error(path, f"the parameters name processor {processor}; 84, 85 and 86 are known")
     size = max(content[start + 2], 1) * BLOCK
     section = content[start : min(start + size, len(content))]
-    numbers = Numbers(processor)
+    numbers = NumberLayout(processor)
     try:
         groups, found = _entries(section, numbers)
     except (IndexError, ValueError) as error:
-        raise broken(path, "an entry of the parameters runs out of their section") from error
+        raise format_error(path, "an entry of the parameters runs out of their section") from error
     values = {f"{groups.get(group, group)}:{name}": value for group, name, value in found}
-    return Parameters(path, numbers, values)
+    return C3dParameters(path, numbers, values)
 
 
-def _entries(section: memoryview, numbers: Numbers) -> tuple[dict[int, str], list[tuple[int, str, Any]]]:
+def _entries(section: memoryview, numbers: NumberLayout) -> tuple[dict[int, str], list[tuple[int, str, Any]]]:
     groups: dict[int, str] = {}
     found: list[tuple[int, str, Any]] = []
     at = 4
     while at + 2 <= len(section):
-        length, group = abs(_signed(section[at])), _signed(section[at + 1])
+        length, group = abs(_to_signed(section[at])), _to_signed(section[at + 1])
         if length == 0 or group == 0:
             break
         name = bytes(section[at + 2 : at + 2 + length]).decode("latin-1").strip().upper()
@@ -117,8 +117,8 @@ def _entries(section: memoryview, numbers: Numbers) -> tuple[dict[int, str], lis
     return groups, found
 
 
-def _value(section: memoryview, at: int, numbers: Numbers) -> Any:
-    kind, rank = _signed(section[at]), section[at + 1]
+def _value(section: memoryview, at: int, numbers: NumberLayout) -> Any:
+    kind, rank = _to_signed(section[at]), section[at + 1]
     shape = tuple(section[at + 2 : at + 2 + rank])
     if kind not in (-1, 1, 2, 4) or rank > 7:
         raise ValueError
@@ -140,5 +140,5 @@ def _value(section: memoryview, at: int, numbers: Numbers) -> Any:
     return numbers.floats(data)
 
 
-def _signed(byte: int) -> int:
+def _to_signed(byte: int) -> int:
     return byte - 256 if byte > 127 else byte

@@ -29,7 +29,7 @@ def markers_to_motion(markers: Markers) -> Motion:
         raise InputError("no marker was ever seen", "Give a file with marker positions")
     tracks = np.stack([fill_track(markers.positions[:, m], markers.valid[:, m]) for m in seen], axis=1)
     frames, count = tracks.shape[:2]
-    names = ("origin", *unique_labels((markers.names[m] for m in seen), count, taken=("origin",)))
+    names = ("origin", *make_unique_labels((markers.names[m] for m in seen), count, taken=("origin",)))
     offsets = np.concatenate([np.zeros((1, 3)), tracks.mean(axis=0)])
     tips = np.tile([0.0, MARKER_SIZE_M, 0.0], (count + 1, 1))
     tips[0] = 0.0
@@ -41,7 +41,7 @@ def markers_to_motion(markers: Markers) -> Motion:
         SO3.identity(frames, count + 1),
         translations=np.concatenate([np.zeros((frames, 1, 3)), tracks], axis=1),
         source=markers.source,
-        load_report=markers.load_report.adding(*_remarks(markers, seen), notes=_NOTES),
+        load_report=markers.load_report.adding(*_describe_gaps(markers, seen), notes=_NOTES),
         name=markers.name,
     )
 
@@ -49,7 +49,7 @@ def markers_to_motion(markers: Markers) -> Motion:
 _NOTES: Final = ("markers are shown as a star of joints; marey.io.load_markers gives them with their mask",)
 
 
-def _remarks(markers: Markers, seen: IntArray) -> list[str]:
+def _describe_gaps(markers: Markers, seen: IntArray) -> list[str]:
     remarks: list[str] = []
     filled = 1.0 - markers.valid[:, seen].mean()
     if filled > 0.0:
@@ -71,7 +71,7 @@ def fill_track(positions: FloatArray, valid: BoolArray) -> FloatArray:
     return filled
 
 
-def unique_labels(labels: Iterable[str], count: int, *, taken: Iterable[str] = ()) -> tuple[str, ...]:
+def make_unique_labels(labels: Iterable[str], count: int, *, taken: Iterable[str] = ()) -> tuple[str, ...]:
     """``count`` names that differ: given ones, ``name_2`` for repeated ones, ``marker_7`` where there is none."""
     given = list(labels)[:count]
     used, names = set(taken), list[str]()

@@ -20,10 +20,10 @@ from marey.io._bytes import (
     MAX_JSON_BYTES,
     MAX_JSON_VALUES,
     AnyPath,
-    blaming,
-    broken,
+    as_format_error,
     count_json_values,
     file_size,
+    format_error,
     parse_json,
 )
 from marey.io._clip_source import describe_source, restore_source
@@ -59,7 +59,7 @@ def clip_bytes(motion: Motion, *, channels: bool = True) -> bytes:
     from safetensors.numpy import save
 
     tensors = _motion_tensors(motion) | _limit_tensors(motion.skeleton.limits)
-    described = _described(motion)
+    described = _describe_motion(motion)
     if motion.source is not None:
         described["source"], kept = describe_source(motion.source, channels=channels)
         tensors |= kept
@@ -86,12 +86,12 @@ def read_clip(path: AnyPath, *, rate_hz: float | None = None, unit: str | None =
     if unit not in (None, "m"):
         raise InputError(f"unit '{unit}' for a clip file", "Clip files are always in metres; leave unit out")
     tensors, described = _read_tensors(path)
-    with blaming(path, "Write the clip again."):
-        motion = _restored(tensors, described)
+    with as_format_error(path, "Write the clip again."):
+        motion = _restore_motion(tensors, described)
     return motion if rate_hz is None else replace(motion, rate_hz=rate_hz)
 
 
-def _described(motion: Motion) -> dict[str, Any]:
+def _describe_motion(motion: Motion) -> dict[str, Any]:
     skeleton = motion.skeleton
     return {
         "format": "marey-clip",
@@ -139,13 +139,15 @@ def _read_tensors(path: AnyPath) -> tuple[Tensors, Mapping[str, Any]]:
     try:
         with cast(Any, safe_open(str(path), framework="np")) as file:
             metadata: dict[str, str] = file.metadata() or {}
-            described = _checked(parse_json(metadata.get("marey", "{}"), path), path)
+            described = _check_description(parse_json(metadata.get("marey", "{}"), path), path)
             names = cast(list[str], file.keys())
             tensors: Tensors = {name: file.get_tensor(name) for name in names if name in TENSORS}
     except MareyError:
         raise
     except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
-        raise broken(path, f"not a readable safetensors file: {_first_line(error)}", "Write the clip again.") from error
+        raise format_error(
+            path, f"not a readable safetensors file: {_first_line(error)}", "Write the clip again."
+        ) from error
     return tensors, described
 
 
@@ -154,22 +156,22 @@ def _check_header(path: AnyPath) -> None:
     with Path(path).open("rb") as file:
         announced = int.from_bytes(file.read(8), "little")
     if size < 8 or announced > size - 8:
-        raise broken(path, "the header is longer than the file: it is cut off or no safetensors file")
+        raise format_error(path, "the header is longer than the file: it is cut off or no safetensors file")
     if announced > MAX_JSON_BYTES:
-        raise broken(path, f"a header of {announced} bytes; the limit is {MAX_JSON_BYTES}")
+        raise format_error(path, f"a header of {announced} bytes; the limit is {MAX_JSON_BYTES}")
 
 
-def _checked(described: Any, path: AnyPath) -> Mapping[str, Any]:
+def _check_description(described: Any, path: AnyPath) -> Mapping[str, Any]:
     version: Any = cast(dict[str, Any], described).get("clip_version") if isinstance(described, dict) else None
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise broken(path, "a safetensors file, but not a marey clip", "Give a file that marey wrote.")
+        raise format_error(path, "a safetensors file, but not a marey clip", "Give a file that marey wrote.")
     if version > CLIP_VERSION:
         what = f"clip version {version}; this marey reads versions up to {CLIP_VERSION}"
-        raise broken(path, what, "Upgrade marey: pip install --upgrade marey")
+        raise format_error(path, what, "Upgrade marey: pip install --upgrade marey")
     return cast(Mapping[str, Any], described)
 
 
-def _restored(tensors: Tensors, described: Mapping[str, Any]) -> Motion:
+def _restore_motion(tensors: Tensors, described: Mapping[str, Any]) -> Motion:
     contacts = described["contacts"]
     source = described.get("source")
     return Motion(

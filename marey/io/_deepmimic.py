@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 import numpy as np
 
 from marey.base import FloatArray, FormatError, InputError
-from marey.io._bytes import AnyPath, blaming, broken, parse_json, read_limited
+from marey.io._bytes import AnyPath, as_format_error, format_error, parse_json, read_limited
 from marey.io._units import COMMON_RATES
 from marey.lie import SO3
 from marey.motion import LoadReport, Motion, Source
@@ -59,9 +59,9 @@ def deepmimic_skeleton() -> Skeleton:
     """The DeepMimic humanoid: 13 joints and two wrists that do not turn; facing +Z, arms down."""
     draft = SkeletonDraft(name="deepmimic")
     for name, parent, offset, _ in _JOINTS:
-        draft.add(name, parent, [float(x) for x in _face_z(np.array(offset))])
+        draft.add(name, parent, [float(x) for x in _rotate_to_face_z(np.array(offset))])
     for name, tip in _TIPS.items():
-        draft.tips[draft.names.index(name)] = [float(x) for x in _face_z(np.array(tip))]
+        draft.tips[draft.names.index(name)] = [float(x) for x in _rotate_to_face_z(np.array(tip))]
     return draft.build()
 
 
@@ -82,7 +82,7 @@ def read_deepmimic(path: AnyPath, *, rate_hz: float | None = None, unit: str | N
     if unit not in (None, "m"):
         raise InputError(f"unit '{unit}' for a DeepMimic clip", "These clips are always in metres; leave unit out")
     content = parse_json(read_limited(path, limit=MAX_BYTES), path)
-    with blaming(path):
+    with as_format_error(path):
         rows, described = _rows(content, path)
         return _motion(rows, described, path, rate_hz)
 
@@ -91,7 +91,7 @@ def _rows(content: Any, path: AnyPath) -> tuple[FloatArray, Mapping[str, Any]]:
     described = cast(dict[str, Any], content) if isinstance(content, dict) else {}
     frames = described.get("Frames")
     if not isinstance(frames, list) or not frames:
-        raise broken(path, "no list 'Frames': this is no DeepMimic clip", "Give a file like humanoid3d_walk.txt.")
+        raise format_error(path, "no list 'Frames': this is no DeepMimic clip", "Give a file like humanoid3d_walk.txt.")
     for number, row in enumerate(cast(list[Any], frames)):
         length = len(cast(list[Any], row)) if isinstance(row, list) else 0
         if length != ROW_LENGTH:
@@ -100,15 +100,15 @@ def _rows(content: Any, path: AnyPath) -> tuple[FloatArray, Mapping[str, Any]]:
     rows = np.array(frames, dtype=np.float64)
     if not np.isfinite(rows).all():
         frame, column = np.argwhere(~np.isfinite(rows))[0]
-        raise broken(path, f"frame {frame}, value {column} is not finite")
+        raise format_error(path, f"frame {frame}, value {column} is not finite")
     return rows, described
 
 
 def _motion(rows: FloatArray, described: Mapping[str, Any], path: AnyPath, rate_hz: float | None) -> Motion:
-    positions, rotations = _face_z(rows[:, 1:4]), _rotations(rows)
+    positions, rotations = _rotate_to_face_z(rows[:, 1:4]), _rotations(rows)
     rate, uneven, notes, warnings = _timing(rows[:, 0], path)
     if uneven is not None and rate_hz is None:
-        positions, rotations = _resampled(positions, rotations, uneven, rate)
+        positions, rotations = _resample_uniformly(positions, rotations, uneven, rate)
     return Motion(
         deepmimic_skeleton(),
         rate if rate_hz is None else rate_hz,
@@ -133,10 +133,10 @@ def _rotations(rows: FloatArray) -> SO3:
             columns.append(SO3.identity(len(rows)).wxyz)
         first += width
     wxyz = np.stack(columns, axis=1)
-    return SO3(np.concatenate([wxyz[..., :1], _face_z(wxyz[..., 1:])], axis=-1))
+    return SO3(np.concatenate([wxyz[..., :1], _rotate_to_face_z(wxyz[..., 1:])], axis=-1))
 
 
-def _face_z(vectors: FloatArray) -> FloatArray:
+def _rotate_to_face_z(vectors: FloatArray) -> FloatArray:
     """Turn ``(x forward, y up, z right)`` to ``(x left, y up, z forward)``."""
     return np.stack([-vectors[..., 2], vectors[..., 1], vectors[..., 0]], axis=-1)
 
@@ -145,7 +145,7 @@ def _timing(durations: FloatArray, path: AnyPath) -> tuple[float, FloatArray | N
     """Rate [Hz], uneven frame times [s] or None, notes and warnings; the last duration leads nowhere."""
     steps = durations[:-1] if len(durations) > 1 else durations
     if (steps <= 0.0).any():
-        raise broken(path, f"frame {int(np.argmax(steps <= 0.0))} lasts {steps[steps <= 0.0][0]:g} s")
+        raise format_error(path, f"frame {int(np.argmax(steps <= 0.0))} lasts {steps[steps <= 0.0][0]:g} s")
     values, counts = np.unique(steps, return_counts=True)
     common = float(values[np.argmax(counts)])
     rate = _meant_rate(common)
@@ -155,7 +155,7 @@ def _timing(durations: FloatArray, path: AnyPath) -> tuple[float, FloatArray | N
         return rate, None, notes, []
     times = np.concatenate([[0.0], np.cumsum(steps)])
     if times[-1] * rate > 100.0 * len(durations):
-        raise broken(path, f"frame {int(np.argmax(steps))} lasts {steps.max():g} s among frames of {common:g} s")
+        raise format_error(path, f"frame {int(np.argmax(steps))} lasts {steps.max():g} s among frames of {common:g} s")
     times *= 1.0 / (common * rate)
     what = f"{int(odd.sum())} of {len(steps)} frames do not last {common:g} s; the clip was sampled anew at {rate:g} Hz"
     return rate, times, notes, [what]
@@ -168,7 +168,9 @@ def _meant_rate(duration: float) -> float:
     return near if abs(near - rate) < CUT_DIGITS * rate else rate
 
 
-def _resampled(positions: FloatArray, rotations: SO3, times: FloatArray, rate: float) -> tuple[FloatArray, SO3]:
+def _resample_uniformly(
+    positions: FloatArray, rotations: SO3, times: FloatArray, rate: float
+) -> tuple[FloatArray, SO3]:
     wanted = np.arange(int(times[-1] * rate + 1e-6) + 1) / rate
     before = np.clip(np.searchsorted(times, wanted, side="right") - 1, 0, len(times) - 2)
     u = ((wanted - times[before]) / (times[before + 1] - times[before])).clip(0.0, 1.0)

@@ -51,11 +51,11 @@ def load(path: str | os.PathLike[str], *, rate_hz: float | None = None, unit: st
         InputError: the suffix is unknown, or an option cannot be used.
         FormatError: the file breaks its format; the message has the line and the fix.
     """
-    suffix = _suffix(path, READERS, "read")
-    rate_hz = _checked_rate(rate_hz)
-    motion = cast(Motion, _function(READERS[suffix])(path, rate_hz=rate_hz, unit=unit))
+    suffix = _check_suffix(path, READERS, "read")
+    rate_hz = _check_rate(rate_hz)
+    motion = cast(Motion, _load_function(READERS[suffix])(path, rate_hz=rate_hz, unit=unit))
     report = motion.load_report
-    later = LoadReport(notes=report.notes, later=lambda: (*report.warnings, *_time_base(motion)))
+    later = LoadReport(notes=report.notes, later=lambda: (*report.warnings, *_time_base_warnings(motion)))
     return replace(motion, load_report=later)
 
 
@@ -68,17 +68,17 @@ def save(motion: Motion, path: str | os.PathLike[str], **options: Any) -> None:
         InputError: the suffix is unknown.
         MissingFileError: the folder does not exist.
     """
-    suffix = _suffix(path, WRITERS, "write")
+    suffix = _check_suffix(path, WRITERS, "write")
     target = Path(path)
     if not target.parent.is_dir():
         raise MissingFileError(str(target.parent), "Make the folder first.")
-    write = _function(WRITERS[suffix])
-    with _whole_file(target) as draft:
+    write = _load_function(WRITERS[suffix])
+    with _atomic_file(target) as draft:
         write(motion, draft, **options)
 
 
 @contextlib.contextmanager
-def _whole_file(target: Path) -> Generator[Path]:
+def _atomic_file(target: Path) -> Generator[Path]:
     draft = target.with_name(f".{target.stem[:64]}-{secrets.token_hex(6)}{target.suffix}")
     try:
         yield draft
@@ -88,12 +88,12 @@ def _whole_file(target: Path) -> Generator[Path]:
         raise
 
 
-def _function(home: tuple[str, str]) -> Callable[..., Any]:
+def _load_function(home: tuple[str, str]) -> Callable[..., Any]:
     module, name = home
     return cast(Callable[..., Any], getattr(import_module(module), name))
 
 
-def _suffix(path: str | os.PathLike[str], known: Iterable[str], verb: str) -> str:
+def _check_suffix(path: str | os.PathLike[str], known: Iterable[str], verb: str) -> str:
     suffix = Path(path).suffix.lower()
     if suffix in known:
         return suffix
@@ -106,7 +106,7 @@ def _suffix(path: str | os.PathLike[str], known: Iterable[str], verb: str) -> st
     raise InputError(f"cannot {verb} '{suffix or path}' files", f"{hint}marey can {verb} {', '.join(known)}.")
 
 
-def _checked_rate(rate_hz: float | None) -> float | None:
+def _check_rate(rate_hz: float | None) -> float | None:
     if rate_hz is None:
         return None
     with contextlib.suppress(TypeError, ValueError):
@@ -115,7 +115,7 @@ def _checked_rate(rate_hz: float | None) -> float | None:
     raise InputError(f"rate_hz is {rate_hz!r}", "It must be a positive number of frames per second")
 
 
-def _time_base(motion: Motion) -> tuple[str, ...]:
+def _time_base_warnings(motion: Motion) -> tuple[str, ...]:
     import marey.motion as floor
 
     check = getattr(floor, "check_time_base", None)

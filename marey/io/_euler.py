@@ -50,7 +50,7 @@ class ChannelMap:
         return sum(len(n) for n in self.names)
 
 
-def trusted_rotations(wxyz: FloatArray) -> SO3:
+def wrap_rotations(wxyz: FloatArray) -> SO3:
     """Wrap quaternions that our own kernel made: finite, unit to rounding and read-only, so not checked again."""
     rotations = SO3.__new__(SO3)
     wxyz.setflags(write=False)

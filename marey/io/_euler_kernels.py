@@ -42,7 +42,7 @@ def half_sincos(degrees: FloatArray, sines: FloatArray, cosines: FloatArray) -> 
 
 
 @kernel
-def compose(channels: FloatArray, axes: IntArray, columns: IntArray) -> FloatArray:
+def compose_euler(channels: FloatArray, axes: IntArray, columns: IntArray) -> FloatArray:
     r"""Quaternions ``(F, J, 4)`` of the rotations that each joint's channels multiply, first channel leftmost.
 
     For axes :math:`i, k, m` and half-angle sines and cosines :math:`s, c` of the three angles
@@ -86,7 +86,7 @@ def complete_axes(axes: IntArray) -> tuple[IntArray, FloatArray]:
 
 
 @kernel
-def decompose(wxyz: FloatArray, axes: IntArray, given: FloatArray, is_given: bool) -> FloatArray:
+def decompose_euler(wxyz: FloatArray, axes: IntArray, given: FloatArray, is_given: bool) -> FloatArray:
     r"""Angles ``(F, J, 3)`` [deg] with :math:`R = R_{a_0}(\alpha) R_{a_1}(\beta) R_{a_2}(\gamma)`, smooth in time.
 
     Where ``given`` ``(F, J, 3)`` [deg] already makes the rotation to ``SAME_ROTATION``, it is kept. Elsewhere both
@@ -103,7 +103,7 @@ def decompose(wxyz: FloatArray, axes: IntArray, given: FloatArray, is_given: boo
         before = given[0, j].copy() if is_given else np.zeros(3)
         for f in range(frames):
             q = wxyz[f, j]
-            if is_given and is_same(given[f, j], axes[j], q):
+            if is_given and is_same_rotation(given[f, j], axes[j], q):
                 before[:] = given[f, j]
             else:
                 nearest_angles(q, i, k, m, sign, before)
@@ -112,7 +112,7 @@ def decompose(wxyz: FloatArray, axes: IntArray, given: FloatArray, is_given: boo
 
 
 @kernel
-def is_same(degrees: FloatArray, axes: IntArray, q: FloatArray) -> bool:
+def is_same_rotation(degrees: FloatArray, axes: IntArray, q: FloatArray) -> bool:
     """Tell whether Euler angles make the rotation ``q``, to ``SAME_ROTATION`` [rad]."""
     w, x, y, z = 1.0, 0.0, 0.0, 0.0
     for n in range(3):
@@ -147,8 +147,12 @@ def nearest_angles(q: FloatArray, i: int, k: int, m: int, sign: float, angles: F
     last = half_sum - half_difference
     first = -sign * (half_sum + half_difference)
     first, middle, last = first / DEGREE, middle / DEGREE, last / DEGREE
-    a0, a1, a2 = unwrap(first, angles[0]), unwrap(middle, angles[1]), unwrap(last, angles[2])
-    b0, b1, b2 = unwrap(first + 180.0, angles[0]), unwrap(180.0 - middle, angles[1]), unwrap(last + 180.0, angles[2])
+    a0, a1, a2 = unwrap_degrees(first, angles[0]), unwrap_degrees(middle, angles[1]), unwrap_degrees(last, angles[2])
+    b0, b1, b2 = (
+        unwrap_degrees(first + 180.0, angles[0]),
+        unwrap_degrees(180.0 - middle, angles[1]),
+        unwrap_degrees(last + 180.0, angles[2]),
+    )
     way_a = (a0 - angles[0]) ** 2 + (a1 - angles[1]) ** 2 + (a2 - angles[2]) ** 2
     way_b = (b0 - angles[0]) ** 2 + (b1 - angles[1]) ** 2 + (b2 - angles[2]) ** 2
     if way_a <= way_b:
@@ -158,6 +162,6 @@ def nearest_angles(q: FloatArray, i: int, k: int, m: int, sign: float, angles: F
 
 
 @kernel
-def unwrap(degrees: float, near: float) -> float:
+def unwrap_degrees(degrees: float, near: float) -> float:
     """Add full turns until the angle is within 180 degrees of ``near``."""
     return degrees - 360.0 * np.rint((degrees - near) / 360.0)

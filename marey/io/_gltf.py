@@ -17,13 +17,21 @@ from typing import Any, Final, cast
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.io._bytes import AnyPath, blaming, broken
-from marey.io._gltf_container import Document, read_document
+from marey.io._bytes import AnyPath, as_format_error, format_error
+from marey.io._gltf_container import GltfDocument, read_document
 from marey.io._gltf_extras import restore_contacts, restore_limits
-from marey.io._gltf_nodes import Local, NodeTree, choose_joints, compose, default_local, local_transform, read_tree
+from marey.io._gltf_nodes import (
+    Local,
+    NodeTree,
+    choose_joints,
+    compose_transforms,
+    default_local,
+    local_transform,
+    read_tree,
+)
 from marey.io._gltf_rate import guess_rate
 from marey.io._gltf_rest import rest_worlds, rotation_part
-from marey.io._gltf_samplers import Track, read_tracks, sample_track
+from marey.io._gltf_samplers import AnimationTrack, read_tracks, sample_track
 from marey.io._gltf_write import write_gltf
 from marey.io._units import unit_in_metres
 from marey.lie import SO3
@@ -43,12 +51,12 @@ UNREADABLE: Final = ("EXT_meshopt_compression", "KHR_meshopt_compression")
 class _Rig:
     """What is needed to play an animation on the joints of a file."""
 
-    document: Document
+    document: GltfDocument
     tree: NodeTree
     joints: list[int]  # node of each joint; NO_PARENT for a root of our own
     parents: list[int]
     rest: list[Local]
-    tracks: dict[tuple[int, str], Track]
+    tracks: dict[tuple[int, str], AnimationTrack]
     rate_hz: float
     frames: int
     start_s: float
@@ -70,19 +78,21 @@ def read_gltf(path: AnyPath, *, rate_hz: float | None = None, unit: str | None =
     """
     scale = unit_in_metres(unit or "m")
     document = read_document(path)
-    with blaming(path), np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused as not finite
-        return _scaled(_read(document, rate_hz), scale, unit or "m")
+    with as_format_error(path), np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused as not finite
+        return _scale_motion(_read(document, rate_hz), scale, unit or "m")
 
 
-def _read(document: Document, rate_hz: float | None) -> Motion:
+def _read(document: GltfDocument, rate_hz: float | None) -> Motion:
     for extension in document.root.get("extensionsRequired", []):
         if extension in UNREADABLE:
-            raise broken(document.path, f"its data is compressed by {extension}", "Export it without compression.")
+            raise format_error(
+                document.path, f"its data is compressed by {extension}", "Export it without compression."
+            )
     notes: list[str] = []
     warnings: list[str] = []
     own = _own_extras(document)
-    rig = _rig(document, own, rate_hz, notes, warnings)
-    positions, rotations, translations = _play(rig)
+    rig = _build_rig(document, own, rate_hz, notes, warnings)
+    positions, rotations, translations = _sample_animation(rig)
     skeleton, moving = _skeleton(rig, own, translations)
     if moving:
         notes.append("bones change their length in the animation, so joint translations are kept frame by frame")
@@ -100,19 +110,19 @@ def _read(document: Document, rate_hz: float | None) -> Motion:
     )
 
 
-def _own_extras(document: Document) -> Mapping[str, Any]:
+def _own_extras(document: GltfDocument) -> Mapping[str, Any]:
     extras = document.root.get("extras")
     own = cast(dict[str, Any], extras).get("marey") if isinstance(extras, dict) else None
     return cast(dict[str, Any], own) if isinstance(own, dict) and cast(dict[str, Any], own).get("version") == 1 else {}
 
 
-def _animation_name(document: Document) -> str:
+def _animation_name(document: GltfDocument) -> str:
     animations = document.items("animations")
     return str(animations[0].get("name", "")) if animations else ""
 
 
-def _rig(
-    document: Document, own: Mapping[str, Any], rate_hz: float | None, notes: list[str], warnings: list[str]
+def _build_rig(
+    document: GltfDocument, own: Mapping[str, Any], rate_hz: float | None, notes: list[str], warnings: list[str]
 ) -> _Rig:
     tree = read_tree(document)
     animations = document.items("animations")
@@ -121,26 +131,26 @@ def _rig(
         others = ", ".join(f"'{item.get('name', '?')}'" for item in animations[1:6])
         warnings.append(f"the file holds {len(animations)} animations; the first was read, not {others}")
     skins = _skins(document, notes)
-    joints = choose_joints(tree, _wanted(tree, skins, found))
+    joints = choose_joints(tree, _select_nodes(tree, skins, found))
     if not joints:
         what = "no node is animated or part of a skin, so there is no skeleton"
-        raise broken(document.path, what, "Export the file with its armature and animation.")
+        raise format_error(document.path, what, "Export the file with its armature and animation.")
     if len(joints) > MAX_JOINTS:
-        raise broken(document.path, f"{len(joints)} joints; at most {MAX_JOINTS} are read")
+        raise format_error(document.path, f"{len(joints)} joints; at most {MAX_JOINTS} are read")
     used = tree.with_ancestors(joints)
     tracks = {(track.node, track.path): track for track in found if track.node in used}
     rate, start, frames = _time_grid(tracks, own, rate_hz, notes)
     keys = sum(len(track.times) for track in tracks.values())
     if frames * len(joints) > max(MAX_CELLS, CELLS_PER_KEY * keys):
         what = f"{keys} keys spread over {frames} frames at {rate:g} Hz"
-        raise broken(document.path, what, "Give a lower rate_hz, or cut the animation.")
+        raise format_error(document.path, what, "Give a lower rate_hz, or cut the animation.")
     place = {node: i for i, node in enumerate(joints)}
     parents = [place.get(int(tree.parents[j]), 0) if i else NO_PARENT for i, j in enumerate(joints)]
     rest = rest_worlds(document, tree, joints, skins)
     return _Rig(document, tree, joints, parents, rest, tracks, rate, frames, start)
 
 
-def _skins(document: Document, notes: list[str]) -> list[dict[str, Any]]:
+def _skins(document: GltfDocument, notes: list[str]) -> list[dict[str, Any]]:
     skins = sorted(document.items("skins"), key=lambda skin: -len(skin["joints"]))
     for skin in skins:
         for joint in skin["joints"]:
@@ -155,7 +165,7 @@ def _skins(document: Document, notes: list[str]) -> list[dict[str, Any]]:
     return used
 
 
-def _wanted(tree: NodeTree, skins: list[dict[str, Any]], tracks: list[Track]) -> set[int]:
+def _select_nodes(tree: NodeTree, skins: list[dict[str, Any]], tracks: list[AnimationTrack]) -> set[int]:
     if skins:
         return {int(joint) for skin in skins for joint in skin["joints"]}
     animated = {track.node for track in tracks}
@@ -168,7 +178,7 @@ def _wanted(tree: NodeTree, skins: list[dict[str, Any]], tracks: list[Track]) ->
 
 
 def _time_grid(
-    tracks: dict[tuple[int, str], Track], own: Mapping[str, Any], rate_hz: float | None, notes: list[str]
+    tracks: dict[tuple[int, str], AnimationTrack], own: Mapping[str, Any], rate_hz: float | None, notes: list[str]
 ) -> tuple[float, float, int]:
     if not tracks:
         notes.append("the file holds no animation: one frame, the rest pose of its nodes")
@@ -188,7 +198,7 @@ def _time_grid(
     return rate, float(times[0]), int(min((times[-1] - times[0]) * rate + 1e-3, 1e12)) + 1
 
 
-def _play(rig: _Rig) -> tuple[FloatArray, SO3, FloatArray]:
+def _sample_animation(rig: _Rig) -> tuple[FloatArray, SO3, FloatArray]:
     """Root positions, local rotations and joint translations of every frame, block by block."""
     count = len(rig.joints)
     positions, wxyz = np.empty((rig.frames, 3)), np.empty((rig.frames, count, 4))
@@ -197,7 +207,7 @@ def _play(rig: _Rig) -> tuple[FloatArray, SO3, FloatArray]:
     above = np.array(rig.parents[1:], dtype=np.int64)
     for first in range(0, rig.frames, BLOCK):
         block = slice(first, min(first + BLOCK, rig.frames))
-        linear, places = _worlds(rig, rig.start_s + np.arange(block.start, block.stop) / rig.rate_hz)
+        linear, places = _world_transforms(rig, rig.start_s + np.arange(block.start, block.stop) / rig.rate_hz)
         frames = rotation_part(linear.reshape(-1, 3, 3)).reshape(-1, count) @ undo_rest
         to_parent = frames[:, above].inverse()
         positions[block], wxyz[block, 0] = places[:, 0], frames[:, 0].wxyz
@@ -206,7 +216,7 @@ def _play(rig: _Rig) -> tuple[FloatArray, SO3, FloatArray]:
     return positions, SO3(wxyz), translations
 
 
-def _worlds(rig: _Rig, times: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _world_transforms(rig: _Rig, times: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Linear parts ``(F, J, 3, 3)`` and origins ``(F, J, 3)`` of all joints in world, at ``times`` [s]."""
     frames = len(times)
     worlds: dict[int, Local] = {NO_PARENT: (np.tile(np.eye(3), (frames, 1, 1)), np.zeros((frames, 3)))}
@@ -215,12 +225,12 @@ def _worlds(rig: _Rig, times: FloatArray) -> tuple[FloatArray, FloatArray]:
         while waiting[-1] not in worlds:
             waiting.append(int(rig.tree.parents[waiting[-1]]))
         for node in waiting[-2::-1]:
-            worlds[node] = compose(worlds[int(rig.tree.parents[node])], _local(rig, node, times))
+            worlds[node] = compose_transforms(worlds[int(rig.tree.parents[node])], _local_transforms(rig, node, times))
     linear = np.stack([worlds[joint][0] for joint in rig.joints], axis=1)
     return linear, np.stack([worlds[joint][1] for joint in rig.joints], axis=1)
 
 
-def _local(rig: _Rig, node: int, times: FloatArray) -> Local:
+def _local_transforms(rig: _Rig, node: int, times: FloatArray) -> Local:
     item = rig.tree.items[node]
     moved = {name: rig.tracks.get((node, name)) for name in ("translation", "rotation", "scale")}
     if not any(moved.values()):
@@ -280,7 +290,7 @@ def _size_warning(skeleton: Skeleton) -> list[str]:
     return [f"the skeleton is {extent:.3g} m large; if its unit is not the metre, say so: unit='cm'"]
 
 
-def _scaled(motion: Motion, factor: float, unit: str) -> Motion:
+def _scale_motion(motion: Motion, factor: float, unit: str) -> Motion:
     if factor == 1.0:
         return motion
     return replace(

@@ -11,7 +11,7 @@ from marey.skeleton import Capsules, Skeleton, capsule_mesh, capsules
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Skin:
+class SkinnedBody:
     """Triangles of the rest body; each vertex hangs on one joint."""
 
     positions: FloatArray  # (V, 3) [m] in world, rest pose
@@ -20,14 +20,14 @@ class Skin:
     joints: IntArray  # (V,)
 
 
-def skinned_body(skeleton: Skeleton, *, segments: int = 12) -> Skin | None:
+def build_skinned_body(skeleton: Skeleton, *, segments: int = 12) -> SkinnedBody | None:
     """Return the capsule body of a skeleton, or None where no bone has a length."""
     body = _marker_balls(skeleton) if _is_star(skeleton) else capsules(skeleton)
     if len(body) == 0:
         return None
     mesh = capsule_mesh(body, segments)
     positions = skeleton.rest_positions()[mesh.joints] + mesh.vertices
-    return Skin(positions, vertex_normals(positions, mesh.faces), mesh.faces, mesh.joints)
+    return SkinnedBody(positions, vertex_normals(positions, mesh.faces), mesh.faces, mesh.joints)
 
 
 def _is_star(skeleton: Skeleton) -> bool:

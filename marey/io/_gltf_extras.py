@@ -9,7 +9,7 @@ import numpy as np
 
 from marey.base import FloatArray, InputError
 from marey.lie import SO3
-from marey.motion import Contacts, Motion, runs
+from marey.motion import Contacts, Motion, find_runs
 from marey.skeleton import EulerLimits
 
 
@@ -27,7 +27,7 @@ def describe_motion(motion: Motion) -> dict[str, Any]:
     }
     if motion.contacts is not None:
         track = motion.contacts
-        described["contacts"] = {name: [list(run) for run in runs(track.track(name))] for name in track.names}
+        described["contacts"] = {name: [list(run) for run in find_runs(track.track(name))] for name in track.names}
     return described
 
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 import numpy as np
 
 from marey.base import FloatArray, IntArray
-from marey.io._bytes import broken
-from marey.io._gltf_container import Document
+from marey.io._bytes import format_error
+from marey.io._gltf_container import GltfDocument
 from marey.skeleton import NO_PARENT
 
 MAX_NODES: Final = 100_000
@@ -40,21 +40,21 @@ class NodeTree:
         return list(self.items[node].get("children", []))
 
 
-def read_tree(document: Document) -> NodeTree:
+def read_tree(document: GltfDocument) -> NodeTree:
     """Check the node hierarchy: every child exists, has one parent, and no node is its own ancestor."""
     items = document.items("nodes")
     if not 0 < len(items) <= MAX_NODES:
-        raise broken(document.path, f"{len(items)} nodes; between 1 and {MAX_NODES} are read")
+        raise format_error(document.path, f"{len(items)} nodes; between 1 and {MAX_NODES} are read")
     parents = np.full(len(items), NO_PARENT, dtype=np.int64)
     for index, item in enumerate(items):
         for child in item.get("children", []):
             document.item("nodes", child)
             if parents[child] != NO_PARENT:
-                raise broken(document.path, f"node {child} has two parents")
+                raise format_error(document.path, f"node {child} has two parents")
             parents[child] = index
     order = _order(items, parents)
     if len(order) < len(items):
-        raise broken(document.path, "the nodes form a ring")
+        raise format_error(document.path, "the nodes form a ring")
     return NodeTree(items, parents, order)
 
 
@@ -135,7 +135,7 @@ def local_transform(translation: FloatArray, xyzw: FloatArray, scale: FloatArray
     return linear, translation
 
 
-def compose(above: Local, local: Local) -> Local:
+def compose_transforms(above: Local, local: Local) -> Local:
     """Transform of a child in world, from its parent's and its own."""
     linear = above[0] @ local[0]
     return linear, above[1] + np.einsum("fij,fj->fi", above[0], np.broadcast_to(local[1], (len(linear), 3)))

@@ -13,7 +13,7 @@ _COMPONENTS: Final = {"float32": 5126, "uint32": 5125, "uint16": 5123}
 _SHAPES: Final = {(): "SCALAR", (3,): "VEC3", (4,): "VEC4", (4, 4): "MAT4"}
 
 
-class Pack:
+class GltfPack:
     """Collects arrays; :attr:`views`, :attr:`accessors` and :meth:`data` go into the file."""
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Pack:
             "type": _SHAPES[array.shape[1:]],
         }
         if bounds:
-            accessor |= {"min": _plain(array.min(axis=0)), "max": _plain(array.max(axis=0))}
+            accessor |= {"min": _to_list(array.min(axis=0)), "max": _to_list(array.max(axis=0))}
         self.accessors.append(accessor)
         padding = -len(content) % 4
         self._parts += [content, b"\0" * padding]
@@ -49,5 +49,5 @@ class Pack:
         return b"".join(self._parts)
 
 
-def _plain(values: NDArray[Any]) -> list[float]:
+def _to_list(values: NDArray[Any]) -> list[float]:
     return [float(value) for value in np.atleast_1d(values)]

@@ -24,20 +24,20 @@ def guess_rate(times: FloatArray) -> tuple[float, str]:
         return 30.0, "there is one key time only; 30 Hz is assumed"
     steps = times - times[0]
     rate = (len(times) - 1) / steps[-1]
-    if rate >= SLOWEST_HZ and _off_grid(steps, rate) < _OFF_GRID:
-        return _usual(rate), f"the keys are evenly spaced: {_usual(rate):g} Hz"
+    if rate >= SLOWEST_HZ and _grid_error(steps, rate) < _OFF_GRID:
+        return _nearest_usual_rate(rate), f"the keys are evenly spaced: {_nearest_usual_rate(rate):g} Hz"
     for usual in USUAL_HZ:
-        if _off_grid(steps, usual) < _OFF_GRID:
+        if _grid_error(steps, usual) < _OFF_GRID:
             return usual, f"all keys lie on frames of {usual:g} Hz, the rate used"
     return FALLBACK_HZ, f"the keys lie on no usual frame rate; the motion is sampled at {FALLBACK_HZ:g} Hz"
 
 
-def _off_grid(steps: FloatArray, rate: float) -> float:
+def _grid_error(steps: FloatArray, rate: float) -> float:
     frames = steps * rate
     return float(np.abs(frames - np.round(frames)).max())
 
 
-def _usual(rate: float) -> float:
+def _nearest_usual_rate(rate: float) -> float:
     whole = float(round(rate))
     near = min((*USUAL_HZ, whole), key=lambda usual: abs(usual - rate))
     return near if abs(near - rate) < 1e-4 * rate else float(rate)

@@ -9,8 +9,8 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.io._gltf_accessors import read_accessor
-from marey.io._gltf_container import Document
-from marey.io._gltf_nodes import Local, NodeTree, compose, default_local
+from marey.io._gltf_container import GltfDocument
+from marey.io._gltf_nodes import Local, NodeTree, compose_transforms, default_local
 from marey.lie import SO3
 from marey.skeleton import NO_PARENT
 
@@ -25,11 +25,11 @@ def default_worlds(tree: NodeTree, nodes: Iterable[int]) -> dict[int, Local]:
     worlds: dict[int, Local] = {}
     for node in (node for node in tree.order if node in wanted):
         local, above = default_local(tree.items[node]), int(tree.parents[node])
-        worlds[node] = local if above == NO_PARENT else compose(worlds[above], local)
+        worlds[node] = local if above == NO_PARENT else compose_transforms(worlds[above], local)
     return worlds
 
 
-def rest_worlds(document: Document, tree: NodeTree, joints: list[int], skins: list[dict[str, Any]]) -> list[Local]:
+def rest_worlds(document: GltfDocument, tree: NodeTree, joints: list[int], skins: list[dict[str, Any]]) -> list[Local]:
     """Rest transform of each joint, in the order of ``joints``; NO_PARENT stands for a root at the origin.
 
     A skin fixes its joints up to one transform of the mesh, which glTF does not use. We take the mesh node's where
@@ -49,14 +49,14 @@ def rest_worlds(document: Document, tree: NodeTree, joints: list[int], skins: li
         if joint in bound:
             rest[joint] = bound[joint]
         elif above in rest and above != NO_PARENT:
-            rest[joint] = compose(rest[above], default_local(tree.items[joint]))
+            rest[joint] = compose_transforms(rest[above], default_local(tree.items[joint]))
         else:
             rest[joint] = nodes[joint]
     return [rest[joint] for joint in joints]
 
 
 def _bind_transforms(
-    document: Document, tree: NodeTree, skin: dict[str, Any], nodes: dict[int, Local]
+    document: GltfDocument, tree: NodeTree, skin: dict[str, Any], nodes: dict[int, Local]
 ) -> dict[int, Local]:
     joints = [int(j) for j in skin["joints"]]
     if "inverseBindMatrices" not in skin:
@@ -73,7 +73,7 @@ def _bind_transforms(
 
 
 def _mesh_frame(
-    document: Document, skin: dict[str, Any], nodes: dict[int, Local], top: Local, bind: FloatArray
+    document: GltfDocument, skin: dict[str, Any], nodes: dict[int, Local], top: Local, bind: FloatArray
 ) -> FloatArray:
     number = document.items("skins").index(skin)
     carriers = [i for i, item in enumerate(document.items("nodes")) if item.get("skin") == number]

@@ -8,16 +8,16 @@ from typing import Any, Final
 import numpy as np
 
 from marey.base import FloatArray
-from marey.io._bytes import broken
+from marey.io._bytes import format_error
 from marey.io._gltf_accessors import read_accessor
-from marey.io._gltf_container import Document
+from marey.io._gltf_container import GltfDocument
 
 SNAP: Final = 1e-3  # [frame] a key this near to a frame is that frame: float32 times are not exact
 _WIDTHS: Final = {"translation": 3, "rotation": 4, "scale": 3}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Track:
+class AnimationTrack:
     """Keys of one property of one node."""
 
     node: int
@@ -27,37 +27,39 @@ class Track:
     interpolation: str  # "LINEAR", "STEP" or "CUBICSPLINE"
 
 
-def read_tracks(document: Document, animation: dict[str, Any]) -> list[Track]:
+def read_tracks(document: GltfDocument, animation: dict[str, Any]) -> list[AnimationTrack]:
     """Return every translation, rotation and scale track of an animation; other channels are skipped."""
-    tracks: list[Track] = []
+    tracks: list[AnimationTrack] = []
     samplers = animation.get("samplers", [])
     for channel in animation.get("channels", []):
         target = channel["target"]
         if "node" not in target or target.get("path") not in _WIDTHS:
             continue
         if not 0 <= channel["sampler"] < len(samplers):
-            raise broken(document.path, f"an animation uses sampler {channel['sampler']} of {len(samplers)}")
+            raise format_error(document.path, f"an animation uses sampler {channel['sampler']} of {len(samplers)}")
         document.item("nodes", target["node"])
-        tracks.append(_track(document, target["node"], target["path"], samplers[channel["sampler"]]))
+        tracks.append(_read_track(document, target["node"], target["path"], samplers[channel["sampler"]]))
     return tracks
 
 
-def _track(document: Document, node: int, path: str, sampler: dict[str, Any]) -> Track:
+def _read_track(document: GltfDocument, node: int, path: str, sampler: dict[str, Any]) -> AnimationTrack:
     times = read_accessor(document, sampler.get("input"))[:, 0]
     values = read_accessor(document, sampler.get("output"))
     mode = sampler.get("interpolation", "LINEAR")
     rows = len(times) * (3 if mode == "CUBICSPLINE" else 1)
     if mode not in ("LINEAR", "STEP", "CUBICSPLINE"):
-        raise broken(document.path, f"an animation is interpolated by '{mode}'")
+        raise format_error(document.path, f"an animation is interpolated by '{mode}'")
     if values.shape != (rows, _WIDTHS[path]):
         what = f"a {path} track has {len(times)} times and values of shape {values.shape}"
-        raise broken(document.path, what)
+        raise format_error(document.path, what)
     if (np.diff(times) <= 0.0).any():
-        raise broken(document.path, f"the key times of a {path} track do not rise")
-    return Track(node, path, times, values.reshape(len(times), 3, -1) if mode == "CUBICSPLINE" else values, mode)
+        raise format_error(document.path, f"the key times of a {path} track do not rise")
+    return AnimationTrack(
+        node, path, times, values.reshape(len(times), 3, -1) if mode == "CUBICSPLINE" else values, mode
+    )
 
 
-def sample_track(track: Track, times: FloatArray, rate_hz: float) -> FloatArray:
+def sample_track(track: AnimationTrack, times: FloatArray, rate_hz: float) -> FloatArray:
     """Values ``(F, C)`` of a track at ``times`` [s]; before the first key and after the last it stands still."""
     keys = track.times
     snap = SNAP / rate_hz

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from marey.base import FloatArray
 from marey.io._bytes import AnyPath
-from marey.io._gltf_body import Skin, skinned_body
+from marey.io._gltf_body import SkinnedBody, build_skinned_body
 from marey.io._gltf_container import to_glb, to_gltf
 from marey.io._gltf_extras import describe_motion
-from marey.io._gltf_pack import INDICES, VERTICES, Pack
+from marey.io._gltf_pack import INDICES, VERTICES, GltfPack
 from marey.motion import Motion
 from marey.skeleton import Skeleton
 
@@ -42,10 +42,10 @@ def write_gltf(motion: Motion, path: AnyPath, *, body: bool = True) -> None:
 
 def build_gltf(motion: Motion, *, body: bool = True) -> tuple[dict[str, Any], bytes]:
     """Return the description and the buffer of :func:`write_gltf`."""
-    pack = Pack()
+    pack = GltfPack()
     skeleton = motion.skeleton
     nodes = _nodes(skeleton)
-    skin = skinned_body(skeleton) if body else None
+    skin = build_skinned_body(skeleton) if body else None
     root: dict[str, Any] = {
         "asset": {"version": "2.0", "generator": "marey"},
         "extras": {"marey": describe_motion(motion)},
@@ -69,14 +69,14 @@ def _nodes(skeleton: Skeleton) -> list[dict[str, Any]]:
     return nodes
 
 
-def _skin(skeleton: Skeleton, pack: Pack) -> dict[str, Any]:
+def _skin(skeleton: Skeleton, pack: GltfPack) -> dict[str, Any]:
     columns = np.tile(np.eye(4), (skeleton.num_joints, 1, 1))
     columns[:, 3, :3] = -skeleton.rest_positions()  # frames of the rest pose are aligned with the world
     joints = list(range(skeleton.num_joints))
     return {"joints": joints, "skeleton": 0, "inverseBindMatrices": pack.add(columns.astype(np.float32))}
 
 
-def _mesh(skin: Skin, skeleton: Skeleton, pack: Pack) -> dict[str, Any]:
+def _mesh(skin: SkinnedBody, skeleton: Skeleton, pack: GltfPack) -> dict[str, Any]:
     count = len(skin.positions)
     joints, weights = np.zeros((count, 4), dtype=np.uint16), np.zeros((count, 4), dtype=np.float32)
     joints[:, 0], weights[:, 0] = skin.joints, 1.0
@@ -91,7 +91,7 @@ def _mesh(skin: Skin, skeleton: Skeleton, pack: Pack) -> dict[str, Any]:
     return {"name": f"{skeleton.name} body", "primitives": [primitive]}
 
 
-def _animation(motion: Motion, pack: Pack) -> dict[str, Any]:
+def _animation(motion: Motion, pack: GltfPack) -> dict[str, Any]:
     times = pack.add(motion.times().astype(np.float32), bounds=True)
     channels: list[dict[str, Any]] = []
     samplers: list[dict[str, Any]] = []
@@ -100,7 +100,7 @@ def _animation(motion: Motion, pack: Pack) -> dict[str, Any]:
         samplers.append({"input": times, "interpolation": "LINEAR", "output": pack.add(values)})
         channels.append({"sampler": len(samplers) - 1, "target": {"node": joint, "path": path}})
 
-    xyzw = _unit32(_continuous(motion.rotations.wxyz)[..., [1, 2, 3, 0]])
+    xyzw = _unit32(_make_signs_continuous(motion.rotations.wxyz)[..., [1, 2, 3, 0]])
     add(0, "translation", motion.root_positions.astype(np.float32))
     for joint in range(motion.skeleton.num_joints):
         add(joint, "rotation", xyzw[:, joint])
@@ -109,7 +109,7 @@ def _animation(motion: Motion, pack: Pack) -> dict[str, Any]:
     return {"name": motion.name, "channels": channels, "samplers": samplers}
 
 
-def _continuous(wxyz: FloatArray) -> FloatArray:
+def _make_signs_continuous(wxyz: FloatArray) -> FloatArray:
     """Choose between q and -q so that neighbouring frames lie on the same side, as linear interpolation needs."""
     dots = np.einsum("fjc,fjc->fj", wxyz[1:], wxyz[:-1])
     signs = np.cumprod(np.where(dots < 0.0, -1.0, 1.0), axis=0)

@@ -11,7 +11,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, FormatError, InputError, frozen
 from marey.io._bytes import AnyPath
-from marey.io._trc_table import Table, load_table
+from marey.io._trc_table import OpenSimTable, load_table
 
 LOADED_N: Final = 20.0  # [N] a plate that feels less is not stepped on; it is the usual threshold in gait analysis
 # ground_force_r_vx, r_ground_force_vx, 1_ground_force_vx, ground_force_1_vx, ground_force_vx; torque alike
@@ -41,21 +41,21 @@ class GroundReaction:
     def at(self, times: FloatArray) -> GroundReaction:
         """Return the values at other times [s], by linear interpolation; past the ends nothing is loaded."""
         inside = (times >= self.times[0]) & (times <= self.times[-1])
-        columns = [self._sampled(values, times) for values in (self.forces, self.places, self.moments)]
+        columns = [self._sample(values, times) for values in (self.forces, self.places, self.moments)]
         return GroundReaction(
             self.names, times, columns[0] * inside[:, None, None], columns[1], columns[2] * inside[:, None, None]
         )
 
-    def loaded(self, threshold_n: float = LOADED_N) -> BoolArray:
+    def is_loaded(self, threshold_n: float = LOADED_N) -> BoolArray:
         """Whether each plate is stepped on ``(N, P)``."""
         return np.linalg.norm(self.forces, axis=-1) > threshold_n
 
     def wrench(self) -> FloatArray:
         """Sum over the plates ``(N, 6)``: force [N], moment about the world origin [N m]."""
-        moments = np.where(self.loaded(0.0)[..., None], np.cross(self.places, self.forces), 0.0) + self.moments
+        moments = np.where(self.is_loaded(0.0)[..., None], np.cross(self.places, self.forces), 0.0) + self.moments
         return np.concatenate([self.forces.sum(axis=1), moments.sum(axis=1)], axis=-1)
 
-    def _sampled(self, values: FloatArray, times: FloatArray) -> FloatArray:
+    def _sample(self, values: FloatArray, times: FloatArray) -> FloatArray:
         flat = values.reshape(len(values), -1)
         sampled = [np.interp(times, self.times, flat[:, k]) for k in range(flat.shape[1])]
         return np.stack(sampled, axis=1).reshape(len(times), *values.shape[1:])
@@ -85,7 +85,7 @@ def load_ground_reaction(path: AnyPath) -> GroundReaction:
     return GroundReaction(tuple(plates), times, values["v"], values["p"], values["m"])
 
 
-def _plates(table: Table) -> dict[str, Mapping[str, str]]:
+def _plates(table: OpenSimTable) -> dict[str, Mapping[str, str]]:
     """Columns of each plate that has three forces: ``vx``, ``px``, ``mx``, ... to column name."""
     found: dict[str, dict[str, str]] = {}
     for name in table.names:
@@ -97,7 +97,7 @@ def _plates(table: Table) -> dict[str, Mapping[str, str]]:
     return {label: columns for label, columns in found.items() if all("v" + axis in columns for axis in "xyz")}
 
 
-def _vectors(table: Table, columns: Mapping[str, str], kind: str) -> FloatArray:
+def _vectors(table: OpenSimTable, columns: Mapping[str, str], kind: str) -> FloatArray:
     """Columns x, y, z of one kind ``(N, 3)``; zero where the table has none."""
     empty = np.zeros(len(table))
     return np.stack([table[columns[kind + axis]] if kind + axis in columns else empty for axis in "xyz"], axis=1)

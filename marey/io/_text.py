@@ -31,7 +31,7 @@ class TextFile:
 
     def word_at(self, offset: int) -> str:
         """Return the word that starts at a byte, made fit to print."""
-        return printable(self.data[offset : offset + 4 * SHOWN].split(None, 1)[0])
+        return make_printable(self.data[offset : offset + 4 * SHOWN].split(None, 1)[0])
 
     def error(self, what: str, offset: int, fix: str) -> FormatError:
         """Build the error for something wrong at a byte."""
@@ -53,7 +53,7 @@ def read_text(path: str | os.PathLike[str]) -> TextFile:
         MissingFileError: there is no such file.
         FormatError: it is a folder, empty, too large, or not text.
     """
-    data = _plain(str(path), read_bytes(path))
+    data = _normalise_text(str(path), read_bytes(path))
     was_cut = not data.endswith(b"\n")
     return TextFile(str(path), data + b"\n" if was_cut else data, was_cut)
 
@@ -77,7 +77,7 @@ def read_bytes(path: str | os.PathLike[str], *, limit: int = MAX_FILE_BYTES) -> 
     return data
 
 
-def printable(word: bytes | str) -> str:
+def make_printable(word: bytes | str) -> str:
     """Shorten a word and replace what a terminal should not be sent."""
     text = word.decode("utf-8", errors="replace") if isinstance(word, bytes) else word
     clean = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[: SHOWN + 1])
@@ -106,7 +106,7 @@ _NUMBER: Final = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _UTF16: Final = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 
 
-def _plain(path: str, data: bytes) -> bytes:
+def _normalise_text(path: str, data: bytes) -> bytes:
     if data[:2] in _UTF16:
         data = _recode(path, data[2:], _UTF16[data[:2]])
     elif b"\0" in data[:256]:

@@ -171,7 +171,7 @@ def parse_number(data: NDArray[np.uint8], p: Int) -> tuple[float, Int]:
         exponent += power
     if p < 0 or data[p] > 32:
         return 0.0, -1
-    value = scaled(mantissa, exponent)
+    value = scale_by_ten(mantissa, exponent)
     return (-value if negative else value), p
 
 
@@ -192,7 +192,7 @@ def parse_exponent(data: NDArray[np.uint8], p: Int) -> tuple[Int, Int]:
 
 
 @kernel
-def scaled(mantissa: Int, exponent: Int) -> float:
+def scale_by_ten(mantissa: Int, exponent: Int) -> float:
     """``mantissa`` times ten to ``exponent``, carried as a sum of two floats so that only the last step rounds."""
     high = float(mantissa)
     low = float(mantissa - np.int64(high))
@@ -200,11 +200,11 @@ def scaled(mantissa: Int, exponent: Int) -> float:
         return high
     while exponent > 0 and high < 1e300:
         step = min(exponent, 22)
-        high, low = multiplied(high, low, TENS[step])
+        high, low = multiply_pair(high, low, TENS[step])
         exponent -= step
     while exponent < 0 and high > 1e-300:
         step = min(-exponent, 22)
-        high, low = divided(high, low, TENS[step])
+        high, low = divide_pair(high, low, TENS[step])
         exponent += step
     if exponent < 0:  # below 1e-300: nothing a motion can mean
         return 0.0 if exponent < -22 else high / TENS[-exponent]
@@ -212,7 +212,7 @@ def scaled(mantissa: Int, exponent: Int) -> float:
 
 
 @kernel
-def multiplied(high: float, low: float, factor: float) -> tuple[float, float]:
+def multiply_pair(high: float, low: float, factor: float) -> tuple[float, float]:
     """The sum ``high + low`` times a power of ten that a float holds exactly."""
     product = high * factor
     if product == np.inf:
@@ -221,7 +221,7 @@ def multiplied(high: float, low: float, factor: float) -> tuple[float, float]:
 
 
 @kernel
-def divided(high: float, low: float, divisor: float) -> tuple[float, float]:
+def divide_pair(high: float, low: float, divisor: float) -> tuple[float, float]:
     """The sum ``high + low`` over a power of ten that a float holds exactly."""
     quotient = high / divisor
     product = quotient * divisor

@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, FormatError
-from marey.io._bytes import AnyPath, blaming, map_file
-from marey.io._c3d_axes import choose_axes, turned
-from marey.io._c3d_star import markers_to_motion, unique_labels
+from marey.io._bytes import AnyPath, as_format_error, map_file
+from marey.io._c3d_axes import choose_axes, rotate_to_axes
+from marey.io._c3d_star import make_unique_labels, markers_to_motion
 from marey.io._units import unit_in_metres
 from marey.motion import LoadReport, Markers, Motion, Source
 
@@ -22,7 +22,7 @@ HEADER_LINES: Final = 5
 def read_trc(path: AnyPath, *, rate_hz: float | None = None, unit: str | None = None) -> Motion:
     """Show the markers of a TRC file as a motion; see :func:`markers_to_motion`."""
     markers = load_trc_markers(path, rate_hz=rate_hz, unit=unit)
-    with blaming(path):
+    with as_format_error(path):
         return markers_to_motion(markers)
 
 
@@ -52,10 +52,10 @@ def load_trc_markers(path: AnyPath, *, rate_hz: float | None = None, unit: str |
     announced = int(_number(settings, "NumFrames", file, default=len(values)))
     if announced != len(values):
         warnings.append(f"{announced} frames announced, {len(values)} found")
-    with blaming(path):
+    with as_format_error(path):
         rate = _number(settings, "DataRate", file) if rate_hz is None else rate_hz
         named = settings.get("Units", "mm").lower()
-        return _markers(values, unique_labels(names, count), rate, unit or named, warnings, path)
+        return _markers(values, make_unique_labels(names, count), rate, unit or named, warnings, path)
 
 
 def _settings(lines: list[str], file: str) -> dict[str, str]:
@@ -93,13 +93,13 @@ def _values(lines: list[str], count: int, file: str) -> FloatArray:
     rows: list[list[float]] = []
     for number, line in enumerate(lines[HEADER_LINES:], start=HEADER_LINES + 1):
         if line.strip():
-            rows.append(_row(line, count, file, number))
+            rows.append(_parse_marker_row(line, count, file, number))
     if not rows:
         raise FormatError("the file ends before the first frame", file, len(lines), "Copy or export it again.")
     return np.array(rows).reshape(len(rows), count, 3)
 
 
-def _row(line: str, count: int, file: str, number: int) -> list[float]:
+def _parse_marker_row(line: str, count: int, file: str, number: int) -> list[float]:
     cells = line.split("\t") if "\t" in line else line.split()
     cells = [cell.strip() for cell in cells[2:]]
     while len(cells) > 3 * count and not cells[-1]:
@@ -139,4 +139,6 @@ def _markers(
     axes, note, _ = choose_axes(seen, valid, (), ())
     source = Source(str(path), "trc", unit, metres, axes[1])
     report = LoadReport(warnings, [*notes, note])
-    return Markers(names, rate, turned(seen, axes), valid, source=source, load_report=report, name=Path(path).stem)
+    return Markers(
+        names, rate, rotate_to_axes(seen, axes), valid, source=source, load_report=report, name=Path(path).stem
+    )

@@ -16,7 +16,7 @@ MAX_HEADER_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Table:
+class OpenSimTable:
     """Columns of numbers with names; ``table["ground_force_r_vy"]`` is one of them."""
 
     names: tuple[str, ...]  # (C,)
@@ -35,7 +35,7 @@ class Table:
         return f"Table({len(self)} rows; {', '.join(self.names)})"
 
 
-def load_table(path: AnyPath) -> Table:
+def load_table(path: AnyPath) -> OpenSimTable:
     """Read an OpenSim table, `.mot` or `.sto`.
 
     Raises:
@@ -55,12 +55,16 @@ def load_table(path: AnyPath) -> Table:
         raise FormatError("no column names after 'endheader'", file, end + 1, "Copy or export the file again.")
     names = tuple(lines[titles].split("\t") if "\t" in lines[titles] else lines[titles].split())
     names = tuple(name.strip() for name in names if name.strip())
-    rows = [_row(line, len(names), file, titles + 2 + i) for i, line in enumerate(lines[titles + 1 :]) if line.strip()]
+    rows = [
+        _parse_table_row(line, len(names), file, titles + 2 + i)
+        for i, line in enumerate(lines[titles + 1 :])
+        if line.strip()
+    ]
     values = np.array(rows, dtype=np.float64).reshape(len(rows), len(names))
-    return Table(names, frozen(values, None, len(names), name="values"), header)
+    return OpenSimTable(names, frozen(values, None, len(names), name="values"), header)
 
 
-def _row(line: str, count: int, file: str, number: int) -> list[float]:
+def _parse_table_row(line: str, count: int, file: str, number: int) -> list[float]:
     cells = line.split()
     if len(cells) != count:
         raise FormatError(f"expected {count} values, found {len(cells)}", file, number, "Check the line.")

@@ -46,7 +46,7 @@ def unit_in_metres(unit: str) -> float:
     return METRES[name]
 
 
-def reach(parents: IntArray, offsets: FloatArray, tips: FloatArray) -> float:
+def longest_reach(parents: IntArray, offsets: FloatArray, tips: FloatArray) -> float:
     """Longest way along the bones from the root to the end of a bone, in the unit of ``offsets``."""
     lengths = np.linalg.norm(offsets, axis=-1)
     ends = np.linalg.norm(tips, axis=-1)

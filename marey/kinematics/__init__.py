@@ -1,5 +1,6 @@
 """Limb solvers, Jacobians and retargeting."""
 
+from marey.base._deprecation import deprecated_names
 from marey.kinematics._cones import ConeLimits, ReachConeLimits
 from marey.kinematics._ellipsoids import Ellipsoid, EllipsoidLimits, fit_ellipsoid
 from marey.kinematics._ik import solve_ik
@@ -15,11 +16,11 @@ from marey.kinematics._limits_plot import plot_limits
 from marey.kinematics._marker_fit import MarkerFit, fit_markers
 from marey.kinematics._marker_fit_sets import MarkerSite
 from marey.kinematics._retarget import retarget
-from marey.kinematics._sculpt import LimitMesh, field_from_mesh, iso_surface, resculpted, shrink_wrap
+from marey.kinematics._sculpt import LimitMesh, field_from_mesh, iso_surface, resculpt_joint, shrink_wrap
 from marey.kinematics._sdf import JointField, SdfLimits
-from marey.kinematics._sdf_field import DistanceField, Grid, build_field, make_grid
+from marey.kinematics._sdf_field import DistanceField, FieldGrid, build_field, make_grid
 from marey.kinematics._tasks import ComTask, LookAtTask, OrientationTask, PointTask, PoseTask, Task
-from marey.kinematics._track import TrackResult, track
+from marey.kinematics._track import IKTrackResult, track
 from marey.kinematics._two_bone import Limb, TwoBoneResult, solve_two_bone
 
 __all__ = [
@@ -30,8 +31,9 @@ __all__ = [
     "Ellipsoid",
     "EllipsoidLimits",
     "EulerBoxLimits",
-    "Grid",
+    "FieldGrid",
     "IKResult",
+    "IKTrackResult",
     "JointEstimate",
     "JointField",
     "JointLimits",
@@ -50,7 +52,6 @@ __all__ = [
     "ReachConeLimits",
     "SdfLimits",
     "Task",
-    "TrackResult",
     "TwoBoneResult",
     "build_field",
     "compare_limits",
@@ -65,10 +66,19 @@ __all__ = [
     "plot_limits",
     "point_jacobian",
     "point_jacobians",
-    "resculpted",
+    "resculpt_joint",
     "retarget",
     "shrink_wrap",
     "solve_ik",
     "solve_two_bone",
     "track",
 ]
+
+__getattr__ = deprecated_names(
+    __name__,
+    {
+        "Grid": "FieldGrid",
+        "TrackResult": "IKTrackResult",
+        "resculpted": "resculpt_joint",
+    },
+)

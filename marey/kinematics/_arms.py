@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray
-from marey.kinematics._two_bone import Limb, soft_stretch
+from marey.kinematics._two_bone import Limb, saturation_start
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.numerics import smoothstep
@@ -19,7 +19,7 @@ LEAVE_RAD: Final = np.radians(80.0)
 ONSET_M: Final = 0.004  # [m] how gradually it starts
 
 
-def help_reach(motion: Motion, collar: int, limb: Limb, goals: FloatArray, stretch: FloatArray) -> Motion:
+def rotate_collar(motion: Motion, collar: int, limb: Limb, goals: FloatArray, stretch: FloatArray) -> Motion:
     """Turn a collar bone towards goals ``(F, 3)`` [m] that its arm is too short for, by no more than it needs."""
     positions, frames = motion.joint_frames()
     arm = np.linalg.norm(np.diff(positions[:, [limb.upper, limb.middle, limb.end]], axis=1), axis=-1).sum(axis=1)
@@ -28,7 +28,7 @@ def help_reach(motion: Motion, collar: int, limb: Limb, goals: FloatArray, stret
     far, length = np.linalg.norm(gap, axis=-1), np.linalg.norm(bone, axis=-1)
     if length.min() < 1e-6 or far.min() < 1e-6:
         return motion
-    short = _onset(far - soft_stretch(stretch) * arm)
+    short = _smooth_onset(far - saturation_start(stretch) * arm)
     axis = np.cross(bone, gap) / (length * far)[:, None]
     lever = length * np.maximum(np.linalg.norm(axis, axis=-1), 0.2)  # along the bone no turn helps
     angle = GIRDLE_RAD * np.tanh(short / lever / GIRDLE_RAD)
@@ -39,13 +39,13 @@ def help_reach(motion: Motion, collar: int, limb: Limb, goals: FloatArray, stret
     return replace(motion, rotations=SO3(wxyz))
 
 
-def _onset(short: FloatArray) -> FloatArray:
+def _smooth_onset(short: FloatArray) -> FloatArray:
     """Nothing below zero, then a parabola that goes over into a straight line."""
     x = np.maximum(short, 0.0)
     return np.where(x < ONSET_M, x * x / (2.0 * ONSET_M), x - 0.5 * ONSET_M)
 
 
-def fair_goals(motion: Motion, limb: Limb, goals: FloatArray) -> FloatArray:
+def limit_elbow_change(motion: Motion, limb: Limb, goals: FloatArray) -> FloatArray:
     """Goals ``(F, 3)`` [m] that ask no elbow to bend quite otherwise than it did.
 
     A hand that is kept in place by an arm of other length bends the elbow; up to ``KEEP_RAD`` we accept that, from
@@ -57,12 +57,13 @@ def fair_goals(motion: Motion, limb: Limb, goals: FloatArray) -> FloatArray:
     if min(a.min(), b.min()) < 1e-6:
         return goals
     change = np.abs(
-        _bend(a, b, np.linalg.norm(goals - upper, axis=-1)) - _bend(a, b, np.linalg.norm(end - upper, axis=-1))
+        _inner_angle(a, b, np.linalg.norm(goals - upper, axis=-1))
+        - _inner_angle(a, b, np.linalg.norm(end - upper, axis=-1))
     )
     share = smoothstep((change - KEEP_RAD) / (LEAVE_RAD - KEEP_RAD))[:, None]
     return goals + share * (end - goals)
 
 
-def _bend(a: FloatArray, b: FloatArray, far: FloatArray) -> FloatArray:
+def _inner_angle(a: FloatArray, b: FloatArray, far: FloatArray) -> FloatArray:
     """Inner angle [rad] between bones ``a`` and ``b`` whose ends are ``far`` apart."""
     return np.arccos(np.clip((a * a + b * b - far * far) / (2.0 * a * b), -1.0, 1.0))

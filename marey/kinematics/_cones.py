@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints
-from marey.kinematics._limits import Arrays, JointLimits, LimitCheck, flat_wxyz
+from marey.kinematics._limits import Arrays, JointLimits, LimitCheck, contiguous_wxyz
 from marey.kinematics._limits_box import MARGIN_RAD, check_order
 from marey.lie import SO3
 from marey.motion import Motion
@@ -39,8 +39,8 @@ class ConeLimits(JointLimits):
 
     def __post_init__(self) -> None:
         joints = self.skeleton.num_joints
-        check_batches(joints, frames=self.frames, centres=self.centres)
-        swing, twist = (maybe_infinite(getattr(self, n), (joints, 2), n) for n in ("swing_rad", "twist_rad"))
+        check_joint_batch(joints, frames=self.frames, centres=self.centres)
+        swing, twist = (freeze_with_infinities(getattr(self, n), (joints, 2), n) for n in ("swing_rad", "twist_rad"))
         if np.any(swing < 0.0):
             raise InputError("a half-angle of swing is negative", "Give zero or more")
         check_order(self.skeleton, twist[:, :1], twist[:, 1:])
@@ -68,20 +68,20 @@ class ConeLimits(JointLimits):
         swing = np.array(np.broadcast_to(np.asarray(swing_rad, dtype=np.float64), (joints, 2)))
         twist = np.array(np.broadcast_to(np.asarray(twist_rad, dtype=np.float64), (joints, 2)))
         swing[0], twist[0] = np.inf, (-np.inf, np.inf)
-        return cls(skeleton, bone_frames(skeleton), swing, twist, centres or SO3.identity(joints))
+        return cls(skeleton, compute_bone_frames(skeleton), swing, twist, centres or SO3.identity(joints))
 
     @classmethod
     def from_clips(cls, motions: Motion | Iterable[Motion], *, margin_rad: float = MARGIN_RAD) -> ConeLimits:
         """Smallest cones of this form around what the joints do in clips, plus a margin; the root is free."""
-        from marey.kinematics._limits_fit import learnt_cones
+        from marey.kinematics._limits_fit import fit_cones
 
-        return learnt_cones(motions, margin_rad=margin_rad)
+        return fit_cones(motions, margin_rad=margin_rad)
 
     def check(self, rotations: SO3) -> LimitCheck:
         """Clamp swing and twist."""
         from marey.kinematics._cones_kernels import check_cones
 
-        out, violation, gradient = check_cones(flat_wxyz(rotations), *self.tables())
+        out, violation, gradient = check_cones(contiguous_wxyz(rotations), *self.tables())
         return LimitCheck(SO3(out), violation, gradient)
 
     def tables(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
@@ -124,11 +124,11 @@ class ReachConeLimits(JointLimits):
 
     def __post_init__(self) -> None:
         joints = self.skeleton.num_joints
-        check_batches(joints, frames=self.frames, centres=self.centres)
+        check_joint_batch(joints, frames=self.frames, centres=self.centres)
         corners = frozen(self.corners, joints, None, 3, name="corners")
         counts = frozen_ints(self.counts, joints, name="counts")
         inner = frozen(self.inner, joints, 3, name="inner")
-        twist = maybe_infinite(self.twist_rad, (joints, 2), "twist_rad")
+        twist = freeze_with_infinities(self.twist_rad, (joints, 2), "twist_rad")
         check_order(self.skeleton, twist[:, :1], twist[:, 1:])
         for j in np.flatnonzero(counts):
             _check_polygon(self.skeleton.names[int(j)], corners[j, : counts[j]], inner[j])
@@ -152,17 +152,17 @@ class ReachConeLimits(JointLimits):
             twists: for a joint's name, lowest and highest twist [rad]; free by default.
             inner: for a joint's name, a direction from which all of the polygon is seen; by default the mean corner.
         """
-        joints, frames = skeleton.num_joints, bone_frames(skeleton)
+        joints, frames = skeleton.num_joints, compute_bone_frames(skeleton)
         size = max((len(np.asarray(p)) for p in polygons.values()), default=0)
         corners, counts, centre = np.zeros((joints, size, 3)), np.zeros(joints, dtype=np.int64), np.zeros((joints, 3))
         twist = np.tile([-np.inf, np.inf], (joints, 1))
         for name, polygon in polygons.items():
             j = skeleton.index(name)
-            local = frames[j].inverse() @ unit_rows(polygon, name)
-            middle = local.mean(axis=0) if name not in (inner or {}) else _inner(frames[j], inner, name)
+            local = frames[j].inverse() @ normalise_rows(polygon, name)
+            middle = local.mean(axis=0) if name not in (inner or {}) else _inner_direction(frames[j], inner, name)
             centre[j] = middle / np.linalg.norm(middle)
             counts[j] = len(local)
-            corners[j, : len(local)] = local if _turns_left(local, centre[j]) else local[::-1]
+            corners[j, : len(local)] = local if _is_left_turn(local, centre[j]) else local[::-1]
         for name, interval in (twists or {}).items():
             twist[skeleton.index(name)] = interval
         return cls(skeleton, frames, corners, counts, centre, twist, SO3.identity(joints))
@@ -172,15 +172,15 @@ class ReachConeLimits(JointLimits):
         cls, motions: Motion | Iterable[Motion], *, margin_rad: float = MARGIN_RAD, num_corners: int = 16
     ) -> ReachConeLimits:
         """Star-shaped polygons around the directions that the bones take in clips, plus a margin; the root is free."""
-        from marey.kinematics._limits_fit import learnt_reach_cones
+        from marey.kinematics._limits_fit import fit_reach_cones
 
-        return learnt_reach_cones(motions, margin_rad=margin_rad, num_corners=num_corners)
+        return fit_reach_cones(motions, margin_rad=margin_rad, num_corners=num_corners)
 
     def check(self, rotations: SO3) -> LimitCheck:
         """Search the nearest side, clamp the twist."""
-        from marey.kinematics._cones_kernels import check_reach
+        from marey.kinematics._cones_kernels import check_reach_cones
 
-        out, violation, gradient = check_reach(flat_wxyz(rotations), *self.tables())
+        out, violation, gradient = check_reach_cones(contiguous_wxyz(rotations), *self.tables())
         return LimitCheck(SO3(out), violation, gradient)
 
     def tables(self) -> tuple[FloatArray, FloatArray, FloatArray, IntArray, FloatArray, FloatArray]:
@@ -202,7 +202,7 @@ class ReachConeLimits(JointLimits):
         return f"ReachConeLimits({self.skeleton!r}, {np.count_nonzero(self.counts)} joints bounded)"
 
 
-def bone_frames(skeleton: Skeleton) -> SO3:
+def compute_bone_frames(skeleton: Skeleton) -> SO3:
     """Frames, batch ``(J,)``, whose x runs along each joint's bone: to its child, the mean of several, or the tip."""
     axes = np.tile([1.0, 0.0, 0.0], (skeleton.num_joints, 1))
     for j in range(skeleton.num_joints):
@@ -213,14 +213,14 @@ def bone_frames(skeleton: Skeleton) -> SO3:
     return SO3.from_two_vectors([1.0, 0.0, 0.0], axes)
 
 
-def check_batches(joints: int, **batches: SO3) -> None:
+def check_joint_batch(joints: int, **batches: SO3) -> None:
     """Refuse rotations that are not one a joint."""
     for name, rotations in batches.items():
         if rotations.shape != (joints,):
             raise InputError(f"{name} has batch {rotations.shape}, expected ({joints},)")
 
 
-def maybe_infinite(values: ArrayLike, shape: tuple[int, ...], name: str) -> FloatArray:
+def freeze_with_infinities(values: ArrayLike, shape: tuple[int, ...], name: str) -> FloatArray:
     """Read-only copy of numbers that may be infinite but not NaN."""
     array = np.array(values, dtype=np.float64)
     frozen(np.where(np.isinf(array), 0.0, array), *shape, name=name)
@@ -228,7 +228,7 @@ def maybe_infinite(values: ArrayLike, shape: tuple[int, ...], name: str) -> Floa
     return array
 
 
-def unit_rows(directions: ArrayLike, joint: str) -> FloatArray:
+def normalise_rows(directions: ArrayLike, joint: str) -> FloatArray:
     """Directions ``(M, 3)`` made one long."""
     rows = frozen(directions, None, 3, name=f"polygon of '{joint}'")
     length = np.linalg.norm(rows, axis=1, keepdims=True)
@@ -239,11 +239,11 @@ def unit_rows(directions: ArrayLike, joint: str) -> FloatArray:
     return rows / length
 
 
-def _inner(frame: SO3, inner: Mapping[str, ArrayLike] | None, name: str) -> FloatArray:
+def _inner_direction(frame: SO3, inner: Mapping[str, ArrayLike] | None, name: str) -> FloatArray:
     return frame.inverse() @ frozen((inner or {})[name], 3, name=f"inner point of '{name}'")
 
 
-def _turns_left(corners: FloatArray, inner: FloatArray) -> bool:
+def _is_left_turn(corners: FloatArray, inner: FloatArray) -> bool:
     return bool(np.sum(np.cross(corners, np.roll(corners, -1, axis=0)) @ inner) > 0.0)
 
 

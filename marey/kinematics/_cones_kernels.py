@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.kinematics._limits_kernels import Checked, clamped, nearest_turn, pulled_back
+from marey.kinematics._limits_kernels import CheckArrays, clamp, left_jacobian_inverse_times, nearest_angle
 from marey.lie._rotation_kernels import (
     Quaternion,
     Vector,
@@ -30,9 +30,9 @@ def nearest_in_ellipse(y: float, z: float, a: float, b: float) -> tuple[float, f
     equation, which falls for all :math:`t > 0` and is found by Newton steps from the left.
     """
     if np.isinf(a) or np.isinf(b):
-        return clamped(y, -a, a), clamped(z, -b, b)
+        return clamp(y, -a, a), clamp(z, -b, b)
     if a == 0.0 or b == 0.0:
-        return clamped(y, -a, a), clamped(z, -b, b)
+        return clamp(y, -a, a), clamp(z, -b, b)
     if (y / a) ** 2 + (z / b) ** 2 <= 1.0:
         return y, z
     if a == b:
@@ -49,7 +49,7 @@ def nearest_in_ellipse(y: float, z: float, a: float, b: float) -> tuple[float, f
 
 
 @kernel
-def swing_twist(q: Quaternion) -> tuple[Quaternion, float]:
+def split_swing_twist(q: Quaternion) -> tuple[Quaternion, float]:
     """Swing and twist angle about x of ``q = swing twist``."""
     angle = 2.0 * np.arctan2(q[1], q[0])
     back = (np.cos(0.5 * angle), -np.sin(0.5 * angle), 0.0, 0.0)
@@ -74,7 +74,7 @@ def swing_gradient(angle: float, twist: Vector, g: Vector) -> Vector:
 @kernel
 def check_cones(
     wxyz: FloatArray, centres: FloatArray, frames_wxyz: FloatArray, swing: FloatArray, twist: FloatArray
-) -> Checked:
+) -> CheckArrays:
     """Project rotations ``(F, J, 4)`` on elliptic cones of swing and intervals of twist.
 
     Args:
@@ -91,16 +91,16 @@ def check_cones(
         for f in range(frames):
             local = multiply(conjugate(centre), quaternion_at(wxyz[f], j))
             q = multiply(conjugate(frame), multiply(local, frame))
-            turned, angle = swing_twist(q)
+            turned, angle = split_swing_twist(q)
             s = log(turned)
             y, z = nearest_in_ellipse(s[1], s[2], swing[j, 0], swing[j, 1])
-            at = nearest_turn(angle, twist[j, 0], twist[j, 1])
-            t = clamped(at, twist[j, 0], twist[j, 1])
+            at = nearest_angle(angle, twist[j, 0], twist[j, 1])
+            t = clamp(at, twist[j, 0], twist[j, 1])
             square = (s[1] - y) ** 2 + (s[2] - z) ** 2 + (at - t) ** 2
             if square == 0.0:
                 continue
             slope = twist_gradient(q)
-            g = swing_gradient(angle, slope, pulled_back(s, (0.0, s[1] - y, s[2] - z)))
+            g = swing_gradient(angle, slope, left_jacobian_inverse_times(s, (0.0, s[1] - y, s[2] - z)))
             g = rotate(frame, (g[0] + (at - t) * slope[0], g[1] + (at - t) * slope[1], g[2] + (at - t) * slope[2]))
             q = multiply(exp((0.0, y, z)), exp((t, 0.0, 0.0)))
             write_rotation(out[f, j], multiply(centre, multiply(frame, multiply(q, conjugate(frame)))))
@@ -126,7 +126,7 @@ def _unit(a: Vector) -> Vector:
 
 
 @kernel
-def _vector(rows: FloatArray, i: int) -> Vector:
+def _read_vector(rows: FloatArray, i: int) -> Vector:
     return rows[i, 0], rows[i, 1], rows[i, 2]
 
 
@@ -149,14 +149,14 @@ def nearest_on_arc(d: Vector, a: Vector, b: Vector) -> Vector:
 
 
 @kernel
-def in_polygon(d: Vector, corners: FloatArray, count: int, inner: Vector) -> bool:
+def is_in_polygon(d: Vector, corners: FloatArray, count: int, inner: Vector) -> bool:
     r"""Whether a direction lies in a spherical polygon all of whose points are seen from ``inner``.
 
     It is in wedge i if :math:`(c \times v_i) \cdot d \ge 0` and :math:`(v_{i+1} \times c) \cdot d \ge 0`, and inside
     if then :math:`(v_i \times v_{i+1}) \cdot d \ge 0`. [Engell2012]_ §13, after Wilhelms and Van Gelder.
     """
     for i in range(count):
-        v, w = _vector(corners, i), _vector(corners, (i + 1) % count)
+        v, w = _read_vector(corners, i), _read_vector(corners, (i + 1) % count)
         if _dot(_cross(inner, v), d) >= 0.0 and _dot(_cross(w, inner), d) >= 0.0:
             return _dot(_cross(v, w), d) >= 0.0
     return False
@@ -165,18 +165,18 @@ def in_polygon(d: Vector, corners: FloatArray, count: int, inner: Vector) -> boo
 @kernel
 def nearest_in_polygon(d: Vector, corners: FloatArray, count: int, inner: Vector) -> Vector:
     """Nearest direction of a spherical polygon: a linear search over its sides."""
-    if count == 0 or in_polygon(d, corners, count, inner):
+    if count == 0 or is_in_polygon(d, corners, count, inner):
         return d
     best, found = -2.0, d
     for i in range(count):
-        p = nearest_on_arc(d, _vector(corners, i), _vector(corners, (i + 1) % count))
+        p = nearest_on_arc(d, _read_vector(corners, i), _read_vector(corners, (i + 1) % count))
         if _dot(p, d) > best:
             best, found = _dot(p, d), p
     return found
 
 
 @kernel
-def swing_to(d: Vector) -> Quaternion:
+def shortest_swing(d: Vector) -> Quaternion:
     """Shortest rotation that turns x into the unit vector ``d``."""
     if d[0] < -1.0 + 1e-15:
         return 0.0, 0.0, 0.0, 1.0
@@ -185,7 +185,7 @@ def swing_to(d: Vector) -> Quaternion:
 
 
 @kernel
-def check_reach(
+def check_reach_cones(
     wxyz: FloatArray,
     centres: FloatArray,
     frames_wxyz: FloatArray,
@@ -193,7 +193,7 @@ def check_reach(
     counts: IntArray,
     inner: FloatArray,
     twist: FloatArray,
-) -> Checked:
+) -> CheckArrays:
     """Project rotations ``(F, J, 4)`` on spherical polygons of bone directions and intervals of twist.
 
     Args:
@@ -214,9 +214,9 @@ def check_reach(
             q = multiply(conjugate(frame), multiply(local, frame))
             angle = 2.0 * np.arctan2(q[1], q[0])
             d = _unit(rotate(q, (1.0, 0.0, 0.0)))
-            p = nearest_in_polygon(d, corners[j], counts[j], _vector(inner, j))
-            at = nearest_turn(angle, twist[j, 0], twist[j, 1])
-            t = clamped(at, twist[j, 0], twist[j, 1])
+            p = nearest_in_polygon(d, corners[j], counts[j], _read_vector(inner, j))
+            at = nearest_angle(angle, twist[j, 0], twist[j, 1])
+            t = clamp(at, twist[j, 0], twist[j, 1])
             away = angle_between(d, p)
             if away < 1e-15 and at == t:
                 continue
@@ -226,7 +226,7 @@ def check_reach(
             g = rotate(conjugate(q), (away * side[0], away * side[1], away * side[2]))
             g = ((at - t) * slope[0], (at - t) * slope[1] - g[2], (at - t) * slope[2] + g[1])  # plus x cross g
             g = rotate(frame, g)
-            q = multiply(swing_to(p), exp((t, 0.0, 0.0)))
+            q = multiply(shortest_swing(p), exp((t, 0.0, 0.0)))
             write_rotation(out[f, j], multiply(centre, multiply(frame, multiply(q, conjugate(frame)))))
             violation[f, j] = np.sqrt(away * away + (at - t) ** 2)
             gradient[f, j, 0], gradient[f, j, 1], gradient[f, j, 2] = g

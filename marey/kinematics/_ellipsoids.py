@@ -9,10 +9,10 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.kinematics._cones import check_batches, maybe_infinite
-from marey.kinematics._limits import Arrays, JointLimits, LimitCheck, flat_wxyz
-from marey.kinematics._sdf import LOCAL_RAD, central
-from marey.kinematics._sdf_sample import inlier_pieces
+from marey.kinematics._cones import check_joint_batch, freeze_with_infinities
+from marey.kinematics._limits import Arrays, JointLimits, LimitCheck, contiguous_wxyz
+from marey.kinematics._sdf import MAX_SPREAD_RAD, compute_mean_rotation
+from marey.kinematics._sdf_sample import split_inliers
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import Skeleton
@@ -67,8 +67,8 @@ class EllipsoidLimits(JointLimits):
 
     def __post_init__(self) -> None:
         joints = self.skeleton.num_joints
-        check_batches(joints, centres=self.centres, frames=self.frames)
-        semi = maybe_infinite(self.semi_axes, (joints, 3), "semi_axes")
+        check_joint_batch(joints, centres=self.centres, frames=self.frames)
+        semi = freeze_with_infinities(self.semi_axes, (joints, 3), "semi_axes")
         if np.any(semi <= 0.0):
             raise InputError("a half axis is not positive", f"Give at least {FLOOR_RAD:.4f} rad to a frozen direction")
         object.__setattr__(self, "semi_axes", semi)
@@ -76,9 +76,9 @@ class EllipsoidLimits(JointLimits):
     @classmethod
     def from_clips(cls, motions: Motion | Iterable[Motion], *, reject_outliers: bool = True) -> EllipsoidLimits:
         """Learn from clips of one skeleton; the root is free, and so are joints that turn all the way round."""
-        from marey.kinematics._limits_fit import clips_of
+        from marey.kinematics._limits_fit import collect_clips
 
-        skeleton, clips = clips_of(motions)
+        skeleton, clips = collect_clips(motions)
         centres, frames = (SO3.identity(skeleton.num_joints).wxyz.copy() for _ in range(2))
         semi, notes = np.full((skeleton.num_joints, 3), np.inf), list[str]()
         for j in range(1, skeleton.num_joints):
@@ -93,7 +93,7 @@ class EllipsoidLimits(JointLimits):
         """Nearest points of the ellipsoids."""
         from marey.kinematics._ellipsoids_kernels import check_ellipsoids
 
-        out, violation, gradient = check_ellipsoids(flat_wxyz(rotations), *self.tables())
+        out, violation, gradient = check_ellipsoids(contiguous_wxyz(rotations), *self.tables())
         return LimitCheck(SO3(out), violation, gradient)
 
     def levels(self, rotations: SO3) -> tuple[FloatArray, FloatArray]:
@@ -105,7 +105,7 @@ class EllipsoidLimits(JointLimits):
         """
         from marey.kinematics._ellipsoids_kernels import ellipsoid_levels
 
-        rows = ellipsoid_levels(flat_wxyz(rotations), *self.tables())
+        rows = ellipsoid_levels(contiguous_wxyz(rotations), *self.tables())
         return rows[..., 0], rows[..., 1:]
 
     def tables(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -142,50 +142,52 @@ def fit_ellipsoid(clips: Sequence[SO3], *, reject_outliers: bool = True) -> Elli
         clips: batches ``(F,)`` of the joint's local rotations.
         reject_outliers: cut out what lies between two jumps of more than 1 rad.
     """
-    rotations = SO3.concatenate(inlier_pieces(clips)[0] if reject_outliers else list(clips))
-    centre, iteration = central(rotations), 0
+    rotations = SO3.concatenate(split_inliers(clips)[0] if reject_outliers else list(clips))
+    centre, iteration = compute_mean_rotation(rotations), 0
     step = np.full(3, np.inf)
     vectors = (centre.inverse() @ rotations).log()
     while iteration < MAX_OUTER and np.linalg.norm(step) >= CENTRE_TOL:
-        step, _, _ = _smallest(vectors)
+        step, _, _ = _fit_smallest(vectors)
         centre = centre @ SO3.exp(step)
         vectors = (centre.inverse() @ rotations).log()
         iteration += 1
-    _, matrix, rank = _smallest(vectors)
+    _, matrix, rank = _fit_smallest(vectors)
     matrix = matrix / max(float(np.einsum("ni,ij,nj->n", vectors, matrix, vectors).max()), 1e-300) if rank else matrix
     inverse_squares, axes = np.linalg.eigh(matrix)
     axes[:, 2] *= np.sign(np.linalg.det(axes))
     semi = np.maximum(inverse_squares**-0.5, FLOOR_RAD)
-    is_local = bool(np.linalg.norm(vectors, axis=1).max() < LOCAL_RAD)
+    is_local = bool(np.linalg.norm(vectors, axis=1).max() < MAX_SPREAD_RAD)
     settled = bool(np.linalg.norm(step) < CENTRE_TOL)
     return Ellipsoid(centre, SO3.from_matrix(axes), semi, rank, iteration, settled, is_local)
 
 
-def _smallest(vectors: FloatArray) -> tuple[FloatArray, FloatArray, int]:
+def _fit_smallest(vectors: FloatArray) -> tuple[FloatArray, FloatArray, int]:
     """Centre ``(3,)``, matrix ``(3, 3)`` and rank of the smallest ellipsoid, thin in directions that are not used."""
     mean = vectors.mean(axis=0)
     _, spread, axes = np.linalg.svd(vectors - mean, full_matrices=False)
-    spread, axes = _three(spread, axes)
+    spread, axes = _complete_axes(spread, axes)
     rank = int(np.count_nonzero(spread / np.sqrt(len(vectors)) > RANK_RMS_RAD))
     local = vectors @ axes.T
     centre = 0.5 * (local.min(axis=0) + local.max(axis=0))
     inner = np.diag(np.full(3, FLOOR_RAD**-2.0))
     if rank:
-        centre[:rank], inner[:rank, :rank] = enclosing_ellipsoid(local[:, :rank])
+        centre[:rank], inner[:rank, :rank] = fit_enclosing_ellipsoid(local[:, :rank])
     return axes.T @ centre, axes.T @ inner @ axes, rank
 
 
-def enclosing_ellipsoid(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+def fit_enclosing_ellipsoid(points: FloatArray) -> tuple[FloatArray, FloatArray]:
     r"""Centre ``(D,)`` and matrix ``(D, D)`` of the minimum-volume ellipsoid :math:`(t-d)^T A (t-d) \le 1`."""
     dimension = points.shape[1]
     if dimension == 1:
         low, high = points.min(), points.max()
         return np.array([0.5 * (low + high)]), np.array([[4.0 / (high - low) ** 2]])
-    from marey.kinematics._ellipsoids_kernels import minimum_volume_weights
+    from marey.kinematics._ellipsoids_kernels import solve_minimum_volume_weights
 
-    thin = _hull(points)
+    thin = _hull_corners(points)
     scaled = np.ascontiguousarray(thin / thin.std(axis=0))
-    u = _polished(scaled, _few_weights(scaled, minimum_volume_weights(scaled, COARSE_TOL, MAX_COARSE)[0]))
+    u = _refine_weights(
+        scaled, _reduce_weights(scaled, solve_minimum_volume_weights(scaled, COARSE_TOL, MAX_COARSE)[0])
+    )
     centre = thin.T @ u
     moments = (thin.T * u) @ thin - np.outer(centre, centre)
     matrix = np.linalg.inv(moments) / dimension
@@ -193,26 +195,26 @@ def enclosing_ellipsoid(points: FloatArray) -> tuple[FloatArray, FloatArray]:
     return centre, matrix / float(np.einsum("ni,ij,nj->n", away, matrix, away).max())
 
 
-def _few_weights(points: FloatArray, u: FloatArray) -> FloatArray:
+def _reduce_weights(points: FloatArray, u: FloatArray) -> FloatArray:
     """Weights of the same moments on as few points as Carathéodory grants, six in a plane and ten in space.
 
     Points that all lie on one ellipsoid, as those of a sine do, could share the weights in many ways.
     """
     from scipy.optimize import nnls  # pyright: ignore[reportUnknownVariableType] (scipy is untyped)
 
-    products = _products(_lifted(points)).T
+    products = _outer_products(_homogeneous_points(points)).T
     few = np.asarray(nnls(products, products @ u)[0], dtype=np.float64)
     return few / few.sum()
 
 
-def _polished(points: FloatArray, u: FloatArray) -> FloatArray:
+def _refine_weights(points: FloatArray, u: FloatArray) -> FloatArray:
     r"""Newton steps on :math:`f(u) = \log\det X - d \sum_i u_i` with :math:`X = \sum_i u_i Q_i Q_i^T`.
 
     Its maximum has weights that sum to one. In coordinates where X is the identity the slope is
     :math:`|Q_i|^2 - d` and the curvature :math:`-(Q_i^T Q_j)^2`. A step stops where a weight would become negative, and
     is halved while f falls.
     """
-    rows = _lifted(points)
+    rows = _homogeneous_points(points)
     size = rows.shape[1]
 
     def value(weights: FloatArray) -> float:
@@ -244,8 +246,8 @@ def _newton_step(white: FloatArray, factor: FloatArray, excess: FloatArray, u: F
     :math:`\phi` rather than of its square.
     """
     size = white.shape[1]
-    products = _products(white)
-    goal = _products(np.eye(size)).sum(axis=0) - size * _products(factor[-1:])[0]
+    products = _outer_products(white)
+    goal = _outer_products(np.eye(size)).sum(axis=0) - size * _outer_products(factor[-1:])[0]
     is_free = u > 0.0
     is_free[np.argmax(excess)] |= excess.max() > INNER_TOL
     free = np.flatnonzero(is_free)
@@ -260,18 +262,18 @@ def _newton_step(white: FloatArray, factor: FloatArray, excess: FloatArray, u: F
     return step
 
 
-def _lifted(points: FloatArray) -> FloatArray:
+def _homogeneous_points(points: FloatArray) -> FloatArray:
     """Points ``(N, D + 1)`` with a last one."""
     return np.column_stack([points, np.ones(len(points))])
 
 
-def _products(rows: FloatArray) -> FloatArray:
+def _outer_products(rows: FloatArray) -> FloatArray:
     r"""Matrices :math:`Q_i Q_i^T` as rows ``(N, d(d+1)/2)`` whose dot products are those of the matrices."""
     first, second = np.triu_indices(rows.shape[1])
     return rows[:, first] * rows[:, second] * np.where(first == second, 1.0, np.sqrt(2.0))
 
 
-def _hull(points: FloatArray) -> FloatArray:
+def _hull_corners(points: FloatArray) -> FloatArray:
     """Corners of the convex hull of many points; all points where there is no proper hull."""
     if len(points) <= HULL_SIZE:
         return points
@@ -284,7 +286,7 @@ def _hull(points: FloatArray) -> FloatArray:
     return points[corners]
 
 
-def _three(spread: FloatArray, axes: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _complete_axes(spread: FloatArray, axes: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Singular values and vectors, completed to three where there are fewer samples."""
     if len(spread) == 3:
         return spread, axes

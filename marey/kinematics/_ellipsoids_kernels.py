@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.kinematics._limits_kernels import Checked, pulled_back
+from marey.kinematics._limits_kernels import CheckArrays, left_jacobian_inverse_times
 from marey.lie._rotation_kernels import Vector, conjugate, exp, log, multiply, quaternion_at, rotate, write_rotation
 
 REFRESH = 100  # iterations after which rounding is swept out and inner points are dropped
@@ -14,7 +14,7 @@ ROOT_TOL = 1e-14  # [-] of the level
 
 
 @kernel
-def _form(rows: FloatArray, i: int, matrix: FloatArray) -> float:
+def _quadratic_form(rows: FloatArray, i: int, matrix: FloatArray) -> float:
     """Quadratic form of a row."""
     total = 0.0
     for a in range(matrix.shape[0]):
@@ -24,7 +24,7 @@ def _form(rows: FloatArray, i: int, matrix: FloatArray) -> float:
 
 
 @kernel
-def _afresh(rows: FloatArray, u: FloatArray, g: FloatArray, count: int) -> FloatArray:
+def _recompute_moments(rows: FloatArray, u: FloatArray, g: FloatArray, count: int) -> FloatArray:
     """Inverse moments of weighted rows; fills in the sensitivities."""
     size = rows.shape[1]
     moments = np.zeros((size, size))
@@ -35,12 +35,12 @@ def _afresh(rows: FloatArray, u: FloatArray, g: FloatArray, count: int) -> Float
     inverse = np.zeros((size, size))
     inverse[:, :] = np.linalg.inv(moments)
     for i in range(count):
-        g[i] = _form(rows, i, inverse)
+        g[i] = _quadratic_form(rows, i, inverse)
     return inverse
 
 
 @kernel
-def _without_inner(rows: FloatArray, which: IntArray, u: FloatArray, g: FloatArray, count: int) -> int:
+def _drop_inner_points(rows: FloatArray, which: IntArray, u: FloatArray, g: FloatArray, count: int) -> int:
     r"""Drop points that cannot touch the ellipsoid, and return how many are left (Harman and Pronzato's bound).
 
     With :math:`\epsilon = \max g / d - 1`, those with
@@ -62,7 +62,7 @@ def _without_inner(rows: FloatArray, which: IntArray, u: FloatArray, g: FloatArr
 
 
 @kernel
-def minimum_volume_weights(points: FloatArray, tolerance: float, max_iterations: int) -> tuple[FloatArray, int]:
+def solve_minimum_volume_weights(points: FloatArray, tolerance: float, max_iterations: int) -> tuple[FloatArray, int]:
     r"""Weights ``(N,)`` of the minimum-volume ellipsoid around points ``(N, D)``, and the iterations used.
 
     Khachiyan's ascent with away steps on the lifted points :math:`(t, 1)`: the point that is farthest out gains
@@ -78,11 +78,11 @@ def minimum_volume_weights(points: FloatArray, tolerance: float, max_iterations:
     used = max_iterations
     for iteration in range(max_iterations):
         if iteration % REFRESH == 0:
-            inverse = _afresh(rows, u, g, count)
-            left = _without_inner(rows, which, u, g, count)
+            inverse = _recompute_moments(rows, u, g, count)
+            left = _drop_inner_points(rows, which, u, g, count)
             if left < count:
                 count = left
-                inverse = _afresh(rows, u, g, count)
+                inverse = _recompute_moments(rows, u, g, count)
         top, low = 0, -1
         for i in range(count):
             if g[i] > g[top]:
@@ -138,7 +138,7 @@ def nearest_in_ellipsoid(y: Vector, s: FloatArray) -> Vector:
 
 
 @kernel
-def check_ellipsoids(wxyz: FloatArray, centres: FloatArray, axes: FloatArray, semi: FloatArray) -> Checked:
+def check_ellipsoids(wxyz: FloatArray, centres: FloatArray, axes: FloatArray, semi: FloatArray) -> CheckArrays:
     """Project rotations ``(F, J, 4)`` on ellipsoids of rotation vectors about centres; infinite ones are free.
 
     Args:
@@ -160,7 +160,7 @@ def check_ellipsoids(wxyz: FloatArray, centres: FloatArray, axes: FloatArray, se
             square = d[0] * d[0] + d[1] * d[1] + d[2] * d[2]
             if square == 0.0:
                 continue
-            g = rotate(frame, pulled_back(y, d))
+            g = rotate(frame, left_jacobian_inverse_times(y, d))
             write_rotation(out[f, j], multiply(centre, exp(rotate(frame, p))))
             violation[f, j] = np.sqrt(square)
             gradient[f, j, 0], gradient[f, j, 1], gradient[f, j, 2] = g
@@ -180,5 +180,5 @@ def ellipsoid_levels(wxyz: FloatArray, centres: FloatArray, axes: FloatArray, se
             y = rotate(conjugate(frame), log(multiply(conjugate(centre), quaternion_at(wxyz[f], j))))
             a = (2.0 * y[0] / semi[j, 0] ** 2, 2.0 * y[1] / semi[j, 1] ** 2, 2.0 * y[2] / semi[j, 2] ** 2)
             out[f, j, 0] = 0.5 * (a[0] * y[0] + a[1] * y[1] + a[2] * y[2])
-            out[f, j, 1], out[f, j, 2], out[f, j, 3] = rotate(frame, pulled_back(y, a))
+            out[f, j, 1], out[f, j, 2], out[f, j, 3] = rotate(frame, left_jacobian_inverse_times(y, a))
     return out

@@ -8,20 +8,20 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray
-from marey.kinematics._plants import Floor, Plant, corrections, nearness, plan_plants
-from marey.kinematics._two_bone import Limb, has_bones, hold_end, move_limb, soft_stretch
+from marey.kinematics._plants import FloorPlane, PointPlant, compute_corrections, contact_depth_weights, plan_plants
+from marey.kinematics._two_bone import Limb, has_bones, move_limb, saturation_start, set_end_rotation
 from marey.lie import SO3
 from marey.motion import Motion
 
-DROP_PART: Final = 0.05  # [-] of the leg: the most that a body is lowered to reach its foot plants
+DROP_FRACTION: Final = 0.05  # [-] of the leg: the most that a body is lowered to reach its foot plants
 SHIFT_M: Final = 0.019  # [m] the most that an ankle is moved for the sake of a plant
-SOFT_PART: Final = 0.7  # [-] of that, from where on it is moved less than asked for
+SOFT_FRACTION: Final = 0.7  # [-] of that, from where on it is moved less than asked for
 SLIDE_M: Final = 0.0018  # [m] a frame: a point that moves more has not landed yet, or is leaving
 SUNK_M: Final = 0.06  # [m] a foot deeper than this below the ground walks on something lower, not through it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FootPath:
+class FootTrajectory:
     """Where one foot goes: its ankle, and heel and toe as seen from the ankle in world axes."""
 
     ankle: FloatArray  # (F, 3) [m] in world
@@ -37,7 +37,7 @@ class FootPath:
         return self.heel_down | self.toe_down
 
 
-def plant_foot(path: FootPath, floor: Floor | None, rate_hz: float) -> FootPath:
+def plant_foot(path: FootTrajectory, floor: FloorPlane | None, rate_hz: float) -> FootTrajectory:
     """Keep heel and toe still during their contacts, and above the ground otherwise.
 
     Heel and toe each get a correction that eases in and out; the foot then turns by the shortest arc that gives the
@@ -47,29 +47,29 @@ def plant_foot(path: FootPath, floor: Floor | None, rate_hz: float) -> FootPath:
         return path
     heel, toe = path.ankle + path.heel, path.ankle + path.toe
     heels, toes = plan_plants(heel, toe, path.heel_down, path.toe_down, floor, rate_hz)
-    new_heel = _above(heel + corrections(heel, heels, rate_hz), floor)
-    new_toe = _above(toe + corrections(toe, toes, rate_hz), floor)
+    new_heel = _lift_above_floor(heel + compute_corrections(heel, heels, rate_hz), floor)
+    new_toe = _lift_above_floor(toe + compute_corrections(toe, toes, rate_hz), floor)
     turn = SO3.from_two_vectors(toe - heel, new_toe - new_heel)
     frames = len(heel)
-    share = nearness(heels, frames)
-    share = (share / (share + nearness(toes, frames)))[:, None]
+    share = contact_depth_weights(heels, frames)
+    share = (share / (share + contact_depth_weights(toes, frames)))[:, None]
     turned_heel, turned_toe = turn @ path.heel, turn @ path.toe
     ankle = share * (new_heel - turned_heel) + (1.0 - share) * (new_toe - turned_toe)
-    ankle = path.ankle + _limited(ankle - path.ankle)
-    heel_down = path.heel_down & _still(ankle + turned_heel, heels)
-    toe_down = path.toe_down & _still(ankle + turned_toe, toes)
-    return FootPath(ankle, turn @ path.R_world_ankle, turned_heel, turned_toe, heel_down, toe_down)
+    ankle = path.ankle + _limit_shift(ankle - path.ankle)
+    heel_down = path.heel_down & _trim_sliding(ankle + turned_heel, heels)
+    toe_down = path.toe_down & _trim_sliding(ankle + turned_toe, toes)
+    return FootTrajectory(ankle, turn @ path.R_world_ankle, turned_heel, turned_toe, heel_down, toe_down)
 
 
-def _limited(shift: FloatArray) -> FloatArray:
+def _limit_shift(shift: FloatArray) -> FloatArray:
     """Shifts ``(F, 3)`` [m] that bend over smoothly so that none is longer than ``SHIFT_M``."""
     size = np.linalg.norm(shift, axis=-1, keepdims=True)
-    soft = SOFT_PART * SHIFT_M
+    soft = SOFT_FRACTION * SHIFT_M
     bent = soft + (SHIFT_M - soft) * (1.0 - np.exp(-np.maximum(size - soft, 0.0) / (SHIFT_M - soft)))
     return shift * np.where(size > soft, bent / np.maximum(size, 1e-12), 1.0)
 
 
-def _still(point: FloatArray, plants: list[Plant]) -> BoolArray:
+def _trim_sliding(point: FloatArray, plants: list[PointPlant]) -> BoolArray:
     """Frames ``(F,)`` of plants without those at their ends in which the point moves by more than ``SLIDE_M``."""
     down = np.zeros(len(point), dtype=np.bool_)
     steps = np.hypot(*np.diff(point[:, [0, 2]], axis=0).T)
@@ -82,7 +82,7 @@ def _still(point: FloatArray, plants: list[Plant]) -> BoolArray:
     return down
 
 
-def _above(path: FloatArray, floor: Floor) -> FloatArray:
+def _lift_above_floor(path: FloatArray, floor: FloorPlane) -> FloatArray:
     """Lift what dips a little below the ground; what goes far below it is on lower ground and is left alone."""
     ground = floor.under(path)
     if (path[:, 1] - ground).min() < -SUNK_M:
@@ -92,18 +92,18 @@ def _above(path: FloatArray, floor: Floor) -> FloatArray:
     return raised
 
 
-def leg_drop(positions: FloatArray, limb: Limb, path: FootPath, stretch: FloatArray) -> FloatArray:
+def compute_hip_drop(positions: FloatArray, limb: Limb, path: FootTrajectory, stretch: FloatArray) -> FloatArray:
     """How far the hips must come down ``(F,)`` [m] for a foot in contact to be within reach."""
     hip, ankle = positions[:, limb.upper], path.ankle
     bones = np.linalg.norm(np.diff(positions[:, [limb.upper, limb.middle, limb.end]], axis=1), axis=-1)
     length = bones.sum(axis=1)
     level = np.hypot(hip[:, 0] - ankle[:, 0], hip[:, 2] - ankle[:, 2])
-    height = np.sqrt(np.maximum((soft_stretch(stretch) * length) ** 2 - level**2, 0.0))
-    drop = np.clip(hip[:, 1] - ankle[:, 1] - height, 0.0, DROP_PART * length)
+    height = np.sqrt(np.maximum((saturation_start(stretch) * length) ** 2 - level**2, 0.0))
+    drop = np.clip(hip[:, 1] - ankle[:, 1] - height, 0.0, DROP_FRACTION * length)
     return np.where(path.is_down, drop, 0.0)
 
 
-def reach(
+def move_limb_end(
     motion: Motion, limb: Limb, goals: FloatArray, R_world_end: SO3 | None, *, stretch: float | FloatArray
 ) -> Motion:
     """Move the end of a limb to ``goals`` ``(F, 3)`` [m]; a limb without length stays.
@@ -117,5 +117,5 @@ def reach(
     goals = np.ascontiguousarray(goals)
     moved, _ = move_limb(wxyz, positions, frames, motion.skeleton, limb, goals, stretch=stretch)
     if R_world_end is not None:
-        moved = hold_end(moved, motion, limb, R_world_end)
+        moved = set_end_rotation(moved, motion, limb, R_world_end)
     return replace(motion, rotations=SO3(moved))

@@ -10,12 +10,12 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.kinematics._ik_clips import ALLOWED_RAD, Guess, Outcome, Run
-from marey.kinematics._ik_problem import ROOTS, Problem, Root, compile_problem, targets_of
-from marey.kinematics._ik_result import IKResult, advice_for, status_of
-from marey.kinematics._ik_run import method_named, projected_lm
-from marey.kinematics._ik_space import Body, body_of, guess_from, metric_of, space_of
-from marey.kinematics._ik_starts import align, other_starts
+from marey.kinematics._ik_clips import ALLOWED_RAD, Guess, SolverInputs, SolverOutcome
+from marey.kinematics._ik_problem import ROOTS, IKProblem, Root, collect_targets, compile_problem
+from marey.kinematics._ik_result import IKResult, advise, read_status
+from marey.kinematics._ik_run import find_method, solve_projected_lm
+from marey.kinematics._ik_space import PosedBody, build_metric, build_space, guess_from_pose, match_body
+from marey.kinematics._ik_starts import align_root, generate_restarts
 from marey.kinematics._limits import JointLimits
 from marey.kinematics._tasks import ComTask, PoseTask, Task
 from marey.lie import SO3
@@ -25,7 +25,7 @@ from marey.numerics._status import OnFailure, check_on_failure, raise_if_asked
 from marey.skeleton import Pose, Skeleton
 
 OUT_OF_ITERATIONS: Final = 2  # how a solver ended
-WITHOUT_END: Final = ("pseudo-inverse", "dls", "jacobian-transpose")  # they do not notice that nothing is won
+METHODS_WITHOUT_STOP: Final = ("pseudo-inverse", "dls", "jacobian-transpose")  # they do not notice that nothing is won
 RESTARTS: Final = 6  # starts to try after the first, when none was given
 HELD_RAD: Final = 1e-9  # [rad] a pose inside the limits to this needs no repair
 NO_HISTORY: Final = np.zeros((0, 4))
@@ -99,33 +99,35 @@ def solve_ik(
     """
     if on_failure != "raise":
         check_on_failure(on_failure)
-    body = body_of(model_or_skeleton, start, limits)
+    body = match_body(model_or_skeleton, start, limits)
     problem = compile_tasks(body, tasks, limits, root, frozen_joints, tolerance_m, tolerance_rad)
-    count = method_named(method)[1] if max_iterations is None else whole(max_iterations, "max_iterations", 0)
+    count = find_method(method)[1] if max_iterations is None else require_int(max_iterations, "max_iterations", 0)
     history = np.zeros((count, 4)) if record else NO_HISTORY
-    run = run_of(body, problem, targets_of(problem, tasks), limits, count, variant, step, start, history)
-    guess = guess_from(body, start)
+    run = build_solver_inputs(
+        body, problem, collect_targets(problem, tasks), limits, count, variant, step, start, history
+    )
+    guess = guess_from_pose(body, start)
     if body.model is not None and start is None:
-        align(run, guess)  # a model knows the pose, not where it stands or faces
-    moved = 0.0 if limits is None else violation(problem, guess, limits)
-    tries = (RESTARTS if start is None else 0) if restarts is None else whole(restarts, "restarts", 0)
-    outcome = solve_guess(run, guess, method, body, limits, restarts=tries)
-    if outcome.stop == OUT_OF_ITERATIONS and method in WITHOUT_END and max_iterations is None:
-        outcome = nearest(run, guess, outcome)
-    result = _result(run, guess, outcome, tasks, limits, moved, body)
+        align_root(run, guess)  # a model knows the pose, not where it stands or faces
+    moved = 0.0 if limits is None else largest_pose_violation(problem, guess, limits)
+    tries = (RESTARTS if start is None else 0) if restarts is None else require_int(restarts, "restarts", 0)
+    outcome = solve_with_restarts(run, guess, method, body, limits, restarts=tries)
+    if outcome.stop == OUT_OF_ITERATIONS and method in METHODS_WITHOUT_STOP and max_iterations is None:
+        outcome = accept_nearest(run, guess, outcome)
+    result = _build_result(run, guess, outcome, tasks, limits, moved, body)
     raise_if_asked("solve_ik", result.status, result.advice, result, on_failure)
     return result
 
 
 def compile_tasks(
-    body: Body,
+    body: PosedBody,
     tasks: Sequence[Task],
     limits: JointLimits | None,
     root: Root,
     frozen_joints: Sequence[str | int],
     tolerance_m: float,
     tolerance_rad: float,
-) -> Problem:
+) -> IKProblem:
     """Check what was asked, and look it up or compile it."""
     if not tasks:
         raise InputError("no tasks", "Give at least one, a PointTask say")
@@ -138,9 +140,9 @@ def compile_tasks(
     return compile_problem(body.skeleton, tasks, limits, body.model is not None, root, frozen_joints, tolerances)
 
 
-def run_of(
-    body: Body,
-    problem: Problem,
+def build_solver_inputs(
+    body: PosedBody,
+    problem: IKProblem,
     targets: FloatArray,
     limits: JointLimits | None,
     max_iterations: int,
@@ -148,12 +150,12 @@ def run_of(
     step: float | None,
     start: Pose | None,
     history: FloatArray,
-) -> Run:
+) -> SolverInputs:
     """Everything a solver needs but the guess."""
     others = limits if problem.bounds is None else None
-    space, metric = space_of(body, problem), metric_of(body, start, variant)
+    space, metric = build_space(body, problem), build_metric(body, start, variant)
     errors = np.zeros((len(problem.goals), 3))
-    return Run(
+    return SolverInputs(
         problem,
         targets,
         problem.active,
@@ -168,7 +170,7 @@ def run_of(
     )
 
 
-def whole(value: object, name: str, lowest: int) -> int:
+def require_int(value: object, name: str, lowest: int) -> int:
     """A whole number that is not below ``lowest``.
 
     Raises:
@@ -179,19 +181,19 @@ def whole(value: object, name: str, lowest: int) -> int:
     return value
 
 
-def solve_guess(
-    run: Run, guess: Guess, method: str, body: Body, limits: JointLimits | None, *, restarts: int
-) -> Outcome:
+def solve_with_restarts(
+    run: SolverInputs, guess: Guess, method: str, body: PosedBody, limits: JointLimits | None, *, restarts: int
+) -> SolverOutcome:
     """Solve from the guess, which is overwritten, then from others while goals are missed; keep the best."""
-    solver = method_named(method)[0]
-    best = _hold(run, guess, solver(run, guess), limits, method)
+    solver = find_method(method)[0]
+    best = _enforce_limits(run, guess, solver(run, guess), limits, method)
     if best.stop == 0 or not restarts:
         return best
     kept = Guess(guess.root.copy(), guess.wxyz.copy(), guess.x.copy())
     errors = run.errors.copy()
     iterations, evaluations = best.iterations, best.evaluations
-    for other in other_starts(run, body, limits, restarts):
-        tried = _hold(run, other, solver(run, other), limits, method)
+    for other in generate_restarts(run, body, limits, restarts):
+        tried = _enforce_limits(run, other, solver(run, other), limits, method)
         iterations, evaluations = iterations + tried.iterations, evaluations + tried.evaluations
         if tried.objective < best.objective or (tried.stop == 0 and best.stop != 0):
             best, kept, errors = tried, other, run.errors.copy()
@@ -201,55 +203,57 @@ def solve_guess(
     return best._replace(iterations=iterations, evaluations=evaluations)
 
 
-def nearest(run: Run, guess: Guess, outcome: Outcome) -> Outcome:
+def accept_nearest(run: SolverInputs, guess: Guess, outcome: SolverOutcome) -> SolverOutcome:
     """Tell goals that are out of reach from those that a method without an end missed: only then take the nearest pose.
 
     Such a method steps about an unreachable goal for ever; the default goes on from its pose, and decides.
     """
     other = Guess(guess.root.copy(), guess.wxyz.copy(), guess.x.copy())
-    default = method_named("projected-lm")[1]
+    default = find_method("projected-lm")[1]
     judge = replace(run, errors=run.errors.copy(), history=NO_HISTORY, max_iterations=default, variant=None)
-    more = projected_lm(judge, other)
-    if status_of(more.stop == 0, more.stop, more.objective, more.gradient) is not SolveStatus.INFEASIBLE:
+    more = solve_projected_lm(judge, other)
+    if read_status(more.stop == 0, more.stop, more.objective, more.gradient) is not SolveStatus.INFEASIBLE:
         return outcome
     guess.root[:], guess.wxyz[:], guess.x[:], run.errors[:] = other.root, other.wxyz, other.x, judge.errors
     tries = outcome.evaluations + more.evaluations
     return more._replace(iterations=outcome.iterations + more.iterations, evaluations=tries)
 
 
-def violation(problem: Problem, guess: Guess, limits: JointLimits) -> float:
+def largest_pose_violation(problem: IKProblem, guess: Guess, limits: JointLimits) -> float:
     """How far the furthest joint is outside the limits [rad]."""
     if problem.bounds is None:
         return float(limits.violations(SO3(guess.wxyz[None])).max())
-    from marey.kinematics._limits_all_kernels import violation_of
+    from marey.kinematics._limits_all_kernels import largest_violation
 
-    return violation_of(problem.bounds, guess.wxyz)
+    return largest_violation(problem.bounds, guess.wxyz)
 
 
-def _hold(run: Run, guess: Guess, outcome: Outcome, limits: JointLimits | None, method: str) -> Outcome:
+def _enforce_limits(
+    run: SolverInputs, guess: Guess, outcome: SolverOutcome, limits: JointLimits | None, method: str
+) -> SolverOutcome:
     """Bring the pose of a method that ignores limits into them: go on with the one that keeps them."""
     if limits is None or (method == "projected-lm" and run.problem.bounds is not None):
         return outcome
     allowed = HELD_RAD if run.space is None else ALLOWED_RAD
-    if violation(run.problem, guess, limits) <= allowed:
+    if largest_pose_violation(run.problem, guess, limits) <= allowed:
         return outcome
     if run.problem.bounds is not None:
-        more = projected_lm(run, guess)
+        more = solve_projected_lm(run, guess)
     else:
-        more = projected_lm(replace(run, space=None), guess)._replace(is_left=run.space is not None)
+        more = solve_projected_lm(replace(run, space=None), guess)._replace(is_left=run.space is not None)
     return more._replace(
         iterations=outcome.iterations + more.iterations, evaluations=outcome.evaluations + more.evaluations
     )
 
 
-def _result(
-    run: Run,
+def _build_result(
+    run: SolverInputs,
     guess: Guess,
-    outcome: Outcome,
+    outcome: SolverOutcome,
     tasks: Sequence[Task],
     limits: JointLimits | None,
     moved: float,
-    body: Body,
+    body: PosedBody,
 ) -> IKResult:
     problem = run.problem
     errors, reached = [0.0] * len(tasks), [True] * len(tasks)
@@ -260,8 +264,8 @@ def _result(
         errors[i] = size = sqrt(x * x + y * y + z * z)
         reached[i] = size <= tolerance
         worst[is_angle] = max(worst[is_angle], size)
-    status = status_of(all(reached), outcome.stop, outcome.objective, outcome.gradient)
-    missed = [_named(body.skeleton, tasks[i], i) for i, is_met in enumerate(reached) if not is_met]
+    status = read_status(all(reached), outcome.stop, outcome.objective, outcome.gradient)
+    missed = [_name_task(body.skeleton, tasks[i], i) for i, is_met in enumerate(reached) if not is_met]
     for array in (guess.root, guess.wxyz):
         array.setflags(write=False)  # the pose may keep them as they are
     return IKResult(
@@ -278,11 +282,11 @@ def _result(
         moved if moved > HELD_RAD else 0.0,
         guess.x if body.model is not None else None,
         run.history[: outcome.iterations],
-        advice_for(status, missed, limits is not None, moved if moved > HELD_RAD else 0.0, outcome.is_left),
+        advise(status, missed, limits is not None, moved if moved > HELD_RAD else 0.0, outcome.is_left),
     )
 
 
-def _named(skeleton: Skeleton, task: Task, index: int) -> str:
+def _name_task(skeleton: Skeleton, task: Task, index: int) -> str:
     if isinstance(task, ComTask | PoseTask):
         return f"task {index} (centre of mass)"
     joint = task.joint if isinstance(task.joint, str) else skeleton.names[task.joint]

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from marey.base import BoolArray, FloatArray
-from marey.kinematics._ik_layout import NO_PACE, Pace
-from marey.kinematics._ik_problem import Problem
+from marey.kinematics._ik_layout import NO_SPEED_LIMITS, SpeedLimits
+from marey.kinematics._ik_problem import IKProblem
 from marey.kinematics._limits import JointLimits
 from marey.kinematics._limits_tables import Bounds
 
 if TYPE_CHECKING:
-    from marey.kinematics._solvers_space_kernels import Space
+    from marey.kinematics._solvers_space_kernels import ModelSpace
 
 ALLOWED_RAD: Final = 1e-6  # [rad] a pose of a model is inside the limits to this
 START_DAMPING: Final = 2e-2  # [-] of the objective; fewest iterations cold, 0.2 to 0.9 rad a joint away, and warm
@@ -29,7 +29,7 @@ class Guess:
     x: FloatArray  # (k,) coordinates of the model, if any
 
 
-class Outcome(NamedTuple):
+class SolverOutcome(NamedTuple):
     """How a solver ended: 0 reached, 1 stationary, 2 out of iterations."""
 
     stop: int
@@ -41,13 +41,13 @@ class Outcome(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Run:
+class SolverInputs:
     """One call of a method: everything but the guess."""
 
-    problem: Problem
+    problem: IKProblem
     targets: FloatArray  # (B, 4)
     active: BoolArray  # (B,)
-    space: Space | None  # a pose model, or None in the full space
+    space: ModelSpace | None  # a pose model, or None in the full space
     limits: JointLimits | None  # of a kind that only Python knows
     max_iterations: int
     variant: str | None
@@ -55,20 +55,20 @@ class Run:
     metric: FloatArray  # (n, n) of the reduced space, or empty
     history: FloatArray  # (H, 4) written
     errors: FloatArray  # (B, 3) written
-    pace: Pace = NO_PACE  # of a clip
+    pace: SpeedLimits = NO_SPEED_LIMITS  # of a clip
 
 
-def full_space(run: Run) -> Space:
+def full_pose_space(run: SolverInputs) -> ModelSpace:
     """The space that a solver works in, as arrays."""
-    from marey.kinematics._solvers_space_kernels import Space
+    from marey.kinematics._solvers_space_kernels import ModelSpace
 
     joints = run.problem.skeleton.num_joints
     nothing = np.zeros(0)
-    return run.space or Space(False, 0, np.zeros((joints, 4)), np.zeros((joints, 3, 0)), nothing, nothing)
+    return run.space or ModelSpace(False, 0, np.zeros((joints, 4)), np.zeros((joints, 3, 0)), nothing, nothing)
 
 
 @dataclass(slots=True)
-class Clip:
+class ClipSolution:
     """Answers of F frames, written by the compiled loops."""
 
     roots: FloatArray  # (F, 3)
@@ -78,9 +78,9 @@ class Clip:
     counts: FloatArray  # (F, 6) how it ended, iterations, objective, projected gradient, flags: model left, held back
 
 
-def empty_clip(frames: int, joints: int, coordinates: int, blocks: int) -> Clip:
+def allocate_clip(frames: int, joints: int, coordinates: int, blocks: int) -> ClipSolution:
     """Room for F frames."""
-    return Clip(
+    return ClipSolution(
         np.empty((frames, 3)),
         np.empty((frames, joints, 4)),
         np.empty((frames, coordinates)),
@@ -89,21 +89,25 @@ def empty_clip(frames: int, joints: int, coordinates: int, blocks: int) -> Clip:
     )
 
 
-def one_frame(run: Run, guess: Guess) -> Clip:
+def allocate_frame(run: SolverInputs, guess: Guess) -> ClipSolution:
     """Room for one frame."""
-    return empty_clip(1, len(guess.wxyz), len(guess.x), len(run.errors))
+    return allocate_clip(1, len(guess.wxyz), len(guess.x), len(run.errors))
 
 
-def follow_full(run: Run, guess: Guess, bounds: Bounds, targets: FloatArray, active: BoolArray, clip: Clip) -> None:
+def solve_clip_full(
+    run: SolverInputs, guess: Guess, bounds: Bounds, targets: FloatArray, active: BoolArray, clip: ClipSolution
+) -> None:
     """Fill a clip in the full space, at its pace."""
-    from marey.kinematics._ik_follow_kernels import follow_clip
+    from marey.kinematics._ik_follow_kernels import solve_paced_clip
 
     p = run.problem
     asked = (p.layout, bounds, run.pace, targets, active, guess.root, guess.wxyz, run.max_iterations, p.seek_optimum)
-    follow_clip(*asked, START_DAMPING, clip.roots, clip.wxyz, clip.errors, clip.counts)
+    solve_paced_clip(*asked, START_DAMPING, clip.roots, clip.wxyz, clip.errors, clip.counts)
 
 
-def follow_limited(run: Run, guess: Guess, bounds: Bounds, targets: FloatArray, active: BoolArray, clip: Clip) -> int:
+def solve_clip_limited(
+    run: SolverInputs, guess: Guess, bounds: Bounds, targets: FloatArray, active: BoolArray, clip: ClipSolution
+) -> int:
     """Fill a clip in the full space under limits of any kind; return the evaluations."""
     from marey.kinematics._ik_limited_kernels import solve_limited_clip
 
@@ -112,18 +116,24 @@ def follow_limited(run: Run, guess: Guess, bounds: Bounds, targets: FloatArray, 
     return solve_limited_clip(*asked, START_DAMPING, run.history, clip.roots, clip.wxyz, clip.errors, clip.counts)
 
 
-def follow_walled(
-    run: Run, guess: Guess, space: Space, bounds: Bounds, targets: FloatArray, active: BoolArray, clip: Clip
+def solve_clip_penalised(
+    run: SolverInputs,
+    guess: Guess,
+    space: ModelSpace,
+    bounds: Bounds,
+    targets: FloatArray,
+    active: BoolArray,
+    clip: ClipSolution,
 ) -> int:
     """Fill a clip in the space of a model, limits behind walls; return the evaluations."""
-    from marey.kinematics._ik_walled_kernels import solve_walled_clip
+    from marey.kinematics._ik_walled_kernels import solve_penalised_clip
 
     p = run.problem
-    return solve_walled_clip(
+    return solve_penalised_clip(
         p.layout,
         space,
         bounds,
-        first_wall(p),
+        initial_penalty_weight(p),
         targets,
         active,
         guess.root,
@@ -143,29 +153,34 @@ def follow_walled(
     )
 
 
-def first_wall(problem: Problem) -> float:
+def initial_penalty_weight(problem: IKProblem) -> float:
     """Weight [1/rad²] at which a joint that is a radian outside counts like a goal missed by the body's own reach."""
     weights, rest = problem.layout.blocks.weights, problem.skeleton.rest_positions()
     reach = float(np.linalg.norm(rest - rest[0], axis=1).max())
     return float(np.trace(weights, axis1=1, axis2=2).max(initial=1e-9)) / 3.0 * max(reach, 1e-3) ** 2
 
 
-def relative_damping(run: Run) -> float:
+def relative_damping_flag(run: SolverInputs) -> float:
     """One where Marquardt's own metric is asked for, else zero."""
     return 1.0 if run.variant == "marquardt" else 0.0
 
 
-def follow_newton(
-    run: Run, guess: Guess, how: tuple[int, float] | None, targets: FloatArray, active: BoolArray, clip: Clip
+def solve_clip_newton(
+    run: SolverInputs,
+    guess: Guess,
+    how: tuple[int, float] | None,
+    targets: FloatArray,
+    active: BoolArray,
+    clip: ClipSolution,
 ) -> int:
     """Fill a clip by a method that uses curvature, Marquardt's by default; return the evaluations."""
     from marey.kinematics._solvers_newton_kernels import MARQUARDT, solve_newton_clip
 
     p = run.problem
-    code, option = how or (MARQUARDT, relative_damping(run))
+    code, option = how or (MARQUARDT, relative_damping_flag(run))
     return solve_newton_clip(
         p.layout,
-        full_space(run),
+        full_pose_space(run),
         targets,
         active,
         guess.root,

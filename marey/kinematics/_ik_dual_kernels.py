@@ -11,11 +11,11 @@ from __future__ import annotations
 from math import sqrt
 
 from marey.base import BoolArray, FloatArray, kernel
-from marey.kinematics._ik_layout import COM, POINT, Blocks, Box, Lists, Springs
+from marey.kinematics._ik_layout import COM, POINT, KinematicChains, PosePrior, RotationVectorBox, TaskBlocks
 
 
 @kernel
-def factor(S: FloatArray) -> None:
+def factor_cholesky(S: FloatArray) -> None:
     """Replace the upper triangle of a positive definite matrix by its Cholesky factor U, S = U^T U."""
     n = S.shape[0]
     for k in range(n):
@@ -31,7 +31,7 @@ def factor(S: FloatArray) -> None:
 
 
 @kernel
-def back_substitute(U: FloatArray, y: FloatArray) -> None:
+def solve_cholesky(U: FloatArray, y: FloatArray) -> None:
     """Solve U^T U x = y in place."""
     n = U.shape[0]
     for i in range(n):
@@ -47,8 +47,14 @@ def back_substitute(U: FloatArray, y: FloatArray) -> None:
 
 
 @kernel
-def compliances(
-    springs: Springs, box: Box, damping: float, frames: FloatArray, free: BoolArray, ease: FloatArray, G: FloatArray
+def compute_compliances(
+    springs: PosePrior,
+    box: RotationVectorBox,
+    damping: float,
+    frames: FloatArray,
+    free: BoolArray,
+    ease: FloatArray,
+    G: FloatArray,
 ) -> None:
     r"""Write :math:`g_j = \lambda / (\lambda / m_j + s_j)` ``(J + 1,)`` and, for limited joints, F g F^T ``(J, 3, 3)``.
 
@@ -69,8 +75,8 @@ def compliances(
 
 
 @kernel
-def ease_rows(
-    lists: Lists, boxed: BoolArray, turns: FloatArray, ease: FloatArray, G: FloatArray, eased: FloatArray
+def multiply_compliance(
+    lists: KinematicChains, boxed: BoolArray, turns: FloatArray, ease: FloatArray, G: FloatArray, eased: FloatArray
 ) -> None:
     """Write L G ``(N, 3, 3)``: how far each block goes for a unit torque on each joint that moves it."""
     for i in range(lists.chain.shape[0]):
@@ -88,9 +94,9 @@ def ease_rows(
 
 
 @kernel
-def dual_matrix(
-    blocks: Blocks,
-    lists: Lists,
+def assemble_dual_matrix(
+    blocks: TaskBlocks,
+    lists: KinematicChains,
     damping: float,
     ease: FloatArray,
     is_limited: bool,
@@ -110,15 +116,15 @@ def dual_matrix(
                     total = x * shifts[e, c, 0] + y * shifts[e, c, 1] + z * shifts[e, c, 2]
                     S[3 * f + r, 3 * e + c] = total + (damping * softness[e, r, c] if e == f else 0.0)
             if both and not is_limited:
-                add_levers(lists, pair, 3 * f, 3 * e, ease, turns, S)
+                add_lever_products(lists, pair, 3 * f, 3 * e, ease, turns, S)
             else:
-                add_products(lists, pair, 3 * f, 3 * e, turns, eased, S)
+                add_jacobian_products(lists, pair, 3 * f, 3 * e, turns, eased, S)
             pair += 1
 
 
 @kernel
-def add_levers(
-    lists: Lists, pair: int, row: int, column: int, ease: FloatArray, turns: FloatArray, S: FloatArray
+def add_lever_products(
+    lists: KinematicChains, pair: int, row: int, column: int, ease: FloatArray, turns: FloatArray, S: FloatArray
 ) -> None:
     r"""Add :math:`\sum_j g_j [l_f]_\times [l_e]_\times^T` over common joints j.
 
@@ -146,8 +152,8 @@ def add_levers(
 
 
 @kernel
-def add_products(
-    lists: Lists, pair: int, row: int, column: int, turns: FloatArray, eased: FloatArray, S: FloatArray
+def add_jacobian_products(
+    lists: KinematicChains, pair: int, row: int, column: int, turns: FloatArray, eased: FloatArray, S: FloatArray
 ) -> None:
     r"""Add :math:`\sum_j L_f G L_e^T` over common joints."""
     firsts, seconds = lists.pair_first, lists.pair_second
@@ -160,8 +166,8 @@ def add_products(
 
 
 @kernel
-def spread(
-    lists: Lists, b: int, x: float, y: float, z: float, shifts: FloatArray, turns: FloatArray, out: FloatArray
+def apply_block_force(
+    lists: KinematicChains, b: int, x: float, y: float, z: float, shifts: FloatArray, turns: FloatArray, out: FloatArray
 ) -> None:
     """Add what a force ``(x, y, z)`` on block b does to every joint that moves it, and to the root's place."""
     chain, last = lists.chain, out.shape[0] - 1
@@ -174,9 +180,9 @@ def spread(
 
 
 @kernel
-def descent(
-    blocks: Blocks,
-    lists: Lists,
+def compute_descent(
+    blocks: TaskBlocks,
+    lists: KinematicChains,
     errors: FloatArray,
     shifts: FloatArray,
     turns: FloatArray,
@@ -193,12 +199,12 @@ def descent(
         x = W[b, 0, 0] * u + W[b, 0, 1] * v + W[b, 0, 2] * w
         y = W[b, 1, 0] * u + W[b, 1, 1] * v + W[b, 1, 2] * w
         z = W[b, 2, 0] * u + W[b, 2, 1] * v + W[b, 2, 2] * w
-        spread(lists, b, x, y, z, shifts, turns, out)
+        apply_block_force(lists, b, x, y, z, shifts, turns, out)
 
 
 @kernel
-def spring_shift(
-    lists: Lists,
+def add_prior_shift(
+    lists: KinematicChains,
     damping: float,
     shift_ease: float,
     shifts: FloatArray,
@@ -220,9 +226,9 @@ def spring_shift(
 
 
 @kernel
-def spring_change(
-    springs: Springs,
-    box: Box,
+def predict_prior_change(
+    springs: PosePrior,
+    box: RotationVectorBox,
     ease: FloatArray,
     G: FloatArray,
     frames: FloatArray,
@@ -249,9 +255,9 @@ def spring_change(
 
 
 @kernel
-def dual_step(
-    blocks: Blocks,
-    lists: Lists,
+def solve_dual_step(
+    blocks: TaskBlocks,
+    lists: KinematicChains,
     damping: float,
     shifts: FloatArray,
     turns: FloatArray,
@@ -264,15 +270,15 @@ def dual_step(
 
     The residual that the linear model leaves is :math:`\lambda W^{-1} x`.
     """
-    factor(S)
-    back_substitute(S, y)
+    factor_cholesky(S)
+    solve_cholesky(S, y)
     for j in range(torques.shape[0]):
         for c in range(3):
             torques[j, c] = -pulls[j, c] / damping
     expected, V = 0.0, blocks.softness
     for b in range(V.shape[0]):
         u, v, w = y[3 * b], y[3 * b + 1], y[3 * b + 2]
-        spread(lists, b, u, v, w, shifts, turns, torques)
+        apply_block_force(lists, b, u, v, w, shifts, turns, torques)
         expected += V[b, 0, 0] * u * u + V[b, 1, 1] * v * v + V[b, 2, 2] * w * w
         expected += 2.0 * (V[b, 0, 1] * u * v + V[b, 0, 2] * u * w + V[b, 1, 2] * v * w)
     return damping * damping * expected

@@ -14,34 +14,34 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
 from marey.kinematics._ik_dual_kernels import (
-    compliances,
-    dual_matrix,
-    dual_step,
-    ease_rows,
-    spring_shift,
+    add_prior_shift,
+    assemble_dual_matrix,
+    compute_compliances,
+    multiply_compliance,
+    solve_dual_step,
 )
-from marey.kinematics._ik_kernels import BINDINGS
-from marey.kinematics._ik_layout import Box, Layout
-from marey.kinematics._ik_move_kernels import held_shift
-from marey.kinematics._ik_state_kernels import turned
+from marey.kinematics._ik_kernels import MAX_BINDINGS
+from marey.kinematics._ik_layout import IKLayout, RotationVectorBox
+from marey.kinematics._ik_move_kernels import subtract_fixed_shift
+from marey.kinematics._ik_state_kernels import rotate_vector
 from marey.kinematics._limits_all_kernels import check_bounds
 from marey.kinematics._limits_tables import Bounds
-from marey.kinematics._solvers_space_kernels import Rows, State
+from marey.kinematics._solvers_space_kernels import IKState, LinearRows
 from marey.lie._rotation_kernels import exponential, logarithm, product
 
 BLOCKED_RAD = 1e-9  # [rad] less than this taken from a step is rounding
 
 
-class Face(NamedTuple):
+class ActiveLimits(NamedTuple):
     """Where the joints may go: an orthonormal basis of each, in its own frame, and which of its axes are loose."""
 
     axes: FloatArray  # (J, 3, 3) columns
     loose: BoolArray  # (J, 3)
     held: FloatArray  # (J, 3) [rad] how far along the others
-    walls: Box  # ``boxed`` marks joints with an axis that is not loose
+    walls: RotationVectorBox  # ``boxed`` marks joints with an axis that is not loose
 
 
-class Step(NamedTuple):
+class StepBuffers(NamedTuple):
     """Scratch of one step."""
 
     torques: FloatArray  # (J + 1, 3)
@@ -54,18 +54,18 @@ class Step(NamedTuple):
 
 
 @kernel
-def new_face(joints: int) -> Face:
+def new_active_limits(joints: int) -> ActiveLimits:
     """A face on which every joint is free."""
     ends = np.zeros((0, 3))
-    walls = Box(np.zeros(joints, dtype=np.bool_), ends, ends)
-    return Face(np.zeros((joints, 3, 3)), np.ones((joints, 3), dtype=np.bool_), np.zeros((joints, 3)), walls)
+    walls = RotationVectorBox(np.zeros(joints, dtype=np.bool_), ends, ends)
+    return ActiveLimits(np.zeros((joints, 3, 3)), np.ones((joints, 3), dtype=np.bool_), np.zeros((joints, 3)), walls)
 
 
 @kernel
-def new_step(layout: Layout) -> Step:
+def new_step_buffers(layout: IKLayout) -> StepBuffers:
     """Room for a step."""
     joints, blocks = layout.tree.parents.shape[0], layout.blocks.kinds.shape[0]
-    return Step(
+    return StepBuffers(
         np.zeros((joints + 1, 3)),
         np.zeros((joints + 1, 3)),
         np.zeros(joints + 1),
@@ -77,7 +77,7 @@ def new_step(layout: Layout) -> Step:
 
 
 @kernel
-def free_all(face: Face) -> None:
+def release_all_limits(face: ActiveLimits) -> None:
     """Take all walls away."""
     face.loose[:], face.held[:], face.walls.boxed[:], face.axes[:] = True, 0.0, False, 0.0
     for j in range(face.axes.shape[0]):
@@ -86,15 +86,15 @@ def free_all(face: Face) -> None:
 
 
 @kernel
-def set_frame(face: Face, world: FloatArray, j: int, frames: FloatArray) -> None:
+def write_world_axes(face: ActiveLimits, world: FloatArray, j: int, frames: FloatArray) -> None:
     """Write the world axes of a joint's basis."""
     for c in range(3):
-        x, y, z = turned(world, j, face.axes[j, 0, c], face.axes[j, 1, c], face.axes[j, 2, c])
+        x, y, z = rotate_vector(world, j, face.axes[j, 0, c], face.axes[j, 1, c], face.axes[j, 2, c])
         frames[j, 0, c], frames[j, 1, c], frames[j, 2, c] = x, y, z
 
 
 @kernel
-def along_axes(face: Face, step: Step, frames: FloatArray, j: int, out: FloatArray) -> None:
+def compute_joint_rotation(face: ActiveLimits, step: StepBuffers, frames: FloatArray, j: int, out: FloatArray) -> None:
     """Write a joint's turn ``(3,)`` [rad] in its own frame."""
     out[:] = 0.0
     for k in range(3):
@@ -107,7 +107,7 @@ def along_axes(face: Face, step: Step, frames: FloatArray, j: int, out: FloatArr
 
 
 @kernel
-def turn_axes(face: Face, j: int, normal: FloatArray) -> int:
+def rotate_free_axes(face: ActiveLimits, j: int, normal: FloatArray) -> int:
     """Turn a joint's loose axes so that one of them is the unit vector ``normal`` of their span; return which."""
     best, most = -1, 0.0
     for k in range(3):
@@ -135,7 +135,7 @@ def turn_axes(face: Face, j: int, normal: FloatArray) -> int:
 
 
 @kernel
-def add_wall(face: Face, j: int, wanted: FloatArray, got: FloatArray) -> bool:
+def add_active_limit(face: ActiveLimits, j: int, wanted: FloatArray, got: FloatArray) -> bool:
     """Hold what a projection took from a joint's turn; tell whether that is news."""
     normal, size = np.zeros(3), 0.0
     for k in range(3):
@@ -147,7 +147,7 @@ def add_wall(face: Face, j: int, wanted: FloatArray, got: FloatArray) -> bool:
             for c in range(3):
                 normal[c] += t * face.axes[j, c, k]
     if size > BLOCKED_RAD**2:
-        best = turn_axes(face, j, normal / sqrt(size))
+        best = rotate_free_axes(face, j, normal / sqrt(size))
         face.loose[j, best], face.walls.boxed[j] = False, True
     for k in range(3):
         if not face.loose[j, k]:
@@ -157,12 +157,14 @@ def add_wall(face: Face, j: int, wanted: FloatArray, got: FloatArray) -> bool:
 
 
 @kernel
-def press(bounds: Bounds, face: Face, step: Step, frames: FloatArray, state: State, trial: State) -> bool:
+def project_step(
+    bounds: Bounds, face: ActiveLimits, step: StepBuffers, frames: FloatArray, state: IKState, trial: IKState
+) -> bool:
     """Write the rotations after a step, inside the limits; wall in the joints that were not. Tell if there are any."""
     joints, is_any = state.wxyz.shape[0], False
     turns, got = np.zeros((joints, 3)), np.zeros(3)
     for j in range(joints):
-        along_axes(face, step, frames, j, turns[j])
+        compute_joint_rotation(face, step, frames, j, turns[j])
         q = state.wxyz[j]
         a, b, c, d = exponential(turns[j, 0], turns[j, 1], turns[j, 2])
         a, b, c, d = product(q[0], q[1], q[2], q[3], a, b, c, d)
@@ -176,33 +178,42 @@ def press(bounds: Bounds, face: Face, step: Step, frames: FloatArray, state: Sta
             trial.wxyz[j] = r
             a, b, c, d = product(q[0], -q[1], -q[2], -q[3], r[0], r[1], r[2], r[3])
             got[0], got[1], got[2] = logarithm(a, b, c, d)
-            if add_wall(face, j, turns[j], got):
-                set_frame(face, state.world, j, frames)
+            if add_active_limit(face, j, turns[j], got):
+                write_world_axes(face, state.world, j, frames)
                 is_any = True
     return is_any
 
 
 @kernel
-def limited_step(
-    layout: Layout, bounds: Bounds, damping: float, state: State, rows: Rows, face: Face, step: Step, trial: State
+def solve_limited_step(
+    layout: IKLayout,
+    bounds: Bounds,
+    damping: float,
+    state: IKState,
+    rows: LinearRows,
+    face: ActiveLimits,
+    step: StepBuffers,
+    trial: IKState,
 ) -> float:
     """Write the pose after a damped step inside the limits; return the objective that it expects, springs apart."""
     blocks, lists, prior, joints = layout.blocks, layout.lists, layout.springs, state.wxyz.shape[0]
-    free_all(face)
+    release_all_limits(face)
     for j in range(joints):
-        set_frame(face, state.world, j, rows.frames)
+        write_world_axes(face, state.world, j, rows.frames)
     expected = 0.0
-    for _ in range(BINDINGS):
-        compliances(prior, face.walls, damping, rows.frames, face.loose, step.ease, step.G)
-        ease_rows(lists, face.walls.boxed, rows.turns, step.ease, step.G, step.eased)
-        dual_matrix(blocks, lists, damping, step.ease, True, rows.shifts, rows.turns, step.eased, step.S)
+    for _ in range(MAX_BINDINGS):
+        compute_compliances(prior, face.walls, damping, rows.frames, face.loose, step.ease, step.G)
+        multiply_compliance(lists, face.walls.boxed, rows.turns, step.ease, step.G, step.eased)
+        assemble_dual_matrix(blocks, lists, damping, step.ease, True, rows.shifts, rows.turns, step.eased, step.S)
         for b in range(state.errors.shape[0]):
             for c in range(3):
                 step.y[3 * b + c] = state.errors[b, c]
-        spring_shift(lists, damping, float(step.ease[joints]), rows.shifts, step.eased, state.pulls, step.y)
-        held_shift(lists, face.walls.boxed, rows.frames, face.held, rows.turns, step.y)
-        expected = dual_step(blocks, lists, damping, rows.shifts, rows.turns, state.pulls, step.S, step.y, step.torques)
-        if not press(bounds, face, step, rows.frames, state, trial):
+        add_prior_shift(lists, damping, float(step.ease[joints]), rows.shifts, step.eased, state.pulls, step.y)
+        subtract_fixed_shift(lists, face.walls.boxed, rows.frames, face.held, rows.turns, step.y)
+        expected = solve_dual_step(
+            blocks, lists, damping, rows.shifts, rows.turns, state.pulls, step.S, step.y, step.torques
+        )
+        if not project_step(bounds, face, step, rows.frames, state, trial):
             break
     for c in range(3):
         trial.root[c] = state.root[c] + step.ease[joints] * step.torques[joints, c]
@@ -210,7 +221,7 @@ def limited_step(
 
 
 @kernel
-def steepest(layout: Layout, face: Face, step: Step, frames: FloatArray) -> float:
+def largest_free_gradient(layout: IKLayout, face: ActiveLimits, step: StepBuffers, frames: FloatArray) -> float:
     """Largest component of the gradient of the whole objective along what is loose."""
     largest, last = 0.0, frames.shape[0]
     for j in range(last + 1):
@@ -227,7 +238,7 @@ def steepest(layout: Layout, face: Face, step: Step, frames: FloatArray) -> floa
 
 
 @kernel
-def largest_change(state: State, trial: State) -> float:
+def largest_pose_change(state: IKState, trial: IKState) -> float:
     """Largest change of a pose [m] or [rad]."""
     largest = 0.0
     for c in range(3):

@@ -5,23 +5,29 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, inline_kernel, kernel
-from marey.kinematics._ik_kernels import REACHED, STATIONARY, rate, solve_full
-from marey.kinematics._ik_layout import Layout, Pace
+from marey.kinematics._ik_kernels import REACHED, STATIONARY, evaluate_goals, solve_full
+from marey.kinematics._ik_layout import IKLayout, SpeedLimits
 from marey.kinematics._ik_limited_kernels import solve_limited
-from marey.kinematics._ik_pace_kernels import asked_turn, hold_turn, largest_turn, part_of_turn, towards
-from marey.kinematics._limits_all_kernels import enter_bounds
+from marey.kinematics._ik_pace_kernels import (
+    blend_towards,
+    clamp_joint_steps,
+    largest_joint_step,
+    max_joint_step,
+    scale_pose_step,
+)
+from marey.kinematics._limits_all_kernels import project_to_bounds
 from marey.kinematics._limits_tables import BOX, FREE, Bounds
 
-REPAIRS = 3  # times that a pose is held back and the joints that are not held take over
+MAX_REPAIRS = 3  # times that a pose is held back and the joints that are not held take over
 REPAIR_ITERATIONS = 12  # of each of them
-NUDGES = (0.15, 0.5, 1.0)  # [-] of the way to the middle of the limits, when goals are missed
-BETTER = 0.5  # [-] of the objective: less than this is worth another branch of answers
-LONGEST_WAIT = 16  # frames without another try, after tries that found nothing
+NUDGE_FRACTIONS = (0.15, 0.5, 1.0)  # [-] of the way to the middle of the limits, when goals are missed
+MIN_IMPROVEMENT = 0.5  # [-] of the objective: less than this is worth another branch of answers
+MAX_WAIT_FRAMES = 16  # frames without another try, after tries that found nothing
 
 
 @inline_kernel
 def solve_frame(
-    layout: Layout,
+    layout: IKLayout,
     bounds: Bounds,
     targets: FloatArray,
     active: BoolArray,
@@ -41,10 +47,10 @@ def solve_frame(
 
 
 @inline_kernel
-def try_inside(
-    layout: Layout,
+def solve_from_interior(
+    layout: IKLayout,
     bounds: Bounds,
-    pace: Pace,
+    pace: SpeedLimits,
     targets: FloatArray,
     active: BoolArray,
     last_root: FloatArray,
@@ -62,14 +68,14 @@ def try_inside(
     Keeps the answer that reaches all goals, or one with less than half of the objective, else what was found.
     """
     best, spent = found, found[1]
-    for n in range(len(NUDGES)):
+    for n in range(len(NUDGE_FRACTIONS)):
         other, turns, missing = last_root.copy(), last_wxyz.copy(), np.zeros_like(errors)
-        towards(layout.springs.mobility, pace.middle, NUDGES[n], turns)
+        blend_towards(layout.springs.mobility, pace.middle, NUDGE_FRACTIONS[n], turns)
         tried = solve_frame(
             layout, bounds, targets, active, other, turns, missing, max_iterations, seek_optimum, start_damping
         )
         spent += tried[1]
-        if tried[0] == REACHED or tried[3] < BETTER * best[3]:
+        if tried[0] == REACHED or tried[3] < MIN_IMPROVEMENT * best[3]:
             best = tried
             root[:], wxyz[:], errors[:] = other, turns, missing
         if tried[0] == REACHED:
@@ -78,10 +84,10 @@ def try_inside(
 
 
 @inline_kernel
-def hold_back(
-    layout: Layout,
+def limit_frame_step(
+    layout: IKLayout,
     bounds: Bounds,
-    pace: Pace,
+    pace: SpeedLimits,
     most: float,
     targets: FloatArray,
     active: BoolArray,
@@ -99,16 +105,16 @@ def hold_back(
     frames that follow. A pose that is on its way as a whole, all joints by the same part, is taken if it is nearer.
     """
     whole, turns, missing = last_root.copy(), last_wxyz.copy(), np.zeros_like(errors)
-    part_of_turn(last_root, last_wxyz, root, wxyz, most, pace.limb_m, whole, turns)
-    hold_turn(last_root, last_wxyz, root, wxyz, most, pace.limb_m)
-    for _ in range(REPAIRS):
+    scale_pose_step(last_root, last_wxyz, root, wxyz, most, pace.limb_m, whole, turns)
+    clamp_joint_steps(last_root, last_wxyz, root, wxyz, most, pace.limb_m)
+    for _ in range(MAX_REPAIRS):
         solve_frame(layout, bounds, targets, active, root, wxyz, errors, REPAIR_ITERATIONS, seek_optimum, start_damping)
-        hold_turn(last_root, last_wxyz, root, wxyz, most, pace.limb_m)
+        clamp_joint_steps(last_root, last_wxyz, root, wxyz, most, pace.limb_m)
     if bounds.kind != FREE:
-        enter_bounds(bounds, wxyz)
-        enter_bounds(bounds, turns)
-    cost, is_reached = rate(layout, targets, active, root, wxyz, errors)
-    whole_cost, is_whole = rate(layout, targets, active, whole, turns, missing)
+        project_to_bounds(bounds, wxyz)
+        project_to_bounds(bounds, turns)
+    cost, is_reached = evaluate_goals(layout, targets, active, root, wxyz, errors)
+    whole_cost, is_whole = evaluate_goals(layout, targets, active, whole, turns, missing)
     if whole_cost < cost and not is_reached:
         root[:], wxyz[:], errors[:] = whole, turns, missing
         return whole_cost, is_whole
@@ -116,10 +122,10 @@ def hold_back(
 
 
 @kernel
-def follow_clip(
-    layout: Layout,
+def solve_paced_clip(
+    layout: IKLayout,
     bounds: Bounds,
-    pace: Pace,
+    pace: SpeedLimits,
     targets: FloatArray,
     active: BoolArray,
     root: FloatArray,
@@ -149,7 +155,7 @@ def follow_clip(
             wait -= 1
             if wait <= 0:
                 first = found[3]
-                found = try_inside(
+                found = solve_from_interior(
                     layout,
                     bounds,
                     pace,
@@ -165,14 +171,14 @@ def follow_clip(
                     start_damping,
                     found,
                 )
-                pause = 1 if found[3] < first else min(2 * pause, LONGEST_WAIT)
+                pause = 1 if found[3] < first else min(2 * pause, MAX_WAIT_FRAMES)
                 wait = pause
         else:
             wait, pause = 0, 1
         stop, cost = found[0], found[3]
-        most = asked_turn(layout, pace, targets, active, f)
-        if largest_turn(last_turns, turns, last_place, place, pace.limb_m) > most:
-            cost, is_reached = hold_back(
+        most = max_joint_step(layout, pace, targets, active, f)
+        if largest_joint_step(last_turns, turns, last_place, place, pace.limb_m) > most:
+            cost, is_reached = limit_frame_step(
                 layout,
                 bounds,
                 pace,

@@ -6,32 +6,47 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray, kernel
 from marey.kinematics._ik_dual_kernels import (
-    compliances,
-    descent,
-    dual_matrix,
-    dual_step,
-    ease_rows,
-    spring_change,
-    spring_shift,
+    add_prior_shift,
+    assemble_dual_matrix,
+    compute_compliances,
+    compute_descent,
+    multiply_compliance,
+    predict_prior_change,
+    solve_dual_step,
 )
-from marey.kinematics._ik_layout import Blocks, Box, Layout, Lists, Mass, Springs, Tree
-from marey.kinematics._ik_move_kernels import bind, enter_box, held_shift, limited_frames, move, release
-from marey.kinematics._ik_state_kernels import forward, linearise, residuals, springs
+from marey.kinematics._ik_layout import (
+    IKLayout,
+    JointArrays,
+    KinematicChains,
+    MassPoints,
+    PosePrior,
+    RotationVectorBox,
+    TaskBlocks,
+)
+from marey.kinematics._ik_move_kernels import (
+    apply_step,
+    bind_coordinates,
+    compute_box_frames,
+    project_to_box,
+    release_coordinates,
+    subtract_fixed_shift,
+)
+from marey.kinematics._ik_state_kernels import evaluate_prior, evaluate_residuals, forward_kinematics, linearise
 
 REACHED, STATIONARY, OUT_OF_ITERATIONS = 0, 1, 2
-STILL = 1e-10  # [-] relative decrease of the objective below which nothing more is won
-STILL_STEP = 1e-8  # [rad] or [m], the step that goes with it
-FLAT, NEARLY_FLAT = (
+MIN_DECREASE = 1e-10  # [-] relative decrease of the objective below which nothing more is won
+MIN_STEP = 1e-8  # [rad] or [m], the step that goes with it
+GRADIENT_TOL, LOOSE_GRADIENT_TOL = (
     1e-9,
     1e-5,
 )  # [-] a projected gradient below this part of 1 + objective is zero: springs, goals alone
-BINDINGS = 4  # times that a step is solved anew with the coordinates held that it would carry over a bound
-PATIENCE = 10  # iterations after which goals are suspected to be out of reach
+MAX_BINDINGS = 4  # times that a step is solved anew with the coordinates held that it would carry over a bound
+MAX_REJECTED_STEPS = 10  # iterations after which goals are suspected to be out of reach
 MIN_DAMPING, MAX_DAMPING = 1e-9, 1e9
 
 
 @kernel
-def all_reached(tolerances: FloatArray, active: BoolArray, errors: FloatArray) -> bool:
+def is_all_reached(tolerances: FloatArray, active: BoolArray, errors: FloatArray) -> bool:
     """Tell whether every active block is within its tolerance."""
     for b in range(errors.shape[0]):
         square = errors[b, 0] ** 2 + errors[b, 1] ** 2 + errors[b, 2] ** 2
@@ -42,7 +57,7 @@ def all_reached(tolerances: FloatArray, active: BoolArray, errors: FloatArray) -
 
 @kernel
 def solve_full(
-    layout: Layout,
+    layout: IKLayout,
     targets: FloatArray,
     active: BoolArray,
     root: FloatArray,
@@ -85,24 +100,24 @@ def solve_full(
     G, free = np.empty((limited, 3, 3)), np.ones((limited, 3), dtype=np.bool_)
     loose, held = np.ones((limited, 3), dtype=np.bool_), np.zeros((limited, 3))
     if is_limited:
-        enter_box(box, wxyz, vectors)
-    forward(tree, root, wxyz, positions, world)
-    cost = residuals(layout, targets, active, positions, world, errors, places)
-    bent = springs(prior, root, wxyz, world, pulls) if has_springs else 0.0
+        project_to_box(box, wxyz, vectors)
+    forward_kinematics(tree, root, wxyz, positions, world)
+    cost = evaluate_residuals(layout, targets, active, positions, world, errors, places)
+    bent = evaluate_prior(prior, root, wxyz, world, pulls) if has_springs else 0.0
     cost += bent
     damping, gradient, evaluations = start_damping * cost, 0.0, 1
     status, iteration, accepted, rejected, is_new = OUT_OF_ITERATIONS, 0, 0, 0, True
     while True:
         if is_new:
-            if not seek_optimum and all_reached(blocks.tolerances, active, errors):
+            if not seek_optimum and is_all_reached(blocks.tolerances, active, errors):
                 status = REACHED
                 break
             linearise(layout, targets, active, positions, world, errors, places, shifts, turns)
-            if is_limited or seek_optimum or iteration >= PATIENCE:
-                limited_frames(box, world, vectors, frames)
-                descent(blocks, lists, errors, shifts, turns, pulls, torques)
-                gradient = release(prior, box, vectors, frames, torques, free)
-                if gradient < (FLAT if seek_optimum else NEARLY_FLAT) * (1.0 + cost):
+            if is_limited or seek_optimum or iteration >= MAX_REJECTED_STEPS:
+                compute_box_frames(box, world, vectors, frames)
+                compute_descent(blocks, lists, errors, shifts, turns, pulls, torques)
+                gradient = release_coordinates(prior, box, vectors, frames, torques, free)
+                if gradient < (GRADIENT_TOL if seek_optimum else LOOSE_GRADIENT_TOL) * (1.0 + cost):
                     status = STATIONARY
                     break
         if iteration >= max_iterations:
@@ -110,28 +125,28 @@ def solve_full(
         iteration += 1
         damping = min(max(damping, MIN_DAMPING), MAX_DAMPING)
         loose[:], held[:], expected = free, 0.0, 0.0
-        for _ in range(BINDINGS):
-            compliances(prior, box, damping, frames, loose, ease, G)
-            ease_rows(lists, box.boxed, turns, ease, G, eased)
-            dual_matrix(blocks, lists, damping, ease, is_limited, shifts, turns, eased, S)
+        for _ in range(MAX_BINDINGS):
+            compute_compliances(prior, box, damping, frames, loose, ease, G)
+            multiply_compliance(lists, box.boxed, turns, ease, G, eased)
+            assemble_dual_matrix(blocks, lists, damping, ease, is_limited, shifts, turns, eased, S)
             for b in range(count):
                 for c in range(3):
                     y[3 * b + c] = errors[b, c]
             if has_springs:
-                spring_shift(lists, damping, float(ease[joints]), shifts, eased, pulls, y)
+                add_prior_shift(lists, damping, float(ease[joints]), shifts, eased, pulls, y)
             if is_limited:
-                held_shift(lists, box.boxed, frames, held, turns, y)
-            expected = dual_step(blocks, lists, damping, shifts, turns, pulls, S, y, torques)
-            if not is_limited or not bind(box, torques, ease, frames, vectors, loose, held):
+                subtract_fixed_shift(lists, box.boxed, frames, held, turns, y)
+            expected = solve_dual_step(blocks, lists, damping, shifts, turns, pulls, S, y, torques)
+            if not is_limited or not bind_coordinates(box, torques, ease, frames, vectors, loose, held):
                 break
         if has_springs:
-            expected += bent + spring_change(prior, box, ease, G, frames, held, pulls, torques)
-        change = move(
+            expected += bent + predict_prior_change(prior, box, ease, G, frames, held, pulls, torques)
+        change = apply_step(
             box, torques, ease, frames, loose, held, root, wxyz, vectors, world, new_root, new_wxyz, new_vectors
         )
-        forward(tree, new_root, new_wxyz, new_positions, new_world)
-        new_cost = residuals(layout, targets, active, new_positions, new_world, new_errors, places)
-        new_bent = springs(prior, new_root, new_wxyz, new_world, new_pulls) if has_springs else 0.0
+        forward_kinematics(tree, new_root, new_wxyz, new_positions, new_world)
+        new_cost = evaluate_residuals(layout, targets, active, new_positions, new_world, new_errors, places)
+        new_bent = evaluate_prior(prior, new_root, new_wxyz, new_world, new_pulls) if has_springs else 0.0
         new_cost += new_bent
         evaluations += 1
         if not new_cost < cost:
@@ -153,36 +168,36 @@ def solve_full(
             history[accepted, 0], history[accepted, 1] = cost, gradient
             history[accepted, 2], history[accepted, 3] = damping, change
         accepted += 1
-        if won < STILL * cost and change < STILL_STEP:
+        if won < MIN_DECREASE * cost and change < MIN_STEP:
             status = STATIONARY
             break
-    if all_reached(blocks.tolerances, active, errors) and (status == STATIONARY or not seek_optimum):
+    if is_all_reached(blocks.tolerances, active, errors) and (status == STATIONARY or not seek_optimum):
         status = REACHED
     if status != REACHED:
-        residuals(layout, targets, active, positions, world, errors, places)
+        evaluate_residuals(layout, targets, active, positions, world, errors, places)
         linearise(layout, targets, active, positions, world, errors, places, shifts, turns)
-        limited_frames(box, world, vectors, frames)
-        descent(blocks, lists, errors, shifts, turns, pulls, torques)
-        gradient = release(prior, box, vectors, frames, torques, free)
+        compute_box_frames(box, world, vectors, frames)
+        compute_descent(blocks, lists, errors, shifts, turns, pulls, torques)
+        gradient = release_coordinates(prior, box, vectors, frames, torques, free)
     return status, iteration, evaluations, cost, gradient
 
 
 @kernel
-def rate(
-    layout: Layout, targets: FloatArray, active: BoolArray, root: FloatArray, wxyz: FloatArray, errors: FloatArray
+def evaluate_goals(
+    layout: IKLayout, targets: FloatArray, active: BoolArray, root: FloatArray, wxyz: FloatArray, errors: FloatArray
 ) -> tuple[float, bool]:
     """Write what is missing in a pose ``(B, 3)``; return its objective and whether all goals are reached."""
     joints = wxyz.shape[0]
     positions, world, pulls = np.empty((joints, 3)), np.empty((joints, 4)), np.zeros((joints + 1, 3))
-    forward(layout.tree, root, wxyz, positions, world)
-    cost = residuals(layout, targets, active, positions, world, errors, np.empty(errors.shape))
-    cost += springs(layout.springs, root, wxyz, world, pulls)
-    return cost, all_reached(layout.blocks.tolerances, active, errors)
+    forward_kinematics(layout.tree, root, wxyz, positions, world)
+    cost = evaluate_residuals(layout, targets, active, positions, world, errors, np.empty(errors.shape))
+    cost += evaluate_prior(layout.springs, root, wxyz, world, pulls)
+    return cost, is_all_reached(layout.blocks.tolerances, active, errors)
 
 
 @kernel
-def propose(
-    layout: Layout, targets: FloatArray, active: BoolArray, root: FloatArray, wxyz: FloatArray, damping: float
+def propose_step(
+    layout: IKLayout, targets: FloatArray, active: BoolArray, root: FloatArray, wxyz: FloatArray, damping: float
 ) -> tuple[FloatArray, FloatArray, float]:
     """One damped step without limits: the new root, the new rotations, and the largest slope at the old pose."""
     lists, blocks, prior, box = layout.lists, layout.blocks, layout.springs, layout.box
@@ -192,20 +207,22 @@ def propose(
     shifts, turns, eased = np.empty((count, 3, 3)), np.empty((entries, 3, 3)), np.empty((entries, 3, 3))
     nothing, free, ease = np.zeros((0, 3, 3)), np.ones((0, 3), dtype=np.bool_), np.empty(joints + 1)
     S, vectors, new_root, new_wxyz = np.empty((3 * count, 3 * count)), np.zeros((joints, 3)), np.empty(3), wxyz.copy()
-    forward(layout.tree, root, wxyz, positions, world)
-    residuals(layout, targets, active, positions, world, errors, places)
-    springs(prior, root, wxyz, world, pulls)
+    forward_kinematics(layout.tree, root, wxyz, positions, world)
+    evaluate_residuals(layout, targets, active, positions, world, errors, places)
+    evaluate_prior(prior, root, wxyz, world, pulls)
     linearise(layout, targets, active, positions, world, errors, places, shifts, turns)
-    descent(blocks, lists, errors, shifts, turns, pulls, torques)
-    gradient = release(prior, box, vectors, nothing, torques, free)
+    compute_descent(blocks, lists, errors, shifts, turns, pulls, torques)
+    gradient = release_coordinates(prior, box, vectors, nothing, torques, free)
     damping = min(max(damping, MIN_DAMPING), MAX_DAMPING)
-    compliances(prior, box, damping, nothing, free, ease, nothing)
-    ease_rows(lists, box.boxed, turns, ease, nothing, eased)
-    dual_matrix(blocks, lists, damping, ease, False, shifts, turns, eased, S)
+    compute_compliances(prior, box, damping, nothing, free, ease, nothing)
+    multiply_compliance(lists, box.boxed, turns, ease, nothing, eased)
+    assemble_dual_matrix(blocks, lists, damping, ease, False, shifts, turns, eased, S)
     y = errors.copy().reshape(-1)
-    spring_shift(lists, damping, float(ease[joints]), shifts, eased, pulls, y)
-    dual_step(blocks, lists, damping, shifts, turns, pulls, S, y, torques)
-    move(box, torques, ease, nothing, free, np.zeros((0, 3)), root, wxyz, vectors, world, new_root, new_wxyz, vectors)
+    add_prior_shift(lists, damping, float(ease[joints]), shifts, eased, pulls, y)
+    solve_dual_step(blocks, lists, damping, shifts, turns, pulls, S, y, torques)
+    apply_step(
+        box, torques, ease, nothing, free, np.zeros((0, 3)), root, wxyz, vectors, world, new_root, new_wxyz, vectors
+    )
     return new_root, new_wxyz, gradient
 
 
@@ -247,12 +264,12 @@ def solve_flat(
     history: FloatArray,
 ) -> tuple[int, int, int, float, float]:
     """As :func:`solve_full`, with the fields of the layout one by one: a call from Python costs 10 µs less so."""
-    layout = Layout(
-        Tree(parents, offsets),
-        Blocks(kinds, carriers, points, aims, axes, weights, softness, tolerances),
-        Lists(chain_start, chain, pair_start, pair_first, pair_second),
-        Mass(mass_joints, mass_points, mass_weights),
-        Springs(mobility, stiffness, reference, reference_root),
-        Box(boxed, low, high),
+    layout = IKLayout(
+        JointArrays(parents, offsets),
+        TaskBlocks(kinds, carriers, points, aims, axes, weights, softness, tolerances),
+        KinematicChains(chain_start, chain, pair_start, pair_first, pair_second),
+        MassPoints(mass_joints, mass_points, mass_weights),
+        PosePrior(mobility, stiffness, reference, reference_root),
+        RotationVectorBox(boxed, low, high),
     )
     return solve_full(layout, targets, active, root, wxyz, errors, max_iterations, seek_optimum, start_damping, history)

@@ -19,14 +19,14 @@ LOOK_AT: Final = 2  # an axis of a joint shall pass through a place
 COM: Final = 3  # the centre of mass shall be at a place
 
 
-class Tree(NamedTuple):
+class JointArrays(NamedTuple):
     """The skeleton, J joints."""
 
     parents: IntArray  # (J,)
     offsets: FloatArray  # (J, 3) [m]
 
 
-class Blocks(NamedTuple):
+class TaskBlocks(NamedTuple):
     """What each of the B blocks asks for."""
 
     kinds: IntArray  # (B,) POINT, ORIENTATION, LOOK_AT or COM
@@ -39,7 +39,7 @@ class Blocks(NamedTuple):
     tolerances: FloatArray  # (B,) [m] or [rad]
 
 
-class Lists(NamedTuple):
+class KinematicChains(NamedTuple):
     """Which joints move each block; N moving joints of all blocks together."""
 
     chain_start: IntArray  # (B + 1,) block b is moved by chain[chain_start[b]:chain_start[b + 1]]
@@ -49,7 +49,7 @@ class Lists(NamedTuple):
     pair_second: IntArray  # ... and of f that are the same joint
 
 
-class Mass(NamedTuple):
+class MassPoints(NamedTuple):
     """Points whose weighted sum is the centre of mass; none without a task on it."""
 
     joints: IntArray  # (P,)
@@ -57,7 +57,7 @@ class Mass(NamedTuple):
     weights: FloatArray  # (P,)
 
 
-class Springs(NamedTuple):
+class PosePrior(NamedTuple):
     """The metric of a step, and the pose prior. The last row is the root's place."""
 
     mobility: FloatArray  # (J + 1,) how readily each joint moves; 0 is frozen
@@ -66,7 +66,7 @@ class Springs(NamedTuple):
     reference_root: FloatArray  # (3,) [m] where the last pulls the root
 
 
-class Box(NamedTuple):
+class RotationVectorBox(NamedTuple):
     """Limits on rotation vectors."""
 
     boxed: BoolArray  # (J,) joints that have them
@@ -74,18 +74,18 @@ class Box(NamedTuple):
     high: FloatArray  # (J, 3) [rad]
 
 
-class Layout(NamedTuple):
+class IKLayout(NamedTuple):
     """All that stays the same while targets move."""
 
-    tree: Tree
-    blocks: Blocks
-    lists: Lists
-    mass: Mass
-    springs: Springs
-    box: Box
+    tree: JointArrays
+    blocks: TaskBlocks
+    lists: KinematicChains
+    mass: MassPoints
+    springs: PosePrior
+    box: RotationVectorBox
 
 
-class Pace(NamedTuple):
+class SpeedLimits(NamedTuple):
     """How fast a clip may go, and where its limits are widest."""
 
     max_turn: float  # [-] turn of a joint over what the goals ask for
@@ -93,4 +93,4 @@ class Pace(NamedTuple):
     middle: FloatArray  # (J, 4) rotations in the middle of the limits; (0, 4) without limits
 
 
-NO_PACE: Final = Pace(np.inf, 1.0, np.zeros((0, 4)))
+NO_SPEED_LIMITS: Final = SpeedLimits(np.inf, 1.0, np.zeros((0, 4)))

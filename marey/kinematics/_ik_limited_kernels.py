@@ -5,33 +5,41 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
-from marey.kinematics._ik_dual_kernels import descent, spring_change
-from marey.kinematics._ik_face_kernels import Face, Step, largest_change, limited_step, new_face, new_step, steepest
+from marey.kinematics._ik_dual_kernels import compute_descent, predict_prior_change
+from marey.kinematics._ik_face_kernels import (
+    ActiveLimits,
+    StepBuffers,
+    largest_free_gradient,
+    largest_pose_change,
+    new_active_limits,
+    new_step_buffers,
+    solve_limited_step,
+)
 from marey.kinematics._ik_kernels import (
-    FLAT,
+    GRADIENT_TOL,
+    LOOSE_GRADIENT_TOL,
     MAX_DAMPING,
     MIN_DAMPING,
-    NEARLY_FLAT,
+    MIN_DECREASE,
+    MIN_STEP,
     OUT_OF_ITERATIONS,
     REACHED,
     STATIONARY,
-    STILL,
-    STILL_STEP,
-    all_reached,
+    is_all_reached,
 )
-from marey.kinematics._ik_layout import Layout
-from marey.kinematics._ik_state_kernels import forward, linearise, residuals, springs
-from marey.kinematics._limits_all_kernels import enter_bounds
+from marey.kinematics._ik_layout import IKLayout
+from marey.kinematics._ik_state_kernels import evaluate_prior, evaluate_residuals, forward_kinematics, linearise
+from marey.kinematics._limits_all_kernels import project_to_bounds
 from marey.kinematics._limits_tables import Bounds
-from marey.kinematics._solvers_space_kernels import Rows, State, copy_state, new_state
+from marey.kinematics._solvers_space_kernels import IKState, LinearRows, copy_state, new_state
 
-WINDOW = 20  # iterations in which the objective has to fall by a part, or nothing more is to be expected
-STALLED, STALLED_OPTIMUM = 2e-3, 1e-7  # [-] that part: goals alone; springs, whose optimum is asked for
+STALL_WINDOW = 20  # iterations in which the objective has to fall by a part, or nothing more is to be expected
+STALL_DECREASE, STALL_DECREASE_OPTIMUM = 2e-3, 1e-7  # [-] that part: goals alone; springs, whose optimum is asked for
 
 
 @kernel
 def solve_limited(
-    layout: Layout,
+    layout: IKLayout,
     bounds: Bounds,
     targets: FloatArray,
     active: BoolArray,
@@ -46,37 +54,37 @@ def solve_limited(
     """As ``solve_full``, with every pose inside ``bounds``.
 
     On the curved sides of cones and fields steps get short long before the gradient is small: when the objective has
-    hardly fallen in ``WINDOW`` iterations, the pose counts as stationary.
+    hardly fallen in ``STALL_WINDOW`` iterations, the pose counts as stationary.
     """
-    enter_bounds(bounds, wxyz)
+    project_to_bounds(bounds, wxyz)
     state, trial = new_state(layout, root, wxyz, np.zeros(0)), new_state(layout, root, wxyz, np.zeros(0))
-    rows, face, step = limited_rows(layout), new_face(wxyz.shape[0]), new_step(layout)
-    cost = pose_cost(layout, targets, active, state)
+    rows, face, step = new_full_space_rows(layout), new_active_limits(wxyz.shape[0]), new_step_buffers(layout)
+    cost = evaluate_pose(layout, targets, active, state)
     damping, gradient, evaluations, before = start_damping * cost, 0.0, 1, cost
-    flat, stalled = (FLAT, STALLED_OPTIMUM) if seek_optimum else (NEARLY_FLAT, STALLED)
+    flat, stalled = (GRADIENT_TOL, STALL_DECREASE_OPTIMUM) if seek_optimum else (LOOSE_GRADIENT_TOL, STALL_DECREASE)
     status, iteration, accepted, rejected, is_new = OUT_OF_ITERATIONS, 0, 0, 0, True
     while iteration < max_iterations:
         if is_new:
-            if not seek_optimum and all_reached(layout.blocks.tolerances, active, state.errors):
+            if not seek_optimum and is_all_reached(layout.blocks.tolerances, active, state.errors):
                 break
             here, missing = state.positions, state.errors
             linearise(layout, targets, active, here, state.world, missing, state.places, rows.shifts, rows.turns)
-            descent(layout.blocks, layout.lists, missing, rows.shifts, rows.turns, state.pulls, step.slopes)
+            compute_descent(layout.blocks, layout.lists, missing, rows.shifts, rows.turns, state.pulls, step.slopes)
         iteration += 1
         damping = min(max(damping, MIN_DAMPING), MAX_DAMPING)
-        expected = limited_step(layout, bounds, damping, state, rows, face, step, trial)
-        gradient = steepest(layout, face, step, rows.frames)
+        expected = solve_limited_step(layout, bounds, damping, state, rows, face, step, trial)
+        gradient = largest_free_gradient(layout, face, step, rows.frames)
         if gradient < flat * (1.0 + cost):
             status = STATIONARY
             break
-        if iteration % WINDOW == 0:
+        if iteration % STALL_WINDOW == 0:
             if cost > (1.0 - stalled) * before:
                 status = STATIONARY
                 break
             before = cost
-        new_cost = pose_cost(layout, targets, active, trial)
+        new_cost = evaluate_pose(layout, targets, active, trial)
         evaluations += 1
-        change = largest_change(state, trial)
+        change = largest_pose_change(state, trial)
         if not new_cost < cost:
             is_new = False
             rejected += 1
@@ -86,7 +94,9 @@ def solve_limited(
                 break
             continue
         won = cost - new_cost
-        expected += cost - goal_cost(layout, state) + bend(layout, rows, face, step, state)
+        expected += (
+            cost - compute_goal_cost(layout, state) + predict_limited_prior_change(layout, rows, face, step, state)
+        )
         damping *= max(0.1, 1.0 - (2.0 * won / max(cost - expected, 1e-300) - 1.0) ** 3)
         copy_state(trial, state)
         cost, rejected, is_new = new_cost, 0, True
@@ -94,42 +104,46 @@ def solve_limited(
             history[accepted, 0], history[accepted, 1] = cost, gradient
             history[accepted, 2], history[accepted, 3] = damping, change
         accepted += 1
-        if won < STILL * cost and change < STILL_STEP:
+        if won < MIN_DECREASE * cost and change < MIN_STEP:
             status = STATIONARY
             break
-    if enter_bounds(bounds, state.wxyz) > 0.0:  # where cells of a field meet, one projection may leave a little over
-        cost = pose_cost(layout, targets, active, state)
-    if all_reached(layout.blocks.tolerances, active, state.errors) and (status == STATIONARY or not seek_optimum):
+    if (
+        project_to_bounds(bounds, state.wxyz) > 0.0
+    ):  # where cells of a field meet, one projection may leave a little over
+        cost = evaluate_pose(layout, targets, active, state)
+    if is_all_reached(layout.blocks.tolerances, active, state.errors) and (status == STATIONARY or not seek_optimum):
         status = REACHED
     root[:], wxyz[:], errors[:] = state.root, state.wxyz, state.errors
     return status, iteration, evaluations, cost, gradient
 
 
 @kernel
-def limited_rows(layout: Layout) -> Rows:
+def new_full_space_rows(layout: IKLayout) -> LinearRows:
     """Room for a linearisation in the full space."""
     joints, blocks = layout.tree.parents.shape[0], layout.blocks.kinds.shape[0]
     turns = np.zeros((layout.lists.chain.shape[0], 3, 3))
-    return Rows(np.zeros((blocks, 3, 3)), turns, np.zeros((joints, 3, 3)), np.zeros((0, 3, 0)))
+    return LinearRows(np.zeros((blocks, 3, 3)), turns, np.zeros((joints, 3, 3)), np.zeros((0, 3, 0)))
 
 
 @kernel
-def bend(layout: Layout, rows: Rows, face: Face, step: Step, state: State) -> float:
+def predict_limited_prior_change(
+    layout: IKLayout, rows: LinearRows, face: ActiveLimits, step: StepBuffers, state: IKState
+) -> float:
     """Change of the springs' objective that a step expects."""
     springs_, walls, held = layout.springs, face.walls, face.held
-    return spring_change(springs_, walls, step.ease, step.G, rows.frames, held, state.pulls, step.torques)
+    return predict_prior_change(springs_, walls, step.ease, step.G, rows.frames, held, state.pulls, step.torques)
 
 
 @kernel
-def pose_cost(layout: Layout, targets: FloatArray, active: BoolArray, state: State) -> float:
+def evaluate_pose(layout: IKLayout, targets: FloatArray, active: BoolArray, state: IKState) -> float:
     """Work out everything from the pose and return the objective."""
-    forward(layout.tree, state.root, state.wxyz, state.positions, state.world)
-    cost = residuals(layout, targets, active, state.positions, state.world, state.errors, state.places)
-    return cost + springs(layout.springs, state.root, state.wxyz, state.world, state.pulls)
+    forward_kinematics(layout.tree, state.root, state.wxyz, state.positions, state.world)
+    cost = evaluate_residuals(layout, targets, active, state.positions, state.world, state.errors, state.places)
+    return cost + evaluate_prior(layout.springs, state.root, state.wxyz, state.world, state.pulls)
 
 
 @kernel
-def goal_cost(layout: Layout, state: State) -> float:
+def compute_goal_cost(layout: IKLayout, state: IKState) -> float:
     """Sum of e^T W e over the blocks: the objective without its springs."""
     total, W = 0.0, layout.blocks.weights
     for b in range(state.errors.shape[0]):
@@ -141,7 +155,7 @@ def goal_cost(layout: Layout, state: State) -> float:
 
 @kernel
 def solve_limited_clip(
-    layout: Layout,
+    layout: IKLayout,
     bounds: Bounds,
     targets: FloatArray,
     active: BoolArray,

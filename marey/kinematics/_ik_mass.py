@@ -13,7 +13,7 @@ from marey.skeleton import Skeleton, role_map
 _TIPS: Final = {"crown": "head", "left_fingertip": "left_wrist", "right_fingertip": "right_wrist"}
 
 
-def mass_points(skeleton: Skeleton) -> tuple[list[int], FloatArray, FloatArray]:
+def list_mass_points(skeleton: Skeleton) -> tuple[list[int], FloatArray, FloatArray]:
     """Joints ``(P,)``, points in their frames ``(P, 3)`` [m] and weights ``(P,)``, as in ``centre_of_mass``."""
     roles = role_map(skeleton)
     known = {name: (joint, np.zeros(3)) for name, joint in roles.joints.items()}

@@ -18,7 +18,7 @@ RADIUS_M: Final = 0.06  # [m] of the rods that stand for limbs
 FLOOR: Final = 1e-4  # [-] of the mean diagonal, added to it: modes that move nothing heavy stay within bounds
 
 
-def kinetic_metric(skeleton: Skeleton, model: PoseModel, guess: Guess) -> FloatArray:
+def compute_kinetic_metric(skeleton: Skeleton, model: PoseModel, guess: Guess) -> FloatArray:
     r"""Mass matrix ``(6 + k, 6 + k)`` of the body, scaled to trace n: root place, root turn, coordinates.
 
     .. math:: M = \sum_i m_i J_{v,i}^T J_{v,i} + J_{\omega,i}^T I_i J_{\omega,i}
@@ -27,10 +27,10 @@ def kinetic_metric(skeleton: Skeleton, model: PoseModel, guess: Guess) -> FloatA
     of [Tournier2011]_ §8.2.3: a hand moves by the arm, not by the whole body.
     """
     pose = Pose(skeleton, guess.root, SO3(guess.wxyz))
-    turns, size = _turn_columns(skeleton, model, guess), 6 + len(guess.x)
+    turns, size = _rotation_columns(skeleton, model, guess), 6 + len(guess.x)
     columns = model.jacobian(guess.x[None])[0]
     metric = np.zeros((size, size))
-    for j, rod in enumerate(_rods(skeleton)):
+    for j, rod in enumerate(_find_rod_ends(skeleton)):
         length = max(float(np.linalg.norm(rod)), MIN_ROD_M)
         full = point_jacobian(pose, j, 0.5 * rod)
         moves = np.concatenate(
@@ -44,7 +44,7 @@ def kinetic_metric(skeleton: Skeleton, model: PoseModel, guess: Guess) -> FloatA
     return metric * (size / np.trace(metric))
 
 
-def _rods(skeleton: Skeleton) -> FloatArray:
+def _find_rod_ends(skeleton: Skeleton) -> FloatArray:
     """Where each joint's rod ends ``(J, 3)`` [m] in its frame: the mean of its children, or its tip."""
     ends = skeleton.tips.copy()
     for j in range(skeleton.num_joints):
@@ -54,7 +54,7 @@ def _rods(skeleton: Skeleton) -> FloatArray:
     return ends
 
 
-def _turn_columns(skeleton: Skeleton, model: PoseModel, guess: Guess) -> FloatArray:
+def _rotation_columns(skeleton: Skeleton, model: PoseModel, guess: Guess) -> FloatArray:
     """Angular velocity of each joint in its own frame for each coordinate: ``(J, 3, 6 + k)``."""
     local, columns = SO3(guess.wxyz).matrix(), model.jacobian(guess.x[None])[0]
     turns = np.zeros((skeleton.num_joints, 3, 6 + len(guess.x)))

@@ -7,28 +7,35 @@ from math import sqrt
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
-from marey.kinematics._ik_layout import Box, Lists, Springs
-from marey.kinematics._ik_state_kernels import right_jacobian, turned, turned_back
+from marey.kinematics._ik_layout import KinematicChains, PosePrior, RotationVectorBox
+from marey.kinematics._ik_state_kernels import rotate_vector, rotate_vector_back, write_right_jacobian
 from marey.lie._rotation_kernels import exponential, logarithm, product
 
-WHOLE_TURN = 2.0 * np.pi - 1e-3  # [rad] rotation vectors of limited joints stay inside: exp loses rank at a whole turn
+MAX_ANGLE_RAD = (
+    2.0 * np.pi - 1e-3
+)  # [rad] rotation vectors of limited joints stay inside: exp loses rank at a whole turn
 
 
 @kernel
-def limited_frames(box: Box, world: FloatArray, vectors: FloatArray, frames: FloatArray) -> None:
+def compute_box_frames(box: RotationVectorBox, world: FloatArray, vectors: FloatArray, frames: FloatArray) -> None:
     r"""Write :math:`R_{world,j} J_r(v_j)` ``(J, 3, 3)`` of limited joints: world axes of their rotation vectors."""
     J = np.empty((3, 3))
     for j in range(frames.shape[0]):
         if box.boxed[j]:
-            right_jacobian(vectors[j, 0], vectors[j, 1], vectors[j, 2], J)
+            write_right_jacobian(vectors[j, 0], vectors[j, 1], vectors[j, 2], J)
             for c in range(3):
-                x, y, z = turned(world, j, J[0, c], J[1, c], J[2, c])
+                x, y, z = rotate_vector(world, j, J[0, c], J[1, c], J[2, c])
                 frames[j, 0, c], frames[j, 1, c], frames[j, 2, c] = x, y, z
 
 
 @kernel
-def release(
-    springs: Springs, box: Box, vectors: FloatArray, frames: FloatArray, torques: FloatArray, free: BoolArray
+def release_coordinates(
+    springs: PosePrior,
+    box: RotationVectorBox,
+    vectors: FloatArray,
+    frames: FloatArray,
+    torques: FloatArray,
+    free: BoolArray,
 ) -> float:
     """Mark coordinates of limited joints that may move; return the largest component of the projected gradient.
 
@@ -52,8 +59,8 @@ def release(
 
 
 @kernel
-def bind(
-    box: Box,
+def bind_coordinates(
+    box: RotationVectorBox,
     torques: FloatArray,
     ease: FloatArray,
     frames: FloatArray,
@@ -81,8 +88,8 @@ def bind(
 
 
 @kernel
-def held_shift(
-    lists: Lists, boxed: BoolArray, frames: FloatArray, held: FloatArray, turns: FloatArray, y: FloatArray
+def subtract_fixed_shift(
+    lists: KinematicChains, boxed: BoolArray, frames: FloatArray, held: FloatArray, turns: FloatArray, y: FloatArray
 ) -> None:
     """Take from y ``(3 B,)`` what the held coordinates do to the blocks."""
     for b in range(lists.chain_start.shape[0] - 1):
@@ -98,7 +105,9 @@ def held_shift(
 
 
 @kernel
-def clamp_vector(box: Box, j: int, old: FloatArray, x: float, y: float, z: float, out: FloatArray) -> float:
+def clamp_vector(
+    box: RotationVectorBox, j: int, old: FloatArray, x: float, y: float, z: float, out: FloatArray
+) -> float:
     """Write a limited joint's rotation vector: inside its box, and inside the whole turn on the way from the old one.
 
     Returns the largest change [rad].
@@ -110,16 +119,18 @@ def clamp_vector(box: Box, j: int, old: FloatArray, x: float, y: float, z: float
     for k in range(3):
         d = out[j, k] - old[j, k]
         a, b, c = a + d * d, b + d * old[j, k], c + old[j, k] * old[j, k]
-    if a + 2.0 * b + c > WHOLE_TURN**2:
-        part = (-b + sqrt(max(0.0, b * b + a * (WHOLE_TURN**2 - c)))) / a if c < WHOLE_TURN**2 and a > 0.0 else 0.0
+    if a + 2.0 * b + c > MAX_ANGLE_RAD**2:
+        part = (
+            (-b + sqrt(max(0.0, b * b + a * (MAX_ANGLE_RAD**2 - c)))) / a if c < MAX_ANGLE_RAD**2 and a > 0.0 else 0.0
+        )
         for k in range(3):
             out[j, k] = old[j, k] + part * (out[j, k] - old[j, k])
     return max(abs(out[j, 0] - old[j, 0]), abs(out[j, 1] - old[j, 1]), abs(out[j, 2] - old[j, 2]))
 
 
 @kernel
-def move(
-    box: Box,
+def apply_step(
+    box: RotationVectorBox,
     torques: FloatArray,
     ease: FloatArray,
     frames: FloatArray,
@@ -153,7 +164,7 @@ def move(
         elif x == 0.0 and y == 0.0 and z == 0.0:
             a, b, c, d = wxyz[j, 0], wxyz[j, 1], wxyz[j, 2], wxyz[j, 3]
         else:
-            x, y, z = turned_back(world, j, x, y, z)
+            x, y, z = rotate_vector_back(world, j, x, y, z)
             largest = max(largest, abs(x), abs(y), abs(z))
             a, b, c, d = exponential(x, y, z)
             a, b, c, d = product(wxyz[j, 0], wxyz[j, 1], wxyz[j, 2], wxyz[j, 3], a, b, c, d)
@@ -164,7 +175,7 @@ def move(
 
 
 @kernel
-def outside(box: Box, j: int, x: float, y: float, z: float) -> float:
+def box_distance_squared(box: RotationVectorBox, j: int, x: float, y: float, z: float) -> float:
     """Squared distance [rad²] of a rotation vector to its joint's box."""
     u = max(0.0, box.low[j, 0] - x, x - box.high[j, 0])
     v = max(0.0, box.low[j, 1] - y, y - box.high[j, 1])
@@ -173,26 +184,26 @@ def outside(box: Box, j: int, x: float, y: float, z: float) -> float:
 
 
 @kernel
-def nearer_vector(box: Box, j: int, wxyz: FloatArray) -> tuple[float, float, float]:
+def nearest_rotation_vector(box: RotationVectorBox, j: int, wxyz: FloatArray) -> tuple[float, float, float]:
     """Rotation vector of a limited joint: of the two that turn either way round, the one nearer to the box."""
     x, y, z = logarithm(wxyz[j, 0], wxyz[j, 1], wxyz[j, 2], wxyz[j, 3])
     angle = sqrt(x * x + y * y + z * z)
     if angle < 1e-3:
         return x, y, z
     other = 1.0 - 2.0 * np.pi / angle
-    if outside(box, j, other * x, other * y, other * z) < outside(box, j, x, y, z):
+    if box_distance_squared(box, j, other * x, other * y, other * z) < box_distance_squared(box, j, x, y, z):
         return other * x, other * y, other * z
     return x, y, z
 
 
 @kernel
-def enter_box(box: Box, wxyz: FloatArray, vectors: FloatArray) -> float:
+def project_to_box(box: RotationVectorBox, wxyz: FloatArray, vectors: FloatArray) -> float:
     """Write the rotation vectors of limited joints, brought into their boxes; return how far the furthest was [rad]."""
     furthest = 0.0
     for j in range(box.boxed.shape[0]):
         if not box.boxed[j]:
             continue
-        x, y, z = nearer_vector(box, j, wxyz)
+        x, y, z = nearest_rotation_vector(box, j, wxyz)
         vectors[j, 0] = min(max(x, box.low[j, 0]), box.high[j, 0])
         vectors[j, 1] = min(max(y, box.low[j, 1]), box.high[j, 1])
         vectors[j, 2] = min(max(z, box.low[j, 2]), box.high[j, 2])

@@ -7,14 +7,14 @@ from math import acos, sqrt
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
-from marey.kinematics._ik_layout import ORIENTATION, Layout, Pace
+from marey.kinematics._ik_layout import ORIENTATION, IKLayout, SpeedLimits
 from marey.lie._rotation_kernels import exponential, logarithm, product
 
-STILL_RAD = 0.01  # [rad] goals that do not move: a tolerance of 1 mm turns a limb by about this
+MIN_JOINT_STEP_RAD = 0.01  # [rad] goals that do not move: a tolerance of 1 mm turns a limb by about this
 
 
 @kernel
-def asked_turn(layout: Layout, pace: Pace, targets: FloatArray, active: BoolArray, f: int) -> float:
+def max_joint_step(layout: IKLayout, pace: SpeedLimits, targets: FloatArray, active: BoolArray, f: int) -> float:
     """Largest turn [rad] that a joint may make in frame f: as far as the fastest goal moves, over a limb, and a little.
 
     There is none in the first frame, nor where goals come or go.
@@ -29,33 +29,35 @@ def asked_turn(layout: Layout, pace: Pace, targets: FloatArray, active: BoolArra
             continue
         old, new = targets[f - 1, b], targets[f, b]
         if layout.blocks.kinds[b] == ORIENTATION:
-            fastest = max(fastest, angle_between(old, new))
+            fastest = max(fastest, quaternion_angle(old, new))
         else:
             step = sqrt((new[0] - old[0]) ** 2 + (new[1] - old[1]) ** 2 + (new[2] - old[2]) ** 2)
             fastest = max(fastest, step / pace.limb_m)
-    return pace.max_turn * (fastest + STILL_RAD)
+    return pace.max_turn * (fastest + MIN_JOINT_STEP_RAD)
 
 
 @kernel
-def angle_between(p: FloatArray, q: FloatArray) -> float:
+def quaternion_angle(p: FloatArray, q: FloatArray) -> float:
     """Angle [rad] between two unit quaternions."""
     return 2.0 * acos(min(1.0, abs(p[0] * q[0] + p[1] * q[1] + p[2] * q[2] + p[3] * q[3])))
 
 
 @kernel
-def largest_turn(old: FloatArray, new: FloatArray, old_root: FloatArray, new_root: FloatArray, limb_m: float) -> float:
+def largest_joint_step(
+    old: FloatArray, new: FloatArray, old_root: FloatArray, new_root: FloatArray, limb_m: float
+) -> float:
     """Largest turn [rad] of a joint between two poses ``(J, 4)``; a limb's length of the root counts as 1 rad."""
     step = 0.0
     for c in range(3):
         step += (new_root[c] - old_root[c]) ** 2
     largest = sqrt(step) / limb_m
     for j in range(old.shape[0]):
-        largest = max(largest, angle_between(old[j], new[j]))
+        largest = max(largest, quaternion_angle(old[j], new[j]))
     return largest
 
 
 @kernel
-def between(old: FloatArray, new: FloatArray, part: float, out: FloatArray) -> None:
+def interpolate_rotation(old: FloatArray, new: FloatArray, part: float, out: FloatArray) -> None:
     """Write the rotation ``(4,)`` a part of the way from one to the other."""
     w, x, y, z = product(old[0], -old[1], -old[2], -old[3], new[0], new[1], new[2], new[3])
     x, y, z = logarithm(w, x, y, z)
@@ -66,7 +68,7 @@ def between(old: FloatArray, new: FloatArray, part: float, out: FloatArray) -> N
 
 
 @kernel
-def hold_turn(
+def clamp_joint_steps(
     old_root: FloatArray, old: FloatArray, root: FloatArray, wxyz: FloatArray, most: float, limb_m: float
 ) -> None:
     """Bring joints that turn further than ``most`` [rad] back to it, and the root to ``most`` limbs."""
@@ -77,13 +79,13 @@ def hold_turn(
     for c in range(3):
         root[c] = old_root[c] + part * (root[c] - old_root[c])
     for j in range(wxyz.shape[0]):
-        turn = angle_between(old[j], wxyz[j])
+        turn = quaternion_angle(old[j], wxyz[j])
         if turn > most:
-            between(old[j], wxyz[j].copy(), most / turn, wxyz[j])
+            interpolate_rotation(old[j], wxyz[j].copy(), most / turn, wxyz[j])
 
 
 @kernel
-def part_of_turn(
+def scale_pose_step(
     old_root: FloatArray,
     old: FloatArray,
     new_root: FloatArray,
@@ -94,17 +96,17 @@ def part_of_turn(
     wxyz: FloatArray,
 ) -> float:
     """Write the pose on the way from old to new whose fastest joint turns by ``most`` [rad]; return the part."""
-    part = min(1.0, most / max(largest_turn(old, new, old_root, new_root, limb_m), 1e-300))
+    part = min(1.0, most / max(largest_joint_step(old, new, old_root, new_root, limb_m), 1e-300))
     for c in range(3):
         root[c] = old_root[c] + part * (new_root[c] - old_root[c])
     for j in range(old.shape[0]):
-        between(old[j], new[j], part, wxyz[j])
+        interpolate_rotation(old[j], new[j], part, wxyz[j])
     return part
 
 
 @kernel
-def towards(mobility: FloatArray, middle: FloatArray, part: float, wxyz: FloatArray) -> None:
+def blend_towards(mobility: FloatArray, middle: FloatArray, part: float, wxyz: FloatArray) -> None:
     """Turn all joints that may move, but the root, a part of the way to the middle."""
     for j in range(1, wxyz.shape[0]):
         if mobility[j] > 0.0:
-            between(wxyz[j].copy(), middle[j], part, wxyz[j])
+            interpolate_rotation(wxyz[j].copy(), middle[j], part, wxyz[j])

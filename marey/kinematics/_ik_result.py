@@ -10,7 +10,7 @@ from marey.skeleton import Pose
 
 KKT_TOL = 1e-4  # [-] projected gradient, relative to 1 + objective, of a pose that nothing near it beats
 
-DISAGREE = (
+MODEL_LIMITS_CONFLICT = (
     "The model and the limits disagree: no pose of the model near the goals is inside the limits, so this is the "
     "nearest one that is. Fit both on the same clips, or widen the limits."
 )
@@ -41,7 +41,7 @@ class IKResult:
         return f"IKResult({self.status}, {count}, {1e3 * self.position_error_m:.1f} mm{missed})"
 
 
-def advice_for(
+def advise(
     status: SolveStatus, missed: list[str], has_limits: bool, start_moved_rad: float, is_left: bool = False
 ) -> str:
     """One sentence on what happened and what helps."""
@@ -50,7 +50,7 @@ def advice_for(
         if start_moved_rad > 0.0
         else ""
     )
-    note += f" {DISAGREE}" if is_left else ""
+    note += f" {MODEL_LIMITS_CONFLICT}" if is_left else ""
     if status is SolveStatus.CONVERGED:
         return f"All goals are met.{note}"
     names = ", ".join(missed)
@@ -65,7 +65,7 @@ def advice_for(
     return f"Goals missed: {names}. Raise max_iterations or loosen the tolerances.{note}"
 
 
-def status_of(is_reached: bool, stop: int, objective: float, gradient: float) -> SolveStatus:
+def read_status(is_reached: bool, stop: int, objective: float, gradient: float) -> SolveStatus:
     """Read how a compiled solver ended: 0 reached, 1 stationary, 2 out of iterations."""
     if is_reached and stop < 2:
         return SolveStatus.CONVERGED

@@ -7,24 +7,24 @@ from math import atan2, cos, sin, sqrt
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
-from marey.kinematics._ik_layout import COM, LOOK_AT, ORIENTATION, POINT, Layout, Mass, Springs, Tree
-from marey.lie._rotation_kernels import Vector, logarithm, product, rotated
+from marey.kinematics._ik_layout import COM, LOOK_AT, ORIENTATION, POINT, IKLayout, JointArrays, MassPoints, PosePrior
+from marey.lie._rotation_kernels import Vector, logarithm, product, rotate_xyz
 
 
 @kernel
-def turned(q: FloatArray, j: int, a: float, b: float, c: float) -> Vector:
+def rotate_vector(q: FloatArray, j: int, a: float, b: float, c: float) -> Vector:
     """Turn a vector by the j-th of some unit quaternions."""
-    return rotated(q[j, 0], q[j, 1], q[j, 2], q[j, 3], a, b, c)
+    return rotate_xyz(q[j, 0], q[j, 1], q[j, 2], q[j, 3], a, b, c)
 
 
 @kernel
-def turned_back(q: FloatArray, j: int, a: float, b: float, c: float) -> Vector:
+def rotate_vector_back(q: FloatArray, j: int, a: float, b: float, c: float) -> Vector:
     """Turn a vector by the inverse of the j-th of some unit quaternions."""
-    return rotated(q[j, 0], -q[j, 1], -q[j, 2], -q[j, 3], a, b, c)
+    return rotate_xyz(q[j, 0], -q[j, 1], -q[j, 2], -q[j, 3], a, b, c)
 
 
 @kernel
-def right_jacobian(x: float, y: float, z: float, out: FloatArray) -> None:
+def write_right_jacobian(x: float, y: float, z: float, out: FloatArray) -> None:
     r"""Write :math:`J_r(v) = I - c_2 [v]_\times + c_3 [v]_\times^2`."""
     square = x * x + y * y + z * z
     if square < 1e-4:
@@ -33,11 +33,11 @@ def right_jacobian(x: float, y: float, z: float, out: FloatArray) -> None:
         theta = sqrt(square)
         half = sin(0.5 * theta)
         c2, c3 = 2.0 * half * half / square, (theta - sin(theta)) / (theta * square)
-    _polynomial(x, y, z, -c2, c3, out)
+    _write_polynomial(x, y, z, -c2, c3, out)
 
 
 @kernel
-def inverse_right_jacobian(x: float, y: float, z: float, out: FloatArray) -> None:
+def write_inverse_right_jacobian(x: float, y: float, z: float, out: FloatArray) -> None:
     r"""Write :math:`J_r^{-1}(v) = I + \frac12 [v]_\times + c [v]_\times^2`."""
     square = x * x + y * y + z * z
     if square < 1e-4:
@@ -45,11 +45,11 @@ def inverse_right_jacobian(x: float, y: float, z: float, out: FloatArray) -> Non
     else:
         half = 0.5 * sqrt(square)
         c = (1.0 - half * cos(half) / sin(half)) / square
-    _polynomial(x, y, z, 0.5, c, out)
+    _write_polynomial(x, y, z, 0.5, c, out)
 
 
 @kernel
-def _polynomial(x: float, y: float, z: float, a: float, b: float, out: FloatArray) -> None:
+def _write_polynomial(x: float, y: float, z: float, a: float, b: float, out: FloatArray) -> None:
     r"""Write :math:`I + a [v]_\times + b [v]_\times^2`."""
     out[0, 0], out[0, 1], out[0, 2] = 1.0 - b * (y * y + z * z), b * x * y - a * z, b * x * z + a * y
     out[1, 0], out[1, 1], out[1, 2] = b * x * y + a * z, 1.0 - b * (x * x + z * z), b * y * z - a * x
@@ -57,7 +57,9 @@ def _polynomial(x: float, y: float, z: float, a: float, b: float, out: FloatArra
 
 
 @kernel
-def forward(tree: Tree, root: FloatArray, wxyz: FloatArray, positions: FloatArray, world: FloatArray) -> None:
+def forward_kinematics(
+    tree: JointArrays, root: FloatArray, wxyz: FloatArray, positions: FloatArray, world: FloatArray
+) -> None:
     """Write world positions ``(J, 3)`` and world quaternions ``(J, 4)`` of one pose."""
     parents, offsets = tree.parents, tree.offsets
     for c in range(3):
@@ -80,18 +82,18 @@ def forward(tree: Tree, root: FloatArray, wxyz: FloatArray, positions: FloatArra
 
 
 @kernel
-def mass_centre(mass: Mass, positions: FloatArray, world: FloatArray) -> Vector:
+def compute_mass_centre(mass: MassPoints, positions: FloatArray, world: FloatArray) -> Vector:
     """Centre of mass in world [m]."""
     x = y = z = 0.0
     for i in range(mass.joints.shape[0]):
         j, m = mass.joints[i], mass.weights[i]
-        u, v, w = turned(world, j, mass.points[i, 0], mass.points[i, 1], mass.points[i, 2])
+        u, v, w = rotate_vector(world, j, mass.points[i, 0], mass.points[i, 1], mass.points[i, 2])
         x, y, z = x + m * (positions[j, 0] + u), y + m * (positions[j, 1] + v), z + m * (positions[j, 2] + w)
     return x, y, z
 
 
 @kernel
-def look_residual(aim: Vector, away: Vector) -> Vector:
+def look_at_residual(aim: Vector, away: Vector) -> Vector:
     """Rotation vector [rad] of the shortest arc from the unit vector ``aim`` to the direction of ``away``."""
     far = sqrt(away[0] ** 2 + away[1] ** 2 + away[2] ** 2)
     if far < 1e-9:
@@ -125,8 +127,8 @@ def orientation_residual(targets: FloatArray, b: int, world: FloatArray, j: int)
 
 
 @kernel
-def residuals(
-    layout: Layout,
+def evaluate_residuals(
+    layout: IKLayout,
     targets: FloatArray,
     active: BoolArray,
     positions: FloatArray,
@@ -139,10 +141,10 @@ def residuals(
     total, axes = 0.0, layout.blocks.axes
     for b in range(kinds.shape[0]):
         j, kind = joints[b], kinds[b]
-        x, y, z = turned(world, j, points[b, 0], points[b, 1], points[b, 2])
+        x, y, z = rotate_vector(world, j, points[b, 0], points[b, 1], points[b, 2])
         x, y, z = positions[j, 0] + x, positions[j, 1] + y, positions[j, 2] + z
         if kind == COM:
-            x, y, z = mass_centre(layout.mass, positions, world)
+            x, y, z = compute_mass_centre(layout.mass, positions, world)
         places[b, 0], places[b, 1], places[b, 2] = x, y, z
         x, y, z = targets[b, 0] - x, targets[b, 1] - y, targets[b, 2] - z
         if not active[b]:
@@ -151,7 +153,7 @@ def residuals(
             x, y, z = orientation_residual(targets, b, world, j)
         elif kind == LOOK_AT:
             aims = layout.blocks.aims
-            x, y, z = look_residual(turned(world, j, aims[b, 0], aims[b, 1], aims[b, 2]), (x, y, z))
+            x, y, z = look_at_residual(rotate_vector(world, j, aims[b, 0], aims[b, 1], aims[b, 2]), (x, y, z))
         x, y, z = axes[b, 0] * x, axes[b, 1] * y, axes[b, 2] * z
         errors[b, 0], errors[b, 1], errors[b, 2] = x, y, z
         total += W[b, 0, 0] * x * x + W[b, 1, 1] * y * y + W[b, 2, 2] * z * z
@@ -160,7 +162,7 @@ def residuals(
 
 
 @kernel
-def springs(prior: Springs, root: FloatArray, wxyz: FloatArray, world: FloatArray, pulls: FloatArray) -> float:
+def evaluate_prior(prior: PosePrior, root: FloatArray, wxyz: FloatArray, world: FloatArray, pulls: FloatArray) -> float:
     r"""Write the half gradient ``(J + 1, 3)`` of the pose prior in world axes and return its objective.
 
     .. math:: \sum_j s_j \|\rho_j\|^2, \qquad \rho_j = \log(\bar r_j^{-1} r_j), \qquad
@@ -178,7 +180,7 @@ def springs(prior: Springs, root: FloatArray, wxyz: FloatArray, world: FloatArra
         w, x, y, z = product(r[0], -r[1], -r[2], -r[3], q[0], q[1], q[2], q[3])
         x, y, z = logarithm(w, x, y, z)
         total += s * (x * x + y * y + z * z)
-        pulls[j, 0], pulls[j, 1], pulls[j, 2] = turned(world, j, s * x, s * y, s * z)
+        pulls[j, 0], pulls[j, 1], pulls[j, 2] = rotate_vector(world, j, s * x, s * y, s * z)
     for c in range(3):
         away = root[c] - prior.reference_root[c]
         pulls[joints, c] = prior.stiffness[joints] * away
@@ -187,7 +189,7 @@ def springs(prior: Springs, root: FloatArray, wxyz: FloatArray, world: FloatArra
 
 
 @kernel
-def look_coefficients(target: FloatArray, place: FloatArray, A: FloatArray, C: FloatArray) -> None:
+def look_at_coefficients(target: FloatArray, place: FloatArray, A: FloatArray, C: FloatArray) -> None:
     r"""Write :math:`A = I - u u^T` and :math:`C = [u]_\times / d` of a gaze along u to a target at distance d."""
     x, y, z = target[0] - place[0], target[1] - place[1], target[2] - place[2]
     far = sqrt(x * x + y * y + z * z)
@@ -203,13 +205,13 @@ def look_coefficients(target: FloatArray, place: FloatArray, A: FloatArray, C: F
 
 
 @kernel
-def mass_levers(layout: Layout, positions: FloatArray, world: FloatArray) -> FloatArray:
+def compute_mass_levers(layout: IKLayout, positions: FloatArray, world: FloatArray) -> FloatArray:
     r"""Return :math:`\sum_i m_i (p_i - x_j)` ``(J, 3)`` over the mass points that joint j carries."""
     mass, joints = layout.mass, positions.shape[0]
     carried, levers = np.zeros(joints), np.zeros((joints, 3))
     for i in range(mass.joints.shape[0]):
         j, m = mass.joints[i], mass.weights[i]
-        u, v, w = turned(world, j, mass.points[i, 0], mass.points[i, 1], mass.points[i, 2])
+        u, v, w = rotate_vector(world, j, mass.points[i, 0], mass.points[i, 1], mass.points[i, 2])
         carried[j] += m
         levers[j, 0] += m * (positions[j, 0] + u)
         levers[j, 1] += m * (positions[j, 1] + v)
@@ -227,7 +229,7 @@ def mass_levers(layout: Layout, positions: FloatArray, world: FloatArray) -> Flo
 
 @kernel
 def linearise(
-    layout: Layout,
+    layout: IKLayout,
     targets: FloatArray,
     active: BoolArray,
     positions: FloatArray,
@@ -248,18 +250,18 @@ def linearise(
             x, y, z = places[b, 0], places[b, 1], places[b, 2]
             for i in range(start, stop):
                 j = chain[i]
-                cross_rows(turns, i, x - positions[j, 0], y - positions[j, 1], z - positions[j, 2])
+                write_lever_rows(turns, i, x - positions[j, 0], y - positions[j, 1], z - positions[j, 2])
         elif kind == COM and active[b]:
-            levers = mass_levers(layout, positions, world)
+            levers = compute_mass_levers(layout, positions, world)
             for i in range(start, stop):
                 j = chain[i]
-                cross_rows(turns, i, levers[j, 0], levers[j, 1], levers[j, 2])
+                write_lever_rows(turns, i, levers[j, 0], levers[j, 1], levers[j, 2])
         else:
-            general_rows(layout, b, targets[b], active[b], positions, errors[b], places[b], shifts[b], turns)
+            write_block_rows(layout, b, targets[b], active[b], positions, errors[b], places[b], shifts[b], turns)
 
 
 @kernel
-def cross_rows(turns: FloatArray, i: int, u: float, v: float, w: float) -> None:
+def write_lever_rows(turns: FloatArray, i: int, u: float, v: float, w: float) -> None:
     r"""Write :math:`-[l]_\times` for the lever l = (u, v, w)."""
     turns[i, 0, 0], turns[i, 0, 1], turns[i, 0, 2] = 0.0, w, -v
     turns[i, 1, 0], turns[i, 1, 1], turns[i, 1, 2] = -w, 0.0, u
@@ -267,8 +269,8 @@ def cross_rows(turns: FloatArray, i: int, u: float, v: float, w: float) -> None:
 
 
 @kernel
-def general_rows(
-    layout: Layout,
+def write_block_rows(
+    layout: IKLayout,
     b: int,
     target: FloatArray,
     is_active: bool,
@@ -282,9 +284,9 @@ def general_rows(
     A = np.zeros((3, 3))
     C[:] = 0.0
     if is_active and layout.blocks.kinds[b] == ORIENTATION:
-        inverse_right_jacobian(error[0], error[1], error[2], A)
+        write_inverse_right_jacobian(error[0], error[1], error[2], A)
     elif is_active and layout.blocks.kinds[b] == LOOK_AT:
-        look_coefficients(target, place, A, C)
+        look_at_coefficients(target, place, A, C)
     for i in range(layout.lists.chain_start[b], layout.lists.chain_start[b + 1]):
         j = layout.lists.chain[i]
         u, v, w = place[0] - positions[j, 0], place[1] - positions[j, 1], place[2] - positions[j, 2]

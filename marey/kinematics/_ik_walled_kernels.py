@@ -7,37 +7,37 @@ from typing import NamedTuple
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
-from marey.kinematics._ik_kernels import OUT_OF_ITERATIONS, REACHED, STATIONARY, all_reached
-from marey.kinematics._ik_layout import Layout, Pace
+from marey.kinematics._ik_kernels import OUT_OF_ITERATIONS, REACHED, STATIONARY, is_all_reached
+from marey.kinematics._ik_layout import IKLayout, SpeedLimits
 from marey.kinematics._limits_all_kernels import check_bounds
 from marey.kinematics._limits_tables import Bounds
-from marey.kinematics._solvers_newton_kernels import damped_step, model_value
-from marey.kinematics._solvers_pace_kernels import hold_state
+from marey.kinematics._solvers_newton_kernels import predict_decrease, solve_damped_step
+from marey.kinematics._solvers_pace_kernels import limit_state_step
 from marey.kinematics._solvers_space_kernels import (
-    Rows,
-    Space,
-    State,
+    IKState,
+    LinearRows,
+    ModelSpace,
     copy_state,
-    evaluate,
-    linear_model,
+    evaluate_state,
+    linearise_objective,
     new_rows,
     new_state,
     num_coordinates,
     retract,
 )
 
-WALLS = (1.0, 1e3, 1e6, 1e8)  # [-] of the first; goals 10 m away press a joint 1e-7 rad into the last
+PENALTY_FACTORS = (1.0, 1e3, 1e6, 1e8)  # [-] of the first; goals 10 m away press a joint 1e-7 rad into the last
 ALLOWED_RAD = 1e-6  # [rad] a pose of a model is inside the limits to this
 
 
-class Wall(NamedTuple):
+class LimitViolation(NamedTuple):
     """How far the joints of a pose are outside their limits."""
 
     over: FloatArray  # (J,) [rad]
     push: FloatArray  # (J, 3) [rad] gradient of half its square, in the joint's own axes
 
 
-class Scratch(NamedTuple):
+class StepModel(NamedTuple):
     """Arrays of one linear model, m rows of goals and one for each joint, n coordinates."""
 
     J: FloatArray  # (m + J, n)
@@ -51,20 +51,20 @@ class Scratch(NamedTuple):
 
 
 @kernel
-def new_scratch(m: int, n: int) -> Scratch:
+def new_step_model(m: int, n: int) -> StepModel:
     """Room for a linear model of m rows and n coordinates."""
     rows, square, free = np.zeros((m, n)), np.zeros((n, n)), np.ones(n, dtype=np.bool_)
-    return Scratch(rows, np.zeros(m), square, np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n), free)
+    return StepModel(rows, np.zeros(m), square, np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n), free)
 
 
 @kernel
-def new_wall(joints: int) -> Wall:
+def new_limit_violation(joints: int) -> LimitViolation:
     """A wall that nothing touches."""
-    return Wall(np.zeros(joints), np.zeros((joints, 3)))
+    return LimitViolation(np.zeros(joints), np.zeros((joints, 3)))
 
 
 @kernel
-def meet(bounds: Bounds, weight: float, state: State, wall: Wall) -> float:
+def evaluate_violations(bounds: Bounds, weight: float, state: IKState, wall: LimitViolation) -> float:
     """Look up the violations of a pose; return what they cost."""
     _, over, push = check_bounds(bounds, state.wxyz.reshape((1, state.wxyz.shape[0], 4)))
     wall.over[:], wall.push[:] = over[0], push[0]
@@ -75,7 +75,9 @@ def meet(bounds: Bounds, weight: float, state: State, wall: Wall) -> float:
 
 
 @kernel
-def wall_rows(weight: float, wall: Wall, rows: Rows, first: int, J: FloatArray, e: FloatArray, g: FloatArray) -> None:
+def write_violation_rows(
+    weight: float, wall: LimitViolation, rows: LinearRows, first: int, J: FloatArray, e: FloatArray, g: FloatArray
+) -> None:
     """Write a row for each joint's violation from row ``first`` on, its weight taken in; add its slope to g."""
     root_weight = np.sqrt(weight)
     for j in range(wall.over.shape[0]):
@@ -95,35 +97,35 @@ def wall_rows(weight: float, wall: Wall, rows: Rows, first: int, J: FloatArray, 
 
 
 @kernel
-def walled_model(
-    layout: Layout,
-    space: Space,
+def linearise_with_penalty(
+    layout: IKLayout,
+    space: ModelSpace,
     targets: FloatArray,
     active: BoolArray,
-    state: State,
-    rows: Rows,
+    state: IKState,
+    rows: LinearRows,
     weight: float,
-    wall: Wall,
-    at: Scratch,
+    wall: LimitViolation,
+    at: StepModel,
 ) -> float:
     """Write the linear model of goals and walls; return the largest slope of what may move."""
     m, gradient = 3 * layout.blocks.kinds.shape[0], 0.0
-    linear_model(layout, space, targets, active, state, rows, at.J[:m], at.e[:m], at.g, at.s, at.free)
-    wall_rows(weight, wall, rows, m, at.J, at.e, at.g)
+    linearise_objective(layout, space, targets, active, state, rows, at.J[:m], at.e[:m], at.g, at.s, at.free)
+    write_violation_rows(weight, wall, rows, m, at.J, at.e, at.g)
     for k in range(at.g.shape[0]):
         gradient = max(gradient, abs(at.g[k]) if at.free[k] else 0.0)
     return gradient
 
 
 @kernel
-def solve_walled(
-    layout: Layout,
-    space: Space,
+def solve_penalised(
+    layout: IKLayout,
+    space: ModelSpace,
     bounds: Bounds,
     weight: float,
     targets: FloatArray,
     active: BoolArray,
-    state: State,
+    state: IKState,
     metric: FloatArray,
     max_iterations: int,
     seek_optimum: bool,
@@ -136,26 +138,28 @@ def solve_walled(
     """
     joints = state.wxyz.shape[0]
     trial, rows = new_state(layout, state.root, state.wxyz, state.x), new_rows(layout, space)
-    wall, met = new_wall(joints), new_wall(joints)
-    at = new_scratch(3 * layout.blocks.kinds.shape[0] + joints, num_coordinates(layout, space))
-    cost = evaluate(layout, space, targets, active, state) + meet(bounds, weight, state, wall)
+    wall, met = new_limit_violation(joints), new_limit_violation(joints)
+    at = new_step_model(3 * layout.blocks.kinds.shape[0] + joints, num_coordinates(layout, space))
+    cost = evaluate_state(layout, space, targets, active, state) + evaluate_violations(bounds, weight, state, wall)
     damping, gradient = 1e-3 if is_relative else 1e-2 * max(cost, 1e-6), 0.0
     status, iteration, evaluations, accepted, is_new = OUT_OF_ITERATIONS, 0, 1, 0, True
     while iteration < max_iterations:
         if is_new:
-            is_met = all_reached(layout.blocks.tolerances, active, state.errors) and wall.over.max() <= ALLOWED_RAD
+            is_met = is_all_reached(layout.blocks.tolerances, active, state.errors) and wall.over.max() <= ALLOWED_RAD
             if is_met and not seek_optimum:
                 break
-            gradient = walled_model(layout, space, targets, active, state, rows, weight, wall, at)
+            gradient = linearise_with_penalty(layout, space, targets, active, state, rows, weight, wall, at)
             if gradient < 1e-10 * (1.0 + cost):
                 status = STATIONARY
                 break
         iteration += 1
-        damped_step(at.J, at.g, at.s, at.free, damping, is_relative, metric, at.H, at.step)
+        solve_damped_step(at.J, at.g, at.s, at.free, damping, is_relative, metric, at.H, at.step)
         change = retract(layout, space, state, at.step, trial, at.taken)
-        new_cost = evaluate(layout, space, targets, active, trial) + meet(bounds, weight, trial, met)
+        new_cost = evaluate_state(layout, space, targets, active, trial) + evaluate_violations(
+            bounds, weight, trial, met
+        )
         evaluations += 1
-        expected, won = model_value(at.J, at.e, at.g, at.s, at.taken), cost - new_cost
+        expected, won = predict_decrease(at.J, at.e, at.g, at.s, at.taken), cost - new_cost
         if not won > 0.0:
             is_new = False
             damping *= 4.0
@@ -175,16 +179,16 @@ def solve_walled(
             status = STATIONARY
             break
     violation = wall.over.max()
-    is_met = all_reached(layout.blocks.tolerances, active, state.errors) and violation <= ALLOWED_RAD
+    is_met = is_all_reached(layout.blocks.tolerances, active, state.errors) and violation <= ALLOWED_RAD
     if is_met and (status == STATIONARY or not seek_optimum):
         status = REACHED
     return status, iteration, evaluations, cost, gradient, violation
 
 
 @kernel
-def solve_walled_clip(
-    layout: Layout,
-    space: Space,
+def solve_penalised_clip(
+    layout: IKLayout,
+    space: ModelSpace,
     bounds: Bounds,
     first_weight: float,
     targets: FloatArray,
@@ -196,7 +200,7 @@ def solve_walled_clip(
     max_iterations: int,
     seek_optimum: bool,
     is_relative: bool,
-    pace: Pace,
+    pace: SpeedLimits,
     history: FloatArray,
     roots: FloatArray,
     rotations: FloatArray,
@@ -212,16 +216,16 @@ def solve_walled_clip(
     evaluations of all. One frame is a clip too.
     """
     state, last, total = new_state(layout, root, wxyz, x), new_state(layout, root, wxyz, x), 0
-    wall = new_wall(wxyz.shape[0])
+    wall = new_limit_violation(wxyz.shape[0])
     for f in range(targets.shape[0]):
         spent = 0
         copy_state(state, last)
-        for stage in range(len(WALLS)):
-            stop, count, tries, cost, gradient, violation = solve_walled(
+        for stage in range(len(PENALTY_FACTORS)):
+            stop, count, tries, cost, gradient, violation = solve_penalised(
                 layout,
                 space,
                 bounds,
-                first_weight * WALLS[stage],
+                first_weight * PENALTY_FACTORS[stage],
                 targets[f],
                 active[f],
                 state,
@@ -236,8 +240,8 @@ def solve_walled_clip(
             if violation <= ALLOWED_RAD:
                 break
         counts[f, 1] = spent
-        if hold_state(layout, space, pace, targets, active, f, last, state, counts[f]):
-            meet(bounds, 1.0, state, wall)
+        if limit_state_step(layout, space, pace, targets, active, f, last, state, counts[f]):
+            evaluate_violations(bounds, 1.0, state, wall)
             counts[f, 4] = wall.over.max()
         roots[f], rotations[f], coordinates[f], errors[f] = state.root, state.wxyz, state.x, state.errors
     root[:], wxyz[:], x[:] = state.root, state.wxyz, state.x

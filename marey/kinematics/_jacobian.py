@@ -29,25 +29,25 @@ def point_jacobian(pose: Pose, joint: int | str, offset: ArrayLike = (0.0, 0.0, 
     roots, wxyz = pose.root_position[None], pose.rotations.wxyz[None]
     positions, frames = joint_frames(pose.skeleton, roots, wxyz)
     carrier = pose.skeleton.index(joint) if isinstance(joint, str) else joint
-    return _jacobians(pose.skeleton.parents, positions, frames.wxyz, carrier, offset)[0]
+    return _compute_jacobians(pose.skeleton.parents, positions, frames.wxyz, carrier, offset)[0]
 
 
 def point_jacobians(motion: Motion, joint: int | str, offset: ArrayLike = (0.0, 0.0, 0.0)) -> FloatArray:
     """As :func:`point_jacobian`, for every frame of a clip: ``(F, 3, 3 + 3 J)``."""
     positions, frames = motion.joint_frames()
     carrier = motion.skeleton.index(joint) if isinstance(joint, str) else joint
-    return _jacobians(motion.skeleton.parents, positions, frames.wxyz, carrier, offset)
+    return _compute_jacobians(motion.skeleton.parents, positions, frames.wxyz, carrier, offset)
 
 
-def _jacobians(
+def _compute_jacobians(
     parents: np.ndarray[tuple[int, ...], np.dtype[np.int64]],
     positions: FloatArray,
     wxyz: FloatArray,
     joint: int,
     offset: ArrayLike,
 ) -> FloatArray:
-    from marey.kinematics._jacobian_kernels import jacobians
+    from marey.kinematics._jacobian_kernels import write_jacobians
 
     if not 0 <= joint < len(parents):
         raise InputError(f"joint {joint} of a skeleton of {len(parents)}", f"Give a number below {len(parents)}")
-    return jacobians(parents, positions, wxyz, joint, frozen(offset, 3, name="offset"))
+    return write_jacobians(parents, positions, wxyz, joint, frozen(offset, 3, name="offset"))

@@ -8,7 +8,7 @@ from marey.base import FloatArray, IntArray, kernel
 
 
 @kernel
-def _axes(q: FloatArray) -> FloatArray:
+def _rotation_axes(q: FloatArray) -> FloatArray:
     """Columns of a unit quaternion's rotation matrix, as rows."""
     w, x, y, z = q[0], q[1], q[2], q[3]
     m = np.empty((3, 3))
@@ -19,12 +19,14 @@ def _axes(q: FloatArray) -> FloatArray:
 
 
 @kernel
-def jacobians(parents: IntArray, positions: FloatArray, wxyz: FloatArray, joint: int, offset: FloatArray) -> FloatArray:
+def write_jacobians(
+    parents: IntArray, positions: FloatArray, wxyz: FloatArray, joint: int, offset: FloatArray
+) -> FloatArray:
     """Jacobians ``(F, 3, 3 + 3 J)`` of a point at ``offset`` from ``joint``, from world positions and quaternions."""
     frames, joints = positions.shape[0], positions.shape[1]
     result = np.zeros((frames, 3, 3 + 3 * joints))
     for f in range(frames):
-        axes = _axes(wxyz[f, joint])
+        axes = _rotation_axes(wxyz[f, joint])
         point = positions[f, joint].copy()
         for i in range(3):
             result[f, i, i] = 1.0
@@ -32,7 +34,7 @@ def jacobians(parents: IntArray, positions: FloatArray, wxyz: FloatArray, joint:
                 point[i] += axes[k, i] * offset[k]
         j = joint
         while j >= 0:
-            axes = _axes(wxyz[f, j])
+            axes = _rotation_axes(wxyz[f, j])
             d0, d1, d2 = point[0] - positions[f, j, 0], point[1] - positions[f, j, 1], point[2] - positions[f, j, 2]
             for k in range(3):
                 a0, a1, a2 = axes[k, 0], axes[k, 1], axes[k, 2]

@@ -15,7 +15,11 @@ from marey.lie import SO3
 from marey.skeleton import Pose, Skeleton
 
 FEASIBLE_TOL = 1e-9  # [rad] six decades above the rounding of an angle, far below what an eye or a solver sees
-AROUND_RAD, NUM_AROUND, AROUND_SEED = 0.9, 64, 20110317  # [rad] spread, and how many, of turns that find the middle
+SAMPLE_RADIUS_RAD, NUM_MIDDLE_SAMPLES, MIDDLE_SEED = (
+    0.9,
+    64,
+    20110317,
+)  # [rad] spread, and how many, of turns that find the middle
 MIDDLE_STEPS = 4
 
 Arrays = dict[str, NDArray[Any]]
@@ -55,11 +59,11 @@ class JointLimits(ABC):
 
     def project_rotations(self, rotations: SO3) -> SO3:
         """Nearest allowed rotations of a batch ``(F, J)``; rotations that are allowed come back as they were."""
-        return self.check(self._checked(rotations)).projected
+        return self.check(self._check_rotations(rotations)).projected
 
     def violations(self, rotations: SO3) -> FloatArray:
         """Violation ``(F, J)`` [rad] of a batch ``(F, J)``."""
-        return self.check(self._checked(rotations)).violation
+        return self.check(self._check_rotations(rotations)).violation
 
     def project(self, pose: Pose) -> Pose:
         """Nearest pose that the limits allow; the root stays where it is."""
@@ -67,7 +71,7 @@ class JointLimits(ABC):
 
     def middle(self) -> SO3:
         """Rotations ``(J,)`` well inside the limits: around them, as much is projected back from all sides."""
-        turns = SO3.exp(np.repeat(_around()[:, None], self.skeleton.num_joints, axis=1))
+        turns = SO3.exp(np.repeat(_sample_around()[:, None], self.skeleton.num_joints, axis=1))
         here = self.project_rotations(SO3.identity(1, self.skeleton.num_joints))
         for _ in range(MIDDLE_STEPS):
             found = self.project_rotations(here @ turns)
@@ -99,20 +103,20 @@ class JointLimits(ABC):
             )
         return self.check(pose.rotations.reshape(1, -1))
 
-    def _checked(self, rotations: SO3) -> SO3:
+    def _check_rotations(self, rotations: SO3) -> SO3:
         joints = self.skeleton.num_joints
         if len(rotations.shape) != 2 or rotations.shape[1] != joints:
             raise InputError(f"rotations has batch {rotations.shape}, expected (any, {joints})")
         return rotations
 
 
-def _around() -> FloatArray:
+def _sample_around() -> FloatArray:
     """Rotation vectors ``(N, 3)`` [rad] with their opposites, so that joints without limits stay as they are."""
-    half = np.random.default_rng(AROUND_SEED).normal(0.0, AROUND_RAD, (NUM_AROUND // 2, 3))
+    half = np.random.default_rng(MIDDLE_SEED).normal(0.0, SAMPLE_RADIUS_RAD, (NUM_MIDDLE_SAMPLES // 2, 3))
     return np.concatenate([half, -half])
 
 
-def flat_wxyz(rotations: SO3) -> FloatArray:
+def contiguous_wxyz(rotations: SO3) -> FloatArray:
     """Quaternions as the kernels take them: contiguous and read-only, so that each is compiled once."""
     wxyz = np.ascontiguousarray(rotations.wxyz)
     wxyz.setflags(write=False)

@@ -9,7 +9,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints
-from marey.kinematics._limits import Arrays, JointLimits, LimitCheck, flat_wxyz
+from marey.kinematics._limits import Arrays, JointLimits, LimitCheck, contiguous_wxyz
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import EulerLimits, Skeleton
@@ -34,7 +34,7 @@ class BoxLimits(JointLimits):
     high: FloatArray  # (J, 3) [rad]
 
     def __post_init__(self) -> None:
-        low, high = (_bounds(self.skeleton, getattr(self, n), n) for n in ("low", "high"))
+        low, high = (_freeze_bounds(self.skeleton, getattr(self, n), n) for n in ("low", "high"))
         check_order(self.skeleton, low, high)
         corner = np.maximum(*(np.where(np.isinf(b), 0.0, np.abs(b)) for b in (low, high)))
         if np.any(far := np.linalg.norm(corner, axis=1) > 2.0 * np.pi):
@@ -60,9 +60,9 @@ class BoxLimits(JointLimits):
             margin_rad: added on both sides.
             trim: share of frames, half at each end, that may lie outside: against glitches, 0.005 say.
         """
-        from marey.kinematics._limits_fit import learnt_box
+        from marey.kinematics._limits_fit import fit_box
 
-        return learnt_box(motions, margin_rad=margin_rad, trim=trim)
+        return fit_box(motions, margin_rad=margin_rad, trim=trim)
 
     @classmethod
     def from_skeleton(cls, skeleton: Skeleton) -> EulerBoxLimits:
@@ -73,12 +73,12 @@ class BoxLimits(JointLimits):
         """Clamp the rotation vectors."""
         from marey.kinematics._limits_kernels import check_box
 
-        out, violation, gradient = check_box(flat_wxyz(rotations), *self.tables())
+        out, violation, gradient = check_box(contiguous_wxyz(rotations), *self.tables())
         return LimitCheck(SO3(out), violation, gradient)
 
     def tables(self) -> tuple[FloatArray, FloatArray]:
         """What ``check_box`` takes."""
-        return ended(self.low, self.high)
+        return replace_infinite_bounds(self.low, self.high)
 
     def to_arrays(self) -> Arrays:
         """The two bounds."""
@@ -120,7 +120,7 @@ class EulerBoxLimits(JointLimits):
         """Clamp the angles."""
         from marey.kinematics._limits_kernels import check_euler_box
 
-        out, violation, gradient = check_euler_box(flat_wxyz(rotations), *self.tables())
+        out, violation, gradient = check_euler_box(contiguous_wxyz(rotations), *self.tables())
         return LimitCheck(SO3(out), violation, gradient)
 
     def tables(self) -> tuple[FloatArray, IntArray, FloatArray, FloatArray, FloatArray]:
@@ -171,7 +171,7 @@ class EulerBoxLimits(JointLimits):
         return f"EulerBoxLimits({self.skeleton!r}, {len(self.limits)} joints bounded)"
 
 
-def ended(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+def replace_infinite_bounds(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Bounds that the kernels can take: half a turn instead of no bound, more where the other side has none too."""
     both = np.isinf(low) & np.isinf(high)
     below, above = (np.where(both, 4.0 * np.pi, np.maximum(np.pi, np.abs(other))) for other in (high, low))
@@ -186,7 +186,7 @@ def check_order(skeleton: Skeleton, low: FloatArray, high: FloatArray) -> None:
         raise InputError(f"a lower limit of joint '{name}' is above the upper one ({row})", "Exchange them")
 
 
-def _bounds(skeleton: Skeleton, values: FloatArray, name: str) -> FloatArray:
+def _freeze_bounds(skeleton: Skeleton, values: FloatArray, name: str) -> FloatArray:
     """Read-only bounds ``(J, 3)``; infinite ones are welcome, NaN is not."""
     bounds = np.array(values, dtype=np.float64)
     finite = frozen(np.where(np.isinf(bounds), 0.0, bounds), skeleton.num_joints, 3, name=name)

@@ -12,7 +12,7 @@ import numpy as np
 from marey.base import FloatArray, InputError
 from marey.kinematics._limits import JointLimits
 from marey.kinematics._limits_box import BoxLimits
-from marey.kinematics._limits_fit import clips_of, fit_limits
+from marey.kinematics._limits_fit import collect_clips, fit_limits
 from marey.lie import SO3
 from marey.motion import Motion
 
@@ -30,7 +30,7 @@ class LimitModel:
     capability: str
 
 
-TABLE: Final = (
+LIMIT_MODELS: Final = (
     LimitModel("box", "explicit", "intervals", "constant time", "constant time", "convex box"),
     LimitModel("cone", "implicit", "ellipse and interval", "root search", "closed form", "convex, ellipsoidal"),
     LimitModel("reach", "explicit", "spherical polygon", "linear search", "linear search", "non-convex, no holes"),
@@ -78,22 +78,23 @@ def compare_limits(
         num_points: rotations drawn from each joint's box.
         margin_rad: violation [rad] that still counts as near.
     """
-    skeleton, clips = clips_of(motions)
+    skeleton, clips = collect_clips(motions)
     chosen = [skeleton.index(n) for n in joints] if joints is not None else list(range(1, skeleton.num_joints))
     if not chosen:
         raise InputError("no joint to score", "Name at least one")
     every = SO3.concatenate(clips)
-    unseen = None if held_out is None else SO3.concatenate(clips_of(held_out)[1])
+    unseen = None if held_out is None else SO3.concatenate(collect_clips(held_out)[1])
     box = BoxLimits.from_clips(motions)
     low, high = (np.clip(b, -np.pi, np.pi) for b in (box.low, box.high))
     drawn = SO3.exp(rng.uniform(low, high, (num_points, skeleton.num_joints, 3)))
-    models = {model.kind: model for model in TABLE}
+    models = {model.kind: model for model in LIMIT_MODELS}
     return tuple(
-        _score(models[kind], fit_limits(motions, kind), every, unseen, drawn, chosen, margin_rad) for kind in kinds
+        _score_model(models[kind], fit_limits(motions, kind), every, unseen, drawn, chosen, margin_rad)
+        for kind in kinds
     )
 
 
-def _score(
+def _score_model(
     model: LimitModel,
     limits: JointLimits,
     every: SO3,
@@ -104,12 +105,12 @@ def _score(
 ) -> LimitScore:
     limits.project_rotations(drawn[:2])  # compiles
     began = perf_counter()
-    outside = _violations(limits, drawn, chosen)
+    outside = _chosen_violations(limits, drawn, chosen)
     seconds = perf_counter() - began
-    new = None if unseen is None else _violations(limits, unseen, chosen)
+    new = None if unseen is None else _chosen_violations(limits, unseen, chosen)
     return LimitScore(
         model,
-        float(np.mean(_violations(limits, every, chosen) <= 1e-9)),
+        float(np.mean(_chosen_violations(limits, every, chosen) <= 1e-9)),
         None if new is None else float(np.mean(new <= 1e-9)),
         None if new is None else float(np.mean(new <= margin_rad)),
         float(np.mean(outside <= 1e-9)),
@@ -118,6 +119,6 @@ def _score(
     )
 
 
-def _violations(limits: JointLimits, rotations: SO3, chosen: Sequence[int]) -> FloatArray:
+def _chosen_violations(limits: JointLimits, rotations: SO3, chosen: Sequence[int]) -> FloatArray:
     picked: Any = list(chosen)
     return limits.violations(rotations)[:, picked]

@@ -9,8 +9,8 @@ from typing import ClassVar, final
 import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints
-from marey.kinematics._cones import check_batches
-from marey.kinematics._limits import Arrays, JointLimits, LimitCheck, flat_wxyz
+from marey.kinematics._cones import check_joint_batch
+from marey.kinematics._limits import Arrays, JointLimits, LimitCheck, contiguous_wxyz
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import Skeleton
@@ -42,7 +42,7 @@ class QuaternionFieldLimits(JointLimits):
 
     def __post_init__(self) -> None:
         joints = self.skeleton.num_joints
-        check_batches(joints, centres=self.centres)
+        check_joint_batch(joints, centres=self.centres)
         object.__setattr__(self, "samples", frozen(self.samples, None, 3, name="samples"))
         object.__setattr__(self, "starts", frozen_ints(self.starts, joints + 1, name="starts"))
         object.__setattr__(self, "widths", frozen(self.widths, joints, name="widths"))
@@ -54,19 +54,19 @@ class QuaternionFieldLimits(JointLimits):
     def from_clips(cls, motions: Motion | Iterable[Motion], *, max_samples: int = MAX_SAMPLES) -> QuaternionFieldLimits:
         """Learn from clips of one skeleton; the root is free."""
         from marey.kinematics._limits_field_kernels import log_density
-        from marey.kinematics._limits_fit import clips_of
-        from marey.kinematics._sdf import central
-        from marey.kinematics._sdf_sample import inlier_pieces
+        from marey.kinematics._limits_fit import collect_clips
+        from marey.kinematics._sdf import compute_mean_rotation
+        from marey.kinematics._sdf_sample import split_inliers
 
-        skeleton, clips = clips_of(motions)
+        skeleton, clips = collect_clips(motions)
         joints = skeleton.num_joints
         centres, kept = SO3.identity(joints).wxyz.copy(), list[FloatArray]([np.zeros((0, 3))])
         widths, levels, starts = np.ones(joints), np.zeros(joints), np.zeros(joints + 1, dtype=np.int64)
         for j in range(1, joints):
-            rotations = SO3.concatenate(inlier_pieces([clip[:, j] for clip in clips])[0])
-            centre = central(rotations)
+            rotations = SO3.concatenate(split_inliers([clip[:, j] for clip in clips])[0])
+            centre = compute_mean_rotation(rotations)
             local = (centre.inverse() @ rotations).canonical().wxyz[:, 1:]
-            few, reach = _spread_out(local, max_samples)
+            few, reach = _select_spread_points(local, max_samples)
             widths[j], centres[j] = max(reach, MIN_WIDTH), centre.wxyz
             rows = [log_density(few, 0, len(few), (p[0], p[1], p[2]), widths[j])[0] for p in local.tolist()]
             levels[j] = min(rows) - 1e-9
@@ -78,7 +78,7 @@ class QuaternionFieldLimits(JointLimits):
         """Sum the bumps; bisect the way to the nearest sample."""
         from marey.kinematics._limits_field_kernels import check_quaternion_field
 
-        out, violation, gradient = check_quaternion_field(flat_wxyz(rotations), *self.tables())
+        out, violation, gradient = check_quaternion_field(contiguous_wxyz(rotations), *self.tables())
         return LimitCheck(SO3(out), violation, gradient)
 
     def tables(self) -> tuple[FloatArray, FloatArray, IntArray, FloatArray, FloatArray]:
@@ -100,7 +100,7 @@ class QuaternionFieldLimits(JointLimits):
         return f"QuaternionFieldLimits({self.skeleton!r}, {len(self.samples)} samples)"
 
 
-def _spread_out(points: FloatArray, count: int) -> tuple[FloatArray, float]:
+def _select_spread_points(points: FloatArray, count: int) -> tuple[FloatArray, float]:
     """At most ``count`` of the points, each as far as can be from those before; and how far the rest is from them."""
     chosen = [0]
     away = np.linalg.norm(points - points[0], axis=1)

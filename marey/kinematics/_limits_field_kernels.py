@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.kinematics._limits_kernels import Checked
+from marey.kinematics._limits_kernels import CheckArrays
 from marey.lie._rotation_kernels import Vector, conjugate, multiply, quaternion_at, write_rotation
 
 BISECTIONS = 40  # of the way to the nearest sample: below a double's rounding of an angle
 
-SAFE = 1e-12  # [-] kept above the level, against rounding; samples lie 1e-9 above it
+INSIDE_MARGIN = 1e-12  # [-] kept above the level, against rounding; samples lie 1e-9 above it
 
 
 @kernel
@@ -35,7 +35,7 @@ def log_density(samples: FloatArray, first: int, last: int, p: Vector, width: fl
 @kernel
 def check_quaternion_field(
     wxyz: FloatArray, centres: FloatArray, samples: FloatArray, starts: IntArray, widths: FloatArray, levels: FloatArray
-) -> Checked:
+) -> CheckArrays:
     """Project rotations ``(F, J, 4)`` on sets where a sum of bumps is above a level; see ``QuaternionFieldLimits``."""
     frames, joints = wxyz.shape[0], wxyz.shape[1]
     out, violation, gradient = wxyz.copy(), np.zeros((frames, joints)), np.zeros((frames, joints, 3))
@@ -62,7 +62,7 @@ def check_quaternion_field(
             for _ in range(BISECTIONS):
                 t = 0.5 * (low + high)
                 at = (p[0] + t * (goal[0] - p[0]), p[1] + t * (goal[1] - p[1]), p[2] + t * (goal[2] - p[2]))
-                if log_density(samples, first, last, at, width)[0] >= level + SAFE:
+                if log_density(samples, first, last, at, width)[0] >= level + INSIDE_MARGIN:
                     high = t
                 else:
                     low = t

@@ -11,7 +11,7 @@ from marey.skeleton import Skeleton
 if TYPE_CHECKING:
     from marey.kinematics._limits import JointLimits
 
-SKELETON: Final = ("parents", "offsets", "tips")
+SKELETON_ARRAYS: Final = ("parents", "offsets", "tips")
 LIMITS_FILE: Final = TensorFormat(
     "marey-limits",
     "file of joint limits",
@@ -24,7 +24,7 @@ LIMITS_FILE: Final = TensorFormat(
 def save_limits(limits: JointLimits, path: str | Path) -> None:
     """Write limits that :func:`load_limits` gives back; the same limits make the same bytes."""
     skeleton = limits.skeleton
-    arrays = {f"skeleton.{name}": getattr(skeleton, name) for name in SKELETON}
+    arrays = {f"skeleton.{name}": getattr(skeleton, name) for name in SKELETON_ARRAYS}
     arrays |= {f"limits.{name}": array for name, array in limits.to_arrays().items()}
     facts = {"kind": limits.kind, "skeleton": skeleton.name, "joints": list(skeleton.names)}
     LIMITS_FILE.write(path, arrays, facts)
@@ -39,15 +39,15 @@ def load_limits(path: str | Path) -> JointLimits:
     """
     arrays, described = LIMITS_FILE.read(path)
     try:
-        parents, offsets, tips = (arrays[f"skeleton.{name}"] for name in SKELETON)
+        parents, offsets, tips = (arrays[f"skeleton.{name}"] for name in SKELETON_ARRAYS)
         skeleton = Skeleton(tuple(described["joints"]), parents, offsets, tips, name=str(described["skeleton"]))
         own = {name.removeprefix("limits."): a for name, a in arrays.items() if name.startswith("limits.")}
-        return _kind(str(described["kind"])).from_arrays(skeleton, own)
+        return _find_kind(str(described["kind"])).from_arrays(skeleton, own)
     except (MareyError, KeyError, ValueError, TypeError, IndexError) as error:
         raise LIMITS_FILE.damaged(path, error) from error
 
 
-def _kind(name: str) -> type[JointLimits]:
+def _find_kind(name: str) -> type[JointLimits]:
     from marey.kinematics._cones import ConeLimits, ReachConeLimits
     from marey.kinematics._ellipsoids import EllipsoidLimits
     from marey.kinematics._limits_box import BoxLimits, EulerBoxLimits

@@ -9,12 +9,12 @@ from typing import Any, Literal, final
 import numpy as np
 
 from marey.base import FloatArray, InputError, UnknownNameError
-from marey.kinematics._cones import ConeLimits, ReachConeLimits, bone_frames
+from marey.kinematics._cones import ConeLimits, ReachConeLimits, compute_bone_frames
 from marey.kinematics._ellipsoids import EllipsoidLimits
 from marey.kinematics._limits import JointLimits
 from marey.kinematics._limits_box import MARGIN_RAD, BoxLimits
-from marey.kinematics._sdf import SdfLimits, central
-from marey.kinematics._sdf_sample import inlier_pieces
+from marey.kinematics._sdf import SdfLimits, compute_mean_rotation
+from marey.kinematics._sdf_sample import split_inliers
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import Skeleton
@@ -41,7 +41,7 @@ class JointEstimate:
     note: str = ""
 
 
-def clips_of(motions: Motion | Iterable[Motion]) -> tuple[Skeleton, list[SO3]]:
+def collect_clips(motions: Motion | Iterable[Motion]) -> tuple[Skeleton, list[SO3]]:
     """Skeleton and rotations, batches ``(F, J)``, of one clip or several.
 
     Raises:
@@ -86,9 +86,9 @@ def estimate_joints(
     principal axis; more, a ball with intervals of Z-Y-Z angles. An interval is what the largest gap of the angles on
     the circle leaves over, so it may cross zero.
     """
-    skeleton, clips = clips_of(motions)
+    skeleton, clips = collect_clips(motions)
     every = SO3.concatenate(clips)
-    return tuple(_estimate(n, every[:, j], trim, margin_rad) for j, n in enumerate(skeleton.names))
+    return tuple(_estimate_joint(n, every[:, j], trim, margin_rad) for j, n in enumerate(skeleton.names))
 
 
 def circular_interval(angles: FloatArray, *, trim: float = 0.0, margin_rad: float = 0.0) -> tuple[float, float]:
@@ -109,13 +109,13 @@ def circular_interval(angles: FloatArray, *, trim: float = 0.0, margin_rad: floa
     return first, first + float(high - low) + 2.0 * margin_rad
 
 
-def learnt_box(motions: Motion | Iterable[Motion], *, margin_rad: float = MARGIN_RAD, trim: float = 0.0) -> BoxLimits:
+def fit_box(motions: Motion | Iterable[Motion], *, margin_rad: float = MARGIN_RAD, trim: float = 0.0) -> BoxLimits:
     """See :meth:`BoxLimits.from_clips`."""
-    skeleton, clips = clips_of(motions)
+    skeleton, clips = collect_clips(motions)
     high = np.full((skeleton.num_joints, 3), np.inf)
     low = -high
     for j in range(1, skeleton.num_joints):
-        vectors = _near_vectors(SO3.concatenate([clip[:, j] for clip in clips]))
+        vectors = _nearest_vectors(SO3.concatenate([clip[:, j] for clip in clips]))
         low[j] = np.quantile(vectors, 0.5 * trim, axis=0) - margin_rad
         high[j] = np.quantile(vectors, 1.0 - 0.5 * trim, axis=0) + margin_rad
         if np.linalg.norm(np.maximum(np.abs(low[j]), np.abs(high[j]))) > 2.0 * np.pi:
@@ -123,87 +123,87 @@ def learnt_box(motions: Motion | Iterable[Motion], *, margin_rad: float = MARGIN
     return BoxLimits(skeleton, low, high)
 
 
-def learnt_cones(motions: Motion | Iterable[Motion], *, margin_rad: float = MARGIN_RAD) -> ConeLimits:
+def fit_cones(motions: Motion | Iterable[Motion], *, margin_rad: float = MARGIN_RAD) -> ConeLimits:
     """See :meth:`ConeLimits.from_clips`."""
-    skeleton, clips = clips_of(motions)
-    joints, frames = skeleton.num_joints, bone_frames(skeleton)
+    skeleton, clips = collect_clips(motions)
+    joints, frames = skeleton.num_joints, compute_bone_frames(skeleton)
     swing, twist = np.full((joints, 2), np.inf), np.tile([-np.inf, np.inf], (joints, 1))
     turned, centres = frames.wxyz.copy(), SO3.identity(joints).wxyz.copy()
     for j in range(1, joints):
-        rotations = _inliers(clips, j)
-        centre = central(rotations)
+        rotations = _inlier_rotations(clips, j)
+        centre = compute_mean_rotation(rotations)
         local = frames[j].inverse() @ (centre.inverse() @ rotations) @ frames[j]
-        tilt, half, interval = _cone(local)
+        tilt, half, interval = _fit_cone(local)
         centres[j], turned[j] = centre.wxyz, (frames[j] @ tilt).wxyz
         swing[j], twist[j] = half + margin_rad, (interval[0] - margin_rad, interval[1] + margin_rad)
     return ConeLimits(skeleton, SO3(turned), swing, twist, SO3(centres))
 
 
-def learnt_reach_cones(
+def fit_reach_cones(
     motions: Motion | Iterable[Motion], *, margin_rad: float = MARGIN_RAD, num_corners: int = 16
 ) -> ReachConeLimits:
     """See :meth:`ReachConeLimits.from_clips`."""
     if num_corners < 3:
         raise InputError(f"polygons of {num_corners} corners", "Give at least three")
-    skeleton, clips = clips_of(motions)
-    joints, frames = skeleton.num_joints, bone_frames(skeleton)
+    skeleton, clips = collect_clips(motions)
+    joints, frames = skeleton.num_joints, compute_bone_frames(skeleton)
     corners, counts = np.zeros((joints, num_corners, 3)), np.full(joints, num_corners, dtype=np.int64)
     inner, twist = np.tile([1.0, 0.0, 0.0], (joints, 1)), np.tile([-np.inf, np.inf], (joints, 1))
     centres = SO3.identity(joints).wxyz.copy()
     counts[0] = 0
     for j in range(1, joints):
-        rotations = _inliers(clips, j)
-        centre = central(rotations)
+        rotations = _inlier_rotations(clips, j)
+        centre = compute_mean_rotation(rotations)
         local = frames[j].inverse() @ (centre.inverse() @ rotations) @ frames[j]
-        corners[j] = _polygon(local @ np.array([1.0, 0.0, 0.0]), num_corners, margin_rad)
+        corners[j] = _fit_polygon(local @ np.array([1.0, 0.0, 0.0]), num_corners, margin_rad)
         low, high = _twist_interval(local)
         centres[j], twist[j] = centre.wxyz, (low - margin_rad, high + margin_rad)
     return ReachConeLimits(skeleton, frames, corners, counts, inner, twist, SO3(centres))
 
 
-def _estimate(joint: str, rotations: SO3, trim: float, margin_rad: float) -> JointEstimate:
+def _estimate_joint(joint: str, rotations: SO3, trim: float, margin_rad: float) -> JointEstimate:
     zero = np.zeros(3)
     if len(rotations) < 2:
         constant = rotations.log()[0]
         return JointEstimate(joint, "fixed", zero, constant, constant, "fewer than two frames")
     few = rotations[np.linspace(0, len(rotations) - 1, min(NUM_SAMPLES, len(rotations))).round().astype(int)]
-    values, vectors = np.linalg.eigh(np.cov(_aligned(few).T))
+    values, vectors = np.linalg.eigh(np.cov(_align_quaternions(few).T))
     freedoms = int(np.count_nonzero(np.abs(values) > FREEDOM_EIGENVALUE))
     if freedoms == 0:
-        constant = central(rotations).log()
+        constant = compute_mean_rotation(rotations).log()
         return JointEstimate(joint, "fixed", zero, constant, constant)
     if freedoms == 1:
         axis = vectors[:, -1] * np.sign(vectors[np.argmax(np.abs(vectors[:, -1])), -1])
         low, high = circular_interval(rotations.twist_angle(axis), trim=trim, margin_rad=margin_rad)
         return JointEstimate(joint, "hinge", axis, np.array([low, 0.0, 0.0]), np.array([high, 0.0, 0.0]))
-    from marey.kinematics._sdf_chart_kernels import ZYZ, chart_coordinates, unwrapped
+    from marey.kinematics._sdf_chart_kernels import ZYZ, chart_coordinates, unwrap_angles
 
-    angles = unwrapped(chart_coordinates(rotations.wxyz, ZYZ))
+    angles = unwrap_angles(chart_coordinates(rotations.wxyz, ZYZ))
     bounds = [circular_interval(angles[:, i], trim=trim, margin_rad=margin_rad) for i in range(3)]
     return JointEstimate(joint, "ball", zero, np.array([b[0] for b in bounds]), np.array([b[1] for b in bounds]))
 
 
-def _aligned(rotations: SO3) -> FloatArray:
+def _align_quaternions(rotations: SO3) -> FloatArray:
     """Vector parts ``(N, 3)`` of the quaternions, all on the side of their mean."""
     wxyz = rotations.wxyz
     mean = np.linalg.eigh(wxyz.T @ wxyz)[1][:, -1]
     return wxyz[:, 1:] * np.where(wxyz @ mean < 0.0, -1.0, 1.0)[:, None]
 
 
-def _near_vectors(rotations: SO3) -> FloatArray:
+def _nearest_vectors(rotations: SO3) -> FloatArray:
     """Rotation vectors ``(N, 3)``, each by the way round that is nearer to that of the mean."""
-    vectors, middle = rotations.log(), central(rotations).log()
+    vectors, middle = rotations.log(), compute_mean_rotation(rotations).log()
     angle = np.linalg.norm(vectors, axis=1, keepdims=True)
     other = vectors - 2.0 * np.pi * vectors / np.maximum(angle, 1e-9)
     nearer = np.linalg.norm(other - middle, axis=1) < np.linalg.norm(vectors - middle, axis=1)
     return np.where((nearer & (angle[:, 0] > 1e-6))[:, None], other, vectors)
 
 
-def _inliers(clips: Sequence[SO3], joint: int) -> SO3:
-    return SO3.concatenate(inlier_pieces([clip[:, joint] for clip in clips])[0])
+def _inlier_rotations(clips: Sequence[SO3], joint: int) -> SO3:
+    return SO3.concatenate(split_inliers([clip[:, joint] for clip in clips])[0])
 
 
-def _cone(local: SO3) -> tuple[SO3, FloatArray, tuple[float, float]]:
+def _fit_cone(local: SO3) -> tuple[SO3, FloatArray, tuple[float, float]]:
     """Turn of the frame about x, half-angles ``(2,)`` and twist interval of the smallest cone of this form."""
     swing = local.swing_twist([1.0, 0.0, 0.0])[0].log()[:, 1:]
     axes = np.linalg.eigh(swing.T @ swing)[1]
@@ -218,7 +218,7 @@ def _twist_interval(local: SO3) -> tuple[float, float]:
     return circular_interval(local.twist_angle([1.0, 0.0, 0.0]))
 
 
-def _polygon(directions: FloatArray, count: int, margin_rad: float) -> FloatArray:
+def _fit_polygon(directions: FloatArray, count: int, margin_rad: float) -> FloatArray:
     """Corners ``(M, 3)`` of a star about x that holds directions ``(N, 3)``, with a margin."""
     azimuth = np.arctan2(directions[:, 2], directions[:, 1])
     radius = np.arccos(np.clip(directions[:, 0], -1.0, 1.0)) + margin_rad

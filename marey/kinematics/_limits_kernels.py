@@ -21,14 +21,14 @@ from marey.lie._rotation_kernels import (
     write_rotation,
 )
 
-Checked = tuple[FloatArray, FloatArray, FloatArray]
+CheckArrays = tuple[FloatArray, FloatArray, FloatArray]
 
-TURN = 2.0 * np.pi
+TWO_PI = 2.0 * np.pi
 LOCK_COS = 1e-9  # [-] cosine of the middle Euler angle below which the gradient is capped: gimbal lock
 
 
 @kernel
-def pulled_back(v: Vector, g: Vector) -> Vector:
+def left_jacobian_inverse_times(v: Vector, g: Vector) -> Vector:
     r"""Body gradient of a function of ``v = log(R)``: :math:`J_r^{-T}(v)\,g = J_l^{-1}(v)\,g`."""
     square = v[0] * v[0] + v[1] * v[1] + v[2] * v[2]
     if square < 1e-4:
@@ -42,31 +42,31 @@ def pulled_back(v: Vector, g: Vector) -> Vector:
 
 
 @kernel
-def clamped(value: float, low: float, high: float) -> float:
+def clamp(value: float, low: float, high: float) -> float:
     """Nearest number of an interval."""
     return low if value < low else high if value > high else value
 
 
 @kernel
-def nearest_turn(angle: float, low: float, high: float) -> float:
+def nearest_angle(angle: float, low: float, high: float) -> float:
     """Same angle, by whole turns nearest to the middle of an interval; as it is where the interval has no end."""
     if not (np.isfinite(low) and np.isfinite(high)):
         return angle
-    return angle - TURN * np.round((angle - 0.5 * (low + high)) / TURN)
+    return angle - TWO_PI * np.round((angle - 0.5 * (low + high)) / TWO_PI)
 
 
 @kernel
-def _outside(v: Vector, low: FloatArray, high: FloatArray) -> float:
+def _box_distance_squared(v: Vector, low: FloatArray, high: FloatArray) -> float:
     """Squared distance of a vector to a box."""
     total = 0.0
     for i in range(3):
-        d = v[i] - clamped(v[i], low[i], high[i])
+        d = v[i] - clamp(v[i], low[i], high[i])
         total += d * d
     return total
 
 
 @kernel
-def check_box(wxyz: FloatArray, low: FloatArray, high: FloatArray) -> Checked:
+def check_box(wxyz: FloatArray, low: FloatArray, high: FloatArray) -> CheckArrays:
     r"""Project rotations ``(F, J, 4)`` on boxes of rotation vectors ``(J, 3)``; violation and gradient too.
 
     A rotation by :math:`\theta` about an axis is also one by :math:`\theta - 2\pi`; the vector nearer to the box
@@ -77,24 +77,24 @@ def check_box(wxyz: FloatArray, low: FloatArray, high: FloatArray) -> Checked:
     for f in range(frames):
         for j in range(joints):
             v = log(quaternion_at(wxyz[f], j))
-            square = _outside(v, low[j], high[j])
+            square = _box_distance_squared(v, low[j], high[j])
             if square == 0.0:
                 continue
             angle = np.sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2])
             if angle > 0.0:
-                back = 1.0 - TURN / angle
+                back = 1.0 - TWO_PI / angle
                 other = (back * v[0], back * v[1], back * v[2])
-                again = _outside(other, low[j], high[j])
+                again = _box_distance_squared(other, low[j], high[j])
                 if again == 0.0:
                     continue
                 if again < square:
                     v, square = other, again
             p = (
-                clamped(v[0], low[j, 0], high[j, 0]),
-                clamped(v[1], low[j, 1], high[j, 1]),
-                clamped(v[2], low[j, 2], high[j, 2]),
+                clamp(v[0], low[j, 0], high[j, 0]),
+                clamp(v[1], low[j, 1], high[j, 1]),
+                clamp(v[2], low[j, 2], high[j, 2]),
             )
-            g = pulled_back(v, (v[0] - p[0], v[1] - p[1], v[2] - p[2]))
+            g = left_jacobian_inverse_times(v, (v[0] - p[0], v[1] - p[1], v[2] - p[2]))
             write_rotation(out[f, j], exp(p))
             violation[f, j] = np.sqrt(square)
             gradient[f, j, 0], gradient[f, j, 1], gradient[f, j, 2] = g
@@ -115,7 +115,7 @@ def euler_angles(q: Quaternion) -> Vector:
 
 
 @kernel
-def from_euler(v: Vector) -> Quaternion:
+def quaternion_from_euler(v: Vector) -> Quaternion:
     """Quaternion of ``R_z(c) R_y(b) R_x(a)``."""
     rx = (np.cos(0.5 * v[0]), np.sin(0.5 * v[0]), 0.0, 0.0)
     ry = (np.cos(0.5 * v[1]), 0.0, np.sin(0.5 * v[1]), 0.0)
@@ -124,16 +124,16 @@ def from_euler(v: Vector) -> Quaternion:
 
 
 @kernel
-def _turned_to(v: Vector, low: FloatArray, high: FloatArray) -> Vector:
+def _shift_to_intervals(v: Vector, low: FloatArray, high: FloatArray) -> Vector:
     return (
-        nearest_turn(v[0], low[0], high[0]),
-        nearest_turn(v[1], low[1], high[1]),
-        nearest_turn(v[2], low[2], high[2]),
+        nearest_angle(v[0], low[0], high[0]),
+        nearest_angle(v[1], low[1], high[1]),
+        nearest_angle(v[2], low[2], high[2]),
     )
 
 
 @kernel
-def _euler_pulled_back(v: Vector, g: Vector) -> Vector:
+def _euler_gradient(v: Vector, g: Vector) -> Vector:
     """Body gradient of a function of the Euler angles; capped where the lock makes it infinite."""
     sa, ca, sb, cb = np.sin(v[0]), np.cos(v[0]), np.sin(v[1]), np.cos(v[1])
     if abs(cb) < LOCK_COS:
@@ -143,14 +143,14 @@ def _euler_pulled_back(v: Vector, g: Vector) -> Vector:
 
 
 @kernel
-def _permuted(q: Quaternion, order: IntArray, sign: float) -> Quaternion:
+def _permute_axes(q: Quaternion, order: IntArray, sign: float) -> Quaternion:
     """Rename the axes, so that those of ``order`` become x, y, z; an odd exchange reverses the angles."""
     xyz = np.array([q[1], q[2], q[3]])
     return q[0], sign * float(xyz[order[0]]), sign * float(xyz[order[1]]), sign * float(xyz[order[2]])
 
 
 @kernel
-def _restored(v: Vector, order: IntArray, sign: float) -> Vector:
+def _restore_axes(v: Vector, order: IntArray, sign: float) -> Vector:
     out = np.empty(3)
     for i in range(3):
         out[order[i]] = sign * v[i]
@@ -160,7 +160,7 @@ def _restored(v: Vector, order: IntArray, sign: float) -> Vector:
 @kernel
 def check_euler_box(
     wxyz: FloatArray, frames_wxyz: FloatArray, orders: IntArray, signs: FloatArray, low: FloatArray, high: FloatArray
-) -> Checked:
+) -> CheckArrays:
     """Project rotations ``(F, J, 4)`` on boxes of Euler angles; a joint whose bounds are infinite is free.
 
     Args:
@@ -179,23 +179,23 @@ def check_euler_box(
         frame = quaternion_at(frames_wxyz, j)
         for f in range(frames):
             q = multiply(conjugate(frame), multiply(quaternion_at(wxyz[f], j), frame))
-            first = euler_angles(_permuted(q, orders[j], signs[j]))
+            first = euler_angles(_permute_axes(q, orders[j], signs[j]))
             second = (first[0] + np.pi, np.pi - first[1], first[2] + np.pi)
-            v, other = _turned_to(first, low[j], high[j]), _turned_to(second, low[j], high[j])
-            square, again = _outside(v, low[j], high[j]), _outside(other, low[j], high[j])
+            v, other = _shift_to_intervals(first, low[j], high[j]), _shift_to_intervals(second, low[j], high[j])
+            square, again = _box_distance_squared(v, low[j], high[j]), _box_distance_squared(other, low[j], high[j])
             if again < square:
                 v, square = other, again
             if square == 0.0:
                 continue
             p = (
-                clamped(v[0], low[j, 0], high[j, 0]),
-                clamped(v[1], low[j, 1], high[j, 1]),
-                clamped(v[2], low[j, 2], high[j, 2]),
+                clamp(v[0], low[j, 0], high[j, 0]),
+                clamp(v[1], low[j, 1], high[j, 1]),
+                clamp(v[2], low[j, 2], high[j, 2]),
             )
-            g = _euler_pulled_back(v, (v[0] - p[0], v[1] - p[1], v[2] - p[2]))
-            g = rotate(frame, _restored(g, orders[j], signs[j]))
-            r = from_euler(p)
-            xyz = _restored((r[1], r[2], r[3]), orders[j], signs[j])
+            g = _euler_gradient(v, (v[0] - p[0], v[1] - p[1], v[2] - p[2]))
+            g = rotate(frame, _restore_axes(g, orders[j], signs[j]))
+            r = quaternion_from_euler(p)
+            xyz = _restore_axes((r[1], r[2], r[3]), orders[j], signs[j])
             write_rotation(out[f, j], multiply(frame, multiply((r[0], xyz[0], xyz[1], xyz[2]), conjugate(frame))))
             violation[f, j] = np.sqrt(square)
             gradient[f, j, 0], gradient[f, j, 1], gradient[f, j, 2] = g

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from marey.base import FloatArray, InputError, MissingFileError
-from marey.kinematics._cones import bone_frames
+from marey.kinematics._cones import compute_bone_frames
 from marey.kinematics._limits import JointLimits
 from marey.kinematics._sculpt import iso_mesh
 from marey.lie import SO3
@@ -23,7 +23,7 @@ SURFACE_RAD = 0.03  # [rad] violation at which the surface is drawn: a hair outs
 MARGIN_RAD = 0.35  # [rad] drawn around the set
 LATITUDES, LONGITUDES = 90, 180  # of the sphere of directions
 TWISTS, HALVINGS = 24, 6  # twists tried for a direction, and how often the step is halved around the best
-BODY, EDGE, PATH = "#5b8fc7", "#2f4d6e", "#c2571a"
+SET_COLOUR, EDGE_COLOUR, TRACK_COLOUR = "#5b8fc7", "#2f4d6e", "#c2571a"
 SUFFIXES = (".png", ".pdf", ".svg", ".jpg")
 
 
@@ -73,7 +73,7 @@ def joint_violations(limits: JointLimits, joint: int, rotations: SO3) -> FloatAr
 def _draw_set(axes: Any, limits: JointLimits, joint: int, track: SO3 | None) -> None:
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
-    low, high = _extent(limits, joint)
+    low, high = _find_extent(limits, joint)
     spacing = (high - low) / (NODES - 1)
     index = np.stack(np.meshgrid(*(np.arange(NODES),) * 3, indexing="ij"), axis=-1).reshape(-1, 3)
     vectors = low + spacing * index
@@ -81,10 +81,10 @@ def _draw_set(axes: Any, limits: JointLimits, joint: int, track: SO3 | None) -> 
     values = np.where(beyond, 1.0, joint_violations(limits, joint, SO3.exp(vectors))).reshape((NODES,) * 3)
     mesh = iso_mesh(np.pad(values, 1, constant_values=1.0), low - spacing, spacing, SURFACE_RAD)
     corners = np.rad2deg(mesh.vertices)[mesh.faces]
-    axes.add_collection3d(Poly3DCollection(corners, facecolors=_shaded(corners), alpha=0.35 if track else 0.9))
+    axes.add_collection3d(Poly3DCollection(corners, facecolors=_shade_faces(corners), alpha=0.35 if track else 0.9))
     if track is not None:
         points = np.rad2deg(track.log())
-        axes.plot(*points.T, color=PATH, linewidth=1.2)
+        axes.plot(*points.T, color=TRACK_COLOUR, linewidth=1.2)
     for set_limits, a, b in zip((axes.set_xlim, axes.set_ylim, axes.set_zlim), *np.rad2deg([low, high]), strict=True):
         set_limits(a, b)
     axes.set_box_aspect(high - low)
@@ -100,7 +100,7 @@ def _label(axes: Any) -> None:
     axes.tick_params(labelsize=7)
 
 
-def _extent(limits: JointLimits, joint: int) -> tuple[FloatArray, FloatArray]:
+def _find_extent(limits: JointLimits, joint: int) -> tuple[FloatArray, FloatArray]:
     """Box ``(3,)`` to ``(3,)`` [rad] around the feasible rotation vectors, found on a coarse grid."""
     side = np.linspace(-np.pi, np.pi, 33)
     vectors = np.stack(np.meshgrid(side, side, side, indexing="ij"), axis=-1).reshape(-1, 3)
@@ -111,14 +111,14 @@ def _extent(limits: JointLimits, joint: int) -> tuple[FloatArray, FloatArray]:
     return np.maximum(inside.min(axis=0) - MARGIN_RAD, -np.pi), np.minimum(inside.max(axis=0) + MARGIN_RAD, np.pi)
 
 
-def _shaded(corners: FloatArray) -> FloatArray:
+def _shade_faces(corners: FloatArray) -> FloatArray:
     """Colours ``(F, 3)`` of faces lit from above."""
     from matplotlib.colors import to_rgb
 
     normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     length = np.maximum(np.linalg.norm(normal, axis=1), 1e-12)
     light = 0.55 + 0.45 * (normal @ np.array([0.3, -0.5, 0.8])) / (length * np.linalg.norm([0.3, -0.5, 0.8]))
-    return np.clip(np.clip(light, 0.2, 1.0)[:, None] * np.array(to_rgb(BODY)) * 1.25, 0.0, 1.0)
+    return np.clip(np.clip(light, 0.2, 1.0)[:, None] * np.array(to_rgb(SET_COLOUR)) * 1.25, 0.0, 1.0)
 
 
 def _draw_sphere(axes: Any, limits: JointLimits, joint: int, track: SO3 | None) -> None:
@@ -137,18 +137,18 @@ def _draw_sphere(axes: Any, limits: JointLimits, joint: int, track: SO3 | None) 
     colours = cast(Any, colormaps["YlGnBu_r"])(np.clip(away / 60.0, 0.0, 1.0))
     colours[away <= np.rad2deg(SURFACE_RAD)] = (0.98, 0.83, 0.35, 1.0)
     axes.plot_surface(*np.moveaxis(sphere, -1, 0), facecolors=colours, rcount=LATITUDES, ccount=LONGITUDES, shade=False)
-    axis = bone_frames(limits.skeleton)[joint] @ np.array([1.0, 0.0, 0.0])
+    axis = compute_bone_frames(limits.skeleton)[joint] @ np.array([1.0, 0.0, 0.0])
     if track is not None:
         axes.computed_zorder = False  # or the sphere is drawn over the path
-        axes.plot(*(1.02 * (track @ axis)).T, color=PATH, linewidth=1.2, zorder=5)
-    _face_the_set(axes, sphere, away)
+        axes.plot(*(1.02 * (track @ axis)).T, color=TRACK_COLOUR, linewidth=1.2, zorder=5)
+    _aim_camera(axes, sphere, away)
     axes.set_box_aspect((1, 1, 1))
     _label(axes)
 
 
 def _direction_violation(limits: JointLimits, joint: int, directions: FloatArray) -> FloatArray:
     """Least violation ``(N,)`` [rad] over twists, for each direction of the bone."""
-    axis = bone_frames(limits.skeleton)[joint] @ np.array([1.0, 0.0, 0.0])
+    axis = compute_bone_frames(limits.skeleton)[joint] @ np.array([1.0, 0.0, 0.0])
     swing = SO3.from_two_vectors(axis, directions)
     best, twist, step = np.full(len(directions), np.inf), np.zeros(len(directions)), 2.0 * np.pi / TWISTS
     rounds = [step * np.arange(TWISTS), *([-d, d] for d in 0.5 ** np.arange(1, HALVINGS) * step)]
@@ -160,7 +160,7 @@ def _direction_violation(limits: JointLimits, joint: int, directions: FloatArray
     return best
 
 
-def _face_the_set(axes: Any, sphere: FloatArray, away: FloatArray) -> None:
+def _aim_camera(axes: Any, sphere: FloatArray, away: FloatArray) -> None:
     """Look at the sphere from the side of the feasible directions."""
     seen = sphere[away <= float(away.min()) + np.rad2deg(SURFACE_RAD)].mean(axis=0)
     axes.view_init(

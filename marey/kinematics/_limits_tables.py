@@ -15,7 +15,7 @@ from marey.kinematics._limits_field import QuaternionFieldLimits
 from marey.kinematics._sdf import SdfLimits
 
 Tables = tuple[Any, ...]  # arrays, as the kernel of a kind takes them after the rotations
-FREE, BOX, EULER, CONES, REACH, ELLIPSOIDS, BUMPS, FIELDS = range(8)
+FREE, BOX, EULER, CONES, REACH, ELLIPSOIDS, QUATERNION_FIELDS, DISTANCE_FIELDS = range(8)
 
 
 class Bounds(NamedTuple):
@@ -31,15 +31,15 @@ class Bounds(NamedTuple):
     fields: Tables
 
 
-def _reals(dimensions: int) -> FloatArray:
-    return _plain(np.zeros((0,) * dimensions))
+def _empty_floats(dimensions: int) -> FloatArray:
+    return _contiguous(np.zeros((0,) * dimensions))
 
 
-def _whole(dimensions: int) -> IntArray:
-    return _plain(np.zeros((0,) * dimensions, dtype=np.int64))
+def _empty_ints(dimensions: int) -> IntArray:
+    return _contiguous(np.zeros((0,) * dimensions, dtype=np.int64))
 
 
-def _plain(array: Any) -> Any:
+def _contiguous(array: Any) -> Any:
     """Contiguous read-only view, so that each kernel is compiled once."""
     view = np.ascontiguousarray(array)[...]
     view.setflags(write=False)
@@ -48,15 +48,25 @@ def _plain(array: Any) -> Any:
 
 NO_BOUNDS: Final = Bounds(
     FREE,
-    (_reals(2), _reals(2)),
-    (_reals(2), _whole(2), _reals(1), _reals(2), _reals(2)),
-    (_reals(2), _reals(2), _reals(2), _reals(2)),
-    (_reals(2), _reals(2), _reals(3), _whole(1), _reals(2), _reals(2)),
-    (_reals(2), _reals(2), _reals(2)),
-    (_reals(2), _reals(2), _whole(1), _reals(1), _reals(1)),
+    (_empty_floats(2), _empty_floats(2)),
+    (_empty_floats(2), _empty_ints(2), _empty_floats(1), _empty_floats(2), _empty_floats(2)),
+    (_empty_floats(2), _empty_floats(2), _empty_floats(2), _empty_floats(2)),
+    (_empty_floats(2), _empty_floats(2), _empty_floats(3), _empty_ints(1), _empty_floats(2), _empty_floats(2)),
+    (_empty_floats(2), _empty_floats(2), _empty_floats(2)),
+    (_empty_floats(2), _empty_floats(2), _empty_ints(1), _empty_floats(1), _empty_floats(1)),
     (
-        *(_whole(1), _reals(2), _reals(2), _reals(2), _whole(1), _whole(1), _whole(2), _reals(2), _reals(2)),
-        *(_plain(np.zeros((0, 0), dtype=np.bool_)), _reals(3), _reals(1)),
+        *(
+            _empty_ints(1),
+            _empty_floats(2),
+            _empty_floats(2),
+            _empty_floats(2),
+            _empty_ints(1),
+            _empty_ints(1),
+            _empty_ints(2),
+            _empty_floats(2),
+            _empty_floats(2),
+        ),
+        *(_contiguous(np.zeros((0, 0), dtype=np.bool_)), _empty_floats(3), _empty_floats(1)),
     ),
 )
 
@@ -66,12 +76,12 @@ _KINDS: Final[dict[type[JointLimits], tuple[int, str]]] = {
     ConeLimits: (CONES, "cones"),
     ReachConeLimits: (REACH, "polygons"),
     EllipsoidLimits: (ELLIPSOIDS, "ellipsoids"),
-    QuaternionFieldLimits: (BUMPS, "bumps"),
-    SdfLimits: (FIELDS, "fields"),
+    QuaternionFieldLimits: (QUATERNION_FIELDS, "bumps"),
+    SdfLimits: (DISTANCE_FIELDS, "fields"),
 }
 
 
-def bounds_of(limits: JointLimits | None) -> Bounds | None:
+def compile_bounds(limits: JointLimits | None) -> Bounds | None:
     """Limits as arrays, or ``None`` for a kind that is not of this package: Python alone can check it."""
     if limits is None:
         return NO_BOUNDS
@@ -79,5 +89,5 @@ def bounds_of(limits: JointLimits | None) -> Bounds | None:
     if found is None:
         return None
     number, name = found
-    tables = (_plain(table) for table in cast(Any, limits).tables())
+    tables = (_contiguous(table) for table in cast(Any, limits).tables())
     return NO_BOUNDS._replace(**{"kind": number, name: tuple(tables)})

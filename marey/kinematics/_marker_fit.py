@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray
-from marey.kinematics._marker_fit_lsq import refit_body
-from marey.kinematics._marker_fit_sets import MarkerSite, known_places
+from marey.kinematics._marker_fit_lsq import fit_bones_and_sites
+from marey.kinematics._marker_fit_sets import MarkerSite, known_sites
 from marey.kinematics._tasks import PointTask, PoseTask
 from marey.kinematics._track import track
 from marey.lie import SO3
@@ -22,7 +22,7 @@ SPRING: Final = (
     2e-3  # [m²/rad²] of the pose prior: 1 rad weighs like 4.5 cm of one marker; settles joints without markers
 )
 ROUNDS: Final = 12  # alternations of poses and body
-SETTLED: Final = 2e-3  # [-] stop when a round improves the error by less than this part
+CONVERGED_FRACTION: Final = 2e-3  # [-] stop when a round improves the error by less than this part
 NUM_SAMPLES: Final = 40  # frames on which the body is fitted
 MIN_MARKERS: Final = 4  # fewer seen in a frame do not make a pose
 
@@ -75,25 +75,25 @@ def fit_markers(
         InputError: fewer than four markers have a site, or no frame shows four of them.
         UnknownNameError: a site names a marker or joint that does not exist.
     """
-    chosen, unused = _sites(markers, skeleton, sites)
+    chosen, unused = _match_sites(markers, skeleton, sites)
     columns = np.array([markers.names.index(name) for name in chosen], dtype=np.int64)
     seen = markers.valid[:, columns]
-    span = _span(seen)
+    span = _visible_span(seen)
     places, seen = markers.positions[span][:, columns], seen[span]
-    body, points = _first_guess(skeleton, list(chosen.values()), places, seen)
+    body, points = _scale_template(skeleton, list(chosen.values()), places, seen)
     joints = np.array([body.index(site.joint) for site in chosen.values()], dtype=np.int64)
-    samples = _samples(seen, num_samples)
-    body, points, history = _alternate(skeleton, body, joints, points, places[samples], seen[samples], rounds)
-    motion = _pose(body, joints, points, places, seen, markers.rate_hz, markers.name)
-    return _fit(skeleton, motion, span.start, tuple(chosen), joints, points, places, seen, history, unused)
+    samples = _choose_frames(seen, num_samples)
+    body, points, history = _alternate_fits(skeleton, body, joints, points, places[samples], seen[samples], rounds)
+    motion = _solve_poses(body, joints, points, places, seen, markers.rate_hz, markers.name)
+    return _build_fit(skeleton, motion, span.start, tuple(chosen), joints, points, places, seen, history, unused)
 
 
-def _sites(
+def _match_sites(
     markers: Markers, skeleton: Skeleton, sites: Mapping[str, MarkerSite | str] | None
 ) -> tuple[dict[str, MarkerSite], tuple[str, ...]]:
     """The site of each marker that has one, sizes those of the template; and the markers without."""
     if sites is None:
-        roles, known = role_map(skeleton), known_places()
+        roles, known = role_map(skeleton), known_sites()
         scale = float(np.ptp(skeleton.rest_positions()[:, 1])) / float(np.ptp(HUMAN.rest_positions()[:, 1]))
         found: dict[str, MarkerSite] = {}
         for name in markers.names:
@@ -116,21 +116,21 @@ def _sites(
     return found, tuple(name for name in markers.names if name not in found)
 
 
-def _span(seen: BoolArray) -> slice:
+def _visible_span(seen: BoolArray) -> slice:
     enough = np.flatnonzero(seen.sum(axis=1) >= max(MIN_MARKERS, seen.shape[1] // 3))
     if not len(enough):
         raise InputError("no frame shows enough of the markers that have a site", "Name more sites, or fill gaps")
     return slice(int(enough[0]), int(enough[-1]) + 1)
 
 
-def _samples(seen: BoolArray, count: int) -> IntArray:
+def _choose_frames(seen: BoolArray, count: int) -> IntArray:
     """Frames spread over those that show the most markers."""
     total = seen.sum(axis=1)
     good = np.flatnonzero(total >= 0.9 * total.max())
     return good[np.unique(np.linspace(0, len(good) - 1, min(count, len(good))).round().astype(np.int64))]
 
 
-def _first_guess(
+def _scale_template(
     skeleton: Skeleton, sites: Sequence[MarkerSite], places: FloatArray, seen: BoolArray
 ) -> tuple[Skeleton, FloatArray]:
     """Scale the template so that distances between markers of one joint and of neighbours agree on the whole."""
@@ -153,7 +153,7 @@ def _are_neighbours(skeleton: Skeleton, a: int, b: int) -> bool:
     return bool(skeleton.parents[a] == b or skeleton.parents[b] == a)
 
 
-def _alternate(
+def _alternate_fits(
     template: Skeleton,
     body: Skeleton,
     joints: IntArray,
@@ -165,16 +165,16 @@ def _alternate(
     first, history = points, list[float]()
     start: Pose | None = None
     for _ in range(rounds):
-        motion = _pose(body, joints, points, places, seen, 1.0, "sample", start)
-        history.append(_rms(motion, joints, points, places, seen))
-        if len(history) > 1 and history[-1] > (1.0 - SETTLED) * history[-2]:
+        motion = _solve_poses(body, joints, points, places, seen, 1.0, "sample", start)
+        history.append(_marker_rms(motion, joints, points, places, seen))
+        if len(history) > 1 and history[-1] > (1.0 - CONVERGED_FRACTION) * history[-2]:
             break
-        body, points = refit_body(template, body, motion, joints, points, first, places, seen)
+        body, points = fit_bones_and_sites(template, body, motion, joints, points, first, places, seen)
         start = Pose(body, motion.root_positions[0], motion.rotations[0])
     return body, points, tuple(history)
 
 
-def _pose(
+def _solve_poses(
     body: Skeleton,
     joints: IntArray,
     points: FloatArray,
@@ -197,12 +197,12 @@ def site_positions(motion: Motion, joints: IntArray, points: FloatArray) -> Floa
     return positions[:, joints] + SO3(frames.wxyz[:, joints]) @ points
 
 
-def _rms(motion: Motion, joints: IntArray, points: FloatArray, places: FloatArray, seen: BoolArray) -> float:
+def _marker_rms(motion: Motion, joints: IntArray, points: FloatArray, places: FloatArray, seen: BoolArray) -> float:
     away = np.linalg.norm(site_positions(motion, joints, points) - places, axis=-1)
     return float(np.sqrt((away[seen] ** 2).mean()))
 
 
-def _fit(
+def _build_fit(
     template: Skeleton,
     motion: Motion,
     first_frame: int,

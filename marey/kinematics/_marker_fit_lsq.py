@@ -16,7 +16,7 @@ SITE_M: Final = 0.03  # [m] how far the first guess of a site may be off
 SCALE: Final = 0.10  # [-] how far a bone's scale may be from that of the whole body
 
 
-def refit_body(
+def fit_bones_and_sites(
     template: Skeleton,
     body: Skeleton,
     motion: Motion,
@@ -34,9 +34,11 @@ def refit_body(
     observation on the mean, since their errors are not independent; Gaussian priors hold what the motion does not show.
     """
     positions, frames = motion.joint_frames()
-    groups = bone_groups(template)
+    groups = group_bones(template)
     count, num_groups = len(joints), int(groups.max()) + 1
-    overall = float(np.median(np.linalg.norm(body.offsets[1:], axis=1)[_has_length(template)[1:]] / _lengths(template)))
+    overall = float(
+        np.median(np.linalg.norm(body.offsets[1:], axis=1)[_has_length(template)[1:]] / _bone_lengths(template))
+    )
     columns = _bone_columns(template, frames, joints, groups, num_groups)
     size = num_groups + 3 * count
     normal, b = np.zeros((size, size)), np.zeros(size)
@@ -57,17 +59,17 @@ def refit_body(
     centre = np.concatenate([np.full(num_groups, overall), first_points.ravel()])
     found = np.asarray(np.linalg.solve(normal + np.diag(prior), b + prior * centre), dtype=np.float64)
     scales = np.clip(found[:num_groups], 0.6 * overall, 1.6 * overall)
-    return rescaled(template, scales[groups]), found[num_groups:].reshape(-1, 3)
+    return scale_bones(template, scales[groups]), found[num_groups:].reshape(-1, 3)
 
 
-def rescaled(template: Skeleton, scales: FloatArray) -> Skeleton:
+def scale_bones(template: Skeleton, scales: FloatArray) -> Skeleton:
     """The template with the offset, and tip, of each joint scaled on its own."""
     factors = scales[:, None]
     tips = template.tips * factors
     return Skeleton(template.names, template.parents, template.offsets * factors, tips, template.limits, template.name)
 
 
-def bone_groups(skeleton: Skeleton) -> IntArray:
+def group_bones(skeleton: Skeleton) -> IntArray:
     """Number of the scale that each joint's offset has ``(J,)``: left and right share one, and so do bones of a spine.
 
     Joints are mirror images when their rest positions are, and their parents too.
@@ -108,5 +110,5 @@ def _has_length(skeleton: Skeleton) -> BoolArray:
     return np.linalg.norm(skeleton.offsets, axis=1) > 1e-6
 
 
-def _lengths(skeleton: Skeleton) -> FloatArray:
+def _bone_lengths(skeleton: Skeleton) -> FloatArray:
     return np.linalg.norm(skeleton.offsets[1:], axis=1)[_has_length(skeleton)[1:]]

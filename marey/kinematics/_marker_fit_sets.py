@@ -11,16 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-Place = tuple[str, tuple[float, float, float]]
+SitePosition = tuple[str, tuple[float, float, float]]
 
-_MIDDLE: Final[Mapping[str, Place]] = {
+_MIDDLE: Final[Mapping[str, SitePosition]] = {
     "S2": ("pelvis", (0.0, 0.550, -0.062)),
     "C7": ("spine3", (0.0, 0.842, -0.045)),
     "T10": ("spine2", (0.0, 0.720, -0.062)),
     "CLAV": ("spine3", (0.0, 0.800, 0.035)),
     "STRN": ("spine3", (0.0, 0.715, 0.060)),
 }
-_LEFT: Final[Mapping[str, Place]] = {  # of the left side; the right one is its mirror image
+_LEFT: Final[Mapping[str, SitePosition]] = {  # of the left side; the right one is its mirror image
     "ASIS": ("pelvis", (0.070, 0.565, 0.055)),
     "PSIS": ("pelvis", (0.027, 0.565, -0.055)),
     "Shoulder": ("collar", (0.108, 0.850, -0.008)),
@@ -67,9 +67,9 @@ class MarkerSite:
     point: tuple[float, float, float]
 
 
-def known_places() -> dict[str, Place]:
+def known_sites() -> dict[str, SitePosition]:
     """All marker names that are known, both sides, in the spellings "R.ASIS", "RASI" and "RASIS"."""
-    found: dict[str, Place] = {**_MIDDLE}
+    found: dict[str, SitePosition] = {**_MIDDLE}
     for side, letter, sign in (("left_", "L", 1.0), ("right_", "R", -1.0)):
         for name, (joint, (x, y, z)) in _LEFT.items():
             carrier = joint if joint in ("pelvis", "spine3") else side + joint

@@ -8,11 +8,11 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray
-from marey.motion import runs
+from marey.motion import find_runs
 
 EASE_S: Final = 0.20  # [s] longest ease-in or ease-out
-EASE_PART: Final = 0.4  # [-] of the free time between two contacts
-BRIDGED_S: Final = 0.06  # [s] shorter gaps between two contacts of a point are flicker of the detector
+EASE_FRACTION: Final = 0.4  # [-] of the free time between two contacts
+MAX_GAP_S: Final = 0.06  # [s] shorter gaps between two contacts of a point are flicker of the detector
 FREE_M: Final = 0.008  # [m] a point in contact may be this far from its natural path before it starts to creep
 HOLD_M: Final = 0.012  # [m] farther from its natural path a contact ends
 LIFT_M: Final = 0.03  # [m] a ball of the foot that is higher has left the ground and stands on its toes
@@ -23,14 +23,14 @@ TILT_REACH_M: Final = 0.1  # [m] contacts spread over less than this say nothing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Floor:
+class FloorPlane:
     """A nearly level plane: captured floors tilt by up to two degrees against the world's axes."""
 
     height: float  # [m] at the world's origin
     slope: FloatArray  # (2,) [-] rise along x and along z
 
     @classmethod
-    def fit(cls, points: FloatArray) -> Floor:
+    def fit(cls, points: FloatArray) -> FloorPlane:
         """Fit contacts ``(N, 3)`` [m] by least squares, the slope drawn to zero where they are close together."""
         middle = points.mean(axis=0)
         away = points - middle
@@ -46,7 +46,7 @@ class Floor:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plant:
+class PointPlant:
     """One contact of one point."""
 
     start: int
@@ -60,8 +60,8 @@ class Plant:
 
 
 def plan_plants(
-    heel: FloatArray, toe: FloatArray, heel_down: BoolArray, toe_down: BoolArray, floor: Floor, rate_hz: float
-) -> tuple[list[Plant], list[Plant]]:
+    heel: FloatArray, toe: FloatArray, heel_down: BoolArray, toe_down: BoolArray, floor: FloorPlane, rate_hz: float
+) -> tuple[list[PointPlant], list[PointPlant]]:
     """Choose where heel and toe stay during each contact.
 
     A contact on its own stays where the point was most of the time. One that begins while the other point of the
@@ -76,25 +76,25 @@ def plan_plants(
         floor: the ground.
         rate_hz: frames per second.
     """
-    bridge = round(BRIDGED_S * rate_hz)
-    todo = [(a, b, 0) for a, b in runs(heel_down, bridge)] + [(a, b, 1) for a, b in runs(toe_down, bridge)]
+    bridge = round(MAX_GAP_S * rate_hz)
+    todo = [(a, b, 0) for a, b in find_runs(heel_down, bridge)] + [(a, b, 1) for a, b in find_runs(toe_down, bridge)]
     paths = (heel, toe)
-    plants: tuple[list[Plant], list[Plant]] = ([], [])
+    plants: tuple[list[PointPlant], list[PointPlant]] = ([], [])
     for start, stop, which in sorted(todo):
         path, other = paths[which], paths[1 - which]
         near = [p for p in plants[1 - which] if p.start < stop and start < p.stop]
         place = np.median(path[start:stop], axis=0)
-        place[1] = _levelled(place, floor)
+        place[1] = _level_position(place, floor)
         if near:
             a, b = max(start, near[0].start), min(stop, near[0].stop)
             foot = np.median(path[a:b] - other[a:b], axis=0)
             aside = near[0].place + foot
-            place = near[0].place + _lying(foot, _levelled(aside, floor) - near[0].place[1])
-        plants[which].append(_held(path[start:stop], start, place, rate_hz))
+            place = near[0].place + _lay_foot(foot, _level_position(aside, floor) - near[0].place[1])
+        plants[which].append(_hold_point(path[start:stop], start, place, rate_hz))
     return plants
 
 
-def _held(path: FloatArray, start: int, place: FloatArray, rate_hz: float) -> Plant:
+def _hold_point(path: FloatArray, start: int, place: FloatArray, rate_hz: float) -> PointPlant:
     """Hold a point at its place for as long as that takes it less than ``HOLD_M`` from its natural path.
 
     From the frame in which the point is nearest to its place, forwards and backwards, it stays until the natural path
@@ -105,16 +105,16 @@ def _held(path: FloatArray, start: int, place: FloatArray, rate_hz: float) -> Pl
     core = int(np.argmin(away))
     creep = min(CREEP_M, CREEP_MPS / rate_hz)
     held = np.empty_like(path)
-    held[:, 1] = place[1] + _lifted(path[:, 1] - place[1])
-    held[core:, [0, 2]] = _followed(path[core:, [0, 2]], place[[0, 2]], creep)
-    held[: core + 1, [0, 2]] = _followed(path[core::-1, [0, 2]], place[[0, 2]], creep)[::-1]
+    held[:, 1] = place[1] + _ease_lift(path[:, 1] - place[1])
+    held[core:, [0, 2]] = _follow_path(path[core:, [0, 2]], place[[0, 2]], creep)
+    held[: core + 1, [0, 2]] = _follow_path(path[core::-1, [0, 2]], place[[0, 2]], creep)[::-1]
     far = np.flatnonzero(np.hypot(*(held - path)[:, [0, 2]].T) > HOLD_M)
     first = int(far[far < core].max(initial=-1)) + 1
     last = int(far[far > core].min(initial=len(path)))
-    return Plant(start + first, place, held[first:last])
+    return PointPlant(start + first, place, held[first:last])
 
 
-def _followed(path: FloatArray, place: FloatArray, creep: float) -> FloatArray:
+def _follow_path(path: FloatArray, place: FloatArray, creep: float) -> FloatArray:
     at = place.copy()
     followed = np.empty_like(path)
     for f, natural in enumerate(path):
@@ -126,17 +126,17 @@ def _followed(path: FloatArray, place: FloatArray, creep: float) -> FloatArray:
     return followed
 
 
-def _lifted(rise: FloatArray) -> FloatArray:
+def _ease_lift(rise: FloatArray) -> FloatArray:
     """Nothing below the ground, hardly anything near it, all of it from ``LIFT_M`` on."""
-    return rise * (1.0 - _step(rise / LIFT_M))
+    return rise * (1.0 - _cubic_step(rise / LIFT_M))
 
 
-def _levelled(place: FloatArray, floor: Floor) -> float:
+def _level_position(place: FloatArray, floor: FloorPlane) -> float:
     ground = float(floor.under(place))
     return ground if abs(place[1] - ground) < LEVEL_M else float(place[1])
 
 
-def _lying(foot: FloatArray, rise: float) -> FloatArray:
+def _lay_foot(foot: FloatArray, rise: float) -> FloatArray:
     """Vector of the foot's own length along its heading, rising by ``rise`` [m]."""
     length = float(np.linalg.norm(foot))
     flat = np.sqrt(max(length**2 - rise**2, 0.0))
@@ -146,7 +146,7 @@ def _lying(foot: FloatArray, rise: float) -> FloatArray:
     return along + np.array([0.0, rise, 0.0])
 
 
-def corrections(path: FloatArray, plants: list[Plant], rate_hz: float) -> FloatArray:
+def compute_corrections(path: FloatArray, plants: list[PointPlant], rate_hz: float) -> FloatArray:
     """What to add to a path ``(F, 3)`` [m] so that it stays at its plants, easing in and out by a cubic step."""
     frames = len(path)
     shift = np.zeros((frames, 3))
@@ -157,30 +157,30 @@ def corrections(path: FloatArray, plants: list[Plant], rate_hz: float) -> FloatA
         if b > a:
             before = shift[a - 1] if k > 0 else None
             after = shift[b] if k < len(plants) else None
-            shift[a:b] = _eased(b - a, before, after, rate_hz)
+            shift[a:b] = _fade_corrections(b - a, before, after, rate_hz)
     return shift
 
 
-def _eased(count: int, before: FloatArray | None, after: FloatArray | None, rate_hz: float) -> FloatArray:
+def _fade_corrections(count: int, before: FloatArray | None, after: FloatArray | None, rate_hz: float) -> FloatArray:
     r"""Fade from one correction to nothing and up to the next, :math:`\Gamma(x) = 2x^3 - 3x^2 + 1`."""
     t = np.arange(1, count + 1)
-    reach = max(1.0, min(EASE_S * rate_hz, EASE_PART * (count + 1)))
+    reach = max(1.0, min(EASE_S * rate_hz, EASE_FRACTION * (count + 1)))
     if before is None or after is None:
         reach = max(1.0, min(EASE_S * rate_hz, float(count + 1)))
     faded = np.zeros((count, 3))
     if before is not None:
-        faded += _step(t / reach)[:, None] * before
+        faded += _cubic_step(t / reach)[:, None] * before
     if after is not None:
-        faded += _step((count + 1 - t) / reach)[:, None] * after
+        faded += _cubic_step((count + 1 - t) / reach)[:, None] * after
     return faded
 
 
-def _step(x: FloatArray) -> FloatArray:
+def _cubic_step(x: FloatArray) -> FloatArray:
     x = np.clip(x, 0.0, 1.0)
     return (2.0 * x - 3.0) * x * x + 1.0
 
 
-def nearness(plants: list[Plant], frames: int) -> FloatArray:
+def contact_depth_weights(plants: list[PointPlant], frames: int) -> FloatArray:
     """Weight ``(F,)`` of a point: the square of how many frames deep it is in a contact; outside, next to nothing.
 
     Where heel and toe are both down, the weight so passes smoothly from the one that lifts first to the other.
@@ -195,7 +195,7 @@ def nearness(plants: list[Plant], frames: int) -> FloatArray:
     return weight
 
 
-def raised_floor(needed: FloatArray, rate_hz: float, seconds: float = 0.10) -> FloatArray:
+def smooth_upper_envelope(needed: FloatArray, rate_hz: float, seconds: float = 0.10) -> FloatArray:
     """Smallest smooth curve we can make that is nowhere below ``needed`` ``(F,)``: sliding maximum, then mean."""
     half = max(1, round(seconds * rate_hz))
     width = 2 * half + 1

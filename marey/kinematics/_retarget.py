@@ -9,13 +9,13 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.kinematics._arms import fair_goals, help_reach
-from marey.kinematics._feet import FootPath, leg_drop, plant_foot, reach
-from marey.kinematics._plants import Floor, raised_floor
+from marey.kinematics._arms import limit_elbow_change, rotate_collar
+from marey.kinematics._feet import FootTrajectory, compute_hip_drop, move_limb_end, plant_foot
+from marey.kinematics._plants import FloorPlane, smooth_upper_envelope
 from marey.kinematics._transfer import transfer_rotations
-from marey.kinematics._two_bone import Limb, own_stretch
+from marey.kinematics._two_bone import Limb, allowed_stretch
 from marey.lie import SO3
-from marey.motion import Contacts, Motion, contact_positions, lowpass, with_contacts
+from marey.motion import Contacts, Motion, contact_positions, ensure_contacts, lowpass
 from marey.skeleton import HUMAN, RoleMap, Skeleton, contact_points, joint_positions, role_map, t_pose
 
 LEG_STRETCH: Final = 0.998  # [-] a leg is stretched no further, unless the source had it straighter: knees would snap
@@ -63,14 +63,14 @@ def retarget(
     roles = role_map(motion.skeleton) if roles is None else roles
     target_roles = role_map(target) if target_roles is None else target_roles
     if contacts and motion.contacts is None:
-        motion = with_contacts(motion)
-    job = _Job.between(motion, roles, target, target_roles)
-    moved = _with_arms(job, _with_legs(job, _posed(job), keep_plants=contacts))
-    return replace(moved, contacts=_known(moved.contacts, target, target_roles))
+        motion = ensure_contacts(motion)
+    job = _RetargetProblem.from_motion(motion, roles, target, target_roles)
+    moved = _place_arms(job, _place_legs(job, _transfer_posture(job), keep_plants=contacts))
+    return replace(moved, contacts=_drop_missing_contacts(moved.contacts, target, target_roles))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Job:
+class _RetargetProblem:
     """A motion, the body to put it on, and where its joints shall be there."""
 
     motion: Motion
@@ -82,7 +82,7 @@ class _Job:
     goals: FloatArray  # (F, J, 3) [m] joints of the source, scaled and lifted
 
     @classmethod
-    def between(cls, motion: Motion, roles: RoleMap, target: Skeleton, target_roles: RoleMap) -> _Job:
+    def from_motion(cls, motion: Motion, roles: RoleMap, target: Skeleton, target_roles: RoleMap) -> _RetargetProblem:
         legs = [_leg_length(s, r) for s, r in ((motion.skeleton, roles), (target, target_roles))]
         depths = [_sole_depth(s, r) for s, r in ((motion.skeleton, roles), (target, target_roles))]
         scale = legs[1] / legs[0]
@@ -100,7 +100,7 @@ class _Job:
         return all(f"{side}_{part}" in known for part in parts for known in (self.roles, self.target_roles))
 
 
-def _posed(job: _Job) -> Motion:
+def _transfer_posture(job: _RetargetProblem) -> Motion:
     """The target in the posture of the source, its hips where the scaled hips are."""
     wxyz = transfer_rotations(job.motion, job.roles, job.target, job.target_roles)
     hips = [f"{side}_hip" for side in SIDES]
@@ -111,26 +111,26 @@ def _posed(job: _Job) -> Motion:
     return Motion(job.target, job.motion.rate_hz, roots, SO3(wxyz), load_report=report, name=job.motion.name)
 
 
-def _with_legs(job: _Job, moved: Motion, *, keep_plants: bool) -> Motion:
+def _place_legs(job: _RetargetProblem, moved: Motion, *, keep_plants: bool) -> Motion:
     """Ankles where they shall be, feet planted while in contact, the body lowered where a leg is too short."""
-    limbs = {side: Limb.named(job.target, f"{side}_leg", job.target_roles) for side in SIDES}
-    moved = _calm_toes(moved, job.target_roles) if keep_plants else moved
-    paths = {side: _foot_path(job, moved, side) for side in SIDES}
+    limbs = {side: Limb.from_name(job.target, f"{side}_leg", job.target_roles) for side in SIDES}
+    moved = _smooth_toes(moved, job.target_roles) if keep_plants else moved
+    paths = {side: _trace_foot(job, moved, side) for side in SIDES}
     if keep_plants:
-        floor = _floor(job)
+        floor = _fit_floor(job)
         paths = {side: plant_foot(path, floor, moved.rate_hz) for side, path in paths.items()}
     positions = moved.joint_positions()
-    stretches = {side: own_stretch(positions, limb, LEG_STRETCH) for side, limb in limbs.items()}
+    stretches = {side: allowed_stretch(positions, limb, LEG_STRETCH) for side, limb in limbs.items()}
     if keep_plants:
-        drops = [leg_drop(positions, limbs[side], paths[side], stretches[side]) for side in SIDES]
-        drop = raised_floor(np.max(drops, axis=0), moved.rate_hz)
+        drops = [compute_hip_drop(positions, limbs[side], paths[side], stretches[side]) for side in SIDES]
+        drop = smooth_upper_envelope(np.max(drops, axis=0), moved.rate_hz)
         moved = replace(moved, root_positions=moved.root_positions - drop[:, None] * np.array([0.0, 1.0, 0.0]))
     for side in SIDES:
-        moved = reach(moved, limbs[side], paths[side].ankle, paths[side].R_world_ankle, stretch=stretches[side])
-    return replace(moved, contacts=_with_feet(job.motion.contacts, paths))
+        moved = move_limb_end(moved, limbs[side], paths[side].ankle, paths[side].R_world_ankle, stretch=stretches[side])
+    return replace(moved, contacts=_update_contacts(job.motion.contacts, paths))
 
 
-def _calm_toes(moved: Motion, roles: RoleMap) -> Motion:
+def _smooth_toes(moved: Motion, roles: RoleMap) -> Motion:
     """Low-pass the toe joints: captured toe angles tremble by up to 15 degrees a frame, and planted toes do not."""
     toes = [roles[f"{side}_foot"] for side in SIDES if f"{side}_foot" in roles]
     if not toes or moved.rate_hz <= 2.0 * TOE_HZ or moved.num_frames < 4:
@@ -140,7 +140,7 @@ def _calm_toes(moved: Motion, roles: RoleMap) -> Motion:
     return replace(moved, rotations=SO3(wxyz))
 
 
-def _with_feet(track: Contacts | None, paths: Mapping[str, FootPath]) -> Contacts | None:
+def _update_contacts(track: Contacts | None, paths: Mapping[str, FootTrajectory]) -> Contacts | None:
     """The contact track, feet where they were planted."""
     if track is None:
         return None
@@ -152,20 +152,20 @@ def _with_feet(track: Contacts | None, paths: Mapping[str, FootPath]) -> Contact
     return Contacts(track.names, active)
 
 
-def _with_arms(job: _Job, moved: Motion) -> Motion:
+def _place_arms(job: _RetargetProblem, moved: Motion) -> Motion:
     """Wrists where they shall be; hands go with the forearm, so that no wrist is bent by a longer or shorter arm."""
     for side in SIDES:
         if job.has(side, _ARM):
-            limb = Limb.named(job.target, f"{side}_arm", job.target_roles)
-            goals = fair_goals(moved, limb, job.goals[:, job.roles[f"{side}_wrist"]])
+            limb = Limb.from_name(job.target, f"{side}_arm", job.target_roles)
+            goals = limit_elbow_change(moved, limb, job.goals[:, job.roles[f"{side}_wrist"]])
             collar = job.target_roles.get(f"{side}_collar")
-            stretch = own_stretch(moved.joint_positions(), limb, ARM_STRETCH)
-            moved = moved if collar is None else help_reach(moved, collar, limb, goals, stretch)
-            moved = reach(moved, limb, goals, None, stretch=stretch)
+            stretch = allowed_stretch(moved.joint_positions(), limb, ARM_STRETCH)
+            moved = moved if collar is None else rotate_collar(moved, collar, limb, goals, stretch)
+            moved = move_limb_end(moved, limb, goals, None, stretch=stretch)
     return moved
 
 
-def _foot_path(job: _Job, moved: Motion, side: str) -> FootPath:
+def _trace_foot(job: _RetargetProblem, moved: Motion, side: str) -> FootTrajectory:
     """Where a foot goes before it is planted."""
     positions, frames = moved.joint_frames()
     ankle = job.target_roles[f"{side}_ankle"]
@@ -173,25 +173,25 @@ def _foot_path(job: _Job, moved: Motion, side: str) -> FootPath:
     at = points.positions(positions, frames) - positions[:, ankle, None]
     heel, toe = (at[:, points.index(f"{side}_{part}")] for part in ("heel", "toe"))
     goals = job.goals[:, job.roles[f"{side}_ankle"]]
-    down = [_flags(job.motion, f"{side}_{part}") for part in ("heel", "toe")]
-    return FootPath(goals, frames[:, ankle], heel, toe, down[0], down[1])
+    down = [_contact_flags(job.motion, f"{side}_{part}") for part in ("heel", "toe")]
+    return FootTrajectory(goals, frames[:, ankle], heel, toe, down[0], down[1])
 
 
-def _flags(motion: Motion, point: str) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _contact_flags(motion: Motion, point: str) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     if motion.contacts is None or point not in motion.contacts.names:
         return np.zeros(motion.num_frames, dtype=np.bool_)
     return np.array(motion.contacts.track(point))
 
 
-def _floor(job: _Job) -> Floor | None:
+def _fit_floor(job: _RetargetProblem) -> FloorPlane | None:
     """The floor under the target: a plane through the source's feet in contact, scaled."""
     names = contact_points(job.motion.skeleton).names
     feet = [k for k, name in enumerate(names) if name.endswith(("heel", "toe"))]
-    down = np.stack([_flags(job.motion, names[k]) for k in feet], axis=1)
-    return Floor.fit(job.scale * contact_positions(job.motion)[:, feet][down]) if down.any() else None
+    down = np.stack([_contact_flags(job.motion, names[k]) for k in feet], axis=1)
+    return FloorPlane.fit(job.scale * contact_positions(job.motion)[:, feet][down]) if down.any() else None
 
 
-def _known(track: Contacts | None, target: Skeleton, roles: RoleMap) -> Contacts | None:
+def _drop_missing_contacts(track: Contacts | None, target: Skeleton, roles: RoleMap) -> Contacts | None:
     """The contact track, without points that the target lacks."""
     if track is None:
         return None

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, FormatError, InputError, IntArray, MissingFileError, frozen, frozen_ints
 from marey.kinematics._sdf import JointField
-from marey.kinematics._sdf_field import DistanceField, Grid, field_from_function
+from marey.kinematics._sdf_field import DistanceField, FieldGrid, field_from_function
 
-SMOOTH = (0.5, -0.53)  # Taubin's pair: a step that shrinks, one that swells a little more
-CONTAINED = 0.995  # share of the samples that a wrapped surface must hold
+SMOOTHING_FACTORS = (0.5, -0.53)  # Taubin's pair: a step that shrinks, one that swells a little more
+CONTAINED_FRACTION = 0.995  # share of the samples that a wrapped surface must hold
 ROOM_CELLS = 0.3  # of the spacing: between samples and surface, so that a field of the surface still holds them
 MAX_PUSHES = 40
 MAX_CHECKED_FACES = 20_000  # the search for crossings looks at all pairs
@@ -37,7 +37,7 @@ class LimitMesh:
 
     def euler_characteristic(self) -> int:
         """Vertices minus edges plus faces: two for a sphere, zero for a torus."""
-        return len(self.vertices) - len(_edges(self.faces)) + len(self.faces)
+        return len(self.vertices) - len(_list_edges(self.faces)) + len(self.faces)
 
     def check(self) -> None:
         """Refuse a surface that is open, has an edge on more than two faces, or passes through itself.
@@ -45,7 +45,7 @@ class LimitMesh:
         Raises:
             InputError: with the faces at fault.
         """
-        from marey.kinematics._sculpt_kernels import crossing_faces
+        from marey.kinematics._sculpt_kernels import find_crossing_faces
 
         half = np.concatenate([self.faces[:, [0, 1]], self.faces[:, [1, 2]], self.faces[:, [2, 0]]])
         forward = {(int(a), int(b)) for a, b in half}
@@ -54,7 +54,7 @@ class LimitMesh:
             raise InputError(f"the surface is not closed and simple at faces {lonely[:8]}", "Close it")
         if len(self.faces) > MAX_CHECKED_FACES:
             raise InputError(f"a surface of {len(self.faces)} faces", f"Simplify it to {MAX_CHECKED_FACES}")
-        bad = crossing_faces(self.vertices, self.faces)
+        bad = find_crossing_faces(self.vertices, self.faces)
         if len(bad):
             raise InputError(f"the surface passes through itself at faces {bad[:8].tolist()}", "Pull them apart")
 
@@ -136,7 +136,7 @@ def icosphere(subdivisions: int = 3) -> LimitMesh:
     vertices = np.concatenate([np.roll(corners, i, axis=1) for i in range(3)])
     from scipy.spatial import ConvexHull
 
-    faces = _outward(vertices, np.asarray(ConvexHull(vertices).simplices, dtype=np.int64))
+    faces = _orient_outward(vertices, np.asarray(ConvexHull(vertices).simplices, dtype=np.int64))
     for _ in range(subdivisions):
         pairs = np.sort(faces[:, [[0, 1], [1, 2], [2, 0]]], axis=-1).reshape(-1, 2)
         edges, ids = np.unique(pairs, axis=0, return_inverse=True)
@@ -166,32 +166,32 @@ def shrink_wrap(field: DistanceField, samples: ArrayLike, *, smoothing: int = 10
     points = frozen(samples, None, 3, name="samples")
     centre = np.concatenate([inside, points]).mean(axis=0)
     sphere = icosphere(subdivisions)
-    radii = _first_hits(field, centre, sphere.vertices, float(np.linalg.norm(inside - centre, axis=1).max()))
-    neighbours = _neighbours(sphere.faces, len(radii))
+    radii = _cast_rays(field, centre, sphere.vertices, float(np.linalg.norm(inside - centre, axis=1).max()))
+    neighbours = _neighbour_average(sphere.faces, len(radii))
     least = float(radii.min())
     for _ in range(smoothing):
-        for share in SMOOTH:
+        for share in SMOOTHING_FACTORS:
             radii = radii + share * (neighbours(radii) - radii)
     room = ROOM_CELLS * field.grid.largest_spacing
-    return _pushed_out(sphere, centre, np.maximum(radii, least), points, room)
+    return _push_out(sphere, centre, np.maximum(radii, least), points, room)
 
 
-def field_from_mesh(mesh: LimitMesh, grid: Grid) -> DistanceField:
+def field_from_mesh(mesh: LimitMesh, grid: FieldGrid) -> DistanceField:
     """Distance field of the inside of a closed surface; the surface is checked first."""
     mesh.check()
     return field_from_function(grid, mesh.distance)
 
 
-def resculpted(joint: JointField, mesh: LimitMesh, *, resolution: int | None = None) -> JointField:
+def resculpt_joint(joint: JointField, mesh: LimitMesh, *, resolution: int | None = None) -> JointField:
     """Return a joint's set replaced by the inside of an edited surface, on a grid around it."""
     nodes = np.full(3, resolution) if resolution is not None else joint.field.grid.shape
     low, high = mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)
     spacing = (high - low) / (nodes - 5)
-    grid = Grid(nodes, low - 2.0 * spacing, spacing, np.zeros(3, dtype=bool))
+    grid = FieldGrid(nodes, low - 2.0 * spacing, spacing, np.zeros(3, dtype=bool))
     return replace(joint, field=field_from_mesh(mesh, grid))
 
 
-def _first_hits(field: DistanceField, centre: FloatArray, rays: FloatArray, reach: float) -> FloatArray:
+def _cast_rays(field: DistanceField, centre: FloatArray, rays: FloatArray, reach: float) -> FloatArray:
     """Distance from the centre at which each ray, coming from outside, meets the set."""
     steps = np.linspace(1.2 * reach, 0.0, 200)
     radii = np.full(len(rays), 0.02 * reach)
@@ -202,15 +202,15 @@ def _first_hits(field: DistanceField, centre: FloatArray, rays: FloatArray, reac
     return radii
 
 
-def _neighbours(faces: IntArray, count: int) -> Callable[[FloatArray], FloatArray]:
+def _neighbour_average(faces: IntArray, count: int) -> Callable[[FloatArray], FloatArray]:
     """Mean of a value over the neighbours of each vertex."""
-    pairs = _edges(faces)
+    pairs = _list_edges(faces)
     ends = np.concatenate([pairs, pairs[:, ::-1]])
     degree = np.bincount(ends[:, 0], minlength=count)
     return lambda values: np.bincount(ends[:, 0], weights=values[ends[:, 1]], minlength=count) / degree
 
 
-def _pushed_out(sphere: LimitMesh, centre: FloatArray, radii: FloatArray, points: FloatArray, room: float) -> LimitMesh:
+def _push_out(sphere: LimitMesh, centre: FloatArray, radii: FloatArray, points: FloatArray, room: float) -> LimitMesh:
     r"""Move vertices out along their rays until the surface holds the samples with some room.
 
     A ray :math:`d = \sum_i w_i v_i` over the corners of its face meets the surface at :math:`1/\sum_i (w_i/r_i)`.
@@ -218,10 +218,10 @@ def _pushed_out(sphere: LimitMesh, centre: FloatArray, radii: FloatArray, points
     away = np.linalg.norm(points - centre, axis=1)
     rays = (points - centre) / np.maximum(away, 1e-12)[:, None]
     away = away + room
-    faces, weights = _pierced(sphere, rays)
+    faces, weights = _intersect_rays(sphere, rays)
     for _ in range(MAX_PUSHES):
         excess = away * np.sum(weights / radii[faces], axis=1)
-        if np.mean(excess > 1.0) <= 0.2 * (1.0 - CONTAINED):
+        if np.mean(excess > 1.0) <= 0.2 * (1.0 - CONTAINED_FRACTION):
             break
         grown = radii.copy()
         np.maximum.at(grown, faces, radii[faces] * np.maximum(excess, 1.0)[:, None] * (1.0 + 1e-6))
@@ -229,7 +229,7 @@ def _pushed_out(sphere: LimitMesh, centre: FloatArray, radii: FloatArray, points
     return LimitMesh(centre + radii[:, None] * sphere.vertices, sphere.faces)
 
 
-def _pierced(sphere: LimitMesh, rays: FloatArray) -> tuple[IntArray, FloatArray]:
+def _intersect_rays(sphere: LimitMesh, rays: FloatArray) -> tuple[IntArray, FloatArray]:
     """Corners ``(N, 3)`` of the face that each ray leaves a sphere through, and its weights ``(N, 3)`` over them."""
     inverse = np.linalg.inv(np.swapaxes(sphere.vertices[sphere.faces], 1, 2))
     found, weights = np.zeros(len(rays), dtype=np.int64), np.zeros((len(rays), 3))
@@ -241,11 +241,11 @@ def _pierced(sphere: LimitMesh, rays: FloatArray) -> tuple[IntArray, FloatArray]
     return sphere.faces[found], weights
 
 
-def _edges(faces: IntArray) -> IntArray:
+def _list_edges(faces: IntArray) -> IntArray:
     return np.unique(np.sort(faces[:, [[0, 1], [1, 2], [2, 0]]], axis=-1).reshape(-1, 2), axis=0)
 
 
-def _outward(vertices: FloatArray, faces: IntArray) -> IntArray:
+def _orient_outward(vertices: FloatArray, faces: IntArray) -> IntArray:
     a, b, c = (vertices[faces[:, i]] for i in range(3))
     inward = np.einsum("ij,ij->i", np.cross(b - a, c - a), a) < 0.0
     return np.where(inward[:, None], faces[:, ::-1], faces)

@@ -15,7 +15,7 @@ TETRAHEDRA = np.array(
 
 
 @kernel
-def _edge(a: int, b: int, size: int) -> int:
+def _edge_number(a: int, b: int, size: int) -> int:
     return a * size + b if a < b else b * size + a
 
 
@@ -42,12 +42,14 @@ def iso_triangles(values: FloatArray, level: float) -> IntArray:
                         inside += flat[corner[v]] < level
                     if inside == 0 or inside == 4:
                         continue
-                    count = _cut(corner, flat, level, int(inside), out, count, size)
+                    count = _cut_tetrahedron(corner, flat, level, int(inside), out, count, size)
     return out[:count]
 
 
 @kernel
-def _cut(corner: IntArray, flat: FloatArray, level: float, inside: int, out: IntArray, count: int, size: int) -> int:
+def _cut_tetrahedron(
+    corner: IntArray, flat: FloatArray, level: float, inside: int, out: IntArray, count: int, size: int
+) -> int:
     """Triangles of one tetrahedron: one around a lone corner, two between two pairs."""
     order = np.empty(4, dtype=np.int64)
     n = 0
@@ -68,18 +70,34 @@ def _cut(corner: IntArray, flat: FloatArray, level: float, inside: int, out: Int
     a, b = int(corner[order[0]]), int(corner[order[1]])
     c, d = int(corner[order[2]]), int(corner[order[3]])
     if inside == 1:
-        out[count, 0], out[count, 1], out[count, 2] = _edge(a, b, size), _edge(a, c, size), _edge(a, d, size)
+        out[count, 0], out[count, 1], out[count, 2] = (
+            _edge_number(a, b, size),
+            _edge_number(a, c, size),
+            _edge_number(a, d, size),
+        )
         return count + 1
     if inside == 3:
-        out[count, 0], out[count, 1], out[count, 2] = _edge(a, d, size), _edge(b, d, size), _edge(c, d, size)
+        out[count, 0], out[count, 1], out[count, 2] = (
+            _edge_number(a, d, size),
+            _edge_number(b, d, size),
+            _edge_number(c, d, size),
+        )
         return count + 1
-    out[count, 0], out[count, 1], out[count, 2] = _edge(a, c, size), _edge(a, d, size), _edge(b, d, size)
-    out[count + 1, 0], out[count + 1, 1], out[count + 1, 2] = _edge(a, c, size), _edge(b, d, size), _edge(b, c, size)
+    out[count, 0], out[count, 1], out[count, 2] = (
+        _edge_number(a, c, size),
+        _edge_number(a, d, size),
+        _edge_number(b, d, size),
+    )
+    out[count + 1, 0], out[count + 1, 1], out[count + 1, 2] = (
+        _edge_number(a, c, size),
+        _edge_number(b, d, size),
+        _edge_number(b, c, size),
+    )
     return count + 2
 
 
 @kernel
-def _minus(a: Vector, b: Vector) -> Vector:
+def _subtract(a: Vector, b: Vector) -> Vector:
     return a[0] - b[0], a[1] - b[1], a[2] - b[2]
 
 
@@ -89,34 +107,34 @@ def _dot(a: Vector, b: Vector) -> float:
 
 
 @kernel
-def _beside(a: Vector, t: float, b: Vector) -> float:
+def _squared_offset(a: Vector, t: float, b: Vector) -> float:
     """Squared length of ``a - t b``."""
     x, y, z = a[0] - t * b[0], a[1] - t * b[1], a[2] - t * b[2]
     return x * x + y * y + z * z
 
 
 @kernel
-def _triangle_square(p: Vector, a: Vector, b: Vector, c: Vector) -> float:
+def _triangle_distance_squared(p: Vector, a: Vector, b: Vector, c: Vector) -> float:
     """Squared distance of a point to a triangle, by the region of its nearest feature."""
-    ab, ac, ap = _minus(b, a), _minus(c, a), _minus(p, a)
+    ab, ac, ap = _subtract(b, a), _subtract(c, a), _subtract(p, a)
     d1, d2 = _dot(ab, ap), _dot(ac, ap)
     if d1 <= 0.0 and d2 <= 0.0:
         return _dot(ap, ap)
-    bp = _minus(p, b)
+    bp = _subtract(p, b)
     d3, d4 = _dot(ab, bp), _dot(ac, bp)
     if d3 >= 0.0 and d4 <= d3:
         return _dot(bp, bp)
-    cp = _minus(p, c)
+    cp = _subtract(p, c)
     d5, d6 = _dot(ab, cp), _dot(ac, cp)
     if d6 >= 0.0 and d5 <= d6:
         return _dot(cp, cp)
     vc, vb, va = d1 * d4 - d3 * d2, d5 * d2 - d1 * d6, d3 * d6 - d5 * d4
     if vc <= 0.0 and d1 >= 0.0 and d3 <= 0.0:
-        return _beside(ap, d1 / (d1 - d3), ab)
+        return _squared_offset(ap, d1 / (d1 - d3), ab)
     if vb <= 0.0 and d2 >= 0.0 and d6 <= 0.0:
-        return _beside(ap, d2 / (d2 - d6), ac)
+        return _squared_offset(ap, d2 / (d2 - d6), ac)
     if va <= 0.0 and d4 - d3 >= 0.0 and d5 - d6 >= 0.0:
-        return _beside(bp, (d4 - d3) / ((d4 - d3) + (d5 - d6)), _minus(c, b))
+        return _squared_offset(bp, (d4 - d3) / ((d4 - d3) + (d5 - d6)), _subtract(c, b))
     n = (ab[1] * ac[2] - ab[2] * ac[1], ab[2] * ac[0] - ab[0] * ac[2], ab[0] * ac[1] - ab[1] * ac[0])
     return _dot(n, ap) ** 2 / _dot(n, n)
 
@@ -136,10 +154,10 @@ def mesh_distance(points: FloatArray, vertices: FloatArray, faces: IntArray) -> 
             a = (vertices[i, 0], vertices[i, 1], vertices[i, 2])
             b = (vertices[j, 0], vertices[j, 1], vertices[j, 2])
             c = (vertices[k, 0], vertices[k, 1], vertices[k, 2])
-            d = _triangle_square(p, a, b, c)
+            d = _triangle_distance_squared(p, a, b, c)
             if d < best:
                 best, nearest[n] = d, f
-            u, v, w = _minus(a, p), _minus(b, p), _minus(c, p)
+            u, v, w = _subtract(a, p), _subtract(b, p), _subtract(c, p)
             lu, lv, lw = np.sqrt(_dot(u, u)), np.sqrt(_dot(v, v)), np.sqrt(_dot(w, w))
             volume = (
                 u[0] * (v[1] * w[2] - v[2] * w[1])
@@ -153,7 +171,7 @@ def mesh_distance(points: FloatArray, vertices: FloatArray, faces: IntArray) -> 
 
 
 @kernel
-def _pierces(p: FloatArray, q: FloatArray, a: FloatArray, b: FloatArray, c: FloatArray) -> bool:
+def _is_piercing(p: FloatArray, q: FloatArray, a: FloatArray, b: FloatArray, c: FloatArray) -> bool:
     """Whether a segment passes through the inside of a triangle."""
     d, e1, e2 = q - p, b - a, c - a
     h = np.array([d[1] * e2[2] - d[2] * e2[1], d[2] * e2[0] - d[0] * e2[2], d[0] * e2[1] - d[1] * e2[0]])
@@ -169,7 +187,7 @@ def _pierces(p: FloatArray, q: FloatArray, a: FloatArray, b: FloatArray, c: Floa
 
 
 @kernel
-def crossing_faces(vertices: FloatArray, faces: IntArray) -> IntArray:
+def find_crossing_faces(vertices: FloatArray, faces: IntArray) -> IntArray:
     """Numbers of faces that are pierced by an edge of a face with which they share no corner."""
     count = faces.shape[0]
     low, high = np.empty((count, 3)), np.empty((count, 3))
@@ -193,6 +211,6 @@ def crossing_faces(vertices: FloatArray, faces: IntArray) -> IntArray:
                 continue
             a, b, c = vertices[faces[f, 0]], vertices[faces[f, 1]], vertices[faces[f, 2]]
             for i in range(3):
-                if _pierces(vertices[faces[g, i]], vertices[faces[g, (i + 1) % 3]], a, b, c):
+                if _is_piercing(vertices[faces[g, i]], vertices[faces[g, (i + 1) % 3]], a, b, c):
                     is_bad[f] = is_bad[g] = True
     return np.flatnonzero(is_bad)

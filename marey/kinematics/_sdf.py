@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Literal, final
 import numpy as np
 
 from marey.base import BoolArray, ConvergenceError, FloatArray, InputError, IntArray
-from marey.kinematics._limits import Arrays, JointLimits, LimitCheck, flat_wxyz
-from marey.kinematics._sdf_field import DistanceField, Grid, Mode, build_field, make_grid
-from marey.kinematics._sdf_sample import LONG_BRIDGE_RAD, Chart, inlier_pieces, sample_motion
+from marey.kinematics._limits import Arrays, JointLimits, LimitCheck, contiguous_wxyz
+from marey.kinematics._sdf_field import DistanceField, FieldGrid, Mode, build_field, make_grid
+from marey.kinematics._sdf_sample import LONG_BRIDGE_RAD, RotationChart, sample_motion, split_inliers
 from marey.lie import SO3, frechet_mean
 from marey.motion import Motion
 from marey.skeleton import Skeleton
@@ -20,7 +20,7 @@ Metric = Literal["so3", "euler", "euler_periodic"]
 
 AXIS_STD_RAD = 0.02  # [rad] a coordinate that varies less is no freedom ([Engell2012]_ §13: 1e-4 in quaternions)
 SLACK_RAD = float(np.deg2rad(0.5))  # [rad] on each side of a coordinate that is no freedom
-LOCAL_RAD = np.pi - 0.2  # [rad] rotation vectors beyond may flip to the other side; such a joint is left free
+MAX_SPREAD_RAD = np.pi - 0.2  # [rad] rotation vectors beyond may flip to the other side; such a joint is left free
 
 
 @final
@@ -28,7 +28,7 @@ LOCAL_RAD = np.pi - 0.2  # [rad] rotation vectors beyond may flip to the other s
 class JointField:
     """The feasible set of one joint: a chart, a field over one to three of its coordinates, a box for the others."""
 
-    chart: Chart
+    chart: RotationChart
     field: DistanceField
     across: FloatArray  # (2, 3) [rad] lowest and highest value of coordinates that have no axis in the grid
     num_samples: int = 0
@@ -56,7 +56,7 @@ class SdfLimits(JointLimits):
             raise InputError(
                 f"{len(self.joints)} fields for {self.skeleton.num_joints} joints", "Give one or None each"
             )
-        object.__setattr__(self, "_tables", _packed(self.joints))
+        object.__setattr__(self, "_tables", _pack_fields(self.joints))
 
     @classmethod
     def from_clips(
@@ -81,13 +81,13 @@ class SdfLimits(JointLimits):
             mode: see :func:`build_field`.
             epsilon_rad: level up to which points are feasible.
         """
-        from marey.kinematics._limits_fit import clips_of
+        from marey.kinematics._limits_fit import collect_clips
 
-        skeleton, clips = clips_of(motions)
+        skeleton, clips = collect_clips(motions)
         joints: list[JointField | None] = [None]
         notes: list[str] = []
         for j in range(1, skeleton.num_joints):
-            learnt, remarks = learn_field(
+            learnt, remarks = fit_joint_field(
                 [clip[:, j] for clip in clips],
                 resolution=resolution,
                 metric=metric,
@@ -104,7 +104,7 @@ class SdfLimits(JointLimits):
         from marey.kinematics._sdf_chart_kernels import check_fields
 
         check: Any = check_fields
-        out, violation, gradient = check(flat_wxyz(rotations), *self._tables, (2, True, True))
+        out, violation, gradient = check(contiguous_wxyz(rotations), *self._tables, (2, True, True))
         return LimitCheck(SO3(out), violation, gradient)
 
     def tables(self) -> tuple[Any, ...]:
@@ -122,7 +122,7 @@ class SdfLimits(JointLimits):
             raise InputError(f"joint '{joint}' is free", "Take one that has limits")
         return found
 
-    def replacing(self, joint: str, new: JointField | None) -> SdfLimits:
+    def replace_joint(self, joint: str, new: JointField | None) -> SdfLimits:
         """Return the same limits with another set for one joint: after sculpting, say."""
         j = self.skeleton.index(joint)
         return SdfLimits(self.skeleton, (*self.joints[:j], new, *self.joints[j + 1 :]), self.metric, self.notes)
@@ -164,11 +164,11 @@ class SdfLimits(JointLimits):
                 joints.append(None)
                 continue
             rows = (arrays[name][j] for name in ("shapes", "origins", "spacings", "periodic"))
-            grid = Grid(*rows)
+            grid = FieldGrid(*rows)
             first = int(arrays["starts"][j])
             values = arrays["values"][first : first + int(np.prod(grid.shape))].reshape(grid.shape)
-            chart = Chart(int(kind), SO3(arrays["before"][j]), SO3(arrays["after"][j]))
-            made = restored_field(grid, values, float(arrays["epsilons"][j]), bool(arrays["closed"][present]))
+            chart = RotationChart(int(kind), SO3(arrays["before"][j]), SO3(arrays["after"][j]))
+            made = restore_field(grid, values, float(arrays["epsilons"][j]), bool(arrays["closed"][present]))
             joints.append(JointField(chart, made, arrays["across"][j], int(arrays["counts"][present])))
             present += 1
         metric: Any = arrays["metric"].tobytes().decode()
@@ -180,7 +180,7 @@ class SdfLimits(JointLimits):
         return f"SdfLimits({self.skeleton!r}, {bounded} joints bounded, {self.metric}, {self.nbytes / 1024:.0f} kB)"
 
 
-def learn_field(
+def fit_joint_field(
     clips: Sequence[SO3],
     *,
     resolution: int | tuple[int, int, int] = 16,
@@ -190,15 +190,15 @@ def learn_field(
     epsilon_rad: float | None = None,
 ) -> tuple[JointField | None, list[str]]:
     """Feasible set of one joint from clips, batches ``(F,)``, and remarks; no set if they are spread all around."""
-    pieces, jumps = inlier_pieces(clips)
+    pieces, jumps = split_inliers(clips)
     remarks = [f"{jumps} jumps of more than 1 rad were cut out"] if jumps else []
     every = SO3.concatenate(pieces)
     if len(every) < 2:
         raise InputError(f"limits from {len(every)} frames", "Give at least two")
     vectors, centre, frame = principal_vectors(every)
-    if np.linalg.norm(vectors, axis=1).max() > LOCAL_RAD:
+    if np.linalg.norm(vectors, axis=1).max() > MAX_SPREAD_RAD:
         return None, [*remarks, "left free, as its rotations go all the way round"]
-    chart, grid_axes = _chart(vectors, centre, frame, metric)
+    chart, grid_axes = _choose_chart(vectors, centre, frame, metric)
     nodes = np.where(np.arange(3) < grid_axes, np.broadcast_to(np.asarray(resolution), 3), 1)
     points = chart.coordinates(every)
     periodic = (metric == "euler_periodic" and grid_axes == 3,) * 2
@@ -217,14 +217,14 @@ def learn_field(
 
 def principal_vectors(rotations: SO3) -> tuple[FloatArray, SO3, SO3]:
     """Rotation vectors ``(N, 3)`` about the mean along their principal axes; the mean and the frame of the axes."""
-    centre = central(rotations)
+    centre = compute_mean_rotation(rotations)
     logs = (centre.inverse() @ rotations).log()
     axes = np.linalg.svd(logs - logs.mean(axis=0), full_matrices=True)[2] if len(logs) < 4 else _principal_axes(logs)
     axes[2] *= np.sign(np.linalg.det(axes))
     return logs @ axes.T, centre, SO3.from_matrix(axes.T)
 
 
-def central(rotations: SO3) -> SO3:
+def compute_mean_rotation(rotations: SO3) -> SO3:
     """Mean of rotations; the chordal one where the intrinsic one does not exist."""
     try:
         return frechet_mean(rotations)
@@ -233,11 +233,11 @@ def central(rotations: SO3) -> SO3:
         return SO3(np.linalg.eigh(moments)[1][:, -1])
 
 
-def restored_field(grid: Grid, values: FloatArray, epsilon: float, is_closed: bool) -> DistanceField:
+def restore_field(grid: FieldGrid, values: FloatArray, epsilon: float, is_closed: bool) -> DistanceField:
     """Field from stored values."""
-    from marey.kinematics._sdf_field import finished_field
+    from marey.kinematics._sdf_field import complete_field
 
-    return finished_field(grid, np.asarray(values, dtype=np.float64), epsilon, is_closed=is_closed)
+    return complete_field(grid, np.asarray(values, dtype=np.float64), epsilon, is_closed=is_closed)
 
 
 def _principal_axes(logs: FloatArray) -> FloatArray:
@@ -245,18 +245,18 @@ def _principal_axes(logs: FloatArray) -> FloatArray:
     return np.linalg.eigh(centred.T @ centred)[1].T[::-1].copy()
 
 
-def _chart(vectors: FloatArray, centre: SO3, frame: SO3, metric: Metric) -> tuple[Chart, int]:
+def _choose_chart(vectors: FloatArray, centre: SO3, frame: SO3, metric: Metric) -> tuple[RotationChart, int]:
     """Chart of a joint and how many axes its grid has; joints with fewer than three freedoms use rotation vectors."""
     from marey.kinematics._sdf_chart_kernels import LOG, ZYZ
 
     freedoms = int(np.count_nonzero(vectors.std(axis=0) > AXIS_STD_RAD))
     if metric == "so3" or freedoms < 3:
-        return Chart(LOG, frame.inverse() @ centre.inverse(), frame), freedoms
+        return RotationChart(LOG, frame.inverse() @ centre.inverse(), frame), freedoms
     quarter = SO3.exp([0.0, 0.5 * np.pi, 0.0])
-    return Chart(ZYZ, quarter @ centre.inverse(), SO3.identity()), 3
+    return RotationChart(ZYZ, quarter @ centre.inverse(), SO3.identity()), 3
 
 
-def _packed(joints: Sequence[JointField | None]) -> tuple[Any, ...]:
+def _pack_fields(joints: Sequence[JointField | None]) -> tuple[Any, ...]:
     """All fields one behind the other, as ``check_fields`` takes them."""
     count = len(joints)
     charts, starts = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)

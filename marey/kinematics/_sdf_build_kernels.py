@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray, kernel
-from marey.kinematics._sdf_kernels import Grid
+from marey.kinematics._sdf_kernels import GridTables
 
 SWEEPS = 2  # of a pass down and a pass up; more change nothing that a test can see
 
 
 @kernel
-def unsigned_distance(grid: Grid, samples: FloatArray) -> FloatArray:
+def compute_unsigned_distance(grid: GridTables, samples: FloatArray) -> FloatArray:
     r"""Distance of every node to the nearest sample ``(N, 3)``, by looking at all: :math:`\min_i \|p^i - p\|`.
 
     ``samples`` is best in Fortran order, so that each coordinate is a run of memory. Axes with one node do not count;
@@ -24,19 +24,23 @@ def unsigned_distance(grid: Grid, samples: FloatArray) -> FloatArray:
     n = 0
     dx2, dxy2 = np.empty(samples.shape[0]), np.empty(samples.shape[0])
     for i in range(shape[0]):
-        _squares(dx2, xs, origin[0] + i * spacing[0], period[0], shape[0], periodic[0])
+        _axis_distances_squared(dx2, xs, origin[0] + i * spacing[0], period[0], shape[0], periodic[0])
         for j in range(shape[1]):
-            _squares(dxy2, ys, origin[1] + j * spacing[1], period[1], shape[1], periodic[1])
+            _axis_distances_squared(dxy2, ys, origin[1] + j * spacing[1], period[1], shape[1], periodic[1])
             for s in range(dxy2.size):
                 dxy2[s] += dx2[s]
             for k in range(shape[2]):
-                out[n] = np.sqrt(_least(dxy2, zs, origin[2] + k * spacing[2], period[2], shape[2], periodic[2]))
+                out[n] = np.sqrt(
+                    _least_distance_squared(dxy2, zs, origin[2] + k * spacing[2], period[2], shape[2], periodic[2])
+                )
                 n += 1
     return out
 
 
 @kernel
-def _squares(out: FloatArray, xs: FloatArray, x: float, period: float, count: int, periodic: bool) -> None:
+def _axis_distances_squared(
+    out: FloatArray, xs: FloatArray, x: float, period: float, count: int, periodic: bool
+) -> None:
     for s in range(xs.size):
         d = 0.0 if count == 1 else xs[s] - x
         if periodic:
@@ -45,7 +49,9 @@ def _squares(out: FloatArray, xs: FloatArray, x: float, period: float, count: in
 
 
 @kernel
-def _least(base: FloatArray, zs: FloatArray, z: float, period: float, count: int, periodic: bool) -> float:
+def _least_distance_squared(
+    base: FloatArray, zs: FloatArray, z: float, period: float, count: int, periodic: bool
+) -> float:
     best = np.inf
     if count == 1:
         for s in range(zs.size):
@@ -63,7 +69,7 @@ def _least(base: FloatArray, zs: FloatArray, z: float, period: float, count: int
 
 
 @kernel
-def flood(wall: BoolArray, shape: IntArray, periodic: BoolArray) -> BoolArray:
+def flood_from_border(wall: BoolArray, shape: IntArray, periodic: BoolArray) -> BoolArray:
     """Nodes that can be reached from the border without stepping on the wall, over faces and across the seams."""
     reached, stack = np.zeros(wall.size, dtype=np.bool_), np.empty(wall.size, dtype=np.int64)
     count = 0
@@ -93,8 +99,8 @@ def flood(wall: BoolArray, shape: IntArray, periodic: BoolArray) -> BoolArray:
 
 
 @kernel
-def _improve(
-    n: int, i: int, j: int, k: int, source: IntArray, best: FloatArray, weight: FloatArray, grid: Grid, sense: int
+def _update_nearest(
+    n: int, i: int, j: int, k: int, source: IntArray, best: FloatArray, weight: FloatArray, grid: GridTables, sense: int
 ) -> None:
     """Take over the source of a neighbour already visited, if it is nearer than the own one."""
     shape, _, spacing, periodic = grid
@@ -132,7 +138,7 @@ def _improve(
 
 
 @kernel
-def nearest_sources(is_source: BoolArray, weight: FloatArray, grid: Grid) -> tuple[IntArray, FloatArray]:
+def find_nearest_sources(is_source: BoolArray, weight: FloatArray, grid: GridTables) -> tuple[IntArray, FloatArray]:
     r"""For every node, the source ``b`` with the least :math:`\|p - b\| - w(b)`, and that number.
 
     Sources are their own. Each pass hands sources on from node to node, as vector distance transforms do.
@@ -149,5 +155,5 @@ def nearest_sources(is_source: BoolArray, weight: FloatArray, grid: Grid) -> tup
             n = m if sense == 1 else size - 1 - m
             if not is_source[n]:
                 i, j, k = n // (shape[1] * shape[2]), n // shape[2] % shape[1], n % shape[2]
-                _improve(n, i, j, k, source, best, weight, grid, sense)
+                _update_nearest(n, i, j, k, source, best, weight, grid, sense)
     return source, best

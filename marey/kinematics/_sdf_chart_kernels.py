@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray, kernel
-from marey.kinematics._limits_kernels import TURN, Checked, clamped, pulled_back
-from marey.kinematics._sdf_kernels import Grid, field_project, field_value
+from marey.kinematics._limits_kernels import TWO_PI, CheckArrays, clamp, left_jacobian_inverse_times
+from marey.kinematics._sdf_kernels import GridTables, field_value, project_on_field
 from marey.lie._rotation_kernels import (
     Quaternion,
     Vector,
@@ -37,7 +37,7 @@ def zyz_angles(q: Quaternion) -> Vector:
 
 
 @kernel
-def from_zyz(v: Vector) -> Quaternion:
+def quaternion_from_zyz(v: Vector) -> Quaternion:
     """Quaternion of Z-Y-Z angles."""
     first = (np.cos(0.5 * v[0]), 0.0, 0.0, np.sin(0.5 * v[0]))
     second = (np.cos(0.5 * v[1]), 0.0, np.sin(0.5 * v[1]), 0.0)
@@ -46,7 +46,7 @@ def from_zyz(v: Vector) -> Quaternion:
 
 
 @kernel
-def _zyz_pulled_back(v: Vector, g: Vector) -> Vector:
+def _zyz_gradient(v: Vector, g: Vector) -> Vector:
     r"""Body gradient of a function of Z-Y-Z angles; capped at the lock.
 
     Body velocity :math:`R_Z(-\theta)(-\sin\psi\,\dot\phi,\ \dot\psi,\ \cos\psi\,\dot\phi + \dot\theta)`.
@@ -60,41 +60,41 @@ def _zyz_pulled_back(v: Vector, g: Vector) -> Vector:
 
 
 @kernel
-def _near(angle: float, origin: float, step: float, count: int, periodic: bool) -> float:
+def _nearest_grid_angle(angle: float, origin: float, step: float, count: int, periodic: bool) -> float:
     """Same angle, by whole turns nearest to the middle of the grid."""
     if periodic:
         return angle
     middle = origin + 0.5 * (count - 1) * step
-    return angle - TURN * np.round((angle - middle) / TURN)
+    return angle - TWO_PI * np.round((angle - middle) / TWO_PI)
 
 
 @kernel
-def zyz_near(v: Vector, grid: Grid) -> Vector:
+def nearest_zyz(v: Vector, grid: GridTables) -> Vector:
     """Z-Y-Z angles by whole turns nearest to the grid."""
     shape, origin, spacing, periodic = grid
     return (
-        _near(v[0], origin[0], spacing[0], shape[0], periodic[0]),
-        _near(v[1], origin[1], spacing[1], shape[1], periodic[1]),
-        _near(v[2], origin[2], spacing[2], shape[2], periodic[2]),
+        _nearest_grid_angle(v[0], origin[0], spacing[0], shape[0], periodic[0]),
+        _nearest_grid_angle(v[1], origin[1], spacing[1], shape[1], periodic[1]),
+        _nearest_grid_angle(v[2], origin[2], spacing[2], shape[2], periodic[2]),
     )
 
 
 @kernel
-def _chart_point(chart: int, q: Quaternion, table: FloatArray, start: int, grid: Grid) -> Vector:
+def _chart_point(chart: int, q: Quaternion, table: FloatArray, start: int, grid: GridTables) -> Vector:
     """Coordinates of a rotation; of the two Z-Y-Z triples, the one where the field is lower."""
     if chart == LOG:
         return log(q)
     v = zyz_angles(q)
-    first, second = zyz_near(v, grid), zyz_near((v[0] + np.pi, -v[1], v[2] + np.pi), grid)
+    first, second = nearest_zyz(v, grid), nearest_zyz((v[0] + np.pi, -v[1], v[2] + np.pi), grid)
     if field_value(table, start, grid, second)[0] < field_value(table, start, grid, first)[0]:
         return second
     return first
 
 
 @kernel
-def _across(x: float, count: int, low: float, high: float) -> float:
+def _interval_excess(x: float, count: int, low: float, high: float) -> float:
     """How far a coordinate that has no grid axis is outside its interval."""
-    return x - clamped(x, low, high) if count == 1 else 0.0
+    return x - clamp(x, low, high) if count == 1 else 0.0
 
 
 @kernel
@@ -113,7 +113,7 @@ def check_fields(
     across: FloatArray,
     epsilons: FloatArray,
     how: tuple[int, bool, bool],
-) -> Checked:
+) -> CheckArrays:
     """Project rotations ``(F, J, 4)`` on the feasible sets of one field a joint; see ``SdfLimits`` for the tables."""
     frames, joints = wxyz.shape[0], wxyz.shape[1]
     out, violation, gradient = wxyz.copy(), np.zeros((frames, joints)), np.zeros((frames, joints, 3))
@@ -131,17 +131,17 @@ def check_fields(
             x = _chart_point(charts[j], q, table, start, grid)
             value, gx, gy, gz = field_value(table, start, grid, x)
             beyond = max(value - eps, 0.0)
-            a = _across(x[0], n[0], low[0], high[0])
-            b = _across(x[1], n[1], low[1], high[1])
-            c = _across(x[2], n[2], low[2], high[2])
+            a = _interval_excess(x[0], n[0], low[0], high[0])
+            b = _interval_excess(x[1], n[1], low[1], high[1])
+            c = _interval_excess(x[2], n[2], low[2], high[2])
             square = beyond * beyond + a * a + b * b + c * c
             if square == 0.0:
                 continue
             g = (beyond * gx + a, beyond * gy + b, beyond * gz + c)
-            g = rotate(right, pulled_back(x, g) if charts[j] == LOG else _zyz_pulled_back(x, g))
-            p = field_project(table, nearest, start, grid, x, eps, how) if beyond > 0.0 else x
+            g = rotate(right, left_jacobian_inverse_times(x, g) if charts[j] == LOG else _zyz_gradient(x, g))
+            p = project_on_field(table, nearest, start, grid, x, eps, how) if beyond > 0.0 else x
             p = (p[0] - a, p[1] - b, p[2] - c)
-            r = exp(p) if charts[j] == LOG else from_zyz(p)
+            r = exp(p) if charts[j] == LOG else quaternion_from_zyz(p)
             write_rotation(out[f, j], multiply(conjugate(left), multiply(r, conjugate(right))))
             violation[f, j] = np.sqrt(square)
             gradient[f, j, 0], gradient[f, j, 1], gradient[f, j, 2] = g
@@ -159,7 +159,7 @@ def chart_coordinates(wxyz: FloatArray, chart: int) -> FloatArray:
 
 
 @kernel
-def unwrapped(angles: FloatArray) -> FloatArray:
+def unwrap_angles(angles: FloatArray) -> FloatArray:
     """Z-Y-Z angles ``(N, 3)`` without jumps: each by the equal triple that is nearest to the one before."""
     out = angles.copy()
     for n in range(1, angles.shape[0]):
@@ -169,7 +169,7 @@ def unwrapped(angles: FloatArray) -> FloatArray:
             triple = np.empty(3)
             for a in range(3):
                 angle = angles[n, a] if cover == 0 else -angles[n, a] if a == 1 else angles[n, a] + np.pi
-                triple[a] = angle - TURN * np.round((angle - out[n - 1, a]) / TURN)
+                triple[a] = angle - TWO_PI * np.round((angle - out[n - 1, a]) / TWO_PI)
                 square += (triple[a] - out[n - 1, a]) ** 2
             if square < best:
                 best = square

@@ -14,14 +14,14 @@ from marey.base import BoolArray, FloatArray, InputError, IntArray, frozen, froz
 MIN_NODES = 4  # an axis needs a cell outside on each side and one within
 BORDER_CELLS = 3.0  # around the samples; a quarter of a coarse axis at most
 FEASIBLE_CELLS = 0.05  # of the spacing: level up to which a signed field calls a point feasible
-BRUTE_SAMPLES = 600  # up to so many, looking at all samples is faster than a tree
+MAX_BRUTE_FORCE_SAMPLES = 600  # up to so many, looking at all samples is faster than a tree
 
 Projection = Literal["newton", "plain"]
 Mode = Literal["filled", "curve", "unsigned"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Grid:
+class FieldGrid:
     """A regular grid of nodes; an axis with one node does not count."""
 
     shape: IntArray  # (3,)
@@ -66,7 +66,7 @@ class Grid:
 class DistanceField:
     """Distance to a feasible set, on a grid over joint angles. [Engell2012]_ §14."""
 
-    grid: Grid
+    grid: FieldGrid
     values: FloatArray  # (I, J, K) distance to the set, negative inside
     nearest: IntArray  # (I, J, K) the feasible node nearest to each, counted row by row
     epsilon: float  # level up to which points are feasible
@@ -84,9 +84,9 @@ class DistanceField:
 
     def value_and_gradient(self, points: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Field ``(N,)`` and the exact gradient ``(N, 3)`` of the blended field."""
-        from marey.kinematics._sdf_kernels import values_at
+        from marey.kinematics._sdf_kernels import evaluate_points
 
-        rows = values_at(self.table, self.grid.tables(), frozen(points, None, 3, name="points"))
+        rows = evaluate_points(self.table, self.grid.tables(), frozen(points, None, 3, name="points"))
         return rows[:, 0], rows[:, 1:]
 
     def is_feasible(self, points: ArrayLike) -> BoolArray:
@@ -122,7 +122,7 @@ def make_grid(
     margin: float = 0.0,
     periodic: tuple[bool, bool, bool] = (False, False, False),
     domain: ArrayLike | None = None,
-) -> Grid:
+) -> FieldGrid:
     """Grid around samples ``(N, 3)``: their box, the margin, and cells at the border; periodic axes span a turn.
 
     Args:
@@ -139,7 +139,7 @@ def make_grid(
         low, high = frozen(domain, 2, 3, name="domain")
         if np.any(high - low > 2.0 * np.pi + 1e-9) or np.any(high <= low):
             raise InputError(f"a domain from {low} to {high}", "It must be wider than nothing and at most a turn")
-        return Grid(shape, low, (high - low) / np.maximum(shape - 1, 1), np.array(periodic))
+        return FieldGrid(shape, low, (high - low) / np.maximum(shape - 1, 1), np.array(periodic))
     border = np.minimum(BORDER_CELLS, (shape - 1) / 4.0)
     low, high = samples.min(axis=0) - margin, samples.max(axis=0) + margin
     spacing = np.maximum(high - low, 1e-3) / np.maximum(shape - 1 - 2.0 * border, 1.0)
@@ -147,23 +147,23 @@ def make_grid(
     origin = 0.5 * (low + high) - 0.5 * (shape - 1) * spacing
     turn = np.array(periodic) & (shape > 1)
     spacing = np.where(turn, 2.0 * np.pi / shape, spacing)
-    return Grid(shape, np.where(turn, 0.0, origin), np.where(shape > 1, spacing, 1.0), turn)
+    return FieldGrid(shape, np.where(turn, 0.0, origin), np.where(shape > 1, spacing, 1.0), turn)
 
 
-def unsigned_field(grid: Grid, samples: FloatArray) -> FloatArray:
+def compute_unsigned_field(grid: FieldGrid, samples: FloatArray) -> FloatArray:
     r"""Distance ``(I, J, K)`` of every node to the nearest sample, :math:`\min_i\|p^i - p\|` (eq. 64)."""
-    if len(samples) <= BRUTE_SAMPLES:
-        from marey.kinematics._sdf_build_kernels import unsigned_distance
+    if len(samples) <= MAX_BRUTE_FORCE_SAMPLES:
+        from marey.kinematics._sdf_build_kernels import compute_unsigned_distance
 
-        return unsigned_distance(grid.tables(), np.asfortranarray(samples)).reshape(grid.shape)
+        return compute_unsigned_distance(grid.tables(), np.asfortranarray(samples)).reshape(grid.shape)
     used = grid.is_axis
     if not used.any():
         return np.zeros(grid.shape)  # a joint that does not move: every sample is at the only node
-    return nearest_of(_copies(grid, samples)[:, used], grid.nodes()[:, used])[0].reshape(grid.shape)
+    return find_nearest_points(_periodic_copies(grid, samples)[:, used], grid.nodes()[:, used])[0].reshape(grid.shape)
 
 
 def build_field(
-    grid: Grid, samples: ArrayLike, *, margin: float = 0.0, mode: Mode = "filled", epsilon: float | None = None
+    grid: FieldGrid, samples: ArrayLike, *, margin: float = 0.0, mode: Mode = "filled", epsilon: float | None = None
 ) -> DistanceField:
     r"""Field of a set of samples ``(N, 3)``. [Engell2012]_ §14.1-14.3.
 
@@ -183,76 +183,80 @@ def build_field(
     points = frozen(samples, None, 3, name="samples")
     if len(points) < 2:
         raise InputError(f"a field from {len(points)} samples", "Give at least two")
-    unsigned = unsigned_field(grid, points)
+    unsigned = compute_unsigned_field(grid, points)
     radius = max(margin, grid.half_diagonal)
     if mode == "unsigned":
         level = radius if epsilon is None else epsilon
-        return finished_field(grid, unsigned, level, is_closed=False)
+        return complete_field(grid, unsigned, level, is_closed=False)
     level = FEASIBLE_CELLS * grid.largest_spacing if epsilon is None else epsilon
     wall = unsigned <= radius
-    inside = _voids(grid, wall) if mode == "filled" else np.zeros_like(wall)
-    values = signed(grid, unsigned - radius, wall | inside)
-    return finished_field(grid, values, level, is_closed=bool(inside.any()))
+    inside = _find_voids(grid, wall) if mode == "filled" else np.zeros_like(wall)
+    values = compute_signed_distance(grid, unsigned - radius, wall | inside)
+    return complete_field(grid, values, level, is_closed=bool(inside.any()))
 
 
 def field_from_function(
-    grid: Grid, distance: Callable[[FloatArray], FloatArray], *, epsilon: float | None = None
+    grid: FieldGrid, distance: Callable[[FloatArray], FloatArray], *, epsilon: float | None = None
 ) -> DistanceField:
     """Field of a signed distance that is known at any points ``(N, 3)``: a closed form, a mesh."""
     values = frozen(distance(grid.nodes()), int(np.prod(grid.shape)), name="distance").reshape(grid.shape)
     level = FEASIBLE_CELLS * grid.largest_spacing if epsilon is None else epsilon
-    return finished_field(grid, values, level, is_closed=False)
+    return complete_field(grid, values, level, is_closed=False)
 
 
-def signed(grid: Grid, outside: FloatArray, feasible: BoolArray) -> FloatArray:
+def compute_signed_distance(grid: FieldGrid, outside: FloatArray, feasible: BoolArray) -> FloatArray:
     r"""Signed distance from that outside, exact there, and the set of feasible nodes.
 
     A node ``p`` inside lies :math:`\min_b(\|p-b\| - \Phi(b))` deep, ``b`` over the nodes outside: any way to ``b``
     crosses the surface, and the part beyond it is at least :math:`\Phi(b)` long.
     """
-    from marey.kinematics._sdf_build_kernels import nearest_sources
+    from marey.kinematics._sdf_build_kernels import find_nearest_sources
 
     flat = outside.ravel()
-    _, depth = nearest_sources(~feasible.ravel(), np.maximum(flat, 0.0), grid.tables())
+    _, depth = find_nearest_sources(~feasible.ravel(), np.maximum(flat, 0.0), grid.tables())
     depth = np.where(np.isfinite(depth), depth, 0.0).reshape(grid.shape)
     return np.where(feasible, np.minimum(-depth, np.minimum(outside, 0.0)), outside)
 
 
-def _voids(grid: Grid, wall: BoolArray) -> BoolArray:
-    from marey.kinematics._sdf_build_kernels import flood
+def _find_voids(grid: FieldGrid, wall: BoolArray) -> BoolArray:
+    from marey.kinematics._sdf_build_kernels import flood_from_border
 
-    return ~wall & ~flood(wall.ravel(), grid.shape, grid.periodic).reshape(wall.shape)
+    return ~wall & ~flood_from_border(wall.ravel(), grid.shape, grid.periodic).reshape(wall.shape)
 
 
-def finished_field(grid: Grid, values: FloatArray, epsilon: float, *, is_closed: bool) -> DistanceField:
+def complete_field(grid: FieldGrid, values: FloatArray, epsilon: float, *, is_closed: bool) -> DistanceField:
     """Field from its values ``(I, J, K)``: finds the gradients and the nearest feasible nodes."""
-    from marey.kinematics._sdf_build_kernels import nearest_sources
+    from marey.kinematics._sdf_build_kernels import find_nearest_sources
 
     feasible = values <= epsilon
     if not feasible.any():
         feasible = values <= values.min()  # a grid too coarse to hold the set still has a best node
-    nearest, _ = nearest_sources(feasible.ravel(), np.zeros(feasible.size), grid.tables())
+    nearest, _ = find_nearest_sources(feasible.ravel(), np.zeros(feasible.size), grid.tables())
     values = frozen(values, name="values")
-    return DistanceField(grid, values, nearest.reshape(values.shape), epsilon, is_closed, node_table(grid, values))
+    return DistanceField(
+        grid, values, nearest.reshape(values.shape), epsilon, is_closed, build_node_table(grid, values)
+    )
 
 
-def node_table(grid: Grid, values: FloatArray) -> FloatArray:
+def build_node_table(grid: FieldGrid, values: FloatArray) -> FloatArray:
     """Value and gradient ``(I J K, 4)`` at the nodes: central differences, one-sided at a border (eq. 68)."""
     table = np.zeros((values.size, 4))
     table[:, 0] = values.ravel()
     for axis in np.flatnonzero(grid.is_axis):
-        table[:, 1 + axis] = _slope(values, int(axis), float(grid.spacing[axis]), bool(grid.periodic[axis])).ravel()
+        table[:, 1 + axis] = _central_difference(
+            values, int(axis), float(grid.spacing[axis]), bool(grid.periodic[axis])
+        ).ravel()
     table.setflags(write=False)
     return table
 
 
-def _slope(values: FloatArray, axis: int, step: float, periodic: bool) -> FloatArray:
+def _central_difference(values: FloatArray, axis: int, step: float, periodic: bool) -> FloatArray:
     if periodic:
         return (np.roll(values, -1, axis) - np.roll(values, 1, axis)) / (2.0 * step)
     return np.gradient(values, step, axis=axis)
 
 
-def _copies(grid: Grid, samples: FloatArray) -> FloatArray:
+def _periodic_copies(grid: FieldGrid, samples: FloatArray) -> FloatArray:
     """Samples and, on periodic axes, their copies a turn before and after."""
     for axis in np.flatnonzero(grid.periodic):
         shift = np.zeros(3)
@@ -261,7 +265,7 @@ def _copies(grid: Grid, samples: FloatArray) -> FloatArray:
     return samples
 
 
-def nearest_of(points: FloatArray, queries: FloatArray) -> tuple[FloatArray, IntArray]:
+def find_nearest_points(points: FloatArray, queries: FloatArray) -> tuple[FloatArray, IntArray]:
     """Distance ``(N,)`` of queries to the nearest of many points, and which one that is."""
     from scipy import spatial
 

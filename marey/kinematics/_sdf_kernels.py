@@ -10,13 +10,13 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray, kernel
-from marey.kinematics._limits_kernels import clamped
+from marey.kinematics._limits_kernels import clamp
 from marey.lie._rotation_kernels import (
     Quaternion,
     Vector,
 )
 
-Grid = tuple[IntArray, FloatArray, FloatArray, BoolArray]
+GridTables = tuple[IntArray, FloatArray, FloatArray, BoolArray]
 Cell = tuple[int, int, int, int, int, int]  # first and last node on each axis
 
 MIN_SLOPE = 0.1  # [-] squared gradient below which a Newton step is shortened, near the medial axis
@@ -34,13 +34,13 @@ def _locate(x: float, origin: float, step: float, count: int, periodic: bool) ->
         u -= np.floor(u / count) * count
         first = min(int(u), count - 1)
         return first, (first + 1) % count, u - first, 0.0
-    inside = clamped(u, 0.0, count - 1.0)
+    inside = clamp(u, 0.0, count - 1.0)
     first = min(int(inside), count - 2)
     return first, first + 1, inside - first, (u - inside) * step
 
 
 @kernel
-def _between(table: FloatArray, start: int, shape: IntArray, at: Cell, fraction: Vector) -> Quaternion:
+def _interpolate_cell(table: FloatArray, start: int, shape: IntArray, at: Cell, fraction: Vector) -> Quaternion:
     """Trilinear value and its three slopes per unit of the cell."""
     i0, i1, j0, j1, k0, k1 = at
     nj, nk = shape[1], shape[2]
@@ -58,13 +58,13 @@ def _between(table: FloatArray, start: int, shape: IntArray, at: Cell, fraction:
 
 
 @kernel
-def field_value(table: FloatArray, start: int, grid: Grid, x: Vector) -> tuple[float, float, float, float]:
+def field_value(table: FloatArray, start: int, grid: GridTables, x: Vector) -> tuple[float, float, float, float]:
     """Value at a point and its exact gradient; off the grid, the value at the border plus the way to it."""
     shape, origin, spacing, periodic = grid
     i0, i1, s, a = _locate(x[0], origin[0], spacing[0], shape[0], periodic[0])
     j0, j1, t, b = _locate(x[1], origin[1], spacing[1], shape[1], periodic[1])
     k0, k1, u, c = _locate(x[2], origin[2], spacing[2], shape[2], periodic[2])
-    value, gx, gy, gz = _between(table, start, shape, (i0, i1, j0, j1, k0, k1), (s, t, u))
+    value, gx, gy, gz = _interpolate_cell(table, start, shape, (i0, i1, j0, j1, k0, k1), (s, t, u))
     away = np.sqrt(a * a + b * b + c * c)
     gx, gy, gz = gx / spacing[0], gy / spacing[1], gz / spacing[2]
     if away > 0.0:
@@ -73,7 +73,9 @@ def field_value(table: FloatArray, start: int, grid: Grid, x: Vector) -> tuple[f
 
 
 @kernel
-def blended(table: FloatArray, start: int, grid: Grid, x: Vector) -> tuple[float, float, float, float]:
+def blend_node_gradients(
+    table: FloatArray, start: int, grid: GridTables, x: Vector
+) -> tuple[float, float, float, float]:
     """Value as in ``field_value``, and the trilinear blend of the gradients at the nodes ([Engell2012]_ eq. 68)."""
     shape, origin, spacing, periodic = grid
     i0, i1, s, a = _locate(x[0], origin[0], spacing[0], shape[0], periodic[0])
@@ -93,13 +95,13 @@ def blended(table: FloatArray, start: int, grid: Grid, x: Vector) -> tuple[float
 
 
 @kernel
-def _on_axis(x: float, origin: float, step: float, count: int, periodic: bool) -> float:
+def _clamp_to_axis(x: float, origin: float, step: float, count: int, periodic: bool) -> float:
     """Nearest coordinate of the grid."""
-    return x if periodic or count == 1 else clamped(x, origin, origin + (count - 1) * step)
+    return x if periodic or count == 1 else clamp(x, origin, origin + (count - 1) * step)
 
 
 @kernel
-def _refuge(nearest: IntArray, start: int, grid: Grid, x: Vector) -> Vector:
+def _nearest_feasible_node(nearest: IntArray, start: int, grid: GridTables, x: Vector) -> Vector:
     """Coordinates of the feasible node that is nearest to the node at a point; on periodic axes, the nearer copy."""
     shape, origin, spacing, periodic = grid
     node = np.empty(3, dtype=np.int64)
@@ -118,22 +120,22 @@ def _refuge(nearest: IntArray, start: int, grid: Grid, x: Vector) -> Vector:
 
 
 @kernel
-def _along(p: Vector, q: Vector, t: float) -> Vector:
+def _interpolate(p: Vector, q: Vector, t: float) -> Vector:
     """Point the part ``t`` of the way from ``p`` to ``q``."""
     return p[0] + t * (q[0] - p[0]), p[1] + t * (q[1] - p[1]), p[2] + t * (q[2] - p[2])
 
 
 @kernel
-def _square(p: Vector, q: Vector) -> float:
+def _distance_squared(p: Vector, q: Vector) -> float:
     return (p[0] - q[0]) ** 2 + (p[1] - q[1]) ** 2 + (p[2] - q[2]) ** 2
 
 
 @kernel
-def _descended(
-    table: FloatArray, start: int, grid: Grid, p: Vector, epsilon: float, steps: int, newton: bool
+def _descend(
+    table: FloatArray, start: int, grid: GridTables, p: Vector, epsilon: float, steps: int, newton: bool
 ) -> tuple[Vector, float, float]:
     """Gradient steps into the set; the point, the value there, and the value where they began."""
-    value, gx, gy, gz = blended(table, start, grid, p)
+    value, gx, gy, gz = blend_node_gradients(table, start, grid, p)
     began = value
     for _ in range(steps):
         if value <= epsilon:
@@ -142,9 +144,9 @@ def _descended(
         if newton:  # to the middle of the band between the surface and the level
             scale = (value - 0.5 * epsilon) / max(gx * gx + gy * gy + gz * gz, MIN_SLOPE)
         q, level = (p[0] - scale * gx, p[1] - scale * gy, p[2] - scale * gz), value
-        value, gx, gy, gz = blended(table, start, grid, q)
+        value, gx, gy, gz = blend_node_gradients(table, start, grid, q)
         if newton and value < 0.0:  # too deep: go back along the step to where the surface should be
-            r = _along(p, q, (level - 0.5 * epsilon) / (level - value))
+            r = _interpolate(p, q, (level - 0.5 * epsilon) / (level - value))
             found = field_value(table, start, grid, r)[0]
             if found <= epsilon:
                 return r, found, began
@@ -153,7 +155,7 @@ def _descended(
 
 
 @kernel
-def _largest(spacing: FloatArray, shape: IntArray) -> float:
+def _largest_spacing(spacing: FloatArray, shape: IntArray) -> float:
     """Largest spacing of the axes that count."""
     found = 0.0
     for a in range(3):
@@ -163,32 +165,40 @@ def _largest(spacing: FloatArray, shape: IntArray) -> float:
 
 
 @kernel
-def _foot(table: FloatArray, nearest: IntArray, start: int, grid: Grid, x: Vector, epsilon: float) -> Vector:
+def _find_foot_point(
+    table: FloatArray, nearest: IntArray, start: int, grid: GridTables, x: Vector, epsilon: float
+) -> Vector:
     """Feasible point towards the nearest feasible node, or the foot of the perpendicular if that is nearer."""
-    goal = _refuge(nearest, start, grid, x)
+    goal = _nearest_feasible_node(nearest, start, grid, x)
     low, high = 0.0, 1.0
     above, below = field_value(table, start, grid, x)[0], field_value(table, start, grid, goal)[0]
     for n in range(CROSSING_STEPS):
         part = (above - 0.5 * epsilon) / max(above - below, 1e-300) if n % 4 < 3 else 0.5  # now and then a bisection
         t = low + part * (high - low)
-        value = field_value(table, start, grid, _along(x, goal, t))[0]
+        value = field_value(table, start, grid, _interpolate(x, goal, t))[0]
         if value <= epsilon:
             high, below = t, value
             if value >= 0.0:
                 break
         else:
             low, above = t, value
-    y = _along(x, goal, high)
-    _, gx, gy, gz = blended(table, start, grid, y)
+    y = _interpolate(x, goal, high)
+    _, gx, gy, gz = blend_node_gradients(table, start, grid, y)
     away = ((x[0] - y[0]) * gx + (x[1] - y[1]) * gy + (x[2] - y[2]) * gz) / max(gx * gx + gy * gy + gz * gz, MIN_SLOPE)
     z = (x[0] - away * gx, x[1] - away * gy, x[2] - away * gz)
-    z, value, _ = _descended(table, start, grid, z, epsilon, 1, True)
-    return z if value <= epsilon and _square(x, z) < _square(x, y) else y
+    z, value, _ = _descend(table, start, grid, z, epsilon, 1, True)
+    return z if value <= epsilon and _distance_squared(x, z) < _distance_squared(x, y) else y
 
 
 @kernel
-def field_project(
-    table: FloatArray, nearest: IntArray, start: int, grid: Grid, x: Vector, epsilon: float, how: tuple[int, bool, bool]
+def project_on_field(
+    table: FloatArray,
+    nearest: IntArray,
+    start: int,
+    grid: GridTables,
+    x: Vector,
+    epsilon: float,
+    how: tuple[int, bool, bool],
 ) -> Vector:
     r"""Bring a point into the feasible set: :math:`p \leftarrow p - \Phi\nabla\Phi / \|\nabla\Phi\|^2`, a few times.
 
@@ -206,20 +216,20 @@ def field_project(
     steps, newton, fallback = how
     shape, origin, spacing, periodic = grid
     p = (
-        _on_axis(x[0], origin[0], spacing[0], shape[0], periodic[0]),
-        _on_axis(x[1], origin[1], spacing[1], shape[1], periodic[1]),
-        _on_axis(x[2], origin[2], spacing[2], shape[2], periodic[2]),
+        _clamp_to_axis(x[0], origin[0], spacing[0], shape[0], periodic[0]),
+        _clamp_to_axis(x[1], origin[1], spacing[1], shape[1], periodic[1]),
+        _clamp_to_axis(x[2], origin[2], spacing[2], shape[2], periodic[2]),
     )
-    found, value, began = _descended(table, start, grid, p, epsilon, steps, newton)
-    direct = max(began, 0.0) + DETOUR_CELLS * _largest(spacing, shape)
-    if not fallback or (value <= epsilon and _square(p, found) <= direct * direct):
+    found, value, began = _descend(table, start, grid, p, epsilon, steps, newton)
+    direct = max(began, 0.0) + DETOUR_CELLS * _largest_spacing(spacing, shape)
+    if not fallback or (value <= epsilon and _distance_squared(p, found) <= direct * direct):
         return found
-    foot = _foot(table, nearest, start, grid, p, epsilon)
-    return foot if value > epsilon or _square(p, foot) < _square(p, found) else found
+    foot = _find_foot_point(table, nearest, start, grid, p, epsilon)
+    return foot if value > epsilon or _distance_squared(p, foot) < _distance_squared(p, found) else found
 
 
 @kernel
-def values_at(table: FloatArray, grid: Grid, points: FloatArray) -> FloatArray:
+def evaluate_points(table: FloatArray, grid: GridTables, points: FloatArray) -> FloatArray:
     """Value and gradient ``(N, 4)`` of a field at points ``(N, 3)``."""
     out = np.empty((points.shape[0], 4))
     for n in range(points.shape[0]):
@@ -230,11 +240,16 @@ def values_at(table: FloatArray, grid: Grid, points: FloatArray) -> FloatArray:
 
 @kernel
 def project_points(
-    table: FloatArray, nearest: IntArray, grid: Grid, points: FloatArray, epsilon: float, how: tuple[int, bool, bool]
+    table: FloatArray,
+    nearest: IntArray,
+    grid: GridTables,
+    points: FloatArray,
+    epsilon: float,
+    how: tuple[int, bool, bool],
 ) -> FloatArray:
     """Project points ``(N, 3)`` into the feasible set of a field."""
     out = np.empty_like(points)
     for n in range(points.shape[0]):
         x = (points[n, 0], points[n, 1], points[n, 2])
-        out[n, 0], out[n, 1], out[n, 2] = field_project(table, nearest, 0, grid, x, epsilon, how)
+        out[n, 0], out[n, 1], out[n, 2] = project_on_field(table, nearest, 0, grid, x, epsilon, how)
     return out

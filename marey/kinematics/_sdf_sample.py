@@ -18,7 +18,7 @@ LONG_BRIDGE_RAD = 0.5  # [rad] a guess from clip to clip that is worth a note
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Chart:
+class RotationChart:
     """Coordinates of rotations: the vector or the Z-Y-Z angles of ``before @ R @ after``."""
 
     kind: int  # LOG or ZYZ of ``_sdf_kernels``
@@ -27,10 +27,10 @@ class Chart:
 
     def coordinates(self, rotations: SO3) -> FloatArray:
         """Coordinates ``(N, 3)`` [rad] of a batch ``(N,)``; Z-Y-Z angles without jumps from one to the next."""
-        from marey.kinematics._sdf_chart_kernels import ZYZ, chart_coordinates, unwrapped
+        from marey.kinematics._sdf_chart_kernels import ZYZ, chart_coordinates, unwrap_angles
 
         points = chart_coordinates((self.before @ rotations @ self.after).wxyz, self.kind)
-        return unwrapped(points) if self.kind == ZYZ else points
+        return unwrap_angles(points) if self.kind == ZYZ else points
 
     def rotations(self, points: FloatArray) -> SO3:
         """Batch ``(N,)`` of rotations with coordinates ``(N, 3)``."""
@@ -46,7 +46,7 @@ class Chart:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sampled:
+class MotionSamples:
     """Samples of a joint's motion in a chart."""
 
     points: FloatArray  # (N, 3) [rad]
@@ -56,7 +56,7 @@ class Sampled:
     longest_bridge_rad: float
 
 
-def inlier_pieces(clips: Sequence[SO3]) -> tuple[list[SO3], int]:
+def split_inliers(clips: Sequence[SO3]) -> tuple[list[SO3], int]:
     """Split clips of one joint, batches ``(F,)``, at jumps and drop the short pieces between two; and count the jumps.
 
     [Tournier2011]_ §12.3.1 drops the frame after a jump. Jumps come in pairs, so we drop what lies between them.
@@ -73,7 +73,7 @@ def inlier_pieces(clips: Sequence[SO3]) -> tuple[list[SO3], int]:
     return kept, jumps
 
 
-def sample_motion(pieces: Sequence[SO3], chart: Chart, max_gap: float) -> Sampled:
+def sample_motion(pieces: Sequence[SO3], chart: RotationChart, max_gap: float) -> MotionSamples:
     """Sample pieces of motion so that neighbours are at most ``max_gap`` [rad] apart in the chart.
 
     Every frame is kept; slerp halves what is too far apart ([Engell2012]_ fig. 18, whose printed loop never
@@ -82,42 +82,42 @@ def sample_motion(pieces: Sequence[SO3], chart: Chart, max_gap: float) -> Sample
     """
     if not pieces:
         raise InputError("no motion to sample", "Give at least one clip with two frames")
-    rotations, points, open_gaps = _refined(pieces[0], chart, max_gap)
-    flags, gaps, longest = np.zeros(len(points), dtype=bool), [_gaps(points)], 0.0
+    rotations, points, open_gaps = _refine_samples(pieces[0], chart, max_gap)
+    flags, gaps, longest = np.zeros(len(points), dtype=bool), [_compute_gaps(points)], 0.0
     for piece in pieces[1:]:
-        more, coordinates, missed = _refined(piece, chart, max_gap)
-        a, b = _closest(points, coordinates)
-        link, way, unclosed = _refined(SO3.stack([rotations[a], more[b]]), chart, max_gap)
+        more, coordinates, missed = _refine_samples(piece, chart, max_gap)
+        a, b = _closest_pair(points, coordinates)
+        link, way, unclosed = _refine_samples(SO3.stack([rotations[a], more[b]]), chart, max_gap)
         longest = max(longest, float(geodesic_distance(rotations[a], more[b])))
-        gaps += [_gaps(coordinates), _gaps(way)]
+        gaps += [_compute_gaps(coordinates), _compute_gaps(way)]
         points = np.concatenate([points, coordinates, way])
         rotations = SO3.concatenate([rotations, more, link])
         flags = np.concatenate([flags, np.zeros(len(coordinates), dtype=bool), np.ones(len(way), dtype=bool)])
         open_gaps += missed + unclosed
-    return Sampled(points, flags, np.concatenate(gaps), open_gaps, longest)
+    return MotionSamples(points, flags, np.concatenate(gaps), open_gaps, longest)
 
 
-def _refined(rotations: SO3, chart: Chart, max_gap: float) -> tuple[SO3, FloatArray, int]:
+def _refine_samples(rotations: SO3, chart: RotationChart, max_gap: float) -> tuple[SO3, FloatArray, int]:
     """Rotations with slerped ones between, their coordinates, and how many gaps stayed too wide."""
     points = chart.coordinates(rotations)
     for _ in range(LEVELS):
-        wide = np.flatnonzero(_gaps(points) > max_gap)
+        wide = np.flatnonzero(_compute_gaps(points) > max_gap)
         if not len(wide):
             return rotations, points, 0
         between = rotations[wide].slerp(rotations[wide + 1], 0.5)
         rotations = SO3(np.insert(rotations.wxyz, wide + 1, between.wxyz, axis=0))
         points = chart.coordinates(rotations)
-    return rotations, points, int(np.count_nonzero(_gaps(points) > max_gap))
+    return rotations, points, int(np.count_nonzero(_compute_gaps(points) > max_gap))
 
 
-def _gaps(points: FloatArray) -> FloatArray:
+def _compute_gaps(points: FloatArray) -> FloatArray:
     return np.linalg.norm(np.diff(points, axis=0), axis=1)
 
 
-def _closest(points: FloatArray, others: FloatArray) -> tuple[int, int]:
+def _closest_pair(points: FloatArray, others: FloatArray) -> tuple[int, int]:
     """Numbers of the two nearest samples of two sets."""
-    from marey.kinematics._sdf_field import nearest_of
+    from marey.kinematics._sdf_field import find_nearest_points
 
-    distances, indices = nearest_of(points, others)
+    distances, indices = find_nearest_points(points, others)
     best = int(np.argmin(distances))
     return int(indices[best]), best

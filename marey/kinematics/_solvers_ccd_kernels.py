@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
-from marey.kinematics._ik_kernels import OUT_OF_ITERATIONS, REACHED, STATIONARY, all_reached
-from marey.kinematics._ik_layout import LOOK_AT, ORIENTATION, Layout
-from marey.kinematics._ik_move_kernels import clamp_vector, enter_box, nearer_vector
-from marey.kinematics._ik_state_kernels import forward, residuals, turned
+from marey.kinematics._ik_kernels import OUT_OF_ITERATIONS, REACHED, STATIONARY, is_all_reached
+from marey.kinematics._ik_layout import LOOK_AT, ORIENTATION, IKLayout
+from marey.kinematics._ik_move_kernels import clamp_vector, nearest_rotation_vector, project_to_box
+from marey.kinematics._ik_state_kernels import evaluate_residuals, forward_kinematics, rotate_vector
 from marey.lie._rotation_kernels import exponential, product
 
-STAY = 1e-6  # [-] pull towards no turn, relative to the data: settles the twist that a single target leaves open
+REGULARISATION = (
+    1e-6  # [-] pull towards no turn, relative to the data: settles the twist that a single target leaves open
+)
 
 
 @kernel
@@ -23,7 +25,7 @@ def add_outer(B: FloatArray, weight: float, a: tuple[float, float, float], b: tu
 
 
 @kernel
-def best_turn(B: FloatArray) -> FloatArray:
+def best_rotation(B: FloatArray) -> FloatArray:
     """Quaternion of the rotation Q that maximises tr(Q^T B): the largest eigenvector of Davenport's matrix."""
     K, trace = np.empty((4, 4)), B[0, 0] + B[1, 1] + B[2, 2]
     K[0, 0] = trace
@@ -37,8 +39,8 @@ def best_turn(B: FloatArray) -> FloatArray:
 
 
 @kernel
-def gather(
-    layout: Layout,
+def gather_goals(
+    layout: IKLayout,
     targets: FloatArray,
     active: BoolArray,
     moved_by: BoolArray,
@@ -59,14 +61,14 @@ def gather(
         if layout.blocks.kinds[b] == ORIENTATION:
             for c in range(3):
                 x, y, z = 1.0 if c == 0 else 0.0, 1.0 if c == 1 else 0.0, 1.0 if c == 2 else 0.0
-                add_outer(B, weight, turned(targets, b, x, y, z), turned(world, k, x, y, z))
+                add_outer(B, weight, rotate_vector(targets, b, x, y, z), rotate_vector(world, k, x, y, z))
             total += 3.0 * weight
             continue
         away = (t[0] - positions[j, 0], t[1] - positions[j, 1], t[2] - positions[j, 2])
         lever = (places[b, 0] - positions[j, 0], places[b, 1] - positions[j, 1], places[b, 2] - positions[j, 2])
         if layout.blocks.kinds[b] == LOOK_AT:
             a = layout.blocks.aims[b]
-            lever = turned(world, k, a[0], a[1], a[2])
+            lever = rotate_vector(world, k, a[0], a[1], a[2])
             away = (t[0] - places[b, 0], t[1] - places[b, 1], t[2] - places[b, 2])
             weight /= max(1e-9, np.sqrt(away[0] ** 2 + away[1] ** 2 + away[2] ** 2))
         add_outer(B, weight, away, lever)
@@ -76,7 +78,9 @@ def gather(
 
 
 @kernel
-def turn_joint(layout: Layout, j: int, Q: FloatArray, wxyz: FloatArray, vectors: FloatArray, world: FloatArray) -> None:
+def rotate_joint(
+    layout: IKLayout, j: int, Q: FloatArray, wxyz: FloatArray, vectors: FloatArray, world: FloatArray
+) -> None:
     """Turn a joint by a world rotation, staying in its box."""
     p = layout.tree.parents[j]
     a, b, c, d = Q[0], Q[1], Q[2], Q[3]
@@ -88,14 +92,14 @@ def turn_joint(layout: Layout, j: int, Q: FloatArray, wxyz: FloatArray, vectors:
     scale = 1.0 / np.sqrt(a * a + b * b + c * c + d * d)
     wxyz[j, 0], wxyz[j, 1], wxyz[j, 2], wxyz[j, 3] = scale * a, scale * b, scale * c, scale * d
     if layout.box.boxed[j]:
-        x, y, z = nearer_vector(layout.box, j, wxyz)
+        x, y, z = nearest_rotation_vector(layout.box, j, wxyz)
         clamp_vector(layout.box, j, vectors, x, y, z, vectors)
         a, b, c, d = exponential(vectors[j, 0], vectors[j, 1], vectors[j, 2])
         wxyz[j, 0], wxyz[j, 1], wxyz[j, 2], wxyz[j, 3] = a, b, c, d
 
 
 @kernel
-def shift_root(layout: Layout, active: BoolArray, errors: FloatArray, root: FloatArray) -> None:
+def shift_root(layout: IKLayout, active: BoolArray, errors: FloatArray, root: FloatArray) -> None:
     """Move the root by the weighted mean of what the points miss."""
     total, shift = 0.0, np.zeros(3)
     for b in range(errors.shape[0]):
@@ -113,7 +117,7 @@ def shift_root(layout: Layout, active: BoolArray, errors: FloatArray, root: Floa
 
 @kernel
 def solve_ccd(
-    layout: Layout,
+    layout: IKLayout,
     targets: FloatArray,
     active: BoolArray,
     root: FloatArray,
@@ -134,40 +138,40 @@ def solve_ccd(
     for b in range(blocks):
         for i in range(layout.lists.chain_start[b], layout.lists.chain_start[b + 1]):
             moved_by[b, layout.lists.chain[i]] = True
-    enter_box(layout.box, wxyz, vectors)
-    forward(layout.tree, root, wxyz, positions, world)
-    cost = residuals(layout, targets, active, positions, world, errors, places)
+    project_to_box(layout.box, wxyz, vectors)
+    forward_kinematics(layout.tree, root, wxyz, positions, world)
+    cost = evaluate_residuals(layout, targets, active, positions, world, errors, places)
     status, iteration, evaluations = OUT_OF_ITERATIONS, 0, 1
-    while iteration < max_iterations and not all_reached(layout.blocks.tolerances, active, errors):
+    while iteration < max_iterations and not is_all_reached(layout.blocks.tolerances, active, errors):
         iteration += 1
         before = cost
         for j in range(joints - 1, -1, -1):
             if layout.springs.mobility[j] == 0.0:
                 continue
-            total = gather(layout, targets, active, moved_by, j, positions, world, places, B)
+            total = gather_goals(layout, targets, active, moved_by, j, positions, world, places, B)
             if total == 0.0:
                 continue
             for c in range(3):
-                B[c, c] += STAY * total
+                B[c, c] += REGULARISATION * total
             old[:], old_v[:] = wxyz[j], vectors[j]
-            turn_joint(layout, j, best_turn(B), wxyz, vectors, world)
-            forward(layout.tree, root, wxyz, positions, world)
-            new_cost = residuals(layout, targets, active, positions, world, errors, places)
+            rotate_joint(layout, j, best_rotation(B), wxyz, vectors, world)
+            forward_kinematics(layout.tree, root, wxyz, positions, world)
+            new_cost = evaluate_residuals(layout, targets, active, positions, world, errors, places)
             evaluations += 1
             if new_cost > cost:
                 wxyz[j], vectors[j] = old, old_v
-                forward(layout.tree, root, wxyz, positions, world)
-                new_cost = residuals(layout, targets, active, positions, world, errors, places)
+                forward_kinematics(layout.tree, root, wxyz, positions, world)
+                new_cost = evaluate_residuals(layout, targets, active, positions, world, errors, places)
             cost = new_cost
         if layout.springs.mobility[joints] > 0.0:
             shift_root(layout, active, errors, root)
-            forward(layout.tree, root, wxyz, positions, world)
-            cost = residuals(layout, targets, active, positions, world, errors, places)
+            forward_kinematics(layout.tree, root, wxyz, positions, world)
+            cost = evaluate_residuals(layout, targets, active, positions, world, errors, places)
         if iteration <= history.shape[0]:
             history[iteration - 1, 0] = cost
         if before - cost < 1e-12 * before:
             status = STATIONARY
             break
-    if all_reached(layout.blocks.tolerances, active, errors):
+    if is_all_reached(layout.blocks.tolerances, active, errors):
         status = REACHED
     return status, iteration, evaluations, cost, 0.0

@@ -5,29 +5,33 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
-from marey.kinematics._ik_kernels import OUT_OF_ITERATIONS, REACHED, STATIONARY, all_reached
-from marey.kinematics._ik_layout import Layout
+from marey.kinematics._ik_kernels import OUT_OF_ITERATIONS, REACHED, STATIONARY, is_all_reached
+from marey.kinematics._ik_layout import IKLayout
 from marey.kinematics._solvers_space_kernels import (
-    Space,
-    State,
-    begin,
+    IKState,
+    ModelSpace,
     copy_state,
-    evaluate,
-    linear_model,
+    evaluate_state,
+    linearise_objective,
     new_rows,
     new_state,
     num_coordinates,
+    project_and_evaluate,
     retract,
 )
 
 PG_BB, PG_UNIT, CONJUGATE, TRANSPOSE_FIXED, TRANSPOSE_BUSS = 0, 1, 2, 3, 4
-ARMIJO, SHRINK, MIN_STEP = 1e-4, 0.5, 1e-8  # [-] sufficient decrease, back-tracking, floor of the step length
+ARMIJO_DECREASE, BACKTRACK_FACTOR, MIN_STEP = (
+    1e-4,
+    0.5,
+    1e-8,
+)  # [-] sufficient decrease, back-tracking, floor of the step length
 BB_RANGE = (1e-4, 1.0)  # [-] Barzilai-Borwein lengths are kept inside ([Engell2012]_ §4, step_init)
-LOST = 1e12  # an objective this large has diverged
+DIVERGED = 1e12  # an objective this large has diverged
 
 
 @kernel
-def dot(a: FloatArray, b: FloatArray) -> float:
+def inner_product(a: FloatArray, b: FloatArray) -> float:
     """Inner product."""
     total = 0.0
     for n in range(a.shape[0]):
@@ -36,17 +40,17 @@ def dot(a: FloatArray, b: FloatArray) -> float:
 
 
 @kernel
-def armijo(
-    layout: Layout,
-    space: Space,
+def search_armijo(
+    layout: IKLayout,
+    space: ModelSpace,
     targets: FloatArray,
     active: BoolArray,
-    state: State,
+    state: IKState,
     cost: float,
     g: FloatArray,
     direction: FloatArray,
     length: float,
-    trial: State,
+    trial: IKState,
     taken: FloatArray,
 ) -> tuple[float, float, int, float]:
     r"""Back-track along a direction until the projected step satisfies Armijo's rule.
@@ -63,22 +67,22 @@ def armijo(
         change = retract(layout, space, state, step, trial, taken)
         if change == 0.0:
             break
-        new_cost, along = evaluate(layout, space, targets, active, trial), dot(g, taken)
+        new_cost, along = evaluate_state(layout, space, targets, active, trial), inner_product(g, taken)
         tries += 1
-        if new_cost < cost + ARMIJO * along:
+        if new_cost < cost + ARMIJO_DECREASE * along:
             return new_cost, length, tries, along
-        length *= SHRINK
+        length *= BACKTRACK_FACTOR
     return cost, 0.0, tries, 0.0
 
 
 @kernel
-def scale_of(n: int, unit: float) -> float:
+def coordinate_scale(n: int, unit: float) -> float:
     """Scale of a coordinate's slope: places count in mean bones ``unit`` [m] and turns in rad, as in [Engell2012]_."""
     return 1.0 if n < 3 else 1.0 / unit**2
 
 
 @kernel
-def conjugate_direction(
+def update_conjugate_direction(
     g: FloatArray,
     old_g: FloatArray,
     free: BoolArray,
@@ -91,31 +95,31 @@ def conjugate_direction(
     change, size, old_size = 0.0, 0.0, 0.0
     same = True
     for n in range(g.shape[0]):
-        old_size += scale_of(n, unit) * old_g[n] * old_g[n]
-        change += scale_of(n, unit) * g[n] * (g[n] - old_g[n]) if free[n] else 0.0
+        old_size += coordinate_scale(n, unit) * old_g[n] * old_g[n]
+        change += coordinate_scale(n, unit) * g[n] * (g[n] - old_g[n]) if free[n] else 0.0
         same = same and free[n] == was_free[n]
     beta = max(0.0, change / old_size) if same and old_size > 0.0 and count % g.shape[0] != 0 else 0.0
     down = 0.0
     size = 0.0
     steep = 0.0
     for n in range(g.shape[0]):
-        direction[n] = -scale_of(n, unit) * g[n] + beta * direction[n] if free[n] else 0.0
+        direction[n] = -coordinate_scale(n, unit) * g[n] + beta * direction[n] if free[n] else 0.0
         down += direction[n] * g[n]
-        size += direction[n] ** 2 / scale_of(n, unit)
-        steep += scale_of(n, unit) * g[n] ** 2 if free[n] else 0.0
+        size += direction[n] ** 2 / coordinate_scale(n, unit)
+        steep += coordinate_scale(n, unit) * g[n] ** 2 if free[n] else 0.0
     if down > -0.01 * np.sqrt(size * steep):
         for n in range(g.shape[0]):
-            direction[n] = -scale_of(n, unit) * g[n] if free[n] else 0.0
+            direction[n] = -coordinate_scale(n, unit) * g[n] if free[n] else 0.0
 
 
 @kernel
-def buss_length(J: FloatArray, e: FloatArray, free: BoolArray, unit: float) -> float:
+def compute_buss_length(J: FloatArray, e: FloatArray, free: BoolArray, unit: float) -> float:
     """Step of the transpose that brings J D J^T e nearest to e, for a direction of 2 D J^T e. [Buss2004]_."""
     y = np.zeros(J.shape[1])
     for n in range(J.shape[1]):
         if free[n]:
             for r in range(e.shape[0]):
-                y[n] += scale_of(n, unit) * J[r, n] * e[r]
+                y[n] += coordinate_scale(n, unit) * J[r, n] * e[r]
     up = down = 0.0
     for r in range(e.shape[0]):
         z = 0.0
@@ -126,7 +130,7 @@ def buss_length(J: FloatArray, e: FloatArray, free: BoolArray, unit: float) -> f
 
 
 @kernel
-def first_length(
+def initial_step_length(
     method: int, cost: float, won: float, s: FloatArray, y: FloatArray, along: float, unit: float
 ) -> float:
     """Length to try first: one, or that of Barzilai and Borwein from the last step s and change of slope y."""
@@ -134,16 +138,16 @@ def first_length(
         return 1.0
     if method == CONJUGATE:
         return min(1.0, max(1e-6, 2.02 * won / max(-along, 1e-300))) if won > 0.0 else 1.0
-    bent, size = dot(s, y), 0.0
+    bent, size = inner_product(s, y), 0.0
     for n in range(s.shape[0]):
-        size += s[n] * s[n] / scale_of(n, unit)
+        size += s[n] * s[n] / coordinate_scale(n, unit)
     return min(BB_RANGE[1], max(BB_RANGE[0], size / bent)) if bent > 0.0 else BB_RANGE[1]
 
 
 @kernel
 def solve_gradient(
-    layout: Layout,
-    space: Space,
+    layout: IKLayout,
+    space: ModelSpace,
     targets: FloatArray,
     active: BoolArray,
     root: FloatArray,
@@ -169,15 +173,15 @@ def solve_gradient(
     J, e, g, s = np.zeros((m, n)), np.zeros(m), np.zeros(n), np.zeros(n)
     old_g, direction, taken, bend = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
     free, was_free = np.ones(n, dtype=np.bool_), np.ones(n, dtype=np.bool_)
-    cost = begin(layout, space, targets, active, state)
+    cost = project_and_evaluate(layout, space, targets, active, state)
     copy_state(state, best)
     lowest, gradient, won, change = cost, 0.0, 0.0, 1.0
     status, iteration, evaluations = OUT_OF_ITERATIONS, 0, 1
     while True:
-        if not seek_optimum and all_reached(layout.blocks.tolerances, active, state.errors):
+        if not seek_optimum and is_all_reached(layout.blocks.tolerances, active, state.errors):
             break
         was_free[:], old_g[:] = free, g
-        gradient = linear_model(layout, space, targets, active, state, rows, J, e, g, s, free)
+        gradient = linearise_objective(layout, space, targets, active, state, rows, J, e, g, s, free)
         if gradient < 1e-9 * (1.0 + cost):
             status = STATIONARY
             break
@@ -187,18 +191,22 @@ def solve_gradient(
         for k in range(n):
             bend[k] = g[k] - old_g[k]
         if method == CONJUGATE:
-            conjugate_direction(g, old_g, free, was_free, iteration - 1, direction, unit)
+            update_conjugate_direction(g, old_g, free, was_free, iteration - 1, direction, unit)
         else:
             for k in range(n):
-                direction[k] = -scale_of(k, unit) * g[k] if free[k] else 0.0
+                direction[k] = -coordinate_scale(k, unit) * g[k] if free[k] else 0.0
         if method in (TRANSPOSE_FIXED, TRANSPOSE_BUSS):
-            length = option if method == TRANSPOSE_FIXED else buss_length(J, e, free, unit)
+            length = option if method == TRANSPOSE_FIXED else compute_buss_length(J, e, free, unit)
             change = retract(layout, space, state, length * direction, trial, taken)
-            new_cost, along = evaluate(layout, space, targets, active, trial), dot(g, taken)
+            new_cost, along = evaluate_state(layout, space, targets, active, trial), inner_product(g, taken)
             evaluations += 1
         else:
-            length = 1.0 if iteration == 1 else first_length(method, cost, won, taken, bend, dot(g, direction), unit)
-            new_cost, length, tries, along = armijo(
+            length = (
+                1.0
+                if iteration == 1
+                else initial_step_length(method, cost, won, taken, bend, inner_product(g, direction), unit)
+            )
+            new_cost, length, tries, along = search_armijo(
                 layout, space, targets, active, state, cost, g, direction, length, trial, taken
             )
             evaluations += tries
@@ -208,7 +216,7 @@ def solve_gradient(
             if length == 0.0:
                 status = STATIONARY
                 break
-        if not new_cost < LOST:
+        if not new_cost < DIVERGED:
             break
         won = cost - new_cost
         copy_state(trial, state)
@@ -223,6 +231,6 @@ def solve_gradient(
             status = STATIONARY
             break
     root[:], wxyz[:], x[:], errors[:] = best.root, best.wxyz, best.x, best.errors
-    if all_reached(layout.blocks.tolerances, active, errors) and (status == STATIONARY or not seek_optimum):
+    if is_all_reached(layout.blocks.tolerances, active, errors) and (status == STATIONARY or not seek_optimum):
         status = REACHED
     return status, iteration, evaluations, lowest, gradient

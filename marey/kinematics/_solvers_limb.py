@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import InputError
-from marey.kinematics._ik_clips import Guess, Outcome, Run
+from marey.kinematics._ik_clips import Guess, SolverInputs, SolverOutcome
 from marey.kinematics._ik_layout import ORIENTATION, POINT
 from marey.kinematics._two_bone import Limb, solve_two_bone
 from marey.lie import SO3
@@ -15,13 +15,13 @@ from marey.skeleton import NO_PARENT, Pose, Skeleton
 MIN_BONE_M = 1e-6  # [m] a joint nearer to its child is passed over
 
 
-def two_bone(run: Run, guess: Guess) -> Outcome:
+def solve_two_bone_tasks(run: SolverInputs, guess: Guess) -> SolverOutcome:
     """Move each goal by the two bones above it, in closed form ([Glardon2005]_ §2.17); all else stays.
 
     A point away from its joint, or an orientation of the same joint, turns the end too. A root that is free is shifted
     by nothing: limbs only.
     """
-    from marey.kinematics._ik_kernels import REACHED, STATIONARY, rate
+    from marey.kinematics._ik_kernels import REACHED, STATIONARY, evaluate_goals
 
     p, blocks = run.problem, run.problem.layout.blocks
     if run.space is not None or not np.isin(blocks.kinds, (POINT, ORIENTATION)).all():
@@ -33,23 +33,23 @@ def two_bone(run: Run, guess: Guess) -> Outcome:
         end = turns.get(joint)
         held = motion.joint_frames()[1][:, joint] if end is None else SO3(end.wxyz[None])
         goal = run.targets[b, :3] - (held @ blocks.points[b])[0]
-        motion = solve_two_bone(motion, limb_above(motion[0], joint), goal, end_rotations=held).motion
+        motion = solve_two_bone(motion, find_limb_above(motion[0], joint), goal, end_rotations=held).motion
     guess.wxyz[:] = motion.rotations.wxyz[0]
     if run.limits is not None:
         guess.wxyz[:] = run.limits.project_rotations(SO3(guess.wxyz[None])).wxyz[0]
-    cost, is_reached = rate(p.layout, run.targets, run.active, guess.root, guess.wxyz, run.errors)
-    return Outcome(REACHED if is_reached else STATIONARY, 1, 1, cost, 0.0)
+    cost, is_reached = evaluate_goals(p.layout, run.targets, run.active, guess.root, guess.wxyz, run.errors)
+    return SolverOutcome(REACHED if is_reached else STATIONARY, 1, 1, cost, 0.0)
 
 
-def limb_above(pose: Pose, end: int) -> Limb:
+def find_limb_above(pose: Pose, end: int) -> Limb:
     """The two nearest bones above a joint, and the way they bend now (or backwards for a straight limb).
 
     Raises:
         InputError: there are no two bones above it.
     """
     skeleton, positions = pose.skeleton, pose.joint_positions()
-    middle = _bone_above(skeleton, positions, end)
-    upper = NO_PARENT if middle == NO_PARENT else _bone_above(skeleton, positions, middle)
+    middle = _find_bone_above(skeleton, positions, end)
+    upper = NO_PARENT if middle == NO_PARENT else _find_bone_above(skeleton, positions, middle)
     if upper == NO_PARENT:
         raise InputError(f"'{skeleton.names[end]}' has no two bones above it", "Use another method for this goal")
     along, bend = positions[end] - positions[upper], positions[middle] - positions[upper]
@@ -60,7 +60,9 @@ def limb_above(pose: Pose, end: int) -> Limb:
     return Limb(upper, middle, end, pose.joint_rotations()[upper].inverse() @ ahead)
 
 
-def _bone_above(skeleton: Skeleton, positions: np.ndarray[tuple[int, ...], np.dtype[np.float64]], joint: int) -> int:
+def _find_bone_above(
+    skeleton: Skeleton, positions: np.ndarray[tuple[int, ...], np.dtype[np.float64]], joint: int
+) -> int:
     above = int(skeleton.parents[joint])
     while above != NO_PARENT and np.linalg.norm(positions[joint] - positions[above]) < MIN_BONE_M:
         above = int(skeleton.parents[above])

@@ -5,29 +5,29 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
-from marey.kinematics._ik_dual_kernels import back_substitute, factor
-from marey.kinematics._ik_kernels import OUT_OF_ITERATIONS, REACHED, STATIONARY, all_reached
-from marey.kinematics._ik_layout import Layout, Pace
-from marey.kinematics._solvers_pace_kernels import hold_state
+from marey.kinematics._ik_dual_kernels import factor_cholesky, solve_cholesky
+from marey.kinematics._ik_kernels import OUT_OF_ITERATIONS, REACHED, STATIONARY, is_all_reached
+from marey.kinematics._ik_layout import IKLayout, SpeedLimits
+from marey.kinematics._solvers_pace_kernels import limit_state_step
 from marey.kinematics._solvers_space_kernels import (
-    Space,
-    begin,
+    ModelSpace,
     copy_state,
-    evaluate,
-    linear_model,
+    evaluate_state,
+    linearise_objective,
     new_rows,
     new_state,
     num_coordinates,
+    project_and_evaluate,
     retract,
 )
 
 PSEUDO_INVERSE, DLS, SVD_CLAMP, DOGLEG, MARQUARDT, MEREDITH_MADDOCK = 0, 1, 2, 3, 4, 5
 CUTOFF = 1e-8  # [-] squared singular values below this part of the largest count as zero ([Engell2012]_ §4)
-LOST = 1e12  # an objective this large has diverged
+DIVERGED = 1e12  # an objective this large has diverged
 
 
 @kernel
-def truncated_inverse(J: FloatArray, free: BoolArray, e: FloatArray, cutoff: float, step: FloatArray) -> float:
+def solve_truncated_inverse(J: FloatArray, free: BoolArray, e: FloatArray, cutoff: float, step: FloatArray) -> float:
     """Write the least step with J step = e, as far as singular values allow; return what of e is out of reach."""
     rows = J.shape[0]
     A = np.zeros((rows, rows))
@@ -58,7 +58,7 @@ def truncated_inverse(J: FloatArray, free: BoolArray, e: FloatArray, cutoff: flo
 
 
 @kernel
-def damped_step(
+def solve_damped_step(
     J: FloatArray,
     g: FloatArray,
     s: FloatArray,
@@ -101,12 +101,12 @@ def damped_step(
             H[i, i:] = 0.0
             H[:i, i] = 0.0
             H[i, i] = 1.0
-    factor(H)
-    back_substitute(H, step)
+    factor_cholesky(H)
+    solve_cholesky(H, step)
 
 
 @kernel
-def model_value(J: FloatArray, e: FloatArray, g: FloatArray, s: FloatArray, step: FloatArray) -> float:
+def predict_decrease(J: FloatArray, e: FloatArray, g: FloatArray, s: FloatArray, step: FloatArray) -> float:
     """How much the quadratic model of the objective falls along a step."""
     value = 0.0
     for n in range(g.shape[0]):
@@ -120,7 +120,7 @@ def model_value(J: FloatArray, e: FloatArray, g: FloatArray, s: FloatArray, step
 
 
 @kernel
-def dogleg_step(
+def compute_dogleg_step(
     J: FloatArray, g: FloatArray, s: FloatArray, free: BoolArray, newton: FloatArray, radius: float, step: FloatArray
 ) -> None:
     """Write the step on the path from the lowest point along the slope to the Gauss-Newton point, at a radius."""
@@ -152,7 +152,7 @@ def dogleg_step(
 
 
 @kernel
-def next_step(
+def compute_step(
     method: int,
     option: float,
     damping: float,
@@ -168,15 +168,15 @@ def next_step(
 ) -> None:
     """Write the step of a method from the linearised problem."""
     if method == DLS:
-        damped_step(J, g, s, free, option * option, False, metric, H, step)
+        solve_damped_step(J, g, s, free, option * option, False, metric, H, step)
     elif method == MARQUARDT:
-        damped_step(J, g, s, free, damping, option > 0.0, metric, H, step)
+        solve_damped_step(J, g, s, free, damping, option > 0.0, metric, H, step)
     elif method == DOGLEG:
         newton = np.zeros(g.shape[0])
-        damped_step(J, g, s, free, 1e-6, False, metric, H, newton)
-        dogleg_step(J, g, s, free, newton, radius, step)
+        solve_damped_step(J, g, s, free, 1e-6, False, metric, H, newton)
+        compute_dogleg_step(J, g, s, free, newton, radius, step)
     else:
-        missed = truncated_inverse(J, free, e, CUTOFF, step)
+        missed = solve_truncated_inverse(J, free, e, CUTOFF, step)
         if method == MEREDITH_MADDOCK:
             part = 1.0
             while part * missed > option and part > 1e-6:
@@ -186,8 +186,8 @@ def next_step(
 
 @kernel
 def solve_newton(
-    layout: Layout,
-    space: Space,
+    layout: IKLayout,
+    space: ModelSpace,
     targets: FloatArray,
     active: BoolArray,
     root: FloatArray,
@@ -213,7 +213,7 @@ def solve_newton(
     J, H, e = np.zeros((m, n)), np.zeros((n, n)), np.zeros(m)
     g, s, step, taken = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
     free, is_guarded = np.ones(n, dtype=np.bool_), method in (MARQUARDT, DOGLEG)
-    cost = begin(layout, space, targets, active, state)
+    cost = project_and_evaluate(layout, space, targets, active, state)
     copy_state(state, best)
     lowest, damping, radius, gradient = cost, 1e-2 * max(cost, 1e-6), 1.0, 0.0
     if option > 0.0 and method == MARQUARDT:
@@ -221,22 +221,22 @@ def solve_newton(
     status, iteration, evaluations, accepted, is_new = OUT_OF_ITERATIONS, 0, 1, 0, True
     while True:
         if is_new:
-            if not seek_optimum and all_reached(layout.blocks.tolerances, active, state.errors):
+            if not seek_optimum and is_all_reached(layout.blocks.tolerances, active, state.errors):
                 break
-            gradient = linear_model(layout, space, targets, active, state, rows, J, e, g, s, free)
+            gradient = linearise_objective(layout, space, targets, active, state, rows, J, e, g, s, free)
             if gradient < 1e-10 * (1.0 + cost):
                 status = STATIONARY
                 break
         if iteration >= max_iterations:
             break
         iteration += 1
-        next_step(method, option, damping, radius, J, e, g, s, free, metric, H, step)
+        compute_step(method, option, damping, radius, J, e, g, s, free, metric, H, step)
         change = retract(layout, space, state, step, trial, taken)
-        new_cost = evaluate(layout, space, targets, active, trial)
+        new_cost = evaluate_state(layout, space, targets, active, trial)
         evaluations += 1
-        if not new_cost < LOST:
+        if not new_cost < DIVERGED:
             break
-        expected, won = model_value(J, e, g, s, taken), cost - new_cost
+        expected, won = predict_decrease(J, e, g, s, taken), cost - new_cost
         quality = won / expected if expected > 0.0 else -1.0
         if is_guarded and (won <= 0.0 or (method == DOGLEG and quality < 1e-4)):
             is_new = False
@@ -261,15 +261,15 @@ def solve_newton(
             status = STATIONARY
             break
     root[:], wxyz[:], x[:], errors[:] = best.root, best.wxyz, best.x, best.errors
-    if all_reached(layout.blocks.tolerances, active, errors) and (status == STATIONARY or not seek_optimum):
+    if is_all_reached(layout.blocks.tolerances, active, errors) and (status == STATIONARY or not seek_optimum):
         status = REACHED
     return status, iteration, evaluations, lowest, gradient
 
 
 @kernel
 def solve_newton_clip(
-    layout: Layout,
-    space: Space,
+    layout: IKLayout,
+    space: ModelSpace,
     targets: FloatArray,
     active: BoolArray,
     root: FloatArray,
@@ -280,7 +280,7 @@ def solve_newton_clip(
     seek_optimum: bool,
     method: int,
     option: float,
-    pace: Pace,
+    pace: SpeedLimits,
     history: FloatArray,
     roots: FloatArray,
     rotations: FloatArray,
@@ -313,7 +313,7 @@ def solve_newton_clip(
         )
         counts[f, 0], counts[f, 1], counts[f, 2], counts[f, 3] = stop, count, cost, gradient
         state.root[:], state.wxyz[:], state.x[:] = root, wxyz, x
-        if hold_state(layout, space, pace, targets, active, f, last, state, counts[f]):
+        if limit_state_step(layout, space, pace, targets, active, f, last, state, counts[f]):
             root[:], wxyz[:], x[:], errors[f] = state.root, state.wxyz, state.x, state.errors
         roots[f], rotations[f], coordinates[f], tries = root, wxyz, x, tries + evaluations
     return tries

@@ -11,14 +11,20 @@ from typing import NamedTuple
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
-from marey.kinematics._ik_layout import Layout
-from marey.kinematics._ik_move_kernels import clamp_vector, enter_box, limited_frames
-from marey.kinematics._ik_state_kernels import forward, linearise, residuals, springs, turned
+from marey.kinematics._ik_layout import IKLayout
+from marey.kinematics._ik_move_kernels import clamp_vector, compute_box_frames, project_to_box
+from marey.kinematics._ik_state_kernels import (
+    evaluate_prior,
+    evaluate_residuals,
+    forward_kinematics,
+    linearise,
+    rotate_vector,
+)
 from marey.lie._rotation_kernels import exponential, product
 from marey.models._model_kernels import model_jacobian, model_rotations
 
 
-class Space(NamedTuple):
+class ModelSpace(NamedTuple):
     """A pose model as arrays; in the full space it has no coordinates."""
 
     is_reduced: bool
@@ -29,7 +35,7 @@ class Space(NamedTuple):
     reference: FloatArray  # (k,) where they pull
 
 
-class State(NamedTuple):
+class IKState(NamedTuple):
     """A pose, and all that is worked out from it."""
 
     root: FloatArray  # (3,) [m]
@@ -43,7 +49,7 @@ class State(NamedTuple):
     pulls: FloatArray  # (J + 1, 3)
 
 
-class Rows(NamedTuple):
+class LinearRows(NamedTuple):
     """Scratch of the linearisation."""
 
     shifts: FloatArray  # (B, 3, 3)
@@ -53,10 +59,10 @@ class Rows(NamedTuple):
 
 
 @kernel
-def new_state(layout: Layout, root: FloatArray, wxyz: FloatArray, x: FloatArray) -> State:
+def new_state(layout: IKLayout, root: FloatArray, wxyz: FloatArray, x: FloatArray) -> IKState:
     """A state that holds copies of a pose."""
     joints, blocks = wxyz.shape[0], layout.blocks.kinds.shape[0]
-    return State(
+    return IKState(
         root.copy(),
         wxyz.copy(),
         np.zeros((joints, 3)),
@@ -70,10 +76,10 @@ def new_state(layout: Layout, root: FloatArray, wxyz: FloatArray, x: FloatArray)
 
 
 @kernel
-def new_rows(layout: Layout, space: Space) -> Rows:
+def new_rows(layout: IKLayout, space: ModelSpace) -> LinearRows:
     """Room for a linearisation."""
     joints, blocks = layout.tree.parents.shape[0], layout.blocks.kinds.shape[0]
-    return Rows(
+    return LinearRows(
         np.zeros((blocks, 3, 3)),
         np.zeros((layout.lists.chain.shape[0], 3, 3)),
         np.zeros((joints, 3, 3)),
@@ -82,22 +88,24 @@ def new_rows(layout: Layout, space: Space) -> Rows:
 
 
 @kernel
-def num_coordinates(layout: Layout, space: Space) -> int:
+def num_coordinates(layout: IKLayout, space: ModelSpace) -> int:
     """How many numbers a step has."""
     return 6 + space.basis.shape[2] if space.is_reduced else 3 + 3 * layout.tree.parents.shape[0]
 
 
 @kernel
-def evaluate(layout: Layout, space: Space, targets: FloatArray, active: BoolArray, state: State) -> float:
+def evaluate_state(
+    layout: IKLayout, space: ModelSpace, targets: FloatArray, active: BoolArray, state: IKState
+) -> float:
     """Work out everything from the pose (root, wxyz, or x in the reduced space) and return the objective."""
     if space.is_reduced:
         a, b, c, d = state.wxyz[0, 0], state.wxyz[0, 1], state.wxyz[0, 2], state.wxyz[0, 3]
         model_rotations(space.kind, space.mean_wxyz, space.basis, state.x, state.wxyz)
         state.wxyz[0, 0], state.wxyz[0, 1], state.wxyz[0, 2], state.wxyz[0, 3] = a, b, c, d
-    forward(layout.tree, state.root, state.wxyz, state.positions, state.world)
-    cost = residuals(layout, targets, active, state.positions, state.world, state.errors, state.places)
+    forward_kinematics(layout.tree, state.root, state.wxyz, state.positions, state.world)
+    cost = evaluate_residuals(layout, targets, active, state.positions, state.world, state.errors, state.places)
     if layout.springs.stiffness.any():
-        cost += springs(layout.springs, state.root, state.wxyz, state.world, state.pulls)
+        cost += evaluate_prior(layout.springs, state.root, state.wxyz, state.world, state.pulls)
     for i in range(space.stiffness.shape[0]):
         away = state.x[i] - space.reference[i]
         cost += space.stiffness[i] * away * away
@@ -105,15 +113,17 @@ def evaluate(layout: Layout, space: Space, targets: FloatArray, active: BoolArra
 
 
 @kernel
-def begin(layout: Layout, space: Space, targets: FloatArray, active: BoolArray, state: State) -> float:
+def project_and_evaluate(
+    layout: IKLayout, space: ModelSpace, targets: FloatArray, active: BoolArray, state: IKState
+) -> float:
     """Bring limited joints into their boxes, then evaluate."""
     if not space.is_reduced:
-        enter_box(layout.box, state.wxyz, state.vectors)
-    return evaluate(layout, space, targets, active, state)
+        project_to_box(layout.box, state.wxyz, state.vectors)
+    return evaluate_state(layout, space, targets, active, state)
 
 
 @kernel
-def copy_state(source: State, target: State) -> None:
+def copy_state(source: IKState, target: IKState) -> None:
     """Overwrite one state by another."""
     target.root[:], target.wxyz[:], target.vectors[:], target.x[:] = source.root, source.wxyz, source.vectors, source.x
     target.positions[:], target.world[:], target.errors[:] = source.positions, source.world, source.errors
@@ -121,25 +131,33 @@ def copy_state(source: State, target: State) -> None:
 
 
 @kernel
-def axes_of(layout: Layout, space: Space, state: State, rows: Rows) -> None:
+def write_joint_axes(layout: IKLayout, space: ModelSpace, state: IKState, rows: LinearRows) -> None:
     """Write the world axes of each joint's coordinates: its own axes, or those of its rotation vector when limited."""
     for j in range(state.wxyz.shape[0]):
         for c in range(3):
-            x, y, z = turned(state.world, j, 1.0 if c == 0 else 0.0, 1.0 if c == 1 else 0.0, 1.0 if c == 2 else 0.0)
+            x, y, z = rotate_vector(
+                state.world, j, 1.0 if c == 0 else 0.0, 1.0 if c == 1 else 0.0, 1.0 if c == 2 else 0.0
+            )
             rows.frames[j, 0, c], rows.frames[j, 1, c], rows.frames[j, 2, c] = x, y, z
     if not space.is_reduced:
-        limited_frames(layout.box, state.world, state.vectors, rows.frames)
+        compute_box_frames(layout.box, state.world, state.vectors, rows.frames)
 
 
 @kernel
-def jacobian(
-    layout: Layout, space: Space, targets: FloatArray, active: BoolArray, state: State, rows: Rows, J: FloatArray
+def write_jacobian(
+    layout: IKLayout,
+    space: ModelSpace,
+    targets: FloatArray,
+    active: BoolArray,
+    state: IKState,
+    rows: LinearRows,
+    J: FloatArray,
 ) -> None:
     """Write the Jacobian ``(3 B, n)`` of the blocks; columns of frozen joints are zero."""
     linearise(
         layout, targets, active, state.positions, state.world, state.errors, state.places, rows.shifts, rows.turns
     )
-    axes_of(layout, space, state, rows)
+    write_joint_axes(layout, space, state, rows)
     if space.is_reduced:
         model_jacobian(space.kind, space.mean_wxyz, space.basis, state.x, rows.model)
     J[:] = 0.0
@@ -155,7 +173,7 @@ def jacobian(
 
 
 @kernel
-def add_columns(space: Space, b: int, i: int, j: int, rows: Rows, J: FloatArray) -> None:
+def add_columns(space: ModelSpace, b: int, i: int, j: int, rows: LinearRows, J: FloatArray) -> None:
     """Add what the turn of joint j, row i of the chains, does to block b."""
     for r in range(3):
         x = y = z = 0.0
@@ -172,7 +190,7 @@ def add_columns(space: Space, b: int, i: int, j: int, rows: Rows, J: FloatArray)
 
 
 @kernel
-def whiten(weights: FloatArray, errors: FloatArray, J: FloatArray, e: FloatArray) -> None:
+def whiten_rows(weights: FloatArray, errors: FloatArray, J: FloatArray, e: FloatArray) -> None:
     """Turn blocks into rows of weight one: with W = U^T U, write U e ``(3 B,)`` and replace J by U J."""
     U = np.zeros((3, 3))
     for b in range(errors.shape[0]):
@@ -196,13 +214,13 @@ def whiten(weights: FloatArray, errors: FloatArray, J: FloatArray, e: FloatArray
 
 
 @kernel
-def linear_model(
-    layout: Layout,
-    space: Space,
+def linearise_objective(
+    layout: IKLayout,
+    space: ModelSpace,
     targets: FloatArray,
     active: BoolArray,
-    state: State,
-    rows: Rows,
+    state: IKState,
+    rows: LinearRows,
     J: FloatArray,
     e: FloatArray,
     g: FloatArray,
@@ -210,15 +228,22 @@ def linear_model(
     free: BoolArray,
 ) -> float:
     """Write residuals, Jacobian, gradient, springs and what may move, weights taken in; return the largest slope."""
-    jacobian(layout, space, targets, active, state, rows, J)
-    whiten(layout.blocks.weights, state.errors, J, e)
-    slope(layout, space, state, rows, J, e, g, s)
-    return hold(layout, space, state, g, free)
+    write_jacobian(layout, space, targets, active, state, rows, J)
+    whiten_rows(layout.blocks.weights, state.errors, J, e)
+    compute_gradient(layout, space, state, rows, J, e, g, s)
+    return mark_free_coordinates(layout, space, state, g, free)
 
 
 @kernel
-def slope(
-    layout: Layout, space: Space, state: State, rows: Rows, J: FloatArray, e: FloatArray, g: FloatArray, s: FloatArray
+def compute_gradient(
+    layout: IKLayout,
+    space: ModelSpace,
+    state: IKState,
+    rows: LinearRows,
+    J: FloatArray,
+    e: FloatArray,
+    g: FloatArray,
+    s: FloatArray,
 ) -> None:
     """Write the gradient g ``(n,)`` of the objective, and the springs s ``(n,)`` on each coordinate."""
     last = state.wxyz.shape[0]
@@ -241,7 +266,7 @@ def slope(
 
 
 @kernel
-def hold(layout: Layout, space: Space, state: State, g: FloatArray, free: BoolArray) -> float:
+def mark_free_coordinates(layout: IKLayout, space: ModelSpace, state: IKState, g: FloatArray, free: BoolArray) -> float:
     """Mark coordinates that may move (not frozen, not pressed on a bound); return the largest free slope."""
     largest, last = 0.0, state.wxyz.shape[0]
     free[:] = True
@@ -261,7 +286,9 @@ def hold(layout: Layout, space: Space, state: State, g: FloatArray, free: BoolAr
 
 
 @kernel
-def retract(layout: Layout, space: Space, old: State, step: FloatArray, new: State, taken: FloatArray) -> float:
+def retract(
+    layout: IKLayout, space: ModelSpace, old: IKState, step: FloatArray, new: IKState, taken: FloatArray
+) -> float:
     """Write the pose after a step ``(n,)``, and the step that limits left of it; return its largest component."""
     largest = 0.0
     for c in range(3):

@@ -15,7 +15,7 @@ from marey.skeleton import Pose
 
 ORIGIN: Final = (0.0, 0.0, 0.0)
 _ORIGIN: Final = frozen(ORIGIN, name="origin")
-NOWHERE: Final = frozen((), 0, name="nowhere")
+NO_TARGET: Final = frozen((), 0, name="nowhere")
 Weight = float | ArrayLike
 
 
@@ -36,10 +36,10 @@ class PointTask:
     goal: FloatArray = field(init=False, repr=False)  # the target as numbers
 
     def __post_init__(self) -> None:
-        goal = _places(self.target_world, "target_world")
-        point, weight = _place(self.point, "point"), _weight(self.weight)
-        key = ("point", self.joint, *_bits(point, weight), _level(self.priority))
-        _keep(self, target_world=goal, goal=goal, point=point, weight=weight, key=key)
+        goal = _check_positions(self.target_world, "target_world")
+        point, weight = _check_position(self.point, "point"), _check_weight(self.weight)
+        key = ("point", self.joint, *_to_key(point, weight), _check_priority(self.priority))
+        _set_fields(self, target_world=goal, goal=goal, point=point, weight=weight, key=key)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,9 +56,9 @@ class OrientationTask:
     def __post_init__(self) -> None:
         if len(self.target.shape) > 1:
             raise InputError(f"target has batch {self.target.shape}", "Give one rotation, or one for each frame")
-        weight = _weight(self.weight)
-        key = ("orientation", self.joint, *_bits(weight), _level(self.priority))
-        _keep(self, goal=self.target.wxyz, weight=weight, key=key)
+        weight = _check_weight(self.weight)
+        key = ("orientation", self.joint, *_to_key(weight), _check_priority(self.priority))
+        _set_fields(self, goal=self.target.wxyz, weight=weight, key=key)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,13 +75,19 @@ class LookAtTask:
     goal: FloatArray = field(init=False, repr=False)  # the target as numbers
 
     def __post_init__(self) -> None:
-        goal = _places(self.target_world, "target_world")
-        axis, point, weight = _place(self.axis, "axis"), _place(self.point, "point"), _weight(self.weight)
+        goal = _check_positions(self.target_world, "target_world")
+        axis, point, weight = (
+            _check_position(self.axis, "axis"),
+            _check_position(self.point, "point"),
+            _check_weight(self.weight),
+        )
         length = float(np.linalg.norm(axis))
         if length < 1e-12:
             raise InputError("axis is zero", "Give the direction of the gaze in the joint's frame")
-        key, axis = ("look", self.joint, *_bits(axis, point, weight), _level(self.priority)), axis / length
-        _keep(self, target_world=goal, goal=goal, axis=frozen(axis, name="axis"), point=point, weight=weight, key=key)
+        key, axis = ("look", self.joint, *_to_key(axis, point, weight), _check_priority(self.priority)), axis / length
+        _set_fields(
+            self, target_world=goal, goal=goal, axis=frozen(axis, name="axis"), point=point, weight=weight, key=key
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,10 +101,10 @@ class ComTask:
     goal: FloatArray = field(init=False, repr=False)  # the target as numbers
 
     def __post_init__(self) -> None:
-        goal = _places(self.target_world, "target_world")
-        weight = _weight(self.weight)
-        key = ("com", *_bits(weight), _level(self.priority))
-        _keep(self, target_world=goal, goal=goal, weight=weight, key=key)
+        goal = _check_positions(self.target_world, "target_world")
+        weight = _check_weight(self.weight)
+        key = ("com", *_to_key(weight), _check_priority(self.priority))
+        _set_fields(self, target_world=goal, goal=goal, weight=weight, key=key)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,7 +128,7 @@ class PoseTask:
             if not (isfinite(value) and value >= 0.0):
                 raise InputError(f"{name} is {value}", "Give a number that is not negative")
         spec = (id(self.pose), self.joints, self.weight, self.root_weight)
-        _keep(self, goal=NOWHERE, key=("pose", *spec, _level(self.priority)))
+        _set_fields(self, goal=NO_TARGET, key=("pose", *spec, _check_priority(self.priority)))
 
 
 Task = PointTask | OrientationTask | LookAtTask | ComTask | PoseTask
@@ -135,13 +141,13 @@ def weight_matrix(weight: Weight) -> FloatArray:
     return given * np.eye(3) if given.ndim == 0 else np.diag(given) if given.ndim == 1 else given
 
 
-def _keep(task: object, **values: object) -> None:
+def _set_fields(task: object, **values: object) -> None:
     """Set fields of a frozen task: what was given, checked."""
     for name, value in values.items():
         object.__setattr__(task, name, value)
 
 
-def _weight(weight: Weight) -> Weight:
+def _check_weight(weight: Weight) -> Weight:
     if isinstance(weight, float | int):
         if not (isfinite(weight) and weight > 0.0):
             raise InputError(f"weight is {weight}", "Give a positive number")
@@ -155,22 +161,22 @@ def _weight(weight: Weight) -> Weight:
     return given
 
 
-def _place(place: ArrayLike, name: str) -> FloatArray:
+def _check_position(place: ArrayLike, name: str) -> FloatArray:
     return _ORIGIN if place is ORIGIN else frozen(place, 3, name=name)
 
 
-def _places(places: ArrayLike, name: str) -> FloatArray:
+def _check_positions(places: ArrayLike, name: str) -> FloatArray:
     given = frozen(places, name=name)
     if given.shape != (3,) and (given.ndim != 2 or given.shape[1] != 3):
         raise InputError(f"{name} has shape {given.shape}", "Give a place (3,), or one for each frame (F, 3)")
     return given
 
 
-def _level(priority: int) -> int:
+def _check_priority(priority: int) -> int:
     if not (isinstance(cast(object, priority), int) and 0 <= priority <= 8):
         raise InputError(f"priority is {priority}", "Levels are whole numbers from 0, the first, to 8")
     return priority
 
 
-def _bits(*values: Weight) -> tuple[object, ...]:
+def _to_key(*values: Weight) -> tuple[object, ...]:
     return tuple(v.tobytes() if isinstance(v, np.ndarray) else v for v in values)

@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray, frozen_bools
-from marey.kinematics._ik import NO_HISTORY, compile_tasks, run_of, solve_guess, whole
-from marey.kinematics._ik_clips import Clip
-from marey.kinematics._ik_problem import Problem, Root
-from marey.kinematics._ik_result import DISAGREE
-from marey.kinematics._ik_run import method_named
-from marey.kinematics._ik_space import Body, body_of, guess_from
+from marey.kinematics._ik import NO_HISTORY, build_solver_inputs, compile_tasks, require_int, solve_with_restarts
+from marey.kinematics._ik_clips import ClipSolution
+from marey.kinematics._ik_problem import IKProblem, Root
+from marey.kinematics._ik_result import MODEL_LIMITS_CONFLICT
+from marey.kinematics._ik_run import find_method
+from marey.kinematics._ik_space import PosedBody, guess_from_pose, match_body
 from marey.kinematics._limits import JointLimits
 from marey.kinematics._tasks import Task
-from marey.kinematics._track_follow import MAX_TURN, follow, pace_of
+from marey.kinematics._track_follow import MAX_STEP_RATIO, build_speed_limits, solve_frames
 from marey.lie import SO3
 from marey.models import PoseModel
 from marey.motion import Motion
@@ -27,7 +27,7 @@ from marey.skeleton import Pose, Skeleton
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class TrackResult:
+class IKTrackResult:
     """A clip that follows its tasks, and how near it came in each frame."""
 
     status: SolveStatus  # CONVERGED when every goal is reached in every frame
@@ -63,9 +63,9 @@ def track(
     frozen_joints: Sequence[str | int] = (),
     variant: str | None = None,
     step: float | None = None,
-    max_turn: float | None = MAX_TURN,
+    max_turn: float | None = MAX_STEP_RATIO,
     on_failure: OnFailure = "return",
-) -> TrackResult:
+) -> IKTrackResult:
     """Follow tasks through a whole clip; redundancy is settled by staying near the frame before.
 
     [Engell2012]_ §1.1: coherence of the goals is what makes the answer smooth. The first frame is solved as
@@ -100,23 +100,23 @@ def track(
         InputError: targets of different lengths, and all that :func:`solve_ik` refuses.
     """
     check_on_failure(on_failure)
-    body = body_of(model_or_skeleton, start, limits)
-    _, default = method_named(method)
+    body = match_body(model_or_skeleton, start, limits)
+    _, default = find_method(method)
     problem = compile_tasks(body, task_trajectories, limits, root, frozen_joints, tolerance_m, tolerance_rad)
-    targets = clip_targets(problem, task_trajectories)
-    active = _active(problem, len(targets), len(task_trajectories), valid)
-    count = default if max_iterations is None else whole(max_iterations, "max_iterations", 0)
-    run = run_of(body, problem, targets[0], limits, count, variant, step, start, NO_HISTORY)
-    run = replace(run, active=active[0], pace=pace_of(body, limits, max_turn))
-    guess = guess_from(body, start)
-    solve_guess(run, guess, method, body, limits, restarts=6 if start is None else 0)
-    clip = follow(run, guess, method, body, limits, targets, active)
-    result = _result(body, problem, clip, rate_hz, active, len(task_trajectories))
+    targets = collect_clip_targets(problem, task_trajectories)
+    active = _active_blocks(problem, len(targets), len(task_trajectories), valid)
+    count = default if max_iterations is None else require_int(max_iterations, "max_iterations", 0)
+    run = build_solver_inputs(body, problem, targets[0], limits, count, variant, step, start, NO_HISTORY)
+    run = replace(run, active=active[0], pace=build_speed_limits(body, limits, max_turn))
+    guess = guess_from_pose(body, start)
+    solve_with_restarts(run, guess, method, body, limits, restarts=6 if start is None else 0)
+    clip = solve_frames(run, guess, method, body, limits, targets, active)
+    result = _build_result(body, problem, clip, rate_hz, active, len(task_trajectories))
     raise_if_asked("track", result.status, result.advice, result, on_failure)
     return result
 
 
-def clip_targets(problem: Problem, tasks: Sequence[Task]) -> FloatArray:
+def collect_clip_targets(problem: IKProblem, tasks: Sequence[Task]) -> FloatArray:
     """Targets ``(F, B, 4)`` of all frames.
 
     Raises:
@@ -133,14 +133,16 @@ def clip_targets(problem: Problem, tasks: Sequence[Task]) -> FloatArray:
     return targets
 
 
-def _active(problem: Problem, frames: int, tasks: int, valid: ArrayLike | None) -> BoolArray:
+def _active_blocks(problem: IKProblem, frames: int, tasks: int, valid: ArrayLike | None) -> BoolArray:
     if valid is None:
         return np.ones((frames, len(problem.goals)), dtype=np.bool_)
     given = frozen_bools(valid, frames, tasks, name="valid")
     return np.ascontiguousarray(given[:, list(problem.goals)])
 
 
-def _result(body: Body, problem: Problem, clip: Clip, rate_hz: float, active: BoolArray, num_tasks: int) -> TrackResult:
+def _build_result(
+    body: PosedBody, problem: IKProblem, clip: ClipSolution, rate_hz: float, active: BoolArray, num_tasks: int
+) -> IKTrackResult:
     frames = len(clip.roots)
     sizes = np.sqrt((clip.errors**2).sum(axis=-1))
     errors, reached = np.zeros((frames, num_tasks)), np.ones((frames, num_tasks), dtype=np.bool_)
@@ -149,16 +151,16 @@ def _result(body: Body, problem: Problem, clip: Clip, rate_hz: float, active: Bo
     is_place = ~np.array(problem.is_angle, dtype=np.bool_)
     places = sizes[:, is_place].max(axis=1) if is_place.any() else np.zeros(frames)
     motion = Motion(body.skeleton, rate_hz, clip.roots, SO3(clip.wxyz), name="tracked")
-    status, advice = _verdict(reached, clip.counts)
+    status, advice = _read_clip_status(reached, clip.counts)
     coordinates = clip.x if body.model is not None else None
     counts = clip.counts[:, 1].astype(np.int64)
     held = np.asarray(clip.counts[:, 5] > 0.0, dtype=np.bool_)
-    return TrackResult(status, motion, counts, errors, reached, places, coordinates, held, advice)
+    return IKTrackResult(status, motion, counts, errors, reached, places, coordinates, held, advice)
 
 
-def _verdict(reached: BoolArray, counts: FloatArray) -> tuple[SolveStatus, str]:
+def _read_clip_status(reached: BoolArray, counts: FloatArray) -> tuple[SolveStatus, str]:
     missed, left = np.flatnonzero(~reached.all(axis=1)), np.flatnonzero(counts[:, 4])
-    note = f" In {len(left)} frames, first in {left[0]}: {DISAGREE}" if len(left) else ""
+    note = f" In {len(left)} frames, first in {left[0]}: {MODEL_LIMITS_CONFLICT}" if len(left) else ""
     if held := int(counts[missed, 5].sum()):
         note += f" {held} of them were held back so that no joint jumps; max_turn=None lets them."
     if not len(missed):

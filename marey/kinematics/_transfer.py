@@ -22,44 +22,44 @@ from marey.motion import Motion
 from marey.skeleton import NO_PARENT, RoleMap, Skeleton, t_pose
 
 _TRUNK: Final = ("pelvis", "spine1", "spine2", "spine3")
-ON_TOP_M: Final = 1e-6  # [m] two joints nearer than this sit on one point
+SAME_POSITION_M: Final = 1e-6  # [m] two joints nearer than this sit on one point
 
 
 def transfer_rotations(motion: Motion, roles: RoleMap, target: Skeleton, target_roles: RoleMap) -> FloatArray:
     """Local rotations ``(F, J, 4)`` of ``target`` in the posture of ``motion``."""
-    turns = _part_turns(motion, roles)
-    turns |= _missing_spine(turns)
+    turns = _part_rotations(motion, roles)
+    turns |= _fill_missing_spine(turns)
     if "head" in turns and "head" not in target_roles:
         turns["neck"] = turns["head"]  # one joint moves neck and head: the head is what one sees
     R_world_rest = t_pose(target, target_roles).joint_rotations()
-    moved = _fill(turns, target, target_roles, motion.num_frames)
+    moved = _fill_joint_rotations(turns, target, target_roles, motion.num_frames)
     frames = [turn @ R_world_rest[j] for j, turn in enumerate(moved)]
     local = [frames[0]]
     local += [frames[int(target.parents[j])].inverse() @ frames[j] for j in range(1, target.num_joints)]
     return np.stack([rotation.wxyz for rotation in local], axis=1)
 
 
-def _part_turns(motion: Motion, roles: RoleMap) -> dict[str, SO3]:
+def _part_rotations(motion: Motion, roles: RoleMap) -> dict[str, SO3]:
     """Turn of every part away from the calibration pose, in world axes, batch ``(F,)``."""
     R_world_rest = t_pose(motion.skeleton, roles).joint_rotations()
     _, frames = motion.joint_frames()
     turns: dict[str, SO3] = {}
     for role, joint in roles.joints.items():
-        j = _outermost(motion.skeleton, roles, joint) if role.endswith("wrist") else joint
+        j = _outermost_joint(motion.skeleton, roles, joint) if role.endswith("wrist") else joint
         turns[role] = frames[:, j] @ R_world_rest[j].inverse()
     return turns
 
 
-def _outermost(skeleton: Skeleton, roles: RoleMap, joint: int) -> int:
+def _outermost_joint(skeleton: Skeleton, roles: RoleMap, joint: int) -> int:
     """Follow joints that sit on the same point and carry more: CMU hands turn in two joints at one place."""
     for child in (int(c) for c in skeleton.children(joint)):
-        on_top = np.linalg.norm(skeleton.offsets[child]) < ON_TOP_M and child not in roles.joints.values()
+        on_top = np.linalg.norm(skeleton.offsets[child]) < SAME_POSITION_M and child not in roles.joints.values()
         if on_top and len(skeleton.children(child)):
-            return _outermost(skeleton, roles, child)
+            return _outermost_joint(skeleton, roles, child)
     return joint
 
 
-def _missing_spine(turns: Mapping[str, SO3]) -> dict[str, SO3]:
+def _fill_missing_spine(turns: Mapping[str, SO3]) -> dict[str, SO3]:
     """Spread the bend of the trunk over spine joints that the source lacks."""
     known = [i for i, role in enumerate(_TRUNK) if role in turns]
     found: dict[str, SO3] = {}
@@ -71,10 +71,10 @@ def _missing_spine(turns: Mapping[str, SO3]) -> dict[str, SO3]:
     return found
 
 
-def _fill(turns: Mapping[str, SO3], target: Skeleton, roles: RoleMap, frames: int) -> list[SO3]:
+def _fill_joint_rotations(turns: Mapping[str, SO3], target: Skeleton, roles: RoleMap, frames: int) -> list[SO3]:
     """Turn of every joint of the target: its part's own, between two parts of the trunk, or its parent's."""
     part = {joint: role for role, joint in roles.joints.items() if role in turns}
-    between = _between(target, roles, part)
+    between = _find_trunk_neighbours(target, roles, part)
     moved: list[SO3] = []
     for j in range(target.num_joints):
         parent = int(target.parents[j])
@@ -90,7 +90,9 @@ def _fill(turns: Mapping[str, SO3], target: Skeleton, roles: RoleMap, frames: in
     return moved
 
 
-def _between(target: Skeleton, roles: RoleMap, part: Mapping[int, str]) -> dict[int, tuple[str, str, float]]:
+def _find_trunk_neighbours(
+    target: Skeleton, roles: RoleMap, part: Mapping[int, str]
+) -> dict[int, tuple[str, str, float]]:
     """Unnamed joints of trunk and neck: the parts below and above, and how far between them."""
     found: dict[int, tuple[str, str, float]] = {}
     for role in ("spine1", "spine2", "spine3", "neck", "head"):

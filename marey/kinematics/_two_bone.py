@@ -38,7 +38,7 @@ class Limb:
     pole_upper: FloatArray  # (3,) direction in the upper joint's frame: the front of a knee, the back of an elbow
 
     @classmethod
-    def named(cls, skeleton: Skeleton, name: str, roles: RoleMap | None = None) -> Limb:
+    def from_name(cls, skeleton: Skeleton, name: str, roles: RoleMap | None = None) -> Limb:
         """Return ``left_leg``, ``right_leg``, ``left_arm`` or ``right_arm`` of a skeleton.
 
         Raises:
@@ -90,7 +90,7 @@ def solve_two_bone(
             turns with the lower bone.
         stretch: largest extension, as a part of the limb's length.
     """
-    limb = Limb.named(motion.skeleton, limb) if isinstance(limb, str) else limb
+    limb = Limb.from_name(motion.skeleton, limb) if isinstance(limb, str) else limb
     _check_chain(motion.skeleton, limb)
     if not 0.5 <= stretch < 1.0:
         raise InputError(f"stretch is {stretch}", "Give a part of the limb between 0.5 and 1")
@@ -102,17 +102,17 @@ def solve_two_bone(
     if end_rotations is None and keep_end:
         end_rotations = frames[:, limb.end]
     if end_rotations is not None:
-        moved = hold_end(moved, motion, limb, end_rotations)
+        moved = set_end_rotation(moved, motion, limb, end_rotations)
     errors = np.linalg.norm(reached - goals, axis=-1)
     return TwoBoneResult(replace(motion, rotations=SO3(moved)), errors < REACHED_TOL_M, errors)
 
 
-def soft_stretch(stretch: FloatArray) -> FloatArray:
+def saturation_start(stretch: FloatArray) -> FloatArray:
     """Extension from which on a limb starts to saturate, for its largest extension."""
     return 1.0 - (1.0 + SOFTNESS) * (1.0 - stretch)
 
 
-def own_stretch(positions: FloatArray, limb: Limb, least: float) -> FloatArray:
+def allowed_stretch(positions: FloatArray, limb: Limb, least: float) -> FloatArray:
     """Largest extension ``(F,)`` that saturates a limb nowhere short of what it has, and is at least ``least``."""
     bones = np.linalg.norm(np.diff(positions[:, [limb.upper, limb.middle, limb.end]], axis=1), axis=-1)
     far = np.linalg.norm(positions[:, limb.end] - positions[:, limb.upper], axis=-1)
@@ -147,25 +147,27 @@ def move_limb(
         np.ascontiguousarray(positions[:, limb.end]),
         np.array(goals, order="C"),  # a copy can be written: read-only goals would need another kernel
         np.ascontiguousarray(frames[:, limb.upper] @ limb.pole_upper),
-        np.stack([soft_stretch(largest), largest], axis=-1),
+        np.stack([saturation_start(largest), largest], axis=-1),
     )
     turn_upper, turn_lower = SO3.from_matrix(first), SO3.from_matrix(second)
     moved = wxyz.copy()
-    moved[:, limb.upper] = (_parent(frames, skeleton, limb.upper).inverse() @ turn_upper @ frames[:, limb.upper]).wxyz
-    R_world_above = turn_upper @ _parent(frames, skeleton, limb.middle)
+    moved[:, limb.upper] = (
+        _parent_rotations(frames, skeleton, limb.upper).inverse() @ turn_upper @ frames[:, limb.upper]
+    ).wxyz
+    R_world_above = turn_upper @ _parent_rotations(frames, skeleton, limb.middle)
     moved[:, limb.middle] = (R_world_above.inverse() @ turn_lower @ frames[:, limb.middle]).wxyz
     return moved, reached
 
 
-def hold_end(wxyz: FloatArray, motion: Motion, limb: Limb, end_rotations: SO3) -> FloatArray:
+def set_end_rotation(wxyz: FloatArray, motion: Motion, limb: Limb, end_rotations: SO3) -> FloatArray:
     """Local rotations with the end joint turned to given world rotations."""
     _, frames = replace(motion, rotations=SO3(wxyz)).joint_frames()
     held = wxyz.copy()
-    held[:, limb.end] = (_parent(frames, motion.skeleton, limb.end).inverse() @ end_rotations).wxyz
+    held[:, limb.end] = (_parent_rotations(frames, motion.skeleton, limb.end).inverse() @ end_rotations).wxyz
     return held
 
 
-def _parent(frames: SO3, skeleton: Skeleton, joint: int) -> SO3:
+def _parent_rotations(frames: SO3, skeleton: Skeleton, joint: int) -> SO3:
     parent = int(skeleton.parents[joint])
     return SO3.identity(frames.shape[0]) if parent == NO_PARENT else frames[:, parent]
 

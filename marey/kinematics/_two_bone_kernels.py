@@ -28,25 +28,25 @@ def _norm(a: FloatArray) -> float:
 
 
 @kernel
-def _across(v: FloatArray) -> FloatArray:
+def _perpendicular(v: FloatArray) -> FloatArray:
     """Any unit vector at right angles to the unit vector ``v``."""
     helper = np.array([1.0, 0.0, 0.0]) if abs(v[0]) < 0.6 else np.array([0.0, 1.0, 0.0])
     return _unit(helper - v * _dot(v, helper))
 
 
 @kernel
-def _arc(a: FloatArray, b: FloatArray, v: FloatArray) -> FloatArray:
+def _rotate_by_arc(a: FloatArray, b: FloatArray, v: FloatArray) -> FloatArray:
     """Turn ``v`` by the smallest rotation from unit vector ``a`` to unit vector ``b``."""
     c = _dot(a, b)
     if c < -0.999999999:
-        axis = _across(a)
+        axis = _perpendicular(a)
         return 2.0 * _dot(axis, v) * axis - v
     w = _cross(a, b)
     return c * v + _cross(w, v) + w * (_dot(w, v) / (1.0 + c))
 
 
 @kernel
-def _frame(first: FloatArray, axis: FloatArray) -> FloatArray:
+def _bone_frame(first: FloatArray, axis: FloatArray) -> FloatArray:
     """Rotation matrix whose first column is ``first`` and whose third is nearest to ``axis``."""
     third = _unit(axis - first * _dot(first, axis))
     second = _cross(third, first)
@@ -57,7 +57,7 @@ def _frame(first: FloatArray, axis: FloatArray) -> FloatArray:
 
 
 @kernel
-def _saturated(length: float, soft: float, limit: float) -> float:
+def _saturate(length: float, soft: float, limit: float) -> float:
     """``length`` up to ``soft``, then bending over smoothly (C1) so that it never passes ``limit``."""
     if length <= soft:
         return length
@@ -96,22 +96,22 @@ def solve_limbs(
         a = _unit(a) if whole > 1e-9 * (l1 + l2) else _unit(k)
         g = g / far if far > 1e-9 * (l1 + l2) else a
         total = l1 + l2
-        length = _saturated(far, stretch[f, 0] * total, stretch[f, 1] * total)
+        length = _saturate(far, stretch[f, 0] * total, stretch[f, 1] * total)
         length = max(length, abs(l1 - l2) + 1e-6 * total)
         bend = k - a * _dot(a, k)
         size = _norm(bend)
         hint = pole[f] - a * _dot(a, pole[f])
         if _norm(hint) < 1e-6:
-            hint = _across(a)
+            hint = _perpendicular(a)
         weak = max(0.0, 1.0 - size / (0.08 * l1))  # a nearly straight limb has no plane of its own
         bend = _unit(bend + _unit(hint) * (0.02 * l1 * weak * weak + 1e-12 * l1))
-        turned = _unit(_arc(a, g, bend))
+        turned = _unit(_rotate_by_arc(a, g, bend))
         cosine = min(1.0, max(-1.0, (l1 * l1 + length * length - l2 * l2) / (2.0 * l1 * length)))
         sine = np.sqrt(1.0 - cosine * cosine)
         k_new = l1 * (cosine * g + sine * turned)
         s_new = length * g - k_new
         axis, axis_new = _cross(a, bend), _cross(g, turned)
-        first[f] = _frame(_unit(k_new), axis_new) @ _frame(_unit(k), axis).T
-        second[f] = _frame(_unit(s_new), axis_new) @ _frame(_unit(s), axis).T
+        first[f] = _bone_frame(_unit(k_new), axis_new) @ _bone_frame(_unit(k), axis).T
+        second[f] = _bone_frame(_unit(s_new), axis_new) @ _bone_frame(_unit(s), axis).T
         reached[f] = upper[f] + length * g
     return first, second, reached

@@ -1,17 +1,18 @@
 """The clip store: a folder of motions under the addresses of their content, with a catalogue."""
 
+from marey.base._deprecation import deprecated_names
 from marey.library._address import content_address
 from marey.library._behaviour import BEHAVIOURS, Features, guess_behaviour, measure_features
 from marey.library._catalogue import CATALOGUE_VERSION, CatalogueError
 from marey.library._library import Library
 from marey.library._paths import is_library
-from marey.library._records import Added, AddReport, ClipRecord, Query, VerifyReport
+from marey.library._records import AddOutcome, AddReport, ClipRecord, Query, VerifyReport
 
 __all__ = [
     "BEHAVIOURS",
     "CATALOGUE_VERSION",
+    "AddOutcome",
     "AddReport",
-    "Added",
     "CatalogueError",
     "ClipRecord",
     "Features",
@@ -23,3 +24,10 @@ __all__ = [
     "is_library",
     "measure_features",
 ]
+
+__getattr__ = deprecated_names(
+    __name__,
+    {
+        "Added": "AddOutcome",
+    },
+)

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray
-from marey.motion import Motion, runs
+from marey.motion import Motion, find_runs
 from marey.skeleton import RoleMap, Skeleton
 
 BEHAVIOURS: Final = ("walk", "run", "jump", "turn", "stand", "pick-up", "acrobatic", "other")
@@ -63,7 +63,7 @@ def guess_behaviour(features: Features) -> str:
         return "jump"
     if f.hand_low < LOW_HAND and f.pelvis_median > 1.0 and f.flight_s < RUN_FLIGHT_S:
         return "pick-up"
-    if _turns(f):
+    if _is_turning(f):
         return "turn"
     if f.fast_speed_mps > RUN_SPEED_MPS and f.flight_s >= RUN_FLIGHT_S:
         return "run"
@@ -74,7 +74,7 @@ def guess_behaviour(features: Features) -> str:
     return "stand" if f.pelvis_low > 0.9 else "other"
 
 
-def _turns(f: Features) -> bool:
+def _is_turning(f: Features) -> bool:
     if f.mean_speed_mps < 0.5:
         return abs(f.heading_change_rad) > SLOW_TURN_RAD
     return (
@@ -86,10 +86,10 @@ def _turns(f: Features) -> bool:
 
 def measure_features(motion: Motion) -> Features:
     """Measure what :func:`guess_behaviour` looks at; contacts are detected if the motion has none."""
-    from marey.motion import ground_height, headings, mean_speed, root_speeds, with_contacts
+    from marey.motion import ensure_contacts, ground_height, headings, mean_speed, root_speeds
     from marey.skeleton import role_map
 
-    roles, leg_m = role_map(motion.skeleton), leg_length(motion.skeleton)
+    roles, leg_m = role_map(motion.skeleton), mean_leg_length(motion.skeleton)
     positions = motion.joint_positions()
     pelvis_m = positions[:, roles.get("pelvis") or 0, 1] - ground_height(motion)
     low, median, high = (float(np.percentile(pelvis_m, share)) / leg_m for share in (1, 50, 99))
@@ -102,7 +102,7 @@ def measure_features(motion: Motion) -> Features:
         heading_change_rad=float(turned[-1] - turned[0]),
         heading_range_rad=float(np.ptp(turned)),
         path_turn_rad=_path_turn(root),
-        flight_s=_longest(~_is_held(with_contacts(motion) if motion.contacts is None else motion)) / motion.rate_hz,
+        flight_s=_longest(~_is_held(ensure_contacts(motion) if motion.contacts is None else motion)) / motion.rate_hz,
         root_low_m=float(pelvis_m.min()),
         root_high_m=float(pelvis_m.max()),
         pelvis_low=low,
@@ -113,7 +113,7 @@ def measure_features(motion: Motion) -> Features:
     )
 
 
-def leg_length(skeleton: Skeleton) -> float:
+def mean_leg_length(skeleton: Skeleton) -> float:
     """Hip to knee to ankle [m], the mean of both sides; without legs, 0.49 of the height ([Winter2009]_ fig. 4.1)."""
     from marey.motion import standing_height
     from marey.skeleton import role_map
@@ -142,7 +142,7 @@ def _is_held(motion: Motion) -> BoolArray:
 
 def _longest(flags: BoolArray) -> int:
     """Length of the longest run of true flags."""
-    return max((stop - start for start, stop in runs(flags)), default=0)
+    return max((stop - start for start, stop in find_runs(flags)), default=0)
 
 
 def _path_turn(root: FloatArray) -> float:

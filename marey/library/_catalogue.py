@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from marey.base import InputError
 from marey.library._address import is_same_motion
-from marey.library._records import ClipRecord, Job, Query, Span
+from marey.library._records import ClipRecord, IngestJob, Query, Span
 
 CATALOGUE_VERSION: Final = 1
 APPLICATION_ID: Final = 0x6D617265  # "mare", so that another program's sqlite file is not taken for ours
@@ -50,14 +50,14 @@ class Catalogue:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with _translated(path):
+        with _translate_errors(path):
             # autocommit: transactions are opened by hand, where a reader can see them
             self._db = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
             self._db.row_factory = sqlite3.Row
             self._prepare()
 
     def _prepare(self) -> None:
-        self._db.create_function("place", 1, _place, deterministic=True)
+        self._db.create_function("place", 1, _folder_and_name, deterministic=True)
         self._db.execute("BEGIN")  # one view of the file, while another process may be making it
         self._check_owner()
         self._db.execute("COMMIT")
@@ -100,7 +100,7 @@ class Catalogue:
     @contextmanager
     def writing(self) -> Generator[None]:
         """Hold the only write lock of the catalogue; commit at the end, roll back on any error."""
-        with _translated(self.path):
+        with _translate_errors(self.path):
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -128,7 +128,7 @@ class Catalogue:
         """Give a clip more tags."""
         self._db.executemany("INSERT OR IGNORE INTO tags VALUES (?, ?)", [(clip_id, tag) for tag in tags])
 
-    def note_source(self, job: Job, stamp: str, clip_id: str) -> None:
+    def note_source(self, job: IngestJob, stamp: str, clip_id: str) -> None:
         """Remember that this file, as it is now, holds this clip: the next run skips it."""
         self._db.execute("REPLACE INTO sources VALUES (?, ?, ?, ?)", (job.absolute, job.options, stamp, clip_id))
 
@@ -139,14 +139,14 @@ class Catalogue:
     # ---- questions
 
     def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
-        with _translated(self.path):
+        with _translate_errors(self.path):
             return self._db.execute(sql, values).fetchall()
 
     def ids(self) -> set[str]:
         """Addresses of all clips."""
         return {row[0] for row in self._rows("SELECT id FROM clips")}
 
-    def source_of(self, job: Job, stamp: str) -> str | None:
+    def find_source(self, job: IngestJob, stamp: str) -> str | None:
         """Return the clip that this file held when it had the same stamp, if it was read before."""
         query = "SELECT clip FROM sources WHERE path = ? AND options = ? AND stamp = ?"
         rows = self._rows(query, (job.absolute, job.options, stamp))
@@ -166,7 +166,7 @@ class Catalogue:
 
     def find(self, query: Query) -> tuple[ClipRecord, ...]:
         """Return the clips for which every condition holds, in the order of their names."""
-        where, values = _conditions(query)
+        where, values = _build_conditions(query)
         sql = f"SELECT * FROM clips WHERE {where} ORDER BY name, id LIMIT ?"  # noqa: S608 (values are bound)
         rows = self._rows(sql, (*values, -1 if query.limit is None else query.limit))
         return tuple(self._record(row) for row in rows)
@@ -189,12 +189,12 @@ class Catalogue:
         return ClipRecord(**values, tags=tuple(tag[0] for tag in tags))
 
 
-def _place(source: str) -> str:
+def _folder_and_name(source: str) -> str:
     """Return a file's folder and name: what lies above says where the archive stands, nothing of the clip."""
     return "/".join(PurePath(source).parts[-2:])
 
 
-def _conditions(query: Query) -> tuple[str, list[Any]]:
+def _build_conditions(query: Query) -> tuple[str, list[Any]]:
     parts, values = ["1"], list[Any]()
     for column in ("behaviour", "subject"):
         if getattr(query, column) is not None:
@@ -219,7 +219,7 @@ def _conditions(query: Query) -> tuple[str, list[Any]]:
 
 
 @contextmanager
-def _translated(path: Path) -> Generator[None]:
+def _translate_errors(path: Path) -> Generator[None]:
     try:
         yield
     except sqlite3.Error as error:

@@ -11,15 +11,15 @@ from typing import Any, Final, cast
 
 from marey.base import InputError, MareyError, MissingExtraError
 from marey.library._disk import flush_file
-from marey.library._ingest import file_stamp, stage_motion, with_stored_contacts
-from marey.library._records import Job
-from marey.library._store import Staged, leave_note
+from marey.library._ingest import ensure_stored_contacts, file_stamp, stage_motion
+from marey.library._records import IngestJob
+from marey.library._store import StagedClip, write_note
 
 RETRIES: Final = 3  # of a job whose worker dies
 WAIT_S: Final = 10  # [s] for the scheduler to answer
 
 
-def connect(address: str, what: str) -> tuple[Any, Any]:
+def connect_dask(address: str, what: str) -> tuple[Any, Any]:
     """The Dask module and a client of the scheduler at an address.
 
     Raises:
@@ -37,24 +37,26 @@ def connect(address: str, what: str) -> tuple[Any, Any]:
         raise InputError(f"no Dask scheduler answers at '{address}'", "Start one: dask scheduler") from error
 
 
-def staged_on_cluster(
-    jobs: Sequence[Job], clip_files: Sequence[Path], address: str, on_link: Callable[[str], None] | None = None
+def stage_on_cluster(
+    jobs: Sequence[IngestJob], clip_files: Sequence[Path], address: str, on_link: Callable[[str], None] | None = None
 ) -> Generator[tuple[int, str]]:
-    """Number and answer of every job, as :func:`marey.library._worker.answer` gives it; clips are written here."""
-    dask, connected = connect(address, "a library on a cluster")
+    """Number and answer of every job, as :func:`marey.library._worker.answer_request` gives it; clips are written here."""
+    dask, connected = connect_dask(address, "a library on a cluster")
     with connected as client:
         if on_link is not None:
             on_link(str(client.dashboard_link))
         futures = {
-            client.submit(stage_bytes, job, sent_files(job), _stamp(job), pure=False, retries=RETRIES): index
+            client.submit(
+                stage_bytes, job, collect_files(job), _stamp_if_present(job), pure=False, retries=RETRIES
+            ): index
             for index, job in enumerate(jobs)
         }
         for future in dask.as_completed(list(futures), loop=client.loop):
             index = futures[future]
-            yield index, _taken(future, clip_files[index])
+            yield index, _save_result(future, clip_files[index])
 
 
-def _taken(future: Any, clip_file: Path) -> str:
+def _save_result(future: Any, clip_file: Path) -> str:
     try:
         line, data = cast(tuple[str, bytes], future.result())
     except Exception as error:  # of any kind, on another machine
@@ -62,15 +64,15 @@ def _taken(future: Any, clip_file: Path) -> str:
     if data:
         clip_file.write_bytes(data)
         flush_file(clip_file)
-        leave_note(Staged.from_json(line), clip_file)
+        write_note(StagedClip.from_json(line), clip_file)
     return line
 
 
-def _stamp(job: Job) -> str:
+def _stamp_if_present(job: IngestJob) -> str:
     return file_stamp(job.path) if Path(job.path).is_file() else ""
 
 
-def sent_files(job: Job) -> dict[str, bytes]:
+def collect_files(job: IngestJob) -> dict[str, bytes]:
     """What a worker has to read for a job: the file, and beside an AMC its skeletons, by name."""
     file = Path(job.path)
     if not file.is_file():
@@ -79,7 +81,7 @@ def sent_files(job: Job) -> dict[str, bytes]:
     return {one.name: one.read_bytes() for one in (file, *beside)}
 
 
-def stage_bytes(job: Job, files: dict[str, bytes], stamp: str) -> tuple[str, bytes]:
+def stage_bytes(job: IngestJob, files: dict[str, bytes], stamp: str) -> tuple[str, bytes]:
     """Stage one job on a worker; return the answer and the clip, both as they would have been written at home."""
     from marey.io import load
 
@@ -87,7 +89,7 @@ def stage_bytes(job: Job, files: dict[str, bytes], stamp: str) -> tuple[str, byt
         try:
             for name, data in files.items():
                 (Path(folder) / name).write_bytes(data)
-            motion = with_stored_contacts(
+            motion = ensure_stored_contacts(
                 load(Path(folder) / Path(job.path).name, rate_hz=job.rate_hz, unit=job.unit)
             )  # fmt: skip
             if motion.source is not None:

@@ -26,7 +26,7 @@ def flush_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_atomic(path: Path, data: bytes) -> None:
     """Write a file so that its name appears only when all of it is on the disk."""
     part = path.with_name(path.name + ".part")
     with part.open("wb") as file:
@@ -36,7 +36,7 @@ def write_whole(path: Path, data: bytes) -> None:
     part.replace(path)
 
 
-def move_whole(path: Path, target: Path) -> None:
+def move_durably(path: Path, target: Path) -> None:
     """Rename within the library, so that the new name survives a power cut."""
     target.parent.mkdir(parents=True, exist_ok=True)
     path.replace(target)

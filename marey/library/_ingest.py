@@ -7,17 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from marey.library._address import content_address, signature
+from marey.library._address import content_address, motion_signature
 from marey.library._behaviour import guess_behaviour, measure_features
 from marey.library._disk import file_sha256, flush_file
-from marey.library._records import ClipRecord, Job
-from marey.library._store import Staged, leave_note
+from marey.library._records import ClipRecord, IngestJob
+from marey.library._store import StagedClip, write_note
 from marey.motion import Motion
 
 _TRIAL_NAME: Final = re.compile(r"(?:s|subj|subject)?[_-]?0*(\d{1,4})[_-]\d{1,4}(?!\d)", re.IGNORECASE)
 
 
-def stage(job: Job, clip_file: Path) -> Staged:
+def stage_file(job: IngestJob, clip_file: Path) -> StagedClip:
     """Read a file and write it as a clip that :meth:`Store.take_in` can take in.
 
     Raises:
@@ -26,22 +26,22 @@ def stage(job: Job, clip_file: Path) -> Staged:
     from marey.io import load
 
     stamp = file_stamp(job.path)
-    motion = with_stored_contacts(load(job.path, rate_hz=job.rate_hz, unit=job.unit))
+    motion = ensure_stored_contacts(load(job.path, rate_hz=job.rate_hz, unit=job.unit))
     return stage_motion(motion, job, clip_file, stamp)
 
 
-def stage_motion(motion: Motion, job: Job, clip_file: Path, stamp: str) -> Staged:
+def stage_motion(motion: Motion, job: IngestJob, clip_file: Path, stamp: str) -> StagedClip:
     """As :func:`stage`, for a motion in memory."""
     from marey.io import write_clip
 
     write_clip(motion, clip_file, channels=False)
     flush_file(clip_file)
-    staged = Staged(job, describe(motion, job, clip_file), signature(motion), stamp)
-    leave_note(staged, clip_file)
+    staged = StagedClip(job, describe_clip(motion, job, clip_file), motion_signature(motion), stamp)
+    write_note(staged, clip_file)
     return staged
 
 
-def describe(motion: Motion, job: Job, clip_file: Path) -> ClipRecord:
+def describe_clip(motion: Motion, job: IngestJob, clip_file: Path) -> ClipRecord:
     """Measure a motion, stored in ``clip_file``, and write down its row."""
     from marey.motion import standing_height
 
@@ -89,13 +89,13 @@ def file_stamp(path: str) -> str:
     return f"{status.st_size} {status.st_mtime_ns}"
 
 
-def with_stored_contacts(motion: Motion) -> Motion:
+def ensure_stored_contacts(motion: Motion) -> Motion:
     if motion.contacts is not None:
         return motion
     from marey.base import MareyError
-    from marey.motion import with_contacts
+    from marey.motion import ensure_contacts
 
     try:
-        return with_contacts(motion)
+        return ensure_contacts(motion)
     except MareyError as error:  # a skeleton without feet is still a clip
         return replace(motion, load_report=motion.load_report.adding(f"no contacts: {error}"))

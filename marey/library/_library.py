@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 from marey.base import InputError, MissingFileError, UnknownNameError
 from marey.library._ingest import file_stamp, stage_motion
 from marey.library._paths import expand_paths, is_library
-from marey.library._pool import Answer, answers, count_workers
-from marey.library._records import Added, AddReport, ClipRecord, Job, Query, VerifyReport
+from marey.library._pool import StagingResult, count_workers, stage_clips
+from marey.library._records import AddOutcome, AddReport, ClipRecord, IngestJob, Query, VerifyReport
 from marey.library._store import Store
-from marey.library._verify import verify
+from marey.library._verify import verify_store
 
 if TYPE_CHECKING:
     from marey.motion import Motion
 
-Progress = Callable[[int, int, Added], None]  # files done, files in all, what became of the last
+Progress = Callable[[int, int, AddOutcome], None]  # files done, files in all, what became of the last
 
 
 class Library:
@@ -76,8 +76,8 @@ class Library:
             progress: called after each file with the number done, the number in all, and what became of it.
         """
         words = tuple(dict.fromkeys(tag.strip() for tag in tags if tag.strip()))
-        jobs = [Job(str(path), words, subject, rate_hz, unit) for path in expand_paths(paths)]
-        results: dict[int, Added] = {}
+        jobs = [IngestJob(str(path), words, subject, rate_hz, unit) for path in expand_paths(paths)]
+        results: dict[int, AddOutcome] = {}
         with closing(self._add_jobs(jobs, workers, cluster, on_link)) as done:
             for index, result in done:
                 results[index] = result
@@ -86,10 +86,10 @@ class Library:
         return AddReport(tuple(results[index] for index in range(len(jobs))))
 
     def _add_jobs(
-        self, jobs: Sequence[Job], workers: int | None, cluster: str | None, on_link: Callable[[str], None] | None
-    ) -> Generator[tuple[int, Added]]:
+        self, jobs: Sequence[IngestJob], workers: int | None, cluster: str | None, on_link: Callable[[str], None] | None
+    ) -> Generator[tuple[int, AddOutcome]]:
         """Yield the number of each job and what became of it, in the order they are done."""
-        known = {index: result for index, job in enumerate(jobs) if (result := self._known(job)) is not None}
+        known = {index: result for index, job in enumerate(jobs) if (result := self._find_unchanged(job)) is not None}
         yield from known.items()
         fresh = [index for index in range(len(jobs)) if index not in known]
         if fresh:
@@ -97,14 +97,14 @@ class Library:
             num_workers = count_workers(len(todo), workers)
             with (
                 self._store.run() as folder,
-                closing(answers(todo, folder, num_workers, cluster=cluster, on_link=on_link)) as ready,
+                closing(stage_clips(todo, folder, num_workers, cluster=cluster, on_link=on_link)) as ready,
             ):
                 for answer in ready:
                     yield fresh[answer.index], self._take_in(todo[answer.index], answer)
 
-    def add_motion(self, motion: Motion, *, tags: Iterable[str] = (), subject: str | None = None) -> Added:
+    def add_motion(self, motion: Motion, *, tags: Iterable[str] = (), subject: str | None = None) -> AddOutcome:
         """Take in a motion in memory; its name becomes the clip's name."""
-        job = Job("" if motion.source is None else motion.source.path, tuple(tags), subject)
+        job = IngestJob("" if motion.source is None else motion.source.path, tuple(tags), subject)
         with self._store.run() as folder:
             file = folder / "000000.safetensors"
             return self._store.take_in(stage_motion(motion, job, file, stamp=""), file)
@@ -146,7 +146,7 @@ class Library:
         With ``repair``, rows without files are dropped, files without rows get their rows back, and damaged files
         are moved to the folder ``damaged``.
         """
-        return verify(self._store, repair=repair)
+        return verify_store(self._store, repair=repair)
 
     def remove(self, ids: str | Iterable[str]) -> tuple[ClipRecord, ...]:
         """Remove clips, given by name or id, and return what they were; each goes whole or stays whole."""
@@ -171,10 +171,10 @@ class Library:
     def __repr__(self) -> str:
         return f"Library('{self.folder}', {len(self)} clips)"
 
-    def _known(self, job: Job) -> Added | None:
+    def _find_unchanged(self, job: IngestJob) -> AddOutcome | None:
         """Return the result for a file that an earlier run has read and nobody has touched since."""
         try:
-            clip_id = self._store.catalogue.source_of(job, file_stamp(job.path))
+            clip_id = self._store.catalogue.find_source(job, file_stamp(job.path))
         except OSError:
             return None
         if clip_id is None:
@@ -182,9 +182,9 @@ class Library:
         if job.tags:
             with self._store.catalogue.writing():
                 self._store.catalogue.tag(clip_id, job.tags)
-        return Added(job.path, "unchanged", clip_id)
+        return AddOutcome(job.path, "unchanged", clip_id)
 
-    def _take_in(self, job: Job, answer: Answer) -> Added:
+    def _take_in(self, job: IngestJob, answer: StagingResult) -> AddOutcome:
         if answer.staged is None:
-            return Added(job.path, "failed", None, answer.error)
+            return AddOutcome(job.path, "failed", None, answer.error)
         return self._store.take_in(answer.staged, answer.clip_file)

@@ -28,19 +28,19 @@ def expand_paths(paths: str | Path | Iterable[str | Path]) -> tuple[Path, ...]:
         MissingFileError: a path that was named does not exist.
     """
     given = [paths] if isinstance(paths, str | Path) else list(paths)
-    return tuple(dict.fromkeys(file for path in given for file in _files(Path(path))))
+    return tuple(dict.fromkeys(file for path in given for file in _expand_path(Path(path))))
 
 
-def _files(path: Path) -> Iterator[Path]:
+def _expand_path(path: Path) -> Iterator[Path]:
     if path.is_dir():
-        yield from sorted(_found(path / "clips" if is_library(path) else path))
+        yield from sorted(_find_clips(path / "clips" if is_library(path) else path))
     elif path.exists():
         yield path
     else:
         raise MissingFileError(str(path))
 
 
-def _found(folder: Path) -> Iterator[Path]:
+def _find_clips(folder: Path) -> Iterator[Path]:
     for home, inner, names in os.walk(folder):
         inner[:] = [name for name in inner if not name.startswith(".") and not is_library(Path(home) / name)]
         for path in (Path(home) / name for name in names if not name.startswith(".")):

@@ -53,7 +53,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class AddOutcome:
     """What became of one file."""
 
     path: str
@@ -66,28 +66,28 @@ class Added:
 class AddReport:
     """What became of every file of one call to :meth:`Library.add`, in the order they were given."""
 
-    results: tuple[Added, ...] = ()
+    results: tuple[AddOutcome, ...] = ()
 
-    def _having(self, outcome: Outcome) -> tuple[Added, ...]:
+    def _having(self, outcome: Outcome) -> tuple[AddOutcome, ...]:
         return tuple(result for result in self.results if result.outcome == outcome)
 
     @property
-    def added(self) -> tuple[Added, ...]:
+    def added(self) -> tuple[AddOutcome, ...]:
         """Files whose motion is new to the library."""
         return self._having("added")
 
     @property
-    def duplicates(self) -> tuple[Added, ...]:
+    def duplicates(self) -> tuple[AddOutcome, ...]:
         """Files whose motion the library already holds."""
         return self._having("duplicate")
 
     @property
-    def unchanged(self) -> tuple[Added, ...]:
+    def unchanged(self) -> tuple[AddOutcome, ...]:
         """Files read by an earlier run and not touched since: they were skipped."""
         return self._having("unchanged")
 
     @property
-    def failed(self) -> tuple[Added, ...]:
+    def failed(self) -> tuple[AddOutcome, ...]:
         """Files that could not be read, each with its message."""
         return self._having("failed")
 
@@ -124,7 +124,7 @@ class VerifyReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class IngestJob:
     """One file to read, with what the user said about it; sent to a worker as JSON."""
 
     path: str

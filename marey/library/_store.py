@@ -27,16 +27,16 @@ from typing import Any, cast
 
 from marey.base import MareyError
 from marey.library._catalogue import Catalogue
-from marey.library._disk import ProcessLock, move_whole, write_whole
+from marey.library._disk import ProcessLock, move_durably, write_atomic
 from marey.library._paths import CATALOGUE_NAME
-from marey.library._records import Added, ClipRecord, Job
+from marey.library._records import AddOutcome, ClipRecord, IngestJob
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
+class StagedClip:
     """A clip that a worker has written to ``incoming``: everything the catalogue needs to take it in."""
 
-    job: Job
+    job: IngestJob
     record: ClipRecord
     signature: bytes
     stamp: str  # of the file it was read from
@@ -46,14 +46,14 @@ class Staged:
         return json.dumps(asdict(self) | {"signature": self.signature.hex()}).encode()
 
     @classmethod
-    def from_json(cls, data: bytes | str) -> Staged:
+    def from_json(cls, data: bytes | str) -> StagedClip:
         """Undo :meth:`to_json`."""
         values = cast(dict[str, Any], json.loads(data))
-        job, record = Job(**_tuples(values["job"])), ClipRecord(**_tuples(values["record"]))
+        job, record = IngestJob(**_to_tuples(values["job"])), ClipRecord(**_to_tuples(values["record"]))
         return cls(job, record, bytes.fromhex(values["signature"]), values["stamp"])
 
 
-def _tuples(values: dict[str, Any]) -> dict[str, Any]:
+def _to_tuples(values: dict[str, Any]) -> dict[str, Any]:
     """Undo what JSON does to tuples."""
     return {key: tuple(cast(list[Any], v)) if isinstance(v, list) else v for key, v in values.items()}
 
@@ -92,7 +92,7 @@ class Store:
             shutil.rmtree(folder, ignore_errors=True)
             lock.release(forget=True)
 
-    def take_in(self, staged: Staged, clip_file: Path) -> Added:
+    def take_in(self, staged: StagedClip, clip_file: Path) -> AddOutcome:
         """Move a staged clip to its place and write its row, both or neither."""
         try:
             with self.catalogue.writing():
@@ -103,20 +103,20 @@ class Store:
                     self.clip_path(staged.record.id).unlink(missing_ok=True)
             raise
 
-    def _take_in(self, staged: Staged, clip_file: Path) -> Added:
+    def _take_in(self, staged: StagedClip, clip_file: Path) -> AddOutcome:
         job, record = staged.job, staged.record
         known = self.catalogue.same_motion(record, staged.signature)
         if known is None:
             self.catalogue.insert(record, staged.signature)
             if clip_file.exists():
-                move_whole(clip_file, self.clip_path(record.id))
+                move_durably(clip_file, self.clip_path(record.id))
         else:
             self.catalogue.tag(known, record.tags)
         self.catalogue.note_source(job, staged.stamp, known or record.id)
         if known is None:
-            return Added(job.path, "added", record.id)
+            return AddOutcome(job.path, "added", record.id)
         how = "the same motion" if known == record.id else "the same motion but for rounding"
-        return Added(job.path, "duplicate", known, f"{how} as clip {known[:12]}")
+        return AddOutcome(job.path, "duplicate", known, f"{how} as clip {known[:12]}")
 
     def take_out(self, clip_id: str) -> None:
         """Remove a clip: its file goes to ``trash`` and its row goes, both or neither; then the file is deleted."""
@@ -124,7 +124,7 @@ class Store:
         try:
             with self.catalogue.writing():
                 if self.clip_path(clip_id).exists():
-                    move_whole(self.clip_path(clip_id), waiting)
+                    move_durably(self.clip_path(clip_id), waiting)
                 self.catalogue.delete(clip_id)
         finally:
             self._empty_trash()
@@ -134,7 +134,7 @@ class Store:
         target = self.damaged / f"{clip_id}.safetensors"
         with self.catalogue.writing():
             if self.clip_path(clip_id).exists():
-                move_whole(self.clip_path(clip_id), target)
+                move_durably(self.clip_path(clip_id), target)
             self.catalogue.delete(clip_id)
         return target
 
@@ -169,7 +169,7 @@ class Store:
     def _adopt(self, note: Path) -> None:
         """Take in a clip whose note is complete: the note is written after the clip, so the clip is whole."""
         with contextlib.suppress(ValueError, KeyError, TypeError):
-            staged = Staged.from_json(note.read_bytes())
+            staged = StagedClip.from_json(note.read_bytes())
             clip_file = note.with_suffix(".safetensors")
             if clip_file.exists() or self.clip_path(staged.record.id).exists():
                 self._take_in(staged, clip_file)
@@ -179,11 +179,11 @@ class Store:
             kept = self.catalogue.ids()
             for path in self.trash.glob("*.safetensors"):
                 if path.stem in kept:  # the row was not deleted: the clip stays
-                    move_whole(path, self.clip_path(path.stem))
+                    move_durably(path, self.clip_path(path.stem))
                 else:
                     path.unlink(missing_ok=True)
 
 
-def leave_note(staged: Staged, clip_file: Path) -> None:
+def write_note(staged: StagedClip, clip_file: Path) -> None:
     """Write the note that lets another process take in the clip if this run is killed."""
-    write_whole(clip_file.with_suffix(".json"), staged.to_json())
+    write_atomic(clip_file.with_suffix(".json"), staged.to_json())

@@ -13,16 +13,16 @@ import sys
 from pathlib import Path
 
 from marey.base import MareyError
-from marey.library._ingest import stage
-from marey.library._records import Job
+from marey.library._ingest import stage_file
+from marey.library._records import IngestJob
 
 
-def answer(line: str) -> str:
+def answer_request(line: str) -> str:
     """Do one job ``{"job": {...}, "clip_file": path}``; return the staged clip or ``{"error": sentence}``."""
     try:
         asked = json.loads(line)
-        job = Job(**(asked["job"] | {"tags": tuple(asked["job"]["tags"])}))
-        return stage(job, Path(asked["clip_file"])).to_json().decode()
+        job = IngestJob(**(asked["job"] | {"tags": tuple(asked["job"]["tags"])}))
+        return stage_file(job, Path(asked["clip_file"])).to_json().decode()
     except (MareyError, OSError) as error:
         return json.dumps({"error": str(error)})
     except Exception as error:
@@ -35,7 +35,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     for line in sys.stdin:
-        print(answer(line), file=answers, flush=True)
+        print(answer_request(line), file=answers, flush=True)
 
 
 if __name__ == "__main__":

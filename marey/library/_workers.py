@@ -33,7 +33,7 @@ def ask_workers(
         workers: how many processes, one or more.
         tries: how often a request is put before its answer is empty.
     """
-    pool = _Pool(module, requests, workers, tries)
+    pool = _WorkerPool(module, requests, workers, tries)
     try:
         for _ in requests:
             yield pool.answers.get()
@@ -41,7 +41,7 @@ def ask_workers(
         pool.close()
 
 
-class _Pool:
+class _WorkerPool:
     """Threads that each feed one process, and start another when it dies."""
 
     def __init__(self, module: str, requests: Sequence[str], workers: int, tries: int) -> None:
@@ -59,9 +59,9 @@ class _Pool:
         with contextlib.suppress(queue.Empty):
             while not self._is_closed:
                 number, request = self._waiting.get_nowait()
-                self.answers.put((number, self._tried(worker, request)))
+                self.answers.put((number, self._ask_with_retries(worker, request)))
 
-    def _tried(self, worker: int, request: str) -> str:
+    def _ask_with_retries(self, worker: int, request: str) -> str:
         for _ in range(self._tries):
             answer = self._ask(worker, request)
             if answer or self._is_closed:
@@ -71,13 +71,13 @@ class _Pool:
     def _ask(self, worker: int, request: str) -> str:
         process = self._processes.get(worker)
         if process is None or process.poll() is not None:
-            process = self._processes[worker] = _start(self._module)
+            process = self._processes[worker] = _start_worker(self._module)
         line = ""
         with contextlib.suppress(OSError, ValueError):
             print(request, file=cast(IO[str], process.stdin), flush=True)
             line = cast(IO[str], process.stdout).readline()
         if not line.endswith("}\n"):
-            _end(process)
+            _end_worker(process)
             return ""
         return line
 
@@ -90,10 +90,10 @@ class _Pool:
             with contextlib.suppress(queue.Empty):
                 self.answers.get(timeout=0.01)
         for process in self._processes.values():
-            _end(process)
+            _end_worker(process)
 
 
-def _start(module: str) -> subprocess.Popen[str]:
+def _start_worker(module: str) -> subprocess.Popen[str]:
     paths = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
     return subprocess.Popen(
         [sys.executable, "-P", "-m", module],
@@ -106,7 +106,7 @@ def _start(module: str) -> subprocess.Popen[str]:
     )
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def _end_worker(process: subprocess.Popen[str]) -> None:
     process.kill()
     with contextlib.suppress(OSError), process:  # closes its pipes and waits
         pass

@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError
 from marey.lie._coefficients import half_cotangent_remainder, one_minus_cos_over_square, stumpff
-from marey.lie._inputs import vectors
+from marey.lie._inputs import check_vectors
 from marey.lie._quaternions import norm
 
 
 def hat(v: ArrayLike) -> FloatArray:
     r"""Cross-product matrices ``(..., 3, 3)`` of vectors ``(..., 3)``: :math:`\hat v\,x = v \times x`."""
-    x, y, z = np.moveaxis(vectors(v, 3, name="v"), -1, 0)
+    x, y, z = np.moveaxis(check_vectors(v, 3, name="v"), -1, 0)
     out = np.zeros((*x.shape, 3, 3))
     out[..., 0, 1], out[..., 0, 2], out[..., 1, 2] = -z, y, -x
     out[..., 1, 0], out[..., 2, 0], out[..., 2, 1] = z, -y, x
@@ -62,7 +62,7 @@ def right_jacobian_inverse(v: ArrayLike) -> FloatArray:
 
 
 def _vectors_and_angles(v: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    v = vectors(v, 3, name="rotation vectors")
+    v = check_vectors(v, 3, name="rotation vectors")
     return v, norm(v)
 
 

@@ -18,7 +18,7 @@ Four = tuple[Any, Any, Any, Any]
 Three = tuple[Any, Any, Any]
 
 
-def polished(w: Any, x: Any, y: Any, z: Any) -> Four:
+def renormalise(w: Any, x: Any, y: Any, z: Any) -> Four:
     r"""Bring a product of unit quaternions back to norm one where it has drifted by more than ``UNIT_TOL``.
 
     One Newton step, :math:`q\,(1 + \frac12(1 - \|q\|^2))`, is exact to rounding for a drift of a few ulp.
@@ -38,7 +38,7 @@ def product(a: Any, b: Any, c: Any, d: Any, w: Any, x: Any, y: Any, z: Any) -> F
     )
 
 
-def rotated(w: Any, x: Any, y: Any, z: Any, a: Any, b: Any, c: Any) -> Three:
+def rotate_xyz(w: Any, x: Any, y: Any, z: Any, a: Any, b: Any, c: Any) -> Three:
     r"""Turn the point ``p = (a, b, c)``: :math:`p + w\,t + u \times t` with :math:`t = 2\,u \times p`."""
     r = 2.0 * (y * c - z * b)
     s = 2.0 * (z * a - x * c)

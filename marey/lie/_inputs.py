@@ -15,7 +15,7 @@ FLOAT32_TOL = 1e-6  # [-] rotation matrices stored as float32 are orthonormal to
 REPAIR_TOL = 1e-3  # [-] beyond, a matrix is taken for something else than a rotation; [Tournier2011]_ §6
 
 
-def vectors(values: ArrayLike, width: int, *, name: str) -> FloatArray:
+def check_vectors(values: ArrayLike, width: int, *, name: str) -> FloatArray:
     """Float64 array ``(..., width)`` whose norms are finite."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim == 0 or array.shape[-1] != width:
@@ -26,7 +26,7 @@ def vectors(values: ArrayLike, width: int, *, name: str) -> FloatArray:
     return array
 
 
-def directions(values: ArrayLike, *, name: str) -> FloatArray:
+def normalise_directions(values: ArrayLike, *, name: str) -> FloatArray:
     """Unit vectors ``(..., 3)`` along vectors of any length but zero."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim == 0 or array.shape[-1] != 3:
@@ -41,7 +41,7 @@ def directions(values: ArrayLike, *, name: str) -> FloatArray:
     return array / np.sqrt(np.einsum("...i,...i->...", array, array))[..., None]
 
 
-def rotation_matrices(values: ArrayLike) -> FloatArray:
+def check_rotation_matrices(values: ArrayLike) -> FloatArray:
     """Matrices ``(..., 3, 3)``, those slightly off orthonormal replaced by the nearest rotation.
 
     Raises:
@@ -53,7 +53,7 @@ def rotation_matrices(values: ArrayLike) -> FloatArray:
     if not np.isfinite(m).all():
         frozen(m, name="rotation matrices")
     error = np.abs(np.swapaxes(m, -1, -2) @ m - np.eye(3)).max(axis=(-2, -1), initial=0.0)
-    _refuse(m, (error > REPAIR_TOL) | (np.linalg.det(m) < 0.0))
+    _raise_not_rotation(m, (error > REPAIR_TOL) | (np.linalg.det(m) < 0.0))
     if np.any(error > FLOAT32_TOL):
         worst = float(error.max())
         warnings.warn(f"rotation matrices off orthonormal by {worst:.1e} were repaired", stacklevel=3)
@@ -70,7 +70,7 @@ def row_index(index: Any) -> tuple[Any, ...]:
     return (*parts, slice(None)) if has_ellipsis else (*parts, Ellipsis, slice(None))
 
 
-def _refuse(m: FloatArray, bad: np.ndarray) -> None:
+def _raise_not_rotation(m: FloatArray, bad: np.ndarray) -> None:
     if np.any(bad):
         where = tuple(int(i) for i in np.argwhere(bad)[0])
         det = float(np.linalg.det(m[where]))

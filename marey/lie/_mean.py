@@ -11,7 +11,7 @@ from marey.lie._quaternions import norm
 from marey.lie._so3 import SO3
 
 MEAN_STEP_TOL = 1e-12  # [rad] a decade above the rounding of a mean of logarithms
-STEEP = 0.25  # [-] of the identity; a Newton step is then at most four plain ones long
+STEEP_GRADIENT = 0.25  # [-] of the identity; a Newton step is then at most four plain ones long
 HALVING_START = 20  # [iterations] a mean that has not settled by then swings to and fro; shorter steps stop it
 
 
@@ -36,10 +36,10 @@ def frechet_mean(rotations: SO3, *, weights: ArrayLike | None = None, max_iterat
     """
     if not rotations.shape or len(rotations) == 0:
         raise InputError(f"a mean of no rotations (batch {rotations.shape})", "Give at least one sample")
-    share = _shares(rotations, weights)
+    share = _normalise_weights(rotations, weights)
     mean = _chordal_mean(rotations, share)
     logs = (mean.inverse() @ rotations).log()
-    unslope = _inverse_slope(logs, share)
+    unslope = _inverse_gradient(logs, share)
     step = np.zeros((*mean.shape, 3))
     for iteration in range(max_iterations):
         gradient = np.einsum("m...,m...i->...i", share, logs)
@@ -51,7 +51,7 @@ def frechet_mean(rotations: SO3, *, weights: ArrayLike | None = None, max_iterat
     raise ConvergenceError(f"Fréchet mean did not settle in {max_iterations} iterations", report=step)
 
 
-def _inverse_slope(logs: FloatArray, share: FloatArray) -> FloatArray:
+def _inverse_gradient(logs: FloatArray, share: FloatArray) -> FloatArray:
     r"""Inverse ``(..., 3, 3)`` of how fast the sum of logarithms falls with a step, :math:`\sum_i w_i J_l^{-1}(v_i)`.
 
     Its skew part, half the sum itself, is nearly zero at the start and left out. The rest lies between zero and the
@@ -62,11 +62,11 @@ def _inverse_slope(logs: FloatArray, share: FloatArray) -> FloatArray:
     weight = share * half_cotangent_remainder(theta)
     slope = np.moveaxis(weight[..., None] * logs, 0, -1) @ np.moveaxis(logs, 0, -2)
     slope = slope + (1.0 - np.sum(weight * theta**2, axis=0))[..., None, None] * np.eye(3)
-    is_steep = np.linalg.eigvalsh(slope)[..., :1, None] > STEEP
+    is_steep = np.linalg.eigvalsh(slope)[..., :1, None] > STEEP_GRADIENT
     return np.linalg.inv(np.where(is_steep, slope, np.eye(3)))
 
 
-def _shares(rotations: SO3, weights: ArrayLike | None) -> FloatArray:
+def _normalise_weights(rotations: SO3, weights: ArrayLike | None) -> FloatArray:
     """Weights over the whole batch that sum to one along the first axis."""
     if weights is None:
         return np.full(rotations.shape, 1.0 / len(rotations))

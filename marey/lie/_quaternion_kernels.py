@@ -11,14 +11,14 @@ import numpy as np
 from marey.base import FloatArray, kernel
 from marey.lie import _formulas
 
-_polished = kernel(_formulas.polished)
+_renormalise = kernel(_formulas.renormalise)
 _product = kernel(_formulas.product)
-_rotated = kernel(_formulas.rotated)
+_rotate_xyz = kernel(_formulas.rotate_xyz)
 _matrix_entries = kernel(_formulas.matrix_entries)
 
 
 @kernel
-def _next(row: int, held: int, hold: int, rows: int) -> tuple[int, int]:
+def _next_row(row: int, held: int, hold: int, rows: int) -> tuple[int, int]:
     """Row to use after this one: the same until it was held ``hold`` times, then the following, then the first."""
     if held + 1 < hold:
         return row, held + 1
@@ -32,9 +32,9 @@ def multiply(p: FloatArray, p_hold: int, q: FloatArray, q_hold: int, size: int) 
     i = i_held = j = j_held = 0
     for k in range(size):
         w, x, y, z = _product(p[i, 0], p[i, 1], p[i, 2], p[i, 3], q[j, 0], q[j, 1], q[j, 2], q[j, 3])
-        out[k, 0], out[k, 1], out[k, 2], out[k, 3] = _polished(w, x, y, z)
-        i, i_held = _next(i, i_held, p_hold, p.shape[0])
-        j, j_held = _next(j, j_held, q_hold, q.shape[0])
+        out[k, 0], out[k, 1], out[k, 2], out[k, 3] = _renormalise(w, x, y, z)
+        i, i_held = _next_row(i, i_held, p_hold, p.shape[0])
+        j, j_held = _next_row(j, j_held, q_hold, q.shape[0])
     return out
 
 
@@ -45,9 +45,9 @@ def rotate(q: FloatArray, q_hold: int, points: FloatArray, points_hold: int, siz
     i = i_held = j = j_held = 0
     for k in range(size):
         a, b, c = points[j, 0], points[j, 1], points[j, 2]
-        out[k, 0], out[k, 1], out[k, 2] = _rotated(q[i, 0], q[i, 1], q[i, 2], q[i, 3], a, b, c)
-        i, i_held = _next(i, i_held, q_hold, q.shape[0])
-        j, j_held = _next(j, j_held, points_hold, points.shape[0])
+        out[k, 0], out[k, 1], out[k, 2] = _rotate_xyz(q[i, 0], q[i, 1], q[i, 2], q[i, 3], a, b, c)
+        i, i_held = _next_row(i, i_held, q_hold, q.shape[0])
+        j, j_held = _next_row(j, j_held, points_hold, points.shape[0])
     return out
 
 

@@ -20,24 +20,24 @@ KERNELS = "marey.lie._quaternion_kernels"
 def multiply(p: FloatArray, q: FloatArray) -> FloatArray:
     """Products ``p q``, unit again; batches broadcast."""
     shape = np.broadcast_shapes(p.shape, q.shape)
-    if kernels := _kernels(shape):
-        return kernels.multiply(*_aligned(p, q), prod(shape[:-1])).reshape(shape)
+    if kernels := _choose_kernels(shape):
+        return kernels.multiply(*_align_batches(p, q), prod(shape[:-1])).reshape(shape)
     parts = _formulas.product(*np.moveaxis(p, -1, 0), *np.moveaxis(q, -1, 0))
-    return np.stack(_formulas.polished(*parts), axis=-1)
+    return np.stack(_formulas.renormalise(*parts), axis=-1)
 
 
 def rotate(q: FloatArray, points: FloatArray) -> FloatArray:
     """Points ``(..., 3)`` turned by ``q``; batches broadcast."""
     shape = np.broadcast_shapes(q.shape[:-1], points.shape[:-1])
-    if kernels := _kernels((*shape, 4)):
-        return kernels.rotate(*_aligned(q, points), prod(shape)).reshape(*shape, 3)
-    return np.stack(_formulas.rotated(*np.moveaxis(q, -1, 0), *np.moveaxis(points, -1, 0)), axis=-1)
+    if kernels := _choose_kernels((*shape, 4)):
+        return kernels.rotate(*_align_batches(q, points), prod(shape)).reshape(*shape, 3)
+    return np.stack(_formulas.rotate_xyz(*np.moveaxis(q, -1, 0), *np.moveaxis(points, -1, 0)), axis=-1)
 
 
 def matrices(q: FloatArray) -> FloatArray:
     """Rotation matrices ``(..., 3, 3)``; columns are the turned axes."""
-    if kernels := _kernels(q.shape):
-        return kernels.matrices(_flat(q)).reshape(*q.shape[:-1], 3, 3)
+    if kernels := _choose_kernels(q.shape):
+        return kernels.matrices(_flatten(q)).reshape(*q.shape[:-1], 3, 3)
     return np.stack(_formulas.matrix_entries(*np.moveaxis(q, -1, 0)), axis=-1).reshape(*q.shape[:-1], 3, 3)
 
 
@@ -65,11 +65,11 @@ def log(q: FloatArray) -> FloatArray:
     sine = norm(q[..., 1:])
     is_zero = sine == 0.0
     angle = 2.0 * np.arctan2(sine, np.abs(q[..., 0]))
-    factor = np.copysign((angle + 2.0 * is_zero) / (sine + is_zero), hemisphere(q))
+    factor = np.copysign((angle + 2.0 * is_zero) / (sine + is_zero), leading_component(q))
     return factor[..., None] * q[..., 1:]
 
 
-def hemisphere(q: FloatArray) -> FloatArray:
+def leading_component(q: FloatArray) -> FloatArray:
     """Return the first component that is not zero; its sign tells ``q`` from ``-q``."""
     lead = q[..., 0]
     if not np.any(lead == 0.0):
@@ -78,7 +78,7 @@ def hemisphere(q: FloatArray) -> FloatArray:
     return w + (w == 0.0) * (x + (x == 0.0) * (y + (y == 0.0) * z))
 
 
-def near_side(p: FloatArray, q: FloatArray) -> FloatArray:
+def nearest_sign(p: FloatArray, q: FloatArray) -> FloatArray:
     """Return ``q`` or ``-q``, whichever is nearer to ``p``; when neither is, by the axis of ``p⁻¹q`` as in ``log``."""
     side = np.array(dot(p, q))
     if np.any(side == 0.0):
@@ -86,7 +86,7 @@ def near_side(p: FloatArray, q: FloatArray) -> FloatArray:
         tied = side == 0.0
         relative = multiply(conjugate(p[tied]), q[tied])
         relative[..., 0] = 0.0
-        side[tied] = hemisphere(relative)
+        side[tied] = leading_component(relative)
     return np.copysign(1.0, side)[..., None] * q
 
 
@@ -100,7 +100,7 @@ def distance(p: FloatArray, q: FloatArray) -> FloatArray:
 
     The vector part of :math:`p^{-1} q` is that of :math:`p^{-1}(q - p)`, and the difference of near numbers is exact.
     """
-    q = near_side(p, q)
+    q = nearest_sign(p, q)
     parts = _formulas.product(*np.moveaxis(conjugate(p), -1, 0), *np.moveaxis(q - p, -1, 0))
     sine = np.sqrt(parts[1] ** 2 + parts[2] ** 2 + parts[3] ** 2)
     return 2.0 * np.arctan2(sine, np.abs(dot(p, q)))
@@ -113,7 +113,7 @@ def slerp(p: FloatArray, q: FloatArray, t: FloatArray) -> FloatArray:
 
     :math:`\phi \le \pi/2` is the angle between the quaternions, so nothing is divided by a small number.
     """
-    q = near_side(p, q)
+    q = nearest_sign(p, q)
     phi = 2.0 * np.arctan2(norm(q - p), norm(q + p))
     scale = sinc(phi)
     along, back = t * sinc(t * phi) / scale, (1.0 - t) * sinc((1.0 - t) * phi) / scale
@@ -136,7 +136,7 @@ def from_matrices(m: FloatArray) -> FloatArray:
     return np.take_along_axis(np.stack(rows, axis=-2), best, axis=-2)[..., 0, :]
 
 
-def _kernels(shape: tuple[int, ...]) -> ModuleType | None:
+def _choose_kernels(shape: tuple[int, ...]) -> ModuleType | None:
     """Compiled loops, if they are loaded already or worth loading for an array of this shape."""
     size = prod(shape)
     if size == 0 or (size < 4 * KERNEL_SIZE and KERNELS not in sys.modules):
@@ -144,22 +144,22 @@ def _kernels(shape: tuple[int, ...]) -> ModuleType | None:
     return import_module(KERNELS)
 
 
-def _aligned(a: FloatArray, b: FloatArray) -> tuple[FloatArray, int, FloatArray, int]:
+def _align_batches(a: FloatArray, b: FloatArray) -> tuple[FloatArray, int, FloatArray, int]:
     """Flatten two batches; each comes with how often to hold a row, and starts again at its end: broadcasting."""
     shape = np.broadcast_shapes(a.shape[:-1], b.shape[:-1])
-    return *_repeatable(a, shape), *_repeatable(b, shape)
+    return *_repeat_rows(a, shape), *_repeat_rows(b, shape)
 
 
-def _repeatable(array: FloatArray, shape: tuple[int, ...]) -> tuple[FloatArray, int]:
+def _repeat_rows(array: FloatArray, shape: tuple[int, ...]) -> tuple[FloatArray, int]:
     batch = (1,) * (len(shape) + 1 - array.ndim) + array.shape[:-1]
     own = [axis for axis, length in enumerate(batch) if length > 1]
     first, last = (own[0], own[-1] + 1) if own else (0, 0)
     if batch[first:last] == shape[first:last]:
-        return _flat(array), prod(shape[last:])
-    return _flat(np.broadcast_to(array, (*shape, array.shape[-1]))), 1
+        return _flatten(array), prod(shape[last:])
+    return _flatten(np.broadcast_to(array, (*shape, array.shape[-1]))), 1
 
 
-def _flat(array: FloatArray) -> FloatArray:
+def _flatten(array: FloatArray) -> FloatArray:
     """Read-only and contiguous, so that each kernel is compiled for one kind of array."""
     flat = np.ascontiguousarray(array).reshape(-1, array.shape[-1])
     flat.setflags(write=False)

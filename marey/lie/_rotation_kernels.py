@@ -17,11 +17,11 @@ Quaternion = tuple[float, float, float, float]
 SERIES_BELOW = 1.0  # [rad^2] the series below has all its digits there, and the closed form loses none above
 
 product = kernel(_formulas.product)
-rotated = kernel(_formulas.rotated)
+rotate_xyz = kernel(_formulas.rotate_xyz)
 
 
 @kernel
-def sine_over(theta: float) -> float:
+def sinc(theta: float) -> float:
     r"""Return :math:`\sin\theta/\theta`."""
     return sin(theta) / theta if theta > 1e-150 else 1.0
 
@@ -42,7 +42,7 @@ def third_stumpff(square: float) -> float:
 def exponential(x: float, y: float, z: float) -> Quaternion:
     """Unit quaternion of a rotation vector."""
     half = 0.5 * sqrt(x * x + y * y + z * z)
-    scale = 0.5 * sine_over(half)
+    scale = 0.5 * sinc(half)
     return cos(half), scale * x, scale * y, scale * z
 
 
@@ -62,7 +62,7 @@ def logarithm(w: float, x: float, y: float, z: float) -> Vector:
 def right_jacobian_times(x: float, y: float, z: float, a: float, b: float, c: float) -> Vector:
     r"""Return :math:`J_r(\xi)\,v = v - c_2\,\xi\times v + c_3\,\xi\times(\xi\times v)`, ``xi = (x, y, z)``."""
     square = x * x + y * y + z * z
-    half_sinc = sine_over(0.5 * sqrt(square))
+    half_sinc = sinc(0.5 * sqrt(square))
     c2, c3 = 0.5 * half_sinc * half_sinc, third_stumpff(square)
     p, q, r = y * c - z * b, z * a - x * c, x * b - y * a
     return (
@@ -87,7 +87,7 @@ def conjugate(q: Quaternion) -> Quaternion:
 @kernel
 def rotate(q: Quaternion, v: Vector) -> Vector:
     """Turn a vector."""
-    return rotated(q[0], q[1], q[2], q[3], v[0], v[1], v[2])
+    return rotate_xyz(q[0], q[1], q[2], q[3], v[0], v[1], v[2])
 
 
 @kernel

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, frozen
 from marey.lie._calculus import hat, left_jacobian, left_jacobian_inverse
-from marey.lie._inputs import row_index, vectors
+from marey.lie._inputs import check_vectors, row_index
 from marey.lie._se3_calculus import lower_blocks, twist_jacobian, twist_jacobian_inverse
 from marey.lie._so3 import SO3
 
@@ -50,7 +50,7 @@ class SE3:
     @classmethod
     def exp(cls, twists: ArrayLike) -> SE3:
         r"""Screw motion of twists ``(..., 6)``: :math:`\exp(\omega, v) = (\exp\omega,\ J_l(\omega)\,v)`."""
-        twist = vectors(twists, 6, name="twists")
+        twist = check_vectors(twists, 6, name="twists")
         return cls(SO3.exp(twist[..., :3]), _apply(left_jacobian(twist[..., :3]), twist[..., 3:]))
 
     @classmethod
@@ -97,28 +97,28 @@ class SE3:
 
     def interpolate(self, other: SE3, t: ArrayLike) -> SE3:
         r"""Go the part ``t`` of the screw motion to ``other``: :math:`T_0 \exp(t \log(T_0^{-1} T_1))`."""
-        part = vectors(np.asarray(t, dtype=np.float64)[..., None], 1, name="t")
+        part = check_vectors(np.asarray(t, dtype=np.float64)[..., None], 1, name="t")
         return self @ SE3.exp(part * (self.inverse() @ other).log())
 
     @staticmethod
     def left_jacobian(twists: ArrayLike) -> FloatArray:
         """Left Jacobian ``(..., 6, 6)`` of the exponential: outer velocity of a changing twist."""
-        return twist_jacobian(vectors(twists, 6, name="twists"))
+        return twist_jacobian(check_vectors(twists, 6, name="twists"))
 
     @staticmethod
     def left_jacobian_inverse(twists: ArrayLike) -> FloatArray:
         """Inverse of :meth:`left_jacobian`; it exists below an angle of 2π."""
-        return twist_jacobian_inverse(vectors(twists, 6, name="twists"))
+        return twist_jacobian_inverse(check_vectors(twists, 6, name="twists"))
 
     @staticmethod
     def right_jacobian(twists: ArrayLike) -> FloatArray:
         r"""Right Jacobian ``(..., 6, 6)``, :math:`J_r(\xi) = J_l(-\xi)`: body velocity of a changing twist."""
-        return twist_jacobian(-vectors(twists, 6, name="twists"))
+        return twist_jacobian(-check_vectors(twists, 6, name="twists"))
 
     @staticmethod
     def right_jacobian_inverse(twists: ArrayLike) -> FloatArray:
         """Inverse of :meth:`right_jacobian`."""
-        return twist_jacobian_inverse(-vectors(twists, 6, name="twists"))
+        return twist_jacobian_inverse(-check_vectors(twists, 6, name="twists"))
 
     @overload
     def __matmul__(self, other: SE3) -> SE3: ...

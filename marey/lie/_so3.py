@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from marey.base import FloatArray, InputError, frozen
 from marey.lie import _quaternions as quaternions
 from marey.lie._formulas import UNIT_TOL
-from marey.lie._inputs import directions, rotation_matrices, row_index, vectors
+from marey.lie._inputs import check_rotation_matrices, check_vectors, normalise_directions, row_index
 
 SAFE_NORMS = (1e-140, 1e140)  # [-] squares of components outside may underflow or overflow
 
@@ -31,7 +31,7 @@ class SO3:
         wxyz = frozen(self.wxyz, name="wxyz")
         if wxyz.ndim == 0 or wxyz.shape[-1] != 4:
             raise InputError(f"wxyz has shape {wxyz.shape}, expected (..., 4)")
-        object.__setattr__(self, "wxyz", _normalised(wxyz))
+        object.__setattr__(self, "wxyz", _normalise(wxyz))
 
     # Making
 
@@ -40,7 +40,7 @@ class SO3:
         """Return a batch of rotations by nothing."""
         wxyz = np.zeros((*shape, 4))
         wxyz[..., 0] = 1.0
-        return _trusted(wxyz)
+        return _wrap_unit(wxyz)
 
     @classmethod
     def random(cls, rng: np.random.Generator, *shape: int) -> SO3:
@@ -53,14 +53,14 @@ class SO3:
 
         .. math:: q = \big(\cos\tfrac\theta2,\ \tfrac12\,\mathrm{sinc}\tfrac\theta2\;v\big)
         """
-        return _adopted(quaternions.exp(vectors(rotation_vectors, 3, name="rotation vectors")))
+        return _wrap_normalised(quaternions.exp(check_vectors(rotation_vectors, 3, name="rotation vectors")))
 
     @classmethod
     def from_axis_angle(cls, axis: ArrayLike, angle_rad: ArrayLike) -> SO3:
         """Rotate by ``angle_rad`` about ``axis`` (any length but zero)."""
-        half = 0.5 * vectors(np.asarray(angle_rad, dtype=np.float64)[..., None], 1, name="angles")
-        xyz = np.sin(half) * directions(axis, name="axis")
-        return _adopted(np.concatenate([np.broadcast_to(np.cos(half), (*xyz.shape[:-1], 1)), xyz], axis=-1))
+        half = 0.5 * check_vectors(np.asarray(angle_rad, dtype=np.float64)[..., None], 1, name="angles")
+        xyz = np.sin(half) * normalise_directions(axis, name="axis")
+        return _wrap_normalised(np.concatenate([np.broadcast_to(np.cos(half), (*xyz.shape[:-1], 1)), xyz], axis=-1))
 
     @classmethod
     def from_matrix(cls, matrices: ArrayLike) -> SO3:
@@ -72,7 +72,7 @@ class SO3:
         Raises:
             InputError: a matrix is far from a rotation, or is a reflection; its index is in the message.
         """
-        return _adopted(quaternions.from_matrices(rotation_matrices(matrices)))
+        return _wrap_normalised(quaternions.from_matrices(check_rotation_matrices(matrices)))
 
     @classmethod
     def from_two_vectors(cls, start: ArrayLike, end: ArrayLike) -> SO3:
@@ -81,20 +81,20 @@ class SO3:
         For unit vectors, :math:`\cos\frac\theta2 = \frac12\|a+b\|` and :math:`\sin\frac\theta2 = \frac12\|a-b\|` keep
         all digits at both ends. Opposite vectors are turned by π about an axis across ``end``.
         """
-        a, b = np.broadcast_arrays(directions(start, name="start"), directions(end, name="end"))
-        axis = _axis_across(np.cross(a, b), b)
+        a, b = np.broadcast_arrays(normalise_directions(start, name="start"), normalise_directions(end, name="end"))
+        axis = _perpendicular_axis(np.cross(a, b), b)
         w, sine = 0.5 * quaternions.norm(a + b), 0.5 * quaternions.norm(a - b)
-        return _adopted(np.concatenate([w[..., None], sine[..., None] * axis], axis=-1))
+        return _wrap_normalised(np.concatenate([w[..., None], sine[..., None] * axis], axis=-1))
 
     @classmethod
     def stack(cls, rotations: Sequence[SO3], axis: int = 0) -> SO3:
         """Join batches of one shape along a new batch axis."""
-        return _trusted(np.stack([r.wxyz for r in rotations], axis=axis if axis >= 0 else axis - 1))
+        return _wrap_unit(np.stack([r.wxyz for r in rotations], axis=axis if axis >= 0 else axis - 1))
 
     @classmethod
     def concatenate(cls, rotations: Sequence[SO3], axis: int = 0) -> SO3:
         """Join batches along a batch axis that exists."""
-        return _trusted(np.concatenate([r.wxyz for r in rotations], axis=axis if axis >= 0 else axis - 1))
+        return _wrap_unit(np.concatenate([r.wxyz for r in rotations], axis=axis if axis >= 0 else axis - 1))
 
     # Reading
 
@@ -125,16 +125,16 @@ class SO3:
 
         The exact geodesic projection on one axis, [Tournier2011]_ §7.
         """
-        along = quaternions.dot(self.wxyz[..., 1:], directions(axis, name="axis"))
+        along = quaternions.dot(self.wxyz[..., 1:], normalise_directions(axis, name="axis"))
         w = np.broadcast_to(self.wxyz[..., 0], along.shape)
-        side = quaternions.hemisphere(np.stack([w, along, 0.0 * along, 0.0 * along], axis=-1))
+        side = quaternions.leading_component(np.stack([w, along, 0.0 * along, 0.0 * along], axis=-1))
         return 2.0 * np.arctan2(np.copysign(1.0, side) * along, np.abs(w))
 
     # Changing
 
     def inverse(self) -> SO3:
         """Return the rotations undone."""
-        return _trusted(quaternions.conjugate(self.wxyz))
+        return _wrap_unit(quaternions.conjugate(self.wxyz))
 
     def power(self, t: ArrayLike) -> SO3:
         """Take the part ``t`` of each rotation about its own axis (one half, twice, minus once); ``t`` broadcasts."""
@@ -146,33 +146,33 @@ class SO3:
         ``t = 0`` and ``t = 1`` give both ends exactly; other values go on along the same arc. Between rotations π
         apart the way is that of ``log``.
         """
-        part = vectors(np.asarray(t, dtype=np.float64)[..., None], 1, name="t")[..., 0]
-        return _adopted(quaternions.slerp(self.wxyz, other.wxyz, part))
+        part = check_vectors(np.asarray(t, dtype=np.float64)[..., None], 1, name="t")[..., 0]
+        return _wrap_normalised(quaternions.slerp(self.wxyz, other.wxyz, part))
 
     def swing_twist(self, axis: ArrayLike) -> tuple[SO3, SO3]:
         """Split ``R = swing @ twist``: the twist turns about ``axis``, the swing about an axis across it.
 
         A swing by π leaves the twist undefined; it is no rotation then.
         """
-        unit = directions(axis, name="axis")
+        unit = normalise_directions(axis, name="axis")
         angle = self.twist_angle(unit)
         twist = SO3.exp(angle[..., None] * unit)
         return self @ twist.inverse(), twist
 
     def canonical(self) -> SO3:
         """Same rotations, each written with the quaternion whose first component that is not zero is positive."""
-        return _trusted(np.copysign(1.0, quaternions.hemisphere(self.wxyz))[..., None] * self.wxyz)
+        return _wrap_unit(np.copysign(1.0, quaternions.leading_component(self.wxyz))[..., None] * self.wxyz)
 
     def continuous(self, axis: int = 0) -> SO3:
         """Same rotations, quaternion signs chosen so that neighbours along a batch axis do not jump."""
         wxyz = np.moveaxis(self.wxyz, axis if axis >= 0 else axis - 1, 0)
         flips = np.copysign(1.0, quaternions.dot(wxyz[1:], wxyz[:-1]))
         signs = np.cumprod(np.concatenate([np.ones_like(wxyz[:1, ..., 0]), flips]), axis=0)
-        return _trusted(np.moveaxis(signs[..., None] * wxyz, 0, axis if axis >= 0 else axis - 1))
+        return _wrap_unit(np.moveaxis(signs[..., None] * wxyz, 0, axis if axis >= 0 else axis - 1))
 
     def reshape(self, *shape: int) -> SO3:
         """Same rotations, batch axes arranged anew."""
-        return _trusted(self.wxyz.reshape(*shape, 4))
+        return _wrap_unit(self.wxyz.reshape(*shape, 4))
 
     @overload
     def __matmul__(self, other: SO3) -> SO3: ...
@@ -180,14 +180,14 @@ class SO3:
     def __matmul__(self, other: FloatArray | Sequence[float]) -> FloatArray: ...
     def __matmul__(self, other: SO3 | FloatArray | Sequence[float]) -> SO3 | FloatArray:
         if isinstance(other, SO3):
-            return _trusted(quaternions.multiply(self.wxyz, other.wxyz))
+            return _wrap_unit(quaternions.multiply(self.wxyz, other.wxyz))
         points = np.asarray(other, dtype=np.float64)
         if points.ndim == 0 or points.shape[-1] != 3:
             raise InputError(f"points have shape {points.shape}, expected (..., 3)")
         return quaternions.rotate(self.wxyz, points)
 
     def __getitem__(self, index: Any) -> SO3:
-        return _trusted(self.wxyz[row_index(index)])
+        return _wrap_unit(self.wxyz[row_index(index)])
 
     def __len__(self) -> int:
         if not self.shape:
@@ -206,7 +206,7 @@ def geodesic_distance(a: SO3, b: SO3) -> FloatArray:
     return quaternions.distance(a.wxyz, b.wxyz)
 
 
-def _trusted(wxyz: FloatArray) -> SO3:
+def _wrap_unit(wxyz: FloatArray) -> SO3:
     """Wrap quaternions that are known to be finite and of norm one; a result of our own, or part of a checked batch."""
     wxyz = np.ascontiguousarray(wxyz)
     wxyz.setflags(write=False)
@@ -215,13 +215,13 @@ def _trusted(wxyz: FloatArray) -> SO3:
     return rotations
 
 
-def _adopted(wxyz: FloatArray) -> SO3:
+def _wrap_normalised(wxyz: FloatArray) -> SO3:
     """Check and normalise an array of our own, without the copy that a caller's array needs."""
     wxyz.setflags(write=False)
     return SO3(wxyz)
 
 
-def _normalised(wxyz: FloatArray) -> FloatArray:
+def _normalise(wxyz: FloatArray) -> FloatArray:
     norms = quaternions.norm(wxyz)
     if not norms.size or np.abs(norms - 1.0).max() <= UNIT_TOL:
         return wxyz
@@ -237,7 +237,7 @@ def _normalised(wxyz: FloatArray) -> FloatArray:
     return unit
 
 
-def _axis_across(axis: FloatArray, unit: FloatArray) -> FloatArray:
+def _perpendicular_axis(axis: FloatArray, unit: FloatArray) -> FloatArray:
     """Unit vectors along ``axis``, made perpendicular to ``unit``; any perpendicular one where the axis is zero."""
     coordinate = np.eye(3)[np.argmin(np.abs(unit), axis=-1)]
     length = quaternions.norm(axis)[..., None]

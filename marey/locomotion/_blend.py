@@ -13,26 +13,30 @@ import numpy as np
 from marey.base import EPS, FloatArray, InputError, UnknownNameError
 
 SAME_RATE: Final = 1e-9  # [-] relative difference of two rates under which both are one
-RATES: Final = ("repaired", "glardon")
-STRAIGHT: Final = (1.0, 1.0)
-MOST_BENT: Final = 4.0  # [-] a motion is never made slower or faster than this within its window
+ALIGNMENT_RATES: Final = ("repaired", "glardon")
+NO_BEND: Final = (1.0, 1.0)
+MAX_BEND: Final = 4.0  # [-] a motion is never made slower or faster than this within its window
 NUM_PIECES: Final = 32
-TABLE: Final[FloatArray] = np.linspace(0.0, 1.0, NUM_PIECES + 1)
+PROGRESS_TABLE: Final[FloatArray] = np.linspace(0.0, 1.0, NUM_PIECES + 1)
 
 
-def _linear(p: float) -> float:
+def _linear_weight(p: float) -> float:
     return p
 
 
-def _cubic(p: float) -> float:
+def _cubic_weight(p: float) -> float:
     return p * p * (3.0 - 2.0 * p)
 
 
-def _quintic(p: float) -> float:
+def _quintic_weight(p: float) -> float:
     return p * p * p * (10.0 + p * (6.0 * p - 15.0))
 
 
-WEIGHTS: Final[Mapping[str, Callable[[float], float]]] = {"linear": _linear, "cubic": _cubic, "quintic": _quintic}
+BLEND_WEIGHTS: Final[Mapping[str, Callable[[float], float]]] = {
+    "linear": _linear_weight,
+    "cubic": _cubic_weight,
+    "quintic": _quintic_weight,
+}
 """How much of the second motion is seen at the progress p; ``linear`` is Glardon's, the others leave no kink."""
 
 
@@ -65,8 +69,8 @@ class Alignment:
         spans = (self.a[1] - self.a[0], self.b[1] - self.b[0], self.a_hz, self.b_hz, *self.bends)
         if not all(isfinite(span) for span in spans) or min(spans) <= 0.0:
             raise InputError(f"windows {self.a}, {self.b} at {self.a_hz}, {self.b_hz} Hz cannot be lined up")
-        if self.rate not in RATES:
-            raise UnknownNameError("blend rate", self.rate, "Alignment", RATES)
+        if self.rate not in ALIGNMENT_RATES:
+            raise UnknownNameError("blend rate", self.rate, "Alignment", ALIGNMENT_RATES)
 
     @property
     def rates(self) -> tuple[float, float]:
@@ -80,8 +84,8 @@ class Alignment:
 
     def progress(self, time_s: float) -> float:
         """How far the blend is after ``time_s`` since its start, 0 to 1."""
-        if self.bends != STRAIGHT:
-            return _bent_progress(self, time_s)
+        if self.bends != NO_BEND:
+            return _interpolate_progress(self, time_s)
         alpha, beta = self.rates
         slope = beta - alpha
         grown = time_s if abs(slope) < SAME_RATE * alpha else expm1(min(slope * time_s, 700.0)) / slope
@@ -89,24 +93,24 @@ class Alignment:
 
     def time_of(self, p: float) -> float:
         """When the progress ``p`` is reached [s]; the inverse of :meth:`progress`."""
-        if self.bends != STRAIGHT:
-            return float(np.interp(p, TABLE, _table(self)[0]))
+        if self.bends != NO_BEND:
+            return float(np.interp(p, PROGRESS_TABLE, _tabulate_progress(self)[0]))
         alpha, beta = self.rates
         slope = beta - alpha
         return p / alpha if abs(slope) < SAME_RATE * alpha else log1p(slope * p / alpha) / slope
 
     def phases(self, p: float) -> tuple[float, float]:
         """Phases of both motions at the progress ``p``."""
-        a, b = _bent(p, self.bends[0]), _bent(p, self.bends[1])
+        a, b = _bend_progress(p, self.bends[0]), _bend_progress(p, self.bends[1])
         return self.a[0] + a * (self.a[1] - self.a[0]), self.b[0] + b * (self.b[1] - self.b[0])
 
     def places(self, phase_a: float, phase_b: float) -> tuple[float, float]:
         """Progress at which each motion has a phase; outside 0 to 1 where the phase is outside its window."""
         a = (phase_a - self.a[0]) / (self.a[1] - self.a[0])
         b = (phase_b - self.b[0]) / (self.b[1] - self.b[0])
-        return _bent(a, 1.0 / self.bends[0]), _bent(b, 1.0 / self.bends[1])
+        return _bend_progress(a, 1.0 / self.bends[0]), _bend_progress(b, 1.0 / self.bends[1])
 
-    def shared(self, phase_a: float, phase_b: float) -> float:
+    def progress_of_shared_event(self, phase_a: float, phase_b: float) -> float:
         r"""Progress at which both motions have the same event, when they have it at different places of the window.
 
         .. math:: p = (1-p)\,p_a + p\,p_b \quad\Rightarrow\quad p = \frac{p_a}{1 + p_a - p_b}
@@ -115,7 +119,7 @@ class Alignment:
         below = 1.0 + p_a - p_b
         return min(max(p_a / below, 0.0), 1.0) if below > EPS else 1.0
 
-    def meeting(self, p_a: float, p_b: float, part: float = 1.0) -> Alignment:
+    def bend_to_meet(self, p_a: float, p_b: float, part: float = 1.0) -> Alignment:
         """Bend both motions so that what they have at the places ``p_a`` and ``p_b`` falls together half-way.
 
         ``part`` below 1 brings the event nearer, not together: a strong bend makes both motions hurry.
@@ -124,7 +128,7 @@ class Alignment:
             return self
         p = 0.5 * (p_a + p_b)
         places = (p + part * (p_a - p), p + part * (p_b - p))
-        bends = tuple(min(max(m * (1.0 - p) / (p * (1.0 - m)), 1.0 / MOST_BENT), MOST_BENT) for m in places)
+        bends = tuple(min(max(m * (1.0 - p) / (p * (1.0 - m)), 1.0 / MAX_BEND), MAX_BEND) for m in places)
         return replace(self, bends=(bends[0], bends[1]))
 
     def _rate(self, p: float) -> float:
@@ -136,7 +140,7 @@ class Alignment:
         return (1.0 - p) * first + p * self.b_hz * (1.0 + (k_b - 1.0) * p) ** 2 / (k_b * span_b)
 
 
-def _bent(p: float, k: float) -> float:
+def _bend_progress(p: float, k: float) -> float:
     """Curve from 0 to 1 whose inverse is that of ``1 / k``; straight on outside."""
     if p < 0.0:
         return k * p
@@ -146,17 +150,17 @@ def _bent(p: float, k: float) -> float:
 
 
 @lru_cache(maxsize=64)
-def _table(alignment: Alignment) -> tuple[FloatArray, FloatArray]:
-    """Times [s] and rates [1/s] at the progresses of ``TABLE``: Simpson's rule on 1 / rate."""
+def _tabulate_progress(alignment: Alignment) -> tuple[FloatArray, FloatArray]:
+    """Times [s] and rates [1/s] at the progresses of ``PROGRESS_TABLE``: Simpson's rule on 1 / rate."""
     fine = np.linspace(0.0, 1.0, 2 * NUM_PIECES + 1)
     slow = np.array([1.0 / alignment._rate(float(p)) for p in fine])  # pyright: ignore[reportPrivateUsage]  # same file
     pieces = (slow[:-2:2] + 4.0 * slow[1::2] + slow[2::2]) / (6.0 * NUM_PIECES)
     return np.concatenate([[0.0], np.cumsum(pieces)]), 1.0 / slow[::2]
 
 
-def _bent_progress(alignment: Alignment, time_s: float) -> float:
+def _interpolate_progress(alignment: Alignment, time_s: float) -> float:
     """Hermite's cubic between the rows of the table, so that the rate has no steps."""
-    times, rates = _table(alignment)
+    times, rates = _tabulate_progress(alignment)
     if time_s >= times[-1]:
         return 1.0
     i = int(np.searchsorted(times, max(time_s, 0.0), side="right")) - 1
@@ -164,4 +168,4 @@ def _bent_progress(alignment: Alignment, time_s: float) -> float:
     u, rise = (max(time_s, 0.0) - float(times[i])) / h, 1.0 / NUM_PIECES
     start, stop = h * float(rates[i]), h * float(rates[i + 1])
     bend = u * (start + u * (3.0 * rise - 2.0 * start - stop + u * (start + stop - 2.0 * rise)))
-    return float(TABLE[i]) + bend
+    return float(PROGRESS_TABLE[i]) + bend

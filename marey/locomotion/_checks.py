@@ -10,7 +10,7 @@ import numpy as np
 
 from marey.base import InputError, UnknownNameError
 
-LONGEST_S: Final = 36_000.0  # [s] ten hours in one go are a mistake
+MAX_TIME_S: Final = 36_000.0  # [s] ten hours in one go are a mistake
 
 
 def is_number(value: object) -> bool:
@@ -18,7 +18,7 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float | np.floating | np.integer) and not isinstance(value, bool)
 
 
-def checked_number(name: str, value: object) -> float:
+def check_number(name: str, value: object) -> float:
     """Return a finite number.
 
     Raises:
@@ -26,31 +26,31 @@ def checked_number(name: str, value: object) -> float:
     """
     if not is_number(value):
         raise InputError(f"{name} is {value!r}", "It must be a number")
-    number = _as_float(value)
+    number = _to_float(value)
     if not isfinite(number):
         raise InputError(f"{name} is {number}", "It must be a finite number")
     return number
 
 
-def checked_positive(name: str, value: object) -> float:
+def check_positive(name: str, value: object) -> float:
     """Return a finite number above zero."""
-    number = checked_number(name, value)
+    number = check_number(name, value)
     if number <= 0.0:
         raise InputError(f"{name} is {number:g}", "It must be a positive number")
     return number
 
 
-def checked_time(name: str, value: object) -> float:
-    """Return a time [s] that is neither negative nor beyond ``LONGEST_S``."""
-    time_s = checked_number(name, value)
+def check_time(name: str, value: object) -> float:
+    """Return a time [s] that is neither negative nor beyond ``MAX_TIME_S``."""
+    time_s = check_number(name, value)
     if time_s < 0.0:
         raise InputError(f"{name} is {time_s}", "Time does not run backwards: give zero or more seconds")
-    if time_s > LONGEST_S:
-        raise InputError(f"{name} is {time_s:g}", f"Give at most {LONGEST_S:g} seconds at once")
+    if time_s > MAX_TIME_S:
+        raise InputError(f"{name} is {time_s:g}", f"Give at most {MAX_TIME_S:g} seconds at once")
     return time_s
 
 
-def checked_name(kind: str, name: object, owner: str, known: Iterable[str]) -> str:
+def check_name(kind: str, name: object, owner: str, known: Iterable[str]) -> str:
     """Return a name that is known.
 
     Raises:
@@ -62,7 +62,7 @@ def checked_name(kind: str, name: object, owner: str, known: Iterable[str]) -> s
     return name
 
 
-def checked_weights(name: str, value: object) -> dict[str, float]:
+def check_weights(name: str, value: object) -> dict[str, float]:
     """Return weights by name, none of them negative.
 
     Raises:
@@ -71,14 +71,14 @@ def checked_weights(name: str, value: object) -> dict[str, float]:
     if not isinstance(value, Mapping):
         raise InputError(f"{name} is {value!r}", "Give a name, or a weight for each of some names")
     given = cast("Mapping[object, object]", value)
-    weights = {str(key): checked_number(f"{name}: the weight of '{key}'", weight) for key, weight in given.items()}
+    weights = {str(key): check_number(f"{name}: the weight of '{key}'", weight) for key, weight in given.items()}
     below = [key for key, weight in weights.items() if weight < 0.0]
     if below:
         raise InputError(f"{name} gives '{below[0]}' the weight {weights[below[0]]}", "Weights are zero or more")
     return weights
 
 
-def _as_float(value: object) -> float:
+def _to_float(value: object) -> float:
     try:
         return float(cast(float, value))
     except OverflowError:  # a whole number of hundreds of digits

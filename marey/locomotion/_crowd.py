@@ -10,13 +10,23 @@ from numpy.typing import ArrayLike
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray, frozen
 from marey.lie import SO3
-from marey.locomotion._checks import checked_name, checked_number, checked_time
+from marey.locomotion._checks import check_name, check_number, check_time
 from marey.locomotion._controller import LEG_RANGE_M, MAX_TURN_RATE
-from marey.locomotion._engine_checks import FARTHEST, model_or_shipped, shares_of
-from marey.locomotion._engine_plan import LEG, RAMP_TOTAL, RUN, SPEED, STYLES, TURN, Posture, ramp, steady
-from marey.locomotion._engine_walker import blank_walkers, build_of
+from marey.locomotion._engine_checks import MAX_COORDINATE, resolve_model, split_step
+from marey.locomotion._engine_plan import (
+    LEG,
+    RAMP_TOTAL,
+    RUN,
+    SPEED,
+    STYLES,
+    TURN,
+    PostureLaw,
+    plan_constant,
+    plan_ramp,
+)
+from marey.locomotion._engine_walker import allocate_walkers, make_body_arrays
 from marey.locomotion._model import SCALINGS, LocomotionModel, Style
-from marey.locomotion._plant_arrays import EASE_S, leg_arrays, plant_state
+from marey.locomotion._plant_arrays import PLANT_EASE_S, allocate_plant_state, make_leg_arrays
 from marey.skeleton import Pose
 
 MAX_CHARACTERS: Final = 100_000
@@ -56,41 +66,47 @@ class Crowd:
         scaling: str = "froude",
         timing: str = "stance",
     ) -> None:
-        self.model = model = model_or_shipped(model)
+        self.model = model = resolve_model(model)
         legs = np.atleast_1d(frozen(leg_lengths_m, name="leg_lengths_m"))
         if legs.ndim != 1 or not 1 <= len(legs) <= MAX_CHARACTERS or (legs <= 0.0).any():
             raise InputError("leg_lengths_m is not a list of positive metres", "Give one for each character")
         self.plants, self._count = bool(plants), len(legs)
-        self._gaits = model.timed(timing)
-        froude = checked_name("scaling", scaling, "the locomotion engine", SCALINGS) == "froude"
-        self._build = build_of(model.skeleton, model.leg_length_m, froude=froude, cubic=True)
-        self._posture = Posture(model.leg_length_m, froude, self._gaits.power)
+        self._gaits = model.with_timing(timing)
+        froude = check_name("scaling", scaling, "the locomotion engine", SCALINGS) == "froude"
+        self._build = make_body_arrays(model.skeleton, model.leg_length_m, froude=froude, cubic=True)
+        self._posture = PostureLaw(model.leg_length_m, froude, self._gaits.power)
         rows = np.zeros((self._count, STYLES + len(model.styles)))
-        rows[:, LEG], rows[:, RUN] = np.clip(legs, *LEG_RANGE_M), np.clip(self._each("runs", runs), 0.0, 1.0)
+        rows[:, LEG], rows[:, RUN] = (
+            np.clip(legs, *LEG_RANGE_M),
+            np.clip(self._broadcast_values("runs", runs), 0.0, 1.0),
+        )
         rows[:, STYLES:] = self._weights(styles)
-        rows[:, SPEED] = self._held_speeds(self._each("speeds", speeds), rows)
-        self._make_arrays(rows, positions, headings_rad, phases)
+        rows[:, SPEED] = self._clamp_speeds(self._broadcast_values("speeds", speeds), rows)
+        self._allocate_arrays(rows, positions, headings_rad, phases)
         self.step(0.0)
 
-    def _make_arrays(
+    def _allocate_arrays(
         self, rows: FloatArray, positions: ArrayLike | None, headings_rad: ArrayLike, phases: ArrayLike
     ) -> None:
-        from marey.locomotion._engine_kernels import Plan
+        from marey.locomotion._engine_kernels import ParameterPlan
 
         count, joints = self._count, self.model.skeleton.num_joints
-        self._walkers = blank_walkers(rows.shape[1], count)
-        _, values = steady(rows, self._posture)
-        self._plans = Plan(np.zeros((count, RAMP_TOTAL)), np.repeat(values, RAMP_TOTAL, axis=1))
+        self._walkers = allocate_walkers(rows.shape[1], count)
+        _, values = plan_constant(rows, self._posture)
+        self._plans = ParameterPlan(np.zeros((count, RAMP_TOTAL)), np.repeat(values, RAMP_TOTAL, axis=1))
         self._ends = np.zeros_like(rows)  # [s] in the time of each plan
         clock = self._walkers.clock
-        clock[:, 3], clock[:, 6] = self._each("phases", phases), self._each("headings_rad", headings_rad)
+        clock[:, 3], clock[:, 6] = (
+            self._broadcast_values("phases", phases),
+            self._broadcast_values("headings_rad", headings_rad),
+        )
         if positions is not None:
             clock[:, 4:6] = frozen(positions, count, 2, name="positions")
-        if np.abs(clock).max() > FARTHEST:
-            raise InputError("a phase, place or heading is far out", f"Give numbers of at most {FARTHEST:g}")
+        if np.abs(clock).max() > MAX_COORDINATE:
+            raise InputError("a phase, place or heading is far out", f"Give numbers of at most {MAX_COORDINATE:g}")
         self._roots, self._rotations = np.zeros((count, 3)), np.zeros((count, joints, 4))
         self._landings = np.zeros((count, 4, 3))
-        self._legs, self._states = leg_arrays(self.model.skeleton), plant_state(count)
+        self._legs, self._states = make_leg_arrays(self.model.skeleton), allocate_plant_state(count)
 
     # What they do
 
@@ -138,7 +154,7 @@ class Crowd:
         Raises:
             InputError: there is none of this number.
         """
-        at = checked_number("index", index)
+        at = check_number("index", index)
         if not (-self._count <= at < self._count and at == int(at)):
             raise InputError(f"character {index} of {self._count}", f"Give a number from 0 to {self._count - 1}")
         skeleton = self.model.skeleton_for(float(self._walkers.here[int(at), LEG]))
@@ -171,18 +187,18 @@ class Crowd:
         Raises:
             InputError: a value is not finite, or arrays do not have as many entries as characters change.
         """
-        chosen = self._chosen(where)
+        chosen = self._select_rows(where)
         now, to = self._walkers.here[chosen], self._plans.values[chosen, -1]
         ends = np.maximum(self._ends[chosen] - self._walkers.clock[chosen, :1], 0.0)
-        over = self._each("over_s", over_s, len(chosen))
+        over = self._broadcast_values("over_s", over_s, len(chosen))
         bounds = ((LEG, leg_length_m, *LEG_RANGE_M), (RUN, run, 0.0, 1.0))
         for column, wished, low, high in (*bounds, (TURN, turn_rate, -MAX_TURN_RATE, MAX_TURN_RATE)):
             if wished is not None:
-                to[:, column] = np.clip(self._each(_NAMES[column], wished, len(chosen)), low, high)
+                to[:, column] = np.clip(self._broadcast_values(_COLUMN_NAMES[column], wished, len(chosen)), low, high)
                 ends[:, column] = over
         if speed is not None:
-            to[:, SPEED], ends[:, SPEED] = self._each("speed", speed, len(chosen)), over
-        to[:, SPEED] = self._held_speeds(to[:, SPEED], to)
+            to[:, SPEED], ends[:, SPEED] = self._broadcast_values("speed", speed, len(chosen)), over
+        to[:, SPEED] = self._clamp_speeds(to[:, SPEED], to)
         if styles is not None:
             to[:, STYLES:], ends[:, STYLES:] = self._weights(styles, len(chosen)), over[:, None]
         self._replan(chosen, now, to, ends)
@@ -196,25 +212,25 @@ class Crowd:
         from marey.locomotion._crowd_kernels import move_crowd, plant_crowd
 
         roots, rotations, landings = self._roots, self._rotations, self._landings
-        for step in shares_of(checked_time("dt", dt)):
+        for step in split_step(check_time("dt", dt)):
             move_crowd(self._gaits, self._build, self._plans, self._walkers, step, roots, rotations, landings)
             if self.plants:
                 plant_crowd(
-                    self._build, self._legs, EASE_S, self._walkers, self._states, step, roots, rotations,
+                    self._build, self._legs, PLANT_EASE_S, self._walkers, self._states, step, roots, rotations,
                     landings,
                 )  # fmt: skip
             else:
                 self._walkers.feet[:], self._walkers.touch[:] = self._walkers.ease, True
 
     def _replan(self, chosen: IntArray, now: FloatArray, to: FloatArray, ends: FloatArray) -> None:
-        knots, values = ramp(now, to, ends, self._posture)
+        knots, values = plan_ramp(now, to, ends, self._posture)
         walkers = self._walkers
         walkers.settling[chosen, 1] -= walkers.clock[chosen, 0]
         walkers.clock[chosen, :3] = 0.0
         walkers.clock[chosen, 3:] = walkers.state[chosen, 3:]
         self._plans.knots[chosen], self._plans.values[chosen], self._ends[chosen] = knots, values, ends
 
-    def _chosen(self, where: ArrayLike | None) -> IntArray:
+    def _select_rows(self, where: ArrayLike | None) -> IntArray:
         if where is None:
             return np.arange(self._count)
         given = np.asarray(where)
@@ -226,14 +242,14 @@ class Crowd:
                 return np.unique(numbers)
         raise InputError(f"where does not choose among {self._count} characters", "Give their numbers or flags")
 
-    def _each(self, name: str, values: ArrayLike, count: int | None = None) -> FloatArray:
+    def _broadcast_values(self, name: str, values: ArrayLike, count: int | None = None) -> FloatArray:
         count = self._count if count is None else count
         given = frozen(values, name=name)
         if given.shape not in ((), (count,)):
             raise InputError(f"{name} has shape {given.shape}", f"Give one number, or {count}")
         return np.broadcast_to(given, (count,)).copy()
 
-    def _held_speeds(self, speeds: FloatArray, rows: FloatArray) -> FloatArray:
+    def _clamp_speeds(self, speeds: FloatArray, rows: FloatArray) -> FloatArray:
         """Speeds [m/s] no faster than the model's gaits hold, nor below zero."""
         leg = rows[:, LEG]
         scale = np.sqrt(leg * self._build.own_leg) if self._build.froude else leg
@@ -250,4 +266,4 @@ class Crowd:
         return np.stack([self.model.weights(style) for style in each])
 
 
-_NAMES: Final = {RUN: "run", TURN: "turn_rate", LEG: "leg_length_m"}
+_COLUMN_NAMES: Final = {RUN: "run", TURN: "turn_rate", LEG: "leg_length_m"}

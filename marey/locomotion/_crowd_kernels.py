@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import FloatArray, kernel
-from marey.locomotion._engine_kernels import Plan, Walker, advance_walker, show_walker
+from marey.locomotion._engine_kernels import ParameterPlan, WalkerState, advance_walker, write_walker_frame
 from marey.locomotion._model import GaitArrays
-from marey.locomotion._plant_arrays import Legs, PlantOptions
+from marey.locomotion._plant_arrays import LegArrays, PlantOptions
 from marey.locomotion._plant_kernels import plant_step
-from marey.locomotion._pose_kernels import LEG_AT, Build, write_feet
+from marey.locomotion._pose_kernels import LEG_AT, BodyArrays, write_effectors
 
 
 @kernel
 def move_crowd(
     gaits: GaitArrays,
-    build: Build,
-    plans: Plan,
-    walkers: Walker,
+    build: BodyArrays,
+    plans: ParameterPlan,
+    walkers: WalkerState,
     dt: float,
     roots: FloatArray,
     rotations: FloatArray,
@@ -25,8 +25,8 @@ def move_crowd(
 ) -> None:
     """Move all walkers on by ``dt`` [s] and pose them; every array has the characters first."""
     for i in range(roots.shape[0]):
-        plan = Plan(plans.knots[i], plans.values[i])
-        walker = Walker(
+        plan = ParameterPlan(plans.knots[i], plans.values[i])
+        walker = WalkerState(
             walkers.clock[i],
             walkers.state[i],
             walkers.here[i],
@@ -41,15 +41,15 @@ def move_crowd(
             walkers.touch[i],
         )
         advance_walker(gaits, build, plan, walker, dt)
-        show_walker(gaits, build, walker, roots[i], rotations[i], landings[i])
+        write_walker_frame(gaits, build, walker, roots[i], rotations[i], landings[i])
 
 
 @kernel
 def plant_crowd(
-    build: Build,
-    legs: Legs,
+    build: BodyArrays,
+    legs: LegArrays,
     ease_s: float,
-    walkers: Walker,
+    walkers: WalkerState,
     states: FloatArray,
     dt: float,
     roots: FloatArray,
@@ -72,6 +72,6 @@ def plant_crowd(
             roots[i],
             rotations[i],
         )
-        write_feet(build, leg, roots[i], rotations[i], walkers.feet[i])
+        write_effectors(build, leg, roots[i], rotations[i], walkers.feet[i])
         for e in range(4):
             walkers.touch[i, e] = np.bool_((bits >> e) & 1)

@@ -22,7 +22,7 @@ def closing_residual(start: FloatArray, end: FloatArray) -> FloatArray:
     return (SO3(end).inverse() @ SO3(start)).angle()
 
 
-def closed(root: FloatArray, wxyz: FloatArray) -> Cycle:
+def close_cycle(root: FloatArray, wxyz: FloatArray) -> Cycle:
     r"""Make the end of a cycle equal its start, end frame included.
 
     .. math:: x(u) \leftarrow x(u) - u\,(x(1) - x(0)), \qquad q(u) \leftarrow q(u)\exp(u\,\log(q(1)^{-1} q(0)))
@@ -35,7 +35,7 @@ def closed(root: FloatArray, wxyz: FloatArray) -> Cycle:
     return Cycle(root - u[:, None] * (root[-1] - root[0]), turned.wxyz)
 
 
-def straightened(root: FloatArray, wxyz: FloatArray, heading_rad: float) -> Cycle:
+def straighten_cycle(root: FloatArray, wxyz: FloatArray, heading_rad: float) -> Cycle:
     """Turn a stretch so that it travels along +Z, seen from a carriage that moves evenly with it."""
     R_turn = SO3.exp(np.array([0.0, -heading_rad, 0.0]))
     turned = wxyz.copy()
@@ -43,12 +43,12 @@ def straightened(root: FloatArray, wxyz: FloatArray, heading_rad: float) -> Cycl
     return Cycle(R_turn @ root, turned)
 
 
-def centred(root: FloatArray) -> FloatArray:
+def centre_root_path(root: FloatArray) -> FloatArray:
     """Root path ``(N, 3)`` about the middle of its sway on the ground; heights stay."""
     return root - root.mean(axis=0) * np.array([1.0, 0.0, 1.0])
 
 
-def warped_phases(count: int, opposite: float) -> FloatArray:
+def warp_phases(count: int, opposite: float) -> FloatArray:
     r"""Phases ``(N,)`` of the source at which to sample so that the other foot strikes at one half.
 
     .. math:: \varphi_{out} = \varphi + (\tfrac12 - \varphi_o) \sin^2 \pi\varphi
@@ -60,7 +60,7 @@ def warped_phases(count: int, opposite: float) -> FloatArray:
     return np.interp(np.arange(count) / count, source + shift * np.sin(np.pi * source) ** 2, source)
 
 
-def resampled(cycle: Cycle, phases: FloatArray) -> Cycle:
+def resample_cycle(cycle: Cycle, phases: FloatArray) -> Cycle:
     """Sample a closed cycle (end frame included) at phases in ``[0, 1]``: vectors by lines, rotations by arcs."""
     where = np.asarray(phases % 1.0, dtype=np.float64) * (len(cycle.root) - 1)
     low = np.minimum(where.astype(np.int64), len(cycle.root) - 2)

@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import BoolArray, FloatArray, InputError, frozen
-from marey.locomotion._checks import checked_number, checked_positive
+from marey.locomotion._checks import check_number, check_positive
 
-DELTA: Final = 0.4  # [-] where the threshold lies between the lowest height of the window and that of its ends
+THRESHOLD_FRACTION: Final = (
+    0.4  # [-] where the threshold lies between the lowest height of the window and that of its ends
+)
 MARGIN_M: Final = 0.010  # [m] two widths of a capture's noise: lower than this over the lowest point is down
 WINDOWS: Final = (  # phases, right ankle, right toe, left ankle, left toe: walk start and end, run start and end
     (0.04, 0.48, 0.04, 0.28),
@@ -35,7 +37,7 @@ class PlantInterval(NamedTuple):
 
 def plant_windows(run: float = 0.0) -> FloatArray:
     """Enclosed windows ``(4, 2)`` as phases, for a share of running between 0 and 1 (linear between both)."""
-    if not 0.0 <= checked_number("run", run) <= 1.0:
+    if not 0.0 <= check_number("run", run) <= 1.0:
         raise InputError(f"run is {run}", "Give the share of running, from 0 (walk) to 1 (run)")
     table = np.array(WINDOWS)
     return (1.0 - run) * table[:, :2] + run * table[:, 2:]
@@ -45,7 +47,7 @@ def detect_plants(
     heights: ArrayLike,
     *,
     run: float = 0.0,
-    delta: float = DELTA,
+    delta: float = THRESHOLD_FRACTION,
     windows: ArrayLike | None = None,
     margin_m: float = MARGIN_M,
 ) -> tuple[PlantInterval, ...]:
@@ -72,15 +74,15 @@ def detect_plants(
         raise InputError(f"a cycle of {len(table)} frames", "Foot plants need at least four")
     if np.abs(ends).max() > 2.0 or (ends[:, 0] > ends[:, 1]).any():
         raise InputError("windows are not phases, each from a start to an end", "Give cycles, as 0.1 and 0.5")
-    checked_number("delta", delta)
-    checked_number("margin_m", margin_m)
+    check_number("delta", delta)
+    check_number("margin_m", margin_m)
     return tuple(
-        _in_window(table[:, k], float(ends[k, 0]) * len(table), float(ends[k, 1]) * len(table), delta, margin_m)
+        _detect_in_window(table[:, k], float(ends[k, 0]) * len(table), float(ends[k, 1]) * len(table), delta, margin_m)
         for k in range(4)
     )
 
 
-def detect_events(heights: ArrayLike, *, run: float = 0.0, delta: float = DELTA) -> FloatArray:
+def detect_events(heights: ArrayLike, *, run: float = 0.0, delta: float = THRESHOLD_FRACTION) -> FloatArray:
     """Unwrapped phases ``(8,)`` of RHS, RTS, RHO, RTO, LHS, LTS, LHO, LTO in one cycle.
 
     From heights ``(N, 4)`` [m], see :func:`detect_plants`. A toe strikes and leaves no earlier than its heel.
@@ -94,27 +96,27 @@ def detect_events(heights: ArrayLike, *, run: float = 0.0, delta: float = DELTA)
     return np.array(phases) / len(table)
 
 
-def _in_window(heights: FloatArray, begin: float, end: float, delta: float, margin_m: float) -> PlantInterval:
+def _detect_in_window(heights: FloatArray, begin: float, end: float, delta: float, margin_m: float) -> PlantInterval:
     """Plant in ``[begin, end]`` frames of a closed curve."""
     inner: FloatArray = np.arange(np.ceil(begin), np.floor(end) + 1.0, dtype=np.float64)
     places = np.unique(np.concatenate([np.array([begin]), inner, np.array([end])]))
-    curve = height_at(heights, places)
+    curve = interpolate_height(heights, places)
     lowest = float(curve.min())
     threshold = lowest + max(delta * (0.5 * float(curve[0] + curve[-1]) - lowest), margin_m)
     low = np.flatnonzero(curve <= threshold)
     first, last = int(low[0]), int(low[-1])
-    start = places[0] if first == 0 else _crossing(places, curve, first - 1, threshold)
-    stop = places[-1] if last == len(places) - 1 else _crossing(places, curve, last, threshold)
+    start = places[0] if first == 0 else _interpolate_crossing(places, curve, first - 1, threshold)
+    stop = places[-1] if last == len(places) - 1 else _interpolate_crossing(places, curve, last, threshold)
     return PlantInterval(float(start), float(stop))
 
 
-def _crossing(places: FloatArray, curve: FloatArray, k: int, threshold: float) -> float:
+def _interpolate_crossing(places: FloatArray, curve: FloatArray, k: int, threshold: float) -> float:
     """Where the curve passes the threshold between places ``k`` and ``k + 1``."""
     part = (threshold - curve[k]) / (curve[k + 1] - curve[k])
     return float(places[k] + part * (places[k + 1] - places[k]))
 
 
-def height_at(heights: FloatArray, places: FloatArray) -> FloatArray:
+def interpolate_height(heights: FloatArray, places: FloatArray) -> FloatArray:
     """Heights of a closed curve ``(N,)`` at frames with fractions, linear in between."""
     below = np.floor(places).astype(np.int64)
     part = places - below
@@ -122,7 +124,7 @@ def height_at(heights: FloatArray, places: FloatArray) -> FloatArray:
     return (1.0 - part) * heights[below % count] + part * heights[(below + 1) % count]
 
 
-def threshold_plants(
+def detect_plants_by_threshold(
     positions: ArrayLike, rate_hz: float, *, height_m: float = HEIGHT_M, speed_mps: float = SPEED_MPS, average: int = 1
 ) -> BoolArray:
     """Flags ``(N, K)`` of the plain baseline: low and slow, one threshold each; to compare with.
@@ -140,8 +142,8 @@ def threshold_plants(
     if len(points) < 2:
         raise InputError(f"positions of {len(points)} frames", "Speeds need at least two")
     for name, value in (("rate_hz", rate_hz), ("height_m", height_m), ("speed_mps", speed_mps)):
-        checked_positive(name, value)
-    if not 1 <= checked_number("average", average) <= len(points) or int(average) != average:
+        check_positive(name, value)
+    if not 1 <= check_number("average", average) <= len(points) or int(average) != average:
         raise InputError(f"average is {average}", f"Give a whole number of frames, from 1 to {len(points)}")
     if average > 1:
         weights = np.full(int(average), 1.0 / average)

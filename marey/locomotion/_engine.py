@@ -11,25 +11,25 @@ from numpy.typing import ArrayLike
 
 from marey.base import BoolArray, FloatArray, InputError
 from marey.lie import SO3
-from marey.locomotion._checks import checked_name, checked_positive, checked_time
-from marey.locomotion._controller import Controller, Wish
-from marey.locomotion._engine_checks import checked_plan, checked_start, leg_of, model_or_shipped, shares_of
+from marey.locomotion._checks import check_name, check_positive, check_time
+from marey.locomotion._controller import ParameterChanges, ParameterLimiter
+from marey.locomotion._engine_checks import check_plan, check_start, resolve_leg_length, resolve_model, split_step
 from marey.locomotion._engine_clip import CONTACT_NAMES as CONTACT_NAMES
-from marey.locomotion._engine_clip import MAX_FRAMES, clip_of
-from marey.locomotion._engine_feet import IKS, Feet, Footprint
-from marey.locomotion._engine_plan import Parameters
-from marey.locomotion._engine_walker import GaitWalker, build_of
+from marey.locomotion._engine_clip import MAX_FRAMES, build_clip
+from marey.locomotion._engine_feet import LEG_SOLVERS, FootPlanter, Footprint
+from marey.locomotion._engine_plan import GaitParameters
+from marey.locomotion._engine_walker import GaitWalker, make_body_arrays
 from marey.locomotion._model import SCALINGS, LocomotionModel, Style
 from marey.motion import Motion
 from marey.skeleton import Pose, Skeleton
 
 if TYPE_CHECKING:
-    from marey.locomotion._engine_source import RawFrame, Source
+    from marey.locomotion._engine_source import FrameSource, RawFrame
 
 INTERPOLATIONS: Final = ("cubic", "slerp")
-MAX_PRINTS: Final = 256  # footprints that are kept
+MAX_FOOTPRINTS: Final = 256  # footprints that are kept
 
-Driver = Callable[["Engine", float], bool]
+EngineDriver = Callable[["Engine", float], bool]
 
 
 class Engine:
@@ -75,28 +75,34 @@ class Engine:
         turn_rate: float = 0.0,
         phase: float = 0.0,
     ) -> None:
-        model = model_or_shipped(model)
-        names = (("scaling", scaling, SCALINGS), ("interpolation", interpolation, INTERPOLATIONS), ("ik", ik, IKS))
+        model = resolve_model(model)
+        names = (
+            ("scaling", scaling, SCALINGS),
+            ("interpolation", interpolation, INTERPOLATIONS),
+            ("ik", ik, LEG_SOLVERS),
+        )
         for kind, name, known in names:
-            checked_name(kind, name, "the locomotion engine", known)
+            check_name(kind, name, "the locomotion engine", known)
         self.model, self.plants = model, bool(plants)
-        gaits = model.timed(timing)
-        self._controller = Controller(model, gaits.limits, scaling)
-        leg = leg_of(model, leg_length_m, size)
-        wish = Wish(speed=speed, run=run, turn_rate=turn_rate, leg_length_m=leg, style=style)
+        gaits = model.with_timing(timing)
+        self._controller = ParameterLimiter(model, gaits.limits, scaling)
+        leg = resolve_leg_length(model, leg_length_m, size)
+        wish = ParameterChanges(speed=speed, run=run, turn_rate=turn_rate, leg_length_m=leg, style=style)
         start = self._controller.first(wish)
-        build = build_of(model.skeleton, model.leg_length_m, froude=scaling == "froude", cubic=interpolation == "cubic")
-        self._walker = GaitWalker(gaits, build, start, **checked_start(phase, position, heading_rad))
-        self._feet = Feet(model, ik)
+        build = make_body_arrays(
+            model.skeleton, model.leg_length_m, froude=scaling == "froude", cubic=interpolation == "cubic"
+        )
+        self._walker = GaitWalker(gaits, build, start, **check_start(phase, position, heading_rad))
+        self._feet = FootPlanter(model, ik)
         self._begin()
 
     def _begin(self) -> None:
         """Nothing has happened yet; the first frame is shown."""
         self._machine: Any = None
-        self._drivers: list[Driver] = []
+        self._drivers: list[EngineDriver] = []
         self._time_s = 0.0
         self._events: tuple[str, ...] = ()
-        self._prints: deque[Footprint] = deque(maxlen=MAX_PRINTS)
+        self._prints: deque[Footprint] = deque(maxlen=MAX_FOOTPRINTS)
         self._skeleton_leg = self._walker.parameters.leg_length_m
         self._skeleton = self.model.skeleton_for(self._skeleton_leg)
         self._show(0.0)
@@ -134,12 +140,12 @@ class Engine:
         return self.parameters.speed
 
     @property
-    def parameters(self) -> Parameters:
+    def parameters(self) -> GaitParameters:
         """Parameters now."""
         return self._walker.parameters
 
     @property
-    def targets(self) -> Parameters:
+    def targets(self) -> GaitParameters:
         """Parameters at the end of the ramp or plan under way."""
         return self._moving.target
 
@@ -212,8 +218,8 @@ class Engine:
             InputError: a value is not a finite number, or style weights are negative or all zero.
             UnknownNameError: a style is not in the model.
         """
-        over = checked_time("over_s", over_s)
-        wish = Wish(speed=speed, run=run, style=style, turn_rate=turn_rate, leg_length_m=leg_length_m)
+        over = check_time("over_s", over_s)
+        wish = ParameterChanges(speed=speed, run=run, style=style, turn_rate=turn_rate, leg_length_m=leg_length_m)
         wanted = self._controller.parameters(self._moving.target, wish)
         if self._machine is not None and self._machine.is_busy:
             self._machine.wish(wanted, over)
@@ -234,7 +240,7 @@ class Engine:
         Raises:
             InputError: times do not increase from zero, or a value is not finite or negative.
         """
-        self._walker.follow_plan(*checked_plan(self._controller, self.parameters, times_s, speed, run, turn_rate))
+        self._walker.follow_plan(*check_plan(self._controller, self.parameters, times_s, speed, run, turn_rate))
 
     def jump(self, length_m: float, kind: str = "walk", **options: Any) -> Any:
         """Jump over a length [m], take-off toe to landing heel; see :meth:`Machine.jump` for options.
@@ -250,10 +256,10 @@ class Engine:
     def jumper(self) -> Any:
         """The jump machine round the walker."""
         if self._machine is None:
-            from marey.locomotion._machine import Machine
-            from marey.locomotion._machine_book import jump_book
+            from marey.locomotion._machine import JumpStateMachine
+            from marey.locomotion._machine_book import make_model_jumps
 
-            self._machine = Machine(self._walker, jump_book(self.model, self._controller.scaling))
+            self._machine = JumpStateMachine(self._walker, make_model_jumps(self.model, self._controller.scaling))
         return self._machine
 
     @property
@@ -272,7 +278,7 @@ class Engine:
         if self._machine is not None:
             self._machine.cancel()
 
-    def add_driver(self, driver: Driver) -> None:
+    def add_driver(self, driver: EngineDriver) -> None:
         """Call ``driver(engine, dt)`` before every step, until it returns ``False``."""
         if not callable(driver):
             raise InputError(f"driver is {driver!r}", "Give a function of the engine and a time step")
@@ -287,7 +293,7 @@ class Engine:
             InputError: ``dt`` is negative or not a finite number.
         """
         events: tuple[str, ...] = ()
-        for share in shares_of(checked_time("dt", dt)):
+        for share in split_step(check_time("dt", dt)):
             self._drivers = [driver for driver in self._drivers if driver(self, share)]
             events = (*events, *self._source.advance(share))
             self._time_s += share
@@ -297,10 +303,10 @@ class Engine:
 
     def predict(self, tau: float) -> Pose:
         """Pose that will be reached in ``tau`` [s] with the parameters as they are planned; changes nothing."""
-        from marey.locomotion._predict import predicted
+        from marey.locomotion._predict import predict_pose
 
-        return predicted(
-            self._source, self._walker, self._feet if self.plants else None, self.model, checked_time("tau", tau)
+        return predict_pose(
+            self._source, self._walker, self._feet if self.plants else None, self.model, check_time("tau", tau)
         )
 
     def run(self, seconds: float, rate_hz: float = 60.0) -> Motion:
@@ -309,18 +315,18 @@ class Engine:
         Raises:
             InputError: the time or the rate is not positive, or the motion would have too many frames.
         """
-        rate = checked_positive("rate_hz", rate_hz)
-        count = round(checked_time("seconds", seconds) * rate)
+        rate = check_positive("rate_hz", rate_hz)
+        count = round(check_time("seconds", seconds) * rate)
         if not 1 <= count <= MAX_FRAMES:
             raise InputError(f"{seconds} s at {rate_hz} Hz are {count} frames", f"Make 1 to {MAX_FRAMES} of them")
         start, poses, contacts = self._time_s, [self._pose], [self.contacts]
         for i in range(1, count + 1):
             poses.append(self.step(max(start + i / rate - self._time_s, 0.0)))
             contacts.append(self.contacts)
-        return clip_of(poses, rate, np.stack(contacts))
+        return build_clip(poses, rate, np.stack(contacts))
 
     @property
-    def _source(self) -> Source:
+    def _source(self) -> FrameSource:
         return self._walker if self._machine is None else self._machine
 
     @property
@@ -337,7 +343,7 @@ class Engine:
         if self.plants:
             self._feet.plant(dt, frame)
         else:
-            self._feet.leave(frame)
+            self._feet.pass_through(frame)
         feet = self._walker.show_feet(frame.root_position, frame.rotations, self._feet.contacts)
-        self._prints.extend(self._feet.prints(before, feet, self._time_s))
+        self._prints.extend(self._feet.new_footprints(before, feet, self._time_s))
         self._pose = Pose(self._skeleton, frame.root_position, SO3(frame.rotations))

@@ -8,20 +8,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, frozen
-from marey.locomotion._checks import LONGEST_S, checked_number, checked_positive
-from marey.locomotion._controller import MAX_TURN_RATE, Controller
-from marey.locomotion._engine_plan import Parameters
+from marey.locomotion._checks import MAX_TIME_S, check_number, check_positive
+from marey.locomotion._controller import MAX_TURN_RATE, ParameterLimiter
+from marey.locomotion._engine_plan import GaitParameters
 from marey.locomotion._model import LocomotionModel
 
-LONGEST_STEP_S: Final = 0.1  # [s] longer steps are split
-FARTHEST: Final = 1e9  # of a phase, a place [m] or a heading [rad]: beyond it a step is lost in rounding
+MAX_STEP_S: Final = 0.1  # [s] longer steps are split
+MAX_COORDINATE: Final = 1e9  # of a phase, a place [m] or a heading [rad]: beyond it a step is lost in rounding
 
 CheckedPlan = tuple[FloatArray, FloatArray, FloatArray | None, FloatArray | None]
 
 
-def checked_plan(
-    controller: Controller,
-    now: Parameters,
+def check_plan(
+    controller: ParameterLimiter,
+    now: GaitParameters,
     times_s: ArrayLike,
     speed: ArrayLike,
     run: ArrayLike | None,
@@ -35,8 +35,8 @@ def checked_plan(
     times = frozen(times_s, None, name="times_s")
     if not len(times) or times[0] < 0.0 or (np.diff(times) <= 0.0).any():
         raise InputError("the times of a plan do not increase from zero", "Give each later than the last")
-    if times[-1] > LONGEST_S:
-        raise InputError(f"a plan of {times[-1]:g} s", f"Plan at most {LONGEST_S:g} seconds ahead")
+    if times[-1] > MAX_TIME_S:
+        raise InputError(f"a plan of {times[-1]:g} s", f"Plan at most {MAX_TIME_S:g} seconds ahead")
     speeds = frozen(speed, len(times), name="speed")
     runs = None if run is None else np.clip(frozen(run, len(times), name="run"), 0.0, 1.0)
     turns = None if turn_rate is None else frozen(turn_rate, len(times), name="turn_rate")
@@ -44,17 +44,17 @@ def checked_plan(
     fastest = np.array([controller.fastest(float(share), now.leg_length_m) for share in shares])
     held = np.clip(speeds, 0.0, fastest)
     if np.abs(held - speeds).max() > 1e-9:
-        controller.remark(f"speeds of a plan are out of range and were held between 0 and {fastest.max():.3g}")
+        controller.add_note(f"speeds of a plan are out of range and were held between 0 and {fastest.max():.3g}")
     return times, held, runs, None if turns is None else np.clip(turns, -MAX_TURN_RATE, MAX_TURN_RATE)
 
 
-def shares_of(dt: float) -> list[float]:
+def split_step(dt: float) -> list[float]:
     """Cut a step [s] into equal ones that are not too long."""
-    count = max(1, int(np.ceil(dt / LONGEST_STEP_S)))
+    count = max(1, int(np.ceil(dt / MAX_STEP_S)))
     return [dt / count] * count
 
 
-def model_or_shipped(model: LocomotionModel | None) -> LocomotionModel:
+def resolve_model(model: LocomotionModel | None) -> LocomotionModel:
     """Return the model, or the shipped one.
 
     Raises:
@@ -69,16 +69,16 @@ def model_or_shipped(model: LocomotionModel | None) -> LocomotionModel:
     return load_model()
 
 
-def leg_of(model: LocomotionModel, leg_length_m: float | None, size: float | None) -> float:
+def resolve_leg_length(model: LocomotionModel, leg_length_m: float | None, size: float | None) -> float:
     """Leg length [m] of a character, given as such or by its size."""
     if leg_length_m is not None and size is not None:
         raise InputError("both leg_length_m and size are given", "Give one of them")
     if size is not None:
-        return checked_positive("size", size) * model.leg_length_m
-    return model.leg_length_m if leg_length_m is None else checked_positive("leg_length_m", leg_length_m)
+        return check_positive("size", size) * model.leg_length_m
+    return model.leg_length_m if leg_length_m is None else check_positive("leg_length_m", leg_length_m)
 
 
-class Start(TypedDict):
+class WalkerStart(TypedDict):
     """Where a walker begins."""
 
     phase: float
@@ -86,18 +86,18 @@ class Start(TypedDict):
     heading_rad: float
 
 
-def checked_start(phase: object, position: ArrayLike, heading_rad: object) -> Start:
+def check_start(phase: object, position: ArrayLike, heading_rad: object) -> WalkerStart:
     """Return phase, place ``(2,)`` [m] and heading [rad] of a walker that begins.
 
     Raises:
         InputError: one of them is not finite, or so large that a step would be lost in rounding.
     """
-    numbers = Start(
-        phase=checked_number("phase", phase),
+    numbers = WalkerStart(
+        phase=check_number("phase", phase),
         position=frozen(position, 2, name="position"),
-        heading_rad=checked_number("heading_rad", heading_rad),
+        heading_rad=check_number("heading_rad", heading_rad),
     )
     for name, value in numbers.items():
-        if np.abs(np.asarray(value, dtype=np.float64)).max() > FARTHEST:
-            raise InputError(f"{name} is {value}", f"Give numbers of at most {FARTHEST:g}")
+        if np.abs(np.asarray(value, dtype=np.float64)).max() > MAX_COORDINATE:
+            raise InputError(f"{name} is {value}", f"Give numbers of at most {MAX_COORDINATE:g}")
     return numbers

@@ -15,7 +15,7 @@ CONTACT_NAMES: Final = ("right_heel", "right_toe", "left_heel", "left_toe")
 MAX_FRAMES: Final = 500_000  # more than two hours at 60 Hz
 
 
-def clip_of(poses: list[Pose], rate_hz: float, contacts: BoolArray) -> Motion:
+def build_clip(poses: list[Pose], rate_hz: float, contacts: BoolArray) -> Motion:
     """A clip of poses; of a body that changed its size, with moving bones."""
     skeleton = poses[-1].skeleton
     grew = any(pose.skeleton is not skeleton for pose in poses)

@@ -10,9 +10,9 @@ import numpy as np
 from marey.base import BoolArray, FloatArray
 from marey.locomotion._engine_source import RawFrame
 from marey.locomotion._model import LocomotionModel
-from marey.locomotion._plant_arrays import leg_arrays, plant_goals, plant_options, plant_state
+from marey.locomotion._plant_arrays import allocate_plant_state, make_leg_arrays, make_plant_options, read_plant_goals
 
-IKS: Final = ("analytic", "priority")
+LEG_SOLVERS: Final = ("analytic", "priority")
 SIDES: Final = ("right", "left")
 
 
@@ -25,7 +25,7 @@ class Footprint(NamedTuple):
     time_s: float
 
 
-def _plant_step(ik: str) -> Callable[..., int]:
+def _select_plant_kernel(ik: str) -> Callable[..., int]:
     """The kernel of a way to pose legs; they compile when first used."""
     if ik == "priority":
         from marey.locomotion._plant_priority_kernels import plant_step_priority
@@ -36,12 +36,16 @@ def _plant_step(ik: str) -> Callable[..., int]:
     return plant_step
 
 
-class Feet:
+class FootPlanter:
     """Holds the feet of one character to the ground."""
 
     def __init__(self, model: LocomotionModel, ik: str) -> None:
         self._own_leg, self._ik = model.leg_length_m, ik
-        self._legs, self._options, self._state = leg_arrays(model.skeleton), plant_options(), plant_state()
+        self._legs, self._options, self._state = (
+            make_leg_arrays(model.skeleton),
+            make_plant_options(),
+            allocate_plant_state(),
+        )
         self.contacts: BoolArray = np.zeros(4, dtype=np.bool_)
 
     def plant(self, dt: float, frame: RawFrame) -> None:
@@ -49,22 +53,22 @@ class Feet:
         scale = frame.leg_length_m / self._own_leg
         self._options.shift[:] = 0.0 if frame.shift is None else frame.shift
         self._options.toe_in[:] = 0.0 if frame.yaw is None else frame.yaw
-        bits = _plant_step(self._ik)(
+        bits = _select_plant_kernel(self._ik)(
             dt, frame.planted, frame.until_s, frame.landing, self._options, 0.0, scale, self._legs, self._state,
             frame.root_position, frame.rotations,
         )  # fmt: skip
         self.contacts = np.array([bits >> e & 1 for e in range(4)], dtype=np.bool_)
 
-    def leave(self, frame: RawFrame) -> None:
+    def pass_through(self, frame: RawFrame) -> None:
         """Let a frame be as it is; the contacts are those that the source tells."""
         self.contacts = frame.planted.copy()
         self._state[:] = 0.0
 
     def goals(self) -> FloatArray:
         """Where the effectors ``(4, 3)`` [m] are held, are about to land, or were held last."""
-        return plant_goals(self._state)
+        return read_plant_goals(self._state)
 
-    def prints(self, before: BoolArray, feet: FloatArray, time_s: float) -> list[Footprint]:
+    def new_footprints(self, before: BoolArray, feet: FloatArray, time_s: float) -> list[Footprint]:
         """Footprints of the feet that were in the air and are not; ``feet`` ``(4, 3)`` [m] is where they are."""
         found: list[Footprint] = []
         for side in range(2):

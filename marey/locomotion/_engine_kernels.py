@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
-from marey.locomotion._engine_plan import BANK, LEG, MIDDLE_S, POSTURE, RUN, SPEED, STYLES, TURN
+from marey.locomotion._engine_plan import BANK, LEG, MAX_MID_STANCE_S, POSTURE, RUN, SPEED, STYLES, TURN
 from marey.locomotion._model import GaitArrays
 from marey.locomotion._pose_kernels import (
     BANK_AT,
@@ -23,34 +23,40 @@ from marey.locomotion._pose_kernels import (
     S_N,
     X_AT,
     Z_AT,
-    Build,
-    show,
+    BodyArrays,
+    write_frame,
 )
-from marey.locomotion._synthesis_kernels import fill, foot_events, frequency, normal_speed, tempo
+from marey.locomotion._synthesis_kernels import (
+    cadence_scale,
+    copy_values,
+    evaluate_cadence,
+    evaluate_foot_events,
+    normalise_speed,
+)
 
 NOW, KNOT, PIECE, PHASE, X, Z, HEADING = 0, 1, 2, 3, 4, 5, 6  # columns of a clock: time, anchor, state there
 FOOT, SINCE, TRIED, STOOD, FRESH = 0, 1, 2, 3, 4  # of a settling: who steps (or -1), since when, who did; at rest; new
-GO, KEEP = 0.0, 1.0  # of a clock: to a time, or to the last anchor before it
+TO_TIME, TO_ANCHOR = 0.0, 1.0  # of a clock: to a time, or to the last anchor before it
 PIECE_S = 0.05  # [s] over longer pieces of a ramp it would show that they are taken to be simple
-MARCH_S = 0.1  # [s] from look to look for a landing
-TICKS = 6  # landings farther away than so many are told as if nothing changed after them
-SEEN_S = 0.25  # [s] from here on, feet want to know where they land
+LOOK_AHEAD_STEP_S = 0.1  # [s] from look to look for a landing
+NUM_LOOK_AHEAD_STEPS = 6  # landings farther away than so many are told as if nothing changed after them
+LANDING_NOTICE_S = 0.25  # [s] from here on, feet want to know where they land
 NEVER_S = 1e9  # [s] as in the seam
 SETTLE_S = 0.45  # [s] a small step on the spot
 PAUSE_S = 0.1  # [s] on both feet before the next
 STAND_PHASE = 0.25  # the right foot under the body: here stands end, and from here the left foot makes the first step
-ODD = 0.035  # of the leg: feet farther than this from where they stand at ease step there
-ENDS = ((0, 2), (1, 3), (4, 6), (5, 7))  # first and last event of each effector's plant
+MAX_STANDING_OFFSET = 0.035  # of the leg: feet farther than this from where they stand at ease step there
+PLANT_EVENTS = ((0, 2), (1, 3), (4, 6), (5, 7))  # first and last event of each effector's plant
 
 
-class Plan(NamedTuple):
+class ParameterPlan(NamedTuple):
     """Parameters over time, linear between knots and held after the last."""
 
     knots: FloatArray  # (M,) [s] since the plan was made, the first is zero
     values: FloatArray  # (M, P) speed, run, turn rate, leg length, posture (a power of speed), style weights
 
 
-class Walker(NamedTuple):
+class WalkerState(NamedTuple):
     """All that one walker remembers."""
 
     clock: FloatArray  # (7,) time since the plan was made, and the state at its anchor
@@ -68,14 +74,14 @@ class Walker(NamedTuple):
 
 
 @kernel
-def values_at(plan: Plan, knot: int, t: float, out: FloatArray) -> None:
+def interpolate_plan(plan: ParameterPlan, knot: int, t: float, out: FloatArray) -> None:
     """Parameters ``(P,)`` of a plan at a time not before the knot."""
     knots, values = plan.knots, plan.values
     i, last = knot, knots.shape[0] - 1
     while i < last and knots[i + 1] <= t:
         i += 1
     if i == last:
-        fill(out, values[last])
+        copy_values(out, values[last])
         return
     part = (t - knots[i]) / (knots[i + 1] - knots[i])
     for c in range(values.shape[1]):
@@ -83,10 +89,12 @@ def values_at(plan: Plan, knot: int, t: float, out: FloatArray) -> None:
 
 
 @kernel
-def rate(gaits: GaitArrays, build: Build, values: FloatArray) -> float:
+def cycle_rate(gaits: GaitArrays, build: BodyArrays, values: FloatArray) -> float:
     """Cycles per second [Hz] with these parameters."""
-    s_n = normal_speed(values[SPEED], values[LEG], build.own_leg, build.froude)
-    return frequency(gaits, s_n, values[RUN], values[STYLES:]) * tempo(values[LEG], build.own_leg, build.froude)
+    s_n = normalise_speed(values[SPEED], values[LEG], build.own_leg, build.froude)
+    return evaluate_cadence(gaits, s_n, values[RUN], values[STYLES:]) * cadence_scale(
+        values[LEG], build.own_leg, build.froude
+    )
 
 
 @kernel
@@ -100,8 +108,8 @@ def add_arc(state: FloatArray, distance: float, turn: float) -> None:
 
 
 @kernel
-def add_piece(
-    gaits: GaitArrays, build: Build, plan: Plan, state: FloatArray, start: float, stop: float, t: float
+def integrate_piece(
+    gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, state: FloatArray, start: float, stop: float, t: float
 ) -> None:
     """Integrate phase, place and heading from the start of a piece of the plan to a time within it.
 
@@ -112,20 +120,22 @@ def add_piece(
     if h <= 0.0:
         return
     knot, here = int(state[KNOT]), np.empty(plan.values.shape[1])
-    values_at(plan, knot, start, here)
-    first = rate(gaits, build, here)
-    values_at(plan, knot, stop, here)
-    last = rate(gaits, build, here)
-    values_at(plan, knot, start + 0.5 * h, here)
+    interpolate_plan(plan, knot, start, here)
+    first = cycle_rate(gaits, build, here)
+    interpolate_plan(plan, knot, stop, here)
+    last = cycle_rate(gaits, build, here)
+    interpolate_plan(plan, knot, start + 0.5 * h, here)
     state[PHASE] += h * (first + 0.5 * h / (stop - start) * (last - first))
     add_arc(state, h * here[SPEED], h * here[TURN])
 
 
 @kernel
-def travel(gaits: GaitArrays, build: Build, plan: Plan, state: FloatArray, t: float, keep: float) -> None:
+def integrate_clock(
+    gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, state: FloatArray, t: float, keep: float
+) -> None:
     """Bring a clock to time ``t``; with ``keep`` only as far as the last whole piece, which is its new anchor.
 
-    ``keep`` is ``KEEP`` or ``GO``: a kernel is compiled anew for each flag or whole number, but not for these.
+    ``keep`` is ``TO_ANCHOR`` or ``TO_TIME``: a kernel is compiled anew for each flag or whole number, but not for these.
     """
     knots, values = plan.knots, plan.values
     last = knots.shape[0] - 1
@@ -136,22 +146,22 @@ def travel(gaits: GaitArrays, build: Build, plan: Plan, state: FloatArray, t: fl
         start = knots[knot] + length * state[PIECE] / pieces
         stop = knots[knot + 1] if state[PIECE] + 1 >= pieces else knots[knot] + length * (state[PIECE] + 1) / pieces
         if stop > t:
-            if keep == GO:
-                add_piece(gaits, build, plan, state, start, stop, t)
+            if keep == TO_TIME:
+                integrate_piece(gaits, build, plan, state, start, stop, t)
             return
-        add_piece(gaits, build, plan, state, start, stop, stop)
+        integrate_piece(gaits, build, plan, state, start, stop, stop)
         state[PIECE] += 1
         if state[PIECE] >= pieces:
             state[KNOT] += 1
             state[PIECE] = 0
-    if keep == GO:
+    if keep == TO_TIME:
         h = t - knots[last]
-        state[PHASE] += h * rate(gaits, build, values[last])
+        state[PHASE] += h * cycle_rate(gaits, build, values[last])
         add_arc(state, h * values[last, SPEED], h * values[last, TURN])
 
 
 @kernel
-def write_place(gaits: GaitArrays, state: FloatArray, values: FloatArray, out: FloatArray) -> None:
+def write_placement(gaits: GaitArrays, state: FloatArray, values: FloatArray, out: FloatArray) -> None:
     """Placing ``(8,)`` of a body with these parameters; its posture has a speed of its own."""
     out[S_N] = max(values[POSTURE], 0.0) ** (1.0 / gaits.power)
     out[RUN_AT], out[PHASE_AT] = values[RUN], state[PHASE]
@@ -160,7 +170,7 @@ def write_place(gaits: GaitArrays, state: FloatArray, values: FloatArray, out: F
 
 
 @kernel
-def rest_time(plan: Plan) -> float:
+def find_rest_time(plan: ParameterPlan) -> float:
     """When [s] the plan comes to rest for good: no speed, and the posture of standing; never, if it goes on."""
     i = plan.knots.shape[0] - 1
     if plan.values[i, SPEED] > 0.0:
@@ -171,15 +181,15 @@ def rest_time(plan: Plan) -> float:
 
 
 @kernel
-def write_planted(
-    gaits: GaitArrays, build: Build, phase: float, values: FloatArray, held: BoolArray, fresh: bool
+def update_planted(
+    gaits: GaitArrays, build: BodyArrays, phase: float, values: FloatArray, held: BoolArray, fresh: bool
 ) -> None:
     """Which effectors are down; a plant neither starts twice nor comes back when parameters shift its ends."""
     events = np.empty(8)
-    s_n = normal_speed(values[SPEED], values[LEG], build.own_leg, build.froude)
-    foot_events(gaits, s_n, values[RUN], values[STYLES:], events)
+    s_n = normalise_speed(values[SPEED], values[LEG], build.own_leg, build.froude)
+    evaluate_foot_events(gaits, s_n, values[RUN], values[STYLES:], events)
     for e in range(4):
-        start, end = events[ENDS[e][0]], events[ENDS[e][1]]
+        start, end = events[PLANT_EVENTS[e][0]], events[PLANT_EVENTS[e][1]]
         into = phase - start - floor(phase - start)
         if fresh:
             held[e] = into < end - start
@@ -190,53 +200,56 @@ def write_planted(
 
 
 @kernel
-def look_ahead(gaits: GaitArrays, build: Build, plan: Plan, walker: Walker) -> None:
+def predict_plant_times(gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, walker: WalkerState) -> None:
     """Times [s] to the starts of the next plants of effectors in the air, while parameters change.
 
     The gaps of phase to the starts are looked at from tick to tick, and taken to be linear between.
     """
     mark, state, here = np.empty(7), np.empty(7), np.empty(plan.values.shape[1])
     events, gap, cycle = np.empty(8), np.empty(4), np.empty(4)
-    now, rest, waiting = walker.clock[NOW], rest_time(plan), 4
-    fill(mark, walker.clock)
+    now, rest, waiting = walker.clock[NOW], find_rest_time(plan), 4
+    copy_values(mark, walker.clock)
     hertz, tick = 0.0, 0
-    while waiting > 0 and (tick <= TICKS or (now + MARCH_S * (tick - 1) < rest < NEVER_S and tick <= 8 * TICKS)):
-        t = now + MARCH_S * tick
-        travel(gaits, build, plan, mark, t, KEEP)
-        fill(state, mark)
-        travel(gaits, build, plan, state, t, GO)
-        values_at(plan, int(mark[KNOT]), t, here)
-        s_n = normal_speed(here[SPEED], here[LEG], build.own_leg, build.froude)
-        foot_events(gaits, s_n, here[RUN], here[STYLES:], events)
+    while waiting > 0 and (
+        tick <= NUM_LOOK_AHEAD_STEPS
+        or (now + LOOK_AHEAD_STEP_S * (tick - 1) < rest < NEVER_S and tick <= 8 * NUM_LOOK_AHEAD_STEPS)
+    ):
+        t = now + LOOK_AHEAD_STEP_S * tick
+        integrate_clock(gaits, build, plan, mark, t, TO_ANCHOR)
+        copy_values(state, mark)
+        integrate_clock(gaits, build, plan, state, t, TO_TIME)
+        interpolate_plan(plan, int(mark[KNOT]), t, here)
+        s_n = normalise_speed(here[SPEED], here[LEG], build.own_leg, build.froude)
+        evaluate_foot_events(gaits, s_n, here[RUN], here[STYLES:], events)
         waiting = 0
         for e in range(4):
-            missing = events[ENDS[e][0]] - state[PHASE]
+            missing = events[PLANT_EVENTS[e][0]] - state[PHASE]
             if tick == 0:
                 cycle[e] = -floor(missing)
             missing += cycle[e]
             if not walker.held[e] and walker.until[e] >= NEVER_S:
                 if missing <= 0.0 and tick > 0:
-                    walker.until[e] = MARCH_S * (tick - 1 + gap[e] / (gap[e] - missing))
+                    walker.until[e] = LOOK_AHEAD_STEP_S * (tick - 1 + gap[e] / (gap[e] - missing))
                 else:
                     waiting += 1
             gap[e] = missing
-        hertz = rate(gaits, build, here)
+        hertz = cycle_rate(gaits, build, here)
         tick += 1
     for e in range(4):
         if not walker.held[e] and walker.until[e] >= NEVER_S:
             if rest < NEVER_S:
                 walker.until[e] = max(rest - now, 0.0)  # it stops with this foot in the air
             elif hertz > 0.0:
-                walker.until[e] = MARCH_S * (tick - 1) + gap[e] / hertz
+                walker.until[e] = LOOK_AHEAD_STEP_S * (tick - 1) + gap[e] / hertz
 
 
 @kernel
-def advance_walker(gaits: GaitArrays, build: Build, plan: Plan, walker: Walker, dt: float) -> None:
+def advance_walker(gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, walker: WalkerState, dt: float) -> None:
     """Move one walker on by ``dt`` [s]: its clock, which effectors are down, when and where the others will be."""
     clock, settling = walker.clock, walker.settling
     clock[NOW] += dt
-    travel(gaits, build, plan, clock, clock[NOW], KEEP)
-    values_at(plan, int(clock[KNOT]), clock[NOW], walker.here)
+    integrate_clock(gaits, build, plan, clock, clock[NOW], TO_ANCHOR)
+    interpolate_plan(plan, int(clock[KNOT]), clock[NOW], walker.here)
     if walker.here[SPEED] <= 0.0 and walker.here[POSTURE] <= 0.0:
         settling[STOOD] = 1.0
         clock[PHASE] = ceil(clock[PHASE] - STAND_PHASE - 1e-9) + STAND_PHASE
@@ -246,35 +259,35 @@ def advance_walker(gaits: GaitArrays, build: Build, plan: Plan, walker: Walker, 
         settling[TRIED], settling[STOOD] = 0.0, 0.0
     if settling[FOOT] >= 0.0 and clock[NOW] - settling[SINCE] >= SETTLE_S:
         settling[FOOT] = -1.0
-    fill(walker.state, clock)
-    travel(gaits, build, plan, walker.state, clock[NOW], GO)
-    write_place(gaits, walker.state, walker.here, walker.places[0])
+    copy_values(walker.state, clock)
+    integrate_clock(gaits, build, plan, walker.state, clock[NOW], TO_TIME)
+    write_placement(gaits, walker.state, walker.here, walker.places[0])
     if settling[STOOD] > 0.0:
-        stand(plan, walker)
+        advance_standing(plan, walker)
     else:
-        write_planted(gaits, build, walker.state[PHASE], walker.here, walker.held, settling[FRESH] > 0.0)
+        update_planted(gaits, build, walker.state[PHASE], walker.here, walker.held, settling[FRESH] > 0.0)
     settling[FRESH] = 0.0
-    foresee(gaits, build, plan, walker)
+    predict_landings(gaits, build, plan, walker)
 
 
 @kernel
-def stand(plan: Plan, walker: Walker) -> None:
+def advance_standing(plan: ParameterPlan, walker: WalkerState) -> None:
     """Stand on both feet, phase where the first step begins; a foot that stands oddly makes one small step."""
     clock, settling = walker.clock, walker.settling
     if clock[NOW] < plan.knots[plan.knots.shape[0] - 1] or walker.here[TURN] != 0.0:
         settling[TRIED] = 0.0  # whoever turns on the spot, or changes, steps again and again
     calm = clock[NOW] - settling[SINCE] >= SETTLE_S + PAUSE_S
     if settling[FOOT] < 0.0 and settling[TRIED] < 3.0 and calm:
-        choose_settling(walker)
+        choose_settling_foot(walker)
     for e in range(4):
         walker.held[e] = int(settling[FOOT]) != e // 2
 
 
 @kernel
-def choose_settling(walker: Walker) -> None:
+def choose_settling_foot(walker: WalkerState) -> None:
     """Let the odder foot step first; none steps twice."""
     ease, feet, settling = walker.ease, walker.feet, walker.settling
-    worst, tried = ODD * walker.here[LEG], int(settling[TRIED])
+    worst, tried = MAX_STANDING_OFFSET * walker.here[LEG], int(settling[TRIED])
     for e in range(4):
         off = sqrt((feet[e, 0] - ease[e, 0]) ** 2 + (feet[e, 2] - ease[e, 2]) ** 2)
         if not walker.touch[e]:
@@ -287,19 +300,21 @@ def choose_settling(walker: Walker) -> None:
 
 
 @kernel
-def time_to_middle(gaits: GaitArrays, build: Build, values: FloatArray, ankle: int, events: FloatArray) -> float:
+def time_to_mid_stance(
+    gaits: GaitArrays, build: BodyArrays, values: FloatArray, ankle: int, events: FloatArray
+) -> float:
     """Time [s] from the strike of a heel to the middle of its flat stance, where the raw foot moves least."""
-    hertz = rate(gaits, build, values)
+    hertz = cycle_rate(gaits, build, values)
     if hertz <= 0.0:
         return 0.0
-    s_n = normal_speed(values[SPEED], values[LEG], build.own_leg, build.froude)
-    foot_events(gaits, s_n, values[RUN], values[STYLES:], events)
-    start = ENDS[ankle][0]
-    return min(max(0.5 * (events[start + 1] + events[start + 2]) - events[start], 0.0) / hertz, MIDDLE_S)
+    s_n = normalise_speed(values[SPEED], values[LEG], build.own_leg, build.froude)
+    evaluate_foot_events(gaits, s_n, values[RUN], values[STYLES:], events)
+    start = PLANT_EVENTS[ankle][0]
+    return min(max(0.5 * (events[start + 1] + events[start + 2]) - events[start], 0.0) / hertz, MAX_MID_STANCE_S)
 
 
 @kernel
-def foresee(gaits: GaitArrays, build: Build, plan: Plan, walker: Walker) -> None:
+def predict_landings(gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, walker: WalkerState) -> None:
     """When effectors in the air come down, and the walker's placing then."""
     there, state, events = np.empty(plan.values.shape[1]), np.empty(7), np.empty(8)
     now, airborne = walker.clock[NOW], False
@@ -309,41 +324,46 @@ def foresee(gaits: GaitArrays, build: Build, plan: Plan, walker: Walker) -> None
     if not airborne:
         return
     if walker.settling[STOOD] <= 0.0 and now < plan.knots[plan.knots.shape[0] - 1]:
-        look_ahead(gaits, build, plan, walker)
+        predict_plant_times(gaits, build, plan, walker)
     else:
-        hertz = rate(gaits, build, walker.here)
-        s_n = normal_speed(walker.here[SPEED], walker.here[LEG], build.own_leg, build.froude)
-        foot_events(gaits, s_n, walker.here[RUN], walker.here[STYLES:], events)
+        hertz = cycle_rate(gaits, build, walker.here)
+        s_n = normalise_speed(walker.here[SPEED], walker.here[LEG], build.own_leg, build.froude)
+        evaluate_foot_events(gaits, s_n, walker.here[RUN], walker.here[STYLES:], events)
         for e in range(4):
-            missing = events[ENDS[e][0]] - walker.state[PHASE]
+            missing = events[PLANT_EVENTS[e][0]] - walker.state[PHASE]
             if walker.settling[STOOD] > 0.0 and not walker.held[e]:
                 walker.until[e] = max(SETTLE_S - (now - walker.settling[SINCE]), 0.0)
             elif hertz > 0.0 and not walker.held[e]:
                 walker.until[e] = (missing - floor(missing)) / hertz
     for e in range(4):
-        if walker.until[e] <= SEEN_S:
-            fill(state, walker.clock)
-            travel(gaits, build, plan, state, now + walker.until[e], GO)
-            values_at(plan, int(walker.clock[KNOT]), now + walker.until[e], there)
-            write_place(gaits, state, there, walker.places[1 + e])
+        if walker.until[e] <= LANDING_NOTICE_S:
+            copy_values(state, walker.clock)
+            integrate_clock(gaits, build, plan, state, now + walker.until[e], TO_TIME)
+            interpolate_plan(plan, int(walker.clock[KNOT]), now + walker.until[e], there)
+            write_placement(gaits, state, there, walker.places[1 + e])
             if e % 2 == 0:
-                middle = now + walker.until[e] + time_to_middle(gaits, build, there, e, events)
-                fill(state, walker.clock)
-                travel(gaits, build, plan, state, middle, GO)
-                values_at(plan, int(walker.clock[KNOT]), middle, there)
-                write_place(gaits, state, there, walker.places[5 + e // 2])
+                middle = now + walker.until[e] + time_to_mid_stance(gaits, build, there, e, events)
+                copy_values(state, walker.clock)
+                integrate_clock(gaits, build, plan, state, middle, TO_TIME)
+                interpolate_plan(plan, int(walker.clock[KNOT]), middle, there)
+                write_placement(gaits, state, there, walker.places[5 + e // 2])
 
 
 @kernel
-def show_walker(
-    gaits: GaitArrays, build: Build, walker: Walker, root: FloatArray, rotations: FloatArray, landing: FloatArray
+def write_walker_frame(
+    gaits: GaitArrays,
+    build: BodyArrays,
+    walker: WalkerState,
+    root: FloatArray,
+    rotations: FloatArray,
+    landing: FloatArray,
 ) -> None:
     """Pose of one walker now, before foot plants, and where its effectors will land."""
     seen, settling = np.empty(4), np.empty(2)
     for e in range(4):
-        seen[e] = 1.0 if walker.until[e] <= SEEN_S else 0.0
+        seen[e] = 1.0 if walker.until[e] <= LANDING_NOTICE_S else 0.0
     settling[0] = walker.settling[FOOT]
     settling[1] = min((walker.clock[NOW] - walker.settling[SINCE]) / SETTLE_S, 1.0)
     weights = walker.here[STYLES:]
     places, shift, yaw = walker.places, walker.shift, walker.yaw
-    show(gaits, build, weights, places, seen, settling, walker.ease, root, rotations, landing, shift, yaw)
+    write_frame(gaits, build, weights, places, seen, settling, walker.ease, root, rotations, landing, shift, yaw)

@@ -16,7 +16,7 @@ POSTURE: Final = 4
 BANK: Final = 5
 STYLES: Final = 6
 
-MIDDLE_S: Final = 0.5  # [s] no stance is foreseen farther than this after its strike
+MAX_MID_STANCE_S: Final = 0.5  # [s] no stance is foreseen farther than this after its strike
 SHORTEST_RAMP_S: Final = 0.1  # [s] [Glardon2005]_ §III.2.4.3 changes at once; faster than this is a jerk
 BODY: Final = slice(POSTURE, STYLES)  # columns that follow the others, as fast as a body can
 BODY_RATES: Final = np.array([3.0, 0.8])  # [1/s] standing to a brisk walk's posture in 0.4 s; [rad/s] of lean
@@ -24,13 +24,13 @@ MAX_BANK: Final = 0.35  # [rad]
 GRAVITY: Final = 9.81  # [m/s²]
 GAIT_RATE: Final = 2.5  # [1/s] of run and style weights: a walk's posture becomes a run's in 0.4 s
 RAMP_KNOTS: Final = 9
-CLOSE_S: Final = 0.02  # [s] knots nearer than this are one
+MERGED_KNOTS_S: Final = 0.02  # [s] knots nearer than this are one
 TAIL_KNOTS: Final = 4
 RAMP_TOTAL: Final = RAMP_KNOTS + 5 + TAIL_KNOTS  # and one at the end of each of five straight lines
 KNOT_S: Final = 0.1  # [s] between knots of a plan that is followed
 
 
-class Parameters(NamedTuple):
+class GaitParameters(NamedTuple):
     """What steers a walker."""
 
     speed: float  # [m/s]
@@ -43,17 +43,17 @@ class Parameters(NamedTuple):
         """Columns ``(P,)`` of a plan, posture and lean unset."""
         return np.concatenate([[self.speed, self.run, self.turn_rate, self.leg_length_m, 0.0, 0.0], self.weights])
 
-    def but(self, **changes: float | FloatArray) -> Parameters:
+    def replace_values(self, **changes: float | FloatArray) -> GaitParameters:
         """Return the parameters with some of them changed."""
         return self._replace(**changes)
 
     @classmethod
-    def of_row(cls, row: FloatArray) -> Parameters:
+    def from_row(cls, row: FloatArray) -> GaitParameters:
         """Back from the columns of a plan."""
         return cls(float(row[SPEED]), float(row[RUN]), float(row[TURN]), float(row[LEG]), row[STYLES:].copy())
 
 
-class Posture(NamedTuple):
+class PostureLaw(NamedTuple):
     """How speed becomes posture: ``(normalised speed) ** power``, in which the law of a slow walk is a line."""
 
     own_leg: float
@@ -72,45 +72,47 @@ class Posture(NamedTuple):
         return np.stack([np.maximum(s_n, 0.0) ** self.power, np.clip(bank, -MAX_BANK, MAX_BANK)], axis=-1)
 
 
-def steady(rows: FloatArray, posture: Posture) -> tuple[FloatArray, FloatArray]:
+def plan_constant(rows: FloatArray, posture: PostureLaw) -> tuple[FloatArray, FloatArray]:
     """A plan of one moment: ``knots`` ``(n, 1)`` and ``values`` ``(n, 1, P)`` of parameters ``(n, P)``, held."""
     values = rows[:, None].copy()
     values[:, :, BODY] = posture.of(values)
     return np.zeros((len(rows), 1)), values
 
 
-def ramp(now: FloatArray, to: FloatArray, ends_s: FloatArray, posture: Posture) -> tuple[FloatArray, FloatArray]:
+def plan_ramp(
+    now: FloatArray, to: FloatArray, ends_s: FloatArray, posture: PostureLaw
+) -> tuple[FloatArray, FloatArray]:
     """Straight lines from parameters ``(n, P)`` to others, each in its own time ``(n, P)`` [s], postures in more.
 
     Returns:
         Knots ``(n, M)`` [s] and values ``(n, M, P)``.
     """
-    ends = _slowed(ends_s, to - now)
+    ends = _limit_rates(ends_s, to - now)
     kinks = np.concatenate([ends[:, : LEG + 1], ends[:, STYLES:].max(axis=1)[:, None]], axis=1)
     even = kinks.max(axis=1)[:, None] * np.linspace(0.0, 1.0, RAMP_KNOTS)
     times = np.sort(np.concatenate([even, kinks], axis=1), axis=1)
     share = np.minimum(times[:, :, None] / ends[:, None], 1.0)
     rows = (1.0 - share) * now[:, None] + share * to[:, None]
-    return _with_posture(times, rows, now, posture)
+    return _append_posture(times, rows, now, posture)
 
 
-def overlaid(
-    times: FloatArray, rows: FloatArray, to: FloatArray, changed: BoolArray, over_s: float, posture: Posture
+def overlay_plan(
+    times: FloatArray, rows: FloatArray, to: FloatArray, changed: BoolArray, over_s: float, posture: PostureLaw
 ) -> tuple[FloatArray, FloatArray]:
     """A plan at times ``(M,)`` [s] from now, some columns of which go to ``to`` ``(P,)`` instead, in ``over_s``."""
     now = rows[0]
-    ends = _slowed(np.full((1, len(to)), over_s), np.where(changed, to - now, 0.0)[None])[0]
+    ends = _limit_rates(np.full((1, len(to)), over_s), np.where(changed, to - now, 0.0)[None])[0]
     even = np.outer(np.unique(ends), np.linspace(0.0, 1.0, RAMP_KNOTS)).ravel()
     wanted = np.unique(np.concatenate([times, even]))
-    kept = np.r_[True, np.diff(wanted) > CLOSE_S] | np.isin(wanted, ends) | (wanted == wanted[-1])
+    kept = np.r_[True, np.diff(wanted) > MERGED_KNOTS_S] | np.isin(wanted, ends) | (wanted == wanted[-1])
     knots = wanted[kept]
-    dense = _sampled(knots, times, rows)
+    dense = _interpolate_rows(knots, times, rows)
     share = np.minimum(knots[:, None] / ends, 1.0)
     dense = np.where(changed, (1.0 - share) * now + share * to, dense)
-    return _with_posture(knots[None], dense[None], now[None], posture)
+    return _append_posture(knots[None], dense[None], now[None], posture)
 
 
-def _slowed(ends_s: FloatArray, change: FloatArray) -> FloatArray:
+def _limit_rates(ends_s: FloatArray, change: FloatArray) -> FloatArray:
     """Times ``(n, P)`` [s] of a change: no jerks, and gaits and styles no faster than a body changes."""
     ends = np.maximum(ends_s, SHORTEST_RAMP_S)
     gait = np.r_[RUN, STYLES : change.shape[1]]
@@ -119,15 +121,17 @@ def _slowed(ends_s: FloatArray, change: FloatArray) -> FloatArray:
     return ends
 
 
-def followed(times: FloatArray, rows: FloatArray, now: FloatArray, posture: Posture) -> tuple[FloatArray, FloatArray]:
+def plan_through_knots(
+    times: FloatArray, rows: FloatArray, now: FloatArray, posture: PostureLaw
+) -> tuple[FloatArray, FloatArray]:
     """A plan through knots ``(M,)`` [s] with parameters ``(M, P)``; knots are added where they are far apart."""
     first, last = float(times[0]), float(times[-1])
     even = np.linspace(first, last, 2 + int((last - first) / KNOT_S))
     knots = np.unique(np.concatenate([times, even]))
-    return _with_posture(knots[None], _sampled(knots, times, rows)[None], now[None], posture)
+    return _append_posture(knots[None], _interpolate_rows(knots, times, rows)[None], now[None], posture)
 
 
-def _sampled(knots: FloatArray, times: FloatArray, rows: FloatArray) -> FloatArray:
+def _interpolate_rows(knots: FloatArray, times: FloatArray, rows: FloatArray) -> FloatArray:
     """Rows ``(M, P)`` at other times, linear between."""
     out = np.empty((len(knots), rows.shape[1]))
     for c in range(rows.shape[1]):
@@ -135,8 +139,8 @@ def _sampled(knots: FloatArray, times: FloatArray, rows: FloatArray) -> FloatArr
     return out
 
 
-def _with_posture(
-    times: FloatArray, rows: FloatArray, now: FloatArray, posture: Posture
+def _append_posture(
+    times: FloatArray, rows: FloatArray, now: FloatArray, posture: PostureLaw
 ) -> tuple[FloatArray, FloatArray]:
     """Let the posture follow the speed no faster than a body can, and add a tail in which it arrives."""
     wished, part = posture.of(rows), np.linspace(0.0, 1.0, TAIL_KNOTS + 1)[1:, None]

@@ -25,7 +25,7 @@ class RawFrame(NamedTuple):
     yaw: FloatArray | None = None  # (2,) [rad] added to the right and the left foot when they land
 
 
-class Source(Protocol):
+class FrameSource(Protocol):
     """Something that moves a body: the walker, or the jump machine round it."""
 
     @property

@@ -12,36 +12,36 @@ from marey.base import BoolArray, FloatArray
 from marey.locomotion._engine_plan import (
     BODY,
     LEG,
-    MIDDLE_S,
+    MAX_MID_STANCE_S,
     RUN,
     SPEED,
     STYLES,
     TURN,
-    Parameters,
-    Posture,
-    followed,
-    overlaid,
-    ramp,
-    steady,
+    GaitParameters,
+    PostureLaw,
+    overlay_plan,
+    plan_constant,
+    plan_ramp,
+    plan_through_knots,
 )
 from marey.locomotion._engine_source import RawFrame
 from marey.locomotion._model import EVENTS, GaitArrays
 from marey.skeleton import Skeleton
 
 if TYPE_CHECKING:
-    from marey.locomotion._engine_kernels import Plan, Walker
-    from marey.locomotion._pose_kernels import Build
+    from marey.locomotion._engine_kernels import ParameterPlan, WalkerState
+    from marey.locomotion._pose_kernels import BodyArrays
 
-NEW_SETTLING: Final = np.array([-1.0, -10.0, 3.0, 0.0, 1.0])  # no foot steps, none did for long, both stand well
+INITIAL_SETTLING: Final = np.array([-1.0, -10.0, 3.0, 0.0, 1.0])  # no foot steps, none did for long, both stand well
 _STARTS: Final = (0, 1, 4, 5)  # events at which each effector comes down
 _ENDS: Final = (2, 3, 6, 7)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Moment:
+class _WalkerSnapshot:
     """A walker at one time."""
 
-    plan: Plan
+    plan: ParameterPlan
     arrays: tuple[FloatArray | BoolArray, ...]
 
 
@@ -54,17 +54,17 @@ class GaitWalker:
     def __init__(
         self,
         gaits: GaitArrays,
-        build: Build,
-        start: Parameters,
+        build: BodyArrays,
+        start: GaitParameters,
         *,
         phase: float = 0.0,
         position: ArrayLike = (0.0, 0.0),
         heading_rad: float = 0.0,
     ) -> None:
         self._gaits, self._build = gaits, build
-        self._posture = Posture(build.own_leg, build.froude, gaits.power)
-        self._arrays = blank_walkers(STYLES + len(start.weights))
-        self._replan(*steady(start.row()[None], self._posture))
+        self._posture = PostureLaw(build.own_leg, build.froude, gaits.power)
+        self._arrays = allocate_walkers(STYLES + len(start.weights))
+        self._replan(*plan_constant(start.row()[None], self._posture))
         self.place(phase, position, heading_rad)
 
     @property
@@ -93,14 +93,14 @@ class GaitWalker:
         return float(self._arrays.state[6])
 
     @property
-    def parameters(self) -> Parameters:
+    def parameters(self) -> GaitParameters:
         """Parameters now."""
-        return Parameters.of_row(self._arrays.here)
+        return GaitParameters.from_row(self._arrays.here)
 
     @property
-    def target(self) -> Parameters:
+    def target(self) -> GaitParameters:
         """Parameters at the end of the plan."""
-        return Parameters.of_row(self._plan.values[-1])
+        return GaitParameters.from_row(self._plan.values[-1])
 
     @property
     def remaining_s(self) -> float:
@@ -112,18 +112,18 @@ class GaitWalker:
         """Which effectors ``(4,)`` are on the ground."""
         return self._arrays.held.copy()
 
-    def go_to(self, parameters: Parameters, over_s: float = 0.0) -> None:
+    def go_to(self, parameters: GaitParameters, over_s: float = 0.0) -> None:
         """Change parameters in straight lines over a time [s], at least 0.1 s.
 
         Those that are asked for what the plan brings anyway go on as planned.
         """
-        to, times, rows = parameters.row(), *self._to_come()
+        to, times, rows = parameters.row(), *self._remaining_plan()
         changed = to != rows[-1]
         changed[BODY], changed[STYLES:] = False, changed[STYLES:].any()
         if len(times) == 1:
-            self._replan(*ramp(rows, to[None], np.full((1, len(to)), over_s), self._posture))
+            self._replan(*plan_ramp(rows, to[None], np.full((1, len(to)), over_s), self._posture))
         else:
-            self._replan(*overlaid(times, rows, to, changed, over_s, self._posture))
+            self._replan(*overlay_plan(times, rows, to, changed, over_s, self._posture))
 
     def follow_plan(
         self,
@@ -143,14 +143,14 @@ class GaitWalker:
                 rows[:, column] = wished
         if times[0] > 0.0:
             times, rows = np.r_[0.0, times], np.concatenate([self._arrays.here[None], rows])
-        self._replan(*followed(times, rows, self._arrays.here, self._posture))
+        self._replan(*plan_through_knots(times, rows, self._arrays.here, self._posture))
 
     def place(self, phase: float, position: ArrayLike, heading_rad: float) -> None:
         """Put the walker at a phase and a place at once; the plan goes on."""
         arrays, at = self._arrays, np.asarray(position, dtype=np.float64)
         self._restart_plan()
         arrays.clock[3:7] = phase, at[0], at[1], heading_rad
-        arrays.settling[:] = NEW_SETTLING
+        arrays.settling[:] = INITIAL_SETTLING
         self._refresh(0.0)
         self.frame()
         arrays.feet[:] = arrays.ease
@@ -164,11 +164,11 @@ class GaitWalker:
 
     def frame(self) -> RawFrame:
         """What the walker looks like now, and when its feet land; changes nothing."""
-        from marey.locomotion._engine_kernels import show_walker
+        from marey.locomotion._engine_kernels import write_walker_frame
 
         root, rotations, landing = np.empty(3), np.empty((len(self._build.offsets), 4)), np.empty((4, 3))
         arrays = self._arrays
-        show_walker(self._gaits, self._build, arrays, root, rotations, landing)
+        write_walker_frame(self._gaits, self._build, arrays, root, rotations, landing)
         leg, bent = float(arrays.here[LEG]), (arrays.shift.copy(), arrays.yaw.copy())
         return RawFrame(root, rotations, arrays.held.copy(), arrays.until.copy(), landing, leg, *bent)
 
@@ -192,7 +192,7 @@ class GaitWalker:
         """
         events, hertz = self.events(speed, run)[4 * side : 4 * side + 4], self.frequency(speed, run)
         middle = max(0.5 * float(events[1] + events[2]) - float(events[0]), 0.0)
-        ahead = speed * min(middle / hertz, MIDDLE_S) if hertz > 0.0 else 0.0
+        ahead = speed * min(middle / hertz, MAX_MID_STANCE_S) if hertz > 0.0 else 0.0
         place = np.asarray(position, dtype=np.float64) + ahead * np.array([np.sin(heading_rad), np.cos(heading_rad)])
         pose = self.pose_at(float(events[0]) + middle, speed, run, place, heading_rad)
         return self.effectors(*pose)[2 * side : 2 * side + 2]
@@ -208,10 +208,10 @@ class GaitWalker:
 
     def effectors(self, root: FloatArray, rotations: FloatArray) -> FloatArray:
         """Ankles and toes ``(4, 3)`` [m] of a pose of this body."""
-        from marey.locomotion._pose_kernels import write_feet
+        from marey.locomotion._pose_kernels import write_effectors
 
         out = np.empty((4, 3))
-        write_feet(self._build, float(self._arrays.here[LEG]), root, rotations, out)
+        write_effectors(self._build, float(self._arrays.here[LEG]), root, rotations, out)
         return out
 
     def normal_speed(self, speed: float) -> float:
@@ -221,11 +221,11 @@ class GaitWalker:
 
     def frequency(self, speed: float, run: float) -> float:
         """Cycles per second [Hz] of a steady gait; styles and size are those of now."""
-        from marey.locomotion._engine_kernels import rate
+        from marey.locomotion._engine_kernels import cycle_rate
 
         here = self._arrays.here.copy()
         here[SPEED], here[RUN] = speed, run
-        return rate(self._gaits, self._build, here)
+        return cycle_rate(self._gaits, self._build, here)
 
     def frequency_table(self) -> tuple[FloatArray, FloatArray]:
         """Speeds ``(G,)`` [m/s] and cycles per second ``(2, G)`` [Hz] of walk and run, between which all is linear."""
@@ -234,38 +234,38 @@ class GaitWalker:
 
     def events(self, speed: float, run: float) -> FloatArray:
         """Unwrapped phases ``(8,)`` of the foot events of a steady gait."""
-        from marey.locomotion._synthesis_kernels import foot_events
+        from marey.locomotion._synthesis_kernels import evaluate_foot_events
 
         out = np.empty(8)
-        foot_events(self._gaits, self.normal_speed(speed), float(run), self._arrays.here[STYLES:], out)
+        evaluate_foot_events(self._gaits, self.normal_speed(speed), float(run), self._arrays.here[STYLES:], out)
         return out
 
     def snapshot(self) -> object:
         """Remember this moment."""
-        return _Moment(self._plan, tuple(array.copy() for array in self._arrays))
+        return _WalkerSnapshot(self._plan, tuple(array.copy() for array in self._arrays))
 
     def restore(self, snapshot: object) -> None:
         """Come back to a moment."""
-        moment = cast("_Moment", snapshot)
+        moment = cast("_WalkerSnapshot", snapshot)
         self._plan = moment.plan
         for mine, its in zip(self._arrays, moment.arrays, strict=True):
             mine[:] = its
 
     def _replan(self, knots: FloatArray, values: FloatArray) -> None:
-        from marey.locomotion._engine_kernels import Plan
+        from marey.locomotion._engine_kernels import ParameterPlan
 
         arrays = self._arrays
         arrays.settling[1] -= arrays.clock[0]
         arrays.clock[:3] = 0.0
         arrays.clock[3:] = arrays.state[3:]
-        self._plan = Plan(np.ascontiguousarray(knots[0]), np.ascontiguousarray(values[0]))
+        self._plan = ParameterPlan(np.ascontiguousarray(knots[0]), np.ascontiguousarray(values[0]))
 
     def _restart_plan(self) -> None:
         """Cut from the plan what is past, so that the state at its start may be changed."""
-        times, rows = self._to_come()
+        times, rows = self._remaining_plan()
         self._replan(times[None], rows[None])
 
-    def _to_come(self) -> tuple[FloatArray, FloatArray]:
+    def _remaining_plan(self) -> tuple[FloatArray, FloatArray]:
         """Knots [s from now] and parameters of what is left of the plan, beginning now."""
         t, plan = float(self._arrays.clock[0]), self._plan
         later = plan.knots > t
@@ -278,17 +278,17 @@ class GaitWalker:
         advance_walker(self._gaits, self._build, self._plan, self._arrays, dt)
 
 
-def blank_walkers(num_parameters: int, *batch: int) -> Walker:
+def allocate_walkers(num_parameters: int, *batch: int) -> WalkerState:
     """Memory of walkers that have not begun, characters first."""
-    from marey.locomotion._engine_kernels import Walker
+    from marey.locomotion._engine_kernels import WalkerState
 
     def zeros(*shape: int) -> FloatArray:
         return np.zeros((*batch, *shape))
 
     held = np.zeros((*batch, 4), dtype=np.bool_)
-    settling = zeros(5) + NEW_SETTLING
+    settling = zeros(5) + INITIAL_SETTLING
     points = zeros(4, 3)
-    return Walker(
+    return WalkerState(
         zeros(7),
         zeros(7),
         zeros(num_parameters),
@@ -304,11 +304,11 @@ def blank_walkers(num_parameters: int, *batch: int) -> Walker:
     )
 
 
-def build_of(skeleton: Skeleton, leg_length_m: float, *, froude: bool, cubic: bool) -> Build:
+def make_body_arrays(skeleton: Skeleton, leg_length_m: float, *, froude: bool, cubic: bool) -> BodyArrays:
     """What all characters of a model share, as arrays."""
-    from marey.locomotion._pose_kernels import Build
+    from marey.locomotion._pose_kernels import BodyArrays
 
     parts = ("hip", "knee", "ankle", "foot")
     legs = np.array([[skeleton.index(f"{side}_{part}") for part in parts] for side in ("right", "left")])
     offsets = np.ascontiguousarray(skeleton.offsets, dtype=np.float64)
-    return Build(offsets, legs.astype(np.int64), int(legs[:, 2].max()) + 1, float(leg_length_m), froude, cubic)
+    return BodyArrays(offsets, legs.astype(np.int64), int(legs[:, 2].max()) + 1, float(leg_length_m), froude, cubic)

@@ -11,26 +11,29 @@ import numpy as np
 
 from marey.base import FloatArray, InputError
 from marey.lie import SO3
-from marey.locomotion._fit_capture import Captured, Clips, Progress, capture_units
-from marey.locomotion._fit_flight import RUN, cadence_factors, flight_heights
-from marey.locomotion._fit_standing import standing_rows_of
-from marey.locomotion._fit_tree import EXPLAINED, fit_tree, posture_columns, unit_table
-from marey.locomotion._gait_model import gait_arrays
+from marey.locomotion._fit_capture import CapturedUnits, ClipSource, Progress, capture_units
+from marey.locomotion._fit_flight import RUN_INDEX, fit_cadence_factors, fit_flight_heights
+from marey.locomotion._fit_standing import build_standing_rows
+from marey.locomotion._fit_tree import EXPLAINED, fit_tree, flatten_units, posture_columns
+from marey.locomotion._gait_model import expand_gait_arrays
 from marey.locomotion._jump_fit import fit_jumps
 from marey.locomotion._manifest import Manifest, load_manifest
 from marey.locomotion._model import EFFECTORS, GAITS, TIMINGS, GaitArrays, LocomotionModel
-from marey.locomotion._model_file import HUMAN_LEG, rounded
+from marey.locomotion._model_file import HUMAN_LEG_M, round_tree
 from marey.locomotion._segment import NUM_FRAMES
-from marey.locomotion._timing import gait_tables
-from marey.locomotion._units import Unit, far_rotations, mean_rotations
-from marey.locomotion._units_lent import UnitTable, common_line, lent_units
+from marey.locomotion._timing import measure_gait_tables
+from marey.locomotion._units import MotionUnit, find_far_rotations, joint_means
+from marey.locomotion._units_lent import UnitTable, fit_shared_speed_law, prior_units
 from marey.skeleton import HUMAN, joint_positions
 
-REACH: Final = (1.25, 1.1)  # fastest walk and run over the fastest captured: the thesis went 1.7 and 1.4 times
+SPEED_EXTRAPOLATION: Final = (
+    1.25,
+    1.1,
+)  # fastest walk and run over the fastest captured: the thesis went 1.7 and 1.4 times
 
 
 def fit_locomotion(
-    source: Clips,
+    source: ClipSource,
     manifest: Manifest | str | os.PathLike[str] | None = None,
     *,
     report: Progress | None = None,
@@ -53,7 +56,7 @@ def fit_locomotion(
     plan = manifest if isinstance(manifest, Manifest) else load_manifest(manifest)
     captured = capture_units(source, plan, "train", report=report, num_frames=num_frames)
     model = fit_units(captured.units, plan.default_style)
-    facts = {**capture_facts(captured), "audit": audit(captured.units, model.gaits.means)}
+    facts = {**summarise_capture(captured), "audit": audit_rotations(captured.units, model.gaits.means)}
     facts["labels"] = {name: text for name, text in plan.labels.items() if name in model.styles}
     model = replace(model, info=facts)
     if not jumps:
@@ -61,7 +64,7 @@ def fit_locomotion(
     return replace(model, jumps=fit_jumps(source, skeleton=HUMAN, means=model.gaits.means))
 
 
-def capture_facts(captured: Captured) -> dict[str, Any]:
+def summarise_capture(captured: CapturedUnits) -> dict[str, Any]:
     """What became of the clips, as plain data for the model's file."""
     return {
         "clips": sorted({unit.clip for unit in captured.units}),
@@ -71,15 +74,15 @@ def capture_facts(captured: Captured) -> dict[str, Any]:
     }
 
 
-def audit(units: Sequence[Unit], means: FloatArray) -> list[str]:
+def audit_rotations(units: Sequence[MotionUnit], means: FloatArray) -> list[str]:
     """Joints of the units for which lines may not replace arcs, one sentence each."""
-    table = unit_table(units, means).table.reshape(len(units), units[0].num_frames, -1)
-    found = far_rotations(table, HUMAN.names)
+    table = flatten_units(units, means).table.reshape(len(units), units[0].num_frames, -1)
+    found = find_far_rotations(table, HUMAN.names)
     return [f"{name}: up to {np.rad2deg(a):.0f}°, axes {np.rad2deg(b):.0f}° apart" for name, (a, b) in found.items()]
 
 
 def fit_units(
-    units: Sequence[Unit], default_style: Sequence[str] = (), *, explained: float = EXPLAINED[0]
+    units: Sequence[MotionUnit], default_style: Sequence[str] = (), *, explained: float = EXPLAINED[0]
 ) -> LocomotionModel:
     """Train a model of gaits from units that were cut already.
 
@@ -91,69 +94,69 @@ def fit_units(
     for gait in GAITS:
         if not any(unit.gait == gait for unit in units):
             raise InputError(f"no unit is a {gait}", "A model needs walks and runs")
-    means = mean_rotations(np.concatenate([unit.wxyz for unit in units]))
-    table = unit_table(units, means)
+    means = joint_means(np.concatenate([unit.wxyz for unit in units]))
+    table = flatten_units(units, means)
     people = tuple(dict.fromkeys(table.subjects))
-    standing = standing_rows_of(units, people, means)
+    standing = build_standing_rows(units, people, means)
     num_frames = units[0].num_frames
-    lines = {gait: common_line(table, gait) for gait in GAITS}
+    lines = {gait: fit_shared_speed_law(table, gait) for gait in GAITS}
     at_rest = {person: np.tile(standing[k], num_frames) for k, person in enumerate(people)}
-    whole = table.joined([*lent_units(table, lines, at_rest, posture_columns()), _standing_table(at_rest)])
-    tree = rounded(fit_tree(whole, explained=explained))
-    limits = np.array([REACH[t] * lines[gait].fastest for t, gait in enumerate(GAITS)])
-    gaits, heights = _gaits(tree, single(standing), means, limits, num_frames)
+    whole = table.append_tables([*prior_units(table, lines, at_rest, posture_columns()), _make_standing_table(at_rest)])
+    tree = round_tree(fit_tree(whole, explained=explained))
+    limits = np.array([SPEED_EXTRAPOLATION[t] * lines[gait].fastest for t, gait in enumerate(GAITS)])
+    gaits, heights = _build_gaits(tree, round_to_single(standing), means, limits, num_frames)
     lent = np.array([[not table.rows_of(person, gait) for gait in GAITS] for person in people])
     return LocomotionModel(
         skeleton=HUMAN,
-        leg_length_m=HUMAN_LEG,
+        leg_length_m=HUMAN_LEG_M,
         styles=people,
-        default_style=_default(people, lent, default_style),
+        default_style=_default_style(people, lent, default_style),
         tree=tree,
-        rest_heights=rest_heights(),
+        rest_heights=compute_rest_heights(),
         lent=lent,
         heights=heights,
-        **_timed(gaits),
+        **_add_timing(gaits),
     )
 
 
-def _default(people: Sequence[str], lent: FloatArray, chosen: Sequence[str]) -> dict[str, float]:
+def _default_style(people: Sequence[str], lent: FloatArray, chosen: Sequence[str]) -> dict[str, float]:
     """Even weights of those who were chosen, or who showed both gaits, or of everybody."""
     both = [person for k, person in enumerate(people) if not lent[k].any()]
     named = [person for person in chosen if person in people] or both or list(people)
     return {person: 1.0 / len(named) for person in named}
 
 
-def _gaits(
+def _build_gaits(
     tree: Any, standing: FloatArray, means: FloatArray, limits: FloatArray, num_frames: int
 ) -> tuple[GaitArrays, FloatArray]:
     """Arrays of the gaits, flights corrected, and the correction of the root's height in runs."""
-    raw = gait_arrays(tree, standing, means, limits, num_frames=num_frames)
-    heights = single(flight_heights(raw, HUMAN, HUMAN_LEG))
-    return gait_arrays(tree, standing, means, limits, num_frames=num_frames, heights=heights), heights
+    raw = expand_gait_arrays(tree, standing, means, limits, num_frames=num_frames)
+    heights = round_to_single(fit_flight_heights(raw, HUMAN, HUMAN_LEG_M))
+    return expand_gait_arrays(tree, standing, means, limits, num_frames=num_frames, heights=heights), heights
 
 
-def _timed(gaits: GaitArrays) -> dict[str, Any]:
+def _add_timing(gaits: GaitArrays) -> dict[str, Any]:
     """Arrays with their tables of events and frequencies, and the frequencies of all timings."""
-    tables = gait_tables(gaits, HUMAN, HUMAN_LEG)
+    tables = measure_gait_tables(gaits, HUMAN, HUMAN_LEG_M)
     stance = tables.stance.copy()
-    stance[:, RUN] *= cadence_factors(gaits, HUMAN, HUMAN_LEG)
+    stance[:, RUN_INDEX] *= fit_cadence_factors(gaits, HUMAN, HUMAN_LEG_M)
     found = tables._replace(stance=stance)
-    frequencies = {name: single(getattr(found, name)) for name in TIMINGS}
-    timed = gaits._replace(frequency=frequencies["stance"], events=single(tables.events))
+    frequencies = {name: round_to_single(getattr(found, name)) for name in TIMINGS}
+    timed = gaits._replace(frequency=frequencies["stance"], events=round_to_single(tables.events))
     return {"gaits": timed, "frequencies": frequencies}
 
 
-def single(array: FloatArray) -> FloatArray:
+def round_to_single(array: FloatArray) -> FloatArray:
     """Round to single precision, as a file holds it."""
     return array.astype(np.float32).astype(np.float64)
 
 
-def _standing_table(at_rest: dict[str, FloatArray]) -> UnitTable:
+def _make_standing_table(at_rest: dict[str, FloatArray]) -> UnitTable:
     people = tuple(at_rest)
     return UnitTable(np.stack(list(at_rest.values())), people, ("stand",) * len(people), np.zeros(len(people)))
 
 
-def rest_heights() -> FloatArray:
+def compute_rest_heights() -> FloatArray:
     """Heights ``(4,)`` of the effectors above the floor over leg length, feet flat on the ground."""
     positions = joint_positions(HUMAN, HUMAN.offsets[:1], SO3.identity(1, HUMAN.num_joints).wxyz)[0]
-    return np.array([positions[HUMAN.index(name), 1] for name in EFFECTORS]) / HUMAN_LEG
+    return np.array([positions[HUMAN.index(name), 1] for name in EFFECTORS]) / HUMAN_LEG_M

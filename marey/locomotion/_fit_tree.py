@@ -8,18 +8,18 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray
-from marey.locomotion._units import Unit, unit_rows
+from marey.locomotion._units import MotionUnit, unit_rows
 from marey.locomotion._units_lent import UnitTable
-from marey.models import Components, HierarchicalModel, HierarchicalPCA, Units, principal_components
+from marey.models import Components, HierarchicalModel, HierarchicalPCA, MotionUnits, principal_components
 from marey.skeleton import HUMAN
 
 EXPLAINED: Final = (0.98, 0.999)  # of the main level (the thesis: 0.95); of the levels below, which cost little
-CALM: Final = ("neck", "head", "left_wrist", "right_wrist", "left_foot", "right_foot")
-CALM_WEIGHT: Final = 0.25  # of joints whose captured angles are mostly noise
+NOISY_JOINTS: Final = ("neck", "head", "left_wrist", "right_wrist", "left_foot", "right_foot")
+NOISY_JOINT_WEIGHT: Final = 0.25  # of joints whose captured angles are mostly noise
 LEG_PARTS: Final = ("pelvis", "hip", "knee", "ankle", "foot")
 
 
-def unit_table(units: Sequence[Unit], means: FloatArray) -> UnitTable:
+def flatten_units(units: Sequence[MotionUnit], means: FloatArray) -> UnitTable:
     """Rows of units, flattened."""
     rows = np.stack([unit_rows(unit.root, unit.wxyz, means).ravel() for unit in units])
     subjects, gaits = tuple(unit.subject for unit in units), tuple(unit.gait for unit in units)
@@ -30,7 +30,7 @@ def fit_tree(units: UnitTable, *, explained: float = EXPLAINED[0]) -> Hierarchic
     """Fit main, personal and gait components; columns of noisy joints weigh less in all of them."""
     weights = column_weights()
     scales = np.tile(weights, units.table.shape[1] // len(weights))
-    scaled = Units(units.table * scales, units.subjects, units.gaits, units.speeds)
+    scaled = MotionUnits(units.table * scales, units.subjects, units.gaits, units.speeds)
     count = principal_components(scaled.table, explained=explained).count
     fitted = HierarchicalPCA(explained=EXPLAINED[1], n_main=count).fit(scaled)
     main = fitted.main
@@ -41,9 +41,9 @@ def fit_tree(units: UnitTable, *, explained: float = EXPLAINED[0]) -> Hierarchic
 def column_weights() -> FloatArray:
     """Weight ``(D,)`` of the columns of a unit in the components: noisy joints count less."""
     weights = np.ones(3 + 3 * HUMAN.num_joints)
-    for name in CALM:
+    for name in NOISY_JOINTS:
         j = HUMAN.index(name)
-        weights[3 + 3 * j : 6 + 3 * j] = CALM_WEIGHT
+        weights[3 + 3 * j : 6 + 3 * j] = NOISY_JOINT_WEIGHT
     return weights
 
 

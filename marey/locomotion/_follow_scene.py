@@ -10,9 +10,9 @@ from marey.base import FloatArray, InputError
 from marey.locomotion._obstacle_box import Obstacle
 from marey.world import River, Sketch, Wall, World
 
-TALLEST_JUMPED_M: Final = 0.5  # [m] a taller box is walked round
+MAX_JUMPED_HEIGHT_M: Final = 0.5  # [m] a taller box is walked round
 RIVER_DEPTH_M: Final = 0.0
-SUPPORTED: Final = ("pass", "jump", "stop")
+SUPPORTED_EVENTS: Final = ("pass", "jump", "stop")
 
 
 class Hurdle(NamedTuple):
@@ -23,13 +23,17 @@ class Hurdle(NamedTuple):
     is_jumpable: bool
 
 
-def hurdles_of(world: World) -> list[Hurdle]:
+def list_hurdles(world: World) -> list[Hurdle]:
     """Rivers, boxes, walls and tables of a world."""
-    found = [Hurdle(f"river {i + 1}", _strip(r, r.width_m, RIVER_DEPTH_M), True) for i, r in enumerate(world.rivers)]
+    found = [
+        Hurdle(f"river {i + 1}", _strip_obstacle(r, r.width_m, RIVER_DEPTH_M), True) for i, r in enumerate(world.rivers)
+    ]
     for i, box in enumerate(world.boxes):
         shape = Obstacle(box.position, (box.size[1], box.size[0]), box.height_m, float(np.radians(box.heading_deg)))
-        found.append(Hurdle(f"box {i + 1}", shape, box.height_m <= TALLEST_JUMPED_M))
-    found += [Hurdle(f"wall {i + 1}", _strip(w, w.thickness_m, w.height_m), False) for i, w in enumerate(world.walls)]
+        found.append(Hurdle(f"box {i + 1}", shape, box.height_m <= MAX_JUMPED_HEIGHT_M))
+    found += [
+        Hurdle(f"wall {i + 1}", _strip_obstacle(w, w.thickness_m, w.height_m), False) for i, w in enumerate(world.walls)
+    ]
     for i, table in enumerate(world.tables):
         size = (table.size[1], table.size[0])
         shape = Obstacle(table.position, size, table.height_m, float(np.radians(table.heading_deg)))
@@ -37,7 +41,7 @@ def hurdles_of(world: World) -> list[Hurdle]:
     return found
 
 
-def _strip(strip: River | Wall, width: float, height: float) -> Obstacle:
+def _strip_obstacle(strip: River | Wall, width: float, height: float) -> Obstacle:
     """A strip from one point to another: its width lies along the heading of the box."""
     start, end = np.array(strip.start), np.array(strip.end)
     along = end - start
@@ -55,7 +59,7 @@ def check_sketch(sketch: Sketch) -> None:
         InputError: the sketch asks for hands or for poses of a clip.
     """
     for event in sketch.events:
-        if event.kind not in SUPPORTED:
+        if event.kind not in SUPPORTED_EVENTS:
             raise InputError(
                 f"a {event.kind} event, and the locomotion engine has no use of its hands",
                 "Remove it, or take an engine that plans hands",
@@ -64,16 +68,16 @@ def check_sketch(sketch: Sketch) -> None:
         raise InputError("key poses, which the locomotion engine cannot go through", "Remove them")
 
 
-def line_of(sketch: Sketch) -> FloatArray | None:
+def sketch_polyline(sketch: Sketch) -> FloatArray | None:
     """Way-points ``(N, 2)`` [m] from the start over the path to the goal; None when there is no path."""
     start, goal = np.array(sketch.start.position), np.array(sketch.goal.position)
     if sketch.path is None:
         return None
-    points = sketch.path.points if sketch.path.kind == "polyline" else sketch.path.sampled(0.05)
-    return joined(start, points, goal)
+    points = sketch.path.points if sketch.path.kind == "polyline" else sketch.path.sample(0.05)
+    return join_points(start, points, goal)
 
 
-def joined(start: FloatArray, points: FloatArray, goal: FloatArray) -> FloatArray:
+def join_points(start: FloatArray, points: FloatArray, goal: FloatArray) -> FloatArray:
     """Points from the start to the goal; those at the ends that repeat are left out."""
     rows = [start, *points, goal]
     kept = [rows[0]]

@@ -7,7 +7,7 @@ from math import sqrt
 import numpy as np
 
 from marey.base import FloatArray, kernel
-from marey.dynamics._spatial_kernels import cross, dot, minus, plus, row3, times
+from marey.dynamics._spatial_kernels import add3, cross, dot, row3, scale3, subtract3
 from marey.lie._rotation_kernels import (
     Quaternion,
     Vector,
@@ -21,28 +21,28 @@ from marey.locomotion._foot_kernels import (
     ABOVE,
     ORIGIN,
     WORLD,
-    across,
-    below,
     bend_direction,
     get3,
     get4,
+    joint_in_world,
     leg_extension,
     norm,
-    put4,
-    saturated,
+    perpendicular,
+    saturate_length,
     unit,
+    write_unit_quaternion,
 )
-from marey.locomotion._plant_arrays import Legs
+from marey.locomotion._plant_arrays import LegArrays
 
 ITERATIONS = 20
-DONE_M = 1e-4  # [m] both tasks nearer than this
+CONVERGED_M = 1e-4  # [m] both tasks nearer than this
 DAMPING = 0.01  # [m] of the damped inverses
-STIFF = 0.04  # [m] more of it on a leg that is straight
-LONGEST_RAD = 0.5  # [rad] longest step
+STRAIGHT_LEG_DAMPING = 0.04  # [m] more of it on a leg that is straight
+MAX_STEP_RAD = 0.5  # [rad] longest step
 
 
 @kernel
-def solve3(A: FloatArray, damping: float, b: FloatArray, x: FloatArray) -> None:
+def solve_damped(A: FloatArray, damping: float, b: FloatArray, x: FloatArray) -> None:
     """Solve ``(A A^T + damping^2 I) y = b`` for a matrix ``(3, 6)`` and put ``A^T y`` into ``x``."""
     G = np.empty((3, 3))
     for i in range(3):
@@ -59,13 +59,13 @@ def solve3(A: FloatArray, damping: float, b: FloatArray, x: FloatArray) -> None:
 
 
 @kernel
-def put_column(J: FloatArray, k: int, axis: Vector, lever: Vector) -> None:
+def write_jacobian_column(J: FloatArray, k: int, axis: Vector, lever: Vector) -> None:
     """Column of a Jacobian: what a turn about ``axis`` does to the end of ``lever``."""
     J[0, k], J[1, k], J[2, k] = cross(axis, lever)
 
 
 @kernel
-def times6(J: FloatArray, x: FloatArray, e: FloatArray) -> None:
+def subtract_product(J: FloatArray, x: FloatArray, e: FloatArray) -> None:
     """Subtract ``J x`` from ``e``."""
     for i in range(3):
         for k in range(6):
@@ -73,7 +73,7 @@ def times6(J: FloatArray, x: FloatArray, e: FloatArray) -> None:
 
 
 @kernel
-def without_first(J1: FloatArray, J2: FloatArray, out: FloatArray) -> None:
+def project_to_null_space(J1: FloatArray, J2: FloatArray, out: FloatArray) -> None:
     r"""Second task in the null space of the first, :math:`J_2 (I - J_1^+ J_1)`."""
     x, row = np.empty(6), np.empty(3)
     for i in range(3):
@@ -81,7 +81,7 @@ def without_first(J1: FloatArray, J2: FloatArray, out: FloatArray) -> None:
             row[j] = 0.0
             for k in range(6):
                 row[j] += J1[j, k] * J2[i, k]
-        solve3(J1, 1e-6, row, x)
+        solve_damped(J1, 1e-6, row, x)
         for k in range(6):
             out[i, k] = J2[i, k] - x[k]
 
@@ -98,28 +98,28 @@ def step_leg(
     J1, J2, J2P = np.zeros((3, 6)), np.zeros((3, 6)), np.zeros((3, 6))
     axes = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
     for k in range(3):
-        put_column(J1, k, axes[k], minus(ankle, hip))
-        put_column(J2, k, axes[k], minus(toe, hip))
+        write_jacobian_column(J1, k, axes[k], subtract3(ankle, hip))
+        write_jacobian_column(J2, k, axes[k], subtract3(toe, hip))
     if not locked:
-        put_column(J1, 3, hinge, minus(ankle, knee))
-        put_column(J2, 3, hinge, minus(toe, knee))
-    side = across(unit(minus(toe, ankle)))
-    put_column(J2, 4, side, minus(toe, ankle))
-    put_column(J2, 5, cross(unit(minus(toe, ankle)), side), minus(toe, ankle))
-    straight = norm(minus(ankle, hip)) / (norm(minus(knee, hip)) + norm(minus(ankle, knee)))
-    damping = DAMPING + STIFF * max(0.0, (straight - 0.98) / 0.02) ** 2
+        write_jacobian_column(J1, 3, hinge, subtract3(ankle, knee))
+        write_jacobian_column(J2, 3, hinge, subtract3(toe, knee))
+    side = perpendicular(unit(subtract3(toe, ankle)))
+    write_jacobian_column(J2, 4, side, subtract3(toe, ankle))
+    write_jacobian_column(J2, 5, cross(unit(subtract3(toe, ankle)), side), subtract3(toe, ankle))
+    straight = norm(subtract3(ankle, hip)) / (norm(subtract3(knee, hip)) + norm(subtract3(ankle, knee)))
+    damping = DAMPING + STRAIGHT_LEG_DAMPING * max(0.0, (straight - 0.98) / 0.02) ** 2
     first, second, rest = np.empty(6), np.empty(6), np.array([e2[0], e2[1], e2[2]])
-    solve3(J1, damping, np.array([e1[0], e1[1], e1[2]]), first)
-    times6(J2, first, rest)
-    without_first(J1, J2, J2P)
-    solve3(J2P, damping, rest, second)
+    solve_damped(J1, damping, np.array([e1[0], e1[1], e1[2]]), first)
+    subtract_product(J2, first, rest)
+    project_to_null_space(J1, J2, J2P)
+    solve_damped(J2P, damping, rest, second)
     for k in range(6):
         dx[k] = first[k] + second[k]
 
 
 @kernel
 def pose_leg_priority(
-    row: FloatArray, foot: int, target: Vector, turn: Quaternion, scale: float, legs: Legs, rotations: FloatArray
+    row: FloatArray, foot: int, target: Vector, turn: Quaternion, scale: float, legs: LegArrays, rotations: FloatArray
 ) -> tuple[Vector, float]:
     """Move the ankle to ``target`` and the toe to where ``turn`` puts it, by damped least squares in two priorities.
 
@@ -129,56 +129,58 @@ def pose_leg_priority(
     hip, knee, ankle, toe = legs.joints[foot, 0], legs.joints[foot, 1], legs.joints[foot, 2], legs.joints[foot, 3]
     p_hip, above_hip, W_hip = get3(row, ORIGIN), get4(row, ABOVE), get4(row, WORLD)
     p_knee, p_ankle, p_toe = get3(row, ORIGIN + 11), get3(row, ORIGIN + 22), get3(row, ORIGIN + 33)
-    k, a = minus(p_knee, p_hip), minus(p_ankle, p_hip)
+    k, a = subtract3(p_knee, p_hip), subtract3(p_ankle, p_hip)
     total, soft, limit = leg_extension(row)
     hinge = cross(unit(a), bend_direction(k, unit(a), norm(k), rotate(W_hip, row3(legs.pole, foot))))
     hinge_hip = rotate(conjugate(W_hip), hinge)
-    far = norm(minus(target, p_hip))
-    goal = plus(p_hip, times(saturated(far, soft * total, limit * total) / max(far, 1e-12), minus(target, p_hip)))
-    reach = plus(goal, rotate(turn, minus(p_toe, p_ankle)))
+    far = norm(subtract3(target, p_hip))
+    goal = add3(
+        p_hip, scale3(saturate_length(far, soft * total, limit * total) / max(far, 1e-12), subtract3(target, p_hip))
+    )
+    reach = add3(goal, rotate(turn, subtract3(p_toe, p_ankle)))
     dx, locked = np.empty(6), False
     for _ in range(ITERATIONS):
-        e1, e2 = minus(goal, p_ankle), minus(reach, p_toe)
-        if dot(e1, e1) < DONE_M * DONE_M and dot(e2, e2) < DONE_M * DONE_M:
+        e1, e2 = subtract3(goal, p_ankle), subtract3(reach, p_toe)
+        if dot(e1, e1) < CONVERGED_M * CONVERGED_M and dot(e2, e2) < CONVERGED_M * CONVERGED_M:
             break
         hinge = rotate(W_hip, hinge_hip)
         step_leg(p_hip, p_knee, p_ankle, p_toe, hinge, e1, e2, locked, dx)
         size = sqrt(dx[0] ** 2 + dx[1] ** 2 + dx[2] ** 2 + dx[3] ** 2 + dx[4] ** 2 + dx[5] ** 2)
         for c in range(6):
-            dx[c] *= min(1.0, LONGEST_RAD / max(size, 1e-12))
-        bent = turned_knee(p_hip, p_knee, p_ankle, hinge, dx[3])
+            dx[c] *= min(1.0, MAX_STEP_RAD / max(size, 1e-12))
+        bent = knee_bend_after(p_hip, p_knee, p_ankle, hinge, dx[3])
         locked = bent < 0.0
-        move_leg(foot, dx, 0.0 if locked else dx[3], hinge, p_ankle, p_toe, above_hip, W_hip, legs, scale, p_hip,
+        apply_leg_step(foot, dx, 0.0 if locked else dx[3], hinge, p_ankle, p_toe, above_hip, W_hip, legs, scale, p_hip,
                  rotations)  # fmt: skip
         W_hip = multiply(above_hip, quaternion_at(rotations, hip))
-        p_knee, _, W_knee = below(knee, hip, p_hip, W_hip, legs, scale, rotations)
-        p_ankle, _, W_ankle = below(ankle, knee, p_knee, W_knee, legs, scale, rotations)
-        p_toe, _, _ = below(toe, ankle, p_ankle, W_ankle, legs, scale, rotations)
-    return p_ankle, norm(minus(p_ankle, target))
+        p_knee, _, W_knee = joint_in_world(knee, hip, p_hip, W_hip, legs, scale, rotations)
+        p_ankle, _, W_ankle = joint_in_world(ankle, knee, p_knee, W_knee, legs, scale, rotations)
+        p_toe, _, _ = joint_in_world(toe, ankle, p_ankle, W_ankle, legs, scale, rotations)
+    return p_ankle, norm(subtract3(p_ankle, target))
 
 
 @kernel
-def turned_knee(hip: Vector, knee: Vector, ankle: Vector, hinge: Vector, angle: float) -> float:
+def knee_bend_after(hip: Vector, knee: Vector, ankle: Vector, hinge: Vector, angle: float) -> float:
     """Sine of the knee's bend about its hinge after a further turn; negative for a knee bent the wrong way."""
-    k, s = unit(minus(knee, hip)), unit(minus(ankle, knee))
-    s = rotate(exp(times(angle, hinge)), s)
+    k, s = unit(subtract3(knee, hip)), unit(subtract3(ankle, knee))
+    s = rotate(exp(scale3(angle, hinge)), s)
     return -dot(cross(k, s), hinge)
 
 
 @kernel
-def move_leg(
+def apply_leg_step(
     foot: int, dx: FloatArray, bend: float, hinge: Vector, p_ankle: Vector, p_toe: Vector, above_hip: Quaternion,
-    W_hip: Quaternion, legs: Legs, scale: float, p_hip: Vector, rotations: FloatArray,
+    W_hip: Quaternion, legs: LegArrays, scale: float, p_hip: Vector, rotations: FloatArray,
 ) -> None:  # fmt: skip
     """Turn hip, knee and ankle by a step."""
     hip, knee, ankle = legs.joints[foot, 0], legs.joints[foot, 1], legs.joints[foot, 2]
-    p_knee, above_knee, W_knee = below(knee, hip, p_hip, W_hip, legs, scale, rotations)
-    _, above_ankle, W_ankle = below(ankle, knee, p_knee, W_knee, legs, scale, rotations)
-    along = unit(minus(p_toe, p_ankle))
-    side = across(along)
+    p_knee, above_knee, W_knee = joint_in_world(knee, hip, p_hip, W_hip, legs, scale, rotations)
+    _, above_ankle, W_ankle = joint_in_world(ankle, knee, p_knee, W_knee, legs, scale, rotations)
+    along = unit(subtract3(p_toe, p_ankle))
+    side = perpendicular(along)
     upper = exp((dx[0], dx[1], dx[2]))
-    lower = multiply(upper, exp(times(bend, hinge)))
-    aim = multiply(lower, exp(plus(times(dx[4], side), times(dx[5], cross(along, side)))))
-    put4(rotations, hip, multiply(conjugate(above_hip), multiply(upper, W_hip)))
-    put4(rotations, knee, multiply(conjugate(multiply(upper, above_knee)), multiply(lower, W_knee)))
-    put4(rotations, ankle, multiply(conjugate(multiply(lower, above_ankle)), multiply(aim, W_ankle)))
+    lower = multiply(upper, exp(scale3(bend, hinge)))
+    aim = multiply(lower, exp(add3(scale3(dx[4], side), scale3(dx[5], cross(along, side)))))
+    write_unit_quaternion(rotations, hip, multiply(conjugate(above_hip), multiply(upper, W_hip)))
+    write_unit_quaternion(rotations, knee, multiply(conjugate(multiply(upper, above_knee)), multiply(lower, W_knee)))
+    write_unit_quaternion(rotations, ankle, multiply(conjugate(multiply(lower, above_ankle)), multiply(aim, W_ankle)))

@@ -12,7 +12,7 @@ from marey.models import HierarchicalModel
 
 NUM_SPEEDS: Final = 36
 SPEED_POWER: Final = 1.6  # of the grid of speeds: denser near standing, where frequency rises as a root
-SCORES: Final = 2  # a line in speed, and what is left of standing
+NUM_SCORES: Final = 2  # a line in speed, and what is left of standing
 
 
 def speed_grid(fastest: float) -> FloatArray:
@@ -20,7 +20,7 @@ def speed_grid(fastest: float) -> FloatArray:
     return fastest * np.linspace(0.0, 1.0, NUM_SPEEDS) ** SPEED_POWER
 
 
-def gait_arrays(
+def expand_gait_arrays(
     tree: HierarchicalModel,
     standing: FloatArray,
     means: FloatArray,
@@ -50,10 +50,10 @@ def gait_arrays(
     columns = standing.shape[1]
     shape = (len(people), len(GAITS))
     base = np.zeros((*shape, num_frames, columns))
-    lift = np.zeros((*shape, SCORES, num_frames, columns))
+    lift = np.zeros((*shape, NUM_SCORES, num_frames, columns))
     slowest = np.zeros(shape)
     power = 0.0
-    collapsed = tree.collapsed()
+    collapsed = tree.collapse()
     for k, person in enumerate(people):
         for t, gait in enumerate(GAITS):
             law = tree.people[person].leaves[gait].law
@@ -66,11 +66,11 @@ def gait_arrays(
                 lift[k, t, 0, :, 1] += heights[k, 1]
             lift[k, t, 1] = standing[k] - base[k, t]
             slowest[k, t], power = law.slowest, law.power
-    rest = np.broadcast_to([0.0, 1.0], (*shape, SCORES)).copy()
-    slope = np.broadcast_to([1.0, 0.0], (*shape, SCORES)).copy()
+    rest = np.broadcast_to([0.0, 1.0], (*shape, NUM_SCORES)).copy()
+    slope = np.broadcast_to([1.0, 0.0], (*shape, NUM_SCORES)).copy()
     speeds = speed_grid(float(limits.max()))
     return GaitArrays(
-        base, lift, rest, slope, np.zeros((*shape, SCORES)), slowest, power,
+        base, lift, rest, slope, np.zeros((*shape, NUM_SCORES)), slowest, power,
         np.ones(shape, dtype=np.bool_), speeds, np.zeros((*shape, len(speeds))),
         np.zeros((*shape, len(speeds), len(EVENTS))), means, limits,
     )  # fmt: skip

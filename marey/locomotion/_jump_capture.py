@@ -11,8 +11,8 @@ import numpy as np
 from marey.base import BoolArray, FloatArray
 from marey.kinematics import retarget
 from marey.locomotion._jump_flight import SIDES
-from marey.locomotion._segment import performer_leg
-from marey.motion import Motion, centre_of_mass, feet_down, headings, lowpass, mirror, place, runs
+from marey.locomotion._segment import measure_leg_length
+from marey.motion import Motion, centre_of_mass, feet_down, find_runs, headings, lowpass, mirror, place
 from marey.skeleton import Skeleton, contact_points
 
 SMOOTHING_HZ: Final = 12.0  # [Hz] twice as much as gaits need: a push off lasts a tenth of a second
@@ -50,9 +50,9 @@ class CapturedJump:
     is_mirrored: bool = False
 
 
-def on_body(motion: Motion, skeleton: Skeleton) -> Motion:
+def retarget_to_body(motion: Motion, skeleton: Skeleton) -> Motion:
     """A clip on the model's body, time stretched with the root of the size so that it falls as before."""
-    size = performer_leg(skeleton) / performer_leg(motion.skeleton)
+    size = measure_leg_length(skeleton) / measure_leg_length(motion.skeleton)
     body = retarget(motion, skeleton)
     smooth = lowpass(body, SMOOTHING_HZ) if body.rate_hz > 2.5 * SMOOTHING_HZ else body
     return replace(smooth, contacts=body.contacts, rate_hz=body.rate_hz / np.sqrt(size))
@@ -65,77 +65,79 @@ def find_leaps(body: Motion, *, with_steps: bool = False) -> Iterator[CapturedJu
         body: a clip from :func:`on_body`.
         with_steps: also steps without flight, as in walking.
     """
-    down = _down(body)
+    down = _feet_down(body)
     for side, other in (SIDES, SIDES[::-1]):
-        for start, off in runs(down[side]):
-            lands = [run for run in runs(down[other]) if off - _frames(body, 0.25) < run[0] and run[0] > start]
-            later = [run[0] for run in runs(down[side]) if run[0] > off]
-            if not lands or start == 0 or lands[0][0] - off > _frames(body, 0.9):
+        for start, off in find_runs(down[side]):
+            lands = [run for run in find_runs(down[other]) if off - _to_frames(body, 0.25) < run[0] and run[0] > start]
+            later = [run[0] for run in find_runs(down[side]) if run[0] > off]
+            if not lands or start == 0 or lands[0][0] - off > _to_frames(body, 0.9):
                 continue
             land, leave = lands[0]
-            off = _lift_off(body, side, start, off) if land > off else off
+            off = _find_lift_off(body, side, start, off) if land > off else off
             end = later[0] if later else body.num_frames - 1
             if (end < leave + SHORTEST_TAIL_S * body.rate_hz and not later) or end <= land or (later and end < land):
                 continue
             if land <= off and not with_steps:
                 continue
-            yield _leap(body, side, (start, off, land, leave, end))
+            yield _build_leap(body, side, (start, off, land, leave, end))
 
 
-def _leap(body: Motion, side: str, frames: tuple[int, int, int, int, int]) -> CapturedJump:
+def _build_leap(body: Motion, side: str, frames: tuple[int, int, int, int, int]) -> CapturedJump:
     start, off, land, leave, end = frames
     if side == "left":
         body = mirror(body)
-    local = _local(body, start, end, (off, land))
+    local = _to_local_frame(body, start, end, (off, land))
     middle = 0.5 * (off + land)
     toe_off, strike = (off, land) if land > off else (middle, middle)
     knots = (np.array([start, toe_off, strike, end]) - start) / body.rate_hz
-    right = _stance(body, "right", start, off)
-    left = _stance(body, "left", land, min(leave, end))
+    right = _find_stance_events(body, "right", start, off)
+    left = _find_stance_events(body, "left", land, min(leave, end))
     events = (np.array([*right, *left]) - start) / body.rate_hz
-    jump = _measured(local, knots, events, (off - start, land - start, leave - start), ("right",), ("left",))
+    jump = _measure_jump(local, knots, events, (off - start, land - start, leave - start), ("right",), ("left",))
     return replace(jump, is_mirrored=side == "left")
 
 
 def find_standing_jumps(body: Motion) -> Iterator[CapturedJump]:
     """Jumps from both feet to both feet, from rest to rest."""
-    down = _down(body)
+    down = _feet_down(body)
     speed = np.linalg.norm(np.gradient(centre_of_mass(body), axis=0), axis=1) * body.rate_hz
-    reach = _frames(body, LANDED_TOGETHER_S)
-    for _, left_off in runs(down["left"]):
-        rights = [run[1] for run in runs(down["right"]) if abs(run[1] - left_off) <= reach]
-        lands = [[run[0] for run in runs(down[side]) if run[0] >= left_off] for side in SIDES]
+    reach = _to_frames(body, LANDED_TOGETHER_S)
+    for _, left_off in find_runs(down["left"]):
+        rights = [run[1] for run in find_runs(down["right"]) if abs(run[1] - left_off) <= reach]
+        lands = [[run[0] for run in find_runs(down[side]) if run[0] >= left_off] for side in SIDES]
         if not rights or not lands[0] or not lands[1] or abs(lands[0][0] - lands[1][0]) > reach:
             continue
         first = max(0, left_off - reach)
-        off = max(_lift_off(body, side, first, end) for side, end in zip(SIDES, (left_off, rights[0]), strict=True))
+        off = max(
+            _find_lift_off(body, side, first, end) for side, end in zip(SIDES, (left_off, rights[0]), strict=True)
+        )
         land = min(lands[0][0], lands[1][0])
-        if land - off < _frames(body, 0.1) or land >= body.num_frames - 1:
+        if land - off < _to_frames(body, 0.1) or land >= body.num_frames - 1:
             continue
-        yield _standing(body, speed, off, land)
+        yield _build_standing_jump(body, speed, off, land)
 
 
-def _standing(body: Motion, speed: FloatArray, off: int, land: int) -> CapturedJump:
+def _build_standing_jump(body: Motion, speed: FloatArray, off: int, land: int) -> CapturedJump:
     height = centre_of_mass(body)[:, 1]
-    first = max(0, off - _frames(body, LONGEST_CROUCH_S))
-    last = min(body.num_frames - 1, land + _frames(body, LONGEST_REST_S))
+    first = max(0, off - _to_frames(body, LONGEST_CROUCH_S))
+    last = min(body.num_frames - 1, land + _to_frames(body, LONGEST_REST_S))
     low = first + 2 + int(np.argmin(height[first + 2 : off]))
     before = height[first:low]
-    start = first + _last(before > before.max() - UPRIGHT_M, speed[first:low] < STILL_MPS)
-    sunk = land + 1 + int(np.argmin(height[land + 1 : land + _frames(body, 0.5)]))
-    risen = min(sunk + _frames(body, SHORTEST_RISE_S), last)
+    start = first + _last_rest_frame(before > before.max() - UPRIGHT_M, speed[first:low] < STILL_MPS)
+    sunk = land + 1 + int(np.argmin(height[land + 1 : land + _to_frames(body, 0.5)]))
+    risen = min(sunk + _to_frames(body, SHORTEST_RISE_S), last)
     after = height[risen : last + 1]
-    end = last - _last((after > after[-1] - UPRIGHT_M)[::-1], (speed[risen : last + 1] < STILL_MPS)[::-1])
-    local = _local(body, start, end, (off, land))
+    end = last - _last_rest_frame((after > after[-1] - UPRIGHT_M)[::-1], (speed[risen : last + 1] < STILL_MPS)[::-1])
+    local = _to_local_frame(body, start, end, (off, land))
     knots = (np.array([start, low, off, land, sunk, end]) - start) / body.rate_hz
-    before = np.mean([_stance(body, side, start, off) for side in SIDES], axis=0)
-    after = np.mean([_stance(body, side, land, end) for side in SIDES], axis=0)
+    before = np.mean([_find_stance_events(body, side, start, off) for side in SIDES], axis=0)
+    after = np.mean([_find_stance_events(body, side, land, end) for side in SIDES], axis=0)
     events = np.clip((np.array([*before, *after]) - start) / body.rate_hz, 0.0, knots[-1])
     events[[0, 1, 3, 4, 6, 7]] = knots[[0, 0, 2, 3, 5, 5]]
-    return _measured(local, knots, events, (off - start, land - start, end - start), SIDES, SIDES)
+    return _measure_jump(local, knots, events, (off - start, land - start, end - start), SIDES, SIDES)
 
 
-def _local(body: Motion, start: int, end: int, flight: tuple[int, int]) -> Motion:
+def _to_local_frame(body: Motion, start: int, end: int, flight: tuple[int, int]) -> Motion:
     """The stretch heading +Z, ground at zero on both sides of the flight, from above the origin."""
     off, land = min(flight), max(flight)
     way = (centre_of_mass(body)[land] - centre_of_mass(body)[off]) * [1.0, 0.0, 1.0]
@@ -151,7 +153,7 @@ def _local(body: Motion, start: int, end: int, flight: tuple[int, int]) -> Motio
     return replace(cut, root_positions=root)
 
 
-def _measured(
+def _measure_jump(
     local: Motion,
     knots: FloatArray,
     events: FloatArray,
@@ -168,12 +170,12 @@ def _measured(
     )
     flight = (land - off) / local.rate_hz
     flown = float(com[land, 2] - com[off, 2]) / flight if flight > 0.0 else speed
-    length = jump_length(local, off, land, leaving, landing)
-    fall = _fall(com[off:land, 1], local.rate_hz)
-    return CapturedJump(local, knots, ordered(events), length, flight, rise, speed, flown, fall)
+    length = captured_length(local, off, land, leaving, landing)
+    fall = _fit_fall(com[off:land, 1], local.rate_hz)
+    return CapturedJump(local, knots, enforce_event_order(events), length, flight, rise, speed, flown, fall)
 
 
-def _fall(heights: FloatArray, rate_hz: float) -> float:
+def _fit_fall(heights: FloatArray, rate_hz: float) -> float:
     """Acceleration [m/s²] of the parabola through the middle four fifths of a flight; zero where it is too short."""
     edge = len(heights) // 10
     middle = heights[edge : len(heights) - edge]
@@ -182,7 +184,7 @@ def _fall(heights: FloatArray, rate_hz: float) -> float:
     return 2.0 * float(np.polyfit(np.arange(len(middle)) / rate_hz, middle, 2)[0])
 
 
-def jump_length(local: Motion, off: int, land: int, leaving: tuple[str, ...], landing: tuple[str, ...]) -> float:
+def captured_length(local: Motion, off: int, land: int, leaving: tuple[str, ...], landing: tuple[str, ...]) -> float:
     """Way [m] along +Z from the ball of the foot that leaves at ``off`` to the heel of the foot that lands."""
     positions, turns = local.joint_frames()
     points = contact_points(local.skeleton)
@@ -192,12 +194,12 @@ def jump_length(local: Motion, off: int, land: int, leaving: tuple[str, ...], la
     return float(np.mean(heels) - np.mean(toes))
 
 
-def ordered(events: FloatArray) -> FloatArray:
+def enforce_event_order(events: FloatArray) -> FloatArray:
     """Events in their order: what comes too early waits for the one before."""
     return np.maximum.accumulate(events)
 
 
-def _stance(body: Motion, side: str, start: int, stop: int) -> tuple[float, float, float, float]:
+def _find_stance_events(body: Motion, side: str, start: int, stop: int) -> tuple[float, float, float, float]:
     """Frames at which heel and ball come down and go up in one stance: heel strike, toe strike, heel off, toe off."""
     k = 2 * SIDES.index(side)
     heel, ball = (heights <= heights.min() + LIFTED_M for heights in _sole_heights(body)[start : stop + 1, k : k + 2].T)
@@ -206,7 +208,7 @@ def _stance(body: Motion, side: str, start: int, stop: int) -> tuple[float, floa
     return start, toe_on, min(max(heel_off, toe_on), stop), stop
 
 
-def _lift_off(body: Motion, side: str, start: int, off: int) -> int:
+def _find_lift_off(body: Motion, side: str, start: int, off: int) -> int:
     """First frame, within the stance, from which the ball of the foot is off the ground.
 
     A contact lasts until the tips of the toes leave; while the foot rolls over them, its ball has risen already.
@@ -224,27 +226,27 @@ def _sole_heights(motion: Motion) -> FloatArray:
     return points.positions(*motion.joint_frames())[:, feet, 1]
 
 
-def _down(body: Motion) -> dict[str, BoolArray]:
+def _feet_down(body: Motion) -> dict[str, BoolArray]:
     assert body.contacts is not None  # on_body detects them
     flags = feet_down(body.contacts)
-    return {side: _without_short(flags[:, k], body) for k, side in enumerate(SIDES)}
+    return {side: _remove_short_runs(flags[:, k], body) for k, side in enumerate(SIDES)}
 
 
-def _without_short(flags: BoolArray, body: Motion) -> BoolArray:
+def _remove_short_runs(flags: BoolArray, body: Motion) -> BoolArray:
     """Flags without short gaps, then without short runs."""
     out = flags.copy()
     for value, shortest_s in ((True, SHORTEST_GAP_S), (False, SHORTEST_STANCE_S)):
-        for start, stop in runs(out != value):
+        for start, stop in find_runs(out != value):
             if stop - start < shortest_s * body.rate_hz and start > 0 and stop < len(out):
                 out[start:stop] = value
     return out
 
 
-def _last(upright: BoolArray, still: BoolArray) -> int:
+def _last_rest_frame(upright: BoolArray, still: BoolArray) -> int:
     """Last frame that is upright and still, or else the last that is upright."""
     both = np.flatnonzero(upright & still)
     return int(both[-1]) if len(both) else int(np.flatnonzero(upright)[-1])
 
 
-def _frames(body: Motion, seconds: float) -> int:
+def _to_frames(body: Motion, seconds: float) -> int:
     return round(seconds * body.rate_hz)

@@ -13,9 +13,9 @@ from marey.locomotion._engine_plan import GRAVITY
 from marey.motion import Motion, centre_of_mass
 from marey.skeleton import Skeleton, contact_points
 
-EASE_S: Final = 0.12  # [s] over which a stance takes up the velocity of the flight
+VELOCITY_EASE_S: Final = 0.12  # [s] over which a stance takes up the velocity of the flight
 SMOOTH_ROWS: Final = 4  # on either side; what a stance is corrected by shall not shake the body
-FADE: Final = 0.75  # [-] of its pace that a correction keeps from row to row after the stance
+FADE_PER_ROW: Final = 0.75  # [-] of its pace that a correction keeps from row to row after the stance
 INSTANT_S: Final = 1e-9  # [s] two times this near are one
 SIDES: Final = ("left", "right")
 UP: Final = np.array([0.0, 1.0, 0.0])
@@ -44,7 +44,7 @@ class Airtime:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Geometry:
+class JumpGeometry:
     """A jump's poses seen from its root: what the root's path must fit."""
 
     com: FloatArray  # (N, 3) [m] centre of mass
@@ -53,7 +53,7 @@ class Geometry:
     toes: FloatArray  # (N, 2, 3) [m] the joints of the toes
 
     @classmethod
-    def of(cls, skeleton: Skeleton, wxyz: FloatArray) -> Geometry:
+    def from_rotations(cls, skeleton: Skeleton, wxyz: FloatArray) -> JumpGeometry:
         """Measure poses ``(N, J, 4)``."""
         motion = Motion(skeleton, 1.0, np.zeros((len(wxyz), 3)), SO3(wxyz))
         positions, turns = motion.joint_frames()
@@ -63,14 +63,14 @@ class Geometry:
         return cls(centre_of_mass(motion), heels, balls, positions[:, [skeleton.index(f"{s}_foot") for s in SIDES]])
 
 
-def at_time(times: FloatArray, values: FloatArray, at: float) -> FloatArray:
+def interpolate_at(times: FloatArray, values: FloatArray, at: float) -> FloatArray:
     """Values ``(N, ...)`` at one time, linear between rows."""
     k = int(np.clip(np.searchsorted(times, at, side="right") - 1, 0, len(times) - 2))
     part = (at - times[k]) / (times[k + 1] - times[k])
     return values[k] + part * (values[k + 1] - values[k])
 
 
-def measured_length(geometry: Geometry, times: FloatArray, root: FloatArray, air: Airtime) -> float:
+def measure_jump_length(geometry: JumpGeometry, times: FloatArray, root: FloatArray, air: Airtime) -> float:
     """Way [m] along +Z from the toe joints in the last row before toe off to the heels in the first row of landing."""
     (leaving, down), (landing, landed) = air.stances(times)
     off, land = np.flatnonzero(down)[-1], np.flatnonzero(landed)[0]
@@ -78,7 +78,9 @@ def measured_length(geometry: Geometry, times: FloatArray, root: FloatArray, air
     return float(geometry.heels[land, landing, 2].mean() + root[land, 2] - toes)
 
 
-def grounded(geometry: Geometry, times: FloatArray, root: FloatArray, air: Airtime, roll: FloatArray) -> FloatArray:
+def ground_root_path(
+    geometry: JumpGeometry, times: FloatArray, root: FloatArray, air: Airtime, roll: FloatArray
+) -> FloatArray:
     """Root path whose stances neither slide nor sink: the sole's lowest point is on the ground, its support still.
 
     Args:
@@ -92,26 +94,26 @@ def grounded(geometry: Geometry, times: FloatArray, root: FloatArray, air: Airti
     for feet, is_down in air.stances(times):
         low = np.minimum(geometry.heels[:, feet, 1], geometry.balls[:, feet, 1]).mean(axis=1) + root[:, 1]
         heel, toe = (part[:, feet].mean(axis=1) + root for part in (geometry.heels, geometry.toes))
-        slide = _slide(heel, toe, roll, is_down)
+        slide = _support_slide(heel, toe, roll, is_down)
         slide[:, 1] = low
         rows = np.flatnonzero(is_down)
-        slide[rows] = _smooth(slide[rows])
+        slide[rows] = _smooth_triangular(slide[rows])
         slide[: rows[0], 1] = 0.0
-        slide[rows[-1] + 1 :] = _faded(slide, int(rows[-1]), is_last=bool(rows[0] > 0))
+        slide[rows[-1] + 1 :] = _fade_correction(slide, int(rows[-1]), is_last=bool(rows[0] > 0))
         out -= slide
     return out
 
 
-def _faded(slide: FloatArray, last: int, *, is_last: bool) -> FloatArray:
+def _fade_correction(slide: FloatArray, last: int, *, is_last: bool) -> FloatArray:
     """What follows row ``last`` of a correction ``(N, 3)``: it runs out, or ends at once where a flight follows."""
     rows = np.arange(1, len(slide) - last)[:, None]
     if not is_last:
         return np.broadcast_to(slide[last] * [1.0, 0.0, 1.0], (len(rows), 3))
     pace = slide[last] - slide[max(last - 1, 0)]
-    return slide[last] + pace * FADE * (1.0 - FADE**rows) / (1.0 - FADE)
+    return slide[last] + pace * FADE_PER_ROW * (1.0 - FADE_PER_ROW**rows) / (1.0 - FADE_PER_ROW)
 
 
-def _smooth(values: FloatArray) -> FloatArray:
+def _smooth_triangular(values: FloatArray) -> FloatArray:
     """Values ``(n, 3)`` with a triangle of nine rows run over them, the ends going on straight."""
     reach = min(SMOOTH_ROWS, len(values) - 1)
     if reach < 1:
@@ -122,7 +124,7 @@ def _smooth(values: FloatArray) -> FloatArray:
     return np.stack([np.convolve(column, taps, mode="valid") for column in padded.T], axis=1)
 
 
-def _slide(heel: FloatArray, toe: FloatArray, roll: FloatArray, is_down: BoolArray) -> FloatArray:
+def _support_slide(heel: FloatArray, toe: FloatArray, roll: FloatArray, is_down: BoolArray) -> FloatArray:
     """How far ``(N, 3)`` the support has slid since the stance began; what was rolled over does not count."""
     middle = 0.5 * (roll[1:] + roll[:-1])[:, None]
     steps = (1.0 - middle) * np.diff(heel, axis=0) + middle * np.diff(toe, axis=0)
@@ -130,14 +132,14 @@ def _slide(heel: FloatArray, toe: FloatArray, roll: FloatArray, is_down: BoolArr
     return np.concatenate([np.zeros((1, 3)), np.cumsum(steps, axis=0)])
 
 
-def ballistic(
-    geometry: Geometry, times: FloatArray, root: FloatArray, air: Airtime, length_m: float | None
+def fit_ballistic_path(
+    geometry: JumpGeometry, times: FloatArray, root: FloatArray, air: Airtime, length_m: float | None
 ) -> FloatArray:
     r"""Root path whose centre of mass flies as thrown, and whose stances take over its velocity.
 
     .. math:: c(t) = c_0 + v t - \tfrac12 g t^2 e_y, \qquad v = (c_1 - c_0)/T + \tfrac12 g T e_y
 
-    The stances before and after are bent over ``EASE_S`` by a cubic that is zero at its ends, so that the velocity has
+    The stances before and after are bent over ``VELOCITY_EASE_S`` by a cubic that is zero at its ends, so that the velocity has
     no step and the feet keep their places at toe off and heel strike.
 
     Args:
@@ -149,27 +151,29 @@ def ballistic(
     """
     out = root.copy()
     if length_m is not None:
-        out[times >= air.land_s, 2] += length_m - measured_length(geometry, times, root, air)
-    c_off, v_off = _edge(times, geometry.com + out, air.off_s, is_before=True)
-    c_land, v_land = _edge(times, geometry.com + out, air.land_s, is_before=False)
+        out[times >= air.land_s, 2] += length_m - measure_jump_length(geometry, times, root, air)
+    c_off, v_off = _state_at_flight_edge(times, geometry.com + out, air.off_s, is_before=True)
+    c_land, v_land = _state_at_flight_edge(times, geometry.com + out, air.land_s, is_before=False)
     T = air.duration_s
     v = (c_land - c_off) / T + 0.5 * GRAVITY * T * UP
     flying = (times > air.off_s) & (times < air.land_s)
     t = (times[flying] - air.off_s)[:, None]
     out[flying] = c_off + v * t - 0.5 * GRAVITY * t**2 * UP - geometry.com[flying]
-    before = _bump(air.off_s - times, min(EASE_S, 0.6 * air.off_s))
-    after = _bump(times - air.land_s, min(EASE_S, 0.6 * (times[-1] - air.land_s)))
+    before = _velocity_bump(air.off_s - times, min(VELOCITY_EASE_S, 0.6 * air.off_s))
+    after = _velocity_bump(times - air.land_s, min(VELOCITY_EASE_S, 0.6 * (times[-1] - air.land_s)))
     return out - before[:, None] * (v - v_off) + after[:, None] * (v - GRAVITY * T * UP - v_land)
 
 
-def _edge(times: FloatArray, com: FloatArray, at: float, *, is_before: bool) -> tuple[FloatArray, FloatArray]:
+def _state_at_flight_edge(
+    times: FloatArray, com: FloatArray, at: float, *, is_before: bool
+) -> tuple[FloatArray, FloatArray]:
     """Centre of mass ``(3,)`` [m] and its velocity [m/s] at an edge of the flight, from the stance beside it."""
     rows = np.flatnonzero(times <= at)[-4:] if is_before else np.flatnonzero(times >= at)[:4]
     fit = np.polynomial.polynomial.polyfit(times[rows] - at, com[rows], min(2, len(rows) - 1))
     return fit[0], fit[1] if len(rows) > 1 else np.zeros(3)
 
 
-def _bump(distance_s: FloatArray, width_s: float) -> FloatArray:
+def _velocity_bump(distance_s: FloatArray, width_s: float) -> FloatArray:
     """Cubic [s] that is zero at distances 0 and ``width_s``, with slopes 1 and 0; zero elsewhere."""
     u = np.clip(distance_s / max(width_s, 1e-9), 0.0, 1.0)
     return width_s * u * (1.0 - u) ** 2

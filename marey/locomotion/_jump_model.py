@@ -10,23 +10,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import FloatArray, frozen
-from marey.locomotion._checks import checked_name, checked_number, checked_positive, checked_weights
-from marey.locomotion._jump_flight import measured_length
-from marey.locomotion._jump_runup import RunUpLaw, thesis_law
-from marey.locomotion._jump_sketch import LEG_M, Edges, Sketch, edge_rows
+from marey.locomotion._checks import check_name, check_number, check_positive, check_weights
+from marey.locomotion._jump_flight import measure_jump_length
+from marey.locomotion._jump_runup import RunUpLaw, get_thesis_law
+from marey.locomotion._jump_sketch import JUMP_LEG_M, FlightEdges, JumpDraft, flight_edge_rows
 from marey.locomotion._jump_unit import JumpUnit
 from marey.locomotion._model import SCALINGS
 from marey.skeleton import HUMAN, Skeleton
 
 NUM_ROWS: Final = {"walk": 61, "run": 61, "standing": 121}  # about one every 1/60 s
-TIMINGS: Final = ("ballistic", "glardon")
+JUMP_TIMINGS: Final = ("ballistic", "glardon")
 FREQUENCIES_HZ: Final = (0.3, 3.0)  # of jumps timed as in the thesis
 RUN_UP_LAWS: Final = ("model", "captured", "glardon")
 SECANT_STEPS: Final = 4
-STRAY: Final = 0.2  # [-] how far l_n may stray from what is asked so that the poses are of the right length
-SHORT_BY_M: Final = 2e-3  # [m] poses this near the length are good enough; the flight makes up the rest
-_LARGE: Final = ("mean", "lift")
-_SMALL: Final = (
+MAX_LENGTH_CORRECTION: Final = (
+    0.2  # [-] how far l_n may stray from what is asked so that the poses are of the right length
+)
+LENGTH_TOL_M: Final = 2e-3  # [m] poses this near the length are good enough; the flight makes up the rest
+_SINGLE_FIELDS: Final = ("mean", "lift")
+_DOUBLE_FIELDS: Final = (
     *("shares", "offsets", "slopes", "centre", "pose_limits", "pieces", "piece_limits", "marks", "mark_limits"),
     *("flight_law", "flight_speed", "flight_limits", "frequency_law", "captured", "limits", "means"),
 )
@@ -76,7 +78,7 @@ class JumpModel:
     @property
     def leg_length_m(self) -> float:
         """Leg length [m] of that body."""
-        return LEG_M
+        return JUMP_LEG_M
 
     def unit(
         self,
@@ -103,30 +105,30 @@ class JumpModel:
             calibrated: make the measured length the requested one; without, the plain law of the thesis.
         """
         wanted = self._checked(length_n, height_n, scaling)
-        checked_name("timing", timing, "a jump model", TIMINGS)
-        mix = self.mixture(weights)
-        flight_s = self._flight(mix, wanted)
+        check_name("timing", timing, "a jump model", JUMP_TIMINGS)
+        mix = self.mix_people(weights)
+        flight_s = self._solve_flight_time(mix, wanted)
         for _ in range(0 if height_n is None else 3):
-            flight_s = self._limited(self.edges(mix, wanted, flight_s).airtime_for((height_n or 0.0) * LEG_M))
-        asked = self._calibrated(mix, wanted, flight_s) if calibrated else wanted
-        unit = self._finished(self.plain(mix, asked, flight_s), wanted * LEG_M, calibrated=calibrated)
+            flight_s = self._clamp_flight(self.edges(mix, wanted, flight_s).airtime_for((height_n or 0.0) * JUMP_LEG_M))
+        asked = self._calibrate_length(mix, wanted, flight_s) if calibrated else wanted
+        unit = self._build_jump_unit(self.plain(mix, asked, flight_s), wanted * JUMP_LEG_M, calibrated=calibrated)
         if timing == "glardon":
             unit = replace(unit, duration_s=1.0 / float(np.clip(self.frequency_law @ [1.0, wanted], *FREQUENCIES_HZ)))
-        leg_m = LEG_M if leg_length_m is None else checked_positive("leg_length_m", leg_length_m)
+        leg_m = JUMP_LEG_M if leg_length_m is None else check_positive("leg_length_m", leg_length_m)
         return unit.scaled(leg_m, keeps_time=scaling == "leg")
 
-    def mixture(self, weights: Mapping[str, float] | None) -> FloatArray:
+    def mix_people(self, weights: Mapping[str, float] | None) -> FloatArray:
         """Weights ``(K,)`` of the people of this kind, summing to one."""
-        wanted = {} if weights is None else checked_weights("weights", weights)
+        wanted = {} if weights is None else check_weights("weights", weights)
         given = np.array([wanted.get(name, 0.0) for name in self.people])
         total = float(given.sum())
         return given / total if total > 0.0 else self.shares
 
     def run_up_law(self, name: str = "model") -> RunUpLaw:
         """The law of run-up speeds by name: of the jumps the ``"model"`` makes, ``"captured"``, or ``"glardon"``."""
-        checked_name("run-up law", name, "a jump model", RUN_UP_LAWS)
+        check_name("run-up law", name, "a jump model", RUN_UP_LAWS)
         if name == "glardon":
-            return thesis_law(self.kind)
+            return get_thesis_law(self.kind)
         return self.run_up if name == "model" else self.captured_run_up
 
     def rows(self, mix: FloatArray, length_n: float, flight_s: float) -> FloatArray:
@@ -138,66 +140,71 @@ class JumpModel:
         scores = mix @ self.offsets + (self._known(length_n, flight_s) - self.centre) @ self.slopes
         return (self.mean + scores @ self.lift).reshape(-1, 3 + 3 * len(self.means))
 
-    def edges(self, mix: FloatArray, length_n: float, flight_s: float) -> Edges:
+    def edges(self, mix: FloatArray, length_n: float, flight_s: float) -> FlightEdges:
         """Toe off and heel strike of the plain law."""
         scores = mix @ self.offsets + (self._known(length_n, flight_s) - self.centre) @ self.slopes
-        width, rows = 3 + 3 * len(self.means), edge_rows(self.kind)
+        width, rows = 3 + 3 * len(self.means), flight_edge_rows(self.kind)
         lift = self.lift.reshape(len(self.lift), -1, width)[:, rows].reshape(len(self.lift), -1)
         flat = self.mean.reshape(-1, width)[rows].ravel() + scores @ lift
-        return Edges.of(self.kind, flat.reshape(2, width), self.means)
+        return FlightEdges.from_rows(self.kind, flat.reshape(2, width), self.means)
 
     def _known(self, length_n: float, flight_s: float) -> FloatArray:
         """Length and airtime ``(2,)`` within what was captured."""
         return np.clip(np.array([length_n, flight_s]), *self.pose_limits)
 
-    def plain(self, mix: FloatArray, length_n: float, flight_s: float) -> Sketch:
+    def plain(self, mix: FloatArray, length_n: float, flight_s: float) -> JumpDraft:
         """A jump by the plain laws of poses, durations and events."""
         at = np.array([1.0, *self._known(length_n, flight_s)])
         spans = np.clip(np.exp(at @ self.pieces), *self.piece_limits)
         spans = np.insert(spans, len(spans) // 2, flight_s)
         marks = np.clip(at @ self.marks, *self.mark_limits)
-        return Sketch.of(self.kind, self.rows(mix, length_n, flight_s), spans, marks, self.means)
+        return JumpDraft.from_rows(self.kind, self.rows(mix, length_n, flight_s), spans, marks, self.means)
 
     def _checked(self, length_n: float, height_n: float | None, scaling: str) -> float:
         """The length within the limits."""
         if height_n is not None:
-            checked_positive("height_n", height_n)
-        checked_name("scaling", scaling, "a jump model", SCALINGS)
-        return float(np.clip(checked_number("length_n", length_n), *self.limits))
+            check_positive("height_n", height_n)
+        check_name("scaling", scaling, "a jump model", SCALINGS)
+        return float(np.clip(check_number("length_n", length_n), *self.limits))
 
-    def _limited(self, flight_s: float) -> float:
+    def _clamp_flight(self, flight_s: float) -> float:
         return float(np.clip(flight_s, *self.flight_limits))
 
-    def _flight(self, mix: FloatArray, length_n: float) -> float:
+    def _solve_flight_time(self, mix: FloatArray, length_n: float) -> float:
         """Time in the air [s]: of a standing jump by its law, of a leap so that it flies as fast as it is run up to."""
-        flight_s = self._limited(float(self.flight_law @ [1.0, length_n]))
-        speed = float(self.flight_speed @ [1.0, length_n]) * LEG_M
+        flight_s = self._clamp_flight(float(self.flight_law @ [1.0, length_n]))
+        speed = float(self.flight_speed @ [1.0, length_n]) * JUMP_LEG_M
         for _ in range(0 if self.kind == "standing" else 4):
-            way = length_n * LEG_M - self.edges(mix, length_n, flight_s).spread_m
-            flight_s = 0.4 * flight_s + 0.6 * self._limited(way / speed)
+            way = length_n * JUMP_LEG_M - self.edges(mix, length_n, flight_s).spread_m
+            flight_s = 0.4 * flight_s + 0.6 * self._clamp_flight(way / speed)
         return flight_s
 
-    def _calibrated(self, mix: FloatArray, length_n: float, flight_s: float) -> float:
+    def _calibrate_length(self, mix: FloatArray, length_n: float, flight_s: float) -> float:
         """Length to ask for so that the poses are as long as wanted, as near as the law allows: a secant search."""
-        asked, slope = length_n, LEG_M
+        asked, slope = length_n, JUMP_LEG_M
         made = self.edges(mix, asked, flight_s).length_m
         for _ in range(SECANT_STEPS):
-            short_m = length_n * LEG_M - made
-            step = float(np.clip(asked + short_m / slope, length_n - STRAY, length_n + STRAY)) - asked
-            if abs(short_m) < SHORT_BY_M or abs(step) < 1e-4:
+            short_m = length_n * JUMP_LEG_M - made
+            step = (
+                float(
+                    np.clip(asked + short_m / slope, length_n - MAX_LENGTH_CORRECTION, length_n + MAX_LENGTH_CORRECTION)
+                )
+                - asked
+            )
+            if abs(short_m) < LENGTH_TOL_M or abs(step) < 1e-4:
                 break
             before, asked = made, asked + step
             made = self.edges(mix, asked, flight_s).length_m
-            slope = float(np.clip((made - before) / step, 0.3 * LEG_M, 3.0 * LEG_M))
+            slope = float(np.clip((made - before) / step, 0.3 * JUMP_LEG_M, 3.0 * JUMP_LEG_M))
         return asked
 
-    def _finished(self, sketch: Sketch, wanted_m: float, *, calibrated: bool) -> JumpUnit:
-        sketch = sketch.paced()
-        rows, times, geometry = sketch.finished(NUM_ROWS[self.kind], wanted_m if calibrated else None)
-        air, end, root = sketch.air, float(times[-1]), rows[:, :3] * LEG_M
+    def _build_jump_unit(self, sketch: JumpDraft, wanted_m: float, *, calibrated: bool) -> JumpUnit:
+        sketch = sketch.match_stance_speeds()
+        rows, times, geometry = sketch.fit_root_path(NUM_ROWS[self.kind], wanted_m if calibrated else None)
+        air, end, root = sketch.air, float(times[-1]), rows[:, :3] * JUMP_LEG_M
         height = (geometry.com + root)[:, 1]
         flying = (times >= air.off_s) & (times <= air.land_s)
-        length_m = measured_length(geometry, times, root, air)
+        length_m = measure_jump_length(geometry, times, root, air)
         return JumpUnit(
             kind=self.kind,
             rows=frozen(rows, None, None, name="rows"),
@@ -207,14 +214,14 @@ class JumpModel:
             requested_m=wanted_m,
             rise_m=float(height[flying].max() - np.interp(air.off_s, times, height)),
             flight=(air.off_s / end, air.land_s / end),
-            run_up_speed_mps=self.run_up.speed(length_m / LEG_M) * LEG_M,
-            leg_length_m=LEG_M,
+            run_up_speed_mps=self.run_up.speed(length_m / JUMP_LEG_M) * JUMP_LEG_M,
+            leg_length_m=JUMP_LEG_M,
         )
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays that hold all of the model, poses in single precision; names are UTF-8 bytes."""
-        large = {name: getattr(self, name).astype(np.float32) for name in _LARGE}
-        small = {name: np.array(getattr(self, name)) for name in _SMALL}
+        large = {name: getattr(self, name).astype(np.float32) for name in _SINGLE_FIELDS}
+        small = {name: np.array(getattr(self, name)) for name in _DOUBLE_FIELDS}
         laws = np.array([self.run_up.to_numbers(), self.captured_run_up.to_numbers()])
         text = "\n".join((self.kind, *self.people)).encode()
         return {**large, **small, "laws": laws, "names": np.frombuffer(text, dtype=np.uint8).copy()}
@@ -223,11 +230,11 @@ class JumpModel:
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> JumpModel:
         """The model that :meth:`to_arrays` gave."""
         kind, *people = bytes(arrays["names"]).decode().split("\n")
-        checked_name("kind of jump", kind, "a jump model", NUM_ROWS)
-        held = {name: frozen(np.asarray(arrays[name]), name=name) for name in (*_LARGE, *_SMALL)}
+        check_name("kind of jump", kind, "a jump model", NUM_ROWS)
+        held = {name: frozen(np.asarray(arrays[name]), name=name) for name in (*_SINGLE_FIELDS, *_DOUBLE_FIELDS)}
         own, captured = (RunUpLaw.from_numbers(law) for law in arrays["laws"])
         return cls(kind=kind, people=tuple(people), run_up=own, captured_run_up=captured, **held)
 
     def __repr__(self) -> str:
-        low, high = self.limits * LEG_M
+        low, high = self.limits * JUMP_LEG_M
         return f"JumpModel({self.kind}, {low:.2f} to {high:.2f} m, people {', '.join(self.people)})"

@@ -12,12 +12,12 @@ from marey.base import FloatArray
 from marey.library import Library
 from marey.lie import SO3
 from marey.locomotion._jump_capture import CapturedJump
-from marey.locomotion._jump_fit import captured_jumps, fit_kind
-from marey.locomotion._jump_laws import LEAP_S
+from marey.locomotion._jump_fit import capture_jumps, fit_kind
+from marey.locomotion._jump_laws import MIN_LEAP_FLIGHT_S
 from marey.locomotion._jump_model import JumpModel
-from marey.locomotion._jump_rows import captured_rows, steps_of
-from marey.locomotion._jump_trials import RATES, Loader, chosen_trials, loader_of
-from marey.locomotion._units import rows_wxyz
+from marey.locomotion._jump_rows import canonical_steps, sample_captured_jump
+from marey.locomotion._jump_trials import TRIAL_RATES_HZ, TrialLoader, choose_trials, make_loader
+from marey.locomotion._units import rotations_from_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +32,12 @@ class JumpScore:
     duration_error_s: float  # of the pieces on the ground
 
 
-def leave_one_out(
-    source: str | Path | Library | Loader,
+def score_left_out_jumps(
+    source: str | Path | Library | TrialLoader,
     manifest: Mapping[str, Iterable[str]] | None = None,
     *,
     means: FloatArray,
-    rates: Mapping[str, float] = RATES,
+    rates: Mapping[str, float] = TRIAL_RATES_HZ,
     kinds: Iterable[str] = ("run", "standing"),
     report: Callable[[str], None] | None = None,
 ) -> tuple[JumpScore, ...]:
@@ -53,13 +53,13 @@ def leave_one_out(
         kinds: of jumps.
         report: is told each score.
     """
-    load, trials = loader_of(source, rates), chosen_trials(manifest)
+    load, trials = make_loader(source, rates), choose_trials(manifest)
     scores: list[JumpScore] = []
     for kind in kinds:
-        jumps = captured_jumps(load, kind, trials[kind])
-        for clip in dict.fromkeys(jump.clip for jump in jumps if jump.flight_s >= LEAP_S):
+        jumps = capture_jumps(load, kind, trials[kind])
+        for clip in dict.fromkeys(jump.clip for jump in jumps if jump.flight_s >= MIN_LEAP_FLIGHT_S):
             model = fit_kind(kind, [jump for jump in jumps if jump.clip != clip], means)
-            held = [jump for jump in jumps if jump.clip == clip and jump.flight_s >= LEAP_S]
+            held = [jump for jump in jumps if jump.clip == clip and jump.flight_s >= MIN_LEAP_FLIGHT_S]
             scores += [score_jump(model, jump) for jump in held]
             if report is not None:
                 report(f"{kind} {clip}: {scores[-1].angle_deg:.1f} degrees")
@@ -69,10 +69,10 @@ def leave_one_out(
 def score_jump(model: JumpModel, jump: CapturedJump) -> JumpScore:
     """A captured jump against the model's, of the same person where the model knows him."""
     length_n = jump.length_m / model.leg_length_m
-    mix = model.mixture({jump.subject: 1.0})
+    mix = model.mix_people({jump.subject: 1.0})
     sketch = model.plain(mix, length_n, jump.flight_s)
-    own = rows_wxyz(captured_rows(jump, model.means, steps_of(model.kind)), model.means)
-    angles = (SO3(rows_wxyz(sketch.rows, model.means)).inverse() @ SO3(own)).angle()
+    own = rotations_from_rows(sample_captured_jump(jump, model.means, canonical_steps(model.kind)), model.means)
+    angles = (SO3(rotations_from_rows(sketch.rows, model.means)).inverse() @ SO3(own)).angle()
     lasts = float(sketch.knots[-1] - jump.knots[-1])
     error_m = model.edges(mix, length_n, jump.flight_s).length_m - jump.length_m
     return JumpScore(model.kind, jump.clip, jump.length_m, float(np.rad2deg(angles.mean())), error_m, lasts)

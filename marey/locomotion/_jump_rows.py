@@ -9,7 +9,7 @@ import numpy as np
 from marey.base import FloatArray
 from marey.lie import SO3
 from marey.locomotion._jump_capture import CapturedJump
-from marey.locomotion._segment import performer_leg
+from marey.locomotion._segment import measure_leg_length
 from marey.locomotion._units import unit_rows
 from marey.motion import Motion
 
@@ -17,7 +17,7 @@ LEAP_STEPS: Final = (10, 12, 18)  # intervals: stance, flight, landing foot's st
 STANDING_STEPS: Final = (8, 9, 10, 6, 10)  # sinking, pushing, flight, giving way, rising
 
 
-def steps_of(kind: str) -> tuple[int, ...]:
+def canonical_steps(kind: str) -> tuple[int, ...]:
     """Intervals between the shared instants of a kind of jump."""
     return STANDING_STEPS if kind == "standing" else LEAP_STEPS
 
@@ -28,10 +28,10 @@ def canonical_times(knots: FloatArray, steps: tuple[int, ...]) -> FloatArray:
     return np.interp(np.arange(sum(steps) + 1, dtype=np.float64), places, knots)
 
 
-def captured_rows(jump: CapturedJump, means: FloatArray, steps: tuple[int, ...]) -> FloatArray:
+def sample_captured_jump(jump: CapturedJump, means: FloatArray, steps: tuple[int, ...]) -> FloatArray:
     """Rows ``(N, D)`` of a captured jump at the canonical times, root over leg length."""
     sampled = sample_motion(jump.motion, canonical_times(jump.knots, steps))
-    return unit_rows(sampled[0] / performer_leg(jump.motion.skeleton), sampled[1], means)
+    return unit_rows(sampled[0] / measure_leg_length(jump.motion.skeleton), sampled[1], means)
 
 
 def sample_motion(motion: Motion, times_s: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -45,7 +45,7 @@ def sample_motion(motion: Motion, times_s: FloatArray) -> tuple[FloatArray, Floa
     return root, SO3(wxyz[low]).slerp(SO3(wxyz[high]), part[:, None]).wxyz
 
 
-def smooth_samples(times: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray:
+def interpolate_cubic(times: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray:
     r"""Cubic interpolation ``(n, D)`` of rows ``(N, D)`` given at rising, uneven times.
 
     Hermite pieces whose slopes are those of the parabola through three neighbours (Catmull-Rom for uneven spacing).

@@ -45,18 +45,18 @@ class RunUpLaw:
         return cls(*(float(number) for number in frozen(numbers, 4, name="run-up law")))
 
 
-GLARDON: Final[Mapping[str, RunUpLaw]] = {
+THESIS_LAWS: Final[Mapping[str, RunUpLaw]] = {
     "walk": RunUpLaw(0.97, -0.04, 0.10, 0.97),
     "run": RunUpLaw(1.16, -0.13, 0.15, 0.94),
 }
 """The laws of [Glardon2005]_ §III.3.2.1, from 105 walking and 103 running jumps, in leg lengths and seconds."""
 
 
-def thesis_law(kind: str) -> RunUpLaw:
+def get_thesis_law(kind: str) -> RunUpLaw:
     """Return the law that the thesis prints for a kind of leap."""
-    if kind not in GLARDON:
-        raise UnknownNameError("kind of run-up", kind, "the thesis", tuple(GLARDON))
-    return GLARDON[kind]
+    if kind not in THESIS_LAWS:
+        raise UnknownNameError("kind of run-up", kind, "the thesis", tuple(THESIS_LAWS))
+    return THESIS_LAWS[kind]
 
 
 def fit_run_up(lengths_n: FloatArray, speeds_n: FloatArray, slope: float | None = None) -> RunUpLaw:

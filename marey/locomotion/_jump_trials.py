@@ -14,7 +14,7 @@ from marey.motion import Motion
 
 KINDS: Final = ("walk", "run", "standing")
 
-TRIALS: Final[Mapping[str, tuple[str, ...]]] = {
+JUMP_TRIALS: Final[Mapping[str, tuple[str, ...]]] = {
     "walk": (
         *("133_04", "07_01", "07_03", "07_04", "07_12", "08_01", "08_04", "08_06", "16_21", "16_47", "16_58"),
         *("35_01", "35_29", "39_01", "39_09"),
@@ -34,10 +34,10 @@ TRIALS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Trials of the CMU database by kind: leaps, and strides of walks and runs as their short end."""
 
-RATES: Final[Mapping[str, float]] = {"75": 60.0, "141": 60.0, "143": 60.0}
+TRIAL_RATES_HZ: Final[Mapping[str, float]] = {"75": 60.0, "141": 60.0, "143": 60.0}
 """Frames per second of subjects whose files say 120 Hz but fall as at 60."""
 
-Loader = Callable[[str], Motion]
+TrialLoader = Callable[[str], Motion]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +52,11 @@ class FolderLoader:
         for suffix in (".bvh", ".amc"):
             found = sorted(self.folder.rglob(f"{name}{suffix}"))
             if found:
-                return load(found[0], rate_hz=self.rates.get(name, self.rates.get(subject_of(name))))
+                return load(found[0], rate_hz=self.rates.get(name, self.rates.get(trial_subject(name))))
         raise MissingFileError(str(self.folder / f"{name}.bvh"), "Give the folder that holds the captured trials.")
 
 
-def loader_of(source: str | Path | Library | Loader, rates: Mapping[str, float] = RATES) -> Loader:
+def make_loader(source: str | Path | Library | TrialLoader, rates: Mapping[str, float] = TRIAL_RATES_HZ) -> TrialLoader:
     """How to get a trial by its name from a folder, a library, or a function that does it."""
     if isinstance(source, str | Path):
         return FolderLoader(Path(source), rates)
@@ -67,15 +67,15 @@ def loader_of(source: str | Path | Library | Loader, rates: Mapping[str, float] 
     raise InputError(f"no trials in a {type(source).__name__}", "Give a folder, a library or a function of the name")
 
 
-def subject_of(trial: str) -> str:
+def trial_subject(trial: str) -> str:
     """The performer of a trial: what stands before the underscore."""
     return trial.partition("_")[0]
 
 
-def chosen_trials(manifest: Mapping[str, Iterable[str]] | None) -> dict[str, tuple[str, ...]]:
+def choose_trials(manifest: Mapping[str, Iterable[str]] | None) -> dict[str, tuple[str, ...]]:
     """Trials by kind: those given, the default for kinds that are not."""
     given = {kind: tuple(names) for kind, names in (manifest or {}).items()}
     for kind in given:
         if kind not in KINDS:
             raise InputError(f"'{kind}' is no kind of jump", f"Use {', '.join(KINDS)}")
-    return {kind: given.get(kind, TRIALS[kind]) for kind in KINDS}
+    return {kind: given.get(kind, JUMP_TRIALS[kind]) for kind in KINDS}

@@ -11,32 +11,32 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, MareyWarning
-from marey.locomotion._engine_plan import Parameters
+from marey.locomotion._engine_plan import GaitParameters
 from marey.locomotion._engine_source import RawFrame
-from marey.locomotion._machine_adapt import Approach, clip_for, leap_for, plan_approach, planted_toe
-from marey.locomotion._machine_moment import MachineSnapshot, Moment, Plan
-from marey.locomotion._machine_parts import JumpBook, Walker
+from marey.locomotion._machine_adapt import JumpApproach, find_planted_toe, get_jump_clip, plan_approach, plan_leap_for
+from marey.locomotion._machine_moment import JumpPlan, JumpSnapshot, JumpState
+from marey.locomotion._machine_parts import JumpLibrary, SteerableWalker
 from marey.locomotion._machine_request import JumpAnswer, JumpRequest
 from marey.locomotion._runup import MAX_ACCELERATION
-from marey.locomotion._standing_jump import plan_standing_jump, standing_feet
+from marey.locomotion._standing_jump import plan_standing_jump, schedule_standing_footholds
 from marey.locomotion._transition import LeapPlan
-from marey.locomotion._transition_clip import BodyFrame, effectors
-from marey.locomotion._transition_feet import Feet
-from marey.locomotion._transition_plan import leap_feet
+from marey.locomotion._transition_clip import PoseFrame, compute_effectors
+from marey.locomotion._transition_feet import FootholdSchedule
+from marey.locomotion._transition_plan import schedule_leap_footholds
 
 STATES: Final = ("neutral", "adapt", "blend-in", "jump", "blend-out", "restore")
 """The six states of [Glardon2005]_ §III.3.4."""
 SAME_PHASE: Final = 1e-3  # [-] of a cycle before a heel strike: as good as there
-LATE: Final = 0.05  # [-] of a cycle after it: not too late
-LONGEST_WAIT_S: Final = 20.0  # [s] beyond what was planned; then the jump is given up
+MAX_PHASE_LATE: Final = 0.05  # [-] of a cycle after it: not too late
+MAX_WAIT_S: Final = 20.0  # [s] beyond what was planned; then the jump is given up
 RESTORE_ACCELERATION: Final = 0.5  # [m/s²]
 SHORTEST_RESTORE_S: Final = 0.5  # [s]
 TICK_S: Final = 0.02  # [s] between two looks at a character that comes to a stand
-NO_TIME: Final = 1e-12  # [s]
-NEARLY_S: Final = 1e-6  # [s] before its end a ramp has arrived
+MIN_STEP_S: Final = 1e-12  # [s]
+TIME_TOL_S: Final = 1e-6  # [s] before its end a ramp has arrived
 
 
-class Machine:
+class JumpStateMachine:
     """A source that walks, and jumps when asked to ([Glardon2005]_ §III.3.4).
 
     Neutral, then adapt (ramp to the jump's own speed and gait, up to a heel strike), blend-in (to the toe off), jump
@@ -47,9 +47,9 @@ class Machine:
     what is to be restored.
     """
 
-    def __init__(self, walker: Walker, jumps: JumpBook) -> None:
+    def __init__(self, walker: SteerableWalker, jumps: JumpLibrary) -> None:
         self._walker, self._jumps = walker, jumps
-        self._now = Moment()
+        self._now = JumpState()
 
     # Asking
 
@@ -101,35 +101,35 @@ class Machine:
         height_m: float | None = None,
         position: ArrayLike = (0.0, 0.0),
         heading_rad: float = 0.0,
-    ) -> tuple[LeapPlan, Feet]:
+    ) -> tuple[LeapPlan, FootholdSchedule]:
         """Plan a leap from a gait of some speed [m/s] whose heel strikes at a place ``(x, z)`` [m]; changes nothing."""
         request = JumpRequest(length_m, kind, height_m, foot=foot)
         place = np.array(position, dtype=np.float64)
-        leap = leap_for(self._walker, self._jumps, request, speed, position=place, heading_rad=heading_rad)
-        return leap, leap_feet(leap)
+        leap = plan_leap_for(self._walker, self._jumps, request, speed, position=place, heading_rad=heading_rad)
+        return leap, schedule_leap_footholds(leap)
 
     def cancel(self) -> bool:
         """Give up a jump that has not begun, or one that is queued; tells whether there was any."""
         if self._now.stage == "adapt":
-            self._restore()
+            self._restore_parameters()
             return True
         was_queued = self._now.queued is not None
         self._now = replace(self._now, queued=None)
         return was_queued
 
-    def wish(self, parameters: Parameters, over_s: float) -> None:
+    def wish(self, parameters: GaitParameters, over_s: float) -> None:
         """Change what the character shall go back to after the jump, and how fast."""
         if self._now.stage == "neutral":
             self._walker.go_to(parameters, over_s)
             return
         self._now = replace(self._now, wish=parameters, wish_over_s=over_s)
         if self._now.stage == "restore":
-            self._restore()
+            self._restore_parameters()
 
     # Reading
 
     @property
-    def jumps(self) -> JumpBook:
+    def jumps(self) -> JumpLibrary:
         """What can be jumped."""
         return self._jumps
 
@@ -138,7 +138,7 @@ class Machine:
         """Where the take-off toe will be, or is ``(x, z)`` [m]; nothing unless a jump was asked for."""
         now = self._now
         if isinstance(now.plan, LeapPlan):
-            x, z = planted_toe(now.plan, self._jumps.rest_heights_m(self.parameters.leg_length_m))
+            x, z = find_planted_toe(now.plan, self._jumps.rest_heights_m(self.parameters.leg_length_m))
             return float(x), float(z)
         return None if now.request is None else now.request.takeoff
 
@@ -156,12 +156,12 @@ class Machine:
         return self._walker.state if now.stage == "neutral" else now.stage
 
     @property
-    def parameters(self) -> Parameters:
+    def parameters(self) -> GaitParameters:
         """Parameters of the gait now; locked while jumping."""
         return self._walker.parameters
 
     @property
-    def target(self) -> Parameters:
+    def target(self) -> GaitParameters:
         """Parameters that were wished for."""
         return self._walker.target if self._now.wish is None else self._now.wish
 
@@ -176,7 +176,7 @@ class Machine:
         return self._now.queued
 
     @property
-    def plan(self) -> Plan | None:
+    def plan(self) -> JumpPlan | None:
         """The transition under way."""
         return self._now.plan
 
@@ -207,9 +207,9 @@ class Machine:
             step = min(left, max(self._now.deadline_s - self._now.clock_s, 0.0))
             passed += self._move(step)
             left -= step
-            if self._now.deadline_s - self._now.clock_s <= NO_TIME:
+            if self._now.deadline_s - self._now.clock_s <= MIN_STEP_S:
                 self._next()
-            elif left <= NO_TIME:
+            elif left <= MIN_STEP_S:
                 return passed
 
     def frame(self) -> RawFrame:
@@ -218,18 +218,18 @@ class Machine:
         if now.plan is None or now.feet is None:
             return self._walker.frame()
         raw = now.plan.frame(now.clock_s)
-        feet = effectors(now.plan.skeleton, raw)
-        until, landing = now.feet.coming(now.clock_s, feet)
+        feet = compute_effectors(now.plan.skeleton, raw)
+        until, landing = now.feet.next_plants(now.clock_s, feet)
         planted = now.feet.planted(now.clock_s)
         return RawFrame(raw.root, raw.rotations, planted, until, landing, self.parameters.leg_length_m)
 
-    def snapshot(self) -> MachineSnapshot:
+    def snapshot(self) -> JumpSnapshot:
         """All that :meth:`restore` needs."""
-        return MachineSnapshot(self._now, self._walker.snapshot())
+        return JumpSnapshot(self._now, self._walker.snapshot())
 
     def restore(self, snapshot: object) -> None:
         """Come back to the moment of a snapshot."""
-        assert isinstance(snapshot, MachineSnapshot)
+        assert isinstance(snapshot, JumpSnapshot)
         self._now = snapshot.moment
         self._walker.restore(snapshot.walker)
 
@@ -245,31 +245,31 @@ class Machine:
     def _next(self) -> None:
         match self._now.stage:
             case "adapt":
-                self._take_off()
+                self._try_take_off()
             case "leap":
                 self._land()
             case _:
-                self._now = Moment()
+                self._now = JumpState()
 
-    def _adapt(self, approach: Approach) -> None:
+    def _adapt(self, approach: JumpApproach) -> None:
         wish = self.target
         approach.start(self._walker)
-        self._now = Moment(
+        self._now = JumpState(
             "adapt",
             deadline_s=approach.duration_s,
-            latest_s=approach.duration_s + LONGEST_WAIT_S,
+            latest_s=approach.duration_s + MAX_WAIT_S,
             request=approach.request,
             wish=wish,
             wish_over_s=self._now.wish_over_s,
         )
 
-    def _take_off(self) -> None:
+    def _try_take_off(self) -> None:
         now, wait = self._now, self._time_to_take_off()
         if wait == 0.0:
             self._leap()
         elif now.clock_s + wait > now.latest_s:
             warnings.warn("no heel strike in time for the jump; it was given up", MareyWarning, stacklevel=2)
-            self._restore()
+            self._restore_parameters()
         else:
             self._now = replace(now, deadline_s=now.clock_s + wait)
 
@@ -284,8 +284,8 @@ class Machine:
         if hertz <= 0.0:
             return inf
         strike = float(walker.events(now.speed, now.run)[4 * request.side])
-        missing = (strike - walker.phase + LATE) % 1.0 - LATE
-        if missing <= SAME_PHASE and rest <= NEARLY_S:
+        missing = (strike - walker.phase + MAX_PHASE_LATE) % 1.0 - MAX_PHASE_LATE
+        if missing <= SAME_PHASE and rest <= TIME_TOL_S:
             return 0.0
         return (missing if missing > SAME_PHASE else missing + 1.0) / hertz
 
@@ -293,12 +293,12 @@ class Machine:
         plan, feet = self._planned()
         self._now = replace(self._now, stage="leap", clock_s=0.0, deadline_s=plan.duration_s, plan=plan, feet=feet)
 
-    def _planned(self) -> tuple[Plan, Feet]:
+    def _planned(self) -> tuple[JumpPlan, FootholdSchedule]:
         walker, request = self._walker, self._now.request
         assert request is not None
         place, heading = walker.position, walker.heading_rad
         if request.kind != "standing":
-            leap = leap_for(
+            leap = plan_leap_for(
                 walker,
                 self._jumps,
                 request,
@@ -307,11 +307,11 @@ class Machine:
                 heading_rad=heading,
                 phase=walker.phase,
             )  # fmt: skip
-            return leap, leap_feet(leap)
-        stand = BodyFrame(*walker.pose_at(0.0, 0.0, 0.0, np.zeros(2), 0.0))
-        clip, body = clip_for(walker, self._jumps, request), self._jumps.skeleton_for(self.parameters.leg_length_m)
+            return leap, schedule_leap_footholds(leap)
+        stand = PoseFrame(*walker.pose_at(0.0, 0.0, 0.0, np.zeros(2), 0.0))
+        clip, body = get_jump_clip(walker, self._jumps, request), self._jumps.skeleton_for(self.parameters.leg_length_m)
         jump = plan_standing_jump(body, stand, clip, place, heading)
-        return jump, standing_feet(jump)
+        return jump, schedule_standing_footholds(jump)
 
     def _land(self) -> None:
         now = self._now
@@ -319,17 +319,17 @@ class Machine:
         self._walker.place(now.plan.end_phase, now.plan.end_position, now.plan.heading_rad)
         self._now = replace(now, plan=None, feet=None)
         if now.queued is None:
-            self._restore()
+            self._restore_parameters()
             return
         try:
             self._adapt(plan_approach(self._walker, self._jumps, now.queued))
         except InputError as error:
             warnings.warn(f"the next jump was given up: {error}", MareyWarning, stacklevel=2)
-            self._restore()
+            self._restore_parameters()
 
-    def _restore(self) -> None:
+    def _restore_parameters(self) -> None:
         wish, now = self.target, self.parameters
         change = abs(wish.speed - now.speed) / RESTORE_ACCELERATION
         over = max(change, SHORTEST_RESTORE_S) if self._now.wish_over_s is None else self._now.wish_over_s
         self._walker.go_to(wish, over)
-        self._now = Moment("restore", deadline_s=over, wish=wish)
+        self._now = JumpState("restore", deadline_s=over, wish=wish)

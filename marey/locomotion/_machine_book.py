@@ -14,7 +14,7 @@ from marey.locomotion._model import LocomotionModel
 from marey.locomotion._transition_clip import LEFT, JumpClip
 from marey.skeleton import Skeleton
 
-NUM_KEPT: Final = 32  # clips; one takes some milliseconds to make
+MAX_CACHED_CLIPS: Final = 32  # clips; one takes some milliseconds to make
 
 _Key = tuple[str, float, float, float | None, int, bytes]
 
@@ -64,7 +64,7 @@ class ModelJumps:
             self._kept.move_to_end(key)
             return self._kept[key]
         self._kept[key] = self._made(kind, length_m, leg_length_m, weights, height_m, side)
-        while len(self._kept) > NUM_KEPT:
+        while len(self._kept) > MAX_CACHED_CLIPS:
             self._kept.popitem(last=False)
         return self._kept[key]
 
@@ -95,6 +95,6 @@ def opposite_joints(skeleton: Skeleton) -> IntArray:
     return np.array([skeleton.names.index(name) for name in names], dtype=np.int64)
 
 
-def jump_book(model: LocomotionModel, scaling: str = "froude") -> ModelJumps:
+def make_model_jumps(model: LocomotionModel, scaling: str = "froude") -> ModelJumps:
     """Return the jumps of a model for characters whose size and speed go together in one of two ways."""
     return ModelJumps(model, scaling)

@@ -7,14 +7,14 @@ from math import inf
 from typing import NamedTuple, Protocol
 
 from marey.base import FloatArray
-from marey.locomotion._engine_plan import Parameters
+from marey.locomotion._engine_plan import GaitParameters
 from marey.locomotion._machine_request import JumpRequest
-from marey.locomotion._transition_clip import BodyFrame
-from marey.locomotion._transition_feet import Feet
+from marey.locomotion._transition_clip import PoseFrame
+from marey.locomotion._transition_feet import FootholdSchedule
 from marey.skeleton import Skeleton
 
 
-class Plan(Protocol):
+class JumpPlan(Protocol):
     """A transition as a function of the time since its start."""
 
     @property
@@ -46,7 +46,7 @@ class Plan(Protocol):
         """One of blend-in, jump, blend-out."""
         ...
 
-    def frame(self, time_s: float) -> BodyFrame:
+    def frame(self, time_s: float) -> PoseFrame:
         """Raw pose."""
         ...
 
@@ -60,7 +60,7 @@ class Plan(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Moment:
+class JumpState:
     """The state of the machine; replaced, never changed, so that a snapshot is a reference."""
 
     stage: str = "neutral"  # neutral, adapt, leap or restore
@@ -69,14 +69,14 @@ class Moment:
     latest_s: float = inf  # the stage is given up then
     request: JumpRequest | None = None
     queued: JumpRequest | None = None
-    wish: Parameters | None = None  # what to go back to
+    wish: GaitParameters | None = None  # what to go back to
     wish_over_s: float | None = None
-    plan: Plan | None = None
-    feet: Feet | None = None
+    plan: JumpPlan | None = None
+    feet: FootholdSchedule | None = None
 
 
-class MachineSnapshot(NamedTuple):
+class JumpSnapshot(NamedTuple):
     """A moment of the machine and of its walker."""
 
-    moment: Moment
+    moment: JumpState
     walker: object

@@ -8,13 +8,13 @@ from typing import Protocol
 import numpy as np
 
 from marey.base import FloatArray
-from marey.locomotion._engine_plan import Parameters
-from marey.locomotion._engine_source import Source
-from marey.locomotion._transition_clip import BodyFrame, JumpClip
+from marey.locomotion._engine_plan import GaitParameters
+from marey.locomotion._engine_source import FrameSource
+from marey.locomotion._transition_clip import JumpClip, PoseFrame
 from marey.skeleton import Skeleton
 
 
-class Walker(Source, Protocol):
+class SteerableWalker(FrameSource, Protocol):
     """Walks and runs with parameters that change linearly; the engine's own walker is one."""
 
     @property
@@ -33,16 +33,16 @@ class Walker(Source, Protocol):
         ...
 
     @property
-    def parameters(self) -> Parameters:
+    def parameters(self) -> GaitParameters:
         """Parameters now."""
         ...
 
     @property
-    def target(self) -> Parameters:
+    def target(self) -> GaitParameters:
         """Parameters at the end of the change under way."""
         ...
 
-    def go_to(self, parameters: Parameters, over_s: float) -> None:
+    def go_to(self, parameters: GaitParameters, over_s: float) -> None:
         """Change all parameters linearly over a time."""
         ...
 
@@ -81,7 +81,7 @@ class Walker(Source, Protocol):
         ...
 
 
-class JumpBook(Protocol):
+class JumpLibrary(Protocol):
     """Jumps of all kinds for a body of any size."""
 
     def limits_m(self, kind: str, leg_length_m: float) -> tuple[float, float]:
@@ -112,20 +112,20 @@ class JumpBook(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FrozenGait:
+class ConstantGait:
     """What a walker does at one speed, by phase."""
 
-    walker: Walker
+    walker: SteerableWalker
     speed: float  # [m/s]
     run: float
     frequency_hz: float
     events: FloatArray  # (8,)
 
-    def frame(self, phase: float) -> BodyFrame:
+    def frame(self, phase: float) -> PoseFrame:
         """Pose at any phase, relative to the carriage."""
-        return BodyFrame(*self.walker.pose_at(phase, self.speed, self.run, np.zeros(2), 0.0))
+        return PoseFrame(*self.walker.pose_at(phase, self.speed, self.run, np.zeros(2), 0.0))
 
 
-def frozen_gait(walker: Walker, speed: float, run: float) -> FrozenGait:
+def freeze_gait(walker: SteerableWalker, speed: float, run: float) -> ConstantGait:
     """Freeze a walker's gait at a speed [m/s] and share of running."""
-    return FrozenGait(walker, speed, run, walker.frequency(speed, run), np.array(walker.events(speed, run)))
+    return ConstantGait(walker, speed, run, walker.frequency(speed, run), np.array(walker.events(speed, run)))

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from marey.base import frozen
-from marey.locomotion._checks import checked_name, checked_positive
+from marey.locomotion._checks import check_name, check_positive
 from marey.locomotion._runup import MAX_ACCELERATION
 from marey.locomotion._transition_clip import LEFT, RIGHT
 
-KINDS: Final = ("walk", "run", "standing")
-PRIORITIES: Final = ("jump-parameters", "jump-now")
-FEET: Final = {"right": RIGHT, "left": LEFT}
+REQUEST_KINDS: Final = ("walk", "run", "standing")
+REQUEST_PRIORITIES: Final = ("jump-parameters", "jump-now")
+TAKEOFF_SIDES: Final = {"right": RIGHT, "left": LEFT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,22 +29,22 @@ class JumpRequest:
 
     def __post_init__(self) -> None:
         for kind, name, known in (
-            ("jump", self.kind, KINDS),
-            ("priority", self.priority, PRIORITIES),
-            ("foot", self.foot, tuple(FEET)),
+            ("jump", self.kind, REQUEST_KINDS),
+            ("priority", self.priority, REQUEST_PRIORITIES),
+            ("foot", self.foot, tuple(TAKEOFF_SIDES)),
         ):
-            checked_name(kind, name, "the engine", known)
-        checked_positive("length_m", self.length_m)
-        checked_positive("max_acceleration", self.max_acceleration)
+            check_name(kind, name, "the engine", known)
+        check_positive("length_m", self.length_m)
+        check_positive("max_acceleration", self.max_acceleration)
         if self.height_m is not None:
-            checked_positive("height_m", self.height_m)
+            check_positive("height_m", self.height_m)
         if self.takeoff is not None:
             frozen(self.takeoff, 2, name="takeoff")
 
     @property
     def side(self) -> int:
         """Take-off foot, 0 right or 1 left."""
-        return FEET[self.foot]
+        return TAKEOFF_SIDES[self.foot]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,14 @@ from marey.base import (
     MissingFileError,
     as_table,
     as_text,
-    known_keys,
+    check_keys,
     parse_toml,
+    read_records,
     read_toml_text,
-    records_of,
 )
 from marey.locomotion._model import GAITS
 
-SHIPPED: Final = Path(__file__).parents[1] / "samples" / "locomotion.toml"
+SHIPPED_MANIFEST: Final = Path(__file__).parents[1] / "samples" / "locomotion.toml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +63,14 @@ def load_manifest(path: str | os.PathLike[str] | None = None) -> Manifest:
         FormatError: the file breaks its form, with the line.
         MissingFileError: there is none.
     """
-    file = SHIPPED if path is None else Path(path)
+    file = SHIPPED_MANIFEST if path is None else Path(path)
     if not file.is_file():
         raise MissingFileError(str(file))
     data, place = parse_toml(read_toml_text(file, "a manifest"), str(file))
-    groups = records_of(data, "group", TrialGroup, place)
+    groups = read_records(data, "group", TrialGroup, place)
     if not groups:
         place.fail("the manifest has no [[group]]", "Name at least one group of clips")
-    known_keys(data, ("default_style", "group", "labels"), place)
+    check_keys(data, ("default_style", "group", "labels"), place)
     found = data.get("default_style", [])
     style = tuple(str(name) for name in cast(list[Any], found)) if isinstance(found, list) else ("",)
     if not set(style) <= {group.subject for group in groups}:

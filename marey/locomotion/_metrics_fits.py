@@ -8,10 +8,10 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray
-from marey.locomotion._metrics import Fit, Predict, Synthesis
+from marey.locomotion._metrics import RowFit, RowPrediction, Synthesis
 from marey.locomotion._model import LocomotionModel
-from marey.locomotion._units import Unit, rows_wxyz
-from marey.locomotion._units_lent import CommonLine, prior_rows
+from marey.locomotion._units import MotionUnit, rotations_from_rows
+from marey.locomotion._units_lent import SharedSpeedLaw, prior_rows
 from marey.models import fit_speed_law, principal_components
 
 NUM_COMPONENTS: Final = 2  # of a person in a gait; the measurements we compare with kept as many
@@ -20,17 +20,17 @@ PROCESS_NOISE: Final = 0.3  # [-] deviation of one cycle over the deviation with
 SAME_SPEED: Final = 0.05  # [1/s] a spline through two units nearer than this would be wild
 
 
-def line_fit(table: FloatArray, speeds: FloatArray) -> Predict:
+def fit_line_law(table: FloatArray, speeds: FloatArray) -> RowPrediction:
     """Two components, each a line in speed: one person's single-parameter model, [Glardon2005]_ §II.2.3.1."""
     space = principal_components(table, n_components=min(NUM_COMPONENTS, len(table) - 1))
     law = fit_speed_law(space.scores(table), speeds)
     return lambda s: space.rows(law(max(s, law.slowest)))
 
 
-def pooled_fit(line: CommonLine) -> Fit:
+def make_pooled_fit(line: SharedSpeedLaw) -> RowFit:
     """What the shipped model does: a person's own line, with two units on the common slope beside the captured ones."""
 
-    def fit(table: FloatArray, speeds: FloatArray) -> Predict:
+    def fit(table: FloatArray, speeds: FloatArray) -> RowPrediction:
         lent, at = prior_rows(table, speeds, line)
         rows, every = np.concatenate([table, lent]), np.concatenate([speeds, at])
         middle = every - every.mean()
@@ -41,7 +41,7 @@ def pooled_fit(line: CommonLine) -> Fit:
     return fit
 
 
-def radial_fit(table: FloatArray, speeds: FloatArray) -> Predict:
+def fit_thin_plate_splines(table: FloatArray, speeds: FloatArray) -> RowPrediction:
     """Thin-plate splines on top of a line: the verbs and adverbs that [Glardon2005]_ §II.2.3.2.1 compares with."""
     bins = (speeds / SAME_SPEED).astype(np.int64)
     kept = np.unique(bins)
@@ -55,7 +55,7 @@ def radial_fit(table: FloatArray, speeds: FloatArray) -> Predict:
     return lambda s: np.concatenate([np.abs(s - centres) ** 3, [1.0, s]]) @ weights
 
 
-def process_fit(table: FloatArray, speeds: FloatArray) -> Predict:
+def fit_gaussian_process(table: FloatArray, speeds: FloatArray) -> RowPrediction:
     """A Gaussian process round a line in speed: what the thesis names for few samples."""
     poly = np.stack([np.ones_like(speeds), speeds], axis=1)
     line = np.linalg.lstsq(poly, table, rcond=None)[0]
@@ -64,21 +64,27 @@ def process_fit(table: FloatArray, speeds: FloatArray) -> Predict:
     return lambda s: np.array([1.0, s]) @ line + np.exp(-0.5 * ((s - speeds) / PROCESS_LENGTH) ** 2) @ weights
 
 
-FITS: Final[Mapping[str, Fit]] = {"line": line_fit, "radial": radial_fit, "process": process_fit}
-"""By name, for comparisons; ``pooled_fit`` needs to know everybody."""
+FITS: Final[Mapping[str, RowFit]] = {
+    "line": fit_line_law,
+    "radial": fit_thin_plate_splines,
+    "process": fit_gaussian_process,
+}
+"""By name, for comparisons; ``make_pooled_fit`` needs to know everybody."""
 
 
-def model_synthesis(model: LocomotionModel) -> Synthesis:
+def make_model_synthesis(model: LocomotionModel) -> Synthesis:
     """The cycle of a trained model, in the unit's own style and gait and at its speed."""
 
-    def synthesis(unit: Unit) -> FloatArray:
+    def synthesis(unit: MotionUnit) -> FloatArray:
         run = float(unit.gait == "run")
-        return rows_wxyz(model.gaits.row(unit.speed_n, run, model.weights(unit.subject)), model.gaits.means)
+        return rotations_from_rows(model.gaits.row(unit.speed_n, run, model.weights(unit.subject)), model.gaits.means)
 
     return synthesis
 
 
-def flat_synthesis(model: LocomotionModel, units: Mapping[tuple[str, str], tuple[FloatArray, FloatArray]]) -> Synthesis:
+def make_flat_synthesis(
+    model: LocomotionModel, units: Mapping[tuple[str, str], tuple[FloatArray, FloatArray]]
+) -> Synthesis:
     """The flat variant: a law for every person and gait in the main components, without the levels between.
 
     Args:
@@ -88,9 +94,9 @@ def flat_synthesis(model: LocomotionModel, units: Mapping[tuple[str, str], tuple
     main = model.tree.main
     laws = {key: fit_speed_law(main.scores(rows), speeds) for key, (rows, speeds) in units.items()}
 
-    def synthesis(unit: Unit) -> FloatArray:
+    def synthesis(unit: MotionUnit) -> FloatArray:
         law = laws[unit.subject, unit.gait]
         row = main.rows(law(max(unit.speed_n, law.slowest)))
-        return rows_wxyz(row.reshape(unit.num_frames, -1), model.gaits.means)
+        return rotations_from_rows(row.reshape(unit.num_frames, -1), model.gaits.means)
 
     return synthesis

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import BoolArray, FloatArray, InputError
-from marey.locomotion._checks import checked_name, checked_number, checked_positive, checked_weights
+from marey.locomotion._checks import check_name, check_number, check_positive, check_weights
 
 if TYPE_CHECKING:
     import os
@@ -81,14 +81,16 @@ class GaitArrays(NamedTuple):
 
     def frequency_at(self, speed_n: float, run: float, weights: ArrayLike) -> float:
         """Cycles per second [Hz] on the model's own legs."""
-        return float(np.sum(self.shares(run, weights) * _between(self.frequency, self.speeds, speed_n)))
+        return float(np.sum(self.shares(run, weights) * _interpolate_table(self.frequency, self.speeds, speed_n)))
 
     def events_at(self, speed_n: float, run: float, weights: ArrayLike) -> FloatArray:
         """Phases ``(8,)`` of the foot events, unwrapped, in the order of ``EVENTS``."""
-        return np.einsum("kt,kte->e", self.shares(run, weights), _between(self.events, self.speeds, speed_n, axis=2))
+        return np.einsum(
+            "kt,kte->e", self.shares(run, weights), _interpolate_table(self.events, self.speeds, speed_n, axis=2)
+        )
 
 
-def _between(table: FloatArray, speeds: FloatArray, speed: float, axis: int = -1) -> FloatArray:
+def _interpolate_table(table: FloatArray, speeds: FloatArray, speed: float, axis: int = -1) -> FloatArray:
     """A table at one speed, linear between its own and level beyond them."""
     s = min(max(float(speed), float(speeds[0])), float(speeds[-1]))
     i = min(int(np.searchsorted(speeds, s, side="right")) - 1, len(speeds) - 2)
@@ -115,7 +117,7 @@ class LocomotionModel:
 
     def skeleton_for(self, leg_length_m: float) -> Skeleton:
         """Return the model's body with legs of another length [m], all bones scaled alike."""
-        return self.skeleton.scaled(checked_positive("leg_length_m", leg_length_m) / self.leg_length_m)
+        return self.skeleton.scaled(check_positive("leg_length_m", leg_length_m) / self.leg_length_m)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -136,8 +138,8 @@ class LocomotionModel:
         given = self.default_style if style is None else {style: 1.0} if isinstance(style, str) else style
         weights = np.zeros(len(self.styles))
         codes = dict(zip(self.labels, self.styles, strict=True))
-        for label, weight in checked_weights("style", given).items():
-            name = checked_name("style", codes.get(label, label), "this model", self.styles)
+        for label, weight in check_weights("style", given).items():
+            name = check_name("style", codes.get(label, label), "this model", self.styles)
             weights[self.styles.index(name)] += weight
         if weights.sum() <= 0.0:
             raise InputError("all style weights are zero", "Give one style a positive weight")
@@ -148,9 +150,9 @@ class LocomotionModel:
         """Weights ``(K,)`` of the model's own mixture of styles."""
         return self.weights(None)
 
-    def timed(self, timing: str) -> GaitArrays:
+    def with_timing(self, timing: str) -> GaitArrays:
         """Return the arrays with the cycle frequencies of a timing: ``"stance"``, ``"glardon"`` or ``"inman"``."""
-        checked_name("timing", timing, "this model", self.frequencies)
+        check_name("timing", timing, "this model", self.frequencies)
         return self.gaits._replace(frequency=self.frequencies[timing])
 
     def normalised_speed(self, speed_mps: float, leg_length_m: float, scaling: str = "froude") -> float:
@@ -158,12 +160,12 @@ class LocomotionModel:
 
         .. math:: s_n = s / \sqrt{H H_0} \text{ ("froude")}, \qquad s_n = s / H \text{ ("leg", [Glardon2005]_ §III.1.2)}
         """
-        return checked_number("speed_mps", speed_mps) * self.scales(leg_length_m, scaling)[0]
+        return check_number("speed_mps", speed_mps) * self.scales(leg_length_m, scaling)[0]
 
     def scales(self, leg_length_m: float, scaling: str = "froude") -> tuple[float, float]:
         """Factors from speed [m/s] to normalised speed [1/s], and from the table's frequency to the character's."""
-        leg = checked_positive("leg_length_m", leg_length_m)
-        if checked_name("scaling", scaling, "the locomotion engine", SCALINGS) == "leg":
+        leg = check_positive("leg_length_m", leg_length_m)
+        if check_name("scaling", scaling, "the locomotion engine", SCALINGS) == "leg":
             return 1.0 / leg, 1.0
         ratio = float(np.sqrt(self.leg_length_m / leg))
         return ratio / self.leg_length_m, ratio

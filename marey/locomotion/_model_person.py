@@ -11,9 +11,9 @@ import numpy as np
 from marey.base import FloatArray, InputError, UnknownNameError
 from marey.locomotion._metrics import motion_distance, rms_degrees
 from marey.locomotion._model import GAITS, LocomotionModel
-from marey.locomotion._segment import clip_units
-from marey.locomotion._segment_feet import levelled
-from marey.locomotion._units import Unit, rows_wxyz, unit_rows
+from marey.locomotion._segment import segment_clip
+from marey.locomotion._segment_feet import level_feet
+from marey.locomotion._units import MotionUnit, rotations_from_rows, unit_rows
 from marey.motion import Motion
 
 METHODS: Final = ("least-squares", "mahalanobis")
@@ -23,7 +23,7 @@ SUM_WEIGHT: Final = 1e3  # [-] of the equation that weights sum to one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Recovered:
+class RecoveredParameters:
     """What a cycle tells about itself, and how well the model can say it."""
 
     speed_mps: float  # on the performer's own legs
@@ -34,20 +34,20 @@ class Recovered:
     residual: FloatArray  # (N, D) what the mixture does not explain
 
 
-def captured_unit(motion: Motion, model: LocomotionModel) -> Unit:
+def capture_first_unit(motion: Motion, model: LocomotionModel) -> MotionUnit:
     """Cut the first regular cycle of a clip.
 
     Raises:
         InputError: the clip holds no straight, regular cycle.
     """
     for gait in GAITS:
-        units, _, _ = clip_units(motion, "somebody", gait, num_frames=model.gaits.base.shape[2])
+        units, _, _ = segment_clip(motion, "somebody", gait, num_frames=model.gaits.base.shape[2])
         if units:
-            return levelled(units[:1], model.leg_length_m)[0]
+            return level_feet(units[:1], model.leg_length_m)[0]
     raise InputError(f"clip '{motion.name}' holds no regular cycle", "Give one with two strides straight ahead")
 
 
-def recover_parameters(motion: Motion | Unit, model: LocomotionModel | None = None) -> Recovered:
+def recover_parameters(motion: Motion | MotionUnit, model: LocomotionModel | None = None) -> RecoveredParameters:
     r"""Find speed, gait and style of a clip's first cycle.
 
     .. math:: \min_{s, w} \|\alpha - \textstyle\sum_k w_k\,\alpha^{(k)}(s)\|, \qquad w \ge 0,\ \sum w = 1
@@ -59,21 +59,21 @@ def recover_parameters(motion: Motion | Unit, model: LocomotionModel | None = No
         motion: a clip, or a unit that was cut already.
         model: the shipped one by default.
     """
-    model = _model(model)
-    unit = captured_unit(motion, model) if isinstance(motion, Motion) else motion
+    model = _model_or_shipped(model)
+    unit = capture_first_unit(motion, model) if isinstance(motion, Motion) else motion
     seen = unit_rows(unit.root, unit.wxyz, model.gaits.means)
-    goal = _scores(model, seen)
-    found = min((_search(model, goal, float(run)) for run in (0, 1)), key=lambda part: part[2])
+    goal = _main_scores(model, seen)
+    found = min((_search_parameters(model, goal, float(run)) for run in (0, 1)), key=lambda part: part[2])
     speed_n, weights, _, run = found
     rows = model.gaits.row(speed_n, run, weights)
-    error = motion_distance(unit.wxyz, rows_wxyz(rows, model.gaits.means))
+    error = motion_distance(unit.wxyz, rotations_from_rows(rows, model.gaits.means))
     scale = float(np.sqrt(unit.leg_length_m * model.leg_length_m))
     style = {name: float(w) for name, w in zip(model.styles, weights, strict=True) if w > 1e-6}
-    return Recovered(speed_n * scale, run, style, rms_degrees([error]), unit.speed_mps, seen - rows)
+    return RecoveredParameters(speed_n * scale, run, style, rms_degrees([error]), unit.speed_mps, seen - rows)
 
 
-def personify(
-    motion: Motion | Unit,
+def fit_style_weights(
+    motion: Motion | MotionUnit,
     model: LocomotionModel | None = None,
     *,
     method: str = "least-squares",
@@ -90,13 +90,13 @@ def personify(
     """
     if method not in METHODS:
         raise UnknownNameError("method", method, "personify", METHODS)
-    model = _model(model)
-    unit = captured_unit(motion, model) if isinstance(motion, Motion) else motion
-    goal = _scores(model, unit_rows(unit.root, unit.wxyz, model.gaits.means))
+    model = _model_or_shipped(model)
+    unit = capture_first_unit(motion, model) if isinstance(motion, Motion) else motion
+    goal = _main_scores(model, unit_rows(unit.root, unit.wxyz, model.gaits.means))
     gaits = (0.0, 1.0) if run is None else (float(run),)
-    weigh = _least_squares if method == "least-squares" else _inverse_distances
-    tried = [(weigh(model, _people(model, unit.speed_n, g), goal), g) for g in gaits]
-    errors = [float(np.linalg.norm(w @ _people(model, unit.speed_n, g) - goal)) for w, g in tried]
+    weigh = _solve_style_weights if method == "least-squares" else _inverse_distance_weights
+    tried = [(weigh(model, _people_scores(model, unit.speed_n, g), goal), g) for g in gaits]
+    errors = [float(np.linalg.norm(w @ _people_scores(model, unit.speed_n, g) - goal)) for w, g in tried]
     weights = tried[int(np.argmin(errors))][0]
     return {name: float(w) for name, w in zip(model.styles, weights, strict=True) if w > 1e-6}
 
@@ -142,37 +142,37 @@ def add_style(
     )
 
 
-def _model(model: LocomotionModel | None) -> LocomotionModel:
+def _model_or_shipped(model: LocomotionModel | None) -> LocomotionModel:
     from marey.locomotion._model_file import load_model
 
     return load_model() if model is None else model
 
 
-def _scores(model: LocomotionModel, rows: FloatArray) -> FloatArray:
+def _main_scores(model: LocomotionModel, rows: FloatArray) -> FloatArray:
     return model.tree.main.scores(rows.ravel())
 
 
-def _people(model: LocomotionModel, speed_n: float, run: float) -> FloatArray:
+def _people_scores(model: LocomotionModel, speed_n: float, run: float) -> FloatArray:
     """Main scores ``(K, m)`` of everybody at one speed and gait."""
     every = np.eye(len(model.styles))
-    return np.stack([_scores(model, model.gaits.row(speed_n, run, every[k])) for k in range(len(every))])
+    return np.stack([_main_scores(model, model.gaits.row(speed_n, run, every[k])) for k in range(len(every))])
 
 
-def _search(model: LocomotionModel, goal: FloatArray, run: float) -> tuple[float, FloatArray, float, float]:
+def _search_parameters(model: LocomotionModel, goal: FloatArray, run: float) -> tuple[float, FloatArray, float, float]:
     """Speed, weights, error and gait: from the best single person, weights and speed in turn."""
     speeds = np.linspace(0.0, float(model.gaits.limits[int(run)]), NUM_SPEEDS)
-    table = np.stack([_people(model, float(s), run) for s in speeds])  # (S, K, m)
+    table = np.stack([_people_scores(model, float(s), run) for s in speeds])  # (S, K, m)
     apart = np.linalg.norm(table - goal, axis=-1)
     s, k = np.unravel_index(int(np.argmin(apart)), apart.shape)
     weights, best = np.eye(len(model.styles))[k], float(speeds[s])
     for _ in range(SWEEPS):
-        best = _best_speed(speeds, np.linalg.norm(np.einsum("k,skm->sm", weights, table) - goal, axis=-1))
-        weights = _least_squares(model, _people(model, best, run), goal)
-    error = float(np.linalg.norm(weights @ _people(model, best, run) - goal))
+        best = _minimise_parabola(speeds, np.linalg.norm(np.einsum("k,skm->sm", weights, table) - goal, axis=-1))
+        weights = _solve_style_weights(model, _people_scores(model, best, run), goal)
+    error = float(np.linalg.norm(weights @ _people_scores(model, best, run) - goal))
     return best, weights, error, run
 
 
-def _best_speed(speeds: FloatArray, errors: FloatArray) -> float:
+def _minimise_parabola(speeds: FloatArray, errors: FloatArray) -> float:
     """Where a curve of squared errors is lowest, by a parabola through its lowest point and its neighbours."""
     i = int(np.clip(np.argmin(errors), 1, len(speeds) - 2))
     a, b, c = np.square(errors[i - 1 : i + 2])
@@ -181,7 +181,7 @@ def _best_speed(speeds: FloatArray, errors: FloatArray) -> float:
     return float(speeds[i] + np.clip(shift, -1.0, 1.0) * (speeds[i + 1] - speeds[i]))
 
 
-def _least_squares(model: LocomotionModel, people: FloatArray, goal: FloatArray) -> FloatArray:
+def _solve_style_weights(model: LocomotionModel, people: FloatArray, goal: FloatArray) -> FloatArray:
     from scipy.optimize import nnls  # pyright: ignore[reportUnknownVariableType] (scipy is untyped)
 
     size = SUM_WEIGHT * float(np.linalg.norm(people))
@@ -190,7 +190,7 @@ def _least_squares(model: LocomotionModel, people: FloatArray, goal: FloatArray)
     return weights / weights.sum()
 
 
-def _inverse_distances(model: LocomotionModel, people: FloatArray, goal: FloatArray) -> FloatArray:
+def _inverse_distance_weights(model: LocomotionModel, people: FloatArray, goal: FloatArray) -> FloatArray:
     far = np.linalg.norm((people - goal) / np.sqrt(model.tree.main.variances), axis=1)
     weights = 1.0 / np.maximum(far, 1e-9)
     return weights / weights.sum()

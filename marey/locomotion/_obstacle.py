@@ -11,21 +11,27 @@ from numpy.typing import ArrayLike
 
 from marey.base import InputError
 from marey.locomotion._obstacle_box import BODY_RADIUS_M, Obstacle
-from marey.locomotion._obstacle_decide import EDGE_M, MEAN_ACCELERATION, Decision, decide, round_or_stop
-from marey.locomotion._obstacle_fan import fan_leap
-from marey.locomotion._steer import direction, straight_way
-from marey.locomotion._steer_guide import Guide, Halt, Leap
+from marey.locomotion._obstacle_decide import (
+    EDGE_M,
+    MEAN_ACCELERATION,
+    ObstacleDecision,
+    decide_detour_or_stop,
+    decide_obstacle,
+)
+from marey.locomotion._obstacle_fan import find_curved_leap
+from marey.locomotion._steer import heading_vector, straight_path
+from marey.locomotion._steer_guide import HaltGoal, LeapGoal, PathGuide
 
 if TYPE_CHECKING:
     from marey.locomotion._engine import Engine
 
-LEAPING: Final = ("blend-in", "jump", "blend-out")
-LAST_REPLAN_S: Final = 0.7  # [s] before take-off the plan is left alone, unless the obstacle moves
-TOO_LATE_S: Final = 0.15  # [s] before take-off nothing can be changed any more
-MOST_STEPS: Final = 6
+AIRBORNE_STATES: Final = ("blend-in", "jump", "blend-out")
+REPLAN_DEADLINE_S: Final = 0.7  # [s] before take-off the plan is left alone, unless the obstacle moves
+CHANGE_DEADLINE_S: Final = 0.15  # [s] before take-off nothing can be changed any more
+MAX_REPLAN_ITERATIONS: Final = 6
 STANCE_S: Final = 0.6  # [s] at most, from the heel strike of a take-off to its toe off
-MOVED_M: Final = 0.01
-SLOWEST_PART: Final = 0.6  # of the speed, round an obstacle
+MOVED_TOL_M: Final = 0.01
+MIN_SPEED_FRACTION: Final = 0.6  # of the speed, round an obstacle
 STOP_SHORT_M: Final = 0.1
 
 
@@ -43,10 +49,10 @@ class ObstacleCourse:
         self._active: int | None = None
         self._planned: Obstacle | None = None
         self._planned_s = 0.0
-        self._guide: Guide | None = None
+        self._guide: PathGuide | None = None
         self._left_s = np.inf
         self._speed, self._run = engine.targets.speed, engine.targets.run
-        self.decision: Decision | None = None
+        self.decision: ObstacleDecision | None = None
         """What is being done about the next obstacle."""
 
     @property
@@ -61,7 +67,7 @@ class ObstacleCourse:
         """All obstacles, where they are now."""
         return tuple(self._obstacles)
 
-    def add(self, obstacle: Obstacle, *, prefer: str | None = None, side: str | None = None) -> Decision:
+    def add(self, obstacle: Obstacle, *, prefer: str | None = None, side: str | None = None) -> ObstacleDecision:
         """Put an obstacle into the world, and decide what to do about it.
 
         Args:
@@ -75,8 +81,8 @@ class ObstacleCourse:
         if prefer not in (None, "jump", "round") or side not in (None, "left", "right"):
             raise InputError(f"prefer '{prefer}', side '{side}'", "They are 'jump' or 'round', and 'left' or 'right'")
         self._obstacles.append(obstacle)
-        if self._active is not None or self._engine.state in LEAPING:
-            return Decision("wait", obstacle, ("another obstacle comes first",))
+        if self._active is not None or self._engine.state in AIRBORNE_STATES:
+            return ObstacleDecision("wait", obstacle, ("another obstacle comes first",))
         return self._decide(len(self._obstacles) - 1, prefer=prefer, side=side)
 
     def move(self, index: int, position: ArrayLike) -> None:
@@ -91,7 +97,7 @@ class ObstacleCourse:
         if self._active is not None and engine.state == "adapt":
             engine.cancel_jump()
         if self._guide is not None or (self.decision is not None and self.decision.choice == "stop"):
-            self._home()
+            self._resume_course()
         self._active, self._guide, self.decision = None, None, None
 
     def __call__(self, engine: Engine, dt: float) -> bool:
@@ -101,36 +107,36 @@ class ObstacleCourse:
             self._next()
         elif self._guide is None and self.decision is not None and self.decision.choice == "jump":
             self._jumping()
-        elif self._has_moved() and engine.state not in LEAPING:
-            self._decide(self._active, prefer=None if self._is_jump() else "round")
+        elif self._has_moved() and engine.state not in AIRBORNE_STATES:
+            self._decide(self._active, prefer=None if self._is_jumping() else "round")
         else:
-            self._guided(engine, dt)
+            self._advance_guide(engine, dt)
         self._obstacles = [box.after(dt) if box.is_moving else box for box in self._obstacles]
         return True
 
-    def _is_jump(self) -> bool:
+    def _is_jumping(self) -> bool:
         return self.decision is not None and self.decision.choice == "jump"
 
-    def _guided(self, engine: Engine, dt: float) -> None:
+    def _advance_guide(self, engine: Engine, dt: float) -> None:
         try:
             if self._guide is not None and not self._guide(engine, dt):
-                self._arrived()
+                self._finish_guide()
         except InputError as error:  # a curved run-up that did not come to its take-off
             assert self._active is not None
-            self._begin(self._active, round_or_stop(engine, self._obstacles[self._active], [error.what]))
-        self._note_take_off()
+            self._begin(self._active, decide_detour_or_stop(engine, self._obstacles[self._active], [error.what]))
+        self._update_takeoff()
 
-    def _note_take_off(self) -> None:
+    def _update_takeoff(self) -> None:
         """Keep the decision true to what a curved run-up came to."""
         asked = None if self._guide is None else self._guide.take_off
         if asked is not None and self.decision is not None and self.decision.leap is not None:
             leap = replace(self.decision.leap, speed_mps=asked[1])
             self.decision = replace(self.decision, foot=asked[0], leap=leap)
 
-    def _decide(self, index: int, *, prefer: str | None = None, side: str | None = None) -> Decision:
+    def _decide(self, index: int, *, prefer: str | None = None, side: str | None = None) -> ObstacleDecision:
         others = [box for i, box in enumerate(self._obstacles) if i != index]
         obstacle = self._obstacles[index]
-        decision = decide(
+        decision = decide_obstacle(
             self._engine,
             obstacle,
             prefer=prefer,
@@ -139,11 +145,11 @@ class ObstacleCourse:
             mean_acceleration=self._mean_acceleration,
         )
         if decision.choice == "jump":
-            decision = self._asked(decision)
+            decision = self._request_decided_leap(decision)
         self._begin(index, decision)
         return decision
 
-    def _asked(self, decision: Decision) -> Decision:
+    def _request_decided_leap(self, decision: ObstacleDecision) -> ObstacleDecision:
         """Ask the engine for the leap; with the other foot if need be; round the obstacle if no run-up fits."""
         leap, reasons = decision.leap, list(decision.reasons)
         assert leap is not None
@@ -157,16 +163,16 @@ class ObstacleCourse:
             return replace(
                 decision, reasons=tuple(reasons), foot=foot, leap=replace(leap, speed_mps=float(answer.speed))
             )
-        curved = fan_leap(self._engine, decision.obstacle, mean_acceleration=self._mean_acceleration)
+        curved = find_curved_leap(self._engine, decision.obstacle, mean_acceleration=self._mean_acceleration)
         if curved is not None:
             return replace(curved, reasons=(*reasons, *curved.reasons))
-        return round_or_stop(self._engine, decision.obstacle, reasons)
+        return decide_detour_or_stop(self._engine, decision.obstacle, reasons)
 
-    def _begin(self, index: int, decision: Decision) -> None:
+    def _begin(self, index: int, decision: ObstacleDecision) -> None:
         if decision.choice != "jump":
             self._left_s = np.inf
         if decision.choice == "clear" and self._active is not None:
-            self._home()  # it went out of the way
+            self._resume_course()  # it went out of the way
         if self._active is None and decision.choice != "clear":
             self._speed, self._run = self._engine.targets.speed, self._engine.targets.run
         self.decision, self._planned, self._guide = decision, decision.obstacle, None
@@ -174,25 +180,27 @@ class ObstacleCourse:
         self._active = None if decision.choice == "clear" else index
         if decision.choice == "jump" and decision.way is not None and decision.leap is not None:
             leap = decision.leap
-            goal = Leap(leap.ahead_m, leap.length_m, leap.kind)
-            self._guide = Guide(decision.way, [goal], speed_mps=self._speed, run=self._run, slowest_mps=self._speed)
+            goal = LeapGoal(leap.ahead_m, leap.length_m, leap.kind)
+            self._guide = PathGuide(decision.way, [goal], speed_mps=self._speed, run=self._run, slowest_mps=self._speed)
         elif decision.choice == "round" and decision.way is not None:
-            self._leave_jump()
-            slowest = SLOWEST_PART * self._speed
-            self._guide = Guide(decision.way, speed_mps=self._speed, run=self._run, slowest_mps=slowest)
+            self._cancel_jump()
+            slowest = MIN_SPEED_FRACTION * self._speed
+            self._guide = PathGuide(decision.way, speed_mps=self._speed, run=self._run, slowest_mps=slowest)
         elif decision.choice == "stop":
-            self._leave_jump()
-            self._guide = self._stopping(decision.obstacle)
+            self._cancel_jump()
+            self._guide = self._plan_stop(decision.obstacle)
         elif decision.choice == "jump" and decision.obstacle.is_moving:
             self._replan(index)
 
-    def _stopping(self, obstacle: Obstacle) -> Guide:
+    def _plan_stop(self, obstacle: Obstacle) -> PathGuide:
         engine = self._engine
-        front = obstacle.seen_from(engine.position, engine.heading_rad).front
+        front = obstacle.extent_from(engine.position, engine.heading_rad).front
         left = max(front - BODY_RADIUS_M - STOP_SHORT_M, 0.05)
-        return Guide(straight_way(engine.position, engine.heading_rad, left + 1.0), [Halt(left)], speed_mps=self._speed)
+        return PathGuide(
+            straight_path(engine.position, engine.heading_rad, left + 1.0), [HaltGoal(left)], speed_mps=self._speed
+        )
 
-    def _leave_jump(self) -> None:
+    def _cancel_jump(self) -> None:
         if self._engine.state == "adapt":
             self._engine.cancel_jump()
 
@@ -200,11 +208,11 @@ class ObstacleCourse:
         """Plan the run-up anew at heel strikes and when the obstacle moved; wait for the landing."""
         engine = self._engine
         if engine.state != "adapt":
-            if engine.state not in LEAPING:
+            if engine.state not in AIRBORNE_STATES:
                 self._done()
             return
         struck = "RHS" in engine.events or "LHS" in engine.events
-        if (self._has_moved() and self._left_s > TOO_LATE_S) or (struck and self._left_s > LAST_REPLAN_S):
+        if (self._has_moved() and self._left_s > CHANGE_DEADLINE_S) or (struck and self._left_s > REPLAN_DEADLINE_S):
             assert self._active is not None
             self._replan(self._active)
 
@@ -215,24 +223,24 @@ class ObstacleCourse:
         steps since obstacles are slower than runners.
         """
         obstacle, drift = self._obstacles[index], float(np.hypot(*self._obstacles[index].velocity))
-        for _ in range(MOST_STEPS):
+        for _ in range(MAX_REPLAN_ITERATIONS):
             before = self._left_s
-            if not self._aimed(index):
+            if not self._retarget_leap(index):
                 if self._has_moved() or obstacle.is_moving:
                     self._decide(index, prefer="round" if obstacle.is_moving else None)
                 return  # else the plan in use stands
-            if drift * abs(self._left_s - before) < MOVED_M:
+            if drift * abs(self._left_s - before) < MOVED_TOL_M:
                 return
 
-    def _aimed(self, index: int) -> bool:
+    def _retarget_leap(self, index: int) -> bool:
         """Ask for the leap in hand to where the obstacle is expected; false if no run-up fits."""
         decision, engine = self.decision, self._engine
         assert decision is not None and decision.leap is not None
-        leap, expected = decision.leap, self._expected(index)
-        seen = expected.crossed_from(engine.position, engine.heading_rad)
-        front = (seen or expected.seen_from(engine.position, engine.heading_rad)).front
+        leap, expected = decision.leap, self._predict_obstacle(index)
+        seen = expected.track_extent_from(engine.position, engine.heading_rad)
+        front = (seen or expected.extent_from(engine.position, engine.heading_rad)).front
         ahead = front - EDGE_M - leap.clearance.start_m - leap.clearance.tip_m
-        x, z = (float(v) for v in engine.position + ahead * direction(engine.heading_rad))
+        x, z = (float(v) for v in engine.position + ahead * heading_vector(engine.heading_rad))
         try:
             answer = engine.jump(leap.length_m, leap.kind, takeoff=(x, z), foot=decision.foot)
         except InputError:
@@ -242,12 +250,12 @@ class ObstacleCourse:
         self._left_s, self._planned, self._planned_s = float(answer.starts_in_s), self._obstacles[index], engine.time_s
         return True
 
-    def _expected(self, index: int) -> Obstacle:
+    def _predict_obstacle(self, index: int) -> Obstacle:
         """An obstacle when its front edge is nearest to the take-off toe; where it is, if it does not move."""
         obstacle = self._obstacles[index]
         if not obstacle.is_moving or not np.isfinite(self._left_s):
             return obstacle
-        is_coming = float(np.array(obstacle.velocity) @ direction(self._engine.heading_rad)) < 0.0
+        is_coming = float(np.array(obstacle.velocity) @ heading_vector(self._engine.heading_rad)) < 0.0
         return obstacle.after(max(self._left_s, 0.0) + (STANCE_S if is_coming else 0.0))
 
     def _has_moved(self) -> bool:
@@ -256,19 +264,19 @@ class ObstacleCourse:
             return False
         foreseen = self._planned.after(self._engine.time_s - self._planned_s)
         away = np.subtract(self._obstacles[self._active].position, foreseen.position)
-        return bool(np.hypot(*away) > MOVED_M)
+        return bool(np.hypot(*away) > MOVED_TOL_M)
 
     def _done(self) -> None:
         self._active, self._guide, self._planned = None, None, None
 
-    def _arrived(self) -> None:
+    def _finish_guide(self) -> None:
         """Back on the line: go on; before something that closes the way: stand until it moves."""
         self._guide = None
         if self.decision is not None and self.decision.choice != "stop":
-            self._home()
+            self._resume_course()
             self._done()
 
-    def _home(self) -> None:
+    def _resume_course(self) -> None:
         """Straight on, as fast as before."""
         change = abs(self._speed - self._engine.speed)
         self._engine.set(speed=self._speed, run=self._run, turn_rate=0.0, over_s=max(0.3, 2.0 * change))
@@ -276,9 +284,9 @@ class ObstacleCourse:
     def _next(self) -> None:
         """Look for the nearest obstacle ahead that is in the way."""
         engine = self._engine
-        if engine.state in LEAPING:
+        if engine.state in AIRBORNE_STATES:
             return
-        seen = [(box.seen_from(engine.position, engine.heading_rad), i) for i, box in enumerate(self._obstacles)]
+        seen = [(box.extent_from(engine.position, engine.heading_rad), i) for i, box in enumerate(self._obstacles)]
         ahead = [
             (extent.front, i)
             for extent, i in seen
@@ -292,7 +300,7 @@ class ObstacleCourse:
 _COURSES: WeakKeyDictionary[Engine, ObstacleCourse] = WeakKeyDictionary()
 
 
-def obstacle_course(engine: Engine) -> ObstacleCourse:
+def get_obstacle_course(engine: Engine) -> ObstacleCourse:
     """The obstacles of an engine; the first call makes the course and lets it drive the engine."""
     course = _COURSES.get(engine)
     if course is None:
@@ -301,6 +309,8 @@ def obstacle_course(engine: Engine) -> ObstacleCourse:
     return course
 
 
-def add_obstacle(engine: Engine, obstacle: Obstacle, *, prefer: str | None = None, side: str | None = None) -> Decision:
+def add_obstacle(
+    engine: Engine, obstacle: Obstacle, *, prefer: str | None = None, side: str | None = None
+) -> ObstacleDecision:
     """Put an obstacle before a character; see :meth:`ObstacleCourse.add`."""
-    return obstacle_course(engine).add(obstacle, prefer=prefer, side=side)
+    return get_obstacle_course(engine).add(obstacle, prefer=prefer, side=side)

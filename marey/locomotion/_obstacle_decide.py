@@ -10,47 +10,47 @@ import numpy as np
 
 from marey.locomotion._model import LocomotionModel
 from marey.locomotion._obstacle_box import BODY_RADIUS_M, Extent, Obstacle
-from marey.locomotion._obstacle_clear import Clearance, clearance
-from marey.locomotion._runup import approach_speed
-from marey.locomotion._steer import Way, direction
-from marey.locomotion._steer_round import way_round
+from marey.locomotion._obstacle_clear import LeapClearance, measure_clearance
+from marey.locomotion._runup import clamp_approach_speed
+from marey.locomotion._steer import GroundPath, heading_vector
+from marey.locomotion._steer_round import find_detour
 
 if TYPE_CHECKING:
     from marey.locomotion._engine import Engine
 
 MEAN_ACCELERATION: Final = 0.5  # [m/s²] a harder run-up is not tried; [Glardon2005]_ §IV.1.2 prints no value
 EDGE_M: Final = 0.015  # [m] between the end of the toe and the obstacle, and behind the heel; feet roll on their tips
-MOST_BEFORE_M: Final = 0.03  # [m] a leap whose feet stay low for longer after the take-off is not taken
+MAX_LOW_FEET_M: Final = 0.03  # [m] a leap whose feet stay low for longer after the take-off is not taken
 STEP_M: Final = 0.05  # [m] between the lengths of leaps that are tried
 LEAP_S: Final = 0.6  # [s] from the last look at a moving obstacle to the landing
-LONGEST_S: Final = 20.0  # [s] an obstacle that is not met by then is taken where it will be then
-MOST_MODELS: Final = 4
-MOST_KEPT: Final = 1000  # leaps whose measures are remembered
+MAX_MEETING_TIME_S: Final = 20.0  # [s] an obstacle that is not met by then is taken where it will be then
+MAX_CACHED_TABLES: Final = 4
+MAX_CACHED_LEAPS: Final = 1000  # leaps whose measures are remembered
 CHOICES: Final = ("clear", "jump", "round", "stop", "wait")
 
 
 @dataclass(frozen=True, slots=True)
-class LeapOver:
+class ClearingLeap:
     """A leap that clears an obstacle."""
 
     kind: str
     length_m: float
     speed_mps: float  # at take-off
     ahead_m: float  # from the walker to where the joint of the take-off toe shall be
-    clearance: Clearance
+    clearance: LeapClearance
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Decision:
+class ObstacleDecision:
     """What will be done about an obstacle, and why."""
 
     choice: str  # one of CHOICES
     obstacle: Obstacle
     reasons: tuple[str, ...] = ()  # why what was not chosen was not possible
-    leap: LeapOver | None = None
+    leap: ClearingLeap | None = None
     takeoff: tuple[float, float] | None = None  # (x, z) [m] of the joint of the take-off toe
     foot: str = "right"
-    way: Way | None = None  # round the obstacle
+    way: GroundPath | None = None  # round the obstacle
 
     def __str__(self) -> str:
         what = self.choice if self.leap is None else f"{self.leap.kind} leap of {self.leap.length_m:.2f} m"
@@ -61,51 +61,53 @@ class LeapTable:
     """What the leaps of characters clear, by kind, length and height; each is measured once."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[object, ...], Clearance] = {}
+        self._kept: dict[tuple[object, ...], LeapClearance] = {}
 
-    def shortest(self, engine: Engine, kind: str, length_m: float, height_m: float) -> tuple[float, Clearance] | None:
+    def find_shortest(
+        self, engine: Engine, kind: str, length_m: float, height_m: float
+    ) -> tuple[float, LeapClearance] | None:
         """The shortest leap of a kind over so much ground, and what it clears; None if there is none."""
         low, high = engine.jumper.jumps.limits_m(kind, engine.leg_length_m)
-        if self.longest(engine, kind, height_m) < length_m:
+        if self.longest_clearance_m(engine, kind, height_m) < length_m:
             return None
         lengths = np.arange(max(low, min(length_m, high)), high, STEP_M)
         for length in (*lengths.round(2), high):
             found = self.measured(engine, kind, float(np.clip(length, low, high)), height_m)
-            if found.length_m >= length_m and found.start_m <= MOST_BEFORE_M:
+            if found.length_m >= length_m and found.start_m <= MAX_LOW_FEET_M:
                 return float(np.clip(length, low, high)), found
         return None
 
-    def longest(self, engine: Engine, kind: str, height_m: float) -> float:
+    def longest_clearance_m(self, engine: Engine, kind: str, height_m: float) -> float:
         """The stretch that the longest leap of a kind clears [m]."""
         high = float(engine.jumper.jumps.limits_m(kind, engine.leg_length_m)[1])
         return self.measured(engine, kind, high, height_m).length_m
 
-    def measured(self, engine: Engine, kind: str, length_m: float, height_m: float) -> Clearance:
+    def measured(self, engine: Engine, kind: str, length_m: float, height_m: float) -> LeapClearance:
         """What one leap clears."""
         leg, weights = engine.leg_length_m, engine.parameters.weights
         key = (kind, round(length_m, 3), round(height_m, 3), round(leg, 4), weights.tobytes())
         if key not in self._kept:
-            if len(self._kept) >= MOST_KEPT:
+            if len(self._kept) >= MAX_CACHED_LEAPS:
                 self._kept.clear()
             speed = engine.jumper.jumps.run_up(kind, length_m, leg)[0]
-            self._kept[key] = clearance(engine.jumper.preview(length_m, kind, speed)[0], height_m)
+            self._kept[key] = measure_clearance(engine.jumper.preview(length_m, kind, speed)[0], height_m)
         return self._kept[key]
 
 
 _TABLES: list[tuple[LocomotionModel, LeapTable]] = []  # of the models used last
 
 
-def leap_table(engine: Engine) -> LeapTable:
+def get_leap_table(engine: Engine) -> LeapTable:
     """The table that all characters of a model share."""
     for model, table in _TABLES:
         if model is engine.model:
             return table
     _TABLES.insert(0, (engine.model, LeapTable()))
-    del _TABLES[MOST_MODELS:]
+    del _TABLES[MAX_CACHED_TABLES:]
     return _TABLES[0][1]
 
 
-def decide(
+def decide_obstacle(
     engine: Engine,
     obstacle: Obstacle,
     *,
@@ -113,7 +115,7 @@ def decide(
     side: str | None = None,
     others: Sequence[Obstacle] = (),
     mean_acceleration: float = MEAN_ACCELERATION,
-) -> Decision:
+) -> ObstacleDecision:
     """Choose what to do about an obstacle ahead ([Glardon2005]_ §IV.1.2).
 
     A leap is chosen when its length is known to the model, the feet pass over the obstacle's height, and the run-up
@@ -127,42 +129,42 @@ def decide(
         others: further obstacles that the way round keeps away from.
         mean_acceleration: [m/s²].
     """
-    extent = obstacle.seen_from(engine.position, engine.heading_rad)
+    extent = obstacle.extent_from(engine.position, engine.heading_rad)
     if extent.rear < 0.0 or extent.right > BODY_RADIUS_M or extent.left < -BODY_RADIUS_M:
-        return Decision("clear", obstacle)
+        return ObstacleDecision("clear", obstacle)
     leap, reasons = None, ["a way round was preferred"]
     if prefer != "round":
-        along = float(np.array(obstacle.velocity) @ direction(engine.heading_rad))
-        extent = obstacle.crossed_from(engine.position, engine.heading_rad) or extent
+        along = float(np.array(obstacle.velocity) @ heading_vector(engine.heading_rad))
+        extent = obstacle.track_extent_from(engine.position, engine.heading_rad) or extent
         grown = extent._replace(rear=extent.rear + LEAP_S * max(along, 0.0))  # it may run away under the jumper
         leap, reasons = find_leap(engine, grown, obstacle.height_m, mean_acceleration)
     if leap is not None:
-        x, z = (float(v) for v in engine.position + leap.ahead_m * direction(engine.heading_rad))
-        return Decision("jump", obstacle, tuple(reasons), leap, (x, z))
-    return round_or_stop(engine, obstacle, reasons, side=side, others=others)
+        x, z = (float(v) for v in engine.position + leap.ahead_m * heading_vector(engine.heading_rad))
+        return ObstacleDecision("jump", obstacle, tuple(reasons), leap, (x, z))
+    return decide_detour_or_stop(engine, obstacle, reasons, side=side, others=others)
 
 
-def round_or_stop(
+def decide_detour_or_stop(
     engine: Engine,
     obstacle: Obstacle,
     reasons: Sequence[str],
     *,
     side: str | None = None,
     others: Sequence[Obstacle] = (),
-) -> Decision:
+) -> ObstacleDecision:
     """Go round an obstacle, or stop before it when both sides are closed."""
     met = obstacle.after(_time_to_meet(engine, obstacle)) if obstacle.is_moving else obstacle
-    way = way_round(met, engine.position, engine.heading_rad, side=side, others=others)
+    way = find_detour(met, engine.position, engine.heading_rad, side=side, others=others)
     if way is not None:
-        return Decision("round", obstacle, tuple(reasons), way=way)
-    return Decision("stop", obstacle, (*reasons, "no way round is free"))
+        return ObstacleDecision("round", obstacle, tuple(reasons), way=way)
+    return ObstacleDecision("stop", obstacle, (*reasons, "no way round is free"))
 
 
 def _time_to_meet(engine: Engine, obstacle: Obstacle) -> float:
     """When the walker will be beside an obstacle that moves [s]."""
-    seen = obstacle.seen_from(engine.position, engine.heading_rad)
-    closing = engine.parameters.speed - float(np.array(obstacle.velocity) @ direction(engine.heading_rad))
-    return min(max(0.5 * (seen.front + seen.rear), 0.0) / max(closing, 0.2), LONGEST_S)
+    seen = obstacle.extent_from(engine.position, engine.heading_rad)
+    closing = engine.parameters.speed - float(np.array(obstacle.velocity) @ heading_vector(engine.heading_rad))
+    return min(max(0.5 * (seen.front + seen.rear), 0.0) / max(closing, 0.2), MAX_MEETING_TIME_S)
 
 
 def find_leap(
@@ -172,26 +174,28 @@ def find_leap(
     mean_acceleration: float = MEAN_ACCELERATION,
     *,
     speed_mps: float | None = None,
-) -> tuple[LeapOver | None, list[str]]:
+) -> tuple[ClearingLeap | None, list[str]]:
     """The leap of the present gait over an extent, or of a run; and why others were not taken.
 
     ``speed_mps`` is that of the approach, by default the present one.
     """
     speed, reasons = engine.parameters.speed if speed_mps is None else speed_mps, list[str]()
     for kind in ("run",) if engine.parameters.run >= 0.5 else ("walk", "run"):
-        leap = _leap_of(engine, extent, height_m, kind, (speed, mean_acceleration))
-        if isinstance(leap, LeapOver):
+        leap = _find_leap_of_kind(engine, extent, height_m, kind, (speed, mean_acceleration))
+        if isinstance(leap, ClearingLeap):
             return leap, reasons
         reasons.append(leap)
     return None, reasons
 
 
-def _leap_of(engine: Engine, extent: Extent, height_m: float, kind: str, pace: tuple[float, float]) -> LeapOver | str:
-    table = leap_table(engine)
+def _find_leap_of_kind(
+    engine: Engine, extent: Extent, height_m: float, kind: str, pace: tuple[float, float]
+) -> ClearingLeap | str:
+    table = get_leap_table(engine)
     need, leg, jumps = extent.length_m + 2.0 * EDGE_M, engine.leg_length_m, engine.jumper.jumps
-    found = table.shortest(engine, kind, need, height_m)
+    found = table.find_shortest(engine, kind, need, height_m)
     if found is None:
-        longest = table.longest(engine, kind, height_m)
+        longest = table.longest_clearance_m(engine, kind, height_m)
         return (
             f"a {kind} leap {'keeps its feet low too long' if longest >= need else f'clears {longest:.2f} m at most'}"
         )
@@ -205,9 +209,9 @@ def _leap_of(engine: Engine, extent: Extent, height_m: float, kind: str, pace: t
         wanted, cleared = speed - tolerance, table.measured(engine, kind, length, height_m)
         if cleared.length_m < need:
             return f"a {kind} leap at this speed clears {cleared.length_m:.2f} m"
-    last = approach_speed(speed, wanted, tolerance)
+    last = clamp_approach_speed(speed, wanted, tolerance)
     ahead = extent.front - EDGE_M - cleared.start_m - cleared.tip_m
     mean = (last - speed) * (last + speed) / (2.0 * ahead) if ahead > 0.0 else np.inf
     if mean > most:
         return f"a {kind} leap needs {last:.2f} m/s, which is {mean:.2f} m/s² up to there"
-    return LeapOver(kind, length, last, ahead, cleared)
+    return ClearingLeap(kind, length, last, ahead, cleared)

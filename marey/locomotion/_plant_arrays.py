@@ -15,11 +15,11 @@ EFFECTOR_POINTS: Final = ("right_heel", "right_toe", "left_heel", "left_toe")
 """What the four effectors, right ankle, right toe, left ankle, left toe, are called in a contact track."""
 STATE_SHAPE: Final = (3, 124)  # right foot, left foot, body
 GOAL_COLUMNS: Final = (22, 25)  # first columns of the ankle's and the toe's goal in a foot's row of the memory
-EASE_S: Final = 0.20  # [s] longest ease-in or ease-out (Appendix B)
-FAR_S: Final = 1e3  # [s] no plant is coming
+PLANT_EASE_S: Final = 0.20  # [s] longest ease-in or ease-out (Appendix B)
+NO_PLANT_S: Final = 1e3  # [s] no plant is coming
 
 
-class Legs(NamedTuple):
+class LegArrays(NamedTuple):
     """Both legs of a skeleton, right first."""
 
     joints: IntArray  # (2, 4) hip, knee, ankle, ball of the foot (the "toe" of the plants)
@@ -43,7 +43,9 @@ class PlantOptions(NamedTuple):
     ease_s: float  # [s] longest ease-in or ease-out
 
 
-def leg_arrays(skeleton: Skeleton, roles: RoleMap | None = None, *, rest_heights: ArrayLike | None = None) -> Legs:
+def make_leg_arrays(
+    skeleton: Skeleton, roles: RoleMap | None = None, *, rest_heights: ArrayLike | None = None
+) -> LegArrays:
     """Read both legs of a skeleton.
 
     Args:
@@ -68,7 +70,7 @@ def leg_arrays(skeleton: Skeleton, roles: RoleMap | None = None, *, rest_heights
     floor = np.array([(p[ball] + R[ball] @ sole[f"{s}_ball"])[1] for s, ball in zip(FEET, joints[:, 3], strict=True)])
     heights = p[joints[:, 2:], 1] - floor[:, None]
     rest = heights.reshape(4) if rest_heights is None else frozen(rest_heights, 4, name="rest_heights")
-    return Legs(
+    return LegArrays(
         joints.astype(np.int64),
         np.ascontiguousarray(skeleton.parents, dtype=np.int64),
         np.ascontiguousarray(skeleton.offsets, dtype=np.float64),
@@ -83,17 +85,17 @@ def leg_arrays(skeleton: Skeleton, roles: RoleMap | None = None, *, rest_heights
     )
 
 
-def plant_options(*, ease_s: float = EASE_S, toe_in_rad: float = 0.0) -> PlantOptions:
+def make_plant_options(*, ease_s: float = PLANT_EASE_S, toe_in_rad: float = 0.0) -> PlantOptions:
     """Options without shifts; ``toe_in_rad`` turns both feet inwards (a pigeon toe, [Glardon2005]_ §III.2.5)."""
     return PlantOptions(np.zeros((4, 3)), np.array([toe_in_rad, -toe_in_rad]), float(ease_s))
 
 
-def plant_state(*batch: int) -> FloatArray:
+def allocate_plant_state(*batch: int) -> FloatArray:
     """Memory ``(*batch, 3, S)`` of the kernel for characters that start: zeros."""
     return np.zeros((*batch, *STATE_SHAPE))
 
 
-def plant_goals(state: FloatArray) -> FloatArray:
+def read_plant_goals(state: FloatArray) -> FloatArray:
     """Where the effectors ``(..., 4, 3)`` [m] are held, or are about to land, or were held last."""
     columns = [slice(c, c + 3) for c in GOAL_COLUMNS]
     return np.stack([state[..., foot, column] for foot in range(2) for column in columns], axis=-2)

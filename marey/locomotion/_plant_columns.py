@@ -10,14 +10,17 @@ HEADING, ANKLE_AHEAD, TOE_AHEAD, RAW = 34, 35, 36, 37  # RAW: raw rotation of th
 RISE, TARGET, TURN = 41, 43, 46  # TARGET, TURN: what the legs are posed with in this frame
 LEVEL = 51  # [m] of the ground under this foot, over the floor, and its rate
 LOWEST_A, LOWEST_T = 55, 101  # [m] lowest height that the raw path of a held ankle, toe has had
-SINK, WAIT = 53, 54  # [s] left until a landed effector is all the way down, and until a foot has rolled onto its toe
+SINK_TIME, WAIT = (
+    53,
+    54,
+)  # [s] left until a landed effector is all the way down, and until a foot has rolled onto its toe
 NEED = 50  # [m] how far the hip is too high
 FINAL = 102  # [m] shift of the ankle as posed, and its rate
 RISEN, TIPTOE = 108, 109  # [m] how far the raw heel of a held ankle has risen; and the raw toe
 LEAST = 110  # [m] least distance over the ground that a held toe has had from its raw one
 REST_A, REST_T, SIZE = 112, 113, 114  # [m] rest heights of ankle and toe, and the size of the character
 FLAT, LATERAL, HEEL, HEEL_DROP = 115, 117, 120, 123  # as in Legs, lengths in the character's size; FLAT: left, ahead
-DROP = 0  # of the body's row: how far the root is lowered [m], and its rate
+ROOT_DROP = 0  # of the body's row: how far the root is lowered [m], and its rate
 
 SETTLE_S = 0.06  # [s] a plant that nobody announced settles in this time
 SINK_S = 0.08  # [s] a foot that lands above its rest height comes down in this time

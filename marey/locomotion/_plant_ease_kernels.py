@@ -7,7 +7,7 @@ from marey.lie._rotation_kernels import Vector
 
 
 @kernel
-def eased(x: float, v: float, target: float, remaining: float, dt: float) -> tuple[float, float]:
+def ease_cubic(x: float, v: float, target: float, remaining: float, dt: float) -> tuple[float, float]:
     r"""One step on the cubic from ``(x, v)`` to ``(target, 0)`` in ``remaining`` seconds; returns value and slope.
 
     .. math:: x(u) = x^* + (1 - 3u^2 + 2u^3)(x_0 - x^*) + (u - 2u^2 + u^3)\,T\,v_0, \qquad u = \Delta t / T
@@ -25,16 +25,16 @@ def eased(x: float, v: float, target: float, remaining: float, dt: float) -> tup
 
 
 @kernel
-def ease3(row: FloatArray, at: int, target: Vector, remaining: float, dt: float) -> Vector:
+def ease_vector(row: FloatArray, at: int, target: Vector, remaining: float, dt: float) -> Vector:
     """Ease three numbers of a row, their rates behind them; returns the new ones."""
-    row[at], row[at + 3] = eased(row[at], row[at + 3], target[0], remaining, dt)
-    row[at + 1], row[at + 4] = eased(row[at + 1], row[at + 4], target[1], remaining, dt)
-    row[at + 2], row[at + 5] = eased(row[at + 2], row[at + 5], target[2], remaining, dt)
+    row[at], row[at + 3] = ease_cubic(row[at], row[at + 3], target[0], remaining, dt)
+    row[at + 1], row[at + 4] = ease_cubic(row[at + 1], row[at + 4], target[1], remaining, dt)
+    row[at + 2], row[at + 5] = ease_cubic(row[at + 2], row[at + 5], target[2], remaining, dt)
     return row[at], row[at + 1], row[at + 2]
 
 
 @kernel
-def follow3(row: FloatArray, at: int, value: Vector, dt: float, fastest: float) -> None:
+def track_vector(row: FloatArray, at: int, value: Vector, dt: float, fastest: float) -> None:
     """Put three numbers into a row, and behind them their rates since the last step, held to ``fastest``."""
     for c in range(3):
         if dt > 1e-9:

@@ -8,7 +8,7 @@ eases, to nothing or to what the coming plant needs. As the correction is memory
 from __future__ import annotations
 
 from marey.base import BoolArray, FloatArray, kernel
-from marey.dynamics._spatial_kernels import minus, plus, row3
+from marey.dynamics._spatial_kernels import add3, row3, subtract3
 from marey.lie._rotation_kernels import Vector, exp, multiply, rotate
 from marey.locomotion._foot_kernels import (
     ORIGIN,
@@ -17,12 +17,12 @@ from marey.locomotion._foot_kernels import (
     get3,
     get4,
     leg_extension,
-    leg_frames,
     norm,
     pose_leg,
-    yaw,
+    write_leg_frames,
+    yaw_rotation,
 )
-from marey.locomotion._plant_arrays import Legs, PlantOptions
+from marey.locomotion._plant_arrays import LegArrays, PlantOptions
 from marey.locomotion._plant_columns import (
     ALIVE,
     ANKLE_AHEAD,
@@ -44,7 +44,7 @@ from marey.locomotion._plant_columns import (
     SETTLE_S,
     SHIFT_A,
     SHOWN_M,
-    SINK,
+    SINK_TIME,
     SIZE,
     TARGET,
     TILT,
@@ -58,20 +58,26 @@ from marey.locomotion._plant_columns import (
     YAW,
 )
 from marey.locomotion._plant_place_kernels import (
-    above_floor,
     begin_plants,
     is_down,
     is_rolling,
     place_foot,
-    roll_in,
+    raise_toe_above_floor,
+    roll_in_time,
     start_easing_out,
 )
-from marey.locomotion._plant_reach_kernels import hip_excess, let_back, let_go, let_leave, lowered
-from marey.locomotion._plant_turn_kernels import keep_foot, measure_foot, turn_foot
+from marey.locomotion._plant_reach_kernels import (
+    allow_replant,
+    hip_excess,
+    lower_root,
+    release_by_height,
+    release_by_reach,
+)
+from marey.locomotion._plant_turn_kernels import orient_foot, store_foot_target, write_foot_measures
 
 
 @kernel
-def guide_foot(
+def update_foot(
     row: FloatArray, foot: int, dt: float, planted: BoolArray, until_s: FloatArray, landing: FloatArray,
     options: PlantOptions, floor_y: float,
 ) -> None:  # fmt: skip
@@ -80,12 +86,12 @@ def guide_foot(
     p_ankle, p_toe, W_ankle = get3(row, ORIGIN + 22), get3(row, ORIGIN + 33), get4(row, WORLD + 22)
     if row[ALIVE] == 0.0:
         row[LOWEST_A], row[LOWEST_T] = UNSEEN_M, UNSEEN_M
-    let_back(row)
-    let_leave(row, floor_y)
+    allow_replant(row)
+    release_by_height(row, floor_y)
     ankle_down, toe_down = is_down(row, planted[a], ANKLE_BARRED), is_down(row, planted[t], TOE_BARRED)
     land_a, land_t = row3(landing, a), row3(landing, t)
     rise = (p_toe[1] if planted[t] else land_t[1]) - (p_ankle[1] if ankle_down else land_a[1])
-    roll_s = roll_in(row, rise)
+    roll_s = roll_in_time(row, rise)
     rolling = is_rolling(row, ankle_down, toe_down, roll_s, dt)
     toe_down = toe_down and not rolling
     held = ankle_down or toe_down
@@ -94,24 +100,24 @@ def guide_foot(
     if not toe_down and not rolling and toe_s >= ankle_s:
         toe_s += roll_s
     start_easing_out(row, ankle_down, toe_down, min(until_s[a], until_s[t]), options.ease_s)
-    f0 = minus(p_toe, p_ankle)
+    f0 = subtract3(p_toe, p_ankle)
     flat_s = max(max(ankle_s, toe_s), row[SETTLE] if held else 0.0)
     shift_a, shift_t = row3(options.shift, a), row3(options.shift, t)
-    f = turn_foot(row, f0, W_ankle, held, min(ankle_s, toe_s), flat_s, rise, options.toe_in[foot], options.ease_s, dt)
-    now = plus(p_ankle, get3(row, SHIFT_A))
+    f = orient_foot(row, f0, W_ankle, held, min(ankle_s, toe_s), flat_s, rise, options.toe_in[foot], options.ease_s, dt)
+    now = add3(p_ankle, get3(row, SHIFT_A))
     begin_plants(row, ankle_down, toe_down, now, f, shift_a, shift_t, floor_y, dt)
-    turned = multiply(exp(get3(row, TILT)), multiply(yaw(row[YAW]), W_ankle))
+    turned = multiply(exp(get3(row, TILT)), multiply(yaw_rotation(row[YAW]), W_ankle))
     target = place_foot(row, p_ankle, p_toe, f, turned, ankle_down, toe_down, ankle_s, toe_s, land_a, land_t, shift_a,
                         shift_t, options.ease_s, floor_y, dt)  # fmt: skip
     if not toe_down:
-        f = above_floor(f, target[1], floor_y + row[LEVEL] + row[REST_T])
-    keep_foot(row, target, f, f0)
-    need_reach(row, ankle_down, toe_down, min(ankle_s, toe_s))
-    remember_foot(row, ankle_down, toe_down, until_s[a], until_s[t], dt)
+        f = raise_toe_above_floor(f, target[1], floor_y + row[LEVEL] + row[REST_T])
+    store_foot_target(row, target, f, f0)
+    update_needed_reach(row, ankle_down, toe_down, min(ankle_s, toe_s))
+    store_foot_history(row, ankle_down, toe_down, until_s[a], until_s[t], dt)
 
 
 @kernel
-def need_reach(row: FloatArray, ankle_down: bool, toe_down: bool, first_s: float) -> None:
+def update_needed_reach(row: FloatArray, ankle_down: bool, toe_down: bool, first_s: float) -> None:
     """Tell how far the hip is too high, as far as the root shall be lowered for it."""
     reach, soft, _ = leg_extension(row)
     weight = 1.0 - row[SETTLE] / SETTLE_S
@@ -125,7 +131,9 @@ def need_reach(row: FloatArray, ankle_down: bool, toe_down: bool, first_s: float
 
 
 @kernel
-def remember_foot(row: FloatArray, ankle_down: bool, toe_down: bool, ankle_s: float, toe_s: float, dt: float) -> None:
+def store_foot_history(
+    row: FloatArray, ankle_down: bool, toe_down: bool, ankle_s: float, toe_s: float, dt: float
+) -> None:
     """Keep what the next frame has to know of this one."""
     row[ALIVE] = 1.0
     row[ANKLE_HELD], row[TOE_HELD] = 1.0 if ankle_down else 0.0, 1.0 if toe_down else 0.0
@@ -133,38 +141,38 @@ def remember_foot(row: FloatArray, ankle_down: bool, toe_down: bool, ankle_s: fl
     row[LET_GO] = max(0.0, row[LET_GO] - dt)
     row[TURN_BACK] = max(0.0, row[TURN_BACK] - dt)
     row[SETTLE] = max(0.0, row[SETTLE] - dt)
-    row[SINK] = max(0.0, row[SINK] - dt)
+    row[SINK_TIME] = max(0.0, row[SINK_TIME] - dt)
 
 
 @kernel
-def guide_feet(
+def update_feet(
     dt: float, planted: BoolArray, until_s: FloatArray, landing: FloatArray, options: PlantOptions, floor_y: float,
-    scale: float, legs: Legs, state: FloatArray, root_position: FloatArray, rotations: FloatArray,
+    scale: float, legs: LegArrays, state: FloatArray, root_position: FloatArray, rotations: FloatArray,
 ) -> None:  # fmt: skip
     """Update the memory for one frame and lower the root; the legs are not posed yet."""
     root = (root_position[0], root_position[1], root_position[2])
     for foot in range(2):
-        leg_frames(state[foot], foot, root, rotations, legs, scale)
-        measure_foot(state[foot], foot, scale, legs)
-        guide_foot(state[foot], foot, dt, planted, until_s, landing, options, floor_y)
+        write_leg_frames(state[foot], foot, root, rotations, legs, scale)
+        write_foot_measures(state[foot], foot, scale, legs)
+        update_foot(state[foot], foot, dt, planted, until_s, landing, options, floor_y)
     most = DROP_PART * scale * min(legs.reach[0], legs.reach[1])
-    drop = lowered(state[2], max(state[0, NEED], state[1, NEED]), most, dt)
+    drop = lower_root(state[2], max(state[0, NEED], state[1, NEED]), most, dt)
     root_position[1] -= drop
     for foot in range(2):
         for j in range(4):
             state[foot, ORIGIN + 11 * j + 1] -= drop
-        let_go(state[foot], drop, dt, options.ease_s)
+        release_by_reach(state[foot], drop, dt, options.ease_s)
 
 
 @kernel
-def foot_flags(row: FloatArray, foot: int, ankle: Vector, miss: float) -> int:
+def encode_foot_flags(row: FloatArray, foot: int, ankle: Vector, miss: float) -> int:
     """Bits of one foot: what is held and where it should be, and whether the ankle missed its target."""
     flags = 0
-    f0 = minus(get3(row, ORIGIN + 33), get3(row, ORIGIN + 22))
-    toe = plus(ankle, rotate(get4(row, TURN), f0))
+    f0 = subtract3(get3(row, ORIGIN + 33), get3(row, ORIGIN + 22))
+    toe = add3(ankle, rotate(get4(row, TURN), f0))
     if row[ANKLE_HELD] > 0.0 and miss < SHOWN_M:
         flags |= 1 << (2 * foot)
-    if row[TOE_HELD] > 0.0 and norm(minus(toe, get3(row, GOAL_T))) < SHOWN_M:
+    if row[TOE_HELD] > 0.0 and norm(subtract3(toe, get3(row, GOAL_T))) < SHOWN_M:
         flags |= 2 << (2 * foot)
     if miss > SEEN_M:
         flags |= 16 << foot
@@ -174,7 +182,7 @@ def foot_flags(row: FloatArray, foot: int, ankle: Vector, miss: float) -> int:
 @kernel
 def plant_step(
     dt: float, planted: BoolArray, until_s: FloatArray, landing: FloatArray, options: PlantOptions, floor_y: float,
-    scale: float, legs: Legs, state: FloatArray, root_position: FloatArray, rotations: FloatArray,
+    scale: float, legs: LegArrays, state: FloatArray, root_position: FloatArray, rotations: FloatArray,
 ) -> int:  # fmt: skip
     """Plant the feet of one character in one frame, in place and without allocating.
 
@@ -196,12 +204,12 @@ def plant_step(
     Returns:
         Bits 0-3: effector is held. Bits 4, 5: the right, left ankle is farther than 0.5 mm from where it should be.
     """
-    guide_feet(dt, planted, until_s, landing, options, floor_y, scale, legs, state, root_position, rotations)
+    update_feet(dt, planted, until_s, landing, options, floor_y, scale, legs, state, root_position, rotations)
     flags = 0
     for foot in range(2):
         row = state[foot]
         turn, ground = get4(row, TURN), floor_y + row[LEVEL]
         ankle, miss = pose_leg(row, foot, get3(row, TARGET), turn, legs, rotations)
         bend_toes(row, foot, ankle, turn, ground, dt, scale, legs, rotations)
-        flags |= foot_flags(row, foot, ankle, miss)
+        flags |= encode_foot_flags(row, foot, ankle, miss)
     return flags

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from marey.base import BoolArray, FloatArray
-from marey.locomotion._plant_arrays import FEET, leg_arrays
-from marey.locomotion._plant_schedule import effector_flags, standing_place
-from marey.motion import Motion, runs, with_contacts
+from marey.locomotion._plant_arrays import FEET, make_leg_arrays
+from marey.locomotion._plant_schedule import effector_flags, standing_position
+from marey.motion import Motion, ensure_contacts, find_runs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,18 +26,18 @@ class FootPlant:
 
 def effector_positions(motion: Motion) -> FloatArray:
     """Right ankle, right toe, left ankle, left toe ``(F, 4, 3)`` [m] of a clip."""
-    return np.ascontiguousarray(motion.joint_positions()[:, leg_arrays(motion.skeleton).joints[:, 2:].reshape(4)])
+    return np.ascontiguousarray(motion.joint_positions()[:, make_leg_arrays(motion.skeleton).joints[:, 2:].reshape(4)])
 
 
 def foot_plants(motion: Motion) -> tuple[FootPlant, ...]:
     """Footprints of a clip in the order of time: each stance of each foot, by the contact track or by detection."""
-    points, flags = effector_positions(motion), _flags(motion)
+    points, flags = effector_positions(motion), _contact_flags(motion)
     found: list[FootPlant] = []
     for s, side in enumerate(FEET):
         a, t = 2 * s, 2 * s + 1
-        for start, stop in runs(flags[:, a] | flags[:, t]):
-            ankle = _held_place(points[start:stop, a], flags[start:stop, a])
-            toe = _held_place(points[start:stop, t], flags[start:stop, t])
+        for start, stop in find_runs(flags[:, a] | flags[:, t]):
+            ankle = _held_position(points[start:stop, a], flags[start:stop, a])
+            toe = _held_position(points[start:stop, t], flags[start:stop, t])
             heading = float(np.arctan2(toe[0] - ankle[0], toe[2] - ankle[2]))
             found.append(FootPlant(side, start, stop, ankle, toe, heading))
     return tuple(sorted(found, key=lambda plant: plant.start))
@@ -54,7 +54,7 @@ def plant_slide_mm(motion: Motion, plants: BoolArray | None = None) -> FloatArra
         plants: flags ``(F, 4)``; those of the contact track if not given, which is detected if there is none.
     """
     points = effector_positions(motion)
-    flags = _flags(motion) if plants is None else np.asarray(plants, dtype=np.bool_)
+    flags = _contact_flags(motion) if plants is None else np.asarray(plants, dtype=np.bool_)
     steps = np.diff(points[..., [0, 2]], axis=0)
     slides = np.zeros(flags.shape)
     slides[1:] = 1000.0 * np.hypot(steps[..., 0], steps[..., 1])
@@ -63,11 +63,11 @@ def plant_slide_mm(motion: Motion, plants: BoolArray | None = None) -> FloatArra
     return np.where(inner, slides, 0.0)
 
 
-def _flags(motion: Motion) -> BoolArray:
-    contacts = with_contacts(motion).contacts
+def _contact_flags(motion: Motion) -> BoolArray:
+    contacts = ensure_contacts(motion).contacts
     assert contacts is not None
     return effector_flags(contacts)
 
 
-def _held_place(path: FloatArray, held: BoolArray) -> FloatArray:
-    return standing_place(path[held] if held.any() else path)
+def _held_position(path: FloatArray, held: BoolArray) -> FloatArray:
+    return standing_position(path[held] if held.any() else path)

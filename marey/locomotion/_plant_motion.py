@@ -11,16 +11,16 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, InputError, UnknownNameError
 from marey.lie import SO3
 from marey.locomotion._plant_arrays import (
-    EASE_S,
     EFFECTOR_POINTS,
     FEET,
-    Legs,
-    leg_arrays,
-    plant_options,
-    plant_state,
+    PLANT_EASE_S,
+    LegArrays,
+    allocate_plant_state,
+    make_leg_arrays,
+    make_plant_options,
 )
-from marey.locomotion._plant_schedule import GoalEdit, PlantSchedule, effector_flags, plan_schedule, tidy_flags
-from marey.motion import Contacts, Motion, detect_contacts, with_contacts
+from marey.locomotion._plant_schedule import GoalEdit, PlantSchedule, clean_contact_flags, effector_flags, plan_schedule
+from marey.motion import Contacts, Motion, detect_contacts, ensure_contacts
 from marey.skeleton import Pose
 
 DETECTIONS: Final = ("contacts", "adaptive", "threshold")
@@ -62,16 +62,16 @@ def enforce_plants(
         UnknownNameError: a leg lacks a joint, or there is no such detection or solver.
         InputError: ``plants`` has another shape, a number is no number, or bones change their length.
     """
-    _check(motion, ease_s, ik, detection)
-    legs = leg_arrays(motion.skeleton)
+    _check_plant_request(motion, ease_s, ik, detection)
+    legs = make_leg_arrays(motion.skeleton)
     points = np.ascontiguousarray(motion.joint_positions()[:, legs.joints[:, 2:].reshape(4)])
     if plants is None:
-        flags = tidy_flags(_detected(motion, detection), points, legs, motion.rate_hz)
+        flags = clean_contact_flags(_detect_flags(motion, detection), points, legs, motion.rate_hz)
     else:
-        flags = _given(plants, motion.num_frames)
-    goal_edit = None if edit is None else _goal_edit(motion, edit)
+        flags = _given_flags(plants, motion.num_frames)
+    goal_edit = None if edit is None else _make_goal_edit(motion, edit)
     schedule = plan_schedule(flags, points, legs, motion.rate_hz, floor_m=floor_m, edit=goal_edit)
-    return _enforced(motion, schedule, legs, EASE_S if ease_s is None else float(ease_s), ik)
+    return _enforce_schedule(motion, schedule, legs, PLANT_EASE_S if ease_s is None else float(ease_s), ik)
 
 
 def pigeon_toe(angle_rad: float) -> PlantEdit:
@@ -86,7 +86,7 @@ def pigeon_toe(angle_rad: float) -> PlantEdit:
         side, part = effector.split("_")
         if part != "foot":
             return goal
-        ankle = pose.joint_positions()[leg_arrays(pose.skeleton).joints[FEET.index(side), 2]]
+        ankle = pose.joint_positions()[make_leg_arrays(pose.skeleton).joints[FEET.index(side), 2]]
         c, s = np.cos(angle_rad), np.sin(angle_rad if side == "right" else -angle_rad)
         x, z = goal[0] - ankle[0], goal[2] - ankle[2]
         return np.array([ankle[0] + c * x + s * z, goal[1], ankle[2] + c * z - s * x])
@@ -94,7 +94,7 @@ def pigeon_toe(angle_rad: float) -> PlantEdit:
     return turned
 
 
-def _check(motion: Motion, ease_s: float | None, ik: str, detection: str) -> None:
+def _check_plant_request(motion: Motion, ease_s: float | None, ik: str, detection: str) -> None:
     if detection not in DETECTIONS:
         raise UnknownNameError("detection", detection, "enforce_plants", DETECTIONS)
     if ik not in SOLVERS:
@@ -105,22 +105,22 @@ def _check(motion: Motion, ease_s: float | None, ik: str, detection: str) -> Non
         raise InputError("the bones of this clip change their length", "Retarget it first: marey.retarget(motion)")
 
 
-def _given(plants: BoolArray, frames: int) -> BoolArray:
+def _given_flags(plants: BoolArray, frames: int) -> BoolArray:
     flags = np.asarray(plants)
     if flags.shape != (frames, 4) or flags.dtype != np.bool_:
         raise InputError(f"plants is {flags.dtype} of shape {flags.shape}", f"Give true or false, ({frames}, 4)")
     return np.ascontiguousarray(flags)
 
 
-def _detected(motion: Motion, detection: str) -> BoolArray:
+def _detect_flags(motion: Motion, detection: str) -> BoolArray:
     if detection != "contacts":
         return effector_flags(detect_contacts(motion, method=detection))
-    contacts = with_contacts(motion).contacts
+    contacts = ensure_contacts(motion).contacts
     assert contacts is not None
     return effector_flags(contacts)
 
 
-def _goal_edit(motion: Motion, edit: PlantEdit) -> GoalEdit:
+def _make_goal_edit(motion: Motion, edit: PlantEdit) -> GoalEdit:
     names = [f"{side}_{part}" for side in FEET for part in ("ankle", "foot")]
 
     def changed(effector: int, frame: int, goal: FloatArray) -> FloatArray:
@@ -129,7 +129,7 @@ def _goal_edit(motion: Motion, edit: PlantEdit) -> GoalEdit:
     return changed
 
 
-def _enforced(motion: Motion, schedule: PlantSchedule, legs: Legs, ease_s: float, ik: str) -> Motion:
+def _enforce_schedule(motion: Motion, schedule: PlantSchedule, legs: LegArrays, ease_s: float, ik: str) -> Motion:
     from marey.locomotion._plant_clip_kernels import plant_clip
     from marey.locomotion._plant_priority_kernels import plant_clip_priority
 
@@ -142,10 +142,10 @@ def _enforced(motion: Motion, schedule: PlantSchedule, legs: Legs, ease_s: float
         schedule.landing,
         schedule.shifts,
         schedule.toe_in,
-        plant_options(ease_s=ease_s),
+        make_plant_options(ease_s=ease_s),
         schedule.floor_y,
         legs,
-        plant_state(),
+        allocate_plant_state(),
         roots,
         wxyz,
     )

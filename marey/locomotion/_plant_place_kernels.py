@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import sqrt
 
 from marey.base import FloatArray, kernel
-from marey.dynamics._spatial_kernels import minus, plus
+from marey.dynamics._spatial_kernels import add3, subtract3
 from marey.lie._rotation_kernels import Quaternion, Vector
 from marey.locomotion._foot_kernels import get3, norm, set3, unit
 from marey.locomotion._plant_columns import (
@@ -33,9 +33,9 @@ from marey.locomotion._plant_columns import (
     SHIFT_A,
     SHIFT_T,
     SHORT_S,
-    SINK,
     SINK_M,
     SINK_S,
+    SINK_TIME,
     SIZE,
     SWING_PART,
     TILT,
@@ -47,23 +47,23 @@ from marey.locomotion._plant_columns import (
     WAIT,
     YAW,
 )
-from marey.locomotion._plant_ease_kernels import ease3, eased, follow3
-from marey.locomotion._plant_turn_kernels import heel_lift, lying_foot
+from marey.locomotion._plant_ease_kernels import ease_cubic, ease_vector, track_vector
+from marey.locomotion._plant_turn_kernels import flat_foot_vector, heel_lift
 
 
 @kernel
-def surprised(row: FloatArray, place: Vector, lowest_y: float, shift: Vector) -> Vector:
+def begin_unannounced_plant(row: FloatArray, place: Vector, lowest_y: float, shift: Vector) -> Vector:
     """Goal of a plant that nobody announced: where the effector is; in the first frame of all, shifted as asked."""
     if row[ALIVE] == 0.0:
         return place[0] + shift[0], place[1], place[2] + shift[2]
-    row[RISE], row[RISE + 1], row[SETTLE], row[SINK] = place[1] - lowest_y, 0.0, SETTLE_S, SETTLE_S
+    row[RISE], row[RISE + 1], row[SETTLE], row[SINK_TIME] = place[1] - lowest_y, 0.0, SETTLE_S, SETTLE_S
     return place
 
 
 @kernel
-def landed(row: FloatArray) -> None:
+def begin_announced_plant(row: FloatArray) -> None:
     """Let an announced effector come down from the height at which it lands, falling already."""
-    row[SINK] = SINK_S
+    row[SINK_TIME] = SINK_S
     row[RISE + 1] = -1.5 * row[RISE] / SINK_S  # twice as fast it would dip below its rest height
 
 
@@ -77,26 +77,26 @@ def begin_plants(
     The second effector of a foot is held a foot's length from the first, so that both can be kept.
     """
     was_ankle, was_toe = row[ANKLE_HELD] > 0.0, row[TOE_HELD] > 0.0
-    flat = lying_foot(row, norm(f))
+    flat = flat_foot_vector(row, norm(f))
     ground = floor_y + row[LEVEL]
     if ankle_down and not was_ankle:
         if was_toe:
-            set3(row, GOAL_A, minus(get3(row, GOAL_T), flat))
+            set3(row, GOAL_A, subtract3(get3(row, GOAL_T), flat))
         elif row[ALIVE] == 0.0 or row[ANKLE_AHEAD] > ANNOUNCED * dt:
-            set3(row, GOAL_A, surprised(row, ankle, ground + row[REST_A], shift_a))
+            set3(row, GOAL_A, begin_unannounced_plant(row, ankle, ground + row[REST_A], shift_a))
         else:
-            landed(row)
+            begin_announced_plant(row)
     if toe_down and not was_toe:
         if ankle_down:
-            set3(row, GOAL_T, plus(get3(row, GOAL_A), flat))
+            set3(row, GOAL_T, add3(get3(row, GOAL_A), flat))
         elif was_ankle:
-            toe = plus(get3(row, GOAL_A), f)
-            set3(row, GOAL_T, surprised(row, toe, ground + row[REST_T], (0.0, 0.0, 0.0)))
+            toe = add3(get3(row, GOAL_A), f)
+            set3(row, GOAL_T, begin_unannounced_plant(row, toe, ground + row[REST_T], (0.0, 0.0, 0.0)))
         elif row[ALIVE] == 0.0 or row[TOE_AHEAD] > ANNOUNCED * dt:
-            toe = plus(ankle, f)
-            set3(row, GOAL_T, surprised(row, toe, ground + row[REST_T], shift_t))
+            toe = add3(ankle, f)
+            set3(row, GOAL_T, begin_unannounced_plant(row, toe, ground + row[REST_T], shift_t))
         else:
-            landed(row)
+            begin_announced_plant(row)
 
 
 @kernel
@@ -118,16 +118,16 @@ def start_easing_out(row: FloatArray, ankle_down: bool, toe_down: bool, next_s: 
 
 
 @kernel
-def set_level(row: FloatArray, level: float, next_s: float, ease_s: float, dt: float) -> None:
+def ease_ground_level(row: FloatArray, level: float, next_s: float, ease_s: float, dt: float) -> None:
     """Ease the ground under a foot in the air to that of its coming plant."""
     if row[ALIVE] == 0.0:
         row[LEVEL] = level
     elif 0.0 < next_s <= ease_s:
-        row[LEVEL], row[LEVEL + 1] = eased(row[LEVEL], row[LEVEL + 1], level, next_s + dt, dt)
+        row[LEVEL], row[LEVEL + 1] = ease_cubic(row[LEVEL], row[LEVEL + 1], level, next_s + dt, dt)
 
 
 @kernel
-def tiptoe(rise: float, whole: float) -> float:
+def tiptoe_rise(rise: float, whole: float) -> float:
     """How far [m] a held toe goes up with its raw one: hardly near the ground, all the way from ``whole`` on."""
     x = min(1.0, max(0.0, rise / whole))
     return max(0.0, rise) * x * x * (3.0 - 2.0 * x)
@@ -141,32 +141,32 @@ def place_foot(
 ) -> Vector:  # fmt: skip
     """Where the ankle [m] shall be: at its plant, on the sphere round a planted toe, or on its eased way."""
     toe_first = toe_s < ankle_s and toe_s <= ease_s
-    set_level(row, shift_t[1] if toe_first else shift_a[1], min(ankle_s, toe_s), ease_s, dt)
+    ease_ground_level(row, shift_t[1] if toe_first else shift_a[1], min(ankle_s, toe_s), ease_s, dt)
     ground = floor_y + row[LEVEL]
     low_a, low_t = ground + row[REST_A] + heel_lift(row, W_ankle), ground + row[REST_T]
     if ankle_down or toe_down:
-        row[RISE], row[RISE + 1] = eased(row[RISE], row[RISE + 1], 0.0, row[SINK], dt)
+        row[RISE], row[RISE + 1] = ease_cubic(row[RISE], row[RISE + 1], 0.0, row[SINK_TIME], dt)
     if ankle_down:
         row[GOAL_A + 1] = low_a + row[RISE]
         placed = get3(row, GOAL_A)
         if toe_down:
-            set3(row, GOAL_T, plus(placed, f))
-        follow3(row, SHIFT_A, minus(placed, ankle), dt, FASTEST_MPS)
-        follow3(row, SHIFT_T, minus(plus(placed, f), toe), dt, FASTEST_MPS)
+            set3(row, GOAL_T, add3(placed, f))
+        track_vector(row, SHIFT_A, subtract3(placed, ankle), dt, FASTEST_MPS)
+        track_vector(row, SHIFT_T, subtract3(add3(placed, f), toe), dt, FASTEST_MPS)
         return placed
     if toe_down:
-        row[GOAL_T + 1] = low_t + row[RISE] + tiptoe(row[TIPTOE], TIPTOE_M * row[SIZE])
-        placed = minus(get3(row, GOAL_T), f)
-        follow3(row, SHIFT_T, minus(get3(row, GOAL_T), toe), dt, FASTEST_MPS)
-        follow3(row, SHIFT_A, minus(placed, ankle), dt, FASTEST_MPS)
+        row[GOAL_T + 1] = low_t + row[RISE] + tiptoe_rise(row[TIPTOE], TIPTOE_M * row[SIZE])
+        placed = subtract3(get3(row, GOAL_T), f)
+        track_vector(row, SHIFT_T, subtract3(get3(row, GOAL_T), toe), dt, FASTEST_MPS)
+        track_vector(row, SHIFT_A, subtract3(placed, ankle), dt, FASTEST_MPS)
         return placed
     if toe_first:
         row[RISE] = min(SINK_M * row[SIZE], max(0.0, land_t[1] - low_t))
         goal = (land_t[0] + shift_t[0], low_t + row[RISE], land_t[2] + shift_t[2])
         set3(row, GOAL_T, goal)
-        shift = ease3(row, SHIFT_T, minus(goal, land_t), toe_s + dt, dt)
-        placed = minus(plus(toe, shift), f)
-        follow3(row, SHIFT_A, minus(placed, ankle), dt, FASTEST_MPS)
+        shift = ease_vector(row, SHIFT_T, subtract3(goal, land_t), toe_s + dt, dt)
+        placed = subtract3(add3(toe, shift), f)
+        track_vector(row, SHIFT_A, subtract3(placed, ankle), dt, FASTEST_MPS)
     else:
         if row[ANKLE_HELD] + row[TOE_HELD] > 0.0:
             for c in range(6):
@@ -176,14 +176,14 @@ def place_foot(
             row[RISE] = min(SINK_M * row[SIZE], max(0.0, land_a[1] - low_a))
             goal = (land_a[0] + shift_a[0], low_a + row[RISE], land_a[2] + shift_a[2])
             set3(row, GOAL_A, goal)
-            wanted, remaining = minus(goal, land_a), ankle_s + dt
-        placed = plus(ankle, ease3(row, SHIFT_A, wanted, remaining, dt))
-        follow3(row, SHIFT_T, minus(plus(placed, f), toe), dt, FASTEST_MPS)
+            wanted, remaining = subtract3(goal, land_a), ankle_s + dt
+        placed = add3(ankle, ease_vector(row, SHIFT_A, wanted, remaining, dt))
+        track_vector(row, SHIFT_T, subtract3(add3(placed, f), toe), dt, FASTEST_MPS)
     return placed[0], max(placed[1], low_a), placed[2]
 
 
 @kernel
-def above_floor(f: Vector, ankle_y: float, lowest_y: float) -> Vector:
+def raise_toe_above_floor(f: Vector, ankle_y: float, lowest_y: float) -> Vector:
     """Foot vector, raised if its toe would be under the floor."""
     if ankle_y + f[1] >= lowest_y:
         return f
@@ -203,7 +203,7 @@ def is_down(row: FloatArray, wanted: bool, barred: int) -> bool:
 
 
 @kernel
-def roll_in(row: FloatArray, rise: float) -> float:
+def roll_in_time(row: FloatArray, rise: float) -> float:
     """Time [s] in which a foot rolls down after its toe touched: none if it lands flat, as in a run.
 
     ``rise`` [m] is how far the raw toe is above the ankle then.

@@ -5,14 +5,23 @@ from __future__ import annotations
 from math import atan2, sqrt
 
 from marey.base import FloatArray, kernel
-from marey.dynamics._spatial_kernels import minus, plus, times
+from marey.dynamics._spatial_kernels import add3, scale3, subtract3
 from marey.lie._rotation_kernels import Vector, log, rotate
-from marey.locomotion._foot_kernels import ORIGIN, arc, get3, heel_angle, leg_extension, norm, set3, unit, yaw
+from marey.locomotion._foot_kernels import (
+    ORIGIN,
+    get3,
+    heel_rise_angle,
+    leg_extension,
+    norm,
+    set3,
+    shortest_rotation,
+    unit,
+    yaw_rotation,
+)
 from marey.locomotion._plant_columns import (
     ANKLE_BARRED,
     ANKLE_HELD,
     CLOSE_M,
-    DROP,
     DROP_MPS,
     FASTEST_MPS,
     FINAL,
@@ -33,6 +42,7 @@ from marey.locomotion._plant_columns import (
     REST_T,
     RISEN,
     ROLL_S,
+    ROOT_DROP,
     SHIFT_A,
     SHIFT_T,
     SIZE,
@@ -48,8 +58,8 @@ from marey.locomotion._plant_columns import (
     UNSEEN_M,
     YAW,
 )
-from marey.locomotion._plant_ease_kernels import follow3
-from marey.locomotion._plant_turn_kernels import keep_foot
+from marey.locomotion._plant_ease_kernels import track_vector
+from marey.locomotion._plant_turn_kernels import store_foot_target
 
 
 @kernel
@@ -61,26 +71,26 @@ def hip_excess(hip: Vector, target: Vector, reach: float) -> float:
 
 
 @kernel
-def lowered(body: FloatArray, needed: float, most: float, dt: float) -> float:
+def lower_root(body: FloatArray, needed: float, most: float, dt: float) -> float:
     """How far the root is lowered [m]: critically damped towards what is needed, never less, at most ``most``."""
     needed = min(needed, most)
     omega = 1.678 / HALF_LIFE_S  # a critically damped step is half done after 1.678 / omega
-    away, rate = body[DROP] - needed, body[DROP + 1]
+    away, rate = body[ROOT_DROP] - needed, body[ROOT_DROP + 1]
     j = rate + omega * away
     fade = 2.718281828459045 ** (-omega * dt)
     drop = needed + (away + j * dt) * fade
-    body[DROP + 1] = (rate - j * omega * dt) * fade
+    body[ROOT_DROP + 1] = (rate - j * omega * dt) * fade
     if drop < needed:
         drop = needed
-        body[DROP + 1] = max(body[DROP + 1], 0.0)
-    drop = min(most, min(drop, body[DROP] + DROP_MPS * dt))
-    body[DROP] = drop
+        body[ROOT_DROP + 1] = max(body[ROOT_DROP + 1], 0.0)
+    drop = min(most, min(drop, body[ROOT_DROP] + DROP_MPS * dt))
+    body[ROOT_DROP] = drop
     return drop
 
 
 @kernel
 def _cos_sin(angle: float) -> tuple[float, float]:
-    half = yaw(angle)
+    half = yaw_rotation(angle)
     return half[0] * half[0] - half[2] * half[2], 2.0 * half[0] * half[2]
 
 
@@ -88,33 +98,33 @@ def _cos_sin(angle: float) -> tuple[float, float]:
 def raise_heel(row: FloatArray, hip: Vector, reach: float) -> float:
     """Let a foot on its toe roll so far that its ankle is within reach; keeps the turn, returns how far [rad]."""
     target, toe = get3(row, TARGET), get3(row, GOAL_T)
-    f0 = minus(get3(row, ORIGIN + 33), get3(row, ORIGIN + 22))
-    f = minus(toe, target)
+    f0 = subtract3(get3(row, ORIGIN + 33), get3(row, ORIGIN + 22))
+    f = subtract3(toe, target)
     length = norm(f)
     ahead = unit((f[0], 0.0, f[2]))
     angle = atan2(-f[1], sqrt(f[0] * f[0] + f[2] * f[2]))
-    needed = min(STEEP_RAD, heel_angle(hip, toe, ahead, length, reach))
+    needed = min(STEEP_RAD, heel_rise_angle(hip, toe, ahead, length, reach))
     gap = angle - needed
     if gap >= MARGIN_RAD:
         return 0.0
     raised = needed + (0.25 * (gap + MARGIN_RAD) ** 2 / MARGIN_RAD if gap > -MARGIN_RAD else 0.0)
     c, s = _cos_sin(min(raised, STEEP_RAD))
     f = (length * c * ahead[0], -length * s, length * c * ahead[2])
-    set3(row, TARGET, minus(toe, f))
-    set3(row, TILT, log(arc(unit(rotate(yaw(row[YAW]), f0)), unit(f))))
-    keep_foot(row, get3(row, TARGET), f, f0)
+    set3(row, TARGET, subtract3(toe, f))
+    set3(row, TILT, log(shortest_rotation(unit(rotate(yaw_rotation(row[YAW]), f0)), unit(f))))
+    store_foot_target(row, get3(row, TARGET), f, f0)
     return raised - angle
 
 
 @kernel
-def risen(row: FloatArray, lowest: int, height: float, rest_y: float, down: bool) -> float:
+def raw_rise(row: FloatArray, lowest: int, height: float, rest_y: float, down: bool) -> float:
     """How far [m] the raw path of a held effector is over its rest height, or over its lowest point if that is more."""
     row[lowest] = min(row[lowest], height) if down else UNSEEN_M
     return height - max(row[lowest], rest_y) if down else 0.0
 
 
 @kernel
-def let_back(row: FloatArray) -> None:
+def allow_replant(row: FloatArray) -> None:
     """Let a foot that was let go as a whole stand again once its correction has faded."""
     in_air = row[ANKLE_HELD] + row[TOE_HELD] == 0.0
     if in_air and row[ANKLE_BARRED] > 0.0 and row[TOE_BARRED] > 0.0 and row[LET_GO] <= 0.0:
@@ -122,12 +132,12 @@ def let_back(row: FloatArray) -> None:
 
 
 @kernel
-def let_leave(row: FloatArray, floor_y: float) -> None:
+def release_by_height(row: FloatArray, floor_y: float) -> None:
     """Let go of a heel, or of a toe that stands alone, whose raw one has left; a toe that lags behind leaves sooner."""
     ankle_was, toe_was = row[ANKLE_HELD] > 0.0, row[TOE_HELD] > 0.0
     ground = floor_y + row[LEVEL]
-    heel = risen(row, LOWEST_A, row[ORIGIN + 23], ground + row[REST_A], ankle_was)
-    toe = risen(row, LOWEST_T, row[ORIGIN + 34], ground + row[REST_T], toe_was)
+    heel = raw_rise(row, LOWEST_A, row[ORIGIN + 23], ground + row[REST_A], ankle_was)
+    toe = raw_rise(row, LOWEST_T, row[ORIGIN + 34], ground + row[REST_T], toe_was)
     row[RISEN], row[TIPTOE] = heel, toe
     if toe_was and heel > HEEL_M * row[SIZE]:
         row[ANKLE_BARRED] = 1.0
@@ -138,25 +148,29 @@ def let_leave(row: FloatArray, floor_y: float) -> None:
 
 
 @kernel
-def let_go(row: FloatArray, drop: float, dt: float, ease_s: float) -> None:
+def release_by_reach(row: FloatArray, drop: float, dt: float, ease_s: float) -> None:
     """Let a heel rise that must, and let go of what the leg cannot keep."""
     reach, soft, _ = leg_extension(row)
     hip = get3(row, ORIGIN)
     ankle = (row[ORIGIN + 22], row[ORIGIN + 23] + drop, row[ORIGIN + 24])
-    if row[TOE_HELD] > 0.0 and row[ANKLE_HELD] > 0.0 and norm(minus(get3(row, TARGET), hip)) > soft * reach + CLOSE_M:
+    if (
+        row[TOE_HELD] > 0.0
+        and row[ANKLE_HELD] > 0.0
+        and norm(subtract3(get3(row, TARGET), hip)) > soft * reach + CLOSE_M
+    ):
         row[ANKLE_BARRED], row[ANKLE_HELD], row[TURN_BACK] = 1.0, 0.0, ROLL_S
     ankle_down, toe_down = row[ANKLE_HELD] > 0.0, row[TOE_HELD] > 0.0
     on_toe = toe_down and not ankle_down
     stretched = on_toe and raise_heel(row, hip, soft * reach) > FORCED_RAD
-    excess = norm(minus(get3(row, TARGET), hip)) - soft * reach
+    excess = norm(subtract3(get3(row, TARGET), hip)) - soft * reach
     if ankle_down and excess > LOST_M:
         row[ANKLE_BARRED] = 1.0
     if stretched:
         row[TOE_BARRED] = 1.0
     if not ankle_down and not toe_down and excess > 0.0:
-        way = minus(get3(row, TARGET), hip)
-        set3(row, TARGET, plus(hip, times(soft * reach / norm(way), way)))
-        set3(row, SHIFT_A, minus(get3(row, TARGET), ankle))
+        way = subtract3(get3(row, TARGET), hip)
+        set3(row, TARGET, add3(hip, scale3(soft * reach / norm(way), way)))
+        set3(row, SHIFT_A, subtract3(get3(row, TARGET), ankle))
     if (on_toe and excess > LOST_M) or (abs(row[YAW]) > TWIST_RAD and (ankle_down or toe_down)):
         row[ANKLE_BARRED], row[TOE_BARRED], row[LET_GO] = 1.0, 1.0, ease_s
-    follow3(row, FINAL, minus(get3(row, TARGET), ankle), dt, FASTEST_MPS)
+    track_vector(row, FINAL, subtract3(get3(row, TARGET), ankle), dt, FASTEST_MPS)

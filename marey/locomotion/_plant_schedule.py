@@ -9,12 +9,12 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError
-from marey.kinematics._plants import Floor
-from marey.locomotion._plant_arrays import EFFECTOR_POINTS, FAR_S, Legs
-from marey.motion import Contacts, runs
+from marey.kinematics._plants import FloorPlane
+from marey.locomotion._plant_arrays import EFFECTOR_POINTS, NO_PLANT_S, LegArrays
+from marey.motion import Contacts, find_runs
 
-BRIDGED_S: Final = 0.06  # [s] shorter gaps between two contacts of a point are flicker of the detector
-SHORTEST_S: Final = 0.05  # [s] shorter contacts are not plants
+MAX_BRIDGED_GAP_S: Final = 0.06  # [s] shorter gaps between two contacts of a point are flicker of the detector
+MIN_PLANT_S: Final = 0.05  # [s] shorter contacts are not plants
 HOLD: Final = 0.016  # [-] of the leg, 15 mm: a point farther from where it stands has not landed, or is leaving
 LIFT: Final = 0.010  # [-] of the leg: the same upwards
 LEVEL: Final = 0.027  # [-] of the leg: plants nearer than this to the floor are on it; others are on steps
@@ -54,30 +54,30 @@ def effector_flags(contacts: Contacts) -> BoolArray:
     return np.stack(tracks, axis=1)
 
 
-def tidy_flags(flags: BoolArray, points: FloatArray, legs: Legs, rate_hz: float) -> BoolArray:
+def clean_contact_flags(flags: BoolArray, points: FloatArray, legs: LegArrays, rate_hz: float) -> BoolArray:
     """Contacts ``(F, 4)`` in which the effector stands: without flicker, and without the ends in which the foot rolls.
 
     A heel touches before its ankle stands still, and toes touch after the ball of the foot has left.
     """
     tidy = np.zeros_like(flags)
     for k in range(4):
-        for start, stop in runs(flags[:, k], round(BRIDGED_S * rate_hz)):
-            first, last = _standing(points[start:stop, k], float(legs.reach[k // 2]))
-            whole = start == 0 or stop == len(flags) or last - first >= SHORTEST_S * rate_hz
+        for start, stop in find_runs(flags[:, k], round(MAX_BRIDGED_GAP_S * rate_hz)):
+            first, last = _find_standing_interval(points[start:stop, k], float(legs.reach[k // 2]))
+            whole = start == 0 or stop == len(flags) or last - first >= MIN_PLANT_S * rate_hz
             tidy[start + first : start + last, k] = whole
     return tidy
 
 
-def _standing(path: FloatArray, leg_m: float) -> tuple[int, int]:
+def _find_standing_interval(path: FloatArray, leg_m: float) -> tuple[int, int]:
     """Part ``[first, last)`` of a contact in which its point is near the place where it stands."""
-    away = path - standing_place(path)
+    away = path - standing_position(path)
     near = (np.hypot(away[:, 0], away[:, 2]) < HOLD * leg_m) & (away[:, 1] < LIFT * leg_m)
     core = int(np.argmin(np.linalg.norm(away, axis=1)))
     far = np.flatnonzero(~near)
     return int(far[far < core].max(initial=-1)) + 1, int(far[far > core].min(initial=len(path)))
 
 
-def standing_place(path: FloatArray) -> FloatArray:
+def standing_position(path: FloatArray) -> FloatArray:
     """Where a contact ``(N, 3)`` stands: the median of its middle part."""
     margin = int(HELD_PART * len(path))
     return np.median(path[margin : len(path) - margin], axis=0)
@@ -86,7 +86,7 @@ def standing_place(path: FloatArray) -> FloatArray:
 def plan_schedule(
     flags: BoolArray,
     points: FloatArray,
-    legs: Legs,
+    legs: LegArrays,
     rate_hz: float,
     *,
     floor_m: float | None = None,
@@ -102,32 +102,32 @@ def plan_schedule(
         floor_m: height of the floor; None fits a plane to the plants and keeps steps.
         edit: changes goals.
     """
-    plants, floor = _planned(flags, points, legs, floor_m)
+    plants, floor = _plan_plants(flags, points, legs, floor_m)
     frames = len(flags)
     schedule = PlantSchedule(
-        flags, np.full((frames, 4), FAR_S), points.copy(), np.zeros((frames, 4, 3)), np.zeros((frames, 2)), floor
+        flags, np.full((frames, 4), NO_PLANT_S), points.copy(), np.zeros((frames, 4, 3)), np.zeros((frames, 2)), floor
     )
     for plant in plants:
-        _announce(schedule, plant, points[plant.start, plant.effector], rate_hz)
+        _announce_plant(schedule, plant, points[plant.start, plant.effector], rate_hz)
     for plant in plants if edit is not None else ():
         assert edit is not None
-        _edit(schedule, plant, points, legs, edit)
+        _apply_edit(schedule, plant, points, legs, edit)
     return schedule
 
 
-def _planned(
-    flags: BoolArray, points: FloatArray, legs: Legs, floor_m: float | None
+def _plan_plants(
+    flags: BoolArray, points: FloatArray, legs: LegArrays, floor_m: float | None
 ) -> tuple[list[PlannedPlant], float]:
     """Plants by effector and time, and the height of the floor."""
-    found = [(k, start, stop) for k in range(4) for start, stop in runs(flags[:, k])]
-    places = [standing_place(points[start:stop, k]) for k, start, stop in found]
+    found = [(k, start, stop) for k in range(4) for start, stop in find_runs(flags[:, k])]
+    places = [standing_position(points[start:stop, k]) for k, start, stop in found]
     soles = [place - np.array([0.0, legs.rest[k], 0.0]) for place, (k, _, _) in zip(places, found, strict=True)]
-    floor, grounds = _grounds(np.array(soles).reshape(-1, 3), legs, floor_m)
+    floor, grounds = _ground_heights(np.array(soles).reshape(-1, 3), legs, floor_m)
     plants = [PlannedPlant(*run, place, float(y)) for run, place, y in zip(found, places, grounds, strict=True)]
     return plants, floor
 
 
-def _grounds(soles: FloatArray, legs: Legs, floor_m: float | None) -> tuple[float, FloatArray]:
+def _ground_heights(soles: FloatArray, legs: LegArrays, floor_m: float | None) -> tuple[float, FloatArray]:
     """Height of the floor, and of the ground under each plant [m]."""
     if floor_m is not None:
         if not np.isfinite(floor_m):
@@ -135,22 +135,22 @@ def _grounds(soles: FloatArray, legs: Legs, floor_m: float | None) -> tuple[floa
         return float(floor_m), np.full(len(soles), float(floor_m))
     if len(soles) == 0:
         return 0.0, np.zeros(0)
-    ground = Floor.fit(soles).under(soles)
+    ground = FloorPlane.fit(soles).under(soles)
     on_floor = np.abs(soles[:, 1] - ground) < LEVEL * float(legs.reach.min())
     if on_floor.any():
-        ground = Floor.fit(soles[on_floor]).under(soles)
+        ground = FloorPlane.fit(soles[on_floor]).under(soles)
     return float(np.median(ground)), np.where(on_floor, ground, soles[:, 1])
 
 
-def _before(schedule: PlantSchedule, plant: PlannedPlant) -> int:
+def _previous_plant_end(schedule: PlantSchedule, plant: PlannedPlant) -> int:
     """First frame after the plant before."""
     earlier = np.flatnonzero(schedule.planted[: plant.start, plant.effector])
     return int(earlier[-1]) + 1 if len(earlier) else 0
 
 
-def _announce(schedule: PlantSchedule, plant: PlannedPlant, raw: FloatArray, rate_hz: float) -> None:
+def _announce_plant(schedule: PlantSchedule, plant: PlannedPlant, raw: FloatArray, rate_hz: float) -> None:
     """Tell the frames before and in a plant of it."""
-    k, before = plant.effector, max(_before(schedule, plant) - 1, 0)
+    k, before = plant.effector, max(_previous_plant_end(schedule, plant) - 1, 0)
     waiting = slice(before, plant.start)
     schedule.until_s[waiting, k] = (plant.start - np.arange(before, plant.start)) / rate_hz
     schedule.landing[waiting, k] = raw
@@ -158,9 +158,11 @@ def _announce(schedule: PlantSchedule, plant: PlannedPlant, raw: FloatArray, rat
     schedule.shifts[before : plant.stop, k] = (away[0], plant.ground - schedule.floor_y, away[2])
 
 
-def _edit(schedule: PlantSchedule, plant: PlannedPlant, points: FloatArray, legs: Legs, edit: GoalEdit) -> None:
+def _apply_edit(
+    schedule: PlantSchedule, plant: PlannedPlant, points: FloatArray, legs: LegArrays, edit: GoalEdit
+) -> None:
     """Shift an ankle's plant, or turn the foot of a toe's, as an edit asks."""
-    k, before = plant.effector, _before(schedule, plant)
+    k, before = plant.effector, _previous_plant_end(schedule, plant)
     goal = np.array([plant.place[0], plant.ground + legs.rest[k], plant.place[2]])
     wanted = np.asarray(edit(k, plant.start, goal), dtype=np.float64)
     if wanted.shape != (3,) or not np.isfinite(wanted).all():

@@ -22,13 +22,13 @@ from marey.lie._rotation_kernels import (
     write_rotation,
 )
 from marey.locomotion._model import GaitArrays
-from marey.locomotion._synthesis_kernels import add_unit_row, catmull_rom
+from marey.locomotion._synthesis_kernels import add_unit_row, catmull_rom_weight
 
 S_N, RUN_AT, PHASE_AT, X_AT, Z_AT, HEADING_AT, LEG_AT, BANK_AT = 0, 1, 2, 3, 4, 5, 6, 7  # columns of a placing
-SETTLE_LIFT = 0.25  # [rad] of the thigh in a small step: 3 % of the leg high
+SETTLING_LIFT = 0.25  # [rad] of the thigh in a small step: 3 % of the leg high
 
 
-class Build(NamedTuple):
+class BodyArrays(NamedTuple):
     """What all characters of a model share."""
 
     offsets: FloatArray  # (J, 3) [m] of the model's own skeleton
@@ -56,7 +56,7 @@ def write_unit(
     for c in range(columns.shape[0]):
         columns[c], after[c] = 0.0, 0.0
     for r in range(4):
-        share = catmull_rom(r, u) if cubic else (1.0 if r == 1 or r == 2 else 0.0)
+        share = catmull_rom_weight(r, u) if cubic else (1.0 if r == 1 or r == 2 else 0.0)
         if share != 0.0:
             out = after if r == 2 and not cubic else columns
             add_unit_row(gaits, at[S_N], at[RUN_AT], weights, (i + r - 1) % count, share, out)
@@ -74,7 +74,7 @@ def write_unit(
 
 @kernel
 def write_pose(
-    gaits: GaitArrays, build: Build, weights: FloatArray, at: FloatArray, root: FloatArray, rotations: FloatArray
+    gaits: GaitArrays, build: BodyArrays, weights: FloatArray, at: FloatArray, root: FloatArray, rotations: FloatArray
 ) -> None:
     """Fill ``root`` ``(3,)`` [m] and the first rows of ``rotations`` ``(J, 4)``, as many as are given.
 
@@ -92,7 +92,7 @@ def write_pose(
 
 
 @kernel
-def write_feet(build: Build, leg: float, root: FloatArray, rotations: FloatArray, out: FloatArray) -> None:
+def write_effectors(build: BodyArrays, leg: float, root: FloatArray, rotations: FloatArray, out: FloatArray) -> None:
     """Positions ``(4, 3)`` [m] of ankles and toes, from local rotations: a walk down each leg."""
     scale = leg / build.own_leg
     for side in range(2):
@@ -111,29 +111,29 @@ def write_feet(build: Build, leg: float, root: FloatArray, rotations: FloatArray
 
 
 @kernel
-def about(q_hip: Quaternion, q_knee: Quaternion, turn: Quaternion) -> Quaternion:
+def conjugate_hip_rotation(q_hip: Quaternion, q_knee: Quaternion, turn: Quaternion) -> Quaternion:
     """A turn about the pelvis's axis, in the frame of the shank."""
     q = multiply(q_hip, q_knee)
     return multiply(multiply(conjugate(q), turn), q)
 
 
 @kernel
-def lift_leg(build: Build, side: int, part: float, rotations: FloatArray) -> None:
+def raise_settling_leg(build: BodyArrays, side: int, part: float, rotations: FloatArray) -> None:
     """Raise a foot under its hip: thigh forward, shank back, the foot level, all about the hips' own axis."""
-    angle = SETTLE_LIFT * sin(pi * part) ** 2
+    angle = SETTLING_LIFT * sin(pi * part) ** 2
     q_hip = quaternion_at(rotations, build.legs[side, 0])
     q_knee = quaternion_at(rotations, build.legs[side, 1])
     q_ankle = quaternion_at(rotations, build.legs[side, 2])
     forth, back = (cos(0.5 * angle), -sin(0.5 * angle), 0.0, 0.0), (cos(angle), sin(angle), 0.0, 0.0)
     write_rotation(rotations[build.legs[side, 0]], multiply(forth, q_hip))
-    write_rotation(rotations[build.legs[side, 1]], multiply(q_knee, about(q_hip, q_knee, back)))
-    write_rotation(rotations[build.legs[side, 2]], multiply(about(q_hip, q_knee, forth), q_ankle))
+    write_rotation(rotations[build.legs[side, 1]], multiply(q_knee, conjugate_hip_rotation(q_hip, q_knee, back)))
+    write_rotation(rotations[build.legs[side, 2]], multiply(conjugate_hip_rotation(q_hip, q_knee, forth), q_ankle))
 
 
 @kernel
-def show(
+def write_frame(
     gaits: GaitArrays,
-    build: Build,
+    build: BodyArrays,
     weights: FloatArray,
     places: FloatArray,
     seen: FloatArray,
@@ -167,13 +167,13 @@ def show(
         at = places[k]
         if k == 0:
             write_pose(gaits, build, weights, at, root, rotations)
-            write_feet(build, at[LEG_AT], root, rotations, ease)
+            write_effectors(build, at[LEG_AT], root, rotations, ease)
             if settling[0] >= 0.0:
-                lift_leg(build, int(settling[0]), settling[1], rotations)
-            write_feet(build, at[LEG_AT], root, rotations, landing)
+                raise_settling_leg(build, int(settling[0]), settling[1], rotations)
+            write_effectors(build, at[LEG_AT], root, rotations, landing)
         elif seen[k - 1 if k < 5 else 2 * (k - 5)] > 0.0:
             write_pose(gaits, build, weights, at, low_root, low)
-            write_feet(build, at[LEG_AT], low_root, low, feet)
+            write_effectors(build, at[LEG_AT], low_root, low, feet)
             for e in range(4):
                 for c in range(0, 3, 2):
                     if k == e + 1:

@@ -7,28 +7,32 @@ from typing import Final
 import numpy as np
 
 from marey.lie import SO3
-from marey.locomotion._engine_feet import Feet
-from marey.locomotion._engine_source import Source
+from marey.locomotion._engine_feet import FootPlanter
+from marey.locomotion._engine_source import FrameSource
 from marey.locomotion._engine_walker import GaitWalker
 from marey.locomotion._model import LocomotionModel
 from marey.skeleton import Pose
 
-STEP_S: Final = 1.0 / 60.0  # [s] feet are planted frame by frame; without plants one step is exact
+PREDICTION_STEP_S: Final = 1.0 / 60.0  # [s] feet are planted frame by frame; without plants one step is exact
 
 
-def predicted(source: Source, walker: GaitWalker, feet: Feet | None, model: LocomotionModel, tau: float) -> Pose:
+def predict_pose(
+    source: FrameSource, walker: GaitWalker, feet: FootPlanter | None, model: LocomotionModel, tau: float
+) -> Pose:
     """Pose of a source in ``tau`` [s]; what it is made of is left as it was."""
     moment, footing = source.snapshot(), None if feet is None else feet.snapshot()
     try:
-        return _ahead(source, walker, feet, model, tau)
+        return _advance_and_pose(source, walker, feet, model, tau)
     finally:
         source.restore(moment)
         if feet is not None and footing is not None:
             feet.restore(footing)
 
 
-def _ahead(source: Source, walker: GaitWalker, feet: Feet | None, model: LocomotionModel, tau: float) -> Pose:
-    count = max(1, int(np.ceil(tau / STEP_S - 1e-9))) if tau > 0.0 else 0
+def _advance_and_pose(
+    source: FrameSource, walker: GaitWalker, feet: FootPlanter | None, model: LocomotionModel, tau: float
+) -> Pose:
+    count = max(1, int(np.ceil(tau / PREDICTION_STEP_S - 1e-9))) if tau > 0.0 else 0
     frame = source.frame()
     if feet is not None and count == 0:
         feet.plant(0.0, frame)

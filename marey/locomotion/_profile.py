@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, frozen
-from marey.locomotion._checks import checked_name, checked_number, checked_positive
-from marey.locomotion._profile_linear import linear_frequency_profile
+from marey.locomotion._checks import check_name, check_number, check_positive
+from marey.locomotion._profile_linear import search_linear_frequency_profile
 from marey.locomotion._runup import Frequency
 
 PROFILE_METHODS: Final = ("exact", "quadratic-linF", "quartic")
 RULES: Final = ("absolute", "signed")
 FEET: Final = {"right": 0.0, "left": 0.5}  # phase of the heel strike
-ACCELERATION_CAP: Final = 1.0  # [m/s²] what a profile may ask, [Glardon2005]_ leaves it open
-NEXT_STRIKE: Final = 0.05  # [cycle] a heel strike nearer than this is not planned for
+MAX_ACCELERATION_MPS2: Final = 1.0  # [m/s²] what a profile may ask, [Glardon2005]_ leaves it open
+MIN_PHASE_TO_STRIKE: Final = 0.05  # [cycle] a heel strike nearer than this is not planned for
 TABLE_POINTS: Final = 200
 STATUS: Final = (
     "ok",
@@ -30,7 +30,7 @@ STATUS: Final = (
 
 
 @runtime_checkable
-class HasFrequency(Protocol):
+class CadenceSource(Protocol):
     """Whoever knows the cadence of a character: an engine, or a table."""
 
     def frequency_table(self) -> tuple[FloatArray, FloatArray]:
@@ -53,11 +53,11 @@ class FrequencyTable:
         object.__setattr__(self, "hertz", frozen(self.hertz, 2, len(speeds), name="hertz"))
 
     @classmethod
-    def of(cls, source: HasFrequency | Frequency, *, fastest_mps: float = 8.0) -> FrequencyTable:
+    def from_source(cls, source: CadenceSource | Frequency, *, fastest_mps: float = 8.0) -> FrequencyTable:
         """Table of an engine, of a table, or of a function ``F(speed, run)`` [Hz]."""
         if isinstance(source, FrequencyTable):
             return source
-        if isinstance(source, HasFrequency):
+        if isinstance(source, CadenceSource):
             return cls(*source.frequency_table())
         if not callable(source):
             raise InputError(f"source is {source!r}", "Give an engine, a FrequencyTable or a function of speed and run")
@@ -112,12 +112,12 @@ class SpeedProfile:
     def speed(self, time_s: ArrayLike) -> FloatArray:
         """Speed [m/s] at times ``(...)``; held outside."""
         u = np.clip(np.asarray(time_s, dtype=np.float64) / self.duration_s, 0.0, 1.0)
-        return _polynomial(self.powers, u)
+        return _evaluate_polynomial(self.powers, u)
 
     def distance(self, time_s: ArrayLike) -> FloatArray:
         """Way [m] since the start, at times ``(...)`` within the profile."""
         u = np.clip(np.asarray(time_s, dtype=np.float64) / self.duration_s, 0.0, 1.0)
-        return self.duration_s * u * _polynomial(self.powers / np.arange(1.0, 6.0), u)
+        return self.duration_s * u * _evaluate_polynomial(self.powers / np.arange(1.0, 6.0), u)
 
     def run_at(self, time_s: ArrayLike) -> FloatArray:
         """Walk (0) to run (1) at times ``(...)``."""
@@ -126,19 +126,19 @@ class SpeedProfile:
 
     def phase_at(self, time_s: float) -> float:
         """Phase at a time, not wrapped: the integral of the frequency."""
-        from marey.locomotion._profile_kernels import cycles_until
+        from marey.locomotion._profile_kernels import integrate_cycles
 
         u = min(max(time_s / self.duration_s, 0.0), 1.0)
-        made = cycles_until(*self.table.frequency_table(), self.powers, np.array(self.run), self.duration_s, u)
+        made = integrate_cycles(*self.table.frequency_table(), self.powers, np.array(self.run), self.duration_s, u)
         return self.phase + float(made)
 
 
-def _polynomial(powers: FloatArray, u: FloatArray) -> FloatArray:
+def _evaluate_polynomial(powers: FloatArray, u: FloatArray) -> FloatArray:
     return np.power(np.asarray(u)[..., None], np.arange(5)) @ powers
 
 
 def plan_profile(
-    source: HasFrequency | Frequency,
+    source: CadenceSource | Frequency,
     s1: float,
     s2: float,
     distance_m: float,
@@ -149,7 +149,7 @@ def plan_profile(
     method: str = "exact",
     rule: str = "absolute",
     acceleration: float = 0.0,
-    acceleration_cap: float = ACCELERATION_CAP,
+    acceleration_cap: float = MAX_ACCELERATION_MPS2,
     fastest_mps: float | None = None,
     lasting_s: float | None = None,
 ) -> SpeedProfile:
@@ -188,23 +188,28 @@ def plan_profile(
     """
     numbers = {"s1": s1, "s2": s2, "distance_m": distance_m, "phase": phase, "acceleration": acceleration}
     limits = {"acceleration_cap": acceleration_cap, "fastest_mps": fastest_mps, "lasting_s": lasting_s}
-    _check(numbers, limits, run, method, rule)
-    table, strike = FrequencyTable.of(source), _foot_phase(foot)
+    _check_profile_request(numbers, limits, run, method, rule)
+    table, strike = FrequencyTable.from_source(source), _foot_phase(foot)
     if method == "quadratic-linF":
-        powers, duration, final, code = linear_frequency_profile(
+        powers, duration, final, code = search_linear_frequency_profile(
             (s1, s2),
             (table.at(s1, run[0]), table.at(s2, run[1])),
             distance_m,
             phase - strike,
             is_signed=rule == "signed",
         )
-        return _linear_result(powers, duration, final + strike, code, phase=phase, run=run, table=table)
+        return _build_linear_profile(powers, duration, final + strike, code, phase=phase, run=run, table=table)
     fastest = float(table.speeds_mps[-1]) if fastest_mps is None else fastest_mps
-    ends, place = np.array([s1, s2, acceleration]), np.array([distance_m, phase, strike, NEXT_STRIKE, lasting_s or 0.0])
-    return _searched(table, ends, place, run, np.array([fastest, acceleration_cap]), is_quartic=method == "quartic")
+    ends, place = (
+        np.array([s1, s2, acceleration]),
+        np.array([distance_m, phase, strike, MIN_PHASE_TO_STRIKE, lasting_s or 0.0]),
+    )
+    return _search_profile(
+        table, ends, place, run, np.array([fastest, acceleration_cap]), is_quartic=method == "quartic"
+    )
 
 
-def _searched(
+def _search_profile(
     table: FrequencyTable,
     ends: FloatArray,
     place: FloatArray,
@@ -213,17 +218,17 @@ def _searched(
     *,
     is_quartic: bool,
 ) -> SpeedProfile:
-    from marey.locomotion._profile_kernels import TOO_CLOSE, search
+    from marey.locomotion._profile_kernels import TOO_CLOSE, search_heel_strikes
 
     best, phase, code = np.zeros(8), float(place[1]), TOO_CLOSE
     if place[0] > 1e-6:
-        code = search(*table.frequency_table(), np.array(run), ends, place, is_quartic, limits, best)
+        code = search_heel_strikes(*table.frequency_table(), np.array(run), ends, place, is_quartic, limits, best)
     if code != 0:
         return SpeedProfile(np.zeros(5), 1.0, phase, phase, run, 0.0, STATUS[code], table)
     return SpeedProfile(best[:5], float(best[5]), phase, float(best[6]), run, float(best[7]), "ok", table)
 
 
-def _linear_result(
+def _build_linear_profile(
     powers: FloatArray,
     duration: float,
     final: float,
@@ -244,23 +249,23 @@ def _foot_phase(foot: str | float) -> float:
         if foot not in FEET:
             raise InputError(f"foot '{foot}'", "It is 'right', 'left' or a phase from 0 to 1")
         return FEET[foot]
-    if not 0.0 <= checked_number("foot", foot) < 1.0:
+    if not 0.0 <= check_number("foot", foot) < 1.0:
         raise InputError(f"the phase of the foot is {foot}", "It lies from 0 to 1")
     return float(foot)
 
 
-def _check(
+def _check_profile_request(
     numbers: Mapping[str, float], limits: Mapping[str, float | None], run: tuple[float, float], method: str, rule: str
 ) -> None:
     for name, value in numbers.items():
-        checked_number(name, value)
+        check_number(name, value)
     if min(numbers["s1"], numbers["s2"]) < 0.0:
         raise InputError("a speed below zero", "Speeds begin at 0 m/s")
     for name, value in limits.items():
         if value is not None:
-            checked_positive(name, value)
+            check_positive(name, value)
     shares = frozen(run, 2, name="run")
     if shares.min() < 0.0 or shares.max() > 1.0:
         raise InputError(f"run is {run}", "Give two shares of running, from 0 (walk) to 1 (run)")
-    checked_name("method", method, "speed profiles", PROFILE_METHODS)
-    checked_name("rule", rule, "speed profiles", RULES)
+    check_name("method", method, "speed profiles", PROFILE_METHODS)
+    check_name("rule", rule, "speed profiles", RULES)

@@ -12,14 +12,14 @@ BACKWARDS = 2  # the body would have to walk backwards
 TOO_FAST = 3
 TOO_HARD = 4  # more acceleration than allowed
 
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(10)
+GAUSS_NODES, GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(10)
 PANELS = 3  # the table of frequencies has corners: three short panels see them better than a long one
-STEPS = (0, 1, -1, 2, -2, 3, -3)  # heel strikes tried, from the likeliest one on
-CHECKS = 32  # places at which speed and acceleration are looked at
+STRIKE_OFFSETS = (0, 1, -1, 2, -2, 3, -3)  # heel strikes tried, from the likeliest one on
+NUM_CHECKED_SPEEDS = 32  # places at which speed and acceleration are looked at
 
 
 @kernel
-def frequency(speeds: FloatArray, hertz: FloatArray, speed: float, run: float) -> float:
+def interpolate_cadence(speeds: FloatArray, hertz: FloatArray, speed: float, run: float) -> float:
     """Cycles per second at ``speed``: linear between the speeds of the table, zero for a speed below zero."""
     last = len(speeds) - 1
     if speed <= speeds[0]:
@@ -33,7 +33,7 @@ def frequency(speeds: FloatArray, hertz: FloatArray, speed: float, run: float) -
 
 
 @kernel
-def coefficients(is_quartic: bool, ends: FloatArray, distance: float, duration: float, out: FloatArray) -> None:
+def profile_coefficients(is_quartic: bool, ends: FloatArray, distance: float, duration: float, out: FloatArray) -> None:
     """Powers of ``u = t / duration`` in the speed; ``ends`` are both speeds and the first acceleration."""
     first, last, push = ends[0], ends[1], ends[2] * duration
     mean = distance / duration
@@ -50,27 +50,27 @@ def coefficients(is_quartic: bool, ends: FloatArray, distance: float, duration: 
 
 
 @kernel
-def speed_at(powers: FloatArray, u: float) -> float:
+def evaluate_speed(powers: FloatArray, u: float) -> float:
     """Speed at the fraction ``u`` of the duration."""
     return powers[0] + u * (powers[1] + u * (powers[2] + u * (powers[3] + u * powers[4])))
 
 
 @kernel
-def cycles_until(
+def integrate_cycles(
     speeds: FloatArray, hertz: FloatArray, powers: FloatArray, runs: FloatArray, duration: float, end: float
 ) -> float:
     """Integral of the frequency from the start to the fraction ``end`` of the duration, by Gauss's rule."""
     total = 0.0
     for panel in range(PANELS):
-        for i in range(len(NODES)):
-            u = end * (panel + 0.5 + 0.5 * NODES[i]) / PANELS
+        for i in range(len(GAUSS_NODES)):
+            u = end * (panel + 0.5 + 0.5 * GAUSS_NODES[i]) / PANELS
             run = runs[0] + (runs[1] - runs[0]) * u
-            total += WEIGHTS[i] * frequency(speeds, hertz, speed_at(powers, u), run)
+            total += GAUSS_WEIGHTS[i] * interpolate_cadence(speeds, hertz, evaluate_speed(powers, u), run)
     return 0.5 * total * duration * end / PANELS
 
 
 @kernel
-def _excess(
+def _excess_cycles(
     speeds: FloatArray,
     hertz: FloatArray,
     runs: FloatArray,
@@ -81,12 +81,12 @@ def _excess(
     powers: FloatArray,
 ) -> float:
     """Cycles made in ``duration`` beyond those wanted; ``goal`` is the distance and the cycles."""
-    coefficients(is_quartic, ends, goal[0], duration, powers)
-    return cycles_until(speeds, hertz, powers, runs, duration, 1.0) - goal[1]
+    profile_coefficients(is_quartic, ends, goal[0], duration, powers)
+    return integrate_cycles(speeds, hertz, powers, runs, duration, 1.0) - goal[1]
 
 
 @kernel
-def duration_of(
+def solve_duration(
     speeds: FloatArray,
     hertz: FloatArray,
     runs: FloatArray,
@@ -98,8 +98,8 @@ def duration_of(
 ) -> float:
     """Duration that makes exactly the wanted cycles, by false position (Illinois); -1 below, -2 above the bracket."""
     low, high = bracket[0], bracket[1]
-    f_low = _excess(speeds, hertz, runs, ends, goal, is_quartic, low, powers)
-    f_high = _excess(speeds, hertz, runs, ends, goal, is_quartic, high, powers)
+    f_low = _excess_cycles(speeds, hertz, runs, ends, goal, is_quartic, low, powers)
+    f_high = _excess_cycles(speeds, hertz, runs, ends, goal, is_quartic, high, powers)
     if f_low > 0.0:
         return -1.0
     if f_high < 0.0:
@@ -107,7 +107,7 @@ def duration_of(
     side, middle = 0, low
     for _ in range(80):
         middle = (low * f_high - high * f_low) / (f_high - f_low) if f_high != f_low else 0.5 * (low + high)
-        f = _excess(speeds, hertz, runs, ends, goal, is_quartic, middle, powers)
+        f = _excess_cycles(speeds, hertz, runs, ends, goal, is_quartic, middle, powers)
         if abs(f) < 1e-11 or high - low < 1e-12 * high:
             break
         if f > 0.0:
@@ -120,19 +120,19 @@ def duration_of(
 
 
 @kernel
-def shape(powers: FloatArray, duration: float) -> tuple[float, float, float]:
+def profile_extremes(powers: FloatArray, duration: float) -> tuple[float, float, float]:
     """Lowest and highest speed and the greatest acceleration of a profile."""
     low, high, hardest = np.inf, -np.inf, 0.0
-    for i in range(CHECKS + 1):
-        u = i / CHECKS
-        s = speed_at(powers, u)
+    for i in range(NUM_CHECKED_SPEEDS + 1):
+        u = i / NUM_CHECKED_SPEEDS
+        s = evaluate_speed(powers, u)
         a = (powers[1] + u * (2.0 * powers[2] + u * (3.0 * powers[3] + u * 4.0 * powers[4]))) / duration
         low, high, hardest = min(low, s), max(high, s), max(hardest, abs(a))
     return low, high, hardest
 
 
 @kernel
-def search(
+def search_heel_strikes(
     speeds: FloatArray,
     hertz: FloatArray,
     runs: FloatArray,
@@ -156,19 +156,19 @@ def search(
     powers, goal = np.empty(5), np.array([distance, 0.0])
     even = lasting if lasting > 0.0 else 2.0 * distance / max(s1 + s2, 0.5)
     even = min(max(even, bracket[0]), bracket[1])
-    likely = np.floor(phase - foot + _excess(speeds, hertz, runs, ends, goal, is_quartic, even, powers) + 0.5)
+    likely = np.floor(phase - foot + _excess_cycles(speeds, hertz, runs, ends, goal, is_quartic, even, powers) + 0.5)
     code, score, middle = TOO_CLOSE, np.inf, np.inf
-    for step in STEPS:
+    for step in STRIKE_OFFSETS:
         if abs(step) > 1 and score == middle and score < np.inf:
             continue  # neither neighbour bends less than the middle: the next ones bend more
         goal[1] = likely + step + foot - phase
         if goal[1] <= ahead:
             continue
-        duration = duration_of(speeds, hertz, runs, ends, goal, is_quartic, bracket, powers)
+        duration = solve_duration(speeds, hertz, runs, ends, goal, is_quartic, bracket, powers)
         if duration < 0.0:
             code = code if code > BACKWARDS or duration == -1.0 else BACKWARDS
             continue
-        fault, hardest = _fault(powers, duration, limits)
+        fault, hardest = _classify_profile(powers, duration, limits)
         bend = hardest if is_quartic else abs(2.0 * powers[2] / duration)
         bend = abs(duration - lasting) if lasting > 0.0 else bend
         if fault != FOUND:
@@ -182,9 +182,9 @@ def search(
 
 
 @kernel
-def _fault(powers: FloatArray, duration: float, limits: FloatArray) -> tuple[int, float]:
+def _classify_profile(powers: FloatArray, duration: float, limits: FloatArray) -> tuple[int, float]:
     """What is wrong with a profile, and its greatest acceleration."""
-    low, high, hardest = shape(powers, duration)
+    low, high, hardest = profile_extremes(powers, duration)
     if low < -1e-9:
         return BACKWARDS, hardest
     if high > limits[0]:

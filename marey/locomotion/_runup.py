@@ -16,18 +16,18 @@ from marey.locomotion._engine_plan import GRAVITY
 MAX_ACCELERATION: Final = 0.2  # [m/s²] eps_a of [Glardon2005]_ §III.3.2.2
 MAX_CYCLES: Final = 20  # [-] a longer run-up is called infeasible
 GAIT_CHANGE_S: Final = 0.8  # [s] a whole change between walking and running takes at least so long
-FROUDE_CHANGE: Final = 0.5  # [-] s² / (g H) at which people change between walking and running
+GAIT_CHANGE_FROUDE: Final = 0.5  # [-] s² / (g H) at which people change between walking and running
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 NODES: Final[FloatArray] = 0.5 * (_NODES + 1.0)
 NODE_WEIGHTS: Final[FloatArray] = 0.5 * _WEIGHTS
-NO_PART: Final = 1e-12
+MIN_FRACTION: Final = 1e-12
 
 Frequency = Callable[[float, float], float]
 """Cycles per second at a speed [m/s] and a share of running (0 to 1)."""
 
 
 @dataclass(frozen=True, slots=True)
-class RunUp:
+class SpeedRamp:
     """A linear change of speed that ends at a wanted phase; the gait changes on the way, where people change it."""
 
     duration_s: float
@@ -54,17 +54,17 @@ class RunUp:
         return parts * self.duration_s, speeds, np.interp(parts, self.change, self.run)
 
 
-def approach_speed(speed: float, wanted: float, tolerance: float) -> float:
+def clamp_approach_speed(speed: float, wanted: float, tolerance: float) -> float:
     """Speed nearest to ``speed`` within ``tolerance`` of what a jump wants, all in m/s ([Glardon2005]_ §III.3.2)."""
     return min(max(speed, wanted - tolerance), wanted + tolerance)
 
 
-def change_speed(leg_length_m: float) -> float:
+def gait_change_speed(leg_length_m: float) -> float:
     """Speed [m/s] at which people of this leg length change between walking and running: Froude number one half."""
-    return sqrt(FROUDE_CHANGE * GRAVITY * leg_length_m)
+    return sqrt(GAIT_CHANGE_FROUDE * GRAVITY * leg_length_m)
 
 
-def gait_change(speed: tuple[float, float], duration_s: float, at_speed: float) -> tuple[float, float]:
+def gait_change_fractions(speed: tuple[float, float], duration_s: float, at_speed: float) -> tuple[float, float]:
     """Parts of a ramp of speed between which the gait changes: about the speed at which people change it."""
     width = min(GAIT_CHANGE_S / max(duration_s, GAIT_CHANGE_S), 1.0)
     rise = speed[1] - speed[0]
@@ -88,7 +88,7 @@ def mean_frequency(
     """
     parts, total = (0.0, *change, 1.0), 0.0
     for a, b in pairwise(parts):
-        if b - a > NO_PART:
+        if b - a > MIN_FRACTION:
             u = a + (b - a) * NODES
             speeds, runs = start[0] + u * (end[0] - start[0]), np.interp(u, change, (start[1], end[1]))
             values = [frequency(float(s), float(w)) for s, w in zip(speeds, runs, strict=True)]
@@ -108,7 +108,7 @@ def plan_run_up(
     at_least_s: float = 0.0,
     change_at: float = 2.1,
     method: str = "exact",
-) -> RunUp:
+) -> SpeedRamp:
     r"""Duration of the run-up: as many whole cycles as the acceleration allows ([Glardon2005]_ §III.3.2.2).
 
     .. math:: t_k = \frac{\varphi_2 + k - \varphi_1}{\bar F}, \qquad \frac{|s_2 - s_1|}{t_k} \le \varepsilon_a
@@ -132,11 +132,11 @@ def plan_run_up(
     ramps = abs(end[0] - start[0]) / max_acceleration, abs(end[1] - start[1]) * GAIT_CHANGE_S
     shortest = max(*ramps, at_least_s)
     speed, run = (start[0], end[0]), (start[1], end[1])
-    change = gait_change(speed, shortest, change_at) if run[0] != run[1] else (0.0, 1.0)
+    change = gait_change_fractions(speed, shortest, change_at) if run[0] != run[1] else (0.0, 1.0)
     both_ends = 0.5 * (frequency(*start) + frequency(*end))
     mean = mean_frequency(start, end, frequency, change) if method == "exact" else both_ends
     first = (target_phase - phase) % 1.0
     if mean <= 0.0:
-        return RunUp(0.0, first, speed, run, change, is_feasible=False)
+        return SpeedRamp(0.0, first, speed, run, change, is_feasible=False)
     cycles = first + max(0, ceil(shortest * mean - first - 1e-9))
-    return RunUp(cycles / mean, cycles, speed, run, change, is_feasible=cycles <= max_cycles + 1.0)
+    return SpeedRamp(cycles / mean, cycles, speed, run, change, is_feasible=cycles <= max_cycles + 1.0)

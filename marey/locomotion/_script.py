@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from warnings import warn
 
 from marey.base import InputError, frozen
-from marey.locomotion._checks import checked_number, checked_positive, checked_weights
+from marey.locomotion._checks import check_number, check_positive, check_weights
 from marey.locomotion._engine_clip import MAX_FRAMES
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Action:
     name: str = ""
 
     def __post_init__(self) -> None:
-        checked_positive("'seconds'", self.seconds)
+        check_positive("'seconds'", self.seconds)
         _check_finite(self, "speed", "run", "turn_rate")
         _check_positive(self, "leg_length_m")
         _check_style(self.style)
@@ -50,7 +50,7 @@ class Transition:
     name: str = ""
 
     def __post_init__(self) -> None:
-        checked_positive("'seconds'", self.seconds)
+        check_positive("'seconds'", self.seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Script:
     lines: tuple[int, ...] = ()  # of the elements in that file
 
     def __post_init__(self) -> None:
-        if not RATES_HZ[0] <= checked_number("'rate_hz'", self.rate_hz) <= RATES_HZ[1]:
+        if not RATES_HZ[0] <= check_number("'rate_hz'", self.rate_hz) <= RATES_HZ[1]:
             raise InputError(f"'rate_hz' is {self.rate_hz:g}", f"It is between {RATES_HZ[0]:g} and {RATES_HZ[1]:g}")
         _check_finite(self, "heading_deg")
         _check_positive(self, "leg_length_m")
@@ -139,9 +139,9 @@ class Script:
                 names file and line. InputError for a script that was not read from a file.
         """
         from marey.base import MareyWarning
-        from marey.locomotion._script_play import perform
+        from marey.locomotion._script_play import perform_script
 
-        done = perform(self, model)
+        done = perform_script(self, model)
         for text in done.warnings:
             warn(text, MareyWarning, stacklevel=2)
         return done.motion
@@ -175,19 +175,19 @@ def check_order(timeline: tuple[Element, ...]) -> None:
 
 def _check_finite(record: object, *keys: str) -> None:
     for key in keys:
-        checked_number(f"'{key}'", getattr(record, key))
+        check_number(f"'{key}'", getattr(record, key))
 
 
 def _check_positive(record: object, *keys: str) -> None:
     for key in keys:
         value = getattr(record, key)
         if value is not None:
-            checked_positive(f"'{key}'", value)
+            check_positive(f"'{key}'", value)
 
 
 def _check_style(style: Mapping[str, float] | None) -> None:
     if style is None:
         return
-    weights = checked_weights("'style'", style)
+    weights = check_weights("'style'", style)
     if not sum(weights.values()) > 0.0:
         raise InputError("'style' has no weight above zero", "Give at least one style some weight")

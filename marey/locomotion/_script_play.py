@@ -14,7 +14,7 @@ import numpy as np
 from marey.base import FormatError, InputError, MareyError, MareyWarning, UnknownNameError
 from marey.locomotion._engine_clip import MAX_FRAMES
 from marey.locomotion._script import DEFAULT_RAMP_S, Action, Element, JumpAction, Script, Transition
-from marey.locomotion._script_report import POINTS, ScriptPart, ScriptReport, report_of
+from marey.locomotion._script_report import CONTACT_POINTS, ScriptPart, ScriptReport, measure_script
 from marey.motion import Contacts, Motion
 from marey.skeleton import Pose
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 JUMP_LIMIT_S: Final = 60.0  # run-up, jump and return together
 BEGIN_S: Final = 0.5  # [s] within which a jump leaves the quiet states
-QUIET: Final = ("standing", "locomotion")
+IDLE_STATES: Final = ("standing", "locomotion")
 SAME_TIME_S: Final = 1e-9
 
 
@@ -40,12 +40,12 @@ class Performance:
     @property
     def report(self) -> ScriptReport:
         """What was asked and what was measured."""
-        return report_of(self.script, self.motion, self.parts, self.warnings)
+        return measure_script(self.script, self.motion, self.parts, self.warnings)
 
 
-def perform(script: Script, model: LocomotionModel | None = None) -> Performance:
+def perform_script(script: Script, model: LocomotionModel | None = None) -> Performance:
     """Play a script and keep a record of its parts; see :meth:`Script.render`."""
-    player = _Player.ready(script, model)
+    player = _ScriptPlayer.from_script(script, model)
     for index, element in enumerate(script.timeline):
         start_s = player.time_s
         with player.at(index):
@@ -55,7 +55,7 @@ def perform(script: Script, model: LocomotionModel | None = None) -> Performance
 
 
 @dataclass(slots=True, eq=False)
-class _Player:
+class _ScriptPlayer:
     script: Script
     engine: Engine
     styles: tuple[str, ...]
@@ -67,7 +67,7 @@ class _Player:
     remarks: list[str] = field(default_factory=list[str])
 
     @classmethod
-    def ready(cls, script: Script, model: LocomotionModel | None) -> _Player:
+    def from_script(cls, script: Script, model: LocomotionModel | None) -> _ScriptPlayer:
         """An engine that stands, or moves as the first action says."""
         from marey.locomotion._engine import Engine
         from marey.locomotion._model_file import load_model
@@ -109,9 +109,9 @@ class _Player:
         options = {"height_m": jump.height_m, "takeoff": jump.takeoff, "priority": jump.priority}
         self.engine.jump(jump.length_m, jump.kind, **options)
         rate_hz, began, start_s = self.script.rate_hz, False, self.time_s
-        while not began or self.engine.state not in QUIET:
+        while not began or self.engine.state not in IDLE_STATES:
             self.until((math.floor(self.time_s * rate_hz + 1e-6) + 1) / rate_hz)
-            began = began or self.engine.state not in QUIET or self.time_s > start_s + BEGIN_S
+            began = began or self.engine.state not in IDLE_STATES or self.time_s > start_s + BEGIN_S
             if self.time_s > start_s + JUMP_LIMIT_S:
                 raise InputError(f"the jump was not done within {JUMP_LIMIT_S:g} s", "Ask for a shorter or nearer one")
 
@@ -160,7 +160,7 @@ class _Player:
             except FormatError:
                 raise
             except MareyError as error:
-                raise _placed(self.script, index, error) from None
+                raise _add_location(self.script, index, error) from None
         where = self.script.where(index)
         new = dict.fromkeys(f"{where}{w.message}" for w in heard if issubclass(w.category, MareyWarning))
         self.remarks += [text for text in new if text not in self.remarks]
@@ -176,13 +176,13 @@ class _Player:
             self.script.rate_hz,
             np.stack([pose.root_position for pose in self.poses]),
             SO3(np.stack([pose.rotations.wxyz for pose in self.poses])),
-            contacts=Contacts(POINTS, np.stack(self.planted)),
+            contacts=Contacts(CONTACT_POINTS, np.stack(self.planted)),
             translations=None if is_same else sizes,
             name=self.script.name,
         )
 
 
-def _placed(script: Script, index: int, error: MareyError) -> MareyError:
+def _add_location(script: Script, index: int, error: MareyError) -> MareyError:
     """The error with file and line, or the number of the element."""
     what = getattr(error, "what", None) or str(error)
     fix = str(getattr(error, "fix", "")) or "Change this element of the time line"

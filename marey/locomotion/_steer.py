@@ -10,16 +10,16 @@ from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, frozen
 
-LATERAL_MPS2: Final = 1.5  # [m/s²] how hard a curve may push, [Glardon2005]_ leaves steering to others
-FASTEST_TURN: Final = 1.5  # [rad/s]
-HARD_CURVES: Final = (LATERAL_MPS2, FASTEST_TURN)
-CALM_CURVES: Final = (0.5, 0.8)  # [m/s²], [rad/s]: as much as a walk that does not lean can take without tipping
+MAX_LATERAL_MPS2: Final = 1.5  # [m/s²] how hard a curve may push, [Glardon2005]_ leaves steering to others
+MAX_TURN_RATE_RADPS: Final = 1.5  # [rad/s]
+FAST_CURVES: Final = (MAX_LATERAL_MPS2, MAX_TURN_RATE_RADPS)
+COMFORTABLE_CURVES: Final = (0.5, 0.8)  # [m/s²], [rad/s]: as much as a walk that does not lean can take without tipping
 HANDLE: Final = 0.4  # of the distance: the arms of the Bézier curve
 SPACING_M: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Way:
+class GroundPath:
     """A curve that is walked: points close together, each with its direction and curvature."""
 
     points: FloatArray  # (M, 2) [m] (x, z), at most a few centimetres apart
@@ -61,11 +61,11 @@ class Way:
         """Curvature ``(...)`` [1/m] at arc lengths, zero beyond the ends."""
         return np.interp(np.asarray(along_m, dtype=np.float64), self.lengths, self.curvatures, left=0.0, right=0.0)
 
-    def until(self, along_m: float) -> Way:
+    def until(self, along_m: float) -> GroundPath:
         """The way up to an arc length, inside it."""
         inside = self.lengths < along_m - 1e-6
         inside[:2] = True
-        return Way(
+        return GroundPath(
             np.concatenate([self.points[inside], self.point_at(max(along_m, float(self.lengths[1]) + 1e-3))[None]])
         )
 
@@ -83,30 +83,32 @@ class Way:
         return f"Way({len(self.points)} points, {self.length_m:.2f} m)"
 
 
-def straight_way(start: ArrayLike, heading_rad: float, length_m: float) -> Way:
+def straight_path(start: ArrayLike, heading_rad: float, length_m: float) -> GroundPath:
     """A straight line from a point."""
     s = np.linspace(0.0, length_m, max(3, int(np.ceil(length_m / SPACING_M)) + 1))
-    return Way(np.asarray(start, dtype=np.float64) + s[:, None] * direction(heading_rad))
+    return GroundPath(np.asarray(start, dtype=np.float64) + s[:, None] * heading_vector(heading_rad))
 
 
-def direction(heading_rad: float) -> FloatArray:
+def heading_vector(heading_rad: float) -> FloatArray:
     """Unit vector ``(2,)`` (x, z) of a heading."""
     return np.array([np.sin(heading_rad), np.cos(heading_rad)])
 
 
-def bezier(start: ArrayLike, heading: float, end: ArrayLike, end_heading: float, *, handle: float = HANDLE) -> Way:
+def cubic_bezier(
+    start: ArrayLike, heading: float, end: ArrayLike, end_heading: float, *, handle: float = HANDLE
+) -> GroundPath:
     """Cubic Bézier curve from one place and direction to another, arms ``handle`` times the distance."""
     p, q = np.asarray(start, dtype=np.float64), np.asarray(end, dtype=np.float64)
     arm = handle * float(np.linalg.norm(q - p))
-    return curve(np.stack([p, p + arm * direction(heading), q - arm * direction(end_heading), q]))
+    return sample_bezier(np.stack([p, p + arm * heading_vector(heading), q - arm * heading_vector(end_heading), q]))
 
 
-def curve(controls: FloatArray, *, spacing_m: float = SPACING_M) -> Way:
+def sample_bezier(controls: FloatArray, *, spacing_m: float = SPACING_M) -> GroundPath:
     """Bézier curve of any degree, in points evenly apart."""
-    return Way(resampled(bernstein(controls, 400), spacing_m))
+    return GroundPath(resample_evenly(evaluate_bezier(controls, 400), spacing_m))
 
 
-def bernstein(controls: FloatArray, count: int) -> FloatArray:
+def evaluate_bezier(controls: FloatArray, count: int) -> FloatArray:
     """Points ``(count, 2)`` of a Bézier curve, by de Casteljau's corner cutting."""
     u = np.linspace(0.0, 1.0, count)[:, None, None]
     level = np.broadcast_to(controls, (count, *controls.shape))
@@ -115,7 +117,7 @@ def bernstein(controls: FloatArray, count: int) -> FloatArray:
     return level[:, 0]
 
 
-def resampled(points: FloatArray, spacing_m: float = SPACING_M) -> FloatArray:
+def resample_evenly(points: FloatArray, spacing_m: float = SPACING_M) -> FloatArray:
     """The same line in points evenly apart; points that repeat are dropped."""
     steps = np.linalg.norm(np.diff(points, axis=0), axis=1)
     kept = np.concatenate([[True], steps > 1e-9])
@@ -125,12 +127,14 @@ def resampled(points: FloatArray, spacing_m: float = SPACING_M) -> FloatArray:
     return np.stack([np.interp(s, lengths, points[:, i]) for i in range(2)], axis=-1)
 
 
-def chained(*ways: Way) -> Way:
+def concatenate_paths(*ways: GroundPath) -> GroundPath:
     """One way after another; each begins where the last one ended."""
-    return Way(np.concatenate([ways[0].points, *(way.points[1:] for way in ways[1:])]))
+    return GroundPath(np.concatenate([ways[0].points, *(way.points[1:] for way in ways[1:])]))
 
 
-def speed_limit(way: Way, speed_mps: float, *, lateral: float = LATERAL_MPS2, turn: float = FASTEST_TURN) -> FloatArray:
+def curvature_speed_limit(
+    way: GroundPath, speed_mps: float, *, lateral: float = MAX_LATERAL_MPS2, turn: float = MAX_TURN_RATE_RADPS
+) -> FloatArray:
     r"""Highest speed ``(M,)`` [m/s] at the points of a way.
 
     .. math:: s \le \sqrt{a_{lat}/|\kappa|},\qquad s|\kappa| \le \omega_{max}
@@ -139,8 +143,8 @@ def speed_limit(way: Way, speed_mps: float, *, lateral: float = LATERAL_MPS2, tu
     return np.minimum(speed_mps, np.minimum(np.sqrt(lateral / bend), turn / bend))
 
 
-def eased_speed(
-    way: Way, limit: FloatArray, *, acceleration: float, first: float | None = None, last: float | None = None
+def limit_acceleration(
+    way: GroundPath, limit: FloatArray, *, acceleration: float, first: float | None = None, last: float | None = None
 ) -> FloatArray:
     r"""Highest speed ``(M,)`` below a limit whose change keeps :math:`|s\,ds/dx| \le a`, with given ends."""
     squares = np.square(np.minimum(limit, 1e3))

@@ -8,19 +8,19 @@ from typing import Any, Final, cast
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.locomotion._steer import SPACING_M, Way, bernstein, direction, resampled
-from marey.locomotion._steer_dubins import dubins
+from marey.locomotion._steer import SPACING_M, GroundPath, evaluate_bezier, heading_vector, resample_evenly
+from marey.locomotion._steer_dubins import find_dubins_paths
 
 STRAIGHT_RAD: Final = 1e-3  # a smaller corner is none
 CORNER_POINTS: Final = 120
-MOST_CUT_M: Final = 1.5  # [m] a wide corridor does not ask for wider curves than this from the corner
+MAX_CUT_M: Final = 1.5  # [m] a wide corridor does not ask for wider curves than this from the corner
 TURN_SPANS_M: Final = (0.1, 0.3, 0.5, 0.8, 1.2, 1.6, 2.0)  # where a turn at an end may join the line
 TURN_RADII_M: Final = (1.0, 0.7, 0.5, 0.4, 0.32, 0.26, 0.21, 0.17)  # circles of a turn, the widest that fits is taken
 HAIRPIN_BACK_M: Final = (0.0, 0.2, 0.4, 0.6, 0.8)  # how long before its point a hairpin's turn may begin
 HAIRPIN_RAD: Final = 2.1  # a sharper corner is walked as a turn at its point
 
 
-def rounded(points: FloatArray, slack_m: float) -> FloatArray:
+def round_corners(points: FloatArray, slack_m: float) -> FloatArray:
     """Polyline whose corners are smooth curves that stay within ``slack_m`` of it; points close together.
 
     A corner is replaced by a Bézier curve of degree five that begins and ends straight on the two sides, as wide as
@@ -35,27 +35,27 @@ def rounded(points: FloatArray, slack_m: float) -> FloatArray:
     turns = np.arccos(np.clip(np.einsum("ij,ij->i", units[:-1], units[1:]), -1.0, 1.0))
     sharp = 1 + np.flatnonzero(turns > HAIRPIN_RAD)
     edges = [0, *(int(i) for i in sharp), len(points) - 1]
-    line = _gentle(points[: edges[1] + 1], slack_m)
+    line = _round_gentle_corners(points[: edges[1] + 1], slack_m)
     for first, last in pairwise(edges[1:]):
-        onward = _gentle(points[first : last + 1], slack_m)
-        line = _hairpin(line, onward, slack_m)
-    return smoothed(resampled(line)) if len(edges) > 2 else line
+        onward = _round_gentle_corners(points[first : last + 1], slack_m)
+        line = _round_hairpin(line, onward, slack_m)
+    return smooth_points(resample_evenly(line)) if len(edges) > 2 else line
 
 
-def _hairpin(line: FloatArray, onward: FloatArray, slack_m: float) -> FloatArray:
+def _round_hairpin(line: FloatArray, onward: FloatArray, slack_m: float) -> FloatArray:
     """One line and the next, with a turn that may begin before the point of the corner."""
-    way, band = Way(line), np.concatenate([line, onward])
+    way, band = GroundPath(line), np.concatenate([line, onward])
     for back in HAIRPIN_BACK_M:
         if back >= way.length_m - 0.1:
             continue
         start, heading = way.point_at(way.length_m - back), float(way.heading_at(way.length_m - back))
-        turn = _widest_turn(onward, start, heading, slack_m, band)
+        turn = _find_widest_turn(onward, start, heading, slack_m, band)
         if turn is not None:
             return np.concatenate([line[way.lengths < way.length_m - back - 1e-6], turn])
-    raise _no_room(np.pi, slack_m)
+    raise _no_room_error(np.pi, slack_m)
 
 
-def _gentle(points: FloatArray, slack_m: float) -> FloatArray:
+def _round_gentle_corners(points: FloatArray, slack_m: float) -> FloatArray:
     sides = np.diff(points, axis=0)
     lengths = np.linalg.norm(sides, axis=1)
     units, last, pieces = sides / lengths[:, None], len(points) - 2, [points[:1]]
@@ -64,12 +64,12 @@ def _gentle(points: FloatArray, slack_m: float) -> FloatArray:
         if turn < STRAIGHT_RAD:
             continue
         room = 0.5 * min(lengths[i - 1] * (2.0 if i == 1 else 1.0), lengths[i] * (2.0 if i == last else 1.0))
-        reach = min(0.98 * float(room), slack_m / _cut(turn), MOST_CUT_M)
-        pieces.append(_corner(points[i], units[i - 1], units[i], reach))
-    return resampled(np.concatenate([*pieces, points[-1:]]))
+        reach = min(0.98 * float(room), slack_m / _corner_cut(turn), MAX_CUT_M)
+        pieces.append(_sample_corner(points[i], units[i - 1], units[i], reach))
+    return resample_evenly(np.concatenate([*pieces, points[-1:]]))
 
 
-def _controls(corner: FloatArray, before: FloatArray, after: FloatArray, reach: float) -> FloatArray:
+def _corner_controls(corner: FloatArray, before: FloatArray, after: FloatArray, reach: float) -> FloatArray:
     first, last = corner - reach * before, corner + reach * after
     arm = 0.42 * reach
     return np.stack(
@@ -77,18 +77,18 @@ def _controls(corner: FloatArray, before: FloatArray, after: FloatArray, reach: 
     )
 
 
-def _corner(corner: FloatArray, before: FloatArray, after: FloatArray, reach: float) -> FloatArray:
-    return bernstein(_controls(corner, before, after, reach), CORNER_POINTS)
+def _sample_corner(corner: FloatArray, before: FloatArray, after: FloatArray, reach: float) -> FloatArray:
+    return evaluate_bezier(_corner_controls(corner, before, after, reach), CORNER_POINTS)
 
 
-def _cut(turn: float) -> float:
+def _corner_cut(turn: float) -> float:
     """Distance from the corner to the curve that begins one metre before it."""
-    before, after = direction(0.0), direction(turn)
-    middle = bernstein(_controls(np.zeros(2), before, after, 1.0), 3)[1]
+    before, after = heading_vector(0.0), heading_vector(turn)
+    middle = evaluate_bezier(_corner_controls(np.zeros(2), before, after, 1.0), 3)[1]
     return max(float(np.linalg.norm(middle)), 1e-6)
 
 
-def turned_start(line: FloatArray, heading_rad: float, slack_m: float) -> FloatArray:
+def join_from_heading(line: FloatArray, heading_rad: float, slack_m: float) -> FloatArray:
     """The line, begun in another direction: a way from its first point that joins it further on.
 
     Of the ways of circles and straight lines that stay within ``slack_m`` of the line, that with the widest
@@ -102,65 +102,65 @@ def turned_start(line: FloatArray, heading_rad: float, slack_m: float) -> FloatA
     Raises:
         InputError: no way fits.
     """
-    heading = float(Way(line).headings[0])
-    if abs(wrapped(heading_rad - heading)) < STRAIGHT_RAD:
+    heading = float(GroundPath(line).headings[0])
+    if abs(wrap_angle(heading_rad - heading)) < STRAIGHT_RAD:
         return line
-    turn = _widest_turn(line, line[0], heading_rad, slack_m, line)
+    turn = _find_widest_turn(line, line[0], heading_rad, slack_m, line)
     if turn is None:
-        raise _no_room(wrapped(heading_rad - heading), slack_m)
-    return smoothed(turn)
+        raise _no_room_error(wrap_angle(heading_rad - heading), slack_m)
+    return smooth_points(turn)
 
 
-def _no_room(turn: float, slack_m: float) -> InputError:
+def _no_room_error(turn: float, slack_m: float) -> InputError:
     return InputError(
         f"no turn of {abs(np.degrees(turn)):.0f} degrees fits into {2.0 * slack_m:.2f} m beside the path",
         "Widen the corridor, lengthen the path, or face along it",
     )
 
 
-def _widest_turn(
+def _find_widest_turn(
     line: FloatArray, start: FloatArray, heading: float, slack_m: float, band: FloatArray
 ) -> FloatArray | None:
     """The line, joined from another place and direction by a way that stays near the band."""
-    way = Way(line)
+    way = GroundPath(line)
     for radius in TURN_RADII_M:
         found = [
             (len(turn) * 0.01 - span, span, turn)
-            for span in _spans(way)
-            for turn in dubins(start, heading, way.point_at(span), float(way.heading_at(span)), radius)
-            if farthest(turn[::5], band) <= slack_m
+            for span in _join_spans(way)
+            for turn in find_dubins_paths(start, heading, way.point_at(span), float(way.heading_at(span)), radius)
+            if max_distance_to_line(turn[::5], band) <= slack_m
         ]
         if found:
             _, span, turn = min(found, key=lambda one: one[0])
-            return resampled(np.concatenate([turn, line[way.lengths > span + 1e-6]]))
+            return resample_evenly(np.concatenate([turn, line[way.lengths > span + 1e-6]]))
     return None
 
 
-def _spans(way: Way) -> list[float]:
+def _join_spans(way: GroundPath) -> list[float]:
     return [span for span in TURN_SPANS_M if span < way.length_m - 0.1] or [0.5 * way.length_m]
 
 
-def smoothed(points: FloatArray, over_m: float = 0.6) -> FloatArray:
+def smooth_points(points: FloatArray, over_m: float = 0.6) -> FloatArray:
     """Points averaged over a sliding window that narrows towards both ends, so that the curvature has no steps."""
     half = max(1, round(0.5 * over_m / SPACING_M))
     total = np.concatenate([np.zeros((1, 2)), np.cumsum(points, axis=0)])
     i = np.arange(len(points))
     reach = np.minimum(half, np.minimum(i, i[::-1]))
     mean = (total[i + reach + 1] - total[i - reach]) / (2 * reach + 1)[:, None]
-    return resampled(mean)
+    return resample_evenly(mean)
 
 
-def turned_end(line: FloatArray, heading_rad: float, slack_m: float) -> FloatArray:
+def arrive_with_heading(line: FloatArray, heading_rad: float, slack_m: float) -> FloatArray:
     """The line, arriving in another direction; see :func:`turned_start`."""
-    return turned_start(line[::-1], heading_rad + np.pi, slack_m)[::-1]
+    return join_from_heading(line[::-1], heading_rad + np.pi, slack_m)[::-1]
 
 
-def wrapped(angle: float) -> float:
+def wrap_angle(angle: float) -> float:
     """The same angle from -π to π."""
     return float((angle + np.pi) % (2.0 * np.pi) - np.pi)
 
 
-def farthest(points: FloatArray, line: FloatArray) -> float:
+def max_distance_to_line(points: FloatArray, line: FloatArray) -> float:
     """Largest distance [m] of points ``(K, 2)`` from a line of points close together."""
     from scipy import spatial
 

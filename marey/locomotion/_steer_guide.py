@@ -10,31 +10,37 @@ import numpy as np
 
 from marey.base import FloatArray, InputError
 from marey.locomotion._profile import SpeedProfile, plan_profile
-from marey.locomotion._steer import HARD_CURVES, Way, speed_limit
-from marey.locomotion._steer_approach import approach_profile
-from marey.locomotion._steer_plan import ACCELERATION, Course, cruise, profiled, turn_rates
+from marey.locomotion._steer import FAST_CURVES, GroundPath, curvature_speed_limit
+from marey.locomotion._steer_approach import plan_approach_profile
+from marey.locomotion._steer_plan import (
+    CRUISE_ACCELERATION,
+    PathSchedule,
+    compute_turn_rates,
+    plan_cruise,
+    schedule_from_profile,
+)
 
 if TYPE_CHECKING:
     from marey.locomotion._engine import Engine
 
 PLAN_S: Final = 5.0  # [s] how far ahead parameters are planned
-LONGEST_S: Final = 1.0  # [s] without a heel strike, after which the plan is renewed
+MAX_PLAN_AGE_S: Final = 1.0  # [s] without a heel strike, after which the plan is renewed
 LAST_CYCLES: Final = 0.6  # a plan with fewer cycles to go is left alone
-QUICKNESS: Final = 0.4  # [1/s] of the speed: a run gathers speed faster than a walk
-CREEPING: Final = 1.3  # times the duration of an even braking: a longer stop ends in tiny steps
-GENTLE: Final = 0.7  # [m/s²] a profile harder than this waits for a better one
-LOOK_M: Final = 1.6  # [m] beside what an easy stop takes: from here on profiles are looked for
-NEAR_M: Final = 1.5  # [m] from a goal any profile is taken
+ACCELERATION_PER_SPEED: Final = 0.4  # [1/s] of the speed: a run gathers speed faster than a walk
+MAX_BRAKING_FACTOR: Final = 1.3  # times the duration of an even braking: a longer stop ends in tiny steps
+PREFERRED_MPS2: Final = 0.7  # [m/s²] a profile harder than this waits for a better one
+LOOK_AHEAD_M: Final = 1.6  # [m] beside what an easy stop takes: from here on profiles are looked for
+NEAR_GOAL_M: Final = 1.5  # [m] from a goal any profile is taken
 RUN_UP_M: Final = 8.0  # [m] before a jump the run-up is planned
-STRAIGHT_RAD: Final = 0.03
+STRAIGHT_APPROACH_RAD: Final = 0.03
 SLOW_TURN: Final = 0.3  # [rad/s] a run-up that is handed over may still turn, and dies out straight
 TOO_LATE_M: Final = 0.4  # [m] before a take-off that was not planned
 STILL_MPS: Final = 1e-6
-EASY_MPS: Final = 1.1  # of somebody who stands and is told where to go
+DEFAULT_WALK_MPS: Final = 1.1  # of somebody who stands and is told where to go
 
 
 @dataclass(frozen=True, slots=True)
-class Halt:
+class HaltGoal:
     """Come to a stand at an arc length, and wait."""
 
     along_m: float
@@ -42,7 +48,7 @@ class Halt:
 
 
 @dataclass(frozen=True, slots=True)
-class Leap:
+class LeapGoal:
     """Take off at an arc length, with the toe there."""
 
     along_m: float
@@ -51,10 +57,10 @@ class Leap:
     height_m: float | None = None
 
 
-Goal = Halt | Leap
+PathGoal = HaltGoal | LeapGoal
 
 
-class Guide:
+class PathGuide:
     """Walks an engine along a way; hand it to :meth:`Engine.add_driver`.
 
     Args:
@@ -71,22 +77,22 @@ class Guide:
 
     def __init__(
         self,
-        way: Way,
-        goals: Sequence[Goal] = (),
+        way: GroundPath,
+        goals: Sequence[PathGoal] = (),
         *,
         speed_mps: float,
         run: float = 0.0,
         along_m: float = 0.0,
         slowest_mps: float = 0.0,
-        curves: tuple[float, float] = HARD_CURVES,
-        stops: tuple[float, float] = (LOOK_M, CREEPING),
+        curves: tuple[float, float] = FAST_CURVES,
+        stops: tuple[float, float] = (LOOK_AHEAD_M, MAX_BRAKING_FACTOR),
     ) -> None:
         self.way, self.goals = way, list(goals)
         self.speed_mps, self.run, self.along_m = speed_mps, run, along_m
         self.is_done = False
         self._slowest, self._curves = slowest_mps, curves
         self._look_m, self._creeping = stops
-        self._acceleration = max(ACCELERATION, QUICKNESS * speed_mps)
+        self._acceleration = max(CRUISE_ACCELERATION, ACCELERATION_PER_SPEED * speed_mps)
         self.stage = "cruise"
         self.trouble: str | None = None  # why a jump could not be made
         self.take_off: tuple[str, float] | None = None  # foot and speed [m/s] of the jump asked for last
@@ -94,10 +100,10 @@ class Guide:
         self._waited_s = 0.0
         self._left_s = np.inf  # of the profile that is followed
         self._feet = ("right", "left")
-        self._limits = speed_limit(way, 100.0)
+        self._limits = curvature_speed_limit(way, 100.0)
 
     @property
-    def goal(self) -> Goal | None:
+    def goal(self) -> PathGoal | None:
         """What comes next."""
         return self.goals[0] if self.goals else None
 
@@ -118,26 +124,26 @@ class Guide:
             self.stage, self._waited_s = "wait", 0.0
             return True
         struck = "RHS" in engine.events or "LHS" in engine.events
-        if struck or self._since_s > LONGEST_S:
+        if struck or self._since_s > MAX_PLAN_AGE_S:
             self._plan(engine)
         return self.goal is not None or self.along_m < self.way.length_m
 
-    def renew(self) -> None:
+    def request_replan(self) -> None:
         """Plan anew at the next step, whatever the feet do."""
         self._since_s = np.inf
 
     def _waiting(self, dt: float) -> bool:
         self._waited_s += dt
-        if self._waited_s < self._halted().seconds:
+        if self._waited_s < self._current_halt().seconds:
             return True
         self.goals.pop(0)
         self.stage = "cruise"
-        self.renew()
+        self.request_replan()
         return bool(self.goals)
 
-    def _halted(self) -> Halt:
+    def _current_halt(self) -> HaltGoal:
         goal = self.goals[0]
-        assert isinstance(goal, Halt)
+        assert isinstance(goal, HaltGoal)
         return goal
 
     def _jumping(self, engine: Engine) -> bool:
@@ -159,17 +165,17 @@ class Guide:
     def _plan(self, engine: Engine) -> None:
         self._since_s = 0.0
         goal = self.goal
-        if isinstance(goal, Halt) and self._plan_halt(engine, goal):
+        if isinstance(goal, HaltGoal) and self._plan_halt(engine, goal):
             return
-        if isinstance(goal, Leap) and goal.along_m - self.along_m < RUN_UP_M:
+        if isinstance(goal, LeapGoal) and goal.along_m - self.along_m < RUN_UP_M:
             if self._plan_leap(engine, goal):
                 return
-            self._check_late(goal)
-        end = self.way if goal is None or isinstance(goal, Leap) else self.way.until(goal.along_m)
-        last = 0.0 if isinstance(goal, Halt) else None
+            self._check_takeoff_missed(goal)
+        end = self.way if goal is None or isinstance(goal, LeapGoal) else self.way.until(goal.along_m)
+        last = 0.0 if isinstance(goal, HaltGoal) else None
         now = engine.parameters
         run = (now.run, self.run)
-        course = cruise(
+        course = plan_cruise(
             end,
             self.along_m,
             now.speed,
@@ -181,35 +187,40 @@ class Guide:
             curves=self._curves,
         )
         self._follow(engine, course)
-        if isinstance(goal, Halt) and goal.along_m - self.along_m < now.speed**2 / (2.0 * self._acceleration) + 0.05:
+        if (
+            isinstance(goal, HaltGoal)
+            and goal.along_m - self.along_m < now.speed**2 / (2.0 * self._acceleration) + 0.05
+        ):
             self.stage, self._left_s = "halt", float(course.times_s[-1])  # too late for a heel strike on the spot
 
-    def _plan_halt(self, engine: Engine, goal: Halt) -> bool:
+    def _plan_halt(self, engine: Engine, goal: HaltGoal) -> bool:
         """Follow a profile that ends on the spot as either heel strikes; false while it is too early."""
         if self.stage == "halt":
             return True  # the profile in use ends exactly: looking again would only disturb
         left, now = goal.along_m - self.along_m, engine.parameters
         braking = 0.7 * self._acceleration
-        if left > now.speed**2 / (2.0 * braking) + self._look_m and left > NEAR_M:
+        if left > now.speed**2 / (2.0 * braking) + self._look_m and left > NEAR_GOAL_M:
             return False
         left = max(left, 0.02)
         is_starting = now.speed < 0.5 * self.speed_mps  # from a stand to a stand: a bump, as high as the wished speed
-        lasting = max(1.5 * left / self.speed_mps, 2.0 * float(np.sqrt(left / GENTLE))) if is_starting else None
+        lasting = max(1.5 * left / self.speed_mps, 2.0 * float(np.sqrt(left / PREFERRED_MPS2))) if is_starting else None
         phase, run = engine.phase % 1.0, (now.run, 0.0)
         found = [
             plan_profile(engine, now.speed, 0.0, left, phase, run=run, foot=foot, lasting_s=lasting)
             for foot in ("right", "left")
         ]
-        good = [profile for profile in found if self._is_good(profile, left)]
+        good = [profile for profile in found if self._is_profile_acceptable(profile, left)]
         if not good:
             return False
         profile = min(good, key=lambda one: abs(2.0 * float(one.powers[2]) / one.duration_s))
         self.stage, self._left_s = "halt", profile.duration_s
-        self._follow(engine, profiled(profile, self.along_m))
+        self._follow(engine, schedule_from_profile(profile, self.along_m))
         return True
 
-    def _is_good(self, profile: SpeedProfile, left_m: float) -> bool:
-        if not profile.is_feasible or (profile.max_acceleration > max(GENTLE, self._acceleration) and left_m > NEAR_M):
+    def _is_profile_acceptable(self, profile: SpeedProfile, left_m: float) -> bool:
+        if not profile.is_feasible or (
+            profile.max_acceleration > max(PREFERRED_MPS2, self._acceleration) and left_m > NEAR_GOAL_M
+        ):
             return False
         first = float(profile.speed(0.0))
         if first > 0.5 * self.speed_mps and profile.duration_s > self._creeping * 2.0 * left_m / first:
@@ -217,7 +228,7 @@ class Guide:
         top = float(profile.speed(profile.times).max())
         return top <= max(1.3 * self.speed_mps, first + 0.1)
 
-    def _plan_leap(self, engine: Engine, goal: Leap) -> bool:
+    def _plan_leap(self, engine: Engine, goal: LeapGoal) -> bool:
         """Ask for the jump once the way is straight up to it."""
         if goal.kind == "standing":
             return self._ask(engine)
@@ -225,15 +236,15 @@ class Guide:
             return self._ask(engine)
         return self._plan_approach(engine, goal)
 
-    def _is_straight(self, engine: Engine, goal: Leap) -> bool:
+    def _is_straight(self, engine: Engine, goal: LeapGoal) -> bool:
         s, heading = np.linspace(self.along_m, goal.along_m, 20), float(self.way.heading_at(goal.along_m))
         off = np.angle(np.exp(1j * (engine.heading_rad - heading)))
         bend = float(np.abs(self.way.heading_at(s) - heading).max())
-        return max(bend, abs(float(off))) <= STRAIGHT_RAD and abs(engine.parameters.turn_rate) < SLOW_TURN
+        return max(bend, abs(float(off))) <= STRAIGHT_APPROACH_RAD and abs(engine.parameters.turn_rate) < SLOW_TURN
 
-    def _plan_approach(self, engine: Engine, goal: Leap) -> bool:
+    def _plan_approach(self, engine: Engine, goal: LeapGoal) -> bool:
         """Follow a profile along a bent way up to the take-off; the engine takes over where it is straight."""
-        found = approach_profile(engine, goal.length_m, goal.kind, goal.along_m - self.along_m)
+        found = plan_approach_profile(engine, goal.length_m, goal.kind, goal.along_m - self.along_m)
         if isinstance(found, str):
             self.trouble = found
             return False
@@ -243,10 +254,10 @@ class Guide:
             self.trouble = "the way bends too much for the speed"
             return False
         self._feet = (foot, "left" if foot == "right" else "right")
-        self._follow(engine, profiled(profile, self.along_m))
+        self._follow(engine, schedule_from_profile(profile, self.along_m))
         return True
 
-    def _check_late(self, goal: Leap) -> None:
+    def _check_takeoff_missed(self, goal: LeapGoal) -> None:
         if goal.along_m - self.along_m < TOO_LATE_M:
             x, z = self.way.point_at(goal.along_m)
             why = self.trouble or "the way is not straight before it"
@@ -254,7 +265,7 @@ class Guide:
 
     def _ask(self, engine: Engine) -> bool:
         goal = self.goals[0]
-        assert isinstance(goal, Leap)
+        assert isinstance(goal, LeapGoal)
         if goal.kind == "standing":
             answer = engine.jump(goal.length_m, "standing", height_m=goal.height_m)
             self.stage, self._left_s = "run-up", float(answer.starts_in_s)
@@ -271,13 +282,13 @@ class Guide:
             return True
         return False
 
-    def _follow(self, engine: Engine, course: Course) -> None:
-        rates = turn_rates(self.way, course, engine.position, engine.heading_rad)
+    def _follow(self, engine: Engine, course: PathSchedule) -> None:
+        rates = compute_turn_rates(self.way, course, engine.position, engine.heading_rad)
         kept = course.times_s <= PLAN_S if self.stage == "cruise" and course.times_s[-1] > 1.5 * PLAN_S else slice(None)
         engine.follow_plan(course.times_s[kept], course.speeds[kept], course.run[kept], rates[kept])
 
 
-def stop_at(engine: Engine, line: tuple[FloatArray, FloatArray] | Sequence[Sequence[float]]) -> Guide:
+def stop_at(engine: Engine, line: tuple[FloatArray, FloatArray] | Sequence[Sequence[float]]) -> PathGuide:
     """Stop before a line on the ground, the toes on it, at a heel strike ([Glardon2005]_ §IV.1.6).
 
     Args:
@@ -290,10 +301,10 @@ def stop_at(engine: Engine, line: tuple[FloatArray, FloatArray] | Sequence[Seque
     Raises:
         InputError: the line is not ahead.
     """
-    from marey.locomotion._steer_line import halt_before
+    from marey.locomotion._steer_line import plan_halt_before
 
-    way, halt = halt_before(engine, np.asarray(line, dtype=np.float64))
+    way, halt = plan_halt_before(engine, np.asarray(line, dtype=np.float64))
     now = engine.parameters
-    guide = Guide(way, [halt], speed_mps=now.speed if now.speed > STILL_MPS else EASY_MPS, run=now.run)
+    guide = PathGuide(way, [halt], speed_mps=now.speed if now.speed > STILL_MPS else DEFAULT_WALK_MPS, run=now.run)
     engine.add_driver(guide)
     return guide

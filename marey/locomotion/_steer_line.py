@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.locomotion._steer import Way, direction, straight_way
-from marey.locomotion._steer_guide import Halt
+from marey.locomotion._steer import GroundPath, heading_vector, straight_path
+from marey.locomotion._steer_guide import HaltGoal
 from marey.skeleton import Pose, foot_points
 
 if TYPE_CHECKING:
     from marey.locomotion._engine import Engine
 
-FARTHEST_M: Final = 1000.0
-LEAST_M: Final = 0.05
+MAX_LINE_DISTANCE_M: Final = 1000.0
+MIN_LINE_DISTANCE_M: Final = 0.05
 
 
 def toe_ends(pose: Pose) -> FloatArray:
@@ -30,27 +30,27 @@ def standing_toes(engine: Engine) -> FloatArray:
     stand = type(engine)(
         engine.model,
         leg_length_m=engine.leg_length_m,
-        style=dict(_style(engine)),
+        style=dict(_current_style(engine)),
         heading_rad=engine.heading_rad,
         plants=False,
     )
     return toe_ends(stand.pose)[:, [0, 2]]
 
 
-def _style(engine: Engine) -> list[tuple[str, float]]:
+def _current_style(engine: Engine) -> list[tuple[str, float]]:
     return [(name, float(w)) for name, w in zip(engine.model.styles, engine.parameters.weights, strict=True)]
 
 
-def halt_before(engine: Engine, line: FloatArray) -> tuple[Way, Halt]:
+def plan_halt_before(engine: Engine, line: FloatArray) -> tuple[GroundPath, HaltGoal]:
     """The straight way ahead, and where on it to stop before a line ``(2, 2)`` [m]."""
     if line.shape != (2, 2) or not np.isfinite(line).all() or np.allclose(line[0], line[1]):
         raise InputError("a line that is not two different points", "Give ((x, z), (x, z)) in metres")
-    ahead, along = direction(engine.heading_rad), line[1] - line[0]
+    ahead, along = heading_vector(engine.heading_rad), line[1] - line[0]
     across = np.array([along[1], -along[0]]) / np.linalg.norm(along)
     approach = float(ahead @ across)
     across, approach = (across, approach) if approach > 0.0 else (-across, -approach)
     room = float((line[0] - engine.position) @ across - (standing_toes(engine) @ across).max())
     left = room / approach if approach > 0.1 else np.inf
-    if not LEAST_M <= left <= FARTHEST_M:
+    if not MIN_LINE_DISTANCE_M <= left <= MAX_LINE_DISTANCE_M:
         raise InputError("the line is not ahead", "Give a line across the direction of travel, a step away or more")
-    return straight_way(engine.position, engine.heading_rad, left + 1.0), Halt(left)
+    return straight_path(engine.position, engine.heading_rad, left + 1.0), HaltGoal(left)

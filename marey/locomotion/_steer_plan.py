@@ -10,18 +10,18 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.locomotion._profile import SpeedProfile
-from marey.locomotion._steer import HARD_CURVES, Way, eased_speed, speed_limit
+from marey.locomotion._steer import FAST_CURVES, GroundPath, curvature_speed_limit, limit_acceleration
 
 KNOT_S: Final = 1.0 / 30.0  # [s] a quadratic is a straight line within 0.1 mm/s
-HOMING_M: Final = 0.6  # [m] over which an offset from the way dies out
-ACCELERATION: Final = 0.5  # [m/s²] of a change of speed on the way
+CORRECTION_DISTANCE_M: Final = 0.6  # [m] over which an offset from the way dies out
+CRUISE_ACCELERATION: Final = 0.5  # [m/s²] of a change of speed on the way
 SLOWEST_RUN: Final = (1.4, 2.0)  # [m/s] below the first it is a walk, from the second on a run
-HARDEST_TURN: Final = 2.5  # [rad/s] to come back to a way; on it the speed keeps turns slower
-CRAWL_MPS: Final = 0.02  # slower is standing, where time has no end
+MAX_CORRECTED_TURN_RADPS: Final = 2.5  # [rad/s] to come back to a way; on it the speed keeps turns slower
+MIN_SPEED_MPS: Final = 0.02  # slower is standing, where time has no end
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Course:
+class PathSchedule:
     """Where somebody will be on a way: speed and arc length by time."""
 
     times_s: FloatArray  # (P,) from 0, even but for the last
@@ -30,18 +30,18 @@ class Course:
     run: FloatArray  # (P,)
 
 
-def cruise(
-    way: Way,
+def plan_cruise(
+    way: GroundPath,
     along_m: float,
     speed_now: float,
     speed_mps: float,
     run: tuple[float, float],
     *,
     last: float | None = None,
-    acceleration: float = ACCELERATION,
+    acceleration: float = CRUISE_ACCELERATION,
     slowest: float = 0.0,
-    curves: tuple[float, float] = HARD_CURVES,
-) -> Course:
+    curves: tuple[float, float] = FAST_CURVES,
+) -> PathSchedule:
     """Walk the rest of a way as fast as its curves and the acceleration allow.
 
     Args:
@@ -55,28 +55,28 @@ def cruise(
         slowest: curves are not taken slower than this [m/s].
         curves: how hard they may push [m/s²], and the fastest turn [rad/s].
     """
-    ahead = Way(way.points[max(0, min(int(np.searchsorted(way.lengths, along_m)), len(way.points) - 3)) :])
-    first = max(speed_now, CRAWL_MPS)
-    limit = speed_limit(ahead, speed_mps, lateral=curves[0], turn=curves[1])
-    speeds = eased_speed(ahead, np.maximum(limit, min(slowest, speed_mps)), acceleration=acceleration, last=last)
+    ahead = GroundPath(way.points[max(0, min(int(np.searchsorted(way.lengths, along_m)), len(way.points) - 3)) :])
+    first = max(speed_now, MIN_SPEED_MPS)
+    limit = curvature_speed_limit(ahead, speed_mps, lateral=curves[0], turn=curves[1])
+    speeds = limit_acceleration(ahead, np.maximum(limit, min(slowest, speed_mps)), acceleration=acceleration, last=last)
     rising = np.sqrt(first**2 + 2.0 * acceleration * ahead.lengths)
     falling = np.sqrt(np.maximum(first**2 - 2.0 * acceleration * ahead.lengths, 0.0))
-    speeds = np.maximum(np.minimum(speeds, rising), np.maximum(falling, CRAWL_MPS))
+    speeds = np.maximum(np.minimum(speeds, rising), np.maximum(falling, MIN_SPEED_MPS))
     gone = np.concatenate([[0.0], np.cumsum(2.0 * np.diff(ahead.lengths) / (speeds[1:] + speeds[:-1]))])
-    times = knots(float(gone[-1]))
+    times = knot_times(float(gone[-1]))
     planned = np.interp(times, gone, speeds)
     planned[0] = speed_now
     if last == 0.0:
         planned[-1] = 0.0
-    return Course(
+    return PathSchedule(
         times,
         planned,
         along_m + np.interp(times, gone, ahead.lengths),
-        run_shares(times, planned, run, speed_mps),
+        plan_run_fractions(times, planned, run, speed_mps),
     )
 
 
-def run_shares(times: FloatArray, speeds: FloatArray, run: tuple[float, float], speed_mps: float) -> FloatArray:
+def plan_run_fractions(times: FloatArray, speeds: FloatArray, run: tuple[float, float], speed_mps: float) -> FloatArray:
     """Share of running ``(P,)``: what is wished, less where the speed is a walk's; a change takes a second."""
     low, high = min(0.5 * speed_mps, SLOWEST_RUN[0]), min(0.8 * speed_mps, SLOWEST_RUN[1])
     wished = run[1] * np.clip((speeds - low) / max(high - low, 1e-6), 0.0, 1.0)
@@ -88,18 +88,18 @@ def run_shares(times: FloatArray, speeds: FloatArray, run: tuple[float, float], 
     return shares
 
 
-def profiled(profile: SpeedProfile, along_m: float) -> Course:
+def schedule_from_profile(profile: SpeedProfile, along_m: float) -> PathSchedule:
     """The course of a speed profile that begins at an arc length."""
-    times = knots(profile.duration_s)
-    return Course(times, profile.speed(times), along_m + profile.distance(times), profile.run_at(times))
+    times = knot_times(profile.duration_s)
+    return PathSchedule(times, profile.speed(times), along_m + profile.distance(times), profile.run_at(times))
 
 
-def knots(duration_s: float) -> FloatArray:
+def knot_times(duration_s: float) -> FloatArray:
     """Times from zero to the end, a thirtieth of a second apart."""
     return np.linspace(0.0, duration_s, max(2, int(np.ceil(duration_s / KNOT_S)) + 1))
 
 
-def turn_rates(way: Way, course: Course, position: FloatArray, heading_rad: float) -> FloatArray:
+def compute_turn_rates(way: GroundPath, course: PathSchedule, position: FloatArray, heading_rad: float) -> FloatArray:
     r"""Turn rates ``(P,)`` [rad/s] that bring a walker to the way and keep it there.
 
     .. math:: \kappa = \kappa_{way} - \frac{e}{L^2} - \frac{2\sin\vartheta}{L}
@@ -114,8 +114,8 @@ def turn_rates(way: Way, course: Course, position: FloatArray, heading_rad: floa
     for i in range(len(rates)):
         angle = float(headings[i])
         left = (x - points[i, 0]) * cos(angle) - (z - points[i, 1]) * sin(angle)
-        bend = float(bends[i]) - left / HOMING_M**2 - 2.0 * sin(heading - angle) / HOMING_M
-        rates[i] = min(max(float(course.speeds[i]) * bend, -HARDEST_TURN), HARDEST_TURN)
+        bend = float(bends[i]) - left / CORRECTION_DISTANCE_M**2 - 2.0 * sin(heading - angle) / CORRECTION_DISTANCE_M
+        rates[i] = min(max(float(course.speeds[i]) * bend, -MAX_CORRECTED_TURN_RADPS), MAX_CORRECTED_TURN_RADPS)
         if i + 1 == len(rates):
             break
         step = float(course.times_s[i + 1] - course.times_s[i])

@@ -9,17 +9,17 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.locomotion._obstacle_box import BODY_RADIUS_M, Extent, Obstacle
-from marey.locomotion._steer import HANDLE, SPACING_M, Way, bernstein, direction, resampled
+from marey.locomotion._steer import HANDLE, SPACING_M, GroundPath, evaluate_bezier, heading_vector, resample_evenly
 
-SIDE_PART: Final = 0.3  # of the obstacle's length, beside the body's radius: delta of [Glardon2005]_ §IV.1.3.1
+SIDE_FRACTION: Final = 0.3  # of the obstacle's length, beside the body's radius: delta of [Glardon2005]_ §IV.1.3.1
 SWAY_M: Final = 0.08  # how far the root sways from its line, twice over
 HANDLES: Final = (HANDLE, 0.5, 0.6, 0.3)
-WIDER_M: Final = 0.1
-ROUGH, FINE = 40, 400  # points of a curve, to compare and to walk
-MOST_TRIES: Final = 12
+DETOUR_STEP_M: Final = 0.1
+NUM_COARSE_POINTS, NUM_FINE_POINTS = 40, 400  # points of a curve, to compare and to walk
+MAX_DETOURS_TRIED: Final = 12
 
 
-def smooth_controls(
+def quintic_controls(
     start: FloatArray, heading: float, end: FloatArray, end_heading: float, handle: float
 ) -> FloatArray:
     """Control points ``(6, 2)`` of a Bézier curve of degree five that begins and ends straight.
@@ -27,11 +27,11 @@ def smooth_controls(
     Two even control points at each end make the curvature zero there; the end speeds are those of the cubic.
     """
     arm = 0.6 * handle * float(np.linalg.norm(end - start))
-    out, back = arm * direction(heading), arm * direction(end_heading)
+    out, back = arm * heading_vector(heading), arm * heading_vector(end_heading)
     return np.stack([start, start + out, start + 2.0 * out, end - 2.0 * back, end - back, end])
 
 
-def way_round(
+def find_detour(
     obstacle: Obstacle,
     position: FloatArray,
     heading_rad: float,
@@ -39,7 +39,7 @@ def way_round(
     side: str | None = None,
     radius_m: float = BODY_RADIUS_M,
     others: Sequence[Obstacle] = (),
-) -> Way | None:
+) -> GroundPath | None:
     """A way past an obstacle that comes back to the line at the same distance behind it ([Glardon2005]_ §IV.1.3.1).
 
     The thesis steers by one point at the side and one on the line, and slows down at both. Here the way follows the
@@ -56,46 +56,48 @@ def way_round(
     Returns:
         The way from the walker on, or None when no side is free.
     """
-    extent = obstacle.seen_from(position, heading_rad)
+    extent = obstacle.extent_from(position, heading_rad)
     free = [
         way
         for name in ("left", "right")
         if side in (None, name)
-        for way in [_past(extent, name, position, heading_rad, radius_m, (obstacle, *others))]
+        for way in [_search_side(extent, name, position, heading_rad, radius_m, (obstacle, *others))]
         if way is not None
     ]
     return min(free, key=lambda way: way.length_m, default=None)
 
 
-def _past(
+def _search_side(
     extent: Extent, side: str, position: FloatArray, heading: float, radius: float, boxes: Sequence[Obstacle]
-) -> Way | None:
-    own = SIDE_PART * min(extent.length_m, 1.0)
-    for attempt in range(MOST_TRIES):
-        margin = radius + SWAY_M + (own if attempt == 0 else 0.0) + WIDER_M * max(0, attempt - 1)
+) -> GroundPath | None:
+    own = SIDE_FRACTION * min(extent.length_m, 1.0)
+    for attempt in range(MAX_DETOURS_TRIED):
+        margin = radius + SWAY_M + (own if attempt == 0 else 0.0) + DETOUR_STEP_M * max(0, attempt - 1)
         offset = extent.left + margin if side == "left" else extent.right - margin
-        tried = [pair for handle in HANDLES for pair in _candidates(extent, offset, handle, position, heading, margin)]
-        rough = [Way(_joined(pair, ROUGH, 0.1)) for pair in tried]
+        tried = [
+            pair for handle in HANDLES for pair in _detour_controls(extent, offset, handle, position, heading, margin)
+        ]
+        rough = [GroundPath(_sample_controls(pair, NUM_COARSE_POINTS, 0.1)) for pair in tried]
         free = [i for i, way in enumerate(rough) if all(_is_clear(box, way, radius) for box in boxes)]
         if free:
             best = min(free, key=lambda i: float(np.abs(rough[i].curvatures).max()))
-            return Way(_joined(tried[best], FINE, SPACING_M))
+            return GroundPath(_sample_controls(tried[best], NUM_FINE_POINTS, SPACING_M))
     return None
 
 
-def _joined(pair: tuple[FloatArray, FloatArray], count: int, spacing_m: float) -> FloatArray:
-    return resampled(np.concatenate([bernstein(controls, count) for controls in pair]), spacing_m)
+def _sample_controls(pair: tuple[FloatArray, FloatArray], count: int, spacing_m: float) -> FloatArray:
+    return resample_evenly(np.concatenate([evaluate_bezier(controls, count) for controls in pair]), spacing_m)
 
 
-def _is_clear(box: Obstacle, way: Way, radius: float) -> bool:
+def _is_clear(box: Obstacle, way: GroundPath, radius: float) -> bool:
     return bool(box.distance(way.points).min() >= radius + 0.5 * SWAY_M)
 
 
-def _candidates(
+def _detour_controls(
     extent: Extent, offset: float, handle: float, position: FloatArray, heading: float, margin: float
 ) -> list[tuple[FloatArray, FloatArray]]:
     """Controls of the ways out and back that reach the side early or late; the return mirrors the approach."""
-    ahead, left = direction(heading), direction(heading + 0.5 * np.pi)
+    ahead, left = heading_vector(heading), heading_vector(heading + 0.5 * np.pi)
     home = position + (extent.front + extent.rear) * ahead
     found: list[tuple[FloatArray, FloatArray]] = []
     for early in (0.0, 0.5 * margin, margin):
@@ -103,6 +105,6 @@ def _candidates(
             continue
         first = position + (extent.front - early) * ahead + offset * left
         last = position + (extent.rear + early) * ahead + offset * left
-        out = smooth_controls(position, heading, first, heading, handle)
-        found.append((out, smooth_controls(last, heading, home, heading, handle)))
+        out = quintic_controls(position, heading, first, heading, handle)
+        found.append((out, quintic_controls(last, heading, home, heading, handle)))
     return found

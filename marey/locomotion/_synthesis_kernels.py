@@ -9,26 +9,26 @@ from marey.locomotion._model import GaitArrays
 
 
 @kernel
-def fill(out: FloatArray, values: FloatArray) -> None:
+def copy_values(out: FloatArray, values: FloatArray) -> None:
     """Copy values; a plain loop compiles twenty times faster than an assignment of slices."""
     for i in range(out.shape[0]):
         out[i] = values[i]
 
 
 @kernel
-def normal_speed(speed: float, leg: float, own_leg: float, froude: bool) -> float:
+def normalise_speed(speed: float, leg: float, own_leg: float, froude: bool) -> float:
     """Normalised speed [1/s] of a character with a leg of its own length ([Glardon2005]_ §III.1.2)."""
     return speed / sqrt(leg * own_leg) if froude else speed / leg
 
 
 @kernel
-def tempo(leg: float, own_leg: float, froude: bool) -> float:
+def cadence_scale(leg: float, own_leg: float, froude: bool) -> float:
     """How many times faster than the tables this character steps: short legs are short pendulums."""
     return sqrt(own_leg / leg) if froude else 1.0
 
 
 @kernel
-def bracket(speeds: FloatArray, s_n: float) -> tuple[int, float]:
+def find_table_row(speeds: FloatArray, s_n: float) -> tuple[int, float]:
     """Row of the tables below a speed, and how far it is to the next; the ends hold."""
     last = speeds.shape[0] - 1
     if s_n <= speeds[0]:
@@ -56,9 +56,9 @@ def gait_weight(gaits: GaitArrays, style: int, gait: int, run: float) -> float:
 
 
 @kernel
-def frequency(gaits: GaitArrays, s_n: float, run: float, weights: FloatArray) -> float:
+def evaluate_cadence(gaits: GaitArrays, s_n: float, run: float, weights: FloatArray) -> float:
     """Cycles per second [Hz] at the model's own leg length ([Glardon2005]_ Eq. III.1.8)."""
-    g, part = bracket(gaits.speeds, s_n)
+    g, part = find_table_row(gaits.speeds, s_n)
     total = 0.0
     for k in range(weights.shape[0]):
         if weights[k] > 0.0:
@@ -70,9 +70,9 @@ def frequency(gaits: GaitArrays, s_n: float, run: float, weights: FloatArray) ->
 
 
 @kernel
-def foot_events(gaits: GaitArrays, s_n: float, run: float, weights: FloatArray, out: FloatArray) -> None:
+def evaluate_foot_events(gaits: GaitArrays, s_n: float, run: float, weights: FloatArray, out: FloatArray) -> None:
     """Unwrapped phases ``(8,)`` of the foot events."""
-    g, part = bracket(gaits.speeds, s_n)
+    g, part = find_table_row(gaits.speeds, s_n)
     for e in range(8):
         out[e] = 0.0
     for k in range(weights.shape[0]):
@@ -86,7 +86,7 @@ def foot_events(gaits: GaitArrays, s_n: float, run: float, weights: FloatArray, 
 
 
 @kernel
-def law(gaits: GaitArrays, style: int, gait: int, component: int, s_n: float) -> float:
+def evaluate_score(gaits: GaitArrays, style: int, gait: int, component: int, s_n: float) -> float:
     r"""Score :math:`A(s_n)` of one component: a power from standing, then a line ([Glardon2005]_ Eq. II.2.12)."""
     slope, offset = gaits.slope[style, gait, component], gaits.offset[style, gait, component]
     slowest = gaits.slowest[style, gait]
@@ -114,13 +114,13 @@ def add_unit_row(
                     for d in range(out.shape[0]):
                         out[d] += part * gaits.base[k, tau, row, d]
                     for c in range(gaits.lift.shape[2]):
-                        score = part * law(gaits, k, tau, c, s_n)
+                        score = part * evaluate_score(gaits, k, tau, c, s_n)
                         for d in range(out.shape[0]):
                             out[d] += score * gaits.lift[k, tau, c, row, d]
 
 
 @kernel
-def catmull_rom(r: int, u: float) -> float:
+def catmull_rom_weight(r: int, u: float) -> float:
     """Weight of the ``r``-th of four values for a place ``u`` between the second and the third."""
     if r == 0:
         return 0.5 * u * (u * (2.0 - u) - 1.0)

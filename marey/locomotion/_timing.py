@@ -8,22 +8,26 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.locomotion._model import EFFECTORS, EVENTS, GaitArrays
-from marey.locomotion._units import rows_positions
+from marey.locomotion._units import positions_from_rows
 from marey.skeleton import Skeleton
 
 INMAN: Final = 0.743  # [Hz s^1/2] cycles per second of a walk are this times the root of the normalised speed
 PATH_FACTORS: Final = (2.0, 3.0)  # path of a cycle over the gap of the heels: walk, run; [Glardon2005]_ §III.1.3.1
 STEP_POWER: Final = 0.4  # of the step length below the slowest captured speed
-CENTRES: Final = (  # phases at which ankle and toe surely stand, of the right foot; the left's are half a cycle later
+STANCE_CENTRES: Final = (  # phases at which ankle and toe surely stand, of the right foot; the left's are half a cycle later
     ((0.12, 0.32), (0.18, 0.46)),
     ((0.06, 0.15), (0.08, 0.20)),
 )
-BEGUN: Final = 0.6  # [-] of its speed in stance: an ankle that goes back with the ground this well has come down
-ENDED: Final = (0.8, 0.5)  # [-] an ankle, a toe that does no better has left
+STANCE_START_FRACTION: Final = (
+    0.6  # [-] of its speed in stance: an ankle that goes back with the ground this well has come down
+)
+STANCE_END_FRACTIONS: Final = (0.8, 0.5)  # [-] an ankle, a toe that does no better has left
 HEEL_UP: Final = 0.016  # [-] of the leg: an ankle that has risen so far since the foot was flat has left, too
 TOE_DOWN: Final = 0.2  # [-] of its height at the heel strike: a toe below has come down
-STILL: Final = 0.85  # [-] of its median speed: a point that goes back less does not tell how fast the ground goes
-FINE: Final = 8  # points looked at for every frame
+STILL_FRACTION: Final = (
+    0.85  # [-] of its median speed: a point that goes back less does not tell how fast the ground goes
+)
+NUM_SUBSAMPLES: Final = 8  # points looked at for every frame
 
 
 class GaitTables(NamedTuple):
@@ -35,13 +39,13 @@ class GaitTables(NamedTuple):
     events: FloatArray  # (K, 2, G, 8)
 
 
-def effector_paths(rows: FloatArray, means: FloatArray, skeleton: Skeleton, leg_length_m: float) -> FloatArray:
+def compute_effector_paths(rows: FloatArray, means: FloatArray, skeleton: Skeleton, leg_length_m: float) -> FloatArray:
     """Positions ``(N, 4, 3)`` [m] of the effectors over a unit, in the frame of the carriage."""
     joints = [skeleton.index(name) for name in EFFECTORS]
-    return rows_positions(rows, means, skeleton, leg_length_m)[:, joints]
+    return positions_from_rows(rows, means, skeleton, leg_length_m)[:, joints]
 
 
-def stance_spans(
+def detect_stance_spans(
     paths: FloatArray, run: bool, side: int, leg_m: float
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     """Phases between which ankle and toe of a foot (0 right, 1 left) stand, from effector paths ``(N, 4, 3)``.
@@ -51,49 +55,49 @@ def stance_spans(
     holds from a run down to the smallest step. The toe must have come down besides.
     """
     count = len(paths)
-    phases = np.arange(-FINE * count // 4, FINE * count) / (FINE * count) + 0.5 * side
+    phases = np.arange(-NUM_SUBSAMPLES * count // 4, NUM_SUBSAMPLES * count) / (NUM_SUBSAMPLES * count) + 0.5 * side
     back = -0.5 * count * (np.roll(paths[..., 2], -1, axis=0) - np.roll(paths[..., 2], 1, axis=0))
     spans: list[tuple[float, float]] = []
     for part in (0, 1):
-        speed = _cyclic(back[:, 2 * side + part], phases)
-        begin, end = (c + 0.5 * side for c in CENTRES[int(run)][part])
+        speed = _interpolate_cyclic(back[:, 2 * side + part], phases)
+        begin, end = (c + 0.5 * side for c in STANCE_CENTRES[int(run)][part])
         middle = float(np.median(speed[(phases >= begin) & (phases <= end)]))
-        late = phases[(phases < begin) & (speed < BEGUN * middle)]
-        gone = speed < ENDED[part] * middle
+        late = phases[(phases < begin) & (speed < STANCE_START_FRACTION * middle)]
+        gone = speed < STANCE_END_FRACTIONS[part] * middle
         if part == 0:
-            height = _cyclic(paths[:, 2 * side, 1], phases)
+            height = _interpolate_cyclic(paths[:, 2 * side, 1], phases)
             gone |= height > np.median(height[(phases >= begin) & (phases <= end)]) + HEEL_UP * leg_m
         early = phases[(phases > end) & gone]
         spans.append((float(late[-1]) if len(late) else begin, float(early[0]) if len(early) else end))
-    return spans[0], (_toe_down(paths[:, 2 * side + 1, 1], spans[1], 0.5 * side), spans[1][1])
+    return spans[0], (_detect_toe_strike(paths[:, 2 * side + 1, 1], spans[1], 0.5 * side), spans[1][1])
 
 
-def _toe_down(heights: FloatArray, span: tuple[float, float], strike: float) -> float:
+def _detect_toe_strike(heights: FloatArray, span: tuple[float, float], strike: float) -> float:
     """Phase at which a toe ``(N,)`` is down, not before it stands still."""
-    level = float(np.median(_cyclic(heights, np.linspace(*span, FINE * len(heights)))))
-    high = float(_cyclic(heights, np.array([strike]))[0])
-    phases = np.linspace(strike, span[1], FINE * len(heights))
-    down = phases[_cyclic(heights, phases) <= level + TOE_DOWN * max(high - level, 0.0)]
+    level = float(np.median(_interpolate_cyclic(heights, np.linspace(*span, NUM_SUBSAMPLES * len(heights)))))
+    high = float(_interpolate_cyclic(heights, np.array([strike]))[0])
+    phases = np.linspace(strike, span[1], NUM_SUBSAMPLES * len(heights))
+    down = phases[_interpolate_cyclic(heights, phases) <= level + TOE_DOWN * max(high - level, 0.0)]
     return max(float(down[0]) if len(down) else span[0], span[0])
 
 
-def _cyclic(values: FloatArray, phases: FloatArray) -> FloatArray:
+def _interpolate_cyclic(values: FloatArray, phases: FloatArray) -> FloatArray:
     count = len(values)
     return np.interp(phases % 1.0, np.arange(count + 1) / count, np.append(values, values[0]))
 
 
-def unit_events(paths: FloatArray, run: bool, leg_m: float) -> FloatArray:
+def detect_unit_events(paths: FloatArray, run: bool, leg_m: float) -> FloatArray:
     """Phases ``(8,)`` of the foot events of a unit from its effector paths ``(N, 4, 3)``, in order within each foot."""
     events = np.zeros(len(EVENTS))
     for side in (0, 1):
-        (heel, lift), (toe, off) = stance_spans(paths, run, side, leg_m)
+        (heel, lift), (toe, off) = detect_stance_spans(paths, run, side, leg_m)
         toe = max(toe, heel)
         lift = max(lift, toe)
         events[4 * side : 4 * side + 4] = heel, toe, lift, max(off, lift)
     return events
 
 
-def stance_path(paths: FloatArray, events: FloatArray) -> float:
+def measure_stance_path(paths: FloatArray, events: FloatArray) -> float:
     """How far [m] the ground goes back under the planted feet per cycle: mean of ``-dz/dphase`` in stance.
 
     From toe down to toe off the foot stands on that of its two points which stands stiller: the ankle (with the
@@ -101,25 +105,25 @@ def stance_path(paths: FloatArray, events: FloatArray) -> float:
     off it rolls over its tip, so instants at which it does not keep up with its own median do not count.
     """
     count = len(paths)
-    phases = np.arange(FINE * count) / (FINE * count)
+    phases = np.arange(NUM_SUBSAMPLES * count) / (NUM_SUBSAMPLES * count)
     back = -0.5 * count * (np.roll(paths[..., 2], -1, axis=0) - np.roll(paths[..., 2], 1, axis=0))
     found: list[FloatArray] = []
     for side in (0, 1):
-        stiller = _cyclic(back[:, 2 * side : 2 * side + 2].max(axis=1), phases)
+        stiller = _interpolate_cyclic(back[:, 2 * side : 2 * side + 2].max(axis=1), phases)
         toe, off = events[4 * side + 1], events[4 * side + 3]
         found.append(stiller[((phases - toe) % 1.0) < max(off - toe, 0.0)])
     planted = np.concatenate(found)
     if not len(planted):
         return 0.0
-    return float(planted[planted >= STILL * np.median(planted)].mean())
+    return float(planted[planted >= STILL_FRACTION * np.median(planted)].mean())
 
 
-def step_length(paths: FloatArray) -> float:
+def measure_step_length(paths: FloatArray) -> float:
     """Distance [m] along the path between the ankles at the right strike."""
     return float(paths[0, 0, 2] - paths[0, 2, 2])
 
 
-def gait_tables(gaits: GaitArrays, skeleton: Skeleton, leg_length_m: float) -> GaitTables:
+def measure_gait_tables(gaits: GaitArrays, skeleton: Skeleton, leg_length_m: float) -> GaitTables:
     """Measure every style and gait on the speeds of ``gaits.speeds``; its own tables are not looked at."""
     num_styles, speeds = len(gaits.base), gaits.speeds
     shape = (num_styles, 2, len(speeds))
@@ -129,18 +133,18 @@ def gait_tables(gaits: GaitArrays, skeleton: Skeleton, leg_length_m: float) -> G
         for run in (0, 1):
             for g, s in enumerate(speeds):
                 rows = gaits.row(max(float(s), 1e-3), float(run), weights)
-                paths = effector_paths(rows, gaits.means, skeleton, leg_length_m)
-                events[k, run, g] = unit_events(paths, bool(run), leg_length_m)
-                path = stance_path(paths, events[k, run, g])
+                paths = compute_effector_paths(rows, gaits.means, skeleton, leg_length_m)
+                events[k, run, g] = detect_unit_events(paths, bool(run), leg_length_m)
+                path = measure_stance_path(paths, events[k, run, g])
                 stance[k, run, g] = s * leg_length_m / path if path > 0.0 else 0.0
-                steps[k, run, g] = step_length(paths) / leg_length_m
+                steps[k, run, g] = measure_step_length(paths) / leg_length_m
             events[k, run, 0] = events[k, run, 1]
-    glardon = np.stack([[_glardon(steps[k, t], gaits, k, t) for t in (0, 1)] for k in range(num_styles)])
+    glardon = np.stack([[_thesis_cadence(steps[k, t], gaits, k, t) for t in (0, 1)] for k in range(num_styles)])
     inman = np.broadcast_to(INMAN * np.sqrt(speeds), shape).copy()
     return GaitTables(stance, glardon, inman, events)
 
 
-def _glardon(steps: FloatArray, gaits: GaitArrays, style: int, run: int) -> FloatArray:
+def _thesis_cadence(steps: FloatArray, gaits: GaitArrays, style: int, run: int) -> FloatArray:
     r"""Frequencies ``(G,)`` [Hz] by the thesis's law: :math:`F = s_n / (r\,l)`, the step ``l`` a line in speed.
 
     Below the slowest captured speed :math:`l = c\,s_n^{0.4}`, so :math:`F = s_n^{0.6} / (r c)`.

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from marey.base import FloatArray
-from marey.locomotion._blend import WEIGHTS, Alignment
-from marey.locomotion._steer import direction
+from marey.locomotion._blend import BLEND_WEIGHTS, Alignment
+from marey.locomotion._steer import heading_vector
 from marey.locomotion._transition_clip import (
-    BodyFrame,
-    Gait,
+    GaitClip,
     JumpClip,
-    mixed,
-    placed,
+    PoseFrame,
+    blend_frames,
+    place_frame,
 )
 from marey.skeleton import Skeleton
 
@@ -30,7 +30,7 @@ class LeapPlan:
     """
 
     skeleton: Skeleton
-    gait: Gait
+    gait: GaitClip
     jump: JumpClip
     side: int  # RIGHT or LEFT: the take-off foot
     heading_rad: float
@@ -62,7 +62,7 @@ class LeapPlan:
         toe_off, strike, _ = self.times_s
         return "blend-in" if time_s < toe_off else "jump" if time_s < strike else "blend-out"
 
-    def frame(self, time_s: float) -> BodyFrame:
+    def frame(self, time_s: float) -> PoseFrame:
         """Raw pose at a time since the heel strike [s]."""
         toe_off, strike, _ = self.times_s
         if time_s < toe_off:
@@ -99,26 +99,30 @@ class LeapPlan:
         return self._carriage(self.landing, self.gait_phase(time_s) - self.out.b[0])
 
     def _carriage(self, start: FloatArray, cycles: float) -> FloatArray:
-        return start + self.gait.speed / self.gait.frequency_hz * cycles * direction(self.heading_rad)
+        return start + self.gait.speed / self.gait.frequency_hz * cycles * heading_vector(self.heading_rad)
 
     def _jump_phase(self, time_s: float) -> float:
         return self.into.b[1] + (time_s - self.times_s[0]) / self.jump.duration_s
 
-    def _jump(self, phase: float) -> BodyFrame:
-        return placed(self.jump.frame(phase), self.anchor, self.heading_rad)
+    def _jump(self, phase: float) -> PoseFrame:
+        return place_frame(self.jump.frame(phase), self.anchor, self.heading_rad)
 
-    def _gait(self, start: FloatArray, window: float, phase: float) -> BodyFrame:
-        return placed(self.gait.frame(phase), self._carriage(start, phase - window), self.heading_rad)
+    def _gait(self, start: FloatArray, window: float, phase: float) -> PoseFrame:
+        return place_frame(self.gait.frame(phase), self._carriage(start, phase - window), self.heading_rad)
 
-    def _blend_in(self, p: float) -> BodyFrame:
+    def _blend_in(self, p: float) -> PoseFrame:
         phase, jump_phase = self.into.phases(p)
-        return mixed(self._gait(self.start, self.into.a[0], phase), self._jump(jump_phase), WEIGHTS[self.weight](p))
+        return blend_frames(
+            self._gait(self.start, self.into.a[0], phase), self._jump(jump_phase), BLEND_WEIGHTS[self.weight](p)
+        )
 
-    def _blend_out(self, p: float) -> BodyFrame:
+    def _blend_out(self, p: float) -> PoseFrame:
         jump_phase, phase = self.out.phases(p)
-        return mixed(self._jump(jump_phase), self._gait(self.landing, self.out.b[0], phase), WEIGHTS[self.weight](p))
+        return blend_frames(
+            self._jump(jump_phase), self._gait(self.landing, self.out.b[0], phase), BLEND_WEIGHTS[self.weight](p)
+        )
 
-    def after(self, time_s: float) -> BodyFrame:
+    def after(self, time_s: float) -> PoseFrame:
         """Pose of the gait alone at a time past the end [s of the plan], if nothing is changed."""
         phase = self.out.b[1] + (time_s - self.duration_s) * self.gait.frequency_hz
         return self._gait(self.landing, self.out.b[0], phase)

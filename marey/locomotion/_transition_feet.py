@@ -10,7 +10,7 @@ import numpy as np
 from marey.base import BoolArray, FloatArray
 from marey.locomotion._engine_source import NEVER_S
 from marey.locomotion._model import EFFECTORS, EVENTS
-from marey.locomotion._transition_clip import BodyFrame, effectors
+from marey.locomotion._transition_clip import PoseFrame, compute_effectors
 from marey.skeleton import Skeleton
 
 Span = tuple[float, float]
@@ -20,7 +20,7 @@ Spans = Mapping[int, Sequence[Span]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Feet:
+class FootholdSchedule:
     """Foot plants of a plan, ready to be asked at any time since its start."""
 
     starts_s: FloatArray  # (4, P) plus infinity where there are fewer than P plants
@@ -39,7 +39,7 @@ class Feet:
                 passed += [(float(t), name) for t in times if after_s < t <= until_s]
         return tuple(name for _, name in sorted(passed))
 
-    def coming(self, time_s: float, now: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def next_plants(self, time_s: float, now: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Time to the start of the next plant ``(4,)`` [s] and its raw place ``(4, 3)``, ``now`` where none comes."""
         waits = np.where(self.starts_s > time_s, self.starts_s - time_s, np.inf)
         first = waits.argmin(axis=1)
@@ -49,7 +49,7 @@ class Feet:
         return np.where(is_coming, until, NEVER_S), np.where(is_coming[:, None], self.places[rows, first], now)
 
 
-def feet_of(skeleton: Skeleton, frame: Callable[[float], BodyFrame], spans: Spans) -> Feet:
+def schedule_footholds(skeleton: Skeleton, frame: Callable[[float], PoseFrame], spans: Spans) -> FootholdSchedule:
     """Table the plants of a plan whose raw pose at any time is ``frame``."""
     most = max(len(spans[e]) for e in range(len(EFFECTORS)))
     starts, stops = np.full((len(EFFECTORS), most), np.inf), np.full((len(EFFECTORS), most), np.inf)
@@ -58,5 +58,5 @@ def feet_of(skeleton: Skeleton, frame: Callable[[float], BodyFrame], spans: Span
         for i, (start, stop) in enumerate(spans[e]):
             starts[e, i], stops[e, i] = start, stop
             if np.isfinite(start):
-                places[e, i] = effectors(skeleton, frame(start))[e]
-    return Feet(starts, stops, places)
+                places[e, i] = compute_effectors(skeleton, frame(start))[e]
+    return FootholdSchedule(starts, stops, places)

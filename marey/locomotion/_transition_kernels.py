@@ -11,7 +11,7 @@ from marey.lie._rotation_kernels import exp, multiply, quaternion_at, rotate, wr
 
 
 @kernel
-def cubic_row(rows: FloatArray, phase: float) -> FloatArray:
+def interpolate_row(rows: FloatArray, phase: float) -> FloatArray:
     """Catmull-Rom between the rows ``(N, D)`` of a clip that runs once, phase 0 to 1; the ends hold."""
     last = rows.shape[0] - 1
     place = min(max(phase, 0.0), 1.0) * last
@@ -29,7 +29,7 @@ def cubic_row(rows: FloatArray, phase: float) -> FloatArray:
 
 
 @kernel
-def write_clip(
+def write_jump_frame(
     rows: FloatArray,
     means: FloatArray,
     opposite: IntArray,
@@ -43,7 +43,7 @@ def write_clip(
 
     A mirrored jump has left and right exchanged, ``S R S`` with ``S = diag(-1, 1, 1)``.
     """
-    row = cubic_row(rows, phase)
+    row = interpolate_row(rows, phase)
     for j in range(rotations.shape[0]):
         k = opposite[j] if is_mirrored else j
         w, x, y, z = multiply(quaternion_at(means, k), exp((row[3 + 3 * k], row[4 + 3 * k], row[5 + 3 * k])))
@@ -52,7 +52,7 @@ def write_clip(
 
 
 @kernel
-def carry(root: FloatArray, rotations: FloatArray, position: FloatArray, heading: float) -> None:
+def transform_to_world(root: FloatArray, rotations: FloatArray, position: FloatArray, heading: float) -> None:
     """Carry a pose from its own ground frame to the point ``(x, z)`` of the world, turned by the heading [rad]."""
     turn = (cos(0.5 * heading), 0.0, sin(0.5 * heading), 0.0)
     x, y, z = rotate(turn, (root[0], root[1], root[2]))
@@ -61,7 +61,9 @@ def carry(root: FloatArray, rotations: FloatArray, position: FloatArray, heading
 
 
 @kernel
-def mix(root: FloatArray, rotations: FloatArray, to_root: FloatArray, to: FloatArray, weight: float) -> None:
+def blend_poses_in_place(
+    root: FloatArray, rotations: FloatArray, to_root: FloatArray, to: FloatArray, weight: float
+) -> None:
     """Move a pose a part of the way to another one: the root straight, every joint along the shorter arc."""
     for c in range(3):
         root[c] += weight * (to_root[c] - root[c])

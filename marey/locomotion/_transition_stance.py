@@ -8,30 +8,30 @@ from typing import Final, Protocol
 import numpy as np
 
 from marey.base import FloatArray
-from marey.locomotion._transition_clip import BodyFrame, Gait, effectors
+from marey.locomotion._transition_clip import GaitClip, PoseFrame, compute_effectors
 from marey.skeleton import Skeleton
 
 STRIKE, TOE_STRIKE, HEEL_OFF, TOE_OFF = range(4)
-TRIES: Final = 8
+MAX_FALSE_POSITION_STEPS: Final = 8
 NEAR_M: Final = 1e-3
 PASSING_POINTS: Final = 9
 LONGEST_S: Final = 0.5  # [s] the engine foresees no stance farther than this
 
 
-class Played(Protocol):
+class PhasedMotion(Protocol):
     """A gait or a jump: poses by phase."""
 
-    def frame(self, phase: float) -> BodyFrame:
+    def frame(self, phase: float) -> PoseFrame:
         """Pose at a phase."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stance:
+class HeldStance:
     """A motion while it stands on one foot, which is held where it is at the phase ``held``."""
 
     skeleton: Skeleton
-    motion: Played
+    motion: PhasedMotion
     ankle: int  # an effector
     held: float
     foot: FloatArray  # (3,) [m] the held ankle, relative to the motion's frame at that phase
@@ -43,20 +43,20 @@ class Stance:
         return float(ahead - self.foot[2])
 
 
-def stance(skeleton: Skeleton, motion: Played, ankle: int, held: float, stride_m: float = 0.0) -> Stance:
+def make_stance(skeleton: Skeleton, motion: PhasedMotion, ankle: int, held: float, stride_m: float = 0.0) -> HeldStance:
     """Stance of a motion whose foot is held where it is at a phase."""
-    foot = effectors(skeleton, motion.frame(held))[ankle]
-    return Stance(skeleton, motion, ankle, held, foot, stride_m)
+    foot = compute_effectors(skeleton, motion.frame(held))[ankle]
+    return HeldStance(skeleton, motion, ankle, held, foot, stride_m)
 
 
-def gait_stance(skeleton: Skeleton, gait: Gait, events: FloatArray, ankle: int) -> Stance:
+def make_gait_stance(skeleton: Skeleton, gait: GaitClip, events: FloatArray, ankle: int) -> HeldStance:
     """Stance of a gait; its foot is held where it is in the middle of lying flat, ``events`` ``(4,)``."""
     flat = max(0.5 * float(events[TOE_STRIKE] + events[HEEL_OFF]) - float(events[STRIKE]), 0.0)
     held = float(events[STRIKE]) + min(flat, LONGEST_S * gait.frequency_hz)
-    return stance(skeleton, gait, ankle, held, gait.speed / gait.frequency_hz)
+    return make_stance(skeleton, gait, ankle, held, gait.speed / gait.frequency_hz)
 
 
-def like_phase(first: Stance, at: float, second: Stance, window: tuple[float, float]) -> float:
+def find_matching_phase(first: HeldStance, at: float, second: HeldStance, window: tuple[float, float]) -> float:
     """Phase of the second motion, within a window, at which its body is as far over the foot as that of the first.
 
     A jump often comes down with the foot under the body, where a walk has it far ahead at the heel strike: the walk is
@@ -68,7 +68,7 @@ def like_phase(first: Stance, at: float, second: Stance, window: tuple[float, fl
     if below >= 0.0 or above <= 0.0:
         return low if below >= 0.0 else high
     phase = low
-    for _ in range(TRIES):  # false position: the body moves over its foot almost evenly
+    for _ in range(MAX_FALSE_POSITION_STEPS):  # false position: the body moves over its foot almost evenly
         phase = low - below * (high - low) / (above - below)
         miss = second.over(phase) - goal
         if abs(miss) < NEAR_M:
@@ -80,13 +80,15 @@ def like_phase(first: Stance, at: float, second: Stance, window: tuple[float, fl
     return phase
 
 
-def passing(skeleton: Skeleton, motion: Played, window: tuple[float, float], swinging: int, standing: int) -> float:
+def find_foot_passing(
+    skeleton: Skeleton, motion: PhasedMotion, window: tuple[float, float], swinging: int, standing: int
+) -> float:
     """Place in a window, 0 to 1, at which the swinging ankle passes the standing one; 0 or 1 where it does not.
 
     Two motions whose legs swing together can be mixed; legs at different places of their swing meet in the ground.
     """
     places = np.linspace(0.0, 1.0, PASSING_POINTS)
-    feet = [effectors(skeleton, motion.frame(window[0] + p * (window[1] - window[0]))) for p in places]
+    feet = [compute_effectors(skeleton, motion.frame(window[0] + p * (window[1] - window[0]))) for p in places]
     ahead = np.array([foot[swinging, 2] - foot[standing, 2] for foot in feet])
     if ahead[0] >= 0.0 or ahead.max() <= 0.0:
         return 0.0 if ahead[0] >= 0.0 else 1.0

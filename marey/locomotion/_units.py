@@ -18,7 +18,7 @@ SPREAD_RAD: Final = float(np.deg2rad(20.0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Unit:
+class MotionUnit:
     """One cycle, from right strike to right strike (end excluded), on the model's skeleton."""
 
     root: FloatArray  # (N, 3) sway of the root over leg length; y is its height
@@ -41,7 +41,7 @@ class Unit:
         return len(self.root)
 
 
-def mean_rotations(wxyz: FloatArray) -> FloatArray:
+def joint_means(wxyz: FloatArray) -> FloatArray:
     """Karcher means ``(J, 4)`` of the joints of many poses ``(n, J, 4)``."""
     return frechet_mean(SO3(wxyz)).wxyz
 
@@ -49,10 +49,10 @@ def mean_rotations(wxyz: FloatArray) -> FloatArray:
 def unit_rows(root: FloatArray, wxyz: FloatArray, means: FloatArray) -> FloatArray:
     r"""Rows ``(N, 3 + 3 J)`` of a unit: root, then :math:`v_j = \log(\bar q_j^{-1} q_j)` of every joint."""
     logs = (SO3(means).inverse() @ SO3(wxyz)).log()
-    return np.concatenate([root, unwrapped(logs).reshape(len(root), -1)], axis=1)
+    return np.concatenate([root, unwrap_rotation_vectors(logs).reshape(len(root), -1)], axis=1)
 
 
-def unwrapped(logs: FloatArray) -> FloatArray:
+def unwrap_rotation_vectors(logs: FloatArray) -> FloatArray:
     r"""Rotation vectors ``(N, J, 3)`` that follow the frame before: :math:`v \leftarrow v (1 - 2\pi/\|v\|)`."""
     out = logs.copy()
     for i in range(1, len(out)):
@@ -62,7 +62,7 @@ def unwrapped(logs: FloatArray) -> FloatArray:
     return out
 
 
-def far_rotations(table: FloatArray, names: Sequence[str]) -> dict[str, tuple[float, float]]:
+def find_far_rotations(table: FloatArray, names: Sequence[str]) -> dict[str, tuple[float, float]]:
     """Joints for which lines may not replace arcs: largest angle and largest angle between axes [rad], by name.
 
     Linear operations on rotation vectors are safe while these are short or nearly parallel ([Glardon2005]_ §II.2.2);
@@ -88,17 +88,17 @@ def _axis_spread(logs: FloatArray, sizes: FloatArray) -> FloatArray:
     return np.arccos(np.clip(np.where(both, across, 1.0), -1.0, 1.0)).max(axis=(0, 1))
 
 
-def rows_root(rows: FloatArray, leg_length_m: float) -> FloatArray:
+def root_from_rows(rows: FloatArray, leg_length_m: float) -> FloatArray:
     """Root positions ``(N, 3)`` [m] of rows, in the frame of the carriage."""
     return leg_length_m * rows[..., :3]
 
 
-def rows_wxyz(rows: FloatArray, means: FloatArray) -> FloatArray:
+def rotations_from_rows(rows: FloatArray, means: FloatArray) -> FloatArray:
     """Joint rotations ``(..., J, 4)`` of rows ``(..., 3 + 3 J)``."""
     logs = rows[..., 3:].reshape(*rows.shape[:-1], len(means), 3)
     return (SO3(means) @ SO3.exp(logs)).wxyz
 
 
-def rows_positions(rows: FloatArray, means: FloatArray, skeleton: Skeleton, leg_length_m: float) -> FloatArray:
+def positions_from_rows(rows: FloatArray, means: FloatArray, skeleton: Skeleton, leg_length_m: float) -> FloatArray:
     """Joint positions ``(N, J, 3)`` [m] of rows ``(N, D)`` in the frame of the carriage."""
-    return joint_positions(skeleton, rows_root(rows, leg_length_m), rows_wxyz(rows, means))
+    return joint_positions(skeleton, root_from_rows(rows, leg_length_m), rotations_from_rows(rows, means))

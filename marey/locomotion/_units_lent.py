@@ -11,9 +11,9 @@ import numpy as np
 from marey.base import FloatArray
 from marey.locomotion._model import GAITS
 
-MANY: Final = 8  # captures of a person and gait that need no more than two lent ones
+NUM_SUFFICIENT_UNITS: Final = 8  # captures of a person and gait that need no more than two lent ones
 SLOW_RUN: Final = 0.5  # [-] of the slowest captured run
-BETWEEN: Final = 1.0  # [-] variance between persons over that of one person at one speed
+PERSON_VARIANCE_RATIO: Final = 1.0  # [-] variance between persons over that of one person at one speed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,7 +29,7 @@ class UnitTable:
         """Rows of one gait of one subject."""
         return [i for i, (s, g) in enumerate(zip(self.subjects, self.gaits, strict=True)) if (s, g) == (subject, gait)]
 
-    def joined(self, others: Sequence[UnitTable]) -> UnitTable:
+    def append_tables(self, others: Sequence[UnitTable]) -> UnitTable:
         """Tables one below the other."""
         parts = [self, *others]
         return UnitTable(
@@ -41,7 +41,7 @@ class UnitTable:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CommonLine:
+class SharedSpeedLaw:
     """How everybody changes with speed in one gait: shared slope, and the range that was captured."""
 
     slope: FloatArray  # (p,) [s]
@@ -55,7 +55,7 @@ class CommonLine:
         return self.mean + (speed - self.speed) * self.slope
 
 
-def common_line(units: UnitTable, gait: str) -> CommonLine:
+def fit_shared_speed_law(units: UnitTable, gait: str) -> SharedSpeedLaw:
     r"""Fit one slope to everybody, each person with an offset that is random.
 
     .. math:: \theta_i - \lambda_k\bar\theta_k = (1 - \lambda_k)\,b + a\,(s_i - \lambda_k\bar s_k) + \epsilon_i, \qquad
@@ -71,18 +71,18 @@ def common_line(units: UnitTable, gait: str) -> CommonLine:
     for person in people:
         rows = units.rows_of(person, gait)
         speeds, table = units.speeds[rows], units.table[rows]
-        part = 1.0 - 1.0 / np.sqrt(1.0 + len(rows) * BETWEEN)
+        part = 1.0 - 1.0 / np.sqrt(1.0 + len(rows) * PERSON_VARIANCE_RATIO)
         design.append(np.stack([np.full(len(rows), 1.0 - part), speeds - part * speeds.mean()], axis=1))
         values.append(table - part * table.mean(axis=0))
     solved = np.linalg.lstsq(np.concatenate(design), np.concatenate(values), rcond=None)[0]
     every = units.speeds[[i for i, g in enumerate(units.gaits) if g == gait]]
     slowest, fastest = np.percentile(every, [2.0, 98.0])
     speed = float(every.mean())
-    return CommonLine(solved[1], solved[0] + speed * solved[1], speed, float(slowest), float(fastest))
+    return SharedSpeedLaw(solved[1], solved[0] + speed * solved[1], speed, float(slowest), float(fastest))
 
 
-def lent_units(
-    units: UnitTable, lines: dict[str, CommonLine], standing: dict[str, FloatArray], posture: FloatArray
+def prior_units(
+    units: UnitTable, lines: dict[str, SharedSpeedLaw], standing: dict[str, FloatArray], posture: FloatArray
 ) -> list[UnitTable]:
     """Units that stand in for what was not captured.
 
@@ -103,16 +103,16 @@ def lent_units(
         for gait, line in lines.items():
             rows = units.rows_of(person, gait)
             if rows:
-                found = _prior(units.table[rows], units.speeds[rows], line, person, gait)
+                found = _prior_table(units.table[rows], units.speeds[rows], line, person, gait)
             else:
-                found = _borrowed(units, lines, posture, person, gait)
+                found = _borrow_gait(units, lines, posture, person, gait)
             lent.append(found)
             if gait == "run":
-                lent.append(_slow_run(found, line, standing[person]))
+                lent.append(_slow_run_table(found, line, standing[person]))
     return lent
 
 
-def prior_rows(table: FloatArray, speeds: FloatArray, line: CommonLine) -> tuple[FloatArray, FloatArray]:
+def prior_rows(table: FloatArray, speeds: FloatArray, line: SharedSpeedLaw) -> tuple[FloatArray, FloatArray]:
     """Two rows ``(2, p)`` on the common slope through a person's mean, and their speeds ``(2,)``."""
     centre, speed = table.mean(axis=0), float(speeds.mean())
     reach = max(speed - line.slowest, 0.25 * (line.fastest - line.slowest))
@@ -120,14 +120,14 @@ def prior_rows(table: FloatArray, speeds: FloatArray, line: CommonLine) -> tuple
     return centre + (at - speed)[:, None] * line.slope, at
 
 
-def _prior(table: FloatArray, speeds: FloatArray, line: CommonLine, person: str, gait: str) -> UnitTable:
+def _prior_table(table: FloatArray, speeds: FloatArray, line: SharedSpeedLaw, person: str, gait: str) -> UnitTable:
     rows, at = prior_rows(table, speeds, line)
-    copies = max(1, (MANY - len(table) + 1) // 2)
+    copies = max(1, (NUM_SUFFICIENT_UNITS - len(table) + 1) // 2)
     count = 2 * copies
     return UnitTable(np.tile(rows, (copies, 1)), (person,) * count, (gait,) * count, np.tile(at, copies))
 
 
-def _slow_run(run: UnitTable, line: CommonLine, standing: FloatArray) -> UnitTable:
+def _slow_run_table(run: UnitTable, line: SharedSpeedLaw, standing: FloatArray) -> UnitTable:
     """A run at a part of the slowest speed: that part of the way from standing to the slowest run."""
     slope = (run.table[-1] - run.table[0]) / (run.speeds[-1] - run.speeds[0])
     slowest = run.table[0] + (line.slowest - run.speeds[0]) * slope
@@ -135,7 +135,9 @@ def _slow_run(run: UnitTable, line: CommonLine, standing: FloatArray) -> UnitTab
     return UnitTable(table[None], run.subjects[:1], run.gaits[:1], np.array([SLOW_RUN * line.slowest]))
 
 
-def _borrowed(units: UnitTable, lines: dict[str, CommonLine], posture: FloatArray, person: str, gait: str) -> UnitTable:
+def _borrow_gait(
+    units: UnitTable, lines: dict[str, SharedSpeedLaw], posture: FloatArray, person: str, gait: str
+) -> UnitTable:
     other = GAITS[1 - GAITS.index(gait)]
     rows = units.rows_of(person, other)
     offset = units.table[rows].mean(axis=0) - lines[other].at(float(units.speeds[rows].mean()))

@@ -58,19 +58,19 @@ def choose_clips(candidates: Sequence[ClipFeatures], wanted: ClipFeatures, *, co
     """
     if count < 1:
         raise InputError(f"{count} clips to choose", "Ask for one at least")
-    matching = [i for i, clip in enumerate(candidates) if _contains(clip.phases, wanted.phases)]
+    matching = [i for i, clip in enumerate(candidates) if _contains_phases(clip.phases, wanted.phases)]
     is_relaxed = not matching
     if is_relaxed:
-        near = _relaxed(wanted.phases)
-        matching = [i for i, clip in enumerate(candidates) if any(_contains(clip.phases, p) for p in near)]
+        near = _relax_phases(wanted.phases)
+        matching = [i for i, clip in enumerate(candidates) if any(_contains_phases(clip.phases, p) for p in near)]
     if not matching:
         raise InputError(f"no clip has the contacts {'|'.join(wanted.phases)}", "Add clips of this behaviour")
-    chosen = _spread(candidates, matching, wanted, count)
+    chosen = _choose_spread(candidates, matching, wanted, count)
     warning = "" if len(chosen) >= FEWEST else f"a space of {len(chosen)} clips may give unnatural motions"
     return ClipChoice(chosen, is_relaxed, warning)
 
 
-def _spread(
+def _choose_spread(
     candidates: Sequence[ClipFeatures], matching: list[int], wanted: ClipFeatures, count: int
 ) -> tuple[int, ...]:
     """The nearest, then of the near ones always that which is farthest from all chosen."""
@@ -85,12 +85,12 @@ def _spread(
     return tuple(matching[i] for i in sorted(chosen, key=lambda i: away[i]))
 
 
-def _contains(phases: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
+def _contains_phases(phases: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
     size = len(wanted)
     return any(phases[i : i + size] == wanted for i in range(len(phases) - size + 1))
 
 
-def _relaxed(phases: tuple[str, ...]) -> list[tuple[str, ...]]:
+def _relax_phases(phases: tuple[str, ...]) -> list[tuple[str, ...]]:
     """The same contacts with one double support less, or one more."""
     fewer = [phases[:i] + phases[i + 1 :] for i, kind in enumerate(phases) if kind == "double" and len(phases) > 1]
     more = [(*phases[:i], "double", *phases[i:]) for i in range(len(phases) + 1)]

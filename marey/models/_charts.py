@@ -12,7 +12,7 @@ from marey.base import FloatArray
 from marey.lie import SO3
 
 SPACES = ("exponential", "euler")
-TURN = 2.0 * np.pi
+FULL_TURN = 2.0 * np.pi
 
 
 def to_chart(space: str, rotations: SO3, near: FloatArray | None = None) -> FloatArray:
@@ -41,13 +41,13 @@ def euler_angles(rotations: SO3) -> FloatArray:
     a, b, c, d = w - y, x + z, y + w, z - x
     plus, minus = np.arctan2(b, a), np.arctan2(d, c)
     middle = 2.0 * np.arctan2(np.hypot(c, d), np.hypot(a, b)) - np.pi / 2
-    return np.stack([_wrapped(plus - minus), middle, _wrapped(plus + minus)], axis=-1)
+    return np.stack([_wrap_angles(plus - minus), middle, _wrap_angles(plus + minus)], axis=-1)
 
 
 def _nearest_vectors(v: FloatArray, near: FloatArray) -> FloatArray:
     """Of ``v`` and the same rotations the other way around, the nearest."""
     length = np.linalg.norm(v, axis=-1, keepdims=True)
-    other = v * (1.0 - TURN / np.where(length > 0.0, length, np.inf))
+    other = v * (1.0 - FULL_TURN / np.where(length > 0.0, length, np.inf))
     is_nearer = np.sum((other - near) ** 2, axis=-1) < np.sum((v - near) ** 2, axis=-1)
     return np.where(is_nearer[..., None], other, v)
 
@@ -55,10 +55,10 @@ def _nearest_vectors(v: FloatArray, near: FloatArray) -> FloatArray:
 def _nearest_angles(angles: FloatArray, near: FloatArray) -> FloatArray:
     """Of the two triples of each rotation, and their full turns, the nearest."""
     flipped = np.stack([angles[..., 0] + np.pi, np.pi - angles[..., 1], angles[..., 2] + np.pi], axis=-1)
-    one, two = near + _wrapped(angles - near), near + _wrapped(flipped - near)
+    one, two = near + _wrap_angles(angles - near), near + _wrap_angles(flipped - near)
     is_nearer = np.sum((two - near) ** 2, axis=-1) < np.sum((one - near) ** 2, axis=-1)
     return np.where(is_nearer[..., None], two, one)
 
 
-def _wrapped(angles: FloatArray) -> FloatArray:
-    return (angles + np.pi) % TURN - np.pi
+def _wrap_angles(angles: FloatArray) -> FloatArray:
+    return (angles + np.pi) % FULL_TURN - np.pi

@@ -73,20 +73,20 @@ def principal_components(
         raise InputError("principal components of no rows", "Give at least one")
     mean = rows.mean(axis=0)
     scales = _scales(rows, scaling, weights)
-    variances, directions = (_by_svd if route == "svd" else _by_gram)((rows - mean) * scales)
+    variances, directions = (_decompose_by_svd if route == "svd" else _decompose_by_gram)((rows - mean) * scales)
     kept = variances > DROPPED * max(float(variances.max(initial=0.0)), np.finfo(float).tiny / DROPPED)
     variances, directions = variances[kept], directions[:, kept]
     shares = variances / variances.sum() if variances.size else variances
     count = choose_count(shares, n_components, explained)
-    return Components(mean, _signed(directions[:, :count]), scales, variances[:count], shares[:count])
+    return Components(mean, _fix_signs(directions[:, :count]), scales, variances[:count], shares[:count])
 
 
-def _by_svd(centred: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _decompose_by_svd(centred: FloatArray) -> tuple[FloatArray, FloatArray]:
     _, s, vt = np.linalg.svd(centred, full_matrices=False)
     return s**2 / len(centred), vt.T
 
 
-def _by_gram(centred: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _decompose_by_gram(centred: FloatArray) -> tuple[FloatArray, FloatArray]:
     values, vectors = np.linalg.eigh(centred @ centred.T)
     values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
     is_alive = values > DROPPED * values.max(initial=0.0)
@@ -104,7 +104,7 @@ def _scales(rows: FloatArray, scaling: str, weights: ArrayLike | None) -> FloatA
     return scales / np.where(deviations > 0.0, deviations, 1.0)
 
 
-def _signed(directions: FloatArray) -> FloatArray:
+def _fix_signs(directions: FloatArray) -> FloatArray:
     """Fix signs: the entry of largest size is positive."""
     largest = np.argmax(np.abs(directions), axis=0)
     return directions * np.where(directions[largest, np.arange(directions.shape[1])] < 0.0, -1.0, 1.0)

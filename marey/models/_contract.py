@@ -50,7 +50,7 @@ class PoseModel(ABC):
         """Turn of the root, batch ``(...)``: the identity unless the model covers the root's orientation too."""
 
     @abstractmethod
-    def truncated(self, count: int) -> PoseModel:
+    def truncate(self, count: int) -> PoseModel:
         """Return the model of the first ``count`` components."""
 
     @property
@@ -62,7 +62,7 @@ class PoseModel(ABC):
     def mean(self) -> Pose:
         """The pose whose coordinates are all zero."""
         zero = np.zeros(self.num_components)
-        return Pose(self.skeleton, self.root_position, self._posed(zero[None])[0])
+        return Pose(self.skeleton, self.root_position, self._full_rotations(zero[None])[0])
 
     def rotations(self, coordinates: ArrayLike) -> SO3:
         """Local rotations, batch ``(..., J)``, of coordinates ``(..., k)``; the root's entry is the identity."""
@@ -108,7 +108,7 @@ class PoseModel(ABC):
         if x.ndim != 2:
             raise InputError(f"coordinates have shape {x.shape}, expected (F, {self.num_components})")
         body = self.skeleton if skeleton is None else check_body(self.skeleton, skeleton, "the skeleton")
-        wxyz = np.array(self._posed(x).wxyz)
+        wxyz = np.array(self._full_rotations(x).wxyz)
         if root_rotations is not None:
             wxyz[:, 0] = _rows(root_rotations.wxyz, len(x), 4, "root_rotations")
         places = self.root_position if root_positions is None else np.asarray(root_positions, dtype=np.float64)
@@ -121,7 +121,7 @@ class PoseModel(ABC):
 
         write_model(self, path)
 
-    def _posed(self, coordinates: FloatArray) -> SO3:
+    def _full_rotations(self, coordinates: FloatArray) -> SO3:
         """Local rotations ``(F, J)`` with the root's own entry."""
         wxyz = np.array(self.rotations(coordinates).wxyz)
         wxyz[:, 0] = self.root_rotations(coordinates).wxyz

@@ -8,7 +8,7 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.models._arrays import LINEAR_TANGENT, ModelArrays
-from marey.models._projection import fixed, linear_coordinates, pose_errors, refined, solved
+from marey.models._projection import as_readonly, linear_coordinates, pose_errors, refine_coordinates, solve_normals
 
 MAX_SWEEPS = 50
 DECREASE_TOL = 1e-8  # [-] of the error in one sweep; a further sweep could not be seen
@@ -34,10 +34,10 @@ def fit_exact(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray) -> Exac
     the result is never worse than the ``arrays`` it starts from. The mean stays the intrinsic one, as in the source:
     when it may move too, the minimum is at geodesics that wind around the group and meet every pose by chance.
     """
-    x = refined(arrays, metric, wxyz, linear_coordinates(arrays, metric, wxyz))
-    best = _measured(arrays, metric, wxyz, x)
+    x = refine_coordinates(arrays, metric, wxyz, linear_coordinates(arrays, metric, wxyz))
+    best = _measure_fit(arrays, metric, wxyz, x)
     for _ in range(MAX_SWEEPS if x.size else 0):
-        found = _swept(best, metric, wxyz)
+        found = _sweep_directions(best, metric, wxyz)
         if not found.residual < best.residual:
             break
         is_settled = best.residual - found.residual <= DECREASE_TOL * best.residual
@@ -47,28 +47,30 @@ def fit_exact(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray) -> Exac
     return best
 
 
-def _measured(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray, x: FloatArray) -> ExactFit:
+def _measure_fit(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray, x: FloatArray) -> ExactFit:
     return ExactFit(arrays, x, float(pose_errors(arrays, metric, wxyz, x).mean()))
 
 
-def _swept(fit: ExactFit, metric: FloatArray, wxyz: FloatArray) -> ExactFit:
+def _sweep_directions(fit: ExactFit, metric: FloatArray, wxyz: FloatArray) -> ExactFit:
     """Step the directions, orthonormal again, then the coordinates; half the step while that does not help."""
     from marey.models._projection_kernels import joint_normals
 
     arrays, x = fit.arrays, fit.coordinates
-    normals, slopes = joint_normals(arrays.kind, fixed(arrays.mean_wxyz), fixed(arrays.basis), fixed(wxyz), fixed(x))
-    steps = solved(normals[1:], slopes[1:]).reshape(len(normals) - 1, -1, 3).swapaxes(1, 2)
+    normals, slopes = joint_normals(
+        arrays.kind, as_readonly(arrays.mean_wxyz), as_readonly(arrays.basis), as_readonly(wxyz), as_readonly(x)
+    )
+    steps = solve_normals(normals[1:], slopes[1:]).reshape(len(normals) - 1, -1, 3).swapaxes(1, 2)
     for halving in range(MAX_HALVINGS):
         basis = arrays.basis.copy()
         basis[1:] += 0.5**halving * steps
-        moved, y = _orthonormal(replace(arrays, basis=basis), metric, x)
-        found = _measured(moved, metric, wxyz, refined(moved, metric, wxyz, y))
+        moved, y = _orthonormalise(replace(arrays, basis=basis), metric, x)
+        found = _measure_fit(moved, metric, wxyz, refine_coordinates(moved, metric, wxyz, y))
         if found.residual < fit.residual:
             return found
     return fit
 
 
-def _orthonormal(arrays: ModelArrays, metric: FloatArray, x: FloatArray) -> tuple[ModelArrays, FloatArray]:
+def _orthonormalise(arrays: ModelArrays, metric: FloatArray, x: FloatArray) -> tuple[ModelArrays, FloatArray]:
     """Directions made orthonormal in the metric, and the coordinates that go with them.
 
     Of the first kind, directions may be mixed without moving a pose: they become those of uncorrelated coordinates.

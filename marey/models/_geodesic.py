@@ -66,15 +66,15 @@ class GeodesicModel(PoseModel):
         """
         chosen = check_name("projection", projection or self.projection, PROJECTIONS)
         check_body(self.skeleton, motion.skeleton, f"the clip '{motion.name}'")
-        from marey.models._projection import project
+        from marey.models._projection import project_poses
 
-        return project(self._arrays, self.metric, motion.rotations.wxyz, is_exact=chosen == "exact")
+        return project_poses(self._arrays, self.metric, motion.rotations.wxyz, is_exact=chosen == "exact")
 
     def root_rotations(self, coordinates: ArrayLike) -> SO3:
         """Return the identity: the root stands outside this model."""
         return SO3.identity(*self._checked(coordinates).shape[:-1])
 
-    def truncated(self, count: int) -> GeodesicModel:
+    def truncate(self, count: int) -> GeodesicModel:
         """Return the model of the first ``count`` geodesics."""
         k = self._count_to_keep(count)
         basis, shares = self.basis[..., :k], self.explained[:k]

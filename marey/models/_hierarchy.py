@@ -17,7 +17,7 @@ STANDING = "stand"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Units:
+class MotionUnits:
     """Motion units: one row of numbers each, all of one length, with who did what how fast."""
 
     table: FloatArray  # (n, p)
@@ -68,7 +68,7 @@ class HierarchicalPCA:
     n_person: int | None = None
     n_gait: int | None = None
 
-    def fit(self, units: Units) -> HierarchicalModel:
+    def fit(self, units: MotionUnits) -> HierarchicalModel:
         """Fit all levels, subject first, then gait: the source found that this extrapolates better.
 
         Raises:
@@ -81,14 +81,14 @@ class HierarchicalPCA:
         moving = [s for s in dict.fromkeys(units.subjects) if units.rows_of(s, *GAITS)]
         return HierarchicalModel(main, {s: self.fit_person(units, scores, s) for s in moving})
 
-    def fit_person(self, units: Units, scores: FloatArray, subject: str) -> Person:
+    def fit_person(self, units: MotionUnits, scores: FloatArray, subject: str) -> Person:
         """Fit the levels below the main one for one subject, on main scores ``(n, m)``."""
         own = units.rows_of(subject)
         space = principal_components(scores[own], n_components=self.n_person, explained=self.explained)
         captured = [gait for gait in GAITS if units.rows_of(subject, gait)]
         return Person(space, {g: self._fit_leaf(units, space.scores(scores), subject, g) for g in captured})
 
-    def _fit_leaf(self, units: Units, betas: FloatArray, subject: str, gait: str) -> Leaf:
+    def _fit_leaf(self, units: MotionUnits, betas: FloatArray, subject: str, gait: str) -> Leaf:
         moving, rest = units.rows_of(subject, gait), units.rows_of(subject, STANDING)
         space = principal_components(betas[moving + rest], n_components=self.n_gait, explained=self.explained)
         gammas = space.scores(betas)
@@ -122,7 +122,7 @@ class HierarchicalModel:
             beta = np.zeros(person.space.count)
             for gait, part in gait_shares(person.leaves, running).items():
                 leaf = person.leaves[gait]
-                beta += part * leaf.space.rows(leaf.law(_number(speed, "speed")))
+                beta += part * leaf.space.rows(leaf.law(_check_number(speed, "speed")))
             alpha += weight * person.space.rows(beta)
         return self.main.rows(alpha)
 
@@ -144,7 +144,7 @@ class HierarchicalModel:
             raise InputError("all weights are zero", "Give one person a positive weight")
         return {name: weight / total for name, weight in given.items() if weight > 0.0}
 
-    def collapsed(self) -> CollapsedModel:
+    def collapse(self) -> CollapsedModel:
         """Return the same model with all levels multiplied out, for use at run time."""
         bases: dict[tuple[str, str], FloatArray] = {}
         lifts: dict[tuple[str, str], FloatArray] = {}
@@ -169,7 +169,7 @@ class CollapsedModel:
     def row(self, speed: float, *, running: float = 0.0, people: Mapping[str, float] | None = None) -> FloatArray:
         """As :meth:`HierarchicalModel.row`, in microseconds; those of no weight cost nothing."""
         total = np.zeros_like(self.model.main.mean)
-        s = _number(speed, "speed")
+        s = _check_number(speed, "speed")
         for name, weight in self.model.weights(people).items():
             leaves = self.model.people[name].leaves
             for gait, part in gait_shares(leaves, running).items():
@@ -179,11 +179,11 @@ class CollapsedModel:
 
 def gait_shares(leaves: Mapping[str, Leaf], running: float) -> dict[str, float]:
     """Share of each gait that counts; who has one gait alone shows that gait."""
-    run = min(max(_number(running, "running"), 0.0), 1.0)
+    run = min(max(_check_number(running, "running"), 0.0), 1.0)
     if len(leaves) == 1:
         return dict.fromkeys(leaves, 1.0)
     return {gait: share for gait, share in (("walk", 1.0 - run), ("run", run)) if share > 0.0}
 
 
-def _number(value: ArrayLike, name: str) -> float:
+def _check_number(value: ArrayLike, name: str) -> float:
     return float(frozen(value, name=name))

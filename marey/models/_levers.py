@@ -30,12 +30,12 @@ def _squared_reach(motion: Motion) -> FloatArray:
     tipped = np.flatnonzero(np.linalg.norm(motion.skeleton.tips, axis=1) > 0.0)
     tips = positions[:, tipped] + frames[:, tipped] @ motion.skeleton.tips[tipped]
     points = np.concatenate([positions, tips], axis=1)
-    below = _carried(motion.skeleton)
+    below = _carries(motion.skeleton)
     carried = np.concatenate([below, below[:, tipped]], axis=1)
     return np.array([((points[:, own] - positions[:, j, None]) ** 2).sum() for j, own in enumerate(carried)])
 
 
-def _carried(skeleton: Skeleton) -> BoolArray:
+def _carries(skeleton: Skeleton) -> BoolArray:
     """Whether a joint ``(row)`` carries another or itself ``(column)``."""
     carried = np.eye(skeleton.num_joints, dtype=np.bool_)
     for joint in range(skeleton.num_joints - 1, 0, -1):

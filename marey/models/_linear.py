@@ -73,7 +73,7 @@ class LinearModel(PoseModel):
         angles[:, 0] = root_triples(motion) if self.covers_root else 0.0
         return angles
 
-    def angles_of(self, coordinates: ArrayLike) -> FloatArray:
+    def angles_at(self, coordinates: ArrayLike) -> FloatArray:
         """Angles ``(..., J, 3)`` [rad] of coordinates ``(..., k)``."""
         return self.centre + np.einsum("jck,...k->...jc", self.full_basis, self._checked(coordinates))
 
@@ -89,7 +89,7 @@ class LinearModel(PoseModel):
         """How the root turns with each coordinate, in its own frame: ``(..., 3, k)``; zero unless it is covered."""
         return root_jacobian(self._root_triples(coordinates)) @ self.full_basis[0]
 
-    def truncated(self, count: int) -> LinearModel:
+    def truncate(self, count: int) -> LinearModel:
         """Return the model of the first ``count`` components."""
         k = self._count_to_keep(count)
         basis, shares = self.full_basis[..., :k], self.explained[:k]

@@ -10,14 +10,14 @@ from math import cos, sin
 import numpy as np
 
 from marey.base import FloatArray, kernel
-from marey.lie._rotation_kernels import Quaternion, Vector, exponential, product, right_jacobian_times, rotated
+from marey.lie._rotation_kernels import Quaternion, Vector, exponential, product, right_jacobian_times, rotate_xyz
 from marey.models._arrays import EULER_LINEAR, GEODESIC_PRODUCT, LINEAR_TANGENT
 
 
 @kernel
-def turned_back(w: float, x: float, y: float, z: float, a: float, b: float, c: float) -> Vector:
+def rotate_back(w: float, x: float, y: float, z: float, a: float, b: float, c: float) -> Vector:
     """Turn a vector ``(a, b, c)`` by the inverse of a unit quaternion."""
-    return rotated(w, -x, -y, -z, a, b, c)
+    return rotate_xyz(w, -x, -y, -z, a, b, c)
 
 
 @kernel
@@ -107,7 +107,7 @@ def _product_columns(basis: FloatArray, j: int, x: FloatArray, out: FloatArray) 
     w, u, v, t = 1.0, 0.0, 0.0, 0.0
     for i in range(x.shape[0] - 1, -1, -1):
         a, b, c = basis[j, 0, i], basis[j, 1, i], basis[j, 2, i]
-        out[j, 0, i], out[j, 1, i], out[j, 2, i] = turned_back(w, u, v, t, a, b, c)
+        out[j, 0, i], out[j, 1, i], out[j, 2, i] = rotate_back(w, u, v, t, a, b, c)
         after[0], after[1], after[2], after[3] = exponential(a * x[i], b * x[i], c * x[i])
         w, u, v, t = product(after[0], after[1], after[2], after[3], w, u, v, t)
 

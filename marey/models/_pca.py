@@ -12,8 +12,8 @@ from marey.models._facing import root_triples
 from marey.models._geodesic import check_name
 from marey.models._linear import LinearModel
 from marey.models._mean import mean_rotations
-from marey.models._samples import Clips, Samples, gather
-from marey.models._spectrum import check_choice, choose_count, spectrum
+from marey.models._samples import Clips, Samples, gather_samples
+from marey.models._spectrum import check_choice, choose_count, compute_spectrum
 
 ROOTS = ("none", "tilt", "full", "auto")
 YAW_SHARE = 0.2  # [-] of the variance; above, turns swallow the pose and the yaw is kept out of the analysis
@@ -60,13 +60,13 @@ class PCA:
             InputError: fewer than two poses, or skeletons that differ; the message says what differs.
             ConvergenceError: a joint turns all the way around, so that it has no mean; the message names it.
         """
-        samples = gather(motions)
+        samples = gather_samples(motions)
         reference = np.zeros((samples.skeleton.num_joints, 3))
         reference[1:] = to_chart(self.space, mean_rotations(samples))
         angles = self._angles(samples, reference)
         centre = angles.mean(axis=0)
         table = (angles - centre).reshape(samples.count, -1)
-        found = spectrum(table)
+        found = compute_spectrum(table)
         shares = found.shares()
         count = self._count(shares)
         left = float((found.deviations[count:] ** 2).sum()) / max(table.shape[1] - count, 1)

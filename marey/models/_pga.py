@@ -13,8 +13,8 @@ from marey.models._exact import fit_exact
 from marey.models._geodesic import KINDS, GeodesicModel, check_name
 from marey.models._levers import lever_arms
 from marey.models._mean import mean_rotations
-from marey.models._samples import Clips, Samples, gather
-from marey.models._spectrum import check_choice, choose_count, spectrum
+from marey.models._samples import Clips, Samples, gather_samples
+from marey.models._spectrum import check_choice, choose_count, compute_spectrum
 
 METHODS = ("linearised", "exact")
 WEIGHTS = ("lever",)
@@ -54,14 +54,14 @@ class PGA:
             InputError: fewer than two poses, skeletons that differ, or weights that fit no skeleton.
             ConvergenceError: a joint turns all the way around, so that it has no mean; the message names it.
         """
-        samples = gather(motions)
-        model = self._linearised(samples, _metric(self.weights, samples))
-        return _exact(model, samples) if self.method == "exact" else model
+        samples = gather_samples(motions)
+        model = self._fit_linearised(samples, _metric(self.weights, samples))
+        return _fit_exactly(model, samples) if self.method == "exact" else model
 
-    def _linearised(self, samples: Samples, metric: FloatArray) -> GeodesicModel:
+    def _fit_linearised(self, samples: Samples, metric: FloatArray) -> GeodesicModel:
         centre = mean_rotations(samples)
         table = (centre.inverse() @ samples.rotations).log().reshape(samples.count, -1)
-        found = spectrum(table * np.repeat(np.sqrt(metric[1:]), 3))
+        found = compute_spectrum(table * np.repeat(np.sqrt(metric[1:]), 3))
         shares = found.shares()
         count = choose_count(shares, self.n_components, self.explained)
         return GeodesicModel(
@@ -104,7 +104,7 @@ def _metric(weights: str | Sequence[float] | FloatArray | None, samples: Samples
     return given**2
 
 
-def _exact(model: GeodesicModel, samples: Samples) -> GeodesicModel:
+def _fit_exactly(model: GeodesicModel, samples: Samples) -> GeodesicModel:
     wxyz = np.concatenate([motion.rotations.wxyz for motion in samples.motions])
     found = fit_exact(model.arrays(), model.metric, wxyz)
     variances = (found.coordinates**2).mean(axis=0)

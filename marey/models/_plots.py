@@ -66,7 +66,7 @@ def mode_motion(model: PoseModel, component: int, *, reach: float = 2.0, count: 
     x[:, component] = np.linspace(-reach, reach, count) * model.deviations[component]
     moved = model.decode(x, rate_hz=1.0)
     share = 100.0 * float(model.explained[component])
-    return _named(moved, f"component {component + 1}: {share:.1f} %, -{reach:g} to +{reach:g} deviations")
+    return _rename_motion(moved, f"component {component + 1}: {share:.1f} %, -{reach:g} to +{reach:g} deviations")
 
 
 def mode_strips(
@@ -85,7 +85,7 @@ def mode_strips(
     return [draw(mode_motion(model, i, reach=reach, count=count)) for i in shown]
 
 
-def _named(motion: Motion, name: str) -> Motion:
+def _rename_motion(motion: Motion, name: str) -> Motion:
     nothing = Contacts((), np.zeros((motion.num_frames, 0), dtype=np.bool_))  # a component touches no ground
     return replace(motion, contacts=nothing, name=name)
 

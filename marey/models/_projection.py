@@ -13,10 +13,10 @@ STEP_TOL = 1e-11  # [rad] two decades above the rounding of the residuals
 DAMPING = 1e-13  # [-] of the trace: keeps a matrix regular when a direction turns nothing there
 
 
-def project(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray, *, is_exact: bool) -> FloatArray:
+def project_poses(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray, *, is_exact: bool) -> FloatArray:
     """Coordinates ``(F, k)`` of poses ``wxyz`` ``(F, J, 4)``."""
     x = linear_coordinates(arrays, metric, wxyz)
-    return refined(arrays, metric, wxyz, x) if is_exact and x.size else x
+    return refine_coordinates(arrays, metric, wxyz, x) if is_exact and x.size else x
 
 
 def linear_coordinates(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray) -> FloatArray:
@@ -24,8 +24,10 @@ def linear_coordinates(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray
     from marey.models._projection_kernels import greedy_coordinates, tangents
 
     if arrays.kind == GEODESIC_PRODUCT:
-        return greedy_coordinates(fixed(arrays.mean_wxyz), fixed(arrays.basis), fixed(metric), fixed(wxyz))
-    logs = tangents(fixed(arrays.mean_wxyz), fixed(wxyz)).reshape(len(wxyz), -1)
+        return greedy_coordinates(
+            as_readonly(arrays.mean_wxyz), as_readonly(arrays.basis), as_readonly(metric), as_readonly(wxyz)
+        )
+    logs = tangents(as_readonly(arrays.mean_wxyz), as_readonly(wxyz)).reshape(len(wxyz), -1)
     return logs @ (metric[:, None, None] * arrays.basis).reshape(logs.shape[1], -1)
 
 
@@ -33,11 +35,11 @@ def pose_errors(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray, x: Fl
     """Weighted squared geodesic distance ``(F,)`` between poses and what their coordinates decode to."""
     from marey.models._projection_kernels import squared_distances
 
-    mean, basis = fixed(arrays.mean_wxyz), fixed(arrays.basis)
-    return squared_distances(arrays.kind, mean, basis, fixed(wxyz), fixed(x)) @ metric
+    mean, basis = as_readonly(arrays.mean_wxyz), as_readonly(arrays.basis)
+    return squared_distances(arrays.kind, mean, basis, as_readonly(wxyz), as_readonly(x)) @ metric
 
 
-def refined(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray, x: FloatArray) -> FloatArray:
+def refine_coordinates(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray, x: FloatArray) -> FloatArray:
     """Coordinates ``(F, k)`` improved from ``x`` by Gauss-Newton steps; the error of no frame ever grows."""
     from marey.models._projection_kernels import pose_normals
 
@@ -45,9 +47,9 @@ def refined(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray, x: FloatA
     errors = pose_errors(arrays, metric, wxyz, x)
     active = np.arange(len(x))
     for _ in range(MAX_STEPS):
-        seen = (fixed(metric), fixed(wxyz[active]), fixed(x[active]))
-        normals, slopes = pose_normals(arrays.kind, fixed(arrays.mean_wxyz), fixed(arrays.basis), *seen)
-        steps = solved(normals, slopes)
+        seen = (as_readonly(metric), as_readonly(wxyz[active]), as_readonly(x[active]))
+        normals, slopes = pose_normals(arrays.kind, as_readonly(arrays.mean_wxyz), as_readonly(arrays.basis), *seen)
+        steps = solve_normals(normals, slopes)
         moved = _descend(arrays, metric, wxyz, x, errors, active, steps)
         active = active[moved & (np.abs(steps).max(axis=1, initial=0.0) > STEP_TOL)]
         if not active.size:
@@ -55,14 +57,14 @@ def refined(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray, x: FloatA
     return x
 
 
-def fixed(array: FloatArray) -> FloatArray:
+def as_readonly(array: FloatArray) -> FloatArray:
     """Read-only and contiguous view, so that each kernel is compiled for one kind of array."""
     view = np.ascontiguousarray(array)[:]
     view.setflags(write=False)
     return view
 
 
-def solved(normals: FloatArray, slopes: FloatArray) -> FloatArray:
+def solve_normals(normals: FloatArray, slopes: FloatArray) -> FloatArray:
     """Steps ``(n, k)`` of least-squares problems with matrices ``(n, k, k)``, kept regular."""
     size = normals.shape[-1]
     ridge = DAMPING * np.einsum("...ii->...", normals) + 1e-300

@@ -17,15 +17,15 @@ from marey.lie._rotation_kernels import (
     logarithm,
     product,
     right_jacobian_times,
-    sine_over,
+    sinc,
     third_stumpff,
 )
 from marey.models._arrays import GEODESIC_PRODUCT
-from marey.models._model_kernels import combination, model_jacobian, model_rotations, turned_back
+from marey.models._model_kernels import combination, model_jacobian, model_rotations, rotate_back
 
 
 @kernel
-def between(a: FloatArray, b: FloatArray) -> Vector:
+def log_between(a: FloatArray, b: FloatArray) -> Vector:
     r"""Return :math:`\log(a^{-1} b)` of two unit quaternions."""
     w = a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3]
     x = a[0] * b[1] - a[1] * b[0] - a[2] * b[3] + a[3] * b[2]
@@ -40,7 +40,7 @@ def tangents(mean_wxyz: FloatArray, wxyz: FloatArray) -> FloatArray:
     out = np.empty((wxyz.shape[0], wxyz.shape[1], 3))
     for f in range(wxyz.shape[0]):
         for j in range(wxyz.shape[1]):
-            out[f, j, 0], out[f, j, 1], out[f, j, 2] = between(mean_wxyz[j], wxyz[f, j])
+            out[f, j, 0], out[f, j, 1], out[f, j, 2] = log_between(mean_wxyz[j], wxyz[f, j])
     return out
 
 
@@ -74,11 +74,11 @@ def greedy_coordinates(mean_wxyz: FloatArray, basis: FloatArray, metric: FloatAr
 
 
 @kernel
-def inverse_jacobian_times(x: float, y: float, z: float, a: float, b: float, c: float) -> Vector:
+def right_jacobian_inverse_times(x: float, y: float, z: float, a: float, b: float, c: float) -> Vector:
     r"""Return :math:`J_r^{-1}(\rho)\,v = v + \frac12\rho\times v + d\,\rho\times(\rho\times v)`."""
     quarter = 0.25 * (x * x + y * y + z * z)
-    half_sinc = sine_over(0.5 * sqrt(quarter))
-    d = (0.5 * half_sinc * half_sinc - third_stumpff(quarter)) / (4.0 * sine_over(sqrt(quarter)))
+    half_sinc = sinc(0.5 * sqrt(quarter))
+    d = (0.5 * half_sinc * half_sinc - third_stumpff(quarter)) / (4.0 * sinc(sqrt(quarter)))
     p, q, r = y * c - z * b, z * a - x * c, x * b - y * a
     return (
         a + 0.5 * p + d * (y * r - z * q),
@@ -97,7 +97,7 @@ def squared_distances(
     for f in range(wxyz.shape[0]):
         model_rotations(kind, mean_wxyz, basis, x[f], made)
         for j in range(1, wxyz.shape[1]):
-            a, b, c = between(wxyz[f, j], made[j])
+            a, b, c = log_between(wxyz[f, j], made[j])
             out[f, j] = a * a + b * b + c * c
     return out
 
@@ -114,10 +114,10 @@ def pose_normals(
         model_rotations(kind, mean_wxyz, basis, x[f], made)
         model_jacobian(kind, mean_wxyz, basis, x[f], columns)
         for j in range(1, joints):
-            a, b, c = between(wxyz[f, j], made[j])
+            a, b, c = log_between(wxyz[f, j], made[j])
             row = columns[j]
             for i in range(count):
-                row[0, i], row[1, i], row[2, i] = inverse_jacobian_times(a, b, c, row[0, i], row[1, i], row[2, i])
+                row[0, i], row[1, i], row[2, i] = right_jacobian_inverse_times(a, b, c, row[0, i], row[1, i], row[2, i])
             _accumulate(row, a, b, c, metric[j], normals[f], slopes[f])
     return normals, slopes
 
@@ -152,9 +152,9 @@ def joint_normals(
                 _product_row(basis, j, x[f], row)
             else:
                 _tangent_row(basis, j, x[f], row)
-            a, b, c = between(wxyz[f, j], made[j])
+            a, b, c = log_between(wxyz[f, j], made[j])
             for i in range(size):
-                row[0, i], row[1, i], row[2, i] = inverse_jacobian_times(a, b, c, row[0, i], row[1, i], row[2, i])
+                row[0, i], row[1, i], row[2, i] = right_jacobian_inverse_times(a, b, c, row[0, i], row[1, i], row[2, i])
             _accumulate(row, a, b, c, 1.0, normals[j], slopes[j])
     return normals, slopes
 
@@ -181,6 +181,6 @@ def _product_row(basis: FloatArray, j: int, x: FloatArray, row: FloatArray) -> N
         for n in range(3):
             p, q, r = right_jacobian_times(a, b, c, unit[n, 0], unit[n, 1], unit[n, 2])
             s = 3 * i + n
-            row[0, s], row[1, s], row[2, s] = turned_back(w, u, v, t, x[i] * p, x[i] * q, x[i] * r)
+            row[0, s], row[1, s], row[2, s] = rotate_back(w, u, v, t, x[i] * p, x[i] * q, x[i] * r)
         after[0], after[1], after[2], after[3] = exponential(a, b, c)
         w, u, v, t = product(after[0], after[1], after[2], after[3], w, u, v, t)

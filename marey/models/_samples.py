@@ -51,7 +51,7 @@ def as_clips(clips: Clips) -> tuple[Motion, ...]:
     return motions
 
 
-def gather(clips: Clips) -> Samples:
+def gather_samples(clips: Clips) -> Samples:
     """Collect the poses of clips.
 
     Raises:

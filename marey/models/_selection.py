@@ -69,8 +69,8 @@ def selection_curve(
     if isinstance(whole, PCA):
         whole = replace(whole, at_least=0, at_most=None)
     largest = replace(whole, method="linearised").fit(clips) if isinstance(whole, PGA) else whole.fit(clips)
-    sizes = _sizes(counts, largest.num_components)
-    models = [_model_of(whole, largest, clips, size) for size in sizes]
+    sizes = _choose_sizes(counts, largest.num_components)
+    models = [_fit_size(whole, largest, clips, size) for size in sizes]
     errors = [joint_error(model, judges) for model in models]
     return SelectionCurve(
         np.array(sizes, dtype=np.int64),
@@ -81,7 +81,7 @@ def selection_curve(
     )
 
 
-def _sizes(counts: Sequence[int] | None, most: int) -> list[int]:
+def _choose_sizes(counts: Sequence[int] | None, most: int) -> list[int]:
     if counts is None:
         return list(range(min(most, 1), min(most, MAX_COUNT) + 1))
     sizes = sorted({min(int(count), most) for count in counts})
@@ -90,8 +90,8 @@ def _sizes(counts: Sequence[int] | None, most: int) -> list[int]:
     return sizes
 
 
-def _model_of(settings: PCA | PGA, largest: PoseModel, clips: Clips, size: int) -> PoseModel:
+def _fit_size(settings: PCA | PGA, largest: PoseModel, clips: Clips, size: int) -> PoseModel:
     """Cut the largest model where that is the smaller model; an exact one has to be fitted anew."""
     if isinstance(settings, PGA) and settings.method == "exact":
         return replace(settings, n_components=size).fit(clips)
-    return largest.truncated(size)
+    return largest.truncate(size)

@@ -56,7 +56,7 @@ def sort_subjects(scores: ArrayLike, examples: Mapping[str, int]) -> tuple[str, 
     return tuple(names[int(group)] for group in groups)
 
 
-def outliers(scores: ArrayLike) -> BoolArray:
+def find_outliers(scores: ArrayLike) -> BoolArray:
     """Tell which units ``(n,)`` of one group lie far from its median: more than 2.2 times the median distance."""
     x: FloatArray = frozen(scores, None, None, name="scores")
     distances = np.linalg.norm(x - np.median(x, axis=0), axis=1)

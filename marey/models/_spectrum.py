@@ -9,7 +9,7 @@ import numpy as np
 from marey.base import FloatArray, InputError
 
 NOISE = 1e-6  # [-] deviations below this part of the largest are rounding and noise; [Tournier2011]_ §8.1
-STILL = 1e-12  # [rad] a spread below this is the rounding of logarithms: the clip does not move
+STILL_VARIANCE = 1e-12  # [rad] a spread below this is the rounding of logarithms: the clip does not move
 WIDE = 2  # [-] a table this many times taller than wide is first reduced by QR, which halves the time
 
 
@@ -26,7 +26,7 @@ class Spectrum:
         return squares / squares.sum() if squares.size else squares
 
 
-def spectrum(table: FloatArray) -> Spectrum:
+def compute_spectrum(table: FloatArray) -> Spectrum:
     r"""Principal directions of centred samples ``(m, d)``: the right singular vectors, :math:`\sigma^2 = s^2/m`.
 
     Signs are fixed, so that the entry of largest size is positive; directions that are noise alone are dropped.
@@ -35,7 +35,7 @@ def spectrum(table: FloatArray) -> Spectrum:
     core = np.linalg.qr(table, mode="r") if tall else table
     _, s, vt = np.linalg.svd(core, full_matrices=False)
     deviations = s / np.sqrt(len(table))
-    kept = deviations > max(NOISE * deviations.max(initial=0.0), STILL)
+    kept = deviations > max(NOISE * deviations.max(initial=0.0), STILL_VARIANCE)
     directions = vt[kept].T
     directions[~table.any(axis=0)] = 0.0  # what never moves gets no rounding either
     largest = np.argmax(np.abs(directions), axis=0)

@@ -51,12 +51,12 @@ def load_model(path: AnyPath) -> PoseModel:
     """
     tensors, described = MODEL_FILE.read(os.fspath(path))
     try:
-        return _restored(tensors, described)
+        return _restore_model(tensors, described)
     except (MareyError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise MODEL_FILE.damaged(os.fspath(path), error) from error
 
 
-def _restored(tensors: Tensors, described: Mapping[str, Any]) -> PoseModel:
+def _restore_model(tensors: Tensors, described: Mapping[str, Any]) -> PoseModel:
     family = str(described["family"])
     arrays, settings = _OWN[family]
     for name in (*_SHARED, *arrays, "centre", "offsets", "tips"):

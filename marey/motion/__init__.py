@@ -1,6 +1,7 @@
 """Clips and what can be measured on them."""
 
-from marey.motion._contacts import detect_contacts, slide_mm, with_contacts
+from marey.base._deprecation import deprecated_names
+from marey.motion._contacts import detect_contacts, ensure_contacts, slide_mm
 from marey.motion._filter import lowpass
 from marey.motion._gait import GaitCycle, cadence, foot_strikes, gait_cycles
 from marey.motion._ground import align_to_ground, ground_height, standing_height
@@ -12,17 +13,18 @@ from marey.motion._mass_tables import MASS_TABLES, BodySegment, MassTable, Trunk
 from marey.motion._measures import mean_speed, root_speeds
 from marey.motion._mirror import mirror, other_side
 from marey.motion._motion import Contacts, LoadReport, Motion, Source
-from marey.motion._phases import Phase, Plant, contact_phases, feet_down
-from marey.motion._place import headings, place, transformed
+from marey.motion._phases import ContactPhase, StancePlant, contact_phases, feet_down
+from marey.motion._place import headings, place, transform_motion
 from marey.motion._points import contact_positions
 from marey.motion._relative import RelativeRoot, decode_relative_root, encode_relative_root
 from marey.motion._resample import resample
-from marey.motion._runs import runs
+from marey.motion._runs import find_runs
 from marey.motion._time_base import TimeBase, check_time_base
 
 __all__ = [
     "MASS_TABLES",
     "BodySegment",
+    "ContactPhase",
     "Contacts",
     "GaitCycle",
     "KeyFrames",
@@ -30,10 +32,9 @@ __all__ = [
     "Markers",
     "MassTable",
     "Motion",
-    "Phase",
-    "Plant",
     "RelativeRoot",
     "Source",
+    "StancePlant",
     "TimeBase",
     "TrunkPart",
     "align_to_ground",
@@ -46,7 +47,9 @@ __all__ = [
     "decode_relative_root",
     "detect_contacts",
     "encode_relative_root",
+    "ensure_contacts",
     "feet_down",
+    "find_runs",
     "foot_strikes",
     "gait_cycles",
     "ground_height",
@@ -60,9 +63,18 @@ __all__ = [
     "place",
     "resample",
     "root_speeds",
-    "runs",
     "slide_mm",
     "standing_height",
-    "transformed",
-    "with_contacts",
+    "transform_motion",
 ]
+
+__getattr__ = deprecated_names(
+    __name__,
+    {
+        "Phase": "ContactPhase",
+        "Plant": "StancePlant",
+        "runs": "find_runs",
+        "transformed": "transform_motion",
+        "with_contacts": "ensure_contacts",
+    },
+)

@@ -9,16 +9,16 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, UnknownNameError
-from marey.motion._contacts_adaptive import adaptive_contacts
-from marey.motion._contacts_hysteresis import hysteresis_contacts
-from marey.motion._contacts_threshold import threshold_contacts
+from marey.motion._contacts_adaptive import detect_by_adaptive_threshold
+from marey.motion._contacts_hysteresis import detect_by_hysteresis
+from marey.motion._contacts_threshold import detect_by_threshold
 from marey.motion._motion import Contacts, Motion
-from marey.motion._points import body_points
+from marey.motion._points import find_body_points
 
 METHODS: Final[dict[str, Callable[[Motion], Contacts]]] = {
-    "hysteresis": hysteresis_contacts,
-    "adaptive": adaptive_contacts,
-    "threshold": threshold_contacts,
+    "hysteresis": detect_by_hysteresis,
+    "adaptive": detect_by_adaptive_threshold,
+    "threshold": detect_by_threshold,
 }
 
 
@@ -44,7 +44,7 @@ def detect_contacts(motion: Motion, *, method: str = "hysteresis") -> Contacts:
     return METHODS[method](motion)
 
 
-def with_contacts(motion: Motion, *, method: str = "hysteresis") -> Motion:
+def ensure_contacts(motion: Motion, *, method: str = "hysteresis") -> Motion:
     """Return the motion with a detected contact track; one that is there already is kept."""
     return motion if motion.contacts is not None else replace(motion, contacts=detect_contacts(motion, method=method))
 
@@ -55,9 +55,9 @@ def slide_mm(motion: Motion) -> FloatArray:
     Zero where the point is not in contact in both frames. Of a toe, the ball or the end counts, whichever moves less:
     a foot may roll. A motion without a contact track gets one.
     """
-    contacts = with_contacts(motion).contacts
+    contacts = ensure_contacts(motion).contacts
     assert contacts is not None
-    points = body_points(motion.skeleton)
+    points = find_body_points(motion.skeleton)
     steps = np.diff(points.positions(*motion.joint_frames())[..., [0, 2]], axis=0)
     moved = 1000.0 * np.hypot(steps[..., 0], steps[..., 1])
     slides = np.zeros(contacts.shape)

@@ -7,11 +7,11 @@ from itertools import pairwise
 import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray
-from marey.motion._contacts_hands import contact_track
-from marey.motion._contacts_rules import any_of
+from marey.motion._contacts_hands import build_contact_track
+from marey.motion._contacts_rules import any_column
 from marey.motion._gait import foot_strikes
 from marey.motion._motion import Contacts, Motion
-from marey.motion._points import LEG_M, SIDES, PointTracks, point_tracks
+from marey.motion._points import LEG_M, SIDES, PointTracks, track_points
 
 # Enclosed windows as parts of a cycle that starts with the strike of the foot: (walk start, end), (run start, end).
 # Means of the right and the left rows of the source, whose windows differ by up to 0.06, so that a mirrored clip has
@@ -26,7 +26,7 @@ RUN_FROUDE = (0.4, 0.6)  # [-] v²/(g leg): people walk below and run above, aro
 GRAVITY_MPS2 = 9.81
 
 
-def adaptive_contacts(motion: Motion) -> Contacts:
+def detect_by_adaptive_threshold(motion: Motion) -> Contacts:
     r"""Footplants by the adaptive method of [Glardon2005]_ III.2.3, for walking and running.
 
     .. math:: \epsilon = h_{min} + \delta\,(\tfrac12(h_b + h_e) - h_{min}), \quad \delta = 0.4
@@ -39,27 +39,27 @@ def adaptive_contacts(motion: Motion) -> Contacts:
     Raises:
         InputError: no foot strikes twice, so there is no gait cycle.
     """
-    tracks = point_tracks(motion)
+    tracks = track_points(motion)
     strikes = foot_strikes(motion)
     usual = _usual_cycle(strikes)
     planted = np.zeros(tracks.heights.shape, dtype=bool)
     for side in SIDES:
-        for cycle in _cycles(strikes[side], usual, motion.num_frames):
-            heel, toe = _plants(tracks, side, cycle)
+        for cycle in _split_cycles(strikes[side], usual, motion.num_frames):
+            heel, toe = _find_plants(tracks, side, cycle)
             planted[slice(*heel), tracks.columns(side, "heel")] = True
             planted[slice(*toe), tracks.columns(side, "toe")] = True
-    feet = np.stack([any_of(planted[:, tracks.columns(side)]) for side in SIDES], axis=1)
-    return contact_track(tracks, planted, feet)
+    feet = np.stack([any_column(planted[:, tracks.columns(side)]) for side in SIDES], axis=1)
+    return build_contact_track(tracks, planted, feet)
 
 
-def _plants(tracks: PointTracks, side: str, cycle: tuple[float, float]) -> tuple[tuple[int, int], tuple[int, int]]:
+def _find_plants(tracks: PointTracks, side: str, cycle: tuple[float, float]) -> tuple[tuple[int, int], tuple[int, int]]:
     """Plants of heel and toe in one cycle; the toe's starts before the heel's is over."""
-    run, (start, stop) = _run_share(tracks, *cycle), cycle
+    run, (start, stop) = _run_fraction(tracks, *cycle), cycle
     plants: dict[str, tuple[int, int]] = {}
     for part, (walking, running) in WINDOWS.items():
         begin, end = ((1.0 - run) * w + run * r for w, r in zip(walking, running, strict=True))
         heights = tracks.heights[:, tracks.names.index(f"{side}_{part}")]
-        plants[part] = plant_in_window(
+        plants[part] = find_plant_in_window(
             heights, round(start + begin * (stop - start)), round(start + end * (stop - start))
         )
     heel, ball, tip = plants.values()
@@ -67,7 +67,7 @@ def _plants(tracks: PointTracks, side: str, cycle: tuple[float, float]) -> tuple
     return heel, (min(toe[0], heel[1]) if heel[1] else toe[0], toe[1])
 
 
-def plant_in_window(heights: FloatArray, begin: int, end: int, *, delta: float = DELTA) -> tuple[int, int]:
+def find_plant_in_window(heights: FloatArray, begin: int, end: int, *, delta: float = DELTA) -> tuple[int, int]:
     """Return the frames (the last not included) of the one plant between frames ``begin`` and ``end``."""
     begin, end = max(0, begin), min(len(heights) - 1, end)
     if end <= begin:
@@ -86,7 +86,7 @@ def _usual_cycle(strikes: dict[str, IntArray]) -> float:
     return float(np.median(lengths))
 
 
-def _cycles(strikes: IntArray, usual: float, num_frames: int) -> list[tuple[float, float]]:
+def _split_cycles(strikes: IntArray, usual: float, num_frames: int) -> list[tuple[float, float]]:
     """Cycles of one foot, with those that the ends of the clip cut."""
     if not len(strikes):
         return []
@@ -97,7 +97,7 @@ def _cycles(strikes: IntArray, usual: float, num_frames: int) -> list[tuple[floa
     return [(a, b) for a, b in pairwise(edges) if b > 0 and a < num_frames]
 
 
-def _run_share(tracks: PointTracks, start: float, stop: float) -> float:
+def _run_fraction(tracks: PointTracks, start: float, stop: float) -> float:
     """How much of a run a cycle is, from 0 (walk) to 1, by its Froude number."""
     speed = float(tracks.root_speeds[max(0, round(start)) : max(1, round(stop))].mean())
     froude = speed**2 / (GRAVITY_MPS2 * LEG_M * tracks.size)

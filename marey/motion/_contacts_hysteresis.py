@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import BoolArray, FloatArray
-from marey.motion._contacts_hands import contact_track, hand_contacts
+from marey.motion._contacts_hands import build_contact_track, filter_hand_contacts
 from marey.motion._contacts_rules import clean_feet, support_body
 from marey.motion._motion import Contacts, Motion
-from marey.motion._points import PointTracks, derivative, point_tracks
-from marey.motion._runs import runs
+from marey.motion._points import PointTracks, differentiate, track_points
+from marey.motion._runs import find_runs
 
 # Speeds, against a force plate in a walk at 1.27 m/s: the heel lands at 0.5 to 0.9 m/s, the toe end leaves at 1.1 to
 # 1.4 m/s, and in between both are under 0.5 m/s. They grow with walking speed, so they are relative to the pelvis.
@@ -28,7 +28,7 @@ HAND_TOUCH_M = 0.08  # the same at the start and the end of a hand's plant
 FLOOR_SHARE = 0.1  # [-] of the heights in a plant are below its floor: the lowest, but not the lowest outlier
 
 
-def hysteresis_contacts(motion: Motion) -> Contacts:
+def detect_by_hysteresis(motion: Motion) -> Contacts:
     """Points that are low and nearly still ([Safonova2006]_ F3, after [Lee2002]_), cleaned by what a body can do.
 
     Four things differ from the source. Speed thresholds are relative to the pelvis, else brisk walks lose their double
@@ -36,30 +36,30 @@ def hysteresis_contacts(motion: Motion) -> Contacts:
     are where the point meets the lowest height nearby, so a foot that hovers slowly before it lands is not yet down.
     And a foot has three points, as it leaves the ground with the end of its toes.
     """
-    tracks = point_tracks(motion)
-    planted = still_and_low(tracks)
+    tracks = track_points(motion)
+    planted = detect_still_and_low(tracks)
     feet = clean_feet(tracks, planted)
-    planted, on_hands = hand_contacts(tracks, planted, feet)
-    return contact_track(tracks, planted, support_body(tracks, feet, on_hands))
+    planted, on_hands = filter_hand_contacts(tracks, planted, feet)
+    return build_contact_track(tracks, planted, support_body(tracks, feet, on_hands))
 
 
-def still_and_low(tracks: PointTracks) -> BoolArray:
+def detect_still_and_low(tracks: PointTracks) -> BoolArray:
     """Return whether each point ``(F, K)`` is nearly still at the lowest height nearby; no body rules yet."""
-    from marey.motion._contacts_kernels import local_floor, runs_with
+    from marey.motion._contacts_kernels import keep_entered_runs, local_floor
 
     heights = np.ascontiguousarray(tracks.heights)
     pelvis = np.minimum(tracks.root_speeds[:, None], np.where(_is_hand(tracks), np.inf, PELVIS_SPEED_MAX_MPS))
     froude = np.sqrt(tracks.size)
     enter = tracks.speeds < np.maximum(ENTER_SPEED_MPS * froude, ENTER_SHARE * pelvis)
     stay = tracks.speeds < np.maximum(STAY_SPEED_MPS * froude, STAY_SHARE * pelvis)
-    slow = runs_with(stay, enter)
+    slow = keep_entered_runs(stay, enter)
     stay_m, landing_m, leaving_m = (tracks.size * m for m in _tolerances(tracks))
-    plant = runs_with(slow & (heights < plant_floors(heights, slow) + stay_m), enter)
+    plant = keep_entered_runs(slow & (heights < plant_floors(heights, slow) + stay_m), enter)
     sunk, window = np.where(plant, heights, np.inf), tracks.frames(TOUCH_WINDOW_S)
-    near = TOUCH_TIME_S * np.abs(derivative(heights, tracks.rate_hz))
+    near = TOUCH_TIME_S * np.abs(differentiate(heights, tracks.rate_hz))
     landed = heights - local_floor(sunk, 0, window) < landing_m + near
     resting = heights - local_floor(sunk, window, 0) < leaving_m + near
-    return _from_landing_to_leaving(plant, landed, resting)
+    return _trim_plants(plant, landed, resting)
 
 
 def _is_hand(tracks: PointTracks) -> BoolArray:
@@ -77,17 +77,17 @@ def plant_floors(heights: FloatArray, slow: BoolArray) -> FloatArray:
     """Floor of each run of ``slow`` ``(F, K)`` [m], on the frames of the run; minus infinity elsewhere."""
     floors = np.full_like(heights, -np.inf)
     for k in range(heights.shape[1]):
-        for start, stop in runs(slow[:, k]):
+        for start, stop in find_runs(slow[:, k]):
             rank = int(FLOOR_SHARE * (stop - start))
             floors[start:stop, k] = np.partition(heights[start:stop, k], rank)[rank]
     return floors
 
 
-def _from_landing_to_leaving(plant: BoolArray, landed: BoolArray, resting: BoolArray) -> BoolArray:
+def _trim_plants(plant: BoolArray, landed: BoolArray, resting: BoolArray) -> BoolArray:
     """Cut each run of ``plant`` to the part from its first landed to its last resting frame."""
     kept = np.zeros_like(plant)
     for k in range(plant.shape[1]):
-        for start, stop in runs(plant[:, k]):
+        for start, stop in find_runs(plant[:, k]):
             first, last = np.argmax(landed[start:stop, k]), np.argmax(resting[start:stop, k][::-1])
             if landed[start + first, k] and resting[stop - 1 - last, k]:
                 kept[start + first : stop - last, k] = True

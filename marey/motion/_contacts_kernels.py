@@ -22,7 +22,7 @@ def local_floor(heights: FloatArray, before: int, after: int) -> FloatArray:
 
 
 @kernel
-def runs_with(stay: BoolArray, enter: BoolArray) -> BoolArray:
+def keep_entered_runs(stay: BoolArray, enter: BoolArray) -> BoolArray:
     """Keep those runs of ``stay`` ``(F, K)`` in which ``enter`` holds at least once: hysteresis, the same both ways."""
     num_frames, num_points = stay.shape
     kept = np.zeros(stay.shape, dtype=np.bool_)

@@ -6,7 +6,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray
 from marey.motion._points import LEG_M, SIDES, PointTracks
-from marey.motion._runs import runs
+from marey.motion._runs import find_runs
 
 GAP_S = 0.10  # a foot cannot leave, swing and land in less
 SHORT_S = 0.08  # shorter contacts are a foot passing low; a sprinter's stance lasts 0.1 s
@@ -22,31 +22,31 @@ BEARING_M = 0.30  # [m] a body whose centre is this far from its feet topples, u
 
 def clean_feet(tracks: PointTracks, planted: BoolArray) -> BoolArray:
     """Return whether each foot is down ``(F, 2)``: its point flags ``(F, K)``, less what is in the air."""
-    feet = np.stack([_tidy(any_of(planted[:, tracks.columns(side)]), tracks) for side in SIDES], axis=1)
-    feet = _without_falling_plants(feet, tracks)
-    feet = _without_lifted_plants(feet, tracks)
-    feet = np.stack([_with_rolls(feet[:, s], tracks, side) for s, side in enumerate(SIDES)], axis=1)
-    return _with_squats(feet, tracks)
+    feet = np.stack([_clean_runs(any_column(planted[:, tracks.columns(side)]), tracks) for side in SIDES], axis=1)
+    feet = _remove_falling_plants(feet, tracks)
+    feet = _remove_lifted_plants(feet, tracks)
+    feet = np.stack([_add_rolls(feet[:, s], tracks, side) for s, side in enumerate(SIDES)], axis=1)
+    return _add_squats(feet, tracks)
 
 
 def support_body(tracks: PointTracks, feet: BoolArray, hands: BoolArray) -> BoolArray:
     """Put feet down ``(F, 2)`` where the body would else hang in the air: no foot, no hand ``(F,)`` and no fall."""
-    feet = _without_false_flights(feet, hands, tracks)
-    feet = _with_squats(feet, tracks)
-    return np.stack([_tidy(feet[:, s], tracks) for s in range(2)], axis=1)
+    feet = _remove_false_flights(feet, hands, tracks)
+    feet = _add_squats(feet, tracks)
+    return np.stack([_clean_runs(feet[:, s], tracks) for s in range(2)], axis=1)
 
 
-def any_of(flags: BoolArray) -> BoolArray:
+def any_column(flags: BoolArray) -> BoolArray:
     """Return whether any column of flags ``(F, K)`` holds, frame by frame ``(F,)``."""
     return np.asarray(flags.any(axis=1), dtype=np.bool_)
 
 
 def inner_runs(flags: BoolArray) -> list[tuple[int, int]]:
     """Runs that touch neither end of the clip: those at the ends may be longer than they look."""
-    return [(a, b) for a, b in runs(flags) if a > 0 and b < len(flags)]
+    return [(a, b) for a, b in find_runs(flags) if a > 0 and b < len(flags)]
 
 
-def middle(values: FloatArray, start: int, stop: int) -> FloatArray:
+def middle_frames(values: FloatArray, start: int, stop: int) -> FloatArray:
     """Return the middle 60 % of a run, at least one frame: what its blurred ends do not touch."""
     margin = int(0.2 * (stop - start))
     return values[start + margin : max(start + margin + 1, stop - margin)]
@@ -54,10 +54,10 @@ def middle(values: FloatArray, start: int, stop: int) -> FloatArray:
 
 def is_falling(tracks: PointTracks, start: int, stop: int) -> bool:
     """Return whether the centre of mass falls freely in the middle of a run."""
-    return float(middle(tracks.falls, start, stop).mean()) < FREE_FALL_MPS2
+    return float(middle_frames(tracks.falls, start, stop).mean()) < FREE_FALL_MPS2
 
 
-def _tidy(down: BoolArray, tracks: PointTracks) -> BoolArray:
+def _clean_runs(down: BoolArray, tracks: PointTracks) -> BoolArray:
     """Fill short gaps, then drop short contacts."""
     down = down.copy()
     for start, stop in inner_runs(~down):
@@ -67,16 +67,16 @@ def _tidy(down: BoolArray, tracks: PointTracks) -> BoolArray:
     return down
 
 
-def _without_falling_plants(feet: BoolArray, tracks: PointTracks) -> BoolArray:
+def _remove_falling_plants(feet: BoolArray, tracks: PointTracks) -> BoolArray:
     """A foot that is still at the top of a jump is not planted."""
     kept = feet.copy()
     for s in range(2):
-        for start, stop in runs(feet[:, s]):
+        for start, stop in find_runs(feet[:, s]):
             kept[start:stop, s] &= not is_falling(tracks, start, stop)
     return kept
 
 
-def _without_lifted_plants(feet: BoolArray, tracks: PointTracks) -> BoolArray:
+def _remove_lifted_plants(feet: BoolArray, tracks: PointTracks) -> BoolArray:
     """A foot held still in the air is not planted.
 
     It is in the air if it is above the other foot, which carries the body all the while, or if it is above all other
@@ -84,9 +84,9 @@ def _without_lifted_plants(feet: BoolArray, tracks: PointTracks) -> BoolArray:
     """
     soles = np.stack([tracks.heights[:, tracks.columns(side)].min(axis=1, initial=np.inf) for side in SIDES], axis=1)
     kept = feet.copy()
-    ground = min((float(np.median(soles[a:b, s])) for s in range(2) for a, b in runs(feet[:, s])), default=0.0)
+    ground = min((float(np.median(soles[a:b, s])) for s in range(2) for a, b in find_runs(feet[:, s])), default=0.0)
     for s in range(2):
-        for start, stop in runs(feet[:, s]):
+        for start, stop in find_runs(feet[:, s]):
             level = float(np.median(soles[start:stop, s]))
             above = level - float(np.median(soles[start:stop, 1 - s])) > LIFTED_M * tracks.size
             idle = above and bool(feet[start:stop, 1 - s].all())
@@ -96,7 +96,7 @@ def _without_lifted_plants(feet: BoolArray, tracks: PointTracks) -> BoolArray:
     return kept
 
 
-def _with_squats(feet: BoolArray, tracks: PointTracks) -> BoolArray:
+def _add_squats(feet: BoolArray, tracks: PointTracks) -> BoolArray:
     """In a deep squat both feet below the body are planted, however they rise or slide.
 
     Captured knees are often wrong when they are bent to the full: the feet then seem to leave the ground by up to
@@ -110,7 +110,7 @@ def _with_squats(feet: BoolArray, tracks: PointTracks) -> BoolArray:
             return feet
         squat = squat & (tracks.heights[:, columns].min(axis=1) < tracks.root_heights - SQUAT_LEG_M * tracks.size)
     planted = feet.copy()
-    for start, stop in runs(squat):
+    for start, stop in find_runs(squat):
         gap = tracks.frames(GAP_S)
         if stop - start >= gap and feet[max(0, start - gap) : stop + gap].any(axis=0).all():
             planted[start:stop] = True
@@ -120,13 +120,13 @@ def _with_squats(feet: BoolArray, tracks: PointTracks) -> BoolArray:
 def is_off_feet(tracks: PointTracks, feet: BoolArray) -> BoolArray:
     """Return whether the centre of mass ``(F,)`` is far, over the ground, from the line between the planted feet."""
     if not all(tracks.columns(side) for side in SIDES):
-        return ~any_of(feet)
+        return ~any_column(feet)
     soles: list[FloatArray] = [
         np.asarray(tracks.positions[:, tracks.columns(side)][..., [0, 2]].mean(axis=1)) for side in SIDES
     ]
     left: FloatArray = np.where(feet[:, :1], soles[0], soles[1])
     right: FloatArray = np.where(feet[:, 1:], soles[1], soles[0])
-    return ~any_of(feet) | (_distance_to_segment(tracks.centres[:, [0, 2]], left, right) > BEARING_M * tracks.size)
+    return ~any_column(feet) | (_distance_to_segment(tracks.centres[:, [0, 2]], left, right) > BEARING_M * tracks.size)
 
 
 def _distance_to_segment(points: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
@@ -136,7 +136,7 @@ def _distance_to_segment(points: FloatArray, a: FloatArray, b: FloatArray) -> Fl
     return np.linalg.norm(points - a - t[:, None] * along, axis=-1)
 
 
-def _with_rolls(down: BoolArray, tracks: PointTracks, side: str) -> BoolArray:
+def _add_rolls(down: BoolArray, tracks: PointTracks, side: str) -> BoolArray:
     """A slow, short "swing" is a foot rolling on its toes: it stays down."""
     columns = tracks.columns(side, "toe")
     down = down.copy()
@@ -148,14 +148,14 @@ def _with_rolls(down: BoolArray, tracks: PointTracks, side: str) -> BoolArray:
     return down
 
 
-def _without_false_flights(feet: BoolArray, hands: BoolArray, tracks: PointTracks) -> BoolArray:
+def _remove_false_flights(feet: BoolArray, hands: BoolArray, tracks: PointTracks) -> BoolArray:
     """Where no foot and no hand is down and the body does not fall, the feet before and after carry it.
 
     With a fall in it, the time is cut to the fall. Without, a foot that stays slow was down all the while (on a badly
     calibrated floor it seems to rise); else the time is closed in the middle.
     """
     closed, reach = feet.copy(), tracks.frames(FLIGHT_CLOSE_S)
-    for start, stop in inner_runs(~(any_of(feet) | hands)):
+    for start, stop in inner_runs(~(any_column(feet) | hands)):
         if stop - start < reach and not is_falling(tracks, start, stop):
             first = last = (start + stop + 1) // 2
             closed[start:stop] |= (feet[start - 1] | feet[stop]) & _are_slow(tracks, start, stop)

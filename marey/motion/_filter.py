@@ -53,7 +53,7 @@ def lowpass_values(values: FloatArray, rate_hz: float, cutoff_hz: float, *, orde
         return values
     before, after = values[pad:0:-1], values[-2 : -pad - 2 : -1]
     padded = np.concatenate([2.0 * values[:1] - before, values, 2.0 * values[-1:] - after])
-    return _damp(padded, rate_hz, cutoff_hz, order)[pad:-pad]
+    return _apply_butterworth(padded, rate_hz, cutoff_hz, order)[pad:-pad]
 
 
 def continuous_signs(wxyz: FloatArray) -> FloatArray:
@@ -71,7 +71,7 @@ def _lowpass_rotations(rotations: SO3, rate_hz: float, cutoff_hz: float, order: 
     before = first @ rotations[pad:0:-1].inverse() @ first
     after = last @ rotations[-2 : -pad - 2 : -1].inverse() @ last
     padded = continuous_signs(SO3.concatenate([before, rotations, after]).wxyz)
-    smooth = _damp(padded, rate_hz, cutoff_hz, order)[pad:-pad]
+    smooth = _apply_butterworth(padded, rate_hz, cutoff_hz, order)[pad:-pad]
     lost = np.linalg.norm(smooth, axis=-1, keepdims=True) < 1e-6  # a spin far above the cutoff averages to nothing
     return SO3(np.where(lost, rotations.wxyz, smooth))
 
@@ -82,7 +82,7 @@ def _pad_length(num_frames: int, rate_hz: float, cutoff_hz: float) -> int:
     return min(num_frames - 1, int(np.ceil(PAD_PERIODS * rate_hz / cutoff_hz)))
 
 
-def _damp(values: FloatArray, rate_hz: float, cutoff_hz: float, order: int) -> FloatArray:
+def _apply_butterworth(values: FloatArray, rate_hz: float, cutoff_hz: float, order: int) -> FloatArray:
     """Multiply the spectrum along the first axis by the Butterworth gain; the line from end to end passes as it is."""
     count = len(values)
     along = np.arange(count).reshape(-1, *([1] * (values.ndim - 1))) / (count - 1)

@@ -61,7 +61,7 @@ def foot_strikes(motion: Motion, roles: RoleMap | None = None) -> dict[str, IntA
     cuts by hand; this stands in for it). It works on the ground and on a treadmill. Feet that the skeleton lacks have
     no strikes.
     """
-    return _strikes(motion, _forward_tracks(motion, role_map(motion.skeleton) if roles is None else roles))
+    return _find_strikes(motion, _forward_tracks(motion, role_map(motion.skeleton) if roles is None else roles))
 
 
 def gait_cycles(motion: Motion, roles: RoleMap | None = None) -> tuple[GaitCycle, ...]:
@@ -72,14 +72,16 @@ def gait_cycles(motion: Motion, roles: RoleMap | None = None) -> tuple[GaitCycle
     """
     roles = role_map(motion.skeleton) if roles is None else roles
     tracks = _forward_tracks(motion, roles)
-    strikes = _strikes(motion, tracks)
+    strikes = _find_strikes(motion, tracks)
     heading = _travel_headings(motion, roles)
     cycles: list[GaitCycle] = []
     for side, other in (SIDES, SIDES[::-1]):
         for start, stop in zip(strikes[side][:-1], strikes[side][1:], strict=True):
             opposite = strikes[other][(strikes[other] > start) & (strikes[other] < stop)]
             if len(opposite) == 1 and _is_regular(motion, start, int(opposite[0]), stop):
-                cycles += _cycle(motion, tracks[side].ahead, heading, (side, int(start), int(stop), int(opposite[0])))
+                cycles += _measure_cycle(
+                    motion, tracks[side].ahead, heading, (side, int(start), int(stop), int(opposite[0]))
+                )
     return tuple(sorted(cycles, key=lambda cycle: (cycle.start, cycle.side)))
 
 
@@ -94,7 +96,7 @@ def cadence(motion: Motion, roles: RoleMap | None = None) -> float:
     return 60.0 / float(np.median(apart)) if len(apart) else 0.0
 
 
-def _strikes(motion: Motion, tracks: dict[str, _AnkleTrack]) -> dict[str, IntArray]:
+def _find_strikes(motion: Motion, tracks: dict[str, _AnkleTrack]) -> dict[str, IntArray]:
     spacing = max(1, round(SPACING_S * motion.rate_hz))
     window = max(1, round(SWING_S * motion.rate_hz))
     strikes = {side: np.zeros(0, dtype=np.int64) for side in SIDES}
@@ -114,7 +116,7 @@ class _AnkleTrack:
 def _forward_tracks(motion: Motion, roles: RoleMap) -> dict[str, _AnkleTrack]:
     """Where each ankle is on the ground and how far ahead of the root, by side."""
     ankles = {side: roles.get(f"{side}_ankle") for side in SIDES}
-    positions = _smooth(motion.joint_positions(), motion.rate_hz, SMOOTHING_HZ)[..., [0, 2]]
+    positions = _smooth_track(motion.joint_positions(), motion.rate_hz, SMOOTHING_HZ)[..., [0, 2]]
     yaw = _travel_headings(motion, roles)
     forward = np.stack([np.sin(yaw), np.cos(yaw)], axis=-1)
     found = {side: positions[:, joint] for side, joint in ankles.items() if joint is not None}
@@ -125,15 +127,15 @@ def _forward_tracks(motion: Motion, roles: RoleMap) -> dict[str, _AnkleTrack]:
 def _travel_headings(motion: Motion, roles: RoleMap) -> FloatArray:
     """Direction of travel ``(F,)`` [rad]: of the slow root velocity over ground, else of the pelvis."""
     facing = headings(motion, roles)
-    facing = _smooth(facing, motion.rate_hz, HEADING_HZ)
+    facing = _smooth_track(facing, motion.rate_hz, HEADING_HZ)
     if motion.num_frames < 2:
         return facing
-    velocity = _smooth(np.gradient(motion.root_positions, axis=0) * motion.rate_hz, motion.rate_hz, HEADING_HZ)
+    velocity = _smooth_track(np.gradient(motion.root_positions, axis=0) * motion.rate_hz, motion.rate_hz, HEADING_HZ)
     moving = np.hypot(velocity[:, 0], velocity[:, 2]) > WALKING_MPS
     return np.where(moving, np.arctan2(velocity[:, 0], velocity[:, 2]), facing)
 
 
-def _smooth(values: FloatArray, rate_hz: float, cutoff_hz: float) -> FloatArray:
+def _smooth_track(values: FloatArray, rate_hz: float, cutoff_hz: float) -> FloatArray:
     return lowpass_values(values, rate_hz, cutoff_hz, order=2) if 2.5 * cutoff_hz < rate_hz else values
 
 
@@ -143,7 +145,7 @@ def _is_regular(motion: Motion, start: int, opposite: int, stop: int) -> bool:
     return CYCLE_S[0] < duration < CYCLE_S[1] and OPPOSITE_PART[0] <= part <= OPPOSITE_PART[1]
 
 
-def _cycle(
+def _measure_cycle(
     motion: Motion, ahead: FloatArray, heading: FloatArray, strikes: tuple[str, int, int, int]
 ) -> list[GaitCycle]:
     side, start, stop, opposite = strikes
@@ -155,7 +157,7 @@ def _cycle(
         yaw = float(np.median(heading[start : stop + 1]))
         belt = _belt_speed(ahead[start : stop + 1], motion.rate_hz)
         return [GaitCycle(side, start, stop, opposite, duration, belt, yaw, is_treadmill=True)]
-    smooth = _smooth(path, motion.rate_hz, 2.0 / duration)
+    smooth = _smooth_track(path, motion.rate_hz, 2.0 / duration)
     length = float(np.hypot(*np.diff(smooth, axis=0).T).sum())
     turn = (float(heading[stop] - heading[start]) + np.pi) % (2.0 * np.pi) - np.pi
     if np.hypot(*chord) < STRAIGHTNESS * length or abs(turn) > MAX_TURN_RAD:

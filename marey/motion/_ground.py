@@ -27,12 +27,12 @@ def ground_height(motion: Motion) -> float:
     """
     points = _foot_tracks(motion)
     if points.shape[1] == 0:
-        return _lowest(motion.joint_positions()[..., 1])
+        return _lowest_height(motion.joint_positions()[..., 1])
     speeds = np.linalg.norm(np.gradient(points, axis=0), axis=-1) * motion.rate_hz if len(points) > 1 else None
     slow = np.ones(points.shape[:2], dtype=np.bool_) if speeds is None else speeds < SLOW_MPS
     resting = np.where(slow, points[..., 1], np.inf).min(axis=1)[slow.any(axis=1)]
     if len(resting) < min(5, len(points)):
-        return _lowest(points[..., 1])
+        return _lowest_height(points[..., 1])
     return float(np.percentile(resting, FLOOR_PERCENT))
 
 
@@ -71,5 +71,5 @@ def _foot_tracks(motion: Motion) -> FloatArray:
     return lowpass_values(points, motion.rate_hz, SMOOTHING_HZ)
 
 
-def _lowest(heights: FloatArray) -> float:
+def _lowest_height(heights: FloatArray) -> float:
     return float(np.percentile(heights.min(axis=1), 2.0))

@@ -32,7 +32,7 @@ def concatenate(motions: Sequence[Motion], *, align: bool = False) -> Motion:
     parts = [motions[0]]
     for number, motion in enumerate(motions[1:], start=1):
         _check_same(motions[0], motion, number)
-        parts.append(_follow(parts[-1], motion) if align else motion)
+        parts.append(_place_after(parts[-1], motion) if align else motion)
     moving = [_translations(part) for part in parts] if any(p.translations is not None for p in parts) else None
     return replace(
         parts[0],
@@ -44,7 +44,7 @@ def concatenate(motions: Sequence[Motion], *, align: bool = False) -> Motion:
     )
 
 
-def _follow(first: Motion, second: Motion) -> Motion:
+def _place_after(first: Motion, second: Motion) -> Motion:
     step = first.root_positions[-1] - first.root_positions[max(first.num_frames - 2, 0)]
     x, _, z = first.root_positions[-1] + step
     return place(second, (x, z), float(headings(first)[-1]))

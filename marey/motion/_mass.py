@@ -59,14 +59,14 @@ def _mass_points(skeleton: Skeleton, roles: RoleMap) -> tuple[list[int], FloatAr
     """Joints ``(P,)``, points in their frames ``(P, 3)`` [m] and weights ``(P,)`` whose sum is the centre of mass."""
     known: dict[str, tuple[int, FloatArray]] = {name: (joint, np.zeros(3)) for name, joint in roles.joints.items()}
     for name, role in _TIP_ROLES.items():
-        known |= _tip(skeleton, name, roles.get(role))
+        known |= _bone_tip(skeleton, name, roles.get(role))
     weights = mass_weights(frozenset(known))
     joints = [known[name][0] for name in weights]
     tips = np.array([known[name][1] for name in weights]).reshape(-1, 3)
     return joints, tips, np.array(list(weights.values()))
 
 
-def _tip(skeleton: Skeleton, name: str, joint: int | None) -> Mapping[str, tuple[int, FloatArray]]:
+def _bone_tip(skeleton: Skeleton, name: str, joint: int | None) -> Mapping[str, tuple[int, FloatArray]]:
     """Where the bone of a head or hand ends: the tip that the file gives, else the joint's own origin for a head."""
     if joint is None:
         return {}

@@ -42,7 +42,7 @@ def mirror(motion: Motion, roles: RoleMap | None = None) -> Motion:
     skeleton = motion.skeleton
     roles = role_map(skeleton) if roles is None else roles
     opposite, alone = opposite_joints(skeleton, roles)
-    turns = _rest_turns(skeleton, roles, opposite)
+    turns = _rest_rotations(skeleton, roles, opposite)
     own = SO3(motion.rotations.wxyz[:, opposite] * FLIP)
     parents = np.where(skeleton.parents == NO_PARENT, 0, skeleton.parents)
     above = SO3(np.where((skeleton.parents == NO_PARENT)[:, None], SO3.identity(1).wxyz, turns.wxyz[parents]))
@@ -103,7 +103,7 @@ def _find_opposite(skeleton: Skeleton, joint: int, opposite: IntArray) -> int:
     return free[int(np.argmin(apart))] if free else joint
 
 
-def _rest_turns(skeleton: Skeleton, roles: RoleMap, opposite: IntArray) -> SO3:
+def _rest_rotations(skeleton: Skeleton, roles: RoleMap, opposite: IntArray) -> SO3:
     """C_j of :func:`mirror`, batch ``(J,)``; the root's parent, the world, has none."""
     W = t_pose(skeleton, roles).joint_rotations()
     return SO3(W[opposite].inverse().wxyz * FLIP) @ W

@@ -8,11 +8,11 @@ from itertools import pairwise
 import numpy as np
 
 from marey.base import BoolArray, FloatArray
-from marey.motion._contacts import with_contacts
-from marey.motion._contacts_rules import is_falling, middle
+from marey.motion._contacts import ensure_contacts
+from marey.motion._contacts_rules import is_falling, middle_frames
 from marey.motion._motion import Contacts, Motion
-from marey.motion._points import SIDES, PointTracks, point_tracks
-from marey.motion._runs import runs
+from marey.motion._points import SIDES, PointTracks, track_points
+from marey.motion._runs import find_runs
 
 MIN_PHASE_S = 2.0 / 30.0  # two frames at 30 Hz ([Safonova2006]_ A3): shorter ones are errors of two boundaries
 HANDS = ("left_hand", "right_hand")
@@ -21,7 +21,7 @@ FLAT_SHARE = 0.5  # [-] of a stance, that with the lowest heel, tells which way 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plant:
+class StancePlant:
     """Where a foot stands during one stance; the same in all phases of the stance."""
 
     foot: str  # "left" or "right"
@@ -31,14 +31,14 @@ class Plant:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Phase:
+class ContactPhase:
     """Frames ``start`` to ``stop`` (not included) with one set of planted feet and hands."""
 
     start: int
     stop: int
     planted: tuple[str, ...]  # feet "left", "right" (in double support the trailing one first), then hands
     kind: str  # "flight", "left", "right", "double"; without a foot also "hands", "unsupported"
-    plants: tuple[Plant, ...] = ()  # of the planted feet, in the order of ``planted``
+    plants: tuple[StancePlant, ...] = ()  # of the planted feet, in the order of ``planted``
     fall_mps2: float | None = None  # mean vertical acceleration of the centre of mass in the middle of the phase
 
     def __len__(self) -> int:
@@ -47,10 +47,10 @@ class Phase:
 
 def feet_down(contacts: Contacts) -> BoolArray:
     """Return whether each foot, left and right, is planted ``(F, 2)``: its heel or its toe is."""
-    return _down(contacts)[:, :2]
+    return _planted_flags(contacts)[:, :2]
 
 
-def contact_phases(motion: Motion | Contacts, *, rate_hz: float = 30.0) -> tuple[Phase, ...]:
+def contact_phases(motion: Motion | Contacts, *, rate_hz: float = 30.0) -> tuple[ContactPhase, ...]:
     """Cut a motion where a foot or a hand lands or leaves ([Safonova2006]_ F3).
 
     Phases shorter than two frames at 30 Hz join their longer neighbour. In double support the leading foot is the one
@@ -63,13 +63,13 @@ def contact_phases(motion: Motion | Contacts, *, rate_hz: float = 30.0) -> tuple
         rate_hz: frame rate of a bare contact track; a motion has its own.
     """
     if isinstance(motion, Contacts):
-        return _phases(_down(motion), rate_hz, None)
-    contacts = with_contacts(motion).contacts
+        return _build_phases(_planted_flags(motion), rate_hz, None)
+    contacts = ensure_contacts(motion).contacts
     assert contacts is not None
-    return _phases(_down(contacts), motion.rate_hz, point_tracks(motion))
+    return _build_phases(_planted_flags(contacts), motion.rate_hz, track_points(motion))
 
 
-def _down(contacts: Contacts) -> BoolArray:
+def _planted_flags(contacts: Contacts) -> BoolArray:
     """Flags ``(F, 4)`` of left foot, right foot, left hand, right hand."""
     down = np.zeros((len(contacts), 4), dtype=bool)
     groups = [*((f"{side}_heel", f"{side}_toe") for side in SIDES), *((hand,) for hand in HANDS)]
@@ -80,29 +80,29 @@ def _down(contacts: Contacts) -> BoolArray:
     return down
 
 
-def _phases(down: BoolArray, rate_hz: float, tracks: PointTracks | None) -> tuple[Phase, ...]:
-    down = _without_short_phases(down, int(np.ceil(MIN_PHASE_S * rate_hz - 1e-9)))
-    plants = _plants(down, tracks) if tracks is not None else {}
-    phases: list[Phase] = []
-    for start, stop in _pieces(down):
-        feet = _ordered_feet(down, start, stop)
+def _build_phases(down: BoolArray, rate_hz: float, tracks: PointTracks | None) -> tuple[ContactPhase, ...]:
+    down = _merge_short_phases(down, int(np.ceil(MIN_PHASE_S * rate_hz - 1e-9)))
+    plants = _measure_plants(down, tracks) if tracks is not None else {}
+    phases: list[ContactPhase] = []
+    for start, stop in _split_at_changes(down):
+        feet = _order_feet(down, start, stop)
         planted = (*feet, *(hand for hand, on in zip(HANDS, down[start, 2:], strict=True) if on))
         standing = tuple(plants[foot, start] for foot in feet if (foot, start) in plants)
-        fall = None if tracks is None else float(middle(tracks.falls, start, stop).mean())
-        phases.append(Phase(start, stop, planted, _kind(planted, start, stop, tracks), standing, fall))
+        fall = None if tracks is None else float(middle_frames(tracks.falls, start, stop).mean())
+        phases.append(ContactPhase(start, stop, planted, _classify_phase(planted, start, stop, tracks), standing, fall))
     return tuple(phases)
 
 
-def _pieces(down: BoolArray) -> list[tuple[int, int]]:
+def _split_at_changes(down: BoolArray) -> list[tuple[int, int]]:
     cuts = np.flatnonzero((down[1:] != down[:-1]).any(axis=1)) + 1
     edges = [0, *(int(c) for c in cuts), len(down)]
     return list(pairwise(edges))
 
 
-def _without_short_phases(down: BoolArray, shortest: int) -> BoolArray:
+def _merge_short_phases(down: BoolArray, shortest: int) -> BoolArray:
     """Let the shortest phase join its longer neighbour until all are long enough."""
     joined = down.copy()
-    pieces = _pieces(joined)
+    pieces = _split_at_changes(joined)
     while len(pieces) > 1:
         i = min(range(len(pieces)), key=lambda n: pieces[n][1] - pieces[n][0])
         start, stop = pieces[i]
@@ -111,11 +111,11 @@ def _without_short_phases(down: BoolArray, shortest: int) -> BoolArray:
         before = pieces[i - 1][1] - pieces[i - 1][0] if i else -1
         after = pieces[i + 1][1] - pieces[i + 1][0] if i + 1 < len(pieces) else -1
         joined[start:stop] = joined[start - 1] if before >= after else joined[stop]
-        pieces = _pieces(joined)
+        pieces = _split_at_changes(joined)
     return joined
 
 
-def _kind(planted: tuple[str, ...], start: int, stop: int, tracks: PointTracks | None) -> str:
+def _classify_phase(planted: tuple[str, ...], start: int, stop: int, tracks: PointTracks | None) -> str:
     feet = [name for name in planted if name in SIDES]
     if feet:
         return "double" if len(feet) == 2 else feet[0]
@@ -124,7 +124,7 @@ def _kind(planted: tuple[str, ...], start: int, stop: int, tracks: PointTracks |
     return "flight" if tracks is None or is_falling(tracks, start, stop) else "unsupported"
 
 
-def _ordered_feet(down: BoolArray, start: int, stop: int) -> tuple[str, ...]:
+def _order_feet(down: BoolArray, start: int, stop: int) -> tuple[str, ...]:
     """Planted feet, the trailing one first: the one that landed first, or else leaves first."""
 
     def stance(side: int) -> tuple[int, int]:
@@ -136,20 +136,20 @@ def _ordered_feet(down: BoolArray, start: int, stop: int) -> tuple[str, ...]:
     return tuple(SIDES[side] for side in sorted((s for s in range(2) if down[start, s]), key=stance))
 
 
-def _plants(down: BoolArray, tracks: PointTracks) -> dict[tuple[str, int], Plant]:
+def _measure_plants(down: BoolArray, tracks: PointTracks) -> dict[tuple[str, int], StancePlant]:
     """Plants by foot and first frame of the phase."""
-    found: dict[tuple[str, int], Plant] = {}
-    pieces = [start for start, _ in _pieces(down)]
+    found: dict[tuple[str, int], StancePlant] = {}
+    pieces = [start for start, _ in _split_at_changes(down)]
     for s, side in enumerate(SIDES):
         if not tracks.columns(side):
             continue
-        for start, stop in runs(down[:, s]):
-            plant = _plant(tracks, side, int(start), int(stop))
+        for start, stop in find_runs(down[:, s]):
+            plant = _measure_plant(tracks, side, int(start), int(stop))
             found.update({(side, piece): plant for piece in pieces if start <= piece < stop})
     return found
 
 
-def _plant(tracks: PointTracks, side: str, start: int, stop: int) -> Plant:
+def _measure_plant(tracks: PointTracks, side: str, start: int, stop: int) -> StancePlant:
     """Median of the ball's position while it is slow, and of the foot's yaw while the heel is low."""
     heel, ball = (tracks.positions[start:stop, tracks.names.index(f"{side}_{part}")] for part in ("heel", "ball"))
     speed = tracks.speeds[start:stop, tracks.names.index(f"{side}_ball")]
@@ -159,4 +159,4 @@ def _plant(tracks: PointTracks, side: str, start: int, stop: int) -> Plant:
     toward = (ball - heel)[flat].mean(axis=0)
     spread = float(np.hypot(*(ball[slow] - position)[:, [0, 2]].T).max())
     position.setflags(write=False)
-    return Plant(side, position, float(np.arctan2(toward[0], toward[2])), spread)
+    return StancePlant(side, position, float(np.arctan2(toward[0], toward[2])), spread)

@@ -65,10 +65,10 @@ def place(
     here = motion.root_positions[frame] * [1.0, 0.0, 1.0]
     there = here if position is None else frozen([position[0], 0.0, position[1]], 3, name="position")
     turn = 0.0 if heading is None else float(heading) - float(headings(motion)[frame])
-    return transformed(motion, turn, here, there)
+    return transform_motion(motion, turn, here, there)
 
 
-def transformed(motion: Motion, turn_rad: float, here: FloatArray, there: FloatArray) -> Motion:
+def transform_motion(motion: Motion, turn_rad: float, here: FloatArray, there: FloatArray) -> Motion:
     """Turn a clip by ``turn_rad`` about the vertical through ``here`` and carry ``here`` to ``there`` (3,) [m]."""
     R_turn = SO3.exp(turn_rad * UP)
     wxyz = motion.rotations.wxyz.copy()

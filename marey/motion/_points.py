@@ -55,27 +55,27 @@ def contact_positions(motion: Motion) -> FloatArray:
     return contact_points(motion.skeleton).positions(origins, R_world_joint)
 
 
-def point_tracks(motion: Motion) -> PointTracks:
+def track_points(motion: Motion) -> PointTracks:
     """Feet and hands of a clip with their speeds, low-passed at ``SMOOTHING_HZ``."""
-    points = body_points(motion.skeleton)
+    points = find_body_points(motion.skeleton)
     origins, R_world_joint = motion.joint_frames()
     rate_hz = motion.rate_hz
-    positions = smoothed(points.positions(origins, R_world_joint), rate_hz)
-    roots, centres = smoothed(motion.root_positions, rate_hz), centre_of_mass(motion)
+    positions = smooth_values(points.positions(origins, R_world_joint), rate_hz)
+    roots, centres = smooth_values(motion.root_positions, rate_hz), centre_of_mass(motion)
     return PointTracks(
         points.names,
         rate_hz,
         positions,
-        np.linalg.norm(derivative(positions, rate_hz), axis=-1),
+        np.linalg.norm(differentiate(positions, rate_hz), axis=-1),
         roots[:, 1],
-        np.linalg.norm(derivative(roots, rate_hz), axis=-1),
+        np.linalg.norm(differentiate(roots, rate_hz), axis=-1),
         centres,
         vertical_accelerations(centres, rate_hz),
         body_size(motion.skeleton, points),
     )
 
 
-def body_points(skeleton: Skeleton) -> ContactPoints:
+def find_body_points(skeleton: Skeleton) -> ContactPoints:
     """Heel, ball and toe end of each foot, and the hands.
 
     A foot leaves the ground with the end of its toes, about 0.1 s after the ball, so the detectors
@@ -90,7 +90,7 @@ def body_points(skeleton: Skeleton) -> ContactPoints:
     )
 
 
-def smoothed(values: FloatArray, rate_hz: float, cutoff_hz: float = SMOOTHING_HZ) -> FloatArray:
+def smooth_values(values: FloatArray, rate_hz: float, cutoff_hz: float = SMOOTHING_HZ) -> FloatArray:
     """Values ``(F, ...)`` low-passed without delay; a clip of fewer than four frames is left as it is."""
     if len(values) < 4:
         return values
@@ -99,10 +99,10 @@ def smoothed(values: FloatArray, rate_hz: float, cutoff_hz: float = SMOOTHING_HZ
 
 def vertical_accelerations(positions: FloatArray, rate_hz: float) -> FloatArray:
     """Vertical acceleration ``(F,)`` [m/s²] of points ``(F, 3)``, low-passed at ``BODY_HZ``."""
-    return derivative(derivative(smoothed(positions[:, 1], rate_hz, BODY_HZ), rate_hz), rate_hz)
+    return differentiate(differentiate(smooth_values(positions[:, 1], rate_hz, BODY_HZ), rate_hz), rate_hz)
 
 
-def derivative(values: FloatArray, rate_hz: float) -> FloatArray:
+def differentiate(values: FloatArray, rate_hz: float) -> FloatArray:
     """Central differences over time, one-sided at the ends; zero for a single frame."""
     return np.gradient(values, axis=0) * rate_hz if len(values) > 1 else np.zeros_like(values)
 

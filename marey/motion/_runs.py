@@ -7,7 +7,7 @@ import numpy as np
 from marey.base import BoolArray
 
 
-def runs(flags: BoolArray, bridge: int = 0, *, shortest: int = 1) -> list[tuple[int, int]]:
+def find_runs(flags: BoolArray, bridge: int = 0, *, shortest: int = 1) -> list[tuple[int, int]]:
     """Start and stop (not included) of each run of true flags ``(F,)``.
 
     Args:

@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 
 from marey.motion._motion import Motion
-from marey.motion._time_body import GRAVITY, Body, find_body
-from marey.motion._time_cues import CUES, slow_fall, tempo_cues
+from marey.motion._time_body import GRAVITY, BodyTracks, find_body
+from marey.motion._time_cues import CUES, measure_cues, slow_fall
 
 CUE_NAMES: Final = tuple(CUES)
 MAX_HALVINGS: Final = 3  # a clip played more than eight times too fast is something else
@@ -96,29 +96,29 @@ def check_time_base(motion: Motion) -> TimeBase:
     body = find_body(motion)
     if body is None:
         return TimeBase(motion.rate_hz, motion.rate_hz, 0.0, ("nothing to test the frame rate with",))
-    cues = tempo_cues(body)
+    cues = measure_cues(body)
     log_odds = score_cues(cues)
     if log_odds > FLAG_ABOVE and motion.rate_hz >= 2.0 * MIN_RATE_HZ:
-        return TimeBase(motion.rate_hz, _slower(motion), log_odds, _evidence(cues, body))
+        return TimeBase(motion.rate_hz, _halve_rate(motion), log_odds, _describe_evidence(cues, body))
     fall = slow_fall(body)
     if fall is not None:
         reason = _SENTENCES["free fall"](fall, 0.0, 0.0)
-        return TimeBase(motion.rate_hz, 2.0 * motion.rate_hz, log_odds, (reason, *_evidence(cues, body)))
-    return TimeBase(motion.rate_hz, motion.rate_hz, log_odds, _evidence(cues, body))
+        return TimeBase(motion.rate_hz, 2.0 * motion.rate_hz, log_odds, (reason, *_describe_evidence(cues, body)))
+    return TimeBase(motion.rate_hz, motion.rate_hz, log_odds, _describe_evidence(cues, body))
 
 
-def _slower(motion: Motion) -> float:
+def _halve_rate(motion: Motion) -> float:
     """Half the rate, and half of that again for as long as the clip still seems too fast."""
     rate_hz = 0.5 * motion.rate_hz
     for _ in range(MAX_HALVINGS - 1):
         body = find_body(replace(motion, rate_hz=rate_hz))
-        if rate_hz < 2.0 * MIN_RATE_HZ or body is None or score_cues(tempo_cues(body)) <= FLAG_ABOVE:
+        if rate_hz < 2.0 * MIN_RATE_HZ or body is None or score_cues(measure_cues(body)) <= FLAG_ABOVE:
             break
         rate_hz *= 0.5
     return rate_hz
 
 
-def _evidence(cues: Mapping[str, float], body: Body) -> tuple[str, ...]:
+def _describe_evidence(cues: Mapping[str, float], body: BodyTracks) -> tuple[str, ...]:
     unit_s = float(np.sqrt(body.leg_m / GRAVITY))
     ordered = sorted(cues, key=lambda name: -cue_score(WEIGHTS[name], cues[name]))
     return tuple(_SENTENCES[name](cues[name], body.leg_m, unit_s) for name in ordered)

@@ -26,7 +26,7 @@ _ARMS: Final = tuple(side + part for side in SIDES for part in ("shoulder", "elb
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Body:
+class BodyTracks:
     r"""Smooth tracks of the joints that matter, in units of leg length and :math:`\sqrt{leg/g}`: gravity is 1."""
 
     step: float  # time between frames
@@ -44,14 +44,14 @@ class Body:
         return max(2, round(duration / self.step))
 
 
-def find_body(motion: Motion, roles: RoleMap | None = None) -> Body | None:
+def find_body(motion: Motion, roles: RoleMap | None = None) -> BodyTracks | None:
     """Tracks for the cues, or ``None`` if the clip has no legs, is too short, or is not of human size."""
     roles = role_map(motion.skeleton) if roles is None else roles
     if any(role not in roles for role in _LEGS):
         return None
     used = [role for role in (*_LEGS, *_ARMS, "neck", "head") if role in roles]
     joints = motion.joint_positions()
-    points = np.concatenate([joints[:, [roles[role] for role in used]], _balls(motion, roles, joints)], axis=1)
+    points = np.concatenate([joints[:, [roles[role] for role in used]], _ball_positions(motion, roles, joints)], axis=1)
     used += [side + "foot" for side in SIDES]
     leg = _leg_length(points, used)
     if not 0.3 < leg < 1.5:
@@ -61,10 +61,10 @@ def find_body(motion: Motion, roles: RoleMap | None = None) -> Body | None:
     cutoff = min(SMOOTHING_HZ, 0.4 * motion.rate_hz)
     if len(points) < MIN_FRAMES:
         return None
-    return _track(lowpass_values(points, motion.rate_hz, cutoff), used, 1.0 / (motion.rate_hz * unit_s), leg)
+    return _build_tracks(lowpass_values(points, motion.rate_hz, cutoff), used, 1.0 / (motion.rate_hz * unit_s), leg)
 
 
-def _balls(motion: Motion, roles: RoleMap, joints: FloatArray) -> FloatArray:
+def _ball_positions(motion: Motion, roles: RoleMap, joints: FloatArray) -> FloatArray:
     """Balls of the feet ``(F, 2, 3)``: their joints, or where a foot without toes has them."""
     if all(side + "foot" in roles for side in SIDES):
         return joints[:, [roles[side + "foot"] for side in SIDES]]
@@ -90,7 +90,7 @@ def _steady_stretch(points: FloatArray) -> FloatArray:
     return points[start : start + MAX_FRAMES]
 
 
-def _track(points: FloatArray, used: list[str], step: float, leg_m: float) -> Body:
+def _build_tracks(points: FloatArray, used: list[str], step: float, leg_m: float) -> BodyTracks:
     weights = mass_weights(frozenset(used))
     names = [*used, "com"]
     centre = np.einsum("p,fpi->fi", [weights.get(role, 0.0) for role in used], points)
@@ -102,7 +102,7 @@ def _track(points: FloatArray, used: list[str], step: float, leg_m: float) -> Bo
     )
     height = np.stack([np.minimum(position[s + "ankle"][:, 1] - 0.095, position[s + "foot"][:, 1]) for s in SIDES])
     floor = np.percentile(height.min(axis=0), 5)
-    speed = np.stack([np.minimum(norm(velocity[s + "ankle"]), norm(velocity[s + "foot"])) for s in SIDES])
+    speed = np.stack([np.minimum(row_norms(velocity[s + "ankle"]), row_norms(velocity[s + "foot"])) for s in SIDES])
     for values in position.values():
         values[:, 1] -= floor
     height -= floor
@@ -113,8 +113,8 @@ def _track(points: FloatArray, used: list[str], step: float, leg_m: float) -> Bo
     down = (speed < 0.16) & (height < 0.12) & upright
     moving = (speed > 0.21) & (height > 0.024)
     airborne = moving[0] & moving[1] & (hands > 0.42)
-    return Body(step, position, velocity, acceleration, height, speed, down, airborne, leg_m)
+    return BodyTracks(step, position, velocity, acceleration, height, speed, down, airborne, leg_m)
 
 
-def norm(vectors: FloatArray) -> FloatArray:
+def row_norms(vectors: FloatArray) -> FloatArray:
     return np.sqrt((vectors**2).sum(axis=-1))

@@ -1,66 +1,86 @@
 """Muscles: soft bodies moved by activation splines, and optimal control of them."""
 
-from marey.muscle._adjoint import Gradient, adjoint_gradient, simulate_controls
-from marey.muscle._assembly import Blocks
+from marey.base._deprecation import deprecated_names
+from marey.muscle._adjoint import ControlGradient, compute_adjoint_gradient, simulate_controls
+from marey.muscle._assembly import BlockMatrix
 from marey.muscle._body import SoftBody
 from marey.muscle._body_step import StepReport
 from marey.muscle._bones import Bone, Bones
-from marey.muscle._contact import Ground
-from marey.muscle._control import ControlProblem, Goal, System
-from marey.muscle._control_scene import PlaceGoal, SceneControl, solve_scene
+from marey.muscle._contact import ContactPlane
+from marey.muscle._control import ControlledSystem, OptimalControlProblem, StateGoal
+from marey.muscle._control_scene import PositionGoal, SceneControl, solve_scene
 from marey.muscle._control_soft import SoftSystem
 from marey.muscle._embedding import Embedding
 from marey.muscle._film import BoneTrack, Film, Paint
 from marey.muscle._film_files import FILM_FILE_SUFFIXES as FILM_SUFFIXES
-from marey.muscle._film_reach import arm_film, hanging_film, reach_film
-from marey.muscle._film_skin import Skin
+from marey.muscle._film_reach import make_arm_film, make_hanging_film, make_reach_film
+from marey.muscle._film_skin import EmbeddedSurface
 from marey.muscle._hill import HillCurves, follow_excitation
-from marey.muscle._human import MuscleTrack, activate
-from marey.muscle._human_muscles import MuscleGeometry, MusclePath, governed_axes, human_muscles, muscle_geometry
-from marey.muscle._human_picture import activation_colours, muscle_solids, muscle_strip
+from marey.muscle._human import MuscleTrack, estimate_activations
+from marey.muscle._human_muscles import (
+    MuscleGeometry,
+    MusclePath,
+    compute_muscle_geometry,
+    find_governed_axes,
+    make_human_muscles,
+)
+from marey.muscle._human_picture import colour_activations, draw_muscle_strip, make_muscle_solids
 from marey.muscle._mesh import TetMesh
 from marey.muscle._mesh_repair import MeshReport
 from marey.muscle._muscles import Muscles
 from marey.muscle._optimise import solve_control
 from marey.muscle._optimise_result import ControlResult
-from marey.muscle._particles import MassSpringSystem, network, particle, spring_pair
+from marey.muscle._particles import MassSpringSystem, make_network, make_particle, make_spring_pair
 from marey.muscle._pipeline import (
     ElbowFlexion,
     HandGoal,
-    Reach,
-    arm_motion,
-    elbow_angles,
-    flex_elbow,
-    hanging_pose,
-    reach,
+    ReachResult,
+    make_arm_motion,
+    make_hanging_pose,
+    measure_elbow_angles,
+    solve_elbow_flexion,
+    solve_reach,
 )
-from marey.muscle._pipeline_arm import arm_lengths, soft_arm
-from marey.muscle._programmes import Constant, Cosine, Function, Impulse, Keyframed, Plan, Profile, Programme, Wave
-from marey.muscle._programmes_files import load_programmes, programme_from
-from marey.muscle._scene import Scene, scene, scene_names
-from marey.muscle._scene_build import Stage
+from marey.muscle._pipeline_arm import make_soft_arm, measure_arm
+from marey.muscle._programmes import (
+    ActivationPlan,
+    ActivationProfile,
+    ActivationProgramme,
+    Constant,
+    Cosine,
+    Function,
+    Impulse,
+    Keyframed,
+    Wave,
+)
+from marey.muscle._programmes_files import load_programmes, programme_from_table
+from marey.muscle._scene import SoftBodyScene, load_scene, scene_names
+from marey.muscle._scene_build import SceneModel
 from marey.muscle._spline import ActivationSpline
-from marey.muscle._spline_tuning import critical_gains, settle_count
+from marey.muscle._spline_tuning import compute_critical_gains, solve_settling_time
 from marey.muscle._springs import Lattice
 
 __all__ = [
     "FILM_SUFFIXES",
+    "ActivationPlan",
+    "ActivationProfile",
+    "ActivationProgramme",
     "ActivationSpline",
-    "Blocks",
+    "BlockMatrix",
     "Bone",
     "BoneTrack",
     "Bones",
     "Constant",
-    "ControlProblem",
+    "ContactPlane",
+    "ControlGradient",
     "ControlResult",
+    "ControlledSystem",
     "Cosine",
     "ElbowFlexion",
+    "EmbeddedSurface",
     "Embedding",
     "Film",
     "Function",
-    "Goal",
-    "Gradient",
-    "Ground",
     "HandGoal",
     "HillCurves",
     "Impulse",
@@ -72,51 +92,93 @@ __all__ = [
     "MusclePath",
     "MuscleTrack",
     "Muscles",
+    "OptimalControlProblem",
     "Paint",
-    "PlaceGoal",
-    "Plan",
-    "Profile",
-    "Programme",
-    "Reach",
-    "Scene",
+    "PositionGoal",
+    "ReachResult",
     "SceneControl",
-    "Skin",
+    "SceneModel",
     "SoftBody",
+    "SoftBodyScene",
     "SoftSystem",
-    "Stage",
+    "StateGoal",
     "StepReport",
-    "System",
     "TetMesh",
     "Wave",
-    "activate",
-    "activation_colours",
-    "adjoint_gradient",
-    "arm_film",
-    "arm_lengths",
-    "arm_motion",
-    "critical_gains",
-    "elbow_angles",
-    "flex_elbow",
+    "colour_activations",
+    "compute_adjoint_gradient",
+    "compute_critical_gains",
+    "compute_muscle_geometry",
+    "draw_muscle_strip",
+    "estimate_activations",
+    "find_governed_axes",
     "follow_excitation",
-    "governed_axes",
-    "hanging_film",
-    "hanging_pose",
-    "human_muscles",
     "load_programmes",
-    "muscle_geometry",
-    "muscle_solids",
-    "muscle_strip",
-    "network",
-    "particle",
-    "programme_from",
-    "reach",
-    "reach_film",
-    "scene",
+    "load_scene",
+    "make_arm_film",
+    "make_arm_motion",
+    "make_hanging_film",
+    "make_hanging_pose",
+    "make_human_muscles",
+    "make_muscle_solids",
+    "make_network",
+    "make_particle",
+    "make_reach_film",
+    "make_soft_arm",
+    "make_spring_pair",
+    "measure_arm",
+    "measure_elbow_angles",
+    "programme_from_table",
     "scene_names",
-    "settle_count",
     "simulate_controls",
-    "soft_arm",
     "solve_control",
+    "solve_elbow_flexion",
+    "solve_reach",
     "solve_scene",
-    "spring_pair",
+    "solve_settling_time",
 ]
+
+__getattr__ = deprecated_names(
+    __name__,
+    {
+        "Blocks": "BlockMatrix",
+        "ControlProblem": "OptimalControlProblem",
+        "Goal": "StateGoal",
+        "Gradient": "ControlGradient",
+        "Ground": "ContactPlane",
+        "PlaceGoal": "PositionGoal",
+        "Plan": "ActivationPlan",
+        "Profile": "ActivationProfile",
+        "Programme": "ActivationProgramme",
+        "Reach": "ReachResult",
+        "Scene": "SoftBodyScene",
+        "Skin": "EmbeddedSurface",
+        "Stage": "SceneModel",
+        "System": "ControlledSystem",
+        "activate": "estimate_activations",
+        "activation_colours": "colour_activations",
+        "adjoint_gradient": "compute_adjoint_gradient",
+        "arm_film": "make_arm_film",
+        "arm_lengths": "measure_arm",
+        "arm_motion": "make_arm_motion",
+        "critical_gains": "compute_critical_gains",
+        "elbow_angles": "measure_elbow_angles",
+        "flex_elbow": "solve_elbow_flexion",
+        "governed_axes": "find_governed_axes",
+        "hanging_film": "make_hanging_film",
+        "hanging_pose": "make_hanging_pose",
+        "human_muscles": "make_human_muscles",
+        "muscle_geometry": "compute_muscle_geometry",
+        "muscle_solids": "make_muscle_solids",
+        "muscle_strip": "draw_muscle_strip",
+        "network": "make_network",
+        "particle": "make_particle",
+        "programme_from": "programme_from_table",
+        "reach": "solve_reach",
+        "reach_film": "make_reach_film",
+        "scene": "load_scene",
+        "settle_count": "solve_settling_time",
+        "soft_arm": "make_soft_arm",
+        "spring_pair": "make_spring_pair",
+    },
+)

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError
-from marey.muscle._control import RATE_SMOOTHING, ControlProblem, Goal, frozen_controls
+from marey.muscle._control import RATE_SMOOTHING, OptimalControlProblem, StateGoal, freeze_controls
 
 
-class Gradient(NamedTuple):
+class ControlGradient(NamedTuple):
     """Smooth part of the cost of controls and its gradient."""
 
     cost: float
@@ -20,13 +20,15 @@ class Gradient(NamedTuple):
     stored: int  # most states that were held at once
 
 
-def simulate_controls(problem: ControlProblem, controls: ArrayLike) -> FloatArray:
+def simulate_controls(problem: OptimalControlProblem, controls: ArrayLike) -> FloatArray:
     """States ``(N + 1, m)`` under controls ``(N, s)``, the first of them the start."""
-    given = frozen_controls(problem, controls)
-    return _run(problem, given, problem.start, 0, problem.steps)
+    given = freeze_controls(problem, controls)
+    return _simulate_stretch(problem, given, problem.start, 0, problem.steps)
 
 
-def _run(problem: ControlProblem, controls: FloatArray, q: FloatArray, first: int, last: int) -> FloatArray:
+def _simulate_stretch(
+    problem: OptimalControlProblem, controls: FloatArray, q: FloatArray, first: int, last: int
+) -> FloatArray:
     states = np.empty((last - first + 1, q.size))
     states[0] = q
     for t in range(first, last):
@@ -34,7 +36,7 @@ def _run(problem: ControlProblem, controls: FloatArray, q: FloatArray, first: in
     return states
 
 
-def control_cost(problem: ControlProblem, controls: FloatArray) -> float:
+def compute_control_cost(problem: OptimalControlProblem, controls: FloatArray) -> float:
     """Smooth cost of the controls alone: effort, rate, smoothness."""
     cost = 0.5 * problem.effort * float(np.sum((controls - problem.rest) ** 2))
     change = np.diff(controls, axis=0)
@@ -42,7 +44,7 @@ def control_cost(problem: ControlProblem, controls: FloatArray) -> float:
     return cost + 0.5 * problem.rate * corner + 0.5 * problem.smooth * float(np.sum(change**2))
 
 
-def control_gradient(problem: ControlProblem, controls: FloatArray) -> FloatArray:
+def compute_control_gradient(problem: OptimalControlProblem, controls: FloatArray) -> FloatArray:
     """Gradient ``(N, s)`` of :func:`control_cost`."""
     gradient = problem.effort * (controls - problem.rest)
     change = np.diff(controls, axis=0)
@@ -52,18 +54,22 @@ def control_gradient(problem: ControlProblem, controls: FloatArray) -> FloatArra
     return gradient
 
 
-def goal_cost(problem: ControlProblem, goal: Goal, q: FloatArray) -> float:
+def compute_goal_cost(problem: OptimalControlProblem, goal: StateGoal, q: FloatArray) -> float:
     """Cost of missing one goal."""
-    miss = goal.miss(q)
+    miss = goal.residual(q)
     return 0.5 * problem.goal_weight * float(miss @ (goal.weight * miss))
 
 
-def total_cost(problem: ControlProblem, controls: FloatArray, states: FloatArray) -> float:
+def compute_total_cost(problem: OptimalControlProblem, controls: FloatArray, states: FloatArray) -> float:
     """Smooth cost of controls and of the states they lead to; the sparse term is not in it."""
-    return control_cost(problem, controls) + sum(goal_cost(problem, g, states[g.step]) for g in problem.goals)
+    return compute_control_cost(problem, controls) + sum(
+        compute_goal_cost(problem, g, states[g.step]) for g in problem.goals
+    )
 
 
-def adjoint_gradient(problem: ControlProblem, controls: ArrayLike, *, checkpoints: int | None = None) -> Gradient:
+def compute_adjoint_gradient(
+    problem: OptimalControlProblem, controls: ArrayLike, *, checkpoints: int | None = None
+) -> ControlGradient:
     r"""Gradient of the cost by one sweep back through the motion.
 
     .. math:: r^N = \Big(\frac{\partial\phi}{\partial q^N}\Big)^T,\quad
@@ -80,32 +86,32 @@ def adjoint_gradient(problem: ControlProblem, controls: ArrayLike, *, checkpoint
         controls: ``(N, s)``.
         checkpoints: states to keep; all of them by default.
     """
-    given = frozen_controls(problem, controls)
-    gradient = control_gradient(problem, given)
-    cost, stored = control_cost(problem, given), 0
-    goals: dict[int, list[Goal]] = {}
+    given = freeze_controls(problem, controls)
+    gradient = compute_control_gradient(problem, given)
+    cost, stored = compute_control_cost(problem, given), 0
+    goals: dict[int, list[StateGoal]] = {}
     for goal in problem.goals:
         goals.setdefault(goal.step, []).append(goal)
     r = np.zeros(problem.system.num_states)
-    for first, states, held in _stretches(problem, given, checkpoints):
+    for first, states, held in _iterate_stretches(problem, given, checkpoints):
         stored = max(stored, held)
         for t in range(first + len(states) - 2, first - 1, -1):
             q, q_next = states[t - first], states[t - first + 1]
             for goal in goals.get(t + 1, ()):
-                cost += goal_cost(problem, goal, q_next)
-                r = r + goal.put(problem.goal_weight * goal.weight * goal.miss(q_next), r.size)
+                cost += compute_goal_cost(problem, goal, q_next)
+                r = r + goal.put(problem.goal_weight * goal.weight * goal.residual(q_next), r.size)
             r, by_control = problem.system.vjp(q, given[t], t, q_next, r)
             gradient[t] += by_control
-    return Gradient(cost, gradient, stored)
+    return ControlGradient(cost, gradient, stored)
 
 
-def _stretches(
-    problem: ControlProblem, controls: FloatArray, checkpoints: int | None
+def _iterate_stretches(
+    problem: OptimalControlProblem, controls: FloatArray, checkpoints: int | None
 ) -> Iterator[tuple[int, FloatArray, int]]:
     """Stretches of states, last first: number of the first, states, and how many are held in memory."""
     steps = problem.steps
     if checkpoints is None:
-        yield 0, _run(problem, controls, problem.start, 0, steps), steps + 1
+        yield 0, _simulate_stretch(problem, controls, problem.start, 0, steps), steps + 1
         return
     if not 1 <= checkpoints <= steps:
         raise InputError(f"checkpoints is {checkpoints}", f"Keep from 1 to {steps} states")
@@ -118,18 +124,20 @@ def _stretches(
             q = problem.system.step(q, controls[t], t)
         kept.append(q)
     for first, q in zip(reversed(firsts), reversed(kept), strict=True):
-        states = _run(problem, controls, q, first, min(first + length, steps))
+        states = _simulate_stretch(problem, controls, q, first, min(first + length, steps))
         yield first, states, len(kept) + len(states) - 1
 
 
-class Curvature(NamedTuple):
+class GaussNewtonModel(NamedTuple):
     """Gauss-Newton model of the smooth cost about some controls."""
 
     gradient: FloatArray  # (n,) by the unknowns
     hessian: FloatArray  # (n, n) positive semi-definite
 
 
-def gauss_newton_model(problem: ControlProblem, controls: FloatArray, states: FloatArray) -> Curvature:
+def make_gauss_newton_model(
+    problem: OptimalControlProblem, controls: FloatArray, states: FloatArray
+) -> GaussNewtonModel:
     r"""Gradient and Gauss-Newton matrix :math:`\mu\sum_i S_i^TC_i^TW_iC_iS_i + \ldots` by forward sensitivities.
 
     :math:`S_{i+1} = (\partial F/\partial q)S_i + (\partial F/\partial\alpha)\,\partial\alpha^i/\partial u`; only the
@@ -137,7 +145,7 @@ def gauss_newton_model(problem: ControlProblem, controls: FloatArray, states: Fl
     """
     n, count = problem.num_unknowns, problem.system.num_controls
     hessian = np.asarray(_control_curvature(problem, controls), dtype=np.float64)
-    gradient = (problem.basis.T @ control_gradient(problem, controls)).ravel()
+    gradient = (problem.basis.T @ compute_control_gradient(problem, controls)).ravel()
     S = np.zeros((problem.system.num_states, n))
     basis = np.asarray(problem.basis.toarray(), dtype=np.float64)
     last = max(goal.step for goal in problem.goals)
@@ -149,22 +157,24 @@ def gauss_newton_model(problem: ControlProblem, controls: FloatArray, states: Fl
         for goal in (g for g in problem.goals if g.step == t + 1):
             J = goal.pick(S[:, :used])
             weights = problem.goal_weight * goal.weight
-            gradient[:used] += J.T @ (weights * goal.miss(states[t + 1]))
+            gradient[:used] += J.T @ (weights * goal.residual(states[t + 1]))
             hessian[:used, :used] += J.T @ (weights[:, None] * J)
-    return Curvature(gradient, hessian)
+    return GaussNewtonModel(gradient, hessian)
 
 
-def _control_curvature(problem: ControlProblem, controls: FloatArray) -> FloatArray:
+def _control_curvature(problem: OptimalControlProblem, controls: FloatArray) -> FloatArray:
     """Curvature ``(n, n)`` of the controls' own cost; the rounded rate term by its weights |.|/x."""
-    from marey.muscle._control_scipy import sparse
+    from marey.muscle._control_scipy import sparse_arrays
 
     steps, count = problem.shape
-    spread = sparse.kron(problem.basis, sparse.eye_array(count), format="csr")
+    spread = sparse_arrays.kron(problem.basis, sparse_arrays.eye_array(count), format="csr")
     total = problem.effort * (spread.T @ spread)
     if steps > 1 and (problem.rate or problem.smooth):
         change = np.diff(controls, axis=0)
         weights = problem.smooth + 0.5 * problem.rate / np.sqrt(change**2 + RATE_SMOOTHING**2)
-        lag = sparse.diags_array([-np.ones(steps - 1), np.ones(steps - 1)], offsets=[0, 1], shape=(steps - 1, steps))
-        D = sparse.kron(lag, sparse.eye_array(count), format="csr") @ spread
-        total = total + D.T @ sparse.diags_array(weights.ravel()) @ D
+        lag = sparse_arrays.diags_array(
+            [-np.ones(steps - 1), np.ones(steps - 1)], offsets=[0, 1], shape=(steps - 1, steps)
+        )
+        D = sparse_arrays.kron(lag, sparse_arrays.eye_array(count), format="csr") @ spread
+        total = total + D.T @ sparse_arrays.diags_array(weights.ravel()) @ D
     return np.asarray(total.toarray(), dtype=np.float64)

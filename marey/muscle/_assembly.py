@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from marey.base import FloatArray
-from marey.muscle._assembly_scipy import sums_by
+from marey.muscle._assembly_scipy import sum_by_index
 from marey.muscle._mesh import IndexArray, TetMesh
 
 
-class Blocks(NamedTuple):
+class BlockMatrix(NamedTuple):
     """A symmetric matrix of 3x3 blocks, row by row; every row holds its diagonal."""
 
     starts: IndexArray  # (V + 1,)
@@ -32,7 +32,7 @@ class CellArrays(NamedTuple):
     node_bulk: FloatArray  # (V,) [Pa] of the volume term of nodes; zero has none
 
 
-def block_pattern(count: int, groups: IndexArray) -> tuple[IndexArray, IndexArray]:
+def make_block_pattern(count: int, groups: IndexArray) -> tuple[IndexArray, IndexArray]:
     """Starts (V + 1,) and columns of a matrix that joins all nodes of each group (N, k), and each node to itself."""
     width = groups.shape[1]
     rows = np.repeat(groups, width, axis=1).ravel().astype(np.int64)
@@ -43,7 +43,7 @@ def block_pattern(count: int, groups: IndexArray) -> tuple[IndexArray, IndexArra
     return starts.astype(np.int32), (keys % count).astype(np.int32)
 
 
-def block_places(starts: IndexArray, columns: IndexArray, groups: IndexArray) -> IndexArray:
+def find_block_positions(starts: IndexArray, columns: IndexArray, groups: IndexArray) -> IndexArray:
     """Where each pair of a group (N, k, k) lies in the values of the matrix."""
     count = len(starts) - 1
     keys = np.repeat(np.arange(count, dtype=np.int64), np.diff(starts)) * count + columns
@@ -51,23 +51,23 @@ def block_places(starts: IndexArray, columns: IndexArray, groups: IndexArray) ->
     return np.searchsorted(keys, wanted).astype(np.int32)
 
 
-def mirror_places(starts: IndexArray, columns: IndexArray) -> IndexArray:
+def find_mirror_positions(starts: IndexArray, columns: IndexArray) -> IndexArray:
     """Places (M, 2) of each block above the diagonal and of its mirror image."""
     rows = np.repeat(np.arange(len(starts) - 1, dtype=np.int32), np.diff(starts))
     upper = np.flatnonzero(columns > rows)
     pairs = np.column_stack([rows[upper], columns[upper]])
     return np.ascontiguousarray(
-        np.column_stack([upper, block_places(starts, columns, pairs)[:, 1, 0]]).astype(np.int32)
+        np.column_stack([upper, find_block_positions(starts, columns, pairs)[:, 1, 0]]).astype(np.int32)
     )
 
 
-def diagonal_places(starts: IndexArray, columns: IndexArray) -> IndexArray:
+def find_diagonal_positions(starts: IndexArray, columns: IndexArray) -> IndexArray:
     """Where the diagonal blocks (V,) lie."""
     own = np.arange(len(starts) - 1, dtype=np.int32)[:, None]
-    return np.ascontiguousarray(block_places(starts, columns, own)[:, 0, 0])
+    return np.ascontiguousarray(find_block_positions(starts, columns, own)[:, 0, 0])
 
 
-def cell_slopes(mesh: TetMesh) -> FloatArray:
+def compute_shape_gradients(mesh: TetMesh) -> FloatArray:
     """Gradients (T, 4, 3) [1/m] of the shape functions at rest."""
     p = mesh.nodes[mesh.cells]
     inverse = np.linalg.inv((p[:, 1:] - p[:, :1]).transpose(0, 2, 1))  # rows are slopes of corners 1 to 3
@@ -75,6 +75,6 @@ def cell_slopes(mesh: TetMesh) -> FloatArray:
     return np.ascontiguousarray(slopes, dtype=np.float64)
 
 
-def node_shares(mesh: TetMesh) -> FloatArray:
+def compute_node_volumes(mesh: TetMesh) -> FloatArray:
     """A quarter of the volume of all cells around each node (V,) [m^3]."""
-    return sums_by(mesh.cells, np.repeat(mesh.volumes / 4.0, 4), len(mesh.nodes))
+    return sum_by_index(mesh.cells, np.repeat(mesh.volumes / 4.0, 4), len(mesh.nodes))

@@ -6,11 +6,11 @@ import numpy as np
 
 from marey.base import FloatArray, kernel
 from marey.muscle._assembly import CellArrays
-from marey.muscle._materials_kernels import COROTATIONAL, principal_stiffness, singular_frames
+from marey.muscle._materials_kernels import COROTATIONAL, compute_principal_stiffness, decompose_deformation
 
 
 @kernel
-def deformation(c: CellArrays, x: FloatArray, t: int, f: FloatArray) -> float:
+def deformation_gradient(c: CellArrays, x: FloatArray, t: int, f: FloatArray) -> float:
     """Write the deformation gradient F (3, 3) of cell t; its determinant."""
     n0, n1, n2, n3 = c.cells[t, 0], c.cells[t, 1], c.cells[t, 2], c.cells[t, 3]
     g = c.slopes[t]
@@ -26,7 +26,7 @@ def deformation(c: CellArrays, x: FloatArray, t: int, f: FloatArray) -> float:
 
 
 @kernel
-def cofactor(f: FloatArray, k: FloatArray) -> None:
+def write_cofactors(f: FloatArray, k: FloatArray) -> None:
     """Write the cofactors of F (3, 3): the derivative of its determinant."""
     for i in range(3):
         i1, i2 = (i + 1) % 3, (i + 2) % 3
@@ -36,7 +36,7 @@ def cofactor(f: FloatArray, k: FloatArray) -> None:
 
 
 @kernel
-def node_pressures(c: CellArrays, x: FloatArray, out: FloatArray) -> tuple[int, float]:
+def compute_node_pressures(c: CellArrays, x: FloatArray, out: FloatArray) -> tuple[int, float]:
     r"""Pressure :math:`\kappa_n (J_n - 1)` of each node (V,) [Pa], J the volume around it over that at rest.
 
     Returns how many cells are inverted and the smallest J of a cell.
@@ -45,7 +45,7 @@ def node_pressures(c: CellArrays, x: FloatArray, out: FloatArray) -> tuple[int, 
     out[:] = 0.0
     inverted, least = 0, np.inf
     for t in range(c.cells.shape[0]):
-        ratio = deformation(c, x, t, f)
+        ratio = deformation_gradient(c, x, t, f)
         inverted += ratio <= 0.0
         least = min(least, ratio)
         for a in range(4):
@@ -57,7 +57,7 @@ def node_pressures(c: CellArrays, x: FloatArray, out: FloatArray) -> tuple[int, 
 
 
 @kernel
-def _stress(
+def _piola_stress(
     material: int, c: CellArrays, t: int, jacobian: float, pressure: float, f: FloatArray, cof: FloatArray,
     u: FloatArray, s: FloatArray, v: FloatArray, p: FloatArray,
 ) -> None:  # fmt: skip
@@ -83,22 +83,22 @@ def _mean_pressure(c: CellArrays, t: int, pressures: FloatArray) -> float:
 
 
 @kernel
-def cell_forces(material: int, c: CellArrays, x: FloatArray, pressures: FloatArray, out: FloatArray) -> None:
+def add_cell_forces(material: int, c: CellArrays, x: FloatArray, pressures: FloatArray, out: FloatArray) -> None:
     """Add the elastic forces (V, 3) [N]."""
     m = np.empty((6, 3, 3))
     f, cof, u, v, w, p = m[0], m[1], m[2], m[3], m[4], m[5]
     s = np.empty(3)
     for t in range(c.cells.shape[0]):
-        jacobian = deformation(c, x, t, f)
-        cofactor(f, cof)
+        jacobian = deformation_gradient(c, x, t, f)
+        write_cofactors(f, cof)
         if material == COROTATIONAL:
-            singular_frames(f, s, u, v, w)
-        _stress(material, c, t, jacobian, _mean_pressure(c, t, pressures), f, cof, u, s, v, p)
-        _add_forces(c, t, p, out)
+            decompose_deformation(f, s, u, v, w)
+        _piola_stress(material, c, t, jacobian, _mean_pressure(c, t, pressures), f, cof, u, s, v, p)
+        _add_stress_forces(c, t, p, out)
 
 
 @kernel
-def _add_forces(c: CellArrays, t: int, p: FloatArray, out: FloatArray) -> None:
+def _add_stress_forces(c: CellArrays, t: int, p: FloatArray, out: FloatArray) -> None:
     for a in range(4):
         n = c.cells[t, a]
         for i in range(3):
@@ -107,7 +107,7 @@ def _add_forces(c: CellArrays, t: int, p: FloatArray, out: FloatArray) -> None:
 
 
 @kernel
-def cell_stiffness(
+def add_exact_stiffness(
     material: int, c: CellArrays, x: FloatArray, pressures: FloatArray, forces: FloatArray, values: FloatArray,
     rises: FloatArray,
 ) -> None:  # fmt: skip
@@ -120,27 +120,27 @@ def cell_stiffness(
     s, shear, twist = np.empty(3), np.empty(3), np.empty(3)
     local, turned = np.empty((4, 4, 3, 3)), np.empty((4, 3))
     for t in range(c.cells.shape[0]):
-        jacobian = deformation(c, x, t, f)
-        cofactor(f, cof)
-        singular_frames(f, s, u, v, w)
+        jacobian = deformation_gradient(c, x, t, f)
+        write_cofactors(f, cof)
+        decompose_deformation(f, s, u, v, w)
         pressure = _mean_pressure(c, t, pressures)
-        _stress(material, c, t, jacobian, pressure, f, cof, u, s, v, p)
-        _add_forces(c, t, p, forces)
-        principal_stiffness(material, c.mu[t], c.lam[t], pressure, s, a3, shear, twist)
-        _turn_slopes(c, t, v, turned)
-        _local_blocks(c.volumes[t], a3, shear, twist, u, turned, b3, w, local)
-        _scatter(c, t, local, cof, values, rises)
+        _piola_stress(material, c, t, jacobian, pressure, f, cof, u, s, v, p)
+        _add_stress_forces(c, t, p, forces)
+        compute_principal_stiffness(material, c.mu[t], c.lam[t], pressure, s, a3, shear, twist)
+        _rotate_gradients(c, t, v, turned)
+        _cell_blocks(c.volumes[t], a3, shear, twist, u, turned, b3, w, local)
+        _scatter_blocks(c, t, local, cof, values, rises)
 
 
 @kernel
-def _turn_slopes(c: CellArrays, t: int, v: FloatArray, out: FloatArray) -> None:
+def _rotate_gradients(c: CellArrays, t: int, v: FloatArray, out: FloatArray) -> None:
     for a in range(4):
         for j in range(3):
             out[a, j] = c.slopes[t, a, 0] * v[0, j] + c.slopes[t, a, 1] * v[1, j] + c.slopes[t, a, 2] * v[2, j]
 
 
 @kernel
-def _local_blocks(
+def _cell_blocks(
     volume: float, a3: FloatArray, shear: FloatArray, twist: FloatArray, u: FloatArray, g: FloatArray, b3: FloatArray,
     e3: FloatArray, out: FloatArray,
 ) -> None:  # fmt: skip
@@ -176,7 +176,9 @@ def _local_blocks(
 
 
 @kernel
-def _scatter(c: CellArrays, t: int, local: FloatArray, cof: FloatArray, values: FloatArray, rises: FloatArray) -> None:
+def _scatter_blocks(
+    c: CellArrays, t: int, local: FloatArray, cof: FloatArray, values: FloatArray, rises: FloatArray
+) -> None:
     quarter = 0.25 * c.volumes[t]
     for b in range(4):
         r0, r1, r2 = 0.0, 0.0, 0.0
@@ -196,12 +198,12 @@ def _scatter(c: CellArrays, t: int, local: FloatArray, cof: FloatArray, values: 
 
 
 @kernel
-def cell_energy(c: CellArrays, x: FloatArray, pressures: FloatArray) -> float:
+def compute_cell_energy(c: CellArrays, x: FloatArray, pressures: FloatArray) -> float:
     """Energy of neo-Hookean cells and of nodes [J]; ``pressures`` are those of :func:`node_pressures` at x."""
     f = np.empty((3, 3))
     energy = 0.0
     for t in range(c.cells.shape[0]):
-        rise = deformation(c, x, t, f) - 1.0
+        rise = deformation_gradient(c, x, t, f) - 1.0
         mu, square = c.mu[t], 0.0
         for i in range(3):
             square += f[i, 0] * f[i, 0] + f[i, 1] * f[i, 1] + f[i, 2] * f[i, 2]

@@ -13,7 +13,7 @@ import numpy as np
 
 from marey.base import FloatArray, inline_kernel, kernel
 from marey.muscle._assembly import CellArrays
-from marey.muscle._materials_kernels import COROTATIONAL, clamp_stretches
+from marey.muscle._materials_kernels import COROTATIONAL, clamp_eigenvalues
 from marey.muscle._mesh import IndexArray
 
 LANES = 8
@@ -28,7 +28,7 @@ BLOCKS = 90  # ten blocks of nine
 
 
 @kernel
-def lane_stiffness(
+def add_clamped_stiffness(
     material: int, c: CellArrays, x: FloatArray, pressures: FloatArray, mirrors: IndexArray, forces: FloatArray,
     values: FloatArray, rises: FloatArray,
 ) -> None:  # fmt: skip
@@ -41,23 +41,23 @@ def lane_stiffness(
     count = c.cells.shape[0]
     for first in range(0, count, LANES):
         many = min(LANES, count - first)
-        _load(c, x, pressures, first, many, w)
-        _squares(w)
+        _load_lanes(c, x, pressures, first, many, w)
+        _write_cauchy_green(w)
         for _ in range(SWEEPS):
-            _sweep(w)
-        _sort(w)
-        _frames(w)
-        _cofactors(w)
+            _jacobi_sweep(w)
+        _sort_lanes(w)
+        _write_frames(w)
+        _write_lane_cofactors(w)
         if material == COROTATIONAL:
-            _corotational(w)
+            _evaluate_corotational(w)
         else:
-            _neo_hookean(w)
+            _evaluate_neo_hookean(w)
         for lane in range(many):
-            clamp_stretches(w, LANES * A + lane, LANES, scratch[0], scratch[1])
-        _turned(w)
-        _blocks(w, k)
+            clamp_eigenvalues(w, LANES * A + lane, LANES, scratch[0], scratch[1])
+        _rotate_lane_gradients(w)
+        _write_lane_blocks(w, k)
         for lane in range(many):
-            _scatter(c, first + lane, lane, w, k, forces, values, rises)
+            _scatter_lane(c, first + lane, lane, w, k, forces, values, rises)
     for m in range(mirrors.shape[0]):
         up, down = mirrors[m, 0], mirrors[m, 1]
         for i in range(3):
@@ -66,17 +66,17 @@ def lane_stiffness(
 
 
 @kernel
-def lane_energy(c: CellArrays, x: FloatArray, pressures: FloatArray) -> float:
+def compute_corotational_energy(c: CellArrays, x: FloatArray, pressures: FloatArray) -> float:
     """Energy of co-rotational cells [J]."""
     w, energy = np.zeros(ROWS * LANES), 0.0
     for first in range(0, c.cells.shape[0], LANES):
         many = min(LANES, c.cells.shape[0] - first)
-        _load(c, x, pressures, first, many, w)
-        _squares(w)
+        _load_lanes(c, x, pressures, first, many, w)
+        _write_cauchy_green(w)
         for _ in range(SWEEPS):
-            _sweep(w)
-        _sort(w)
-        _frames(w)
+            _jacobi_sweep(w)
+        _sort_lanes(w)
+        _write_frames(w)
         for n in range(many):
             mu, lam = w[LANES * MU + n], w[LANES * LAM + n]
             a, b, d = w[LANES * S + n] - 1.0, w[LANES * (S + 1) + n] - 1.0, w[LANES * (S + 2) + n] - 1.0
@@ -85,7 +85,7 @@ def lane_energy(c: CellArrays, x: FloatArray, pressures: FloatArray) -> float:
 
 
 @kernel
-def _load(c: CellArrays, x: FloatArray, pressures: FloatArray, first: int, many: int, w: FloatArray) -> None:
+def _load_lanes(c: CellArrays, x: FloatArray, pressures: FloatArray, first: int, many: int, w: FloatArray) -> None:
     for n in range(many):
         t = first + n
         n0, n1, n2, n3 = c.cells[t, 0], c.cells[t, 1], c.cells[t, 2], c.cells[t, 3]
@@ -101,7 +101,7 @@ def _load(c: CellArrays, x: FloatArray, pressures: FloatArray, first: int, many:
 
 
 @kernel
-def _squares(w: FloatArray) -> None:
+def _write_cauchy_green(w: FloatArray) -> None:
     """F^T F (00, 11, 22, 01, 02, 12), and V = 1."""
     for n in range(LANES):
         f00, f01, f02 = w[LANES * F + n], w[LANES * (F + 1) + n], w[LANES * (F + 2) + n]
@@ -119,7 +119,7 @@ def _squares(w: FloatArray) -> None:
 
 
 @inline_kernel
-def _jacobi(app: float, aqq: float, apq: float) -> tuple[float, float, float]:
+def _jacobi_rotation(app: float, aqq: float, apq: float) -> tuple[float, float, float]:
     """Tangent, cosine and sine of the rotation that clears a_pq."""
     d = aqq - app
     t = 2.0 * apq / (abs(d) + sqrt(d * d + 4.0 * apq * apq) + TINY)
@@ -129,7 +129,7 @@ def _jacobi(app: float, aqq: float, apq: float) -> tuple[float, float, float]:
 
 
 @kernel
-def _sweep(w: FloatArray) -> None:
+def _jacobi_sweep(w: FloatArray) -> None:
     """One rotation in each plane."""
     for n in range(LANES):
         a00, a11, a22 = w[LANES * W + n], w[LANES * (W + 1) + n], w[LANES * (W + 2) + n]
@@ -137,17 +137,17 @@ def _sweep(w: FloatArray) -> None:
         v00, v01, v02 = w[LANES * V + n], w[LANES * (V + 1) + n], w[LANES * (V + 2) + n]
         v10, v11, v12 = w[LANES * (V + 3) + n], w[LANES * (V + 4) + n], w[LANES * (V + 5) + n]
         v20, v21, v22 = w[LANES * (V + 6) + n], w[LANES * (V + 7) + n], w[LANES * (V + 8) + n]
-        t, c, s = _jacobi(a00, a11, a01)
+        t, c, s = _jacobi_rotation(a00, a11, a01)
         a00, a11, a02, a12 = a00 - t * a01, a11 + t * a01, c * a02 - s * a12, s * a02 + c * a12
         v00, v01 = c * v00 - s * v01, s * v00 + c * v01
         v10, v11 = c * v10 - s * v11, s * v10 + c * v11
         v20, v21 = c * v20 - s * v21, s * v20 + c * v21
-        t, c, s = _jacobi(a00, a22, a02)
+        t, c, s = _jacobi_rotation(a00, a22, a02)
         a00, a22, a01, a12 = a00 - t * a02, a22 + t * a02, -s * a12, c * a12
         v00, v02 = c * v00 - s * v02, s * v00 + c * v02
         v10, v12 = c * v10 - s * v12, s * v10 + c * v12
         v20, v22 = c * v20 - s * v22, s * v20 + c * v22
-        t, c, s = _jacobi(a11, a22, a12)
+        t, c, s = _jacobi_rotation(a11, a22, a12)
         a11, a22, a01, a02 = a11 - t * a12, a22 + t * a12, c * a01, s * a01
         v01, v02 = c * v01 - s * v02, s * v01 + c * v02
         v11, v12 = c * v11 - s * v12, s * v11 + c * v12
@@ -160,7 +160,7 @@ def _sweep(w: FloatArray) -> None:
 
 
 @kernel
-def _sort(w: FloatArray) -> None:
+def _sort_lanes(w: FloatArray) -> None:
     """Largest first; each swap turns one sign, so that V stays a rotation."""
     for p, q in ((0, 1), (1, 2), (0, 1)):
         for n in range(LANES):
@@ -176,7 +176,7 @@ def _sort(w: FloatArray) -> None:
 
 
 @kernel
-def _frames(w: FloatArray) -> None:
+def _write_frames(w: FloatArray) -> None:
     """U and s of F V = U s: the first two columns made orthonormal, the last their cross product."""
     for n in range(LANES):
         f00, f01, f02 = w[LANES * F + n], w[LANES * (F + 1) + n], w[LANES * (F + 2) + n]
@@ -204,7 +204,7 @@ def _frames(w: FloatArray) -> None:
 
 
 @kernel
-def _cofactors(w: FloatArray) -> None:
+def _write_lane_cofactors(w: FloatArray) -> None:
     for i in range(3):
         for j in range(3):
             a, b = F + 3 * ((i + 1) % 3), F + 3 * ((i + 2) % 3)
@@ -216,7 +216,7 @@ def _cofactors(w: FloatArray) -> None:
 
 
 @kernel
-def _corotational(w: FloatArray) -> None:
+def _evaluate_corotational(w: FloatArray) -> None:
     """Stiffness in the frames, and the stress 2 mu F + c R."""
     for n in range(LANES):
         mu, lam = w[LANES * MU + n], w[LANES * LAM + n]
@@ -248,7 +248,7 @@ def _corotational(w: FloatArray) -> None:
 
 
 @kernel
-def _neo_hookean(w: FloatArray) -> None:
+def _evaluate_neo_hookean(w: FloatArray) -> None:
     """Stiffness in the frames, and the stress mu F + p cof F."""
     for n in range(LANES):
         mu = w[LANES * MU + n]
@@ -274,7 +274,7 @@ def _neo_hookean(w: FloatArray) -> None:
 
 
 @kernel
-def _turned(w: FloatArray) -> None:
+def _rotate_lane_gradients(w: FloatArray) -> None:
     """Slopes in the frame of V."""
     for a in range(3):
         for j in range(3):
@@ -287,10 +287,10 @@ def _turned(w: FloatArray) -> None:
 
 
 @kernel
-def _blocks(w: FloatArray, k: FloatArray) -> None:
+def _write_lane_blocks(w: FloatArray, k: FloatArray) -> None:
     """Ten blocks of a cell: (0,0) (0,1) (0,2) (0,3) (1,1) (1,2) (1,3) (2,2) (2,3) (3,3)."""
     for a, b, row in ((0, 0, 36), (0, 1, 45), (0, 2, 54), (1, 1, 63), (1, 2, 72), (2, 2, 81)):
-        _block(w, H + 3 * a, H + 3 * b, row, k)
+        _write_lane_block(w, H + 3 * a, H + 3 * b, row, k)
     for i in range(3):
         for j in range(3):
             e, f = 3 * i + j, 3 * j + i
@@ -303,7 +303,7 @@ def _blocks(w: FloatArray, k: FloatArray) -> None:
 
 
 @kernel
-def _block(w: FloatArray, ga: int, gb: int, row: int, k: FloatArray) -> None:
+def _write_lane_block(w: FloatArray, ga: int, gb: int, row: int, k: FloatArray) -> None:
     """One block: in the frames, then turned by U on both sides."""
     for n in range(LANES):
         volume = w[LANES * VOLUME + n]
@@ -329,7 +329,7 @@ def _block(w: FloatArray, ga: int, gb: int, row: int, k: FloatArray) -> None:
 
 
 @kernel
-def _scatter(
+def _scatter_lane(
     c: CellArrays, t: int, n: int, w: FloatArray, k: FloatArray, forces: FloatArray, values: FloatArray,
     rises: FloatArray,
 ) -> None:  # fmt: skip

@@ -10,27 +10,27 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, UnknownNameError, frozen
-from marey.muscle._assembly_scipy import graph_parts, sums_by
-from marey.muscle._body_elastic import Elastic, elastic_cells
-from marey.muscle._bones_state import BoundBones, NoBones
-from marey.muscle._mesh import IndexArray, TetMesh, frozen_indices
-from marey.muscle._mesh_repair import require_sound
+from marey.muscle._assembly_scipy import find_connected_parts, sum_by_index
+from marey.muscle._body_elastic import ElasticModel, make_tetrahedral_elasticity
+from marey.muscle._bones_state import AttachedBones, NoBones
+from marey.muscle._mesh import IndexArray, TetMesh, freeze_indices
+from marey.muscle._mesh_repair import check_mesh
 from marey.muscle._solver import FREE, HELD
-from marey.muscle._springs import Lattice, elastic_springs
+from marey.muscle._springs import Lattice, make_spring_elasticity
 
 if TYPE_CHECKING:
     from scipy.sparse import bsr_matrix
 
     from marey.muscle._body_step import StepReport
     from marey.muscle._bones import Bones
-    from marey.muscle._contact import Ground
+    from marey.muscle._contact import ContactPlane
     from marey.muscle._muscles import Muscles
 
 GRAVITY: Final = (0.0, -9.82, 0.0)  # [m/s^2] as in [Engell2012]_
 INTEGRATORS: Final = ("implicit", "newton", "explicit")
 SOLVERS: Final = ("pcg", "direct")
 
-Solid: TypeAlias = "TetMesh | Lattice | str | PathLike[str] | tuple[ArrayLike, ArrayLike]"
+MeshSource: TypeAlias = "TetMesh | Lattice | str | PathLike[str] | tuple[ArrayLike, ArrayLike]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,8 @@ class SoftBody:
     """Nodes, masses and a material; :meth:`step` moves them ([Engell2012]_ §20)."""
 
     def __init__(
-        self, solid: TetMesh | Lattice, elastic: Elastic, masses: FloatArray, settings: BodySettings, *,
-        pinned: ArrayLike = (), gravity: ArrayLike = GRAVITY, ground: Ground | None = None,
+        self, solid: TetMesh | Lattice, elastic: ElasticModel, masses: FloatArray, settings: BodySettings, *,
+        pinned: ArrayLike = (), gravity: ArrayLike = GRAVITY, ground: ContactPlane | None = None,
         muscles: Muscles | None = None, bones: Bones | None = None,
     ) -> None:  # fmt: skip
         self.mesh = solid
@@ -64,8 +64,8 @@ class SoftBody:
         self.settings = settings
         self.gravity = frozen(gravity, 3, name="gravity")
         self.carriers: IndexArray = np.full(len(masses), FREE, dtype=np.int32)
-        self.carriers[frozen_indices(pinned, None, len(masses), name="pinned")] = HELD
-        self.parts = connected_parts(len(masses), elastic)
+        self.carriers[freeze_indices(pinned, None, len(masses), name="pinned")] = HELD
+        self.parts = find_body_parts(len(masses), elastic)
         self.muscles = muscles
         self._bones = bones
         self.ground = None if ground is None else ground.compile(solid.nodes, masses, solid.cells)
@@ -73,10 +73,10 @@ class SoftBody:
 
     @staticmethod
     def from_mesh(
-        mesh: Solid, *, material: str = "neo-hookean", young_pa: float = 4e4, poisson: float | None = None,
+        mesh: MeshSource, *, material: str = "neo-hookean", young_pa: float = 4e4, poisson: float | None = None,
         density_kg_m3: float = 1060.0, stiffness_scale: ArrayLike | None = None,
         damping: tuple[float, float] = (0.0, 0.0), pinned: ArrayLike = (), gravity: ArrayLike = GRAVITY,
-        ground: Ground | None = None, muscles: Muscles | None = None, bones: Bones | None = None, solver: str = "pcg",
+        ground: ContactPlane | None = None, muscles: Muscles | None = None, bones: Bones | None = None, solver: str = "pcg",
         integrator: str = "implicit", tolerance: float = 1e-3,
     ) -> SoftBody:  # fmt: skip
         """A body at rest.
@@ -100,15 +100,15 @@ class SoftBody:
                 semi-implicit Euler in small steps.
             tolerance: residual of a linear solve over what drives the step.
         """
-        solid = _solid_of(mesh)
+        solid = _load_mesh(mesh)
         if not (np.isfinite(density_kg_m3) and density_kg_m3 > 0):
             raise InputError(f"density_kg_m3 is {density_kg_m3}", "It must be positive")
         if isinstance(solid, Lattice):
-            elastic: Elastic = elastic_springs(solid, young_pa, stiffness_scale)
+            elastic: ElasticModel = make_spring_elasticity(solid, young_pa, stiffness_scale)
         else:
-            elastic = elastic_cells(solid, material, young_pa, poisson, stiffness_scale)
+            elastic = make_tetrahedral_elasticity(solid, material, young_pa, poisson, stiffness_scale)
         settings = BodySettings(integrator, solver, tolerance, damping)
-        masses = density_kg_m3 * _node_volumes(solid)
+        masses = density_kg_m3 * _compute_node_volumes(solid)
         return SoftBody(
             solid, elastic, masses, settings, pinned=pinned, gravity=gravity, ground=ground, muscles=muscles,
             bones=bones,
@@ -131,14 +131,14 @@ class SoftBody:
 
     def reset(self) -> None:
         """Back to rest."""
-        from marey.muscle._body_step import Stepper, StepReport
+        from marey.muscle._body_step import BodyStepper, StepReport
 
         self.positions: FloatArray = self.mesh.nodes.copy()
         self.velocities: FloatArray = np.zeros_like(self.positions)
         self.report: StepReport = StepReport()
         self.carriers[self.carriers >= 0] = FREE
-        self.bones: NoBones | BoundBones = NoBones() if self._bones is None else self._bones.bind(self)
-        self._stepper = Stepper(self)
+        self.bones: NoBones | AttachedBones = NoBones() if self._bones is None else self._bones.bind(self)
+        self._stepper = BodyStepper(self)
 
     def step(
         self, dt: float = 1 / 60, external: ArrayLike | None = None, activations: ArrayLike | None = None
@@ -168,19 +168,19 @@ class SoftBody:
 
     def forces(self, x: FloatArray | None = None) -> FloatArray:
         """Elastic forces (V, 3) [N] at positions x, or at the present ones."""
-        return self.elastic.forces(self._here(x))
+        return self.elastic.forces(self._check_positions(x))
 
     def tangent(self, x: FloatArray | None = None, *, exact: bool = True) -> bsr_matrix:
         r"""Stiffness :math:`-\partial f/\partial x` (3V, 3V) [N/m] of :meth:`forces`.
 
         Unless ``exact``, no cell has a negative eigenvalue: what an implicit step uses.
         """
-        from marey.muscle._assembly_sparse import sparse_tangent
+        from marey.muscle._assembly_sparse import to_sparse_tangent
 
-        self.elastic.assemble(self._here(x), exact=exact)
-        return sparse_tangent(self.elastic)
+        self.elastic.assemble(self._check_positions(x), exact=exact)
+        return to_sparse_tangent(self.elastic)
 
-    def _here(self, x: FloatArray | None) -> FloatArray:
+    def _check_positions(self, x: FloatArray | None) -> FloatArray:
         """Positions as kernels take them; read-only ones are copied, for a kernel is compiled for each kind."""
         if x is None:
             return self.positions
@@ -190,23 +190,23 @@ class SoftBody:
         return here if here.flags.writeable else here.copy()
 
 
-def connected_parts(count: int, elastic: Elastic) -> IndexArray:
+def find_body_parts(count: int, elastic: ElasticModel) -> IndexArray:
     """Number of the connected part of each node (V,)."""
     starts, columns, _ = elastic.blocks
-    return graph_parts(count, np.repeat(np.arange(count), np.diff(starts)), columns)[1].astype(np.int32)
+    return find_connected_parts(count, np.repeat(np.arange(count), np.diff(starts)), columns)[1].astype(np.int32)
 
 
-def _solid_of(mesh: Solid) -> TetMesh | Lattice:
+def _load_mesh(mesh: MeshSource) -> TetMesh | Lattice:
     if isinstance(mesh, Lattice):
         return mesh
     if isinstance(mesh, tuple):
         solid = TetMesh(np.asarray(mesh[0], dtype=float), np.asarray(mesh[1]))
     else:
         solid = mesh if isinstance(mesh, TetMesh) else TetMesh.from_file(mesh)
-    require_sound(solid)
+    check_mesh(solid)
     return solid
 
 
-def _node_volumes(solid: TetMesh | Lattice) -> FloatArray:
+def _compute_node_volumes(solid: TetMesh | Lattice) -> FloatArray:
     corners = solid.cells.shape[1]
-    return sums_by(solid.cells, np.repeat(solid.volumes / corners, corners), len(solid.nodes))
+    return sum_by_index(solid.cells, np.repeat(solid.volumes / corners, corners), len(solid.nodes))

@@ -10,29 +10,29 @@ from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, UnknownNameError, frozen
 from marey.muscle._assembly import (
-    Blocks,
+    BlockMatrix,
     CellArrays,
-    block_pattern,
-    block_places,
-    cell_slopes,
-    mirror_places,
-    node_shares,
+    compute_node_volumes,
+    compute_shape_gradients,
+    find_block_positions,
+    find_mirror_positions,
+    make_block_pattern,
 )
-from marey.muscle._assembly_scipy import sums_by
+from marey.muscle._assembly_scipy import sum_by_index
 from marey.muscle._mesh import IndexArray, TetMesh
 
 MAX_POISSON: Final = 0.4999  # linear cells lock beyond
 CELL_POISSON: Final = (
     0.3  # what a neo-Hookean cell holds by itself; its nodes hold the rest of the volume, so that beams bend
 )
-POISSONS: Final = {"neo-hookean": 0.49, "corotational": 0.45}
-NUMBERS: Final = {"corotational": 0, "neo-hookean": 1}
+DEFAULT_POISSON: Final = {"neo-hookean": 0.49, "corotational": 0.45}
+MATERIAL_NUMBERS: Final = {"corotational": 0, "neo-hookean": 1}
 
 
-class Elastic(Protocol):
+class ElasticModel(Protocol):
     """What a body asks of its material."""
 
-    blocks: Blocks
+    blocks: BlockMatrix
     rises: FloatArray  # (nnz, 3) [m^2] derivative of the volume around each node
     rise_stiffness: FloatArray  # (V,) [Pa / m^3]
 
@@ -54,7 +54,7 @@ class Elastic(Protocol):
 
 
 @dataclass(slots=True, eq=False)
-class Cells:
+class TetrahedralElasticity:
     """Tetrahedra of one material.
 
     Cells hold a part of the volume, the averages around nodes the rest ([Bonet1998]_): linear cells alone would lock.
@@ -62,7 +62,7 @@ class Cells:
 
     number: int
     arrays: CellArrays
-    blocks: Blocks
+    blocks: BlockMatrix
     mirrors: IndexArray  # (M, 2)
     rises: FloatArray
     rise_stiffness: FloatArray
@@ -70,70 +70,72 @@ class Cells:
 
     def energy(self, x: FloatArray) -> float:
         """Elastic energy [J]."""
-        from marey.muscle._assembly_kernels import cell_energy, node_pressures
-        from marey.muscle._assembly_lanes_kernels import lane_energy
+        from marey.muscle._assembly_kernels import compute_cell_energy, compute_node_pressures
+        from marey.muscle._assembly_lanes_kernels import compute_corotational_energy
 
-        node_pressures(self.arrays, x, self.pressures)
-        if self.number == NUMBERS["corotational"]:
-            return lane_energy(self.arrays, x, self.pressures)
-        return cell_energy(self.arrays, x, self.pressures)
+        compute_node_pressures(self.arrays, x, self.pressures)
+        if self.number == MATERIAL_NUMBERS["corotational"]:
+            return compute_corotational_energy(self.arrays, x, self.pressures)
+        return compute_cell_energy(self.arrays, x, self.pressures)
 
     def forces(self, x: FloatArray) -> FloatArray:
         """Elastic forces (V, 3) [N]."""
-        from marey.muscle._assembly_kernels import cell_forces, node_pressures
+        from marey.muscle._assembly_kernels import add_cell_forces, compute_node_pressures
 
         out = np.zeros_like(x)
-        node_pressures(self.arrays, x, self.pressures)
-        cell_forces(self.number, self.arrays, x, self.pressures, out)
+        compute_node_pressures(self.arrays, x, self.pressures)
+        add_cell_forces(self.number, self.arrays, x, self.pressures, out)
         return out
 
     def assemble(self, x: FloatArray, *, exact: bool) -> FloatArray:
         """Fill ``blocks`` and ``rises`` at x; the forces (V, 3) [N]."""
-        from marey.muscle._assembly_kernels import cell_stiffness, node_pressures
-        from marey.muscle._assembly_lanes_kernels import lane_stiffness
+        from marey.muscle._assembly_kernels import add_exact_stiffness, compute_node_pressures
+        from marey.muscle._assembly_lanes_kernels import add_clamped_stiffness
 
         out, values = np.zeros_like(x), self.blocks.values
         values[:] = 0.0
         self.rises[:] = 0.0
-        node_pressures(self.arrays, x, self.pressures)
+        compute_node_pressures(self.arrays, x, self.pressures)
         if exact:
-            cell_stiffness(self.number, self.arrays, x, self.pressures, out, values, self.rises)
+            add_exact_stiffness(self.number, self.arrays, x, self.pressures, out, values, self.rises)
         else:
-            lane_stiffness(self.number, self.arrays, x, self.pressures, self.mirrors, out, values, self.rises)
+            add_clamped_stiffness(self.number, self.arrays, x, self.pressures, self.mirrors, out, values, self.rises)
         return out
 
     def inverted(self, x: FloatArray) -> int:
         """Number of cells turned inside out."""
-        from marey.muscle._assembly_kernels import node_pressures
+        from marey.muscle._assembly_kernels import compute_node_pressures
 
-        return node_pressures(self.arrays, x, self.pressures)[0]
+        return compute_node_pressures(self.arrays, x, self.pressures)[0]
 
 
-def elastic_cells(
+def make_tetrahedral_elasticity(
     mesh: TetMesh, material: str, young_pa: float, poisson: float | None, scale: ArrayLike | None
-) -> Cells:
+) -> TetrahedralElasticity:
     """Tetrahedra with moduli from Young and Poisson; ``scale`` (T,) multiplies both."""
-    if material not in NUMBERS:
-        raise UnknownNameError("material", material, "soft bodies", (*NUMBERS, "mass-spring"))
-    factor = _factors(scale, len(mesh.cells))
-    mu, lam = _moduli(young_pa, POISSONS[material] if poisson is None else poisson)
+    if material not in MATERIAL_NUMBERS:
+        raise UnknownNameError("material", material, "soft bodies", (*MATERIAL_NUMBERS, "mass-spring"))
+    factor = _stiffness_factors(scale, len(mesh.cells))
+    mu, lam = _lame_moduli(young_pa, DEFAULT_POISSON[material] if poisson is None else poisson)
     own = min(lam, 2.0 * mu * CELL_POISSON / (1.0 - 2.0 * CELL_POISSON)) if material == "neo-hookean" else lam
-    starts, columns = block_pattern(len(mesh.nodes), mesh.cells)
-    shares = node_shares(mesh)
+    starts, columns = make_block_pattern(len(mesh.nodes), mesh.cells)
+    shares = compute_node_volumes(mesh)
     whole = np.where(shares > 0, shares, 1.0)
     bulk = _node_means(mesh, factor * (lam - own)) / whole
     order = np.argsort(mesh.cells, axis=1)
     cells = np.take_along_axis(mesh.cells, order, axis=1)
-    slopes = np.take_along_axis(cell_slopes(mesh), order[:, :, None], axis=1)
-    places = block_places(starts, columns, cells)
+    slopes = np.take_along_axis(compute_shape_gradients(mesh), order[:, :, None], axis=1)
+    places = find_block_positions(starts, columns, cells)
     arrays = CellArrays(cells, slopes, mesh.volumes, factor * mu, factor * own, places, shares, bulk)
-    blocks = Blocks(starts, columns, np.zeros((len(columns), 3, 3)))
+    blocks = BlockMatrix(starts, columns, np.zeros((len(columns), 3, 3)))
     rises = np.zeros((len(columns) if bulk.any() else 0, 3))
-    mirrors = mirror_places(starts, columns)
-    return Cells(NUMBERS[material], arrays, blocks, mirrors, rises, bulk / whole, np.zeros(len(mesh.nodes)))
+    mirrors = find_mirror_positions(starts, columns)
+    return TetrahedralElasticity(
+        MATERIAL_NUMBERS[material], arrays, blocks, mirrors, rises, bulk / whole, np.zeros(len(mesh.nodes))
+    )
 
 
-def _moduli(young_pa: float, poisson: float) -> tuple[float, float]:
+def _lame_moduli(young_pa: float, poisson: float) -> tuple[float, float]:
     if not (np.isfinite(young_pa) and young_pa > 0):
         raise InputError(f"young_pa is {young_pa}", "It must be positive")
     if not -1.0 < poisson < MAX_POISSON:
@@ -141,7 +143,7 @@ def _moduli(young_pa: float, poisson: float) -> tuple[float, float]:
     return young_pa / (2 * (1 + poisson)), young_pa * poisson / ((1 + poisson) * (1 - 2 * poisson))
 
 
-def _factors(scale: ArrayLike | None, count: int) -> FloatArray:
+def _stiffness_factors(scale: ArrayLike | None, count: int) -> FloatArray:
     factors = np.ones(count) if scale is None else frozen(scale, count, name="stiffness_scale")
     if factors.size and factors.min() <= 0:
         raise InputError(f"stiffness_scale[{int(factors.argmin())}] is {factors.min()}", "It must be positive")
@@ -150,4 +152,4 @@ def _factors(scale: ArrayLike | None, count: int) -> FloatArray:
 
 def _node_means(mesh: TetMesh, values: FloatArray) -> FloatArray:
     """Sum over cells around a node of a quarter of volume times value (V,)."""
-    return sums_by(mesh.cells, np.repeat(mesh.volumes * values / 4, 4), len(mesh.nodes))
+    return sum_by_index(mesh.cells, np.repeat(mesh.volumes * values / 4, 4), len(mesh.nodes))

@@ -7,11 +7,13 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, kernel
 from marey.muscle._mesh import IndexArray
 
-FLAT = 1e-12  # [-] determinant of an inertia over its trace cubed: below, the part is a line and keeps its turn
+MIN_INERTIA_DETERMINANT = (
+    1e-12  # [-] determinant of an inertia over its trace cubed: below, the part is a line and keeps its turn
+)
 
 
 @kernel
-def settle_momentum(
+def restore_momentum(
     parts: IndexArray, loose: BoolArray, m: FloatArray, x: FloatArray, before: FloatArray, impulse: FloatArray,
     decay: float, v: FloatArray,
 ) -> None:  # fmt: skip
@@ -36,12 +38,12 @@ def settle_momentum(
         for i in range(3):
             t[1 + i] += m[n] * x[n, i]
     for n in range(m.shape[0]):
-        _add_defect(total[parts[n]], m[n], x[n], before[n], impulse[n], decay, v[n])
-    inertia = _inertias(parts, total, m, x)
+        _add_momentum_defect(total[parts[n]], m[n], x[n], before[n], impulse[n], decay, v[n])
+    inertia = _part_inertias(parts, total, m, x)
     turn = np.zeros((loose.shape[0], 3))
     for k in range(loose.shape[0]):
         if loose[k]:
-            _spin(inertia[k], total[k], turn[k])
+            _angular_velocity(inertia[k], total[k], turn[k])
     for n in range(m.shape[0]):
         k = parts[n]
         if loose[k]:
@@ -53,7 +55,7 @@ def settle_momentum(
 
 
 @kernel
-def _spin(a: FloatArray, t: FloatArray, out: FloatArray) -> None:
+def _angular_velocity(a: FloatArray, t: FloatArray, out: FloatArray) -> None:
     """Write the angular velocity (3,) that a torque impulse in ``t`` gives an inertia (3, 3), by Cramer's rule."""
     c00 = a[1, 1] * a[2, 2] - a[1, 2] * a[1, 2]
     c01 = a[0, 2] * a[1, 2] - a[0, 1] * a[2, 2]
@@ -63,14 +65,14 @@ def _spin(a: FloatArray, t: FloatArray, out: FloatArray) -> None:
     c22 = a[0, 0] * a[1, 1] - a[0, 1] * a[0, 1]
     det = a[0, 0] * c00 + a[0, 1] * c01 + a[0, 2] * c02
     trace = a[0, 0] + a[1, 1] + a[2, 2]
-    if det > FLAT * trace * trace * trace:
+    if det > MIN_INERTIA_DETERMINANT * trace * trace * trace:
         out[0] = (c00 * t[7] + c01 * t[8] + c02 * t[9]) / det
         out[1] = (c01 * t[7] + c11 * t[8] + c12 * t[9]) / det
         out[2] = (c02 * t[7] + c12 * t[8] + c22 * t[9]) / det
 
 
 @kernel
-def _add_defect(
+def _add_momentum_defect(
     t: FloatArray, m: float, x: FloatArray, before: FloatArray, impulse: FloatArray, decay: float, v: FloatArray
 ) -> None:
     a0, a1, a2 = x[0] - t[1] / t[0], x[1] - t[2] / t[0], x[2] - t[3] / t[0]
@@ -86,7 +88,7 @@ def _add_defect(
 
 
 @kernel
-def _inertias(parts: IndexArray, total: FloatArray, m: FloatArray, x: FloatArray) -> FloatArray:
+def _part_inertias(parts: IndexArray, total: FloatArray, m: FloatArray, x: FloatArray) -> FloatArray:
     out = np.zeros((total.shape[0], 3, 3))
     a = np.empty(3)
     for n in range(m.shape[0]):

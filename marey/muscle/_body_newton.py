@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.muscle._body_implicit import Implicit, Solution
+from marey.muscle._body_implicit import ImplicitScheme, ImplicitSolution
 from marey.muscle._solver import HELD
 
 if TYPE_CHECKING:
@@ -16,29 +16,29 @@ if TYPE_CHECKING:
 MAX_NEWTON: Final = 60
 MAX_BACKTRACKS: Final = 12
 NEWTON_TOLERANCE: Final = 1e-9  # [-] of what drives the step
-TINY_IMPULSE: Final = 1e-12  # [kg^0.5 m/s] of a body at rest that nothing drives
+MIN_IMPULSE: Final = 1e-12  # [kg^0.5 m/s] of a body at rest that nothing drives
 MAX_SLOPE: Final = 0.9  # [-] of the residual along a correction that may be left
 FORCING: Final = 1e-3  # [-] how well each linear solve is done, over the residual it starts from
 
 
-class Newton:
+class NewtonScheme:
     r"""Solves :math:`M(v' - v) = h\,f(x + h v', v')` for v' by Newton's method.
 
     The stiffness never pushes, so that a correction always leads down the energy of the step; it is shortened until the
     residual along it has shrunk. Rayleigh damping takes the stiffness at the start of the step.
     """
 
-    def __init__(self, body: SoftBody, implicit: Implicit) -> None:
+    def __init__(self, body: SoftBody, implicit: ImplicitScheme) -> None:
         if body.ground is not None or len(body.bones.names):
             raise InputError("the integrator 'newton' has no ground and no bones", "Use integrator='implicit'")
         self.implicit = implicit
 
-    def solve(self, body: SoftBody, h: float, load: FloatArray, alphas: FloatArray) -> Solution:
+    def solve(self, body: SoftBody, h: float, load: FloatArray, alphas: FloatArray) -> ImplicitSolution:
         """New positions and velocities after ``h`` [s]; the body is not changed."""
-        problem = _Problem(body, self.implicit, h, load, alphas)
+        problem = _NewtonProblem(body, self.implicit, h, load, alphas)
         new = body.velocities.copy()
         new[body.carriers == HELD] = 0.0
-        size = max(problem.norm(body.masses[:, None] * body.velocities + h * load), TINY_IMPULSE)
+        size = max(problem.norm(body.masses[:, None] * body.velocities + h * load), MIN_IMPULSE)
         total, residual = 0, problem.residual(new)
         for _ in range(MAX_NEWTON):
             left = problem.norm(residual)
@@ -48,13 +48,15 @@ class Newton:
             step, count = self.implicit.correction(body, residual, FORCING)
             total += count
             new, residual = problem.search(new, step, residual)
-        return Solution(body.positions + h * new, new, total, problem.norm(residual) / size)
+        return ImplicitSolution(body.positions + h * new, new, total, problem.norm(residual) / size)
 
 
-class _Problem:
+class _NewtonProblem:
     """One step as equations for the new velocities."""
 
-    def __init__(self, body: SoftBody, implicit: Implicit, h: float, load: FloatArray, alphas: FloatArray) -> None:
+    def __init__(
+        self, body: SoftBody, implicit: ImplicitScheme, h: float, load: FloatArray, alphas: FloatArray
+    ) -> None:
         self.body, self.implicit, self.h, self.load, self.alphas = body, implicit, h, load, alphas
         self.held = body.carriers == HELD
         self.stiffness: Any = None

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, UnknownNameError, frozen
-from marey.muscle._mesh import IndexArray, frozen_indices
+from marey.muscle._mesh import IndexArray, freeze_indices
 
 if TYPE_CHECKING:
     from marey.muscle._body import SoftBody
-    from marey.muscle._bones_state import BoundBones
+    from marey.muscle._bones_state import AttachedBones
     from marey.skeleton import Skeleton
 
 FREEDOMS: Final = {"fixed": 0, "hinge": 1, "ball": 3, "free": 6}
@@ -104,25 +104,27 @@ class Bones:
                 raise UnknownNameError("joint", name, "the skeleton", skeleton.names)
         places = skeleton.rest_positions() + frozen(origin, 3, name="origin")
         bones = [
-            _bone_of(skeleton, j, places, joints.get(name, "fixed"), nodes.get(name, ()), (masses or {}).get(name, 0.0))
+            _bone_from_joint(
+                skeleton, j, places, joints.get(name, "fixed"), nodes.get(name, ()), (masses or {}).get(name, 0.0)
+            )
             for j, name in enumerate(skeleton.names)
         ]
         return Bones(bones, limit_stiffness, joint_damping)
 
-    def bind(self, body: SoftBody) -> BoundBones:
+    def bind(self, body: SoftBody) -> AttachedBones:
         """Hand the attached nodes of a body to the bones."""
-        from marey.muscle._bones_state import BoundBones
+        from marey.muscle._bones_state import AttachedBones
 
         for number, bone in enumerate(self.bones):
-            carried = frozen_indices(bone.nodes, None, len(body.masses), name=f"nodes of bone '{bone.name}'")
+            carried = freeze_indices(bone.nodes, None, len(body.masses), name=f"nodes of bone '{bone.name}'")
             if (body.carriers[carried] >= 0).any():
                 node = int(carried[body.carriers[carried] >= 0][0])
                 raise InputError(f"node {node} is carried by two bones, one is '{bone.name}'", "Give it to one")
             body.carriers[carried] = number
-        return BoundBones(self, body)
+        return AttachedBones(self, body)
 
 
-def _bone_of(
+def _bone_from_joint(
     skeleton: Skeleton, j: int, places: FloatArray, joint: JointSpec, nodes: ArrayLike, mass_kg: float
 ) -> Bone:
     kind = joint if isinstance(joint, str) else joint[0]
@@ -135,6 +137,6 @@ def _bone_of(
     return Bone(skeleton.names[j], places[j], name, kind, axis, limits, mass_kg=mass_kg, end=end, nodes=nodes)
 
 
-def carried_nodes(carriers: IndexArray) -> IndexArray:
+def find_carried_nodes(carriers: IndexArray) -> IndexArray:
     """Numbers of the nodes that bones carry."""
     return np.flatnonzero(carriers >= 0).astype(np.int32)

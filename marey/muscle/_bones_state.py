@@ -8,14 +8,14 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.lie import SO3
-from marey.muscle._bones import FREEDOMS, Bone, Bones, carried_nodes
-from marey.muscle._solver import BoneArrays, Coarse, no_bones
+from marey.muscle._bones import FREEDOMS, Bone, Bones, find_carried_nodes
+from marey.muscle._solver import BoneArrays, CoarseSpace, empty_bone_arrays
 
 if TYPE_CHECKING:
     from marey.muscle._body import SoftBody
 
 ROD_RADIUS: Final = 0.1  # [-] of the length: how thick the rod is whose inertia a bone's own mass has
-LEAST_INERTIA: Final = 1e-9  # [kg m^2] of a rate that moves nothing, so that its row can be solved
+MIN_INERTIA: Final = 1e-9  # [kg m^2] of a rate that moves nothing, so that its row can be solved
 
 
 class NoBones:
@@ -25,7 +25,7 @@ class NoBones:
     names: tuple[str, ...] = ()
 
     def __init__(self) -> None:
-        self.arrays: BoneArrays = no_bones()
+        self.arrays: BoneArrays = empty_bone_arrays()
 
     def start(self, velocities: FloatArray) -> FloatArray:
         """Unknowns (V, 3) that a solve starts from."""
@@ -34,7 +34,7 @@ class NoBones:
     def weigh(self, h: float) -> None:
         """Nothing to weigh."""
 
-    def join(self, coarse: Coarse) -> None:
+    def join(self, coarse: CoarseSpace) -> None:
         """The matrix of regions is whole."""
         coarse.inverse[:] = coarse.raw
 
@@ -53,7 +53,7 @@ class NoBones:
         """Nothing to bring back."""
 
 
-class BoundBones:
+class AttachedBones:
     """Bones of one body. World axes; ``rotations`` are from rest, identity at the start."""
 
     def __init__(self, given: Bones, body: SoftBody) -> None:
@@ -71,7 +71,7 @@ class BoundBones:
         self._hinges = np.zeros(len(counts))
         self.rotations: FloatArray = self._turns.copy()
         self.origins: FloatArray = self._rest.copy()
-        nodes = carried_nodes(body.carriers)
+        nodes = find_carried_nodes(body.carriers)
         self._node_rest = body.mesh.nodes[nodes]
         self._node_masses = body.masses[nodes]
         d, b = len(self._rates), len(counts)
@@ -84,10 +84,10 @@ class BoundBones:
             nodes, body.carriers[nodes].copy(), self._node_rest.copy(), np.zeros((d, 6)), moves, np.zeros((d, d)),
             np.zeros((b, 6)),
         )  # fmt: skip
-        self._inertias = np.array([_own_inertia(bone) for bone in given.bones])
+        self._inertias = np.array([compute_rod_inertia(bone) for bone in given.bones])
         self._momenta = np.zeros((b, 6))  # (angular about the origin, linear), at the end of the last step
         self._torques = np.zeros(d)
-        self._screws()
+        self._update_screws()
 
     @property
     def num_rows(self) -> int:
@@ -103,9 +103,9 @@ class BoundBones:
     @property
     def ends(self) -> FloatArray:
         """Tips of the bones (B, 3) [m]."""
-        return self._placed(self._tips)
+        return self._transform_points(self._tips)
 
-    def _placed(self, rest: FloatArray) -> FloatArray:
+    def _transform_points(self, rest: FloatArray) -> FloatArray:
         return self.origins + np.einsum("bij,bj->bi", self.rotations, rest - self._rest)
 
     def snapshot(self) -> tuple[FloatArray, ...]:
@@ -118,7 +118,7 @@ class BoundBones:
         moving = (self._rates, self._turns, self._hinges, self.rotations, self.origins, self.arrays.arms, self._momenta)
         for array, old in zip(moving, kept, strict=True):
             array[:] = old
-        self._screws()
+        self._update_screws()
 
     def start(self, velocities: FloatArray) -> FloatArray:
         """Unknowns (V + R, 3) that a solve starts from."""
@@ -128,15 +128,15 @@ class BoundBones:
         out[len(velocities) :].ravel()[: len(self._rates)] = self._rates
         return out
 
-    def _above(self, k: int) -> FloatArray:
+    def _parent_rotation(self, k: int) -> FloatArray:
         """Rotation (3, 3) of the parent of bone k, or of the world."""
         return self.rotations[self.parents[k]] if self.parents[k] >= 0 else np.eye(3)
 
-    def _screws(self) -> None:
+    def _update_screws(self) -> None:
         """World twist of each rate."""
         for k, bone in enumerate(self.given.bones):
             first = self._first[k]
-            parent = self._above(k)
+            parent = self._parent_rotation(k)
             axes: FloatArray = (parent @ np.asarray(bone.axis))[None] if bone.kind == "hinge" else np.eye(3)
             if bone.kind == "fixed":
                 continue
@@ -149,18 +149,18 @@ class BoundBones:
         arrays = self.arrays
         arrays.inertia[:] = 0.0
         self._torques[:] = 0.0
-        centres = self._placed(self._centres)
+        centres = self._transform_points(self._centres)
         for k, bone in enumerate(self.given.bones):
             moved = np.flatnonzero(arrays.moves[k])
             screws = arrays.screws[moved]
             wrench = h * bone.mass_kg * np.concatenate([np.cross(centres[k], self._gravity), self._gravity])
-            arrays.inertia[np.ix_(moved, moved)] += screws @ self._spatial(k, centres[k]) @ screws.T
+            arrays.inertia[np.ix_(moved, moved)] += screws @ self._spatial_inertia(k, centres[k]) @ screws.T
             self._torques[moved] += screws @ (wrench + self._momenta[k])
-            self._limit(k, bone, h)
-        damped = h * self.given.joint_damping + LEAST_INERTIA
+            self._add_limit_spring(k, bone, h)
+        damped = h * self.given.joint_damping + MIN_INERTIA
         arrays.inertia[np.diag_indices(len(self._rates))] += damped
 
-    def _spatial(self, k: int, centre: FloatArray) -> FloatArray:
+    def _spatial_inertia(self, k: int, centre: FloatArray) -> FloatArray:
         """Inertia (6, 6) of a bone's own mass about the world's origin, for (angular, linear)."""
         mass, turn = self.given.bones[k].mass_kg, self.rotations[k]
         cross = _cross_matrix(centre)
@@ -169,7 +169,7 @@ class BoundBones:
         out[:3, 3:], out[3:, :3], out[3:, 3:] = mass * cross, -mass * cross, mass * np.eye(3)
         return out
 
-    def _limit(self, k: int, bone: Bone, h: float) -> None:
+    def _add_limit_spring(self, k: int, bone: Bone, h: float) -> None:
         """A stiff spring beyond the limit of a joint, implicit."""
         if bone.limits is None or bone.kind not in ("hinge", "ball"):
             return
@@ -179,7 +179,7 @@ class BoundBones:
         else:
             turn = SO3.from_matrix(self._turns[k]).log()
             angle = float(np.linalg.norm(turn))
-            parent = self._above(k)
+            parent = self._parent_rotation(k)
             direction = parent @ turn / angle if angle > 0 else np.zeros(3)
         ahead = angle + h * float(direction @ self._rates[rows])
         low, high = bone.limits
@@ -196,14 +196,14 @@ class BoundBones:
         count = len(rhs)
         right[count:].ravel()[: len(self._rates)] += self._torques
 
-    def join(self, coarse: Coarse) -> None:
+    def join(self, coarse: CoarseSpace) -> None:
         """Write the matrix of regions and rates from that of regions and bones."""
-        whole = self._whole(coarse.regions)
+        whole = self._coarse_expansion(coarse.regions)
         coarse.inverse[:] = whole.T @ coarse.raw @ whole
         rates = slice(6 * coarse.regions, None)
         coarse.inverse[rates, rates] += self.arrays.inertia
 
-    def _whole(self, regions: int) -> FloatArray:
+    def _coarse_expansion(self, regions: int) -> FloatArray:
         """What regions and rates (6 A + D) do to regions and bones (6 A + 6 B)."""
         bones, rates = self.arrays.moves.shape
         out = np.zeros((6 * (regions + bones), 6 * regions + rates))
@@ -218,31 +218,31 @@ class BoundBones:
         out = positions + h * velocities
         self._rates[:] = unknowns[len(positions) :].ravel()[: len(self._rates)]
         twists = (arrays.moves * self._rates) @ arrays.screws
-        self._remember(twists, velocities)
-        self._turn(h)
+        self._store_momenta(twists, velocities)
+        self._integrate_joints(h)
         owners = arrays.owners
         arms = self._node_rest - self._rest[owners]
         arrays.arms[:] = self.origins[owners] + np.einsum("cij,cj->ci", self.rotations[owners], arms)
         out[arrays.nodes] = arrays.arms
-        self._screws()
+        self._update_screws()
         twists = ((arrays.moves * self._rates) @ arrays.screws)[owners]
         velocities[arrays.nodes] = twists[:, 3:] + np.cross(twists[:, :3], arrays.arms)
         return out
 
-    def _remember(self, twists: FloatArray, velocities: FloatArray) -> None:
+    def _store_momenta(self, twists: FloatArray, velocities: FloatArray) -> None:
         """Momenta of bones with their nodes, about the world's origin, which a turn does not change."""
-        arrays, centres = self.arrays, self._placed(self._centres)
+        arrays, centres = self.arrays, self._transform_points(self._centres)
         linear = self._node_masses[:, None] * velocities[arrays.nodes]
         both = np.hstack([np.cross(arrays.arms, linear), linear])
         self._momenta[:] = 0.0
         np.add.at(self._momenta, arrays.owners, both)
         for k in range(len(self.names)):
-            self._momenta[k] += self._spatial(k, centres[k]) @ twists[k]
+            self._momenta[k] += self._spatial_inertia(k, centres[k]) @ twists[k]
 
-    def _turn(self, h: float) -> None:
+    def _integrate_joints(self, h: float) -> None:
         for k, bone in enumerate(self.given.bones):
             rates = self._rates[self._first[k] : self._first[k + 1]]
-            above, parent = self.parents[k], self._above(k)
+            above, parent = self.parents[k], self._parent_rotation(k)
             if bone.kind == "hinge":
                 self._hinges[k] += h * rates[0]
                 self._turns[k] = SO3.exp(self._hinges[k] * np.asarray(bone.axis)).matrix()
@@ -255,7 +255,7 @@ class BoundBones:
                 self.origins[k] += h * rates[3:]
 
 
-def _own_inertia(bone: Bone) -> FloatArray:
+def compute_rod_inertia(bone: Bone) -> FloatArray:
     """Inertia (3, 3) about its centre of a rod from origin to end [kg m^2]."""
     along = np.asarray(bone.end) - np.asarray(bone.origin)
     square = float(along @ along)

@@ -18,12 +18,12 @@ import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
 
-RECOVERY = 0.2  # [-] part of a depth that a step takes back: a deep node comes out slowly, without a jump
-STABLE = 0.2  # [-] of m/h^2: the stiffest penalty of an explicit step
+RECOVERY_FRACTION = 0.2  # [-] part of a depth that a step takes back: a deep node comes out slowly, without a jump
+STABLE_FRACTION = 0.2  # [-] of m/h^2: the stiffest penalty of an explicit step
 SLACK_M = 1e-9  # [m] a node this far below the plane after a step is in touch
 
 
-class GroundArrays(NamedTuple):
+class ContactPlaneArrays(NamedTuple):
     """A plane under one body, compiled."""
 
     point: FloatArray  # (3,) [m] on the plane
@@ -36,7 +36,7 @@ class GroundArrays(NamedTuple):
 
 
 @kernel
-def start_contacts(x: FloatArray, v: FloatArray, h: float, ground: GroundArrays, active: IntArray) -> int:
+def predict_contacts(x: FloatArray, v: FloatArray, h: float, ground: ContactPlaneArrays, active: IntArray) -> int:
     """Guess which nodes touch during a step: those below the plane at its end if nothing stops them."""
     count, n, q = 0, ground.normal, ground.point
     for j in range(x.shape[0]):
@@ -50,7 +50,7 @@ def start_contacts(x: FloatArray, v: FloatArray, h: float, ground: GroundArrays,
 
 
 @kernel
-def _along(x: FloatArray, j: int, ground: GroundArrays) -> tuple[float, float, float]:
+def _body_axis(x: FloatArray, j: int, ground: ContactPlaneArrays) -> tuple[float, float, float]:
     """The body's axis at a node, in the plane; zero where it has none."""
     if ground.pairs.shape[0] == 0:
         return 0.0, 0.0, 0.0
@@ -64,13 +64,13 @@ def _along(x: FloatArray, j: int, ground: GroundArrays) -> tuple[float, float, f
 
 @kernel
 def _friction_block(
-    x: FloatArray, j: int, u: tuple[float, float, float], load: float, ground: GroundArrays, out: FloatArray
+    x: FloatArray, j: int, u: tuple[float, float, float], load: float, ground: ContactPlaneArrays, out: FloatArray
 ) -> None:
     """Write the damping of friction at a node ``(3, 3)`` [N s/m]: the force is minus this times the velocity."""
     n, s = ground.normal, ground.smoothing * ground.smoothing
     un = u[0] * n[0] + u[1] * n[1] + u[2] * n[2]
     t = (u[0] - un * n[0], u[1] - un * n[1], u[2] - un * n[2])
-    e = _along(x, j, ground)
+    e = _body_axis(x, j, ground)
     forwards = t[0] * e[0] + t[1] * e[1] + t[2] * e[2]
     sideways2 = max(0.0, t[0] * t[0] + t[1] * t[1] + t[2] * t[2] - forwards * forwards)
     blend = 0.5 + 0.5 * forwards / sqrt(forwards * forwards + s)
@@ -85,26 +85,26 @@ def _friction_block(
 
 
 @kernel
-def _height(x: FloatArray, j: int, ground: GroundArrays) -> float:
+def _height(x: FloatArray, j: int, ground: ContactPlaneArrays) -> float:
     """Height of a node over the plane [m]."""
     n, q = ground.normal, ground.point
     return n[0] * (x[j, 0] - q[0]) + n[1] * (x[j, 1] - q[1]) + n[2] * (x[j, 2] - q[2])
 
 
 @kernel
-def _resistance(j: int, d: float, h: float, ground: GroundArrays) -> float:
+def _normal_damping(j: int, d: float, h: float, ground: ContactPlaneArrays) -> float:
     """How much a node's normal velocity is resisted [N s/m]; above the plane it may still come down to it."""
     k, c = ground.stiffness[j], ground.damping[j]
-    return h * k if d > 0.0 else max(c + h * k, h * k / RECOVERY)
+    return h * k if d > 0.0 else max(c + h * k, h * k / RECOVERY_FRACTION)
 
 
 @kernel
-def contact_terms(
+def add_implicit_contact(
     x: FloatArray,
     v: FloatArray,
     m: FloatArray,
     h: float,
-    ground: GroundArrays,
+    ground: ContactPlaneArrays,
     active: IntArray,
     loads: FloatArray,
     guess: FloatArray,
@@ -133,7 +133,7 @@ def contact_terms(
             continue
         d = _height(x, j, ground)
         un = n[0] * v[j, 0] + n[1] * v[j, 1] + n[2] * v[j, 2]
-        hard = _resistance(j, d, h, ground)
+        hard = _normal_damping(j, d, h, ground)
         push = -ground.stiffness[j] * d
         load = loads[j] if loads[j] > 0.0 else max(0.0, (push - hard * un) / (1.0 + h * hard / m[j]))
         _friction_block(x, j, (guess[j, 0], guess[j, 1], guess[j, 2]), load, ground, drag)
@@ -144,8 +144,8 @@ def contact_terms(
 
 
 @kernel
-def settle_contacts(
-    x: FloatArray, v: FloatArray, h: float, ground: GroundArrays, active: IntArray, loads: FloatArray
+def update_contacts(
+    x: FloatArray, v: FloatArray, h: float, ground: ContactPlaneArrays, active: IntArray, loads: FloatArray
 ) -> int:
     """After a solve: write the normal forces ``(V,)``, let go of nodes that are pulled, catch those that went through.
 
@@ -164,7 +164,7 @@ def settle_contacts(
     for j in range(x.shape[0]):
         d = _height(x, j, ground)
         un = n[0] * v[j, 0] + n[1] * v[j, 1] + n[2] * v[j, 2]
-        load = -ground.stiffness[j] * d - _resistance(j, d, h, ground) * un if active[j] == 1 else 0.0
+        load = -ground.stiffness[j] * d - _normal_damping(j, d, h, ground) * un if active[j] == 1 else 0.0
         touches = load >= 0.0 if active[j] == 1 else d + h * un < -SLACK_M
         loads[j] = max(0.0, load)
         changed += 1 if touches != (active[j] == 1) else 0
@@ -173,12 +173,12 @@ def settle_contacts(
 
 
 @kernel
-def contact_forces(
+def add_explicit_contact(
     x: FloatArray,
     v: FloatArray,
     m: FloatArray,
     h: float,
-    ground: GroundArrays,
+    ground: ContactPlaneArrays,
     adheres: bool,
     forces: FloatArray,
     loads: FloatArray,
@@ -195,8 +195,8 @@ def contact_forces(
         if d >= 0.0:
             continue
         un = n[0] * v[j, 0] + n[1] * v[j, 1] + n[2] * v[j, 2]
-        k = min(ground.stiffness[j], STABLE * m[j] / (h * h))
-        c = min(ground.damping[j], 2.0 * sqrt(STABLE) * m[j] / h)
+        k = min(ground.stiffness[j], STABLE_FRACTION * m[j] / (h * h))
+        c = min(ground.damping[j], 2.0 * sqrt(STABLE_FRACTION) * m[j] / h)
         load = -k * d - c * un
         if not adheres:
             load = max(0.0, load)

@@ -14,7 +14,7 @@ from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints
 RATE_SMOOTHING = 1e-3  # [control] width of the rounded corner of |.| in the rate term
 
 
-class System(Protocol):
+class ControlledSystem(Protocol):
     """A step function with its derivatives, which the adjoint engine can steer.
 
     ``vjp`` and ``jvp`` get the next state too: an implicit step is differentiated there.
@@ -53,7 +53,7 @@ class System(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Goal:
+class StateGoal:
     r"""What part of the state has to be after a number of steps: :math:`\frac w2\|Cq^i - y\|^2`.
 
     ``C`` picks components of the state (``components``), or is any matrix (``rows``), or is the whole state.
@@ -66,7 +66,7 @@ class Goal:
     rows: Any = None  # (k, m) matrix, dense or sparse
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "step", _count("step of a goal", self.step))
+        object.__setattr__(self, "step", _check_count("step of a goal", self.step))
         target = frozen(frozen(self.target, name="target").ravel(), None, name="target")
         weight = frozen(self.weight, name="weight")
         if weight.shape not in ((), target.shape):
@@ -97,7 +97,7 @@ class Goal:
         np.add.at(q, self.components, y)
         return q
 
-    def miss(self, q: FloatArray) -> FloatArray:
+    def residual(self, q: FloatArray) -> FloatArray:
         """How far the state is off ``(k,)``."""
         return self.pick(q) - self.target
 
@@ -119,11 +119,11 @@ class Goal:
             raise InputError(f"the goal at step {self.step} names a component outside 0..{num_states - 1}")
 
 
-Goals = Sequence[Goal] | tuple[ArrayLike, ArrayLike] | tuple[ArrayLike, ArrayLike, ArrayLike]
+Goals = Sequence[StateGoal] | tuple[ArrayLike, ArrayLike] | tuple[ArrayLike, ArrayLike, ArrayLike]
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
-class ControlProblem:
+class OptimalControlProblem:
     r"""Steer a system from a start to goals with little effort.
 
     .. math:: \phi = \frac e2\|a - a_0\|^2 + \lambda\|u\|_1 + \frac\beta2\sum_{j\ge2}|\alpha^j - \alpha^{j-1}|_\delta
@@ -149,10 +149,10 @@ class ControlProblem:
         rest: controls without effort a₀, ``(s,)`` or one for all.
     """
 
-    system: System
+    system: ControlledSystem
     start: FloatArray
     steps: int
-    goals: tuple[Goal, ...]
+    goals: tuple[StateGoal, ...]
     effort: float
     sparse: float
     rate: float
@@ -165,7 +165,7 @@ class ControlProblem:
 
     def __init__(
         self,
-        system: System,
+        system: ControlledSystem,
         start: ArrayLike,
         steps: int,
         goals: Goals,
@@ -182,15 +182,15 @@ class ControlProblem:
         put = object.__setattr__
         put(self, "system", system)
         put(self, "start", frozen(start, system.num_states, name="start"))
-        put(self, "steps", _count("steps", steps))
+        put(self, "steps", _check_count("steps", steps))
         for name, value in (("effort", effort), ("sparse", sparse), ("rate", rate), ("smooth", smooth)):
-            put(self, name, _weight(name, value))
-        put(self, "goal_weight", _weight("goal_weight", goal_weight))
-        put(self, "goals", checked_goals(goals, system, self.steps))
-        put(self, "rest", _per_control("rest", rest, system.num_controls))
-        put(self, "bounds", _checked_bounds(bounds, system.num_controls))
-        put(self, "knots", None if knots is None else _count("knots", knots))
-        put(self, "basis", time_basis(self.steps, self.knots))
+            put(self, name, _check_weight(name, value))
+        put(self, "goal_weight", _check_weight("goal_weight", goal_weight))
+        put(self, "goals", check_goals(goals, system, self.steps))
+        put(self, "rest", _broadcast_controls("rest", rest, system.num_controls))
+        put(self, "bounds", _check_bounds(bounds, system.num_controls))
+        put(self, "knots", None if knots is None else _check_count("knots", knots))
+        put(self, "basis", make_time_basis(self.steps, self.knots))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -208,22 +208,22 @@ class ControlProblem:
 
     def unknowns(self, controls: ArrayLike | None) -> FloatArray:
         """Unknowns ``(K s,)`` nearest to controls ``(N, s)``, inside the bounds; the controls at rest by default."""
-        values = np.broadcast_to(self.rest, self.shape) if controls is None else frozen_controls(self, controls)
+        values = np.broadcast_to(self.rest, self.shape) if controls is None else freeze_controls(self, controls)
         found = np.array(values)
         if self.knots is not None:
             found = np.asarray(np.linalg.lstsq(self.basis.toarray(), values, rcond=None)[0], dtype=np.float64)
         return (found if self.bounds is None else np.clip(found, *self.bounds)).ravel()
 
 
-def frozen_controls(problem: ControlProblem, controls: ArrayLike) -> FloatArray:
+def freeze_controls(problem: OptimalControlProblem, controls: ArrayLike) -> FloatArray:
     """Controls of a problem, checked: ``(N, s)`` finite."""
     return frozen(controls, *problem.shape, name="controls")
 
 
-def checked_goals(goals: Goals, system: System, steps: int) -> tuple[Goal, ...]:
+def check_goals(goals: Goals, system: ControlledSystem, steps: int) -> tuple[StateGoal, ...]:
     """Goals as objects, each inside the motion and of the right size."""
-    listed = tuple(goals) if all(isinstance(goal, Goal) for goal in goals) else _goals_at_times(goals, system)
-    found = cast(tuple[Goal, ...], listed)
+    listed = tuple(goals) if all(isinstance(goal, StateGoal) for goal in goals) else _goals_at_times(goals, system)
+    found = cast(tuple[StateGoal, ...], listed)
     if not found:
         raise InputError("there is no goal", "Give at least one")
     for goal in found:
@@ -231,45 +231,45 @@ def checked_goals(goals: Goals, system: System, steps: int) -> tuple[Goal, ...]:
     return tuple(sorted(found, key=lambda goal: goal.step))
 
 
-def _goals_at_times(goals: Any, system: System) -> tuple[Goal, ...]:
+def _goals_at_times(goals: Any, system: ControlledSystem) -> tuple[StateGoal, ...]:
     if len(goals) not in (2, 3):
         raise InputError("goals are neither Goal objects nor (times, targets, weights)")
     times = frozen(np.atleast_1d(goals[0]), None, name="times of goals")
     targets = frozen(np.atleast_2d(goals[1]), times.size, None, name="targets of goals")
     weights = np.broadcast_to(np.asarray(goals[2] if len(goals) == 3 else 1.0, dtype=np.float64), times.shape)
     steps = np.rint(times / system.dt).astype(np.int64)
-    return tuple(Goal(int(i), y, float(w)) for i, y, w in zip(steps, targets, weights, strict=True))
+    return tuple(StateGoal(int(i), y, float(w)) for i, y, w in zip(steps, targets, weights, strict=True))
 
 
-def time_basis(steps: int, knots: int | None) -> Any:
+def make_time_basis(steps: int, knots: int | None) -> Any:
     """Matrix ``(steps, K)`` from coefficients to steps: the identity, or clamped B-splines, cubic if there are four."""
-    from marey.muscle._control_scipy import design_matrix, sparse
+    from marey.muscle._control_scipy import design_matrix, sparse_arrays
 
     if knots is None:
-        return sparse.csr_array(sparse.eye_array(steps))
+        return sparse_arrays.csr_array(sparse_arrays.eye_array(steps))
     if knots > steps:
         raise InputError(f"knots is {knots}", f"There are only {steps} steps")
     degree = min(3, knots - 1)
     inner = np.linspace(0.0, 1.0, knots - degree + 1)
     padded = np.concatenate([np.zeros(degree), inner, np.ones(degree)])
-    return sparse.csr_array(design_matrix(np.linspace(0.0, 1.0, steps), padded, degree))
+    return sparse_arrays.csr_array(design_matrix(np.linspace(0.0, 1.0, steps), padded, degree))
 
 
-def _count(name: str, value: int) -> int:
-    number = checked_number(name, value)
+def _check_count(name: str, value: int) -> int:
+    number = check_number(name, value)
     if int(number) != number or number < 1:
         raise InputError(f"{name} is {value}", "Give a whole number of at least one")
     return int(number)
 
 
-def _weight(name: str, value: float) -> float:
-    number = checked_number(name, value)
+def _check_weight(name: str, value: float) -> float:
+    number = check_number(name, value)
     if number < 0.0:
         raise InputError(f"{name} is {value}", "Give a weight of zero or more")
     return number
 
 
-def checked_number(name: str, value: object) -> float:
+def check_number(name: str, value: object) -> float:
     """A finite number, or an error that names the argument."""
     if isinstance(value, bool) or not isinstance(value, SupportsFloat) or isinstance(value, np.ndarray):
         raise InputError(f"{name} is {value!r}", "Give a number")
@@ -279,14 +279,14 @@ def checked_number(name: str, value: object) -> float:
     return number
 
 
-def _per_control(name: str, values: ArrayLike, count: int) -> FloatArray:
+def _broadcast_controls(name: str, values: ArrayLike, count: int) -> FloatArray:
     given = np.asarray(values, dtype=np.float64)
     if given.shape not in ((), (count,)):
         raise InputError(f"{name} has shape {given.shape}", f"Give one number, or one for each of {count} controls")
     return frozen(np.array(np.broadcast_to(given, (count,))), count, name=name)
 
 
-def _checked_bounds(bounds: tuple[ArrayLike, ArrayLike] | None, count: int) -> tuple[FloatArray, FloatArray] | None:
+def _check_bounds(bounds: tuple[ArrayLike, ArrayLike] | None, count: int) -> tuple[FloatArray, FloatArray] | None:
     if bounds is None:
         return None
     lower, upper = (np.array(np.broadcast_to(np.asarray(end, dtype=np.float64), (count,))) for end in bounds)

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray
-from marey.muscle._control_chart import JointForces, Solver, factor
-from marey.muscle._control_pattern import FreeMatrix, StepPattern
+from marey.muscle._control_chart import JointForces, LinearSolver, factorise
+from marey.muscle._control_pattern import FreeNodeMatrix, StepPattern
 
 if TYPE_CHECKING:
     from marey.muscle._bones import Bone
-    from marey.muscle._bones_state import BoundBones
+    from marey.muscle._bones_state import AttachedBones
 
 FREE = -1  # what carriers call a node that nothing holds
 
 
-class Hinges(NamedTuple):
+class HingeTable(NamedTuple):
     """Joints as a chain of hinges, parents first; a ball joint is three of them."""
 
     bones: IntArray  # (H,) bone of each hinge
@@ -28,7 +28,7 @@ class Hinges(NamedTuple):
     moves: FloatArray  # (B, H) one where a hinge moves a bone
 
 
-def hinges_of(bones: BoundBones) -> Hinges:
+def make_hinges(bones: AttachedBones) -> HingeTable:
     """Hinges of bones; a ball joint turns about the axes of the world in turn.
 
     Raises:
@@ -51,22 +51,22 @@ def hinges_of(bones: BoundBones) -> Hinges:
         moves[k, np.asarray(owners, dtype=np.int64) == k] = 1.0
     origins = np.array([given[k].origin for k in owners]).reshape(-1, 3)
     lower, upper = np.array(ends, dtype=np.float64).reshape(-1, 2).T
-    return Hinges(np.array(owners, dtype=np.int64), np.array(axes).reshape(-1, 3), origins, lower, upper, moves)
+    return HingeTable(np.array(owners, dtype=np.int64), np.array(axes).reshape(-1, 3), origins, lower, upper, moves)
 
 
-def mass_points(bones: BoundBones) -> tuple[FloatArray, FloatArray, IntArray]:
+def make_mass_points(bones: AttachedBones) -> tuple[FloatArray, FloatArray, IntArray]:
     """Points ``(E, 3)``, masses ``(E,)`` and bones ``(E,)`` that weigh as the bones' own masses, then their ends.
 
     Six points stand for the mass of a bone; its end weighs nothing.
     """
-    from marey.muscle._bones_state import _own_inertia  # pyright: ignore[reportPrivateUsage]  # same package
+    from marey.muscle._bones_state import compute_rod_inertia  # pyright: ignore[reportPrivateUsage]  # same package
 
     points: list[FloatArray] = []
     masses: list[float] = []
     owners: list[int] = []
     for k, bone in enumerate(bones.given.bones):
         if bone.mass_kg > 0.0:
-            points += _six(bone, _own_inertia(bone))
+            points += _equivalent_masses(bone, compute_rod_inertia(bone))
             masses += [bone.mass_kg / 6] * 6
             owners += [k] * 6
     for k, bone in enumerate(bones.given.bones):
@@ -74,7 +74,7 @@ def mass_points(bones: BoundBones) -> tuple[FloatArray, FloatArray, IntArray]:
     return np.array(points).reshape(-1, 3), np.array(masses), np.array(owners, dtype=np.int64)
 
 
-def _six(bone: Bone, inertia: FloatArray) -> list[FloatArray]:
+def _equivalent_masses(bone: Bone, inertia: FloatArray) -> list[FloatArray]:
     """Six equal masses with the centre and inertia of a bone, on its main axes."""
     spread, axes = np.linalg.eigh(0.5 * np.trace(inertia) * np.eye(3) - inertia)
     arms = np.sqrt(np.maximum(3.0 * spread / bone.mass_kg, 0.0))
@@ -82,13 +82,13 @@ def _six(bone: Bone, inertia: FloatArray) -> list[FloatArray]:
     return [centre + sign * arms[i] * axes[:, i] for i in range(3) for sign in (1.0, -1.0)]
 
 
-class BoneChart:
+class BoneCoordinates:
     """Free nodes and angles of hinges; carried points follow their bones."""
 
-    def __init__(self, pattern: StepPattern, carriers: IntArray, rest: FloatArray, bones: BoundBones) -> None:
-        from marey.muscle._control_bones_kernels import Chain
+    def __init__(self, pattern: StepPattern, carriers: IntArray, rest: FloatArray, bones: AttachedBones) -> None:
+        from marey.muscle._control_bones_kernels import HingeChain
 
-        self.hinges = hinges_of(bones)
+        self.hinges = make_hinges(bones)
         self.free: IntArray = np.flatnonzero(carriers == FREE)
         self.carried: IntArray = np.flatnonzero(carriers >= 0)
         self.owners: IntArray = carriers[self.carried]
@@ -96,11 +96,16 @@ class BoneChart:
         self.size = 3 * self.free.size + self.num_angles
         self._shape = rest.shape
         self._stiffness, self._damping = bones.given.limit_stiffness, bones.given.joint_damping
-        self._matrix = FreeMatrix(pattern, self.free, len(rest))
+        self._matrix = FreeNodeMatrix(pattern, self.free, len(rest))
         self._pairs = (pattern.rows, pattern.columns)
-        self._free_places, self._carried_places = _places(self.free, len(rest)), _places(self.carried, len(rest))
+        self._free_places, self._carried_places = (
+            _index_nodes(self.free, len(rest)),
+            _index_nodes(self.carried, len(rest)),
+        )
         hinges = self.hinges
-        self._chain = Chain(hinges.bones, hinges.axes, hinges.origins, hinges.moves, self.owners, rest[self.carried])
+        self._chain = HingeChain(
+            hinges.bones, hinges.axes, hinges.origins, hinges.moves, self.owners, rest[self.carried]
+        )
         self._last: tuple[bytes, FloatArray, FloatArray, FloatArray] | None = None
 
     def coordinates(self, x: FloatArray, angles: FloatArray) -> FloatArray:
@@ -111,12 +116,12 @@ class BoneChart:
         """All points; held ones as in ``x``."""
         found = x.copy()
         found[self.free] = z[: 3 * self.free.size].reshape(-1, 3)
-        found[self.carried] = self._posed(z)[0]
+        found[self.carried] = self._pose(z)[0]
         return found
 
     def ahead(self, z: FloatArray, x: FloatArray, v: FloatArray, dt: float) -> FloatArray:
         """Free nodes go straight on, joints turn as fast as their points go."""
-        J = self._posed(z)[1].reshape(-1, self.num_angles)
+        J = self._pose(z)[1].reshape(-1, self.num_angles)
         rates = np.asarray(np.linalg.lstsq(J, v[self.carried].ravel(), rcond=None)[0], dtype=np.float64)
         return np.concatenate([(x + dt * v)[self.free].ravel(), z[z.size - self.num_angles :] + dt * rates])
 
@@ -125,26 +130,26 @@ class BoneChart:
         first = 3 * self.free.size
         found = np.zeros((*self._shape, *d.shape[1:]))
         found[self.free] = d[:first].reshape(-1, 3, *d.shape[1:])
-        found[self.carried] = np.tensordot(self._posed(z)[1], d[first:], axes=1)
+        found[self.carried] = np.tensordot(self._pose(z)[1], d[first:], axes=1)
         return found.reshape(-1, *d.shape[1:])
 
     def drop(self, z: FloatArray, f: FloatArray) -> FloatArray:
         """Forces on free nodes and torques of joints."""
         each = f.reshape(*self._shape, *f.shape[1:])
-        torques = np.tensordot(self._posed(z)[1], each[self.carried], axes=([0, 1], [0, 1]))
+        torques = np.tensordot(self._pose(z)[1], each[self.carried], axes=([0, 1], [0, 1]))
         return np.concatenate([each[self.free].reshape(-1, *f.shape[1:]), torques])
 
     def factor(
         self, z: FloatArray, values: FloatArray, forces: FloatArray, joints: JointForces, *, exact: bool
-    ) -> Solver:
+    ) -> LinearSolver:
         """Solver for free nodes and angles: the angles border the matrix of the free nodes."""
-        from marey.muscle._control_segments_kernels import border_blocks
+        from marey.muscle._control_segments_kernels import project_border_blocks
 
-        J = self._posed(z)[1]
-        right, below, corner = border_blocks(values, *self._pairs, self._free_places, self._carried_places, J)
+        J = self._pose(z)[1]
+        right, below, corner = project_border_blocks(values, *self._pairs, self._free_places, self._carried_places, J)
         curve = self._curvature(z, forces[self.carried])
-        corner += (curve if exact else _raised(curve)) + np.diag(joints.stiffness[3 * self.free.size :])
-        return bordered(factor(self._matrix.best(values)), right, below, corner)
+        corner += (curve if exact else _clamp_negative(curve)) + np.diag(joints.stiffness[3 * self.free.size :])
+        return make_bordered_solver(factorise(self._matrix.best(values)), right, below, corner)
 
     def joints(self, z: FloatArray, before: FloatArray, dt: float) -> JointForces:
         """Springs beyond the limits, dampers everywhere."""
@@ -158,7 +163,7 @@ class BoneChart:
         found.drag[first:] = -rate
         return found
 
-    def _posed(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _pose(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Carried points ``(C, 3)``, their derivative ``(C, 3, H)`` and axes of hinges ``(H, 3)``, now."""
         from marey.muscle._control_bones_kernels import pose_chain
 
@@ -170,7 +175,7 @@ class BoneChart:
 
     def _curvature(self, z: FloatArray, forces: FloatArray) -> FloatArray:
         """Second derivative of the carried points by angles, times forces ``(C, 3)``: ``(H, H)``."""
-        _, J, axes = self._posed(z)
+        _, J, axes = self._pose(z)
         found = np.zeros((self.num_angles, self.num_angles))
         for j in range(self.num_angles):
             turned = np.cross(axes[None, : j + 1], J[:, None, :, j])  # hinges before j turn its columns
@@ -179,14 +184,14 @@ class BoneChart:
         return found + np.triu(found, 1).T
 
 
-def _places(nodes: IntArray, count: int) -> IntArray:
+def _index_nodes(nodes: IntArray, count: int) -> IntArray:
     """Place of each of ``count`` points among ``nodes``; -1 where it is not there."""
     found = np.full(count, -1, dtype=np.int64)
     found[nodes] = np.arange(nodes.size)
     return found
 
 
-def bordered(solve: Solver, right: FloatArray, below: FloatArray, corner: FloatArray) -> Solver:
+def make_bordered_solver(solve: LinearSolver, right: FloatArray, below: FloatArray, corner: FloatArray) -> LinearSolver:
     """Solver with a matrix that has a few more rows and columns than one that can be solved."""
     reach, back = solve(right, False), solve(np.ascontiguousarray(below.T), True)
     schur = np.linalg.inv(corner - below @ reach)
@@ -203,7 +208,7 @@ def bordered(solve: Solver, right: FloatArray, below: FloatArray, corner: FloatA
     return solved
 
 
-def _raised(curve: FloatArray) -> FloatArray:
+def _clamp_negative(curve: FloatArray) -> FloatArray:
     """A symmetric matrix without its negative eigenvalues."""
     values, vectors = np.linalg.eigh(curve)
     return (vectors * np.maximum(values, 0.0)) @ vectors.T

@@ -9,7 +9,7 @@ import numpy as np
 from marey.base import FloatArray, IntArray, kernel
 
 
-class Chain(NamedTuple):
+class HingeChain(NamedTuple):
     """Hinges, parents first, and the points that bones carry."""
 
     bones: IntArray  # (H,) bone of each hinge
@@ -21,7 +21,7 @@ class Chain(NamedTuple):
 
 
 @kernel
-def _turn(axis: FloatArray, angle: float, out: FloatArray) -> None:
+def _axis_rotation(axis: FloatArray, angle: float, out: FloatArray) -> None:
     """Rotation matrix about a unit axis."""
     c, s = np.cos(angle), np.sin(angle)
     x, y, z = axis
@@ -37,7 +37,7 @@ def _turn(axis: FloatArray, angle: float, out: FloatArray) -> None:
 
 
 @kernel
-def pose_chain(chain: Chain, angles: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def pose_chain(chain: HingeChain, angles: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Carried points ``(C, 3)``, their derivative ``(C, 3, H)`` and the axes of hinges ``(H, 3)``, in the world."""
     num, hinges, count = chain.moves.shape[0], len(chain.bones), len(chain.owners)
     rotations, shifts, one = np.zeros((num, 3, 3)), np.zeros((num, 3)), np.empty((3, 3))
@@ -49,7 +49,7 @@ def pose_chain(chain: Chain, angles: FloatArray) -> tuple[FloatArray, FloatArray
         k = chain.bones[h]
         axes[h] = rotations[k] @ chain.axes[h]
         origins[h] = rotations[k] @ chain.origins[h] + shifts[k]
-        _turn(chain.axes[h], angles[h], one)
+        _axis_rotation(chain.axes[h], angles[h], one)
         turned = rotations[k] @ one
         shift = origins[h] - turned @ chain.origins[h]
         for b in range(num):

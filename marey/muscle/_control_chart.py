@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import ConvergenceError, FloatArray, IntArray
-from marey.muscle._control_pattern import FreeMatrix, StepPattern
+from marey.muscle._control_pattern import FreeNodeMatrix, StepPattern
 
-Solver = Callable[[FloatArray, bool], FloatArray]  # of one column or many, with a matrix or with its transpose
+LinearSolver = Callable[[FloatArray, bool], FloatArray]  # of one column or many, with a matrix or with its transpose
 
 
 class JointForces:
@@ -23,7 +23,7 @@ class JointForces:
         self.drag: FloatArray = np.zeros(size)  # by the coordinates before the step
 
 
-class Chart(Protocol):
+class GeneralisedCoordinates(Protocol):
     """Positions of all points as a smooth function of fewer coordinates."""
 
     @property
@@ -58,7 +58,7 @@ class Chart(Protocol):
 
     def factor(
         self, z: FloatArray, values: FloatArray, forces: FloatArray, joints: JointForces, *, exact: bool
-    ) -> Solver:
+    ) -> LinearSolver:
         """Solver with the blocks of the pattern in coordinates, the joints, and the chart's curvature times forces.
 
         Without ``exact`` the curvature has no negative eigenvalue.
@@ -70,7 +70,7 @@ class Chart(Protocol):
         ...
 
 
-class NodeChart:
+class NodeCoordinates:
     """Free nodes move, held ones do not."""
 
     num_angles = 0
@@ -79,7 +79,7 @@ class NodeChart:
         self.free: IntArray = np.flatnonzero(np.asarray(is_free))
         self.size = 3 * self.free.size
         self._shape = (len(np.asarray(is_free)), 3)
-        self._matrix = FreeMatrix(pattern, self.free, self._shape[0])
+        self._matrix = FreeNodeMatrix(pattern, self.free, self._shape[0])
 
     def coordinates(self, x: FloatArray, angles: FloatArray) -> FloatArray:
         """Positions of the free nodes."""
@@ -107,16 +107,16 @@ class NodeChart:
 
     def factor(
         self, z: FloatArray, values: FloatArray, forces: FloatArray, joints: JointForces, *, exact: bool
-    ) -> Solver:
+    ) -> LinearSolver:
         """Solver with the blocks between free nodes."""
-        return factor(self._matrix.best(values))
+        return factorise(self._matrix.best(values))
 
     def joints(self, z: FloatArray, before: FloatArray, dt: float) -> JointForces:
         """There are none."""
         return JointForces(self.size)
 
 
-def factor(matrix: Any) -> Solver:
+def factorise(matrix: Any) -> LinearSolver:
     """Solver with a matrix, dense or sparse by columns, or with its transpose; for one column or many."""
     from marey.muscle._control_scipy import lu_factor, lu_solve, splu
 

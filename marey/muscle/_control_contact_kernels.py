@@ -17,7 +17,7 @@ import numpy as np
 from marey.base import FloatArray, kernel
 
 
-class SmoothGround(NamedTuple):
+class SmoothContactPlane(NamedTuple):
     """A plane under one body."""
 
     point: FloatArray  # (3,) [m]
@@ -29,7 +29,7 @@ class SmoothGround(NamedTuple):
 
 
 @kernel
-def _push(d: float, k: float, rounding: float) -> tuple[float, float]:
+def _normal_force(d: float, k: float, rounding: float) -> tuple[float, float]:
     """Push of the ground at a height [N], and its slope [N/m]."""
     if d <= -rounding:
         return -k * d, -k
@@ -37,7 +37,7 @@ def _push(d: float, k: float, rounding: float) -> tuple[float, float]:
 
 
 @kernel
-def ground_forces(ground: SmoothGround, x: FloatArray, v: FloatArray, out: FloatArray) -> None:
+def add_ground_forces(ground: SmoothContactPlane, x: FloatArray, v: FloatArray, out: FloatArray) -> None:
     """Add what the ground does to nodes ``(V, 3)`` [N]."""
     n = ground.normal
     for j in range(len(ground.stiffness)):
@@ -47,7 +47,7 @@ def ground_forces(ground: SmoothGround, x: FloatArray, v: FloatArray, out: Float
             un += n[i] * v[j, i]
         if d >= ground.rounding:
             continue
-        push, _ = _push(d, ground.stiffness[j], ground.rounding)
+        push, _ = _normal_force(d, ground.stiffness[j], ground.rounding)
         square = ground.smoothing**2
         for i in range(3):
             square += (v[j, i] - un * n[i]) ** 2
@@ -57,7 +57,9 @@ def ground_forces(ground: SmoothGround, x: FloatArray, v: FloatArray, out: Float
 
 
 @kernel
-def ground_slopes(ground: SmoothGround, x: FloatArray, v: FloatArray, exact: bool) -> tuple[FloatArray, FloatArray]:
+def differentiate_ground_forces(
+    ground: SmoothContactPlane, x: FloatArray, v: FloatArray, exact: bool
+) -> tuple[FloatArray, FloatArray]:
     """Derivatives of each node's force by its position and velocity ``(V, 3, 3)``.
 
     Without ``exact`` they are symmetric and hold back only.
@@ -71,7 +73,7 @@ def ground_slopes(ground: SmoothGround, x: FloatArray, v: FloatArray, exact: boo
             un += n[i] * v[j, i]
         if d >= ground.rounding:
             continue
-        push, slope = _push(d, ground.stiffness[j], ground.rounding)
+        push, slope = _normal_force(d, ground.stiffness[j], ground.rounding)
         square = ground.smoothing**2
         for i in range(3):
             u[i] = v[j, i] - un * n[i]

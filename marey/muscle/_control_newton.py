@@ -8,20 +8,22 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from marey.base import ConvergenceError, FloatArray
-from marey.muscle._control_chart import Chart, Solver
+from marey.muscle._control_chart import GeneralisedCoordinates, LinearSolver
 
-SOLVED = 1e-11  # [-] of the forces in play: what is left over after a step
-GOOD_ENOUGH = 1e-8  # [-] where rounding ends the descent earlier
+RESIDUAL_TOL = 1e-11  # [-] of the forces in play: what is left over after a step
+ACCEPTED_RESIDUAL = 1e-8  # [-] where rounding ends the descent earlier
 MAX_NEWTON = 40
-SHORTEST = 2.0**-20  # [-] of a step downhill
-MUCH_LESS = 0.5  # [-] of what was left over before a Newton step
-AGAIN = 0.1  # [-] of what was left over, for another step with the same matrix
-STILL = 1.0  # [m/s²] forces are counted as in play from this acceleration on; a body at rest has only rounding
+MIN_STEP_FRACTION = 2.0**-20  # [-] of a step downhill
+SUFFICIENT_DECREASE = 0.5  # [-] of what was left over before a Newton step
+REUSE_DECREASE = 0.1  # [-] of what was left over, for another step with the same matrix
+REFERENCE_ACCELERATION = (
+    1.0  # [m/s²] forces are counted as in play from this acceleration on; a body at rest has only rounding
+)
 
-_Moved = tuple[FloatArray, FloatArray, float]  # coordinates, what is left over, size of the forces in play
+_Iterate = tuple[FloatArray, FloatArray, float]  # coordinates, what is left over, size of the forces in play
 
 
-class Slopes(NamedTuple):
+class StepSlopes(NamedTuple):
     """Derivatives of the equations of a step at its end."""
 
     matrix: FloatArray  # (B, 3, 3) blocks of the pattern: inertia, stiffness, drag
@@ -29,7 +31,7 @@ class Slopes(NamedTuple):
     by_control: FloatArray  # (3V, s) of the forces
 
 
-class Forced(Protocol):
+class DynamicSystem(Protocol):
     """What is stepped: masses and forces in a chart."""
 
     @property
@@ -38,7 +40,7 @@ class Forced(Protocol):
         ...
 
     @property
-    def chart(self) -> Chart:
+    def chart(self) -> GeneralisedCoordinates:
         """Coordinates."""
         ...
 
@@ -55,7 +57,7 @@ class Forced(Protocol):
         """Blocks of inertia, stiffness and drag; without ``exact`` they have no negative eigenvalue."""
         ...
 
-    def slopes(self, x: FloatArray, v: FloatArray, a: FloatArray, /) -> Slopes:
+    def slopes(self, x: FloatArray, v: FloatArray, a: FloatArray, /) -> StepSlopes:
         """All derivatives."""
         ...
 
@@ -63,7 +65,7 @@ class Forced(Protocol):
 class NewtonStep:
     r"""The equations of one step, :math:`P^T(M(v^+ - v)/\Delta t - f(x^+, v^+, a)) = 0` with :math:`x^+ = x(z)`."""
 
-    def __init__(self, system: Forced, x: FloatArray, v: FloatArray, angles: FloatArray, a: FloatArray) -> None:
+    def __init__(self, system: DynamicSystem, x: FloatArray, v: FloatArray, angles: FloatArray, a: FloatArray) -> None:
         self.system, self.x, self.v, self.a = system, x, v, a
         self.before = system.chart.coordinates(x, angles)
 
@@ -72,7 +74,7 @@ class NewtonStep:
         x = self.system.chart.positions(z, self.x)
         return x, (x - self.x) / self.system.dt
 
-    def unbalanced(self, z: FloatArray) -> tuple[FloatArray, float]:
+    def unbalanced_forces(self, z: FloatArray) -> tuple[FloatArray, float]:
         """Forces ``(3V,)`` [N] that are still open at the points, and the size of those in play."""
         x, v = self.ends(z)
         masses, dt = self.system.masses, self.system.dt
@@ -83,14 +85,16 @@ class NewtonStep:
     def residual(self, z: FloatArray) -> tuple[FloatArray, float]:
         """What is left over ``(size,)``, and the size of the forces in play."""
         chart = self.system.chart
-        rest, scale = self.unbalanced(z)
+        rest, scale = self.unbalanced_forces(z)
         joints = chart.joints(z, self.before, self.system.dt)
-        return chart.drop(z, rest) - joints.values, scale + STILL * float(np.linalg.norm(self.system.masses))
+        return chart.drop(z, rest) - joints.values, scale + REFERENCE_ACCELERATION * float(
+            np.linalg.norm(self.system.masses)
+        )
 
-    def factor(self, z: FloatArray, blocks: FloatArray, *, exact: bool = True) -> Solver:
+    def factor(self, z: FloatArray, blocks: FloatArray, *, exact: bool = True) -> LinearSolver:
         """Solver with the derivative of the residual by the coordinates, or with its transpose."""
         chart = self.system.chart
-        forces = self.unbalanced(z)[0].reshape(-1, 3) if chart.num_angles else np.zeros((0, 3))
+        forces = self.unbalanced_forces(z)[0].reshape(-1, 3) if chart.num_angles else np.zeros((0, 3))
         return chart.factor(z, blocks, forces, chart.joints(z, self.before, self.system.dt), exact=exact)
 
     def solve(self, t: int) -> FloatArray:
@@ -99,27 +103,27 @@ class NewtonStep:
         Raises:
             ConvergenceError: Newton's method did not settle: the step is too long for what happens in it.
         """
-        z = self._guess()
+        z = self._initial_guess()
         rest, scale = self.residual(z)
         for _ in range(MAX_NEWTON):
-            if float(np.linalg.norm(rest)) <= SOLVED * scale:
+            if float(np.linalg.norm(rest)) <= RESIDUAL_TOL * scale:
                 return z
-            moved = self._leap(z, rest) or self._descend(z, rest)
+            moved = self._full_newton_step(z, rest) or self._descent_step(z, rest)
             if moved is None:
                 break
             z, rest, scale = moved
         left = float(np.linalg.norm(rest)) / scale
-        if left <= GOOD_ENOUGH:
+        if left <= ACCEPTED_RESIDUAL:
             return z
         raise ConvergenceError(f"step {t} of the soft body did not settle: {left:.2e} of the forces is left", report=z)
 
-    def _guess(self) -> FloatArray:
+    def _initial_guess(self) -> FloatArray:
         """Coordinates if all went on as before, or as they are where that is nearer."""
         ahead = self.system.chart.ahead(self.before, self.x, self.v, self.system.dt)
         there, here = (float(np.linalg.norm(self.residual(z)[0])) for z in (ahead, self.before))
         return ahead if there <= here else self.before
 
-    def _leap(self, z: FloatArray, rest: FloatArray) -> _Moved | None:
+    def _full_newton_step(self, z: FloatArray, rest: FloatArray) -> _Iterate | None:
         """A whole Newton step with the exact matrix, if it goes downhill and leaves much less over.
 
         The matrix serves on as long as each further step with it leaves a tenth over, or less. Shorter steps are no
@@ -128,25 +132,25 @@ class NewtonStep:
         solve = self.factor(z, self.system.matrix(*self.ends(z), self.a, exact=True), exact=True)
         d = -solve(rest, False)
         left, scale = self.residual(z + d)
-        if float(d @ rest) >= 0.0 or not np.linalg.norm(left) <= MUCH_LESS * np.linalg.norm(rest):
+        if float(d @ rest) >= 0.0 or not np.linalg.norm(left) <= SUFFICIENT_DECREASE * np.linalg.norm(rest):
             return None
         z = z + d
-        while np.linalg.norm(left) > SOLVED * scale:
+        while np.linalg.norm(left) > RESIDUAL_TOL * scale:
             further = z - solve(left, False)
             new, new_scale = self.residual(further)
-            if not np.linalg.norm(new) <= AGAIN * np.linalg.norm(left):
+            if not np.linalg.norm(new) <= REUSE_DECREASE * np.linalg.norm(left):
                 break
             z, left, scale = further, new, new_scale
         return z, left, scale
 
-    def _descend(self, z: FloatArray, rest: FloatArray) -> _Moved | None:
+    def _descent_step(self, z: FloatArray, rest: FloatArray) -> _Iterate | None:
         """A step that goes downhill for sure, not so long that it climbs again."""
         blocks = self.system.matrix(*self.ends(z), self.a, exact=False)
         d = -self.factor(z, blocks, exact=False)(rest, False)
         slope, share = float(d @ rest), 1.0
-        while share >= SHORTEST and slope < 0.0:
+        while share >= MIN_STEP_FRACTION and slope < 0.0:
             left, scale = self.residual(z + share * d)
-            if np.isfinite(left).all() and float(d @ left) <= -MUCH_LESS * slope:
+            if np.isfinite(left).all() and float(d @ left) <= -SUFFICIENT_DECREASE * slope:
                 return z + share * d, left, scale
             share *= 0.5
         return None
@@ -161,7 +165,7 @@ class StepDerivative:
         self.joints = step.system.chart.joints(z, step.before, step.system.dt)
         self.solve = step.factor(z, self.slopes.matrix)
 
-    def back(self, r: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def transposed_products(self, r: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Transposed products: by state ``(m,)`` and by control ``(s,)``."""
         chart, masses, h = self.system.chart, self.system.masses, self.system.dt
         n, angles = masses.size, chart.num_angles
@@ -174,7 +178,7 @@ class StepDerivative:
         by_angles = -(self.joints.drag * w)[w.size - angles :]
         return np.concatenate([by_x, masses / h * on_points, by_angles]), self.slopes.by_control.T @ on_points
 
-    def forth(self, dq: FloatArray, da: FloatArray) -> FloatArray:
+    def products(self, dq: FloatArray, da: FloatArray) -> FloatArray:
         """Changes of the next state ``(m, k)`` for changes of state ``(m, k)`` and of control ``(s, k)``."""
         chart, masses, h = self.system.chart, self.system.masses, self.system.dt
         n, angles = masses.size, chart.num_angles

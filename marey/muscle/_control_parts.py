@@ -8,54 +8,60 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen, frozen_ints
-from marey.muscle._control_chart import Chart, NodeChart
+from marey.muscle._control_chart import GeneralisedCoordinates, NodeCoordinates
 from marey.muscle._control_pattern import StepPattern
-from marey.muscle._control_segments import Spread, edge_dampers, joined, pair_dampers, spline_segments
-from marey.muscle._springs import Springs
+from marey.muscle._control_segments import (
+    NodeSelection,
+    join_segments,
+    make_edge_dampers,
+    make_pair_dampers,
+    make_spline_segments,
+)
+from marey.muscle._springs import SpringElasticity
 
 if TYPE_CHECKING:
     from marey.muscle._body import SoftBody
-    from marey.muscle._body_elastic import Cells
-    from marey.muscle._bones_state import BoundBones
-    from marey.muscle._control_contact_kernels import SmoothGround
-    from marey.muscle._control_segments_kernels import Segments
+    from marey.muscle._body_elastic import TetrahedralElasticity
+    from marey.muscle._bones_state import AttachedBones
+    from marey.muscle._control_contact_kernels import SmoothContactPlane
+    from marey.muscle._control_segments_kernels import WeightedSegments
     from marey.muscle._muscles import Muscles
 
 CONTROLS: Final = ("activation", "alpha", "segments", "nodes")
 FREE: Final = -1  # what the carriers of a body call a node that nothing holds
 
 
-class Points(NamedTuple):
+class BodyPoints(NamedTuple):
     """Nodes of a body, then points that stand for the own masses of its bones."""
 
     rest: FloatArray  # (V + E, 3) [m]
     masses: FloatArray  # (V + E,) [kg]
     carriers: IntArray  # (V + E,)
-    bones: BoundBones | None
+    bones: AttachedBones | None
 
     @staticmethod
-    def of(body: SoftBody) -> Points:
+    def from_body(body: SoftBody) -> BodyPoints:
         """Points of a body."""
-        from marey.muscle._bones_state import BoundBones
-        from marey.muscle._control_bones import mass_points
+        from marey.muscle._bones_state import AttachedBones
+        from marey.muscle._control_bones import make_mass_points
 
         carriers = np.asarray(body.carriers, dtype=np.int64)
-        if not isinstance(body.bones, BoundBones):
-            return Points(body.mesh.nodes, body.masses, carriers, None)
-        x, m, owners = mass_points(body.bones)
+        if not isinstance(body.bones, AttachedBones):
+            return BodyPoints(body.mesh.nodes, body.masses, carriers, None)
+        x, m, owners = make_mass_points(body.bones)
         rest, masses = np.vstack([body.mesh.nodes, x]), np.concatenate([body.masses, m])
-        return Points(rest, masses, np.concatenate([carriers, owners]), body.bones)
+        return BodyPoints(rest, masses, np.concatenate([carriers, owners]), body.bones)
 
-    def chart(self, pattern: StepPattern) -> Chart:
+    def chart(self, pattern: StepPattern) -> GeneralisedCoordinates:
         """Coordinates in which the points move."""
-        from marey.muscle._control_bones import BoneChart
+        from marey.muscle._control_bones import BoneCoordinates
 
         if self.bones is None:
-            return NodeChart(pattern, self.carriers == FREE)
-        return BoneChart(pattern, self.carriers, self.rest, self.bones)
+            return NodeCoordinates(pattern, self.carriers == FREE)
+        return BoneCoordinates(pattern, self.carriers, self.rest, self.bones)
 
 
-def checked_control(control: str | None, muscles: Muscles | None) -> str:
+def check_control(control: str | None, muscles: Muscles | None) -> str:
     """The kind of control of a body, by name or as its muscles ask for."""
     chosen = control or ("nodes" if muscles is None else "activation")
     if chosen not in CONTROLS:
@@ -65,7 +71,7 @@ def checked_control(control: str | None, muscles: Muscles | None) -> str:
     return chosen
 
 
-def checked_nodes(body: SoftBody, actuated: ArrayLike | None) -> IntArray:
+def check_actuated_nodes(body: SoftBody, actuated: ArrayLike | None) -> IntArray:
     """Free nodes that forces act on; all of them by default."""
     free = np.flatnonzero(body.carriers == FREE)
     nodes = frozen_ints(free if actuated is None else actuated, None, name="actuated")
@@ -75,24 +81,24 @@ def checked_nodes(body: SoftBody, actuated: ArrayLike | None) -> IntArray:
     return nodes
 
 
-def body_segments(body: SoftBody, spread: Spread | None, time_s: float) -> Segments:
+def make_body_segments(body: SoftBody, spread: NodeSelection | None, time_s: float) -> WeightedSegments:
     """Segments of splines, then dampers along the edges of cells if there is a time for them."""
-    parts = [] if body.muscles is None else [spline_segments(body.muscles, spread)]
+    parts = [] if body.muscles is None else [make_spline_segments(body.muscles, spread)]
     elastic = body.elastic
-    if time_s > 0.0 and isinstance(elastic, Springs):
+    if time_s > 0.0 and isinstance(elastic, SpringElasticity):
         parts.append(
-            pair_dampers(np.asarray(elastic.springs, dtype=np.int64), elastic.lengths, time_s * elastic.stiffness)
+            make_pair_dampers(np.asarray(elastic.springs, dtype=np.int64), elastic.lengths, time_s * elastic.stiffness)
         )
     elif time_s > 0.0:
-        arrays = cast("Cells", elastic).arrays
+        arrays = cast("TetrahedralElasticity", elastic).arrays
         strengths = 3.0 * time_s * arrays.mu * arrays.volumes  # Young's modulus is about three times mu
-        parts.append(edge_dampers(body.mesh.nodes, np.asarray(body.cells, dtype=np.int64), strengths))
-    return joined(parts)
+        parts.append(make_edge_dampers(body.mesh.nodes, np.asarray(body.cells, dtype=np.int64), strengths))
+    return join_segments(parts)
 
 
-def smooth_ground(body: SoftBody, rounding_m: float, smoothing_m_s: float) -> SmoothGround | None:
+def make_smooth_ground(body: SoftBody, rounding_m: float, smoothing_m_s: float) -> SmoothContactPlane | None:
     """The ground of a body with rounded corners."""
-    from marey.muscle._control_contact_kernels import SmoothGround
+    from marey.muscle._control_contact_kernels import SmoothContactPlane
 
     if rounding_m <= 0.0 or smoothing_m_s <= 0.0:
         raise InputError("rounding_m or smoothing_m_s is not above zero")
@@ -102,10 +108,10 @@ def smooth_ground(body: SoftBody, rounding_m: float, smoothing_m_s: float) -> Sm
     if np.ptp(arrays.friction) > 0.0:
         raise InputError("friction differs by direction", "Control knows friction that is the same in all directions")
     friction = float(arrays.friction[0])
-    return SmoothGround(arrays.point, arrays.normal, arrays.stiffness, friction, rounding_m, smoothing_m_s)
+    return SmoothContactPlane(arrays.point, arrays.normal, arrays.stiffness, friction, rounding_m, smoothing_m_s)
 
 
-def alpha_map(
+def make_alpha_map(
     control: str, muscles: Muscles | None, num_segments: int, fades: ArrayLike | None
 ) -> tuple[FloatArray, FloatArray]:
     """Contraction of segments ``(S,)`` without controls, and the matrix ``(S, s)`` that controls add by."""

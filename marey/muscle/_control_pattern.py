@@ -10,14 +10,14 @@ import numpy as np
 from marey.base import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from marey.muscle._body_elastic import Elastic
-    from marey.muscle._control_segments_kernels import Segments
+    from marey.muscle._body_elastic import ElasticModel
+    from marey.muscle._control_segments_kernels import WeightedSegments
 
 
 class StepPattern:
     """Matrix of node blocks ``(3V, 3V)`` that holds the material, the volumes of nodes and the segments."""
 
-    def __init__(self, elastic: Elastic, segments: Segments, num_nodes: int) -> None:
+    def __init__(self, elastic: ElasticModel, segments: WeightedSegments, num_nodes: int) -> None:
         self.elastic, self.segments = elastic, segments
         starts, columns = (np.asarray(a, dtype=np.int64) for a in elastic.blocks[:2])
         own = np.repeat(np.arange(len(starts) - 1), np.diff(starts)) * num_nodes + columns
@@ -34,15 +34,15 @@ class StepPattern:
 
     def assemble(self, x: FloatArray, blocks: FloatArray, nodes: FloatArray, *, exact: bool) -> FloatArray:
         """Blocks ``(B, 3, 3)``: material at ``x``, minus blocks of segments ``(S, 3, 3)``, plus blocks of nodes."""
-        from marey.muscle._control_segments_kernels import add_rises, add_segments
+        from marey.muscle._control_segments_kernels import add_segment_blocks, add_volume_blocks
 
         self.elastic.assemble(np.ascontiguousarray(x), exact=exact)
         values = self.values
         values[:] = 0.0
         values[self._own] = self.elastic.blocks.values
         if self._has_rises:
-            add_rises(self._starts, self.elastic.rises, self.elastic.rise_stiffness, self._rises, values)
-        add_segments(self.segments, blocks, self._lags, values)
+            add_volume_blocks(self._starts, self.elastic.rises, self.elastic.rise_stiffness, self._rises, values)
+        add_segment_blocks(self.segments, blocks, self._lags, values)
         values[self._diagonal] += nodes
         return values
 
@@ -54,7 +54,7 @@ def _pair_keys(starts: IntArray, members: IntArray, num_nodes: int) -> IntArray:
     return np.concatenate([np.zeros(0, dtype=np.int64), *keys])
 
 
-class FreeMatrix:
+class FreeNodeMatrix:
     """The part of a pattern between free nodes, ready to be factored: dense where it is small."""
 
     DENSE = 700  # [unknowns] up to here dense factors were faster
@@ -81,10 +81,10 @@ class FreeMatrix:
 
     def sparse(self, values: FloatArray) -> Any:
         """Matrix ``(size, size)``, sparse by columns."""
-        from marey.muscle._control_scipy import sparse
+        from marey.muscle._control_scipy import sparse_arrays
 
         data = values[self._kept].ravel()[self._order]
-        return sparse.csc_array((data, self._indices, self._starts), shape=(self.size, self.size))
+        return sparse_arrays.csc_array((data, self._indices, self._starts), shape=(self.size, self.size))
 
     def best(self, values: FloatArray) -> Any:
         """Dense where it is small, else sparse."""

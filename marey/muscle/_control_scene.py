@@ -11,28 +11,28 @@ from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, IntArray, frozen
 from marey.muscle._body import SoftBody
-from marey.muscle._control import ControlProblem, Goal, checked_number
+from marey.muscle._control import OptimalControlProblem, StateGoal, check_number
 from marey.muscle._control_soft import SoftSystem
 from marey.muscle._film import Film
 from marey.muscle._optimise import Method, solve_control
 from marey.muscle._optimise_result import ControlResult, OnIteration
-from marey.muscle._scene import Scene
-from marey.muscle._scene_build import Stage, build_stage
+from marey.muscle._scene import SoftBodyScene
+from marey.muscle._scene_build import SceneModel, build_scene
 
 DT_S: Final = 1 / 30
 KNOTS_PER_S: Final = 8.0
-MAX_CELLS: Final = 800  # of the body that is solved; the found activations drive the finer one
-GROWTH: Final = (1.0, 0.85, 0.7, 0.55, 0.4)  # [-] of the wished growth of cells, tried in turn
+MAX_CONTROL_CELLS: Final = 800  # of the body that is solved; the found activations drive the finer one
+COARSENING_FRACTIONS: Final = (1.0, 0.85, 0.7, 0.55, 0.4)  # [-] of the wished growth of cells, tried in turn
 GOAL_WEIGHT: Final = 1e4  # [1/m²] against the square of an activation
 EFFORT: Final = 1e-2
 SMOOTH: Final = 1e-1  # of the squared change from step to step
 TOLERANCE: Final = 1e-2  # [-] of the cost: goals are met to millimetres by then
 GOAL_TOLERANCE_M: Final = 0.02
-FAR: Final = 3.0  # [cells] a point farther than this from the body does not belong to it
+MAX_POINT_DISTANCE: Final = 3.0  # [cells] a point farther than this from the body does not belong to it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PlaceGoal:
+class PositionGoal:
     """Where a point of a body shall be, and when."""
 
     time_s: float
@@ -40,7 +40,7 @@ class PlaceGoal:
     place: ArrayLike  # (3,) [m]
 
     def __post_init__(self) -> None:
-        if checked_number("time_s of a goal", self.time_s) <= 0.0:
+        if check_number("time_s of a goal", self.time_s) <= 0.0:
             raise InputError(f"a goal is at {self.time_s} s", "Give a time above zero")
         object.__setattr__(self, "place", frozen(self.place, 3, name="place of a goal"))
         if not isinstance(self.point, str):
@@ -51,7 +51,7 @@ class PlaceGoal:
 class SceneControl:
     """Activations of a scene's splines that meet goals; call it with a time [s] for those of that time."""
 
-    scene: Scene
+    scene: SoftBodyScene
     system: SoftSystem  # of the coarser body
     result: ControlResult
 
@@ -79,11 +79,11 @@ class SceneControl:
 
 
 def solve_scene(
-    scene: Scene,
-    goals: Sequence[PlaceGoal | tuple[float, str | ArrayLike, ArrayLike]],
+    scene: SoftBodyScene,
+    goals: Sequence[PositionGoal | tuple[float, str | ArrayLike, ArrayLike]],
     *,
     method: Method = "gauss-newton",
-    max_cells: int = MAX_CELLS,
+    max_cells: int = MAX_CONTROL_CELLS,
     dt: float = DT_S,
     max_iterations: int = 25,
     goal_tolerance_m: float = GOAL_TOLERANCE_M,
@@ -103,17 +103,17 @@ def solve_scene(
         goal_tolerance_m: when a goal counts as reached [m].
         on_iteration: called with the iteration and the cost; returning ``False`` ends the search.
     """
-    given = [goal if isinstance(goal, PlaceGoal) else PlaceGoal(*goal) for goal in goals]
+    given = [goal if isinstance(goal, PositionGoal) else PositionGoal(*goal) for goal in goals]
     if not given:
         raise InputError("there is no goal", "Give at least one")
-    stage = coarse_stage(scene, max_cells)
+    stage = build_coarse_scene(scene, max_cells)
     system = SoftSystem(stage.body, dt=dt, fades=stage.fades)
     steps = max(int(np.rint(goal.time_s / dt)) for goal in given)
-    problem = ControlProblem(
+    problem = OptimalControlProblem(
         system,
         system.state(),
         max(steps, 1),
-        [_goal(goal, system, dt) for goal in given],
+        [_state_goal(goal, system, dt) for goal in given],
         effort=EFFORT,
         smooth=SMOOTH,
         goal_weight=GOAL_WEIGHT,
@@ -131,37 +131,39 @@ def solve_scene(
     return SceneControl(scene, system, result)
 
 
-def _goal(goal: PlaceGoal, system: SoftSystem, dt: float) -> Goal:
-    return Goal(max(1, int(np.rint(goal.time_s / dt))), np.asarray(goal.place), components=_components(goal, system))
+def _state_goal(goal: PositionGoal, system: SoftSystem, dt: float) -> StateGoal:
+    return StateGoal(
+        max(1, int(np.rint(goal.time_s / dt))), np.asarray(goal.place), components=_goal_components(goal, system)
+    )
 
 
-def _components(goal: PlaceGoal, system: SoftSystem) -> IntArray:
+def _goal_components(goal: PositionGoal, system: SoftSystem) -> IntArray:
     if isinstance(goal.point, str):
         return system.end_components(goal.point)
     nodes = system.body.mesh.nodes
     away = np.linalg.norm(nodes - np.asarray(goal.point), axis=1)
     cell = float(np.max(np.ptp(nodes[system.body.cells[0]], axis=0)))
-    if away.min() > FAR * cell:
+    if away.min() > MAX_POINT_DISTANCE * cell:
         raise InputError(f"the point {goal.point} is {away.min():.3g} m away from the body", "Name a place inside it")
     return system.components(int(away.argmin()))
 
 
-def coarse_stage(scene: Scene, max_cells: int) -> Stage:
+def build_coarse_scene(scene: SoftBodyScene, max_cells: int) -> SceneModel:
     """The scene with about so many cells, or as few as its splines and bones allow; set up anew."""
     parts, body = scene.parts, scene.stage().body
     wished = (len(body.cells) / max_cells) ** (1 / 3)
-    for share in GROWTH if wished > 1.0 else ():
+    for share in COARSENING_FRACTIONS if wished > 1.0 else ():
         spacing = parts.mesh.spacing_m * (1.0 + share * (wished - 1.0))
         try:
-            found = build_stage(replace(parts, mesh=replace(parts.mesh, spacing_m=spacing)))
+            found = build_scene(replace(parts, mesh=replace(parts.mesh, spacing_m=spacing)))
         except InputError:
             continue  # the shape falls apart, or a spline leaves it
-        if _held_alike(found.body, body):
+        if _has_same_supports(found.body, body):
             return found
-    return build_stage(parts)
+    return build_scene(parts)
 
 
-def _held_alike(coarse: SoftBody, fine: SoftBody) -> bool:
+def _has_same_supports(coarse: SoftBody, fine: SoftBody) -> bool:
     """Whether all that carries or holds nodes of the finer body has some of the coarser one."""
     counts = [np.bincount(body.carriers + 2, minlength=int(fine.carriers.max()) + 3) for body in (coarse, fine)]
     return bool(np.all((counts[0] > 0) | (counts[1] == 0)))

@@ -10,7 +10,7 @@ from scipy import optimize as _optimize
 from scipy import sparse as _sparse
 from scipy.sparse import linalg as _sparse_linalg
 
-sparse: Any = _sparse
+sparse_arrays: Any = _sparse
 _splines: Any = _interpolate
 _solvers: Any = _sparse_linalg
 _dense: Any = _linalg

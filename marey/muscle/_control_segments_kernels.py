@@ -8,10 +8,10 @@ import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
 
-SHORTEST_M = 1e-12  # [m] below, a segment has no direction and pulls nowhere
+MIN_LENGTH_M = 1e-12  # [m] below, a segment has no direction and pulls nowhere
 
 
-class Segments(NamedTuple):
+class WeightedSegments(NamedTuple):
     """Damped springs; the vector of segment s is the sum of weights times nodes."""
 
     starts: IntArray  # (S + 1,) entries of nodes and weights of each segment
@@ -23,7 +23,7 @@ class Segments(NamedTuple):
 
 
 @kernel
-def _vector(segments: Segments, s: int, x: FloatArray, out: FloatArray) -> None:
+def _segment_vector(segments: WeightedSegments, s: int, x: FloatArray, out: FloatArray) -> None:
     out[:] = 0.0
     for e in range(segments.starts[s], segments.starts[s + 1]):
         j, w = segments.nodes[e], segments.weights[e]
@@ -32,14 +32,16 @@ def _vector(segments: Segments, s: int, x: FloatArray, out: FloatArray) -> None:
 
 
 @kernel
-def segment_forces(segments: Segments, x: FloatArray, v: FloatArray, alpha: FloatArray, out: FloatArray) -> None:
+def add_segment_forces(
+    segments: WeightedSegments, x: FloatArray, v: FloatArray, alpha: FloatArray, out: FloatArray
+) -> None:
     """Add the forces on nodes ``(V, 3)`` [N] of segments that contract to ``alpha`` times their rest lengths."""
     e, u = np.empty(3), np.empty(3)
     for s in range(len(segments.rest)):
-        _vector(segments, s, x, e)
-        _vector(segments, s, v, u)
+        _segment_vector(segments, s, x, e)
+        _segment_vector(segments, s, v, u)
         length = np.sqrt(e[0] * e[0] + e[1] * e[1] + e[2] * e[2])
-        if length < SHORTEST_M:
+        if length < MIN_LENGTH_M:
             continue
         rate = (e[0] * u[0] + e[1] * u[1] + e[2] * u[2]) / length
         tension = segments.stiffness[s] * (length - alpha[s] * segments.rest[s]) + segments.damping[s] * rate
@@ -50,8 +52,8 @@ def segment_forces(segments: Segments, x: FloatArray, v: FloatArray, alpha: Floa
 
 
 @kernel
-def segment_slopes(
-    segments: Segments, x: FloatArray, v: FloatArray, alpha: FloatArray, exact: bool
+def differentiate_segments(
+    segments: WeightedSegments, x: FloatArray, v: FloatArray, alpha: FloatArray, exact: bool
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Derivatives of a segment's force by its vector, by its rate ``(S, 3, 3)`` and by alpha ``(S, 3)``.
 
@@ -61,10 +63,10 @@ def segment_slopes(
     by_x, by_v, by_alpha = np.zeros((num, 3, 3)), np.zeros((num, 3, 3)), np.zeros((num, 3))
     h, u = np.empty(3), np.empty(3)
     for s in range(num):
-        _vector(segments, s, x, h)
-        _vector(segments, s, v, u)
+        _segment_vector(segments, s, x, h)
+        _segment_vector(segments, s, v, u)
         length = np.sqrt(h[0] * h[0] + h[1] * h[1] + h[2] * h[2])
-        if length < SHORTEST_M:
+        if length < MIN_LENGTH_M:
             continue
         k, c = segments.stiffness[s], segments.damping[s]
         h /= length
@@ -83,7 +85,9 @@ def segment_slopes(
 
 
 @kernel
-def segment_products(segments: Segments, blocks: FloatArray, u: FloatArray, transposed: bool) -> FloatArray:
+def multiply_segment_blocks(
+    segments: WeightedSegments, blocks: FloatArray, u: FloatArray, transposed: bool
+) -> FloatArray:
     """Changes of forces ``(V, 3, n)`` for changes of nodes ``(V, 3, n)``, by blocks of segments or their transposes."""
     out = np.zeros_like(u)
     num = u.shape[2]
@@ -109,7 +113,9 @@ def segment_products(segments: Segments, blocks: FloatArray, u: FloatArray, tran
 
 
 @kernel
-def segment_columns(segments: Segments, pulls: FloatArray, owners: FloatArray, num_nodes: int) -> FloatArray:
+def sum_segment_columns(
+    segments: WeightedSegments, pulls: FloatArray, owners: FloatArray, num_nodes: int
+) -> FloatArray:
     """Derivative of the nodes' forces by controls ``(V, 3, s)``: pulls of segments times the matrix of alpha."""
     out = np.zeros((num_nodes, 3, owners.shape[1]))
     for s in range(owners.shape[0]):
@@ -123,7 +129,7 @@ def segment_columns(segments: Segments, pulls: FloatArray, owners: FloatArray, n
 
 
 @kernel
-def add_segments(segments: Segments, blocks: FloatArray, places: IntArray, values: FloatArray) -> None:
+def add_segment_blocks(segments: WeightedSegments, blocks: FloatArray, places: IntArray, values: FloatArray) -> None:
     """Subtract the blocks of segments from a matrix of node blocks; places are those of all pairs of each segment."""
     p = 0
     for s in range(len(segments.rest)):
@@ -137,7 +143,9 @@ def add_segments(segments: Segments, blocks: FloatArray, places: IntArray, value
 
 
 @kernel
-def add_rises(starts: IntArray, rises: FloatArray, stiffness: FloatArray, places: IntArray, values: FloatArray) -> None:
+def add_volume_blocks(
+    starts: IntArray, rises: FloatArray, stiffness: FloatArray, places: IntArray, values: FloatArray
+) -> None:
     """Add the rank-one blocks of nodes' volumes: ``stiffness`` times the outer product of ``rises`` of each node."""
     p = 0
     for n in range(len(starts) - 1):
@@ -150,7 +158,7 @@ def add_rises(starts: IntArray, rises: FloatArray, stiffness: FloatArray, places
 
 
 @kernel
-def border_blocks(
+def project_border_blocks(
     values: FloatArray, rows: IntArray, columns: IntArray, free: IntArray, carried: IntArray, J: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Blocks between free nodes and angles, angles and free nodes, angles and angles.

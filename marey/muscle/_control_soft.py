@@ -8,25 +8,25 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen
-from marey.muscle._control_chart import Chart
-from marey.muscle._control_newton import NewtonStep, Slopes, StepDerivative
+from marey.muscle._control_chart import GeneralisedCoordinates
+from marey.muscle._control_newton import NewtonStep, StepDerivative, StepSlopes
 from marey.muscle._control_parts import (
-    Points,
-    alpha_map,
-    body_segments,
-    checked_control,
-    checked_nodes,
-    smooth_ground,
+    BodyPoints,
+    check_actuated_nodes,
+    check_control,
+    make_alpha_map,
+    make_body_segments,
+    make_smooth_ground,
 )
 from marey.muscle._control_pattern import StepPattern
-from marey.muscle._control_segments import Spread
+from marey.muscle._control_segments import NodeSelection
 
 if TYPE_CHECKING:
     from marey.muscle._body import SoftBody
-    from marey.muscle._control_contact_kernels import SmoothGround
-    from marey.muscle._control_segments_kernels import Segments
+    from marey.muscle._control_contact_kernels import SmoothContactPlane
+    from marey.muscle._control_segments_kernels import WeightedSegments
 
-Control = Literal["activation", "alpha", "segments", "nodes"]
+ControlKind = Literal["activation", "alpha", "segments", "nodes"]
 ROUNDING_M = 2e-4  # [m]
 SMOOTHING_M_S = 0.02  # [m/s] twenty times that of a simulation, so that sliding and sticking both have slopes
 
@@ -58,9 +58,9 @@ class SoftSystem:
         body: SoftBody,
         *,
         dt: float = 1 / 60,
-        control: Control | None = None,
+        control: ControlKind | None = None,
         actuated: ArrayLike | None = None,
-        spread: Spread | None = None,
+        spread: NodeSelection | None = None,
         damping_s: float | None = None,
         fades: ArrayLike | None = None,
         rounding_m: float = ROUNDING_M,
@@ -69,17 +69,21 @@ class SoftSystem:
         if not (np.isfinite(dt) and dt > 0.0):
             raise InputError(f"dt is {dt}", "Give a time step above zero, in seconds")
         self.body, self.dt = body, float(dt)
-        self.control: str = checked_control(control, body.muscles)
-        self.actuated: IntArray = checked_nodes(body, actuated) if self.control == "nodes" else np.zeros(0, np.int64)
-        points = Points.of(body)
+        self.control: str = check_control(control, body.muscles)
+        self.actuated: IntArray = (
+            check_actuated_nodes(body, actuated) if self.control == "nodes" else np.zeros(0, np.int64)
+        )
+        points = BodyPoints.from_body(body)
         self.rest: FloatArray = points.rest  # (V + E, 3) nodes, then mass points of bones
         self.point_masses: FloatArray = points.masses  # (V + E,)
         self.masses: FloatArray = np.repeat(points.masses, 3)
-        self.segments: Segments = body_segments(body, spread, body.damping[1] if damping_s is None else damping_s)
+        self.segments: WeightedSegments = make_body_segments(
+            body, spread, body.damping[1] if damping_s is None else damping_s
+        )
         self.pattern = StepPattern(body.elastic, self.segments, len(points.masses))
-        self.chart: Chart = points.chart(self.pattern)
-        self.ground: SmoothGround | None = smooth_ground(body, rounding_m, smoothing_m_s)
-        self._base, self._owners = alpha_map(self.control, body.muscles, len(self.segments.rest), fades)
+        self.chart: GeneralisedCoordinates = points.chart(self.pattern)
+        self.ground: SmoothContactPlane | None = make_smooth_ground(body, rounding_m, smoothing_m_s)
+        self._base, self._owners = make_alpha_map(self.control, body.muscles, len(self.segments.rest), fades)
 
     @property
     def num_nodes(self) -> int:
@@ -142,29 +146,29 @@ class SoftSystem:
 
     def forces(self, x: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
         """All forces on the points ``(3 (V + E),)`` [N] but inertia."""
-        from marey.muscle._control_contact_kernels import ground_forces
-        from marey.muscle._control_segments_kernels import segment_forces
+        from marey.muscle._control_contact_kernels import add_ground_forces
+        from marey.muscle._control_segments_kernels import add_segment_forces
 
         found = self.point_masses[:, None] * (self.body.gravity - self.body.damping[0] * v)
         found[: self.num_nodes] += self.body.forces(x[: self.num_nodes])
-        segment_forces(self.segments, x, v, self.alphas(a), found)
+        add_segment_forces(self.segments, x, v, self.alphas(a), found)
         if self.ground is not None:
-            ground_forces(self.ground, x, v, found)
+            add_ground_forces(self.ground, x, v, found)
         if self.control == "nodes":
             found[self.actuated] += a.reshape(-1, 3)
         return found.ravel()
 
     def matrix(self, x: FloatArray, v: FloatArray, a: FloatArray, *, exact: bool) -> FloatArray:
         """Blocks of inertia, stiffness and drag for :class:`NewtonStep`."""
-        from marey.muscle._control_segments_kernels import segment_slopes
+        from marey.muscle._control_segments_kernels import differentiate_segments
 
-        by_x, by_v, _ = segment_slopes(self.segments, x, v, self.alphas(a), exact)
+        by_x, by_v, _ = differentiate_segments(self.segments, x, v, self.alphas(a), exact)
         return self._blocks(x, by_x + by_v / self.dt, self._contact(x, v, exact), exact)
 
     def _contact(self, x: FloatArray, v: FloatArray, exact: bool) -> tuple[FloatArray, FloatArray] | None:
-        from marey.muscle._control_contact_kernels import ground_slopes
+        from marey.muscle._control_contact_kernels import differentiate_ground_forces
 
-        return None if self.ground is None else ground_slopes(self.ground, x, v, exact)
+        return None if self.ground is None else differentiate_ground_forces(self.ground, x, v, exact)
 
     def _blocks(
         self, x: FloatArray, segments: FloatArray, contact: tuple[FloatArray, FloatArray] | None, exact: bool
@@ -175,34 +179,34 @@ class SoftSystem:
             nodes[: self.num_nodes] -= contact[0] + contact[1] / self.dt
         return self.pattern.assemble(x[: self.num_nodes], segments, nodes, exact=exact)
 
-    def slopes(self, x: FloatArray, v: FloatArray, a: FloatArray) -> Slopes:
+    def slopes(self, x: FloatArray, v: FloatArray, a: FloatArray) -> StepSlopes:
         """Derivatives of the equations of a step at its end."""
-        from marey.muscle._control_segments_kernels import segment_products, segment_slopes
+        from marey.muscle._control_segments_kernels import differentiate_segments, multiply_segment_blocks
 
-        by_x, by_v, by_alpha = segment_slopes(self.segments, x, v, self.alphas(a), True)
+        by_x, by_v, by_alpha = differentiate_segments(self.segments, x, v, self.alphas(a), True)
         contact = self._contact(x, v, True)
         rate = self.body.damping[0] * self.masses[:, None]
 
         def drag(u: FloatArray, transposed: bool) -> FloatArray:
             each = np.ascontiguousarray(u).reshape(self.num_points, 3, -1)
-            found = segment_products(self.segments, by_v, each, transposed)
+            found = multiply_segment_blocks(self.segments, by_v, each, transposed)
             if contact is not None:
                 turned = contact[1].transpose(0, 2, 1) if transposed else contact[1]
                 found[: self.num_nodes] += turned @ each[: self.num_nodes]
             return rate * u - found.reshape(u.shape)
 
         blocks = self._blocks(x, by_x + by_v / self.dt, contact, True)
-        return Slopes(blocks, drag, self._by_control(by_alpha))
+        return StepSlopes(blocks, drag, self._by_control(by_alpha))
 
     def _by_control(self, by_alpha: FloatArray) -> FloatArray:
         """Derivative of the forces by the controls ``(3 (V + E), s)``."""
-        from marey.muscle._control_segments_kernels import segment_columns
+        from marey.muscle._control_segments_kernels import sum_segment_columns
 
         if self.control == "nodes":
             found = np.zeros((3 * self.num_points, self.num_controls))
             found[self.components(self.actuated), np.arange(self.num_controls)] = 1.0
             return found
-        columns = segment_columns(self.segments, by_alpha, self._owners, self.num_points)
+        columns = sum_segment_columns(self.segments, by_alpha, self._owners, self.num_points)
         return columns.reshape(3 * self.num_points, -1)
 
     def step(self, q: FloatArray, a: FloatArray, t: int) -> FloatArray:
@@ -211,7 +215,7 @@ class SoftSystem:
         Raises:
             ConvergenceError: Newton's method did not settle: the step is too long for what happens in it.
         """
-        job = self._job(q, a)
+        job = self._newton_step(q, a)
         z = job.solve(t)
         x, v = job.ends(z)
         return np.concatenate([x.ravel(), v.ravel(), z[z.size - self.chart.num_angles :]])
@@ -220,17 +224,17 @@ class SoftSystem:
         self, q: FloatArray, a: FloatArray, t: int, q_next: FloatArray, r: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Products of the transposed derivatives of the step by state and by control with ``r``: one solve."""
-        return self._derivative(q, a, q_next).back(r)
+        return self._derivative(q, a, q_next).transposed_products(r)
 
     def jvp(
         self, q: FloatArray, a: FloatArray, t: int, q_next: FloatArray, dq: FloatArray, da: FloatArray
     ) -> FloatArray:
         """Changes of the next state ``(m, n)`` for n changes of state ``(m, n)`` and of control ``(s, n)``."""
-        return self._derivative(q, a, q_next).forth(dq, da)
+        return self._derivative(q, a, q_next).products(dq, da)
 
-    def _job(self, q: FloatArray, a: FloatArray) -> NewtonStep:
+    def _newton_step(self, q: FloatArray, a: FloatArray) -> NewtonStep:
         return NewtonStep(self, *self._points(q), self.angles(q), a)
 
     def _derivative(self, q: FloatArray, a: FloatArray, q_next: FloatArray) -> StepDerivative:
         z = self.chart.coordinates(self._points(q_next)[0], self.angles(q_next))
-        return StepDerivative(self._job(q, a), z)
+        return StepDerivative(self._newton_step(q, a), z)

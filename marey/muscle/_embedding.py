@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from marey.base import FloatArray, InputError, IntArray, MareyWarning, frozen
 
-Sparse = Any  # a sparse array of scipy, which has no types
-INSIDE: Final = 1e-10  # [-] a weight this far below zero is on a face
-_NEWTON: Final = 8  # steps to invert a cube's map: an affine cube takes one
-_NEAR: Final = 24  # cubes and squares that are tried for a point, nearest centres first
+SparseMatrix = Any  # a sparse array of scipy, which has no types
+INSIDE_TOL: Final = 1e-10  # [-] a weight this far below zero is on a face
+_NEWTON_STEPS: Final = 8  # steps to invert a cube's map: an affine cube takes one
+_NUM_CANDIDATES: Final = 24  # cubes and squares that are tried for a point, nearest centres first
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,15 +32,15 @@ class Embedding:
     num_nodes: int
 
     @classmethod
-    def of(cls, points: ArrayLike, nodes: FloatArray, cells: NDArray[np.integer]) -> Embedding:
+    def from_points(cls, points: ArrayLike, nodes: FloatArray, cells: NDArray[np.integer]) -> Embedding:
         """Bind points ``(N, 3)`` to a body: the first cell that holds each, or the nearest within one cell size.
 
         Raises:
             InputError: a point is farther outside than the size of a cell; the message names it.
         """
         p = frozen(points, None, 3, name="points")
-        nodes, cells = checked_body(nodes, cells)
-        found = _in_simplices(p, nodes, cells) if is_simplex(nodes, cells) else _in_boxes(p, nodes, cells)
+        nodes, cells = check_nodes_and_cells(nodes, cells)
+        found = _locate_in_simplices(p, nodes, cells) if is_simplex(nodes, cells) else _locate_in_boxes(p, nodes, cells)
         chosen, weights = found
         corners = nodes[cells[chosen]]
         outside = _distance_outside(p, corners, weights)
@@ -56,7 +56,7 @@ class Embedding:
         """Points ``(N, 3)`` of a deformed body ``(V, 3)``; also velocities of velocities."""
         return np.einsum("nk,nkc->nc", self.weights, x[self.nodes])
 
-    def matrix(self) -> Sparse:
+    def matrix(self) -> SparseMatrix:
         """The sparse W ``(N, V)``."""
         from marey.muscle._muscles_scipy import sparse
 
@@ -64,7 +64,7 @@ class Embedding:
         return sparse.csr_array((self.weights.ravel(), self.nodes.ravel(), self.starts), shape=shape)
 
 
-def checked_body(nodes: ArrayLike, cells: ArrayLike) -> tuple[FloatArray, NDArray[np.integer]]:
+def check_nodes_and_cells(nodes: ArrayLike, cells: ArrayLike) -> tuple[FloatArray, NDArray[np.integer]]:
     """Nodes and cells as arrays.
 
     Raises:
@@ -92,13 +92,13 @@ def is_simplex(nodes: FloatArray, cells: NDArray[np.integer]) -> bool:
     return width == 3 or (width == 4 and not is_flat(nodes))
 
 
-def _in_simplices(p: FloatArray, nodes: FloatArray, cells: NDArray[np.integer]) -> tuple[IntArray, FloatArray]:
+def _locate_in_simplices(p: FloatArray, nodes: FloatArray, cells: NDArray[np.integer]) -> tuple[IntArray, FloatArray]:
     inverse, origin = _barycentric_maps(nodes, cells)
     chosen, weights = np.empty(len(p), dtype=np.int64), np.empty((len(p), cells.shape[1]))
     for i, point in enumerate(p):
         local = np.einsum("trc,tc->tr", inverse, point - origin)
         all_weights = np.concatenate([1.0 - local.sum(axis=1, keepdims=True), local], axis=1)
-        inside = np.flatnonzero(all_weights.min(axis=1) >= -INSIDE)
+        inside = np.flatnonzero(all_weights.min(axis=1) >= -INSIDE_TOL)
         chosen[i] = inside[0] if len(inside) else _nearest_simplex(point, nodes, cells, all_weights)
         weights[i] = all_weights[chosen[i]]
     return chosen, weights
@@ -118,20 +118,22 @@ def _nearest_simplex(point: FloatArray, nodes: FloatArray, cells: NDArray[np.int
     return int(np.argmin(np.linalg.norm(np.einsum("tk,tkc->tc", held, nodes[cells]) - point, axis=1)))
 
 
-def _in_boxes(p: FloatArray, nodes: FloatArray, cells: NDArray[np.integer]) -> tuple[IntArray, FloatArray]:
+def _locate_in_boxes(p: FloatArray, nodes: FloatArray, cells: NDArray[np.integer]) -> tuple[IntArray, FloatArray]:
     from marey.muscle._muscles_scipy import KDTree
 
     corners = nodes[cells]
     signs = _corner_signs(corners)
-    near = np.atleast_2d(KDTree(corners.mean(axis=1)).query(p, k=min(_NEAR, len(cells)))[1].reshape(len(p), -1))
+    near = np.atleast_2d(
+        KDTree(corners.mean(axis=1)).query(p, k=min(_NUM_CANDIDATES, len(cells)))[1].reshape(len(p), -1)
+    )
     chosen, weights = np.empty(len(p), dtype=np.int64), np.empty((len(p), cells.shape[1]))
     for i, point in enumerate(p):
         tried = np.sort(near[i])
         local = _box_coordinates(point, corners[tried], signs[tried])
         beyond = np.maximum(np.abs(local) - 1.0, 0.0).max(axis=1)
-        inside = np.flatnonzero(beyond <= INSIDE)
+        inside = np.flatnonzero(beyond <= INSIDE_TOL)
         best = int(inside[0]) if len(inside) else int(np.argmin(beyond))
-        chosen[i], weights[i] = tried[best], _shape(local[best : best + 1], signs[tried[best : best + 1]])[0]
+        chosen[i], weights[i] = tried[best], _shape_functions(local[best : best + 1], signs[tried[best : best + 1]])[0]
     return chosen, weights
 
 
@@ -147,7 +149,7 @@ def _corner_signs(corners: FloatArray) -> FloatArray:
     return signs
 
 
-def _shape(local: FloatArray, signs: FloatArray) -> FloatArray:
+def _shape_functions(local: FloatArray, signs: FloatArray) -> FloatArray:
     return np.prod(0.5 * (1.0 + signs * local[:, None, :]), axis=2)
 
 
@@ -155,7 +157,7 @@ def _box_coordinates(point: FloatArray, corners: FloatArray, signs: FloatArray) 
     """Local coordinates from -1 to 1 of a point in several boxes, by Newton's method."""
     d = int(signs.shape[2])
     local: FloatArray = np.zeros((len(corners), d))
-    for _ in range(_NEWTON):
+    for _ in range(_NEWTON_STEPS):
         factors: FloatArray = 0.5 * (1.0 + signs * local[:, None, :])
         slopes = np.empty_like(signs)
         for c in range(d):
@@ -164,7 +166,7 @@ def _box_coordinates(point: FloatArray, corners: FloatArray, signs: FloatArray) 
         jacobian = np.einsum("bkc,bkd->bcd", corners[..., :d], slopes)
         step = np.asarray(np.linalg.solve(jacobian, residual[..., None]), dtype=np.float64)[..., 0]
         local = local + np.clip(step, -4.0, 4.0)
-        if np.abs(step).max() < INSIDE:
+        if np.abs(step).max() < INSIDE_TOL:
             break
     return local
 
@@ -174,7 +176,7 @@ def _distance_outside(p: FloatArray, corners: FloatArray, weights: FloatArray) -
     held = np.maximum(weights, 0.0)
     held /= held.sum(axis=1, keepdims=True)
     gap = np.linalg.norm(np.einsum("nk,nkc->nc", held, corners) - p, axis=1)
-    return np.where(weights.min(axis=1) < -INSIDE, gap, 0.0)
+    return np.where(weights.min(axis=1) < -INSIDE_TOL, gap, 0.0)
 
 
 def _check_outside(outside: FloatArray, size: FloatArray) -> None:

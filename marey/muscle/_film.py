@@ -12,19 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import FloatArray, InputError, frozen
-from marey.muscle._film_skin import Skin
+from marey.muscle._film_skin import EmbeddedSurface
 from marey.muscle._scene_parts import ViewPart
-from marey.picture import srgb
+from marey.picture import linear_from_srgb
 
 if TYPE_CHECKING:
-    from marey.picture import Mesh
+    from marey.picture import TriangleMesh
 
-PASSIVE: Final = srgb("#dcb9a6")  # a spline at rest
-CONTRACTED: Final = srgb("#c1121f")  # full contraction
-EXTENDED: Final = srgb("#2a6fbb")  # the same, outwards
-BONE: Final = srgb("#efe7d3")
-FULL: Final = 0.35  # [-] change of length that takes the full colour
-PAINT_SHARE: Final = 0.35  # [-] of a spline's paint radius: where its colour has fallen to 0.6
+PASSIVE: Final = linear_from_srgb("#dcb9a6")  # a spline at rest
+CONTRACTED: Final = linear_from_srgb("#c1121f")  # full contraction
+EXTENDED: Final = linear_from_srgb("#2a6fbb")  # the same, outwards
+BONE: Final = linear_from_srgb("#efe7d3")
+FULL_COLOUR_STRAIN: Final = 0.35  # [-] change of length that takes the full colour
+PAINT_FRACTION: Final = 0.35  # [-] of a spline's paint radius: where its colour has fallen to 0.6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +36,7 @@ class Paint:
 
     def colours(self, alphas: FloatArray) -> FloatArray:
         """Linear RGB ``(N, 3)`` for lengths ``alphas`` ``(S,)``: red where it contracts, blue where it extends."""
-        pulls = np.clip((1.0 - np.asarray(alphas)[self.segments]) / FULL, -1.0, 1.0)
+        pulls = np.clip((1.0 - np.asarray(alphas)[self.segments]) / FULL_COLOUR_STRAIN, -1.0, 1.0)
         shown = np.sum(pulls * self.weights, axis=2)
         red = 1.0 - np.prod(1.0 - np.maximum(shown, 0.0), axis=1)
         blue = 1.0 - np.prod(1.0 + np.minimum(shown, 0.0), axis=1)
@@ -54,7 +54,7 @@ class BoneTrack:
     angles: FloatArray  # (F, D) [rad] of the joints that move
 
     @classmethod
-    def none(cls, frames: int) -> BoneTrack:
+    def empty(cls, frames: int) -> BoneTrack:
         """No bones."""
         return cls((), np.zeros((frames, 0, 2, 3)), np.zeros((0, 2)), np.zeros((frames, 0)))
 
@@ -67,7 +67,7 @@ class Film:
     times: FloatArray  # (F,) [s]
     positions: FloatArray  # (F, V, 3) [m]
     alphas: FloatArray  # (F, S) wanted length over rest length of each segment
-    skin: Skin
+    skin: EmbeddedSurface
     paint: Paint
     bones: BoneTrack
     metrics: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -101,16 +101,16 @@ class Film:
         """Linear RGB ``(N, 3)`` of the drawn surface: activation."""
         return self.paint.colours(self.alphas[frame])
 
-    def mesh(self, frame: int) -> Mesh:
+    def mesh(self, frame: int) -> TriangleMesh:
         """The body and its bones at one frame, to be drawn."""
-        from marey.picture import Mesh
+        from marey.picture import TriangleMesh
 
-        skin = Mesh(self.surface(frame), self.skin.faces.astype(np.int64), self.colours(frame))
+        skin = TriangleMesh(self.surface(frame), self.skin.faces.astype(np.int64), self.colours(frame))
         bones = [
-            Mesh.capsule(a, b, (float(r[0]), float(r[1])), BONE)
+            TriangleMesh.capsule(a, b, (float(r[0]), float(r[1])), BONE)
             for (a, b), r in zip(self.bones.ends[frame], self.bones.radii, strict=True)
         ]
-        return Mesh.join([skin, *bones])
+        return TriangleMesh.join([skin, *bones])
 
     def save(self, path: str | os.PathLike[str], *, fps: float | None = None, width: int | None = None) -> Path:
         """Write the film; the suffix chooses how. Return the path.
@@ -130,7 +130,7 @@ class Film:
         return save_film_file(self, Path(path), fps, width)
 
 
-def paint_for(points: FloatArray, segments: FloatArray, owners: NDArray[np.int64], reach_m: FloatArray) -> Paint:
+def make_paint(points: FloatArray, segments: FloatArray, owners: NDArray[np.int64], reach_m: FloatArray) -> Paint:
     """Paint of skin points ``(N, 3)``: for each spline its nearest segment, fading with the distance.
 
     Args:
@@ -149,7 +149,7 @@ def paint_for(points: FloatArray, segments: FloatArray, owners: NDArray[np.int64
         step = np.linalg.norm(segments[here[two[:, 0]]] - segments[here[two[:, 1]]], axis=1)
         lead = 0.5 + 0.5 * (next_near**2 - near**2) / np.maximum(step, 1e-12) ** 2  # linear between the middles
         lead = np.where(step > 0.0, np.clip(lead, 0.5, 1.0), 1.0)
-        far = np.maximum(near / reach_m[spline] - PAINT_SHARE, 0.0) / PAINT_SHARE
+        far = np.maximum(near / reach_m[spline] - PAINT_FRACTION, 0.0) / PAINT_FRACTION
         numbers[:, spline] = here[two]
         weights[:, spline] = np.exp(-(far**2))[:, None] * np.stack([lead, 1.0 - lead], axis=1)
     return Paint(numbers, weights)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import InputError, MissingFileError
-from marey.picture import written
+from marey.picture import write_atomically
 
 if TYPE_CHECKING:
     from marey.muscle._film import Film
@@ -29,20 +29,20 @@ def save_film_file(film: Film, path: Path, fps: float | None, width: int | None)
     if fps is not None and not 0.0 < fps <= 1000.0:
         raise InputError(f"a film of {fps} frames a second", "Ask for more than 0 and at most 1000")
     if suffix == ".npz":
-        return written(path, lambda draft: _write_arrays(film, draft))
+        return write_atomically(path, lambda draft: _write_arrays(film, draft))
     if suffix in SEQUENCE_SUFFIXES:
-        return _write_sequence(film, path, film_frames(film, fps or FILM_FPS))
+        return _write_sequence(film, path, select_frames(film, fps or FILM_FPS))
     if suffix == ".glb":
-        from marey.muscle._film_gltf import film_glb
+        from marey.muscle._film_gltf import encode_film_glb
 
-        content = film_glb(film, film_frames(film, fps or FILM_FPS))
-        return written(path, lambda draft: draft.write_bytes(content))
-    from marey.muscle._film_pictures import save_moving, save_strip
+        content = encode_film_glb(film, select_frames(film, fps or FILM_FPS))
+        return write_atomically(path, lambda draft: draft.write_bytes(content))
+    from marey.muscle._film_pictures import save_strip, save_video
 
-    return save_strip(film, path, width) if suffix == ".png" else save_moving(film, path, fps or FILM_FPS, width)
+    return save_strip(film, path, width) if suffix == ".png" else save_video(film, path, fps or FILM_FPS, width)
 
 
-def film_frames(film: Film, fps: float) -> NDArray[np.int64]:
+def select_frames(film: Film, fps: float) -> NDArray[np.int64]:
     """Frames that show a film at ``fps``: the nearest to each instant, never more than there are."""
     count = max(1, round(float(film.times[-1] - film.times[0]) * min(fps, film.rate_hz)) + 1)
     return np.unique(np.linspace(0, film.num_frames - 1, count).round().astype(np.int64))
@@ -71,20 +71,20 @@ def _write_sequence(film: Film, path: Path, frames: NDArray[np.int64]) -> Path:
     if folder.exists() and any(folder.iterdir()):
         raise InputError(f"the folder '{folder}' is not empty", "Choose another name, or empty it")
     folder.mkdir(exist_ok=True)
-    content = _ply if suffix == ".ply" else _obj
+    content = _encode_ply if suffix == ".ply" else _encode_obj
     for number, frame in enumerate(frames.tolist()):
         mesh = film.mesh(frame)
         (folder / f"{number:04d}{suffix}").write_bytes(content(mesh.vertices, mesh.faces, mesh.colours))
     return folder
 
 
-def _ply(vertices: NDArray[np.float64], faces: NDArray[np.int64], colours: NDArray[np.float64]) -> bytes:
+def _encode_ply(vertices: NDArray[np.float64], faces: NDArray[np.int64], colours: NDArray[np.float64]) -> bytes:
     """Binary PLY with a colour at each corner."""
-    from marey.picture import display
+    from marey.picture import encode_srgb
 
     corner = np.dtype([("p", "<f4", 3), ("c", "u1", 3)])
     rows = np.zeros(len(vertices), dtype=corner)
-    rows["p"], rows["c"] = vertices, display(colours)
+    rows["p"], rows["c"] = vertices, encode_srgb(colours)
     triangles = np.zeros(len(faces), dtype=np.dtype([("n", "u1"), ("v", "<i4", 3)]))
     triangles["n"], triangles["v"] = 3, faces
     axes = "".join(f"property float {a}\n" for a in "xyz")
@@ -94,7 +94,7 @@ def _ply(vertices: NDArray[np.float64], faces: NDArray[np.int64], colours: NDArr
     return head.encode() + rows.tobytes() + triangles.tobytes()
 
 
-def _obj(vertices: NDArray[np.float64], faces: NDArray[np.int64], colours: NDArray[np.float64]) -> bytes:
+def _encode_obj(vertices: NDArray[np.float64], faces: NDArray[np.int64], colours: NDArray[np.float64]) -> bytes:
     """Wavefront OBJ; colours follow the coordinates, as most readers take them."""
     rows = [
         f"v {x:.6f} {y:.6f} {z:.6f} {r:.3f} {g:.3f} {b:.3f}"

@@ -10,18 +10,18 @@ from numpy.typing import NDArray
 
 from marey.base import FloatArray, InputError, frozen
 
-NEAR_CELLS: Final = 24  # cells asked for each point, nearest centres first
+NUM_NEAR_CELLS: Final = 24  # cells asked for each point, nearest centres first
 
-Numbers = NDArray[np.int32]
+NodeNumbers = NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Skin:
+class EmbeddedSurface:
     """N points that hang on the nodes of a body, and the triangles between them."""
 
-    nodes: Numbers  # (N, K) node numbers
+    nodes: NodeNumbers  # (N, K) node numbers
     weights: FloatArray  # (N, K) they sum to 1
-    faces: Numbers  # (M, 3) counter-clockwise from outside
+    faces: NodeNumbers  # (M, 3) counter-clockwise from outside
     offsets: FloatArray  # (N, 3) [m] added to what the nodes give: the thickness of a flat body
 
     def __post_init__(self) -> None:
@@ -36,31 +36,31 @@ class Skin:
         return np.einsum("nk,nka->na", self.weights, positions[self.nodes]) + self.offsets
 
 
-def own_skin(faces: Numbers) -> Skin:
+def surface_of_mesh(faces: NodeNumbers) -> EmbeddedSurface:
     """The body's own surface: each point is a node."""
     used, numbers = np.unique(faces, return_inverse=True)
     count = len(used)
     nodes, renumbered = used.astype(np.int32)[:, None], numbers.reshape(-1, 3).astype(np.int32)
-    return Skin(nodes, np.ones((count, 1)), renumbered, np.zeros((count, 3)))
+    return EmbeddedSurface(nodes, np.ones((count, 1)), renumbered, np.zeros((count, 3)))
 
 
-def bound_skin(points: FloatArray, faces: Numbers, nodes: FloatArray, cells: Numbers) -> Skin:
+def embed_surface(points: FloatArray, faces: NodeNumbers, nodes: FloatArray, cells: NodeNumbers) -> EmbeddedSurface:
     """Bind points ``(N, 3)`` of a surface to the nearest cells, ``(T, 4)`` tetrahedra or ``(T, 8)`` upright cubes.
 
     A point outside all cells takes weights beyond 0 and 1 of a cell next to it.
     """
     corners = nodes[cells]  # (T, K, 3)
-    near = _nearest(corners.mean(axis=1), points)
-    weigh = _in_tetrahedra if cells.shape[1] == 4 else _in_boxes
+    near = _nearest_cells(corners.mean(axis=1), points)
+    weigh = _tetrahedron_weights if cells.shape[1] == 4 else _box_weights
     weights = weigh(points, corners[near])  # (N, near, K)
     best = np.argmax(weights.min(axis=2), axis=1)
     rows = np.arange(len(points))
-    return Skin(cells[near[rows, best]], weights[rows, best], faces, np.zeros(points.shape))
+    return EmbeddedSurface(cells[near[rows, best]], weights[rows, best], faces, np.zeros(points.shape))
 
 
-def plate_skin(cells: Numbers, nodes: FloatArray, thick_m: float) -> Skin:
+def surface_of_plate(cells: NodeNumbers, nodes: FloatArray, thick_m: float) -> EmbeddedSurface:
     """A flat body of squares ``(C, 4)``, drawn as a plate of this thickness."""
-    squares = _cyclic(cells, nodes)
+    squares = _order_corners(cells, nodes)
     edges = np.concatenate([squares[:, [i, (i + 1) % 4]] for i in range(4)])
     _, first, counts = np.unique(np.sort(edges, axis=1), axis=0, return_index=True, return_counts=True)
     rim, v = edges[first[counts == 1]], len(nodes)
@@ -71,10 +71,10 @@ def plate_skin(cells: Numbers, nodes: FloatArray, thick_m: float) -> Skin:
     offsets = np.zeros((4, v, 3))
     offsets[:, :, 2] = 0.5 * thick_m * np.array([1.0, -1.0, 1.0, -1.0])[:, None]
     numbers = np.tile(np.arange(v, dtype=np.int32), 4)[:, None]
-    return Skin(numbers, np.ones((4 * v, 1)), faces, offsets.reshape(-1, 3))
+    return EmbeddedSurface(numbers, np.ones((4 * v, 1)), faces, offsets.reshape(-1, 3))
 
 
-def _cyclic(cells: Numbers, nodes: FloatArray) -> Numbers:
+def _order_corners(cells: NodeNumbers, nodes: FloatArray) -> NodeNumbers:
     """Corners of squares in the x-y plane, counter-clockwise."""
     p = nodes[cells][:, :, :2]
     around = p - p.mean(axis=1, keepdims=True)
@@ -82,15 +82,15 @@ def _cyclic(cells: Numbers, nodes: FloatArray) -> Numbers:
     return np.take_along_axis(cells, order, axis=1)
 
 
-def _nearest(centres: FloatArray, points: FloatArray) -> NDArray[np.int64]:
+def _nearest_cells(centres: FloatArray, points: FloatArray) -> NDArray[np.int64]:
     from scipy.spatial import KDTree
 
-    count = min(NEAR_CELLS, len(centres))
+    count = min(NUM_NEAR_CELLS, len(centres))
     tree = cast(Any, KDTree(centres))  # scipy has no types for query
     return np.asarray(tree.query(points, k=count)[1], dtype=np.int64).reshape(len(points), count)
 
 
-def _in_tetrahedra(points: FloatArray, corners: FloatArray) -> FloatArray:
+def _tetrahedron_weights(points: FloatArray, corners: FloatArray) -> FloatArray:
     """Barycentric weights ``(N, n, 4)``."""
     edges = np.swapaxes(corners[:, :, 1:] - corners[:, :, :1], 2, 3)
     right = (points[:, None] - corners[:, :, 0])[..., None]
@@ -98,7 +98,7 @@ def _in_tetrahedra(points: FloatArray, corners: FloatArray) -> FloatArray:
     return np.concatenate([1.0 - rest.sum(axis=2, keepdims=True), rest], axis=2)
 
 
-def _in_boxes(points: FloatArray, corners: FloatArray) -> FloatArray:
+def _box_weights(points: FloatArray, corners: FloatArray) -> FloatArray:
     """Trilinear weights ``(N, n, 8)`` in upright boxes, whatever the order of their corners."""
     low, high = corners.min(axis=2), corners.max(axis=2)
     local = (points[:, None] - low) / (high - low)

@@ -30,15 +30,15 @@ class HillCurves:
 
     def length(self, x: ArrayLike) -> FloatArray:
         """Active force over length, both over their optimum."""
-        return _over(x, f"{self._prefix}_length")
+        return _evaluate_curve(x, f"{self._prefix}_length")
 
     def speed(self, v: ArrayLike) -> FloatArray:
         """Force over speed [-1 is full shortening]."""
-        return _over(v, f"{self._prefix}_speed")
+        return _evaluate_curve(v, f"{self._prefix}_speed")
 
     def passive(self, x: ArrayLike) -> FloatArray:
         """Passive force over length."""
-        return _over(x, f"{self._prefix}_passive")
+        return _evaluate_curve(x, f"{self._prefix}_passive")
 
     def tension(self, activation: ArrayLike, x: ArrayLike, v: ArrayLike = 0.0) -> FloatArray:
         """Tension over the greatest isometric force; never negative."""
@@ -80,7 +80,7 @@ def follow_excitation(excitation: ArrayLike, dt: float, *, start: float = 0.0) -
     return out
 
 
-def _over(values: ArrayLike, name: str) -> FloatArray:
+def _evaluate_curve(values: ArrayLike, name: str) -> FloatArray:
     from marey.muscle import _hill_kernels
 
     curve: Callable[[float], float] = getattr(_hill_kernels, name)

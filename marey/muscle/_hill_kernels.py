@@ -85,7 +85,7 @@ def mujoco_passive(x: float) -> float:
 
 
 @kernel
-def hill_force(curves: int, a: float, x: float, v: float, b: float) -> float:
+def compute_hill_force(curves: int, a: float, x: float, v: float, b: float) -> float:
     """Tension of a fibre over its maximal isometric force; never below zero."""
     if curves == MUJOCO:
         return max(0.0, a * mujoco_length(x) * mujoco_speed(v) + mujoco_passive(x) + b * v)
@@ -93,18 +93,18 @@ def hill_force(curves: int, a: float, x: float, v: float, b: float) -> float:
 
 
 @kernel
-def hill_slopes(curves: int, a: float, x: float, v: float, b: float) -> tuple[float, float, float]:
+def compute_hill_slopes(curves: int, a: float, x: float, v: float, b: float) -> tuple[float, float, float]:
     """Tension, and its derivatives by length and by speed from central differences."""
     e, by_length, by_speed = 1e-5, 0.0, 0.0
     for side in (-1.0, 1.0):  # a loop, so that the curves are compiled in once
         for kind in range(2):
             step = side * e
-            force = hill_force(curves, a, x + step if kind == 0 else x, v + step if kind == 1 else v, b)
+            force = compute_hill_force(curves, a, x + step if kind == 0 else x, v + step if kind == 1 else v, b)
             if kind == 0:
                 by_length += 0.5 * force / step
             else:
                 by_speed += 0.5 * force / step
-    return hill_force(curves, a, x, v, b), by_length, by_speed
+    return compute_hill_force(curves, a, x, v, b), by_length, by_speed
 
 
 @kernel
@@ -115,6 +115,6 @@ def activation_rate(u: float, a: float, rise_s: float, fall_s: float) -> float:
 
 
 @kernel
-def length_of(x: float, y: float, z: float) -> float:
+def vector_length(x: float, y: float, z: float) -> float:
     """Euclidean length."""
     return sqrt(x * x + y * y + z * z)

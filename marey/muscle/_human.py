@@ -11,16 +11,22 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError, UnknownNameError
-from marey.dynamics import Body, inverse_dynamics
+from marey.dynamics import Body, solve_inverse_dynamics
 from marey.kinematics import retarget
 from marey.lie import SO3
 from marey.motion import Motion, detect_contacts
-from marey.muscle._human_muscles import MuscleGeometry, MusclePath, governed_axes, human_muscles, muscle_geometry
+from marey.muscle._human_muscles import (
+    MuscleGeometry,
+    MusclePath,
+    compute_muscle_geometry,
+    find_governed_axes,
+    make_human_muscles,
+)
 from marey.skeleton import HUMAN, Skeleton
 
 RESERVE_NM: Final = 5.0  # [N m] size of a torque that costs as much as a fully active muscle, over sqrt(weight)
 RESERVE_WEIGHT: Final = 100.0  # [-]
-TIRED: Final = 0.999  # [-] activation from which a muscle counts as giving all it can
+SATURATED_ACTIVATION: Final = 0.999  # [-] activation from which a muscle counts as giving all it can
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -78,7 +84,7 @@ class MuscleTrack:
         return f"MuscleTrack({len(self.muscles)} muscles, {len(self.activations)} frames, {self.given:.0%} given)"
 
 
-def activate(
+def estimate_activations(
     motion: Motion,
     *,
     muscles: Sequence[MusclePath] | None = None,
@@ -110,19 +116,21 @@ def activate(
     if not (np.isfinite(power) and 2.0 <= power <= 8.0):
         raise InputError(f"power is {power}", "Give 2 to 8")
     figure = motion if motion.skeleton.names == HUMAN.names else retarget(motion)
-    lines = human_muscles(figure.skeleton) if muscles is None else tuple(muscles)
+    lines = make_human_muscles(figure.skeleton) if muscles is None else tuple(muscles)
     if not lines:
         raise InputError("no muscles", "Leave them out, or give at least one")
-    axes = governed_axes(figure.skeleton)
+    axes = find_governed_axes(figure.skeleton)
     masses = Body.from_motion(figure) if body is None else body
     contacts = detect_contacts(figure) if figure.contacts is None else figure.contacts
-    needed = inverse_dynamics(masses, figure, contacts=contacts)
+    needed = solve_inverse_dynamics(masses, figure, contacts=contacts)
     smoothed = needed.motion()
-    geometry = muscle_geometry(smoothed, lines, axes)
+    geometry = compute_muscle_geometry(smoothed, lines, axes)
     joints = [figure.skeleton.names.index(joint) for joint, _ in axes]
     torques = needed.torques[:, joints, [axis for _, axis in axes]]
-    active, resting = _tensions(geometry, lines, figure.skeleton, hill=hill, passive=passive)
-    activations, left = _shared(geometry.arms, active, torques - np.einsum("fma,fm->fa", geometry.arms, resting), power)
+    active, resting = _compute_tensions(geometry, lines, figure.skeleton, hill=hill, passive=passive)
+    activations, left = _share_frame_torques(
+        geometry.arms, active, torques - np.einsum("fma,fm->fa", geometry.arms, resting), power
+    )
     if not np.isfinite(left).all():
         raise InputError("torques of the motion are not finite", "Look at the clip with `marey physics`")
     forces = active * activations + resting
@@ -130,7 +138,7 @@ def activate(
     return MuscleTrack(smoothed, lines, axes, geometry, activations, forces, torques, reserves)
 
 
-def standing_lengths(muscles: Sequence[MusclePath], skeleton: Skeleton = HUMAN) -> FloatArray:
+def compute_standing_lengths(muscles: Sequence[MusclePath], skeleton: Skeleton = HUMAN) -> FloatArray:
     """Length of each muscle [m] when the figure stands with hanging arms and slightly bent elbows."""
     turns = np.zeros((1, skeleton.num_joints, 3))
     for joint, axis, degrees in (
@@ -141,26 +149,28 @@ def standing_lengths(muscles: Sequence[MusclePath], skeleton: Skeleton = HUMAN) 
     ):
         turns[0, skeleton.names.index(joint), axis] = np.deg2rad(degrees)
     pose = Motion(skeleton, 1.0, np.zeros((1, 3)), SO3.exp(turns))
-    return muscle_geometry(pose, muscles, ()).lengths[0]
+    return compute_muscle_geometry(pose, muscles, ()).lengths[0]
 
 
-def _tensions(
+def _compute_tensions(
     geometry: MuscleGeometry, muscles: Sequence[MusclePath], skeleton: Skeleton, *, hill: bool, passive: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Tension at full activation and at rest ``(F, M)`` [N]."""
-    from marey.muscle._human_sharing_kernels import capacities
+    from marey.muscle._human_sharing_kernels import compute_capacities
 
     largest = np.array([muscle.largest_force_n for muscle in muscles])
     fibres = np.array([muscle.fibre_length_m for muscle in muscles])
-    active, resting = capacities(
-        geometry.lengths, geometry.speeds, standing_lengths(muscles, skeleton), fibres, largest
+    active, resting = compute_capacities(
+        geometry.lengths, geometry.speeds, compute_standing_lengths(muscles, skeleton), fibres, largest
     )
     if not hill:
         active = np.broadcast_to(largest, active.shape).copy()
     return active, resting if passive else np.zeros_like(resting)
 
 
-def _shared(arms: FloatArray, active: FloatArray, wanted: FloatArray, power: float) -> tuple[FloatArray, FloatArray]:
+def _share_frame_torques(
+    arms: FloatArray, active: FloatArray, wanted: FloatArray, power: float
+) -> tuple[FloatArray, FloatArray]:
     from marey.muscle._human_sharing_kernels import share_torques
 
     turning = np.ascontiguousarray((arms * active[..., None]).transpose(0, 2, 1)) / RESERVE_NM

@@ -35,19 +35,19 @@ class MusclePath:
 
 
 @lru_cache(maxsize=8)
-def human_muscles(skeleton: Skeleton = HUMAN) -> tuple[MusclePath, ...]:
+def make_human_muscles(skeleton: Skeleton = HUMAN) -> tuple[MusclePath, ...]:
     """The muscles of a skeleton with the joints of ``marey.HUMAN``, 46 a side.
 
     A point keeps its place relative to the joint that carries it, scaled by the stature; so bones of other lengths keep
     the moment arms of their joints.
     """
-    _require(skeleton, HUMAN.names)
+    _check_joints(skeleton, HUMAN.names)
     rest = HUMAN.rest_positions()
     scale = float(np.ptp(skeleton.rest_positions()[:, 1]) / np.ptp(rest[:, 1]))
-    return tuple(_placed(row, rest, scale, side) for side in ("left", "right") for row in LEFT_MUSCLES)
+    return tuple(_scale_path(row, rest, scale, side) for side in ("left", "right") for row in LEFT_MUSCLES)
 
 
-def governed_axes(skeleton: Skeleton) -> tuple[tuple[str, int], ...]:
+def find_governed_axes(skeleton: Skeleton) -> tuple[tuple[str, int], ...]:
     """Joints and axes (0 x, 1 y, 2 z of the joint's own frame) whose torque is shared among muscles."""
     rows = list[tuple[str, int]]()
     for name, axes in GOVERNED_AXES.items():
@@ -66,7 +66,9 @@ class MuscleGeometry:
     arms: FloatArray  # (F, M, A) [m] of the governed axes: torque on the joint over tension
 
 
-def muscle_geometry(motion: Motion, muscles: Sequence[MusclePath], axes: Sequence[tuple[str, int]]) -> MuscleGeometry:
+def compute_muscle_geometry(
+    motion: Motion, muscles: Sequence[MusclePath], axes: Sequence[tuple[str, int]]
+) -> MuscleGeometry:
     r"""Lengths, their rates and moment arms of every muscle at every frame.
 
     .. math:: l = \sum_s |p_{s+1}-p_s|,\qquad r = -\partial l/\partial\theta
@@ -80,11 +82,11 @@ def muscle_geometry(motion: Motion, muscles: Sequence[MusclePath], axes: Sequenc
         axes: joint name and axis number of each wanted moment arm.
     """
     skeleton = motion.skeleton
-    _require(skeleton, [joint for muscle in muscles for joint in muscle.joints] + [joint for joint, _ in axes])
+    _check_joints(skeleton, [joint for muscle in muscles for joint in muscle.joints] + [joint for joint, _ in axes])
     places, turns = joint_frames(skeleton, motion.root_positions, motion.rotations.wxyz, motion.translations)
     frames = turns.matrix()
-    below = _below(skeleton)
-    points = tuple(_points(muscle, skeleton, places, frames) for muscle in muscles)
+    below = _descendant_matrix(skeleton)
+    points = tuple(_path_points(muscle, skeleton, places, frames) for muscle in muscles)
     lengths = np.stack([np.linalg.norm(np.diff(line, axis=1), axis=2).sum(axis=1) for line in points], axis=1)
     speeds = np.gradient(lengths, 1.0 / motion.rate_hz, axis=0) if len(lengths) > 1 else np.zeros_like(lengths)
     arms = np.zeros((*lengths.shape, len(axes)))
@@ -93,11 +95,11 @@ def muscle_geometry(motion: Motion, muscles: Sequence[MusclePath], axes: Sequenc
         for m, muscle in enumerate(muscles):
             hangs = below[joint, [skeleton.names.index(carrier) for carrier in muscle.joints]]
             if hangs.any() and not hangs.all():
-                arms[:, m, a] = _arm(points[m], hangs, places[:, joint], frames[:, joint, :, axis])
+                arms[:, m, a] = _moment_arm(points[m], hangs, places[:, joint], frames[:, joint, :, axis])
     return MuscleGeometry(points, lengths, speeds, arms)
 
 
-def _arm(line: FloatArray, hangs: BoolArray, centre: FloatArray, axis: FloatArray) -> FloatArray:
+def _moment_arm(line: FloatArray, hangs: BoolArray, centre: FloatArray, axis: FloatArray) -> FloatArray:
     """Moment arm ``(F,)`` of one line about one axis: only pieces between the two sides of the joint count."""
     arm = np.zeros(len(line))
     for s in np.flatnonzero(hangs[1:] != hangs[:-1]):
@@ -108,12 +110,12 @@ def _arm(line: FloatArray, hangs: BoolArray, centre: FloatArray, axis: FloatArra
     return arm
 
 
-def _points(muscle: MusclePath, skeleton: Skeleton, places: FloatArray, frames: FloatArray) -> FloatArray:
+def _path_points(muscle: MusclePath, skeleton: Skeleton, places: FloatArray, frames: FloatArray) -> FloatArray:
     carriers = [skeleton.names.index(name) for name in muscle.joints]
     return places[:, carriers] + np.einsum("fpij,pj->fpi", frames[:, carriers], muscle.offsets)
 
 
-def _placed(
+def _scale_path(
     row: tuple[str, float, float, tuple[tuple[str, float, float, float], ...]],
     rest: FloatArray,
     scale: float,
@@ -127,7 +129,7 @@ def _placed(
     return MusclePath(f"{side}_{name}", names, scale * (places - rest[carriers]), force * scale**2, fibre * scale)
 
 
-def _below(skeleton: Skeleton) -> BoolArray:
+def _descendant_matrix(skeleton: Skeleton) -> BoolArray:
     """``(J, J)`` whether the second joint hangs on the first, or is it."""
     below = np.eye(skeleton.num_joints, dtype=np.bool_)
     for joint, parent in enumerate(skeleton.parents):
@@ -136,7 +138,7 @@ def _below(skeleton: Skeleton) -> BoolArray:
     return below
 
 
-def _require(skeleton: Skeleton, names: Sequence[str]) -> None:
+def _check_joints(skeleton: Skeleton, names: Sequence[str]) -> None:
     missing = [name for name in names if name not in skeleton.names]
     if missing:
         raise UnknownNameError("joint", missing[0], f"skeleton {skeleton.name!r}", skeleton.names)

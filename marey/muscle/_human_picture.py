@@ -13,91 +13,97 @@ from marey.base import FloatArray, InputError
 from marey.muscle._human import MuscleTrack
 from marey.muscle._human_muscles import MusclePath
 from marey.picture import (
-    Ground,
+    CapsuleBatch,
+    GroundMarks,
+    GroundPattern,
     Image,
     Margins,
-    Marks,
     Palette,
-    Scene,
-    Solids,
+    RenderScene,
     body_solids,
     ground_level,
-    lamp_for,
+    linear_from_srgb,
     main_heading,
+    make_light,
     render,
     save_image,
-    srgb,
     view_direction,
 )
 from marey.picture import frame_balls as camera_on
 
-AT_REST: Final = srgb("#7f8fa6")
-AT_WORK: Final = srgb("#d7301f")
-BONES: Final = Palette(srgb("#ece5d3"), srgb("#ece5d3"), srgb("#ece5d3"), srgb("#ece5d3"))
-BONE_SHARE: Final = 0.3  # [-] how thin the figure under its muscles is
+REST_COLOUR: Final = linear_from_srgb("#7f8fa6")
+ACTIVE_COLOUR: Final = linear_from_srgb("#d7301f")
+BONE_PALETTE: Final = Palette(
+    linear_from_srgb("#ece5d3"), linear_from_srgb("#ece5d3"), linear_from_srgb("#ece5d3"), linear_from_srgb("#ece5d3")
+)
+BONE_FRACTION: Final = 0.3  # [-] how thin the figure under its muscles is
 RADIUS_PER_ROOT_N: Final = 0.00042  # [m/sqrt(N)] thickness of a belly
-PIECES: Final = 7  # of a spindle
+NUM_SPINDLE_PIECES: Final = 7  # of a spindle
 GAP_M: Final = 0.65  # [m] between figures set side by side
 
 
-def activation_colours(activations: FloatArray) -> FloatArray:
+def colour_activations(activations: FloatArray) -> FloatArray:
     """Linear RGB ``(..., 3)`` of activations: grey blue at rest, red at full work."""
     share = np.clip(np.asarray(activations, dtype=np.float64), 0.0, 1.0)[..., None] ** 0.7
-    return AT_REST + share * (AT_WORK - AT_REST)
+    return REST_COLOUR + share * (ACTIVE_COLOUR - REST_COLOUR)
 
 
-def muscle_solids(track: MuscleTrack, frame: int) -> Solids:
+def make_muscle_solids(track: MuscleTrack, frame: int) -> CapsuleBatch:
     """Spindles along the muscles at one frame, thick where short, coloured by activation."""
     if not -len(track.activations) <= frame < len(track.activations):
         raise InputError(f"frame {frame} of {len(track.activations)}", "Give a frame of the track")
-    colours = activation_colours(track.activations[frame])
+    colours = colour_activations(track.activations[frame])
     longest = track.geometry.lengths.max(axis=0)
     lines = zip(track.muscles, track.geometry.points, colours, longest, track.geometry.lengths[frame], strict=True)
-    return Solids.join(
-        [_spindle(muscle, points[frame], colour, long / now) for muscle, points, colour, long, now in lines]
+    return CapsuleBatch.join(
+        [_make_spindle(muscle, points[frame], colour, long / now) for muscle, points, colour, long, now in lines]
     )
 
 
-def muscle_strip(
+def draw_muscle_strip(
     track: MuscleTrack, path: str | Path | None = None, *, count: int = 7, width: int = 1600, height: int = 560
 ) -> Image:
     """Draw figures with their muscles side by side, evenly in time: ``(H, W, 3)``; written if a path is given."""
     frames = np.linspace(0, len(track.activations) - 1, max(1, count)).round().astype(np.int64)
-    image = render(_scene(track, [int(frame) for frame in frames], (width, height)), (width, height))
+    image = render(_strip_scene(track, [int(frame) for frame in frames], (width, height)), (width, height))
     if path is not None:
         save_image(image, path)
     return image
 
 
-def _scene(track: MuscleTrack, frames: Sequence[int], size: tuple[int, int]) -> Scene:
+def _strip_scene(track: MuscleTrack, frames: Sequence[int], size: tuple[int, int]) -> RenderScene:
     heading = main_heading(track.motion)
     along = np.array([np.sin(heading), 0.0, np.cos(heading)])
     floor = ground_level(track.motion, track.motion.contacts)
-    parts = list[Solids]()
+    parts = list[CapsuleBatch]()
     for i, frame in enumerate(frames):
         root = track.motion.root_positions[frame]
         move = i * GAP_M * along - np.array([root[0], floor, root[2]])
-        figure = body_solids(track.motion, np.array([frame]), BONES)[0]
-        thin = replace(figure, start_radii=BONE_SHARE * figure.start_radii, end_radii=BONE_SHARE * figure.end_radii)
-        parts += [thin.moved(move), muscle_solids(track, frame).moved(move)]
-    solids = Solids.join(parts)
+        figure = body_solids(track.motion, np.array([frame]), BONE_PALETTE)[0]
+        thin = replace(
+            figure, start_radii=BONE_FRACTION * figure.start_radii, end_radii=BONE_FRACTION * figure.end_radii
+        )
+        parts += [thin.moved(move), make_muscle_solids(track, frame).moved(move)]
+    solids = CapsuleBatch.join(parts)
     look = view_direction(heading, turn_rad=np.deg2rad(12.0), elevation_rad=np.deg2rad(8.0))
     places = np.concatenate([solids.starts, solids.ends])
     radii = np.concatenate([solids.start_radii, solids.end_radii])
     margins = Margins(0.02 * size[0], 0.05 * size[1], 0.08 * size[1])
     camera = camera_on(places, radii, look, size, fov_rad=np.deg2rad(14.0), margins=margins)
     line = np.stack([np.zeros(2), ((len(frames) - 1) * GAP_M * along)[[0, 2]]])
-    return Scene(camera, solids, Marks.none(), Ground(0.0, focus=line, fade_m=(0.6, 2.5)), lamp_for(look))
+    return RenderScene(
+        camera, solids, GroundMarks.none(), GroundPattern(0.0, focus=line, fade_m=(0.6, 2.5)), make_light(look)
+    )
 
 
-def _spindle(muscle: MusclePath, line: FloatArray, colour: FloatArray, shortened: float) -> Solids:
+def _make_spindle(muscle: MusclePath, line: FloatArray, colour: FloatArray, shortened: float) -> CapsuleBatch:
     """A muscle as pieces of a spindle along its line ``(P, 3)``."""
     steps = np.linalg.norm(np.diff(line, axis=0), axis=1)
     s: FloatArray = np.zeros(len(line))
     s[1:] = np.cumsum(steps)
-    even: FloatArray = np.linspace(0.0, float(s[-1]), PIECES + 1)
+    even: FloatArray = np.linspace(0.0, float(s[-1]), NUM_SPINDLE_PIECES + 1)
     cuts = np.unique(np.concatenate([even, s]))
     places = np.stack([np.interp(cuts, s, line[:, k]) for k in range(3)], axis=1)
     belly = RADIUS_PER_ROOT_N * np.sqrt(muscle.largest_force_n * shortened)
     radii = belly * (0.22 + 0.78 * np.maximum(np.sin(np.pi * cuts / s[-1]), 0.0) ** 1.5)
-    return Solids(places[:-1], places[1:], radii[:-1], radii[1:], np.tile(colour, (len(places) - 1, 1)))
+    return CapsuleBatch(places[:-1], places[1:], radii[:-1], radii[1:], np.tile(colour, (len(places) - 1, 1)))

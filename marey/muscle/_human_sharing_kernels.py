@@ -7,15 +7,15 @@ import numpy as np
 from marey.base import FloatArray, kernel
 from marey.muscle._hill_kernels import groote_length, groote_passive, groote_speed
 
-MAX_STEPS = 60
-DONE = 1e-9  # [-] largest projected slope
+MAX_NEWTON_STEPS = 60
+SLOPE_TOL = 1e-9  # [-] largest projected slope
 ARMIJO = 1e-4
-SHORTEST, LONGEST = (
+MIN_FIBRE_LENGTH, MAX_FIBRE_LENGTH = (
     0.45,
     1.55,
 )  # [-] of the best fibre length: stiff tendons would stretch fibres further than real ones
 LENGTHS_PER_S = 10.0  # fastest shortening, in best fibre lengths a second
-LEAST_SHARE = 0.05  # [-] of the largest force that is left at bad lengths and speeds
+MIN_CAPACITY = 0.05  # [-] of the largest force that is left at bad lengths and speeds
 
 
 @kernel
@@ -46,19 +46,19 @@ def share_torques(
         B = np.ascontiguousarray(turning[f])
         normal = weight * (B.T @ B)
         pull = weight * (B.T @ wanted[f])
-        left[f] = _share(normal, pull, power, a)
+        left[f] = _minimise_frame(normal, pull, power, a)
         out[f] = a
     return out, left
 
 
 @kernel
-def _share(normal: FloatArray, pull: FloatArray, power: float, a: FloatArray) -> float:
+def _minimise_frame(normal: FloatArray, pull: FloatArray, power: float, a: FloatArray) -> float:
     """Minimise in place; returns the largest projected slope."""
     count = len(a)
-    slope = _slope(normal, pull, power, a)
-    worst = _worst(slope, a)
-    for _ in range(MAX_STEPS):
-        if worst < DONE:
+    slope = _cost_gradient(normal, pull, power, a)
+    worst = _projected_gradient_norm(slope, a)
+    for _ in range(MAX_NEWTON_STEPS):
+        if worst < SLOPE_TOL:
             break
         free = np.empty(count, dtype=np.int64)
         inside = 0
@@ -74,7 +74,7 @@ def _share(normal: FloatArray, pull: FloatArray, power: float, a: FloatArray) ->
                 H[i, j] = normal[free[i], free[j]]
             H[i, i] += max((power - 1.0) * max(a[free[i]], 0.0) ** (power - 2.0), 1e-6)
         step = np.linalg.solve(H, g)
-        value = _value(normal, pull, power, a)
+        value = _cost_value(normal, pull, power, a)
         length = 1.0
         tried = a.copy()
         for _ in range(30):
@@ -84,18 +84,18 @@ def _share(normal: FloatArray, pull: FloatArray, power: float, a: FloatArray) ->
             for i in range(inside):
                 tried[free[i]] = min(max(a[free[i]] + length * step[i], 0.0), 1.0)
                 promised += slope[free[i]] * (tried[free[i]] - a[free[i]])
-            if _value(normal, pull, power, tried) <= value + ARMIJO * promised:
+            if _cost_value(normal, pull, power, tried) <= value + ARMIJO * promised:
                 break
             length *= 0.5
         for m in range(count):
             a[m] = tried[m]
-        slope = _slope(normal, pull, power, a)
-        worst = _worst(slope, a)
+        slope = _cost_gradient(normal, pull, power, a)
+        worst = _projected_gradient_norm(slope, a)
     return worst
 
 
 @kernel
-def _slope(normal: FloatArray, pull: FloatArray, power: float, a: FloatArray) -> FloatArray:
+def _cost_gradient(normal: FloatArray, pull: FloatArray, power: float, a: FloatArray) -> FloatArray:
     slope = normal @ a - pull
     for m in range(len(a)):
         slope[m] += a[m] ** (power - 1.0)
@@ -103,7 +103,7 @@ def _slope(normal: FloatArray, pull: FloatArray, power: float, a: FloatArray) ->
 
 
 @kernel
-def _value(normal: FloatArray, pull: FloatArray, power: float, a: FloatArray) -> float:
+def _cost_value(normal: FloatArray, pull: FloatArray, power: float, a: FloatArray) -> float:
     value = 0.5 * np.dot(a, normal @ a) - np.dot(pull, a)
     for m in range(len(a)):
         value += a[m] ** power / power
@@ -111,7 +111,7 @@ def _value(normal: FloatArray, pull: FloatArray, power: float, a: FloatArray) ->
 
 
 @kernel
-def _worst(slope: FloatArray, a: FloatArray) -> float:
+def _projected_gradient_norm(slope: FloatArray, a: FloatArray) -> float:
     worst = 0.0
     for m in range(len(a)):
         moved = min(max(a[m] - slope[m], 0.0), 1.0) - a[m]
@@ -120,7 +120,7 @@ def _worst(slope: FloatArray, a: FloatArray) -> float:
 
 
 @kernel
-def capacities(
+def compute_capacities(
     lengths: FloatArray, speeds: FloatArray, rest: FloatArray, fibres: FloatArray, largest: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Tension at full activation, and passive tension ``(F, M)`` [N], of fibres on stiff tendons.
@@ -132,8 +132,8 @@ def capacities(
     passive = np.empty((frames, muscles))
     for f in range(frames):
         for m in range(muscles):
-            x = min(max(1.0 + (lengths[f, m] - rest[m]) / fibres[m], SHORTEST), LONGEST)
+            x = min(max(1.0 + (lengths[f, m] - rest[m]) / fibres[m], MIN_FIBRE_LENGTH), MAX_FIBRE_LENGTH)
             v = min(max(speeds[f, m] / (fibres[m] * LENGTHS_PER_S), -1.0), 1.0)
-            active[f, m] = largest[m] * max(groote_length(x) * groote_speed(v), LEAST_SHARE)
+            active[f, m] = largest[m] * max(groote_length(x) * groote_speed(v), MIN_CAPACITY)
             passive[f, m] = largest[m] * groote_passive(x)
     return active, passive

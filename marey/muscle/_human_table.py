@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Final
 
-Point = tuple[str, float, float, float]  # joint that carries it, place in the T-pose over stature
+PathPoint = tuple[str, float, float, float]  # joint that carries it, place in the T-pose over stature
 
 # name, largest force [N], fibre length [m], points; the left side: the right is its mirror image
-LEFT_MUSCLES: Final[tuple[tuple[str, float, float, tuple[Point, ...]], ...]] = (
+LEFT_MUSCLES: Final[tuple[tuple[str, float, float, tuple[PathPoint, ...]], ...]] = (
     # ---- hip and knee
     (
         "gluteus_maximus",

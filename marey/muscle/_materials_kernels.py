@@ -13,11 +13,11 @@ from marey.base import FloatArray, kernel
 
 COROTATIONAL, NEO_HOOKEAN = 0, 1
 JACOBI_SWEEPS = 8  # four suffice for a double
-TINY_STRETCH = 1e-9  # [-] below, a direction of U comes from the other two
+MIN_STRETCH = 1e-9  # [-] below, a direction of U comes from the other two
 
 
 @kernel
-def singular_frames(f: FloatArray, s: FloatArray, u: FloatArray, v: FloatArray, w: FloatArray) -> None:
+def decompose_deformation(f: FloatArray, s: FloatArray, u: FloatArray, v: FloatArray, w: FloatArray) -> None:
     r"""Write :math:`F = U\,\mathrm{diag}(s)\,V^T` with rotations U, V; the smallest s is negative if F is inverted.
 
     Jacobi rotations of :math:`F^T F` (in ``w``); all arrays (3, 3), ``s`` (3,).
@@ -30,15 +30,15 @@ def singular_frames(f: FloatArray, s: FloatArray, u: FloatArray, v: FloatArray, 
         off = w[0, 1] * w[0, 1] + w[0, 2] * w[0, 2] + w[1, 2] * w[1, 2]
         if off <= 1e-32 * (w[0, 0] * w[0, 0] + w[1, 1] * w[1, 1] + w[2, 2] * w[2, 2]):
             break
-        _rotate(w, v, 0, 1, 2)
-        _rotate(w, v, 0, 2, 1)
-        _rotate(w, v, 1, 2, 0)
+        _rotate_jacobi(w, v, 0, 1, 2)
+        _rotate_jacobi(w, v, 0, 2, 1)
+        _rotate_jacobi(w, v, 1, 2, 0)
     _sort_columns(w, v)
-    _left_frame(f, s, u, v)
+    _complete_left_frame(f, s, u, v)
 
 
 @kernel
-def _rotate(w: FloatArray, v: FloatArray, p: int, q: int, r: int) -> None:
+def _rotate_jacobi(w: FloatArray, v: FloatArray, p: int, q: int, r: int) -> None:
     apq = w[p, q]
     if apq == 0.0:
         return
@@ -71,13 +71,13 @@ def _sort_columns(w: FloatArray, v: FloatArray) -> None:
 
 
 @kernel
-def _left_frame(f: FloatArray, s: FloatArray, u: FloatArray, v: FloatArray) -> None:
+def _complete_left_frame(f: FloatArray, s: FloatArray, u: FloatArray, v: FloatArray) -> None:
     """U of F V = U s, made orthonormal column by column; the last is the cross product of the first two."""
     for j in range(2):
         for i in range(3):
             u[i, j] = f[i, 0] * v[0, j] + f[i, 1] * v[1, j] + f[i, 2] * v[2, j]
     n0 = sqrt(u[0, 0] ** 2 + u[1, 0] ** 2 + u[2, 0] ** 2)
-    if n0 < TINY_STRETCH:
+    if n0 < MIN_STRETCH:
         u[0, 0], u[1, 0], u[2, 0] = 1.0, 0.0, 0.0
     else:
         u[0, 0], u[1, 0], u[2, 0] = u[0, 0] / n0, u[1, 0] / n0, u[2, 0] / n0
@@ -85,8 +85,8 @@ def _left_frame(f: FloatArray, s: FloatArray, u: FloatArray, v: FloatArray) -> N
     for i in range(3):
         u[i, 1] -= d * u[i, 0]
     n1 = sqrt(u[0, 1] ** 2 + u[1, 1] ** 2 + u[2, 1] ** 2)
-    if n1 < TINY_STRETCH:
-        _any_normal(u)
+    if n1 < MIN_STRETCH:
+        _write_any_normal(u)
     else:
         u[0, 1], u[1, 1], u[2, 1] = u[0, 1] / n1, u[1, 1] / n1, u[2, 1] / n1
     u[0, 2] = u[1, 0] * u[2, 1] - u[2, 0] * u[1, 1]
@@ -99,7 +99,7 @@ def _left_frame(f: FloatArray, s: FloatArray, u: FloatArray, v: FloatArray) -> N
 
 
 @kernel
-def _any_normal(u: FloatArray) -> None:
+def _write_any_normal(u: FloatArray) -> None:
     x, y, z = u[0, 0], u[1, 0], u[2, 0]
     if abs(x) < 0.7:
         n = sqrt(y * y + z * z)
@@ -110,7 +110,7 @@ def _any_normal(u: FloatArray) -> None:
 
 
 @kernel
-def principal_stiffness(
+def compute_principal_stiffness(
     material: int, mu: float, lam: float, pressure: float, s: FloatArray, a: FloatArray, shear: FloatArray,
     twist: FloatArray,
 ) -> None:  # fmt: skip
@@ -143,7 +143,7 @@ def principal_stiffness(
 
 
 @kernel
-def clamp_stretches(table: FloatArray, first: int, stride: int, w: FloatArray, v: FloatArray) -> None:
+def clamp_eigenvalues(table: FloatArray, first: int, stride: int, w: FloatArray, v: FloatArray) -> None:
     """Negative eigenvalues of a symmetric matrix become zero.
 
     It lies in a table from ``first`` on, ``stride`` apart: 00, 11, 22, 12, 02, 01; ``w``, ``v`` (3, 3) are scratch.
@@ -161,9 +161,9 @@ def clamp_stretches(table: FloatArray, first: int, stride: int, w: FloatArray, v
         for j in range(3):
             v[i, j] = 1.0 if i == j else 0.0
     for _ in range(JACOBI_SWEEPS):
-        _rotate(w, v, 0, 1, 2)
-        _rotate(w, v, 0, 2, 1)
-        _rotate(w, v, 1, 2, 0)
+        _rotate_jacobi(w, v, 0, 1, 2)
+        _rotate_jacobi(w, v, 0, 2, 1)
+        _rotate_jacobi(w, v, 1, 2, 0)
     for row, i, j in ((0, 0, 0), (1, 1, 1), (2, 2, 2), (3, 1, 2), (4, 0, 2), (5, 0, 1)):
         total = 0.0
         for k in range(3):

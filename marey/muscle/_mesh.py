@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 IndexArray: TypeAlias = NDArray[np.int32]
 
-FACES: Final = np.array([[1, 2, 3], [0, 3, 2], [0, 1, 3], [0, 2, 1]])  # of a cell; face a lies opposite to corner a
+CELL_FACES: Final = np.array(
+    [[1, 2, 3], [0, 3, 2], [0, 1, 3], [0, 2, 1]]
+)  # of a cell; face a lies opposite to corner a
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,14 +30,14 @@ class TetMesh:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "nodes", frozen(self.nodes, None, 3, name="nodes"))
-        object.__setattr__(self, "cells", frozen_indices(self.cells, 4, len(self.nodes), name="cells"))
+        object.__setattr__(self, "cells", freeze_indices(self.cells, 4, len(self.nodes), name="cells"))
 
     @staticmethod
     def box(size: ArrayLike, counts: tuple[int, int, int], *, origin: ArrayLike = (0.0, 0.0, 0.0)) -> TetMesh:
         """A box of ``size`` (3,) [m] with its lowest corner at ``origin``; each of ``counts`` cubes makes six cells."""
-        from marey.muscle._mesh_shapes import box
+        from marey.muscle._mesh_shapes import make_box
 
-        return box(size, counts, origin)
+        return make_box(size, counts, origin)
 
     @staticmethod
     def cylinder(radius_m: float, length_m: float, *, rings: int = 4, layers: int | None = None) -> TetMesh:
@@ -43,9 +45,9 @@ class TetMesh:
 
         Ring k of a section has 6 k nodes; without ``layers`` the cells are about as long as wide.
         """
-        from marey.muscle._mesh_shapes import cylinder
+        from marey.muscle._mesh_shapes import make_cylinder
 
-        return cylinder(radius_m, length_m, rings, layers)
+        return make_cylinder(radius_m, length_m, rings, layers)
 
     @staticmethod
     def from_file(path: str | PathLike[str]) -> TetMesh:
@@ -64,7 +66,7 @@ class TetMesh:
     @property
     def volumes(self) -> FloatArray:
         """Volume of each cell (T,) [m^3]."""
-        return cell_volumes(self.nodes, self.cells)
+        return compute_cell_volumes(self.nodes, self.cells)
 
     @property
     def volume(self) -> float:
@@ -74,20 +76,20 @@ class TetMesh:
     @property
     def surface(self) -> IndexArray:
         """Faces (M, 3) that belong to one cell only, seen counter-clockwise from outside."""
-        return boundary_faces(self.cells)
+        return find_boundary_faces(self.cells)
 
-    def repaired(self) -> tuple[TetMesh, MeshReport]:
+    def repair(self) -> tuple[TetMesh, MeshReport]:
         """A mesh that can be simulated, and what was done to get it, with cell numbers."""
-        from marey.muscle._mesh_repair import repair
+        from marey.muscle._mesh_repair import repair_mesh
 
-        return repair(self.nodes, self.cells)
+        return repair_mesh(self.nodes, self.cells)
 
     def moved(self, offset: ArrayLike) -> TetMesh:
         """The mesh shifted by ``offset`` (3,) [m]."""
         return TetMesh(self.nodes + frozen(offset, 3, name="offset"), self.cells)
 
 
-def frozen_indices(values: ArrayLike, width: int | None, bound: int, *, name: str) -> IndexArray:
+def freeze_indices(values: ArrayLike, width: int | None, bound: int, *, name: str) -> IndexArray:
     """Read-only (N, width) node numbers below ``bound``, or (N,) without a width."""
     array = np.asarray(values)
     if array.size == 0:
@@ -104,15 +106,15 @@ def frozen_indices(values: ArrayLike, width: int | None, bound: int, *, name: st
     return out
 
 
-def cell_volumes(nodes: FloatArray, cells: IndexArray) -> FloatArray:
+def compute_cell_volumes(nodes: FloatArray, cells: IndexArray) -> FloatArray:
     """Signed volumes (T,) [m^3]."""
     p = nodes[cells]
     edges = p[:, 1:] - p[:, :1]
     return np.einsum("ti,ti->t", edges[:, 0], np.cross(edges[:, 1], edges[:, 2])) / 6.0
 
 
-def boundary_faces(cells: IndexArray) -> IndexArray:
+def find_boundary_faces(cells: IndexArray) -> IndexArray:
     """Faces (M, 3) of one cell only, outward, in the order of cells."""
-    faces = cells[:, FACES].reshape(-1, 3)
+    faces = cells[:, CELL_FACES].reshape(-1, 3)
     _, first, counts = np.unique(np.sort(faces, axis=1), axis=0, return_index=True, return_counts=True)
     return faces[np.sort(first[counts == 1])]

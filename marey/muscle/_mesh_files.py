@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, FormatError, InputError, MissingExtraError, MissingFileError, frozen
-from marey.muscle._mesh import IndexArray, TetMesh, frozen_indices
-from marey.muscle._mesh_repair import repair
+from marey.muscle._mesh import IndexArray, TetMesh, freeze_indices
+from marey.muscle._mesh_repair import repair_mesh
 
-EDGE_SHARE: Final = 0.05  # [-] length of an edge over the diagonal of the box, if none is asked for
+EDGE_FRACTION: Final = 0.05  # [-] length of an edge over the diagonal of the box, if none is asked for
 
 
 def read_mesh(path: str | PathLike[str]) -> TetMesh:
@@ -24,17 +24,17 @@ def read_mesh(path: str | PathLike[str]) -> TetMesh:
     file = Path(path)
     if not file.is_file():
         raise MissingFileError(str(file))
-    points, blocks = _read_file(file)
+    points, blocks = _read_with_meshio(file)
     tetrahedra = [data for kind, data in blocks if kind == "tetra"]
     if not tetrahedra:
         kinds = ", ".join(sorted({kind for kind, _ in blocks})) or "nothing"
         raise FormatError(f"no tetrahedra, only {kinds}", str(file), 0, "Fill a surface by TetMesh.from_surface")
     nodes = frozen(points, None, 3, name=f"points of {file.name}")
-    cells = frozen_indices(np.concatenate(tetrahedra), 4, len(nodes), name=f"cells of {file.name}")
-    return repair(nodes, cells)[0]
+    cells = freeze_indices(np.concatenate(tetrahedra), 4, len(nodes), name=f"cells of {file.name}")
+    return repair_mesh(nodes, cells)[0]
 
 
-def _read_file(file: Path) -> tuple[FloatArray, list[tuple[str, IndexArray]]]:
+def _read_with_meshio(file: Path) -> tuple[FloatArray, list[tuple[str, IndexArray]]]:
     """Points and blocks of cells as meshio reads them; its many errors become one."""
     try:
         from meshio import (  # pyright: ignore[reportMissingTypeStubs]
@@ -55,17 +55,17 @@ def _read_file(file: Path) -> tuple[FloatArray, list[tuple[str, IndexArray]]]:
 def fill_surface(vertices: ArrayLike, faces: ArrayLike, edge_m: float | None) -> TetMesh:
     """Tetrahedra inside a closed surface, repaired."""
     points = frozen(vertices, None, 3, name="vertices")
-    triangles = frozen_indices(faces, 3, len(points), name="faces")
+    triangles = freeze_indices(faces, 3, len(points), name="faces")
     if not len(triangles):
         raise InputError("the surface has no face")
     size = float(np.linalg.norm(np.ptp(points, axis=0)))
-    edge = EDGE_SHARE * size if edge_m is None else float(edge_m)
+    edge = EDGE_FRACTION * size if edge_m is None else float(edge_m)
     if not (np.isfinite(edge) and edge > 0):
         raise InputError(f"edge_m is {edge_m}", "It must be positive")
     nodes, cells = _tetrahedralise(points, triangles, edge)
     if not len(cells):
         raise InputError("the surface encloses nothing", "It must be closed, and larger than its edges")
-    return repair(nodes, cells)[0]
+    return repair_mesh(nodes, cells)[0]
 
 
 def _tetrahedralise(points: FloatArray, triangles: IndexArray, edge: float) -> tuple[FloatArray, IndexArray]:

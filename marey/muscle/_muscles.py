@@ -10,18 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marey.base import FloatArray, InputError, IntArray, MareyWarning, UnknownNameError, frozen
-from marey.muscle._embedding import Embedding, Sparse, checked_body
-from marey.muscle._muscles_setup import Compiled, compiled, lumped_masses
+from marey.muscle._embedding import Embedding, SparseMatrix, check_nodes_and_cells
+from marey.muscle._muscles_setup import HostBody, compile_splines, compute_lumped_masses
 from marey.muscle._spline import ActivationSpline
 from marey.muscle._transfer import TRANSFERS
 
 if TYPE_CHECKING:
     from marey.muscle._transfer_kernels import MuscleArrays
 
-EXPLICIT_STEP = 0.828  # [-] of tau: critical damping taken explicitly is stable below it
+EXPLICIT_STEP_FRACTION = 0.828  # [-] of tau: critical damping taken explicitly is stable below it
 
 
-class Mesh(Protocol):
+class MeshLike(Protocol):
     """Nodes and cells of a body at rest."""
 
     @property
@@ -53,7 +53,7 @@ class Muscles:
 
     def __init__(
         self,
-        body: Mesh | tuple[ArrayLike, ArrayLike],
+        body: MeshLike | tuple[ArrayLike, ArrayLike],
         splines: Sequence[ActivationSpline],
         *,
         masses: ArrayLike | None = None,
@@ -67,22 +67,24 @@ class Muscles:
             raise UnknownNameError("transfer", transfer, "activation splines", TRANSFERS)
         if not splines:
             raise InputError("no activation splines", "Give at least one")
-        nodes, cells = _arrays_of(body)
+        nodes, cells = _mesh_arrays(body)
         self.splines: tuple[ActivationSpline, ...] = tuple(splines)
         self.names: tuple[str, ...] = _unique_names(self.splines)
         self.transfer = transfer
         self.rest_nodes: FloatArray = nodes
         self.masses: FloatArray = (
-            lumped_masses(nodes, cells, density_kg_m3) if masses is None else frozen(masses, len(nodes), name="masses")
+            compute_lumped_masses(nodes, cells, density_kg_m3)
+            if masses is None
+            else frozen(masses, len(nodes), name="masses")
         )
         if not self.masses.min() > 0.0:
             raise InputError(f"node {int(np.argmin(self.masses))} has no mass", "Drop nodes that no cell names")
         if not (np.isfinite(force_scale) and force_scale > 0.0):
             raise InputError(f"force_scale is {force_scale}", "It must be above zero")
-        host = Compiled(nodes, cells, self.masses, density_kg_m3, young_pa, transfer, overlap, force_scale)
+        host = HostBody(nodes, cells, self.masses, density_kg_m3, young_pa, transfer, overlap, force_scale)
         self.arrays: MuscleArrays
         self.embedding: Embedding
-        self.arrays, self.embedding, counts = compiled(host, self.splines)
+        self.arrays, self.embedding, counts = compile_splines(host, self.splines)
         self.segment_counts: IntArray = np.asarray(counts, dtype=np.int64) - 1  # (splines,)
         self.owners: IntArray = np.repeat(np.arange(len(self.splines)), self.segment_counts)  # (S,)
 
@@ -112,7 +114,7 @@ class Muscles:
         """
         m = self.region_masses
         a, b = m[self.arrays.segments[:, 0]], m[self.arrays.segments[:, 1]]
-        return float(EXPLICIT_STEP * np.sqrt(np.min(a * b / (a + b) / self.arrays.stiffness)))
+        return float(EXPLICIT_STEP_FRACTION * np.sqrt(np.min(a * b / (a + b) / self.arrays.stiffness)))
 
     @property
     def region_masses(self) -> FloatArray:
@@ -150,7 +152,7 @@ class Muscles:
         if activations is None:
             return np.ones(self.num_segments)
         if isinstance(activations, Mapping):
-            activations = self._by_name(activations)
+            activations = self._activations_by_name(activations)
         values = frozen(activations, name="activations").ravel()
         if len(values) == self.num_splines:
             _check_range(values, 1.0, "activation of spline")
@@ -163,7 +165,7 @@ class Muscles:
         _check_range(values, np.inf, "alpha of segment")
         return np.array(values)
 
-    def _by_name(self, given: Mapping[str, float]) -> FloatArray:
+    def _activations_by_name(self, given: Mapping[str, float]) -> FloatArray:
         values = np.zeros(self.num_splines)
         for name, value in given.items():
             if name not in self.names:
@@ -171,37 +173,37 @@ class Muscles:
             values[self.names.index(name)] = value
         return values
 
-    def _placed(self, x: FloatArray | None, name: str = "x") -> FloatArray:
+    def _check_nodal(self, x: FloatArray | None, name: str = "x") -> FloatArray:
         """Checked positions or velocities of all nodes ``(V, 3)``, writable as in a step; those at rest for None."""
         return np.array(self.rest_nodes if x is None else frozen(x, len(self.masses), 3, name=name))
 
     def points(self, x: FloatArray | None = None) -> FloatArray:
         """Samples of all splines ``(N, 3)`` in the body at x ``(V, 3)`` [m]; at rest without it."""
-        return self.embedding(self._placed(x))
+        return self.embedding(self._check_nodal(x))
 
     def acting_points(self, x: FloatArray) -> FloatArray:
         """Where the forces of the splines act ``(N, 3)`` [m]: points carried by their regions, for ``conservative``."""
-        from marey.muscle._transfer_kernels import refresh
+        from marey.muscle._transfer_kernels import update_points
 
-        refresh(self.arrays, self._placed(x))
+        update_points(self.arrays, self._check_nodal(x))
         return self.arrays.points.copy()
 
     def spline_forces(self, x: FloatArray, v: FloatArray | None = None, alpha: ArrayLike | None = None) -> FloatArray:
         """Forces on the points of the splines ``(N, 3)`` [N]: Eqs 77 to 79. They add up to nothing."""
-        from marey.muscle._transfer_kernels import muscle_state
+        from marey.muscle._transfer_kernels import evaluate_segments
 
         forces = np.empty((len(self.arrays.points), 3))
-        speeds = np.zeros((len(self.masses), 3)) if v is None else self._placed(v, "v")
+        speeds = np.zeros((len(self.masses), 3)) if v is None else self._check_nodal(v, "v")
         blocks = np.empty((self.num_segments, 3, 3))
-        muscle_state(self.arrays, self._placed(x), speeds, self.alphas(alpha), 0.0, forces, blocks)
+        evaluate_segments(self.arrays, self._check_nodal(x), speeds, self.alphas(alpha), 0.0, forces, blocks)
         return forces
 
     def forces(self, x: FloatArray, v: FloatArray | None = None, alpha: ArrayLike | None = None) -> FloatArray:
         """Forces on the nodes of the body ``(V, 3)`` [N] at positions x and velocities v ``(V, 3)``."""
-        from marey.muscle._transfer_kernels import scatter
+        from marey.muscle._transfer_kernels import scatter_forces
 
         out = np.zeros((len(self.masses), 3))
-        scatter(self.arrays, self.spline_forces(x, v, alpha), out)  # its regions are at x already
+        scatter_forces(self.arrays, self.spline_forces(x, v, alpha), out)  # its regions are at x already
         return out
 
     def force_along(self, name: str, shares: ArrayLike, point_forces: FloatArray) -> FloatArray:
@@ -223,25 +225,27 @@ class Muscles:
 
     def spread(self, point_forces: FloatArray, x: FloatArray | None = None) -> FloatArray:
         """Forces of points ``(N, 3)`` as forces of nodes ``(V, 3)`` [N], by the transfer of these muscles."""
-        from marey.muscle._transfer_kernels import refresh, scatter
+        from marey.muscle._transfer_kernels import scatter_forces, update_points
 
-        refresh(self.arrays, self._placed(x))
+        update_points(self.arrays, self._check_nodal(x))
         out = np.zeros((len(self.masses), 3))
-        scatter(self.arrays, np.array(frozen(point_forces, len(self.arrays.points), 3, name="point_forces")), out)
+        scatter_forces(
+            self.arrays, np.array(frozen(point_forces, len(self.arrays.points), 3, name="point_forces")), out
+        )
         return out
 
     def velocities(self, v: FloatArray, x: FloatArray | None = None) -> FloatArray:
         """Velocities of points ``(N, 3)`` of velocities of nodes: the transpose of :meth:`spread`."""
-        from marey.muscle._transfer_kernels import gather, refresh
+        from marey.muscle._transfer_kernels import gather_velocities, update_points
 
-        refresh(self.arrays, self._placed(x))
+        update_points(self.arrays, self._check_nodal(x))
         out = np.zeros((len(self.arrays.points), 3))
-        gather(self.arrays, self._placed(v, "v"), out)
+        gather_velocities(self.arrays, self._check_nodal(v, "v"), out)
         return out
 
     def momentum_defect(self, point_forces: FloatArray, x: FloatArray | None = None) -> tuple[float, float]:
         r"""Net force and torque that the transfer adds, over :math:`\sum\|f\|` and :math:`\sum\|p\|\|f\|`."""
-        at = self._placed(x)
+        at = self._check_nodal(x)
         nodal, p = self.spread(point_forces, at), self.acting_points(at)
         force = np.linalg.norm(nodal.sum(axis=0) - point_forces.sum(axis=0))
         torque = np.linalg.norm(np.cross(at, nodal).sum(axis=0) - np.cross(p, point_forces).sum(axis=0))
@@ -251,31 +255,31 @@ class Muscles:
 
     def energy(self, x: FloatArray, alpha: ArrayLike | None = None) -> float:
         r"""Energy of the springs :math:`\sum \tfrac12 k (l - \alpha l_0)^2` [J], of which virtual work is the slope."""
-        from marey.muscle._muscles_derivatives import spring_energy
+        from marey.muscle._muscles_derivatives import compute_spring_energy
 
-        return spring_energy(self, self._placed(x), self.alphas(alpha))
+        return compute_spring_energy(self, self._check_nodal(x), self.alphas(alpha))
 
-    def stiffness(self, x: FloatArray, alpha: ArrayLike | None = None) -> Sparse:
+    def stiffness(self, x: FloatArray, alpha: ArrayLike | None = None) -> SparseMatrix:
         """Minus the derivative of the forces by positions ``(3V, 3V)`` [N/m]; exact for virtual work."""
-        from marey.muscle._muscles_derivatives import stiffness_matrix
+        from marey.muscle._muscles_derivatives import make_stiffness_matrix
 
-        return stiffness_matrix(self, self._placed(x), self.alphas(alpha))
+        return make_stiffness_matrix(self, self._check_nodal(x), self.alphas(alpha))
 
-    def damping_matrix(self, x: FloatArray) -> Sparse:
+    def damping_matrix(self, x: FloatArray) -> SparseMatrix:
         """Minus the derivative of the forces by velocities ``(3V, 3V)`` [N s/m]."""
-        from marey.muscle._muscles_derivatives import damping_matrix
+        from marey.muscle._muscles_derivatives import make_damping_matrix
 
-        return damping_matrix(self, self._placed(x))
+        return make_damping_matrix(self, self._check_nodal(x))
 
-    def by_alpha(self, x: FloatArray) -> Sparse:
+    def by_alpha(self, x: FloatArray) -> SparseMatrix:
         """Derivative of the forces by the contraction of each segment ``(3V, S)`` [N]."""
-        from marey.muscle._muscles_derivatives import by_alpha
+        from marey.muscle._muscles_derivatives import differentiate_by_alpha
 
-        return by_alpha(self, self._placed(x))
+        return differentiate_by_alpha(self, self._check_nodal(x))
 
 
-def _arrays_of(body: Mesh | tuple[ArrayLike, ArrayLike]) -> tuple[FloatArray, NDArray[np.integer]]:
-    return checked_body(*body) if isinstance(body, tuple) else checked_body(body.nodes, body.cells)
+def _mesh_arrays(body: MeshLike | tuple[ArrayLike, ArrayLike]) -> tuple[FloatArray, NDArray[np.integer]]:
+    return check_nodes_and_cells(*body) if isinstance(body, tuple) else check_nodes_and_cells(body.nodes, body.cells)
 
 
 def _unique_names(splines: tuple[ActivationSpline, ...]) -> tuple[str, ...]:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from marey.base import FloatArray
-from marey.muscle._embedding import Sparse
+from marey.muscle._embedding import SparseMatrix
 
 if TYPE_CHECKING:
     from marey.muscle._muscles import Muscles
 
 
-def _directions(muscles: Muscles, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _segment_directions(muscles: Muscles, x: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Unit directions ``(S, 3)`` and lengths ``(S,)`` [m] of segments."""
     p = muscles.points(x)
     pairs = muscles.arrays.segments
@@ -26,13 +26,13 @@ def _directions(muscles: Muscles, x: FloatArray) -> tuple[FloatArray, FloatArray
     return d / lengths[:, None], lengths
 
 
-def spring_energy(muscles: Muscles, x: FloatArray, alpha: FloatArray) -> float:
+def compute_spring_energy(muscles: Muscles, x: FloatArray, alpha: FloatArray) -> float:
     """Energy of all springs [J]."""
-    _, lengths = _directions(muscles, x)
+    _, lengths = _segment_directions(muscles, x)
     return float(0.5 * np.sum(muscles.arrays.stiffness * (lengths - alpha * muscles.arrays.rest) ** 2))
 
 
-def transfer_matrix(muscles: Muscles, x: FloatArray) -> Sparse:
+def make_transfer_matrix(muscles: Muscles, x: FloatArray) -> SparseMatrix:
     """The transfer as a matrix ``(3V, 3N)``: of unit forces at points."""
     from marey.muscle._muscles_scipy import sparse
 
@@ -47,7 +47,7 @@ def transfer_matrix(muscles: Muscles, x: FloatArray) -> Sparse:
     return sparse.csr_array(columns)
 
 
-def _between(muscles: Muscles, blocks: FloatArray) -> Sparse:
+def _point_matrix(muscles: Muscles, blocks: FloatArray) -> SparseMatrix:
     """Blocks of segments ``(S, 3, 3)`` as the matrix of a network of springs ``(3N, 3N)``."""
     from marey.muscle._muscles_scipy import sparse
 
@@ -60,38 +60,38 @@ def _between(muscles: Muscles, blocks: FloatArray) -> Sparse:
     return sparse.csr_array(sparse.bsr_array((values[order], columns[order], starts), shape=(3 * count, 3 * count)))
 
 
-def stiffness_matrix(muscles: Muscles, x: FloatArray, alpha: FloatArray) -> Sparse:
+def make_stiffness_matrix(muscles: Muscles, x: FloatArray, alpha: FloatArray) -> SparseMatrix:
     """Minus the derivative of the forces by positions, at rest ``(3V, 3V)`` [N/m]."""
     from marey.muscle._muscles_scipy import sparse
 
-    e, lengths = _directions(muscles, x)
+    e, lengths = _segment_directions(muscles, x)
     k, rest = muscles.arrays.stiffness, muscles.arrays.rest
     outer = e[:, :, None] * e[:, None, :]
     across = k * (1.0 - alpha * rest / lengths)
     blocks = (k - across)[:, None, None] * outer + across[:, None, None] * np.eye(3)
     W = sparse.kron(muscles.embedding.matrix(), np.eye(3))
-    return sparse.csr_array(transfer_matrix(muscles, x) @ _between(muscles, blocks) @ W)
+    return sparse.csr_array(make_transfer_matrix(muscles, x) @ _point_matrix(muscles, blocks) @ W)
 
 
-def damping_matrix(muscles: Muscles, x: FloatArray) -> Sparse:
+def make_damping_matrix(muscles: Muscles, x: FloatArray) -> SparseMatrix:
     """Minus the derivative of the forces by velocities ``(3V, 3V)`` [N s/m]."""
     from marey.muscle._muscles_scipy import sparse
 
-    e, _ = _directions(muscles, x)
+    e, _ = _segment_directions(muscles, x)
     blocks = muscles.arrays.damping[:, None, None] * e[:, :, None] * e[:, None, :]
-    T = transfer_matrix(muscles, x)
-    return sparse.csr_array(T @ _between(muscles, blocks) @ T.T)
+    T = make_transfer_matrix(muscles, x)
+    return sparse.csr_array(T @ _point_matrix(muscles, blocks) @ T.T)
 
 
-def by_alpha(muscles: Muscles, x: FloatArray) -> Sparse:
+def differentiate_by_alpha(muscles: Muscles, x: FloatArray) -> SparseMatrix:
     r"""Derivative of the forces by each contraction ``(3V, S)`` [N]: :math:`+k l_0 e` at the far point of a segment."""
     from marey.muscle._muscles_scipy import sparse
 
-    e, _ = _directions(muscles, x)
+    e, _ = _segment_directions(muscles, x)
     pull = (muscles.arrays.stiffness * muscles.arrays.rest)[:, None] * e
     pairs, count = muscles.arrays.segments, len(e)
     rows = np.concatenate([(3 * pairs[:, [1]] + np.arange(3)).ravel(), (3 * pairs[:, [0]] + np.arange(3)).ravel()])
     columns = np.tile(np.repeat(np.arange(count), 3), 2)
     values = np.concatenate([pull.ravel(), -pull.ravel()])
     G = sparse.csr_array((values, (rows, columns)), shape=(3 * len(muscles.arrays.points), count))
-    return sparse.csr_array(transfer_matrix(muscles, x) @ G)
+    return sparse.csr_array(make_transfer_matrix(muscles, x) @ G)

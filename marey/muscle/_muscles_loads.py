@@ -9,12 +9,12 @@ import numpy as np
 from marey.base import FloatArray, IntArray
 from marey.muscle._regions import is_thin
 
-REACH = 3.0  # [-] in spreads of a region: a point farther off its centre turns with it, else weights grow past ten
-LEAST_OFFSET = 1e-8  # [-] of a region's size: rounding
+MAX_LEVER = 3.0  # [-] in spreads of a region: a point farther off its centre turns with it, else weights grow past ten
+MIN_LEVER = 1e-8  # [-] of a region's size: rounding
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Loads:
+class ForceDistribution:
     """Loads of points, one after another, or of one point."""
 
     starts: IntArray  # (N + 1,)
@@ -26,27 +26,31 @@ class Loads:
     turns: IntArray  # (N,)
 
     @classmethod
-    def join(cls, loads: list[Loads]) -> Loads:
+    def join(cls, loads: list[ForceDistribution]) -> ForceDistribution:
         """Loads of several points as one."""
         starts = np.concatenate([[0], np.cumsum([len(load.nodes) for load in loads])]).astype(np.int64)
         names = ("nodes", "weights", "shares", "arms", "offsets", "turns")
         return cls(starts, *(np.concatenate([getattr(load, name) for load in loads]) for name in names))
 
 
-def plain_load(nodes: IntArray, weights: FloatArray) -> Loads:
+def distribute_by_weights(nodes: IntArray, weights: FloatArray) -> ForceDistribution:
     """A load by given weights alone."""
     ends, count = np.array([0, len(nodes)]), len(nodes)
     turns, nothing = np.zeros(1, dtype=np.int64), np.zeros((1, 3))
-    return Loads(ends, nodes.astype(np.int64), weights, np.zeros(count), np.zeros((count, 3)), nothing, turns)
+    return ForceDistribution(
+        ends, nodes.astype(np.int64), weights, np.zeros(count), np.zeros((count, 3)), nothing, turns
+    )
 
 
-def affine_load(nodes: IntArray, shares: FloatArray, point: FloatArray, rest: FloatArray) -> Loads | None:
+def distribute_by_region(
+    nodes: IntArray, shares: FloatArray, point: FloatArray, rest: FloatArray
+) -> ForceDistribution | None:
     r"""The least load over a region that keeps force and all first moments, torque among them.
 
     .. math:: \lambda_j = w_j\,\Big(1 + \sum_k \frac{q_k\,(e_k\cdot r_j)}{\sigma_k^2}\Big)
 
     with the point's way q from the centre, and the principal axes e_k and spreads sigma_k of the region. It is the
-    solution of least :math:`\sum \|F_j\|^2/m_j`. Along axes where the way is longer than ``REACH`` spreads the point
+    solution of least :math:`\sum \|F_j\|^2/m_j`. Along axes where the way is longer than ``MAX_LEVER`` spreads the point
     turns with the region instead.
 
     Returns:
@@ -57,12 +61,12 @@ def affine_load(nodes: IntArray, shares: FloatArray, point: FloatArray, rest: Fl
     squares, axes = np.linalg.eigh((shares[:, None] * arms).T @ arms)
     way = axes.T @ (point - centre)
     size = float(np.sqrt(max(squares.sum(), 0.0)))
-    near = (squares > (LEAST_OFFSET * size) ** 2) & (way**2 <= REACH**2 * squares)
+    near = (squares > (MIN_LEVER * size) ** 2) & (way**2 <= MAX_LEVER**2 * squares)
     slope = np.divide(way, squares, out=np.zeros(3), where=near)
-    offset = axes @ np.where(near | (np.abs(way) <= LEAST_OFFSET * size), 0.0, way)
+    offset = axes @ np.where(near | (np.abs(way) <= MIN_LEVER * size), 0.0, way)
     turns = int(offset.any())
     if turns and is_thin(rest[nodes]):
         return None
     weights = shares * (1.0 + arms @ (axes @ slope))
     ends = np.array([0, len(nodes)])
-    return Loads(ends, nodes, weights, shares, arms, offset[None], np.array([turns]))
+    return ForceDistribution(ends, nodes, weights, shares, arms, offset[None], np.array([turns]))

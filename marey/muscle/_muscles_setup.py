@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from marey.base import FloatArray, IntArray
 from marey.muscle._embedding import Embedding, is_flat, is_simplex
-from marey.muscle._muscles_loads import Loads, affine_load, plain_load
-from marey.muscle._regions import Flesh, Regions, edge_graph, regions_of
+from marey.muscle._muscles_loads import ForceDistribution, distribute_by_region, distribute_by_weights
+from marey.muscle._regions import HostGeometry, Regions, find_regions, make_edge_graph
 from marey.muscle._spline import HILL_CURVES, ActivationSpline
-from marey.muscle._transfer import mix_of
+from marey.muscle._transfer import make_mixing_matrix
 
 if TYPE_CHECKING:
     from marey.muscle._transfer_kernels import MuscleArrays
@@ -23,7 +23,7 @@ HILL_DAMPING = 0.1  # [-] viscous part of a Hill-type segment
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Compiled:
+class HostBody:
     """The body that splines are compiled for."""
 
     nodes: FloatArray
@@ -37,7 +37,7 @@ class Compiled:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Segments:
+class SegmentProperties:
     """What the segments of all splines are like."""
 
     pairs: IntArray  # (S, 2)
@@ -48,7 +48,7 @@ class Segments:
     hill: FloatArray  # (S, 6)
 
 
-def lumped_masses(nodes: FloatArray, cells: NDArray[np.integer], density_kg_m3: float) -> FloatArray:
+def compute_lumped_masses(nodes: FloatArray, cells: NDArray[np.integer], density_kg_m3: float) -> FloatArray:
     """An equal part of each cell's mass for each of its nodes ``(V,)`` [kg]; squares are as thick as wide."""
     corners = nodes[cells]
     if is_simplex(nodes, cells):
@@ -65,32 +65,32 @@ def _triangle_areas(edges: FloatArray) -> FloatArray:
     return 0.5 * np.linalg.norm(np.cross(edges[:, 0], edges[:, 1]), axis=1)  # [m^2], one metre thick
 
 
-def cell_size(nodes: FloatArray, cells: NDArray[np.integer]) -> float:
+def compute_cell_size(nodes: FloatArray, cells: NDArray[np.integer]) -> float:
     """Length of a usual edge between neighbouring nodes [m]."""
     return float(np.median(np.ptp(nodes[cells], axis=1).max(axis=1)))
 
 
-def compiled(host: Compiled, splines: Sequence[ActivationSpline]) -> tuple[MuscleArrays, Embedding, list[int]]:
+def compile_splines(host: HostBody, splines: Sequence[ActivationSpline]) -> tuple[MuscleArrays, Embedding, list[int]]:
     """Arrays for the kernels, where the samples lie, and how many each spline has."""
-    size = cell_size(host.nodes, host.cells)
+    size = compute_cell_size(host.nodes, host.cells)
     samples = [s.sample(s.samples or max(2, 1 + round(s.length / size))) for s in splines]
-    bound = [Embedding.of(p, host.nodes, host.cells) for p in samples]
-    flesh = Flesh(host.nodes, edge_graph(host.nodes, host.cells))
-    regions = regions_of(splines, bound, flesh, overlap=host.overlap)
+    bound = [Embedding.from_points(p, host.nodes, host.cells) for p in samples]
+    flesh = HostGeometry(host.nodes, make_edge_graph(host.nodes, host.cells))
+    regions = find_regions(splines, bound, flesh, overlap=host.overlap)
     counts = [len(p) for p in samples]
-    whole = _joined(bound)
-    return _arrays(host, whole, regions, _segments(host, splines, samples, regions)), whole, counts
+    whole = _join_embeddings(bound)
+    return _make_arrays(host, whole, regions, _segment_properties(host, splines, samples, regions)), whole, counts
 
 
-def _joined(bound: list[Embedding]) -> Embedding:
+def _join_embeddings(bound: list[Embedding]) -> Embedding:
     parts = ("cells", "nodes", "weights", "outside")
     cells, nodes, weights, outside = (np.concatenate([getattr(b, name) for b in bound]) for name in parts)
     return Embedding(cells, nodes, weights, outside, bound[0].num_nodes)
 
 
-def _segments(
-    host: Compiled, splines: Sequence[ActivationSpline], samples: list[FloatArray], regions: Regions
-) -> Segments:
+def _segment_properties(
+    host: HostBody, splines: Sequence[ActivationSpline], samples: list[FloatArray], regions: Regions
+) -> SegmentProperties:
     moved = regions.paint * host.masses[regions.nodes]
     region_masses = np.add.reduceat(moved, regions.starts[:-1])
     rows: list[tuple[IntArray, FloatArray, FloatArray, FloatArray, IntArray, FloatArray]] = []
@@ -119,10 +119,10 @@ def _segments(
         )
         first += len(p)
     pairs, rest, k, c, laws, hill = (np.concatenate(column) for column in zip(*rows, strict=True))
-    return Segments(pairs, rest, k, c, laws, hill)
+    return SegmentProperties(pairs, rest, k, c, laws, hill)
 
 
-def _host_stiffness(host: Compiled, spline: ActivationSpline, rest: FloatArray, masses: FloatArray) -> FloatArray:
+def _host_stiffness(host: HostBody, spline: ActivationSpline, rest: FloatArray, masses: FloatArray) -> FloatArray:
     r"""Stiffness :math:`r E A / l` of segments: r times that of the part of the body around them. [Engell2012]_ §21."""
     inner = masses[1:-1] if len(masses) > 2 else masses
     area = float(np.median(inner)) / (host.density_kg_m3 * float(rest.mean()))
@@ -145,13 +145,13 @@ def _hill_rows(spline: ActivationSpline, rest: FloatArray, k: FloatArray, scale:
     )
 
 
-def _arrays(host: Compiled, bound: Embedding, regions: Regions, segments: Segments) -> MuscleArrays:
-    from marey.muscle._transfer_kernels import MuscleArrays, refresh
+def _make_arrays(host: HostBody, bound: Embedding, regions: Regions, segments: SegmentProperties) -> MuscleArrays:
+    from marey.muscle._transfer_kernels import MuscleArrays, update_points
 
     count = len(bound.nodes)
     cells = (bound.starts, bound.nodes.ravel(), bound.weights.ravel())
-    load, s = _operator(host, bound, regions), segments
-    mix = mix_of(host.transfer, regions.matrix(host.masses))
+    load, s = _force_distribution(host, bound, regions), segments
+    mix = make_mixing_matrix(host.transfer, regions.matrix(host.masses))
     by_cells = np.array([int(host.transfer not in ("conservative", "virtual_work"))])
     arrays = MuscleArrays(
         load.starts, load.nodes, load.weights, load.shares, by_cells, load.turns, *cells,
@@ -160,20 +160,23 @@ def _arrays(host: Compiled, bound: Embedding, regions: Regions, segments: Segmen
         frames=np.tile(np.eye(3), (count, 1, 1)), arms=np.zeros((len(load.nodes), 3)),
         inverses=np.zeros((count, 3, 3)), directions=np.zeros((len(s.rest), 3)), buffer=np.zeros((2, count, 3)),
     )  # fmt: skip
-    refresh(arrays, np.array(host.nodes))  # writable, as in a step: a kernel is compiled for each kind
+    update_points(arrays, np.array(host.nodes))  # writable, as in a step: a kernel is compiled for each kind
     return arrays
 
 
-def _operator(host: Compiled, bound: Embedding, regions: Regions) -> Loads:
+def _force_distribution(host: HostBody, bound: Embedding, regions: Regions) -> ForceDistribution:
     """How each point's force goes to nodes, by the name of the transfer."""
     cells = [(bound.nodes[i], bound.weights[i]) for i in range(len(bound.nodes))]
     if host.transfer == "virtual_work":
-        return Loads.join([plain_load(*cell) for cell in cells])
+        return ForceDistribution.join([distribute_by_weights(*cell) for cell in cells])
     A = regions.matrix(host.masses)
     shares = [(regions.of(i), A.data[A.indptr[i] : A.indptr[i + 1]]) for i in range(len(regions))]
     if host.transfer != "conservative":
-        return Loads.join([plain_load(*share) for share in shares])
+        return ForceDistribution.join([distribute_by_weights(*share) for share in shares])
     points = bound(host.nodes)
-    return Loads.join(
-        [affine_load(*share, points[i], host.nodes) or plain_load(*cells[i]) for i, share in enumerate(shares)]
+    return ForceDistribution.join(
+        [
+            distribute_by_region(*share, points[i], host.nodes) or distribute_by_weights(*cells[i])
+            for i, share in enumerate(shares)
+        ]
     )

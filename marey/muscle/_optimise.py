@@ -11,21 +11,25 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import InputError, UnknownNameError
-from marey.muscle._control import ControlProblem, checked_number
-from marey.muscle._optimise_gauss_newton import gauss_newton
-from marey.muscle._optimise_ilqr import ilqr
-from marey.muscle._optimise_lbfgs import lbfgs
-from marey.muscle._optimise_result import ControlResult, OnIteration, Search
+from marey.muscle._control import OptimalControlProblem, check_number
+from marey.muscle._optimise_gauss_newton import minimise_gauss_newton
+from marey.muscle._optimise_ilqr import minimise_ilqr
+from marey.muscle._optimise_lbfgs import minimise_lbfgs
+from marey.muscle._optimise_result import ControlResult, ControlSearch, OnIteration
 from marey.numerics import SolveStatus
 from marey.numerics._status import OnFailure, check_on_failure, raise_if_asked
 
 Method = Literal["gauss-newton", "lbfgs", "ilqr"]
 
-METHODS: Final[dict[str, Callable[[Search], None]]] = {"gauss-newton": gauss_newton, "lbfgs": lbfgs, "ilqr": ilqr}
+METHODS: Final[dict[str, Callable[[ControlSearch], None]]] = {
+    "gauss-newton": minimise_gauss_newton,
+    "lbfgs": minimise_lbfgs,
+    "ilqr": minimise_ilqr,
+}
 MAX_ITERATIONS: Final = {"gauss-newton": 60, "lbfgs": 1000, "ilqr": 200}
-HARDER = 10.0  # [-] factor of the goal weight from round to round
+WEIGHT_GROWTH = 10.0  # [-] factor of the goal weight from round to round
 MAX_ROUNDS = 8  # the weight grows by seven decades at most
-NO_BETTER = 0.999  # [-] of the last goal error; a round that ends above has shown that the goal is out of reach
+MIN_IMPROVEMENT = 0.999  # [-] of the last goal error; a round that ends above has shown that the goal is out of reach
 
 ADVICE: Final = {
     SolveStatus.CONVERGED: "Nothing is left to do.",
@@ -37,7 +41,7 @@ ADVICE: Final = {
 
 
 def solve_control(
-    problem: ControlProblem,
+    problem: OptimalControlProblem,
     *,
     method: Method = "gauss-newton",
     start: ArrayLike | None = None,
@@ -75,32 +79,32 @@ def solve_control(
         ("goal_tolerance", goal_tolerance),
         ("max_iterations", max_iterations),
     ):
-        if value is not None and checked_number(name, value) <= 0.0:
+        if value is not None and check_number(name, value) <= 0.0:
             raise InputError(f"{name} is {value}", "Give a number above zero")
     began, limit = time.perf_counter(), int(max_iterations or MAX_ITERATIONS[method])
-    search = Search(problem, problem.unknowns(start), limit, tolerance, on_iteration)
+    search = ControlSearch(problem, problem.unknowns(start), limit, tolerance, on_iteration)
     METHODS[method](search)
-    result = _result(search, goal_tolerance, began)
+    result = _make_result(search, goal_tolerance, began)
     for _ in range(MAX_ROUNDS - 1 if goal_tolerance else 0):
         if result.reached or search.status in (SolveStatus.STOPPED, SolveStatus.NOT_FINITE):
             break
-        search.problem = replace(search.problem, goal_weight=HARDER * search.problem.goal_weight)
+        search.problem = replace(search.problem, goal_weight=WEIGHT_GROWTH * search.problem.goal_weight)
         search.status = SolveStatus.ITERATION_LIMIT
         METHODS[method](search)
-        last, result = result, _result(search, goal_tolerance, began)
-        if not result.reached and result.goal_error > NO_BETTER * last.goal_error:
+        last, result = result, _make_result(search, goal_tolerance, began)
+        if not result.reached and result.goal_error > MIN_IMPROVEMENT * last.goal_error:
             break
     raise_if_asked("solve_control", result.status, result.advice, result, on_failure)
     return result
 
 
-def _result(search: Search, goal_tolerance: float | None, began: float) -> ControlResult:
+def _make_result(search: ControlSearch, goal_tolerance: float | None, began: float) -> ControlResult:
     cost, controls, states = search.run(search.unknowns)
     problem = search.problem
     if not np.isfinite(cost):
         states = np.tile(problem.start, (problem.steps + 1, 1))
         cost = float(np.finfo(np.float64).max)
-    misses = [(goal.weight > 0.0) * goal.miss(states[goal.step]) for goal in problem.goals]
+    misses = [(goal.weight > 0.0) * goal.residual(states[goal.step]) for goal in problem.goals]
     errors = np.array([float(np.linalg.norm(miss)) for miss in misses])
     reached = goal_tolerance is None or bool(errors.max() <= goal_tolerance)
     advice = ADVICE[search.status] + (search.trouble if search.status is SolveStatus.NOT_FINITE else "")

@@ -7,12 +7,12 @@ import numpy as np
 from marey.base import EPS, BoolArray, FloatArray
 
 MAX_PASSES = 100  # each pass changes the set of free variables; a handful is usual
-SETTLED = 1e-11  # [-] of the largest slope at the start
+SLOPE_TOL = 1e-11  # [-] of the largest slope at the start
 ARMIJO = 1e-4  # [-] share of the promised decrease that a pass has to bring
-SHORTEST = 1e-10  # [-] of a full step; below, rounding stops the descent
+MIN_STEP_FRACTION = 1e-10  # [-] of a full step; below, rounding stops the descent
 
 
-class BoxModel:
+class BoxQuadraticModel:
     r"""Minimise :math:`\frac12d^THd + g^Td + \lambda\|u+d\|_1` with :math:`l \le u + d \le h`.
 
     Newton's method on the variables that no end holds, inside the orthant that the slopes choose: an end of an orthant
@@ -33,22 +33,22 @@ class BoxModel:
     def solve(self) -> tuple[FloatArray, BoolArray]:
         """Minimiser ``y = u + d`` and which variables are free there."""
         y = np.clip(self.u, self.lower, self.upper)
-        scale = SETTLED * max(1.0, float(np.max(np.abs(self.g), initial=0.0)))
+        scale = SLOPE_TOL * max(1.0, float(np.max(np.abs(self.g), initial=0.0)))
         free = np.zeros(y.size, dtype=np.bool_)
         for _ in range(MAX_PASSES):
-            slope, low, high = self._orthant(y)
+            slope, low, high = self._orthant_bounds(y)
             free = ~((y <= low) & (slope >= 0.0)) & ~((y >= high) & (slope <= 0.0))
             if not free.any() or float(np.abs(slope[free]).max()) <= scale:
                 break
             step = np.zeros_like(y)
             step[free] = -solve_positive(self.H[np.ix_(free, free)], slope[free])
-            moved = self._descend(y, step, slope, low, high)
+            moved = self._search_line(y, step, slope, low, high)
             if moved is None:
                 break
             y = moved
         return y, free
 
-    def _orthant(self, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _orthant_bounds(self, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Slope at y with the cost of absolute values, and the ends of the orthant that it points into."""
         slope = self.H @ (y - self.u) + self.g
         if self.weight == 0.0:
@@ -59,12 +59,12 @@ class BoxModel:
         high = np.where(sign < 0.0, np.minimum(self.upper, 0.0), np.where(sign == 0.0, 0.0, self.upper))
         return np.where(sign == 0.0, 0.0, slope + self.weight * sign), low, high
 
-    def _descend(
+    def _search_line(
         self, y: FloatArray, step: FloatArray, slope: FloatArray, low: FloatArray, high: FloatArray
     ) -> FloatArray | None:
         """Halve the step until the model falls; nothing if rounding is all that is left."""
         here, share = self.value(y), 1.0
-        while share > SHORTEST:
+        while share > MIN_STEP_FRACTION:
             moved = np.clip(y + share * step, low, high)
             gain = float(slope @ (moved - y))
             if self.value(moved) <= here + ARMIJO * gain + EPS * abs(here):

@@ -7,19 +7,19 @@ from typing import NamedTuple
 import numpy as np
 
 from marey.base import EPS, ConvergenceError, FloatArray, InputError
-from marey.muscle._adjoint import total_cost
-from marey.muscle._control import ControlProblem
-from marey.muscle._optimise_box import BoxModel, solve_positive
-from marey.muscle._optimise_result import Search
+from marey.muscle._adjoint import compute_total_cost
+from marey.muscle._control import OptimalControlProblem
+from marey.muscle._optimise_box import BoxQuadraticModel, solve_positive
+from marey.muscle._optimise_result import ControlSearch
 from marey.numerics import SolveStatus
 
-FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 0.0, 1e-9, 1e10  # [-] of the diagonal of a step's matrix
-SHARES = tuple(0.5**i for i in range(8))  # of the change of controls, tried in turn
+FIRST_DAMPING, MIN_DAMPING, MAX_DAMPING = 0.0, 1e-9, 1e10  # [-] of the diagonal of a step's matrix
+STEP_FRACTIONS = tuple(0.5**i for i in range(8))  # of the change of controls, tried in turn
 
-Slopes = list[tuple[FloatArray, FloatArray]]  # of every step by state (m, m) and by control (m, s)
+StepJacobians = list[tuple[FloatArray, FloatArray]]  # of every step by state (m, m) and by control (m, s)
 
 
-class Policy(NamedTuple):
+class FeedbackPolicy(NamedTuple):
     """Change of controls and feedback on the change of state, for every step."""
 
     change: FloatArray  # (N, s)
@@ -27,13 +27,13 @@ class Policy(NamedTuple):
     promised: float  # decrease of cost by the whole change
 
 
-def ilqr(search: Search) -> None:
+def minimise_ilqr(search: ControlSearch) -> None:
     r"""Minimise by Riccati sweeps, with bounds on the controls of each step held by a small programme.
 
     .. math:: Q_{aa} = eI + B^TVB + \lambda D,\quad \delta a = -Q_{aa}^{-1}Q_a - Q_{aa}^{-1}Q_{aq}\,\delta q
     """
     problem = search.problem
-    _check(problem)
+    _check_ilqr(problem)
     cost, controls, states = search.run(search.unknowns)
     if not np.isfinite(cost):
         search.status = SolveStatus.NOT_FINITE
@@ -42,15 +42,15 @@ def ilqr(search: Search) -> None:
         return
     damping = FIRST_DAMPING
     for _ in range(search.max_iterations):
-        slopes = _linearised(problem, controls, states)
+        slopes = _linearise_steps(problem, controls, states)
         found = None
-        while found is None and damping <= MOST_DAMPING:
-            policy = _sweep(problem, controls, states, slopes, damping)
+        while found is None and damping <= MAX_DAMPING:
+            policy = _sweep_riccati(problem, controls, states, slopes, damping)
             if policy.promised <= 64 * EPS * (abs(cost) + EPS):
                 search.status = SolveStatus.CONVERGED
                 return
-            found = _forward(search, policy, controls, states, cost)
-            damping = 0.1 * damping if found else max(LEAST_DAMPING, 10.0 * damping)
+            found = _roll_out(search, policy, controls, states, cost)
+            damping = 0.1 * damping if found else max(MIN_DAMPING, 10.0 * damping)
         if found is None:
             search.status = SolveStatus.STALLED
             return
@@ -65,7 +65,7 @@ def ilqr(search: Search) -> None:
             return
 
 
-def _check(problem: ControlProblem) -> None:
+def _check_ilqr(problem: OptimalControlProblem) -> None:
     if problem.knots is not None or problem.sparse or problem.rate or problem.smooth:
         raise InputError(
             "method 'ilqr' treats every step by itself: no knots, sparse, rate or smooth term",
@@ -73,7 +73,7 @@ def _check(problem: ControlProblem) -> None:
         )
 
 
-def _linearised(problem: ControlProblem, controls: FloatArray, states: FloatArray) -> Slopes:
+def _linearise_steps(problem: OptimalControlProblem, controls: FloatArray, states: FloatArray) -> StepJacobians:
     """Derivatives of every step by state ``(m, m)`` and by control ``(m, s)``."""
     m, s = problem.system.num_states, problem.system.num_controls
     dq, da = np.hstack([np.eye(m), np.zeros((m, s))]), np.hstack([np.zeros((s, m)), np.eye(s)])
@@ -81,25 +81,25 @@ def _linearised(problem: ControlProblem, controls: FloatArray, states: FloatArra
     return [(J[:, :m], J[:, m:]) for J in both]
 
 
-def _sweep(
-    problem: ControlProblem,
+def _sweep_riccati(
+    problem: OptimalControlProblem,
     controls: FloatArray,
     states: FloatArray,
-    slopes: Slopes,
+    slopes: StepJacobians,
     damping: float,
-) -> Policy:
+) -> FeedbackPolicy:
     """From the last step to the first: value of the rest of the motion, and the best control before it."""
     m, (steps, s) = problem.system.num_states, problem.shape
     curve, slope, promised = np.zeros((m, m)), np.zeros(m), 0.0
     change, feedback = np.zeros((steps, s)), np.zeros((steps, s, m))
     lower, upper = problem.bounds or (np.full(s, -np.inf), np.full(s, np.inf))
     for t in range(steps - 1, -1, -1):
-        curve, slope = _with_goals(problem, t + 1, states[t + 1], curve, slope)
+        curve, slope = _add_goals(problem, t + 1, states[t + 1], curve, slope)
         A, B = slopes[t]
         Qa, Qq = B.T @ slope + problem.effort * (controls[t] - problem.rest), A.T @ slope
         Qaa, Qaq, Qqq = B.T @ curve @ B + problem.effort * np.eye(s), B.T @ curve @ A, A.T @ curve @ A
         damped = Qaa + np.diag(damping * np.diag(Qaa) + EPS * max(1.0, float(np.trace(Qaa))))
-        y, free = BoxModel(damped, Qa, controls[t], (lower, upper), 0.0).solve()
+        y, free = BoxQuadraticModel(damped, Qa, controls[t], (lower, upper), 0.0).solve()
         k, K = y - controls[t], np.zeros((s, m))
         if free.any():
             K[free] = -solve_positive(damped[np.ix_(free, free)], Qaq[free])
@@ -107,26 +107,26 @@ def _sweep(
         slope = Qq + K.T @ (Qaa @ k + Qa) + Qaq.T @ k
         curve = Qqq + K.T @ Qaa @ K + K.T @ Qaq + Qaq.T @ K
         change[t], feedback[t] = k, K
-    return Policy(change, feedback, promised)
+    return FeedbackPolicy(change, feedback, promised)
 
 
-def _with_goals(
-    problem: ControlProblem, step: int, q: FloatArray, curve: FloatArray, slope: FloatArray
+def _add_goals(
+    problem: OptimalControlProblem, step: int, q: FloatArray, curve: FloatArray, slope: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     for goal in (g for g in problem.goals if g.step == step):
         C = goal.pick(np.eye(q.size))
         weights = problem.goal_weight * goal.weight
-        curve, slope = curve + C.T @ (weights[:, None] * C), slope + C.T @ (weights * goal.miss(q))
+        curve, slope = curve + C.T @ (weights[:, None] * C), slope + C.T @ (weights * goal.residual(q))
     return curve, slope
 
 
-def _forward(
-    search: Search, policy: Policy, controls: FloatArray, states: FloatArray, cost: float
+def _roll_out(
+    search: ControlSearch, policy: FeedbackPolicy, controls: FloatArray, states: FloatArray, cost: float
 ) -> tuple[float, FloatArray, FloatArray] | None:
     """Largest share of the change that lowers the cost, under feedback."""
     problem = search.problem
     lower, upper = problem.bounds or (-np.inf, np.inf)
-    for share in SHARES:
+    for share in STEP_FRACTIONS:
         new, found = np.empty_like(controls), np.empty_like(states)
         found[0] = states[0]
         search.evaluations += 1
@@ -135,7 +135,7 @@ def _forward(
                 reply = policy.feedback[t] @ (found[t] - states[t])
                 new[t] = np.clip(controls[t] + share * policy.change[t] + reply, lower, upper)
                 found[t + 1] = problem.system.step(found[t], new[t], t)
-            value = total_cost(problem, new, found)
+            value = compute_total_cost(problem, new, found)
         except ConvergenceError:
             continue
         if np.isfinite(value) and value < cost:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from marey.base import ConvergenceError, FloatArray
-from marey.muscle._adjoint import simulate_controls, total_cost
-from marey.muscle._control import ControlProblem
+from marey.muscle._adjoint import compute_total_cost, simulate_controls
+from marey.muscle._control import OptimalControlProblem
 from marey.numerics import SolveStatus
 
 OnIteration = Callable[[int, float], bool | None]
@@ -45,10 +45,10 @@ class ControlResult:
 
 
 @dataclass(slots=True)
-class Search:
+class ControlSearch:
     """Where an optimiser stands; one for each round."""
 
-    problem: ControlProblem
+    problem: OptimalControlProblem
     unknowns: FloatArray  # (n,)
     max_iterations: int
     tolerance: float
@@ -66,7 +66,7 @@ class Search:
         try:
             with np.errstate(over="ignore", invalid="ignore"):
                 states = simulate_controls(self.problem, controls)
-                cost = total_cost(self.problem, controls, states)
+                cost = compute_total_cost(self.problem, controls, states)
         except ConvergenceError as error:
             self.trouble = f" ({error})"
             return np.inf, controls, np.zeros((0, self.problem.system.num_states))

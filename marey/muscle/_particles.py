@@ -81,37 +81,37 @@ class MassSpringSystem:
 
     def step(self, q: FloatArray, a: FloatArray, t: int) -> FloatArray:
         """State after one step from ``q`` with control forces ``a`` [N]."""
-        from marey.muscle._particles_kernels import spring_forces
+        from marey.muscle._particles_kernels import compute_spring_forces
 
         x, v = self.split(q)
-        forces = spring_forces(x, v, *self._springs()) + self.masses[:, None] * self.gravity
+        forces = compute_spring_forces(x, v, *self._springs()) + self.masses[:, None] * self.gravity
         forces[self.actuated] += a.reshape(-1, self.gravity.size)
         v_next = v + self.dt * forces / self.masses[:, None]
         return np.concatenate([(x + self.dt * v_next).ravel(), v_next.ravel()])
 
     def vjp(self, q: FloatArray, a: FloatArray, t: int, q_next: FloatArray, r: FloatArray) -> tuple[FloatArray, ...]:
         """Products of the transposed derivatives of the step by state and by control with ``r``."""
-        from marey.muscle._particles_kernels import spring_transposed
+        from marey.muscle._particles_kernels import multiply_spring_transposes
 
         x, v = self.split(q)
         r_x, r_v = self.split(r)
         s = r_v + self.dt * r_x
         w = self.dt * s / self.masses[:, None]
-        in_x, in_v = spring_transposed(x, v, *self._springs(), w)
+        in_x, in_v = multiply_spring_transposes(x, v, *self._springs(), w)
         if self.printed:
-            in_x, _ = spring_transposed(x, v, *self._springs(), self.dt * r_v / self.masses[:, None])
+            in_x, _ = multiply_spring_transposes(x, v, *self._springs(), self.dt * r_v / self.masses[:, None])
         return np.concatenate([(r_x + in_x).ravel(), (s + in_v).ravel()]), w[self.actuated].ravel()
 
     def jvp(
         self, q: FloatArray, a: FloatArray, t: int, q_next: FloatArray, dq: FloatArray, da: FloatArray
     ) -> FloatArray:
         """Change of the next state ``(m, n)`` for n changes of state ``(m, n)`` and of control ``(s, n)``."""
-        from marey.muscle._particles_kernels import spring_products, spring_tangents
+        from marey.muscle._particles_kernels import compute_spring_tangents, multiply_spring_tangents
 
         x, v = self.split(q)
         dim, num = self.gravity.size, dq.shape[1]
         dx, dv = np.ascontiguousarray(dq).reshape(2, -1, dim, num)
-        change = spring_products(self.springs, *spring_tangents(x, v, *self._springs()), dx, dv)
+        change = multiply_spring_tangents(self.springs, *compute_spring_tangents(x, v, *self._springs()), dx, dv)
         change[self.actuated] += da.reshape(-1, dim, num)
         dv_next = dv + self.dt * change / self.masses[:, None, None]
         return np.concatenate([dx + self.dt * dv_next, dv_next]).reshape(-1, num)
@@ -120,7 +120,7 @@ class MassSpringSystem:
         return self.springs, self.rest_lengths, self.stiffness, self.damping
 
 
-def network(
+def make_network(
     masses: ArrayLike,
     springs: ArrayLike,
     rest_lengths: ArrayLike,
@@ -142,14 +142,14 @@ def network(
     )
 
 
-def particle(
+def make_particle(
     mass_kg: float = 1.0, *, gravity: ArrayLike = (0.0, -GRAVITY), dt: float = THESIS_STEP_S
 ) -> MassSpringSystem:
     """One particle that a force moves ([Engell2012]_ §26, Eqs 141-145)."""
-    return network([mass_kg], [], [], gravity=gravity, dt=dt)
+    return make_network([mass_kg], [], [], gravity=gravity, dt=dt)
 
 
-def spring_pair(
+def make_spring_pair(
     masses_kg: ArrayLike = (1.0, 1.0),
     *,
     stiffness: float = 20.0,
@@ -160,7 +160,7 @@ def spring_pair(
     printed: bool = False,
 ) -> MassSpringSystem:
     """Two particles and the spring between them ([Engell2012]_ §27), with the constants of its calibration."""
-    return network(
+    return make_network(
         masses_kg,
         [(0, 1)],
         rest_length_m,

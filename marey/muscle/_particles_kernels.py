@@ -6,11 +6,11 @@ import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
 
-SHORTEST_M = 1e-9  # [m] below, a spring has no direction and pulls nowhere
+MIN_LENGTH_M = 1e-9  # [m] below, a spring has no direction and pulls nowhere
 
 
 @kernel
-def spring_forces(
+def compute_spring_forces(
     x: FloatArray, v: FloatArray, springs: IntArray, rest: FloatArray, k: FloatArray, c: FloatArray
 ) -> FloatArray:
     """Forces of springs and their dampers on particles ``(V, D)``: positions, velocities, pairs, rest lengths."""
@@ -24,7 +24,7 @@ def spring_forces(
             square += e * e
             dot += e * (v[a, i] - v[b, i])
         length = np.sqrt(square)
-        if length < SHORTEST_M:
+        if length < MIN_LENGTH_M:
             continue
         pull = -(k[s] * (length - rest[s]) + c[s] * dot / length) / length
         for i in range(dim):
@@ -35,7 +35,7 @@ def spring_forces(
 
 
 @kernel
-def spring_transposed(
+def multiply_spring_transposes(
     x: FloatArray,
     v: FloatArray,
     springs: IntArray,
@@ -59,7 +59,7 @@ def spring_transposed(
             h[i] = x[a, i] - x[b, i]
             length += h[i] * h[i]
         length = np.sqrt(length)
-        if length < SHORTEST_M:
+        if length < MIN_LENGTH_M:
             continue
         rate, along = 0.0, 0.0
         for i in range(dim):
@@ -81,7 +81,7 @@ def spring_transposed(
 
 
 @kernel
-def spring_tangents(
+def compute_spring_tangents(
     x: FloatArray, v: FloatArray, springs: IntArray, rest: FloatArray, k: FloatArray, c: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     r"""Blocks :math:`\partial f_a/\partial x_a` and :math:`\partial f_a/\partial v_a` per spring, ``(S, D, D)``.
@@ -98,7 +98,7 @@ def spring_tangents(
             h[i] = x[a, i] - x[b, i]
             length += h[i] * h[i]
         length = np.sqrt(length)
-        if length < SHORTEST_M:
+        if length < MIN_LENGTH_M:
             continue
         rate = 0.0
         for i in range(dim):
@@ -116,7 +116,7 @@ def spring_tangents(
 
 
 @kernel
-def spring_products(
+def multiply_spring_tangents(
     springs: IntArray, in_x: FloatArray, in_v: FloatArray, dx: FloatArray, dv: FloatArray
 ) -> FloatArray:
     """Change of the forces ``(V, D, n)`` for n changes of positions and velocities at once ``(V, D, n)``."""

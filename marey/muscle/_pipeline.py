@@ -14,22 +14,22 @@ from marey.kinematics import JointLimits, PointTask, solve_ik
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.muscle._body import SoftBody
-from marey.muscle._control import ControlProblem, Goal
+from marey.muscle._control import OptimalControlProblem, StateGoal
 from marey.muscle._control_soft import SoftSystem
 from marey.muscle._optimise import solve_control
 from marey.muscle._optimise_result import ControlResult
-from marey.muscle._pipeline_arm import FORWARD, arm_lengths, soft_arm
+from marey.muscle._pipeline_arm import FLEXION_AXIS, make_soft_arm, measure_arm
 from marey.skeleton import HUMAN, Pose, Skeleton
 
 PoseStage = Callable[[Sequence["HandGoal"]], Sequence[Pose]]
-ControlStage = Callable[[ControlProblem], ControlResult]
+ControlStage = Callable[[OptimalControlProblem], ControlResult]
 
 DT_S: Final = 1 / 30
 KNOTS_PER_S: Final = 8.0  # of the activations
 GOAL_WEIGHT: Final = 1e4  # [1/m²] of a missed place against the square of an activation
 EFFORT: Final = 1e-2
 ELBOW_WEIGHT: Final = 0.05  # [-] of the elbow's place against the hand's
-LONGEST_S: Final = 8.0
+MAX_DURATION_S: Final = 8.0
 SIDES: Final = ("left", "right")
 
 
@@ -42,12 +42,12 @@ class HandGoal:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "place", frozen(self.place, 3, name="place of the hand"))
-        if not (np.isfinite(self.time_s) and 0.0 < self.time_s <= LONGEST_S):
-            raise InputError(f"a goal at {self.time_s} s", f"Give times above 0, up to {LONGEST_S:g} s")
+        if not (np.isfinite(self.time_s) and 0.0 < self.time_s <= MAX_DURATION_S):
+            raise InputError(f"a goal at {self.time_s} s", f"Give times above 0, up to {MAX_DURATION_S:g} s")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Reach:
+class ReachResult:
     """An arm on its way from goal to goal: key poses, activations, and what the soft arm did."""
 
     goals: tuple[HandGoal, ...]
@@ -76,7 +76,7 @@ class Reach:
     @property
     def misses_m(self) -> FloatArray:
         """Distance ``(G,)`` [m] of the wrist from each goal at its time."""
-        steps = [_step(goal, self.system.dt) for goal in self.goals]
+        steps = [_goal_step(goal, self.system.dt) for goal in self.goals]
         apart = self.hand[steps] - np.array([goal.place for goal in self.goals])
         return np.sqrt((apart**2).sum(axis=1))
 
@@ -87,13 +87,13 @@ class Reach:
 
     def motion(self, skeleton: Skeleton = HUMAN) -> Motion:
         """The figure with this arm, the other one hanging."""
-        return arm_motion(self.system.angles(self.control.states), 1.0 / self.system.dt, self.side, skeleton)
+        return make_arm_motion(self.system.angles(self.control.states), 1.0 / self.system.dt, self.side, skeleton)
 
     def __repr__(self) -> str:
         return f"Reach({len(self.goals)} goals, worst miss {100 * self.misses_m.max():.1f} cm, {self.control!r})"
 
 
-def reach(
+def solve_reach(
     goals: Sequence[HandGoal | tuple[float, ArrayLike]],
     *,
     side: str = "left",
@@ -103,7 +103,7 @@ def reach(
     arm: SoftBody | None = None,
     solve: ControlStage | None = None,
     dt: float = DT_S,
-) -> Reach:
+) -> ReachResult:
     """Bring the hand to some places at some times with muscles: key poses, then activations, then the soft arm.
 
     The arm bends in the plane that points forwards through its shoulder. Each stage can be replaced. A goal that the
@@ -129,12 +129,12 @@ def reach(
     if len(found) != len(wanted):
         raise InputError(f"{len(found)} key poses for {len(wanted)} goals", "Give one for each")
     violations = np.array([0.0 if limits is None else float(limits.violation(pose).max()) for pose in found])
-    system = SoftSystem(soft_arm(*arm_lengths(skeleton, side)) if arm is None else arm, dt=dt)
-    shoulder = hanging_pose(skeleton).joint_positions()[skeleton.names.index(f"{side}_shoulder")]
-    keys = [_arm_places(pose, side) - shoulder for pose in found]
-    problem = _problem(system, [_step(goal, dt) for goal in wanted], keys)
+    system = SoftSystem(make_soft_arm(*measure_arm(skeleton, side)) if arm is None else arm, dt=dt)
+    shoulder = make_hanging_pose(skeleton).joint_positions()[skeleton.names.index(f"{side}_shoulder")]
+    keys = [_arm_positions(pose, side) - shoulder for pose in found]
+    problem = _reach_problem(system, [_goal_step(goal, dt) for goal in wanted], keys)
     control = (solve or _gauss_newton)(problem)
-    return Reach(wanted, found, violations, control, system, side, shoulder)
+    return ReachResult(wanted, found, violations, control, system, side, shoulder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class _KeyPoses:
     def __call__(self, goals: Sequence[HandGoal]) -> list[Pose]:
         moving = {f"{self.side}_shoulder", f"{self.side}_elbow"}
         still = [name for name in self.skeleton.names if name not in moving]
-        start, found = hanging_pose(self.skeleton, bent_rad=0.3), list[Pose]()
+        start, found = make_hanging_pose(self.skeleton, bent_rad=0.3), list[Pose]()
         for goal in goals:
             task = PointTask(f"{self.side}_wrist", goal.place)
             result = solve_ik(
@@ -160,12 +160,12 @@ class _KeyPoses:
         return found
 
 
-def hanging_pose(skeleton: Skeleton = HUMAN, *, bent_rad: float = 0.0) -> Pose:
+def make_hanging_pose(skeleton: Skeleton = HUMAN, *, bent_rad: float = 0.0) -> Pose:
     """The figure at the origin with both arms down, elbows a little bent if asked for."""
-    return arm_motion(np.array([[0.0, bent_rad]]), 1.0, "both", skeleton)[0]
+    return make_arm_motion(np.array([[0.0, bent_rad]]), 1.0, "both", skeleton)[0]
 
 
-def arm_motion(angles: FloatArray, rate_hz: float, side: str = "left", skeleton: Skeleton = HUMAN) -> Motion:
+def make_arm_motion(angles: FloatArray, rate_hz: float, side: str = "left", skeleton: Skeleton = HUMAN) -> Motion:
     """A standing figure whose arm has the angles ``(F, 2)`` of shoulder and elbow [rad], or ``(F, 1)`` of the elbow."""
     bent = angles[:, -1]
     lifted = angles[:, 0] if angles.shape[1] == 2 else np.zeros(len(angles))
@@ -174,7 +174,7 @@ def arm_motion(angles: FloatArray, rate_hz: float, side: str = "left", skeleton:
     for name, sign in (("left", -1.0), ("right", 1.0)):
         moves = 1.0 if side in (name, "both") else 0.0
         down = SO3.exp(np.array([0.0, 0.0, sign * np.pi / 2]))
-        raised = SO3.exp(moves * lifted[:, None] * np.array(FORWARD))
+        raised = SO3.exp(moves * lifted[:, None] * np.array(FLEXION_AXIS))
         rotations[:, skeleton.names.index(f"{name}_shoulder")] = (raised @ down).wxyz
         elbow = SO3.exp(moves * bent[:, None] * np.array([0.0, sign, 0.0]))
         rotations[:, skeleton.names.index(f"{name}_elbow")] = elbow.wxyz
@@ -182,33 +182,33 @@ def arm_motion(angles: FloatArray, rate_hz: float, side: str = "left", skeleton:
     return Motion(skeleton, rate_hz, root, SO3(rotations))
 
 
-def _arm_places(pose: Pose, side: str) -> FloatArray:
+def _arm_positions(pose: Pose, side: str) -> FloatArray:
     """Elbow and wrist ``(2, 3)`` [m] in world."""
     names = pose.skeleton.names
     return pose.joint_positions()[[names.index(f"{side}_elbow"), names.index(f"{side}_wrist")]]
 
 
-def _problem(system: SoftSystem, steps: Sequence[int], keys: Sequence[FloatArray]) -> ControlProblem:
-    goals = list[Goal]()
+def _reach_problem(system: SoftSystem, steps: Sequence[int], keys: Sequence[FloatArray]) -> OptimalControlProblem:
+    goals = list[StateGoal]()
     for step, (elbow, wrist) in zip(steps, keys, strict=True):
-        goals.append(Goal(step, wrist, components=system.end_components("fore")))
-        goals.append(Goal(step, elbow, ELBOW_WEIGHT, components=system.end_components("upper")))
-    return _steered(system, max(steps), goals)
+        goals.append(StateGoal(step, wrist, components=system.end_components("fore")))
+        goals.append(StateGoal(step, elbow, ELBOW_WEIGHT, components=system.end_components("upper")))
+    return _control_problem(system, max(steps), goals)
 
 
-def _steered(system: SoftSystem, steps: int, goals: Sequence[Goal]) -> ControlProblem:
+def _control_problem(system: SoftSystem, steps: int, goals: Sequence[StateGoal]) -> OptimalControlProblem:
     """The problem of meeting goals with little activation, from rest."""
     knots = max(4, round(KNOTS_PER_S * system.dt * steps))
-    return ControlProblem(
+    return OptimalControlProblem(
         system, system.state(), steps, goals, effort=EFFORT, goal_weight=GOAL_WEIGHT, bounds=(0.0, 1.0), knots=knots
     )
 
 
-def _gauss_newton(problem: ControlProblem) -> ControlResult:
+def _gauss_newton(problem: OptimalControlProblem) -> ControlResult:
     return solve_control(problem, tolerance=1e-2, max_iterations=25)
 
 
-def _step(goal: HandGoal, dt: float) -> int:
+def _goal_step(goal: HandGoal, dt: float) -> int:
     return max(1, round(goal.time_s / dt))
 
 
@@ -240,7 +240,7 @@ class ElbowFlexion:
         return f"ElbowFlexion({len(self.wanted_rad)} steps, {np.rad2deg(self.error_rad):.1f} deg rms, {self.control!r})"
 
 
-def flex_elbow(
+def solve_elbow_flexion(
     motion: Motion,
     *,
     side: str = "left",
@@ -261,25 +261,28 @@ def flex_elbow(
     """
     if side not in SIDES:
         raise InputError(f"side is '{side}'", "Give left or right")
-    if not 0.2 <= motion.duration_s <= LONGEST_S:
+    if not 0.2 <= motion.duration_s <= MAX_DURATION_S:
         raise InputError(
-            f"a clip of {motion.duration_s:.2f} s", f"Give 0.2 to {LONGEST_S:g} s, for example motion[a:b]"
+            f"a clip of {motion.duration_s:.2f} s", f"Give 0.2 to {MAX_DURATION_S:g} s, for example motion[a:b]"
         )
-    body = soft_arm(shoulder="fixed") if arm is None else arm
+    body = make_soft_arm(shoulder="fixed") if arm is None else arm
     system = SoftSystem(body, dt=dt)
     count = int(motion.duration_s / dt)
     times = np.arange(motion.num_frames) / motion.rate_hz
-    wanted = np.interp(dt * np.arange(count + 1), times, elbow_angles(motion, side))
+    wanted = np.interp(dt * np.arange(count + 1), times, measure_elbow_angles(motion, side))
     fade = np.clip(dt * np.arange(count + 1) / 0.2, 0.0, 1.0)
     wanted = wanted * fade * fade * (3.0 - 2.0 * fade)
     rest = system.state()[system.end_components("fore")]
     joint = system.state()[system.end_components("upper")]
     steps = range(2, count + 1, 2)
-    goals = [Goal(i, joint + _turned(rest - joint, wanted[i]), components=system.end_components("fore")) for i in steps]
-    return ElbowFlexion(wanted, (solve or _gauss_newton)(_steered(system, count, goals)), system)
+    goals = [
+        StateGoal(i, joint + _rotate_arm(rest - joint, wanted[i]), components=system.end_components("fore"))
+        for i in steps
+    ]
+    return ElbowFlexion(wanted, (solve or _gauss_newton)(_control_problem(system, count, goals)), system)
 
 
-def elbow_angles(motion: Motion, side: str = "left") -> FloatArray:
+def measure_elbow_angles(motion: Motion, side: str = "left") -> FloatArray:
     """Angle ``(F,)`` [rad] between upper arm and forearm, zero when straight."""
     from marey.skeleton import role_map
 
@@ -294,5 +297,5 @@ def elbow_angles(motion: Motion, side: str = "left") -> FloatArray:
     return np.arccos(np.clip(cosine, -1.0, 1.0))
 
 
-def _turned(arm: FloatArray, angle: float) -> FloatArray:
-    return np.asarray(SO3.exp(angle * np.array(FORWARD)) @ arm)
+def _rotate_arm(arm: FloatArray, angle: float) -> FloatArray:
+    return np.asarray(SO3.exp(angle * np.array(FLEXION_AXIS)) @ arm)

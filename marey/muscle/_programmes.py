@@ -21,7 +21,7 @@ UNITS: Final = ("alpha", "activation")
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Programme(ABC):
+class ActivationProgramme(ABC):
     """What a spline does over time."""
 
     unit: str = "alpha"
@@ -32,13 +32,13 @@ class Programme(ABC):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Constant(Programme):
+class Constant(ActivationProgramme):
     """The same all the time."""
 
     value: float
 
     def __post_init__(self) -> None:
-        _check(self)
+        _check_numbers(self)
 
     def at(self, time_s: float, along_m: FloatArray) -> FloatArray:
         """The value, whenever."""
@@ -46,7 +46,7 @@ class Constant(Programme):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Impulse(Programme):
+class Impulse(ActivationProgramme):
     """One value for a while, else another; again and again with ``every_s``."""
 
     start_s: float
@@ -57,7 +57,7 @@ class Impulse(Programme):
     ramp_s: float = 0.0  # how long it takes to come and to go, by a half cosine
 
     def __post_init__(self) -> None:
-        _check(self, positive=("width_s", "every_s"), signed=("start_s",))
+        _check_numbers(self, positive=("width_s", "every_s"), signed=("start_s",))
 
     def at(self, time_s: float, along_m: FloatArray) -> FloatArray:
         """The value inside a pulse, the rest outside."""
@@ -73,7 +73,7 @@ class Impulse(Programme):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cosine(Programme):
+class Cosine(ActivationProgramme):
     r"""A wave in time: :math:`c + A\cos(2\pi f t + \varphi)`."""
 
     amplitude: float
@@ -83,17 +83,17 @@ class Cosine(Programme):
     fade_s: float = 0.0  # grows to its full amplitude during this time
 
     def __post_init__(self) -> None:
-        _check(self, signed=("amplitude", "phase", "offset"))
+        _check_numbers(self, signed=("amplitude", "phase", "offset"))
         _check_trough(self, self.offset - abs(self.amplitude))
 
     def at(self, time_s: float, along_m: FloatArray) -> FloatArray:
         """The same for all segments."""
-        value = _faded(self.amplitude, time_s, self.fade_s) * np.cos(2.0 * np.pi * self.rate_hz * time_s + self.phase)
+        value = _fade_in(self.amplitude, time_s, self.fade_s) * np.cos(2.0 * np.pi * self.rate_hz * time_s + self.phase)
         return np.full(len(along_m), self.offset + value)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Wave(Programme):
+class Wave(ActivationProgramme):
     r"""A wave that travels along the spline: :math:`c + A\cos(2\pi(f t - s/\lambda) + \varphi)`."""
 
     amplitude: float
@@ -104,7 +104,7 @@ class Wave(Programme):
     fade_s: float = 0.0
 
     def __post_init__(self) -> None:
-        _check(self, signed=("amplitude", "wavelength_m", "phase", "offset"))
+        _check_numbers(self, signed=("amplitude", "wavelength_m", "phase", "offset"))
         _check_trough(self, self.offset - abs(self.amplitude))
         if self.wavelength_m == 0.0:
             raise InputError("wavelength_m of a wave is 0", "Give the length of one wave on the spline")
@@ -112,11 +112,11 @@ class Wave(Programme):
     def at(self, time_s: float, along_m: FloatArray) -> FloatArray:
         """Each segment later than the one before."""
         angle = 2.0 * np.pi * (self.rate_hz * time_s - along_m / self.wavelength_m) + self.phase
-        return self.offset + _faded(self.amplitude, time_s, self.fade_s) * np.cos(angle)
+        return self.offset + _fade_in(self.amplitude, time_s, self.fade_s) * np.cos(angle)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Keyframed(Programme):
+class Keyframed(ActivationProgramme):
     """Values at times, smooth between them: the monotone cubic, so that nothing overshoots."""
 
     times_s: FloatArray  # (K,) rising
@@ -130,7 +130,7 @@ class Keyframed(Programme):
         object.__setattr__(self, "values", values)
         if len(times) == 0 or (np.diff(times) <= 0.0).any():
             raise InputError("times of a programme do not rise", "Sort them, each once")
-        _check(self, positive=("every_s",))
+        _check_numbers(self, positive=("every_s",))
         _check_trough(self, float(values.min()))
 
     def at(self, time_s: float, along_m: FloatArray) -> FloatArray:
@@ -145,7 +145,7 @@ class Keyframed(Programme):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Profile(Programme):
+class ActivationProfile(ActivationProgramme):
     """A shape along the spline, straight between its values, that comes smoothly from passive and stays."""
 
     shares: FloatArray  # (K,) rising from 0 to 1 along the spline
@@ -159,7 +159,7 @@ class Profile(Programme):
         object.__setattr__(self, "values", frozen(self.values, len(shares), name="values"))
         if len(shares) == 0 or (np.diff(shares) <= 0.0).any() or shares[0] < 0.0 or shares[-1] > 1.0:
             raise InputError("shares of a profile do not rise from 0 to 1", "Sort them, each once")
-        _check(self, signed=("start_s",))
+        _check_numbers(self, signed=("start_s",))
         _check_trough(self, float(self.values.min()))
 
     def at(self, time_s: float, along_m: FloatArray) -> FloatArray:
@@ -172,7 +172,7 @@ class Profile(Programme):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Function(Programme):
+class Function(ActivationProgramme):
     """Any function of time [s] and arc lengths ``(n,)`` [m] that gives one value or one for each segment."""
 
     function: Callable[[float, FloatArray], ArrayLike]
@@ -188,11 +188,11 @@ class Function(Programme):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class ActivationPlan:
     """What all muscles of a body do: programmes by the names of splines; others stay passive."""
 
     muscles: Muscles
-    programmes: Mapping[str, Programme]
+    programmes: Mapping[str, ActivationProgramme]
     rate_per_s: float | None = None  # fastest change of a contraction
 
     def __post_init__(self) -> None:
@@ -233,11 +233,13 @@ class Plan:
         return out
 
 
-def _faded(amplitude: float, time_s: float, fade_s: float) -> float:
+def _fade_in(amplitude: float, time_s: float, fade_s: float) -> float:
     return amplitude * min(1.0, max(0.0, time_s / fade_s)) if fade_s > 0.0 else amplitude
 
 
-def _check(programme: Programme, positive: tuple[str, ...] = (), signed: tuple[str, ...] = ()) -> None:
+def _check_numbers(
+    programme: ActivationProgramme, positive: tuple[str, ...] = (), signed: tuple[str, ...] = ()
+) -> None:
     """Every number is finite; positive ones are above zero, signed ones are free, others are not negative."""
     kind = type(programme).__name__
     if programme.unit not in UNITS:
@@ -252,6 +254,6 @@ def _check(programme: Programme, positive: tuple[str, ...] = (), signed: tuple[s
             raise InputError(f"{field.name} of {kind} is {value}", "It cannot be negative")
 
 
-def _check_trough(programme: Programme, lowest: float) -> None:
+def _check_trough(programme: ActivationProgramme, lowest: float) -> None:
     if lowest < 0.0:
         raise InputError(f"a {type(programme).__name__} goes down to {lowest:g}", "A contraction is not negative")

@@ -18,19 +18,19 @@ from marey.base import (
     parse_toml,
     read_toml_text,
 )
-from marey.muscle._programmes import Constant, Cosine, Impulse, Keyframed, Profile, Programme, Wave
+from marey.muscle._programmes import ActivationProfile, ActivationProgramme, Constant, Cosine, Impulse, Keyframed, Wave
 
-KINDS: Final[Mapping[str, type[Programme]]] = {
+PROGRAMME_KINDS: Final[Mapping[str, type[ActivationProgramme]]] = {
     "constant": Constant,
     "impulse": Impulse,
     "cosine": Cosine,
     "wave": Wave,
     "keyframed": Keyframed,
-    "profile": Profile,
+    "profile": ActivationProfile,
 }
 
 
-def programme_from(table: Mapping[str, Any]) -> Programme:
+def programme_from_table(table: Mapping[str, Any]) -> ActivationProgramme:
     """A programme of a table: ``{"kind": "cosine", "amplitude": 0.3, "rate_hz": 1.0}``.
 
     Raises:
@@ -39,9 +39,9 @@ def programme_from(table: Mapping[str, Any]) -> Programme:
     """
     given = dict(table)
     kind = given.pop("kind", None)
-    if kind not in KINDS:
-        raise UnknownNameError("kind", str(kind), "programmes", KINDS)
-    known = [f.name for f in fields(KINDS[kind])]
+    if kind not in PROGRAMME_KINDS:
+        raise UnknownNameError("kind", str(kind), "programmes", PROGRAMME_KINDS)
+    known = [f.name for f in fields(PROGRAMME_KINDS[kind])]
     for key in given:
         if key not in known:
             raise UnknownNameError("key", key, f"a programme of kind '{kind}'", known)
@@ -50,12 +50,12 @@ def programme_from(table: Mapping[str, Any]) -> Programme:
         if key != "unit" and any(isinstance(n, bool) or not isinstance(n, int | float) for n in numbers):
             raise InputError(f"{key} of a programme is {value!r}", "It must be a number")
     try:
-        return cast(Programme, KINDS[kind](**given))
+        return cast(ActivationProgramme, PROGRAMME_KINDS[kind](**given))
     except TypeError as error:
         raise InputError(f"a programme of kind '{kind}' is not whole: {error}", "Give what it needs") from None
 
 
-def load_programmes(path: str | Path) -> dict[str, Programme]:
+def load_programmes(path: str | Path) -> dict[str, ActivationProgramme]:
     """Programmes by the names of splines, from a TOML file of tables or a CSV file of key frames.
 
     A CSV file has a row of names, the first being ``time_s``, then a row of values for each time.
@@ -66,30 +66,30 @@ def load_programmes(path: str | Path) -> dict[str, Programme]:
     file = Path(path)
     if not file.is_file():
         raise MissingFileError(str(path))
-    return _from_csv(file) if file.suffix.lower() == ".csv" else _from_toml(file)
+    return _load_csv(file) if file.suffix.lower() == ".csv" else _load_toml(file)
 
 
-def _from_toml(file: Path) -> dict[str, Programme]:
+def _load_toml(file: Path) -> dict[str, ActivationProgramme]:
     tables, place = parse_toml(read_toml_text(file, "programme"), str(file))
-    out: dict[str, Programme] = {}
+    out: dict[str, ActivationProgramme] = {}
     for name, table in tables.items():
         here = place.at(name)
         if not isinstance(table, dict):
             place.fail(f"'{name}' is no table", f"Write [{name}] and its keys below", name)
         try:
-            out[name] = programme_from(cast(Mapping[str, Any], table))
+            out[name] = programme_from_table(cast(Mapping[str, Any], table))
         except (InputError, UnknownNameError) as error:
             here.fail(str(error).rstrip("."), "Mend the table")
     return out
 
 
-def _from_csv(file: Path) -> dict[str, Programme]:
+def _load_csv(file: Path) -> dict[str, ActivationProgramme]:
     with file.open(newline="", encoding="utf-8-sig") as stream:
         rows = [row for row in csv.reader(stream) if row]
     if not rows or rows[0][0].strip() != "time_s" or len(rows[0]) < 2:
         raise FormatError("the first row names no columns", str(file), 1, "Write time_s,NAME,NAME,...")
     names = [name.strip() for name in rows[0][1:]]
-    values = np.array([_numbers(row, len(rows[0]), file, i + 2) for i, row in enumerate(rows[1:])])
+    values = np.array([_parse_row(row, len(rows[0]), file, i + 2) for i, row in enumerate(rows[1:])])
     if len(values) == 0:
         raise FormatError("there are no rows", str(file), 2, "Write a row for each time")
     try:
@@ -98,7 +98,7 @@ def _from_csv(file: Path) -> dict[str, Programme]:
         raise FormatError(error.what, str(file), 2, error.fix or "Mend the column") from None
 
 
-def _numbers(row: list[str], count: int, file: Path, line: int) -> list[float]:
+def _parse_row(row: list[str], count: int, file: Path, line: int) -> list[float]:
     if len(row) != count:
         raise FormatError(f"expected {count} values, found {len(row)}", str(file), line, "Check that the row is whole")
     try:

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen
-from marey.muscle._embedding import Embedding, Sparse
+from marey.muscle._embedding import Embedding, SparseMatrix
 from marey.muscle._spline import ActivationSpline
 
-KINDS: Final = ("voronoi", "cell", "radius")
-LEAST_SPREAD: Final = 1e-6  # [-] smallest to largest moment of inertia: below, a region is a line and cannot turn
+REGION_KINDS: Final = ("voronoi", "cell", "radius")
+MIN_INERTIA_RATIO: Final = 1e-6  # [-] smallest to largest moment of inertia: below, a region is a line and cannot turn
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,7 +35,7 @@ class Regions:
         """Nodes of the region of one point."""
         return self.nodes[self.starts[i] : self.starts[i + 1]]
 
-    def matrix(self, masses: FloatArray) -> Sparse:
+    def matrix(self, masses: FloatArray) -> SparseMatrix:
         r"""The averages :math:`A_{ij} = m_j/M_i` ``(N, V)`` of Eq. 84; rows sum to one."""
         from marey.muscle._muscles_scipy import sparse
 
@@ -51,7 +51,7 @@ class Regions:
         return cls(starts, np.concatenate(sets).astype(np.int64), np.concatenate(paint))
 
 
-def edge_graph(nodes: FloatArray, cells: NDArray[np.integer]) -> Sparse:
+def make_edge_graph(nodes: FloatArray, cells: NDArray[np.integer]) -> SparseMatrix:
     """Lengths of the edges between nodes that share a cell ``(V, V)`` [m]."""
     from marey.muscle._muscles_scipy import sparse
 
@@ -62,8 +62,8 @@ def edge_graph(nodes: FloatArray, cells: NDArray[np.integer]) -> Sparse:
     return sparse.csr_array((np.tile(np.maximum(lengths, 1e-300), 2), (rows, columns)), shape=(len(nodes),) * 2)
 
 
-def distances(
-    points: FloatArray, embedding: Embedding, nodes: FloatArray, graph: Sparse, *, metric: str, limit: float
+def compute_node_distances(
+    points: FloatArray, embedding: Embedding, nodes: FloatArray, graph: SparseMatrix, *, metric: str, limit: float
 ) -> FloatArray:
     """How far every node is from every point ``(N, V)`` [m], inside the body or straight; infinite beyond the limit."""
     if metric == "euclidean":
@@ -81,15 +81,15 @@ def distances(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Flesh:
+class HostGeometry:
     """A body as regions see it."""
 
     nodes: FloatArray  # (V, 3) [m] at rest
-    graph: Sparse  # (V, V) [m] lengths of edges
+    graph: SparseMatrix  # (V, V) [m] lengths of edges
 
 
-def regions_of(
-    splines: Sequence[ActivationSpline], bound: Sequence[Embedding], flesh: Flesh, *, overlap: bool = True
+def find_regions(
+    splines: Sequence[ActivationSpline], bound: Sequence[Embedding], flesh: HostGeometry, *, overlap: bool = True
 ) -> Regions:
     """Regions of the points of splines; an empty one takes the nodes of its cell, a thin one its neighbours too.
 
@@ -99,8 +99,8 @@ def regions_of(
         flesh: the body at rest.
         overlap: each spline has regions of its own; else a node goes to the nearest of all that take nearest nodes.
     """
-    reached = [_reached(spline, at, flesh) for spline, at in zip(splines, bound, strict=True)]
-    kinds = [_kind(spline, len(flesh.nodes)) for spline in splines]
+    reached = [_distances_from_spline(spline, at, flesh) for spline, at in zip(splines, bound, strict=True)]
+    kinds = [_parse_region(spline, len(flesh.nodes)) for spline in splines]
     least = [
         d.min(axis=0) if k[0] == "voronoi" else np.full(d.shape[1], np.inf) for d, k in zip(reached, kinds, strict=True)
     ]
@@ -109,34 +109,37 @@ def regions_of(
     paint: list[FloatArray] = []
     for i, (at, d, (kind, _, colour)) in enumerate(zip(bound, reached, kinds, strict=True)):
         mine = d if overlap or kind != "voronoi" else np.where(owners == i, d, np.inf)
-        whole = [_widened(s if len(s) else at.nodes[k], flesh) for k, s in enumerate(_members(kind, at, mine))]
+        whole = [
+            _widen_thin_region(s if len(s) else at.nodes[k], flesh)
+            for k, s in enumerate(_region_members(kind, at, mine))
+        ]
         sets += whole
         paint += [np.where(colour[s] > 0.0, colour[s], 1.0) for s in whole]
     return Regions.join(sets, paint)
 
 
-def _reached(spline: ActivationSpline, at: Embedding, flesh: Flesh) -> FloatArray:
+def _distances_from_spline(spline: ActivationSpline, at: Embedding, flesh: HostGeometry) -> FloatArray:
     """How far nodes are from a spline's points ``(N, V)``; infinite where they are none of its business."""
-    kind, radius, paint = _kind(spline, len(flesh.nodes))
+    kind, radius, paint = _parse_region(spline, len(flesh.nodes))
     if kind == "cell":
         return np.full((len(at.nodes), len(flesh.nodes)), np.inf)
-    d = distances(at(flesh.nodes), at, flesh.nodes, flesh.graph, metric=spline.metric, limit=radius)
+    d = compute_node_distances(at(flesh.nodes), at, flesh.nodes, flesh.graph, metric=spline.metric, limit=radius)
     return np.where(paint > 0.0, d, np.inf)
 
 
-def _members(kind: str, at: Embedding, d: FloatArray) -> list[IntArray]:
+def _region_members(kind: str, at: Embedding, d: FloatArray) -> list[IntArray]:
     if kind == "cell":
         return list(at.nodes)
-    return _nearest(d) if kind == "voronoi" else [np.flatnonzero(np.isfinite(row)) for row in d]
+    return _nearest_nodes(d) if kind == "voronoi" else [np.flatnonzero(np.isfinite(row)) for row in d]
 
 
-def _kind(spline: ActivationSpline, count: int) -> tuple[str, float, FloatArray]:
+def _parse_region(spline: ActivationSpline, count: int) -> tuple[str, float, FloatArray]:
     """Name, radius [m] and paint ``(V,)`` of a spline's regions."""
     limit, paint = spline.max_radius or np.inf, np.ones(count)
     region = spline.region
     if isinstance(region, str):
         if region not in ("voronoi", "cell"):
-            raise UnknownNameError("region", region, "activation splines", KINDS)
+            raise UnknownNameError("region", region, "activation splines", REGION_KINDS)
         return region, limit, paint
     if isinstance(region, tuple) and len(region) == 2 and region[0] == "radius":
         radius = float(cast(float, region[1]))
@@ -149,13 +152,13 @@ def _kind(spline: ActivationSpline, count: int) -> tuple[str, float, FloatArray]
     return "voronoi", limit, paint
 
 
-def _nearest(d: FloatArray) -> list[IntArray]:
+def _nearest_nodes(d: FloatArray) -> list[IntArray]:
     """Nodes whose nearest point is each; the first of equals."""
     owner = np.where(np.isfinite(d).any(axis=0), np.argmin(d, axis=0), -1)
     return [np.flatnonzero(owner == i) for i in range(len(d))]
 
 
-def _widened(region: IntArray, flesh: Flesh) -> IntArray:
+def _widen_thin_region(region: IntArray, flesh: HostGeometry) -> IntArray:
     """The region, with the neighbours of its nodes where it is a point or a line."""
     graph = flesh.graph
     if not is_thin(flesh.nodes[region]):
@@ -168,4 +171,4 @@ def is_thin(x: FloatArray) -> bool:
     """Whether points are one point or a line, so that no torque can be given to them."""
     r = x - x.mean(axis=0)
     moments = np.linalg.eigvalsh(np.eye(3) * np.sum(r * r) - r.T @ r)
-    return bool(moments[0] <= LEAST_SPREAD * moments[2])
+    return bool(moments[0] <= MIN_INERTIA_RATIO * moments[2])

@@ -12,12 +12,12 @@ import numpy as np
 
 from marey.base import FloatArray, InputError, UnknownNameError, frozen
 from marey.muscle._film import BoneTrack, Film
-from marey.muscle._scene_build import Stage, build_stage
-from marey.muscle._scene_metrics import failed_checks, measure
+from marey.muscle._scene_build import SceneModel, build_scene
+from marey.muscle._scene_metrics import find_failed_checks, measure_film
 from marey.muscle._scene_parts import SceneParts
-from marey.muscle._scene_toml import load_scene, parse_scene
+from marey.muscle._scene_toml import parse_scene, read_scene_file
 
-Activations = Mapping[str, float] | Callable[[float], FloatArray] | FloatArray
+SceneActivations = Mapping[str, float] | Callable[[float], FloatArray] | FloatArray
 OnFrame = Callable[[int, int], None]
 
 MAX_FRAMES: Final = 200_000
@@ -26,10 +26,10 @@ MAX_NUMBERS: Final = 400_000_000  # of positions in one film: 3.2 GB
 
 def scene_names() -> tuple[str, ...]:
     """Names of the shipped scenes."""
-    return tuple(sorted(f.name[:-5] for f in _folder().iterdir() if f.name.endswith(".toml")))
+    return tuple(sorted(f.name[:-5] for f in _scene_folder().iterdir() if f.name.endswith(".toml")))
 
 
-def scene(name: str | Path) -> Scene:
+def load_scene(name: str | Path) -> SoftBodyScene:
     """A shipped scene by its name, or one from a TOML file.
 
     Raises:
@@ -38,33 +38,35 @@ def scene(name: str | Path) -> Scene:
     """
     text = str(name)
     if text in scene_names():
-        return Scene(text, parse_scene((_folder() / f"{text}.toml").read_text(encoding="utf-8"), file=f"{text}.toml"))
+        return SoftBodyScene(
+            text, parse_scene((_scene_folder() / f"{text}.toml").read_text(encoding="utf-8"), file=f"{text}.toml")
+        )
     if isinstance(name, Path) or Path(text).suffix or Path(text).exists():
-        return Scene(Path(text).stem, load_scene(text))
+        return SoftBodyScene(Path(text).stem, read_scene_file(text))
     raise UnknownNameError("scene", text, "marey.muscle", scene_names())
 
 
-def _folder() -> Any:
+def _scene_folder() -> Any:
     return files("marey.muscle") / "scenes"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scene:
+class SoftBodyScene:
     """A scene as its file says; :meth:`run` plays it from rest."""
 
     name: str
     parts: SceneParts
-    _stages: list[Stage] = field(default_factory=list[Stage], repr=False)
+    _stages: list[SceneModel] = field(default_factory=list[SceneModel], repr=False)
 
     @property
     def title(self) -> str:
         """A sentence about it."""
         return self.parts.title
 
-    def stage(self) -> Stage:
+    def stage(self) -> SceneModel:
         """The scene set up; made once, so mind that its body keeps where it is until it is reset."""
         if not self._stages:
-            self._stages.append(build_stage(self.parts))
+            self._stages.append(build_scene(self.parts))
         return self._stages[0]
 
     def run(
@@ -72,7 +74,7 @@ class Scene:
         seconds: float | None = None,
         dt: float | None = None,
         on_frame: OnFrame | None = None,
-        activations: Activations | None = None,
+        activations: SceneActivations | None = None,
     ) -> Film:
         """Play the scene from rest.
 
@@ -87,10 +89,10 @@ class Scene:
             ConvergenceError: the body could not be stepped; the report tells where.
         """
         stage, h = self.stage(), 1.0 / self.parts.rate_hz if dt is None else dt
-        count = _frames(self.parts.seconds if seconds is None else seconds, h, len(stage.mesh.nodes))
-        drive = _drive(stage, activations, np.arange(count, dtype=np.float64) * h)
+        count = _count_frames(self.parts.seconds if seconds is None else seconds, h, len(stage.mesh.nodes))
+        drive = _make_drive(stage, activations, np.arange(count, dtype=np.float64) * h)
         stage.body.reset()
-        record = _Record(stage, count)
+        record = _SceneRecorder(stage, count)
         record.keep(0, drive(0, 0.0))
         for frame in range(1, count):
             alphas = drive(frame - 1, (frame - 1) * h)
@@ -98,9 +100,9 @@ class Scene:
             record.keep(frame, alphas)
             if on_frame is not None:
                 on_frame(frame, count - 1)
-        return self._film(stage, record, h)
+        return self._make_film(stage, record, h)
 
-    def _film(self, stage: Stage, record: _Record, h: float) -> Film:
+    def _make_film(self, stage: SceneModel, record: _SceneRecorder, h: float) -> Film:
         times = np.arange(len(record.positions), dtype=np.float64) * h
         film = Film(
             self.name,
@@ -115,15 +117,15 @@ class Scene:
             shown=tuple(check.metric for check in self.parts.checks),
             ground_m=None if self.parts.ground is None else self.parts.ground.height_m,
         )
-        object.__setattr__(film, "metrics", measure(film, stage, self.parts))
-        object.__setattr__(film, "failed", failed_checks(film.metrics, self.parts.checks))
+        object.__setattr__(film, "metrics", measure_film(film, stage, self.parts))
+        object.__setattr__(film, "failed", find_failed_checks(film.metrics, self.parts.checks))
         return film
 
 
-class _Record:
+class _SceneRecorder:
     """What is kept of each frame."""
 
-    def __init__(self, stage: Stage, count: int) -> None:
+    def __init__(self, stage: SceneModel, count: int) -> None:
         self._stage = stage
         self.positions = np.empty((count, *stage.body.positions.shape))
         self.alphas = np.ones((count, stage.muscles.num_segments))
@@ -143,7 +145,7 @@ class _Record:
     def bones(self) -> BoneTrack:
         bones = self._stage.bones
         if bones is None:
-            return BoneTrack.none(len(self.positions))
+            return BoneTrack.empty(len(self.positions))
         return BoneTrack(bones.names, np.stack(self._ends), bones.radii, np.stack(self._angles))
 
     def report(self) -> dict[str, float]:
@@ -155,7 +157,7 @@ class _Record:
         }
 
 
-def _frames(seconds: float, h: float, nodes: int) -> int:
+def _count_frames(seconds: float, h: float, nodes: int) -> int:
     if not (np.isfinite(seconds) and seconds > 0.0 and np.isfinite(h) and 0.0 < h <= 1.0):
         raise InputError(f"{seconds} seconds in steps of {h} s", "Both must be positive, a step at most 1 s")
     count = round(seconds / h) + 1
@@ -164,13 +166,15 @@ def _frames(seconds: float, h: float, nodes: int) -> int:
     return count
 
 
-def _drive(stage: Stage, given: Activations | None, times: FloatArray) -> Callable[[int, float], FloatArray]:
+def _make_drive(
+    stage: SceneModel, given: SceneActivations | None, times: FloatArray
+) -> Callable[[int, float], FloatArray]:
     """Function of the frame and its time that gives all alphas ``(S,)``."""
     if callable(given):
         function = given
         return lambda frame, t: stage.alphas(function(t))
     if given is None:
-        table = stage.faded(stage.plan.sample(times))
+        table = stage.apply_fades(stage.plan.sample(times))
     elif not isinstance(given, Mapping) and np.ndim(given) == 2:
         table = np.stack([stage.muscles.alphas(row) for row in frozen(given, None, None, name="activations")])
     else:

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from marey.base import FloatArray, InputError
 from marey.muscle._body import SoftBody
 from marey.muscle._bones import Bone, Bones
-from marey.muscle._scene_parts import JointPart
+from marey.muscle._scene_parts import BonePart
 from marey.muscle._shapes import Solid
 
 if TYPE_CHECKING:
-    from marey.muscle._bones_state import BoundBones
+    from marey.muscle._bones_state import AttachedBones
 
 JOINT_DAMPING: Final = 0.05  # [N m s/rad] of a hinge: cartilage, ligaments, skin
 
@@ -31,29 +31,29 @@ class SceneBones:
 
     def ends(self, body: SoftBody) -> FloatArray:
         """Both ends of each bone ``(B, 2, 3)`` [m] where it stands."""
-        bound = cast("BoundBones", body.bones)
+        bound = cast("AttachedBones", body.bones)
         return np.stack([bound.origins, bound.ends], axis=1)
 
     def angles(self, body: SoftBody) -> FloatArray:
         """Angles of the hinges ``(D,)`` [rad]."""
-        angles = cast("BoundBones", body.bones).angles
+        angles = cast("AttachedBones", body.bones).angles
         return np.array([angles[name] for name in self.hinges], dtype=np.float64)
 
 
-def bones_of(parts: tuple[JointPart, ...], nodes: FloatArray) -> SceneBones:
+def make_scene_bones(parts: tuple[BonePart, ...], nodes: FloatArray) -> SceneBones:
     """The bones of a scene; each carries the nodes in its grip, the first that asks gets a node."""
     free = np.ones(len(nodes), dtype=np.bool_)
     bones: list[Bone] = []
     for part in parts:
-        held = np.flatnonzero(_gripped(part, nodes) & free)
+        held = np.flatnonzero(_is_carried(part, nodes) & free)
         free[held] = False
-        bones.append(_bone(part, held))
+        bones.append(_make_bone(part, held))
     radii = np.array([np.broadcast_to(part.radii, 2) for part in parts])
     hinges = tuple(part.name for part in parts if part.axis is not None)
     return SceneBones(Bones(bones, joint_damping=JOINT_DAMPING), tuple(part.name for part in parts), hinges, radii)
 
 
-def _bone(part: JointPart, held: NDArray[np.int64]) -> Bone:
+def _make_bone(part: BonePart, held: NDArray[np.int64]) -> Bone:
     return Bone(
         part.name,
         part.start,
@@ -67,7 +67,7 @@ def _bone(part: JointPart, held: NDArray[np.int64]) -> Bone:
     )
 
 
-def _gripped(part: JointPart, nodes: FloatArray) -> NDArray[np.bool_]:
+def _is_carried(part: BonePart, nodes: FloatArray) -> NDArray[np.bool_]:
     """Nodes in the grip of a bone: in its box, or near to its capsule."""
     if len(part.grip) == 2:
         return np.all((nodes >= part.grip[0]) & (nodes <= part.grip[1]), axis=1)

@@ -11,60 +11,60 @@ from numpy.typing import NDArray
 
 from marey.base import FloatArray, InputError
 from marey.muscle._body import SoftBody
-from marey.muscle._contact import Ground
-from marey.muscle._film import Paint, paint_for
-from marey.muscle._film_skin import Skin, bound_skin, own_skin, plate_skin
+from marey.muscle._contact import ContactPlane
+from marey.muscle._film import Paint, make_paint
+from marey.muscle._film_skin import EmbeddedSurface, embed_surface, surface_of_mesh, surface_of_plate
 from marey.muscle._mesh import TetMesh
 from marey.muscle._muscles import Muscles
-from marey.muscle._programmes import Plan
-from marey.muscle._scene_bones import SceneBones, bones_of
+from marey.muscle._programmes import ActivationPlan
+from marey.muscle._scene_bones import SceneBones, make_scene_bones
 from marey.muscle._scene_parts import SceneParts
-from marey.muscle._shapes import Shape, voxels
-from marey.muscle._shapes_tets import tetrahedra
+from marey.muscle._shapes import Shape, voxelise
+from marey.muscle._shapes_tets import tetrahedralise_shape
 from marey.muscle._springs import Lattice
 
 BONE_FACTOR: Final = 100.0  # [-] stiffer cells than this count as bone; tendons are softer
-Activations = Mapping[str, float] | FloatArray
+FrameActivations = Mapping[str, float] | FloatArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stage:
+class SceneModel:
     """A scene set up: its body at rest, its muscles and their plan, and the skin to draw."""
 
     body: SoftBody
     mesh: TetMesh | Lattice
     muscles: Muscles
-    plan: Plan
-    skin: Skin
+    plan: ActivationPlan
+    skin: EmbeddedSurface
     paint: Paint
     stiff: NDArray[np.bool_]  # (T,) cells of bones inside the body
     fades: FloatArray  # (S,) 0 to 1: how much of its activity each segment takes
     bones: SceneBones | None = None
 
-    def alphas(self, activations: Activations | None) -> FloatArray:
+    def alphas(self, activations: FrameActivations | None) -> FloatArray:
         """Contraction of each segment ``(S,)``: of activations of splines by name or number, or alphas of segments."""
-        return self.faded(self.muscles.alphas(activations))
+        return self.apply_fades(self.muscles.alphas(activations))
 
-    def faded(self, alphas: FloatArray) -> FloatArray:
+    def apply_fades(self, alphas: FloatArray) -> FloatArray:
         """Alphas ``(..., S)`` with less activity towards the ends of splines that fade."""
         return 1.0 + self.fades * (alphas - 1.0)
 
 
-def build_stage(parts: SceneParts) -> Stage:
+def build_scene(parts: SceneParts) -> SceneModel:
     """Set up a scene."""
     shape = Shape(parts.solids)
-    mesh = _mesh(parts, shape)
-    scale = _stiffness(parts, mesh)
-    muscles = _muscles(parts, mesh)
-    bones = bones_of(parts.bones, mesh.nodes) if parts.bones else None
-    body = _body(parts, mesh, scale if parts.stiff else None, muscles, bones)
-    plan = Plan(muscles, {p.spline: p.programme for p in parts.programmes}, rate_per_s=parts.rate_limit)
-    skin = _skin(parts, shape, mesh)
-    paint, is_bone = _paint(skin, mesh.nodes, muscles), scale >= BONE_FACTOR
-    return Stage(body, mesh, muscles, plan, skin, paint, is_bone, _fades(parts, muscles), bones)
+    mesh = _make_mesh(parts, shape)
+    scale = _cell_stiffness(parts, mesh)
+    muscles = _make_muscles(parts, mesh)
+    bones = make_scene_bones(parts.bones, mesh.nodes) if parts.bones else None
+    body = _make_body(parts, mesh, scale if parts.stiff else None, muscles, bones)
+    plan = ActivationPlan(muscles, {p.spline: p.programme for p in parts.programmes}, rate_per_s=parts.rate_limit)
+    skin = _make_surface(parts, shape, mesh)
+    paint, is_bone = _make_paint(skin, mesh.nodes, muscles), scale >= BONE_FACTOR
+    return SceneModel(body, mesh, muscles, plan, skin, paint, is_bone, _make_fades(parts, muscles), bones)
 
 
-def _muscles(parts: SceneParts, mesh: TetMesh | Lattice) -> Muscles:
+def _make_muscles(parts: SceneParts, mesh: TetMesh | Lattice) -> Muscles:
     return Muscles(
         mesh,
         [part.spline() for part in parts.splines],
@@ -74,7 +74,7 @@ def _muscles(parts: SceneParts, mesh: TetMesh | Lattice) -> Muscles:
     )
 
 
-def _body(
+def _make_body(
     parts: SceneParts,
     mesh: TetMesh | Lattice,
     scale: FloatArray | None,
@@ -90,23 +90,23 @@ def _body(
         density_kg_m3=material.density_kg_m3,
         stiffness_scale=scale,
         damping=material.damping,
-        pinned=_pinned(parts, mesh.nodes),
+        pinned=_find_pinned(parts, mesh.nodes),
         gravity=(0.0, -material.gravity_m_s2, 0.0),
-        ground=_ground(parts),
+        ground=_make_ground(parts),
         muscles=muscles,
         integrator=material.integrator,
         bones=None if bones is None else bones.bones,
     )
 
 
-def _mesh(parts: SceneParts, shape: Shape) -> TetMesh | Lattice:
+def _make_mesh(parts: SceneParts, shape: Shape) -> TetMesh | Lattice:
     if parts.mesh.kind == "tets":
-        return TetMesh(*tetrahedra(shape, parts.mesh.spacing_m))
-    mask, origin = voxels(shape, parts.mesh.spacing_m, flat=parts.mesh.kind == "squares")
+        return TetMesh(*tetrahedralise_shape(shape, parts.mesh.spacing_m))
+    mask, origin = voxelise(shape, parts.mesh.spacing_m, flat=parts.mesh.kind == "squares")
     return Lattice.from_mask(mask, parts.mesh.spacing_m, origin=origin)
 
 
-def _stiffness(parts: SceneParts, mesh: TetMesh | Lattice) -> FloatArray:
+def _cell_stiffness(parts: SceneParts, mesh: TetMesh | Lattice) -> FloatArray:
     """Factor on the stiffness of each cell ``(T,)``: cells whose middle or two corners lie in a bone are bone."""
     corners = mesh.nodes[mesh.cells]
     scale = np.ones(len(mesh.cells))
@@ -118,7 +118,7 @@ def _stiffness(parts: SceneParts, mesh: TetMesh | Lattice) -> FloatArray:
     return scale
 
 
-def _pinned(parts: SceneParts, nodes: FloatArray) -> NDArray[np.int64]:
+def _find_pinned(parts: SceneParts, nodes: FloatArray) -> NDArray[np.int64]:
     held = np.zeros(len(nodes), dtype=np.bool_)
     for number, pin in enumerate(parts.pins):
         here = np.all((nodes >= pin.low) & (nodes <= pin.high), axis=1)
@@ -128,12 +128,12 @@ def _pinned(parts: SceneParts, nodes: FloatArray) -> NDArray[np.int64]:
     return np.flatnonzero(held)
 
 
-def _ground(parts: SceneParts) -> Ground | None:
+def _make_ground(parts: SceneParts) -> ContactPlane | None:
     if parts.ground is None:
         return None
     part = parts.ground
     friction = part.friction[0] if len(part.friction) == 1 else (part.friction[0], part.friction[1], part.friction[2])
-    return Ground(
+    return ContactPlane(
         np.array([0.0, part.height_m, 0.0]),
         stiffness=part.stiffness,
         friction=friction,
@@ -142,17 +142,17 @@ def _ground(parts: SceneParts) -> Ground | None:
     )
 
 
-def _skin(parts: SceneParts, shape: Shape, mesh: TetMesh | Lattice) -> Skin:
+def _make_surface(parts: SceneParts, shape: Shape, mesh: TetMesh | Lattice) -> EmbeddedSurface:
     if isinstance(mesh, Lattice) and mesh.is_flat:
-        return plate_skin(mesh.cells, mesh.nodes, parts.mesh.thick_m)
+        return surface_of_plate(mesh.cells, mesh.nodes, parts.mesh.thick_m)
     if parts.mesh.skin_m is None:
-        return own_skin(mesh.surface)
-    fine = TetMesh(*tetrahedra(shape, parts.mesh.skin_m))
-    own = own_skin(fine.surface)
-    return bound_skin(own.at(fine.nodes), own.faces, mesh.nodes, mesh.cells)
+        return surface_of_mesh(mesh.surface)
+    fine = TetMesh(*tetrahedralise_shape(shape, parts.mesh.skin_m))
+    own = surface_of_mesh(fine.surface)
+    return embed_surface(own.at(fine.nodes), own.faces, mesh.nodes, mesh.cells)
 
 
-def _fades(parts: SceneParts, muscles: Muscles) -> FloatArray:
+def _make_fades(parts: SceneParts, muscles: Muscles) -> FloatArray:
     """Parabolas up from the ends of splines that fade, level where they meet 1."""
     fades, along = np.ones(muscles.num_segments), muscles.positions_along
     for number, part in enumerate(parts.splines):
@@ -164,7 +164,7 @@ def _fades(parts: SceneParts, muscles: Muscles) -> FloatArray:
     return fades
 
 
-def _paint(skin: Skin, nodes: FloatArray, muscles: Muscles) -> Paint:
+def _make_paint(skin: EmbeddedSurface, nodes: FloatArray, muscles: Muscles) -> Paint:
     points, segments = muscles.points(), muscles.arrays.segments
     middles = points[segments].mean(axis=1)
     rest = skin.at(nodes)
@@ -173,4 +173,4 @@ def _paint(skin: Skin, nodes: FloatArray, muscles: Muscles) -> Paint:
         mine = middles[muscles.owners == spline]
         gaps = np.linalg.norm(mine[:, None] - rest[None], axis=-1)
         reaches.append(3.0 * float(np.median(gaps.min(axis=1))) + float(muscles.arrays.rest.mean()))
-    return paint_for(rest, middles, np.asarray(muscles.owners), np.array(reaches))
+    return make_paint(rest, middles, np.asarray(muscles.owners), np.array(reaches))

@@ -10,42 +10,42 @@ import numpy as np
 
 from marey.base import FloatArray, UnknownNameError
 from marey.muscle._film import Film
-from marey.muscle._mesh import TetMesh, cell_volumes
+from marey.muscle._mesh import TetMesh, compute_cell_volumes
 from marey.muscle._scene_parts import CheckPart, SceneParts
 
 if TYPE_CHECKING:
-    from marey.muscle._scene_build import Stage
+    from marey.muscle._scene_build import SceneModel
 
-SAMPLES: Final = 40  # frames at which cells are looked at
-NEAR_SHARE: Final = 0.2  # [-] of a spline: cells so near to it belong to its body
-MIDDLE_SHARE: Final = 0.35  # [-] of a spline, to each side of its middle
-SECTIONS: Final = 20  # sections across the middle of a spline
+NUM_SAMPLES: Final = 40  # frames at which cells are looked at
+NEAR_FRACTION: Final = 0.2  # [-] of a spline: cells so near to it belong to its body
+MIDDLE_FRACTION: Final = 0.35  # [-] of a spline, to each side of its middle
+NUM_SECTIONS: Final = 20  # sections across the middle of a spline
 MIN_SLICE: Final = 8  # points that make a section
 
 
-def measure(film: Film, stage: Stage, parts: SceneParts) -> dict[str, float]:
+def measure_film(film: Film, stage: SceneModel, parts: SceneParts) -> dict[str, float]:
     """All figures that make sense for a scene."""
     figures = {"seconds": float(film.times[-1])}
     if parts.ground is not None:
-        figures |= _journey(film, stage, parts.ground.height_m)
+        figures |= _measure_advance(film, stage, parts.ground.height_m)
     if film.bones.angles.shape[1]:
-        figures |= _flexion(film)
+        figures |= _measure_flexion(film)
     if isinstance(stage.mesh, TetMesh):
-        figures |= _cells(film, stage, stage.mesh)
+        figures |= _measure_cells(film, stage, stage.mesh)
     if "girth_spline" in parts.measure:
-        figures |= _girth(film, stage, int(parts.measure["girth_spline"]))
+        figures |= _measure_girth(film, stage, int(parts.measure["girth_spline"]))
     if parts.ground is None and not parts.pins and not parts.bones:
-        figures |= _floating(film, stage)
+        figures |= _measure_drift(film, stage)
     lengths = _spline_lengths(film, stage)
     figures["shortening_max"] = float(np.max(1.0 - lengths / lengths[0]))
     if parts.measure.get("compare_splines"):
-        figures |= _smoothness(film, stage, lengths)
+        figures |= _measure_smoothness(film, stage, lengths)
     if "branch_x_m" in parts.measure:
-        figures["other_branch_share"] = _other_branch(film, parts.measure["branch_x_m"])
+        figures["other_branch_share"] = _measure_other_branch(film, parts.measure["branch_x_m"])
     return figures
 
 
-def failed_checks(metrics: Mapping[str, float], checks: tuple[CheckPart, ...]) -> tuple[str, ...]:
+def find_failed_checks(metrics: Mapping[str, float], checks: tuple[CheckPart, ...]) -> tuple[str, ...]:
     """Sentences about checks that do not hold."""
     failed: list[str] = []
     for check in checks:
@@ -59,7 +59,7 @@ def failed_checks(metrics: Mapping[str, float], checks: tuple[CheckPart, ...]) -
     return tuple(failed)
 
 
-def _journey(film: Film, stage: Stage, floor_m: float) -> dict[str, float]:
+def _measure_advance(film: Film, stage: SceneModel, floor_m: float) -> dict[str, float]:
     """Way of the centre of mass over the ground, against the length of the body at rest."""
     weights = stage.body.masses / stage.body.masses.sum()
     centres = np.einsum("v,fva->fa", weights, film.positions)
@@ -76,23 +76,23 @@ def _journey(film: Film, stage: Stage, floor_m: float) -> dict[str, float]:
     }
 
 
-def _flexion(film: Film) -> dict[str, float]:
+def _measure_flexion(film: Film) -> dict[str, float]:
     """Greatest turn of the last joint from where it began, and where it ended [deg]."""
     turns = np.rad2deg(film.bones.angles[:, -1] - film.bones.angles[0, -1])
     peak = float(turns[np.argmax(np.abs(turns))])
     return {"flexion_deg": abs(peak), "return_deg": abs(float(turns[-1]))}
 
 
-def _cells(film: Film, stage: Stage, mesh: TetMesh) -> dict[str, float]:
+def _measure_cells(film: Film, stage: SceneModel, mesh: TetMesh) -> dict[str, float]:
     """Change of volume, and the greatest principal strain of soft cells and of bones inside."""
-    rest = cell_volumes(film.positions[0], mesh.cells)
-    inverse = np.linalg.inv(_edges(mesh.nodes, mesh))
+    rest = compute_cell_volumes(film.positions[0], mesh.cells)
+    inverse = np.linalg.inv(_edge_lengths(mesh.nodes, mesh))
     change, smallest, soft, bone = 0.0, 1.0, 0.0, 0.0
-    for frame in _some(film.num_frames):
-        volumes = cell_volumes(film.positions[frame], mesh.cells)
+    for frame in _sample_frames(film.num_frames):
+        volumes = compute_cell_volumes(film.positions[frame], mesh.cells)
         change = max(change, abs(float(volumes.sum() / rest.sum()) - 1.0))
         smallest = min(smallest, float((volumes / rest).min()))
-        stretch = np.linalg.svd(_edges(film.positions[frame], mesh) @ inverse, compute_uv=False)
+        stretch = np.linalg.svd(_edge_lengths(film.positions[frame], mesh) @ inverse, compute_uv=False)
         strain = np.abs(0.5 * (stretch**2 - 1.0)).max(axis=1)
         soft = max(soft, float(strain[~stage.stiff].max(initial=0.0)))
         bone = max(bone, float(strain[stage.stiff].max(initial=0.0)))
@@ -100,26 +100,26 @@ def _cells(film: Film, stage: Stage, mesh: TetMesh) -> dict[str, float]:
     return figures | ({"bone_strain": bone} if stage.stiff.any() else {})
 
 
-def _edges(nodes: FloatArray, mesh: TetMesh) -> FloatArray:
+def _edge_lengths(nodes: FloatArray, mesh: TetMesh) -> FloatArray:
     p = nodes[mesh.cells]
     return np.swapaxes(p[:, 1:] - p[:, :1], 1, 2)
 
 
-def _some(count: int) -> list[int]:
-    return np.unique(np.linspace(0, count - 1, SAMPLES).round().astype(np.int64)).tolist()
+def _sample_frames(count: int) -> list[int]:
+    return np.unique(np.linspace(0, count - 1, NUM_SAMPLES).round().astype(np.int64)).tolist()
 
 
-def _spline_lengths(film: Film, stage: Stage) -> FloatArray:
+def _spline_lengths(film: Film, stage: SceneModel) -> FloatArray:
     """Length of each spline along it, at some frames ``(n, splines)`` [m]."""
     pairs, owners = stage.muscles.arrays.segments, np.asarray(stage.muscles.owners)
     rows: list[FloatArray] = []
-    for frame in _some(film.num_frames):
+    for frame in _sample_frames(film.num_frames):
         p = stage.muscles.points(film.positions[frame])[pairs]
         rows.append(np.asarray(np.bincount(owners, np.linalg.norm(p[:, 1] - p[:, 0], axis=1)), dtype=np.float64))
     return np.array(rows)
 
 
-def _floating(film: Film, stage: Stage) -> dict[str, float]:
+def _measure_drift(film: Film, stage: SceneModel) -> dict[str, float]:
     r"""Drift of the centre of mass over the body's length, and angular momentum over :math:`\sum m|r||v|_{max}`."""
     m = stage.body.masses
     centres = np.einsum("v,fva->fa", m / m.sum(), film.positions)
@@ -132,10 +132,10 @@ def _floating(film: Film, stage: Stage) -> dict[str, float]:
     return {"drift_lengths": drift / length, "spin": float(turning / max(float(size), 1e-300))}
 
 
-def _smoothness(film: Film, stage: Stage, lengths: FloatArray) -> dict[str, float]:
+def _measure_smoothness(film: Film, stage: SceneModel, lengths: FloatArray) -> dict[str, float]:
     """How alike splines shorten in the end, and whether each next one strains its body more evenly."""
     short = 1.0 - lengths[-1] / lengths[0]
-    rough = [_roughness(film, stage, spline) for spline in range(stage.muscles.num_splines)]
+    rough = [_strain_variance(film, stage, spline) for spline in range(stage.muscles.num_splines)]
     figures = {f"shortening_{i}": float(s) for i, s in enumerate(short)} | {
         f"roughness_{i}": r for i, r in enumerate(rough)
     }
@@ -144,24 +144,26 @@ def _smoothness(film: Film, stage: Stage, lengths: FloatArray) -> dict[str, floa
     return figures
 
 
-def _roughness(film: Film, stage: Stage, spline: int) -> float:
+def _strain_variance(film: Film, stage: SceneModel, spline: int) -> float:
     """Variance of the strain of the body along the straight line between the ends of a spline."""
     from marey.muscle._embedding import Embedding
 
     points = stage.muscles.points()[stage.muscles.arrays.segments[np.asarray(stage.muscles.owners) == spline]]
-    shares = np.linspace(0.0, 1.0, SECTIONS + 1)[:, None]
-    line = Embedding.of((1.0 - shares) * points[0, 0] + shares * points[-1, 1], stage.mesh.nodes, stage.mesh.cells)
+    shares = np.linspace(0.0, 1.0, NUM_SECTIONS + 1)[:, None]
+    line = Embedding.from_points(
+        (1.0 - shares) * points[0, 0] + shares * points[-1, 1], stage.mesh.nodes, stage.mesh.cells
+    )
     before, after = (np.linalg.norm(np.diff(line(x), axis=0), axis=1) for x in (stage.mesh.nodes, film.positions[-1]))
     return float(np.var(after / before - 1.0))
 
 
-def _other_branch(film: Film, x_m: float) -> float:
+def _measure_other_branch(film: Film, x_m: float) -> float:
     """Greatest way of nodes beyond ``-x_m`` over that of all nodes: what the resting branch does."""
     ways = np.linalg.norm(film.positions - film.positions[0], axis=2).max(axis=0)
     return float(ways[film.positions[0][:, 0] < -x_m].max() / max(float(ways.max()), 1e-12))
 
 
-def _girth(film: Film, stage: Stage, spline: int) -> dict[str, float]:
+def _measure_girth(film: Film, stage: SceneModel, spline: int) -> dict[str, float]:
     """Greatest girth of the skin around a spline at rest, and how much it grows: the bulge."""
     from scipy.spatial import ConvexHull  # pyright: ignore[reportMissingTypeStubs]
 
@@ -175,13 +177,17 @@ def _girth(film: Film, stage: Stage, spline: int) -> dict[str, float]:
     def largest(frame: int) -> float:
         points, skin = stage.muscles.points(film.positions[frame]), film.surface(frame)
         along = points[pairs[1:-1, 1]] - points[pairs[1:-1, 0]]
-        flat = [skin[here] @ _across(axis) for here, axis in zip(slices, along, strict=True) if len(here) > MIN_SLICE]
+        flat = [
+            skin[here] @ _perpendicular_axes(axis)
+            for here, axis in zip(slices, along, strict=True)
+            if len(here) > MIN_SLICE
+        ]
         return max(float(ConvexHull(section).area) for section in flat)  # in the plane, area is the perimeter
 
-    girths = np.array([largest(frame) for frame in _some(film.num_frames)])
+    girths = np.array([largest(frame) for frame in _sample_frames(film.num_frames)])
     return {"girth_m": float(girths[0]), "girth_growth": float(girths.max() / girths[0] - 1.0)}
 
 
-def _across(axis: FloatArray) -> FloatArray:
+def _perpendicular_axes(axis: FloatArray) -> FloatArray:
     """Two unit vectors ``(3, 2)`` across an axis."""
     return np.linalg.svd(axis[None])[2][1:].T

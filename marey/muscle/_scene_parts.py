@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import InputError
-from marey.muscle._programmes import Programme
+from marey.muscle._programmes import ActivationProgramme
 from marey.muscle._shapes import Solid, Triple
 from marey.muscle._spline import ActivationSpline
 
@@ -19,7 +19,7 @@ REGIONS: Final = ("voronoi", "cell", "radius")
 
 
 @dataclass(frozen=True, slots=True)
-class GridPart:
+class MeshPart:
     """``[mesh]``: how the shape becomes cells, and how finely it is drawn."""
 
     spacing_m: float
@@ -28,7 +28,7 @@ class GridPart:
     thick_m: float = 0.1  # squares: drawn thickness
 
     def __post_init__(self) -> None:
-        _one_of("mesh kind", self.kind, GRIDS)
+        _check_choice("mesh kind", self.kind, GRIDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class MaterialPart:
     integrator: str = "implicit"
 
     def __post_init__(self) -> None:
-        _one_of("material", self.model, MATERIALS)
+        _check_choice("material", self.model, MATERIALS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class StiffPart:
 
 
 @dataclass(frozen=True, slots=True)
-class JointPart:
+class BonePart:
     """``[[bone]]``: a rigid bone that turns about a hinge, or stands still without one."""
 
     name: str
@@ -118,7 +118,7 @@ class SplinePart:
     fade: float = 0.0  # share of the length, at each end, over which the activity fades: a belly between tendons
 
     def __post_init__(self) -> None:
-        _one_of("region", self.region, REGIONS)
+        _check_choice("region", self.region, REGIONS)
         if not 0.0 <= self.fade <= 0.5:
             raise InputError(f"a spline that fades over {self.fade} of its length", "At most a half at each end")
         if self.region == "radius" and self.radius_m is None:
@@ -148,7 +148,7 @@ class ProgrammePart:
     """``[[programme]]``: what drives a spline over time; the other keys are those of its kind."""
 
     spline: str
-    programme: Programme
+    programme: ActivationProgramme
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ class ViewPart:
 class SceneParts:
     """All tables of a scene file."""
 
-    mesh: GridPart
+    mesh: MeshPart
     solids: tuple[Solid, ...]
     splines: tuple[SplinePart, ...]
     title: str = ""
@@ -186,7 +186,7 @@ class SceneParts:
     ground: GroundPart | None = None
     pins: tuple[PinPart, ...] = ()
     stiff: tuple[StiffPart, ...] = ()
-    bones: tuple[JointPart, ...] = ()
+    bones: tuple[BonePart, ...] = ()
     programmes: tuple[ProgrammePart, ...] = ()
     rate_limit: float | None = None  # [1/s] how fast alpha may change
     transfer: str = "conservative"
@@ -195,6 +195,6 @@ class SceneParts:
     measure: Mapping[str, float] = field(default_factory=dict[str, float])  # numbers that metrics ask for
 
 
-def _one_of(what: str, name: str, known: tuple[str, ...]) -> None:
+def _check_choice(what: str, name: str, known: tuple[str, ...]) -> None:
     if name not in known:
         raise InputError(f"a {what} '{name}'", f"It is one of {', '.join(known)}")

@@ -8,25 +8,25 @@ from typing import Any, Final
 
 from marey.base import (
     MareyError,
-    TablePlace,
+    TomlLocation,
     UnknownNameError,
     as_number,
     as_table,
     as_text,
-    known_keys,
-    list_of_tables,
+    check_keys,
     parse_toml,
+    read_record,
+    read_records,
+    read_tables,
     read_toml_text,
-    record_of,
-    records_of,
 )
-from marey.muscle._programmes_files import programme_from
+from marey.muscle._programmes_files import programme_from_table
 from marey.muscle._scene_parts import (
+    BonePart,
     CheckPart,
-    GridPart,
     GroundPart,
-    JointPart,
     MaterialPart,
+    MeshPart,
     PinPart,
     ProgrammePart,
     SceneParts,
@@ -39,7 +39,7 @@ from marey.muscle._shapes import Solid
 SCENE_VERSION: Final = 1
 _KEYS: Final = ("version", "title", "seconds", "rate_hz", "measure", "rate_limit", "transfer", "programme")
 _TABLES: Final[Mapping[str, type[Any]]] = {
-    "mesh": GridPart,
+    "mesh": MeshPart,
     "material": MaterialPart,
     "ground": GroundPart,
     "view": ViewPart,
@@ -48,7 +48,7 @@ _LISTS: Final[Mapping[str, tuple[str, type[Any]]]] = {
     "solid": ("solids", Solid),
     "stiff": ("stiff", StiffPart),
     "pin": ("pins", PinPart),
-    "bone": ("bones", JointPart),
+    "bone": ("bones", BonePart),
     "spline": ("splines", SplinePart),
     "check": ("checks", CheckPart),
 }
@@ -58,7 +58,7 @@ _POSITIVE: Final = frozenset(
 )
 
 
-def load_scene(path: str | Path) -> SceneParts:
+def read_scene_file(path: str | Path) -> SceneParts:
     """Read a scene file.
 
     Raises:
@@ -70,20 +70,20 @@ def load_scene(path: str | Path) -> SceneParts:
 def parse_scene(text: str, *, file: str = "<scene>") -> SceneParts:
     """Read a scene from TOML text; ``file`` is the name used in error messages."""
     data, place = parse_toml(text, file, positive=_POSITIVE)
-    known_keys(data, (*_KEYS, *_TABLES, *_LISTS), place)
+    check_keys(data, (*_KEYS, *_TABLES, *_LISTS), place)
     if data.get("version", SCENE_VERSION) != SCENE_VERSION:
         place.fail(f"scene version {data['version']}", f"This marey reads version {SCENE_VERSION}", "version")
     for name in ("mesh", "solid"):
         if name not in data:
             place.fail(f"the scene has no {name}", "Add [mesh] with spacing_m, and at least one [[solid]]")
-    tables = {name: record_of(data[name], kind, place.at(name)) for name, kind in _TABLES.items() if name in data}
-    lists = {many: records_of(data, one, kind, place) for one, (many, kind) in _LISTS.items()}
-    parts = SceneParts(**tables, **lists, **_plain(data, place), programmes=_programmes(data, place))
+    tables = {name: read_record(data[name], kind, place.at(name)) for name, kind in _TABLES.items() if name in data}
+    lists = {many: read_records(data, one, kind, place) for one, (many, kind) in _LISTS.items()}
+    parts = SceneParts(**tables, **lists, **_plain_values(data, place), programmes=_parse_programmes(data, place))
     _check_names(parts, place)
     return parts
 
 
-def _plain(data: Mapping[str, Any], place: TablePlace) -> dict[str, Any]:
+def _plain_values(data: Mapping[str, Any], place: TomlLocation) -> dict[str, Any]:
     found: dict[str, Any] = {
         key: as_number(data[key], key, place) for key in ("seconds", "rate_hz", "rate_limit") if key in data
     }
@@ -94,21 +94,21 @@ def _plain(data: Mapping[str, Any], place: TablePlace) -> dict[str, Any]:
     return found
 
 
-def _programmes(data: Mapping[str, Any], place: TablePlace) -> tuple[ProgrammePart, ...]:
+def _parse_programmes(data: Mapping[str, Any], place: TomlLocation) -> tuple[ProgrammePart, ...]:
     """Every ``[[programme]]``: the name of a spline, and a programme with the keys of its kind."""
     found: list[ProgrammePart] = []
-    for number, row in enumerate(list_of_tables(data, "programme", place)):
+    for number, row in enumerate(read_tables(data, "programme", place)):
         here = place.at("programme", number)
         table = dict(as_table(row, here))
         spline = as_text(table.pop("spline", ""), "spline", here)
         try:
-            found.append(ProgrammePart(spline, programme_from(table)))
+            found.append(ProgrammePart(spline, programme_from_table(table)))
         except MareyError as error:
             here.fail(str(error).rstrip("."), "See the kinds of programmes", "kind")
     return tuple(found)
 
 
-def _check_names(parts: SceneParts, place: TablePlace) -> None:
+def _check_names(parts: SceneParts, place: TomlLocation) -> None:
     """Names are given once and used as given."""
     for table, items in (("spline", parts.splines), ("bone", parts.bones)):
         names = [item.name for item in items]

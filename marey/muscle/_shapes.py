@@ -44,10 +44,10 @@ class Solid:
     def distance(self, points: FloatArray) -> FloatArray:
         """Signed distance ``(N,)`` [m] of points ``(N, 3)``."""
         if self.kind == "rod":
-            return _rod(points, np.array(self.points), np.broadcast_to(self.radii, len(self.points)))
+            return _rod_distance(points, np.array(self.points), np.broadcast_to(self.radii, len(self.points)))
         if self.kind == "box":
-            return _box(points - self.centre, 0.5 * np.array(self.size), self.round_m)
-        return _ellipsoid(points - self.centre, 0.5 * np.array(self.size))
+            return _box_distance(points - self.centre, 0.5 * np.array(self.size), self.round_m)
+        return _ellipsoid_distance(points - self.centre, 0.5 * np.array(self.size))
 
     def bounds(self) -> FloatArray:
         """Corners ``(2, 3)`` [m] of an upright box that holds the solid."""
@@ -76,7 +76,7 @@ class Shape:
             here = solid.distance(p)
             for name in bodies if solid.cut else (solid.body,):
                 before = bodies.get(name, np.full(len(p), np.inf))
-                bodies[name] = np.maximum(before, -here) if solid.cut else _join(before, here, solid.blend_m)
+                bodies[name] = np.maximum(before, -here) if solid.cut else _smooth_union(before, here, solid.blend_m)
         return np.minimum.reduce(list(bodies.values()))
 
     def bounds(self) -> FloatArray:
@@ -95,7 +95,7 @@ def _check_rod(solid: Solid) -> None:
         raise InputError(f"a rod of radius {min(solid.radii)}", "Radii are positive")
 
 
-def _rod(p: FloatArray, points: FloatArray, radii: FloatArray) -> FloatArray:
+def _rod_distance(p: FloatArray, points: FloatArray, radii: FloatArray) -> FloatArray:
     if len(points) == 1:
         return np.linalg.norm(p - points[0], axis=1) - radii[0]
     best = np.full(len(p), np.inf)
@@ -106,19 +106,19 @@ def _rod(p: FloatArray, points: FloatArray, radii: FloatArray) -> FloatArray:
     return best
 
 
-def _box(p: FloatArray, half: FloatArray, rounding: float) -> FloatArray:
+def _box_distance(p: FloatArray, half: FloatArray, rounding: float) -> FloatArray:
     q = np.abs(p) - (half - rounding)
     outside = np.linalg.norm(np.maximum(q, 0.0), axis=1)
     return outside + np.minimum(q.max(axis=1), 0.0) - rounding
 
 
-def _ellipsoid(p: FloatArray, half: FloatArray) -> FloatArray:
+def _ellipsoid_distance(p: FloatArray, half: FloatArray) -> FloatArray:
     """First-order distance :math:`k_0 (k_0 - 1) / k_1` with :math:`k_0 = |p / h|`, :math:`k_1 = |p / h^2|`."""
     k0, k1 = np.linalg.norm(p / half, axis=1), np.linalg.norm(p / half**2, axis=1)
     return np.where(k1 > 1e-12, k0 * (k0 - 1.0) / np.maximum(k1, 1e-12), -float(half.min()))
 
 
-def _join(a: FloatArray, b: FloatArray, width: float) -> FloatArray:
+def _smooth_union(a: FloatArray, b: FloatArray, width: float) -> FloatArray:
     """Smaller of two distances; nearer to each other than ``width`` they melt by a quadratic fillet."""
     if width <= 0.0 or not np.isfinite(a).all():
         return np.minimum(a, b)
@@ -126,7 +126,7 @@ def _join(a: FloatArray, b: FloatArray, width: float) -> FloatArray:
     return np.minimum(a, b) - 0.25 * width * h * h
 
 
-def voxels(shape: Shape, spacing_m: float, *, flat: bool = False) -> tuple[BoolArray, FloatArray]:
+def voxelise(shape: Shape, spacing_m: float, *, flat: bool = False) -> tuple[BoolArray, FloatArray]:
     """Cells of a grid whose centres lie inside a shape, and the lowest corner of the grid ``(3,)`` [m].
 
     Args:
@@ -140,7 +140,7 @@ def voxels(shape: Shape, spacing_m: float, *, flat: bool = False) -> tuple[BoolA
     low, high = shape.bounds()
     nx, ny, nz = (max(round(float(width) / spacing_m), 1) for width in high - low)
     counts = (nx, ny, 1 if flat else nz)
-    _check_count(counts[0] * counts[1] * counts[2], spacing_m)
+    _check_grid_size(counts[0] * counts[1] * counts[2], spacing_m)
     origin = 0.5 * (low + high) - 0.5 * spacing_m * np.array(counts)
     origin[2] = -0.5 * spacing_m if flat else origin[2]
     cells = np.argwhere(np.ones(counts, dtype=np.bool_))
@@ -152,6 +152,6 @@ def voxels(shape: Shape, spacing_m: float, *, flat: bool = False) -> tuple[BoolA
     return (mask[..., 0] if flat else mask), origin
 
 
-def _check_count(count: int, spacing_m: float) -> None:
+def _check_grid_size(count: int, spacing_m: float) -> None:
     if count > 4_000_000:
         raise InputError(f"a grid of {count} cells of {spacing_m} m", "Take a larger spacing_m")

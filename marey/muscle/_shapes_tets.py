@@ -15,62 +15,64 @@ from numpy.typing import NDArray
 from marey.base import FloatArray, InputError
 from marey.muscle._shapes import Shape
 
-Cells = NDArray[np.int32]
+CellIndices = NDArray[np.int32]
 
 SNAP_LONG: Final = 0.24999  # [-] cut points nearer to a vertex than this share of a long edge take it along
 SNAP_SHORT: Final = 0.41189  # [-] the same for short edges
-LONG_SHARE: Final = 0.93  # [-] of the longest edge; short ones have 0.87 of it
-TINY_SHARE: Final = 1e-4  # [-] of the median volume: less is no cell
+LONG_EDGE_FRACTION: Final = 0.93  # [-] of the longest edge; short ones have 0.87 of it
+MIN_VOLUME_FRACTION: Final = 1e-4  # [-] of the median volume: less is no cell
 MAX_CELLS: Final = 2_000_000
-PRISMS: Final = np.array(  # corners of a prism, first triangle then second, turned so that any corner comes first
-    [
-        [0, 1, 2, 3, 4, 5],
-        [1, 2, 0, 4, 5, 3],
-        [2, 0, 1, 5, 3, 4],
-        [3, 5, 4, 0, 2, 1],
-        [4, 3, 5, 1, 0, 2],
-        [5, 4, 3, 2, 1, 0],
-    ]
+PRISM_ROTATIONS: Final = (
+    np.array(  # corners of a prism, first triangle then second, turned so that any corner comes first
+        [
+            [0, 1, 2, 3, 4, 5],
+            [1, 2, 0, 4, 5, 3],
+            [2, 0, 1, 5, 3, 4],
+            [3, 5, 4, 0, 2, 1],
+            [4, 3, 5, 1, 0, 2],
+            [5, 4, 3, 2, 1, 0],
+        ]
+    )
 )
 
 
-def tetrahedra(shape: Shape, spacing_m: float) -> tuple[FloatArray, Cells]:
+def tetrahedralise_shape(shape: Shape, spacing_m: float) -> tuple[FloatArray, CellIndices]:
     """Nodes ``(V, 3)`` [m] and cells ``(T, 4)`` of a shape; the boundary lies on its surface.
 
     Args:
         shape: what to fill.
         spacing_m: side of the cubes of the lattice; tetrahedra have a twelfth of their volume.
     """
-    nodes, cells = _lattice(shape, spacing_m)
+    nodes, cells = _make_lattice(shape, spacing_m)
     levels = shape.distance(nodes)
     kept = (levels[cells] < 0.0).any(axis=1)
     cells = cells[kept]
-    nodes, levels = _snapped(nodes, levels, _edges(cells))
-    nodes, cells = _clipped(nodes, levels, cells)
+    nodes, levels = _snap_vertices(nodes, levels, _unique_edges(cells))
+    nodes, cells = _clip_cells(nodes, levels, cells)
     if not len(cells):
         raise InputError(f"no cell of {spacing_m} m fits into the shape", "Take a smaller spacing_m")
-    return _tidy(nodes, _turned(nodes, cells))
+    return _renumber_nodes(nodes, _orient_and_filter(nodes, cells))
 
 
-def _lattice(shape: Shape, h: float) -> tuple[FloatArray, Cells]:
+def _make_lattice(shape: Shape, h: float) -> tuple[FloatArray, CellIndices]:
     """Cube corners and cube centres; a cell joins two centres over a face with one edge of that face."""
     low, high = shape.bounds()
     nx, ny, nz = (math.ceil(float(width) / h) + 2 for width in high - low)
     if 12 * nx * ny * nz > MAX_CELLS:
         raise InputError(f"a lattice of {12 * nx * ny * nz} tetrahedra", "Take a larger spacing_m")
     origin = 0.5 * (low + high) - 0.5 * h * np.array([nx, ny, nz])
-    corners, centres = _grid(nx + 1, ny + 1, nz + 1), _grid(nx, ny, nz)
+    corners, centres = _grid_indices(nx + 1, ny + 1, nz + 1), _grid_indices(nx, ny, nz)
     nodes = np.concatenate([corners, centres + 0.5]) * h + origin
     corner = np.arange(len(corners)).reshape(nx + 1, ny + 1, nz + 1)
     centre = np.arange(len(centres)).reshape(nx, ny, nz) + len(corners)
-    return nodes, np.concatenate([_across(corner, centre, axis) for axis in range(3)]).astype(np.int32)
+    return nodes, np.concatenate([_cells_along_axis(corner, centre, axis) for axis in range(3)]).astype(np.int32)
 
 
-def _grid(nx: int, ny: int, nz: int) -> FloatArray:
+def _grid_indices(nx: int, ny: int, nz: int) -> FloatArray:
     return np.argwhere(np.ones((nx, ny, nz), dtype=np.bool_)).astype(np.float64)
 
 
-def _across(corner: NDArray[np.int64], centre: NDArray[np.int64], axis: int) -> NDArray[np.int64]:
+def _cells_along_axis(corner: NDArray[np.int64], centre: NDArray[np.int64], axis: int) -> NDArray[np.int64]:
     """Four cells around the line of each two centres that are neighbours along ``axis``."""
     corner, centre = np.moveaxis(corner, axis, 0), np.moveaxis(centre, axis, 0)
     a, b = centre[:-1], centre[1:]
@@ -79,12 +81,12 @@ def _across(corner: NDArray[np.int64], centre: NDArray[np.int64], axis: int) -> 
     return np.concatenate(cells)
 
 
-def _edges(cells: Cells) -> Cells:
+def _unique_edges(cells: CellIndices) -> CellIndices:
     pairs = np.concatenate([cells[:, [i, j]] for i in range(4) for j in range(i + 1, 4)])
     return np.unique(np.sort(pairs, axis=1), axis=0)
 
 
-def _snapped(nodes: FloatArray, levels: FloatArray, edges: Cells) -> tuple[FloatArray, FloatArray]:
+def _snap_vertices(nodes: FloatArray, levels: FloatArray, edges: CellIndices) -> tuple[FloatArray, FloatArray]:
     """Move vertices to the nearest of the cut points that lie too near to them, so that no sliver is born."""
     edges = edges[levels[edges[:, 0]] * levels[edges[:, 1]] < 0.0]
     ends = np.concatenate([edges, edges[:, ::-1]])
@@ -92,7 +94,7 @@ def _snapped(nodes: FloatArray, levels: FloatArray, edges: Cells) -> tuple[Float
     steps = nodes[other] - nodes[vertex]
     lengths = np.linalg.norm(steps, axis=1)
     share = levels[vertex] / (levels[vertex] - levels[other])
-    limit = np.where(lengths > LONG_SHARE * lengths.max(initial=0.0), SNAP_LONG, SNAP_SHORT)
+    limit = np.where(lengths > LONG_EDGE_FRACTION * lengths.max(initial=0.0), SNAP_LONG, SNAP_SHORT)
     near = np.flatnonzero(share < limit)
     order = near[np.lexsort((share[near] * lengths[near], vertex[near]))]
     chosen = order[np.unique(vertex[order], return_index=True)[1]]
@@ -102,13 +104,13 @@ def _snapped(nodes: FloatArray, levels: FloatArray, edges: Cells) -> tuple[Float
     return nodes, levels
 
 
-def _clipped(nodes: FloatArray, levels: FloatArray, cells: Cells) -> tuple[FloatArray, Cells]:
+def _clip_cells(nodes: FloatArray, levels: FloatArray, cells: CellIndices) -> tuple[FloatArray, CellIndices]:
     """Keep what lies below level zero; cut cells are split into tetrahedra."""
     sides = np.sign(levels[cells]).astype(np.int64)
     order = np.argsort(sides, axis=1, kind="stable")  # inside first, then on the surface, then outside
     cells, sides = np.take_along_axis(cells, order, axis=1), np.take_along_axis(sides, order, axis=1)
     num_in, num_out = (sides < 0).sum(axis=1), (sides > 0).sum(axis=1)
-    cutter = _Cutter(nodes, levels)
+    cutter = _EdgeCutter(nodes, levels)
     parts: list[NDArray[np.int64]] = [cells[(num_out == 0) & (num_in > 0)].astype(np.int64)]
     for count_in, count_out in ((1, 3), (1, 2), (1, 1), (2, 2), (2, 1), (3, 1)):
         here = cells[(num_in == count_in) & (num_out == count_out)]
@@ -116,7 +118,7 @@ def _clipped(nodes: FloatArray, levels: FloatArray, cells: Cells) -> tuple[Float
     return cutter.nodes(), np.concatenate(parts).astype(np.int32)
 
 
-class _Cutter:
+class _EdgeCutter:
     """Makes one node for every cut edge, however many cells share it."""
 
     def __init__(self, nodes: FloatArray, levels: FloatArray) -> None:
@@ -128,10 +130,10 @@ class _Cutter:
         """All nodes, the old ones first."""
         return np.concatenate([self._nodes, np.reshape(self._points, (-1, 3))])
 
-    def pieces(self, cells: Cells, num_in: int, num_out: int) -> NDArray[np.int64]:
+    def pieces(self, cells: CellIndices, num_in: int, num_out: int) -> NDArray[np.int64]:
         """Tetrahedra of the part of each cell that lies inside; corners come sorted from inside to outside."""
         inner, level, outer = np.split(cells.astype(np.int64), [num_in, 4 - num_out], axis=1)
-        cuts = np.stack([[self._cut(i, o) for i, o in zip(inner[:, a], outer[:, b], strict=True)]
+        cuts = np.stack([[self._cut_edge(i, o) for i, o in zip(inner[:, a], outer[:, b], strict=True)]
                          for a in range(num_in) for b in range(num_out)], axis=1)  # fmt: skip
         cuts = cuts.reshape(len(cells), num_in, num_out).astype(np.int64)
         if num_in == 1:
@@ -143,7 +145,7 @@ class _Cutter:
             return _split_prisms(np.concatenate([inner[:, :1], cuts[:, 0], inner[:, 1:], cuts[:, 1]], axis=1))
         return _split_prisms(np.concatenate([inner, cuts[:, :, 0]], axis=1))
 
-    def _cut(self, i: int, o: int) -> int:
+    def _cut_edge(self, i: int, o: int) -> int:
         key = (int(i), int(o))
         if key not in self._made:
             share = self._levels[i] / (self._levels[i] - self._levels[o])
@@ -163,7 +165,7 @@ def _split_pyramids(base: NDArray[np.int64], top: NDArray[np.int64]) -> NDArray[
 
 def _split_prisms(prisms: NDArray[np.int64]) -> NDArray[np.int64]:
     """Three tetrahedra each; every diagonal starts at the smallest vertex of its side ([Dompierre1999]_)."""
-    turned = np.take_along_axis(prisms, PRISMS[np.argmin(prisms, axis=1)], axis=1)
+    turned = np.take_along_axis(prisms, PRISM_ROTATIONS[np.argmin(prisms, axis=1)], axis=1)
     first = np.minimum(turned[:, 1], turned[:, 5]) < np.minimum(turned[:, 2], turned[:, 4])
     with_15 = [turned[:, [0, 1, 2, 5]], turned[:, [0, 1, 5, 4]]]
     with_24 = [turned[:, [0, 1, 2, 4]], turned[:, [0, 4, 2, 5]]]
@@ -171,15 +173,15 @@ def _split_prisms(prisms: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate([*parts, turned[:, [0, 4, 5, 3]]])
 
 
-def _turned(nodes: FloatArray, cells: Cells) -> Cells:
+def _orient_and_filter(nodes: FloatArray, cells: CellIndices) -> CellIndices:
     """The same cells with positive volume; what has none is dropped."""
     p = nodes[cells]
     volumes = np.einsum("ti,ti->t", np.cross(p[:, 1] - p[:, 0], p[:, 2] - p[:, 0]), p[:, 3] - p[:, 0]) / 6.0
     cells = np.where((volumes < 0.0)[:, None], cells[:, [0, 2, 1, 3]], cells)
-    return cells[np.abs(volumes) > TINY_SHARE * np.median(np.abs(volumes))].astype(np.int32)
+    return cells[np.abs(volumes) > MIN_VOLUME_FRACTION * np.median(np.abs(volumes))].astype(np.int32)
 
 
-def _tidy(nodes: FloatArray, cells: Cells) -> tuple[FloatArray, Cells]:
+def _renumber_nodes(nodes: FloatArray, cells: CellIndices) -> tuple[FloatArray, CellIndices]:
     """Nodes that are used, renumbered along the longest axis so that neighbours stand near in memory."""
     used = np.unique(cells)
     axis = int(np.argmax(np.ptp(nodes[used], axis=0)))

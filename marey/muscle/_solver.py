@@ -28,7 +28,7 @@ class BoneArrays(NamedTuple):
     twists: FloatArray  # (B, 6) scratch
 
 
-class Coarse(NamedTuple):
+class CoarseSpace(NamedTuple):
     """Regions and bones that move as if rigid."""
 
     labels: IndexArray  # (V,) region of a free node, then bones; -1 for held nodes
@@ -41,7 +41,7 @@ class Coarse(NamedTuple):
     touched: IndexArray  # (A + B,) scratch
 
 
-class System(NamedTuple):
+class LinearSystem(NamedTuple):
     r"""The matrix :math:`P^T (A + G^T \mathrm{diag}(w) G + \text{muscles}) P + \text{inertia of rates}`.
 
     Unknowns are (V + R, 3): velocities of free nodes, then rates of joints in rows of three.
@@ -55,21 +55,21 @@ class System(NamedTuple):
     carriers: IndexArray  # (V,)
     diagonal: FloatArray  # (V, 3, 3) inverses of diagonal blocks
     bones: BoneArrays
-    coarse: Coarse
+    coarse: CoarseSpace
     muscles: MuscleArrays
     blocks: FloatArray  # (S, 3, 3) [kg] of segments of splines
     work: FloatArray  # (2, N, 3)
     nodal: FloatArray  # (2, V, 3) scratch
 
 
-def no_bones() -> BoneArrays:
+def empty_bone_arrays() -> BoneArrays:
     """No bone, no rate."""
     index, table = np.zeros(0, dtype=np.int32), np.zeros((0, 0))
     moves = np.zeros((0, 0), dtype=np.int32)
     return BoneArrays(index, index, np.zeros((0, 3)), np.zeros((0, 6)), moves, table, np.zeros((0, 6)))
 
 
-def no_muscles() -> MuscleArrays:
+def empty_muscle_arrays() -> MuscleArrays:
     """No spline."""
     from marey.muscle._transfer_kernels import MuscleArrays
 

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from marey.base import FloatArray, kernel
-from marey.muscle._solver import Coarse, System
+from marey.muscle._solver import CoarseSpace, LinearSystem
 
-VANISHING = 1e-11  # [-] of a pivot over its diagonal: the motion is no motion of its own
+MIN_PIVOT = 1e-11  # [-] of a pivot over its diagonal: the motion is no motion of its own
 
 
 @kernel
-def place_regions(c: Coarse, x: FloatArray) -> None:
+def update_region_arms(c: CoarseSpace, x: FloatArray) -> None:
     """Arms of nodes from the centre of their region, or from the world's origin for those of bones."""
     count = np.zeros(c.regions)
     centres = np.zeros((c.regions, 3))
@@ -35,7 +35,7 @@ def place_regions(c: Coarse, x: FloatArray) -> None:
 
 
 @kernel
-def coarse_matrix(s: System) -> None:
+def assemble_coarse_matrix(s: LinearSystem) -> None:
     """Write :math:`Z^T A Z` of blocks and volumes, (angular, linear) for each region and bone."""
     c = s.coarse
     c.raw[:] = 0.0
@@ -47,17 +47,17 @@ def coarse_matrix(s: System) -> None:
         for k in range(s.starts[n], s.starts[n + 1]):
             b = c.labels[s.columns[k]]
             if b >= 0:
-                touched = _touch(c, b, touched)
-                _add_row(c.row[b], s.values[k], c.arms[s.columns[k]])
+                touched = _mark_touched(c, b, touched)
+                _add_block_row(c.row[b], s.values[k], c.arms[s.columns[k]])
         for t in range(touched):
             b = c.touched[t]
-            _add_pair(c.raw, 6 * a, 6 * b, c.row[b], c.arms[n])
+            _add_rigid_pair(c.raw, 6 * a, 6 * b, c.row[b], c.arms[n])
     if s.rises.shape[0] > 0:
-        _add_volumes(s)
+        _add_volume_terms(s)
 
 
 @kernel
-def _touch(c: Coarse, b: Any, touched: int) -> int:
+def _mark_touched(c: CoarseSpace, b: Any, touched: int) -> int:
     for t in range(touched):
         if c.touched[t] == b:
             return touched
@@ -66,7 +66,7 @@ def _touch(c: Coarse, b: Any, touched: int) -> int:
 
 
 @kernel
-def _add_row(row: FloatArray, block: FloatArray, arm: FloatArray) -> None:
+def _add_block_row(row: FloatArray, block: FloatArray, arm: FloatArray) -> None:
     """Add one block times the rigid motion of its column, (3, 6)."""
     for i in range(3):
         b0, b1, b2 = block[i, 0], block[i, 1], block[i, 2]
@@ -79,7 +79,7 @@ def _add_row(row: FloatArray, block: FloatArray, arm: FloatArray) -> None:
 
 
 @kernel
-def _add_pair(raw: FloatArray, i: int, j: int, row: FloatArray, arm: FloatArray) -> None:
+def _add_rigid_pair(raw: FloatArray, i: int, j: int, row: FloatArray, arm: FloatArray) -> None:
     """Add the rigid motion of a row (3, 6), which is cleared."""
     for e in range(6):
         r0, r1, r2 = row[0, e], row[1, e], row[2, e]
@@ -93,7 +93,7 @@ def _add_pair(raw: FloatArray, i: int, j: int, row: FloatArray, arm: FloatArray)
 
 
 @kernel
-def _add_volumes(s: System) -> None:
+def _add_volume_terms(s: LinearSystem) -> None:
     c = s.coarse
     for n in range(s.carriers.shape[0]):
         weight = s.weights[n]
@@ -103,7 +103,7 @@ def _add_volumes(s: System) -> None:
         for k in range(s.starts[n], s.starts[n + 1]):
             b = c.labels[s.columns[k]]
             if b >= 0:
-                touched = _touch(c, b, touched)
+                touched = _mark_touched(c, b, touched)
                 g, arm, row = s.rises[k], c.arms[s.columns[k]], c.row[b, 0]
                 row[0] += arm[1] * g[2] - arm[2] * g[1]
                 row[1] += arm[2] * g[0] - arm[0] * g[2]
@@ -123,7 +123,7 @@ def _add_volumes(s: System) -> None:
 
 
 @kernel
-def invert_coarse(a: FloatArray) -> None:
+def invert_coarse_matrix(a: FloatArray) -> None:
     """The inverse of a symmetric positive matrix in place, by sweeps; motions that vanish are left out."""
     size = a.shape[0]
     diagonal, column = np.empty(size), np.empty(size)
@@ -131,7 +131,7 @@ def invert_coarse(a: FloatArray) -> None:
         diagonal[k] = a[k, k]
     for k in range(size):
         pivot = a[k, k]
-        fits = pivot > VANISHING * diagonal[k]
+        fits = pivot > MIN_PIVOT * diagonal[k]
         for j in range(size):
             column[j] = (a[k, j] if j < k else a[j, k]) if fits else 0.0
         column[k] = -1.0 if fits else 0.0
@@ -151,7 +151,7 @@ def invert_coarse(a: FloatArray) -> None:
 
 
 @kernel
-def precondition(s: System, r: FloatArray, z: FloatArray) -> None:
+def apply_preconditioner(s: LinearSystem, r: FloatArray, z: FloatArray) -> None:
     """Write an approximate solution z of the system for r, both (V + R, 3)."""
     c, count = s.coarse, s.carriers.shape[0]
     d = s.diagonal

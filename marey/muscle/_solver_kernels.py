@@ -8,28 +8,28 @@ import numpy as np
 
 from marey.base import FloatArray, kernel
 from marey.muscle._mesh import IndexArray
-from marey.muscle._solver import BoneArrays, System
-from marey.muscle._solver_coarse_kernels import precondition
-from marey.muscle._transfer_kernels import apply_muscles, muscle_diagonal
+from marey.muscle._solver import BoneArrays, LinearSystem
+from marey.muscle._solver_coarse_kernels import apply_preconditioner
+from marey.muscle._transfer_kernels import add_muscle_diagonal, add_muscle_product
 
-FREE = -1
+_FREE_NODE = -1
 
 
 @kernel
-def multiply(
+def multiply_blocks(
     starts: IndexArray, columns: IndexArray, values: FloatArray, rises: FloatArray, weights: FloatArray, v: FloatArray,
     out: FloatArray,
 ) -> None:  # fmt: skip
     r"""Write :math:`(A + G^T\,\mathrm{diag}(w)\,G)\,v` (V, 3); G: rises of node volumes, w (V,): their weights."""
     out[:] = 0.0
     if rises.shape[0] > 0:
-        _multiply_bulky(starts, columns, values.ravel(), rises.ravel(), weights, v.ravel(), out.ravel())
+        _multiply_with_volumes(starts, columns, values.ravel(), rises.ravel(), weights, v.ravel(), out.ravel())
     else:
-        _multiply(starts, columns, values.ravel(), v.ravel(), out.ravel())
+        _multiply_plain(starts, columns, values.ravel(), v.ravel(), out.ravel())
 
 
 @kernel
-def _multiply(starts: IndexArray, columns: IndexArray, a: FloatArray, v: FloatArray, out: FloatArray) -> None:
+def _multiply_plain(starts: IndexArray, columns: IndexArray, a: FloatArray, v: FloatArray, out: FloatArray) -> None:
     for n in range(starts.shape[0] - 1):
         y0, y1, y2 = 0.0, 0.0, 0.0
         for k in range(starts[n], starts[n + 1]):
@@ -42,7 +42,7 @@ def _multiply(starts: IndexArray, columns: IndexArray, a: FloatArray, v: FloatAr
 
 
 @kernel
-def _multiply_bulky(
+def _multiply_with_volumes(
     starts: IndexArray, columns: IndexArray, a: FloatArray, g: FloatArray, weights: FloatArray, v: FloatArray,
     out: FloatArray,
 ) -> None:  # fmt: skip
@@ -67,7 +67,7 @@ def _multiply_bulky(
 
 
 @kernel
-def expand(bones: BoneArrays, u: FloatArray, v: FloatArray) -> None:
+def expand_unknowns(bones: BoneArrays, u: FloatArray, v: FloatArray) -> None:
     """Write velocities (V, 3) of all nodes from unknowns (V + R, 3)."""
     count = v.shape[0]
     for n in range(count):
@@ -89,11 +89,11 @@ def expand(bones: BoneArrays, u: FloatArray, v: FloatArray) -> None:
 
 
 @kernel
-def contract(carriers: IndexArray, bones: BoneArrays, f: FloatArray, out: FloatArray) -> None:
+def contract_forces(carriers: IndexArray, bones: BoneArrays, f: FloatArray, out: FloatArray) -> None:
     """Write what forces (V, 3) do to the unknowns (V + R, 3): the transpose of :func:`expand`."""
     count = f.shape[0]
     for n in range(count):
-        free = carriers[n] == FREE
+        free = carriers[n] == _FREE_NODE
         for i in range(3):
             out[n, i] = f[n, i] if free else 0.0
     for n in range(count, out.shape[0]):
@@ -118,22 +118,22 @@ def contract(carriers: IndexArray, bones: BoneArrays, f: FloatArray, out: FloatA
 
 
 @kernel
-def apply(s: System, u: FloatArray, out: FloatArray) -> None:
+def apply_system(s: LinearSystem, u: FloatArray, out: FloatArray) -> None:
     """Write the matrix times the unknowns, both (V + R, 3)."""
     count = s.carriers.shape[0]
     v, f = s.nodal[0], s.nodal[1]
-    expand(s.bones, u, v)
-    multiply(s.starts, s.columns, s.values, s.rises, s.weights, v, f)
+    expand_unknowns(s.bones, u, v)
+    multiply_blocks(s.starts, s.columns, s.values, s.rises, s.weights, v, f)
     if s.blocks.shape[0] > 0:
-        apply_muscles(s.muscles, s.blocks, v, f, s.work)
-    contract(s.carriers, s.bones, f, out)
+        add_muscle_product(s.muscles, s.blocks, v, f, s.work)
+    contract_forces(s.carriers, s.bones, f, out)
     for d in range(s.bones.inertia.shape[0]):
         for e in range(s.bones.inertia.shape[0]):
             out[count + d // 3, d % 3] += s.bones.inertia[d, e] * u[count + e // 3, e % 3]
 
 
 @kernel
-def invert_diagonal(s: System, places: IndexArray) -> None:
+def invert_diagonal(s: LinearSystem, places: IndexArray) -> None:
     """Write the inverses of the diagonal blocks; volumes and muscles included. ``places`` (V,) of the diagonal."""
     out, count = s.diagonal, places.shape[0]
     for n in range(count):
@@ -147,13 +147,13 @@ def invert_diagonal(s: System, places: IndexArray) -> None:
                     for j in range(3):
                         out[s.columns[k], i, j] += s.weights[n] * s.rises[k, i] * s.rises[k, j]
     if s.blocks.shape[0] > 0:
-        muscle_diagonal(s.muscles, s.blocks, out)
+        add_muscle_diagonal(s.muscles, s.blocks, out)
     for n in range(count):
-        _invert(out[n])
+        _invert_block(out[n])
 
 
 @kernel
-def _invert(b: FloatArray) -> None:
+def _invert_block(b: FloatArray) -> None:
     """The inverse of a symmetric 3x3 block, in place."""
     c00 = b[1, 1] * b[2, 2] - b[1, 2] * b[1, 2]
     c01 = b[0, 2] * b[1, 2] - b[0, 1] * b[2, 2]
@@ -169,7 +169,7 @@ def _invert(b: FloatArray) -> None:
 
 
 @kernel
-def dot(a: FloatArray, b: FloatArray) -> float:
+def dot_rows(a: FloatArray, b: FloatArray) -> float:
     """Sum of products of (N, 3)."""
     t0, t1, t2 = 0.0, 0.0, 0.0
     for n in range(a.shape[0]):
@@ -180,8 +180,8 @@ def dot(a: FloatArray, b: FloatArray) -> float:
 
 
 @kernel
-def conjugate_gradients(
-    s: System, rhs: FloatArray, drive: FloatArray, u: FloatArray, scratch: FloatArray, tolerance: float, most: int
+def solve_conjugate_gradients(
+    s: LinearSystem, rhs: FloatArray, drive: FloatArray, u: FloatArray, scratch: FloatArray, tolerance: float, most: int
 ) -> tuple[int, float]:
     """Solve for u (V + R, 3) in place, from what it holds; iterations and the share of the residual that is left.
 
@@ -190,22 +190,22 @@ def conjugate_gradients(
     preconditioner, about that of the energy of the error; ``scratch`` is (4, V + R, 3).
     """
     r, z, p, q = scratch[0], scratch[1], scratch[2], scratch[3]
-    precondition(s, drive, z)
-    scale = max(dot(drive, z), 0.0)
-    apply(s, u, q)
+    apply_preconditioner(s, drive, z)
+    scale = max(dot_rows(drive, z), 0.0)
+    apply_system(s, u, q)
     for n in range(r.shape[0]):
         for i in range(3):
             r[n, i] = rhs[n, i] - q[n, i]
-    precondition(s, r, z)
+    apply_preconditioner(s, r, z)
     for n in range(r.shape[0]):
         for i in range(3):
             p[n, i] = z[n, i]
-    rz = dot(r, z)
+    rz = dot_rows(r, z)
     scale = sqrt(max(scale, rz))
     count = 0
     while count < most and rz > (tolerance * scale) ** 2:
-        apply(s, p, q)
-        curvature = dot(p, q)
+        apply_system(s, p, q)
+        curvature = dot_rows(p, q)
         if not curvature > 0.0:
             break
         step = rz / curvature
@@ -213,8 +213,8 @@ def conjugate_gradients(
             for i in range(3):
                 u[n, i] += step * p[n, i]
                 r[n, i] -= step * q[n, i]
-        precondition(s, r, z)
-        new = dot(r, z)
+        apply_preconditioner(s, r, z)
+        new = dot_rows(r, z)
         turn = new / rz
         for n in range(r.shape[0]):
             for i in range(3):

@@ -17,9 +17,9 @@ SAMPLINGS: Final = ("uniform", "arc-length", "curvature")
 METRICS: Final = ("geodesic", "euclidean")
 LAWS: Final = ("spring", "hill")
 HILL_CURVES: Final = ("de-groote", "mujoco")
-_DENSE: Final = 400  # values of the curve from which lengths are measured
+_NUM_DENSE_SAMPLES: Final = 400  # values of the curve from which lengths are measured
 ALPHA_MIN: Final = 0.6  # [-] contraction at full activation: muscle fibres shorten by about 40 %
-RATIO: Final = 2.0  # [-] active to passive stiffness throughout [Engell2012]_ §21
+STIFFNESS_RATIO: Final = 2.0  # [-] active to passive stiffness throughout [Engell2012]_ §21
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +41,7 @@ class ActivationSpline:
     metric: str = "geodesic"  # how far nodes are: inside the body, or straight
     max_radius: float | None = None  # [m] nodes farther than this stay free
     alpha_min: float = ALPHA_MIN
-    ratio: float = RATIO
+    ratio: float = STIFFNESS_RATIO
     damping_ratio: float = 1.0  # [-] of critical
     law: str = "spring"
     force_n: float | None = None  # [N] greatest force of the Hill law; None: as the spring at alpha_min
@@ -62,19 +62,19 @@ class ActivationSpline:
         u = np.clip(frozen(s, name="s"), 0.0, 1.0)
         if self.curve == "b-spline":
             return UniformBSpline(self.points, min(3, len(self.points) - 1))(u)
-        return _polyline(self.points, u) if self.curve == "polyline" else _catmull_rom(self.points, u)
+        return _evaluate_polyline(self.points, u) if self.curve == "polyline" else _evaluate_catmull_rom(self.points, u)
 
     @property
     def length(self) -> float:
         """Length of the curve [m]."""
-        return float(_lengths(self)[1][-1])
+        return float(_arc_lengths(self)[1][-1])
 
     def sample(self, count: int) -> FloatArray:
         """Points ``(count, 3)`` along the curve: Eq. 75, or equally long pieces, or closer ones where it bends."""
         if count < 2:
             raise InputError(f"{count} samples of a spline", "At least two make a segment")
         s = np.linspace(0.0, 1.0, count)
-        return self(s if self.sampling == "uniform" else _spread(self, s))
+        return self(s if self.sampling == "uniform" else _parameters_at_fractions(self, s))
 
 
 def _check_choices(spline: ActivationSpline) -> None:
@@ -103,12 +103,12 @@ def _check_numbers(spline: ActivationSpline) -> None:
         raise InputError(f"{spline.samples} samples of spline '{spline.name}'", "At least two make a segment")
 
 
-def _polyline(points: FloatArray, u: FloatArray) -> FloatArray:
+def _evaluate_polyline(points: FloatArray, u: FloatArray) -> FloatArray:
     knots = np.linspace(0.0, 1.0, len(points))
     return np.stack([np.interp(u, knots, points[:, c]) for c in range(3)], axis=-1)
 
 
-def _catmull_rom(points: FloatArray, u: FloatArray) -> FloatArray:
+def _evaluate_catmull_rom(points: FloatArray, u: FloatArray) -> FloatArray:
     """The cubic through all points, with the slope of the neighbours at each."""
     spans = len(points) - 1
     ends = np.vstack([2.0 * points[0] - points[1], points, 2.0 * points[-1] - points[-2]])
@@ -118,17 +118,17 @@ def _catmull_rom(points: FloatArray, u: FloatArray) -> FloatArray:
     return b + 0.5 * t * (c - a + t * (2.0 * a - 5.0 * b + 4.0 * c - d + t * (3.0 * (b - c) + d - a)))
 
 
-def _lengths(spline: ActivationSpline) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _arc_lengths(spline: ActivationSpline) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Dense parameters, the arc length up to each [m], and the points."""
-    s = np.linspace(0.0, 1.0, _DENSE)
+    s = np.linspace(0.0, 1.0, _NUM_DENSE_SAMPLES)
     p = spline(s)
     steps = np.linalg.norm(np.diff(p, axis=0), axis=1)
     return s, np.concatenate([[0.0], np.cumsum(steps)]), p
 
 
-def _spread(spline: ActivationSpline, fractions: FloatArray) -> FloatArray:
+def _parameters_at_fractions(spline: ActivationSpline, fractions: FloatArray) -> FloatArray:
     """Parameters at fractions of the arc length, or of arc length and turning angle together."""
-    s, arc, p = _lengths(spline)
+    s, arc, p = _arc_lengths(spline)
     measure = arc / arc[-1]
     if spline.sampling == "curvature":
         steps = np.diff(p, axis=0)

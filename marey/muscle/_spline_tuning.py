@@ -13,7 +13,7 @@ from math import exp
 from marey.base import InputError
 
 
-def settle_count(remaining: float) -> float:
+def solve_settling_time(remaining: float) -> float:
     r"""How many time constants a critically damped spring needs until this part of its deviation is left.
 
     Solves :math:`(1 + n)\,e^{-n} = \varepsilon` by halving: 6.638 for 0.01.
@@ -29,7 +29,7 @@ def settle_count(remaining: float) -> float:
     return 0.5 * (low + high)
 
 
-def critical_gains(
+def compute_critical_gains(
     mass_a_kg: float, mass_b_kg: float, dt: float = 1.0 / 60.0, *, remaining: float = 0.01
 ) -> tuple[float, float]:
     """Stiffness [N/m] and damping [N s/m] of a segment between two masses that settles within a frame.
@@ -42,5 +42,5 @@ def critical_gains(
     """
     if not (mass_a_kg > 0.0 and mass_b_kg > 0.0 and dt > 0.0):
         raise InputError(f"masses {mass_a_kg}, {mass_b_kg} and a frame of {dt} s", "All must be above zero")
-    mu, tau = mass_a_kg * mass_b_kg / (mass_a_kg + mass_b_kg), dt / settle_count(remaining)
+    mu, tau = mass_a_kg * mass_b_kg / (mass_a_kg + mass_b_kg), dt / solve_settling_time(remaining)
     return mu / tau**2, 2.0 * mu / tau

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import BoolArray, FloatArray, InputError, frozen
-from marey.muscle._assembly import Blocks, block_pattern, block_places
-from marey.muscle._assembly_scipy import sums_by
-from marey.muscle._mesh import IndexArray, frozen_indices
+from marey.muscle._assembly import BlockMatrix, find_block_positions, make_block_pattern
+from marey.muscle._assembly_scipy import sum_by_index
+from marey.muscle._mesh import IndexArray, freeze_indices
 
 CUBE_QUADS: Final = np.array([[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]])
 
@@ -31,14 +31,14 @@ class Lattice:
     @staticmethod
     def from_mask(mask: ArrayLike, spacing_m: float, *, origin: ArrayLike = (0.0, 0.0, 0.0)) -> Lattice:
         """Cells where the grid ``mask``, (nx, ny) or (nx, ny, nz), is true; its first corner lies at ``origin`` [m]."""
-        filled = _mask(mask, spacing_m)
+        filled = _check_mask(mask, spacing_m)
         corners = np.array(list(product((0, 1), repeat=filled.ndim)))
         keys = np.argwhere(filled)[:, None, :] + corners
         grid, cells = np.unique(keys.reshape(-1, filled.ndim), axis=0, return_inverse=True)
         flat = np.zeros((len(grid), 3))
         flat[:, : filled.ndim] = grid * spacing_m
         numbered = cells.reshape(-1, len(corners)).astype(np.int32)
-        springs, shares = _springs_of(numbered, filled.ndim)
+        springs, shares = _lattice_springs(numbered, filled.ndim)
         return Lattice(flat + frozen(origin, 3, name="origin"), numbered, springs, shares, float(spacing_m))
 
     @staticmethod
@@ -80,7 +80,7 @@ class Lattice:
         return quads[:, [0, 1, 2, 0, 2, 3]].reshape(-1, 3)
 
 
-def _mask(mask: ArrayLike, spacing_m: float) -> BoolArray:
+def _check_mask(mask: ArrayLike, spacing_m: float) -> BoolArray:
     filled = np.asarray(mask)
     if filled.dtype != np.bool_ or filled.ndim not in (2, 3):
         raise InputError(f"mask is {filled.dtype} of {filled.ndim} axes", "Give a grid of truth values, 2 or 3 axes")
@@ -91,7 +91,7 @@ def _mask(mask: ArrayLike, spacing_m: float) -> BoolArray:
     return filled
 
 
-def _springs_of(cells: IndexArray, axes: int) -> tuple[IndexArray, FloatArray]:
+def _lattice_springs(cells: IndexArray, axes: int) -> tuple[IndexArray, FloatArray]:
     r"""All springs once, with the sum of what each cell gives to them.
 
     Every cell gives :math:`k_1/4` to its edges, :math:`k_2/2` to diagonals of faces, :math:`k_3` to its own (in the
@@ -105,11 +105,11 @@ def _springs_of(cells: IndexArray, axes: int) -> tuple[IndexArray, FloatArray]:
     gifts = np.array([share[int(np.abs(corners[a] - corners[b]).sum())] for a, b in pairs])
     joined = np.sort(cells[:, pairs].reshape(-1, 2), axis=1)
     springs, which = np.unique(joined, axis=0, return_inverse=True)
-    return springs.astype(np.int32), sums_by(which, np.tile(gifts, len(cells)), len(springs))
+    return springs.astype(np.int32), sum_by_index(which, np.tile(gifts, len(cells)), len(springs))
 
 
 @dataclass(slots=True, eq=False)
-class Springs:
+class SpringElasticity:
     """Springs as an elastic model."""
 
     springs: IndexArray  # (S, 2)
@@ -117,30 +117,30 @@ class Springs:
     lengths: FloatArray  # (S,) [m] at rest
     places: IndexArray  # (S, 2, 2)
     cells: IndexArray
-    blocks: Blocks
+    blocks: BlockMatrix
     rises: FloatArray  # (0, 3): no volume term
     rise_stiffness: FloatArray  # (V,) zeros
 
     def energy(self, x: FloatArray) -> float:
         """Elastic energy [J]."""
-        from marey.muscle._springs_kernels import spring_energy
+        from marey.muscle._springs_kernels import compute_lattice_energy
 
-        return spring_energy(self.springs, self.stiffness, self.lengths, x)
+        return compute_lattice_energy(self.springs, self.stiffness, self.lengths, x)
 
     def forces(self, x: FloatArray) -> FloatArray:
         """Elastic forces (V, 3) [N]."""
-        from marey.muscle._springs_kernels import spring_forces
+        from marey.muscle._springs_kernels import add_lattice_forces
 
         out = np.zeros_like(x)
-        spring_forces(self.springs, self.stiffness, self.lengths, x, out)
+        add_lattice_forces(self.springs, self.stiffness, self.lengths, x, out)
         return out
 
     def assemble(self, x: FloatArray, *, exact: bool) -> FloatArray:
         """Fill ``blocks`` at x; the forces (V, 3) [N]."""
-        from marey.muscle._springs_kernels import spring_stiffness
+        from marey.muscle._springs_kernels import add_lattice_stiffness
 
         self.blocks.values[:] = 0.0
-        spring_stiffness(self.springs, self.stiffness, self.lengths, self.places, exact, x, self.blocks.values)
+        add_lattice_stiffness(self.springs, self.stiffness, self.lengths, self.places, exact, x, self.blocks.values)
         return self.forces(x)
 
     def inverted(self, x: FloatArray) -> int:
@@ -153,19 +153,21 @@ class Springs:
         return int(np.count_nonzero(np.einsum("ci,ci->c", edges[0], np.cross(edges[1], edges[2])) <= 0))
 
 
-def elastic_springs(lattice: Lattice, young_pa: float, scale: ArrayLike | None) -> Springs:
+def make_spring_elasticity(lattice: Lattice, young_pa: float, scale: ArrayLike | None) -> SpringElasticity:
     """Springs of a lattice; ``scale`` (C,) multiplies those of each cell (a shared spring takes the mean)."""
     if not (np.isfinite(young_pa) and young_pa > 0):
         raise InputError(f"young_pa is {young_pa}", "It must be positive")
     factor = np.ones(len(lattice.springs)) if scale is None else _spring_means(lattice, scale)
-    springs = frozen_indices(lattice.springs, 2, len(lattice.nodes), name="springs")
-    starts, columns = block_pattern(len(lattice.nodes), springs)
+    springs = freeze_indices(lattice.springs, 2, len(lattice.nodes), name="springs")
+    starts, columns = make_block_pattern(len(lattice.nodes), springs)
     lengths = np.linalg.norm(lattice.nodes[springs[:, 0]] - lattice.nodes[springs[:, 1]], axis=1)
     stiffness = young_pa * lattice.spacing_m * lattice.shares * factor
-    blocks = Blocks(starts, columns, np.zeros((len(columns), 3, 3)))
-    places = block_places(starts, columns, springs)
+    blocks = BlockMatrix(starts, columns, np.zeros((len(columns), 3, 3)))
+    places = find_block_positions(starts, columns, springs)
     none = np.zeros((0, 3))
-    return Springs(springs, stiffness, lengths, places, lattice.cells, blocks, none, np.zeros(len(lattice.nodes)))
+    return SpringElasticity(
+        springs, stiffness, lengths, places, lattice.cells, blocks, none, np.zeros(len(lattice.nodes))
+    )
 
 
 def _spring_means(lattice: Lattice, scale: ArrayLike) -> FloatArray:
@@ -177,5 +179,5 @@ def _spring_means(lattice: Lattice, scale: ArrayLike) -> FloatArray:
     joined = np.sort(lattice.cells[:, pairs].reshape(-1, 2), axis=1).astype(np.int64)
     keys = lattice.springs[:, 0].astype(np.int64) * count + lattice.springs[:, 1]
     which = np.searchsorted(keys, joined[:, 0] * count + joined[:, 1])
-    total = sums_by(which, np.repeat(factors, len(pairs)), len(keys))
+    total = sum_by_index(which, np.repeat(factors, len(pairs)), len(keys))
     return total / np.bincount(which, minlength=len(keys))

@@ -7,11 +7,11 @@ from math import sqrt
 from marey.base import FloatArray, kernel
 from marey.muscle._mesh import IndexArray
 
-TINY_LENGTH = 1e-9  # of the length at rest; a shorter spring has no direction and pushes nowhere
+MIN_LENGTH_RATIO = 1e-9  # of the length at rest; a shorter spring has no direction and pushes nowhere
 
 
 @kernel
-def spring_energy(springs: IndexArray, stiffness: FloatArray, lengths: FloatArray, x: FloatArray) -> float:
+def compute_lattice_energy(springs: IndexArray, stiffness: FloatArray, lengths: FloatArray, x: FloatArray) -> float:
     r"""Energy :math:`\sum \frac{k}{2} (l - l_0)^2` [J]."""
     energy = 0.0
     for s in range(springs.shape[0]):
@@ -22,7 +22,7 @@ def spring_energy(springs: IndexArray, stiffness: FloatArray, lengths: FloatArra
 
 
 @kernel
-def spring_forces(
+def add_lattice_forces(
     springs: IndexArray, stiffness: FloatArray, lengths: FloatArray, x: FloatArray, out: FloatArray
 ) -> None:
     """Add the forces (V, 3) [N]."""
@@ -30,7 +30,7 @@ def spring_forces(
         a, b = springs[s, 0], springs[s, 1]
         d0, d1, d2 = x[b, 0] - x[a, 0], x[b, 1] - x[a, 1], x[b, 2] - x[a, 2]
         length = sqrt(d0 * d0 + d1 * d1 + d2 * d2)
-        if length > TINY_LENGTH * lengths[s]:
+        if length > MIN_LENGTH_RATIO * lengths[s]:
             pull = stiffness[s] * (1.0 - lengths[s] / length)
             out[a, 0] += pull * d0
             out[a, 1] += pull * d1
@@ -41,7 +41,7 @@ def spring_forces(
 
 
 @kernel
-def spring_stiffness(
+def add_lattice_stiffness(
     springs: IndexArray, stiffness: FloatArray, lengths: FloatArray, places: IndexArray, exact: bool, x: FloatArray,
     values: FloatArray,
 ) -> None:  # fmt: skip
@@ -50,7 +50,7 @@ def spring_stiffness(
         a, b = springs[s, 0], springs[s, 1]
         d0, d1, d2 = x[b, 0] - x[a, 0], x[b, 1] - x[a, 1], x[b, 2] - x[a, 2]
         length = sqrt(d0 * d0 + d1 * d1 + d2 * d2)
-        if length <= TINY_LENGTH * lengths[s]:
+        if length <= MIN_LENGTH_RATIO * lengths[s]:
             continue
         across = stiffness[s] * (1.0 - lengths[s] / length)
         if not exact:

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import ConvergenceError, FloatArray, InputError
-from marey.muscle._embedding import Sparse
+from marey.muscle._embedding import SparseMatrix
 
 TRANSFERS: Final = ("conservative", "virtual_work", "transpose", "pinv", "gradient", "pcg")
 RANK_TOL: Final = 1e-10  # [-] eigenvalues below this part of the largest belong to points that share a region
@@ -21,19 +21,19 @@ GRADIENT_STEPS: Final = 200
 SOLVE_TOL: Final = 1e-11  # [-] of the right-hand side
 
 
-def averaging_gram(A: Sparse) -> FloatArray:
+def compute_gram(A: SparseMatrix) -> FloatArray:
     """The small matrix A A^T ``(N, N)``."""
     return np.asarray((A @ A.T).toarray())
 
 
-def inverse_of_rank(gram: FloatArray) -> FloatArray:
+def invert_by_rank(gram: FloatArray) -> FloatArray:
     """Inverse of A A^T where it has one: points with the same region count as one."""
     values, vectors = np.linalg.eigh(gram)
     keep = values > RANK_TOL * values[-1]
     return (vectors[:, keep] / values[keep]) @ vectors[:, keep].T
 
 
-def gradient_mix(gram: FloatArray, steps: int = GRADIENT_STEPS) -> FloatArray:
+def iterate_gradient(gram: FloatArray, steps: int = GRADIENT_STEPS) -> FloatArray:
     r"""The matrix of Eq. 91 after some steps of :math:`\lambda \leftarrow \lambda + b - A A^T \lambda`.
 
     Raises:
@@ -48,7 +48,7 @@ def gradient_mix(gram: FloatArray, steps: int = GRADIENT_STEPS) -> FloatArray:
     return mix
 
 
-def solve_pcg(gram: FloatArray, b: FloatArray) -> FloatArray:
+def solve_gram_pcg(gram: FloatArray, b: FloatArray) -> FloatArray:
     """Solve A A^T y = b ``(N, D)`` by conjugate gradients with the diagonal as preconditioner.
 
     Raises:
@@ -72,19 +72,19 @@ def solve_pcg(gram: FloatArray, b: FloatArray) -> FloatArray:
     raise ConvergenceError("conjugate gradients did not settle: points share a region. Use 'pinv'", report=y)
 
 
-def mix_of(method: str, A: Sparse) -> FloatArray:
+def make_mixing_matrix(method: str, A: SparseMatrix) -> FloatArray:
     """How forces of points are mixed before the transpose spreads them ``(N, N)``; empty where they are not."""
     if method not in ("pinv", "gradient", "pcg"):
         return np.zeros((0, 0))
-    gram = averaging_gram(A)
+    gram = compute_gram(A)
     if method == "pinv":
-        return inverse_of_rank(gram)
+        return invert_by_rank(gram)
     if method == "gradient":
-        return gradient_mix(gram)
-    feasible = gram @ inverse_of_rank(gram)
-    return feasible @ solve_pcg(gram, feasible)
+        return iterate_gradient(gram)
+    feasible = gram @ invert_by_rank(gram)
+    return feasible @ solve_gram_pcg(gram, feasible)
 
 
-def effective_counts(A: Sparse) -> FloatArray:
+def compute_effective_counts(A: SparseMatrix) -> FloatArray:
     r"""Effective number of nodes of each region, :math:`\nu_i = M_i^2/\sum m^2` ``(N,)``."""
     return 1.0 / np.asarray(A.multiply(A).sum(axis=1)).ravel()

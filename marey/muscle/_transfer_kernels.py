@@ -24,13 +24,13 @@ from typing import NamedTuple
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.muscle._hill_kernels import hill_slopes, length_of
+from marey.muscle._hill_kernels import compute_hill_slopes, vector_length
 
 SPRING, HILL = 0, 1  # laws of a segment
-SHORTEST = 1e-9  # [-] of the rest length: below, the last direction is kept
-LEAST_VOLUME = 1e-12  # [-] determinant of an inertia over its trace cubed: below, a region is a line
-TURN_TOL = 1e-13  # [rad] a decade or two above rounding
-MAX_TURNS = 60  # steps to fit a rotation: two or three from the last one, more after a jump
+MIN_SEGMENT_RATIO = 1e-9  # [-] of the rest length: below, the last direction is kept
+MIN_INERTIA_DETERMINANT = 1e-12  # [-] determinant of an inertia over its trace cubed: below, a region is a line
+ROTATION_TOL = 1e-13  # [rad] a decade or two above rounding
+MAX_ROTATION_STEPS = 60  # steps to fit a rotation: two or three from the last one, more after a jump
 
 
 class MuscleArrays(NamedTuple):
@@ -67,7 +67,7 @@ class MuscleArrays(NamedTuple):
 
 
 @kernel
-def _clear(rows: FloatArray) -> None:
+def _clear_rows(rows: FloatArray) -> None:
     """Set rows of three to zero; by loops, as a slice takes a second to compile."""
     for i in range(rows.shape[0]):
         for c in range(3):
@@ -75,7 +75,7 @@ def _clear(rows: FloatArray) -> None:
 
 
 @kernel
-def _weighted(starts: IntArray, nodes: IntArray, weights: FloatArray, x: FloatArray, out: FloatArray) -> None:
+def _weighted_sums(starts: IntArray, nodes: IntArray, weights: FloatArray, x: FloatArray, out: FloatArray) -> None:
     """Weighted sums of rows of x for each point ``(N, 3)``."""
     for i in range(out.shape[0]):
         a, b, c = 0.0, 0.0, 0.0
@@ -88,7 +88,7 @@ def _weighted(starts: IntArray, nodes: IntArray, weights: FloatArray, x: FloatAr
 
 
 @kernel
-def _invert(a: FloatArray, out: FloatArray) -> bool:
+def _invert_symmetric(a: FloatArray, out: FloatArray) -> bool:
     """Inverse of a symmetric 3x3 matrix; zero, and False, where it is not positive."""
     c00 = a[1, 1] * a[2, 2] - a[1, 2] * a[1, 2]
     c01 = a[0, 2] * a[1, 2] - a[0, 1] * a[2, 2]
@@ -96,7 +96,7 @@ def _invert(a: FloatArray, out: FloatArray) -> bool:
     c22 = a[0, 0] * a[1, 1] - a[0, 1] * a[0, 1]
     det = a[0, 0] * c00 + a[0, 1] * c01 + a[0, 2] * c02
     trace = a[0, 0] + a[1, 1] + a[2, 2]
-    good = a[0, 0] > 0.0 and c22 > 0.0 and det > LEAST_VOLUME * trace * trace * trace
+    good = a[0, 0] > 0.0 and c22 > 0.0 and det > MIN_INERTIA_DETERMINANT * trace * trace * trace
     s = 1.0 / det if good else 0.0
     out[0, 0], out[0, 1], out[0, 2] = s * c00, s * c01, s * c02
     out[1, 1] = s * (a[0, 0] * a[2, 2] - a[0, 2] * a[0, 2])
@@ -107,7 +107,7 @@ def _invert(a: FloatArray, out: FloatArray) -> bool:
 
 
 @kernel
-def _turn(R: FloatArray, d: tuple[float, float, float], angle: float, work: FloatArray) -> None:
+def _rotate_frame(R: FloatArray, d: tuple[float, float, float], angle: float, work: FloatArray) -> None:
     """Turn R by a rotation vector d of its own frame, and keep it orthonormal."""
     half = 0.5 * angle
     k = sin(half) / angle if angle > 0.0 else 0.5
@@ -119,21 +119,21 @@ def _turn(R: FloatArray, d: tuple[float, float, float], angle: float, work: Floa
         R[r, 0] = a * work[0, 0] + b * work[1, 0] + c * 2.0 * (x * z - w * y)
         R[r, 1] = a * work[0, 1] + b * work[1, 1] + c * 2.0 * (y * z + w * x)
         R[r, 2] = a * work[0, 2] + b * work[1, 2] + c * (1.0 - 2.0 * (x * x + y * y))
-    n = 1.0 / length_of(R[0, 0], R[1, 0], R[2, 0])
+    n = 1.0 / vector_length(R[0, 0], R[1, 0], R[2, 0])
     ax, ay, az = n * R[0, 0], n * R[1, 0], n * R[2, 0]
     t = ax * R[0, 1] + ay * R[1, 1] + az * R[2, 1]
     bx, by, bz = R[0, 1] - t * ax, R[1, 1] - t * ay, R[2, 1] - t * az
-    n = 1.0 / length_of(bx, by, bz)
+    n = 1.0 / vector_length(bx, by, bz)
     bx, by, bz = n * bx, n * by, n * bz
     R[0, 0], R[1, 0], R[2, 0], R[0, 1], R[1, 1], R[2, 1] = ax, ay, az, bx, by, bz
     R[0, 2], R[1, 2], R[2, 2] = ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
 
 
 @kernel
-def _fit(A: FloatArray, R: FloatArray, S: FloatArray, M: FloatArray, inverse: FloatArray) -> bool:
+def _fit_rotation(A: FloatArray, R: FloatArray, S: FloatArray, M: FloatArray, inverse: FloatArray) -> bool:
     r"""Newton's method for the rotation that fits best, from the last one; writes R and (tr S 1 - S)^-1."""
     good = False
-    for _ in range(MAX_TURNS):
+    for _ in range(MAX_ROTATION_STEPS):
         for r in range(3):
             for c in range(3):
                 S[r, c] = R[0, r] * A[0, c] + R[1, r] * A[1, c] + R[2, r] * A[2, c]
@@ -142,7 +142,7 @@ def _fit(A: FloatArray, R: FloatArray, S: FloatArray, M: FloatArray, inverse: Fl
         for r in range(3):
             for c in range(3):
                 M[r, c] = (trace if r == c else 0.0) - 0.5 * (S[r, c] + S[c, r])
-        good = _invert(M, inverse)
+        good = _invert_symmetric(M, inverse)
         if good:
             d = (
                 inverse[0, 0] * bx + inverse[0, 1] * by + inverse[0, 2] * bz,
@@ -152,61 +152,61 @@ def _fit(A: FloatArray, R: FloatArray, S: FloatArray, M: FloatArray, inverse: Fl
         else:
             size = abs(S[0, 0]) + abs(S[1, 1]) + abs(S[2, 2]) + abs(bx) + abs(by) + abs(bz) + 1e-300
             d = (bx / size, by / size, bz / size)
-        angle = length_of(d[0], d[1], d[2])
-        if angle < TURN_TOL:
+        angle = vector_length(d[0], d[1], d[2])
+        if angle < ROTATION_TOL:
             break
         s = min(1.0, 1.0 / angle)
-        _turn(R, (s * d[0], s * d[1], s * d[2]), s * angle, M)
+        _rotate_frame(R, (s * d[0], s * d[1], s * d[2]), s * angle, M)
     return good
 
 
 @kernel
-def refresh(arrays: MuscleArrays, x: FloatArray) -> None:
+def update_points(arrays: MuscleArrays, x: FloatArray) -> None:
     """Bring points, rotations, arms and inverses to the positions x ``(V, 3)``."""
     if arrays.cells_carry[0] != 0:
-        _weighted(arrays.cell_starts, arrays.cell_nodes, arrays.cell_weights, x, arrays.points)
+        _weighted_sums(arrays.cell_starts, arrays.cell_nodes, arrays.cell_weights, x, arrays.points)
         return
-    _weighted(arrays.starts, arrays.nodes, arrays.weights, x, arrays.points)
+    _weighted_sums(arrays.starts, arrays.nodes, arrays.weights, x, arrays.points)
     work = np.empty((4, 3, 3))
     for i in range(arrays.points.shape[0]):
         if arrays.turns[i] == 0:
             continue
         first, last, A = arrays.starts[i], arrays.starts[i + 1], work[0]
-        _clear(A)
+        _clear_rows(A)
         for e in range(first, last):
             j, w = arrays.nodes[e], arrays.shares[e]
             for c in range(3):  # arms at rest add up to nothing, so the centre need not be taken off
                 for r in range(3):
                     A[r, c] += w * x[j, r] * arrays.rest_arms[e, c]
         R = arrays.frames[i]
-        _fit(A, R, work[1], work[2], work[3])
-        _turned(R, work[3], work[1], arrays.inverses[i])
+        _fit_rotation(A, R, work[1], work[2], work[3])
+        _rotate_matrix(R, work[3], work[1], arrays.inverses[i])
         for e in range(first, last):
             for c in range(3):
-                arrays.arms[e, c] = _row(R, c, arrays.rest_arms[e])
+                arrays.arms[e, c] = _row_product(R, c, arrays.rest_arms[e])
         for c in range(3):
-            arrays.levers[i, c] = _row(R, c, arrays.offsets[i])
+            arrays.levers[i, c] = _row_product(R, c, arrays.offsets[i])
             arrays.points[i, c] += arrays.levers[i, c]
 
 
 @kernel
-def _turned(R: FloatArray, inverse: FloatArray, work: FloatArray, out: FloatArray) -> None:
+def _rotate_matrix(R: FloatArray, inverse: FloatArray, work: FloatArray, out: FloatArray) -> None:
     """Write R inverse R^T."""
     for r in range(3):
         for c in range(3):
             work[r, c] = R[r, 0] * inverse[0, c] + R[r, 1] * inverse[1, c] + R[r, 2] * inverse[2, c]
     for r in range(3):
         for c in range(3):
-            out[r, c] = _row(work, r, R[c])
+            out[r, c] = _row_product(work, r, R[c])
 
 
 @kernel
-def _row(R: FloatArray, r: int, v: FloatArray) -> float:
+def _row_product(R: FloatArray, r: int, v: FloatArray) -> float:
     return R[r, 0] * v[0] + R[r, 1] * v[1] + R[r, 2] * v[2]
 
 
 @kernel
-def _mixed(mix: FloatArray, values: FloatArray, out: FloatArray) -> None:
+def _multiply_rows(mix: FloatArray, values: FloatArray, out: FloatArray) -> None:
     for i in range(mix.shape[0]):
         for c in range(3):
             out[i, c] = 0.0
@@ -217,9 +217,9 @@ def _mixed(mix: FloatArray, values: FloatArray, out: FloatArray) -> None:
 
 
 @kernel
-def gather(arrays: MuscleArrays, v: FloatArray, out: FloatArray) -> None:
+def gather_velocities(arrays: MuscleArrays, v: FloatArray, out: FloatArray) -> None:
     """Velocities of points ``(N, 3)`` of velocities of nodes ``(V, 3)``; the transpose of scatter."""
-    _weighted(arrays.starts, arrays.nodes, arrays.weights, v, out)
+    _weighted_sums(arrays.starts, arrays.nodes, arrays.weights, v, out)
     for i in range(out.shape[0]):
         if arrays.turns[i] == 0:
             continue
@@ -230,7 +230,7 @@ def gather(arrays: MuscleArrays, v: FloatArray, out: FloatArray) -> None:
             lx += ry * v[j, 2] - rz * v[j, 1]
             ly += rz * v[j, 0] - rx * v[j, 2]
             lz += rx * v[j, 1] - ry * v[j, 0]
-        ox, oy, oz = _times(arrays.inverses[i], lx, ly, lz)
+        ox, oy, oz = _matrix_vector(arrays.inverses[i], lx, ly, lz)
         q = arrays.levers[i]
         out[i, 0] += oy * q[2] - oz * q[1]
         out[i, 1] += oz * q[0] - ox * q[2]
@@ -239,11 +239,11 @@ def gather(arrays: MuscleArrays, v: FloatArray, out: FloatArray) -> None:
         held = arrays.buffer[0]
         for i in range(out.shape[0]):
             held[i, 0], held[i, 1], held[i, 2] = out[i, 0], out[i, 1], out[i, 2]
-        _mixed(arrays.mix, held, out)
+        _multiply_rows(arrays.mix, held, out)
 
 
 @kernel
-def _times(m: FloatArray, x: float, y: float, z: float) -> tuple[float, float, float]:
+def _matrix_vector(m: FloatArray, x: float, y: float, z: float) -> tuple[float, float, float]:
     return (
         m[0, 0] * x + m[0, 1] * y + m[0, 2] * z,
         m[1, 0] * x + m[1, 1] * y + m[1, 2] * z,
@@ -252,16 +252,18 @@ def _times(m: FloatArray, x: float, y: float, z: float) -> tuple[float, float, f
 
 
 @kernel
-def scatter(arrays: MuscleArrays, f: FloatArray, out: FloatArray) -> None:
+def scatter_forces(arrays: MuscleArrays, f: FloatArray, out: FloatArray) -> None:
     """Add forces at points ``(N, 3)`` to the nodes ``(V, 3)`` [N]."""
     forces = f
     if arrays.mix.shape[0] > 0:
-        _mixed(arrays.mix, f, arrays.buffer[1])
+        _multiply_rows(arrays.mix, f, arrays.buffer[1])
         forces = arrays.buffer[1]
     for i in range(forces.shape[0]):
         fx, fy, fz = forces[i, 0], forces[i, 1], forces[i, 2]
         turns, q = arrays.turns[i] != 0, arrays.levers[i]
-        ox, oy, oz = _times(arrays.inverses[i], q[1] * fz - q[2] * fy, q[2] * fx - q[0] * fz, q[0] * fy - q[1] * fx)
+        ox, oy, oz = _matrix_vector(
+            arrays.inverses[i], q[1] * fz - q[2] * fy, q[2] * fx - q[0] * fz, q[0] * fy - q[1] * fx
+        )
         for e in range(arrays.starts[i], arrays.starts[i + 1]):
             j, w = arrays.nodes[e], arrays.weights[e]
             out[j, 0] += w * fx
@@ -276,17 +278,17 @@ def scatter(arrays: MuscleArrays, f: FloatArray, out: FloatArray) -> None:
 
 
 @kernel
-def _hill(row: FloatArray, length: float, speed: float, alpha: float) -> tuple[float, float, float]:
+def _hill_segment(row: FloatArray, length: float, speed: float, alpha: float) -> tuple[float, float, float]:
     """Tension [N] of a Hill-type segment, its slope by length [N/m] and by speed [N s/m]."""
     top, best, fastest, b = row[0], row[1], row[2], row[3]
     a = min(1.0, max(0.0, (1.0 - alpha) / (1.0 - row[5])))
     x, v = length / best, speed / (best * fastest)
-    force, by_length, by_speed = hill_slopes(int(row[4]), a, x, v, b)
+    force, by_length, by_speed = compute_hill_slopes(int(row[4]), a, x, v, b)
     return top * force, top * by_length / best, top * by_speed / (best * fastest)
 
 
 @kernel
-def muscle_state(
+def evaluate_segments(
     arrays: MuscleArrays,
     x: FloatArray,
     v: FloatArray,
@@ -303,20 +305,20 @@ def muscle_state(
     what the blocks hold: :math:`f + C_s v`. With ``h = 0`` they are plain and the blocks are zero. K_s is positive
     semi-definite: only tension stiffens sideways.
     """
-    refresh(arrays, x)
+    update_points(arrays, x)
     if arrays.cells_carry[0] != 0:
-        _weighted(arrays.cell_starts, arrays.cell_nodes, arrays.cell_weights, v, arrays.velocities)
+        _weighted_sums(arrays.cell_starts, arrays.cell_nodes, arrays.cell_weights, v, arrays.velocities)
     else:
-        gather(arrays, v, arrays.velocities)
-    _clear(forces)
+        gather_velocities(arrays, v, arrays.velocities)
+    _clear_rows(forces)
     for s in range(arrays.segments.shape[0]):
         i, j = arrays.segments[s, 0], arrays.segments[s, 1]
         dx = arrays.points[j, 0] - arrays.points[i, 0]
         dy = arrays.points[j, 1] - arrays.points[i, 1]
         dz = arrays.points[j, 2] - arrays.points[i, 2]
-        length = length_of(dx, dy, dz)
+        length = vector_length(dx, dy, dz)
         e = arrays.directions[s]
-        if length > SHORTEST * arrays.rest[s]:
+        if length > MIN_SEGMENT_RATIO * arrays.rest[s]:
             e[0], e[1], e[2] = dx / length, dy / length, dz / length
         ux = arrays.velocities[j, 0] - arrays.velocities[i, 0]
         uy = arrays.velocities[j, 1] - arrays.velocities[i, 1]
@@ -325,7 +327,7 @@ def muscle_state(
         k, c = arrays.stiffness[s], arrays.damping[s]
         tension = k * (length - alpha[s] * arrays.rest[s]) + c * speed
         if arrays.laws[s] == HILL:
-            tension, k, c = _hill(arrays.hill[s], length, speed, alpha[s])
+            tension, k, c = _hill_segment(arrays.hill[s], length, speed, alpha[s])
             k, c = max(k, 0.0), max(c, 0.0)
         across = max(0.0, tension - c * speed) / max(length, 0.1 * arrays.rest[s])
         axial = tension - c * speed if h > 0.0 else tension
@@ -338,11 +340,13 @@ def muscle_state(
 
 
 @kernel
-def apply_muscles(arrays: MuscleArrays, blocks: FloatArray, v: FloatArray, out: FloatArray, work: FloatArray) -> None:
+def add_muscle_product(
+    arrays: MuscleArrays, blocks: FloatArray, v: FloatArray, out: FloatArray, work: FloatArray
+) -> None:
     """Add the muscles' part of an implicit matrix times v ``(V, 3)`` to out; ``work`` is ``(2, N, 3)``."""
     u, f = work[0], work[1]
-    gather(arrays, v, u)
-    _clear(f)
+    gather_velocities(arrays, v, u)
+    _clear_rows(f)
     for s in range(arrays.segments.shape[0]):
         i, j = arrays.segments[s, 0], arrays.segments[s, 1]
         dx, dy, dz = u[j, 0] - u[i, 0], u[j, 1] - u[i, 1], u[j, 2] - u[i, 2]
@@ -350,11 +354,11 @@ def apply_muscles(arrays: MuscleArrays, blocks: FloatArray, v: FloatArray, out: 
             g = blocks[s, r, 0] * dx + blocks[s, r, 1] * dy + blocks[s, r, 2] * dz
             f[i, r] -= g
             f[j, r] += g
-    scatter(arrays, f, out)
+    scatter_forces(arrays, f, out)
 
 
 @kernel
-def muscle_diagonal(arrays: MuscleArrays, blocks: FloatArray, out: FloatArray) -> None:
+def add_muscle_diagonal(arrays: MuscleArrays, blocks: FloatArray, out: FloatArray) -> None:
     """Add the muscles' diagonal blocks, without the turn of regions, to ``(V, 3, 3)``: for a preconditioner."""
     for s in range(arrays.segments.shape[0]):
         for side in range(2):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, IntArray, frozen
-from marey.numerics._bspline_basis import blossom, difference_weights, inside, local_basis, uniform_knots
+from marey.numerics._bspline_basis import blossom, clip_to_domain, difference_weights, local_basis, uniform_knots
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -117,7 +117,7 @@ class UniformBSpline:
             raise InputError(f"derivative of order {order}", "It cannot be negative")
         curve = self
         for _ in range(order):
-            curve = curve._differentiated()
+            curve = curve._differentiate()
         return curve
 
     def basis_matrix(self, times: ArrayLike, derivative: int = 0) -> csr_array:
@@ -135,7 +135,7 @@ class UniformBSpline:
             matrix = times_differences(matrix, difference_weights(knots, degree))
         return matrix
 
-    def refined(self, factor: int = 2) -> UniformBSpline:
+    def refine(self, factor: int = 2) -> UniformBSpline:
         """Same curve with every span cut into ``factor`` equal ones, by knot insertion (blossoms)."""
         if factor < 1:
             raise InputError(f"spans cut into {factor}", "The factor is at least one")
@@ -148,12 +148,12 @@ class UniformBSpline:
 
     def _local(self, t: FloatArray) -> tuple[IntArray, FloatArray]:
         """Span index ``(m,)`` of each time, and the basis functions ``(m, degree + 1)`` there."""
-        t = inside(t, self.start, self.stop)
+        t = clip_to_domain(t, self.start, self.stop)
         width = (self.stop - self.start) / self.num_spans
         spans = np.clip(((t - self.start) / width).astype(np.int64), 0, self.num_spans - 1)
         return spans, local_basis(self.knots, self.degree, spans, t)
 
-    def _differentiated(self) -> UniformBSpline:
+    def _differentiate(self) -> UniformBSpline:
         if self.degree == 0:
             return replace(self, coefficients=np.zeros_like(self.coefficients))
         weights = difference_weights(self.knots, self.degree)

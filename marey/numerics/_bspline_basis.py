@@ -9,7 +9,7 @@ from marey.base import EPS, FloatArray, InputError, IntArray
 EDGE_TOL = 64 * EPS  # [-] of the larger of span and times; a time computed as the end may miss it by rounding
 
 
-def inside(t: FloatArray, start: float, stop: float) -> FloatArray:
+def clip_to_domain(t: FloatArray, start: float, stop: float) -> FloatArray:
     """Times [s] within a curve, those that miss its ends by rounding put on them.
 
     Raises:

@@ -35,8 +35,8 @@ def fit_coefficients(curve: UniformBSpline, t: FloatArray, values: ArrayLike, we
     weighted: Any = basis.T.multiply(w).tocsr()
     factor = _banded_factor(weighted @ basis, curve.degree)
     flat = y.reshape(t.size, -1)
-    solution = _solve(factor, weighted @ flat)
-    solution = solution + _solve(factor, weighted @ (flat - basis @ solution))
+    solution = _solve_banded(factor, weighted @ flat)
+    solution = solution + _solve_banded(factor, weighted @ (flat - basis @ solution))
     return solution.reshape(curve.num_coefficients, *y.shape[1:])
 
 
@@ -83,5 +83,5 @@ def _banded_factor(normal: Any, degree: int) -> FloatArray:
         raise InputError("samples are too close together to tell the coefficients apart", "Take fewer spans") from None
 
 
-def _solve(factor: FloatArray, right: FloatArray) -> FloatArray:
+def _solve_banded(factor: FloatArray, right: FloatArray) -> FloatArray:
     return cast(FloatArray, _linalg.cho_solve_banded((factor, True), right))

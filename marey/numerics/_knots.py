@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen
-from marey.numerics._bspline_basis import blossom, inside, local_basis
+from marey.numerics._bspline_basis import blossom, clip_to_domain, local_basis
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array, csr_array
@@ -70,11 +70,11 @@ class KnotSpline:
             raise InputError(
                 f"{times.size} edges of multiplicity {multiplicity}", "Give two edges or more, 1 to 3 fold"
             )
-        spans = _of_each(span_s, times.size - 1, "span_s")
+        spans = _expand_per_phase(span_s, times.size - 1, "span_s")
         labels = [str(i) for i in range(spans.size)] if names is None else names
         if len(labels) != spans.size:
             raise InputError(f"{len(labels)} names for {spans.size} phases", "Give one for each")
-        counts = [_whole_spans(*phase) for phase in zip(labels, np.diff(times), spans, strict=True)]
+        counts = [_count_spans(*phase) for phase in zip(labels, np.diff(times), spans, strict=True)]
         inner: list[FloatArray] = [
             np.linspace(a, b, n + 1)[1:-1]
             for a, b, n in zip(times[:-1].tolist(), times[1:].tolist(), counts, strict=True)
@@ -130,12 +130,12 @@ class KnotSpline:
             raise InputError(f"derivative of order {derivative}", f"It is 0 to {DEGREE}")
         if side not in ("left", "right"):
             raise UnknownNameError("side", side, "KnotSpline", ("left", "right"))
-        times = inside(frozen(t, None, name="t"), float(self.knots[0]), float(self.knots[-1]))
+        times = clip_to_domain(frozen(t, None, name="t"), float(self.knots[0]), float(self.knots[-1]))
         left = np.searchsorted(self.knots, times, side=side) - 1
         left = np.clip(left, DEGREE, self.num_coefficients - 1)
         basis = local_basis(self.knots, DEGREE - derivative, left - (DEGREE - derivative), times)
         for degree in range(DEGREE - derivative + 1, DEGREE + 1):
-            basis = _lifted(self.knots, degree, left, basis)
+            basis = _differentiate_basis(self.knots, degree, left, basis)
         return left - DEGREE, basis
 
     def second_derivative_gram(self, weights: ArrayLike = 1.0) -> csc_array:
@@ -149,12 +149,12 @@ class KnotSpline:
         from marey.numerics._knots_matrices import weighted_gram
 
         times, quadrature = self.gauss_times(2)
-        spans = _of_each(weights, self.num_spans, "weights")
+        spans = _expand_per_phase(weights, self.num_spans, "weights")
         return weighted_gram(self.design(times, 2), quadrature * np.repeat(spans, 2))
 
-    def refined(self, factor: int = 2) -> tuple[KnotSpline, csr_array]:
+    def refine(self, factor: int = 2) -> tuple[KnotSpline, csr_array]:
         """Cut every span into ``factor`` equal ones: the finer basis, and the matrix that keeps the curve the same."""
-        from marey.numerics._knots_matrices import compressed
+        from marey.numerics._knots_matrices import drop_zeros
 
         if factor < 1:
             raise InputError(f"spans cut into {factor}", "The factor is at least one")
@@ -168,7 +168,7 @@ class KnotSpline:
         pieces = np.searchsorted(self.knots, middle, side="right") - 1 - DEGREE
         arguments = finer.knots[j[:, None] + np.arange(1, DEGREE + 1)]
         matrix = blossom(self.knots, np.eye(self.num_coefficients), DEGREE, pieces, arguments)
-        return finer, compressed(matrix)
+        return finer, drop_zeros(matrix)
 
     def fit(self, t: ArrayLike, values: ArrayLike, *, smoothing: float = 1e-9) -> FloatArray:
         r"""Coefficients ``(K, ...)`` of the curve nearest to samples ``(T, ...)`` at times ``(T,)`` [s].
@@ -178,7 +178,7 @@ class KnotSpline:
         Raises:
             InputError: a sample is missing or not finite, or a time is outside the knots.
         """
-        from marey.numerics._knots_matrices import smoothed_fit
+        from marey.numerics._knots_matrices import fit_with_smoothing
 
         samples = frozen(values, name="values")
         if samples.size == 0 or samples.shape[:1] != np.shape(t):
@@ -186,14 +186,14 @@ class KnotSpline:
                 f"values have shape {samples.shape}, there are {np.size(t)} times", "Give one row for each"
             )
         flat = samples.reshape(samples.shape[0], -1)
-        fitted = smoothed_fit(self.design(t), self.second_derivative_gram(), flat, smoothing)
+        fitted = fit_with_smoothing(self.design(t), self.second_derivative_gram(), flat, smoothing)
         return fitted.reshape(-1, *samples.shape[1:])
 
     def __repr__(self) -> str:
         return f"KnotSpline({self.num_spans} spans, {self.num_coefficients} coefficients, {self.knots[-1]:g} s)"
 
 
-def _of_each(values: ArrayLike, count: int, name: str) -> FloatArray:
+def _expand_per_phase(values: ArrayLike, count: int, name: str) -> FloatArray:
     """One number for each of ``count``, or one for all."""
     given = frozen(values, name=name)
     if given.shape not in ((), (count,)):
@@ -201,7 +201,7 @@ def _of_each(values: ArrayLike, count: int, name: str) -> FloatArray:
     return np.broadcast_to(given, (count,))
 
 
-def _whole_spans(name: str, duration: float, span: float) -> int:
+def _count_spans(name: str, duration: float, span: float) -> int:
     if not (np.isfinite(span) and span > 0.0):
         raise InputError(f"phase '{name}' has knots {span:g} s apart", "The spacing is positive")
     if duration < span * (1.0 - WHOLE_SPANS_TOL):
@@ -213,7 +213,7 @@ def _whole_spans(name: str, duration: float, span: float) -> int:
     return max(1, int(np.ceil(duration / span - WHOLE_SPANS_TOL)))
 
 
-def _lifted(knots: FloatArray, degree: int, left: IntArray, lower: FloatArray) -> FloatArray:
+def _differentiate_basis(knots: FloatArray, degree: int, left: IntArray, lower: FloatArray) -> FloatArray:
     r"""Derivative of the functions of a degree from those one below.
 
     .. math:: \phi'_{k,p} = p\left(\frac{\phi_{k,p-1}}{\tau_{k+p}-\tau_k}

@@ -22,12 +22,12 @@ def weighted_gram(design: Any, weights: FloatArray) -> csc_array:
     return cast("csc_array", _sparse.csc_array(design.T @ _sparse.diags_array(weights) @ design))
 
 
-def compressed(matrix: FloatArray) -> csr_array:
+def drop_zeros(matrix: FloatArray) -> csr_array:
     """Rows without their zeros."""
     return cast("csr_array", _sparse.csr_array(matrix))
 
 
-def smoothed_fit(design: Any, gram: Any, samples: FloatArray, smoothing: float) -> FloatArray:
+def fit_with_smoothing(design: Any, gram: Any, samples: FloatArray, smoothing: float) -> FloatArray:
     """Coefficients ``(K, n)`` nearest to samples ``(T, n)``, with a share of the gram matrix against what none sees."""
     normal = design.T @ design
     share = smoothing * float(normal.diagonal().max()) / float(gram.diagonal().max())

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from marey.base import EPS, BoolArray, FloatArray, InputError, UnknownNameError, frozen
 from marey.numerics._differences import finite_difference_jacobian
-from marey.numerics._qp import checked_ends
+from marey.numerics._qp import check_bounds
 from marey.numerics._status import OnFailure, SolveStatus, check_on_failure, raise_if_asked
 from marey.numerics._steps import gauss_newton_step, levenberg_marquardt_step
 
@@ -209,7 +209,7 @@ def _box(start: ArrayLike, bounds: tuple[ArrayLike, ArrayLike] | None) -> tuple[
     """First guess projected on the box, and the box."""
     x = frozen(start, None, name="start")
     low, high = (None, None) if bounds is None else bounds
-    lower, upper = checked_ends(low, x.size, -np.inf, "bounds"), checked_ends(high, x.size, np.inf, "bounds")
+    lower, upper = check_bounds(low, x.size, -np.inf, "bounds"), check_bounds(high, x.size, np.inf, "bounds")
     if np.any(lower > upper):
         bad = int(np.argmax(lower > upper))
         raise InputError(f"bounds of variable {bad} are {lower[bad]} and {upper[bad]}", "Lower comes first")

@@ -56,7 +56,7 @@ class QPResult:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Programme:
+class QuadraticProgramme:
     """A checked quadratic programme; missing rows and bounds are empty or infinite."""
 
     H: FloatArray  # (n, n) symmetric
@@ -93,35 +93,44 @@ def solve_qp(
         on_failure: "return" the result with its status, or "raise" a :class:`ConvergenceError`.
     """
     check_on_failure(on_failure)
-    programme = _checked(H, g, A, lower, upper, bounds)
+    programme = _check_programme(H, g, A, lower, upper, bounds)
     is_crossed = bool(np.any(programme.lower > programme.upper))
-    result = _failed(programme, SolveStatus.INFEASIBLE, 0) if is_crossed else _solved(programme, max_iterations)
+    result = (
+        _diagnose_failure(programme, SolveStatus.INFEASIBLE, 0)
+        if is_crossed
+        else _solve_programme(programme, max_iterations)
+    )
     raise_if_asked("quadratic programme", result.status, result.advice, result, on_failure)
     return result
 
 
-def _solved(programme: Programme, max_iterations: int) -> QPResult:
+def _solve_programme(programme: QuadraticProgramme, max_iterations: int) -> QPResult:
     status, iterations = SolveStatus.STALLED, 0
     for tolerance in FEASIBILITY_TOLS:
         x, flag, multipliers, iterations = _call_daqp(programme, tolerance, max_iterations)
         status = _STATUS.get(flag, SolveStatus.STALLED)
         if status is SolveStatus.CONVERGED and np.isfinite(x).all() and np.isfinite(multipliers).all():
-            return _result(programme, status, x, multipliers, iterations, "Nothing to do.")
+            return _build_result(programme, status, x, multipliers, iterations, "Nothing to do.")
         if status is SolveStatus.ITERATION_LIMIT:
             break
-    return _failed(programme, status, iterations)
+    return _diagnose_failure(programme, status, iterations)
 
 
-def _failed(programme: Programme, status: SolveStatus, iterations: int) -> QPResult:
+def _diagnose_failure(programme: QuadraticProgramme, status: SolveStatus, iterations: int) -> QPResult:
     """Find out why there is no solution, which the exit flag tells only in part."""
     from marey.numerics._qp_diagnosis import diagnose
 
     status, x, advice = diagnose(programme, status)
-    return _result(programme, status, x, np.zeros(programme.lower.size), iterations, advice)
+    return _build_result(programme, status, x, np.zeros(programme.lower.size), iterations, advice)
 
 
-def _result(
-    programme: Programme, status: SolveStatus, x: FloatArray, multipliers: FloatArray, iterations: int, advice: str
+def _build_result(
+    programme: QuadraticProgramme,
+    status: SolveStatus,
+    x: FloatArray,
+    multipliers: FloatArray,
+    iterations: int,
+    advice: str,
 ) -> QPResult:
     n = programme.g.size
     objective = float(0.5 * x @ programme.H @ x + programme.g @ x)
@@ -136,7 +145,9 @@ def _result(
     )
 
 
-def _call_daqp(programme: Programme, tolerance: float, max_iterations: int) -> tuple[FloatArray, int, FloatArray, int]:
+def _call_daqp(
+    programme: QuadraticProgramme, tolerance: float, max_iterations: int
+) -> tuple[FloatArray, int, FloatArray, int]:
     """Point, exit flag, multipliers and iterations; the objective is scaled so that tolerances are relative."""
     import daqp
 
@@ -160,14 +171,14 @@ def _call_daqp(programme: Programme, tolerance: float, max_iterations: int) -> t
     return np.asarray(x, dtype=np.float64), int(flag), multipliers, int(info["iterations"])
 
 
-def _checked(
+def _check_programme(
     H: ArrayLike,
     g: ArrayLike,
     A: ArrayLike | None,
     lower: ArrayLike | None,
     upper: ArrayLike | None,
     bounds: tuple[ArrayLike, ArrayLike] | None,
-) -> Programme:
+) -> QuadraticProgramme:
     gradient = frozen(g, None, name="g")
     n = gradient.size
     hessian = frozen(H, n, n, name="H")
@@ -175,12 +186,12 @@ def _checked(
         raise InputError("H is not symmetric", "Pass (H + H.T) / 2")
     rows = np.zeros((0, n)) if A is None else frozen(A, None, n, name="A")
     x_lower, x_upper = (None, None) if bounds is None else bounds
-    lowest = [checked_ends(x_lower, n, -np.inf, "bounds"), checked_ends(lower, len(rows), -np.inf, "the rows of A")]
-    highest = [checked_ends(x_upper, n, np.inf, "bounds"), checked_ends(upper, len(rows), np.inf, "the rows of A")]
-    return Programme(hessian, gradient, rows, np.concatenate(lowest), np.concatenate(highest))
+    lowest = [check_bounds(x_lower, n, -np.inf, "bounds"), check_bounds(lower, len(rows), -np.inf, "the rows of A")]
+    highest = [check_bounds(x_upper, n, np.inf, "bounds"), check_bounds(upper, len(rows), np.inf, "the rows of A")]
+    return QuadraticProgramme(hessian, gradient, rows, np.concatenate(lowest), np.concatenate(highest))
 
 
-def checked_ends(values: ArrayLike | None, size: int, default: float, name: str) -> FloatArray:
+def check_bounds(values: ArrayLike | None, size: int, default: float, name: str) -> FloatArray:
     """Ends ``(size,)`` from an array, a number for all, or none; infinite ones are welcome, NaN is not."""
     ends = np.asarray(default if values is None else values, dtype=np.float64)
     if ends.ndim > 1 or (ends.ndim == 1 and ends.size != size):

@@ -10,8 +10,8 @@ from scipy import sparse
 
 from marey.base import FloatArray, IntArray
 from marey.numerics._sparse_band import BandSystem
-from marey.numerics._sparse_interior import InteriorPoint, Sides, row_sums
-from marey.numerics._sqp_programme import FIXED_WIDTH, Programme
+from marey.numerics._sparse_interior import ElasticRows, InteriorPoint, row_sums
+from marey.numerics._sqp_programme import FIXED_WIDTH, NonlinearProgramme
 
 MAX_STEPS = 60  # interior-point steps; 8 to 16 are usual
 
@@ -35,7 +35,7 @@ class ElasticQP:
     Patterns are laid out once; an iteration only brings new values.
     """
 
-    def __init__(self, programme: Programme) -> None:
+    def __init__(self, programme: NonlinearProgramme) -> None:
         lower, upper = programme.row_lower, programme.row_upper
         self.row_lower, self.row_upper = lower, upper
         self.free = np.flatnonzero(programme.upper - programme.lower > FIXED_WIDTH)
@@ -44,12 +44,12 @@ class ElasticQP:
         self.above = np.flatnonzero(np.isfinite(upper) & ~is_equal)
         self.below = np.flatnonzero(np.isfinite(lower) & ~is_equal)
         self.num_variables = programme.lower.size
-        self.columns: Columns | None = None
+        self.columns: FreeColumns | None = None
 
     def set(self, gradient: FloatArray, hessian: Any, jacobian: Any) -> None:
         """Take the derivatives at an iterate."""
         if self.columns is None or not self.columns.fits(hessian, jacobian):
-            self.columns = Columns(hessian, jacobian, self.free)
+            self.columns = FreeColumns(hessian, jacobian, self.free)
             self.system = BandSystem(self.columns.H, self.columns.J)
         self.H, self.J = self.columns.take(hessian, jacobian)
         self.system.set_jacobian(self.J.data)
@@ -102,24 +102,24 @@ class ElasticQP:
     def _model(self, d: FloatArray) -> float:
         return float(self.gradient @ d + 0.5 * d @ (self.H @ d + self.solver.damping * d))
 
-    def _sides(self, rows: FloatArray, penalty: float) -> Sides:
+    def _sides(self, rows: FloatArray, penalty: float) -> ElasticRows:
         lower, upper = self.row_lower - rows, self.row_upper - rows
         counts = (self.equal.size + self.above.size, self.below.size)
         ends = np.concatenate([upper[self.equal], upper[self.above], -lower[self.below]])
         floors = np.zeros(ends.size)
         floors[: self.equal.size] = -penalty
         indices = np.concatenate([self.equal, self.above, self.below])
-        return Sides(indices, np.repeat([1.0, -1.0], counts), ends, floors, penalty)
+        return ElasticRows(indices, np.repeat([1.0, -1.0], counts), ends, floors, penalty)
 
 
-class Columns:
+class FreeColumns:
     """Free columns of H and J for one pattern; an iteration only brings new values."""
 
     def __init__(self, hessian: Any, jacobian: Any, free: IntArray) -> None:
         hessian, jacobian = _canonical(hessian), _canonical(jacobian)
         self.pattern = tuple(part.copy() for part in _pattern(hessian, jacobian))
-        self.H, self.hessian_entries = _selected(hessian, free, is_square=True)
-        self.J, self.jacobian_entries = _selected(jacobian, free, is_square=False)
+        self.H, self.hessian_entries = _select_free(hessian, free, is_square=True)
+        self.J, self.jacobian_entries = _select_free(jacobian, free, is_square=False)
 
     def fits(self, hessian: Any, jacobian: Any) -> bool:
         """Whether the pattern is still the same."""
@@ -145,7 +145,7 @@ def _canonical(matrix: Any) -> Any:
     return matrix
 
 
-def _selected(matrix: Any, free: IntArray, *, is_square: bool) -> tuple[Any, IntArray]:
+def _select_free(matrix: Any, free: IntArray, *, is_square: bool) -> tuple[Any, IntArray]:
     """Free columns (and rows, of a square matrix) with the places of their entries in the whole."""
     numbered = _sparse.csc_array((np.arange(1.0, matrix.data.size + 1.0), matrix.indices, matrix.indptr), matrix.shape)
     part = numbered[:, free]

@@ -21,7 +21,7 @@ LEAST = 1e-30  # what is positive stays above it, also where rounding would make
 
 
 @dataclass(slots=True, eq=False)
-class Sides:
+class ElasticRows:
     r"""One-sided elastic rows :math:`\sigma (Jd)_i - b = t - s`, with :math:`s, t \ge 0` and cost :math:`\nu t`.
 
     The multiplier of an inequality lies between 0 and ν, that of an equality between −ν and ν.
@@ -35,7 +35,7 @@ class Sides:
 
 
 @dataclass(slots=True, eq=False)
-class Point:
+class InteriorIterate:
     """An iterate; all but ``d`` are positive. Also a direction."""
 
     d: FloatArray  # (n,)
@@ -60,8 +60,14 @@ class InteriorPoint:
         self.transposed: Any = jacobian.T
 
     def solve(
-        self, gradient: FloatArray, sides: Sides, low: FloatArray, high: FloatArray, tolerance: float, max_steps: int
-    ) -> tuple[Point, int]:
+        self,
+        gradient: FloatArray,
+        sides: ElasticRows,
+        low: FloatArray,
+        high: FloatArray,
+        tolerance: float,
+        max_steps: int,
+    ) -> tuple[InteriorIterate, int]:
         """Point whose gap is below the tolerance, and how many factorisations it took."""
         self.gradient, self.sides, self.low, self.high = gradient, sides, low, high
         point, self.num_factors = self._start(), 0
@@ -85,7 +91,7 @@ class InteriorPoint:
             return np.zeros(self.gradient.size)
         return -self.system.solve(self.transposed @ (self.row_weights * shift))
 
-    def _start(self) -> Point:
+    def _start(self) -> InteriorIterate:
         sides, width = self.sides, self.high - self.low
         d = np.clip(0.0, self.low + START_BOX * width, self.high - START_BOX * width)
         distance = sides.signs * (self.jacobian @ d)[sides.rows] - sides.ends
@@ -97,13 +103,13 @@ class InteriorPoint:
             total, count = float(np.abs(self.gradient) @ width), max(d.size, 1)
         gap = total / count + 1e-9
         above, below = self._room(d)
-        return Point(d, s, t, w, span - w, START_BOX_GAP * gap / below, START_BOX_GAP * gap / above)
+        return InteriorIterate(d, s, t, w, span - w, START_BOX_GAP * gap / below, START_BOX_GAP * gap / above)
 
     def _room(self, d: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Distance from the upper and from the lower bounds, which rounding may have reached."""
-        return _positive(self.high - d), _positive(d - self.low)
+        return _clip_positive(self.high - d), _clip_positive(d - self.low)
 
-    def _gap(self, p: Point) -> float:
+    def _gap(self, p: InteriorIterate) -> float:
         return float(p.s @ p.w + p.t @ p.v + (self.high - p.d) @ p.zu + (p.d - self.low) @ p.zl)
 
     def _weighted_rows(self, values: FloatArray) -> FloatArray:
@@ -113,7 +119,7 @@ class InteriorPoint:
     def _by_row(self, values: FloatArray) -> FloatArray:
         return row_sums(self.sides.rows, values, int(self.jacobian.shape[0]))
 
-    def _residuals(self, p: Point) -> tuple[FloatArray, FloatArray]:
+    def _residuals(self, p: InteriorIterate) -> tuple[FloatArray, FloatArray]:
         sides = self.sides
         dual = (
             self.hessian @ p.d
@@ -125,7 +131,7 @@ class InteriorPoint:
         )
         return dual, sides.signs * (self.jacobian @ p.d)[sides.rows] - sides.ends - p.t + p.s
 
-    def _advance(self, p: Point, gap: float, dual: FloatArray, primal: FloatArray) -> Point:
+    def _advance(self, p: InteriorIterate, gap: float, dual: FloatArray, primal: FloatArray) -> InteriorIterate:
         """Predict, correct, move."""
         above, below = self._room(p.d)
         weights = 1.0 / (p.t / p.v + p.s / p.w)
@@ -136,7 +142,7 @@ class InteriorPoint:
         first = self._direction(p, weights, dual, primal, pairs)
         length = self._length(p, first)
         count = 2 * (p.s.size + p.d.size)
-        target = min(1.0, self._gap(_moved(p, first, length)) / gap) ** 3 * gap / count
+        target = min(1.0, self._gap(_step_along(p, first, length)) / gap) ** 3 * gap / count
         corrected = (
             pairs[0] + target - first.s * first.w,
             pairs[1] + target - first.t * first.v,
@@ -144,11 +150,16 @@ class InteriorPoint:
             pairs[3] + target - first.d * first.zl,
         )
         second = self._direction(p, weights, dual, primal, corrected)
-        return _moved(p, second, min(1.0, BOUNDARY_SHARE * self._length(p, second)))
+        return _step_along(p, second, min(1.0, BOUNDARY_SHARE * self._length(p, second)))
 
     def _direction(
-        self, p: Point, weights: FloatArray, dual: FloatArray, primal: FloatArray, pairs: tuple[FloatArray, ...]
-    ) -> Point:
+        self,
+        p: InteriorIterate,
+        weights: FloatArray,
+        dual: FloatArray,
+        primal: FloatArray,
+        pairs: tuple[FloatArray, ...],
+    ) -> InteriorIterate:
         """Newton step towards given changes of the products s w, t v and those of the box."""
         rs, rt, ru, rl = pairs
         above, below = self._room(p.d)
@@ -156,20 +167,20 @@ class InteriorPoint:
         d = self.system.solve(-dual - self._weighted_rows(weights * shift) - ru / above + rl / below)
         change = weights * (self.sides.signs * (self.jacobian @ d)[self.sides.rows] + shift)
         s, t = (rs - p.s * change) / p.w, (rt + p.t * change) / p.v
-        return Point(d, s, t, change, -change, (rl - p.zl * d) / below, (ru + p.zu * d) / above)
+        return InteriorIterate(d, s, t, change, -change, (rl - p.zl * d) / below, (ru + p.zu * d) / above)
 
-    def _length(self, p: Point, step: Point) -> float:
+    def _length(self, p: InteriorIterate, step: InteriorIterate) -> float:
         """Share of the step at which something first reaches zero, at most far beyond one."""
         above, below = self._room(p.d)
         worst = max(
-            _steepest(p.s, step.s),
-            _steepest(p.t, step.t),
-            _steepest(p.w, step.w),
-            _steepest(p.v, step.v),
-            _steepest(p.zl, step.zl),
-            _steepest(p.zu, step.zu),
-            _steepest(above, -step.d),
-            _steepest(below, step.d),
+            _largest_decrease(p.s, step.s),
+            _largest_decrease(p.t, step.t),
+            _largest_decrease(p.w, step.w),
+            _largest_decrease(p.v, step.v),
+            _largest_decrease(p.zl, step.zl),
+            _largest_decrease(p.zu, step.zu),
+            _largest_decrease(above, -step.d),
+            _largest_decrease(below, step.d),
         )
         return 1.0 / max(worst, 1e-3)
 
@@ -179,22 +190,22 @@ def row_sums(rows: IntArray, values: FloatArray, num_rows: int) -> FloatArray:
     return np.asarray(np.bincount(rows, values, minlength=num_rows), dtype=np.float64)
 
 
-def _steepest(values: FloatArray, change: FloatArray) -> float:
+def _largest_decrease(values: FloatArray, change: FloatArray) -> float:
     return float((-change / values).max(initial=0.0))
 
 
-def _moved(p: Point, step: Point, length: float) -> Point:
+def _step_along(p: InteriorIterate, step: InteriorIterate, length: float) -> InteriorIterate:
     a = min(length, 1.0)
-    return Point(
+    return InteriorIterate(
         p.d + a * step.d,
-        _positive(p.s + a * step.s),
-        _positive(p.t + a * step.t),
-        _positive(p.w + a * step.w),
-        _positive(p.v + a * step.v),
-        _positive(p.zl + a * step.zl),
-        _positive(p.zu + a * step.zu),
+        _clip_positive(p.s + a * step.s),
+        _clip_positive(p.t + a * step.t),
+        _clip_positive(p.w + a * step.w),
+        _clip_positive(p.v + a * step.v),
+        _clip_positive(p.zl + a * step.zl),
+        _clip_positive(p.zu + a * step.zu),
     )
 
 
-def _positive(values: FloatArray) -> FloatArray:
+def _clip_positive(values: FloatArray) -> FloatArray:
     return np.maximum(values, LEAST)

@@ -16,7 +16,7 @@ BORDER_COST = 8.0  # [-] of a banded solve, against the same count of flops in a
 MAX_PADDING = 1.3  # [-] of the shortest row of a group; zeros beyond cost more than a product saves
 MAX_GROUP = 64  # rows
 
-_sparse: Any = sparse  # scipy has no stubs
+_scipy_sparse: Any = sparse  # scipy has no stubs
 _csgraph: Any = csgraph
 
 
@@ -30,21 +30,21 @@ def band_order(hessian: Any, jacobian: Any) -> tuple[IntArray, int]:
         hessian: pattern ``(n, n)``.
         jacobian: pattern ``(m, n)``, one row for each term of the normal matrix.
     """
-    graph = _meetings(hessian, jacobian)
+    graph = _build_coupling_graph(hessian, jacobian)
     sorted_ = np.asarray(_csgraph.reverse_cuthill_mckee(graph, symmetric_mode=True), dtype=np.int64)
     natural = np.arange(int(graph.shape[0]), dtype=np.int64)
-    choices = [_Choice(graph, order, 0) for order in (natural, sorted_)]
+    choices = [_OrderChoice(graph, order, 0) for order in (natural, sorted_)]
     for reach in np.unique(np.quantile(choices[0].lengths, REACH_QUANTILES).astype(np.int64)) if graph.nnz else ():
-        far = _far_variables(graph, choices[0].lengths, int(reach))
+        far = _find_border_variables(graph, choices[0].lengths, int(reach))
         if 0 < far.size <= MAX_BORDER:
             near = np.delete(natural, far)
-            choices.append(_Choice(graph, np.concatenate([near, far]), far.size))
-            choices.append(_Choice(graph, _amid(graph, near, far), 0))
+            choices.append(_OrderChoice(graph, np.concatenate([near, far]), far.size))
+            choices.append(_OrderChoice(graph, _order_with_border(graph, near, far), 0))
     best = min(choices, key=lambda choice: choice.cost)
     return best.order, best.num_border
 
 
-class _Choice:
+class _OrderChoice:
     """An order, and what a factorisation in it costs."""
 
     def __init__(self, graph: Any, order: IntArray, num_border: int) -> None:
@@ -59,7 +59,7 @@ class _Choice:
         self.cost = size * float(width) * (width + BORDER_COST * num_border)
 
 
-def _far_variables(graph: Any, lengths: IntArray, reach: int) -> IntArray:
+def _find_border_variables(graph: Any, lengths: IntArray, reach: int) -> IntArray:
     """Few variables without which none meets another beyond the reach, by greedy covering."""
     size, long = int(graph.shape[0]), lengths > reach
     rows = np.repeat(np.arange(size, dtype=np.int64), np.diff(graph.indptr))[long]
@@ -72,7 +72,7 @@ def _far_variables(graph: Any, lengths: IntArray, reach: int) -> IntArray:
     return np.sort(np.asarray(found, dtype=np.int64))
 
 
-def _amid(graph: Any, near: IntArray, far: IntArray) -> IntArray:
+def _order_with_border(graph: Any, near: IntArray, far: IntArray) -> IntArray:
     """Order with each far variable half way between the first and the last variable it meets."""
     places = np.full(graph.shape[0], -1.0)
     places[near] = np.arange(near.size)
@@ -83,13 +83,13 @@ def _amid(graph: Any, near: IntArray, far: IntArray) -> IntArray:
     return np.argsort(places, kind="stable")
 
 
-def _meetings(hessian: Any, jacobian: Any) -> Any:
+def _build_coupling_graph(hessian: Any, jacobian: Any) -> Any:
     """Which variables share a term, as a symmetric graph."""
-    rows = _sparse.csr_array(jacobian, copy=True)
+    rows = _scipy_sparse.csr_array(jacobian, copy=True)
     rows.data = np.ones(rows.data.size, dtype=np.float32)
-    terms = _sparse.csr_array(hessian, copy=True)
+    terms = _scipy_sparse.csr_array(hessian, copy=True)
     terms.data = np.ones(terms.data.size, dtype=np.float32)
-    return _sparse.csr_array(rows.T @ rows + terms)
+    return _scipy_sparse.csr_array(rows.T @ rows + terms)
 
 
 def group_rows(first: IntArray, last: IntArray) -> tuple[IntArray, IntArray]:

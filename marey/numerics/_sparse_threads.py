@@ -17,7 +17,7 @@ _SUFFIXES = ("64_", "")
 Pool = tuple[Callable[[], int], Callable[[int], object]]  # reads and sets the number of threads
 
 _lock = Lock()
-_inside: list[list[int]] = []  # thread counts to go back to, one entry for each running block
+_active_callers: list[list[int]] = []  # thread counts to go back to, one entry for each running block
 
 
 @contextmanager
@@ -27,33 +27,33 @@ def single_thread() -> Generator[None]:
     Blocks of a hundred unknowns are done in microseconds: waking a second thread takes longer, and on a busy machine
     waiting for it made a solve fifteen times slower.
     """
-    pools = _pools()
+    pools = _load_thread_pools()
     with _lock:
-        _inside.append([read() for read, _ in pools])
+        _active_callers.append([read() for read, _ in pools])
         for _, write in pools:
             write(1)
     try:
         yield
     finally:
         with _lock:
-            counts = _inside.pop()
-            if not _inside:
+            counts = _active_callers.pop()
+            if not _active_callers:
                 for (_, write), count in zip(pools, counts, strict=True):
                     write(count)
 
 
 @cache
-def _pools() -> tuple[Pool, ...]:
+def _load_thread_pools() -> tuple[Pool, ...]:
     found: list[Pool] = []
     for package in _PACKAGES:
         spec = find_spec(package)
         folder = Path(spec.origin).parent.parent / f"{package}.libs" if spec and spec.origin else None
         for path in sorted(folder.glob("*openblas*")) if folder and folder.is_dir() else ():
-            found += _pool_of(path)
+            found += _load_thread_pool(path)
     return tuple(found)
 
 
-def _pool_of(path: Path) -> list[Pool]:
+def _load_thread_pool(path: Path) -> list[Pool]:
     """Entries of one library, by the names that wheels give them."""
     try:
         library = ctypes.CDLL(str(path))

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, UnknownNameError, frozen
 from marey.numerics._sparse_threads import single_thread
-from marey.numerics._sqp_programme import FIXED_WIDTH, Programme, SQPIteration, SQPResult, SQPSettings
-from marey.numerics._sqp_record import Record
+from marey.numerics._sqp_programme import FIXED_WIDTH, NonlinearProgramme, SQPIteration, SQPResult, SQPSettings
+from marey.numerics._sqp_record import SolveRecord
 from marey.numerics._status import OnFailure, SolveStatus, check_on_failure, raise_if_asked
 
 Method = Literal["sl1qp", "fang2003"]
@@ -20,7 +20,7 @@ OnIteration = Callable[[SQPIteration], bool | None]
 
 
 def solve_sqp(
-    programme: Programme,
+    programme: NonlinearProgramme,
     start: ArrayLike,
     *,
     method: Method = "sl1qp",
@@ -61,19 +61,19 @@ def solve_sqp(
         raise UnknownNameError("projection", projection, "solve_sqp", ("h", "euclidean"))
     if not (trust > 0.0 and penalty > 0.0 and tolerance > 0.0):  # NaN is refused too
         raise InputError(f"trust {trust}, penalty {penalty}, tolerance {tolerance}", "All are positive")
-    x = _inside(programme, frozen(start, None, name="start"))
+    x = _project_on_bounds(programme, frozen(start, None, name="start"))
     settings = SQPSettings(tolerance, trust, penalty, max_iterations, time_limit_s, on_iteration)
     with single_thread():
-        result = _search(programme, x, settings, method, projection)
+        result = _run_method(programme, x, settings, method, projection)
     raise_if_asked("SQP", result.status, result.advice, result, on_failure)
     return result
 
 
-def _search(
-    programme: Programme, x: FloatArray, settings: SQPSettings, method: Method, projection: Projection
+def _run_method(
+    programme: NonlinearProgramme, x: FloatArray, settings: SQPSettings, method: Method, projection: Projection
 ) -> SQPResult:
     if not np.any(programme.upper - programme.lower > FIXED_WIDTH):
-        return _rated(programme, x, settings)
+        return _evaluate_only_point(programme, x, settings)
     if method == "fang2003":
         from marey.numerics._sqp_fang import ProjectedSearch
 
@@ -83,9 +83,9 @@ def _search(
     return TrustSearch(programme, x, settings).run()
 
 
-def _rated(programme: Programme, x: FloatArray, settings: SQPSettings) -> SQPResult:
+def _evaluate_only_point(programme: NonlinearProgramme, x: FloatArray, settings: SQPSettings) -> SQPResult:
     """What the only point there is is worth."""
-    record = Record(programme, settings)
+    record = SolveRecord(programme, settings)
     trial = record.evaluate(x)
     record.keep(trial)
     status = SolveStatus.INFEASIBLE if trial.is_finite else SolveStatus.NOT_FINITE
@@ -94,7 +94,7 @@ def _rated(programme: Programme, x: FloatArray, settings: SQPSettings) -> SQPRes
     return record.result(status, np.zeros(trial.rows.size))
 
 
-def _inside(programme: Programme, x: FloatArray) -> FloatArray:
+def _project_on_bounds(programme: NonlinearProgramme, x: FloatArray) -> FloatArray:
     lower, upper = programme.lower, programme.upper
     if lower.shape != x.shape or upper.shape != x.shape:
         raise InputError(f"start has {x.size} variables, the bounds {lower.size} and {upper.size}")

@@ -9,9 +9,9 @@ from scipy import sparse
 
 from marey.base import BoolArray, FloatArray
 from marey.numerics._sparse_band import BandSystem
-from marey.numerics._sparse_elastic import Columns
-from marey.numerics._sqp_programme import FIXED_WIDTH, Programme, SQPResult, SQPSettings
-from marey.numerics._sqp_record import ADVICE, Record, Trial
+from marey.numerics._sparse_elastic import FreeColumns
+from marey.numerics._sqp_programme import FIXED_WIDTH, NonlinearProgramme, SQPResult, SQPSettings
+from marey.numerics._sqp_record import ADVICE, SolveRecord, TrialPoint
 from marey.numerics._status import SolveStatus
 
 DAMPING = 1e-10  # [-] of the Hessian's largest diagonal entry; where it has a kernel it is not more than that
@@ -47,8 +47,8 @@ class ProjectedSearch:
     iterations and those of its dismount (0.8 s) to 1.1e-3 in 72, where it stalls at 1.6 times the objective of "sl1qp".
     """
 
-    def __init__(self, programme: Programme, x: FloatArray, settings: SQPSettings, projection: str) -> None:
-        self.programme, self.settings, self.record = programme, settings, Record(programme, settings)
+    def __init__(self, programme: NonlinearProgramme, x: FloatArray, settings: SQPSettings, projection: str) -> None:
+        self.programme, self.settings, self.record = programme, settings, SolveRecord(programme, settings)
         self.is_euclidean = projection == "euclidean"
         self.current = self.record.evaluate(x)
         self.record.keep(self.current)
@@ -58,7 +58,7 @@ class ProjectedSearch:
         self.penalty, self.num_cg, self.damping, self.left = settings.penalty, 0, DAMPING, 0.0
         self.num_turns, self.num_refused = 0, 0
         self.is_returning = False
-        self.columns: Columns | None = None
+        self.columns: FreeColumns | None = None
         low, high = programme.lower[self.free], programme.upper[self.free]
         self.bounded = np.flatnonzero(np.isfinite(low) | np.isfinite(high))
         self.unit: Any = _sparse.csr_array(_sparse.eye_array(self.free.size))[self.bounded]
@@ -67,7 +67,7 @@ class ProjectedSearch:
         """Iterate until something ends it."""
         status = None if self.current.is_finite and self.differentiate() else SolveStatus.NOT_FINITE
         while status is None:
-            status = self.record.spent() or self.iterate()
+            status = self.record.exhausted_quota() or self.iterate()
         return self.record.result(status, self.multipliers, self.advice(status))
 
     def differentiate(self) -> bool:
@@ -77,7 +77,7 @@ class ProjectedSearch:
             return False
         gradient, hessian, jacobian = found
         if self.columns is None or not self.columns.fits(hessian, jacobian):
-            self.columns = Columns(hessian, jacobian, self.free)
+            self.columns = FreeColumns(hessian, jacobian, self.free)
             self.system = BandSystem(self.columns.H, _no_rows(self.free.size))
         self.H, jacobian = self.columns.take(hessian, jacobian)
         self.J: Any = _sparse.csr_array(_sparse.vstack([jacobian, self.unit]))
@@ -96,7 +96,7 @@ class ProjectedSearch:
         """One step, its verdict; a status ends the search."""
         before, self.num_cg = self.current, 0
         is_moved = self.move(*self.step(self.is_euclidean))
-        while not is_moved and self.damping < LAST_DAMPING and not self.record.spent():
+        while not is_moved and self.damping < LAST_DAMPING and not self.record.exhausted_quota():
             self.factor(max(100.0 * self.damping, 1e3 * DAMPING))
             self.trust = self.settings.trust
             is_moved = self.move(*self.step(self.is_euclidean))
@@ -132,7 +132,7 @@ class ProjectedSearch:
         elif self.left < 0.01 * CG_POOR and self.damping > DAMPING:
             self.factor(max(0.3 * self.damping, DAMPING))
 
-    def ends(self, trial: Trial) -> tuple[FloatArray, FloatArray]:
+    def ends(self, trial: TrialPoint) -> tuple[FloatArray, FloatArray]:
         """How far rows and bounded variables may change down and up, from a point."""
         x, bounded = trial.x[self.free], self.bounded
         programme = self.programme
@@ -147,9 +147,9 @@ class ProjectedSearch:
     def step(self, is_euclidean: bool) -> tuple[FloatArray, BoolArray]:
         """Free step plus its correction ``(n,)``, over the free variables, and the rows that held it."""
         base = np.zeros(self.free.size) if self.is_returning else self.system.solve(-self.gradient)
-        return self.returned(base, is_euclidean)
+        return self.return_to_rows(base, is_euclidean)
 
-    def returned(self, base: FloatArray, is_euclidean: bool) -> tuple[FloatArray, BoolArray]:
+    def return_to_rows(self, base: FloatArray, is_euclidean: bool) -> tuple[FloatArray, BoolArray]:
         """A step plus the least correction that brings it to its rows; and the rows that hold it.
 
         Rows that would be violated are added; inequalities that would rather be left are dropped, once each.
@@ -205,10 +205,10 @@ class ProjectedSearch:
     def move(self, step: FloatArray, active: BoolArray) -> bool:
         """Go along the step within its limit, which shrinks until the penalty falls; tell if anything moved."""
         start, back = self.current, None
-        while self.trust >= MIN_TRUST and not self.record.spent():
+        while self.trust >= MIN_TRUST and not self.record.exhausted_quota():
             if float(np.abs(step).max(initial=0.0)) > self.trust and back is None:
-                back, _ = self.returned(np.zeros(self.free.size), self.is_euclidean)
-            limited = step if back is None else self.limited(back, step - back)
+                back, _ = self.return_to_rows(np.zeros(self.free.size), self.is_euclidean)
+            limited = step if back is None else self.limit_step(back, step - back)
             trial, ratio = self.tried(limited, active)
             length = float(np.abs(limited).max(initial=0.0))
             if ratio > ACCEPT_RATIO and self.take(start, trial):
@@ -218,13 +218,13 @@ class ProjectedSearch:
             self.trust = 0.35 * min(self.trust, length)
         return False
 
-    def limited(self, back: FloatArray, along: FloatArray) -> FloatArray:
+    def limit_step(self, back: FloatArray, along: FloatArray) -> FloatArray:
         """Return to the rows and step along them, each shortened to its part of the limit."""
         first = min(1.0, RETURN_SHARE * self.trust / max(float(np.abs(back).max(initial=0.0)), TINY)) * back
         rest = self.trust - float(np.abs(first).max(initial=0.0))
         return first + min(1.0, rest / max(float(np.abs(along).max(initial=0.0)), TINY)) * along
 
-    def tried(self, step: FloatArray, active: BoolArray) -> tuple[Trial, float]:
+    def tried(self, step: FloatArray, active: BoolArray) -> tuple[TrialPoint, float]:
         """The point after a step, returned to its rows if it is off them, and its share of the fall foretold."""
         start, num_rows = self.current, self.current.rows.size
         change = self.change(step)
@@ -248,7 +248,7 @@ class ProjectedSearch:
             trial, step, gain = second, off, self.gain(second)
         return trial, gain / foretold
 
-    def gain(self, trial: Trial) -> float:
+    def gain(self, trial: TrialPoint) -> float:
         """Fall of the penalty to a trial; of its violations alone on the way back to the rows."""
         if not trial.is_finite:
             return -np.inf
@@ -256,7 +256,7 @@ class ProjectedSearch:
         eased = self.penalty * float(now.violations.sum() - trial.violations.sum())
         return eased if self.is_returning else eased + now.objective - trial.objective
 
-    def take(self, start: Trial, trial: Trial) -> bool:
+    def take(self, start: TrialPoint, trial: TrialPoint) -> bool:
         """Make a trial the current point unless its derivatives are not finite."""
         self.current = trial
         if not self.differentiate():

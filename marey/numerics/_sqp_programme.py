@@ -15,7 +15,7 @@ FIXED_WIDTH = 1e-9  # a variable with less room than this does not move
 NUM_WORST = 5  # rows that a result names
 
 
-class Programme(Protocol):
+class NonlinearProgramme(Protocol):
     r"""Minimise :math:`f(x)` subject to :math:`l_x \le x \le u_x` and :math:`l \le c(x) \le u`.
 
     Rows with equal ends are equalities. Scale variables so that a step of one is large, and rows so that a violation
@@ -117,12 +117,12 @@ class SQPResult:
         return f"SQPResult({self.status}, {numbers}, {self.seconds:.2f} s)"
 
 
-def row_violations(programme: Programme, rows: FloatArray) -> FloatArray:
+def row_violations(programme: NonlinearProgramme, rows: FloatArray) -> FloatArray:
     """How far each row ``(m,)`` is outside its ends, not negative."""
     return np.maximum(np.maximum(programme.row_lower - rows, rows - programme.row_upper), 0.0)
 
 
-def worst_rows(programme: Programme, rows: FloatArray, tolerance: float) -> tuple[tuple[str, float], ...]:
+def worst_rows(programme: NonlinearProgramme, rows: FloatArray, tolerance: float) -> tuple[tuple[str, float], ...]:
     """Names and violations of the most violated rows above the tolerance, worst first."""
     violations = row_violations(programme, rows)
     order = np.argsort(-violations, kind="stable")[:NUM_WORST]

@@ -10,7 +10,7 @@ import numpy as np
 
 from marey.base import FloatArray, InputError, frozen
 from marey.numerics._sqp_programme import (
-    Programme,
+    NonlinearProgramme,
     SQPIteration,
     SQPResult,
     SQPSettings,
@@ -33,7 +33,7 @@ ADVICE: Final = {
 
 
 @dataclass(slots=True, eq=False)
-class Trial:
+class TrialPoint:
     """A point and what the programme says of it."""
 
     x: FloatArray  # (n,)
@@ -60,27 +60,27 @@ class Trial:
         return max(self.violation, tolerance), self.objective
 
 
-class Record:
+class SolveRecord:
     """The book of one solve."""
 
-    def __init__(self, programme: Programme, settings: SQPSettings) -> None:
+    def __init__(self, programme: NonlinearProgramme, settings: SQPSettings) -> None:
         self.start_time = time.perf_counter()
         self.programme, self.settings = programme, settings
         self.history: list[SQPIteration] = []
-        self.best: Trial | None = None
+        self.best: TrialPoint | None = None
 
     @property
     def seconds(self) -> float:
         """Wall time since the start."""
         return time.perf_counter() - self.start_time
 
-    def evaluate(self, x: FloatArray) -> Trial:
+    def evaluate(self, x: FloatArray) -> TrialPoint:
         """Ask the programme."""
         objective, values = self.programme.values(x)
         rows = np.asarray(values, dtype=np.float64)
         if rows.shape != self.programme.row_lower.shape:
             raise InputError(f"the programme gave rows {rows.shape}, its ends are {self.programme.row_lower.shape}")
-        return Trial(x, float(objective), rows, row_violations(self.programme, rows))
+        return TrialPoint(x, float(objective), rows, row_violations(self.programme, rows))
 
     def derivatives(self, x: FloatArray) -> tuple[FloatArray, Any, Any] | None:
         """Gradient, Hessian and Jacobian, or None where one is not finite."""
@@ -89,13 +89,13 @@ class Record:
         is_finite = all(np.isfinite(part).all() for part in (slope, hessian.data, jacobian.data))
         return (slope, hessian, jacobian) if is_finite else None
 
-    def keep(self, trial: Trial) -> None:
+    def keep(self, trial: TrialPoint) -> None:
         """Remember a point if it is the best so far."""
         tolerance = self.settings.tolerance
         if self.best is None or trial.rank(tolerance) < self.best.rank(tolerance):
             self.best = trial
 
-    def spent(self) -> SolveStatus | None:
+    def exhausted_quota(self) -> SolveStatus | None:
         """Whether a quota is used up."""
         if len(self.history) >= self.settings.max_iterations:
             return SolveStatus.ITERATION_LIMIT
@@ -103,7 +103,7 @@ class Record:
         return SolveStatus.TIME_LIMIT if limit is not None and self.seconds >= limit else None
 
     def report(
-        self, current: Trial, step: float, trust: float, penalty: float, is_accepted: bool, num_inner: int
+        self, current: TrialPoint, step: float, trust: float, penalty: float, is_accepted: bool, num_inner: int
     ) -> bool:
         """Write down an iteration, show it, and tell whether the caller wants to stop."""
         entry = SQPIteration(

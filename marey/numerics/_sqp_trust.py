@@ -6,8 +6,8 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.numerics._sparse_elastic import ElasticQP, QPStep
-from marey.numerics._sqp_programme import Programme, SQPResult, SQPSettings
-from marey.numerics._sqp_record import Record, Trial
+from marey.numerics._sqp_programme import NonlinearProgramme, SQPResult, SQPSettings
+from marey.numerics._sqp_record import SolveRecord, TrialPoint
 from marey.numerics._status import SolveStatus
 
 MAX_TRUST = 2.0
@@ -33,8 +33,8 @@ MAX_STUCK = 5  # iterations without progress before a programme is called infeas
 class TrustSearch:
     """The moving state of one solve."""
 
-    def __init__(self, programme: Programme, x: FloatArray, settings: SQPSettings) -> None:
-        self.settings, self.record = settings, Record(programme, settings)
+    def __init__(self, programme: NonlinearProgramme, x: FloatArray, settings: SQPSettings) -> None:
+        self.settings, self.record = settings, SolveRecord(programme, settings)
         self.trust, self.penalty = settings.trust, settings.penalty
         self.lower, self.upper = programme.lower, programme.upper
         self.current = self.record.evaluate(x)
@@ -47,7 +47,7 @@ class TrustSearch:
         """Iterate until something ends it."""
         status = None if self.current.is_finite and self.differentiate() else SolveStatus.NOT_FINITE
         while status is None:
-            status = self.record.spent() or self.iterate()
+            status = self.record.exhausted_quota() or self.iterate()
         return self.record.result(status, self.multipliers)
 
     def differentiate(self) -> bool:
@@ -75,7 +75,11 @@ class TrustSearch:
         """Solve the quadratic programme; raise the penalty while that makes the rows give way."""
         step = self.solve_qp(self.current.rows)
         now, is_held = float(self.current.violations.sum()), False
-        while now > self.settings.tolerance and now - step.left < 0.1 * now and not (is_held or self.record.spent()):
+        while (
+            now > self.settings.tolerance
+            and now - step.left < 0.1 * now
+            and not (is_held or self.record.exhausted_quota())
+        ):
             was = self.penalty
             self.penalty = min(3.0 * was, MAX_PENALTY)
             firmer = self.solve_qp(self.current.rows) if was < MAX_PENALTY else step
@@ -98,7 +102,7 @@ class TrustSearch:
         self.num_inner += step.num_factors
         return step
 
-    def try_step(self, step: QPStep, predicted: float) -> tuple[Trial, float]:
+    def try_step(self, step: QPStep, predicted: float) -> tuple[TrialPoint, float]:
         """Evaluate the step, bend it back to the rows it left, and keep the best."""
         merit = self.current.merit(self.penalty)
         trial = self.record.evaluate(self.inside(step.d))
@@ -127,7 +131,7 @@ class TrustSearch:
         """What a unit of stiffness adds to the diagonal: the objective may not see a variable at all."""
         return max(RIDGE_SHARE * self.qp.mean_curvature, MIN_RIDGE)
 
-    def learn(self, step: QPStep, trial: Trial) -> None:
+    def learn(self, step: QPStep, trial: TrialPoint) -> None:
         r"""Set the stiffness so that the model would have foretold the Lagrangian at the end of a step.
 
         The Hessian knows nothing of how rows bend. What :math:`f + \lambda^T c` was above its model, measured in
@@ -142,7 +146,7 @@ class TrustSearch:
     def inside(self, d: FloatArray) -> FloatArray:
         return np.clip(self.current.x + d, self.lower, self.upper)
 
-    def move(self, trial: Trial) -> bool:
+    def move(self, trial: TrialPoint) -> bool:
         """Make a trial the current point unless its derivatives are not finite."""
         before, self.current = self.current, trial
         if not self.differentiate():
@@ -152,7 +156,7 @@ class TrustSearch:
         self.relax(trial)
         return True
 
-    def relax(self, trial: Trial) -> None:
+    def relax(self, trial: TrialPoint) -> None:
         """Lower a penalty that is far above the multipliers once the rows hold: a stiff one forbids long steps."""
         enough = max(self.settings.penalty, SAFE_PENALTY * float(np.abs(self.multipliers).max(initial=0.0)))
         if trial.violation < self.settings.tolerance and self.penalty > 2.0 * enough and self.num_relaxed < MAX_RELAXED:
@@ -164,7 +168,7 @@ class TrustSearch:
         elif ratio < POOR_RATIO:
             self.trust *= 0.5 if ratio > ACCEPT_RATIO else 0.35
 
-    def verdict(self, before: Trial, actual: float, predicted: float, is_accepted: bool) -> SolveStatus | None:
+    def verdict(self, before: TrialPoint, actual: float, predicted: float, is_accepted: bool) -> SolveStatus | None:
         tolerance = self.settings.tolerance
         scale = tolerance * (1.0 + abs(before.objective))
         is_feasible = self.current.violation < tolerance

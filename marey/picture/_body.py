@@ -12,31 +12,46 @@ from numpy.typing import ArrayLike
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray
 from marey.motion import Contacts, Motion
-from marey.picture._scene import Solids, srgb
+from marey.picture._scene import CapsuleBatch, linear_from_srgb
 from marey.skeleton import Capsules, Skeleton, capsules, contact_points, joint_frames, role_map
 
-PAPER: Final = srgb("#eceff2")  # what older bodies fade to
+PAPER_COLOUR: Final = linear_from_srgb("#eceff2")  # what older bodies fade to
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Palette:
     """Colours of one figure (linear RGB): calm, left and right told apart by hue."""
 
-    trunk: FloatArray = field(default_factory=lambda: srgb("#d3d6d8"))
-    left: FloatArray = field(default_factory=lambda: srgb("#6d9bc8"))
-    right: FloatArray = field(default_factory=lambda: srgb("#e0a76f"))
-    contact: FloatArray = field(default_factory=lambda: srgb("#c8452f"))
+    trunk: FloatArray = field(default_factory=lambda: linear_from_srgb("#d3d6d8"))
+    left: FloatArray = field(default_factory=lambda: linear_from_srgb("#6d9bc8"))
+    right: FloatArray = field(default_factory=lambda: linear_from_srgb("#e0a76f"))
+    contact: FloatArray = field(default_factory=lambda: linear_from_srgb("#c8452f"))
 
 
 PALETTES: Final = (
     Palette(),
-    Palette(srgb("#b5c9b4"), srgb("#5fa58d"), srgb("#a9b85c"), srgb("#c8452f")),
-    Palette(srgb("#cbb9cc"), srgb("#8f7fc4"), srgb("#d288ae"), srgb("#c8452f")),
-    Palette(srgb("#d3c7ae"), srgb("#b98d4a"), srgb("#d9b84f"), srgb("#c8452f")),
+    Palette(
+        linear_from_srgb("#b5c9b4"),
+        linear_from_srgb("#5fa58d"),
+        linear_from_srgb("#a9b85c"),
+        linear_from_srgb("#c8452f"),
+    ),
+    Palette(
+        linear_from_srgb("#cbb9cc"),
+        linear_from_srgb("#8f7fc4"),
+        linear_from_srgb("#d288ae"),
+        linear_from_srgb("#c8452f"),
+    ),
+    Palette(
+        linear_from_srgb("#d3c7ae"),
+        linear_from_srgb("#b98d4a"),
+        linear_from_srgb("#d9b84f"),
+        linear_from_srgb("#c8452f"),
+    ),
 )
 
 
-def placed_capsules(motion: Motion, frames: IntArray) -> tuple[Capsules, FloatArray, FloatArray]:
+def place_capsules(motion: Motion, frames: IntArray) -> tuple[Capsules, FloatArray, FloatArray]:
     """The body's capsules and where they start and end in world ``(n, S, 3)`` [m], at some frames."""
     body = body_capsules(motion.skeleton)
     moving = None if motion.translations is None else motion.translations[frames]
@@ -64,7 +79,7 @@ def body_solids(
     contacts: Contacts | None = None,
     fades: ArrayLike = 0.0,
     offsets: ArrayLike = 0.0,
-) -> list[Solids]:
+) -> list[CapsuleBatch]:
     """One coloured body for each of ``frames`` ``(n,)``.
 
     Args:
@@ -75,15 +90,15 @@ def body_solids(
         fades: how far each body is faded to paper, 0 to 1, ``(n,)`` or one number.
         offsets: moves each body aside, ``(n, 3)`` [m] or one number.
     """
-    body, starts, ends = placed_capsules(motion, frames)
+    body, starts, ends = place_capsules(motion, frames)
     fades = np.broadcast_to(np.asarray(fades, dtype=np.float64), len(frames))
     moves = np.broadcast_to(np.asarray(offsets, dtype=np.float64), (len(frames), 3))[:, None, :]
     plain = _side_colours(motion.skeleton, body, palette)
-    touching = _touching(motion.skeleton, body, contacts, frames)
+    touching = _find_contact_capsules(motion.skeleton, body, contacts, frames)
     colours = np.where(touching[..., None], palette.contact, plain)
-    colours = colours + fades[:, None, None] * (PAPER - colours)
+    colours = colours + fades[:, None, None] * (PAPER_COLOUR - colours)
     starts, ends = starts + moves, ends + moves
-    return [Solids(starts[i], ends[i], body.start_radii, body.end_radii, colours[i]) for i in range(len(frames))]
+    return [CapsuleBatch(starts[i], ends[i], body.start_radii, body.end_radii, colours[i]) for i in range(len(frames))]
 
 
 def _side_colours(skeleton: Skeleton, body: Capsules, palette: Palette) -> FloatArray:
@@ -105,7 +120,9 @@ def joint_sides(skeleton: Skeleton) -> IntArray:
     return sides
 
 
-def _touching(skeleton: Skeleton, body: Capsules, contacts: Contacts | None, frames: IntArray) -> BoolArray:
+def _find_contact_capsules(
+    skeleton: Skeleton, body: Capsules, contacts: Contacts | None, frames: IntArray
+) -> BoolArray:
     """Which capsules ``(n, S)`` are carried by a joint whose contact point touches."""
     touching = np.zeros((len(frames), len(body)), dtype=np.bool_)
     if contacts is None:
@@ -117,7 +134,7 @@ def _touching(skeleton: Skeleton, body: Capsules, contacts: Contacts | None, fra
     return touching
 
 
-def chosen_frames(motion: Motion, frames: int | Sequence[int] | ArrayLike) -> IntArray:
+def resolve_frames(motion: Motion, frames: int | Sequence[int] | ArrayLike) -> IntArray:
     """Frame numbers as an array; negative ones count from the end.
 
     Raises:

@@ -16,7 +16,7 @@ MAX_VIEW_SINE: Final = 1e-6  # [-] a view this near to the vertical takes +Z as 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Camera:
+class PinholeCamera:
     """A pinhole that looks from ``position`` at ``target``, with +Y up on the picture."""
 
     position: FloatArray  # (3,) [m] in world
@@ -92,7 +92,7 @@ def frame_balls(
     *,
     fov_rad: float,
     margins: Margins | None = None,
-) -> Camera:
+) -> PinholeCamera:
     r"""Nearest camera looking along ``direction`` that sees all balls.
 
     In the camera's axes a ball :math:`(x, z)` of radius :math:`r` lies inside an edge of slope :math:`k` when
@@ -113,15 +113,15 @@ def frame_balls(
     slope = np.tan(0.5 * fov_rad)
     across = slope * (size[0] - 2.0 * margins.sides) / size[1]
     top, bottom = slope * (1.0 - 2.0 * margins.top / size[1]), slope * (1.0 - 2.0 * margins.bottom / size[1])
-    edges_x = _edges(x, z, np.asarray(radii), across, across)
-    edges_y = _edges(y, z, np.asarray(radii), top, bottom)
+    edges_x = _tightest_edges(x, z, np.asarray(radii), across, across)
+    edges_y = _tightest_edges(y, z, np.asarray(radii), top, bottom)
     depth = min((edges_x[0] - edges_x[1]) / (2.0 * across), (edges_y[0] - edges_y[1]) / (top + bottom))
     middle_y = 0.5 * (edges_y[0] + edges_y[1] + (top - bottom) * depth)
     position = np.array([0.5 * (edges_x[0] + edges_x[1]), middle_y, depth]) @ axes
-    return Camera(position, position + axes[2] * max(0.1, float(z.mean()) - depth), fov_rad)
+    return PinholeCamera(position, position + axes[2] * max(0.1, float(z.mean()) - depth), fov_rad)
 
 
-def _edges(x: FloatArray, z: FloatArray, radii: FloatArray, high: float, low: float) -> tuple[float, float]:
+def _tightest_edges(x: FloatArray, z: FloatArray, radii: FloatArray, high: float, low: float) -> tuple[float, float]:
     """Tightest line at the low and at the high edge, for slopes ``low`` and ``high``."""
     tightest_low = np.min(x - radii * np.sqrt(1.0 + low**2) + low * z)
     tightest_high = np.max(x + radii * np.sqrt(1.0 + high**2) - high * z)
@@ -137,7 +137,7 @@ def fit_height(
     wide_rad: float,
     limits: tuple[int, int],
     margins: Margins | None = None,
-) -> tuple[Camera, int]:
+) -> tuple[PinholeCamera, int]:
     """Camera and picture height for which the balls fill a given width: the lowest picture that holds them.
 
     ``wide_rad`` is the angle between the left and the right edge; the height stays between the ``limits`` [pixel].
@@ -149,7 +149,7 @@ def fit_height(
             high = middle
         else:
             low = middle + 1
-    fov = _tall(wide_rad, (width, low))
+    fov = _vertical_fov_rad(wide_rad, (width, low))
     return frame_balls(points, radii, direction, (width, low), fov_rad=fov, margins=margins), low
 
 
@@ -162,12 +162,12 @@ def _fills_width(
     margins: Margins | None,
 ) -> bool:
     """Whether a picture a little higher would move the camera no nearer."""
-    fov, taller = _tall(wide_rad, size), (size[0], 2 * size[1])
+    fov, taller = _vertical_fov_rad(wide_rad, size), (size[0], 2 * size[1])
     here = frame_balls(points, radii, direction, size, fov_rad=fov, margins=margins)
-    there = frame_balls(points, radii, direction, taller, fov_rad=_tall(wide_rad, taller), margins=margins)
+    there = frame_balls(points, radii, direction, taller, fov_rad=_vertical_fov_rad(wide_rad, taller), margins=margins)
     forward = here.axes()[2]
     return bool(forward @ (there.position - here.position) < 1e-6)
 
 
-def _tall(wide_rad: float, size: tuple[int, int]) -> float:
+def _vertical_fov_rad(wide_rad: float, size: tuple[int, int]) -> float:
     return float(2.0 * np.arctan(np.tan(0.5 * wide_rad) * size[1] / size[0]))

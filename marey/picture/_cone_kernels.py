@@ -12,7 +12,7 @@ import numpy as np
 from marey.base import FloatArray, kernel
 from marey.picture._packed import END_RADIUS, LENGTH, SINE, SQUARED_COSINE, START_RADIUS, Vector
 
-EDGE_M = 0.003  # [m] half width of a shadow's edge where it touches what casts it
+SHADOW_BIAS_M = 0.003  # [m] half width of a shadow's edge where it touches what casts it
 
 
 @kernel
@@ -22,7 +22,7 @@ def dot(a: Vector, b: Vector) -> float:
 
 
 @kernel
-def along(a: Vector, t: float, b: Vector) -> Vector:
+def point_on_ray(a: Vector, t: float, b: Vector) -> Vector:
     """Return ``a + t b``."""
     return a[0] + t * b[0], a[1] + t * b[1], a[2] + t * b[2]
 
@@ -35,7 +35,7 @@ def unit(a: Vector) -> Vector:
 
 
 @kernel
-def _from_start(cones: FloatArray, i: int, p: Vector) -> Vector:
+def _offset_from_start(cones: FloatArray, i: int, p: Vector) -> Vector:
     return p[0] - cones[i, 0], p[1] - cones[i, 1], p[2] - cones[i, 2]
 
 
@@ -45,7 +45,7 @@ def _axis(cones: FloatArray, i: int) -> Vector:
 
 
 @kernel
-def _radius_at(cones: FloatArray, i: int, h: float) -> float:
+def _capsule_radius(cones: FloatArray, i: int, h: float) -> float:
     """Radius of the ball that rolls from start to end, when its centre has gone ``h`` along the axis."""
     radius = cones[i, START_RADIUS]
     if cones[i, LENGTH] > 0.0:
@@ -60,7 +60,7 @@ def hit_cone(cones: FloatArray, i: int, o: Vector, d: Vector) -> float:
     On the cone :math:`c^2 |q|^2 - y^2 + 2 r_a s y - r_a^2 = 0` with :math:`q = o + td - a`, :math:`c^2 = 1 - s^2`.
     Both balls lie inside the cone, so a line that misses it misses everything.
     """
-    q, u = _from_start(cones, i, o), _axis(cones, i)
+    q, u = _offset_from_start(cones, i, o), _axis(cones, i)
     length, ra, rb = cones[i, LENGTH], cones[i, START_RADIUS], cones[i, END_RADIUS]
     s, cc = cones[i, SINE], cones[i, SQUARED_COSINE]
     y, v, qd, qq = dot(q, u), dot(d, u), dot(q, d), dot(q, q)
@@ -98,11 +98,11 @@ def _hit_ball(b: float, c: float) -> float:
 @kernel
 def cone_normal(cones: FloatArray, i: int, p: Vector) -> Vector:
     """Outward unit normal of capsule ``i`` at a point of its surface."""
-    q, u = _from_start(cones, i, p), _axis(cones, i)
+    q, u = _offset_from_start(cones, i, p), _axis(cones, i)
     y = dot(q, u)
     x = np.sqrt(max(dot(q, q) - y * y, 0.0))
     foot = y - x * cones[i, SINE] / np.sqrt(cones[i, SQUARED_COSINE])
-    return unit(along(q, -min(max(foot, 0.0), cones[i, LENGTH]), u))
+    return unit(point_on_ray(q, -min(max(foot, 0.0), cones[i, LENGTH]), u))
 
 
 @kernel
@@ -112,14 +112,14 @@ def shade_by_cone(cones: FloatArray, i: int, p: Vector, lamp: Vector, softness: 
     The ray to the lamp passes the axis at distance :math:`g + r`, having gone :math:`t`; the edge of the shadow is
     :math:`w = t\,\mathrm{softness}` to each side, and the share is a smooth step of :math:`g / w`.
     """
-    q, u = _from_start(cones, i, p), _axis(cones, i)
+    q, u = _offset_from_start(cones, i, p), _axis(cones, i)
     b, e = dot(u, lamp), dot(lamp, q)
     h = min(max((dot(u, q) - b * e) / max(1.0 - b * b, 1e-9), 0.0), cones[i, LENGTH])
     t = h * b - e
     if t <= 0.0:
         return 0.0
-    radius, width = _radius_at(cones, i, h), softness * t + EDGE_M
-    gap = along(along(q, t, lamp), -h, u)
+    radius, width = _capsule_radius(cones, i, h), softness * t + SHADOW_BIAS_M
+    gap = point_on_ray(point_on_ray(q, t, lamp), -h, u)
     square = dot(gap, gap)
     if square >= (radius + width) ** 2:
         return 0.0
@@ -134,10 +134,10 @@ def occlude_by_cone(cones: FloatArray, i: int, reach: float, p: Vector, n: Vecto
     This is the form factor of a ball at the nearest point of the axis, at distance :math:`l`; it is lowered so that
     it ends at ``reach`` radii.
     """
-    q, u = _from_start(cones, i, p), _axis(cones, i)
+    q, u = _offset_from_start(cones, i, p), _axis(cones, i)
     h = min(max(dot(q, u), 0.0), cones[i, LENGTH])
-    q = along(q, -h, u)
-    cosine, square, radius = -dot(q, n), dot(q, q), _radius_at(cones, i, h)
+    q = point_on_ray(q, -h, u)
+    cosine, square, radius = -dot(q, n), dot(q, q), _capsule_radius(cones, i, h)
     ratio = radius * radius / square - 1.0 / (reach * reach)
     if cosine <= 0.0 or ratio <= 0.0:
         return 0.0

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from marey.base import InputError, MissingExtraError, MissingFileError, UnknownNameError
 from marey.motion import Motion
 from marey.picture._body import PALETTES, Palette, body_solids
-from marey.picture._camera import Camera
+from marey.picture._camera import PinholeCamera
 from marey.picture._gif import common_colours, write_gif
-from marey.picture._motion import FADE_M, camera_for, trace, viewing
-from marey.picture._plants import contacts_of
+from marey.picture._motion import FADE_M, fit_camera, make_traces, named_view_direction
+from marey.picture._plants import contacts_or_detect
 from marey.picture._render import Image, render
-from marey.picture._scene import Ground, Marks, Scene, Solids
-from marey.picture._views import ground_focus, ground_level, lamp_for, smooth_way
+from marey.picture._scene import CapsuleBatch, GroundMarks, GroundPattern, RenderScene
+from marey.picture._views import ground_focus, ground_level, make_light, smooth_camera_path
 
 Progress = Callable[[int, int], None]
 
@@ -43,8 +43,8 @@ def save_image(image: NDArray[np.uint8], path: str | os.PathLike[str]) -> Path:
 
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[-1] != 3:
         raise InputError(f"a picture of {image.dtype} and shape {image.shape}", "Give uint8 values (H, W, 3)")
-    target = _target(path, PICTURE_SUFFIXES)
-    return written(target, lambda draft: Pillow.fromarray(np.ascontiguousarray(image)).save(draft))
+    target = _check_target(path, PICTURE_SUFFIXES)
+    return write_atomically(target, lambda draft: Pillow.fromarray(np.ascontiguousarray(image)).save(draft))
 
 
 def save_film(
@@ -54,7 +54,7 @@ def save_film(
     fps: float = 30.0,
     size: tuple[int, int] = (640, 480),
     view: str = "three-quarter",
-    camera: str | Camera = "follow",
+    camera: str | PinholeCamera = "follow",
     palette: Palette | None = None,
     progress: Progress | None = None,
     threads: int = 1,
@@ -75,14 +75,14 @@ def save_film(
         progress: called with (pictures drawn, pictures in all).
         threads: how many draw.
     """
-    target = _target(path, FILM_SUFFIXES)
+    target = _check_target(path, FILM_SUFFIXES)
     _check_film(target, fps, size, camera)
     frames, colours = film_frames(motion, fps), palette or PALETTES[0]
 
     def drawn(few: NDArray[np.int64], report: Progress | None) -> Iterator[Image]:
-        return _drawn(_film_scenes(motion, few, size, view, camera, colours), len(few), size, threads, report)
+        return _render_scenes(_film_scenes(motion, few, size, view, camera, colours), len(few), size, threads, report)
 
-    return _save_drawn(drawn, frames, target, fps, colours, progress)
+    return _write_film(drawn, frames, target, fps, colours, progress)
 
 
 def save_pictures(
@@ -102,17 +102,17 @@ def save_pictures(
         fps: pictures per second, at most 50 for a GIF.
         palette: colours that a GIF must keep.
     """
-    target = _target(path, FILM_SUFFIXES)
+    target = _check_target(path, FILM_SUFFIXES)
     height, width, _ = draw(0).shape
     _check_film(target, fps, (width, height), "all")
 
     def drawn(few: NDArray[np.int64], report: Progress | None) -> Iterator[Image]:
         return (draw(number) for number in few.tolist())
 
-    return _save_drawn(drawn, np.arange(count), target, fps, palette or PALETTES[0], None)
+    return _write_film(drawn, np.arange(count), target, fps, palette or PALETTES[0], None)
 
 
-def _save_drawn(
+def _write_film(
     drawn: Callable[[NDArray[np.int64], Progress | None], Iterator[Image]],
     frames: NDArray[np.int64],
     target: Path,
@@ -123,8 +123,8 @@ def _save_drawn(
     pictures = drawn(frames, progress)
     if target.suffix.lower() == ".gif":
         colours = common_colours(drawn(frames[:: max(1, len(frames) // COLOUR_SAMPLES)], None), palette)
-        return written(target, lambda draft: write_gif(draft, pictures, fps, colours))
-    return written(target, lambda draft: _write_mp4(draft, pictures, fps))
+        return write_atomically(target, lambda draft: write_gif(draft, pictures, fps, colours))
+    return write_atomically(target, lambda draft: _write_mp4(draft, pictures, fps))
 
 
 def film_frames(motion: Motion, fps: float) -> NDArray[np.int64]:
@@ -134,7 +134,7 @@ def film_frames(motion: Motion, fps: float) -> NDArray[np.int64]:
     return np.minimum(nearest, motion.num_frames - 1)
 
 
-def _check_film(target: Path, fps: float, size: tuple[int, int], camera: str | Camera) -> None:
+def _check_film(target: Path, fps: float, size: tuple[int, int], camera: str | PinholeCamera) -> None:
     if isinstance(camera, str) and camera not in CAMERAS:
         raise UnknownNameError("camera", camera, "save_film", CAMERAS)
     is_gif = target.suffix.lower() == ".gif"
@@ -149,30 +149,30 @@ def _film_scenes(
     frames: NDArray[np.int64],
     size: tuple[int, int],
     view: str,
-    camera: str | Camera,
+    camera: str | PinholeCamera,
     palette: Palette,
-) -> Iterator[Scene]:
+) -> Iterator[RenderScene]:
     """One scene a picture; the ground, its marks and the lamp stay as they are."""
-    direction, contacts = viewing(motion, view), contacts_of(motion)
-    marks, level = Marks.join(trace(motion, palette)), ground_level(motion, contacts)
+    direction, contacts = named_view_direction(motion, view), contacts_or_detect(motion)
+    marks, level = GroundMarks.join(make_traces(motion, palette)), ground_level(motion, contacts)
     few = np.unique(np.linspace(0, motion.num_frames - 1, FRAME_SAMPLES).round().astype(np.int64))
     samples = body_solids(motion, few, palette)
-    way = smooth_way(motion)
-    still = camera if isinstance(camera, Camera) else None
+    way = smooth_camera_path(motion)
+    still = camera if isinstance(camera, PinholeCamera) else None
     if camera == "all":
-        still = camera_for(Solids.join(samples), direction, size)
-    gathered = Solids.join([body.moved(-place) for body, place in zip(samples, way[few], strict=True)])
-    near = still or camera_for(gathered, direction, size)
-    lamp, whole = lamp_for(direction), ground_focus(Solids.join(samples))
+        still = fit_camera(CapsuleBatch.join(samples), direction, size)
+    gathered = CapsuleBatch.join([body.moved(-place) for body, place in zip(samples, way[few], strict=True)])
+    near = still or fit_camera(gathered, direction, size)
+    lamp, whole = make_light(direction), ground_focus(CapsuleBatch.join(samples))
     for f in frames.tolist():
         (body,) = body_solids(motion, np.array([f]), palette, contacts=contacts)
-        seen = still or Camera(near.position + way[f], near.target + way[f], near.fov_rad)
+        seen = still or PinholeCamera(near.position + way[f], near.target + way[f], near.fov_rad)
         focus = whole if still is not None else ground_focus(body)
-        yield Scene(seen, body, marks, Ground(level, focus=focus, fade_m=FADE_M), lamp)
+        yield RenderScene(seen, body, marks, GroundPattern(level, focus=focus, fade_m=FADE_M), lamp)
 
 
-def _drawn(
-    scenes: Iterator[Scene], count: int, size: tuple[int, int], threads: int, progress: Progress | None
+def _render_scenes(
+    scenes: Iterator[RenderScene], count: int, size: tuple[int, int], threads: int, progress: Progress | None
 ) -> Iterator[Image]:
     for done, scene in enumerate(scenes, 1):
         yield render(scene, size, threads=threads)
@@ -185,7 +185,7 @@ def _write_mp4(path: Path, pictures: Iterator[Image], fps: float) -> None:
 
     (imageio's own writer leaves pipes open, which shows as warnings in the programs that use us.)
     """
-    program, first = _ffmpeg(), next(pictures)
+    program, first = _find_ffmpeg(), next(pictures)
     height, width, _ = first.shape
     reads = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", f"{fps:.12g}", "-i", "-"]
     codes = ["-an", "-c:v", "libx264", "-preset", "veryfast", "-crf", "18", "-pix_fmt", "yuv420p", "-threads", "1"]
@@ -207,14 +207,14 @@ def _write_mp4(path: Path, pictures: Iterator[Image], fps: float) -> None:
         raise InputError(f"ffmpeg could not write '{path.name}': {reason or process.returncode}")
 
 
-def _ffmpeg() -> str:
+def _find_ffmpeg() -> str:
     """Path of the ffmpeg that imageio-ffmpeg brings."""
     if find_spec("imageio_ffmpeg") is None:
         raise MissingExtraError("writing MP4 films", "video")
     return str(cast(Any, import_module("imageio_ffmpeg")).get_ffmpeg_exe())
 
 
-def _target(path: str | os.PathLike[str], suffixes: tuple[str, ...]) -> Path:
+def _check_target(path: str | os.PathLike[str], suffixes: tuple[str, ...]) -> Path:
     target = Path(path)
     if target.suffix.lower() not in suffixes:
         raise InputError(f"'{target.name}' has no suffix that can be written", f"Use one of {', '.join(suffixes)}")
@@ -223,7 +223,7 @@ def _target(path: str | os.PathLike[str], suffixes: tuple[str, ...]) -> Path:
     return target
 
 
-def written(target: Path, write: Callable[[Path], object]) -> Path:
+def write_atomically(target: Path, write: Callable[[Path], object]) -> Path:
     """Write to a draft beside the target, then rename: a failed write leaves nothing."""
     draft = target.with_name(f".{target.stem}.draft{os.getpid()}{target.suffix.lower()}")
     try:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marey.picture._body import Palette
-from marey.picture._render import Image, display
+from marey.picture._render import Image, encode_srgb
 
 Bytes = NDArray[np.uint8]
 
@@ -28,7 +28,7 @@ def common_colours(pictures: Iterator[Image], palette: Palette) -> Bytes:
     from PIL import Image as Pillow
 
     bodies = np.stack([palette.trunk, palette.left, palette.right, palette.contact])
-    ramps = display(np.minimum(bodies[:, None] * RAMP[:, None], 1.0)).reshape(-1, 3).astype(np.uint8)
+    ramps = encode_srgb(np.minimum(bodies[:, None] * RAMP[:, None], 1.0)).reshape(-1, 3).astype(np.uint8)
     colours = np.full((256, 3), 255, dtype=np.uint8)  # the last is white
     colours[: len(ramps)] = ramps
     seen = np.concatenate(list(pictures)).reshape(-1, 3)
@@ -45,10 +45,10 @@ def write_gif(path: Path, pictures: Iterator[Image], fps: float, colours: Bytes)
     """Write pictures with one table of colours ``(256, 3)``: no flicker, small files."""
     from PIL import Image as Pillow
 
-    table = nearest_table(colours)
+    table = nearest_colour_table(colours)
     indexed: list[Pillow.Image] = []
     for picture in pictures:
-        frame = Pillow.fromarray(table[_cells(picture)])
+        frame = Pillow.fromarray(table[_colour_cells(picture)])
         frame.putpalette(colours.tobytes())
         indexed.append(frame)
     ends = np.floor(np.arange(len(indexed) + 1) / fps / TICK_S + 0.5)
@@ -57,7 +57,7 @@ def write_gif(path: Path, pictures: Iterator[Image], fps: float, colours: Bytes)
     first.save(path, format="GIF", save_all=True, append_images=rest, duration=durations, loop=0, optimize=False)
 
 
-def nearest_table(colours: Bytes) -> Bytes:
+def nearest_colour_table(colours: Bytes) -> Bytes:
     """Number of the nearest colour for every value of the leading bits of red, green and blue ``(64³,)``."""
     from scipy.spatial import KDTree
 
@@ -70,6 +70,6 @@ def nearest_table(colours: Bytes) -> Bytes:
     return table
 
 
-def _cells(picture: Image) -> NDArray[np.int64]:
+def _colour_cells(picture: Image) -> NDArray[np.int64]:
     red, green, blue = np.moveaxis(picture.astype(np.int64) >> (8 - BITS), -1, 0)
     return (red << (2 * BITS)) | (green << BITS) | blue

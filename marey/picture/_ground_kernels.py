@@ -12,15 +12,15 @@ from marey.picture._packed import (
     MARK_RED,
     MARK_START_RADIUS,
     OPACITY,
-    Eye,
-    Floor,
-    Grid,
+    CellGrid,
+    PackedCamera,
+    PackedGround,
     Vector,
 )
 
 
 @kernel
-def cell_span(grid: Grid, starts: IntArray, x: float, y: float) -> tuple[int, int]:
+def cell_span(grid: CellGrid, starts: IntArray, x: float, y: float) -> tuple[int, int]:
     """Begin and end, in the list of items, of the cell at a point; nothing outside the grid."""
     column = int(np.floor((x - grid.x) * grid.per_cell))
     row = int(np.floor((y - grid.y) * grid.per_cell))
@@ -31,7 +31,7 @@ def cell_span(grid: Grid, starts: IntArray, x: float, y: float) -> tuple[int, in
 
 
 @kernel
-def pixel_ray(eye: Eye, u: float, v: float) -> Vector:
+def pixel_ray(eye: PackedCamera, u: float, v: float) -> Vector:
     """Direction of the ray through a point of the picture, of depth 1 along the camera's axis."""
     x, y = (u - 0.5 * eye.width) * eye.per_pixel, (0.5 * eye.height - v) * eye.per_pixel
     return (
@@ -42,38 +42,40 @@ def pixel_ray(eye: Eye, u: float, v: float) -> Vector:
 
 
 @kernel
-def mix(a: Vector, b: Vector, share: float) -> Vector:
+def mix_colours(a: Vector, b: Vector, share: float) -> Vector:
     """Return ``a`` with a share of ``b`` in its place."""
     return a[0] + share * (b[0] - a[0]), a[1] + share * (b[1] - a[1]), a[2] + share * (b[2] - a[2])
 
 
 @kernel
-def _wave(x: float, width: float) -> float:
+def _square_wave_integral(x: float, width: float) -> float:
     """Integral over ``width`` around x of a square wave of period 2 and values ±1: a difference of triangles."""
     a, b = 0.5 * (x + 0.5 * width), 0.5 * (x - 0.5 * width)
     return 2.0 * (abs(a - np.floor(a + 0.5)) - abs(b - np.floor(b + 0.5)))
 
 
 @kernel
-def _line(x: float, width: float, line: float) -> float:
+def _line_coverage(x: float, width: float, line: float) -> float:
     """Length, within ``width`` around x, that lines at the even numbers cover."""
     gap = abs(x - 2.0 * np.floor(0.5 * x + 0.5))
     return max(min(gap + 0.5 * width, 0.5 * line) - max(gap - 0.5 * width, -0.5 * line), 0.0)
 
 
 @kernel
-def ground_pattern(floor: Floor, x: float, z: float, wx: float, wz: float) -> Vector:
+def ground_pattern(floor: PackedGround, x: float, z: float, wx: float, wz: float) -> Vector:
     """Checker and lines of the ground, averaged over a pixel of ``wx`` by ``wz`` metres."""
     x, z, wx, wz = x * floor.per_square, z * floor.per_square, wx * floor.per_square, wz * floor.per_square
     per_x, per_z = 1.0 / wx, 1.0 / wz
-    light = 1.0 - floor.checker * (0.5 - 0.5 * _wave(x, wx) * per_x * _wave(z, wz) * per_z)
+    light = 1.0 - floor.checker * (
+        0.5 - 0.5 * _square_wave_integral(x, wx) * per_x * _square_wave_integral(z, wz) * per_z
+    )
     plain = (floor.colour[0] * light, floor.colour[1] * light, floor.colour[2] * light)
-    across, along = _line(x, wx, floor.line_width) * per_x, _line(z, wz, floor.line_width) * per_z
-    return mix(plain, floor.line_colour, 1.0 - (1.0 - min(across, 1.0)) * (1.0 - min(along, 1.0)))
+    across, along = _line_coverage(x, wx, floor.line_width) * per_x, _line_coverage(z, wz, floor.line_width) * per_z
+    return mix_colours(plain, floor.line_colour, 1.0 - (1.0 - min(across, 1.0)) * (1.0 - min(along, 1.0)))
 
 
 @kernel
-def _edge_gap(x: float, z: float, ux: float, uz: float, start_radius: float, end_radius: float) -> float:
+def _stroke_distance(x: float, z: float, ux: float, uz: float, start_radius: float, end_radius: float) -> float:
     """Distance to the edge of a stroke from the origin to (ux, uz), negative inside."""
     size = ux * ux + uz * uz
     h = 0.0 if size == 0.0 else min(max((x * ux + z * uz) / size, 0.0), 1.0)
@@ -89,25 +91,25 @@ def draw_marks(
     for k in range(begin, end):
         m = items[k]
         ux, uz = marks[m, 2] - marks[m, 0], marks[m, 3] - marks[m, 1]
-        gap = _edge_gap(
+        gap = _stroke_distance(
             x - marks[m, 0], z - marks[m, 1], ux, uz, marks[m, MARK_START_RADIUS], marks[m, MARK_END_RADIUS]
         )
         share = marks[m, OPACITY] * min(max(0.5 - gap / width, 0.0), 1.0)
-        colour = mix(colour, (marks[m, MARK_RED], marks[m, MARK_GREEN], marks[m, MARK_BLUE]), share)
+        colour = mix_colours(colour, (marks[m, MARK_RED], marks[m, MARK_GREEN], marks[m, MARK_BLUE]), share)
     return colour
 
 
 @kernel
-def ground_left(floor: Floor, x: float, z: float) -> float:
+def ground_visibility(floor: PackedGround, x: float, z: float) -> float:
     """How much of the ground is left at a point: 1 near the focus, 0 far away."""
     ax, az, bx, bz = floor.focus
-    gap = _edge_gap(x - ax, z - az, bx - ax, bz - az, 0.0, 0.0)
+    gap = _stroke_distance(x - ax, z - az, bx - ax, bz - az, 0.0, 0.0)
     f = min(max((floor.fade_end - gap) / (floor.fade_end - floor.fade_start), 0.0), 1.0)
     return f * f * (3.0 - 2.0 * f)
 
 
 @kernel
-def pixel_on_ground(eye: Eye, t: float, d: Vector) -> tuple[float, float]:
+def ground_pixel_size(eye: PackedCamera, t: float, d: Vector) -> tuple[float, float]:
     r"""Size along x and z [m] of a pixel whose ray :math:`d`, of depth 1, meets the ground after :math:`t`.
 
     The hit :math:`p = o + t d` keeps its height, so when the ray turns by :math:`e` it moves by

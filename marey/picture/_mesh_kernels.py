@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import FloatArray, kernel
-from marey.picture._cone_kernels import along, dot, unit
-from marey.picture._packed import Eye, Floor, Lamp, Vector
+from marey.picture._cone_kernels import dot, point_on_ray, unit
+from marey.picture._packed import PackedCamera, PackedGround, PackedLight, Vector
 
 NOTHING = -1  # a sample that sees no triangle
 DONE = -2  # a sample whose triangle is shaded
@@ -20,7 +20,7 @@ Numbers = NDArray[np.int32]
 
 
 @kernel
-def cover(points: FloatArray, faces: Numbers, depth: Buffer, which: Numbers) -> None:
+def fill_depth_buffer(points: FloatArray, faces: Numbers, depth: Buffer, which: Numbers) -> None:
     """Fill a depth buffer ``(H, W)`` with triangles; ``points`` ``(V, 3)`` are pixels (x, y) and a depth to keep small.
 
     The depth must be affine over the picture: 1/depth of a perspective with its sign turned, or a plain distance.
@@ -50,7 +50,7 @@ def cover(points: FloatArray, faces: Numbers, depth: Buffer, which: Numbers) -> 
 
 
 @kernel
-def _lit(shadow: Buffer, frame: FloatArray, lamp: Lamp, p: Vector, slack: float) -> float:
+def _shadow_visibility(shadow: Buffer, frame: FloatArray, lamp: PackedLight, p: Vector, slack: float) -> float:
     """Share of the lamp that reaches a point, 0 to 1, by its depth buffer; ``slack`` [m] below it is lit."""
     rows, columns = shadow.shape
     x, y = (dot(p, lamp.across) - frame[0]) * frame[2], (dot(p, lamp.along) - frame[1]) * frame[2]
@@ -67,17 +67,17 @@ def _lit(shadow: Buffer, frame: FloatArray, lamp: Lamp, p: Vector, slack: float)
 
 
 @kernel
-def _ray(eye: Eye, u: float, v: float) -> Vector:
+def _sample_ray(eye: PackedCamera, u: float, v: float) -> Vector:
     """Direction of the ray through sample point (u, v), not of unit length."""
     x, y = eye.per_pixel * (u - 0.5 * eye.width), eye.per_pixel * (0.5 * eye.height - v)
-    return along(along(eye.forward, x, eye.right), y, eye.up)
+    return point_on_ray(point_on_ray(eye.forward, x, eye.right), y, eye.up)
 
 
 @kernel
-def _weights(vertices: FloatArray, faces: Numbers, f: int, o: Vector, d: Vector) -> Vector:
+def _barycentric_weights(vertices: FloatArray, faces: Numbers, f: int, o: Vector, d: Vector) -> Vector:
     """Barycentric weights of the point where a ray meets the plane of triangle ``f``, kept inside it."""
-    a, b, c = _row(vertices, faces[f, 0]), _row(vertices, faces[f, 1]), _row(vertices, faces[f, 2])
-    u, v, t = along(b, -1.0, a), along(c, -1.0, a), along(o, -1.0, a)
+    a, b, c = _table_row(vertices, faces[f, 0]), _table_row(vertices, faces[f, 1]), _table_row(vertices, faces[f, 2])
+    u, v, t = point_on_ray(b, -1.0, a), point_on_ray(c, -1.0, a), point_on_ray(o, -1.0, a)
     q = _cross(d, v)
     det = dot(u, q)
     if det == 0.0:
@@ -90,7 +90,7 @@ def _weights(vertices: FloatArray, faces: Numbers, f: int, o: Vector, d: Vector)
 
 
 @kernel
-def _row(table: FloatArray, i: int) -> Vector:
+def _table_row(table: FloatArray, i: int) -> Vector:
     return table[i, 0], table[i, 1], table[i, 2]
 
 
@@ -100,17 +100,17 @@ def _cross(a: Vector, b: Vector) -> Vector:
 
 
 @kernel
-def _mixed(table: FloatArray, faces: Numbers, f: int, w: Vector) -> Vector:
+def _interpolate_corners(table: FloatArray, faces: Numbers, f: int, w: Vector) -> Vector:
     """A quantity of the corners at barycentric weights."""
     a, b, c = faces[f, 0], faces[f, 1], faces[f, 2]
-    ab = along((0.0, 0.0, 0.0), w[0], _row(table, a)), w[1]
-    return along(along(ab[0], ab[1], _row(table, b)), w[2], _row(table, c))
+    ab = point_on_ray((0.0, 0.0, 0.0), w[0], _table_row(table, a)), w[1]
+    return point_on_ray(point_on_ray(ab[0], ab[1], _table_row(table, b)), w[2], _table_row(table, c))
 
 
 @kernel
 def _shade_face(
-    eye: Eye,
-    lamp: Lamp,
+    eye: PackedCamera,
+    lamp: PackedLight,
     vertices: FloatArray,
     normals: FloatArray,
     colours: FloatArray,
@@ -122,29 +122,29 @@ def _shade_face(
     v: float,
 ) -> Vector:
     """Light that triangle ``f`` sends to sample point (u, v); both its sides look alike."""
-    ray = _ray(eye, u, v)
-    w = _weights(vertices, faces, f, eye.position, ray)
-    d, n, p = unit(ray), _mixed(normals, faces, f, w), _mixed(vertices, faces, f, w)
-    n = unit(n) if dot(n, n) > 0.0 else along((0.0, 0.0, 0.0), -1.0, d)
+    ray = _sample_ray(eye, u, v)
+    w = _barycentric_weights(vertices, faces, f, eye.position, ray)
+    d, n, p = unit(ray), _interpolate_corners(normals, faces, f, w), _interpolate_corners(vertices, faces, f, w)
+    n = unit(n) if dot(n, n) > 0.0 else point_on_ray((0.0, 0.0, 0.0), -1.0, d)
     if dot(n, d) > 0.0:
-        n = along((0.0, 0.0, 0.0), -1.0, n)
+        n = point_on_ray((0.0, 0.0, 0.0), -1.0, n)
     facing, lit = dot(n, lamp.direction), 0.0
     if facing > 0.0:
-        lit = _lit(shadow, frame, lamp, p, frame[3] * (3.0 - 2.0 * facing))
-    half = along(lamp.direction, -1.0, d)
+        lit = _shadow_visibility(shadow, frame, lamp, p, frame[3] * (3.0 - 2.0 * facing))
+    half = point_on_ray(lamp.direction, -1.0, d)
     shine = max(dot(n, half), 0.0) / max(np.sqrt(dot(half, half)), 1e-12)
     away = 1.0 - min(-dot(n, d), 1.0)
     sky = lamp.floor + (lamp.sky - lamp.floor) * (0.5 + 0.5 * n[1])
     light = (lamp.key * max(facing, 0.0) * lit + sky) * (1.0 - RIM * away * away * away)
     gloss = GLOSS * lit * shine**24
-    return along((gloss, gloss, gloss), light, _mixed(colours, faces, f, w))
+    return point_on_ray((gloss, gloss, gloss), light, _interpolate_corners(colours, faces, f, w))
 
 
 @kernel
-def _ground_light(
-    eye: Eye,
-    floor: Floor,
-    lamp: Lamp,
+def _ground_light_fraction(
+    eye: PackedCamera,
+    floor: PackedGround,
+    lamp: PackedLight,
     shadow: Buffer,
     frame: FloatArray,
     contact: FloatArray,
@@ -153,12 +153,12 @@ def _ground_light(
     v: float,
 ) -> float:
     """Share of its light that the ground at sample point (u, v) keeps under the mesh."""
-    d = _ray(eye, u, v)
+    d = _sample_ray(eye, u, v)
     t = (floor.height - eye.position[1]) / d[1]
     if not floor.shown or not t > 0.0:
         return 1.0
-    p = along(eye.position, t, d)
-    share = 1.0 - lamp.shadow * (1.0 - _lit(shadow, frame, lamp, p, 0.0))
+    p = point_on_ray(eye.position, t, d)
+    share = 1.0 - lamp.shadow * (1.0 - _shadow_visibility(shadow, frame, lamp, p, 0.0))
     i, j = int((p[2] - corner[1]) * corner[2]), int((p[0] - corner[0]) * corner[2])
     if 0 <= i < contact.shape[0] and 0 <= j < contact.shape[1]:
         share *= 1.0 - contact[i, j]
@@ -166,10 +166,10 @@ def _ground_light(
 
 
 @kernel
-def shade(
-    eye: Eye,
-    floor: Floor,
-    lamp: Lamp,
+def shade_mesh(
+    eye: PackedCamera,
+    floor: PackedGround,
+    lamp: PackedLight,
     vertices: FloatArray,
     normals: FloatArray,
     colours: FloatArray,
@@ -202,7 +202,7 @@ def shade(
     side = which.shape[0] // height
     for row in range(height):
         for column in range(width):
-            behind = _ground_light(
+            behind = _ground_light_fraction(
                 eye, floor, lamp, shadow, frame, contact, corner, side * (column + 0.5), side * (row + 0.5)
             )
             light = (0.0, 0.0, 0.0)
@@ -213,12 +213,12 @@ def shade(
                     continue
                 share = _count_same(which, row * side, column * side, side, f) / (side * side)
                 if f == NOTHING:
-                    light = along(
+                    light = point_on_ray(
                         light, share * behind, (out[row, column, 0], out[row, column, 1], out[row, column, 2])
                     )
                 else:
                     seen = _shade_face(eye, lamp, vertices, normals, colours, faces, shadow, frame, f, c + 0.5, r + 0.5)
-                    light = along(light, share, seen)
+                    light = point_on_ray(light, share, seen)
             for c in range(3):
                 out[row, column, c] = light[c]
 

@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, UnknownNameError
 from marey.motion import Motion
-from marey.picture._body import PALETTES, Palette, body_solids, chosen_frames
-from marey.picture._camera import Camera, Margins, frame_balls, view_direction
-from marey.picture._plants import contacts_of, foot_prints, root_path
+from marey.picture._body import PALETTES, Palette, body_solids, resolve_frames
+from marey.picture._camera import Margins, PinholeCamera, frame_balls, view_direction
+from marey.picture._plants import contacts_or_detect, foot_prints, root_path
 from marey.picture._render import Image, render
-from marey.picture._scene import Ground, Marks, Scene, Solids, srgb
-from marey.picture._views import ground_focus, ground_level, lamp_for, main_heading
+from marey.picture._scene import CapsuleBatch, GroundMarks, GroundPattern, RenderScene, linear_from_srgb
+from marey.picture._views import ground_focus, ground_level, main_heading, make_light
 
 VIEWS: Final = {  # turn towards the front and height above the horizon [rad]
     "side": (np.deg2rad(8.0), np.deg2rad(12.0)),
@@ -26,7 +26,7 @@ VIEWS: Final = {  # turn towards the front and height above the horizon [rad]
 FOV_RAD: Final = np.deg2rad(24.0)
 OLDEST_FADE: Final = 0.6  # [-] how pale the first of several bodies is
 FADE_M: Final = (1.0, 4.5)  # [m] from the bodies, where the ground fades
-PATH_COLOUR: Final = srgb("#b6bdc6")
+PATH_COLOUR: Final = linear_from_srgb("#b6bdc6")
 
 
 def render_motion(
@@ -34,7 +34,7 @@ def render_motion(
     frames: int | Sequence[int] | ArrayLike,
     *,
     size: tuple[int, int] = (960, 540),
-    camera: Camera | None = None,
+    camera: PinholeCamera | None = None,
     view: str = "three-quarter",
     palettes: Sequence[Palette] = PALETTES,
     spacing_m: float | None = None,
@@ -66,46 +66,46 @@ def motion_scene(
     frames: int | Sequence[int] | ArrayLike,
     *,
     size: tuple[int, int] = (960, 540),
-    camera: Camera | None = None,
+    camera: PinholeCamera | None = None,
     view: str = "three-quarter",
     palettes: Sequence[Palette] = PALETTES,
     spacing_m: float | None = None,
     prints: bool = True,
-) -> Scene:
+) -> RenderScene:
     """What :func:`render_motion` draws, as plain data; the arguments are the same."""
     motions = [motion] if isinstance(motion, Motion) else list(motion)
     if not motions or not palettes:
         raise InputError("no motion or no palette to draw", "Give at least one of each")
-    direction = viewing(motions[0], view)
+    direction = named_view_direction(motions[0], view)
     heading = main_heading(motions[0])
     aside = (1.2 if spacing_m is None else spacing_m) * np.array([np.cos(heading), 0.0, -np.sin(heading)])
-    bodies: list[Solids] = []
-    marks: list[Marks] = []
+    bodies: list[CapsuleBatch] = []
+    marks: list[GroundMarks] = []
     for i, clip in enumerate(motions):
         palette, move = palettes[i % len(palettes)], aside * i
-        bodies += [b.moved(move) for b in _bodies(clip, frames, palette)]
-        marks += [m.moved(move[[0, 2]]) for m in ([*trace(clip, palette)] if prints else [])]
-    solids = Solids.join(bodies)
-    seen = camera or camera_for(solids, direction, size)
-    ground = Ground(
-        min(ground_level(clip, contacts_of(clip)) for clip in motions), focus=ground_focus(solids), fade_m=FADE_M
+        bodies += [b.moved(move) for b in _make_bodies(clip, frames, palette)]
+        marks += [m.moved(move[[0, 2]]) for m in ([*make_traces(clip, palette)] if prints else [])]
+    solids = CapsuleBatch.join(bodies)
+    seen = camera or fit_camera(solids, direction, size)
+    ground = GroundPattern(
+        min(ground_level(clip, contacts_or_detect(clip)) for clip in motions), focus=ground_focus(solids), fade_m=FADE_M
     )
-    return Scene(seen, solids, Marks.join(marks), ground, lamp_for(direction))
+    return RenderScene(seen, solids, GroundMarks.join(marks), ground, make_light(direction))
 
 
-def _bodies(motion: Motion, frames: int | Sequence[int] | ArrayLike, palette: Palette) -> list[Solids]:
+def _make_bodies(motion: Motion, frames: int | Sequence[int] | ArrayLike, palette: Palette) -> list[CapsuleBatch]:
     shown = np.minimum(np.atleast_1d(np.asarray(frames, dtype=np.int64)), motion.num_frames - 1)
-    chosen = chosen_frames(motion, shown)
+    chosen = resolve_frames(motion, shown)
     fades = np.linspace(OLDEST_FADE, 0.0, len(chosen)) if len(chosen) > 1 else 0.0
-    return body_solids(motion, chosen, palette, contacts=contacts_of(motion), fades=fades)
+    return body_solids(motion, chosen, palette, contacts=contacts_or_detect(motion), fades=fades)
 
 
-def trace(motion: Motion, palette: Palette) -> tuple[Marks, Marks]:
+def make_traces(motion: Motion, palette: Palette) -> tuple[GroundMarks, GroundMarks]:
     """The path of the root and the foot plants of a clip."""
-    return root_path(motion, PATH_COLOUR), foot_prints(motion, contacts_of(motion), palette)
+    return root_path(motion, PATH_COLOUR), foot_prints(motion, contacts_or_detect(motion), palette)
 
 
-def viewing(motion: Motion, view: str) -> FloatArray:
+def named_view_direction(motion: Motion, view: str) -> FloatArray:
     """Direction ``(3,)`` in which a named view looks at a motion."""
     if view not in VIEWS:
         raise UnknownNameError("view", view, "marey.picture", VIEWS)
@@ -113,7 +113,7 @@ def viewing(motion: Motion, view: str) -> FloatArray:
     return view_direction(main_heading(motion), turn_rad=turn, elevation_rad=elevation)
 
 
-def camera_for(solids: Solids, direction: FloatArray, size: tuple[int, int]) -> Camera:
+def fit_camera(solids: CapsuleBatch, direction: FloatArray, size: tuple[int, int]) -> PinholeCamera:
     """Camera that sees all of some bodies."""
     points = np.concatenate([solids.starts, solids.ends])
     radii = np.concatenate([solids.start_radii, solids.end_radii])

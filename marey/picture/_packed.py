@@ -18,7 +18,7 @@ CONE_COLUMNS = 14
 MARK_START_RADIUS, MARK_END_RADIUS, MARK_RED, MARK_GREEN, MARK_BLUE, OPACITY = range(4, 10)
 
 
-class Grid(NamedTuple):
+class CellGrid(NamedTuple):
     """Square cells of a plane; cell c holds ``items[starts[first + c]:starts[first + c + 1]]``."""
 
     x: float  # lower corner
@@ -29,17 +29,17 @@ class Grid(NamedTuple):
     first: int  # where the cells of this grid begin in the common list of starts
 
 
-class Grids(NamedTuple):
+class SceneGrids(NamedTuple):
     """What lies where, so that a ray asks few bodies."""
 
-    on_screen: Grid  # cones by picture tile
-    from_lamp: Grid  # cones by cell of the lamp's plane, soft edges included
-    beneath: Grid  # cones by cell of the ground (x, z) that their contact shadow reaches
-    marked: Grid  # marks by cell of the ground
+    on_screen: CellGrid  # cones by picture tile
+    from_lamp: CellGrid  # cones by cell of the lamp's plane, soft edges included
+    beneath: CellGrid  # cones by cell of the ground (x, z) that their contact shadow reaches
+    marked: CellGrid  # marks by cell of the ground
     neighbours: int  # where, in the list of starts, the cones begin that occlude cone 0, 1, ...
 
 
-class Eye(NamedTuple):
+class PackedCamera(NamedTuple):
     """A camera as rays: pixel (u, v) looks along ``forward + (u - w/2)/f right - (v - h/2)/f up``."""
 
     position: Vector
@@ -51,7 +51,7 @@ class Eye(NamedTuple):
     height: int
 
 
-class Floor(NamedTuple):
+class PackedGround(NamedTuple):
     """The ground; with ``shown`` 0 there is none."""
 
     shown: int
@@ -67,7 +67,7 @@ class Floor(NamedTuple):
     background: Vector
 
 
-class Lamp(NamedTuple):
+class PackedLight(NamedTuple):
     """The lights; the lamp's own plane is spanned by ``across`` and ``along``."""
 
     direction: Vector  # towards the lamp
@@ -80,13 +80,13 @@ class Lamp(NamedTuple):
     shadow: float
 
 
-class Packed(NamedTuple):
+class PackedScene(NamedTuple):
     """All arguments of :func:`render_rows` but the rows and the picture."""
 
-    eye: Eye
-    floor: Floor
-    lamp: Lamp
-    grids: Grids
+    eye: PackedCamera
+    floor: PackedGround
+    lamp: PackedLight
+    grids: SceneGrids
     cones: FloatArray  # (S, 14)
     marks: FloatArray  # (N, 10)
     starts: IntArray  # cells of all grids, one after the other

@@ -14,7 +14,7 @@ from marey.picture._plots import DPI, LEFT, MIDDLE, RIGHT, save_figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Axes = Any  # matplotlib.axes.Axes, most of whose methods take untyped options
+_Axes = Any  # matplotlib.axes.Axes, most of whose methods take untyped options
 
 SPAN_COLOURS: Final = {"green": "#4f9d69", "amber": "#e3a83b", "red": "#c8453c"}
 MEASURED: Final = "#1c2126"
@@ -53,13 +53,13 @@ def plot_physics(curves: PhysicsCurves, path: str | os.PathLike[str] | None = No
 
     figure: Any = Figure(figsize=(9.0, 1.2 + sum(HEIGHTS)), dpi=DPI, layout="constrained")
     axes = list(figure.subplots(5, 1, sharex=True, gridspec_kw={"height_ratios": HEIGHTS}))
-    draw_bar(axes[0], curves)
+    draw_validity_bar(axes[0], curves)
     _draw_vertical(axes[1], curves)
-    _draw_level(axes[2], curves)
+    _draw_horizontal(axes[2], curves)
     _draw_margins(axes[3], curves)
     _draw_violation(axes[4], curves)
     for axis in axes[1:]:
-        _dress(axis, curves)
+        _decorate_axis(axis, curves)
     axes[-1].set_xlabel("time [s]", fontsize=9)
     axes[-1].set_xlim(float(curves.times[0]), float(curves.times[-1]))
     figure.suptitle(curves.title, fontsize=9, wrap=True)
@@ -68,7 +68,7 @@ def plot_physics(curves: PhysicsCurves, path: str | os.PathLike[str] | None = No
     return cast("Figure", figure)
 
 
-def draw_bar(axis: Axes, curves: PhysicsCurves) -> None:
+def draw_validity_bar(axis: _Axes, curves: PhysicsCurves) -> None:
     """The timeline: one coloured stretch a span, with its cause where there is room."""
     total = max(float(curves.times[-1] - curves.times[0]), 1e-9)
     for start, stop, colour, word in curves.spans:
@@ -83,25 +83,25 @@ def draw_bar(axis: Axes, curves: PhysicsCurves) -> None:
     axis.tick_params(bottom=False)
 
 
-def _draw_vertical(axis: Axes, curves: PhysicsCurves) -> None:
+def _draw_vertical(axis: _Axes, curves: PhysicsCurves) -> None:
     axis.axhline(1.0, color="#b6bcc4", linewidth=0.7, linestyle=":")
     axis.plot(curves.times, curves.forces[:, 1], color=MIDDLE, linewidth=2.6, alpha=0.55, label="needed")
     axis.plot(curves.times, curves.left, color=LEFT, linewidth=1.0, label="left foot")
     axis.plot(curves.times, curves.right, color=RIGHT, linewidth=1.0, label="right foot")
     if curves.measured is not None:
-        axis.plot(curves.times, _masked(curves, 1), color=MEASURED, linewidth=1.2, linestyle="--", label="measured")
+        axis.plot(curves.times, _mask_curve(curves, 1), color=MEASURED, linewidth=1.2, linestyle="--", label="measured")
     axis.set_ylabel("up [body weights]", fontsize=8)
 
 
-def _draw_level(axis: Axes, curves: PhysicsCurves) -> None:
+def _draw_horizontal(axis: _Axes, curves: PhysicsCurves) -> None:
     for k, colour, name in ((0, "#7a5ea8", "along x"), (2, "#3f9b8f", "along z")):
         axis.plot(curves.times, curves.forces[:, k], color=colour, linewidth=1.2, label=name)
         if curves.measured is not None:
-            axis.plot(curves.times, _masked(curves, k), color=colour, linewidth=1.0, linestyle="--")
+            axis.plot(curves.times, _mask_curve(curves, k), color=colour, linewidth=1.0, linestyle="--")
     axis.set_ylabel("level [bw]", fontsize=8)
 
 
-def _draw_margins(axis: Axes, curves: PhysicsCurves) -> None:
+def _draw_margins(axis: _Axes, curves: PhysicsCurves) -> None:
     axis.axhline(0.0, color="#9aa2ab", linewidth=0.8)
     axis.plot(curves.times, curves.friction_margin, color="#a2603c", linewidth=1.2, label="friction left [bw]")
     axis.plot(curves.times, 10.0 * curves.balance_margin, color="#2f6f8f", linewidth=1.2, label="balance [dm]")
@@ -109,7 +109,7 @@ def _draw_margins(axis: Axes, curves: PhysicsCurves) -> None:
     axis.set_ylabel("margins", fontsize=8)
 
 
-def _draw_violation(axis: Axes, curves: PhysicsCurves) -> None:
+def _draw_violation(axis: _Axes, curves: PhysicsCurves) -> None:
     axis.axhspan(0.0, curves.tolerance, color=SPAN_COLOURS["green"], alpha=0.15, linewidth=0.0)
     axis.fill_between(curves.times, 0.0, curves.violation, color=SPAN_COLOURS["red"], alpha=0.45, linewidth=0.0)
     axis.plot(curves.times, curves.violation, color=SPAN_COLOURS["red"], linewidth=1.1, label="counted as missing")
@@ -117,13 +117,13 @@ def _draw_violation(axis: Axes, curves: PhysicsCurves) -> None:
     axis.set_ylabel("missing [bw]", fontsize=8)
 
 
-def _masked(curves: PhysicsCurves, k: int) -> FloatArray:
+def _mask_curve(curves: PhysicsCurves, k: int) -> FloatArray:
     assert curves.measured is not None
     shown = np.ones(len(curves.times), dtype=np.bool_) if curves.is_measured is None else curves.is_measured
     return np.where(shown, curves.measured[:, k], np.nan)
 
 
-def _dress(axis: Axes, curves: PhysicsCurves) -> None:
+def _decorate_axis(axis: _Axes, curves: PhysicsCurves) -> None:
     """Grid, legend and a grey ground where nothing touches."""
     axis.grid(visible=True, color="#e6e8eb", linewidth=0.6)
     axis.set_axisbelow(True)

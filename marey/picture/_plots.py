@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from marey.base import FloatArray, InputError, MissingFileError
-from marey.motion import Contacts, Motion, contact_positions, root_speeds, runs
-from marey.picture._plants import contacts_of
+from marey.motion import Contacts, Motion, contact_positions, find_runs, root_speeds
+from marey.picture._plants import contacts_or_detect
 from marey.picture._views import ground_level
 from marey.skeleton import ROLES, contact_points, role_map
 
@@ -40,16 +40,16 @@ def plot_angles(
     Raises:
         UnknownNameError: the skeleton has no such joint or role.
     """
-    panels = _limb_panels(motion) if joints is None else {"": [(name, _joint(motion, name)) for name in joints]}
+    panels = _choose_panels(motion) if joints is None else {"": [(name, _find_joint(motion, name)) for name in joints]}
     if not any(panels.values()):
         raise InputError("no joint to plot", "Name at least one")
-    figure, axes = _panels(len(panels), 1.5)
+    figure, axes = _make_panels(len(panels), 1.5)
     angles, times = np.rad2deg(motion.rotations.angle()), motion.times()
     for axis, (title, members) in zip(axes, panels.items(), strict=True):
         for i, (name, joint) in enumerate(members):
-            _curve(axis, times, angles[:, joint], name, _colour(name) if joints is None else f"C{i % 10}")
-        _describe(axis, f"{title} [°]".strip())
-    return _finish(figure, axes[-1], motion, path)
+            _draw_curve(axis, times, angles[:, joint], name, _side_colour(name) if joints is None else f"C{i % 10}")
+        _label_axis(axis, f"{title} [°]".strip())
+    return _finish_figure(figure, axes[-1], motion, path)
 
 
 def plot_contacts(motion: Motion, path: str | os.PathLike[str] | None = None) -> Figure:
@@ -58,26 +58,26 @@ def plot_contacts(motion: Motion, path: str | os.PathLike[str] | None = None) ->
     The first panel has a bar for each contact; the next two have a line for each point of a foot, thick while it
     touches. Heights are above the ground on which the drawn body stands. Contacts are detected if the clip has none.
     """
-    contacts = contacts_of(motion)
-    figure, axes = _panels(3, 1.7)
+    contacts = contacts_or_detect(motion)
+    figure, axes = _make_panels(3, 1.7)
     _draw_bars(axes[0], contacts, motion.rate_hz)
     heights = 100.0 * (contact_positions(motion)[..., 1] - ground_level(motion, contacts))
     for axis, values, unit in ((axes[1], heights, "height [cm]"), (axes[2], point_speeds(motion), "speed [m/s]")):
         for k, name in enumerate(contact_points(motion.skeleton).names):
             if not name.endswith("_hand"):
                 _draw_track(axis, motion.times(), values[:, k], contacts, name)
-        _describe(axis, unit)
-    return _finish(figure, axes[-1], motion, path)
+        _label_axis(axis, unit)
+    return _finish_figure(figure, axes[-1], motion, path)
 
 
 def plot_speed(motion: Motion, path: str | os.PathLike[str] | None = None) -> Figure:
     """Horizontal speed [m/s] and height [m] of the root over time."""
-    figure, axes = _panels(2, 1.8)
-    _curve(axes[0], motion.times(), root_speeds(motion), "root", MIDDLE)
-    _curve(axes[1], motion.times(), motion.root_positions[:, 1], "root", MIDDLE)
-    _describe(axes[0], "speed [m/s]")
-    _describe(axes[1], "height [m]")
-    return _finish(figure, axes[-1], motion, path)
+    figure, axes = _make_panels(2, 1.8)
+    _draw_curve(axes[0], motion.times(), root_speeds(motion), "root", MIDDLE)
+    _draw_curve(axes[1], motion.times(), motion.root_positions[:, 1], "root", MIDDLE)
+    _label_axis(axes[0], "speed [m/s]")
+    _label_axis(axes[1], "height [m]")
+    return _finish_figure(figure, axes[-1], motion, path)
 
 
 def point_speeds(motion: Motion) -> FloatArray:
@@ -87,7 +87,7 @@ def point_speeds(motion: Motion) -> FloatArray:
     return np.linalg.norm(np.gradient(contact_positions(motion), axis=0), axis=-1) * motion.rate_hz
 
 
-def _limb_panels(motion: Motion) -> dict[str, list[tuple[str, int]]]:
+def _choose_panels(motion: Motion) -> dict[str, list[tuple[str, int]]]:
     """Left and right of each limb joint that the skeleton has; all joints if it has none of them."""
     roles = role_map(motion.skeleton)
     pairs = {limb: [(r, roles[r]) for r in (f"left_{limb}", f"right_{limb}") if r in roles] for limb in LIMBS}
@@ -95,41 +95,41 @@ def _limb_panels(motion: Motion) -> dict[str, list[tuple[str, int]]]:
     return found or {"": [(name, j) for j, name in enumerate(motion.skeleton.names)]}
 
 
-def _joint(motion: Motion, name: str) -> int:
+def _find_joint(motion: Motion, name: str) -> int:
     """Number of a joint, by its own name or by its role."""
     if name not in motion.skeleton.names and name in ROLES:
         return role_map(motion.skeleton)[name]
     return motion.skeleton.index(name)
 
 
-def _colour(name: str) -> str:
+def _side_colour(name: str) -> str:
     return LEFT if name.startswith("left_") else RIGHT if name.startswith("right_") else MIDDLE
 
 
 def _draw_bars(axis: Axes, contacts: Contacts, rate_hz: float) -> None:
     """One row a contact point, a bar from the first to after the last frame of each contact."""
     for k, name in enumerate(contacts.names):
-        bars = [(first / rate_hz, (last - first) / rate_hz) for first, last in runs(contacts.active[:, k])]
-        axis.broken_barh(bars, (k - 0.36, 0.72), facecolors=_colour(name), label=name)
+        bars = [(first / rate_hz, (last - first) / rate_hz) for first, last in find_runs(contacts.active[:, k])]
+        axis.broken_barh(bars, (k - 0.36, 0.72), facecolors=_side_colour(name), label=name)
     axis.set_yticks(range(len(contacts.names)), [name.replace("_", " ") for name in contacts.names], fontsize=8)
     axis.set_ylim(len(contacts.names) - 0.4, -0.6)
 
 
 def _draw_track(axis: Axes, times: FloatArray, values: FloatArray, contacts: Contacts, name: str) -> None:
     style = "-" if name.endswith("_heel") else "--"
-    _curve(axis, times, values, name, _colour(name), style=style, width=0.8)
+    _draw_curve(axis, times, values, name, _side_colour(name), style=style, width=0.8)
     if name in contacts.names:
         touching = np.where(contacts.track(name), values, np.nan)
-        _curve(axis, times, touching, "", _colour(name), style=style, width=2.2)
+        _draw_curve(axis, times, touching, "", _side_colour(name), style=style, width=2.2)
 
 
-def _curve(
+def _draw_curve(
     axis: Axes, times: FloatArray, values: FloatArray, name: str, colour: str, *, style: str = "-", width: float = 1.3
 ) -> None:
     axis.plot(times, values, color=colour, label=name.replace("_", " ") or "_", linewidth=width, linestyle=style)
 
 
-def _panels(count: int, height_in: float) -> tuple[Figure, list[Axes]]:
+def _make_panels(count: int, height_in: float) -> tuple[Figure, list[Axes]]:
     """Panels one above the other over a common time axis."""
     from matplotlib.figure import Figure
 
@@ -137,7 +137,7 @@ def _panels(count: int, height_in: float) -> tuple[Figure, list[Axes]]:
     return figure, list(figure.subplots(count, 1, sharex=True, squeeze=False)[:, 0])
 
 
-def _describe(axis: Axes, ylabel: str) -> None:
+def _label_axis(axis: Axes, ylabel: str) -> None:
     axis.set_ylabel(ylabel, fontsize=9)
     if len(axis.get_legend_handles_labels()[0]) <= 12:
         axis.legend(
@@ -145,7 +145,7 @@ def _describe(axis: Axes, ylabel: str) -> None:
         )
 
 
-def _finish(figure: Figure, last: Axes, motion: Motion, path: str | os.PathLike[str] | None) -> Figure:
+def _finish_figure(figure: Figure, last: Axes, motion: Motion, path: str | os.PathLike[str] | None) -> Figure:
     for axis in cast(list[Axes], figure.axes):
         axis.grid(visible=True, color="#e6e8eb", linewidth=0.6)
         axis.set_axisbelow(True)

@@ -9,8 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import FloatArray, InputError, IntArray
-from marey.picture._packed import END_RADIUS, LENGTH, START_RADIUS, Eye, Floor, Grid, Grids, Lamp, Packed, Vector
-from marey.picture._scene import Ground, Light, Marks, Scene, Solids
+from marey.picture._packed import (
+    END_RADIUS,
+    LENGTH,
+    START_RADIUS,
+    CellGrid,
+    PackedCamera,
+    PackedGround,
+    PackedLight,
+    PackedScene,
+    SceneGrids,
+    Vector,
+)
+from marey.picture._scene import CapsuleBatch, GroundMarks, GroundPattern, Light, RenderScene
 
 Image = NDArray[np.uint8]
 
@@ -20,10 +31,10 @@ MAX_CELLS: Final = 200_000  # cells grow rather than be more than this
 MAX_PIXELS: Final = 64_000_000  # 8000 x 8000
 ENCODE_STEPS: Final = 8192  # linear values told apart; the darkest step is under half a display value
 MARK_EDGE_M: Final = 0.05  # [m] marks are looked for this far around, so that their edges can be averaged
-EVERYTHING: Final = 1e9  # a tangent wider than any picture
+UNBOUNDED: Final = 1e9  # a tangent wider than any picture
 
 
-def render(scene: Scene, size: tuple[int, int], *, threads: int = 1) -> Image:
+def render(scene: RenderScene, size: tuple[int, int], *, threads: int = 1) -> Image:
     """Draw a scene, without any window system: ``(H, W, 3)`` display values of a ``(width, height)`` picture.
 
     The same scene gives the same bytes, with any number of threads.
@@ -33,7 +44,7 @@ def render(scene: Scene, size: tuple[int, int], *, threads: int = 1) -> Image:
     width, height = (int(n) for n in size)
     if width < 1 or height < 1 or width * height > MAX_PIXELS:
         raise InputError(f"a picture of {width} x {height} pixels", f"Ask for 1 to {MAX_PIXELS} pixels")
-    packed = pack(scene, (width, height))
+    packed = pack_scene(scene, (width, height))
     image = np.empty((height, width, 3), dtype=np.uint8)
     if threads <= 1:
         render_rows(*packed, 0, height, image)
@@ -48,12 +59,12 @@ def render(scene: Scene, size: tuple[int, int], *, threads: int = 1) -> Image:
     return image
 
 
-def pack(scene: Scene, size: tuple[int, int]) -> Packed:
+def pack_scene(scene: RenderScene, size: tuple[int, int]) -> PackedScene:
     """Prepare a scene for the kernels: tapers of the cones, and which bodies matter where."""
-    eye, floor, lamp = eye_of(scene, size), floor_of(scene), lamp_of(scene.light)
+    eye, floor, lamp = pack_camera(scene, size), pack_ground(scene), pack_light(scene.light)
     cones = pack_solids(scene.solids)
-    grids, starts, items = _sort(eye, floor, lamp, cones, scene.marks)
-    return Packed(
+    grids, starts, items = _sort_into_cells(eye, floor, lamp, cones, scene.marks)
+    return PackedScene(
         eye,
         floor,
         lamp,
@@ -62,11 +73,11 @@ def pack(scene: Scene, size: tuple[int, int]) -> Packed:
         _pack_marks(scene.marks),
         starts,
         items,
-        display(np.linspace(0.0, 1.0, ENCODE_STEPS)),
+        encode_srgb(np.linspace(0.0, 1.0, ENCODE_STEPS)),
     )
 
 
-def pack_solids(solids: Solids) -> FloatArray:
+def pack_solids(solids: CapsuleBatch) -> FloatArray:
     """Table ``(S, 14)`` of tapered capsules; where one ball holds the other, only the larger is left."""
     steps = solids.ends - solids.starts
     lengths = np.linalg.norm(steps, axis=1)
@@ -82,55 +93,59 @@ def pack_solids(solids: Solids) -> FloatArray:
     return np.concatenate([starts, axes, shapes, solids.colours], axis=1)
 
 
-def _pack_marks(marks: Marks) -> FloatArray:
+def _pack_marks(marks: GroundMarks) -> FloatArray:
     radii = [marks.start_radii[:, None], marks.end_radii[:, None]]
     return np.concatenate([marks.starts, marks.ends, *radii, marks.colours, marks.opacities[:, None]], axis=1)
 
 
-def eye_of(scene: Scene, size: tuple[int, int]) -> Eye:
+def pack_camera(scene: RenderScene, size: tuple[int, int]) -> PackedCamera:
     right, up, forward = scene.camera.axes()
     focal = scene.camera.pixels_per_tangent(size[1])
-    return Eye(_vector(scene.camera.position), _vector(right), _vector(up), _vector(forward), 1.0 / focal, *size)
+    return PackedCamera(
+        _to_tuple(scene.camera.position), _to_tuple(right), _to_tuple(up), _to_tuple(forward), 1.0 / focal, *size
+    )
 
 
-def floor_of(scene: Scene) -> Floor:
-    g = scene.ground or Ground()
+def pack_ground(scene: RenderScene) -> PackedGround:
+    g = scene.ground or GroundPattern()
     focus = g.focus.ravel().tolist()
-    return Floor(
+    return PackedGround(
         0 if scene.ground is None else 1,
         float(g.height_m),
-        _vector(g.colour),
+        _to_tuple(g.colour),
         float(g.checker),
         1.0 / float(g.square_m),
-        _vector(g.line_colour),
+        _to_tuple(g.line_colour),
         float(g.line_width_m) / float(g.square_m),
         (focus[0], focus[1], focus[2], focus[3]),
         float(g.fade_m[0]),
         float(max(g.fade_m[1], g.fade_m[0] + 1e-6)),
-        _vector(scene.background),
+        _to_tuple(scene.background),
     )
 
 
-def lamp_of(light: Light) -> Lamp:
+def pack_light(light: Light) -> PackedLight:
     d = light.direction
     across = np.cross(d, [1.0, 0.0, 0.0] if abs(d[0]) < 0.7 else [0.0, 0.0, 1.0])
     across = across / np.linalg.norm(across)
     numbers = (float(n) for n in (light.key, light.sky, light.floor, light.softness, light.shadow))
-    return Lamp(_vector(d), _vector(across), _vector(np.cross(d, across)), *numbers)
+    return PackedLight(_to_tuple(d), _to_tuple(across), _to_tuple(np.cross(d, across)), *numbers)
 
 
-def _vector(values: FloatArray) -> Vector:
+def _to_tuple(values: FloatArray) -> Vector:
     x, y, z = values.tolist()
     return float(x), float(y), float(z)
 
 
-def display(linear: FloatArray) -> FloatArray:
+def encode_srgb(linear: FloatArray) -> FloatArray:
     """Display values, 0 to 255, of linear ones between 0 and 1 (IEC 61966-2-1, the inverse of ``srgb``)."""
     curve = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * np.maximum(linear, 0.0) ** (1 / 2.4) - 0.055)
     return np.floor(255.0 * np.clip(curve, 0.0, 1.0) + 0.5)
 
 
-def _sort(eye: Eye, floor: Floor, lamp: Lamp, cones: FloatArray, marks: Marks) -> tuple[Grids, IntArray, IntArray]:
+def _sort_into_cells(
+    eye: PackedCamera, floor: PackedGround, lamp: PackedLight, cones: FloatArray, marks: GroundMarks
+) -> tuple[SceneGrids, IntArray, IntArray]:
     """Sort cones and marks into the cells where a ray may meet them, or their shadow."""
     from marey.picture._render_kernels import GROUND_REACH
 
@@ -142,8 +157,8 @@ def _sort(eye: Eye, floor: Floor, lamp: Lamp, cones: FloatArray, marks: Marks) -
     plane = np.array([lamp.across, lamp.along]).T
     ground = np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]])
     reach = np.sqrt(np.maximum((GROUND_REACH * largest) ** 2 - np.maximum(lowest, 0.0) ** 2, 0.0))
-    sorter = _Sorter()
-    grids = Grids(
+    sorter = _CellSorter()
+    grids = SceneGrids(
         sorter.tiles(eye, begins, ends, radii),
         sorter.cells(begins @ plane, ends @ plane, largest + lamp.softness * drop + 0.01),
         sorter.cells(begins @ ground, ends @ ground, np.where(reach > 0.0, reach, -np.inf)),
@@ -153,14 +168,14 @@ def _sort(eye: Eye, floor: Floor, lamp: Lamp, cones: FloatArray, marks: Marks) -
     return grids, np.concatenate(sorter.starts), np.concatenate(sorter.items)
 
 
-class _Sorter:
+class _CellSorter:
     """Collects the cell lists of several grids in two flat arrays."""
 
     def __init__(self) -> None:
         self.starts: list[IntArray] = []
         self.items: list[IntArray] = []
 
-    def tiles(self, eye: Eye, begins: FloatArray, ends: FloatArray, radii: FloatArray) -> Grid:
+    def tiles(self, eye: PackedCamera, begins: FloatArray, ends: FloatArray, radii: FloatArray) -> CellGrid:
         """Sort capsules into picture tiles by the exact bounds of their two balls; the hull stays inside."""
         axes = np.array([eye.right, eye.up, eye.forward]).T
         a_low, a_high = _ball_bounds((begins - eye.position) @ axes, radii[:, 0])
@@ -171,7 +186,7 @@ class _Sorter:
         last = middle + np.stack([high[:, 0], -low[:, 1]], axis=1) / eye.per_pixel
         return self._add(0.0, 0.0, float(TILE_PX), -(-eye.width // TILE_PX), -(-eye.height // TILE_PX), first, last)
 
-    def cells(self, a: FloatArray, b: FloatArray, reach: FloatArray) -> Grid:
+    def cells(self, a: FloatArray, b: FloatArray, reach: FloatArray) -> CellGrid:
         """Sort segments of a plane, widened by ``reach``, into square cells that hold them all."""
         low, high = np.minimum(a, b) - reach[:, None], np.maximum(a, b) + reach[:, None]
         reached = np.isfinite(reach)
@@ -198,13 +213,15 @@ class _Sorter:
         self.items.append(items)
         return first
 
-    def _add(self, x: float, y: float, cell: float, columns: int, rows: int, low: FloatArray, high: FloatArray) -> Grid:
+    def _add(
+        self, x: float, y: float, cell: float, columns: int, rows: int, low: FloatArray, high: FloatArray
+    ) -> CellGrid:
         from marey.picture._render_kernels import fill_grid
 
         starts, items = fill_grid(
             x, y, 1.0 / cell, columns, rows, np.ascontiguousarray(low), np.ascontiguousarray(high)
         )
-        return Grid(x, y, 1.0 / cell, columns, rows, self._append(starts, items))
+        return CellGrid(x, y, 1.0 / cell, columns, rows, self._append(starts, items))
 
 
 def _ball_bounds(p: FloatArray, radii: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -217,6 +234,6 @@ def _ball_bounds(p: FloatArray, radii: FloatArray) -> tuple[FloatArray, FloatArr
     front = z > 1.001 * r + 1e-6
     safe = np.where(front, z**2 - r**2, 1.0)
     spread = r * np.sqrt(np.maximum(x**2 + z**2 - r**2, 0.0))
-    low = np.where(front, (x * z - spread) / safe, -EVERYTHING)
-    high = np.where(front, (x * z + spread) / safe, EVERYTHING)
+    low = np.where(front, (x * z - spread) / safe, -UNBOUNDED)
+    high = np.where(front, (x * z + spread) / safe, UNBOUNDED)
     return low, high

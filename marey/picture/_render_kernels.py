@@ -11,17 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.picture._cone_kernels import along, cone_normal, dot, hit_cone, occlude_by_cone, shade_by_cone, unit
+from marey.picture._cone_kernels import cone_normal, dot, hit_cone, occlude_by_cone, point_on_ray, shade_by_cone, unit
 from marey.picture._ground_kernels import (
     cell_span,
     draw_marks,
-    ground_left,
     ground_pattern,
-    mix,
-    pixel_on_ground,
+    ground_pixel_size,
+    ground_visibility,
+    mix_colours,
     pixel_ray,
 )
-from marey.picture._packed import BLUE, GREEN, RED, Eye, Floor, Grids, Lamp, Vector
+from marey.picture._packed import BLUE, GREEN, RED, PackedCamera, PackedGround, PackedLight, SceneGrids, Vector
 
 GROUND_REACH = 5.0  # [-] a body's contact shadow on the ground ends at so many of its radii
 BODY_REACH = 3.0  # [-] the same, on other bodies
@@ -31,7 +31,7 @@ DONE = -2  # a sample whose surface is shaded
 SAMPLE_U = (0.0625, 0.3125, 0.6875, 0.9375, 0.5625, 0.4375, 0.1875, 0.8125)
 SAMPLE_V = (0.4375, 0.9375, 0.0625, 0.5625, 0.3125, 0.6875, 0.1875, 0.8125)
 SAMPLES = 8
-FEW = 4  # samples that settle a pixel if they see one surface
+COARSE_SAMPLES = 4  # samples that settle a pixel if they see one surface
 CREASE = 0.75  # [-] strength of contact shadows on bodies
 GLOSS = 0.10  # [-] strength of the highlight
 RIM = 0.30  # [-] how much a surface darkens where it turns away, so that limbs part from one another
@@ -67,7 +67,7 @@ def fill_grid(
 
 @kernel
 def _first_hit(
-    cones: FloatArray, items: IntArray, begin: int, end: int, floor: Floor, o: Vector, d: Vector
+    cones: FloatArray, items: IntArray, begin: int, end: int, floor: PackedGround, o: Vector, d: Vector
 ) -> tuple[int, float]:
     """The nearest body on a ray among those of a tile, unless the ground hides it."""
     best, which = np.inf, NOTHING
@@ -83,7 +83,7 @@ def _first_hit(
 
 
 @kernel
-def _lit(
+def _lamp_visibility(
     cones: FloatArray, items: IntArray, begin: int, end: int, lamp: Vector, softness: float, own: int, p: Vector
 ) -> float:
     """Share of the lamp that reaches a point, 0 to 1: what the most hiding of some bodies leaves."""
@@ -97,7 +97,9 @@ def _lit(
 
 
 @kernel
-def _open(cones: FloatArray, items: IntArray, begin: int, end: int, reach: float, p: Vector, n: Vector) -> float:
+def _sky_visibility(
+    cones: FloatArray, items: IntArray, begin: int, end: int, reach: float, p: Vector, n: Vector
+) -> float:
     """Share of the sky that reaches a point, 0 to 1: the product over some bodies."""
     share = 1.0
     for k in range(begin, end):
@@ -107,7 +109,14 @@ def _open(cones: FloatArray, items: IntArray, begin: int, end: int, reach: float
 
 @kernel
 def _shade_body(
-    cones: FloatArray, starts: IntArray, items: IntArray, grids: Grids, lamp: Lamp, i: int, p: Vector, d: Vector
+    cones: FloatArray,
+    starts: IntArray,
+    items: IntArray,
+    grids: SceneGrids,
+    lamp: PackedLight,
+    i: int,
+    p: Vector,
+    d: Vector,
 ) -> Vector:
     """Light from body ``i`` at p: lamp and shadow, sky and floor with creases, a highlight, darker rims."""
     n = cone_normal(cones, i, p)
@@ -115,11 +124,11 @@ def _shade_body(
     lit = 0.0
     if facing > 0.0:
         begin, end = cell_span(grids.from_lamp, starts, dot(p, lamp.across), dot(p, lamp.along))
-        lit = _lit(cones, items, begin, end, lamp.direction, lamp.softness, i, p)
+        lit = _lamp_visibility(cones, items, begin, end, lamp.direction, lamp.softness, i, p)
     begin, end = starts[grids.neighbours + i], starts[grids.neighbours + i + 1]
-    crease = 1.0 - CREASE * (1.0 - _open(cones, items, begin, end, BODY_REACH, p, n))
+    crease = 1.0 - CREASE * (1.0 - _sky_visibility(cones, items, begin, end, BODY_REACH, p, n))
     sky = lamp.floor + (lamp.sky - lamp.floor) * (0.5 + 0.5 * n[1])
-    half = along(lamp.direction, -1.0, d)
+    half = point_on_ray(lamp.direction, -1.0, d)
     shine = max(dot(n, half), 0.0) / np.sqrt(dot(half, half))
     away = 1.0 - min(max(-dot(n, d), 0.0), 1.0)
     light = (lamp.key * max(facing, 0.0) * lit + sky * crease) * (1.0 - RIM * away * away * away)
@@ -133,10 +142,10 @@ def _shade_ground(
     marks: FloatArray,
     starts: IntArray,
     items: IntArray,
-    grids: Grids,
-    eye: Eye,
-    floor: Floor,
-    lamp: Lamp,
+    grids: SceneGrids,
+    eye: PackedCamera,
+    floor: PackedGround,
+    lamp: PackedLight,
     u: float,
     v: float,
 ) -> Vector:
@@ -146,10 +155,10 @@ def _shade_ground(
     if not floor.shown or not t > 0.0:
         return floor.background
     x, z = o[0] + t * d[0], o[2] + t * d[2]
-    left = ground_left(floor, x, z)
+    left = ground_visibility(floor, x, z)
     if left <= 0.0:
         return floor.background
-    wx, wz = pixel_on_ground(eye, t, d)
+    wx, wz = ground_pixel_size(eye, t, d)
     colour = ground_pattern(floor, x, z, wx, wz)
     begin, end = cell_span(grids.marked, starts, x, z)
     if begin < end:  # here and below: a call costs more than the test
@@ -157,16 +166,16 @@ def _shade_ground(
     p, light = (x, floor.height, z), 1.0
     begin, end = cell_span(grids.from_lamp, starts, dot(p, lamp.across), dot(p, lamp.along))
     if begin < end:
-        lit = _lit(cones, items, begin, end, lamp.direction, lamp.softness, NOTHING, p)
+        lit = _lamp_visibility(cones, items, begin, end, lamp.direction, lamp.softness, NOTHING, p)
         light = 1.0 - lamp.shadow * (1.0 - lit)
     begin, end = cell_span(grids.beneath, starts, x, z)
     if begin < end:
-        light *= _open(cones, items, begin, end, GROUND_REACH, p, (0.0, 1.0, 0.0))
-    return mix(floor.background, (colour[0] * light, colour[1] * light, colour[2] * light), left)
+        light *= _sky_visibility(cones, items, begin, end, GROUND_REACH, p, (0.0, 1.0, 0.0))
+    return mix_colours(floor.background, (colour[0] * light, colour[1] * light, colour[2] * light), left)
 
 
 @kernel
-def _all_same(seen: IntArray, count: int) -> bool:
+def _is_uniform(seen: IntArray, count: int) -> bool:
     same = True
     for k in range(1, count):
         same = same and seen[k] == seen[0]
@@ -186,10 +195,10 @@ def _count_same(seen: IntArray, first: int, count: int) -> int:
 
 @kernel
 def render_rows(
-    eye: Eye,
-    floor: Floor,
-    lamp: Lamp,
-    grids: Grids,
+    eye: PackedCamera,
+    floor: PackedGround,
+    lamp: PackedLight,
+    grids: SceneGrids,
     cones: FloatArray,
     marks: FloatArray,
     starts: IntArray,
@@ -209,7 +218,7 @@ def render_rows(
                 light = _shade_ground(cones, marks, starts, items, grids, eye, floor, lamp, column + 0.5, row + 0.5)
             else:
                 taken = 0
-                while taken < SAMPLES and not (taken == FEW and _all_same(seen, FEW)):
+                while taken < SAMPLES and not (taken == COARSE_SAMPLES and _is_uniform(seen, COARSE_SAMPLES)):
                     d = unit(pixel_ray(eye, column + SAMPLE_U[taken], row + SAMPLE_V[taken]))
                     seen[taken], depths[taken] = _first_hit(cones, items, begin, end, floor, eye.position, d)
                     taken += 1
@@ -223,9 +232,9 @@ def render_rows(
                         colour = _shade_ground(cones, marks, starts, items, grids, eye, floor, lamp, u, v)
                     else:
                         d = unit(pixel_ray(eye, column + SAMPLE_U[k], row + SAMPLE_V[k]))
-                        p = along(eye.position, depths[k], d)
+                        p = point_on_ray(eye.position, depths[k], d)
                         colour = _shade_body(cones, starts, items, grids, lamp, which, p, d)
-                    light = along(light, share, colour)
+                    light = point_on_ray(light, share, colour)
             for c in range(3):
                 value = min(max(light[c], 0.0), 1.0)
                 image[row, column, c] = np.uint8(encode[int(value * (len(encode) - 1) + 0.5)])

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, frozen
-from marey.picture._camera import Camera
+from marey.picture._camera import PinholeCamera
 
 
-def srgb(colour: str | ArrayLike) -> FloatArray:
+def linear_from_srgb(colour: str | ArrayLike) -> FloatArray:
     """Linear RGB of ``"#rrggbb"`` or of display values ``(..., 3)`` between 0 and 1 (IEC 61966-2-1)."""
     if isinstance(colour, str):
         if len(colour) != 7 or colour[0] != "#":
@@ -26,7 +26,7 @@ def srgb(colour: str | ArrayLike) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Solids:
+class CapsuleBatch:
     """S tapered capsules in world: two balls and the cone that touches both."""
 
     starts: FloatArray  # (S, 3) [m] centre of the first ball
@@ -40,23 +40,23 @@ class Solids:
         count = len(starts)
         object.__setattr__(self, "starts", starts)
         object.__setattr__(self, "ends", frozen(self.ends, count, 3, name="ends"))
-        object.__setattr__(self, "start_radii", _radii(self.start_radii, count, "start_radii"))
-        object.__setattr__(self, "end_radii", _radii(self.end_radii, count, "end_radii"))
+        object.__setattr__(self, "start_radii", _check_radii(self.start_radii, count, "start_radii"))
+        object.__setattr__(self, "end_radii", _check_radii(self.end_radii, count, "end_radii"))
         object.__setattr__(self, "colours", frozen(self.colours, count, 3, name="colours"))
 
     @classmethod
-    def none(cls) -> Solids:
+    def none(cls) -> CapsuleBatch:
         """Return nothing to draw."""
         return cls(np.zeros((0, 3)), np.zeros((0, 3)), np.zeros(0), np.zeros(0), np.zeros((0, 3)))
 
     @classmethod
-    def join(cls, parts: Sequence[Solids]) -> Solids:
+    def join(cls, parts: Sequence[CapsuleBatch]) -> CapsuleBatch:
         """Put the capsules of several bodies in one list."""
         if not parts:
             return cls.none()
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__slots__))
 
-    def moved(self, offset: ArrayLike) -> Solids:
+    def moved(self, offset: ArrayLike) -> CapsuleBatch:
         """Return the same capsules, shifted by ``offset`` ``(3,)`` [m]."""
         return replace(self, starts=self.starts + np.asarray(offset), ends=self.ends + np.asarray(offset))
 
@@ -65,7 +65,7 @@ class Solids:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Marks:
+class GroundMarks:
     """N flat marks on the ground, each a tapered stroke: a footprint, a disc or a piece of a path."""
 
     starts: FloatArray  # (N, 2) [m] world x and z
@@ -80,25 +80,25 @@ class Marks:
         count = len(starts)
         object.__setattr__(self, "starts", starts)
         object.__setattr__(self, "ends", frozen(self.ends, count, 2, name="ends"))
-        object.__setattr__(self, "start_radii", _radii(self.start_radii, count, "start_radii"))
-        object.__setattr__(self, "end_radii", _radii(self.end_radii, count, "end_radii"))
+        object.__setattr__(self, "start_radii", _check_radii(self.start_radii, count, "start_radii"))
+        object.__setattr__(self, "end_radii", _check_radii(self.end_radii, count, "end_radii"))
         object.__setattr__(self, "colours", frozen(self.colours, count, 3, name="colours"))
         object.__setattr__(self, "opacities", frozen(self.opacities, count, name="opacities"))
 
     @classmethod
-    def none(cls) -> Marks:
+    def none(cls) -> GroundMarks:
         """Return no marks."""
         return cls(np.zeros((0, 2)), np.zeros((0, 2)), np.zeros(0), np.zeros(0), np.zeros((0, 3)), np.zeros(0))
 
     @classmethod
-    def join(cls, parts: Sequence[Marks]) -> Marks:
+    def join(cls, parts: Sequence[GroundMarks]) -> GroundMarks:
         """Put several lists of marks in one; the last is drawn on top."""
         if not parts:
             return cls.none()
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__slots__))
 
     @classmethod
-    def path(cls, points: ArrayLike, *, width_m: float, colour: ArrayLike, opacity: float = 1.0) -> Marks:
+    def path(cls, points: ArrayLike, *, width_m: float, colour: ArrayLike, opacity: float = 1.0) -> GroundMarks:
         """Return a line through ground points ``(N, 2)`` [m] of world x and z."""
         p = np.asarray(points, dtype=np.float64).reshape(-1, 2)
         count = max(len(p) - 1, 0)
@@ -106,7 +106,7 @@ class Marks:
         colours = np.broadcast_to(np.asarray(colour, dtype=np.float64), (count, 3))
         return cls(p[:-1], p[1:], radii, radii, colours, np.full(count, opacity))
 
-    def moved(self, offset: ArrayLike) -> Marks:
+    def moved(self, offset: ArrayLike) -> GroundMarks:
         """Return the same marks, shifted by ``offset`` ``(2,)`` [m] along x and z."""
         return replace(self, starts=self.starts + np.asarray(offset), ends=self.ends + np.asarray(offset))
 
@@ -115,14 +115,14 @@ class Marks:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ground:
+class GroundPattern:
     """A level floor with a checker and lines, which fades into the background away from what is shown."""
 
     height_m: float = 0.0  # [m] world y
-    colour: FloatArray = field(default_factory=lambda: srgb("#f3f4f5"))
+    colour: FloatArray = field(default_factory=lambda: linear_from_srgb("#f3f4f5"))
     checker: float = 0.035  # [-] how much darker every second square is
     square_m: float = 0.5  # [m] side of a square; lines run every second square
-    line_colour: FloatArray = field(default_factory=lambda: srgb("#cfd3d8"))
+    line_colour: FloatArray = field(default_factory=lambda: linear_from_srgb("#cfd3d8"))
     line_width_m: float = 0.012  # [m]; 0 draws no lines
     focus: FloatArray = field(default_factory=lambda: np.zeros((2, 2)))  # (2, 2) [m] x and z of a segment
     fade_m: tuple[float, float] = (2.0, 6.0)  # [m] distance from the focus where fading starts and ends
@@ -154,18 +154,18 @@ class Light:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scene:
+class RenderScene:
     """Everything :func:`render` needs."""
 
-    camera: Camera
-    solids: Solids = field(default_factory=Solids.none)
-    marks: Marks = field(default_factory=Marks.none)
-    ground: Ground | None = field(default_factory=Ground)
+    camera: PinholeCamera
+    solids: CapsuleBatch = field(default_factory=CapsuleBatch.none)
+    marks: GroundMarks = field(default_factory=GroundMarks.none)
+    ground: GroundPattern | None = field(default_factory=GroundPattern)
     light: Light = field(default_factory=Light)
     background: FloatArray = field(default_factory=lambda: np.ones(3))  # (3,) linear RGB: white paper
 
 
-def _radii(values: FloatArray, count: int, name: str) -> FloatArray:
+def _check_radii(values: FloatArray, count: int, name: str) -> FloatArray:
     radii = frozen(values, count, name=name)
     if count and radii.min() < 0.0:
         raise InputError(f"{name} holds {radii.min()}", "A radius cannot be negative")

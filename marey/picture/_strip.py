@@ -11,12 +11,20 @@ import numpy as np
 from marey.base import FloatArray, InputError, IntArray, UnknownNameError
 from marey.motion import Contacts, Motion, mean_speed
 from marey.picture._body import PALETTES, Palette, body_solids
-from marey.picture._camera import Camera, Margins, fit_height, view_axes, view_direction
-from marey.picture._plants import contacts_of, foot_prints, root_path
+from marey.picture._camera import Margins, PinholeCamera, fit_height, view_axes, view_direction
+from marey.picture._plants import contacts_or_detect, foot_prints, root_path
 from marey.picture._render import Image, render
-from marey.picture._scene import Ground, Marks, Scene, Solids, srgb
+from marey.picture._scene import CapsuleBatch, GroundMarks, GroundPattern, RenderScene, linear_from_srgb
 from marey.picture._text import Label, write_labels
-from marey.picture._views import bend, ground_focus, ground_level, is_travelling, lamp_for, main_heading, strip_frames
+from marey.picture._views import (
+    ground_focus,
+    ground_level,
+    is_travelling,
+    main_heading,
+    make_light,
+    path_bend,
+    strip_frames,
+)
 
 LAYOUTS: Final = ("auto", "travel", "grid")
 INSTANTS: Final = ("auto", "time", "movement")
@@ -30,23 +38,23 @@ GAP_M: Final = 0.14  # [m] between bodies set side by side
 HEIGHT_SHARE: Final = (0.14, 0.6)  # [-] lowest and highest strip, as a share of its width
 LETTER_SHARE: Final = 0.0105  # [-] size of letters, as a share of the width
 FADE_M: Final = (0.5, 2.6)  # [m] from the line of feet, where the ground fades
-PATH_COLOUR: Final = srgb("#b6bdc6")
+PATH_COLOUR: Final = linear_from_srgb("#b6bdc6")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Sheet:
+class _StripLayout:
     """The picture: from where, and how large."""
 
-    camera: Camera
+    camera: PinholeCamera
     size: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Row:
+class _StripContent:
     """What a strip shows: bodies, marks and where the time labels go."""
 
-    bodies: list[Solids]
-    marks: Marks
+    bodies: list[CapsuleBatch]
+    marks: GroundMarks
     contacts: Contacts
     feet: FloatArray  # (n, 3) [m] ground point under each body
 
@@ -87,14 +95,16 @@ def film_strip(
     if instants == "auto" and not travels:
         frames = strip_frames(motion, count, by_movement=True)
     turn = TRAVEL_TURN_RAD if travels else GRID_TURN_RAD
-    elevation = ELEVATION_RAD + (bend(motion) * BEND_RAD if travels else 0.0)
+    elevation = ELEVATION_RAD + (path_bend(motion) * BEND_RAD if travels else 0.0)
     direction = view_direction(main_heading(motion), turn_rad=turn, elevation_rad=elevation)
-    row = (_where_they_were if travels else _side_by_side)(motion, frames, palette or PALETTES[0], direction)
-    solids = Solids.join(row.bodies)
-    ground = Ground(ground_level(motion, row.contacts), focus=ground_focus(solids), fade_m=FADE_M)
-    sheet = _sheet(row, ground, direction, width, height)
-    image = render(Scene(sheet.camera, solids, row.marks, ground, lamp_for(direction)), sheet.size, threads=threads)
-    return write_labels(image, _labels(motion, frames, row, sheet, caption=caption))
+    row = (_place_in_world if travels else _place_side_by_side)(motion, frames, palette or PALETTES[0], direction)
+    solids = CapsuleBatch.join(row.bodies)
+    ground = GroundPattern(ground_level(motion, row.contacts), focus=ground_focus(solids), fade_m=FADE_M)
+    sheet = _lay_out_strip(row, ground, direction, width, height)
+    image = render(
+        RenderScene(sheet.camera, solids, row.marks, ground, make_light(direction)), sheet.size, threads=threads
+    )
+    return write_labels(image, _make_labels(motion, frames, row, sheet, caption=caption))
 
 
 def compare_strips(
@@ -116,20 +126,20 @@ def _check_name(kind: str, name: str, known: tuple[str, ...]) -> None:
         raise UnknownNameError(kind, name, "film_strip", known)
 
 
-def _where_they_were(motion: Motion, frames: IntArray, palette: Palette, direction: FloatArray) -> _Row:
-    contacts = contacts_of(motion)
+def _place_in_world(motion: Motion, frames: IntArray, palette: Palette, direction: FloatArray) -> _StripContent:
+    contacts = contacts_or_detect(motion)
     fades = np.linspace(OLDEST_FADE, 0.0, len(frames)) if len(frames) > 1 else 0.0
     bodies = body_solids(motion, frames, palette, contacts=contacts, fades=fades)
-    marks = Marks.join([root_path(motion, PATH_COLOUR), foot_prints(motion, contacts, palette)])
-    return _Row(bodies, marks, contacts, motion.root_positions[frames])
+    marks = GroundMarks.join([root_path(motion, PATH_COLOUR), foot_prints(motion, contacts, palette)])
+    return _StripContent(bodies, marks, contacts, motion.root_positions[frames])
 
 
-def _side_by_side(motion: Motion, frames: IntArray, palette: Palette, direction: FloatArray) -> _Row:
+def _place_side_by_side(motion: Motion, frames: IntArray, palette: Palette, direction: FloatArray) -> _StripContent:
     """Pack the bodies along the picture's width by their own extents, all at one depth."""
-    contacts, right = contacts_of(motion), view_axes(direction)[0]
+    contacts, right = contacts_or_detect(motion), view_axes(direction)[0]
     bodies = body_solids(motion, frames, palette, contacts=contacts)
     roots = motion.root_positions[frames] * [1.0, 0.0, 1.0]
-    lows, highs = zip(*(_extent(body, right) for body in bodies), strict=True)
+    lows, highs = zip(*(_body_extent(body, right) for body in bodies), strict=True)
     widths = np.array(highs) - np.array(lows) + GAP_M
     left_ends = np.concatenate([[0.0], np.cumsum(widths)[:-1]])
     moves = (left_ends - np.array(lows) + roots @ right)[:, None] * right - roots
@@ -138,19 +148,23 @@ def _side_by_side(motion: Motion, frames: IntArray, palette: Palette, direction:
         for f, move in zip(frames.tolist(), moves, strict=True)
     ]
     feet = (left_ends + 0.5 * (widths - GAP_M))[:, None] * right
-    return _Row([b.moved(m) for b, m in zip(bodies, moves, strict=True)], Marks.join(prints), contacts, feet)
+    return _StripContent(
+        [b.moved(m) for b, m in zip(bodies, moves, strict=True)], GroundMarks.join(prints), contacts, feet
+    )
 
 
-def _extent(body: Solids, axis: FloatArray) -> tuple[float, float]:
+def _body_extent(body: CapsuleBatch, axis: FloatArray) -> tuple[float, float]:
     """Where a body begins and ends along a direction [m]."""
     starts, ends = body.starts @ axis, body.ends @ axis
     low = np.minimum(starts - body.start_radii, ends - body.end_radii).min()
     return float(low), float(np.maximum(starts + body.start_radii, ends + body.end_radii).max())
 
 
-def _sheet(row: _Row, ground: Ground, direction: FloatArray, width: int, height: int | None) -> _Sheet:
+def _lay_out_strip(
+    row: _StripContent, ground: GroundPattern, direction: FloatArray, width: int, height: int | None
+) -> _StripLayout:
     """Camera and size that hold all bodies and their feet, with room for a line of labels."""
-    solids = Solids.join(row.bodies)
+    solids = CapsuleBatch.join(row.bodies)
     feet = row.feet * [1.0, 0.0, 1.0] + [0.0, ground.height_m, 0.0]
     points = np.concatenate([solids.starts, solids.ends, feet])
     radii = np.concatenate([solids.start_radii, solids.end_radii, np.zeros(len(feet))])
@@ -158,10 +172,12 @@ def _sheet(row: _Row, ground: Ground, direction: FloatArray, width: int, height:
     margins = Margins(0.02 * width, 1.5 * letter, 5.0 * letter)
     limits = (round(HEIGHT_SHARE[0] * width), round(HEIGHT_SHARE[1] * width)) if height is None else (height, height)
     camera, tall = fit_height(points, radii, direction, width, wide_rad=WIDE_RAD, limits=limits, margins=margins)
-    return _Sheet(camera, (width, tall))
+    return _StripLayout(camera, (width, tall))
 
 
-def _labels(motion: Motion, frames: IntArray, row: _Row, sheet: _Sheet, *, caption: bool) -> list[Label]:
+def _make_labels(
+    motion: Motion, frames: IntArray, row: _StripContent, sheet: _StripLayout, *, caption: bool
+) -> list[Label]:
     """Times under the bodies, and a line about the clip."""
     width, height = sheet.size
     size = _letter_px(width)

@@ -38,20 +38,20 @@ def write_labels(image: Image, labels: Sequence[Label]) -> Image:
     pen = ImageDraw.Draw(paper)
     taken: list[tuple[float, float, float, float]] = []
     for label in labels:
-        font, anchor = _font(label.size_px), "mm" if label.centred else "lm"
+        font, anchor = _load_font(label.size_px), "mm" if label.centred else "lm"
         box = pen.textbbox((label.x, label.y), label.text, font=font, anchor=anchor)
-        if not any(_meet(box, other, 0.4 * label.size_px) for other in taken):
+        if not any(_overlap(box, other, 0.4 * label.size_px) for other in taken):
             pen.text((label.x, label.y), label.text, font=font, anchor=anchor, fill=INK)
             taken.append(box)
     return np.array(paper)
 
 
-def _meet(a: tuple[float, ...], b: tuple[float, ...], gap: float) -> bool:
+def _overlap(a: tuple[float, ...], b: tuple[float, ...], gap: float) -> bool:
     return a[0] < b[2] + gap and b[0] < a[2] + gap and a[1] < b[3] and b[1] < a[3]
 
 
 @lru_cache(maxsize=16)
-def _font(size_px: int) -> FreeTypeFont:
+def _load_font(size_px: int) -> FreeTypeFont:
     """DejaVu Sans, which matplotlib brings: the same letters on every machine."""
     import matplotlib
     from PIL import ImageFont

@@ -8,14 +8,14 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
 from marey.motion import Contacts, Motion, headings
-from marey.picture._body import placed_capsules
+from marey.picture._body import place_capsules
 from marey.picture._camera import view_axes
-from marey.picture._scene import Light, Solids
+from marey.picture._scene import CapsuleBatch, Light
 
 TRAVEL_M: Final = 0.6  # [m] a root that goes farther shows where the motion heads
-APART: Final = 0.22  # [-] of the body's height: bodies nearer than this hide one another
+MIN_BODY_SPACING: Final = 0.22  # [-] of the body's height: bodies nearer than this hide one another
 SWAY_S: Final = 1.0  # [s] about a stride
-BENT: Final = 0.4  # [-] a path wider than this share of its length is seen from higher up, as an area
+BENT_PATH_FRACTION: Final = 0.4  # [-] a path wider than this share of its length is seen from higher up, as an area
 MAX_SAMPLES: Final = 240  # frames looked at to find the ground
 SOLE_PERCENT: Final = 65.0  # [%] above the middle: a sole that sinks by a centimetre is not seen, one that floats is
 EVEN_SHARE: Final = 0.3  # [-] of time, the rest of movement, when instants are chosen by movement
@@ -27,15 +27,15 @@ def ground_level(motion: Motion, contacts: Contacts | None = None) -> float:
     This is where the ground must be drawn so that the soles of this body, with its own radii, touch it. Hands do not
     count, since they also hold bars. For a clip whose feet never touch it is the lowest point of all.
     """
-    standing = _standing(contacts, motion.num_frames)
+    standing = _standing_frames(contacts, motion.num_frames)
     touching = np.flatnonzero(standing) if standing.any() else np.arange(motion.num_frames)
     frames = touching[np.unique(np.linspace(0, len(touching) - 1, MAX_SAMPLES).round().astype(np.int64))]
-    body, starts, ends = placed_capsules(motion, frames)
+    body, starts, ends = place_capsules(motion, frames)
     lowest = np.minimum(starts[..., 1] - body.start_radii, ends[..., 1] - body.end_radii).min(axis=1)
     return float(np.percentile(lowest, SOLE_PERCENT if standing.any() else 0.0))
 
 
-def _standing(contacts: Contacts | None, num_frames: int) -> BoolArray:
+def _standing_frames(contacts: Contacts | None, num_frames: int) -> BoolArray:
     """Frames ``(F,)`` in which something other than a hand touches."""
     if contacts is None:
         return np.zeros(num_frames, dtype=np.bool_)
@@ -49,7 +49,7 @@ def main_heading(motion: Motion) -> float:
     It is the long axis of the root's path, forwards; for a root that stays within ``TRAVEL_M``, the mean facing.
     """
     path = motion.root_positions[:, [0, 2]]
-    axis, extent = _long_axis(path)
+    axis, extent = _principal_axis(path)
     if extent < TRAVEL_M:
         facing = headings(motion)
         return float(np.arctan2(np.sin(facing).mean(), np.cos(facing).mean()))
@@ -57,14 +57,14 @@ def main_heading(motion: Motion) -> float:
     return float(np.arctan2(forwards[0], forwards[1]))
 
 
-def bend(motion: Motion) -> float:
+def path_bend(motion: Motion) -> float:
     """How wide the path of the root is, as a share of its length: 0 for a line, 1 for a circle."""
     path = motion.root_positions[:, [0, 2]]
-    axis, extent = _long_axis(path)
+    axis, extent = _principal_axis(path)
     return float(np.ptp(path @ np.array([-axis[1], axis[0]]))) / max(extent, 1e-9)
 
 
-def _long_axis(path: FloatArray) -> tuple[FloatArray, float]:
+def _principal_axis(path: FloatArray) -> tuple[FloatArray, float]:
     """Unit direction ``(2,)`` in which points ``(N, 2)`` spread most, and how far they do [m]."""
     centred = path - path.mean(axis=0)
     axis = np.linalg.eigh(centred.T @ centred)[1][:, -1]
@@ -80,10 +80,10 @@ def is_travelling(motion: Motion, frames: IntArray) -> bool:
     places = motion.root_positions[frames][:, [0, 2]]
     if len(places) < 2:
         return True
-    if bend(motion) < BENT:
-        places = places @ _long_axis(motion.root_positions[:, [0, 2]])[0][:, None]
+    if path_bend(motion) < BENT_PATH_FRACTION:
+        places = places @ _principal_axis(motion.root_positions[:, [0, 2]])[0][:, None]
     gaps = np.linalg.norm(places[:, None] - places[None], axis=-1)[np.triu_indices(len(places), 1)]
-    return bool(gaps.min() >= APART * body_height(motion))
+    return bool(gaps.min() >= MIN_BODY_SPACING * body_height(motion))
 
 
 def strip_frames(motion: Motion, count: int, *, by_movement: bool) -> IntArray:
@@ -107,7 +107,7 @@ def body_height(motion: Motion) -> float:
     return max(float(np.ptp(motion.skeleton.rest_positions(), axis=0).max()), 1e-3)
 
 
-def smooth_way(motion: Motion) -> FloatArray:
+def smooth_camera_path(motion: Motion) -> FloatArray:
     """Way of a camera that follows a motion ``(F, 3)`` [m]: the root's, level, without the sway of single steps.
 
     A centred mean over ``SWAY_S``, continued past both ends by a point reflection, so that a straight way stays so.
@@ -122,16 +122,16 @@ def smooth_way(motion: Motion) -> FloatArray:
     return (sums[2 * half + 1 :] - sums[: -2 * half - 1]) / (2 * half + 1)
 
 
-def lamp_for(direction: FloatArray) -> Light:
+def make_light(direction: FloatArray) -> Light:
     """A lamp behind the camera's left shoulder, so that shadows fall to the right and away."""
     right, _, forward = view_axes(direction)
     level = np.array([forward[0], 0.0, forward[2]])
     return Light(-0.50 * right - 0.40 * level / max(float(np.linalg.norm(level)), 1e-9) + [0.0, 1.25, 0.0])
 
 
-def ground_focus(solids: Solids) -> FloatArray:
+def ground_focus(solids: CapsuleBatch) -> FloatArray:
     """Ends ``(2, 2)`` [m] of the long middle line of the ground under some bodies."""
     ground = np.concatenate([solids.starts, solids.ends])[:, [0, 2]]
-    axis, middle = _long_axis(ground)[0], ground.mean(axis=0)
+    axis, middle = _principal_axis(ground)[0], ground.mean(axis=0)
     along = (ground - middle) @ axis
     return middle + np.outer([along.min(), along.max()], axis)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 OnStep = Callable[[str, int, int], None]
 """Called with the step ("read", "fit" or "graph"), how much of it is ready, and of how much."""
-KEYS: Final = ".done.json"
+LEDGER_FILE: Final = ".done.json"
 LIBRARY, MODELS, GRAPH, READY = "library", "models", "graph.safetensors", ".graph"
 
 
@@ -72,8 +72,8 @@ def run_archive(
     """
     folder = Path(out_folder)
     folder.mkdir(parents=True, exist_ok=True)
-    _tell_link(cluster, on_link)
-    tell = _silent if on_step is None else on_step
+    _report_dashboard(cluster, on_link)
+    tell = _ignore_progress if on_step is None else on_step
     with Library(folder / LIBRARY) as library:
         added = library.add(
             paths, workers=workers, cluster=cluster,
@@ -82,26 +82,26 @@ def run_archive(
         clips = library.clips()
         if not clips:
             raise InputError(f"none of {len(added.results)} files could be read", "Run `marey info` on one of them")
-        ledger = _Ledger(folder / KEYS)
-        models = _fitted(library, clips, folder / MODELS, ledger, tell)
-        graph, advice = _graph(library, clips, folder, ledger, tell, workers, cluster, settings)
+        ledger = _ResultLedger(folder / LEDGER_FILE)
+        models = _fit_models(library, clips, folder / MODELS, ledger, tell)
+        graph, advice = _build_graph(library, clips, folder, ledger, tell, workers, cluster, settings)
     failed = tuple(f"{result.path}: {result.message}" for result in added.failed)
     return ArchiveReport(len(clips), failed, models, graph, advice, tuple(ledger.kept))
 
 
-def _silent(step: str, done: int, total: int) -> None:
+def _ignore_progress(step: str, done: int, total: int) -> None:
     """Nobody watches."""
 
 
-def _tell_link(cluster: str | None, on_link: Callable[[str], None] | None) -> None:
+def _report_dashboard(cluster: str | None, on_link: Callable[[str], None] | None) -> None:
     if cluster is not None and on_link is not None:
-        from marey.library._cluster import connect
+        from marey.library._cluster import connect_dask
 
-        with connect(cluster, "an archive on a cluster")[1] as client:
+        with connect_dask(cluster, "an archive on a cluster")[1] as client:
             on_link(str(client.dashboard_link))
 
 
-class _Ledger:
+class _ResultLedger:
     """What was made, and of what; a result is entered when its file is whole."""
 
     def __init__(self, file: Path) -> None:
@@ -120,19 +120,19 @@ class _Ledger:
 
     def enter(self, name: str, key: str) -> None:
         """Write down that a result is there."""
-        from marey.pipeline._job import write_whole
+        from marey.pipeline._job import write_atomically
 
         self._keys[name] = key
-        write_whole(self._file, json.dumps(self._keys, indent=1).encode())
+        write_atomically(self._file, json.dumps(self._keys, indent=1).encode())
 
 
-def _key(clips: Sequence[ClipRecord], settings: Mapping[str, Any] | None = None) -> str:
+def _hash_inputs(clips: Sequence[ClipRecord], settings: Mapping[str, Any] | None = None) -> str:
     facts = [sorted(clip.id for clip in clips), sorted((settings or {}).items())]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
 
 
-def _fitted(
-    library: Library, clips: Sequence[ClipRecord], folder: Path, ledger: _Ledger, tell: OnStep
+def _fit_models(
+    library: Library, clips: Sequence[ClipRecord], folder: Path, ledger: _ResultLedger, tell: OnStep
 ) -> tuple[str, ...]:
     """A pose model of each behaviour, of the clips that share its most common joints."""
     from marey.models import PGA
@@ -140,34 +140,34 @@ def _fitted(
     folder.mkdir(exist_ok=True)
     behaviours = sorted({clip.behaviour for clip in clips})
     for number, behaviour in enumerate(behaviours):
-        own = _alike([clip for clip in clips if clip.behaviour == behaviour])
+        own = _select_common_joints([clip for clip in clips if clip.behaviour == behaviour])
         file = folder / f"{behaviour}.safetensors"
-        if not ledger.has(behaviour, _key(own), file):
+        if not ledger.has(behaviour, _hash_inputs(own), file):
             PGA().fit([library.load(clip.id) for clip in own]).save(file)
-            ledger.enter(behaviour, _key(own))
+            ledger.enter(behaviour, _hash_inputs(own))
         tell("fit", number + 1, len(behaviours))
     return tuple(behaviours)
 
 
-def _alike(clips: Sequence[ClipRecord]) -> list[ClipRecord]:
+def _select_common_joints(clips: Sequence[ClipRecord]) -> list[ClipRecord]:
     joints = Counter(clip.joints for clip in clips).most_common(1)[0][0]
     return [clip for clip in clips if clip.joints == joints]
 
 
-def _graph(
-    library: Library, clips: Sequence[ClipRecord], folder: Path, ledger: _Ledger, tell: OnStep, workers: int | None,
+def _build_graph(
+    library: Library, clips: Sequence[ClipRecord], folder: Path, ledger: _ResultLedger, tell: OnStep, workers: int | None,
     cluster: str | None, settings: dict[str, Any],
 ) -> tuple[str | None, str]:  # fmt: skip
     """The graph of all clips, and why there is none."""
-    from marey.graph import build, save_graph
+    from marey.graph import build_graph, save_graph
     from marey.library._workers import count_cores
 
-    file, key = folder / GRAPH, _key(clips, settings)
+    file, key = folder / GRAPH, _hash_inputs(clips, settings)
     if ledger.has("graph", key, file):
         return str(file), ""
     motions: list[Motion] = [library.load(clip.id) for clip in clips]
     try:
-        graph = build(
+        graph = build_graph(
             motions, workers=workers or count_cores(), cluster=cluster, resume=folder / READY,
             on_progress=lambda done, total: tell("graph", done, total), **settings,
         )  # fmt: skip

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from marey.base import InputError
-from marey.pipeline._job import BatchItem, BatchJob, finished
+from marey.pipeline._job import BatchItem, BatchJob, load_finished_item
 from marey.world import Sketch, load_sketch, sketch_to_toml
 
 if TYPE_CHECKING:
@@ -66,14 +66,14 @@ def run_batch(
     Args:
         sketches: files or sketches; their names become file names.
         out_folder: is made if need be.
-        engine: see :func:`marey.pipeline.synthesize`.
+        engine: see :func:`marey.pipeline.synthesize_sketch`.
         graph: a motion graph or its file.
         workers: processes on this machine; one for each core by default.
         cluster: address of a Dask scheduler, ``tcp://host:port``, in place of own processes.
         suffix: of the motion files.
         on_item: called whenever a motion is ready.
         on_link: called with the address of the cluster's dashboard.
-        options: of :func:`marey.pipeline.synthesize`; numbers, words and lists.
+        options: of :func:`marey.pipeline.synthesize_sketch`; numbers, words and lists.
 
     Raises:
         InputError: two sketches have one name, or an option cannot be handed to another process.
@@ -81,37 +81,37 @@ def run_batch(
     """
     folder = Path(out_folder)
     folder.mkdir(parents=True, exist_ok=True)
-    jobs = _jobs(sketches, folder, engine, graph, suffix, options)
-    items = {job.name: item for job in jobs if (item := finished(job, folder)) is not None}
+    jobs = _make_jobs(sketches, folder, engine, graph, suffix, options)
+    items = {job.name: item for job in jobs if (item := load_finished_item(job, folder)) is not None}
     for number, item in enumerate(items.values()):
-        _tell(on_item, item, number + 1, len(jobs))
+        _report_item(on_item, item, number + 1, len(jobs))
     left = [job for job in jobs if job.name not in items]
-    for item in _made(left, folder, workers, cluster, on_link):
+    for item in _run_jobs(left, folder, workers, cluster, on_link):
         items[item.name] = item
-        _tell(on_item, item, len(items), len(jobs))
+        _report_item(on_item, item, len(items), len(jobs))
     return BatchReport(tuple(items[job.name] for job in jobs))
 
 
-def _tell(on_item: OnItem | None, item: BatchItem, done: int, total: int) -> None:
+def _report_item(on_item: OnItem | None, item: BatchItem, done: int, total: int) -> None:
     if on_item is not None:
         on_item(item, done, total)
 
 
-def _made(
+def _run_jobs(
     jobs: list[BatchJob], folder: Path, workers: int | None, cluster: str | None, on_link: Callable[[str], None] | None
 ) -> Iterator[BatchItem]:
     if not jobs:
         return iter(())
     if cluster is not None:
-        from marey.pipeline._cluster import on_cluster
+        from marey.pipeline._cluster import run_on_cluster
 
-        return on_cluster(jobs, folder, cluster, on_link)
-    from marey.pipeline._processes import count_workers, in_processes
+        return run_on_cluster(jobs, folder, cluster, on_link)
+    from marey.pipeline._processes import count_workers, run_in_processes
 
-    return in_processes(jobs, folder.absolute(), count_workers(len(jobs), workers))
+    return run_in_processes(jobs, folder.absolute(), count_workers(len(jobs), workers))
 
 
-def _jobs(
+def _make_jobs(
     sketches: Sequence[Sketch | AnyPath],
     folder: Path,
     engine: str,
@@ -130,7 +130,7 @@ def _jobs(
     except TypeError as error:
         raise InputError(f"an option is no plain data: {error}", "Give numbers, words and lists") from error
     file, key = _graph_file(graph, folder)
-    named = [_named(sketch) for sketch in sketches]
+    named = [_name_and_text(sketch) for sketch in sketches]
     names = [name for name, _ in named]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -138,7 +138,7 @@ def _jobs(
     return [BatchJob(name, toml, suffix, engine, file, key, plain) for name, toml in named]
 
 
-def _named(sketch: Sketch | AnyPath) -> tuple[str, str]:
+def _name_and_text(sketch: Sketch | AnyPath) -> tuple[str, str]:
     """Name and text of a sketch."""
     if isinstance(sketch, Sketch):
         name = "".join(c if c.isalnum() or c in "-_." else "-" for c in sketch.name) or "sketch"

@@ -8,20 +8,22 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError
-from marey.pipeline._measure import segment_distance, water_depth
+from marey.pipeline._measure import distance_into_water, segment_distance
 from marey.world import Box, Sketch, Table, Wall, World
 
 STEP_M: Final = 0.67  # [m] of an unhurried walk
-STEPS_M: Final = (0.45, 1.0)  # shortest and longest
+STEP_RANGE_M: Final = (0.45, 1.0)  # shortest and longest
 CELL_M: Final = 0.02  # [m] between places that are looked at
 FOOT_M: Final = 0.14  # [m] from the middle of a foot to its ends, with a margin
-ALONG_M: Final = tuple(float(at) for at in np.linspace(-FOOT_M, FOOT_M, 7))  # a ditch between two is too narrow to see
-ASIDE_M: Final = 0.05  # [m] a foot from the line, with a margin
-CLEAR_M: Final = 0.3  # [m] from the line to anything solid
+SOLE_SAMPLES_M: Final = tuple(
+    float(at) for at in np.linspace(-FOOT_M, FOOT_M, 7)
+)  # a ditch between two is too narrow to see
+FOOT_OFFSET_M: Final = 0.05  # [m] a foot from the line, with a margin
+CLEARANCE_M: Final = 0.3  # [m] from the line to anything solid
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Line:
+class StraightPath:
     """The straight way from the start to the goal."""
 
     start: FloatArray  # (2,) [m]
@@ -29,7 +31,7 @@ class Line:
     heading_rad: float
 
     @classmethod
-    def of(cls, sketch: Sketch) -> Line:
+    def from_sketch(cls, sketch: Sketch) -> StraightPath:
         """That of a sketch."""
         start = np.array(sketch.start.position)
         away = np.array(sketch.goal.position) - start
@@ -50,9 +52,9 @@ class Line:
         Raises:
             InputError: one is not.
         """
-        allowed = 0.5 * sketch.corridor_m if sketch.path is not None else CLEAR_M
+        allowed = 0.5 * sketch.corridor_m if sketch.path is not None else CLEARANCE_M
         points = [np.array(event.at) for event in sketch.events if event.at is not None]
-        points += list(sketch.path.sampled(0.1)) if sketch.path is not None else []
+        points += list(sketch.path.sample(0.1)) if sketch.path is not None else []
         off = max((segment_distance(p, self.start, self.at(self.length_m)) for p in points), default=0.0)
         if off > allowed - 0.08:  # a root sways by so much
             raise InputError(
@@ -67,22 +69,22 @@ class Line:
             InputError: it does.
         """
         places = self.at(np.linspace(0.0, self.length_m, max(2, int(self.length_m / 0.05))))
-        near = [(f"wall {i + 1}", _wall(places, wall)) for i, wall in enumerate(world.walls)]
-        near += [(f"table {i + 1}", _box(places, table)) for i, table in enumerate(world.tables)]
-        near += [(f"box {i + 1}", _box(places, box)) for i, box in enumerate(world.boxes)]
+        near = [(f"wall {i + 1}", _wall_distance(places, wall)) for i, wall in enumerate(world.walls)]
+        near += [(f"table {i + 1}", _box_distance(places, table)) for i, table in enumerate(world.tables)]
+        near += [(f"box {i + 1}", _box_distance(places, box)) for i, box in enumerate(world.boxes)]
         for name, away in near:
-            if away < CLEAR_M:
+            if away < CLEARANCE_M:
                 raise InputError(
                     f"{name} is in the way, and the space-time engine goes straight", "Move it, or take another engine"
                 )
 
 
-def _wall(places: FloatArray, wall: Wall) -> float:
+def _wall_distance(places: FloatArray, wall: Wall) -> float:
     start, end = np.array(wall.start), np.array(wall.end)
     return min(segment_distance(place, start, end) for place in places) - 0.5 * wall.thickness_m
 
 
-def _box(places: FloatArray, box: Table | Box) -> float:
+def _box_distance(places: FloatArray, box: Table | Box) -> float:
     """Least distance [m] of places from a box."""
     turn = np.radians(box.heading_deg)
     away = places - np.array(box.position)
@@ -91,7 +93,7 @@ def _box(places: FloatArray, box: Table | Box) -> float:
     return float(np.hypot(outside[:, 0], outside[:, 1]).min())
 
 
-def foot_places(line: Line, world: World) -> FloatArray:
+def plan_footsteps(line: StraightPath, world: World) -> FloatArray:
     r"""Places ``(N + 1,)`` [m] along the line of an even number N of steps, from 0 to its length.
 
     Dynamic programming over places that are dry: the steps :math:`s_i` make :math:`\sum_i (s_i - \bar s)^2` least.
@@ -100,33 +102,35 @@ def foot_places(line: Line, world: World) -> FloatArray:
         InputError: no steps that a walk could make keep out of the water.
     """
     cells = np.append(np.arange(0.0, line.length_m - 0.5 * CELL_M, CELL_M), line.length_m)
-    dry = np.stack([_dry(line, world, cells, 1.0), _dry(line, world, cells, -1.0)])
+    dry = np.stack([_find_dry_cells(line, world, cells, 1.0), _find_dry_cells(line, world, cells, -1.0)])
     middle = max(1, round(0.5 * line.length_m / STEP_M))
-    tried = [_spread(cells, dry, 2 * n) for n in (middle, middle + 1, middle - 1) if n > 0]
+    tried = [_spread_steps(cells, dry, 2 * n) for n in (middle, middle + 1, middle - 1) if n > 0]
     found = [places for places in tried if places is not None]
     if not found:
         raise InputError(
-            f"no steps of {STEPS_M[0]} to {STEPS_M[1]} m keep out of the water",
+            f"no steps of {STEP_RANGE_M[0]} to {STEP_RANGE_M[1]} m keep out of the water",
             "Narrow the river, add stones, jump it from stand to stand, or take another engine",
         )
     return min(found, key=lambda places: float(np.square(np.diff(places) - STEP_M).sum()))
 
 
-def _dry(line: Line, world: World, cells: FloatArray, side: float) -> BoolArray:
+def _find_dry_cells(line: StraightPath, world: World, cells: FloatArray, side: float) -> BoolArray:
     """Whether a left (1) or right (-1) foot may stand so far along ``(C,)``: all on land, or all on one stone."""
-    points = [line.at(cells + at, side * aside) for at in ALONG_M for aside in (0.0, ASIDE_M)]
+    points = [line.at(cells + at, side * aside) for at in SOLE_SAMPLES_M for aside in (0.0, FOOT_OFFSET_M)]
     places = np.stack(points, axis=1)
     land = World(rivers=world.rivers)
-    firm = np.array([all(water_depth(land, place) == 0.0 for place in foot) for foot in places])
+    firm = np.array([all(distance_into_water(land, place) == 0.0 for place in foot) for foot in places])
     for stone in world.stones:
         firm |= np.linalg.norm(places - np.array(stone.position), axis=-1).max(axis=1) <= stone.radius_m
     return np.asarray(firm, dtype=np.bool_)
 
 
-def _spread(cells: FloatArray, dry: BoolArray, count: int) -> FloatArray | None:
+def _spread_steps(cells: FloatArray, dry: BoolArray, count: int) -> FloatArray | None:
     """The most even of all ways to make so many steps; left feet have even numbers."""
     apart = cells[None, :] - cells[:, None]
-    price = np.where((apart >= STEPS_M[0]) & (apart <= STEPS_M[1]), np.square(apart - cells[-1] / count), np.inf)
+    price = np.where(
+        (apart >= STEP_RANGE_M[0]) & (apart <= STEP_RANGE_M[1]), np.square(apart - cells[-1] / count), np.inf
+    )
     cost = np.where(np.arange(len(cells)) == 0, 0.0, np.inf)
     before: list[FloatArray] = []
     for step in range(1, count + 1):

@@ -12,14 +12,14 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from marey.base import FormatError, MareyError
-from marey.pipeline._synthesize import synthesize
+from marey.pipeline._synthesize import synthesize_sketch
 from marey.world import parse_sketch
 
 if TYPE_CHECKING:
     from marey.graph import MotionGraph
     from marey.motion import Motion
 
-REPORT = ".json"
+REPORT_SUFFIX = ".json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +70,17 @@ def run_job(job: BatchJob, graph: bytes | None = None) -> tuple[dict[str, Any], 
     """
     try:
         sketch = parse_sketch(job.sketch, file=job.name)
-        wanted = None if job.graph is None else _read(job.graph, job.graph_key, graph)
-        result = synthesize(sketch, job.engine, graph=wanted, **job.options)
+        wanted = None if job.graph is None else _load_graph(job.graph, job.graph_key, graph)
+        result = synthesize_sketch(sketch, job.engine, graph=wanted, **job.options)
     except MareyError as error:
         return {"name": job.name, "key": job.key, "status": "ERROR", "file": None, "error": str(error)}, b""
-    data = b"" if result.motion is None else _as_bytes(result.motion, job.suffix)
+    data = b"" if result.motion is None else _encode_motion(result.motion, job.suffix)
     file = f"{job.name}{job.suffix}" if data else None
     return {"name": job.name, "key": job.key, "file": file, "error": result.advice, **result.to_json()}, data
 
 
 @lru_cache(maxsize=1)
-def _read(path: str, key: str, data: bytes | None) -> MotionGraph:
+def _load_graph(path: str, key: str, data: bytes | None) -> MotionGraph:
     """A graph, read once by each process."""
     from marey.graph import load_graph
 
@@ -92,7 +92,7 @@ def _read(path: str, key: str, data: bytes | None) -> MotionGraph:
         return load_graph(file)
 
 
-def _as_bytes(motion: Motion, suffix: str) -> bytes:
+def _encode_motion(motion: Motion, suffix: str) -> bytes:
     from marey.io import save
 
     with TemporaryDirectory() as folder:
@@ -101,15 +101,15 @@ def _as_bytes(motion: Motion, suffix: str) -> bytes:
         return file.read_bytes()
 
 
-def store(report: dict[str, Any], data: bytes, folder: Path) -> BatchItem:
+def store_result(report: dict[str, Any], data: bytes, folder: Path) -> BatchItem:
     """Write motion and report, each whole or not at all; the report last, so that it stands for both."""
     if data:
-        write_whole(folder / str(report["file"]), data)
-    write_whole(folder / f"{report['name']}{REPORT}", json.dumps(report, indent=1).encode())
-    return item_of(report)
+        write_atomically(folder / str(report["file"]), data)
+    write_atomically(folder / f"{report['name']}{REPORT_SUFFIX}", json.dumps(report, indent=1).encode())
+    return make_item(report)
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_atomically(path: Path, data: bytes) -> None:
     """Write a file so that its name appears only when all of it is on the disk."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     with part.open("wb") as file:
@@ -119,7 +119,7 @@ def write_whole(path: Path, data: bytes) -> None:
     part.replace(path)
 
 
-def item_of(report: dict[str, Any], *, is_skipped: bool = False) -> BatchItem:
+def make_item(report: dict[str, Any], *, is_skipped: bool = False) -> BatchItem:
     """The short form of a report."""
     return BatchItem(
         str(report["name"]), str(report["status"]), report.get("file"), float(report.get("took_s", 0.0)),
@@ -127,11 +127,11 @@ def item_of(report: dict[str, Any], *, is_skipped: bool = False) -> BatchItem:
     )  # fmt: skip
 
 
-def finished(job: BatchJob, folder: Path) -> BatchItem | None:
+def load_finished_item(job: BatchJob, folder: Path) -> BatchItem | None:
     """What an earlier run made of the same job; none if it made no motion, or another one, or was stopped."""
     try:
-        report: dict[str, Any] = json.loads((folder / f"{job.name}{REPORT}").read_text(encoding="utf-8"))
+        report: dict[str, Any] = json.loads((folder / f"{job.name}{REPORT_SUFFIX}").read_text(encoding="utf-8"))
         whole = report["key"] == job.key and report["file"] and (folder / str(report["file"])).is_file()
-        return item_of(report, is_skipped=True) if whole else None
+        return make_item(report, is_skipped=True) if whole else None
     except (OSError, ValueError, KeyError, TypeError, FormatError):
         return None

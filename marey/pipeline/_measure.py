@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from marey.base import BoolArray, FloatArray
-from marey.motion import Motion, contact_positions, runs, with_contacts
+from marey.motion import Motion, contact_positions, ensure_contacts, find_runs
 from marey.skeleton import contact_points
 from marey.world import Sketch, World
 
@@ -29,10 +29,10 @@ class SketchCheck:
 
     def to_json(self) -> dict[str, Any]:
         """Numbers for a report."""
-        return {name: _rounded(value) for name, value in asdict(self).items()}
+        return {name: _round_value(value) for name, value in asdict(self).items()}
 
 
-def _rounded(value: Any) -> Any:
+def _round_value(value: Any) -> Any:
     if isinstance(value, tuple):
         return [round(float(v), 5) for v in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     return value if isinstance(value, int) else round(float(value), 5)
@@ -46,14 +46,14 @@ def check_motion(motion: Motion, sketch: Sketch, *, reaches_m: Sequence[float] =
         sketch: goal, corridor and rivers.
         reaches_m: how far hands are from their things, known from elsewhere.
     """
-    motion = with_contacts(motion)
+    motion = ensure_contacts(motion)
     assert motion.contacts is not None
     points = contact_positions(motion)[:, [contact_points(motion.skeleton).index(n) for n in motion.contacts.names]]
     active = motion.contacts.active
     ground = motion.root_positions[:, [0, 2]]
     steps = np.linalg.norm(np.diff(points[:, :, [0, 2]], axis=0), axis=-1)
-    off_path = farthest_off(sketch, ground)
-    wet = _wet_plants(sketch.world, points[:, :, [0, 2]], active)
+    off_path = max_path_distance(sketch, ground)
+    wet = _measure_wet_plants(sketch.world, points[:, :, [0, 2]], active)
     soles = points[:, [not name.endswith("hand") for name in motion.contacts.names], 1]
     return SketchCheck(
         goal_m=float(np.linalg.norm(ground[-1] - np.array(sketch.goal.position))),
@@ -67,7 +67,7 @@ def check_motion(motion: Motion, sketch: Sketch, *, reaches_m: Sequence[float] =
     )
 
 
-def farthest_off(sketch: Sketch, ground: FloatArray) -> float:
+def max_path_distance(sketch: Sketch, ground: FloatArray) -> float:
     """Farthest [m] that places ``(F, 2)`` are from the way drawn: from the start to the path, along it, to the goal."""
     if sketch.path is None:
         return 0.0
@@ -79,18 +79,18 @@ def farthest_off(sketch: Sketch, ground: FloatArray) -> float:
     return max(away)
 
 
-def _wet_plants(world: World, places: FloatArray, active: BoolArray) -> list[float]:
+def _measure_wet_plants(world: World, places: FloatArray, active: BoolArray) -> list[float]:
     """Of each contact that is in water, how far [m] from the bank."""
     if not world.rivers:
         return []
     depths = [
-        max(water_depth(world, place) for place in places[start:stop, k])
-        for k in range(active.shape[1]) for start, stop in runs(active[:, k])
+        max(distance_into_water(world, place) for place in places[start:stop, k])
+        for k in range(active.shape[1]) for start, stop in find_runs(active[:, k])
     ]  # fmt: skip
     return [depth for depth in depths if depth > 1e-9]
 
 
-def water_depth(world: World, place: FloatArray) -> float:
+def distance_into_water(world: World, place: FloatArray) -> float:
     """How far [m] a place is in water, from the nearest bank or stone; 0 on land and on stones."""
     banks = [0.5 * r.width_m - segment_distance(place, np.array(r.start), np.array(r.end)) for r in world.rivers]
     stones = [float(np.hypot(*(place - np.array(stone.position)))) - stone.radius_m for stone in world.stones]

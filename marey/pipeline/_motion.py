@@ -17,13 +17,13 @@ def synthesize(sketch: Sketch, engine: str = "auto", **options: Any) -> Motion:
     Args:
         sketch: from :meth:`marey.Sketch.load`, or made by hand.
         engine: "auto", "graph", "locomotion" or "spacetime".
-        options: see :func:`marey.pipeline.synthesize`, which tells more about what was made.
+        options: see :func:`marey.pipeline.synthesize_sketch`, which tells more about what was made.
 
     Raises:
         InputError: there is no such motion; the message has the reason and what would help.
         UnknownNameError: there is no such engine.
     """
-    from marey.pipeline._synthesize import synthesize as synthesized
+    from marey.pipeline._synthesize import synthesize_sketch as synthesized
 
     result = synthesized(sketch, engine, check=False, **options)
     if result.motion is None:

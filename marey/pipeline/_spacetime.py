@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from marey.base import InputError
-from marey.pipeline._footing import Line, foot_places
+from marey.pipeline._footing import StraightPath, plan_footsteps
 from marey.world import Event, Sketch
 
 if TYPE_CHECKING:
     from marey.motion import Motion
-    from marey.spacetime import Problem, SpacetimeResult
+    from marey.spacetime import SpacetimeProblem, SpacetimeResult
 
 STEP_S: Final = 0.54  # [s] of a step at the usual speed, 0.40 of it on one foot
-SINGLE: Final = 0.74  # [-] part of a step on one foot
+SINGLE_SUPPORT_FRACTION: Final = 0.74  # [-] part of a step on one foot
 SPEEDS_MPS: Final = (0.9, 1.6)  # that the shipped walk was fitted to
-LONGEST_M: Final = 10.0  # [m] the time to solve grows with the way; this takes about ten seconds
-JUMPS_M: Final = (0.3, 2.0)
-RISES_M: Final = (0.1, 0.45)  # [m] of the centre of mass
+MAX_WALK_M: Final = 10.0  # [m] the time to solve grows with the way; this takes about ten seconds
+JUMP_RANGE_M: Final = (0.3, 2.0)
+RISE_RANGE_M: Final = (0.1, 0.45)  # [m] of the centre of mass
 FLIGHT_S: Final = 0.44
-TURNED_DEG: Final = 30.0  # jumps that turn more are made of hops that turn
-FACING_DEG: Final = 20.0  # a walk begins and ends along its way, within this
-LIMIT_S: Final = 120.0  # [s] to solve
+MAX_JUMP_TURN_DEG: Final = 30.0  # jumps that turn more are made of hops that turn
+MAX_FACING_DEG: Final = 20.0  # a walk begins and ends along its way, within this
+TIME_LIMIT_S: Final = 120.0  # [s] to solve
 
 
 def solve_sketch(sketch: Sketch, *, rate_hz: float, limit_s: float | None = None) -> tuple[Motion, SpacetimeResult]:
@@ -36,19 +36,19 @@ def solve_sketch(sketch: Sketch, *, rate_hz: float, limit_s: float | None = None
     Raises:
         InputError: the sketch asks for more than that; the message says for what, and who could do it.
     """
-    from marey.motion import transformed
+    from marey.motion import transform_motion
     from marey.spacetime import optimize_reduced
 
-    line = Line.of(sketch)
-    _refuse(sketch, line)
+    line = StraightPath.from_sketch(sketch)
+    _check_supported(sketch, line)
     jumps = [event for event in sketch.events if event.kind == "jump"]
-    problem = jump_of(sketch, line, jumps[0]) if jumps else walk_of(sketch, line)
-    found = optimize_reduced(problem, time_limit_s=LIMIT_S if limit_s is None else limit_s, rate_hz=rate_hz)
+    problem = make_jump_problem(sketch, line, jumps[0]) if jumps else make_walk_problem(sketch, line)
+    found = optimize_reduced(problem, time_limit_s=TIME_LIMIT_S if limit_s is None else limit_s, rate_hz=rate_hz)
     there = np.array([line.start[0], 0.0, line.start[1]])
-    return transformed(found.motion, line.heading_rad, np.zeros(3), there), found
+    return transform_motion(found.motion, line.heading_rad, np.zeros(3), there), found
 
 
-def _refuse(sketch: Sketch, line: Line) -> None:
+def _check_supported(sketch: Sketch, line: StraightPath) -> None:
     """Say what this engine cannot do."""
     kinds = {event.kind for event in sketch.events}
     for kind in ("pick", "place", "stop"):
@@ -58,28 +58,28 @@ def _refuse(sketch: Sketch, line: Line) -> None:
         raise InputError("key poses, which the space-time engine takes from problems only", "Use marey optimize")
     if sum(event.kind == "jump" for event in sketch.events) > 1:
         raise InputError("several jumps, and the space-time engine solves one at a time", "Take another engine")
-    if line.length_m > LONGEST_M:
+    if line.length_m > MAX_WALK_M:
         raise InputError(
-            f"{line.length_m:.1f} m, and the space-time engine solves at most {LONGEST_M:.0f} m at a time",
+            f"{line.length_m:.1f} m, and the space-time engine solves at most {MAX_WALK_M:.0f} m at a time",
             "Shorten the sketch, or take another engine",
         )
     line.check_straight(sketch)
     line.check_clear(sketch.world)
 
 
-def _facing(what: str, given_deg: float | None, line: Line) -> float:
+def _facing_angle_deg(what: str, given_deg: float | None, line: StraightPath) -> float:
     """Angle [deg] of a stand against the way, to the left; 0 where any will do."""
     if given_deg is None:
         return 0.0
     off = (given_deg - np.degrees(line.heading_rad) + 180.0) % 360.0 - 180.0
-    if what == "start" and abs(off) > FACING_DEG:
+    if what == "start" and abs(off) > MAX_FACING_DEG:
         raise InputError(f"the {what} faces {off:.0f}° off the way", "The space-time engine sets out straight ahead")
     return float(off)
 
 
-def jump_of(sketch: Sketch, line: Line, event: Event) -> Problem:
+def make_jump_problem(sketch: Sketch, line: StraightPath, event: Event) -> SpacetimeProblem:
     """The problem of a jump from the start to the goal."""
-    from marey.spacetime import jump_problem
+    from marey.spacetime import build_jump_problem
 
     off = line.length_m - (line.length_m if event.length_m is None else event.length_m)
     if abs(off) > sketch.goal.tolerance_m:
@@ -88,26 +88,28 @@ def jump_of(sketch: Sketch, line: Line, event: Event) -> Problem:
             "engine jumps from stand to stand",
             "Put them where the jump begins and ends, or take another engine",
         )
-    low, high = JUMPS_M
+    low, high = JUMP_RANGE_M
     if not low <= line.length_m <= high:
         raise InputError(f"a jump of {line.length_m:.2f} m", f"The space-time engine jumps {low:.1f} to {high:.1f} m")
-    if event.height_m is not None and not RISES_M[0] <= event.height_m <= RISES_M[1]:
-        raise InputError(f"a rise of {event.height_m:.2f} m", f"Ask for {RISES_M[0]:.1f} to {RISES_M[1]:.2f} m")
-    _facing("start", sketch.start.heading_deg, line)
-    turn = _facing("goal", sketch.goal.heading_deg, line)
+    if event.height_m is not None and not RISE_RANGE_M[0] <= event.height_m <= RISE_RANGE_M[1]:
+        raise InputError(
+            f"a rise of {event.height_m:.2f} m", f"Ask for {RISE_RANGE_M[0]:.1f} to {RISE_RANGE_M[1]:.2f} m"
+        )
+    _facing_angle_deg("start", sketch.start.heading_deg, line)
+    turn = _facing_angle_deg("goal", sketch.goal.heading_deg, line)
     flight = FLIGHT_S if event.height_m is None else 2.0 * float(np.sqrt(2.0 * event.height_m / 9.81))
-    basis = "turn.safetensors" if abs(turn) > TURNED_DEG else "jump.safetensors"
-    return jump_problem(line.length_m, turn, flight_s=round(flight, 3), basis=basis, name=sketch.name)
+    basis = "turn.safetensors" if abs(turn) > MAX_JUMP_TURN_DEG else "jump.safetensors"
+    return build_jump_problem(line.length_m, turn, flight_s=round(flight, 3), basis=basis, name=sketch.name)
 
 
-def walk_of(sketch: Sketch, line: Line) -> Problem:
+def make_walk_problem(sketch: Sketch, line: StraightPath) -> SpacetimeProblem:
     """The problem of a straight walk."""
-    from marey.spacetime import walk_problem
+    from marey.spacetime import build_walk_problem
 
-    _facing("start", sketch.start.heading_deg, line)
-    if abs(_facing("goal", sketch.goal.heading_deg, line)) > FACING_DEG:
+    _facing_angle_deg("start", sketch.start.heading_deg, line)
+    if abs(_facing_angle_deg("goal", sketch.goal.heading_deg, line)) > MAX_FACING_DEG:
         raise InputError("the goal faces off the way", "The space-time engine ends its walk straight ahead")
-    places = foot_places(line, sketch.world)
+    places = plan_footsteps(line, sketch.world)
     steps = np.diff(places)
     step_s = STEP_S
     if sketch.speed_mps is not None:
@@ -117,6 +119,9 @@ def walk_of(sketch: Sketch, line: Line) -> Problem:
                 f"a walk at {sketch.speed_mps:.2f} m/s", f"The space-time engine walks {low} to {high} m/s"
             )
         step_s = float(steps.mean()) / sketch.speed_mps
-    return walk_problem(
-        [float(step) for step in steps], single_s=SINGLE * step_s, double_s=(1.0 - SINGLE) * step_s, name=sketch.name
+    return build_walk_problem(
+        [float(step) for step in steps],
+        single_s=SINGLE_SUPPORT_FRACTION * step_s,
+        double_s=(1.0 - SINGLE_SUPPORT_FRACTION) * step_s,
+        name=sketch.name,
     )

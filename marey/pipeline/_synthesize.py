@@ -19,15 +19,20 @@ if TYPE_CHECKING:
     from marey.graph import MotionGraph, SearchResult
     from marey.locomotion import LocomotionModel
     from marey.motion import Motion
-    from marey.pipeline._touch_up import TouchUp
+    from marey.pipeline._touch_up import SketchRepair
 
 ENGINES: Final = ("auto", "graph", "locomotion", "spacetime")
 SOLVED: Final = "SOLVED"  # of an engine that proves nothing
 RATE_HZ: Final = 60.0
 MIN_FRAMES: Final = 3  # of a motion whose physics can be checked
 BUDGET_S: Final = 10.0  # [s] of search
-WALKING: Final = ("speed_mps", "run", "style", "leg_length_m")  # options that "auto" leaves out for other engines
-LEVEL_M: Final = 0.02  # [m] a stone no higher than this is level ground
+LOCOMOTION_OPTIONS: Final = (
+    "speed_mps",
+    "run",
+    "style",
+    "leg_length_m",
+)  # options that "auto" leaves out for other engines
+LEVEL_TOLERANCE_M: Final = 0.02  # [m] a stone no higher than this is level ground
 COLD_EXPANSIONS: Final = 1000  # a search that ran out of time with fewer had no time to search
 
 
@@ -43,7 +48,7 @@ class SynthesisResult:
     seconds: float  # [s] that it took
     advice: str = ""
     search: SearchResult | None = None
-    touched: TouchUp | None = None  # what the physics touch-up did, if it was asked for
+    touched: SketchRepair | None = None  # what the physics touch-up did, if it was asked for
 
     @property
     def is_solved(self) -> bool:
@@ -57,7 +62,7 @@ class SynthesisResult:
         }  # fmt: skip
         if self.motion is not None and self.errors is not None:
             facts |= {"seconds": round(self.motion.duration_s, 3), "frames": self.motion.num_frames}
-            facts |= {"rate_hz": self.motion.rate_hz, "way_m": round(_length(self.motion), 3)}
+            facts |= {"rate_hz": self.motion.rate_hz, "way_m": round(_format_length(self.motion), 3)}
             facts |= {"off_path_m": round(self.errors.off_path_m, 4), "errors": self.errors.to_json()}
         if self.validity is not None:
             facts["validity"] = {
@@ -75,9 +80,7 @@ class SynthesisResult:
         """The same, for people."""
         if self.motion is None or self.errors is None:
             return f"no motion: {self.status}. {self.advice}"
-        text = (
-            f"{self.motion.duration_s:.1f} s of motion over {_length(self.motion):.1f} m ({self.engine}, {self.status})"
-        )
+        text = f"{self.motion.duration_s:.1f} s of motion over {_format_length(self.motion):.1f} m ({self.engine}, {self.status})"
         if self.errors.reaches_m:
             text += f"; hands within {1000.0 * max(self.errors.reaches_m):.1f} mm of their things"
         if self.errors.off_path_m > 0.0:
@@ -89,7 +92,7 @@ class SynthesisResult:
         return text if self.validity is None else f"{text}; {self.validity.valid_fraction:.0%} of it valid"
 
 
-def _length(motion: Motion) -> float:
+def _format_length(motion: Motion) -> float:
     return float(np.linalg.norm(np.diff(motion.root_positions[:, [0, 2]], axis=0), axis=1).sum())
 
 
@@ -109,7 +112,7 @@ def choose_engine(sketch: Sketch, graph: Any = None) -> str:
     return "graph" if hands or graph is not None or sketch.world.stones else "locomotion"
 
 
-def synthesize(
+def synthesize_sketch(
     sketch: Sketch,
     engine: str = "auto",
     *,
@@ -154,20 +157,20 @@ def synthesize(
     _check_level(sketch)
     chosen = choose_engine(sketch, graph) if engine == "auto" else engine
     if engine == "auto" and chosen != "locomotion":
-        options = {name: value for name, value in options.items() if name not in WALKING}
+        options = {name: value for name, value in options.items() if name not in LOCOMOTION_OPTIONS}
     wanted = {"k": k, "epsilon": epsilon, "budget_s": budget_s} | options
     if chosen == "locomotion":
-        made = _Made(SOLVED, chosen, _walked(sketch, model, rate_hz, options))
+        made = _EngineOutput(SOLVED, chosen, _walk_sketch(sketch, model, rate_hz, options))
     elif chosen == "spacetime":
-        made = _solved(sketch, rate_hz, budget_s, options)
+        made = _optimise_sketch(sketch, rate_hz, budget_s, options)
     else:
         given = {name: value for name, value in wanted.items() if value is not None}
-        made = _found(sketch, _graph(graph), {"budget_s": BUDGET_S} | given, rate_hz, refine=refine)
-    return _finished(made, sketch, begin, check=check, touch_up=touch_up)
+        made = _search_graph(sketch, _load_graph(graph), {"budget_s": BUDGET_S} | given, rate_hz, refine=refine)
+    return _check_and_repair(made, sketch, begin, check=check, touch_up=touch_up)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Made:
+class _EngineOutput:
     """What an engine made."""
 
     status: str
@@ -179,7 +182,7 @@ class _Made:
 
 
 def _check_level(sketch: Sketch) -> None:
-    high = next((stone for stone in sketch.world.stones if abs(stone.height_m) > LEVEL_M), None)
+    high = next((stone for stone in sketch.world.stones if abs(stone.height_m) > LEVEL_TOLERANCE_M), None)
     if high is not None:
         x, z = high.position
         raise InputError(
@@ -188,42 +191,44 @@ def _check_level(sketch: Sketch) -> None:
         )
 
 
-def _found(sketch: Sketch, graph: MotionGraph, options: dict[str, Any], rate_hz: float, *, refine: bool) -> _Made:
-    from marey.graph import rebuild_for
+def _search_graph(
+    sketch: Sketch, graph: MotionGraph, options: dict[str, Any], rate_hz: float, *, refine: bool
+) -> _EngineOutput:
+    from marey.graph import rebuild_for_sketch
 
-    search = _searched(graph, sketch, options)
+    search = _search_with_warm_kernels(graph, sketch, options)
     if not search.is_solved:
-        return _Made(search.status, "graph", None, advice=search.advice, search=search)
-    motion, reaches = rebuild_for(graph, search, sketch, rate_hz=rate_hz, refine=refine)
-    return _Made(search.status, "graph", motion, reaches, search=search)
+        return _EngineOutput(search.status, "graph", None, advice=search.advice, search=search)
+    motion, reaches = rebuild_for_sketch(graph, search, sketch, rate_hz=rate_hz, refine=refine)
+    return _EngineOutput(search.status, "graph", motion, reaches, search=search)
 
 
-def _solved(sketch: Sketch, rate_hz: float, limit_s: float | None, options: dict[str, Any]) -> _Made:
-    from marey.locomotion import still_contacts
+def _optimise_sketch(sketch: Sketch, rate_hz: float, limit_s: float | None, options: dict[str, Any]) -> _EngineOutput:
+    from marey.locomotion import trim_sliding_contacts
     from marey.pipeline._spacetime import solve_sketch
 
     if options:
         raise InputError(f"the space-time engine has no option '{next(iter(options))}'", "It takes budget_s")
     motion, found = solve_sketch(sketch, rate_hz=rate_hz, limit_s=limit_s)
     if not found.is_solved:
-        return _Made(found.status.name, "spacetime", None, advice=found.advice)
-    return _Made(SOLVED, "spacetime", replace(motion, contacts=still_contacts(motion)))
+        return _EngineOutput(found.status.name, "spacetime", None, advice=found.advice)
+    return _EngineOutput(SOLVED, "spacetime", replace(motion, contacts=trim_sliding_contacts(motion)))
 
 
-def _searched(graph: MotionGraph, sketch: Sketch, options: dict[str, Any]) -> SearchResult:
+def _search_with_warm_kernels(graph: MotionGraph, sketch: Sketch, options: dict[str, Any]) -> SearchResult:
     """Search; once more if the time went by while kernels were being compiled, which happens once on a machine."""
     found = graph.search(sketch, **options)
     is_cold = found.stopped == "TIMEOUT" and found.expansions <= COLD_EXPANSIONS
     return graph.search(sketch, **options) if is_cold and not found.is_solved else found
 
 
-def _walked(sketch: Sketch, model: LocomotionModel | None, rate_hz: float, options: dict[str, Any]) -> Motion:
+def _walk_sketch(sketch: Sketch, model: LocomotionModel | None, rate_hz: float, options: dict[str, Any]) -> Motion:
     from marey.locomotion import walk_sketch
 
     return walk_sketch(sketch, model, rate_hz=rate_hz, **options).motion
 
 
-def _graph(graph: MotionGraph | str | os.PathLike[str] | None) -> MotionGraph:
+def _load_graph(graph: MotionGraph | str | os.PathLike[str] | None) -> MotionGraph:
     if graph is None:
         from marey.samples import demo_graph
 
@@ -235,22 +240,24 @@ def _graph(graph: MotionGraph | str | os.PathLike[str] | None) -> MotionGraph:
     return graph
 
 
-def _finished(made: _Made, sketch: Sketch, begin: float, *, check: bool, touch_up: bool) -> SynthesisResult:
+def _check_and_repair(
+    made: _EngineOutput, sketch: Sketch, begin: float, *, check: bool, touch_up: bool
+) -> SynthesisResult:
     motion, reaches, report, touched = made.motion, made.reaches_m, None, None
     if motion is None:
         took = time.perf_counter() - begin
         return SynthesisResult(made.status, made.engine, None, None, None, took, made.advice, made.search)
     if touch_up and motion.num_frames >= MIN_FRAMES:
-        from marey.pipeline._touch_up import reached
-        from marey.pipeline._touch_up import touch_up as touch
+        from marey.pipeline._touch_up import measure_reaches
+        from marey.pipeline._touch_up import repair_motion as touch
 
         touched = touch(motion, sketch)
-        motion, reaches = touched.motion, tuple(reached(touched.motion, sketch))
+        motion, reaches = touched.motion, tuple(measure_reaches(touched.motion, sketch))
     motion = replace(motion, name=sketch.name)
     errors = check_motion(motion, sketch, reaches_m=reaches)
     if check and motion.num_frames >= MIN_FRAMES:
-        from marey.dynamics import validity
+        from marey.dynamics import check_validity
 
-        report = validity(motion)
+        report = check_validity(motion)
     took = time.perf_counter() - begin
     return SynthesisResult(made.status, made.engine, motion, errors, report, took, "", made.search, touched)

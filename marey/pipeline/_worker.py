@@ -6,14 +6,14 @@ import json
 import sys
 from pathlib import Path
 
-from marey.pipeline._job import BatchJob, run_job, store
+from marey.pipeline._job import BatchJob, run_job, store_result
 
 
-def answer(line: str) -> str:
+def answer_request(line: str) -> str:
     """Make what one line asks for, write it, and tell."""
     request = json.loads(line)
     report, data = run_job(BatchJob(**request["job"]))
-    store(report, data, Path(request["folder"]))
+    store_result(report, data, Path(request["folder"]))
     return json.dumps(report)
 
 
@@ -21,7 +21,7 @@ def main() -> None:
     """Answer until there is nothing more to read."""
     out, sys.stdout = sys.stdout, sys.stderr  # nothing else may speak there
     for line in sys.stdin:
-        print(answer(line), file=out, flush=True)
+        print(answer_request(line), file=out, flush=True)
 
 
 if __name__ == "__main__":

@@ -67,18 +67,24 @@ def _walks(model: LocomotionModel) -> list[Motion]:
     """Walks whose speed or direction changes all the time, so that no two cycles are alike, and runs."""
     from marey.locomotion import Action
 
-    found = [_played(model, f"walk-{v}", _going(v, 1.2)) for v in STARTS_MPS]
-    found += [_played(model, f"steps-{v}", _going(v, 0.1)) for v in SHORT_MPS]
+    found = [_perform_timeline(model, f"walk-{v}", _build_timeline(v, 1.2)) for v in STARTS_MPS]
+    found += [_perform_timeline(model, f"steps-{v}", _build_timeline(v, 0.1)) for v in SHORT_MPS]
     swell = (Action(0.3, speed) for speed in SWELL_MPS)
-    found.append(_played(model, "swell", _going(1.1, 0.3, *swell, ramp_s=1.8)))
+    found.append(_perform_timeline(model, "swell", _build_timeline(1.1, 0.3, *swell, ramp_s=1.8)))
     for speed, turn in BENDS:
         bend = (Action(BEND_S, speed, turn_rate=turn), Action(BEND_S, speed))
-        found.append(_played(model, f"bend-{speed}-{turn}", _going(speed, 0.6, *bend, ramp_s=BEND_RAMP_S)))
+        found.append(
+            _perform_timeline(model, f"bend-{speed}-{turn}", _build_timeline(speed, 0.6, *bend, ramp_s=BEND_RAMP_S))
+        )
     for speed, turns in WEAVES:
         weave = (Action(0.7, speed, turn_rate=turn) for turn in turns)
-        found.append(_played(model, f"weave-{speed}", _going(speed, 0.6, *weave, ramp_s=BEND_RAMP_S)))
+        found.append(
+            _perform_timeline(model, f"weave-{speed}", _build_timeline(speed, 0.6, *weave, ramp_s=BEND_RAMP_S))
+        )
     faster = Action(0.8, RUN_MPS, run=1.0)
-    found.append(_played(model, "walk-run-walk", _going(1.2, 0.6, faster, Action(0.6, 1.2), ramp_s=1.0)))
+    found.append(
+        _perform_timeline(model, "walk-run-walk", _build_timeline(1.2, 0.6, faster, Action(0.6, 1.2), ramp_s=1.0))
+    )
     return found
 
 
@@ -90,7 +96,7 @@ def _turns(model: LocomotionModel) -> list[Motion]:
     for turn, seconds in SPINS:
         ramp, turning = Transition(STAND_S), Action(seconds, SPIN_MPS, turn_rate=turn)
         name = f"turn-{np.degrees(turn * (seconds + STAND_S)):.0f}"
-        found.append(_played(model, name, (Action(STAND_S, 0.0), ramp, turning, ramp, Action(SETTLE_S, 0.0))))
+        found.append(_perform_timeline(model, name, (Action(STAND_S, 0.0), ramp, turning, ramp, Action(SETTLE_S, 0.0))))
     return found
 
 
@@ -100,17 +106,17 @@ def _leaps(model: LocomotionModel) -> list[Motion]:
 
     found: list[Motion] = []
     for length in WALK_LEAPS_M:
-        leap = _going(1.2, 0.6, JumpAction(length, "walk"), Action(0.5, 1.2))
-        found.append(_played(model, f"leap-{length}", leap))
+        leap = _build_timeline(1.2, 0.6, JumpAction(length, "walk"), Action(0.5, 1.2))
+        found.append(_perform_timeline(model, f"leap-{length}", leap))
     for length in RUN_LEAPS_M:
-        leap = _going(RUN_MPS, 0.6, JumpAction(length, "run"), Action(0.5, RUN_MPS, run=1.0), run=1.0)
-        found.append(_played(model, f"run-leap-{length}", leap))
+        leap = _build_timeline(RUN_MPS, 0.6, JumpAction(length, "run"), Action(0.5, RUN_MPS, run=1.0), run=1.0)
+        found.append(_perform_timeline(model, f"run-leap-{length}", leap))
     stand = Action(STAND_S, 0.0)
     jumps = [(length, (stand, JumpAction(length, "standing"), stand)) for length in STANDING_JUMPS_M]
-    return found + [_played(model, f"jump-{length}", jump) for length, jump in jumps]
+    return found + [_perform_timeline(model, f"jump-{length}", jump) for length, jump in jumps]
 
 
-def _going(
+def _build_timeline(
     speed: float, seconds: float, *then: Action | JumpAction, run: float = 0.0, ramp_s: float = 0.8
 ) -> tuple[Element, ...]:
     """From a stand to a gait, what comes then, and back to a stand."""
@@ -123,7 +129,7 @@ def _going(
     return (*parts, ramp, Action(SETTLE_S, 0.0))
 
 
-def _played(model: LocomotionModel, name: str, timeline: tuple[Element, ...]) -> Motion:
-    from marey.locomotion import Script, perform
+def _perform_timeline(model: LocomotionModel, name: str, timeline: tuple[Element, ...]) -> Motion:
+    from marey.locomotion import Script, perform_script
 
-    return replace(perform(Script(timeline, rate_hz=RATE_HZ, name=name), model).motion, name=name)
+    return replace(perform_script(Script(timeline, rate_hz=RATE_HZ, name=name), model).motion, name=name)

@@ -35,7 +35,7 @@ def demo_graph(
         on_progress: called with how many clips are ready, of how many.
         folder: of the cache; by default ``MAREY_CACHE``, or the one of the system.
     """
-    from marey.graph import build, load_graph
+    from marey.graph import build_graph, load_graph
     from marey.samples._clips import demo_clips
 
     file = demo_graph_file(folder)
@@ -44,17 +44,17 @@ def demo_graph(
             return load_graph(file)
         except (MareyError, OSError):
             pass  # damaged: it is made anew
-    graph = build(demo_clips(), on_progress=on_progress, **DEMO_SETTINGS)
-    _keep(graph, file)
+    graph = build_graph(demo_clips(), on_progress=on_progress, **DEMO_SETTINGS)
+    _save_to_cache(graph, file)
     return graph
 
 
 def demo_graph_file(folder: str | Path | None = None) -> Path:
     """Where the graph of this version of marey is kept, whether it was made already or not."""
-    return Path(cache_folder() if folder is None else folder) / f"demo-graph-{_version()}.safetensors"
+    return Path(cache_folder() if folder is None else folder) / f"demo-graph-{_hash_makers()}.safetensors"
 
 
-def _version() -> str:
+def _hash_makers() -> str:
     """A name for everything that the graph depends on: the code that makes it and the model it is made with."""
     home = Path(__file__).parents[1]
     found = [file for name in MAKERS for file in sorted((home / name).rglob("*.py"))]
@@ -65,7 +65,7 @@ def _version() -> str:
     return whole.hexdigest()[:12]
 
 
-def _keep(graph: MotionGraph, file: Path) -> None:
+def _save_to_cache(graph: MotionGraph, file: Path) -> None:
     """Write the graph, and forget those that other versions made."""
     from marey.graph import save_graph
 

@@ -15,7 +15,7 @@ FLAT_TOL_RAD = 0.02  # a foot turned by less than a degree counts as flat on the
 
 
 @dataclass(frozen=True, slots=True)
-class Roll:
+class StanceRoll:
     """How a foot rolls over the ground during one stance; pitch is positive with the heel up."""
 
     strike_rad: float = -0.35  # pitch when the heel lands
@@ -25,14 +25,14 @@ class Roll:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StanceStep:
     """One stance: from ``down_s`` to ``up_s`` the foot is planted, ankle above ``(x, z)``."""
 
     down_s: float
     up_s: float
     x: float  # [m]
     z: float  # [m]
-    roll: Roll
+    roll: StanceRoll
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +55,7 @@ class FootShape:
     ankle_height_m: float
 
     @classmethod
-    def of(cls, skeleton: Skeleton, side: str) -> FootShape:
+    def from_skeleton(cls, skeleton: Skeleton, side: str) -> FootShape:
         """Measure the rest pose, in which the foot stands flat with its sole at height zero."""
         points = contact_points(skeleton)
         heel = points.offsets[points.names.index(f"{side}_heel")]
@@ -63,25 +63,25 @@ class FootShape:
         return cls(heel, skeleton.offsets[skeleton.index(f"{side}_foot")], height)
 
 
-def track_foot(times: FloatArray, steps: list[Step], shape: FootShape, clearance_m: float) -> FootTrack:
+def track_foot(times: FloatArray, steps: list[StanceStep], shape: FootShape, clearance_m: float) -> FootTrack:
     """Follow the steps: stances as planned, swings as cubic curves that keep position and velocity."""
     ankle, pitch, toes = np.zeros((len(times), 3)), np.zeros(len(times)), np.zeros(len(times))
     heel_down, toe_down = np.zeros(len(times), dtype=bool), np.zeros(len(times), dtype=bool)
     for step in steps:
         on = (times >= step.down_s) & (times <= step.up_s)
         part = (times[on] - step.down_s) / (step.up_s - step.down_s)
-        ankle[on], pitch[on] = _stance(step, part, shape)
+        ankle[on], pitch[on] = _stance_track(step, part, shape)
         toes[on] = np.minimum(pitch[on], 0.0)
         heel_down[on] = pitch[on] < FLAT_TOL_RAD
         toe_down[on] = pitch[on] > -FLAT_TOL_RAD
     for step, following in pairwise(steps):
         off = (times > step.up_s) & (times < following.down_s)
         part = (times[off] - step.up_s) / (following.down_s - step.up_s)
-        ankle[off], pitch[off], toes[off] = _swing(step, following, part, shape, clearance_m)
+        ankle[off], pitch[off], toes[off] = _swing_track(step, following, part, shape, clearance_m)
     return FootTrack(ankle, pitch, toes, heel_down, toe_down)
 
 
-def _stance(step: Step, part: FloatArray, shape: FootShape) -> tuple[FloatArray, FloatArray]:
+def _stance_track(step: StanceStep, part: FloatArray, shape: FootShape) -> tuple[FloatArray, FloatArray]:
     """Ankle and pitch over one stance: about the heel while landing, about the ball while leaving."""
     roll = step.roll
     landing = np.clip(part / roll.flat_from, 0.0, 1.0)
@@ -93,11 +93,11 @@ def _stance(step: Step, part: FloatArray, shape: FootShape) -> tuple[FloatArray,
     return ankle, pitch
 
 
-def _swing(
-    step: Step, following: Step, part: FloatArray, shape: FootShape, clearance_m: float
+def _swing_track(
+    step: StanceStep, following: StanceStep, part: FloatArray, shape: FootShape, clearance_m: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     duration = following.down_s - step.up_s
-    before, after = _end(step, shape, 1.0), _end(following, shape, 0.0)
+    before, after = _stance_end(step, shape, 1.0), _stance_end(following, shape, 0.0)
     curve = _hermite(part[:, None], before[0], before[1] * duration, after[0], after[1] * duration)
     ankle, pitch = curve[:, :3], curve[:, 3]
     ankle[:, 1] += clearance_m * (3125.0 / 108.0) * part**2 * (1.0 - part) ** 3  # highest at 0.4 of the swing
@@ -105,10 +105,10 @@ def _swing(
     return ankle, pitch, pitch * relaxed**2 * (3.0 - 2.0 * relaxed)
 
 
-def _end(step: Step, shape: FootShape, part: float) -> tuple[FloatArray, FloatArray]:
+def _stance_end(step: StanceStep, shape: FootShape, part: float) -> tuple[FloatArray, FloatArray]:
     """Ankle and pitch at an end of a stance, and their rates, by a one-sided difference."""
     h = 1e-5 if part == 0.0 else -1e-5
-    ankle, pitch = _stance(step, np.array([part, part + h]), shape)
+    ankle, pitch = _stance_track(step, np.array([part, part + h]), shape)
     state = np.concatenate([ankle, pitch[:, None]], axis=1)
     return state[0], (state[1] - state[0]) / (h * (step.up_s - step.down_s))
 

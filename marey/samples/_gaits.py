@@ -13,8 +13,8 @@ import numpy as np
 from marey.base import FloatArray, InputError
 from marey.lie import SO3
 from marey.motion import Motion, centre_of_mass
-from marey.samples._body import Wish, pose_body
-from marey.samples._feet import FootShape, FootTrack, Roll, Step, track_foot
+from marey.samples._body import BodyTargets, pose_body
+from marey.samples._feet import FootShape, FootTrack, StanceRoll, StanceStep, track_foot
 from marey.skeleton import Skeleton, human
 
 GRAVITY = 9.81  # [m/s²]
@@ -34,19 +34,19 @@ def walk(speed_mps: float = 1.3, *, seconds: float = 4.0, stature_m: float = 1.7
         stature_m: body height.
         rate_hz: frames per second.
     """
-    _check(speed_mps, 0.4, 2.2, "speed_mps of a walk")
+    _check_range(speed_mps, 0.4, 2.2, "speed_mps of a walk")
     skeleton = human(stature_m)
     leg = _leg_length(skeleton)
     stride_s = 1.0 / (0.776 * (speed_mps / leg) ** 0.425)
     times = np.arange(round(seconds * rate_hz)) / rate_hz
     pace = speed_mps / 1.3
-    roll = Roll(strike_rad=-0.32 * pace, leave_rad=0.55 + 0.4 * pace)
-    feet = _feet(skeleton, times, stride_s, 0.62, speed_mps, roll, clearance_m=0.03, half_width=0.6, behind_m=0.10)
+    roll = StanceRoll(strike_rad=-0.32 * pace, leave_rad=0.55 + 0.4 * pace)
+    feet = _plan_feet(skeleton, times, stride_s, 0.62, speed_mps, roll, clearance_m=0.03, half_width=0.6, behind_m=0.10)
     phase = 2.0 * np.pi * times / stride_s
     bob = -0.5 * (0.018 * pace * leg) * np.cos(2.0 * phase - 0.9)
     sway = 0.022 * leg * np.sin(phase - 0.4)
     com = np.stack([sway, _standing_com(skeleton) - (0.016 + 0.022 * pace) * leg + bob, speed_mps * times], axis=1)
-    wish = _swinging(com, feet, phase, arm=0.36 * pace, elbow=(0.25, 0.2), yaw=-0.09 * pace, roll=0.06, lean=0.05)
+    wish = _plan_arm_swing(com, feet, phase, arm=0.36 * pace, elbow=(0.25, 0.2), yaw=-0.09 * pace, roll=0.06, lean=0.05)
     return pose_body(skeleton, rate_hz, wish, name="walk")
 
 
@@ -64,20 +64,20 @@ def run(speed_mps: float = 3.0, *, seconds: float = 3.0, stature_m: float = 1.75
         stature_m: body height.
         rate_hz: frames per second.
     """
-    _check(speed_mps, 2.0, 5.0, "speed_mps of a run")
+    _check_range(speed_mps, 2.0, 5.0, "speed_mps of a run")
     skeleton = human(stature_m)
     leg = _leg_length(skeleton)
     stride_s = 1.0 / (1.03 + 0.127 * speed_mps / leg)
     duty = float(np.clip(0.44 - 0.035 * speed_mps, 0.26, 0.38))
     times = np.arange(round(seconds * rate_hz)) / rate_hz
-    roll = Roll(strike_rad=-0.12, flat_from=0.2, lift_from=0.38, leave_rad=1.15)
-    feet = _feet(skeleton, times, stride_s, duty, speed_mps, roll, clearance_m=0.18, half_width=0.3, behind_m=0.10)
+    roll = StanceRoll(strike_rad=-0.12, flat_from=0.2, lift_from=0.38, leave_rad=1.15)
+    feet = _plan_feet(skeleton, times, stride_s, duty, speed_mps, roll, clearance_m=0.18, half_width=0.3, behind_m=0.10)
     phase = 2.0 * np.pi * times / stride_s
     stance_s, step_s = duty * stride_s, 0.5 * stride_s
     com = np.zeros((len(times), 3))
     com[:, 1] = _standing_com(skeleton) - 0.02 * leg + _bounce(times % step_s, stance_s, step_s)
     com[:, 2] = speed_mps * times
-    wish = _swinging(com, feet, phase, arm=0.7, elbow=(1.5, 0.25), yaw=-0.16, roll=0.05, lean=0.14)
+    wish = _plan_arm_swing(com, feet, phase, arm=0.7, elbow=(1.5, 0.25), yaw=-0.16, roll=0.05, lean=0.14)
     return pose_body(skeleton, rate_hz, wish, name="run")
 
 
@@ -93,26 +93,26 @@ def jump(length_m: float = 1.2, *, stature_m: float = 1.75, rate_hz: float = RAT
         stature_m: body height.
         rate_hz: frames per second.
     """
-    _check(length_m, 0.0, 2.0, "length_m of a jump")
+    _check_range(length_m, 0.0, 2.0, "length_m of a jump")
     skeleton = human(stature_m)
     flight_s = 0.36 + 0.09 * length_m
     marks = np.cumsum([0.35, 0.55, 0.27, flight_s, 0.22, 0.65, 0.3])  # ends of the seven parts [s]
     times = np.arange(round(float(marks[-1]) * rate_hz) + 1) / rate_hz
-    leave = Roll(strike_rad=0.0, flat_from=0.1, lift_from=0.86, leave_rad=0.75)
-    land = Roll(strike_rad=-0.18, flat_from=0.05, lift_from=0.97, leave_rad=0.0)
+    leave = StanceRoll(strike_rad=0.0, flat_from=0.1, lift_from=0.86, leave_rad=0.75)
+    land = StanceRoll(strike_rad=-0.18, flat_from=0.05, lift_from=0.97, leave_rad=0.0)
     feet: dict[str, FootTrack] = {}
     for side in ("left", "right"):
-        shape = FootShape.of(skeleton, side)
+        shape = FootShape.from_skeleton(skeleton, side)
         x = skeleton.rest_positions()[skeleton.index(f"{side}_ankle"), 0] * 1.25
-        steps = [Step(0.0, marks[2], x, 0.0, leave), Step(marks[3], marks[6] + 1.0, x, length_m, land)]
+        steps = [StanceStep(0.0, marks[2], x, 0.0, leave), StanceStep(marks[3], marks[6] + 1.0, x, length_m, land)]
         feet[side] = track_foot(times, steps, shape, clearance_m=0.10 + 0.08 * length_m)
-    wish = _leap(skeleton, times, marks, length_m, feet)
+    wish = _plan_leap(skeleton, times, marks, length_m, feet)
     return pose_body(skeleton, rate_hz, wish, name="jump")
 
 
-def _leap(
+def _plan_leap(
     skeleton: Skeleton, times: FloatArray, marks: FloatArray, length_m: float, feet: dict[str, FootTrack]
-) -> Wish:
+) -> BodyTargets:
     high, flight_s = 0.99 * _standing_com(skeleton), float(marks[3] - marks[2])
     rise_mps = 0.5 * GRAVITY * flight_s - 0.10 / flight_s * high  # lands a tenth of its height lower
     take, landing = 0.22 * min(1.0, length_m) + 0.03, length_m - 0.16 * min(1.0, length_m)
@@ -125,21 +125,21 @@ def _leap(
     keys_z = [before, before, *over, after, after]
     knots = np.concatenate([[0.0], marks])
     com = np.stack([np.zeros_like(times), _quintics(times, knots, keys_y), _quintics(times, knots, keys_z)], axis=1)
-    arm = _eased(times, knots, [0.0, 0.0, -0.9, 2.3, 0.9, 0.4, 0.0, 0.0])
-    bend = _eased(times, knots, [0.2, 0.2, 0.35, 0.3, 0.5, 0.7, 0.2, 0.2])
-    lean = _eased(times, knots, [0.0, 0.0, 0.75, 0.12, 0.45, 0.7, 0.0, 0.0])
+    arm = _interpolate_monotone(times, knots, [0.0, 0.0, -0.9, 2.3, 0.9, 0.4, 0.0, 0.0])
+    bend = _interpolate_monotone(times, knots, [0.2, 0.2, 0.35, 0.3, 0.5, 0.7, 0.2, 0.2])
+    lean = _interpolate_monotone(times, knots, [0.0, 0.0, 0.75, 0.12, 0.45, 0.7, 0.0, 0.0])
     still = np.zeros_like(times)
     both = {"left": arm, "right": arm}
-    return Wish(com, feet, still, still, lean, both, 0.16, {"left": bend, "right": bend})
+    return BodyTargets(com, feet, still, still, lean, both, 0.16, {"left": bend, "right": bend})
 
 
-def _feet(
+def _plan_feet(
     skeleton: Skeleton,
     times: FloatArray,
     stride_s: float,
     duty: float,
     speed_mps: float,
-    roll: Roll,
+    roll: StanceRoll,
     *,
     clearance_m: float,
     half_width: float,
@@ -152,14 +152,16 @@ def _feet(
         first = -1 if side == "right" else -2
         lands = [(n + shift) * stride_s for n in range(first, int(times[-1] / stride_s) + 3)]
         steps = [
-            Step(t, t + duty * stride_s, half_width * rest_x, speed_mps * (t + 0.5 * duty * stride_s) - behind_m, roll)
+            StanceStep(
+                t, t + duty * stride_s, half_width * rest_x, speed_mps * (t + 0.5 * duty * stride_s) - behind_m, roll
+            )
             for t in lands
         ]
-        tracks[side] = track_foot(times, steps, FootShape.of(skeleton, side), clearance_m)
+        tracks[side] = track_foot(times, steps, FootShape.from_skeleton(skeleton, side), clearance_m)
     return tracks
 
 
-def _swinging(
+def _plan_arm_swing(
     com: FloatArray,
     feet: dict[str, FootTrack],
     phase: FloatArray,
@@ -169,7 +171,7 @@ def _swinging(
     yaw: float,
     roll: float,
     lean: float,
-) -> Wish:
+) -> BodyTargets:
     """Arms against legs, shoulders against hips; the right foot lands at phase 0."""
     right = -arm * np.cos(phase) - 0.1 * arm
     left = arm * np.cos(phase) - 0.1 * arm
@@ -177,7 +179,7 @@ def _swinging(
     elbows = {"left": rest + more * np.cos(phase), "right": rest - more * np.cos(phase)}
     tilt = -roll * np.sin(phase)
     flexion = {"left": left, "right": right}
-    return Wish(com, feet, -yaw * np.cos(phase), tilt, np.full_like(phase, lean), flexion, 0.14, elbows)
+    return BodyTargets(com, feet, -yaw * np.cos(phase), tilt, np.full_like(phase, lean), flexion, 0.14, elbows)
 
 
 def _bounce(t: FloatArray, stance_s: float, step_s: float) -> FloatArray:
@@ -199,7 +201,7 @@ def _quintics(times: FloatArray, knots: FloatArray, keys: list[tuple[float, floa
     return np.asarray(curve(np.minimum(times, knots[-1])), dtype=np.float64)
 
 
-def _eased(times: FloatArray, knots: FloatArray, values: list[float]) -> FloatArray:
+def _interpolate_monotone(times: FloatArray, knots: FloatArray, values: list[float]) -> FloatArray:
     """Monotone cubic through values at the knots."""
     from scipy.interpolate import PchipInterpolator
 
@@ -219,6 +221,6 @@ def _standing_com(skeleton: Skeleton) -> float:
     return float(centre_of_mass(Motion(skeleton, 1.0, skeleton.offsets[:1], SO3(local)))[0, 1])
 
 
-def _check(value: float, low: float, high: float, what: str) -> None:
+def _check_range(value: float, low: float, high: float, what: str) -> None:
     if not low <= value <= high:
         raise InputError(f"{what} is {value}", f"It must be between {low} and {high}")

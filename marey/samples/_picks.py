@@ -20,7 +20,7 @@ from marey.skeleton import Pose, contact_points
 
 SIDES: Final = ("left", "right")
 ARM_USE: Final = 0.9  # [-] of its length that an arm stretches before the trunk helps
-ROOM: Final = 0.05  # [-] beyond that on the way to the thing
+REACH_ROOM: Final = 0.05  # [-] beyond that on the way to the thing
 LEAN_RAD: Final = 1.75  # of the upper trunk against upright, when bent as far as it goes
 LATER: Final = 1.4  # [-] power by which knees bend later than the trunk
 SINK: Final = 0.46  # and how much lower the pelvis is then, as a part of its height
@@ -29,7 +29,7 @@ BALANCE_PASSES: Final = 4
 TRIES: Final = 41
 HAND_PASSES: Final = 8
 HAND_LATER: Final = 1.5  # [-] power by which the hand comes later than the trunk
-HANG: Final = 0.85  # [-] of the lean that hanging arms undo
+HANGING_FRACTION: Final = 0.85  # [-] of the lean that hanging arms undo
 SOON: Final = 0.3  # [-] part of the way in which a hanging arm bends a little
 ELBOW: Final = 0.5  # [-] of the lean by which elbows bend: an arm pulled straight would snap
 LOOK: Final = 0.15  # [-] of the lean by which neck and head each look up again
@@ -61,74 +61,74 @@ def pick_up(
     if hand not in SIDES:
         raise UnknownNameError("hand", hand, "a body", SIDES)
     goal = frozen(np.asarray(thing, dtype=np.float64), 3, name="thing")
-    share, twist = _needed(stand, goal, hand)
+    share, twist = _find_least_bend(stand, goal, hand)
     half_s = BEND_S[0] + BEND_S[1] * share
     times = np.arange(round((2.0 * (still_s + half_s) + HOLD_S) * rate_hz) + 1) / rate_hz
-    near = _eased((np.minimum(times, times[-1] - times) - still_s) / half_s)
-    body = _bent(stand, near * share, near * twist, rate_hz)
-    motion, missed_m = _reach(body, hand, goal, near)
+    near = _ease((np.minimum(times, times[-1] - times) - still_s) / half_s)
+    body = _bend_body(stand, near * share, near * twist, rate_hz)
+    motion, missed_m = _lead_palm(body, hand, goal, near)
     if missed_m > 1e-3:
         raise InputError(f"the thing at {goal.round(2).tolist()} is out of reach", "Stand nearer to it")
     name = f"pick-{hand}-{goal[1]:.2f}-{goal[2]:.2f}-{abs(goal[0]):.2f}"
     return replace(motion, contacts=_contacts(near >= 1.0, hand), name=name)
 
 
-def _eased(part: FloatArray) -> FloatArray:
+def _ease(part: FloatArray) -> FloatArray:
     """0 before, 1 after, with the least jerk between."""
     u = np.clip(part, 0.0, 1.0)
     return u**3 * (10.0 - 15.0 * u + 6.0 * u * u)
 
 
-def _needed(stand: Pose, goal: FloatArray, hand: str) -> tuple[float, float]:
+def _find_least_bend(stand: Pose, goal: FloatArray, hand: str) -> tuple[float, float]:
     """Least bend that brings the shoulder near enough, of many that are tried, and the twist [rad] of the trunk."""
     middle = stand.root_position
     twist = TWIST * float(np.clip(np.arctan2(goal[0] - middle[0], max(goal[2] - middle[2], 0.1)), -1.0, 1.0))
     twist += FORWARD_RAD if hand == "right" else -FORWARD_RAD
     shares = np.linspace(0.0, 1.0, TRIES)
-    spare = _spare(_bent(stand, shares, np.full(TRIES, twist), 1.0), goal, hand)
+    spare = _reach_margin(_bend_body(stand, shares, np.full(TRIES, twist), 1.0), goal, hand)
     enough = np.flatnonzero(spare >= 0.0)
     first = int(enough[0]) if len(enough) else TRIES - 1
     rise = spare[first] - spare[first - 1] if first else 1.0
     return float(shares[first] - (spare[first] / rise / (TRIES - 1) if first and spare[first] > 0.0 else 0.0)), twist
 
 
-def _spare(body: Motion, goal: FloatArray, hand: str) -> FloatArray:
+def _reach_margin(body: Motion, goal: FloatArray, hand: str) -> FloatArray:
     """How much nearer ``(F,)`` [m] than an arm's use the shoulder is to the thing."""
     shoulder = body.joint_positions()[:, body.skeleton.index(f"{hand}_shoulder")]
     return ARM_USE * _arm_length(body, hand) - np.linalg.norm(goal - shoulder, axis=1)
 
 
-def _bent(stand: Pose, share: FloatArray, twist: FloatArray, rate_hz: float) -> Motion:
+def _bend_body(stand: Pose, share: FloatArray, twist: FloatArray, rate_hz: float) -> Motion:
     """The body bent by shares ``(F,)``: trunk, neck and arms first, then the pelvis for balance, then the legs."""
     skeleton, frames = stand.skeleton, len(share)
     local = np.tile(stand.rotations.wxyz, (frames, 1, 1))
     lean = LEAN_RAD * share
-    _turn(local, skeleton.index("pelvis"), X_AXIS, HIP_SHARE * lean)
+    _rotate_joint(local, skeleton.index("pelvis"), X_AXIS, HIP_SHARE * lean)
     for name in ("spine1", "spine2", "spine3"):
-        _turn(local, skeleton.index(name), X_AXIS, (1.0 - HIP_SHARE) / 3.0 * lean)
-        _turn(local, skeleton.index(name), Y_AXIS, twist / 3.0)
+        _rotate_joint(local, skeleton.index(name), X_AXIS, (1.0 - HIP_SHARE) / 3.0 * lean)
+        _rotate_joint(local, skeleton.index(name), Y_AXIS, twist / 3.0)
     for name in ("neck", "head"):
-        _turn(local, skeleton.index(name), X_AXIS, -LOOK * lean)
+        _rotate_joint(local, skeleton.index(name), X_AXIS, -LOOK * lean)
     for side in SIDES:
-        _turn(local, skeleton.index(f"{side}_shoulder"), X_AXIS, -HANG * lean)
+        _rotate_joint(local, skeleton.index(f"{side}_shoulder"), X_AXIS, -HANGING_FRACTION * lean)
         flexed = ELBOW * lean if side == "right" else -ELBOW * lean
-        _turn(local, skeleton.index(f"{side}_elbow"), Y_AXIS, flexed)
+        _rotate_joint(local, skeleton.index(f"{side}_elbow"), Y_AXIS, flexed)
     sunk = stand.root_position - np.outer(SINK * stand.root_position[1] * share**LATER, Y_AXIS)
     wished = centre_of_mass(Motion(skeleton, 1.0, stand.root_position[None], stand.rotations[None]))[0]
     motion = Motion(skeleton, rate_hz, sunk, SO3(local))
     for _ in range(BALANCE_PASSES):
-        motion = _on_feet(motion, stand)
+        motion = _hold_feet(motion, stand)
         aside = (wished - centre_of_mass(motion)) * (1.0, 0.0, 1.0)
         motion = replace(motion, root_positions=motion.root_positions + aside)
-    return _on_feet(motion, stand)
+    return _hold_feet(motion, stand)
 
 
-def _turn(local: FloatArray, joint: int, axis: FloatArray, angle: FloatArray) -> None:
+def _rotate_joint(local: FloatArray, joint: int, axis: FloatArray, angle: FloatArray) -> None:
     """Turn a joint about an axis of its parent's frame, in place."""
     local[:, joint] = (SO3.exp(angle[:, None] * axis) @ SO3(local[:, joint])).wxyz
 
 
-def _on_feet(motion: Motion, stand: Pose) -> Motion:
+def _hold_feet(motion: Motion, stand: Pose) -> Motion:
     """Put the feet where they stand."""
     frames, places = stand.joint_rotations(), stand.joint_positions()
     for side in SIDES:
@@ -150,12 +150,12 @@ def _palm(body: Motion, hand: str) -> FloatArray:
     return points.positions(positions, frames)[:, points.index(f"{hand}_hand")]
 
 
-def _reach(body: Motion, hand: str, goal: FloatArray, near: FloatArray) -> tuple[Motion, float]:
+def _lead_palm(body: Motion, hand: str, goal: FloatArray, near: FloatArray) -> tuple[Motion, float]:
     """Lead the palm from where it hangs to the thing and back; also by how much it misses the thing [m]."""
     wrist = body.skeleton.index(f"{hand}_wrist")
     hangs = _palm(body, hand)
     way = hangs + near[:, None] ** HAND_LATER * (goal - hangs)
-    way = way + _eased(near / SOON)[:, None] * (_within_reach(body, hand, way) - way)
+    way = way + _ease(near / SOON)[:, None] * (_shorten_path(body, hand, way) - way)
     motion = body
     for _ in range(HAND_PASSES):
         target = way - (_palm(motion, hand) - motion.joint_positions()[:, wrist])
@@ -163,12 +163,12 @@ def _reach(body: Motion, hand: str, goal: FloatArray, near: FloatArray) -> tuple
     return motion, float(np.linalg.norm(_palm(motion, hand)[near >= 1.0] - goal, axis=1).max())
 
 
-def _within_reach(body: Motion, hand: str, way: FloatArray) -> FloatArray:
+def _shorten_path(body: Motion, hand: str, way: FloatArray) -> FloatArray:
     """A way ``(F, 3)`` [m] of the palm, drawn in smoothly where it would pull the arm straight."""
     shoulder = body.joint_positions()[:, body.skeleton.index(f"{hand}_shoulder")]
     away = way - shoulder
     far: FloatArray = np.maximum(np.linalg.norm(away, axis=1), 1e-9)[:, None]
-    use, room = ARM_USE * _arm_length(body, hand), ROOM * _arm_length(body, hand)
+    use, room = ARM_USE * _arm_length(body, hand), REACH_ROOM * _arm_length(body, hand)
     drawn: FloatArray = np.where(far > use, use + room * np.tanh((far - use) / room), far)
     return shoulder + away * (drawn / far)
 

@@ -10,7 +10,7 @@ import numpy as np
 from marey.base import InputError, UnknownNameError
 
 if TYPE_CHECKING:
-    from marey.spacetime import Problem
+    from marey.spacetime import SpacetimeProblem
 
 TURNED_DEG: Final = 30.0  # jumps that turn more are made of hops that turn
 FOLDER: Final = Path(__file__).parent / "problems"
@@ -33,7 +33,7 @@ def problem_file(name: str) -> Path:
     return file
 
 
-def jump_problem(*, length_m: float = 1.0, rise_m: float = 0.25, turn_deg: float = 0.0) -> Problem:
+def jump_problem(*, length_m: float = 1.0, rise_m: float = 0.25, turn_deg: float = 0.0) -> SpacetimeProblem:
     r"""A jump with both feet, in the space of shipped captures.
 
     The time in the air is that of a centre of mass that rises by h and falls as far, :math:`T = 2\sqrt{2h/g}`.
@@ -44,7 +44,7 @@ def jump_problem(*, length_m: float = 1.0, rise_m: float = 0.25, turn_deg: float
         turn_deg: to the left, in the air.
     """
     from marey.dynamics import GRAVITY
-    from marey.spacetime import jump_problem as jump_of
+    from marey.spacetime import build_jump_problem as jump_of
 
     if not (np.isfinite([length_m, rise_m, turn_deg]).all() and rise_m > 0.0):
         raise InputError(f"a jump of {length_m} m, {rise_m} m high, {turn_deg}°", "Give finite numbers, a rise above 0")

@@ -1,8 +1,9 @@
 """Simulation: a figure in few coordinates, or in all of them, obeys physics."""
 
+from marey.base._deprecation import deprecated_names
 from marey.simulate._ball import Ball
 from marey.simulate._constraints_kinds import Constraint, HolonomicConstraint, Pin, VelocityConstraint
-from marey.simulate._contacts import Contacts, contact_spheres
+from marey.simulate._contacts import StepContacts, contact_spheres
 from marey.simulate._damping import DAMPINGS
 from marey.simulate._forces import PointForce
 from marey.simulate._ground import FRICTIONS, Ground
@@ -15,9 +16,9 @@ from marey.simulate._monitor_plot import plot_logs
 from marey.simulate._monitor_scenario import momentum_scenario
 from marey.simulate._push import Push, forces_at
 from marey.simulate._record import Recorder
-from marey.simulate._rows import Rows
+from marey.simulate._rows import ConstraintRows
 from marey.simulate._simulator import Simulator
-from marey.simulate._solve import Solution, solve_step
+from marey.simulate._solve import StepSolution, solve_step
 from marey.simulate._state import State
 
 __all__ = [
@@ -26,7 +27,7 @@ __all__ = [
     "INTEGRATORS",
     "Ball",
     "Constraint",
-    "Contacts",
+    "ConstraintRows",
     "Ground",
     "HolonomicConstraint",
     "MaximalSimulator",
@@ -37,11 +38,11 @@ __all__ = [
     "PointForce",
     "Push",
     "Recorder",
-    "Rows",
     "SimulationLog",
     "Simulator",
-    "Solution",
     "State",
+    "StepContacts",
+    "StepSolution",
     "StepSystem",
     "VelocityConstraint",
     "conserved_momentum",
@@ -52,3 +53,12 @@ __all__ = [
     "solve_step",
     "to_mjcf",
 ]
+
+__getattr__ = deprecated_names(
+    __name__,
+    {
+        "Contacts": "StepContacts",
+        "Rows": "ConstraintRows",
+        "Solution": "StepSolution",
+    },
+)

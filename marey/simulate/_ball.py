@@ -16,7 +16,7 @@ from marey.base import FloatArray, InputError, frozen
 from marey.dynamics import GRAVITY
 from marey.simulate._ground import GAMMA, Ground
 from marey.simulate._mechanics import Mechanics
-from marey.simulate._rows import Rows, plain_rows
+from marey.simulate._rows import ConstraintRows, make_rows
 from marey.skeleton import Capsules
 
 NEAR_M: Final = 0.05  # [m]
@@ -47,7 +47,7 @@ class Ball:
             raise InputError(f"bounce of a ball is {self.bounce}", "Take a part from 0 to 1")
 
 
-class _Touch(NamedTuple):
+class _BallContact(NamedTuple):
     gap: float
     normal: FloatArray  # (3,) from the ball to the other
     row: FloatArray  # (d,) of the other's velocity along the normal
@@ -56,12 +56,12 @@ class _Touch(NamedTuple):
 
 def ball_rows(
     balls: Sequence[Ball], solid: Capsules, grounds: Sequence[Ground], here: Mechanics, velocity: FloatArray, dt: float
-) -> Rows:
+) -> ConstraintRows:
     """Rows ``(m, d + 3 B)`` of balls against the figure and against the grounds."""
     d, found = len(velocity), list[tuple[FloatArray, float, str]]()
     for n, ball in enumerate(balls):
-        touches = [(t, "figure") for t in _figure_touches(ball, solid, here, velocity)]
-        touches += [(t, "ground") for t in _ground_touches(ball, grounds, d)]
+        touches = [(t, "figure") for t in _nearest_capsule_contact(ball, solid, here, velocity)]
+        touches += [(t, "ground") for t in _ground_contacts(ball, grounds, d)]
         for touch, other in touches:
             approach = float(ball.velocity @ touch.normal) - touch.speed
             if touch.gap > NEAR_M + 2.0 * dt * max(0.0, approach):
@@ -69,20 +69,20 @@ def ball_rows(
             row = np.zeros(d + 3 * len(balls))
             row[:d] = touch.row
             row[d + 3 * n : d + 3 * n + 3] = -touch.normal
-            found.append((row, _bound(ball, touch.gap, approach, dt), f"ball {n} on the {other}"))
+            found.append((row, _separation_speed(ball, touch.gap, approach, dt), f"ball {n} on the {other}"))
     J = np.array([row for row, _, _ in found]).reshape(len(found), d + 3 * len(balls))
     b, names = np.array([bound for _, bound, _ in found]), [name for _, _, name in found]
-    return plain_rows(J, b, is_equality=False, name="ball", priority=CONTACT_PRIORITY, names=names)
+    return make_rows(J, b, is_equality=False, name="ball", priority=CONTACT_PRIORITY, names=names)
 
 
-def _bound(ball: Ball, gap: float, approach: float, dt: float) -> float:
+def _separation_speed(ball: Ball, gap: float, approach: float, dt: float) -> float:
     """Least speed at which the two part."""
     if gap <= dt * approach and approach > SLOW_M_S:
         return ball.bounce * approach
     return -gap / dt if gap >= 0.0 else min(-GAMMA * gap / dt, RECOVERY_M_S)
 
 
-def _figure_touches(ball: Ball, solid: Capsules, here: Mechanics, velocity: FloatArray) -> list[_Touch]:
+def _nearest_capsule_contact(ball: Ball, solid: Capsules, here: Mechanics, velocity: FloatArray) -> list[_BallContact]:
     """The nearest capsule of the figure."""
     frames, origins = here.frames[solid.joints], here.joints[solid.joints]
     starts = origins + np.einsum("sij,sj->si", frames, solid.starts)
@@ -99,15 +99,15 @@ def _figure_touches(ball: Ball, solid: Capsules, here: Mechanics, velocity: Floa
     j = int(solid.joints[s])
     offset = here.frames[j].T @ (ball.place + away[s] - radii[s] * normal - here.joints[j])
     row = normal @ here.point_jacobian(j, offset)
-    return [_Touch(float(gaps[s]), normal, row, float(row @ velocity))]
+    return [_BallContact(float(gaps[s]), normal, row, float(row @ velocity))]
 
 
-def _ground_touches(ball: Ball, grounds: Sequence[Ground], d: int) -> list[_Touch]:
+def _ground_contacts(ball: Ball, grounds: Sequence[Ground], d: int) -> list[_BallContact]:
     still = np.zeros(d)
-    return [_Touch(float(g.gaps(ball.place)) - ball.radius_m, -g.normal, still, 0.0) for g in grounds]
+    return [_BallContact(float(g.gaps(ball.place)) - ball.radius_m, -g.normal, still, 0.0) for g in grounds]
 
 
-def with_balls(
+def append_balls(
     U: FloatArray, free_velocity: FloatArray, balls: Sequence[Ball], dt: float
 ) -> tuple[FloatArray, FloatArray]:
     """Factor of the inertia and free velocity, with those of balls behind them."""
@@ -121,7 +121,7 @@ def with_balls(
     return factor, velocity
 
 
-def moved_balls(balls: Sequence[Ball], velocities: FloatArray, dt: float) -> tuple[Ball, ...]:
+def move_balls(balls: Sequence[Ball], velocities: FloatArray, dt: float) -> tuple[Ball, ...]:
     """Balls after a step with velocities ``(3 B,)``."""
     speeds = velocities.reshape(-1, 3)
     return tuple(replace(b, place=b.place + dt * u, velocity=u) for b, u in zip(balls, speeds, strict=True))

@@ -11,15 +11,15 @@ import numpy as np
 from marey.base import FloatArray, InputError, IntArray, UnknownNameError
 from marey.dynamics import Body
 from marey.kinematics import JointLimits
-from marey.simulate._ball import CONTACT_PRIORITY, Ball, ball_rows, moved_balls, with_balls
+from marey.simulate._ball import CONTACT_PRIORITY, Ball, append_balls, ball_rows, move_balls
 from marey.simulate._constraints_kinds import Constraint
-from marey.simulate._contacts import Contacts, contact_spheres
-from marey.simulate._ground import FRICTIONS, Friction, Ground, Planes, planes_of
+from marey.simulate._contacts import StepContacts, contact_spheres
+from marey.simulate._ground import FRICTIONS, Friction, Ground, PlaneArrays, pack_planes
 from marey.simulate._limit_rows import LimitRows
 from marey.simulate._mechanics import Mechanics
-from marey.simulate._mechanism import Mechanism, plain
-from marey.simulate._rows import Names, Remembered, Rows, plain_rows, stacked
-from marey.simulate._solve import Solution, solve_factored
+from marey.simulate._mechanism import Mechanism, as_kernel_array
+from marey.simulate._rows import ConstraintRows, ContactMemory, RowNames, make_rows, stack_rows
+from marey.simulate._solve import StepSolution, solve_factored
 from marey.simulate._state import State
 from marey.skeleton import capsules
 
@@ -31,40 +31,40 @@ Grounds = Ground | Iterable[Ground] | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Memory:
+class SolverState:
     """What one step tells the next; a step never changes it, so a step that is given up leaves no trace."""
 
     warm: FloatArray  # (S,) last multipliers of all possible rows
-    contacts: Remembered  # where corners stand, and last normal impulses
+    contacts: ContactMemory  # where corners stand, and last normal impulses
     logs: FloatArray  # (J, 3) last logarithms of joints in the axes of their ellipsoids
     balls: tuple[Ball, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
+class ConstraintSolution:
     """A step under constraints."""
 
     velocity: FloatArray  # (d,)
     impulse: FloatArray  # (d,) what all constraints together did, as a body covector
-    contacts: Contacts
-    memory: Memory
+    contacts: StepContacts
+    memory: SolverState
     relaxed: tuple[str, ...]  # rows that could not be kept
     balls: tuple[Ball, ...]
     changes: int  # of the active set: the work of the solver
     is_converged: bool
 
 
-class _Instant(NamedTuple):
+class _StepStart(NamedTuple):
     """The beginning of a step."""
 
     here: Mechanics
     state: State
     dt: float
-    memory: Memory
-    planes: Planes
+    memory: SolverState
+    planes: PlaneArrays
 
 
-class _Near(NamedTuple):
+class _NearContacts(NamedTuple):
     """Contacts of a step before it is solved."""
 
     which: IntArray
@@ -74,31 +74,31 @@ class _Near(NamedTuple):
     places: FloatArray
 
 
-class _Gathered(NamedTuple):
+class _StepRows(NamedTuple):
     """Rows of a step, contacts first, and where they come from."""
 
-    rows: Rows
-    near: _Near
+    rows: ConstraintRows
+    near: _NearContacts
     logs: FloatArray
 
 
-def make_constrainer(
+def make_constraint_set(
     body: Body,
     mechanism: Mechanism,
     *,
     ground: Grounds = None,
     limits: JointLimits | None = None,
     constraints: Iterable[Constraint | Ball] = (),
-) -> Constrainer | None:
+) -> ConstraintSet | None:
     """Everything that holds a figure, or ``None`` where nothing does."""
     grounds = () if ground is None else (ground,) if isinstance(ground, Ground) else tuple(ground)
     things = tuple(constraints)
     if not grounds and limits is None and not things:
         return None
-    return Constrainer(body, mechanism, grounds, limits, things)
+    return ConstraintSet(body, mechanism, grounds, limits, things)
 
 
-class Constrainer:
+class ConstraintSet:
     """Grounds, limits, constraints and balls of one figure."""
 
     def __init__(
@@ -117,7 +117,7 @@ class Constrainer:
                 raise InputError(f"a constraint is a {type(thing).__name__}", "Pass Pin, Ball or one of your own")
         self.skeleton, self.grounds, self.limits = body.skeleton, grounds, limits
         self.spheres, self.sphere_names = contact_spheres(body.skeleton)
-        self._planes = planes_of(grounds)
+        self._planes = pack_planes(grounds)
         self._limit_rows = None if limits is None else LimitRows(limits, body.skeleton)
         self._constraints = tuple(t for t in things if not isinstance(t, Ball))
         self._balls = tuple(t for t in things if isinstance(t, Ball))
@@ -125,20 +125,20 @@ class Constrainer:
         self._size = 6 + mechanism.basis.shape[2]
         self._slot_names = self._named_slots()
 
-    def first_memory(self) -> Memory:
+    def initial_state(self) -> SolverState:
         """What is known before the first step."""
         planes, spheres, joints = len(self.grounds), len(self.sphere_names), self.skeleton.num_joints
         shape = (planes, spheres)
-        return Memory(
+        return SolverState(
             np.zeros(len(self._slot_names)),
-            Remembered(np.zeros((*shape, 3)), np.zeros(shape, dtype=np.bool_), np.zeros(shape)),
+            ContactMemory(np.zeros((*shape, 3)), np.zeros(shape, dtype=np.bool_), np.zeros(shape)),
             np.zeros((joints, 3)),
             self._balls,
         )
 
-    def thrown(self, memory: Memory | None, ball: Ball) -> Memory:
+    def add_ball(self, memory: SolverState | None, ball: Ball) -> SolverState:
         """Memory with one more ball in flight."""
-        memory = self.first_memory() if memory is None else memory
+        memory = self.initial_state() if memory is None else memory
         return replace(memory, balls=(*memory.balls, ball))
 
     def rows(
@@ -146,10 +146,10 @@ class Constrainer:
         here: Mechanics,
         state: State,
         dt: float,
-        memory: Memory | None = None,
+        memory: SolverState | None = None,
         *,
         friction: Friction | None = None,
-    ) -> Rows:
+    ) -> ConstraintRows:
         """Rows of a step that is expected to have about the velocity of the last; balls come as a surprise.
 
         Args:
@@ -161,13 +161,13 @@ class Constrainer:
                 "staggered" a normal and two tangential rows (their ``partners`` and ``grips`` tell what bounds them),
                 "stick" or "frictionless".
         """
-        at = self._instant(here, state, dt, memory)
+        at = self._step_start(here, state, dt, memory)
         if friction is not None:
             if friction not in FRICTIONS:
                 raise UnknownNameError("friction", str(friction), "the ground", FRICTIONS)
             modes = np.full(len(self.grounds), FRICTIONS.index(friction))
             at = at._replace(planes=at.planes._replace(modes=modes))
-        return self._gathered(at, state.velocity).rows
+        return self._assemble_rows(at, state.velocity).rows
 
     def solve(
         self,
@@ -176,8 +176,8 @@ class Constrainer:
         dt: float,
         inertia: FloatArray,
         rhs: FloatArray,
-        memory: Memory | None = None,
-    ) -> Outcome:
+        memory: SolverState | None = None,
+    ) -> ConstraintSolution:
         r"""Velocity that minimises :math:`\frac12 v^T M v - f^T v` under all rows; see ``rows``.
 
         Args:
@@ -188,20 +188,20 @@ class Constrainer:
             rhs: f ``(d,)``.
             memory: of the last step.
         """
-        from marey.simulate._solve_factor_kernels import cholesky, solved
+        from marey.simulate._solve_factor_kernels import cholesky, solve_cholesky
 
-        at = self._instant(here, state, dt, memory)
+        at = self._step_start(here, state, dt, memory)
         factor, _ = cholesky(inertia)
-        free = solved(factor, rhs)
-        gathered = self._gathered(at, free)
+        free = solve_cholesky(factor, rhs)
+        gathered = self._assemble_rows(at, free)
         if at.memory.balls:
-            factor, free, gathered = self._joined_by_balls(at, factor, free, gathered)
+            factor, free, gathered = self._append_balls(at, factor, free, gathered)
         slots, warm = gathered.rows.slots, at.memory.warm
         found = solve_factored(factor, free, gathered.rows, start=np.where(slots >= 0, warm[slots], 0.0))
         if self._limit_rows is not None:
-            gathered, found = self._within_limits(at, factor, free, gathered, found)
-        contacts, remembered = self._remembered(at, gathered, found)
-        return Outcome(
+            gathered, found = self._enforce_limits(at, factor, free, gathered, found)
+        contacts, remembered = self._finish_step(at, gathered, found)
+        return ConstraintSolution(
             found.velocity[: self._size],
             (found.multipliers @ gathered.rows.J)[: self._size],
             contacts,
@@ -212,85 +212,89 @@ class Constrainer:
             found.is_converged,
         )
 
-    def _instant(self, here: Mechanics, state: State, dt: float, memory: Memory | None) -> _Instant:
-        return _Instant(here, state, dt, self.first_memory() if memory is None else memory, self._planes)
+    def _step_start(self, here: Mechanics, state: State, dt: float, memory: SolverState | None) -> _StepStart:
+        return _StepStart(here, state, dt, self.initial_state() if memory is None else memory, self._planes)
 
-    def _gathered(self, at: _Instant, expected: FloatArray) -> _Gathered:
+    def _assemble_rows(self, at: _StepStart, expected: FloatArray) -> _StepRows:
         """All rows of a step that is expected to come to about a velocity."""
-        expected = plain(expected)
+        expected = as_kernel_array(expected)
         near, contact_part = self._contact_rows(at, expected)
         parts, logs = [contact_part], at.memory.logs
         if self._limit_rows is not None:
             J, b, who, logs = self._limit_rows.rows(at.state.rotations.wxyz, at.here.turns, logs, expected, at.dt)
-            parts.append(self._limit_part(J, b, who))
+            parts.append(self._make_limit_rows(J, b, who))
         parts += [constraint.rows(at.here, self.skeleton, at.dt) for constraint in self._constraints]
-        return _Gathered(stacked(parts), near, logs)
+        return _StepRows(stack_rows(parts), near, logs)
 
-    def _contact_rows(self, at: _Instant, expected: FloatArray) -> tuple[_Near, Rows]:
-        from marey.simulate._rows_kernels import contact_rows, near_contacts
+    def _contact_rows(self, at: _StepStart, expected: FloatArray) -> tuple[_NearContacts, ConstraintRows]:
+        from marey.simulate._rows_kernels import find_near_contacts, write_contact_rows
 
         here, planes, spheres = at.here, at.planes, self.spheres
         columns = (here.angular, here.linear)
-        which, gaps, arms, speeds = near_contacts(here.frames, here.joints, *columns, spheres, planes, expected, at.dt)
-        near = _Near(which, gaps, arms, speeds, here.joints[spheres.joints[which[:, 1]]] + arms)
+        which, gaps, arms, speeds = find_near_contacts(
+            here.frames, here.joints, *columns, spheres, planes, expected, at.dt
+        )
+        near = _NearContacts(which, gaps, arms, speeds, here.joints[spheres.joints[which[:, 1]]] + arms)
         found = (which, gaps, arms, speeds, at.memory.contacts, at.state.velocity, at.dt)
-        table = contact_rows(*columns, near.places, spheres, planes, *found)
+        table = write_contact_rows(*columns, near.places, spheres, planes, *found)
         priorities = np.full(len(table.b), CONTACT_PRIORITY)
-        return near, Rows(*table, priorities, Names(self._slot_names, table.slots))
+        return near, ConstraintRows(*table, priorities, RowNames(self._slot_names, table.slots))
 
-    def _limit_part(self, J: FloatArray, b: FloatArray, who: IntArray, *, is_new: bool = True) -> Rows:
+    def _make_limit_rows(self, J: FloatArray, b: FloatArray, who: IntArray, *, is_new: bool = True) -> ConstraintRows:
         slots = who + len(self.grounds) * len(self.sphere_names) * SLOTS
-        names = Names(self._slot_names, slots)
+        names = RowNames(self._slot_names, slots)
         kept = slots if is_new else None  # a second row of the same limit leaves no guess behind
         ends = (J, b)
-        return plain_rows(*ends, is_equality=False, name="limit", priority=LIMIT_PRIORITY, slots=kept, names=names)
+        return make_rows(*ends, is_equality=False, name="limit", priority=LIMIT_PRIORITY, slots=kept, names=names)
 
     def _named_slots(self) -> tuple[str, ...]:
         """Names of all possible rows: contacts plane by plane, then the limits of the joints."""
         contacts = [name for _ in self.grounds for name in self.sphere_names for _ in range(SLOTS)]
         return (*(f"contact of {c}" for c in contacts), *(f"limit of {name}" for name in self.skeleton.names))
 
-    def _within_limits(
-        self, at: _Instant, factor: FloatArray, free: FloatArray, gathered: _Gathered, found: Solution
-    ) -> tuple[_Gathered, Solution]:
+    def _enforce_limits(
+        self, at: _StepStart, factor: FloatArray, free: FloatArray, gathered: _StepRows, found: StepSolution
+    ) -> tuple[_StepRows, StepSolution]:
         """The same step with rows for limits that it would break, if there are any."""
         assert self._limit_rows is not None
         wxyz, turns = at.state.rotations.wxyz, at.here.turns
         for _ in range(LIMIT_PASSES):
-            J, b, who = self._limit_rows.broken_rows(wxyz, turns, plain(found.velocity), at.dt)
+            J, b, who = self._limit_rows.broken_rows(wxyz, turns, as_kernel_array(found.velocity), at.dt)
             if not len(b):
                 break
             wider = np.zeros((len(b), len(free)))
             wider[:, : J.shape[1]] = J
-            more = self._limit_part(wider, b, who, is_new=False)
-            gathered = gathered._replace(rows=stacked([gathered.rows, more]))
+            more = self._make_limit_rows(wider, b, who, is_new=False)
+            gathered = gathered._replace(rows=stack_rows([gathered.rows, more]))
             start = np.concatenate([found.multipliers, np.zeros(len(b))])
             found = solve_factored(factor, free, gathered.rows, start=start)
         return gathered, found
 
-    def _joined_by_balls(
-        self, at: _Instant, factor: FloatArray, free: FloatArray, gathered: _Gathered
-    ) -> tuple[FloatArray, FloatArray, _Gathered]:
+    def _append_balls(
+        self, at: _StepStart, factor: FloatArray, free: FloatArray, gathered: _StepRows
+    ) -> tuple[FloatArray, FloatArray, _StepRows]:
         """The same step with balls: more velocities, more rows."""
         balls, rows = at.memory.balls, gathered.rows
         hits = ball_rows(balls, self._solid, self.grounds, at.here, at.state.velocity, at.dt)
         wider = np.concatenate([rows.J, np.zeros((len(rows), 3 * len(balls)))], axis=1)
-        factor, free = with_balls(factor, free, balls, at.dt)
-        return factor, free, gathered._replace(rows=stacked([replace(rows, J=wider), hits]))
+        factor, free = append_balls(factor, free, balls, at.dt)
+        return factor, free, gathered._replace(rows=stack_rows([replace(rows, J=wider), hits]))
 
-    def _remembered(self, at: _Instant, gathered: _Gathered, found: Solution) -> tuple[Contacts, Memory]:
+    def _finish_step(
+        self, at: _StepStart, gathered: _StepRows, found: StepSolution
+    ) -> tuple[StepContacts, SolverState]:
         """Contacts with their impulses, and what the next step has to know."""
-        from marey.simulate._rows_kernels import impulses_of, remember
+        from marey.simulate._rows_kernels import contact_impulses, update_contact_memory
 
         near, rows, here, memory = gathered.near, gathered.rows, at.here, at.memory
         which = near.which
-        impulses = impulses_of(rows.directions, rows.owners, found.multipliers, len(which))
+        impulses = contact_impulses(rows.directions, rows.owners, found.multipliers, len(which))
         velocity = np.ascontiguousarray(found.velocity[: self._size])
-        kept = remember(
+        kept = update_contact_memory(
             *(here.angular, here.linear, self.spheres, self._planes, which, near.arms, near.places),
             *(impulses, velocity, memory.contacts),
         )
-        contacts = Contacts(
+        contacts = StepContacts(
             tuple(self.sphere_names[int(s)] for s in which[:, 1]),
             self.spheres.joints[which[:, 1]],
             near.places,
@@ -301,6 +305,6 @@ class Constrainer:
         )
         warm, is_slot = np.zeros(len(memory.warm)), rows.slots >= 0
         warm[rows.slots[is_slot]] = found.multipliers[is_slot]
-        return contacts, Memory(
-            warm, kept, gathered.logs, moved_balls(memory.balls, found.velocity[self._size :], at.dt)
+        return contacts, SolverState(
+            warm, kept, gathered.logs, move_balls(memory.balls, found.velocity[self._size :], at.dt)
         )

@@ -11,7 +11,7 @@ import numpy as np
 from marey.base import FloatArray, InputError, UnknownNameError, frozen
 from marey.simulate._ground import GAMMA
 from marey.simulate._mechanics import Mechanics
-from marey.simulate._rows import Rows, plain_rows
+from marey.simulate._rows import ConstraintRows, make_rows
 from marey.skeleton import Skeleton
 
 USER_PRIORITY: Final = 1
@@ -23,7 +23,7 @@ AXES: Final = {"x": 0, "y": 1, "z": 2}
 class Constraint(Protocol):
     """Something that a step must respect."""
 
-    def rows(self, mechanics: Mechanics, skeleton: Skeleton, dt: float) -> Rows:
+    def rows(self, mechanics: Mechanics, skeleton: Skeleton, dt: float) -> ConstraintRows:
         """Rows of the present configuration for a step of ``dt`` [s]."""
         ...
 
@@ -51,7 +51,7 @@ class Pin:
             raise InputError(f"axes '{self.axes}' of a pin", "Name some of x, y and z")
         check_gamma(self.gamma)
 
-    def rows(self, mechanics: Mechanics, skeleton: Skeleton, dt: float) -> Rows:
+    def rows(self, mechanics: Mechanics, skeleton: Skeleton, dt: float) -> ConstraintRows:
         """One bilateral row for each axis."""
         if self.joint not in skeleton.names:
             raise UnknownNameError("joint", self.joint, f"'{skeleton.name}'", skeleton.names)
@@ -60,7 +60,7 @@ class Pin:
         J = mechanics.point_jacobian(j, self.offset_m)
         drift = -self.gamma * away[held] / dt
         drift *= min(1.0, PULL_M_S / max(float(np.linalg.norm(drift)), 1e-12))
-        return plain_rows(J[held], drift, is_equality=True, name=f"pin of {self.joint}", priority=self.priority)
+        return make_rows(J[held], drift, is_equality=True, name=f"pin of {self.joint}", priority=self.priority)
 
 
 @final
@@ -80,13 +80,13 @@ class HolonomicConstraint:
     def __post_init__(self) -> None:
         check_gamma(self.gamma)
 
-    def rows(self, mechanics: Mechanics, skeleton: Skeleton, dt: float) -> Rows:
+    def rows(self, mechanics: Mechanics, skeleton: Skeleton, dt: float) -> ConstraintRows:
         """Rows that repair a part of the drift; one-sided ones may use up what is left to zero."""
         values, J = self.evaluate(mechanics)
         c = frozen(values, None, name=self.name)
         matrix = frozen(J, len(c), mechanics.inertia.shape[0], name=f"Jacobian of {self.name}")
         part = np.where(c > 0.0, 1.0, self.gamma) if not self.is_equality else self.gamma
-        return plain_rows(matrix, -part * c / dt, is_equality=self.is_equality, name=self.name, priority=self.priority)
+        return make_rows(matrix, -part * c / dt, is_equality=self.is_equality, name=self.name, priority=self.priority)
 
 
 @final
@@ -105,13 +105,13 @@ class VelocityConstraint:
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "matrix", frozen(self.matrix, len(values), None, name="matrix"))
 
-    def rows(self, mechanics: Mechanics, skeleton: Skeleton, dt: float) -> Rows:
+    def rows(self, mechanics: Mechanics, skeleton: Skeleton, dt: float) -> ConstraintRows:
         """The rows as given."""
         size = mechanics.inertia.shape[0]
         if self.matrix.shape[1] != size:
             raise InputError(f"{self.name} has {self.matrix.shape[1]} columns, the figure {size} velocities")
         ends, how = (self.matrix, self.values), self.is_equality
-        return plain_rows(*ends, is_equality=how, name=self.name, priority=self.priority)
+        return make_rows(*ends, is_equality=how, name=self.name, priority=self.priority)
 
 
 def check_gamma(gamma: float) -> None:

@@ -22,7 +22,7 @@ INSIDE_M: Final = 0.01  # [m] a ball that sticks out of another one by less adds
 ABOVE_SOLE_M: Final = 0.03  # [m] a shank that ends lower than this is borne by its foot: ankles sit low in captures
 
 
-class Spheres(NamedTuple):
+class ContactSpheres(NamedTuple):
     """Balls that ride on joints; a corner has no radius."""
 
     joints: IntArray  # (C,)
@@ -31,7 +31,7 @@ class Spheres(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Contacts:
+class StepContacts:
     """Points of a figure near the ground in one step, and what the ground did to them."""
 
     names: tuple[str, ...]  # (C,)
@@ -56,29 +56,29 @@ class Contacts:
 
 
 @lru_cache(maxsize=64)
-def contact_spheres(skeleton: Skeleton) -> tuple[Spheres, tuple[str, ...]]:
+def contact_spheres(skeleton: Skeleton) -> tuple[ContactSpheres, tuple[str, ...]]:
     """Touching points of a skeleton and their names.
 
     Four corners and a toe for each foot; for everything else the balls at the ends of its solid segments, so that a
     figure that has fallen lies on its hands, head, knees, hips and back.
     """
     corners, feet = _sole_corners(skeleton)
-    found = corners + _body_balls(skeleton, feet, corners)
+    found = corners + _body_spheres(skeleton, feet, corners)
     joints = np.array([j for _, j, _, _ in found], dtype=np.int64)
     offsets = np.array([offset for _, _, offset, _ in found], dtype=np.float64).reshape(-1, 3)
     radii = np.array([radius for _, _, _, radius in found], dtype=np.float64)
-    return Spheres(joints, offsets, radii), tuple(name for name, _, _, _ in found)
+    return ContactSpheres(joints, offsets, radii), tuple(name for name, _, _, _ in found)
 
 
-_Ball = tuple[str, int, FloatArray, float]  # name, joint, centre in its frame, radius
+_NamedSphere = tuple[str, int, FloatArray, float]  # name, joint, centre in its frame, radius
 
 
-def _sole_corners(skeleton: Skeleton) -> tuple[list[_Ball], frozenset[int]]:
+def _sole_corners(skeleton: Skeleton) -> tuple[list[_NamedSphere], frozenset[int]]:
     """Corners of heels and balls of the feet, toes, and the joints of the feet."""
     roles, points, pose = role_map(skeleton), foot_points(skeleton), t_pose(skeleton)
     origins, frames = pose.joint_positions(), pose.joint_rotations()
     places = dict(zip(points.names, points.positions(origins, frames), strict=True))
-    found: list[_Ball] = []
+    found: list[_NamedSphere] = []
     feet: set[int] = set()
     for side in SIDES:
         ankle = roles.get(f"{side}_ankle")
@@ -102,7 +102,7 @@ def _sole_corners(skeleton: Skeleton) -> tuple[list[_Ball], frozenset[int]]:
     return found, frozenset(feet)
 
 
-def _body_balls(skeleton: Skeleton, feet: frozenset[int], corners: list[_Ball]) -> list[_Ball]:
+def _body_spheres(skeleton: Skeleton, feet: frozenset[int], corners: list[_NamedSphere]) -> list[_NamedSphere]:
     """Balls at the ends of the solid segments that are not feet; of those inside one another only the larger.
 
     The ankle's end of a shank that reaches down to the sole is left out: the corners of the sole bear the figure.

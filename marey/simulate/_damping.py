@@ -22,7 +22,7 @@ def damping_number(damping: str) -> int:
     return DAMPINGS.index(damping)
 
 
-def checked_rate(rate: float) -> float:
+def check_rate(rate: float) -> float:
     """Damping rate, which must be finite and not negative.
 
     Raises:

@@ -9,7 +9,7 @@ NONE, UNIFORM, KINEMATIC, ENERGETIC = 0, 1, 2, 3
 
 
 @kernel
-def damped_inertia(
+def add_damping(
     mech: Mechanism,
     damping: int,
     amount: float,

@@ -27,7 +27,7 @@ class PointForce:
         object.__setattr__(self, "offset_m", frozen(offset_m, 3, name="offset_m"))
 
 
-class Pushes(NamedTuple):
+class ForceArrays(NamedTuple):
     """Forces on points as plain arrays, for the kernels."""
 
     joints: IntArray  # (N,)
@@ -35,10 +35,10 @@ class Pushes(NamedTuple):
     forces: FloatArray  # (N, 3) [N]
 
 
-NO_PUSHES = Pushes(np.zeros(0, dtype=np.int64), np.zeros((0, 3)), np.zeros((0, 3)))
+NO_FORCES = ForceArrays(np.zeros(0, dtype=np.int64), np.zeros((0, 3)), np.zeros((0, 3)))
 
 
-def pushes_of(skeleton: Skeleton, forces: Iterable[PointForce]) -> Pushes:
+def pack_forces(skeleton: Skeleton, forces: Iterable[PointForce]) -> ForceArrays:
     """Plain arrays of forces.
 
     Raises:
@@ -47,15 +47,15 @@ def pushes_of(skeleton: Skeleton, forces: Iterable[PointForce]) -> Pushes:
     """
     given = list(forces)
     if not given:
-        return NO_PUSHES
+        return NO_FORCES
     for force in given:
         if not isinstance(force, PointForce):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
             raise InputError(f"a force is a {type(force).__name__}", "Pass PointForce(joint, force_n)")
-    joints = np.array([_joint(skeleton, force.joint) for force in given], dtype=np.int64)
-    return Pushes(joints, np.stack([f.offset_m for f in given]), np.stack([f.force_n for f in given]))
+    joints = np.array([_resolve_joint(skeleton, force.joint) for force in given], dtype=np.int64)
+    return ForceArrays(joints, np.stack([f.offset_m for f in given]), np.stack([f.force_n for f in given]))
 
 
-def _joint(skeleton: Skeleton, name: str) -> int:
+def _resolve_joint(skeleton: Skeleton, name: str) -> int:
     """Number of a joint, by its own name or by its part in the body."""
     if name in skeleton.names:
         return skeleton.names.index(name)

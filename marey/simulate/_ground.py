@@ -56,7 +56,7 @@ class Ground:
         object.__setattr__(self, "normal", frozen(normal / length, 3, name="normal"))
 
     @classmethod
-    def sloped(
+    def from_slope(
         cls,
         slope_rad: float,
         *,
@@ -80,7 +80,7 @@ class Ground:
         return (np.asarray(points, dtype=np.float64) - self.point) @ self.normal
 
 
-class Planes(NamedTuple):
+class PlaneArrays(NamedTuple):
     """Grounds as the kernels take them."""
 
     points: FloatArray  # (P, 3)
@@ -91,9 +91,9 @@ class Planes(NamedTuple):
     gammas: FloatArray  # (P,)
 
 
-def planes_of(grounds: tuple[Ground, ...]) -> Planes:
+def pack_planes(grounds: tuple[Ground, ...]) -> PlaneArrays:
     """Arrays of grounds; there may be none."""
-    return Planes(
+    return PlaneArrays(
         np.array([g.point for g in grounds], dtype=np.float64).reshape(-1, 3),
         np.array([g.normal for g in grounds], dtype=np.float64).reshape(-1, 3),
         np.array([FRICTIONS.index(g.friction) for g in grounds], dtype=np.int64),

@@ -6,20 +6,20 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from marey.base import FloatArray, InputError, UnknownNameError
-from marey.simulate._damping import DAMPINGS, Damping, checked_rate, damping_number
-from marey.simulate._forces import Pushes
+from marey.simulate._damping import DAMPINGS, Damping, check_rate, damping_number
+from marey.simulate._forces import ForceArrays
 from marey.simulate._mechanics import Mechanics
 from marey.simulate._mechanism import Mechanism
 from marey.simulate._state import State
 
 Integrator = Literal["naive", "identity", "constant", "variational"]
 INTEGRATORS: Final[tuple[Integrator, ...]] = ("naive", "identity", "constant", "variational")  # kernels' numbers
-MAX_PASSES: Final = 10
-ENERGETIC: Final = DAMPINGS.index("energetic")
+MAX_IMPLICIT_PASSES: Final = 10
+ENERGETIC_NUMBER: Final = DAMPINGS.index("energetic")
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class IntegratorSettings:
     """Integrator and damping of a simulator; see ``Simulator``."""
 
     integrator: Integrator = "constant"
@@ -30,10 +30,12 @@ class Method:
     def __post_init__(self) -> None:
         if self.integrator not in INTEGRATORS:
             raise UnknownNameError("integrator", str(self.integrator), "the simulator", INTEGRATORS)
-        if self.implicit_passes not in range(MAX_PASSES + 1):
-            raise InputError(f"implicit_passes is {self.implicit_passes!r}", f"Give a whole number, 0 to {MAX_PASSES}")
+        if self.implicit_passes not in range(MAX_IMPLICIT_PASSES + 1):
+            raise InputError(
+                f"implicit_passes is {self.implicit_passes!r}", f"Give a whole number, 0 to {MAX_IMPLICIT_PASSES}"
+            )
         damping_number(self.damping)
-        object.__setattr__(self, "damping_rate", checked_rate(self.damping_rate))
+        object.__setattr__(self, "damping_rate", check_rate(self.damping_rate))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -49,31 +51,36 @@ class StepSystem:
 
     def free_velocity(self) -> tuple[FloatArray, bool]:
         """Velocity ``(d,)`` without constraints, and whether M + D is positive definite."""
-        from marey.simulate._solve_factor_kernels import solution
+        from marey.simulate._solve_factor_kernels import solve_symmetric
 
-        return solution(self.damped, self.rhs)
+        return solve_symmetric(self.damped, self.rhs)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Load:
+class StepLoad:
     """What acts on a figure while it steps."""
 
     weight: FloatArray  # (3,) [N]
-    pushes: Pushes
+    pushes: ForceArrays
     inner: FloatArray  # (d,) generalised force
 
 
-def step_system(
-    mechanism: Mechanism, method: Method, state: State, load: Load, dt: float, extra_damping: float = 0.0
+def make_step_system(
+    mechanism: Mechanism,
+    method: IntegratorSettings,
+    state: State,
+    load: StepLoad,
+    dt: float,
+    extra_damping: float = 0.0,
 ) -> StepSystem:
     r"""System of one step of ``dt`` [s]; ``extra_damping`` is an energetic :math:`\alpha\,dt` in place of its own."""
-    from marey.simulate._integrators_step_kernels import assembled, implicit_rhs
+    from marey.simulate._integrators_step_kernels import assemble_step, assemble_variational_step
 
     damping, rate = damping_number(method.damping), method.damping_rate
     if extra_damping > 0.0:
-        damping, rate = ENERGETIC, extra_damping / dt
+        damping, rate = ENERGETIC_NUMBER, extra_damping / dt
     is_implicit = method.integrator == "variational"
-    here, damped, rhs, outer, is_solvable = assembled(
+    here, damped, rhs, outer, is_solvable = assemble_step(
         mechanism,
         INTEGRATORS.index("constant" if is_implicit else method.integrator),
         method.implicit_passes,
@@ -89,5 +96,5 @@ def step_system(
     if is_implicit and is_solvable:
         before = (state.step_s, state.coordinates, state.velocity, state.momentum)
         parts = (*here[:3], *here[4:7])
-        rhs, is_solvable = implicit_rhs(mechanism, dt, *before, parts, damped, rhs, outer)
+        rhs, is_solvable = assemble_variational_step(mechanism, dt, *before, parts, damped, rhs, outer)
     return StepSystem(Mechanics(mechanism, *here), damped, rhs, outer, dt, is_solvable)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.simulate._damping_kernels import damped_inertia
-from marey.simulate._integrators_implicit_kernels import implicit_velocity
-from marey.simulate._integrators_kernels import IDENTITY, transported
+from marey.simulate._damping_kernels import add_damping
+from marey.simulate._integrators_implicit_kernels import solve_variational_step
+from marey.simulate._integrators_kernels import IDENTITY, momentum_right_hand_side
 from marey.simulate._mechanism import Mechanism
-from marey.simulate._mechanism_forces_kernels import own_forces
-from marey.simulate._mechanism_kernels import mechanics_at
-from marey.simulate._solve_factor_kernels import cholesky, solved
+from marey.simulate._mechanism_forces_kernels import compute_quadratic_forces
+from marey.simulate._mechanism_kernels import compute_mechanics
+from marey.simulate._solve_factor_kernels import cholesky, solve_cholesky
 
 
 @kernel
-def outer_forces(
+def compute_external_forces(
     weight: FloatArray,
     pushed: IntArray,
     offsets: FloatArray,
@@ -46,7 +46,7 @@ def outer_forces(
 
 
 @kernel
-def assembled(
+def assemble_step(
     mech: Mechanism,
     scheme: int,
     passes: int,
@@ -70,25 +70,25 @@ def assembled(
     ``passes`` times, the own forces are taken anew with the velocity that they lead to.
     """
     v, p = velocity.copy(), momentum.copy()  # so that what is called is compiled for one kind of array
-    here = mechanics_at(mech, place, wxyz, coordinates)
+    here = compute_mechanics(mech, place, wxyz, coordinates)
     frames, joints, centres, _, turns, angular, linear, com_columns, inertia = here
-    outer = inner + outer_forces(weight, pushed, offsets, pushes, frames, angular, linear, com_columns)
-    damped = damped_inertia(mech, damping, rate * h, inertia, frames, angular, linear)
+    outer = inner + compute_external_forces(weight, pushed, offsets, pushes, frames, angular, linear, com_columns)
+    damped = add_damping(mech, damping, rate * h, inertia, frames, angular, linear)
     rhs, is_definite, upper, new = p, True, damped, v
     for n in range(passes + 1):
-        own = own_forces(mech, coordinates, frames, joints, centres, turns, angular, linear, new)
-        rhs = transported(mech, scheme, h, last, v, p, own + outer)
+        own = compute_quadratic_forces(mech, coordinates, frames, joints, centres, turns, angular, linear, new)
+        rhs = momentum_right_hand_side(mech, scheme, h, last, v, p, own + outer)
         if n < passes:
             if n == 0:
                 upper, is_definite = cholesky(damped)
             if not is_definite:
                 break
-            new = solved(upper, rhs)
+            new = solve_cholesky(upper, rhs)
     return here, damped, rhs, outer, is_definite
 
 
 @kernel
-def implicit_rhs(
+def assemble_variational_step(
     mech: Mechanism,
     h: float,
     last: float,
@@ -109,6 +109,8 @@ def implicit_rhs(
     upper, is_definite = cholesky(damped)
     if not is_definite:
         return rhs, False
-    carried = transported(mech, IDENTITY, 0.0, last, v, p, outer)
-    found, has_converged = implicit_velocity(mech, h, solved(upper, rhs), damped, carried, outer, coordinates, here)
+    carried = momentum_right_hand_side(mech, IDENTITY, 0.0, last, v, p, outer)
+    found, has_converged = solve_variational_step(
+        mech, h, solve_cholesky(upper, rhs), damped, carried, outer, coordinates, here
+    )
     return damped @ found, has_converged

@@ -12,11 +12,11 @@ from math import pi, sqrt
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.kinematics._limits_kernels import pulled_back
+from marey.kinematics._limits_kernels import left_jacobian_inverse_times
 from marey.lie._rotation_kernels import conjugate, exp, log, multiply, quaternion_at, rotate, write_rotation
 
 ACTIVE_LEVEL = 0.8  # [-] of an ellipsoid above which its row is there: speculative, so that nothing chatters
-SOFT = 0.2  # [-] part of a violation that a step repairs
+RECOVERY_FRACTION = 0.2  # [-] part of a violation that a step repairs
 RECOVERY_RAD_S = 2.0  # [rad/s] a violation is left at this speed at most
 NEAR_HALF_TURN = pi - 1e-3  # [rad] beyond, the logarithm is continued from the last step
 LEAST_RAD = 1e-9  # [rad] of a violation
@@ -24,7 +24,9 @@ LEAST_ROW = 1e-6  # [-] a row that no coordinate can move is none
 
 
 @kernel
-def turned_by(wxyz: FloatArray, turns: FloatArray, velocity: FloatArray, dt: float) -> tuple[FloatArray, FloatArray]:
+def rotate_joints(
+    wxyz: FloatArray, turns: FloatArray, velocity: FloatArray, dt: float
+) -> tuple[FloatArray, FloatArray]:
     """Local rotations ``(2, J, 4)`` now and after a step, and the joints' angular velocities ``(J, 3)``."""
     count, k = turns.shape[0], turns.shape[2]
     out, omega = np.empty((2, count, 4)), np.zeros((count, 3))
@@ -78,7 +80,7 @@ def ellipsoid_rows(
         found[j, 0], found[j, 1], found[j, 2] = y
         a = (2.0 * y[0] / semi[j, 0] ** 2, 2.0 * y[1] / semi[j, 1] ** 2, 2.0 * y[2] / semi[j, 2] ** 2)
         level = 0.5 * (a[0] * y[0] + a[1] * y[1] + a[2] * y[2])
-        g = rotate(frame, pulled_back(y, a))
+        g = rotate(frame, left_jacobian_inverse_times(y, a))
         square = _write_row(turns, j, -g[0], -g[1], -g[2], J[m])
         if square < LEAST_ROW * LEAST_ROW:
             continue
@@ -88,7 +90,11 @@ def ellipsoid_rows(
         if max(level, level + dt * rate) <= ACTIVE_LEVEL:
             continue
         steepness = sqrt(g[0] * g[0] + g[1] * g[1] + g[2] * g[2])
-        b[m] = -(1.0 - level) / dt if level <= 1.0 else min(SOFT * (level - 1.0) / dt, RECOVERY_RAD_S * steepness)
+        b[m] = (
+            -(1.0 - level) / dt
+            if level <= 1.0
+            else min(RECOVERY_FRACTION * (level - 1.0) / dt, RECOVERY_RAD_S * steepness)
+        )
         who[m] = j
         m += 1
     return J[:m], b[:m], who[:m], found
@@ -110,7 +116,7 @@ def distance_rows(
         now, then = violation[0, j], violation[1, j]
         if max(now, then) < LEAST_RAD:
             continue
-        repair = min(SOFT * now, RECOVERY_RAD_S * dt)
+        repair = min(RECOVERY_FRACTION * now, RECOVERY_RAD_S * dt)
         f = 1 if then >= LEAST_RAD else 0
         size = violation[f, j]
         x, y, z = gradient[f, j, 0] / size, gradient[f, j, 1] / size, gradient[f, j, 2] / size

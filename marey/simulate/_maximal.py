@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 from marey.base import ConvergenceError, FloatArray, InputError, IntArray, frozen
 from marey.dynamics import GRAVITY, Body
 from marey.lie import SO3
-from marey.simulate._forces import PointForce, Pushes, pushes_of
-from marey.simulate._simulator import checked_step
+from marey.simulate._forces import ForceArrays, PointForce, pack_forces
+from marey.simulate._simulator import check_step
 from marey.skeleton import Pose, t_pose
 
 STABILISATION: Final = 0.2  # of a gap that is closed in one step
@@ -75,7 +75,7 @@ class MaximalSimulator:
         pose = t_pose(self.body.skeleton) if pose is None else pose
         if pose.skeleton.names != self.body.skeleton.names:
             raise InputError("the pose has other joints than the body", "Retarget the pose to the body's skeleton")
-        places, turns = _world(self.body, pose)
+        places, turns = _world_frames(self.body, pose)
         self._welded = pose.rotations.wxyz
         self._arms = self._attachments(places, turns)
         count, heavy = self.body.skeleton.num_joints, self._heavy
@@ -113,14 +113,14 @@ class MaximalSimulator:
 
     def step(self, dt: float, forces: Iterable[PointForce] = ()) -> MaximalState:
         """Move on by ``dt`` [s] under gravity and forces from outside."""
-        from marey.simulate._maximal_kernels import held, joint_blocks
+        from marey.simulate._maximal_kernels import joint_blocks, project_velocity
 
-        h, state = checked_step(dt), self._state
+        h, state = check_step(dt), self._state
         inverse = self._inverse_inertia()
-        free = np.einsum("bij,bj->bi", inverse, self._free_momentum(h, pushes_of(self.body.skeleton, forces)))
+        free = np.einsum("bij,bj->bi", inverse, self._free_momentum(h, pack_forces(self.body.skeleton, forces)))
         bodies = np.stack([self._children, self._parents], axis=1)
         blocks = joint_blocks(state.rotations.matrix(), self._arms, bodies)
-        moved, is_definite = held(blocks, bodies, inverse, free, -self.stabilisation * self.gaps / h)
+        moved, is_definite = project_velocity(blocks, bodies, inverse, free, -self.stabilisation * self.gaps / h)
         if not is_definite or not np.isfinite(moved).all():
             raise ConvergenceError(f"the joints cannot be held at {state.time_s:.3f} s", report=state)
         angular, linear = moved[:, :3], moved[:, 3:]
@@ -153,7 +153,7 @@ class MaximalSimulator:
         theirs = places[parent] + turns[parent] @ self.body.centres[parent]
         return np.stack([-self.body.centres[child], turns[parent].inverse() @ (places[child] - theirs)], axis=1)
 
-    def _free_momentum(self, h: float, pushes: Pushes) -> FloatArray:
+    def _free_momentum(self, h: float, pushes: ForceArrays) -> FloatArray:
         """Momentum ``(B, 6)`` at the end of a step without joints: turning bodies keep theirs in world."""
         state, masses = self._state, self.body.masses[self._heavy]
         spins = np.einsum("bij,bj->bi", self.body.inertias[self._heavy], state.angular)
@@ -187,7 +187,7 @@ def _carriers(body: Body) -> IntArray:
     return out
 
 
-def _world(body: Body, pose: Pose) -> tuple[FloatArray, SO3]:
+def _world_frames(body: Body, pose: Pose) -> tuple[FloatArray, SO3]:
     """Places ``(J, 3)`` [m] and rotations of all joints in world, on the body's own skeleton."""
     skeleton = body.skeleton
     places, turns = [pose.root_position], [pose.rotations[0]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.simulate._solve_factor_kernels import solution
+from marey.simulate._solve_factor_kernels import solve_symmetric
 
 
 @kernel
@@ -24,7 +24,7 @@ def joint_blocks(turns: FloatArray, arms: FloatArray, bodies: IntArray) -> Float
 
 
 @kernel
-def held(
+def project_velocity(
     blocks: FloatArray, bodies: IntArray, inverse: FloatArray, free: FloatArray, target: FloatArray
 ) -> tuple[FloatArray, bool]:
     """Velocity ``(B, 6)`` nearest to a free one, in the metric of the masses, whose gaps ``(N, 3)`` close at a rate.
@@ -47,7 +47,7 @@ def held(
                     rhs[3 * n + r] -= blocks[n, side, r, i] * free[b, i]
                     for m in range(6):
                         weighted[n, side, r, i] += blocks[n, side, r, m] * inverse[b, m, i]
-    multipliers, is_definite = solution(_coupling(blocks, weighted, bodies), rhs)
+    multipliers, is_definite = solve_symmetric(_multiplier_matrix(blocks, weighted, bodies), rhs)
     out = free.copy()
     for n in range(count):
         for side in range(2):
@@ -58,7 +58,7 @@ def held(
 
 
 @kernel
-def _coupling(blocks: FloatArray, weighted: FloatArray, bodies: IntArray) -> FloatArray:
+def _multiplier_matrix(blocks: FloatArray, weighted: FloatArray, bodies: IntArray) -> FloatArray:
     """Matrix ``(3 N, 3 N)`` of the multipliers; joints that share no body do not see one another."""
     count = bodies.shape[0]
     out = np.zeros((3 * count, 3 * count))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray
-from marey.simulate._mechanism import Mechanism, plain
+from marey.simulate._mechanism import Mechanism, as_kernel_array
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -37,22 +37,25 @@ class Mechanics:
 
     def momentum_matrix(self) -> FloatArray:
         """Matrix ``(6, d)`` to the angular momentum about the centre of mass and the linear one, in world."""
-        from marey.simulate._mechanism_kernels import momentum_matrix
+        from marey.simulate._mechanism_kernels import compute_momentum_matrix
 
-        return momentum_matrix(
+        return compute_momentum_matrix(
             self.mechanism, self.frames, self.joints, self.centres, self.com, self.angular, self.linear
         )
 
     def own_forces(self, coordinates: FloatArray, velocity: FloatArray) -> FloatArray:
         r"""Quadratic forces :math:`\partial_g T(g, v)` ``(d,)``; ``coordinates`` are those of the configuration."""
-        from marey.simulate._mechanism_forces_kernels import own_forces
+        from marey.simulate._mechanism_forces_kernels import compute_quadratic_forces
 
         parts = (self.frames, self.joints, self.centres, self.turns, self.angular, self.linear)
-        return own_forces(self.mechanism, plain(coordinates), *parts, np.array(velocity))
+        return compute_quadratic_forces(self.mechanism, as_kernel_array(coordinates), *parts, np.array(velocity))
 
 
-def mechanics_of(mechanism: Mechanism, place: FloatArray, wxyz: FloatArray, coordinates: FloatArray) -> Mechanics:
+def make_mechanics(mechanism: Mechanism, place: FloatArray, wxyz: FloatArray, coordinates: FloatArray) -> Mechanics:
     """Mechanics of a configuration: place ``(3,)`` [m], local rotations ``(J, 4)`` and coordinates ``(k,)``."""
-    from marey.simulate._mechanism_kernels import mechanics_at
+    from marey.simulate._mechanism_kernels import compute_mechanics
 
-    return Mechanics(mechanism, *mechanics_at(mechanism, plain(place), plain(wxyz), plain(coordinates)))
+    return Mechanics(
+        mechanism,
+        *compute_mechanics(mechanism, as_kernel_array(place), as_kernel_array(wxyz), as_kernel_array(coordinates)),
+    )

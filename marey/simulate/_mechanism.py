@@ -54,22 +54,22 @@ def make_mechanism(body: Body, model: PoseModel | None, root: Root) -> Mechanism
         raise InputError("the body has no mass", "Give mass to its segments; see Body.from_motion")
     skeleton = body.skeleton
     ends = np.setdiff1d(np.arange(skeleton.num_joints), skeleton.parents)
-    coordinates = _free_joints(body) if model is None else _of_model(body, model)
+    coordinates = _free_joints(body) if model is None else _model_coordinates(body, model)
     return Mechanism(
-        parents=plain(skeleton.parents),
-        offsets=plain(skeleton.offsets),
-        masses=plain(body.masses),
-        centres=plain(body.centres),
-        inertias=plain(body.inertias),
-        inertia_roots=plain(_square_roots(body.inertias)),
+        parents=as_kernel_array(skeleton.parents),
+        offsets=as_kernel_array(skeleton.offsets),
+        masses=as_kernel_array(body.masses),
+        centres=as_kernel_array(body.centres),
+        inertias=as_kernel_array(body.inertias),
+        inertia_roots=as_kernel_array(_square_roots(body.inertias)),
         kind=coordinates.kind,
-        mean_wxyz=plain(coordinates.mean_wxyz),
-        basis=plain(coordinates.basis),
-        joints=plain(coordinates.joints),
-        armature=plain(coordinates.armature),
+        mean_wxyz=as_kernel_array(coordinates.mean_wxyz),
+        basis=as_kernel_array(coordinates.basis),
+        joints=as_kernel_array(coordinates.joints),
+        armature=as_kernel_array(coordinates.armature),
         is_com=root == "com",
-        ends=plain(ends),
-        tips=plain(skeleton.tips[ends]),
+        ends=as_kernel_array(ends),
+        tips=as_kernel_array(skeleton.tips[ends]),
     )
 
 
@@ -82,13 +82,13 @@ class _Coordinates(NamedTuple):
 
 
 def _free_joints(body: Body) -> _Coordinates:
-    joints = np.flatnonzero(_moves_mass(body))
+    joints = np.flatnonzero(_carries_mass(body))
     mean = np.tile([1.0, 0.0, 0.0, 0.0], (body.skeleton.num_joints, 1))
     armature = np.repeat(np.where(body.masses[joints] > 0.0, 0.0, ARMATURE), 3)
     return _Coordinates(FULL_SPACE, mean, _unit_columns(body, joints), joints, armature)
 
 
-def _of_model(body: Body, model: PoseModel) -> _Coordinates:
+def _model_coordinates(body: Body, model: PoseModel) -> _Coordinates:
     if model.skeleton.names != body.skeleton.names:
         raise InputError(
             f"the model is of '{model.skeleton.name}', the body of '{body.skeleton.name}'; their joints differ",
@@ -99,7 +99,7 @@ def _of_model(body: Body, model: PoseModel) -> _Coordinates:
     return _Coordinates(arrays.kind, arrays.mean_wxyz, arrays.basis, none, np.zeros(model.num_components))
 
 
-def _moves_mass(body: Body) -> BoolArray:
+def _carries_mass(body: Body) -> BoolArray:
     """Joints ``(J,)`` below the root that carry mass, themselves or further out."""
     carries = np.array(body.masses)
     parents = body.skeleton.parents
@@ -125,7 +125,7 @@ def _unit_columns(body: Body, joints: IntArray) -> FloatArray:
 Kind = TypeVar("Kind", np.float64, np.int64)
 
 
-def plain(array: NDArray[Kind]) -> NDArray[Kind]:
+def as_kernel_array(array: NDArray[Kind]) -> NDArray[Kind]:
     """Contiguous read-only array, so that each kernel is compiled for one kind."""
     view = np.ascontiguousarray(array)[...]
     view.setflags(write=False)

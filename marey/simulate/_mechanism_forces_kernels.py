@@ -10,7 +10,7 @@ from math import cos, sin, sqrt
 import numpy as np
 
 from marey.base import FloatArray, kernel
-from marey.lie._rotation_kernels import sine_over, third_stumpff
+from marey.lie._rotation_kernels import sinc, third_stumpff
 from marey.models._arrays import EULER_LINEAR, GEODESIC_PRODUCT, LOG_LINEAR
 from marey.models._model_kernels import combination
 from marey.simulate._mechanism import FULL_SPACE, Mechanism
@@ -19,12 +19,12 @@ SERIES_BELOW = 0.5  # [rad²] where the closed forms of the slopes cancel
 
 
 @kernel
-def _slopes(square: float) -> tuple[float, float, float, float]:
+def _jacobian_coefficients(square: float) -> tuple[float, float, float, float]:
     r"""Coefficients of :math:`J_r` and their slopes over :math:`\theta`: :math:`c_2, c_3, c_2'/\theta, c_3'/\theta`."""
-    half = sine_over(0.5 * sqrt(square))
+    half = sinc(0.5 * sqrt(square))
     c2, c3 = 0.5 * half * half, third_stumpff(square)
     if square > SERIES_BELOW:
-        return c2, c3, (sine_over(sqrt(square)) - 2.0 * c2) / square, (c2 - 3.0 * c3) / square
+        return c2, c3, (sinc(sqrt(square)) - 2.0 * c2) / square, (c2 - 3.0 * c3) / square
     power, s2, s3, factorial = 1.0, 0.0, 0.0, 2.0
     for n in range(1, 9):
         factorial *= (2 * n + 1) * (2 * n + 2)  # (2 n + 2)!
@@ -40,7 +40,7 @@ def _tangent_rate(xi: FloatArray, rate: FloatArray, basis: FloatArray, j: int, o
     r"""Write :math:`\dot J_r(\xi)\, v_i` for every mode, while :math:`\xi` changes at a rate."""
     x, y, z = xi[0], xi[1], xi[2]
     a, b, c = rate[0], rate[1], rate[2]
-    c2, c3, s2, s3 = _slopes(x * x + y * y + z * z)
+    c2, c3, s2, s3 = _jacobian_coefficients(x * x + y * y + z * z)
     s2 *= x * a + y * b + z * c
     s3 *= x * a + y * b + z * c
     for i in range(basis.shape[2]):
@@ -98,7 +98,7 @@ def joint_column_rates(mech: Mechanism, coordinates: FloatArray, rates: FloatArr
 
 
 @kernel
-def cross_into(out: FloatArray, a: FloatArray, b: FloatArray) -> None:
+def add_cross(out: FloatArray, a: FloatArray, b: FloatArray) -> None:
     """Add ``a x b`` to ``out``."""
     out[0] += a[1] * b[2] - a[2] * b[1]
     out[1] += a[2] * b[0] - a[0] * b[2]
@@ -106,21 +106,21 @@ def cross_into(out: FloatArray, a: FloatArray, b: FloatArray) -> None:
 
 
 @kernel
-def into_frame(frame: FloatArray, a: FloatArray, out: FloatArray) -> None:
+def to_frame(frame: FloatArray, a: FloatArray, out: FloatArray) -> None:
     """Write a world vector in the axes of a frame."""
     for r in range(3):
         out[r] = frame[0, r] * a[0] + frame[1, r] * a[1] + frame[2, r] * a[2]
 
 
 @kernel
-def into_world(frame: FloatArray, a: FloatArray, out: FloatArray) -> None:
+def to_world(frame: FloatArray, a: FloatArray, out: FloatArray) -> None:
     """Write a vector of a frame in world axes."""
     for r in range(3):
         out[r] = frame[r, 0] * a[0] + frame[r, 1] * a[1] + frame[r, 2] * a[2]
 
 
 @kernel
-def twists(
+def segment_twists(
     mech: Mechanism,
     frames: FloatArray,
     joints: FloatArray,
@@ -144,8 +144,8 @@ def twists(
                 local[r] += turns[j, r, i] * v[6 + i]
             arm[r] = joints[j, r] - joints[p, r]
             u[j, r] = u[p, r]
-        cross_into(u[j], w[p], arm)
-        into_world(frames[j], local, w[j])
+        add_cross(u[j], w[p], arm)
+        to_world(frames[j], local, w[j])
         for r in range(3):
             w[j, r] += w[p, r]
     return w, u
@@ -162,30 +162,30 @@ def composite_momenta(
     for j in range(count):
         if mech.masses[j] <= 0.0:
             continue
-        into_frame(frames[j], w[j], local)
+        to_frame(frames[j], w[j], local)
         for r in range(3):
             arm[r] = centres[j, r] - joints[j, r]
             force[j, r] = u[j, r]
             turned[r] = 0.0
             for c in range(3):
                 turned[r] += mech.inertias[j, r, c] * local[c]
-        cross_into(force[j], w[j], arm)
-        into_world(frames[j], turned, moment[j])
+        add_cross(force[j], w[j], arm)
+        to_world(frames[j], turned, moment[j])
         for r in range(3):
             force[j, r] *= mech.masses[j]
-        cross_into(moment[j], arm, force[j])
+        add_cross(moment[j], arm, force[j])
     for j in range(count - 1, 0, -1):
         p = mech.parents[j]
         for r in range(3):
             arm[r] = joints[j, r] - joints[p, r]
             force[p, r] += force[j, r]
             moment[p, r] += moment[j, r]
-        cross_into(moment[p], arm, force[j])
+        add_cross(moment[p], arm, force[j])
     return moment, force
 
 
 @kernel
-def own_forces(
+def compute_quadratic_forces(
     mech: Mechanism,
     coordinates: FloatArray,
     frames: FloatArray,
@@ -206,23 +206,23 @@ def own_forces(
     if mech.is_com:
         v[3:6] = 0.0  # an even speed of the whole changes nothing inside
     rates = joint_column_rates(mech, coordinates, v[6:], turns)
-    w, u = twists(mech, frames, joints, turns, angular, linear, v)
+    w, u = segment_twists(mech, frames, joints, turns, angular, linear, v)
     moment, force = composite_momenta(mech, frames, joints, centres, w, u)
     out, pull, local, n, turn = np.zeros(v.shape[0]), np.zeros(3), np.zeros(3), np.zeros(3), np.zeros(3)
-    cross_into(pull, force[0], u[0])
-    into_frame(frames[0], pull, out)
+    add_cross(pull, force[0], u[0])
+    to_frame(frames[0], pull, out)
     for j in range(1, mech.parents.shape[0]):
         p = mech.parents[j]
         pull[:] = 0.0
-        cross_into(pull, moment[j], w[p])
-        cross_into(pull, force[j], u[j])
-        into_frame(frames[j], pull, local)
-        into_frame(frames[j], moment[j], n)
+        add_cross(pull, moment[j], w[p])
+        add_cross(pull, force[j], u[j])
+        to_frame(frames[j], pull, local)
+        to_frame(frames[j], moment[j], n)
         if mech.kind != FULL_SPACE:
             for r in range(3):
                 pull[r] = w[j, r] - w[p, r]
-            into_frame(frames[j], pull, turn)
-            cross_into(local, n, turn)
+            to_frame(frames[j], pull, turn)
+            add_cross(local, n, turn)
         for r in range(3):
             for i in range(turns.shape[2]):
                 out[6 + i] += turns[j, r, i] * local[r] + rates[j, r, i] * n[r]

@@ -17,7 +17,7 @@ from marey.simulate._mechanism import FULL_SPACE, Mechanism
 
 
 @kernel
-def matrix_of(q: FloatArray, out: FloatArray) -> None:
+def rotation_matrix(q: FloatArray, out: FloatArray) -> None:
     """Rotation matrix of a unit quaternion."""
     w, x, y, z = q[0], q[1], q[2], q[3]
     out[0, 0], out[0, 1], out[0, 2] = 1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)
@@ -26,7 +26,7 @@ def matrix_of(q: FloatArray, out: FloatArray) -> None:
 
 
 @kernel
-def shaped(mech: Mechanism, coordinates: FloatArray, wxyz: FloatArray) -> None:
+def write_model_rotations(mech: Mechanism, coordinates: FloatArray, wxyz: FloatArray) -> None:
     """Write the local rotations of the coordinates of a pose model; root and full space stay as they are."""
     if mech.kind == FULL_SPACE:
         return
@@ -36,7 +36,7 @@ def shaped(mech: Mechanism, coordinates: FloatArray, wxyz: FloatArray) -> None:
 
 
 @kernel
-def placed(
+def forward_kinematics(
     mech: Mechanism, place: FloatArray, wxyz: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """World frames ``(J, 3, 3)``, joints ``(J, 3)``, centres of segments ``(J, 3)`` and centre of mass ``(3,)`` [m]."""
@@ -57,7 +57,7 @@ def placed(
                 for c in range(3):
                     step += frames[p, r, c] * mech.offsets[j, c]
                 joints[j, r] = joints[p, r] + step
-        matrix_of(world[j], frames[j])
+        rotation_matrix(world[j], frames[j])
         mass = mech.masses[j]
         total += mass
         for r in range(3):
@@ -75,7 +75,7 @@ def placed(
 
 
 @kernel
-def joint_columns(mech: Mechanism, coordinates: FloatArray) -> FloatArray:
+def joint_jacobians(mech: Mechanism, coordinates: FloatArray) -> FloatArray:
     """How each joint turns with each coordinate, in its own frame: ``(J, 3, k)``."""
     if mech.kind == FULL_SPACE:
         return mech.basis.copy()
@@ -86,7 +86,7 @@ def joint_columns(mech: Mechanism, coordinates: FloatArray) -> FloatArray:
 
 
 @kernel
-def twist_columns(
+def world_jacobians(
     mech: Mechanism, frames: FloatArray, joints: FloatArray, centres: FloatArray, turns: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Jacobians in world axes: angular ``(J, 3, d)``, of the joints' origins ``(J, 3, d)``, of the com ``(3, d)``."""
@@ -132,7 +132,7 @@ def twist_columns(
 
 
 @kernel
-def weighted_columns(
+def weight_jacobians(
     mech: Mechanism,
     frames: FloatArray,
     joints: FloatArray,
@@ -169,7 +169,7 @@ def weighted_columns(
 
 
 @kernel
-def squared(rows: FloatArray) -> FloatArray:
+def gram_matrix(rows: FloatArray) -> FloatArray:
     """Product ``(d, d)`` of rows ``(S, d)`` with themselves; by hand, since threads of a library would stall it."""
     size = rows.shape[1]
     out = np.zeros((size, size))
@@ -186,22 +186,22 @@ def squared(rows: FloatArray) -> FloatArray:
 
 
 @kernel
-def mechanics_at(
+def compute_mechanics(
     mech: Mechanism, place: FloatArray, wxyz: FloatArray, coordinates: FloatArray
 ) -> tuple[FloatArray, ...]:
     """Frames, joints, centres, centre of mass, turns of joints, angular, linear and com columns, inertia ``(d, d)``."""
-    frames, joints, centres, com = placed(mech, place.copy(), wxyz.copy())  # compiled for one kind of array
-    turns = joint_columns(mech, coordinates)
-    angular, linear, com_columns = twist_columns(mech, frames, joints, centres, turns)
-    rows = weighted_columns(mech, frames, joints, centres, angular, linear)
-    inertia = squared(rows)
+    frames, joints, centres, com = forward_kinematics(mech, place.copy(), wxyz.copy())  # compiled for one kind of array
+    turns = joint_jacobians(mech, coordinates)
+    angular, linear, com_columns = world_jacobians(mech, frames, joints, centres, turns)
+    rows = weight_jacobians(mech, frames, joints, centres, angular, linear)
+    inertia = gram_matrix(rows)
     for i in range(mech.armature.shape[0]):
         inertia[6 + i, 6 + i] += mech.armature[i]
     return frames, joints, centres, com, turns, angular, linear, com_columns, inertia
 
 
 @kernel
-def momentum_matrix(
+def compute_momentum_matrix(
     mech: Mechanism,
     frames: FloatArray,
     joints: FloatArray,

@@ -57,12 +57,12 @@ class SimulationLog:
     @property
     def linear_drift(self) -> float:
         """Largest change of the linear momentum since the first step, as a share of it."""
-        return _drift(self.linear)
+        return _relative_drift(self.linear)
 
     @property
     def angular_drift(self) -> float:
         """Largest change of the angular momentum since the first step, as a share of it."""
-        return _drift(self.angular)
+        return _relative_drift(self.angular)
 
     def rows(self) -> Iterator[tuple[float, ...]]:
         """Values of ``COLUMNS``, one row a step."""
@@ -127,15 +127,15 @@ def conserved_momentum(system: StepSystem, state: State) -> FloatArray:
 
     Discrete Noether theorem for [Tournier2011]_ (11.11), damping apart; the plain :math:`R_k p_\omega` differs by O(h).
     """
-    from marey.simulate._integrators_kernels import left_inverse_times
+    from marey.simulate._integrators_kernels import left_jacobian_inverse_times
 
     x, y, z = (float(value) for value in -system.dt * state.velocity[:3])
     a, b, c = (float(value) for value in state.momentum[:3])
-    turned = system.mechanics.frames[0] @ np.array(left_inverse_times(x, y, z, a, b, c))
+    turned = system.mechanics.frames[0] @ np.array(left_jacobian_inverse_times(x, y, z, a, b, c))
     return turned + np.cross(state.place, state.momentum[3:6])
 
 
-def _drift(momenta: FloatArray) -> float:
+def _relative_drift(momenta: FloatArray) -> float:
     if len(momenta) == 0:
         return 0.0
     first = float(np.linalg.norm(momenta[0]))

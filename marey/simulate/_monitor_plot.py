@@ -37,9 +37,9 @@ def plot_logs(logs: Mapping[str, SimulationLog], path: str | os.PathLike[str] | 
     figure: Any = Figure(figsize=(8.0, 7.2), dpi=DPI, layout="constrained")
     axes = list(figure.subplots(len(LABELS), 1, sharex=True))
     for n, (name, log) in enumerate(logs.items()):
-        _draw(axes, log, name, COLOURS[n % len(COLOURS)])
+        _draw_curve(axes, log, name, COLOURS[n % len(COLOURS)])
     for axis, label in zip(axes, LABELS, strict=True):
-        _dress(axis, label)
+        _label_axes(axis, label)
     if any(logs):
         axes[0].legend(fontsize=8, loc="upper left", frameon=False, ncols=len(logs))
     axes[-1].set_xlabel("time [s]", fontsize=9)
@@ -48,13 +48,13 @@ def plot_logs(logs: Mapping[str, SimulationLog], path: str | os.PathLike[str] | 
     return cast("Figure", figure)
 
 
-def _draw(axes: list[Axes], log: SimulationLog, name: str, colour: str) -> None:
+def _draw_curve(axes: list[Axes], log: SimulationLog, name: str, colour: str) -> None:
     sizes = (np.linalg.norm(log.linear, axis=1), np.linalg.norm(log.angular, axis=1))
     for axis, values in zip(axes, (log.energy_j, *sizes, log.angular[:, 2]), strict=True):
         axis.plot(log.times, values, color=colour, linewidth=1.4, label=name or None)
 
 
-def _dress(axis: Axes, label: str) -> None:
+def _label_axes(axis: Axes, label: str) -> None:
     axis.set_ylabel(label, fontsize=9)
     axis.grid(visible=True, color="#e6e8eb", linewidth=0.6)
     axis.set_axisbelow(True)

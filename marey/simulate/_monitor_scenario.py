@@ -14,7 +14,7 @@ from marey.simulate._forces import PointForce
 from marey.simulate._integrators import Integrator
 from marey.simulate._mechanism import Root
 from marey.simulate._monitor import Monitor, SimulationLog
-from marey.simulate._simulator import Simulator, checked_step
+from marey.simulate._simulator import Simulator, check_step
 from marey.skeleton import Pose
 
 
@@ -49,7 +49,7 @@ def momentum_scenario(
     """
     if steps < 1:
         raise InputError(f"steps is {steps}", "Make at least one step")
-    push = PointForce(joint, PointForce(joint, impulse_ns).force_n / checked_step(dt))
+    push = PointForce(joint, PointForce(joint, impulse_ns).force_n / check_step(dt))
     logs: dict[str, SimulationLog] = {}
     for integrator in integrators:
         simulator = Simulator(

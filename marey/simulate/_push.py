@@ -68,7 +68,7 @@ class Push:
             raise InputError(f"push '{text}'", TEXT_FIX) from None
         if not joint or not at or len(parts) not in (1, 3) or not all(isfinite(part) for part in parts):
             raise InputError(f"push '{text}'", TEXT_FIX)
-        return cls(joint, parts if len(parts) == 3 else _level(parts[0], rng), *when, every_s=period)
+        return cls(joint, parts if len(parts) == 3 else _parse_vector(parts[0], rng), *when, every_s=period)
 
     def share(self, time_s: float, dt: float) -> float:
         """Part of a step from ``time_s`` on, ``dt`` [s] long, in which it pushes."""
@@ -99,7 +99,7 @@ def forces_at(pushes: Iterable[Push], time_s: float, dt: float) -> tuple[PointFo
     return tuple(force for force in found if force is not None)
 
 
-def _level(size_n: float, rng: np.random.Generator | None) -> FloatArray:
+def _parse_vector(size_n: float, rng: np.random.Generator | None) -> FloatArray:
     if rng is None:
         raise InputError("a push without a direction", "Give three components, or a generator that draws one")
     angle = rng.uniform(0.0, 2.0 * np.pi)

@@ -14,7 +14,7 @@ from marey.simulate._state import State
 from marey.skeleton import Skeleton, contact_points, role_map
 
 TOUCH_M: Final = 2e-3  # [m] before the first step, what is nearer to the ground touches it
-EVEN_S: Final = 1e-9  # [s] steps that differ by less are of one length
+EQUAL_STEP_TOL_S: Final = 1e-9  # [s] steps that differ by less are of one length
 HANDS: Final = {"left_hand": "left_wrist", "right_hand": "right_wrist"}
 
 
@@ -26,7 +26,7 @@ class Recorder:
         self._states: list[State] = [simulator.state]
         self._forces: list[FloatArray] = []
         self._touches: list[BoolArray] = []
-        self.track_names, self._track_of = _tracks(simulator.body.skeleton)
+        self.track_names, self._track_of = _contact_tracks(simulator.body.skeleton)
 
     def record(self) -> None:
         """Note the present state, which a step must have led to."""
@@ -64,7 +64,7 @@ class Recorder:
         if not len(steps):
             raise InputError("nothing was recorded", "Make a step, then call record")
         dt = float(steps.mean())
-        if np.abs(steps - dt).max() > EVEN_S:
+        if np.abs(steps - dt).max() > EQUAL_STEP_TOL_S:
             raise InputError("the steps differ in length", "Take steps of one length, so that frames are even")
         rate = 1.0 / dt
         places = np.array([state.root_position for state in self._states])
@@ -80,19 +80,19 @@ class Recorder:
         ]
 
 
-def _tracks(skeleton: Skeleton) -> tuple[tuple[str, ...], list[tuple[tuple[str, ...], frozenset[int]]]]:
+def _contact_tracks(skeleton: Skeleton) -> tuple[tuple[str, ...], list[tuple[tuple[str, ...], frozenset[int]]]]:
     """Names of the tracks; for each, how the names of its points begin, and the joints that carry its points."""
     names, roles = contact_points(skeleton).names, role_map(skeleton)
     found: list[tuple[tuple[str, ...], frozenset[int]]] = []
     for name in names:
         if name in HANDS:
-            found.append(((), _below(skeleton, roles[HANDS[name]])))
+            found.append(((), _descendants(skeleton, roles[HANDS[name]])))
         else:
             found.append(((name, name.replace("toe", "ball")), frozenset()))
     return names, found
 
 
-def _below(skeleton: Skeleton, joint: int) -> frozenset[int]:
+def _descendants(skeleton: Skeleton, joint: int) -> frozenset[int]:
     below = {joint}
     for j in range(joint + 1, skeleton.num_joints):
         if int(skeleton.parents[j]) in below:

@@ -17,7 +17,7 @@ NO_SLOT: Final = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class ConstraintRows:
     r"""Constraints :math:`J v = b` and :math:`J v \ge b` on a velocity, with bounds on their multipliers.
 
     A bilateral row has a multiplier without bounds, a unilateral one a multiplier that is not negative.
@@ -45,7 +45,7 @@ class Rows:
 
 
 class RowTable(NamedTuple):
-    """The first arrays of ``Rows``, while kernels write them."""
+    """The first arrays of ``ConstraintRows``, while kernels write them."""
 
     J: FloatArray  # (m, d)
     b: FloatArray  # (m,)
@@ -58,7 +58,7 @@ class RowTable(NamedTuple):
     grips: FloatArray  # (m,)
 
 
-class Remembered(NamedTuple):
+class ContactMemory(NamedTuple):
     """What the last step left behind for contacts."""
 
     anchors: FloatArray  # (P, C, 3) [m]
@@ -66,7 +66,7 @@ class Remembered(NamedTuple):
     pushes: FloatArray  # (P, C) [N s]
 
 
-class Names(Sequence[str]):
+class RowNames(Sequence[str]):
     """Names of rows, looked up only when somebody asks."""
 
     def __init__(self, all_names: Sequence[str], slots: IntArray) -> None:
@@ -87,7 +87,7 @@ class Names(Sequence[str]):
         return len(self._slots)
 
 
-def plain_rows(
+def make_rows(
     J: FloatArray,
     b: FloatArray,
     *,
@@ -96,17 +96,17 @@ def plain_rows(
     priority: int = 1,
     slots: IntArray | None = None,
     names: Sequence[str] | None = None,
-) -> Rows:
+) -> ConstraintRows:
     """Rows that belong to no contact."""
     count = len(b)
     lower, upper = np.full(count, -np.inf if is_equality else 0.0), np.full(count, np.inf)
     none = np.full(count, NO_SLOT, dtype=np.int64)
     slots, names = none if slots is None else slots, (name,) * count if names is None else names
     ends = (J, b, lower, upper, np.zeros((count, 3)), none, slots, none, np.zeros(count))
-    return Rows(*ends, np.full(count, priority), names)
+    return ConstraintRows(*ends, np.full(count, priority), names)
 
 
-def stacked(parts: Sequence[Rows]) -> Rows:
+def stack_rows(parts: Sequence[ConstraintRows]) -> ConstraintRows:
     """Rows of several kinds as one set; only the first may have partners."""
     if len(parts) == 1:
         return parts[0]

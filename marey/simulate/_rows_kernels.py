@@ -11,9 +11,9 @@ from math import cos, pi, sin, sqrt
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.simulate._contacts import Spheres
-from marey.simulate._ground import Planes
-from marey.simulate._rows import Remembered, RowTable
+from marey.simulate._contacts import ContactSpheres
+from marey.simulate._ground import PlaneArrays
+from marey.simulate._rows import ContactMemory, RowTable
 
 FRICTIONLESS, STICK, COULOMB, STAGGERED = 0, 1, 2, 3
 SLOTS = 9  # rows that a contact can have: normal and up to eight facets, or two tangents
@@ -26,7 +26,7 @@ FAR_M = 0.02  # [m] an anchor that is farther away is lost
 
 
 @kernel
-def row_of(
+def write_point_row(
     angular: FloatArray,
     linear: FloatArray,
     j: int | IntArray,
@@ -44,7 +44,7 @@ def row_of(
 
 
 @kernel
-def velocity_of(
+def point_velocity(
     angular: FloatArray, linear: FloatArray, j: int | IntArray, arm: FloatArray, v: FloatArray
 ) -> tuple[float, float, float]:
     """Velocity of a point."""
@@ -60,13 +60,13 @@ def velocity_of(
 
 
 @kernel
-def near_contacts(
+def find_near_contacts(
     frames: FloatArray,
     joints: FloatArray,
     angular: FloatArray,
     linear: FloatArray,
-    spheres: Spheres,
-    planes: Planes,
+    spheres: ContactSpheres,
+    planes: PlaneArrays,
     velocity: FloatArray,
     dt: float,
 ) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
@@ -90,7 +90,7 @@ def near_contacts(
             for r in range(3):
                 gap += n[r] * (joints[j, r] + centre[r] - planes.points[p, r])
                 arm[r] = centre[r] - spheres.radii[s] * n[r]
-            x, y, z = velocity_of(angular, linear, j, arm, velocity)
+            x, y, z = point_velocity(angular, linear, j, arm, velocity)
             fall = max(0.0, -(x * n[0] + y * n[1] + z * n[2]))
             if gap < NEAR_M + 2.0 * dt * fall:
                 which[count, 0], which[count, 1], gaps[count] = p, s, gap
@@ -101,7 +101,7 @@ def near_contacts(
 
 
 @kernel
-def tangents(n: FloatArray, x: float, y: float, z: float, out: FloatArray) -> float:
+def write_tangents(n: FloatArray, x: float, y: float, z: float, out: FloatArray) -> float:
     """Write two directions in a plane, the first along a velocity; return the speed along it."""
     fall = n[0] * x + n[1] * y + n[2] * z
     x, y, z = x - fall * n[0], y - fall * n[1], z - fall * n[2]
@@ -165,27 +165,27 @@ def _tangent_rows(
 
 
 @kernel
-def slip_of(
+def slip_speed(
     angular: FloatArray, linear: FloatArray, j: int | IntArray, arm: FloatArray, n: FloatArray, velocity: FloatArray
 ) -> float:
     """Speed at which a point slides with a velocity."""
-    x, y, z = velocity_of(angular, linear, j, arm, velocity)
+    x, y, z = point_velocity(angular, linear, j, arm, velocity)
     fall = n[0] * x + n[1] * y + n[2] * z
     return sqrt(max(0.0, x * x + y * y + z * z - fall * fall))
 
 
 @kernel
-def contact_rows(
+def write_contact_rows(
     angular: FloatArray,
     linear: FloatArray,
     places: FloatArray,
-    spheres: Spheres,
-    planes: Planes,
+    spheres: ContactSpheres,
+    planes: PlaneArrays,
     which: IntArray,
     gaps: FloatArray,
     arms: FloatArray,
     speeds: FloatArray,
-    memory: Remembered,
+    memory: ContactMemory,
     velocity: FloatArray,
     dt: float,
 ) -> RowTable:
@@ -206,12 +206,12 @@ def contact_rows(
         fall = speeds[c, 0] * n[0] + speeds[c, 1] * n[1] + speeds[c, 2] * n[2]
         bound = -gap / dt if gap >= 0.0 else min(-planes.gammas[p] * gap / dt, RECOVERY)
         touches = gap + dt * fall <= TOUCH_M and mode != FRICTIONLESS and mu > 0.0
-        slip, kept = tangents(n, speeds[c, 0], speeds[c, 1], speeds[c, 2], axes), 0.0
+        slip, kept = write_tangents(n, speeds[c, 0], speeds[c, 1], speeds[c, 2], axes), 0.0
         for r in range(3):
             held = memory.anchored[p, s]
             pull[r] = planes.gammas[p] * (memory.anchors[p, s, r] - places[c, r]) / dt if held else 0.0
         if touches and mode == COULOMB:
-            before = slip_of(angular, linear, spheres.joints[s], arms[c], n, velocity)
+            before = slip_speed(angular, linear, spheres.joints[s], arms[c], n, velocity)
             kept = max(0.0, min(slip, before) - SLIP_PART * mu * max(0.0, bound - fall))
         if not touches or mode != COULOMB or kept > 0.0:
             _begin_row(out, i, c, slot, bound, mu)
@@ -227,13 +227,13 @@ def contact_rows(
                 out.partners[first + 1 : i] = first
         for k in range(first, i):
             u = out.directions[k]
-            row_of(angular, linear, spheres.joints[s], arms[c], u[0], u[1], u[2], out.J[k])
+            write_point_row(angular, linear, spheres.joints[s], arms[c], u[0], u[1], u[2], out.J[k])
     b, lower, upper, directions, whole = b[:i], lower[:i], upper[:i], directions[:i], whole[:, :i]
     return RowTable(out.J[:i], b, lower, upper, directions, whole[0], whole[1], whole[2], out.grips[:i])
 
 
 @kernel
-def impulses_of(directions: FloatArray, owners: IntArray, multipliers: FloatArray, count: int) -> FloatArray:
+def contact_impulses(directions: FloatArray, owners: IntArray, multipliers: FloatArray, count: int) -> FloatArray:
     """Impulses ``(C, 3)`` of contacts from the multipliers of their rows."""
     out = np.zeros((count, 3))
     for i in range(owners.shape[0]):
@@ -245,18 +245,18 @@ def impulses_of(directions: FloatArray, owners: IntArray, multipliers: FloatArra
 
 
 @kernel
-def remember(
+def update_contact_memory(
     angular: FloatArray,
     linear: FloatArray,
-    spheres: Spheres,
-    planes: Planes,
+    spheres: ContactSpheres,
+    planes: PlaneArrays,
     which: IntArray,
     arms: FloatArray,
     places: FloatArray,
     impulses: FloatArray,
     velocity: FloatArray,
-    memory: Remembered,
-) -> Remembered:
+    memory: ContactMemory,
+) -> ContactMemory:
     """Anchors of the corners that stand, and normal impulses of all contacts, for the next step."""
     anchors, held = memory.anchors.copy(), np.zeros(memory.anchored.shape, dtype=np.bool_)
     pushes = np.zeros(memory.anchored.shape)
@@ -267,7 +267,7 @@ def remember(
         pushes[p, s] = max(0.0, push)
         if push <= 0.0 or spheres.radii[s] > 0.0:
             continue
-        if slip_of(angular, linear, spheres.joints[s], arms[c], n, velocity) > SLIDING:
+        if slip_speed(angular, linear, spheres.joints[s], arms[c], n, velocity) > SLIDING:
             continue
         away = 0.0
         for r in range(3):
@@ -275,4 +275,4 @@ def remember(
         held[p, s] = True
         if not memory.anchored[p, s] or away > FAR_M * FAR_M:
             anchors[p, s] = places[c]
-    return Remembered(anchors, held, pushes)
+    return ContactMemory(anchors, held, pushes)

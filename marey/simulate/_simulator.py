@@ -16,20 +16,20 @@ from marey.dynamics import GRAVITY, Body
 from marey.lie import SO3
 from marey.models import PoseModel
 from marey.simulate._damping import Damping
-from marey.simulate._forces import PointForce, pushes_of
-from marey.simulate._integrators import Integrator, Load, Method, StepSystem, step_system
-from marey.simulate._mechanics import Mechanics, mechanics_of
+from marey.simulate._forces import PointForce, pack_forces
+from marey.simulate._integrators import Integrator, IntegratorSettings, StepLoad, StepSystem, make_step_system
+from marey.simulate._mechanics import Mechanics, make_mechanics
 from marey.simulate._mechanism import Root, make_mechanism
-from marey.simulate._state import State, next_state
-from marey.simulate._substeps import Done, checked_energy, steps_over
+from marey.simulate._state import State, make_next_state
+from marey.simulate._substeps import StepRecord, check_energy, step_with_halving
 from marey.skeleton import Pose
 
 if TYPE_CHECKING:
     from marey.kinematics import JointLimits
     from marey.simulate._ball import Ball
-    from marey.simulate._constraints import Constrainer, Grounds, Memory, Outcome
+    from marey.simulate._constraints import ConstraintSet, ConstraintSolution, Grounds, SolverState
     from marey.simulate._constraints_kinds import Constraint
-    from marey.simulate._contacts import Contacts
+    from marey.simulate._contacts import StepContacts
 
 INERTIA_RATIO: Final = 1e-10  # of the largest: a smaller inertia is no inertia
 INERTIA_FLOOR: Final = 1e-8  # of the largest, given to every coordinate of a figure that lacks inertia
@@ -69,10 +69,10 @@ class Simulator:
         constraints: Iterable[Constraint | Ball] = (),
     ) -> None:
         self.body, self.model = body, model
-        self.method = Method(integrator, implicit_passes, damping, damping_rate)
+        self.method = IntegratorSettings(integrator, implicit_passes, damping, damping_rate)
         self.gravity = frozen(gravity, 3, name="gravity")
         self.mechanism = make_mechanism(body, model, root)
-        self.constrainer = self._made_constrainer(ground, limits, tuple(constraints))
+        self.constrainer = self._make_constraints(ground, limits, tuple(constraints))
         self.reset()
 
     @property
@@ -86,22 +86,22 @@ class Simulator:
         return self._done[-1].state
 
     @property
-    def outcome(self) -> Outcome | None:
+    def outcome(self) -> ConstraintSolution | None:
         """What the constraints did in the last step, if there are any."""
         return self._done[-1].outcome
 
     @property
-    def contacts(self) -> Contacts | None:
+    def contacts(self) -> StepContacts | None:
         """Points that touch, with their impulses, in the last step; None without constraints."""
         return None if self.outcome is None else self.outcome.contacts
 
     @property
-    def memory(self) -> Memory | None:
+    def memory(self) -> SolverState | None:
         """What the constraints remember for the next step."""
         return self._done[-1].memory
 
     @property
-    def steps_made(self) -> tuple[Done, ...]:
+    def steps_made(self) -> tuple[StepRecord, ...]:
         """The steps that made up the last call of ``step``: more than one where one was unstable."""
         return tuple(self._done)
 
@@ -110,15 +110,15 @@ class Simulator:
         pose = self._first_pose() if pose is None else pose
         if pose.skeleton.names != self.body.skeleton.names:
             raise InputError("the pose has other joints than the body", "Retarget the pose to the body's skeleton")
-        coordinates, wxyz = self._encoded(pose)
+        coordinates, wxyz = self._encode_pose(pose)
         v = np.zeros(self.num_dof) if velocity is None else frozen(velocity, self.num_dof, name="velocity")
-        self._done = [Done(self._placed(pose.root_position, SO3(wxyz), coordinates, v))]
+        self._done = [StepRecord(self._make_state(pose.root_position, SO3(wxyz), coordinates, v))]
         return self.state
 
     def mechanics(self) -> Mechanics:
         """Jacobians, inertia and centre of mass of the present configuration."""
         state = self.state
-        return mechanics_of(self.mechanism, state.place, state.rotations.wxyz, state.coordinates)
+        return make_mechanics(self.mechanism, state.place, state.rotations.wxyz, state.coordinates)
 
     def step(
         self, dt: float, forces: Iterable[PointForce] = (), *, generalised_force: ArrayLike | None = None
@@ -130,16 +130,16 @@ class Simulator:
         Raises:
             ConvergenceError: it stays unstable; the last good state is the ``report``, and the simulator stays there.
         """
-        dt, load = checked_step(dt), self._load(forces, generalised_force)
+        dt, load = check_step(dt), self._load(forces, generalised_force)
 
-        def attempt(before: Done, h: float, extra: float) -> Done | None:
+        def attempt(before: StepRecord, h: float, extra: float) -> StepRecord | None:
             try:
-                system = step_system(self.mechanism, self.method, before.state, load, h, extra)
+                system = make_step_system(self.mechanism, self.method, before.state, load, h, extra)
             except np.linalg.LinAlgError:  # of Newton's steps
                 return None
-            return self._solved(before, system, extra) if system.is_solvable else None
+            return self._solve_step(before, system, extra) if system.is_solvable else None
 
-        self._done = steps_over(attempt, self._done[-1], dt)
+        self._done = step_with_halving(attempt, self._done[-1], dt)
         return self.state
 
     def system(
@@ -147,31 +147,31 @@ class Simulator:
     ) -> StepSystem:
         """What ``step`` would solve for its velocity, before constraints: for controllers."""
         load = self._load(forces, generalised_force)
-        return step_system(self.mechanism, self.method, self.state, load, checked_step(dt))
+        return make_step_system(self.mechanism, self.method, self.state, load, check_step(dt))
 
-    def advance(self, system: StepSystem, velocity: ArrayLike, outcome: Outcome | None = None) -> State:
+    def advance(self, system: StepSystem, velocity: ArrayLike, outcome: ConstraintSolution | None = None) -> State:
         """Move on over a step with a velocity ``(d,)`` found elsewhere, and keep what the constraints did in it.
 
         Raises:
             ConvergenceError: the figure would be nowhere.
         """
         v = np.array(frozen(velocity, self.num_dof, name="velocity"))
-        state = self._moved(self.state, system, v)
+        state = self._integrate(self.state, system, v)
         if state is None:
             raise ConvergenceError("the velocity leads to no finite state", report=self.state)
         memory = self._done[-1].memory if outcome is None else outcome.memory
-        self._done = [Done(state, system, outcome, memory)]
+        self._done = [StepRecord(state, system, outcome, memory)]
         return state
 
     def throw(self, ball: Ball) -> None:
         """Let one more ball fly, from now on."""
         last = self._done[-1]
         if self.constrainer is None:
-            self.constrainer = self._made_constrainer(None, None, (ball,))
+            self.constrainer = self._make_constraints(None, None, (ball,))
         else:
-            self._done[-1] = replace(last, memory=self.constrainer.thrown(last.memory, ball))
+            self._done[-1] = replace(last, memory=self.constrainer.add_ball(last.memory, ball))
 
-    def _solved(self, before: Done, system: StepSystem, extra: float) -> Done | None:
+    def _solve_step(self, before: StepRecord, system: StepSystem, extra: float) -> StepRecord | None:
         if self.constrainer is None:
             outcome, (velocity, is_definite) = None, system.free_velocity()
             if not is_definite:
@@ -180,25 +180,27 @@ class Simulator:
             step = (system.mechanics, before.state, system.dt, system.damped, system.rhs)
             outcome = self.constrainer.solve(*step, before.memory)
             velocity = outcome.velocity
-        after = self._moved(before.state, system, velocity)
+        after = self._integrate(before.state, system, velocity)
         impulse = system.dt * system.outer if outcome is None else system.dt * system.outer + outcome.impulse
-        after = None if after is None else checked_energy(before.state, after, impulse)
+        after = None if after is None else check_energy(before.state, after, impulse)
         return (
-            None if after is None else Done(after, system, outcome, None if outcome is None else outcome.memory, extra)
+            None
+            if after is None
+            else StepRecord(after, system, outcome, None if outcome is None else outcome.memory, extra)
         )
 
-    def _moved(self, before: State, system: StepSystem, velocity: FloatArray) -> State | None:
-        from marey.simulate._integrators_kernels import finished
+    def _integrate(self, before: State, system: StepSystem, velocity: FloatArray) -> State | None:
+        from marey.simulate._integrators_kernels import state_after_step
 
         configuration = (before.place, before.rotations.wxyz, before.coordinates)
-        moved = finished(self.mechanism, system.dt, velocity, system.mechanics.inertia, *configuration)
-        return next_state(before, system.dt, velocity, moved[:5]) if moved[5] else None
+        moved = state_after_step(self.mechanism, system.dt, velocity, system.mechanics.inertia, *configuration)
+        return make_next_state(before, system.dt, velocity, moved[:5]) if moved[5] else None
 
-    def _load(self, forces: Iterable[PointForce], generalised_force: ArrayLike | None) -> Load:
+    def _load(self, forces: Iterable[PointForce], generalised_force: ArrayLike | None) -> StepLoad:
         inner = np.zeros(self.num_dof)
         if generalised_force is not None:
             inner += frozen(generalised_force, self.num_dof, name="generalised_force")
-        return Load(self.body.mass_kg * self.gravity, pushes_of(self.body.skeleton, forces), inner)
+        return StepLoad(self.body.mass_kg * self.gravity, pack_forces(self.body.skeleton, forces), inner)
 
     def _first_pose(self) -> Pose:
         if self.model is not None:
@@ -208,7 +210,7 @@ class Simulator:
 
         return t_pose(self.body.skeleton)
 
-    def _encoded(self, pose: Pose) -> tuple[FloatArray, FloatArray]:
+    def _encode_pose(self, pose: Pose) -> tuple[FloatArray, FloatArray]:
         if self.model is None:
             return np.zeros(0), np.array(pose.rotations.wxyz)
         from marey.motion import Motion
@@ -219,13 +221,13 @@ class Simulator:
         wxyz[0] = pose.rotations.wxyz[0]
         return coordinates, wxyz
 
-    def _placed(self, root_position: FloatArray, rotations: SO3, coordinates: FloatArray, v: FloatArray) -> State:
-        here = mechanics_of(self.mechanism, root_position, rotations.wxyz, frozen(coordinates, name="coordinates"))
+    def _make_state(self, root_position: FloatArray, rotations: SO3, coordinates: FloatArray, v: FloatArray) -> State:
+        here = make_mechanics(self.mechanism, root_position, rotations.wxyz, frozen(coordinates, name="coordinates"))
         place = root_position + (root_position - here.joints[0])  # of the centre of mass, when that is the place
-        momentum = self._with_floor(here.inertia) @ v
+        momentum = self._floor_inertia(here.inertia) @ v
         return State(self.body.skeleton, place, rotations, coordinates, v, momentum, root_position)
 
-    def _with_floor(self, inertia: FloatArray) -> FloatArray:
+    def _floor_inertia(self, inertia: FloatArray) -> FloatArray:
         """Lift the inertia of a figure whose coordinates move nothing, from now on, and say so."""
         values = np.linalg.eigvalsh(inertia)
         if values[0] > INERTIA_RATIO * values[-1]:
@@ -241,17 +243,17 @@ class Simulator:
         lifts = np.concatenate([np.zeros(6), np.full(self.num_dof - 6, floor)])
         return inertia + np.diag(lifts)
 
-    def _made_constrainer(
+    def _make_constraints(
         self, ground: Grounds, limits: JointLimits | None, constraints: tuple[Constraint | Ball, ...]
-    ) -> Constrainer | None:
+    ) -> ConstraintSet | None:
         if ground is None and limits is None and not constraints:
             return None
-        from marey.simulate._constraints import make_constrainer
+        from marey.simulate._constraints import make_constraint_set
 
-        return make_constrainer(self.body, self.mechanism, ground=ground, limits=limits, constraints=constraints)
+        return make_constraint_set(self.body, self.mechanism, ground=ground, limits=limits, constraints=constraints)
 
 
-def checked_step(dt: float) -> float:
+def check_step(dt: float) -> float:
     """Length of a step [s], which must be finite and above zero."""
     if not isinstance(dt, int | float | np.floating) or not isfinite(dt) or dt <= 0.0:  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
         raise InputError(f"dt is {dt!r}", "Give the length of a step in seconds, finite and above zero")

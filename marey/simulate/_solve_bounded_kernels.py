@@ -14,7 +14,7 @@ from marey.base import BoolArray, FloatArray, IntArray, kernel
 from marey.simulate._solve_factor_kernels import PIVOT_PART
 
 
-class Bounded(NamedTuple):
+class BoundedProgramme(NamedTuple):
     r"""Minimise :math:`\frac12 x^T A x - r^T x` with :math:`l \le x \le u`; A is positive definite."""
 
     A: FloatArray  # (m, m)
@@ -23,7 +23,7 @@ class Bounded(NamedTuple):
     upper: FloatArray  # (m,) may be infinite
 
 
-class Active(NamedTuple):
+class ActiveSet(NamedTuple):
     """Which unknowns are free; the others stay at a bound."""
 
     is_free: BoolArray  # (m,)
@@ -32,7 +32,7 @@ class Active(NamedTuple):
 
 
 @kernel
-def _append(A: FloatArray, active: Active, count: int) -> None:
+def _append_factor_row(A: FloatArray, active: ActiveSet, count: int) -> None:
     """Extend the upper factor of the free rows by the last of them."""
     free, U = active.free, active.U
     new = free[count]
@@ -48,15 +48,15 @@ def _append(A: FloatArray, active: Active, count: int) -> None:
 
 
 @kernel
-def _freed(A: FloatArray, active: Active, count: int, i: int, shut: BoolArray) -> int:
+def _free_unknown(A: FloatArray, active: ActiveSet, count: int, i: int, shut: BoolArray) -> int:
     """Let an unknown go; return how many are free."""
     active.free[count], active.is_free[i], shut[i] = i, True, True
-    _append(A, active, count)
+    _append_factor_row(A, active, count)
     return count + 1
 
 
 @kernel
-def _remove(active: Active, count: int, place: int) -> None:
+def _remove_factor_row(active: ActiveSet, count: int, place: int) -> None:
     """Take one row out of the factor: its column goes, and rotations bring the rest back to a triangle."""
     free, U = active.free, active.U
     active.is_free[free[place]] = False
@@ -75,7 +75,7 @@ def _remove(active: Active, count: int, place: int) -> None:
 
 
 @kernel
-def _target(programme: Bounded, x: FloatArray, active: Active, count: int) -> FloatArray:
+def _solve_free(programme: BoundedProgramme, x: FloatArray, active: ActiveSet, count: int) -> FloatArray:
     """Where the free unknowns want to go while the others stay ``(count,)``."""
     A, r, U, free = programme.A, programme.r, active.U, active.free
     z = np.empty(count)
@@ -97,7 +97,7 @@ def _target(programme: Bounded, x: FloatArray, active: Active, count: int) -> Fl
 
 
 @kernel
-def _most_wanted(programme: Bounded, x: FloatArray, shut: BoolArray, tolerance: float) -> int:
+def _most_violating(programme: BoundedProgramme, x: FloatArray, shut: BoolArray, tolerance: float) -> int:
     """Unknown at a bound that should leave it most, or -1; ``shut`` ones do not count."""
     A, lower, upper = programme.A, programme.lower, programme.upper
     best, found = 0.0, -1
@@ -116,10 +116,10 @@ def _most_wanted(programme: Bounded, x: FloatArray, shut: BoolArray, tolerance: 
 
 
 @kernel
-def _moved(programme: Bounded, x: FloatArray, active: Active, count: int) -> int:
+def _step_to_bounds(programme: BoundedProgramme, x: FloatArray, active: ActiveSet, count: int) -> int:
     """Move the free unknowns to their target, or as far as bounds allow; return which of them is at one, or -1."""
     lower, upper, free = programme.lower, programme.upper, active.free
-    z = _target(programme, x, active, count)
+    z = _solve_free(programme, x, active, count)
     part, blocking = 1.0, -1
     for n in range(count):
         i = free[n]
@@ -137,10 +137,10 @@ def _moved(programme: Bounded, x: FloatArray, active: Active, count: int) -> int
 
 
 @kernel
-def _hardened(programme: Bounded, x: FloatArray, active: Active, count: int) -> None:
+def _refine_free(programme: BoundedProgramme, x: FloatArray, active: ActiveSet, count: int) -> None:
     """Move the free unknowns to their next target, if that is within all bounds."""
     free = active.free
-    z = _target(programme, x, active, count)
+    z = _solve_free(programme, x, active, count)
     for n in range(count):
         if z[n] < programme.lower[free[n]] or z[n] > programme.upper[free[n]]:
             return
@@ -149,8 +149,8 @@ def _hardened(programme: Bounded, x: FloatArray, active: Active, count: int) -> 
 
 
 @kernel
-def bounded_programme(
-    programme: Bounded,
+def solve_bounded(
+    programme: BoundedProgramme,
     kept: BoolArray,
     start: FloatArray,
     soft: FloatArray,
@@ -172,28 +172,28 @@ def bounded_programme(
     A, r, lower, upper = programme
     m = r.shape[0]
     x, shut = np.zeros(m), ~kept
-    active = Active(np.zeros(m, dtype=np.bool_), np.empty(m, dtype=np.int64), np.empty((m, m)))
+    active = ActiveSet(np.zeros(m, dtype=np.bool_), np.empty(m, dtype=np.int64), np.empty((m, m)))
     count = 0
     for i in range(m):
         if kept[i]:
             x[i] = min(max(start[i], lower[i]), upper[i])
             if lower[i] < x[i] < upper[i]:
-                count = _freed(A, active, count, i, shut)
+                count = _free_unknown(A, active, count, i, shut)
     changes, newest = 0, -1
     while changes <= max_changes:
-        blocking = _moved(programme, x, active, count)
+        blocking = _step_to_bounds(programme, x, active, count)
         if blocking >= 0:
             i = active.free[blocking]
             shut[i] = i == newest  # back at once: rounding brought it in
-            _remove(active, count, blocking)
+            _remove_factor_row(active, count, blocking)
             count -= 1
         else:
             if newest >= 0 and active.is_free[newest]:  # true progress: what was shut out may try again
                 shut = active.is_free | ~kept
-            newest = _most_wanted(programme, x, shut, tolerance)
+            newest = _most_violating(programme, x, shut, tolerance)
             if newest < 0:
                 break
-            count = _freed(A, active, count, newest, shut)
+            count = _free_unknown(A, active, count, newest, shut)
         changes += 1
-    _hardened(Bounded(A, r + soft * x, lower, upper), x, active, count)
+    _refine_free(BoundedProgramme(A, r + soft * x, lower, upper), x, active, count)
     return x, changes

@@ -42,7 +42,7 @@ def cholesky(matrix: FloatArray) -> tuple[FloatArray, bool]:
 
 
 @kernel
-def lower_in_place(U: FloatArray, y: FloatArray) -> None:
+def forward_substitute(U: FloatArray, y: FloatArray) -> None:
     """Solve U^T x = y in place."""
     n = U.shape[0]
     for i in range(n):
@@ -54,7 +54,7 @@ def lower_in_place(U: FloatArray, y: FloatArray) -> None:
 
 
 @kernel
-def raise_in_place(U: FloatArray, y: FloatArray) -> None:
+def back_substitute(U: FloatArray, y: FloatArray) -> None:
     """Solve U x = y in place."""
     for i in range(U.shape[0] - 1, -1, -1):
         total = y[i]
@@ -64,25 +64,25 @@ def raise_in_place(U: FloatArray, y: FloatArray) -> None:
 
 
 @kernel
-def solved(U: FloatArray, y: FloatArray) -> FloatArray:
+def solve_cholesky(U: FloatArray, y: FloatArray) -> FloatArray:
     """Solution of U^T U x = y."""
     x = y.copy()
-    lower_in_place(U, x)
-    raise_in_place(U, x)
+    forward_substitute(U, x)
+    back_substitute(U, x)
     return x
 
 
 @kernel
-def lowered(U: FloatArray, rows: FloatArray) -> FloatArray:
+def forward_substitute_rows(U: FloatArray, rows: FloatArray) -> FloatArray:
     """Rows ``(m, d)`` of :math:`(U^{-T} J^T)^T`."""
     out = rows.copy()
     for r in range(rows.shape[0]):
-        lower_in_place(U, out[r])
+        forward_substitute(U, out[r])
     return out
 
 
 @kernel
-def solution(matrix: FloatArray, rhs: FloatArray) -> tuple[FloatArray, bool]:
+def solve_symmetric(matrix: FloatArray, rhs: FloatArray) -> tuple[FloatArray, bool]:
     """Solution ``(d,)`` of a symmetric system, and whether its matrix is positive definite."""
     U, is_definite = cholesky(matrix)
-    return solved(U, rhs), is_definite
+    return solve_cholesky(U, rhs), is_definite

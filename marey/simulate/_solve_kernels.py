@@ -16,14 +16,14 @@ from typing import NamedTuple
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray, kernel
-from marey.simulate._solve_bounded_kernels import Bounded, bounded_programme
-from marey.simulate._solve_factor_kernels import lowered, raise_in_place
+from marey.simulate._solve_bounded_kernels import BoundedProgramme, solve_bounded
+from marey.simulate._solve_factor_kernels import back_substitute, forward_substitute_rows
 
-SETTLED = 1e-6  # [-] change of the bounds of friction at which normal and tangential impulses agree
+BOUND_TOL = 1e-6  # [-] change of the bounds of friction at which normal and tangential impulses agree
 PARALLEL = 1.0 - 1e-9  # [-] cosine above which two rows are one
 
 
-class RowEnds(NamedTuple):
+class RowArrays(NamedTuple):
     """Rows of a step as its solution takes them; see ``Rows``."""
 
     J: FloatArray  # (m, d)
@@ -35,11 +35,11 @@ class RowEnds(NamedTuple):
 
 
 @kernel
-def dual_system(
+def assemble_dual(
     U: FloatArray, rows: FloatArray, bounds: FloatArray, free_velocity: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     r"""Rows in the metric of M ``(m, d)``, :math:`J M^{-1} J^T` ``(m, m)`` and :math:`b - J v_{free}` ``(m,)``."""
-    W = lowered(U, rows)
+    W = forward_substitute_rows(U, rows)
     m, d = rows.shape
     A, columns, r = np.zeros((m, m)), np.ascontiguousarray(W.T), bounds.copy()
     for i in range(m):
@@ -56,7 +56,7 @@ def dual_system(
 
 
 @kernel
-def regained(U: FloatArray, free_velocity: FloatArray, W: FloatArray, x: FloatArray) -> FloatArray:
+def primal_velocity(U: FloatArray, free_velocity: FloatArray, W: FloatArray, x: FloatArray) -> FloatArray:
     r"""Velocity :math:`v_{free} + U^{-1} W^T \lambda`."""
     d = U.shape[0]
     y = np.zeros(d)
@@ -64,7 +64,7 @@ def regained(U: FloatArray, free_velocity: FloatArray, W: FloatArray, x: FloatAr
         if x[i] != 0.0:
             for k in range(d):
                 y[k] += W[i, k] * x[i]
-    raise_in_place(U, y)
+    back_substitute(U, y)
     return free_velocity + y
 
 
@@ -87,7 +87,7 @@ def _drop_parallel(A: FloatArray, r: FloatArray, lower: FloatArray, upper: Float
 
 
 @kernel
-def _drop_loose(A: FloatArray, r: FloatArray, lower: FloatArray, upper: FloatArray) -> BoolArray:
+def _disable_slack_rows(A: FloatArray, r: FloatArray, lower: FloatArray, upper: FloatArray) -> BoolArray:
     kept = np.ones(r.shape[0], dtype=np.bool_)
     for i in range(r.shape[0]):
         kept[i] = A[i, i] > 0.0  # a row that nothing can move is none
@@ -96,7 +96,9 @@ def _drop_loose(A: FloatArray, r: FloatArray, lower: FloatArray, upper: FloatArr
 
 
 @kernel
-def _rebounded(x: FloatArray, partners: IntArray, grips: FloatArray, low: FloatArray, high: FloatArray) -> bool:
+def _update_friction_bounds(
+    x: FloatArray, partners: IntArray, grips: FloatArray, low: FloatArray, high: FloatArray
+) -> bool:
     """Bound tangential multipliers by normal ones; tell whether the bounds have settled."""
     moved, greatest = 0.0, 0.0
     for i in range(x.shape[0]):
@@ -104,11 +106,11 @@ def _rebounded(x: FloatArray, partners: IntArray, grips: FloatArray, low: FloatA
             bound = grips[i] * max(0.0, x[partners[i]])
             moved, greatest = max(moved, abs(bound - high[i])), max(greatest, bound)
             low[i], high[i] = -bound, bound
-    return moved <= SETTLED * greatest
+    return moved <= BOUND_TOL * greatest
 
 
 @kernel
-def _missed(rows: RowEnds, velocity: FloatArray) -> FloatArray:
+def _row_violations(rows: RowArrays, velocity: FloatArray) -> FloatArray:
     """How far a velocity breaks each row; rows with bounded multipliers may be broken."""
     J, b, lower, upper = rows.J, rows.b, rows.lower, rows.upper
     out = np.zeros(b.shape[0])
@@ -124,10 +126,10 @@ def _missed(rows: RowEnds, velocity: FloatArray) -> FloatArray:
 
 
 @kernel
-def constrained_velocity(
+def solve_constrained_velocity(
     U: FloatArray,
     free_velocity: FloatArray,
-    rows: RowEnds,
+    rows: RowArrays,
     compliance: FloatArray,
     start: FloatArray,
     tolerance: float,
@@ -144,23 +146,23 @@ def constrained_velocity(
         tolerance: [m/s] rows may be missed by this, relative to the largest right-hand side above one.
         max_passes: of normal and tangential impulses in turn.
     """
-    W, A, r = dual_system(U, rows.J, rows.b, free_velocity)
+    W, A, r = assemble_dual(U, rows.J, rows.b, free_velocity)
     m = r.shape[0]
     size = 1.0
     for i in range(m):
         size = max(size, abs(r[i]))
-    kept = _drop_loose(A, r, rows.lower, rows.upper)
+    kept = _disable_slack_rows(A, r, rows.lower, rows.upper)
     soft = np.empty(m)
     for i in range(m):
         soft[i] = compliance[i] * A[i, i]
         A[i, i] += soft[i]
-    programme = Bounded(A, r, rows.lower.copy(), rows.upper.copy())
+    programme = BoundedProgramme(A, r, rows.lower.copy(), rows.upper.copy())
     x, changes, passes = start.copy(), 0, 0
     while passes < max_passes:
-        x, more = bounded_programme(programme, kept, x, soft, tolerance * size, 20 + 4 * m)
+        x, more = solve_bounded(programme, kept, x, soft, tolerance * size, 20 + 4 * m)
         changes += more
         passes += 1
-        if _rebounded(x, rows.partners, rows.grips, programme.lower, programme.upper):
+        if _update_friction_bounds(x, rows.partners, rows.grips, programme.lower, programme.upper):
             break
-    velocity = regained(U, free_velocity, W, x)
-    return velocity, x, _missed(rows, velocity), changes, passes
+    velocity = primal_velocity(U, free_velocity, W, x)
+    return velocity, x, _row_violations(rows, velocity), changes, passes

@@ -54,7 +54,7 @@ class State:
         return f"State({self.time_s:.3f} s, {self.velocity.size} degrees of freedom, {speed:.2f} m/s)"
 
 
-def next_state(
+def make_next_state(
     before: State,
     dt: float,
     velocity: FloatArray,

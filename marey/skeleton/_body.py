@@ -13,7 +13,7 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.lie import SO3
-from marey.skeleton._capsules import Segment, spare_segments
+from marey.skeleton._capsules import CapsuleDraft, thin_segments
 from marey.skeleton._points import farthest_point, foot_points, hand_vector, leg_length
 from marey.skeleton._profiles import SIDES
 from marey.skeleton._roles import RoleMap, role_map
@@ -44,7 +44,7 @@ _LIMBS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Stand:
+class _CalibratedSkeleton:
     """A skeleton in its calibration pose."""
 
     skeleton: Skeleton
@@ -57,27 +57,29 @@ class _Stand:
         joint = self.roles.get(role)
         return None if joint is None else self.positions[joint]
 
-    def segment(self, joint: int, a: FloatArray, b: FloatArray, radii: tuple[float, float]) -> Segment:
+    def segment(self, joint: int, a: FloatArray, b: FloatArray, radii: tuple[float, float]) -> CapsuleDraft:
         """Make a capsule between two world points of the calibration pose, carried by ``joint``."""
         back = self.frames[joint].inverse()
         p = self.positions[joint]
-        return Segment(joint, back @ (a - p), back @ (b - p), self.leg * radii[0], self.leg * radii[1])
+        return CapsuleDraft(joint, back @ (a - p), back @ (b - p), self.leg * radii[0], self.leg * radii[1])
 
 
-def body_segments(skeleton: Skeleton) -> list[Segment]:
+def body_segments(skeleton: Skeleton) -> list[CapsuleDraft]:
     """Return the capsules of a whole body."""
     roles = role_map(skeleton)
     if not any(f"{side}_{part}" in roles for side in SIDES for part in ("knee", "elbow")):
-        return spare_segments(skeleton, frozenset())
+        return thin_segments(skeleton, frozenset())
     pose = t_pose(skeleton, roles)
-    stand = _Stand(skeleton, roles, pose.joint_positions(), pose.joint_rotations(), leg_length(skeleton, roles))
-    body = [*_trunk(stand), *_head(stand)]
+    stand = _CalibratedSkeleton(
+        skeleton, roles, pose.joint_positions(), pose.joint_rotations(), leg_length(skeleton, roles)
+    )
+    body = [*_trunk_segments(stand), *_head_segments(stand)]
     for side in SIDES:
-        body += [*_limb(stand, side), *_foot(stand, side), *_hand(stand, side)]
-    return body + spare_segments(skeleton, _covered(stand))
+        body += [*_limb_segments(stand, side), *_foot_segments(stand, side), *_hand_segments(stand, side)]
+    return body + thin_segments(skeleton, _find_covered_joints(stand))
 
 
-def _covered(stand: _Stand) -> frozenset[int]:
+def _find_covered_joints(stand: _CalibratedSkeleton) -> frozenset[int]:
     """Joints whose bone from the parent the body already shows: all roles, what lies between, and what is below."""
     found: set[int] = {0}
     for joint in stand.roles.joints.values():
@@ -94,8 +96,8 @@ def _covered(stand: _Stand) -> frozenset[int]:
     return frozenset(found)
 
 
-def _limb(stand: _Stand, side: str) -> list[Segment]:
-    made: list[Segment] = []
+def _limb_segments(stand: _CalibratedSkeleton, side: str) -> list[CapsuleDraft]:
+    made: list[CapsuleDraft] = []
     for upper, lower, radii in _LIMBS:
         a, b = stand.at(f"{side}_{upper}"), stand.at(f"{side}_{lower}")
         if a is not None and b is not None:
@@ -103,7 +105,7 @@ def _limb(stand: _Stand, side: str) -> list[Segment]:
     return made
 
 
-def _foot(stand: _Stand, side: str) -> list[Segment]:
+def _foot_segments(stand: _CalibratedSkeleton, side: str) -> list[CapsuleDraft]:
     points = foot_points(stand.skeleton, stand.roles)
     if f"{side}_heel" not in points.names:
         return []
@@ -122,7 +124,7 @@ def _foot(stand: _Stand, side: str) -> list[Segment]:
     ]
 
 
-def _hand(stand: _Stand, side: str) -> list[Segment]:
+def _hand_segments(stand: _CalibratedSkeleton, side: str) -> list[CapsuleDraft]:
     wrist = stand.roles.get(f"{side}_wrist")
     if wrist is None:
         return []
@@ -133,13 +135,13 @@ def _hand(stand: _Stand, side: str) -> list[Segment]:
     return [stand.segment(wrist, p + 0.12 * along, p + reach / length * along, HAND)]
 
 
-def _trunk(stand: _Stand) -> list[Segment]:
+def _trunk_segments(stand: _CalibratedSkeleton) -> list[CapsuleDraft]:
     """Pelvis, waist and chest as balls across the body, joined along the spine."""
     pelvis, chest = stand.roles.get("pelvis"), stand.roles.get("spine3")
     root = 0 if pelvis is None else pelvis
-    low, high, shoulders = _low(stand), _high(stand), _half_width(stand, "shoulder", 0.19)
+    low, high, shoulders = _hip_centre(stand), _neck_base(stand), _half_width(stand, "shoulder", 0.19)
     top = root if chest is None else chest
-    middle = _first(stand, ("spine2", "spine1"), root)
+    middle = _first_present(stand, ("spine2", "spine1"), root)
     spine = high - low
     hips = min(_half_width(stand, "hip", 0.10), 0.14 * stand.leg)
     width = shoulders - SHOULDER * stand.leg
@@ -147,10 +149,10 @@ def _trunk(stand: _Stand) -> list[Segment]:
     def level(part: float, forward: float) -> FloatArray:
         return low + part * spine + forward * stand.leg * FORWARD
 
-    def across(joint: int, centre: FloatArray, half: float, radius: float) -> Segment:
+    def across(joint: int, centre: FloatArray, half: float, radius: float) -> CapsuleDraft:
         return stand.segment(joint, centre - half * LEFT, centre + half * LEFT, (radius, radius))
 
-    def column(joint: int, side: float, low_high: tuple[float, float], halves: tuple[float, float]) -> Segment:
+    def column(joint: int, side: float, low_high: tuple[float, float], halves: tuple[float, float]) -> CapsuleDraft:
         a, b = (level(part, 0.0) + side * half * LEFT for part, half in zip(low_high, halves, strict=True))
         return stand.segment(joint, a, b, (WAIST, WAIST) if joint != top else (WAIST, CHEST))
 
@@ -163,44 +165,44 @@ def _trunk(stand: _Stand) -> list[Segment]:
     ]
 
 
-def _low(stand: _Stand) -> FloatArray:
+def _hip_centre(stand: _CalibratedSkeleton) -> FloatArray:
     """Middle of the hips."""
     hips = [p for p in (stand.at("left_hip"), stand.at("right_hip")) if p is not None]
     return np.mean(hips, axis=0) if hips else stand.positions[0]
 
 
-def _high(stand: _Stand) -> FloatArray:
+def _neck_base(stand: _CalibratedSkeleton) -> FloatArray:
     """Base of the neck, never below the shoulders."""
     neck = stand.at("neck")
     shoulders = [p for p in (stand.at("left_shoulder"), stand.at("right_shoulder")) if p is not None]
     found = [*([] if neck is None else [neck]), *shoulders]
     if not found:
-        return _low(stand) + 0.6 * stand.leg * UP
+        return _hip_centre(stand) + 0.6 * stand.leg * UP
     base = np.mean(found, axis=0) if neck is None else neck.copy()
     base[1] = max(float(p[1]) for p in found)
     return base
 
 
-def _half_width(stand: _Stand, part: str, otherwise: float) -> float:
+def _half_width(stand: _CalibratedSkeleton, part: str, otherwise: float) -> float:
     a, b = stand.at(f"left_{part}"), stand.at(f"right_{part}")
     return otherwise * stand.leg if a is None or b is None else 0.5 * float(np.linalg.norm(a - b))
 
 
-def _first(stand: _Stand, roles: tuple[str, ...], otherwise: int) -> int:
+def _first_present(stand: _CalibratedSkeleton, roles: tuple[str, ...], otherwise: int) -> int:
     return next((stand.roles[role] for role in roles if role in stand.roles), otherwise)
 
 
-def _head(stand: _Stand) -> list[Segment]:
-    carrier = _first(stand, ("head", "neck"), -1)
+def _head_segments(stand: _CalibratedSkeleton) -> list[CapsuleDraft]:
+    carrier = _first_present(stand, ("head", "neck"), -1)
     if carrier < 0:
         return []
-    base = _high(stand)
+    base = _neck_base(stand)
     joint, leg = stand.positions[carrier], stand.leg
     tip = joint + stand.frames[carrier] @ farthest_point(stand.skeleton, carrier)
     crown = max(float(tip[1]), float(base[1]) + 0.32 * leg)
     chin = np.array([base[0], crown - 0.185 * leg, joint[2] + 0.022 * leg])
     brow = np.array([base[0], crown - HEAD[1] * leg, joint[2] + 0.012 * leg])
-    neck = _first(stand, ("neck", "spine3"), carrier)
+    neck = _first_present(stand, ("neck", "spine3"), carrier)
     return [
         stand.segment(neck, base - 0.05 * leg * UP, 0.5 * (chin + brow), NECK),
         stand.segment(carrier, chin, brow, HEAD),

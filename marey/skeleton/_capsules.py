@@ -9,8 +9,8 @@ import numpy as np
 from marey.base import FloatArray, IntArray, frozen, frozen_ints
 from marey.skeleton._skeleton import Skeleton
 
-SPARE_RATIO = 0.18  # [-] radius over length of a bone that plays no part
-SPARE_RADII_M = (0.008, 0.05)  # [m] thinnest and thickest of them
+THIN_RATIO = 0.18  # [-] radius over length of a bone that plays no part
+THIN_RADII_M = (0.008, 0.05)  # [m] thinnest and thickest of them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +37,7 @@ class Capsules:
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class CapsuleDraft:
     """One capsule while a body is being put together: points in the frame of its joint [m]."""
 
     joint: int
@@ -66,18 +66,18 @@ def capsules(skeleton: Skeleton) -> Capsules:
     )
 
 
-def spare_segments(skeleton: Skeleton, skipped: frozenset[int]) -> list[Segment]:
+def thin_segments(skeleton: Skeleton, skipped: frozenset[int]) -> list[CapsuleDraft]:
     """Thin capsules from joints to their children or tips, but for bones that end at a ``skipped`` joint."""
-    segments: list[Segment] = []
+    segments: list[CapsuleDraft] = []
     for j in range(skeleton.num_joints):
         children = [int(c) for c in skeleton.children(j)]
         ends = [skeleton.offsets[c] for c in children if c not in skipped]
         if not children and j not in skipped:
             ends = [skeleton.tips[j]]
-        segments += [_spare(j, end) for end in ends if np.linalg.norm(end) > 1e-4]
+        segments += [_thin_segment(j, end) for end in ends if np.linalg.norm(end) > 1e-4]
     return segments
 
 
-def _spare(joint: int, end: FloatArray) -> Segment:
-    radius = float(np.clip(SPARE_RATIO * np.linalg.norm(end), *SPARE_RADII_M))
-    return Segment(joint, np.zeros(3), end, radius, 0.8 * radius)
+def _thin_segment(joint: int, end: FloatArray) -> CapsuleDraft:
+    radius = float(np.clip(THIN_RATIO * np.linalg.norm(end), *THIN_RADII_M))
+    return CapsuleDraft(joint, np.zeros(3), end, radius, 0.8 * radius)

@@ -30,14 +30,14 @@ class Limbs:
 
     def roles(self) -> dict[str, int]:
         """Name the joints of the limbs, the spine and the head."""
-        pelvis = _last_shared(self.left_leg, self.right_leg)
-        chest = _last_shared(self.left_arm, self.head)
+        pelvis = _last_common_joint(self.left_leg, self.right_leg)
+        chest = _last_common_joint(self.left_arm, self.head)
         found = {"pelvis": pelvis}
         for side, leg, arm in (("left", self.left_leg, self.left_arm), ("right", self.right_leg, self.right_arm)):
             found |= _leg_roles(side, leg[leg.index(pelvis) + 1 :], self.lengths)
             found |= _arm_roles(side, arm[arm.index(chest) + 1 :], self.lengths)
         trunk = list(self.head[: self.head.index(chest) + 1])
-        found |= spread_spine([j for j in trunk if j != pelvis and j not in self.left_leg])
+        found |= name_spine_joints([j for j in trunk if j != pelvis and j not in self.left_leg])
         above = self.head[self.head.index(chest) + 1 :]
         if len(above) >= 2:
             found |= {"neck": above[0], "head": above[1] if len(above) < 4 else above[-2]}
@@ -46,7 +46,7 @@ class Limbs:
         return found
 
 
-def spread_spine(spine: list[int]) -> dict[str, int]:
+def name_spine_joints(spine: list[int]) -> dict[str, int]:
     """Name up to three of the joints between pelvis and neck: the lowest, the highest, one between."""
     if not spine:
         return {}
@@ -68,8 +68,8 @@ def find_limbs(skeleton: Skeleton, by_name: Mapping[str, int]) -> Limbs | None:
     if pairs is None:
         return None
     head, first, second = pairs
-    shared_first = len(_shared(paths[first[0]], paths[head]))
-    shared_second = len(_shared(paths[second[0]], paths[head]))
+    shared_first = len(_common_joints(paths[first[0]], paths[head]))
+    shared_second = len(_common_joints(paths[second[0]], paths[head]))
     arms, legs = (first, second) if shared_first > shared_second else (second, first)
     named = _sides_by_name(paths, (legs, arms), by_name)
     left_leg, right_leg, left_arm, right_arm = named or _sides_by_shape(skeleton, paths, legs, arms)
@@ -148,12 +148,12 @@ def _toe_direction(skeleton: Skeleton, path: tuple[int, ...], positions: FloatAr
     return tip + positions[last] - positions[path[-2]] if len(path) > 1 else tip
 
 
-def _shared(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+def _common_joints(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(x for x, y in zip(a, b, strict=False) if x == y)
 
 
-def _last_shared(a: tuple[int, ...], b: tuple[int, ...]) -> int:
-    return _shared(a, b)[-1]
+def _last_common_joint(a: tuple[int, ...], b: tuple[int, ...]) -> int:
+    return _common_joints(a, b)[-1]
 
 
 def _two_longest(chain: tuple[int, ...], lengths: FloatArray) -> tuple[int, int, int] | None:

@@ -8,7 +8,7 @@ from marey.base import FloatArray, IntArray, kernel
 
 
 @kernel
-def forward(
+def forward_kinematics(
     parents: IntArray, offsets: FloatArray, root_positions: FloatArray, wxyz: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     r"""World positions ``(F, J, 3)`` and world quaternions ``(F, J, 4)`` of every joint.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from marey.skeleton._chains import find_limbs, spread_spine
-from marey.skeleton._names import common_prefix, read_name
+from marey.skeleton._chains import find_limbs, name_spine_joints
+from marey.skeleton._names import common_prefix, parse_joint_name
 from marey.skeleton._profiles import SIDES
 from marey.skeleton._skeleton import NO_PARENT, Skeleton
 
@@ -16,7 +16,7 @@ _ARM: Final = ("collar", "shoulder", "elbow", "wrist")
 
 def guess_roles(skeleton: Skeleton) -> tuple[dict[str, int], list[str]]:
     """Return the joints by role, and one sentence for each guess that says what it rests on."""
-    by_name = _by_name(skeleton)
+    by_name = _guess_by_name(skeleton)
     limbs = find_limbs(skeleton, by_name)
     by_shape = {} if limbs is None else limbs.roles()
     joints, report = _merge(skeleton, by_name, by_shape)
@@ -25,18 +25,18 @@ def guess_roles(skeleton: Skeleton) -> tuple[dict[str, int], list[str]]:
     return joints, report
 
 
-def _by_name(skeleton: Skeleton) -> dict[str, int]:
+def _guess_by_name(skeleton: Skeleton) -> dict[str, int]:
     prefix = common_prefix(skeleton.names)
-    told = [read_name(name, prefix) for name in skeleton.names]
+    told = [parse_joint_name(name, prefix) for name in skeleton.names]
     joints: dict[str, int] = {}
     for side in SIDES:
         for parts in (_LEG, _ARM):
             chain = [(j, part) for j, (s, part) in enumerate(told) if s == side and part in parts]
-            joints |= {f"{side}_{part}": j for part, j in _settle(skeleton, chain).items()}
-    return joints | _middle(skeleton, [part for _, part in told], [side for side, _ in told])
+            joints |= {f"{side}_{part}": j for part, j in _assign_parts(skeleton, chain).items()}
+    return joints | _guess_trunk(skeleton, [part for _, part in told], [side for side, _ in told])
 
 
-def _settle(skeleton: Skeleton, chain: list[tuple[int, str]]) -> dict[str, int]:
+def _assign_parts(skeleton: Skeleton, chain: list[tuple[int, str]]) -> dict[str, int]:
     """Give each part its joint along one limb; words that name two parts are settled by their order.
 
     In ``hip, knee, ankle, foot`` the last is the ball; in ``upleg, leg, foot, toe`` it is ``foot`` that is the
@@ -54,14 +54,14 @@ def _settle(skeleton: Skeleton, chain: list[tuple[int, str]]) -> dict[str, int]:
     return found
 
 
-def _middle(skeleton: Skeleton, parts: list[str], sides: list[str]) -> dict[str, int]:
+def _guess_trunk(skeleton: Skeleton, parts: list[str], sides: list[str]) -> dict[str, int]:
     plain = [part if not side else "" for part, side in zip(parts, sides, strict=True)]
     at = {kind: [j for j, part in enumerate(plain) if part == kind] for kind in ("pelvis", "spine", "neck", "head")}
     joints: dict[str, int] = {}
     if at["pelvis"]:
         first, last = at["pelvis"][0], at["pelvis"][-1]  # "root" may carry "pelvis": the lower one holds the legs
         joints["pelvis"] = last if _is_below(skeleton, last, first) else first
-    joints |= spread_spine(at["spine"])
+    joints |= name_spine_joints(at["spine"])
     joints |= {part: at[part][0] for part in ("neck", "head") if at[part]}
     return joints
 

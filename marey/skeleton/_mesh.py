@@ -38,8 +38,8 @@ def capsule_mesh(capsules: Capsules, segments: int = 12) -> BodyMesh:
     if segments < 3:
         raise InputError(f"rings of {segments} vertices", "A ring needs at least 3")
     arcs = max(2, segments // 4)
-    faces = _faces(2 * arcs, segments)
-    shells = [_shell(capsules, i, segments, arcs) for i in range(len(capsules))]
+    faces = _capsule_faces(2 * arcs, segments)
+    shells = [_capsule_vertices(capsules, i, segments, arcs) for i in range(len(capsules))]
     count = 2 * arcs * segments + 2
     return BodyMesh(
         np.concatenate(shells) if shells else np.zeros((0, 3)),
@@ -49,7 +49,7 @@ def capsule_mesh(capsules: Capsules, segments: int = 12) -> BodyMesh:
     )
 
 
-def _shell(capsules: Capsules, i: int, segments: int, arcs: int) -> FloatArray:
+def _capsule_vertices(capsules: Capsules, i: int, segments: int, arcs: int) -> FloatArray:
     """Vertices of one capsule: the pole of the first ball, rings, the pole of the second."""
     a, b = capsules.starts[i], capsules.ends[i]
     r, s = float(capsules.start_radii[i]), float(capsules.end_radii[i])
@@ -61,20 +61,20 @@ def _shell(capsules: Capsules, i: int, segments: int, arcs: int) -> FloatArray:
     along = np.concatenate([r * np.sin(first), length + s * np.sin(second)])
     wide = np.concatenate([r * np.cos(first), s * np.cos(second)])
     turn = 2.0 * np.pi * np.arange(segments) / segments
-    u, v = _across(axis)
+    u, v = _perpendicular_axes(axis)
     circle = np.cos(turn)[:, None] * u + np.sin(turn)[:, None] * v
     rings = a + along[:, None, None] * axis + wide[:, None, None] * circle
     return np.concatenate([(a - r * axis)[None], rings.reshape(-1, 3), (b + s * axis)[None]])
 
 
-def _across(axis: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _perpendicular_axes(axis: FloatArray) -> tuple[FloatArray, FloatArray]:
     helper = np.eye(3)[int(np.argmin(np.abs(axis)))]
     u = np.cross(helper, axis)
     u = u / np.linalg.norm(u)
     return u, np.cross(axis, u)
 
 
-def _faces(rings: int, segments: int) -> IntArray:
+def _capsule_faces(rings: int, segments: int) -> IntArray:
     k = np.arange(segments)
     after = (k + 1) % segments
     last = 1 + rings * segments

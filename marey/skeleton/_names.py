@@ -41,18 +41,18 @@ _SIDED_PARTS: Final = ("collar", "elbow", "shoulder", "wrist", "foot", "ankle", 
 _MIDDLE_PARTS: Final = ("head", "neck", "spine", "pelvis")
 
 
-def read_name(name: str, prefix: str = "") -> tuple[str, str]:
+def parse_joint_name(name: str, prefix: str = "") -> tuple[str, str]:
     """Return the side (``"left"``, ``"right"`` or ``""``) and the part (``""`` if unknown) that a name tells."""
     bare = name[len(prefix) :] if name.startswith(prefix) else name
     tail = bare[len(bare) - len(plain_name(bare)) :]
     words = [word.lower() for word in _WORD.findall(tail)]
     if any(word in _IGNORED for word in words):
-        return _side_of(words)[0], ""
-    side, rest = _side_of(words)
+        return _find_side(words)[0], ""
+    side, rest = _find_side(words)
     text = "".join(word for word in rest if not word.isdigit())
-    part = _part_of(text, _SIDED_PARTS if side else _MIDDLE_PARTS)
+    part = _find_part(text, _SIDED_PARTS if side else _MIDDLE_PARTS)
     if not side and not part and text[:1] in ("l", "r"):  # "lfemur", "rhip"
-        part = _exact(text[1:], _SIDED_PARTS)
+        part = _match_part(text[1:], _SIDED_PARTS)
         side = ("left" if text[0] == "l" else "right") if part else ""
     return side, part
 
@@ -67,7 +67,7 @@ def common_prefix(names: tuple[str, ...]) -> str:
     return first[: cut + 1]
 
 
-def _side_of(words: list[str]) -> tuple[str, list[str]]:
+def _find_side(words: list[str]) -> tuple[str, list[str]]:
     for i, word in enumerate(words):
         side = "left" if word in _LEFT else "right" if word in _RIGHT else ""
         if side:
@@ -81,12 +81,12 @@ def _side_of(words: list[str]) -> tuple[str, list[str]]:
     return "", words
 
 
-def _exact(text: str, parts: tuple[str, ...]) -> str:
+def _match_part(text: str, parts: tuple[str, ...]) -> str:
     return next((part for part in parts if text in PART_WORDS[part]), "")
 
 
-def _part_of(text: str, parts: tuple[str, ...]) -> str:
-    exact = _exact(text, parts)
+def _find_part(text: str, parts: tuple[str, ...]) -> str:
+    exact = _match_part(text, parts)
     if exact:
         return exact
     inside = [(len(word), part) for part in parts for word in PART_WORDS[part] if len(word) > 2 and word in text]

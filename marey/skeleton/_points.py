@@ -75,7 +75,7 @@ def foot_points(skeleton: Skeleton, roles: RoleMap | None = None) -> FootPoints:
 
 @lru_cache(maxsize=256)
 def _contact_points(skeleton: Skeleton, roles: RoleMap) -> ContactPoints:
-    feet, hands = _foot_points(skeleton, roles), _hands(skeleton, roles)
+    feet, hands = _foot_points(skeleton, roles), _hand_points(skeleton, roles)
     found = {name: (int(feet.joints[i]), feet.offsets[i]) for i, name in enumerate(feet.names)}
     chosen: list[tuple[str, int, FloatArray]] = []
     for side in SIDES:
@@ -99,14 +99,14 @@ def _foot_points(skeleton: Skeleton, roles: RoleMap) -> FootPoints:
     joints: list[int] = []
     offsets: list[FloatArray] = []
     for side in SIDES:
-        for name, joint, p_world in _sole(skeleton, roles, side, positions, frames):
+        for name, joint, p_world in _sole_points(skeleton, roles, side, positions, frames):
             names.append(f"{side}_{name}")
             joints.append(joint)
             offsets.append(frames[joint].inverse() @ (p_world - positions[joint]))
     return FootPoints(tuple(names), np.array(joints, dtype=np.int64), np.array(offsets).reshape(-1, 3))
 
 
-def _sole(
+def _sole_points(
     skeleton: Skeleton, roles: RoleMap, side: str, positions: FloatArray, frames: SO3
 ) -> list[tuple[str, int, FloatArray]]:
     """Heel, ball and toe end in the calibration pose, where the sole is level: name, carrier, world point."""
@@ -123,23 +123,23 @@ def _sole(
         p_ball = positions[ball]
         tip = frames[ball] @ farthest_point(skeleton, ball)
         if np.linalg.norm(tip) < 0.3 * TOE_LENGTH * leg:
-            tip = TOE_LENGTH * leg * _along_ground(p_ball - p_ankle)
+            tip = TOE_LENGTH * leg * _project_on_ground(p_ball - p_ankle)
         p_toe = p_ball + tip
         sole = p_ball[1] - BALL_HEIGHT * leg
     reach = p_ball - p_ankle
-    p_heel = p_ankle - HEEL_PART * np.hypot(reach[0], reach[2]) * _along_ground(reach)
+    p_heel = p_ankle - HEEL_PART * np.hypot(reach[0], reach[2]) * _project_on_ground(reach)
     carrier = ankle if ball is None else ball
     points = (("heel", ankle, p_heel), ("ball", carrier, p_ball), ("toe_end", carrier, p_toe))
     return [(name, joint, np.array([p[0], sole, p[2]])) for name, joint, p in points]
 
 
-def _along_ground(v: FloatArray) -> FloatArray:
+def _project_on_ground(v: FloatArray) -> FloatArray:
     flat = np.array([v[0], 0.0, v[2]])
     length = float(np.linalg.norm(flat))
     return flat / length if length > 1e-9 else FORWARD
 
 
-def _hands(skeleton: Skeleton, roles: RoleMap) -> dict[str, tuple[int, FloatArray]]:
+def _hand_points(skeleton: Skeleton, roles: RoleMap) -> dict[str, tuple[int, FloatArray]]:
     hands: dict[str, tuple[int, FloatArray]] = {}
     for side in SIDES:
         wrist = roles.get(f"{side}_wrist")

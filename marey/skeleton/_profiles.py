@@ -18,7 +18,7 @@ def plain_name(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class NamingProfile:
     """One naming habit. In ``sided`` names, ``{side}`` stands for the word of the side."""
 
     name: str
@@ -39,11 +39,11 @@ class Profile:
     def fits(self, plain_names: Iterable[str]) -> bool:
         """Tell whether every joint of the profile that is not optional is there."""
         have = set(plain_names)
-        needed = {joint for role, joint in self.joints().items() if _unsided(role) not in self.optional}
+        needed = {joint for role, joint in self.joints().items() if _strip_side(role) not in self.optional}
         return needed <= have and set(self.also) <= have
 
 
-def _unsided(role: str) -> str:
+def _strip_side(role: str) -> str:
     return role.removeprefix("left_").removeprefix("right_")
 
 
@@ -65,9 +65,9 @@ _H_ANIM_TRUNK: Final = {"pelvis": "sacroiliac", "spine1": "vl5", "spine2": "vt10
 _THREE_SPINES: Final = {"pelvis": "Hips", "spine1": "Spine", "spine2": "Spine1", "spine3": "Spine2"}
 
 PROFILES: Final = (
-    Profile("smpl", SIDES, _SMPL_MIDDLE, _SMPL_LIMBS),
-    Profile("smpl", ("l", "r"), _SMPL_MIDDLE, _SMPL_LIMBS),
-    Profile(
+    NamingProfile("smpl", SIDES, _SMPL_MIDDLE, _SMPL_LIMBS),
+    NamingProfile("smpl", ("l", "r"), _SMPL_MIDDLE, _SMPL_LIMBS),
+    NamingProfile(
         "cmu-bvh",
         SIDES,
         {
@@ -82,7 +82,7 @@ PROFILES: Final = (
         also=("lhipjoint", "rhipjoint", "neck1"),
         notes=("the thorax and wrist bones of this conversion have no length, so neck, arms and hands sit too low",),
     ),
-    Profile(
+    NamingProfile(
         "cmu-asf",
         ("l", "r"),
         {
@@ -105,18 +105,20 @@ PROFILES: Final = (
         },
         notes=("the wrist is the joint 'lhand' ('rhand'): 'lwrist' only twists the forearm, half-way along it",),
     ),
-    Profile("lafan1", SIDES, {**_THREE_SPINES, "neck": "Neck", "head": "Head"}, {**_MOCAP_LIMBS, "foot": "{side}Toe"}),
-    Profile(
+    NamingProfile(
+        "lafan1", SIDES, {**_THREE_SPINES, "neck": "Neck", "head": "Head"}, {**_MOCAP_LIMBS, "foot": "{side}Toe"}
+    ),
+    NamingProfile(
         "mixamo", SIDES, {**_THREE_SPINES, "neck": "Neck", "head": "Head"}, {**_MOCAP_LIMBS, "foot": "{side}ToeBase"}
     ),
-    Profile(
+    NamingProfile(
         "deepmimic",
         SIDES,
         {"pelvis": "root", "spine3": "chest", "neck": "neck"},
         {part: "{side}_" + part for part in ("hip", "knee", "ankle", "shoulder", "elbow", "wrist")},
         optional=("wrist",),
     ),
-    Profile(
+    NamingProfile(
         "h-anim",
         ("l", "r"),
         {

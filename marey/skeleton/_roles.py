@@ -13,7 +13,7 @@ import numpy as np
 
 from marey.base import InputError, UnknownNameError
 from marey.skeleton._human import HUMAN
-from marey.skeleton._profiles import H_ANIM_CHOICES, PROFILES, Profile, plain_name
+from marey.skeleton._profiles import H_ANIM_CHOICES, PROFILES, NamingProfile, plain_name
 from marey.skeleton._skeleton import Skeleton
 
 ROLES: Final = HUMAN.names
@@ -102,7 +102,7 @@ def role_map(skeleton: Skeleton) -> RoleMap:
     return RoleMap(joints, "guessed", (*report, *_missing(joints)))
 
 
-def _from_profile(skeleton: Skeleton, profile: Profile, plain: list[str]) -> RoleMap:
+def _from_profile(skeleton: Skeleton, profile: NamingProfile, plain: list[str]) -> RoleMap:
     table = _h_anim_joints(plain) if profile.name == "h-anim" else profile.joints()
     joints = {role: plain.index(joint) for role, joint in table.items() if joint in plain}
     name = "human" if profile.name == "smpl" and _is_human(skeleton) else profile.name

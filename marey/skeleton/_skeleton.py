@@ -168,27 +168,27 @@ def joint_positions(
 
     ``translations`` ``(F, J, 3)`` [m] replaces the constant offsets of the joints below the root.
     """
-    return _run(skeleton, root_positions, wxyz, translations)[0]
+    return _run_kinematics(skeleton, root_positions, wxyz, translations)[0]
 
 
 def joint_frames(
     skeleton: Skeleton, root_positions: ArrayLike, wxyz: ArrayLike, translations: FloatArray | None = None
 ) -> tuple[FloatArray, SO3]:
     """Joint origins ``(F, J, 3)`` [m] and world rotations, batch ``(F, J)``: R_world_joint."""
-    positions, frames = _run(skeleton, root_positions, wxyz, translations)
+    positions, frames = _run_kinematics(skeleton, root_positions, wxyz, translations)
     return positions, SO3(frames)
 
 
-def _run(
+def _run_kinematics(
     skeleton: Skeleton, root_positions: ArrayLike, wxyz: ArrayLike, translations: FloatArray | None
 ) -> tuple[FloatArray, FloatArray]:
-    from marey.skeleton._fk_kernels import forward
+    from marey.skeleton._fk_kernels import forward_kinematics
 
-    moving = skeleton.offsets[None] if translations is None else _to_read(translations)
-    return forward(skeleton.parents, moving, _to_read(root_positions), _to_read(wxyz))
+    moving = skeleton.offsets[None] if translations is None else _as_readonly(translations)
+    return forward_kinematics(skeleton.parents, moving, _as_readonly(root_positions), _as_readonly(wxyz))
 
 
-def _to_read(values: ArrayLike) -> FloatArray:
+def _as_readonly(values: ArrayLike) -> FloatArray:
     """A contiguous view that cannot be written, as the arrays of skeletons and clips: one kernel serves all."""
     view = np.ascontiguousarray(values, dtype=np.float64).view()
     view.flags.writeable = False

@@ -41,15 +41,15 @@ def t_pose(skeleton: Skeleton, roles: RoleMap | None = None) -> Pose:
 
 @lru_cache(maxsize=64)  # a skeleton cannot be changed; limbs, feet and retargeting all ask for its pose
 def _t_pose(skeleton: Skeleton, roles: RoleMap) -> Pose:
-    start = _start(skeleton, roles)
-    positions, world = _place(skeleton, start)
-    upright = _upright(positions, roles)
-    aims = _aims(positions, world, roles)
-    feet = _feet(positions, world, roles, upright)
-    return _turn_limbs(skeleton, start, upright, aims, feet)
+    start = _initial_rotations(skeleton, roles)
+    positions, world = _chain_frames(skeleton, start)
+    upright = _upright_rotation(positions, roles)
+    aims = _bone_targets(positions, world, roles)
+    feet = _ankle_frames(positions, world, roles, upright)
+    return _rotate_limbs(skeleton, start, upright, aims, feet)
 
 
-def _turn_limbs(
+def _rotate_limbs(
     skeleton: Skeleton, start: SO3, upright: SO3, aims: dict[int, tuple[FloatArray, FloatArray]], feet: dict[int, SO3]
 ) -> Pose:
     frames: list[SO3] = []
@@ -66,7 +66,7 @@ def _turn_limbs(
     return Pose(skeleton, skeleton.offsets[0], SO3.stack(local))
 
 
-def _start(skeleton: Skeleton, roles: RoleMap) -> SO3:
+def _initial_rotations(skeleton: Skeleton, roles: RoleMap) -> SO3:
     """Local rotations to begin from: the rest pose, or for LAFAN1 the pose its joint axes were drawn in."""
     start = np.zeros((skeleton.num_joints, 4))
     start[:, 0] = 1.0
@@ -87,7 +87,7 @@ def _legs_point_up(skeleton: Skeleton, roles: RoleMap) -> bool:
     return float(leg @ (p[roles["neck"]] - p[roles["pelvis"]])) > 0.0
 
 
-def _place(skeleton: Skeleton, local: SO3) -> tuple[FloatArray, SO3]:
+def _chain_frames(skeleton: Skeleton, local: SO3) -> tuple[FloatArray, SO3]:
     positions, frames = np.zeros((skeleton.num_joints, 3)), [local[0]]
     for j in range(1, skeleton.num_joints):
         parent = int(skeleton.parents[j])
@@ -96,9 +96,9 @@ def _place(skeleton: Skeleton, local: SO3) -> tuple[FloatArray, SO3]:
     return positions, SO3.stack(frames)
 
 
-def _upright(positions: FloatArray, roles: RoleMap) -> SO3:
+def _upright_rotation(positions: FloatArray, roles: RoleMap) -> SO3:
     """Rotation that turns the resting trunk upright and to face +Z."""
-    left, up = _across(positions, roles), _upwards(positions, roles)
+    left, up = _left_direction(positions, roles), _up_direction(positions, roles)
     up = up - left * float(left @ up)
     if np.linalg.norm(left) < 0.5 or np.linalg.norm(up) < 1e-6:
         return SO3.identity()
@@ -109,7 +109,7 @@ def _upright(positions: FloatArray, roles: RoleMap) -> SO3:
     return (quarter if near else body).inverse()
 
 
-def _across(positions: FloatArray, roles: RoleMap) -> FloatArray:
+def _left_direction(positions: FloatArray, roles: RoleMap) -> FloatArray:
     for part in ("hip", "shoulder", "knee", "ankle", "collar"):
         if f"left_{part}" in roles and f"right_{part}" in roles:
             gap = positions[roles[f"left_{part}"]] - positions[roles[f"right_{part}"]]
@@ -118,7 +118,7 @@ def _across(positions: FloatArray, roles: RoleMap) -> FloatArray:
     return np.zeros(3)
 
 
-def _upwards(positions: FloatArray, roles: RoleMap) -> FloatArray:
+def _up_direction(positions: FloatArray, roles: RoleMap) -> FloatArray:
     tops = [positions[roles[role]] for role in ("head", "neck", "spine3") if role in roles]
     low = positions[roles["pelvis"]] if "pelvis" in roles else positions[0]
     for top in tops:
@@ -127,7 +127,7 @@ def _upwards(positions: FloatArray, roles: RoleMap) -> FloatArray:
     return UP
 
 
-def _aims(positions: FloatArray, world: SO3, roles: RoleMap) -> dict[int, tuple[FloatArray, FloatArray]]:
+def _bone_targets(positions: FloatArray, world: SO3, roles: RoleMap) -> dict[int, tuple[FloatArray, FloatArray]]:
     """Joints whose bone is turned: bone direction in the joint's frame, wanted direction in world."""
     aims: dict[int, tuple[FloatArray, FloatArray]] = {}
     for side in SIDES:
@@ -140,7 +140,7 @@ def _aims(positions: FloatArray, world: SO3, roles: RoleMap) -> dict[int, tuple[
     return aims
 
 
-def _feet(positions: FloatArray, world: SO3, roles: RoleMap, upright: SO3) -> dict[int, SO3]:
+def _ankle_frames(positions: FloatArray, world: SO3, roles: RoleMap, upright: SO3) -> dict[int, SO3]:
     """World frames of the ankles, so that the soles are level."""
     feet: dict[int, SO3] = {}
     for side in SIDES:

@@ -14,7 +14,7 @@ from marey.base import FloatArray, InputError, IntArray, UnknownNameError, froze
 from marey.dynamics import JointTree
 from marey.motion import Motion
 
-ENERGY: Final = 0.9  # of the variance, [Safonova2006]_ (3.2)
+VARIANCE_FRACTION: Final = 0.9  # of the variance, [Safonova2006]_ (3.2)
 MIN_DIMENSION: Final = 7
 MAX_DIMENSION: Final = 10
 VARIANCE_FLOOR: Final = 1e-6  # [rad^2] a coordinate that never moved has no say
@@ -23,7 +23,7 @@ AnyPath = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Border:
+class ContactBorder:
     """How a coordinate usually is where a contact begins or ends."""
 
     mean: FloatArray  # (D,)
@@ -31,7 +31,7 @@ class Border:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class KeyPose:
+class BehaviourPose:
     """A pose with its velocity, as a start or an end."""
 
     q: FloatArray  # (D,)
@@ -55,9 +55,9 @@ class BehaviourSpace:
     explained: float  # share of the variance
     lower: FloatArray  # (D,) [rad] range of the clips with a margin
     upper: FloatArray
-    borders: Mapping[str, Border] = field(default_factory=dict[str, Border])
+    borders: Mapping[str, ContactBorder] = field(default_factory=dict[str, ContactBorder])
     """by leg and event: left_lift, left_land, right_lift, right_land"""
-    poses: Mapping[str, KeyPose] = field(default_factory=dict[str, KeyPose])  # "start", "end", ...
+    poses: Mapping[str, BehaviourPose] = field(default_factory=dict[str, BehaviourPose])  # "start", "end", ...
     accel_scale: float = 5.06e4  # [rad^2/s^3] square acceleration over a clip, the measure of smoothness
     trials: tuple[str, ...] = ()
     name: str = "behaviour"
@@ -89,7 +89,7 @@ class BehaviourSpace:
         motions: Sequence[Motion],
         *,
         dimension: int | None = None,
-        energy: float = ENERGY,
+        energy: float = VARIANCE_FRACTION,
         root_order: str = "yxz",
         free_root: str = "y",
         mass_kg: float | None = None,
@@ -157,20 +157,20 @@ class BehaviourSpace:
         outside = self.residuals(q) * len(self.columns) / self.residual_variance
         return np.asarray((a * a).sum(axis=-1) + outside)
 
-    def pose(self, name: str) -> KeyPose:
+    def pose(self, name: str) -> BehaviourPose:
         """Return a pose by name."""
         if name not in self.poses:
             raise UnknownNameError("pose", name, f"behaviour '{self.name}'", self.poses)
         return self.poses[name]
 
-    def with_energy(self, energy: float = ENERGY) -> BehaviourSpace:
+    def with_energy(self, energy: float = VARIANCE_FRACTION) -> BehaviourSpace:
         """Return the space with enough coordinates for a share of the variance, between 7 and 10 of those there."""
         rest = self.residual_variance * (len(self.columns) - self.dimension)
         shares = np.cumsum(self.variances) / (float(self.variances.sum()) + rest)
         enough = int(np.searchsorted(shares, energy - 1e-12)) + 1
-        return self.truncated(min(int(np.clip(enough, MIN_DIMENSION, MAX_DIMENSION)), self.dimension))
+        return self.truncate(min(int(np.clip(enough, MIN_DIMENSION, MAX_DIMENSION)), self.dimension))
 
-    def truncated(self, dimension: int) -> BehaviourSpace:
+    def truncate(self, dimension: int) -> BehaviourSpace:
         """Return the space with fewer coordinates; the variance left out goes to the residual."""
         from dataclasses import replace
 

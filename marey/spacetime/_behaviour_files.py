@@ -9,15 +9,15 @@ from typing import Any, Final
 import numpy as np
 
 from marey.base import FloatArray, MareyError, TensorFormat, Tensors
-from marey.dynamics import Figure, JointTree
+from marey.dynamics import JointTree, TreeSkeleton
 from marey.skeleton import Skeleton
-from marey.spacetime._behaviour import BehaviourSpace, Border, KeyPose
+from marey.spacetime._behaviour import BehaviourPose, BehaviourSpace, ContactBorder
 
 BEHAVIOUR_FILE: Final = TensorFormat(
     "marey-behaviour", "behaviour", 1, "Fit one with BehaviourSpace.fit, or name a shipped one."
 )
-_TREE: Final = ("parents", "kinds", "axes", "offsets", "masses", "centres", "inertias", "orientations")
-_SPACE: Final = ("columns", "mean", "basis", "variances", "lower", "upper")
+_TREE_FIELDS: Final = ("parents", "kinds", "axes", "offsets", "masses", "centres", "inertias", "orientations")
+_SPACE_FIELDS: Final = ("columns", "mean", "basis", "variances", "lower", "upper")
 
 
 def write_behaviour(behaviour: BehaviourSpace, path: Path) -> None:
@@ -25,18 +25,18 @@ def write_behaviour(behaviour: BehaviourSpace, path: Path) -> None:
     tree, figure = behaviour.tree, behaviour.tree.figure
     assert figure is not None
     skeleton = figure.skeleton
-    tensors: Tensors = {f"tree.{name}": getattr(tree, name) for name in _TREE}
+    tensors: Tensors = {f"tree.{name}": getattr(tree, name) for name in _TREE_FIELDS}
     tensors |= {"tree.lower": tree.lower, "tree.upper": tree.upper}
-    tensors |= {f"space.{name}": getattr(behaviour, name) for name in _SPACE}
+    tensors |= {f"space.{name}": getattr(behaviour, name) for name in _SPACE_FIELDS}
     tensors |= {f"skeleton.{name}": getattr(skeleton, name) for name in ("parents", "offsets", "tips")}
     for name, border in behaviour.borders.items():
         tensors |= {f"border.{name}.mean": border.mean, f"border.{name}.deviation": border.deviation}
     for name, pose in behaviour.poses.items():
         tensors |= {f"pose.{name}.q": pose.q, f"pose.{name}.qd": pose.qd}
-    BEHAVIOUR_FILE.write(path, tensors, _described(behaviour, figure))
+    BEHAVIOUR_FILE.write(path, tensors, _describe_behaviour(behaviour, figure))
 
 
-def _described(behaviour: BehaviourSpace, figure: Figure) -> dict[str, Any]:
+def _describe_behaviour(behaviour: BehaviourSpace, figure: TreeSkeleton) -> dict[str, Any]:
     """What is not an array."""
     tree, skeleton = behaviour.tree, figure.skeleton
     return {
@@ -66,12 +66,12 @@ def read_behaviour(path: Path) -> BehaviourSpace:
     """
     tensors, described = BEHAVIOUR_FILE.read(path)
     try:
-        return _restored(tensors, described)
+        return _restore_behaviour(tensors, described)
     except (MareyError, KeyError, TypeError, ValueError, IndexError) as error:
         raise BEHAVIOUR_FILE.damaged(path, error) from error
 
 
-def _restored(tensors: Tensors, described: Mapping[str, Any]) -> BehaviourSpace:
+def _restore_behaviour(tensors: Tensors, described: Mapping[str, Any]) -> BehaviourSpace:
     skeleton = Skeleton(
         tuple(str(name) for name in described["joints"]),
         tensors["skeleton.parents"],
@@ -83,20 +83,23 @@ def _restored(tensors: Tensors, described: Mapping[str, Any]) -> BehaviourSpace:
     points = {str(name): (int(p[0]), np.array(p[1:], dtype=np.float64)) for name, p in described["points"].items()}
     tree = JointTree(
         names=tuple(str(name) for name in described["coordinates"]),
-        **{name: tensors[f"tree.{name}"] for name in _TREE},  # type: ignore[arg-type]
+        **{name: tensors[f"tree.{name}"] for name in _TREE_FIELDS},  # type: ignore[arg-type]
         lower=tensors["tree.lower"],
         upper=tensors["tree.upper"],
         groups=tuple(str(name) for name in described["groups"]),
         points=points,
-        figure=Figure(skeleton, dofs),
+        figure=TreeSkeleton(skeleton, dofs),
     )
     return BehaviourSpace(
         tree=tree,
-        **{name: tensors[f"space.{name}"] for name in _SPACE},  # type: ignore[arg-type]
+        **{name: tensors[f"space.{name}"] for name in _SPACE_FIELDS},  # type: ignore[arg-type]
         residual_variance=float(described["residual_variance"]),
         explained=float(described["explained"]),
-        borders={str(n): Border(*_pair(tensors, f"border.{n}", "mean", "deviation")) for n in described["borders"]},
-        poses={str(n): KeyPose(*_pair(tensors, f"pose.{n}", "q", "qd")) for n in described["poses"]},
+        borders={
+            str(n): ContactBorder(*_read_pair(tensors, f"border.{n}", "mean", "deviation"))
+            for n in described["borders"]
+        },
+        poses={str(n): BehaviourPose(*_read_pair(tensors, f"pose.{n}", "q", "qd")) for n in described["poses"]},
         accel_scale=float(described["accel_scale"]),
         trials=tuple(str(trial) for trial in described["trials"]),
         name=str(described["name"]),
@@ -104,5 +107,5 @@ def _restored(tensors: Tensors, described: Mapping[str, Any]) -> BehaviourSpace:
     )
 
 
-def _pair(tensors: Tensors, stem: str, first: str, second: str) -> tuple[FloatArray, FloatArray]:
+def _read_pair(tensors: Tensors, stem: str, first: str, second: str) -> tuple[FloatArray, FloatArray]:
     return tensors[f"{stem}.{first}"], tensors[f"{stem}.{second}"]

@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
-from marey.dynamics import JointTree, aggregate, point_motion
-from marey.spacetime._problem import Phase, Problem
-from marey.spacetime._support import MOMENT_LABELS, Support, support_of
+from marey.dynamics import JointTree, compute_aggregate, compute_point_motion
+from marey.spacetime._problem import ProblemPhase, SpacetimeProblem
+from marey.spacetime._support import MOMENT_LABELS, PhaseSupport, build_support
 
 STANDARD_GRAVITY = 9.81  # [m/s^2]
-LOADED = 0.2  # [mg] normal force above which the pressure point counts
+MIN_LOAD = 0.2  # [mg] normal force above which the pressure point counts
 SPIN_FLOOR = 5.0  # [kg m^2/s] momentum below which drift is measured against this
 
 
@@ -53,7 +53,7 @@ class SolutionCheck:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Track:
+class SolutionTrack:
     """A motion on a dense grid; instants on a border appear once for each side."""
 
     times: FloatArray  # (T,) [s]
@@ -63,7 +63,7 @@ class Track:
     qdd: FloatArray
 
 
-def check_solution(tree: JointTree, problem: Problem, track: Track) -> SolutionCheck:
+def check_solution(tree: JointTree, problem: SpacetimeProblem, track: SolutionTrack) -> SolutionCheck:
     """Measure a motion against its problem.
 
     Args:
@@ -71,22 +71,22 @@ def check_solution(tree: JointTree, problem: Problem, track: Track) -> SolutionC
         problem: phases, contacts and keys; phases are numbered as in ``track.phases``.
         track: coordinates with exact derivatives, about four times denser than the frames of the solver.
     """
-    whole = aggregate(tree, track.q, track.qd, track.qdd, gravity=problem.gravity)
+    whole = compute_aggregate(tree, track.q, track.qd, track.qdd, gravity=problem.gravity)
     weight = tree.mass * STANDARD_GRAVITY
     wrench = whole.wrench / weight
     spin, com = np.asarray(whole.angular_momentum), np.asarray(whole.com)
     phases = [phase for phase in problem.phases if phase.duration_s > 0.0 or phase.contacts]
-    parts = [_Support() for _ in phases]
+    parts = [_SupportExcess() for _ in phases]
     for p, phase in enumerate(phases):
         chosen = track.phases == p
         if phase.contacts and chosen.any():
-            parts[p] = _check_support(phase, wrench[chosen], plant_drift(tree, phase, track, chosen))
+            parts[p] = _check_support(phase, wrench[chosen], compute_plant_drift(tree, phase, track, chosen))
     flying = np.array([phase.is_flight for phase in phases])[track.phases]
     about_com = wrench[:, 3:] - np.cross(com, wrench[:, :3])
-    force = _largest(np.linalg.norm(wrench[flying, :3], axis=1))
-    moment = _largest(np.linalg.norm(about_com[flying], axis=1))
+    force = _max_abs(np.linalg.norm(wrench[flying, :3], axis=1))
+    moment = _max_abs(np.linalg.norm(about_com[flying], axis=1))
     drift, drift_si = _spin_drift(spin, track.phases, phases)
-    jumps = _jumps(track, np.asarray(whole.com_velocity))
+    jumps = _velocity_jumps(track, np.asarray(whole.com_velocity))
     cone, press = max(p.cone for p in parts), max(p.moment for p in parts)
     least = min(p.least for p in parts)
     return SolutionCheck(
@@ -101,16 +101,16 @@ def check_solution(tree: JointTree, problem: Problem, track: Track) -> SolutionC
         cop_excess_m=max(p.cop for p in parts),
         moment_excess=press,
         min_normal_force=least,
-        max_force=_largest(np.linalg.norm(wrench[:, :3], axis=1)),
+        max_force=_max_abs(np.linalg.norm(wrench[:, :3], axis=1)),
         root_jump_m=jumps[0],
         com_velocity_jump=jumps[1],
-        clearance_m=clearance(tree, problem, track, phases),
+        clearance_m=compute_clearance(tree, problem, track, phases),
         limit_excess_rad=_limit_excess(tree, track.q),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Support:
+class _SupportExcess:
     """What one support phase was found to exceed."""
 
     cone: float = 0.0
@@ -120,45 +120,49 @@ class _Support:
     drift: float = 0.0
 
 
-def _largest(values: FloatArray) -> float:
+def _max_abs(values: FloatArray) -> float:
     return float(values.max()) if values.size else 0.0
 
 
-def _check_support(phase: Phase, wrench: FloatArray, drift: float) -> _Support:
-    support = support_of(phase)
+def _check_support(phase: ProblemPhase, wrench: FloatArray, drift: float) -> _SupportExcess:
+    support = build_support(phase)
     force = wrench[:, :3]
     moment = wrench[:, 3:] - np.cross(support.centre, force)
     rows = np.concatenate([force, moment], axis=1) @ support.matrix.T
     below, above = support.lower - rows, rows - support.upper
     if support.friction is None:
         strength = np.linalg.norm(force, axis=1) - support.max_force
-        return _Support(_largest(strength.clip(0.0)), 0.0, _largest(np.maximum(below, above).clip(0.0)), np.inf, drift)
+        return _SupportExcess(
+            _max_abs(strength.clip(0.0)), 0.0, _max_abs(np.maximum(below, above).clip(0.0)), np.inf, drift
+        )
     normal = force @ support.normal
     sideways = np.linalg.norm(force - normal[:, None] * support.normal, axis=1)
     cone = (sideways - support.friction * normal.clip(0.0)).clip(0.0)
     is_moment = np.array([label in MOMENT_LABELS for label in support.labels])
     moments = below[:, is_moment].clip(0.0)
-    return _Support(_largest(cone), _cop_excess(support, normal, below), _largest(moments), float(normal.min()), drift)
+    return _SupportExcess(
+        _max_abs(cone), _cop_excess(support, normal, below), _max_abs(moments), float(normal.min()), drift
+    )
 
 
-def _cop_excess(support: Support, normal: FloatArray, below: FloatArray) -> float:
+def _cop_excess(support: PhaseSupport, normal: FloatArray, below: FloatArray) -> float:
     """Distance of the pressure point beyond an edge, where the foot is loaded [m]."""
     edges = below[:, 1 : 1 + len(support.hull)]
-    loaded = normal > LOADED
-    return _largest((edges[loaded] / normal[loaded, None]).clip(0.0))
+    loaded = normal > MIN_LOAD
+    return _max_abs((edges[loaded] / normal[loaded, None]).clip(0.0))
 
 
-def plant_drift(tree: JointTree, phase: Phase, track: Track, chosen: BoolArray) -> float:
+def compute_plant_drift(tree: JointTree, phase: ProblemPhase, track: SolutionTrack, chosen: BoolArray) -> float:
     """Largest distance of the contact points of a phase from their plants [m]."""
     worst = 0.0
     for contact in phase.contacts:
         dof, place = tree.points[contact.point]
-        at = point_motion(tree, track.q[chosen], track.qd[chosen], track.qdd[chosen], dof, place).position
-        worst = max(worst, _largest(np.linalg.norm(at - np.asarray(contact.position), axis=1)))
+        at = compute_point_motion(tree, track.q[chosen], track.qd[chosen], track.qdd[chosen], dof, place).position
+        worst = max(worst, _max_abs(np.linalg.norm(at - np.asarray(contact.position), axis=1)))
     return worst
 
 
-def _spin_drift(spin: FloatArray, numbers: IntArray, phases: list[Phase]) -> tuple[float, float]:
+def _spin_drift(spin: FloatArray, numbers: IntArray, phases: list[ProblemPhase]) -> tuple[float, float]:
     """Spread of the angular momentum about the centre of mass in each flight, relative and absolute."""
     relative = absolute = 0.0
     for p, phase in enumerate(phases):
@@ -172,25 +176,27 @@ def _spin_drift(spin: FloatArray, numbers: IntArray, phases: list[Phase]) -> tup
     return relative, absolute
 
 
-def _jumps(track: Track, com_velocity: FloatArray) -> tuple[float, float]:
+def _velocity_jumps(track: SolutionTrack, com_velocity: FloatArray) -> tuple[float, float]:
     borders = np.flatnonzero((np.diff(track.phases) != 0) & (np.diff(track.times) < 1e-9))
     slides = slice(0, 3)
     place = np.linalg.norm(track.q[borders + 1, slides] - track.q[borders, slides], axis=1)
-    return _largest(place), _largest(np.linalg.norm(com_velocity[borders + 1] - com_velocity[borders], axis=1))
+    return _max_abs(place), _max_abs(np.linalg.norm(com_velocity[borders + 1] - com_velocity[borders], axis=1))
 
 
 def _limit_excess(tree: JointTree, q: FloatArray) -> float:
-    return max(_largest((tree.lower - q).clip(0.0)), _largest((q - tree.upper).clip(0.0)))
+    return max(_max_abs((tree.lower - q).clip(0.0)), _max_abs((q - tree.upper).clip(0.0)))
 
 
-def _point(tree: JointTree, name: str) -> tuple[int, FloatArray]:
+def _find_point(tree: JointTree, name: str) -> tuple[int, FloatArray]:
     """Link and place of a named point; with ``@joint``, of the joint that carries it."""
     bare, _, joint = name.partition("@")
     dof, place = tree.points[bare]
     return dof, np.zeros(3) if joint else place
 
 
-def clearance(tree: JointTree, problem: Problem, track: Track, phases: list[Phase]) -> float:
+def compute_clearance(
+    tree: JointTree, problem: SpacetimeProblem, track: SolutionTrack, phases: list[ProblemPhase]
+) -> float:
     """Lowest height above what the clearance keys ask for [m]; infinite without any."""
     lowest = np.inf
     names = [phase.name for phase in phases]
@@ -198,7 +204,9 @@ def clearance(tree: JointTree, problem: Problem, track: Track, phases: list[Phas
         if key.kind != "clearance" or key.point is None or key.at is not None:
             continue
         chosen = track.phases == names.index(key.phase)
-        dof, place = _point(tree, key.point)
-        height = point_motion(tree, track.q[chosen], track.qd[chosen], track.qdd[chosen], dof, place).position[:, 1]
+        dof, place = _find_point(tree, key.point)
+        height = compute_point_motion(tree, track.q[chosen], track.qd[chosen], track.qdd[chosen], dof, place).position[
+            :, 1
+        ]
         lowest = min(lowest, float(height.min()) - (key.lower or 0.0))
     return lowest

@@ -13,28 +13,28 @@ from marey.dynamics import Body, ValidityReport
 from marey.motion import Contacts, Motion
 from marey.numerics import SolveStatus, SQPResult
 from marey.spacetime._edit_goals import (
-    Pin,
+    PointPin,
     PoseKey,
     check_pins,
-    goal_frames,
+    find_footprint_shifts,
+    find_goal_frames,
+    find_goal_window,
     key_rows,
-    moved_steps,
-    near_goals,
     pin_rows,
 )
-from marey.spacetime._repair import SPAN_S, Check, OnIteration, check_search, smallest_displacement
+from marey.spacetime._repair import SPAN_S, OnIteration, RepairCheck, check_search_options, solve_displacement
 from marey.spacetime._repair_programme import DisplacementProgramme
-from marey.spacetime._repair_result import RepairResult, changes
-from marey.spacetime._repair_stage import Stage, Stretch, find_stretch
-from marey.spacetime._style import Style, check_map
+from marey.spacetime._repair_result import RepairResult, measure_changes
+from marey.spacetime._repair_stage import DisplacementProblem, EditWindow, find_window
+from marey.spacetime._style import Style, check_coordinate_map
 
 MAX_ITERATIONS: Final = 40
-REACHED: Final = 0.1  # [-] scaled rows: pins within 5 mm beyond their band, keys within a hundredth of a radian
+REACHED_TOL: Final = 0.1  # [-] scaled rows: pins within 5 mm beyond their band, keys within a hundredth of a radian
 
 
-def edit_valid(
+def edit_physically(
     motion: Motion,
-    pins: Sequence[Pin] = (),
+    pins: Sequence[PointPin] = (),
     keys: Sequence[PoseKey] = (),
     *,
     body: Body | None = None,
@@ -79,13 +79,17 @@ def edit_valid(
         ConvergenceError: the goals were not reached; the message names the worst row.
     """
     began = time.perf_counter()
-    check_search(max_iterations, time_limit_s, on_failure)
-    check = Check.of(motion, body, contacts, friction)
-    around = near_goals(motion, check.track, pins, keys) if start_s is None and stop_s is None else (start_s, stop_s)
-    stretch = find_stretch(motion, *around, span_s)
+    check_search_options(max_iterations, time_limit_s, on_failure)
+    check = RepairCheck.from_motion(motion, body, contacts, friction)
+    around = (
+        find_goal_window(motion, check.track, pins, keys) if start_s is None and stop_s is None else (start_s, stop_s)
+    )
+    stretch = find_window(motion, *around, span_s)
     before = check.report(motion)
-    stage, programme = edit_programme(motion, check, stretch, pins, keys, physics=physics, styles=styles, report=before)
-    answer = smallest_displacement(programme, max_iterations, time_limit_s, on_iteration)
+    stage, programme = build_edit_programme(
+        motion, check, stretch, pins, keys, physics=physics, styles=styles, report=before
+    )
+    answer = solve_displacement(programme, max_iterations, time_limit_s, on_iteration)
     displacement = programme.displacement(answer.x)
     edited = stage.motion(displacement)
     result = RepairResult(
@@ -97,7 +101,7 @@ def edit_valid(
         time.perf_counter() - began,
         before,
         check.report(edited),
-        *changes(motion, edited, stretch.frames),
+        *measure_changes(motion, edited, stretch.frames),
         displacement,
         answer.worst,
         answer.history,
@@ -111,37 +115,37 @@ def edit_valid(
     return result
 
 
-def edit_kinematic(
-    motion: Motion, pins: Sequence[Pin] = (), keys: Sequence[PoseKey] = (), *, span_s: float = SPAN_S
+def edit_kinematically(
+    motion: Motion, pins: Sequence[PointPin] = (), keys: Sequence[PoseKey] = (), *, span_s: float = SPAN_S
 ) -> RepairResult:
     """The same edit without physics: a smallest displacement under kinematic constraints, the baseline (F32)."""
-    return edit_valid(motion, pins, keys, span_s=span_s, physics=False, on_failure="return")
+    return edit_physically(motion, pins, keys, span_s=span_s, physics=False, on_failure="return")
 
 
-def edit_programme(
+def build_edit_programme(
     motion: Motion,
-    check: Check,
-    stretch: Stretch,
-    pins: Sequence[Pin],
+    check: RepairCheck,
+    stretch: EditWindow,
+    pins: Sequence[PointPin],
     keys: Sequence[PoseKey],
     *,
     physics: bool = True,
     styles: Sequence[Style] = (),
     S: FloatArray | None = None,
     report: ValidityReport | None = None,
-) -> tuple[Stage, DisplacementProgramme]:
+) -> tuple[DisplacementProblem, DisplacementProgramme]:
     """The stage and the programme of an edit.
 
     Raises:
         InputError: goals outside the stretch or that contradict one another; an ``S`` that fits no tree.
     """
     check_pins(pins, motion.rate_hz)
-    frames = goal_frames(motion, stretch, pins, keys)
-    steps = moved_steps(motion, check.track, pins)
+    frames = find_goal_frames(motion, stretch, pins, keys)
+    steps = find_footprint_shifts(motion, check.track, pins)
     now = check.report(motion) if report is None else report
-    stage = Stage(motion, check.body, check.track, stretch, now, extra=frames, steps=steps)
+    stage = DisplacementProblem(motion, check.body, check.track, stretch, now, extra=frames, steps=steps)
     if S is not None:
-        check_map(S, stage.tree.num_dofs)
+        check_coordinate_map(S, stage.tree.num_dofs)
     programme = stage.programme(
         S=np.eye(stage.tree.num_dofs) if S is None and keys else S,
         physics=physics,
@@ -155,4 +159,4 @@ def edit_programme(
 
 def is_reached(answer: SQPResult) -> bool:
     """Whether all rows hold, or nearly."""
-    return answer.status is SolveStatus.CONVERGED or answer.violation < REACHED
+    return answer.status is SolveStatus.CONVERGED or answer.violation < REACHED_TOL

@@ -10,11 +10,11 @@ import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen
 from marey.dynamics import PRISMATIC, JointTree
-from marey.motion import Contacts, Motion, contact_positions, runs
+from marey.motion import Contacts, Motion, contact_positions, find_runs
 from marey.skeleton import Pose, contact_points
-from marey.spacetime._repair_level import touching
+from marey.spacetime._repair_level import find_touching_points
 from marey.spacetime._repair_rows import AngleRows, PointRows
-from marey.spacetime._repair_stage import Stage, Step, Stretch, limb_of
+from marey.spacetime._repair_stage import DisplacementProblem, EditWindow, FootprintShift, find_limb
 
 SAME_M: Final = 1e-3  # pins that ask for places farther apart contradict one another
 KEY_BAND: Final = 0.01  # [rad], and metres of the root
@@ -23,7 +23,7 @@ POSE_TOL: Final = 0.05  # [rad] what the joints of a tree may lose of a key pose
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pin:
+class PointPin:
     """A point of the body that is at a place at a time.
 
     A pin on a heel or toe while it stands moves the whole footprint.
@@ -58,7 +58,9 @@ class PoseKey:
             raise InputError(f"a key pose at {self.time_s} s", "Give a finite time")
 
 
-def goal_frames(motion: Motion, stretch: Stretch, pins: Sequence[Pin], keys: Sequence[PoseKey]) -> IntArray:
+def find_goal_frames(
+    motion: Motion, stretch: EditWindow, pins: Sequence[PointPin], keys: Sequence[PoseKey]
+) -> IntArray:
     """Frame of every pin and key ``(G,)``.
 
     Raises:
@@ -69,14 +71,14 @@ def goal_frames(motion: Motion, stretch: Stretch, pins: Sequence[Pin], keys: Seq
         frame = round(goal.time_s * motion.rate_hz)
         inside = stretch.first <= frame <= stretch.last
         if not inside or stretch.control(np.array([frame / motion.rate_hz]))[0] < 0.5:
-            what = f"pin of '{goal.point}'" if isinstance(goal, Pin) else "a key pose"
+            what = f"pin of '{goal.point}'" if isinstance(goal, PointPin) else "a key pose"
             ends = f"{stretch.times[0]:.2f} to {stretch.times[-1]:.2f} s"
             raise InputError(f"{what} at {goal.time_s:g} s", f"It must lie well inside the stretch, {ends}")
         found.append(frame)
     return np.array(found, dtype=np.int64)
 
 
-def check_pins(pins: Sequence[Pin], rate_hz: float) -> None:
+def check_pins(pins: Sequence[PointPin], rate_hz: float) -> None:
     """Refuse pins that ask one point to be at two places at once."""
     for i, pin in enumerate(pins):
         for other in pins[:i]:
@@ -87,25 +89,25 @@ def check_pins(pins: Sequence[Pin], rate_hz: float) -> None:
                 )
 
 
-def moved_steps(motion: Motion, track: Contacts, pins: Sequence[Pin]) -> tuple[Step, ...]:
+def find_footprint_shifts(motion: Motion, track: Contacts, pins: Sequence[PointPin]) -> tuple[FootprintShift, ...]:
     """Footprints that pins on standing heels, toes and hands move."""
-    flags, positions = touching(motion, track), contact_positions(motion)
+    flags, positions = find_touching_points(motion, track), contact_positions(motion)
     known = contact_points(motion.skeleton).names
-    steps: list[Step] = []
+    steps: list[FootprintShift] = []
     for pin in pins:
         frame = round(pin.time_s * motion.rate_hz)
-        for start, stop in runs(flags[pin.point]) if pin.point in flags else ():
+        for start, stop in find_runs(flags[pin.point]) if pin.point in flags else ():
             if start <= frame < stop:
                 shift = pin.place - positions[frame, known.index(pin.point)]
-                steps.append(Step(limb_of(pin.point), int(start), int(stop), shift))
+                steps.append(FootprintShift(find_limb(pin.point), int(start), int(stop), shift))
     return tuple(steps)
 
 
-def near_goals(
-    motion: Motion, track: Contacts, pins: Sequence[Pin], keys: Sequence[PoseKey]
+def find_goal_window(
+    motion: Motion, track: Contacts, pins: Sequence[PointPin], keys: Sequence[PoseKey]
 ) -> tuple[float | None, float | None]:
     """From a second before the first goal or moved footprint to a second after the last; None at an end of the clip."""
-    steps = moved_steps(motion, track, pins)
+    steps = find_footprint_shifts(motion, track, pins)
     begins = [goal.time_s for goal in (*pins, *keys)] + [step.start / motion.rate_hz for step in steps]
     ends = [goal.time_s for goal in (*pins, *keys)] + [step.stop / motion.rate_hz for step in steps]
     if not begins or min(begins) < 0.0 or max(ends) > motion.duration_s + 1.0 / motion.rate_hz:
@@ -115,13 +117,13 @@ def near_goals(
     return start if inside[0] else None, stop if inside[1] else None
 
 
-def pin_rows(stage: Stage, pins: Sequence[Pin]) -> PointRows:
+def pin_rows(stage: DisplacementProblem, pins: Sequence[PointPin]) -> PointRows:
     """Three rows for each pin."""
-    return PointRows.of(
+    return PointRows.from_entries(
         [
             (
-                _instant(stage, pin.time_s),
-                tree_point(stage.figure, pin.point),
+                _nearest_instant(stage, pin.time_s),
+                find_tree_point(stage.figure, pin.point),
                 pin.place,
                 pin.band_m,
                 f"{pin.point} at its pin, {pin.time_s:.2f} s",
@@ -131,20 +133,20 @@ def pin_rows(stage: Stage, pins: Sequence[Pin]) -> PointRows:
     )
 
 
-def key_rows(stage: Stage, keys: Sequence[PoseKey]) -> AngleRows:
+def key_rows(stage: DisplacementProblem, keys: Sequence[PoseKey]) -> AngleRows:
     """One row for each coordinate of each key pose."""
     found: list[tuple[int, int, float, float, str]] = []
     for key in keys:
-        n = _instant(stage, key.time_s)
-        q = pose_coordinates(stage, key, stage.q[stage.instants[n]])
+        n = _nearest_instant(stage, key.time_s)
+        q = solve_pose_coordinates(stage, key, stage.q[stage.instants[n]])
         for i, name in enumerate(stage.tree.names):
             if key.holds_root or stage.tree.kinds[i] != PRISMATIC:
                 label = f"{name} of the key pose, {key.time_s:.2f} s"
                 found.append((n, i, float(q[i]) - KEY_BAND, float(q[i]) + KEY_BAND, label))
-    return AngleRows.of(found)
+    return AngleRows.from_entries(found)
 
 
-def pose_coordinates(stage: Stage, key: PoseKey, near: FloatArray) -> FloatArray:
+def solve_pose_coordinates(stage: DisplacementProblem, key: PoseKey, near: FloatArray) -> FloatArray:
     """Coordinates ``(D,)`` of a key pose, whole turns nearest to others.
 
     Raises:
@@ -173,7 +175,7 @@ def pose_coordinates(stage: Stage, key: PoseKey, near: FloatArray) -> FloatArray
     return q
 
 
-def tree_point(tree: JointTree, name: str) -> tuple[int, FloatArray]:
+def find_tree_point(tree: JointTree, name: str) -> tuple[int, FloatArray]:
     """Link and place of a contact point, or of a joint that turns."""
     if name in tree.points:
         return tree.points[name]
@@ -184,5 +186,5 @@ def tree_point(tree: JointTree, name: str) -> tuple[int, FloatArray]:
     return joints[name][-1], np.zeros(3)
 
 
-def _instant(stage: Stage, time_s: float) -> int:
+def _nearest_instant(stage: DisplacementProblem, time_s: float) -> int:
     return int(np.searchsorted(stage.instants, round(time_s * stage.clip.rate_hz)))

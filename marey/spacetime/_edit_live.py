@@ -13,22 +13,22 @@ from marey.base import FloatArray, InputError, MareyError
 from marey.dynamics import Body, JointTree, ValidityReport
 from marey.motion import Contacts, Motion
 from marey.numerics import SQPIteration, solve_sqp
-from marey.spacetime._edit import edit_programme
-from marey.spacetime._edit_goals import Pin, PoseKey
-from marey.spacetime._repair import SPAN_S, TOLERANCE, Check
+from marey.spacetime._edit import build_edit_programme
+from marey.spacetime._edit_goals import PointPin, PoseKey
+from marey.spacetime._repair import SPAN_S, TOLERANCE, RepairCheck
 from marey.spacetime._repair_programme import DisplacementProgramme
-from marey.spacetime._repair_stage import Stage, find_stretch
+from marey.spacetime._repair_stage import DisplacementProblem, find_window
 from marey.spacetime._style import Style
 
 QUOTA_S: Final = 0.1
-LOOK_BACK: Final = 3  # an iterate is shown if it is no worse than the worst of so many before
+NUM_KEPT_ITERATES: Final = 3  # an iterate is shown if it is no worse than the worst of so many before
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EditIterate:
     """A motion on its way."""
 
-    stage: Stage
+    stage: DisplacementProblem
     displacement: FloatArray  # (K, D) control points
     violation: float  # largest, of scaled rows
     objective: float
@@ -79,13 +79,13 @@ class ValidEditor:
             styles: costs of a state.
         """
         self.original = motion
-        self._stretch = find_stretch(motion, start_s, stop_s, span_s)
-        self._check = Check.of(motion, body, contacts, friction)
+        self._stretch = find_window(motion, start_s, stop_s, span_s)
+        self._check = RepairCheck.from_motion(motion, body, contacts, friction)
         self._report = self._check.report(motion)
         self._physics, self._styles, self._S = physics, tuple(styles), coordinates
-        self._pins: dict[tuple[str, int], Pin] = {}
+        self._pins: dict[tuple[str, int], PointPin] = {}
         self._keys: dict[int, PoseKey] = {}
-        self._built: tuple[Stage, DisplacementProgramme] | None = None
+        self._built: tuple[DisplacementProblem, DisplacementProgramme] | None = None
         self._x: FloatArray | None = None
 
     @property
@@ -94,25 +94,25 @@ class ValidEditor:
         return self._problem()[0].tree
 
     @property
-    def goals(self) -> tuple[Pin | PoseKey, ...]:
+    def goals(self) -> tuple[PointPin | PoseKey, ...]:
         """What is asked for at present."""
         return (*self._pins.values(), *self._keys.values())
 
-    def pin(self, pin: Pin) -> None:
+    def pin(self, pin: PointPin) -> None:
         """Set a pin, in the place of one on the same point at the same frame."""
-        self._try({**self._pins, (pin.point, self._frame(pin.time_s)): pin}, self._keys)
+        self._accept_goals({**self._pins, (pin.point, self._goal_frame(pin.time_s)): pin}, self._keys)
 
     def key(self, key: PoseKey) -> None:
         """Set a key pose, in the place of one at the same frame."""
-        self._try(self._pins, {**self._keys, self._frame(key.time_s): key})
+        self._accept_goals(self._pins, {**self._keys, self._goal_frame(key.time_s): key})
 
-    def drop(self, goal: Pin | PoseKey) -> None:
+    def drop(self, goal: PointPin | PoseKey) -> None:
         """Take a pin or a key away."""
-        frame = self._frame(goal.time_s)
-        point = goal.point if isinstance(goal, Pin) else None
+        frame = self._goal_frame(goal.time_s)
+        point = goal.point if isinstance(goal, PointPin) else None
         pins = {where: pin for where, pin in self._pins.items() if where != (point, frame)}
-        keys = {where: key for where, key in self._keys.items() if isinstance(goal, Pin) or where != frame}
-        self._try(pins, keys)
+        keys = {where: key for where, key in self._keys.items() if isinstance(goal, PointPin) or where != frame}
+        self._accept_goals(pins, keys)
 
     def improve(self, quota_s: float = QUOTA_S, on_iterate: OnIterate | None = None) -> EditIterate:
         """Search for a moment, from where the last one ended; returns the best motion so far.
@@ -129,7 +129,7 @@ class ValidEditor:
         shown: list[float] = []
 
         def show(step: SQPIteration) -> bool:
-            if step.violation > max(shown[-LOOK_BACK:], default=np.inf):
+            if step.violation > max(shown[-NUM_KEPT_ITERATES:], default=np.inf):
                 return False
             shown.append(step.violation)
             moved = programme.displacement(step.x)
@@ -148,10 +148,10 @@ class ValidEditor:
         """Validity of an iterate, with the contacts of the clip."""
         return self._check.report(iterate.motion)
 
-    def _frame(self, time_s: float) -> int:
+    def _goal_frame(self, time_s: float) -> int:
         return round(time_s * self.original.rate_hz)
 
-    def _try(self, pins: dict[tuple[str, int], Pin], keys: dict[int, PoseKey]) -> None:
+    def _accept_goals(self, pins: dict[tuple[str, int], PointPin], keys: dict[int, PoseKey]) -> None:
         """Take goals, or keep the old ones if these are refused."""
         before = self._pins, self._keys
         self._pins, self._keys, self._built = pins, keys, None
@@ -162,10 +162,10 @@ class ValidEditor:
             self._built = None
             raise
 
-    def _problem(self) -> tuple[Stage, DisplacementProgramme]:
+    def _problem(self) -> tuple[DisplacementProblem, DisplacementProgramme]:
         if self._built is None:
             pins, keys = tuple(self._pins.values()), tuple(self._keys.values())
-            self._built = edit_programme(
+            self._built = build_edit_programme(
                 self.original,
                 self._check,
                 self._stretch,

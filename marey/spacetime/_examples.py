@@ -7,9 +7,9 @@ from math import pi
 from typing import Final
 
 from marey.dynamics import JointTree
-from marey.spacetime._full_state import Figure
+from marey.spacetime._full_state import Character
 from marey.spacetime._poses import neutral_pose
-from marey.spacetime._problem import Contact, Key, Objective, Phase, Problem
+from marey.spacetime._problem import Contact, Key, Objective, ProblemPhase, SpacetimeProblem
 
 BAR_HEIGHT_M: Final = 2.2  # of the high bar, as low as a hanging body allows: arcs differ most with flight time
 LANDING_M: Final = 1.4  # ahead of the bar
@@ -21,18 +21,18 @@ HALF_STRIDE_M: Final = 0.09  # of the feet to both sides, the half width of the 
 SHOULDER_M: Final = 0.198  # of the hands to both sides
 KNEE_CLEAR_M: Final = 0.08  # of a swinging knee from the ground
 BAR_CLEAR_M: Final = 0.05  # of a forearm from the middle of a bar
-CALM: Final = Objective(accel=1.0, prior=0.3)
-STRAIGHT: Final = Objective(accel=1.0, prior=6.0)  # no tighter a tuck than the turn needs
+CALM_OBJECTIVE: Final = Objective(accel=1.0, prior=0.3)
+STRAIGHT_OBJECTIVE: Final = Objective(accel=1.0, prior=6.0)  # no tighter a tuck than the turn needs
 
 
-def dismount(flight_s: float = 0.6) -> Problem:
+def build_dismount(flight_s: float = 0.6) -> SpacetimeProblem:
     """High-bar dismount: swing on the bar, a backward somersault, landing on both feet."""
     hands = Contact("hands", (0.0, BAR_HEIGHT_M, 0.0), kind="grip", friction=1.0, max_force=5.0)
     feet = Contact("feet", (0.0, 0.0, LANDING_M), friction=1.0, max_force=5.0)
     phases = (
-        Phase("swing", 0.9, (hands,), span_s=0.05),
-        Phase("flight", flight_s, span_s=0.05),
-        Phase("landing", 0.5, (feet,), span_s=0.04),
+        ProblemPhase("swing", 0.9, (hands,), span_s=0.05),
+        ProblemPhase("flight", flight_s, span_s=0.05),
+        ProblemPhase("landing", 0.5, (feet,), span_s=0.04),
     )
     stance = {"pitch": -2.0 * pi + 0.24, "shoulder": -0.7, "elbow": 0.3, "hip": -1.1, "knee": 1.3}
     keys = (
@@ -45,32 +45,34 @@ def dismount(flight_s: float = 0.6) -> Problem:
         Key("pose", "landing", 1.0, joints=stance),
         Key("velocity", "landing", 1.0),
     )
-    return Problem(f"dismount-{flight_s:g}", phases, character="fang7", keys=keys, objective=STRAIGHT, guess="hang")
+    return SpacetimeProblem(
+        f"dismount-{flight_s:g}", phases, character="fang7", keys=keys, objective=STRAIGHT_OBJECTIVE, guess="hang"
+    )
 
 
-def monkey_bars() -> Problem:
+def build_monkey_bars() -> SpacetimeProblem:
     """Monkey bars: four sections of 0.7 s, hands in turn, no flight."""
-    phases: list[Phase] = []
+    phases: list[ProblemPhase] = []
     keys: list[Key] = []
     for i in range(4):
         side, sign, free = ("left", 1.0, "right") if i % 2 == 0 else ("right", -1.0, "left")
         place = (sign * SHOULDER_M, BAR_REACH_M, i * BAR_SPACING_M)
         grip = Contact(f"{side}_hand", place, kind="grip", max_force=5.0)
-        phases.append(Phase(f"bar {i + 1}", 0.7, (grip,)))
+        phases.append(ProblemPhase(f"bar {i + 1}", 0.7, (grip,)))
         bar = (None, BAR_REACH_M, i * BAR_SPACING_M)
         keys.append(Key("bar", f"bar {i + 1}", None, point=f"{free}_hand", target=bar, lower=BAR_CLEAR_M))
-    return Problem("monkey-bars", tuple(phases), keys=tuple(keys), objective=CALM, guess="hang")
+    return SpacetimeProblem("monkey-bars", tuple(phases), keys=tuple(keys), objective=CALM_OBJECTIVE, guess="hang")
 
 
-def leaping(height_m: float = PEG_HEIGHT_M, *, clearance: bool = False, name: str = "pegs") -> Problem:
+def build_leaping(height_m: float = PEG_HEIGHT_M, *, clearance: bool = False, name: str = "pegs") -> SpacetimeProblem:
     """Leap from foot to foot: supports of 0.35 s, flights of 0.40 s."""
-    phases: list[Phase] = []
+    phases: list[ProblemPhase] = []
     for i in range(3):
         side, sign = ("left", 1.0) if i % 2 == 0 else ("right", -1.0)
         foot = Contact(f"{side}_foot", (sign * HALF_STRIDE_M, height_m, i * PEG_SPACING_M), friction=1.0)
-        phases.append(Phase(f"support {i + 1}", 0.35, (foot,)))
+        phases.append(ProblemPhase(f"support {i + 1}", 0.35, (foot,)))
         if i < 2:
-            phases.append(Phase(f"flight {i + 1}", 0.40))
+            phases.append(ProblemPhase(f"flight {i + 1}", 0.40))
     keys: list[Key] = []
     if clearance:
         for phase in phases:
@@ -81,22 +83,22 @@ def leaping(height_m: float = PEG_HEIGHT_M, *, clearance: bool = False, name: st
                     keys.append(Key("clearance", phase.name, None, point=f"{point}@joint", lower=KNEE_CLEAR_M))
     trunk = {"pitch": (-0.2, 0.5), "roll": (-0.25, 0.25), "yaw": (-0.5, 0.5)}
     natural = Objective(accel=1.0, prior=2.0)
-    return Problem(name, tuple(phases), keys=tuple(keys), objective=natural, guess="run", limits=trunk)
+    return SpacetimeProblem(name, tuple(phases), keys=tuple(keys), objective=natural, guess="run", limits=trunk)
 
 
-def peg_leaping(*, clearance: bool = False) -> Problem:
+def build_peg_leaping(*, clearance: bool = False) -> SpacetimeProblem:
     """Leaping over pegs 0.2 m high, 0.9 m apart; with ``clearance`` the swinging leg stays above the floor."""
-    return leaping(clearance=clearance, name="pegs-clear" if clearance else "pegs")
+    return build_leaping(clearance=clearance, name="pegs-clear" if clearance else "pegs")
 
 
-def ground_leaping() -> Problem:
+def build_ground_leaping() -> SpacetimeProblem:
     """The same on flat ground: the swinging feet are kept above it."""
-    return leaping(0.0, clearance=True, name="ground-leap")
+    return build_leaping(0.0, clearance=True, name="ground-leap")
 
 
-def space_spin(turn_rad: float = pi, duration_s: float = 6.0) -> Problem:
+def build_space_spin(turn_rad: float = pi, duration_s: float = 6.0) -> SpacetimeProblem:
     """Zero gravity: from upright at rest to inverted at rest, by moving the limbs alone."""
-    figure = Figure.of(JointTree.fang22())
+    figure = Character.from_tree(JointTree.fang22())
     pose = dict(zip(figure.names, neutral_pose(figure, "stand").tolist(), strict=True))
     keys = (
         Key("pose", "float", 0.0, joints=pose),
@@ -104,17 +106,17 @@ def space_spin(turn_rad: float = pi, duration_s: float = 6.0) -> Problem:
         Key("pose", "float", 1.0, joints={**pose, "root_rx": turn_rad}),
         Key("velocity", "float", 1.0),
     )
-    phase = Phase("float", duration_s, span_s=0.2)
+    phase = ProblemPhase("float", duration_s, span_s=0.2)
     straight = Objective(accel=1.0, prior=1.0)
-    return Problem("space-spin", (phase,), keys=keys, objective=straight, gravity=0.0, guess="stand")
+    return SpacetimeProblem("space-spin", (phase,), keys=keys, objective=straight, gravity=0.0, guess="stand")
 
 
-EXAMPLES: Final[dict[str, Callable[[], Problem]]] = {
-    "dismount-0.6": lambda: dismount(0.6),
-    "dismount-0.8": lambda: dismount(0.8),
-    "monkey-bars": monkey_bars,
-    "pegs": peg_leaping,
-    "pegs-clear": lambda: peg_leaping(clearance=True),
-    "ground-leap": ground_leaping,
-    "space-spin": space_spin,
+EXAMPLES: Final[dict[str, Callable[[], SpacetimeProblem]]] = {
+    "dismount-0.6": lambda: build_dismount(0.6),
+    "dismount-0.8": lambda: build_dismount(0.8),
+    "monkey-bars": build_monkey_bars,
+    "pegs": build_peg_leaping,
+    "pegs-clear": lambda: build_peg_leaping(clearance=True),
+    "ground-leap": build_ground_leaping,
+    "space-spin": build_space_spin,
 }

@@ -11,21 +11,21 @@ from marey.dynamics import JointTree
 from marey.motion import Motion
 from marey.numerics import SolveStatus, SQPIteration, SQPResult, solve_sqp
 from marey.spacetime._check import check_solution
-from marey.spacetime._full_layout import Layout
-from marey.spacetime._full_levels import finer_layout, finer_unknowns
+from marey.spacetime._full_layout import FullLayout
+from marey.spacetime._full_levels import refine_layout, refine_unknowns
 from marey.spacetime._full_programme import FullProgramme
-from marey.spacetime._full_refine import GROSS, ROUNDS, Frames, weak_instants, worst_excess
-from marey.spacetime._full_sample import carry_flights, sample_track, to_motion
-from marey.spacetime._full_state import Derivatives, Figure
-from marey.spacetime._guess import flat_guess, warm_guess
-from marey.spacetime._problem import Problem
-from marey.spacetime._refusals import check_full
+from marey.spacetime._full_refine import GROSS_EXCESS, MAX_REFINEMENTS, Frames, compute_worst_excess, find_weak_instants
+from marey.spacetime._full_sample import motion_from_unknowns, sample_track, set_flight_unknowns
+from marey.spacetime._full_state import Character, Derivatives
+from marey.spacetime._guess import build_flat_guess, guess_from_motion
+from marey.spacetime._problem import SpacetimeProblem
+from marey.spacetime._refusals import validate_full
 from marey.spacetime._result import SpacetimeResult
 
 RATE_HZ = 120.0  # [Hz] of the motions handed out
 WARM_PENALTY = 100.0  # first weight of violations where the start is nearly a solution
-KEPT_COARSE = "The finer spline was not solved; the motion is that of the coarser one."
-BETWEEN_FRAMES = "It holds at its frames, not between them: raise frames_per_span or refine, or shorten span_s."
+COARSE_ADVICE = "The finer spline was not solved; the motion is that of the coarser one."
+BETWEEN_FRAMES_ADVICE = "It holds at its frames, not between them: raise frames_per_span or refine, or shorten span_s."
 CHECK_PER_SPAN = 8  # samples of the dense check in a span: four times the two frames of the solver
 
 OnIteration = Callable[[SQPIteration], bool | None]
@@ -46,7 +46,7 @@ class FullOptions:
 class FullSolution:
     """What the solver left behind: enough to start again from."""
 
-    layout: Layout
+    layout: FullLayout
     programme: FullProgramme
     start: FloatArray  # unscaled unknowns
     answer: SQPResult
@@ -60,7 +60,7 @@ class FullSolution:
 
 
 def solve_full(
-    problem: Problem,
+    problem: SpacetimeProblem,
     tree: JointTree,
     options: FullOptions | None = None,
     *,
@@ -77,15 +77,17 @@ def solve_full(
         start: unscaled unknowns to begin at.
     """
     options, began = options or FullOptions(), time.perf_counter()
-    layout = Layout.of(problem, Figure.of(tree))
-    check_full(layout)
+    layout = FullLayout.from_problem(problem, Character.from_tree(tree))
+    validate_full(layout)
     if start is None:
-        start = flat_guess(layout) if warm_start is None else warm_guess(layout, warm_start)
+        start = build_flat_guess(layout) if warm_start is None else guess_from_motion(layout, warm_start)
     reference = start if problem.objective.reference > 0.0 else None
-    programme = _programme(layout, start, options, reference)
-    start = carry_flights(layout, programme.settled(start))
-    solution = FullSolution(layout, programme, start, _search(programme, start, options, began), ())
-    return refine_solution(_held(solution, options, reference, began), options, reference=reference, began=began)
+    programme = _build_programme(layout, start, options, reference)
+    start = set_flight_unknowns(layout, programme.settled(start))
+    solution = FullSolution(layout, programme, start, _solve_programme(programme, start, options, began), ())
+    return refine_solution(
+        _solve_until_physics_holds(solution, options, reference, began), options, reference=reference, began=began
+    )
 
 
 def refine_solution(
@@ -100,36 +102,36 @@ def refine_solution(
         reference: unknowns of the motion to stay near, in the layout of the solution.
     """
     for _ in range(solution.layout.problem.refine if solution.answer.is_solved else 0):
-        layout, x = finer_layout(solution.layout), finer_unknowns(solution.layout, solution.x)
+        layout, x = refine_layout(solution.layout), refine_unknowns(solution.layout, solution.x)
         if reference is not None:
-            reference = finer_unknowns(solution.layout, reference)
-        programme = _programme(layout, x, options, reference, solution.extra)
-        answer = _search(programme, x, _warm(options), began, solution.answer)
-        start = finer_unknowns(solution.layout, solution.start)
+            reference = refine_unknowns(solution.layout, reference)
+        programme = _build_programme(layout, x, options, reference, solution.extra)
+        answer = _solve_programme(programme, x, _warm_options(options), began, solution.answer)
+        start = refine_unknowns(solution.layout, solution.start)
         levels = (*solution.levels, solution.answer.iterations - sum(solution.levels))
         finer = FullSolution(layout, programme, start, answer, solution.extra, levels)
-        finer = _held(finer, options, reference, began)
+        finer = _solve_until_physics_holds(finer, options, reference, began)
         if not finer.answer.is_solved and finer.answer.status is not SolveStatus.STOPPED:
             spent = replace(
-                solution.answer, iterations=finer.answer.iterations, history=finer.answer.history, advice=KEPT_COARSE
+                solution.answer, iterations=finer.answer.iterations, history=finer.answer.history, advice=COARSE_ADVICE
             )
             return replace(solution, answer=spent, levels=levels)
         solution = finer
     return solution
 
 
-def _programme(
-    layout: Layout, guess: FloatArray, options: FullOptions, reference: FloatArray | None, extra: Frames = ()
+def _build_programme(
+    layout: FullLayout, guess: FloatArray, options: FullOptions, reference: FloatArray | None, extra: Frames = ()
 ) -> FullProgramme:
     near = None if reference is None else layout.points(reference)
     return FullProgramme(layout, guess, derivatives=options.derivatives, reference=near, extra=extra)
 
 
-def _warm(options: FullOptions) -> FullOptions:
+def _warm_options(options: FullOptions) -> FullOptions:
     return replace(options, penalty=max(options.penalty, WARM_PENALTY))
 
 
-def _search(
+def _solve_programme(
     programme: FullProgramme, start: FloatArray, options: FullOptions, began: float, old: SQPResult | None = None
 ) -> SQPResult:
     """Solve from unscaled unknowns within what is left of the quotas; iterations are added to those of ``old``."""
@@ -150,35 +152,37 @@ def _search(
     return replace(answer, iterations=spent + answer.iterations, history=old.history + answer.history)
 
 
-def _held(solution: FullSolution, options: FullOptions, reference: FloatArray | None, began: float) -> FullSolution:
+def _solve_until_physics_holds(
+    solution: FullSolution, options: FullOptions, reference: FloatArray | None, began: float
+) -> FullSolution:
     """Solve again with more frames until physics holds between them, a few times at most."""
-    for _ in range(ROUNDS):
-        finer = _refined(solution, options, reference, began)
+    for _ in range(MAX_REFINEMENTS):
+        finer = _solve_with_added_frames(solution, options, reference, began)
         if finer is None:
             break
         solution = finer
     return solution
 
 
-def _refined(
+def _solve_with_added_frames(
     solution: FullSolution, options: FullOptions, reference: FloatArray | None, began: float
 ) -> FullSolution | None:
     """Solve again with frames where the last solution broke physics between them; None if it nowhere did."""
     if not solution.answer.is_solved:
         return None
-    weak = tuple(frame for frame in weak_instants(solution.layout, solution.x) if frame not in solution.extra)
+    weak = tuple(frame for frame in find_weak_instants(solution.layout, solution.x) if frame not in solution.extra)
     if not weak or (options.time_limit_s is not None and time.perf_counter() - began > options.time_limit_s):
         return None
     extra = (*solution.extra, *weak)
     layout = solution.layout
-    finer = _programme(layout, solution.x, options, reference, extra)
-    answer = _search(finer, solution.x, _warm(options), began, solution.answer)
-    if not answer.is_solved and worst_excess(layout, solution.x) < GROSS:
+    finer = _build_programme(layout, solution.x, options, reference, extra)
+    answer = _solve_programme(finer, solution.x, _warm_options(options), began, solution.answer)
+    if not answer.is_solved and compute_worst_excess(layout, solution.x) < GROSS_EXCESS:
         return None  # what was missing between frames is small: keep the motion that has it
     return replace(solution, programme=finer, answer=answer, extra=extra)
 
 
-def full_result(solution: FullSolution, began: float, iterations: int | None = None) -> SpacetimeResult:
+def build_full_result(solution: FullSolution, began: float, iterations: int | None = None) -> SpacetimeResult:
     """Turn a solution into motions, and check it on the dense grid; ``began`` is of ``time.perf_counter``."""
     layout, answer, x = solution.layout, solution.answer, solution.x
     problem = layout.problem
@@ -189,8 +193,8 @@ def full_result(solution: FullSolution, began: float, iterations: int | None = N
     is_broken = answer.is_solved and not check.has_physics
     return SpacetimeResult(
         status=SolveStatus.STALLED if is_broken else answer.status,
-        motion=to_motion(layout, x, RATE_HZ, problem.name),
-        guess=to_motion(layout, solution.start, RATE_HZ, f"{problem.name}, first guess"),
+        motion=motion_from_unknowns(layout, x, RATE_HZ, problem.name),
+        guess=motion_from_unknowns(layout, solution.start, RATE_HZ, f"{problem.name}, first guess"),
         violation=answer.violation,
         iterations=total,
         seconds=seconds,
@@ -199,14 +203,14 @@ def full_result(solution: FullSolution, began: float, iterations: int | None = N
         worst=answer.worst,
         check=check,
         history=answer.history,
-        advice=BETWEEN_FRAMES if is_broken else answer.advice,
+        advice=BETWEEN_FRAMES_ADVICE if is_broken else answer.advice,
         problem=problem,
-        counts=_counts(solution),
+        counts=_count_rows(solution),
         levels=(*solution.levels, total - sum(solution.levels)),
     )
 
 
-def _counts(solution: FullSolution) -> dict[str, int]:
+def _count_rows(solution: FullSolution) -> dict[str, int]:
     layout, programme = solution.layout, solution.programme
     return {
         "unknowns": layout.num_unknowns,

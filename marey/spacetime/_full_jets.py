@@ -8,63 +8,63 @@ import numpy as np
 
 from marey.base import FloatArray, IntArray
 
-_NEXT, _LAST = np.array([1, 2, 0]), np.array([2, 0, 1])
+_NEXT_AXIS, _LAST_AXIS = np.array([1, 2, 0]), np.array([2, 0, 1])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Jet:
+class StateJet:
     r"""Values :math:`y(q, \dot q, \ddot q)` at instants, and :math:`\partial y / \partial(q, \dot q, \ddot q)`."""
 
     value: FloatArray  # (n, m)
     partials: FloatArray  # (3, n, m, D) by q, qd, qdd
 
-    def __add__(self, other: Jet | FloatArray) -> Jet:
-        if isinstance(other, Jet):
-            return Jet(self.value + other.value, self.partials + other.partials)
-        return Jet(self.value + other, self.partials)
+    def __add__(self, other: StateJet | FloatArray) -> StateJet:
+        if isinstance(other, StateJet):
+            return StateJet(self.value + other.value, self.partials + other.partials)
+        return StateJet(self.value + other, self.partials)
 
-    def __sub__(self, other: Jet | FloatArray) -> Jet:
-        if isinstance(other, Jet):
-            return Jet(self.value - other.value, self.partials - other.partials)
-        return Jet(self.value - other, self.partials)
+    def __sub__(self, other: StateJet | FloatArray) -> StateJet:
+        if isinstance(other, StateJet):
+            return StateJet(self.value - other.value, self.partials - other.partials)
+        return StateJet(self.value - other, self.partials)
 
-    def __mul__(self, factor: float) -> Jet:
-        return Jet(self.value * factor, self.partials * factor)
+    def __mul__(self, factor: float) -> StateJet:
+        return StateJet(self.value * factor, self.partials * factor)
 
-    def at(self, instants: IntArray) -> Jet:
+    def at(self, instants: IntArray) -> StateJet:
         """Only some instants."""
-        return Jet(self.value[instants], self.partials[:, instants])
+        return StateJet(self.value[instants], self.partials[:, instants])
 
-    def columns(self, components: IntArray) -> Jet:
+    def columns(self, components: IntArray) -> StateJet:
         """Only some components."""
-        return Jet(self.value[:, components], self.partials[:, :, components])
+        return StateJet(self.value[:, components], self.partials[:, :, components])
 
-    def mapped(self, matrix: FloatArray) -> Jet:
+    def apply_matrix(self, matrix: FloatArray) -> StateJet:
         """Apply a constant matrix ``(r, m)``."""
-        return Jet(self.value @ matrix.T, matrix @ self.partials)
+        return StateJet(self.value @ matrix.T, matrix @ self.partials)
 
-    def dotted(self, directions: FloatArray) -> Jet:
+    def component_along(self, directions: FloatArray) -> StateJet:
         """Component along a direction ``(n, m)`` of each instant."""
         value = np.einsum("ni,ni->n", directions, self.value)[:, None]
-        return Jet(value, np.einsum("ni,pnid->pnd", directions, self.partials)[:, :, None])
+        return StateJet(value, np.einsum("ni,pnid->pnd", directions, self.partials)[:, :, None])
 
-    def cross(self, other: Jet) -> Jet:
+    def cross(self, other: StateJet) -> StateJet:
         """Vector product of two jets of three components."""
-        partials = skew(self.value) @ other.partials - skew(other.value) @ self.partials
-        return Jet(cross(self.value, other.value), partials)
+        partials = skew_matrices(self.value) @ other.partials - skew_matrices(other.value) @ self.partials
+        return StateJet(cross_rows(self.value, other.value), partials)
 
     @staticmethod
-    def stack(jets: list[Jet]) -> Jet:
+    def stack(jets: list[StateJet]) -> StateJet:
         """Components of several jets side by side."""
-        return Jet(np.concatenate([j.value for j in jets], 1), np.concatenate([j.partials for j in jets], 2))
+        return StateJet(np.concatenate([j.value for j in jets], 1), np.concatenate([j.partials for j in jets], 2))
 
 
-def cross(a: FloatArray, b: FloatArray) -> FloatArray:
+def cross_rows(a: FloatArray, b: FloatArray) -> FloatArray:
     """Vector products of rows ``(n, 3)``, without the checks that make NumPy's slow on few of them."""
-    return a[:, _NEXT] * b[:, _LAST] - a[:, _LAST] * b[:, _NEXT]
+    return a[:, _NEXT_AXIS] * b[:, _LAST_AXIS] - a[:, _LAST_AXIS] * b[:, _NEXT_AXIS]
 
 
-def skew(vectors: FloatArray) -> FloatArray:
+def skew_matrices(vectors: FloatArray) -> FloatArray:
     """Matrices ``(n, 3, 3)`` of the vector product with ``(n, 3)``."""
     matrices = np.zeros((*vectors.shape, 3))
     matrices[..., 0, 1], matrices[..., 0, 2] = -vectors[..., 2], vectors[..., 1]
@@ -73,7 +73,7 @@ def skew(vectors: FloatArray) -> FloatArray:
     return matrices
 
 
-def value_and_rates(J: FloatArray, Jd: FloatArray, Jdd: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def point_partials(J: FloatArray, Jd: FloatArray, Jdd: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     r"""Partials of a point's position, velocity and acceleration ``(3, n, m, D)`` each, from its Jacobian's rates.
 
     .. math:: \partial\ddot o = \ddot J\,\partial q + 2\dot J\,\partial\dot q + J\,\partial\ddot q

@@ -8,66 +8,73 @@ from dataclasses import dataclass
 import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray
-from marey.spacetime._full_jets import Jet
-from marey.spacetime._full_layout import Layout
-from marey.spacetime._full_rows import PLACE_ROW, SPEED_ROW, Coefficients, Rows, joint_point, support_wrench
+from marey.spacetime._full_jets import StateJet
+from marey.spacetime._full_layout import FullLayout
+from marey.spacetime._full_rows import (
+    POSITION_ROW,
+    SPEED_ROW,
+    Coefficients,
+    RowFamily,
+    compute_support_wrench,
+    joint_point_name,
+)
 from marey.spacetime._full_state import BodyState
 from marey.spacetime._problem import Key
-from marey.spacetime._support import frame_of
+from marey.spacetime._support import contact_frame
 from marey.spacetime._timeline import SNAP_S, InstantBuilder
 
 CLEARANCE_PER_SPAN = 4  # instants per span at which something is kept clear of something
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Placed:
+class WorldVector:
     """A vector in the world: a jet from the root, moved by the plant of a support or the centre of a flight."""
 
     at: IntArray  # (n,)
-    jet: Callable[[BodyState, FloatArray], Jet]  # (n, 3)
+    jet: Callable[[BodyState, FloatArray], StateJet]  # (n, 3)
     columns: IntArray | None  # (n, 3, g)
     coefficients: FloatArray | None  # (n, 3, g)
 
 
-def placed_point(layout: Layout, phase: int, times: FloatArray, at: IntArray, point: str) -> Placed:
+def world_point(layout: FullLayout, phase: int, times: FloatArray, at: IntArray, point: str) -> WorldVector:
     """Where a named point, or ``com``, is in the world at instants of one phase."""
 
-    def local(state: BodyState) -> Jet:
+    def local(state: BodyState) -> StateJet:
         return (state.com if point == "com" else state.points[point][0]).at(at)
 
     flight = layout.flight_of(phase)
     if flight is None:
         contact = layout.timeline.phases[phase].contacts[0]
         plant = np.asarray(contact.position)
-        return Placed(at, lambda s, _: local(s) - s.points[contact.point][0].at(at) + plant, None, None)
+        return WorldVector(at, lambda s, _: local(s) - s.points[contact.point][0].at(at) + plant, None, None)
     after = times - flight.start_s
-    columns, coefficients, centre = _ballistic(layout, phase, after)
-    return Placed(at, lambda s, x: local(s) - s.com.at(at) + centre(x), columns, coefficients)
+    columns, coefficients, centre = _ballistic_com(layout, phase, after)
+    return WorldVector(at, lambda s, x: local(s) - s.com.at(at) + centre(x), columns, coefficients)
 
 
-def placed_velocity(layout: Layout, phase: int, times: FloatArray, at: IntArray) -> Placed:
+def world_com_velocity(layout: FullLayout, phase: int, times: FloatArray, at: IntArray) -> WorldVector:
     """Velocity of the centre of mass in the world at instants of one phase."""
     flight = layout.flight_of(phase)
     if flight is None:
         contact = layout.timeline.phases[phase].contacts[0]
-        return Placed(at, lambda s, _: s.com_velocity.at(at) - s.points[contact.point][1].at(at), None, None)
+        return WorldVector(at, lambda s, _: s.com_velocity.at(at) - s.points[contact.point][1].at(at), None, None)
     axes, speed = layout.figure.axes, layout.speed_columns(flight)
     columns = np.zeros((len(at), 3, 1), dtype=np.int64)
     coefficients = np.zeros((len(at), 3, 1))
     columns[:, axes, 0], coefficients[:, axes, 0] = speed, 1.0
     fall = (times - flight.start_s)[:, None] * layout.gravity
 
-    def jet(state: BodyState, x: FloatArray) -> Jet:
+    def jet(state: BodyState, x: FloatArray) -> StateJet:
         still = state.com_velocity.at(at) * 0.0
         value = fall.copy()
         value[:, axes] += x[speed]
         return still + value
 
-    return Placed(at, jet, columns, coefficients)
+    return WorldVector(at, jet, columns, coefficients)
 
 
-def _ballistic(
-    layout: Layout, phase: int, after: FloatArray
+def _ballistic_com(
+    layout: FullLayout, phase: int, after: FloatArray
 ) -> tuple[IntArray, FloatArray, Callable[[FloatArray], FloatArray]]:
     flight = layout.flight_of(phase)
     assert flight is not None
@@ -86,9 +93,9 @@ def _ballistic(
     return columns, coefficients, centre
 
 
-def key_rows(layout: Layout, builder: InstantBuilder, key: Key) -> list[Rows]:
+def key_rows(layout: FullLayout, builder: InstantBuilder, key: Key) -> list[RowFamily]:
     """Rows of one key; those that only bound control points give none (see :func:`held_bounds`)."""
-    if _bounded_points(layout, key) is not None:
+    if _find_bounded_points(layout, key) is not None:
         return []
     phase = layout.problem.phase_index(key.phase)
     times = _key_times(layout, key, phase)
@@ -100,14 +107,14 @@ def key_rows(layout: Layout, builder: InstantBuilder, key: Key) -> list[Rows]:
     if key.kind == "bar":
         return [_bar_rows(layout, key, phase, times, at)]
     if key.kind == "com_velocity":
-        return [_target_rows(layout, key, placed_velocity(layout, phase, times, at), SPEED_ROW)]
-    placed = placed_point(layout, phase, times, at, "com" if key.kind == "com" else key.point or "com")
+        return [_target_rows(layout, key, world_com_velocity(layout, phase, times, at), SPEED_ROW)]
+    placed = world_point(layout, phase, times, at, "com" if key.kind == "com" else key.point or "com")
     if key.kind == "clearance":
         return [_clearance_rows(key, placed)]
-    return [_target_rows(layout, key, placed, PLACE_ROW)]
+    return [_target_rows(layout, key, placed, POSITION_ROW)]
 
 
-def held_bounds(layout: Layout, lower: FloatArray, upper: FloatArray) -> None:
+def narrow_bounds(layout: FullLayout, lower: FloatArray, upper: FloatArray) -> None:
     """Narrow the bounds ``(K, D)`` of control points for joint limits, and for keys that hold through a phase.
 
     A spline stays within the hull of its control points, so this is enough at every instant.
@@ -116,18 +123,18 @@ def held_bounds(layout: Layout, lower: FloatArray, upper: FloatArray) -> None:
         i = layout.figure.angle_index(name)
         lower[:, i], upper[:, i] = low, high
     for key in layout.problem.keys:
-        points = _bounded_points(layout, key)
-        for i, low, high in wanted_angles(layout, key) if points is not None else ():
+        points = _find_bounded_points(layout, key)
+        for i, low, high in key_angle_ranges(layout, key) if points is not None else ():
             lower[points, i] = np.maximum(lower[points, i], low)
             upper[points, i] = np.minimum(upper[points, i], high)
     for end, inner in ((0, 1), (-1, -2)):
-        for i in _resting(layout, end):
+        for i in _find_stopped_angles(layout, end):
             fixed = lower[end, i] == upper[end, i]
             lower[inner, i] = lower[end, i] if fixed else lower[inner, i]
             upper[inner, i] = upper[end, i] if fixed else upper[inner, i]
 
 
-def _bounded_points(layout: Layout, key: Key) -> IntArray | None:
+def _find_bounded_points(layout: FullLayout, key: Key) -> IntArray | None:
     """Control points that a key on angles bounds: all of a phase, or the one at an end of the motion."""
     if key.kind not in ("pose", "range", "turn"):
         return None
@@ -140,7 +147,7 @@ def _bounded_points(layout: Layout, key: Key) -> IntArray | None:
     return np.array([layout.num_points - 1]) if time >= layout.timeline.duration_s - SNAP_S else None
 
 
-def _resting(layout: Layout, end: int) -> list[int]:
+def _find_stopped_angles(layout: FullLayout, end: int) -> list[int]:
     """Angles that a velocity key stops at an end of the motion, 0 or -1."""
     wanted = 0.0 if end == 0 else layout.timeline.duration_s
     found: list[int] = []
@@ -148,17 +155,17 @@ def _resting(layout: Layout, end: int) -> list[int]:
         if key.kind == "velocity" and key.at is not None:
             time = layout.timeline.time_of(layout.problem.phase_index(key.phase), key.at)
             if abs(time - wanted) < SNAP_S:
-                found += [i for i, value, _ in wanted_angles(layout, key) if value == 0.0]
+                found += [i for i, value, _ in key_angle_ranges(layout, key) if value == 0.0]
     return found
 
 
-def _active_points(layout: Layout, phase: int) -> IntArray:
+def _active_points(layout: FullLayout, phase: int) -> IntArray:
     spline, edges = layout.timeline.spline, layout.timeline.edges
     starts, ends = spline.knots[:-4], spline.knots[4:]
     return np.flatnonzero((starts < edges[phase + 1] - 1e-9) & (ends > edges[phase] + 1e-9))
 
 
-def _key_times(layout: Layout, key: Key, phase: int) -> FloatArray:
+def _key_times(layout: FullLayout, key: Key, phase: int) -> FloatArray:
     if key.at is not None:
         return np.array([layout.timeline.time_of(phase, key.at)])
     breaks = layout.timeline.breaks(phase)
@@ -167,7 +174,7 @@ def _key_times(layout: Layout, key: Key, phase: int) -> FloatArray:
     return np.concatenate([inner, breaks[-1:]])
 
 
-def wanted_angles(layout: Layout, key: Key) -> list[tuple[int, float, float]]:
+def key_angle_ranges(layout: FullLayout, key: Key) -> list[tuple[int, float, float]]:
     """Angle, lowest and highest value that a key on coordinates asks for."""
     figure = layout.figure
     low = -np.inf if key.lower is None else key.lower
@@ -181,22 +188,22 @@ def wanted_angles(layout: Layout, key: Key) -> list[tuple[int, float, float]]:
     return [(figure.angle_index(name), value, value) for name, value in key.joints.items()]
 
 
-def _coordinate_rows(layout: Layout, key: Key, at: IntArray) -> Rows:
-    wanted = wanted_angles(layout, key)
+def _coordinate_rows(layout: FullLayout, key: Key, at: IntArray) -> RowFamily:
+    wanted = key_angle_ranges(layout, key)
     chosen = np.array([i for i, _, _ in wanted], dtype=np.int64)
     lower = np.tile([low for _, low, _ in wanted], (len(at), 1))
     upper = np.tile([high for _, _, high in wanted], (len(at), 1))
     is_speed = key.kind == "velocity"
 
-    def evaluate(state: BodyState, _: FloatArray) -> tuple[Jet, Coefficients]:
+    def evaluate(state: BodyState, _: FloatArray) -> tuple[StateJet, Coefficients]:
         return (state.speeds if is_speed else state.angles).at(at).columns(chosen), None
 
     word = "speed" if is_speed else "angle"
     labels = tuple(f"{word} of {layout.figure.names[i]}" for i in chosen)
-    return Rows(at, lower, upper, labels, evaluate, is_linear=True)
+    return RowFamily(at, lower, upper, labels, evaluate, is_linear=True)
 
 
-def _target_rows(layout: Layout, key: Key, placed: Placed, scale: float) -> Rows:
+def _target_rows(layout: FullLayout, key: Key, placed: WorldVector, scale: float) -> RowFamily:
     axes = np.array(
         [i for i in layout.figure.axes if i < len(key.target) and key.target[i] is not None], dtype=np.int64
     )
@@ -206,54 +213,54 @@ def _target_rows(layout: Layout, key: Key, placed: Placed, scale: float) -> Rows
     columns = None if placed.columns is None else placed.columns[:, axes]
     coefficients = None if placed.coefficients is None else scale * placed.coefficients[:, axes]
 
-    def evaluate(state: BodyState, x: FloatArray) -> tuple[Jet, Coefficients]:
+    def evaluate(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
         return (placed.jet(state, x).columns(axes) - target) * scale, coefficients
 
     what = key.point or {"com": "centre of mass", "com_velocity": "velocity of the centre of mass"}.get(key.kind, "")
     labels = tuple(f"{what} along {'xyz'[i]}" for i in axes)
     shape = (len(placed.at), len(axes))
-    return Rows(placed.at, np.zeros(shape), np.zeros(shape), labels, evaluate, columns)
+    return RowFamily(placed.at, np.zeros(shape), np.zeros(shape), labels, evaluate, columns)
 
 
-def _clearance_rows(key: Key, placed: Placed) -> Rows:
+def _clearance_rows(key: Key, placed: WorldVector) -> RowFamily:
     up = np.array([1])
     columns = None if placed.columns is None else placed.columns[:, up]
-    coefficients = None if placed.coefficients is None else PLACE_ROW * placed.coefficients[:, up]
+    coefficients = None if placed.coefficients is None else POSITION_ROW * placed.coefficients[:, up]
 
-    def evaluate(state: BodyState, x: FloatArray) -> tuple[Jet, Coefficients]:
-        return placed.jet(state, x).columns(up) * PLACE_ROW, coefficients
+    def evaluate(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
+        return placed.jet(state, x).columns(up) * POSITION_ROW, coefficients
 
-    lower = np.full((len(placed.at), 1), PLACE_ROW * (key.lower or 0.0))
-    upper = np.full_like(lower, np.inf if key.upper is None else PLACE_ROW * key.upper)
-    return Rows(placed.at, lower, upper, (f"height of {key.point}",), evaluate, columns)
+    lower = np.full((len(placed.at), 1), POSITION_ROW * (key.lower or 0.0))
+    upper = np.full_like(lower, np.inf if key.upper is None else POSITION_ROW * key.upper)
+    return RowFamily(placed.at, lower, upper, (f"height of {key.point}",), evaluate, columns)
 
 
-def _force_rows(layout: Layout, key: Key, phase: int, at: IntArray) -> Rows:
+def _force_rows(layout: FullLayout, key: Key, phase: int, at: IntArray) -> RowFamily:
     contact = layout.timeline.phases[phase].contacts[0]
-    normal = frame_of(contact)[0][None]
+    normal = contact_frame(contact)[0][None]
 
-    def evaluate(state: BodyState, _: FloatArray) -> tuple[Jet, Coefficients]:
-        return support_wrench(state, at, contact, layout)[0].mapped(normal), None
+    def evaluate(state: BodyState, _: FloatArray) -> tuple[StateJet, Coefficients]:
+        return compute_support_wrench(state, at, contact, layout)[0].apply_matrix(normal), None
 
     lower = np.full((len(at), 1), -np.inf if key.lower is None else key.lower)
     upper = np.full((len(at), 1), np.inf if key.upper is None else key.upper)
-    return Rows(at, lower, upper, ("force along the normal",), evaluate)
+    return RowFamily(at, lower, upper, ("force along the normal",), evaluate)
 
 
-def _bar_rows(layout: Layout, key: Key, phase: int, times: FloatArray, at: IntArray) -> Rows:
+def _bar_rows(layout: FullLayout, key: Key, phase: int, times: FloatArray, at: IntArray) -> RowFamily:
     r"""Keep the segment of a point off a bar along X: the square of its nearest distance in the plane across.
 
     At the nearest point of the segment the distance does not change with the place along it (envelope theorem), so
     the derivative is that of the fixed combination of the segment's ends.
     """
     assert key.point is not None
-    end = placed_point(layout, phase, times, at, key.point)
-    start = placed_point(layout, phase, times, at, joint_point(key.point))
+    end = world_point(layout, phase, times, at, key.point)
+    start = world_point(layout, phase, times, at, joint_point_name(key.point))
     centre = np.array([0.0, *[0.0 if v is None else v for v in key.target[1:3]]])
     across = np.array([0.0, 1.0, 1.0])
     radius = key.lower or 0.0
 
-    def evaluate(state: BodyState, x: FloatArray) -> tuple[Jet, Coefficients]:
+    def evaluate(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
         a, b = start.jet(state, x), end.jet(state, x)
         off, along = (a.value - centre) * across, (b.value - a.value) * across
         share = np.clip(-(off * along).sum(1) / np.maximum((along * along).sum(1), 1e-12), 0.0, 1.0)[:, None]
@@ -261,12 +268,12 @@ def _bar_rows(layout: Layout, key: Key, phase: int, times: FloatArray, at: IntAr
         partials = (1.0 - share)[..., None] * a.partials + share[..., None] * b.partials
         slope = gap / (2.0 * radius)
         value = np.einsum("ni,ni->n", gap, gap) / (4.0 * radius)
-        jet = Jet(value[:, None], np.einsum("ni,pnid->pnd", slope, partials)[:, :, None]) * PLACE_ROW
+        jet = StateJet(value[:, None], np.einsum("ni,pnid->pnd", slope, partials)[:, :, None]) * POSITION_ROW
         coefficients = None if end.coefficients is None else np.einsum("ni,nig->nig", slope, end.coefficients)
         if coefficients is None:
             return jet, None
-        return jet, PLACE_ROW * coefficients.reshape(len(at), 1, -1)
+        return jet, POSITION_ROW * coefficients.reshape(len(at), 1, -1)
 
     columns = None if end.columns is None else end.columns.reshape(len(at), 1, -1)
-    lower = np.full((len(at), 1), PLACE_ROW * radius / 4.0)
-    return Rows(at, lower, np.full_like(lower, np.inf), (f"bar clear of {key.point}",), evaluate, columns)
+    lower = np.full((len(at), 1), POSITION_ROW * radius / 4.0)
+    return RowFamily(at, lower, np.full_like(lower, np.inf), (f"bar clear of {key.point}",), evaluate, columns)

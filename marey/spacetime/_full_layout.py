@@ -8,18 +8,18 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, IntArray
-from marey.spacetime._full_state import Figure
-from marey.spacetime._problem import Problem
+from marey.spacetime._full_state import Character
+from marey.spacetime._problem import SpacetimeProblem
 from marey.spacetime._timeline import NUM_ACTIVE, Timeline
 
 SPIN_PER_KG: Final = 5.0 / 65.0  # [m^2/s] a large change of angular momentum, over the mass
-PLACE_SCALE: Final = 0.5  # [m]
+POSITION_SCALE: Final = 0.5  # [m]
 SPEED_SCALE: Final = 1.0  # [m/s]
 STANDARD_GRAVITY: Final = 9.81  # [m/s^2] forces are scaled by the weight on earth, also where there is none
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Flight:
+class FlightUnknowns:
     """One or more flight phases in a row: ballistic, with one angular momentum."""
 
     phases: tuple[int, ...]
@@ -31,31 +31,31 @@ class Flight:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Layout:
+class FullLayout:
     """Order of the unknowns: time-major control points ``x[k * D + i]``, then place, speed and spin of each flight."""
 
-    problem: Problem
+    problem: SpacetimeProblem
     timeline: Timeline
-    figure: Figure
-    flights: tuple[Flight, ...]
+    figure: Character
+    flights: tuple[FlightUnknowns, ...]
     impulses: tuple[tuple[int, int], ...]  # (phase that touches down, column) of bounded impacts
 
     @staticmethod
-    def of(problem: Problem, figure: Figure) -> Layout:
+    def from_problem(problem: SpacetimeProblem, figure: Character) -> FullLayout:
         """Count what there is."""
-        timeline = Timeline.of(problem)
+        timeline = Timeline.from_problem(problem)
         column = timeline.spline.num_coefficients * len(figure.angles)
         width = 2 * len(figure.axes) + len(figure.spins)
-        flights: list[Flight] = []
-        for group in _flight_groups(timeline):
+        flights: list[FlightUnknowns] = []
+        for group in _group_flights(timeline):
             before = group[0] - 1 if group[0] > 0 else None
             after = group[-1] + 1 if group[-1] + 1 < len(timeline.phases) else None
             start, end = timeline.edges[group[0]], timeline.edges[group[-1] + 1]
-            flights.append(Flight(tuple(group), float(start), float(end), before, after, column))
+            flights.append(FlightUnknowns(tuple(group), float(start), float(end), before, after, column))
             column += width
         landings = [f.after for f in flights if f.after is not None] if problem.impact == "bounded" else []
         impulses = tuple((phase, column + i * len(figure.axes)) for i, phase in enumerate(landings))
-        return Layout(problem, timeline, figure, tuple(flights), impulses)
+        return FullLayout(problem, timeline, figure, tuple(flights), impulses)
 
     @property
     def num_angles(self) -> int:
@@ -98,24 +98,24 @@ class Layout:
         """Unit of each unknown: a change by one is large."""
         scales = np.ones(self.num_unknowns)
         for flight in self.flights:
-            scales[self.place_columns(flight)] = PLACE_SCALE
+            scales[self.place_columns(flight)] = POSITION_SCALE
             scales[self.speed_columns(flight)] = SPEED_SCALE
             scales[self.spin_columns(flight)] = self.spin_scale
         return scales
 
-    def place_columns(self, flight: Flight) -> IntArray:
+    def place_columns(self, flight: FlightUnknowns) -> IntArray:
         """Unknowns of the centre of mass at the start of a flight."""
         return flight.column + np.arange(len(self.figure.axes))
 
-    def speed_columns(self, flight: Flight) -> IntArray:
+    def speed_columns(self, flight: FlightUnknowns) -> IntArray:
         """Unknowns of its velocity there."""
         return flight.column + len(self.figure.axes) + np.arange(len(self.figure.axes))
 
-    def spin_columns(self, flight: Flight) -> IntArray:
+    def spin_columns(self, flight: FlightUnknowns) -> IntArray:
         """Unknowns of the angular momentum of a flight."""
         return flight.column + 2 * len(self.figure.axes) + np.arange(len(self.figure.spins))
 
-    def flight_of(self, phase: int) -> Flight | None:
+    def flight_of(self, phase: int) -> FlightUnknowns | None:
         """The flight a phase belongs to."""
         return next((flight for flight in self.flights if phase in flight.phases), None)
 
@@ -129,7 +129,7 @@ class Layout:
         return points[:, :, None] * self.num_angles + np.arange(self.num_angles)
 
 
-def _flight_groups(timeline: Timeline) -> list[list[int]]:
+def _group_flights(timeline: Timeline) -> list[list[int]]:
     groups: list[list[int]] = []
     for i, phase in enumerate(timeline.phases):
         if phase.is_flight and groups and groups[-1][-1] == i - 1:

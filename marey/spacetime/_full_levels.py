@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from marey.base import FloatArray
-from marey.spacetime._full_layout import Layout
-from marey.spacetime._problem import Problem
+from marey.spacetime._full_layout import FullLayout
+from marey.spacetime._problem import SpacetimeProblem
 
 ROUND_UP = 1.0 + 1e-12  # a span this much longer gives the same number of them
 
 
-def halved(problem: Problem, layout: Layout) -> Problem:
+def halve_spans(problem: SpacetimeProblem, layout: FullLayout) -> SpacetimeProblem:
     """The problem with every span of its layout cut in two, and one level of refinement less."""
     counts = [len(layout.timeline.breaks(i)) - 1 for i in range(len(layout.timeline.phases))]
     phases = tuple(
@@ -24,18 +24,18 @@ def halved(problem: Problem, layout: Layout) -> Problem:
     return replace(problem, phases=phases, refine=max(problem.refine - 1, 0))
 
 
-def finer_layout(layout: Layout) -> Layout:
+def refine_layout(layout: FullLayout) -> FullLayout:
     """Unknowns of the same problem with every span halved."""
-    return Layout.of(halved(layout.problem, layout), layout.figure)
+    return FullLayout.from_problem(halve_spans(layout.problem, layout), layout.figure)
 
 
-def finer_unknowns(layout: Layout, x: FloatArray) -> FloatArray:
+def refine_unknowns(layout: FullLayout, x: FloatArray) -> FloatArray:
     r"""Unscaled unknowns of the same motion in :func:`finer_layout`, by knot insertion: exact.
 
     .. math:: \sum_k c_k\phi_k(t) = \sum_j (Rc)_j\,\tilde\phi_j(t)\quad\text{for every}\ t
 
     What flights and impacts carry along stays as it is.
     """
-    matrix: Any = layout.timeline.spline.refined()[1]
+    matrix: Any = layout.timeline.spline.refine()[1]
     points = np.asarray(matrix @ layout.points(x), dtype=np.float64)
     return np.concatenate([points.ravel(), x[layout.num_curve_unknowns :]])

@@ -8,25 +8,25 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray
 from marey.numerics import solve_qp
-from marey.spacetime._full_jets import Jet
-from marey.spacetime._full_keys import held_bounds, key_rows
-from marey.spacetime._full_layout import Layout
+from marey.spacetime._full_jets import StateJet
+from marey.spacetime._full_keys import key_rows, narrow_bounds
+from marey.spacetime._full_layout import FullLayout
 from marey.spacetime._full_refine import Frames
 from marey.spacetime._full_rows import (
-    Rows,
+    RowFamily,
+    add_physics_frames,
     contact_rows,
     flight_rows,
-    joint_point,
+    joint_point_name,
     joint_rows,
-    physics_frames,
     second_contact_rows,
     tilt_rows,
 )
-from marey.spacetime._full_scatter import HessianScatter, Scatter
-from marey.spacetime._full_state import BodyState, Derivatives, body_state, body_values
-from marey.spacetime._objectives import RIDGE, quadratic_terms
-from marey.spacetime._objectives_forces import residual_terms
-from marey.spacetime._objectives_motor import TORQUE_TERMS, hands_of
+from marey.spacetime._full_scatter import HessianScatter, JacobianScatter
+from marey.spacetime._full_state import BodyState, Derivatives, compute_body_state, compute_body_values
+from marey.spacetime._objectives import RIDGE, build_quadratic_terms
+from marey.spacetime._objectives_forces import build_residual_terms
+from marey.spacetime._objectives_motor import TORQUE_TERMS, find_hands
 from marey.spacetime._timeline import InstantBuilder, Instants
 
 PROBES: Final = 2  # random states that show which entries are ever used
@@ -41,7 +41,7 @@ class FullProgramme:
 
     def __init__(
         self,
-        layout: Layout,
+        layout: FullLayout,
         guess: FloatArray,
         *,
         derivatives: Derivatives = "linear-time",
@@ -51,12 +51,12 @@ class FullProgramme:
         self.layout = layout
         self._derivatives: Derivatives = derivatives
         builder = InstantBuilder(layout.timeline)
-        self.families = _families(layout, builder, extra)
-        self._residuals = residual_terms(layout, builder)
+        self.families = _build_families(layout, builder, extra)
+        self._residuals = build_residual_terms(layout, builder)
         self.instants: Instants = builder.build()
         self._scales = layout.scales
-        self._points = _points_of(layout)
-        self._quadratics = quadratic_terms(layout, reference)
+        self._points = _collect_points(layout)
+        self._quadratics = build_quadratic_terms(layout, reference)
         self.lower, self.upper = (bound / self._scales for bound in _bounds(layout))
         self._cache: tuple[bytes, BodyState] | None = None
         self._light: tuple[bytes, BodyState] | None = None
@@ -66,7 +66,7 @@ class FullProgramme:
 
     def _place_rows(self, guess: FloatArray) -> None:
         probes = np.random.default_rng(0).normal(scale=PROBE_SPREAD, size=(PROBES, guess.size))
-        self._scatter = Scatter(self.layout, self.instants, self.families)
+        self._scatter = JacobianScatter(self.layout, self.instants, self.families)
         used = np.zeros(self._scatter.num_entries, dtype=bool)
         for probe in probes:
             used |= self._scatter.entries(self._jets(guess + probe)) != 0.0
@@ -100,7 +100,7 @@ class FullProgramme:
         key = x.tobytes()
         if self._cache is None or self._cache[0] != key:
             curves = self.instants.curves(self.layout.points(x))
-            self._cache = (key, body_state(self.layout.figure, curves, self._points, self._derivatives))
+            self._cache = (key, compute_body_state(self.layout.figure, curves, self._points, self._derivatives))
         return self._cache[1]
 
     def _value_state(self, x: FloatArray) -> BodyState:
@@ -110,14 +110,14 @@ class FullProgramme:
             return self.state(x)
         if self._light is None or self._light[0] != key:
             curves = self.instants.curves(self.layout.points(x))
-            self._light = (key, body_values(self.layout.figure, curves, self._points))
+            self._light = (key, compute_body_values(self.layout.figure, curves, self._points))
         return self._light[1]
 
-    def _jets(self, x: FloatArray, state: BodyState | None = None) -> list[tuple[Jet, FloatArray | None]]:
+    def _jets(self, x: FloatArray, state: BodyState | None = None) -> list[tuple[StateJet, FloatArray | None]]:
         state = self.state(x) if state is None else state
         return [family.evaluate(state, x) for family in self.families]
 
-    def _all_values(self, jets: list[tuple[Jet, FloatArray | None]]) -> FloatArray:
+    def _all_values(self, jets: list[tuple[StateJet, FloatArray | None]]) -> FloatArray:
         return self._flat([jet.value for jet, _ in jets])
 
     def values(self, x: FloatArray) -> tuple[float, FloatArray]:
@@ -177,10 +177,10 @@ class FullProgramme:
         return np.repeat(np.arange(len(sizes)), sizes)[self._scatter.is_kept]
 
 
-def _families(layout: Layout, builder: InstantBuilder, extra: Frames) -> list[Rows]:
-    families: list[Rows] = []
+def _build_families(layout: FullLayout, builder: InstantBuilder, extra: Frames) -> list[RowFamily]:
+    families: list[RowFamily] = []
     for p, phase in enumerate(layout.timeline.phases):
-        frames = physics_frames(layout, builder, p, extra)
+        frames = add_physics_frames(layout, builder, p, extra)
         flight = layout.flight_of(p)
         if flight is not None:
             families.append(flight_rows(layout, flight, frames))
@@ -194,24 +194,24 @@ def _families(layout: Layout, builder: InstantBuilder, extra: Frames) -> list[Ro
     return families
 
 
-def _points_of(layout: Layout) -> tuple[tuple[str, int, FloatArray], ...]:
+def _collect_points(layout: FullLayout) -> tuple[tuple[str, int, FloatArray], ...]:
     """Every point that some row looks at, once."""
     names = [c.point for phase in layout.timeline.phases for c in phase.contacts]
     names += [key.point for key in layout.problem.keys if key.point is not None]
-    names += hands_of(layout) if layout.problem.objective.min_jerk > 0.0 else []
+    names += find_hands(layout) if layout.problem.objective.min_jerk > 0.0 else []
     points: dict[str, tuple[int, FloatArray]] = {name: layout.figure.point(name) for name in names}
     upright = [c.point for phase in layout.timeline.phases for c in phase.contacts if c.kind == "foot"]
     for name in upright + [key.point for key in layout.problem.keys if key.kind == "bar" and key.point is not None]:
-        points[joint_point(name)] = layout.figure.point(joint_point(name))
+        points[joint_point_name(name)] = layout.figure.point(joint_point_name(name))
     return tuple((name, dof, place) for name, (dof, place) in points.items())
 
 
-def _bounds(layout: Layout) -> tuple[FloatArray, FloatArray]:
+def _bounds(layout: FullLayout) -> tuple[FloatArray, FloatArray]:
     """Limits of the unknowns: joint limits on control points; a body that never touches anything floats in place."""
     tree, keep = layout.figure.tree, layout.figure.angles
     lower = np.tile(tree.lower[keep], (layout.num_points, 1))
     upper = np.tile(tree.upper[keep], (layout.num_points, 1))
-    held_bounds(layout, lower, upper)
+    narrow_bounds(layout, lower, upper)
     low, high = (np.full(layout.num_unknowns, sign * np.inf) for sign in (-1.0, 1.0))
     low[: lower.size], high[: upper.size] = lower.ravel(), upper.ravel()
     for flight in layout.flights:

@@ -7,26 +7,26 @@ from typing import Any, cast
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
-from marey.spacetime._full_jets import Jet
-from marey.spacetime._full_layout import Layout
-from marey.spacetime._full_rows import Rows
+from marey.spacetime._full_jets import StateJet
+from marey.spacetime._full_layout import FullLayout
+from marey.spacetime._full_rows import RowFamily
 from marey.spacetime._full_state import BodyState
-from marey.spacetime._objectives import RIDGE, Quadratic
-from marey.spacetime._objectives_terms import Residuals
+from marey.spacetime._objectives import RIDGE, QuadraticTerm
+from marey.spacetime._objectives_terms import ResidualTerm
 from marey.spacetime._timeline import Instants
 
-Evaluated = list[tuple[Jet, FloatArray | None]]
+EvaluatedRows = list[tuple[StateJet, FloatArray | None]]
 
 
-def blocks(jet: Jet, basis: FloatArray) -> FloatArray:
+def chain_blocks(jet: StateJet, basis: FloatArray) -> FloatArray:
     r"""Entries ``(n, m, 4, D)``: :math:`Y_q\phi + Y_{\dot q}\dot\phi + Y_{\ddot q}\ddot\phi`, basis ``(3, n, 4)``."""
     return np.einsum("pna,pnmd->nmad", basis, jet.partials, optimize=True)
 
 
-class Scatter:
+class JacobianScatter:
     """Jacobian of all rows; entries that are zero by structure are left out, and rows without any."""
 
-    def __init__(self, layout: Layout, instants: Instants, families: list[Rows]) -> None:
+    def __init__(self, layout: FullLayout, instants: Instants, families: list[RowFamily]) -> None:
         self._layout = layout
         self._basis = [instants.basis[:, family.instants] for family in families]
         rows, columns, start = list[IntArray](), list[IntArray](), 0
@@ -49,11 +49,11 @@ class Scatter:
         """Entries before any is left out."""
         return self._rows.size
 
-    def entries(self, jets: Evaluated) -> FloatArray:
+    def entries(self, jets: EvaluatedRows) -> FloatArray:
         """Values of all entries, in the order they were laid out."""
         found: list[FloatArray] = []
         for (jet, extra), basis in zip(jets, self._basis, strict=True):
-            found.append(blocks(jet, basis).ravel())
+            found.append(chain_blocks(jet, basis).ravel())
             if extra is not None:
                 found.append(np.ascontiguousarray(extra).ravel())
         return np.concatenate(found)
@@ -73,7 +73,7 @@ class Scatter:
         self._pointers = np.concatenate([[0], np.cumsum(per_column)]).astype(np.int32)
         self._shape = (count, scales.size)
 
-    def matrix(self, jets: Evaluated) -> Any:
+    def matrix(self, jets: EvaluatedRows) -> Any:
         """Jacobian ``(m, n)`` by scaled unknowns."""
         from scipy.sparse import csc_array
 
@@ -87,10 +87,10 @@ class HessianScatter:
 
     def __init__(
         self,
-        layout: Layout,
+        layout: FullLayout,
         instants: Instants,
-        quadratics: list[Quadratic],
-        residuals: list[Residuals],
+        quadratics: list[QuadraticTerm],
+        residuals: list[ResidualTerm],
         scales: FloatArray,
     ) -> None:
         from scipy.sparse import coo_array, csc_array
@@ -133,9 +133,9 @@ class HessianScatter:
         hessian = csc_array((data, self._empty.indices, self._empty.indptr), shape=self._empty.shape)
         return gradient * self._scales, hessian
 
-    def _add_residuals(self, term: Residuals, state: BodyState, gradient: FloatArray) -> FloatArray:
+    def _add_residuals(self, term: ResidualTerm, state: BodyState, gradient: FloatArray) -> FloatArray:
         jets = term.evaluate(state)
-        slopes = sum(blocks(jet, self._instants.basis[:, at]) for jet, at in zip(jets, term.parts, strict=True))
+        slopes = sum(chain_blocks(jet, self._instants.basis[:, at]) for jet, at in zip(jets, term.parts, strict=True))
         slopes = np.asarray(slopes).reshape(len(term.weights), jets[0].value.shape[1], -1)
         values = np.sum([jet.value for jet in jets], axis=0)
         near = self._layout.columns_at(self._instants.first[term.parts[0]]).reshape(len(term.weights), -1)

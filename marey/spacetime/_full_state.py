@@ -9,8 +9,15 @@ from typing import Final, Literal
 import numpy as np
 
 from marey.base import FloatArray, IntArray, UnknownNameError
-from marey.dynamics import JointTree, PointMotion, aggregate, aggregate_jacobians, com_motion, points_motion
-from marey.spacetime._full_jets import Jet, cross, skew, value_and_rates
+from marey.dynamics import (
+    JointTree,
+    PointMotion,
+    compute_aggregate,
+    compute_aggregate_jacobians,
+    compute_com_motion,
+    compute_points_motion,
+)
+from marey.spacetime._full_jets import StateJet, cross_rows, point_partials, skew_matrices
 
 Derivatives = Literal["linear-time", "pinocchio", "finite-difference"]
 
@@ -24,7 +31,7 @@ METHODS: Final[dict[str, Literal["linear-time", "pinocchio", "central"]]] = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Figure:
+class Character:
     """A character as the full space sees it: its angles are the unknowns, its place follows."""
 
     tree: JointTree
@@ -34,13 +41,13 @@ class Figure:
     spins: IntArray  # (1 or 3,) world axes it can turn about
 
     @staticmethod
-    def of(tree: JointTree) -> Figure:
+    def from_tree(tree: JointTree) -> Character:
         """Sort the coordinates of a tree."""
         slides = np.flatnonzero(tree.kinds == PRISMATIC)
         angles = np.flatnonzero(tree.kinds != PRISMATIC)
         axes = np.argmax(np.abs(tree.axes[slides]), axis=1)
         spins = np.array([0]) if len(slides) == 2 else np.arange(3)
-        return Figure(tree, angles, slides, np.asarray(axes, dtype=np.int64), spins)
+        return Character(tree, angles, slides, np.asarray(axes, dtype=np.int64), spins)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -92,19 +99,19 @@ class Figure:
 class BodyState:
     """Jets at all instants, with the root at the origin and without gravity."""
 
-    angles: Jet  # (n, D)
-    speeds: Jet  # (n, D)
+    angles: StateJet  # (n, D)
+    speeds: StateJet  # (n, D)
     accelerations: FloatArray  # (n, D)
-    com: Jet  # (n, 3) [m] from the root
-    com_velocity: Jet
-    com_acceleration: Jet
-    spin: Jet  # (n, 3) [kg m^2/s] angular momentum about the centre of mass
-    spin_rate: Jet  # (n, 3) [N m]
-    points: dict[str, tuple[Jet, Jet, Jet]]  # position, velocity, acceleration from the root
+    com: StateJet  # (n, 3) [m] from the root
+    com_velocity: StateJet
+    com_acceleration: StateJet
+    spin: StateJet  # (n, 3) [kg m^2/s] angular momentum about the centre of mass
+    spin_rate: StateJet  # (n, 3) [N m]
+    points: dict[str, tuple[StateJet, StateJet, StateJet]]  # position, velocity, acceleration from the root
 
 
-def body_state(
-    figure: Figure,
+def compute_body_state(
+    figure: Character,
     curves: tuple[FloatArray, FloatArray, FloatArray],
     points: tuple[tuple[str, int, FloatArray], ...],
     derivatives: Derivatives = "linear-time",
@@ -119,90 +126,96 @@ def body_state(
     """
     q, qd, qdd = (figure.coordinates(curve) for curve in curves)
     tree, keep = figure.tree, figure.angles
-    whole = aggregate_jacobians(tree, q, qd, qdd, gravity=0.0, method=METHODS[derivatives])
-    com = com_motion(tree, q, qd, qdd)
-    com_jets = _jets(com.position, com.velocity, com.acceleration, (com.J, com.Jd, com.Jdd), keep)
+    whole = compute_aggregate_jacobians(tree, q, qd, qdd, gravity=0.0, method=METHODS[derivatives])
+    com = compute_com_motion(tree, q, qd, qdd)
+    com_jets = _motion_jets(com.position, com.velocity, com.acceleration, (com.J, com.Jd, com.Jdd), keep)
     force = np.stack([whole.df_dq, whole.df_dqd, whole.df_dqdd])[..., keep]
     momentum = np.stack([whole.dp_dq, whole.dp_dqd, np.zeros_like(whole.dp_dq)])[..., keep]
-    spin = _about_com(Jet(whole.momentum, momentum), com_jets[0])
-    spin_rate = _about_com(Jet(whole.wrench, force), com_jets[0])
-    places = _points(figure, (q, qd, qdd), points, _point_jets)
+    spin = _shift_to_com(StateJet(whole.momentum, momentum), com_jets[0])
+    spin_rate = _shift_to_com(StateJet(whole.wrench, force), com_jets[0])
+    places = _evaluate_points(figure, (q, qd, qdd), points, _point_jets)
     return BodyState(*_angle_jets(curves), curves[2], *com_jets, spin, spin_rate, places)
 
 
-def body_values(
-    figure: Figure,
+def compute_body_values(
+    figure: Character,
     curves: tuple[FloatArray, FloatArray, FloatArray],
     points: tuple[tuple[str, int, FloatArray], ...],
 ) -> BodyState:
     """As :func:`body_state`, without derivatives: its jets have no columns, so that what is made of them has none."""
     q, qd, qdd = (figure.coordinates(curve) for curve in curves)
-    whole = aggregate(figure.tree, q, qd, qdd, gravity=0.0)
+    whole = compute_aggregate(figure.tree, q, qd, qdd, gravity=0.0)
     com, force = np.asarray(whole.com), np.asarray(whole.wrench)[:, :3]
-    rate = np.asarray(whole.wrench)[:, 3:] - cross(com, force)
-    places = _points(figure, (q, qd, qdd), points, _plain_jets)
+    rate = np.asarray(whole.wrench)[:, 3:] - cross_rows(com, force)
+    places = _evaluate_points(figure, (q, qd, qdd), points, _constant_point_jets)
     return BodyState(
-        angles=_plain(curves[0]),
-        speeds=_plain(curves[1]),
+        angles=_constant_jet(curves[0]),
+        speeds=_constant_jet(curves[1]),
         accelerations=curves[2],
-        com=_plain(com),
-        com_velocity=_plain(np.asarray(whole.com_velocity)),
-        com_acceleration=_plain(force / float(figure.tree.mass)),
-        spin=_plain(np.asarray(whole.angular_momentum)),
-        spin_rate=_plain(rate),
+        com=_constant_jet(com),
+        com_velocity=_constant_jet(np.asarray(whole.com_velocity)),
+        com_acceleration=_constant_jet(force / float(figure.tree.mass)),
+        spin=_constant_jet(np.asarray(whole.angular_momentum)),
+        spin_rate=_constant_jet(rate),
         points=places,
     )
 
 
-def _plain(value: FloatArray) -> Jet:
-    return Jet(value, np.zeros((3, *value.shape, 0)))
+def _constant_jet(value: FloatArray) -> StateJet:
+    return StateJet(value, np.zeros((3, *value.shape, 0)))
 
 
-def _plain_jets(motion: PointMotion, i: int, _: IntArray) -> tuple[Jet, Jet, Jet]:
-    return _plain(motion.position[:, i]), _plain(motion.velocity[:, i]), _plain(motion.acceleration[:, i])
+def _constant_point_jets(motion: PointMotion, i: int, _: IntArray) -> tuple[StateJet, StateJet, StateJet]:
+    return (
+        _constant_jet(motion.position[:, i]),
+        _constant_jet(motion.velocity[:, i]),
+        _constant_jet(motion.acceleration[:, i]),
+    )
 
 
-def _point_jets(motion: PointMotion, i: int, keep: IntArray) -> tuple[Jet, Jet, Jet]:
+def _point_jets(motion: PointMotion, i: int, keep: IntArray) -> tuple[StateJet, StateJet, StateJet]:
     rates = (motion.position[:, i], motion.velocity[:, i], motion.acceleration[:, i])
-    return _jets(*rates, (motion.J[:, i], motion.Jd[:, i], motion.Jdd[:, i]), keep)
+    return _motion_jets(*rates, (motion.J[:, i], motion.Jd[:, i], motion.Jdd[:, i]), keep)
 
 
-def _about_com(wrench: Jet, com: Jet) -> Jet:
+def _shift_to_com(wrench: StateJet, com: StateJet) -> StateJet:
     """Lower half of a wrench-type quantity, moved from the origin to the centre of mass."""
-    linear = Jet(wrench.value[:, :3], wrench.partials[:, :, :3])
-    angular = Jet(wrench.value[:, 3:], wrench.partials[:, :, 3:])
-    shift = cross(com.value, linear.value)
-    partials = angular.partials - skew(com.value) @ linear.partials + skew(linear.value) @ com.partials
-    return Jet(angular.value - shift, partials)
+    linear = StateJet(wrench.value[:, :3], wrench.partials[:, :, :3])
+    angular = StateJet(wrench.value[:, 3:], wrench.partials[:, :, 3:])
+    shift = cross_rows(com.value, linear.value)
+    partials = (
+        angular.partials - skew_matrices(com.value) @ linear.partials + skew_matrices(linear.value) @ com.partials
+    )
+    return StateJet(angular.value - shift, partials)
 
 
-def _jets(
+def _motion_jets(
     position: FloatArray,
     velocity: FloatArray,
     acceleration: FloatArray,
     jacobians: tuple[FloatArray, FloatArray, FloatArray],
     keep: IntArray,
-) -> tuple[Jet, Jet, Jet]:
+) -> tuple[StateJet, StateJet, StateJet]:
     J, Jd, Jdd = (jacobian[..., keep] for jacobian in jacobians)
-    partials = value_and_rates(J, Jd, Jdd)
-    return Jet(position, partials[0]), Jet(velocity, partials[1]), Jet(acceleration, partials[2])
+    partials = point_partials(J, Jd, Jdd)
+    return StateJet(position, partials[0]), StateJet(velocity, partials[1]), StateJet(acceleration, partials[2])
 
 
-def _angle_jets(curves: tuple[FloatArray, FloatArray, FloatArray]) -> tuple[Jet, Jet]:
+def _angle_jets(curves: tuple[FloatArray, FloatArray, FloatArray]) -> tuple[StateJet, StateJet]:
     count, width = curves[0].shape
     unit = np.broadcast_to(np.eye(width), (count, width, width))
-    partials = value_and_rates(unit, np.zeros_like(unit), np.zeros_like(unit))
-    return Jet(curves[0], partials[0]), Jet(curves[1], partials[1])
+    partials = point_partials(unit, np.zeros_like(unit), np.zeros_like(unit))
+    return StateJet(curves[0], partials[0]), StateJet(curves[1], partials[1])
 
 
-def _points(
-    figure: Figure,
+def _evaluate_points(
+    figure: Character,
     states: tuple[FloatArray, FloatArray, FloatArray],
     points: tuple[tuple[str, int, FloatArray], ...],
-    jets: Callable[[PointMotion, int, IntArray], tuple[Jet, Jet, Jet]],
-) -> dict[str, tuple[Jet, Jet, Jet]]:
+    jets: Callable[[PointMotion, int, IntArray], tuple[StateJet, StateJet, StateJet]],
+) -> dict[str, tuple[StateJet, StateJet, StateJet]]:
     if not points:
         return {}
     dofs = np.array([dof for _, dof, _ in points], dtype=np.int64)
-    motion = points_motion(figure.tree, *states, dofs, np.array([place for _, _, place in points]))
+    motion = compute_points_motion(figure.tree, *states, dofs, np.array([place for _, _, place in points]))
     return {name: jets(motion, i, figure.angles) for i, (name, _, _) in enumerate(points)}

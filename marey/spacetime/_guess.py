@@ -6,20 +6,20 @@ import numpy as np
 
 from marey.base import FloatArray, InputError
 from marey.motion import Motion
-from marey.spacetime._full_layout import Layout
-from marey.spacetime._full_sample import carry_flights
-from marey.spacetime._poses import key_line
+from marey.spacetime._full_layout import FullLayout
+from marey.spacetime._full_sample import set_flight_unknowns
+from marey.spacetime._poses import interpolate_pose_keys
 
 
-def flat_guess(layout: Layout) -> FloatArray:
+def build_flat_guess(layout: FullLayout) -> FloatArray:
     """Unknowns of the flat guess: every angle constant, or linear in time between the pose keys that name it.
 
     Root positions follow from the contacts; flights start with the ballistic velocity between their supports.
     """
-    return with_flights(layout, key_line(layout))
+    return append_flights(layout, interpolate_pose_keys(layout))
 
 
-def warm_guess(layout: Layout, motion: Motion) -> FloatArray:
+def guess_from_motion(layout: FullLayout, motion: Motion) -> FloatArray:
     """Unknowns nearest to a motion, stretched to the length of the problem.
 
     Raises:
@@ -35,11 +35,11 @@ def warm_guess(layout: Layout, motion: Motion) -> FloatArray:
         raise InputError(f"the warm start has {motion.num_frames} frames", "It needs at least four")
     angles = tree.from_motion(motion)[:, layout.figure.angles]
     times = np.linspace(0.0, layout.timeline.duration_s, len(angles))
-    return with_flights(layout, layout.timeline.spline.fit(times, angles, smoothing=1e-6))
+    return append_flights(layout, layout.timeline.spline.fit(times, angles, smoothing=1e-6))
 
 
-def with_flights(layout: Layout, points: FloatArray) -> FloatArray:
+def append_flights(layout: FullLayout, points: FloatArray) -> FloatArray:
     """Append place, speed and spin of every flight to control points ``(K, D)``."""
     x = np.zeros(layout.num_unknowns)
     x[: layout.num_curve_unknowns] = points.ravel()
-    return carry_flights(layout, x)
+    return set_flight_unknowns(layout, x)

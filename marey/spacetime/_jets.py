@@ -113,20 +113,20 @@ class JetFunction:
 
         An ``out`` with one column is filled without gradients.
         """
-        from marey.spacetime._jets_kernels import replay
+        from marey.spacetime._jets_kernels import replay_tape
 
         chosen = np.arange(len(z)) if nodes is None else nodes
         jets = np.zeros((len(z), self.num_outputs, 3, 1 + self.num_variables)) if out is None else out
-        replay(*self._tape, np.ascontiguousarray(z), np.ascontiguousarray(data), chosen, jets)
+        replay_tape(*self._tape, np.ascontiguousarray(z), np.ascontiguousarray(data), chosen, jets)
         return jets
 
 
-def angle(y: Jet, x: Jet) -> Jet:
+def angle_of_vector(y: Jet, x: Jet) -> Jet:
     """``atan2(y, x)`` [rad]."""
     return y.tape.append(ANGLE, y.register, x.register)
 
 
-def total(terms: Sequence[Jet]) -> Jet:
+def sum_jets(terms: Sequence[Jet]) -> Jet:
     """Sum of jets."""
     result = terms[0]
     for term in terms[1:]:
@@ -134,15 +134,15 @@ def total(terms: Sequence[Jet]) -> Jet:
     return result
 
 
-def weighted(weights: FloatArray, terms: Sequence[Jet]) -> Jet:
+def weight_jets(weights: FloatArray, terms: Sequence[Jet]) -> Jet:
     """Sum of jets times constants; terms of weight zero are left out."""
     kept = [float(w) * term for w, term in zip(weights, terms, strict=True) if w != 0.0]
-    return total(kept) if kept else terms[0] * 0.0
+    return sum_jets(kept) if kept else terms[0] * 0.0
 
 
 def dot(a: Vector, b: Vector) -> Jet:
     """Inner product."""
-    return total([x * y for x, y in zip(a, b, strict=True)])
+    return sum_jets([x * y for x, y in zip(a, b, strict=True)])
 
 
 def cross(a: Vector, b: Vector) -> Vector:
@@ -150,42 +150,42 @@ def cross(a: Vector, b: Vector) -> Vector:
     return [a[(i + 1) % 3] * b[(i + 2) % 3] - a[(i + 2) % 3] * b[(i + 1) % 3] for i in range(3)]
 
 
-def scaled(a: Vector, factor: Jet) -> Vector:
+def scale_vector(a: Vector, factor: Jet) -> Vector:
     """Vector times a number."""
     return [x * factor for x in a]
 
 
-def scaled_constant(a: Vector, factor: float) -> Vector:
+def scale_vector_constant(a: Vector, factor: float) -> Vector:
     """Vector times a constant."""
     return [x * factor for x in a]
 
 
-def added(a: Vector, b: Vector) -> Vector:
+def add_vectors(a: Vector, b: Vector) -> Vector:
     """Sum of two vectors."""
     return [x + y for x, y in zip(a, b, strict=True)]
 
 
-def unit(a: Vector) -> Vector:
+def normalise(a: Vector) -> Vector:
     """Vector divided by its length."""
-    return scaled(a, dot(a, a).root().reciprocal())
+    return scale_vector(a, dot(a, a).root().reciprocal())
 
 
-def times_constant(columns: Columns, vector: FloatArray) -> Vector:
+def matrix_times_constant(columns: Columns, vector: FloatArray) -> Vector:
     """Matrix of jets times a constant vector."""
-    return [weighted(vector, [column[i] for column in columns]) for i in range(3)]
+    return [weight_jets(vector, [column[i] for column in columns]) for i in range(3)]
 
 
-def times_vector(columns: Columns, vector: Vector) -> Vector:
+def matrix_times_vector(columns: Columns, vector: Vector) -> Vector:
     """Matrix of jets times a vector of jets."""
-    return [total([column[i] * x for column, x in zip(columns, vector, strict=True)]) for i in range(3)]
+    return [sum_jets([column[i] * x for column, x in zip(columns, vector, strict=True)]) for i in range(3)]
 
 
-def times_matrix(columns: Columns, matrix: FloatArray) -> Columns:
+def matrix_times_matrix(columns: Columns, matrix: FloatArray) -> Columns:
     """Matrix of jets times a constant matrix."""
-    return [times_constant(columns, matrix[:, j]) for j in range(3)]
+    return [matrix_times_constant(columns, matrix[:, j]) for j in range(3)]
 
 
-def rotated(columns: Columns, axis: FloatArray, turn: Jet) -> Columns:
+def rotate_columns(columns: Columns, axis: FloatArray, turn: Jet) -> Columns:
     r"""Matrix of jets times the rotation about a constant axis.
 
     .. math:: R v = v\cos\theta + (a \times v)\sin\theta + a\,(a \cdot v)(1 - \cos\theta)
@@ -194,13 +194,13 @@ def rotated(columns: Columns, axis: FloatArray, turn: Jet) -> Columns:
     result: Columns = []
     for j, e in enumerate(np.eye(3)):
         still = axis * axis[j]
-        moved = times_constant(columns, e - still)
-        column = added(scaled(moved, c), scaled(times_constant(columns, np.cross(axis, e)), s))
-        result.append(added(column, times_constant(columns, still)) if axis[j] != 0.0 else column)
+        moved = matrix_times_constant(columns, e - still)
+        column = add_vectors(scale_vector(moved, c), scale_vector(matrix_times_constant(columns, np.cross(axis, e)), s))
+        result.append(add_vectors(column, matrix_times_constant(columns, still)) if axis[j] != 0.0 else column)
     return result
 
 
-def euler_angles(axes: FloatArray, columns: Columns) -> tuple[Jet, Jet, Jet]:
+def solve_euler_angles(axes: FloatArray, columns: Columns) -> tuple[Jet, Jet, Jet]:
     """Angles of successive turns about orthonormal ``axes`` (rows a, b, c) that make a rotation; the second is acute.
 
     With ``h = a . (b x c)``: ``R = Rot(a, u) Rot(b, v) Rot(c, w)`` has ``a.Rc = h sin v``, ``b.Rc = -h sin u cos v``,
@@ -208,8 +208,8 @@ def euler_angles(axes: FloatArray, columns: Columns) -> tuple[Jet, Jet, Jet]:
     """
     a, b, c = axes
     hand = float(a @ np.cross(b, c))
-    to_a, to_b, to_c = (times_constant(columns, axis) for axis in axes)
-    aa, ab, ac = weighted(a, to_a), weighted(a, to_b), weighted(a, to_c)
-    bc, cc = weighted(b, to_c), weighted(c, to_c)
+    to_a, to_b, to_c = (matrix_times_constant(columns, axis) for axis in axes)
+    aa, ab, ac = weight_jets(a, to_a), weight_jets(a, to_b), weight_jets(a, to_c)
+    bc, cc = weight_jets(b, to_c), weight_jets(c, to_c)
     level = (aa * aa + ab * ab).root()
-    return angle(-hand * bc, cc), angle(hand * ac, level), angle(-hand * ab, aa)
+    return angle_of_vector(-hand * bc, cc), angle_of_vector(hand * ac, level), angle_of_vector(-hand * ab, aa)

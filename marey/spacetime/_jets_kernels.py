@@ -8,11 +8,11 @@ import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
 
-LINEAR, PRODUCT, ROOT, RECIPROCAL, SINE, COSINE, ANGLE, POSITIVE_ROOT = 0, 1, 2, 3, 4, 5, 6, 7
+OP_LINEAR, OP_PRODUCT, OP_ROOT, OP_RECIPROCAL, OP_SINE, OP_COSINE, OP_ANGLE, OP_POSITIVE_ROOT = 0, 1, 2, 3, 4, 5, 6, 7
 
 
 @kernel
-def _multiply(out: FloatArray, a: FloatArray, b: FloatArray) -> None:
+def _multiply_jets(out: FloatArray, a: FloatArray, b: FloatArray) -> None:
     """Write the product of two jets: Leibniz in time, product rule in the variables."""
     a0, a1, a2 = a[0, 0], a[1, 0], a[2, 0]
     b0, b1, b2 = b[0, 0], b[1, 0], b[2, 0]
@@ -28,7 +28,7 @@ def _multiply(out: FloatArray, a: FloatArray, b: FloatArray) -> None:
 
 
 @kernel
-def _compose(out: FloatArray, a: FloatArray, f0: float, f1: float, f2: float, f3: float) -> None:
+def _compose_jet(out: FloatArray, a: FloatArray, f0: float, f1: float, f2: float, f3: float) -> None:
     """Write ``f(a)`` of a function with value ``f0`` and derivatives ``f1, f2, f3`` at ``a``."""
     r, s = a[1, 0], a[2, 0]
     for j in range(1, a.shape[1]):
@@ -42,27 +42,27 @@ def _compose(out: FloatArray, a: FloatArray, f0: float, f1: float, f2: float, f3
 
 
 @kernel
-def _derivatives(code: int, x: float, rounding: float) -> tuple[float, float, float, float]:
+def _elementary_derivatives(code: int, x: float, rounding: float) -> tuple[float, float, float, float]:
     """Value and three derivatives of an elementary function; ``rounding`` is the corner of the positive root."""
-    if code == ROOT:
+    if code == OP_ROOT:
         f = math.sqrt(x)
         return f, 0.5 / f, -0.25 / (f * x), 0.375 / (f * x * x)
-    if code == RECIPROCAL:
+    if code == OP_RECIPROCAL:
         f = 1.0 / x
         return f, -f * f, 2.0 * f * f * f, -6.0 * f * f * f * f
-    if code == POSITIVE_ROOT:
+    if code == OP_POSITIVE_ROOT:
         w = math.sqrt(x * x + rounding)
         f = math.sqrt(0.5 * (w + x)) if x > 0.0 else math.sqrt(0.5 * rounding / (w - x))
         u = x / w
         return f, 0.5 * f / w, f * (0.25 - 0.5 * u) / w**2, f * (-0.375 - 0.75 * u + 1.5 * u * u) / w**3
     s, c = math.sin(x), math.cos(x)
-    if code == SINE:
+    if code == OP_SINE:
         return s, c, -s, -c
     return c, -s, -c, s
 
 
 @kernel
-def _angle(out: FloatArray, y: FloatArray, x: FloatArray, spare: FloatArray) -> None:
+def _angle_jet(out: FloatArray, y: FloatArray, x: FloatArray, spare: FloatArray) -> None:
     """Write ``atan2(y, x)``: turned onto the first axis, where the arc tangent is ``t - t^3 / 3``."""
     turn = math.atan2(y[0, 0], x[0, 0])
     c, s = math.cos(turn), math.sin(turn)
@@ -72,13 +72,13 @@ def _angle(out: FloatArray, y: FloatArray, x: FloatArray, spare: FloatArray) -> 
             spare[0, k, j] = c * x[k, j] + s * y[k, j]
             spare[1, k, j] = c * y[k, j] - s * x[k, j]
     f = 1.0 / ahead
-    _compose(spare[2], spare[0], f, -f * f, 2.0 * f * f * f, -6.0 * f * f * f * f)
-    _multiply(spare[0], spare[1], spare[2])
-    _compose(out, spare[0], turn, 1.0, 0.0, -2.0)
+    _compose_jet(spare[2], spare[0], f, -f * f, 2.0 * f * f * f, -6.0 * f * f * f * f)
+    _multiply_jets(spare[0], spare[1], spare[2])
+    _compose_jet(out, spare[0], turn, 1.0, 0.0, -2.0)
 
 
 @kernel
-def replay(
+def replay_tape(
     ops: IntArray, numbers: FloatArray, outputs: IntArray, z: FloatArray, data: FloatArray, nodes: IntArray,
     out: FloatArray,
 ) -> None:  # fmt: skip
@@ -108,17 +108,17 @@ def replay(
         for n in range(len(ops)):
             code, target = ops[n, 0], registers[first + n]
             a, b = registers[ops[n, 1]], registers[ops[n, 2]]
-            if code == LINEAR:
+            if code == OP_LINEAR:
                 for d in range(3):
                     for j in range(columns):
                         target[d, j] = numbers[n, 1] * a[d, j] + numbers[n, 2] * b[d, j]
                 target[0, 0] += numbers[n, 0]
-            elif code == PRODUCT:
-                _multiply(target, a, b)
-            elif code == ANGLE:
-                _angle(target, a, b, spare)
+            elif code == OP_PRODUCT:
+                _multiply_jets(target, a, b)
+            elif code == OP_ANGLE:
+                _angle_jet(target, a, b, spare)
             else:
-                f0, f1, f2, f3 = _derivatives(code, a[0, 0], numbers[n, 0])
-                _compose(target, a, f0, f1, f2, f3)
+                f0, f1, f2, f3 = _elementary_derivatives(code, a[0, 0], numbers[n, 0])
+                _compose_jet(target, a, f0, f1, f2, f3)
         for i in range(len(outputs)):
             out[k, i] = registers[outputs[i]]

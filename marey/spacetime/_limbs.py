@@ -14,18 +14,18 @@ from marey.spacetime._jets import (
     JetFunction,
     Tape,
     Vector,
-    added,
-    angle,
+    add_vectors,
+    angle_of_vector,
     cross,
     dot,
-    euler_angles,
-    rotated,
-    scaled,
-    scaled_constant,
-    times_constant,
-    times_matrix,
-    times_vector,
-    unit,
+    matrix_times_constant,
+    matrix_times_matrix,
+    matrix_times_vector,
+    normalise,
+    rotate_columns,
+    scale_vector,
+    scale_vector_constant,
+    solve_euler_angles,
 )
 
 STRETCH_ROUNDING: Final = 1e-12  # [m^4] rounds the corner of the stretched leg; 1e-6 would move the foot by 0.2 mm
@@ -34,9 +34,9 @@ NUM_ANGLES: Final = 8  # hip 3, knee, ankle 3, toe
 NUM_PLANT: Final = 9
 """pivot 3 [m], cosine and sine of the heading, ankle from the pivot in the flat foot's axes 3 [m], and whether the toe
 stays flat while the heel lifts (1) or goes with the foot (0)"""
-STRETCH: Final = 8  # output: square distance from hip to ankle over the square length of the leg
-AXES: Final = 9  # outputs from here on: for each angle its axis 3 and the velocity of the world's origin 3
-NUM_OUTPUTS: Final = AXES + 6 * NUM_ANGLES
+STRETCH_OUTPUT: Final = 8  # output: square distance from hip to ankle over the square length of the leg
+AXES_OUTPUT: Final = 9  # outputs from here on: for each angle its axis 3 and the velocity of the world's origin 3
+NUM_OUTPUTS: Final = AXES_OUTPUT + 6 * NUM_ANGLES
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,31 +91,31 @@ def record_leg(leg: Leg, rounding: float = STRETCH_ROUNDING) -> JetFunction:
     """
     tape = Tape(NUM_VARIABLES, NUM_PLANT)
     z, plant = tape.variables(), tape.data()
-    pelvis = _pelvis(leg, z)
-    hip = added(z[:3], times_constant(pelvis, leg.hip_offset))
-    lift = _foot_turn(plant, z[7])
-    ankle = added(plant[:3], times_vector(lift, plant[5:8]))
+    pelvis = _pelvis_frame(leg, z)
+    hip = add_vectors(z[:3], matrix_times_constant(pelvis, leg.hip_offset))
+    lift = _foot_rotation(plant, z[7])
+    ankle = add_vectors(plant[:3], matrix_times_vector(lift, plant[5:8]))
     line = [a - h for a, h in zip(ankle, hip, strict=True)]
     square = dot(line, line)
-    thigh, bend = _thigh(leg, line, square, plant, z[6], rounding)
-    hips = euler_angles(leg.hip_axes, _between(times_matrix(pelvis, leg.hip_frame), thigh))
+    thigh, bend = _thigh_frame(leg, line, square, plant, z[6], rounding)
+    hips = solve_euler_angles(leg.hip_axes, _relative_rotation(matrix_times_matrix(pelvis, leg.hip_frame), thigh))
     knee = (bend - leg.straight) * leg.knee_sign
-    shank = rotated(times_matrix(thigh, leg.knee_frame), leg.knee_axis, knee)
-    foot = times_matrix(lift, leg.foot_flat)
-    ankles = euler_angles(leg.ankle_axes, _between(times_matrix(shank, leg.ankle_frame), foot))
+    shank = rotate_columns(matrix_times_matrix(thigh, leg.knee_frame), leg.knee_axis, knee)
+    foot = matrix_times_matrix(lift, leg.foot_flat)
+    ankles = solve_euler_angles(leg.ankle_axes, _relative_rotation(matrix_times_matrix(shank, leg.ankle_frame), foot))
     toe = z[7] * plant[8] * -leg.toe_sign + leg.toe_flat
-    ball = added(ankle, times_constant(lift, leg.ball))
-    centre = added(hip, scaled_constant(times_constant(thigh, leg.thigh), leg.lengths[0]))
+    ball = add_vectors(ankle, matrix_times_constant(lift, leg.ball))
+    centre = add_vectors(hip, scale_vector_constant(matrix_times_constant(thigh, leg.thigh), leg.lengths[0]))
     twists = [
-        *_twists(hip, _turning_axes(times_matrix(pelvis, leg.hip_frame), thigh, leg.hip_axes)),
-        *_twists(centre, [times_constant(shank, leg.knee_axis)]),
-        *_twists(ankle, _turning_axes(times_matrix(shank, leg.ankle_frame), foot, leg.ankle_axes)),
-        *_twists(ball, [scaled_constant(lift[0], leg.toe_sign)]),
+        *_axis_twists(hip, _rotation_axes(matrix_times_matrix(pelvis, leg.hip_frame), thigh, leg.hip_axes)),
+        *_axis_twists(centre, [matrix_times_constant(shank, leg.knee_axis)]),
+        *_axis_twists(ankle, _rotation_axes(matrix_times_matrix(shank, leg.ankle_frame), foot, leg.ankle_axes)),
+        *_axis_twists(ball, [scale_vector_constant(lift[0], leg.toe_sign)]),
     ]
     return tape.finish([*hips, knee, *ankles, toe, square * leg.reach**-2, *twists])
 
 
-def plant_data(leg: Leg, position: FloatArray, heading_rad: float, *, on_heel: bool = False) -> FloatArray:
+def pack_plant(leg: Leg, position: FloatArray, heading_rad: float, *, on_heel: bool = False) -> FloatArray:
     """Numbers ``(9,)`` of a plant for :func:`record_leg`.
 
     Args:
@@ -127,65 +127,67 @@ def plant_data(leg: Leg, position: FloatArray, heading_rad: float, *, on_heel: b
     c, s = np.cos(heading_rad), np.sin(heading_rad)
     turn = np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]])
     pivot = leg.heel if on_heel else leg.ball
-    return np.concatenate([position + turn @ (pivot - sole_centre(leg)), [c, s], -pivot, [float(not on_heel)]])
+    return np.concatenate([position + turn @ (pivot - compute_sole_centre(leg)), [c, s], -pivot, [float(not on_heel)]])
 
 
-def sole_centre(leg: Leg) -> FloatArray:
+def compute_sole_centre(leg: Leg) -> FloatArray:
     """Middle of the sole, on the ground, from the ankle in the axes of a flat foot (3,) [m]."""
     return 0.5 * (leg.heel + leg.tip)
 
 
-def _pelvis(leg: Leg, z: Vector) -> Columns:
+def _pelvis_frame(leg: Leg, z: Vector) -> Columns:
     zero = z[0] * 0.0
     columns: Columns = [[zero + float(i == j) for i in range(3)] for j in range(3)]
     for axis, turn in zip(leg.root_axes, z[3:6], strict=True):
-        columns = rotated(columns, axis, turn)
+        columns = rotate_columns(columns, axis, turn)
     return columns
 
 
-def _foot_turn(plant: Vector, lift: Jet) -> Columns:
+def _foot_rotation(plant: Vector, lift: Jet) -> Columns:
     """Heading, then the lift of the heel about the X axis: where the axes of the flat foot go."""
     c, s = plant[3], plant[4]
     zero = c * 0.0
     heading: Columns = [[c, zero, -s], [zero, zero + 1.0, zero], [s, zero, c]]
-    return rotated(heading, np.array([1.0, 0.0, 0.0]), lift)
+    return rotate_columns(heading, np.array([1.0, 0.0, 0.0]), lift)
 
 
-def _thigh(leg: Leg, line: Vector, square: Jet, plant: Vector, swivel: Jet, rounding: float) -> tuple[Columns, Jet]:
+def _thigh_frame(
+    leg: Leg, line: Vector, square: Jet, plant: Vector, swivel: Jet, rounding: float
+) -> tuple[Columns, Jet]:
     """World frame of the thigh, and the bend of the knee [rad]."""
     l1, l2 = leg.lengths
     length = square.root()
-    n = scaled(line, length.reciprocal())
+    n = scale_vector(line, length.reciprocal())
     x = (square + (l1**2 - l2**2)) * length.reciprocal() * 0.5
     r = (-(x * x) + l1**2).positive_root(rounding)
-    side = _knee_side(n, plant, swivel)
-    along = unit(added(scaled(n, x), scaled(side, r)))
+    side = _knee_direction(n, plant, swivel)
+    along = normalise(add_vectors(scale_vector(n, x), scale_vector(side, r)))
     hinge = cross(side, n)
     front = cross(along, hinge)
     local = np.stack([leg.thigh, leg.flexion, np.cross(leg.thigh, leg.flexion)])
-    thigh = [times_constant([along, hinge, front], local[:, j]) for j in range(3)]
-    return thigh, angle(r * length, x * (length - x) - r * r)
+    thigh = [matrix_times_constant([along, hinge, front], local[:, j]) for j in range(3)]
+    return thigh, angle_of_vector(r * length, x * (length - x) - r * r)
 
 
-def _knee_side(n: Vector, plant: Vector, swivel: Jet) -> Vector:
+def _knee_direction(n: Vector, plant: Vector, swivel: Jet) -> Vector:
     """Unit direction across the leg in which the knee bends."""
     heading = [plant[4], plant[3] * 0.0, plant[3]]
     along = dot(heading, n)
-    u = unit([h - along * x for h, x in zip(heading, n, strict=True)])
-    return added(scaled(u, swivel.cosine()), scaled(cross(n, u), swivel.sine()))
+    u = normalise([h - along * x for h, x in zip(heading, n, strict=True)])
+    return add_vectors(scale_vector(u, swivel.cosine()), scale_vector(cross(n, u), swivel.sine()))
 
 
-def _turning_axes(before: Columns, after: Columns, axes: FloatArray) -> list[Vector]:
+def _rotation_axes(before: Columns, after: Columns, axes: FloatArray) -> list[Vector]:
     """World axes of three successive turns: the first moves with what is before, the last with what is after."""
-    first, last = times_constant(before, axes[0]), times_constant(after, axes[2])
+    first, last = matrix_times_constant(before, axes[0]), matrix_times_constant(after, axes[2])
     hand = float(axes[0] @ np.cross(axes[1], axes[2]))
-    return [first, scaled_constant(unit(cross(last, first)), hand), last]
+    return [first, scale_vector_constant(normalise(cross(last, first)), hand), last]
 
 
-def _twists(origin: Vector, axes: list[Vector]) -> list[Jet]:
+def _axis_twists(origin: Vector, axes: list[Vector]) -> list[Jet]:
     return [component for axis in axes for component in (*axis, *cross(origin, axis))]
 
 
-def _between(first: Columns, second: Columns) -> Columns:
+def _relative_rotation(first: Columns, second: Columns) -> Columns:
     """Columns of ``first^T second``."""
     return [[dot(axis, column) for axis in first] for column in second]

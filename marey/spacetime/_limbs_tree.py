@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray
-from marey.dynamics import PRISMATIC, REVOLUTE, Figure, JointTree
+from marey.dynamics import PRISMATIC, REVOLUTE, JointTree, TreeSkeleton
 from marey.lie import SO3
 from marey.skeleton import Skeleton, role_map
 from marey.spacetime._limbs import Leg
@@ -23,7 +23,7 @@ TOE_M: Final = 0.066  # [m] length of toes that a skeleton says nothing about
 SKEW_TOL: Final = 0.05  # [-] cosine between a bone and its hinge beyond which a leg is not made fit silently
 
 
-def root_dofs(tree: JointTree) -> tuple[IntArray, IntArray]:
+def find_root_dofs(tree: JointTree) -> tuple[IntArray, IntArray]:
     """Coordinates of the root's position along X, Y, Z and of its three turns in order.
 
     Raises:
@@ -36,7 +36,7 @@ def root_dofs(tree: JointTree) -> tuple[IntArray, IntArray]:
     return np.array(slides, dtype=np.int64), np.array(turns, dtype=np.int64)
 
 
-def leg_dofs(tree: JointTree, side: str) -> IntArray:
+def find_leg_dofs(tree: JointTree, side: str) -> IntArray:
     """Coordinates ``(8,)`` of hip 3, knee, ankle 3 and toe.
 
     Raises:
@@ -53,14 +53,14 @@ def leg_dofs(tree: JointTree, side: str) -> IntArray:
     return np.array([dof for part in parts for dof in part], dtype=np.int64)
 
 
-def with_plane_legs(tree: JointTree) -> JointTree:
+def align_legs(tree: JointTree) -> JointTree:
     """Return the tree with thighs, shanks and feet exactly across the hinges of knees and toes.
 
     Files are rounded: a bone that is a hundred-thousandth of its length off the plane moves a plant by micrometres.
     """
     offsets = tree.offsets.copy()
     for side in SIDES:
-        dofs = leg_dofs(tree, side)
+        dofs = find_leg_dofs(tree, side)
         for bone, hinge in ((dofs[3], dofs[3]), (dofs[4], dofs[3]), (dofs[7], dofs[7])):
             axis = tree.axes[hinge] if bone != hinge else SO3(tree.orientations[hinge]) @ tree.axes[hinge]
             off = float(offsets[bone] @ axis)
@@ -69,12 +69,12 @@ def with_plane_legs(tree: JointTree) -> JointTree:
             offsets[bone] -= off * axis
     figure = tree.figure
     assert figure is not None
-    return replace(tree, offsets=offsets, figure=Figure(_moved(tree, offsets, figure), figure.joint_dofs))
+    return replace(tree, offsets=offsets, figure=TreeSkeleton(_move_skeleton(tree, offsets, figure), figure.joint_dofs))
 
 
-def leg_of(tree: JointTree, side: str) -> Leg:
+def measure_leg(tree: JointTree, side: str) -> Leg:
     """Geometry of a leg, with its foot set flat: the hinge of the toes level, ankle and ball at their heights."""
-    dofs = leg_dofs(tree, side)
+    dofs = find_leg_dofs(tree, side)
     frames = SO3(tree.orientations).matrix()
     hip, knee, ankle, toe = dofs[0], dofs[3], dofs[4], dofs[7]
     thigh, shank = tree.offsets[knee], tree.offsets[ankle]
@@ -83,14 +83,14 @@ def leg_of(tree: JointTree, side: str) -> Leg:
     sign = 1.0 if (frames[hip] @ np.cross(b1, axis))[2] > 0.0 else -1.0
     flexion = sign * axis
     rest = frames[hip] @ frames[knee] @ frames[ankle]  # R_pelvis_foot with no turns
-    foot, ball, toe_sign = _flat_foot(rest, tree.offsets[toe], frames[toe] @ tree.axes[toe])
-    toe_angle, length = _flat_toe(tree, side, foot @ frames[toe], toe_sign)
+    foot, ball, toe_sign = _flatten_foot(rest, tree.offsets[toe], frames[toe] @ tree.axes[toe])
+    toe_angle, length = _flatten_toe(tree, side, foot @ frames[toe], toe_sign)
     size = float(np.linalg.norm(ball)) / FOOT_M
     heel, tip = np.array([0.0, -ANKLE_M, -HEEL_M]) * size, np.array([0.0, -ANKLE_M * size, ball[2] + length])
     turn = SO3.from_axis_angle(tree.axes[toe], np.array(toe_angle)).matrix()
     return Leg(
         dofs=dofs,
-        root_axes=tree.axes[root_dofs(tree)[1]],
+        root_axes=tree.axes[find_root_dofs(tree)[1]],
         hip_offset=tree.offsets[hip],
         hip_frame=frames[hip],
         hip_axes=tree.axes[dofs[:3]],
@@ -115,7 +115,7 @@ def leg_of(tree: JointTree, side: str) -> Leg:
     )
 
 
-def _flat_foot(rest: FloatArray, ball: FloatArray, hinge: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+def _flatten_foot(rest: FloatArray, ball: FloatArray, hinge: FloatArray) -> tuple[FloatArray, FloatArray, float]:
     """World rotation of a flat foot that points to +Z, ball from ankle in world, and the hinge's sign along X."""
     sign = 1.0 if (rest @ hinge)[0] > 0.0 else -1.0
     length = float(np.linalg.norm(ball))
@@ -126,7 +126,7 @@ def _flat_foot(rest: FloatArray, ball: FloatArray, hinge: FloatArray) -> tuple[F
     return world @ local.T, along * length, sign
 
 
-def _flat_toe(tree: JointTree, side: str, frame: FloatArray, sign: float) -> tuple[float, float]:
+def _flatten_toe(tree: JointTree, side: str, frame: FloatArray, sign: float) -> tuple[float, float]:
     """Angle [rad] that lays the toes level on a flat foot, and their length [m]."""
     skeleton = tree.skeleton
     tip = skeleton.tips[role_map(skeleton)[f"{side}_foot"]]
@@ -136,7 +136,7 @@ def _flat_toe(tree: JointTree, side: str, frame: FloatArray, sign: float) -> tup
     return sign * float(np.arctan2(y, z)), float(np.linalg.norm(tip))
 
 
-def _moved(tree: JointTree, offsets: FloatArray, figure: Figure) -> Skeleton:
+def _move_skeleton(tree: JointTree, offsets: FloatArray, figure: TreeSkeleton) -> Skeleton:
     """The skeleton with the bones of the tree's changed offsets."""
     skeleton = figure.skeleton
     bones = skeleton.offsets.copy()

@@ -9,19 +9,19 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.dynamics import JointTree
-from marey.spacetime._full_layout import Layout
-from marey.spacetime._poses import key_line
+from marey.spacetime._full_layout import FullLayout
+from marey.spacetime._poses import interpolate_pose_keys
 
 ACCEL_UNIT: Final = 100.0  # [rad^2/s^3] a calm second: 10 rad/s^2 in every joint
 ENERGY_UNIT: Final = 1.0  # [rad^2/s]
 REFERENCE_UNIT: Final = 0.01  # [rad^2 s] a tenth of a radian for a second
 PRIOR_UNIT: Final = 0.25  # [rad^2 s] half a radian for a second
-MIN_SHARE: Final = 0.02  # [-] of the body's mass: light joints are not free to flail
-ROOT_SHARE: Final = 0.1  # [-] of the body's mass: the turn of the whole body costs little, but is not a free valley
+MIN_FRACTION: Final = 0.02  # [-] of the body's mass: light joints are not free to flail
+ROOT_FRACTION: Final = 0.1  # [-] of the body's mass: the turn of the whole body costs little, but is not a free valley
 RIDGE: Final = 1e-6  # makes the Hessian definite
 
 
-def effective_masses(tree: JointTree, dof: int | None) -> FloatArray:
+def compute_effective_masses(tree: JointTree, dof: int | None) -> FloatArray:
     """Mass that each coordinate moves ``(D,)`` [kg]: what is on its far side from the support.
 
     [Fang2003]_ (2.16): the left knee in left stance moves the body without the left lower leg. In flight (``None``)
@@ -31,7 +31,7 @@ def effective_masses(tree: JointTree, dof: int | None) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Quadratic:
+class QuadraticTerm:
     """A term ``(x - x0)^T Q (x - x0)`` in control points, time-major."""
 
     name: str
@@ -48,40 +48,42 @@ class Quadratic:
         return 2.0 * np.asarray(self.matrix @ (x - self.centre))
 
 
-def quadratic_terms(layout: Layout, reference: FloatArray | None = None) -> list[Quadratic]:
+def build_quadratic_terms(layout: FullLayout, reference: FloatArray | None = None) -> list[QuadraticTerm]:
     """Terms with a constant Hessian: ``accel``, ``energy``, ``reference``, and a ridge.
 
     Args:
         layout: the unknowns.
         reference: control points ``(K, D)`` of the motion to stay near.
     """
-    wanted, shares = layout.problem.objective, joint_shares(layout)
+    wanted, shares = layout.problem.objective, compute_joint_weights(layout)
     zero = np.zeros(layout.num_curve_unknowns)
-    terms = [_banded(layout, "accel", 2, wanted.accel / ACCEL_UNIT * shares, zero)]
+    terms = [_integrate_squares(layout, "accel", 2, wanted.accel / ACCEL_UNIT * shares, zero)]
     if wanted.energy > 0.0:
-        terms.append(_banded(layout, "energy", 1, wanted.energy / ENERGY_UNIT * shares, zero))
+        terms.append(_integrate_squares(layout, "energy", 1, wanted.energy / ENERGY_UNIT * shares, zero))
     if wanted.prior > 0.0:
         weight = np.full_like(shares, wanted.prior / PRIOR_UNIT / layout.num_angles)
-        terms.append(_banded(layout, "prior", 0, weight, key_line(layout).ravel()))
+        terms.append(_integrate_squares(layout, "prior", 0, weight, interpolate_pose_keys(layout).ravel()))
     if wanted.reference > 0.0 and reference is not None:
         weight = np.full_like(shares, wanted.reference / REFERENCE_UNIT / layout.num_angles)
-        terms.append(_banded(layout, "reference", 0, weight, reference.ravel()))
+        terms.append(_integrate_squares(layout, "reference", 0, weight, reference.ravel()))
     return terms
 
 
-def joint_shares(layout: Layout) -> FloatArray:
+def compute_joint_weights(layout: FullLayout) -> FloatArray:
     """Weights ``(P, D)`` of the angles in each phase, as shares of the body's mass."""
     figure = layout.figure
     shares = np.empty((len(layout.timeline.phases), layout.num_angles))
     for p, phase in enumerate(layout.timeline.phases):
         dof = figure.point(phase.contacts[0].point)[0] if phase.contacts else None
-        shares[p] = effective_masses(figure.tree, dof)[figure.angles] / figure.tree.mass
-    shares = np.maximum(shares, MIN_SHARE)
-    shares[:, figure.root_angles] = ROOT_SHARE
+        shares[p] = compute_effective_masses(figure.tree, dof)[figure.angles] / figure.tree.mass
+    shares = np.maximum(shares, MIN_FRACTION)
+    shares[:, figure.root_angles] = ROOT_FRACTION
     return shares
 
 
-def _banded(layout: Layout, name: str, order: int, weights: FloatArray, centre: FloatArray) -> Quadratic:
+def _integrate_squares(
+    layout: FullLayout, name: str, order: int, weights: FloatArray, centre: FloatArray
+) -> QuadraticTerm:
     r""":math:`\int \sum_i w_i (q_i^{(order)})^2 dt`, exact by Gauss points, weights ``(P, D)`` by phase."""
     import scipy.sparse
 
@@ -95,4 +97,4 @@ def _banded(layout: Layout, name: str, order: int, weights: FloatArray, centre: 
         gram = design.T @ sparse.diags_array(shares * weights[phases, i]) @ design
         unit = sparse.csc_array(([1.0], ([i], [i])), shape=(layout.num_angles, layout.num_angles))
         total = total + sparse.csc_array(sparse.kron(gram, unit))
-    return Quadratic(name, sparse.csc_array(total), centre)
+    return QuadraticTerm(name, sparse.csc_array(total), centre)

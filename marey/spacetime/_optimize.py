@@ -11,13 +11,13 @@ from marey.base import ConvergenceError, InputError, UnknownNameError
 from marey.dynamics import Body, JointTree
 from marey.motion import Motion
 from marey.numerics import SQPIteration
-from marey.spacetime._durations import free_phases, solve_timed
-from marey.spacetime._full import FullOptions, full_result, solve_full
-from marey.spacetime._full_layout import Layout
-from marey.spacetime._full_state import Derivatives, Figure
-from marey.spacetime._poses import key_line
-from marey.spacetime._problem import SPACES, Problem
-from marey.spacetime._refusals import check_full, check_numbers
+from marey.spacetime._durations import find_free_phases, solve_durations
+from marey.spacetime._full import FullOptions, build_full_result, solve_full
+from marey.spacetime._full_layout import FullLayout
+from marey.spacetime._full_state import Character, Derivatives
+from marey.spacetime._poses import interpolate_pose_keys
+from marey.spacetime._problem import SPACES, SpacetimeProblem
+from marey.spacetime._refusals import validate_full, validate_numbers
 from marey.spacetime._result import SpacetimeResult
 
 DERIVATIVES: Final = ("linear-time", "pinocchio", "finite-difference")
@@ -25,7 +25,7 @@ SOLVERS: Final = ("sl1qp", "fang2003")
 
 
 def optimize(
-    problem: Problem,
+    problem: SpacetimeProblem,
     *,
     space: str | None = None,
     derivatives: Derivatives = "linear-time",
@@ -67,7 +67,7 @@ def optimize(
             raise UnknownNameError(kind, name, "optimize", known)
     if time_limit_s is not None and not time_limit_s >= 0.0:
         raise InputError(f"a time limit of {time_limit_s} s", "Give 0 or more, or None")
-    check_numbers(problem)
+    validate_numbers(problem)
     if space == "reduced":
         from marey.spacetime._reduced import optimize_reduced
 
@@ -75,13 +75,13 @@ def optimize(
             problem, warm_start=warm_start, on_iteration=on_iteration, time_limit_s=time_limit_s, solver=solver
         )
     else:
-        result = _full(problem, FullOptions(derivatives, solver, on_iteration, time_limit_s), warm_start)
+        result = _optimize_full(problem, FullOptions(derivatives, solver, on_iteration, time_limit_s), warm_start)
     if on_failure == "raise" and not result.is_solved:
         raise ConvergenceError(result.sentence, report=result)
     return result
 
 
-def check_problem(problem: Problem) -> None:
+def check_problem(problem: SpacetimeProblem) -> None:
     """Refuse, in the problem's own space, what cannot be solved; nothing is solved.
 
     Raises:
@@ -89,22 +89,22 @@ def check_problem(problem: Problem) -> None:
         UnknownNameError: a point, coordinate, phase or kind that does not exist.
         MissingFileError: no clip or basis of the name that the problem gives.
     """
-    check_numbers(problem)
+    validate_numbers(problem)
     if problem.space == "full":
-        layout = Layout.of(problem, Figure.of(character(problem)))
-        check_full(layout)
-        key_line(layout)
+        layout = FullLayout.from_problem(problem, Character.from_tree(build_character(problem)))
+        validate_full(layout)
+        interpolate_pose_keys(layout)
         return
-    from marey.spacetime._reduced import load_basis
-    from marey.spacetime._reduced_keys import key_instants
-    from marey.spacetime._reduced_layout import FEET, lay_out
-    from marey.spacetime._reduced_refusals import check_reduced
-    from marey.spacetime._reduced_solve import behaviour_space
+    from marey.spacetime._reduced import load_problem_behaviour
+    from marey.spacetime._reduced_keys import find_key_instants
+    from marey.spacetime._reduced_layout import FEET, build_layout
+    from marey.spacetime._reduced_refusals import validate_reduced
+    from marey.spacetime._reduced_solve import build_reduced_space
 
-    behaviour = load_basis(problem)
-    layout = lay_out(problem, behaviour.dimension)
-    check_reduced(problem, layout, behaviour_space(behaviour))
-    key_instants(problem, layout)
+    behaviour = load_problem_behaviour(problem)
+    layout = build_layout(problem, behaviour.dimension)
+    validate_reduced(problem, layout, build_reduced_space(behaviour))
+    find_key_instants(problem, layout)
     for key in problem.keys:
         for name in key.joints:
             behaviour.tree.index(name)
@@ -112,15 +112,15 @@ def check_problem(problem: Problem) -> None:
             behaviour.tree.point(key.point)
 
 
-def _full(problem: Problem, options: FullOptions, warm_start: Motion | None) -> SpacetimeResult:
-    tree = character(problem)
-    if free_phases(problem):
-        return solve_timed(problem, tree, options, warm_start=warm_start)
+def _optimize_full(problem: SpacetimeProblem, options: FullOptions, warm_start: Motion | None) -> SpacetimeResult:
+    tree = build_character(problem)
+    if find_free_phases(problem):
+        return solve_durations(problem, tree, options, warm_start=warm_start)
     began = time.perf_counter()
-    return full_result(solve_full(problem, tree, options, warm_start=warm_start), began)
+    return build_full_result(solve_full(problem, tree, options, warm_start=warm_start), began)
 
 
-def character(problem: Problem) -> JointTree:
+def build_character(problem: SpacetimeProblem) -> JointTree:
     """The body of a problem: Fang's two by name, or that of a clip file."""
     if problem.character == "fang22":
         return JointTree.fang22(problem.height_m, problem.mass_kg)

@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, UnknownNameError
-from marey.spacetime._full_layout import Layout
-from marey.spacetime._full_state import Figure
+from marey.spacetime._full_layout import FullLayout
+from marey.spacetime._full_state import Character
 
 # [rad] neutral poses by limb; arms and legs go forward with negative angles, knees and elbows bend with positive ones
 NEUTRAL_POSES: Final[dict[str, dict[str, float]]] = {
@@ -20,7 +20,7 @@ NEUTRAL_POSES: Final[dict[str, dict[str, float]]] = {
 }
 
 
-def neutral_pose(figure: Figure, name: str) -> FloatArray:
+def neutral_pose(figure: Character, name: str) -> FloatArray:
     """Angles ``(D,)`` of a neutral pose."""
     if name not in NEUTRAL_POSES:
         raise UnknownNameError("neutral pose", name, "the full space", NEUTRAL_POSES)
@@ -32,7 +32,7 @@ def neutral_pose(figure: Figure, name: str) -> FloatArray:
     return angles
 
 
-def key_line(layout: Layout) -> FloatArray:
+def interpolate_pose_keys(layout: FullLayout) -> FloatArray:
     """Angles at the control points ``(K, D)``: the neutral pose, or linear in time between the pose keys."""
     times = layout.timeline.spline.greville
     points = np.tile(neutral_pose(layout.figure, layout.problem.guess), (len(times), 1))
@@ -43,11 +43,11 @@ def key_line(layout: Layout) -> FloatArray:
             for name, value in key.joints.items():
                 keyed.setdefault(layout.figure.angle_index(name), []).append((time, value))
     for i, keys in keyed.items():
-        points[:, i] = _towards(times, sorted(keys), points[0, i])
+        points[:, i] = _interpolate_angle(times, sorted(keys), points[0, i])
     return points
 
 
-def _towards(times: FloatArray, keys: list[tuple[float, float]], neutral: float) -> FloatArray:
+def _interpolate_angle(times: FloatArray, keys: list[tuple[float, float]], neutral: float) -> FloatArray:
     """Line through keys; a motion without a key at its start leaves from the neutral pose."""
     if keys[0][0] > 0.0:
         keys = [(0.0, neutral), *keys]

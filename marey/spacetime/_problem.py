@@ -35,7 +35,7 @@ class Contact:
 
 
 @dataclass(frozen=True, slots=True)
-class Phase:
+class ProblemPhase:
     """A stretch of time with one set of contacts; none is a flight."""
 
     name: str
@@ -89,11 +89,11 @@ class Objective:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class SpacetimeProblem:
     """What :func:`marey.optimize` solves."""
 
     name: str
-    phases: tuple[Phase, ...]
+    phases: tuple[ProblemPhase, ...]
     character: str = "fang22"  # fang22, fang7, or a clip file with the body to use
     keys: tuple[Key, ...] = ()
     objective: Objective = field(default_factory=Objective)

@@ -10,19 +10,25 @@ from marey.base import InputError, MissingFileError
 from marey.motion import Motion
 from marey.numerics import SQPResult
 from marey.spacetime._behaviour import BehaviourSpace
-from marey.spacetime._durations import free_phases
-from marey.spacetime._problem import Problem
-from marey.spacetime._reduced_durations import free_durations
-from marey.spacetime._reduced_search import MORE_COORDINATES, OnIteration, Search, climb, look_again
-from marey.spacetime._reduced_solve import Built, ReducedSettings, settings_for
-from marey.spacetime._reduced_track import check_track, to_motion
+from marey.spacetime._durations import find_free_phases
+from marey.spacetime._problem import SpacetimeProblem
+from marey.spacetime._reduced_durations import optimise_durations
+from marey.spacetime._reduced_search import (
+    MORE_COORDINATES,
+    OnIteration,
+    ReducedSearch,
+    refine_collocation,
+    solve_with_restarts,
+)
+from marey.spacetime._reduced_solve import ReducedProblem, ReducedSettings, choose_settings
+from marey.spacetime._reduced_track import check_track, motion_from_solution
 from marey.spacetime._result import SpacetimeResult
 
-FILM_HZ: Final = 60.0
+RESULT_RATE_HZ: Final = 60.0
 
 
 def optimize_reduced(
-    problem: Problem,
+    problem: SpacetimeProblem,
     *,
     behaviour: BehaviourSpace | None = None,
     settings: ReducedSettings | None = None,
@@ -30,7 +36,7 @@ def optimize_reduced(
     warm_start: Motion | None = None,
     on_iteration: OnIteration | None = None,
     time_limit_s: float | None = None,
-    rate_hz: float = FILM_HZ,
+    rate_hz: float = RESULT_RATE_HZ,
     solver: str = "sl1qp",
 ) -> SpacetimeResult:
     """Optimise a motion in the space of a behaviour.
@@ -53,25 +59,25 @@ def optimize_reduced(
         rate_hz: of the motion that is given back.
         solver: method of :func:`marey.numerics.solve_sqp`.
     """
-    whole = read_basis(problem) if behaviour is None else behaviour
+    whole = read_problem_behaviour(problem) if behaviour is None else behaviour
     space = whole.with_energy() if behaviour is None else behaviour
-    wider = whole.truncated(min(space.dimension + MORE_COORDINATES, whole.dimension))
-    search = Search(problem, space, settings or settings_for(problem), on_iteration, time_limit_s, solver)
+    wider = whole.truncate(min(space.dimension + MORE_COORDINATES, whole.dimension))
+    search = ReducedSearch(problem, space, settings or choose_settings(problem), on_iteration, time_limit_s, solver)
     search.wider = wider if wider.dimension > space.dimension else None
-    built, result = climb(search, stages, warm_start)
-    free = free_phases(problem)
+    built, result = solve_with_restarts(search, stages, warm_start)
+    free = find_free_phases(problem)
     if free and result.is_solved:
-        built, result = free_durations(search, built, result, free)
-    built, result = look_again(search, built, result)
-    return _answer(search, built, result, rate_hz)
+        built, result = optimise_durations(search, built, result, free)
+    built, result = refine_collocation(search, built, result)
+    return _build_result(search, built, result, rate_hz)
 
 
-def load_basis(problem: Problem) -> BehaviourSpace:
+def load_problem_behaviour(problem: SpacetimeProblem) -> BehaviourSpace:
     """Read the behaviour that a problem names, with as many coordinates as it needs."""
-    return read_basis(problem).with_energy()
+    return read_problem_behaviour(problem).with_energy()
 
 
-def read_basis(problem: Problem) -> BehaviourSpace:
+def read_problem_behaviour(problem: SpacetimeProblem) -> BehaviourSpace:
     """Read the behaviour that a problem names: a file, or a shipped one.
 
     Raises:
@@ -87,7 +93,7 @@ def read_basis(problem: Problem) -> BehaviourSpace:
     raise MissingFileError(problem.basis, "Fit a behaviour with BehaviourSpace.fit, or name a shipped one.")
 
 
-def _answer(search: Search, built: Built, result: SQPResult, rate_hz: float) -> SpacetimeResult:
+def _build_result(search: ReducedSearch, built: ReducedProblem, result: SQPResult, rate_hz: float) -> SpacetimeResult:
     values = built.scene.variables.unpack(result.x)
     guess = built.scene.variables.unpack(built.start)
     terms = built.programme.terms(result.x)
@@ -100,8 +106,8 @@ def _answer(search: Search, built: Built, result: SQPResult, rate_hz: float) -> 
     }
     return SpacetimeResult(
         status=result.status,
-        motion=to_motion(built, values, rate_hz, built.problem.name),
-        guess=to_motion(built, guess, rate_hz, f"{built.problem.name} guess"),
+        motion=motion_from_solution(built, values, rate_hz, built.problem.name),
+        guess=motion_from_solution(built, guess, rate_hz, f"{built.problem.name} guess"),
         violation=result.violation,
         iterations=search.iterations,
         seconds=perf_counter() - search.begin,

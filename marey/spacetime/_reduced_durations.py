@@ -13,67 +13,82 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.numerics import SQPResult
-from marey.spacetime._durations import FIRST_STEP, MAX_SOLVES, SHORTEST_STEP, STRETCH, downhill, with_durations
-from marey.spacetime._reduced_search import SHORT_STEPS, Search, carry, span_counts
-from marey.spacetime._reduced_solve import Built, build
+from marey.spacetime._durations import (
+    DURATION_STEP,
+    FIRST_STEP,
+    MAX_SOLVES,
+    SHORTEST_STEP,
+    descent_direction,
+    replace_durations,
+)
+from marey.spacetime._reduced_search import SHORT_STEPS, ReducedSearch, count_phase_spans, transfer_vector
+from marey.spacetime._reduced_solve import ReducedProblem, build_reduced_problem
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Timed:
+class ReducedDurationResult:
     """A solution at some durations."""
 
-    built: Built
+    built: ReducedProblem
     result: SQPResult
     durations: FloatArray  # (n,) [s] of the free phases
 
 
-def free_durations(search: Search, built: Built, result: SQPResult, free: list[int]) -> tuple[Built, SQPResult]:
+def optimise_durations(
+    search: ReducedSearch, built: ReducedProblem, result: SQPResult, free: list[int]
+) -> tuple[ReducedProblem, SQPResult]:
     """Change the free durations within their ranges as long as that pays, halving steps that do not."""
     ranges = np.array([search.problem.phases[p].duration_range_s for p in free], dtype=np.float64)
-    best = Timed(built, result, np.array([search.problem.phases[p].duration_s for p in free]))
-    slope, step = duration_slope(best, free), FIRST_STEP
+    best = ReducedDurationResult(built, result, np.array([search.problem.phases[p].duration_s for p in free]))
+    slope, step = compute_reduced_duration_slope(best, free), FIRST_STEP
     for _ in range(MAX_SOLVES - 1):
-        move = downhill(slope, best.durations, *ranges.T) * step
+        move = descent_direction(slope, best.durations, *ranges.T) * step
         if search.is_over or step < SHORTEST_STEP or np.abs(move).max(initial=0.0) < 1e-9:
             break
-        found = _solved_at(search, best, free, np.clip(best.durations + move, *ranges.T))
+        found = _solve_at_durations(search, best, free, np.clip(best.durations + move, *ranges.T))
         if not (found.result.is_solved and found.result.objective < best.result.objective):
             step *= 0.35
             continue
         before, best = slope, found
-        slope = duration_slope(best, free)
+        slope = compute_reduced_duration_slope(best, free)
         step *= 0.5 if float(slope @ before) < 0.0 else 1.5
     return best.built, best.result
 
 
-def duration_slope(timed: Timed, free: list[int]) -> FloatArray:
+def compute_reduced_duration_slope(timed: ReducedDurationResult, free: list[int]) -> FloatArray:
     """How the best value changes with the duration of each free phase ``(n,)`` [1/s]."""
     slope = np.zeros(len(free))
     for k in range(len(free)):
-        step = STRETCH * timed.durations[k] * np.eye(len(free))[k]
-        ends = [_lagrangian(timed, stretched(timed, free, timed.durations + sign * step)) for sign in (1.0, -1.0)]
+        step = DURATION_STEP * timed.durations[k] * np.eye(len(free))[k]
+        ends = [
+            _lagrangian(timed, rebuild_at_durations(timed, free, timed.durations + sign * step)) for sign in (1.0, -1.0)
+        ]
         slope[k] = (ends[0] - ends[1]) / (2.0 * step[k])
     return slope
 
 
-def stretched(timed: Timed, free: list[int], durations: FloatArray) -> Built:
+def rebuild_at_durations(timed: ReducedDurationResult, free: list[int], durations: FloatArray) -> ReducedProblem:
     """The problem at other durations; knots keep their number, and nodes that were added their share of a phase."""
     built = timed.built
-    problem = with_durations(built.problem, free, durations, span_counts(built, free))
+    problem = replace_durations(built.problem, free, durations, count_phase_spans(built, free))
     old = built.scene.layout.edges
     new = np.concatenate([[0.0], np.cumsum([phase.duration_s for phase in problem.phases])])
     looks = tuple((p, float(np.interp(t, old[p : p + 2], new[p : p + 2]))) for p, t in built.settings.looks)
-    return build(problem, built.scene.behaviour, replace(built.settings, looks=looks))
+    return build_reduced_problem(problem, built.scene.behaviour, replace(built.settings, looks=looks))
 
 
-def _solved_at(search: Search, timed: Timed, free: list[int], durations: FloatArray) -> Timed:
-    again = stretched(timed, free, durations)
-    return Timed(again, search.solve(again, carry(timed.built, timed.result.x, again), SHORT_STEPS), durations)
+def _solve_at_durations(
+    search: ReducedSearch, timed: ReducedDurationResult, free: list[int], durations: FloatArray
+) -> ReducedDurationResult:
+    again = rebuild_at_durations(timed, free, durations)
+    return ReducedDurationResult(
+        again, search.solve(again, transfer_vector(timed.built, timed.result.x, again), SHORT_STEPS), durations
+    )
 
 
-def _lagrangian(timed: Timed, other: Built) -> float:
+def _lagrangian(timed: ReducedDurationResult, other: ReducedProblem) -> float:
     r""":math:`f + \lambda^T(c - b)` of the solution's curves on another time line; f alone if its rows are others."""
-    value, rows = other.programme.values(carry(timed.built, timed.result.x, other))
+    value, rows = other.programme.values(transfer_vector(timed.built, timed.result.x, other))
     force = timed.result.multipliers
     if len(force) != len(rows):
         return value

@@ -8,18 +8,18 @@ from typing import Final
 import numpy as np
 
 from marey.base import InputError
-from marey.spacetime._problem import Contact, Key, Objective, Phase, Problem
+from marey.spacetime._problem import Contact, Key, Objective, ProblemPhase, SpacetimeProblem
 
 SIDES: Final = ("left", "right")
-WEIGHTS: Final = Objective(accel=1.0, torque=1.0, prior=1.0)
+REDUCED_OBJECTIVE: Final = Objective(accel=1.0, torque=1.0, prior=1.0)
 JUMP_STANCE_M: Final = 0.10  # [m] half the distance between the feet
 WALK_STANCE_M: Final = 0.03
 RUN_STANCE_M: Final = 0.02
-STRAIGHT_SHARES: Final = (0.35, 0.45, 0.55, 0.65)  # of the flight, where the legs of a straight flip are straight
+STRAIGHT_FRACTIONS: Final = (0.35, 0.45, 0.55, 0.65)  # of the flight, where the legs of a straight flip are straight
 STRAIGHT_RAD: Final = {"Leg": (0.0, 0.25), "UpLeg_rx": (-0.35, 0.0), "UpLeg_rz": (-0.2, 0.2)}  # knee, hip
 
 
-def feet(
+def place_feet(
     forward_m: float, turn_deg: float = 0.0, *, height_m: float = 0.0, half_width_m: float = JUMP_STANCE_M
 ) -> tuple[Contact, ...]:
     """Both feet side by side, ``forward_m`` along +Z, facing ``turn_deg`` to the left of it."""
@@ -27,12 +27,12 @@ def feet(
     across = half_width_m * np.array([np.cos(turn), 0.0, -np.sin(turn)])
     middle = np.array([0.0, height_m, forward_m])
     return tuple(
-        Contact(f"{side}_foot", _place(middle + sign * across), heading_deg=turn_deg)
+        Contact(f"{side}_foot", _foot_position(middle + sign * across), heading_deg=turn_deg)
         for side, sign in (("left", 1.0), ("right", -1.0))
     )
 
 
-def jump_problem(
+def build_jump_problem(
     length_m: float = 1.3,
     turn_deg: float = 0.0,
     *,
@@ -40,7 +40,7 @@ def jump_problem(
     landing_height_m: float = 0.0,
     basis: str = "jump.safetensors",
     name: str = "jump",
-) -> Problem:
+) -> SpacetimeProblem:
     """A jump with both feet from standing to standing.
 
     Args:
@@ -52,14 +52,14 @@ def jump_problem(
         name: of the problem.
     """
     phases = (
-        Phase("push", 0.9, feet(0.0)),
-        Phase("flight", flight_s),
-        Phase("land", 0.7, feet(length_m, turn_deg, height_m=landing_height_m)),
+        ProblemPhase("push", 0.9, place_feet(0.0)),
+        ProblemPhase("flight", flight_s),
+        ProblemPhase("land", 0.7, place_feet(length_m, turn_deg, height_m=landing_height_m)),
     )
-    return Problem(name, phases, space="reduced", basis=basis, objective=WEIGHTS)
+    return SpacetimeProblem(name, phases, space="reduced", basis=basis, objective=REDUCED_OBJECTIVE)
 
 
-def walk_problem(
+def build_walk_problem(
     steps_m: Sequence[float],
     *,
     single_s: float = 0.4,
@@ -67,7 +67,7 @@ def walk_problem(
     obstacle_m: Sequence[float] = (),
     basis: str = "walk.safetensors",
     name: str = "walk",
-) -> Problem:
+) -> SpacetimeProblem:
     """A walk from the middle of a left stance to the middle of another; an even number of steps.
 
     Args:
@@ -78,23 +78,25 @@ def walk_problem(
         basis: file of the behaviour.
         name: of the problem.
     """
-    places = _places(steps_m)
-    phases, keys = list[Phase](), list[Key]()
+    places = _step_positions(steps_m)
+    phases, keys = list[ProblemPhase](), list[Key]()
     for i, place in enumerate(places):
-        here = _foot(i, place, WALK_STANCE_M)
+        here = _foot_contact(i, place, WALK_STANCE_M)
         half = 0.5 if i in (0, len(places) - 1) else 1.0
-        phases.append(Phase(f"stance {i}", half * single_s, (here,)))
+        phases.append(ProblemPhase(f"stance {i}", half * single_s, (here,)))
         if i + 1 < len(places):
-            there = _foot(i + 1, places[i + 1], WALK_STANCE_M)
-            phases.append(Phase(f"double {i}", double_s, (here, there)))
+            there = _foot_contact(i + 1, places[i + 1], WALK_STANCE_M)
+            phases.append(ProblemPhase(f"double {i}", double_s, (here, there)))
             height = obstacle_m[i] if i < len(obstacle_m) else 0.0
             if height > 0.0 and i > 0:
                 shares = (0.5, 0.62)
                 keys += [Key("clearance", f"stance {i}", share, point=there.point, lower=height) for share in shares]
-    return Problem(name, tuple(phases), space="reduced", basis=basis, objective=WEIGHTS, keys=tuple(keys))
+    return SpacetimeProblem(
+        name, tuple(phases), space="reduced", basis=basis, objective=REDUCED_OBJECTIVE, keys=tuple(keys)
+    )
 
 
-def run_problem(
+def build_run_problem(
     steps_m: Sequence[float],
     heights_m: Sequence[float] = (),
     *,
@@ -102,7 +104,7 @@ def run_problem(
     flight_s: float = 0.12,
     basis: str = "run.safetensors",
     name: str = "run",
-) -> Problem:
+) -> SpacetimeProblem:
     """A run from the middle of a left stance to the middle of another, over stones if heights are given.
 
     Args:
@@ -113,29 +115,33 @@ def run_problem(
         basis: file of the behaviour.
         name: of the problem.
     """
-    places = _places(steps_m)
+    places = _step_positions(steps_m)
     if heights_m and len(heights_m) != len(places):
         raise InputError(f"{len(heights_m)} heights for {len(places)} stances", "Give one for each stance")
-    phases: list[Phase] = []
+    phases: list[ProblemPhase] = []
     for i, place in enumerate(places):
         half = 0.5 if i in (0, len(places) - 1) else 1.0
-        foot = _foot(i, place, RUN_STANCE_M, heights_m[i] if heights_m else 0.0)
-        phases.append(Phase(f"stance {i}", half * stance_s, (foot,)))
+        foot = _foot_contact(i, place, RUN_STANCE_M, heights_m[i] if heights_m else 0.0)
+        phases.append(ProblemPhase(f"stance {i}", half * stance_s, (foot,)))
         if i + 1 < len(places):
-            phases.append(Phase(f"flight {i}", flight_s))
-    return Problem(name, tuple(phases), space="reduced", basis=basis, objective=WEIGHTS)
+            phases.append(ProblemPhase(f"flight {i}", flight_s))
+    return SpacetimeProblem(name, tuple(phases), space="reduced", basis=basis, objective=REDUCED_OBJECTIVE)
 
 
-def flip_problem(
+def build_flip_problem(
     length_m: float = -0.4,
     *,
     flight_s: float = 0.7,
     is_straight: bool = False,
     basis: str = "flip.safetensors",
     name: str = "back-flip",
-) -> Problem:
+) -> SpacetimeProblem:
     """A back flip from standing to standing, without a twist; straight legs are ranges in the middle of the flight."""
-    phases = (Phase("push", 0.8, feet(0.0)), Phase("flight", flight_s), Phase("land", 0.8, feet(length_m)))
+    phases = (
+        ProblemPhase("push", 0.8, place_feet(0.0)),
+        ProblemPhase("flight", flight_s),
+        ProblemPhase("land", 0.8, place_feet(length_m)),
+    )
     keys = [
         Key("turn", "flight", 1.0, axis="pitch", lower=-6.6, upper=-5.6),
         Key("turn", "flight", None, axis="yaw", lower=-0.3, upper=0.3),
@@ -144,44 +150,44 @@ def flip_problem(
     if is_straight:
         for part, (low, high) in STRAIGHT_RAD.items():
             both = {f"{side}{part}": 0.0 for side in ("Left", "Right")}
-            keys += [Key("range", "flight", at, joints=both, lower=low, upper=high) for at in STRAIGHT_SHARES]
-    return Problem(name, phases, space="reduced", basis=basis, objective=WEIGHTS, keys=tuple(keys))
+            keys += [Key("range", "flight", at, joints=both, lower=low, upper=high) for at in STRAIGHT_FRACTIONS]
+    return SpacetimeProblem(name, phases, space="reduced", basis=basis, objective=REDUCED_OBJECTIVE, keys=tuple(keys))
 
 
-REDUCED_EXAMPLES: Final[dict[str, Callable[[], Problem]]] = {
+REDUCED_EXAMPLES: Final[dict[str, Callable[[], SpacetimeProblem]]] = {
     **{
-        f"jump-{length}": lambda n=length: jump_problem(n, name=f"jump-{n}")
+        f"jump-{length}": lambda n=length: build_jump_problem(n, name=f"jump-{n}")
         for length in (0.4, 0.7, 1.0, 1.3, 1.6, 1.9)
     },
-    "turn-90": lambda: jump_problem(0.3, 90.0, basis="turn.safetensors", name="turn-90"),
-    "turn-180": lambda: jump_problem(0.0, 180.0, basis="turn.safetensors", name="turn-180"),
-    "turn-360": lambda: jump_problem(0.0, 360.0, basis="turn.safetensors", name="turn-360"),
-    "stepping-stones": lambda: run_problem(
+    "turn-90": lambda: build_jump_problem(0.3, 90.0, basis="turn.safetensors", name="turn-90"),
+    "turn-180": lambda: build_jump_problem(0.0, 180.0, basis="turn.safetensors", name="turn-180"),
+    "turn-360": lambda: build_jump_problem(0.0, 360.0, basis="turn.safetensors", name="turn-360"),
+    "stepping-stones": lambda: build_run_problem(
         (1.1, 1.35, 1.1, 1.25), (0.0, 0.08, 0.12, 0.05, 0.0), name="stepping-stones"
     ),
-    "long-step": lambda: walk_problem((0.7, 1.0, 0.8, 0.7), single_s=0.42, name="long-step"),
-    "step-over": lambda: walk_problem(
+    "long-step": lambda: build_walk_problem((0.7, 1.0, 0.8, 0.7), single_s=0.42, name="long-step"),
+    "step-over": lambda: build_walk_problem(
         (0.7, 0.8, 0.8, 0.7), single_s=0.5, obstacle_m=(0.0, 0.25, 0.25), basis="over.safetensors", name="step-over"
     ),
-    "step-over-high": lambda: walk_problem(
+    "step-over-high": lambda: build_walk_problem(
         (0.7, 0.8, 0.8, 0.7), single_s=0.5, obstacle_m=(0.0, 0.4, 0.4), basis="over.safetensors", name="step-over-high"
     ),
-    "back-flip": flip_problem,
-    "back-flip-straight": lambda: flip_problem(-0.6, flight_s=0.8, is_straight=True, name="back-flip-straight"),
+    "back-flip": build_flip_problem,
+    "back-flip-straight": lambda: build_flip_problem(-0.6, flight_s=0.8, is_straight=True, name="back-flip-straight"),
 }
 
 
-def _foot(index: int, forward_m: float, half_width_m: float, height_m: float = 0.0) -> Contact:
+def _foot_contact(index: int, forward_m: float, half_width_m: float, height_m: float = 0.0) -> Contact:
     side = SIDES[index % 2]
     return Contact(f"{side}_foot", (half_width_m if side == "left" else -half_width_m, height_m, forward_m))
 
 
-def _places(steps_m: Sequence[float]) -> list[float]:
+def _step_positions(steps_m: Sequence[float]) -> list[float]:
     if len(steps_m) == 0 or len(steps_m) % 2:
         raise InputError(f"{len(steps_m)} steps", "Give an even number: a walk begins and ends on the left foot")
     return [0.0, *(round(float(place), 9) for place in np.cumsum(steps_m))]
 
 
-def _place(point: np.ndarray[tuple[int], np.dtype[np.float64]]) -> tuple[float, float, float]:
+def _foot_position(point: np.ndarray[tuple[int], np.dtype[np.float64]]) -> tuple[float, float, float]:
     x, y, z = (round(float(c), 9) + 0.0 for c in point)
     return x, y, z

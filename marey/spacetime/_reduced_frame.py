@@ -7,30 +7,38 @@ from dataclasses import dataclass
 import numpy as np
 
 from marey.base import FloatArray, IntArray
-from marey.dynamics import GRAVITY, PointMotion, aggregate, aggregate_jacobians, com_motion, torque_jacobians, torques
+from marey.dynamics import (
+    GRAVITY,
+    PointMotion,
+    compute_aggregate,
+    compute_aggregate_jacobians,
+    compute_com_motion,
+    compute_torque_jacobians,
+    compute_torques,
+)
 from marey.spacetime._limbs import Leg
 from marey.spacetime._reduced_nodes import FREE, ON_TOES
-from marey.spacetime._reduced_pose import Blocks, PoseMap, PoseState
-from marey.spacetime._reduced_support import Supports
+from marey.spacetime._reduced_pose import PoseMap, PoseState, StateBlocks
+from marey.spacetime._reduced_support import NodeSupports
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Frame:
+class NodeState:
     """Poses at the nodes, with what forces they ask for; blocks are derivatives by local unknowns and their rates."""
 
     state: PoseState
     wrench: FloatArray  # (N, 6) about the world's origin, over the weight [mg], [mg m]; zero in flight
     momentum: FloatArray  # (N, 3) [kg m^2/s] about the centre of mass, in flight
     torque: FloatArray | None  # (N', D - 6) [N m] at the nodes that count in integrals
-    wrench_blocks: Blocks | None = None  # 3 of (N, 6, S)
-    momentum_blocks: Blocks | None = None  # 3 of (N, 3, S)
-    torque_blocks: Blocks | None = None  # 3 of (N', D - 6, S)
+    wrench_blocks: StateBlocks | None = None  # 3 of (N, 6, S)
+    momentum_blocks: StateBlocks | None = None  # 3 of (N, 3, S)
+    torque_blocks: StateBlocks | None = None  # 3 of (N', D - 6, S)
 
 
-class FrameMaker:
+class NodeEvaluator:
     """Evaluates frames at fixed nodes."""
 
-    def __init__(self, poses: PoseMap, supports: Supports, *, gravity: float = GRAVITY, has_torque: bool) -> None:
+    def __init__(self, poses: PoseMap, supports: NodeSupports, *, gravity: float = GRAVITY, has_torque: bool) -> None:
         self.poses, self.supports, self.gravity, self.has_torque = poses, supports, gravity, has_torque
         self.space = poses.space
         self.weight = self.space.tree.mass * gravity
@@ -38,44 +46,46 @@ class FrameMaker:
         self.shares = supports.shares[self.heavy]
         self.actuated = np.arange(6, self.space.tree.num_dofs)
 
-    def values(self, coefficients: FloatArray) -> Frame:
+    def values(self, coefficients: FloatArray) -> NodeState:
         """Poses and forces without derivatives."""
         state = self.poses.evaluate(coefficients, gradients=False)
-        qdd = self._falling(state)
-        total = aggregate(self.space.tree, state.q, state.qd, qdd, gravity=self.gravity)
+        qdd = self._free_fall_accelerations(state)
+        total = compute_aggregate(self.space.tree, state.q, state.qd, qdd, gravity=self.gravity)
         torque = self._torque(state.take(self.heavy), qdd, total.wrench) if self.has_torque else None
-        return Frame(state, total.wrench / self.weight, total.momentum[:, 3:], torque)
+        return NodeState(state, total.wrench / self.weight, total.momentum[:, 3:], torque)
 
-    def derivatives(self, coefficients: FloatArray) -> Frame:
+    def derivatives(self, coefficients: FloatArray) -> NodeState:
         """Poses and forces with their derivatives."""
         state = self.poses.evaluate(coefficients)
-        qdd = self._falling(state)
+        qdd = self._free_fall_accelerations(state)
         tree, moving, heavy = self.space.tree, self.space.moving, self.heavy
-        total = aggregate_jacobians(tree, state.q, state.qd, qdd, gravity=self.gravity)
+        total = compute_aggregate_jacobians(tree, state.q, state.qd, qdd, gravity=self.gravity)
         forces = state.chain(moving, (total.df_dq, total.df_dqd, total.df_dqdd))
         spins = _rate_chain(state, moving, total.dp_dq[:, 3:], total.dp_dqd[:, 3:])
         torque, torque_blocks = None, None
         if self.has_torque:
             part = state.take(heavy)
             torque = self._torque(part, qdd, total.wrench)
-            raw = torque_jacobians(tree, part.q, part.qd, qdd[heavy], joints=self.actuated, gravity=self.gravity)
+            raw = compute_torque_jacobians(
+                tree, part.q, part.qd, qdd[heavy], joints=self.actuated, gravity=self.gravity
+            )
             pushes = (forces[0][heavy], forces[1][heavy], forces[2][heavy])
             torque_blocks = self._with_contact(part, total.wrench[heavy], pushes, part.chain(moving, raw))
         scaled = (forces[0] / self.weight, forces[1] / self.weight, forces[2] / self.weight)
         wrench = total.wrench / self.weight
-        return Frame(state, wrench, total.momentum[:, 3:], torque, scaled, spins, torque_blocks)
+        return NodeState(state, wrench, total.momentum[:, 3:], torque, scaled, spins, torque_blocks)
 
-    def centre(self, frame: Frame, nodes: IntArray) -> PointMotion:
+    def centre(self, frame: NodeState, nodes: IntArray) -> PointMotion:
         """Motion of the centre of mass at some nodes."""
         state = frame.state
-        return com_motion(self.space.tree, state.q[nodes], state.qd[nodes], state.qdd[nodes])
+        return compute_com_motion(self.space.tree, state.q[nodes], state.qd[nodes], state.qdd[nodes])
 
     def _torque(self, part: PoseState, qdd: FloatArray, wrench: FloatArray) -> FloatArray:
         """Torques ``(N', D - 6)`` of the joints at the nodes that count."""
-        free = torques(self.space.tree, part.q, part.qd, qdd[self.heavy], gravity=self.gravity)[:, 6:]
+        free = compute_torques(self.space.tree, part.q, part.qd, qdd[self.heavy], gravity=self.gravity)[:, 6:]
         return free - self._contact_torque(part, wrench[self.heavy])
 
-    def _falling(self, state: PoseState) -> FloatArray:
+    def _free_fall_accelerations(self, state: PoseState) -> FloatArray:
         """Accelerations with the root of flying bodies in free fall: no force acts on them."""
         qdd = state.qdd.copy()
         qdd[self.poses.flying, self.space.root[1]] -= self.gravity
@@ -86,26 +96,28 @@ class FrameMaker:
         out = np.zeros((len(wrench), len(self.actuated)))
         for leg in (0, 1):
             own = np.einsum("nij,nj->ni", self.shares[:, leg], wrench)
-            twists = self._bearing(leg, state.twists[:, leg])
+            twists = self._loaded_twists(leg, state.twists[:, leg])
             lines = twists[:, :, 3:] @ own[:, :3, None] + twists[:, :, :3] @ own[:, 3:, None]
             out[:, self._leg(leg).dofs - 6] = lines[:, :, 0]
         return out
 
-    def _with_contact(self, state: PoseState, wrench: FloatArray, forces: Blocks, blocks: Blocks) -> Blocks:
+    def _with_contact(
+        self, state: PoseState, wrench: FloatArray, forces: StateBlocks, blocks: StateBlocks
+    ) -> StateBlocks:
         """Take the derivatives of the ground's torques off those of a body without ground."""
         for leg in (0, 1):
             shares, dofs = self.shares[:, leg], self._leg(leg).dofs - 6
-            twists = self._bearing(leg, state.twists[:, leg])
+            twists = self._loaded_twists(leg, state.twists[:, leg])
             turned = np.concatenate([twists[:, :, 3:], twists[:, :, :3]], axis=2) @ shares
             for block, force in zip(blocks, forces, strict=True):
                 block[:, dofs] -= turned @ force
             own = np.einsum("nij,nj->ni", shares, wrench)
             swapped = np.concatenate([own[:, 3:], own[:, :3]], axis=1)
-            gradient = self._bearing(leg, state.twist_gradient[:, leg])
+            gradient = self._loaded_twists(leg, state.twist_gradient[:, leg])
             blocks[0][:, dofs] -= np.einsum("njks,nk->njs", gradient, swapped)
         return blocks
 
-    def _bearing(self, leg: int, twists: FloatArray) -> FloatArray:
+    def _loaded_twists(self, leg: int, twists: FloatArray) -> FloatArray:
         """Twists of a leg's angles; the toe bears only while the foot stands on its toes."""
         feet = self.poses.nodes.feet[self.heavy, leg]
         out = twists.copy()
@@ -117,6 +129,6 @@ class FrameMaker:
         return self.space.legs[leg]
 
 
-def _rate_chain(state: PoseState, moving: IntArray, dq: FloatArray, dqd: FloatArray) -> Blocks:
+def _rate_chain(state: PoseState, moving: IntArray, dq: FloatArray, dqd: FloatArray) -> StateBlocks:
     """As :meth:`PoseState.chain` for what does not depend on accelerations."""
     return dq @ state.G + dqd[..., moving] @ state.Gd, dqd @ state.G, np.zeros_like(dqd @ state.G)

@@ -8,7 +8,7 @@ from marey.base import FloatArray, IntArray, kernel
 
 
 @kernel
-def spread_rows(
+def scatter_rows(
     entries: IntArray, positions: IntArray, blocks: FloatArray, basis: FloatArray, scales: FloatArray, data: FloatArray
 ) -> None:
     """Add ``blocks[row, :, slot] . basis[node, slot, :, k] * scale`` to the sparse values ``data``.
@@ -30,7 +30,7 @@ def spread_rows(
 
 
 @kernel
-def spread_hessian(local: FloatArray, basis: FloatArray, places: IntArray, scales: FloatArray, H: FloatArray) -> None:
+def scatter_hessian(local: FloatArray, basis: FloatArray, places: IntArray, scales: FloatArray, H: FloatArray) -> None:
     """Add local Hessians ``(N, 3 S, 3 S)``, ordered (derivative, slot), to the dense ``H (n, n)``.
 
     ``places (N, S, 4)`` are numbers of variables, -1 for what is fixed or empty; ``scales (N, S, 4)`` their scales.
@@ -62,7 +62,7 @@ def spread_hessian(local: FloatArray, basis: FloatArray, places: IntArray, scale
 
 
 @kernel
-def spread_gradient(local: FloatArray, basis: FloatArray, places: IntArray, scales: FloatArray, g: FloatArray) -> None:
+def scatter_gradient(local: FloatArray, basis: FloatArray, places: IntArray, scales: FloatArray, g: FloatArray) -> None:
     """Add local gradients ``(N, 3, S)`` to ``g (n,)``."""
     count, slots = places.shape[0], places.shape[1]
     for n in range(count):

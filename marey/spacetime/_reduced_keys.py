@@ -7,35 +7,37 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.spacetime._problem import AXES, Key, Problem
-from marey.spacetime._reduced_frame import Frame
-from marey.spacetime._reduced_layout import FEET, Layout
-from marey.spacetime._reduced_physics import Scene, height_rows
-from marey.spacetime._reduced_rows import RowGroup, no_blocks, only_values
+from marey.spacetime._problem import AXES, Key, SpacetimeProblem
+from marey.spacetime._reduced_frame import NodeState
+from marey.spacetime._reduced_layout import FEET, ReducedLayout
+from marey.spacetime._reduced_physics import RowContext, height_rows
+from marey.spacetime._reduced_rows import RowGroup, empty_blocks, value_blocks
 
-KNOWN: Final = ("pose", "range", "turn", "clearance", "com")
+KNOWN_KINDS: Final = ("pose", "range", "turn", "clearance", "com")
 COM_SCALE: Final = 10.0
-_LETTERS: Final = {"yaw": 1, "pitch": 0, "roll": 2}
+_ROOT_AXES: Final = {"yaw": 1, "pitch": 0, "roll": 2}
 
 
-def key_instants(problem: Problem, layout: Layout) -> tuple[tuple[int, float], ...]:
+def find_key_instants(problem: SpacetimeProblem, layout: ReducedLayout) -> tuple[tuple[int, float], ...]:
     """Phase and time [s] of every key that asks for an instant."""
     found: list[tuple[int, float]] = []
     for key in problem.keys:
-        if key.kind not in KNOWN:
-            raise InputError(f"key '{key.kind}' of phase '{key.phase}'", f"The reduced space knows {', '.join(KNOWN)}")
+        if key.kind not in KNOWN_KINDS:
+            raise InputError(
+                f"key '{key.kind}' of phase '{key.phase}'", f"The reduced space knows {', '.join(KNOWN_KINDS)}"
+            )
         if key.at is not None:
             if not 0.0 <= key.at <= 1.0:
                 raise InputError(f"key '{key.kind}' at {key.at}", "at is a share of its phase, 0 to 1")
-            found.append(_instant(layout, problem.phase_index(key.phase), key.at))
+            found.append(_phase_instant(layout, problem.phase_index(key.phase), key.at))
     return tuple(found)
 
 
-def key_rows(scene: Scene, problem: Problem) -> list[RowGroup]:
+def build_key_rows(scene: RowContext, problem: SpacetimeProblem) -> list[RowGroup]:
     """Rows of all keys."""
     groups: list[RowGroup] = []
     for key in problem.keys:
-        nodes = _nodes(scene, problem, key)
+        nodes = _find_nodes(scene, problem, key)
         if key.kind in ("pose", "range", "turn"):
             groups.append(_angle_rows(scene, key, nodes))
         elif key.kind == "clearance":
@@ -45,25 +47,25 @@ def key_rows(scene: Scene, problem: Problem) -> list[RowGroup]:
     return groups
 
 
-def _instant(layout: Layout, phase: int, share: float) -> tuple[int, float]:
+def _phase_instant(layout: ReducedLayout, phase: int, share: float) -> tuple[int, float]:
     return phase, float(layout.edges[phase] + share * (layout.edges[phase + 1] - layout.edges[phase]))
 
 
-def _nodes(scene: Scene, problem: Problem, key: Key) -> list[int]:
+def _find_nodes(scene: RowContext, problem: SpacetimeProblem, key: Key) -> list[int]:
     phase = problem.phase_index(key.phase)
     if key.at is None:
         return [int(n) for n in np.flatnonzero(scene.nodes.phases == phase)]
-    return [scene.nodes.at(*_instant(scene.layout, phase, key.at))]
+    return [scene.nodes.at(*_phase_instant(scene.layout, phase, key.at))]
 
 
-def _angle_rows(scene: Scene, key: Key, nodes: list[int]) -> RowGroup:
+def _angle_rows(scene: RowContext, key: Key, nodes: list[int]) -> RowGroup:
     """Coordinates at given values, or between given ends."""
     tree = scene.space.tree
     if key.kind == "turn":
         if key.axis not in AXES:
             raise InputError(f"axis '{key.axis}'", f"It is one of {', '.join(AXES)}")
         axes = np.argmax(np.abs(tree.axes[scene.space.turns]), axis=1)
-        wanted = {int(scene.space.turns[int(np.flatnonzero(axes == _LETTERS[key.axis])[0])]): 0.0}
+        wanted = {int(scene.space.turns[int(np.flatnonzero(axes == _ROOT_AXES[key.axis])[0])]): 0.0}
     else:
         wanted = {tree.index(name): float(value) for name, value in key.joints.items()}
     rows = [(n, dof) for n in nodes for dof in wanted]
@@ -72,11 +74,11 @@ def _angle_rows(scene: Scene, key: Key, nodes: list[int]) -> RowGroup:
     lower = goals if key.kind == "pose" else np.full(len(dofs), -np.inf if key.lower is None else key.lower)
     upper = goals if key.kind == "pose" else np.full(len(dofs), np.inf if key.upper is None else key.upper)
 
-    def evaluate(frame: Frame) -> tuple[FloatArray, FloatArray]:
+    def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
         values = frame.state.q[index, dofs]
         if frame.wrench_blocks is None:
-            return values, no_blocks()
-        return values, only_values(frame.state.G[index, dofs])
+            return values, empty_blocks()
+        return values, value_blocks(frame.state.G[index, dofs])
 
     return RowGroup(
         f"key {key.kind}", lower, upper, index, np.arange(len(index)), scene.used(index), evaluate,
@@ -84,7 +86,7 @@ def _angle_rows(scene: Scene, key: Key, nodes: list[int]) -> RowGroup:
     )  # fmt: skip
 
 
-def _clearance_rows(scene: Scene, key: Key, nodes: list[int]) -> RowGroup:
+def _clearance_rows(scene: RowContext, key: Key, nodes: list[int]) -> RowGroup:
     """Sole of a free foot, or any named point, above a height."""
     least = 0.0 if key.lower is None else key.lower
     if key.point in FEET:
@@ -99,7 +101,7 @@ def _clearance_rows(scene: Scene, key: Key, nodes: list[int]) -> RowGroup:
     )  # fmt: skip
 
 
-def _com_rows(scene: Scene, key: Key, nodes: list[int]) -> RowGroup:
+def _com_rows(scene: RowContext, key: Key, nodes: list[int]) -> RowGroup:
     """Centre of mass of a flight at a place; components without a value are free."""
     rows, lower, extra = list[int](), list[float](), list[tuple[int, int, float]]()
     for n in nodes:
@@ -121,9 +123,9 @@ def _com_rows(scene: Scene, key: Key, nodes: list[int]) -> RowGroup:
     index, ends = np.array(rows, dtype=np.int64), np.array(lower)
     empty = np.zeros((len(rows), scene.slots), dtype=bool)
 
-    def evaluate(frame: Frame) -> tuple[FloatArray, FloatArray]:
+    def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
         values = np.zeros(len(index))
-        return values, no_blocks() if frame.wrench_blocks is None else np.zeros((len(index), 3, scene.slots))
+        return values, empty_blocks() if frame.wrench_blocks is None else np.zeros((len(index), 3, scene.slots))
 
     return RowGroup(
         "key com", ends, ends, index, np.arange(len(index)), empty, evaluate, scene.nodes.times[index],

@@ -9,14 +9,16 @@ import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray
 from marey.numerics import KnotSpline
-from marey.spacetime._problem import Contact, Problem
+from marey.spacetime._problem import Contact, SpacetimeProblem
 
 FEET: Final = ("left_foot", "right_foot")
 NUM_ACTIVE: Final = 4  # cubic basis functions that are not zero at an instant
 LEG_SLOTS: Final = 8  # swivel and heel lift of a planted leg, or eight angles of a free one
 ROOT_SCALE_M: Final = 0.1
 ANGLE_SCALE: Final = 0.2  # [rad]
-FLIGHT_SHARE: Final = 0.75  # spans in flight are shorter: momentum must hold between nodes without any force to help
+FLIGHT_SPAN_FRACTION: Final = (
+    0.75  # spans in flight are shorter: momentum must hold between nodes without any force to help
+)
 MIN_SPANS: Final = 2  # of a curve that lives in one phase only
 
 
@@ -41,7 +43,7 @@ class Curves:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Interval:
+class LegInterval:
     """What one leg does for a while: it stands on a plant, or is free."""
 
     leg: int  # 0 left, 1 right
@@ -56,7 +58,7 @@ class Interval:
 
 
 @dataclass(slots=True)
-class Layout:
+class ReducedLayout:
     """Phases, knots and curves of a problem."""
 
     edges: FloatArray  # (P + 1,) [s]
@@ -66,7 +68,7 @@ class Layout:
     amplitudes: Curves = field(init=False)
     angles: Curves = field(init=False)
     roots: list[tuple[tuple[int, int], Curves]] = field(default_factory=list[tuple[tuple[int, int], Curves]])
-    legs: tuple[list[Interval], list[Interval]] = field(default_factory=lambda: ([], []))
+    legs: tuple[list[LegInterval], list[LegInterval]] = field(default_factory=lambda: ([], []))
     num_coefficients: int = 0
 
     @property
@@ -82,7 +84,7 @@ class Layout:
         """Curves of the root's position in a phase; None in flight."""
         return next((curves for (a, b), curves in self.roots if a <= phase < b), None)
 
-    def interval_of(self, leg: int, phase: int) -> Interval:
+    def interval_of(self, leg: int, phase: int) -> LegInterval:
         """What a leg does in a phase."""
         return next(i for i in self.legs[leg] if i.phases[0] <= phase < i.phases[1])
 
@@ -100,7 +102,7 @@ class Layout:
         return curves
 
 
-def lay_out(problem: Problem, dimension: int) -> Layout:
+def build_layout(problem: SpacetimeProblem, dimension: int) -> ReducedLayout:
     """Curves of a problem: amplitudes and root angles over all, the rest by contact ([Safonova2006]_ §3.1.1).
 
     The root's position has a curve for each run of phases on the ground, and follows from the centre of mass in
@@ -108,26 +110,26 @@ def lay_out(problem: Problem, dimension: int) -> Layout:
     """
     phases = problem.phases
     edges = np.concatenate([[0.0], np.cumsum([phase.duration_s for phase in phases])])
-    contacts = [_feet_of(phase.name, phase.contacts) for phase in phases]
-    spans = [phase.span_s or problem.span_s * (FLIGHT_SHARE if phase.is_flight else 1.0) for phase in phases]
-    breaks = [_spans(edges[i], edges[i + 1], spans[i]) for i in range(len(phases))]
-    layout = Layout(edges, breaks, contacts)
+    contacts = [_planted_feet(phase.name, phase.contacts) for phase in phases]
+    spans = [phase.span_s or problem.span_s * (FLIGHT_SPAN_FRACTION if phase.is_flight else 1.0) for phase in phases]
+    breaks = [_count_spans(edges[i], edges[i + 1], spans[i]) for i in range(len(phases))]
+    layout = ReducedLayout(edges, breaks, contacts)
     everything = (0, len(phases))
     layout.amplitudes = layout.add("amplitude", everything, dimension, 1.0)
     layout.angles = layout.add("root angle", everything, 3, ANGLE_SCALE)
-    for run in _runs([layout.is_flight(p) for p in range(len(phases))]):
+    for run in _find_runs([layout.is_flight(p) for p in range(len(phases))]):
         if not layout.is_flight(run[0]):
             layout.roots.append((run, layout.add("root", run, 3, ROOT_SCALE_M)))
     for leg in (0, 1):
-        for run in _runs([pair[leg] for pair in contacts]):
+        for run in _find_runs([pair[leg] for pair in contacts]):
             contact = contacts[run[0]][leg]
             count, name = (2, "swivel and lift") if contact is not None else (LEG_SLOTS, "free leg")
             curves = layout.add(f"{FEET[leg]} {name}", run, count, ANGLE_SCALE)
-            layout.legs[leg].append(Interval(leg, run, contact, curves))
+            layout.legs[leg].append(LegInterval(leg, run, contact, curves))
     return layout
 
 
-def _feet_of(phase: str, contacts: tuple[Contact, ...]) -> tuple[Contact | None, Contact | None]:
+def _planted_feet(phase: str, contacts: tuple[Contact, ...]) -> tuple[Contact | None, Contact | None]:
     found: dict[str, Contact] = {}
     for contact in contacts:
         if contact.point not in FEET or contact.kind != "foot":
@@ -143,12 +145,12 @@ def _feet_of(phase: str, contacts: tuple[Contact, ...]) -> tuple[Contact | None,
     return found.get(FEET[0]), found.get(FEET[1])
 
 
-def _spans(start: float, stop: float, span: float) -> FloatArray:
+def _count_spans(start: float, stop: float, span: float) -> FloatArray:
     count = max(MIN_SPANS, int(np.ceil((stop - start) / span - 1e-9)))
     return np.linspace(start, stop, count + 1)
 
 
-def _runs(labels: list[object]) -> list[tuple[int, int]]:
+def _find_runs(labels: list[object]) -> list[tuple[int, int]]:
     """Longest runs of equal labels."""
     runs: list[tuple[int, int]] = []
     for i, label in enumerate(labels):

@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
-from marey.spacetime._limbs import NUM_PLANT, Leg, plant_data
-from marey.spacetime._reduced_layout import LEG_SLOTS, NUM_ACTIVE, Curves, Interval, Layout
+from marey.spacetime._limbs import NUM_PLANT, Leg, pack_plant
+from marey.spacetime._reduced_layout import LEG_SLOTS, NUM_ACTIVE, Curves, LegInterval, ReducedLayout
 
 SNAP_S: Final = 1e-9  # [s] instants this near are one
 ROLL_SNAP_S: Final = 1e-4  # [s] a roll this near to a knot begins there, also if the knots are stretched a little
@@ -18,7 +18,7 @@ FLAT, ON_TOES, ON_HEEL, FREE = 0, 1, 2, 3  # what a foot does at a node
 
 
 @dataclass(frozen=True, slots=True)
-class Roll:
+class FootRoll:
     """How long a foot rolls at the ends of its stance."""
 
     toe_s: float = 0.2  # the heel lifts before the foot leaves
@@ -28,7 +28,7 @@ class Roll:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Nodes:
+class CollocationNodes:
     """Instants ``(N,)``; each has S slots, the local unknowns: d amplitudes, 3 root angles, 3 root, 8 + 8 legs."""
 
     times: FloatArray  # (N,) [s]
@@ -56,13 +56,17 @@ class Nodes:
         return int(own[np.argmin(np.abs(self.times[own] - time))])
 
 
-def solver_instants(layout: Layout, roll: Roll, extra: tuple[tuple[int, float], ...] = ()) -> list[tuple[int, float]]:
+def solver_instants(
+    layout: ReducedLayout, roll: FootRoll, extra: tuple[tuple[int, float], ...] = ()
+) -> list[tuple[int, float]]:
     """Knots and middles of spans, and quarters of spans where a foot rolls or has just come down."""
     instants: list[tuple[int, float]] = []
     for phase, breaks in enumerate(layout.breaks):
         middles = 0.5 * (breaks[1:] + breaks[:-1])
         quarters = [
-            a + share * (b - a) for a, b in pairwise(breaks.tolist()) for share in _shares(layout, roll, phase, a, b)
+            a + share * (b - a)
+            for a, b in pairwise(breaks.tolist())
+            for share in _span_fractions(layout, roll, phase, a, b)
         ]
         own = [t for p, t in extra if p == phase]
         times = np.sort(np.concatenate([breaks, middles, quarters, own]))
@@ -71,7 +75,7 @@ def solver_instants(layout: Layout, roll: Roll, extra: tuple[tuple[int, float], 
     return instants
 
 
-def grid_instants(layout: Layout, step_s: float) -> list[tuple[int, float]]:
+def grid_instants(layout: ReducedLayout, step_s: float) -> list[tuple[int, float]]:
     """Equal steps within each phase, both ends of every phase included."""
     instants: list[tuple[int, float]] = []
     for phase in range(layout.num_phases):
@@ -83,8 +87,8 @@ def grid_instants(layout: Layout, step_s: float) -> list[tuple[int, float]]:
 
 
 def build_nodes(
-    layout: Layout, legs: tuple[Leg, Leg], roll: Roll, instants: list[tuple[int, float]], dimension: int
-) -> Nodes:
+    layout: ReducedLayout, legs: tuple[Leg, Leg], roll: FootRoll, instants: list[tuple[int, float]], dimension: int
+) -> CollocationNodes:
     """Basis functions, plants and weights at instants."""
     phases = np.array([p for p, _ in instants], dtype=np.int64)
     times = np.array([t for _, t in instants])
@@ -96,40 +100,42 @@ def build_nodes(
     for phase in np.unique(phases).tolist():
         own = np.flatnonzero(phases == phase)
         t = times[own]
-        _fill(layout.amplitudes, own, t, 0, coefficients, basis)
-        _fill(layout.angles, own, t, dimension, coefficients, basis)
+        _fill_basis(layout.amplitudes, own, t, 0, coefficients, basis)
+        _fill_basis(layout.angles, own, t, dimension, coefficients, basis)
         root = layout.root_of(phase)
         if root is not None:
-            _fill(root, own, t, dimension + 3, coefficients, basis)
+            _fill_basis(root, own, t, dimension + 3, coefficients, basis)
         for leg in (0, 1):
             interval = layout.interval_of(leg, phase)
-            _fill(interval.curves, own, t, dimension + 6 + leg * LEG_SLOTS, coefficients, basis)
+            _fill_basis(interval.curves, own, t, dimension + 6 + leg * LEG_SLOTS, coefficients, basis)
             if interval.contact is not None:
-                feet[own, leg] = [foot_state(layout, roll, interval, time) for time in t]
-                plants[leg, own] = [_plant(legs[leg], interval, state) for state in feet[own, leg]]
+                feet[own, leg] = [find_foot_state(layout, roll, interval, time) for time in t]
+                plants[leg, own] = [_plant_numbers(legs[leg], interval, state) for state in feet[own, leg]]
     flight = np.array([layout.is_flight(p) for p in phases])
-    return Nodes(times, phases, _simpson(layout, phases, times), coefficients, basis, feet, plants, flight)
+    return CollocationNodes(
+        times, phases, _simpson_weights(layout, phases, times), coefficients, basis, feet, plants, flight
+    )
 
 
-def foot_state(layout: Layout, roll: Roll, interval: Interval, time: float) -> int:
+def find_foot_state(layout: ReducedLayout, roll: FootRoll, interval: LegInterval, time: float) -> int:
     """What a planted foot does at an instant; on the border of a roll it is flat, unless it rolls all the time."""
-    start, stop = toe_start(layout, roll, interval), heel_stop(layout, roll, interval)
+    start, stop = find_toe_start(layout, roll, interval), find_heel_stop(layout, roll, interval)
     if time > start + SNAP_S or start <= layout.edges[interval.phases[0]] + SNAP_S:
         return ON_TOES
     return ON_HEEL if time < stop - SNAP_S else FLAT
 
 
-def toe_start(layout: Layout, roll: Roll, interval: Interval) -> float:
+def find_toe_start(layout: ReducedLayout, roll: FootRoll, interval: LegInterval) -> float:
     """When the heel may begin to lift [s]: on a knot, at least one span before the foot leaves."""
     stop = float(layout.edges[interval.phases[1]])
     if interval.phases[1] == layout.num_phases or roll.toe_s <= 0.0:
         return stop
     knots = interval.curves.spline.breaks
-    late = knots[(knots >= stop - roll.toe_s - ROLL_SNAP_S) & (knots > heel_stop(layout, roll, interval) - SNAP_S)]
+    late = knots[(knots >= stop - roll.toe_s - ROLL_SNAP_S) & (knots > find_heel_stop(layout, roll, interval) - SNAP_S)]
     return float(min(late[0], knots[-2]))
 
 
-def heel_stop(layout: Layout, roll: Roll, interval: Interval) -> float:
+def find_heel_stop(layout: ReducedLayout, roll: FootRoll, interval: LegInterval) -> float:
     """When a foot that came down on its heel is flat [s]: on a knot."""
     start = float(layout.edges[interval.phases[0]])
     if interval.phases[0] == 0 or roll.heel_s <= 0.0:
@@ -139,9 +145,9 @@ def heel_stop(layout: Layout, roll: Roll, interval: Interval) -> float:
     return float(max(early[-1], knots[1])) if len(knots) > 2 else start
 
 
-def _shares(layout: Layout, roll: Roll, phase: int, start: float, stop: float) -> tuple[float, ...]:
+def _span_fractions(layout: ReducedLayout, roll: FootRoll, phase: int, start: float, stop: float) -> tuple[float, ...]:
     """Where a span is looked at besides its ends and middle: more where forces change fast."""
-    if not _is_busy(layout, roll, phase, 0.5 * (start + stop)):
+    if not _is_rolling(layout, roll, phase, 0.5 * (start + stop)):
         return ()
     beside = [p for p in (phase - 1, phase + 1) if 0 <= p < layout.num_phases and layout.is_flight(p)]
     edges = [float(layout.edges[max(p, phase)]) for p in beside]
@@ -149,25 +155,25 @@ def _shares(layout: Layout, roll: Roll, phase: int, start: float, stop: float) -
     return (0.125, 0.25, 0.75, 0.875) if near else (0.25, 0.75)
 
 
-def _is_busy(layout: Layout, roll: Roll, phase: int, time: float) -> bool:
+def _is_rolling(layout: ReducedLayout, roll: FootRoll, phase: int, time: float) -> bool:
     for leg in (0, 1):
         interval = layout.interval_of(leg, phase)
         if not interval.is_stance:
             continue
         landed = interval.phases[0] > 0 and time < layout.edges[interval.phases[0]] + 0.15
-        if landed or foot_state(layout, roll, interval, time) != FLAT:
+        if landed or find_foot_state(layout, roll, interval, time) != FLAT:
             return True
     return False
 
 
-def _plant(leg: Leg, interval: Interval, state: int) -> FloatArray:
+def _plant_numbers(leg: Leg, interval: LegInterval, state: int) -> FloatArray:
     contact = interval.contact
     assert contact is not None
     heading = float(np.deg2rad(contact.heading_deg))
-    return plant_data(leg, np.asarray(contact.position), heading, on_heel=state == ON_HEEL)
+    return pack_plant(leg, np.asarray(contact.position), heading, on_heel=state == ON_HEEL)
 
 
-def _fill(
+def _fill_basis(
     curves: Curves, nodes: IntArray, times: FloatArray, slot: int, coefficients: IntArray, basis: FloatArray
 ) -> None:
     end = times >= curves.spline.knots[-1] - SNAP_S
@@ -180,7 +186,7 @@ def _fill(
             coefficients[nodes, slot + i] = curves.index(first[:, None] + np.arange(NUM_ACTIVE), i)
 
 
-def _simpson(layout: Layout, phases: IntArray, times: FloatArray) -> FloatArray:
+def _simpson_weights(layout: ReducedLayout, phases: IntArray, times: FloatArray) -> FloatArray:
     """Weights of Simpson's rule over the spans; exact for squares of accelerations. Other instants weigh nothing."""
     weights = np.zeros(len(times))
     for phase, breaks in enumerate(layout.breaks):

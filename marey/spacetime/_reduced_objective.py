@@ -10,10 +10,10 @@ import numpy as np
 
 from marey.base import FloatArray, IntArray
 from marey.spacetime._problem import Objective
-from marey.spacetime._reduced_frame import Frame
-from marey.spacetime._reduced_physics import Scene
+from marey.spacetime._reduced_frame import NodeState
+from marey.spacetime._reduced_physics import RowContext
 
-ACCEL_SHARE: Final = 0.1  # of the clips' own square acceleration
+ACCEL_FRACTION: Final = 0.1  # of the clips' own square acceleration
 TORQUE_SCALE: Final = 2e4  # [N^2 m^2 s] a body of 75 kg: square torque over a jump
 PRIOR_WEIGHT: Final = 0.1
 BORDER_WEIGHT: Final = 0.3
@@ -21,7 +21,7 @@ BODY_KG: Final = 75.0
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class ObjectiveTerms:
     """Values of the parts of the objective."""
 
     accel: float
@@ -55,13 +55,13 @@ class ReducedObjective:
     and root from the space; the last term pulls the legs to their usual angles at lift-off and landing).
     """
 
-    def __init__(self, scene: Scene, objective: Objective, borders: BorderPrior) -> None:
+    def __init__(self, scene: RowContext, objective: Objective, borders: BorderPrior) -> None:
         self.scene, self.borders = scene, borders
         space, behaviour = scene.space, scene.behaviour
         self.heavy = scene.maker.heavy
         w = scene.nodes.weights[self.heavy]
         size = (space.tree.mass / BODY_KG) ** 2
-        self.accel = w * objective.accel / (ACCEL_SHARE * behaviour.accel_scale)
+        self.accel = w * objective.accel / (ACCEL_FRACTION * behaviour.accel_scale)
         self.torque = w * objective.torque / (TORQUE_SCALE * size)
         self.prior = w * PRIOR_WEIGHT * objective.prior
         known = set(behaviour.columns.tolist())
@@ -69,20 +69,20 @@ class ReducedObjective:
         self.rows = np.array(rows, dtype=np.int64)
         self.spread = behaviour.residual_variance**-0.5
 
-    def terms(self, frame: Frame) -> Terms:
+    def terms(self, frame: NodeState) -> ObjectiveTerms:
         """Value of each part."""
         part, off = self._part(frame)
         torque = 0.0 if frame.torque is None else 0.5 * float(self.torque @ (frame.torque**2).sum(axis=1))
         a = part[0][:, : self.scene.space.dimension]
         border = self._border(frame)
-        return Terms(
+        return ObjectiveTerms(
             0.5 * float(self.accel @ (part[1] ** 2).sum(axis=1)),
             torque,
             0.5 * float(self.prior @ ((a**2).sum(axis=1) + (off**2).sum(axis=1))),
             0.5 * float(border @ border),
         )
 
-    def blocks(self, frame: Frame) -> tuple[FloatArray, FloatArray]:
+    def blocks(self, frame: NodeState) -> tuple[FloatArray, FloatArray]:
         """Local gradients ``(N, 3, S)`` and Gauss-Newton Hessians ``(N, 3 S, 3 S)``."""
         scene, heavy = self.scene, self.heavy
         S, N, d = scene.slots, scene.nodes.count, scene.space.dimension
@@ -113,18 +113,18 @@ class ReducedObjective:
         self._add_border(frame, g, H)
         return g.reshape(N, 3, S), H
 
-    def _part(self, frame: Frame) -> tuple[tuple[FloatArray, FloatArray], FloatArray]:
+    def _part(self, frame: NodeState) -> tuple[tuple[FloatArray, FloatArray], FloatArray]:
         """Local unknowns and accelerations at the heavy nodes, and the scaled distance of legs and root."""
         space = self.scene.space
         y, qdd = frame.state.y[self.heavy, 0], frame.state.qdd[self.heavy]
         said = space.mean[self.rows] + y[:, : space.dimension] @ space.modes[self.rows].T
         return (y, qdd), self.spread * (frame.state.q[self.heavy][:, self.rows] - said)
 
-    def _border(self, frame: Frame) -> FloatArray:
+    def _border(self, frame: NodeState) -> FloatArray:
         b = self.borders
         return b.weights * (frame.state.q[b.nodes, b.dofs] - b.means)
 
-    def _add_border(self, frame: Frame, g: FloatArray, H: FloatArray) -> None:
+    def _add_border(self, frame: NodeState, g: FloatArray, H: FloatArray) -> None:
         S, b, r = self.scene.slots, self.borders, self._border(frame)
         rows = b.weights[:, None] * frame.state.G[b.nodes, b.dofs]
         for node in np.unique(b.nodes):
@@ -133,7 +133,7 @@ class ReducedObjective:
             H[node, :S, :S] += rows[own].T @ rows[own]
 
 
-def border_prior(scene: Scene, weight: float = BORDER_WEIGHT) -> BorderPrior:
+def build_border_prior(scene: RowContext, weight: float = BORDER_WEIGHT) -> BorderPrior:
     """Usual angles of a leg where it leaves or lands, if the behaviour knows them."""
     nodes, dofs, means, weights = list[int](), list[int](), list[float](), list[float]()
     for leg, side in ((0, "left"), (1, "right")):

@@ -9,14 +9,14 @@ import numpy as np
 
 from marey.base import FloatArray, IntArray
 from marey.spacetime._reduced_rows import RowGroup
-from marey.spacetime._reduced_variables import Variables
+from marey.spacetime._reduced_variables import ReducedVariables
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pattern:
+class SparsePattern:
     """A sparse matrix without its values."""
 
     indices: IntArray  # (E,) row of each entry, column by column
@@ -31,7 +31,7 @@ class Pattern:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Globals:
+class GlobalEntries:
     """Constant entries: rows times global unknowns."""
 
     rows: IntArray  # (G,)
@@ -49,34 +49,34 @@ class Globals:
 class RowPattern:
     """Pattern of the Jacobian, where each piece of each row goes, and what is constant in it."""
 
-    pattern: Pattern
+    pattern: SparsePattern
     entries: IntArray  # (E, 4) piece, node, slot, k
     positions: IntArray  # (E,) where in the data
     scales: FloatArray  # (E,)
     constant: FloatArray  # values of the data that never change
 
 
-def collect_globals(groups: list[RowGroup], starts: IntArray) -> Globals:
+def collect_globals(groups: list[RowGroup], starts: IntArray) -> GlobalEntries:
     """Constant entries of all groups."""
     found = [
         (int(start) + row, column, factor)
         for group, start in zip(groups, starts[:-1], strict=True)
         for row, column, factor in group.globals
     ]
-    return Globals(
+    return GlobalEntries(
         np.array([row for row, _, _ in found], dtype=np.int64),
         np.array([column for _, column, _ in found], dtype=np.int64),
         np.array([factor for _, _, factor in found], dtype=np.float64),
     )
 
 
-def row_pattern(
+def build_row_pattern(
     groups: list[RowGroup],
     starts: IntArray,
     places: IntArray,
     scales: FloatArray,
-    variables: Variables,
-    extra: Globals,
+    variables: ReducedVariables,
+    extra: GlobalEntries,
 ) -> RowPattern:
     """Pattern of the Jacobian of all rows.
 
@@ -88,7 +88,7 @@ def row_pattern(
         variables: of the search.
         extra: constant entries.
     """
-    entries, owner = _pieces(groups, starts)
+    entries, owner = _collect_pieces(groups, starts)
     columns = places[entries[:, 1], entries[:, 2], entries[:, 3]]
     free = columns >= 0
     entries, owner, columns = entries[free], owner[free], columns[free]
@@ -97,14 +97,14 @@ def row_pattern(
     num_rows, count = int(starts[-1]), len(variables.order)
     keys = np.concatenate([columns, number[keep]]) * num_rows + np.concatenate([owner, extra.rows[keep]])
     unique, where = np.unique(keys, return_inverse=True)
-    pattern = Pattern(unique % num_rows, np.searchsorted(unique, np.arange(count + 1) * num_rows), num_rows)
+    pattern = SparsePattern(unique % num_rows, np.searchsorted(unique, np.arange(count + 1) * num_rows), num_rows)
     constant = np.zeros(len(unique))
     np.add.at(constant, where[len(entries) :], (extra.factors * variables.scales[extra.columns])[keep])
     own = scales[entries[:, 1], entries[:, 2], entries[:, 3]]
     return RowPattern(pattern, np.ascontiguousarray(entries), where[: len(entries)].copy(), own, constant)
 
 
-def hessian_pattern(places: IntArray, count: int) -> tuple[Pattern, IntArray]:
+def build_hessian_pattern(places: IntArray, count: int) -> tuple[SparsePattern, IntArray]:
     """Variables that meet at a node; also the column of each entry."""
     meet = np.zeros((count, count), dtype=bool)
     for own in places:
@@ -113,10 +113,10 @@ def hessian_pattern(places: IntArray, count: int) -> tuple[Pattern, IntArray]:
         meet[used[:, None], used] = True
     meet[np.arange(count), np.arange(count)] = True
     columns, rows = np.nonzero(meet.T)
-    return Pattern(rows, np.searchsorted(columns, np.arange(count + 1)), count), columns
+    return SparsePattern(rows, np.searchsorted(columns, np.arange(count + 1)), count), columns
 
 
-def _pieces(groups: list[RowGroup], starts: IntArray) -> tuple[IntArray, IntArray]:
+def _collect_pieces(groups: list[RowGroup], starts: IntArray) -> tuple[IntArray, IntArray]:
     """Entries (piece, node, slot, k) of all groups, and the row of each."""
     entries: list[IntArray] = []
     rows: list[IntArray] = []

@@ -8,15 +8,15 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
-from marey.dynamics import points_motion
+from marey.dynamics import compute_points_motion
 from marey.spacetime._behaviour import BehaviourSpace
-from marey.spacetime._reduced_frame import Frame, FrameMaker
-from marey.spacetime._reduced_layout import FEET, LEG_SLOTS, Layout
-from marey.spacetime._reduced_nodes import FREE, Nodes
-from marey.spacetime._reduced_pose import Space
-from marey.spacetime._reduced_rows import RowGroup, no_blocks, only_values
-from marey.spacetime._reduced_support import Supports
-from marey.spacetime._reduced_variables import Variables
+from marey.spacetime._reduced_frame import NodeEvaluator, NodeState
+from marey.spacetime._reduced_layout import FEET, LEG_SLOTS, ReducedLayout
+from marey.spacetime._reduced_nodes import FREE, CollocationNodes
+from marey.spacetime._reduced_pose import ReducedSpace
+from marey.spacetime._reduced_rows import RowGroup, empty_blocks, value_blocks
+from marey.spacetime._reduced_support import NodeSupports
+from marey.spacetime._reduced_variables import ReducedVariables
 
 MAX_STRETCH: Final = 0.992  # of the leg's length
 STRETCH_SCALE: Final = 2.5  # half of five per unit of length ratio: the row is its square
@@ -29,16 +29,16 @@ WRENCH_PARTS: Final = ("normal force", *["friction"] * 4, *["twist"] * 2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scene:
+class RowContext:
     """What row builders work with."""
 
     behaviour: BehaviourSpace
-    space: Space
-    layout: Layout
-    nodes: Nodes
-    supports: Supports
-    maker: FrameMaker
-    variables: Variables
+    space: ReducedSpace
+    layout: ReducedLayout
+    nodes: CollocationNodes
+    supports: NodeSupports
+    maker: NodeEvaluator
+    variables: ReducedVariables
     gravity: float
 
     @property
@@ -61,21 +61,21 @@ class Scene:
         return mask & self.used(nodes)
 
 
-def wrench_rows(scene: Scene) -> RowGroup:
+def wrench_rows(scene: RowContext) -> RowGroup:
     """Friction, pressure and force limits of planted feet at every node on the ground."""
     supports = scene.supports
     nodes = np.repeat(np.arange(scene.nodes.count), supports.count)
     rows: IntArray = np.concatenate([np.arange(int(k)) for k in supports.count])
     matrix = supports.matrix[nodes, rows]
 
-    def evaluate(frame: Frame) -> tuple[FloatArray, FloatArray]:
+    def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
         values = np.einsum("bi,bi->b", matrix, frame.wrench[nodes])
         if frame.wrench_blocks is None:
-            return values, no_blocks()
+            return values, empty_blocks()
         blocks = [np.einsum("bi,bis->bs", matrix, block[nodes]) for block in frame.wrench_blocks]
         return values, np.stack(blocks, axis=1)
 
-    parts = tuple(_part(int(r)) for r in rows)
+    parts = tuple(_row_label(int(r)) for r in rows)
     lower, upper = supports.lower[nodes, rows], supports.upper[nodes, rows]
     return RowGroup(
         "ground force", lower, upper, nodes, np.arange(len(nodes)), scene.used(nodes), evaluate,
@@ -83,15 +83,15 @@ def wrench_rows(scene: Scene) -> RowGroup:
     )  # fmt: skip
 
 
-def momentum_rows(scene: Scene) -> RowGroup:
+def momentum_rows(scene: RowContext) -> RowGroup:
     """Angular momentum about the centre of mass is the flight's own at every node in the air."""
     flying = scene.maker.poses.flying
     nodes, axes = np.repeat(flying, 3), np.tile(np.arange(3), len(flying))
 
-    def evaluate(frame: Frame) -> tuple[FloatArray, FloatArray]:
+    def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
         values = MOMENTUM_SCALE * frame.momentum[nodes, axes]
         if frame.momentum_blocks is None:
-            return values, no_blocks()
+            return values, empty_blocks()
         return values, MOMENTUM_SCALE * np.stack([block[nodes, axes] for block in frame.momentum_blocks], axis=1)
 
     extra = [
@@ -105,15 +105,15 @@ def momentum_rows(scene: Scene) -> RowGroup:
     )  # fmt: skip
 
 
-def moment_rows(scene: Scene) -> RowGroup:
+def moment_rows(scene: RowContext) -> RowGroup:
     """No moment about the centre of mass in flight, to a small share of the weight: momentum holds between nodes."""
     flying = scene.maker.poses.flying
     nodes, axes = np.repeat(flying, 3), np.tile(np.arange(3), len(flying))
 
-    def evaluate(frame: Frame) -> tuple[FloatArray, FloatArray]:
+    def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
         values = frame.wrench[nodes, 3 + axes]
         if frame.wrench_blocks is None:
-            return values, no_blocks()
+            return values, empty_blocks()
         return values, np.stack([block[nodes, 3 + axes] for block in frame.wrench_blocks], axis=1)
 
     end = np.full(len(nodes), FLIGHT_MOMENT)
@@ -123,18 +123,18 @@ def moment_rows(scene: Scene) -> RowGroup:
     )  # fmt: skip
 
 
-def stretch_rows(scene: Scene) -> RowGroup:
+def stretch_rows(scene: RowContext) -> RowGroup:
     """A planted leg is a little shorter than its bones."""
     pairs = [(n, leg) for n in range(scene.nodes.count) for leg in (0, 1) if scene.nodes.feet[n, leg] != FREE]
     nodes, legs = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     mask = np.concatenate([scene.leg_mask(nodes[i : i + 1], int(leg)) for i, leg in enumerate(legs)])
     upper = np.full(len(nodes), STRETCH_SCALE * MAX_STRETCH**2)
 
-    def evaluate(frame: Frame) -> tuple[FloatArray, FloatArray]:
+    def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
         values = STRETCH_SCALE * frame.state.stretch[nodes, legs]
         if frame.wrench_blocks is None:
-            return values, no_blocks()
-        return values, only_values(STRETCH_SCALE * frame.state.stretch_gradient[nodes, legs])
+            return values, empty_blocks()
+        return values, value_blocks(STRETCH_SCALE * frame.state.stretch_gradient[nodes, legs])
 
     return RowGroup(
         "reach", np.full(len(nodes), -np.inf), upper, nodes, np.arange(len(nodes)), mask, evaluate,
@@ -142,7 +142,7 @@ def stretch_rows(scene: Scene) -> RowGroup:
     )  # fmt: skip
 
 
-def limit_rows(scene: Scene, *, planted: bool) -> RowGroup:
+def limit_rows(scene: RowContext, *, planted: bool) -> RowGroup:
     """Angles of the legs stay within their limits; of free legs the rows are linear."""
     nodes, dofs, masks = list[int](), list[int](), list[BoolArray]()
     for leg in (0, 1):
@@ -155,11 +155,11 @@ def limit_rows(scene: Scene, *, planted: bool) -> RowGroup:
                 masks.append(mask[i])
     index, columns = np.array(nodes, dtype=np.int64), np.array(dofs, dtype=np.int64)
 
-    def evaluate(frame: Frame) -> tuple[FloatArray, FloatArray]:
+    def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
         values = frame.state.q[index, columns]
         if frame.wrench_blocks is None:
-            return values, no_blocks()
-        return values, only_values(frame.state.G[index, columns])
+            return values, empty_blocks()
+        return values, value_blocks(frame.state.G[index, columns])
 
     behaviour = scene.behaviour
     return RowGroup(
@@ -169,7 +169,7 @@ def limit_rows(scene: Scene, *, planted: bool) -> RowGroup:
     )  # fmt: skip
 
 
-def watch_rows(scene: Scene, dofs: tuple[int, ...]) -> RowGroup:
+def upper_body_limit_rows(scene: RowContext, dofs: tuple[int, ...]) -> RowGroup:
     """Coordinates of the upper body stay within their limits; the poses at the ends of the motion have a say."""
     index, columns = (a.ravel() for a in np.meshgrid(np.arange(scene.nodes.count), np.array(dofs, dtype=np.int64)))
     poses = [scene.behaviour.decode(scene.behaviour.encode(pose.q)) for pose in scene.behaviour.poses.values()]
@@ -179,11 +179,11 @@ def watch_rows(scene: Scene, dofs: tuple[int, ...]) -> RowGroup:
     mask = np.zeros((len(index), scene.slots), dtype=bool)
     mask[:, : scene.space.dimension] = True
 
-    def evaluate(frame: Frame) -> tuple[FloatArray, FloatArray]:
+    def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
         values = frame.state.q[index, columns]
         if frame.wrench_blocks is None:
-            return values, no_blocks()
-        return values, only_values(frame.state.G[index, columns])
+            return values, empty_blocks()
+        return values, value_blocks(frame.state.G[index, columns])
 
     return RowGroup(
         "joint limit", lower[columns], upper[columns], index, np.arange(len(index)), mask, evaluate,
@@ -191,13 +191,13 @@ def watch_rows(scene: Scene, dofs: tuple[int, ...]) -> RowGroup:
     )  # fmt: skip
 
 
-def clearance_rows(scene: Scene, floor: FloatArray) -> RowGroup:
+def clearance_rows(scene: RowContext, floor: FloatArray) -> RowGroup:
     """Heel and toes of a free foot stay above ``floor`` (N,) [m], the ground under each node."""
     nodes, dofs, points = list[int](), list[int](), list[FloatArray]()
     for leg in (0, 1):
         geometry = scene.space.legs[leg]
         for n in np.flatnonzero(scene.nodes.feet[:, leg] == FREE):
-            if _is_border(scene, int(n)):
+            if _is_contact_border(scene, int(n)):
                 continue
             for dof, point in ((geometry.dofs[6], geometry.heel_local), (geometry.dofs[7], geometry.tip_local)):
                 nodes.append(int(n))
@@ -207,7 +207,7 @@ def clearance_rows(scene: Scene, floor: FloatArray) -> RowGroup:
 
 
 def height_rows(
-    scene: Scene, label: str, nodes: list[int], dofs: list[int], points: list[FloatArray], least: FloatArray
+    scene: RowContext, label: str, nodes: list[int], dofs: list[int], points: list[FloatArray], least: FloatArray
 ) -> RowGroup:
     """Points of links, one for each row, stay above heights ``least`` (r,) [m] at their nodes."""
     index = np.array(nodes, dtype=np.int64)
@@ -215,17 +215,19 @@ def height_rows(
     which = np.array([kinds.index((d, tuple(p))) for d, p in zip(dofs, points, strict=True)], dtype=np.int64)
     seen, inverse = np.unique(index, return_inverse=True)
 
-    def evaluate(frame: Frame) -> tuple[FloatArray, FloatArray]:
+    def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
         if not len(index):
-            return np.zeros(0), no_blocks()
+            return np.zeros(0), empty_blocks()
         state = frame.state
         q, zero = state.q[seen], np.zeros((len(seen), state.q.shape[1]))
-        moved = points_motion(scene.space.tree, q, zero, zero, [k[0] for k in kinds], np.array([k[1] for k in kinds]))
+        moved = compute_points_motion(
+            scene.space.tree, q, zero, zero, [k[0] for k in kinds], np.array([k[1] for k in kinds])
+        )
         values = CLEARANCE_SCALE * moved.position[inverse, which, 1]
         if frame.wrench_blocks is None:
-            return values, no_blocks()
+            return values, empty_blocks()
         rows = moved.J[inverse, which, 1][:, None, :] @ state.G[index]
-        return values, only_values(CLEARANCE_SCALE * rows[:, 0])
+        return values, value_blocks(CLEARANCE_SCALE * rows[:, 0])
 
     lower, extra = CLEARANCE_SCALE * np.asarray(least, dtype=np.float64), list[tuple[int, int, float]]()
     for r, n in enumerate(index):
@@ -241,7 +243,7 @@ def height_rows(
     )  # fmt: skip
 
 
-def leg_joint_rows(scene: Scene) -> RowGroup:
+def leg_joint_rows(scene: RowContext) -> RowGroup:
     """A leg that lands or leaves has the same angles and velocities on both sides of that instant."""
     pieces, masks, times, parts = _leg_joints(scene)
     table = np.array([p[:4] for p in pieces], dtype=np.int64).reshape(-1, 4)
@@ -250,11 +252,11 @@ def leg_joint_rows(scene: Scene) -> RowGroup:
     position = {int(dof): i for i, dof in enumerate(scene.space.moving)}
     moving = np.array([position[int(dof)] for dof in dofs], dtype=np.int64)
 
-    def evaluate(frame: Frame) -> tuple[FloatArray, FloatArray]:
+    def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
         state = frame.state
         values = weight * np.where(order == 0, state.q[nodes, dofs], state.qd[nodes, dofs])
         if frame.wrench_blocks is None:
-            return values, no_blocks()
+            return values, empty_blocks()
         blocks = np.zeros((len(nodes), 3, scene.slots))
         G, Gd, still = state.G[nodes, dofs], state.Gd[nodes, moving], (order == 0)[:, None]
         blocks[:, 0] = weight[:, None] * np.where(still, G, Gd)
@@ -266,21 +268,21 @@ def leg_joint_rows(scene: Scene) -> RowGroup:
     return RowGroup("leg at a contact change", zero, zero, nodes, owner, mask, evaluate, np.array(times), tuple(parts))
 
 
-def com_joint_rows(scene: Scene) -> RowGroup:
+def com_joint_rows(scene: RowContext) -> RowGroup:
     """The centre of mass leaves the ground and comes back on the parabola of the flight between."""
     nodes, lower, times, extra = _com_joints(scene)
     index = np.array(nodes, dtype=np.int64)
     order, axes = (np.arange(len(index)) // 3) % 2, np.arange(len(index)) % 3
     scales = np.array(COM_SCALES)[order]
 
-    def evaluate(frame: Frame) -> tuple[FloatArray, FloatArray]:
+    def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
         if not len(index):
-            return np.zeros(0), no_blocks()
+            return np.zeros(0), empty_blocks()
         seen, inverse = np.unique(index, return_inverse=True)
         com = scene.maker.centre(frame, seen)
         values = scales * np.where(order == 0, com.position[inverse, axes], com.velocity[inverse, axes])
         if frame.wrench_blocks is None:
-            return values, no_blocks()
+            return values, empty_blocks()
         state, moving = frame.state, scene.space.moving
         J = com.J @ state.G[seen]
         Jd = com.Jd @ state.G[seen] + com.J[:, :, moving] @ state.Gd[seen]
@@ -298,7 +300,7 @@ def com_joint_rows(scene: Scene) -> RowGroup:
 
 
 def _leg_joints(
-    scene: Scene,
+    scene: RowContext,
 ) -> tuple[list[tuple[int, int, int, int, float]], list[BoolArray], list[float], list[str]]:
     """Pieces of the rows where legs land or leave, their slots, and the rows' times and names."""
     pieces: list[tuple[int, int, int, int, float]] = []  # row, node, dof, derivative, sign
@@ -322,7 +324,7 @@ def _leg_joints(
     return pieces, masks, times, parts
 
 
-def _com_joints(scene: Scene) -> tuple[list[int], list[float], list[float], list[tuple[int, int, float]]]:
+def _com_joints(scene: RowContext) -> tuple[list[int], list[float], list[float], list[tuple[int, int, float]]]:
     """Nodes beside flights, ends and times of their rows, and what the flight's own unknowns add to them."""
     nodes, lower, times, extra = list[int](), list[float](), list[float](), list[tuple[int, int, float]]()
     layout = scene.layout
@@ -346,12 +348,12 @@ def _com_joints(scene: Scene) -> tuple[list[int], list[float], list[float], list
     return nodes, lower, times, extra
 
 
-def _part(row: int) -> str:
+def _row_label(row: int) -> str:
     """Which of a support's rows it is, in words."""
     return WRENCH_PARTS[row] if row < len(WRENCH_PARTS) else "pressure inside the soles"
 
 
-def _is_border(scene: Scene, node: int) -> bool:
+def _is_contact_border(scene: RowContext, node: int) -> bool:
     """Whether a node is where a foot leaves or lands: the plant decides there."""
     phase = int(scene.nodes.phases[node])
     edges = scene.layout.edges

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from marey.base import FloatArray, IntArray
-from marey.dynamics import JointTree, com_motion
+from marey.dynamics import JointTree, compute_com_motion
 from marey.spacetime._jets import JetFunction
-from marey.spacetime._limbs import AXES, NUM_ANGLES, NUM_OUTPUTS, STRETCH_ROUNDING, Leg, record_leg
+from marey.spacetime._limbs import AXES_OUTPUT, NUM_ANGLES, NUM_OUTPUTS, STRETCH_ROUNDING, Leg, record_leg
 from marey.spacetime._reduced_layout import LEG_SLOTS
-from marey.spacetime._reduced_nodes import FREE, Nodes
+from marey.spacetime._reduced_nodes import FREE, CollocationNodes
 
-Blocks = tuple[FloatArray, FloatArray, FloatArray]
+StateBlocks = tuple[FloatArray, FloatArray, FloatArray]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Space:
+class ReducedSpace:
     """A body, its legs, and the poses of a behaviour: ``q = mean + modes @ a`` for amplitudes of unit variance."""
 
     tree: JointTree
@@ -63,7 +63,7 @@ class PoseState:
         """Return the poses at some of the nodes."""
         return PoseState(*(getattr(self, name)[nodes] for name in PoseState.__slots__))
 
-    def chain(self, moving: IntArray, blocks: Blocks) -> Blocks:
+    def chain(self, moving: IntArray, blocks: StateBlocks) -> StateBlocks:
         r"""Derivatives by the local unknowns of what depends on :math:`q, \dot q, \ddot q`, each ``(N, k, S)``.
 
         .. math:: W_y = W_q G + W_{\dot q}\dot G + W_{\ddot q}\ddot G,\quad
@@ -78,7 +78,7 @@ class PoseState:
 class PoseMap:
     """Evaluates poses at fixed nodes, as often as asked."""
 
-    def __init__(self, space: Space, nodes: Nodes, rounding: float = STRETCH_ROUNDING) -> None:
+    def __init__(self, space: ReducedSpace, nodes: CollocationNodes, rounding: float = STRETCH_ROUNDING) -> None:
         self.space, self.nodes = space, nodes
         self.functions: tuple[JetFunction, JetFunction] = (
             record_leg(space.legs[0], rounding),
@@ -108,7 +108,7 @@ class PoseMap:
             angles = jets[:, :NUM_ANGLES]
             states[nodes[:, None, None], np.arange(3)[:, None], space.legs[leg].dofs] = angles[..., 0].swapaxes(1, 2)
             stretch[nodes, leg] = jets[:, NUM_ANGLES, 0, 0]
-            sticks = jets[:, AXES:, 0].reshape(len(nodes), 8, 6, jets.shape[-1])
+            sticks = jets[:, AXES_OUTPUT:, 0].reshape(len(nodes), 8, 6, jets.shape[-1])
             twists[nodes, leg] = sticks[..., 0]
             if not gradients:
                 continue
@@ -118,17 +118,19 @@ class PoseMap:
             Gd[where], Gdd[where] = angles[:, :, 1, 1:], angles[:, :, 2, 1:]
             stretch_gradient[nodes[:, None], leg, columns] = jets[:, NUM_ANGLES, 0, 1:]
             twist_gradient[nodes[:, None], leg, :, :, columns] = sticks[..., 1:].transpose(0, 3, 1, 2)
-        self._fly(states, G, Gd, Gdd, gradients=gradients)
+        self._centre_flights(states, G, Gd, Gdd, gradients=gradients)
         q, qd, qdd = (np.ascontiguousarray(states[:, k]) for k in range(3))
         return PoseState(y, q, qd, qdd, G, Gd, Gdd, stretch, stretch_gradient, twists, twist_gradient)
 
-    def _fly(self, states: FloatArray, G: FloatArray, Gd: FloatArray, Gdd: FloatArray, *, gradients: bool) -> None:
+    def _centre_flights(
+        self, states: FloatArray, G: FloatArray, Gd: FloatArray, Gdd: FloatArray, *, gradients: bool
+    ) -> None:
         """Put the centre of mass at rest in the origin: ``p = -com(Q)``."""
         nodes, root = self.flying, self.space.root
         if not len(nodes):
             return
         states[nodes[:, None, None], np.arange(3)[:, None], root] = 0.0
-        com = com_motion(self.space.tree, states[nodes, 0], states[nodes, 1], states[nodes, 2])
+        com = compute_com_motion(self.space.tree, states[nodes, 0], states[nodes, 1], states[nodes, 2])
         for k, value in enumerate((com.position, com.velocity, com.acceleration)):
             states[nodes[:, None], k, root] = -value
         if not gradients:

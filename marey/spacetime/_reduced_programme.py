@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
-from marey.spacetime._reduced_frame import Frame
-from marey.spacetime._reduced_objective import ReducedObjective, Terms
-from marey.spacetime._reduced_pattern import collect_globals, hessian_pattern, row_pattern
-from marey.spacetime._reduced_physics import Scene
+from marey.spacetime._reduced_frame import NodeState
+from marey.spacetime._reduced_objective import ObjectiveTerms, ReducedObjective
+from marey.spacetime._reduced_pattern import build_hessian_pattern, build_row_pattern, collect_globals
+from marey.spacetime._reduced_physics import RowContext
 from marey.spacetime._reduced_rows import RowGroup
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 class ReducedProgramme:
-    """Objective, rows and derivatives for the solver; implements :class:`marey.numerics.Programme`."""
+    """Objective, rows and derivatives for the solver; implements :class:`marey.numerics.NonlinearProgramme`."""
 
-    def __init__(self, scene: Scene, groups: list[RowGroup], objective: ReducedObjective) -> None:
+    def __init__(self, scene: RowContext, groups: list[RowGroup], objective: ReducedObjective) -> None:
         self.scene, self.objective, self.variables = scene, objective, scene.variables
         self.groups = [group for group in groups if group.count]
         self.lower, self.upper = self.variables.bounds
@@ -33,20 +33,22 @@ class ReducedProgramme:
         self._places: IntArray = np.append(self.variables.number, -1)[coefficients]
         self._scales: FloatArray = np.append(self.variables.scales, 0.0)[coefficients]
         self._globals = collect_globals(self.groups, self.starts)
-        self._rows = row_pattern(self.groups, self.starts, self._places, self._scales, self.variables, self._globals)
-        self._hessian, self._hessian_columns = hessian_pattern(self._places, len(self.lower))
+        self._rows = build_row_pattern(
+            self.groups, self.starts, self._places, self._scales, self.variables, self._globals
+        )
+        self._hessian, self._hessian_columns = build_hessian_pattern(self._places, len(self.lower))
 
     @property
     def num_rows(self) -> int:
         """How many constraints there are."""
         return int(self.starts[-1])
 
-    def frame(self, x: FloatArray, *, derivatives: bool = False) -> Frame:
+    def frame(self, x: FloatArray, *, derivatives: bool = False) -> NodeState:
         """Poses and forces at a point of the search."""
         full = self.variables.unpack(x)[: self.scene.layout.num_coefficients]
         return self.scene.maker.derivatives(full) if derivatives else self.scene.maker.values(full)
 
-    def terms(self, x: FloatArray) -> Terms:
+    def terms(self, x: FloatArray) -> ObjectiveTerms:
         """Parts of the objective."""
         return self.objective.terms(self.frame(x))
 
@@ -60,17 +62,17 @@ class ReducedProgramme:
 
     def derivatives(self, x: FloatArray) -> tuple[FloatArray, csc_array, csc_array]:
         """Gradient, Gauss-Newton Hessian and Jacobian of the rows."""
-        from marey.spacetime._reduced_kernels import spread_gradient, spread_hessian, spread_rows
+        from marey.spacetime._reduced_kernels import scatter_gradient, scatter_hessian, scatter_rows
 
         frame = self.frame(x, derivatives=True)
         n, basis, rows = len(self.lower), self.scene.nodes.basis, self._rows
         blocks = np.concatenate([group.evaluate(frame)[1] for group in self.groups])
         data = rows.constant.copy()
-        spread_rows(rows.entries, rows.positions, blocks, basis, rows.scales, data)
+        scatter_rows(rows.entries, rows.positions, blocks, basis, rows.scales, data)
         local_g, local_H = self.objective.blocks(frame)
         g, H = np.zeros(n), np.zeros((n, n))
-        spread_gradient(local_g, basis, self._places, self._scales, g)
-        spread_hessian(local_H, basis, self._places, self._scales, H)
+        scatter_gradient(local_g, basis, self._places, self._scales, g)
+        scatter_hessian(local_H, basis, self._places, self._scales, H)
         hessian = self._hessian.matrix(H[self._hessian.indices, self._hessian_columns])
         return g, hessian, rows.pattern.matrix(data)
 

@@ -7,14 +7,14 @@ from typing import Final
 import numpy as np
 
 from marey.base import InputError
-from marey.spacetime._problem import Contact, Problem
-from marey.spacetime._reduced_layout import FEET, Layout
-from marey.spacetime._reduced_pose import Space
+from marey.spacetime._problem import Contact, SpacetimeProblem
+from marey.spacetime._reduced_layout import FEET, ReducedLayout
+from marey.spacetime._reduced_pose import ReducedSpace
 
-SPLIT: Final = 0.95  # of both legs stretched to the sides: no farther can two feet be
+MAX_SPREAD: Final = 0.95  # of both legs stretched to the sides: no farther can two feet be
 
 
-def check_reduced(problem: Problem, layout: Layout, space: Space) -> None:
+def validate_reduced(problem: SpacetimeProblem, layout: ReducedLayout, space: ReducedSpace) -> None:
     """Refuse flights at the ends, feet that jump between plants, and plants that no two legs can reach.
 
     Raises:
@@ -37,13 +37,13 @@ def check_reduced(problem: Problem, layout: Layout, space: Space) -> None:
     _check_spread(problem, layout, space)
 
 
-def _check_spread(problem: Problem, layout: Layout, space: Space) -> None:
+def _check_spread(problem: SpacetimeProblem, layout: ReducedLayout, space: ReducedSpace) -> None:
     """Feet planted at once, or one after the other with no flight between: the legs reach both at that instant."""
     hips = float(np.linalg.norm(space.legs[0].hip_offset - space.legs[1].hip_offset))
-    reach = hips + SPLIT * (space.legs[0].reach + space.legs[1].reach)
+    reach = hips + MAX_SPREAD * (space.legs[0].reach + space.legs[1].reach)
     for phase in range(layout.num_phases):
         for later in range(phase, min(phase + 2, layout.num_phases)):
-            for left, right in _pairs(layout, phase, later):
+            for left, right in _plant_pairs(layout, phase, later):
                 apart = float(np.linalg.norm(np.subtract(left.position, right.position)))
                 if apart > reach:
                     names = " and ".join(f"'{problem.phases[p].name}'" for p in sorted({phase, later}))
@@ -53,7 +53,7 @@ def _check_spread(problem: Problem, layout: Layout, space: Space) -> None:
                     )
 
 
-def _pairs(layout: Layout, phase: int, later: int) -> list[tuple[Contact, Contact]]:
+def _plant_pairs(layout: ReducedLayout, phase: int, later: int) -> list[tuple[Contact, Contact]]:
     """Plants of a left and a right foot, one in each of two phases."""
     (l1, r1), (l2, r2) = layout.contacts[phase], layout.contacts[later]
     return [(left, right) for left, right in ((l1, r2), (l2, r1)) if left is not None and right is not None]

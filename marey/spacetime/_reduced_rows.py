@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
-from marey.spacetime._reduced_frame import Frame
+from marey.spacetime._reduced_frame import NodeState
 
-Evaluate = Callable[[Frame], tuple[FloatArray, FloatArray]]
+EvaluateGroup = Callable[[NodeState], tuple[FloatArray, FloatArray]]
 
 
 @dataclass(slots=True, eq=False)
@@ -23,7 +23,7 @@ class RowGroup:
     nodes: IntArray  # (B,) node of each piece
     owner: IntArray  # (B,) row of each piece
     mask: BoolArray  # (B, S) slots that a piece may depend on
-    evaluate: Evaluate  # values (B,) and blocks (B, 3, S); blocks are empty for a frame without derivatives
+    evaluate: EvaluateGroup  # values (B,) and blocks (B, 3, S); blocks are empty for a frame without derivatives
     times: FloatArray  # (r,) [s] for the report
     parts: tuple[str, ...] = ()  # (r,) what each row is, for the report
     is_linear: bool = False
@@ -40,12 +40,12 @@ class RowGroup:
         return f"{self.label}{part} at {self.times[row]:.2f} s"
 
 
-def no_blocks() -> FloatArray:
+def empty_blocks() -> FloatArray:
     """Blocks of a frame without derivatives."""
     return np.zeros((0, 3, 0))
 
 
-def only_values(blocks: FloatArray) -> FloatArray:
+def value_blocks(blocks: FloatArray) -> FloatArray:
     """Blocks ``(B, 3, S)`` of what depends on the unknowns and not on their rates, from ``(B, S)``."""
     out = np.zeros((len(blocks), 3, blocks.shape[1]))
     out[:, 0] = blocks

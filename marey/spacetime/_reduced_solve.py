@@ -10,16 +10,24 @@ import numpy as np
 from marey.base import FloatArray
 from marey.spacetime._behaviour import BehaviourSpace
 from marey.spacetime._limbs import STRETCH_ROUNDING
-from marey.spacetime._limbs_tree import SIDES, leg_of, root_dofs
-from marey.spacetime._problem import Problem
-from marey.spacetime._reduced_frame import FrameMaker
-from marey.spacetime._reduced_guess import CROUCH_M, LEAN_M, Seat, bound_feet, fill_guess, fix_end, seat_pose
-from marey.spacetime._reduced_keys import key_instants, key_rows
-from marey.spacetime._reduced_layout import Layout, lay_out
-from marey.spacetime._reduced_nodes import Nodes, Roll, build_nodes, solver_instants
-from marey.spacetime._reduced_objective import ReducedObjective, border_prior
+from marey.spacetime._limbs_tree import SIDES, find_root_dofs, measure_leg
+from marey.spacetime._problem import SpacetimeProblem
+from marey.spacetime._reduced_frame import NodeEvaluator
+from marey.spacetime._reduced_guess import (
+    CROUCH_M,
+    LEAN_M,
+    SupportPose,
+    bound_feet,
+    fill_guess,
+    fix_end,
+    place_on_plants,
+)
+from marey.spacetime._reduced_keys import build_key_rows, find_key_instants
+from marey.spacetime._reduced_layout import ReducedLayout, build_layout
+from marey.spacetime._reduced_nodes import CollocationNodes, FootRoll, build_nodes, solver_instants
+from marey.spacetime._reduced_objective import ReducedObjective, build_border_prior
 from marey.spacetime._reduced_physics import (
-    Scene,
+    RowContext,
     clearance_rows,
     com_joint_rows,
     leg_joint_rows,
@@ -27,17 +35,17 @@ from marey.spacetime._reduced_physics import (
     moment_rows,
     momentum_rows,
     stretch_rows,
-    watch_rows,
+    upper_body_limit_rows,
     wrench_rows,
 )
-from marey.spacetime._reduced_pose import PoseMap, Space
+from marey.spacetime._reduced_pose import PoseMap, ReducedSpace
 from marey.spacetime._reduced_programme import ReducedProgramme
-from marey.spacetime._reduced_refusals import check_reduced
-from marey.spacetime._reduced_support import Limits, build_supports
-from marey.spacetime._reduced_variables import Variables
+from marey.spacetime._reduced_refusals import validate_reduced
+from marey.spacetime._reduced_support import NormalForceLimits, build_supports
+from marey.spacetime._reduced_variables import ReducedVariables
 
-WALK_ROLL: Final = Roll(toe_s=0.3, heel_s=0.1)
-RUN_ROLL: Final = Roll(toe_s=0.2)
+WALK_ROLL: Final = FootRoll(toe_s=0.3, heel_s=0.1)
+RUN_ROLL: Final = FootRoll(toe_s=0.2)
 GAIT_CROUCH_M: Final = 0.03
 RUN_LEAN_M: Final = 0.2
 
@@ -46,8 +54,8 @@ RUN_LEAN_M: Final = 0.2
 class ReducedSettings:
     """How a problem is posed; the defaults are the measured ones."""
 
-    roll: Roll = field(default_factory=Roll)
-    limits: Limits = field(default_factory=Limits)
+    roll: FootRoll = field(default_factory=FootRoll)
+    limits: NormalForceLimits = field(default_factory=NormalForceLimits)
     crouch_m: float = CROUCH_M
     lean_m: float = LEAN_M
     has_physics: bool = True
@@ -57,7 +65,7 @@ class ReducedSettings:
     border_weight: float = 0.3
 
 
-def settings_for(problem: Problem) -> ReducedSettings:
+def choose_settings(problem: SpacetimeProblem) -> ReducedSettings:
     """Settings by what the feet do: both at once for jumps, one after the other on the ground or in the air."""
     single = any(len(phase.contacts) == 1 for phase in problem.phases)
     if not single:
@@ -68,42 +76,44 @@ def settings_for(problem: Problem) -> ReducedSettings:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Built:
+class ReducedProblem:
     """A problem ready to be solved."""
 
-    problem: Problem
+    problem: SpacetimeProblem
     settings: ReducedSettings
-    scene: Scene
+    scene: RowContext
     programme: ReducedProgramme
     start: FloatArray  # (n,) the guess
-    seats: tuple[Seat, Seat]
+    seats: tuple[SupportPose, SupportPose]
 
 
-def behaviour_space(behaviour: BehaviourSpace) -> Space:
+def build_reduced_space(behaviour: BehaviourSpace) -> ReducedSpace:
     """Body, legs and poses of a behaviour, as the optimiser uses them."""
     tree = behaviour.tree
-    root, turns = root_dofs(tree)
+    root, turns = find_root_dofs(tree)
     mean, modes = np.zeros(tree.num_dofs), np.zeros((tree.num_dofs, behaviour.dimension))
     mean[behaviour.columns] = behaviour.mean
     modes[behaviour.columns] = behaviour.basis * behaviour.deviations
     still = np.setdiff1d(np.arange(tree.num_dofs), [*behaviour.columns, *root, *turns])
     if behaviour.poses:
         mean[still] = next(iter(behaviour.poses.values())).q[still]
-    return Space(tree, (leg_of(tree, SIDES[0]), leg_of(tree, SIDES[1])), root, turns, mean, modes)
+    return ReducedSpace(tree, (measure_leg(tree, SIDES[0]), measure_leg(tree, SIDES[1])), root, turns, mean, modes)
 
 
-def build(problem: Problem, behaviour: BehaviourSpace, settings: ReducedSettings | None = None) -> Built:
+def build_reduced_problem(
+    problem: SpacetimeProblem, behaviour: BehaviourSpace, settings: ReducedSettings | None = None
+) -> ReducedProblem:
     """Curves, nodes, rows, objective and guess of a problem."""
     settings = settings or ReducedSettings()
-    space = behaviour_space(behaviour)
-    layout = lay_out(problem, behaviour.dimension)
-    check_reduced(problem, layout, space)
-    instants = solver_instants(layout, settings.roll, (*key_instants(problem, layout), *settings.looks))
+    space = build_reduced_space(behaviour)
+    layout = build_layout(problem, behaviour.dimension)
+    validate_reduced(problem, layout, space)
+    instants = solver_instants(layout, settings.roll, (*find_key_instants(problem, layout), *settings.looks))
     nodes = build_nodes(layout, space.legs, settings.roll, instants, space.dimension)
-    scene = make_scene(problem, behaviour, space, layout, nodes, settings)
+    scene = build_row_context(problem, behaviour, space, layout, nodes, settings)
     seats = (
-        seat_pose(scene, behaviour.pose("start"), layout.contacts[0], "start"),
-        seat_pose(scene, behaviour.pose("end"), layout.contacts[-1], "end"),
+        place_on_plants(scene, behaviour.pose("start"), layout.contacts[0], "start"),
+        place_on_plants(scene, behaviour.pose("end"), layout.contacts[-1], "end"),
     )
     bound_feet(scene, settings.roll)
     fix_end(scene, seats[0], at_start=True)
@@ -117,25 +127,30 @@ def build(problem: Problem, behaviour: BehaviourSpace, settings: ReducedSettings
         stretch_rows(scene),
         limit_rows(scene, planted=True),
         limit_rows(scene, planted=False),
-        watch_rows(scene, settings.watched),
+        upper_body_limit_rows(scene, settings.watched),
         clearance_rows(scene, floor),
-        *key_rows(scene, problem),
+        *build_key_rows(scene, problem),
     ]
     if settings.has_physics:
         groups += [wrench_rows(scene), momentum_rows(scene), moment_rows(scene)]
     usual = settings.border_weight * float(np.sqrt(problem.objective.prior))  # it is a prior too
-    objective = ReducedObjective(scene, problem.objective, border_prior(scene, usual))
+    objective = ReducedObjective(scene, problem.objective, build_border_prior(scene, usual))
     programme = ReducedProgramme(scene, groups, objective)
-    return Built(problem, settings, scene, programme, scene.variables.pack(scene.variables.values), seats)
+    return ReducedProblem(problem, settings, scene, programme, scene.variables.pack(scene.variables.values), seats)
 
 
-def make_scene(
-    problem: Problem, behaviour: BehaviourSpace, space: Space, layout: Layout, nodes: Nodes, settings: ReducedSettings
-) -> Scene:
+def build_row_context(
+    problem: SpacetimeProblem,
+    behaviour: BehaviourSpace,
+    space: ReducedSpace,
+    layout: ReducedLayout,
+    nodes: CollocationNodes,
+    settings: ReducedSettings,
+) -> RowContext:
     """What rows and objective work with at some nodes."""
     supports = build_supports(layout, nodes, space.legs, settings.limits)
     has_torque = problem.objective.torque > 0.0 and settings.has_physics
-    maker = FrameMaker(
+    maker = NodeEvaluator(
         PoseMap(space, nodes, settings.rounding), supports, gravity=problem.gravity, has_torque=has_torque
     )
-    return Scene(behaviour, space, layout, nodes, supports, maker, Variables(layout), problem.gravity)
+    return RowContext(behaviour, space, layout, nodes, supports, maker, ReducedVariables(layout), problem.gravity)

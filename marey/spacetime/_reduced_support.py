@@ -9,10 +9,10 @@ import numpy as np
 
 from marey.base import FloatArray, IntArray
 from marey.numerics import smoothstep
-from marey.spacetime._limbs import Leg, sole_centre
+from marey.spacetime._limbs import Leg, compute_sole_centre
 from marey.spacetime._problem import Contact
-from marey.spacetime._reduced_layout import Layout
-from marey.spacetime._reduced_nodes import FREE, ON_HEEL, ON_TOES, Nodes
+from marey.spacetime._reduced_layout import ReducedLayout
+from marey.spacetime._reduced_nodes import FREE, ON_HEEL, ON_TOES, CollocationNodes
 
 HEEL_STRIP_M: Final = 0.04  # [m] length of the sole that bears while the foot rolls on its heel
 PRESSURE_SCALE: Final = 4.0  # rows of the centre of pressure are four times as strict, twists twice
@@ -21,7 +21,7 @@ MAX_ROWS: Final = 20  # normal force, 4 of friction, 2 of twist, edges of the hu
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class NormalForceLimits:
     """Bounds of the force along the normal, in body weights."""
 
     push: float = 3.0  # while the foot's stance ends in a flight
@@ -33,7 +33,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Supports:
+class NodeSupports:
     """Linear rows ``lower <= rows @ (f, m) <= upper`` of the wrench about the world's origin over the body weight."""
 
     matrix: FloatArray  # (N, R, 6)
@@ -43,7 +43,9 @@ class Supports:
     shares: FloatArray  # (N, 2, 6, 6) wrench of the left and of the right foot from the whole
 
 
-def build_supports(layout: Layout, nodes: Nodes, legs: tuple[Leg, Leg], limits: Limits) -> Supports:
+def build_supports(
+    layout: ReducedLayout, nodes: CollocationNodes, legs: tuple[Leg, Leg], limits: NormalForceLimits
+) -> NodeSupports:
     """Friction, pressure and force limits at every node; empty in flight."""
     matrix = np.zeros((nodes.count, MAX_ROWS, 6))
     lower, upper = np.full((nodes.count, MAX_ROWS), -np.inf), np.full((nodes.count, MAX_ROWS), np.inf)
@@ -52,31 +54,31 @@ def build_supports(layout: Layout, nodes: Nodes, legs: tuple[Leg, Leg], limits: 
     for n in np.flatnonzero(~nodes.is_flight):
         phase, left, right = int(nodes.phases[n]), int(nodes.feet[n, 0]), int(nodes.feet[n, 1])
         planted = [(leg, state) for leg, state in ((0, left), (1, right)) if state != FREE]
-        contacts = [_contact(layout, leg, phase) for leg, _ in planted]
+        contacts = [_find_contact(layout, leg, phase) for leg, _ in planted]
         if (phase, left, right) not in known:
-            soles = [_sole(legs[leg], c, state) for (leg, state), c in zip(planted, contacts, strict=True)]
-            known[phase, left, right] = _rows(np.concatenate(soles), contacts, limits)
+            soles = [_sole_outline(legs[leg], c, state) for (leg, state), c in zip(planted, contacts, strict=True)]
+            known[phase, left, right] = _support_rows(np.concatenate(soles), contacts, limits)
         rows, low, high = known[phase, left, right]
         k = len(rows)
         matrix[n, :k], lower[n, :k], upper[n, :k], count[n] = rows, low, high, k
-        upper[n, 0] = _most(layout, nodes, int(n), limits, contacts)
-        shares[n] = _shares(layout, nodes, int(n), legs)
-    return Supports(matrix, lower, upper, count, shares)
+        upper[n, 0] = _max_normal_force(layout, nodes, int(n), limits, contacts)
+        shares[n] = _split_matrices(layout, nodes, int(n), legs)
+    return NodeSupports(matrix, lower, upper, count, shares)
 
 
-def sole_corners(leg: Leg, contact: Contact, state: int) -> FloatArray:
+def compute_sole_corners(leg: Leg, contact: Contact, state: int) -> FloatArray:
     """Corners ``(4, 3)`` [m] of the bearing part of a planted sole, in world."""
-    return _sole(leg, contact, state)
+    return _sole_outline(leg, contact, state)
 
 
-def _contact(layout: Layout, leg: int, phase: int) -> Contact:
+def _find_contact(layout: ReducedLayout, leg: int, phase: int) -> Contact:
     contact = layout.interval_of(leg, phase).contact
     assert contact is not None
     return contact
 
 
-def _sole(leg: Leg, contact: Contact, state: int) -> FloatArray:
-    centre = sole_centre(leg)
+def _sole_outline(leg: Leg, contact: Contact, state: int) -> FloatArray:
+    centre = compute_sole_centre(leg)
     back, front = leg.heel[2] - centre[2], leg.tip[2] - centre[2]
     if state == ON_TOES:
         back = leg.ball[2] - centre[2]
@@ -89,7 +91,9 @@ def _sole(leg: Leg, contact: Contact, state: int) -> FloatArray:
     return np.asarray(contact.position) + np.array(points)
 
 
-def _most(layout: Layout, nodes: Nodes, n: int, limits: Limits, contacts: list[Contact]) -> float:
+def _max_normal_force(
+    layout: ReducedLayout, nodes: CollocationNodes, n: int, limits: NormalForceLimits, contacts: list[Contact]
+) -> float:
     """Largest normal force [mg] at a node: small where the body leaves the ground, limited where it lands."""
     phase, time = int(nodes.phases[n]), nodes.times[n]
     after = phase + 1 < layout.num_phases and layout.is_flight(phase + 1)
@@ -103,14 +107,16 @@ def _most(layout: Layout, nodes: Nodes, n: int, limits: Limits, contacts: list[C
     return min(cap, sum(contact.max_force for contact in contacts))
 
 
-def _rows(corners: FloatArray, contacts: list[Contact], limits: Limits) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _support_rows(
+    corners: FloatArray, contacts: list[Contact], limits: NormalForceLimits
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     r"""Rows for a support near the level of its corners.
 
     About :math:`o`: :math:`0 \le f_y \le f_{max}`, :math:`|f_{x,z}| \le \mu f_y/\sqrt2`, the twist
     :math:`|m_y| \le c f_y`, and :math:`e \cdot m_o - e \cdot (a \times Y) f_y \ge 0` for every edge :math:`a + s e`.
     """
     o = corners.mean(axis=0)
-    hull = _hull((corners - o)[:, [2, 0]])  # (along Z, along X): counter-clockwise about Y
+    hull = _convex_hull((corners - o)[:, [2, 0]])  # (along Z, along X): counter-clockwise about Y
     points = np.stack([hull[:, 1], np.zeros(len(hull)), hull[:, 0]], axis=1)
     up = np.array([0.0, 1.0, 0.0])
     mu = min(contact.friction for contact in contacts) / np.sqrt(2.0)
@@ -130,17 +136,17 @@ def _rows(corners: FloatArray, contacts: list[Contact], limits: Limits) -> tuple
     return matrix, np.array(low), np.array(high)
 
 
-def _shares(layout: Layout, nodes: Nodes, n: int, legs: tuple[Leg, Leg]) -> FloatArray:
+def _split_matrices(layout: ReducedLayout, nodes: CollocationNodes, n: int, legs: tuple[Leg, Leg]) -> FloatArray:
     r"""Matrices that split the wrench: a share of the force at the middle of each sole, and of what moment is left.
 
     .. math:: f_i = \alpha_i f,\qquad m_i = \alpha_i (m + (o_i - \bar o)\times f),\qquad \bar o = \sum\alpha_i o_i
     """
     out = np.zeros((2, 6, 6))
-    left = left_share(layout, nodes, n)
+    left = compute_left_fraction(layout, nodes, n)
     phase = int(nodes.phases[n])
     alpha = np.array([left, 1.0 - left])
     centres = [
-        _sole(legs[leg], _contact(layout, leg, phase), int(nodes.feet[n, leg])).mean(axis=0)
+        _sole_outline(legs[leg], _find_contact(layout, leg, phase), int(nodes.feet[n, leg])).mean(axis=0)
         if alpha[leg] > 0.0
         else 0.0
         for leg in (0, 1)
@@ -149,11 +155,11 @@ def _shares(layout: Layout, nodes: Nodes, n: int, legs: tuple[Leg, Leg]) -> Floa
     for leg in (0, 1):
         if alpha[leg] > 0.0:
             out[leg] = alpha[leg] * np.eye(6)
-            out[leg, 3:, :3] = alpha[leg] * _skew(np.asarray(centres[leg] - middle))
+            out[leg, 3:, :3] = alpha[leg] * _skew_matrix(np.asarray(centres[leg] - middle))
     return out
 
 
-def left_share(layout: Layout, nodes: Nodes, n: int) -> float:
+def compute_left_fraction(layout: ReducedLayout, nodes: CollocationNodes, n: int) -> float:
     """Share of the force that the left foot takes: in double support it goes over from the old foot to the new one."""
     down = nodes.feet[n] != FREE
     if not down.all():
@@ -161,11 +167,11 @@ def left_share(layout: Layout, nodes: Nodes, n: int) -> float:
     phase = int(nodes.phases[n])
     u = (nodes.times[n] - layout.edges[phase]) / (layout.edges[phase + 1] - layout.edges[phase])
     ramp = smoothstep(u)
-    start, stop = _share_beside(layout, phase - 1), _share_beside(layout, phase + 1)
+    start, stop = _neighbour_fraction(layout, phase - 1), _neighbour_fraction(layout, phase + 1)
     return float((1.0 - ramp) * start + ramp * stop)
 
 
-def _share_beside(layout: Layout, phase: int) -> float:
+def _neighbour_fraction(layout: ReducedLayout, phase: int) -> float:
     """Left share of a neighbouring phase of one foot; a half beside flights and at the ends."""
     if not 0 <= phase < layout.num_phases:
         return 0.5
@@ -175,11 +181,11 @@ def _share_beside(layout: Layout, phase: int) -> float:
     return 1.0 if left is not None else 0.0
 
 
-def _skew(v: FloatArray) -> FloatArray:
+def _skew_matrix(v: FloatArray) -> FloatArray:
     return np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])
 
 
-def _hull(points: FloatArray) -> FloatArray:
+def _convex_hull(points: FloatArray) -> FloatArray:
     """Corners of the convex hull of points ``(n, 2)``, counter-clockwise."""
     from scipy.spatial import ConvexHull
 

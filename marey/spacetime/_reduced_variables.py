@@ -7,17 +7,17 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
-from marey.spacetime._reduced_layout import Curves, Layout
+from marey.spacetime._reduced_layout import Curves, ReducedLayout
 
 MAX_AMPLITUDE: Final = 4.0  # [standard deviations] of control points: guards the upper body's limits
 FLIGHT_GLOBALS: Final = 9  # centre of mass at lift-off 3, its velocity 3, angular momentum 3
 _GLOBAL_SCALES: Final = np.repeat([0.1, 0.5, 5.0], 3)  # [m], [m/s], [kg m^2/s]
 
 
-class Variables:
+class ReducedVariables:
     """Coefficients of all curves, then nine globals for each flight; some are fixed, the others are scaled."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: ReducedLayout) -> None:
         self.layout = layout
         self.flights = [p for p in range(layout.num_phases) if layout.is_flight(p)]
         count = layout.num_coefficients + FLIGHT_GLOBALS * len(self.flights)

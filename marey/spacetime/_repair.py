@@ -10,13 +10,13 @@ from typing import Final, Literal
 import numpy as np
 
 from marey.base import BoolArray, ConvergenceError, FloatArray, InputError, UnknownNameError
-from marey.dynamics import Body, ValidityReport, validity
+from marey.dynamics import Body, ValidityReport, check_validity
 from marey.motion import Contacts, Motion, detect_contacts
 from marey.numerics import SolveStatus, SQPIteration, SQPResult, solve_sqp
-from marey.spacetime._repair_level import set_down, touching
+from marey.spacetime._repair_level import find_touching_points, level_motion
 from marey.spacetime._repair_programme import DisplacementProgramme
-from marey.spacetime._repair_result import RepairResult, changes
-from marey.spacetime._repair_stage import Stage, Stretch, find_stretch, near_faults
+from marey.spacetime._repair_result import RepairResult, measure_changes
+from marey.spacetime._repair_stage import DisplacementProblem, EditWindow, find_window, restrict_to_faults
 
 OnIteration = Callable[[SQPIteration], bool | None]
 
@@ -33,7 +33,7 @@ MAX_FLIGHT_S: Final = 1.5  # nobody jumps for longer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Check:
+class RepairCheck:
     """How a clip is judged before and after."""
 
     body: Body
@@ -42,20 +42,20 @@ class Check:
     slack_s: float | None
 
     @classmethod
-    def of(cls, motion: Motion, body: Body | None, contacts: Contacts | None, friction: float) -> Check:
+    def from_motion(cls, motion: Motion, body: Body | None, contacts: Contacts | None, friction: float) -> RepairCheck:
         """By default with the contacts of the motion, else detected ones."""
         given = contacts if contacts is not None else motion.contacts
         track = detect_contacts(motion) if given is None else given
         slack = DETECTED_SLACK_S if given is None else None
         return cls(Body.from_motion(motion) if body is None else body, track, friction, slack)
 
-    def seen(self, motion: Motion) -> Check:
+    def detect_again(self, motion: Motion) -> RepairCheck:
         """The same with contacts detected anew, if they were detected."""
         return self if self.slack_s is None else replace(self, track=detect_contacts(motion))
 
     def report(self, motion: Motion) -> ValidityReport:
         """Validity with the same contacts each time."""
-        return validity(motion, self.body, contacts=self.track, friction=self.friction, slack_s=self.slack_s)
+        return check_validity(motion, self.body, contacts=self.track, friction=self.friction, slack_s=self.slack_s)
 
 
 def make_valid(
@@ -99,16 +99,16 @@ def make_valid(
         ConvergenceError: no more of the clip is green than before; its ``report`` is the result.
     """
     began = time.perf_counter()
-    check_search(max_iterations, time_limit_s, on_failure)
-    stretch = find_stretch(motion, start_s, stop_s, span_s)
-    check = Check.of(motion, body, contacts, friction)
+    check_search_options(max_iterations, time_limit_s, on_failure)
+    stretch = find_window(motion, start_s, stop_s, span_s)
+    check = RepairCheck.from_motion(motion, body, contacts, friction)
     before = check.report(motion)
     wrong = before.levels > 0
     is_whole = stretch.first == 0 and stretch.last == motion.num_frames - 1
-    search = _Search(check, stretch, motion, before)
+    search = _RepairSearch(check, stretch, motion, before)
     if wrong[stretch.frames].any():
         if is_whole:
-            search.set_down()
+            search.level()
         _check_contacts(motion, search.check.track, search.last.report, stretch)
         search.run(began, max_iterations, time_limit_s, on_iteration)
     result = search.result(motion, before, time.perf_counter() - began)
@@ -117,7 +117,7 @@ def make_valid(
     return result
 
 
-def check_search(max_iterations: int, time_limit_s: float | None, on_failure: str) -> None:
+def check_search_options(max_iterations: int, time_limit_s: float | None, on_failure: str) -> None:
     """Refuse quotas that are none, and unknown words for what happens at a failure.
 
     Raises:
@@ -133,43 +133,43 @@ def check_search(max_iterations: int, time_limit_s: float | None, on_failure: st
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _State:
+class _RepairState:
     """A clip on its way, its report, and what was added so far."""
 
     motion: Motion
     report: ValidityReport
     displacement: FloatArray
 
-    def wrong(self, stretch: Stretch) -> BoolArray:
+    def wrong(self, stretch: EditWindow) -> BoolArray:
         """Frames of the stretch that are not green ``(F,)``."""
         inside = np.zeros(self.report.num_frames, dtype=np.bool_)
         inside[stretch.frames] = True
         return (self.report.levels > 0) & inside
 
-    def merit(self, stretch: Stretch) -> tuple[float, float]:
+    def merit(self, stretch: EditWindow) -> tuple[float, float]:
         """Share of frames that are not green, and the sum of what is missing."""
         return float(self.wrong(stretch).mean()), float(self.report.violation[stretch.frames].sum())
 
 
-class _Search:
+class _RepairSearch:
     """Passes over one clip; the best state is kept, the next pass starts at the last one."""
 
-    def __init__(self, check: Check, stretch: Stretch, motion: Motion, report: ValidityReport) -> None:
+    def __init__(self, check: RepairCheck, stretch: EditWindow, motion: Motion, report: ValidityReport) -> None:
         self.check, self.stretch = check, stretch
-        self.best = self.last = _State(motion, report, np.zeros((stretch.spline.num_coefficients, 0)))
+        self.best = self.last = _RepairState(motion, report, np.zeros((stretch.spline.num_coefficients, 0)))
         self.answers: list[SQPResult] = []
 
-    def set_down(self) -> None:
+    def level(self) -> None:
         """Move the clip as a whole until it stands level on the floor, if that leaves as much of it green.
 
         What touches is seen better then, so it is looked at again.
         """
         check, now = self.check, self.last
         for _ in range(MAX_ROUNDS):
-            motion = set_down(now.motion, check.body, check.track)
+            motion = level_motion(now.motion, check.body, check.track)
             if motion is now.motion:
                 break
-            check = check.seen(motion)
+            check = check.detect_again(motion)
             now = replace(now, motion=motion, report=check.report(motion))
         if now.merit(self.stretch)[0] <= self.last.merit(self.stretch)[0]:
             self.check, self.best, self.last = check, now, now
@@ -196,7 +196,7 @@ class _Search:
         """Everything that was found."""
         last = self.answers[-1] if self.answers else None
         is_green = not self.best.wrong(self.stretch).any()
-        turned, moved = changes(original, self.best.motion, self.stretch.frames)
+        turned, moved = measure_changes(original, self.best.motion, self.stretch.frames)
         return RepairResult(
             SolveStatus.CONVERGED if is_green else SolveStatus.TIME_LIMIT if last is None else last.status,
             self.best.motion,
@@ -211,25 +211,25 @@ class _Search:
             self.best.displacement,
             () if last is None else last.worst,
             tuple(step for answer in self.answers for step in answer.history),
-            _advice(last, turned, is_green=is_green),
+            _next_step_advice(last, turned, is_green=is_green),
         )
 
     def _pass(self, max_iterations: int, left: float | None, on_iteration: OnIteration | None) -> None:
         """One search from the clip as it is now."""
         now = self.last
-        stretch = near_faults(self.stretch, now.wrong(self.stretch))
-        stage = Stage(now.motion, self.check.body, self.check.track, stretch, now.report)
+        stretch = restrict_to_faults(self.stretch, now.wrong(self.stretch))
+        stage = DisplacementProblem(now.motion, self.check.body, self.check.track, stretch, now.report)
         programme = stage.programme(friction=self.check.friction)
-        answer = smallest_displacement(programme, max_iterations, left, on_iteration)
+        answer = solve_displacement(programme, max_iterations, left, on_iteration)
         self.answers.append(answer)
         added = programme.displacement(answer.x)
         moved = stage.motion(added)
         is_further = now.displacement.shape == added.shape
         total = now.displacement + added if is_further else added
-        self.last = _State(moved, self.check.report(moved), total)
+        self.last = _RepairState(moved, self.check.report(moved), total)
 
 
-def smallest_displacement(
+def solve_displacement(
     programme: DisplacementProgramme, max_iterations: int, time_limit_s: float | None, on_iteration: OnIteration | None
 ) -> SQPResult:
     """The least that a clip must move, sought from where it is; the best so far if there is no end."""
@@ -244,7 +244,7 @@ def smallest_displacement(
     )
 
 
-def _advice(last: SQPResult | None, turned_rad: float, *, is_green: bool) -> str:
+def _next_step_advice(last: SQPResult | None, turned_rad: float, *, is_green: bool) -> str:
     """What to do next, in a sentence."""
     if turned_rad > FAR_RAD:
         return "Little of the clip is left: check its frame rate and its contacts."
@@ -255,9 +255,9 @@ def _advice(last: SQPResult | None, turned_rad: float, *, is_green: bool) -> str
     return "Give contacts= for what is not green yet, or a finer span_s." if last.is_solved else last.advice
 
 
-def _check_contacts(motion: Motion, track: Contacts, report: ValidityReport, stretch: Stretch) -> None:
+def _check_contacts(motion: Motion, track: Contacts, report: ValidityReport, stretch: EditWindow) -> None:
     """A stretch must touch something that could carry it, or be as short as a jump."""
-    flags = touching(motion, track)
+    flags = find_touching_points(motion, track)
     if not any(not name.endswith("hand") for name in flags):
         raise InputError(f"'{motion.name}' has no feet that could touch", "Give contacts, or a skeleton with feet")
     if report.supports.active[stretch.frames].any():

@@ -8,13 +8,13 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray
-from marey.dynamics import GRAVITY, JointTree, aggregate
-from marey.spacetime._check import Track
-from marey.spacetime._problem import Phase, Problem
-from marey.spacetime._support import support_of
+from marey.dynamics import GRAVITY, JointTree, compute_aggregate
+from marey.spacetime._check import SolutionTrack
+from marey.spacetime._problem import ProblemPhase, SpacetimeProblem
+from marey.spacetime._support import build_support
 
-GREEN: Final = 0.05  # [body weights]
-RED: Final = 0.25
+GREEN_LIMIT: Final = 0.05  # [body weights]
+RED_LIMIT: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,16 +28,18 @@ class ValidityBar:
     @property
     def green(self) -> float:
         """Share of the samples within 0.05 body weights."""
-        return float((self.violation <= GREEN).mean())
+        return float((self.violation <= GREEN_LIMIT).mean())
 
     @property
     def red_in_flight(self) -> float:
         """Share of the samples in flight beyond 0.25 body weights; zero without a flight."""
         flying = self.violation[self.is_flight]
-        return float((flying > RED).mean()) if len(flying) else 0.0
+        return float((flying > RED_LIMIT).mean()) if len(flying) else 0.0
 
 
-def validity_bar(tree: JointTree, problem: Problem, track: Track, *, gravity: float | None = None) -> ValidityBar:
+def compute_validity_bar(
+    tree: JointTree, problem: SpacetimeProblem, track: SolutionTrack, *, gravity: float | None = None
+) -> ValidityBar:
     """Weigh every sample of a solution against the contacts of its problem.
 
     Args:
@@ -47,7 +49,7 @@ def validity_bar(tree: JointTree, problem: Problem, track: Track, *, gravity: fl
         gravity: [m/s²]; the problem's by default.
     """
     g = problem.gravity if gravity is None else gravity
-    whole = aggregate(tree, track.q, track.qd, track.qdd, gravity=g)
+    whole = compute_aggregate(tree, track.q, track.qd, track.qdd, gravity=g)
     wrench = whole.wrench / (tree.mass * GRAVITY)
     moments = wrench[:, 3:] - np.cross(whole.com, wrench[:, :3])
     violation = np.linalg.norm(wrench[:, :3], axis=1) + np.linalg.norm(moments, axis=1)
@@ -55,14 +57,14 @@ def validity_bar(tree: JointTree, problem: Problem, track: Track, *, gravity: fl
     for p, phase in enumerate(phases):
         chosen = track.phases == p
         if phase.contacts and chosen.any():
-            violation[chosen] = _lack(phase, wrench[chosen])
+            violation[chosen] = _worst_row(phase, wrench[chosen])
     is_flight = np.array([phase.is_flight for phase in phases])[track.phases]
     return ValidityBar(track.times, violation, is_flight)
 
 
-def _lack(phase: Phase, wrench: FloatArray) -> FloatArray:
+def _worst_row(phase: ProblemPhase, wrench: FloatArray) -> FloatArray:
     """Worst row of a support ``(n,)``."""
-    support = support_of(phase)
+    support = build_support(phase)
     force = wrench[:, :3]
     moment = wrench[:, 3:] - np.cross(support.centre, force)
     rows = np.concatenate([force, moment], axis=1) @ support.matrix.T

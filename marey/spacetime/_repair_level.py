@@ -11,7 +11,7 @@ import numpy as np
 from marey.base import BoolArray, FloatArray
 from marey.dynamics import Body
 from marey.lie import SO3
-from marey.motion import Contacts, Motion, contact_positions, runs
+from marey.motion import Contacts, Motion, contact_positions, find_runs
 from marey.skeleton import contact_points
 
 PLANT_ERROR_M: Final = 0.02  # [m] height of a heel or toe that stands, as captures have it
@@ -19,8 +19,8 @@ BALANCE_ERROR_M: Final = 0.05  # [m] mean distance of the weight from the middle
 MIN_PLANTED: Final = 8  # frames of contact that show where the floor is
 LIFT_M: Final = 0.05  # a clip that stands farther from the floor is set down
 TILT_RAD: Final = 0.03  # one that leans more is levelled
-SURE: Final = 3.0  # standard deviations
-ROUNDS: Final = 4
+MIN_SIGNIFICANCE: Final = 3.0  # standard deviations
+MAX_ROUNDS: Final = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,28 +29,28 @@ class _Stance:
     weight: FloatArray  # (3,) [m] mean of the centre of mass over the middle of the feet that stand
 
 
-def set_down(motion: Motion, body: Body, track: Contacts) -> Motion:
+def level_motion(motion: Motion, body: Body, track: Contacts) -> Motion:
     """The clip turned and lowered as a whole until its feet stand on a level floor; as it is if they do already.
 
     The tilt is the one that best explains the heights of the plants (2 cm each) and the weight beside the feet (5 cm):
     a line of footprints shows its own slope, and balance shows the lean to its sides.
     """
-    stance = _stance(motion, body, track)
+    stance = _measure_stance(motion, body, track)
     if stance is None:
         return motion
-    level = _levelled(motion, stance)
-    height = float(np.median(_planted(level, track)[:, 1]))
+    level = _level_once(motion, stance)
+    height = float(np.median(_planted_positions(level, track)[:, 1]))
     if abs(height) < LIFT_M and level is motion:
         return motion
     return replace(level, root_positions=level.root_positions - [0.0, height, 0.0], source=None)
 
 
-def _levelled(motion: Motion, stance: _Stance) -> Motion:
+def _level_once(motion: Motion, stance: _Stance) -> Motion:
     turns, is_sure = list[SO3](), False
     moved = stance
-    for _ in range(ROUNDS):
-        turn, spread = _tilt(moved)
-        is_sure = is_sure or float(np.linalg.norm(turn / spread)) > SURE
+    for _ in range(MAX_ROUNDS):
+        turn, spread = _estimate_tilt(moved)
+        is_sure = is_sure or float(np.linalg.norm(turn / spread)) > MIN_SIGNIFICANCE
         turns.append(SO3.exp(np.array([turn[0], 0.0, turn[1]])))
         moved = _Stance(turns[-1] @ moved.plants, turns[-1] @ moved.weight)
     R = reduce(lambda first, then: then @ first, turns)
@@ -64,7 +64,7 @@ def _levelled(motion: Motion, stance: _Stance) -> Motion:
     )
 
 
-def _tilt(stance: _Stance) -> tuple[FloatArray, FloatArray]:
+def _estimate_tilt(stance: _Stance) -> tuple[FloatArray, FloatArray]:
     r"""Turn about X and Z ``(2,)`` [rad] and its standard deviation.
 
     Least squares on :math:`y_i + \omega_z x_i - \omega_x z_i = h` and on the weight, :math:`v_x = \omega_z v_y`,
@@ -80,27 +80,27 @@ def _tilt(stance: _Stance) -> tuple[FloatArray, FloatArray]:
     return (covariance @ (A.T @ b))[:2], np.sqrt(covariance.diagonal()[:2])
 
 
-def _stance(motion: Motion, body: Body, track: Contacts) -> _Stance | None:
-    positions, flags = _feet(motion, track)
+def _measure_stance(motion: Motion, body: Body, track: Contacts) -> _Stance | None:
+    positions, flags = _foot_positions(motion, track)
     stands = flags.any(axis=1)
     if int(flags.sum()) < MIN_PLANTED:
         return None
-    plants = [np.median(positions[a:b, k], axis=0) for k in range(flags.shape[1]) for a, b in runs(flags[:, k])]
+    plants = [np.median(positions[a:b, k], axis=0) for k in range(flags.shape[1]) for a, b in find_runs(flags[:, k])]
     shares = flags[stands] / flags[stands].sum(axis=1, keepdims=True)
     middles = np.einsum("fk,fkc->fc", shares, positions[stands])
     weight = (body.centre_of_mass(motion)[stands] - middles).mean(axis=0)
     return _Stance(np.array(plants), weight)
 
 
-def _planted(motion: Motion, track: Contacts) -> FloatArray:
+def _planted_positions(motion: Motion, track: Contacts) -> FloatArray:
     """Places of heels and toes in contact, one a frame ``(N, 3)`` [m]."""
-    positions, flags = _feet(motion, track)
+    positions, flags = _foot_positions(motion, track)
     return positions[flags]
 
 
-def _feet(motion: Motion, track: Contacts) -> tuple[FloatArray, BoolArray]:
+def _foot_positions(motion: Motion, track: Contacts) -> tuple[FloatArray, BoolArray]:
     """Places ``(F, K, 3)`` of heels and toes, and when they touch ``(F, K)``."""
-    flags = touching(motion, track)
+    flags = find_touching_points(motion, track)
     feet = [name for name in flags if not name.endswith("hand")]
     known = contact_points(motion.skeleton).names
     positions = contact_positions(motion)[:, [known.index(name) for name in feet]]
@@ -108,7 +108,7 @@ def _feet(motion: Motion, track: Contacts) -> tuple[FloatArray, BoolArray]:
     return positions, np.array([flags[name] for name in feet], dtype=np.bool_).reshape(shape[::-1]).T
 
 
-def touching(motion: Motion, track: Contacts) -> dict[str, BoolArray]:
+def find_touching_points(motion: Motion, track: Contacts) -> dict[str, BoolArray]:
     """When each heel, toe and hand of the skeleton touches ``(F,)``; a foot of the track is its heel and its toe."""
     found: dict[str, BoolArray] = {}
     for name in contact_points(motion.skeleton).names:

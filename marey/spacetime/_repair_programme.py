@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
-from marey.dynamics import PRISMATIC, JointTree, aggregate, aggregate_jacobians, points_motion
+from marey.dynamics import PRISMATIC, JointTree, compute_aggregate, compute_aggregate_jacobians, compute_points_motion
 from marey.numerics import KnotSpline
 from marey.spacetime._repair_rows import AngleRows, PointRows, WrenchRows
-from marey.spacetime._style import Style, style_values
+from marey.spacetime._style import Style, evaluate_style
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 ROOT_SCALE_M: Final = 0.05  # a step of one in scaled variables
 ANGLE_SCALE: Final = 0.1  # [rad]
 POINT_SCALE_M: Final = 0.05  # [m] a point that is off by this violates its row by one
-STILLNESS: Final = 2e-4  # [s⁴] weight of the displacement's accelerations beside its size
+SMOOTHNESS_WEIGHT: Final = 2e-4  # [s⁴] weight of the displacement's accelerations beside its size
 LEAST_WEIGHT: Final = 0.05  # [-] of the body: light parts count at least this much
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reference:
+class ReferenceMotion:
     """Coordinates of the clip at N instants, smooth enough to be differentiated."""
 
     times: FloatArray  # (N,) [s]
@@ -55,7 +55,7 @@ class DisplacementProgramme:
         self,
         tree: JointTree,
         S: FloatArray,
-        reference: Reference,
+        reference: ReferenceMotion,
         spline: KnotSpline,
         rows: EditRows,
         is_free: BoolArray,
@@ -66,7 +66,7 @@ class DisplacementProgramme:
         self._figure = tree if figure is None else figure  # same turns, bones of the clip: it says where points are
         self._tree, self._S, self._reference, self._rows, self._styles = tree, S, reference, rows, styles
         self._rough = reference.raw - reference.q
-        self._scales = np.array([_scale(tree, S[:, j]) for j in range(S.shape[1])])
+        self._scales = np.array([_coordinate_scale(tree, S[:, j]) for j in range(S.shape[1])])
         local = [spline.local(reference.times, order) for order in range(3)]
         self._first: IntArray = local[0][0]
         self._basis = np.stack([values for _, values in local])  # (3, N, 4)
@@ -95,7 +95,7 @@ class DisplacementProgramme:
         q, qd, qdd = self._states(x)
         cost = 0.5 * float(x @ (self._hessian @ x))
         for style in self._styles:
-            cost += float(style_values(style, q, qd, qdd)[0].sum()) / len(q)
+            cost += float(evaluate_style(style, q, qd, qdd)[0].sum()) / len(q)
         return cost, self._row_values(q, qd, qdd)
 
     def derivatives(self, x: FloatArray) -> tuple[FloatArray, Any, csc_array]:
@@ -126,7 +126,7 @@ class DisplacementProgramme:
         wrenches, points, angles = self._rows.wrenches, self._rows.points, self._rows.angles
         physics = np.zeros(0)
         if wrenches.lower.size:
-            wrench = aggregate(self._tree, q, qd, qdd).wrench + self._reference.offset
+            wrench = compute_aggregate(self._tree, q, qd, qdd).wrench + self._reference.offset
             physics = np.einsum("ri,ri->r", wrenches.matrix, wrench[wrenches.instants])
         exact = q + self._rough
         positions = self._positions(exact)[0] - points.targets
@@ -140,14 +140,14 @@ class DisplacementProgramme:
         if not rows.links.size:
             return np.zeros((0, 3)), np.zeros((0, 3, self._tree.num_dofs))
         still = np.zeros_like(q)
-        found = points_motion(self._figure, q, still, still, self._links, self._places)
+        found = compute_points_motion(self._figure, q, still, still, self._links, self._places)
         return found.position[rows.instants, self._which], found.J[rows.instants, self._which]
 
     def _wrench_jacobian(self, q: FloatArray, qd: FloatArray, qdd: FloatArray) -> FloatArray:
         rows = self._rows.wrenches
         if not rows.lower.size:
             return np.zeros(0)
-        found = aggregate_jacobians(self._tree, q, qd, qdd)
+        found = compute_aggregate_jacobians(self._tree, q, qd, qdd)
         by_state = np.stack([found.df_dq, found.df_dqd, found.df_dqdd]) @ (self._S * self._scales)  # (3, N, 6, d)
         near = np.einsum("pna,pnid->niad", self._basis, by_state, optimize=True)  # (N, 6, 4, d)
         shape = near.shape[0], 6, -1
@@ -162,7 +162,7 @@ class DisplacementProgramme:
         gradient = np.zeros(self._shape)
         near = self._first[:, None] + np.arange(4)
         for style in self._styles:
-            for order, by_state in enumerate(style_values(style, q, qd, qdd)[1:]):
+            for order, by_state in enumerate(evaluate_style(style, q, qd, qdd)[1:]):
                 shares = (by_state @ (self._S * self._scales)) / len(q)
                 np.add.at(gradient, near, self._basis[order][:, :, None] * shares[:, None])
         return gradient.ravel()
@@ -174,7 +174,7 @@ class DisplacementProgramme:
         times, shares = spline.gauss_times(4)
         design: Any = spline.design(times)
         gram: Any = spline.second_derivative_gram()
-        total: Any = design.T @ tools.diags_array(shares) @ design + STILLNESS * gram
+        total: Any = design.T @ tools.diags_array(shares) @ design + SMOOTHNESS_WEIGHT * gram
         turns = self._tree.kinds != PRISMATIC
         weights = np.where(turns, self._weights() / ANGLE_SCALE**2, 1.0 / ROOT_SCALE_M**2)
         scaled = self._S * self._scales
@@ -216,11 +216,11 @@ class DisplacementProgramme:
         self._pointers = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
 
 
-def curve(spline: KnotSpline, points: FloatArray, times: FloatArray) -> FloatArray:
+def evaluate_spline(spline: KnotSpline, points: FloatArray, times: FloatArray) -> FloatArray:
     """Values ``(T, D)`` of a spline with control points ``(K, D)``."""
     first, basis = spline.local(times)
     return np.einsum("ta,tad->td", basis, points[first[:, None] + np.arange(4)])
 
 
-def _scale(tree: JointTree, column: FloatArray) -> float:
+def _coordinate_scale(tree: JointTree, column: FloatArray) -> float:
     return ROOT_SCALE_M if (tree.kinds[column != 0.0] == PRISMATIC).any() else ANGLE_SCALE

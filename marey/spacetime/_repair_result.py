@@ -63,7 +63,7 @@ class RepairResult:
         return f"RepairResult({self.status}, {self.sentence})"
 
 
-def changes(before: Motion, after: Motion, frames: slice) -> tuple[float, float]:
+def measure_changes(before: Motion, after: Motion, frames: slice) -> tuple[float, float]:
     """Turn of joints against their parents, root mean square [rad], and largest move of the root [m]."""
     turned = (before.rotations[frames].inverse() @ after.rotations[frames]).log()
     moved = np.linalg.norm(after.root_positions - before.root_positions, axis=-1)

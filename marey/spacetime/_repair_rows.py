@@ -15,7 +15,7 @@ EDGE_SCALE: Final = 4.0  # rows of the support's edges are in metres of body wei
 COPLANAR_M: Final = 0.06  # [m] supports that differ more in height are no single floor
 FLIGHT_BAND: Final = 0.01  # [body weights, and times one metre] what may be missing in the air
 MARGIN_M: Final = 0.005  # [m] the support is taken smaller by this, for what happens between instants
-PENDULUM: Final = 0.9  # [-] captured walks move half to nine tenths as hard as gravity tips them
+MAX_TIPPING_RATIO: Final = 0.9  # [-] captured walks move half to nine tenths as hard as gravity tips them
 MIN_ARM_M: Final = 0.08  # [m] a body nearer over its foot tells nothing
 
 
@@ -52,7 +52,7 @@ class PointRows:
     names: tuple[str, ...]  # (R,)
 
     @classmethod
-    def of(cls, found: list[tuple[int, tuple[int, FloatArray], FloatArray, float, str]]) -> PointRows:
+    def from_entries(cls, found: list[tuple[int, tuple[int, FloatArray], FloatArray, float, str]]) -> PointRows:
         """From (instant, point of the tree, target, band, name); an infinite band keeps the point above its target."""
         bands = np.array([f[3] for f in found], dtype=np.float64)[:, None] * np.ones(3)
         is_floor = np.isinf(bands) & (np.arange(3) == 1)
@@ -89,7 +89,7 @@ class AngleRows:
     names: tuple[str, ...]  # (R,)
 
     @classmethod
-    def of(cls, found: list[tuple[int, int, float, float, str]]) -> AngleRows:
+    def from_entries(cls, found: list[tuple[int, int, float, float, str]]) -> AngleRows:
         """From (instant, coordinate, lower, upper, name)."""
         return cls(
             np.array([f[0] for f in found], dtype=np.int64),
@@ -139,9 +139,9 @@ def wrench_rows(
             continue
         corners = points[n, active[n]]
         if not len(corners):
-            parts.append((n, *_flight(com[n])))
+            parts.append((n, *_flight_rows(com[n])))
         elif np.ptp(corners[:, 1]) < COPLANAR_M:
-            parts.append((n, *_support(corners, friction)))
+            parts.append((n, *_support_cone_rows(corners, friction)))
         else:
             continue
         parts[-1][4][:] = [f"{name} at {t:.2f} s" for name in parts[-1][4]]
@@ -157,7 +157,7 @@ def wrench_rows(
 def pendulum_rows(
     times: FloatArray, instants: IntArray, feet: FloatArray, com: FloatArray, weight_n: float
 ) -> WrenchRows:
-    r"""Rows that let a body on one foot move no harder than ``PENDULUM`` times as gravity tips it.
+    r"""Rows that let a body on one foot move no harder than ``MAX_TIPPING_RATIO`` times as gravity tips it.
 
     With :math:`u` from the foot to the centre of mass and :math:`p` from the foot to the centre of pressure, both
     level, :math:`u\cdot p \ge (1 - h)\,u\cdot u`, divided by :math:`|u|` and times the normal force: linear in the
@@ -176,8 +176,8 @@ def pendulum_rows(
     matrix = np.zeros((len(kept), 6))
     for r, k in enumerate(kept):
         along = u[k] / length[k]
-        row = np.array([0.0, -(1.0 - PENDULUM) * length[k], 0.0, -along[1], 0.0, along[0]])
-        matrix[r] = EDGE_SCALE * row @ about(feet[k])
+        row = np.array([0.0, -(1.0 - MAX_TIPPING_RATIO) * length[k], 0.0, -along[1], 0.0, along[0]])
+        matrix[r] = EDGE_SCALE * row @ wrench_shift_matrix(feet[k])
     return WrenchRows(
         instants[kept],
         matrix / weight_n,
@@ -187,7 +187,7 @@ def pendulum_rows(
     )
 
 
-def about(place: FloatArray) -> FloatArray:
+def wrench_shift_matrix(place: FloatArray) -> FloatArray:
     """Matrix ``(6, 6)`` that takes a wrench about the origin to one about a place."""
     x, y, z = place
     matrix = np.eye(6)
@@ -195,12 +195,12 @@ def about(place: FloatArray) -> FloatArray:
     return matrix
 
 
-def _flight(com: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, list[str]]:
+def _flight_rows(com: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, list[str]]:
     band = np.full(6, FLIGHT_BAND)
-    return about(com), -band, band, ["force in the air"] * 3 + ["moment in the air"] * 3
+    return wrench_shift_matrix(com), -band, band, ["force in the air"] * 3 + ["moment in the air"] * 3
 
 
-def _support(corners: FloatArray, friction: float) -> tuple[FloatArray, FloatArray, FloatArray, list[str]]:
+def _support_cone_rows(corners: FloatArray, friction: float) -> tuple[FloatArray, FloatArray, FloatArray, list[str]]:
     """Normal force, friction, centre of pressure and twist about the middle of the supports."""
     middle = corners.mean(axis=0)
     flat = corners[:, [0, 2]] - middle[[0, 2]]
@@ -209,10 +209,10 @@ def _support(corners: FloatArray, friction: float) -> tuple[FloatArray, FloatArr
     slope = friction * np.cos(np.pi / NUM_SIDES)
     zeros = np.zeros_like(angles)
     sides = np.stack([-np.sin(angles), zeros + slope, -np.cos(angles), zeros, zeros, zeros], axis=1)
-    edges = _edges(flat)
+    edges = _hull_edge_rows(flat)
     reach = friction * float(np.linalg.norm(flat, axis=1).mean())
     twists = np.array([[0.0, reach, 0.0, 0.0, 1.0, 0.0], [0.0, reach, 0.0, 0.0, -1.0, 0.0]])
-    matrix = np.concatenate([normal, sides, edges, twists]) @ about(middle)
+    matrix = np.concatenate([normal, sides, edges, twists]) @ wrench_shift_matrix(middle)
     lower = np.zeros(len(matrix))
     upper = np.full(len(matrix), np.inf)
     upper[0] = MAX_FORCE
@@ -220,7 +220,7 @@ def _support(corners: FloatArray, friction: float) -> tuple[FloatArray, FloatArr
     return matrix, lower, upper, names
 
 
-def _edges(flat: FloatArray) -> FloatArray:
+def _hull_edge_rows(flat: FloatArray) -> FloatArray:
     r"""Rows ``(E, 6)`` that keep the centre of pressure inside the hull of points ``(P, 2)`` in (x, z).
 
     With :math:`p_x f_y = n_z` and :math:`p_z f_y = -n_x` about the middle, :math:`a\cdot p \le b` becomes
@@ -244,7 +244,7 @@ def convex_hull(points: FloatArray) -> FloatArray:
     def half(sequence: FloatArray) -> list[FloatArray]:
         chain: list[FloatArray] = []
         for p in sequence:
-            while len(chain) > 1 and _turn(chain[-2], chain[-1], p) <= 1e-12:
+            while len(chain) > 1 and _signed_area(chain[-2], chain[-1], p) <= 1e-12:
                 chain.pop()
             chain.append(p)
         return chain[:-1]
@@ -252,5 +252,5 @@ def convex_hull(points: FloatArray) -> FloatArray:
     return np.array(half(order) + half(order[::-1])) if len(points) > 1 else points
 
 
-def _turn(a: FloatArray, b: FloatArray, c: FloatArray) -> float:
+def _signed_area(a: FloatArray, b: FloatArray, c: FloatArray) -> float:
     return float((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))

@@ -10,22 +10,30 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray
-from marey.dynamics import CAUSES, Body, JointTree, ValidityReport, aggregate, differences, smooth_values
+from marey.dynamics import (
+    CAUSES,
+    Body,
+    JointTree,
+    ValidityReport,
+    compute_aggregate,
+    compute_differences,
+    smooth_values,
+)
 from marey.lie import SO3
-from marey.motion import Contacts, Motion, contact_positions, runs
+from marey.motion import Contacts, Motion, contact_positions, find_runs
 from marey.numerics import KnotSpline
 from marey.skeleton import contact_points
-from marey.spacetime._repair_level import touching
-from marey.spacetime._repair_programme import DisplacementProgramme, EditRows, Reference, curve
+from marey.spacetime._repair_level import find_touching_points
+from marey.spacetime._repair_programme import DisplacementProgramme, EditRows, ReferenceMotion, evaluate_spline
 from marey.spacetime._repair_rows import AngleRows, PointRows, WrenchRows, pendulum_rows, wrench_rows
-from marey.spacetime._repair_tree import moving_coordinates
+from marey.spacetime._repair_tree import build_coordinate_map
 from marey.spacetime._style import Style
 
 CUTOFF_HZ: Final = 6.0  # forces of a report are averaged over about as long
 INSTANTS_PER_SPAN: Final = 2
 MIN_SPANS: Final = 4
 MARGIN_S: Final = 0.4  # [s] four spans: what is moved around a frame that is wrong
-WHOLE: Final = 0.6  # [-] of the stretch: where more than this is to be moved, all is
+WHOLE_CLIP_FRACTION: Final = 0.6  # [-] of the stretch: where more than this is to be moved, all is
 WANDER_M: Final = 0.01  # [m] a planted point may roll about its place by this, as captured
 PLANT_BAND_M: Final = 0.004  # [m] heel and toe of one foot are seldom captured at the same distance
 STEP_SLACK_S: Final = 0.07  # [s] a footprint carries from this before its contact to this after
@@ -35,7 +43,7 @@ KNEE_ROOM: Final = 0.02  # [rad] from a straight limb
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stretch:
+class EditWindow:
     """Frames that may move, and the knots of their displacement."""
 
     first: int
@@ -56,10 +64,10 @@ class Stretch:
 
     def control(self, times: FloatArray) -> FloatArray:
         """Share of what moves a time that is free ``(T,)``: one inside, zero where the clip stays as it is."""
-        return curve(self.spline, self.is_free.astype(np.float64)[:, None], times)[:, 0]
+        return evaluate_spline(self.spline, self.is_free.astype(np.float64)[:, None], times)[:, 0]
 
 
-def find_stretch(motion: Motion, start_s: float | None, stop_s: float | None, span_s: float) -> Stretch:
+def find_window(motion: Motion, start_s: float | None, stop_s: float | None, span_s: float) -> EditWindow:
     """Frames between two times. Three control points stay at an end inside the clip: accelerations are continuous.
 
     Raises:
@@ -82,10 +90,10 @@ def find_stretch(motion: Motion, start_s: float | None, stop_s: float | None, sp
     is_free = np.ones(spline.num_coefficients, dtype=np.bool_)
     is_free[:3] &= first == 0
     is_free[-3:] &= last == motion.num_frames - 1
-    return Stretch(first, last, motion.rate_hz, spline, is_free)
+    return EditWindow(first, last, motion.rate_hz, spline, is_free)
 
 
-def near_faults(stretch: Stretch, wrong: BoolArray) -> Stretch:
+def restrict_to_faults(stretch: EditWindow, wrong: BoolArray) -> EditWindow:
     """The stretch with only those control points free that act within 0.4 s of frames that are wrong ``(F,)``."""
     times = np.flatnonzero(wrong[stretch.frames]) / stretch.rate_hz + stretch.times[0]
     if not len(times):
@@ -95,11 +103,11 @@ def near_faults(stretch: Stretch, wrong: BoolArray) -> Stretch:
     nearest = np.abs(stretch.spline.greville[:, None] - times).min(axis=1)
     is_near = nearest + 0.5 * (high - low) <= MARGIN_S + 0.5 * (high - low).max()
     is_free = stretch.is_free & is_near
-    return stretch if is_free.mean() > WHOLE else replace(stretch, is_free=is_free)
+    return stretch if is_free.mean() > WHOLE_CLIP_FRACTION else replace(stretch, is_free=is_free)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Step:
+class FootprintShift:
     """A footprint that is put elsewhere."""
 
     limb: int  # index into the supports' limbs: left and right foot, left and right hand
@@ -108,7 +116,7 @@ class Step:
     shift: FloatArray  # (3,) [m]
 
 
-class Stage:
+class DisplacementProblem:
     """One stretch of one clip in the coordinates of its body."""
 
     def __init__(
@@ -116,11 +124,11 @@ class Stage:
         motion: Motion,
         body: Body,
         track: Contacts,
-        stretch: Stretch,
+        stretch: EditWindow,
         report: ValidityReport,
         *,
         extra: IntArray | None = None,
-        steps: tuple[Step, ...] = (),
+        steps: tuple[FootprintShift, ...] = (),
     ) -> None:
         clip = body.motion(motion)
         self.clip, self.track, self.stretch, self.report, self.steps = motion, track, stretch, report, steps
@@ -151,11 +159,11 @@ class Stage:
         """The stretch as a programme: contacts, limits, and what is asked beyond."""
         reference = self.reference()
         rows = EditRows(
-            self._wrenches(reference, friction) if physics else _no_wrenches(),
+            self._wrenches(reference, friction) if physics else _empty_wrench_rows(),
             reduce(add, [self._plants(), self._floor(), *([] if points is None else [points])]),
             self._limits(reference.raw) if angles is None else self._limits(reference.raw) + angles,
         )
-        chosen = moving_coordinates(self.tree) if S is None else S
+        chosen = build_coordinate_map(self.tree) if S is None else S
         stretch = self.stretch
         return DisplacementProgramme(
             self.tree, chosen, reference, stretch.spline, rows, stretch.is_free, styles, figure=self.figure
@@ -165,23 +173,23 @@ class Stage:
         """The clip with control points ``(K, D)`` added; frames that none of them reaches stay bit for bit."""
         stretch = self.stretch
         moved = np.arange(stretch.first, stretch.last + 1)[stretch.control(stretch.times) > 0.0]
-        q = self.q[moved] + curve(stretch.spline, displacement, moved / stretch.rate_hz)
+        q = self.q[moved] + evaluate_spline(stretch.spline, displacement, moved / stretch.rate_hz)
         part = self.tree.to_motion(q, stretch.rate_hz)
         positions, wxyz = self.clip.root_positions.copy(), self.clip.rotations.wxyz.copy()
         positions[moved], wxyz[moved] = part.root_positions, part.rotations.wxyz
         return replace(self.clip, root_positions=positions, rotations=SO3(wxyz), source=None)
 
-    def reference(self) -> Reference:
+    def reference(self) -> ReferenceMotion:
         """Smoothed coordinates at the instants, and what is missing from their wrench to that of the report."""
         rate_hz, n = self.clip.rate_hz, self.instants
         smooth = smooth_values(self.q, rate_hz, min(CUTOFF_HZ, 0.45 * rate_hz))
-        qd, qdd = differences(smooth, rate_hz)
+        qd, qdd = compute_differences(smooth, rate_hz)
         q, qd, qdd = smooth[n], qd[n], qdd[n]
-        return Reference(
-            self.times, self.q[n], q, qd, qdd, self.report.wrench[n] - aggregate(self.tree, q, qd, qdd).wrench
+        return ReferenceMotion(
+            self.times, self.q[n], q, qd, qdd, self.report.wrench[n] - compute_aggregate(self.tree, q, qd, qdd).wrench
         )
 
-    def _wrenches(self, reference: Reference, friction: float) -> WrenchRows:
+    def _wrenches(self, reference: ReferenceMotion, friction: float) -> WrenchRows:
         """Cones at the instants. Near the ends, where little can move, no row asks for more than the clip has."""
         supports, n = self.report.supports, self.instants
         rows = wrench_rows(
@@ -193,7 +201,7 @@ class Stage:
             weight_n=self.body.weight_n,
             skipped=np.asarray(supports.grips[n].any(axis=1)),
         )
-        if self._is_hasty():
+        if self._exceeds_tipping_ratio():
             rows = rows + self._pendulum()
         now = np.einsum("ri,ri->r", rows.matrix, self.report.wrench[n][rows.instants])
         is_weak = (self.stretch.control(self.times) < 0.5)[rows.instants]
@@ -208,7 +216,7 @@ class Stage:
             points[max(0, step.start - slack) : step.stop + slack, supports.limbs == step.limb] += step.shift
         return points
 
-    def _is_hasty(self) -> bool:
+    def _exceeds_tipping_ratio(self) -> bool:
         return bool(self.report.cause_flags[self.stretch.frames, CAUSES.index("haste")].any())
 
     def _pendulum(self) -> WrenchRows:
@@ -227,8 +235,8 @@ class Stage:
         known, positions = contact_points(self.clip.skeleton).names, contact_positions(self.clip)
         control = self.stretch.control(self.times)
         found: list[tuple[int, tuple[int, FloatArray], FloatArray, float, str]] = []
-        for name, active in touching(self.clip, self.track).items():
-            for a, b in runs(active):
+        for name, active in find_touching_points(self.clip, self.track).items():
+            for a, b in find_runs(active):
                 path = positions[a:b, known.index(name)] + self._shift(name, a, b)
                 place = np.median(path, axis=0)
                 for n in np.flatnonzero((self.instants >= a) & (self.instants < b)):
@@ -238,33 +246,33 @@ class Stage:
                     target = here + control[n] * (kept - here)  # little is asked where little can move
                     label = f"{name} stays where it stands, {self.times[n]:.2f} s"
                     found.append((int(n), self.figure.point(name), target, PLANT_BAND_M, label))
-        return PointRows.of(found)
+        return PointRows.from_entries(found)
 
     def _floor(self) -> PointRows:
         """Heels and toes near the floor that do not stand stay above it, or no lower than they were."""
         known, positions = contact_points(self.clip.skeleton).names, contact_positions(self.clip)
         floor_m = self.report.supports.floor_m
         found: list[tuple[int, tuple[int, FloatArray], FloatArray, float, str]] = []
-        for name, active in touching(self.clip, self.track).items():
+        for name, active in find_touching_points(self.clip, self.track).items():
             for n, frame in enumerate(self.instants):
                 here = positions[frame, known.index(name)]
                 if not active[frame] and here[1] - floor_m < NEAR_FLOOR_M:
                     target = np.array([0.0, min(float(here[1]), floor_m + SWING_M), 0.0])
                     label = f"{name} above the floor, {self.times[n]:.2f} s"
                     found.append((n, self.figure.point(name), target, np.inf, label))
-        return PointRows.of(found)
+        return PointRows.from_entries(found)
 
     def _shift(self, name: str, start: int, stop: int) -> FloatArray:
         """How far the footprint of a contact is moved ``(3,)`` [m]."""
         for step in self.steps:
-            if limb_of(name) == step.limb and start < step.stop and step.start < stop:
+            if find_limb(name) == step.limb and start < step.stop and step.start < stop:
                 return step.shift
         return np.zeros(3)
 
     def _limits(self, q: FloatArray) -> AngleRows:
         """Knees and elbows bend one way: no farther than their ends, or than the clip."""
         bounded = np.flatnonzero(np.isfinite(self.tree.lower) | np.isfinite(self.tree.upper))
-        return AngleRows.of(
+        return AngleRows.from_entries(
             [
                 (
                     n,
@@ -279,11 +287,11 @@ class Stage:
         )
 
 
-def limb_of(name: str) -> int:
+def find_limb(name: str) -> int:
     """Which of left foot, right foot, left hand and right hand a contact point belongs to."""
     side, part = name.split("_")
     return 2 * (part == "hand") + (side == "right")
 
 
-def _no_wrenches() -> WrenchRows:
+def _empty_wrench_rows() -> WrenchRows:
     return WrenchRows(np.zeros(0, dtype=np.int64), np.zeros((0, 6)), np.zeros(0), np.zeros(0), ())

@@ -8,7 +8,7 @@ from typing import Any
 from marey.motion import Motion
 from marey.numerics import SolveStatus, SQPIteration
 from marey.spacetime._check import SolutionCheck
-from marey.spacetime._problem import Problem
+from marey.spacetime._problem import SpacetimeProblem
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -27,7 +27,7 @@ class SpacetimeResult:
     check: SolutionCheck
     history: tuple[SQPIteration, ...]
     advice: str
-    problem: Problem | None = None  # as solved, free durations settled
+    problem: SpacetimeProblem | None = None  # as solved, free durations settled
     counts: dict[str, int] = field(default_factory=dict[str, int])  # unknowns, rows, frames, entries of the Jacobian
     levels: tuple[int, ...] = ()  # iterations of each level of refinement, coarsest first
 

@@ -11,15 +11,15 @@ import numpy as np
 
 from marey.base import FloatArray, InputError, MissingFileError
 from marey.motion import Motion
-from marey.spacetime._optimize import character, optimize
-from marey.spacetime._problem import Problem
+from marey.spacetime._optimize import build_character, optimize
+from marey.spacetime._problem import SpacetimeProblem
 from marey.spacetime._result import SpacetimeResult
 from marey.spacetime._store_files import StoreEntry, read_entry, write_entry
 from marey.spacetime._toml import problem_to_toml
 
 QUOTA_S: Final = 2.0
 DURATION_UNIT: Final = 0.1  # [-] of the whole: a phase that differs by this counts like a contact one unit off
-PLACE_UNIT_M: Final = 0.2
+POSITION_UNIT_M: Final = 0.2
 ANGLE_UNIT: Final = 0.5  # [rad] of a key pose
 SUFFIX: Final = ".safetensors"
 
@@ -34,11 +34,11 @@ class StoreKey:
     goal: FloatArray  # contacts relative to the first, angles, ends and targets of keys, the body, in units that matter
 
     @classmethod
-    def of(cls, problem: Problem) -> StoreKey:
+    def from_problem(cls, problem: SpacetimeProblem) -> StoreKey:
         """Key of a request."""
         contacts = [contact for phase in problem.phases for contact in phase.contacts]
         places = np.array([contact.position for contact in contacts]).reshape(-1, 3)
-        away = (places - places[:1]) / PLACE_UNIT_M
+        away = (places - places[:1]) / POSITION_UNIT_M
         names = ["+".join(sorted(contact.point for contact in phase.contacts)) for phase in problem.phases]
         ends = [(key.lower, key.upper, *key.target) for key in problem.keys]
         kinds = [
@@ -46,8 +46,8 @@ class StoreKey:
             for key, end in zip(problem.keys, ends, strict=True)
         ]
         angles = [key.joints[name] / ANGLE_UNIT for key in problem.keys for name in sorted(key.joints)]
-        goals = [0.0 if value is None else value / PLACE_UNIT_M for end in ends for value in end]
-        body = [problem.height_m / PLACE_UNIT_M, float(np.log(max(problem.mass_kg, 1e-9))) / DURATION_UNIT]
+        goals = [0.0 if value is None else value / POSITION_UNIT_M for end in ends for value in end]
+        body = [problem.height_m / POSITION_UNIT_M, float(np.log(max(problem.mass_kg, 1e-9))) / DURATION_UNIT]
         lengths = np.array([phase.duration_s for phase in problem.phases])
         return cls(
             (problem.character, problem.space, f"{problem.gravity:g}", *names, *kinds),
@@ -94,23 +94,23 @@ class MotionStore:
     def __len__(self) -> int:
         return len(self._paths())
 
-    def lookup(self, problem: Problem) -> tuple[StoreEntry, float] | None:
+    def lookup(self, problem: SpacetimeProblem) -> tuple[StoreEntry, float] | None:
         """The nearest entry with the same contacts and kinds of keys, and its distance; None if there is none."""
-        wanted = StoreKey.of(problem)
+        wanted = StoreKey.from_problem(problem)
         found = [(read_entry(path), path) for path in self._paths()]
-        ranked = [(wanted.distance(StoreKey.of(entry.problem)), path.name, entry) for entry, path in found]
+        ranked = [(wanted.distance(StoreKey.from_problem(entry.problem)), path.name, entry) for entry, path in found]
         near = [item for item in ranked if np.isfinite(item[0])]
         if not near:
             return None
         distance, _, entry = min(near, key=lambda item: item[:2])
         return entry, distance
 
-    def entry(self, problem: Problem) -> StoreEntry | None:
+    def entry(self, problem: SpacetimeProblem) -> StoreEntry | None:
         """The entry of this very request."""
         path = self._path(problem)
         return read_entry(path) if path.is_file() else None
 
-    def request(self, problem: Problem, *, quota_s: float = QUOTA_S) -> StoreAnswer:
+    def request(self, problem: SpacetimeProblem, *, quota_s: float = QUOTA_S) -> StoreAnswer:
         """Answer a request: from the nearest entry, refined within the quota, written back only if better.
 
         Args:
@@ -126,13 +126,13 @@ class MotionStore:
         if quota_s == 0.0:
             if found is None:
                 raise InputError(f"the store has nothing like '{problem.name}'", "Give it time: quota_s=5")
-            return StoreAnswer(found[0], entry_motion(found[0]), None, found[1], is_improved=False)
-        start = None if found is None else retimed(found[0], problem)
+            return StoreAnswer(found[0], motion_from_entry(found[0]), None, found[1], is_improved=False)
+        start = None if found is None else retime_entry(found[0], problem)
         result = optimize(problem, warm_start=start, time_limit_s=quota_s, on_failure="return")
-        fresh = _entry(problem, result)
+        fresh = _build_entry(problem, result)
         kept, is_improved = self._keep(fresh)
         distance = np.inf if found is None else found[1]
-        return StoreAnswer(kept, entry_motion(kept), result, distance, is_improved=is_improved)
+        return StoreAnswer(kept, motion_from_entry(kept), result, distance, is_improved=is_improved)
 
     def _keep(self, fresh: StoreEntry) -> tuple[StoreEntry, bool]:
         """The better of a fresh entry and the stored one, and whether the store was changed."""
@@ -146,36 +146,36 @@ class MotionStore:
     def _paths(self) -> list[Path]:
         return sorted(self.folder.glob(f"*{SUFFIX}"))
 
-    def _path(self, problem: Problem) -> Path:
+    def _path(self, problem: SpacetimeProblem) -> Path:
         """File of a request: its name is not part of it."""
         text = problem_to_toml(replace(problem, name="request"))
         return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}{SUFFIX}"
 
 
-def _entry(problem: Problem, result: SpacetimeResult) -> StoreEntry:
-    tree = character(problem)
+def _build_entry(problem: SpacetimeProblem, result: SpacetimeResult) -> StoreEntry:
+    tree = build_character(problem)
     motion = result.motion
     return StoreEntry(problem, tree.from_motion(motion), motion.rate_hz, result.violation, result.objective)
 
 
-def entry_motion(entry: StoreEntry) -> Motion:
+def motion_from_entry(entry: StoreEntry) -> Motion:
     """The clip of an entry."""
-    return character(entry.problem).to_motion(entry.q, entry.rate_hz)
+    return build_character(entry.problem).to_motion(entry.q, entry.rate_hz)
 
 
-def retimed(entry: StoreEntry, problem: Problem) -> Motion:
+def retime_entry(entry: StoreEntry, problem: SpacetimeProblem) -> Motion:
     """The clip of an entry, each phase stretched to the length it has in another problem."""
-    old = _edges(entry.problem)
-    new = _edges(problem)
+    old = _phase_edges(entry.problem)
+    new = _phase_edges(problem)
     length = float(new[-1])
     count = max(4, round(length * entry.rate_hz) + 1)
     times: FloatArray = np.interp(np.linspace(0.0, length, count), new, old)
     frames = np.arange(len(entry.q)) / entry.rate_hz
     columns: list[FloatArray] = [np.interp(times, frames, entry.q[:, i]) for i in range(entry.q.shape[1])]
     q = np.stack(columns, axis=1)
-    return character(problem).to_motion(q, entry.rate_hz)
+    return build_character(problem).to_motion(q, entry.rate_hz)
 
 
-def _edges(problem: Problem) -> FloatArray:
+def _phase_edges(problem: SpacetimeProblem) -> FloatArray:
     """When phases begin and end ``(P + 1,)`` [s]."""
     return np.concatenate([[0.0], np.cumsum([phase.duration_s for phase in problem.phases])])

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from marey.base import FloatArray, FormatError, MareyError, TensorFormat, Tensors
-from marey.spacetime._problem import Problem
+from marey.spacetime._problem import SpacetimeProblem
 from marey.spacetime._toml import parse_problem, problem_to_toml
 
 ENTRY_FILE: Final = TensorFormat("marey-store", "store entry", 1, "Delete it.", version_key="format_version")
@@ -22,7 +22,7 @@ ENTRY_FILE: Final = TensorFormat("marey-store", "store entry", 1, "Delete it.", 
 class StoreEntry:
     """A problem, the best motion known for it, and how good that is."""
 
-    problem: Problem
+    problem: SpacetimeProblem
     q: FloatArray  # (F, D) coordinates of the character
     rate_hz: float
     violation: float  # largest, of scaled rows
@@ -66,14 +66,14 @@ def read_entry(path: Path) -> StoreEntry:
     """
     tensors, facts = ENTRY_FILE.read(path)
     try:
-        return _restored(tensors, facts, path)
+        return _restore_entry(tensors, facts, path)
     except FormatError as error:
-        raise ENTRY_FILE.broken(path, f"a store entry with a broken problem: {error}") from error
+        raise ENTRY_FILE.format_error(path, f"a store entry with a broken problem: {error}") from error
     except (MareyError, KeyError, TypeError, ValueError) as error:
         raise ENTRY_FILE.damaged(path, error) from error
 
 
-def _restored(tensors: Tensors, facts: Mapping[str, Any], path: Path) -> StoreEntry:
+def _restore_entry(tensors: Tensors, facts: Mapping[str, Any], path: Path) -> StoreEntry:
     q = tensors["q"]
     rate_hz, violation, objective = (float(facts[name]) for name in ("rate_hz", "violation", "objective"))
     if q.ndim != 2 or len(q) < 4 or not np.isfinite(q).all() or not rate_hz > 0.0 or np.isnan(violation + objective):

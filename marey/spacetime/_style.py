@@ -15,7 +15,7 @@ StyleValues = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 Style = Callable[[FloatArray, FloatArray, FloatArray], StyleValues]
 
 
-def style_values(style: Style, q: FloatArray, qd: FloatArray, qdd: FloatArray) -> StyleValues:
+def evaluate_style(style: Style, q: FloatArray, qd: FloatArray, qdd: FloatArray) -> StyleValues:
     """Call a style and check what it gives.
 
     Raises:
@@ -34,7 +34,7 @@ def style_values(style: Style, q: FloatArray, qd: FloatArray, qdd: FloatArray) -
     return found[0], found[1], found[2], found[3]
 
 
-def check_map(S: FloatArray, num_dofs: int) -> FloatArray:
+def check_coordinate_map(S: FloatArray, num_dofs: int) -> FloatArray:
     """The matrix ``S (D, d)`` of a simplified body as floats.
 
     Raises:
@@ -46,7 +46,7 @@ def check_map(S: FloatArray, num_dofs: int) -> FloatArray:
     return matrix
 
 
-def pose_style(tree: JointTree, targets: Mapping[str, float], weight: float = 1.0) -> Style:
+def build_pose_style(tree: JointTree, targets: Mapping[str, float], weight: float = 1.0) -> Style:
     r"""Style that draws coordinates towards values: :math:`w\sum_i (q_i - \bar q_i)^2`.
 
     Args:
@@ -72,7 +72,7 @@ def pose_style(tree: JointTree, targets: Mapping[str, float], weight: float = 1.
     return drawn
 
 
-def calm_style(tree: JointTree, joints: Sequence[str], weight: float = 1.0) -> Style:
+def build_stillness_style(tree: JointTree, joints: Sequence[str], weight: float = 1.0) -> Style:
     r"""Style that keeps joints still: :math:`w\sum_i \dot q_i^2` over the coordinates of the named joints.
 
     Args:

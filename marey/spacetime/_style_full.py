@@ -7,12 +7,12 @@ from typing import Any, Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError
-from marey.numerics import Programme
-from marey.spacetime._full_layout import Layout
+from marey.numerics import NonlinearProgramme
+from marey.spacetime._full_layout import FullLayout
 from marey.spacetime._full_programme import FullProgramme
-from marey.spacetime._style import Style, check_map, style_values
+from marey.spacetime._style import Style, check_coordinate_map, evaluate_style
 
-PER_SPAN: Final = 2  # Gauss points at which styles are weighed
+INSTANTS_PER_SPAN: Final = 2  # Gauss points at which styles are weighed
 
 
 class StyledProgramme:
@@ -27,7 +27,7 @@ class StyledProgramme:
         self.lower, self.upper = inner.lower, inner.upper
         self.row_lower, self.row_upper, self.is_linear = inner.row_lower, inner.row_upper, inner.is_linear
         spline = inner.layout.timeline.spline
-        times, shares = spline.gauss_times(PER_SPAN)
+        times, shares = spline.gauss_times(INSTANTS_PER_SPAN)
         self._shares = shares / shares.sum()
         local = [spline.local(times, order) for order in range(3)]
         self._near = local[0][0][:, None] + np.arange(4)  # (N, 4)
@@ -37,7 +37,7 @@ class StyledProgramme:
         """Objective and rows."""
         cost, rows = self._inner.values(x)
         states = self._states(x)
-        return cost + sum(float(self._shares @ style_values(s, *states)[0]) for s in self._styles), rows
+        return cost + sum(float(self._shares @ evaluate_style(s, *states)[0]) for s in self._styles), rows
 
     def derivatives(self, x: FloatArray) -> tuple[FloatArray, Any, Any]:
         """Gradient, Hessian without the styles' own, Jacobian."""
@@ -45,7 +45,7 @@ class StyledProgramme:
         layout, states = self._layout, self._states(x)
         pull = np.zeros((layout.num_points, layout.num_angles))
         for style in self._styles:
-            for order, slopes in enumerate(style_values(style, *states)[1:]):
+            for order, slopes in enumerate(evaluate_style(style, *states)[1:]):
                 shares = self._shares[:, None] * slopes[:, layout.figure.angles]
                 np.add.at(pull, self._near, self._basis[order][:, :, None] * shares[:, None])
         total = gradient.copy()
@@ -68,16 +68,16 @@ class SimplifiedProgramme:
     Forces are those of the whole body, so what holds here holds for it.
     """
 
-    def __init__(self, inner: Programme, layout: Layout, S: FloatArray) -> None:
+    def __init__(self, inner: NonlinearProgramme, layout: FullLayout, S: FloatArray) -> None:
         from scipy import sparse
 
         tools: Any = sparse  # scipy has no stubs
-        kept = angle_map(layout, S)
+        kept = build_angle_map(layout, S)
         rest = layout.num_unknowns - layout.num_curve_unknowns
         blocks = [tools.kron(tools.eye_array(layout.num_points), tools.csr_array(kept)), tools.eye_array(rest)]
         self._inner = inner
         self._T: Any = tools.csr_array(tools.block_diag(blocks[: 2 if rest else 1]))
-        self.lower, self.upper = _bounds(self._T, inner.lower, inner.upper)
+        self.lower, self.upper = _simplified_bounds(self._T, inner.lower, inner.upper)
         self.row_lower, self.row_upper, self.is_linear = inner.row_lower, inner.row_upper, inner.is_linear
 
     def expand(self, y: FloatArray) -> FloatArray:
@@ -104,13 +104,13 @@ class SimplifiedProgramme:
         return self._inner.row_name(index)
 
 
-def angle_map(layout: Layout, S: FloatArray) -> FloatArray:
+def build_angle_map(layout: FullLayout, S: FloatArray) -> FloatArray:
     """The part of ``S (D, d)`` that moves angles, ``(angles, d')``; columns that only slide the root are left out.
 
     Raises:
         InputError: another shape, numbers that are not finite, or a coordinate that follows two at once.
     """
-    matrix = check_map(S, layout.figure.tree.num_dofs)
+    matrix = check_coordinate_map(S, layout.figure.tree.num_dofs)
     angles = matrix[layout.figure.angles]
     crowded = np.flatnonzero((angles != 0.0).sum(axis=1) > 1)
     if crowded.size:
@@ -121,7 +121,7 @@ def angle_map(layout: Layout, S: FloatArray) -> FloatArray:
     return kept
 
 
-def _bounds(T: Any, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _simplified_bounds(T: Any, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Ends of the simplified unknowns: each whole one keeps its own, and follows one only."""
     entries = T.tocoo()
     low, high = np.full(T.shape[1], -np.inf), np.full(T.shape[1], np.inf)

@@ -10,18 +10,18 @@ from typing import Literal
 import numpy as np
 
 from marey.base import ConvergenceError, FloatArray
-from marey.numerics import Programme, SQPIteration, SQPResult, solve_sqp
-from marey.spacetime._full import FullSolution, full_result
-from marey.spacetime._full_layout import Layout
+from marey.numerics import NonlinearProgramme, SQPIteration, SQPResult, solve_sqp
+from marey.spacetime._full import FullSolution, build_full_result
+from marey.spacetime._full_layout import FullLayout
 from marey.spacetime._full_programme import FullProgramme
-from marey.spacetime._full_refine import ROUNDS, weak_instants
-from marey.spacetime._full_sample import carry_flights
-from marey.spacetime._full_state import Figure
-from marey.spacetime._guess import flat_guess
-from marey.spacetime._optimize import character
-from marey.spacetime._problem import Problem
-from marey.spacetime._refusals import check_full, check_numbers
-from marey.spacetime._repair import check_search
+from marey.spacetime._full_refine import MAX_REFINEMENTS, find_weak_instants
+from marey.spacetime._full_sample import set_flight_unknowns
+from marey.spacetime._full_state import Character
+from marey.spacetime._guess import build_flat_guess
+from marey.spacetime._optimize import build_character
+from marey.spacetime._problem import SpacetimeProblem
+from marey.spacetime._refusals import validate_full, validate_numbers
+from marey.spacetime._repair import check_search_options
 from marey.spacetime._result import SpacetimeResult
 from marey.spacetime._style import Style
 from marey.spacetime._style_full import SimplifiedProgramme, StyledProgramme
@@ -30,7 +30,7 @@ OnIteration = Callable[[SQPIteration], bool | None]
 
 
 def optimize_styled(
-    problem: Problem,
+    problem: SpacetimeProblem,
     *,
     styles: Sequence[Style] = (),
     S: FloatArray | None = None,
@@ -57,17 +57,17 @@ def optimize_styled(
         ConvergenceError: not solved; its ``report`` is the result.
     """
     began = time.perf_counter()
-    check_search(problem.max_iterations, time_limit_s, on_failure)
-    check_numbers(problem)
-    layout = Layout.of(problem, Figure.of(character(problem)))
-    check_full(layout)
-    start = flat_guess(layout)
+    check_search_options(problem.max_iterations, time_limit_s, on_failure)
+    validate_numbers(problem)
+    layout = FullLayout.from_problem(problem, Character.from_tree(build_character(problem)))
+    validate_full(layout)
+    start = build_flat_guess(layout)
     programme = FullProgramme(layout, start)
-    start = carry_flights(layout, programme.settled(start))
-    view = _View(layout, tuple(styles), S, on_iteration)
+    start = set_flight_unknowns(layout, programme.settled(start))
+    view = _ProgrammeView(layout, tuple(styles), S, on_iteration)
     solution = FullSolution(layout, programme, start, view.search(programme, start, time_limit_s), ())
-    for _ in range(ROUNDS):
-        weak = tuple(f for f in weak_instants(layout, solution.x) if f not in solution.extra)
+    for _ in range(MAX_REFINEMENTS):
+        weak = tuple(f for f in find_weak_instants(layout, solution.x) if f not in solution.extra)
         left = None if time_limit_s is None else time_limit_s - (time.perf_counter() - began)
         if not solution.answer.is_solved or not weak or (left is not None and left <= 0.0):
             break
@@ -78,23 +78,23 @@ def optimize_styled(
             break
         count = solution.answer.iterations + last.iterations
         solution = FullSolution(layout, finer, start, replace(last, iterations=count), extra)
-    result = full_result(solution, began)
+    result = build_full_result(solution, began)
     if on_failure == "raise" and not result.is_solved:
         raise ConvergenceError(result.sentence, report=result)
     return result
 
 
-class _View:
+class _ProgrammeView:
     """How the solver sees a programme of the full space."""
 
     def __init__(
-        self, layout: Layout, styles: tuple[Style, ...], S: FloatArray | None, on_iteration: OnIteration | None
+        self, layout: FullLayout, styles: tuple[Style, ...], S: FloatArray | None, on_iteration: OnIteration | None
     ) -> None:
         self._layout, self._styles, self._S, self._on_iteration = layout, styles, S, on_iteration
 
     def search(self, programme: FullProgramme, start: FloatArray, time_limit_s: float | None) -> SQPResult:
         """Solve from unscaled unknowns of the whole body; the answer is in its scaled ones."""
-        seen: Programme = StyledProgramme(programme, self._styles) if self._styles else programme
+        seen: NonlinearProgramme = StyledProgramme(programme, self._styles) if self._styles else programme
         x = start / self._layout.scales
         simple = None if self._S is None else SimplifiedProgramme(seen, self._layout, self._S)
         answer = solve_sqp(

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.spacetime._problem import Contact, Phase
+from marey.spacetime._problem import Contact, ProblemPhase
 
 CONE_SIDES: Final = 8  # of the pyramid inside the friction cone
 PRESSURE: Final = "pressure inside the support"
@@ -18,7 +18,7 @@ CONE_SMOOTHING: Final = 1e-2  # [mg] rounds the tip of the friction cone, where 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Support:
+class PhaseSupport:
     """Limits of the wrench about ``centre``, all in body weights [mg] and [mg m].
 
     ``lower <= matrix @ (f, n) <= upper`` and one round row: the friction cone of a foot, the strength of a grip.
@@ -49,23 +49,23 @@ class Support:
         return value, self.friction * self.normal - tangent / length[:, None]
 
 
-def support_of(phase: Phase, margin_m: float = 0.0) -> Support:
+def build_support(phase: ProblemPhase, margin_m: float = 0.0) -> PhaseSupport:
     """Limits of a phase with contacts (rows C1-C5 of [Fang2003]_ §4.2.3); coplanar feet share their hull.
 
     ``margin_m`` is taken off the sides of the feet: what holds at frames with it holds between them without it.
     """
     kinds = {contact.kind for contact in phase.contacts}
     if kinds == {"grip"} and len(phase.contacts) == 1:
-        return _grip(phase.contacts[0])
+        return _grip_support(phase.contacts[0])
     if kinds == {"foot"}:
-        return _feet(phase.contacts, phase.name, margin_m)
+        return _foot_support(phase.contacts, phase.name, margin_m)
     raise InputError(
         f"phase '{phase.name}' mixes {len(phase.contacts)} contacts of kinds {', '.join(sorted(kinds))}",
         "A phase of the full space has one grip, or feet on one plane; split it",
     )
 
 
-def frame_of(contact: Contact) -> tuple[FloatArray, FloatArray, FloatArray]:
+def contact_frame(contact: Contact) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Unit normal, direction of the heading and across it, right-handed."""
     normal = np.asarray(contact.normal, dtype=np.float64)
     ahead = np.array([0.0, 0.0, 1.0]) if abs(normal[2]) < 0.9 else np.array([0.0, 1.0, 0.0])
@@ -78,37 +78,37 @@ def frame_of(contact: Contact) -> tuple[FloatArray, FloatArray, FloatArray]:
     return normal, along, side
 
 
-def _grip(contact: Contact) -> Support:
+def _grip_support(contact: Contact) -> PhaseSupport:
     matrix = np.concatenate([np.zeros((3, 3)), np.eye(3)], axis=1)
     limit = np.full(3, contact.twist_m)
     labels = ("moment about x", "moment about y", "moment about z")
-    centre, normal = np.asarray(contact.position, dtype=np.float64), frame_of(contact)[0]
-    return Support(centre, normal, matrix, -limit, limit, labels, np.zeros((0, 3)), None, contact.max_force)
+    centre, normal = np.asarray(contact.position, dtype=np.float64), contact_frame(contact)[0]
+    return PhaseSupport(centre, normal, matrix, -limit, limit, labels, np.zeros((0, 3)), None, contact.max_force)
 
 
-def _feet(contacts: tuple[Contact, ...], phase: str, margin_m: float) -> Support:
+def _foot_support(contacts: tuple[Contact, ...], phase: str, margin_m: float) -> PhaseSupport:
     first = contacts[0]
-    normal, along, across = frame_of(first)
+    normal, along, across = contact_frame(first)
     centre = np.asarray(first.position, dtype=np.float64)
-    corners = np.concatenate([_corners(contact, margin_m) for contact in contacts]) - centre
+    corners = np.concatenate([_sole_corners(contact, margin_m) for contact in contacts]) - centre
     height = np.abs(corners @ normal).max()
     if height > 1e-6:
         raise InputError(
             f"the contacts of phase '{phase}' are not on one plane, {1e3 * height:.1f} mm apart",
             "Give them one height and one normal, or split the phase",
         )
-    hull = _hull(np.stack([corners @ along, corners @ across], axis=1))
+    hull = _convex_hull(np.stack([corners @ along, corners @ across], axis=1))
     points = hull[:, :1] * along + hull[:, 1:] * across
     twist, cap = max(c.twist_m for c in contacts), sum(c.max_force for c in contacts)
     friction = min(c.friction for c in contacts)
     matrix, labels = _foot_rows(points, (normal, along, across), twist, friction)
     lower, upper = np.zeros(len(matrix)), np.full(len(matrix), np.inf)
     upper[0] = cap
-    return Support(centre, normal, matrix, lower, upper, labels, points, friction, cap)
+    return PhaseSupport(centre, normal, matrix, lower, upper, labels, points, friction, cap)
 
 
-def _corners(contact: Contact, margin_m: float) -> FloatArray:
-    _, along, across = frame_of(contact)
+def _sole_corners(contact: Contact, margin_m: float) -> FloatArray:
+    _, along, across = contact_frame(contact)
     length, width = (max(side - margin_m, 0.1 * side) for side in contact.half_extents_m)
     signs = np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]], dtype=np.float64)
     corners = signs[:, :1] * length * along + signs[:, 1:] * width * across
@@ -142,16 +142,16 @@ def _foot_rows(
     return np.array(rows), tuple(labels)
 
 
-def _hull(points: FloatArray) -> FloatArray:
+def _convex_hull(points: FloatArray) -> FloatArray:
     """Corners of the convex hull of points ``(n, 2)``, counter-clockwise (Andrew's monotone chain)."""
     ordered = sorted({(round(float(x), 12), round(float(y), 12)) for x, y in points})
     if len(ordered) < 3:
         raise InputError("a support without area", "Give half extents above 0")
-    lower, upper = _chain(ordered), _chain(ordered[::-1])
+    lower, upper = _monotone_chain(ordered), _monotone_chain(ordered[::-1])
     return np.array(lower[:-1] + upper[:-1])
 
 
-def _chain(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+def _monotone_chain(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
     chain: list[tuple[float, float]] = []
     for x, y in points:
         while len(chain) >= 2:

@@ -9,7 +9,7 @@ import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray
 from marey.numerics import KnotSpline
-from marey.spacetime._problem import Phase, Problem
+from marey.spacetime._problem import ProblemPhase, SpacetimeProblem
 
 NUM_ACTIVE: Final = 4  # cubic basis functions that are not zero at an instant
 MAX_SPANS: Final = 2000  # of a phase: minutes of motion, and all that memory holds
@@ -20,12 +20,12 @@ SNAP_S: Final = 1e-9  # [s] an instant this near to a border is on it
 class Timeline:
     """Phase borders [s] and the spline that bends where contacts change."""
 
-    phases: tuple[Phase, ...]
+    phases: tuple[ProblemPhase, ...]
     edges: FloatArray  # (P + 1,) [s]
     spline: KnotSpline
 
     @staticmethod
-    def of(problem: Problem) -> Timeline:
+    def from_problem(problem: SpacetimeProblem) -> Timeline:
         """Lay the phases one after the other; knots are aligned with them, double where contacts change."""
         phases = tuple(phase for phase in problem.phases if phase.duration_s > 0.0 or phase.contacts)
         edges = np.concatenate([[0.0], np.cumsum([phase.duration_s for phase in phases])])
@@ -124,7 +124,7 @@ class InstantBuilder:
         return Instants(times, phases, first, basis)
 
 
-def check_phases(problem: Problem) -> None:
+def check_phases(problem: SpacetimeProblem) -> None:
     """Refuse phases without a positive, finite duration, and a contact phase of no length."""
     for phase in problem.phases:
         if not np.isfinite(phase.duration_s) or phase.duration_s < 0.0:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import MISSING, fields, replace
 
-from marey.base import FormatError, InputError, MareyError, TablePlace, UnknownNameError
-from marey.spacetime._problem import Problem
+from marey.base import FormatError, InputError, MareyError, TomlLocation, UnknownNameError
+from marey.spacetime._problem import SpacetimeProblem
 
-Check = Callable[[Problem], None]
-Differs = Callable[[Problem], bool]  # whether another problem is refused in other words, or not at all
-Part = tuple[str, int, str]  # table, its number in the file, key: as in TablePlace.lines
+ProblemCheck = Callable[[SpacetimeProblem], None]
+DiffersFromError = Callable[
+    [SpacetimeProblem], bool
+]  # whether another problem is refused in other words, or not at all
+FilePart = tuple[str, int, str]  # table, its number in the file, key: as in TablePlace.lines
 
 
-def checked(problem: Problem, place: TablePlace, check: Check) -> Problem:
+def check_with_lines(problem: SpacetimeProblem, place: TomlLocation, check: ProblemCheck) -> SpacetimeProblem:
     """The problem itself, if the check has nothing against it.
 
     Files that it names and that are missing or broken are left to whoever reads them.
@@ -26,29 +28,29 @@ def checked(problem: Problem, place: TablePlace, check: Check) -> Problem:
     Raises:
         FormatError: the refusal, with the lines of the keys, contacts, phases or settings that bring it about.
     """
-    error = _refusal(problem, check)
+    error = _find_error(problem, check)
     if error is None:
         return problem
-    what, fix = _sentences(error)
+    what, fix = _split_sentences(error)
 
-    def differs(other: Problem) -> bool:
-        return str(_refusal(other, check)) != str(error)
+    def differs(other: SpacetimeProblem) -> bool:
+        return str(_find_error(other, check)) != str(error)
 
-    parts = _keys(problem, differs) or _contacts(problem, what, differs)
+    parts = _find_needed_keys(problem, differs) or _find_needed_contacts(problem, what, differs)
     parts = parts or [("phase", i, "") for i, phase in enumerate(problem.phases) if f"'{phase.name}'" in what]
-    lines = sorted({place.lines.get(part, 1) for part in parts or _settings(problem, place, check)}) or [1]
+    lines = sorted({place.lines.get(part, 1) for part in parts or _find_needed_settings(problem, place, check)}) or [1]
     all_lines = f"; lines {', '.join(map(str, lines[:-1]))} and {lines[-1]}" if len(lines) > 1 else ""
     raise FormatError(what + all_lines, place.file, lines[-1], fix)
 
 
-def _sentences(error: InputError | UnknownNameError) -> tuple[str, str]:
+def _split_sentences(error: InputError | UnknownNameError) -> tuple[str, str]:
     """What is wrong, and what to do."""
     if isinstance(error, InputError):
         return error.what, error.fix
     return str(error).removesuffix(", ..."), "Use a name that exists"
 
 
-def _refusal(problem: Problem, check: Check) -> InputError | UnknownNameError | None:
+def _find_error(problem: SpacetimeProblem, check: ProblemCheck) -> InputError | UnknownNameError | None:
     try:
         check(problem)
     except (InputError, UnknownNameError) as error:
@@ -58,13 +60,15 @@ def _refusal(problem: Problem, check: Check) -> InputError | UnknownNameError | 
     return None
 
 
-def _keys(problem: Problem, differs: Differs) -> list[Part]:
+def _find_needed_keys(problem: SpacetimeProblem, differs: DiffersFromError) -> list[FilePart]:
     """The keys that are left when every one that has no part in the refusal is taken away."""
-    kept = _needed(len(problem.keys), lambda rest: differs(replace(problem, keys=tuple(problem.keys[i] for i in rest))))
+    kept = _minimal_subset(
+        len(problem.keys), lambda rest: differs(replace(problem, keys=tuple(problem.keys[i] for i in rest)))
+    )
     return [("key", i, "") for i in kept]
 
 
-def _contacts(problem: Problem, what: str, differs: Differs) -> list[Part]:
+def _find_needed_contacts(problem: SpacetimeProblem, what: str, differs: DiffersFromError) -> list[FilePart]:
     """The contacts that are left likewise, of the phases that the refusal names, or else of any."""
     owners = [p for p, phase in enumerate(problem.phases) for _ in phase.contacts]
     contacts = [contact for phase in problem.phases for contact in phase.contacts]
@@ -77,10 +81,10 @@ def _contacts(problem: Problem, what: str, differs: Differs) -> list[Part]:
         ]
         return differs(replace(problem, phases=tuple(phases)))
 
-    return [("phase.contact", i, "") for i in _needed(len(contacts), changes) if owners[i] in named]
+    return [("phase.contact", i, "") for i in _minimal_subset(len(contacts), changes) if owners[i] in named]
 
 
-def _needed(count: int, differs: Callable[[list[int]], bool]) -> list[int]:
+def _minimal_subset(count: int, differs: Callable[[list[int]], bool]) -> list[int]:
     """Indices that cannot be left out; where any of several would do, the first."""
     kept = list(range(count))
     for i in reversed(range(count)):
@@ -90,14 +94,14 @@ def _needed(count: int, differs: Callable[[list[int]], bool]) -> list[int]:
     return kept
 
 
-def _settings(problem: Problem, place: TablePlace, check: Check) -> list[Part]:
+def _find_needed_settings(problem: SpacetimeProblem, place: TomlLocation, check: ProblemCheck) -> list[FilePart]:
     """Settings of the file whose usual value would end the refusal, or at least change it."""
-    before, ending, changing = str(_refusal(problem, check)), list[Part](), list[Part]()
+    before, ending, changing = str(_find_error(problem, check)), list[FilePart](), list[FilePart]()
     for item in fields(problem):
         usual = item.default if item.default_factory is MISSING else item.default_factory()
         if usual is MISSING or item.name == "keys" or (item.name, 0, "") not in place.lines:
             continue
-        after = _refusal(replace(problem, **{item.name: usual}), check)
+        after = _find_error(replace(problem, **{item.name: usual}), check)
         if after is None:
             ending.append((item.name, 0, ""))
         elif str(after) != before:

@@ -6,7 +6,7 @@ from html import escape
 
 from marey.base import BoolArray
 from marey.dynamics import ValiditySpan
-from marey.motion import runs
+from marey.motion import find_runs
 
 ROW_PX = 9
 # The slider's track is inset by its label on the left and its number box on the right; measured on viser 1.1.1.
@@ -43,6 +43,6 @@ def _row(name: str, active: BoolArray, row: int) -> str:
     opacity = 0.9 if name.endswith("heel") else 0.55
     bars = [
         f'<rect x="{a}" y="{row * ROW_PX}" width="{b - a}" height="{ROW_PX - 2}" fill="{colour}" opacity="{opacity}"/>'
-        for a, b in runs(active)
+        for a, b in find_runs(active)
     ]
     return f"<g><title>{escape(name)}</title>{''.join(bars)}</g>"

@@ -30,7 +30,7 @@ MODE_RANGE: Final = 3.0  # standard deviations to each side
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DeskState:
+class PoseEditorState:
     """What undo brings back."""
 
     pose: Pose
@@ -38,21 +38,21 @@ class DeskState:
     keys: KeyFrames
 
 
-class Desk:
+class PoseEditor:
     """Edited only by the session's worker."""
 
     def __init__(self, pose: Pose) -> None:
         self.joints = _handle_joints(pose.skeleton)
         positions = pose.joint_positions()
         goals = {handle: positions[joint].copy() for handle, joint in self.joints.items()}
-        self.state = DeskState(pose, goals, KeyFrames(pose.skeleton))
+        self.state = PoseEditorState(pose, goals, KeyFrames(pose.skeleton))
         self.method: str = METHODS[0]
         self.limits: JointLimits | None = None
         self.model: PoseModel | None = None
         self.is_reduced = False
         self.result: IKResult | None = None
-        self._undo: list[DeskState] = []
-        self._redo: list[DeskState] = []
+        self._undo: list[PoseEditorState] = []
+        self._redo: list[PoseEditorState] = []
 
     @property
     def skeleton(self) -> Skeleton:
@@ -61,7 +61,7 @@ class Desk:
 
     def warm_up(self) -> None:
         """Solve once where nothing moves, so that the first drag does not wait for compilation."""
-        self._solved(self.state.goals, next(iter(self.joints)))
+        self._solve_pose(self.state.goals, next(iter(self.joints)))
         self.result = None
 
     def drag(self, handle: str, target: FloatArray, *, is_new: bool) -> None:
@@ -71,11 +71,11 @@ class Desk:
         if not np.isfinite(target).all() or np.abs(target).max() > 1e3:
             raise InputError("the goal is not a place in the room", "Drag it nearer")
         goals = {**self.state.goals, handle: np.asarray(target, dtype=np.float64)}
-        self._change(replace(self.state, goals=goals, pose=self._solved(goals, handle)), is_step=is_new)
+        self._change(replace(self.state, goals=goals, pose=self._solve_pose(goals, handle)), is_step=is_new)
 
     def release(self) -> None:
         """Let go: goals that could not be reached come back to the body."""
-        self.state = replace(self.state, goals=self._goals_of(self.state.pose))
+        self.state = replace(self.state, goals=self._goals_from_pose(self.state.pose))
 
     def set_mode(self, number: int, deviations: float) -> None:
         """Move one coordinate of the pose space, in standard deviations; the root stays."""
@@ -89,7 +89,7 @@ class Desk:
         rotations = np.array(model.rotations(x * model.deviations).wxyz)
         rotations[0] = self.state.pose.rotations.wxyz[0]
         pose = Pose(self.skeleton, self.state.pose.root_position, type(self.state.pose.rotations)(rotations))
-        self._change(replace(self.state, pose=pose, goals=self._goals_of(pose)), is_step=True)
+        self._change(replace(self.state, pose=pose, goals=self._goals_from_pose(pose)), is_step=True)
 
     def modes(self) -> FloatArray:
         """Coordinates of the pose in its space ``(k,)``, in standard deviations."""
@@ -100,7 +100,7 @@ class Desk:
 
     def set_pose(self, pose: Pose) -> None:
         """Put another pose of the same character on the desk."""
-        self._change(replace(self.state, pose=pose, goals=self._goals_of(pose)), is_step=True)
+        self._change(replace(self.state, pose=pose, goals=self._goals_from_pose(pose)), is_step=True)
 
     def set_key(self, time_s: float) -> None:
         """Keep the pose at a time."""
@@ -130,7 +130,7 @@ class Desk:
             self._undo.append(self.state)
             self.state = self._redo.pop()
 
-    def _solved(self, goals: dict[str, FloatArray], dragged: str) -> Pose:
+    def _solve_pose(self, goals: dict[str, FloatArray], dragged: str) -> Pose:
         """Solve with the dragged goal stronger than those that hold, and standing feet strongest."""
         names = self.skeleton.names
         tasks = [
@@ -143,7 +143,7 @@ class Desk:
         )
         return self.result.pose
 
-    def _goals_of(self, pose: Pose) -> dict[str, FloatArray]:
+    def _goals_from_pose(self, pose: Pose) -> dict[str, FloatArray]:
         positions = pose.joint_positions()
         return {handle: positions[joint].copy() for handle, joint in self.joints.items()}
 
@@ -152,7 +152,7 @@ class Desk:
             raise InputError("no pose space has been fitted", "Press 'Fit pose space' first")
         return self.model
 
-    def _change(self, state: DeskState, *, is_step: bool) -> None:
+    def _change(self, state: PoseEditorState, *, is_step: bool) -> None:
         if is_step:
             self._undo = [*self._undo[1 - MAX_UNDO :], self.state]
             self._redo = []

@@ -6,28 +6,28 @@ from dataclasses import dataclass, field
 
 from marey.base import InputError
 from marey.dynamics import ValidityReport
-from marey.studio._film import Film
-from marey.studio._muscle import Lab
-from marey.studio._simulate import Arena
-from marey.studio._sketch import Draft
-from marey.studio._task import Task
-from marey.studio._walk import Walk
+from marey.studio._film import ClipFrames
+from marey.studio._muscle import MuscleDocument
+from marey.studio._simulate import SimulationDocument
+from marey.studio._sketch import SketchEditor
+from marey.studio._task import OptimisationJob
+from marey.studio._walk import WalkDocument
 
 SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0)  # times real time
 
 
 @dataclass(slots=True)
-class Document:
+class PageDocument:
     """Edited only by the session's worker."""
 
     label: str = ""
-    film: Film | None = None
+    film: ClipFrames | None = None
     report: ValidityReport | None = None  # of the clip that is open, once it was checked
-    task: Task | None = None  # a repair or a jump whose end was not seen yet
-    walk: Walk | None = None  # characters that are driven live, once there were any
-    draft: Draft | None = None  # the sketch that is drawn, once there is one
-    arena: Arena | None = None  # the figure that is simulated, once there was one
-    lab: Lab | None = None  # soft bodies and muscles, once there were any
+    task: OptimisationJob | None = None  # a repair or a jump whose end was not seen yet
+    walk: WalkDocument | None = None  # characters that are driven live, once there were any
+    draft: SketchEditor | None = None  # the sketch that is drawn, once there is one
+    arena: SimulationDocument | None = None  # the figure that is simulated, once there was one
+    lab: MuscleDocument | None = None  # soft bodies and muscles, once there were any
     frame: float = 0.0  # between frames while playing
     playing: bool = False
     speed: float = 1.0
@@ -43,7 +43,7 @@ class Document:
         }
     )
 
-    def open(self, label: str, film: Film) -> None:
+    def open(self, label: str, film: ClipFrames) -> None:
         """Put a clip on the stage, at its first frame; playing goes on if it did."""
         self.label, self.film, self.frame, self.report = label, film, 0.0, None
 
@@ -80,31 +80,31 @@ class Document:
         self.shown[what] = bool(on)
 
     @property
-    def live(self) -> Walk | None:
+    def live(self) -> WalkDocument | None:
         """The walk, if it is on the stage instead of the clip."""
         return self.walk if self.walk is not None and self.walk.is_on else None
 
     @property
-    def acting(self) -> Arena | None:
+    def active_simulation(self) -> SimulationDocument | None:
         """The simulation, if it is on the stage instead of the clip."""
         return self.arena if self.arena is not None and self.arena.is_on and self.live is None else None
 
     @property
-    def flexing(self) -> Lab | None:
+    def active_muscles(self) -> MuscleDocument | None:
         """The soft body, if it is on the stage instead of the clip; all else goes before it."""
         lab, draft = self.lab, self.draft
-        is_first = self.live is None and self.acting is None and (draft is None or not draft.is_open)
+        is_first = self.live is None and self.active_simulation is None and (draft is None or not draft.is_open)
         return lab if lab is not None and lab.is_on and lab.act is not None and is_first else None
 
     @property
-    def running(self) -> Walk | Arena | Lab | None:
+    def active_mode(self) -> WalkDocument | SimulationDocument | MuscleDocument | None:
         """What passes its own time on the stage instead of the clip, if anything."""
-        return self.live or self.acting or self.flexing
+        return self.live or self.active_simulation or self.active_muscles
 
     @property
-    def drawing(self) -> Draft | None:
+    def active_sketch(self) -> SketchEditor | None:
         """The sketch, if it is on the stage instead of the clip."""
-        return self.draft if self.draft is not None and self.draft.is_open and self.running is None else None
+        return self.draft if self.draft is not None and self.draft.is_open and self.active_mode is None else None
 
     @property
     def index(self) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import BoolArray, FloatArray
-from marey.motion import Motion, contact_positions, with_contacts
+from marey.motion import Motion, contact_positions, ensure_contacts
 from marey.skeleton import BodyMesh, capsule_mesh, capsules, contact_points
 
 Float32 = NDArray[np.float32]
@@ -16,7 +16,7 @@ TRAIL_POINTS = 400  # enough for a smooth line, few enough for the page
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Film:
+class ClipFrames:
     """What the stage needs, frame by frame; float32 is precise enough for the screen."""
 
     motion: Motion  # with contacts
@@ -28,9 +28,9 @@ class Film:
     contacts: BoolArray  # (F, K)
 
     @classmethod
-    def of(cls, motion: Motion) -> Film:
+    def from_motion(cls, motion: Motion) -> ClipFrames:
         """Solve the forward kinematics of the whole clip and find its contacts if it has none."""
-        contacted = motion if motion.contacts is not None else with_contacts(motion)
+        contacted = motion if motion.contacts is not None else ensure_contacts(motion)
         positions, rotations = motion.joint_frames()
         known = contact_points(motion.skeleton).names
         points = contact_positions(motion)

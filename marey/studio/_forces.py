@@ -6,7 +6,7 @@ import numpy as np
 import viser
 
 from marey.dynamics import ValidityReport
-from marey.studio._document import Document
+from marey.studio._document import PageDocument
 from marey.studio._film import TRAIL_POINTS, Float32
 
 METRES_PER_WEIGHT = 0.8  # length of an arrow that carries the body
@@ -15,7 +15,7 @@ LEAST_FORCE = 0.02  # [body weights] shorter arrows are not drawn
 HIDDEN_M = -1e3  # where an arrow waits that has nothing to show
 
 
-class Forces:
+class ForceArrows:
     """Owns its scene nodes; :meth:`load` replaces them, :meth:`draw` moves them with the playhead."""
 
     def __init__(self, scene: viser.SceneApi) -> None:
@@ -26,7 +26,7 @@ class Forces:
         self._mass: viser.IcosphereHandle | None = None
         self._path: viser.LineSegmentsHandle | None = None
 
-    def draw(self, document: Document) -> None:
+    def draw(self, document: PageDocument) -> None:
         """Show the forces of the frame under the playhead."""
         if document.report is not self._report:
             self._load(document.report)

@@ -14,11 +14,11 @@ import viser
 from viser import _messages as messages  # pyright: ignore[reportPrivateUsage]
 
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
-REFUSED: Final = 1008  # policy violation [RFC 6455 §7.4.1]
+POLICY_VIOLATION: Final = 1008  # policy violation [RFC 6455 §7.4.1]
 MAX_PARTS = 4096
 
 
-def shut_doors(server: viser.ViserServer, host: str) -> None:
+def restrict_origins(server: viser.ViserServer, host: str) -> None:
     """Refuse foreign pages and public tunnels on this server."""
     sockets: Any = server._websock_server  # pyright: ignore[reportPrivateUsage]
     for request in (messages.ShareUrlRequest, messages.ShareUrlDisconnect):
@@ -27,13 +27,13 @@ def shut_doors(server: viser.ViserServer, host: str) -> None:
     async def check(connection: Any) -> None:
         socket = sockets._live_connections[connection.client_id]
         headers = socket.request.headers
-        if not is_welcome(headers.get("Origin"), headers.get("Host"), host):
-            await socket.close(REFUSED, "This page does not belong to the studio")
+        if not is_allowed_origin(headers.get("Origin"), headers.get("Host"), host):
+            await socket.close(POLICY_VIOLATION, "This page does not belong to the studio")
 
     sockets._client_connect_cb.insert(0, check)
 
 
-def is_welcome(origin: str | None, address: str | None, host: str) -> bool:
+def is_allowed_origin(origin: str | None, address: str | None, host: str) -> bool:
     """Whether a socket may stay: its page must come from the very address it connects to.
 
     A studio on the loopback address also insists on a loopback name, so that a foreign name which resolves to

@@ -11,15 +11,15 @@ import viser
 
 from marey.base import FloatArray
 
-Dragged = Callable[[str, FloatArray, bool], None]  # handle, place [m], whether the drag begins
-Released = Callable[[], None]
+DragListener = Callable[[str, FloatArray, bool], None]  # handle, place [m], whether the drag begins
+ReleaseListener = Callable[[], None]
 SCALE = 0.22  # [m] arm of a handle
 
 
-class Gizmos:
+class DragHandles:
     """Owns the handles; tells where they are dragged, and puts them where they shall be."""
 
-    def __init__(self, scene: viser.SceneApi, dragged: Dragged, released: Released) -> None:
+    def __init__(self, scene: viser.SceneApi, dragged: DragListener, released: ReleaseListener) -> None:
         self._scene, self._dragged, self._released = scene, dragged, released
         self._handles: dict[str, viser.TransformControlsHandle] = {}
         self._held: str | None = None
@@ -43,10 +43,10 @@ class Gizmos:
         handle = self._scene.add_transform_controls(
             f"/stage/goals/{name}", scale=SCALE, disable_rotations=True, depth_test=False, position=place
         )
-        handle.on_update(partial(self._moved, name))
+        handle.on_update(partial(self._report_drag, name))
         return handle
 
-    def _moved(self, name: str, event: Any) -> None:
+    def _report_drag(self, name: str, event: Any) -> None:
         if event.phase == "start":
             self._held, self._begins = name, True
         elif event.phase == "update":

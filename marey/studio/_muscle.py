@@ -11,45 +11,54 @@ import numpy as np
 
 from marey.base import FloatArray, InputError
 from marey.motion import Motion
-from marey.muscle import Film, MuscleTrack, Reach, Scene, activate, reach_film, scene, scene_names
+from marey.muscle import (
+    Film,
+    MuscleTrack,
+    ReachResult,
+    SoftBodyScene,
+    estimate_activations,
+    load_scene,
+    make_reach_film,
+    scene_names,
+)
 from marey.picture import view_direction
-from marey.studio._muscle_acts import Act, Live, Replay, mixed
-from marey.studio._muscle_aim import NAME as AIM
-from marey.studio._muscle_aim import Aim, Aimed, solved_aim
-from marey.studio._muscle_job import Heard, Job
-from marey.studio._muscle_reach import Goals, solved
+from marey.studio._muscle_acts import FilmReplay, LiveScene, StageAct, mix_activations
+from marey.studio._muscle_aim import TIP_GOAL_NAME as AIM
+from marey.studio._muscle_aim import TipGoal, TipGoalResult, solve_tip_goal
+from marey.studio._muscle_job import BackgroundJob, JobListener
+from marey.studio._muscle_reach import HandGoals, solve_hand_goals
 
 FIRST: Final = "biceps-arm"
 MAX_SPLINES: Final = 12  # that have a slider
 VIEW_SIZES: Final = 1.5  # distance of the camera, in sizes of the body
 ARM_VIEW_DEG: Final = (0.0, 155.0, 8.0)  # heading, turn and elevation: from the left of the figure, and ahead of it
-Place = tuple[float, float, float]
+Position3 = tuple[float, float, float]
 
 
-class Lab:
+class MuscleDocument:
     """Edited only by the session's worker."""
 
     def __init__(self) -> None:
         self.is_on = False  # on the stage; otherwise the clip is
         self.is_running = True
         self.name = FIRST  # of the scene
-        self._own: dict[str, Scene] = {}  # scenes that the user brought
-        self.live: Live | None = None  # the scene that was chosen
-        self.act: Act | None = None  # what is on the stage
-        self.goals = Goals()
+        self._own: dict[str, SoftBodyScene] = {}  # scenes that the user brought
+        self.live: LiveScene | None = None  # the scene that was chosen
+        self.act: StageAct | None = None  # what is on the stage
+        self.goals = HandGoals()
         self.is_reaching = False  # the arm is on the stage
-        self.aim: Aim | None = None  # where the tip of the scene's body shall come
-        self.reach: Reach | None = None  # the last answer
+        self.aim: TipGoal | None = None  # where the tip of the scene's body shall come
+        self.reach: ReachResult | None = None  # the last answer
         self.track: MuscleTrack | None = None  # muscles of a clip
         self.track_label = ""  # of that clip
-        self.job: Job[Any] | None = None
+        self.job: BackgroundJob[Any] | None = None
 
     def choose(self, name: str) -> None:
         """Put a scene on the stage, at rest."""
         if name not in self.names:
             raise InputError(f"there is no scene '{name}'", f"There are {', '.join(self.names)}")
         if self.live is None or self.live.scene.name != name:
-            made = Live(self._own.get(name) or scene(name))
+            made = LiveScene(self._own.get(name) or load_scene(name))
             if len(made.names) > MAX_SPLINES:
                 raise InputError(f"scene '{name}' has {len(made.names)} splines", f"Sliders are for {MAX_SPLINES}")
             self.live = made
@@ -61,11 +70,11 @@ class Lab:
         """Of all scenes: those that come with marey, then the user's."""
         return (*scene_names(), *self._own)
 
-    def bring(self, path: Path) -> None:
+    def open_scene(self, path: Path) -> None:
         """Put a scene of the user's on the stage, from a TOML file."""
-        made = scene(path)
+        made = load_scene(path)
         name = made.name if made.name not in scene_names() else f"my {made.name}"
-        self._own[name] = Scene(name, made.parts)
+        self._own[name] = SoftBodyScene(name, made.parts)
         if self.live is not None and self.live.scene.name == name:
             self.live = None  # a newer one of the same name
         self.choose(name)
@@ -81,7 +90,7 @@ class Lab:
     def reset(self) -> None:
         """Begin again."""
         act = self._need_act()
-        if isinstance(act, Live):
+        if isinstance(act, LiveScene):
             act.reset()
         else:
             act.time_s = 0.0
@@ -94,23 +103,23 @@ class Lab:
         """Let the scene itself go on."""
         self.act, self.is_running, self.aim = self.need_live(), True, None
 
-    def make_film(self, listener: Heard | None) -> None:
+    def make_film(self, listener: JobListener | None) -> None:
         """Run the whole scene beside the page, as its programme and the sliders say; then play it."""
         live = self.need_live()
-        made, held = Scene(live.scene.name, live.scene.parts), dict(live.held)
-        self._start("film", lambda job: _filmed(made, held, job), listener)
+        made, held = SoftBodyScene(live.scene.name, live.scene.parts), dict(live.held)
+        self._start("film", lambda job: _record_film(made, held, job), listener)
 
-    def step_in(self) -> None:
+    def enter_arm(self) -> None:
         """Put the arm that reaches on the stage."""
         self.is_on, self.is_reaching, self.aim = True, True, None
-        self.act = Replay(self.goals.hanging() if self.reach is None else reach_film(self.reach))
+        self.act = FilmReplay(self.goals.rest_film() if self.reach is None else make_reach_film(self.reach))
         self.is_running = self.reach is not None
 
-    def take_aim(self) -> None:
+    def enter_tip_goal(self) -> None:
         """Put the scene to rest, with a goal at the tip of its body."""
         live = self.need_live()
         self.act, self.is_on, self.is_running, self.is_reaching = live, True, False, False
-        self.aim = Aim(live)
+        self.aim = TipGoal(live)
 
     @property
     def marks(self) -> dict[str, FloatArray]:
@@ -126,23 +135,23 @@ class Lab:
         elif self.aim is not None:
             self.aim.move(place)
 
-    def solve(self, listener: Heard | None) -> None:
+    def solve(self, listener: JobListener | None) -> None:
         """Search for muscles that bring the hand, or the tip of the scene's body, to its goals; then play it."""
         aim, every_s = self.aim, self.goals.every_s
         if aim is not None:
-            self._start("solve", lambda job: solved_aim(aim, every_s, job), listener)
+            self._start("solve", lambda job: solve_tip_goal(aim, every_s, job), listener)
             return
         if not self.is_reaching:
-            self.step_in()
+            self.enter_arm()
         goals = self.goals.order()
-        self._start("solve", lambda job: solved(goals, job), listener)
+        self._start("solve", lambda job: solve_hand_goals(goals, job), listener)
 
-    def strain(self, label: str, motion: Motion, listener: Heard | None) -> None:
+    def estimate_activations(self, label: str, motion: Motion, listener: JobListener | None) -> None:
         """Share the torques of a clip among the muscles of a body."""
 
-        def work(job: Job[tuple[str, MuscleTrack]]) -> tuple[str, MuscleTrack]:
+        def work(job: BackgroundJob[tuple[str, MuscleTrack]]) -> tuple[str, MuscleTrack]:
             job.tell("torques, and who gives them", 0.3)
-            return label, activate(motion)
+            return label, estimate_activations(motion)
 
         self._start("muscles", work, listener)
 
@@ -151,7 +160,7 @@ class Lab:
         if self.job is not None:
             self.job.stop()
 
-    def take_end(self) -> Exception | None:
+    def collect_result(self) -> Exception | None:
         """Take what a job has given, once it ended; its error, if it has one."""
         job = self.job
         if job is None or job.is_running or job.is_taken:
@@ -161,9 +170,9 @@ class Lab:
             return job.error
         if isinstance(job.result, Film):
             self._play(job.result)
-        elif isinstance(job.result, Reach):
+        elif isinstance(job.result, ReachResult):
             self._take_reach(job.result)
-        elif isinstance(job.result, Aimed):
+        elif isinstance(job.result, TipGoalResult):
             self._take_aimed(job.result)
         elif job.result is not None:
             self.track_label, self.track = job.result
@@ -185,14 +194,14 @@ class Lab:
     def advance(self, seconds: float) -> None:
         """Let real time pass."""
         if self.is_running and self.act is not None:
-            self._guarded(lambda act: act.advance(seconds))
+            self._run_guarded(lambda act: act.advance(seconds))
 
     def single_step(self) -> None:
         """Stop, and go on by one step."""
         self.is_running = False
-        self._guarded(lambda act: act.single_step())
+        self._run_guarded(lambda act: act.single_step())
 
-    def need_live(self) -> Live:
+    def need_live(self) -> LiveScene:
         """The scene that was chosen."""
         if self.live is None:
             raise InputError("no scene is open", "Press 'Show this scene' first")
@@ -205,7 +214,7 @@ class Lab:
         x, _, z = self.act.look().surface.mean(axis=0).tolist()
         return x, z
 
-    def camera(self) -> tuple[Place, Place]:
+    def camera(self) -> tuple[Position3, Position3]:
         """Where the camera is and looks, to see all of the body as its film does."""
         act = self._need_act()
         look, (x, z) = act.look(), self.place()
@@ -214,14 +223,14 @@ class Lab:
         away = VIEW_SIZES * max(float(np.linalg.norm(np.ptp(points, axis=0))), 0.5)
         heading, turn, rise = ARM_VIEW_DEG if self.is_reaching else act.view_deg
         ahead = view_direction(np.deg2rad(heading), turn_rad=np.deg2rad(turn), elevation_rad=np.deg2rad(rise))
-        return _place(middle - away * ahead), _place(middle)
+        return _to_position(middle - away * ahead), _to_position(middle)
 
-    def _need_act(self) -> Act:
+    def _need_act(self) -> StageAct:
         if self.act is None:
             raise InputError("nothing is on the stage", "Press 'Show this scene' first")
         return self.act
 
-    def _guarded(self, move: Callable[[Act], None]) -> None:
+    def _run_guarded(self, move: Callable[[StageAct], None]) -> None:
         """Where a step fails, time stops."""
         try:
             move(self._need_act())
@@ -230,26 +239,26 @@ class Lab:
             raise
 
     def _play(self, film: Film) -> None:
-        self.act, self.is_running, self.is_reaching, self.is_on = Replay(film), True, False, True
+        self.act, self.is_running, self.is_reaching, self.is_on = FilmReplay(film), True, False, True
         self.aim = None
 
-    def _take_aimed(self, found: Aimed) -> None:
+    def _take_aimed(self, found: TipGoalResult) -> None:
         aim = self.aim
         self._play(found.film)
         if aim is not None:
             self.aim, aim.miss_m = aim, found.miss_m
 
-    def _take_reach(self, found: Reach) -> None:
+    def _take_reach(self, found: ReachResult) -> None:
         self.reach, self.goals.misses_m = found, found.misses_m
-        self.step_in()
+        self.enter_arm()
 
-    def _start(self, what: str, work: Callable[[Job[Any]], Any], listener: Heard | None) -> None:
+    def _start(self, what: str, work: Callable[[BackgroundJob[Any]], Any], listener: JobListener | None) -> None:
         if self.is_busy:
             raise InputError("something is being computed", "Press 'Stop' first, or wait")
-        self.job = Job(what, work, listener)
+        self.job = BackgroundJob(what, work, listener)
 
 
-def _filmed(made: Scene, held: dict[str, float], job: Job[Film]) -> Film:
+def _record_film(made: SoftBodyScene, held: dict[str, float], job: BackgroundJob[Film]) -> Film:
     """The film of a scene; splines that a hand holds stay as they are held."""
     job.tell("building the scene", 0.0)
     stage = made.stage()
@@ -257,9 +266,9 @@ def _filmed(made: Scene, held: dict[str, float], job: Job[Film]) -> Film:
     def heard(done: int, of: int) -> None:
         job.tell(f"frame {done} of {of}", done / of)
 
-    return made.run(on_frame=heard, activations=(lambda t: mixed(stage, held, t)) if held else None)
+    return made.run(on_frame=heard, activations=(lambda t: mix_activations(stage, held, t)) if held else None)
 
 
-def _place(point: FloatArray) -> Place:
+def _to_position(point: FloatArray) -> Position3:
     x, y, z = point.tolist()
     return x, y, z

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import FloatArray, InputError
-from marey.muscle import BoneTrack, Film, Paint, Scene, Stage
-from marey.studio._walker import TIMING_MEMORY, within
+from marey.muscle import BoneTrack, Film, Paint, SceneModel, SoftBodyScene
+from marey.studio._walker import TIMING_MEMORY, clamp_value
 
 BUDGET_S: Final = 0.06  # of computing for one picture; what takes longer is left behind, in slow motion
 MAX_OWED_S: Final = 0.1  # a page that slept does not catch up
@@ -21,10 +21,10 @@ PACE_S: Final = 1.0  # over which the pace is averaged
 HOLD_S: Final = 0.6  # that a film rests on its last frame
 
 
-Kept = tuple[FloatArray, FloatArray, FloatArray, FloatArray]  # positions, alphas, ends and angles of bones
+RecordedFrame = tuple[FloatArray, FloatArray, FloatArray, FloatArray]  # positions, alphas, ends and angles of bones
 
 
-class Look(NamedTuple):
+class SurfaceState(NamedTuple):
     """One picture."""
 
     surface: FloatArray  # (N, 3) [m]
@@ -33,7 +33,7 @@ class Look(NamedTuple):
     bones: FloatArray  # (B, 2, 3) [m] both ends
 
 
-class Act(Protocol):
+class StageAct(Protocol):
     """What is on the stage and passes its own time."""
 
     time_s: float
@@ -58,7 +58,7 @@ class Act(Protocol):
         """From where it is seen: heading, turn and elevation, as in its film."""
         ...
 
-    def look(self) -> Look:
+    def look(self) -> SurfaceState:
         """How it looks now."""
         ...
 
@@ -75,15 +75,15 @@ class Act(Protocol):
         ...
 
 
-class Live:
+class LiveScene:
     """A scene that is stepped as time passes; sliders take splines over from its programme."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: SoftBodyScene) -> None:
         self.scene, self.stage = scene, scene.stage()
         self.step_s = 1.0 / scene.parts.rate_hz
         self.held: dict[str, float] = {}  # activations that a hand set
         self.step_ms, self.pace = 0.0, 1.0
-        self._shades = Shades(self.stage.paint)
+        self._shades = SurfaceShades(self.stage.paint)
         self.radii: FloatArray = np.zeros((0, 2)) if self.stage.bones is None else self.stage.bones.radii
         self.reset()
 
@@ -92,7 +92,7 @@ class Live:
         self.stage.body.reset()
         self.time_s, self._owed_s = 0.0, 0.0
         self.alphas: FloatArray = np.ones(self.stage.muscles.num_segments)
-        self._kept: deque[Kept] = deque(maxlen=round(MAX_TAKE_S / self.step_s))
+        self._kept: deque[RecordedFrame] = deque(maxlen=round(MAX_TAKE_S / self.step_s))
         self._keep()
 
     @property
@@ -120,7 +120,7 @@ class Live:
         """Take a spline over from the programme."""
         if name not in self.names:
             raise InputError(f"there is no spline '{name}'", f"There are {', '.join(self.names)}")
-        self.held[name] = within(activation, (0.0, 1.0), f"the activation of {name}")
+        self.held[name] = clamp_value(activation, (0.0, 1.0), f"the activation of {name}")
 
     def give_back(self) -> None:
         """Let the programme drive all splines again."""
@@ -135,10 +135,10 @@ class Live:
             for i, name in enumerate(self.names)
         }
 
-    def look(self) -> Look:
+    def look(self) -> SurfaceState:
         """How it looks now."""
         red, blue = self._shades.of(self.alphas)
-        return Look(self.stage.skin.at(self.stage.body.positions), red, blue, self._bones())
+        return SurfaceState(self.stage.skin.at(self.stage.body.positions), red, blue, self._bones())
 
     def advance(self, seconds: float) -> None:
         """Let real time pass; where the machine is too slow, less of it passes."""
@@ -155,7 +155,7 @@ class Live:
     def single_step(self) -> None:
         """Go on by one step; a body that explodes goes back to rest."""
         begin = perf_counter()
-        self.alphas = self.stage.faded(mixed(self.stage, self.held, self.time_s))
+        self.alphas = self.stage.apply_fades(mix_activations(self.stage, self.held, self.time_s))
         try:
             self.stage.body.step(self.step_s, activations=self.alphas)
         except Exception:
@@ -192,12 +192,12 @@ class Live:
         self._kept.append((body.positions.copy(), self.alphas, self._bones(), angles))
 
 
-class Replay:
+class FilmReplay:
     """A film that is played in real time, again and again."""
 
     def __init__(self, film: Film) -> None:
         self._film, self.time_s = film, 0.0
-        self._shades = Shades(film.paint)
+        self._shades = SurfaceShades(film.paint)
 
     @property
     def faces(self) -> NDArray[np.int32]:
@@ -230,10 +230,10 @@ class Replay:
         """How long the film is."""
         return float(self._film.times[-1])
 
-    def look(self) -> Look:
+    def look(self) -> SurfaceState:
         """How it looks now."""
         red, blue = self._shades.of(self._film.alphas[self.frame])
-        return Look(self._film.surface(self.frame), red, blue, self._film.bones.ends[self.frame])
+        return SurfaceState(self._film.surface(self.frame), red, blue, self._film.bones.ends[self.frame])
 
     def advance(self, seconds: float) -> None:
         """Let real time pass; after a short rest at its end the film begins again."""
@@ -250,7 +250,7 @@ class Replay:
         return self._film
 
 
-def mixed(stage: Stage, held: Mapping[str, float], time_s: float) -> FloatArray:
+def mix_activations(stage: SceneModel, held: Mapping[str, float], time_s: float) -> FloatArray:
     """Lengths of all segments ``(S,)``: what the programme says, but for the splines that a hand holds."""
     alphas = stage.plan.at(time_s)
     muscles = stage.muscles
@@ -261,7 +261,7 @@ def mixed(stage: Stage, held: Mapping[str, float], time_s: float) -> FloatArray:
     return alphas
 
 
-class Shades:
+class SurfaceShades:
     """How red and how blue each point of a surface is: its paint, taken apart."""
 
     def __init__(self, paint: Paint) -> None:

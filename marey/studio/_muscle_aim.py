@@ -9,35 +9,35 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray
-from marey.muscle import Film, Scene, SceneControl, solve_scene
-from marey.studio._muscle_acts import Live
-from marey.studio._muscle_job import Job
-from marey.studio._muscle_reach import progress
-from marey.studio._simulate_hand import in_room
+from marey.muscle import Film, SceneControl, SoftBodyScene, solve_scene
+from marey.studio._muscle_acts import LiveScene
+from marey.studio._muscle_job import BackgroundJob
+from marey.studio._muscle_reach import search_progress
+from marey.studio._simulate_hand import clamp_position
 
 MAX_CELLS: Final = 500  # of the body that is solved: coarse enough to be solved while one waits
-MAX_ITERATIONS: Final = 12
-NAME: Final = "aim"
+MAX_TIP_ITERATIONS: Final = 12
+TIP_GOAL_NAME: Final = "aim"
 
 
-class Aim:
+class TipGoal:
     """Where the tip of a body shall be; edited only by the session's worker."""
 
-    def __init__(self, live: Live) -> None:
+    def __init__(self, live: LiveScene) -> None:
         """Take the end of the last bone, or the point of the surface that is farthest from what is held."""
         self.bone = None if live.stage.bones is None else live.stage.bones.names[-1]
-        self.scene = Scene(live.scene.name, live.scene.parts)  # one of its own: the live body goes on
-        self.start = _bone_end(live) if self.bone is not None else _tip(live)
+        self.scene = SoftBodyScene(live.scene.name, live.scene.parts)  # one of its own: the live body goes on
+        self.start = _bone_end(live) if self.bone is not None else _farthest_point(live)
         self.place: FloatArray = self.start.copy()
         self.miss_m: float | None = None
 
     def move(self, place: ArrayLike) -> None:
         """Drag it."""
-        self.place, self.miss_m = np.array(in_room(place)), None
+        self.place, self.miss_m = np.array(clamp_position(place)), None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Aimed:
+class TipGoalResult:
     """What was found: activations, the film of the scene under them, and how far off its tip is in time."""
 
     control: SceneControl
@@ -45,7 +45,7 @@ class Aimed:
     miss_m: float
 
 
-def solved_aim(aim: Aim, time_s: float, job: Job[Aimed]) -> Aimed:
+def solve_tip_goal(aim: TipGoal, time_s: float, job: BackgroundJob[TipGoalResult]) -> TipGoalResult:
     """Activations that bring the tip to its place at a time [s]: solved on a coarser body, played by the scene."""
     place = aim.place
     job.tell("building a coarser body", 0.02)
@@ -53,17 +53,17 @@ def solved_aim(aim: Aim, time_s: float, job: Job[Aimed]) -> Aimed:
 
     def heard(iteration: int, cost: float) -> bool:
         costs.append(cost)
-        job.words, job.share = f"iteration {iteration}, cost {cost:.3g} of {costs[0]:.3g}", progress(costs)
+        job.words, job.share = f"iteration {iteration}, cost {cost:.3g} of {costs[0]:.3g}", search_progress(costs)
         return not job.is_stopped
 
     goal = (time_s, aim.start if aim.bone is None else aim.bone, place)
-    control = solve_scene(aim.scene, [goal], max_cells=MAX_CELLS, max_iterations=MAX_ITERATIONS, on_iteration=heard)
+    control = solve_scene(aim.scene, [goal], max_cells=MAX_CELLS, max_iterations=MAX_TIP_ITERATIONS, on_iteration=heard)
     job.words, job.share = "playing the scene", 0.97
     film = control.film()
-    return Aimed(control, film, float(np.linalg.norm(_tip_at(film, aim, time_s) - place)))
+    return TipGoalResult(control, film, float(np.linalg.norm(_tip_position(film, aim, time_s) - place)))
 
 
-def _tip_at(film: Film, aim: Aim, time_s: float) -> FloatArray:
+def _tip_position(film: Film, aim: TipGoal, time_s: float) -> FloatArray:
     """Where the tip is at a time ``(3,)`` [m]."""
     frame = int(np.argmin(np.abs(film.times - time_s)))
     if aim.bone is not None:
@@ -72,12 +72,12 @@ def _tip_at(film: Film, aim: Aim, time_s: float) -> FloatArray:
     return film.positions[frame, node]
 
 
-def _bone_end(live: Live) -> FloatArray:
+def _bone_end(live: LiveScene) -> FloatArray:
     live.reset()
     return live.look().bones[-1, 1].copy()
 
 
-def _tip(live: Live) -> FloatArray:
+def _farthest_point(live: LiveScene) -> FloatArray:
     live.reset()
     nodes, held = live.stage.mesh.nodes, live.stage.body.carriers != -1
     middle = nodes[held].mean(axis=0) if held.any() else nodes.mean(axis=0)

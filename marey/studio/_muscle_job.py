@@ -7,19 +7,19 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Final, Generic, TypeVar
 
-BEAT_S: Final = 0.3  # the page hears that often that it goes on
+HEARTBEAT_S: Final = 0.3  # the page hears that often that it goes on
 T = TypeVar("T")
-Heard = Callable[[], None]
+JobListener = Callable[[], None]
 
 
 class StoppedError(Exception):
     """Raised inside a job that somebody asked to end."""
 
 
-class Job(Generic[T]):
+class BackgroundJob(Generic[T]):
     """One piece of work. It belongs to the document, so that a page that is loaded again finds it going on."""
 
-    def __init__(self, what: str, work: Callable[[Job[T]], T], listener: Heard | None) -> None:
+    def __init__(self, what: str, work: Callable[[BackgroundJob[T]], T], listener: JobListener | None) -> None:
         """Start it.
 
         Args:
@@ -59,7 +59,7 @@ class Job(Generic[T]):
             raise StoppedError
         self.words, self.share = words, share
 
-    def listen(self, listener: Heard | None) -> None:
+    def listen(self, listener: JobListener | None) -> None:
         """Tell another one from now on, or none."""
         self._listener = listener
         if listener is not None:
@@ -82,7 +82,7 @@ class Job(Generic[T]):
         self._hear()
 
     def _beat(self) -> None:
-        while not self._ended.wait(BEAT_S):
+        while not self._ended.wait(HEARTBEAT_S):
             self._hear()
 
     def _hear(self) -> None:

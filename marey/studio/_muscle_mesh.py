@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from marey.base import FloatArray
 from marey.studio._film import Float32
-from marey.studio._muscle_acts import Look, shade_colours
+from marey.studio._muscle_acts import SurfaceState, shade_colours
 
 RED_COATS: Final = 8
 BLUE_COATS: Final = 4
-FULL: Final = 0.94  # [-] covering of all coats together
-THICK: Final = 1.5e-4  # [-] of a coat, over the size of the body
-AROUND: Final = 8  # corners of a rod
+FULL_SHADE: Final = 0.94  # [-] covering of all coats together
+COAT_THICKNESS_M: Final = 1.5e-4  # [-] of a coat, over the size of the body
+ROD_SEGMENTS: Final = 8  # corners of a rod
 OPEN: Final = (
     (0, 0.0, 1.0),
     (1, 0.0, 1.0),
@@ -30,31 +30,35 @@ ROUND: Final = ((0, -1.0, 0.02), (0, -0.7, 0.7), *OPEN, (1, 0.7, 0.7), (1, 1.0, 
 Rings = tuple[tuple[int, float, float], ...]
 Faces = NDArray[np.int32]
 Colour = tuple[int, int, int]
-DOT: Final = np.zeros((3, 3), dtype=np.float32)
-NO_FACE: Final = np.array([[0, 1, 2]], dtype=np.uint32)
+HIDDEN_VERTICES: Final = np.zeros((3, 3), dtype=np.float32)
+HIDDEN_FACE: Final = np.array([[0, 1, 2]], dtype=np.uint32)
 
 
 class SoftSurface:
     """Owns its scene nodes; :meth:`draw` moves and paints them."""
 
-    def __init__(self, scene: viser.SceneApi, name: str, faces: Faces, look: Look) -> None:
+    def __init__(self, scene: viser.SceneApi, name: str, faces: Faces, look: SurfaceState) -> None:
         passive, red, blue = (page_colour(colour) for colour in shade_colours())
         self.faces = faces
         self._skin = scene.add_mesh_simple(
             f"{name}/skin", look.surface.astype(np.float32), faces.astype(np.uint32), color=passive, side="double"
         )
-        self._red = [_coat(scene, f"{name}/red{k}", red, RED_COATS) for k in range(RED_COATS)]
-        self._blue = [_coat(scene, f"{name}/blue{k}", blue, BLUE_COATS) for k in range(BLUE_COATS)]
+        self._red = [_add_coat(scene, f"{name}/red{k}", red, RED_COATS) for k in range(RED_COATS)]
+        self._blue = [_add_coat(scene, f"{name}/blue{k}", blue, BLUE_COATS) for k in range(BLUE_COATS)]
         self.draw(look)
 
-    def draw(self, look: Look) -> None:
+    def draw(self, look: SurfaceState) -> None:
         """Show the surface as it is now."""
         self._skin.vertices = look.surface.astype(np.float32)
-        lift = THICK * float(np.linalg.norm(np.ptp(look.surface, axis=0))) * outward(look.surface, self.faces)
+        lift = (
+            COAT_THICKNESS_M
+            * float(np.linalg.norm(np.ptp(look.surface, axis=0)))
+            * outward_normals(look.surface, self.faces)
+        )
         for nodes, shares in ((self._red, look.red), (self._blue, look.blue)):
             for k, node in enumerate(nodes):
                 level = (k + 0.5) / len(nodes)
-                _paint(node, *coat(look.surface + (k + 1) * lift, self.faces, shares, level))
+                _update_coat(node, *cut_at_level(look.surface + (k + 1) * lift, self.faces, shares, level))
 
     def remove(self) -> None:
         """Make room for another."""
@@ -70,13 +74,13 @@ def page_colour(linear: FloatArray) -> Colour:
     return r, g, b
 
 
-def coat(vertices: FloatArray, faces: Faces, shares: FloatArray, level: float) -> tuple[Float32, Faces]:
+def cut_at_level(vertices: FloatArray, faces: Faces, shares: FloatArray, level: float) -> tuple[Float32, Faces]:
     """The part of a surface whose share is at least the level, cut where it is equal: its vertices and triangles."""
     inside = (shares >= level)[faces]
     count = inside.sum(axis=1)
     if not count.any():
         return np.zeros((0, 3), dtype=np.float32), faces[:0]
-    one, two = _turned(faces, inside, count == 1), _turned(faces, ~inside, count == 2)
+    one, two = _rotate_corners(faces, inside, count == 1), _rotate_corners(faces, ~inside, count == 2)
     edges = np.concatenate([one[:, [0, 1]], one[:, [0, 2]], two[:, [0, 1]], two[:, [0, 2]]])
     keys = edges.min(axis=1) * np.int64(len(vertices)) + edges.max(axis=1)
     unique, numbers = np.unique(keys, return_inverse=True)
@@ -92,16 +96,16 @@ def coat(vertices: FloatArray, faces: Faces, shares: FloatArray, level: float) -
     i, j = np.divmod(unique, len(vertices))
     t = ((level - shares[i]) / np.where(shares[i] == shares[j], 1.0, shares[j] - shares[i]))[:, None]
     points = np.concatenate([vertices, vertices[i] + t * (vertices[j] - vertices[i])])
-    return compact(points.astype(np.float32), cut.astype(np.int32))
+    return compact_mesh(points.astype(np.float32), cut.astype(np.int32))
 
 
-def _turned(faces: Faces, odd: NDArray[np.bool_], picked: NDArray[np.bool_]) -> Faces:
+def _rotate_corners(faces: Faces, odd: NDArray[np.bool_], picked: NDArray[np.bool_]) -> Faces:
     """Picked triangles, turned so that the odd corner comes first."""
     first = np.argmax(odd[picked], axis=1)
     return np.take_along_axis(faces[picked], (first[:, None] + np.arange(3)) % 3, axis=1)
 
 
-def outward(vertices: FloatArray, faces: Faces) -> FloatArray:
+def outward_normals(vertices: FloatArray, faces: Faces) -> FloatArray:
     """Unit normals ``(N, 3)``: means of the faces around, by area."""
     a, b, c = (vertices[faces[:, k]] for k in range(3))
     normals = np.cross(b - a, c - a)
@@ -110,7 +114,7 @@ def outward(vertices: FloatArray, faces: Faces) -> FloatArray:
     return sums / np.maximum(np.linalg.norm(sums, axis=1), 1e-12)[:, None]
 
 
-def compact(vertices: Float32, faces: Faces) -> tuple[Float32, Faces]:
+def compact_mesh(vertices: Float32, faces: Faces) -> tuple[Float32, Faces]:
     """Only the vertices that some triangle uses, and the triangles renumbered."""
     used = np.zeros(len(vertices), dtype=np.bool_)
     used[faces.ravel()] = True
@@ -118,32 +122,34 @@ def compact(vertices: Float32, faces: Faces) -> tuple[Float32, Faces]:
     return vertices[used], numbers[faces].astype(np.int32)
 
 
-def rods(ends: FloatArray, radii: FloatArray, rings: Rings) -> tuple[Float32, Faces]:
+def make_rods(ends: FloatArray, radii: FloatArray, rings: Rings) -> tuple[Float32, Faces]:
     """Tapered rods between ``ends`` ``(n, 2, 3)`` [m] with ``radii`` ``(n, 2)``: vertices and outward triangles."""
     axis = ends[:, 1] - ends[:, 0]
     axis = axis / np.maximum(np.linalg.norm(axis, axis=1), 1e-12)[:, None]
     side = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis), axis=1)])
     side /= np.maximum(np.linalg.norm(side, axis=1), 1e-12)[:, None]
-    angle = 2.0 * np.pi * np.arange(AROUND) / AROUND
+    angle = 2.0 * np.pi * np.arange(ROD_SEGMENTS) / ROD_SEGMENTS
     circle = np.cos(angle)[:, None] * side[:, None] + np.sin(angle)[:, None] * np.cross(axis, side)[:, None]
     end, beyond, wide = (np.array(column) for column in zip(*rings, strict=True))
     at, size = ends[:, end.astype(np.int64)], radii[:, end.astype(np.int64)]  # (n, rings, 3), (n, rings)
     middles = at + (size * beyond)[..., None] * axis[:, None]
     vertices = middles[:, :, None] + (size * wide)[..., None, None] * circle[:, None]
-    i, j = np.arange(AROUND), (np.arange(AROUND) + 1) % AROUND
-    band = np.concatenate([np.stack([i, j, j + AROUND], axis=1), np.stack([i, j + AROUND, i + AROUND], axis=1)])
-    one = (band[None] + AROUND * np.arange(len(rings) - 1)[:, None, None]).reshape(-1, 3)
-    faces = one[None] + AROUND * len(rings) * np.arange(len(ends))[:, None, None]
+    i, j = np.arange(ROD_SEGMENTS), (np.arange(ROD_SEGMENTS) + 1) % ROD_SEGMENTS
+    band = np.concatenate(
+        [np.stack([i, j, j + ROD_SEGMENTS], axis=1), np.stack([i, j + ROD_SEGMENTS, i + ROD_SEGMENTS], axis=1)]
+    )
+    one = (band[None] + ROD_SEGMENTS * np.arange(len(rings) - 1)[:, None, None]).reshape(-1, 3)
+    faces = one[None] + ROD_SEGMENTS * len(rings) * np.arange(len(ends))[:, None, None]
     return vertices.reshape(-1, 3).astype(np.float32), faces.reshape(-1, 3).astype(np.int32)
 
 
-def _coat(scene: viser.SceneApi, name: str, colour: Colour, count: int) -> viser.MeshHandle:
+def _add_coat(scene: viser.SceneApi, name: str, colour: Colour, count: int) -> viser.MeshHandle:
     return scene.add_mesh_simple(
         name,
-        DOT,
-        NO_FACE,
+        HIDDEN_VERTICES,
+        HIDDEN_FACE,
         color=colour,
-        opacity=1.0 - (1.0 - FULL) ** (1.0 / count),
+        opacity=1.0 - (1.0 - FULL_SHADE) ** (1.0 / count),
         side="double",
         cast_shadow=False,
         receive_shadow=False,
@@ -151,7 +157,7 @@ def _coat(scene: viser.SceneApi, name: str, colour: Colour, count: int) -> viser
     )
 
 
-def _paint(node: viser.MeshHandle, vertices: Float32, faces: Faces) -> None:
+def _update_coat(node: viser.MeshHandle, vertices: Float32, faces: Faces) -> None:
     if len(faces):
         node.vertices, node.faces = vertices, faces.astype(np.uint32)
     if node.visible != bool(len(faces)):

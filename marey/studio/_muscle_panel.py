@@ -12,17 +12,17 @@ import viser
 
 from marey.base import FloatArray, InputError
 from marey.muscle import scene_names
-from marey.studio._document import Document
-from marey.studio._muscle import FIRST, Lab
-from marey.studio._muscle_acts import Live, Replay
-from marey.studio._muscle_controls import GoalGroup, Sliders
-from marey.studio._shown import Shown
-from marey.studio._sketch_controls import see, when_user
+from marey.studio._document import PageDocument
+from marey.studio._muscle import FIRST, MuscleDocument
+from marey.studio._muscle_acts import FilmReplay, LiveScene
+from marey.studio._muscle_controls import GoalGroup, SplineSliders
+from marey.studio._shown import SyncedWidget
+from marey.studio._sketch_controls import only_from_user, set_visible
 
 if TYPE_CHECKING:
     from marey.studio._session import Session
 
-BUSIEST: Final = 4  # muscles of a clip that are named
+NUM_BUSIEST: Final = 4  # muscles of a clip that are named
 
 
 class MusclePanel:
@@ -34,7 +34,7 @@ class MusclePanel:
         lab = session.document.lab
         first = FIRST if lab is None else lab.name
         self._pick = gui.add_dropdown("Scene", options=scene_names() if lab is None else lab.names, initial_value=first)
-        self._shown = Shown(self._pick)
+        self._shown = SyncedWidget(self._pick)
         self._start = gui.add_button("Show this scene", icon=viser.Icon.BARBELL)
         self._back = gui.add_button("Back to the clip", icon=viser.Icon.MOVIE, visible=False)
         self._state = gui.add_html(state_html(None))
@@ -42,7 +42,7 @@ class MusclePanel:
         self._stop = gui.add_button("Stop", icon=viser.Icon.PLAYER_STOP, visible=False)
         self._time = gui.add_button_group("Time", options=tuple(_TIME))
         with gui.add_folder("Activations") as activations:
-            self._sliders = Sliders(gui, self._tell)
+            self._sliders = SplineSliders(gui, self._tell)
             self._give = gui.add_button("Back to the programme", icon=viser.Icon.ROUTE)
         with gui.add_folder("Film") as film:
             self._film = gui.add_button_group("Play", options=("Live", "Replay", "Whole film"))
@@ -65,17 +65,17 @@ class MusclePanel:
         if lab is not None and lab.job is not None:  # the page was loaded again
             lab.job.listen(self._hear)
 
-    def refresh(self, document: Document) -> None:
+    def refresh(self, document: PageDocument) -> None:
         """Show how it goes."""
-        lab, is_on = document.lab, document.flexing is not None
-        see(self._start, not is_on)
+        lab, is_on = document.lab, document.active_muscles is not None
+        set_visible(self._start, not is_on)
         for widget in self._of_stage:
-            see(widget, is_on)
+            set_visible(widget, is_on)
         for widget in self._of_scene:
-            see(widget, is_on and lab is not None and lab.live is not None and not lab.is_reaching)
+            set_visible(widget, is_on and lab is not None and lab.live is not None and not lab.is_reaching)
         for widget in (self._stop, self._progress):
-            see(widget, lab is not None and lab.is_busy)
-        see(self._bare, lab is not None and lab.track_label == document.label and lab.track is not None)
+            set_visible(widget, lab is not None and lab.is_busy)
+        set_visible(self._bare, lab is not None and lab.track_label == document.label and lab.track is not None)
         self._state.content = state_html(lab)
         if lab is None:
             return
@@ -100,23 +100,25 @@ class MusclePanel:
             lab.job.listen(None)
 
     def _connect(self) -> None:
-        self._shown.on_user(self._picked)
-        self._start.on_click(when_user(lambda: self._tell("start", lambda lab: self._begin(lab, self._pick.value))))
-        self._upload.on_upload(when_user(self._open_upload))
-        self._back.on_click(when_user(lambda: self._tell("back", self._end)))
-        self._stop.on_click(when_user(lambda: self._tell("stop", Lab.stop)))
-        self._time.on_click(when_user(lambda: self._tell_each("time", _TIME[self._time.value])))
-        self._give.on_click(when_user(lambda: self._tell("give back", Lab.give_back)))
-        self._film.on_click(when_user(lambda: self._tell("film", partial(self._play, self._film.value))))
-        self._export.on_click(when_user(lambda: self._tell("export", self._send)))
-        self._arm.on_click(when_user(lambda: self._tell("arm", self._step_in)))
-        self._aim.on_click(when_user(lambda: self._tell("aim", Lab.take_aim)))
-        self._solve.on_click(when_user(lambda: self._tell("solve", self._reach)))
-        self._strain.on_click(when_user(lambda: self._tell("strain", self._share)))
-        self._bare.on_click(when_user(lambda: self._tell("bare", self._hide)))
+        self._shown.on_user(self._choose_scene)
+        self._start.on_click(
+            only_from_user(lambda: self._tell("start", lambda lab: self._begin(lab, self._pick.value)))
+        )
+        self._upload.on_upload(only_from_user(self._open_upload))
+        self._back.on_click(only_from_user(lambda: self._tell("back", self._end)))
+        self._stop.on_click(only_from_user(lambda: self._tell("stop", MuscleDocument.stop)))
+        self._time.on_click(only_from_user(lambda: self._tell_each("time", _TIME[self._time.value])))
+        self._give.on_click(only_from_user(lambda: self._tell("give back", MuscleDocument.give_back)))
+        self._film.on_click(only_from_user(lambda: self._tell("film", partial(self._play, self._film.value))))
+        self._export.on_click(only_from_user(lambda: self._tell("export", self._send)))
+        self._arm.on_click(only_from_user(lambda: self._tell("arm", self._step_in)))
+        self._aim.on_click(only_from_user(lambda: self._tell("aim", MuscleDocument.enter_tip_goal)))
+        self._solve.on_click(only_from_user(lambda: self._tell("solve", self._reach)))
+        self._strain.on_click(only_from_user(lambda: self._tell("strain", self._share)))
+        self._bare.on_click(only_from_user(lambda: self._tell("bare", self._hide)))
 
-    def _picked(self, name: str) -> None:
-        def edit(lab: Lab) -> None:
+    def _choose_scene(self, name: str) -> None:
+        def edit(lab: MuscleDocument) -> None:
             self._shown.heard(name)
             lab.name = name if name in lab.names else lab.name
             if lab.is_on:
@@ -124,22 +126,22 @@ class MusclePanel:
 
         self._tell("scene", edit)
 
-    def _tell_each(self, key: str, edit: Callable[[Lab], None]) -> None:
+    def _tell_each(self, key: str, edit: Callable[[MuscleDocument], None]) -> None:
         """Every press counts, so each has a key of its own with the worker."""
         self._tell(f"{key} {next(self._clicks) % 100}", edit)
 
-    def _tell(self, key: str, edit: Callable[[Lab], None]) -> None:
+    def _tell(self, key: str, edit: Callable[[MuscleDocument], None]) -> None:
         self._session.post(f"muscle {key}", lambda: edit(self._need()))
 
-    def _need(self) -> Lab:
+    def _need(self) -> MuscleDocument:
         document = self._session.document
         if document.lab is None:
-            document.lab = Lab()
+            document.lab = MuscleDocument()
         return document.lab
 
-    def _begin(self, lab: Lab, name: str) -> None:
+    def _begin(self, lab: MuscleDocument, name: str) -> None:
         if lab.live is None or lab.live.scene.name != name:
-            self._state.content = _boxed("<div>Building the scene; the first time takes a while.</div>", "muscle")
+            self._state.content = _box_html("<div>Building the scene; the first time takes a while.</div>", "muscle")
             self._session.flush()
         lab.choose(name)
         self._take_stage()
@@ -148,14 +150,14 @@ class MusclePanel:
         """Bring a scene of one's own; it is read from the page's folder."""
         name, content = self._upload.value.name, self._upload.value.content
 
-        def edit(lab: Lab) -> None:
-            lab.bring(self._session.keep_file(name, content))
+        def edit(lab: MuscleDocument) -> None:
+            lab.open_scene(self._session.keep_file(name, content))
             self._take_stage()
 
         self._tell("upload", edit)
 
-    def _step_in(self, lab: Lab) -> None:
-        lab.step_in()
+    def _step_in(self, lab: MuscleDocument) -> None:
+        lab.enter_arm()
         self._take_stage()
 
     def _take_stage(self) -> None:
@@ -170,11 +172,11 @@ class MusclePanel:
             document.draft.is_open = False
         self._session.frame_body()
 
-    def _end(self, lab: Lab) -> None:
+    def _end(self, lab: MuscleDocument) -> None:
         lab.is_on = False
         self._session.frame_body()
 
-    def _play(self, what: str, lab: Lab) -> None:
+    def _play(self, what: str, lab: MuscleDocument) -> None:
         if what == "Live":
             lab.go_live()
         elif what == "Replay":
@@ -182,22 +184,22 @@ class MusclePanel:
         else:
             lab.make_film(self._hear)
 
-    def _reach(self, lab: Lab) -> None:
+    def _reach(self, lab: MuscleDocument) -> None:
         if not (lab.is_on and (lab.is_reaching or lab.aim is not None)):
             self._step_in(lab)
         lab.solve(self._hear)
 
-    def _share(self, lab: Lab) -> None:
+    def _share(self, lab: MuscleDocument) -> None:
         document = self._session.document
         if document.film is None:
             raise InputError("no clip is open", "Open one in the Play tab first")
-        lab.strain(document.label, document.film.motion, self._hear)
+        lab.estimate_activations(document.label, document.film.motion, self._hear)
 
-    def _hide(self, lab: Lab) -> None:
+    def _hide(self, lab: MuscleDocument) -> None:
         lab.track, lab.track_label = None, ""
         self._session.document.shown["Body"] = True
 
-    def _send(self, lab: Lab) -> None:
+    def _send(self, lab: MuscleDocument) -> None:
         self._session.send_bytes(*lab.glb())
 
     def _hear(self) -> None:
@@ -207,7 +209,7 @@ class MusclePanel:
     def _take_end(self) -> None:
         lab, document = self._need(), self._session.document
         tracked = lab.track
-        error = lab.take_end()
+        error = lab.collect_result()
         if error is not None:
             raise error
         if lab.track is not None and lab.track is not tracked:
@@ -215,21 +217,21 @@ class MusclePanel:
             self._session.frame_body()
 
 
-def _go_or_pause(lab: Lab) -> None:
+def _go_or_pause(lab: MuscleDocument) -> None:
     lab.is_running = not lab.is_running
 
 
-_TIME: Final = {"Go or pause": _go_or_pause, "One step": Lab.single_step, "Reset": Lab.reset}
+_TIME: Final = {"Go or pause": _go_or_pause, "One step": MuscleDocument.single_step, "Reset": MuscleDocument.reset}
 
 
-def state_html(lab: Lab | None) -> str:
+def state_html(lab: MuscleDocument | None) -> str:
     """What is on the stage, and how fast it goes."""
     if lab is None:
-        return _boxed("<div>Pick a scene, and move its muscles with sliders.</div>", "muscle")
-    return _boxed("".join(f"<div>{escape(line)}</div>" for line in state_lines(lab)), "muscle")
+        return _box_html("<div>Pick a scene, and move its muscles with sliders.</div>", "muscle")
+    return _box_html("".join(f"<div>{escape(line)}</div>" for line in state_lines(lab)), "muscle")
 
 
-def state_lines(lab: Lab) -> list[str]:
+def state_lines(lab: MuscleDocument) -> list[str]:
     """What is told, line by line."""
     paused = "" if lab.is_running else ", paused"
     lines: list[str] = []
@@ -237,11 +239,11 @@ def state_lines(lab: Lab) -> list[str]:
         lines += ["Drag the hand's goals, then press Solve."]
     elif lab.is_on and lab.aim is not None:
         lines += [f"Drag the goal of {lab.aim.bone or 'the tip'}, then press Solve."]
-    if lab.is_on and isinstance(lab.act, Live):
+    if lab.is_on and isinstance(lab.act, LiveScene):
         act = lab.act
         lines += [act.scene.title, f"live: {act.time_s:.2f} s{paused}"]
         lines += [f"{act.pace:.2f}x real time, {act.step_ms:.1f} ms a step, {len(act.stage.mesh.cells)} cells"]
-    elif lab.is_on and isinstance(lab.act, Replay) and lab.act.seconds > 0.0:
+    elif lab.is_on and isinstance(lab.act, FilmReplay) and lab.act.seconds > 0.0:
         lines += [f"film: {min(lab.act.time_s, lab.act.seconds):.2f} s of {lab.act.seconds:.2f} s{paused}"]
     job = lab.job
     if job is not None and job.is_running:
@@ -251,30 +253,30 @@ def state_lines(lab: Lab) -> list[str]:
     return lines
 
 
-def found_html(lab: Lab) -> str:
+def found_html(lab: MuscleDocument) -> str:
     """How near the hand came to its goals."""
     misses = lab.goals.misses_m
     if lab.aim is not None and lab.aim.miss_m is not None:
-        return _boxed(f"<div>The tip: {100 * lab.aim.miss_m:.1f} cm off</div>", "reach")
+        return _box_html(f"<div>The tip: {100 * lab.aim.miss_m:.1f} cm off</div>", "reach")
     if misses is None or lab.reach is None:
         return ""
     rows = [f"Goal {i + 1}: {100 * miss:.1f} cm off" for i, miss in enumerate(misses.tolist())]
     rows.append(f"{lab.reach.control.iterations} iterations, {lab.reach.control.seconds:.1f} s")
-    return _boxed("".join(f"<div>{escape(row)}</div>" for row in rows), "reach")
+    return _box_html("".join(f"<div>{escape(row)}</div>" for row in rows), "reach")
 
 
-def busy_html(document: Document) -> str:
+def busy_html(document: PageDocument) -> str:
     """Which muscles of the clip work most at the playhead."""
     lab = document.lab
     if lab is None or lab.track is None or lab.track_label != document.label:
         return ""
     track = lab.track
     now = track.activations[min(document.index, len(track.activations) - 1)]
-    most = sorted(zip(track.names, now.tolist(), strict=True), key=lambda pair: -pair[1])[:BUSIEST]
+    most = sorted(zip(track.names, now.tolist(), strict=True), key=lambda pair: -pair[1])[:NUM_BUSIEST]
     rows = [f"{len(track.names)} muscles give {track.given:.0%} of all torques"]
     rows += [f"{name}: {value:.0%}" for name, value in most]
-    return _boxed("".join(f"<div>{escape(row)}</div>" for row in rows), "strain")
+    return _box_html("".join(f"<div>{escape(row)}</div>" for row in rows), "strain")
 
 
-def _boxed(text: str, name: str) -> str:
+def _box_html(text: str, name: str) -> str:
     return f'<div data-testid="{name}" style="padding:0.2em 0.8em;font-size:0.85em;line-height:1.45">{text}</div>'

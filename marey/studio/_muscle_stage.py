@@ -9,30 +9,30 @@ import numpy as np
 import viser
 
 from marey.base import FloatArray
-from marey.muscle import hanging_pose
+from marey.muscle import make_hanging_pose
 from marey.skeleton import HUMAN, capsule_mesh, capsules
-from marey.studio._gizmos import Gizmos
-from marey.studio._muscle import Lab
-from marey.studio._muscle_acts import Act
-from marey.studio._muscle_mesh import ROUND, SoftSurface, rods
+from marey.studio._gizmos import DragHandles
+from marey.studio._muscle import MuscleDocument
+from marey.studio._muscle_acts import StageAct
+from marey.studio._muscle_mesh import ROUND, SoftSurface, make_rods
 from marey.studio._muscle_reach import SIDE
-from marey.studio._stage import BODY_COLOUR, part_of
+from marey.studio._stage import BODY_COLOUR, joint_part
 
 ROOT: Final = "/stage/muscle"
 BONE_COLOUR: Final = (239, 231, 211)
-Moved = Callable[[str, FloatArray], None]  # goal, place [m]
+GoalListener = Callable[[str, FloatArray], None]  # goal, place [m]
 
 
 class MuscleStage:
     """Owns its scene nodes; :meth:`draw` moves them."""
 
-    def __init__(self, scene: viser.SceneApi, moved: Moved) -> None:
+    def __init__(self, scene: viser.SceneApi, moved: GoalListener) -> None:
         self._scene = scene
         self._root = scene.add_frame(ROOT, show_axes=False, visible=False)
         self._surface: SoftSurface | None = None
         self._bones: BoneMesh | None = None
         self._figure: list[viser.MeshHandle] = []
-        self._gizmos = Gizmos(scene, lambda name, place, _: moved(name, place), lambda: None)
+        self._gizmos = DragHandles(scene, lambda name, place, _: moved(name, place), lambda: None)
         self._marks: tuple[str, ...] = ()
 
     def hide(self) -> None:
@@ -41,7 +41,7 @@ class MuscleStage:
             self._root.visible = False
             self._show_goals({})
 
-    def draw(self, lab: Lab) -> None:
+    def draw(self, lab: MuscleDocument) -> None:
         """Show what the lab has."""
         act = lab.act
         if act is None:
@@ -55,7 +55,7 @@ class MuscleStage:
                 part.visible = lab.is_reaching
         self._show_goals(lab.marks)
 
-    def _draw_act(self, act: Act) -> None:
+    def _draw_act(self, act: StageAct) -> None:
         look = act.look()
         if self._surface is None or self._surface.faces is not act.faces:
             if self._surface is not None:
@@ -83,13 +83,13 @@ class BoneMesh:
         self.radii = radii
         self._node: viser.MeshHandle | None = None
         if len(radii):
-            vertices, faces = rods(ends, radii, ROUND)
+            vertices, faces = make_rods(ends, radii, ROUND)
             self._node = scene.add_mesh_simple(f"{ROOT}/bones", vertices, faces, color=BONE_COLOUR)
 
     def draw(self, ends: FloatArray) -> None:
         """Place them."""
         if self._node is not None:
-            self._node.vertices = rods(ends, self.radii, ROUND)[0]
+            self._node.vertices = make_rods(ends, self.radii, ROUND)[0]
 
     def remove(self) -> None:
         """Make room for others."""
@@ -99,14 +99,14 @@ class BoneMesh:
 
 def _add_figure(scene: viser.SceneApi) -> list[viser.MeshHandle]:
     """The standing figure without the arm that is soft."""
-    pose, mesh = hanging_pose(), capsule_mesh(capsules(HUMAN))
+    pose, mesh = make_hanging_pose(), capsule_mesh(capsules(HUMAN))
     places, turns = pose.joint_positions(), pose.joint_rotations()
     soft = {f"{SIDE}_{joint}" for joint in ("shoulder", "elbow", "wrist")}
     nodes: list[viser.MeshHandle] = []
     for joint in np.unique(mesh.joints).tolist():
         if HUMAN.names[joint] in soft:
             continue
-        vertices, faces = part_of(mesh, joint)
+        vertices, faces = joint_part(mesh, joint)
         node = scene.add_mesh_simple(f"{ROOT}/figure/{joint}", vertices, faces, color=BODY_COLOUR[""])
         node.position, node.wxyz = places[joint], turns.wxyz[joint]
         nodes.append(node)

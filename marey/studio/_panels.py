@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import viser
 
 from marey.studio._bars import contact_bars
-from marey.studio._document import SPEEDS, Document
-from marey.studio._shown import Shown
+from marey.studio._document import SPEEDS, PageDocument
+from marey.studio._shown import SyncedWidget
 
 if TYPE_CHECKING:
     from marey.studio._session import Session
@@ -22,7 +22,7 @@ EXPORTS = {"BVH": ".bvh", "GLB": ".glb", "Clip": ".safetensors", "Film strip": "
 class Panel(Protocol):
     """What the session asks of a panel."""
 
-    def refresh(self, document: Document) -> None:
+    def refresh(self, document: PageDocument) -> None:
         """Show what the document says."""
         ...
 
@@ -35,12 +35,12 @@ class ClipPanel:
             self._picker = gui.add_dropdown("Open", options=session.shelf.labels, initial_value=session.document.label)
             self._upload = gui.add_upload_button("Upload a file", icon=viser.Icon.UPLOAD)
             self._facts = gui.add_html("")
-        self._shown = Shown(self._picker)
+        self._shown = SyncedWidget(self._picker)
         self._shown.on_user(self._open)
         self._upload.on_upload(_from_user(lambda: session.upload(self._upload.value.name, self._upload.value.content)))
         self._session = session
 
-    def refresh(self, document: Document) -> None:
+    def refresh(self, document: PageDocument) -> None:
         """List the shelf anew and describe what is open."""
         if self._picker.options != self._session.shelf.labels:
             self._picker.options = self._session.shelf.labels
@@ -78,10 +78,10 @@ class TimelinePanel:
         gui.add_command("Next frame", hotkey="N").on_trigger(lambda _: session.step(1))
         gui.add_command("Previous frame", hotkey="B").on_trigger(lambda _: session.step(-1))
 
-    def refresh(self, document: Document) -> None:
+    def refresh(self, document: PageDocument) -> None:
         """Follow the playhead; the bars change only with the clip."""
         film = document.film
-        if (document.running is not None or document.drawing is not None) != self._is_small:
+        if (document.active_mode is not None or document.active_sketch is not None) != self._is_small:
             self._is_small = not self._is_small
             (self._panel.minimize if self._is_small else self._panel.expand)()
         if film is not None and (film is not self._film or document.report is not self._report):
@@ -90,7 +90,7 @@ class TimelinePanel:
             spans = () if document.report is None else document.report.spans
             self._bars.content = contact_bars(film.contact_names, film.contacts, spans)
         self._slider.value = document.index
-        is_playing = document.playing if document.running is None else document.running.is_running
+        is_playing = document.playing if document.active_mode is None else document.active_mode.is_running
         label = "Pause" if is_playing else "Play"
         if self._play.label != label:
             self._play.label = label
@@ -104,13 +104,15 @@ class ShowPanel:
 
     def __init__(self, gui: viser.GuiApi, session: Session) -> None:
         with gui.add_folder("Show"):
-            self._boxes = {w: Shown(gui.add_checkbox(w, initial_value=on)) for w, on in session.document.shown.items()}
+            self._boxes = {
+                w: SyncedWidget(gui.add_checkbox(w, initial_value=on)) for w, on in session.document.shown.items()
+            }
             for what, box in self._boxes.items():
                 box.on_user(partial(session.show, what))
             frame = gui.add_button("Frame the body", icon=viser.Icon.FOCUS_CENTERED)
             frame.on_click(_from_user(lambda: session.frame_body()))
 
-    def refresh(self, document: Document) -> None:
+    def refresh(self, document: PageDocument) -> None:
         """Tick what is shown."""
         for what, box in self._boxes.items():
             box.show(document.shown[what])
@@ -125,7 +127,7 @@ class ExportPanel:
                 button = gui.add_button(label, icon=viser.Icon.DOWNLOAD)
                 button.on_click(_from_user(partial(session.export, suffix)))
 
-    def refresh(self, document: Document) -> None:
+    def refresh(self, document: PageDocument) -> None:
         """Nothing here depends on the document."""
 
 
@@ -139,7 +141,7 @@ def _from_user(handler: Callable[[], None]) -> Callable[[Any], None]:
     return handle
 
 
-def _clock(document: Document) -> str:
+def _clock(document: PageDocument) -> str:
     film = document.film
     if film is None:
         return ""
@@ -147,7 +149,7 @@ def _clock(document: Document) -> str:
     return f'<div data-testid="clock" style="padding:0 0.8em">{now:.2f} s of {end:.2f} s, {document.speed:g}x</div>'
 
 
-def _facts(document: Document) -> str:
+def _facts(document: PageDocument) -> str:
     film = document.film
     if film is None:
         return ""

@@ -12,11 +12,11 @@ import viser
 from viser import uplot
 
 from marey.base import InputError
-from marey.dynamics import ValidityReport, validity
+from marey.dynamics import ValidityReport, check_validity
 from marey.numerics import SQPIteration
 from marey.studio._bars import VALID
-from marey.studio._document import Document
-from marey.studio._task import Found, Listener, Task
+from marey.studio._document import PageDocument
+from marey.studio._task import OptimisationJob, OptimisationListener, SearchOutcome
 
 if TYPE_CHECKING:
     from marey.studio._session import Session
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 PLOT_POINTS = 400
 LISTED = 4  # stretches told in words
 SHORT_S = 0.05  # shorter ones are seen in the bar only
-ROOM_S = 0.4  # [s] around a stretch, in which a repair can join the clip
+REPAIR_MARGIN_S = 0.4  # [s] around a stretch, in which a repair can join the clip
 TIME_LIMIT_S = 60.0  # of a repair or a jump; the best so far is kept
 EMPTY = tuple(np.zeros(2) for _ in range(4))  # a plot of nothing: time and three curves
 LENGTH_M, RISE_M, TURN_DEG = (0.3, 1.8), (0.1, 0.5), (-360.0, 360.0)
 
 
-class Physics:
+class PhysicsPanel:
     """Commands and widgets of the Physics tab; the session's worker runs what is short, a task what is long."""
 
     def __init__(self, gui: viser.GuiApi, session: Session) -> None:
@@ -58,7 +58,7 @@ class Physics:
             self._progress = f"{session.document.task.what}: going on"
             session.document.task.listen(self._listener(session.document.task.what, session.document.task.label))
 
-    def refresh(self, document: Document) -> None:
+    def refresh(self, document: PageDocument) -> None:
         """Show the report of the clip that is open, and how far the task is."""
         busy = document.task is not None and document.task.is_running
         self._stop.disabled = not busy
@@ -67,8 +67,8 @@ class Physics:
         if document.report is not self._shown:
             self._shown = document.report
             self._verdict.content = verdict_html(document.report)
-            _fill(self._forces, document.report, "force")
-            _fill(self._momentum, document.report, "momentum")
+            _fill_plot(self._forces, document.report, "force")
+            _fill_plot(self._momentum, document.report, "momentum")
 
     def close(self) -> None:
         """Leave what still runs to the next page of this document."""
@@ -93,7 +93,7 @@ class Physics:
         document = self._session.document
         if document.film is None:
             raise InputError("no clip is open", "Open one first")
-        document.report = validity(document.film.motion)
+        document.report = check_validity(document.film.motion)
 
     def _take_worst(self) -> None:
         report = self._session.document.report
@@ -103,7 +103,7 @@ class Physics:
         if not bad:
             raise InputError("every stretch is green", "There is nothing to repair")
         worst, last = max(bad, key=lambda span: span.violation), float(report.times[-1])
-        begin, end = max(worst.start_s - ROOM_S, 0.0), min(worst.stop_s + ROOM_S, last)
+        begin, end = max(worst.start_s - REPAIR_MARGIN_S, 0.0), min(worst.stop_s + REPAIR_MARGIN_S, last)
         self._from.value, self._to.value = round(begin, 2), round(end, 2)
 
     def _start_repair(self) -> None:
@@ -125,27 +125,27 @@ class Physics:
         from marey.spacetime import optimize
 
         length, rise, turn = (
-            _held(float(slider.value), bounds)
+            _clamp_value(float(slider.value), bounds)
             for slider, bounds in ((self._length, LENGTH_M), (self._rise, RISE_M), (self._turn, TURN_DEG))
         )
         problem = jump_problem(length_m=length, rise_m=rise, turn_deg=turn)
         solve = partial(optimize, problem, time_limit_s=TIME_LIMIT_S, on_failure="return")
         self._start("jump", f"jump {length:g} m {turn:g}°", solve)
 
-    def _start(self, what: str, label: str, solve: Callable[..., Found]) -> None:
+    def _start(self, what: str, label: str, solve: Callable[..., SearchOutcome]) -> None:
         document = self._session.document
         if document.task is not None:
             raise InputError("something is being solved already", "Stop it, or wait")
         self._progress = f"{what}: starting"
 
-        def run(listen: Callable[[SQPIteration], bool]) -> Found:
+        def run(listen: Callable[[SQPIteration], bool]) -> SearchOutcome:
             return solve(on_iteration=listen)
 
-        document.task = Task(run, self._listener(what, label), what=what, label=label)
+        document.task = OptimisationJob(run, self._listener(what, label), what=what, label=label)
 
-    def _listener(self, what: str, label: str) -> Listener:
+    def _listener(self, what: str, label: str) -> OptimisationListener:
         """Notes for the worker of this page."""
-        return Listener(
+        return OptimisationListener(
             on_step=lambda step: self._post("step", partial(self._tell, what, step)),
             on_end=lambda result: self._post("end", partial(self._end, label, result)),
             on_error=lambda error: self._post("end", partial(self._fail, error)),
@@ -160,7 +160,7 @@ class Physics:
             f"{what}: iteration {step.index}, violation {step.violation:.1e}, objective {step.objective:.3g}"
         )
 
-    def _end(self, label: str, result: Found) -> None:
+    def _end(self, label: str, result: SearchOutcome) -> None:
         self._session.document.task = None
         self._progress = result.sentence
         self._session.open_motion(label, result.motion)
@@ -188,7 +188,7 @@ def verdict_html(report: ValidityReport | None) -> str:
     )
 
 
-def _held(value: float, bounds: tuple[float, float]) -> float:
+def _clamp_value(value: float, bounds: tuple[float, float]) -> float:
     """The value inside its slider; a page may send any number."""
     if not np.isfinite(value):
         raise InputError("a slider is not a number")
@@ -204,7 +204,7 @@ def _plot(gui: viser.GuiApi, title: str, names: tuple[str, ...]) -> viser.GuiUpl
     return gui.add_uplot(EMPTY, series, title=title, scales={"x": uplot.Scale(time=False)}, aspect=2.2)
 
 
-def _fill(plot: viser.GuiUplotHandle, report: ValidityReport | None, what: str) -> None:
+def _fill_plot(plot: viser.GuiUplotHandle, report: ValidityReport | None, what: str) -> None:
     if report is None:
         plot.data = EMPTY
         return

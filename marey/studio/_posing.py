@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import viser
 
 from marey.base import FloatArray, InputError
-from marey.studio._desk import METHODS, MODE_RANGE, NUM_MODES, Desk
-from marey.studio._gizmos import Gizmos
+from marey.studio._desk import METHODS, MODE_RANGE, NUM_MODES, PoseEditor
+from marey.studio._gizmos import DragHandles
 
 if TYPE_CHECKING:
     from marey.studio._session import Session
@@ -22,13 +22,13 @@ KEY_RATE_HZ = 30.0
 LIMIT_MARGIN_RAD = 0.1  # room round what the clip shows
 
 
-class Posing:
+class PosePanel:
     """Commands and widgets of the Pose tab; the session's worker runs them."""
 
     def __init__(self, gui: viser.GuiApi, scene: viser.SceneApi, session: Session) -> None:
-        self.desk: Desk | None = None
+        self.desk: PoseEditor | None = None
         self._session = session
-        self._gizmos = Gizmos(scene, self._drag, self._let_go)
+        self._gizmos = DragHandles(scene, self._drag, self._let_go)
         self._start = gui.add_button("Pose this frame", icon=viser.Icon.STRETCHING)
         self._stop = gui.add_button("Back to the clip", icon=viser.Icon.PLAYER_PLAY, disabled=True)
         self._method = gui.add_dropdown("Solver", options=METHODS)
@@ -106,7 +106,7 @@ class Posing:
         if film is None:
             raise InputError("no clip is open", "Open one first")
         document.playing = False
-        desk = Desk(film.motion[document.index])
+        desk = PoseEditor(film.motion[document.index])
         desk.warm_up()
         self.desk = desk
 
@@ -163,13 +163,13 @@ class Posing:
         self.desk = None
         self._session.open_motion("keys", motion)
 
-    def _need(self) -> Desk:
+    def _need(self) -> PoseEditor:
         if self.desk is None:
             raise InputError("nothing is on the posing desk", "Press 'Pose this frame' first")
         return self.desk
 
 
-def _verdict(desk: Desk) -> str:
+def _verdict(desk: PoseEditor) -> str:
     result = desk.result
     if result is None:
         return '<div data-testid="ik" style="padding:0 0.8em">Drag a handle.</div>'

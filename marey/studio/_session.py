@@ -13,50 +13,50 @@ import viser
 
 from marey.base import InputError, MareyError
 from marey.motion import Motion
-from marey.studio._document import Document
-from marey.studio._film import Film
-from marey.studio._forces import Forces
-from marey.studio._muscle_body import BodyMuscles
+from marey.studio._document import PageDocument
+from marey.studio._film import ClipFrames
+from marey.studio._forces import ForceArrows
+from marey.studio._muscle_body import BodyMuscleNodes
 from marey.studio._muscle_panel import MusclePanel
 from marey.studio._muscle_stage import MuscleStage
 from marey.studio._panels import ClipPanel, ExportPanel, Panel, ShowPanel, TimelinePanel
-from marey.studio._physics import Physics
-from marey.studio._posing import Posing
-from marey.studio._shelf import Shelf, safe_name
-from marey.studio._simulate_panel import SimulatePanel
-from marey.studio._simulate_stage import SimulateStage
+from marey.studio._physics import PhysicsPanel
+from marey.studio._posing import PosePanel
+from marey.studio._shelf import ClipCatalogue, safe_name
+from marey.studio._simulate_panel import SimulationPanel
+from marey.studio._simulate_stage import SimulationStage
 from marey.studio._sketch_panel import SketchPanel
 from marey.studio._sketch_stage import SketchStage
-from marey.studio._stage import Stage
+from marey.studio._stage import ClipStage
 from marey.studio._walk_panel import WalkPanel
 from marey.studio._walk_stage import WalkStage
-from marey.studio._worker import Worker
+from marey.studio._worker import SessionWorker
 
-BEHIND_M = ((-1.5, 1.7, -2.9), (-0.45, 0.72, 0.75))  # where the camera is and looks while a character is driven
+CHASE_CAMERA_M = ((-1.5, 1.7, -2.9), (-0.45, 0.72, 0.75))  # where the camera is and looks while a character is driven
 PLAY_RATE_HZ = 30.0  # the page smooths between messages; more would only fill the wire
 
 
 class Session:
     """Commands of one page. Every command returns at once; the worker carries it out."""
 
-    def __init__(self, client: viser.ClientHandle, shelf: Shelf, document: Document) -> None:
+    def __init__(self, client: viser.ClientHandle, shelf: ClipCatalogue, document: PageDocument) -> None:
         self.shelf, self.document = shelf, document
         self._client = client
         self._folder = tempfile.TemporaryDirectory(prefix="marey-studio-")
-        self._stage = Stage(client.scene)
-        self._forces = Forces(client.scene)
+        self._stage = ClipStage(client.scene)
+        self._forces = ForceArrows(client.scene)
         self._panels: tuple[Panel, ...] = ()
-        self._posing: Posing | None = None
-        self._physics: Physics | None = None
+        self._posing: PosePanel | None = None
+        self._physics: PhysicsPanel | None = None
         self._walking: WalkPanel | None = None
-        self._walk_stage = WalkStage(client.scene, self._clicked)
+        self._walk_stage = WalkStage(client.scene, self._click_character)
         self._sketching: SketchPanel | None = None
         self._sketch_stage: SketchStage | None = None
-        self._simulate_stage: SimulateStage | None = None
+        self._simulate_stage: SimulationStage | None = None
         self._muscling: MusclePanel | None = None
         self._muscle_stage: MuscleStage | None = None
-        self._body_muscles = BodyMuscles(client.scene)
-        self._worker = Worker(self._tick, rate_hz=PLAY_RATE_HZ, on_error=self.report)
+        self._body_muscles = BodyMuscleNodes(client.scene)
+        self._worker = SessionWorker(self._tick, rate_hz=PLAY_RATE_HZ, on_error=self.report)
         self._worker.post("start", self._start)
 
     def open(self, label: str) -> None:
@@ -106,7 +106,7 @@ class Session:
     def send(self, motion: Motion, name: str) -> None:
         """Send a clip to the user as a file; called by the worker."""
         path = Path(self._folder.name) / f"export{Path(name).suffix}"
-        _write(motion, path)
+        _write_export(motion, path)
         self.send_bytes(name, path.read_bytes())
 
     def send_bytes(self, name: str, content: bytes) -> None:
@@ -159,19 +159,19 @@ class Session:
         with tabs.add_tab("Play"):
             play = (ClipPanel(gui, self), ShowPanel(gui, self), ExportPanel(gui, self))
         with tabs.add_tab("Pose"):
-            self._posing = Posing(gui, self._client.scene, self)
+            self._posing = PosePanel(gui, self._client.scene, self)
         with tabs.add_tab("Physics"):
-            self._physics = Physics(gui, self)
+            self._physics = PhysicsPanel(gui, self)
         with tabs.add_tab("Walk"):
             self._walking = WalkPanel(gui, self)
         with tabs.add_tab("Sketch"):
             self._sketching = SketchPanel(gui, self)
         with tabs.add_tab("Simulate"):
-            simulating = SimulatePanel(gui, self)
+            simulating = SimulationPanel(gui, self)
         with tabs.add_tab("Muscle"):
             self._muscling = MusclePanel(gui, self)
         scene, sketching = self._client.scene, self._sketching
-        self._simulate_stage = SimulateStage(scene, simulating.grabbed)
+        self._simulate_stage = SimulationStage(scene, simulating.grab_body)
         self._muscle_stage = MuscleStage(scene, self._muscling.moved)
         self._sketch_stage = SketchStage(scene, sketching.click_item, sketching.drag)
         scene.on_click(modifier="cmd/ctrl")(sketching.click_ground)
@@ -180,7 +180,7 @@ class Session:
 
     def _open(self, label: str) -> None:
         try:
-            film = Film.of(self.shelf.load(label))
+            film = ClipFrames.from_motion(self.shelf.load(label))
         except MareyError:
             self._refresh()  # the picker goes back to what is on the stage
             raise
@@ -205,17 +205,17 @@ class Session:
         self.open_motion(path.name, load(path))
 
     def _step(self, frames: int) -> None:
-        if self.document.running is not None:
+        if self.document.active_mode is not None:
             if frames > 0:  # neither a walk nor a simulation goes back
-                self.document.running.single_step()
+                self.document.active_mode.single_step()
             return
         self.document.playing = False
         self.document.seek(self.document.index + frames)
 
     def _toggle(self) -> None:
         document = self.document
-        if document.running is not None:
-            document.running.is_running = not document.running.is_running
+        if document.active_mode is not None:
+            document.active_mode.is_running = not document.active_mode.is_running
             return
         at_end = document.film is not None and document.index >= document.film.num_frames - 1
         if not document.playing and at_end:
@@ -235,11 +235,11 @@ class Session:
             self._refresh()  # also after an edit that was refused: the page goes back to what is
 
     def _tick(self, seconds: float) -> None:
-        passing = self.document if self.document.running is None else self.document.running
+        passing = self.document if self.document.active_mode is None else self.document.active_mode
         passing.advance(seconds)
         self._refresh()
 
-    def _clicked(self, number: int) -> None:
+    def _click_character(self, number: int) -> None:
         if self._walking is not None:
             self._walking.click(number)
 
@@ -251,7 +251,7 @@ class Session:
             if self._posing is not None:
                 self._posing.refresh()
         self._client.flush()
-        running = self.document.running
+        running = self.document.active_mode
         self._worker.set_ticking(self.document.playing if running is None else running.is_running)
 
     def _draw(self) -> None:
@@ -263,7 +263,7 @@ class Session:
             walk.is_on = False  # a pose of the clip is on the desk
         elif walk is not None:
             follows = self.document.shown["Follow"]
-            self._stage.step_aside(*((walk.place(), walk.view_rad) if follows else ((0.0, 0.0), 0.0)))
+            self._stage.hide_clip(*((walk.place(), walk.view_rad) if follows else ((0.0, 0.0), 0.0)))
             self._walk_stage.draw(walk)
             if self._simulate_stage is not None:
                 self._simulate_stage.hide()
@@ -276,8 +276,8 @@ class Session:
         if self._draws_simulation(is_posing=desk is not None):
             return
         self._draw_sketch()
-        if self.document.drawing is not None:
-            self._stage.step_aside((0.0, 0.0), 0.0)
+        if self.document.active_sketch is not None:
+            self._stage.hide_clip((0.0, 0.0), 0.0)
             return
         self._stage.draw(self.document, None if desk is None else desk.state.pose)
         self._forces.draw(self.document)
@@ -285,7 +285,7 @@ class Session:
     def _draws_simulation(self, *, is_posing: bool) -> bool:
         """The simulation, if it is on the stage; a pose of the clip on the desk sends it away."""
         document, stage = self.document, self._simulate_stage
-        arena = document.acting
+        arena = document.active_simulation
         if stage is None or arena is None or is_posing:
             if document.arena is not None and is_posing:
                 document.arena.is_on = False
@@ -294,7 +294,7 @@ class Session:
             self._stage.show_ground(True)
             return False
         middle = arena.place() if document.shown["Follow"] else (0.0, 0.0)
-        self._stage.step_aside(middle, 0.0)
+        self._stage.hide_clip(middle, 0.0)
         self._stage.show_ground(arena.wish.slope_deg == 0.0)
         stage.draw(arena, middle)
         self._draw_sketch()
@@ -305,7 +305,7 @@ class Session:
         document, stage, lab = self.document, self._muscle_stage, self.document.lab
         if stage is None or lab is None:
             return False
-        if document.flexing is None or is_posing:
+        if document.active_muscles is None or is_posing:
             lab.is_on = False
             stage.hide()
             self._draw_strain()
@@ -315,7 +315,7 @@ class Session:
             self._simulate_stage.hide()
         self._stage.show_ground(True)
         self._draw_sketch()
-        self._stage.step_aside(lab.place() if document.shown["Follow"] else (0.0, 0.0), 0.0)
+        self._stage.hide_clip(lab.place() if document.shown["Follow"] else (0.0, 0.0), 0.0)
         stage.draw(lab)
         return True
 
@@ -333,9 +333,9 @@ class Session:
         draft = document.draft
         if stage is None or draft is None:
             return
-        if document.drawing is not None:
+        if document.active_sketch is not None:
             stage.draw(draft, None)
-        elif document.running is None and document.label in draft.clips:
+        elif document.active_mode is None and document.label in draft.clips:
             rate_hz = 1.0 if document.film is None else document.film.motion.rate_hz
             stage.draw(draft, document.film, draft.other(document.label), document.frame / rate_hz)
         else:
@@ -343,14 +343,14 @@ class Session:
 
     def _frame_body(self) -> None:
         film = self.document.film
-        if self.document.drawing is not None:
-            self._client.camera.position, self._client.camera.look_at = self.document.drawing.view()
+        if self.document.active_sketch is not None:
+            self._client.camera.position, self._client.camera.look_at = self.document.active_sketch.view()
             return
         if self.document.live is not None:
-            self._client.camera.position, self._client.camera.look_at = BEHIND_M
+            self._client.camera.position, self._client.camera.look_at = CHASE_CAMERA_M
             return
-        if self.document.flexing is not None:
-            self._client.camera.position, self._client.camera.look_at = self.document.flexing.camera()
+        if self.document.active_muscles is not None:
+            self._client.camera.position, self._client.camera.look_at = self.document.active_muscles.camera()
             return
         if film is None:
             return
@@ -360,7 +360,7 @@ class Session:
         self._client.camera.look_at = (x, 0.42 * size, z)
 
 
-def _write(motion: Motion, path: Path) -> None:
+def _write_export(motion: Motion, path: Path) -> None:
     if path.suffix == ".png":
         from marey.picture import film_strip, save_image
 

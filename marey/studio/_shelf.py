@@ -13,14 +13,14 @@ Loader = Callable[[], Motion]
 MAX_NAME = 80  # characters of a file name that we keep
 
 
-class Shelf:
+class ClipCatalogue:
     """Labels and how to load what they stand for; nothing is read before it is opened."""
 
     def __init__(self) -> None:
         self._loaders: dict[str, Loader] = {}
 
     @classmethod
-    def of_paths(cls, paths: Iterable[str | Path]) -> Shelf:
+    def from_paths(cls, paths: Iterable[str | Path]) -> ClipCatalogue:
         """Files are clips, folders are libraries or folders of clips; without any path, the samples."""
         shelf = cls()
         for path in map(Path, paths):
@@ -49,9 +49,9 @@ class Shelf:
         self._loaders[used] = loader
         return used
 
-    def copy(self) -> Shelf:
+    def copy(self) -> ClipCatalogue:
         """Return a shelf with the same clips, to which a page can add its own."""
-        other = Shelf()
+        other = ClipCatalogue()
         other._loaders = dict(self._loaders)
         return other
 

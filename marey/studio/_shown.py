@@ -12,14 +12,14 @@ from typing import Any, Final, Generic, TypeVar
 
 import viser
 
-PATIENCE: Final = 15  # pictures in which an edit is on its way; later it must have been refused
+MAX_STALE_REFRESHES: Final = 15  # pictures in which an edit is on its way; later it must have been refused
 T = TypeVar("T")
 D = TypeVar("D")  # what is edited
 Edit = Callable[[D], None]
-Tell = Callable[[str, Edit[D]], None]  # a key, under which the newest wins, and the edit
+EditListener = Callable[[str, Edit[D]], None]  # a key, under which the newest wins, and the edit
 
 
-class Shown(Generic[T]):
+class SyncedWidget(Generic[T]):
     """A widget with the value that its page shows."""
 
     def __init__(self, widget: viser.GuiInputHandle[T]) -> None:
@@ -36,9 +36,9 @@ class Shown(Generic[T]):
 
         self.widget.on_update(handle)
 
-    def tells(self, tell: Tell[D], key: str, act: Callable[[D, T], None]) -> None:
+    def bind(self, tell: EditListener[D], key: str, act: Callable[[D, T], None]) -> None:
         """Have an edit made with what the user chose."""
-        self.on_user(told(tell, key, self.heard, act))
+        self.on_user(make_handler(tell, key, self.heard, act))
 
     def heard(self, value: T) -> None:
         """Remember what the page shows by now; part of the edit that the user asked for."""
@@ -47,12 +47,14 @@ class Shown(Generic[T]):
     def show(self, value: T) -> None:
         """Assign the widget if the page shows another value, or shows one for long that nobody told us of."""
         self._apart = self._apart + 1 if self.widget.value != value else 0
-        if value != self._known or self._apart >= PATIENCE:
+        if value != self._known or self._apart >= MAX_STALE_REFRESHES:
             self._known, self._apart = value, 0
             self.widget.value = value
 
 
-def told(tell: Tell[D], key: str, heard: Callable[[T], None], act: Callable[[D, T], None]) -> Callable[[T], None]:
+def make_handler(
+    tell: EditListener[D], key: str, heard: Callable[[T], None], act: Callable[[D, T], None]
+) -> Callable[[T], None]:
     """A handler that has an edit made; when it is made, the page shows what the user chose."""
 
     def handle(value: T) -> None:

@@ -13,13 +13,22 @@ from marey.base import ConvergenceError, FloatArray, InputError
 from marey.motion import Motion
 from marey.simulate import Ball, PointForce, Push, Simulator, forces_at
 from marey.skeleton import Pose, role_map
-from marey.studio._simulate_figure import Figures, grounded
-from marey.studio._simulate_hand import ROOM_M, Hand
-from marey.studio._simulate_take import Take
-from marey.studio._simulate_trace import LEAST_N, Standing, Trace, standing
-from marey.studio._simulate_will import Will, make_will
-from marey.studio._simulate_wish import BALL_KG, BALL_M_S, ON_FEET, PUSH_N, PUSH_S, Wish, direction, part_named
-from marey.studio._walker import TIMING_MEMORY, hearing, within
+from marey.studio._simulate_figure import FigureFactory, place_on_ground
+from marey.studio._simulate_hand import ROOM_SIZE_M, PullingHand
+from marey.studio._simulate_take import SimulationRecording
+from marey.studio._simulate_trace import LEAST_N, EnergyTrace, SupportState, measure_support
+from marey.studio._simulate_will import FigureController, make_controller
+from marey.studio._simulate_wish import (
+    BALL_KG,
+    BALL_M_S,
+    ON_FEET,
+    PUSH_N,
+    PUSH_S,
+    SimulationSettings,
+    direction,
+    resolve_part,
+)
+from marey.studio._walker import TIMING_MEMORY, capture_warnings, clamp_value
 
 if TYPE_CHECKING:
     from marey.simulate import Ground
@@ -30,23 +39,23 @@ MAX_OWED_S: Final = 0.1  # a page that slept does not catch up
 MAX_BALLS: Final = 4
 THROW_M: Final = 1.7  # from where balls come: in sight
 PACE_S: Final = 1.0  # over which the pace is averaged
-SEEN_S: Final = 0.3  # that a push is shown
+PUSH_VISIBLE_S: Final = 0.3  # that a push is shown
 FOLLOW_S: Final = 0.3  # in which the view follows the figure
 SHOWN: Final = {"Forces": True, "Support": True, "Centre of mass": True}
 
 
-class Arena:
+class SimulationDocument:
     """Edited only by the session's worker."""
 
-    def __init__(self, figures: Figures, frame: int, wish: Wish | None = None) -> None:
+    def __init__(self, figures: FigureFactory, frame: int, wish: SimulationSettings | None = None) -> None:
         self.figures, self.body, self.clip = figures, figures.body, figures.clip
         self.frame = int(np.clip(frame, 0, self.clip.num_frames - 1))
-        self.wish = Wish() if wish is None else wish
+        self.wish = SimulationSettings() if wish is None else wish
         self.is_on = True  # on the stage; otherwise the clip is
         self.is_running = True
         self.is_recording = False
-        self.take: Take | None = None
-        self.trace = Trace()
+        self.take: SimulationRecording | None = None
+        self.trace = EnergyTrace()
         self.shown = dict(SHOWN)
         self.remarks: list[str] = []
         self.step_ms, self.pace = 0.0, 1.0
@@ -58,14 +67,14 @@ class Arena:
 
     def start(self, *, is_standing: bool = False) -> None:
         """Put the figure into its frame again, at rest, or let it stand as quietly as the clip ever does."""
-        self.hand: Hand | None = None
+        self.hand: PullingHand | None = None
         self.pulls: tuple[PointForce, ...] = ()  # from outside, in the last step
         self._pushes: list[Push] = []
         self._last_push: tuple[float, tuple[PointForce, ...]] = (0.0, ())  # until when it is shown
         pose = self.figures.standing(self.wish.feet) if is_standing else self.clip[self.frame]
         self.pivot: FloatArray = pose.root_position * np.array([1.0, 0.0, 1.0])
-        self.home = grounded(self._made(), pose, self.ground)
-        self._take_over(self._made(), self.home, None)
+        self.home = place_on_ground(self._make_simulator(), pose, self.ground)
+        self._take_over(self._make_simulator(), self.home, None)
         self.trace.clear()
         x, _, z = self.home.root_position.tolist()
         self._view = np.array([x, z])
@@ -90,7 +99,7 @@ class Arena:
 
     def grab(self, joint: int, place: ArrayLike) -> None:
         """Take hold of what a joint carries, at a place [m] in world."""
-        self.hand = Hand.at(self.simulator.mechanics(), joint, place)
+        self.hand = PullingHand.grab_at(self.simulator.mechanics(), joint, place)
 
     def pull(self, place: ArrayLike) -> None:
         """Pull what is held to a place [m] in world."""
@@ -103,14 +112,14 @@ class Arena:
 
     def push(self, part: str, heading_deg: float, rise_deg: float, force_n: float, duration_s: float) -> None:
         """Push a part of the body, from now on for a while."""
-        name = self._names[part_named(part, self._roles)]
-        force = within(force_n, PUSH_N, "the force") * direction(heading_deg, rise_deg)
-        self._pushes.append(Push(name, force, self._now_s, within(duration_s, PUSH_S, "the duration")))
+        name = self._names[resolve_part(part, self._roles)]
+        force = clamp_value(force_n, PUSH_N, "the force") * direction(heading_deg, rise_deg)
+        self._pushes.append(Push(name, force, self._now_s, clamp_value(duration_s, PUSH_S, "the duration")))
 
     def throw(self, part: str, heading_deg: float, speed_m_s: float, mass_kg: float) -> None:
         """Throw a ball at a part of the body, so that it flies in a direction and hits."""
-        speed, mass = within(speed_m_s, BALL_M_S, "the speed"), within(mass_kg, BALL_KG, "the mass")
-        ahead, goal = direction(heading_deg, 0.0), self.simulator.mechanics().joints[part_named(part, self._roles)]
+        speed, mass = clamp_value(speed_m_s, BALL_M_S, "the speed"), clamp_value(mass_kg, BALL_KG, "the mass")
+        ahead, goal = direction(heading_deg, 0.0), self.simulator.mechanics().joints[resolve_part(part, self._roles)]
         flight_s = THROW_M / speed
         drop = 0.5 * flight_s**2 * self.simulator.gravity
         place = goal - THROW_M * ahead
@@ -140,15 +149,15 @@ class Arena:
         """How the figure is now."""
         return self.simulator.state.pose
 
-    def felt(self) -> tuple[PointForce, ...]:
+    def visible_forces(self) -> tuple[PointForce, ...]:
         """Forces of hands and pushes; a push is seen for a while, since most are over before a picture is made."""
         until_s, pushes = self._last_push
         now = [f for f in self.pulls if f not in pushes]
         return (*now, *(pushes if self.time_s < until_s else ()))
 
-    def standing(self) -> Standing:
+    def standing(self) -> SupportState:
         """What bears the figure, and where its centre of mass is."""
-        return standing(self.simulator, self.ground.normal, self.pivot)
+        return measure_support(self.simulator, self.ground.normal, self.pivot)
 
     def place(self) -> tuple[float, float]:
         """What the view keeps in its middle, (x, z) [m]; it rests while a hand holds the figure."""
@@ -158,7 +167,7 @@ class Arena:
         """Begin a new take, or end it."""
         self.is_recording = not self.is_recording
         if self.is_recording:
-            self.take = Take(self.simulator, STEP_S)
+            self.take = SimulationRecording(self.simulator, STEP_S)
 
     def finished_take(self) -> Motion:
         """End the take and give it as a clip.
@@ -194,7 +203,7 @@ class Arena:
         """One step; where it fails, time stops and the figure goes back to its start."""
         begin = perf_counter()
         try:
-            self._made_step()
+            self._run_step()
         except Exception:
             self.is_running = self.is_recording = False
             self.start()
@@ -202,13 +211,13 @@ class Arena:
         spent_ms = 1e3 * (perf_counter() - begin)
         self.step_ms = TIMING_MEMORY * self.step_ms + (1.0 - TIMING_MEMORY) * spent_ms if self.step_ms else spent_ms
 
-    def _made_step(self) -> None:
+    def _run_step(self) -> None:
         pushes = forces_at(self._pushes, self._now_s, STEP_S)
         if any(float(np.linalg.norm(push.force_n)) > LEAST_N for push in pushes):
-            self._last_push = self.time_s + SEEN_S, pushes
+            self._last_push = self.time_s + PUSH_VISIBLE_S, pushes
         self.pulls = (*self._pull(), *pushes)
-        self._moved_on()
-        if not float(np.abs(self.simulator.state.root_position).max()) < ROOM_M:
+        self._step_controller()
+        if not float(np.abs(self.simulator.state.root_position).max()) < ROOM_SIZE_M:
             raise InputError(
                 "the figure left the room", "It is back at its start; take more damping, or smaller forces"
             )
@@ -231,7 +240,7 @@ class Arena:
         self.hand, self._pushes = None, []
         self.will.begin_again()
 
-    def _moved_on(self) -> None:
+    def _step_controller(self) -> None:
         """Let the will make its step; limits that make it unstable are given up."""
         try:
             self.will.step(STEP_S, self.pulls)
@@ -255,7 +264,7 @@ class Arena:
     def _now_s(self) -> float:
         return self.simulator.state.time_s
 
-    def _change(self, wish: Wish) -> None:
+    def _change(self, wish: SimulationSettings) -> None:
         """Follow the sliders; what cannot be is refused, and nothing has changed."""
         before, pivot = self.wish, self.pivot
         try:
@@ -264,8 +273,8 @@ class Arena:
             self.wish = wish
             if wish.will in ON_FEET and (wish.will, wish.feet) != (before.will, before.feet):
                 self.start(is_standing=wish.will == "balance")
-            elif wish.will != before.will or wish.is_other_simulator(before):
-                self._take_over(self._made(), self.pose, self.simulator.state.velocity)
+            elif wish.will != before.will or wish.needs_new_simulator(before):
+                self._take_over(self._make_simulator(), self.pose, self.simulator.state.velocity)
             else:
                 self.will.hear(wish)
         except Exception:
@@ -276,10 +285,10 @@ class Arena:
         """Where the ground turns: under the figure, so that it is not thrown up."""
         return self.standing().foot
 
-    def _made(self) -> Simulator:
+    def _make_simulator(self) -> Simulator:
         """A simulator as the sliders say."""
         wish = self.wish
-        with hearing(self.remarks):
+        with capture_warnings(self.remarks):
             return self.figures.simulator(wish, self.ground)
 
     def _take_over(self, simulator: Simulator, pose: Pose, velocity: FloatArray | None) -> None:
@@ -291,14 +300,14 @@ class Arena:
             moving = np.zeros(simulator.num_dof)
             count = simulator.num_dof if velocity.size == simulator.num_dof else 6
             moving[:count] = velocity[:count]
-        will = make_will(simulator, self.wish, self.home, self.clip[self.frame :])
+        will = make_controller(simulator, self.wish, self.home, self.clip[self.frame :])
         if moving is not None:
             simulator.reset(pose, velocity=moving)
             will.go_on_from(self.will)
         for ball in balls:
             simulator.throw(replace(ball, gravity=simulator.gravity))
-        self.will: Will = will
-        self._pushes = [_shifted(push, left_s) for push in self._pushes]
+        self.will: FigureController = will
+        self._pushes = [_shift_push(push, left_s) for push in self._pushes]
         if self.is_recording and self.take is not None:
             self.take.go_on(simulator)
 
@@ -306,12 +315,12 @@ class Arena:
         """A simulator with these balls; the oldest are forgotten."""
         if len(balls) <= len(self.balls):  # one too many: begin anew with the others
             state = self.simulator.state
-            self._take_over(self._made(), state.pose, state.velocity)
+            self._take_over(self._make_simulator(), state.pose, state.velocity)
         for ball in balls[len(self.balls) :]:
             self.simulator.throw(replace(ball, gravity=self.simulator.gravity))
 
 
-def _shifted(push: Push, by_s: float) -> Push:
+def _shift_push(push: Push, by_s: float) -> Push:
     """A push that is under way, for a clock that begins anew."""
     left_s = push.start_s + push.duration_s - by_s
     return Push(push.joint, push.force_n, max(0.0, push.start_s - by_s), max(min(left_s, push.duration_s), 1e-6))

@@ -12,13 +12,13 @@ from marey.base import FloatArray, InputError, frozen
 from marey.kinematics import PointTask
 from marey.simulate import Mechanics, PointForce
 
-ROOM_M: Final = 100.0  # a hand is not farther from the middle of the room
+ROOM_SIZE_M: Final = 100.0  # a hand is not farther from the middle of the room
 MAX_PULL_N: Final = 1000.0  # of a hand: more would tear any body along
 GOAL_WEIGHT: Final = 30.0  # [1/m²] of a point that the figure is to reach by itself
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Hand:
+class PullingHand:
     """A point of the figure, and where the mouse pulls it."""
 
     joint: int
@@ -26,16 +26,16 @@ class Hand:
     target: FloatArray  # (3,) [m] in world
 
     @classmethod
-    def at(cls, here: Mechanics, joint: int, place: ArrayLike) -> Hand:
+    def grab_at(cls, here: Mechanics, joint: int, place: ArrayLike) -> PullingHand:
         """Take hold of what a joint carries, at a place in world."""
         if not 0 <= joint < len(here.joints):
             raise InputError(f"there is no joint {joint}", f"There are {len(here.joints)}")
-        point = in_room(place)
+        point = clamp_position(place)
         return cls(joint, frozen(here.frames[joint].T @ (point - here.joints[joint]), 3, name="offset"), point)
 
-    def to(self, place: ArrayLike) -> Hand:
+    def to(self, place: ArrayLike) -> PullingHand:
         """The same hand, pulling somewhere else."""
-        return replace(self, target=in_room(place))
+        return replace(self, target=clamp_position(place))
 
     def place(self, here: Mechanics) -> FloatArray:
         """Where the point is now ``(3,)`` [m]."""
@@ -67,13 +67,13 @@ class Hand:
         return PointForce(names[self.joint], self.force(here, velocity, dt, stiffness_n_m), self.offset)
 
 
-def in_room(place: ArrayLike) -> FloatArray:
+def clamp_position(place: ArrayLike) -> FloatArray:
     """A place ``(3,)`` [m]; a page may send anything.
 
     Raises:
         InputError: it is no place in the room.
     """
     point = np.asarray(place, dtype=np.float64)
-    if point.shape != (3,) or not np.isfinite(point).all() or float(np.abs(point).max()) > ROOM_M:
+    if point.shape != (3,) or not np.isfinite(point).all() or float(np.abs(point).max()) > ROOM_SIZE_M:
         raise InputError("the hand is not in the room", "Pull nearer")
     return frozen(point, 3, name="place")

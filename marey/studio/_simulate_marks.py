@@ -22,7 +22,7 @@ RINGS: Final = 10  # of a sphere
 Colour = tuple[int, int, int]
 
 
-class Arrows:
+class ForceArrowMarks:
     """Forces at places."""
 
     def __init__(self, scene: viser.SceneApi, name: str, colour: Colour) -> None:
@@ -48,14 +48,14 @@ def arrow_ends(places: FloatArray, forces: FloatArray, weight_n: float) -> Float
     return ends
 
 
-class Polygon:
+class PolygonMark:
     """A convex outline on the ground."""
 
     def __init__(self, scene: viser.SceneApi, name: str, colour: Colour) -> None:
         self._node = scene.add_mesh_simple(
             name,
-            outline(np.zeros((1, 3))),
-            fan(),
+            polygon_outline(np.zeros((1, 3))),
+            fan_faces(),
             color=colour,
             opacity=0.55,
             side="double",
@@ -68,10 +68,10 @@ class Polygon:
         """Show corners ``(n, 3)`` [m], if they are three at least."""
         self._node.visible = on and len(corners) >= 3
         if self._node.visible:
-            self._node.vertices = outline(corners)
+            self._node.vertices = polygon_outline(corners)
 
 
-def outline(corners: FloatArray) -> Float32:
+def polygon_outline(corners: FloatArray) -> Float32:
     """Vertices ``(MAX_CORNERS, 3)`` of a polygon; the last corner is repeated."""
     picked = corners[np.linspace(0, len(corners) - 1, min(len(corners), MAX_CORNERS)).astype(np.int64)]
     full = np.repeat(picked[-1:], MAX_CORNERS, axis=0)
@@ -79,13 +79,13 @@ def outline(corners: FloatArray) -> Float32:
     return (full + np.array([0.0, OVER_M, 0.0])).astype(np.float32)
 
 
-def fan() -> IntArray:
+def fan_faces() -> IntArray:
     """Triangles from the first corner to all others."""
     ring = np.arange(1, MAX_CORNERS - 1)
     return np.stack([np.zeros_like(ring), ring, ring + 1], axis=1)
 
 
-class Spheres:
+class SphereMarks:
     """Balls of any size, each in its colour, in one node: they move together with the body, which is made likewise."""
 
     def __init__(self, scene: viser.SceneApi, name: str, colours: Sequence[Colour]) -> None:
@@ -121,7 +121,7 @@ def ball_mesh() -> tuple[Float32, IntArray]:
     return vertices, np.concatenate([np.stack([a, b, c], axis=1), np.stack([b, d, c], axis=1)])
 
 
-class Line:
+class LineMark:
     """A straight line between two places."""
 
     def __init__(self, scene: viser.SceneApi, name: str, colour: Colour) -> None:

@@ -12,13 +12,13 @@ import numpy as np
 import viser
 
 from marey.base import FloatArray, InputError, MareyError
-from marey.studio._document import Document
-from marey.studio._simulate import Arena
-from marey.studio._simulate_controls import LooksGroup, PushGroup, Tell, WillGroup
-from marey.studio._simulate_figure import Figures
-from marey.studio._simulate_plots import Plots
-from marey.studio._simulate_wish import Wish
-from marey.studio._sketch_controls import see, when_user
+from marey.studio._document import PageDocument
+from marey.studio._simulate import SimulationDocument
+from marey.studio._simulate_controls import ControllerGroup, LooksGroup, PushGroup, SimulationEdit
+from marey.studio._simulate_figure import FigureFactory
+from marey.studio._simulate_plots import SimulationPlots
+from marey.studio._simulate_wish import SimulationSettings
+from marey.studio._sketch_controls import only_from_user, set_visible
 
 if TYPE_CHECKING:
     from marey.studio._session import Session
@@ -31,7 +31,7 @@ HELP_HTML: Final = (
 )
 
 
-class SimulatePanel:
+class SimulationPanel:
     """Commands and widgets of the Simulate tab; the session's worker runs them."""
 
     def __init__(self, gui: viser.GuiApi, session: Session) -> None:
@@ -44,14 +44,14 @@ class SimulatePanel:
         self._again = gui.add_button_group("Start again", options=tuple(_AGAIN))
         help_text = gui.add_html(HELP_HTML)
         with gui.add_folder("Figure") as figure:
-            self._will = WillGroup(gui, self._tell)
+            self._will = ControllerGroup(gui, self._tell)
         with gui.add_folder("Push and throw") as push:
             self._pushes = PushGroup(gui, self._tell_each)
         with gui.add_folder("Take") as take:
             self._record = gui.add_button("Record", icon=viser.Icon.PLAYER_RECORD)
             self._keep = gui.add_button_group("Keep it as", options=("Clip", *EXPORTS))
         with gui.add_folder("Plots") as plots:
-            self._plots = Plots(gui)
+            self._plots = SimulationPlots(gui)
         with gui.add_folder("Draw", expand_by_default=False) as draw:
             self._looks = LooksGroup(gui, self._tell)
         self._of_figure = (self._back, self._time, self._again, help_text, figure, push, take, plots, draw)
@@ -59,12 +59,12 @@ class SimulatePanel:
         if session.document.arena is not None:  # the page was loaded again: nobody holds the figure
             session.document.arena.release()
 
-    def refresh(self, document: Document) -> None:
+    def refresh(self, document: PageDocument) -> None:
         """Show how it goes."""
-        arena, is_on = document.arena, document.acting is not None
-        see(self._start, not is_on)
+        arena, is_on = document.arena, document.active_simulation is not None
+        set_visible(self._start, not is_on)
         for widget in self._of_figure:
-            see(widget, is_on)
+            set_visible(widget, is_on)
         self._state.content = state_html(arena)
         if arena is None:
             return
@@ -74,48 +74,52 @@ class SimulatePanel:
         if self._record.label != label:
             self._record.label = label
 
-    def grabbed(self, phase: str, joint: int, place: FloatArray) -> None:
+    def grab_body(self, phase: str, joint: int, place: FloatArray) -> None:
         """The mouse drags a part of the body; the newest place wins."""
-        if self._session.document.acting is None:
+        if self._session.document.active_simulation is None:
             return
         if phase == "start":
             self._tell("grab", lambda arena: arena.grab(joint, place))
         elif phase == "update":
             self._tell("pull", lambda arena: arena.pull(place))
         else:
-            self._tell("release", Arena.release)
+            self._tell("release", SimulationDocument.release)
 
     def _connect(self, gui: viser.GuiApi) -> None:
-        self._start.on_click(when_user(lambda: self._session.post("simulate start", self._begin)))
-        self._back.on_click(when_user(lambda: self._tell("back", self._end)))
-        self._time.on_click(when_user(lambda: self._tell_each("time", _TIME[self._time.value])))
-        self._again.on_click(when_user(lambda: self._tell("again", _AGAIN[self._again.value])))
-        self._record.on_click(when_user(lambda: self._tell_each("record", Arena.toggle_record)))
-        self._keep.on_click(when_user(lambda: self._tell("keep", partial(self._keep_take, self._keep.value))))
+        self._start.on_click(only_from_user(lambda: self._session.post("simulate start", self._begin)))
+        self._back.on_click(only_from_user(lambda: self._tell("back", self._end)))
+        self._time.on_click(only_from_user(lambda: self._tell_each("time", _TIME[self._time.value])))
+        self._again.on_click(only_from_user(lambda: self._tell("again", _AGAIN[self._again.value])))
+        self._record.on_click(only_from_user(lambda: self._tell_each("record", SimulationDocument.toggle_record)))
+        self._keep.on_click(only_from_user(lambda: self._tell("keep", partial(self._keep_take, self._keep.value))))
         gui.add_command("Push the figure", hotkey="Y").on_trigger(lambda _: self._only_acting(self._pushes.push))
         gui.add_command("Throw a ball", hotkey="T").on_trigger(lambda _: self._only_acting(self._pushes.throw))
 
-    def _only_acting(self, act: Callable[[Tell], None]) -> None:
+    def _only_acting(self, act: Callable[[SimulationEdit], None]) -> None:
         """A key that was pressed; it means the figure only while it is simulated."""
-        if self._session.document.acting is not None:
+        if self._session.document.active_simulation is not None:
             act(self._tell_each)
 
-    def _tell_each(self, key: str, edit: Callable[[Arena], None]) -> None:
+    def _tell_each(self, key: str, edit: Callable[[SimulationDocument], None]) -> None:
         """Every press counts, so each has a key of its own with the worker."""
         self._tell(f"{key} {next(self._clicks) % 100}", edit)
 
-    def _tell(self, key: str, edit: Callable[[Arena], None]) -> None:
+    def _tell(self, key: str, edit: Callable[[SimulationDocument], None]) -> None:
         self._session.post(f"simulate {key}", lambda: edit(self._need()))
 
     def _begin(self) -> None:
         document = self._session.document
         if document.film is None:
             raise InputError("no clip is open", "Open one first")
-        self._state.content = _boxed("<div>Preparing the figure; the first time takes a while.</div>")
+        self._state.content = _box_html("<div>Preparing the figure; the first time takes a while.</div>")
         self._session.flush()
         motion, last = document.film.motion, document.arena
-        figures = last.figures if last is not None and last.figures.motion is motion else Figures(motion)
-        arena = first_arena(figures, document.index) if last is None else Arena(figures, document.index, last.wish)
+        figures = last.figures if last is not None and last.figures.motion is motion else FigureFactory(motion)
+        arena = (
+            make_first_simulation(figures, document.index)
+            if last is None
+            else SimulationDocument(figures, document.index, last.wish)
+        )
         document.playing, document.arena = False, arena
         if document.walk is not None:
             document.walk.is_on = False
@@ -123,17 +127,17 @@ class SimulatePanel:
             document.draft.is_open = False
         self._session.frame_body()
 
-    def _end(self, arena: Arena) -> None:
+    def _end(self, arena: SimulationDocument) -> None:
         arena.is_on = False
         self._session.frame_body()
 
-    def _need(self) -> Arena:
-        arena = self._session.document.acting
+    def _need(self) -> SimulationDocument:
+        arena = self._session.document.active_simulation
         if arena is None:
             raise InputError("nothing is simulated", "Press 'Simulate this figure' first")
         return arena
 
-    def _keep_take(self, kind: str, arena: Arena) -> None:
+    def _keep_take(self, kind: str, arena: SimulationDocument) -> None:
         """Open the take in the Play tab, or send it as a file."""
         motion = arena.finished_take()
         if kind in EXPORTS:
@@ -142,39 +146,39 @@ class SimulatePanel:
             self._session.open_motion(f"{self._session.document.label}, simulated", motion)
 
 
-def first_arena(figures: Figures, frame: int) -> Arena:
+def make_first_simulation(figures: FigureFactory, frame: int) -> SimulationDocument:
     """A figure that stands; one without feet is let go."""
     try:
-        return Arena(figures, frame, Wish(will="balance"))
+        return SimulationDocument(figures, frame, SimulationSettings(will="balance"))
     except MareyError:
-        return Arena(figures, frame, Wish(will="free"))
+        return SimulationDocument(figures, frame, SimulationSettings(will="free"))
 
 
-def _restart(arena: Arena, *, is_standing: bool) -> None:
+def _restart(arena: SimulationDocument, *, is_standing: bool) -> None:
     arena.start(is_standing=is_standing)
     arena.is_running = True
 
 
-def _go_or_pause(arena: Arena) -> None:
+def _go_or_pause(arena: SimulationDocument) -> None:
     arena.is_running = not arena.is_running
 
 
-_TIME: Final = {"Go or pause": _go_or_pause, "One step": Arena.single_step}
+_TIME: Final = {"Go or pause": _go_or_pause, "One step": SimulationDocument.single_step}
 _AGAIN: Final = {"This frame": partial(_restart, is_standing=False), "Standing": partial(_restart, is_standing=True)}
 
 
-def state_html(arena: Arena | None) -> str:
+def state_html(arena: SimulationDocument | None) -> str:
     """Time, pace, what bears the figure, what it wants."""
     if arena is None:
-        return _boxed("<div>Press 'Simulate this figure' and pull the body with the mouse.</div>")
-    return _boxed("".join(f"<div>{escape(line)}</div>" for line in state_lines(arena)))
+        return _box_html("<div>Press 'Simulate this figure' and pull the body with the mouse.</div>")
+    return _box_html("".join(f"<div>{escape(line)}</div>" for line in state_lines(arena)))
 
 
-def _boxed(text: str) -> str:
+def _box_html(text: str) -> str:
     return f'<div data-testid="simulate" style="padding:0.2em 0.8em;font-size:0.85em;line-height:1.45">{text}</div>'
 
 
-def state_lines(arena: Arena) -> list[str]:
+def state_lines(arena: SimulationDocument) -> list[str]:
     """What is told of the figure, line by line."""
     simulator, is_full = arena.simulator, arena.wish.is_full
     space = "all joints" if is_full else f"{simulator.num_dof - 6} modes"
@@ -190,7 +194,7 @@ def state_lines(arena: Arena) -> list[str]:
     return lines + arena.remarks[:2]
 
 
-def _pull(arena: Arena) -> str:
+def _pull(arena: SimulationDocument) -> str:
     """How hard a hand pulls; where it sets a goal, it does not."""
     if arena.will.takes_goals or not arena.pulls:
         return ""

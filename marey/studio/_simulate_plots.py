@@ -9,8 +9,8 @@ import viser
 from viser import uplot
 
 from marey.base import FloatArray
-from marey.studio._simulate import Arena
-from marey.studio._simulate_trace import ANGULAR, ENERGY, LINEAR, Standing
+from marey.studio._simulate import SimulationDocument
+from marey.studio._simulate_trace import ANGULAR, ENERGY, LINEAR, SupportState
 
 EVERY: Final = 6  # pictures from one plot to the next: five a second are smooth enough to read
 COLOURS: Final = ("#2f9e5b", "#5c84be", "#d67e60")
@@ -19,7 +19,7 @@ SIDE_M: Final = 0.8  # of the ground that the view from above shows, more under 
 SIDE_PX: Final = 150
 
 
-class Plots:
+class SimulationPlots:
     """Owns its widgets; drawn anew only now and then."""
 
     def __init__(self, gui: viser.GuiApi) -> None:
@@ -30,7 +30,7 @@ class Plots:
         self._waited = EVERY
         self._shown_s: float = -1.0
 
-    def refresh(self, arena: Arena) -> None:
+    def refresh(self, arena: SimulationDocument) -> None:
         """Follow the simulation; at rest, only what changed is sent."""
         self._waited += 1
         if (self._waited < EVERY and arena.is_running) or arena.time_s == self._shown_s:
@@ -39,7 +39,7 @@ class Plots:
         table = arena.trace.table()
         for plot, part in ((self._energy, ENERGY), (self._linear, LINEAR), (self._angular, ANGULAR)):
             plot.data = (np.ascontiguousarray(table[:, 0]), *(np.ascontiguousarray(c) for c in table[:, part].T))
-        self._above.content = from_above(arena.standing())
+        self._above.content = support_svg(arena.standing())
 
 
 def _plot(gui: viser.GuiApi, title: str, names: tuple[str, ...]) -> viser.GuiUplotHandle:
@@ -50,7 +50,7 @@ def _plot(gui: viser.GuiApi, title: str, names: tuple[str, ...]) -> viser.GuiUpl
     return gui.add_uplot(nothing, series, title=title, scales=scales, legend=legend, aspect=2.0)
 
 
-def from_above(stand: Standing) -> str:
+def support_svg(stand: SupportState) -> str:
     """The support and the centre of mass on the ground, seen from above, ahead upwards, left on the left."""
     low, high = (f(stand.corners, axis=0) if len(stand.corners) else stand.foot for f in (np.min, np.max))
     middle, side_m = 0.5 * (low + high), max(SIDE_M, 1.2 * float((high - low)[[0, 2]].max()))

@@ -14,7 +14,7 @@ from marey.simulate import Recorder, Simulator
 MAX_TAKE_S: Final = 120.0
 
 
-class Take:
+class SimulationRecording:
     """Steps of one length, made by one simulator after another."""
 
     def __init__(self, simulator: Simulator, step_s: float) -> None:
@@ -50,10 +50,10 @@ class Take:
         first, later = clips[0], clips[1:]
         roots = np.concatenate([first.root_positions, *(clip.root_positions[1:] for clip in later)])
         wxyz = np.concatenate([first.rotations.wxyz, *(clip.rotations.wxyz[1:] for clip in later)])
-        return Motion(first.skeleton, first.rate_hz, roots, SO3(wxyz), contacts=_joined(clips), name=name)
+        return Motion(first.skeleton, first.rate_hz, roots, SO3(wxyz), contacts=_join_contacts(clips), name=name)
 
 
-def _joined(clips: list[Motion]) -> Contacts | None:
+def _join_contacts(clips: list[Motion]) -> Contacts | None:
     """Contact tracks one after another; the first frame of each is the last of the one before."""
     tracks = [clip.contacts for clip in clips if clip.contacts is not None]
     if not tracks:

@@ -19,7 +19,7 @@ ENERGY, LINEAR, ANGULAR = slice(1, 4), slice(4, 7), slice(7, 10)
 LEAST_N: Final = 5.0  # [N] shorter arrows are not drawn
 
 
-class Trace:
+class EnergyTrace:
     """A window that moves with time; steps in between are left out."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Trace:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Standing:
+class SupportState:
     """How a figure stands: what bears it, and where its centre of mass is over that."""
 
     com: FloatArray  # (3,) [m]
@@ -61,14 +61,14 @@ class Standing:
     margin_m: float | None  # from the centre of mass to the edge; negative outside, None without a support
 
 
-def standing(simulator: Simulator, normal: FloatArray, pivot: FloatArray) -> Standing:
+def measure_support(simulator: Simulator, normal: FloatArray, pivot: FloatArray) -> SupportState:
     """How a figure stands now, on the plane through a pivot."""
     here = simulator.mechanics()
     support: Support | None = next_support(None, simulator, here, 1.0)
     com, hull = here.com, np.zeros((0, 2)) if support is None else support.hull
     corners = _on_plane(hull, normal, pivot)
     foot = _on_plane(com[None, [0, 2]], normal, pivot)[0]
-    return Standing(com, foot, corners, _margin(hull, com[[0, 2]]))
+    return SupportState(com, foot, corners, _margin(hull, com[[0, 2]]))
 
 
 def _on_plane(places: FloatArray, normal: FloatArray, pivot: FloatArray) -> FloatArray:

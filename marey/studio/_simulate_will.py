@@ -9,12 +9,12 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.control import Drive, Gains, Puppet, Tracker, TrackWeights, stand
+from marey.control import Drive, Gains, Puppet, Tracker, TrackWeights, make_stand
 from marey.kinematics import PointTask, PoseTask
 from marey.motion import Motion
 from marey.simulate import PointForce, Simulator
 from marey.skeleton import Pose
-from marey.studio._simulate_wish import Wish
+from marey.studio._simulate_wish import SimulationSettings
 
 STRING_WEIGHT: Final = 0.3  # [1/rad²] of a puppet's pose
 ROOT_WEIGHT: Final = 1.0  # [-] of a puppet's place and turn
@@ -23,14 +23,14 @@ MAX_CLIP_S: Final = 30.0  # that is prepared for tracking
 STAND_S: Final = 4.0  # of a stand: enough to lift a foot; its last pose is held for good
 
 
-class Will(ABC):
+class FigureController(ABC):
     """Makes the steps of one simulator."""
 
-    def __init__(self, simulator: Simulator, wish: Wish) -> None:
+    def __init__(self, simulator: Simulator, wish: SimulationSettings) -> None:
         self.simulator, self.wish = simulator, wish
         self.goal: PointTask | None = None  # what the hand asks for, where it is no pull
 
-    def hear(self, wish: Wish) -> None:
+    def hear(self, wish: SimulationSettings) -> None:
         """Follow the sliders."""
         self.wish = wish
 
@@ -57,7 +57,7 @@ class Will(ABC):
         """Places [m] and forces [N] that it added from outside, in world."""
         return ()
 
-    def go_on_from(self, other: Will) -> None:
+    def go_on_from(self, other: FigureController) -> None:
         """Take over from a will of another simulator."""
         del other  # most have nothing to remember
 
@@ -66,7 +66,7 @@ class Will(ABC):
         """Move the figure on."""
 
 
-class Free(Will):
+class PassiveFigure(FigureController):
     """A figure without a will."""
 
     def step(self, dt: float, forces: Sequence[PointForce]) -> None:
@@ -74,15 +74,15 @@ class Free(Will):
         self.simulator.step(dt, forces)
 
 
-class OnStrings(Will):
+class PuppetFigure(FigureController):
     """A puppet: it keeps its pose and follows the hand by forces from outside, as much as alpha says."""
 
-    def __init__(self, simulator: Simulator, wish: Wish, home: Pose) -> None:
+    def __init__(self, simulator: Simulator, wish: SimulationSettings, home: Pose) -> None:
         super().__init__(simulator, wish)
         self._pose = PoseTask(home, weight=STRING_WEIGHT, root_weight=ROOT_WEIGHT)
         self._puppet = Puppet(simulator, alpha=wish.alpha)
 
-    def hear(self, wish: Wish) -> None:
+    def hear(self, wish: SimulationSettings) -> None:
         super().hear(wish)
         self._puppet.alpha = wish.alpha
 
@@ -112,17 +112,19 @@ class OnStrings(Will):
         self._puppet.step(dt, forces, tasks=(keep, *goals))
 
 
-class Follow(Will):
+class TrackingFigure(FigureController):
     """A figure that does what a clip shows, by forces from inside alone; a stand is held for good."""
 
-    def __init__(self, simulator: Simulator, wish: Wish, clip: Motion) -> None:
+    def __init__(self, simulator: Simulator, wish: SimulationSettings, clip: Motion) -> None:
         super().__init__(simulator, wish)
         self._duration_s = min(clip.duration_s, MAX_CLIP_S)
-        self._tracker = Tracker(simulator, clip[: round(self._duration_s * clip.rate_hz) + 1], weights=_weights(wish))
+        self._tracker = Tracker(
+            simulator, clip[: round(self._duration_s * clip.rate_hz) + 1], weights=_task_gains(wish)
+        )
 
-    def hear(self, wish: Wish) -> None:
+    def hear(self, wish: SimulationSettings) -> None:
         super().hear(wish)
-        self._tracker.weights = _weights(wish)
+        self._tracker.weights = _task_gains(wish)
 
     @property
     def takes_goals(self) -> bool:
@@ -146,8 +148,8 @@ class Follow(Will):
     def begin_again(self) -> None:
         self._tracker.reset()
 
-    def go_on_from(self, other: Will) -> None:
-        if isinstance(other, Follow):
+    def go_on_from(self, other: FigureController) -> None:
+        if isinstance(other, TrackingFigure):
             self._tracker.frame, self._tracker.fall = other._tracker.frame, other._tracker.fall
 
     def step(self, dt: float, forces: Sequence[PointForce]) -> None:
@@ -159,19 +161,19 @@ class Follow(Will):
         self._tracker.step(forces)
 
 
-def _weights(wish: Wish) -> TrackWeights:
+def _task_gains(wish: SimulationSettings) -> TrackWeights:
     """Poses are taken back critically damped, twice as fast as a puppet keeps its own."""
     return TrackWeights(pose_per_s=2.0 * wish.stiffness_per_s)
 
 
-def make_will(simulator: Simulator, wish: Wish, home: Pose, clip: Motion) -> Will:
+def make_controller(simulator: Simulator, wish: SimulationSettings, home: Pose, clip: Motion) -> FigureController:
     """The will that was chosen; ``home`` is the pose to keep, ``clip`` the one to follow.
 
     The simulator is put into the pose in which the will begins.
     """
     simulator.reset(home)
     if wish.will == "track":
-        return Follow(simulator, wish, clip)
+        return TrackingFigure(simulator, wish, clip)
     if wish.will == "balance":
-        return Follow(simulator, wish, stand(home, STAND_S, feet=wish.feet))
-    return OnStrings(simulator, wish, home) if wish.will == "puppet" else Free(simulator, wish)
+        return TrackingFigure(simulator, wish, make_stand(home, STAND_S, feet=wish.feet))
+    return PuppetFigure(simulator, wish, home) if wish.will == "puppet" else PassiveFigure(simulator, wish)

@@ -13,9 +13,9 @@ from marey.base import FloatArray, InputError, UnknownNameError
 from marey.dynamics import GRAVITY
 from marey.simulate import Ground
 from marey.skeleton import RoleMap
-from marey.studio._walker import within
+from marey.studio._walker import clamp_value
 
-WILLS: Final[tuple[str, ...]] = ("free", "puppet", "balance", "track")
+CONTROLLERS: Final[tuple[str, ...]] = ("free", "puppet", "balance", "track")
 RANGES: Final = {  # what the page may ask for
     "alpha": (0.0, 1.0),
     "stiffness_per_s": (0.5, 30.0),
@@ -25,14 +25,14 @@ RANGES: Final = {  # what the page may ask for
     "gravity_m_s2": (0.0, 20.0),
     "slope_deg": (-25.0, 25.0),
 }
-OF_SIMULATOR: Final = ("damping_per_s", "modes", "is_full", "gravity_m_s2", "slope_deg", "is_limited")
+SIMULATOR_FIELDS: Final = ("damping_per_s", "modes", "is_full", "gravity_m_s2", "slope_deg", "is_limited")
 FEET: Final[tuple[str, ...]] = ("both", "left", "right")
 ON_FEET: Final = ("balance", "track")  # wills that begin on their feet
 FLAGS: Final = ("is_full", "is_reaching", "has_limits")
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class SimulationSettings:
     """Settings of a simulation. Numbers outside their range are held at its end."""
 
     will: str = "free"
@@ -48,7 +48,7 @@ class Wish:
     feet: str = "both"  # or "left" or "right", that a balancing figure stands on
     has_limits: bool = True  # joints stay within what the clip shows
 
-    def with_value(self, what: str, value: float) -> Wish:
+    def with_value(self, what: str, value: float) -> SimulationSettings:
         """Move one slider, or tick a box.
 
         Raises:
@@ -59,16 +59,16 @@ class Wish:
             return replace(self, **{what: bool(value)})
         if what not in RANGES:
             raise UnknownNameError("slider", what, "the simulation", (*RANGES, *FLAGS))
-        held = within(value, RANGES[what], what)
+        held = clamp_value(value, RANGES[what], what)
         return replace(self, **{what: round(held) if what == "modes" else held})
 
-    def with_will(self, will: str) -> Wish:
+    def with_will(self, will: str) -> SimulationSettings:
         """Choose what the figure wants."""
-        if will not in WILLS:
-            raise UnknownNameError("will", will, "a figure", WILLS)
+        if will not in CONTROLLERS:
+            raise UnknownNameError("will", will, "a figure", CONTROLLERS)
         return replace(self, will=will)
 
-    def with_feet(self, feet: str) -> Wish:
+    def with_feet(self, feet: str) -> SimulationSettings:
         """Choose what a balancing figure stands on."""
         if feet not in FEET:
             raise UnknownNameError("feet", feet, "a stand", FEET)
@@ -76,7 +76,7 @@ class Wish:
 
     def ground(self, pivot: ArrayLike) -> Ground:
         """The ground, turned about a point of it."""
-        return Ground.sloped(radians(self.slope_deg), point=pivot)
+        return Ground.from_slope(radians(self.slope_deg), point=pivot)
 
     @property
     def gravity(self) -> FloatArray:
@@ -88,9 +88,9 @@ class Wish:
         """Whether joint limits count: a figure that controls itself keeps its pose anyway."""
         return self.has_limits and self.will not in ON_FEET
 
-    def is_other_simulator(self, before: Wish) -> bool:
+    def needs_new_simulator(self, before: SimulationSettings) -> bool:
         """Whether the change needs a new simulator, not only a new driver."""
-        return any(getattr(self, what) != getattr(before, what) for what in OF_SIMULATOR)
+        return any(getattr(self, what) != getattr(before, what) for what in SIMULATOR_FIELDS)
 
 
 PARTS: Final = {  # where one can push: label -> role in the body
@@ -102,7 +102,7 @@ PARTS: Final = {  # where one can push: label -> role in the body
     "left foot": "left_ankle",
     "right foot": "right_ankle",
 }
-INSTEAD: Final = {"chest": ("spine2", "spine1"), "head": ("neck",)}  # of bodies with fewer joints
+PART_ALTERNATIVES: Final = {"chest": ("spine2", "spine1"), "head": ("neck",)}  # of bodies with fewer joints
 PUSH_N: Final = (0.0, 1500.0)
 PUSH_S: Final = (0.01, 2.0)
 DIRECTION_DEG: Final = (-180.0, 180.0)
@@ -113,12 +113,12 @@ BALL_KG: Final = (0.1, 20.0)
 
 def direction(heading_deg: float, rise_deg: float) -> FloatArray:
     """Unit vector ``(3,)``: 0° is ahead (+z), 90° to the left (+x); the rise is upwards."""
-    heading = radians(within(heading_deg, DIRECTION_DEG, "the direction"))
-    rise = radians(within(rise_deg, RISE_DEG, "the rise"))
+    heading = radians(clamp_value(heading_deg, DIRECTION_DEG, "the direction"))
+    rise = radians(clamp_value(rise_deg, RISE_DEG, "the rise"))
     return np.array([np.sin(heading) * np.cos(rise), np.sin(rise), np.cos(heading) * np.cos(rise)])
 
 
-def part_named(part: str, roles: RoleMap) -> int:
+def resolve_part(part: str, roles: RoleMap) -> int:
     """Joint of a part of the body.
 
     Raises:
@@ -127,7 +127,7 @@ def part_named(part: str, roles: RoleMap) -> int:
     """
     if part not in PARTS:
         raise UnknownNameError("part", part, "the body", tuple(PARTS))
-    for role in (PARTS[part], *INSTEAD.get(part, ())):
+    for role in (PARTS[part], *PART_ALTERNATIVES.get(part, ())):
         joint = roles.get(role)
         if joint is not None:
             return joint

@@ -9,62 +9,70 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from marey.base import FloatArray, InputError, UnknownNameError
-from marey.studio._sketch_drawn import FOUND, NEAR_M, WAYS, Drawn, Point2, gap
-from marey.studio._sketch_events import PLACED, event_at, nearest, new_event
-from marey.studio._sketch_forms import FRESH, KINDS, PLACE_M, Form, forms_of, near_edge, rest_height
+from marey.studio._sketch_drawn import FOUND_BY_ENGINE, NEAR_M, PATH_KINDS, Point2, SketchState, ground_distance
+from marey.studio._sketch_events import PLACED_EVENTS, event_at, nearest_on_path, new_event
+from marey.studio._sketch_forms import (
+    DEFAULT_OBJECTS,
+    KINDS,
+    PLACE_M,
+    SketchObject,
+    near_edge,
+    objects_from_world,
+    rest_height,
+)
 from marey.studio._sketch_items import (
     Point3,
     event_labels,
     form_labels,
-    measured,
+    item_position,
+    item_stand,
     measures,
-    moved,
-    place_of,
+    move_item,
     point_labels,
-    stand_of,
+    remove_item,
+    resize_item,
     with_stand,
-    without,
 )
-from marey.studio._walker import within
-from marey.world import Event, Path, Sketch, Stand
+from marey.studio._walker import clamp_value
+from marey.world import Event, GroundPose, Path, Sketch
 
 if TYPE_CHECKING:
     from marey.graph import MotionGraph
-    from marey.studio._film import Film
-    from marey.studio._sketch_run import Synthesis
+    from marey.studio._film import ClipFrames
+    from marey.studio._sketch_run import SynthesisJob
 
 CORRIDOR_M: Final = (0.2, 5.0)
 SPEED_MPS: Final = (0.0, 5.0)  # 0: the engine chooses
 MAX_POINTS, MAX_THINGS, MAX_EVENTS = 200, 200, 50
 MAX_UNDO: Final = 100
-SHARES: Final = (0.5, 0.7, 0.3, 0.85, 0.15)  # of the way, where things are dropped
-CROWDED_M: Final = 0.95  # a thing beside the way is no farther from it
+DROP_FRACTIONS: Final = (0.5, 0.7, 0.3, 0.85, 0.15)  # of the way, where things are dropped
+MIN_SPACING_M: Final = 0.95  # a thing beside the way is no farther from it
 BESIDE_M: Final = 0.9  # from the way to a thing that is dropped beside it
 STEP_M: Final = 1.5  # from the goal to a way-point that is added by a button
 SAME_M: Final = 1e-3  # neighbours of the way that are nearer are one
-ON_WAY_M: Final = 0.2  # a click nearer to the way than that puts a way-point between two others
+ON_PATH_M: Final = 0.2  # a click nearer to the way than that puts a way-point between two others
 WAY_POINT: Final = "way-point"
-BRUSHES: Final[tuple[str, ...]] = (WAY_POINT, *KINDS, *PLACED)  # what a click on the ground can put there
+BRUSH_KINDS: Final[tuple[str, ...]] = (WAY_POINT, *KINDS, *PLACED_EVENTS)  # what a click on the ground can put there
 LOOKS: Final[tuple[str, ...]] = ("Sketch", "Footprints", "Compared")
 
 
-class Draft:
+class SketchEditor:
     """Edited only by the session's worker."""
 
-    def __init__(self, drawn: Drawn | None = None) -> None:
-        self.drawn = Drawn() if drawn is None else drawn
+    def __init__(self, drawn: SketchState | None = None) -> None:
+        self.drawn = SketchState() if drawn is None else drawn
         self.selected = ""
         self.brush: str = WAY_POINT  # what a click on the ground puts there
         self.is_open = True  # drawn on; otherwise the clip is on the stage
         self.clips: set[str] = set()  # labels of clips that were made from it
-        self.pair: dict[str, Film] = {}  # clips that are compared, by label
+        self.pair: dict[str, ClipFrames] = {}  # clips that are compared, by label
         self.shown = dict.fromkeys(LOOKS, True)
         self.engine, self.k, self.budget_s = "auto", 2, 10.0
         self.graph: MotionGraph | None = None  # the user's own, in place of the shipped one
         self.graph_label = ""
-        self.synthesis: Synthesis | None = None  # the last one, running or not
-        self._undo: list[Drawn] = []
-        self._redo: list[Drawn] = []
+        self.synthesis: SynthesisJob | None = None  # the last one, running or not
+        self._undo: list[SketchState] = []
+        self._redo: list[SketchState] = []
 
     def items(self) -> tuple[str, ...]:
         """Labels of all that can be selected, in a fixed order."""
@@ -72,22 +80,22 @@ class Draft:
 
     def place_of(self, label: str) -> Point3:
         """Where an item is, (x, y, z) [m]."""
-        return place_of(self.drawn, label)
+        return item_position(self.drawn, label)
 
-    def form(self, label: str) -> Form | None:
+    def form(self, label: str) -> SketchObject | None:
         """The thing of this label, if it is one."""
         number = form_labels(self.drawn).get(label)
         return None if number is None else self.drawn.forms[number]
 
-    def stand(self, label: str) -> Stand | None:
+    def stand(self, label: str) -> GroundPose | None:
         """How one stands there, if the label is the start's or the goal's."""
-        return stand_of(self.drawn, label)
+        return item_stand(self.drawn, label)
 
     def measures(self, label: str) -> dict[str, float]:
         """What of an item can be turned or resized, and how it is; nothing of nothing."""
         return measures(self.drawn, label) if label else {}
 
-    def other(self, label: str) -> Film | None:
+    def other(self, label: str) -> ClipFrames | None:
         """The clip that is compared with this one, if there is one and it is another motion."""
         film = self.pair.get(label)
         other = next((other for name, other in self.pair.items() if film is not None and name != label), None)
@@ -108,27 +116,30 @@ class Draft:
 
     def open(self, sketch: Sketch) -> None:
         """Draw on from a sketch that came from elsewhere."""
-        if len(Drawn.of(sketch).points) > MAX_POINTS or len(forms_of(sketch.world)) > MAX_THINGS:
+        if (
+            len(SketchState.from_sketch(sketch).points) > MAX_POINTS
+            or len(objects_from_world(sketch.world)) > MAX_THINGS
+        ):
             raise InputError(
                 f"'{sketch.name}' is too large to draw on", f"At most {MAX_POINTS} way-points and {MAX_THINGS} things"
             )
-        self._change(Drawn.of(sketch))
+        self._change(SketchState.from_sketch(sketch))
         self.selected = ""
 
     def clear(self) -> None:
         """Begin anew: a start, a goal and nothing else."""
-        self._change(Drawn())
+        self._change(SketchState())
         self.selected = ""
 
     def take_brush(self, brush: str) -> None:
         """Choose what a click on the ground puts there."""
-        if brush not in BRUSHES:
-            raise UnknownNameError("thing", brush, "the studio", BRUSHES)
+        if brush not in BRUSH_KINDS:
+            raise UnknownNameError("thing", brush, "the studio", BRUSH_KINDS)
         self.brush = brush
 
     def click(self, place: Point2) -> None:
         """Put what the brush holds on the ground."""
-        here = (within(place[0], PLACE_M, "x"), within(place[1], PLACE_M, "z"))
+        here = (clamp_value(place[0], PLACE_M, "x"), clamp_value(place[1], PLACE_M, "z"))
         if self.brush == WAY_POINT:
             self.add_point(here)
         elif self.brush in KINDS:
@@ -142,8 +153,8 @@ class Draft:
         if len(points) >= MAX_POINTS:
             raise InputError(f"there are {MAX_POINTS} way-points already", "Remove some first")
         x, z = self._ahead() if place is None else place
-        here = (within(x, PLACE_M, "x"), within(z, PLACE_M, "z"))
-        if any(gap(point, here) < NEAR_M for point in points):
+        here = (clamp_value(x, PLACE_M, "x"), clamp_value(z, PLACE_M, "z"))
+        if any(ground_distance(point, here) < NEAR_M for point in points):
             raise InputError("there is a way-point already", "Click farther away")
         number = self._number_on_way(here)
         self._change(replace(self.drawn, points=(*points[:number], here, *points[number:])))
@@ -155,9 +166,11 @@ class Draft:
             raise UnknownNameError("thing", kind, "the studio", KINDS)
         if len(self.drawn.forms) >= MAX_THINGS:
             raise InputError(f"there are {MAX_THINGS} things already", "Remove some first")
-        (x, z), heading = self._spot(kind) if place is None else (place, nearest(self.drawn, place)[1])
+        (x, z), heading = self._spot(kind) if place is None else (place, nearest_on_path(self.drawn, place)[1])
         turn = degrees(heading) + (90.0 if kind == "wall" and place is None else 0.0)
-        form = replace(FRESH[kind], turn_deg=(turn + 180.0) % 360.0 - 180.0, name=self._free_name(kind)).moved(x, z)
+        form = replace(
+            DEFAULT_OBJECTS[kind], turn_deg=(turn + 180.0) % 360.0 - 180.0, name=self._free_name(kind)
+        ).moved(x, z)
         if kind == "object":
             form = replace(form, height_m=rest_height(self.drawn.forms, (x, z)))
         self._change(replace(self.drawn, forms=(*self.drawn.forms, form)))
@@ -166,7 +179,7 @@ class Draft:
     def move(self, label: str, x: float, z: float, *, is_new: bool = True) -> None:
         """Drag an item; ``is_new`` starts a step of undo."""
         self._need(label)
-        after = moved(self.drawn, label, (x, z))
+        after = move_item(self.drawn, label, (x, z))
         steps = np.diff(np.array(after.points), axis=0)
         if len(steps) and np.hypot(*steps.T).min() < SAME_M:
             return  # over a neighbour: the drag goes on
@@ -175,7 +188,7 @@ class Draft:
     def resize(self, label: str, field: str, value: float) -> None:
         """Turn or resize an item."""
         self._need(label)
-        self._change(measured(self.drawn, label, field, value))
+        self._change(resize_item(self.drawn, label, field, value))
 
     def face_any_way(self, label: str, is_any: bool) -> None:
         """Leave it to the engine which way one faces at the start or at the goal, or not."""
@@ -186,7 +199,7 @@ class Draft:
     def remove(self, label: str) -> None:
         """Take an item away; the events of an object go with it."""
         self._need(label)
-        self._change(without(self.drawn, label))
+        self._change(remove_item(self.drawn, label))
         self.selected = ""
 
     def add_event(self, kind: str) -> None:
@@ -207,17 +220,17 @@ class Draft:
 
     def set_way(self, way: str) -> None:
         """Straight pieces, a smooth curve, or whatever the engine finds."""
-        if way not in WAYS:
-            raise UnknownNameError("way", way, "a sketch", WAYS)
+        if way not in PATH_KINDS:
+            raise UnknownNameError("way", way, "a sketch", PATH_KINDS)
         self._change(replace(self.drawn, way=way))
 
     def set_corridor(self, width_m: float) -> None:
         """Width of the band in which the root stays."""
-        self._change(replace(self.drawn, corridor_m=within(width_m, CORRIDOR_M, "the corridor")))
+        self._change(replace(self.drawn, corridor_m=clamp_value(width_m, CORRIDOR_M, "the corridor")))
 
     def set_speed(self, speed_mps: float) -> None:
         """Speed; 0 leaves it to the engine."""
-        speed = within(speed_mps, SPEED_MPS, "the speed")
+        speed = clamp_value(speed_mps, SPEED_MPS, "the speed")
         self._change(replace(self.drawn, speed_mps=speed if speed > 0.0 else None))
 
     def select(self, label: str) -> None:
@@ -244,7 +257,7 @@ class Draft:
         if self.selected not in self.items():
             self.selected = ""
 
-    def _change(self, drawn: Drawn, *, is_step: bool = True) -> None:
+    def _change(self, drawn: SketchState, *, is_step: bool = True) -> None:
         if is_step:
             self._undo = [*self._undo[1 - MAX_UNDO :], self.drawn]
             self._redo = []
@@ -269,11 +282,11 @@ class Draft:
     def _number_on_way(self, here: Point2) -> int:
         """Which way-point a new one becomes: between two others if it lies on the way, else the last."""
         points = self.drawn.points
-        if self.drawn.way == FOUND or len(points) < 2:
+        if self.drawn.way == FOUND_BY_ENGINE or len(points) < 2:
             return len(points)
         way = Path(np.array(points), self.drawn.way)
         along, off_m = way.nearest(here)
-        if off_m > ON_WAY_M or not NEAR_M < along < way.length_m - NEAR_M:
+        if off_m > ON_PATH_M or not NEAR_M < along < way.length_m - NEAR_M:
             return len(points)
         return sum(way.nearest(point)[0] < along for point in points)
 
@@ -281,7 +294,7 @@ class Draft:
         """Where a thing is dropped, and the heading [rad] of the way there; an object onto the table in hand."""
         table = self.form(self.selected)
         if kind == "object" and table is not None and table.kind == "table":
-            return near_edge(table, nearest(self.drawn, (table.x, table.z))[0]), 0.0
+            return near_edge(table, nearest_on_path(self.drawn, (table.x, table.z))[0]), 0.0
         (x, z), heading = self._in_front(is_free=True)
         aside = 0.0 if kind in ("river", "box") else BESIDE_M
         return (x + aside * cos(heading), z - aside * sin(heading)), heading
@@ -298,15 +311,17 @@ class Draft:
         number = point_labels(self.drawn).get(self.selected, -1)
         pieces = points[number : number + 2] if 0 <= number < len(points) - 1 else points
         way = Path(np.array(pieces))
-        spots = [way.length_m * share for share in (SHARES if is_free else SHARES[:1])]
-        free = [s for s in spots if self._room(way.point_at(s)) > CROWDED_M]
+        spots = [way.length_m * share for share in (DROP_FRACTIONS if is_free else DROP_FRACTIONS[:1])]
+        free = [s for s in spots if self._room(way.point_at(s)) > MIN_SPACING_M]
         best = free[0] if free else spots[0]
         x, z = way.point_at(best).tolist()
         return (x, z), float(way.heading_at(best))
 
     def _room(self, place: FloatArray) -> float:
         """Distance to the nearest thing [m]."""
-        return min((gap((form.x, form.z), (place[0], place[1])) for form in self.drawn.forms), default=np.inf)
+        return min(
+            (ground_distance((form.x, form.z), (place[0], place[1])) for form in self.drawn.forms), default=np.inf
+        )
 
     def _heading(self, label: str) -> float:
         """Heading [°] of the way at an end of it."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 if TYPE_CHECKING:
-    from marey.graph import Solution
+    from marey.graph import SearchSolution
 
 WIDE, HIGH = 330.0, 105.0  # [px]
 LEFT, RIGHT, TOP, BOTTOM = 34.0, 8.0, 8.0, 18.0  # [px] margins
@@ -15,7 +15,7 @@ COLOUR: Final = {1: "#2563a8", 2: "#b4530a"}
 Point = tuple[float, float]
 
 
-def chart(runs: dict[int, list[Solution]], until_s: float) -> str:
+def cost_chart_svg(runs: dict[int, list[SearchSolution]], until_s: float) -> str:
     """The chart as SVG; nothing where nothing was found.
 
     The upper line is the cost of the best motion so far; the lower one is cost over eps, below which no motion of
@@ -34,7 +34,7 @@ def chart(runs: dict[int, list[Solution]], until_s: float) -> str:
     low = min([*bounds, min(s.cost for s in solutions)])
     room = 0.08 * max(top - low, 0.02 * top)
     end_s = max(until_s, max(s.seconds for s in solutions), 1e-3)
-    frame = _Frame(end_s, low - room, top + room)
+    frame = _ChartFrame(end_s, low - room, top + room)
     lines = [_lines(frame, found, k) for k, found in runs.items() if found]
     axes = _axes(frame)
     return (
@@ -44,7 +44,7 @@ def chart(runs: dict[int, list[Solution]], until_s: float) -> str:
     )
 
 
-class _Frame:
+class _ChartFrame:
     """From seconds and costs to pixels."""
 
     def __init__(self, until_s: float, low: float, high: float) -> None:
@@ -58,12 +58,12 @@ class _Frame:
         return HIGH - BOTTOM - (HIGH - TOP - BOTTOM) * min(max(share, 0.0), 1.0)
 
 
-def _lines(frame: _Frame, found: list[Solution], k: int) -> str:
+def _lines(frame: _ChartFrame, found: list[SearchSolution], k: int) -> str:
     """Two staircases and the gap between them."""
     colour = COLOUR.get(k, "#444")
     costs = [(s.seconds, s.cost) for s in found]
     bounds = [(s.seconds, s.cost / s.proved if np.isfinite(s.proved) else frame.low) for s in found]
-    upper, lower = _stairs(frame, costs), _stairs(frame, bounds)
+    upper, lower = _staircase_corners(frame, costs), _staircase_corners(frame, bounds)
     gap = " ".join(f"{x:.1f},{y:.1f}" for x, y in (*upper, *reversed(lower)))
     dots = "".join(
         f'<circle cx="{frame.x(t):.1f}" cy="{frame.y(c):.1f}" r="2.2" fill="{colour}"/>' for t, c in costs[-60:]
@@ -76,7 +76,7 @@ def _lines(frame: _Frame, found: list[Solution], k: int) -> str:
     )
 
 
-def _stairs(frame: _Frame, steps: list[Point]) -> list[Point]:
+def _staircase_corners(frame: _ChartFrame, steps: list[Point]) -> list[Point]:
     """Corners of a staircase that holds each value until the next, and the last to the end."""
     corners: list[Point] = []
     for n, (seconds, value) in enumerate(steps):
@@ -89,7 +89,7 @@ def _points(corners: list[Point]) -> str:
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
 
 
-def _axes(frame: _Frame) -> str:
+def _axes(frame: _ChartFrame) -> str:
     left, right, top, bottom = LEFT, WIDE - RIGHT, TOP, HIGH - BOTTOM
     numbers = [(frame.high, top + 7.0), (frame.low, bottom)]
     costs = "".join(f'<text x="{left - 4:g}" y="{y:g}" text-anchor="end">{value:.3g}</text>' for value, y in numbers)

@@ -8,7 +8,7 @@ from math import atan2, cos, degrees, hypot, radians, sin
 from typing import Final
 
 from marey.base import InputError, UnknownNameError
-from marey.studio._walker import within
+from marey.studio._walker import clamp_value
 from marey.world import Box, River, Stone, Table, Thing, Wall, World
 
 PLACE_M: Final = (-200.0, 200.0)
@@ -38,7 +38,7 @@ AnyThing = Wall | River | Stone | Table | Box | Thing
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class SketchObject:
     """A thing that can be dragged, turned and resized; lengths go along its own x, widths along its own z."""
 
     kind: str  # one of KINDS
@@ -50,7 +50,7 @@ class Form:
     height_m: float = 0.0  # of an object: above the ground
     name: str = ""  # of an object
 
-    def at(self, place: tuple[float, float, float]) -> Form:
+    def at(self, place: tuple[float, float, float]) -> SketchObject:
         """An object at another place (x, y, z) [m]."""
         x, y, z = place
         return replace(self, x=x, height_m=y, z=z)
@@ -70,15 +70,15 @@ class Form:
         u, v = self.local(place)
         return abs(u) <= 0.5 * self.length_m and abs(v) <= 0.5 * self.width_m
 
-    def moved(self, x: float, z: float) -> Form:
+    def moved(self, x: float, z: float) -> SketchObject:
         """The same at another place; a page may send any number."""
-        return replace(self, x=within(x, PLACE_M, "x"), z=within(z, PLACE_M, "z"))
+        return replace(self, x=clamp_value(x, PLACE_M, "x"), z=clamp_value(z, PLACE_M, "z"))
 
-    def changed(self, field: str, value: float) -> Form:
+    def with_measure(self, field: str, value: float) -> SketchObject:
         """The same with another turn or size, held in its range."""
         if field not in FIELDS[self.kind]:
             raise UnknownNameError("measure", field, f"a {self.kind}", FIELDS[self.kind])
-        held = within(value, RANGES[field], field)
+        held = clamp_value(value, RANGES[field], field)
         if field == "turn_deg":
             return replace(self, turn_deg=held)
         if field == "length_m":
@@ -86,23 +86,23 @@ class Form:
         return replace(self, width_m=held) if field == "width_m" else replace(self, height_m=held)
 
 
-FRESH: Final = {  # what is dropped
-    "river": Form("river", 0.0, 0.0, length_m=4.0, width_m=0.5),
-    "wall": Form("wall", 0.0, 0.0, length_m=2.0, width_m=0.1, height_m=2.0),
-    "stone": Form("stone", 0.0, 0.0, width_m=0.5),
-    "table": Form("table", 0.0, 0.0, length_m=0.8, width_m=0.5, height_m=0.75),
-    "box": Form("box", 0.0, 0.0, length_m=0.8, width_m=0.4, height_m=0.3),
-    "object": Form("object", 0.0, 0.0, height_m=FLOOR_M),
+DEFAULT_OBJECTS: Final = {  # what is dropped
+    "river": SketchObject("river", 0.0, 0.0, length_m=4.0, width_m=0.5),
+    "wall": SketchObject("wall", 0.0, 0.0, length_m=2.0, width_m=0.1, height_m=2.0),
+    "stone": SketchObject("stone", 0.0, 0.0, width_m=0.5),
+    "table": SketchObject("table", 0.0, 0.0, length_m=0.8, width_m=0.5, height_m=0.75),
+    "box": SketchObject("box", 0.0, 0.0, length_m=0.8, width_m=0.4, height_m=0.3),
+    "object": SketchObject("object", 0.0, 0.0, height_m=FLOOR_M),
 }
 
 
-def rest_height(forms: Iterable[Form], place: Point2) -> float:
+def rest_height(forms: Iterable[SketchObject], place: Point2) -> float:
     """Height [m] of an object that stands at a place: on a table, else on the floor."""
     tops = [form.height_m + REST_M for form in forms if form.kind == "table" and form.covers(place)]
     return max(tops, default=FLOOR_M)
 
 
-def rested(forms: tuple[Form, ...], before: Point3, here: Point2, *, follows: bool = False) -> Point3:
+def rest_on_support(forms: tuple[SketchObject, ...], before: Point3, here: Point2, *, follows: bool = False) -> Point3:
     """Where something comes that is dragged: what stands on a table or on the floor stands there again.
 
     What hung in the air keeps its height, unless ``follows``.
@@ -112,30 +112,30 @@ def rested(forms: tuple[Form, ...], before: Point3, here: Point2, *, follows: bo
     return here[0], rest_height(forms, here) if stood or follows else y, here[1]
 
 
-def carried(before: Form, after: Form, place: Point3) -> Point3:
+def carry_with_table(before: SketchObject, after: SketchObject, place: Point3) -> Point3:
     """Where something comes that stands on a table which is moved, turned or raised."""
     x, y, z = place
     if not before.covers((x, z)) or abs(y - before.height_m - REST_M) > SAME_M:
         return place
     half = 0.5 * after.length_m, 0.5 * after.width_m
     u, v = before.local((x, z))
-    on, along = after.world((_held(u, half[0]), _held(v, half[1])))
+    on, along = after.world((_clamp_half(u, half[0]), _clamp_half(v, half[1])))
     return on, after.height_m + REST_M, along
 
 
-def near_edge(table: Form, towards: Point2) -> Point2:
+def near_edge(table: SketchObject, towards: Point2) -> Point2:
     """Place on a table for something to take or to put down: near the edge on the side of ``towards``."""
     u, v = table.local(towards)
     half = 0.5 * table.length_m - EDGE_M, 0.5 * table.width_m - EDGE_M
-    return table.world((_held(u, half[0]), _held(v, half[1])))
+    return table.world((_clamp_half(u, half[0]), _clamp_half(v, half[1])))
 
 
-def _held(value: float, half: float) -> float:
+def _clamp_half(value: float, half: float) -> float:
     """A number inside ±half, or 0 where half is negative."""
     return min(max(value, -max(half, 0.0)), max(half, 0.0))
 
 
-def form_of(thing: AnyThing) -> Form:
+def object_from_thing(thing: AnyThing) -> SketchObject:
     """How the page shows a thing."""
     match thing:
         case Wall():
@@ -143,23 +143,23 @@ def form_of(thing: AnyThing) -> Form:
         case River():
             return _strip("river", thing, thing.width_m, 0.0)
         case Stone():
-            return Form("stone", *thing.position, width_m=2.0 * thing.radius_m, height_m=thing.height_m)
+            return SketchObject("stone", *thing.position, width_m=2.0 * thing.radius_m, height_m=thing.height_m)
         case Table():
-            return Form("table", *thing.position, thing.heading_deg, *thing.size, thing.height_m)
+            return SketchObject("table", *thing.position, thing.heading_deg, *thing.size, thing.height_m)
         case Box():
-            return Form("box", *thing.position, thing.heading_deg, *thing.size, thing.height_m)
+            return SketchObject("box", *thing.position, thing.heading_deg, *thing.size, thing.height_m)
         case Thing():
             x, y, z = thing.position
-            return Form("object", x, z, height_m=y, name=thing.name)
+            return SketchObject("object", x, z, height_m=y, name=thing.name)
 
 
-def _strip(kind: str, thing: Wall | River, width_m: float, height_m: float) -> Form:
+def _strip(kind: str, thing: Wall | River, width_m: float, height_m: float) -> SketchObject:
     (x1, z1), (x2, z2) = thing.start, thing.end
     turn = degrees(atan2(z1 - z2, x2 - x1))
-    return Form(kind, 0.5 * (x1 + x2), 0.5 * (z1 + z2), turn, hypot(x2 - x1, z2 - z1), width_m, height_m)
+    return SketchObject(kind, 0.5 * (x1 + x2), 0.5 * (z1 + z2), turn, hypot(x2 - x1, z2 - z1), width_m, height_m)
 
 
-def thing_of(form: Form) -> AnyThing:
+def thing_from_object(form: SketchObject) -> AnyThing:
     """The thing that the page shows."""
     place, size = (form.x, form.z), (form.length_m, form.width_m)
     match form.kind:
@@ -179,21 +179,21 @@ def thing_of(form: Form) -> AnyThing:
             raise InputError(f"there is no '{form.kind}' to drop", f"There are {', '.join(KINDS)}")
 
 
-def _ends(form: Form) -> tuple[tuple[float, float], tuple[float, float]]:
+def _ends(form: SketchObject) -> tuple[tuple[float, float], tuple[float, float]]:
     angle, half = radians(form.turn_deg), 0.5 * form.length_m
     dx, dz = half * cos(angle), -half * sin(angle)
     return (form.x - dx, form.z - dz), (form.x + dx, form.z + dz)
 
 
-def forms_of(world: World) -> tuple[Form, ...]:
+def objects_from_world(world: World) -> tuple[SketchObject, ...]:
     """Everything of a world that can be dragged."""
     lists = (world.rivers, world.walls, world.stones, world.tables, world.boxes, world.objects)
-    return tuple(form_of(thing) for things in lists for thing in things)
+    return tuple(object_from_thing(thing) for things in lists for thing in things)
 
 
-def world_of(forms: tuple[Form, ...], world: World) -> World:
+def world_from_objects(forms: tuple[SketchObject, ...], world: World) -> World:
     """A world of these forms; what cannot be dragged is kept from ``world``."""
-    things = [thing_of(form) for form in forms]
+    things = [thing_from_object(form) for form in forms]
     return World(
         walls=tuple(t for t in things if isinstance(t, Wall)),
         rivers=tuple(t for t in things if isinstance(t, River)),

@@ -7,25 +7,25 @@ from typing import Final
 import numpy as np
 import viser
 
-from marey.studio._film import Film
-from marey.studio._stage import part_of
+from marey.studio._film import ClipFrames
+from marey.studio._stage import joint_part
 
-ROOT: Final = "/stage/compared"
+COMPARED_ROOT: Final = "/stage/compared"
 COLOUR: Final = (150, 90, 170)
 OPACITY: Final = 0.45
 
 
-class Ghost:
+class ComparedBody:
     """Owns its scene nodes; made anew only for another clip."""
 
     def __init__(self, scene: viser.SceneApi) -> None:
         self._scene = scene
-        self._root = scene.add_frame(ROOT, show_axes=False, visible=False)
-        self._film: Film | None = None
+        self._root = scene.add_frame(COMPARED_ROOT, show_axes=False, visible=False)
+        self._film: ClipFrames | None = None
         self._bones: dict[int, viser.BatchedMeshHandle] = {}
         self._trail: viser.LineSegmentsHandle | None = None
 
-    def draw(self, film: Film | None, now_s: float) -> None:
+    def draw(self, film: ClipFrames | None, now_s: float) -> None:
         """Show a clip at a time, or nothing."""
         self._root.visible = film is not None
         if film is None:
@@ -37,7 +37,7 @@ class Ghost:
             bone.batched_wxyzs = film.wxyz[frame, joint][None]
             bone.batched_positions = film.positions[frame, joint][None]
 
-    def _load(self, film: Film) -> None:
+    def _load(self, film: ClipFrames) -> None:
         for handle in (*self._bones.values(), self._trail):
             if handle is not None:
                 handle.remove()
@@ -45,12 +45,14 @@ class Ghost:
         self._bones = {int(joint): self._add(film, int(joint)) for joint in np.unique(film.body.joints)}
         trail = film.trail()
         pairs = np.stack([trail[:-1], trail[1:]], axis=1)
-        self._trail = self._scene.add_line_segments(f"{ROOT}/trail", points=pairs, colors=COLOUR, thickness=0.012)
+        self._trail = self._scene.add_line_segments(
+            f"{COMPARED_ROOT}/trail", points=pairs, colors=COLOUR, thickness=0.012
+        )
 
-    def _add(self, film: Film, joint: int) -> viser.BatchedMeshHandle:
-        vertices, faces = part_of(film.body, joint)
+    def _add(self, film: ClipFrames, joint: int) -> viser.BatchedMeshHandle:
+        vertices, faces = joint_part(film.body, joint)
         return self._scene.add_batched_meshes_simple(
-            f"{ROOT}/{joint}",
+            f"{COMPARED_ROOT}/{joint}",
             vertices=vertices,
             faces=faces,
             batched_wxyzs=film.wxyz[0, joint][None],

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Final
 
 from marey.base import InputError
-from marey.studio._sketch_drawn import Drawn, Point2
-from marey.studio._sketch_forms import FIELDS, KINDS, PLACE_M, RANGES, Form, carried, rested
-from marey.studio._walker import within
-from marey.world import Event, Stand
+from marey.studio._sketch_drawn import Point2, SketchState
+from marey.studio._sketch_forms import FIELDS, KINDS, PLACE_M, RANGES, SketchObject, carry_with_table, rest_on_support
+from marey.studio._walker import clamp_value
+from marey.world import Event, GroundPose
 
 Point3 = tuple[float, float, float]
 
@@ -26,12 +26,12 @@ MEASURES: Final = RANGES | {
 }
 
 
-def point_labels(drawn: Drawn) -> dict[str, int]:
+def point_labels(drawn: SketchState) -> dict[str, int]:
     """Labels of the way-points."""
     return {f"way-point {i + 1}": i for i in range(len(drawn.points))}
 
 
-def form_labels(drawn: Drawn) -> dict[str, int]:
+def form_labels(drawn: SketchState) -> dict[str, int]:
     """Labels of the things; objects go by their names, the others are numbered."""
     labels: dict[str, int] = {}
     counts = dict.fromkeys(KINDS, 0)
@@ -41,12 +41,12 @@ def form_labels(drawn: Drawn) -> dict[str, int]:
     return labels
 
 
-def event_labels(drawn: Drawn) -> dict[str, int]:
+def event_labels(drawn: SketchState) -> dict[str, int]:
     """Labels of the events, numbered in their order."""
     return {f"{event.kind} {number + 1}": number for number, event in enumerate(drawn.events)}
 
 
-def place_of(drawn: Drawn, label: str) -> Point3:
+def item_position(drawn: SketchState, label: str) -> Point3:
     """Where an item is, (x, y, z) [m]."""
     if (number := point_labels(drawn).get(label)) is not None:
         x, z = drawn.points[number]
@@ -54,10 +54,10 @@ def place_of(drawn: Drawn, label: str) -> Point3:
     if (number := form_labels(drawn).get(label)) is not None:
         form = drawn.forms[number]
         return form.x, form.height_m, form.z
-    return event_place(drawn, drawn.events[event_labels(drawn)[label]])
+    return event_position(drawn, drawn.events[event_labels(drawn)[label]])
 
 
-def event_place(drawn: Drawn, event: Event) -> Point3:
+def event_position(drawn: SketchState, event: Event) -> Point3:
     """Where an event is: a pick is where its object is."""
     if event.to is not None:
         return event.to
@@ -68,54 +68,54 @@ def event_place(drawn: Drawn, event: Event) -> Point3:
     return event.at[0], 0.0, event.at[1]
 
 
-def object_number(drawn: Drawn, event: Event) -> int:
+def object_number(drawn: SketchState, event: Event) -> int:
     """Which thing an event is about."""
     return next(n for n, form in enumerate(drawn.forms) if form.kind == "object" and form.name == event.object)
 
 
-def moved(drawn: Drawn, label: str, here: Point2) -> Drawn:
+def move_item(drawn: SketchState, label: str, here: Point2) -> SketchState:
     """The sketch with an item elsewhere; tables carry what stands on them, a pick moves its object."""
-    here = within(here[0], PLACE_M, "x"), within(here[1], PLACE_M, "z")
+    here = clamp_value(here[0], PLACE_M, "x"), clamp_value(here[1], PLACE_M, "z")
     if (number := point_labels(drawn).get(label)) is not None:
         points = (*drawn.points[:number], here, *drawn.points[number + 1 :])
         return replace(drawn, points=points)
     if (number := form_labels(drawn).get(label)) is not None:
-        return _moved_form(drawn, number, here)
+        return _move_object(drawn, number, here)
     number = event_labels(drawn)[label]
     event = drawn.events[number]
     if event.kind == "pick":
-        return _moved_form(drawn, object_number(drawn, event), here)
+        return _move_object(drawn, object_number(drawn, event), here)
     if event.to is not None:
-        to = rested(drawn.forms, event.to, here)
+        to = rest_on_support(drawn.forms, event.to, here)
         return with_event(drawn, number, replace(event, to=to))
     return with_event(drawn, number, replace(event, at=here))
 
 
-def _moved_form(drawn: Drawn, number: int, here: Point2) -> Drawn:
+def _move_object(drawn: SketchState, number: int, here: Point2) -> SketchState:
     form = drawn.forms[number]
     others = (*drawn.forms[:number], *drawn.forms[number + 1 :])
     if form.kind == "object":
-        x, y, z = rested(others, (form.x, form.height_m, form.z), here)
+        x, y, z = rest_on_support(others, (form.x, form.height_m, form.z), here)
         return with_form(drawn, number, replace(form.moved(x, z), height_m=y))
     after = form.moved(*here)
-    return with_form(_carried(drawn, form, after), number, after)
+    return with_form(_carry_objects(drawn, form, after), number, after)
 
 
-def _carried(drawn: Drawn, before: Form, after: Form) -> Drawn:
+def _carry_objects(drawn: SketchState, before: SketchObject, after: SketchObject) -> SketchState:
     """What stood on a table goes with it, also where something is to be put down."""
     if before.kind != "table":
         return drawn
     forms = [
-        form if form.kind != "object" else form.at(carried(before, after, (form.x, form.height_m, form.z)))
+        form if form.kind != "object" else form.at(carry_with_table(before, after, (form.x, form.height_m, form.z)))
         for form in drawn.forms
     ]
-    events = [e if e.to is None else replace(e, to=carried(before, after, e.to)) for e in drawn.events]
+    events = [e if e.to is None else replace(e, to=carry_with_table(before, after, e.to)) for e in drawn.events]
     return replace(drawn, forms=tuple(forms), events=tuple(events))
 
 
-def measures(drawn: Drawn, label: str) -> dict[str, float]:
+def measures(drawn: SketchState, label: str) -> dict[str, float]:
     """What of an item can be changed, and how it is."""
-    stand = stand_of(drawn, label)
+    stand = item_stand(drawn, label)
     if stand is not None:
         return {"facing_deg": stand.heading_deg or 0.0, "tolerance_m": stand.tolerance_m}
     if (number := form_labels(drawn).get(label)) is not None:
@@ -130,17 +130,17 @@ def measures(drawn: Drawn, label: str) -> dict[str, float]:
     return {field: float(getattr(event, EVENT_NAMES[field]) or 0.0) for field in fields}
 
 
-def measured(drawn: Drawn, label: str, field: str, value: float) -> Drawn:
+def resize_item(drawn: SketchState, label: str, field: str, value: float) -> SketchState:
     """The sketch with an item turned or resized; values are held in their range."""
     if field not in measures(drawn, label):
         raise InputError(f"'{label}' has no such measure", "Select a thing")
-    held = within(value, MEASURES[field], field)
+    held = clamp_value(value, MEASURES[field], field)
     if field in STAND_FIELDS:
         return with_stand(drawn, label, **{"heading_deg" if field == "facing_deg" else field: held})
     if (number := form_labels(drawn).get(label)) is not None:
         before = drawn.forms[number]
-        after = before.changed(field, held)
-        return with_form(_carried(drawn, before, after), number, after)
+        after = before.with_measure(field, held)
+        return with_form(_carry_objects(drawn, before, after), number, after)
     number = event_labels(drawn)[label]
     event = drawn.events[number]
     if field == "put_m" and event.to is not None:
@@ -149,7 +149,7 @@ def measured(drawn: Drawn, label: str, field: str, value: float) -> Drawn:
     return with_event(drawn, number, replace(event, **{EVENT_NAMES[field]: wish}))
 
 
-def stand_of(drawn: Drawn, label: str) -> Stand | None:
+def item_stand(drawn: SketchState, label: str) -> GroundPose | None:
     """How one stands at the start or at the goal; None for what is neither."""
     number = point_labels(drawn).get(label)
     if number == 0:
@@ -157,7 +157,7 @@ def stand_of(drawn: Drawn, label: str) -> Stand | None:
     return drawn.goal if number is not None and number == len(drawn.points) - 1 else None
 
 
-def with_stand(drawn: Drawn, label: str, **changes: float | None) -> Drawn:
+def with_stand(drawn: SketchState, label: str, **changes: float | None) -> SketchState:
     """The sketch with another start or goal."""
     number = point_labels(drawn)[label]
     if number == 0:
@@ -165,17 +165,17 @@ def with_stand(drawn: Drawn, label: str, **changes: float | None) -> Drawn:
     return replace(drawn, goal=replace(drawn.goal, **changes))
 
 
-def with_form(drawn: Drawn, number: int, form: Form) -> Drawn:
+def with_form(drawn: SketchState, number: int, form: SketchObject) -> SketchState:
     """The sketch with one thing replaced."""
     return replace(drawn, forms=(*drawn.forms[:number], form, *drawn.forms[number + 1 :]))
 
 
-def with_event(drawn: Drawn, number: int, event: Event) -> Drawn:
+def with_event(drawn: SketchState, number: int, event: Event) -> SketchState:
     """The sketch with one event replaced."""
     return replace(drawn, events=(*drawn.events[:number], event, *drawn.events[number + 1 :]))
 
 
-def without(drawn: Drawn, label: str) -> Drawn:
+def remove_item(drawn: SketchState, label: str) -> SketchState:
     """The sketch without an item; the events of an object go with it."""
     if (number := point_labels(drawn).get(label)) is not None:
         if len(drawn.points) <= 2:

@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, IntArray
-from marey.motion import runs
-from marey.studio._film import Film, Float32
+from marey.motion import find_runs
+from marey.studio._film import ClipFrames, Float32
 from marey.world import Path
 
 WAY_SAMPLES: Final = 160  # of the band; the number is fixed, so that only places are sent anew
@@ -18,14 +18,14 @@ MAX_PRINTS: Final = 400
 MIN_STANCE: Final = 2  # frames; shorter touches leave no print
 
 
-def way_samples(path: Path) -> FloatArray:
+def sample_path(path: Path) -> FloatArray:
     """Places ``(WAY_SAMPLES, 2)`` [m] along a way."""
     return path.point_at(np.linspace(0.0, path.length_m, WAY_SAMPLES))
 
 
-def band(path: Path, width_m: float) -> Float32:
+def corridor_vertices(path: Path, width_m: float) -> Float32:
     """Vertices ``(2 WAY_SAMPLES, 3)`` of the corridor round a way: left and right edge by turns."""
-    centre = way_samples(path)
+    centre = sample_path(path)
     step = np.gradient(centre, axis=0)
     step /= np.maximum(np.linalg.norm(step, axis=1, keepdims=True), 1e-9)
     left = np.stack([step[:, 1], -step[:, 0]], axis=1)
@@ -43,26 +43,26 @@ def _outside(edge: FloatArray, centre: FloatArray, half_m: float) -> FloatArray:
     return edge[nearest]
 
 
-def band_faces() -> IntArray:
+def corridor_faces() -> IntArray:
     """Triangles of the band."""
     i = 2 * np.arange(WAY_SAMPLES - 1)
     return np.concatenate([np.stack([i, i + 1, i + 2], axis=1), np.stack([i + 2, i + 1, i + 3], axis=1)])
 
 
-def line(path: Path) -> Float32:
+def path_line(path: Path) -> Float32:
     """Segments ``(WAY_SAMPLES - 1, 2, 3)`` of a way."""
-    places = _on_ground(way_samples(path), LINE_Y_M)
+    places = _on_ground(sample_path(path), LINE_Y_M)
     return np.stack([places[:-1], places[1:]], axis=1)
 
 
-def footprints(film: Film) -> tuple[FloatArray, FloatArray, list[str]]:
+def footprints(film: ClipFrames) -> tuple[FloatArray, FloatArray, list[str]]:
     """Where feet of a clip came down: places ``(N, 2)`` [m], headings ``(N,)`` [rad], sides."""
     rows = [row for side in ("left", "right") for row in _prints_of(film, side)][:MAX_PRINTS]
     places = np.array([place for place, _, _ in rows]).reshape(-1, 2)
     return places, np.array([heading for _, heading, _ in rows]), [side for _, _, side in rows]
 
 
-def _prints_of(film: Film, side: str) -> list[tuple[FloatArray, float, str]]:
+def _prints_of(film: ClipFrames, side: str) -> list[tuple[FloatArray, float, str]]:
     """One print in the middle of each stance of the whole foot."""
     try:
         heel, toe = film.contact_names.index(f"{side}_heel"), film.contact_names.index(f"{side}_toe")
@@ -71,7 +71,7 @@ def _prints_of(film: Film, side: str) -> list[tuple[FloatArray, float, str]]:
     down = film.contacts[:, heel] | film.contacts[:, toe]
     flat = film.contacts[:, heel] & film.contacts[:, toe]
     found: list[tuple[FloatArray, float, str]] = []
-    for start, stop in runs(down, shortest=MIN_STANCE):
+    for start, stop in find_runs(down, shortest=MIN_STANCE):
         best = np.flatnonzero(flat[start:stop])
         frame = start + (int(best[len(best) // 2]) if len(best) else (stop - start) // 2)
         back, front = film.contact_points[frame, heel], film.contact_points[frame, toe]
@@ -80,13 +80,13 @@ def _prints_of(film: Film, side: str) -> list[tuple[FloatArray, float, str]]:
     return found
 
 
-def arrow() -> tuple[Float32, IntArray]:
+def arrow_mesh() -> tuple[Float32, IntArray]:
     """A flat arrow-head of unit length that points along +z, for a heading."""
     corners = [(0.0, 1.0), (0.38, 0.3), (0.0, 0.45), (-0.38, 0.3)]
     return _on_ground(np.array(corners), MARK_Y_M), np.array([[0, 1, 2], [0, 2, 3]])
 
 
-def ring(corners: int = 48, width: float = 0.06) -> tuple[Float32, IntArray]:
+def ring_mesh(corners: int = 48, width: float = 0.06) -> tuple[Float32, IntArray]:
     """A flat ring of unit radius, for how near is near enough."""
     angle = np.linspace(0.0, 2.0 * np.pi, corners, endpoint=False)
     rim = np.stack([np.sin(angle), np.cos(angle)], axis=1)

@@ -12,20 +12,20 @@ import numpy as np
 import viser
 
 from marey.base import InputError
-from marey.studio._document import Document
+from marey.studio._document import PageDocument
 from marey.studio._shelf import safe_name
-from marey.studio._sketch import LOOKS, Draft
-from marey.studio._sketch_controls import ItemGroup, ThingsGroup, WayGroup, WishGroup, see, when_user
-from marey.studio._sketch_run import Order, Synthesis
+from marey.studio._sketch import LOOKS, SketchEditor
+from marey.studio._sketch_controls import EngineGroup, ItemGroup, ObjectsGroup, PathGroup, only_from_user, set_visible
+from marey.studio._sketch_run import SynthesisJob, SynthesisOrder
 from marey.studio._sketch_window import ResultWindow
-from marey.studio._sketch_words import boxed, made, state_html
+from marey.studio._sketch_words import box_html, list_results, state_html
 
 if TYPE_CHECKING:
     from marey.motion import Motion
     from marey.pipeline import SynthesisResult
     from marey.studio._session import Session
 
-HELP_HTML: Final = boxed(
+HELP_HTML: Final = box_html(
     "help",
     "<b>Ctrl-click</b> the ground to put a way-point, or what is chosen below, there. Click a mark or a thing to "
     "select it, then drag its arrows. Plain drags turn the camera.",
@@ -53,13 +53,13 @@ class SketchPanel:
         self._keep = gui.add_button_group("Download", options=tuple(EXPORTS), visible=False)
         with gui.add_folder("Draw"):
             gui.add_html(HELP_HTML)
-            self._things = ThingsGroup(gui, self._tell)
+            self._things = ObjectsGroup(gui, self._tell)
         with gui.add_folder("Selected"):
             self._item = ItemGroup(gui, self._tell)
         with gui.add_folder("Way"):
-            self._way = WayGroup(gui, self._tell)
+            self._way = PathGroup(gui, self._tell)
         with gui.add_folder("Engine", expand_by_default=False):
-            self._wish = WishGroup(gui, self._tell)
+            self._wish = EngineGroup(gui, self._tell)
             self._own = gui.add_upload_button("Use my motion graph", icon=viser.Icon.UPLOAD)
         with gui.add_folder("File and view", expand_by_default=False):
             self._upload = gui.add_upload_button("Upload a sketch (TOML)", icon=viser.Icon.UPLOAD)
@@ -71,12 +71,12 @@ class SketchPanel:
         if session.document.draft is not None and session.document.draft.synthesis is not None:
             session.document.draft.synthesis.listen(self._hear)  # the page was loaded again
 
-    def refresh(self, document: Document) -> None:
+    def refresh(self, document: PageDocument) -> None:
         """Show what is drawn and how it goes."""
         draft = document.draft
-        is_drawn = document.drawing is not None
-        see(self._start, not is_drawn)
-        see(self._back, is_drawn and document.film is not None)
+        is_drawn = document.active_sketch is not None
+        set_visible(self._start, not is_drawn)
+        set_visible(self._back, is_drawn and document.film is not None)
         self._state.content = state_html(draft)
         self._window.refresh(document)
         if draft is None:
@@ -85,11 +85,11 @@ class SketchPanel:
             group.refresh(draft)
         for what, box in self._looks.items():
             box.value = draft.shown[what]
-        see(self._keep, document.label in draft.clips and not is_drawn)
+        set_visible(self._keep, document.label in draft.clips and not is_drawn)
         is_busy = draft.synthesis is not None and draft.synthesis.is_running
-        see(self._go, not is_busy)
-        see(self._compare, not is_busy)
-        see(self._stop, is_busy)
+        set_visible(self._go, not is_busy)
+        set_visible(self._compare, not is_busy)
+        set_visible(self._stop, is_busy)
 
     def close(self) -> None:
         """The page is gone; a search that runs goes on for a page that comes back."""
@@ -99,14 +99,14 @@ class SketchPanel:
 
     def click_ground(self, event: Any) -> None:
         """A ray from the camera: the way goes on to where it meets the ground."""
-        if self._session.document.drawing is None:
+        if self._session.document.active_sketch is None:
             return
         origin, ray = np.array(event.ray_origin, dtype=np.float64), np.array(event.ray_direction, dtype=np.float64)
         self._session.post(f"sketch click {next(self._clicks) % 100}", lambda: self._go_on(origin, ray))
 
     def click_item(self, label: str) -> None:
         """A mark or a thing was clicked: take it in hand."""
-        if self._session.document.drawing is not None:
+        if self._session.document.active_sketch is not None:
             self._tell("select", lambda draft: draft.select(label))
 
     def drag(self, label: str, x: float, z: float, is_new: bool) -> None:
@@ -116,45 +116,45 @@ class SketchPanel:
     def _connect(self, gui: viser.GuiApi) -> None:
         self._start.on_click(self._when("start", self._begin))
         self._back.on_click(self._when("back", self._end))
-        self._shipped.on_update(when_user(self._open_shipped))
-        self._upload.on_upload(when_user(self._open_upload))
-        self._own.on_upload(when_user(self._open_graph))
+        self._shipped.on_update(only_from_user(self._open_shipped))
+        self._upload.on_upload(only_from_user(self._open_upload))
+        self._own.on_upload(only_from_user(self._open_graph))
         self._save.on_click(self._when("save", self._send_toml))
         self._go.on_click(self._when("go", lambda: self._synthesise(compare=False)))
         self._compare.on_click(self._when("go", lambda: self._synthesise(compare=True)))
         self._stop.on_click(self._when("stop", self._halt))
         self._keep.on_click(self._when("keep", lambda: self._send_motion(self._keep.value)))
         for what, box in self._looks.items():
-            box.on_update(when_user(partial(self._look, what)))
+            box.on_update(only_from_user(partial(self._look, what)))
         remove = gui.add_command("Remove what is selected in the sketch", hotkey="delete")
         remove.on_trigger(lambda _: self._only_drawing("remove", lambda draft: draft.remove(draft.selected)))
         undo = gui.add_command("Undo in the sketch", hotkey="U")
-        undo.on_trigger(lambda _: self._only_drawing("undo", Draft.undo))
+        undo.on_trigger(lambda _: self._only_drawing("undo", SketchEditor.undo))
 
-    def _only_drawing(self, key: str, edit: Callable[[Draft], None]) -> None:
+    def _only_drawing(self, key: str, edit: Callable[[SketchEditor], None]) -> None:
         """A key that was pressed; it means the sketch only while it is drawn."""
-        if self._session.document.drawing is not None:
+        if self._session.document.active_sketch is not None:
             self._tell(key, edit)
 
-    def _tell(self, key: str, edit: Callable[[Draft], None]) -> None:
+    def _tell(self, key: str, edit: Callable[[SketchEditor], None]) -> None:
         self._session.post(f"sketch {key}", lambda: edit(self._need()))
 
     def _when(self, key: str, job: Callable[[], None]) -> Callable[[Any], None]:
         """A handler that leaves the job with the worker; our own assignments come without a client."""
         return lambda event: self._session.post(f"sketch {key}", job) if event.client is not None else None
 
-    def _need(self) -> Draft:
+    def _need(self) -> SketchEditor:
         """The draft; the first edit begins one."""
         document = self._session.document
         if document.draft is None:
-            document.draft = Draft()
+            document.draft = SketchEditor()
             self._step_in(document.draft)
         return document.draft
 
     def _begin(self) -> None:
         self._step_in(self._need())
 
-    def _step_in(self, draft: Draft) -> None:
+    def _step_in(self, draft: SketchEditor) -> None:
         """Leave the stage to the sketch."""
         document = self._session.document
         document.playing, draft.is_open = False, True
@@ -238,8 +238,8 @@ class SketchPanel:
             raise InputError("a motion is being made already", "Stop it, or wait")
         engine = "graph" if compare else draft.engine
         blends = (1, 2) if compare else (draft.k,)
-        order = Order(draft.drawn.sketch(), engine, blends, draft.budget_s, draft.graph)
-        draft.synthesis = Synthesis(order, self._hear)
+        order = SynthesisOrder(draft.drawn.sketch(), engine, blends, draft.budget_s, draft.graph)
+        draft.synthesis = SynthesisJob(order, self._hear)
 
     def _halt(self) -> None:
         synthesis = self._need().synthesis
@@ -257,7 +257,7 @@ class SketchPanel:
             return
         synthesis.is_told = True
         self._need().pair = {}
-        for result, k in made(synthesis):
+        for result, k in list_results(synthesis):
             if result.motion is not None:
                 self._show(result, result.motion, k)
         if synthesis.error is not None:

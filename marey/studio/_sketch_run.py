@@ -13,19 +13,19 @@ from marey.base import InputError
 from marey.world import Sketch
 
 if TYPE_CHECKING:
-    from marey.graph import MotionGraph, Solution
+    from marey.graph import MotionGraph, SearchSolution
     from marey.pipeline import SynthesisResult
 
 BUDGET_S: Final = (1.0, 120.0)
-KEPT: Final = 200  # solutions that are remembered
-BEAT_S: Final = 0.3  # the page hears that often that it goes on
+MAX_SOLUTIONS: Final = 200  # solutions that are remembered
+SYNTHESIS_HEARTBEAT_S: Final = 0.3  # the page hears that often that it goes on
 _BUILDING: Final = threading.Lock()
 
-Heard = Callable[[], None]
+SynthesisListener = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Order:
+class SynthesisOrder:
     """What is to be made."""
 
     sketch: Sketch
@@ -35,16 +35,16 @@ class Order:
     graph: MotionGraph | None = None  # the user's own; that of the shipped clips by default
 
 
-class Synthesis:
+class SynthesisJob:
     """One order. It belongs to the draft, so that a page that is loaded again finds it going on.
 
     Lists only grow, and only by the thread; anybody may read them.
     """
 
-    def __init__(self, order: Order, listener: Heard | None) -> None:
+    def __init__(self, order: SynthesisOrder, listener: SynthesisListener | None) -> None:
         self.order = order
         self.words = "starting"
-        self.runs: dict[int, list[Solution]] = {}  # k that was asked for -> solutions, in the order they came
+        self.runs: dict[int, list[SearchSolution]] = {}  # k that was asked for -> solutions, in the order they came
         self.results: list[SynthesisResult] = []
         self.error: Exception | None = None
         self.is_told = False  # set by the page that took the end
@@ -61,7 +61,7 @@ class Synthesis:
         """Ask it to end; the best that a search has by then is kept."""
         self._stop.set()
 
-    def listen(self, listener: Heard | None) -> None:
+    def listen(self, listener: SynthesisListener | None) -> None:
         """Tell another one from now on, or none."""
         self._listener = listener
         if listener is not None:
@@ -78,7 +78,7 @@ class Synthesis:
         return self._stop.is_set()
 
     @property
-    def solutions(self) -> list[Solution]:
+    def solutions(self) -> list[SearchSolution]:
         """All solutions, in the order they came."""
         return [solution for found in self.runs.values() for solution in found]
 
@@ -99,17 +99,17 @@ class Synthesis:
 
     def _beat(self) -> None:
         """Let the page count the seconds between solutions."""
-        while not self._ended.wait(BEAT_S):
+        while not self._ended.wait(SYNTHESIS_HEARTBEAT_S):
             self._tell()
 
     def _make(self) -> None:
-        from marey.pipeline import choose_engine, synthesize
+        from marey.pipeline import choose_engine, synthesize_sketch
 
         order = self.order
         engine = choose_engine(order.sketch, order.graph) if order.engine == "auto" else order.engine
         if engine != "graph":
             self._say("walking the way" if engine == "locomotion" else f"solving with the {engine} engine")
-            made = synthesize(order.sketch, engine)
+            made = synthesize_sketch(order.sketch, engine)
             if not self.is_stopped:  # a walk is whole or nothing
                 self.results.append(made)
             return
@@ -121,15 +121,15 @@ class Synthesis:
             self.looking_s, self.runs = self.elapsed_s, self.runs | {k: []}
             self._say(f"searching, k = {k}")
             self.results.append(
-                synthesize(
+                synthesize_sketch(
                     order.sketch, engine, graph=graph, k=k, budget_s=order.budget_s,
                     on_solution=partial(self._hear, k), cancel=self._stop,
                 )
             )  # fmt: skip
             self.looking_s = None
 
-    def _hear(self, k: int, solution: Solution) -> bool:
-        if len(self.runs[k]) < KEPT:
+    def _hear(self, k: int, solution: SearchSolution) -> bool:
+        if len(self.runs[k]) < MAX_SOLUTIONS:
             self.runs[k].append(solution)
         self._tell()
         return self.is_stopped
@@ -159,11 +159,11 @@ def shipped_graph(on_progress: Callable[[int, int], None] | None = None) -> Moti
             _progress.heard = None
 
 
-class _Progress:
+class _BuildProgress:
     heard: Callable[[int, int], None] | None = None
 
 
-_progress: Final = _Progress()
+_progress: Final = _BuildProgress()
 
 
 @lru_cache(maxsize=1)

@@ -10,19 +10,27 @@ from typing import Any, Final
 import numpy as np
 import viser
 
-from marey.studio._film import Film, Float32
-from marey.studio._sketch import Draft
-from marey.studio._sketch_carry import carried_things
-from marey.studio._sketch_drawn import FOUND
-from marey.studio._sketch_forms import Form
-from marey.studio._sketch_found import Found
-from marey.studio._sketch_ghost import Ghost
+from marey.studio._film import ClipFrames, Float32
+from marey.studio._sketch import SketchEditor
+from marey.studio._sketch_carry import carried_objects
+from marey.studio._sketch_drawn import FOUND_BY_ENGINE
+from marey.studio._sketch_forms import SketchObject
+from marey.studio._sketch_found import SearchPathLines
+from marey.studio._sketch_ghost import ComparedBody
 from marey.studio._sketch_items import event_labels
-from marey.studio._sketch_marks import MAX_PRINTS, arrow, band, band_faces, footprints, line, ring
-from marey.studio._walk_marks import HIDDEN, PRINT_COLOUR, instances, padded, sole, yaws
-from marey.world import Path, Stand
+from marey.studio._sketch_marks import (
+    MAX_PRINTS,
+    arrow_mesh,
+    corridor_faces,
+    corridor_vertices,
+    footprints,
+    path_line,
+    ring_mesh,
+)
+from marey.studio._walk_marks import HIDDEN_SCALE, PRINT_COLOUR, add_instances, pad_rows, sole_mesh, yaw_rotations
+from marey.world import GroundPose, Path
 
-Moved = Callable[[str, float, float, bool], None]  # label, x, z [m], whether the drag begins
+ItemMoveListener = Callable[[str, float, float, bool], None]  # label, x, z [m], whether the drag begins
 ROOT: Final = "/stage/sketch"
 COLOUR: Final = {
     "river": (70, 130, 200),
@@ -47,18 +55,18 @@ UPRIGHT: Final = (float(np.sqrt(0.5)), float(-np.sqrt(0.5)), 0.0, 0.0)  # an axi
 class SketchStage:
     """Owns its scene nodes; :meth:`draw` moves them."""
 
-    def __init__(self, scene: viser.SceneApi, clicked: Callable[[str], None], moved: Moved) -> None:
+    def __init__(self, scene: viser.SceneApi, clicked: Callable[[str], None], moved: ItemMoveListener) -> None:
         self._scene, self._clicked, self._moved = scene, clicked, moved
         self._root = scene.add_frame(ROOT, show_axes=False, visible=False)
-        self._way: Way | None = None
-        self._ends: tuple[End, ...] = ()
-        self._found: Found | None = None
+        self._way: PathLines | None = None
+        self._ends: tuple[PathEndMark, ...] = ()
+        self._found: SearchPathLines | None = None
         self._carried: tuple[object, object, dict[str, Float32]] = (None, None, {})  # of a clip and what is drawn
-        self._ghost = Ghost(scene)
+        self._ghost = ComparedBody(scene)
         self._nodes: dict[str, tuple[str, Any]] = {}  # label -> what it was made for, and its mesh
         self._names: dict[str, viser.LabelHandle] = {}
         self._gizmo: viser.TransformControlsHandle | None = None
-        self._prints: Prints | None = None
+        self._prints: ClipFootprints | None = None
         self._numbers = count()  # node names; labels may hold anything
         self._label, self._held = "", ""
         self._begins = True
@@ -70,13 +78,15 @@ class SketchStage:
         if self._gizmo is not None:
             self._gizmo.visible = False
 
-    def draw(self, draft: Draft, film: Film | None, other: Film | None = None, now_s: float = 0.0) -> None:
+    def draw(
+        self, draft: SketchEditor, film: ClipFrames | None, other: ClipFrames | None = None, now_s: float = 0.0
+    ) -> None:
         """Show the sketch, where the feet of its clip stand, and the clip that it is compared with."""
         self._root.visible = draft.shown["Sketch"]
         if self._way is None or self._prints is None:
-            self._way, self._prints = Way(self._scene), Prints(self._scene)
-            self._ends = End(self._scene, "start", START), End(self._scene, "goal", GOAL)
-            self._found = Found(self._scene, ROOT)
+            self._way, self._prints = PathLines(self._scene), ClipFootprints(self._scene)
+            self._ends = PathEndMark(self._scene, "start", START), PathEndMark(self._scene, "goal", GOAL)
+            self._found = SearchPathLines(self._scene, ROOT)
         self._way.draw(draft)
         if self._found is not None:
             self._found.draw(draft.synthesis)
@@ -90,7 +100,7 @@ class SketchStage:
         self._draw_gizmo(draft)
         self._prints.draw(film if draft.shown["Footprints"] else None)
 
-    def _draw_items(self, draft: Draft) -> None:
+    def _draw_items(self, draft: SketchEditor) -> None:
         labels = [label for label in draft.items() if not is_pick(draft, label)]  # a pick is its object
         for label in set(self._nodes) - set(labels):
             self._forget(label)
@@ -107,13 +117,13 @@ class SketchStage:
                 _place_mark(node, label, draft, number, scale)
             else:
                 _place_form(node, form)
-                node.color = _lit(COLOUR[kind]) if label == draft.selected else COLOUR[kind]
+                node.color = _highlight_colour(COLOUR[kind]) if label == draft.selected else COLOUR[kind]
             self._name(label, draft)
 
-    def _carry(self, draft: Draft, film: Film, now_s: float) -> None:
+    def _carry(self, draft: SketchEditor, film: ClipFrames, now_s: float) -> None:
         """Let things follow the hand that took them."""
         if self._carried[0] is not film or self._carried[1] is not draft.drawn:
-            self._carried = film, draft.drawn, carried_things(film, draft.drawn)
+            self._carried = film, draft.drawn, carried_objects(film, draft.drawn)
         frame = min(max(round(now_s * film.motion.rate_hz), 0), film.num_frames - 1)
         for name, places in self._carried[2].items():
             x, y, z = places[frame].tolist()
@@ -139,9 +149,9 @@ class SketchStage:
         if label in self._names:
             self._names.pop(label).remove()
 
-    def _name(self, label: str, draft: Draft) -> None:
+    def _name(self, label: str, draft: SketchEditor) -> None:
         """A label over the ends of the way, over objects and over events."""
-        text = name_of(draft, label)
+        text = item_caption(draft, label)
         if label not in self._names:
             name = f"{ROOT}/name_{next(self._numbers)}"
             self._names[label] = self._scene.add_label(name, text, anchor="bottom-center")
@@ -151,7 +161,7 @@ class SketchStage:
         if node.text != text:
             node.text = text
 
-    def _draw_gizmo(self, draft: Draft) -> None:
+    def _draw_gizmo(self, draft: SketchEditor) -> None:
         if self._gizmo is None:
             self._gizmo = self._scene.add_transform_controls(
                 f"{ROOT}/handle",
@@ -160,7 +170,7 @@ class SketchStage:
                 disable_rotations=True,
                 depth_test=False,
             )
-            self._gizmo.on_update(self._dragged)
+            self._gizmo.on_update(self._drag_item)
         self._gizmo.visible = draft.is_open and bool(draft.selected)
         if draft.selected and not self._held:
             x, y, z = draft.place_of(draft.selected)
@@ -171,7 +181,7 @@ class SketchStage:
     def _click(self, label: str, _: Any) -> None:
         self._clicked(label)
 
-    def _dragged(self, event: Any) -> None:
+    def _drag_item(self, event: Any) -> None:
         if event.phase == "start":
             self._held, self._begins = self._label, True
         elif event.phase == "update":
@@ -182,13 +192,13 @@ class SketchStage:
             self._held = ""
 
 
-def is_pick(draft: Draft, label: str) -> bool:
+def is_pick(draft: SketchEditor, label: str) -> bool:
     """Whether an item is a pick, which is seen as its object."""
     number = event_labels(draft.drawn).get(label)
     return number is not None and draft.drawn.events[number].kind == "pick"
 
 
-def name_of(draft: Draft, label: str) -> str:
+def item_caption(draft: SketchEditor, label: str) -> str:
     """What is written over an item: ends of the way, objects and events, with their numbers in the order of doing."""
     ends = {"way-point 1": "start", f"way-point {len(draft.drawn.points)}": "goal"}
     if label in ends:
@@ -204,62 +214,64 @@ def name_of(draft: Draft, label: str) -> str:
     return f"{number + 1}. {event.kind}" + (f" {event.object}" if event.object is not None else "")
 
 
-class End:
+class PathEndMark:
     """An end of the way: which way one faces, and how near is near enough."""
 
     def __init__(self, scene: viser.SceneApi, name: str, colour: tuple[int, int, int]) -> None:
-        self._arrow = scene.add_mesh_simple(f"{ROOT}/{name}_facing", *arrow(), color=colour, side="double")
-        self._ring = scene.add_mesh_simple(f"{ROOT}/{name}_ring", *ring(), color=colour, opacity=0.6, side="double")
+        self._arrow = scene.add_mesh_simple(f"{ROOT}/{name}_facing", *arrow_mesh(), color=colour, side="double")
+        self._ring = scene.add_mesh_simple(
+            f"{ROOT}/{name}_ring", *ring_mesh(), color=colour, opacity=0.6, side="double"
+        )
 
-    def draw(self, place: tuple[float, float], stand: Stand) -> None:
+    def draw(self, place: tuple[float, float], stand: GroundPose) -> None:
         """Follow the sketch."""
         x, z = place
         self._arrow.visible = stand.heading_deg is not None
         self._arrow.position = self._ring.position = (x, 0.0, z)
-        self._arrow.wxyz = yaws(np.radians(np.array([stand.heading_deg or 0.0])))[0]
+        self._arrow.wxyz = yaw_rotations(np.radians(np.array([stand.heading_deg or 0.0])))[0]
         self._arrow.scale = (ARROW_M, 1.0, ARROW_M)
         self._ring.scale = (stand.tolerance_m, 1.0, stand.tolerance_m)
 
 
-class Way:
+class PathLines:
     """The line of the way and the band of its corridor."""
 
     def __init__(self, scene: viser.SceneApi) -> None:
         rest = Path(np.array([[0.0, 0.0], [0.0, 1.0]]))
         self._band = scene.add_mesh_simple(
             f"{ROOT}/corridor",
-            band(rest, 1.0),
-            band_faces(),
+            corridor_vertices(rest, 1.0),
+            corridor_faces(),
             color=BAND_COLOUR,
             opacity=0.5,
             side="double",
             cast_shadow=False,
             receive_shadow=False,
         )
-        self._line = scene.add_line_segments(f"{ROOT}/way", points=line(rest), colors=LINE_COLOUR, thickness=0.03)
+        self._line = scene.add_line_segments(f"{ROOT}/way", points=path_line(rest), colors=LINE_COLOUR, thickness=0.03)
         self._shown: object = None
 
-    def draw(self, draft: Draft) -> None:
+    def draw(self, draft: SketchEditor) -> None:
         """Follow the way-points."""
         if draft.drawn is self._shown:
             return
         self._shown, drawn = draft.drawn, draft.drawn
-        has_way = drawn.way != FOUND and len(drawn.points) > 1
+        has_way = drawn.way != FOUND_BY_ENGINE and len(drawn.points) > 1
         self._band.visible = self._line.visible = has_way
         if has_way:
             path = Path(np.array(drawn.points), drawn.way)
-            self._band.vertices = band(path, drawn.corridor_m)
-            self._line.points = line(path)
+            self._band.vertices = corridor_vertices(path, drawn.corridor_m)
+            self._line.points = path_line(path)
 
 
-class Prints:
+class ClipFootprints:
     """Where the feet of the clip stand; sent anew only with another clip."""
 
     def __init__(self, scene: viser.SceneApi) -> None:
-        self._node = instances(scene, f"{ROOT}/prints", sole(), MAX_PRINTS, PRINT_COLOUR["left"])
-        self._film: Film | None = None
+        self._node = add_instances(scene, f"{ROOT}/prints", sole_mesh(), MAX_PRINTS, PRINT_COLOUR["left"])
+        self._film: ClipFrames | None = None
 
-    def draw(self, film: Film | None) -> None:
+    def draw(self, film: ClipFrames | None) -> None:
         """Lay the prints of a clip."""
         self._node.visible = film is not None
         if film is None or film is self._film:
@@ -267,14 +279,14 @@ class Prints:
         self._film = film
         places, headings, sides = footprints(film)
         on_ground = np.stack([places[:, 0], np.full(len(places), PRINT_Y_M), places[:, 1]], axis=1)
-        self._node.batched_positions = padded(on_ground, MAX_PRINTS, 0.0)
-        self._node.batched_wxyzs = padded(yaws(headings), MAX_PRINTS, 0.5)
-        self._node.batched_scales = padded(np.ones(len(places)), MAX_PRINTS, HIDDEN)
+        self._node.batched_positions = pad_rows(on_ground, MAX_PRINTS, 0.0)
+        self._node.batched_wxyzs = pad_rows(yaw_rotations(headings), MAX_PRINTS, 0.5)
+        self._node.batched_scales = pad_rows(np.ones(len(places)), MAX_PRINTS, HIDDEN_SCALE)
         colours = np.array([PRINT_COLOUR[side] for side in sides]).reshape(-1, 3)
-        self._node.batched_colors = padded(colours, MAX_PRINTS, 200).astype(np.uint8)
+        self._node.batched_colors = pad_rows(colours, MAX_PRINTS, 200).astype(np.uint8)
 
 
-def _place_mark(node: Any, label: str, draft: Draft, number: int, scale: float) -> None:
+def _place_mark(node: Any, label: str, draft: SketchEditor, number: int, scale: float) -> None:
     x, y, z = draft.place_of(label)
     node.position, node.scale = (x, max(y, scale * BALL_M), z), scale
     last = len(draft.drawn.points) - 1
@@ -282,13 +294,13 @@ def _place_mark(node: Any, label: str, draft: Draft, number: int, scale: float) 
     node.color = colour if label.startswith("way-point") else EVENT_COLOUR
 
 
-def _lit(colour: tuple[int, int, int]) -> tuple[int, int, int]:
+def _highlight_colour(colour: tuple[int, int, int]) -> tuple[int, int, int]:
     """The colour of a thing that is selected."""
     red, green, blue = (int(0.5 * (part + 255)) for part in colour)
     return red, green, blue
 
 
-def _place_form(node: Any, form: Form) -> None:
+def _place_form(node: Any, form: SketchObject) -> None:
     if form.kind == "object":
         node.position = (form.x, max(form.height_m, OBJECT_M), form.z)
         return
@@ -297,5 +309,5 @@ def _place_form(node: Any, form: Form) -> None:
     if form.kind == "stone":
         node.wxyz, node.scale = UPRIGHT, (form.width_m, form.width_m, height)
     else:
-        node.wxyz = yaws(np.array([np.radians(form.turn_deg)]))[0]
+        node.wxyz = yaw_rotations(np.array([np.radians(form.turn_deg)]))[0]
         node.scale = (form.length_m, height, form.width_m)

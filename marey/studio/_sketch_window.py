@@ -7,8 +7,8 @@ from typing import Final
 
 import viser
 
-from marey.studio._document import Document
-from marey.studio._sketch_controls import see, when_user
+from marey.studio._document import PageDocument
+from marey.studio._sketch_controls import only_from_user, set_visible
 from marey.studio._sketch_words import progress_html
 
 WIDE_PX: Final = 340
@@ -25,14 +25,14 @@ class ResultWindow:
             self.progress = gui.add_html(progress_html(None))
             self.which = gui.add_dropdown("On the stage", options=options, visible=False)
         self._panel.float(x=PLACE_PX[0], y=PLACE_PX[1], width=WIDE_PX)
-        self.which.on_update(when_user(lambda: show(self.which.value)))
+        self.which.on_update(only_from_user(lambda: show(self.which.value)))
 
-    def refresh(self, document: Document) -> None:
+    def refresh(self, document: PageDocument) -> None:
         """Follow the synthesis of the draft."""
         draft = document.draft
         synthesis = None if draft is None else draft.synthesis
         is_seen = synthesis is not None and document.live is None
-        see(self._panel, is_seen)
+        set_visible(self._panel, is_seen)
         if draft is None or synthesis is None:
             return
         content = progress_html(synthesis)
@@ -42,7 +42,7 @@ class ResultWindow:
 
     def _offer(self, labels: tuple[str, ...], label: str) -> None:
         """Choose among clips that are compared."""
-        see(self.which, bool(labels))
+        set_visible(self.which, bool(labels))
         if not labels:
             return
         if tuple(self.which.options) != labels:

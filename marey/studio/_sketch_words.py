@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from marey.studio._sketch import Draft
-from marey.studio._sketch_chart import COLOUR, chart
-from marey.studio._sketch_drawn import FOUND
+from marey.studio._sketch import SketchEditor
+from marey.studio._sketch_chart import COLOUR, cost_chart_svg
+from marey.studio._sketch_drawn import FOUND_BY_ENGINE
 from marey.world import Event
 
 if TYPE_CHECKING:
-    from marey.graph import Solution
+    from marey.graph import SearchSolution
     from marey.pipeline import SynthesisResult
-    from marey.studio._sketch_run import Synthesis
+    from marey.studio._sketch_run import SynthesisJob
 
 LISTED: Final = 3  # solutions on the page
 CELL: Final = 'style="padding:0 0.7em 0 0;text-align:right;font-variant-numeric:tabular-nums"'
@@ -23,25 +23,25 @@ NAME: Final = 'style="padding:0 0.9em 0 0;opacity:0.75;white-space:nowrap"'
 WARN: Final = 'style="color:#b45309"'
 
 
-def boxed(name: str, text: str) -> str:
+def box_html(name: str, text: str) -> str:
     """A block of small text that tests can find."""
     return f'<div data-testid="{name}" style="padding:0.2em 0.8em;font-size:0.8em;line-height:1.45">{text}</div>'
 
 
-def state_html(draft: Draft | None) -> str:
+def state_html(draft: SketchEditor | None) -> str:
     """What is drawn."""
     if draft is None:
-        return boxed("sketch", "<div>Press 'Draw here', or open an example.</div>")
-    return boxed("sketch", "".join(f"<div>{escape(line)}</div>" for line in way_lines(draft)))
+        return box_html("sketch", "<div>Press 'Draw here', or open an example.</div>")
+    return box_html("sketch", "".join(f"<div>{escape(line)}</div>" for line in way_lines(draft)))
 
 
-def way_lines(draft: Draft) -> list[str]:
+def way_lines(draft: SketchEditor) -> list[str]:
     """What is drawn, line by line."""
     drawn = draft.drawn
-    way = "the engine finds the way" if drawn.way == FOUND else f"{drawn.way}, {len(drawn.points)} way-points"
+    way = "the engine finds the way" if drawn.way == FOUND_BY_ENGINE else f"{drawn.way}, {len(drawn.points)} way-points"
     things = f", {len(drawn.forms)} thing{'s' * (len(drawn.forms) > 1)}" if drawn.forms else ""
     lines = [f"{drawn.name}: {way}{things}"]
-    if drawn.way == FOUND and len(drawn.points) > 2:
+    if drawn.way == FOUND_BY_ENGINE and len(drawn.points) > 2:
         lines.append("Only its start and goal count.")
     if draft.graph_label:
         lines.append(f"Motion graph: {draft.graph_label}")
@@ -50,11 +50,11 @@ def way_lines(draft: Draft) -> list[str]:
 
 def events_html(events: tuple[Event, ...]) -> str:
     """The events in their order."""
-    rows = [f"<div>{number}. {escape(in_words(e))}</div>" for number, e in enumerate(events, start=1)]
-    return boxed("events", "".join(rows) or "<div>Nothing to do on the way.</div>")
+    rows = [f"<div>{number}. {escape(describe_event(e))}</div>" for number, e in enumerate(events, start=1)]
+    return box_html("events", "".join(rows) or "<div>Nothing to do on the way.</div>")
 
 
-def in_words(event: Event) -> str:
+def describe_event(event: Event) -> str:
     """An event for people."""
     if event.kind == "pick":
         return f"pick {event.object} up"
@@ -67,23 +67,23 @@ def in_words(event: Event) -> str:
     return f"{event.kind}{size}{stay} at ({x:.2f}, {z:.2f})"
 
 
-def progress_html(synthesis: Synthesis | None) -> str:
+def progress_html(synthesis: SynthesisJob | None) -> str:
     """How it goes, or how it went."""
     if synthesis is None:
-        return boxed("progress", "<div>Nothing was made yet.</div>")
+        return box_html("progress", "<div>Nothing was made yet.</div>")
     rows = [f"<div><b>{escape(headline(synthesis))}</b></div>", _bar(synthesis)]
     if synthesis.solutions:
         budget_s = synthesis.order.budget_s if synthesis.is_running else 0.0
-        rows += [chart(synthesis.runs, budget_s), _table(synthesis.solutions)]
-    if made(synthesis):
-        rows.append(_facts(made(synthesis)))
+        rows += [cost_chart_svg(synthesis.runs, budget_s), _table(synthesis.solutions)]
+    if list_results(synthesis):
+        rows.append(_facts(list_results(synthesis)))
     rows += [f"<div {WARN}>{escape(r.sentence)}</div>" for r in synthesis.results if not r.is_solved]
     if synthesis.error is not None:
         rows.append(f"<div {WARN}>{escape(str(synthesis.error))}</div>")
-    return boxed("progress", "".join(rows))
+    return box_html("progress", "".join(rows))
 
 
-def headline(synthesis: Synthesis) -> str:
+def headline(synthesis: SynthesisJob) -> str:
     """One line: what is being done, for how long, or how it ended."""
     if not synthesis.is_running:
         return f"{'Stopped after' if synthesis.is_stopped else 'Done in'} {synthesis.words}"
@@ -95,7 +95,7 @@ def headline(synthesis: Synthesis) -> str:
     return f"Working: {synthesis.words}, {looked:.1f} of {synthesis.order.budget_s:g} s"
 
 
-def _bar(synthesis: Synthesis) -> str:
+def _bar(synthesis: SynthesisJob) -> str:
     """How much of the time for the search is gone."""
     if not synthesis.is_running or synthesis.looking_s is None:
         return ""
@@ -106,7 +106,7 @@ def _bar(synthesis: Synthesis) -> str:
     )
 
 
-def _table(solutions: list[Solution]) -> str:
+def _table(solutions: list[SearchSolution]) -> str:
     """The newest solutions, each better than the one before."""
     head = "".join(f"<th {CELL}>{name}</th>" for name in ("k", "s", "cost", "eps", "expansions"))
     cells = "".join(
@@ -116,16 +116,16 @@ def _table(solutions: list[Solution]) -> str:
     return f'<table data-testid="solutions"><tr>{head}</tr>{cells}</table>'
 
 
-def _row(s: Solution) -> tuple[str, ...]:
+def _row(s: SearchSolution) -> tuple[str, ...]:
     k = f'<span style="color:{COLOUR.get(s.k, "#444")}">{s.k}</span>'
-    return k, f"{s.seconds:.2f}", f"{s.cost:.4g}", _eps(s.proved), f"{s.expansions}"
+    return k, f"{s.seconds:.2f}", f"{s.cost:.4g}", _format_epsilon(s.proved), f"{s.expansions}"
 
 
-def _eps(proved: float) -> str:
+def _format_epsilon(proved: float) -> str:
     return f"{proved:.2f}" if np.isfinite(proved) else "?"
 
 
-def made(synthesis: Synthesis) -> list[tuple[SynthesisResult, int]]:
+def list_results(synthesis: SynthesisJob) -> list[tuple[SynthesisResult, int]]:
     """What was made, each with how many motions could be blended for it."""
     pairs = zip(synthesis.results, synthesis.order.blends, strict=False)
     return [(result, k) for result, k in pairs if result.is_solved]
@@ -133,7 +133,7 @@ def made(synthesis: Synthesis) -> list[tuple[SynthesisResult, int]]:
 
 def _facts(results: list[tuple[SynthesisResult, int]]) -> str:
     """What was made, side by side."""
-    columns = [facts_of(result, k) for result, k in results]
+    columns = [result_facts(result, k) for result, k in results]
     rows = "".join(
         f"<tr><td {NAME}>{escape(name)}</td>"
         + "".join(f"<td {CELL}>{escape(column.get(name, ''))}</td>" for column in columns)
@@ -143,7 +143,7 @@ def _facts(results: list[tuple[SynthesisResult, int]]) -> str:
     return f'<table data-testid="facts-made" style="margin-top:0.4em">{rows}</table>'
 
 
-def facts_of(result: SynthesisResult, k: int) -> dict[str, str]:
+def result_facts(result: SynthesisResult, k: int) -> dict[str, str]:
     """What was made, for people: name of a fact -> its value."""
     facts = {"made by": result.engine if result.search is None else f"{result.engine}, k = {k}"}
     if result.search is not None:

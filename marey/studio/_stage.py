@@ -7,8 +7,8 @@ import viser
 
 from marey.base import IntArray
 from marey.skeleton import BodyMesh, Pose
-from marey.studio._document import Document
-from marey.studio._film import Film, Float32
+from marey.studio._document import PageDocument
+from marey.studio._film import ClipFrames, Float32
 
 BODY_COLOUR = {"left": (214, 126, 96), "right": (92, 132, 190), "": (196, 190, 182)}
 CONTACT_COLOUR = (245, 170, 30)
@@ -35,12 +35,12 @@ def add_ground(scene: viser.SceneApi, name: str) -> viser.GridHandle:
     )
 
 
-class Stage:
+class ClipStage:
     """Owns its scene nodes; :meth:`load` replaces the body, :meth:`draw` moves it."""
 
     def __init__(self, scene: viser.SceneApi) -> None:
         self._scene = scene
-        self._film: Film | None = None
+        self._film: ClipFrames | None = None
         self._bones: dict[int, viser.BatchedMeshHandle] = {}
         self._marks: viser.BatchedMeshHandle | None = None
         self._trail: viser.LineSegmentsHandle | None = None
@@ -48,7 +48,7 @@ class Stage:
         self._clip = scene.add_frame("/stage/clip", show_axes=False)
         self._ground = add_ground(scene, "/stage/ground")
 
-    def load(self, film: Film) -> None:
+    def load(self, film: ClipFrames) -> None:
         """Put another body on the stage."""
         self.clear()
         self._film = film
@@ -62,7 +62,7 @@ class Stage:
                 "/stage/clip/trail", points=pairs, colors=TRAIL_COLOUR, thickness=0.012
             )
 
-    def draw(self, document: Document, pose: Pose | None = None) -> None:
+    def draw(self, document: PageDocument, pose: Pose | None = None) -> None:
         """Show the frame under the playhead, or a pose of the same character instead."""
         film, frame = document.film, document.index
         if film is None or film is not self._film:
@@ -82,7 +82,7 @@ class Stage:
         root = film.positions[frame, 0]
         self._follow((float(root[0]), float(root[2])) if document.shown["Follow"] else (0.0, 0.0))
 
-    def step_aside(self, follow: tuple[float, float], heading_rad: float) -> None:
+    def hide_clip(self, follow: tuple[float, float], heading_rad: float) -> None:
         """Hide the clip; keep a place (x, z) [m] of the world in the middle and a heading pointing away."""
         self._clip.visible = False
         self._follow(follow, heading_rad)
@@ -98,7 +98,7 @@ class Stage:
         self._world.position = (float(sin * z - cos * x), 0.0, float(-sin * x - cos * z))
         self._ground.position = (float(round(x)), 0.0, float(round(z)))
 
-    def _draw_marks(self, film: Film, frame: int, *, is_shown: bool) -> None:
+    def _draw_marks(self, film: ClipFrames, frame: int, *, is_shown: bool) -> None:
         if self._marks is None:
             return
         self._marks.visible = is_shown
@@ -112,8 +112,8 @@ class Stage:
                 handle.remove()
         self._bones, self._marks, self._trail, self._film = {}, None, None, None
 
-    def _add_bone(self, film: Film, joint: int) -> viser.BatchedMeshHandle:
-        vertices, faces = part_of(film.body, joint)
+    def _add_bone(self, film: ClipFrames, joint: int) -> viser.BatchedMeshHandle:
+        vertices, faces = joint_part(film.body, joint)
         name = film.motion.skeleton.names[joint]
         return self._scene.add_batched_meshes_simple(
             f"/stage/clip/body/{joint}",
@@ -121,15 +121,15 @@ class Stage:
             faces=faces,
             batched_wxyzs=film.wxyz[0, joint][None],
             batched_positions=film.positions[0, joint][None],
-            batched_colors=BODY_COLOUR[side_of(name)],
+            batched_colors=BODY_COLOUR[joint_side(name)],
             lod="off",
         )
 
-    def _add_marks(self, film: Film) -> viser.BatchedMeshHandle | None:
+    def _add_marks(self, film: ClipFrames) -> viser.BatchedMeshHandle | None:
         count = len(film.contact_names)
         if count == 0:
             return None
-        vertices, faces = disc()
+        vertices, faces = disc_mesh()
         return self._scene.add_batched_meshes_simple(
             "/stage/clip/contacts",
             vertices=vertices,
@@ -143,7 +143,7 @@ class Stage:
         )
 
 
-def part_of(body: BodyMesh, joint: int) -> tuple[Float32, IntArray]:
+def joint_part(body: BodyMesh, joint: int) -> tuple[Float32, IntArray]:
     """Vertices and faces of what one joint carries, renumbered from zero."""
     mine = body.joints == joint
     number = np.cumsum(mine) - 1
@@ -157,7 +157,7 @@ def _on_ground(points: Float32) -> Float32:
     return flat
 
 
-def disc(corners: int = 20) -> tuple[Float32, IntArray]:
+def disc_mesh(corners: int = 20) -> tuple[Float32, IntArray]:
     """A round mark on the ground."""
     angle = np.linspace(0.0, 2.0 * np.pi, corners, endpoint=False)
     rim = DISC_RADIUS_M * np.stack([np.sin(angle), np.zeros(corners), np.cos(angle)], axis=1)
@@ -167,7 +167,7 @@ def disc(corners: int = 20) -> tuple[Float32, IntArray]:
     return vertices, faces
 
 
-def side_of(name: str) -> str:
+def joint_side(name: str) -> str:
     """Left or right by the joint's name, for colour only."""
     low = name.lower()
     if "left" in low or low.startswith(("l_", "lh", "lt", "lf")):

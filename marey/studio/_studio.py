@@ -12,12 +12,12 @@ from pathlib import Path
 import viser
 
 from marey.base import InputError
-from marey.studio._document import Document
-from marey.studio._gate import limit_uploads, shut_doors
+from marey.studio._document import PageDocument
+from marey.studio._gate import limit_uploads, restrict_origins
 from marey.studio._session import Session
-from marey.studio._shelf import Shelf
+from marey.studio._shelf import ClipCatalogue
 
-KEY = "marey-session"  # under this name the page remembers who it is
+SESSION_COOKIE = "marey-session"  # under this name the page remembers who it is
 FORGET_AFTER_S = 3600.0  # a page that does not come back loses its state
 
 
@@ -32,13 +32,13 @@ class Studio:
         port: int = 8080,
         max_upload_mb: int = 64,
     ) -> None:
-        self._shelf = Shelf.of_paths(paths)
+        self._shelf = ClipCatalogue.from_paths(paths)
         self._max_bytes = max_upload_mb * 1_000_000
         self._sessions: dict[int, tuple[str, Session]] = {}
-        self._parked: dict[str, tuple[float, Document, Shelf]] = {}
+        self._parked: dict[str, tuple[float, PageDocument, ClipCatalogue]] = {}
         self._lock = threading.Lock()
         self._server = _listen(host, port)
-        shut_doors(self._server, host)
+        restrict_origins(self._server, host)
         self._server.scene.set_up_direction("+y")
         self._server.gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(92, 132, 190))
         self._server.gui.set_panel_label("marey studio")
@@ -73,17 +73,17 @@ class Studio:
         self.close()
 
     def _welcome(self, client: viser.ClientHandle) -> None:
-        name = _name_of(client)
+        name = _session_name(client)
         with self._lock:
             in_use = {owner for owner, _ in self._sessions.values()}
             parked = self._parked.pop(name, None) if name is not None and name not in in_use else None
             if name is None or name in in_use:
                 name = secrets.token_hex(16)
-            _, document, shelf = parked or (0.0, Document(), self._shelf.copy())
+            _, document, shelf = parked or (0.0, PageDocument(), self._shelf.copy())
             session = Session(client, shelf, document)
             self._sessions[client.client_id] = (name, session)
         limit_uploads(client, self._max_bytes, lambda why: session.report(InputError(why, "Open a smaller one")))
-        client.local_storage.set_item(KEY, name)
+        client.local_storage.set_item(SESSION_COOKIE, name)
 
     def _part(self, client: viser.ClientHandle) -> None:
         with self._lock:
@@ -96,10 +96,10 @@ class Studio:
             session.close()
 
 
-def _name_of(client: viser.ClientHandle) -> str | None:
+def _session_name(client: viser.ClientHandle) -> str | None:
     """Ask the page who it is; a page that keeps nothing is a new one."""
     try:
-        return client.local_storage.get_item(KEY, timeout=2.0)
+        return client.local_storage.get_item(SESSION_COOKIE, timeout=2.0)
     except (RuntimeError, TimeoutError):
         return None
 

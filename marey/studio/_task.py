@@ -11,7 +11,7 @@ from marey.motion import Motion
 from marey.numerics import SQPIteration
 
 
-class Found(Protocol):
+class SearchOutcome(Protocol):
     """What a search gives back: a motion and what happened, in one line."""
 
     @property
@@ -25,22 +25,24 @@ class Found(Protocol):
         ...
 
 
-Solve = Callable[[Callable[[SQPIteration], bool]], Found]
+OptimisationSolve = Callable[[Callable[[SQPIteration], bool]], SearchOutcome]
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
+class OptimisationListener:
     """Who is told how it goes; called from the task's thread, so each leaves a note with the session's worker."""
 
     on_step: Callable[[SQPIteration], None]
-    on_end: Callable[[Found], None]
+    on_end: Callable[[SearchOutcome], None]
     on_error: Callable[[Exception], None]
 
 
-class Task:
+class OptimisationJob:
     """One optimisation. It belongs to the document, so that a page that is loaded again finds it going on."""
 
-    def __init__(self, solve: Solve, listener: Listener, *, what: str = "task", label: str = "") -> None:
+    def __init__(
+        self, solve: OptimisationSolve, listener: OptimisationListener, *, what: str = "task", label: str = ""
+    ) -> None:
         """Start it.
 
         Args:
@@ -53,8 +55,8 @@ class Task:
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._solve = solve
-        self._listener: Listener | None = listener
-        self._outcome: Found | Exception | None = None
+        self._listener: OptimisationListener | None = listener
+        self._outcome: SearchOutcome | Exception | None = None
         self._thread = threading.Thread(target=self._run, name="marey-task", daemon=True)
         self._thread.start()
 
@@ -62,12 +64,12 @@ class Task:
         """Ask it to end after the iteration in hand; the best motion so far is kept."""
         self._stop.set()
 
-    def listen(self, listener: Listener | None) -> None:
+    def listen(self, listener: OptimisationListener | None) -> None:
         """Tell another one from now on, or none; an end that was reached meanwhile is told at once."""
         with self._lock:
             self._listener, outcome = listener, self._outcome
         if listener is not None and outcome is not None:
-            _tell_end(listener, outcome)
+            _report_end(listener, outcome)
 
     @property
     def is_running(self) -> bool:
@@ -76,13 +78,13 @@ class Task:
 
     def _run(self) -> None:
         try:
-            outcome: Found | Exception = self._solve(self._step)
+            outcome: SearchOutcome | Exception = self._solve(self._step)
         except Exception as error:  # told to the user by the session
             outcome = error
         with self._lock:
             self._outcome, listener = outcome, self._listener
         if listener is not None:
-            _tell_end(listener, outcome)
+            _report_end(listener, outcome)
 
     def _step(self, step: SQPIteration) -> bool:
         listener = self._listener
@@ -91,7 +93,7 @@ class Task:
         return self._stop.is_set()
 
 
-def _tell_end(listener: Listener, outcome: Found | Exception) -> None:
+def _report_end(listener: OptimisationListener, outcome: SearchOutcome | Exception) -> None:
     if isinstance(outcome, Exception):
         listener.on_error(outcome)
     else:

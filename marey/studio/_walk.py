@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from marey.base import InputError
-from marey.studio._walker import MAX_OVER_S, RATE_HZ, Walker, within
+from marey.studio._walker import MAX_OVER_S, RATE_HZ, WalkCharacter, clamp_value
 
 if TYPE_CHECKING:
     from marey.locomotion import LocomotionModel
 
 MAX_WALKERS: Final = 8
 MAX_STEPS: Final = 15  # of the engine at once; a page that slept does not catch up
-APART_M: Final = 1.2  # between characters when they start
+CHARACTER_SPACING_M: Final = 1.2  # between characters when they start
 GHOST_TIMES_S: Final = (0.2, 0.4, 0.6, 0.8)
 SHOWN: Final = {"Footprints": True, "Targets": True, "Ghosts": False, "Chase": True}
 CHASE_S: Final = 0.5  # in which the camera follows most of a turn
 
 
-class Walk:
+class WalkDocument:
     """Edited only by the session's worker."""
 
     def __init__(self, model: LocomotionModel, *, rng: np.random.Generator | None = None) -> None:
         self.model = model
-        self.walkers: list[Walker] = []
+        self.walkers: list[WalkCharacter] = []
         self.selected = 0
         self.is_on = True  # on the stage; otherwise the clip is
         self.is_running = True
@@ -38,7 +38,7 @@ class Walk:
         self.add()
 
     @property
-    def driven(self) -> Walker:
+    def active_character(self) -> WalkCharacter:
         """The character that the controls drive."""
         return self.walkers[self.selected]
 
@@ -49,16 +49,16 @@ class Walk:
 
     def place(self) -> tuple[float, float]:
         """Where the driven character is, (x, z) [m]."""
-        x, _, z = self.driven.pose.root_position
+        x, _, z = self.active_character.pose.root_position
         return float(x), float(z)
 
     def take_time(self, seconds: float) -> None:
         """How long changes of the sliders take."""
-        self.over_s = within(seconds, (0.0, MAX_OVER_S), "the time to reach it")
+        self.over_s = clamp_value(seconds, (0.0, MAX_OVER_S), "the time to reach it")
 
     def toggle_record(self) -> None:
         """Record the driven character, or end its take."""
-        self.driven.record(not self.driven.is_recording)
+        self.active_character.record(not self.active_character.is_recording)
 
     def add(self) -> None:
         """Bring another character, to the right of the driven one, and drive it."""
@@ -68,12 +68,15 @@ class Walk:
             raise InputError(f"there are {MAX_WALKERS} characters already", "Remove one first")
         position, heading = (0.0, 0.0), 0.0
         if self.walkers:
-            engine = self.driven.engine
+            engine = self.active_character.engine
             heading = engine.heading_rad
             x, z = engine.position
-            position = (float(x - APART_M * np.cos(heading)), float(z + APART_M * np.sin(heading)))
+            position = (
+                float(x - CHARACTER_SPACING_M * np.cos(heading)),
+                float(z + CHARACTER_SPACING_M * np.sin(heading)),
+            )
         self._made += 1
-        walker = Walker(f"Walker {self._made}", Engine(self.model, position=position, heading_rad=heading))
+        walker = WalkCharacter(f"Walker {self._made}", Engine(self.model, position=position, heading_rad=heading))
         walker.styles = dict(zip(self.model.styles, self.model.weights().tolist(), strict=True))
         self.walkers.append(walker)
         self.selected = len(self.walkers) - 1
@@ -115,17 +118,17 @@ class Walk:
     def _step(self) -> None:
         for walker in self.walkers:
             walker.advance(1.0 / RATE_HZ)
-        goal = self.driven.engine.heading_rad if self.shown["Chase"] else 0.0
+        goal = self.active_character.engine.heading_rad if self.shown["Chase"] else 0.0
         self.view_rad += (goal - self.view_rad) / (CHASE_S * RATE_HZ)
 
     def cancel_jump(self) -> None:
         """Think better of it, while the run-up lasts."""
-        self.driven.engine.cancel_jump()
+        self.active_character.engine.cancel_jump()
 
     def clear_obstacles(self) -> None:
         """Take away all obstacles of the driven character."""
-        self.driven.clear()
+        self.active_character.clear()
 
     def drop_obstacle(self) -> None:
         """Put an obstacle in front of the driven character."""
-        self.driven.drop(self._rng)
+        self.active_character.drop(self._rng)

@@ -9,22 +9,22 @@ import viser
 
 from marey.base import FloatArray, IntArray
 from marey.studio._film import Float32
-from marey.studio._stage import disc
-from marey.studio._walk import GHOST_TIMES_S, Walk
-from marey.studio._walker import Dropped
+from marey.studio._stage import disc_mesh
+from marey.studio._walk import GHOST_TIMES_S, WalkDocument
+from marey.studio._walker import DroppedObstacle
 
 GHOST_COLOUR, GROUND_COLOUR = np.array([60, 85, 125]), np.array([225, 228, 233])
 TARGET_COLOUR, TAKEOFF_COLOUR = (220, 120, 0), (130, 10, 110)
 OBSTACLE_COLOUR: Final = {"jump": (110, 160, 90), "round": (200, 120, 60)}
 PRINT_COLOUR: Final = {"left": (128, 40, 14), "right": (8, 44, 112)}  # dark: the lamp brightens the ground
 KEPT_PRINTS: Final = 24  # of each character
-HIDDEN: Final = 1e-4  # scale of an instance that shows nothing
+HIDDEN_SCALE: Final = 1e-4  # scale of an instance that shows nothing
 PRINT_Y_M, TARGET_Y_M = 0.004, 0.010
 NUM_TARGETS: Final = 5  # four effectors and a take-off
 HEEL_M, TOE_M = (-0.03, 0.034), (0.155, 0.045)  # place along the sole from the ankle, and radius, at the model's size
 
 
-class Footprints:
+class WalkFootprints:
     """Where feet stood, right and left in their colours; sent anew only when a foot comes down."""
 
     def __init__(self, scene: viser.SceneApi) -> None:
@@ -32,7 +32,7 @@ class Footprints:
         self._node: viser.BatchedMeshHandle | None = None
         self._shown: tuple[tuple[float, str, float], ...] = ()
 
-    def draw(self, walk: Walk) -> None:
+    def draw(self, walk: WalkDocument) -> None:
         """Lay the last prints of everybody."""
         laid = [(w.engine.footprints[-KEPT_PRINTS:], w.engine.leg_length_m) for w in walk.walkers]
         rows = [(p, leg) for prints, leg in laid for p in prints] if walk.shown["Footprints"] else []
@@ -41,38 +41,38 @@ class Footprints:
             return
         self._shown, room = key, KEPT_PRINTS * len(walk.walkers)
         if self._node is None or len(self._node.batched_positions) != room:
-            self._node = instances(self._scene, "/stage/walk/prints", sole(), room, PRINT_COLOUR["left"])
+            self._node = add_instances(self._scene, "/stage/walk/prints", sole_mesh(), room, PRINT_COLOUR["left"])
         places = np.array([(p.position[0], PRINT_Y_M, p.position[2]) for p, _ in rows]).reshape(-1, 3)
-        self._node.batched_positions = padded(places, room, 0.0)
-        self._node.batched_wxyzs = padded(yaws(np.array([p.heading_rad for p, _ in rows])), room, 0.5)
-        self._node.batched_scales = padded(np.array([leg for _, leg in rows]) / walk.leg_length_m, room, HIDDEN)
+        self._node.batched_positions = pad_rows(places, room, 0.0)
+        self._node.batched_wxyzs = pad_rows(yaw_rotations(np.array([p.heading_rad for p, _ in rows])), room, 0.5)
+        self._node.batched_scales = pad_rows(np.array([leg for _, leg in rows]) / walk.leg_length_m, room, HIDDEN_SCALE)
         colours = np.array([PRINT_COLOUR[p.side] for p, _ in rows]).reshape(-1, 3)
-        self._node.batched_colors = padded(colours, room, 200).astype(np.uint8)
+        self._node.batched_colors = pad_rows(colours, room, 200).astype(np.uint8)
 
 
-class Targets:
+class TargetMarks:
     """Where the driven character's ankles and toes are held or will land, and its take-off."""
 
     def __init__(self, scene: viser.SceneApi) -> None:
-        self._node = instances(scene, "/stage/walk/targets", disc(), NUM_TARGETS, TARGET_COLOUR)
+        self._node = add_instances(scene, "/stage/walk/targets", disc_mesh(), NUM_TARGETS, TARGET_COLOUR)
         self._node.batched_colors = np.array([TARGET_COLOUR] * 4 + [TAKEOFF_COLOUR], dtype=np.uint8)
 
-    def draw(self, walk: Walk) -> None:
+    def draw(self, walk: WalkDocument) -> None:
         """Put a mark at each goal."""
         self._node.visible = walk.shown["Targets"]
         if not walk.shown["Targets"]:
             return
-        goals, is_held = walk.driven.goals()
-        takeoff = walk.driven.engine.takeoff
-        places, scales = np.zeros((NUM_TARGETS, 3)), np.full(NUM_TARGETS, HIDDEN)
-        places[:4], places[:4, 1], scales[:4] = goals, TARGET_Y_M, np.where(is_held, 0.55, HIDDEN)
+        goals, is_held = walk.active_character.goals()
+        takeoff = walk.active_character.engine.takeoff
+        places, scales = np.zeros((NUM_TARGETS, 3)), np.full(NUM_TARGETS, HIDDEN_SCALE)
+        places[:4], places[:4, 1], scales[:4] = goals, TARGET_Y_M, np.where(is_held, 0.55, HIDDEN_SCALE)
         if takeoff is not None:
             places[4], scales[4] = (takeoff[0], TARGET_Y_M, takeoff[-1]), 1.6
         self._node.batched_positions = places.astype(np.float32)
         self._node.batched_scales = scales.astype(np.float32)
 
 
-class Ghosts:
+class PredictedPoses:
     """Postures that the driven character will take, as thin figures; the later, the paler."""
 
     def __init__(self, scene: viser.SceneApi, parents: IntArray) -> None:
@@ -89,24 +89,24 @@ class Ghosts:
             visible=False,
         )
 
-    def draw(self, walk: Walk) -> None:
+    def draw(self, walk: WalkDocument) -> None:
         """Ask the engine what comes."""
         self._node.visible = walk.shown["Ghosts"]
         if walk.shown["Ghosts"]:
             here = np.array([walk.place()[0], 0.0, walk.place()[1]])
-            poses = [walk.driven.engine.predict(tau).joint_positions() - here for tau in GHOST_TIMES_S]
+            poses = [walk.active_character.engine.predict(tau).joint_positions() - here for tau in GHOST_TIMES_S]
             segments = [np.stack([p[self._bones], p[self._parents]], axis=1) for p in poses]
             self._node.points = np.concatenate(segments).astype(np.float32)
 
 
-class Obstacles:
+class ObstacleBoxes:
     """Boxes on the ground, each with a label that tells what its character decided."""
 
     def __init__(self, scene: viser.SceneApi) -> None:
         self._scene = scene
         self._nodes: dict[tuple[str, int], tuple[viser.BoxHandle, viser.LabelHandle]] = {}
 
-    def draw(self, walk: Walk) -> None:
+    def draw(self, walk: WalkDocument) -> None:
         """Add what is new, take away what is gone, tell decisions."""
         present = {(w.name, i): dropped for w in walk.walkers for i, dropped in enumerate(w.obstacles())}
         for key in set(self._nodes) - set(present):
@@ -122,15 +122,15 @@ class Obstacles:
                 label.text = dropped.label
                 box.color = OBSTACLE_COLOUR.get(dropped.decision.choice, (150, 150, 150))
 
-    def _add(self, key: tuple[str, int], dropped: Dropped) -> tuple[viser.BoxHandle, viser.LabelHandle]:
+    def _add(self, key: tuple[str, int], dropped: DroppedObstacle) -> tuple[viser.BoxHandle, viser.LabelHandle]:
         obstacle, name = dropped.obstacle, f"/stage/walk/obstacles/{key[0].replace(' ', '_')}_{key[1]}"
         length, width = obstacle.size
-        wxyz = yaws(np.array([obstacle.heading_rad]))[0]
+        wxyz = yaw_rotations(np.array([obstacle.heading_rad]))[0]
         box = self._scene.add_box(name, dimensions=(width, obstacle.height_m, length), wxyz=wxyz)
         return box, self._scene.add_label(f"{name}/words", "", position=(0.0, 0.3, 0.0), anchor="bottom-center")
 
 
-def sole(corners: int = 10) -> tuple[Float32, IntArray]:
+def sole_mesh(corners: int = 10) -> tuple[Float32, IntArray]:
     """A foot's outline: the hull of a heel and of a ball, seen from above, toes towards +Z."""
     half = np.linspace(-0.5 * np.pi, 0.5 * np.pi, corners)
     ends = ((TOE_M, half), (HEEL_M, half + np.pi))
@@ -140,20 +140,20 @@ def sole(corners: int = 10) -> tuple[Float32, IntArray]:
     return np.array(rim, dtype=np.float32), faces
 
 
-def yaws(angle_rad: FloatArray) -> FloatArray:
+def yaw_rotations(angle_rad: FloatArray) -> FloatArray:
     """Rotations about +Y ``(N, 4)`` wxyz."""
     half, zero = 0.5 * angle_rad, np.zeros_like(angle_rad)
     return np.stack([np.cos(half), zero, np.sin(half), zero], axis=-1)
 
 
-def padded(rows: FloatArray, count: int, value: float) -> Float32:
+def pad_rows(rows: FloatArray, count: int, value: float) -> Float32:
     """Rows of a batch, filled up to a number of them."""
     full = np.full((count, *rows.shape[1:]), value, dtype=np.float32)
     full[: len(rows)] = rows
     return full
 
 
-def instances(
+def add_instances(
     scene: viser.SceneApi, name: str, mesh: tuple[Float32, IntArray], count: int, colour: tuple[int, int, int]
 ) -> viser.BatchedMeshHandle:
     """A node of many flat marks, all hidden at first."""
@@ -163,7 +163,7 @@ def instances(
         faces=mesh[1],
         batched_wxyzs=np.tile(np.array([1.0, 0.0, 0.0, 0.0], dtype=np.float32), (count, 1)),
         batched_positions=np.zeros((count, 3), dtype=np.float32),
-        batched_scales=np.full(count, HIDDEN, dtype=np.float32),
+        batched_scales=np.full(count, HIDDEN_SCALE, dtype=np.float32),
         batched_colors=np.tile(np.array(colour, dtype=np.uint8), (count, 1)),
         lod="off",
         side="double",

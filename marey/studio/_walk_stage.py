@@ -10,11 +10,11 @@ import viser
 
 from marey.skeleton import BodyMesh, Skeleton, capsule_mesh, capsules, joint_frames
 from marey.studio._film import Float32
-from marey.studio._stage import BODY_COLOUR, part_of, side_of
-from marey.studio._walk import Walk
-from marey.studio._walk_marks import Footprints, Ghosts, Obstacles, Targets
+from marey.studio._stage import BODY_COLOUR, joint_part, joint_side
+from marey.studio._walk import WalkDocument
+from marey.studio._walk_marks import ObstacleBoxes, PredictedPoses, TargetMarks, WalkFootprints
 
-PALE: Final = 0.6  # share of grey in the colours of characters that are not driven
+PALE_FRACTION: Final = 0.6  # share of grey in the colours of characters that are not driven
 GREY: Final = np.array([200, 202, 206])
 NAME_ROOM_M: Final = 0.22  # from the head joint to the name
 
@@ -30,41 +30,41 @@ class WalkStage:
         self._scene, self._clicked = scene, clicked
         self._root = scene.add_frame("/stage/walk", show_axes=False, visible=False)
         self._near = scene.add_frame("/stage/walk/near", show_axes=False)
-        self._bodies: Bodies | None = None
-        self._marks: tuple[Footprints | Targets | Ghosts | Obstacles, ...] = ()
+        self._bodies: CharacterBodies | None = None
+        self._marks: tuple[WalkFootprints | TargetMarks | PredictedPoses | ObstacleBoxes, ...] = ()
 
     def hide(self) -> None:
         """Leave the stage to the clip."""
         self._root.visible = False
 
-    def draw(self, walk: Walk) -> None:
+    def draw(self, walk: WalkDocument) -> None:
         """Show everybody where they are now."""
         self._root.visible = True
         x, z = walk.place()
         self._near.position = (x, 0.0, z)
         if self._bodies is None:
             skeleton = walk.model.skeleton
-            self._bodies = Bodies(self._scene, skeleton, self._clicked)
-            ghosts = Ghosts(self._scene, skeleton.parents)
-            self._marks = (Footprints(self._scene), Targets(self._scene), ghosts, Obstacles(self._scene))
+            self._bodies = CharacterBodies(self._scene, skeleton, self._clicked)
+            ghosts = PredictedPoses(self._scene, skeleton.parents)
+            self._marks = (WalkFootprints(self._scene), TargetMarks(self._scene), ghosts, ObstacleBoxes(self._scene))
         self._bodies.draw(walk)
         for mark in self._marks:
             mark.draw(walk)
 
 
-class Bodies:
+class CharacterBodies:
     """One node a body part, one instance a character: a crowd costs no more messages than one."""
 
     def __init__(self, scene: viser.SceneApi, skeleton: Skeleton, clicked: Callable[[int], None]) -> None:
         self._scene, self._clicked = scene, clicked
         self._mesh: BodyMesh = capsule_mesh(capsules(skeleton))
         self._joints: list[int] = np.unique(self._mesh.joints).tolist()
-        self._colours = {j: np.array(BODY_COLOUR[side_of(skeleton.names[j])]) for j in self._joints}
+        self._colours = {j: np.array(BODY_COLOUR[joint_side(skeleton.names[j])]) for j in self._joints}
         self._nodes: dict[int, viser.BatchedMeshHandle] = {}
         self._names: list[viser.LabelHandle] = []
         self._painted: tuple[int, int] = (0, 0)  # how many there are, who is driven
 
-    def draw(self, walk: Walk) -> None:
+    def draw(self, walk: WalkDocument) -> None:
         """Place all of them."""
         places, wxyz = _frames(walk)
         places -= np.array([walk.place()[0], 0.0, walk.place()[1]], dtype=np.float32)
@@ -81,7 +81,7 @@ class Bodies:
         for name, place, size in zip(self._names, places[:, head], scales, strict=True):
             name.position = (float(place[0]), float(place[1] + NAME_ROOM_M * size), float(place[2]))
 
-    def _cast(self, walk: Walk) -> None:
+    def _cast(self, walk: WalkDocument) -> None:
         """New nodes for another number of characters."""
         for node in (*self._nodes.values(), *self._names):
             node.remove()
@@ -93,7 +93,7 @@ class Bodies:
         ]
 
     def _add(self, joint: int, count: int) -> viser.BatchedMeshHandle:
-        vertices, faces = part_of(self._mesh, joint)
+        vertices, faces = joint_part(self._mesh, joint)
         node = self._scene.add_batched_meshes_simple(
             f"/stage/walk/near/body/{joint}",
             vertices=vertices,
@@ -108,16 +108,16 @@ class Bodies:
             node.on_click(lambda event: self._clicked(event.instance_index or 0))
         return node
 
-    def _paint(self, walk: Walk) -> None:
+    def _paint(self, walk: WalkDocument) -> None:
         """The driven character in full colours, the others pale."""
         self._painted = (len(walk.walkers), walk.selected)
-        pale = np.full((len(walk.walkers), 1), PALE)
+        pale = np.full((len(walk.walkers), 1), PALE_FRACTION)
         pale[walk.selected] = 0.0
         for joint, node in self._nodes.items():
             node.batched_colors = ((1.0 - pale) * self._colours[joint] + pale * GREY).astype(np.uint8)
 
 
-def _frames(walk: Walk) -> tuple[Float32, Float32]:
+def _frames(walk: WalkDocument) -> tuple[Float32, Float32]:
     """World frames of every joint of everybody, ``(n, J, 3)`` and ``(n, J, 4)``."""
     poses = [walker.pose for walker in walk.walkers]
     frames = [joint_frames(p.skeleton, p.root_position[None], p.rotations.wxyz[None]) for p in poses]

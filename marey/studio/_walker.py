@@ -18,7 +18,7 @@ from marey.motion import Contacts, Motion
 from marey.skeleton import Pose, Skeleton
 
 if TYPE_CHECKING:
-    from marey.locomotion import Decision, Engine, Obstacle
+    from marey.locomotion import Engine, Obstacle, ObstacleDecision
 
 RATE_HZ: Final = 60.0  # the engine takes equal steps, so that a take has an even rate
 MAX_TAKE_S: Final = 600.0
@@ -33,17 +33,17 @@ RANGES: Final = {  # what the page may ask for, in SI
     "leg_length_m": (0.45, 1.35),
 }
 JUMP_RANGE_M: Final = (0.2, 2.6)  # what the page may ask for; the model holds it in its own range
-AS_IT_MOVES: Final = "as it moves"
-JUMP_KINDS: Final = (AS_IT_MOVES, "walk", "run", "standing")
+CURRENT_GAIT: Final = "as it moves"
+JUMP_KINDS: Final = (CURRENT_GAIT, "walk", "run", "standing")
 _WARNINGS: Final = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Dropped:
+class DroppedObstacle:
     """An obstacle on the ground and what was decided about it."""
 
     obstacle: Obstacle
-    decision: Decision
+    decision: ObstacleDecision
 
     @property
     def words(self) -> str:
@@ -57,7 +57,7 @@ class Dropped:
 
 
 @dataclass(slots=True)
-class Take:
+class WalkRecording:
     """What was recorded, frame by frame."""
 
     skeleton: Skeleton
@@ -85,7 +85,7 @@ class Take:
         return Motion(self.skeleton, RATE_HZ, np.stack(self.roots), SO3(np.stack(self.rotations)), contacts)
 
 
-class Walker:
+class WalkCharacter:
     """Commands of one character. A value that is no number is refused; one outside its range is held at the end."""
 
     def __init__(self, name: str, engine: Engine) -> None:
@@ -94,10 +94,10 @@ class Walker:
         self.asked = {"speed": 0.0, "run": 0.0, "turn_rate": 0.0, "leg_length_m": engine.leg_length_m}
         self.styles: dict[str, float] = {}
         self.remarks: list[str] = []  # of the last command: values that the engine held back
-        self.take: Take | None = None
+        self.take: WalkRecording | None = None
         self.is_recording = False
         self.step_ms = 0.0
-        self._decisions: list[Decision] = []  # about each obstacle of the course
+        self._decisions: list[ObstacleDecision] = []  # about each obstacle of the course
 
     def ask(self, what: str, value: float, over_s: float = 0.0) -> None:
         """Go to a speed [m/s], a share of running, a turn rate [rad/s] or a leg length [m] within a time."""
@@ -105,10 +105,10 @@ class Walker:
             raise UnknownNameError("control", what, "a character", RANGES)
         if what == "leg_length_m" and self.is_recording:
             raise InputError("the size cannot change while recording", "Stop the recording first")
-        wish = {what: within(value, RANGES[what], what)}
+        wish = {what: clamp_value(value, RANGES[what], what)}
         speed, run, turn_rate, leg_length_m = (wish.get(name) for name in RANGES)
-        over = within(over_s, (0.0, MAX_OVER_S), "the time to reach it")
-        with hearing(self.remarks):
+        over = clamp_value(over_s, (0.0, MAX_OVER_S), "the time to reach it")
+        with capture_warnings(self.remarks):
             self.engine.set(speed=speed, run=run, turn_rate=turn_rate, leg_length_m=leg_length_m, over_s=over)
         targets = self.engine.targets
         for changed in {what, "speed"}:  # a run that becomes a walk may be held at a lower speed
@@ -118,51 +118,51 @@ class Walker:
         """Give one style another weight; weights are shares, their sum does not matter."""
         if name not in self.styles:
             raise UnknownNameError("style", name, "the model", self.styles)
-        wanted = {**self.styles, name: within(weight, (0.0, 1.0), name)}
-        with hearing(self.remarks):
-            self.engine.set(style=wanted, over_s=within(over_s, (0.0, MAX_OVER_S), "the time to reach it"))
+        wanted = {**self.styles, name: clamp_value(weight, (0.0, 1.0), name)}
+        with capture_warnings(self.remarks):
+            self.engine.set(style=wanted, over_s=clamp_value(over_s, (0.0, MAX_OVER_S), "the time to reach it"))
         self.styles = wanted
 
     def jump(self, length_m: float, kind: str) -> None:
         """Jump from a walk, a run or standing; AS_IT_MOVES takes what it does now."""
         if kind not in JUMP_KINDS:
             raise UnknownNameError("kind of jump", kind, "the model", JUMP_KINDS)
-        if kind == AS_IT_MOVES:
+        if kind == CURRENT_GAIT:
             moving = "run" if self.asked["run"] >= 0.5 else "walk"
             kind = moving if self.engine.speed > 0.0 else "standing"
-        length = within(length_m, JUMP_RANGE_M, "the length")
-        with hearing(self.remarks):
+        length = clamp_value(length_m, JUMP_RANGE_M, "the length")
+        with capture_warnings(self.remarks):
             self.engine.jump(length_m=length, kind=kind)
 
     def drop(self, rng: np.random.Generator) -> None:
         """Put a flat box across the way ahead, at random, and decide what to do about it."""
-        from marey.locomotion import obstacle_course, random_obstacle
+        from marey.locomotion import get_obstacle_course, sample_obstacle
 
         if len(self._decisions) >= MAX_OBSTACLES:
             raise InputError(f"there are {MAX_OBSTACLES} obstacles already", "Clear them first")
-        box = random_obstacle(rng, self.engine.position, self.engine.heading_rad)
-        with hearing(self.remarks):
-            self._decisions.append(obstacle_course(self.engine).add(box))
+        box = sample_obstacle(rng, self.engine.position, self.engine.heading_rad)
+        with capture_warnings(self.remarks):
+            self._decisions.append(get_obstacle_course(self.engine).add(box))
 
     def clear(self) -> None:
         """Take all obstacles away."""
-        from marey.locomotion import obstacle_course
+        from marey.locomotion import get_obstacle_course
 
         if self._decisions:
-            obstacle_course(self.engine).clear()
+            get_obstacle_course(self.engine).clear()
             self._decisions.clear()
 
-    def obstacles(self) -> list[Dropped]:
+    def obstacles(self) -> list[DroppedObstacle]:
         """Obstacles where they are now, each with the newest decision about it."""
-        from marey.locomotion import obstacle_course
+        from marey.locomotion import get_obstacle_course
 
         if not self._decisions:
             return []
-        course = obstacle_course(self.engine)
+        course = get_obstacle_course(self.engine)
         for i, box in enumerate(course.obstacles):
             if course.decision is not None and course.decision.obstacle == box:
                 self._decisions[i] = course.decision
-        return [Dropped(*pair) for pair in zip(course.obstacles, self._decisions, strict=True)]
+        return [DroppedObstacle(*pair) for pair in zip(course.obstacles, self._decisions, strict=True)]
 
     def ask_more(self, what: str, step: float) -> None:
         """Change a value by a step, at once."""
@@ -184,13 +184,13 @@ class Walker:
     def record(self, on: bool) -> None:
         """Begin a new take, or end it."""
         if on:
-            self.take = Take(self.engine.skeleton)
+            self.take = WalkRecording(self.engine.skeleton)
         self.is_recording = on
 
     def finished_take(self) -> Motion:
         """End the take and give it as a clip."""
         self.is_recording = False
-        return (self.take or Take(self.engine.skeleton)).motion()
+        return (self.take or WalkRecording(self.engine.skeleton)).motion()
 
     def goals(self) -> tuple[FloatArray, BoolArray]:
         """Where ankles and toes are held ``(4, 3)`` [m], and which are."""
@@ -198,7 +198,7 @@ class Walker:
 
 
 @contextmanager
-def hearing(remarks: list[str]) -> Generator[None]:
+def capture_warnings(remarks: list[str]) -> Generator[None]:
     """Take an engine's warnings for the page, off the terminal; filters are shared, hence the lock."""
     with _WARNINGS, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -207,7 +207,7 @@ def hearing(remarks: list[str]) -> Generator[None]:
         remarks += [str(warning.message) for warning in caught]
 
 
-def within(value: float, bounds: tuple[float, float], what: str) -> float:
+def clamp_value(value: float, bounds: tuple[float, float], what: str) -> float:
     """The value inside its range; a page may send any number."""
     if not np.isfinite(value):
         raise InputError(f"{what} is not a number")

@@ -10,22 +10,22 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-Job = Callable[[], None]
+WorkerCommand = Callable[[], None]
 
 
-class Worker:
+class SessionWorker:
     """Runs jobs in the order they came; a newer job with the same key replaces one that still waits."""
 
     def __init__(self, tick: Callable[[float], None], *, rate_hz: float, on_error: Callable[[Exception], None]) -> None:
         self._tick, self._period_s, self._on_error = tick, 1.0 / rate_hz, on_error
-        self._jobs: dict[str, Job] = {}
+        self._jobs: dict[str, WorkerCommand] = {}
         self._change = threading.Condition()
         self._ticking = False
         self._stopped = False
         self._thread = threading.Thread(target=self._run, name="marey-session", daemon=True)
         self._thread.start()
 
-    def post(self, key: str, job: Job) -> None:
+    def post(self, key: str, job: WorkerCommand) -> None:
         """Leave a job; returns at once."""
         with self._change:
             self._jobs.pop(key, None)
@@ -56,16 +56,16 @@ class Worker:
                 job = self._jobs.pop(next(iter(self._jobs))) if self._jobs else None
                 ticking = self._ticking
             if job is not None:
-                self._guarded(job)
+                self._run_guarded(job)
             now = time.perf_counter()
             if ticking and now - last >= self._period_s:
                 elapsed = min(now - last, 0.5)  # a tab that slept does not jump ahead
                 last = now
-                self._guarded(partial(self._tick, elapsed))
+                self._run_guarded(partial(self._tick, elapsed))
             elif not ticking:
                 last = now
 
-    def _guarded(self, job: Job) -> None:
+    def _run_guarded(self, job: WorkerCommand) -> None:
         try:
             job()
         except Exception as error:  # a bad clip or a closed page must not end the session

@@ -10,9 +10,9 @@ import numpy as np
 from marey.base import FloatArray, InputError, frozen
 
 UP: Final = (0.0, 1.0, 0.0)  # +Y, as everywhere in marey
-MIN_VIEW_M: Final = 1e-9  # [m] below this, position and target are one point
+MIN_VIEW_DISTANCE_M: Final = 1e-9  # [m] below this, position and target are one point
 MIN_UP_SINE: Final = 1e-6  # [-] a view this near to the vertical has no up on the picture
-NEAR_M: Final = 0.05  # [m] points nearer than this to the lens plane, or behind it, count as this near
+MIN_DEPTH_M: Final = 0.05  # [m] points nearer than this to the lens plane, or behind it, count as this near
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,7 +35,7 @@ class Camera:
         object.__setattr__(self, "target", frozen(self.target, 3, name="camera target"))
         forward = self.target - self.position
         length = float(np.linalg.norm(forward))
-        if length < MIN_VIEW_M:
+        if length < MIN_VIEW_DISTANCE_M:
             raise InputError("the camera stands at its own target", "Move one of them")
         if np.hypot(forward[0], forward[2]) < MIN_UP_SINE * length:
             raise InputError("the camera looks straight up or down", "Tilt it, so that the picture has an up")
@@ -52,23 +52,23 @@ class Camera:
         return np.stack([right, np.cross(right, forward), forward])
 
     def project(self, points: FloatArray) -> FloatArray:
-        """Pixels ``(..., 2)`` of world points ``(..., 3)``; never infinite, see ``NEAR_M``."""
-        right, up, depth = np.moveaxis(self._seen(points), -1, 0)
+        """Pixels ``(..., 2)`` of world points ``(..., 3)``; never infinite, see ``MIN_DEPTH_M``."""
+        right, up, depth = np.moveaxis(self._to_camera(points), -1, 0)
         scale = self.focal_px / depth
         return np.stack([0.5 * self.size[0] + scale * right, 0.5 * self.size[1] - scale * up], axis=-1)
 
     def jacobian(self, points: FloatArray) -> FloatArray:
         """How the pixels move with the points: ``(..., 2, 3)`` [px/m], in world axes."""
-        right, up, depth = np.moveaxis(self._seen(points), -1, 0)
+        right, up, depth = np.moveaxis(self._to_camera(points), -1, 0)
         r, u, f = self.axes()
         scale = (self.focal_px / depth)[..., None]
         across = r - (right / depth)[..., None] * f
         down = (up / depth)[..., None] * f - u
         return np.stack([scale * across, scale * down], axis=-2)
 
-    def on_rays(self, pixels: FloatArray, points: FloatArray) -> FloatArray:
+    def back_project(self, pixels: FloatArray, points: FloatArray) -> FloatArray:
         """Points ``(..., 3)`` [m] that are seen at ``pixels`` ``(..., 2)``, as deep as other points ``(..., 3)``."""
-        depth = self._seen(points)[..., 2]
+        depth = self._to_camera(points)[..., 2]
         right = (pixels[..., 0] - 0.5 * self.size[0]) / self.focal_px
         up = (0.5 * self.size[1] - pixels[..., 1]) / self.focal_px
         seen = np.stack(np.broadcast_arrays(depth * right, depth * up, depth), axis=-1)
@@ -83,9 +83,9 @@ class Camera:
         """Whether points ``(..., 3)`` are before the lens and inside the picture."""
         pixels = self.project(points)
         inside = np.all((pixels >= 0.0) & (pixels <= np.asarray(self.size)), axis=-1)
-        return inside & ((points - self.position) @ self.axes()[2] > NEAR_M)
+        return inside & ((points - self.position) @ self.axes()[2] > MIN_DEPTH_M)
 
-    def _seen(self, points: FloatArray) -> FloatArray:
+    def _to_camera(self, points: FloatArray) -> FloatArray:
         seen = (np.asarray(points, dtype=np.float64) - self.position) @ self.axes().T
-        seen[..., 2] = np.maximum(seen[..., 2], NEAR_M)
+        seen[..., 2] = np.maximum(seen[..., 2], MIN_DEPTH_M)
         return seen

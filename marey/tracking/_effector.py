@@ -11,14 +11,14 @@ import numpy as np
 from marey.base import FloatArray, InputError, UnknownNameError
 from marey.kinematics import JointLimits
 from marey.skeleton import Pose
-from marey.tracking._decode import Decoder
-from marey.tracking._filter import Likelihood, TrackFrame, follow
+from marey.tracking._decode import EffectorDecoder
+from marey.tracking._filter import Likelihood, TrackFrame, run_filter
 from marey.tracking._observe import Observations
-from marey.tracking._particles import Particles, Scene, Sight, Walk
-from marey.tracking._points import TOOLS, mean_rotations
-from marey.tracking._pose import check_count
-from marey.tracking._proposal import guided_step, random_step
-from marey.tracking._result import FilterResult, gather
+from marey.tracking._particles import FrameDetections, MotionModel, Particles, TrackingProblem
+from marey.tracking._points import TOOLS, average_rotations
+from marey.tracking._pose import check_particle_count
+from marey.tracking._proposal import sample_guided_step, sample_random_step
+from marey.tracking._result import FilterResult, collect_result
 
 Proposal = Literal["guided", "random-walk"]
 PROPOSALS: Final = ("guided", "random-walk")
@@ -56,7 +56,7 @@ class EffectorFilter:
     iterations: int = 4  # most steps of a decode; warm starts need few
 
     def __post_init__(self) -> None:
-        check_count(self.num_particles)
+        check_particle_count(self.num_particles)
         if self.proposal not in PROPOSALS:
             raise UnknownNameError("proposal", self.proposal, "EffectorFilter", PROPOSALS)
         steps = STEPS_M[self.proposal] if self.step_m is None else self.step_m
@@ -69,49 +69,51 @@ class EffectorFilter:
 
     def follow(self, observations: Observations, start_pose: Pose, rng: np.random.Generator) -> Iterator[TrackFrame]:
         """Track frame by frame, for use while the frames arrive."""
-        return self._frames(Scene.of(observations, start_pose, self.tools, self.limits), rng)
+        return self._frames(TrackingProblem.from_observations(observations, start_pose, self.tools, self.limits), rng)
 
     def run(self, observations: Observations, start_pose: Pose, rng: np.random.Generator) -> FilterResult:
         """Track a whole clip; ``start_pose`` is the pose just before its first frame."""
-        scene = Scene.of(observations, start_pose, self.tools, self.limits)
-        return gather(scene, self._frames(scene, rng), "end-effector track")
+        scene = TrackingProblem.from_observations(observations, start_pose, self.tools, self.limits)
+        return collect_result(scene, self._frames(scene, rng), "end-effector track")
 
-    def _frames(self, scene: Scene, rng: np.random.Generator) -> Iterator[TrackFrame]:
+    def _frames(self, scene: TrackingProblem, rng: np.random.Generator) -> Iterator[TrackFrame]:
         likelihood = LIKELIHOODS[self.proposal] if self.likelihood is None else self.likelihood
         steps = STEPS_M[self.proposal] if self.step_m is None else self.step_m
         is_guided = self.proposal == "guided"
-        decoder = Decoder.of(scene, self.depth_weight, self.rest_weight, self.iterations, uses_rays=is_guided)
+        decoder = EffectorDecoder.from_problem(
+            scene, self.depth_weight, self.rest_weight, self.iterations, uses_rays=is_guided
+        )
         covariance = scene.observations.camera.diagonal(*np.square(steps))
-        walk = EffectorWalk(scene, decoder, covariance, likelihood.sigma_px, is_guided)
-        return follow(scene, walk, likelihood, self.num_particles, rng)
+        walk = EffectorMotionModel(scene, decoder, covariance, likelihood.sigma_px, is_guided)
+        return run_filter(scene, walk, likelihood, self.num_particles, rng)
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class EffectorWalk(Walk):
+class EffectorMotionModel(MotionModel):
     """Random walk of the tools, decoded."""
 
-    scene: Scene
-    decoder: Decoder
+    scene: TrackingProblem
+    decoder: EffectorDecoder
     covariance: FloatArray  # (3, 3) [m²] Q of each tool in world axes, a frame
     sigma_px: float
     is_guided: bool
 
     def move(
-        self, particles: Particles, sight: Sight, spread: float, rng: np.random.Generator
+        self, particles: Particles, sight: FrameDetections, spread: float, rng: np.random.Generator
     ) -> tuple[Particles, FloatArray]:
         """Draw places of the tools, decode them, and keep the places that were reached."""
         covariance = spread**2 * self.covariance
         if self.is_guided:
-            step = guided_step(self.scene, particles.tools, sight, covariance, self.sigma_px, rng)
+            step = sample_guided_step(self.scene, particles.tools, sight, covariance, self.sigma_px, rng)
         else:
-            step = random_step(particles.tools, covariance, rng)
+            step = sample_random_step(particles.tools, covariance, rng)
         wxyz = self.decoder(particles.wxyz, step.places, sight)
         return self.scene.particles(wxyz, particles.log_weights), step.gains
 
-    def estimate(self, particles: Particles, sight: Sight) -> FloatArray:
+    def estimate(self, particles: Particles, sight: FrameDetections) -> FloatArray:
         """Decode the weighted mean of the tools, from the weighted mean of the rotations."""
         weights = particles.weights
-        start = self.scene.allowed(mean_rotations(particles.wxyz, weights)[None])
+        start = self.scene.project_to_limits(average_rotations(particles.wxyz, weights)[None])
         tools = np.einsum("n,ntc->tc", weights, particles.tools)
         return self.decoder(start, tools[None], sight)[0]

@@ -9,8 +9,13 @@ from time import perf_counter
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.tracking._particles import Particles, Scene, Sight, TrackState, Walk
-from marey.tracking._weights import effective_size, normalised, reprojection_energies, systematic_resample
+from marey.tracking._particles import FrameDetections, MotionModel, Particles, TrackingProblem, TrackState
+from marey.tracking._weights import (
+    compute_effective_size,
+    compute_reprojection_energies,
+    normalise_log_weights,
+    resample_systematic,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +38,16 @@ class Likelihood:
             if not (np.isfinite(value) and value > 0.0):
                 raise InputError(f"{name} is {value}", "Give a positive number")
 
-    def weigh(self, scene: Scene, sight: Sight, particles: Particles, gains: FloatArray) -> tuple[Particles, float]:
+    def weigh(
+        self, scene: TrackingProblem, sight: FrameDetections, particles: Particles, gains: FloatArray
+    ) -> tuple[Particles, float]:
         """Return weighed particles, and the distance [px] of the best of them to what is seen."""
         seen = scene.pixels(particles.wxyz)
-        energies, distances = reprojection_energies(seen, sight.pixels, sight.trust, self.robust_px)
+        energies, distances = compute_reprojection_energies(seen, sight.pixels, sight.trust, self.robust_px)
         log_weights = particles.log_weights + gains - energies / (2.0 * self.sigma_px**2)
-        return particles.weighed(normalised(log_weights)), float(distances.min())
+        return particles.with_weights(normalise_log_weights(log_weights)), float(distances.min())
 
-    def state(self, sight: Sight, distance_px: float) -> TrackState:
+    def state(self, sight: FrameDetections, distance_px: float) -> TrackState:
         """Judge a frame."""
         if not sight.trust.any():
             return TrackState.OCCLUDED
@@ -60,22 +67,22 @@ class TrackFrame:
     seconds: float  # wall time
 
 
-def follow(
-    scene: Scene, walk: Walk, likelihood: Likelihood, count: int, rng: np.random.Generator
+def run_filter(
+    scene: TrackingProblem, walk: MotionModel, likelihood: Likelihood, count: int, rng: np.random.Generator
 ) -> Iterator[TrackFrame]:
     """Run the filter, frame by frame, from particles that all stand in the first pose. [Engell2012]_ §8-9."""
     good, spread = scene.start.rotations.wxyz, 1.0
-    particles = scene.gathered(good, count)
+    particles = scene.repeat_pose(good, count)
     for f in range(len(scene.observations)):
         begin = perf_counter()
-        sight = scene.sight(f)
+        sight = scene.detections(f)
         moved, gains = walk.move(particles, sight, spread, rng)
         weighed, distance_px = likelihood.weigh(scene, sight, moved, gains)
-        size, state = effective_size(weighed.weights), likelihood.state(sight, distance_px)
+        size, state = compute_effective_size(weighed.weights), likelihood.state(sight, distance_px)
         is_lost, is_poor = state is TrackState.LOST, size < 0.5 * count
         if is_lost:
-            particles, spread = scene.gathered(good, count), likelihood.lost_spread
+            particles, spread = scene.repeat_pose(good, count), likelihood.lost_spread
         else:
             good, spread = walk.estimate(weighed, sight), 1.0
-            particles = weighed.chosen(systematic_resample(weighed.weights, rng)) if is_poor else weighed
+            particles = weighed.resample(resample_systematic(weighed.weights, rng)) if is_poor else weighed
         yield TrackFrame(state, good, weighed, size, is_lost or is_poor, distance_px, perf_counter() - begin)

@@ -27,7 +27,7 @@ class Occlusion:
         if not (self.bursts_per_s >= 0.0 and self.burst_s > 0.0):
             raise InputError(f"bursts of {self.burst_s} s, {self.bursts_per_s} a second", "Both must be positive")
 
-    def hidden(self, rng: np.random.Generator, frames: int, points: int, rate_hz: float) -> BoolArray:
+    def sample_hidden(self, rng: np.random.Generator, frames: int, points: int, rate_hz: float) -> BoolArray:
         """Draw which detections are missing, ``(frames, points)``; gaps are geometric in length."""
         hidden = rng.random((frames, points)) < self.share
         begin = min(1.0, self.bursts_per_s / rate_hz)
@@ -110,5 +110,5 @@ def observe(
     pixels = camera.project(points) + noise_px * rng.normal(size=(frames, count, 2))
     strays = rng.random((frames, count)) < outliers
     pixels = np.where(strays[..., None], rng.random((frames, count, 2)) * camera.size, pixels)
-    hidden = (occlusion or Occlusion()).hidden(rng, frames, count, motion.rate_hz)
+    hidden = (occlusion or Occlusion()).sample_hidden(rng, frames, count, motion.rate_hz)
     return Observations(camera, motion.rate_hz, tuple(joints), pixels, camera.is_in_view(points) & ~hidden)

@@ -31,13 +31,13 @@ def body_points(skeleton: Skeleton, names: Sequence[str]) -> ContactPoints:
     """
     if not names or len(set(names)) < len(names):
         raise InputError(f"points are {tuple(names)}", "Name at least one point, each of them once")
-    found = [_find(skeleton, name) for name in names]
+    found = [_find_point(skeleton, name) for name in names]
     return ContactPoints(
         tuple(names), np.array([joint for joint, _ in found]), np.array([offset for _, offset in found])
     )
 
 
-def _find(skeleton: Skeleton, name: str) -> tuple[int, FloatArray]:
+def _find_point(skeleton: Skeleton, name: str) -> tuple[int, FloatArray]:
     roles, touches = role_map(skeleton), contact_points(skeleton)
     if name in skeleton.names:
         return skeleton.index(name), np.zeros(3)
@@ -52,7 +52,9 @@ def _find(skeleton: Skeleton, name: str) -> tuple[int, FloatArray]:
     raise UnknownNameError("point", name, f"skeleton '{skeleton.name}'", (*touches.names, *skeleton.names))
 
 
-def point_positions(points: ContactPoints, skeleton: Skeleton, roots: FloatArray, wxyz: FloatArray) -> FloatArray:
+def compute_point_positions(
+    points: ContactPoints, skeleton: Skeleton, roots: FloatArray, wxyz: FloatArray
+) -> FloatArray:
     """Points ``(N, K, 3)`` [m] in world, of poses with roots ``(N, 3)`` and local rotations ``(N, J, 4)``."""
     positions, R_world_joint = joint_frames(skeleton, roots, wxyz)
     return points.positions(positions, R_world_joint)
@@ -64,7 +66,7 @@ def track_points(motion: Motion, names: Sequence[str]) -> FloatArray:
     return body_points(motion.skeleton, names).positions(positions, R_world_joint)
 
 
-def carriers(skeleton: Skeleton, points: ContactPoints) -> BoolArray:
+def find_moving_joints(skeleton: Skeleton, points: ContactPoints) -> BoolArray:
     """Which joints ``(J,)`` move any of the points, the root left out."""
     moving = np.zeros(skeleton.num_joints, dtype=np.bool_)
     for joint in points.joints:
@@ -75,7 +77,7 @@ def carriers(skeleton: Skeleton, points: ContactPoints) -> BoolArray:
     return moving
 
 
-def mean_rotations(wxyz: FloatArray, weights: FloatArray) -> FloatArray:
+def average_rotations(wxyz: FloatArray, weights: FloatArray) -> FloatArray:
     r"""Weighted mean ``(J, 4)`` of rotations ``(N, J, 4)``, one step from the heaviest.
 
     .. math:: \mu = q_* \exp\Big(\sum_i w_i \log(q_*^{-1} q_i)\Big)

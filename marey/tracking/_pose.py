@@ -12,11 +12,11 @@ from marey.base import FloatArray, InputError
 from marey.kinematics import JointLimits
 from marey.lie import SO3
 from marey.skeleton import Pose
-from marey.tracking._filter import Likelihood, TrackFrame, follow
+from marey.tracking._filter import Likelihood, TrackFrame, run_filter
 from marey.tracking._observe import Observations
-from marey.tracking._particles import Particles, Scene, Sight, Walk
-from marey.tracking._points import TOOLS, carriers, mean_rotations
-from marey.tracking._result import FilterResult, gather
+from marey.tracking._particles import FrameDetections, MotionModel, Particles, TrackingProblem
+from marey.tracking._points import TOOLS, average_rotations, find_moving_joints
+from marey.tracking._result import FilterResult, collect_result
 
 POSE_LIKELIHOOD: Final = Likelihood(sigma_px=12.0)  # the best of 8, 12 and 16 px for 100 particles
 
@@ -38,41 +38,41 @@ class PoseFilter:
     likelihood: Likelihood = POSE_LIKELIHOOD
 
     def __post_init__(self) -> None:
-        check_count(self.num_particles)
+        check_particle_count(self.num_particles)
         if np.any(~(np.asarray(self.step_rad) >= 0.0)):
             raise InputError("step_rad holds a negative number or NaN", "Give standard deviations [rad]")
 
     def follow(self, observations: Observations, start_pose: Pose, rng: np.random.Generator) -> Iterator[TrackFrame]:
         """Track frame by frame, for use while the frames arrive."""
-        scene = Scene.of(observations, start_pose, self.tools, self.limits)
-        return follow(scene, self._walk(scene), self.likelihood, self.num_particles, rng)
+        scene = TrackingProblem.from_observations(observations, start_pose, self.tools, self.limits)
+        return run_filter(scene, self._motion_model(scene), self.likelihood, self.num_particles, rng)
 
     def run(self, observations: Observations, start_pose: Pose, rng: np.random.Generator) -> FilterResult:
         """Track a whole clip; ``start_pose`` is the pose just before its first frame."""
-        scene = Scene.of(observations, start_pose, self.tools, self.limits)
-        frames = follow(scene, self._walk(scene), self.likelihood, self.num_particles, rng)
-        return gather(scene, frames, "full-pose track")
+        scene = TrackingProblem.from_observations(observations, start_pose, self.tools, self.limits)
+        frames = run_filter(scene, self._motion_model(scene), self.likelihood, self.num_particles, rng)
+        return collect_result(scene, frames, "full-pose track")
 
-    def _walk(self, scene: Scene) -> PoseWalk:
-        moving = carriers(scene.start.skeleton, scene.keypoints)
+    def _motion_model(self, scene: TrackingProblem) -> PoseMotionModel:
+        moving = find_moving_joints(scene.start.skeleton, scene.keypoints)
         steps = np.asarray(self.step_rad, dtype=np.float64)
         if steps.shape not in ((), moving.shape):
             raise InputError(
                 f"step_rad has shape {steps.shape}", f"Give one number, or one for each joint {moving.shape}"
             )
-        return PoseWalk(scene, np.where(moving, steps, 0.0))
+        return PoseMotionModel(scene, np.where(moving, steps, 0.0))
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class PoseWalk(Walk):
+class PoseMotionModel(MotionModel):
     """Random walk on the joint rotations."""
 
-    scene: Scene
+    scene: TrackingProblem
     steps: FloatArray  # (J,) [rad]
 
     def move(
-        self, particles: Particles, sight: Sight, spread: float, rng: np.random.Generator
+        self, particles: Particles, sight: FrameDetections, spread: float, rng: np.random.Generator
     ) -> tuple[Particles, FloatArray]:
         """Turn every moving joint a little; the proposal is the motion prior."""
         del sight
@@ -80,15 +80,15 @@ class PoseWalk(Walk):
         turns = spread * self.steps[moving, None] * rng.normal(size=(count, len(moving), 3))
         wxyz = particles.wxyz.copy()
         wxyz[:, moving] = (SO3(wxyz[:, moving]) @ SO3.exp(turns)).wxyz
-        return self.scene.particles(self.scene.allowed(wxyz), particles.log_weights), np.zeros(count)
+        return self.scene.particles(self.scene.project_to_limits(wxyz), particles.log_weights), np.zeros(count)
 
-    def estimate(self, particles: Particles, sight: Sight) -> FloatArray:
+    def estimate(self, particles: Particles, sight: FrameDetections) -> FloatArray:
         """Weighted mean of the rotations, brought inside the limits."""
         del sight
-        return self.scene.allowed(mean_rotations(particles.wxyz, particles.weights)[None])[0]
+        return self.scene.project_to_limits(average_rotations(particles.wxyz, particles.weights)[None])[0]
 
 
-def check_count(num_particles: int) -> None:
+def check_particle_count(num_particles: int) -> None:
     """Refuse a filter without particles."""
     if num_particles < 1:
         raise InputError(f"num_particles is {num_particles}", "Use at least one")

@@ -11,7 +11,7 @@ from marey.base import BoolArray, FloatArray, InputError
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.tracking._filter import TrackFrame
-from marey.tracking._particles import Scene, TrackState
+from marey.tracking._particles import TrackingProblem, TrackState
 from marey.tracking._points import track_points
 
 
@@ -60,7 +60,7 @@ class FilterResult:
         )
 
 
-def gather(scene: Scene, frames: Iterable[TrackFrame], name: str) -> FilterResult:
+def collect_result(scene: TrackingProblem, frames: Iterable[TrackFrame], name: str) -> FilterResult:
     """Collect the frames of a track."""
     kept = [(f.state, f.wxyz, f.effective_size, f.resampled, f.distance_px, f.seconds) for f in frames]
     states, wxyz, sizes, resampled, distances, seconds = zip(*kept, strict=True)

@@ -19,12 +19,12 @@ SEATED_RATE_HZ: Final = 15.0
 SEAT_M: Final = 0.55  # [m] height of the pelvis
 WAVES_HZ: Final = (0.1, 0.8)  # [Hz] slowest and fastest wave of each coordinate
 NUM_WAVES: Final = 4
-SETTLE_S: Final = 2.0  # [s] the person starts from the middle posture and is in full motion after this time
-ROOM_RAD: Final = 0.3  # [rad] the limits leave so much room around what the person does
+RAMP_S: Final = 2.0  # [s] the person starts from the middle posture and is in full motion after this time
+LIMIT_MARGIN_RAD: Final = 0.3  # [rad] the limits leave so much room around what the person does
 
 # rotation vectors [rad] of the left side and the middle: centre and half width. Left arm: x twists, y swings it forward
 # (negative), z lowers it (negative).
-_RANGES: Final = {
+_JOINT_RANGES: Final = {
     "spine1": ((0.05, 0.0, 0.0), (0.12, 0.10, 0.08)),
     "spine2": ((0.05, 0.0, 0.0), (0.08, 0.10, 0.06)),
     "spine3": ((0.00, 0.0, 0.0), (0.06, 0.08, 0.05)),
@@ -35,8 +35,8 @@ _RANGES: Final = {
     "left_elbow": ((0.0, -1.10, 0.0), (0.20, 1.00, 0.0)),
     "left_wrist": ((0.0, 0.0, 0.0), (0.0, 0.25, 0.35)),
 }
-_BEFORE: Final = {"left_shoulder": ((0.0, -0.75, -0.55), (0.40, 0.65, 0.85))}  # a chair's back stops the elbows
-_SITTING: Final = {"hip": (-1.45, 0.0, 0.0), "knee": (1.45, 0.0, 0.0)}
+_FORWARD_RANGES: Final = {"left_shoulder": ((0.0, -0.75, -0.55), (0.40, 0.65, 0.85))}  # a chair's back stops the elbows
+_SEATED_LEGS: Final = {"hip": (-1.45, 0.0, 0.0), "knee": (1.45, 0.0, 0.0)}
 
 
 def seated_motion(
@@ -66,13 +66,13 @@ def seated_motion(
     """
     if frames < 1:
         raise InputError(f"frames is {frames}", "Ask for at least one")
-    centres, halves = _ranges(skeleton, _RANGES if reach_back else {**_RANGES, **_BEFORE})
+    centres, halves = _expand_ranges(skeleton, _JOINT_RANGES if reach_back else {**_JOINT_RANGES, **_FORWARD_RANGES})
     times = np.arange(frames) / rate_hz
     shape = (NUM_WAVES, *centres.shape)
     amplitudes, phases = rng.uniform(0.3, 1.0, shape), rng.uniform(0.0, 2.0 * np.pi, shape)
     frequencies = WAVES_HZ[0] * (WAVES_HZ[1] / WAVES_HZ[0]) ** rng.random(shape)
     waves = amplitudes * np.sin(2.0 * np.pi * frequencies * times[:, None, None, None] + phases)
-    ramp = np.minimum(times / SETTLE_S, 1.0) ** 2
+    ramp = np.minimum(times / RAMP_S, 1.0) ** 2
     vectors = centres + ramp[:, None, None] * halves * waves.sum(axis=1) / amplitudes.sum(axis=0)
     roots = np.tile((0.0, SEAT_M, 0.0), (frames, 1))
     return Motion(skeleton, rate_hz, roots, SO3.exp(vectors), name="seated")
@@ -80,19 +80,21 @@ def seated_motion(
 
 def seated_limits(skeleton: Skeleton = HUMAN) -> BoxLimits:
     """Joint limits of the seated person, reaching back or not; legs are fixed, elbows are hinges that may twist."""
-    centres, halves = _ranges(skeleton, _RANGES)
-    room = np.where(halves > 0.0, ROOM_RAD, 0.0)
+    centres, halves = _expand_ranges(skeleton, _JOINT_RANGES)
+    room = np.where(halves > 0.0, LIMIT_MARGIN_RAD, 0.0)
     return BoxLimits(skeleton, centres - halves - room, centres + halves + room)
 
 
-def _ranges(skeleton: Skeleton, ranges: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> tuple[FloatArray, FloatArray]:
+def _expand_ranges(
+    skeleton: Skeleton, ranges: Mapping[str, tuple[ArrayLike, ArrayLike]]
+) -> tuple[FloatArray, FloatArray]:
     centres, halves = np.zeros((skeleton.num_joints, 3)), np.zeros((skeleton.num_joints, 3))
     for name, (centre, half) in ranges.items():
         centres[skeleton.index(name)], halves[skeleton.index(name)] = centre, half
         if name.startswith("left_"):
             mirrored = skeleton.index(name.replace("left_", "right_"))
             centres[mirrored], halves[mirrored] = np.multiply(centre, (1.0, -1.0, -1.0)), half
-    for part, vector in _SITTING.items():
+    for part, vector in _SEATED_LEGS.items():
         for side in ("left", "right"):
             centres[skeleton.index(f"{side}_{part}")] = vector
     return centres, halves

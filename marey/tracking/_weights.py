@@ -7,24 +7,24 @@ import numpy as np
 from marey.base import FloatArray, IntArray
 
 
-def normalised(log_weights: FloatArray) -> FloatArray:
+def normalise_log_weights(log_weights: FloatArray) -> FloatArray:
     r"""Subtract :math:`\log\sum_i e^{l_i}`, with the largest taken out first, so that nothing over- or underflows."""
     shifted = log_weights - log_weights.max()
     return shifted - np.log(np.exp(shifted).sum())
 
 
-def weights_of(log_weights: FloatArray) -> FloatArray:
+def exponentiate_log_weights(log_weights: FloatArray) -> FloatArray:
     """Weights ``(N,)`` that sum to one."""
     weights = np.exp(log_weights - log_weights.max())
     return weights / weights.sum()
 
 
-def effective_size(weights: FloatArray) -> float:
+def compute_effective_size(weights: FloatArray) -> float:
     r"""How many particles really count, :math:`1/\sum_i w_i^2`: between 1 and N."""
     return float(1.0 / np.sum(weights**2))
 
 
-def systematic_resample(weights: FloatArray, rng: np.random.Generator) -> IntArray:
+def resample_systematic(weights: FloatArray, rng: np.random.Generator) -> IntArray:
     r"""Choose N particles with one draw: the i-th is where the cumulated weight passes :math:`(i + u)/N`.
 
     Particle i is chosen :math:`\lfloor N w_i \rfloor` or :math:`\lceil N w_i \rceil` times.
@@ -34,7 +34,7 @@ def systematic_resample(weights: FloatArray, rng: np.random.Generator) -> IntArr
     return np.minimum(np.searchsorted(np.cumsum(weights), comb, side="right"), count - 1).astype(np.int64)
 
 
-def reprojection_energies(
+def compute_reprojection_energies(
     projected: FloatArray, pixels: FloatArray, trust: FloatArray, robust_px: float
 ) -> tuple[FloatArray, FloatArray]:
     r"""Energy ``(N,)`` [px²] and root mean square distance ``(N,)`` [px] of projected points ``(N, K, 2)``.

@@ -67,7 +67,7 @@ class Path:
         along = self._lengths[best] + u[best] * (self._lengths[best + 1] - self._lengths[best])
         return float(along), float(gaps[best])
 
-    def sampled(self, spacing_m: float) -> FloatArray:
+    def sample(self, spacing_m: float) -> FloatArray:
         """Return points ``(M, 2)`` at most ``spacing_m`` apart along the path, both ends included."""
         if not spacing_m > 0.0:
             raise InputError(f"spacing_m is {spacing_m}", "It must be positive")
@@ -82,11 +82,11 @@ def _catmull_rom(points: FloatArray) -> FloatArray:
     first, last = 2.0 * points[0] - points[1], 2.0 * points[-1] - points[-2]
     p = np.concatenate([first[None], points, last[None]])
     knots = np.concatenate([[0.0], np.cumsum(np.sqrt(np.linalg.norm(np.diff(p, axis=0), axis=1)))])
-    curves = [_segment(p[i : i + 4], knots[i : i + 4]) for i in range(len(points) - 1)]
+    curves = [_evaluate_span(p[i : i + 4], knots[i : i + 4]) for i in range(len(points) - 1)]
     return np.concatenate([*curves, points[-1:]])
 
 
-def _segment(p: FloatArray, t: FloatArray) -> FloatArray:
+def _evaluate_span(p: FloatArray, t: FloatArray) -> FloatArray:
     """One span by the pyramid of Barry and Goldman, without its last point."""
     u: FloatArray = np.linspace(float(t[1]), float(t[2]), SPLINE_SAMPLES, endpoint=False)[:, None]
 

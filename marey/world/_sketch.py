@@ -15,7 +15,7 @@ HANDS: Final = ("left", "right")
 
 
 @dataclass(frozen=True, slots=True)
-class Stand:
+class GroundPose:
     """Where somebody stands and which way they face (``None``: any way)."""
 
     position: Point2
@@ -62,8 +62,8 @@ class KeyPose:
 class Sketch:
     """Start, goal, path, events and key poses, in a world."""
 
-    start: Stand
-    goal: Stand
+    start: GroundPose
+    goal: GroundPose
     path: Path | None = None  # None: the engine finds its own way
     corridor_m: float = 1.0  # width of the band round the path in which the root stays
     speed_mps: float | None = None  # None: the engine chooses

@@ -9,22 +9,22 @@ import numpy as np
 
 from marey.base import (
     InputError,
-    TablePlace,
+    TomlLocation,
     UnknownNameError,
     as_number,
     as_numbers,
     as_table,
     as_text,
-    known_keys,
+    check_keys,
+    format_toml_keys,
+    format_toml_value,
     parse_toml,
+    read_record,
+    read_records,
     read_toml_text,
-    record_of,
-    records_of,
-    toml_keys,
-    toml_literal,
 )
 from marey.world._path import Path
-from marey.world._sketch import Event, KeyPose, Sketch, Stand
+from marey.world._sketch import Event, GroundPose, KeyPose, Sketch
 from marey.world._things import Bar, Box, River, Stone, Table, Thing, Wall, World
 
 SKETCH_VERSION: Final = 1
@@ -57,23 +57,23 @@ def load_sketch(path: str | FilePath) -> Sketch:
 def parse_sketch(text: str, *, file: str = "<sketch>") -> Sketch:
     """Read a sketch from TOML text; ``file`` is the name used in error messages."""
     data, place = parse_toml(text, file, positive=_POSITIVE)
-    known_keys(data, _TOP_KEYS, place)
+    check_keys(data, _TOP_KEYS, place)
     if data.get("version", SKETCH_VERSION) != SKETCH_VERSION:
         place.fail(f"sketch version {data['version']}", f"This marey reads version {SKETCH_VERSION}", "version")
-    events = records_of(data, "event", Event, place)
+    events = read_records(data, "event", Event, place)
     return Sketch(
-        start=_stand(data, "start", place),
-        goal=_stand(data, "goal", place),
+        start=_read_ground_pose(data, "start", place),
+        goal=_read_ground_pose(data, "goal", place),
         events=events,
-        key_poses=records_of(data, "key_pose", KeyPose, place),
-        world=_world(data, events, place),
+        key_poses=read_records(data, "key_pose", KeyPose, place),
+        world=_read_world(data, events, place),
         name=as_text(data.get("name", FilePath(file).stem), "name", place),
-        **_path(data, place),
+        **_read_path(data, place),
     )
 
 
-def _world(data: dict[str, Any], events: tuple[Event, ...], place: TablePlace) -> World:
-    things = {many: records_of(data, one, kind, place) for one, (many, kind) in _THINGS.items()}
+def _read_world(data: dict[str, Any], events: tuple[Event, ...], place: TomlLocation) -> World:
+    things = {many: read_records(data, one, kind, place) for one, (many, kind) in _THINGS.items()}
     names = [thing.name for thing in things["objects"]]
     for number, name in enumerate(names):
         if name in names[:number]:
@@ -85,12 +85,12 @@ def _world(data: dict[str, Any], events: tuple[Event, ...], place: TablePlace) -
     return World(**things)
 
 
-def _path(data: dict[str, Any], place: TablePlace) -> dict[str, Any]:
+def _read_path(data: dict[str, Any], place: TomlLocation) -> dict[str, Any]:
     if "path" not in data:
         return {}
     here = place.at("path")
     table = as_table(data["path"], here)
-    known_keys(table, ("points", "kind", "corridor_m", "speed_mps"), here)
+    check_keys(table, ("points", "kind", "corridor_m", "speed_mps"), here)
     numbers = {k: as_number(table[k], k, here) for k in ("corridor_m", "speed_mps") if k in table}
     if "points" not in table and "kind" not in table:
         return dict(numbers)  # the engine finds its own way
@@ -104,28 +104,28 @@ def _path(data: dict[str, Any], place: TablePlace) -> dict[str, Any]:
         here.fail(error.what, error.fix, "kind" if "kind" in error.what else "points")
 
 
-def _stand(data: dict[str, Any], key: str, place: TablePlace) -> Stand:
+def _read_ground_pose(data: dict[str, Any], key: str, place: TomlLocation) -> GroundPose:
     if key not in data:
         place.fail(f"the sketch has no [{key}]", f"Add [{key}] with position = [x, z]")
-    return record_of(data[key], Stand, place.at(key))
+    return read_record(data[key], GroundPose, place.at(key))
 
 
 def sketch_to_toml(sketch: Sketch) -> str:
     """Write a sketch as TOML; reading it back gives the same sketch."""
-    rows = [f"version = {SKETCH_VERSION}", f"name = {toml_literal(sketch.name)}"]
-    rows += ["", "[start]", *toml_keys(sketch.start), "", "[goal]", *toml_keys(sketch.goal)]
-    rows += ["", "[path]", f"corridor_m = {toml_literal(sketch.corridor_m)}"]
-    rows += [] if sketch.speed_mps is None else [f"speed_mps = {toml_literal(sketch.speed_mps)}"]
+    rows = [f"version = {SKETCH_VERSION}", f"name = {format_toml_value(sketch.name)}"]
+    rows += ["", "[start]", *format_toml_keys(sketch.start), "", "[goal]", *format_toml_keys(sketch.goal)]
+    rows += ["", "[path]", f"corridor_m = {format_toml_value(sketch.corridor_m)}"]
+    rows += [] if sketch.speed_mps is None else [f"speed_mps = {format_toml_value(sketch.speed_mps)}"]
     if sketch.path is not None:
-        points = ", ".join(toml_literal(tuple(float(c) for c in p)) for p in sketch.path.points)
-        rows += [f"points = [{points}]", f"kind = {toml_literal(sketch.path.kind)}"]
-    for one, items in _tables_of(sketch):
+        points = ", ".join(format_toml_value(tuple(float(c) for c in p)) for p in sketch.path.points)
+        rows += [f"points = [{points}]", f"kind = {format_toml_value(sketch.path.kind)}"]
+    for one, items in _thing_tables(sketch):
         for item in items:
-            rows += ["", f"[[{one}]]", *toml_keys(item)]
+            rows += ["", f"[[{one}]]", *format_toml_keys(item)]
     return "\n".join(rows) + "\n"
 
 
-def _tables_of(sketch: Sketch) -> list[tuple[str, tuple[Any, ...]]]:
+def _thing_tables(sketch: Sketch) -> list[tuple[str, tuple[Any, ...]]]:
     things = [(one, getattr(sketch.world, many)) for one, (many, _) in _THINGS.items()]
     return [("event", sketch.events), ("key_pose", sketch.key_poses), *things]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from marey.base import FormatError
-from marey.base._tables import parse_toml, record_of, toml_literal
+from marey.base._tables import format_toml_value, parse_toml, read_record
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Step:
 
 def read(text: str) -> Step:
     data, place = parse_toml(text, "step.toml", positive=frozenset({"length"}))
-    return record_of(data, Step, place)
+    return read_record(data, Step, place)
 
 
 def test_a_table_becomes_a_record():
@@ -52,4 +52,4 @@ def test_a_number_of_more_digits_than_python_reads_is_refused():
 
 @pytest.mark.parametrize("text", ['say "no"', "a\nb", "back\\slash", "\x7f", "é"])
 def test_texts_survive_being_written(text):
-    assert parse_toml(f"t = {toml_literal(text)}", "t.toml")[0] == {"t": text}
+    assert parse_toml(f"t = {format_toml_value(text)}", "t.toml")[0] == {"t": text}

@@ -10,10 +10,10 @@ import pytest
 from marey import samples
 from marey.base import InputError, UnknownNameError
 from marey.blending import (
-    BlendRule,
+    BlendSettings,
+    BlendSource,
     MotionPhase,
-    Source,
-    aligned,
+    align_phase,
     blend,
     blend_duration,
     blend_phase,
@@ -21,15 +21,15 @@ from marey.blending import (
     check_contact,
     check_flight,
     cut_phases,
-    flight_turn,
     hold_plants,
+    measure_flight_turn,
     phase_string,
-    predict_valid,
+    predict_validity,
 )
-from marey.dynamics import Body, momentum
+from marey.dynamics import Body, compute_momentum
 from marey.io import load
 from marey.lie import SO3
-from marey.motion import Motion, contact_phases, contact_positions, transformed
+from marey.motion import Motion, contact_phases, contact_positions, transform_motion
 from marey.skeleton import HUMAN, contact_points
 
 UP = np.array([0.0, 1.0, 0.0])
@@ -53,14 +53,14 @@ def thrown(
 def test_safonova_a26_blended_flights_fall_at_gravity(rho, w):
     pair = [thrown(0.3, 31), thrown(0.3 * rho, 31, speed=(0.2, 2.0 * rho, 0.3))]
     for time, factor in (("sqrt", 1.0), ("linear", (w + (1 - w) * rho**2) / (w + (1 - w) * rho) ** 2)):
-        result = blend_phase(pair, [w, 1.0 - w], rule=BlendRule(time=time))
+        result = blend_phase(pair, [w, 1.0 - w], rule=BlendSettings(time=time))
         assert check_flight(result.motion).gravity == pytest.approx(-9.81 * factor, abs=1e-6)
 
 
 def test_safonova_a35_spins_about_one_axis_keep_their_momentum():
     pair = [thrown(0.4, 41, spin=(0.0, 2.0, 0.0)), thrown(0.6, 41, spin=(0.0, 3.0, 0.0))]
     motion = blend_phase(pair, [0.4, 0.6]).motion
-    about_vertical = momentum(Body.from_motion(motion), motion, cutoff_hz=None)[2:-2, 4]
+    about_vertical = compute_momentum(Body.from_motion(motion), motion, cutoff_hz=None)[2:-2, 4]
     assert np.ptp(about_vertical) < 1e-9 * about_vertical.mean()
     assert check_flight(motion).is_natural
 
@@ -70,7 +70,7 @@ def test_safonova_a35_spins_about_crossed_axes_are_flagged():
     check = check_flight(blend_phase(pair, [0.5, 0.5]).motion)
     assert check.spin_drift > 1.0
     assert not check.is_natural
-    assert not predict_valid(*pair).is_valid
+    assert not predict_validity(*pair).is_valid
 
 
 def test_safonova_a36_three_at_once_are_two_and_one():
@@ -79,7 +79,7 @@ def test_safonova_a36_three_at_once_are_two_and_one():
         thrown(0.5, 31, spin=(0.0, -0.4, 0.2)),
         thrown(0.4, 31, spin=(0.2, 0.1, 0.3)),
     ]
-    rule = BlendRule(rotations="log")
+    rule = BlendSettings(rotations="log")
     w = np.array([0.2, 0.3, 0.5])
     direct = blend_phase(trio, w, rule=rule)
     for order in ([0, 1, 2], [2, 0, 1], [1, 2, 0]):
@@ -107,7 +107,7 @@ def stances(count: int = 4) -> list[MotionPhase]:
 
 def test_a_weight_of_one_gives_the_source_back():
     first, second = stances(2)
-    for rule in (BlendRule(), BlendRule(stance="foot_root"), BlendRule(root="root")):
+    for rule in (BlendSettings(), BlendSettings(stance="foot_root"), BlendSettings(root="root")):
         result = blend_phase([first, second], [1.0, 0.0], rule=rule, num_frames=first.motion.num_frames)
         assert result.duration_s == pytest.approx(first.duration_s)
         np.testing.assert_allclose(result.motion.joint_positions(), first.motion.joint_positions(), atol=2e-4)
@@ -129,9 +129,9 @@ def test_safonova_a29_the_root_is_found_in_few_steps():
     body = Body.from_motion(found[0].motion)
     for _ in range(10):
         first, second = (found[i] for i in rng.choice(4, 2, replace=False))
-        pair = [Source.of(p.motion, body, p.feet) for p in (first, aligned(second, first))]
+        pair = [BlendSource.from_motion(p.motion, body, p.feet) for p in (first, align_phase(second, first))]
         poses = blend_sources(
-            pair, rng.dirichlet([1, 1]), np.linspace(0, 1, 25), first.feet, rule=BlendRule(), body=body
+            pair, rng.dirichlet([1, 1]), np.linspace(0, 1, 25), first.feet, rule=BlendSettings(), body=body
         )
         motion = Motion(first.motion.skeleton, 30.0, poses.roots, SO3(poses.wxyz))
         assert poses.com_off_m.max() < 1e-8
@@ -142,10 +142,10 @@ def test_safonova_a29_the_root_is_found_in_few_steps():
 def test_safonova_a29_a_centre_out_of_reach_is_flagged():
     first, second = stances(2)
     body = Body.from_motion(first.motion)
-    low, high = (Source.of(p.motion, body, p.feet) for p in (first, aligned(second, first)))
+    low, high = (BlendSource.from_motion(p.motion, body, p.feet) for p in (first, align_phase(second, first)))
     high = replace(high, centres=high.centres + 0.5 * UP)
     shares = np.linspace(0.0, 1.0, 9)
-    poses = blend_sources([low, high], np.array([0.3, 0.7]), shares, first.feet, rule=BlendRule(), body=body)
+    poses = blend_sources([low, high], np.array([0.3, 0.7]), shares, first.feet, rule=BlendSettings(), body=body)
     assert poses.com_off_m.min() > 0.05
     assert np.isfinite(poses.roots).all()
     assert np.isfinite(poses.wxyz).all()
@@ -163,7 +163,7 @@ def test_bones_keep_their_length_in_a_blend():
 
 def test_a_blend_does_not_depend_on_where_the_sources_stand():
     first, second = stances(2)
-    turned = transformed(second.motion, 0.8, np.zeros(3), np.array([3.0, 0.0, -2.0]))
+    turned = transform_motion(second.motion, 0.8, np.zeros(3), np.array([3.0, 0.0, -2.0]))
     elsewhere = next(p for p in (replace(second, motion=turned, plants=tuple(_moved(q) for q in second.plants)),))
     here, there = (blend_phase([first, p], [0.5, 0.5]).motion for p in (second, elsewhere))
     np.testing.assert_allclose(here.joint_positions(), there.joint_positions(), atol=1e-9)
@@ -201,16 +201,16 @@ def test_phases_with_other_feet_are_refused():
     right = next(p for p in walk if p.planted == ("right",))
     with pytest.raises(InputError, match="same feet"):
         blend_phase([left, right], [0.5, 0.5])
-    assert not predict_valid(left, right).is_valid
+    assert not predict_validity(left, right).is_valid
 
 
 def test_short_phases_and_unknown_rules_are_refused():
     with pytest.raises(InputError, match="at least 3"):
         MotionPhase(samples.walk()[:2], "left", ("left",))
     with pytest.raises(UnknownNameError):
-        BlendRule(root="pelvis")
+        BlendSettings(root="pelvis")
     with pytest.raises(UnknownNameError):
-        BlendRule(stance="toe")
+        BlendSettings(stance="toe")
     with pytest.raises(InputError, match="no foot is planted"):
         check_contact(thrown(0.3, 11).motion)
     with pytest.raises(InputError, match="at least five"):
@@ -219,15 +219,15 @@ def test_short_phases_and_unknown_rules_are_refused():
 
 def test_walks_are_predicted_to_blend():
     first, second = stances(2)
-    assert predict_valid(first, second).is_valid
+    assert predict_validity(first, second).is_valid
 
 
 def test_turns_that_differ_are_predicted_by_their_landing():
     straight, turning = thrown(0.5, 51, speed=(0.0, 2.4, 3.0)), thrown(0.5, 51, speed=(0.0, 2.4, 3.0), spin=(0, 6.0, 0))
-    assert flight_turn(turning) == pytest.approx(3.0, abs=1e-9)
-    assert not predict_valid(straight, turning).is_valid
+    assert measure_flight_turn(turning) == pytest.approx(3.0, abs=1e-9)
+    assert not predict_validity(straight, turning).is_valid
     steep = [replace_speed(p) for p in ((0, 0, 0), (0, 6.0, 0))]
-    assert predict_valid(*steep).is_valid
+    assert predict_validity(*steep).is_valid
 
 
 def replace_speed(spin):
@@ -260,7 +260,9 @@ def test_safonova_a27_captured_flights_keep_the_gravity_of_their_sources(mocap):
         beta = 0.5 * T**2 / (0.5 * (T**2).sum())
         own = float(beta @ [check_flight(p.motion, body).gravity for p in flights])
         good = check_flight(blend_phase(flights, [0.5, 0.5], body=body).motion, body)
-        naive = check_flight(blend_phase(flights, [0.5, 0.5], rule=BlendRule("linear", "root"), body=body).motion, body)
+        naive = check_flight(
+            blend_phase(flights, [0.5, 0.5], rule=BlendSettings("linear", "root"), body=body).motion, body
+        )
         assert abs(good.gravity - own) < 0.15
         assert good.line_deviation_m < 0.004
         worse += abs(naive.gravity - own) > abs(good.gravity - own) and naive.line_deviation_m > good.line_deviation_m
@@ -282,7 +284,7 @@ def test_safonova_a28_naive_blends_of_seats_slide(mocap):
         longest[1] = replace(longest[1], planted=longest[0].planted, plants=longest[1].plants[::-1])
     slides = {
         name: check_contact(blend_phase(longest, [0.5, 0.5], rule=rule).motion).slide_mm
-        for name, rule in (("contact", BlendRule()), ("root", BlendRule(root="root")))
+        for name, rule in (("contact", BlendSettings()), ("root", BlendSettings(root="root")))
     }
     assert slides["contact"] < 2.0
     assert slides["root"] > 3.0 * slides["contact"]
@@ -294,15 +296,15 @@ def test_safonova_a34_a_blend_of_a_leap_and_a_full_turn_lands_between(mocap):
     flights = {}
     for name in ("83_43", "83_61"):
         clip = load(mocap / "cmu-bvh" / f"{name}.bvh")
-        clip = transformed(clip, 0.0, np.zeros(3), np.zeros(3))
+        clip = transform_motion(clip, 0.0, np.zeros(3), np.zeros(3))
         phases = contact_phases(clip)
         k = max((i for i, p in enumerate(phases) if p.kind == "flight"), key=lambda i: len(phases[i]))
         flights[name] = MotionPhase(clip[phases[k].start : phases[k].stop + 1], "flight", ())
-    turn = {name: flight_turn(phase) for name, phase in flights.items()}
+    turn = {name: measure_flight_turn(phase) for name, phase in flights.items()}
     pair = [flights["83_43"], flights["83_61"]]
     result = blend_phase(pair, [0.75, 0.25])
-    blended = flight_turn(MotionPhase(result.motion, "flight", ()))
+    blended = measure_flight_turn(MotionPhase(result.motion, "flight", ()))
     assert np.rad2deg(blended) == pytest.approx(np.rad2deg(0.75 * turn["83_43"] + 0.25 * turn["83_61"]), abs=1.0)
-    rule = predict_valid(*pair, weight=0.75)
+    rule = predict_validity(*pair, weight=0.75)
     assert not rule.is_valid
     assert "turns differ" in rule.reasons[0]

@@ -13,7 +13,7 @@ from marey.blending import (
     blend_duration,
     blend_pressure,
     blend_velocity,
-    checked_weights,
+    check_blend_weights,
     gravity_factor,
     polygon_margin,
     velocity_jump,
@@ -174,10 +174,10 @@ def test_safonova_a33_equal_ratios_leave_no_jump():
 
 def test_safonova_a37_extrapolation_is_refused_by_default():
     with pytest.raises(InputError, match="extrapolate"):
-        checked_weights([1.1, -0.1], 2)
-    assert checked_weights([1.1, -0.1], 2, extrapolate=True).tolist() == [1.1, -0.1]
+        check_blend_weights([1.1, -0.1], 2)
+    assert check_blend_weights([1.1, -0.1], 2, extrapolate=True).tolist() == [1.1, -0.1]
     with pytest.raises(InputError, match=r"-0\.25 to 1\.25"):
-        checked_weights([1.5, -0.5], 2, extrapolate=True)
+        check_blend_weights([1.5, -0.5], 2, extrapolate=True)
 
 
 def test_durations_that_vanish_are_refused():
@@ -192,4 +192,4 @@ def test_durations_that_vanish_are_refused():
 @pytest.mark.parametrize("weights", [[0.5], [0.4, 0.4], [np.nan, 1.0], [0.5, 0.5, 0.0]])
 def test_weights_that_make_no_mixture_are_refused(weights):
     with pytest.raises(InputError):
-        checked_weights(weights, 2)
+        check_blend_weights(weights, 2)

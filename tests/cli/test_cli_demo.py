@@ -8,8 +8,8 @@ import pytest
 
 from marey import samples
 from marey.cli import _demo_ahead
-from marey.cli._demo_ahead import compile_all, compiled_ahead
-from marey.graph import MotionGraph, build
+from marey.cli._demo_ahead import compile_ahead, compile_kernels
+from marey.graph import MotionGraph, build_graph
 from marey.io import load
 
 SHORT = """version = 1
@@ -26,7 +26,7 @@ corridor_m = 2.0
 
 @pytest.fixture(scope="module")
 def small_graph() -> MotionGraph:
-    return build([samples.walk()], mirror=True)
+    return build_graph([samples.walk()], mirror=True)
 
 
 def test_demo_synthesises_a_sketch(run, small_graph, tmp_path, monkeypatch):
@@ -35,7 +35,7 @@ def test_demo_synthesises_a_sketch(run, small_graph, tmp_path, monkeypatch):
     monkeypatch.setattr(samples, "demo_graph", lambda: small_graph)
     monkeypatch.setattr(samples, "demo_graph_file", lambda: tmp_path / "none")
     monkeypatch.setattr(samples, "sketch_file", lambda name: short)
-    monkeypatch.setattr(_demo_ahead, "_started", lambda: None)
+    monkeypatch.setattr(_demo_ahead, "_start_compiler", lambda: None)
     done = run("demo", "-o", tmp_path / "demo", "--sample", "straight")
     assert done.code == 0, done.err
     assert {file.name for file in (tmp_path / "demo").iterdir()} == {
@@ -58,9 +58,9 @@ def test_where_the_graph_is_kept_nothing_is_compiled_ahead(tmp_path, monkeypatch
     kept = tmp_path / "graph.safetensors"
     kept.write_bytes(b"")
     monkeypatch.setattr(samples, "demo_graph_file", lambda: kept)
-    monkeypatch.setattr(_demo_ahead, "_started", lambda: pytest.fail("a process was started"))
+    monkeypatch.setattr(_demo_ahead, "_start_compiler", lambda: pytest.fail("a process was started"))
     said: list[str] = []
-    with compiled_ahead(said.append):
+    with compile_ahead(said.append):
         pass
     assert said == []
 
@@ -75,17 +75,17 @@ def test_the_helper_is_waited_for_and_ended(tmp_path, monkeypatch):
         return started[0]
 
     monkeypatch.setattr(samples, "demo_graph_file", lambda: tmp_path / "none")
-    monkeypatch.setattr(_demo_ahead, "_started", sleeper)
-    monkeypatch.setattr(_demo_ahead, "LONGEST_S", 0.1)
+    monkeypatch.setattr(_demo_ahead, "_start_compiler", sleeper)
+    monkeypatch.setattr(_demo_ahead, "MAX_WAIT_S", 0.1)
     said: list[str] = []
-    with compiled_ahead(said.append):
+    with compile_ahead(said.append):
         pass
     assert len(said) == 1
     assert started[0].returncode is not None, "it was not ended"
 
 
 def test_what_is_compiled_ahead_is_what_the_demo_calls():
-    compile_all()
+    compile_kernels()
     from marey.graph._ara_kernels import __dict__ as kernels
 
     assert any(getattr(kernel, "signatures", ()) for kernel in kernels.values())

@@ -12,7 +12,7 @@ from marey.io import load, save
 from marey.library import Library
 from marey.locomotion import Engine, load_model
 from marey.samples import pick_up
-from marey.samples._clips import _going, _played
+from marey.samples._clips import _build_timeline, _perform_timeline
 
 SKETCH = """version = 1
 [start]
@@ -32,7 +32,9 @@ def clips(tmp_path_factory) -> Path:
     """A folder of walks and one pick."""
     folder, model = tmp_path_factory.mktemp("clips"), load_model()
     for speed in (0.8, 1.0, 1.2):
-        save(_played(model, f"walk-{speed}", _going(speed, 1.2)), folder / f"walk-{speed}.safetensors")
+        save(
+            _perform_timeline(model, f"walk-{speed}", _build_timeline(speed, 1.2)), folder / f"walk-{speed}.safetensors"
+        )
     save(pick_up(Engine(model).pose, [-0.1, 0.2, 0.4]), folder / "pick.safetensors")
     return folder
 

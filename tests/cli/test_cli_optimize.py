@@ -14,7 +14,7 @@ import marey.spacetime
 from marey import samples
 from marey.cli import main
 from marey.io import load, save
-from marey.spacetime import Problem, SpacetimeResult, load_problem, parse_problem
+from marey.spacetime import SpacetimeProblem, SpacetimeResult, load_problem, parse_problem
 
 KEYS = {"problem", "out", "status", "violation", "iterations", "seconds", "objective", "worst", "check", "advice"}
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -234,7 +234,7 @@ def listening():
 def test_ctrl_c_stops_and_keeps_the_best_so_far(run, hop, tmp_path, monkeypatch):
     real = marey.spacetime.optimize
 
-    def interrupted(problem: Problem, **options: object) -> SpacetimeResult:
+    def interrupted(problem: SpacetimeProblem, **options: object) -> SpacetimeResult:
         os.kill(os.getpid(), signal.SIGINT)
         return real(problem, **options)  # type: ignore[arg-type]
 

@@ -9,15 +9,15 @@ import pytest
 
 from marey.compression import (
     compress,
+    compute_distortion,
+    compute_joint_errors,
+    compute_shell_errors,
+    decode_tournier,
     decompress,
-    distortion,
-    evaluate,
-    joint_errors,
+    encode_tournier,
+    evaluate_codec,
     rate_distortion,
     raw_bytes_acl,
-    restore,
-    shell_errors,
-    thin,
 )
 
 pytestmark = pytest.mark.mocap
@@ -35,7 +35,7 @@ ROWS = {  # of the source's table 9.2: geodesics, levels of root and ends, its r
 def test_tournier_35_ratio_and_distortion(cmu, number, ratio, most):
     clip = cmu(number)
     data = compress(clip, distortion_percent=most)
-    report = evaluate(clip, decompress(data), data)
+    report = evaluate_codec(clip, decompress(data), data)
     assert report.distortion_percent <= most
     assert report.ratio_tournier >= 1.5 * ratio  # the skeleton is inside; the check asks for once
 
@@ -45,7 +45,7 @@ def test_every_row_of_the_thesis_is_beaten_even_as_printed(cmu, number):
     clip = cmu(number)
     *_, ratio, printed = ROWS[number]
     data = compress(clip, distortion_percent=printed, skeleton="outside")
-    report = evaluate(clip, decompress(data, skeleton=clip.skeleton), data)
+    report = evaluate_codec(clip, decompress(data, skeleton=clip.skeleton), data)
     assert report.distortion_percent <= printed  # without the square that alone fits the source's own figures
     assert report.ratio_tournier >= ratio
 
@@ -57,9 +57,9 @@ def test_at_the_error_of_the_thesis_codec_the_default_is_half_its_size(cmu, numb
     k, root, ends, *_ = ROWS[number]
     options = {"n_components": k, "root_levels": root, "end_levels": ends, "aliasing": "allow"}
     theirs = compress(clip, method="tournier2011", **options)
-    bound = joint_errors(clip, restore(thin(clip, **options))).max()
+    bound = compute_joint_errors(clip, decode_tournier(encode_tournier(clip, **options))).max()
     ours = compress(clip, max_error_m=float(bound))
-    assert joint_errors(clip, decompress(ours)).max() <= bound
+    assert compute_joint_errors(clip, decompress(ours)).max() <= bound
     assert 2 * len(ours) <= len(theirs)
 
 
@@ -74,7 +74,7 @@ def test_acl_measure_is_held_at_twenty_to_one(cmu):
     for number in ("02_01", "07_01", "09_06", "49_06"):
         clip = cmu(number)
         data = compress(clip, max_error_m=1e-4)
-        assert shell_errors(clip, decompress(data)).max() <= 1e-4
+        assert compute_shell_errors(clip, decompress(data)).max() <= 1e-4
         raw, packed = raw + raw_bytes_acl(clip), packed + len(data)
     assert raw >= 25 * packed
 
@@ -98,7 +98,7 @@ def test_tournier_37_decoding_takes_less_than_a_third_of_a_millisecond_a_frame(c
 def test_tournier_38_locked_feet_do_not_slide_at_fifty_to_one(cmu):
     clip = cmu("02_01")
     data = compress(clip, distortion_percent=0.3, lock_feet=True)
-    report = evaluate(clip, decompress(data), data)
+    report = evaluate_codec(clip, decompress(data), data)
     assert report.ratio_tournier >= 50.0
     assert report.foot_skate_ratio <= 1.2
 
@@ -116,7 +116,7 @@ def test_tournier_40_a_root_that_turns_round_does_not_jump(cmu, options):
 @pytest.mark.slow
 def test_the_default_beats_the_thesis_codec_in_both_at_once(cmu):
     clip = cmu("17_10")
-    theirs = thin(clip, n_components=12, root_levels=8, end_levels=9, aliasing="allow")
-    d = distortion(clip, restore(theirs))
+    theirs = encode_tournier(clip, n_components=12, root_levels=8, end_levels=9, aliasing="allow")
+    d = compute_distortion(clip, decode_tournier(theirs))
     data = compress(clip, distortion_percent=0.5 * d)
-    assert evaluate(clip, decompress(data), data).ratio_tournier > 2.0 * theirs.scalar_ratio()
+    assert evaluate_codec(clip, decompress(data), data).ratio_tournier > 2.0 * theirs.scalar_ratio()

@@ -10,7 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marey.base import InputError, MareyError, UnknownNameError
-from marey.compression import compress, decompress, distortion, evaluate, joint_errors, rate_distortion, shell_errors
+from marey.compression import (
+    compress,
+    compute_distortion,
+    compute_joint_errors,
+    compute_shell_errors,
+    decompress,
+    evaluate_codec,
+    rate_distortion,
+)
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import EulerLimits, Skeleton
@@ -19,7 +27,7 @@ from .conftest import chain_motion, smooth
 
 
 def worst(motion: Motion, decoded: Motion) -> float:
-    return max(joint_errors(motion, decoded).max(), shell_errors(motion, decoded).max())
+    return max(compute_joint_errors(motion, decoded).max(), compute_shell_errors(motion, decoded).max())
 
 
 @pytest.mark.parametrize("bound", [1e-5, 1e-4, 1e-3, 1e-2, 0.1])
@@ -100,7 +108,7 @@ def test_frames_that_stand_still_cost_nearly_nothing(chain):
     data = compress(still, max_error_m=1e-4)
     assert len(data) < 700
     assert worst(still, decompress(data)) <= 1e-4
-    assert distortion(still, still) == 0.0 and distortion(still, decompress(data)) == float("inf")
+    assert compute_distortion(still, still) == 0.0 and compute_distortion(still, decompress(data)) == float("inf")
     assert worst(still, decompress(compress(still, distortion_percent=1.0))) <= 1e-6
 
 
@@ -127,7 +135,7 @@ def test_tournier_39_a_wrong_skeleton_is_refused(chain, where):
 @pytest.mark.parametrize("percent", [10.0, 1.0, 0.1])
 def test_a_distortion_rate_is_met_and_used_up(chain, percent):
     data = compress(chain, distortion_percent=percent)
-    reached = distortion(chain, decompress(data))
+    reached = compute_distortion(chain, decompress(data))
     assert 0.5 * percent < reached <= percent
 
 
@@ -141,7 +149,7 @@ def test_tournier_36_the_curve_falls(chain):
 def test_a_report_agrees_with_its_definitions(chain):
     data = compress(chain, max_error_m=1e-2)
     decoded = decompress(data)
-    report = evaluate(chain, decoded, data)
+    report = evaluate_codec(chain, decoded, data)
     assert report.bytes == len(data)
     assert report.ratio_acl == pytest.approx(40 * 90 * 11 / len(data))
     assert report.ratio_tournier == pytest.approx(12 * 90 * 12 / len(data))
@@ -156,8 +164,8 @@ def test_the_shell_sees_a_turn_that_joints_do_not(chain):
     wxyz = np.array(chain.rotations.wxyz)
     wxyz[:, 6] = (chain.rotations[:, 6] @ SO3.exp((0.0, 0.0, 0.1))).wxyz
     turned = replace(chain, rotations=SO3(wxyz))
-    assert joint_errors(chain, turned).max() < 1e-12
-    assert shell_errors(chain, turned).max() == pytest.approx(2.0 * 0.03 * np.sin(0.05), rel=1e-9)
+    assert compute_joint_errors(chain, turned).max() < 1e-12
+    assert compute_shell_errors(chain, turned).max() == pytest.approx(2.0 * 0.03 * np.sin(0.05), rel=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from marey.base import FormatError, InputError, MareyError
 from marey.compression import FORMAT_VERSION, compress, decompress
-from marey.compression._container import HEADER, seal, unseal
+from marey.compression._container import HEADER, pack_file, unpack_file
 from marey.compression._fields import FieldReader, FieldWriter
 
 METHODS = ("default", "waves", "tournier2011")
@@ -64,14 +64,14 @@ def test_other_files_are_refused():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_data_with_a_right_checksum_and_wrong_contents_end_in_an_error_or_a_motion(files, method):
-    number, body = unseal(files[method])
+    number, body = unpack_file(files[method])
     rng = np.random.default_rng(4)
     for _ in range(30 if method == "tournier2011" else 120):
         changed = bytearray(body)
         for place in rng.integers(0, min(len(body), 500), size=3):
             changed[place] = rng.integers(256)
         try:
-            back = decompress(seal(number, bytes(changed)))
+            back = decompress(pack_file(number, bytes(changed)))
         except MareyError:
             continue
         assert np.isfinite(back.joint_positions()).all()
@@ -81,18 +81,18 @@ def test_data_with_a_right_checksum_and_wrong_contents_end_in_an_error_or_a_moti
 @settings(max_examples=60)
 def test_noise_with_a_right_checksum_is_refused(body, method):
     with pytest.raises(MareyError):
-        decompress(seal(method, body))
+        decompress(pack_file(method, body))
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_huge_counts_are_refused_before_room_is_made(files, chain, method):
-    number, body = unseal(files[method])
+    number, body = unpack_file(files[method])
     needle = _varint(chain.num_frames) + struct.pack("<d", chain.rate_hz)
     for count in (2**24, 2**24 + 1, 2**60):
         assert body.count(needle) == 1
         hostile = body.replace(needle, _varint(count) + struct.pack("<d", chain.rate_hz))
         with pytest.raises(FormatError):
-            decompress(seal(number, hostile))
+            decompress(pack_file(number, hostile))
 
 
 def test_a_packed_field_cannot_grow_without_bound():

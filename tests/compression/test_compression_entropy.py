@@ -12,18 +12,24 @@ from hypothesis import strategies as st
 from marey.compression._entropy_kernels import (
     BUCKETS,
     MAX_BITS,
+    build_odds_tables,
     close_stream,
     code_bit,
     code_number,
     magnitude_bucket,
     new_coder,
-    odds_tables,
     open_stream,
 )
-from marey.compression._frames_kernels import frame_order, read_frames, write_frames
-from marey.compression._waves_kernels import from_waves, read_waves, to_waves, wave_levels, write_waves
+from marey.compression._frames_kernels import order_frames, read_frames, write_frames
+from marey.compression._waves_kernels import (
+    count_wavelet_levels,
+    forward_wavelet,
+    inverse_wavelet,
+    read_wavelet,
+    write_wavelet,
+)
 
-TABLES = odds_tables()
+TABLES = build_odds_tables()
 
 
 TABLES_CRC = 3902802069  # of version 1 of the format
@@ -81,7 +87,7 @@ def test_buckets_of_magnitudes_rise_and_end():
 @pytest.mark.parametrize("levels", [0, 1, 5])
 @pytest.mark.parametrize("frames", [1, 2, 31, 32, 33])
 def test_every_frame_comes_once_after_those_it_needs(frames, levels):
-    order, strides = frame_order(frames, levels)
+    order, strides = order_frames(frames, levels)
     assert sorted(order) == list(range(frames))
     seen: set[int] = set()
     for t, stride in zip(order, strides, strict=True):
@@ -122,35 +128,35 @@ def test_a_stream_that_is_cut_off_is_noticed():
     numbers = np.rint(np.random.default_rng(4).laplace(scale=9.0, size=(200, 9))).astype(np.int64)
     data = write_frames(numbers, np.zeros(200, dtype=np.int64), 0, *TABLES)
     assert read_frames(data[: len(data) // 2].copy(), 200, 9, 0, *TABLES)[2] == -1
-    waves = write_waves(numbers, *TABLES)
-    assert read_waves(waves[: len(waves) // 2].copy(), 200, 9, *TABLES)[1] == -1
+    waves = write_wavelet(numbers, *TABLES)
+    assert read_wavelet(waves[: len(waves) // 2].copy(), 200, 9, *TABLES)[1] == -1
 
 
 @pytest.mark.parametrize("frames", [1, 2, 4, 5, 8, 17, 200, 333])
 def test_wavelets_are_undone(frames):
     tracks = np.random.default_rng(frames).normal(size=(frames, 3)).cumsum(axis=0)
-    np.testing.assert_allclose(from_waves(to_waves(tracks)), tracks, atol=1e-11)
+    np.testing.assert_allclose(inverse_wavelet(forward_wavelet(tracks)), tracks, atol=1e-11)
 
 
 def test_wavelets_are_nearly_orthonormal():
     noise = np.random.default_rng(6).normal(size=(4096, 2))
-    assert 0.9 < (to_waves(noise) ** 2).sum() / (noise**2).sum() < 1.1
+    assert 0.9 < (forward_wavelet(noise) ** 2).sum() / (noise**2).sum() < 1.1
     unit = np.zeros((512, 1))
     for place in (2, 6, 12, 24, 50, 100, 200, 400):
         unit[:] = 0.0
         unit[place] = 1.0
-        assert 0.9 < np.linalg.norm(from_waves(unit)) < 1.15
+        assert 0.9 < np.linalg.norm(inverse_wavelet(unit)) < 1.15
 
 
 def test_wavelets_of_a_slow_track_are_in_the_coarse_bands():
     t = np.linspace(0.0, 1.0, 512)[:, None]
-    waves = to_waves(np.cos(2.0 * np.pi * t))
+    waves = forward_wavelet(np.cos(2.0 * np.pi * t))
     assert (waves[64:] ** 2).sum() < 1e-6 * (waves**2).sum()
-    assert wave_levels(512) == 7
+    assert count_wavelet_levels(512) == 7
 
 
 @pytest.mark.parametrize("size", [0.3, 20.0])
 def test_waves_come_back_from_their_bytes(size):
     numbers = np.rint(np.random.default_rng(5).laplace(scale=size, size=(77, 6))).astype(np.int64)
-    back, used = read_waves(write_waves(numbers, *TABLES), 77, 6, *TABLES)
+    back, used = read_wavelet(write_wavelet(numbers, *TABLES), 77, 6, *TABLES)
     assert np.array_equal(back, numbers) and used > 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from marey.compression import compress, decompress, distortion, joint_errors, shell_errors
+from marey.compression import compress, compute_distortion, compute_joint_errors, compute_shell_errors, decompress
 
 from .conftest import chain_motion
 
@@ -16,7 +16,7 @@ GOLDEN = Path(__file__).parent / "golden"
 def test_version_1_of_the_default_codec_still_decodes():
     clip = chain_motion(frames=40)
     back = decompress((GOLDEN / "v1_default.marey").read_bytes())
-    assert shell_errors(clip, back).max() <= 5e-3 and joint_errors(clip, back).max() <= 5e-3
+    assert compute_shell_errors(clip, back).max() <= 5e-3 and compute_joint_errors(clip, back).max() <= 5e-3
     assert back.skeleton.names == clip.skeleton.names
     assert back.contacts is not None and back.contacts.names == ("left_heel", "right\nheel")
 
@@ -24,13 +24,13 @@ def test_version_1_of_the_default_codec_still_decodes():
 def test_version_1_of_waves_still_decodes():
     clip = chain_motion(frames=40)
     back = decompress((GOLDEN / "v1_waves.marey").read_bytes())
-    assert distortion(clip, back) <= 3.0
+    assert compute_distortion(clip, back) <= 3.0
 
 
 def test_version_1_of_the_thesis_codec_still_decodes():
     clip = chain_motion(frames=40)
     back = decompress((GOLDEN / "v1_tournier2011.marey").read_bytes())
-    assert distortion(clip, back) <= 30.0
+    assert compute_distortion(clip, back) <= 30.0
 
 
 @pytest.mark.parametrize("method", ["default", "waves"])

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from marey.compression._fields import FieldReader, FieldWriter
-from marey.compression._joint_kernels import all_columns, all_rotations
+from marey.compression._joint_kernels import compute_columns, compute_rotations
 from marey.compression._joints import BALL, FIXED, FREE, HINGE, UNIVERSAL, WIDTHS, fit_joints, read_fit, write_fit
-from marey.compression._layout import link_table, point_table, reach_m
-from marey.compression._universal import universal_axes
-from marey.compression._unwrap_kernels import continuous_logs
+from marey.compression._layout import build_link_table, build_point_table, compute_reach
+from marey.compression._universal import fit_universal_axes
+from marey.compression._unwrap_kernels import unwrap_rotation_vectors
 from marey.lie import SO3, geodesic_distance
 from marey.skeleton import Skeleton
 
@@ -30,7 +30,7 @@ def test_each_joint_gets_its_kind(fitted):
 
 def test_numbers_give_the_rotations_back_within_the_tolerance(fitted, chain):
     fit, numbers = fitted
-    back = SO3(all_rotations(fit.joints(chain.skeleton), numbers))
+    back = SO3(compute_rotations(fit.joints(chain.skeleton), numbers))
     assert geodesic_distance(back, chain.rotations).max() <= TOLERANCE
     assert np.array_equal(numbers[:, :3], chain.root_positions)
 
@@ -38,7 +38,7 @@ def test_numbers_give_the_rotations_back_within_the_tolerance(fitted, chain):
 def test_without_tolerance_every_joint_is_a_ball_or_free(chain):
     fit, numbers = fit_joints(chain, np.zeros(11))
     assert set(fit.kinds.tolist()) <= {BALL, FREE}
-    back = SO3(all_rotations(fit.joints(chain.skeleton), numbers))
+    back = SO3(compute_rotations(fit.joints(chain.skeleton), numbers))
     assert geodesic_distance(back, chain.rotations).max() <= 1e-12
 
 
@@ -46,12 +46,12 @@ def test_columns_are_the_derivatives_of_the_rotations(fitted, chain):
     fit, numbers = fitted
     joints = fit.joints(chain.skeleton)
     owners = np.repeat(np.arange(11), np.diff(joints.starts))
-    columns = all_columns(joints, numbers, owners)
-    base = SO3(all_rotations(joints, numbers))
+    columns = compute_columns(joints, numbers, owners)
+    base = SO3(compute_rotations(joints, numbers))
     for i, joint in enumerate(owners):
         moved = numbers.copy()
         moved[:, 3 + i] += 1e-6
-        turned = SO3(all_rotations(joints, moved))
+        turned = SO3(compute_rotations(joints, moved))
         numeric = (base[:, joint].inverse() @ turned[:, joint]).log() / 1e-6
         np.testing.assert_allclose(columns[:, i], numeric, atol=2e-5)
 
@@ -69,7 +69,7 @@ def test_axes_of_a_universal_joint_are_found():
     a, b = np.array([0.36, 0.48, 0.8]), np.array([0.0, 0.6, -0.8])
     middle = SO3.exp((0.4, -0.3, 0.9))
     track = SO3.exp(rng.normal(size=(60, 1)) * a) @ middle @ SO3.exp(rng.normal(size=(60, 1)) * b)
-    axes = universal_axes(track.matrix())
+    axes = fit_universal_axes(track.matrix())
     assert axes is not None
     assert abs(abs(axes[0] @ a) - 1.0) < 1e-9 and abs(abs(axes[1] @ b) - 1.0) < 1e-9
     assert abs(abs(axes[2]) - abs(a @ (middle @ b))) < 1e-9
@@ -78,7 +78,7 @@ def test_axes_of_a_universal_joint_are_found():
 def test_logs_go_on_beyond_half_a_turn():
     angles = np.linspace(0.0, 5.5, 200)[:, None]
     axis = np.array([0.6, -0.8, 0.0])
-    np.testing.assert_allclose(continuous_logs(SO3.exp(angles * axis).wxyz), angles * axis, atol=1e-9)
+    np.testing.assert_allclose(unwrap_rotation_vectors(SO3.exp(angles * axis).wxyz), angles * axis, atol=1e-9)
 
 
 @pytest.mark.mocap
@@ -94,7 +94,7 @@ def test_knees_are_hinges_and_ankles_are_universal_in_captured_clips(cmu):
 
 def test_a_joint_answers_for_what_lies_behind_a_hinge(chain):
     kinds = np.array([FREE, BALL, BALL, BALL, HINGE, UNIVERSAL, BALL, BALL, BALL, BALL, FIXED])
-    points, weights, starts = point_table(chain.skeleton, kinds)
+    points, weights, starts = build_point_table(chain.skeleton, kinds)
     l1 = dict(zip(points[starts[3] : starts[4]].tolist(), weights[starts[3] : starts[4]].tolist(), strict=True))
     assert set(l1) == {4, 5, 6} and l1[4] == 1.0 > l1[5] > l1[6]
     assert points[starts[8] : starts[9]].tolist() == [9]
@@ -102,11 +102,11 @@ def test_a_joint_answers_for_what_lies_behind_a_hinge(chain):
 
 def test_links_point_back_in_the_frame(chain):
     kinds = np.full(11, BALL)
-    links = link_table(chain.skeleton, kinds)
+    links = build_link_table(chain.skeleton, kinds)
     assert links.shape == (36, 8)
     assert all(other < i for i, row in enumerate(links) for other in row)
 
 
 def test_reach_is_the_longest_way_out():
     line = Skeleton(("a", "b", "c"), np.array([-1, 0, 1]), np.array([[0, 0, 0], [0, 0.5, 0], [0.2, 0, 0]]))
-    np.testing.assert_allclose(reach_m(line, 0.03), [0.73, 0.23, 0.03])
+    np.testing.assert_allclose(compute_reach(line, 0.03), [0.73, 0.23, 0.03])

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from marey.base import InputError
 from marey.compression import (
-    fill_points,
-    fill_rotations,
     level_sizes,
     lift_points,
     lift_rotations,
     unlift_points,
     unlift_rotations,
+    upsample_points,
+    upsample_rotations,
 )
 from marey.compression._lifting import coarsest_safe_level
 from marey.lie import SO3, geodesic_distance
@@ -62,7 +62,7 @@ def test_tournier_32_catmull_rom_has_a_quarter_of_the_kinks_of_straight_lines():
     t = np.linspace(0.0, 2.0, 641)[:, None]
     track = np.concatenate([np.sin(2.0 * np.pi * t), np.cos(1.7 * np.pi * t), 0.2 * t**2], axis=1)
     kept = track[::16]
-    kinks = [np.abs(np.diff(fill_points(kept, len(track), p), 2, axis=0)).max() for p in ("linear", "catmull-rom")]
+    kinks = [np.abs(np.diff(upsample_points(kept, len(track), p), 2, axis=0)).max() for p in ("linear", "catmull-rom")]
     assert kinks[0] >= 4.0 * kinks[1]
 
 
@@ -71,7 +71,7 @@ def test_tournier_32_holds_for_rotations_too():
     track = SO3.exp(np.concatenate([np.sin(2.0 * np.pi * t), 0.5 * np.cos(1.7 * np.pi * t), 0.2 * t**2], axis=1))
     kinks = []
     for prediction in ("linear", "catmull-rom"):
-        filled = fill_rotations(track[::16], 641, prediction)
+        filled = upsample_rotations(track[::16], 641, prediction)
         steps = (filled[:-1].inverse() @ filled[1:]).log()
         kinks.append(np.abs(np.diff(steps, axis=0)).max())
     assert kinks[0] >= 4.0 * kinks[1]
@@ -83,12 +83,12 @@ def test_filling_in_is_lifting_without_the_finest_details(dropped):
     pyramid = lift_points(track)
     details = tuple(d * (level >= dropped) for level, d in enumerate(pyramid.details))
     expected = unlift_points(type(pyramid)(pyramid.coarsest, details))
-    np.testing.assert_allclose(fill_points(track[:: 1 << dropped], 141), expected, atol=1e-12)
+    np.testing.assert_allclose(upsample_points(track[:: 1 << dropped], 141), expected, atol=1e-12)
 
 
 def test_kept_samples_are_kept():
     track = SO3.exp(np.random.default_rng(4).normal(size=(65, 3)))
-    assert geodesic_distance(fill_rotations(track[::8], 65)[::8], track[::8]).max() < 1e-12
+    assert geodesic_distance(upsample_rotations(track[::8], 65)[::8], track[::8]).max() < 1e-12
 
 
 def test_a_fast_turn_forbids_to_drop_levels():
@@ -99,7 +99,7 @@ def test_a_fast_turn_forbids_to_drop_levels():
 
 def test_wrong_sizes_and_names_are_refused():
     with pytest.raises(InputError, match="no level"):
-        fill_points(np.zeros((7, 3)), 141)
+        upsample_points(np.zeros((7, 3)), 141)
     with pytest.raises(InputError, match="prediction"):
         lift_points(np.zeros((7, 3)), "cubic")
     with pytest.raises(InputError):

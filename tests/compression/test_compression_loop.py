@@ -7,50 +7,50 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marey.compression._default import Bound, _problem, _steps
+from marey.compression._default import ErrorBound, _build_problem, _choose_steps
 from marey.compression._joints import fit_joints
-from marey.compression._layout import link_table, reach_m
+from marey.compression._layout import build_link_table, compute_reach
 from marey.compression._loop_kernels import decode_table, encode_poses, encode_table
 from marey.compression._pose_kernels import (
-    aim,
-    joint_error,
-    joint_levers,
-    new_pose,
-    place_joint,
+    compensate_rounding,
+    compute_joint_error,
+    compute_joint_levers,
+    new_frame_state,
+    position_joint,
+    rotate_joint,
+    solve_joint,
     solve_small,
-    turn_joint,
-    yield_to,
 )
 from marey.compression._predict_kernels import (
-    LINKS,
-    begin_level,
-    learn,
-    look_around,
+    NUM_LINKS,
     new_predictor,
-    predicted,
+    predict_number,
+    prepare_features,
+    reset_predictor,
+    update_weights,
 )
-from marey.compression._quaternion_kernels import exponential, inverse, product, right_jacobian_column, turn
+from marey.compression._quaternion_kernels import exponential, inverse, product, right_jacobian_column, rotate_vector
 from marey.lie import SO3, right_jacobian
 
 SHELL_M = 0.03
-NO_LINKS = np.full((1, LINKS), -1, dtype=np.int64)
+NO_LINKS = np.full((1, NUM_LINKS), -1, dtype=np.int64)
 
 
 @pytest.fixture(scope="module")
 def problem(chain):
-    fit, numbers = fit_joints(chain, 1e-6 / reach_m(chain.skeleton, SHELL_M))
-    body, goal = _problem(chain, fit, numbers, SHELL_M, None)
-    return body, goal, link_table(chain.skeleton, fit.kinds)
+    fit, numbers = fit_joints(chain, 1e-6 / compute_reach(chain.skeleton, SHELL_M))
+    body, goal = _build_problem(chain, fit, numbers, SHELL_M, None)
+    return body, goal, build_link_table(chain.skeleton, fit.kinds)
 
 
 def posed(body, goal, t, upto):
     """The captured pose down to a joint, built from the numbers."""
-    pose = new_pose(len(body.parents))
+    pose = new_frame_state(len(body.parents))
     pose.positions[0] = goal.numbers[t, :3]
     for j in range(upto):
         if j > 0:
-            place_joint(body, pose, t, j)
-        turn_joint(body, pose, j, goal.numbers[t, body.joints.starts[j] :])
+            position_joint(body, pose, t, j)
+        rotate_joint(body, pose, j, goal.numbers[t, body.joints.starts[j] :])
     return pose
 
 
@@ -58,15 +58,15 @@ def test_the_captured_numbers_give_the_captured_pose(problem):
     body, goal, _ = problem
     pose = posed(body, goal, 30, 11)
     assert np.abs(pose.positions - goal.positions[30]).max() < 1e-5
-    assert max(joint_error(body, goal, pose, 30, j) for j in range(11)) < 1e-10
+    assert max(compute_joint_error(body, goal, pose, 30, j) for j in range(11)) < 1e-10
 
 
 @pytest.mark.parametrize("joint", [1, 3, 4, 5, 8])
 def test_aiming_at_a_captured_pose_changes_nothing(problem, joint):
     body, goal, _ = problem
     pose = posed(body, goal, 20, joint)
-    place_joint(body, pose, 20, joint)
-    aim(body, goal, pose, 20, joint)
+    position_joint(body, pose, 20, joint)
+    solve_joint(body, goal, pose, 20, joint)
     first, last = body.joints.starts[joint], body.joints.starts[joint + 1]
     np.testing.assert_allclose(pose.wanted[: last - first], goal.numbers[20, first:last], atol=2e-5)
 
@@ -76,16 +76,16 @@ def test_aiming_makes_up_for_a_parent_that_is_off(problem, joint):
     body, goal, _ = problem
     t, child = 20, joint + 1
     pose = posed(body, goal, t, joint)
-    place_joint(body, pose, t, joint)
+    position_joint(body, pose, t, joint)
     pose.positions[joint] += (1e-3, -1e-3, 5e-4)
     gaps = []
     for is_aimed in (False, True):
         numbers = goal.numbers[t, body.joints.starts[joint] :].copy()
         if is_aimed:
-            aim(body, goal, pose, t, joint)
+            solve_joint(body, goal, pose, t, joint)
             numbers[:3] = pose.wanted[:3]
-        turn_joint(body, pose, joint, numbers)
-        place_joint(body, pose, t, child)
+        rotate_joint(body, pose, joint, numbers)
+        position_joint(body, pose, t, child)
         gaps.append(np.linalg.norm(pose.positions[child] - goal.positions[t, child]))
     assert gaps[1] < gaps[0]
 
@@ -93,11 +93,11 @@ def test_aiming_makes_up_for_a_parent_that_is_off(problem, joint):
 def test_later_numbers_make_up_for_earlier_ones(problem):
     body, goal, _ = problem
     pose = posed(body, goal, 20, 3)
-    place_joint(body, pose, 20, 3)
-    aim(body, goal, pose, 20, 3)
+    position_joint(body, pose, 20, 3)
+    solve_joint(body, goal, pose, 20, 3)
     best, normal = pose.wanted[:3].copy(), pose.normal[:3, :3].copy()
     error = 1e-3
-    yield_to(pose, 0, error, 3)
+    compensate_rounding(pose, 0, error, 3)
     moved = pose.wanted[:3] - best
     moved[0] = error
     assert moved @ normal @ moved < error * normal[0, 0] * error + 1e-18
@@ -118,7 +118,7 @@ def test_small_systems_are_solved(seed, size):
 
 def test_levers_are_lengths_of_bones(problem, chain):
     body, goal, _ = problem
-    levers = joint_levers(body, goal, 1)
+    levers = compute_joint_levers(body, goal, 1)
     starts = body.joints.starts
     l1 = levers[starts[7] : starts[8]]
     bone = np.linalg.norm(chain.skeleton.offsets[8])
@@ -132,25 +132,25 @@ def test_levers_are_lengths_of_bones(problem, chain):
 @pytest.mark.parametrize("bound", [1e-4, 1e-2])
 def test_the_reader_has_the_numbers_of_the_writer(problem, levels, bound):
     body, goal, links = problem
-    steps = _steps(body, goal, Bound(bound, SHELL_M))
+    steps = _choose_steps(body, goal, ErrorBound(bound, SHELL_M))
     numbers, refined, error = encode_poses(body, goal, links, steps, levels, bound, 12)
     assert error <= bound
     back = decode_table(numbers, refined, links, steps, levels)
     worst = 0.0
     for t in range(len(back)):
-        pose = new_pose(11)
+        pose = new_frame_state(11)
         pose.positions[0] = back[t, :3]
         for j in range(11):
             if j > 0:
-                place_joint(body, pose, t, j)
-            turn_joint(body, pose, j, back[t, body.joints.starts[j] :])
-            worst = max(worst, joint_error(body, goal, pose, t, j))
+                position_joint(body, pose, t, j)
+            rotate_joint(body, pose, j, back[t, body.joints.starts[j] :])
+            worst = max(worst, compute_joint_error(body, goal, pose, t, j))
     assert np.sqrt(worst) == pytest.approx(error, rel=1e-9)
 
 
 def test_a_bound_that_is_out_of_reach_is_reported(problem):
     body, goal, links = problem
-    steps = _steps(body, goal, Bound(1e-3, SHELL_M))
+    steps = _choose_steps(body, goal, ErrorBound(1e-3, SHELL_M))
     assert encode_poses(body, goal, links, steps, 0, 1e-9, 1)[2] > 1e-9
 
 
@@ -158,7 +158,7 @@ def test_a_bound_that_is_out_of_reach_is_reported(problem):
 def test_tables_are_quantised_to_half_a_step(levels):
     values = np.random.default_rng(2).normal(size=(70, 5)).cumsum(axis=0)
     steps = np.array([0.1, 0.2, 0.01, 1.0, 3.0])
-    links = np.full((5, LINKS), -1, dtype=np.int64)
+    links = np.full((5, NUM_LINKS), -1, dtype=np.int64)
     links[1, 0] = 0
     numbers, decoded = encode_table(values, links, steps, levels)
     assert np.all(np.abs(decoded - values) <= 0.5 * steps + 1e-12)
@@ -177,7 +177,7 @@ def test_a_number_that_copies_another_costs_little():
     rng = np.random.default_rng(3)
     first = np.rint(10.0 * rng.normal(size=400).cumsum())
     values = np.stack([first, first + 7.0], axis=1)
-    links = np.full((2, LINKS), -1, dtype=np.int64)
+    links = np.full((2, NUM_LINKS), -1, dtype=np.int64)
     links[1, 0] = 0
     numbers, _ = encode_table(values, links, np.ones(2), 0)
     assert np.abs(numbers[200:, 1]).mean() < 0.2 * np.abs(numbers[200:, 0]).mean()
@@ -193,14 +193,14 @@ def test_frames_between_others_are_predicted_from_both_sides():
 
 def test_learning_moves_the_prediction_towards_what_came():
     predictor = new_predictor(NO_LINKS, np.ones(1))
-    begin_level(predictor, 1, True)
+    reset_predictor(predictor, 1, True)
     s = np.array([[0.0], [1.0], [3.0], [0.0]])
-    look_around(predictor, s, 3, 1, True)
-    before = predicted(predictor, 0)
+    prepare_features(predictor, s, 3, 1, True)
+    before = predict_number(predictor, 0)
     predictor.surprise[0] = 4.0
-    learn(predictor)
-    look_around(predictor, s, 3, 1, True)
-    assert before < predicted(predictor, 0) <= before + 4.0
+    update_weights(predictor)
+    prepare_features(predictor, s, 3, 1, True)
+    assert before < predict_number(predictor, 0) <= before + 4.0
 
 
 def test_compiled_quaternions_agree_with_rotations():
@@ -210,8 +210,8 @@ def test_compiled_quaternions_agree_with_rotations():
         p, q = exponential(*a), exponential(*b)
         expected = SO3.exp(a) @ SO3.exp(b)
         np.testing.assert_allclose(np.abs(np.dot(product(p, q), expected.wxyz)), 1.0, atol=1e-12)
-        np.testing.assert_allclose(turn(p, *v), SO3.exp(a) @ v, atol=1e-12)
-        np.testing.assert_allclose(turn(inverse(p), *turn(p, *v)), v, atol=1e-12)
+        np.testing.assert_allclose(rotate_vector(p, *v), SO3.exp(a) @ v, atol=1e-12)
+        np.testing.assert_allclose(rotate_vector(inverse(p), *rotate_vector(p, *v)), v, atol=1e-12)
 
 
 @pytest.mark.parametrize("size", [0.0, 1e-5, 9e-3, 1.1e-2, 1.0, 3.0])

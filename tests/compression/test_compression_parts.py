@@ -10,22 +10,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marey.base import FormatError, InputError
-from marey.compression import compress, decompress, distortion, distortion_energy, evaluate, foot_skate, shell_errors
-from marey.compression._fields import MAX_VALUES, FieldReader, FieldWriter, check_length, check_room
+from marey.compression import (
+    compress,
+    compute_distortion,
+    compute_distortion_energy,
+    compute_shell_errors,
+    decompress,
+    evaluate_codec,
+    measure_foot_skate,
+)
+from marey.compression._fields import MAX_VALUES, FieldReader, FieldWriter, check_table_size, check_writable
 from marey.compression._lock import (
-    _stilled,
-    can_lock,
+    _smooth_stance,
+    detect_standing_points,
+    has_lockable_feet,
     lock_feet,
     read_standing,
-    standing_points,
     write_standing,
 )
-from marey.compression._measures import movement_m
-from marey.compression._reduced_kernels import _cost, _normal_equations, _pose
+from marey.compression._measures import compute_movement
+from marey.compression._reduced_kernels import _assemble_normal_equations, _evaluate_cost, _forward_kinematics
 from marey.compression._skeleton_fields import read_clip, read_skeleton, skeleton_digest, write_clip, write_skeleton
-from marey.compression._steps import step_codes, steps_of
-from marey.compression._tables import read_table, write_table
-from marey.compression._waves import encode_waves, step_of
+from marey.compression._steps import decode_steps, encode_steps
+from marey.compression._tables import read_offsets, write_offsets
+from marey.compression._waves import decode_step, encode_wavelet
 from marey.lie import SO3
 from marey.models import PGA
 from marey.models._model_kernels import model_jacobian
@@ -40,21 +48,21 @@ def steps():
 
 @given(st.floats(1e-9, 1e9))
 def test_steps_are_kept_within_an_eighth_of_an_octave(step):
-    back = float(steps_of(step_codes(np.array([step])))[0])
+    back = float(decode_steps(encode_steps(np.array([step])))[0])
     assert abs(np.log2(back / step)) <= 0.125 + 1e-9
-    assert step_codes(np.array([back])) == step_codes(np.array([step]))
+    assert encode_steps(np.array([back])) == encode_steps(np.array([step]))
 
 
 def test_steps_out_of_range_are_refused():
     with pytest.raises(FormatError):
-        steps_of(np.array([10_000]))
+        decode_steps(np.array([10_000]))
     with pytest.raises(FormatError):
-        step_of(-(10**6))
+        decode_step(-(10**6))
 
 
 def test_feet_of_a_walk_stand_in_turn(steps):
-    stands = standing_points(steps)
-    assert can_lock(steps.skeleton) and stands.shape == (steps.num_frames, 4)
+    stands = detect_standing_points(steps)
+    assert has_lockable_feet(steps.skeleton) and stands.shape == (steps.num_frames, 4)
     left, right = stands[:, :2].any(axis=1), stands[:, 2:].any(axis=1)
     assert 0.2 < left.mean() < 0.95 and 0.2 < right.mean() < 0.95
     assert (left != right).any()
@@ -64,22 +72,22 @@ def test_locking_stills_the_feet_of_a_trembling_walk(steps):
     rng = np.random.default_rng(6)
     shaken = (steps.rotations @ SO3.exp(2e-3 * rng.normal(size=(*steps.rotations.shape, 3)))).wxyz
     trembling = replace(steps, rotations=SO3(shaken))
-    locked = lock_feet(trembling, standing_points(steps))
-    assert foot_skate(locked, steps) < 0.6 * foot_skate(trembling, steps)
+    locked = lock_feet(trembling, detect_standing_points(steps))
+    assert measure_foot_skate(locked, steps) < 0.6 * measure_foot_skate(trembling, steps)
     assert np.array_equal(locked.root_positions, trembling.root_positions)
     assert np.abs(locked.joint_positions() - trembling.joint_positions()).max() < 0.05
 
 
 def test_stilling_leaves_a_track_alone_where_nothing_stands():
     track = np.random.default_rng(7).normal(size=(30, 3))
-    np.testing.assert_allclose(_stilled(track, np.zeros(30, dtype=bool)), track, atol=1e-12)
-    held = _stilled(track, np.ones(30, dtype=bool))
+    np.testing.assert_allclose(_smooth_stance(track, np.zeros(30, dtype=bool)), track, atol=1e-12)
+    held = _smooth_stance(track, np.ones(30, dtype=bool))
     assert np.abs(np.diff(held, axis=0)).max() < 0.1 * np.abs(np.diff(track, axis=0)).max()
     np.testing.assert_allclose(held.mean(axis=0), track.mean(axis=0), atol=1e-9)
 
 
 def test_standing_flags_survive_the_file(steps):
-    stands = standing_points(steps)
+    stands = detect_standing_points(steps)
     out = FieldWriter()
     write_standing(out, stands)
     write_standing(out, None)
@@ -94,36 +102,39 @@ def test_standing_flags_survive_the_file(steps):
 def test_locked_files_decode_as_they_were_judged(steps):
     data = compress(steps, distortion_percent=1.0, lock_feet=True)
     back = decompress(data)
-    assert distortion(steps, back) <= 1.0
+    assert compute_distortion(steps, back) <= 1.0
     plain = compress(steps, distortion_percent=1.0)
-    assert evaluate(steps, back, data).foot_skate_ratio <= evaluate(steps, decompress(plain), plain).foot_skate_ratio
+    assert (
+        evaluate_codec(steps, back, data).foot_skate_ratio
+        <= evaluate_codec(steps, decompress(plain), plain).foot_skate_ratio
+    )
 
 
 def test_the_measures_of_a_shifted_clip_are_known(steps):
     shifted = replace(steps, root_positions=steps.root_positions + np.array([0.03, 0.0, 0.04]))
-    report = evaluate(steps, shifted, b"12345678")
+    report = evaluate_codec(steps, shifted, b"12345678")
     assert report.max_joint_error_mm == pytest.approx(50.0) and report.mean_joint_error_mm == pytest.approx(50.0)
     assert report.max_shell_error_mm == pytest.approx(50.0)
     assert report.mean_local_error_mm == pytest.approx(0.0, abs=1e-9)
     assert report.jerk_ratio == pytest.approx(1.0) and report.foot_skate_ratio == pytest.approx(1.0)
-    expected = 100.0 * 0.05 / np.sqrt(3.0) / movement_m(steps)
+    expected = 100.0 * 0.05 / np.sqrt(3.0) / compute_movement(steps)
     assert report.distortion_percent == pytest.approx(expected)
-    assert distortion_energy(steps, shifted) == pytest.approx(expected**2 / 100.0)
+    assert compute_distortion_energy(steps, shifted) == pytest.approx(expected**2 / 100.0)
 
 
 def test_clips_of_different_lengths_are_not_compared(steps):
     with pytest.raises(InputError, match="own decoded"):
-        shell_errors(steps, steps[:5])
+        compute_shell_errors(steps, steps[:5])
 
 
 def test_rooms_are_checked():
-    check_room(100, 50, 1000)
+    check_table_size(100, 50, 1000)
     with pytest.raises(FormatError, match="cannot be"):
-        check_room(10**6, 50, 10)
+        check_table_size(10**6, 50, 10)
     with pytest.raises(FormatError):
-        check_room(MAX_VALUES, 2, 1 << 40)
+        check_table_size(MAX_VALUES, 2, 1 << 40)
     with pytest.raises(InputError, match="Cut the clip"):
-        check_length(MAX_VALUES, 2)
+        check_writable(MAX_VALUES, 2)
 
 
 @pytest.mark.parametrize("unit", [1.0, 0.01, 0.0254 / 0.45, np.e])
@@ -151,8 +162,8 @@ def test_moving_offsets_survive_the_file(chain):
     table = np.tile(chain.skeleton.offsets, (50, 1, 1))
     table[:, 4] += rng.normal(size=(50, 3)).cumsum(axis=0) * 1e-3
     out = FieldWriter()
-    kept = write_table(out, table, 1e-4)
-    back = read_table(FieldReader(bytes(out.data)), 50, chain.skeleton)
+    kept = write_offsets(out, table, 1e-4)
+    back = read_offsets(FieldReader(bytes(out.data)), 50, chain.skeleton)
     assert kept is not None and back is not None
     assert np.array_equal(kept, back)
     assert np.abs(back - table).max() <= 0.6e-4
@@ -163,7 +174,7 @@ def test_a_verdict_that_nothing_pleases_is_an_error(chain):
     from marey.base import ConvergenceError
 
     with pytest.raises(ConvergenceError, match="digits"):
-        encode_waves(chain[:10], lambda decoded: False, is_inside=True, first_step_m=1e-6)
+        encode_wavelet(chain[:10], lambda decoded: False, is_inside=True, first_step_m=1e-6)
 
 
 def test_reduced_inverse_kinematics_has_the_slope_of_its_cost(steps):
@@ -177,15 +188,15 @@ def test_reduced_inverse_kinematics_has_the_slope_of_its_cost(steps):
     x, targets = np.array([0.3, -0.2, 0.1, 0.05]), np.random.default_rng(9).normal(size=(3, 3))
 
     def cost(at):
-        _pose(a.kind, mean, basis, parents, offsets, at, local, world, places)
-        return _cost(places, ends, targets, at, rest, 0.5)
+        _forward_kinematics(a.kind, mean, basis, parents, offsets, at, local, world, places)
+        return _evaluate_cost(places, ends, targets, at, rest, 0.5)
 
     numeric = [(cost(x + 1e-6 * e) - cost(x - 1e-6 * e)) / 2e-6 for e in np.eye(4)]
     cost(x)
     columns, moves = np.empty((joints, 3, 4)), np.empty((3, 4))
     normal, slope = np.empty((4, 4)), np.empty(4)
     model_jacobian(a.kind, mean, basis, x, columns)
-    _normal_equations(columns, parents, world, places, ends, targets, x, rest, 0.5, moves, normal, slope)
+    _assemble_normal_equations(columns, parents, world, places, ends, targets, x, rest, 0.5, moves, normal, slope)
     np.testing.assert_allclose(-2.0 * slope, numeric, atol=1e-6)
 
 
@@ -196,6 +207,6 @@ def test_the_root_frame_places_are_those_of_the_skeleton(steps):
     joints = steps.skeleton.num_joints
     local, world, places = np.empty((joints, 4)), np.empty((joints, 4)), np.empty((joints, 3))
     parents, offsets = np.array(steps.skeleton.parents), np.array(steps.skeleton.offsets)
-    _pose(a.kind, np.array(a.mean_wxyz), np.array(a.basis), parents, offsets, x, local, world, places)
+    _forward_kinematics(a.kind, np.array(a.mean_wxyz), np.array(a.basis), parents, offsets, x, local, world, places)
     expected = model.decode(x[None], root_positions=np.zeros(3)).joint_positions()[0]
     np.testing.assert_allclose(places, expected, atol=1e-12)

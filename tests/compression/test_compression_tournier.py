@@ -8,10 +8,19 @@ import numpy as np
 import pytest
 
 from marey.base import InputError, MareyError, UnknownNameError
-from marey.compression import compress, decompress, distortion, edit_motion, edit_window, joint_errors, restore, thin
+from marey.compression import (
+    compress,
+    compute_distortion,
+    compute_joint_errors,
+    decode_tournier,
+    decompress,
+    edit_motion,
+    edit_window,
+    encode_tournier,
+)
 from marey.compression._joints import fit_joints
-from marey.compression._tournier import filled_tracks, solve_coordinates
-from marey.compression._waves import _metric
+from marey.compression._tournier import solve_coordinates, upsample_tracks
+from marey.compression._waves import _compute_metric
 from marey.lie import SO3, geodesic_distance
 from marey.models import PGA
 from marey.samples import walk
@@ -42,7 +51,7 @@ def test_tournier_33_ratios_of_table_9_2(clip):
 
 
 def test_scalars_of_a_thinned_motion_follow_the_formula(steps):
-    thinned = thin(steps, n_components=4, root_levels=5, end_levels=6)
+    thinned = encode_tournier(steps, n_components=4, root_levels=5, end_levels=6)
     joints = steps.skeleton.num_joints
     stored = 3 * joints * 5 + 6 * len(thinned.root_positions) + 15 * len(thinned.end_positions)
     assert thinned.scalars() == stored
@@ -50,8 +59,8 @@ def test_scalars_of_a_thinned_motion_follow_the_formula(steps):
 
 
 def test_end_effectors_and_root_pass_through_the_kept_samples(steps):
-    thinned = thin(steps, n_components=5, root_levels=5, end_levels=6)
-    roots, turns, ends = filled_tracks(thinned)
+    thinned = encode_tournier(steps, n_components=5, root_levels=5, end_levels=6)
+    roots, turns, ends = upsample_tracks(thinned)
     stride = 1 << (len(bin(steps.num_frames - 1)) - 2 + 1 - 5)
     assert np.abs(roots[::stride] - steps.root_positions[::stride]).max() < 1e-6
     assert geodesic_distance(turns[::stride], steps.rotations[::stride, 0]).max() < 1e-6
@@ -62,7 +71,7 @@ def test_decoding_reaches_targets_of_poses_in_the_model(steps):
     model = PGA(n_components=4).fit(steps)
     coordinates = model.encode(steps)
     posed = model.decode(coordinates, root_positions=np.zeros((steps.num_frames, 3)))
-    thinned = thin(steps, n_components=4)
+    thinned = encode_tournier(steps, n_components=4)
     targets = posed.joint_positions()[:, list(thinned.ends)]
     found = solve_coordinates(thinned.model, thinned.ends, targets, 1e-9)
     reached = model.decode(found, root_positions=np.zeros((steps.num_frames, 3))).joint_positions()
@@ -72,48 +81,50 @@ def test_decoding_reaches_targets_of_poses_in_the_model(steps):
 def test_the_file_decodes_to_what_was_thinned(steps):
     options = {"n_components": 5, "root_levels": 6, "end_levels": 7}
     back = decompress(compress(steps, method="tournier2011", **options))
-    expected = restore(thin(steps, **options))
-    assert joint_errors(expected, back).max() < 1e-5
+    expected = decode_tournier(encode_tournier(steps, **options))
+    assert compute_joint_errors(expected, back).max() < 1e-5
     assert back.name == steps.name and back.rate_hz == steps.rate_hz
-    assert distortion(steps, back) < 20.0
+    assert compute_distortion(steps, back) < 20.0
 
 
 def test_more_levels_and_geodesics_never_hurt_much(steps):
     coarse, fine = (
-        distortion(steps, restore(thin(steps, n_components=k, root_levels=levels, end_levels=levels)))
+        compute_distortion(
+            steps, decode_tournier(encode_tournier(steps, n_components=k, root_levels=levels, end_levels=levels))
+        )
         for k, levels in ((2, 4), (10, 8))
     )
     assert fine < coarse
 
 
 def test_levels_are_chosen_from_the_bound(steps):
-    roots, _, ends = filled_tracks(thin(steps, max_error_m=0.01))
+    roots, _, ends = upsample_tracks(encode_tournier(steps, max_error_m=0.01))
     assert np.linalg.norm(roots - steps.root_positions, axis=1).max() <= 0.0101
-    tracks = steps.joint_positions()[:, list(thin(steps).ends)]
+    tracks = steps.joint_positions()[:, list(encode_tournier(steps).ends)]
     assert np.linalg.norm(ends - tracks, axis=-1).max() <= 0.0101
 
 
 def test_a_body_without_known_names_keeps_its_leaves(chain):
-    assert thin(chain, n_components=3).ends == (2, 6, 10)
+    assert encode_tournier(chain, n_components=3).ends == (2, 6, 10)
 
 
 def test_bad_questions_are_answered(steps, chain):
     with pytest.raises(InputError, match="levels"):
-        thin(steps, root_levels=99)
+        encode_tournier(steps, root_levels=99)
     with pytest.raises(InputError, match="quarter"):
-        thin(chain, root_levels=2)
+        encode_tournier(chain, root_levels=2)
     with pytest.raises(UnknownNameError):
-        thin(steps, ends=("tail",))
+        encode_tournier(steps, ends=("tail",))
     with pytest.raises(MareyError):
-        thin(steps[:1])
+        encode_tournier(steps[:1])
 
 
 @pytest.mark.mocap
 def test_tournier_34_running_has_the_distortion_of_the_table(cmu):
     clip = cmu("09_06")
-    thinned = thin(clip, n_components=6, root_levels=4, end_levels=4)
+    thinned = encode_tournier(clip, n_components=6, root_levels=4, end_levels=4)
     assert thinned.scalar_ratio() == pytest.approx(17.90, abs=0.01)
-    d = distortion(clip, restore(thinned))
+    d = compute_distortion(clip, decode_tournier(thinned))
     assert 5.3 <= d <= 6.5
     assert 0.28 <= d * d / 100.0 <= 0.42  # printed: 0.36, which fits the squares only
 
@@ -124,8 +135,8 @@ def test_tournier_34_running_has_the_distortion_of_the_table(cmu):
 )
 def test_tournier_34_breakdance_and_boxing(cmu, number, k, root, ends, most):
     clip = cmu(number)
-    thinned = thin(clip, n_components=k, root_levels=root, end_levels=ends, aliasing="allow")
-    assert distortion(clip, restore(thinned)) <= most
+    thinned = encode_tournier(clip, n_components=k, root_levels=root, end_levels=ends, aliasing="allow")
+    assert compute_distortion(clip, decode_tournier(thinned)) <= most
 
 
 def test_tournier_41_an_edit_moves_the_hand_and_leaves_the_rest_alone(steps):
@@ -174,14 +185,14 @@ def test_the_metric_of_metres_is_that_of_finite_differences(chain):
     part = chain[:4]
     fit, numbers = fit_joints(part, np.full(11, 1e-6))
     joints = fit.joints(part.skeleton)
-    metric = _metric(part, joints, numbers)
-    from marey.compression._joint_kernels import all_rotations
+    metric = _compute_metric(part, joints, numbers)
+    from marey.compression._joint_kernels import compute_rotations
 
-    base, columns = replace(part, rotations=SO3(all_rotations(joints, numbers))).joint_positions(), []
+    base, columns = replace(part, rotations=SO3(compute_rotations(joints, numbers))).joint_positions(), []
     for i in range(3, numbers.shape[1]):
         moved = numbers.copy()
         moved[:, i] += 1e-6
-        turned = replace(part, rotations=SO3(all_rotations(joints, moved)))
+        turned = replace(part, rotations=SO3(compute_rotations(joints, moved)))
         columns.append((turned.joint_positions() - base).reshape(4, -1) / 1e-6)
     rows = np.stack(columns, axis=1)
     numeric = np.einsum("fia,fja->ij", rows, rows) / 4

@@ -9,9 +9,9 @@ import pytest
 
 import marey
 from marey.base import InputError, UnknownNameError
-from marey.control import balance, stand
-from marey.control._reference import soles_in, soles_of
-from marey.control._reference_stand import balance_moves
+from marey.control import make_stand, track_balance
+from marey.control._reference import find_soles, sole_positions
+from marey.control._reference_stand import make_balance_clip
 from marey.control._track_laws import TrackWeights
 from marey.kinematics import PointTask
 from marey.motion import Motion, centre_of_mass, feet_down
@@ -34,9 +34,9 @@ def pushes_around(force_n: float, seconds: float) -> list[Push]:
 @pytest.mark.mocap
 @pytest.mark.parametrize("feet", ["both", "left", "right"])
 def test_stand_has_its_centre_of_mass_over_its_feet(pick_up: Motion, feet: str) -> None:
-    clip = stand(pick_up, 4.0, feet=feet)
+    clip = make_stand(pick_up, 4.0, feet=feet)
     assert clip.contacts is not None
-    down, corners = feet_down(clip.contacts)[-1], soles_in(clip, soles_of(clip.skeleton))[-1, :, :4]
+    down, corners = feet_down(clip.contacts)[-1], sole_positions(clip, find_soles(clip.skeleton))[-1, :, :4]
     middle = corners[down].reshape(-1, 3).mean(axis=0)
     assert np.abs(centre_of_mass(clip)[-1] - middle)[[0, 2]].max() < 0.01
     assert np.abs(corners[down][..., 1]).max() < 2e-3
@@ -47,9 +47,9 @@ def test_stand_has_its_centre_of_mass_over_its_feet(pick_up: Motion, feet: str) 
 
 @pytest.mark.mocap
 def test_moves_of_balance_sway_and_bend_and_lift_each_foot(pick_up: Motion) -> None:
-    moves = balance_moves(pick_up)
+    moves = make_balance_clip(pick_up)
     heights = moves.joint_positions()[:, 0, 1]
-    corners = soles_in(moves, soles_of(moves.skeleton))[..., :4, 1].min(axis=-1)
+    corners = sole_positions(moves, find_soles(moves.skeleton))[..., :4, 1].min(axis=-1)
     assert np.ptp(heights) > 0.05
     assert (corners.max(axis=0) > 0.1).all()
     assert np.ptp(centre_of_mass(moves)[:, [0, 2]], axis=0).min() > 0.08
@@ -58,17 +58,17 @@ def test_moves_of_balance_sway_and_bend_and_lift_each_foot(pick_up: Motion) -> N
 @pytest.mark.mocap
 def test_stand_wants_a_foot_and_a_time(pick_up: Motion) -> None:
     with pytest.raises(UnknownNameError):
-        stand(pick_up, feet="middle")
+        make_stand(pick_up, feet="middle")
     with pytest.raises(InputError, match="seconds"):
-        stand(pick_up, 0.0)
+        make_stand(pick_up, 0.0)
     with pytest.raises(InputError, match="modes"):
-        balance(pick_up, model=0, seconds=1.0)
+        track_balance(pick_up, model=0, seconds=1.0)
 
 
 @pytest.mark.mocap
 def test_tournier_68_two_feet_withstand_pushes_of_20_n(pick_up: Motion) -> None:
     seconds = 3.5  # benchmarks/study_control.py runs the whole minute
-    found = balance(pick_up, seconds=seconds, pushes=pushes_around(20.0, seconds), model=20)
+    found = track_balance(pick_up, seconds=seconds, pushes=pushes_around(20.0, seconds), model=20)
     assert found.fall is None
     assert found.planned.all()
     assert found.error_m.max() < 0.02
@@ -76,7 +76,7 @@ def test_tournier_68_two_feet_withstand_pushes_of_20_n(pick_up: Motion) -> None:
 
 @pytest.mark.mocap
 def test_two_feet_withstand_a_push_of_100_n_and_come_back(pick_up: Motion) -> None:
-    found = balance(pick_up, seconds=2.5, pushes=[Push("Spine1", (100.0, 0.0, 0.0), 1.0, 0.1)], model=20)
+    found = track_balance(pick_up, seconds=2.5, pushes=[Push("Spine1", (100.0, 0.0, 0.0), 1.0, 0.1)], model=20)
     assert found.fall is None
     assert found.error_m.max() > found.error_m[-1]
     assert found.error_m[-1] < 0.03
@@ -87,7 +87,7 @@ def test_tournier_68_one_foot_stands_longer_with_angular_momentum_held(pick_up: 
     """The features of the source alone, all joints free: nothing but the momentum keeps the body from turning."""
     bare = TrackWeights(root=0.0, pose=0.0, step=0.0)  # and no step saves it; study_control.py stands for 12 s
     held, free = (
-        balance(pick_up, seconds=5.0, feet="left", model=None, momentum=momentum, weights=bare)
+        track_balance(pick_up, seconds=5.0, feet="left", model=None, momentum=momentum, weights=bare)
         for momentum in (True, False)
     )
     assert free.fall is not None
@@ -96,7 +96,7 @@ def test_tournier_68_one_foot_stands_longer_with_angular_momentum_held(pick_up: 
 
 @pytest.mark.mocap
 def test_one_foot_is_lifted_and_stays_up(pick_up: Motion) -> None:
-    found = balance(pick_up, seconds=4.0, feet="left", model=20)
+    found = track_balance(pick_up, seconds=4.0, feet="left", model=20)
     assert found.fall is None
     assert found.motion.contacts is not None
     assert not feet_down(found.motion.contacts)[-60:, 1].any()
@@ -105,10 +105,10 @@ def test_one_foot_is_lifted_and_stays_up(pick_up: Motion) -> None:
 
 @pytest.mark.mocap
 def test_hand_reaches_while_the_figure_balances(pick_up: Motion) -> None:
-    clip = stand(pick_up, 1.0)
+    clip = make_stand(pick_up, 1.0)
     hand = role_map(clip.skeleton)["right_wrist"]
     goal = clip.joint_positions()[-1, hand] + (0.0, 0.1, 0.0)
     reach = PointTask(hand, goal, weight=30.0)
-    found = balance(pick_up, seconds=3.0, model=20, tasks=[reach])
+    found = track_balance(pick_up, seconds=3.0, model=20, tasks=[reach])
     assert found.fall is None
     assert np.linalg.norm(found.motion.joint_positions()[-1, hand] - goal) < 0.03

@@ -22,7 +22,7 @@ from marey.control import (
     actuator_strength,
     joint_strength,
 )
-from marey.control._features_feet import sole_of
+from marey.control._features_feet import sole_frame
 from marey.kinematics import BoxLimits, ComTask, PointTask, PoseTask
 from marey.simulate import PointForce, Simulator
 
@@ -97,7 +97,7 @@ def test_limits_of_joints_do_not_upset_a_figure(make_standing, make_balanced, st
 def test_a_foot_is_lifted_while_the_other_stands(make_standing, make_balanced) -> None:
     """The weight is shifted to the left foot first; then the right one leaves the stance."""
     simulator = make_standing(None)
-    left, right = (sole_of(simulator.body.skeleton, side) for side in ("left", "right"))
+    left, right = (sole_frame(simulator.body.skeleton, side) for side in ("left", "right"))
     here = simulator.mechanics()
     over, start = here.point(*left[:2]), here.point(*right[:2])
     controller = make_balanced(simulator)
@@ -119,7 +119,7 @@ def test_a_foot_is_lifted_while_the_other_stands(make_standing, make_balanced) -
 @pytest.mark.mocap
 def test_a_floating_sole_is_placed_flat(make_standing) -> None:
     simulator = make_standing(None, gravity=(0.0, 0.0, 0.0), ground=None)
-    joint, middle, frame = sole_of(simulator.body.skeleton, "left")
+    joint, middle, frame = sole_frame(simulator.body.skeleton, "left")
     target = simulator.mechanics().point(joint, middle) + np.array([0.05, 0.1, 0.1])
     controller = Controller(simulator, [FootTask("left", target, heading_rad=0.2)])
     for _ in range(80):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import marey
-from marey.control import Fall, detect_fall, figure_of
-from marey.control._fall import LEAN_RAD, LOW, body_part_down, lean, trunk
+from marey.control import Fall, detect_fall, make_figure
+from marey.control._fall import LEAN_RAD, LOW_HEIGHT_FRACTION, find_grounded_part, trunk_angle, trunk_direction
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.simulate import Simulator
@@ -25,7 +25,7 @@ def clip() -> Motion:
 @pytest.fixture
 def simulator(clip: Motion) -> Simulator:
     """Who walks in it, all joints free."""
-    figure = figure_of(clip, None)
+    figure = make_figure(clip, None)
     figure.reset(clip[0])
     return figure
 
@@ -45,12 +45,12 @@ def bent(pose: Pose, angle_rad: float) -> Pose:
 def test_lean_is_the_angle_between_trunks(clip: Motion, angle_deg: float) -> None:
     pose = clip[0]
     leaning = bent(pose, np.radians(angle_deg))
-    found = lean(clip.skeleton, leaning.joint_positions(), pose.joint_positions())
+    found = trunk_angle(clip.skeleton, leaning.joint_positions(), pose.joint_positions())
     assert np.degrees(found) == pytest.approx(angle_deg, abs=1e-4)
 
 
 def test_trunk_of_who_stands_points_up(clip: Motion) -> None:
-    assert trunk(clip.skeleton, clip[0].joint_positions())[1] > 0.95
+    assert trunk_direction(clip.skeleton, clip[0].joint_positions())[1] > 0.95
 
 
 def test_doubled_over_figure_has_fallen_though_its_feet_stand(simulator: Simulator) -> None:
@@ -62,8 +62,8 @@ def test_doubled_over_figure_has_fallen_though_its_feet_stand(simulator: Simulat
 
 
 def test_figure_that_is_too_low_has_fallen(simulator: Simulator) -> None:
-    assert detect_fall(simulator, simulator.state, LOW + 0.01, 1.0) is None
-    found = detect_fall(simulator, simulator.state, LOW - 0.01, 1.0)
+    assert detect_fall(simulator, simulator.state, LOW_HEIGHT_FRACTION + 0.01, 1.0) is None
+    found = detect_fall(simulator, simulator.state, LOW_HEIGHT_FRACTION - 0.01, 1.0)
     assert found is not None
     assert found.cause == "low"
 
@@ -78,13 +78,13 @@ def test_limp_figure_falls_on_something_other_than_its_feet(simulator: Simulator
     hit = None
     for _ in range(150):
         simulator.step(0.01)
-        hit = body_part_down(simulator)
+        hit = find_grounded_part(simulator)
         if hit is not None:
             break
     assert hit is not None
     roles = role_map(simulator.body.skeleton)
     assert simulator.body.skeleton.index(hit) not in {roles["left_ankle"], roles["right_ankle"]}
-    assert body_part_down(simulator, lambda _: True) is None
+    assert find_grounded_part(simulator, lambda _: True) is None
     found = detect_fall(simulator, simulator.state, 1.0, 1.0)
     assert found is not None
     assert str(found).startswith(f"fell on its {hit} at")

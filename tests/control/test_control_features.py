@@ -23,9 +23,9 @@ from marey.control import (
     gaze_rate,
 )
 from marey.control._features import Feature
-from marey.control._features_feet import sole_of
+from marey.control._features_feet import sole_frame
 from marey.control._features_support import convex_hull, hull_centroid, hull_distances, next_support
-from marey.control._features_tasks import Scene, features_of, law_of
+from marey.control._features_tasks import StepContext, make_features, task_law
 from marey.dynamics import Body
 from marey.kinematics import ComTask, LookAtTask, OrientationTask, PointTask, PoseTask
 from marey.lie import SO3
@@ -42,9 +42,9 @@ def _simulator(body: Body, model: PoseModel | None, seed: int = 0) -> Simulator:
     return simulator
 
 
-def _scene(simulator: Simulator) -> Scene:
+def _scene(simulator: Simulator) -> StepContext:
     here = simulator.mechanics()
-    return Scene(simulator, here, STEP_S, next_support(None, simulator, here, STEP_S))
+    return StepContext(simulator, here, STEP_S, next_support(None, simulator, here, STEP_S))
 
 
 @pytest.mark.mocap
@@ -58,7 +58,7 @@ def test_tournier_67_momentum_rows_sum_the_bodies(d1_body: Body, c1_model: PoseM
         speed = here.linear[j] @ v + np.cross(omega, here.centres[j] - here.joints[j])
         inertia = here.frames[j] @ body.inertias[j] @ here.frames[j].T
         total += inertia @ omega + body.masses[j] * np.cross(here.centres[j] - here.com, speed)
-    feature = features_of(Drive(MomentumTask()), _scene(simulator))[0][0]
+    feature = make_features(Drive(MomentumTask()), _scene(simulator))[0][0]
     np.testing.assert_allclose(feature.matrix @ v * body.mass_kg, total, rtol=0, atol=1e-10)
 
 
@@ -107,12 +107,12 @@ def test_rows_of_a_task_tell_how_its_error_changes(name: str, d1_body: Body, c1_
             else LookAtTask("Head", here.joints[head] + here.frames[head] @ (0.002, -0.003, 2.0))
         )
     start, h = simulator.state, 1e-5
-    law = law_of(task, _scene(simulator), None)
+    law = task_law(task, _scene(simulator), None)
     errors = []
     for way in (h, -h):
         simulator.reset(start.pose, velocity=start.velocity)
         simulator.advance(simulator.system(way if way > 0 else h), start.velocity * np.sign(way))
-        errors.append(law_of(task, _scene(simulator), None).error)
+        errors.append(task_law(task, _scene(simulator), None).error)
     rate = (errors[0] - errors[1]) / (2 * h)
     if name == "foot":  # the sole's turn is measured from a target that lies flat: only its place is compared
         np.testing.assert_allclose((law.matrix @ start.velocity)[:3], rate[:3], atol=1e-4)
@@ -124,7 +124,7 @@ def test_rows_of_a_task_tell_how_its_error_changes(name: str, d1_body: Body, c1_
 def test_modes_in_joint_angles_cost_what_the_full_space_does(d1_body: Body, c1_model: PoseModel) -> None:
     simulator = _simulator(d1_body, c1_model)
     v = simulator.state.velocity
-    law = law_of(ModesTask(np.zeros(c1_model.num_components)), _scene(simulator), None)
+    law = task_law(ModesTask(np.zeros(c1_model.num_components)), _scene(simulator), None)
     turns = simulator.mechanics().turns @ v[6:]  # (J, 3) of every joint
     assert (law.matrix @ v) @ (law.matrix @ v) == pytest.approx((turns**2).sum(), rel=1e-9)
 
@@ -164,7 +164,7 @@ def test_tournier_66_the_head_looks_where_it_is_told_within_a_second(make_standi
     angle = np.arccos(np.clip(here.frames[head] @ axis @ view / np.linalg.norm(view), -1.0, 1.0))
     assert np.degrees(angle) < 1.0
     above = GazeTask("Head", here.joints[head] + (0.0, 1.0, 0.0), axis=axis, up_axis=crown)
-    assert features_of(Drive(above), _scene(simulator)) == ([], 0.0)
+    assert make_features(Drive(above), _scene(simulator)) == ([], 0.0)
     assert np.isfinite(controller.step(STEP_S, tasks=[SupportTask(), above]).velocity).all()
 
 
@@ -215,7 +215,7 @@ def test_weights_of_axes_and_matrices_are_the_same_goal(d1_body: Body, c1_model:
     simulator = _simulator(d1_body, c1_model)
     scene, weights = _scene(simulator), np.array([1.0, 0.0, 4.0])
     forms = [
-        control_form(features_of(Drive(PointTask("Head", (0.0, 1.0, 0.0), weight=w)), scene)[0], simulator.num_dof)
+        control_form(make_features(Drive(PointTask("Head", (0.0, 1.0, 0.0), weight=w)), scene)[0], simulator.num_dof)
         for w in (weights, np.diag(weights))
     ]
     np.testing.assert_allclose(forms[0][0], forms[1][0], atol=1e-9)
@@ -262,7 +262,7 @@ def test_the_support_is_where_the_soles_touch_and_fades_in_the_air(make_standing
 def test_a_sole_has_its_frame_on_the_ankle(make_standing) -> None:
     simulator = make_standing(None)
     for side in ("left", "right"):
-        joint, middle, frame = sole_of(simulator.body.skeleton, side)
+        joint, middle, frame = sole_frame(simulator.body.skeleton, side)
         np.testing.assert_allclose(frame.T @ frame, np.eye(3), atol=1e-12)
         here = simulator.mechanics()
         up = here.frames[joint] @ frame[:, 1]
@@ -312,8 +312,8 @@ def test_tournier_73_tasks_that_do_not_fit_are_refused(d1_body: Body, c1_model: 
 def test_a_pose_task_can_hold_some_joints_and_the_root(make_standing) -> None:
     simulator = make_standing(None)
     scene, pose = _scene(simulator), simulator.state.pose
-    arm = law_of(PoseTask(pose, joints=("LeftArm", "LeftForeArm")), scene, None)
+    arm = task_law(PoseTask(pose, joints=("LeftArm", "LeftForeArm")), scene, None)
     assert arm.error.shape == (6,)
-    whole = law_of(PoseTask(pose, root_weight=3.0), scene, None)
+    whole = task_law(PoseTask(pose, root_weight=3.0), scene, None)
     np.testing.assert_allclose(whole.error, 0.0, atol=1e-12)
     assert whole.matrix.shape[0] == simulator.num_dof

@@ -44,15 +44,15 @@ def test_what_comes_first_is_met_and_what_comes_later_takes_the_rest(seed: int) 
 
 
 def test_directions_that_rows_do_not_feel_are_their_null_space() -> None:
-    from marey.control._solve_kernels import unfelt
+    from marey.control._solve_kernels import null_space
 
     rng = np.random.default_rng(3)
     rows = rng.normal(size=(6, 4)) @ rng.normal(size=(4, 11))  # rank 4
-    free = unfelt(rows, 1e-9)
+    free = null_space(rows, 1e-9)
     assert free.shape == (11, 7)
     np.testing.assert_allclose(free.T @ free, np.eye(7), atol=1e-12)
     np.testing.assert_allclose(rows @ free, 0.0, atol=1e-11)
-    assert unfelt(np.zeros((2, 5)), 1e-6).shape == (5, 5)
+    assert null_space(np.zeros((2, 5)), 1e-6).shape == (5, 5)
 
 
 def test_no_level_at_all_is_a_plan_too() -> None:

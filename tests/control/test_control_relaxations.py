@@ -17,7 +17,7 @@ from marey.control import (
     realised_velocity,
     solve_control,
     solve_exactly,
-    solve_polished,
+    solve_refined,
 )
 from marey.control._relaxations import control_objective, extra_objective
 from marey.dynamics import Body
@@ -82,7 +82,7 @@ def c1_ratios(d1_body: Body, c1_model: PoseModel) -> dict[bool, dict[str, np.nda
             plans: dict[str, ControlSolution] = {
                 name: solve_control(problem, Relaxation(name, weight)) for name, weight in WEIGHTS.items()
             }
-            plans |= {"exact": solve_exactly(problem), "polished": solve_polished(problem)}
+            plans |= {"exact": solve_exactly(problem), "polished": solve_refined(problem)}
             for name, plan in plans.items():
                 assert plan.is_solved
                 ratio = error(realised_velocity(problem, plan.actuation)) / base
@@ -113,13 +113,13 @@ def test_tournier_63_a_polished_plan_leans_on_nothing_that_it_lifts(c1_ratios) -
 
 @pytest.mark.mocap
 def test_tournier_62_the_family_is_convex_between_minus_one_and_one(d1_body: Body, c1_model: PoseModel) -> None:
-    from marey.control._relaxations import _family
+    from marey.control._relaxations import _work_family
 
     problem, _ = _state(d1_body, c1_model, 0, True)
     size = np.abs(problem.gram).max()
     for alpha in np.linspace(-1.0, 1.0, 9):
-        assert np.linalg.eigvalsh(_family(problem, alpha)[0])[0] >= -1e-9 * size
-    assert np.linalg.eigvalsh(_family(problem, 1.1)[0])[0] < -1e-9 * size
+        assert np.linalg.eigvalsh(_work_family(problem, alpha)[0])[0] >= -1e-9 * size
+    assert np.linalg.eigvalsh(_work_family(problem, 1.1)[0])[0] < -1e-9 * size
 
 
 @pytest.mark.mocap
@@ -162,7 +162,7 @@ def test_tournier_64_without_a_price_the_ground_lifts_the_figure_in_plans_only(r
     assert 0.3 <= mismatch["workfree"] <= 0.9
     assert mismatch["gap"] <= 0.06
     assert mismatch["sticky"] <= 0.06
-    planned, realised = rising(solve_polished, Relaxation())
+    planned, realised = rising(solve_refined, Relaxation())
     assert abs(planned - realised) <= 1e-3
     assert realised > 0.99
 

@@ -10,23 +10,31 @@ import numpy as np
 import pytest
 
 import marey
-from marey.control import Reference, TrackResult, TrackWeights, balance, figure_of, make_reference, track_result
-from marey.control._reference import soles_of, steady
-from marey.control._steps import DIG_M, EARLY_S, SINK_M_S, Steps
-from marey.control._steps_floor import Floor
+from marey.control import (
+    Reference,
+    TrackingResult,
+    TrackWeights,
+    make_figure,
+    make_reference,
+    solve_tracking,
+    track_balance,
+)
+from marey.control._reference import find_soles, remove_short_phases
+from marey.control._steps import EARLY_S, MAX_PENETRATION_M, SINK_M_S, Footsteps
+from marey.control._steps_floor import FloorPlanes
 from marey.control._steps_schedule import AIR, BALL, FLAT, HEEL, make_schedule
 from marey.motion import Motion, feet_down
 from marey.simulate import Ground, Push
 
 DT = 0.01
-LEVEL = Floor((Ground(),))
+LEVEL = FloorPlanes((Ground(),))
 
 
 class Walk(NamedTuple):
     """A walk made ready, and its feet."""
 
     reference: Reference
-    steps: Steps
+    steps: Footsteps
 
     def points(self, frame: int) -> np.ndarray:
         """Where the clip has corners and toes ``(2, 5, 3)`` [m]."""
@@ -42,14 +50,14 @@ def clip() -> Motion:
 @pytest.fixture(scope="module")
 def reference(clip: Motion) -> Reference:
     """It, made ready for all joints."""
-    return make_reference(clip, figure_of(clip, None), DT)
+    return make_reference(clip, make_figure(clip, None), DT)
 
 
 @pytest.fixture
 def walk(reference: Reference) -> Walk:
     """Feet at its beginning."""
-    steps = Steps(
-        reference, make_schedule(reference.corners, reference.down), soles_of(reference.motion.skeleton), LEVEL
+    steps = Footsteps(
+        reference, make_schedule(reference.corners, reference.down), find_soles(reference.motion.skeleton), LEVEL
     )
     steps.begin(reference.corners[0])
     return Walk(reference, steps)
@@ -99,24 +107,24 @@ def test_contacts_that_flicker_are_no_steps() -> None:
     down[10:13, 0] = False
     down[20:35, 1] = False
     down[27, 1] = True
-    calm = steady(down, 8)
+    calm = remove_short_phases(down, 8)
     assert calm[:, 0].all()
     np.testing.assert_array_equal(np.flatnonzero(~calm[:, 1]), np.arange(20, 35))
 
 
 def test_floor_of_a_slope_rises_and_tells_gaps() -> None:
-    floor = Floor((Ground.sloped(np.radians(10.0)),))
+    floor = FloorPlanes((Ground.from_slope(np.radians(10.0)),))
     assert floor.height(np.array([3.0, 2.0])) == pytest.approx(2.0 * np.tan(np.radians(10.0)))
     np.testing.assert_allclose(floor.rise(np.zeros(2)), [0.0, np.tan(np.radians(10.0))])
     np.testing.assert_allclose(floor.gaps(floor.under(np.array([1.0, 7.0, -3.0]))), 0.0, atol=1e-12)
 
 
 def test_floor_of_two_planes_is_the_higher_one() -> None:
-    floor = Floor((Ground(), Ground.sloped(np.radians(10.0), point=(0.0, 0.0, 1.0))))
+    floor = FloorPlanes((Ground(), Ground.from_slope(np.radians(10.0), point=(0.0, 0.0, 1.0))))
     assert floor.height(np.array([0.0, 0.0])) == 0.0
     assert floor.height(np.array([0.0, 2.0])) > 0.1
     assert floor.normal(np.array([0.0, 2.0]))[2] < 0.0
-    assert Floor(()).height(np.zeros(2)) == 0.0
+    assert FloorPlanes(()).height(np.zeros(2)) == 0.0
 
 
 def test_feet_that_do_as_the_clip_does_are_never_off(walk: Walk) -> None:
@@ -183,7 +191,7 @@ def test_swing_ends_where_it_shall_land(walk: Walk) -> None:
     played(walk, frame - 5)
     foot = walk.steps.feet[side]
     goal = walk.steps.swing(foot.due - 1, side, np.array([0.1, 0.2]))
-    np.testing.assert_allclose(goal.offset, [0.1, -DIG_M, 0.2], atol=2e-3)
+    np.testing.assert_allclose(goal.offset, [0.1, -MAX_PENETRATION_M, 0.2], atol=2e-3)
 
 
 def test_step_of_ones_own_lands_and_stays(walk: Walk) -> None:
@@ -196,11 +204,11 @@ def test_step_of_ones_own_lands_and_stays(walk: Walk) -> None:
     assert walk.steps.feet[side].is_down
 
 
-def pushed_ahead(mocap: Path, step: float) -> TrackResult:
+def pushed_ahead(mocap: Path, step: float) -> TrackingResult:
     """Somebody who stands, and is pushed ahead with 350 N for a tenth of a second."""
     clip = marey.load(mocap / "cmu-bvh" / "69_70.bvh")[1:]
     push = [Push("Spine1", (0.0, 0.0, 350.0), 0.2, 0.1)]
-    return balance(clip, seconds=2.2, pushes=push, weights=TrackWeights(step=step), model=20)
+    return track_balance(clip, seconds=2.2, pushes=push, weights=TrackWeights(step=step), model=20)
 
 
 @pytest.mark.mocap
@@ -209,7 +217,7 @@ def test_push_that_drives_the_capture_point_out_is_caught_by_a_step(mocap: Path)
     assert caught.fall is None
     assert caught.motion.contacts is not None
     assert not feet_down(caught.motion.contacts).all()
-    feet = list(soles_of(caught.motion.skeleton).joints)
+    feet = list(find_soles(caught.motion.skeleton).joints)
     places = caught.motion.joint_positions()[:, feet]
     assert np.abs(places[-1] - places[0])[:, 2].max() > 0.1
 
@@ -221,6 +229,6 @@ def test_push_without_steps_throws_the_figure_over(mocap: Path) -> None:
 
 def test_walk_is_pushed_aside_and_goes_on() -> None:
     walk = marey.samples.walk(seconds=2.5)
-    found = track_result(walk, pushes=[Push("spine3", (100.0, 0.0, 0.0), 1.0, 0.1)])
+    found = solve_tracking(walk, pushes=[Push("spine3", (100.0, 0.0, 0.0), 1.0, 0.1)])
     assert found.fall is None
     assert found.motion.root_positions[-1, 0] - found.reference.motion.root_positions[-1, 0] > 0.03

@@ -15,18 +15,18 @@ from marey.base import InputError, UnknownNameError
 from marey.control import (
     Reference,
     Tracker,
-    TrackResult,
+    TrackingResult,
     TrackWeights,
     back_and_forth,
-    figure_of,
+    make_figure,
     make_reference,
-    track,
-    track_result,
+    solve_tracking,
+    track_clip,
     walk_in_place,
 )
-from marey.control._fall import lean
-from marey.control._reference import bearing_points, prepared_clip, soles_in, soles_of
-from marey.control._reference_com import bearable_sway, nearest_inside
+from marey.control._fall import trunk_angle
+from marey.control._reference import bearing_points, find_soles, prepare_clip, sole_positions
+from marey.control._reference_com import project_into_hull, solve_com_path
 from marey.kinematics import BoxLimits
 from marey.lie import SO3
 from marey.motion import Motion, feet_down
@@ -49,21 +49,21 @@ def on_the_spot(slow_walk: Motion) -> Motion:
 
 
 @pytest.fixture(scope="module")
-def tracked(on_the_spot: Motion) -> TrackResult:
+def tracked(on_the_spot: Motion) -> TrackingResult:
     """The walk in place as a figure with mass does it."""
-    return track_result(on_the_spot, seconds=2.4)
+    return solve_tracking(on_the_spot, seconds=2.4)
 
 
 @pytest.fixture(scope="module")
 def reference(on_the_spot: Motion) -> Reference:
     """The walk in place in 24 modes."""
-    return make_reference(on_the_spot, figure_of(on_the_spot), DT)
+    return make_reference(on_the_spot, make_figure(on_the_spot), DT)
 
 
 @pytest.mark.mocap
 def test_walk_in_place_steps_on_one_spot(on_the_spot: Motion) -> None:
     assert on_the_spot.contacts is not None
-    down, corners = feet_down(on_the_spot.contacts), soles_in(on_the_spot, soles_of(on_the_spot.skeleton))
+    down, corners = feet_down(on_the_spot.contacts), sole_positions(on_the_spot, find_soles(on_the_spot.skeleton))
     for side in range(2):
         places = corners[down[:, side], side, :4]
         assert np.ptp(places[..., [0, 2]], axis=0).max() < 1e-3
@@ -105,15 +105,15 @@ def test_velocities_of_a_reference_lead_from_frame_to_frame(reference: Reference
 
 @pytest.mark.mocap
 def test_feet_of_a_prepared_clip_touch_the_floor_while_they_are_down(slow_walk: Motion) -> None:
-    clip = prepared_clip(slow_walk, 100.0)
+    clip = prepare_clip(slow_walk, 100.0)
     assert clip.contacts is not None
-    lows = soles_in(clip, soles_of(clip.skeleton))[..., 1].min(axis=-1)
+    lows = sole_positions(clip, find_soles(clip.skeleton))[..., 1].min(axis=-1)
     assert np.percentile(np.abs(lows[feet_down(clip.contacts)]), 90.0) < 5e-3
 
 
 @pytest.mark.mocap
 def test_sway_obeys_the_pendulum_and_its_pressure_stays_under_the_soles(reference: Reference) -> None:
-    sway = bearable_sway(reference, 60.0)
+    sway = solve_com_path(reference, 60.0)
     second = np.diff(sway.com[:, [0, 2]], n=2, axis=0) / DT**2
     carried = sway.stiffness[1:-1, None] * (sway.com[1:-1, [0, 2]] - sway.pivot[1:-1])
     np.testing.assert_allclose(second, carried, atol=1e-6)
@@ -125,11 +125,11 @@ def test_sway_obeys_the_pendulum_and_its_pressure_stays_under_the_soles(referenc
 
 
 def test_nearest_place_inside_keeps_a_margin() -> None:
-    np.testing.assert_allclose(nearest_inside(SQUARE, np.array([0.3, 0.4]), 0.1), [0.3, 0.4])
-    np.testing.assert_allclose(nearest_inside(SQUARE, np.array([2.0, 0.4]), 0.1), [0.9, 0.4])
-    np.testing.assert_allclose(nearest_inside(SQUARE, np.array([2.0, -2.0]), 0.1), [0.9, 0.1])
-    np.testing.assert_allclose(nearest_inside(SQUARE[:2], np.array([0.4, 3.0])), [0.4, 0.0])
-    np.testing.assert_allclose(nearest_inside(SQUARE[:1], np.array([0.4, 3.0])), [0.0, 0.0])
+    np.testing.assert_allclose(project_into_hull(SQUARE, np.array([0.3, 0.4]), 0.1), [0.3, 0.4])
+    np.testing.assert_allclose(project_into_hull(SQUARE, np.array([2.0, 0.4]), 0.1), [0.9, 0.4])
+    np.testing.assert_allclose(project_into_hull(SQUARE, np.array([2.0, -2.0]), 0.1), [0.9, 0.1])
+    np.testing.assert_allclose(project_into_hull(SQUARE[:2], np.array([0.4, 3.0])), [0.4, 0.0])
+    np.testing.assert_allclose(project_into_hull(SQUARE[:1], np.array([0.4, 3.0])), [0.0, 0.0])
 
 
 def test_feet_that_float_bear_with_their_lowest_points() -> None:
@@ -140,7 +140,7 @@ def test_feet_that_float_bear_with_their_lowest_points() -> None:
 
 
 @pytest.mark.mocap
-def test_walk_in_place_is_tracked_within_three_centimetres(tracked: TrackResult) -> None:
+def test_walk_in_place_is_tracked_within_three_centimetres(tracked: TrackingResult) -> None:
     assert tracked.fall is None
     assert tracked.planned.all()
     assert tracked.mean_error_m < 0.03
@@ -148,13 +148,13 @@ def test_walk_in_place_is_tracked_within_three_centimetres(tracked: TrackResult)
 
 
 @pytest.mark.mocap
-def test_ground_carries_the_weight_of_who_walks(tracked: TrackResult, on_the_spot: Motion) -> None:
+def test_ground_carries_the_weight_of_who_walks(tracked: TrackingResult, on_the_spot: Motion) -> None:
     weight = 9.81 * marey.dynamics.Body.from_motion(on_the_spot).mass_kg
     assert abs(tracked.ground_n[:, 1].mean() - weight) < 0.05 * weight
 
 
 @pytest.mark.mocap
-def test_both_feet_leave_the_ground_in_turn(tracked: TrackResult) -> None:
+def test_both_feet_leave_the_ground_in_turn(tracked: TrackingResult) -> None:
     assert tracked.motion.contacts is not None
     down = feet_down(tracked.motion.contacts)
     wanted = tracked.reference.down[: len(down)]
@@ -164,14 +164,14 @@ def test_both_feet_leave_the_ground_in_turn(tracked: TrackResult) -> None:
 
 @pytest.mark.mocap
 def test_track_gives_the_same_motion_twice(on_the_spot: Motion) -> None:
-    first, second = (track(on_the_spot, seconds=0.3, model=20) for _ in range(2))
+    first, second = (track_clip(on_the_spot, seconds=0.3, model=20) for _ in range(2))
     assert isinstance(first, Motion)
     np.testing.assert_array_equal(first.rotations.wxyz, second.rotations.wxyz)
 
 
 @pytest.mark.mocap
 def test_hard_push_throws_the_figure_to_the_ground_and_is_reported(on_the_spot: Motion) -> None:
-    found = track_result(on_the_spot, pushes=[Push("Spine1", (900.0, 0.0, 0.0), 0.2, 0.15)], seconds=2.5)
+    found = solve_tracking(on_the_spot, pushes=[Push("Spine1", (900.0, 0.0, 0.0), 0.2, 0.15)], seconds=2.5)
     assert found.fall is not None
     assert "at" in str(found.fall)
     assert found.motion.duration_s <= found.fall.time_s + 1.0 + 0.02
@@ -181,14 +181,14 @@ def test_hard_push_throws_the_figure_to_the_ground_and_is_reported(on_the_spot: 
 
 @pytest.mark.mocap
 def test_all_joints_can_be_tracked_too(on_the_spot: Motion) -> None:
-    found = track_result(on_the_spot, model=None, seconds=0.4)
+    found = solve_tracking(on_the_spot, model=None, seconds=0.4)
     assert found.fall is None
     assert found.mean_error_m < 0.03
 
 
 @pytest.mark.mocap
 def test_tracker_holds_the_last_pose_after_the_end(on_the_spot: Motion) -> None:
-    tracker = Tracker(figure_of(on_the_spot), on_the_spot[:30])
+    tracker = Tracker(make_figure(on_the_spot), on_the_spot[:30])
     while not tracker.is_over:
         tracker.step()
     for _ in range(20):
@@ -207,12 +207,12 @@ def shipped() -> Motion:
 
 
 @pytest.fixture(scope="module")
-def walked(shipped: Motion) -> TrackResult:
+def walked(shipped: Motion) -> TrackingResult:
     """It, as a figure with mass does it over ground."""
-    return track_result(shipped)
+    return solve_tracking(shipped)
 
 
-def test_shipped_walk_is_tracked_to_its_end(walked: TrackResult, shipped: Motion) -> None:
+def test_shipped_walk_is_tracked_to_its_end(walked: TrackingResult, shipped: Motion) -> None:
     assert walked.fall is None
     assert walked.planned.all()
     assert walked.motion.duration_s > shipped.duration_s - 0.02
@@ -220,14 +220,14 @@ def test_shipped_walk_is_tracked_to_its_end(walked: TrackResult, shipped: Motion
     assert np.ptp(walked.motion.root_positions[:, 2]) > 0.95 * np.ptp(shipped.root_positions[:, 2])
 
 
-def test_who_walks_holds_the_trunk_as_in_the_clip(walked: TrackResult) -> None:
+def test_who_walks_holds_the_trunk_as_in_the_clip(walked: TrackingResult) -> None:
     pairs = zip(walked.motion.joint_positions(), walked.reference.motion.joint_positions(), strict=True)
-    leans = [lean(walked.motion.skeleton, own, wanted) for own, wanted in pairs]
+    leans = [trunk_angle(walked.motion.skeleton, own, wanted) for own, wanted in pairs]
     assert np.degrees(max(leans)) < 15.0
 
 
-def test_feet_of_who_walks_do_not_slide(walked: TrackResult) -> None:
-    corners = soles_in(walked.motion, soles_of(walked.motion.skeleton))[:, :, :4]
+def test_feet_of_who_walks_do_not_slide(walked: TrackingResult) -> None:
+    corners = sole_positions(walked.motion, find_soles(walked.motion.skeleton))[:, :, :4]
     low = corners[..., 1] < 1e-3
     steps = np.linalg.norm(np.diff(corners[..., [0, 2]], axis=0), axis=-1)
     assert np.percentile(steps[low[1:] & low[:-1]], 90.0) / DT < 0.05
@@ -236,7 +236,7 @@ def test_feet_of_who_walks_do_not_slide(walked: TrackResult) -> None:
 
 def test_walk_goes_up_a_slope(shipped: Motion) -> None:
     slope = np.radians(4.0)
-    found = track_result(shipped, ground=Ground.sloped(slope), seconds=2.0)
+    found = solve_tracking(shipped, ground=Ground.from_slope(slope), seconds=2.0)
     assert found.fall is None
     rise = found.motion.root_positions[-1] - found.motion.root_positions[0]
     assert rise[1] == pytest.approx(np.tan(slope) * rise[2], abs=0.06)
@@ -244,14 +244,14 @@ def test_walk_goes_up_a_slope(shipped: Motion) -> None:
 
 def test_limits_of_joints_are_kept_in_tracking(shipped: Motion) -> None:
     limits = BoxLimits.from_clips([shipped], margin_rad=0.3)
-    found = track_result(shipped, limits=limits, seconds=0.6)
+    found = solve_tracking(shipped, limits=limits, seconds=0.6)
     assert found.fall is None
     assert limits.check(found.motion.rotations).violation.max() < 0.05
 
 
-def test_same_walk_in_another_process_is_the_same_to_the_bit(walked: TrackResult) -> None:
+def test_same_walk_in_another_process_is_the_same_to_the_bit(walked: TrackingResult) -> None:
     code = (
-        "import marey, sys; m = marey.control.track(marey.samples.walk(seconds=3.0), seconds=0.5);"
+        "import marey, sys; m = marey.control.track_clip(marey.samples.walk(seconds=3.0), seconds=0.5);"
         "sys.stdout.write(m.rotations.wxyz[-1].tobytes().hex())"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
@@ -259,7 +259,7 @@ def test_same_walk_in_another_process_is_the_same_to_the_bit(walked: TrackResult
 
 
 def test_reference_serves_another_simulator_of_the_same_model(shipped: Motion) -> None:
-    first = Tracker(figure_of(shipped, 12), shipped)
+    first = Tracker(make_figure(shipped, 12), shipped)
     moon = Simulator(first.simulator.body, first.simulator.model, gravity=(0.0, -4.0, 0.0), ground=Ground())
     second = Tracker(moon, shipped, reference=first.reference)
     assert second.reference is first.reference
@@ -267,14 +267,14 @@ def test_reference_serves_another_simulator_of_the_same_model(shipped: Motion) -
         second.step()
     assert second.fall is None
     with pytest.raises(InputError, match="another body or model"):
-        Tracker(figure_of(shipped, None), shipped, reference=first.reference)
+        Tracker(make_figure(shipped, None), shipped, reference=first.reference)
 
 
 def test_tracker_goes_on_from_another(shipped: Motion) -> None:
-    first = Tracker(figure_of(shipped, 12), shipped)
+    first = Tracker(make_figure(shipped, 12), shipped)
     for _ in range(20):
         first.step()
-    second = Tracker(figure_of(shipped, first.simulator.model), shipped, reference=first.reference)
+    second = Tracker(make_figure(shipped, first.simulator.model), shipped, reference=first.reference)
     second.simulator.reset(first.simulator.state.pose, velocity=first.simulator.state.velocity)
     second.go_on_from(first)
     assert second.frame == first.frame
@@ -286,15 +286,15 @@ def test_tracker_goes_on_from_another(shipped: Motion) -> None:
 @pytest.mark.mocap
 def test_nonsense_is_told_apart(on_the_spot: Motion, slow_walk: Motion) -> None:
     with pytest.raises(InputError, match="at least"):
-        track(on_the_spot[:2])
+        track_clip(on_the_spot[:2])
     with pytest.raises(InputError, match="seconds"):
-        track(on_the_spot, seconds=float("nan"))
+        track_clip(on_the_spot, seconds=float("nan"))
     with pytest.raises(InputError, match="modes"):
-        track(on_the_spot, model=0)
+        track_clip(on_the_spot, model=0)
     with pytest.raises(InputError, match="com is"):
         TrackWeights(com=-1.0)
     with pytest.raises(UnknownNameError):
-        track(on_the_spot, pushes=[Push("nose", (1.0, 0.0, 0.0), 0.0)], seconds=0.1)
+        track_clip(on_the_spot, pushes=[Push("nose", (1.0, 0.0, 0.0), 0.0)], seconds=0.1)
     other = replace(slow_walk.skeleton, names=tuple(f"x{n}" for n in slow_walk.skeleton.names))
     with pytest.raises(InputError, match="other joints"):
-        track(replace(on_the_spot, skeleton=other), simulator=figure_of(on_the_spot))
+        track_clip(replace(on_the_spot, skeleton=other), simulator=make_figure(on_the_spot))

@@ -8,8 +8,8 @@ import pytest
 from marey.base import InputError, UnknownNameError
 from marey.dynamics import (
     JointTree,
-    aggregate,
-    aggregate_jacobians,
+    compute_aggregate,
+    compute_aggregate_jacobians,
     inverse_transform,
     spatial_cross,
     spatial_inertia,
@@ -119,7 +119,7 @@ def test_fang_a4_aggregates_equal_newton_euler_on_a_hundred_trees():
     for _ in range(100):
         tree = JointTree.random(rng, int(rng.integers(14, 23)))
         q, qd, qdd = random_state(rng, tree)
-        direct, swept = aggregate(tree, q, qd, qdd), aggregate_jacobians(tree, q, qd, qdd)
+        direct, swept = compute_aggregate(tree, q, qd, qdd), compute_aggregate_jacobians(tree, q, qd, qdd)
         p, f = recursion(tree, q[0], qd[0], qdd[0], inclusive=False)
         worst = max(worst, relative(swept.momentum, direct.momentum), relative(swept.wrench, direct.wrench))
         worst = max(worst, relative(p, direct.momentum[0]), relative(f, direct.wrench[0]))
@@ -133,9 +133,9 @@ def test_fang_a5_all_jacobians_equal_central_differences_and_richardson(num_dofs
     rng = np.random.default_rng(num_dofs)
     tree = JointTree.random(rng, num_dofs)
     q, qd, qdd = random_state(rng, tree)
-    ours = aggregate_jacobians(tree, q, qd, qdd)
-    central = aggregate_jacobians(tree, q, qd, qdd, method="central")
-    extrapolated = aggregate_jacobians(tree, q, qd, qdd, method="richardson")
+    ours = compute_aggregate_jacobians(tree, q, qd, qdd)
+    central = compute_aggregate_jacobians(tree, q, qd, qdd, method="central")
+    extrapolated = compute_aggregate_jacobians(tree, q, qd, qdd, method="richardson")
     for block in BLOCKS:
         assert relative(getattr(ours, block), getattr(central, block)) < 1e-6
         assert relative(getattr(ours, block), getattr(extrapolated, block)) < 1e-9
@@ -145,7 +145,7 @@ def test_direct_differentiation_gives_the_same_jacobians():
     rng = np.random.default_rng(6)
     for tree in (JointTree.random(rng, 19), JointTree.fang22(), JointTree.fang7(), JointTree.chain(9)):
         q, qd, qdd = random_state(rng, tree)
-        ours, direct = (aggregate_jacobians(tree, q, qd, qdd, method=m) for m in ("linear-time", "direct"))
+        ours, direct = (compute_aggregate_jacobians(tree, q, qd, qdd, method=m) for m in ("linear-time", "direct"))
         for block in (*BLOCKS, "momentum", "wrench"):
             assert relative(getattr(ours, block), getattr(direct, block)) < 1e-12
 
@@ -163,7 +163,7 @@ def test_fang_a6_the_dots_cancel_along_a_motion():
     rng = np.random.default_rng(7)
     tree, h = JointTree.random(rng, 16), 1e-5
     before, here, after = (
-        aggregate_jacobians(tree, *spline_states(rng_again, tree, np.array([t])), gravity=0.0)
+        compute_aggregate_jacobians(tree, *spline_states(rng_again, tree, np.array([t])), gravity=0.0)
         for rng_again, t in ((np.random.default_rng(8), 0.3 + d) for d in (-h, 0.0, h))
     )
     assert here.df_dqdd is here.dp_dqd
@@ -191,7 +191,7 @@ def test_fang_a7_the_planar_character_is_the_spatial_one_seen_from_the_side():
     """In this world the plane is X = 0: forces along Y and Z and the moment about X."""
     planar, spatial = JointTree.fang7(), JointTree.fang22()
     flat, full = mirrored_state(planar, spatial, np.random.default_rng(9))
-    a, b = aggregate(planar, *flat), aggregate(spatial, *full)
+    a, b = compute_aggregate(planar, *flat), compute_aggregate(spatial, *full)
     seen = [1, 2, 3]
     np.testing.assert_allclose(a.wrench[:, seen], b.wrench[:, seen], rtol=0, atol=1e-10 * np.abs(b.wrench).max())
     np.testing.assert_allclose(np.delete(b.wrench, seen, axis=1), 0.0, rtol=0, atol=1e-10)
@@ -203,7 +203,7 @@ def test_fang_a8_pinocchio_gives_the_same_wrench_and_jacobians():
     rng = np.random.default_rng(10)
     for tree in (JointTree.random(rng, 18), JointTree.fang22()):
         q, qd, qdd = random_state(rng, tree)
-        ours, theirs = (aggregate_jacobians(tree, q, qd, qdd, method=m) for m in ("linear-time", "pinocchio"))
+        ours, theirs = (compute_aggregate_jacobians(tree, q, qd, qdd, method=m) for m in ("linear-time", "pinocchio"))
         assert relative(ours.wrench, theirs.wrench) < 1e-10
         assert relative(ours.momentum, theirs.momentum) < 1e-10
         for block in BLOCKS:
@@ -214,7 +214,7 @@ def test_fang_a9_a_body_at_rest_needs_its_weight_under_its_centre():
     tree = JointTree.fang22()
     q = 0.5 * np.random.default_rng(11).normal(size=(5, 22))
     still = np.zeros_like(q)
-    found = aggregate(tree, q, still, still)
+    found = compute_aggregate(tree, q, still, still)
     weight = np.tile([0.0, tree.mass * 9.81, 0.0], (5, 1))
     np.testing.assert_allclose(found.wrench[:, :3], weight, rtol=0, atol=1e-10)
     about_com = found.wrench[:, 3:] - np.cross(found.com, found.wrench[:, :3])
@@ -226,13 +226,13 @@ def test_fang_a10_a_body_in_free_fall_needs_nothing():
     q = 0.5 * np.random.default_rng(12).normal(size=(5, 22))
     qd, qdd = np.zeros_like(q), np.zeros_like(q)
     qd[:, :3], qdd[:, 1] = (1.0, 2.0, -3.0), -9.81
-    assert np.abs(aggregate(tree, q, qd, qdd).wrench).max() < 1e-9 * tree.mass * 9.81
+    assert np.abs(compute_aggregate(tree, q, qd, qdd).wrench).max() < 1e-9 * tree.mass * 9.81
 
 
 def test_fang_a14_force_is_the_rate_of_momentum_without_gravity():
     tree, h = JointTree.random(np.random.default_rng(13), 20), 1e-5
     times = np.array([0.2 - h, 0.2, 0.2 + h])
-    found = aggregate(tree, *spline_states(np.random.default_rng(14), tree, times), gravity=0.0)
+    found = compute_aggregate(tree, *spline_states(np.random.default_rng(14), tree, times), gravity=0.0)
     slope = (found.momentum[2] - found.momentum[0]) / (2 * h)
     assert relative(found.wrench[1], slope) < 1e-5
 
@@ -242,8 +242,8 @@ def test_fang_a15_a_scene_a_hundred_metres_away_gives_the_same_wrench_at_the_con
     q, qd, qdd = 0.5 * random_state(rng, tree)
     far, shift, contact = q.copy(), np.array([100.0, 0.0, -80.0]), np.array([0.3, 0.0, 0.1])
     far[:, :3] += shift
-    near_w = aggregate_jacobians(tree, q, qd, qdd)
-    far_w = aggregate_jacobians(tree, far, qd, qdd)
+    near_w = compute_aggregate_jacobians(tree, q, qd, qdd)
+    far_w = compute_aggregate_jacobians(tree, far, qd, qdd)
     scale = tree.mass * 9.81
 
     def at(force, place):
@@ -261,7 +261,7 @@ def physics_entries(tree, num_spans):
     spline = KnotSpline.phases([0.0, 0.1 * num_spans], 0.1)
     times = np.linspace(0.0, 0.1 * num_spans, 2 * num_spans + 2)[1:-1]
     q, qd, qdd = random_state(np.random.default_rng(16), tree, len(times))
-    found = aggregate_jacobians(tree, q, qd, qdd)
+    found = compute_aggregate_jacobians(tree, q, qd, qdd)
     rows = []
     for f in range(len(times)):
         phi = [spline.design(times[f : f + 1], derivative=n).toarray()[0] for n in range(3)]
@@ -284,15 +284,15 @@ def test_fang_a18_physics_rows_are_sparse_and_grow_with_joints_and_knots_alone()
 def test_aggregate_of_no_frames_is_empty():
     tree = JointTree.fang7()
     none = np.zeros((0, 7))
-    assert aggregate(tree, none, none, none).wrench.shape == (0, 6)
-    assert aggregate_jacobians(tree, none, none, none).df_dq.shape == (0, 6, 7)
+    assert compute_aggregate(tree, none, none, none).wrench.shape == (0, 6)
+    assert compute_aggregate_jacobians(tree, none, none, none).df_dq.shape == (0, 6, 7)
 
 
 def test_angular_momentum_is_about_the_centre_of_mass():
     """A spinning body that also travels: the orbital part is taken off."""
     tree = JointTree.chain(1, length_m=0.5, mass_kg=2.0)
     q, qd = np.zeros((1, 1)), np.full((1, 1), 3.0)
-    found = aggregate(tree, q, qd, np.zeros((1, 1)))
+    found = compute_aggregate(tree, q, qd, np.zeros((1, 1)))
     inertia = 2.0 * 0.5**2 / 12.0
     np.testing.assert_allclose(found.angular_momentum[0], [3.0 * inertia, 0.0, 0.0], rtol=0, atol=1e-14)
     assert np.linalg.norm(found.momentum[0, 3:]) == pytest.approx(3.0 * 2.0 * 0.5**2 / 3.0)  # about the hinge
@@ -309,12 +309,12 @@ def test_angular_momentum_is_about_the_centre_of_mass():
 def test_states_that_do_not_fit_are_refused(change, message):
     states = {name: np.zeros((2, 7)) for name in ("q", "qd", "qdd")} | change
     with pytest.raises(InputError, match=message):
-        aggregate(JointTree.fang7(), **states)
+        compute_aggregate(JointTree.fang7(), **states)
 
 
 def test_an_unknown_method_is_named():
     still = np.zeros((1, 7))
     with pytest.raises(UnknownNameError, match="linear-time"):
-        aggregate_jacobians(JointTree.fang7(), still, still, still, method="magic")
+        compute_aggregate_jacobians(JointTree.fang7(), still, still, still, method="magic")
     with pytest.raises(InputError, match="gravity"):
-        aggregate(JointTree.fang7(), still, still, still, gravity=float("nan"))
+        compute_aggregate(JointTree.fang7(), still, still, still, gravity=float("nan"))

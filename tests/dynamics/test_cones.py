@@ -13,10 +13,10 @@ from marey.base import InputError, UnknownNameError
 from marey.dynamics import (
     GripSupport,
     RectangleSupport,
-    cone_distance,
-    friction_edges,
-    point_generators,
-    wrench_about,
+    compute_friction_edges,
+    compute_point_generators,
+    project_on_cone,
+    shift_wrench,
 )
 
 UP = (0.0, 1.0, 0.0)
@@ -64,7 +64,7 @@ def test_what_the_corners_can_give_is_in_the_exact_cone(seed):
 def test_membership_of_the_exact_cone_and_distance_to_its_edges_agree(seed):
     support, rng = sole(), default_rng(seed)
     wrench = wrench_at(support, rng.normal(size=6) * [0.5, 0.5, 1.0, 0.05, 0.1, 0.03] + [0, 0, 1.0, 0, 0, 0])
-    distance = cone_distance(wrench, support.generators(4), about=support.centre).distance[0]
+    distance = project_on_cone(wrench, support.generators(4), about=support.centre).distance[0]
     worst = float(support.margins(wrench, cone="square").worst[0])
     if abs(worst) > 1e-6:
         assert (distance < 1e-9) == (worst > 0.0)
@@ -74,7 +74,7 @@ def test_membership_of_the_exact_cone_and_distance_to_its_edges_agree(seed):
 def test_distance_to_a_cone_is_that_of_an_independent_solver(seed, count):
     rng = default_rng(seed)
     edges, wanted = rng.normal(size=(6, count)), rng.normal(size=(3, 6))
-    fit = cone_distance(wanted, edges)
+    fit = project_on_cone(wanted, edges)
     for f in range(3):
         assert fit.distance[f] == pytest.approx(nnls(edges, wanted[f])[1], abs=1e-8)
     assert (fit.weights >= 0.0).all()
@@ -83,16 +83,16 @@ def test_distance_to_a_cone_is_that_of_an_independent_solver(seed, count):
 
 def test_distance_is_zero_inside_and_the_whole_length_in_the_polar_cone():
     edges = sole().generators(8)
-    assert cone_distance(edges.sum(axis=1)[None], edges).distance[0] < 1e-9
+    assert project_on_cone(edges.sum(axis=1)[None], edges).distance[0] < 1e-9
     pull = wrench_at(sole(), np.array([0.0, 0.0, -2.0, 0.0, 0.0, 0.0]))
-    assert cone_distance(pull, edges, about=sole().centre).distance[0] == pytest.approx(2.0)
+    assert project_on_cone(pull, edges, about=sole().centre).distance[0] == pytest.approx(2.0)
 
 
 def test_distance_of_a_weight_beside_a_sole_is_the_way_to_its_edge_for_a_long_lever():
     # with a force that cannot change (a lever so long that moments are free), half a metre beside is still near
     support = RectangleSupport.foot((0.0, 0.0, 0.0))
     beside = np.array([[0.0, 1.0, 0.0, *np.cross([0.5, 0.0, 0.0], [0.0, 1.0, 0.0])]])
-    near = cone_distance(beside, support.generators(4), lever_m=1e3).distance[0]
+    near = project_on_cone(beside, support.generators(4), lever_m=1e3).distance[0]
     assert near == pytest.approx((0.5 - 0.05) / 1e3, rel=1e-3)
 
 
@@ -142,16 +142,16 @@ def test_a_grip_holds_any_direction_up_to_its_strength():
 
 
 def test_friction_edges_lie_on_the_round_cone_and_the_square_ones_around_it():
-    edges = friction_edges(UP, 0.8, 8)
+    edges = compute_friction_edges(UP, 0.8, 8)
     np.testing.assert_allclose(np.hypot(edges[:, 0], edges[:, 2]), 0.8)
-    square = friction_edges(UP, 0.8, 4, square=True)
+    square = compute_friction_edges(UP, 0.8, 4, square=True)
     np.testing.assert_allclose(np.abs(square[:, [0, 2]]), 0.8, atol=1e-12)
 
 
 def test_generators_of_a_point_have_the_moment_of_their_force():
-    wrench = point_generators(np.array([[1.0, 0.0, 0.0]]), np.array([[[0.0, 2.0, 0.0]]]))
+    wrench = compute_point_generators(np.array([[1.0, 0.0, 0.0]]), np.array([[[0.0, 2.0, 0.0]]]))
     np.testing.assert_allclose(wrench[:, 0], [0, 2, 0, 0, 0, 2])
-    force, moment = wrench_about(wrench.T, (1.0, 0.0, 0.0))
+    force, moment = shift_wrench(wrench.T, (1.0, 0.0, 0.0))
     np.testing.assert_allclose(moment, 0.0)
     np.testing.assert_allclose(force, [[0, 2, 0]])
 
@@ -180,11 +180,11 @@ def test_bad_options_are_refused():
     with pytest.raises(UnknownNameError):
         sole().margins(np.zeros((1, 6)), cone="oval")
     with pytest.raises(InputError):
-        friction_edges(UP, 0.8, 2)
+        compute_friction_edges(UP, 0.8, 2)
     with pytest.raises(InputError):
-        cone_distance(np.full((1, 6), np.nan), sole().generators())
+        project_on_cone(np.full((1, 6), np.nan), sole().generators())
     with pytest.raises(InputError):
-        cone_distance(np.zeros((1, 6)), sole().generators(), lever_m=0.0)
+        project_on_cone(np.zeros((1, 6)), sole().generators(), lever_m=0.0)
     with pytest.raises(InputError):
         GripSupport((0, 0, 0), max_force_n=-1.0, max_moment_nm=0.0)
 
@@ -210,4 +210,4 @@ def test_wrenches_of_another_shape_are_refused(shape):
 
 def test_a_pyramid_about_no_direction_is_refused():
     with pytest.raises(InputError, match="length 0"):
-        friction_edges((0.0, 0.0, 0.0), 0.8)
+        compute_friction_edges((0.0, 0.0, 0.0), 0.8)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from marey.base import InputError
-from marey.dynamics import GRAVITY, Body, States, inverse_dynamics, newton_euler, states
+from marey.dynamics import GRAVITY, Body, MotionStates, compute_states, solve_inverse_dynamics, solve_newton_euler
 from marey.io import load
 from marey.lie import SO3
 from marey.motion import Motion
@@ -28,10 +28,10 @@ def random_body(rng: np.random.Generator, joints: int = 12) -> Body:
     return Body(skeleton, masses, centres, inertias, 1.7)
 
 
-def random_states(rng: np.random.Generator, frames: int, joints: int) -> States:
+def random_states(rng: np.random.Generator, frames: int, joints: int) -> MotionStates:
     roots = rng.normal(size=(3, frames, 3))
     rates = rng.normal(scale=3.0, size=(2, frames, joints, 3))
-    return States(roots[0], roots[1], 5.0 * roots[2], SO3.random(rng, frames, joints), rates[0], 5.0 * rates[1])
+    return MotionStates(roots[0], roots[1], 5.0 * roots[2], SO3.random(rng, frames, joints), rates[0], 5.0 * rates[1])
 
 
 def pinocchio_model(body: Body):
@@ -48,7 +48,7 @@ def pinocchio_model(body: Body):
     return pin, model
 
 
-def pinocchio_vectors(given: States, f: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def pinocchio_vectors(given: MotionStates, f: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Pinocchio's q, v and a: quaternions end with w; the root moves in its own frame, its acceleration spatially."""
     R = given.rotations[f, 0].inverse()
     v = R @ given.root_velocities[f]
@@ -65,7 +65,7 @@ def pinocchio_vectors(given: States, f: int) -> tuple[np.ndarray, np.ndarray, np
 def test_torques_and_root_wrench_equal_those_of_pinocchio(seed):
     rng = np.random.default_rng(seed)
     body, given = random_body(rng), random_states(rng, 5, 12)
-    ours = newton_euler(body, given)
+    ours = solve_newton_euler(body, given)
     pin, model = pinocchio_model(body)
     data = model.createData()
     for f in range(5):
@@ -80,7 +80,7 @@ def test_torques_and_root_wrench_equal_those_of_pinocchio(seed):
 def test_momenta_and_energy_equal_those_of_pinocchio():
     rng = np.random.default_rng(5)
     body, given = random_body(rng), random_states(rng, 4, 12)
-    ours = newton_euler(body, given)
+    ours = solve_newton_euler(body, given)
     pin, model = pinocchio_model(body)
     data = model.createData()
     for f in range(4):
@@ -98,10 +98,10 @@ def test_momenta_and_energy_equal_those_of_pinocchio():
 def test_ground_forces_given_as_external_ones_leave_the_root_free():
     rng = np.random.default_rng(6)
     body, given = random_body(rng), random_states(rng, 3, 12)
-    alone = newton_euler(body, given)
+    alone = solve_newton_euler(body, given)
     push = np.zeros((3, 12, 6))
     push[:, 7] = alone.wrench
-    held = newton_euler(body, given, external=push)
+    held = solve_newton_euler(body, given, external=push)
     assert np.abs(held.wrench).max() < 1e-9
     chain = [7]
     while chain[-1] > 0:
@@ -124,7 +124,7 @@ def test_a_body_that_stands_still_needs_its_weight_under_its_centre():
     body = Body.from_skeleton(HUMAN, mass_kg=70.0)
     pose = Pose.rest(HUMAN)
     still = rigid_motion(HUMAN, np.tile(pose.root_position, (9, 1)), SO3.identity(9), 60.0)
-    result = inverse_dynamics(body, still)
+    result = solve_inverse_dynamics(body, still)
     np.testing.assert_allclose(result.forces, np.tile([0.0, 70.0 * GRAVITY, 0.0], (9, 1)), atol=1e-8)
     np.testing.assert_allclose(result.moments, 0.0, atol=1e-8)
     np.testing.assert_allclose(result.vertical_force, 1.0, atol=1e-10)
@@ -140,7 +140,7 @@ def test_free_fall_of_a_tumbling_body_needs_nothing():
     times = np.arange(40) / 100.0
     turns = SO3.exp(np.outer(6.0 * times, [1.0, 0.0, 0.0]))
     path = np.stack([1.5 * times, 3.0 * times - 0.5 * GRAVITY * times**2, -0.3 * times], axis=1)
-    result = inverse_dynamics(body, rigid_motion(skeleton, path - turns @ centre, turns, 100.0), cutoff_hz=None)
+    result = solve_inverse_dynamics(body, rigid_motion(skeleton, path - turns @ centre, turns, 100.0), cutoff_hz=None)
     inner = slice(2, -2)  # the outermost frames continue a turning point by a parabola
     assert np.abs(result.forces[inner]).max() < 1e-3 * 60.0 * GRAVITY
     assert np.abs(result.moments[inner]).max() < 0.02
@@ -154,7 +154,7 @@ def test_a_pendulum_needs_no_torque_at_its_pivot_and_keeps_its_energy():
     body = Body(skeleton, np.array([2.0]), np.array([[0.0, -length, 0.0]]), inertia[None], 1.0)
     angles = integrate(lambda x: pendulum(x, 2.0, length, 0.05), np.array([1.2, 0.0]), 1.5, rate)[:, 0]
     swing = rigid_motion(skeleton, np.zeros((len(angles), 3)), SO3.exp(np.outer(angles, [1.0, 0.0, 0.0])), rate)
-    result = inverse_dynamics(body, swing, cutoff_hz=None)
+    result = solve_inverse_dynamics(body, swing, cutoff_hz=None)
     assert np.abs(result.torques[2:-2]).max() < 1e-4 * 2.0 * GRAVITY * length
     energy = (result.kinetic_energy + result.potential_energy)[2:-2]
     assert np.ptp(energy) < 1e-5 * 2.0 * GRAVITY * length
@@ -168,7 +168,7 @@ def test_a_double_pendulum_needs_no_torque_in_either_joint_and_keeps_its_energy(
     path = integrate(lambda x: double_pendulum(x, m1, m2, l1, l2), np.array([1.0, 1.6, 0.0, 0.0]), 1.5, rate)
     local = np.stack([path[:, 0], path[:, 1] - path[:, 0]], axis=1)
     turns = SO3.exp(local[..., None] * np.array([1.0, 0.0, 0.0]))
-    result = inverse_dynamics(body, Motion(skeleton, rate, np.zeros((len(path), 3)), turns), cutoff_hz=None)
+    result = solve_inverse_dynamics(body, Motion(skeleton, rate, np.zeros((len(path), 3)), turns), cutoff_hz=None)
     assert np.abs(result.torques[2:-2, 1]).max() < 1e-5
     assert np.abs(result.torques[2:-2, 0]).max() < 1e-5
     energy = (result.kinetic_energy + result.potential_energy)[2:-2]
@@ -212,7 +212,7 @@ def test_the_wrench_is_the_rate_of_the_momenta():
     times = np.arange(300) / rate
     waves = np.sin(times[:, None, None] * rng.uniform(2.0, 8.0, (12, 3)) + rng.uniform(0.0, 6.0, (12, 3)))
     motion = Motion(body.skeleton, rate, 0.3 * waves[:, 0], SO3.exp(1.5 * waves))
-    result = inverse_dynamics(body, motion, cutoff_hz=None)
+    result = solve_inverse_dynamics(body, motion, cutoff_hz=None)
     inner = slice(6, -6)
     forces = np.gradient(result.linear_momentum, 1.0 / rate, axis=0, edge_order=2)
     forces[:, 1] += body.weight_n
@@ -223,7 +223,7 @@ def test_the_wrench_is_the_rate_of_the_momenta():
 
 def test_results_are_read_only():
     rng = np.random.default_rng(1)
-    result = newton_euler(random_body(rng), random_states(rng, 3, 12))
+    result = solve_newton_euler(random_body(rng), random_states(rng, 3, 12))
     with pytest.raises(ValueError, match="read-only"):
         result.wrench[0, 0] = 1.0
 
@@ -235,32 +235,32 @@ def test_two_frames_are_refused():
     body = Body.from_skeleton(HUMAN)
     still = rigid_motion(HUMAN, np.zeros((2, 3)), SO3.identity(2), 60.0)
     with pytest.raises(InputError, match=r"has 2 frames\. An acceleration needs at least 3"):
-        inverse_dynamics(body, still)
+        solve_inverse_dynamics(body, still)
 
 
 def test_another_skeleton_is_refused():
     body = Body.from_skeleton(HUMAN)
     other = Skeleton(("a", "b"), np.array([-1, 0]), np.zeros((2, 3)))
     with pytest.raises(InputError, match=r"Body\.from_motion"):
-        inverse_dynamics(body, rigid_motion(other, np.zeros((5, 3)), SO3.identity(5), 60.0))
+        solve_inverse_dynamics(body, rigid_motion(other, np.zeros((5, 3)), SO3.identity(5), 60.0))
 
 
 @pytest.mark.parametrize("cutoff", [0.0, -1.0, np.nan])
 def test_a_cutoff_that_is_none_is_refused(cutoff):
     still = rigid_motion(HUMAN, np.zeros((5, 3)), SO3.identity(5), 60.0)
     with pytest.raises(InputError, match="cutoff_hz"):
-        states(still, cutoff)
+        compute_states(still, cutoff)
 
 
 def test_external_forces_of_the_wrong_shape_are_refused():
     rng = np.random.default_rng(1)
     with pytest.raises(InputError, match="external has shape"):
-        newton_euler(random_body(rng), random_states(rng, 3, 12), external=np.zeros((3, 6)))
+        solve_newton_euler(random_body(rng), random_states(rng, 3, 12), external=np.zeros((3, 6)))
 
 
 def test_a_clip_of_three_frames_is_enough():
     walk = rigid_motion(HUMAN, np.outer(np.arange(3.0), [0.0, 0.0, 0.01]), SO3.identity(3), 60.0)
-    assert inverse_dynamics(Body.from_skeleton(HUMAN), walk).vertical_force == pytest.approx(np.ones(3), abs=1e-9)
+    assert solve_inverse_dynamics(Body.from_skeleton(HUMAN), walk).vertical_force == pytest.approx(np.ones(3), abs=1e-9)
 
 
 # Captured clips
@@ -270,7 +270,7 @@ def test_a_clip_of_three_frames_is_enough():
 @pytest.mark.parametrize("name", ["07_01", "35_01", "16_47", "08_01"])
 def test_the_vertical_force_of_a_walk_has_two_humps_a_step_about_body_weight(mocap, name):
     walk = load(mocap / "cmu-bvh" / f"{name}.bvh")
-    force = inverse_dynamics(Body.from_motion(walk), walk).vertical_force
+    force = solve_inverse_dynamics(Body.from_motion(walk), walk).vertical_force
     assert force.mean() == pytest.approx(1.0, abs=0.03)
     assert 1.1 < np.percentile(force, 98) < 1.9
     assert 0.3 < np.percentile(force, 2) < 0.9
@@ -281,7 +281,7 @@ def test_bvh_with_its_thorax_put_back_and_asf_of_one_trial_need_the_same_forces(
     bvh = load(mocap / "cmu-bvh" / "07_01.bvh")
     asf = load(mocap / "cmu-asfamc" / "07" / "07_01.amc")
     frames = min(len(bvh), len(asf))
-    a, b = (inverse_dynamics(Body.from_motion(m, mass_kg=70.0), m[:frames]) for m in (bvh, asf))
+    a, b = (solve_inverse_dynamics(Body.from_motion(m, mass_kg=70.0), m[:frames]) for m in (bvh, asf))
     rms = np.sqrt(np.mean((a.forces - b.forces) ** 2)) / a.body.weight_n
     assert rms < 0.01
     assert np.abs(a.com - b.com).max() < 0.005
@@ -292,26 +292,26 @@ def test_a_clip_needs_four_times_the_acceleration_at_twice_the_speed(mocap):
     walk = load(mocap / "cmu-bvh" / "07_01.bvh")
     fast = replace(walk, rate_hz=2.0 * walk.rate_hz)
     body = Body.from_motion(walk)
-    slow, quick = (inverse_dynamics(body, m, cutoff_hz=c) for m, c in ((walk, 6.0), (fast, 12.0)))
+    slow, quick = (solve_inverse_dynamics(body, m, cutoff_hz=c) for m, c in ((walk, 6.0), (fast, 12.0)))
     np.testing.assert_allclose(quick.com_acceleration, 4.0 * slow.com_acceleration, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("gravity", [np.nan, np.inf, -np.inf])
 def test_a_gravity_that_is_not_finite_is_refused(gravity):
     with pytest.raises(InputError, match="gravity"):
-        inverse_dynamics(Body.from_skeleton(HUMAN), still_clip(), gravity=gravity)
+        solve_inverse_dynamics(Body.from_skeleton(HUMAN), still_clip(), gravity=gravity)
 
 
 def test_coordinates_beyond_numbers_are_refused_with_the_frame():
     clip = still_clip()
     far = replace(clip, root_positions=np.full((5, 3), 1e307))
     with pytest.raises(InputError, match="overflow at frame 0"):
-        inverse_dynamics(Body.from_skeleton(HUMAN), far)
+        solve_inverse_dynamics(Body.from_skeleton(HUMAN), far)
 
 
 def test_body_and_motion_in_the_wrong_order_are_refused():
     with pytest.raises(InputError, match="Give a Body, then a Motion"):
-        inverse_dynamics(still_clip(), Body.from_skeleton(HUMAN))
+        solve_inverse_dynamics(still_clip(), Body.from_skeleton(HUMAN))
 
 
 def still_clip() -> Motion:

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from marey.dynamics import Body, JointTree, aggregate, inverse_dynamics
+from marey.dynamics import Body, JointTree, compute_aggregate, solve_inverse_dynamics
 from marey.io import load
 from marey.skeleton import HUMAN
 
@@ -24,8 +24,8 @@ def waves(tree: JointTree, rng: np.random.Generator, frames: int) -> tuple[np.nd
 def assert_one_physics(body: Body, rng: np.random.Generator) -> None:
     tree = JointTree.from_body(body)
     q, qd, qdd = waves(tree, rng, 60)
-    theirs = aggregate(tree, q, qd, qdd)
-    ours = inverse_dynamics(body, tree.to_motion(q, RATE), cutoff_hz=None)
+    theirs = compute_aggregate(tree, q, qd, qdd)
+    ours = solve_inverse_dynamics(body, tree.to_motion(q, RATE), cutoff_hz=None)
     inner = slice(4, -4)
     scale = np.abs(theirs.wrench).max(axis=0)
     assert tree.mass == pytest.approx(body.mass_kg, rel=1e-12)

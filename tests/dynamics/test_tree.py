@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from marey.base import InputError, UnknownNameError
-from marey.dynamics import JointTree, SimplifiedTree, aggregate, aggregate_jacobians, points_motion, torque_jacobians
+from marey.dynamics import (
+    JointTree,
+    SimplifiedTree,
+    compute_aggregate,
+    compute_aggregate_jacobians,
+    compute_points_motion,
+    compute_torque_jacobians,
+)
 from marey.lie import SO3, geodesic_distance
 from marey.motion import Contacts
 from marey.skeleton import role_map
@@ -61,7 +68,7 @@ def test_fang22_stands_on_its_soles_at_its_height():
     q[0, 1] = 0.53 * 1.80
     names = ("left_foot", "right_foot", "left_hand", "head")
     dofs, places = zip(*(tree.points[n] for n in names), strict=True)
-    found = points_motion(tree, q, 0 * q, 0 * q, dofs, places).position[0]
+    found = compute_points_motion(tree, q, 0 * q, 0 * q, dofs, places).position[0]
     np.testing.assert_allclose(found[:2, 1], 0.0, rtol=0, atol=1e-12)
     assert found[0, 0] == -found[1, 0] > 0.0  # the left side is +X
     assert found[3, 1] == pytest.approx(1.80)
@@ -73,7 +80,7 @@ def test_limbs_of_fang22_bend_the_human_way():
     tree = JointTree.fang22()
     q = stand(tree, bend=1.0)
     dofs, places = zip(*(tree.points[n] for n in ("left_foot", "right_hand")), strict=True)
-    foot, hand = points_motion(tree, q, 0 * q, 0 * q, dofs, places).position[0]
+    foot, hand = compute_points_motion(tree, q, 0 * q, 0 * q, dofs, places).position[0]
     assert foot[2] < -0.3
     assert hand[2] > 0.2
 
@@ -128,7 +135,7 @@ def test_positions_of_the_clip_are_those_of_the_links():
     places = clip.joint_positions()
     for joint in ("left_knee", "right_knee", "left_elbow", "right_elbow"):
         dof = tree.index(joint)
-        found = points_motion(tree, q, 0 * q, 0 * q, [dof], [[0.0, 0.0, 0.0]]).position[:, 0]
+        found = compute_points_motion(tree, q, 0 * q, 0 * q, [dof], [[0.0, 0.0, 0.0]]).position[:, 0]
         np.testing.assert_allclose(places[:, clip.skeleton.index(joint)], found, rtol=0, atol=1e-12)
 
 
@@ -230,17 +237,19 @@ def mirror_map(tree):
 def test_fang_f31_a_simplified_tree_has_the_physics_of_the_whole():
     tree = JointTree.fang22()
     S, names = mirror_map(tree)
-    fewer = tree.simplified(S, names)
+    fewer = tree.simplify(S, names)
     q, qd, qdd = 0.4 * np.random.default_rng(3).normal(size=(3, 4, fewer.num_dofs))
-    whole = aggregate_jacobians(tree, *(fewer.expand(x) for x in (q, qd, qdd)))
-    ours = aggregate_jacobians(fewer, q, qd, qdd)
+    whole = compute_aggregate_jacobians(tree, *(fewer.expand(x) for x in (q, qd, qdd)))
+    ours = compute_aggregate_jacobians(fewer, q, qd, qdd)
     assert fewer.num_dofs == 14
     np.testing.assert_allclose(ours.wrench, whole.wrench, rtol=0, atol=1e-12)
     np.testing.assert_allclose(ours.df_dq, whole.df_dq @ S, rtol=0, atol=1e-10)
-    np.testing.assert_allclose(aggregate(fewer, q, qd, qdd).com, aggregate(tree, *map(fewer.expand, (q, qd, qdd))).com)
-    points = points_motion(fewer, q, qd, qdd, [tree.point("left_foot")[0]], [[0.0, 0.0, 0.0]])
+    np.testing.assert_allclose(
+        compute_aggregate(fewer, q, qd, qdd).com, compute_aggregate(tree, *map(fewer.expand, (q, qd, qdd))).com
+    )
+    points = compute_points_motion(fewer, q, qd, qdd, [tree.point("left_foot")[0]], [[0.0, 0.0, 0.0]])
     assert points.J.shape == (4, 1, 3, 14)
-    assert torque_jacobians(fewer, q, qd, qdd, joints=[3])[0].shape == (4, 1, 14)
+    assert compute_torque_jacobians(fewer, q, qd, qdd, joints=[3])[0].shape == (4, 1, 14)
 
 
 def test_a_simplified_clip_goes_to_coordinates_and_back():
@@ -253,7 +262,7 @@ def test_a_simplified_clip_goes_to_coordinates_and_back():
 @pytest.mark.parametrize(("S", "message"), [(np.ones((22, 2)), "independent"), (np.ones((5, 2)), "shape")])
 def test_a_simplification_that_cannot_be_is_refused(S, message):
     with pytest.raises(InputError, match=message):
-        JointTree.fang22().simplified(S)
+        JointTree.fang22().simplify(S)
 
 
 def test_contacts_travel_with_the_clip():
@@ -266,7 +275,7 @@ def test_orientation_of_a_joint_comes_before_its_turn():
     turned = SO3.from_axis_angle([0.0, 0.0, 1.0], 0.5 * np.pi)
     tree = bare_tree(orientations=np.array([turned.wxyz, SO3.identity().wxyz]), offsets=[[0, 0, 0], [1.0, 0, 0]])
     q = np.array([[0.5 * np.pi, 0.0]])  # link 0: +90 degrees about Z, then about its own X, which is world Y
-    found = points_motion(tree, q, 0 * q, 0 * q, [1, 0], [[0.0, 0.0, 0.0], [0.0, 1.0, 0.0]]).position[0]
+    found = compute_points_motion(tree, q, 0 * q, 0 * q, [1, 0], [[0.0, 0.0, 0.0], [0.0, 1.0, 0.0]]).position[0]
     np.testing.assert_allclose(found, [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], rtol=0, atol=1e-15)
     assert geodesic_distance(SO3(tree.orientations[0]), turned) < 1e-15
 
@@ -276,6 +285,6 @@ def test_a_tree_survives_pickling():
     _ = tree.arrays
     copy = pickle.loads(pickle.dumps(tree))
     q = 0.3 * np.random.default_rng(6).normal(size=(2, 22))
-    np.testing.assert_array_equal(aggregate(copy, q, q, q).wrench, aggregate(tree, q, q, q).wrench)
+    np.testing.assert_array_equal(compute_aggregate(copy, q, q, q).wrench, compute_aggregate(tree, q, q, q).wrench)
     assert copy.points.keys() == tree.points.keys()
     assert copy.skeleton.names == tree.skeleton.names

@@ -9,7 +9,7 @@ import pytest
 
 import marey
 from marey.base import InputError
-from marey.dynamics import Body, JointTree, aggregate, torques
+from marey.dynamics import Body, JointTree, compute_aggregate, compute_torques
 from marey.lie import SO3, geodesic_distance
 from marey.motion import Motion
 from marey.skeleton import HUMAN, EulerLimits
@@ -44,7 +44,7 @@ def test_a_tree_weighs_what_its_body_weighs(human_body):
     tree = JointTree.from_body(human_body)
     q = tree.from_motion(clip)
     assert tree.mass == pytest.approx(70.0, rel=1e-12)
-    found = aggregate(tree, q, 0 * q, 0 * q)
+    found = compute_aggregate(tree, q, 0 * q, 0 * q)
     np.testing.assert_allclose(found.com, human_body.centre_of_mass(clip), rtol=0, atol=1e-12)
 
 
@@ -61,7 +61,7 @@ def test_stiff_joints_hand_their_mass_to_the_link_above(human_body):
     assert fewer.num_dofs == every.num_dofs - 6
     assert any("left_wrist" in sentence and "stiff" in sentence for sentence in fewer.report)
     states = [(tree, tree.from_motion(stiff)) for tree in (fewer, every)]
-    (a, b) = (aggregate(tree, q, 0 * q, 0 * q) for tree, q in states)
+    (a, b) = (compute_aggregate(tree, q, 0 * q, 0 * q) for tree, q in states)
     np.testing.assert_allclose(a.com, b.com, rtol=0, atol=1e-12)
     np.testing.assert_allclose(a.wrench, b.wrench, rtol=0, atol=1e-9)
 
@@ -182,7 +182,7 @@ def test_standing_torques_of_a_cmu_body_carry_its_weight(mocap):
     clip = marey.load(mocap / "cmu-bvh" / "118_20.bvh")
     tree = JointTree.from_body(Body.from_motion(clip, mass_kg=75.0))
     q = tree.from_motion(clip)[:1]
-    lift = torques(tree, q, 0 * q, 0 * q)[0, tree.index("root_ty")]
+    lift = compute_torques(tree, q, 0 * q, 0 * q)[0, tree.index("root_ty")]
     assert lift == pytest.approx(75.0 * 9.81, rel=1e-12)
 
 

@@ -11,12 +11,12 @@ import pytest
 from marey.base import InputError, MissingExtraError
 from marey.dynamics import (
     JointTree,
-    aggregate,
-    aggregate_jacobians,
-    com_motion,
-    point_motion,
-    torque_jacobians,
-    torques,
+    compute_aggregate,
+    compute_aggregate_jacobians,
+    compute_com_motion,
+    compute_point_motion,
+    compute_torque_jacobians,
+    compute_torques,
 )
 from marey.lie import SO3
 
@@ -34,8 +34,8 @@ def relative(a, b):
 def accelerations(tree, q, qd, gravity=GRAVITY):
     """Forward dynamics without torques, from the mass matrix and the bias."""
     still = np.zeros_like(q)
-    bias = torques(tree, q, qd, still, gravity=gravity)[0]
-    mass = torque_jacobians(tree, q, qd, still)[2][0]
+    bias = compute_torques(tree, q, qd, still, gravity=gravity)[0]
+    mass = compute_torque_jacobians(tree, q, qd, still)[2][0]
     return -np.linalg.solve(mass, bias)
 
 
@@ -59,8 +59,8 @@ def simulate(tree, q, qd, *, steps, dt, gravity=GRAVITY):
 def energy(tree, q, qd, gravity=GRAVITY):
     q, qd = q[None], qd[None]
     still = np.zeros_like(q)
-    mass = torque_jacobians(tree, q, qd, still)[2][0]
-    height = aggregate(tree, q, qd, still).com[0, 1]
+    mass = compute_torque_jacobians(tree, q, qd, still)[2][0]
+    height = compute_aggregate(tree, q, qd, still).com[0, 1]
     return 0.5 * qd[0] @ mass @ qd[0] + tree.mass * gravity * height
 
 
@@ -85,7 +85,7 @@ def test_a_body_in_flight_keeps_its_angular_momentum_and_falls_as_a_stone():
     q, qd = 0.3 * rng.normal(size=7), rng.normal(size=7)
     end_q, end_qd = simulate(tree, q, qd, steps=60, dt=2e-3)
     still = np.zeros((1, 7))
-    a, b = aggregate(tree, q[None], qd[None], still), aggregate(tree, end_q[None], end_qd[None], still)
+    a, b = compute_aggregate(tree, q[None], qd[None], still), compute_aggregate(tree, end_q[None], end_qd[None], still)
     np.testing.assert_allclose(b.angular_momentum, a.angular_momentum, rtol=0, atol=1e-9)
     fallen = a.com + 0.12 * a.com_velocity - [[0.0, 0.5 * GRAVITY * 0.12**2, 0.0]]
     np.testing.assert_allclose(b.com, fallen, rtol=0, atol=1e-9)
@@ -95,7 +95,7 @@ def test_in_flight_no_wrench_is_needed():
     tree = JointTree.fang22()
     q, qd, _ = random_state(np.random.default_rng(2), tree, 1, 0.4)
     qdd = accelerations(tree, q, qd)[None]
-    assert np.abs(aggregate(tree, q, qd, qdd).wrench).max() < 1e-8
+    assert np.abs(compute_aggregate(tree, q, qd, qdd).wrench).max() < 1e-8
 
 
 def double_pendulum(q1, q2, m, length):
@@ -126,8 +126,8 @@ def test_a_double_pendulum_has_the_mass_matrix_of_the_textbook():
     q = np.array([[0.7, -1.1]])
     still = np.zeros((1, 2))
     mass, weight = double_pendulum(*q[0], m, length)
-    np.testing.assert_allclose(torque_jacobians(tree, q, still, still)[2][0], mass, rtol=0, atol=1e-14)
-    np.testing.assert_allclose(torques(tree, q, still, still)[0], weight, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(compute_torque_jacobians(tree, q, still, still)[2][0], mass, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(compute_torques(tree, q, still, still)[0], weight, rtol=0, atol=1e-13)
 
 
 def test_turning_the_whole_scene_about_the_vertical_turns_the_wrench():
@@ -139,7 +139,7 @@ def test_turning_the_whole_scene_about_the_vertical_turns_the_wrench():
     turned = q.copy()
     turned[:, tree.index("root_ry")] += 0.9
     R = SO3.from_axis_angle([0.0, 1.0, 0.0], 0.9)
-    a, b = aggregate(tree, q, qd, qdd), aggregate(tree, turned, qd, qdd)
+    a, b = compute_aggregate(tree, q, qd, qdd), compute_aggregate(tree, turned, qd, qdd)
     np.testing.assert_allclose(b.wrench[:, :3], R @ a.wrench[:, :3], rtol=0, atol=1e-9)
     np.testing.assert_allclose(b.wrench[:, 3:], R @ a.wrench[:, 3:], rtol=0, atol=1e-9)
     np.testing.assert_allclose(b.angular_momentum, R @ a.angular_momentum, rtol=0, atol=1e-10)
@@ -153,7 +153,7 @@ def test_a_mirrored_pose_has_the_mirrored_wrench():
         other = name.replace("left", "?").replace("right", "left").replace("?", "right")
         odd = name == "root_tx" or name.endswith(("_ry", "_rz"))
         mirrored[:, :, tree.index(other)] = (-1.0 if odd else 1.0) * states[:, :, i]
-    a, b = aggregate(tree, *states), aggregate(tree, *mirrored)
+    a, b = compute_aggregate(tree, *states), compute_aggregate(tree, *mirrored)
     signs = np.array([-1.0, 1.0, 1.0, 1.0, -1.0, -1.0])  # forces as vectors, moments as pseudovectors
     np.testing.assert_allclose(b.wrench, signs * a.wrench, rtol=0, atol=1e-9)
 
@@ -161,7 +161,7 @@ def test_a_mirrored_pose_has_the_mirrored_wrench():
 def test_twice_the_mass_needs_twice_the_wrench():
     rng = np.random.default_rng(5)
     states = random_state(rng, JointTree.fang22())
-    light, heavy = (aggregate(JointTree.fang22(1.65, mass), *states) for mass in (50.0, 100.0))
+    light, heavy = (compute_aggregate(JointTree.fang22(1.65, mass), *states) for mass in (50.0, 100.0))
     # long-axis inertias are proportional to mass too
     np.testing.assert_allclose(heavy.wrench, 2.0 * light.wrench, rtol=1e-12)
 
@@ -173,13 +173,13 @@ def test_a_steady_drift_changes_nothing():
     moving = qd.copy()
     moving[:, :3] += [3.0, -1.0, 2.0]
     np.testing.assert_allclose(
-        aggregate(tree, q, moving, qdd).wrench, aggregate(tree, q, qd, qdd).wrench, rtol=0, atol=1e-9
+        compute_aggregate(tree, q, moving, qdd).wrench, compute_aggregate(tree, q, qd, qdd).wrench, rtol=0, atol=1e-9
     )
 
 
 def test_columns_of_the_root_slides_are_mass_times_axis():
     tree = JointTree.fang22()
-    found = aggregate_jacobians(tree, *random_state(np.random.default_rng(7), tree))
+    found = compute_aggregate_jacobians(tree, *random_state(np.random.default_rng(7), tree))
     expected = np.broadcast_to(tree.mass * np.eye(3), (3, 3, 3))
     np.testing.assert_allclose(found.df_dqdd[:, :3, :3], expected, rtol=0, atol=1e-12)
     np.testing.assert_allclose(found.df_dq[:, :3, :3], 0.0, rtol=0, atol=1e-11)
@@ -188,7 +188,7 @@ def test_columns_of_the_root_slides_are_mass_times_axis():
 def test_the_com_jacobian_is_the_linear_momentum_column_over_mass():
     tree = JointTree.random(np.random.default_rng(8), 17)
     states = random_state(np.random.default_rng(9), tree)
-    found, com = aggregate_jacobians(tree, *states), com_motion(tree, *states)
+    found, com = compute_aggregate_jacobians(tree, *states), compute_com_motion(tree, *states)
     np.testing.assert_allclose(found.dp_dqd[:, :3] / tree.mass, com.J, rtol=0, atol=1e-12)
     np.testing.assert_allclose(found.dp_dq[:, :3] / tree.mass, com.Jd, rtol=0, atol=1e-12)
     np.testing.assert_allclose(found.df_dq[:, :3] / tree.mass, com.Jdd, rtol=0, atol=1e-11)
@@ -207,7 +207,7 @@ def test_a_massless_leaf_has_no_columns():
         0.1 * np.ones((2, 3)),
         np.stack([0.1 * np.eye(3), np.zeros((3, 3))]),
     )
-    found = aggregate_jacobians(tree, *random_state(np.random.default_rng(10), tree))
+    found = compute_aggregate_jacobians(tree, *random_state(np.random.default_rng(10), tree))
     for block in (found.dp_dq, found.dp_dqd, found.df_dq, found.df_dqd):
         assert not block[:, :, 1].any()
 
@@ -215,14 +215,14 @@ def test_a_massless_leaf_has_no_columns():
 def test_a_hand_on_the_root_axis_does_not_move_when_the_axis_turns():
     tree = JointTree.chain(2)
     q = np.zeros((1, 2))
-    on_axis = point_motion(tree, q, np.array([[2.0, 0.0]]), q, 0, np.array([0.5, 0.0, 0.0]))
+    on_axis = compute_point_motion(tree, q, np.array([[2.0, 0.0]]), q, 0, np.array([0.5, 0.0, 0.0]))
     np.testing.assert_array_equal(on_axis.velocity, 0.0)
     np.testing.assert_array_equal(on_axis.J[:, :, 0], 0.0)
 
 
 def test_a_point_on_a_spinning_rod_is_pulled_inwards():
     tree = JointTree.chain(1, length_m=0.5)
-    tip = point_motion(tree, np.zeros((1, 1)), np.full((1, 1), 3.0), np.zeros((1, 1)), *tree.point("tip"))
+    tip = compute_point_motion(tree, np.zeros((1, 1)), np.full((1, 1), 3.0), np.zeros((1, 1)), *tree.point("tip"))
     np.testing.assert_allclose(tip.velocity, [[0.0, 0.0, -1.5]], rtol=0, atol=1e-14)
     np.testing.assert_allclose(tip.acceleration, [[0.0, 0.5 * 9.0, 0.0]], rtol=0, atol=1e-14)
 
@@ -231,8 +231,8 @@ def test_a_point_on_a_spinning_rod_is_pulled_inwards():
 def test_fang_a47_numerical_schemes_err_in_their_order(scheme, worst):
     tree = JointTree.fang22()
     states = random_state(np.random.default_rng(11), tree)
-    exact = aggregate_jacobians(tree, *states)
-    found = aggregate_jacobians(tree, *states, method=scheme)
+    exact = compute_aggregate_jacobians(tree, *states)
+    found = compute_aggregate_jacobians(tree, *states, method=scheme)
     assert relative(found.df_dq, exact.df_dq) < worst
     assert relative(found.df_dqd, exact.df_dqd) < worst
 
@@ -240,9 +240,9 @@ def test_fang_a47_numerical_schemes_err_in_their_order(scheme, worst):
 def test_fang_a47_a_finer_scheme_errs_less():
     tree = JointTree.fang22()
     states = random_state(np.random.default_rng(12), tree)
-    exact = aggregate_jacobians(tree, *states).df_dq
+    exact = compute_aggregate_jacobians(tree, *states).df_dq
     errors = [
-        np.abs(aggregate_jacobians(tree, *states, method=m).df_dq - exact).mean()
+        np.abs(compute_aggregate_jacobians(tree, *states, method=m).df_dq - exact).mean()
         for m in ("forward", "central", "richardson", "direct")
     ]
     assert errors == sorted(errors, reverse=True)
@@ -251,9 +251,9 @@ def test_fang_a47_a_finer_scheme_errs_less():
 def test_the_same_state_gives_the_same_bits():
     tree = JointTree.fang22()
     states = random_state(np.random.default_rng(13), tree, 20)
-    a, b = (aggregate_jacobians(tree, *states) for _ in range(2))
+    a, b = (compute_aggregate_jacobians(tree, *states) for _ in range(2))
     np.testing.assert_array_equal(a.df_dq, b.df_dq)
-    alone = aggregate_jacobians(tree, *(s[7:8] for s in states))
+    alone = compute_aggregate_jacobians(tree, *(s[7:8] for s in states))
     np.testing.assert_array_equal(a.df_dq[7:8], alone.df_dq)  # frames do not see one another
 
 
@@ -269,7 +269,7 @@ def test_without_pinocchio_its_method_says_what_to_install(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without)
     tree, still = JointTree.fang7(), np.zeros((1, 7))
     with pytest.raises(MissingExtraError, match="physics"):
-        aggregate_jacobians(tree, still, still, still, method="pinocchio")
+        compute_aggregate_jacobians(tree, still, still, still, method="pinocchio")
 
 
 def test_a_random_tree_needs_a_joint():

@@ -8,13 +8,13 @@ import pytest
 from marey.base import InputError, UnknownNameError
 from marey.dynamics import (
     JointTree,
-    aggregate,
-    com_motion,
+    compute_aggregate,
+    compute_com_motion,
+    compute_point_motion,
+    compute_points_motion,
+    compute_torque_jacobians,
+    compute_torques,
     pinocchio_model,
-    point_motion,
-    points_motion,
-    torque_jacobians,
-    torques,
 )
 
 H = np.finfo(float).eps ** (1 / 3)
@@ -47,10 +47,10 @@ def test_fang_a13_point_jacobians_equal_central_differences(seed):
     tree = JointTree.random(rng, 15)
     states = random_state(rng, tree)
     dofs, places = [14, 3, 9], rng.normal(size=(3, 3))
-    found = points_motion(tree, *states, dofs, places)
+    found = compute_points_motion(tree, *states, dofs, places)
 
     def of(name):
-        return lambda *s: getattr(points_motion(tree, *s, dofs, places), name)
+        return lambda *s: getattr(compute_points_motion(tree, *s, dofs, places), name)
 
     assert relative(found.J, numeric(of("position"), states, 0)) < 1e-7
     assert relative(found.Jd, numeric(of("velocity"), states, 0)) < 1e-7
@@ -64,8 +64,8 @@ def test_fang_a13_the_com_jacobian_is_the_weighted_sum_of_the_links():
     rng = np.random.default_rng(3)
     tree = JointTree.random(rng, 18)
     states = random_state(rng, tree)
-    links = points_motion(tree, *states, np.arange(18), tree.centres)
-    com = com_motion(tree, *states)
+    links = compute_points_motion(tree, *states, np.arange(18), tree.centres)
+    com = compute_com_motion(tree, *states)
     shares = tree.masses / tree.mass
     for name in ("position", "velocity", "acceleration", "J", "Jd", "Jdd"):
         np.testing.assert_allclose(
@@ -77,7 +77,7 @@ def test_fang_a13_the_com_moves_as_the_aggregate_says():
     rng = np.random.default_rng(4)
     tree = JointTree.fang22()
     states = random_state(rng, tree)
-    com, found = com_motion(tree, *states), aggregate(tree, *states)
+    com, found = compute_com_motion(tree, *states), compute_aggregate(tree, *states)
     np.testing.assert_allclose(com.position, found.com, rtol=0, atol=1e-13)
     np.testing.assert_allclose(com.velocity, found.com_velocity, rtol=0, atol=1e-13)
     force = tree.mass * (com.acceleration - np.array([0.0, -9.81, 0.0]))
@@ -88,7 +88,7 @@ def test_velocity_is_the_jacobian_times_the_rates():
     rng = np.random.default_rng(5)
     tree = JointTree.fang22()
     q, qd, qdd = random_state(rng, tree)
-    hand = point_motion(tree, q, qd, qdd, *tree.point("left_hand"))
+    hand = compute_point_motion(tree, q, qd, qdd, *tree.point("left_hand"))
     np.testing.assert_allclose(hand.velocity, np.einsum("fcd,fd->fc", hand.J, qd), rtol=0, atol=1e-12)
     both = np.einsum("fcd,fd->fc", hand.J, qdd) + np.einsum("fcd,fd->fc", hand.Jd, qd)
     np.testing.assert_allclose(hand.acceleration, both, rtol=0, atol=1e-12)
@@ -97,7 +97,7 @@ def test_velocity_is_the_jacobian_times_the_rates():
 def test_joints_that_do_not_carry_a_point_do_not_move_it():
     tree = JointTree.fang22()
     states = random_state(np.random.default_rng(6), tree)
-    foot = point_motion(tree, *states, *tree.point("left_foot"))
+    foot = compute_point_motion(tree, *states, *tree.point("left_foot"))
     others = [i for i, name in enumerate(tree.names) if name.startswith("right") or "shoulder" in name]
     assert not foot.J[:, :, others].any()
     assert not foot.Jdd[:, :, others].any()
@@ -106,9 +106,9 @@ def test_joints_that_do_not_carry_a_point_do_not_move_it():
 def test_a_point_on_no_link_is_refused():
     still = np.zeros((1, 7))
     with pytest.raises(InputError, match="links 0 to 6"):
-        points_motion(JointTree.fang7(), still, still, still, [7], [[0.0, 0.0, 0.0]])
+        compute_points_motion(JointTree.fang7(), still, still, still, [7], [[0.0, 0.0, 0.0]])
     with pytest.raises(InputError, match="points has shape"):
-        points_motion(JointTree.fang7(), still, still, still, [1, 2], [[0.0, 0.0, 0.0]])
+        compute_points_motion(JointTree.fang7(), still, still, still, [1, 2], [[0.0, 0.0, 0.0]])
 
 
 @pytest.mark.parametrize("seed", [7, 8])
@@ -120,11 +120,13 @@ def test_fang_a11_torques_equal_pinocchio_and_their_jacobians_central_difference
     model = pinocchio_model(tree)
     data = model.createData()
     theirs = np.array([pin.rnea(model, data, *(s[f] for s in states)) for f in range(3)])
-    np.testing.assert_allclose(torques(tree, *states), theirs, rtol=0, atol=1e-10 * np.abs(theirs).max())
-    for which, block in enumerate(torque_jacobians(tree, *states)):
-        assert relative(block, numeric(lambda *s: torques(tree, *s), states, which)) < 1e-6
+    np.testing.assert_allclose(compute_torques(tree, *states), theirs, rtol=0, atol=1e-10 * np.abs(theirs).max())
+    for which, block in enumerate(compute_torque_jacobians(tree, *states)):
+        assert relative(block, numeric(lambda *s: compute_torques(tree, *s), states, which)) < 1e-6
     for ours, peer in zip(
-        torque_jacobians(tree, *states), torque_jacobians(tree, *states, method="pinocchio"), strict=True
+        compute_torque_jacobians(tree, *states),
+        compute_torque_jacobians(tree, *states, method="pinocchio"),
+        strict=True,
     ):
         assert relative(ours, peer) < 1e-11
 
@@ -134,7 +136,7 @@ def test_fang_a11_joints_off_the_path_give_exactly_nothing():
     states = random_state(np.random.default_rng(9), tree)
     knee = tree.index("left_knee")
     off = [i for i, name in enumerate(tree.names) if name.startswith("right") or "shoulder" in name or "elbow" in name]
-    for block in torque_jacobians(tree, *states, joints=[knee]):
+    for block in compute_torque_jacobians(tree, *states, joints=[knee]):
         assert block.shape == (3, 1, 22)
         assert not block[:, 0, off].any()
 
@@ -144,7 +146,7 @@ def test_chosen_torques_are_rows_of_all_torques():
     states = random_state(np.random.default_rng(10), tree)
     chosen = [17, 4, 9]
     for some, every in zip(
-        torque_jacobians(tree, *states, joints=chosen), torque_jacobians(tree, *states), strict=True
+        compute_torque_jacobians(tree, *states, joints=chosen), compute_torque_jacobians(tree, *states), strict=True
     ):
         np.testing.assert_array_equal(some, every[:, chosen])
 
@@ -152,7 +154,7 @@ def test_chosen_torques_are_rows_of_all_torques():
 def test_mass_matrix_is_symmetric_and_positive():
     tree = JointTree.fang22()
     states = random_state(np.random.default_rng(11), tree)
-    M = torque_jacobians(tree, *states)[2]
+    M = compute_torque_jacobians(tree, *states)[2]
     np.testing.assert_allclose(M, np.swapaxes(M, 1, 2), rtol=0, atol=1e-12)
     assert np.linalg.eigvalsh(M).min() > 0.0
 
@@ -161,9 +163,9 @@ def test_fang_a12_root_rows_of_lagranges_equations_are_the_aggregate_wrench():
     """The thesis leaves open whether both are the same; in numbers they are."""
     tree = JointTree.fang22()
     states = random_state(np.random.default_rng(12), tree)
-    wrench, tau = aggregate(tree, *states).wrench, torques(tree, *states)
+    wrench, tau = compute_aggregate(tree, *states).wrench, compute_torques(tree, *states)
     q = states[0]
-    place = point_motion(tree, *states, 5, np.zeros(3))
+    place = compute_point_motion(tree, *states, 5, np.zeros(3))
     np.testing.assert_allclose(tau[:, :3], wrench[:, :3], rtol=0, atol=1e-9 * np.abs(wrench).max())
     about_root = wrench[:, 3:] - np.cross(place.position, wrench[:, :3])
     for i in (3, 4, 5):  # the joint's axis in world: how a point of the trunk one metre away turns about it
@@ -176,7 +178,7 @@ def test_fang_a12_root_rows_of_lagranges_equations_are_the_aggregate_wrench():
 def axis_of(tree, q, dof):
     """World axis ``(F, 3)`` of a joint: the difference of two points on it."""
     still = np.zeros_like(q)
-    ends = points_motion(tree, q, still, still, [dof, dof], [tree.axes[dof], np.zeros(3)]).position
+    ends = compute_points_motion(tree, q, still, still, [dof, dof], [tree.axes[dof], np.zeros(3)]).position
     return ends[:, 0] - ends[:, 1]
 
 
@@ -185,8 +187,8 @@ def test_ground_force_under_a_standing_body_leaves_nothing_at_the_root():
     q = 0.2 * np.random.default_rng(13).normal(size=(2, 22))
     still = np.zeros_like(q)
     external = np.zeros((2, 22, 6))
-    external[:, tree.point("left_foot")[0]] = aggregate(tree, q, still, still).wrench
-    tau = torques(tree, q, still, still, external=external)
+    external[:, tree.point("left_foot")[0]] = compute_aggregate(tree, q, still, still).wrench
+    tau = compute_torques(tree, q, still, still, external=external)
     np.testing.assert_allclose(tau[:, :6], 0.0, rtol=0, atol=1e-9)
     assert np.abs(tau[:, tree.index("left_knee")]).max() > 1.0
 
@@ -196,7 +198,7 @@ def test_a_pendulum_swings_as_in_the_textbook():
     tree = JointTree.chain(1, length_m=0.8, mass_kg=1.5)
     q, qd, qdd = np.array([[0.3], [1.2]]), np.array([[2.0], [0.0]]), np.array([[0.5], [-1.0]])
     expected = 1.5 * 0.8**2 / 3.0 * qdd + 1.5 * 9.81 * 0.4 * np.sin(q)
-    np.testing.assert_allclose(torques(tree, q, qd, qdd), expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(compute_torques(tree, q, qd, qdd), expected, rtol=0, atol=1e-12)
 
 
 def test_power_of_torques_is_the_rate_of_energy():
@@ -209,21 +211,21 @@ def test_power_of_torques_is_the_rate_of_energy():
 
     def kinetic(t):
         q, qd, qdd = state(t)
-        M = torque_jacobians(tree, q, qd, qdd)[2][0]
+        M = compute_torque_jacobians(tree, q, qd, qdd)[2][0]
         return 0.5 * qd[0] @ M @ qd[0]
 
-    power = float((torques(tree, *state(0.7), gravity=0.0) * state(0.7)[1]).sum())
+    power = float((compute_torques(tree, *state(0.7), gravity=0.0) * state(0.7)[1]).sum())
     assert power == pytest.approx((kinetic(0.7 + h) - kinetic(0.7 - h)) / (2 * h), rel=1e-7)
 
 
 def test_bad_torque_requests_are_refused():
     tree, still = JointTree.fang7(), np.zeros((1, 7))
     with pytest.raises(UnknownNameError, match="sub-tree"):
-        torque_jacobians(tree, still, still, still, method="magic")
+        compute_torque_jacobians(tree, still, still, still, method="magic")
     with pytest.raises(InputError, match="coordinates 0 to 6"):
-        torque_jacobians(tree, still, still, still, joints=[9])
+        compute_torque_jacobians(tree, still, still, still, joints=[9])
     with pytest.raises(InputError, match="external"):
-        torques(tree, still, still, still, external=np.zeros((1, 3, 6)))
+        compute_torques(tree, still, still, still, external=np.zeros((1, 3, 6)))
 
 
 def test_a_tree_numbered_in_layers_is_right_here_and_refused_for_pinocchio():
@@ -239,8 +241,8 @@ def test_a_tree_numbered_in_layers_is_right_here_and_refused_for_pinocchio():
         np.tile(0.01 * np.eye(3), (5, 1, 1)),
     )
     states = random_state(np.random.default_rng(16), tree)
-    for which, block in enumerate(torque_jacobians(tree, *states)):
-        assert relative(block, numeric(lambda *s: torques(tree, *s), states, which)) < 1e-6
+    for which, block in enumerate(compute_torque_jacobians(tree, *states)):
+        assert relative(block, numeric(lambda *s: compute_torques(tree, *s), states, which)) < 1e-6
     pytest.importorskip("pinocchio")
     with pytest.raises(InputError, match="depth first"):
         pinocchio_model(tree)
@@ -251,8 +253,8 @@ def test_torques_of_a_joint_named_twice_are_given_twice():
     states = np.random.default_rng(5).normal(size=(3, 2, 22))
     for method in ("sub-tree", "pinocchio"):
         for twice, once in zip(
-            torque_jacobians(tree, *states, joints=[9, 4, 9], method=method),
-            torque_jacobians(tree, *states, joints=[9, 4], method=method),
+            compute_torque_jacobians(tree, *states, joints=[9, 4, 9], method=method),
+            compute_torque_jacobians(tree, *states, joints=[9, 4], method=method),
             strict=True,
         ):
             np.testing.assert_array_equal(twice, once[:, [0, 1, 0]])
@@ -261,6 +263,6 @@ def test_torques_of_a_joint_named_twice_are_given_twice():
 def test_links_that_a_tree_does_not_have_are_refused_by_number():
     tree, rest = JointTree.fang22(), np.zeros((1, 22))
     with pytest.raises(InputError, match="link -3"):
-        points_motion(tree, rest, rest, rest, [-3, 2], np.zeros((2, 3)))
+        compute_points_motion(tree, rest, rest, rest, [-3, 2], np.zeros((2, 3)))
     with pytest.raises(InputError, match="coordinate 22"):
         tree.subtree(22)

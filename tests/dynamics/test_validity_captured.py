@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from marey.base import InputError
-from marey.dynamics import Body, ReactionComparison, ValidityReport, compare_reaction, validity
+from marey.dynamics import Body, ReactionComparison, ValidityReport, check_validity, compare_reaction
 from marey.io import GroundReaction, load, load_ground_reaction, load_markers
 from marey.kinematics import fit_markers
 from marey.lie import SO3
@@ -48,7 +48,7 @@ SPOIL: dict[str, Callable[[Motion], Motion]] = {
 
 @pytest.mark.parametrize("clip", CHOSEN + HELD_OUT)
 def test_nine_in_ten_frames_of_a_clean_walk_are_green(mocap, clip):
-    report = validity(captured(mocap, clip))
+    report = check_validity(captured(mocap, clip))
     assert report.valid_fraction >= 0.9
     assert report.colour == "green"
 
@@ -56,7 +56,7 @@ def test_nine_in_ten_frames_of_a_clean_walk_are_green(mocap, clip):
 @pytest.mark.parametrize("spoilt", SPOIL)
 @pytest.mark.parametrize("clip", ["02_01", "35_01", "39_01", "43_01"])
 def test_a_spoilt_walk_is_red(mocap, clip, spoilt):
-    report = validity(SPOIL[spoilt](captured(mocap, clip)))
+    report = check_validity(SPOIL[spoilt](captured(mocap, clip)))
     assert report.colour == "red"
     assert report.valid_fraction < 0.6
     assert any(span.status == "red" for span in report.spans)
@@ -64,14 +64,14 @@ def test_a_spoilt_walk_is_red(mocap, clip, spoilt):
 
 @pytest.mark.parametrize("clip", JUMPS)
 def test_most_of_a_captured_jump_is_green_and_its_copy_read_twice_as_fast_is_not(mocap, clip):
-    assert validity(captured(mocap, clip)).valid_fraction >= 0.85
-    fast = validity(captured(mocap, clip, 240.0))
+    assert check_validity(captured(mocap, clip)).valid_fraction >= 0.85
+    fast = check_validity(captured(mocap, clip, 240.0))
     assert fast.red_fraction > 0.15
     assert "pull" in fast.cause_counts
 
 
 def test_a_clip_recorded_at_60_hz_but_read_at_120_is_red(mocap):
-    assert validity(captured(mocap, "141_25", 120.0)).colour == "red"
+    assert check_validity(captured(mocap, "141_25", 120.0)).colour == "red"
 
 
 def walks(mocap: Path) -> dict[str, float]:
@@ -86,9 +86,9 @@ def test_eight_in_ten_frames_of_all_clean_walks_are_green_and_none_of_their_spoi
     clean, spoilt = dict[str, float](), {name: dict[str, float]() for name in SPOIL}
     for clip, rate_hz in walks(mocap).items():
         motion = captured(mocap, clip, rate_hz)
-        clean[clip] = validity(motion).valid_fraction
+        clean[clip] = check_validity(motion).valid_fraction
         for name, spoil in SPOIL.items():
-            spoilt[name][clip] = validity(spoil(motion)).valid_fraction
+            spoilt[name][clip] = check_validity(spoil(motion)).valid_fraction
     fractions = np.array(list(clean.values()))
     print(f"clean: mean {fractions.mean():.3f}, least {fractions.min():.3f} ({min(clean, key=lambda c: clean[c])})")
     assert fractions.mean() >= 0.9
@@ -104,7 +104,7 @@ def test_eight_in_ten_frames_of_all_clean_walks_are_green_and_none_of_their_spoi
 def plates(mocap) -> tuple[ValidityReport, GroundReaction, ReactionComparison]:
     fit = fit_markers(load_markers(mocap / "opensim" / "markers_walk.trc"))
     reaction = load_ground_reaction(mocap / "opensim" / "grf_walk.mot")
-    report = validity(fit.motion, Body.from_motion(fit.motion, mass_kg=78.4))
+    report = check_validity(fit.motion, Body.from_motion(fit.motion, mass_kg=78.4))
     return report, reaction, compare_reaction(report, reaction, start_s=fit.first_frame / fit.motion.rate_hz)
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from marey.dynamics import GRAVITY, Body, find_supports, validity
-from marey.dynamics._validity_haste import haste
+from marey.dynamics import GRAVITY, Body, check_validity, find_supports
+from marey.dynamics._validity_haste import compute_tipping_ratio
 from marey.lie import SO3
 from marey.motion import Contacts, Motion
 from marey.skeleton import HUMAN, t_pose
@@ -32,11 +32,11 @@ def pendulum(stiffness: float = 1.0, seconds: float = 3.0) -> Motion:
 
 def planted(motion: Motion) -> np.ndarray:
     """Haste with the foot held below where the centre of mass is half way."""
-    report = validity(motion, floor="plants", cutoff_hz=None)
+    report = check_validity(motion, floor="plants", cutoff_hz=None)
     supports, middle = report.supports, motion.num_frames // 2
     below = (report.dynamics.com[middle] - supports.points[middle, :6].mean(axis=0)) * [1.0, 0.0, 1.0]
     fixed = np.repeat(supports.points[middle : middle + 1] + below, motion.num_frames, axis=0)
-    return haste(report.dynamics, replace(supports, points=fixed), report.centre_of_pressure)
+    return compute_tipping_ratio(report.dynamics, replace(supports, points=fixed), report.centre_of_pressure)
 
 
 @pytest.mark.parametrize("share", [0.6, 1.0])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from marey.graph import MotionGraph, build
+from marey.graph import MotionGraph, build_graph
 from marey.io import load
 from marey.motion import Motion
 
@@ -28,4 +28,4 @@ def prepared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def picking(picking_clips: list[Motion], prepared_folder: Path) -> MotionGraph:
     """The graph of those clips."""
-    return build(picking_clips, resume=prepared_folder)
+    return build_graph(picking_clips, resume=prepared_folder)

@@ -13,22 +13,22 @@ from marey.graph._ara import (
     PICK,
     STATES,
     VIOLATIONS,
-    Goals,
-    Roads,
-    Terms,
-    World2D,
-    clear,
-    new_memory,
+    ConstraintArrays,
+    GridArrays,
+    HeuristicTerms,
+    SearchGraph,
+    allocate_memory,
+    clear_memory,
 )
-from marey.graph._ara_kernels import begin, least_waiting, reopen, search
-from marey.graph._heap_kernels import pop, push
-from marey.graph._heuristics_kernels import least_cycle_rate, potentials
-from marey.graph._links import costs_to
+from marey.graph._ara_kernels import add_start, expand_states, least_open_cost, reopen_states
+from marey.graph._heap_kernels import pop_heap, push_heap
+from marey.graph._heuristics_kernels import compute_potentials, least_cycle_rate
+from marey.graph._links import shortest_costs_to
 
 EPSILONS = (10.0, 5.0, 3.0, 2.0, 1.5, 1.2, 1.0)
 ALL = np.ones((2, 2), dtype=bool)
-OPEN_GROUND = World2D(np.array([-5.0, -5.0]), 5.0, np.zeros((1, 2, 2)), ALL, ALL)
-AT_ORIGIN = Goals(
+OPEN_GROUND = GridArrays(np.array([-5.0, -5.0]), 5.0, np.zeros((1, 2, 2)), ALL, ALL)
+AT_ORIGIN = ConstraintArrays(
     np.array([PICK]), np.zeros((1, 3)), np.array([np.nan]), np.array([0.1]), np.array([3]), np.zeros(1), np.zeros(1),
     np.array([False]),
 ).rows()  # fmt: skip
@@ -44,32 +44,32 @@ class RandomGraph:
         self.count, self.source, self.target = count, links[:, 0], np.ascontiguousarray(links[:, 1])
         self.cost = rng.uniform(0.1, 3.0, len(links))
         self.first = np.searchsorted(self.source, np.arange(count + 1))
-        self.true = costs_to(np.array([count - 1]), self.source, self.target, self.cost, count)
+        self.true = shortest_costs_to(np.array([count - 1]), self.source, self.target, self.cost, count)
         self.best = float(self.true[0])
-        self.terms = Terms(np.zeros(1), rng.uniform(0.2, 1.0) * self.true[None, None])  # a share is consistent
+        self.terms = HeuristicTerms(np.zeros(1), rng.uniform(0.2, 1.0) * self.true[None, None])  # a share is consistent
         edges = len(links)
         self.apart = np.zeros(edges, dtype=bool)
         event = np.zeros(count, dtype=np.int64)
         event[-1] = 1
-        self.roads = Roads(
+        self.roads = SearchGraph(
             self.first, np.arange(edges), np.diff(self.first), self.target, self.cost, np.zeros((edges, 3)),
             np.zeros((edges, 2, 2)), np.zeros((edges, 2)), event, np.zeros((count, 3)), np.zeros((count, 3)),
             np.full((count, 2, 2), np.nan), np.zeros(count, dtype=bool),
         )  # fmt: skip
 
     def run(self, memory, epsilon: float, upper: float = np.inf, budget: int = 1_000_000) -> int:
-        return search(
+        return expand_states(
             self.roads, OPEN_GROUND, AT_ORIGIN, self.terms, memory, upper, epsilon, False, self.apart, budget
         )  # fmt: skip
 
     def memory(self, epsilon: float, capacity: int = 4096):
-        memory = new_memory(capacity)
-        assert begin(self.roads, OPEN_GROUND, self.terms, memory, 0, 0, np.zeros(3), epsilon, 1)
+        memory = allocate_memory(capacity)
+        assert add_start(self.roads, OPEN_GROUND, self.terms, memory, 0, 0, np.zeros(3), epsilon, 1)
         return memory
 
 
 def least(memory) -> float:
-    return max(least_waiting(memory.whole, memory.real, memory.num_states), 1e-300)
+    return max(least_open_cost(memory.whole, memory.real, memory.num_states), 1e-300)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -80,7 +80,7 @@ def test_safonova_a4_every_solution_keeps_its_bound_and_the_last_is_the_best(see
         memory, before = graph.memory(EPSILONS[0]), np.inf
         for number, epsilon in enumerate(EPSILONS):
             if number:
-                reopen(memory, epsilon)
+                reopen_states(memory, epsilon)
             assert graph.run(memory, epsilon) == DONE
             cost = memory.goal_cost
             proved = max(1.0, min(epsilon, cost / least(memory)))
@@ -101,7 +101,7 @@ def test_safonova_a5_no_state_is_expanded_twice_for_one_epsilon():
         for number, epsilon in enumerate(EPSILONS):
             before = int(memory.counts[EXPANSIONS])
             if number:
-                reopen(memory, epsilon)
+                reopen_states(memory, epsilon)
             graph.run(memory, epsilon)
             assert memory.counts[EXPANSIONS] - before <= memory.counts[STATES]
         single = graph.memory(1.0)
@@ -143,7 +143,7 @@ def test_memory_that_is_full_says_so_and_can_be_used_again():
     graph = RandomGraph(np.random.default_rng(9), 150)
     memory = graph.memory(1.0, capacity=8)
     assert graph.run(memory, 1.0) == FULL
-    clear(memory)
+    clear_memory(memory)
     assert (memory.table == EMPTY).all()
     assert memory.num_states == 0
 
@@ -153,17 +153,17 @@ def test_the_heap_gives_numbers_back_in_order():
     keys = rng.normal(size=500)
     heap, held, size = np.empty(500, dtype=np.int64), np.empty(500), 0
     for number, key in enumerate(keys):
-        size = push(heap, held, size, number, key)
+        size = push_heap(heap, held, size, number, key)
     out = []
     while size:
         out.append(heap[0])
-        size = pop(heap, held, size)
+        size = pop_heap(heap, held, size)
     np.testing.assert_array_equal(out, np.argsort(keys, kind="stable"))
 
 
 def test_costs_to_go_are_those_of_dijkstra():
     graph = RandomGraph(np.random.default_rng(11), 80)
-    values, settled = potentials(
+    values, settled = compute_potentials(
         graph.first, graph.target, graph.cost, graph.target == graph.count - 1, graph.apart, np.zeros(graph.count), 200
     )
     assert settled
@@ -180,5 +180,7 @@ def test_the_rate_of_the_cheapest_cycle_is_that_of_bisection():
         length = rng.uniform(0.1, 1.0, len(graph.cost))
         found = least_cycle_rate(graph.first, graph.target, graph.cost, length, 100.0)
         no, never = np.zeros(len(length), dtype=bool), np.zeros(40)
-        assert potentials(graph.first, graph.target, graph.cost - 0.999 * found * length, ~no, no, never, 60)[1]
-        assert not potentials(graph.first, graph.target, graph.cost - 1.001 * found * length, ~no, no, never, 60)[1]
+        assert compute_potentials(graph.first, graph.target, graph.cost - 0.999 * found * length, ~no, no, never, 60)[1]
+        assert not compute_potentials(
+            graph.first, graph.target, graph.cost - 1.001 * found * length, ~no, no, never, 60
+        )[1]

@@ -9,68 +9,70 @@ import numpy as np
 import pytest
 
 from marey.base import InputError, UnknownNameError
-from marey.graph import BuildCancelledError, build, graph_bytes
-from marey.graph._build_jobs import pack_clip, prepare_clips, task_digest, unpack_clip
-from marey.graph._database import clip_tasks, gather, main_directions
+from marey.graph import BuildCancelledError, build_graph, graph_bytes
+from marey.graph._build_jobs import hash_task, pack_clip, run_clip_tasks, unpack_clip
+from marey.graph._database import gather_database, make_clip_tasks, project_principal
 from marey.graph._settings import GraphSettings
 
 
 def test_directions_keep_dot_products():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(40, 3)) @ rng.normal(size=(3, 12))
-    kept = main_directions(rows, 5)
+    kept = project_principal(rows, 5)
     np.testing.assert_allclose(kept @ kept.T, rows @ rows.T, atol=1e-9)
-    assert main_directions(rows[:, :2], 5).shape == (40, 5)
+    assert project_principal(rows[:, :2], 5).shape == (40, 5)
 
 
 def test_settings_that_do_not_exist_are_named():
     with pytest.raises(UnknownNameError, match="densty"):
-        build([], densty=3.0)
+        build_graph([], densty=3.0)
     with pytest.raises(InputError, match="no clips"):
-        build([])
+        build_graph([])
 
 
 @pytest.mark.mocap
 def test_a_build_goes_on_from_what_is_ready(picking, picking_clips, prepared_folder):
     asked: list[tuple[int, int]] = []
-    again = build(picking_clips, resume=prepared_folder, on_progress=lambda done, total: asked.append((done, total)))
+    again = build_graph(
+        picking_clips, resume=prepared_folder, on_progress=lambda done, total: asked.append((done, total))
+    )
     assert asked == [(6, 6)]
     assert graph_bytes(again) == graph_bytes(picking)
 
 
 @pytest.mark.mocap
 def test_a_cancelled_build_keeps_what_is_ready(picking_clips, tmp_path):
-    tasks = clip_tasks(picking_clips[:3], GraphSettings())
+    tasks = make_clip_tasks(picking_clips[:3], GraphSettings())
     done: list[int] = []
 
     def cancel() -> bool:
         return len(done) == 2
 
     with pytest.raises(BuildCancelledError, match="after 2 of 3"):
-        prepare_clips(tasks, resume=tmp_path, cancel=cancel, on_progress=lambda n, _: done.append(n))
+        run_clip_tasks(tasks, resume=tmp_path, cancel=cancel, on_progress=lambda n, _: done.append(n))
     assert len(list(tmp_path.glob("*.safetensors"))) == 2
     later: list[int] = []
-    prepare_clips(tasks, resume=tmp_path, on_progress=lambda n, _: later.append(n))
+    run_clip_tasks(tasks, resume=tmp_path, on_progress=lambda n, _: later.append(n))
     assert later == [2, 3]
 
 
 @pytest.mark.mocap
 def test_a_damaged_clip_is_made_again(picking_clips, tmp_path):
-    tasks = clip_tasks(picking_clips[:1], GraphSettings())
-    first = prepare_clips(tasks, resume=tmp_path)
+    tasks = make_clip_tasks(picking_clips[:1], GraphSettings())
+    first = run_clip_tasks(tasks, resume=tmp_path)
     (file,) = tmp_path.glob("*.safetensors")
     file.write_bytes(file.read_bytes()[:100])
-    second = prepare_clips(tasks, resume=tmp_path)
+    second = run_clip_tasks(tasks, resume=tmp_path)
     np.testing.assert_array_equal(first[0].runs[0].wxyz, second[0].runs[0].wxyz)
     assert len(file.read_bytes()) > 1000
 
 
 @pytest.mark.mocap
 def test_prepared_clips_come_back_from_their_arrays(picking_clips):
-    (task,) = clip_tasks(picking_clips[3:4], GraphSettings())
+    (task,) = make_clip_tasks(picking_clips[3:4], GraphSettings())
     clip = task()
     again = unpack_clip(*pack_clip(clip))
-    one, two = (gather([c], task.body, task.settings) for c in (clip, again))
+    one, two = (gather_database([c], task.body, task.settings) for c in (clip, again))
     np.testing.assert_array_equal(one.phases.feet, two.phases.feet)
     np.testing.assert_array_equal(one.effort, two.effort)
     assert one.classes == two.classes
@@ -79,7 +81,7 @@ def test_prepared_clips_come_back_from_their_arrays(picking_clips):
 @pytest.mark.mocap
 def test_other_settings_or_frames_have_another_fingerprint(picking_clips):
     def mark(clip, **settings):
-        return task_digest(clip_tasks([clip], GraphSettings(**settings))[0])
+        return hash_task(make_clip_tasks([clip], GraphSettings(**settings))[0])
 
     clip = picking_clips[0]
     assert mark(clip) == mark(clip)
@@ -89,17 +91,17 @@ def test_other_settings_or_frames_have_another_fingerprint(picking_clips):
 
 @pytest.mark.mocap
 def test_clips_that_other_code_made_ready_are_made_again(picking_clips, tmp_path, monkeypatch):
-    tasks = clip_tasks(picking_clips[:1], GraphSettings())
-    prepare_clips(tasks, resume=tmp_path)
-    monkeypatch.setattr("marey.graph._build_jobs._code", lambda: b"another version")
-    prepare_clips(tasks, resume=tmp_path)
+    tasks = make_clip_tasks(picking_clips[:1], GraphSettings())
+    run_clip_tasks(tasks, resume=tmp_path)
+    monkeypatch.setattr("marey.graph._build_jobs.hash_sources", lambda: b"another version")
+    run_clip_tasks(tasks, resume=tmp_path)
     assert len(list(tmp_path.glob("*.safetensors"))) == 2
 
 
 @pytest.mark.mocap
 def test_mirrored_clips_double_the_database_and_the_hands(picking_clips):
-    tasks = clip_tasks(picking_clips[4:5], GraphSettings(mirror=True))
-    database = gather(prepare_clips(tasks), tasks[0].body, GraphSettings())
+    tasks = make_clip_tasks(picking_clips[4:5], GraphSettings(mirror=True))
+    database = gather_database(run_clip_tasks(tasks), tasks[0].body, GraphSettings())
     assert database.clips == ("69_72", "69_72~")
     picked = {planted[-1] for planted in database.classes if planted and planted[-1].startswith("picked")}
     assert picked == {"picked_left_hand", "picked_right_hand"}
@@ -110,7 +112,7 @@ def test_mirrored_clips_double_the_database_and_the_hands(picking_clips):
 @pytest.mark.mocap
 @pytest.mark.slow
 def test_processes_give_the_same_bytes(picking, picking_clips):
-    assert graph_bytes(build(picking_clips, workers=2)) == graph_bytes(picking)
+    assert graph_bytes(build_graph(picking_clips, workers=2)) == graph_bytes(picking)
 
 
 @pytest.mark.mocap
@@ -128,7 +130,7 @@ def test_a_cluster_gives_the_same_bytes_though_a_worker_dies(picking, picking_cl
                 killed.append(done)
                 os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
 
-        graph = build(picking_clips, cluster=cluster.scheduler_address, on_progress=kill)
+        graph = build_graph(picking_clips, cluster=cluster.scheduler_address, on_progress=kill)
     assert killed
     assert graph_bytes(graph) == graph_bytes(picking)
 
@@ -139,4 +141,4 @@ def test_a_cluster_that_does_not_answer_is_named(picking_clips, monkeypatch):
     pytest.importorskip("distributed")
     monkeypatch.setattr("marey.graph._build_jobs.CONNECT_S", 0.5)
     with pytest.raises(InputError, match="no cluster answers at 'tcp"):
-        build(picking_clips[:1], cluster="tcp://127.0.0.1:9")
+        build_graph(picking_clips[:1], cluster="tcp://127.0.0.1:9")

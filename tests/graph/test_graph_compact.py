@@ -7,24 +7,30 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from marey.graph import GraphSettings, assemble, build, transitions_per_s
-from marey.graph._build_prune import cheapest_of
-from marey.graph._compact import cull_transitions, pose_costs, step_cost, transition_costs, way_poses
-from marey.graph._graph import relative
-from marey.graph._links import complete_linkage, costs_to
+from marey.graph import GraphSettings, assemble_graph, build_graph, transitions_per_s
+from marey.graph._build_prune import select_cheapest
+from marey.graph._compact import (
+    compute_pose_costs,
+    compute_transition_costs,
+    cull_transitions,
+    median_step_cost,
+    path_pose_ranges,
+)
+from marey.graph._graph import to_frame
+from marey.graph._links import cluster_complete_linkage, shortest_costs_to
 from marey.graph._merge import merge_states
-from marey.graph._transitions import Metric
+from marey.graph._transitions import PoseMetric
 from marey.io import load
-from marey.world import Path, Sketch, Stand
+from marey.world import GroundPose, Path, Sketch
 
 
 def full_graph(database, transitions, settings):
     """Source, target and cost of every step from pose to pose."""
-    cost = pose_costs(database, settings)
+    cost = compute_pose_costs(database, settings)
     own = np.flatnonzero(database.clip[1:] == database.clip[:-1])
     source = np.concatenate([own, transitions.source])
     target = np.concatenate([own + 1, transitions.target])
-    extra = np.concatenate([np.zeros(len(own)), transition_costs(database, transitions, settings)])
+    extra = np.concatenate([np.zeros(len(own)), compute_transition_costs(database, transitions, settings)])
     return source, target, cost[source] + extra
 
 
@@ -43,9 +49,11 @@ def test_safonova_a14_culling_loses_nothing(picking):
         starts = rng.choice(np.flatnonzero(~forbidden), 10, replace=False)
         goal = int(rng.choice(np.flatnonzero(~forbidden)))
         enters = forbidden[database.phase[target]] & (table.start[database.phase[target]] == target)
-        full = costs_to(table.start[[goal]], source[~enters], target[~enters], cost[~enters], database.num_poses)
+        full = shortest_costs_to(
+            table.start[[goal]], source[~enters], target[~enters], cost[~enters], database.num_poses
+        )
         free = ~forbidden[after]
-        compact = costs_to(np.array([goal]), ways.source[free], after[free], ways.cost[free], len(table.start))
+        compact = shortest_costs_to(np.array([goal]), ways.source[free], after[free], ways.cost[free], len(table.start))
         a, b = full[table.start[starts]], compact[starts]
         assert (np.isfinite(a) == np.isfinite(b)).all()
         np.testing.assert_allclose(b[np.isfinite(a)], a[np.isfinite(a)], rtol=1e-6)
@@ -56,10 +64,10 @@ def test_safonova_a14_culling_loses_nothing(picking):
 @pytest.mark.mocap
 def test_ways_cost_what_their_poses_and_transitions_cost(picking):
     database, settings, ways = picking.database, picking.settings, picking.ways
-    cost = pose_costs(database, settings)
-    price = transition_costs(database, picking.transitions, settings)
+    cost = compute_pose_costs(database, settings)
+    price = compute_transition_costs(database, picking.transitions, settings)
     for way in np.random.default_rng(1).choice(len(ways.source), 200, replace=False):
-        stretches = way_poses(database, picking.transitions, ways, int(way))
+        stretches = path_pose_ranges(database, picking.transitions, ways, int(way))
         shown = sum(cost[a:b].sum() for a, b in stretches)
         assert ways.cost[way] == pytest.approx(shown + price[ways.jumps(int(way))].sum(), rel=1e-9)
         assert stretches[0][0] == database.phases.start[ways.source[way]]
@@ -83,9 +91,9 @@ def test_costs_are_physical(picking):
     """A second of walking costs about one: (100 N m)² s; every transition costs half a step at least."""
     database, settings = picking.database, picking.settings
     single = np.array([len(planted) == 1 for planted in database.classes])[database.phases.kind[database.phase]]
-    assert 0.3 < np.median(pose_costs(database, settings)[single]) * database.rate_hz < 4.0
-    price = transition_costs(database, picking.transitions, settings)
-    assert price.min() >= settings.transition_price * step_cost(database, settings) - 1e-12
+    assert 0.3 < np.median(compute_pose_costs(database, settings)[single]) * database.rate_hz < 4.0
+    price = compute_transition_costs(database, picking.transitions, settings)
+    assert price.min() >= settings.transition_price * median_step_cost(database, settings) - 1e-12
 
 
 @pytest.mark.mocap
@@ -93,7 +101,7 @@ def test_arrays_of_the_graph_fit_together(picking):
     arrays = picking.arrays
     np.testing.assert_allclose(arrays.cost, arrays.seconds * arrays.power + arrays.price, rtol=1e-9)
     source = np.repeat(np.arange(picking.num_states), np.diff(arrays.first))
-    costs = costs_to(np.array([0]), source, arrays.target, arrays.cost, picking.num_states)
+    costs = shortest_costs_to(np.array([0]), source, arrays.target, arrays.cost, picking.num_states)
     assert np.isfinite(costs).all()
     c, s = np.cos(arrays.delta[:, 2]), np.sin(arrays.delta[:, 2])
     root = arrays.root[arrays.target]
@@ -108,7 +116,7 @@ def test_arrays_of_the_graph_fit_together(picking):
 def test_feet_of_states_are_half_a_foot_behind_their_balls(picking):
     database, arrays = picking.database, picking.arrays
     phases = np.array([own[0] for own in picking.members])
-    balls = relative(database.phases.feet[phases], database.phases.anchor[phases][:, None])
+    balls = to_frame(database.phases.feet[phases], database.phases.anchor[phases][:, None])
     away = balls[..., :2] - arrays.feet
     known = np.isfinite(away[..., 0])
     assert (known == np.isfinite(arrays.feet[..., 0])).all()
@@ -118,20 +126,20 @@ def test_feet_of_states_are_half_a_foot_behind_their_balls(picking):
 
 def test_complete_linkage_does_not_chain():
     places = np.array([0.0, 1.0, 2.0, 3.0])
-    labels = complete_linkage(np.abs(places[:, None] - places[None]), 1.5)
+    labels = cluster_complete_linkage(np.abs(places[:, None] - places[None]), 1.5)
     assert labels[0] == labels[1]
     assert labels[0] != labels[3]
 
 
 def test_the_cheapest_of_equal_rows_stays():
-    kept = cheapest_of([np.array([0, 0, 1, 1]), np.array([2, 2, 2, 3])], np.array([5.0, 4.0, 1.0, 1.0]))
+    kept = select_cheapest([np.array([0, 0, 1, 1]), np.array([2, 2, 2, 3])], np.array([5.0, 4.0, 1.0, 1.0]))
     assert sorted(kept.tolist()) == [1, 2, 3]
 
 
 @pytest.mark.mocap
 def test_groups_are_of_one_class_and_nearer_than_the_limit(picking):
     database, settings = picking.database, picking.settings
-    metric = Metric(database, settings)
+    metric = PoseMetric(database, settings)
     threshold = picking.transitions.threshold
     group, gap = merge_states(database, settings, metric, threshold)
     for label in np.unique(group):
@@ -156,8 +164,8 @@ def test_safonova_a15_merging_loses_little(picking):
     inside = np.flatnonzero(state >= 0)
     ratios, lost, solvable = [], 0, 0
     for goal in rng.choice(inside, 25, replace=False):
-        full = costs_to(np.array([goal]), plain.source, after, plain.cost, len(table.start))
-        merged = costs_to(state[[goal]], source, arrays.target, arrays.cost, picking.num_states)
+        full = shortest_costs_to(np.array([goal]), plain.source, after, plain.cost, len(table.start))
+        merged = shortest_costs_to(state[[goal]], source, arrays.target, arrays.cost, picking.num_states)
         starts = rng.choice(inside, 40)
         a, b = full[starts], merged[state[starts]]
         solvable += int(np.isfinite(a).sum())
@@ -170,7 +178,7 @@ def test_safonova_a15_merging_loses_little(picking):
 
 def straight_to(goal: tuple[float, float]) -> Sketch:
     """From a stand to a stand, in a corridor of a metre."""
-    return Sketch(Stand((0.0, 0.0), 0.0), Stand(goal), path=Path(np.array([(0.0, 0.0), goal])))
+    return Sketch(GroundPose((0.0, 0.0), 0.0), GroundPose(goal), path=Path(np.array([(0.0, 0.0), goal])))
 
 
 @pytest.mark.mocap
@@ -179,7 +187,7 @@ def test_safonova_a15_merging_loses_little_on_the_ground(picking):
 
     They cost no less than a tenth below either: merging would else make transitions free.
     """
-    plain = assemble(picking.database, replace(picking.settings, merge=0.0))
+    plain = assemble_graph(picking.database, replace(picking.settings, merge=0.0))
     rng = np.random.default_rng(5)
     ratios = []
     for _ in range(10):
@@ -199,7 +207,7 @@ def test_safonova_a13_compression_of_walks_and_jumps(mocap):
     """Subjects 16 and 118, mirrored: 12 and 20 times fewer states, 4 and 16 times fewer transitions."""
     folder = mocap / "cmu-bvh"
     clips = [load(path) for name in ("16", "118") for path in sorted(folder.glob(f"{name}_*.bvh"))]
-    graph = build(clips, mirror=True)
+    graph = build_graph(clips, mirror=True)
     size = graph.size
     assert size.poses >= 10_000
     assert size.poses >= 12 * size.phases
@@ -213,7 +221,7 @@ def test_safonova_a13_compression_of_walks_and_jumps(mocap):
 @pytest.mark.slow
 def test_safonova_a13_compression_of_walks_and_picks(mocap):
     """All 29 clips of subject 69, 15 240 poses, and all of its 15 picks in the graph."""
-    graph = build([load(path) for path in sorted((mocap / "cmu-bvh").glob("69_*.bvh"))])
+    graph = build_graph([load(path) for path in sorted((mocap / "cmu-bvh").glob("69_*.bvh"))])
     size = graph.size
     assert size.poses >= 10_000
     assert size.poses >= 20 * graph.num_states
@@ -224,7 +232,7 @@ def test_safonova_a13_compression_of_walks_and_picks(mocap):
 @pytest.mark.mocap
 def test_without_merging_every_phase_is_a_state(picking):
     settings = GraphSettings(merge=0.0, step_bin_m=0.0)
-    graph = assemble(picking.database, settings)
+    graph = assemble_graph(picking.database, settings)
     assert all(len(members) == 1 for members in graph.members)
     assert graph.num_states > picking.num_states
     assert graph.num_edges > picking.num_edges

@@ -9,15 +9,24 @@ import numpy as np
 import pytest
 
 from marey.base import InputError
-from marey.graph import build, prepare
-from marey.graph._build_arrays import _gap
-from marey.graph._database_clip import behaviour_of
-from marey.graph._events import HOLD, PICKED, STANDING, calibration_range, find_picks, split_events
+from marey.graph import build_graph, prepare_clips
+from marey.graph._build_arrays import _feet_gap
+from marey.graph._database_clip import classify_behaviour
+from marey.graph._events import MIN_HOLD_FRAMES, PICKED_PREFIX, STANDING, calibration_range, find_picks, split_events
 from marey.graph._events_pivots import lift_pivots
-from marey.graph._graph import composed, relative
+from marey.graph._graph import compose_planar, to_frame
 from marey.io import load
 from marey.lie import SO3
-from marey.motion import Contacts, Motion, Phase, Plant, contact_phases, contact_positions, resample, with_contacts
+from marey.motion import (
+    ContactPhase,
+    Contacts,
+    Motion,
+    StancePlant,
+    contact_phases,
+    contact_positions,
+    ensure_contacts,
+    resample,
+)
 from marey.samples import jump
 from marey.skeleton import HUMAN, contact_points, joint_frames, role_map
 
@@ -30,16 +39,16 @@ def standing(frames: int) -> Motion:
     return Motion(HUMAN, 30.0, roots, SO3(np.tile([1.0, 0.0, 0.0, 0.0], (frames, HUMAN.num_joints, 1))))
 
 
-def stance(start: int, stop: int, planted: tuple[str, ...] = ("right", "left")) -> Phase:
-    plants = tuple(Plant(foot, np.array([0.1, 0.0, 0.0]), 0.0, 0.0) for foot in planted)
-    return Phase(start, stop, planted, "double" if len(planted) == 2 else planted[0], plants)
+def stance(start: int, stop: int, planted: tuple[str, ...] = ("right", "left")) -> ContactPhase:
+    plants = tuple(StancePlant(foot, np.array([0.1, 0.0, 0.0]), 0.0, 0.0) for foot in planted)
+    return ContactPhase(start, stop, planted, "double" if len(planted) == 2 else planted[0], plants)
 
 
 def test_no_clips_make_no_graph():
     with pytest.raises(InputError, match="no clips"):
-        prepare([])
+        prepare_clips([])
     with pytest.raises(InputError, match="two clean phases"):
-        prepare([standing(60)])
+        prepare_clips([standing(60)])
 
 
 def test_arms_held_out_at_the_ends_are_cut_away():
@@ -73,7 +82,7 @@ def test_a_standing_body_is_cut_off_with_its_feet_in_one_order():
 
 
 def test_picks_named_in_the_contact_track_are_believed():
-    clip = with_contacts(standing(60))
+    clip = ensure_contacts(standing(60))
     assert clip.contacts is not None
     touched = np.zeros((60, 1), dtype=bool)
     touched[30:34] = True
@@ -88,18 +97,18 @@ def test_low_hands_near_a_flight_pick_nothing_up():
     clip = standing(90)
     low = clip.root_positions - np.where((np.arange(90) > 40) & (np.arange(90) < 50), 1.0, 0.0)[:, None] * UP
     clip = replace(clip, root_positions=low)
-    flight = Phase(60, 70, (), "flight")
+    flight = ContactPhase(60, 70, (), "flight")
     assert find_picks(clip, [stance(0, 90)], 0.62) != []
     assert find_picks(clip, [stance(0, 60), flight, stance(70, 90)], 0.62) == []
 
 
 def test_behaviours_are_told_by_events():
-    flight = Phase(10, 14, (), "flight")
+    flight = ContactPhase(10, 14, (), "flight")
     left, right = stance(0, 10, ("left",)), stance(14, 20, ("right",))
-    assert behaviour_of([left, right]) == "walk"
-    assert behaviour_of([stance(0, 10), flight, stance(14, 20)]) == "jump"
-    assert behaviour_of([left, flight, right, flight, left]) == "run"
-    assert behaviour_of([left, replace(right, planted=("right", PICKED + "left_hand"))]) == "pick"
+    assert classify_behaviour([left, right]) == "walk"
+    assert classify_behaviour([stance(0, 10), flight, stance(14, 20)]) == "jump"
+    assert classify_behaviour([left, flight, right, flight, left]) == "run"
+    assert classify_behaviour([left, replace(right, planted=("right", PICKED_PREFIX + "left_hand"))]) == "pick"
 
 
 @pytest.mark.mocap
@@ -123,7 +132,7 @@ def test_crouches_of_captured_jumps_are_no_picks(mocap, name):
 @pytest.mark.mocap
 def test_a_foot_that_pivots_is_lifted_meanwhile(mocap):
     """83_47 lands and turns by half a turn on both feet, which stay labelled as planted."""
-    clip = with_contacts(load(mocap / "cmu-bvh" / "83_47.bvh"))
+    clip = ensure_contacts(load(mocap / "cmu-bvh" / "83_47.bvh"))
     lifted = lift_pivots(clip, 0.08)
 
     def worst(motion):
@@ -187,7 +196,7 @@ def anchor_balls(database):
         if feet:
             own = slice(table.start[s], table.stop[s])
             ball = places[own, points.index(f"{feet[-1]}_toe")][:, [0, 2]]
-            found[own] = relative(np.concatenate([ball, np.zeros((len(ball), 1))], axis=1), table.anchor[s])[:, :2]
+            found[own] = to_frame(np.concatenate([ball, np.zeros((len(ball), 1))], axis=1), table.anchor[s])[:, :2]
     return found
 
 
@@ -211,10 +220,10 @@ def test_safonova_a16_two_ways_through_a_stance_end_at_one_place(picking):
         for e in order[first[at] + rng.choice(number[at], 2, replace=False)]:
             i, j = int(found.source[e]), int(found.target[e])
             slide = balls[i] - balls[begin] + balls[end] - balls[j]
-            here = relative(roots[end], table.anchor[p])
+            here = to_frame(roots[end], table.anchor[p])
             ends.append(np.concatenate([here[:2] - slide, here[2:]]))
-            onward = composed(relative(roots[i], roots[begin]), relative(roots[j], roots[j - 1]))
-            sums.append(composed(onward, relative(roots[end], roots[j])))
+            onward = compose_planar(to_frame(roots[i], roots[begin]), to_frame(roots[j], roots[j - 1]))
+            sums.append(compose_planar(onward, to_frame(roots[end], roots[j])))
         slid.append(np.hypot(*(ends[0] - ends[1])[:2]))
         turned.append(abs(ends[0][2] - ends[1][2]))
         summed.append(np.hypot(*(sums[0] - sums[1])[:2]))
@@ -225,16 +234,16 @@ def test_safonova_a16_two_ways_through_a_stance_end_at_one_place(picking):
 
 def test_jumps_are_measured_from_toe_to_heel():
     """The clip jumps a metre from ball to ball: a foot's length less lies between the feet."""
-    database = prepare([jump(1.0)])
+    database = prepare_clips([jump(1.0)])
     (flight,) = np.flatnonzero(np.array([not planted for planted in database.classes])[database.phases.kind])
     points = contact_points(database.body.skeleton)
     ends = [points.index("left_toe"), points.index("left_heel")]
     foot = np.linalg.norm(np.diff(points.positions(*standing(1).joint_frames())[0, ends], axis=0))
-    assert _gap(database, int(flight)) == pytest.approx(1.0 - foot, abs=0.03)
+    assert _feet_gap(database, int(flight)) == pytest.approx(1.0 - foot, abs=0.03)
 
 
 def test_a_crouch_before_a_jump_is_no_stand():
-    database = prepare([jump(1.0)])
+    database = prepare_clips([jump(1.0)])
     table = database.phases
     (flight,) = np.flatnonzero(np.array([not planted for planted in database.classes])[table.kind])
     before = database.classes[table.kind[flight - 1]]
@@ -245,7 +254,7 @@ def test_a_crouch_before_a_jump_is_no_stand():
 
 
 def test_somebody_who_holds_still_over_a_pick_does_not_stand():
-    clip = with_contacts(standing(90))
+    clip = ensure_contacts(standing(90))
     assert clip.contacts is not None
     touched = np.zeros((90, 1), dtype=bool)
     touched[40:44] = True
@@ -254,24 +263,24 @@ def test_somebody_who_holds_still_over_a_pick_does_not_stand():
     pieces = split_events(clip, [stance(0, 90)], 0.62)
     (picked,) = [piece for piece in pieces if piece.planted[-1] == "picked_left_hand"]
     assert picked.start == 42
-    assert len(picked) >= HOLD
+    assert len(picked) >= MIN_HOLD_FRAMES
     assert pieces[-1].planted[-1] == STANDING
 
 
 @pytest.mark.mocap
 def test_behaviours_can_be_given_by_name(picking_clips):
-    graph = build(picking_clips[2:3], behaviours={"69_13": "stroll"})
+    graph = build_graph(picking_clips[2:3], behaviours={"69_13": "stroll"})
     assert set(graph.database.behaviours) == {"stroll"}
 
 
 @pytest.mark.mocap
 def test_a_clip_that_names_its_picks_is_made_ready(picking_clips):
-    clip = with_contacts(picking_clips[0])
+    clip = ensure_contacts(picking_clips[0])
     touched = np.zeros((clip.num_frames, 1), dtype=bool)
     touched[100:110] = True
     names = (*clip.contacts.names, "picked_right_hand")
     clip = replace(clip, contacts=Contacts(names, np.concatenate([clip.contacts.active, touched], axis=1)))
-    database = prepare([clip])
+    database = prepare_clips([clip])
     assert sum(planted[-1:] == ("picked_right_hand",) for planted in database.classes) == 1
     assert database.behaviours == ("pick",)
 
@@ -280,7 +289,7 @@ def test_a_clip_that_names_its_picks_is_made_ready(picking_clips):
 def test_a_flight_is_kept_when_its_clip_is_retargeted(mocap):
     """Contacts are those that were captured, not those of the body that the clip is carried to."""
     other, jump = (load(mocap / "cmu-bvh" / f"{name}.bvh") for name in ("16_01", "83_53"))
-    database = prepare([other, jump])
+    database = prepare_clips([other, jump])
     flights = np.array([not planted for planted in database.classes])[database.phases.kind]
     clips = database.clip[database.phases.start[flights]]
     assert np.bincount(clips, minlength=2).tolist() == [1, 1]

@@ -7,12 +7,12 @@ import pytest
 
 from marey.base import InputError
 from marey.graph._distance import PointClouds, planar_distance, squared_distances
-from marey.graph._field_kernels import STEPS, grid_distances
-from marey.graph._graph import composed, relative
-from marey.graph._ground import Ground, box_distance, strip_distance
+from marey.graph._field_kernels import GRID_STEPS, grid_distances
+from marey.graph._graph import compose_planar, to_frame
+from marey.graph._ground import GroundGrid, box_distance, segment_distance
 from marey.graph._settings import GraphSettings
 from marey.lie import SO3
-from marey.world import Sketch, Stand, Wall, World
+from marey.world import GroundPose, Sketch, Wall, World
 
 UP = np.array([0.0, 1.0, 0.0])
 
@@ -48,7 +48,7 @@ def test_squared_distances_are_those_of_rows():
 def test_places_seen_from_a_frame_come_back():
     rng = np.random.default_rng(4)
     place, frame = rng.uniform(-3.0, 3.0, (2, 50, 3))
-    back = composed(frame, relative(place, frame))
+    back = compose_planar(frame, to_frame(place, frame))
     np.testing.assert_allclose(back[:, :2], place[:, :2], atol=1e-12)
     np.testing.assert_allclose(np.exp(1j * back[:, 2]), np.exp(1j * place[:, 2]), atol=1e-12)
 
@@ -56,7 +56,7 @@ def test_places_seen_from_a_frame_come_back():
 def test_grid_ways_are_at_most_3_percent_longer_than_straight_ones():
     free, start = np.ones((81, 81), dtype=bool), np.full((81, 81), np.inf)
     start[40, 40] = 0.0
-    found = grid_distances(free, start, STEPS)
+    found = grid_distances(free, start, GRID_STEPS)
     rows, columns = np.indices(free.shape) - 40
     straight = np.hypot(rows, columns)
     assert (found >= straight - 1e-9).all()
@@ -64,21 +64,21 @@ def test_grid_ways_are_at_most_3_percent_longer_than_straight_ones():
 
 
 def test_a_wall_makes_the_way_longer_and_a_closed_room_has_none():
-    sketch = Sketch(Stand((0.0, 0.0)), Stand((0.0, 4.0)), world=World(walls=(Wall((-2.0, 2.0), (2.0, 2.0)),)))
-    ground = Ground.of(sketch)
+    sketch = Sketch(GroundPose((0.0, 0.0)), GroundPose((0.0, 4.0)), world=World(walls=(Wall((-2.0, 2.0), (2.0, 2.0)),)))
+    ground = GroundGrid.from_sketch(sketch)
     way = ground.distances(np.where(ground.disk((0.0, 4.0), 0.1), 0.0, np.inf))
     row, column = int((0.0 - ground.origin[1]) / 0.05), int((0.0 - ground.origin[0]) / 0.05)
     round_it = 2.0 * np.hypot(2.25, 2.0)
     assert 0.9 * round_it < way[row, column] < round_it
     room = tuple(Wall(a, b) for a, b in (((-1, 3), (1, 3)), ((1, 3), (1, 5)), ((1, 5), (-1, 5)), ((-1, 5), (-1, 3))))
-    closed = Ground.of(Sketch(Stand((0.0, 0.0)), Stand((0.0, 4.0)), world=World(walls=room)))
+    closed = GroundGrid.from_sketch(Sketch(GroundPose((0.0, 0.0)), GroundPose((0.0, 4.0)), world=World(walls=room)))
     way = closed.distances(np.where(closed.disk((0.0, 4.0), 0.1), 0.0, np.inf))
     assert np.isinf(way[int((0.0 - closed.origin[1]) / 0.05), int((0.0 - closed.origin[0]) / 0.05)])
 
 
 def test_distances_to_strips_and_boxes():
     X, Z = np.array([[0.0, 3.0]]), np.array([[1.0, 0.0]])
-    np.testing.assert_allclose(strip_distance((-1, 0), (1, 0), X, Z), [[1.0, 2.0]])
+    np.testing.assert_allclose(segment_distance((-1, 0), (1, 0), X, Z), [[1.0, 2.0]])
     np.testing.assert_allclose(box_distance((0, 0), (2, 1), 0.0, X, Z), [[0.5, 2.0]])
     np.testing.assert_allclose(box_distance((0, 0), (2, 1), 90.0, X, Z), [[0.0, 2.5]], atol=1e-12)
 

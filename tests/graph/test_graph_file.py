@@ -9,8 +9,8 @@ import pytest
 
 from marey.base import FormatError, InputError, MissingFileError, TensorFormat
 from marey.graph import graph_bytes, load_graph, save_graph
-from marey.graph._file import GRAPH_FILE, _packed
-from marey.graph._file_checks import check_graph, digest
+from marey.graph._file import GRAPH_FILE, _pack_graph
+from marey.graph._file_checks import check_graph, hash_arrays
 
 pytestmark = pytest.mark.mocap
 
@@ -68,7 +68,7 @@ def test_other_files_are_refused(tmp_path):
 
 def test_a_newer_version_is_refused(picking, tmp_path):
     newer = tmp_path / "newer.safetensors"
-    replace(GRAPH_FILE, version=GRAPH_FILE.version + 1).write(newer, *_packed(picking))
+    replace(GRAPH_FILE, version=GRAPH_FILE.version + 1).write(newer, *_pack_graph(picking))
     with pytest.raises(FormatError, match="reads versions up to"):
         load_graph(newer)
 
@@ -82,10 +82,10 @@ def test_a_name_of_another_kind_is_refused(picking, tmp_path):
 
 def test_numbers_that_point_nowhere_are_refused(picking, tmp_path):
     """A file with a true fingerprint whose edges lead to states that do not exist."""
-    tensors, facts = _packed(picking)
+    tensors, facts = _pack_graph(picking)
     tensors["arrays/target"] = tensors["arrays/target"] + 100_000
     bad = tmp_path / "bad.safetensors"
-    GRAPH_FILE.write(bad, tensors, {**facts, "sha256": digest(tensors)})
+    GRAPH_FILE.write(bad, tensors, {**facts, "sha256": hash_arrays(tensors)})
     with pytest.raises(FormatError, match="points outside"):
         load_graph(bad)
 

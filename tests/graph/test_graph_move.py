@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from marey.base import UnknownNameError
-from marey.graph import MotionGraph, SearchResult, rebuild_for, search_graph
-from marey.graph._ara import EMPTY, MOST_STEP_M, MOST_STEP_RAD
-from marey.graph._graph import PICK_LEFT, PICK_RIGHT, composed, relative
-from marey.graph._move_kernels import moved_steps, share_within_bounds, step_changes
+from marey.graph import MotionGraph, SearchResult, rebuild_for_sketch, search_graph
+from marey.graph._ara import EMPTY, MAX_STEP_ROTATION_RAD, MAX_STEP_SHIFT_M
+from marey.graph._graph import PICK_LEFT, PICK_RIGHT, compose_planar, to_frame
+from marey.graph._move_kernels import feasible_fraction, move_steps, solve_step_changes
 from marey.graph._pairs import blended_deltas
-from marey.graph._search_roads import ready
+from marey.graph._search_roads import prepare_graph
 from marey.motion import contact_positions
-from marey.world import Event, Sketch, Stand, Thing, Wall, World
+from marey.world import Event, GroundPose, Sketch, Thing, Wall, World
 
 WALK = np.array([[0.1 * (-1) ** n, 0.55 * n, 0.02 * n] for n in range(7)])
 TOLERANCE_M = 0.025
@@ -21,10 +21,10 @@ TOLERANCE_M = 0.025
 
 def test_the_last_step_comes_to_its_target_and_the_first_stays():
     target = WALK[-1] + np.array([0.07, -0.05, 0.12])
-    moved = moved_steps(WALK, target)
+    moved = move_steps(WALK, target)
     assert np.array_equal(moved[0], WALK[0])
     assert np.abs(moved[-1] - target).max() < 1e-12
-    ends = relative(moved[1:], moved[:-1]) - relative(WALK[1:], WALK[:-1])
+    ends = to_frame(moved[1:], moved[:-1]) - to_frame(WALK[1:], WALK[:-1])
     assert np.linalg.norm(ends[:, :2], axis=1).max() < 0.03  # every step gives way by a little, the last as well
     assert np.abs(ends[:, 2]).max() < 0.05
 
@@ -32,8 +32,8 @@ def test_the_last_step_comes_to_its_target_and_the_first_stays():
 def test_no_other_change_of_steps_is_smaller():
     """Against the pseudo-inverse of the linear map from changes to the end, in the same norm."""
     target = WALK[-1] + np.array([0.03, 0.02, -0.05])
-    changes = step_changes(WALK, target)
-    length = MOST_STEP_M / MOST_STEP_RAD
+    changes = solve_step_changes(WALK, target)
+    length = MAX_STEP_SHIFT_M / MAX_STEP_ROTATION_RAD
     weight = np.linalg.norm(np.diff(WALK[:, :2], axis=0), axis=1)
     blocks = []
     for n in range(1, len(WALK)):
@@ -48,23 +48,23 @@ def test_no_other_change_of_steps_is_smaller():
 
 def test_feet_that_do_not_step_stay():
     places = WALK[[0, 1, 1, 2, 3, 3]]
-    moved = moved_steps(places, places[-1] + np.array([0.04, 0.02, 0.03]))
+    moved = move_steps(places, places[-1] + np.array([0.04, 0.02, 0.03]))
     assert np.abs(moved[2] - moved[1]).max() < 1e-12
     assert np.abs(moved[5] - moved[4]).max() < 1e-12
 
 
 def test_no_step_gives_way_by_more_than_its_bound():
-    changes = step_changes(WALK, WALK[-1] + np.array([0.5, 0.0, 0.0]))
-    part = share_within_bounds(changes)
+    changes = solve_step_changes(WALK, WALK[-1] + np.array([0.5, 0.0, 0.0]))
+    part = feasible_fraction(changes)
     assert 0.0 < part < 1.0
-    assert np.linalg.norm(part * changes[:, :2], axis=1).max() <= MOST_STEP_M + 1e-12
-    assert np.abs(part * changes[:, 2]).max() <= MOST_STEP_RAD + 1e-12
-    assert share_within_bounds(0.01 * changes) == 1.0
+    assert np.linalg.norm(part * changes[:, :2], axis=1).max() <= MAX_STEP_SHIFT_M + 1e-12
+    assert np.abs(part * changes[:, 2]).max() <= MAX_STEP_ROTATION_RAD + 1e-12
+    assert feasible_fraction(0.01 * changes) == 1.0
 
 
 @pytest.mark.mocap
 def test_states_that_lead_to_one_pick_know_where_it_is(picking: MotionGraph):
-    roads = ready(picking, 1, calm=True).roads
+    roads = prepare_graph(picking, 1, calm=True).roads
     leads = np.flatnonzero(roads.pick != EMPTY)
     assert len(leads) > 0
     for state in leads:
@@ -72,7 +72,7 @@ def test_states_that_lead_to_one_pick_know_where_it_is(picking: MotionGraph):
         while node != roads.pick[state]:
             edge = int(roads.first[node])
             assert roads.first[node + 1] == edge + 1
-            at, node = composed(at, roads.delta[edge]), int(roads.target[edge])
+            at, node = compose_planar(at, roads.delta[edge]), int(roads.target[edge])
         assert np.abs(at - roads.pick_end[state])[:2].max() < 1e-9
 
 
@@ -92,7 +92,7 @@ def pinned(graph: MotionGraph, count: int, walls: tuple[Wall, ...] = ()) -> list
         at = (float(x - reach * np.sin(side + turn)), float(z - reach * np.cos(side + turn)))
         world = World(objects=(Thing("cup", (float(x), height, float(z))),), walls=walls)
         event = Event("pick", at=at, object="cup")
-        found.append(Sketch(Stand((0.0, 0.0), 0.0), Stand((0.0, 5.0)), events=(event,), world=world))
+        found.append(Sketch(GroundPose((0.0, 0.0), 0.0), GroundPose((0.0, 5.0)), events=(event,), world=world))
     return found
 
 
@@ -122,7 +122,7 @@ def test_safonova_a22_hand_and_pinned_root_of_the_final_motion(picking, solved):
     for sketch, found in solved:
         if not found.is_solved:
             continue
-        motion, away = rebuild_for(picking, found, sketch)
+        motion, away = rebuild_for_sketch(picking, found, sketch)
         assert away[0] <= 1e-3
         pin = np.array(sketch.events[0].at)
         roots = np.linalg.norm(motion.root_positions[:, [0, 2]] - pin, axis=1)
@@ -136,8 +136,8 @@ def test_steps_of_a_found_way_give_way_by_three_centimetres_at_most(picking, sol
     for _, found in solved:
         for n, step in enumerate(found.steps):
             own = blended_deltas(picking, np.array([step.edge]), np.array([step.other]), np.array([step.weight]))[0, 0]
-            change = relative(found.places[n + 1], found.places[n]) - own
-            assert np.linalg.norm(change[:2]) <= MOST_STEP_M + 0.1  # cells of the search are as wide as 10 cm
+            change = to_frame(found.places[n + 1], found.places[n]) - own
+            assert np.linalg.norm(change[:2]) <= MAX_STEP_SHIFT_M + 0.1  # cells of the search are as wide as 10 cm
         assert np.array_equal(found.steps[0].place, found.places[0]) if found.is_solved else True
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from marey.blending import BlendRule, blend_sources
-from marey.dynamics import inverse_dynamics
+from marey.blending import BlendSettings, blend_sources
+from marey.dynamics import solve_inverse_dynamics
 from marey.graph._pairs import (
     anchored_source,
     blended_costs,
@@ -14,9 +14,9 @@ from marey.graph._pairs import (
     blended_hands,
     blended_paths,
     blended_seconds,
-    feet_of,
     find_partners,
-    near_event,
+    planted_feet,
+    states_near_events,
 )
 from marey.lie import SO3
 from marey.motion import Motion
@@ -48,7 +48,7 @@ def test_partners_are_of_one_class_and_of_one_another(picking):
     picks = np.flatnonzero((picking.arrays.event == 1) | (picking.arrays.event == 2))
     for state in picks:
         assert set(np.flatnonzero(kind == kind[state]).tolist()) == set(partners.of(int(state)).tolist())
-    assert near_event(picking.arrays, 0).sum() == len(picks)
+    assert states_near_events(picking.arrays, 0).sum() == len(picks)
 
 
 def test_safonova_a18_blended_edges_are_finite_and_keep_the_rule_of_time(picking, pairs):
@@ -107,9 +107,9 @@ def true_effort(picking, poses, weight, seconds, planted):
     sources = [anchored_source(database, p, planted) for p in poses]
     shares = np.linspace(0.0, 1.0, 60)
     weights = np.array([weight, 1.0 - weight])
-    made = blend_sources(sources, weights, shares, feet_of(planted), rule=BlendRule(), body=database.body)
+    made = blend_sources(sources, weights, shares, planted_feet(planted), rule=BlendSettings(), body=database.body)
     motion = Motion(database.body.skeleton, 59.0 / seconds, made.roots, SO3(made.wxyz))
-    torques = inverse_dynamics(database.body, motion, cutoff_hz=10.0).torques[10:-10]
+    torques = solve_inverse_dynamics(database.body, motion, cutoff_hz=10.0).torques[10:-10]
     return float((torques**2).sum(axis=(1, 2)).mean())
 
 

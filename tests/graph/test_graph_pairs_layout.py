@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from marey.graph import build
+from marey.graph import build_graph
 from marey.graph._graph import FLIGHT, PICK_LEFT, PICK_RIGHT
-from marey.graph._pairs import blended_costs, blended_flights, blended_hands, gap_price, state_distances
-from marey.graph._search_pairs import GAP, MAX_STRETCH, WEIGHTS, lay_out_pairs
-from marey.graph._search_roads import ready
+from marey.graph._pairs import blended_costs, blended_flights, blended_hands, gap_cost_per_distance, state_distances
+from marey.graph._search_pairs import GAP_COST_FACTOR, MAX_STRETCH, WEIGHTS, lay_out_pairs
+from marey.graph._search_roads import prepare_graph
 from marey.io import load
 
 pytestmark = pytest.mark.mocap
@@ -19,13 +19,13 @@ JUMPING = ("16_01", "16_05", "16_07", "16_15")
 @pytest.fixture(scope="module")
 def laid(picking):
     """Roads with blends, arc lengths, and what is blended."""
-    return lay_out_pairs(picking, ready(picking).roads)
+    return lay_out_pairs(picking, prepare_graph(picking).roads)
 
 
 @pytest.fixture(scope="module")
 def jumping(mocap):
     """Walks and jumps, mirrored."""
-    return build([load(mocap / "cmu-bvh" / f"{name}.bvh") for name in JUMPING], mirror=True)
+    return build_graph([load(mocap / "cmu-bvh" / f"{name}.bvh") for name in JUMPING], mirror=True)
 
 
 def sources(roads):
@@ -64,7 +64,7 @@ def test_safonova_a18_every_blended_edge_is_of_one_class_and_lasts_as_the_rule_s
 def test_gaps_are_small_and_paid_for(picking, laid):
     """From one state into a blend of it and another the pose jumps; the price is that of the jump."""
     roads, _, blends = laid
-    arrays, D, price = picking.arrays, state_distances(picking), gap_price(picking)
+    arrays, D, price = picking.arrays, state_distances(picking), gap_cost_per_distance(picking)
     source, own = sources(roads), np.repeat(np.arange(picking.num_states), np.diff(arrays.first))
     entered = np.flatnonzero((blends.a != blends.c) & (source < picking.num_states))
     jumps = 0
@@ -74,7 +74,7 @@ def test_gaps_are_small_and_paid_for(picking, laid):
         A, C = own[a], own[c]
         share = (1.0 - w) if source[e] == A else w
         assert source[e] in (A, C)
-        assert share**2 * D[A, C] <= GAP * picking.transitions.threshold * (1.0 + 1e-9)
+        assert share**2 * D[A, C] <= GAP_COST_FACTOR * picking.transitions.threshold * (1.0 + 1e-9)
         assert roads.cost[e] >= plain + price * share**2 * D[A, C] - 1e-9
         jumps += A != C
     assert jumps > 10
@@ -106,12 +106,12 @@ def test_distances_of_states_are_those_of_their_poses(picking):
     assert np.array_equal(np.isfinite(D), kind[:, None] == kind[None])
     assert np.array_equal(D, D.T)
     assert (np.diag(D) == 0.0).all()
-    assert gap_price(picking) > 0.0
+    assert gap_cost_per_distance(picking) > 0.0
 
 
 def test_flights_between_two_captured_lengths(jumping):
     """Rivers that no captured jump spans exactly are what blended flights are for."""
-    roads, _, blends = lay_out_pairs(jumping, ready(jumping).roads)
+    roads, _, blends = lay_out_pairs(jumping, prepare_graph(jumping).roads)
     flown = np.flatnonzero((blends.a != blends.c) & (roads.flight[:, 0] > 0.0))
     assert len(flown) >= 8
     arrays = jumping.arrays

@@ -8,8 +8,8 @@ import pytest
 from marey.graph import MotionGraph, SearchResult, search_graph
 from marey.graph._graph import PICK_LEFT, PICK_RIGHT
 from marey.graph._refine_places import hand_and_root
-from marey.graph._search_roads import ready
-from marey.world import Event, Sketch, Stand, Thing, World
+from marey.graph._search_roads import prepare_graph
+from marey.world import Event, GroundPose, Sketch, Thing, World
 
 pytestmark = pytest.mark.mocap
 
@@ -19,7 +19,10 @@ def task(point: np.ndarray, root: np.ndarray | None = None) -> Sketch:
     at = None if root is None else (float(root[0]), float(root[1]))
     events = (Event("pick", at=at, object="cup"),)
     return Sketch(
-        Stand((0.0, 0.0), 0.0), Stand((0.0, 5.0)), events=events, world=World(objects=(Thing("cup", (x, y, z)),))
+        GroundPose((0.0, 0.0), 0.0),
+        GroundPose((0.0, 5.0)),
+        events=events,
+        world=World(objects=(Thing("cup", (x, y, z)),)),
     )
 
 
@@ -85,7 +88,7 @@ def test_no_pick_has_its_root_two_metres_away(picking):
 
 def test_heights_between_two_picks_are_reached_by_blends_alone(picking):
     """Where no captured hand is as high, blends have hands in between."""
-    arrays, roads = picking.arrays, ready(picking, 2).roads
+    arrays, roads = picking.arrays, prepare_graph(picking, 2).roads
     picks = np.isin(arrays.event, (PICK_LEFT, PICK_RIGHT))
     captured = np.unique(arrays.hand[picks, 1])
     every = np.unique(roads.hand[np.isin(roads.event, (PICK_LEFT, PICK_RIGHT)), 1])

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from marey.base import InputError
-from marey.graph import MotionGraph, SearchResult, rebuild, rebuild_for
-from marey.graph._graph import PICK_LEFT, PICK_RIGHT, composed
+from marey.graph import MotionGraph, SearchResult, rebuild_for_sketch, rebuild_motion
+from marey.graph._graph import PICK_LEFT, PICK_RIGHT, compose_planar
 from marey.graph._rebuild import rebuild_events
 from marey.graph._rebuild_track import REST_S, SETTLE_S
-from marey.graph._search_result import Step
+from marey.graph._search_result import PathStep
 from marey.io import load, save
 from marey.motion import Motion, contact_positions
 from marey.skeleton import contact_points
-from marey.world import Event, River, Sketch, Stand, Thing, World
+from marey.world import Event, GroundPose, River, Sketch, Thing, World
 
 pytestmark = pytest.mark.mocap
 
@@ -45,11 +45,11 @@ def cheapest(graph: MotionGraph, start: int, goals: set[int]) -> list[int]:
 
 def as_way(graph: MotionGraph, edges: list[int], met: tuple[int, ...] = (), **changes: object) -> SearchResult:
     """A search result that takes these edges from (1, 2), heading 0.5 rad; ``changes`` are those of every step."""
-    place, steps, places = np.array([1.0, 2.0, 0.5]), list[Step](), list[np.ndarray]()
+    place, steps, places = np.array([1.0, 2.0, 0.5]), list[PathStep](), list[np.ndarray]()
     for edge in edges:
-        steps.append(replace(Step(edge, edge, 1.0, place), **changes))
+        steps.append(replace(PathStep(edge, edge, 1.0, place), **changes))
         places.append(place)
-        place = composed(place, graph.arrays.delta[edge])
+        place = compose_planar(place, graph.arrays.delta[edge])
     start = int(np.searchsorted(graph.arrays.first, edges[0], side="right")) - 1
     return SearchResult("BOUNDED", tuple(steps), np.array([*places, place]), start, met=met)
 
@@ -71,7 +71,7 @@ def hand_of(graph: MotionGraph, way: SearchResult) -> tuple[str, np.ndarray]:
     step = way.met[0]
     state = int(graph.arrays.target[way.steps[step].edge])
     x, y, z = graph.arrays.hand[state]
-    at = composed(way.places[step + 1], np.array([x, z, 0.0]))
+    at = compose_planar(way.places[step + 1], np.array([x, z, 0.0]))
     return "left_hand" if graph.arrays.event[state] == PICK_LEFT else "right_hand", np.array([at[0], y, at[1]])
 
 
@@ -81,7 +81,7 @@ def point(motion: Motion, name: str, frame: int) -> np.ndarray:
 
 @pytest.mark.parametrize("rate_hz", [30.0, 60.0, 47.3])
 def test_planted_feet_stay_and_no_sole_sinks(picking, way, rate_hz):
-    motion = rebuild(picking, way, rate_hz=rate_hz)
+    motion = rebuild_motion(picking, way, rate_hz=rate_hz)
     points, active = contact_positions(motion), motion.contacts.active
     steps = np.linalg.norm(np.diff(points, axis=0), axis=-1)
     held = active[1:] & active[:-1]
@@ -106,27 +106,27 @@ def test_safonova_a22_a_thing_beside_the_hand_is_reached_to_a_millimetre(picking
     _, goal = hand_of(picking, way)
     thing = goal + np.array([0.02, 0.03, -0.02])
     sketch = Sketch(
-        Stand((0.0, 0.0)), Stand((0.0, 3.0)), events=(Event("pick", object="cup"),),
+        GroundPose((0.0, 0.0)), GroundPose((0.0, 3.0)), events=(Event("pick", object="cup"),),
         world=World(objects=(Thing("cup", tuple(thing)),)),
     )  # fmt: skip
-    raw, before = rebuild_for(picking, way, sketch, refine=False)
-    motion, after = rebuild_for(picking, way, sketch)
+    raw, before = rebuild_for_sketch(picking, way, sketch, refine=False)
+    motion, after = rebuild_for_sketch(picking, way, sketch)
     assert before[0] == pytest.approx(np.linalg.norm([0.02, 0.03, 0.02]), abs=1e-3)
     assert after[0] < 1e-3
     feet = [contact_points(motion.skeleton).index(f"{side}_toe") for side in ("left", "right")]
     apart = np.abs(contact_positions(motion)[:, feet] - contact_positions(raw)[:, feet])
     assert 0.015 < apart.max() < 0.025  # footsteps bring two centimetres, arm and spine the rest
     river = River((8.0, 0.0), (8.0, 1.0), 0.3)
-    still, there = rebuild_for(picking, way, replace(sketch, world=replace(sketch.world, rivers=(river,))))
+    still, there = rebuild_for_sketch(picking, way, replace(sketch, world=replace(sketch.world, rivers=(river,))))
     assert there[0] < 1e-3
     assert np.abs(still.root_positions - raw.root_positions).max() < 0.1  # by a river no foot moves, but who tips leans
     assert np.abs(contact_positions(still)[:, feet] - contact_positions(raw)[:, feet]).max() < 1e-9
 
 
 def test_safonova_a23_the_root_stays_by_the_places_that_the_search_tested(picking, way):
-    motion = rebuild(picking, way, rate_hz=60.0)
+    motion = rebuild_motion(picking, way, rate_hz=60.0)
     tested = np.concatenate([
-        composed(step.place, np.concatenate([path, np.zeros((len(path), 1))], axis=1))[:, :2]
+        compose_planar(step.place, np.concatenate([path, np.zeros((len(path), 1))], axis=1))[:, :2]
         for step, path in zip(way.steps, picking.arrays.path[list(way.edges)], strict=True)
     ])  # fmt: skip
     apart = np.linalg.norm(motion.root_positions[:, None, [0, 2]] - tested[None], axis=-1).min(axis=1)
@@ -134,7 +134,7 @@ def test_safonova_a23_the_root_stays_by_the_places_that_the_search_tested(pickin
 
 
 def test_no_joint_jumps_between_stretches(picking, way):
-    motion = rebuild(picking, way)
+    motion = rebuild_motion(picking, way)
     turns = np.linalg.norm((motion.rotations[:-1].inverse() @ motion.rotations[1:]).log(), axis=-1)
     own = picking.database
     same = own.clip[1:] == own.clip[:-1]
@@ -149,14 +149,14 @@ def test_a_hold_comes_to_rest_and_goes_on(picking, way):
     plain, frames = rebuild_events(picking, way)
     last = len(way.steps) - 1
     steps = (*way.steps[:last], replace(way.steps[last], hold_s=1.5))
-    held = rebuild(picking, replace(way, steps=steps))
+    held = rebuild_motion(picking, replace(way, steps=steps))
     assert held.num_frames == plain.num_frames + 45
     rest = held.root_positions[frames[-1] + 15 : frames[-1] + 36]
     assert np.abs(np.diff(rest, axis=0)).max() < 1e-3
 
 
 def test_a_way_ends_at_rest(picking, way):
-    motion = rebuild(picking, way, rate_hz=60.0)
+    motion = rebuild_motion(picking, way, rate_hz=60.0)
     speed = np.linalg.norm(np.diff(motion.root_positions, axis=0), axis=1) * 60.0
     assert speed[-1] < 0.01 < speed.max()
     turning = np.linalg.norm((motion.rotations[-2].inverse() @ motion.rotations[-1]).log(), axis=-1) * 60.0
@@ -165,30 +165,30 @@ def test_a_way_ends_at_rest(picking, way):
 
 def test_stretches_of_a_step_are_shown_in_place_of_the_edge(picking, way):
     steps = tuple(replace(s, stretches=tuple(picking.stretches(s.edge))) for s in way.steps)
-    same = rebuild(picking, replace(way, steps=steps))
-    assert np.array_equal(same.root_positions, rebuild(picking, way).root_positions)
+    same = rebuild_motion(picking, replace(way, steps=steps))
+    assert np.array_equal(same.root_positions, rebuild_motion(picking, way).root_positions)
 
 
 def test_an_edge_blended_with_itself_is_itself(picking, way):
-    from marey.graph._rebuild_track import _blended, step_track
+    from marey.graph._rebuild_track import _blend_edges, step_track
 
     for step in way.steps[:4]:
         alone = step_track(picking, step)
-        both = _blended(picking, alone, alone, replace(step, weight=0.4))
+        both = _blend_edges(picking, alone, alone, replace(step, weight=0.4))
         assert both.seconds == pytest.approx(alone.seconds, abs=1e-12)
         assert np.abs(both.roots[[0, -1]] - alone.roots[[0, -1]]).max() < 2e-3
         assert np.abs(both.plants - both.plants[0])[~np.isnan(both.plants)].max(initial=0.0) == 0.0
 
 
 def test_blended_steps_last_as_the_square_root_rule_says_and_feet_stay(picking, way):
-    arrays, steps, place = picking.arrays, list[Step](), way.places[0]
+    arrays, steps, place = picking.arrays, list[PathStep](), way.places[0]
     for step in way.steps:
         node = int(np.searchsorted(arrays.first, step.edge, side="right")) - 1
         others = np.arange(arrays.first[node], arrays.first[node + 1])
         alike = others[arrays.kind[arrays.target[others]] == arrays.kind[arrays.target[step.edge]]]
-        steps.append(Step(step.edge, int(alike[-1]), 0.6, place))
+        steps.append(PathStep(step.edge, int(alike[-1]), 0.6, place))
         mixed = 0.6 * arrays.delta[step.edge] + 0.4 * arrays.delta[alike[-1]]
-        place = composed(place, mixed)
+        place = compose_planar(place, mixed)
     assert any(step.is_blended for step in steps)
     places = np.array([*(s.place for s in steps), place])
     motion, frames = rebuild_events(picking, replace(way, steps=tuple(steps), places=places), rate_hz=60.0)
@@ -200,7 +200,7 @@ def test_blended_steps_last_as_the_square_root_rule_says_and_feet_stay(picking, 
 
 @pytest.mark.parametrize("suffix", [".safetensors", ".glb"])
 def test_safonova_a50_a_rebuilt_motion_survives_its_file(picking, way, tmp_path, suffix):
-    motion = rebuild(picking, way)
+    motion = rebuild_motion(picking, way)
     save(motion, tmp_path / f"way{suffix}")
     again = load(tmp_path / f"way{suffix}")
     assert np.abs(again.joint_positions() - motion.joint_positions()).max() < 1e-4
@@ -210,6 +210,6 @@ def test_safonova_a50_a_rebuilt_motion_survives_its_file(picking, way, tmp_path,
 
 def test_no_way_and_no_rate_are_told(picking, way):
     with pytest.raises(InputError, match="EXHAUSTED"):
-        rebuild(picking, SearchResult("EXHAUSTED", advice="add clips"))
+        rebuild_motion(picking, SearchResult("EXHAUSTED", advice="add clips"))
     with pytest.raises(InputError, match="rate_hz"):
-        rebuild(picking, way, rate_hz=0.0)
+        rebuild_motion(picking, way, rate_hz=0.0)

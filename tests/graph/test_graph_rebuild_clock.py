@@ -9,19 +9,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marey.graph._rebuild_clock import at_times, frame_times
-from marey.graph._rebuild_feet import pins
-from marey.graph._rebuild_joins import LONGEST_RAMP_S, Cut, Track, fade, joined, spread, still, surge
-from marey.graph._rebuild_track import mixed_places
+from marey.graph._rebuild_clock import output_times, sample_track
+from marey.graph._rebuild_feet import plant_positions
+from marey.graph._rebuild_joins import (
+    LONGEST_RAMP_S,
+    Discontinuity,
+    PoseTrack,
+    fade_out,
+    hold_last_pose,
+    join_tracks,
+    spread_discontinuities,
+    velocity_ramp,
+)
+from marey.graph._rebuild_track import blend_positions
 from marey.lie import SO3
 
 
-def some_track(count: int = 41, joints: int = 3, seed: int = 0) -> Track:
+def some_track(count: int = 41, joints: int = 3, seed: int = 0) -> PoseTrack:
     rng = np.random.default_rng(seed)
     times = np.arange(count) / 30.0
     turns = 0.3 * np.sin(times[:, None, None] * rng.uniform(1.0, 4.0, (joints, 3)))
     roots = np.stack([times, 0.9 + 0.0 * times, times**2], axis=1)
-    return Track(times, roots, SO3.exp(turns).wxyz, np.full((count, 2, 3), np.nan), np.zeros((count, 2), dtype=bool))
+    return PoseTrack(
+        times, roots, SO3.exp(turns).wxyz, np.full((count, 2, 3), np.nan), np.zeros((count, 2), dtype=bool)
+    )
 
 
 @given(
@@ -34,7 +45,7 @@ def test_events_fall_on_frames_and_time_goes_on(seconds, shares, rate_hz):
     apart = np.diff(np.concatenate([[0.0], events, [seconds]]))
     if apart.min() < 1.01 / rate_hz:
         return
-    times = frame_times(seconds, events, rate_hz)
+    times = output_times(seconds, events, rate_hz)
     assert (np.diff(times) > 0.0).all()
     assert times[0] == 0.0 and times[-1] == pytest.approx(seconds)
     assert all(np.abs(times - event).min() < 1e-9 for event in events)
@@ -43,7 +54,7 @@ def test_events_fall_on_frames_and_time_goes_on(seconds, shares, rate_hz):
 
 def test_poses_at_their_own_times_are_themselves():
     track = some_track()
-    same = at_times(track, track.times)
+    same = sample_track(track, track.times)
     assert np.abs(same.roots - track.roots).max() < 1e-12
     assert (SO3(same.wxyz).inverse() @ SO3(track.wxyz)).log() == pytest.approx(0.0, abs=1e-9)
 
@@ -51,7 +62,7 @@ def test_poses_at_their_own_times_are_themselves():
 def test_poses_in_between_follow_a_parabola_exactly_and_turns_closely():
     track, fine = some_track(81), some_track(81)
     times = track.times[2:-2][:-1] + 0.4 / 30.0
-    between = at_times(track, times)
+    between = sample_track(track, times)
     assert np.abs(between.roots - np.stack([times, 0.9 + 0.0 * times, times**2], axis=1)).max() < 1e-12
     rng = np.random.default_rng(0)
     turns = 0.3 * np.sin(times[:, None, None] * rng.uniform(1.0, 4.0, (3, 3)))
@@ -59,8 +70,8 @@ def test_poses_in_between_follow_a_parabola_exactly_and_turns_closely():
     assert fine.seconds == pytest.approx(80 / 30.0)
 
 
-def jump(knot: int, shift: np.ndarray, pace: np.ndarray | None = None) -> Cut:
-    return Cut(knot, shift, np.zeros((3, 3)), np.zeros(3) if pace is None else pace, np.zeros((3, 3)))
+def jump(knot: int, shift: np.ndarray, pace: np.ndarray | None = None) -> Discontinuity:
+    return Discontinuity(knot, shift, np.zeros((3, 3)), np.zeros(3) if pace is None else pace, np.zeros((3, 3)))
 
 
 @pytest.mark.parametrize("fixed", [[], [0.5], [0.7], [0.6, 0.75]])
@@ -70,7 +81,7 @@ def test_a_jump_is_spread_and_fixed_poses_stay(fixed):
     roots = track.roots.copy()
     roots[knot:] += shift
     times = np.array(fixed)
-    whole = spread(replace(track, roots=roots), [jump(knot, shift)], times)
+    whole = spread_discontinuities(replace(track, roots=roots), [jump(knot, shift)], times)
     steps = np.linalg.norm(np.diff(whole.roots - track.roots, axis=0), axis=1)
     assert steps.max() < (0.3 if len(fixed) < 2 else 0.8) * np.linalg.norm(shift)
     for time in times:
@@ -81,7 +92,7 @@ def test_a_jump_is_spread_and_fixed_poses_stay(fixed):
     assert np.abs(whole.roots - roots)[far].max(initial=0.0) < 1e-12
 
 
-def on_ground(track: Track) -> Track:
+def on_ground(track: PoseTrack) -> PoseTrack:
     plants = track.plants.copy()
     plants[:, 0] = 0.0
     return replace(track, plants=plants)
@@ -92,7 +103,7 @@ def test_a_cut_at_an_event_leaves_the_pose_after_it():
     shift = np.array([0.0, 0.0, 0.05])
     roots = track.roots.copy()
     roots[knot:] += shift
-    whole = spread(replace(track, roots=roots), [jump(knot, shift)], track.times[[knot]])
+    whole = spread_discontinuities(replace(track, roots=roots), [jump(knot, shift)], track.times[[knot]])
     assert np.abs(whole.roots[knot:] - roots[knot:]).max() == 0.0
     assert np.linalg.norm(np.diff(whole.roots - track.roots, axis=0), axis=1).max() < 0.012
 
@@ -102,7 +113,9 @@ def test_a_root_that_jumps_far_takes_its_time():
     for far, longest in ((0.02, 0.012 * 30.0), (0.1, 0.16)):
         roots = track.roots.copy()
         roots[knot:, 0] += far
-        whole = spread(replace(track, roots=roots), [jump(knot, np.array([far, 0.0, 0.0]))], np.zeros(0))
+        whole = spread_discontinuities(
+            replace(track, roots=roots), [jump(knot, np.array([far, 0.0, 0.0]))], np.zeros(0)
+        )
         added = np.diff(whole.roots - track.roots, axis=0)[:, 0] * 30.0
         assert added.min() > -1e-9  # no hook
         assert added.max() < longest  # [m/s]
@@ -115,11 +128,11 @@ def test_speed_has_no_step_where_two_pieces_meet():
     slow = replace(track, roots=t * np.array([0.0, 0.0, 0.6]), wxyz=np.tile(track.wxyz[:1], (31, 1, 1)))
     ahead = slow.roots[-1] + np.array([0.02, 0.0, 0.01])
     fast = replace(slow, roots=ahead + t * np.array([0.0, 0.0, 1.2]))
-    whole, cuts = joined([slow, fast])
+    whole, cuts = join_tracks([slow, fast])
     assert len(cuts) == 1 and cuts[0].knot == 30
     assert cuts[0].pace == pytest.approx([0.0, 0.0, 0.6])
     before = np.abs(np.diff(whole.roots, n=2, axis=0)).max() * 900.0
-    after = np.abs(np.diff(spread(whole, cuts, np.zeros(0)).roots, n=2, axis=0)).max() * 900.0
+    after = np.abs(np.diff(spread_discontinuities(whole, cuts, np.zeros(0)).roots, n=2, axis=0)).max() * 900.0
     assert before > 15.0
     assert after < 0.4 * before
 
@@ -128,8 +141,8 @@ def test_a_clip_that_goes_on_is_not_changed():
     track = on_ground(some_track(31))
     whole, pieces = track, [track.rows(slice(0, 16), track.times[:16]), track.rows(slice(15, 31), track.times[:16])]
     lead = track.rows(slice(14, 16), track.times[:2]).velocity(0)
-    again, cuts = joined([pieces[0], replace(pieces[1], arrival=lead)])
-    assert np.abs(spread(again, cuts, np.zeros(0)).roots - whole.roots).max() < 1e-12
+    again, cuts = join_tracks([pieces[0], replace(pieces[1], arrival=lead)])
+    assert np.abs(spread_discontinuities(again, cuts, np.zeros(0)).roots - whole.roots).max() < 1e-12
 
 
 def test_flights_are_left_alone_if_the_ground_has_room():
@@ -139,7 +152,7 @@ def test_flights_are_left_alone_if_the_ground_has_room():
     shift = np.array([0.0, 0.02, 0.0])
     roots = track.roots.copy()
     roots[knot:] += shift
-    whole = spread(replace(track, roots=roots, plants=plants), [jump(knot, shift)], np.zeros(0))
+    whole = spread_discontinuities(replace(track, roots=roots, plants=plants), [jump(knot, shift)], np.zeros(0))
     assert np.abs(whole.roots[knot:] - roots[knot:]).max() == 0.0
     assert np.abs(whole.roots - track.roots)[: knot - 1].max() > 0.015
 
@@ -147,8 +160,8 @@ def test_flights_are_left_alone_if_the_ground_has_room():
 def test_a_held_pose_comes_to_rest():
     track = on_ground(some_track(31))
     moving = replace(track, roots=track.times[:, None] * np.array([0.0, 0.0, 0.5]))
-    whole, cuts = joined([moving, still(moving, 0.4, 30.0)])
-    shown = spread(whole, cuts, np.zeros(0))
+    whole, cuts = join_tracks([moving, hold_last_pose(moving, 0.4, 30.0)])
+    shown = spread_discontinuities(whole, cuts, np.zeros(0))
     speed = np.diff(shown.roots[:, 2]) * 30.0
     assert speed[-1] < 0.05
     assert np.abs(np.diff(speed)).max() < 0.2  # 6 m/s² where the step was 15
@@ -158,10 +171,10 @@ def test_a_held_pose_comes_to_rest():
 def test_what_is_added_fades_from_its_value_and_slope(u):
     h = 1e-6
     ends = np.array([0.0, 1.0])
-    assert fade(ends) == pytest.approx([1.0, 0.0]) and surge(ends) == pytest.approx([0.0, 0.0], abs=1e-12)
-    assert (surge(np.array([h])) / h)[0] == pytest.approx(1.0, abs=1e-5)
-    assert 0.0 <= fade(np.array([u]))[0] <= 1.0 and 0.0 <= surge(np.array([u]))[0] < 0.2
-    assert abs((fade(np.array([u + h])) - fade(np.array([u - h])))[0]) / (2.0 * h) <= 1.875 + 1e-6
+    assert fade_out(ends) == pytest.approx([1.0, 0.0]) and velocity_ramp(ends) == pytest.approx([0.0, 0.0], abs=1e-12)
+    assert (velocity_ramp(np.array([h])) / h)[0] == pytest.approx(1.0, abs=1e-5)
+    assert 0.0 <= fade_out(np.array([u]))[0] <= 1.0 and 0.0 <= velocity_ramp(np.array([u]))[0] < 0.2
+    assert abs((fade_out(np.array([u + h])) - fade_out(np.array([u - h])))[0]) / (2.0 * h) <= 1.875 + 1e-6
 
 
 def test_a_stance_has_one_place_and_it_is_that_of_the_anchor():
@@ -170,13 +183,13 @@ def test_a_stance_has_one_place_and_it_is_that_of_the_anchor():
     plants[2:8, 0] = [1.0, 2.0, 0.1]
     plants[6:8, 0] = [1.2, 2.0, 0.3]  # seen from the other foot
     anchor[2:6, 0] = True
-    held = pins(Track(track.times, track.roots, track.wxyz, plants, anchor))
+    held = plant_positions(PoseTrack(track.times, track.roots, track.wxyz, plants, anchor))
     assert np.abs(held[2:8, 0] - [1.0, 2.0, 0.1]).max() < 1e-12
     assert np.isnan(held[[0, 1, 8, 9], 0]).all() and np.isnan(held[:, 1]).all()
 
 
 def test_headings_are_mixed_the_shorter_way():
-    mixed = mixed_places(np.array([0.0, 0.0, 3.1]), np.array([1.0, 0.0, -3.1]), 0.5)
+    mixed = blend_positions(np.array([0.0, 0.0, 3.1]), np.array([1.0, 0.0, -3.1]), 0.5)
     assert mixed[2] == pytest.approx(np.pi)
 
 
@@ -187,7 +200,7 @@ def test_a_foot_that_is_suddenly_elsewhere_takes_a_step_while_the_other_carries(
     plants[:, 0], plants[20:, 0, 0] = [0.0, 0.0, 0.1], 0.2
     plants[landed:, 1] = [0.3, 0.0, 0.0]
     anchor[:20, 0], anchor[20:, 1] = True, True
-    held = pins(replace(track, plants=plants, is_anchor=anchor))
+    held = plant_positions(replace(track, plants=plants, is_anchor=anchor))
     swing = np.flatnonzero(np.isnan(held[:, 0, 0]))
     assert 8 <= len(swing) <= 13 and (np.diff(swing) == 1).all()
     assert not np.isnan(plants[swing, 1, 0]).any() and swing[0] >= landed
@@ -200,6 +213,6 @@ def test_a_foot_that_carries_alone_takes_no_step():
     plants, anchor = track.plants.copy(), track.is_anchor.copy()
     plants[:, 0], plants[20:, 0, 0] = [0.0, 0.0, 0.1], 0.2
     anchor[:, 0] = True
-    held = pins(replace(track, plants=plants, is_anchor=anchor))
+    held = plant_positions(replace(track, plants=plants, is_anchor=anchor))
     assert not np.isnan(held[:, 0, 0]).any()
     assert np.ptp(held[:, 0, 0]) == 0.0

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from marey.graph import MotionGraph, SearchResult, rebuild_for
-from marey.graph._graph import PICK_LEFT, PICK_RIGHT, composed
+from marey.graph import MotionGraph, SearchResult, rebuild_for_sketch
+from marey.graph._graph import PICK_LEFT, PICK_RIGHT, compose_planar
 from marey.graph._pairs import blended_deltas, blended_hands
-from marey.graph._refine_weights import MAX_SHIFT_M, SPAN, refine_weights
+from marey.graph._refine_weights import MAX_SHIFT_M, WEIGHT_SPAN, refine_weights
 from marey.graph._search_pairs import lay_out_pairs
-from marey.graph._search_result import Step
-from marey.graph._search_roads import ready
+from marey.graph._search_result import PathStep
+from marey.graph._search_roads import prepare_graph
 from marey.motion import contact_positions
-from marey.world import Event, Sketch, Stand, Thing, World
+from marey.world import Event, GroundPose, Sketch, Thing, World
 
 pytestmark = pytest.mark.mocap
 
@@ -21,20 +21,20 @@ pytestmark = pytest.mark.mocap
 @pytest.fixture(scope="module")
 def blended(picking: MotionGraph) -> SearchResult:
     """A way of two blended steps: down to a pick between two captured ones, and up again; then one that is plain."""
-    roads, _, blends = lay_out_pairs(picking, ready(picking).roads)
+    roads, _, blends = lay_out_pairs(picking, prepare_graph(picking).roads)
     source = np.repeat(np.arange(len(roads.event)), np.diff(roads.first))
     is_pick = np.isin(roads.event, (PICK_LEFT, PICK_RIGHT)) & (np.arange(len(roads.event)) >= picking.num_states)
     for down in np.flatnonzero(is_pick[roads.target] & (source < picking.num_states)):
         ups = np.flatnonzero((source == roads.target[down]) & (roads.target < picking.num_states))
         for up in ups:
             after = int(picking.arrays.first[roads.target[up]])
-            steps, place, places = list[Step](), np.array([0.5, 1.0, 0.3]), list[np.ndarray]()
+            steps, place, places = list[PathStep](), np.array([0.5, 1.0, 0.3]), list[np.ndarray]()
             for e in (down, up):
-                steps.append(Step(int(blends.a[e]), int(blends.c[e]), float(blends.weight[e]), place))
+                steps.append(PathStep(int(blends.a[e]), int(blends.c[e]), float(blends.weight[e]), place))
                 places.append(place)
-                place = composed(place, roads.delta[e])
-            steps.append(Step(after, after, 1.0, place))
-            places += [place, composed(place, picking.arrays.delta[after])]
+                place = compose_planar(place, roads.delta[e])
+            steps.append(PathStep(after, after, 1.0, place))
+            places += [place, compose_planar(place, picking.arrays.delta[after])]
             return SearchResult("BOUNDED", tuple(steps), np.array(places), int(source[down]), met=(0,))
     raise AssertionError("no blend is left")
 
@@ -45,7 +45,7 @@ def hand_at(graph: MotionGraph, way: SearchResult, weight: float) -> np.ndarray:
     delta = blended_deltas(graph, np.array([step.edge]), np.array([step.other]), np.array([weight]))[0, 0]
     targets = (np.array([graph.arrays.target[e]]) for e in (step.edge, step.other))
     x, y, z = blended_hands(graph, *targets, np.array([weight]))[0, 0]
-    at = composed(composed(step.place, delta), np.array([x, z, 0.0]))
+    at = compose_planar(compose_planar(step.place, delta), np.array([x, z, 0.0]))
     return np.array([at[0], y, at[1]])
 
 
@@ -54,7 +54,7 @@ def test_an_object_between_two_weights_of_the_grid_is_met(picking, blended, chan
     weight = blended.steps[0].weight
     target = hand_at(picking, blended, weight + change)
     better = refine_weights(picking, blended, {0: target})
-    assert better.steps[0].weight == pytest.approx(weight + change, abs=SPAN / 22.0)
+    assert better.steps[0].weight == pytest.approx(weight + change, abs=WEIGHT_SPAN / 22.0)
     error = np.linalg.norm(hand_at(picking, better, better.steps[0].weight) - target)
     assert error < 2e-3
     assert error <= np.linalg.norm(hand_at(picking, blended, weight) - target) + 1e-12
@@ -70,7 +70,7 @@ def test_what_follows_is_carried_along_and_not_far(picking, blended):
         assert np.array_equal(step.place, better.places[n])
         w = np.array([step.weight])
         delta = blended_deltas(picking, np.array([step.edge]), np.array([step.other]), w)[0, 0]
-        assert composed(step.place, delta)[:2] == pytest.approx(better.places[n + 1][:2], abs=1e-9)
+        assert compose_planar(step.place, delta)[:2] == pytest.approx(better.places[n + 1][:2], abs=1e-9)
 
 
 def test_a_way_without_blends_stays(picking, blended):
@@ -83,11 +83,11 @@ def test_safonova_a22_a_blended_pick_ends_at_its_object(picking, blended):
     weight = blended.steps[0].weight
     x, y, z = hand_at(picking, blended, weight + 0.05) + np.array([0.01, 0.02, -0.01])
     sketch = Sketch(
-        Stand((0.0, 0.0)), Stand((0.0, 3.0)), events=(Event("pick", object="cup"),),
+        GroundPose((0.0, 0.0)), GroundPose((0.0, 3.0)), events=(Event("pick", object="cup"),),
         world=World(objects=(Thing("cup", (float(x), float(y), float(z))),)),
     )  # fmt: skip
-    raw, before = rebuild_for(picking, blended, sketch, refine=False, rate_hz=60.0)
-    motion, after = rebuild_for(picking, blended, sketch, rate_hz=60.0)
+    raw, before = rebuild_for_sketch(picking, blended, sketch, refine=False, rate_hz=60.0)
+    motion, after = rebuild_for_sketch(picking, blended, sketch, rate_hz=60.0)
     assert 0.01 < before[0] < 0.06
     assert after[0] < 1e-3
     points, active = contact_positions(motion), motion.contacts.active

@@ -12,15 +12,15 @@ import pytest
 from marey.base import InputError, UnknownNameError
 from marey.graph._ara import JUMP, REACH, STEP
 from marey.graph._ara_world_kernels import is_crossed
-from marey.graph._graph import FLIGHT, PICK_RIGHT, STAND, GraphArrays, composed
-from marey.graph._ground import FOOT_M, Ground, strip_distance
-from marey.graph._heuristics import HEURISTICS, bounds, lay_out, root_ways, stretched
+from marey.graph._graph import FLIGHT, PICK_RIGHT, STAND, GraphArrays, compose_planar
+from marey.graph._ground import FOOT_RADIUS_M, GroundGrid, segment_distance
+from marey.graph._heuristics import HEURISTICS, compute_bounds, layer_distances, root_path_lengths, worst_case
 from marey.graph._search import search_graph
-from marey.graph._search_problem import Problem
-from marey.graph._search_result import Step
-from marey.graph._search_roads import borrowed_memory, ready
-from marey.graph._sketch import Failure, as_goals, compile_sketch
-from marey.world import Event, Path, River, Sketch, Stand, Stone, Thing, Wall, World
+from marey.graph._search_problem import SearchProblem
+from marey.graph._search_result import PathStep
+from marey.graph._search_roads import borrow_memory, prepare_graph
+from marey.graph._sketch import SearchFailure, compile_sketch, pack_constraints
+from marey.world import Event, GroundPose, Path, River, Sketch, Stone, Thing, Wall, World
 
 LEFT, RIGHT, STANDING, UP, DOWN, PICKED = range(6)
 STEPS_M, TURNS_DEG = (0.35, 0.5, 0.65), (-30.0, -12.0, 0.0, 12.0, 30.0)
@@ -77,7 +77,7 @@ def walker():
 
 
 def sketch(goal=(0.0, 6.0), **more) -> Sketch:
-    return Sketch(Stand((0.0, 0.0), 0.0), Stand(goal, tolerance_m=more.pop("tolerance", 0.2)), **more)
+    return Sketch(GroundPose((0.0, 0.0), 0.0), GroundPose(goal, tolerance_m=more.pop("tolerance", 0.2)), **more)
 
 
 def picking(at=(0.6, 0.8, 3.0), **more) -> Sketch:
@@ -97,7 +97,7 @@ PROBLEMS = {
     "wall": sketch(world=BEHIND_A_WALL),
     "pick": picking(),
     "pick behind a wall": Sketch(
-        Stand((0.0, 0.0), 0.0), Stand((0.0, 6.0)), events=(Event("pick", object="cup"),),
+        GroundPose((0.0, 0.0), 0.0), GroundPose((0.0, 6.0)), events=(Event("pick", object="cup"),),
         world=World(walls=BEHIND_A_WALL.walls, objects=(Thing("cup", (0.5, 0.8, 4.2)),)),
     ),
     "wide river": crossing(0.8),
@@ -108,7 +108,7 @@ PROBLEMS = {
 def roots(graph, result) -> np.ndarray:
     """Root along the whole way ``(n, 2)``."""
     a, flat = graph.arrays, np.zeros((9, 1))
-    there = [composed(step.place, np.concatenate([a.path[step.edge], flat], axis=1)) for step in result.steps]
+    there = [compose_planar(step.place, np.concatenate([a.path[step.edge], flat], axis=1)) for step in result.steps]
     return np.concatenate(there)[:, :2]
 
 
@@ -119,7 +119,7 @@ def plants(graph, result) -> np.ndarray:
     found = []
     for node, place in zip(nodes, result.places, strict=True):
         own = a.feet[node][np.isfinite(a.feet[node][:, 0])]
-        found.append(composed(place, np.concatenate([own, np.zeros((len(own), 1))], axis=1))[:, :2])
+        found.append(compose_planar(place, np.concatenate([own, np.zeros((len(own), 1))], axis=1))[:, :2])
     return np.concatenate(found)
 
 
@@ -163,8 +163,8 @@ def best_picks(walker):
 def test_safonova_a7_a_bound_is_never_above_what_is_left_on_the_best_way(walker, best_picks, heuristic):
     for problem, best in best_picks:
         assert best.status == "OPTIMAL"
-        compiled = Problem.of(ready(walker), problem, heuristic, 0.12)
-        assert not isinstance(compiled, Failure)
+        compiled = SearchProblem.from_sketch(prepare_graph(walker), problem, heuristic, 0.12)
+        assert not isinstance(compiled, SearchFailure)
         for step, left, met in remaining(walker, best):
             assert bound_at(compiled, walker, step, met) <= left + 1e-9
 
@@ -176,14 +176,14 @@ def remaining(graph, result):
         yield step, costs[n:].sum(), sum(at < n for at in result.met)
 
 
-def bound_at(problem: Problem, graph, step, met: int) -> float:
-    from marey.graph._ara_world_kernels import estimate
+def bound_at(problem: SearchProblem, graph, step, met: int) -> float:
+    from marey.graph._ara_world_kernels import evaluate_heuristic
 
     a, w = graph.arrays, problem.world
     node = int(np.searchsorted(a.first, step.edge, side="right") - 1)
     grid = np.array([*w.origin, w.cell])
     t, (x, z, yaw) = problem.terms, step.place
-    return estimate(w.distance, grid, t.rate, t.base, t.turned, node, met, x, z, yaw)
+    return evaluate_heuristic(w.distance, grid, t.rate, t.base, t.turned, node, met, x, z, yaw)
 
 
 NEAR = Path(np.array([[0.0, 0.0], [0.0, 2.6]]))
@@ -203,10 +203,13 @@ def test_safonova_a8_the_combined_bound_expands_no_more_than_its_parts(walker, p
 
 @pytest.mark.parametrize("problem", SHORT)
 def test_safonova_a8_the_combined_bound_is_nowhere_below_its_parts(walker, problem):
-    parts = [Problem.of(ready(walker), SHORT[problem], name, 0.15) for name in ("combined", "2d", "graph")]
+    parts = [
+        SearchProblem.from_sketch(prepare_graph(walker), SHORT[problem], name, 0.15)
+        for name in ("combined", "2d", "graph")
+    ]
     rng = np.random.default_rng(3)
     for edge in rng.integers(0, len(walker.arrays.target), 200):
-        step = Step(int(edge), int(edge), 1.0, rng.uniform((-0.4, 0.0, -3.0), (0.4, 2.5, 3.0)))
+        step = PathStep(int(edge), int(edge), 1.0, rng.uniform((-0.4, 0.0, -3.0), (0.4, 2.5, 3.0)))
         whole, far, dear = (bound_at(part, walker, step, 0) for part in parts)
         assert whole >= max(far, dear) - 1e-9
 
@@ -233,14 +236,14 @@ def test_the_bound_of_the_thesis_finds_standing_goals(walker):
 
 def expansions_at_once(graph, problem: Sketch, heuristic: str, tolerance: float, epsilon: float = 1.0) -> int:
     """Expansions of one search over all constraints at one epsilon."""
-    from marey.graph._search_problem import Clock
-    from marey.graph._search_run import Run
+    from marey.graph._search_problem import SearchClock
+    from marey.graph._search_run import AnytimeSearch
 
-    compiled = Problem.of(ready(graph), problem, heuristic, tolerance)
-    assert not isinstance(compiled, Failure)
-    with borrowed_memory(2_000_000) as memory:
-        run = Run(compiled, memory, Clock(time.perf_counter(), 120.0), None, few=False)
-        run._all_at_once((epsilon,))
+    compiled = SearchProblem.from_sketch(prepare_graph(graph), problem, heuristic, tolerance)
+    assert not isinstance(compiled, SearchFailure)
+    with borrow_memory(2_000_000) as memory:
+        run = AnytimeSearch(compiled, memory, SearchClock(time.perf_counter(), 120.0), None, few=False)
+        run._search_all_constraints((epsilon,))
         run._count()
         assert run.best is not None
         assert run.proved <= epsilon
@@ -248,22 +251,22 @@ def expansions_at_once(graph, problem: Sketch, heuristic: str, tolerance: float,
 
 
 def test_ways_left_differ_by_no_more_than_the_stretched_length(walker):
-    from marey.graph._ara_world_kernels import way_left
+    from marey.graph._ara_world_kernels import remaining_distance
 
     problem = sketch()
-    roads, ground = ready(walker).roads, Ground.of(problem)
-    goals = as_goals(compile_sketch(problem))
-    layers = lay_out(roads, goals, ground)
+    roads, ground = prepare_graph(walker).roads, GroundGrid.from_sketch(problem)
+    goals = pack_constraints(compile_sketch(problem))
+    layers = layer_distances(roads, goals, ground)
     grid = np.array([*ground.origin, 0.05])
     rng = np.random.default_rng(8)
     places = rng.uniform([-1.0, 0.0], [1.0, 6.5], (4000, 2))
     others = places + rng.uniform(0.0, 0.5, (4000, 1)) * (lambda a: np.stack([np.cos(a), np.sin(a)], 1))(
         rng.uniform(0.0, 2.0 * np.pi, 4000)
     )
-    values = [np.array([way_left(layers.distance, grid, 0, *p) for p in which]) for which in (places, others)]
-    lengths = stretched(np.linalg.norm(places - others, axis=1))
+    values = [np.array([remaining_distance(layers.distance, grid, 0, *p) for p in which]) for which in (places, others)]
+    lengths = worst_case(np.linalg.norm(places - others, axis=1))
     assert (np.abs(values[0] - values[1]) <= lengths + 1e-12).all()
-    assert (root_ways(roads, walker.arrays.arc) >= walker.arrays.arc - 1e-12).all()
+    assert (root_path_lengths(roads, walker.arrays.arc) >= walker.arrays.arc - 1e-12).all()
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
@@ -275,10 +278,10 @@ def test_safonova_a23_the_root_keeps_to_its_corridor_and_feet_to_firm_ground(wal
     if asked.path is not None:
         assert max(asked.path.nearest(p)[1] for p in way) <= 0.5 * asked.corridor_m + 0.01
     for wall in asked.world.walls:
-        assert strip_distance(wall.start, wall.end, way[:, 0], way[:, 1]).min() >= 0.25
+        assert segment_distance(wall.start, wall.end, way[:, 0], way[:, 1]).min() >= 0.25
     for river in asked.world.rivers:
         feet = plants(walker, found)
-        assert strip_distance(river.start, river.end, feet[:, 0], feet[:, 1]).min() >= 0.5 * river.width_m + 0.05
+        assert segment_distance(river.start, river.end, feet[:, 0], feet[:, 1]).min() >= 0.5 * river.width_m + 0.05
     assert np.linalg.norm(way[-1] - asked.goal.position) <= asked.goal.tolerance_m + 1e-9
     assert len(found.errors) == len(found.met)
     assert walker.arrays.is_standing[walker.arrays.target[found.edges[-1]]]
@@ -288,14 +291,14 @@ def test_safonova_a23_the_root_keeps_to_its_corridor_and_feet_to_firm_ground(wal
 def test_the_hand_is_at_the_object_when_it_picks(walker):
     found = search_graph(walker, picking(), k=1, pick_tolerance_m=0.1)
     place = found.places[found.met[0] + 1]
-    at = composed(place, np.array([HAND[0], HAND[2], 0.0]))
+    at = compose_planar(place, np.array([HAND[0], HAND[2], 0.0]))
     assert np.hypot(at[0] - 0.6, at[1] - 3.0) == pytest.approx(found.errors[0])
     assert found.errors[0] <= 0.1
 
 
 def test_the_goal_is_reached_facing_as_asked(walker):
     for heading in (-45.0, 30.0):
-        asked = Sketch(Stand((0.0, 0.0), 0.0), Stand((0.0, 3.0), heading, 0.3))
+        asked = Sketch(GroundPose((0.0, 0.0), 0.0), GroundPose((0.0, 3.0), heading, 0.3))
         found = search_graph(walker, asked, k=1, budget_s=5.0, epsilon=(3.0, 2.0))
         turned = np.rad2deg(found.places[-1, 2]) - heading
         assert abs((turned + 180.0) % 360.0 - 180.0) <= 15.1
@@ -433,16 +436,18 @@ def test_searches_that_make_no_sense_are_refused(walker, bad):
 def test_unknown_bounds_are_refused_with_the_nearest_name(walker):
     with pytest.raises(UnknownNameError, match="cycle"):
         search_graph(walker, sketch(), k=1, heuristic="cycl")
-    roads = ready(walker).roads
-    ground, goals = Ground.of(sketch()), as_goals(compile_sketch(sketch()))
-    distance, terms = bounds("graph", roads, ready(walker).rates, goals, ground, lay_out(roads, goals, ground))
+    roads = prepare_graph(walker).roads
+    ground, goals = GroundGrid.from_sketch(sketch()), pack_constraints(compile_sketch(sketch()))
+    distance, terms = compute_bounds(
+        "graph", roads, prepare_graph(walker).rates, goals, ground, layer_distances(roads, goals, ground)
+    )
     assert distance.shape[0] == terms.base.shape[1] == 1
 
 
 def test_rivers_are_crossed_in_one_step_and_jumps_into_them_cross_them():
     wishes = compile_sketch(crossing(0.8))
     assert [(w.name, w.kind) for w in wishes] == [("river", STEP), ("goal", REACH)]
-    assert wishes[0].length_m == pytest.approx(0.8 + 2.0 * FOOT_M)
+    assert wishes[0].length_m == pytest.approx(0.8 + 2.0 * FOOT_RADIUS_M)
     assert wishes[0].heading_rad == pytest.approx(0.0)
     own = crossing(0.8)
     drawn = Sketch(own.start, own.goal, own.path, events=(Event("jump", at=(0.0, 3.0)),), world=own.world)
@@ -453,7 +458,7 @@ def test_rivers_are_crossed_in_one_step_and_jumps_into_them_cross_them():
 
 
 def test_a_river_is_crossed_only_from_bank_to_bank():
-    wish = as_goals(compile_sketch(crossing(0.8))).rows()[0]
+    wish = pack_constraints(compile_sketch(crossing(0.8))).rows()[0]
     assert is_crossed(wish, 0.0, 2.5, 0.1, 3.5)
     assert not is_crossed(wish, 0.0, 3.5, 0.0, 2.5)  # back again
     assert not is_crossed(wish, 0.0, 2.0, 0.0, 2.5)  # on this side
@@ -480,10 +485,12 @@ def test_what_a_calm_search_cannot_do_is_done_otherwise():
 
 
 def test_a_bound_that_knows_of_turns_is_consistent_and_sharper(walker):
-    asked = Sketch(Stand((0.0, 0.0), 0.0), Stand((0.3, 0.5), 180.0, 0.4), events=(Event("stop", at=(0.0, 2.0)),))
-    plain = Problem.of(ready(walker, calm=True), asked, "cycle")
-    assert isinstance(plain, Problem)
-    sharp = plain.sharper()
+    asked = Sketch(
+        GroundPose((0.0, 0.0), 0.0), GroundPose((0.3, 0.5), 180.0, 0.4), events=(Event("stop", at=(0.0, 2.0)),)
+    )
+    plain = SearchProblem.from_sketch(prepare_graph(walker, calm=True), asked, "cycle")
+    assert isinstance(plain, SearchProblem)
+    sharp = plain.with_direction_bounds()
     assert sharp.terms.turned.shape[2] > 0
     assert (sharp.terms.turned[:, :, :] >= plain.terms.base[-1][:, :, None] - 1e-9).all()
     assert sharp.terms.turned[0, STANDING].max() > plain.terms.base[-1, 0, STANDING] + 0.2
@@ -495,11 +502,11 @@ def test_a_bound_that_knows_of_turns_is_consistent_and_sharper(walker):
 def test_what_is_put_down_is_put_down_by_the_hand_that_took_it(walker):
     cup = World(objects=(Thing("cup", (0.3, 0.8, 2.0)),))
     events = (Event("pick", object="cup"), Event("place", object="cup", to=(-0.3, 0.8, 4.0)))
-    both = Problem.of(ready(walker), sketch(events=events, world=cup), "cycle", 0.1)
-    once = Problem.of(ready(walker), sketch(events=events[:1], world=cup), "cycle", 0.1)
-    assert isinstance(both, Problem)
-    assert isinstance(once, Problem)
+    both = SearchProblem.from_sketch(prepare_graph(walker), sketch(events=events, world=cup), "cycle", 0.1)
+    once = SearchProblem.from_sketch(prepare_graph(walker), sketch(events=events[:1], world=cup), "cycle", 0.1)
+    assert isinstance(both, SearchProblem)
+    assert isinstance(once, SearchProblem)
     assert [w.hands for w in both.wishes] == [3, 3, 0]
-    assert [w.hands for w in both.by_hand({"'cup'": 2}).wishes] == [2, 2, 0]
-    assert once.by_hand({"'cup'": 2}) is once
+    assert [w.hands for w in both.with_assigned_hands({"'cup'": 2}).wishes] == [2, 2, 0]
+    assert once.with_assigned_hands({"'cup'": 2}) is once
     assert both.stage(1, 2).wishes[0].hands == 2

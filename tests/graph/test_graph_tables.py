@@ -9,9 +9,9 @@ import pytest
 
 from marey.base import InputError, UnknownNameError
 from marey.graph import event_table, graph_report, register_event
-from marey.graph._graph import FLIGHT, PICK_RIGHT, TORQUES, GraphArrays
-from marey.graph._pairs import Partners
-from marey.graph._report import event_reach, reach_pairs, to_dict
+from marey.graph._graph import FLIGHT, NUM_TORQUES, PICK_RIGHT, GraphArrays
+from marey.graph._pairs import BlendPartners
+from marey.graph._report import find_reaching_pairs, measure_event_reach, to_dict
 from marey.graph._tables import EVENT_KINDS
 
 
@@ -27,7 +27,7 @@ def random_arrays(seed: int, count: int = 50, degree: int = 2) -> GraphArrays:
         path=np.zeros((edges, 9, 2)), way=np.arange(edges), event=event, hand=rng.uniform(0.0, 1.2, (count, 3)),
         root=np.zeros((count, 3)), feet=np.zeros((count, 2, 2)), kind=rng.integers(0, 3, count),
         flight=rng.uniform(0.1, 1.5, (edges, 2)), is_standing=np.zeros(count, dtype=bool), price=np.zeros(edges),
-        power=np.ones(edges), torque=np.zeros((edges, TORQUES)),
+        power=np.ones(edges), torque=np.zeros((edges, NUM_TORQUES)),
     )  # fmt: skip
 
 
@@ -107,7 +107,7 @@ def test_other_kinds_of_events_can_be_added():
 def test_safonova_a19_the_report_is_that_of_a_search_by_hand():
     arrays = random_arrays(5)
     table = event_table("pick", arrays)
-    reach = event_reach(table, arrays)
+    reach = measure_event_reach(table, arrays)
     events = set(table.states.tolist())
     assert reach.share_to == pytest.approx(np.isfinite(costs_by_hand(arrays, events)).mean())
     onward: set[int] = set(events)
@@ -127,7 +127,7 @@ def test_safonova_a19_pairs_reach_what_both_reach_in_step():
     allowed = arrays.kind[:, None] == arrays.kind[None]
     picks = arrays.event == PICK_RIGHT
     goal = allowed & picks[:, None] & picks[None]
-    found = reach_pairs(arrays, allowed, goal)
+    found = find_reaching_pairs(arrays, allowed, goal)
     for a in range(20):
         for c in range(20):
             seen, queue = {(a, c)}, [(a, c)] if allowed[a, c] else []
@@ -144,7 +144,7 @@ def test_safonova_a19_pairs_reach_what_both_reach_in_step():
 
 
 def test_partners_tell_which_pairs_they_hold():
-    partners = Partners(np.array([0, 2, 3]), np.array([0, 1, 1]), np.zeros(2, dtype=bool))
+    partners = BlendPartners(np.array([0, 2, 3]), np.array([0, 1, 1]), np.zeros(2, dtype=bool))
     assert partners.has(np.array([0, 0, 1]), np.array([1, 0, 0])).tolist() == [True, True, False]
     assert partners.of(0).tolist() == [0, 1]
 

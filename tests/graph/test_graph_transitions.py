@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from marey.base import InputError
-from marey.graph._distance import LEE_ROLES, lee_features, squared_distances
+from marey.graph._distance import LEE_ROLES, compute_lee_features, squared_distances
 from marey.graph._settings import GraphSettings
 from marey.graph._transitions import (
-    Metric,
+    PoseMetric,
     Transitions,
-    _nearest,
-    _valleys,
-    calibrate,
+    _local_minima,
+    _smallest_in_groups,
+    calibrate_threshold,
     find_transitions,
     has_successor,
     pose_behaviours,
@@ -27,17 +27,17 @@ from marey.skeleton import role_map
 
 def test_a_valley_keeps_its_lowest_place():
     D = np.array([[5.0, 3.0, 1.0, 2.0, 4.0, 3.0, 2.5, 6.0, 7.0]])
-    assert np.flatnonzero(_valleys(D)[0]).tolist() == [2, 6]
+    assert np.flatnonzero(_local_minima(D)[0]).tolist() == [2, 6]
 
 
 def test_places_that_are_no_pairs_are_never_lowest():
-    assert not _valleys(np.full((2, 5), np.inf)).any()
+    assert not _local_minima(np.full((2, 5), np.inf)).any()
 
 
 def test_nearest_of_each_group_in_their_old_order():
     group, value = np.array([0, 1, 0, 0, 1]), np.array([3.0, 1.0, 2.0, 1.0, 5.0])
-    assert _nearest(group, value, 2).tolist() == [1, 2, 3, 4]
-    assert _nearest(group, value, 1).tolist() == [1, 3]
+    assert _smallest_in_groups(group, value, 2).tolist() == [1, 2, 3, 4]
+    assert _smallest_in_groups(group, value, 1).tolist() == [1, 3]
 
 
 def test_the_chance_of_a_transition_falls_with_its_distance():
@@ -65,10 +65,10 @@ def test_features_give_the_distance_of_their_source_after_correction(picking):
     """Exact angles between joints, against logarithms taken pair by pair."""
     database = picking.database
     settings = replace(picking.settings, foot_weight=0.0, velocity_weight=0.0)
-    metric = Metric(database, settings)
+    metric = PoseMetric(database, settings)
     rng = np.random.default_rng(0)
     a, b = rng.integers(0, database.num_poses, (2, 60))
-    features = lee_features(database, settings)
+    features = compute_lee_features(database, settings)
     D = np.array([squared_distances(features[[i]], features[[j]])[0, 0] for i, j in zip(a, b, strict=True)])
     exact = metric.exact(a, b, D)
     roles = role_map(database.body.skeleton)
@@ -83,8 +83,10 @@ def test_features_give_the_distance_of_their_source_after_correction(picking):
 @pytest.mark.mocap
 def test_the_threshold_gives_the_density_asked_for(picking):
     database, settings = picking.database, picking.settings
-    metric = Metric(database, settings)
-    assert calibrate(database, replace(settings, density=6.0), metric) < calibrate(database, settings, metric)
+    metric = PoseMetric(database, settings)
+    assert calibrate_threshold(database, replace(settings, density=6.0), metric) < calibrate_threshold(
+        database, settings, metric
+    )
 
 
 @pytest.mark.mocap
@@ -106,7 +108,7 @@ def test_no_pick_is_lost(picking):
 @pytest.mark.mocap
 def test_a_lost_event_is_joined_by_the_nearest_poses(picking):
     database, settings = picking.database, picking.settings
-    metric = Metric(database, settings)
+    metric = PoseMetric(database, settings)
     found = picking.transitions
     lost = event_phases(database)[0]
     clip = database.clip[database.phases.start[lost]]

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from marey.graph import MotionGraph, search_graph
-from marey.graph._ground import Ground
+from marey.graph._ground import GroundGrid
 from marey.graph._pairs import blended_costs
 from marey.graph._search_fallback import Detours
-from marey.graph._search_roads import ready
-from marey.world import Event, Path, Sketch, Stand, Thing, World
+from marey.graph._search_roads import prepare_graph
+from marey.world import Event, GroundPose, Path, Sketch, Thing, World
 
 pytestmark = pytest.mark.mocap
 
@@ -20,7 +20,9 @@ def picking_up(graph: MotionGraph, share: float, at: tuple[float, float]) -> Ske
     heights = graph.arrays.hand[(graph.arrays.event == 1) | (graph.arrays.event == 2), 1]
     height = float(heights.min() + share * np.ptp(heights))
     things = World(objects=(Thing("cup", (at[0], height, at[1])),))
-    return Sketch(Stand((0.0, 0.0), 0.0), Stand((0.0, 5.0)), events=(Event("pick", object="cup"),), world=things)
+    return Sketch(
+        GroundPose((0.0, 0.0), 0.0), GroundPose((0.0, 5.0)), events=(Event("pick", object="cup"),), world=things
+    )
 
 
 def test_safonova_a17_two_are_never_dearer_than_one(picking):
@@ -42,7 +44,7 @@ def test_safonova_a17_two_are_never_dearer_than_one(picking):
 
 def test_safonova_a17_blends_hold_all_that_is_not_blended(picking):
     """The k = 1 graph is part of the k = 2 graph: same edges, same costs, same states."""
-    one, two = ready(picking, 1).roads, ready(picking, 2)
+    one, two = prepare_graph(picking, 1).roads, prepare_graph(picking, 2)
     assert two.blends is not None
     alone = two.blends.weight == 1.0
     order = np.argsort(two.blends.a[alone], kind="stable")
@@ -53,7 +55,7 @@ def test_safonova_a17_blends_hold_all_that_is_not_blended(picking):
 
 
 def test_safonova_a18_blended_edges_join_states_of_equal_contacts_at_equal_weights(picking):
-    two, arrays = ready(picking, 2), picking.arrays
+    two, arrays = prepare_graph(picking, 2), picking.arrays
     assert two.blends is not None
     source = np.repeat(np.arange(len(two.roads.first) - 1), np.diff(two.roads.first))
     mixed = np.flatnonzero(two.blends.weight < 1.0)
@@ -76,11 +78,11 @@ def test_safonova_a18_blended_edges_join_states_of_equal_contacts_at_equal_weigh
 
 def test_a_captured_walk_is_found_stands_at_both_ends_and_keeps_to_its_corridor(picking):
     way = Path(np.array([[0.0, 0.0], [0.0, 3.0]]))
-    asked = Sketch(Stand((0.0, 0.0), 0.0), Stand((0.0, 3.0), tolerance_m=0.4), path=way, corridor_m=1.2)
+    asked = Sketch(GroundPose((0.0, 0.0), 0.0), GroundPose((0.0, 3.0), tolerance_m=0.4), path=way, corridor_m=1.2)
     found = picking.search(asked, k=1, budget_s=8.0)
     assert found.is_solved
     assert found.violations == 0
-    stands = ready(picking).roads.stands
+    stands = prepare_graph(picking).roads.stands
     assert stands[found.start]
     assert stands[picking.arrays.target[found.edges[-1]]]
 
@@ -88,7 +90,7 @@ def test_a_captured_walk_is_found_stands_at_both_ends_and_keeps_to_its_corridor(
 def test_safonova_a20_another_way_through_a_phase_keeps_off_what_the_edge_ran_into(picking):
     """Cells that an edge passes are closed: a detour shows other poses, ends alike and is dearer."""
     looks, found = Detours(picking), 0
-    ground = Ground.of(Sketch(Stand((0.0, 0.0)), Stand((0.0, 1.0))))
+    ground = GroundGrid.from_sketch(Sketch(GroundPose((0.0, 0.0)), GroundPose((0.0, 1.0))))
     grid = np.array([*ground.origin, 0.05])
     for edge in range(0, picking.num_edges, max(picking.num_edges // 60, 1)):
         own = looks.find(edge, np.zeros(3), ground.free, grid)

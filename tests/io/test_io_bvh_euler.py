@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marey.io._euler import ChannelMap
-from marey.io._euler_kernels import compose, decompose, half_sincos
+from marey.io._euler_kernels import compose_euler, decompose_euler, half_sincos
 from marey.lie import SO3, geodesic_distance
 
 ORDERS = [np.array([order], dtype=np.int64) for order in permutations(range(3))]
@@ -43,7 +43,7 @@ def wander(rng: np.random.Generator, frames: int = 400) -> np.ndarray:
 @pytest.mark.parametrize("axes", ORDERS)
 def test_angles_that_wander_through_full_turns_are_found_again(axes):
     angles = wander(np.random.default_rng(1))
-    found = decompose(compose(angles, axes, COLUMNS), axes, np.zeros((1, 1, 3)), False)
+    found = decompose_euler(compose_euler(angles, axes, COLUMNS), axes, np.zeros((1, 1, 3)), False)
     np.testing.assert_allclose(found[:, 0], angles, atol=1e-8)
 
 
@@ -51,9 +51,9 @@ def test_angles_that_wander_through_full_turns_are_found_again(axes):
 def test_rotations_return_at_the_gimbal_and_the_free_angle_rests(axes):
     angles = wander(np.random.default_rng(2))
     angles[:, 1] = 90.0
-    wxyz = compose(angles, axes, COLUMNS)
-    found = decompose(wxyz, axes, np.zeros((1, 1, 3)), False)
-    again = compose(found[:, 0], axes, COLUMNS)
+    wxyz = compose_euler(angles, axes, COLUMNS)
+    found = decompose_euler(wxyz, axes, np.zeros((1, 1, 3)), False)
+    again = compose_euler(found[:, 0], axes, COLUMNS)
     assert geodesic_distance(SO3(wxyz), SO3(again)).max() < 1e-9
     assert np.ptp(found[:, 0, 2]) < 1e-6
 
@@ -62,20 +62,20 @@ def test_rotations_return_at_the_gimbal_and_the_free_angle_rests(axes):
 def test_any_rotation_returns_in_every_order(q):
     wxyz = SO3(np.array([[q]])).wxyz
     for axes in ORDERS:
-        found = decompose(wxyz, axes, np.zeros((1, 1, 3)), False)
-        assert geodesic_distance(SO3(compose(found[:, 0], axes, COLUMNS)), SO3(wxyz)).max() < 1e-9
+        found = decompose_euler(wxyz, axes, np.zeros((1, 1, 3)), False)
+        assert geodesic_distance(SO3(compose_euler(found[:, 0], axes, COLUMNS)), SO3(wxyz)).max() < 1e-9
 
 
 def test_given_angles_are_kept_where_they_still_hold():
     axes = ORDERS[3]
     angles = wander(np.random.default_rng(4)) + 720.0
-    wxyz = compose(angles, axes, COLUMNS)
+    wxyz = compose_euler(angles, axes, COLUMNS)
     edited = wxyz.copy()
     edited[200:210] = SO3.exp([0.3, 0.0, 0.0]).wxyz
-    found = decompose(edited, axes, angles[:, None], True)
+    found = decompose_euler(edited, axes, angles[:, None], True)
     np.testing.assert_array_equal(found[:200, 0], angles[:200])
     np.testing.assert_array_equal(found[210:, 0], angles[210:])
-    assert geodesic_distance(SO3(compose(found[200:210, 0], axes, COLUMNS)), SO3(edited[200:210])).max() < 1e-12
+    assert geodesic_distance(SO3(compose_euler(found[200:210, 0], axes, COLUMNS)), SO3(edited[200:210])).max() < 1e-12
     assert np.abs(found[200:210] - angles[199]).max() <= 360.0  # the branch nearest to the frame before
 
 

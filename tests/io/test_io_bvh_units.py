@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from marey.base import InputError
 from marey.io import load, save, write_bvh
-from marey.io._axes import detect_up, to_file, to_world, turn_wxyz
-from marey.io._units import METRES, guess_unit, rate_from_frame_time, reach, unit_in_metres
+from marey.io._axes import detect_up, rotate_wxyz, to_file, to_world
+from marey.io._units import METRES, guess_unit, longest_reach, rate_from_frame_time, unit_in_metres
 from marey.lie import SO3, geodesic_distance
 from marey.motion import Motion
 from marey.skeleton import HUMAN, human
@@ -23,14 +23,14 @@ from marey.skeleton import HUMAN, human
 @pytest.mark.parametrize("stature", [1.55, 1.75, 1.95])
 def test_the_unit_of_a_grown_person_is_found(unit, stature):
     body = human(stature).scaled(1.0 / METRES[unit])
-    guess = guess_unit(reach(body.parents, body.offsets, body.tips))
+    guess = guess_unit(longest_reach(body.parents, body.offsets, body.tips))
     assert guess.name == unit and guess.warning is None
 
 
 @pytest.mark.parametrize("unit", ["m", "cm", "mm"])
 def test_a_child_is_not_taken_for_a_giant_in_inches(unit):
     body = human(1.05).scaled(1.0 / METRES[unit])
-    assert guess_unit(reach(body.parents, body.offsets, body.tips)).name == unit
+    assert guess_unit(longest_reach(body.parents, body.offsets, body.tips)).name == unit
 
 
 def test_a_size_that_fits_no_unit_is_warned_of():
@@ -75,7 +75,7 @@ def stroll(up: str, *, frames: int = 60, heading: int = 1) -> Motion:
     forward[:, 1] = 0.96
     sway = SO3.exp(0.3 * np.sin(np.arange(frames * 22 * 3).reshape(frames, 22, 3)))
     body = replace(HUMAN, offsets=to_file(HUMAN.offsets, up), tips=to_file(HUMAN.tips, up))
-    return Motion(body, 30.0, to_file(forward, up), SO3(turn_wxyz(sway.wxyz, up, back=True)))
+    return Motion(body, 30.0, to_file(forward, up), SO3(rotate_wxyz(sway.wxyz, up, back=True)))
 
 
 @pytest.mark.parametrize("up", ["+y", "+z"])
@@ -111,10 +111,10 @@ def test_a_file_upright_only_by_its_root_rotation_is_z_up():
 
 def test_turning_up_conjugates_rotations():
     q = SO3.exp([[0.3, -0.2, 0.9]])
-    turned = SO3(turn_wxyz(q.wxyz, "+z"))
+    turned = SO3(rotate_wxyz(q.wxyz, "+z"))
     points = np.array([[1.0, 2.0, 3.0]])
     np.testing.assert_allclose(turned @ to_world(points, "+z"), to_world(q @ points, "+z"), atol=1e-15)
-    np.testing.assert_array_equal(turn_wxyz(turned.wxyz, "+z", back=True), q.wxyz)
+    np.testing.assert_array_equal(rotate_wxyz(turned.wxyz, "+z", back=True), q.wxyz)
     with pytest.raises(InputError, match="vertical axis"):
         to_world(points, "-x")
 

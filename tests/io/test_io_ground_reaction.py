@@ -52,7 +52,7 @@ def reaction() -> GroundReaction:
 def test_values_between_rows_are_interpolated_and_zero_past_the_ends():
     found = reaction().at(np.array([-1.0, 0.25, 2.0]))
     np.testing.assert_allclose(found.forces[:, 0, 1], [0.0, 150.0, 0.0])
-    np.testing.assert_array_equal(found.loaded()[:, 0], [False, True, False])
+    np.testing.assert_array_equal(found.is_loaded()[:, 0], [False, True, False])
 
 
 def test_the_wrench_is_about_the_world_origin():
@@ -84,7 +84,7 @@ def test_the_trial_of_opensim_has_two_feet_and_carries_a_body(mocap):
     assert len(found.times) == 4778
     total = found.wrench()[:, 1]
     assert 900.0 < total.max() < 1200.0
-    loaded = found.loaded(100.0)
+    loaded = found.is_loaded(100.0)
     assert np.abs(found.places[loaded][:, 1]).max() < 0.02
 
 

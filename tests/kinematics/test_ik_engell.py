@@ -20,20 +20,20 @@ from marey.kinematics import (
     solve_ik,
     track,
 )
-from marey.kinematics._ik import NO_HISTORY, compile_tasks, run_of
-from marey.kinematics._ik_clips import full_space
-from marey.kinematics._ik_dual_kernels import descent
-from marey.kinematics._ik_problem import mean_bone, targets_of
-from marey.kinematics._ik_space import body_of, guess_from
+from marey.kinematics._ik import NO_HISTORY, build_solver_inputs, compile_tasks
+from marey.kinematics._ik_clips import full_pose_space
+from marey.kinematics._ik_dual_kernels import compute_descent
+from marey.kinematics._ik_problem import collect_targets, mean_bone_length
+from marey.kinematics._ik_space import guess_from_pose, match_body
 from marey.kinematics._solvers_space_kernels import (
-    begin,
-    evaluate,
-    jacobian,
+    compute_gradient,
+    evaluate_state,
     new_rows,
     new_state,
+    project_and_evaluate,
     retract,
-    slope,
-    whiten,
+    whiten_rows,
+    write_jacobian,
 )
 from marey.lie import SO3, right_jacobian
 from marey.numerics import SolveStatus
@@ -141,16 +141,16 @@ def ends_in(parents: np.ndarray, end: int, joint: int) -> bool:
 
 def prepared(tasks: list, limits: BoxLimits | None = None, start: Pose | None = None):
     """The pieces that the compiled solvers are made of."""
-    body = body_of(REF71, start, limits)
+    body = match_body(REF71, start, limits)
     problem = compile_tasks(body, tasks, limits, "free", (), 1e-3, 1e-3)
-    run = run_of(body, problem, targets_of(problem, tasks), limits, 1, None, None, start, NO_HISTORY)
-    guess = guess_from(body, start)
-    space = full_space(run)
+    run = build_solver_inputs(body, problem, collect_targets(problem, tasks), limits, 1, None, None, start, NO_HISTORY)
+    guess = guess_from_pose(body, start)
+    space = full_pose_space(run)
     state = new_state(problem.layout, guess.root, guess.wxyz, guess.x)
-    cost = begin(problem.layout, space, run.targets, run.active, state)
+    cost = project_and_evaluate(problem.layout, space, run.targets, run.active, state)
     rows = new_rows(problem.layout, space)
     J = np.zeros((3 * len(run.errors), 3 + 3 * REF71.num_joints))
-    jacobian(problem.layout, space, run.targets, run.active, state, rows, J)
+    write_jacobian(problem.layout, space, run.targets, run.active, state, rows, J)
     return run, space, state, rows, J, cost
 
 
@@ -199,7 +199,7 @@ def test_engell_02_the_jacobian_agrees_with_central_differences(limits):
             step = np.zeros(J.shape[1])
             step[n] = sign * h
             retract(run.problem.layout, space, state, step, trial, taken)
-            evaluate(run.problem.layout, space, run.targets, run.active, trial)
+            evaluate_state(run.problem.layout, space, run.targets, run.active, trial)
             sides.append(trial.errors.ravel().copy())
         numeric = -(sides[0] - sides[1]) / (2 * h)
         assert np.abs(numeric - J[:, n]).max() < 1e-7 * max(1.0, np.abs(J).max())
@@ -216,10 +216,10 @@ def test_engell_03_the_linear_time_gradient_is_that_of_the_jacobian_and_weights_
     run, space, state, rows, J, cost = prepared(tasks, None, start)
     layout = run.problem.layout
     torques = np.zeros((REF71.num_joints + 1, 3))
-    descent(layout.blocks, layout.lists, state.errors, rows.shifts, rows.turns, state.pulls, torques)
+    compute_descent(layout.blocks, layout.lists, state.errors, rows.shifts, rows.turns, state.pulls, torques)
     e, g, s = np.zeros(J.shape[0]), np.zeros(J.shape[1]), np.zeros(J.shape[1])
-    whiten(layout.blocks.weights, state.errors, J, e)
-    slope(layout, space, state, rows, J, e, g, s)
+    whiten_rows(layout.blocks.weights, state.errors, J, e)
+    compute_gradient(layout, space, state, rows, J, e, g, s)
     linear = np.concatenate([torques[-1], np.einsum("jkc,jk->jc", rows.frames, torques[:-1]).ravel()])
     assert np.abs(g + 2.0 * linear).max() < 1e-12 * np.abs(g).max()
     direction, trial, taken = (
@@ -230,7 +230,7 @@ def test_engell_03_the_linear_time_gradient_is_that_of_the_jacobian_and_weights_
     remainders = []
     for h in (1e-2, 5e-3):  # Taylor: the remainder falls with the square of the step
         retract(layout, space, state, h * direction, trial, taken)
-        remainders.append(abs(evaluate(layout, space, run.targets, run.active, trial) - cost - h * g @ direction))
+        remainders.append(abs(evaluate_state(layout, space, run.targets, run.active, trial) - cost - h * g @ direction))
     assert remainders[0] / remainders[1] == pytest.approx(4.0, rel=0.15)
 
 
@@ -322,7 +322,7 @@ def test_engell_11_a_solve_fits_its_slot():
 
 def test_engell_12_a_transpose_step_of_0_005_stays_bounded_and_one_of_0_05_does_not():
     """The check's steps are in units of 0.2 m; ours are in mean bones of the body, 0.186 m here."""
-    rng, unit = np.random.default_rng(12), (mean_bone(REF71) / UNIT_M) ** 2
+    rng, unit = np.random.default_rng(12), (mean_bone_length(REF71) / UNIT_M) ** 2
     shares = {}
     for step in (0.005, 0.05):
         rises, steps = 0, 0

@@ -13,7 +13,7 @@ import pytest
 from marey.base import FloatArray
 from marey.io import load
 from marey.kinematics import BoxLimits, PointTask, solve_ik
-from marey.kinematics._sdf_chart_kernels import LOCK_SINE, ZYZ, chart_coordinates, from_zyz, unwrapped
+from marey.kinematics._sdf_chart_kernels import LOCK_SINE, ZYZ, chart_coordinates, quaternion_from_zyz, unwrap_angles
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.samples import jump, run, walk
@@ -51,7 +51,7 @@ def test_engell_04_angles_give_the_rotation_back_at_any_place_and_at_both_locks(
     angles = chart_coordinates(rotations.wxyz, ZYZ)
     assert ((angles[:, 1] >= 0.0) & (angles[:, 1] <= np.pi)).all()
     assert np.abs(from_angles(angles) - rotations.matrix()).max() < 1e-10
-    back = np.array([from_zyz((a, b, c)) for a, b, c in angles[::97]])
+    back = np.array([quaternion_from_zyz((a, b, c)) for a, b, c in angles[::97]])
     assert np.abs(SO3(back).matrix() - rotations[::97].matrix()).max() < 1e-10
 
 
@@ -72,10 +72,10 @@ def test_engell_04_unwrapped_angles_of_a_slow_motion_do_not_jump(seed: int):
     for step in steps:
         turns.append(turns[-1] @ SO3.exp(step))
     angles = chart_coordinates(SO3.stack(turns, axis=0).wxyz, ZYZ)
-    smooth = unwrapped(angles)
+    smooth = unwrap_angles(angles)
     away = np.abs(np.sin(angles[:, 1])) > np.sin(0.3)
     runs = np.split(np.flatnonzero(away), np.flatnonzero(np.diff(np.flatnonzero(away)) > 1) + 1)
-    jumps = [np.abs(np.diff(unwrapped(angles[r]), axis=0)).max() for r in runs if len(r) > 1]
+    jumps = [np.abs(np.diff(unwrap_angles(angles[r]), axis=0)).max() for r in runs if len(r) > 1]
     assert max(jumps) < 0.5
     assert np.abs(np.diff(angles, axis=0)).max() > 3.0  # there was something to unwrap
     np.testing.assert_allclose(from_angles(smooth), from_angles(angles), atol=1e-10)

@@ -14,7 +14,7 @@ import pytest
 
 from marey.base import FloatArray, InputError
 from marey.io import load
-from marey.kinematics import BoxLimits, JointLimits, PointTask, PoseTask, TrackResult, fit_limits, solve_ik, track
+from marey.kinematics import BoxLimits, IKTrackResult, JointLimits, PointTask, PoseTask, fit_limits, solve_ik, track
 from marey.lie import SO3, geodesic_distance
 from marey.models import PGA
 from marey.motion import Motion
@@ -51,7 +51,7 @@ def goals_of(motion: Motion, way: str) -> FloatArray:
 
 
 @cache
-def followed(clip: str, kind: str, way: str) -> tuple[TrackResult, FloatArray]:
+def followed(clip: str, kind: str, way: str) -> tuple[IKTrackResult, FloatArray]:
     """The tracked clip, and for each frame but the first its turn over what the goals ask for."""
     motion = CLIPS[clip]()
     goals = goals_of(motion, way)

@@ -10,8 +10,8 @@ import pytest
 from marey.base import InputError
 from marey.io import load
 from marey.kinematics import OrientationTask, PointTask, PoseTask, point_jacobian, solve_ik, track
-from marey.kinematics._ik_metric import kinetic_metric
-from marey.kinematics._ik_space import body_of, guess_from
+from marey.kinematics._ik_metric import compute_kinetic_metric
+from marey.kinematics._ik_space import guess_from_pose, match_body
 from marey.lie import SO3, geodesic_distance
 from marey.models import PGA, PoseModel
 from marey.motion import Motion
@@ -166,7 +166,7 @@ def test_tournier_27_the_kinetic_metric_moves_the_arm_before_the_body(walk, mode
         shares.append(np.array(moved[1]) / np.array(moved[0]))
     assert np.mean(shares, axis=0)[0] <= 0.5
     assert np.mean(shares, axis=0)[1] <= 0.65
-    metric = kinetic_metric(model.skeleton, model, guess_from(body_of(model, None, None), None))
+    metric = compute_kinetic_metric(model.skeleton, model, guess_from_pose(match_body(model, None, None), None))
     assert np.linalg.eigvalsh(metric)[0] > 0.0 and np.trace(metric) == pytest.approx(len(metric))
 
 

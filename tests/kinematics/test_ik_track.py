@@ -8,8 +8,8 @@ import pytest
 from marey.base import InputError, UnknownNameError
 from marey.io import load_markers
 from marey.kinematics import BoxLimits, MarkerSite, PointTask, fit_markers, track
-from marey.kinematics._marker_fit_lsq import bone_groups
-from marey.kinematics._marker_fit_sets import known_places
+from marey.kinematics._marker_fit_lsq import group_bones
+from marey.kinematics._marker_fit_sets import known_sites
 from marey.lie import SO3
 from marey.motion import Markers, Motion
 from marey.numerics import SolveStatus
@@ -145,10 +145,10 @@ def test_markers_without_a_known_name_need_sites(stiff_walk):
 
 
 def test_known_sites_are_mirror_images_and_bones_share_scales_with_theirs():
-    places = known_places()
+    places = known_sites()
     for name, (joint, (x, y, z)) in places.items():
         if name.startswith("L.") and joint.startswith("left_"):
             assert places["R." + name[2:]] == ("right_" + joint[5:], (-x, y, z))
-    groups = bone_groups(HUMAN)
+    groups = group_bones(HUMAN)
     assert groups[HUMAN.index("left_elbow")] == groups[HUMAN.index("right_elbow")]
     assert groups[HUMAN.index("left_elbow")] != groups[HUMAN.index("left_knee")]

@@ -9,23 +9,32 @@ import pytest
 
 from marey.base import FloatArray, InputError
 from marey.kinematics import Limb, PointTask, compare_limits, solve_ik
-from marey.kinematics._arms import GIRDLE_RAD, fair_goals, help_reach
-from marey.kinematics._feet import DROP_PART, SHIFT_M, SOFT_PART, FootPath, _limited, leg_drop, plant_foot, reach
-from marey.kinematics._ik import NO_HISTORY, compile_tasks, run_of
-from marey.kinematics._ik_problem import targets_of
-from marey.kinematics._ik_space import body_of, guess_from
-from marey.kinematics._ik_starts import align
-from marey.kinematics._plants import Floor
-from marey.kinematics._solvers_limb import limb_above
+from marey.kinematics._arms import GIRDLE_RAD, limit_elbow_change, rotate_collar
+from marey.kinematics._feet import (
+    DROP_FRACTION,
+    SHIFT_M,
+    SOFT_FRACTION,
+    FootTrajectory,
+    _limit_shift,
+    compute_hip_drop,
+    move_limb_end,
+    plant_foot,
+)
+from marey.kinematics._ik import NO_HISTORY, build_solver_inputs, compile_tasks
+from marey.kinematics._ik_problem import collect_targets
+from marey.kinematics._ik_space import guess_from_pose, match_body
+from marey.kinematics._ik_starts import align_root
+from marey.kinematics._plants import FloorPlane
+from marey.kinematics._solvers_limb import find_limb_above
 from marey.kinematics._transfer import transfer_rotations
-from marey.kinematics._two_bone import STRAIGHT, own_stretch, soft_stretch
+from marey.kinematics._two_bone import STRAIGHT, allowed_stretch, saturation_start
 from marey.lie import SO3, geodesic_distance
 from marey.motion import Motion
 from marey.samples import walk
 from marey.skeleton import HUMAN, Pose, Skeleton, human, joint_positions, role_map
 
-ARM = Limb.named(HUMAN, "left_arm")
-LEG = Limb.named(HUMAN, "left_leg")
+ARM = Limb.from_name(HUMAN, "left_arm")
+LEG = Limb.from_name(HUMAN, "left_leg")
 COLLAR = HUMAN.index("left_collar")
 
 
@@ -47,7 +56,7 @@ def directions(frames: int, seed: int = 1) -> FloatArray:
 def test_a_girdle_stays_where_the_arm_is_long_enough():
     motion = still(40, 0.2)
     goals = motion.joint_positions()[:, ARM.upper] + 0.3 * directions(40)
-    helped = help_reach(motion, COLLAR, ARM, goals, np.full(40, 0.995))
+    helped = rotate_collar(motion, COLLAR, ARM, goals, np.full(40, 0.995))
     assert geodesic_distance(helped.rotations, motion.rotations).max() < 1e-7
 
 
@@ -55,7 +64,7 @@ def test_a_girdle_turns_towards_far_goals_by_no_more_than_half_of_what_people_ca
     motion = still(60, 0.2)
     shoulder = motion.joint_positions()[:, ARM.upper]
     goals = shoulder + 0.9 * directions(60)
-    helped = help_reach(motion, COLLAR, ARM, goals, np.full(60, 0.995))
+    helped = rotate_collar(motion, COLLAR, ARM, goals, np.full(60, 0.995))
     turned = geodesic_distance(helped.rotations, motion.rotations)
     assert (np.delete(turned, COLLAR, axis=1) < 1e-7).all()
     assert turned[:, COLLAR].max() <= GIRDLE_RAD + 1e-9 and turned[:, COLLAR].max() > 0.5 * GIRDLE_RAD
@@ -72,7 +81,7 @@ def test_fair_goals_are_kept_when_they_bend_the_elbow_little_and_left_when_they_
     places = motion.joint_positions()
     along = places[:, ARM.end] - places[:, ARM.upper]
     goals = places[:, ARM.upper] + along * np.array([[0.98], [0.15]])
-    fair = fair_goals(motion, ARM, goals)
+    fair = limit_elbow_change(motion, ARM, goals)
     np.testing.assert_array_equal(fair[0], goals[0])
     np.testing.assert_allclose(fair[1], places[1, ARM.end], atol=1e-12)
 
@@ -83,29 +92,29 @@ def test_fair_goals_are_kept_when_they_bend_the_elbow_little_and_left_when_they_
 @pytest.mark.parametrize("size_m", [0.0, 0.001, 0.01, 0.0133, 0.019, 0.1, 5.0])
 def test_shifts_keep_their_direction_grow_with_what_is_asked_and_never_pass_their_bound(size_m: float):
     shift = size_m * directions(50)
-    bent = _limited(shift)
+    bent = _limit_shift(shift)
     sizes = np.linalg.norm(bent, axis=1)
     assert (sizes <= SHIFT_M + 1e-12).all()
     np.testing.assert_allclose(np.cross(bent, shift), 0.0, atol=1e-12)
-    if size_m <= SOFT_PART * SHIFT_M:
+    if size_m <= SOFT_FRACTION * SHIFT_M:
         np.testing.assert_array_equal(bent, shift)
-    more = np.linalg.norm(_limited(1.1 * shift), axis=1)
+    more = np.linalg.norm(_limit_shift(1.1 * shift), axis=1)
     assert (more >= sizes - 1e-15).all()
 
 
-def foot_path(motion: Motion, is_down: bool) -> FootPath:
+def foot_path(motion: Motion, is_down: bool) -> FootTrajectory:
     positions, frames = motion.joint_frames()
     count = len(motion)
     down = np.full(count, is_down)
     heel, toe = np.tile([0.0, -0.07, -0.05], (count, 1)), np.tile([0.0, -0.07, 0.15], (count, 1))
-    return FootPath(positions[:, LEG.end], frames[:, LEG.end], heel, toe, down, down)
+    return FootTrajectory(positions[:, LEG.end], frames[:, LEG.end], heel, toe, down, down)
 
 
 def test_a_foot_that_trembles_in_contact_is_held_still_and_one_in_the_air_is_left():
     motion = still(60)
     tremble = 0.002 * np.sin(np.arange(60.0))[:, None] * [1.0, 0.0, 1.0]
     path = foot_path(motion, True)
-    floor = Floor(float((path.ankle + path.heel)[0, 1]), np.zeros(2))
+    floor = FloorPlane(float((path.ankle + path.heel)[0, 1]), np.zeros(2))
     shaken = replace(path, ankle=path.ankle + tremble)
     planted = plant_foot(shaken, floor, 60.0)
     steps = np.linalg.norm(np.diff(planted.ankle[5:-5], axis=0), axis=1)
@@ -120,13 +129,13 @@ def test_hips_come_down_just_as_far_as_a_planted_foot_needs():
     positions, path = motion.joint_positions(), foot_path(motion, True)
     ankle = path.ankle - np.array([[0.0, 0.0, 0.0], [0.0, 0.02, 0.0], [0.0, 0.5, 0.0]])
     stretch = np.full(3, 0.999)
-    drop = leg_drop(positions, LEG, replace(path, ankle=ankle), stretch)
+    drop = compute_hip_drop(positions, LEG, replace(path, ankle=ankle), stretch)
     length = np.linalg.norm(np.diff(positions[0, [LEG.upper, LEG.middle, LEG.end]], axis=0), axis=1).sum()
     assert drop[1] - drop[0] == pytest.approx(0.02, abs=2e-3)
-    assert drop[2] == pytest.approx(DROP_PART * length)
+    assert drop[2] == pytest.approx(DROP_FRACTION * length)
     lowered = positions[1, LEG.upper] - [0.0, drop[1], 0.0]
-    assert np.linalg.norm(lowered - ankle[1]) == pytest.approx(soft_stretch(stretch)[1] * length, abs=1e-6)
-    assert (leg_drop(positions, LEG, replace(foot_path(motion, False), ankle=ankle), stretch) == 0.0).all()
+    assert np.linalg.norm(lowered - ankle[1]) == pytest.approx(saturation_start(stretch)[1] * length, abs=1e-6)
+    assert (compute_hip_drop(positions, LEG, replace(foot_path(motion, False), ankle=ankle), stretch) == 0.0).all()
 
 
 def test_a_reach_moves_the_end_and_turns_it_as_asked():
@@ -134,19 +143,19 @@ def test_a_reach_moves_the_end_and_turns_it_as_asked():
     places = motion.joint_positions()
     goals = places[:, ARM.upper] + 0.35 * directions(20, seed=4)
     wanted = SO3.random(np.random.default_rng(5), 20)
-    moved = reach(motion, ARM, goals, wanted, stretch=0.995)
+    moved = move_limb_end(motion, ARM, goals, wanted, stretch=0.995)
     np.testing.assert_allclose(moved.joint_positions()[:, ARM.end], goals, atol=1e-9)
     assert geodesic_distance(moved.joint_frames()[1][:, ARM.end], wanted).max() < 1e-7
 
 
 def test_a_limbs_own_stretch_saturates_nowhere_short_of_what_it_has():
     places = still(30, 0.4, seed=6).joint_positions()
-    own = own_stretch(places, LEG, 0.9)
+    own = allowed_stretch(places, LEG, 0.9)
     bones = np.linalg.norm(np.diff(places[:, [LEG.upper, LEG.middle, LEG.end]], axis=1), axis=-1).sum(axis=1)
     extension = np.linalg.norm(places[:, LEG.end] - places[:, LEG.upper], axis=1) / bones
     assert ((own >= 0.9) & (own <= STRAIGHT)).all()
     free = own < STRAIGHT
-    assert free.any() and (soft_stretch(own)[free] >= extension[free] - 1e-9).all()
+    assert free.any() and (saturation_start(own)[free] >= extension[free] - 1e-9).all()
 
 
 # --- limbs found above a goal ------------------------------------------------------------------------------------
@@ -158,20 +167,20 @@ def test_a_limbs_own_stretch_saturates_nowhere_short_of_what_it_has():
 )
 def test_the_limb_above_a_joint_is_its_two_nearest_bones_and_bends_as_it_does(end: str, middle: str, upper: str):
     pose = still(1, 0.5, seed=7)[0]
-    limb = limb_above(pose, HUMAN.index(end))
+    limb = find_limb_above(pose, HUMAN.index(end))
     assert (limb.end, limb.middle, limb.upper) == tuple(HUMAN.index(name) for name in (end, middle, upper))
     places = pose.joint_positions()
     along, bend = places[limb.end] - places[limb.upper], places[limb.middle] - places[limb.upper]
     pole = pose.joint_rotations()[limb.upper] @ limb.pole_upper
     assert abs(pole @ along) < 1e-9 and pole @ bend > 0.0 and np.linalg.norm(pole) == pytest.approx(1.0)
     with pytest.raises(InputError, match="no two bones above it"):
-        limb_above(pose, 0)
+        find_limb_above(pose, 0)
 
 
 def test_joints_without_a_bone_are_passed_over():
     offsets = np.array([[0.0, 0, 0], [0.3, 0, 0], [0.0, 0, 0], [0.2, 0, 0], [0.0, 0, 0], [0.1, 0.1, 0]])
     chain = Skeleton(tuple("abcdef"), np.arange(-1, 5), offsets, name="chain")
-    limb = limb_above(Pose.rest(chain), 5)
+    limb = find_limb_above(Pose.rest(chain), 5)
     assert (limb.end, limb.middle, limb.upper) == (5, 4, 2)
 
 
@@ -195,11 +204,11 @@ def test_a_start_is_laid_onto_goals_that_are_its_own_places_moved_rigidly(seed: 
     names = ("left_wrist", "right_wrist", "left_foot", "right_foot", "head")
     rest = HUMAN.rest_positions()
     tasks = [PointTask(name, turn @ rest[HUMAN.index(name)] + shift) for name in names]
-    body = body_of(HUMAN, None, None)
+    body = match_body(HUMAN, None, None)
     problem = compile_tasks(body, tasks, None, "free", (), 1e-3, 1e-3)
-    run = run_of(body, problem, targets_of(problem, tasks), None, 1, None, None, None, NO_HISTORY)
-    guess = guess_from(body, None)
-    align(run, guess)
+    run = build_solver_inputs(body, problem, collect_targets(problem, tasks), None, 1, None, None, None, NO_HISTORY)
+    guess = guess_from_pose(body, None)
+    align_root(run, guess)
     found = joint_positions(HUMAN, guess.root[None], guess.wxyz[None])[0]
     off = [found[HUMAN.index(name)] - task.goal for name, task in zip(names, tasks, strict=True)]
     assert np.linalg.norm(off, axis=1).max() < 0.25

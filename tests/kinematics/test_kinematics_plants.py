@@ -7,9 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marey.kinematics._plants import Floor, Plant, corrections, nearness, plan_plants, raised_floor
+from marey.kinematics._plants import (
+    FloorPlane,
+    PointPlant,
+    compute_corrections,
+    contact_depth_weights,
+    plan_plants,
+    smooth_upper_envelope,
+)
 
-LEVEL = Floor(0.0, np.zeros(2))
+LEVEL = FloorPlane(0.0, np.zeros(2))
 RATE = 120.0
 AHEAD = np.array([0.0, 0.0, 0.2])
 
@@ -28,14 +35,14 @@ def flags(frames: int, start: int, stop: int) -> np.ndarray:
 def test_a_tilted_floor_is_found(a, b, h, seed):
     points = np.random.default_rng(seed).uniform(-2.0, 2.0, (200, 3))
     points[:, 1] = h + a * points[:, 0] + b * points[:, 2]
-    floor = Floor.fit(points)
+    floor = FloorPlane.fit(points)
     np.testing.assert_allclose(floor.under(points), points[:, 1], atol=2e-3)
 
 
 def test_contacts_in_one_spot_say_nothing_about_tilt():
     rng = np.random.default_rng(0)
     points = rng.normal(0.0, 0.01, (50, 3))
-    assert np.abs(Floor.fit(points).slope).max() < 0.02
+    assert np.abs(FloorPlane.fit(points).slope).max() < 0.02
 
 
 def test_a_contact_stays_where_the_point_was_most_of_the_time_and_on_the_floor():
@@ -86,8 +93,8 @@ def test_a_point_that_lifts_is_let_go_upwards():
 def test_corrected_paths_meet_their_plants_and_have_no_pops(seed):
     rng = np.random.default_rng(seed)
     path = np.cumsum(rng.normal(0.0, 0.0005, (200, 3)), axis=0)
-    plants = [Plant(a, np.zeros(3), path[a] + still(30, tuple(rng.normal(0.0, 0.01, 3)))) for a in (20, 80, 150)]
-    shift = corrections(path, plants, RATE)
+    plants = [PointPlant(a, np.zeros(3), path[a] + still(30, tuple(rng.normal(0.0, 0.01, 3)))) for a in (20, 80, 150)]
+    shift = compute_corrections(path, plants, RATE)
     for plant in plants:
         np.testing.assert_allclose((path + shift)[plant.start : plant.stop], plant.path, atol=1e-12)
     free = np.ones(200, dtype=bool)
@@ -99,14 +106,14 @@ def test_corrected_paths_meet_their_plants_and_have_no_pops(seed):
 
 def test_far_from_contacts_nothing_is_corrected():
     path = np.random.default_rng(0).normal(0.0, 1.0, (400, 3))
-    shift = corrections(path, [Plant(100, np.zeros(3), np.zeros((20, 3)))], RATE)
+    shift = compute_corrections(path, [PointPlant(100, np.zeros(3), np.zeros((20, 3)))], RATE)
     assert np.abs(shift[:70]).max() == 0.0
     assert np.abs(shift[150:]).max() == 0.0
 
 
 def test_weight_passes_from_the_point_that_lifts_to_the_one_that_stays():
-    heel, toe = [Plant(10, np.zeros(3), np.zeros((40, 3)))], [Plant(30, np.zeros(3), np.zeros((50, 3)))]
-    w_heel, w_toe = nearness(heel, 100), nearness(toe, 100)
+    heel, toe = [PointPlant(10, np.zeros(3), np.zeros((40, 3)))], [PointPlant(30, np.zeros(3), np.zeros((50, 3)))]
+    w_heel, w_toe = contact_depth_weights(heel, 100), contact_depth_weights(toe, 100)
     share = w_heel / (w_heel + w_toe)
     assert share[29] > 0.99
     assert share[50] < 0.01
@@ -117,7 +124,7 @@ def test_weight_passes_from_the_point_that_lifts_to_the_one_that_stays():
 def test_the_raised_floor_is_smooth_and_never_below(seed):
     rng = np.random.default_rng(seed)
     needed = np.maximum(rng.normal(-0.01, 0.01, 150), 0.0)
-    raised = raised_floor(needed, RATE)
+    raised = smooth_upper_envelope(needed, RATE)
     assert raised.shape == needed.shape
     assert (raised >= needed - 1e-12).all()
     assert np.abs(np.diff(raised)).max() <= 0.15 * max(needed.max(), 1e-9)

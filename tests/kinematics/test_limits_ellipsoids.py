@@ -10,7 +10,7 @@ import pytest
 from marey.base import EPS, FloatArray, InputError
 from marey.io import load
 from marey.kinematics import EllipsoidLimits, fit_ellipsoid
-from marey.kinematics._ellipsoids import FLOOR_RAD, enclosing_ellipsoid
+from marey.kinematics._ellipsoids import FLOOR_RAD, fit_enclosing_ellipsoid
 from marey.lie import SO3, geodesic_distance
 from marey.motion import Motion
 from marey.skeleton import HUMAN
@@ -54,7 +54,7 @@ def test_tournier_55_samples_are_inside_some_touch_and_the_volume_is_least(seed:
     assert level.max() <= 1.0 + 1e-6
     assert np.count_nonzero(level > 1.0 - 1e-3) >= 3
     points = np.random.default_rng(seed).normal(size=(40 + 100 * seed, 3)) * [1.0, 0.4, 0.1]
-    _, matrix = enclosing_ellipsoid(points)
+    _, matrix = fit_enclosing_ellipsoid(points)
     assert np.linalg.det(matrix) ** -0.5 <= 1.01 * reference_volume(points)
 
 
@@ -66,7 +66,7 @@ def test_points_of_one_ellipsoid_give_it_back(dimension: int, wobble: float) -> 
     unit = rng.normal(size=(240, dimension))
     unit /= np.linalg.norm(unit, axis=1, keepdims=True) * (1.0 + wobble * rng.uniform(size=(240, 1)))
     shape, middle = np.diag([1.3, 0.4, 0.2][:dimension]), np.array([0.3, -0.2, 0.1])[:dimension]
-    centre, matrix = enclosing_ellipsoid(unit @ shape + middle)
+    centre, matrix = fit_enclosing_ellipsoid(unit @ shape + middle)
     tolerance = max(10.0 * wobble, 1e-9)
     np.testing.assert_allclose(centre, middle, rtol=0, atol=tolerance)
     np.testing.assert_allclose(shape @ matrix @ shape, np.eye(dimension), rtol=0, atol=tolerance)

@@ -11,14 +11,14 @@ from marey.base import FloatArray, InputError
 from marey.kinematics import LimitMesh, build_field, field_from_mesh, make_grid
 from marey.kinematics._sculpt import icosphere, load_obj
 from marey.kinematics._sdf_chart_kernels import LOG, ZYZ
-from marey.kinematics._sdf_field import Grid, field_from_function, nearest_of, unsigned_field
-from marey.kinematics._sdf_sample import Chart, inlier_pieces, sample_motion
+from marey.kinematics._sdf_field import FieldGrid, compute_unsigned_field, field_from_function, find_nearest_points
+from marey.kinematics._sdf_sample import RotationChart, sample_motion, split_inliers
 from marey.lie import SO3, geodesic_distance
 
 
-def cube(count: int = 24, half: float = 1.0, periodic: bool = False) -> Grid:
+def cube(count: int = 24, half: float = 1.0, periodic: bool = False) -> FieldGrid:
     spacing = 2.0 * np.pi / count if periodic else 2.0 * half / (count - 1)
-    return Grid([count] * 3, [0.0 if periodic else -half] * 3, [spacing] * 3, [periodic] * 3)
+    return FieldGrid([count] * 3, [0.0 if periodic else -half] * 3, [spacing] * 3, [periodic] * 3)
 
 
 def ball(points: FloatArray, radius: float = 0.6) -> FloatArray:
@@ -109,7 +109,7 @@ def test_the_unsigned_field_is_the_distance_to_the_nearest_sample(count: int, pe
     if periodic:
         gap -= 2.0 * np.pi * np.round(gap / (2.0 * np.pi))
     np.testing.assert_allclose(
-        unsigned_field(grid, samples).ravel(), np.sqrt((gap**2).sum(axis=2).min(axis=1)), atol=1e-9
+        compute_unsigned_field(grid, samples).ravel(), np.sqrt((gap**2).sum(axis=2).min(axis=1)), atol=1e-9
     )
 
 
@@ -153,7 +153,7 @@ def test_grids_hold_their_samples_and_refuse_what_is_no_grid():
 def test_the_nearest_of_many_is_the_nearest():
     rng = np.random.default_rng(12)
     points, queries = rng.normal(0.0, 1.0, (200, 3)), rng.normal(0.0, 1.0, (50, 3))
-    distances, indices = nearest_of(points, queries)
+    distances, indices = find_nearest_points(points, queries)
     every = np.linalg.norm(queries[:, None] - points[None], axis=2)
     np.testing.assert_array_equal(indices, every.argmin(axis=1))
     np.testing.assert_allclose(distances, every.min(axis=1), atol=1e-12)
@@ -165,7 +165,7 @@ def test_the_nearest_of_many_is_the_nearest():
 @pytest.mark.parametrize("kind", [LOG, ZYZ])
 def test_a_chart_gives_its_rotations_back(kind: int):
     rng = np.random.default_rng(13)
-    chart = Chart(kind, SO3.random(rng), SO3.random(rng))
+    chart = RotationChart(kind, SO3.random(rng), SO3.random(rng))
     middle = chart.rotations(np.array([[0.1, 1.2, 0.3]]))[0]
     rotations = middle @ SO3.exp(rng.uniform(-0.5, 0.5, (200, 3)))
     points = chart.coordinates(rotations)
@@ -176,15 +176,15 @@ def test_a_chart_gives_its_rotations_back(kind: int):
 def test_samples_are_near_neighbours_keep_every_frame_and_lie_on_the_way():
     rng = np.random.default_rng(14)
     frames = SO3.exp(np.cumsum(rng.normal(0.0, 0.15, (40, 3)), axis=0) * 0.5)
-    chart = Chart(LOG, SO3.identity(), SO3.identity())
+    chart = RotationChart(LOG, SO3.identity(), SO3.identity())
     sampled = sample_motion([frames], chart, 0.02)
     assert sampled.gaps.max() <= 0.02 and sampled.num_discontinuities == 0 and not sampled.is_bridge.any()
-    distances, _ = nearest_of(sampled.points, chart.coordinates(frames))
+    distances, _ = find_nearest_points(sampled.points, chart.coordinates(frames))
     assert distances.max() == 0.0
 
 
 def test_two_clips_are_joined_where_they_are_nearest():
-    chart, t = Chart(LOG, SO3.identity(), SO3.identity()), np.linspace(0.0, 0.5, 30)
+    chart, t = RotationChart(LOG, SO3.identity(), SO3.identity()), np.linspace(0.0, 0.5, 30)
     first = SO3.exp(np.stack([t, 0 * t, 0 * t], axis=1))
     second = SO3.exp(np.stack([0.5 - t, 0.2 + t, 0 * t], axis=1))  # begins nearest to where the first ends
     sampled = sample_motion([first, second], chart, 0.05)
@@ -198,9 +198,9 @@ def test_a_short_piece_between_two_jumps_is_dropped(length: int):
     turns = np.zeros((100, 3))
     turns[:, 0] = np.linspace(0.0, 0.5, 100)
     turns[40 : 40 + length, 1] = 2.0
-    kept, jumps = inlier_pieces([SO3.exp(turns)])
+    kept, jumps = split_inliers([SO3.exp(turns)])
     assert jumps == 2 and [len(piece) for piece in kept] == [40, 60 - length]
-    assert inlier_pieces([SO3.exp(turns[:40])])[1] == 0
+    assert split_inliers([SO3.exp(turns[:40])])[1] == 0
 
 
 # --- meshes ------------------------------------------------------------------------------------------------------

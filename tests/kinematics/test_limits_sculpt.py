@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from marey.base import FloatArray, FormatError, InputError, MissingFileError
-from marey.kinematics import LimitMesh, SdfLimits, build_field, iso_surface, make_grid, resculpted, shrink_wrap
+from marey.kinematics import LimitMesh, SdfLimits, build_field, iso_surface, make_grid, resculpt_joint, shrink_wrap
 from marey.kinematics._sculpt import field_from_mesh, icosphere, load_obj
 from marey.kinematics._sdf_field import field_from_function
 from marey.lie import SO3
@@ -81,7 +81,7 @@ def test_an_edited_surface_becomes_the_new_limit_of_the_joint() -> None:
     joint = limits.of("arm")
     mesh = shrink_wrap(joint.field, joint.chart.coordinates(arm))
     wider = mesh.moved(lambda v: v.mean(axis=0) + 1.3 * (v - v.mean(axis=0)))
-    sculpted = limits.replacing("arm", resculpted(joint, wider, resolution=32))
+    sculpted = limits.replace_joint("arm", resculpt_joint(joint, wider, resolution=32))
     assert sculpted.violations(motion.rotations).max() < 1e-9
     probe = joint.chart.rotations(mesh.vertices.mean(axis=0) + 1.1 * (mesh.vertices - mesh.vertices.mean(axis=0)))
     frames = SO3.stack([SO3.identity(len(probe)), probe], axis=1)

@@ -11,8 +11,8 @@ import pytest
 from marey.base import FloatArray, InputError
 from marey.io import load
 from marey.kinematics import BoxLimits, DistanceField, SdfLimits, build_field, make_grid
-from marey.kinematics._sdf_field import Grid, field_from_function, unsigned_field
-from marey.kinematics._sdf_sample import Chart, inlier_pieces, sample_motion
+from marey.kinematics._sdf_field import FieldGrid, compute_unsigned_field, field_from_function
+from marey.kinematics._sdf_sample import RotationChart, sample_motion, split_inliers
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import Skeleton
@@ -64,14 +64,14 @@ def test_engell_24_thirty_fields_are_built_in_time_and_equal_brute_force(nodes: 
     assert fastest(lambda: [build_field(grid, curve) for grid, curve in joints], 2) < seconds
     few = grids[0].nodes()[::7]
     brute = np.linalg.norm(few[:, None] - curves[0], axis=-1).min(axis=1)
-    np.testing.assert_allclose(unsigned_field(grids[0], curves[0]).ravel()[::7], brute, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(compute_unsigned_field(grids[0], curves[0]).ravel()[::7], brute, rtol=0, atol=1e-9)
 
 
 def test_engell_24_the_tree_and_the_loop_give_the_same_distances() -> None:
     curve = wavy(1000)
     grid = make_grid(curve, 10, periodic=(True, False, False))
-    loop = unsigned_field(grid, curve[:600])
-    tree = np.minimum(unsigned_field(grid, np.concatenate([curve[:600], curve[:100]])), np.inf)
+    loop = compute_unsigned_field(grid, curve[:600])
+    tree = np.minimum(compute_unsigned_field(grid, np.concatenate([curve[:600], curve[:100]])), np.inf)
     np.testing.assert_allclose(loop, tree, rtol=0, atol=1e-9)
 
 
@@ -83,7 +83,10 @@ def test_engell_25_storage(nodes: int, size: int) -> None:
 def test_engell_26_gaps_are_at_most_half_the_spacing() -> None:
     rng = np.random.default_rng(4)
     pieces = [SO3.exp(wavy(40, seed)) for seed in range(3)]
-    for chart in (Chart(LOG, SO3.random(rng), SO3.random(rng)), Chart(ZYZ, SO3.exp([0.0, 1.57, 0.0]), SO3.identity())):
+    for chart in (
+        RotationChart(LOG, SO3.random(rng), SO3.random(rng)),
+        RotationChart(ZYZ, SO3.exp([0.0, 1.57, 0.0]), SO3.identity()),
+    ):
         local = [piece for piece in pieces if np.abs(np.diff(chart.coordinates(piece), axis=0)).max() < 1.5]
         assert local
         sampled = sample_motion(local, chart, 0.02)
@@ -94,11 +97,11 @@ def test_engell_26_gaps_are_at_most_half_the_spacing() -> None:
 
 def test_engell_26_a_jump_of_half_a_turn_ends_and_is_reported() -> None:
     rough = SO3.exp([[0.0, 0.0, 0.1 * i] for i in range(20)] + [[3.1, 0.0, 0.1 * i] for i in range(20)])
-    kept, jumps = inlier_pieces([rough])
+    kept, jumps = split_inliers([rough])
     assert jumps == 1 and len(kept) == 2
     limits = SdfLimits.from_clips(clip_of(rough))
     assert any("jump" in note for note in limits.notes) and any("joined" in note for note in limits.notes)
-    chart = Chart(LOG, SO3.identity(), SO3.identity())
+    chart = RotationChart(LOG, SO3.identity(), SO3.identity())
     flip = SO3.exp([[0.0, 0.0, 3.0], [0.0, 0.0, 3.3]])  # over the edge of the chart: no sampling closes it
     assert sample_motion([flip], chart, 0.1).num_discontinuities == 1
 
@@ -188,10 +191,10 @@ def test_engell_33_voids_become_feasible_and_leaks_are_reported() -> None:
 
 def test_engell_33_the_depth_inside_is_the_distance_to_the_surface() -> None:
     grid = make_grid(np.zeros((2, 3)), 24, domain=[[-2.0] * 3, [2.0] * 3])
-    from marey.kinematics._sdf_field import signed
+    from marey.kinematics._sdf_field import compute_signed_distance
 
     exact = np.linalg.norm(grid.nodes(), axis=1).reshape(grid.shape) - 1.1
-    made = signed(grid, np.maximum(exact, -1e-3), exact <= 0.0)
+    made = compute_signed_distance(grid, np.maximum(exact, -1e-3), exact <= 0.0)
     assert np.abs(made - exact).max() < 0.15 * grid.largest_spacing
 
 
@@ -210,7 +213,7 @@ def test_engell_34_a_motion_over_the_seam_is_one_set() -> None:
     assert np.linalg.norm(jump) < h
 
 
-def components(feasible: np.ndarray, grid: Grid) -> int:
+def components(feasible: np.ndarray, grid: FieldGrid) -> int:
     """Connected parts over faces, across the seams: relabelling until nothing changes."""
     labels = np.where(feasible, 1 + np.arange(feasible.size).reshape(feasible.shape), 0)
     while True:

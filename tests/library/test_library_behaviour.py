@@ -11,7 +11,7 @@ import pytest
 from marey import samples
 from marey.io import load
 from marey.library import BEHAVIOURS, guess_behaviour, measure_features
-from marey.library._behaviour import leg_length
+from marey.library._behaviour import mean_leg_length
 from marey.library._ingest import guess_subject
 from marey.lie import SO3
 from marey.motion import Motion
@@ -61,7 +61,7 @@ def test_a_skeleton_without_legs_still_has_features():
     names, parents = ("root", "a", "b"), np.array([-1, 0, 1])
     skeleton = Skeleton(names, parents, np.array([[0.0, 1.0, 0.0], [0.0, 0.5, 0.0], [0.0, 0.2, 0.0]]))
     motion = Motion(skeleton, 30.0, np.tile([0.0, 1.0, 0.0], (20, 1)), SO3.identity(20, 3))
-    assert leg_length(skeleton) > 0.0
+    assert mean_leg_length(skeleton) > 0.0
     assert guess_behaviour(measure_features(motion)) in BEHAVIOURS
 
 

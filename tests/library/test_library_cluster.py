@@ -12,10 +12,10 @@ import pytest
 from marey.base import InputError
 from marey.io import save
 from marey.library import Library
-from marey.library._cluster import sent_files, stage_bytes
+from marey.library._cluster import collect_files, stage_bytes
 from marey.library._ingest import file_stamp
-from marey.library._records import Job
-from marey.library._worker import answer
+from marey.library._records import IngestJob
+from marey.library._worker import answer_request
 from marey.samples import walk
 
 
@@ -30,18 +30,18 @@ def archive(tmp_path: Path) -> Path:
 
 
 def test_a_clip_staged_from_bytes_is_the_clip_staged_from_its_file(archive, tmp_path):
-    job = Job(str(archive / "07_01.bvh"), ("walk",))
-    line, data = stage_bytes(job, sent_files(job), file_stamp(job.path))
+    job = IngestJob(str(archive / "07_01.bvh"), ("walk",))
+    line, data = stage_bytes(job, collect_files(job), file_stamp(job.path))
     here = tmp_path / "here.safetensors"
     request = {"path": job.path, "tags": ["walk"], "subject": None, "rate_hz": None, "unit": None}
-    own = json.loads(answer(json.dumps({"job": request, "clip_file": str(here)})))
+    own = json.loads(answer_request(json.dumps({"job": request, "clip_file": str(here)})))
     assert json.loads(line) == own
     assert data == here.read_bytes()
 
 
 def test_a_bad_file_is_named_as_it_was_given(archive):
-    job = Job(str(archive / "08_01.bvh"))
-    line, data = stage_bytes(job, sent_files(job), "")
+    job = IngestJob(str(archive / "08_01.bvh"))
+    line, data = stage_bytes(job, collect_files(job), "")
     assert data == b""
     assert json.loads(line)["error"].startswith(str(archive / "08_01.bvh"))
 
@@ -49,8 +49,8 @@ def test_a_bad_file_is_named_as_it_was_given(archive):
 def test_skeletons_beside_a_trial_go_with_it(tmp_path):
     for name in ("07.asf", "07_01.amc", "other.bvh"):
         (tmp_path / name).write_text(name, encoding="utf-8")
-    assert set(sent_files(Job(str(tmp_path / "07_01.amc")))) == {"07.asf", "07_01.amc"}
-    assert sent_files(Job(str(tmp_path / "none.bvh"))) == {}
+    assert set(collect_files(IngestJob(str(tmp_path / "07_01.amc")))) == {"07.asf", "07_01.amc"}
+    assert collect_files(IngestJob(str(tmp_path / "none.bvh"))) == {}
 
 
 def test_a_scheduler_that_does_not_answer_is_told(archive, tmp_path, monkeypatch):

@@ -34,8 +34,8 @@ def test_kernels_and_numpy_give_the_same_bits_for_every_broadcast(left, right):
 
     rng = np.random.default_rng(0)
     p, q, points = SO3.random(rng, *left), SO3.random(rng, *right), rng.normal(size=(*right, 3))
-    product = np.stack(_formulas.polished(*_formulas.product(*parts(p.wxyz), *parts(q.wxyz))), axis=-1)
-    rotated = np.stack(_formulas.rotated(*parts(p.wxyz), *parts(points)), axis=-1)
+    product = np.stack(_formulas.renormalise(*_formulas.product(*parts(p.wxyz), *parts(q.wxyz))), axis=-1)
+    rotated = np.stack(_formulas.rotate_xyz(*parts(p.wxyz), *parts(points)), axis=-1)
     entries = np.stack(_formulas.matrix_entries(*parts(p.wxyz)), axis=-1)
     np.testing.assert_array_equal((p @ q).wxyz, product)
     np.testing.assert_array_equal(p @ points, rotated)
@@ -56,7 +56,7 @@ def test_kernels_read_arrays_of_any_layout():
 
 def test_drift_of_a_product_is_polished_to_rounding():
     off = np.array([1.0, 0.0, 0.0, 0.0]) * (1.0 + 1e-9)
-    w, x, y, z = _formulas.polished(*off)
+    w, x, y, z = _formulas.renormalise(*off)
     assert abs(np.sqrt(w * w + x * x + y * y + z * z) - 1.0) < 1e-15
 
 

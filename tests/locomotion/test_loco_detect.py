@@ -19,9 +19,9 @@ from marey.locomotion import (
     PlantInterval,
     detect_events,
     detect_plants,
+    detect_plants_by_threshold,
     effector_positions,
     plant_windows,
-    threshold_plants,
 )
 from marey.locomotion._plant_schedule import effector_flags
 from marey.motion import Motion
@@ -94,7 +94,7 @@ def test_glardon_a25_noise_splits_the_baseline_and_not_the_adaptive_plants() -> 
             found = detect_plants(cycle(noisy, start, stop)[..., 1], run=run)
             assert all(plant.start < plant.stop for plant in found)
             assert np.median(np.abs(np.array(found) - np.array(clean))) <= 2.0
-            baseline = threshold_plants(noisy[start:stop], motion.rate_hz)
+            baseline = detect_plants_by_threshold(noisy[start:stop], motion.rate_hz)
             splits += int(sum(len(begins(baseline[:, k])) > 1 for k in range(4)))
     assert splits > 20
 
@@ -180,6 +180,6 @@ def test_bad_input_is_refused_in_words() -> None:
     points = np.zeros((25, 4, 3))
     for wrong in ({"rate_hz": 0.0}, {"rate_hz": "fast"}, {"average": 0}, {"average": 2.5}, {"height_m": None}):
         with pytest.raises(InputError):
-            threshold_plants(points, **({"rate_hz": 30.0} | wrong))
+            detect_plants_by_threshold(points, **({"rate_hz": 30.0} | wrong))
     with pytest.raises(InputError, match="at least two"):
-        threshold_plants(points[:1], 30.0)
+        detect_plants_by_threshold(points[:1], 30.0)

@@ -9,7 +9,7 @@ import pytest
 
 from marey.base import InputError, UnknownNameError
 from marey.lie import SO3, geodesic_distance
-from marey.locomotion import EVENTS, Engine, LocomotionModel, MareyWarning, Parameters, load_model
+from marey.locomotion import EVENTS, Engine, GaitParameters, LocomotionModel, MareyWarning, load_model
 
 SIZES_M = (0.6, 0.9, 1.1)
 
@@ -416,7 +416,7 @@ def test_plans_that_make_no_sense_are_refused(model):
 
 
 def test_parameters_survive_their_row(model):
-    given = Parameters(1.0, 0.5, 0.1, 0.9, model.weights())
-    back = Parameters.of_row(given.row())
+    given = GaitParameters(1.0, 0.5, 0.1, 0.9, model.weights())
+    back = GaitParameters.from_row(given.row())
     assert back[:4] == given[:4]
     np.testing.assert_array_equal(back.weights, given.weights)

@@ -10,15 +10,22 @@ import pytest
 from marey.base import FormatError, InputError
 from marey.lie import SO3
 from marey.locomotion import LocomotionModel, load_manifest, load_model
-from marey.locomotion._cycles import Cycle, closed, closing_residual, resampled, straightened, warped_phases
+from marey.locomotion._cycles import Cycle, close_cycle, closing_residual, resample_cycle, straighten_cycle, warp_phases
 from marey.locomotion._fit import fit_units
-from marey.locomotion._fit_capture import screened
+from marey.locomotion._fit_capture import reject_outliers
 from marey.locomotion._fit_tree import column_weights, posture_columns
 from marey.locomotion._manifest import TrialGroup
-from marey.locomotion._segment import clip_units, performer_leg, usual_cadence
-from marey.locomotion._segment_clean import mended, turn_speeds
-from marey.locomotion._segment_feet import foot_pitches, levelled
-from marey.locomotion._units import Unit, far_rotations, rows_root, rows_wxyz, unit_rows, unwrapped
+from marey.locomotion._segment import expected_cadence, measure_leg_length, segment_clip
+from marey.locomotion._segment_clean import joint_angular_speeds, repair_joint_flips
+from marey.locomotion._segment_feet import foot_pitches, level_feet
+from marey.locomotion._units import (
+    MotionUnit,
+    find_far_rotations,
+    root_from_rows,
+    rotations_from_rows,
+    unit_rows,
+    unwrap_rotation_vectors,
+)
 from marey.models import sort_gaits, sort_subjects
 from marey.motion import Motion, place
 from marey.skeleton import HUMAN, joint_positions
@@ -33,18 +40,18 @@ def model() -> LocomotionModel:
 
 def made(
     model: LocomotionModel, speed: float, style: str, run: float = 0.0, seed: int = 0, noise: float = 0.01
-) -> Unit:
+) -> MotionUnit:
     s = speed / model.leg_length_m
     rows = model.gaits.row(s, run, model.weights(style))
     shake = noise * np.random.default_rng(seed).normal(size=(1, HUMAN.num_joints, 3))
-    wxyz = (SO3(rows_wxyz(rows, model.gaits.means)) @ SO3.exp(shake)).wxyz
-    return Unit(
+    wxyz = (SO3(rotations_from_rows(rows, model.gaits.means)) @ SO3.exp(shake)).wxyz
+    return MotionUnit(
         rows[:, :3], wxyz, style, "run" if run else "walk", s, speed, model.leg_length_m, 1.0, clip=f"{style}_{seed}"
     )
 
 
 @pytest.fixture(scope="module")
-def units(model) -> list[Unit]:
+def units(model) -> list[MotionUnit]:
     walks = [made(model, v, p, 0.0, i) for p in PEOPLE for i, v in enumerate((0.8, 1.1, 1.4, 1.7, 2.0))]
     return walks + [made(model, v, p, 1.0, 9 + i) for p in PEOPLE[1:3] for i, v in enumerate((2.0, 2.7, 3.4, 4.1))]
 
@@ -62,8 +69,8 @@ def walked(model: LocomotionModel, speed: float, style: str, heading: float = 0.
     low = phases.astype(int)
     part = (phases - low)[:, None]
     now = (1.0 - part) * rows[low] + part * rows[(low + 1) % len(rows)]
-    roots = rows_root(now, model.leg_length_m) + speed * times[:, None] * np.array([0.0, 0.0, 1.0])
-    walk = Motion(model.skeleton, rate, roots, SO3(rows_wxyz(now, model.gaits.means)), name="walked")
+    roots = root_from_rows(now, model.leg_length_m) + speed * times[:, None] * np.array([0.0, 0.0, 1.0])
+    walk = Motion(model.skeleton, rate, roots, SO3(rotations_from_rows(now, model.gaits.means)), name="walked")
     return place(walk, (3.0, -1.0), heading) if heading else walk
 
 
@@ -71,7 +78,7 @@ def test_closing_a_cycle_spreads_its_gap_over_all_frames():
     rng = np.random.default_rng(0)
     root = np.cumsum(rng.normal(size=(30, 3)), axis=0)
     wxyz = SO3.exp(0.4 * np.cumsum(rng.normal(size=(30, 2, 3)), axis=0) / 5.0).wxyz
-    cycle = closed(root, wxyz)
+    cycle = close_cycle(root, wxyz)
     np.testing.assert_allclose(cycle.root[-1], cycle.root[0], atol=1e-12)
     assert closing_residual(cycle.wxyz[0], cycle.wxyz[-1]).max() < 1e-7
     np.testing.assert_allclose(cycle.root[0], root[0])
@@ -79,22 +86,22 @@ def test_closing_a_cycle_spreads_its_gap_over_all_frames():
 
 def test_warped_time_puts_the_other_strike_at_one_half():
     for opposite in (0.42, 0.5, 0.58):
-        phases = warped_phases(50, opposite)
+        phases = warp_phases(50, opposite)
         assert np.interp(0.5, np.arange(50) / 50, phases) == pytest.approx(opposite, abs=2e-3)
         assert (np.diff(phases) > 0.0).all() and phases[0] == 0.0
 
 
 def test_resampling_a_cycle_at_its_own_frames_gives_it_back():
     rng = np.random.default_rng(1)
-    cycle = closed(rng.normal(size=(21, 3)), SO3.exp(0.2 * rng.normal(size=(21, 3, 3))).wxyz)
-    again = resampled(cycle, np.arange(20) / 20)
+    cycle = close_cycle(rng.normal(size=(21, 3)), SO3.exp(0.2 * rng.normal(size=(21, 3, 3))).wxyz)
+    again = resample_cycle(cycle, np.arange(20) / 20)
     np.testing.assert_allclose(again.root, cycle.root[:-1], atol=1e-12)
     assert SO3(again.wxyz).inverse().__matmul__(SO3(cycle.wxyz[:-1])).angle().max() < 1e-7
 
 
 def test_a_straightened_stretch_travels_along_z():
     root = np.linspace(0.0, 2.0, 11)[:, None] * np.array([np.sin(0.7), 0.0, np.cos(0.7)])
-    turned = straightened(root, SO3.identity(11, 1).wxyz, 0.7)
+    turned = straighten_cycle(root, SO3.identity(11, 1).wxyz, 0.7)
     np.testing.assert_allclose(turned.root[-1], [0.0, 0.0, 2.0], atol=1e-12)
     assert isinstance(turned, Cycle)
 
@@ -102,15 +109,15 @@ def test_a_straightened_stretch_travels_along_z():
 def test_logs_follow_the_frame_before_over_half_a_turn():
     angles = np.linspace(2.5, 4.5, 20)
     logs = SO3.exp(angles[:, None, None] * np.array([0.0, 1.0, 0.0])).log()
-    np.testing.assert_allclose(unwrapped(logs)[:, 0, 1], angles, atol=1e-9)
+    np.testing.assert_allclose(unwrap_rotation_vectors(logs)[:, 0, 1], angles, atol=1e-9)
 
 
 @pytest.mark.parametrize("heading", [0.0, 2.1])
 def test_a_walk_is_cut_into_units_that_are_the_walk(model, heading):
-    units, rejected, notes = clip_units(walked(model, 1.3, "35", heading), "35", "walk")
+    units, rejected, notes = segment_clip(walked(model, 1.3, "35", heading), "35", "walk")
     assert len(units) >= 5 and not rejected and not notes
     truth = model.gaits.row(1.3 / model.leg_length_m, 0.0, model.weights("35"))
-    wanted = SO3(rows_wxyz(truth, model.gaits.means))
+    wanted = SO3(rotations_from_rows(truth, model.gaits.means))
     for unit in units:
         assert unit.speed_mps == pytest.approx(1.3, rel=0.02)
         assert unit.speed_n == pytest.approx(1.3 / model.leg_length_m, rel=0.02)
@@ -122,14 +129,14 @@ def test_a_walk_is_cut_into_units_that_are_the_walk(model, heading):
 def test_a_backward_walk_is_left_out(model):
     walk = walked(model, 1.3, "35")
     backward = replace(walk, root_positions=walk.root_positions[::-1], rotations=SO3(walk.rotations.wxyz[::-1]))
-    units, rejected, _ = clip_units(backward, "35", "walk")
+    units, rejected, _ = segment_clip(backward, "35", "walk")
     assert not units
     assert all("backwards" in r.reason for r in rejected)
 
 
 def test_short_clips_are_refused_by_name(model):
     with pytest.raises(InputError, match="walked"):
-        clip_units(walked(model, 1.3, "35")[:40], "35", "walk")
+        segment_clip(walked(model, 1.3, "35")[:40], "35", "walk")
 
 
 def test_a_flip_is_bridged_and_told(model):
@@ -137,12 +144,12 @@ def test_a_flip_is_bridged_and_told(model):
     wxyz = walk.rotations.wxyz.copy()
     knee = HUMAN.index("left_knee")
     wxyz[200:206, knee] = (SO3(wxyz[200:206, knee]) @ SO3.exp(np.array([0.0, 0.0, 2.0]))).wxyz
-    whole, notes = mended(replace(walk, rotations=SO3(wxyz)))
+    whole, notes = repair_joint_flips(replace(walk, rotations=SO3(wxyz)))
     assert len(notes) == 1 and "left_knee" in notes[0]
     off = (SO3(whole.rotations.wxyz[:, knee]).inverse() @ SO3(walk.rotations.wxyz[:, knee])).angle()
     assert np.rad2deg(off.max()) < 8.0
-    assert turn_speeds(whole.rotations.wxyz, 120.0).max() < turn_speeds(wxyz, 120.0).max() / 4.0
-    assert mended(walk) == (walk, ())
+    assert joint_angular_speeds(whole.rotations.wxyz, 120.0).max() < joint_angular_speeds(wxyz, 120.0).max() / 4.0
+    assert repair_joint_flips(walk) == (walk, ())
 
 
 def test_feet_that_were_captured_pitched_are_laid_flat(model):
@@ -154,7 +161,7 @@ def test_feet_that_were_captured_pitched_are_laid_flat(model):
     root = unit.root + np.array([0.0, 0.05, 0.0])
     tilted = replace(unit, wxyz=wxyz, root=root)
     assert (foot_pitches([tilted]) - foot_pitches([unit])).mean() == pytest.approx(0.12, abs=0.01)
-    flat = levelled([tilted], model.leg_length_m)[0]
+    flat = level_feet([tilted], model.leg_length_m)[0]
     heights = joint_positions(HUMAN, flat.root * model.leg_length_m, flat.wxyz)[8:13, HUMAN.index("right_ankle"), 1]
     assert heights.mean() == pytest.approx(HUMAN.rest_positions()[HUMAN.index("right_ankle"), 1], abs=0.01)
 
@@ -163,9 +170,9 @@ def test_units_far_from_their_group_are_left_out(units):
     odd = units[2]
     wxyz = (SO3(odd.wxyz) @ SO3.exp(0.3 * np.ones((1, HUMAN.num_joints, 3)))).wxyz
     group = [*units[:5], *(replace(u, clip="again") for u in units[:5]), replace(odd, wxyz=wxyz, clip="odd")]
-    kept, far = screened(group)
+    kept, far = reject_outliers(group)
     assert [r.clip for r in far] == ["odd"] and len(kept) == 10
-    assert screened([]) == ([], [])
+    assert reject_outliers([]) == ([], [])
 
 
 def test_a_fit_gives_back_the_units_it_was_made_of(model, fitted):
@@ -173,7 +180,10 @@ def test_a_fit_gives_back_the_units_it_was_made_of(model, fitted):
         s = speed / model.leg_length_m
         rows = fitted.gaits.row(s, run, fitted.weights(style))
         wanted = model.gaits.row(s, run, model.weights(style))
-        off = (SO3(rows_wxyz(rows, fitted.gaits.means)).inverse() @ SO3(rows_wxyz(wanted, model.gaits.means))).angle()
+        off = (
+            SO3(rotations_from_rows(rows, fitted.gaits.means)).inverse()
+            @ SO3(rotations_from_rows(wanted, model.gaits.means))
+        ).angle()
         assert np.rad2deg(off.mean()) < 2.5, (style, run)
         assert fitted.gaits.frequency_at(s, run, fitted.weights(style)) == pytest.approx(
             model.gaits.frequency_at(s, run, model.weights(style)), rel=0.08
@@ -224,7 +234,9 @@ def test_units_of_25_frames_as_in_the_thesis_serve_as_well(model, units, fitted)
     assert few.gaits.base.shape[2] == 25
     rows = few.gaits.row(1.4, 0.0, few.weights("35"))
     wanted = fitted.gaits.row(1.4, 0.0, fitted.weights("35"))[::2]
-    off = (SO3(rows_wxyz(rows, few.gaits.means)).inverse() @ SO3(rows_wxyz(wanted, fitted.gaits.means))).angle()
+    off = (
+        SO3(rotations_from_rows(rows, few.gaits.means)).inverse() @ SO3(rotations_from_rows(wanted, fitted.gaits.means))
+    ).angle()
     assert np.rad2deg(off.max()) < 4.0
     assert few.gaits.frequency_at(1.4, 0.0, few.weights()) == pytest.approx(
         fitted.gaits.frequency_at(1.4, 0.0, fitted.weights()), rel=0.05
@@ -235,7 +247,7 @@ def test_joints_whose_rotations_are_no_lines_are_told():
     table = np.zeros((2, 4, 9))  # two units, four frames, root and two joints
     table[0, :, 3], table[1, :, 3] = 1.8, 1.7  # far, but about one axis
     table[0, 1, 6], table[1, 1, 7] = 1.8, 1.7  # far, about two
-    found = far_rotations(table, ("knee", "shoulder"))
+    found = find_far_rotations(table, ("knee", "shoulder"))
     assert list(found) == ["shoulder"]
     assert found["shoulder"] == pytest.approx((1.8, np.pi / 2))
 
@@ -253,9 +265,9 @@ def test_noisy_joints_weigh_less_and_legs_are_no_posture():
 
 
 def test_the_leg_of_a_performer_is_hip_to_floor(model):
-    assert performer_leg(HUMAN) == pytest.approx(model.leg_length_m, rel=2e-3)
-    assert usual_cadence(1.5, "walk") == pytest.approx(0.92, abs=0.02)
-    assert usual_cadence(3.2, "run") == pytest.approx(1.44, abs=0.02)
+    assert measure_leg_length(HUMAN) == pytest.approx(model.leg_length_m, rel=2e-3)
+    assert expected_cadence(1.5, "walk") == pytest.approx(0.92, abs=0.02)
+    assert expected_cadence(3.2, "run") == pytest.approx(1.44, abs=0.02)
 
 
 def test_the_shipped_manifest_keeps_its_splits_apart():

@@ -10,13 +10,20 @@ import pytest
 
 from marey.cli import main
 from marey.locomotion import LocomotionModel, load_manifest, load_model
-from marey.locomotion._fit_capture import Captured, capture_units
-from marey.locomotion._fit_tree import column_weights, unit_table
-from marey.locomotion._metrics import UnitGroup, errors_of, leave_one_out, leave_speed_out, rms_degrees, widest_spread
-from marey.locomotion._metrics_fits import flat_synthesis, model_synthesis, pooled_fit
-from marey.locomotion._report import component_counts, held_out_cells
-from marey.locomotion._units import Unit
-from marey.locomotion._units_lent import common_line
+from marey.locomotion._fit_capture import CapturedUnits, capture_units
+from marey.locomotion._fit_tree import column_weights, flatten_units
+from marey.locomotion._metrics import (
+    UnitGroup,
+    leave_speed_out,
+    leave_unit_out,
+    rms_degrees,
+    synthesis_errors,
+    widest_spread,
+)
+from marey.locomotion._metrics_fits import make_flat_synthesis, make_model_synthesis, make_pooled_fit
+from marey.locomotion._report import count_components, measure_held_out_cells
+from marey.locomotion._units import MotionUnit
+from marey.locomotion._units_lent import fit_shared_speed_law
 from marey.models import principal_components, sort_gaits, sort_subjects
 
 pytestmark = pytest.mark.mocap
@@ -35,22 +42,24 @@ def model() -> LocomotionModel:
 
 
 @pytest.fixture(scope="module")
-def train(mocap: Path) -> Captured:
+def train(mocap: Path) -> CapturedUnits:
     return capture_units(mocap / "cmu-bvh", load_manifest(), "train")
 
 
 @pytest.fixture(scope="module")
-def test(mocap: Path) -> Captured:
+def test(mocap: Path) -> CapturedUnits:
     return capture_units(mocap / "cmu-bvh", load_manifest(), "test")
 
 
-def group_of(units: list[Unit], key: tuple[str, str]) -> list[Unit]:
+def group_of(units: list[MotionUnit], key: tuple[str, str]) -> list[MotionUnit]:
     return [unit for unit in units if (unit.subject, unit.gait) == key]
 
 
-def left_out(units: list[Unit], key: tuple[str, str], means):
-    line = common_line(unit_table([u for u in units if u.gait == key[1] and u.subject != key[0]], means), key[1])
-    return UnitGroup.of(group_of(units, key), means), pooled_fit(line)
+def left_out(units: list[MotionUnit], key: tuple[str, str], means):
+    line = fit_shared_speed_law(
+        flatten_units([u for u in units if u.gait == key[1] and u.subject != key[0]], means), key[1]
+    )
+    return UnitGroup.from_units(group_of(units, key), means), make_pooled_fit(line)
 
 
 def test_the_shipped_model_was_fitted_on_these_units(model, train):
@@ -60,7 +69,7 @@ def test_the_shipped_model_was_fitted_on_these_units(model, train):
 
 
 def test_glardon_a7_units_sort_themselves_by_gait_and_person(model, train):
-    rows = unit_table(train.units, model.gaits.means)
+    rows = flatten_units(train.units, model.gaits.means)
     scores = principal_components(rows.table, explained=0.95).scores(rows.table)
     assert sort_gaits(scores, rows.speeds) == rows.gaits
     walks = [i for i, gait in enumerate(rows.gaits) if gait == "walk" and rows.subjects[i] != "stride"]
@@ -75,19 +84,19 @@ def test_glardon_a7_units_sort_themselves_by_gait_and_person(model, train):
 
 
 def test_glardon_a9_what_was_captured_is_given_back_within_its_spread(model, train):
-    synthesis = model_synthesis(model)
+    synthesis = make_model_synthesis(model)
     for key, limit in ((k, 0.7 if k[1] == "walk" else 0.8) for k in LEFT_OUT):
         own = group_of(list(train.units), key)
         spread = widest_spread(own)
         if spread > 0.0:
-            assert np.mean(errors_of(synthesis, own)) <= limit * spread, key
+            assert np.mean(synthesis_errors(synthesis, own)) <= limit * spread, key
 
 
 def test_glardon_a10_left_out_units_are_foretold(model, train, test):
     units = [*train.units, *test.units]
     for key, listed in LEFT_OUT.items():
         group, fit = left_out(units, key, model.gaits.means)
-        errors = leave_one_out(group, fit)
+        errors = leave_unit_out(group, fit)
         assert rms_degrees(errors) <= listed + 0.5, key
         spread = widest_spread(group.units)
         if spread > 0.0:
@@ -97,7 +106,7 @@ def test_glardon_a10_left_out_units_are_foretold(model, train, test):
 def test_glardon_a11_the_first_components_are_speed(train, test):
     """One component alone for 07 and 08; for 16 speed lies between the first two (0.62 and 0.54), together 0.82."""
     for subject in ("07", "08", "16"):
-        group = UnitGroup.of(group_of([*train.units, *test.units], (subject, "walk")))
+        group = UnitGroup.from_units(group_of([*train.units, *test.units], (subject, "walk")))
         weights = np.tile(column_weights(), group.units[0].num_frames)
         scores = principal_components(group.table, n_components=2, weights=weights).scores(group.table)
         alone = max(abs(np.corrcoef(scores[:, i], group.speeds)[0, 1]) for i in (0, 1))
@@ -111,10 +120,10 @@ def test_glardon_a12_levels_do_no_worse_than_a_flat_model(model, train, test):
     units = [u for u in test.units if len(group_of(list(train.units), (u.subject, u.gait))) >= 4]
     rows = {}
     for key in {(u.subject, u.gait) for u in units}:
-        group = UnitGroup.of(group_of(list(train.units), key), model.gaits.means)
+        group = UnitGroup.from_units(group_of(list(train.units), key), model.gaits.means)
         rows[key] = (group.table, group.speeds)
-    levels = np.mean(errors_of(model_synthesis(model), units))
-    flat = np.mean(errors_of(flat_synthesis(model, rows), units))
+    levels = np.mean(synthesis_errors(make_model_synthesis(model), units))
+    flat = np.mean(synthesis_errors(make_flat_synthesis(model, rows), units))
     assert levels <= 1.05 * flat  # here they tie: one line per person and gait is nearly the same in both
 
 
@@ -122,7 +131,7 @@ def test_glardon_a13_speeds_that_were_left_out_are_foretold(model, train, test):
     units = [*train.units, *test.units]
     for key in (("07", "walk"), ("08", "walk"), ("16", "walk"), ("39", "walk")):
         group, fit = left_out(units, key, model.gaits.means)
-        usual = rms_degrees(leave_one_out(group, fit))
+        usual = rms_degrees(leave_unit_out(group, fit))
         inner, outer = leave_speed_out(group, fit)
         if inner:
             assert rms_degrees(inner) <= 1.3 * usual, key
@@ -130,7 +139,7 @@ def test_glardon_a13_speeds_that_were_left_out_are_foretold(model, train, test):
 
 
 def test_glardon_a14_the_model_is_a_twentieth_of_its_units(model, train):
-    table = unit_table(train.units, model.gaits.means).table
+    table = flatten_units(train.units, model.gaits.means).table
     main = principal_components(table, explained=0.95)
     people = model.tree.people.values()
     levels = sum(p.space.directions.nbytes + sum(f.space.directions.nbytes for f in p.leaves.values()) for p in people)
@@ -139,7 +148,7 @@ def test_glardon_a14_the_model_is_a_twentieth_of_its_units(model, train):
 
 
 def test_trials_that_were_held_out_are_met_by_person_and_speed(model, test):
-    cells = held_out_cells(model, test.units)
+    cells = measure_held_out_cells(model, test.units)
     assert len({cell.subject for cell in cells}) >= 6
     assert sum(cell.num_units for cell in cells) == len(test.units)
     by_gait = {gait: np.average([c.rms_deg for c in cells if c.gait == gait]) for gait in ("walk", "run")}
@@ -148,7 +157,7 @@ def test_trials_that_were_held_out_are_met_by_person_and_speed(model, test):
 
 
 def test_more_people_need_more_components_but_ever_fewer(train):
-    counts = list(component_counts(train.units).values())
+    counts = list(count_components(train.units).values())
     assert counts[0] < counts[-1] < 3 * counts[3]
 
 

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 from marey.base import InputError
-from marey.locomotion import Engine, Walked, follow, load_model, walk_sketch
+from marey.locomotion import Engine, SketchWalk, follow_sketch, load_model, walk_sketch
 from marey.locomotion._follow_plan import plan_sketch
-from marey.locomotion._follow_route import dodged, route
-from marey.locomotion._follow_scene import hurdles_of
+from marey.locomotion._follow_route import find_route, shift_path_past
+from marey.locomotion._follow_scene import list_hurdles
 from marey.locomotion._obstacle_box import BODY_RADIUS_M, Obstacle
-from marey.locomotion._steer import straight_way
-from marey.locomotion._steer_corner import farthest
-from marey.locomotion._steer_guide import Halt, Leap
-from marey.locomotion._steer_plan import cruise
+from marey.locomotion._steer import straight_path
+from marey.locomotion._steer_corner import max_distance_to_line
+from marey.locomotion._steer_guide import HaltGoal, LeapGoal
+from marey.locomotion._steer_plan import plan_cruise
 from marey.motion import slide_mm
 from marey.skeleton import foot_points
-from marey.world import Box, Event, KeyPose, Path, River, Sketch, Stand, Table, Thing, Wall, World
+from marey.world import Box, Event, GroundPose, KeyPose, Path, River, Sketch, Table, Thing, Wall, World
 
 CORNER = np.array([[0.0, 0.0], [0.0, 4.0], [4.0, 4.0], [4.0, 8.0]])
 STRAIGHT = np.array([[0.0, 0.0], [0.0, 10.0]])
@@ -32,18 +32,18 @@ def model():
 
 
 def sketched(points=CORNER, kind="polyline", **options) -> Sketch:
-    ends = {"start": Stand(tuple(points[0])), "goal": Stand(tuple(points[-1]))}
+    ends = {"start": GroundPose(tuple(points[0])), "goal": GroundPose(tuple(points[-1]))}
     return Sketch(path=Path(points, kind), **(ends | {"speed_mps": 1.3} | options))
 
 
-def assert_in_corridor(walked: Walked, sketch: Sketch) -> None:
+def assert_in_corridor(walked: SketchWalk, sketch: Sketch) -> None:
     roots = walked.motion.root_positions[:, [0, 2]]
-    assert farthest(roots, walked.plan.line) <= 0.5 * sketch.corridor_m
+    assert max_distance_to_line(roots, walked.plan.line) <= 0.5 * sketch.corridor_m
     assert np.linalg.norm(roots[-1] - sketch.goal.position) < sketch.goal.tolerance_m
 
 
 @pytest.fixture(scope="module")
-def cornered(model) -> tuple[Sketch, Walked]:
+def cornered(model) -> tuple[Sketch, SketchWalk]:
     sketch = sketched(corridor_m=0.8)
     return sketch, walk_sketch(sketch, model)
 
@@ -88,7 +88,7 @@ def test_spline_is_followed(model):
 
 
 def test_stands_have_their_headings(model):
-    sketch = sketched(STRAIGHT, start=Stand((0.0, 0.0), 90.0), goal=Stand((0.0, 10.0), -45.0))
+    sketch = sketched(STRAIGHT, start=GroundPose((0.0, 0.0), 90.0), goal=GroundPose((0.0, 10.0), -45.0))
     walked = walk_sketch(sketch, model)
     assert_in_corridor(walked, sketch)
     frames = walked.motion.rotations
@@ -99,7 +99,7 @@ def test_stands_have_their_headings(model):
 
 def test_stop_event_is_a_stand_of_its_seconds(model):
     sketch = sketched(STRAIGHT, events=(Event("stop", (0.0, 5.0), seconds=1.5),))
-    motion = follow(sketch, model)
+    motion = follow_sketch(sketch, model)
     root = motion.root_positions[:, 2]
     near = np.abs(root - 5.0) < 0.1
     assert near.sum() / motion.rate_hz > 1.5
@@ -110,7 +110,7 @@ def test_river_is_jumped_without_a_wet_foot(model, width):
     sketch = sketched(STRAIGHT, world=World(rivers=(River((-3.0, 6.0), (3.0, 6.0), width),)))
     walked = walk_sketch(sketch, model)
     assert_in_corridor(walked, sketch)
-    assert [goal for goal in walked.plan.goals if isinstance(goal, Leap)]
+    assert [goal for goal in walked.plan.goals if isinstance(goal, LeapGoal)]
     motion = walked.motion
     points = foot_points(motion.skeleton)
     soles = points.positions(*motion.joint_frames())
@@ -122,7 +122,7 @@ def test_jump_event_is_made_at_its_place(model):
     sketch = sketched(STRAIGHT, events=(Event("jump", (0.0, 6.0), length_m=0.9),))
     walked = walk_sketch(sketch, model)
     motion = walked.motion
-    leap = next(goal for goal in walked.plan.goals if isinstance(goal, Leap))
+    leap = next(goal for goal in walked.plan.goals if isinstance(goal, LeapGoal))
     assert leap.length_m == 0.9
     air = ~motion.contacts.active.any(axis=1)
     first = int(np.flatnonzero(air)[0])
@@ -144,8 +144,8 @@ def test_jump_soon_after_a_bend_is_planned_along_the_curve(model):
 
 
 def test_runs_begin_and_end_as_walks(model):
-    way = straight_way((0.0, 0.0), 0.0, 12.0)
-    course = cruise(way, 0.0, 0.0, 3.0, (0.0, 1.0), last=0.0, acceleration=1.2)
+    way = straight_path((0.0, 0.0), 0.0, 12.0)
+    course = plan_cruise(way, 0.0, 0.0, 3.0, (0.0, 1.0), last=0.0, acceleration=1.2)
     assert course.run[course.speeds < 1.2].max() < 0.4
     assert course.run[course.speeds > 2.6].min() > 0.9
     assert np.abs(np.diff(course.run)).max() < 0.05
@@ -154,7 +154,7 @@ def test_runs_begin_and_end_as_walks(model):
 def test_jump_for_height_is_made_from_a_stand(model):
     sketch = sketched(STRAIGHT, events=(Event("jump", (0.0, 5.0), height_m=0.2),))
     walked = walk_sketch(sketch, model)
-    kinds = [goal.kind for goal in walked.plan.goals if isinstance(goal, Leap)]
+    kinds = [goal.kind for goal in walked.plan.goals if isinstance(goal, LeapGoal)]
     assert kinds == ["standing"]
     assert (~walked.motion.contacts.active.any(axis=1)).any()
 
@@ -164,24 +164,24 @@ def test_box_beside_the_path_is_passed_inside_a_wide_corridor(model):
     sketch = sketched(STRAIGHT, corridor_m=2.4, world=World(boxes=(box,)))
     walked = walk_sketch(sketch, model)
     assert_in_corridor(walked, sketch)
-    shape = hurdles_of(sketch.world)[0].box
+    shape = list_hurdles(sketch.world)[0].box
     assert shape.distance(walked.motion.root_positions[:, [0, 2]]).min() > BODY_RADIUS_M - 0.05
 
 
 def test_without_a_path_a_way_is_found_round_walls(model):
     walls = (Wall((-0.5, 3.0), (6.0, 3.0)), Wall((-6.0, 6.0), (0.5, 6.0)))
-    start, goal = Stand((1.0, 0.0)), Stand((0.0, 9.0))
+    start, goal = GroundPose((1.0, 0.0)), GroundPose((0.0, 9.0))
     sketch = Sketch(start, goal, None, corridor_m=0.7, speed_mps=1.2, world=World(walls=walls))
     walked = walk_sketch(sketch, model)
     roots = walked.motion.root_positions[:, [0, 2]]
-    for hurdle in hurdles_of(sketch.world):
+    for hurdle in list_hurdles(sketch.world):
         assert hurdle.box.distance(roots).min() > 0.2
     assert np.linalg.norm(roots[-1] - [0.0, 9.0]) < 0.2
 
 
 def test_fast_sketches_are_run(model):
     sketch = sketched(np.array([[0.0, 0.0], [0.0, 14.0]]), speed_mps=3.0)
-    motion = follow(sketch, model, rate_hz=30.0)
+    motion = follow_sketch(sketch, model, rate_hz=30.0)
     assert motion.rate_hz == 30.0
     assert (~motion.contacts.active.any(axis=1)).mean() > 0.1  # flights
 
@@ -196,7 +196,7 @@ def test_any_size_walks_the_same_path(model):
 def test_goals_are_in_the_order_of_the_way(model):
     events = (Event("stop", (0.0, 8.0)), Event("jump", (0.0, 5.0)), Event("pass", (0.1, 3.0)))
     plan = plan_sketch(Engine(model), sketched(STRAIGHT, events=events), speed_mps=1.3)
-    assert [type(goal) for goal in plan.goals] == [Leap, Halt, Halt]
+    assert [type(goal) for goal in plan.goals] == [LeapGoal, HaltGoal, HaltGoal]
     assert plan.goals[0].along_m == pytest.approx(5.0, abs=0.01)
 
 
@@ -210,7 +210,7 @@ def test_goals_are_in_the_order_of_the_way(model):
         ({"world": World(walls=(Wall((-5.0, 5.0), (5.0, 5.0)),))}, "wall 1"),
         ({"world": World(tables=(Table((0.0, 5.0)),))}, "table 1"),
         ({"corridor_m": 0.1}, "corridor"),
-        ({"start": Stand((0.0, 0.0), 180.0), "corridor_m": 0.3}, "turn of 180"),
+        ({"start": GroundPose((0.0, 0.0), 180.0), "corridor_m": 0.3}, "turn of 180"),
         ({"events": (Event("pick", object="cup"),), "world": World(objects=(Thing("cup", (0.0, 1.0, 1.0)),))}, "pick"),
     ],
 )
@@ -222,18 +222,18 @@ def test_what_cannot_be_walked_is_refused_with_advice(model, changes, word):
 
 def test_jump_on_a_corner_is_refused(model):
     with pytest.raises(InputError, match="bends"):
-        follow(sketched(events=(Event("jump", (0.0, 4.0)),)), model)
+        follow_sketch(sketched(events=(Event("jump", (0.0, 4.0)),)), model)
 
 
 @pytest.mark.parametrize("wrong", [{"speed_mps": -1.0}, {"rate_hz": 0.0}, {"speed_mps": float("nan")}])
 def test_follow_refuses_bad_numbers(model, wrong):
     with pytest.raises(InputError, match="positive"):
-        follow(sketched(), model, **wrong)
+        follow_sketch(sketched(), model, **wrong)
 
 
 def test_route_keeps_away_from_boxes_and_is_short():
     box = Obstacle((0.0, 3.0), (0.4, 2.0))
-    line = route(np.zeros(2), np.array([0.0, 6.0]), [box], radius_m=0.35)
+    line = find_route(np.zeros(2), np.array([0.0, 6.0]), [box], radius_m=0.35)
     length = np.hypot(*np.diff(line, axis=0).T).sum()
     assert 6.0 < length < 7.2
     dense = np.concatenate([a + np.linspace(0.0, 1.0, 50)[:, None] * (b - a) for a, b in pairwise(line)])
@@ -241,7 +241,7 @@ def test_route_keeps_away_from_boxes_and_is_short():
 
 
 def test_route_of_nothing_is_straight():
-    assert len(route(np.zeros(2), np.array([0.0, 6.0]), [], radius_m=0.35)) == 2
+    assert len(find_route(np.zeros(2), np.array([0.0, 6.0]), [], radius_m=0.35)) == 2
 
 
 def test_route_that_does_not_exist_is_refused():
@@ -249,14 +249,14 @@ def test_route_that_does_not_exist_is_refused():
         Obstacle((x, z), (s, t)) for x, z, s, t in ((0, 2, 0.2, 6), (0, -2, 0.2, 6), (2, 0, 6, 0.2), (-2, 0, 6, 0.2))
     ]
     with pytest.raises(InputError, match="no way"):
-        route(np.zeros(2), np.array([0.0, 6.0]), cage, radius_m=0.35)
+        find_route(np.zeros(2), np.array([0.0, 6.0]), cage, radius_m=0.35)
 
 
 def test_dodge_takes_the_nearer_side_and_fits_the_slack():
-    way = straight_way((0.0, 0.0), 0.0, 10.0)
+    way = straight_path((0.0, 0.0), 0.0, 10.0)
     box = Obstacle((0.2, 5.0), (0.5, 0.5))
-    bent = dodged(way, box, 1.0)
+    bent = shift_path_past(way, box, 1.0)
     assert bent is not None
     assert bent[:, 0].min() < -0.3
     assert box.distance(bent).min() >= BODY_RADIUS_M
-    assert dodged(way, box, 0.3) is None
+    assert shift_path_past(way, box, 0.3) is None

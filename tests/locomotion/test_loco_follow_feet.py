@@ -5,25 +5,31 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from marey.locomotion._follow import _at_start, _stepped, _turned  # the motion before its feet are settled
-from marey.locomotion._follow_feet import settled
+from marey.locomotion._follow import (  # the motion before its feet are settled
+    _engine_at_start,
+    _face_path,
+    _record_walk,
+)
+from marey.locomotion._follow_feet import pivot_landing_feet
 from marey.locomotion._follow_plan import plan_sketch
 from marey.motion import Motion, contact_positions, slide_mm
-from marey.world import Path, Sketch, Stand
+from marey.world import GroundPose, Path, Sketch
 
-SKETCH = Sketch(Stand((0.0, 0.0), 0.0), Stand((0.3, 3.0)), Path(np.array([[0.0, 0.0], [0.0, 1.5], [0.3, 3.0]])))
+SKETCH = Sketch(
+    GroundPose((0.0, 0.0), 0.0), GroundPose((0.3, 3.0)), Path(np.array([[0.0, 0.0], [0.0, 1.5], [0.3, 3.0]]))
+)
 
 
 @pytest.fixture(scope="module")
 def raw() -> Motion:
-    engine = _at_start(SKETCH, None, {})
+    engine = _engine_at_start(SKETCH, None, {})
     plan = plan_sketch(engine, SKETCH, speed_mps=1.2)
-    return _stepped(_turned(engine, plan, {}), plan, 1.2, 0.0, 60.0)
+    return _record_walk(_face_path(engine, plan, {}), plan, 1.2, 0.0, 60.0)
 
 
 @pytest.fixture(scope="module")
 def clean(raw: Motion) -> Motion:
-    return settled(raw)
+    return pivot_landing_feet(raw)
 
 
 def test_heels_slide_until_they_are_settled(raw, clean):

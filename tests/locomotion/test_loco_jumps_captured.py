@@ -10,12 +10,12 @@ import pytest
 
 from marey.base import InputError, MissingFileError
 from marey.lie import SO3
-from marey.locomotion._jump_capture import CapturedJump, find_leaps, find_standing_jumps, on_body
-from marey.locomotion._jump_fit import captured_jumps, fault_of, fit_jumps, fit_kind
-from marey.locomotion._jump_quality import leave_one_out
-from marey.locomotion._jump_rows import captured_rows, steps_of
-from marey.locomotion._jump_trials import RATES, FolderLoader, loader_of
-from marey.locomotion._units import mean_rotations, rows_wxyz
+from marey.locomotion._jump_capture import CapturedJump, find_leaps, find_standing_jumps, retarget_to_body
+from marey.locomotion._jump_fit import capture_jumps, find_jump_fault, fit_jumps, fit_kind
+from marey.locomotion._jump_quality import score_left_out_jumps
+from marey.locomotion._jump_rows import canonical_steps, sample_captured_jump
+from marey.locomotion._jump_trials import TRIAL_RATES_HZ, FolderLoader, make_loader
+from marey.locomotion._units import joint_means, rotations_from_rows
 from marey.motion import centre_of_mass
 from marey.skeleton import HUMAN, contact_points
 
@@ -29,7 +29,7 @@ SMALL = {
 
 @lru_cache
 def leaps(folder: Path, name: str) -> tuple[CapturedJump, ...]:
-    return tuple(find_leaps(on_body(FolderLoader(folder, RATES)(name), HUMAN)))
+    return tuple(find_leaps(retarget_to_body(FolderLoader(folder, TRIAL_RATES_HZ)(name), HUMAN)))
 
 
 def longest(folder: Path, name: str) -> CapturedJump:
@@ -80,14 +80,14 @@ def test_captured_flights_fall_at_g_on_the_models_body(mocap: Path) -> None:
 
 
 def test_a_flight_read_at_twice_its_rate_is_refused(mocap: Path) -> None:
-    wrong = find_leaps(on_body(FolderLoader(mocap, {})("75_04"), HUMAN))  # the header says 120 Hz, it was 60
-    right = find_leaps(on_body(FolderLoader(mocap, RATES)("75_04"), HUMAN))
+    wrong = find_leaps(retarget_to_body(FolderLoader(mocap, {})("75_04"), HUMAN))  # the header says 120 Hz, it was 60
+    right = find_leaps(retarget_to_body(FolderLoader(mocap, TRIAL_RATES_HZ)("75_04"), HUMAN))
     assert min(jump.fall_mps2 for jump in wrong) < -25.0
-    assert any(fault_of(jump, "run") is None and jump.flight_s > 0.25 for jump in right)
+    assert any(find_jump_fault(jump, "run") is None and jump.flight_s > 0.25 for jump in right)
 
 
 def test_standing_jumps_are_found_from_rest_to_rest(mocap: Path) -> None:
-    body = on_body(loader_of(mocap)("118_27"), HUMAN)
+    body = retarget_to_body(make_loader(mocap)("118_27"), HUMAN)
     (jump,) = find_standing_jumps(body)
     assert jump.length_m == pytest.approx(1.25, abs=0.1)
     speed = np.linalg.norm(np.diff(jump.motion.root_positions, axis=0), axis=1) * jump.motion.rate_hz
@@ -98,27 +98,27 @@ def test_standing_jumps_are_found_from_rest_to_rest(mocap: Path) -> None:
 
 def test_faults_are_told(mocap: Path) -> None:
     slow = min(leaps(mocap, "38_03"), key=lambda jump: jump.length_m)
-    assert fault_of(slow, "walk") in (None, "a run", "too short", "too fast for a walk")
-    assert fault_of(longest(mocap, "49_05"), "walk") == "too fast for a walk"
-    assert fault_of(longest(mocap, "49_05"), "run") is None
+    assert find_jump_fault(slow, "walk") in (None, "a run", "too short", "too fast for a walk")
+    assert find_jump_fault(longest(mocap, "49_05"), "walk") == "too fast for a walk"
+    assert find_jump_fault(longest(mocap, "49_05"), "run") is None
 
 
 def test_a_small_fit_gives_the_captured_jumps_back(mocap: Path) -> None:
     """The mean joint is within ten degrees of the capture, over the leaps that a model was fitted to."""
-    jumps = captured_jumps(loader_of(mocap), "run", SMALL["run"])
-    means = mean_rotations(np.concatenate([jump.motion.rotations.wxyz[::6] for jump in jumps]))
+    jumps = capture_jumps(make_loader(mocap), "run", SMALL["run"])
+    means = joint_means(np.concatenate([jump.motion.rotations.wxyz[::6] for jump in jumps]))
     model = fit_kind("run", jumps, means)
     for jump in [jump for jump in jumps if jump.flight_s > 0.3]:
-        mix = model.mixture({jump.subject: 1.0})
-        made = rows_wxyz(model.rows(mix, jump.length_m / model.leg_length_m, jump.flight_s), means)
-        own = rows_wxyz(captured_rows(jump, means, steps_of("run")), means)
+        mix = model.mix_people({jump.subject: 1.0})
+        made = rotations_from_rows(model.rows(mix, jump.length_m / model.leg_length_m, jump.flight_s), means)
+        own = rotations_from_rows(sample_captured_jump(jump, means, canonical_steps("run")), means)
         assert np.rad2deg((SO3(made).inverse() @ SO3(own)).angle()).mean() < 10.0
 
 
 def test_a_jump_that_was_left_out_is_foretold(mocap: Path) -> None:
-    means = mean_rotations(longest(mocap, "49_05").motion.rotations.wxyz[::4])
+    means = joint_means(longest(mocap, "49_05").motion.rotations.wxyz[::4])
     trials = {"standing": SMALL["standing"]}
-    scores = leave_one_out(mocap, trials, means=means, kinds=("standing",))
+    scores = score_left_out_jumps(mocap, trials, means=means, kinds=("standing",))
     assert [score.clip for score in scores] == list(SMALL["standing"])
     assert 5.0 < np.mean([score.angle_deg for score in scores]) < 25.0  # four jumps of one person tell little
     assert max(abs(score.length_error_m) for score in scores[1:3]) < 0.1
@@ -138,6 +138,6 @@ def test_fitting_all_kinds_tells_what_it_took(mocap: Path) -> None:
 
 def test_missing_trials_and_trials_without_jumps_are_refused(mocap: Path) -> None:
     with pytest.raises(MissingFileError, match="999_99"):
-        loader_of(mocap)("999_99")
+        make_loader(mocap)("999_99")
     with pytest.raises(InputError, match="no jump of kind 'standing'"):
-        captured_jumps(loader_of(mocap), "standing", ["35_01"])
+        capture_jumps(make_loader(mocap), "standing", ["35_01"])

@@ -8,11 +8,24 @@ import pytest
 from marey.base import FloatArray, InputError
 from marey.lie import SO3
 from marey.locomotion._jump_capture import CapturedJump
-from marey.locomotion._jump_feet import LEAST_FLEXION_RAD, Stance, bent_knees, held_feet, stances_of
-from marey.locomotion._jump_flight import GRAVITY, Airtime, Geometry, ballistic, grounded, measured_length
-from marey.locomotion._jump_laws import JumpTable, condensed, event_marks, fit_poses, lend_legs
-from marey.locomotion._jump_rows import canonical_times, sample_motion, smooth_samples, steps_of
-from marey.locomotion._jump_trials import chosen_trials, loader_of, subject_of
+from marey.locomotion._jump_feet import LEAST_FLEXION_RAD, StanceTimes, bend_knees, hold_jump_feet, list_stances
+from marey.locomotion._jump_flight import (
+    GRAVITY,
+    Airtime,
+    JumpGeometry,
+    fit_ballistic_path,
+    ground_root_path,
+    measure_jump_length,
+)
+from marey.locomotion._jump_laws import (
+    JumpTable,
+    compute_event_marks,
+    condense_components,
+    fit_poses,
+    share_leg_offsets,
+)
+from marey.locomotion._jump_rows import canonical_steps, canonical_times, interpolate_cubic, sample_motion
+from marey.locomotion._jump_trials import choose_trials, make_loader, trial_subject
 from marey.motion import Motion
 from marey.skeleton import HUMAN
 
@@ -20,30 +33,30 @@ TIMES = np.linspace(0.0, 1.0, 101)
 AIR = Airtime(0.3, 0.7, 1.0, ("right",), ("left",))
 
 
-def point_body(foot: FloatArray) -> Geometry:
+def point_body(foot: FloatArray) -> JumpGeometry:
     """A body whose mass is at its root; both feet hang at ``foot`` (N, 3) from it."""
     feet = np.repeat(foot[:, None], 2, axis=1)
-    return Geometry(np.zeros((len(foot), 3)), feet, feet, feet)
+    return JumpGeometry(np.zeros((len(foot), 3)), feet, feet, feet)
 
 
 def test_smooth_samples_go_through_their_points_and_give_parabolas_back() -> None:
     times = np.array([0.0, 0.1, 0.15, 0.4, 0.7, 1.0])
     values = np.stack([2.0 * times**2 - times + 1.0, times], axis=1)
-    assert smooth_samples(times, values, times) == pytest.approx(values)
+    assert interpolate_cubic(times, values, times) == pytest.approx(values)
     at = np.linspace(0.0, 1.0, 37)
-    assert smooth_samples(times, values, at)[:, 0] == pytest.approx(2.0 * at**2 - at + 1.0, abs=1e-12)
+    assert interpolate_cubic(times, values, at)[:, 0] == pytest.approx(2.0 * at**2 - at + 1.0, abs=1e-12)
 
 
 def test_smooth_samples_pass_over_pieces_of_no_length() -> None:
     times = np.array([0.0, 0.5, 0.5, 1.0, 2.0])
     values = times[:, None]
-    assert smooth_samples(times, values, np.array([0.25, 0.75])) == pytest.approx(np.array([[0.25], [0.75]]))
+    assert interpolate_cubic(times, values, np.array([0.25, 0.75])) == pytest.approx(np.array([[0.25], [0.75]]))
 
 
 def test_canonical_times_hold_all_knots() -> None:
     knots = np.array([0.0, 0.3, 0.8, 1.2])
-    times = canonical_times(knots, steps_of("run"))
-    places = np.cumsum((0, *steps_of("run")))
+    times = canonical_times(knots, canonical_steps("run"))
+    places = np.cumsum((0, *canonical_steps("run")))
     assert len(times) == places[-1] + 1
     assert times[places] == pytest.approx(knots)
     assert np.all(np.diff(times) > 0.0)
@@ -60,7 +73,7 @@ def test_sampling_a_clip_at_its_frames_gives_the_frames() -> None:
 def test_a_flight_is_a_parabola_between_its_stances() -> None:
     geometry = point_body(np.tile([0.0, -1.0, 0.0], (101, 1)))
     root = np.stack([np.zeros(101), np.ones(101), np.where(TIMES < 0.5, 0.0, 2.0)], axis=1)
-    path = ballistic(geometry, TIMES, root, AIR, None)
+    path = fit_ballistic_path(geometry, TIMES, root, AIR, None)
     t = TIMES[31:70] - 0.3
     T = 0.4
     assert path[31:70, 1] == pytest.approx(1.0 + 0.5 * GRAVITY * T * t - 0.5 * GRAVITY * t**2)
@@ -70,7 +83,7 @@ def test_a_flight_is_a_parabola_between_its_stances() -> None:
 def test_the_stances_take_over_the_velocity_of_the_flight() -> None:
     geometry = point_body(np.tile([0.0, -1.0, 0.0], (101, 1)))
     root = np.stack([np.zeros(101), np.ones(101), np.where(TIMES < 0.5, 0.0, 2.0)], axis=1)
-    path = ballistic(geometry, TIMES, root, AIR, None)
+    path = fit_ballistic_path(geometry, TIMES, root, AIR, None)
     v = np.gradient(path, TIMES, axis=0)
     jump_without = 0.5 * GRAVITY * 0.4
     assert np.abs(np.diff(v, axis=0))[25:35].max() < 0.75 * max(jump_without, 5.0)
@@ -81,16 +94,16 @@ def test_the_stances_take_over_the_velocity_of_the_flight() -> None:
 def test_a_jump_is_shifted_to_the_length_asked_for() -> None:
     geometry = point_body(np.tile([0.0, -1.0, 0.0], (101, 1)))
     root = np.stack([np.zeros(101), np.ones(101), np.where(TIMES < 0.5, 0.0, 2.0)], axis=1)
-    assert measured_length(geometry, TIMES, root, AIR) == pytest.approx(2.0)
-    longer = ballistic(geometry, TIMES, root, AIR, 2.5)
-    assert measured_length(geometry, TIMES, longer, AIR) == pytest.approx(2.5, abs=1e-6)
+    assert measure_jump_length(geometry, TIMES, root, AIR) == pytest.approx(2.0)
+    longer = fit_ballistic_path(geometry, TIMES, root, AIR, 2.5)
+    assert measure_jump_length(geometry, TIMES, longer, AIR) == pytest.approx(2.5, abs=1e-6)
 
 
 def test_stances_are_held_over_their_feet() -> None:
     foot = np.stack([np.zeros(101), -1.0 - 0.02 * np.sin(3.0 * TIMES), -1.5 * TIMES], axis=1)
     geometry = point_body(foot)
     root = np.stack([np.zeros(101), np.full(101, 1.05), 1.3 * TIMES], axis=1)
-    path = grounded(geometry, TIMES, root, AIR, np.zeros(101))
+    path = ground_root_path(geometry, TIMES, root, AIR, np.zeros(101))
     toe = path + foot
     assert np.ptp(toe[TIMES <= 0.3, 2]) < 1e-9
     assert np.ptp(toe[TIMES >= 0.7, 2]) < 1e-9
@@ -103,11 +116,11 @@ def test_knees_are_never_straighter_than_the_least_flexion() -> None:
     rows = np.zeros((5, 3 + 3 * HUMAN.num_joints))
     knee = 3 + 3 * HUMAN.index("left_knee")
     rows[:, knee] = np.deg2rad([-20.0, 0.0, 8.0, 40.0, 100.0])
-    bent = bent_knees(rows, means)[:, knee]
+    bent = bend_knees(rows, means)[:, knee]
     assert bent.min() >= LEAST_FLEXION_RAD
     assert np.all(np.diff(bent) > 0.0)
     assert bent[3:] == pytest.approx(rows[3:, knee], abs=np.deg2rad(0.5))
-    others = np.delete(bent_knees(rows, means), [knee, 3 + 3 * HUMAN.index("right_knee")], axis=1)
+    others = np.delete(bend_knees(rows, means), [knee, 3 + 3 * HUMAN.index("right_knee")], axis=1)
     assert np.abs(others).max() < 1e-12
 
 
@@ -117,7 +130,7 @@ def test_a_held_foot_stays_and_a_sunken_foot_is_lifted() -> None:
         for side in ("left", "right"):
             wxyz[:, HUMAN.index(f"{side}_{name}")] = SO3.exp([angle, 0.0, 0.0]).wxyz
     root = np.stack([np.zeros(101), np.full(101, 0.88) - 0.03 * TIMES, 0.1 * TIMES], axis=1)
-    held = Motion(HUMAN, 100.0, root, SO3(held_feet(wxyz, root, TIMES, (Stance("right", 0.2, 0.25, 0.6),))))
+    held = Motion(HUMAN, 100.0, root, SO3(hold_jump_feet(wxyz, root, TIMES, (StanceTimes("right", 0.2, 0.25, 0.6),))))
     toe = held.joint_positions()[:, HUMAN.index("right_foot")]
     assert np.ptp(toe[25:60], axis=0).max() < 1e-3
     free = Motion(HUMAN, 100.0, root, SO3(wxyz)).joint_positions()[:, HUMAN.index("right_foot")]
@@ -127,8 +140,8 @@ def test_a_held_foot_stays_and_a_sunken_foot_is_lifted() -> None:
 
 def test_a_standing_jump_has_two_stances_of_each_foot() -> None:
     events = np.array([0.0, 0.1, 0.8, 1.0, 1.4, 1.5, 2.0, 2.0])
-    assert [s.side for s in stances_of("run", events)] == ["right", "left"]
-    stances = stances_of("standing", events)
+    assert [s.side for s in list_stances("run", events)] == ["right", "left"]
+    stances = list_stances("standing", events)
     assert sorted((s.side, s.strike_s, s.off_s) for s in stances) == [
         ("left", 0.0, 1.0),
         ("left", 1.4, 2.0),
@@ -148,7 +161,7 @@ def test_shared_slopes_and_personal_offsets_are_found() -> None:
     rng = np.random.default_rng(5)
     people = ["a"] * 12 + ["b"] * 12
     jumps = [captured(float(rng.uniform(0.3, 2.0)), float(rng.uniform(0.1, 0.6)), who) for who in people]
-    table = JumpTable.of("run", jumps)
+    table = JumpTable.from_jumps("run", jumps)
     centre = table.at[table.is_leap].mean(axis=0)
     offset = np.where(table.who == 0, -1.0, 1.0)
     scores = np.stack([offset + (table.at - centre) @ [2.0, -3.0]], axis=1)
@@ -160,7 +173,7 @@ def test_shared_slopes_and_personal_offsets_are_found() -> None:
 def test_condensing_keeps_the_law() -> None:
     rng = np.random.default_rng(6)
     offsets, slopes = rng.normal(size=(3, 40)), rng.normal(size=(2, 40))
-    a, b, lift = condensed(offsets, slopes)
+    a, b, lift = condense_components(offsets, slopes)
     assert a @ lift == pytest.approx(offsets)
     assert b @ lift == pytest.approx(slopes)
     assert lift.shape == (5, 40)
@@ -169,7 +182,7 @@ def test_condensing_keeps_the_law() -> None:
 def test_who_never_leapt_keeps_the_posture_and_borrows_legs() -> None:
     columns = 3 + 3 * HUMAN.num_joints
     offsets = np.stack([np.zeros(2 * columns), np.ones(2 * columns)])
-    lent = lend_legs(offsets, np.array([True, False])).reshape(2, 2, columns)
+    lent = share_leg_offsets(offsets, np.array([True, False])).reshape(2, 2, columns)
     head, hip = 3 + 3 * HUMAN.index("head"), 3 + 3 * HUMAN.index("left_hip")
     assert np.all(lent[0] == 0.0)
     assert np.all(lent[1, :, head] == 1.0)
@@ -178,15 +191,15 @@ def test_who_never_leapt_keeps_the_posture_and_borrows_legs() -> None:
 
 
 def test_event_marks_are_parts_of_their_pieces() -> None:
-    assert event_marks(captured(1.0, 0.4, "a")) == pytest.approx([0.1, 2 / 3, 0.05 / 0.3, 0.1 / 0.3, 0.2 / 0.3])
+    assert compute_event_marks(captured(1.0, 0.4, "a")) == pytest.approx([0.1, 2 / 3, 0.05 / 0.3, 0.1 / 0.3, 0.2 / 0.3])
 
 
 def test_trials_are_chosen_by_kind() -> None:
-    chosen = chosen_trials({"walk": ["133_04"]})
+    chosen = choose_trials({"walk": ["133_04"]})
     assert chosen["walk"] == ("133_04",)
     assert "49_05" in chosen["run"]
-    assert subject_of("133_04") == "133"
+    assert trial_subject("133_04") == "133"
     with pytest.raises(InputError, match="hop"):
-        chosen_trials({"hop": ["1"]})
+        choose_trials({"hop": ["1"]})
     with pytest.raises(InputError, match="int"):
-        loader_of(3)  # pyright: ignore[reportArgumentType]
+        make_loader(3)  # pyright: ignore[reportArgumentType]

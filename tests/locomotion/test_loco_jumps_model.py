@@ -12,7 +12,7 @@ from marey.base import FloatArray, InputError, UnknownNameError
 from marey.lie import SO3
 from marey.locomotion import load_model
 from marey.locomotion._jump_model import JumpModel
-from marey.locomotion._jump_runup import GLARDON, RunUpLaw, fit_run_up, thesis_law
+from marey.locomotion._jump_runup import THESIS_LAWS, RunUpLaw, fit_run_up, get_thesis_law
 from marey.locomotion._jump_unit import JumpUnit
 from marey.motion import Motion, centre_of_mass, mirror
 from marey.skeleton import HUMAN, contact_points
@@ -263,25 +263,25 @@ def test_bad_numbers_and_names_are_refused() -> None:
 
 def test_people_that_never_jumped_are_left_out_of_a_mixture() -> None:
     model = jumps()["run"]
-    assert model.mixture({"nobody": 1.0}) == pytest.approx(model.shares)
-    mixed = model.mixture({"nobody": 3.0, "16": 1.0})
+    assert model.mix_people({"nobody": 1.0}) == pytest.approx(model.shares)
+    mixed = model.mix_people({"nobody": 3.0, "16": 1.0})
     assert mixed[model.people.index("16")] == 1.0
     assert mixed.sum() == 1.0
     assert np.abs(model.unit(1.5, {"16": 1.0}).rows - model.unit(1.5, {"127": 1.0}).rows).max() > 0.05
 
 
 def test_thesis_run_up_laws_have_the_printed_numbers_and_an_inverse() -> None:
-    assert GLARDON["walk"].speed(1.0) == pytest.approx(0.93)
-    assert GLARDON["run"].speed(1.5) == pytest.approx(1.61)
+    assert THESIS_LAWS["walk"].speed(1.0) == pytest.approx(0.93)
+    assert THESIS_LAWS["run"].speed(1.5) == pytest.approx(1.61)
     for kind in ("walk", "run"):
-        law = thesis_law(kind)
+        law = get_thesis_law(kind)
         assert law.length(law.speed(1.2)) == pytest.approx(1.2)
         assert law.fits(law.speed(1.2) + law.tolerance, 1.2)
         assert not law.fits(law.speed(1.2) + 1.01 * law.tolerance, 1.2)
         assert jumps()[kind].run_up_law("glardon") is law
     with pytest.raises(UnknownNameError):
-        thesis_law("standing")
-    assert GLARDON["walk"].speed(0.0) == 0.0
+        get_thesis_law("standing")
+    assert THESIS_LAWS["walk"].speed(0.0) == 0.0
 
 
 def test_a_run_up_law_is_fitted_to_its_line() -> None:
@@ -308,7 +308,7 @@ def test_jumps_go_at_the_speed_that_their_run_up_law_says() -> None:
 
 def test_captured_run_ups_grow_with_length_as_in_the_thesis() -> None:
     law = jumps()["run"].captured_run_up
-    assert 0.8 * GLARDON["run"].slope < law.slope < 1.3 * GLARDON["run"].slope
+    assert 0.8 * THESIS_LAWS["run"].slope < law.slope < 1.3 * THESIS_LAWS["run"].slope
     assert law.correlation > 0.8
 
 

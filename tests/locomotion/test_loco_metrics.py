@@ -10,21 +10,28 @@ import pytest
 from marey.base import InputError
 from marey.lie import SO3
 from marey.locomotion import LocomotionModel, distance_matrix, load_model, motion_distance
-from marey.locomotion._fit_tree import unit_table
+from marey.locomotion._fit_tree import flatten_units
 from marey.locomotion._metrics import (
-    JOINTS,
+    COMPARED_JOINTS,
     UnitGroup,
-    errors_of,
-    leave_one_out,
+    group_by_speed,
     leave_speed_out,
+    leave_unit_out,
     rms_degrees,
-    speed_cells,
+    synthesis_errors,
     widest_spread,
 )
-from marey.locomotion._metrics_fits import FITS, flat_synthesis, line_fit, model_synthesis, pooled_fit, radial_fit
-from marey.locomotion._report import quality_report
-from marey.locomotion._units import Unit, rows_wxyz
-from marey.locomotion._units_lent import UnitTable, common_line, cycle_mean, prior_rows
+from marey.locomotion._metrics_fits import (
+    FITS,
+    fit_line_law,
+    fit_thin_plate_splines,
+    make_flat_synthesis,
+    make_model_synthesis,
+    make_pooled_fit,
+)
+from marey.locomotion._report import report_quality
+from marey.locomotion._units import MotionUnit, rotations_from_rows
+from marey.locomotion._units_lent import UnitTable, cycle_mean, fit_shared_speed_law, prior_rows
 from marey.skeleton import HUMAN
 
 SPEEDS = np.linspace(1.0, 1.9, 10)
@@ -35,19 +42,21 @@ def model() -> LocomotionModel:
     return load_model()
 
 
-def made(model: LocomotionModel, speed: float, style: str, run: float = 0.0, noise: float = 0.0, seed: int = 0) -> Unit:
+def made(
+    model: LocomotionModel, speed: float, style: str, run: float = 0.0, noise: float = 0.0, seed: int = 0
+) -> MotionUnit:
     s = speed / model.leg_length_m
     rows = model.gaits.row(s, run, model.weights(style))
-    wxyz = SO3(rows_wxyz(rows, model.gaits.means))
+    wxyz = SO3(rotations_from_rows(rows, model.gaits.means))
     shake = noise * np.random.default_rng(seed).normal(size=(1, wxyz.shape[1], 3))
     gait = "run" if run else "walk"
-    return Unit(
+    return MotionUnit(
         rows[:, :3], (wxyz @ SO3.exp(shake)).wxyz, style, gait, s, speed, model.leg_length_m, 1.0, clip=f"c{seed}"
     )
 
 
 @pytest.fixture(scope="module")
-def walks(model) -> list[Unit]:
+def walks(model) -> list[MotionUnit]:
     return [made(model, float(v), "35", noise=0.02, seed=i) for i, v in enumerate(SPEEDS)]
 
 
@@ -57,9 +66,9 @@ def test_the_distance_is_the_mean_squared_angle_of_ten_joints(model):
     knee = HUMAN.index("left_knee")
     turned[:, knee] = (SO3(turned[:, knee]) @ SO3.exp(np.array([0.3, 0.0, 0.0]))).wxyz
     matrix = distance_matrix(unit.wxyz, turned)
-    assert matrix.shape == (len(JOINTS), unit.num_frames)
-    np.testing.assert_allclose(matrix[JOINTS.index("left_knee")], 0.09, atol=1e-12)
-    assert motion_distance(unit.wxyz, turned) == pytest.approx(0.09 / len(JOINTS))
+    assert matrix.shape == (len(COMPARED_JOINTS), unit.num_frames)
+    np.testing.assert_allclose(matrix[COMPARED_JOINTS.index("left_knee")], 0.09, atol=1e-12)
+    assert motion_distance(unit.wxyz, turned) == pytest.approx(0.09 / len(COMPARED_JOINTS))
     assert motion_distance(unit.wxyz, unit.wxyz) == pytest.approx(0.0, abs=1e-14)
     assert rms_degrees([0.01]) == pytest.approx(np.rad2deg(0.1))
     with pytest.raises(InputError):
@@ -80,28 +89,29 @@ def test_cells_hold_units_of_equal_speed_and_their_spread(model):
         made(model, 1.6, "35"),
         made(model, 1.2, "16"),
     ]
-    cells = speed_cells(units)
+    cells = group_by_speed(units)
     assert [(cell.subject, len(cell.units)) for cell in cells] == [("16", 1), ("35", 2), ("35", 1)]
     assert cells[0].spread == 0.0
     assert widest_spread(units) == cells[1].spread > 0.0
 
 
 def test_every_fit_predicts_a_walk_it_has_not_seen(walks):
-    group = UnitGroup.of(walks)
+    group = UnitGroup.from_units(walks)
     for name, fit in FITS.items():
-        assert rms_degrees(leave_one_out(group, fit)) < (4.0 if name == "radial" else 2.5), name
-    lines = rms_degrees(leave_one_out(group, line_fit))
-    inner, outer = leave_speed_out(group, line_fit)
+        assert rms_degrees(leave_unit_out(group, fit)) < (4.0 if name == "radial" else 2.5), name
+    lines = rms_degrees(leave_unit_out(group, fit_line_law))
+    inner, outer = leave_speed_out(group, fit_line_law)
     assert rms_degrees(inner) <= 1.3 * lines and rms_degrees(outer) <= 2.0 * lines
 
 
 def test_splines_run_wild_beyond_what_was_captured_and_lines_do_not(model, walks):
     """The thesis shows this on elbows of a run at 16 km/h."""
-    group = UnitGroup.of(walks[:6])
+    group = UnitGroup.from_units(walks[:6])
     truth = made(model, 2.4, "35")
-    line, spline = (fit(group.table, group.speeds)(truth.speed_n) for fit in (line_fit, radial_fit))
+    line, spline = (fit(group.table, group.speeds)(truth.speed_n) for fit in (fit_line_law, fit_thin_plate_splines))
     errors = [
-        motion_distance(truth.wxyz, rows_wxyz(row.reshape(truth.num_frames, -1), group.means)) for row in (line, spline)
+        motion_distance(truth.wxyz, rotations_from_rows(row.reshape(truth.num_frames, -1), group.means))
+        for row in (line, spline)
     ]
     assert errors[0] < 0.5 * errors[1]
 
@@ -110,11 +120,13 @@ def test_a_narrow_range_borrows_the_common_slope(model):
     narrow = [made(model, v, "35", noise=0.02, seed=i) for i, v in enumerate((1.20, 1.21, 1.22, 1.23))]
     others = [made(model, float(v), style, seed=9) for style in ("07", "16", "39") for v in SPEEDS]
     means = model.gaits.means
-    line = common_line(unit_table(others, means), "walk")
+    line = fit_shared_speed_law(flatten_units(others, means), "walk")
     truth = made(model, 1.9, "35")
-    group = UnitGroup.of(narrow, means)
-    pooled, own = (fit(group.table, group.speeds)(truth.speed_n) for fit in (pooled_fit(line), line_fit))
-    far = [motion_distance(truth.wxyz, rows_wxyz(r.reshape(truth.num_frames, -1), means)) for r in (pooled, own)]
+    group = UnitGroup.from_units(narrow, means)
+    pooled, own = (fit(group.table, group.speeds)(truth.speed_n) for fit in (make_pooled_fit(line), fit_line_law))
+    far = [
+        motion_distance(truth.wxyz, rotations_from_rows(r.reshape(truth.num_frames, -1), means)) for r in (pooled, own)
+    ]
     assert far[0] < 0.3 * far[1]
     rows, at = prior_rows(group.table, group.speeds, line)
     assert at.mean() == pytest.approx(group.speeds.mean())
@@ -134,8 +146,10 @@ def test_the_common_slope_is_exact_where_everybody_has_it():
     centred = UnitTable(
         table.table - np.array([people[n] for n in names])[:, None], table.subjects, table.gaits, table.speeds
     )
-    np.testing.assert_allclose(common_line(centred, "walk").slope, slope, atol=1e-12)
-    assert np.abs(common_line(table, "walk").slope - slope).max() < 3.0  # offsets that go with speed leak in, a little
+    np.testing.assert_allclose(fit_shared_speed_law(centred, "walk").slope, slope, atol=1e-12)
+    assert (
+        np.abs(fit_shared_speed_law(table, "walk").slope - slope).max() < 3.0
+    )  # offsets that go with speed leak in, a little
 
 
 def test_the_mean_of_a_cycle_keeps_the_columns_of_posture_alone():
@@ -144,15 +158,15 @@ def test_the_mean_of_a_cycle_keeps_the_columns_of_posture_alone():
 
 
 def test_model_and_flat_variant_give_units_of_the_asked_style(model, walks):
-    assert rms_degrees(errors_of(model_synthesis(model), walks)) < 2.5
-    group = UnitGroup.of(walks, model.gaits.means)
-    flat = flat_synthesis(model, {("35", "walk"): (group.table, group.speeds)})
-    assert rms_degrees(errors_of(flat, walks)) < 4.0
+    assert rms_degrees(synthesis_errors(make_model_synthesis(model), walks)) < 2.5
+    group = UnitGroup.from_units(walks, model.gaits.means)
+    flat = make_flat_synthesis(model, {("35", "walk"): (group.table, group.speeds)})
+    assert rms_degrees(synthesis_errors(flat, walks)) < 4.0
 
 
 def test_the_report_tells_seen_from_unseen(model, walks):
     others = [made(model, float(v), "07", seed=20 + i) for i, v in enumerate(SPEEDS)]
-    report = quality_report(model, [*walks[::2], *others], [replace(u, clip="new") for u in walks[1::2]])
+    report = report_quality(model, [*walks[::2], *others], [replace(u, clip="new") for u in walks[1::2]])
     own = next(group for group in report.groups if group.subject == "35")
     assert (own.num_train, own.num_test) == (5, 5)
     assert own.test_rms_deg is not None and own.test_rms_deg < 2.5

@@ -8,10 +8,10 @@ import pytest
 from marey.base import FormatError, InputError, MissingFileError, UnknownNameError
 from marey.lie import SO3, geodesic_distance
 from marey.locomotion import EFFECTORS, LocomotionModel, load_model
-from marey.locomotion._fit_flight import fall, unit_flights
-from marey.locomotion._model_file import SHIPPED, standing_rows
-from marey.locomotion._timing import effector_paths, stance_path, unit_events
-from marey.locomotion._units import rows_positions, rows_wxyz
+from marey.locomotion._fit_flight import mean_fall, measure_flights
+from marey.locomotion._model_file import SHIPPED_MODEL, standing_rows
+from marey.locomotion._timing import compute_effector_paths, detect_unit_events, measure_stance_path
+from marey.locomotion._units import positions_from_rows, rotations_from_rows
 from marey.models import joint_shares, principal_components
 from marey.motion import Motion, centre_of_mass
 
@@ -120,11 +120,11 @@ def test_glardon_a5_the_law_is_continuous_and_begins_at_standing(model):
 
 def test_standing_feet_are_flat_at_rest_heights_and_bodies_in_balance(model):
     rows = standing_rows(model)
-    positions = rows_positions(rows, model.gaits.means, model.skeleton, model.leg_length_m)
+    positions = positions_from_rows(rows, model.gaits.means, model.skeleton, model.leg_length_m)
     feet = positions[:, [model.skeleton.index(name) for name in EFFECTORS], 1] / model.leg_length_m
     assert np.abs(feet - model.rest_heights).max() < 1e-4
     roots = model.leg_length_m * rows[:, :3]
-    com = centre_of_mass(Motion(model.skeleton, 1.0, roots, SO3(rows_wxyz(rows, model.gaits.means))))
+    com = centre_of_mass(Motion(model.skeleton, 1.0, roots, SO3(rotations_from_rows(rows, model.gaits.means))))
     ankle, ball = (positions[:, model.skeleton.index(f"left_{part}"), 2] for part in ("ankle", "foot"))
     assert ((com[:, 2] - ankle) / (ball - ankle)).min() > 0.3
     assert ((com[:, 2] - ankle) / (ball - ankle)).max() < 0.5
@@ -145,10 +145,10 @@ def test_glardon_a18_the_planted_foot_goes_back_as_fast_as_the_body_goes_on(mode
         for run, speeds in ((0, WALKS), (1, RUNS)):
             for speed in speeds:
                 s = speed / model.leg_length_m
-                paths = effector_paths(
+                paths = compute_effector_paths(
                     model.gaits.row(s, run, weights), model.gaits.means, model.skeleton, model.leg_length_m
                 )
-                path = stance_path(paths, unit_events(paths, bool(run), model.leg_length_m))
+                path = measure_stance_path(paths, detect_unit_events(paths, bool(run), model.leg_length_m))
                 obtained = model.gaits.frequency_at(s, run, weights) * path
                 assert abs(obtained - speed) / speed <= (0.03 if style is not None else 0.045), (style, run, speed)
 
@@ -168,22 +168,22 @@ def test_runs_fall_freely_in_flight(model):
     for speed in (1.5, *RUNS, 4.5):
         s = speed / model.leg_length_m
         rows = model.gaits.row(s, 1.0, weights)
-        flights = unit_flights(rows, model.gaits.means, model.skeleton, model.leg_length_m, speed)
+        flights = measure_flights(rows, model.gaits.means, model.skeleton, model.leg_length_m, speed)
         flights = flights._replace(frequency=model.gaits.frequency_at(s, 1.0, weights))
-        assert fall(flights) == pytest.approx(-9.81, rel=0.15), speed
+        assert mean_fall(flights) == pytest.approx(-9.81, rel=0.15), speed
 
 
 def test_timings_agree_roughly_and_rise_with_speed(model):
     weights = model.weights()
     for timing in ("stance", "glardon", "inman"):
-        gaits = model.timed(timing)
+        gaits = model.with_timing(timing)
         found = [gaits.frequency_at(v / model.leg_length_m, 0.0, weights) for v in WALKS]
         assert np.all(np.diff(found) > 0.0), timing
         assert gaits.frequency_at(0.0, 0.0, weights) == 0.0
-    stance, glardon = (model.timed(t).frequency_at(1.4, 0.0, weights) for t in ("stance", "glardon"))
+    stance, glardon = (model.with_timing(t).frequency_at(1.4, 0.0, weights) for t in ("stance", "glardon"))
     assert glardon == pytest.approx(stance, rel=0.2)
     with pytest.raises(UnknownNameError):
-        model.timed("metronome")
+        model.with_timing("metronome")
 
 
 def test_events_are_in_order_within_a_step(model):
@@ -233,14 +233,14 @@ def test_a_model_is_written_and_read_back_byte_for_byte(model, tmp_path):
 
 
 def test_the_shipped_file_is_small_and_whole(model):
-    assert SHIPPED.stat().st_size < 1_000_000
+    assert SHIPPED_MODEL.stat().st_size < 1_000_000
     assert len(model.styles) >= 5 and set(model.jumps) == {"walk", "run", "standing"}
     assert (~model.lent).sum(axis=0).min() >= 5  # walks and runs of five people each
     assert model.info["clips"]
 
 
 def test_a_damaged_file_is_refused_with_its_name(model, tmp_path):
-    data = SHIPPED.read_bytes()
+    data = SHIPPED_MODEL.read_bytes()
     file = tmp_path / "cut.safetensors"
     file.write_bytes(data[: len(data) // 2])
     with pytest.raises(FormatError, match="cut"):
@@ -257,7 +257,7 @@ def test_poses_of_every_style_and_speed_are_finite_and_upright(model):
         for run, speeds in ((0, (0.0, *WALKS)), (1, RUNS)):
             for speed in speeds:
                 rows = model.gaits.row(speed / model.leg_length_m, run, model.weights(name))
-                p = rows_positions(rows, model.gaits.means, model.skeleton, model.leg_length_m)
+                p = positions_from_rows(rows, model.gaits.means, model.skeleton, model.leg_length_m)
                 assert np.isfinite(p).all()
                 assert p[:, head, 1].min() > 1.3
                 assert p[..., 1].min() > -0.06

@@ -9,9 +9,9 @@ import pytest
 
 from marey.base import InputError, UnknownNameError
 from marey.lie import SO3
-from marey.locomotion import LocomotionModel, add_style, load_model, personify, recover_parameters
-from marey.locomotion._model_person import captured_unit
-from marey.locomotion._units import Unit, rows_root, rows_wxyz
+from marey.locomotion import LocomotionModel, add_style, fit_style_weights, load_model, recover_parameters
+from marey.locomotion._model_person import capture_first_unit
+from marey.locomotion._units import MotionUnit, root_from_rows, rotations_from_rows
 from marey.motion import Motion
 
 
@@ -20,11 +20,11 @@ def model() -> LocomotionModel:
     return load_model()
 
 
-def made(model: LocomotionModel, speed: float, run: float, style) -> Unit:
+def made(model: LocomotionModel, speed: float, run: float, style) -> MotionUnit:
     rows = model.gaits.row(speed / model.leg_length_m, run, model.weights(style))
-    wxyz = rows_wxyz(rows, model.gaits.means)
+    wxyz = rotations_from_rows(rows, model.gaits.means)
     gait = "run" if run else "walk"
-    return Unit(rows[:, :3], wxyz, "x", gait, speed / model.leg_length_m, speed, model.leg_length_m, 1.0)
+    return MotionUnit(rows[:, :3], wxyz, "x", gait, speed / model.leg_length_m, speed, model.leg_length_m, 1.0)
 
 
 def walked(model: LocomotionModel, speed: float, style) -> Motion:
@@ -36,8 +36,8 @@ def walked(model: LocomotionModel, speed: float, style) -> Motion:
     low = phases.astype(int)
     part = (phases - low)[:, None]
     now = (1.0 - part) * rows[low] + part * rows[(low + 1) % len(rows)]
-    roots = rows_root(now, model.leg_length_m) + speed * times[:, None] * np.array([0.0, 0.0, 1.0])
-    return Motion(model.skeleton, rate, roots, SO3(rows_wxyz(now, model.gaits.means)), name="walked")
+    roots = root_from_rows(now, model.leg_length_m) + speed * times[:, None] * np.array([0.0, 0.0, 1.0])
+    return Motion(model.skeleton, rate, roots, SO3(rotations_from_rows(now, model.gaits.means)), name="walked")
 
 
 @pytest.mark.parametrize(
@@ -68,11 +68,11 @@ def test_a_clip_is_cut_and_its_parameters_recovered(model):
 def test_personify_weighs_the_nearest_most(model):
     unit = made(model, 1.4, 0.0, "39")
     for method in ("least-squares", "mahalanobis"):
-        weights = personify(unit, model, method=method, run=False)
+        weights = fit_style_weights(unit, model, method=method, run=False)
         assert max(weights, key=weights.get) == "39"
         assert sum(weights.values()) == pytest.approx(1.0, abs=1e-4)
     with pytest.raises(UnknownNameError):
-        personify(unit, model, method="guess")
+        fit_style_weights(unit, model, method="guess")
 
 
 def test_a_new_person_is_a_style_of_the_model(model):
@@ -82,7 +82,10 @@ def test_a_new_person_is_a_style_of_the_model(model):
     more = add_style(model, "me", found.style, found.residual)
     s = found.speed_mps / model.leg_length_m
     rows = more.gaits.row(s, 0.0, more.weights("me"))
-    assert np.abs(SO3(rows_wxyz(rows, model.gaits.means)).inverse().__matmul__(SO3(bent.wxyz)).angle()).max() < 0.02
+    assert (
+        np.abs(SO3(rotations_from_rows(rows, model.gaits.means)).inverse().__matmul__(SO3(bent.wxyz)).angle()).max()
+        < 0.02
+    )
     assert more.gaits.frequency_at(s, 0.0, more.weights("me")) > 0.5
     np.testing.assert_allclose(
         more.gaits.row(0.0, 0.0, more.weights("me")), more.gaits.row(0.0, 1.0, more.weights("me")), atol=1e-9
@@ -96,4 +99,4 @@ def test_a_clip_without_cycles_is_refused(model):
     still = replace(still, root_positions=np.broadcast_to(still.root_positions[:1], still.root_positions.shape))
     still = replace(still, rotations=SO3(np.broadcast_to(still.rotations.wxyz[:1], still.rotations.wxyz.shape)))
     with pytest.raises(InputError, match="no regular cycle"):
-        captured_unit(still, model)
+        capture_first_unit(still, model)

@@ -13,15 +13,15 @@ from marey.locomotion import (
     Engine,
     Obstacle,
     add_obstacle,
+    get_obstacle_course,
     load_model,
-    obstacle_course,
-    random_obstacle,
+    sample_obstacle,
     stop_at,
 )
 from marey.locomotion._obstacle_box import BODY_RADIUS_M
-from marey.locomotion._obstacle_clear import clearance
-from marey.locomotion._obstacle_fan import arc
-from marey.locomotion._steer import Way, direction
+from marey.locomotion._obstacle_clear import measure_clearance
+from marey.locomotion._obstacle_fan import sample_arc
+from marey.locomotion._steer import GroundPath, heading_vector
 from marey.locomotion._steer_line import toe_ends
 from marey.skeleton import foot_points
 
@@ -43,9 +43,9 @@ class Watch:
     """Steps an engine over its first obstacle, and keeps what the checks need."""
 
     def __init__(self, engine: Engine) -> None:
-        self.engine, self.course = engine, obstacle_course(engine)
+        self.engine, self.course = engine, get_obstacle_course(engine)
         self.points = foot_points(engine.skeleton)
-        self.origin, self.forward = engine.position, direction(engine.heading_rad)
+        self.origin, self.forward = engine.position, heading_vector(engine.heading_rad)
         self.toe_joint = self.toe_end = self.heel = self.speed = None
         self.deepest = 0.0
 
@@ -65,7 +65,7 @@ class Watch:
         return float((np.asarray(point)[[0, 2]] - self.origin) @ self.forward)
 
     def extent(self):
-        return self.course.obstacles[0].seen_from(self.origin, self.engine.heading_rad)
+        return self.course.obstacles[0].extent_from(self.origin, self.engine.heading_rad)
 
     def _look(self, pose) -> None:
         soles = self.points.positions(pose.joint_positions(), pose.joint_rotations())
@@ -99,7 +99,7 @@ def test_glardon_a38_a41_take_off_toes_are_before_the_edge_and_heels_beyond(mode
     while jumped < 6:
         engine = walker(model, gait, phase=float(rng.uniform()), heading_rad=float(rng.uniform(-3.0, 3.0)))
         watch = Watch(engine)
-        if watch.course.add(random_obstacle(rng, engine.position, engine.heading_rad)).choice == "jump":
+        if watch.course.add(sample_obstacle(rng, engine.position, engine.heading_rad)).choice == "jump":
             watch.until_landed()
             assert_jumped_well(watch)
             jumped += 1
@@ -185,15 +185,15 @@ def test_fan_of_curved_run_ups_finds_a_take_off_where_the_straight_one_cannot(mo
     assert found.way is not None
     assert any("no run-up" in reason for reason in found.reasons)
     watch = Watch(engine)
-    watch.forward = direction(float(found.way.headings[-1]))
+    watch.forward = heading_vector(float(found.way.headings[-1]))
     watch.until_landed()
     place = float((np.array(found.takeoff) - watch.origin) @ watch.forward)
     assert abs(watch.ahead(watch.toe_joint) - place) < 0.02
 
 
 def test_arc_of_the_fan_has_its_turn_and_length():
-    points = arc(np.array([1.0, 2.0]), 0.2, 0.4, 1.2)
-    way = Way(points)
+    points = sample_arc(np.array([1.0, 2.0]), 0.2, 0.4, 1.2)
+    way = GroundPath(points)
     assert abs(way.length_m - 1.2) < 1e-3
     np.testing.assert_allclose(way.curvatures[2:-2], 0.4 / 1.2, atol=1e-3)
     assert abs(way.headings[-1] - 0.6) < 0.01
@@ -205,21 +205,21 @@ def test_glardon_a42_way_round_keeps_clear_and_comes_back(model, gait):
     for _ in range(3):
         engine = walker(model, gait, heading_rad=0.8)
         start, heading = engine.position, engine.heading_rad
-        box = random_obstacle(rng, start, heading)
+        box = sample_obstacle(rng, start, heading)
         assert engine.add_obstacle(box, prefer="round").choice == "round"
-        seen = box.seen_from(start, heading)
-        end = start + (seen.front + seen.rear) * direction(heading)
-        while (engine.position - end) @ direction(heading) < 0.0:
+        seen = box.extent_from(start, heading)
+        end = start + (seen.front + seen.rear) * heading_vector(heading)
+        while (engine.position - end) @ heading_vector(heading) < 0.0:
             pose = engine.step(1.0 / 60.0)
             assert box.distance(pose.root_position[[0, 2]]) >= BODY_RADIUS_M
             assert engine.speed >= 0.6 * gait[0] - 1e-9
-        assert abs((engine.position - end) @ direction(heading + 0.5 * np.pi)) < 0.1
+        assert abs((engine.position - end) @ heading_vector(heading + 0.5 * np.pi)) < 0.1
         assert abs(np.degrees(engine.heading_rad - heading)) < 5.0
 
 
 def test_both_sides_closed_means_stop(model):
     engine = walker(model)
-    course = obstacle_course(engine)
+    course = get_obstacle_course(engine)
     for x in (-4.0, 4.0):
         course.add(Obstacle((x, 6.0), (3.0, 5.0), height_m=2.0))
     decision = course.add(Obstacle((0.0, 6.0), (3.0, 3.5), height_m=2.0))
@@ -236,7 +236,7 @@ def test_both_sides_closed_means_stop(model):
 
 def test_course_forgets_what_is_cleared_away(model):
     engine = walker(model)
-    course = obstacle_course(engine)
+    course = get_obstacle_course(engine)
     assert course.add(Obstacle((0.0, 6.0), (0.6, 2.0))).choice == "jump"
     course.clear()
     assert course.obstacles == ()
@@ -247,7 +247,7 @@ def test_course_forgets_what_is_cleared_away(model):
 
 def test_course_does_not_keep_its_engine_alive(model):
     engine = walker(model)
-    course = obstacle_course(engine)
+    course = get_obstacle_course(engine)
     course.add(Obstacle((0.0, 6.0), (0.6, 2.0)))
     gone = weakref.ref(engine)
     del engine
@@ -264,7 +264,7 @@ def test_course_refuses_unknown_wishes(model):
 
 def test_higher_obstacles_leave_less_ground_to_a_leap(model):
     plan, _ = walker(model).jumper.preview(1.0, "walk", 1.6)
-    free = [clearance(plan, height).length_m for height in (0.0, 0.1, 0.2, 0.3)]
+    free = [measure_clearance(plan, height).length_m for height in (0.0, 0.1, 0.2, 0.3)]
     assert (np.diff(free) <= 1e-9).all()
     assert 0.7 < free[0] < 1.1
 
@@ -272,7 +272,7 @@ def test_higher_obstacles_leave_less_ground_to_a_leap(model):
 @pytest.mark.parametrize(("speed", "distance", "heading"), [(1.1, 5.0, 0.0), (1.4, 4.0, 0.5), (0.0, 3.0, -0.3)])
 def test_glardon_a40_stop_at_a_line_ends_with_the_toes_on_it(model, speed, distance, heading):
     engine = Engine(model, leg_length_m=LEG_M, speed=speed, heading_rad=heading)
-    middle = distance * direction(heading)
+    middle = distance * heading_vector(heading)
     guide = stop_at(engine, middle + np.array([[-1.0, 0.0], [1.0, 0.0]]))
     while not guide.is_done:
         engine.step(1.0 / 60.0)

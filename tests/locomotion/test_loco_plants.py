@@ -12,10 +12,10 @@ import pytest
 
 import marey.locomotion
 from marey.base import BoolArray, FloatArray, InputError, UnknownNameError
-from marey.dynamics import validity
+from marey.dynamics import check_validity
 from marey.io import load, save
 from marey.locomotion import Engine, effector_positions, enforce_plants, foot_plants, pigeon_toe, plant_slide_mm
-from marey.locomotion._plant_arrays import leg_arrays
+from marey.locomotion._plant_arrays import make_leg_arrays
 from marey.locomotion._plant_schedule import effector_flags
 from marey.motion import Motion
 from marey.samples import walk
@@ -46,7 +46,7 @@ def flags(motion: Motion) -> BoolArray:
 def leg_steps(motion: Motion) -> FloatArray:
     """Largest change ``(3,)`` [deg] of hips, knees and ankles from one frame to the next, at about 30 Hz."""
     step = max(1, round(motion.rate_hz / 30.0))
-    wxyz = motion.rotations.wxyz[::step, leg_arrays(motion.skeleton).joints[:, :3]]
+    wxyz = motion.rotations.wxyz[::step, make_leg_arrays(motion.skeleton).joints[:, :3]]
     cosine = np.abs((wxyz[1:] * wxyz[:-1]).sum(axis=-1)).clip(0.0, 1.0)
     return np.degrees(2.0 * np.arccos(cosine)).max(axis=(0, 1))
 
@@ -54,7 +54,7 @@ def leg_steps(motion: Motion) -> FloatArray:
 def knee_bends(motion: Motion) -> FloatArray:
     """Sine of the bend ``(F, 2)`` of both knees; a hyper-extended one is negative."""
     p, R = motion.joint_frames()
-    legs = leg_arrays(motion.skeleton)
+    legs = make_leg_arrays(motion.skeleton)
     bends: list[FloatArray] = []
     for foot in range(2):
         hip, knee, ankle = (p[:, j] for j in legs.joints[foot, :3])
@@ -92,7 +92,7 @@ def test_glardon_a26_the_same_measure_sees_feet_slide_without_plants(
 @pytest.mark.parametrize(("speed", "run", "turn_rate"), GAITS)
 def test_glardon_a28_no_foot_sinks(speed: float, run: float, turn_rate: float) -> None:
     motion = synthesised(speed, run, turn_rate, True)
-    legs = leg_arrays(motion.skeleton)
+    legs = make_leg_arrays(motion.skeleton)
     over = effector_positions(motion)[..., 1] - legs.rest
     assert over[flags(motion)].min() >= -0.002
     assert over.min() >= -0.010
@@ -128,7 +128,7 @@ def test_feet_of_runs_are_down_when_the_gait_says(speed: float, turn_rate: float
 @pytest.mark.parametrize(("speed", "least"), [(2.0, 0.60), (2.5, 0.70), (3.0, 0.80), (3.5, 0.80)])
 def test_a_body_could_have_made_most_of_a_run(speed: float, least: float) -> None:
     """Captured runs have 0.86 green frames; slow ones of the model sway more than a body in flight can."""
-    assert validity(at_60_hz(speed, 0.0, True)).valid_fraction >= least
+    assert check_validity(at_60_hz(speed, 0.0, True)).valid_fraction >= least
 
 
 def test_plants_lower_the_root_hardly() -> None:
@@ -172,7 +172,7 @@ def test_a_sunken_clip_is_lifted_to_the_given_floor() -> None:
     motion = walk(1.3, seconds=3.0)
     sunk = Motion(motion.skeleton, motion.rate_hz, motion.root_positions - np.array([0.0, 0.02, 0.0]), motion.rotations)
     lifted = enforce_plants(sunk, floor_m=0.0)
-    legs = leg_arrays(motion.skeleton)
+    legs = make_leg_arrays(motion.skeleton)
     over = effector_positions(lifted)[..., 1] - legs.rest
     assert (effector_positions(sunk)[..., 1] - legs.rest).min() < -0.015
     assert over.min() >= -0.010 and over[flags(lifted)].min() >= -0.002
@@ -297,4 +297,4 @@ def test_a_body_without_feet_is_refused_by_name() -> None:
     parents = np.array([number.get(int(HUMAN.parents[j]), -1) for j in keep])
     footless = Skeleton(tuple(HUMAN.names[j] for j in keep), parents, HUMAN.offsets[keep], HUMAN.tips[keep])
     with pytest.raises(UnknownNameError, match="right_foot"):
-        leg_arrays(footless)
+        make_leg_arrays(footless)

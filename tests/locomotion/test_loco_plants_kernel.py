@@ -10,19 +10,25 @@ from hypothesis import strategies as st
 from marey.base import FloatArray, InputError
 from marey.lie import SO3
 from marey.locomotion._ease import cubic_step, eased_effector, interrupted_ease
-from marey.locomotion._foot_kernels import heel_angle, leg_frames, pose_leg
+from marey.locomotion._foot_kernels import heel_rise_angle, pose_leg, write_leg_frames
 from marey.locomotion._foot_priority_kernels import pose_leg_priority
-from marey.locomotion._plant_arrays import FAR_S, leg_arrays, plant_goals, plant_options, plant_state
-from marey.locomotion._plant_ease_kernels import eased
+from marey.locomotion._plant_arrays import (
+    NO_PLANT_S,
+    allocate_plant_state,
+    make_leg_arrays,
+    make_plant_options,
+    read_plant_goals,
+)
+from marey.locomotion._plant_ease_kernels import ease_cubic
 from marey.locomotion._plant_kernels import plant_step
-from marey.locomotion._plant_place_kernels import roll_in
-from marey.locomotion._plant_turn_kernels import measure_foot
+from marey.locomotion._plant_place_kernels import roll_in_time
+from marey.locomotion._plant_turn_kernels import write_foot_measures
 from marey.skeleton import HUMAN, joint_positions, t_pose
 
-LEGS = leg_arrays(HUMAN)
+LEGS = make_leg_arrays(HUMAN)
 EFFECTORS = LEGS.joints[:, 2:].reshape(4)
 STAND = t_pose(HUMAN)
-NOWHERE = np.full(4, FAR_S)
+NOWHERE = np.full(4, NO_PLANT_S)
 ALL, NONE = np.ones(4, dtype=np.bool_), np.zeros(4, dtype=np.bool_)
 DT = 1.0 / 60.0
 
@@ -34,7 +40,7 @@ class Character:
     """A body in a raw pose whose feet are planted frame by frame."""
 
     def __init__(self, scale: float = 1.0, toe_in_rad: float = 0.0) -> None:
-        self.state, self.options, self.scale = plant_state(), plant_options(toe_in_rad=toe_in_rad), scale
+        self.state, self.options, self.scale = allocate_plant_state(), make_plant_options(toe_in_rad=toe_in_rad), scale
         self.skeleton = HUMAN.scaled(scale)
 
     def step(self, root: FloatArray, wxyz: FloatArray, planted=ALL, until=NOWHERE, landing=None, dt=DT):
@@ -111,17 +117,17 @@ def test_glardon_a30_easing_step_by_step_is_easing_in_one(x: float, target: floa
     """Planned anew in every step, at rest at first, the kernel stays on the cubic step of the source."""
     value, rate, dt = x, 0.0, 0.2 / steps
     for n in range(steps):
-        value, rate = eased(value, rate, target, 0.2 - n * dt, dt)
+        value, rate = ease_cubic(value, rate, target, 0.2 - n * dt, dt)
         assert value == pytest.approx(target + cubic_step((n + 1) / steps) * (x - target), abs=1e-9)
     assert value == pytest.approx(target, abs=1e-9) and abs(rate) < 1e-6
 
 
 @given(st.floats(-1.0, 1.0), st.floats(-5.0, 5.0), st.floats(-1.0, 1.0), st.integers(1, 30))
 def test_an_interrupted_ease_keeps_its_value_and_its_speed(x: float, v: float, target: float, steps: int) -> None:
-    value, rate = eased(x, v, target, 0.3, 1e-9)
+    value, rate = ease_cubic(x, v, target, 0.3, 1e-9)
     assert value == pytest.approx(x, abs=1e-7) and rate == pytest.approx(v, abs=1e-4)
     for n in range(steps):
-        value, rate = eased(value, rate, target, 0.3 - 0.3 * n / steps, 0.3 / steps)
+        value, rate = ease_cubic(value, rate, target, 0.3 - 0.3 * n / steps, 0.3 / steps)
     assert value == pytest.approx(target, abs=1e-9)
 
 
@@ -135,8 +141,8 @@ def test_times_out_of_order_are_refused() -> None:
 
 
 def leg_row() -> FloatArray:
-    row = plant_state()[0]
-    leg_frames(row, 0, tuple(CROUCH_ROOT), CROUCH.copy(), LEGS, 1.0)
+    row = allocate_plant_state()[0]
+    write_leg_frames(row, 0, tuple(CROUCH_ROOT), CROUCH.copy(), LEGS, 1.0)
     return row
 
 
@@ -173,7 +179,7 @@ def test_glardon_a32_targets_out_of_reach_give_a_finite_pose_and_the_miss(far_m:
 @given(st.floats(0.3, 1.2), st.floats(-0.4, 0.4))
 def test_a_heel_rises_just_so_far_that_the_leg_reaches(height: float, along: float) -> None:
     hip, toe, ahead, foot, reach = (0.0, height, along), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), 0.15, 0.8
-    angle = heel_angle(hip, toe, ahead, foot, reach)
+    angle = heel_rise_angle(hip, toe, ahead, foot, reach)
 
     def distance(phi: float) -> float:
         ankle = np.array([0.0, foot * np.sin(phi), -foot * np.cos(phi)])
@@ -195,7 +201,7 @@ def test_a_standing_body_that_sways_keeps_its_feet() -> None:
         flags, _, feet = one.step(CROUCH_ROOT + sway, CROUCH)
         assert flags == 0b1111
         np.testing.assert_allclose(feet, first, atol=1e-9)
-    np.testing.assert_allclose(plant_goals(one.state), first, atol=1e-9)
+    np.testing.assert_allclose(read_plant_goals(one.state), first, atol=1e-9)
 
 
 @settings(max_examples=25)
@@ -213,7 +219,7 @@ def test_a_foot_lands_where_it_was_foreseen() -> None:
     landing = joint_positions(HUMAN, CROUCH_ROOT[None], CROUCH[None])[0, EFFECTORS]
     landing[0] += [0.05, 0.03, 0.08]
     for n in range(20, 0, -1):
-        until = np.array([n * DT, (n + 3) * DT, FAR_S, FAR_S])
+        until = np.array([n * DT, (n + 3) * DT, NO_PLANT_S, NO_PLANT_S])
         one.step(CROUCH_ROOT + np.array([0.0, 0.05, 0.0]), CROUCH, np.array([False, False, True, True]), until, landing)
     ankles = []
     for n in range(20):
@@ -227,11 +233,11 @@ def test_a_foot_lands_where_it_was_foreseen() -> None:
 
 def test_a_foot_that_lands_flat_holds_its_toe_at_once_and_one_on_its_heel_rolls_down_first() -> None:
     """A flat one takes no time; then the time grows with the height of the toe, up to a limit, in any size."""
-    row = np.zeros(plant_state().shape[1])
+    row = np.zeros(allocate_plant_state().shape[1])
     for size in (0.6, 1.0):
-        measure_foot(row, 0, size, LEGS)
+        write_foot_measures(row, 0, size, LEGS)
         flat = size * (LEGS.rest[1] - LEGS.rest[0])
-        times_s = [roll_in(row, flat + size * rise) for rise in (-0.02, 0.0, 0.01, 0.02, 0.04, 0.10)]
+        times_s = [roll_in_time(row, flat + size * rise) for rise in (-0.02, 0.0, 0.01, 0.02, 0.04, 0.10)]
         np.testing.assert_allclose(times_s, [0.0, 0.0, 0.0125, 0.025, 0.05, 0.05], atol=1e-12)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from marey.base import InputError, UnknownNameError
 from marey.locomotion import FrequencyTable, SpeedProfile, plan_profile
-from marey.locomotion._profile_linear import closed_form
+from marey.locomotion._profile_linear import solve_quadratic_profile
 
 LEG_M = 0.88
 
@@ -21,7 +21,7 @@ def inman(speed: float, run: float) -> float:
     return (0.743 + 0.15 * run) * float(np.sqrt(speed / LEG_M))
 
 
-TABLE = FrequencyTable.of(inman)
+TABLE = FrequencyTable.from_source(inman)
 speeds = st.floats(0.2, 2.0)
 phases = st.floats(0.0, 0.999)
 
@@ -64,7 +64,7 @@ def test_glardon_a40_speed_is_never_negative(s1, s2, distance, phase):
 @settings(max_examples=60, deadline=None)
 @given(s1=speeds, s2=speeds, distance=st.floats(1.0, 12.0), duration=st.floats(0.5, 12.0))
 def test_glardon_a39_closed_form_satisfies_its_equations(s1, s2, distance, duration):
-    a, b, c = closed_form(s1, s2, distance, duration)
+    a, b, c = solve_quadratic_profile(s1, s2, distance, duration)
     assert c == s1
     assert abs(a * duration**2 + b * duration + c - s2) < 1e-9
     assert abs(a * duration**3 / 3.0 + b * duration**2 / 2.0 + c * duration - distance) < 1e-9

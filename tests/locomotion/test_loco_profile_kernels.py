@@ -14,15 +14,15 @@ from marey.locomotion._profile_kernels import (
     TOO_CLOSE,
     TOO_FAST,
     TOO_HARD,
-    coefficients,
-    cycles_until,
-    duration_of,
-    frequency,
-    search,
-    shape,
-    speed_at,
+    evaluate_speed,
+    integrate_cycles,
+    interpolate_cadence,
+    profile_coefficients,
+    profile_extremes,
+    search_heel_strikes,
+    solve_duration,
 )
-from marey.locomotion._profile_linear import linear_frequency_profile
+from marey.locomotion._profile_linear import search_linear_frequency_profile
 
 SPEEDS = np.array([0.0, 0.3, 0.8, 1.5, 2.5, 4.0])
 HERTZ = np.array([[0.0, 0.45, 0.75, 0.98, 1.2, 1.45], [0.0, 0.9, 1.15, 1.28, 1.4, 1.55]])
@@ -31,11 +31,11 @@ HERTZ = np.array([[0.0, 0.45, 0.75, 0.98, 1.2, 1.45], [0.0, 0.9, 1.15, 1.28, 1.4
 @given(speed=st.floats(0.0, 5.0), run=st.floats(0.0, 1.0))
 def test_frequency_is_linear_between_speeds_and_gaits(speed, run):
     walks, runs = (np.interp(speed, SPEEDS, row) for row in HERTZ)
-    assert frequency(SPEEDS, HERTZ, speed, run) == pytest.approx((1.0 - run) * walks + run * runs, abs=1e-12)
+    assert interpolate_cadence(SPEEDS, HERTZ, speed, run) == pytest.approx((1.0 - run) * walks + run * runs, abs=1e-12)
 
 
 def test_frequency_of_a_speed_below_zero_is_zero():
-    assert frequency(SPEEDS, HERTZ, -0.5, 0.5) == 0.0
+    assert interpolate_cadence(SPEEDS, HERTZ, -0.5, 0.5) == 0.0
 
 
 @settings(max_examples=60)
@@ -54,7 +54,7 @@ def test_coefficients_solve_their_linear_equations(s1, s2, distance, duration, p
         (False, [[0, 0, 0, 1, 0], [0, 0, 0, 0, 1]], [0.0, 0.0]),
         (True, [[0, 1, 0, 0, 0], [0, 1, 2, 3, 4]], [push * duration, 0.0]),
     ):
-        coefficients(is_quartic, np.array([s1, s2, push]), distance, duration, powers)
+        profile_coefficients(is_quartic, np.array([s1, s2, push]), distance, duration, powers)
         solved = np.linalg.solve(np.array(rows + more), [s1, s2, distance / duration, *values])
         np.testing.assert_allclose(powers, solved, atol=1e-8)
 
@@ -69,13 +69,13 @@ def test_cycles_are_the_integral_of_the_frequency():
     for end in (0.3, 1.0):
         inside = u <= end + 1e-12
         exact = 3.0 * np.trapezoid(rates[inside], u[inside])
-        assert cycles_until(SPEEDS, HERTZ, powers, runs, 3.0, end) == pytest.approx(exact, abs=2e-4)
+        assert integrate_cycles(SPEEDS, HERTZ, powers, runs, 3.0, end) == pytest.approx(exact, abs=2e-4)
 
 
 def test_speed_and_shape_of_a_parabola():
     powers = np.array([1.0, -2.0, 2.0, 0.0, 0.0])
-    assert speed_at(powers, 0.5) == pytest.approx(0.5)
-    low, high, hardest = shape(powers, 4.0)
+    assert evaluate_speed(powers, 0.5) == pytest.approx(0.5)
+    low, high, hardest = profile_extremes(powers, 4.0)
     assert (low, high, hardest) == pytest.approx((0.5, 1.0, 0.5))
 
 
@@ -84,14 +84,14 @@ def test_speed_and_shape_of_a_parabola():
 def test_duration_makes_the_cycles_asked_for_or_says_on_which_side_it_fails(cycles, s1, s2):
     ends, goal, runs, powers = np.array([s1, s2, 0.0]), np.array([6.0, cycles]), np.zeros(2), np.empty(5)
     bracket = np.array([6.0 / 4.0, 18.0 / (s1 + s2 - np.sqrt(s1 * s2))])
-    duration = duration_of(SPEEDS, HERTZ, runs, ends, goal, False, bracket, powers)
+    duration = solve_duration(SPEEDS, HERTZ, runs, ends, goal, False, bracket, powers)
     if duration > 0.0:
         assert bracket[0] <= duration <= bracket[1]
-        assert cycles_until(SPEEDS, HERTZ, powers, runs, duration, 1.0) == pytest.approx(cycles, abs=1e-9)
+        assert integrate_cycles(SPEEDS, HERTZ, powers, runs, duration, 1.0) == pytest.approx(cycles, abs=1e-9)
     else:
         at = bracket[0] if duration == -1.0 else bracket[1]
-        coefficients(False, ends, 6.0, at, powers)
-        missing = cycles_until(SPEEDS, HERTZ, powers, runs, at, 1.0) - cycles
+        profile_coefficients(False, ends, 6.0, at, powers)
+        missing = integrate_cycles(SPEEDS, HERTZ, powers, runs, at, 1.0) - cycles
         assert missing > 0.0 if duration == -1.0 else missing < 0.0
 
 
@@ -107,7 +107,9 @@ def test_duration_makes_the_cycles_asked_for_or_says_on_which_side_it_fails(cycl
 )
 def test_search_tells_what_is_wrong(ends, place, limits, code):
     best = np.zeros(8)
-    found = search(SPEEDS, HERTZ, np.zeros(2), np.array(ends), np.array(place), False, np.array(limits), best)
+    found = search_heel_strikes(
+        SPEEDS, HERTZ, np.zeros(2), np.array(ends), np.array(place), False, np.array(limits), best
+    )
     assert found == code
 
 
@@ -124,13 +126,13 @@ def test_linear_profile_gives_up_where_there_is_no_way_or_no_speed():
         ((0.0, 0.0), (0.8, 0.8), 2.0),
         ((1.0, 1.0), (0.0, 0.0), 2.0),
     ):
-        assert linear_frequency_profile(speeds, hertz, distance, 0.0, is_signed=False)[3] != 0
+        assert search_linear_frequency_profile(speeds, hertz, distance, 0.0, is_signed=False)[3] != 0
 
 
 def test_linear_profile_walks_towards_the_smaller_change_of_acceleration():
     """Example A of the thesis: s1 0.2, s2 1.6 m/s over 16 m from phase 0.3; its neighbours bend more."""
     hertz = (0.743 * np.sqrt(0.2 / 0.88), 0.743 * np.sqrt(1.6 / 0.88))
-    powers, duration, final, code = linear_frequency_profile((0.2, 1.6), hertz, 16.0, 0.3, is_signed=False)
+    powers, duration, final, code = search_linear_frequency_profile((0.2, 1.6), hertz, 16.0, 0.3, is_signed=False)
     assert code == 0
     assert 9.0 <= final <= 14.0  # the candidates that the thesis lists
     bend = abs(2.0 * powers[2] / duration)
@@ -148,7 +150,7 @@ def test_profile_of_a_changing_gait_takes_the_mixed_frequency():
 
 
 def test_table_of_a_function_is_dense_where_cadence_bends():
-    table = FrequencyTable.of(lambda s, run: float(np.sqrt(s)) * (1.0 + run), fastest_mps=4.0)
+    table = FrequencyTable.from_source(lambda s, run: float(np.sqrt(s)) * (1.0 + run), fastest_mps=4.0)
     speeds = np.linspace(0.05, 4.0, 300)
     errors = [abs(table.at(float(s), 0.5) - 1.5 * np.sqrt(s)) for s in speeds]
     assert max(errors) < 2e-3

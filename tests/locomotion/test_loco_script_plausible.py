@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from marey.dynamics import GRAVITY, flight_gravity, validity
+from marey.dynamics import GRAVITY, check_validity, fit_flight_gravity
 from marey.locomotion import Action, JumpAction, Script, Transition, plant_slide_mm
 from marey.motion import Motion
 
@@ -20,22 +20,22 @@ def played(*timeline: Action | Transition | JumpAction) -> Motion:
 
 @pytest.mark.parametrize("speed", [0.8, 1.0, 1.4, 1.8])
 def test_walks_are_as_valid_as_captured_ones(speed: float):
-    assert validity(played(Action(4.0, speed))).valid_fraction >= PEOPLE
+    assert check_validity(played(Action(4.0, speed))).valid_fraction >= PEOPLE
 
 
 @pytest.mark.parametrize("turn_rate", [-1.0, 0.5, 1.0])
 def test_curves_are_as_valid_as_straight_walks(turn_rate: float):
-    assert validity(played(Action(4.0, 1.2, 0.0, turn_rate))).valid_fraction >= PEOPLE
+    assert check_validity(played(Action(4.0, 1.2, 0.0, turn_rate))).valid_fraction >= PEOPLE
 
 
 @pytest.mark.parametrize("leg_length_m", [0.6, 1.1])
 def test_children_and_giants_walk_validly(leg_length_m: float):
-    assert validity(played(Action(4.0, 1.2, leg_length_m=leg_length_m))).valid_fraction >= PEOPLE
+    assert check_validity(played(Action(4.0, 1.2, leg_length_m=leg_length_m))).valid_fraction >= PEOPLE
 
 
 @pytest.mark.parametrize("speed", [2.5, 3.0, 3.5])
 def test_flights_of_runs_fall_at_gravity(speed: float):
-    falls = [-flight.vertical for flight in flight_gravity(played(Action(4.0, speed, 1.0)), min_flight_s=0.1)]
+    falls = [-flight.vertical for flight in fit_flight_gravity(played(Action(4.0, speed, 1.0)), min_flight_s=0.1)]
     assert len(falls) >= 4
     assert abs(np.mean(falls) / GRAVITY - 1.0) < FALL_TOL
 
@@ -43,7 +43,7 @@ def test_flights_of_runs_fall_at_gravity(speed: float):
 @pytest.mark.parametrize(("kind", "length", "speed"), [("walk", 0.9, 1.1), ("run", 1.4, 2.3), ("standing", 1.0, 0.0)])
 def test_flights_of_jumps_fall_at_gravity(kind: str, length: float, speed: float):
     move = Action(1.0, speed, float(kind == "run"))
-    flights = flight_gravity(played(move, JumpAction(length, kind), move), min_flight_s=0.1)
+    flights = fit_flight_gravity(played(move, JumpAction(length, kind), move), min_flight_s=0.1)
     longest = max(flights, key=lambda flight: flight.duration_s)
     assert abs(-longest.vertical / GRAVITY - 1.0) < FALL_TOL
 

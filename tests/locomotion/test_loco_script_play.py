@@ -19,7 +19,7 @@ from marey.locomotion import (
     load_model,
     load_script,
     parse_script,
-    perform,
+    perform_script,
 )
 from marey.motion import Motion, headings
 
@@ -53,7 +53,7 @@ def test_glardon_a47_the_sample_script_has_the_frames_of_its_durations(tmp_path:
 @pytest.mark.parametrize("name", samples.script_names())
 def test_every_shipped_script_is_played(name: str):
     script = load_script(samples.script_file(name))
-    done = perform(script)
+    done = perform_script(script)
     motion = done.motion
     assert np.isfinite(motion.root_positions).all()
     assert np.isfinite(motion.rotations.wxyz).all()
@@ -91,7 +91,7 @@ def test_a_first_transition_starts_from_standing_and_a_last_one_stops():
 
 
 def test_two_actions_without_a_transition_change_within_half_a_second():
-    done = perform(Script((Action(2.0, 0.9), Action(2.0, 1.5))))
+    done = perform_script(Script((Action(2.0, 0.9), Action(2.0, 1.5))))
     assert done.motion.num_frames == 240
     assert "no transition" in done.warnings[0]
     assert middle_speed(done.motion, 2.5, 4.0) == pytest.approx(1.5, rel=0.06)
@@ -165,13 +165,15 @@ def test_an_element_made_in_code_is_named_by_its_number():
 
 
 def test_what_is_held_within_limits_is_remarked_with_its_line():
-    done = perform(parse_script("[[action]]\nspeed = 99.0\nseconds = 0.5\n", file="fast.toml"))
+    done = perform_script(parse_script("[[action]]\nspeed = 99.0\nseconds = 0.5\n", file="fast.toml"))
     assert any(text.startswith("fast.toml:1: ") for text in done.warnings)
     assert np.isfinite(done.motion.root_positions).all()
-    far = perform(parse_script("[[action]]\nspeed = 1.2\nseconds = 0.5\n[[jump]]\nlength = 90.0\n", file="far.toml"))
+    far = perform_script(
+        parse_script("[[action]]\nspeed = 1.2\nseconds = 0.5\n[[jump]]\nlength = 90.0\n", file="far.toml")
+    )
     assert any(text.startswith("far.toml:4: ") for text in far.warnings)
     assert far.motion.root_positions[-1, 2] < 30.0
-    back = perform(parse_script("[[action]]\nspeed = -1.0\nseconds = 0.5\n", file="back.toml"))
+    back = perform_script(parse_script("[[action]]\nspeed = -1.0\nseconds = 0.5\n", file="back.toml"))
     assert any(text.startswith("back.toml:1: ") for text in back.warnings)
     assert middle_speed(back.motion, 0.0, 0.4) < 0.01
 
@@ -183,13 +185,13 @@ def test_rendering_warns_of_what_was_held_back():
 
 def test_a_jump_takes_off_where_the_script_says():
     text = "[[action]]\nspeed = 1.1\nseconds = 0.5\n[[jump]]\nlength = 0.9\ntakeoff = [0.0, 6.0]\n"
-    jump = perform(parse_script(text)).report.parts[1]
+    jump = perform_script(parse_script(text)).report.parts[1]
     assert jump.takeoff_error_m is not None
     assert jump.takeoff_error_m < 0.12  # the toe stands beside the line that the body follows
 
 
 def test_the_report_measures_what_was_asked():
-    done = perform(Script((Action(3.0, 1.2, name="walk"), Transition(1.0), RUN), name="both"))
+    done = perform_script(Script((Action(3.0, 1.2, name="walk"), Transition(1.0), RUN), name="both"))
     report = done.report.to_json()
     assert [part["kind"] for part in report["parts"]] == ["action", "transition", "action"]
     assert report["parts"][0]["mean_mps"] == pytest.approx(1.2, rel=0.06)

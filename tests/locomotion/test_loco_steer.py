@@ -8,20 +8,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marey.base import InputError
-from marey.locomotion._obstacle_box import BODY_RADIUS_M, Obstacle, random_obstacle
-from marey.locomotion._steer import Way, bezier, direction, eased_speed, resampled, speed_limit, straight_way
-from marey.locomotion._steer_corner import farthest, rounded, turned_end, turned_start
-from marey.locomotion._steer_dubins import dubins
-from marey.locomotion._steer_plan import cruise, turn_rates
-from marey.locomotion._steer_round import way_round
+from marey.locomotion._obstacle_box import BODY_RADIUS_M, Obstacle, sample_obstacle
+from marey.locomotion._steer import (
+    GroundPath,
+    cubic_bezier,
+    curvature_speed_limit,
+    heading_vector,
+    limit_acceleration,
+    resample_evenly,
+    straight_path,
+)
+from marey.locomotion._steer_corner import arrive_with_heading, join_from_heading, max_distance_to_line, round_corners
+from marey.locomotion._steer_dubins import find_dubins_paths
+from marey.locomotion._steer_plan import compute_turn_rates, plan_cruise
+from marey.locomotion._steer_round import find_detour
 
 angles = st.floats(-3.1, 3.1)
 
 
-def circle(radius: float, turn: float) -> Way:
+def circle(radius: float, turn: float) -> GroundPath:
     """An arc to the left that begins at the origin, facing +Z."""
     a = np.linspace(0.0, turn, 400)
-    return Way(radius * np.stack([1.0 - np.cos(a), np.sin(a)], axis=-1))
+    return GroundPath(radius * np.stack([1.0 - np.cos(a), np.sin(a)], axis=-1))
 
 
 def test_way_of_a_circle_has_its_length_heading_and_curvature():
@@ -32,26 +40,26 @@ def test_way_of_a_circle_has_its_length_heading_and_curvature():
 
 
 def test_way_goes_straight_on_beyond_its_ends():
-    way = straight_way((1.0, 2.0), 0.5 * np.pi, 3.0)
+    way = straight_path((1.0, 2.0), 0.5 * np.pi, 3.0)
     np.testing.assert_allclose(way.point_at([-1.0, 1.0, 5.0]), [[0.0, 2.0], [2.0, 2.0], [6.0, 2.0]], atol=1e-9)
     assert abs(way.nearest((7.0, 2.5)) - 6.0) < 1e-9
 
 
 def test_way_refuses_points_that_repeat():
     with pytest.raises(InputError, match="alike"):
-        Way(np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0]]))
+        GroundPath(np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0]]))
 
 
 @given(heading=angles, end_heading=angles)
 def test_bezier_begins_and_ends_in_the_directions_asked_for(heading, end_heading):
-    way = bezier((0.0, 0.0), heading, (3.0, 4.0), end_heading)
+    way = cubic_bezier((0.0, 0.0), heading, (3.0, 4.0), end_heading)
     for at, wished in ((0, heading), (-1, end_heading)):
         assert abs(np.angle(np.exp(1j * (way.headings[at] - wished)))) < 0.02
 
 
 def test_curves_are_taken_slowly_enough():
     way = circle(0.5, 3.0)
-    limit = speed_limit(way, 1.5)
+    limit = curvature_speed_limit(way, 1.5)
     inner = slice(3, -3)
     assert (limit**2 * np.abs(way.curvatures) <= 1.5 + 1e-9).all()
     assert (limit * np.abs(way.curvatures) <= 1.5 + 1e-9).all()
@@ -59,9 +67,9 @@ def test_curves_are_taken_slowly_enough():
 
 
 def test_speeds_along_a_way_change_no_faster_than_allowed():
-    way = straight_way((0.0, 0.0), 0.0, 10.0)
+    way = straight_path((0.0, 0.0), 0.0, 10.0)
     limit = np.where(np.abs(way.lengths - 5.0) < 0.5, 0.4, 1.4)
-    speeds = eased_speed(way, limit, acceleration=0.5, first=0.2, last=0.0)
+    speeds = limit_acceleration(way, limit, acceleration=0.5, first=0.2, last=0.0)
     assert (speeds <= limit + 1e-12).all()
     assert np.abs(np.diff(speeds**2) / np.diff(way.lengths)).max() <= 1.0 + 1e-9
     assert speeds[0] == pytest.approx(0.2)
@@ -71,19 +79,19 @@ def test_speeds_along_a_way_change_no_faster_than_allowed():
 @settings(deadline=None)
 @given(heading=angles, end_heading=angles, x=st.floats(-2.0, 2.0), z=st.floats(0.1, 2.0), radius=st.floats(0.2, 0.6))
 def test_dubins_ways_arrive_and_never_bend_more_than_their_circles(heading, end_heading, x, z, radius):
-    ways = dubins(np.zeros(2), heading, np.array([x, z]), end_heading, radius)
+    ways = find_dubins_paths(np.zeros(2), heading, np.array([x, z]), end_heading, radius)
     assert ways
     for points in ways:
         np.testing.assert_allclose(points[-1], [x, z], atol=1e-6)
         last = points[-1] - points[-2]
-        assert np.dot(last / np.hypot(*last), direction(end_heading)) > 0.99
+        assert np.dot(last / np.hypot(*last), heading_vector(end_heading)) > 0.99
         a, b = np.diff(points, axis=0)[:-1], np.diff(points, axis=0)[1:]
         turned = np.abs(np.arctan2(a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0], np.einsum("ij,ij->i", a, b)))
         assert (turned <= 0.5 * (np.hypot(*a.T) + np.hypot(*b.T)) / radius + 1e-3).all()
 
 
 def test_dubins_straight_ahead_is_the_straight_line():
-    points = dubins(np.zeros(2), 0.0, np.array([0.0, 3.0]), 0.0, 0.5)[0]
+    points = find_dubins_paths(np.zeros(2), 0.0, np.array([0.0, 3.0]), 0.0, 0.5)[0]
     assert np.abs(points[:, 0]).max() < 1e-9
     assert np.hypot(*np.diff(points, axis=0).T).sum() == pytest.approx(3.0)
 
@@ -91,51 +99,51 @@ def test_dubins_straight_ahead_is_the_straight_line():
 @settings(max_examples=30, deadline=None)
 @given(turn=st.floats(0.2, 3.1), slack=st.floats(0.3, 0.8))
 def test_rounded_corners_stay_within_the_slack(turn, slack):
-    corners = np.array([[0.0, 0.0], [0.0, 4.0], 4.0 * direction(turn) + [0.0, 4.0]])
-    line = rounded(corners, slack)
-    assert farthest(line, resampled(corners, 0.005)) <= slack + 0.01
+    corners = np.array([[0.0, 0.0], [0.0, 4.0], 4.0 * heading_vector(turn) + [0.0, 4.0]])
+    line = round_corners(corners, slack)
+    assert max_distance_to_line(line, resample_evenly(corners, 0.005)) <= slack + 0.01
     np.testing.assert_allclose(line[[0, -1]], corners[[0, -1]], atol=1e-6)
 
 
 def test_rounded_corner_is_as_wide_as_it_may():
     corners = np.array([[0.0, 0.0], [0.0, 5.0], [5.0, 5.0]])
-    bends = [np.abs(Way(rounded(corners, slack)).curvatures).max() for slack in (0.1, 0.3)]
+    bends = [np.abs(GroundPath(round_corners(corners, slack)).curvatures).max() for slack in (0.1, 0.3)]
     assert bends[1] < 0.5 * bends[0]
 
 
 @pytest.mark.parametrize("degrees", [20.0, 90.0, -135.0, 180.0])
 def test_turn_at_an_end_begins_in_its_direction_and_stays_near_the_line(degrees):
-    line = straight_way((0.0, 0.0), 0.0, 6.0).points
+    line = straight_path((0.0, 0.0), 0.0, 6.0).points
     heading = np.radians(degrees)
-    start, end = turned_start(line, heading, 0.45), turned_end(line, heading, 0.45)
+    start, end = join_from_heading(line, heading, 0.45), arrive_with_heading(line, heading, 0.45)
     for turned, at in ((start, 0), (end, -1)):
-        way = Way(turned)
+        way = GroundPath(turned)
         assert abs(np.angle(np.exp(1j * (way.headings[at] - heading)))) < 0.05
-        assert farthest(way.points, line) < 0.46
+        assert max_distance_to_line(way.points, line) < 0.46
         np.testing.assert_allclose(way.points[at], line[at], atol=1e-6)
 
 
 def test_turn_that_does_not_fit_is_refused_with_advice():
     with pytest.raises(InputError, match="Widen the corridor"):
-        turned_start(straight_way((0.0, 0.0), 0.0, 6.0).points, np.pi, 0.1)
+        join_from_heading(straight_path((0.0, 0.0), 0.0, 6.0).points, np.pi, 0.1)
 
 
 def test_obstacle_is_seen_along_the_heading():
     box = Obstacle((0.0, 5.0), (2.0, 1.0), heading_rad=0.25 * np.pi)
-    seen = box.seen_from(np.zeros(2), 0.0)
+    seen = box.extent_from(np.zeros(2), 0.0)
     half = 1.5 * np.sqrt(0.5)
     np.testing.assert_allclose(seen, (5.0 - half, 5.0 + half, -half, half))
 
 
 def test_track_crosses_a_wide_oblique_box_along_its_own_line():
     wide = Obstacle((0.0, 5.0), (0.5, 6.0), heading_rad=0.3)
-    seen = wide.crossed_from(np.zeros(2), 0.0, half_width_m=0.2)
+    seen = wide.track_extent_from(np.zeros(2), 0.0, half_width_m=0.2)
     assert seen is not None
     half = 0.25 / np.cos(0.3) + 0.2 * np.tan(
         0.3
     )  # closed form: half the slanted length and what the track's width adds
     np.testing.assert_allclose(seen, (5.0 - half, 5.0 + half, -0.2, 0.2))
-    assert wide.crossed_from(np.array([9.0, 0.0]), 0.0) is None
+    assert wide.track_extent_from(np.array([9.0, 0.0]), 0.0) is None
 
 
 def test_obstacle_distance_is_zero_inside_and_grows_outside():
@@ -152,8 +160,8 @@ def test_obstacle_refuses_bad_numbers(wrong):
 def test_random_obstacles_are_within_the_ranges_of_the_thesis():
     rng = np.random.default_rng(0)
     for _ in range(100):
-        box = random_obstacle(rng, np.array([1.0, 2.0]), 0.7)
-        front = box.seen_from(np.array([1.0, 2.0]), 0.7).front
+        box = sample_obstacle(rng, np.array([1.0, 2.0]), 0.7)
+        front = box.extent_from(np.array([1.0, 2.0]), 0.7).front
         assert 2.0 <= front <= 10.0
         assert 0.4 <= box.size[0] <= 2.6
         assert 1.0 <= box.size[1] <= 6.0
@@ -161,29 +169,29 @@ def test_random_obstacles_are_within_the_ranges_of_the_thesis():
 
 @pytest.mark.parametrize("seed", range(12))
 def test_way_round_keeps_the_body_clear_and_comes_back_to_the_line(seed):
-    box = random_obstacle(np.random.default_rng(seed), np.zeros(2), 0.4)
-    way = way_round(box, np.zeros(2), 0.4)
+    box = sample_obstacle(np.random.default_rng(seed), np.zeros(2), 0.4)
+    way = find_detour(box, np.zeros(2), 0.4)
     assert way is not None
     assert box.distance(way.points).min() > BODY_RADIUS_M
-    left = direction(0.4 + 0.5 * np.pi)
+    left = heading_vector(0.4 + 0.5 * np.pi)
     assert abs(way.points[-1] @ left) < 1e-9
     assert abs(way.headings[-1] - 0.4) < 0.02
 
 
 def test_way_round_takes_the_free_side():
     box = Obstacle((0.0, 5.0), (0.5, 1.0))
-    left, right = (way_round(box, np.zeros(2), 0.0, side=side) for side in ("left", "right"))
+    left, right = (find_detour(box, np.zeros(2), 0.0, side=side) for side in ("left", "right"))
     assert left is not None and left.points[:, 0].max() > 0.8
     assert right is not None and right.points[:, 0].min() < -0.8
     beside = Obstacle((1.6, 5.0), (3.0, 1.0))  # something else stands on the left
-    free = way_round(box, np.zeros(2), 0.0, others=[beside])
+    free = find_detour(box, np.zeros(2), 0.0, others=[beside])
     assert free is not None and free.points[:, 0].min() < -0.8
 
 
 def test_cruise_obeys_curves_and_stops_at_the_end():
-    way = Way(rounded(np.array([[0.0, 0.0], [0.0, 4.0], [4.0, 4.0]]), 0.2))
-    course = cruise(way, 0.0, 0.0, 1.4, (0.0, 0.0), last=0.0)
-    limit = np.interp(course.along_m, way.lengths, speed_limit(way, 1.4))
+    way = GroundPath(round_corners(np.array([[0.0, 0.0], [0.0, 4.0], [4.0, 4.0]]), 0.2))
+    course = plan_cruise(way, 0.0, 0.0, 1.4, (0.0, 0.0), last=0.0)
+    limit = np.interp(course.along_m, way.lengths, curvature_speed_limit(way, 1.4))
     assert (course.speeds <= limit + 0.03).all()
     assert course.speeds[-1] == 0.0
     assert abs(course.along_m[-1] - way.length_m) < 1e-6
@@ -192,9 +200,9 @@ def test_cruise_obeys_curves_and_stops_at_the_end():
 
 
 def test_turn_rates_lead_a_walker_back_to_the_way():
-    way = straight_way((0.0, 0.0), 0.0, 10.0)
-    course = cruise(way, 0.0, 1.2, 1.2, (0.0, 0.0))
-    rates = turn_rates(way, course, np.array([0.2, 0.0]), 0.1)
+    way = straight_path((0.0, 0.0), 0.0, 10.0)
+    course = plan_cruise(way, 0.0, 1.2, 1.2, (0.0, 0.0))
+    rates = compute_turn_rates(way, course, np.array([0.2, 0.0]), 0.1)
     x, heading = 0.2, 0.1
     for i in range(len(rates) - 1):
         step = course.times_s[i + 1] - course.times_s[i]

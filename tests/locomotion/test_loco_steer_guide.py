@@ -7,18 +7,18 @@ import pytest
 
 from marey.base import InputError
 from marey.locomotion import Engine, Obstacle, load_model
-from marey.locomotion._follow_scene import check_sketch, hurdles_of, joined, line_of
+from marey.locomotion._follow_scene import check_sketch, join_points, list_hurdles, sketch_polyline
 from marey.locomotion._obstacle_box import Extent
-from marey.locomotion._obstacle_decide import decide, find_leap, leap_table
-from marey.locomotion._steer import Way, direction, speed_limit, straight_way
-from marey.locomotion._steer_approach import approach_profile
-from marey.locomotion._steer_corner import rounded
-from marey.locomotion._steer_guide import Guide, Halt, Leap
-from marey.locomotion._steer_line import halt_before, standing_toes
-from marey.world import Box, Path, River, Sketch, Stand, Table, Wall, World
+from marey.locomotion._obstacle_decide import decide_obstacle, find_leap, get_leap_table
+from marey.locomotion._steer import GroundPath, curvature_speed_limit, heading_vector, straight_path
+from marey.locomotion._steer_approach import plan_approach_profile
+from marey.locomotion._steer_corner import round_corners
+from marey.locomotion._steer_guide import HaltGoal, LeapGoal, PathGuide
+from marey.locomotion._steer_line import plan_halt_before, standing_toes
+from marey.world import Box, GroundPose, Path, River, Sketch, Table, Wall, World
 
 LEG_M = 0.88
-AHEAD = straight_way((0.0, 0.0), 0.0, 12.0)
+AHEAD = straight_path((0.0, 0.0), 0.0, 12.0)
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def model():
     return load_model()
 
 
-def walked(engine: Engine, guide: Guide, most_s: float = 40.0) -> list[tuple[float, float, float]]:
+def walked(engine: Engine, guide: PathGuide, most_s: float = 40.0) -> list[tuple[float, float, float]]:
     """Step until the guide is done; time, arc length and speed of every frame."""
     engine.add_driver(guide)
     rows = []
@@ -38,10 +38,10 @@ def walked(engine: Engine, guide: Guide, most_s: float = 40.0) -> list[tuple[flo
 
 
 def test_guide_keeps_a_bent_way_and_its_speed_limits(model):
-    way = Way(rounded(np.array([[0.0, 0.0], [0.0, 4.0], [3.0, 6.0]]), 0.3))
+    way = GroundPath(round_corners(np.array([[0.0, 0.0], [0.0, 4.0], [3.0, 6.0]]), 0.3))
     engine = Engine(model, leg_length_m=LEG_M, speed=1.2)
-    limit, off = speed_limit(way, 1.2), []
-    guide = Guide(way, speed_mps=1.2)
+    limit, off = curvature_speed_limit(way, 1.2), []
+    guide = PathGuide(way, speed_mps=1.2)
     engine.add_driver(guide)
     while not guide.is_done:
         engine.step(1.0 / 60.0)
@@ -52,7 +52,7 @@ def test_guide_keeps_a_bent_way_and_its_speed_limits(model):
 
 def test_guide_waits_at_a_halt_and_goes_on(model):
     engine = Engine(model, leg_length_m=LEG_M)
-    rows = np.array(walked(engine, Guide(AHEAD, [Halt(3.0, 1.0), Halt(6.0, 0.2)], speed_mps=1.1)))
+    rows = np.array(walked(engine, PathGuide(AHEAD, [HaltGoal(3.0, 1.0), HaltGoal(6.0, 0.2)], speed_mps=1.1)))
     still = rows[rows[:, 2] < 1e-6]
     first = still[np.abs(still[:, 1] - 3.0) < 0.02]
     assert np.ptp(first[:, 0]) >= 0.95
@@ -61,22 +61,22 @@ def test_guide_waits_at_a_halt_and_goes_on(model):
 
 def test_guide_brings_a_walker_from_beside_the_way(model):
     engine = Engine(model, leg_length_m=LEG_M, speed=1.2, position=(0.3, 0.0), heading_rad=0.2)
-    walked(engine, Guide(AHEAD, [Halt(8.0)], speed_mps=1.2))
+    walked(engine, PathGuide(AHEAD, [HaltGoal(8.0)], speed_mps=1.2))
     assert abs(engine.position[0]) < 0.02
     assert abs(engine.heading_rad) < 0.05
 
 
 def test_guide_does_not_go_slower_than_told(model):
-    way = Way(rounded(np.array([[0.0, 0.0], [0.0, 4.0], [4.0, 4.0]]), 0.1))
+    way = GroundPath(round_corners(np.array([[0.0, 0.0], [0.0, 4.0], [4.0, 4.0]]), 0.1))
     engine = Engine(model, leg_length_m=LEG_M, speed=1.5)
-    guide = Guide(way, speed_mps=1.5, slowest_mps=0.9)
+    guide = PathGuide(way, speed_mps=1.5, slowest_mps=0.9)
     rows = np.array(walked(engine, guide))
     assert rows[:, 2].min() >= 0.9 - 1e-6
 
 
 def test_guide_leaps_at_its_place_and_goes_on(model):
     engine = Engine(model, leg_length_m=LEG_M, speed=1.3)
-    guide = Guide(AHEAD, [Leap(6.0, 0.9), Halt(10.0)], speed_mps=1.3)
+    guide = PathGuide(AHEAD, [LeapGoal(6.0, 0.9), HaltGoal(10.0)], speed_mps=1.3)
     engine.add_driver(guide)
     states = set()
     while not guide.is_done:
@@ -89,14 +89,14 @@ def test_guide_leaps_at_its_place_and_goes_on(model):
 
 def test_guide_says_when_a_leap_cannot_be_made(model):
     engine = Engine(model, leg_length_m=LEG_M, speed=0.5)
-    engine.add_driver(Guide(AHEAD, [Leap(0.8, 1.6, "run")], speed_mps=0.5))
+    engine.add_driver(PathGuide(AHEAD, [LeapGoal(0.8, 1.6, "run")], speed_mps=0.5))
     with pytest.raises(InputError, match="cannot be made"):
         engine.run(5.0)
 
 
 def test_approach_ends_with_the_speed_of_the_jump_and_a_heel_strike(model):
     engine = Engine(model, leg_length_m=LEG_M, speed=1.1, phase=0.4)
-    found = approach_profile(engine, 0.9, "walk", 6.0)
+    found = plan_approach_profile(engine, 0.9, "walk", 6.0)
     assert not isinstance(found, str)
     profile, foot = found
     wanted, tolerance = engine.jumper.jumps.run_up("walk", 0.9, LEG_M)
@@ -106,22 +106,22 @@ def test_approach_ends_with_the_speed_of_the_jump_and_a_heel_strike(model):
 
 
 def test_approach_that_is_too_short_says_why(model):
-    assert isinstance(approach_profile(Engine(model, leg_length_m=LEG_M, speed=0.6), 1.6, "run", 0.9), str)
+    assert isinstance(plan_approach_profile(Engine(model, leg_length_m=LEG_M, speed=0.6), 1.6, "run", 0.9), str)
 
 
 def test_longer_ground_needs_longer_leaps(model):
     engine = Engine(model, leg_length_m=LEG_M, speed=1.3)
-    table = leap_table(engine)
-    found = [table.shortest(engine, "run", length, 0.1) for length in (0.5, 1.0, 1.5)]
+    table = get_leap_table(engine)
+    found = [table.find_shortest(engine, "run", length, 0.1) for length in (0.5, 1.0, 1.5)]
     lengths = [one[0] for one in found if one is not None]
     assert len(lengths) == 3
     assert lengths == sorted(lengths)
     assert all(one[1].length_m >= need for one, need in zip(found, (0.5, 1.0, 1.5), strict=True) if one is not None)
-    assert table.shortest(engine, "run", 5.0, 0.1) is None
+    assert table.find_shortest(engine, "run", 5.0, 0.1) is None
 
 
 def test_leap_table_is_shared_by_the_characters_of_a_model(model):
-    assert leap_table(Engine(model)) is leap_table(Engine(model, leg_length_m=0.7))
+    assert get_leap_table(Engine(model)) is get_leap_table(Engine(model, leg_length_m=0.7))
 
 
 def test_runner_does_not_take_a_walking_leap(model):
@@ -155,7 +155,7 @@ def test_hard_run_up_is_not_tried(model):
 
 
 def test_decision_reads_as_a_sentence(model):
-    decision = decide(Engine(model, leg_length_m=LEG_M, speed=1.2), Obstacle((0.0, 6.0), (0.6, 2.0)))
+    decision = decide_obstacle(Engine(model, leg_length_m=LEG_M, speed=1.2), Obstacle((0.0, 6.0), (0.6, 2.0)))
     assert str(decision).startswith("walk leap of")
     assert decision.takeoff is not None
     assert 5.0 < decision.takeoff[1] < 5.7
@@ -163,7 +163,7 @@ def test_decision_reads_as_a_sentence(model):
 
 def test_halt_before_a_line_leaves_room_for_the_toes(model):
     engine = Engine(model, leg_length_m=LEG_M)
-    _, halt = halt_before(engine, np.array([[-1.0, 4.0], [1.0, 4.0]]))
+    _, halt = plan_halt_before(engine, np.array([[-1.0, 4.0], [1.0, 4.0]]))
     assert halt.along_m == pytest.approx(4.0 - standing_toes(engine)[:, 1].max())
     assert 0.1 < 4.0 - halt.along_m < 0.35
 
@@ -175,42 +175,42 @@ def test_things_of_a_world_become_boxes():
         walls=(Wall((0.0, 8.0), (0.0, 10.0)),),
         tables=(Table((3.0, 3.0)),),
     )
-    found = hurdles_of(world)
+    found = list_hurdles(world)
     assert [h.name for h in found] == ["river 1", "box 1", "box 2", "wall 1", "table 1"]
     assert [h.is_jumpable for h in found] == [True, True, False, False, False]
     river, box = found[0].box, found[1].box
-    seen = river.seen_from(np.zeros(2), 0.0)
+    seen = river.extent_from(np.zeros(2), 0.0)
     np.testing.assert_allclose(seen, (2.6, 3.4, -2.0, 2.0), atol=1e-9)
     np.testing.assert_allclose(
-        box.seen_from(np.zeros(2), 0.0), (5.8, 6.2, -0.3, 0.3), atol=1e-9
+        box.extent_from(np.zeros(2), 0.0), (5.8, 6.2, -0.3, 0.3), atol=1e-9
     )  # turned by 90 degrees
     wall = found[3].box
-    np.testing.assert_allclose(wall.seen_from(np.zeros(2), 0.0), (8.0, 10.0, -0.05, 0.05), atol=1e-9)
+    np.testing.assert_allclose(wall.extent_from(np.zeros(2), 0.0), (8.0, 10.0, -0.05, 0.05), atol=1e-9)
 
 
 def test_river_of_one_point_is_refused():
     with pytest.raises(InputError, match="same point"):
-        hurdles_of(World(rivers=(River((1.0, 1.0), (1.0, 1.0)),)))
+        list_hurdles(World(rivers=(River((1.0, 1.0), (1.0, 1.0)),)))
 
 
 def test_line_of_a_sketch_joins_start_path_and_goal():
-    sketch = Sketch(Stand((0.0, -1.0)), Stand((2.0, 4.0)), Path(np.array([[0.0, 0.0], [2.0, 4.0]])))
-    line = line_of(sketch)
+    sketch = Sketch(GroundPose((0.0, -1.0)), GroundPose((2.0, 4.0)), Path(np.array([[0.0, 0.0], [2.0, 4.0]])))
+    line = sketch_polyline(sketch)
     assert line is not None
     np.testing.assert_allclose(line, [[0.0, -1.0], [0.0, 0.0], [2.0, 4.0]])
-    assert line_of(Sketch(Stand((0.0, 0.0)), Stand((0.0, 3.0)))) is None
+    assert sketch_polyline(Sketch(GroundPose((0.0, 0.0)), GroundPose((0.0, 3.0)))) is None
 
 
 def test_start_that_is_the_goal_is_refused():
     with pytest.raises(InputError, match="same place"):
-        joined(np.zeros(2), np.zeros((0, 2)), np.zeros(2))
+        join_points(np.zeros(2), np.zeros((0, 2)), np.zeros(2))
 
 
 def test_plain_sketch_is_accepted():
-    check_sketch(Sketch(Stand((0.0, 0.0)), Stand((0.0, 3.0))))
+    check_sketch(Sketch(GroundPose((0.0, 0.0)), GroundPose((0.0, 3.0))))
 
 
 def test_way_is_cut_where_it_is_told():
     way = AHEAD.until(3.3)
     assert way.length_m == pytest.approx(3.3, abs=1e-6)
-    np.testing.assert_allclose(way.points[-1], 3.3 * direction(0.0), atol=1e-9)
+    np.testing.assert_allclose(way.points[-1], 3.3 * heading_vector(0.0), atol=1e-9)

@@ -7,16 +7,16 @@ from hypothesis import strategies as st
 
 from marey.base import InputError, UnknownNameError
 from marey.lie import SO3, geodesic_distance
-from marey.locomotion._blend import WEIGHTS, Alignment
+from marey.locomotion._blend import BLEND_WEIGHTS, Alignment
 from marey.locomotion._runup import (
     GAIT_CHANGE_S,
     MAX_ACCELERATION,
-    approach_speed,
-    change_speed,
+    clamp_approach_speed,
+    gait_change_speed,
     mean_frequency,
     plan_run_up,
 )
-from marey.locomotion._transition_clip import BodyFrame, mixed
+from marey.locomotion._transition_clip import PoseFrame, blend_frames
 
 hertz = st.floats(0.3, 3.0)
 spans = st.floats(0.05, 0.9)
@@ -62,10 +62,10 @@ def test_the_printed_rate_leaves_a_kink_at_the_end():
 
 def test_a_shared_event_lies_between_its_places_in_both_motions():
     blend = Alignment((0.0, 0.5), (0.0, 0.4), 1.0, 1.0)
-    assert blend.shared(0.1, 0.08) == pytest.approx(0.2)
-    p = blend.shared(0.1, 0.24)
+    assert blend.progress_of_shared_event(0.1, 0.08) == pytest.approx(0.2)
+    p = blend.progress_of_shared_event(0.1, 0.24)
     assert p == pytest.approx((1.0 - p) * 0.2 + p * 0.6)
-    assert blend.shared(0.5, 0.0) == pytest.approx(0.5)
+    assert blend.progress_of_shared_event(0.5, 0.0) == pytest.approx(0.5)
 
 
 bends = st.floats(0.3, 3.0)
@@ -90,11 +90,11 @@ def test_bent_motions_follow_the_rate_and_keep_their_pace_at_their_ends(a_hz, b_
 def test_a_bend_brings_an_event_of_both_motions_together(p_a, p_b):
     straight = Alignment((0.0, 0.6), (0.1, 0.5), 1.0, 1.2)
     events = straight.phases(p_a)[0], straight.phases(p_b)[1]
-    bent = straight.meeting(p_a, p_b)
+    bent = straight.bend_to_meet(p_a, p_b)
     assert bent.places(*events) == pytest.approx((0.5 * (p_a + p_b),) * 2, abs=1e-9)
-    nearer = straight.meeting(p_a, p_b, part=0.5).places(*events)
+    nearer = straight.bend_to_meet(p_a, p_b, part=0.5).places(*events)
     assert abs(nearer[0] - nearer[1]) <= abs(p_a - p_b) + 1e-12
-    assert straight.meeting(0.0, p_b) == straight
+    assert straight.bend_to_meet(0.0, p_b) == straight
 
 
 @given(bends, st.floats(-0.5, 1.5))
@@ -114,9 +114,9 @@ def test_an_unknown_rate_is_refused_by_name():
         Alignment((0.0, 0.5), (0.0, 0.5), 1.0, 1.0, rate="repared")
 
 
-@pytest.mark.parametrize("name", sorted(WEIGHTS))
+@pytest.mark.parametrize("name", sorted(BLEND_WEIGHTS))
 def test_weights_go_from_none_to_all(name):
-    weight = WEIGHTS[name]
+    weight = BLEND_WEIGHTS[name]
     assert weight(0.0) == 0.0
     assert weight(1.0) == pytest.approx(1.0)
     assert weight(0.5) == pytest.approx(0.5)
@@ -129,11 +129,11 @@ def test_weights_go_from_none_to_all(name):
 def test_blended_rotations_are_slerp(seed, weight):
     rng = np.random.default_rng(seed)
     a, b = SO3.random(rng, 5), SO3.random(rng, 5)
-    one, other = BodyFrame(rng.normal(size=3), a.wxyz), BodyFrame(rng.normal(size=3), b.wxyz)
-    result = mixed(one, other, weight)
+    one, other = PoseFrame(rng.normal(size=3), a.wxyz), PoseFrame(rng.normal(size=3), b.wxyz)
+    result = blend_frames(one, other, weight)
     assert geodesic_distance(SO3(result.rotations), a.slerp(b, weight)).max() < 1e-6
     assert np.allclose(result.root, (1.0 - weight) * one.root + weight * other.root)
-    opposite = mixed(one, BodyFrame(one.root, -a.wxyz), weight)
+    opposite = blend_frames(one, PoseFrame(one.root, -a.wxyz), weight)
     assert geodesic_distance(SO3(opposite.rotations), a).max() < 1e-7
 
 
@@ -182,7 +182,7 @@ def test_the_gait_changes_where_people_change_it(s1, s2, w1):
 
 
 def test_people_change_gait_at_a_froude_number_of_one_half():
-    assert change_speed(0.9) ** 2 / (9.81 * 0.9) == pytest.approx(0.5)
+    assert gait_change_speed(0.9) ** 2 / (9.81 * 0.9) == pytest.approx(0.5)
 
 
 def test_no_change_means_the_next_heel_strike():
@@ -206,6 +206,6 @@ def test_a_bad_acceleration_is_refused():
 
 
 def test_the_approach_speed_is_the_nearest_in_the_stripe():
-    assert approach_speed(1.0, 1.0, 0.1) == 1.0
-    assert approach_speed(0.5, 1.0, 0.1) == pytest.approx(0.9)
-    assert approach_speed(1.5, 1.0, 0.1) == pytest.approx(1.1)
+    assert clamp_approach_speed(1.0, 1.0, 0.1) == 1.0
+    assert clamp_approach_speed(0.5, 1.0, 0.1) == pytest.approx(0.9)
+    assert clamp_approach_speed(1.5, 1.0, 0.1) == pytest.approx(1.1)

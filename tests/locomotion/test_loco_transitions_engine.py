@@ -6,8 +6,8 @@ import pytest
 from marey.base import InputError, MareyWarning
 from marey.lie import SO3
 from marey.locomotion import Engine, load_model
-from marey.locomotion._machine_book import jump_book
-from marey.locomotion._transition_clip import effectors
+from marey.locomotion._machine_book import make_model_jumps
+from marey.locomotion._transition_clip import compute_effectors
 from marey.skeleton import joint_positions
 
 RATE = 60.0
@@ -22,7 +22,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def jumps(model):
-    return jump_book(model)
+    return make_model_jumps(model)
 
 
 def started(model, kind, **options):
@@ -172,7 +172,7 @@ def test_swinging_feet_stay_above_the_ground_while_two_motions_are_mixed(model, 
     speed = jumps.run_up(kind, length, model.leg_length_m)[0]
     plan, _ = engine.jumper.preview(length, kind, speed, foot=foot)
     for time in np.arange(0.0, plan.duration_s, 1.0 / RATE):
-        heights = effectors(plan.skeleton, plan.frame(time))[:, 1]
+        heights = compute_effectors(plan.skeleton, plan.frame(time))[:, 1]
         assert heights.min() > -0.03
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from marey.base import InputError, MareyWarning, UnknownNameError
 from marey.lie import SO3
-from marey.locomotion._engine_plan import Parameters
+from marey.locomotion._engine_plan import GaitParameters
 from marey.locomotion._engine_source import NEVER_S, RawFrame
-from marey.locomotion._machine import Machine
+from marey.locomotion._machine import JumpStateMachine
 from marey.locomotion._machine_book import opposite_joints
 from marey.locomotion._model import EFFECTORS, EVENTS
 from marey.locomotion._runup import MAX_ACCELERATION
@@ -29,7 +29,7 @@ class PlainWalker:
     """Speed, run and turn rate in straight lines; legs that swing about the hips."""
 
     def __init__(self, speed=1.2, run=0.0, phase=0.0, turn_rate=0.0):
-        self.plan, self.times = [Parameters(speed, run, turn_rate, 0.93, np.ones(1))], np.zeros(1)
+        self.plan, self.times = [GaitParameters(speed, run, turn_rate, 0.93, np.ones(1))], np.zeros(1)
         self.clock = 0.0
         self.phase, self.position, self.heading_rad = phase, np.zeros(2), 0.0
 
@@ -47,7 +47,7 @@ class PlainWalker:
         i = int(np.searchsorted(self.times, clock, side="right")) - 1
         u = (clock - self.times[i]) / (self.times[i + 1] - self.times[i])
         mixed = [(1.0 - u) * a + u * b for a, b in zip(self.plan[i][:4], self.plan[i + 1][:4], strict=True)]
-        return Parameters(*mixed, self.plan[i].weights)
+        return GaitParameters(*mixed, self.plan[i].weights)
 
     @property
     def parameters(self):
@@ -140,7 +140,7 @@ class PlainJumps:
 
 
 def machine(**options):
-    return Machine(PlainWalker(**options), PlainJumps())
+    return JumpStateMachine(PlainWalker(**options), PlainJumps())
 
 
 def trace(jumper, seconds, dt=0.02):
@@ -371,7 +371,7 @@ def test_glardon_a34_random_requests_end_where_they_began(count):
     rng = np.random.default_rng(34)
     for _ in range(count):
         walker = PlainWalker(float(rng.uniform(0.3, 2.2)), float(rng.integers(2)), float(rng.uniform()))
-        jumper, before = Machine(walker, PlainJumps()), walker.parameters
+        jumper, before = JumpStateMachine(walker, PlainJumps()), walker.parameters
         kind, foot = str(rng.choice(["walk", "run"])), str(rng.choice(["right", "left"]))
         answer = jumper.jump(float(rng.uniform(0.3, 2.0)), kind, foot=foot, max_acceleration=1.0)
         jumper.advance(answer.starts_in_s + 1e-6)

@@ -94,7 +94,7 @@ def _check_rotations(model: PoseModel, x: np.ndarray) -> None:
     np.testing.assert_array_equal(SO3(single).wxyz, made[1].wxyz)
     for count in {0, min(1, x.shape[1]), x.shape[1]}:
         padded = np.where(np.arange(x.shape[1]) < count, x, 0.0)
-        gap = geodesic_distance(model.truncated(count).rotations(x[:, :count]), model.rotations(padded))
+        gap = geodesic_distance(model.truncate(count).rotations(x[:, :count]), model.rotations(padded))
         assert gap.max() < 1e-14
 
 
@@ -130,7 +130,7 @@ def _check_refusals(model: PoseModel, motion: Motion) -> None:
     with pytest.raises(InputError, match="root_positions"):
         model.decode(np.zeros((3, model.num_components)), root_positions=np.zeros((2, 3)))
     with pytest.raises(InputError, match="components of a model"):
-        model.truncated(model.num_components + 1)
+        model.truncate(model.num_components + 1)
     other = chains(15)
     alien = Motion(other, 30.0, np.zeros((2, 3)), SO3.identity(2, other.num_joints))
     with pytest.raises(InputError, match="another skeleton: 16 joints"):

@@ -23,7 +23,7 @@ from marey.models import (
 )
 from marey.models._charts import from_chart
 from marey.models._levers import lever_arms
-from marey.models._samples import gather
+from marey.models._samples import gather_samples
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -34,11 +34,13 @@ sizes = st.floats(-9.0, 0.0).map(lambda e: 10.0**e)
 @given(v=vectors, a=vectors, size=sizes)
 def test_jacobians_of_the_kernels_are_those_of_the_library(v, a, size):
     from marey.lie._rotation_kernels import right_jacobian_times
-    from marey.models._projection_kernels import inverse_jacobian_times
+    from marey.models._projection_kernels import right_jacobian_inverse_times
 
     xi, tangent = size * np.array(v), np.array(a)
     np.testing.assert_allclose(right_jacobian_times(*xi, *tangent), right_jacobian(xi) @ tangent, atol=1e-14)
-    np.testing.assert_allclose(inverse_jacobian_times(*xi, *tangent), right_jacobian_inverse(xi) @ tangent, atol=1e-13)
+    np.testing.assert_allclose(
+        right_jacobian_inverse_times(*xi, *tangent), right_jacobian_inverse(xi) @ tangent, atol=1e-13
+    )
 
 
 @given(theta=st.floats(-12.0, 0.79).map(lambda e: 10.0**e))
@@ -131,7 +133,7 @@ def test_a_lever_arm_is_the_distance_to_what_a_joint_carries():
     body = Skeleton(("a", "b", "c", "d"), parents, offsets, tips)
     straight = Motion(body, 30.0, np.zeros((2, 3)), SO3.identity(2, 4))
     expected = np.sqrt(2 / 3 * np.array([1 + 9 + 36 + 100, 4 + 25 + 81, 9 + 49, 16]))
-    np.testing.assert_allclose(lever_arms(gather(straight)), expected)
+    np.testing.assert_allclose(lever_arms(gather_samples(straight)), expected)
     assert not joint_distances(PGA(weights="lever").fit(straight), straight).any()
 
 

@@ -18,7 +18,7 @@ from marey.motion import place
 
 def squared_error(model, motion):
     """Mean squared angle [deg^2] over all joints and frames between a clip and its projection (F5)."""
-    apart = model.angles(motion) - model.angles_of(model.encode(motion))
+    apart = model.angles(motion) - model.angles_at(model.encode(motion))
     return float((np.rad2deg(apart) ** 2).mean())
 
 
@@ -27,8 +27,8 @@ def squared_error(model, motion):
 def test_safonova_a38_what_is_left_is_the_sum_of_the_dropped_eigenvalues(space, root, clip):
     whole = PCA(explained=1.0, space=space, root=root).fit(clip)
     for k in (1, 5, 9):
-        model = whole.truncated(k)
-        left = ((model.angles(clip) - model.angles_of(model.encode(clip))) ** 2).sum(axis=(1, 2)).mean()
+        model = whole.truncate(k)
+        left = ((model.angles(clip) - model.angles_at(model.encode(clip))) ** 2).sum(axis=(1, 2)).mean()
         assert left == pytest.approx((whole.deviations[k:] ** 2).sum(), rel=1e-9)
 
 

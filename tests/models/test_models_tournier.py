@@ -171,9 +171,9 @@ def test_exact_geodesics_are_stationary(clip):
 
 
 def _refit(arrays, metric, wxyz):
-    from marey.models._projection import project
+    from marey.models._projection import project_poses
 
-    return project(arrays, metric, wxyz, is_exact=True)
+    return project_poses(arrays, metric, wxyz, is_exact=True)
 
 
 @pytest.mark.parametrize("kind", ["first", "second"])

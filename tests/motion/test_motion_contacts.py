@@ -15,13 +15,13 @@ from marey.motion import (
     Motion,
     contact_positions,
     detect_contacts,
+    ensure_contacts,
     feet_down,
+    find_runs,
     mirror,
-    runs,
     slide_mm,
-    with_contacts,
 )
-from marey.motion._contacts_adaptive import plant_in_window
+from marey.motion._contacts_adaptive import find_plant_in_window
 from marey.skeleton import HUMAN, Skeleton, contact_points
 
 TWO_FRAMES_S = 2.0 / 30.0
@@ -66,7 +66,7 @@ def assert_same_contacts(truth: Contacts | None, found: Contacts, rate_hz: float
 
 
 def plants(contacts: Contacts, name: str) -> int:
-    return len(runs(contacts.track(name)))
+    return len(find_runs(contacts.track(name)))
 
 
 @pytest.mark.parametrize("rate_hz", [30.0, 59.94, 120.0, 250.0])
@@ -147,17 +147,17 @@ def test_adaptive_plants_are_near_those_of_the_synthetic_gait(make) -> None:
 
 def test_adaptive_plant_is_the_part_of_the_window_below_the_threshold() -> None:
     heights = np.array([9.0, 5.0, 3.0, 1.0, 1.2, 1.0, 2.0, 4.0, 5.0, 9.0])
-    assert plant_in_window(heights, 1, 8) == (3, 7)  # threshold 1 + 0.4 (5 - 1) = 2.6
-    assert plant_in_window(heights, 1, 8, delta=0.5) == (2, 7)  # threshold 3
+    assert find_plant_in_window(heights, 1, 8) == (3, 7)  # threshold 1 + 0.4 (5 - 1) = 2.6
+    assert find_plant_in_window(heights, 1, 8, delta=0.5) == (2, 7)  # threshold 3
 
 
 def test_adaptive_plant_of_a_level_window_is_the_whole_window() -> None:
-    assert plant_in_window(np.ones(10), 2, 7) == (2, 8)
+    assert find_plant_in_window(np.ones(10), 2, 7) == (2, 8)
 
 
 def test_adaptive_plant_does_not_depend_on_the_floor() -> None:
     heights = np.random.default_rng(5).random(40)
-    assert plant_in_window(heights, 3, 30) == plant_in_window(heights + 7.0, 3, 30)
+    assert find_plant_in_window(heights, 3, 30) == find_plant_in_window(heights + 7.0, 3, 30)
 
 
 @pytest.mark.parametrize("method", ["hysteresis", "adaptive", "threshold"])
@@ -205,9 +205,9 @@ def test_slide_is_zero_off_the_ground_and_for_a_body_at_rest() -> None:
 
 def test_with_contacts_keeps_a_track_that_is_there() -> None:
     motion = samples.walk(seconds=1.0)
-    assert with_contacts(motion) is motion
+    assert ensure_contacts(motion) is motion
     bare = replace(motion, contacts=None)
-    assert with_contacts(bare).contacts is not None
+    assert ensure_contacts(bare).contacts is not None
 
 
 def test_unknown_method_is_named() -> None:

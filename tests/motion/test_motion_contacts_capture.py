@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from marey.io import load, load_markers
-from marey.motion import Motion, contact_phases, detect_contacts, feet_down, mirror, runs
-from marey.motion._contacts_hysteresis import still_and_low
-from marey.motion._points import PointTracks, derivative, smoothed, vertical_accelerations
+from marey.motion import Motion, contact_phases, detect_contacts, feet_down, find_runs, mirror
+from marey.motion._contacts_hysteresis import detect_still_and_low
+from marey.motion._points import PointTracks, differentiate, smooth_values, vertical_accelerations
 
 LABELS = Path(__file__).parent / "labels" / "contacts.csv"
 TWO_FRAMES_S = 2.0 / 30.0
@@ -120,7 +120,7 @@ def test_both_hands_carry_a_cartwheel(mocap: Path, clip: str) -> None:
     motion = captured(mocap, clip)
     contacts = detect_contacts(motion)
     for hand in ("left_hand", "right_hand"):
-        ((start, stop),) = runs(contacts.track(hand))
+        ((start, stop),) = find_runs(contacts.track(hand))
         assert 0.3 < (stop - start) / motion.rate_hz < 0.7
     assert "hands" in {phase.kind for phase in contact_phases(motion)}
 
@@ -195,15 +195,15 @@ def plate_tracks(mocap: Path) -> tuple[PointTracks, np.ndarray]:
         for part, marker in parts.items()
     ]
     rate = markers.rate_hz
-    points = smoothed(np.stack([markers.positions[:, column[marker]] for _, marker in names], axis=1), rate)
-    sacrum = smoothed(markers.positions[:, column["S2"]], rate)
+    points = smooth_values(np.stack([markers.positions[:, column[marker]] for _, marker in names], axis=1), rate)
+    sacrum = smooth_values(markers.positions[:, column["S2"]], rate)
     tracks = PointTracks(
         tuple(name for name, _ in names),
         rate,
         points,
-        np.linalg.norm(derivative(points, rate), axis=-1),
+        np.linalg.norm(differentiate(points, rate), axis=-1),
         sacrum[:, 1],
-        np.linalg.norm(derivative(sacrum, rate), axis=-1),
+        np.linalg.norm(differentiate(sacrum, rate), axis=-1),
         sacrum,
         vertical_accelerations(sacrum, rate),
         1.0,
@@ -215,13 +215,13 @@ def plate_tracks(mocap: Path) -> tuple[PointTracks, np.ndarray]:
 
 def test_contacts_of_a_walk_agree_with_a_force_plate(mocap: Path) -> None:
     tracks, forces = plate_tracks(mocap)
-    planted = still_and_low(tracks)
+    planted = detect_still_and_low(tracks)
     checked = 0
     for s, side in enumerate(("left", "right")):
         down = planted[:, tracks.columns(side)].any(axis=1)
-        for start, stop in runs(forces[:, s] > 20.0):  # [N] the usual threshold of gait laboratories
+        for start, stop in find_runs(forces[:, s] > 20.0):  # [N] the usual threshold of gait laboratories
             if start > 0 and stop < len(down):
-                ((first, last),) = [r for r in runs(down) if r[0] < (start + stop) // 2 < r[1]]
+                ((first, last),) = [r for r in find_runs(down) if r[0] < (start + stop) // 2 < r[1]]
                 assert abs(first - start) / tracks.rate_hz <= 0.03
                 assert abs(last - stop) / tracks.rate_hz <= 0.03
                 checked += 1

@@ -14,7 +14,7 @@ from marey.lie import SO3
 from marey.motion import Motion, check_time_base, place
 from marey.motion._time_base import WEIGHTS, cue_score, score_cues
 from marey.motion._time_body import find_body
-from marey.motion._time_cues import slow_fall, tempo_cues
+from marey.motion._time_cues import measure_cues, slow_fall
 from marey.skeleton import Skeleton, human
 
 jump, run, walk = (cache(make) for make in (samples.jump, samples.run, samples.walk))
@@ -46,7 +46,7 @@ def test_free_fall_is_one_at_the_right_rate_and_the_square_of_the_speed_up():
     for factor in (1.0, 2.0):
         body = find_body(replace(jump(), rate_hz=factor * jump().rate_hz))
         assert body is not None
-        falls.append(tempo_cues(body)["free fall"])
+        falls.append(measure_cues(body)["free fall"])
     assert falls[0] == pytest.approx(1.0, abs=0.05)
     assert falls[1] == pytest.approx(4.0, abs=0.3)
 
@@ -69,7 +69,7 @@ def test_no_sample_falls_slowly():
 
 @pytest.mark.parametrize("cue", ["swing", "step time"])
 def test_durations_halve_at_double_speed(cue):
-    slow, fast = (tempo_cues(find_body(replace(walk(), rate_hz=f * walk().rate_hz)))[cue] for f in (1.0, 2.0))
+    slow, fast = (measure_cues(find_body(replace(walk(), rate_hz=f * walk().rate_hz)))[cue] for f in (1.0, 2.0))
     assert slow / fast == pytest.approx(2.0, rel=0.15)
 
 

@@ -7,16 +7,16 @@ import pytest
 
 from marey.base import InputError, UnknownNameError
 from marey.muscle import (
-    ControlProblem,
-    Goal,
-    adjoint_gradient,
-    network,
-    particle,
+    OptimalControlProblem,
+    StateGoal,
+    compute_adjoint_gradient,
+    make_network,
+    make_particle,
+    make_spring_pair,
     simulate_controls,
     solve_control,
-    spring_pair,
 )
-from marey.muscle._adjoint import gauss_newton_model, total_cost
+from marey.muscle._adjoint import compute_total_cost, make_gauss_newton_model
 from marey.numerics import SolveStatus
 
 STEP = 1e-5  # of central differences, for controls of size one
@@ -24,12 +24,13 @@ STEP = 1e-5  # of central differences, for controls of size one
 
 def gradient_error(problem, controls, rng, directions=6):
     """Largest relative difference between the adjoint and central differences, along random directions."""
-    gradient = adjoint_gradient(problem, controls).by_controls
+    gradient = compute_adjoint_gradient(problem, controls).by_controls
     worst = 0.0
     for _ in range(directions):
         d = rng.normal(size=controls.shape)
         ahead, behind = (
-            total_cost(problem, controls + h * d, simulate_controls(problem, controls + h * d)) for h in (STEP, -STEP)
+            compute_total_cost(problem, controls + h * d, simulate_controls(problem, controls + h * d))
+            for h in (STEP, -STEP)
         )
         numeric = (ahead - behind) / (2 * STEP)
         worst = max(worst, abs(numeric - np.sum(gradient * d)) / abs(numeric))
@@ -43,24 +44,24 @@ def ring(nodes: int = 10, *, printed: bool = False):
     angles = 2 * np.pi * around / nodes
     x = np.stack([np.cos(angles), np.sin(angles), 0.1 * np.sin(3 * angles)], axis=1)
     lengths = 0.9 * np.linalg.norm(x[pairs[:, 0]] - x[pairs[:, 1]], axis=1)
-    net = network(
+    net = make_network(
         np.linspace(1, 2, nodes), pairs, lengths, stiffness=100.0, damping=1.0, gravity=(0, -9.82, 0), printed=printed
     )
     return net, net.state(x)
 
 
 def systems(printed: bool = False):
-    pair = spring_pair(printed=printed)
+    pair = make_spring_pair(printed=printed)
     return {
-        "particle": (particle(), particle().state([[0.0, 1.0]])),
+        "particle": (make_particle(), make_particle().state([[0.0, 1.0]])),
         "pair": (pair, pair.state([[0.0, 0.0], [1.2, 0.1]], [[1.0, 0.0], [0.0, 1.0]])),
         "ring": ring(printed=printed),
     }
 
 
 def random_problem(system, start, rng, steps=30, **options):
-    goals = [Goal(i, rng.normal(size=system.num_states), weight=rng.uniform(0.2, 1.0)) for i in (10, 20, steps)]
-    return ControlProblem(system, start, steps, goals, **options), rng.normal(size=(steps, system.num_controls))
+    goals = [StateGoal(i, rng.normal(size=system.num_states), weight=rng.uniform(0.2, 1.0)) for i in (10, 20, steps)]
+    return OptimalControlProblem(system, start, steps, goals, **options), rng.normal(size=(steps, system.num_controls))
 
 
 @pytest.mark.parametrize("name", ["particle", "pair", "ring"])
@@ -83,7 +84,10 @@ def test_engell_60_the_printed_block_of_equation_139a_fails(name):
 def test_engell_63_checkpoints_give_the_same_gradient_with_less_memory(checkpoints):
     rng = np.random.default_rng(1)
     problem, controls = random_problem(*systems()["pair"], rng)
-    whole, kept = adjoint_gradient(problem, controls), adjoint_gradient(problem, controls, checkpoints=checkpoints)
+    whole, kept = (
+        compute_adjoint_gradient(problem, controls),
+        compute_adjoint_gradient(problem, controls, checkpoints=checkpoints),
+    )
     np.testing.assert_allclose(kept.by_controls, whole.by_controls, rtol=1e-12, atol=1e-14)
     assert kept.cost == pytest.approx(whole.cost, rel=1e-12)
     assert whole.stored == 31
@@ -114,8 +118,8 @@ def test_engell_63_work_and_memory_are_linear_in_the_number_of_steps():
     lengths, work, memory = [50, 100, 200, 400, 800, 1600], [], []
     for steps in lengths:
         counter = Counter(pair)
-        problem = ControlProblem(counter, start, steps, [Goal(steps, start)])
-        found = adjoint_gradient(problem, np.zeros((steps, 4)))
+        problem = OptimalControlProblem(counter, start, steps, [StateGoal(steps, start)])
+        found = compute_adjoint_gradient(problem, np.zeros((steps, 4)))
         work.append(counter.steps + counter.sweeps)
         memory.append(found.stored)
     assert work == [2 * steps for steps in lengths]
@@ -126,17 +130,17 @@ def test_forward_sensitivities_give_the_adjoint_gradient():
     rng = np.random.default_rng(2)
     problem, controls = random_problem(*systems()["ring"], rng, knots=7, rate=0.3)
     controls = problem.controls(problem.unknowns(controls))
-    model = gauss_newton_model(problem, controls, simulate_controls(problem, controls))
-    by_unknowns = (problem.basis.T @ adjoint_gradient(problem, controls).by_controls).ravel()
+    model = make_gauss_newton_model(problem, controls, simulate_controls(problem, controls))
+    by_unknowns = (problem.basis.T @ compute_adjoint_gradient(problem, controls).by_controls).ravel()
     np.testing.assert_allclose(model.gradient, by_unknowns, rtol=1e-10, atol=1e-12)
     assert np.linalg.eigvalsh(model.hessian).min() > 0.0
 
 
 def test_goals_at_times_are_goals_at_steps():
-    ball = particle(dt=0.02)
+    ball = make_particle(dt=0.02)
     start = ball.state([[0.0, 0.0]])
     targets = np.arange(8.0).reshape(2, 4)
-    problem = ControlProblem(ball, start, 50, ([1.0, 0.5], targets, [1.0, 0.25]))
+    problem = OptimalControlProblem(ball, start, 50, ([1.0, 0.5], targets, [1.0, 0.25]))
     assert [goal.step for goal in problem.goals] == [25, 50]
     np.testing.assert_array_equal(problem.goals[0].target, targets[1])
     np.testing.assert_array_equal(problem.goals[0].weight, 0.25)
@@ -146,7 +150,7 @@ def test_a_goal_on_a_mean_of_states_uses_its_rows():
     pair, start = systems()["pair"]
     rows = np.zeros((2, 8))
     rows[0, [0, 2]] = rows[1, [1, 3]] = 0.5
-    problem = ControlProblem(pair, start, 40, [Goal(40, [2.0, 1.0], rows=rows)], goal_weight=1e5)
+    problem = OptimalControlProblem(pair, start, 40, [StateGoal(40, [2.0, 1.0], rows=rows)], goal_weight=1e5)
     result = solve_control(problem)
     np.testing.assert_allclose(pair.split(result.states)[0][-1].mean(axis=0), [2.0, 1.0], atol=1e-2)
 
@@ -159,9 +163,9 @@ def test_the_caller_can_end_a_search():
 
 
 def test_controls_that_explode_are_told_and_give_no_nan():
-    stiff = spring_pair(stiffness=1e6)
+    stiff = make_spring_pair(stiffness=1e6)
     start = stiff.state([[0.0, 0.0], [1.5, 0.0]])
-    result = solve_control(ControlProblem(stiff, start, 400, [Goal(400, start)]))
+    result = solve_control(OptimalControlProblem(stiff, start, 400, [StateGoal(400, start)]))
     assert result.status is SolveStatus.NOT_FINITE
     assert not result.reached
     assert np.isfinite(result.states).all() and np.isfinite(result.cost)
@@ -173,9 +177,9 @@ def test_controls_that_explode_are_told_and_give_no_nan():
         ({"start": np.zeros(3)}, "start has shape"),
         ({"steps": 0}, "steps is 0"),
         ({"goals": []}, "no goal"),
-        ({"goals": [Goal(99, np.zeros(8))]}, "step 99"),
-        ({"goals": [Goal(5, np.zeros(3))]}, "target of 3"),
-        ({"goals": [Goal(5, [0.0], components=[8])]}, "outside 0..7"),
+        ({"goals": [StateGoal(99, np.zeros(8))]}, "step 99"),
+        ({"goals": [StateGoal(5, np.zeros(3))]}, "target of 3"),
+        ({"goals": [StateGoal(5, [0.0], components=[8])]}, "outside 0..7"),
         ({"effort": -1.0}, "effort is -1"),
         ({"rate": np.nan}, "rate is nan"),
         ({"bounds": (1.0, -1.0)}, "lower ends"),
@@ -185,19 +189,19 @@ def test_controls_that_explode_are_told_and_give_no_nan():
 )
 def test_bad_problems_are_refused(change, words):
     pair, start = systems()["pair"]
-    given = {"start": start, "steps": 20, "goals": [Goal(20, start)]} | change
+    given = {"start": start, "steps": 20, "goals": [StateGoal(20, start)]} | change
     with pytest.raises(InputError, match=words):
-        ControlProblem(pair, given.pop("start"), given.pop("steps"), given.pop("goals"), **given)
+        OptimalControlProblem(pair, given.pop("start"), given.pop("steps"), given.pop("goals"), **given)
 
 
 def test_bad_calls_are_refused():
     pair, start = systems()["pair"]
-    problem = ControlProblem(pair, start, 20, [Goal(20, start)], knots=5)
+    problem = OptimalControlProblem(pair, start, 20, [StateGoal(20, start)], knots=5)
     with pytest.raises(UnknownNameError, match="gauss-newton"):
         solve_control(problem, method="gauss")
     with pytest.raises(InputError, match="ilqr"):
         solve_control(problem, method="ilqr")
     with pytest.raises(InputError, match="controls has shape"):
-        adjoint_gradient(problem, np.zeros((3, 4)))
+        compute_adjoint_gradient(problem, np.zeros((3, 4)))
     with pytest.raises(InputError, match="checkpoints"):
-        adjoint_gradient(problem, np.zeros((20, 4)), checkpoints=0)
+        compute_adjoint_gradient(problem, np.zeros((20, 4)), checkpoints=0)

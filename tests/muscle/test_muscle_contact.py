@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from marey.base import InputError
-from marey.muscle import ActivationSpline, Ground, Lattice, Muscles, SoftBody, TetMesh
-from marey.muscle._contact import axis_pairs
+from marey.muscle import ActivationSpline, ContactPlane, Lattice, Muscles, SoftBody, TetMesh
+from marey.muscle._contact import find_axis_pairs
 
 G = 9.82
 BLOCK = Lattice.from_mask(np.ones((4, 4, 4), dtype=bool), 0.025)
@@ -18,12 +18,12 @@ def on_slope(degrees: float, friction: float) -> SoftBody:
     """A block on a slope: gravity leans, the ground stays."""
     angle = np.radians(degrees)
     pull = G * np.array([np.sin(angle), -np.cos(angle), 0.0])
-    return SoftBody.from_mesh(BLOCK, ground=Ground(friction=friction), young_pa=1e6, gravity=pull)
+    return SoftBody.from_mesh(BLOCK, ground=ContactPlane(friction=friction), young_pa=1e6, gravity=pull)
 
 
 @pytest.mark.parametrize("solid", [BLOCK, TetMesh.box((0.1, 0.1, 0.1), (3, 3, 3))], ids=["springs", "tetrahedra"])
 def test_engell_55_a_block_at_rest_sinks_by_less_than_a_hundredth(solid):
-    body = SoftBody.from_mesh(solid, ground=Ground(), young_pa=1e6)
+    body = SoftBody.from_mesh(solid, ground=ContactPlane(), young_pa=1e6)
     body.positions[:, 1] += 0.02  # it falls first
     lowest = 0.0
     for _ in range(90):
@@ -65,33 +65,33 @@ def particles(heights: list[float], speeds: list[float]):
 
 
 def test_engell_55_normal_forces_are_never_negative_and_print_would_pull():
-    from marey.muscle._contact_kernels import contact_forces
+    from marey.muscle._contact_kernels import add_explicit_contact
 
     x, v, m, springs = particles([-1e-3, -1e-3, 0.01], [5.0, -0.1, 0.0])
-    ground = Ground(stiffness=100.0, damping=1.0).compile(x, m, springs)
+    ground = ContactPlane(stiffness=100.0, damping=1.0).compile(x, m, springs)
     loads, forces = np.zeros(3), np.zeros((3, 3))
-    contact_forces(x, v, m, 1e-3, ground, False, forces, loads)
+    add_explicit_contact(x, v, m, 1e-3, ground, False, forces, loads)
     assert loads.min() >= 0.0 and loads[1] > 0.0 and loads[2] == 0.0
     assert forces[:, 1].min() >= 0.0
     forces[:] = 0.0
-    contact_forces(x, v, m, 1e-3, ground, True, forces, loads)  # Eq. 96 as printed
+    add_explicit_contact(x, v, m, 1e-3, ground, True, forces, loads)  # Eq. 96 as printed
     assert loads[0] < 0.0 and forces[0, 1] < 0.0  # a node that leaves is held back
 
 
 def test_engell_55_no_node_is_pulled_in_an_implicit_step():
-    from marey.muscle._contact_kernels import settle_contacts
+    from marey.muscle._contact_kernels import update_contacts
 
     x, v, m, springs = particles([-1e-4, -1e-4, 1e-3], [2.0, 0.0, -1.0])
-    ground = Ground().compile(x, m, springs)
+    ground = ContactPlane().compile(x, m, springs)
     active, loads = np.array([1, 1, 0]), np.zeros(3)
-    changed = settle_contacts(x, v, 1 / 60, ground, active, loads)
+    changed = update_contacts(x, v, 1 / 60, ground, active, loads)
     assert changed == 2
     assert active.tolist() == [0, 1, 1]  # the one that leaves goes free, the one that fell through is caught
     assert loads.min() >= 0.0
 
 
 def test_a_jumping_block_is_let_go():
-    body = SoftBody.from_mesh(BLOCK, ground=Ground(), young_pa=1e6)
+    body = SoftBody.from_mesh(BLOCK, ground=ContactPlane(), young_pa=1e6)
     for _ in range(20):
         body.step(1 / 60)
     body.velocities[:, 1] += 2.0
@@ -105,7 +105,7 @@ def test_a_jumping_block_is_let_go():
 def test_a_body_thrown_at_the_ground_neither_sinks_nor_explodes(dt: float):
     mesh = TetMesh.box((0.2, 0.1, 0.1), (6, 3, 3))
     m = Muscles(mesh, [ActivationSpline([(0.02, 0.05, 0.05), (0.18, 0.05, 0.05)])])
-    body = SoftBody.from_mesh(mesh, muscles=m, ground=Ground(friction=0.6), young_pa=3e4)
+    body = SoftBody.from_mesh(mesh, muscles=m, ground=ContactPlane(friction=0.6), young_pa=3e4)
     body.positions[:, 1] += 1.0
     body.velocities[:] += (3.0, -4.0, 1.0)
     lowest, fastest = 0.0, 0.0
@@ -119,55 +119,55 @@ def test_a_body_thrown_at_the_ground_neither_sinks_nor_explodes(dt: float):
 
 
 def test_friction_never_reverses_a_motion():
-    from marey.muscle._contact_kernels import contact_forces
+    from marey.muscle._contact_kernels import add_explicit_contact
 
     x, v, m, springs = particles([-1e-3, -1e-3], [0.0, 0.0])
     v[:, 0] = 1e-5, 0.5
-    ground = Ground(friction=50.0).compile(x, m, springs)
+    ground = ContactPlane(friction=50.0).compile(x, m, springs)
     for h in (1e-4, 1e-2, 1.0):
         forces, loads = np.zeros((2, 3)), np.zeros(2)
-        contact_forces(x, v, m, h, ground, False, forces, loads)
+        add_explicit_contact(x, v, m, h, ground, False, forces, loads)
         after = v[:, 0] + h * forces[:, 0] / m
         assert (after >= -1e-15).all() and (after <= v[:, 0]).all()
 
 
-def drag(ground: Ground, velocity: tuple[float, float, float]):
+def drag(ground: ContactPlane, velocity: tuple[float, float, float]):
     """Friction over the normal force on one node of a body along x."""
-    from marey.muscle._contact_kernels import contact_terms
+    from marey.muscle._contact_kernels import add_implicit_contact
 
     x = np.array([(0.0, 0, 0), (0.1, 0, 0), (0.2, 0, 0)])
     m, loads = np.full(3, 0.01), np.ones(3)
     arrays = ground.compile(x, m, np.array([[0, 1], [1, 2]]))
     v = np.tile(np.asarray(velocity), (3, 1))
     forces, blocks = np.zeros((3, 3)), np.zeros((3, 3, 3))
-    contact_terms(x, v, m, 1e-3, arrays, np.ones(3, dtype=np.int64), loads, v, forces, blocks)
+    add_implicit_contact(x, v, m, 1e-3, arrays, np.ones(3, dtype=np.int64), loads, v, forces, blocks)
     flat = blocks[1] / 1e-3
     assert np.linalg.eigvalsh(flat).min() > -1e-12  # it only takes energy
     return -(flat @ v[1])
 
 
 def test_friction_differs_forwards_backwards_and_sideways():
-    snake = Ground(friction=(0.1, 0.5, 1.0), axis=(1.0, 0.0, 0.0))
+    snake = ContactPlane(friction=(0.1, 0.5, 1.0), axis=(1.0, 0.0, 0.0))
     np.testing.assert_allclose(drag(snake, (0.3, 0, 0)), (-0.1, 0, 0), atol=1e-4)
     np.testing.assert_allclose(drag(snake, (-0.3, 0, 0)), (0.5, 0, 0), atol=1e-4)
     np.testing.assert_allclose(drag(snake, (0, 0, 0.3)), (0, 0, -1.0), atol=1e-4)
 
 
 def test_friction_between_the_axes_is_an_ellipse():
-    snake = Ground(friction=(0.1, 0.1, 1.0), axis=(1.0, 0.0, 0.0))
+    snake = ContactPlane(friction=(0.1, 0.1, 1.0), axis=(1.0, 0.0, 0.0))
     for angle in np.linspace(0.1, 1.5, 7):
         f = drag(snake, (np.cos(angle), 0.0, np.sin(angle)))
         assert (f[0] / 0.1) ** 2 + (f[2] / 1.0) ** 2 == pytest.approx(1.0, abs=1e-3)
 
 
 def test_isotropic_friction_opposes_the_motion():
-    f = drag(Ground(friction=0.6), (0.3, 0.0, -0.4))
+    f = drag(ContactPlane(friction=0.6), (0.3, 0.0, -0.4))
     np.testing.assert_allclose(f, (-0.36, 0.0, 0.48), atol=1e-4)
 
 
 def test_the_axis_turns_with_the_body():
     nodes = Lattice.from_mask(np.ones((6, 2, 2), dtype=bool), 0.1)
-    pairs = axis_pairs(nodes.nodes, nodes.cells, np.array([1.0, 0.0, 0.0]))
+    pairs = find_axis_pairs(nodes.nodes, nodes.cells, np.array([1.0, 0.0, 0.0]))
     along = nodes.nodes[pairs[:, 1]] - nodes.nodes[pairs[:, 0]]
     assert (along[:, 0] > 0.15).all() and np.abs(along[:, 1:]).max() == 0.0
     turned = nodes.nodes[:, [2, 1, 0]]
@@ -177,14 +177,14 @@ def test_the_axis_turns_with_the_body():
 @pytest.mark.parametrize(
     ("make", "word"),
     [
-        (lambda: Ground(normal=(0, 0, 0)), "direction"),
-        (lambda: Ground(friction=-0.1), "friction"),
-        (lambda: Ground(friction=(0.1, 0.2)), "friction"),  # pyright: ignore[reportArgumentType]  # what is tested
-        (lambda: Ground(friction=(0.1, 0.5, 1.0)), "axis"),
-        (lambda: Ground(stiffness=0.0), "stiffness"),
-        (lambda: Ground(damping=-1.0), "damping"),
-        (lambda: Ground(point=(0, float("nan"), 0)), "nan"),
-        (lambda: Ground(smoothing_m_s=0.0), "smoothing"),
+        (lambda: ContactPlane(normal=(0, 0, 0)), "direction"),
+        (lambda: ContactPlane(friction=-0.1), "friction"),
+        (lambda: ContactPlane(friction=(0.1, 0.2)), "friction"),  # pyright: ignore[reportArgumentType]  # what is tested
+        (lambda: ContactPlane(friction=(0.1, 0.5, 1.0)), "axis"),
+        (lambda: ContactPlane(stiffness=0.0), "stiffness"),
+        (lambda: ContactPlane(damping=-1.0), "damping"),
+        (lambda: ContactPlane(point=(0, float("nan"), 0)), "nan"),
+        (lambda: ContactPlane(smoothing_m_s=0.0), "smoothing"),
     ],
 )
 def test_bad_grounds_are_named(make, word: str):

@@ -10,19 +10,19 @@ from marey.muscle import (
     ActivationSpline,
     Bone,
     Bones,
-    ControlProblem,
-    Goal,
-    Ground,
+    ContactPlane,
     Muscles,
+    OptimalControlProblem,
     SoftBody,
     SoftSystem,
+    StateGoal,
     TetMesh,
-    adjoint_gradient,
+    compute_adjoint_gradient,
     simulate_controls,
     solve_control,
 )
-from marey.muscle._adjoint import gauss_newton_model, total_cost
-from marey.muscle._control_segments import spline_segments
+from marey.muscle._adjoint import compute_total_cost, make_gauss_newton_model
+from marey.muscle._control_segments import make_spline_segments
 from marey.numerics import SolveStatus
 
 LENGTH, WIDTH = 0.4, 0.08
@@ -74,19 +74,21 @@ def arm(kind="fixed", *, alpha_min=0.5, gravity=(0.0, -9.82, 0.0)):
 
 
 def problem_of(system, rng, steps=6, **options):
-    goals = [Goal(i, system.state() + 0.05 * rng.normal(size=system.num_states)) for i in (steps // 2, steps)]
-    return ControlProblem(system, system.state(), steps, goals, **({"goal_weight": 20.0, "effort": 0.1} | options))
+    goals = [StateGoal(i, system.state() + 0.05 * rng.normal(size=system.num_states)) for i in (steps // 2, steps)]
+    return OptimalControlProblem(
+        system, system.state(), steps, goals, **({"goal_weight": 20.0, "effort": 0.1} | options)
+    )
 
 
 def gradient_error(problem, controls, rng, size):
     """Relative difference between the adjoint and differences of fourth order along a random direction."""
-    gradient = adjoint_gradient(problem, controls).by_controls
+    gradient = compute_adjoint_gradient(problem, controls).by_controls
     d = size * rng.normal(size=controls.shape)
     h = 1e-3
 
     def cost(share):
         moved = controls + share * h * d
-        return total_cost(problem, moved, simulate_controls(problem, moved))
+        return compute_total_cost(problem, moved, simulate_controls(problem, moved))
 
     numeric = (8 * (cost(1) - cost(-1)) - (cost(2) - cost(-2))) / (12 * h)
     return abs(numeric - np.sum(gradient * d)) / abs(numeric)
@@ -124,8 +126,8 @@ def test_forward_and_backward_derivatives_are_transposes():
     rng = np.random.default_rng(3)
     problem = problem_of(SoftSystem(arm("ball")[0]), rng)
     controls = rng.uniform(0.1, 0.6, problem.shape)
-    model = gauss_newton_model(problem, controls, simulate_controls(problem, controls))
-    exact = adjoint_gradient(problem, controls).by_controls.ravel()
+    model = make_gauss_newton_model(problem, controls, simulate_controls(problem, controls))
+    exact = compute_adjoint_gradient(problem, controls).by_controls.ravel()
     np.testing.assert_allclose(model.gradient, exact, atol=1e-10 * np.abs(exact).max())
 
 
@@ -133,7 +135,10 @@ def test_engell_63_checkpoints_serve_implicit_steps_too():
     rng = np.random.default_rng(4)
     problem = problem_of(SoftSystem(beam()), rng)
     controls = rng.uniform(0.0, 1.0, problem.shape)
-    whole, kept = adjoint_gradient(problem, controls), adjoint_gradient(problem, controls, checkpoints=2)
+    whole, kept = (
+        compute_adjoint_gradient(problem, controls),
+        compute_adjoint_gradient(problem, controls, checkpoints=2),
+    )
     np.testing.assert_allclose(kept.by_controls, whole.by_controls, rtol=1e-12, atol=1e-14)
     assert kept.stored < whole.stored
 
@@ -145,8 +150,11 @@ def test_engell_66_two_antagonists_bend_a_soft_beam_to_its_target():
     rows = np.zeros((1, system.num_states))
     rows[0, 3 * tip + 2] = 1.0 / len(tip)
     aside = body.mesh.nodes[tip, 2].mean() + 0.3 * LENGTH
-    goal, options = Goal(steps, [aside], rows=rows), {"goal_weight": 1e4, "effort": 1e-2, "knots": 6, "bounds": (0, 1)}
-    problem = ControlProblem(system, system.state(), steps, [goal], **options)
+    goal, options = (
+        StateGoal(steps, [aside], rows=rows),
+        {"goal_weight": 1e4, "effort": 1e-2, "knots": 6, "bounds": (0, 1)},
+    )
+    problem = OptimalControlProblem(system, system.state(), steps, [goal], **options)
     result = solve_control(problem, tolerance=1e-4, goal_tolerance=0.02 * LENGTH)
     assert result.reached
     assert result.goal_error <= 0.02 * LENGTH
@@ -160,8 +168,8 @@ def test_the_muscles_of_an_arm_find_how_to_lift_the_hand():
     hand = int(fore[np.argmax(body.mesh.nodes[fore, 0])])
     angle, reach = 0.6, body.mesh.nodes[hand] - [0.25, WIDTH / 2, WIDTH / 2]
     target = np.array([0.25, WIDTH / 2, WIDTH / 2]) + reach[0] * np.array([np.cos(angle), np.sin(angle), 0.0])
-    goal = Goal(steps, target, components=system.components(hand))
-    problem = ControlProblem(
+    goal = StateGoal(steps, target, components=system.components(hand))
+    problem = OptimalControlProblem(
         system, system.state(), steps, [goal], goal_weight=1e4, effort=1e-2, knots=5, bounds=(0, 1)
     )
     result = solve_control(problem, tolerance=1e-4, goal_tolerance=0.01)
@@ -241,7 +249,7 @@ def test_weights_of_regions_give_points_back_under_any_affine_motion():
     rng = np.random.default_rng(6)
     muscles = beam((8, 2, 2), transfer="conservative", samples=4).muscles
     F, shift = rng.normal(size=(3, 3)), rng.normal(size=3)
-    segments = spline_segments(muscles, "region")
+    segments = make_spline_segments(muscles, "region")
     ends = muscles.points()[muscles.arrays.segments]
     for s in range(muscles.num_segments):
         part = slice(segments.starts[s], segments.starts[s + 1])
@@ -301,7 +309,7 @@ def test_bad_systems_are_refused():
 def block(friction=0.5, slope=0.0):
     """A stiff cube that stands on a plane which rises by ``slope`` along x."""
     mesh = TetMesh.box((0.1, 0.1, 0.1), (2, 2, 2))
-    ground = Ground(friction=friction, normal=(-np.sin(slope), np.cos(slope), 0.0))
+    ground = ContactPlane(friction=friction, normal=(-np.sin(slope), np.cos(slope), 0.0))
     turn = np.array([[np.cos(slope), -np.sin(slope), 0.0], [np.sin(slope), np.cos(slope), 0.0], [0.0, 0.0, 1.0]])
     turned = TetMesh(mesh.nodes @ turn.T, mesh.cells)
     return SoftBody.from_mesh(turned, young_pa=1e5, ground=ground, damping=(0.0, 0.01))
@@ -344,7 +352,7 @@ def test_engell_55_a_block_on_a_slope_slides_or_creeps_as_the_smoothing_says(fri
 
 def test_friction_that_differs_by_direction_is_refused():
     body = SoftBody.from_mesh(
-        TetMesh.box((0.1, 0.1, 0.1), (1, 1, 1)), ground=Ground(friction=(0.1, 0.5, 1.0), axis=(1, 0, 0))
+        TetMesh.box((0.1, 0.1, 0.1), (1, 1, 1)), ground=ContactPlane(friction=(0.1, 0.5, 1.0), axis=(1, 0, 0))
     )
     with pytest.raises(InputError, match="all directions"):
         SoftSystem(body)

@@ -10,28 +10,28 @@ from marey.muscle import (
     ActivationSpline,
     Bone,
     Bones,
-    ControlProblem,
-    Goal,
     Lattice,
     Muscles,
+    OptimalControlProblem,
     SoftBody,
     SoftSystem,
+    StateGoal,
     TetMesh,
-    adjoint_gradient,
+    compute_adjoint_gradient,
     simulate_controls,
 )
-from marey.muscle._adjoint import total_cost
-from marey.muscle._control_bones import bordered
-from marey.muscle._control_chart import factor
-from marey.muscle._control_contact_kernels import SmoothGround, ground_forces, ground_slopes
-from marey.muscle._control_pattern import FreeMatrix, StepPattern
-from marey.muscle._control_segments import edge_dampers, joined
+from marey.muscle._adjoint import compute_total_cost
+from marey.muscle._control_bones import make_bordered_solver
+from marey.muscle._control_chart import factorise
+from marey.muscle._control_contact_kernels import SmoothContactPlane, add_ground_forces, differentiate_ground_forces
+from marey.muscle._control_pattern import FreeNodeMatrix, StepPattern
+from marey.muscle._control_segments import join_segments, make_edge_dampers
 from marey.muscle._control_segments_kernels import (
-    Segments,
-    segment_columns,
-    segment_forces,
-    segment_products,
-    segment_slopes,
+    WeightedSegments,
+    add_segment_forces,
+    differentiate_segments,
+    multiply_segment_blocks,
+    sum_segment_columns,
 )
 
 
@@ -43,8 +43,8 @@ def random_segments(rng, num_nodes=9, count=5):
         first, second = rng.dirichlet(np.ones(2)), rng.dirichlet(np.ones(3))
         weights = np.concatenate([first, -second])
         k, c = np.array([rng.uniform(10, 50)]), np.array([rng.uniform(1, 3)])
-        parts.append(Segments(np.array([0, 5]), nodes, weights, np.array([0.5]), k, c))
-    return joined(parts)
+        parts.append(WeightedSegments(np.array([0, 5]), nodes, weights, np.array([0.5]), k, c))
+    return join_segments(parts)
 
 
 def block_problem(rng):
@@ -55,7 +55,7 @@ def block_problem(rng):
 
 def forces_of(segments, x, v, alpha):
     out = np.zeros_like(x)
-    segment_forces(segments, x, v, alpha, out)
+    add_segment_forces(segments, x, v, alpha, out)
     return out
 
 
@@ -71,28 +71,31 @@ def test_segments_add_no_momentum():
 def test_slopes_of_segments_match_differences(by):
     rng = np.random.default_rng(1)
     segments, x, v, alpha = block_problem(rng)
-    blocks = segment_slopes(segments, x, v, alpha, True)[0 if by == "x" else 1]
+    blocks = differentiate_segments(segments, x, v, alpha, True)[0 if by == "x" else 1]
     d, h = rng.normal(size=x.shape), 1e-6
     moved = [(x + s * h * d, v) if by == "x" else (x, v + s * h * d) for s in (1, -1)]
     numeric = (forces_of(segments, *moved[0], alpha) - forces_of(segments, *moved[1], alpha)) / (2 * h)
-    product = segment_products(segments, blocks, d[:, :, None].copy(), False)[:, :, 0]
+    product = multiply_segment_blocks(segments, blocks, d[:, :, None].copy(), False)[:, :, 0]
     np.testing.assert_allclose(product, numeric, atol=1e-6)
 
 
 def test_products_of_segments_have_their_transposes():
     rng = np.random.default_rng(2)
     segments, x, v, alpha = block_problem(rng)
-    blocks = segment_slopes(segments, x, v, alpha, True)[0]
+    blocks = differentiate_segments(segments, x, v, alpha, True)[0]
     a, b = rng.normal(size=(2, 9, 3, 1))
-    forth, back = segment_products(segments, blocks, a, False), segment_products(segments, blocks, b, True)
+    forth, back = (
+        multiply_segment_blocks(segments, blocks, a, False),
+        multiply_segment_blocks(segments, blocks, b, True),
+    )
     assert np.sum(b * forth) == pytest.approx(np.sum(a * back), rel=1e-12)
 
 
 def test_contraction_pulls_the_ends_together_as_its_derivative_says():
     rng = np.random.default_rng(3)
     segments, x, v, alpha = block_problem(rng)
-    pulls = segment_slopes(segments, x, v, alpha, True)[2]
-    columns = segment_columns(segments, pulls, np.eye(5), 9)
+    pulls = differentiate_segments(segments, x, v, alpha, True)[2]
+    columns = sum_segment_columns(segments, pulls, np.eye(5), 9)
     for s in range(5):
         step = np.zeros(5)
         step[s] = 1e-6
@@ -102,22 +105,24 @@ def test_contraction_pulls_the_ends_together_as_its_derivative_says():
 
 def test_slopes_that_are_not_exact_only_hold_back():
     segments, x, v, alpha = block_problem(np.random.default_rng(4))
-    by_x, by_v, _ = segment_slopes(segments, x, v, alpha * 3.0, False)  # slack springs would push
+    by_x, by_v, _ = differentiate_segments(segments, x, v, alpha * 3.0, False)  # slack springs would push
     for block in (*by_x, *by_v):
         np.testing.assert_allclose(block, block.T, atol=1e-12)
         assert np.linalg.eigvalsh(block).max() <= 1e-9
 
 
 def test_a_segment_of_no_length_pulls_nowhere():
-    one = Segments(np.array([0, 2]), np.array([0, 1]), np.array([1.0, -1.0]), *(np.array([1.0]) for _ in range(3)))
+    one = WeightedSegments(
+        np.array([0, 2]), np.array([0, 1]), np.array([1.0, -1.0]), *(np.array([1.0]) for _ in range(3))
+    )
     same = np.ones((2, 3))
     assert not forces_of(one, same, 0 * same, np.ones(1)).any()
-    assert not np.concatenate([p.ravel() for p in segment_slopes(one, same, 0 * same, np.ones(1), True)]).any()
+    assert not np.concatenate([p.ravel() for p in differentiate_segments(one, same, 0 * same, np.ones(1), True)]).any()
 
 
 def test_dampers_of_edges_resist_stretch_and_let_rigid_motion_go():
     mesh = TetMesh.box((1.0, 1.0, 1.0), (1, 1, 1))
-    dampers = edge_dampers(mesh.nodes, np.asarray(mesh.cells, dtype=np.int64), np.ones(len(mesh.cells)))
+    dampers = make_edge_dampers(mesh.nodes, np.asarray(mesh.cells, dtype=np.int64), np.ones(len(mesh.cells)))
     ones, x = np.ones(len(dampers.rest)), mesh.nodes
     turn = np.cross([0.3, -0.2, 0.5], x) + np.array([1.0, 2.0, 3.0])
     np.testing.assert_allclose(forces_of(dampers, x, turn, ones), 0.0, atol=1e-12)
@@ -126,18 +131,18 @@ def test_dampers_of_edges_resist_stretch_and_let_rigid_motion_go():
 
 
 def ground():
-    return SmoothGround(np.zeros(3), np.array([0.0, 0.8, 0.6]), np.full(6, 300.0), 0.6, 0.02, 0.1)
+    return SmoothContactPlane(np.zeros(3), np.array([0.0, 0.8, 0.6]), np.full(6, 300.0), 0.6, 0.02, 0.1)
 
 
 def test_slopes_of_the_ground_match_differences():
     rng = np.random.default_rng(5)
     plane = ground()
     x, v = 0.03 * rng.normal(size=(6, 3)), rng.normal(size=(6, 3))
-    by_x, by_v = ground_slopes(plane, x, v, True)
+    by_x, by_v = differentiate_ground_forces(plane, x, v, True)
 
     def forces(x, v):
         out = np.zeros_like(x)
-        ground_forces(plane, x, v, out)
+        add_ground_forces(plane, x, v, out)
         return out
 
     assert np.abs(by_x).max() > 1.0
@@ -151,7 +156,7 @@ def test_the_ground_pushes_up_never_down_and_friction_brakes():
     plane = ground()
     x, v = 0.05 * rng.normal(size=(6, 3)), rng.normal(size=(6, 3))
     out = np.zeros((6, 3))
-    ground_forces(plane, x, v, out)
+    add_ground_forces(plane, x, v, out)
     normal = out @ plane.normal
     along, sliding = out - normal[:, None] * plane.normal, v - (v @ plane.normal)[:, None] * plane.normal
     assert normal.min() >= 0.0
@@ -166,9 +171,9 @@ def test_the_matrix_of_a_step_holds_the_tangent_of_the_body(material):
     mesh = TetMesh.box((0.3, 0.1, 0.1), (3, 1, 1))
     body = SoftBody.from_mesh(mesh, material=material)
     x = mesh.nodes + 0.005 * rng.normal(size=mesh.nodes.shape)
-    pattern = StepPattern(body.elastic, joined([]), len(mesh.nodes))
+    pattern = StepPattern(body.elastic, join_segments([]), len(mesh.nodes))
     values = pattern.assemble(x, np.zeros((0, 3, 3)), np.zeros((len(x), 3, 3)), exact=True)
-    whole = FreeMatrix(pattern, np.arange(len(x)), len(x))
+    whole = FreeNodeMatrix(pattern, np.arange(len(x)), len(x))
     scale = np.abs(values).max()
     np.testing.assert_allclose(whole.dense(values), body.tangent(x).toarray(), atol=1e-9 * scale)
     np.testing.assert_allclose(whole.sparse(values).toarray(), whole.dense(values), atol=1e-15 * scale)
@@ -182,21 +187,21 @@ def test_dense_and_sparse_factors_solve_the_same():
     b = rng.normal(size=(12, 2))
     for transposed in (False, True):
         exact = np.linalg.solve(A.T if transposed else A, b)
-        np.testing.assert_allclose(factor(A.copy())(b, transposed), exact, rtol=1e-10)
-        np.testing.assert_allclose(factor(csc_array(A))(b, transposed), exact, rtol=1e-10)
+        np.testing.assert_allclose(factorise(A.copy())(b, transposed), exact, rtol=1e-10)
+        np.testing.assert_allclose(factorise(csc_array(A))(b, transposed), exact, rtol=1e-10)
 
 
 def test_a_singular_matrix_is_an_error_with_a_reason():
     from scipy.sparse import csc_array
 
     with pytest.raises(ConvergenceError, match="singular"):
-        factor(csc_array(np.diag([1.0, 0.0, 2.0])))
+        factorise(csc_array(np.diag([1.0, 0.0, 2.0])))
 
 
 def test_a_bordered_matrix_is_solved_through_its_inner_part():
     rng = np.random.default_rng(9)
     A = rng.normal(size=(9, 9)) + 6 * np.eye(9)
-    solve = bordered(factor(A[:7, :7].copy()), A[:7, 7:].copy(), A[7:, :7].copy(), A[7:, 7:].copy())
+    solve = make_bordered_solver(factorise(A[:7, :7].copy()), A[:7, 7:].copy(), A[7:, :7].copy(), A[7:, 7:].copy())
     for b in (rng.normal(size=9), rng.normal(size=(9, 3))):
         np.testing.assert_allclose(solve(b, False), np.linalg.solve(A, b), rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(solve(b, True), np.linalg.solve(A.T, b), rtol=1e-9, atol=1e-12)
@@ -323,10 +328,12 @@ def test_engell_60_a_lattice_of_springs_matches_differences(counts):
     lattice = Lattice.from_mask(np.ones(counts, dtype=bool), 0.05)
     body = SoftBody.from_mesh(lattice, young_pa=2e4, pinned=[0, 1])
     system = SoftSystem(body)
-    goal = Goal(6, system.state() + 0.02 * rng.normal(size=system.num_states))
-    problem = ControlProblem(system, system.state(), 6, [goal], goal_weight=50.0)
+    goal = StateGoal(6, system.state() + 0.02 * rng.normal(size=system.num_states))
+    problem = OptimalControlProblem(system, system.state(), 6, [goal], goal_weight=50.0)
     controls = 0.05 * rng.normal(size=problem.shape)
     d, h = 0.05 * rng.normal(size=problem.shape), 1e-3
-    costs = [total_cost(problem, a, simulate_controls(problem, a)) for a in (controls + h * d, controls - h * d)]
-    exact = np.sum(adjoint_gradient(problem, controls).by_controls * d)
+    costs = [
+        compute_total_cost(problem, a, simulate_controls(problem, a)) for a in (controls + h * d, controls - h * d)
+    ]
+    exact = np.sum(compute_adjoint_gradient(problem, controls).by_controls * d)
     assert (costs[0] - costs[1]) / (2 * h) == pytest.approx(exact, rel=1e-5)

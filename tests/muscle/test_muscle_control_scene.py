@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from marey.base import InputError, UnknownNameError
-from marey.muscle import PlaceGoal, scene, solve_scene
-from marey.muscle._control_scene import coarse_stage
+from marey.muscle import PositionGoal, load_scene, solve_scene
+from marey.muscle._control_scene import build_coarse_scene
 
 WORM = """
 version = 1
@@ -49,18 +49,18 @@ value = 1.0
 def worm(tmp_path_factory):
     path = tmp_path_factory.mktemp("scenes") / "worm.toml"
     path.write_text(WORM, encoding="utf-8")
-    return scene(path)
+    return load_scene(path)
 
 
 def test_a_coarser_body_has_fewer_cells_and_is_held_alike(worm):
-    fine, coarse = worm.stage().body, coarse_stage(worm, 150).body
+    fine, coarse = worm.stage().body, build_coarse_scene(worm, 150).body
     assert len(coarse.cells) < 0.6 * len(fine.cells)
     assert np.any(coarse.carriers == -2)
     assert coarse.muscles.num_splines == 2
 
 
 def test_a_small_body_is_solved_as_it_is(worm):
-    assert len(coarse_stage(worm, 10_000).body.cells) == len(worm.stage().body.cells)
+    assert len(build_coarse_scene(worm, 10_000).body.cells) == len(worm.stage().body.cells)
 
 
 def test_a_scene_bends_its_tip_to_a_place(worm):
@@ -81,7 +81,7 @@ def test_a_scene_bends_its_tip_to_a_place(worm):
 
 def test_the_caller_sees_and_ends_the_search_of_a_scene(worm):
     seen = []
-    goal = PlaceGoal(0.2, (0.0, 0.0, 0.5), (0.3, 0.0, 0.4))
+    goal = PositionGoal(0.2, (0.0, 0.0, 0.5), (0.3, 0.0, 0.4))
     solve_scene(worm, [goal], max_cells=150, on_iteration=lambda i, cost: bool(seen.append(cost)))
     assert len(seen) == 1
 

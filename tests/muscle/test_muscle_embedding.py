@@ -30,7 +30,7 @@ def inside(mesh, rng: np.random.Generator, count: int):
 def test_engell_46_embedding_reproduces_points_and_affine_motions(kind: str):
     mesh, rng = MESHES[kind], np.random.default_rng(1)
     p = inside(mesh, rng, 40)
-    bound = Embedding.of(p, mesh.nodes, mesh.cells)
+    bound = Embedding.from_points(p, mesh.nodes, mesh.cells)
     np.testing.assert_allclose(bound(mesh.nodes), p, atol=1e-12)
     np.testing.assert_allclose(bound.weights.sum(axis=1), 1.0, atol=1e-12)
     assert bound.weights.min() > -1e-9
@@ -43,7 +43,7 @@ def test_engell_46_embedding_reproduces_points_and_affine_motions(kind: str):
 def test_points_lie_in_the_cell_that_is_named(seed: int):
     mesh = MESHES["tetrahedra"]
     p = inside(mesh, np.random.default_rng(seed), 3)
-    bound = Embedding.of(p, mesh.nodes, mesh.cells)
+    bound = Embedding.from_points(p, mesh.nodes, mesh.cells)
     corners = mesh.nodes[mesh.cells[bound.cells]]
     assert (p >= corners.min(axis=1) - 1e-12).all() and (p <= corners.max(axis=1) + 1e-12).all()
 
@@ -52,7 +52,7 @@ def test_a_point_on_a_shared_face_takes_the_lowest_cell():
     mesh = MESHES["tetrahedra"]
     shared = mesh.nodes[mesh.cells[5]][:3].mean(axis=0)
     holders = [t for t in range(len(mesh.cells)) if holds(mesh, t, shared)]
-    assert Embedding.of([shared], mesh.nodes, mesh.cells).cells[0] == min(holders)
+    assert Embedding.from_points([shared], mesh.nodes, mesh.cells).cells[0] == min(holders)
 
 
 def holds(mesh: TetMesh, t: int, p) -> bool:
@@ -66,12 +66,12 @@ def test_a_sheared_cube_is_inverted_by_newton():
     cells = Lattice.from_mask(np.ones((1, 1, 1), dtype=bool), 1.0).cells
     nodes[np.all(nodes == 1.0, axis=1)] += 0.3  # no affine map
     p = np.array([[0.6, 0.7, 0.55]])
-    np.testing.assert_allclose(Embedding.of(p, nodes, cells)(nodes), p, atol=1e-12)
+    np.testing.assert_allclose(Embedding.from_points(p, nodes, cells)(nodes), p, atol=1e-12)
 
 
 def test_triangles_of_a_flat_body():
     nodes = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]], dtype=float)
-    bound = Embedding.of([(0.7, 0.2, 0), (0.2, 0.7, 0)], nodes, np.array([[0, 1, 2], [0, 2, 3]]))
+    bound = Embedding.from_points([(0.7, 0.2, 0), (0.2, 0.7, 0)], nodes, np.array([[0, 1, 2], [0, 2, 3]]))
     assert bound.cells.tolist() == [0, 1]
     np.testing.assert_allclose(bound(nodes), [(0.7, 0.2, 0), (0.2, 0.7, 0)], atol=1e-12)
 
@@ -81,7 +81,7 @@ def test_a_point_a_little_outside_is_carried_with_a_warning(kind: str):
     mesh = MESHES[kind]
     p = mesh.nodes.max(axis=0) + np.array([0.01, 0.0, 0.0])
     with pytest.warns(MareyWarning, match=r"points \[0\] lie"):
-        bound = Embedding.of([p], mesh.nodes, mesh.cells)
+        bound = Embedding.from_points([p], mesh.nodes, mesh.cells)
     np.testing.assert_allclose(bound(mesh.nodes)[0], p, atol=1e-12)
     assert bound.weights.min() < 0.0 and bound.outside[0] > 0.0
 
@@ -91,7 +91,7 @@ def test_a_point_far_outside_is_refused_by_number(kind: str):
     mesh = MESHES[kind]
     good, bad = mesh.nodes.mean(axis=0), mesh.nodes.max(axis=0) + np.array([0.5, 0.0, 0.0])
     with pytest.raises(InputError, match="point 1 lies"):
-        Embedding.of([good, bad], mesh.nodes, mesh.cells)
+        Embedding.from_points([good, bad], mesh.nodes, mesh.cells)
 
 
 def test_a_spline_inside_warns_of_nothing():

@@ -9,11 +9,11 @@ import pytest
 
 from marey.base import InputError, MissingFileError
 from marey.muscle import FILM_SUFFIXES, Film, TetMesh
-from marey.muscle._film import CONTRACTED, EXTENDED, PASSIVE, BoneTrack, paint_for
-from marey.muscle._film_gltf import TOLERANCE, film_shapes
-from marey.muscle._film_skin import bound_skin, own_skin, plate_skin
-from marey.muscle._shapes import Shape, Solid, voxels
-from marey.muscle._shapes_tets import tetrahedra
+from marey.muscle._film import CONTRACTED, EXTENDED, PASSIVE, BoneTrack, make_paint
+from marey.muscle._film_gltf import TOLERANCE, fit_morph_targets
+from marey.muscle._film_skin import embed_surface, surface_of_mesh, surface_of_plate
+from marey.muscle._shapes import Shape, Solid, voxelise
+from marey.muscle._shapes_tets import tetrahedralise_shape
 from marey.muscle._springs import Lattice
 
 BALL = Shape((Solid("rod", points=((0.0, 0.0, 0.0),), radii=(0.5,)),))
@@ -32,7 +32,7 @@ def dihedrals(nodes: np.ndarray, cells: np.ndarray) -> np.ndarray:
 
 
 def test_a_ball_of_tetrahedra_has_its_volume_and_a_closed_surface():
-    mesh = TetMesh(*tetrahedra(BALL, 0.1))
+    mesh = TetMesh(*tetrahedralise_shape(BALL, 0.1))
     assert mesh.volume == pytest.approx(np.pi / 6.0, rel=0.02)
     assert mesh.volumes.min() > 0.0
     edges = np.sort(np.concatenate([mesh.surface[:, [i, (i + 1) % 3]] for i in range(3)]), axis=1)
@@ -42,21 +42,21 @@ def test_a_ball_of_tetrahedra_has_its_volume_and_a_closed_surface():
 
 @pytest.mark.parametrize("shape", [BALL, ROD])
 def test_tetrahedra_cut_at_a_surface_are_no_slivers(shape):
-    angles = dihedrals(*tetrahedra(shape, 0.08))
+    angles = dihedrals(*tetrahedralise_shape(shape, 0.08))
     assert angles.min() > 10.0 and angles.max() < 160.0
 
 
 def test_a_box_on_the_grid_is_filled_exactly():
-    mesh = TetMesh(*tetrahedra(Shape((Solid("box", size=(0.4, 0.3, 0.2)),)), 0.1))
+    mesh = TetMesh(*tetrahedralise_shape(Shape((Solid("box", size=(0.4, 0.3, 0.2)),)), 0.1))
     assert mesh.volume == pytest.approx(0.4 * 0.3 * 0.2, rel=1e-12)
 
 
 def test_voxels_fill_a_box_and_a_flat_one():
     box = Shape((Solid("box", centre=(1.0, 0.5, 0.0), size=(0.6, 0.4, 0.2)),))
-    mask, origin = voxels(box, 0.1)
+    mask, origin = voxelise(box, 0.1)
     assert mask.shape == (6, 4, 2) and mask.all()
     np.testing.assert_allclose(origin, [0.7, 0.3, -0.1])
-    flat, origin = voxels(box, 0.1, flat=True)
+    flat, origin = voxelise(box, 0.1, flat=True)
     assert flat.shape == (6, 4) and origin[2] == 0.0
 
 
@@ -82,8 +82,8 @@ def test_solids_join_melt_and_cut():
         lambda: Solid("rod", points=((0.0, 0.0, 0.0),), radii=(-1.0,)),
         lambda: Solid("box", size=(1.0, 0.0, 1.0)),
         lambda: Shape(()),
-        lambda: tetrahedra(BALL, 1e-4),
-        lambda: voxels(BALL, 1e-4),
+        lambda: tetrahedralise_shape(BALL, 1e-4),
+        lambda: voxelise(BALL, 1e-4),
     ],
 )
 def test_shapes_that_cannot_be_are_refused(make):
@@ -93,12 +93,14 @@ def test_shapes_that_cannot_be_are_refused(make):
 
 @pytest.mark.parametrize("kind", ["tets", "cubes"])
 def test_a_skin_goes_with_every_affine_motion_of_its_body(kind):
-    mesh = TetMesh(*tetrahedra(ROD, 0.1)) if kind == "tets" else Lattice.from_mask(voxels(ROD, 0.05)[0], 0.05)
-    shift = np.zeros(3) if kind == "tets" else voxels(ROD, 0.05)[1]
-    fine = TetMesh(*tetrahedra(ROD, 0.05))
-    own = own_skin(fine.surface)
+    mesh = (
+        TetMesh(*tetrahedralise_shape(ROD, 0.1)) if kind == "tets" else Lattice.from_mask(voxelise(ROD, 0.05)[0], 0.05)
+    )
+    shift = np.zeros(3) if kind == "tets" else voxelise(ROD, 0.05)[1]
+    fine = TetMesh(*tetrahedralise_shape(ROD, 0.05))
+    own = surface_of_mesh(fine.surface)
     points = own.at(fine.nodes) - shift
-    skin = bound_skin(points, own.faces, mesh.nodes, mesh.cells)
+    skin = embed_surface(points, own.faces, mesh.nodes, mesh.cells)
     np.testing.assert_allclose(skin.weights.sum(axis=1), 1.0, atol=1e-12)
     np.testing.assert_allclose(skin.at(mesh.nodes), points, atol=1e-12)
     matrix = np.array([[1.1, 0.2, 0.0], [-0.1, 0.9, 0.3], [0.0, 0.1, 1.2]])
@@ -107,7 +109,7 @@ def test_a_skin_goes_with_every_affine_motion_of_its_body(kind):
 
 def test_a_flat_body_is_drawn_as_a_closed_plate():
     lattice = Lattice.from_mask(np.ones((3, 2), dtype=bool), 0.1)
-    skin = plate_skin(lattice.cells, lattice.nodes, 0.04)
+    skin = surface_of_plate(lattice.cells, lattice.nodes, 0.04)
     points, faces = skin.at(lattice.nodes), skin.faces
     volume = np.einsum("fi,fi->", np.cross(points[faces[:, 0]], points[faces[:, 1]]), points[faces[:, 2]]) / 6.0
     assert volume == pytest.approx(0.3 * 0.2 * 0.04)
@@ -115,7 +117,7 @@ def test_a_flat_body_is_drawn_as_a_closed_plate():
 
 def test_paint_is_passive_red_or_blue():
     points = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 9.0]])
-    paint = paint_for(
+    paint = make_paint(
         points, np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 0.1]]), np.zeros(2, dtype=np.int64), np.array([0.3])
     )
     np.testing.assert_allclose(paint.colours(np.ones(2)), np.tile(PASSIVE, (2, 1)))
@@ -127,8 +129,8 @@ def test_paint_is_passive_red_or_blue():
 @pytest.fixture(scope="module")
 def film() -> Film:
     """A rod that bends, travels and turns, with one bone."""
-    mesh = TetMesh(*tetrahedra(ROD, 0.1))
-    skin = own_skin(mesh.surface)
+    mesh = TetMesh(*tetrahedralise_shape(ROD, 0.1))
+    skin = surface_of_mesh(mesh.surface)
     times = np.arange(31) / 30.0
     bend, turn = 0.4 * np.sin(3.0 * times), 0.8 * times
     bent = mesh.nodes + np.stack([0 * times, bend, 0 * times], axis=1)[:, None] * mesh.nodes[:, 2:] ** 2
@@ -137,7 +139,7 @@ def film() -> Film:
     positions = np.einsum("fab,fvb->fva", rotations, bent) + np.stack([times, zero, 2 * times], axis=1)[:, None]
     ends = np.stack([positions[:, :1, :], positions[:, -1:, :]], axis=2)
     bones = BoneTrack(("b",), ends, np.full((1, 2), 0.02), np.zeros((31, 0)))
-    paint = paint_for(skin.at(mesh.nodes), np.array([[0.0, 0.1, 0.3]]), np.zeros(1, dtype=np.int64), np.array([0.2]))
+    paint = make_paint(skin.at(mesh.nodes), np.array([[0.0, 0.1, 0.3]]), np.zeros(1, dtype=np.int64), np.array([0.2]))
     alphas = 1.0 - 0.35 * np.abs(np.sin(3.0 * times))[:, None]
     return Film(
         "rod",
@@ -186,7 +188,7 @@ def test_an_animated_glb_plays_the_surface_within_its_tolerance(film, tmp_path):
 def test_a_rigid_film_needs_hardly_a_shape():
     points = np.random.default_rng(1).normal(size=(40, 3))
     moving = points + np.arange(20)[:, None, None] * [0.0, 0.1, 0.2]
-    shapes = film_shapes(moving, np.ones((20, 40, 3)))
+    shapes = fit_morph_targets(moving, np.ones((20, 40, 3)))
     assert shapes.error_m < 1e-9 and shapes.weights.shape[1] <= 1
 
 

@@ -63,17 +63,19 @@ def test_engell_59_a_fibre_never_pushes(curves: HillCurves):
 
 
 def test_slopes_of_the_kernel_follow_the_force():
-    from marey.muscle._hill_kernels import hill_force, hill_slopes
+    from marey.muscle._hill_kernels import compute_hill_force, compute_hill_slopes
 
     for curves in (0, 1):
         x, v, h = 1.1, -0.2, 1e-4
-        force, by_length, by_speed = hill_slopes(curves, 0.7, x, v, 0.1)
-        assert force == hill_force(curves, 0.7, x, v, 0.1)
+        force, by_length, by_speed = compute_hill_slopes(curves, 0.7, x, v, 0.1)
+        assert force == compute_hill_force(curves, 0.7, x, v, 0.1)
         assert by_length == pytest.approx(
-            (hill_force(curves, 0.7, x + h, v, 0.1) - hill_force(curves, 0.7, x - h, v, 0.1)) / (2 * h), abs=1e-5
+            (compute_hill_force(curves, 0.7, x + h, v, 0.1) - compute_hill_force(curves, 0.7, x - h, v, 0.1)) / (2 * h),
+            abs=1e-5,
         )
         assert by_speed == pytest.approx(
-            (hill_force(curves, 0.7, x, v + h, 0.1) - hill_force(curves, 0.7, x, v - h, 0.1)) / (2 * h), abs=1e-5
+            (compute_hill_force(curves, 0.7, x, v + h, 0.1) - compute_hill_force(curves, 0.7, x, v - h, 0.1)) / (2 * h),
+            abs=1e-5,
         )
 
 

@@ -15,12 +15,12 @@ from marey.lie import SO3
 from marey.motion import Motion
 from marey.muscle import (
     MusclePath,
-    activate,
-    governed_axes,
-    human_muscles,
-    muscle_geometry,
-    muscle_solids,
-    muscle_strip,
+    compute_muscle_geometry,
+    draw_muscle_strip,
+    estimate_activations,
+    find_governed_axes,
+    make_human_muscles,
+    make_muscle_solids,
 )
 from marey.skeleton import HUMAN, human
 
@@ -53,15 +53,15 @@ def squat() -> Motion:
 
 def test_moment_arms_are_slopes_of_the_length():
     rng = np.random.default_rng(4)
-    muscles, axes = human_muscles(), governed_axes(HUMAN)
+    muscles, axes = make_human_muscles(), find_governed_axes(HUMAN)
     base = SO3.exp(0.5 * rng.standard_normal((1, HUMAN.num_joints, 3)))
-    arms = muscle_geometry(Motion(HUMAN, 60.0, np.zeros((1, 3)), base), muscles, axes).arms[0]
+    arms = compute_muscle_geometry(Motion(HUMAN, 60.0, np.zeros((1, 3)), base), muscles, axes).arms[0]
     h = 1e-6
     for a, (joint, axis) in enumerate(axes):
         turn = np.zeros((2, HUMAN.num_joints, 3))
         turn[:, HUMAN.names.index(joint), axis] = (-h, h)
         moved = Motion(HUMAN, 60.0, np.zeros((2, 3)), SO3(np.repeat(base.wxyz, 2, axis=0)) @ SO3.exp(turn))
-        lengths = muscle_geometry(moved, muscles, ()).lengths
+        lengths = compute_muscle_geometry(moved, muscles, ()).lengths
         np.testing.assert_allclose(arms[:, a], -(lengths[1] - lengths[0]) / (2 * h), atol=1e-8)
 
 
@@ -82,8 +82,8 @@ def test_moment_arms_are_slopes_of_the_length():
 )
 def test_a_muscle_turns_its_joint_one_way_over_the_whole_range(muscle, joint, axis, degrees, sign):
     sweep = np.linspace(*degrees, 30)
-    lines = [line for line in human_muscles() if line.name == muscle]
-    arms = muscle_geometry(posed({(joint, axis): sweep}, 30), lines, [(joint, axis)]).arms[:, 0, 0]
+    lines = [line for line in make_human_muscles() if line.name == muscle]
+    arms = compute_muscle_geometry(posed({(joint, axis): sweep}, 30), lines, [(joint, axis)]).arms[:, 0, 0]
     assert (sign * arms > 0.004).all()
     assert np.abs(arms).max() < 0.095
 
@@ -91,9 +91,9 @@ def test_a_muscle_turns_its_joint_one_way_over_the_whole_range(muscle, joint, ax
 def test_sides_are_mirror_images():
     rng = np.random.default_rng(7)
     clip = Motion(HUMAN, 60.0, np.zeros((3, 3)), SO3.exp(0.3 * rng.standard_normal((3, HUMAN.num_joints, 3))))
-    muscles = human_muscles()
-    there = muscle_geometry(clip, muscles, ()).lengths
-    back = muscle_geometry(marey.motion.mirror(clip), muscles, ()).lengths
+    muscles = make_human_muscles()
+    there = compute_muscle_geometry(clip, muscles, ()).lengths
+    back = compute_muscle_geometry(marey.motion.mirror(clip), muscles, ()).lengths
     half = len(muscles) // 2
     np.testing.assert_allclose(back, np.concatenate([there[:, half:], there[:, :half]], axis=1), atol=1e-9)
 
@@ -114,14 +114,14 @@ def test_sharing_is_the_best_that_a_general_solver_finds():
 
 
 def test_muscles_and_reserves_add_up_to_the_torques(squat):
-    track = activate(squat)
+    track = estimate_activations(squat)
     total = np.einsum("fma,fm->fa", track.geometry.arms, track.forces) + track.reserves
     np.testing.assert_allclose(total, track.torques, atol=1e-9)
     assert track.given > 0.85
 
 
 def test_a_deep_squat_needs_the_vasti_and_standing_does_not(squat):
-    track = activate(squat)
+    track = estimate_activations(squat)
     deep, stand = len(track.times) // 2, 0
     for side in ("left", "right"):
         assert track.of(f"{side}_vasti")[deep] > 0.15
@@ -130,59 +130,61 @@ def test_a_deep_squat_needs_the_vasti_and_standing_does_not(squat):
 
 
 def test_each_criterion_wins_by_its_own_measure(squat):
-    squares, cubes = activate(squat), activate(squat, power=3.0)
+    squares, cubes = estimate_activations(squat), estimate_activations(squat, power=3.0)
     assert (cubes.activations**3).sum() < (squares.activations**3).sum()
     assert (squares.activations**2).sum() < (cubes.activations**2).sum()
     assert (cubes.activations > 0.01).mean() > (squares.activations > 0.01).mean()  # endurance spreads the work
 
 
 def test_stretched_fibres_pull_at_rest_when_asked(squat):
-    track = activate(squat, passive=True)
+    track = estimate_activations(squat, passive=True)
     deep = len(track.times) // 2
-    resting = track.forces[deep] - activate(squat).forces[deep]
+    resting = track.forces[deep] - estimate_activations(squat).forces[deep]
     assert track.forces.min() >= 0.0
     assert resting[track.names.index("left_vasti")] != 0.0
 
 
 def test_a_taller_body_has_longer_muscles():
-    small, large = human_muscles(human(1.5)), human_muscles(human(1.8))
+    small, large = make_human_muscles(human(1.5)), make_human_muscles(human(1.8))
     for a, b in zip(small, large, strict=True):
         np.testing.assert_allclose(b.offsets, 1.2 * a.offsets, atol=1e-12)
         assert b.largest_force_n == pytest.approx(1.44 * a.largest_force_n)
 
 
 def test_a_table_and_a_picture_are_written(squat, tmp_path):
-    track = activate(squat)
+    track = estimate_activations(squat)
     with track.save(tmp_path / "muscles.csv").open(encoding="utf-8") as stream:
         rows = list(csv.reader(stream))
     assert rows[0][:2] == ["time_s", "left_gluteus_maximus.activation"]
     assert len(rows) == 1 + len(track.times) and len(rows[1]) == 1 + 3 * len(track.muscles)
-    glow = muscle_solids(track, 60).colours[:, 0].max() - muscle_solids(track, 0).colours[:, 0].max()
+    glow = make_muscle_solids(track, 60).colours[:, 0].max() - make_muscle_solids(track, 0).colours[:, 0].max()
     assert glow > 0.05  # red is where the work is
-    image = muscle_strip(track, tmp_path / "muscles.png", count=3, width=300, height=160)
+    image = draw_muscle_strip(track, tmp_path / "muscles.png", count=3, width=300, height=160)
     assert image.shape == (160, 300, 3) and (tmp_path / "muscles.png").stat().st_size > 1000
 
 
 def test_bad_input_is_refused_with_its_name(squat):
     with pytest.raises(InputError, match="power"):
-        activate(squat, power=1.0)
+        estimate_activations(squat, power=1.0)
     with pytest.raises(InputError, match="no muscles"):
-        activate(squat, muscles=[])
+        estimate_activations(squat, muscles=[])
     with pytest.raises(InputError, match="frames"):
-        activate(squat[:2])
+        estimate_activations(squat[:2])
     with pytest.raises(UnknownNameError, match="knee_of_a_horse"):
-        activate(squat, muscles=[MusclePath("m", ("pelvis", "knee_of_a_horse"), np.zeros((2, 3)), 1.0, 0.1)])
+        estimate_activations(
+            squat, muscles=[MusclePath("m", ("pelvis", "knee_of_a_horse"), np.zeros((2, 3)), 1.0, 0.1)]
+        )
     with pytest.raises(InputError, match="origin and an insertion"):
         MusclePath("m", ("pelvis",), np.zeros((1, 3)), 1.0, 0.1)
     with pytest.raises(InputError, match="largest_force_n"):
         MusclePath("m", ("pelvis", "spine1"), np.zeros((2, 3)), np.nan, 0.1)
     with pytest.raises(InputError, match="frame 500"):
-        muscle_solids(activate(squat), 500)
+        make_muscle_solids(estimate_activations(squat), 500)
 
 
 @pytest.mark.mocap
 def test_a_captured_jump_pushes_off_with_the_legs_and_flies_at_rest(mocap):
-    track = activate(marey.load(mocap / "cmu-bvh" / "16_01.bvh"))
+    track = estimate_activations(marey.load(mocap / "cmu-bvh" / "16_01.bvh"))
     legs = [
         track.names.index(f"{side}_{name}")
         for side in ("left", "right")

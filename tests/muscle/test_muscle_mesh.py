@@ -53,7 +53,7 @@ def broken() -> TetMesh:
 
 
 def test_engell_44_bad_meshes_are_repaired_and_the_report_numbers_what_was_wrong():
-    mesh, report = broken().repaired()
+    mesh, report = broken().repair()
     assert report.flipped.tolist() == [3]
     assert report.duplicates.tolist() == [48]
     assert report.slivers.tolist() == [49, 50]
@@ -63,7 +63,7 @@ def test_engell_44_bad_meshes_are_repaired_and_the_report_numbers_what_was_wrong
     assert report.node_numbers[[27, 28, 29]].tolist() == [-1, 0, 5]
     assert "1 cells flipped (3)" in str(report)
     assert mesh.volume == pytest.approx(1.0)
-    again, clean = mesh.repaired()
+    again, clean = mesh.repair()
     assert clean.is_clean
     assert np.array_equal(again.nodes, mesh.nodes)
     body = SoftBody.from_mesh(mesh)
@@ -84,7 +84,7 @@ def test_engell_44_a_body_of_a_bad_mesh_is_refused_with_its_cells():
     with pytest.raises(InputError, match="nodes holds nan"):
         TetMesh(np.where(box.nodes == 1, np.nan, box.nodes), box.cells)
     with pytest.raises(InputError, match="none of 1 cells has a volume"):
-        TetMesh(box.nodes * (1, 1, 0), box.cells[:1]).repaired()
+        TetMesh(box.nodes * (1, 1, 0), box.cells[:1]).repair()
     with pytest.raises(InputError, match="no cell"):
         SoftBody.from_mesh((np.zeros((0, 3)), np.zeros((0, 4), dtype=int)))
 
@@ -92,7 +92,7 @@ def test_engell_44_a_body_of_a_bad_mesh_is_refused_with_its_cells():
 def test_parts_that_do_not_touch_are_counted():
     one = TetMesh.box((1, 1, 1), (1, 1, 1))
     nodes = np.concatenate([one.nodes, one.nodes + 3.0])
-    assert TetMesh(nodes, np.concatenate([one.cells, one.cells + 8])).repaired()[1].parts == 2
+    assert TetMesh(nodes, np.concatenate([one.cells, one.cells + 8])).repair()[1].parts == 2
 
 
 def test_a_mesh_file_is_read_back_and_repaired(tmp_path):

@@ -8,10 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marey.base import ConvergenceError, InputError
-from marey.muscle import ControlProblem, ControlResult, Goal, network, particle, simulate_controls, solve_control
-from marey.muscle._adjoint import control_cost, control_gradient
-from marey.muscle._control import time_basis
-from marey.muscle._optimise_box import BoxModel, solve_positive
+from marey.muscle import (
+    ControlResult,
+    OptimalControlProblem,
+    StateGoal,
+    make_network,
+    make_particle,
+    simulate_controls,
+    solve_control,
+)
+from marey.muscle._adjoint import compute_control_cost, compute_control_gradient
+from marey.muscle._control import make_time_basis
+from marey.muscle._optimise_box import BoxQuadraticModel, solve_positive
 from marey.numerics import SolveStatus, solve_qp
 
 SIZE = 12
@@ -22,7 +30,7 @@ def random_model(seed, weight=0.0, box=0.7):
     A = rng.normal(size=(SIZE + 3, SIZE))
     ends = (np.full(SIZE, -box), np.full(SIZE, box))
     u = rng.uniform(-box, box, SIZE) if box < np.inf else rng.normal(size=SIZE)
-    return BoxModel(A.T @ A + 0.1 * np.eye(SIZE), 5.0 * rng.normal(size=SIZE), u, ends, weight)
+    return BoxQuadraticModel(A.T @ A + 0.1 * np.eye(SIZE), 5.0 * rng.normal(size=SIZE), u, ends, weight)
 
 
 @given(seed=st.integers(0, 10_000))
@@ -63,7 +71,7 @@ def test_a_singular_matrix_is_solved_with_a_share_of_its_diagonal():
 
 @pytest.mark.parametrize(("steps", "knots"), [(40, 1), (40, 2), (40, 3), (40, 9), (9, 9)])
 def test_coefficients_over_time_are_weighed_by_parts_of_one(steps, knots):
-    basis = time_basis(steps, knots).toarray()
+    basis = make_time_basis(steps, knots).toarray()
     assert basis.shape == (steps, knots)
     assert basis.min() >= 0.0
     np.testing.assert_allclose(basis.sum(axis=1), 1.0, atol=1e-12)
@@ -71,31 +79,33 @@ def test_coefficients_over_time_are_weighed_by_parts_of_one(steps, knots):
 
 
 def test_without_knots_every_step_has_its_own_controls():
-    np.testing.assert_array_equal(time_basis(5, None).toarray(), np.eye(5))
+    np.testing.assert_array_equal(make_time_basis(5, None).toarray(), np.eye(5))
 
 
 def ball_problem(steps=30, **options):
-    ball = particle(gravity=(0.0, 0.0))
-    goal = Goal(steps, [0.5, -0.3], components=[0, 1])
-    return ControlProblem(ball, ball.state([[0.0, 0.0]], [[0.2, 0.1]]), steps, [goal], **options)
+    ball = make_particle(gravity=(0.0, 0.0))
+    goal = StateGoal(steps, [0.5, -0.3], components=[0, 1])
+    return OptimalControlProblem(ball, ball.state([[0.0, 0.0]], [[0.2, 0.1]]), steps, [goal], **options)
 
 
 def test_costs_of_controls_are_effort_rate_and_smoothness():
     problem = ball_problem(3, effort=2.0, rate=4.0, smooth=6.0, rest=1.0)
     controls = np.array([[1.0, 2.0], [1.0, 2.0], [4.0, 2.0]])
     jump = np.sqrt(9.0 + 1e-6) - 1e-3
-    assert control_cost(problem, controls) == pytest.approx(1.0 * (3 + 9) + 2.0 * jump + 3.0 * 9.0)
+    assert compute_control_cost(problem, controls) == pytest.approx(1.0 * (3 + 9) + 2.0 * jump + 3.0 * 9.0)
 
 
 def test_the_gradient_of_the_controls_own_cost_matches_differences():
     rng = np.random.default_rng(0)
     problem = ball_problem(5, effort=0.7, rate=0.4, smooth=0.3, rest=0.2)
     controls = rng.normal(size=problem.shape)
-    gradient = control_gradient(problem, controls)
+    gradient = compute_control_gradient(problem, controls)
     for i in np.ndindex(problem.shape):
         moved = np.zeros(problem.shape)
         moved[i] = 1e-6
-        numeric = (control_cost(problem, controls + moved) - control_cost(problem, controls - moved)) / 2e-6
+        numeric = (
+            compute_control_cost(problem, controls + moved) - compute_control_cost(problem, controls - moved)
+        ) / 2e-6
         assert gradient[i] == pytest.approx(numeric, abs=1e-7)
 
 
@@ -116,12 +126,12 @@ def test_smoothness_makes_controls_smoother():
 
 
 def test_controls_at_rest_cost_nothing():
-    ball = particle(gravity=(0.0, 0.0))
+    ball = make_particle(gravity=(0.0, 0.0))
     start = ball.state([[0.0, 0.0]])
     pushed = np.full((20, 2), 0.4)
-    free = ControlProblem(ball, start, 20, [Goal(20, start)])
+    free = OptimalControlProblem(ball, start, 20, [StateGoal(20, start)])
     end = simulate_controls(free, pushed)[-1]
-    result = solve_control(ControlProblem(ball, start, 20, [Goal(20, end)], rest=0.4))
+    result = solve_control(OptimalControlProblem(ball, start, 20, [StateGoal(20, end)], rest=0.4))
     assert result.cost < 1e-20
     np.testing.assert_allclose(result.controls, 0.4, atol=1e-12)
 
@@ -139,10 +149,10 @@ def test_bounded_controls_end_at_the_same_optimum_whatever_the_method(method):
 @pytest.mark.parametrize("method", ["gauss-newton", "lbfgs", "ilqr"])
 def test_the_cost_never_rises_from_iteration_to_iteration(method):
     rng = np.random.default_rng(2)
-    net = network([1.0, 1.0, 1.0], [(0, 1), (1, 2)], 0.5, stiffness=50.0)
+    net = make_network([1.0, 1.0, 1.0], [(0, 1), (1, 2)], 0.5, stiffness=50.0)
     start = net.state([[0.0, 0.0], [0.5, 0.0], [1.0, 0.0]])
-    goals = [Goal(i, start + 0.2 * rng.normal(size=start.size)) for i in (10, 25)]
-    problem = ControlProblem(net, start, 25, goals, goal_weight=50.0, effort=0.1)
+    goals = [StateGoal(i, start + 0.2 * rng.normal(size=start.size)) for i in (10, 25)]
+    problem = OptimalControlProblem(net, start, 25, goals, goal_weight=50.0, effort=0.1)
     history = solve_control(problem, method=method, max_iterations=30).history
     assert len(history) >= 2
     assert np.all(np.diff(history) <= 1e-9 * history[0])
@@ -178,18 +188,18 @@ def test_a_result_prints_what_matters():
 
 
 def test_two_goals_at_one_step_both_count():
-    ball = particle(gravity=(0.0, 0.0))
+    ball = make_particle(gravity=(0.0, 0.0))
     start = ball.state([[0.0, 0.0]])
-    both = [Goal(20, [1.0], components=[0]), Goal(20, [2.0], components=[1])]
-    one = [Goal(20, [1.0, 2.0], components=[0, 1])]
-    found = [solve_control(ControlProblem(ball, start, 20, g, goal_weight=30.0)).controls for g in (both, one)]
+    both = [StateGoal(20, [1.0], components=[0]), StateGoal(20, [2.0], components=[1])]
+    one = [StateGoal(20, [1.0, 2.0], components=[0, 1])]
+    found = [solve_control(OptimalControlProblem(ball, start, 20, g, goal_weight=30.0)).controls for g in (both, one)]
     np.testing.assert_allclose(found[0], found[1], atol=1e-10)
 
 
 def test_a_weight_of_nought_frees_a_component():
-    ball = particle(gravity=(0.0, 0.0))
-    goal = Goal(20, [1.0, 5.0, 0.0, 0.0], weight=[1.0, 0.0, 0.0, 0.0])
-    result = solve_control(ControlProblem(ball, ball.state([[0.0, 0.0]]), 20, [goal], goal_weight=1e6))
+    ball = make_particle(gravity=(0.0, 0.0))
+    goal = StateGoal(20, [1.0, 5.0, 0.0, 0.0], weight=[1.0, 0.0, 0.0, 0.0])
+    result = solve_control(OptimalControlProblem(ball, ball.state([[0.0, 0.0]]), 20, [goal], goal_weight=1e6))
     assert result.goal_error < 5e-3  # only what weighs is measured
     np.testing.assert_allclose(result.controls[:, 1], 0.0, atol=1e-12)
 
@@ -209,7 +219,7 @@ def test_a_weight_of_nought_frees_a_component():
 )
 def test_bad_goals_are_refused(given, words):
     with pytest.raises(InputError, match=words):
-        Goal(**given)
+        StateGoal(**given)
 
 
 @pytest.mark.parametrize(
@@ -229,7 +239,7 @@ def test_bad_options_are_refused(options, words):
 
 
 def test_too_many_unknowns_for_gauss_newton_are_refused():
-    ball = particle(gravity=(0.0, 0.0))
+    ball = make_particle(gravity=(0.0, 0.0))
     start = ball.state([[0.0, 0.0]])
     with pytest.raises(InputError, match="knots, or 'lbfgs'"):
-        solve_control(ControlProblem(ball, start, 4000, [Goal(4000, start)]))
+        solve_control(OptimalControlProblem(ball, start, 4000, [StateGoal(4000, start)]))

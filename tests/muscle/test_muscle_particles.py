@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 from marey.base import InputError
-from marey.muscle import ControlProblem, Goal, network, particle, simulate_controls, solve_control, spring_pair
+from marey.muscle import (
+    OptimalControlProblem,
+    StateGoal,
+    make_network,
+    make_particle,
+    make_spring_pair,
+    simulate_controls,
+    solve_control,
+)
 from marey.numerics import SolveStatus, finite_difference_jacobian
 
 STEPS = 60
@@ -17,20 +25,20 @@ PATH_KEYS = tuple(range(4, STEPS + 1, 4))
 
 def shot_pair(rng: np.random.Generator):
     """The experiment of §28: two particles shot apart, a true motion, and the state at every fourth frame."""
-    pair = spring_pair()
+    pair = make_spring_pair()
     start = pair.state([[0.0, 0.0], [1.1, 0.0]], [[1.0, 0.5], [0.5, 1.2]])
     true = 0.5 * rng.normal(size=(STEPS, 4))
-    free = ControlProblem(pair, start, STEPS, [Goal(STEPS, start)])
+    free = OptimalControlProblem(pair, start, STEPS, [StateGoal(STEPS, start)])
     return pair, start, true, simulate_controls(free, true)
 
 
 def keys_of(states):
-    return [Goal(i, states[i]) for i in PATH_KEYS]
+    return [StateGoal(i, states[i]) for i in PATH_KEYS]
 
 
 def test_a_free_particle_falls_as_the_sum_of_its_steps_says():
-    ball = particle(2.0, dt=0.01)
-    problem = ControlProblem(ball, ball.state([[0.0, 0.0]]), 100, [Goal(100, np.zeros(4))])
+    ball = make_particle(2.0, dt=0.01)
+    problem = OptimalControlProblem(ball, ball.state([[0.0, 0.0]]), 100, [StateGoal(100, np.zeros(4))])
     x, v = ball.split(simulate_controls(problem, np.zeros((100, 2))))
     np.testing.assert_allclose(v[-1, 0], [0.0, -9.82 * 1.0], rtol=1e-12)
     np.testing.assert_allclose(x[-1, 0, 1], -9.82 * 0.01**2 * 100 * 101 / 2, rtol=1e-12)
@@ -38,7 +46,9 @@ def test_a_free_particle_falls_as_the_sum_of_its_steps_says():
 
 def test_springs_neither_push_nor_turn_the_whole():
     rng = np.random.default_rng(1)
-    net = network(rng.uniform(1, 2, 5), [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (0, 2)], 0.7, gravity=(0.0, 0.0, 0.0))
+    net = make_network(
+        rng.uniform(1, 2, 5), [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (0, 2)], 0.7, gravity=(0.0, 0.0, 0.0)
+    )
     q = net.state(rng.normal(size=(5, 3)), rng.normal(size=(5, 3)))
     x, v = net.split(q)
     _, after = net.split(net.step(q, np.zeros(15), 0))
@@ -50,7 +60,7 @@ def test_springs_neither_push_nor_turn_the_whole():
 @pytest.mark.parametrize("dim", [2, 3])
 def test_derivatives_of_a_step_match_differences(dim):
     rng = np.random.default_rng(2)
-    net = network(
+    net = make_network(
         rng.uniform(1, 3, 4), [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)], 0.8,
         stiffness=[20, 30, 40, 50, 60], damping=2.0, gravity=np.arange(dim) - 5.0, actuated=[1, 3],
     )  # fmt: skip
@@ -67,7 +77,7 @@ def test_derivatives_of_a_step_match_differences(dim):
 
 
 def test_two_particles_in_one_place_pull_nowhere():
-    pair = spring_pair()
+    pair = make_spring_pair()
     q = pair.state([[0.3, 0.3], [0.3, 0.3]], [[1.0, 0.0], [0.0, 0.0]])
     after = pair.step(q, np.zeros(4), 0)
     assert np.isfinite(after).all()
@@ -76,9 +86,11 @@ def test_two_particles_in_one_place_pull_nowhere():
 
 @pytest.mark.parametrize("method", ["gauss-newton", "ilqr", "lbfgs"])
 def test_engell_61_one_particle_reaches_the_closed_form_optimum(method):
-    ball, steps, weight = particle(1.5, gravity=(0.0, 0.0), dt=0.05), 20, 40.0
+    ball, steps, weight = make_particle(1.5, gravity=(0.0, 0.0), dt=0.05), 20, 40.0
     start, target = ball.state([[0.2, -0.1]], [[0.5, 0.3]]), np.array([1.0, 2.0])
-    problem = ControlProblem(ball, start, steps, [Goal(steps, target, components=[0, 1])], goal_weight=weight)
+    problem = OptimalControlProblem(
+        ball, start, steps, [StateGoal(steps, target, components=[0, 1])], goal_weight=weight
+    )
     # x^N = x + N h v + sum_i (N - i) h² / m a_i: linear, so the normal equations give the optimum
     reach = (steps - np.arange(steps)) * 0.05**2 / 1.5
     drift = start[:2] + steps * 0.05 * start[2:]
@@ -91,7 +103,7 @@ def test_engell_61_one_particle_reaches_the_closed_form_optimum(method):
 def test_engell_62_gauss_newton_recovers_the_shot_pair_from_every_fourth_frame():
     rng = np.random.default_rng(0)
     pair, start, true, states = shot_pair(rng)
-    problem = ControlProblem(pair, start, STEPS, keys_of(states), effort=1e-6)
+    problem = OptimalControlProblem(pair, start, STEPS, keys_of(states), effort=1e-6)
     result = solve_control(problem, start=true + 0.3 * rng.normal(size=true.shape))
     x, x_true = pair.split(result.states)[0], pair.split(states)[0]
     path = np.linalg.norm(np.diff(x_true, axis=0), axis=-1).sum(axis=0).mean()
@@ -103,7 +115,7 @@ def test_engell_62_gauss_newton_recovers_the_shot_pair_from_every_fourth_frame()
 def test_engell_62_every_method_ends_at_the_same_optimum():
     rng = np.random.default_rng(3)
     pair, start, _, states = shot_pair(rng)
-    problem = ControlProblem(pair, start, STEPS, keys_of(states), goal_weight=1e4)
+    problem = OptimalControlProblem(pair, start, STEPS, keys_of(states), goal_weight=1e4)
     newton, riccati = (solve_control(problem, method=name) for name in ("gauss-newton", "ilqr"))
     quasi = solve_control(problem, method="lbfgs", max_iterations=400)
     assert riccati.cost == pytest.approx(newton.cost, rel=1e-7)
@@ -116,7 +128,7 @@ def test_engell_64_more_weight_on_the_rate_gives_less_variation():
     pair, start, _, states = shot_pair(rng)
     variations = []
     for rate in (0.0, 1.0, 10.0):
-        problem = ControlProblem(pair, start, STEPS, keys_of(states), goal_weight=1e3, rate=rate)
+        problem = OptimalControlProblem(pair, start, STEPS, keys_of(states), goal_weight=1e3, rate=rate)
         variations.append(np.abs(np.diff(solve_control(problem, tolerance=1e-4).controls, axis=0)).sum())
     assert all(b < a for a, b in pairwise(variations))
 
@@ -125,7 +137,7 @@ def test_engell_64_more_weight_on_the_rate_gives_less_variation():
 def test_engell_64_the_absolute_cost_leaves_a_third_of_the_controls_at_zero(method):
     rng = np.random.default_rng(5)
     pair, start, _, states = shot_pair(rng)
-    problem = ControlProblem(pair, start, STEPS, keys_of(states), effort=0.0, sparse=1.0, goal_weight=1e3)
+    problem = OptimalControlProblem(pair, start, STEPS, keys_of(states), effort=0.0, sparse=1.0, goal_weight=1e3)
     result = solve_control(problem, method=method, max_iterations=None if method == "gauss-newton" else 300)
     assert np.mean(np.abs(result.controls) < 1e-6) >= 0.3
     assert np.abs(result.controls).max() > 0.1
@@ -135,18 +147,18 @@ def test_engell_64_the_absolute_cost_leaves_a_third_of_the_controls_at_zero(meth
 def test_engell_64_both_sparse_searches_agree():
     rng = np.random.default_rng(6)
     pair, start, _, states = shot_pair(rng)
-    problem = ControlProblem(pair, start, STEPS, keys_of(states), effort=0.1, sparse=1.0, goal_weight=1e3)
+    problem = OptimalControlProblem(pair, start, STEPS, keys_of(states), effort=0.1, sparse=1.0, goal_weight=1e3)
     newton, quasi = solve_control(problem), solve_control(problem, method="lbfgs")
     assert newton.cost == pytest.approx(quasi.cost, rel=1e-4)
 
 
 @pytest.mark.parametrize("method", ["gauss-newton", "ilqr", "lbfgs"])
 def test_engell_65_an_unreachable_goal_is_approached_as_its_weight_grows(method):
-    ball = particle(gravity=(0.0, 0.0), dt=0.02)
+    ball = make_particle(gravity=(0.0, 0.0), dt=0.02)
     errors = []
     for weight in (1.0, 10.0, 100.0, 1000.0):
-        problem = ControlProblem(
-            ball, ball.state([[0.0, 0.0]]), 50, [Goal(50, [10.0, 0.0], components=[0, 1])],
+        problem = OptimalControlProblem(
+            ball, ball.state([[0.0, 0.0]]), 50, [StateGoal(50, [10.0, 0.0], components=[0, 1])],
             goal_weight=weight, effort=1.0, bounds=(-50.0, 5.0),
         )  # fmt: skip
         result = solve_control(problem, method=method)
@@ -158,9 +170,9 @@ def test_engell_65_an_unreachable_goal_is_approached_as_its_weight_grows(method)
 
 
 def test_a_goal_out_of_reach_is_flagged_and_the_nearest_motion_handed_back():
-    ball = particle(gravity=(0.0, 0.0))
-    goal = Goal(50, [10.0, 0.0], components=[0, 1])
-    problem = ControlProblem(ball, ball.state([[0.0, 0.0]]), 50, [goal], bounds=(-1.0, 1.0))
+    ball = make_particle(gravity=(0.0, 0.0))
+    goal = StateGoal(50, [10.0, 0.0], components=[0, 1])
+    problem = OptimalControlProblem(ball, ball.state([[0.0, 0.0]]), 50, [goal], bounds=(-1.0, 1.0))
     result = solve_control(problem, goal_tolerance=1e-2)
     assert not result.reached
     assert "step 50 is missed" in result.advice
@@ -168,18 +180,18 @@ def test_a_goal_out_of_reach_is_flagged_and_the_nearest_motion_handed_back():
 
 
 def test_a_growing_goal_weight_meets_the_tolerance():
-    ball = particle()
-    goal = Goal(50, [1.0, 0.5, 0.0, 0.0])
-    result = solve_control(ControlProblem(ball, ball.state([[0.0, 0.0]]), 50, [goal]), goal_tolerance=1e-3)
+    ball = make_particle()
+    goal = StateGoal(50, [1.0, 0.5, 0.0, 0.0])
+    result = solve_control(OptimalControlProblem(ball, ball.state([[0.0, 0.0]]), 50, [goal]), goal_tolerance=1e-3)
     assert result.reached
     assert result.goal_error <= 1e-3
     assert result.goal_weight > 1.0
 
 
 def test_knots_keep_the_controls_within_bounds_and_need_fewer_unknowns():
-    ball = particle(gravity=(0.0, 0.0))
-    goal = Goal(60, [1.0, 0.2], components=[0, 1])
-    problem = ControlProblem(
+    ball = make_particle(gravity=(0.0, 0.0))
+    goal = StateGoal(60, [1.0, 0.2], components=[0, 1])
+    problem = OptimalControlProblem(
         ball, ball.state([[0.0, 0.0]]), 60, [goal], goal_weight=1e4, effort=1e-3, knots=8, bounds=(-0.5, 2.0)
     )
     result = solve_control(problem)
@@ -201,4 +213,4 @@ def test_knots_keep_the_controls_within_bounds_and_need_fewer_unknowns():
 def test_bad_networks_are_refused(change, words):
     given = {"masses": [1.0, 1.0], "springs": [(0, 1)], "rest_lengths": 1.0} | change
     with pytest.raises(InputError, match=words):
-        network(**given)
+        make_network(**given)

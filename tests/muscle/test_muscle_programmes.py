@@ -7,6 +7,8 @@ import pytest
 
 from marey.base import FormatError, InputError, MissingFileError, UnknownNameError
 from marey.muscle import (
+    ActivationPlan,
+    ActivationProfile,
     ActivationSpline,
     Constant,
     Cosine,
@@ -14,12 +16,10 @@ from marey.muscle import (
     Impulse,
     Keyframed,
     Muscles,
-    Plan,
-    Profile,
     TetMesh,
     Wave,
     load_programmes,
-    programme_from,
+    programme_from_table,
 )
 
 ALONG = np.array([0.1, 0.2, 0.3])
@@ -70,28 +70,28 @@ def test_keys_are_met_and_nothing_overshoots():
 
 
 def test_profile_has_its_shape_after_the_ramp():
-    profile = Profile([0.0, 1.0], [1.0, 0.5], ramp_s=0.5)
+    profile = ActivationProfile([0.0, 1.0], [1.0, 0.5], ramp_s=0.5)
     assert profile.at(0.0, ALONG).tolist() == [1.0, 1.0, 1.0]
     np.testing.assert_allclose(profile.at(1.0, ALONG), 1.0 - 0.5 * ALONG / 0.4)
 
 
 def test_plan_gives_each_spline_its_own(muscles: Muscles):
-    plan = Plan(muscles, {"left": Constant(0.7), "right": Constant(1.0, unit="activation")})
+    plan = ActivationPlan(muscles, {"left": Constant(0.7), "right": Constant(1.0, unit="activation")})
     alpha = plan.at(0.0)
     assert set(alpha[muscles.owners == 0]) == {0.7}
     np.testing.assert_allclose(alpha[muscles.owners == 1], 0.6)
-    assert Plan(muscles, {}).at(1.0).tolist() == [1.0] * muscles.num_segments
+    assert ActivationPlan(muscles, {}).at(1.0).tolist() == [1.0] * muscles.num_segments
 
 
 def test_rate_is_limited(muscles: Muscles):
-    plan = Plan(muscles, {"left": Impulse(0.1, 0.5, 0.6)}, rate_per_s=2.0)
+    plan = ActivationPlan(muscles, {"left": Impulse(0.1, 0.5, 0.6)}, rate_per_s=2.0)
     alpha = plan.sample(np.arange(60) / 60.0)
     assert np.abs(np.diff(alpha, axis=0)).max() <= 2.0 / 60.0 + 1e-12
     assert alpha.min() == pytest.approx(0.6)
 
 
 def test_callable_is_checked(muscles: Muscles):
-    plan = Plan(muscles, {"left": Function(lambda t, s: 1.0 - 0.1 * t)})
+    plan = ActivationPlan(muscles, {"left": Function(lambda t, s: 1.0 - 0.1 * t)})
     assert plan.at(1.0)[0] == pytest.approx(0.9)
     with pytest.raises(InputError, match="at 11 s"):
         plan.at(11.0)
@@ -111,12 +111,12 @@ def test_callable_is_checked(muscles: Muscles):
         (lambda: Impulse(0.0, 0.0, 0.5), "width_s"),
         (lambda: Keyframed([1.0, 0.0], [1.0, 1.0]), "rise"),
         (lambda: Keyframed([0.0, 1.0], [1.0]), "shape"),
-        (lambda: Profile([0.0, 2.0], [1.0, 1.0]), "shares"),
+        (lambda: ActivationProfile([0.0, 2.0], [1.0, 1.0]), "shares"),
         (lambda: Constant(0.5, unit="percent"), "percent"),
-        (lambda: programme_from({"kind": "sine"}), "sine"),
-        (lambda: programme_from({"kind": "cosine", "amplitud": 1.0}), "amplitude"),
-        (lambda: programme_from({"kind": "cosine", "amplitude": "much", "rate_hz": 1.0}), "amplitude"),
-        (lambda: programme_from({"kind": "cosine"}), "not whole"),
+        (lambda: programme_from_table({"kind": "sine"}), "sine"),
+        (lambda: programme_from_table({"kind": "cosine", "amplitud": 1.0}), "amplitude"),
+        (lambda: programme_from_table({"kind": "cosine", "amplitude": "much", "rate_hz": 1.0}), "amplitude"),
+        (lambda: programme_from_table({"kind": "cosine"}), "not whole"),
     ],
 )
 def test_bad_programmes_are_named(make, word: str):
@@ -126,7 +126,7 @@ def test_bad_programmes_are_named(make, word: str):
 
 def test_unknown_spline_is_named(muscles: Muscles):
     with pytest.raises(UnknownNameError, match="Did you mean 'left'"):
-        Plan(muscles, {"lefd": Constant(1.0)})
+        ActivationPlan(muscles, {"lefd": Constant(1.0)})
 
 
 def test_programmes_from_toml_and_csv(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 from marey.base import InputError, UnknownNameError
 from marey.muscle import ActivationSpline, Embedding, Lattice, Muscles, SoftBody, TetMesh
-from marey.muscle._regions import Flesh, distances, edge_graph, regions_of
+from marey.muscle._regions import HostGeometry, compute_node_distances, find_regions, make_edge_graph
 
 
 def fork() -> Lattice:
@@ -22,8 +22,8 @@ def fork() -> Lattice:
 
 def regions(mesh, spline: ActivationSpline, samples: int = 6):
     """Regions of one spline, and where it lies."""
-    bound = Embedding.of(spline.sample(samples), mesh.nodes, mesh.cells)
-    return regions_of([spline], [bound], Flesh(mesh.nodes, edge_graph(mesh.nodes, mesh.cells))), bound
+    bound = Embedding.from_points(spline.sample(samples), mesh.nodes, mesh.cells)
+    return find_regions([spline], [bound], HostGeometry(mesh.nodes, make_edge_graph(mesh.nodes, mesh.cells))), bound
 
 
 def test_voronoi_regions_share_all_nodes_among_the_points():
@@ -38,11 +38,11 @@ def test_voronoi_regions_share_all_nodes_among_the_points():
 def test_geodesic_distance_goes_around_the_gap():
     mesh = fork()
     p = np.array([[0.075, 0.6, 0.05]])
-    bound = Embedding.of(p, mesh.nodes, mesh.cells)
-    graph = edge_graph(mesh.nodes, mesh.cells)
+    bound = Embedding.from_points(p, mesh.nodes, mesh.cells)
+    graph = make_edge_graph(mesh.nodes, mesh.cells)
     across = int(np.argmin(np.linalg.norm(mesh.nodes - (0.2, 0.6, 0.05), axis=1)))
-    inside = distances(p, bound, mesh.nodes, graph, metric="geodesic", limit=np.inf)[0, across]
-    straight = distances(p, bound, mesh.nodes, graph, metric="euclidean", limit=np.inf)[0, across]
+    inside = compute_node_distances(p, bound, mesh.nodes, graph, metric="geodesic", limit=np.inf)[0, across]
+    straight = compute_node_distances(p, bound, mesh.nodes, graph, metric="euclidean", limit=np.inf)[0, across]
     assert straight == pytest.approx(0.125, abs=0.01)
     assert inside > 2 * 0.4  # down one prong and up the other
 
@@ -144,7 +144,7 @@ def test_engell_53_one_prong_leaves_the_other_alone_by_geodesic_regions_only():
 
 def activation_seconds(count: int) -> float:
     """Least time of the activation part of a frame, with that many splines in a cylinder of 4 032 tetrahedra."""
-    from marey.muscle._transfer_kernels import muscle_state, scatter
+    from marey.muscle._transfer_kernels import evaluate_segments, scatter_forces
 
     mesh = TetMesh.cylinder(0.1, 0.6, rings=4, layers=14)
     assert 3900 < len(mesh.cells) < 4200
@@ -161,8 +161,8 @@ def activation_seconds(count: int) -> float:
     times: list[float] = []
     for _ in range(200):
         start = perf_counter()
-        muscle_state(m.arrays, x, v, alpha, 1 / 60, forces, blocks)
-        scatter(m.arrays, forces, out)
+        evaluate_segments(m.arrays, x, v, alpha, 1 / 60, forces, blocks)
+        scatter_forces(m.arrays, forces, out)
         times.append(perf_counter() - start)
     return min(times)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from marey.base import FormatError, InputError, UnknownNameError
-from marey.muscle import Scene, scene, scene_names
+from marey.muscle import SoftBodyScene, load_scene, scene_names
 from marey.muscle._scene_toml import parse_scene
 
 SMALL = """
@@ -43,8 +43,8 @@ value = 0.7
 
 
 @pytest.fixture
-def small() -> Scene:
-    return Scene("small", parse_scene(SMALL, file="small.toml"))
+def small() -> SoftBodyScene:
+    return SoftBodyScene("small", parse_scene(SMALL, file="small.toml"))
 
 
 def test_all_scenes_of_the_thesis_are_shipped():
@@ -54,14 +54,14 @@ def test_all_scenes_of_the_thesis_are_shipped():
 
 @pytest.mark.parametrize("name", scene_names())
 def test_a_shipped_scene_reads_and_says_what_it_is(name):
-    parts = scene(name).parts
+    parts = load_scene(name).parts
     assert parts.title and parts.splines and parts.programmes and parts.checks
     assert {p.spline for p in parts.programmes} <= {s.name for s in parts.splines}
 
 
 def test_an_unknown_scene_names_the_known_ones():
     with pytest.raises(UnknownNameError, match="Did you mean 'lizard'"):
-        scene("lizzard")
+        load_scene("lizzard")
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,8 @@ def test_a_mistake_in_a_scene_is_named_with_file_and_line(old, new, line, messag
 def test_a_file_is_a_scene_by_its_path(tmp_path, small):
     file = tmp_path / "finger.toml"
     file.write_text(SMALL, encoding="utf-8")
-    assert scene(file).name == "finger"
-    assert scene(str(file)).title == small.title
+    assert load_scene(file).name == "finger"
+    assert load_scene(str(file)).title == small.title
 
 
 def test_running_gives_times_positions_and_alphas(small):
@@ -132,12 +132,12 @@ def test_times_that_make_no_film_are_refused(small, seconds, dt):
 def test_a_pin_that_holds_nothing_is_refused():
     parts = parse_scene(SMALL.replace("high = [1, 1, 0.0]", "high = [1, 1, -0.9]"), file="pin.toml")
     with pytest.raises(InputError, match="pin 0 holds no node"):
-        Scene("pin", parts).stage()
+        SoftBodyScene("pin", parts).stage()
 
 
 def test_activity_fades_towards_the_ends_of_a_spline_that_asks_for_it():
     parts = parse_scene(SMALL.replace('name = "flexor"', 'name = "flexor"\nfade = 0.4\nsamples = 11'), file="fade.toml")
-    alphas = Scene("fade", parts).stage().alphas({"flexor": 1.0})
+    alphas = SoftBodyScene("fade", parts).stage().alphas({"flexor": 1.0})
     assert alphas[0] > 0.88 and alphas[-1] > 0.88
     assert alphas[len(alphas) // 2] == pytest.approx(0.6)
     assert np.all(np.diff(alphas[: len(alphas) // 2]) < 0.0)
@@ -146,23 +146,25 @@ def test_activity_fades_towards_the_ends_of_a_spline_that_asks_for_it():
 def test_a_check_that_fails_is_a_sentence(small):
     from marey.muscle._scene_parts import CheckPart
 
-    film = Scene("s", replace(small.parts, checks=(CheckPart("shortening_max", at_least=0.9),))).run()
+    film = SoftBodyScene("s", replace(small.parts, checks=(CheckPart("shortening_max", at_least=0.9),))).run()
     assert film.failed[0].startswith("shortening_max is 0.") and film.failed[0].endswith("less than 0.9")
 
 
 def test_engell_56_the_snake_advances_and_scales_are_why():
-    parts = scene("snake").parts
+    parts = load_scene("snake").parts
     assert parts.ground is not None
-    film = scene("snake").run(seconds=3.5)
+    film = load_scene("snake").run(seconds=3.5)
     assert film.metrics["advance_lengths"] >= 1.0
-    isotropic = Scene("isotropic", replace(parts, ground=replace(parts.ground, friction=(0.5,)))).run(seconds=3.5)
+    isotropic = SoftBodyScene("isotropic", replace(parts, ground=replace(parts.ground, friction=(0.5,)))).run(
+        seconds=3.5
+    )
     assert isotropic.metrics["advance_m"] < 0.2 * film.metrics["advance_m"]
     assert film.metrics["sunk_max_m"] < 0.01 * 0.1
 
 
 @pytest.mark.parametrize(("name", "seconds"), [("table", 3.0), ("stool", 1.5), ("lizard", 2.0)])
 def test_engell_56_a_body_on_legs_advances_a_length_in_twenty_seconds(name, seconds):
-    film = scene(name).run(seconds=seconds)
+    film = load_scene(name).run(seconds=seconds)
     assert film.metrics["advance_lengths"] >= 1.2 * seconds / 20.0  # on its way from the start; the whole is slow
     assert film.metrics["sunk_max_m"] < 0.01
     assert film.report["inverted_max"] == 0.0
@@ -171,7 +173,7 @@ def test_engell_56_a_body_on_legs_advances_a_length_in_twenty_seconds(name, seco
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["table", "stool", "snake", "lizard"])
 def test_engell_56_a_body_goes_on_to_the_end_of_its_film(name):
-    film = scene(name).run()
+    film = load_scene(name).run()
     assert film.times[-1] <= 20.0
     assert film.metrics["advance_lengths"] >= 1.0
     assert film.report["inverted_max"] == 0.0
@@ -179,7 +181,7 @@ def test_engell_56_a_body_goes_on_to_the_end_of_its_film(name):
 
 
 def test_engell_57_and_42_the_biceps_flexes_the_arm_bulges_and_keeps_its_volume():
-    film = scene("biceps-arm").run(seconds=1.05)  # fully active at 1.0 s
+    film = load_scene("biceps-arm").run(seconds=1.05)  # fully active at 1.0 s
     assert film.metrics["flexion_deg"] >= 60.0
     assert film.metrics["girth_growth"] >= 0.05
     assert film.metrics["volume_change"] <= 0.01
@@ -188,14 +190,14 @@ def test_engell_57_and_42_the_biceps_flexes_the_arm_bulges_and_keeps_its_volume(
 
 @pytest.mark.slow
 def test_engell_57_gravity_brings_the_forearm_back():
-    film = scene("biceps-arm").run()
+    film = load_scene("biceps-arm").run()
     assert film.metrics["flexion_deg"] >= 60.0
     assert film.metrics["return_deg"] <= 10.0
     assert film.failed == ()
 
 
 def test_engell_58_bones_of_the_human_arm_hardly_strain_while_its_flesh_does():
-    film = scene("human-arm").run(seconds=0.85)  # the biceps pulls fully at 0.8 s
+    film = load_scene("human-arm").run(seconds=0.85)  # the biceps pulls fully at 0.8 s
     assert film.metrics["cells"] >= 6900
     assert film.metrics["bone_strain"] <= 0.02
     assert film.metrics["soft_strain"] > 0.10
@@ -204,30 +206,33 @@ def test_engell_58_bones_of_the_human_arm_hardly_strain_while_its_flesh_does():
 
 @pytest.mark.slow
 def test_engell_58_bones_hold_through_the_whole_film():
-    film = scene("human-arm").run()
+    film = load_scene("human-arm").run()
     assert film.metrics["bone_strain"] <= 0.02
     assert film.failed == ()
 
 
 def test_engell_49_overlapping_splines_neither_push_nor_turn_a_floating_body():
-    film = scene("overlap").run(seconds=1.2)
+    film = load_scene("overlap").run(seconds=1.2)
     assert film.metrics["drift_lengths"] < 1e-6
     assert film.metrics["spin"] < 1e-6
     assert film.metrics["shortening_max"] > 0.1
 
 
 def test_engell_52_wider_regions_shorten_alike_and_more_smoothly():
-    film = scene("influence").run(seconds=1.2)
+    film = load_scene("influence").run(seconds=1.2)
     assert film.metrics["shortening_spread"] <= 0.05
     assert film.metrics["roughness_0"] > film.metrics["roughness_1"] > film.metrics["roughness_2"]
 
 
 def test_engell_53_distances_inside_the_body_keep_the_other_prong_still():
-    parts = scene("fork").parts
-    film = scene("fork").run(seconds=0.8)
+    parts = load_scene("fork").parts
+    film = load_scene("fork").run(seconds=0.8)
     assert film.metrics["other_branch_share"] < 0.01
     straight = tuple(replace(spline, metric="euclidean") for spline in parts.splines)
-    assert Scene("straight", replace(parts, splines=straight)).run(seconds=0.8).metrics["other_branch_share"] > 0.05
+    assert (
+        SoftBodyScene("straight", replace(parts, splines=straight)).run(seconds=0.8).metrics["other_branch_share"]
+        > 0.05
+    )
 
 
 SCA_LENGTH_M = 1.3
@@ -252,7 +257,7 @@ def drawn_letter(letter: str, count: int) -> np.ndarray:
 
 @pytest.mark.slow
 def test_three_snakes_spell_s_c_a():
-    spelling = scene("sca")
+    spelling = load_scene("sca")
     film, muscles = spelling.run(), spelling.stage().muscles
     ends = np.cumsum([0, *(np.asarray(muscles.segment_counts) + 1)])
     points = muscles.points(film.positions[-1])

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from marey.base import InputError
-from marey.muscle import ActivationSpline, Bone, Bones, Ground, Lattice, Muscles, SoftBody, TetMesh
-from marey.muscle._solver_coarse_kernels import invert_coarse
-from marey.muscle._solver_kernels import apply, contract, expand
+from marey.muscle import ActivationSpline, Bone, Bones, ContactPlane, Lattice, Muscles, SoftBody, TetMesh
+from marey.muscle._solver_coarse_kernels import invert_coarse_matrix
+from marey.muscle._solver_kernels import apply_system, contract_forces, expand_unknowns
 
 
 def arm(**options: object) -> SoftBody:
@@ -62,7 +62,7 @@ def test_the_matrix_of_a_step_is_symmetric_with_muscles_and_bones():
     for k in range(size):
         unit, out = np.zeros(size), np.zeros((size // 3, 3))
         unit[k] = 1.0
-        apply(system, unit.reshape(-1, 3), out)
+        apply_system(system, unit.reshape(-1, 3), out)
         columns.append(out.ravel())
     free = np.repeat(np.concatenate([body.carriers == -1, np.zeros(body.bones.num_rows, bool)]), 3)
     free[3 * len(body.masses)] = True  # the rate of the hinge
@@ -79,8 +79,8 @@ def test_contract_is_the_transpose_of_expand():
     u[:count][body.carriers != -1] = 0.0
     u[count:].ravel()[1:] = 0.0
     f, v, back = rng.standard_normal((count, 3)), np.zeros((count, 3)), np.zeros_like(u)
-    expand(system.bones, u, v)
-    contract(system.carriers, system.bones, f, back)
+    expand_unknowns(system.bones, u, v)
+    contract_forces(system.carriers, system.bones, f, back)
     assert np.sum(f * v) == pytest.approx(np.sum(u * back) + 0.0, rel=1e-12)
 
 
@@ -89,12 +89,12 @@ def test_coarse_inverse_is_an_inverse_and_leaves_out_what_vanishes():
     half = rng.standard_normal((40, 60))
     matrix = half @ half.T
     inverse = matrix.copy()
-    invert_coarse(inverse)
+    invert_coarse_matrix(inverse)
     assert np.abs(inverse @ matrix - np.eye(40)).max() < 1e-10
     half[7] = half[3]
     singular = half @ half.T
     inverse = singular.copy()
-    invert_coarse(inverse)
+    invert_coarse_matrix(inverse)
     assert np.isfinite(inverse).all()
     given = singular @ rng.standard_normal(40)
     assert np.abs(singular @ (inverse @ given) - given).max() < 1e-8 * np.abs(given).max()
@@ -127,7 +127,7 @@ def test_schemes_say_what_they_cannot_do():
         with pytest.raises(InputError, match="implicit"):
             SoftBody.from_mesh(mesh, **options)
     with pytest.raises(InputError, match="no ground"):
-        SoftBody.from_mesh(mesh, ground=Ground((0, 0, 0), (0, 1, 0)), integrator="newton")
+        SoftBody.from_mesh(mesh, ground=ContactPlane((0, 0, 0), (0, 1, 0)), integrator="newton")
     body = SoftBody.from_mesh(Lattice.from_mask(np.ones((1, 1, 1), bool), 1e-3), young_pa=1e12, integrator="explicit")
     with pytest.raises(InputError, match="sub-steps"):
         body.step(10.0)

@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 from marey.base import ConvergenceError, InputError, UnknownNameError
 from marey.muscle import ActivationSpline, Lattice, Muscles, SoftBody, TetMesh
 from marey.muscle._regions import Regions
-from marey.muscle._transfer import effective_counts, gradient_mix, inverse_of_rank, solve_pcg
+from marey.muscle._transfer import compute_effective_counts, invert_by_rank, iterate_gradient, solve_gram_pcg
 
 MESH = TetMesh.cylinder(0.05, 0.4, rings=3, layers=10)
 LONG = ActivationSpline([(0.01, 0.02, 0.0), (0.02, 0.2, 0.01), (0.0, 0.37, 0.0)], name="long", samples=9)
@@ -95,7 +95,7 @@ def test_engell_48_transpose_keeps_force_and_pseudo_inverse_keeps_neither(muscle
 def test_net_force_of_the_pseudo_inverse_is_that_of_effective_counts():
     m = Muscles(MESH, [LONG], transfer="pinv")  # disjoint sets
     f = np.random.default_rng(5).normal(size=(9, 3))
-    nu = effective_counts(averages(m))
+    nu = compute_effective_counts(averages(m))
     np.testing.assert_allclose(m.spread(f).sum(axis=0), nu @ f, rtol=1e-10)
 
 
@@ -196,20 +196,20 @@ def test_rotations_of_regions_do_not_hang_on_the_past():
 
 def test_gradient_steps_come_to_the_pseudo_inverse_and_refuse_to_grow():
     gram = np.diag([0.2, 0.5, 1.0])
-    np.testing.assert_allclose(gradient_mix(gram, 300), np.diag([5.0, 2.0, 1.0]), atol=1e-10)
-    np.testing.assert_allclose(gradient_mix(gram, 1), np.eye(3))  # one step is the transpose (Eq. 93)
+    np.testing.assert_allclose(iterate_gradient(gram, 300), np.diag([5.0, 2.0, 1.0]), atol=1e-10)
+    np.testing.assert_allclose(iterate_gradient(gram, 1), np.eye(3))  # one step is the transpose (Eq. 93)
     with pytest.raises(InputError, match="grow"):
-        gradient_mix(np.diag([2.1, 0.5]))
+        iterate_gradient(np.diag([2.1, 0.5]))
 
 
 def test_conjugate_gradients_solve_and_tell_when_they_cannot():
     rng = np.random.default_rng(12)
     B = rng.normal(size=(8, 8))
     gram, b = B @ B.T + np.eye(8), rng.normal(size=(8, 3))
-    np.testing.assert_allclose(solve_pcg(gram, b), np.linalg.solve(gram, b), rtol=1e-8)
+    np.testing.assert_allclose(solve_gram_pcg(gram, b), np.linalg.solve(gram, b), rtol=1e-8)
     with pytest.raises(ConvergenceError, match="share a region"):
-        solve_pcg(np.ones((2, 2)), np.array([[1.0], [-1.0]]))
-    np.testing.assert_allclose(inverse_of_rank(np.ones((2, 2))), np.full((2, 2), 0.25))
+        solve_gram_pcg(np.ones((2, 2)), np.array([[1.0], [-1.0]]))
+    np.testing.assert_allclose(invert_by_rank(np.ones((2, 2))), np.full((2, 2), 0.25))
 
 
 def test_pcg_and_pinv_give_the_same_forces(muscles: dict[str, Muscles]):

@@ -63,7 +63,7 @@ def test_basis_functions_sum_to_one_and_are_not_negative(degree, is_clamped):
 @pytest.mark.parametrize("degree", DEGREES)
 def test_refinement_keeps_the_curve(degree, is_clamped, factor):
     curve = random_curve(degree, is_clamped)
-    finer = curve.refined(factor)
+    finer = curve.refine(factor)
     assert finer.num_spans == factor * curve.num_spans
     times = np.linspace(curve.start, curve.stop, 97)[:-1] if degree == 0 else np.linspace(curve.start, curve.stop, 97)
     for order in range(degree):
@@ -75,7 +75,7 @@ def test_refinement_keeps_the_curve(degree, is_clamped, factor):
 def test_doubling_an_open_cubic_gives_the_known_masks():
     """Lane and Riesenfeld: (1, 6, 1)/8 on old points and (1, 1)/2 between them."""
     c = np.array([3.0, -1.0, 2.0, 5.0, 0.5])
-    finer = UniformBSpline(c, is_clamped=False).refined().coefficients
+    finer = UniformBSpline(c, is_clamped=False).refine().coefficients
     np.testing.assert_allclose(finer[0::2], (c[:-1] + c[1:]) / 2, atol=1e-15)
     np.testing.assert_allclose(finer[1::2], (c[:-2] + 6 * c[1:-1] + c[2:]) / 8, atol=1e-15)
 
@@ -148,7 +148,7 @@ def test_values_of_any_shape_at_times_of_any_shape():
     assert curve(0.0).shape == (4, 2)
     scalar = random_curve(3, True, shape=())
     assert scalar(np.zeros(5)).shape == (5,)
-    assert scalar.refined().num_coefficients == 17
+    assert scalar.refine().num_coefficients == 17
 
 
 def test_times_at_the_end_may_miss_it_by_rounding():
@@ -165,7 +165,7 @@ def test_times_at_the_end_may_miss_it_by_rounding():
         (lambda: UniformBSpline([1.0, np.nan, 2.0, 3.0]), "nan at index"),
         (lambda: UniformBSpline(np.zeros(5))(1.5), "time 1.5 is outside"),
         (lambda: UniformBSpline(np.zeros(5))(np.nan), "outside"),
-        (lambda: UniformBSpline(np.zeros(5)).refined(0), "at least one"),
+        (lambda: UniformBSpline(np.zeros(5)).refine(0), "at least one"),
         (lambda: UniformBSpline(np.zeros(5)).derivative(-1), "negative"),
         (lambda: UniformBSpline.fit([0.0, 1.0], [0.0, 1.0], num_spans=5), "no sample is left for coefficient"),
         (lambda: UniformBSpline.fit([0.0, 0.1, 0.2, 0.3, 0.4, 3.0], np.zeros(6), num_spans=3), "coefficient 5"),

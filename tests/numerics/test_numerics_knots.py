@@ -91,7 +91,7 @@ def test_a22_gram_has_half_bandwidth_three_and_nullity_two():
 @given(factor=st.integers(1, 4), seed=st.integers(0, 99), multiplicity=st.integers(1, 3))
 def test_refinement_keeps_the_curve(factor, seed, multiplicity):
     curve = spline(multiplicity)
-    finer, matrix = curve.refined(factor)
+    finer, matrix = curve.refine(factor)
     c, t = np.random.default_rng(seed).normal(size=curve.num_coefficients), np.linspace(0.0, 1.3, 101)
     assert finer.num_spans == factor * curve.num_spans
     for derivative in range(3):
@@ -136,7 +136,7 @@ def test_phase_of_whole_spans_is_not_cut_once_more():
         (lambda: KnotSpline([0, 0, 0, 1]), "at least 8"),
         (lambda: spline().design([1.4]), "outside the curve"),
         (lambda: spline().design([0.5], 4), "order 4"),
-        (lambda: spline().refined(0), "at least one"),
+        (lambda: spline().refine(0), "at least one"),
     ],
 )
 def test_bad_input_is_refused_with_its_reason(call, message):

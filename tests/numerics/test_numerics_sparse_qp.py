@@ -9,7 +9,7 @@ from scipy import sparse
 from marey.numerics import solve_qp
 from marey.numerics._sparse_band import BandSystem
 from marey.numerics._sparse_elastic import ElasticQP
-from marey.numerics._sparse_interior import InteriorPoint, Sides
+from marey.numerics._sparse_interior import ElasticRows, InteriorPoint
 from marey.numerics._sparse_order import band_order, group_rows
 
 
@@ -182,7 +182,7 @@ def test_boxes_that_rounding_closes_divide_by_nothing(width):
     low[::3] = high[::3] = 0.7
     high[::3] += width
     rows = np.arange(J.shape[0])
-    sides = Sides(rows, np.ones(rows.size), np.full(rows.size, -1e3), np.zeros(rows.size), 10.0)
+    sides = ElasticRows(rows, np.ones(rows.size), np.full(rows.size, -1e3), np.zeros(rows.size), 10.0)
     with np.errstate(divide="raise", invalid="raise", over="raise"):
         point, _ = InteriorPoint(system, H, J).solve(np.ones(n), sides, low, high, 1e-9, 200)
     assert np.isfinite(point.d).all()

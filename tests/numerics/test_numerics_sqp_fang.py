@@ -9,7 +9,7 @@ from scipy import sparse
 
 from marey.numerics import KnotSpline, SolveStatus, solve_sqp
 from marey.numerics._sparse_band import BandSystem
-from marey.numerics._sparse_threads import _pools, single_thread
+from marey.numerics._sparse_threads import _load_thread_pools, single_thread
 
 
 class Quadratic:
@@ -115,7 +115,7 @@ def test_a20_banded_solve_grows_linearly_with_the_number_of_control_points():
 
 
 def test_threads_are_given_back():
-    before = [read() for read, _ in _pools()]
+    before = [read() for read, _ in _load_thread_pools()]
     with single_thread(), single_thread():
-        assert all(read() == 1 for read, _ in _pools())
-    assert [read() for read, _ in _pools()] == before
+        assert all(read() == 1 for read, _ in _load_thread_pools())
+    assert [read() for read, _ in _load_thread_pools()] == before

@@ -8,26 +8,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marey.base import InputError
-from marey.picture import Camera, Margins, fit_height, frame_balls, view_direction
+from marey.picture import Margins, PinholeCamera, fit_height, frame_balls, view_direction
 
 SIZE = (400, 300)
 angles = st.floats(-3.0, 3.0)
 
 
 def test_the_target_is_drawn_in_the_middle():
-    camera = Camera([3.0, 2.0, 5.0], [0.0, 1.0, 0.0])
+    camera = PinholeCamera([3.0, 2.0, 5.0], [0.0, 1.0, 0.0])
     np.testing.assert_allclose(camera.project([0.0, 1.0, 0.0], SIZE), [200, 150, np.sqrt(9 + 1 + 25)])
 
 
 def test_axes_are_orthonormal_and_right_handed():
-    right, up, forward = Camera([3.0, 2.0, 5.0], [0.0, 1.0, 0.0]).axes()
+    right, up, forward = PinholeCamera([3.0, 2.0, 5.0], [0.0, 1.0, 0.0]).axes()
     np.testing.assert_allclose(np.stack([right, up, forward]) @ np.stack([right, up, forward]).T, np.eye(3), atol=1e-12)
     np.testing.assert_allclose(np.cross(up, right), forward, atol=1e-12)
     assert up[1] > 0 and right[1] == pytest.approx(0.0, abs=1e-12)
 
 
 def test_the_edges_of_the_picture_are_half_the_field_of_view_away():
-    camera = Camera([0.0, 0.0, 4.0], [0.0, 0.0, 0.0], fov_rad=np.deg2rad(60))
+    camera = PinholeCamera([0.0, 0.0, 4.0], [0.0, 0.0, 0.0], fov_rad=np.deg2rad(60))
     top = 4.0 * np.tan(np.deg2rad(30))
     np.testing.assert_allclose(camera.project([[0, top, 0], [0, -top, 0]], SIZE)[:, 1], [0.0, 300.0], atol=1e-9)
     assert camera.project([top, 0, 0], SIZE)[0] == pytest.approx(200 + 150)  # +X is on the right, seen from +Z
@@ -35,13 +35,14 @@ def test_the_edges_of_the_picture_are_half_the_field_of_view_away():
 
 def test_twice_as_far_is_half_as_large():
     sizes = [
-        np.ptp(Camera([0.0, 0.0, z], [0, 0, 0]).project([[-0.5, 0, 0], [0.5, 0, 0]], SIZE)[:, 0]) for z in (2.0, 4.0)
+        np.ptp(PinholeCamera([0.0, 0.0, z], [0, 0, 0]).project([[-0.5, 0, 0], [0.5, 0, 0]], SIZE)[:, 0])
+        for z in (2.0, 4.0)
     ]
     assert sizes[0] == pytest.approx(2 * sizes[1])
 
 
 def test_looking_straight_down_has_axes_too():
-    axes = Camera([0.0, 5.0, 0.0], [0.0, 0.0, 0.0]).axes()
+    axes = PinholeCamera([0.0, 5.0, 0.0], [0.0, 0.0, 0.0]).axes()
     np.testing.assert_allclose(axes @ axes.T, np.eye(3), atol=1e-12)
 
 
@@ -49,13 +50,13 @@ def test_looking_straight_down_has_axes_too():
 def test_an_impossible_camera_is_refused(bad):
     arguments = {"position": [0.0, 1.0, 3.0], "target": [0.0, 1.0, 0.0]} | bad
     with pytest.raises(InputError):
-        Camera(**arguments)
+        PinholeCamera(**arguments)
 
 
 @given(heading=angles, turn=st.floats(-0.4, 0.4), elevation=st.floats(0.0, 0.8))
 def test_motion_runs_to_the_right_of_its_side_view(heading, turn, elevation):
     direction = view_direction(heading, turn_rad=turn, elevation_rad=elevation)
-    camera = Camera(-5.0 * direction, np.zeros(3))
+    camera = PinholeCamera(-5.0 * direction, np.zeros(3))
     step = camera.project([np.sin(heading), 0.0, np.cos(heading)], SIZE) - camera.project(np.zeros(3), SIZE)
     assert step[0] > 0
     assert camera.position[1] >= 0.0

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marey.picture import Solids
+from marey.picture import CapsuleBatch
 from marey.picture._cone_kernels import cone_normal, hit_cone, occlude_by_cone, shade_by_cone
 from marey.picture._render import pack_solids
 
@@ -18,7 +18,7 @@ radii = st.floats(0.02, 0.5)
 
 def cone(start, end, start_radius, end_radius):
     grey = np.full((1, 3), 0.5)
-    return pack_solids(Solids([start], [end], np.array([start_radius]), np.array([end_radius]), grey))
+    return pack_solids(CapsuleBatch([start], [end], np.array([start_radius]), np.array([end_radius]), grey))
 
 
 def distance(p, start, end, ra, rb):

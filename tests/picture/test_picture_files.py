@@ -11,11 +11,11 @@ from PIL import Image as Pillow
 from PIL import ImageSequence
 
 from marey.base import InputError, MissingExtraError, MissingFileError, UnknownNameError
-from marey.picture import Camera, render, render_motion, save_film, save_image
+from marey.picture import PinholeCamera, render, render_motion, save_film, save_image
 from marey.picture import _files as files
 from marey.picture._files import film_frames
-from marey.picture._gif import nearest_table
-from marey.picture._views import smooth_way
+from marey.picture._gif import nearest_colour_table
+from marey.picture._views import smooth_camera_path
 
 SMALL = (64, 48)
 
@@ -65,7 +65,7 @@ def test_every_colour_of_a_gif_maps_to_its_nearest():
     rng = np.random.default_rng(1)
     colours = rng.integers(0, 256, (256, 3)).astype(np.uint8)
     colours[-1] = 255
-    table = nearest_table(colours)
+    table = nearest_colour_table(colours)
     for cell in rng.integers(0, 64, (50, 3)):
         centre = 4 * cell + 2.0
         distances = np.linalg.norm(colours - centre, axis=1)
@@ -131,13 +131,13 @@ def test_the_following_camera_does_not_sway(swing):
     clip = swing(121, rate_hz=60.0)
     sway = 0.05 * np.sin(2 * np.pi * clip.times())  # once a second
     roots = clip.root_positions + sway[:, None] * [1.0, 0.0, 0.0]
-    way = smooth_way(replace(clip, root_positions=roots))
+    way = smooth_camera_path(replace(clip, root_positions=roots))
     np.testing.assert_allclose(way[:, 2], clip.root_positions[:, 2], atol=1e-9)
     assert np.abs(way[30:-30, 0]).max() < 0.002 and (way[:, 1] == 0.0).all()
 
 
 def test_a_given_camera_films(travelling):
-    camera = Camera([4, 1, 2], [0, 1, 2])
+    camera = PinholeCamera([4, 1, 2], [0, 1, 2])
     (scene,) = files._film_scenes(travelling, np.array([3]), SMALL, "side", camera, files.PALETTES[0])
     assert scene.camera is camera
 

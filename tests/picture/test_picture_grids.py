@@ -7,26 +7,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marey.picture import Camera, Ground, Marks, Scene, Solids, render
+from marey.picture import CapsuleBatch, GroundMarks, GroundPattern, PinholeCamera, RenderScene, render
 from marey.picture import _render as renderer
 from marey.picture._cone_kernels import hit_cone
 from marey.picture._ground_kernels import cell_span, pixel_ray
-from marey.picture._packed import Grid
+from marey.picture._packed import CellGrid
 from marey.picture._render_kernels import fill_grid
 
 SIZE = (160, 100)
 
 
-def crowd(seed: int, count: int = 14) -> Scene:
+def crowd(seed: int, count: int = 14) -> RenderScene:
     """Random capsules and marks over a ground, seen from somewhere."""
     rng = np.random.default_rng(seed)
     starts = rng.uniform([-1, 0.1, -1], [1, 1.5, 1], (count, 3))
     ends = starts + rng.normal(0.0, 0.4, (count, 3))
     radii = rng.uniform(0.03, 0.2, (2, count))
-    solids = Solids(starts, ends, radii[0], radii[1], rng.uniform(0.1, 0.8, (count, 3)))
+    solids = CapsuleBatch(starts, ends, radii[0], radii[1], rng.uniform(0.1, 0.8, (count, 3)))
     spots = rng.uniform(-1.5, 1.5, (2, 6, 2))
-    marks = Marks(*spots, np.full(6, 0.05), np.full(6, 0.1), rng.uniform(0, 1, (6, 3)), np.full(6, 0.7))
-    return Scene(Camera(rng.uniform([-3, 0.5, 3], [3, 3, 5]), [0, 0.6, 0], fov_rad=0.7), solids, marks, Ground())
+    marks = GroundMarks(*spots, np.full(6, 0.05), np.full(6, 0.1), rng.uniform(0, 1, (6, 3)), np.full(6, 0.7))
+    return RenderScene(
+        PinholeCamera(rng.uniform([-3, 0.5, 3], [3, 3, 5]), [0, 0.6, 0], fov_rad=0.7), solids, marks, GroundPattern()
+    )
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -42,7 +44,7 @@ def test_pictures_are_the_same_with_one_cell_for_everything(seed, monkeypatch):
 @pytest.mark.parametrize("seed", range(4))
 def test_every_body_a_ray_meets_is_in_its_tile(seed):
     scene = crowd(seed)
-    packed = renderer.pack(scene, SIZE)
+    packed = renderer.pack_scene(scene, SIZE)
     rng = np.random.default_rng(seed)
     hits = 0
     for u, v in rng.uniform([0, 0], SIZE, (1500, 2)):
@@ -63,7 +65,7 @@ def test_a_grid_lists_each_rectangle_in_just_the_cells_it_touches(seed):
     low = rng.uniform(-1.0, 5.0, (20, 2))
     high = low + rng.uniform(0.0, 2.0, (20, 2))
     starts, items = fill_grid(0.0, 0.0, 2.0, 8, 6, low, high)  # cells of 0.5
-    grid = Grid(0.0, 0.0, 2.0, 8, 6, 0)
+    grid = CellGrid(0.0, 0.0, 2.0, 8, 6, 0)
     for row in range(6):
         for column in range(8):
             x, y = 0.5 * column, 0.5 * row

@@ -7,20 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marey.picture import Camera, Ground, Marks, Scene
-from marey.picture._ground_kernels import draw_marks, ground_left, ground_pattern, pixel_on_ground, pixel_ray
-from marey.picture._packed import Floor
-from marey.picture._render import display, pack
-from marey.picture._scene import srgb
+from marey.picture import GroundMarks, GroundPattern, PinholeCamera, RenderScene
+from marey.picture._ground_kernels import draw_marks, ground_pattern, ground_pixel_size, ground_visibility, pixel_ray
+from marey.picture._packed import PackedGround
+from marey.picture._render import encode_srgb, pack_scene
+from marey.picture._scene import linear_from_srgb
 
 SIZE = (200, 120)
 places = st.floats(-3.0, 3.0)
 widths = st.floats(0.002, 1.7)
 
 
-def floor_of(**options) -> Floor:
+def floor_of(**options) -> PackedGround:
     options = {"colour": np.full(3, 0.8), "line_colour": np.full(3, 0.2)} | options
-    return pack(Scene(Camera([0, 1, 4], [0, 1, 0]), ground=Ground(**options)), SIZE).floor
+    return pack_scene(RenderScene(PinholeCamera([0, 1, 4], [0, 1, 0]), ground=GroundPattern(**options)), SIZE).floor
 
 
 def middles(x, width, count=400):
@@ -48,8 +48,8 @@ def test_lines_cover_their_share_of_a_pixel(x, z, wx, wz):
 
 @given(u=st.floats(0.0, 200.0), v=st.floats(70.0, 120.0), height=st.floats(0.5, 5.0), turn=st.floats(-3.0, 3.0))
 def test_a_pixel_on_the_ground_is_as_large_as_the_step_to_its_neighbours(u, v, height, turn):
-    camera = Camera([4 * np.sin(turn), height, 4 * np.cos(turn)], [0, 0.2, 0])
-    eye = pack(Scene(camera), SIZE).eye
+    camera = PinholeCamera([4 * np.sin(turn), height, 4 * np.cos(turn)], [0, 0.2, 0])
+    eye = pack_scene(RenderScene(camera), SIZE).eye
 
     def hit(a, b):
         d = np.array(pixel_ray(eye, a, b))
@@ -62,12 +62,12 @@ def test_a_pixel_on_the_ground_is_as_large_as_the_step_to_its_neighbours(u, v, h
         return
     h = 1e-4
     steps = np.abs(hit(u + h, v) - hit(u - h, v)) + np.abs(hit(u, v + h) - hit(u, v - h))
-    np.testing.assert_allclose(pixel_on_ground(eye, t, d), np.maximum(steps[[0, 2]] / (2 * h), 1e-6), rtol=1e-4)
+    np.testing.assert_allclose(ground_pixel_size(eye, t, d), np.maximum(steps[[0, 2]] / (2 * h), 1e-6), rtol=1e-4)
 
 
 def test_rays_go_through_the_pixels_that_the_camera_projects_to():
-    camera = Camera([2, 1.5, 4], [0, 0.8, 0], fov_rad=0.7)
-    eye = pack(Scene(camera), SIZE).eye
+    camera = PinholeCamera([2, 1.5, 4], [0, 0.8, 0], fov_rad=0.7)
+    eye = pack_scene(RenderScene(camera), SIZE).eye
     rng = np.random.default_rng(3)
     for p in rng.normal(size=(40, 3)):
         u, v, depth = camera.project(p, SIZE)
@@ -76,22 +76,24 @@ def test_rays_go_through_the_pixels_that_the_camera_projects_to():
 
 def test_the_ground_is_whole_at_the_focus_and_gone_beyond_the_fade():
     floor = floor_of(focus=[[-1.0, 0.0], [1.0, 0.0]], fade_m=(1.0, 3.0))
-    assert ground_left(floor, 0.5, 0.0) == 1.0 and ground_left(floor, 1.9, 0.0) == 1.0
-    assert ground_left(floor, 0.0, 2.0) == pytest.approx(0.5)  # half way
-    assert ground_left(floor, 4.1, 0.0) == 0.0
+    assert ground_visibility(floor, 0.5, 0.0) == 1.0 and ground_visibility(floor, 1.9, 0.0) == 1.0
+    assert ground_visibility(floor, 0.0, 2.0) == pytest.approx(0.5)  # half way
+    assert ground_visibility(floor, 4.1, 0.0) == 0.0
 
 
 def test_later_marks_lie_on_earlier_ones():
     red, blue = np.array([[1.0, 0.0, 0.0]]), np.array([[0.0, 0.0, 1.0]])
-    both = Marks.join([Marks([[0, 0]], [[1, 0]], np.ones(1), np.ones(1), c, np.ones(1)) for c in (red, blue)])
-    table = pack(Scene(Camera([0, 1, 4], [0, 1, 0]), marks=both), SIZE).marks
+    both = GroundMarks.join(
+        [GroundMarks([[0, 0]], [[1, 0]], np.ones(1), np.ones(1), c, np.ones(1)) for c in (red, blue)]
+    )
+    table = pack_scene(RenderScene(PinholeCamera([0, 1, 4], [0, 1, 0]), marks=both), SIZE).marks
     colour = draw_marks((1.0, 1.0, 1.0), table, np.array([0, 1]), 0, 2, 0.5, 0.0, 0.01)
     assert colour == (0.0, 0.0, 1.0)
 
 
 def test_a_tapered_mark_is_wide_where_its_radius_is_large():
-    mark = Marks([[0, 0]], [[1, 0]], np.array([0.1]), np.array([0.4]), np.zeros((1, 3)), np.ones(1))
-    table = pack(Scene(Camera([0, 1, 4], [0, 1, 0]), marks=mark), SIZE).marks
+    mark = GroundMarks([[0, 0]], [[1, 0]], np.array([0.1]), np.array([0.4]), np.zeros((1, 3)), np.ones(1))
+    table = pack_scene(RenderScene(PinholeCamera([0, 1, 4], [0, 1, 0]), marks=mark), SIZE).marks
 
     def covered(x, z):
         return 1.0 - draw_marks((1.0, 1.0, 1.0), table, np.array([0]), 0, 1, x, z, 0.001)[0]
@@ -103,5 +105,5 @@ def test_a_tapered_mark_is_wide_where_its_radius_is_large():
 
 def test_display_values_are_the_inverse_of_linear_ones():
     values = np.arange(256) / 255.0
-    np.testing.assert_array_equal(display(srgb(values)), np.arange(256))
-    np.testing.assert_array_equal(display(np.array([-1.0, 2.0])), [0, 255])
+    np.testing.assert_array_equal(encode_srgb(linear_from_srgb(values)), np.arange(256))
+    np.testing.assert_array_equal(encode_srgb(np.array([-1.0, 2.0])), [0, 255])

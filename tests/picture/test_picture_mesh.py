@@ -6,20 +6,20 @@ import numpy as np
 import pytest
 
 from marey.base import InputError
-from marey.picture import Camera, Ground, Light, Mesh, Scene, render_mesh, save_pictures
+from marey.picture import GroundPattern, Light, PinholeCamera, RenderScene, TriangleMesh, render_mesh, save_pictures
 
 SIZE = (80, 60)
 RED, BLUE = np.array([0.8, 0.05, 0.05]), np.array([0.05, 0.05, 0.8])
-FRONT = Camera(np.array([0.0, 0.0, 5.0]), np.zeros(3), np.deg2rad(30.0))
+FRONT = PinholeCamera(np.array([0.0, 0.0, 5.0]), np.zeros(3), np.deg2rad(30.0))
 
 
-def square(half: float, z: float, colour: np.ndarray) -> Mesh:
+def square(half: float, z: float, colour: np.ndarray) -> TriangleMesh:
     corners = np.array([[-half, -half, z], [half, -half, z], [half, half, z], [-half, half, z]])
-    return Mesh(corners, np.array([[0, 1, 2], [0, 2, 3]]), np.tile(colour, (4, 1)))
+    return TriangleMesh(corners, np.array([[0, 1, 2], [0, 2, 3]]), np.tile(colour, (4, 1)))
 
 
 def test_a_square_covers_the_pixels_that_the_pinhole_says():
-    image = render_mesh(Scene(FRONT, ground=None), square(0.5, 0.0, RED), SIZE)
+    image = render_mesh(RenderScene(FRONT, ground=None), square(0.5, 0.0, RED), SIZE)
     covered = image[..., 1] < 200
     side = 2 * 0.5 * FRONT.pixels_per_tangent(SIZE[1]) / 5.0
     assert covered.sum() == pytest.approx(side**2, rel=0.1)
@@ -29,7 +29,7 @@ def test_a_square_covers_the_pixels_that_the_pinhole_says():
 def test_what_is_nearer_hides_what_is_farther_in_any_order():
     near, far = square(0.3, 0.5, RED), square(0.6, 0.0, BLUE)
     for parts in ([near, far], [far, near]):
-        image = render_mesh(Scene(FRONT, ground=None), Mesh.join(parts), SIZE)
+        image = render_mesh(RenderScene(FRONT, ground=None), TriangleMesh.join(parts), SIZE)
         middle, side = image[30, 40].astype(int), image[30, 30].astype(int)
         assert middle[0] > middle[2] + 50
         assert side[2] > side[0] + 50
@@ -37,17 +37,17 @@ def test_what_is_nearer_hides_what_is_farther_in_any_order():
 
 def test_both_sides_of_a_sheet_are_drawn_alike():
     sheet = square(0.5, 0.0, RED)
-    turned = Mesh(sheet.vertices, sheet.faces[:, ::-1], sheet.colours)
-    pictures = [render_mesh(Scene(FRONT, ground=None), mesh, SIZE).astype(int) for mesh in (sheet, turned)]
+    turned = TriangleMesh(sheet.vertices, sheet.faces[:, ::-1], sheet.colours)
+    pictures = [render_mesh(RenderScene(FRONT, ground=None), mesh, SIZE).astype(int) for mesh in (sheet, turned)]
     assert np.abs(pictures[0] - pictures[1]).max() <= 1
 
 
 def test_a_ball_shades_the_ground_away_from_the_lamp():
-    ball = Mesh.capsule((0.0, 0.5, 0.0), (0.0, 0.5, 0.0001), (0.2, 0.2), RED)
-    above = Camera(np.array([0.0, 6.0, 0.01]), np.zeros(3), np.deg2rad(30.0))
-    ground = Ground(checker=0.0, line_width_m=0.0)
-    scene = Scene(above, ground=ground, light=Light(np.array([1.0, 1.0, 0.0])))
-    lit, empty = render_mesh(scene, ball, SIZE).astype(int), render_mesh(scene, Mesh.join([]), SIZE).astype(int)
+    ball = TriangleMesh.capsule((0.0, 0.5, 0.0), (0.0, 0.5, 0.0001), (0.2, 0.2), RED)
+    above = PinholeCamera(np.array([0.0, 6.0, 0.01]), np.zeros(3), np.deg2rad(30.0))
+    ground = GroundPattern(checker=0.0, line_width_m=0.0)
+    scene = RenderScene(above, ground=ground, light=Light(np.array([1.0, 1.0, 0.0])))
+    lit, empty = render_mesh(scene, ball, SIZE).astype(int), render_mesh(scene, TriangleMesh.join([]), SIZE).astype(int)
     pixels = above.project(np.array([[-0.5, 0.0, 0.0], [0.8, 0.0, 0.0]]), SIZE)[:, :2].astype(int)
     (sx, sy), (ox, oy) = pixels
     assert lit[sy, sx].sum() < empty[sy, sx].sum() - 60
@@ -55,7 +55,7 @@ def test_a_ball_shades_the_ground_away_from_the_lamp():
 
 
 def test_a_capsule_is_closed_and_has_its_volume():
-    mesh = Mesh.capsule((0.0, 0.0, 0.0), (0.0, 0.0, 1.0), (0.3, 0.3), RED)
+    mesh = TriangleMesh.capsule((0.0, 0.0, 0.0), (0.0, 0.0, 1.0), (0.3, 0.3), RED)
     p, f = mesh.vertices, mesh.faces
     volume = np.einsum("fi,fi->", np.cross(p[f[:, 0]], p[f[:, 1]]), p[f[:, 2]]) / 6.0
     assert volume == pytest.approx(np.pi * 0.09 * (1.0 + 4.0 / 3.0 * 0.3), rel=0.05)
@@ -65,7 +65,7 @@ def test_a_capsule_is_closed_and_has_its_volume():
 
 def test_meshes_that_cannot_be_are_refused():
     with pytest.raises(InputError, match="vertex 7"):
-        Mesh(np.zeros((3, 3)), np.array([[0, 1, 7]]), np.zeros((3, 3)))
+        TriangleMesh(np.zeros((3, 3)), np.array([[0, 1, 7]]), np.zeros((3, 3)))
 
 
 def test_pictures_of_ones_own_become_a_film(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 from marey.io import load
 from marey.motion import Motion, detect_contacts
-from marey.picture import PALETTES, Solids, film_strip, foot_prints, ground_level, motion_scene, render
+from marey.picture import PALETTES, CapsuleBatch, film_strip, foot_prints, ground_level, motion_scene, render
 from marey.picture._views import is_travelling, strip_frames
 
 pytestmark = pytest.mark.mocap
@@ -41,7 +41,7 @@ def test_a_walk_leaves_prints_on_alternate_sides_along_its_way(mocap):
 def test_a_walk_is_drawn_at_its_joints_on_its_ground(mocap):
     motion, size, frames = clip(mocap, "07_01"), (640, 360), [0, 100, 200]
     scene = motion_scene(motion, frames, size=size)
-    empty = render(replace(scene, solids=Solids.none()), size).astype(int)
+    empty = render(replace(scene, solids=CapsuleBatch.none()), size).astype(int)
     changed = np.abs(render(scene, size) - empty).max(axis=2) > 6
     u, v, _ = scene.camera.project(motion.joint_positions()[frames].reshape(-1, 3), size).T
     assert changed[v.astype(int), u.astype(int)].mean() > 0.98

@@ -12,9 +12,9 @@ from marey.lie import SO3
 from marey.motion import Motion
 from marey.picture import (
     PALETTES,
-    Camera,
+    CapsuleBatch,
     Palette,
-    Solids,
+    PinholeCamera,
     body_solids,
     compare_strips,
     film_strip,
@@ -26,7 +26,7 @@ from marey.picture import (
     render_motion,
     root_path,
 )
-from marey.picture._views import bend, ground_focus, is_travelling, strip_frames
+from marey.picture._views import ground_focus, is_travelling, path_bend, strip_frames
 from marey.skeleton import HUMAN, Skeleton, capsules
 
 PURE = np.array([0.0, 0.5, 0.0])
@@ -103,7 +103,7 @@ def test_the_ground_is_under_the_soles(travelling):
 
 def test_the_ground_is_centred_under_the_long_line_of_the_bodies():
     ends = np.array([[0.0, 1.0, 0.0], [3.0, 1.0, 4.0]])  # a row that runs slantwise
-    row = Solids(ends, ends, np.full(2, 0.1), np.full(2, 0.1), np.zeros((2, 3)))
+    row = CapsuleBatch(ends, ends, np.full(2, 0.1), np.full(2, 0.1), np.zeros((2, 3)))
     focus = ground_focus(row)
     np.testing.assert_allclose(focus[np.argsort(focus[:, 0])], [[0.0, 0.0], [3.0, 4.0]], atol=1e-9)
 
@@ -172,8 +172,8 @@ def test_compared_strips_are_stacked_in_different_colours(travelling):
 def test_the_camera_rises_for_a_bent_path(travelling):
     turn = 2 * np.pi * travelling.times() / travelling.duration_s
     circle = np.stack([np.sin(turn), np.full_like(turn, 0.96), np.cos(turn)], axis=1)
-    assert bend(travelling) < 0.01
-    assert bend(replace(travelling, root_positions=circle)) == pytest.approx(1.0, abs=0.02)
+    assert path_bend(travelling) < 0.01
+    assert path_bend(replace(travelling, root_positions=circle)) == pytest.approx(1.0, abs=0.02)
 
 
 @pytest.mark.parametrize("scale", [0.01, 1.0, 60.0])
@@ -194,7 +194,7 @@ def test_earlier_bodies_are_paler(travelling):
 
 
 def test_a_given_camera_is_used(travelling):
-    camera = Camera([5, 1, 0], [0, 1, 0])
+    camera = PinholeCamera([5, 1, 0], [0, 1, 0])
     assert motion_scene(travelling, 0, camera=camera).camera is camera
 
 

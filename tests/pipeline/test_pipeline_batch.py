@@ -16,15 +16,15 @@ import pytest
 from marey.base import FormatError, InputError
 from marey.io import load
 from marey.pipeline import BatchJob, run_batch
-from marey.pipeline._job import finished, run_job, store, write_whole
+from marey.pipeline._job import load_finished_item, run_job, store_result, write_atomically
 from marey.pipeline._processes import count_workers
-from marey.world import Path, Sketch, Stand, save_sketch, sketch_to_toml
+from marey.world import GroundPose, Path, Sketch, save_sketch, sketch_to_toml
 
 FAST = {"check": False, "rate_hz": 30.0}
 
 
 def walk(name: str, x: float = 0.0, z: float = 2.0) -> Sketch:
-    return Sketch(Stand((0.0, 0.0)), Stand((x, z)), path=Path(((0.0, 0.0), (x, z))), name=name)
+    return Sketch(GroundPose((0.0, 0.0)), GroundPose((x, z)), path=Path(((0.0, 0.0), (x, z))), name=name)
 
 
 def listed(folder: FilePath) -> set[str]:
@@ -56,7 +56,7 @@ def test_a_batch_writes_motions_and_reports_and_does_not_make_them_again(tmp_pat
 @pytest.mark.slow
 def test_a_sketch_without_a_motion_does_not_stop_the_others(tmp_path):
     sketches = [walk("far", x=0.0), walk("good")]
-    bad = Sketch(Stand((0.0, 0.0)), Stand((0.0, 0.0)), name="nowhere")
+    bad = Sketch(GroundPose((0.0, 0.0)), GroundPose((0.0, 0.0)), name="nowhere")
     report = run_batch([*sketches, bad], tmp_path, engine="locomotion", workers=1, **FAST)
     assert [item.is_solved for item in report.items] == [True, True, False]
     assert report.items[2].status == "ERROR" and "same place" in report.items[2].error
@@ -80,15 +80,15 @@ def test_mistakes_are_told_before_anything_is_made(tmp_path):
 
 def test_files_of_a_job_are_whole_and_its_report_stands_for_them(tmp_path):
     job = BatchJob("a", sketch_to_toml(walk("a")), options=dict(FAST))
-    assert finished(job, tmp_path) is None
+    assert load_finished_item(job, tmp_path) is None
     report, data = run_job(job)
-    write_whole(tmp_path / "a.bvh", data)
-    assert finished(job, tmp_path) is None  # killed before the report was written
-    assert store(report, data, tmp_path).is_solved
-    assert finished(job, tmp_path) is not None
-    assert finished(BatchJob("a", job.sketch, options={"rate_hz": 60.0}), tmp_path) is None
+    write_atomically(tmp_path / "a.bvh", data)
+    assert load_finished_item(job, tmp_path) is None  # killed before the report was written
+    assert store_result(report, data, tmp_path).is_solved
+    assert load_finished_item(job, tmp_path) is not None
+    assert load_finished_item(BatchJob("a", job.sketch, options={"rate_hz": 60.0}), tmp_path) is None
     (tmp_path / "a.json").write_text('{"key": ', encoding="utf-8")
-    assert finished(job, tmp_path) is None
+    assert load_finished_item(job, tmp_path) is None
     assert count_workers(3, 8) == 3 and count_workers(100, 1) == 1 and count_workers(1, None) == 1
 
 

@@ -53,10 +53,10 @@ def test_an_unknown_sketch_is_told_with_near_names(run):
 
 @pytest.mark.mocap
 def test_a_graph_file_makes_auto_search_it(run, way, tmp_path, mocap):
-    from marey.graph import build, save_graph
+    from marey.graph import build_graph, save_graph
 
     file = tmp_path / "walks.safetensors"
-    save_graph(build([load(mocap / "cmu-bvh" / f"{name}.bvh") for name in ("69_01", "69_70", "69_75")]), file)
+    save_graph(build_graph([load(mocap / "cmu-bvh" / f"{name}.bvh") for name in ("69_01", "69_70", "69_75")]), file)
     done = run("synth", way, "-o", tmp_path / "way.glb", "--graph", file, "--k", "1", "--budget-s", "20", "--json")
     assert done.code == 0, done.err
     facts = json.loads(done.out)

@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 
 from marey.base import InputError
-from marey.pipeline import synthesize
-from marey.pipeline._footing import STEPS_M, Line, foot_places
-from marey.pipeline._spacetime import jump_of, walk_of
-from marey.world import Box, Event, KeyPose, Path, River, Sketch, Stand, Stone, Table, Thing, Wall, World
+from marey.pipeline import synthesize_sketch
+from marey.pipeline._footing import STEP_RANGE_M, StraightPath, plan_footsteps
+from marey.pipeline._spacetime import make_jump_problem, make_walk_problem
+from marey.world import Box, Event, GroundPose, KeyPose, Path, River, Sketch, Stone, Table, Thing, Wall, World
 
-WALK = Sketch(Stand((1.0, 2.0), 90.0), Stand((3.6, 2.0)), Path(np.array([[1.0, 2.0], [3.6, 2.0]])), corridor_m=0.6)
-AHEAD = Sketch(Stand((0.0, 0.0)), Stand((0.0, 6.0)))
+WALK = Sketch(
+    GroundPose((1.0, 2.0), 90.0), GroundPose((3.6, 2.0)), Path(np.array([[1.0, 2.0], [3.6, 2.0]])), corridor_m=0.6
+)
+AHEAD = Sketch(GroundPose((0.0, 0.0)), GroundPose((0.0, 6.0)))
 
 
 def river(at: float, width: float) -> River:
@@ -22,23 +24,23 @@ def river(at: float, width: float) -> River:
 
 
 def test_steps_are_even_on_dry_land():
-    places = foot_places(Line.of(AHEAD), World())
+    places = plan_footsteps(StraightPath.from_sketch(AHEAD), World())
     np.testing.assert_allclose(np.diff(places), 0.6, atol=0.021)
     assert (places[0], places[-1], len(places) % 2) == (0.0, 6.0, 1)
 
 
 @pytest.mark.parametrize("width", [0.1, 0.3, 0.5])
 def test_no_foot_is_put_into_a_river_and_no_step_is_too_long(width):
-    places = foot_places(Line.of(AHEAD), World(rivers=(river(2.4, width), river(4.8, width))))
+    places = plan_footsteps(StraightPath.from_sketch(AHEAD), World(rivers=(river(2.4, width), river(4.8, width))))
     steps = np.diff(places)
-    assert STEPS_M[0] <= steps.min() and steps.max() <= STEPS_M[1]
+    assert STEP_RANGE_M[0] <= steps.min() and steps.max() <= STEP_RANGE_M[1]
     for place in places:
         assert min(abs(place - 2.4), abs(place - 4.8)) >= 0.5 * width + 0.12
 
 
 def test_a_foot_stands_on_one_stone():
     world = World(rivers=(river(3.0, 2.0),), stones=tuple(Stone((0.0, z), 0.25) for z in (2.4, 3.0, 3.6)))
-    places = foot_places(Line.of(AHEAD), world)
+    places = plan_footsteps(StraightPath.from_sketch(AHEAD), world)
     wet = [place for place in places if 2.0 < place < 4.0]
     assert len(wet) >= 2
     for place in wet:
@@ -47,7 +49,7 @@ def test_a_foot_stands_on_one_stone():
 
 def test_a_river_too_wide_for_a_step_is_told():
     with pytest.raises(InputError, match="keep out of the water"):
-        foot_places(Line.of(AHEAD), World(rivers=(river(3.0, 1.0),)))
+        plan_footsteps(StraightPath.from_sketch(AHEAD), World(rivers=(river(3.0, 1.0),)))
 
 
 @pytest.mark.parametrize(
@@ -63,8 +65,8 @@ def test_a_river_too_wide_for_a_step_is_told():
             "a pick event",
         ),
         (replace(AHEAD, key_poses=(KeyPose(0.0, "walk", 3),)), "key poses"),
-        (replace(AHEAD, goal=Stand((0.0, 30.0))), "30.0 m"),
-        (replace(AHEAD, goal=Stand((0.0, 0.05))), "same place"),
+        (replace(AHEAD, goal=GroundPose((0.0, 30.0))), "30.0 m"),
+        (replace(AHEAD, goal=GroundPose((0.0, 0.05))), "same place"),
         (replace(AHEAD, events=(Event("jump", at=(0.0, 1.0)), Event("jump", at=(0.0, 3.0)))), "several jumps"),
         (replace(AHEAD, path=Path(np.array([[0.0, 0.0], [1.0, 3.0], [0.0, 6.0]]))), "bends 1.00 m"),
         (replace(AHEAD, events=(Event("pass", at=(1.0, 3.0)),)), "bends 1.00 m"),
@@ -72,30 +74,33 @@ def test_a_river_too_wide_for_a_step_is_told():
         (replace(AHEAD, world=World(tables=(Table((0.5, 3.0)),))), "table 1 is in the way"),
         (replace(AHEAD, world=World(boxes=(Box((0.0, 3.0), heading_deg=45.0),))), "box 1 is in the way"),
         (replace(AHEAD, world=World(stones=(Stone((0.0, 3.0), height_m=0.1),))), "level ground"),
-        (replace(AHEAD, start=Stand((0.0, 0.0), 90.0)), "the start faces"),
-        (replace(AHEAD, goal=Stand((0.0, 6.0), 180.0)), "the goal faces"),
+        (replace(AHEAD, start=GroundPose((0.0, 0.0), 90.0)), "the start faces"),
+        (replace(AHEAD, goal=GroundPose((0.0, 6.0), 180.0)), "the goal faces"),
         (replace(AHEAD, speed_mps=3.0), "3.00 m/s"),
-        (replace(AHEAD, goal=Stand((0.0, 3.0)), events=(Event("jump", at=(0.0, 1.0)),)), "a jump of 3.00 m"),
+        (replace(AHEAD, goal=GroundPose((0.0, 3.0)), events=(Event("jump", at=(0.0, 1.0)),)), "a jump of 3.00 m"),
         (replace(AHEAD, events=(Event("jump", at=(0.0, 1.0), length_m=1.0),)), "from stand to stand"),
-        (replace(AHEAD, goal=Stand((0.0, 1.0)), events=(Event("jump", at=(0.0, 0.5), height_m=2.0),)), "a rise of"),
+        (
+            replace(AHEAD, goal=GroundPose((0.0, 1.0)), events=(Event("jump", at=(0.0, 0.5), height_m=2.0),)),
+            "a rise of",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_it_cannot_do_is_said_in_words(sketch, words):
     with pytest.raises(InputError, match=words):
-        synthesize(sketch, "spacetime")
+        synthesize_sketch(sketch, "spacetime")
 
 
 def test_an_unknown_option_is_told():
     with pytest.raises(InputError, match="style"):
-        synthesize(AHEAD, "spacetime", style="sad")
+        synthesize_sketch(AHEAD, "spacetime", style="sad")
 
 
 def test_speed_and_turns_become_times_and_angles():
-    slow = walk_of(replace(AHEAD, speed_mps=1.0), Line.of(AHEAD))
+    slow = make_walk_problem(replace(AHEAD, speed_mps=1.0), StraightPath.from_sketch(AHEAD))
     assert slow.duration_s == pytest.approx(6.0 / 1.0, rel=0.15)
-    turned = replace(AHEAD, start=Stand((0.0, 0.0), 0.0), goal=Stand((0.0, 1.0), 90.0))
-    problem = jump_of(turned, Line.of(turned), Event("jump", at=(0.0, 0.5), height_m=0.3))
+    turned = replace(AHEAD, start=GroundPose((0.0, 0.0), 0.0), goal=GroundPose((0.0, 1.0), 90.0))
+    problem = make_jump_problem(turned, StraightPath.from_sketch(turned), Event("jump", at=(0.0, 0.5), height_m=0.3))
     assert problem.basis == "turn.safetensors"
     assert problem.phases[1].duration_s == pytest.approx(2.0 * np.sqrt(0.6 / 9.81), abs=1e-3)
     assert problem.phases[2].contacts[0].heading_deg == pytest.approx(90.0)
@@ -103,7 +108,7 @@ def test_speed_and_turns_become_times_and_angles():
 
 @pytest.fixture(scope="module")
 def walked():
-    return synthesize(WALK, "spacetime")
+    return synthesize_sketch(WALK, "spacetime")
 
 
 def test_a_walk_keeps_to_its_sketch_and_to_the_laws_of_motion(walked):
@@ -124,6 +129,6 @@ def test_its_steps_are_those_that_were_planned(walked):
 
 
 def test_time_that_is_too_short_is_an_answer(monkeypatch):
-    result = synthesize(WALK, "spacetime", budget_s=0.05)
+    result = synthesize_sketch(WALK, "spacetime", budget_s=0.05)
     assert result.motion is None and result.advice
     assert result.status != "SOLVED"

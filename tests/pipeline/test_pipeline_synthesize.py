@@ -11,13 +11,13 @@ import marey
 from marey.base import FormatError, InputError, UnknownNameError
 from marey.lie import SO3
 from marey.motion import Contacts, Motion
-from marey.pipeline import check_motion, choose_engine, synthesize
+from marey.pipeline import check_motion, choose_engine, synthesize_sketch
 from marey.skeleton import HUMAN, contact_points
-from marey.world import Event, Path, River, Sketch, Stand, Stone, Thing, World
+from marey.world import Event, GroundPose, Path, River, Sketch, Stone, Thing, World
 
-STRAIGHT = Sketch(Stand((0.0, 0.0)), Stand((0.0, 3.0)), path=Path(((0.0, 0.0), (0.0, 3.0))), name="straight")
+STRAIGHT = Sketch(GroundPose((0.0, 0.0)), GroundPose((0.0, 3.0)), path=Path(((0.0, 0.0), (0.0, 3.0))), name="straight")
 PICK = Sketch(
-    Stand((0.0, 0.0)), Stand((0.0, 3.0)), events=(Event("pick", object="cup"),),
+    GroundPose((0.0, 0.0)), GroundPose((0.0, 3.0)), events=(Event("pick", object="cup"),),
     world=World(objects=(Thing("cup", (0.2, 0.4, 1.5)),)),
 )  # fmt: skip
 
@@ -35,7 +35,7 @@ def test_a_hand_that_nobody_has_is_told():
 
 
 def test_a_walk_comes_with_measures_and_a_validity_report():
-    result = synthesize(STRAIGHT, rate_hz=30.0)
+    result = synthesize_sketch(STRAIGHT, rate_hz=30.0)
     assert (result.status, result.engine, result.is_solved) == ("SOLVED", "locomotion", True)
     assert result.motion is not None and result.motion.rate_hz == 30.0
     assert result.errors is not None and result.errors.goal_m < 0.2 and result.errors.off_corridor_m == 0.0
@@ -64,11 +64,11 @@ def test_a_sketch_is_loaded_by_its_class(tmp_path):
 
 def test_what_makes_no_sense_is_told():
     with pytest.raises(UnknownNameError, match="magic"):
-        synthesize(STRAIGHT, "magic")
+        synthesize_sketch(STRAIGHT, "magic")
     with pytest.raises(InputError, match="rate_hz"):
-        synthesize(STRAIGHT, rate_hz=0.0)
+        synthesize_sketch(STRAIGHT, rate_hz=0.0)
     with pytest.raises(InputError, match="hands"):
-        synthesize(PICK, "locomotion")
+        synthesize_sketch(PICK, "locomotion")
 
 
 def standing(places: np.ndarray, active: np.ndarray, height_m: float = 0.95) -> Motion:
@@ -114,16 +114,16 @@ def test_soles_under_the_ground_are_measured():
 
 @pytest.fixture(scope="module")
 def small_graph(mocap):
-    from marey.graph import build
+    from marey.graph import build_graph
     from marey.io import load
 
-    return build([load(mocap / "cmu-bvh" / f"{name}.bvh") for name in ("69_01", "69_70", "69_75")])
+    return build_graph([load(mocap / "cmu-bvh" / f"{name}.bvh") for name in ("69_01", "69_70", "69_75")])
 
 
 @pytest.mark.mocap
 def test_a_graph_walks_a_sketch_inside_its_corridor(small_graph):
-    sketch = replace(STRAIGHT, goal=Stand((0.0, 3.0), tolerance_m=0.4), corridor_m=1.2)
-    result = synthesize(sketch, "graph", graph=small_graph, k=1, budget_s=10.0, epsilon=(3.0,))
+    sketch = replace(STRAIGHT, goal=GroundPose((0.0, 3.0), tolerance_m=0.4), corridor_m=1.2)
+    result = synthesize_sketch(sketch, "graph", graph=small_graph, k=1, budget_s=10.0, epsilon=(3.0,))
     assert result.is_solved, result.advice
     assert result.errors is not None and result.motion is not None
     assert result.errors.off_corridor_m <= 0.01
@@ -136,10 +136,10 @@ def test_a_bound_that_was_not_proved_is_no_number_in_json():
     import json
 
     from marey.graph import SearchResult
-    from marey.graph._search_result import Step
+    from marey.graph._search_result import PathStep
     from marey.pipeline import SynthesisResult
 
-    search = SearchResult("BOUNDED", (Step(0, 0, 1.0, np.zeros(3)),), cost=3.0, epsilon=np.inf)
+    search = SearchResult("BOUNDED", (PathStep(0, 0, 1.0, np.zeros(3)),), cost=3.0, epsilon=np.inf)
     facts = SynthesisResult("BOUNDED", "graph", None, None, None, 0.1, search=search).to_json()
     assert facts["epsilon"] is None and facts["cost"] == 3.0
     json.dumps(facts, allow_nan=False)
@@ -148,7 +148,7 @@ def test_a_bound_that_was_not_proved_is_no_number_in_json():
 @pytest.mark.mocap
 def test_what_a_graph_cannot_do_has_a_code_and_advice(small_graph):
     high = replace(PICK, world=World(objects=(Thing("cup", (0.2, 2.5, 1.5)),)))
-    result = synthesize(high, graph=small_graph, k=1)
+    result = synthesize_sketch(high, graph=small_graph, k=1)
     assert not result.is_solved and result.motion is None
     assert result.status.startswith("PARAM_OUT_OF_RANGE") and "2.50 m" in result.advice
     assert result.status in result.sentence

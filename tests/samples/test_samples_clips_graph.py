@@ -16,7 +16,7 @@ from marey.samples._demo_graph import cache_folder
 def few_clips(monkeypatch):
     """Three clips in place of all."""
     model = load_model()
-    walks = [_clips._played(model, f"walk-{v}", _clips._going(v, 1.2)) for v in (0.9, 1.2)]
+    walks = [_clips._perform_timeline(model, f"walk-{v}", _clips._build_timeline(v, 1.2)) for v in (0.9, 1.2)]
     made = (*walks, pick_up(Engine(model).pose, [-0.1, 0.9, 0.4]))
     monkeypatch.setattr(_clips, "demo_clips", lambda: made)
 

@@ -10,7 +10,7 @@ from marey.dynamics import GRAVITY, Body
 from marey.models import PoseModel
 from marey.motion import Motion
 from marey.simulate import Ball, Ground, Simulator
-from marey.simulate._constraints import Outcome
+from marey.simulate._constraints import ConstraintSolution
 
 H = 0.01
 
@@ -20,14 +20,16 @@ def thrown(target: FloatArray, velocity: FloatArray, **options: float) -> Ball:
     return Ball(target - 0.1 * velocity, velocity, gravity=np.zeros(3), **options)  # pyright: ignore[reportArgumentType]
 
 
-def hit(body: Body, model: PoseModel | None, walk: Motion, bounce: float) -> tuple[Simulator, Ball, list[Outcome]]:
+def hit(
+    body: Body, model: PoseModel | None, walk: Motion, bounce: float
+) -> tuple[Simulator, Ball, list[ConstraintSolution]]:
     still = Simulator(body, model, gravity=(0, 0, 0))
     still.reset(walk[0])
     chest = still.mechanics().joints[body.skeleton.names.index("Spine1")]
     ball = thrown(chest, np.array([0.0, 0.0, -8.0]), mass_kg=2.0, bounce=bounce)
     simulator = Simulator(body, model, gravity=(0, 0, 0), constraints=[ball])
     simulator.reset(walk[0])
-    outcomes: list[Outcome] = []
+    outcomes: list[ConstraintSolution] = []
     for _ in range(20):
         simulator.step(H)
         assert simulator.outcome is not None
@@ -86,8 +88,8 @@ def test_a_ball_in_flight_falls_on_a_parabola_and_bounces_on_the_ground(d1_body:
 def test_a_ball_can_be_thrown_at_any_time(d1_body: Body, d1_model: PoseModel, d1_walk: Motion) -> None:
     simulator = Simulator(d1_body, d1_model, ground=Ground())
     assert simulator.constrainer is not None
-    memory = simulator.constrainer.thrown(None, Ball((0, 1, 1), (0, 0, 0)))
-    assert len(simulator.constrainer.thrown(memory, Ball((0, 1, 2), (0, 0, 0))).balls) == 2
+    memory = simulator.constrainer.add_ball(None, Ball((0, 1, 1), (0, 0, 0)))
+    assert len(simulator.constrainer.add_ball(memory, Ball((0, 1, 2), (0, 0, 0))).balls) == 2
 
 
 @pytest.mark.parametrize(

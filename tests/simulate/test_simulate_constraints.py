@@ -14,27 +14,29 @@ from marey.dynamics import Body
 from marey.models import PoseModel
 from marey.numerics import solve_qp
 from marey.simulate import HolonomicConstraint, Mechanics, Pin, Simulator, VelocityConstraint
-from marey.simulate._rows import BILATERAL, UNILATERAL, Rows, plain_rows, stacked
-from marey.simulate._solve import Solution, solve_step
+from marey.simulate._rows import BILATERAL, UNILATERAL, ConstraintRows, make_rows, stack_rows
+from marey.simulate._solve import StepSolution, solve_step
 
 seeds = st.integers(0, 2**32 - 1)
 
 
-def random_step(seed: int, size: int, equalities: int, inequalities: int) -> tuple[FloatArray, FloatArray, Rows]:
+def random_step(
+    seed: int, size: int, equalities: int, inequalities: int
+) -> tuple[FloatArray, FloatArray, ConstraintRows]:
     """Inertia, right-hand side and rows that some velocity keeps."""
     rng = np.random.default_rng(seed)
     root = rng.normal(size=(size, size))
     inertia = root @ root.T + 0.1 * np.eye(size)
-    held = plain_rows(
+    held = make_rows(
         rng.normal(size=(equalities, size)), rng.normal(size=equalities), is_equality=True, name="held", priority=1
     )
     J = rng.normal(size=(inequalities, size))
     inside = np.linalg.lstsq(held.J, held.b)[0] if equalities else np.zeros(size)
-    free = plain_rows(J, J @ inside - rng.exponential(0.5, inequalities), is_equality=False, name="kept", priority=1)
-    return inertia, 3.0 * rng.normal(size=size), stacked([held, free])
+    free = make_rows(J, J @ inside - rng.exponential(0.5, inequalities), is_equality=False, name="kept", priority=1)
+    return inertia, 3.0 * rng.normal(size=size), stack_rows([held, free])
 
 
-def optimality(inertia: FloatArray, rhs: FloatArray, rows: Rows, found: Solution) -> float:
+def optimality(inertia: FloatArray, rhs: FloatArray, rows: ConstraintRows, found: StepSolution) -> float:
     """How far velocity and multipliers are from Newton's law."""
     return float(np.abs(inertia @ found.velocity - rhs - rows.J.T @ found.multipliers).max())
 
@@ -64,9 +66,9 @@ def test_tournier_51_duplicated_rows_do_not_change_the_velocity(seed: int) -> No
     rng = np.random.default_rng(seed)
     again = rng.integers(0, len(rows), 15)
     scales = rng.uniform(0.5, 2.0, 15)
-    copies = plain_rows(scales[:, None] * rows.J[again], scales * rows.b[again], is_equality=False, name="again")
+    copies = make_rows(scales[:, None] * rows.J[again], scales * rows.b[again], is_equality=False, name="again")
     copies = replace(copies, lower=rows.lower[again], upper=rows.upper[again])
-    twice = stacked([rows, copies])
+    twice = stack_rows([rows, copies])
     one, two = solve_step(inertia, rhs, rows), solve_step(inertia, rhs, twice)
     np.testing.assert_allclose(two.velocity, one.velocity, rtol=0, atol=1e-8)
     assert not two.relaxed
@@ -94,15 +96,15 @@ def test_a_good_guess_of_the_multipliers_changes_the_work_and_not_the_answer(see
 
 def test_of_two_parallel_rows_the_tighter_one_holds() -> None:
     J = np.array([[1.0, 0.0], [2.0, 0.0]])
-    rows = plain_rows(J, np.array([1.0, 6.0]), is_equality=False, name="wall")
+    rows = make_rows(J, np.array([1.0, 6.0]), is_equality=False, name="wall")
     found = solve_step(np.eye(2), np.zeros(2), rows)
     np.testing.assert_allclose(found.velocity, [3.0, 0.0], atol=1e-9)
 
 
 def test_rows_that_contradict_one_another_are_relaxed_and_named() -> None:
-    low = plain_rows(np.array([[1.0, 0.0]]), np.array([1.0]), is_equality=True, name="wish", priority=0)
-    high = plain_rows(np.array([[1.0, 0.0]]), np.array([2.0]), is_equality=True, name="law", priority=2)
-    found = solve_step(np.diag([2.0, 1.0]), np.array([0.0, 5.0]), stacked([low, high]))
+    low = make_rows(np.array([[1.0, 0.0]]), np.array([1.0]), is_equality=True, name="wish", priority=0)
+    high = make_rows(np.array([[1.0, 0.0]]), np.array([2.0]), is_equality=True, name="law", priority=2)
+    found = solve_step(np.diag([2.0, 1.0]), np.array([0.0, 5.0]), stack_rows([low, high]))
     assert "wish" in found.relaxed
     np.testing.assert_allclose(found.velocity, [2.0, 5.0], atol=1e-3)
     assert found.missed[0] == pytest.approx(1.0, abs=1e-3)
@@ -110,20 +112,20 @@ def test_rows_that_contradict_one_another_are_relaxed_and_named() -> None:
 
 def test_walls_that_close_in_are_met_in_the_middle() -> None:
     J = np.array([[1.0], [-1.0]])
-    found = solve_step(np.eye(1), np.zeros(1), plain_rows(J, np.array([1.0, 0.5]), is_equality=False, name="walls"))
+    found = solve_step(np.eye(1), np.zeros(1), make_rows(J, np.array([1.0, 0.5]), is_equality=False, name="walls"))
     assert found.relaxed == ("walls",)
     np.testing.assert_allclose(found.velocity, [0.25], atol=1e-3)
     assert np.isfinite(found.multipliers).all()
 
 
 def test_a_row_that_nothing_can_move_changes_nothing() -> None:
-    rows = plain_rows(np.zeros((1, 3)), np.array([-1.0]), is_equality=False, name="far")
+    rows = make_rows(np.zeros((1, 3)), np.array([-1.0]), is_equality=False, name="far")
     found = solve_step(np.eye(3), np.arange(3.0), rows)
     np.testing.assert_allclose(found.velocity, np.arange(3.0), atol=1e-12)
 
 
 def test_a_step_without_rows_is_free() -> None:
-    rows = plain_rows(np.zeros((0, 3)), np.zeros(0), is_equality=True, name="none")
+    rows = make_rows(np.zeros((0, 3)), np.zeros(0), is_equality=True, name="none")
     np.testing.assert_allclose(solve_step(2.0 * np.eye(3), np.ones(3), rows).velocity, 0.5)
 
 

@@ -171,7 +171,7 @@ def test_the_corners_of_a_sole_lie_in_one_plane_in_the_calibration_pose() -> Non
 
 
 def test_a_sloped_ground_rises_where_it_should() -> None:
-    ground = Ground.sloped(np.deg2rad(30.0), uphill=(0, 0, 1))
+    ground = Ground.from_slope(np.deg2rad(30.0), uphill=(0, 0, 1))
     assert ground.gaps((0.0, np.tan(np.deg2rad(30.0)), 1.0)) == pytest.approx(0.0, abs=1e-12)
     assert ground.gaps((0.0, 1.0, 0.0)) == pytest.approx(np.cos(np.deg2rad(30.0)))
 
@@ -196,9 +196,9 @@ def test_unknown_friction_and_slopes_are_refused() -> None:
     with pytest.raises(UnknownNameError, match="sticky"):
         Ground(friction="sticky")  # pyright: ignore[reportArgumentType]
     with pytest.raises(InputError, match="slope"):
-        Ground.sloped(2.0)
+        Ground.from_slope(2.0)
     with pytest.raises(InputError, match="uphill"):
-        Ground.sloped(0.1, uphill=(0, 1, 0))
+        Ground.from_slope(0.1, uphill=(0, 1, 0))
 
 
 @pytest.mark.mocap

@@ -10,7 +10,7 @@ from marey.base import InputError, UnknownNameError
 from marey.dynamics import Body
 from marey.models import PGA
 from marey.simulate import DAMPINGS, PointForce, SimulationLog, Simulator, momentum_scenario
-from marey.simulate._damping_kernels import damped_inertia
+from marey.simulate._damping_kernels import add_damping
 
 H = 0.01
 
@@ -59,7 +59,7 @@ def test_kinematic_damping_adds_the_squared_speeds_of_the_ends(figure):
 def test_tournier_49_no_rate_is_no_damping_to_the_last_bit(figure, damping):
     _, here = added(figure, "none", 1.0)
     parts = (here.frames, here.angular, here.linear)
-    assert np.array_equal(damped_inertia(here.mechanism, damping, 0.0, here.inertia, *parts), here.inertia)
+    assert np.array_equal(add_damping(here.mechanism, damping, 0.0, here.inertia, *parts), here.inertia)
 
 
 @pytest.mark.parametrize("damping", DAMPINGS)

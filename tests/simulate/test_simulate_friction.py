@@ -29,7 +29,7 @@ def sled() -> Body:
 def on_slope(slope: float, friction: str, mu: float, *, facets: int = 4) -> tuple[Simulator, FloatArray]:
     """A sled at rest on a slope that rises along z, and the downhill direction."""
     body = sled()
-    slant = Ground.sloped(slope, friction="coulomb", mu=mu)
+    slant = Ground.from_slope(slope, friction="coulomb", mu=mu)
     ground = Ground(slant.point, slant.normal, friction, mu, facets)  # pyright: ignore[reportArgumentType]
     simulator = Simulator(body, ground=ground)
     spheres, _ = contact_spheres(body.skeleton)

@@ -12,9 +12,9 @@ from marey.lie import SO3, hat
 from marey.models import PGA
 from marey.motion import Motion
 from marey.simulate import INTEGRATORS, Monitor, PointForce, SimulationLog, Simulator, conserved_momentum
-from marey.simulate._integrators_kernels import left_inverse_times
-from marey.simulate._solve_factor_kernels import solution
-from marey.simulate._substeps import MAX_LEVELS
+from marey.simulate._integrators_kernels import left_jacobian_inverse_times
+from marey.simulate._solve_factor_kernels import solve_symmetric
+from marey.simulate._substeps import MAX_HALVINGS
 from marey.skeleton import Pose, Skeleton
 
 EXPLICIT = INTEGRATORS[:3]
@@ -50,7 +50,7 @@ def test_the_inverse_of_the_left_jacobian_keeps_its_digits(angle):
     xi = rng.normal(size=3)
     xi *= angle / np.linalg.norm(xi)
     vector = rng.normal(size=3)
-    found = left_inverse_times(*xi, *vector)
+    found = left_jacobian_inverse_times(*xi, *vector)
     np.testing.assert_allclose(left_jacobian(xi) @ np.array(found), vector, rtol=0, atol=1e-9 if angle < 0.1 else 1e-13)
 
 
@@ -58,11 +58,11 @@ def test_the_solver_is_that_of_numpy_and_knows_what_it_cannot_solve():
     rng = np.random.default_rng(2)
     rows = rng.normal(size=(30, 12))
     matrix, rhs = rows.T @ rows, rng.normal(size=12)
-    found, is_definite = solution(matrix, rhs)
+    found, is_definite = solve_symmetric(matrix, rhs)
     assert is_definite
     np.testing.assert_allclose(found, np.linalg.solve(matrix, rhs), rtol=1e-10)
     for bad in (matrix - 20.0 * np.eye(12), rows[:5].T @ rows[:5], np.full((12, 12), np.nan)):
-        assert not solution(bad, rhs)[1]
+        assert not solve_symmetric(bad, rhs)[1]
 
 
 def test_tournier_44_a_free_rigid_body_keeps_its_angular_momentum_over_ten_thousand_steps(walk, body):
@@ -185,7 +185,7 @@ def test_tournier_48_an_absurd_strike_ends_in_an_error_with_the_last_good_state(
         struck(simulator, impulse_ns=1e9)
     assert np.isfinite(simulator.state.velocity).all()
     assert np.isfinite(caught.value.report.velocity).all()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownArgumentType]
-    assert len(simulator.steps_made) <= 2**MAX_LEVELS
+    assert len(simulator.steps_made) <= 2**MAX_HALVINGS
 
 
 @pytest.mark.mocap

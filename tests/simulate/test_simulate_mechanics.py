@@ -11,12 +11,12 @@ import pytest
 
 from marey import samples
 from marey.base import FloatArray, InputError, MareyWarning, UnknownNameError
-from marey.dynamics import GRAVITY, Body, kinetic_energy
+from marey.dynamics import GRAVITY, Body, compute_kinetic_energy
 from marey.lie import SO3
 from marey.models import PCA, PGA, PoseModel
 from marey.motion import Motion
 from marey.simulate import Mechanics, Simulator
-from marey.simulate._mechanics import mechanics_of
+from marey.simulate._mechanics import make_mechanics
 from marey.skeleton import Pose, Skeleton
 
 SETTINGS = {
@@ -58,15 +58,15 @@ def moving(walk: Motion, body: Body) -> Callable[..., Simulator]:
 
 def shifted(simulator: Simulator, direction: FloatArray) -> Mechanics:
     """Mechanics at g exp(direction)."""
-    from marey.simulate._integrators_kernels import moved
-    from marey.simulate._mechanism_kernels import shaped
+    from marey.simulate._integrators_kernels import integrate_configuration
+    from marey.simulate._mechanism_kernels import write_model_rotations
 
     state = simulator.state
-    place, wxyz, coordinates = moved(
+    place, wxyz, coordinates = integrate_configuration(
         simulator.mechanism, 1.0, direction, state.place, state.rotations.wxyz, state.coordinates
     )
-    shaped(simulator.mechanism, coordinates, wxyz)
-    return mechanics_of(simulator.mechanism, place, wxyz, coordinates)
+    write_model_rotations(simulator.mechanism, coordinates, wxyz)
+    return make_mechanics(simulator.mechanism, place, wxyz, coordinates)
 
 
 def differences(f: Callable[[FloatArray], FloatArray | float], size: int, step: float = 1e-5) -> FloatArray:
@@ -172,7 +172,7 @@ def test_the_energy_of_a_captured_motion_is_that_of_the_dynamics_room(walk, body
     v[3:6] = (walk.root_positions[f + 1] - walk.root_positions[f - 1]) * rate / 2
     pelvis.reset(walk[f], velocity=v)
     free = pelvis.state.kinetic_j - 0.5 * pelvis.mechanism.armature @ v[6:] ** 2
-    assert free == pytest.approx(float(kinetic_energy(body, middle)[1]), rel=0.05)
+    assert free == pytest.approx(float(compute_kinetic_energy(body, middle)[1]), rel=0.05)
 
 
 @pytest.mark.parametrize("root", ROOTS)

@@ -8,30 +8,38 @@ import numpy as np
 import pytest
 
 from marey.base import InputError
-from marey.dynamics import JointTree, aggregate
-from marey.spacetime import Phase, Problem, Track, optimize, optimize_styled, pose_style, validity_bar
-from marey.spacetime._examples import ground_leaping
+from marey.dynamics import JointTree, compute_aggregate
+from marey.spacetime import (
+    ProblemPhase,
+    SolutionTrack,
+    SpacetimeProblem,
+    build_pose_style,
+    compute_validity_bar,
+    optimize,
+    optimize_styled,
+)
+from marey.spacetime._examples import build_ground_leaping
 from marey.spacetime._full import CHECK_PER_SPAN, solve_full
-from marey.spacetime._full_layout import Layout
+from marey.spacetime._full_layout import FullLayout
 from marey.spacetime._full_programme import FullProgramme
 from marey.spacetime._full_sample import sample_track
-from marey.spacetime._full_state import Figure
-from marey.spacetime._guess import flat_guess
+from marey.spacetime._full_state import Character
+from marey.spacetime._guess import build_flat_guess
 from marey.spacetime._style_full import SimplifiedProgramme, StyledProgramme
 
 TREE = JointTree.fang22()
 
 
-def leap() -> Problem:
+def leap() -> SpacetimeProblem:
     """One leap on flat ground: support, flight, support."""
-    whole = ground_leaping()
-    phases: tuple[Phase, ...] = whole.phases[:3]
+    whole = build_ground_leaping()
+    phases: tuple[ProblemPhase, ...] = whole.phases[:3]
     names = {phase.name for phase in phases}
     return replace(whole, name="leap", phases=phases, keys=tuple(key for key in whole.keys if key.phase in names))
 
 
 @pytest.fixture(scope="module")
-def solved() -> Track:
+def solved() -> SolutionTrack:
     solution = solve_full(leap(), TREE)
     assert solution.answer.is_solved
     return sample_track(solution.layout, solution.x, solution.layout.timeline.grid(CHECK_PER_SPAN))
@@ -45,24 +53,24 @@ def plain():
 # The validity bar (A48)
 
 
-def test_a48_an_optimised_leap_is_green(solved: Track) -> None:
-    assert validity_bar(TREE, leap(), solved).green >= 0.98
+def test_a48_an_optimised_leap_is_green(solved: SolutionTrack) -> None:
+    assert compute_validity_bar(TREE, leap(), solved).green >= 0.98
 
 
-def test_a48_with_half_the_gravity_its_flight_is_red(solved: Track) -> None:
-    bar = validity_bar(TREE, leap(), solved, gravity=0.5 * 9.81)
+def test_a48_with_half_the_gravity_its_flight_is_red(solved: SolutionTrack) -> None:
+    bar = compute_validity_bar(TREE, leap(), solved, gravity=0.5 * 9.81)
     assert bar.is_flight.any()
     assert bar.red_in_flight >= 0.8
 
 
-def test_a48_with_the_height_scaled_its_flight_is_red(solved: Track) -> None:
-    whole = aggregate(TREE, solved.q, solved.qd, solved.qdd)
+def test_a48_with_the_height_scaled_its_flight_is_red(solved: SolutionTrack) -> None:
+    whole = compute_aggregate(TREE, solved.q, solved.qd, solved.qdd)
     up = TREE.index("root_ty")
     q, qd, qdd = solved.q.copy(), solved.qd.copy(), solved.qdd.copy()
     q[:, up] += 0.3 * whole.com[:, 1]
     qd[:, up] += 0.3 * whole.com_velocity[:, 1]
     qdd[:, up] += 0.3 * (whole.wrench[:, 1] / TREE.mass - 9.81)
-    assert validity_bar(TREE, leap(), replace(solved, q=q, qd=qd, qdd=qdd)).red_in_flight >= 0.8
+    assert compute_validity_bar(TREE, leap(), replace(solved, q=q, qd=qd, qdd=qdd)).red_in_flight >= 0.8
 
 
 # Styles (F30)
@@ -74,7 +82,7 @@ def shoulders(motion) -> float:
 
 
 def test_a_style_changes_the_arms_and_keeps_the_leap_valid(plain) -> None:
-    forward = pose_style(TREE, {"left_shoulder_rx": -1.2, "right_shoulder_rx": -1.2}, 5.0)
+    forward = build_pose_style(TREE, {"left_shoulder_rx": -1.2, "right_shoulder_rx": -1.2}, 5.0)
     styled = optimize_styled(leap(), styles=[forward])
     assert styled.check.is_valid
     assert abs(shoulders(styled.motion) + 1.2) < 0.5 * abs(shoulders(plain.motion) + 1.2)
@@ -99,12 +107,12 @@ def assert_derivatives(programme, size: int) -> None:
 
 @pytest.fixture(scope="module")
 def inner() -> FullProgramme:
-    layout = Layout.of(leap(), Figure.of(TREE))
-    return FullProgramme(layout, flat_guess(layout))
+    layout = FullLayout.from_problem(leap(), Character.from_tree(TREE))
+    return FullProgramme(layout, build_flat_guess(layout))
 
 
 def test_derivatives_of_a_styled_programme_equal_differences(inner: FullProgramme) -> None:
-    style = pose_style(TREE, {"left_elbow": 0.7, "root_rx": 0.1}, 3.0)
+    style = build_pose_style(TREE, {"left_elbow": 0.7, "root_rx": 0.1}, 3.0)
     assert_derivatives(StyledProgramme(inner, (style,)), inner.layout.num_unknowns)
 
 
@@ -156,7 +164,7 @@ def test_a37_twice_the_mass_gives_the_same_motion(plain) -> None:
     assert np.abs(TREE.from_motion(heavy.motion) - TREE.from_motion(plain.motion)).max() < 1e-3
 
 
-def mirrored(problem: Problem) -> Problem:
+def mirrored(problem: SpacetimeProblem) -> SpacetimeProblem:
     swap = {"left": "right", "right": "left"}
 
     def other(name: str) -> str:

@@ -9,27 +9,27 @@ from functools import cache
 import numpy as np
 import pytest
 
-from marey.spacetime import EXAMPLES, Problem, SolutionCheck, Track, check_solution
+from marey.spacetime import EXAMPLES, SolutionCheck, SolutionTrack, SpacetimeProblem, check_solution
 from marey.spacetime._full import FullSolution, solve_full
-from marey.spacetime._full_refine import weak_instants, worst_excess
-from marey.spacetime._full_sample import sample_track, track_names
-from marey.spacetime._optimize import character
+from marey.spacetime._full_refine import compute_worst_excess, find_weak_instants
+from marey.spacetime._full_sample import contact_track_names, sample_track
+from marey.spacetime._optimize import build_character
 
 PEGS = EXAMPLES["pegs"]()
 
 
 @cache
 def leap() -> FullSolution:
-    return solve_full(PEGS, character(PEGS))
+    return solve_full(PEGS, build_character(PEGS))
 
 
 @cache
-def track() -> Track:
+def track() -> SolutionTrack:
     return sample_track(leap().layout, leap().x, leap().layout.timeline.grid(8))
 
 
-def check(changed: Track, problem: Problem = PEGS) -> SolutionCheck:
-    return check_solution(character(PEGS), problem, changed)
+def check(changed: SolutionTrack, problem: SpacetimeProblem = PEGS) -> SolutionCheck:
+    return check_solution(build_character(PEGS), problem, changed)
 
 
 def test_a_solution_is_valid_on_a_grid_of_a_thousand_samples() -> None:
@@ -89,7 +89,7 @@ def test_smaller_feet_show_as_pressure_outside() -> None:
 
 def test_limits_that_are_passed_are_measured() -> None:
     q = track().q.copy()
-    knee = character(PEGS).index("left_knee")
+    knee = build_character(PEGS).index("left_knee")
     q[3, knee] = -0.3
     assert check(replace(track(), q=q)).limit_excess_rad == pytest.approx(0.32)
 
@@ -103,10 +103,10 @@ def test_check_is_plain_numbers() -> None:
 
 
 def test_no_instant_of_a_valid_motion_is_weak_but_shaken_ones_are() -> None:
-    assert weak_instants(leap().layout, leap().x) == ()
-    assert worst_excess(leap().layout, leap().x) < 0.03
+    assert find_weak_instants(leap().layout, leap().x) == ()
+    assert compute_worst_excess(leap().layout, leap().x) < 0.03
     shaken = leap().x + np.random.default_rng(0).normal(scale=0.01, size=leap().x.size)
-    weak = weak_instants(leap().layout, shaken)
+    weak = find_weak_instants(leap().layout, shaken)
     assert weak and all(PEGS.phases[p] is not None and 0.0 <= t <= PEGS.duration_s for p, t in weak)
 
 
@@ -121,4 +121,4 @@ def test_no_instant_of_a_valid_motion_is_weak_but_shaken_ones_are() -> None:
     ],
 )
 def test_contact_tracks_speak_of_heels_toes_and_hands(point: str, names: tuple[str, ...]) -> None:
-    assert track_names(point) == names
+    assert contact_track_names(point) == names

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from marey.base import ConvergenceError, FloatArray
-from marey.dynamics import aggregate, point_motion
+from marey.dynamics import compute_aggregate, compute_point_motion
 from marey.motion import Motion
 from marey.numerics import SolveStatus, SQPIteration
 from marey.samples import problem_file, problem_names
@@ -19,24 +19,28 @@ from marey.spacetime import (
     Contact,
     Key,
     Objective,
-    Phase,
-    Problem,
+    ProblemPhase,
+    SpacetimeProblem,
     SpacetimeResult,
     load_problem,
     optimize,
     report_formulations,
 )
-from marey.spacetime._durations import duration_slope, free_phases, with_durations
-from marey.spacetime._examples import dismount, leaping
+from marey.spacetime._durations import compute_duration_slope, find_free_phases, replace_durations
+from marey.spacetime._examples import build_dismount, build_leaping
 from marey.spacetime._full import solve_full
-from marey.spacetime._optimize import character
+from marey.spacetime._optimize import build_character
 
 QUICK = ("dismount-0.6", "dismount-0.8", "monkey-bars", "pegs", "ground-leap")
 FOOT = Contact("left_foot", (0.0, 0.0, 0.0), friction=1.0)
 UPRIGHT = {"pitch": (-0.3, 0.6), "roll": (-0.3, 0.3), "yaw": (-0.5, 0.5)}
-SHORT_HOP = Problem(
+SHORT_HOP = SpacetimeProblem(
     "hop",
-    (Phase("push", 0.3, (FOOT,)), Phase("air", 0.25), Phase("land", 0.3, (replace(FOOT, position=(0.0, 0.0, 0.2)),))),
+    (
+        ProblemPhase("push", 0.3, (FOOT,)),
+        ProblemPhase("air", 0.25),
+        ProblemPhase("land", 0.3, (replace(FOOT, position=(0.0, 0.0, 0.2)),)),
+    ),
     objective=Objective(prior=2.0),
     guess="crouch",
     limits=UPRIGHT,
@@ -50,7 +54,7 @@ def solved(name: str) -> SpacetimeResult:
 
 def coordinates(result: SpacetimeResult) -> FloatArray:
     assert result.problem is not None
-    return character(result.problem).from_motion(result.motion)
+    return build_character(result.problem).from_motion(result.motion)
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -71,7 +75,7 @@ def test_example_converges_and_holds_between_its_frames(name: str) -> None:
 def turn_in_flight(result: SpacetimeResult) -> float:
     assert result.problem is not None
     q = coordinates(result)
-    pitch = q[:, character(result.problem).index("root_rx")]
+    pitch = q[:, build_character(result.problem).index("root_rx")]
     times = result.motion.times()
     end = 0.9 + result.problem.phases[1].duration_s
     return float(abs(np.interp(end, times, pitch) - np.interp(0.9, times, pitch)))
@@ -81,24 +85,26 @@ def turn_in_flight(result: SpacetimeResult) -> float:
 def test_dismount_is_a_somersault_that_ends_at_rest(name: str) -> None:
     result = solved(name)
     assert turn_in_flight(result) >= 4.5  # A40
-    q, tree = coordinates(result), character(EXAMPLES[name]())
+    q, tree = coordinates(result), build_character(EXAMPLES[name]())
     assert q[-1, tree.index("root_rx")] == pytest.approx(-2 * np.pi + 0.24, abs=1e-4)
     assert q[-1, tree.index("knee")] == pytest.approx(1.3, abs=1e-4)
     speed = 0.5 * (3.0 * q[-1] - 4.0 * q[-2] + q[-3]) * result.motion.rate_hz
     assert np.abs(speed).max() < 0.05  # zero, to the error of the difference
-    start = np.gradient(aggregate(tree, q, q * 0, q * 0).com, 1 / result.motion.rate_hz, axis=0, edge_order=2)[0]
+    start = np.gradient(compute_aggregate(tree, q, q * 0, q * 0).com, 1 / result.motion.rate_hz, axis=0, edge_order=2)[
+        0
+    ]
     assert np.linalg.norm(start) <= 2e-2
 
 
 def flight_measures(result: SpacetimeResult) -> tuple[float, float]:
     """Apex of the centre of mass [m] and mean pitch inertia about it [kg m^2] in flight."""
     assert result.problem is not None
-    tree, q = character(result.problem), coordinates(result)
+    tree, q = build_character(result.problem), coordinates(result)
     times = result.motion.times()
     q = q[(times > 0.9) & (times < 0.9 + result.problem.phases[1].duration_s)]
     spin = np.zeros_like(q)
     spin[:, tree.index("root_rx")] = 1.0
-    still = aggregate(tree, q, spin, np.zeros_like(q))
+    still = compute_aggregate(tree, q, spin, np.zeros_like(q))
     return float(still.com[:, 1].max()), float(np.abs(still.angular_momentum[:, 0]).mean())
 
 
@@ -110,16 +116,18 @@ def test_shorter_flight_gives_the_tighter_tuck_and_the_lower_arc() -> None:
 
 def test_each_hand_keeps_its_bar_and_no_forearm_meets_one() -> None:
     result = solved("monkey-bars")
-    tree, q, times = character(EXAMPLES["monkey-bars"]()), coordinates(result), result.motion.times()
+    tree, q, times = build_character(EXAMPLES["monkey-bars"]()), coordinates(result), result.motion.times()
     assert result.iterations <= 100  # A42
     for i in range(4):
         side, sign = ("left", 1.0) if i % 2 == 0 else ("right", -1.0)
         held = q[(times >= 0.7 * i) & (times <= 0.7 * (i + 1) - 1e-6)]
         dof, place = tree.points[f"{side}_hand"]
-        at = point_motion(tree, held, held * 0, held * 0, dof, place).position
+        at = compute_point_motion(tree, held, held * 0, held * 0, dof, place).position
         assert np.linalg.norm(at - [sign * 0.198, 2.2, 0.45 * i], axis=1).max() < 1e-6  # A42
         free = tree.points["right_hand" if side == "left" else "left_hand"]
-        ends = [point_motion(tree, held, held * 0, held * 0, free[0], p).position for p in (np.zeros(3), free[1])]
+        ends = [
+            compute_point_motion(tree, held, held * 0, held * 0, free[0], p).position for p in (np.zeros(3), free[1])
+        ]
         along = np.linspace(0.0, 1.0, 30)[:, None, None]
         forearm = (1.0 - along) * ends[0] + along * ends[1]
         assert np.hypot(forearm[..., 1] - 2.2, forearm[..., 2] - 0.45 * i).min() > 0.04
@@ -132,21 +140,23 @@ def test_sum_of_iterations_is_a_fifth_of_the_thesis() -> None:
 
 def lowest_swing_foot(result: SpacetimeResult) -> float:
     assert result.problem is not None
-    tree, q = character(result.problem), coordinates(result)
-    feet = [point_motion(tree, q, q * 0, q * 0, *tree.points[f"{side}_foot"]).position for side in ("left", "right")]
+    tree, q = build_character(result.problem), coordinates(result)
+    feet = [
+        compute_point_motion(tree, q, q * 0, q * 0, *tree.points[f"{side}_foot"]).position for side in ("left", "right")
+    ]
     return float(min(foot[:, 1].min() for foot in feet))
 
 
 def test_clearance_rows_keep_the_swinging_feet_above_ground_and_matter() -> None:
     assert lowest_swing_foot(solved("ground-leap")) > -0.005  # A44
-    free = optimize(leaping(0.0, name="no-clearance"), on_failure="return")
+    free = optimize(build_leaping(0.0, name="no-clearance"), on_failure="return")
     assert lowest_swing_foot(free) < -0.02
 
 
 @pytest.mark.slow
 def test_space_spin_turns_over_without_any_force() -> None:
     result = solved("space-spin")
-    tree, q = character(EXAMPLES["space-spin"]()), coordinates(result)
+    tree, q = build_character(EXAMPLES["space-spin"]()), coordinates(result)
     assert result.is_solved and result.iterations <= 250
     assert q[-1, tree.index("root_rx")] == pytest.approx(np.pi, abs=np.deg2rad(1.0))  # A45
     assert result.check.angular_momentum_drift_si <= 1.5 and result.check.flight_moment < 0.05
@@ -209,9 +219,9 @@ def test_caller_can_stop_and_keeps_the_best_motion() -> None:
 
 def test_centre_of_mass_follows_the_parabola_in_flight() -> None:
     result = optimize(SHORT_HOP)
-    tree, q, times = character(SHORT_HOP), coordinates(result), result.motion.times()
+    tree, q, times = build_character(SHORT_HOP), coordinates(result), result.motion.times()
     air = (times >= 0.3) & (times <= 0.55)
-    com = aggregate(tree, q[air], q[air] * 0, q[air] * 0).com
+    com = compute_aggregate(tree, q[air], q[air] * 0, q[air] * 0).com
     curve = np.polynomial.Polynomial.fit(times[air], com[:, 1], 2)
     assert np.abs(curve(times[air]) - com[:, 1]).max() < 1e-9  # A30
     assert curve.deriv(2)(0.4) == pytest.approx(-9.81, rel=1e-6)
@@ -230,7 +240,7 @@ def test_mirrored_problem_gives_the_mirrored_motion() -> None:
         ),
     )
     ours, theirs = coordinates(optimize(SHORT_HOP)), coordinates(optimize(right))
-    tree = character(SHORT_HOP)
+    tree = build_character(SHORT_HOP)
     swap = {n: n.replace("left", "*").replace("right", "left").replace("*", "right") for n in tree.names}
     order = [tree.index(swap[name]) for name in tree.names]
     signs = np.array([-1.0 if name.endswith(("_ry", "_rz", "_tx")) else 1.0 for name in tree.names])
@@ -247,13 +257,15 @@ def test_without_friction_nobody_leaps_but_one_can_stand() -> None:
     rest = (Key("com_velocity", "push", 0.0, target=(0.0, 0.0, 0.0)), over)
     leap = optimize(replace(SHORT_HOP, phases=ice, keys=rest, max_iterations=40), on_failure="return")
     assert not leap.is_solved  # A36
-    stand = Problem("stand", (Phase("stand", 0.5, (replace(FOOT, friction=0.0),)),), guess="stand", limits=UPRIGHT)
+    stand = SpacetimeProblem(
+        "stand", (ProblemPhase("stand", 0.5, (replace(FOOT, friction=0.0),)),), guess="stand", limits=UPRIGHT
+    )
     assert optimize(stand).is_solved
 
 
 def test_bounded_impact_stays_in_the_cone_and_loses_energy() -> None:
     result = optimize(replace(SHORT_HOP, impact="bounded"))
-    tree = character(SHORT_HOP)
+    tree = build_character(SHORT_HOP)
     solution = solve_full(replace(SHORT_HOP, impact="bounded"), tree)
     column = solution.layout.impulses[0][1]
     jump = solution.x[column : column + 3]
@@ -273,19 +285,19 @@ def test_warm_start_from_the_solution_needs_few_iterations() -> None:
 
 def test_two_feet_stand_on_their_hull() -> None:
     both = (Contact("left_foot", (0.09, 0.0, 0.0)), Contact("right_foot", (-0.09, 0.0, 0.0)))
-    result = optimize(Problem("stand", (Phase("stand", 0.5, both),), guess="stand", limits=UPRIGHT))
+    result = optimize(SpacetimeProblem("stand", (ProblemPhase("stand", 0.5, both),), guess="stand", limits=UPRIGHT))
     assert result.is_solved and result.check.plant_drift_m < 2e-3
 
 
 def test_slope_by_duration_equals_the_difference_of_solved_problems() -> None:
     problem = replace(SHORT_HOP, phases=tuple(replace(p, duration_range_s=(0.2, 0.5)) for p in SHORT_HOP.phases))
-    tree, free = character(problem), free_phases(problem)
+    tree, free = build_character(problem), find_free_phases(problem)
     solution = solve_full(problem, tree)
-    slope = duration_slope(solution, free)
+    slope = compute_duration_slope(solution, free)
     counts = np.array([3.0, 3.0, 3.0])
     values: list[float] = []
     for change in (0.01, -0.01):
-        moved = with_durations(problem, free, np.array([0.3, 0.25 + change, 0.3]), counts)
+        moved = replace_durations(problem, free, np.array([0.3, 0.25 + change, 0.3]), counts)
         values.append(solve_full(moved, tree, start=solution.x).answer.objective)
     assert slope[1] == pytest.approx((values[0] - values[1]) / 0.02, rel=0.1)
 
@@ -322,4 +334,4 @@ def test_formulations_are_counted_as_in_the_thesis() -> None:
 
 
 def test_dismount_takes_any_flight_time() -> None:
-    assert dismount(0.7).phases[1].duration_s == 0.7
+    assert build_dismount(0.7).phases[1].duration_s == 0.7

@@ -10,17 +10,30 @@ import pytest
 
 from marey.base import InputError
 from marey.numerics import SolveStatus, SQPIteration
-from marey.spacetime import EXAMPLES, Contact, Objective, Phase, Problem, SpacetimeResult, optimize, parse_problem
-from marey.spacetime._full import BETWEEN_FRAMES, KEPT_COARSE, FullSolution, full_result, solve_full
-from marey.spacetime._full_levels import finer_layout, finer_unknowns, halved
+from marey.spacetime import (
+    EXAMPLES,
+    Contact,
+    Objective,
+    ProblemPhase,
+    SpacetimeProblem,
+    SpacetimeResult,
+    optimize,
+    parse_problem,
+)
+from marey.spacetime._full import BETWEEN_FRAMES_ADVICE, COARSE_ADVICE, FullSolution, build_full_result, solve_full
+from marey.spacetime._full_levels import halve_spans, refine_layout, refine_unknowns
 from marey.spacetime._full_sample import sample_track
-from marey.spacetime._optimize import character
+from marey.spacetime._optimize import build_character
 
 BARS = EXAMPLES["monkey-bars"]()
 FOOT = Contact("left_foot", (0.0, 0.0, 0.0), friction=1.0)
-HOP = Problem(
+HOP = SpacetimeProblem(
     "hop",
-    (Phase("push", 0.33, (FOOT,)), Phase("air", 0.25), Phase("land", 0.3, (replace(FOOT, position=(0.0, 0.0, 0.2)),))),
+    (
+        ProblemPhase("push", 0.33, (FOOT,)),
+        ProblemPhase("air", 0.25),
+        ProblemPhase("land", 0.3, (replace(FOOT, position=(0.0, 0.0, 0.2)),)),
+    ),
     objective=Objective(prior=2.0, reference=0.1),
     guess="crouch",
     limits={"pitch": (-0.3, 0.6), "roll": (-0.3, 0.3), "yaw": (-0.5, 0.5)},
@@ -29,7 +42,7 @@ HOP = Problem(
 
 @cache
 def coarse() -> FullSolution:
-    return solve_full(BARS, character(BARS))
+    return solve_full(BARS, build_character(BARS))
 
 
 @cache
@@ -38,10 +51,10 @@ def hop(refine: int) -> SpacetimeResult:
 
 
 @pytest.mark.parametrize("problem", [BARS, HOP])
-def test_finer_unknowns_are_the_same_motion_at_every_instant(problem: Problem) -> None:
-    solution = coarse() if problem is BARS else solve_full(replace(problem, max_iterations=2), character(problem))
+def test_finer_unknowns_are_the_same_motion_at_every_instant(problem: SpacetimeProblem) -> None:
+    solution = coarse() if problem is BARS else solve_full(replace(problem, max_iterations=2), build_character(problem))
     layout, x = solution.layout, solution.x
-    finer, y = finer_layout(layout), finer_unknowns(layout, x)
+    finer, y = refine_layout(layout), refine_unknowns(layout, x)
     before = sample_track(layout, x, layout.timeline.grid(6))
     after = sample_track(finer, y, finer.timeline.grid(3))
     assert np.abs(before.times - after.times).max() < 1e-12
@@ -58,29 +71,29 @@ def test_the_second_level_starts_at_the_coarse_curve() -> None:
 
     result = optimize(replace(BARS, refine=1), on_iteration=watch)
     first = result.levels[0]
-    finer = finer_unknowns(coarse().layout, coarse().x) / finer_layout(coarse().layout).scales
+    finer = refine_unknowns(coarse().layout, coarse().x) / refine_layout(coarse().layout).scales
     reached = seen[first].x  # after the first step of the second level
     assert first == coarse().answer.iterations and reached.size == finer.size
     assert np.abs(reached - finer).max() == pytest.approx(seen[first].step, abs=1e-9)
 
 
 def test_knots_of_the_halved_problem_are_those_of_the_refined_spline() -> None:
-    spline, _ = coarse().layout.timeline.spline.refined()
-    finer = finer_layout(coarse().layout).timeline.spline
+    spline, _ = coarse().layout.timeline.spline.refine()
+    finer = refine_layout(coarse().layout).timeline.spline
     assert finer.knots.shape == spline.knots.shape and np.abs(finer.knots - spline.knots).max() < 1e-12
 
 
 def test_a_phase_that_is_no_whole_number_of_spans_is_halved_too() -> None:
-    layout = solve_full(replace(HOP, max_iterations=1), character(HOP)).layout
+    layout = solve_full(replace(HOP, max_iterations=1), build_character(HOP)).layout
     spans = [len(layout.timeline.breaks(p)) - 1 for p in range(3)]
-    finer = finer_layout(layout)
+    finer = refine_layout(layout)
     assert [len(finer.timeline.breaks(p)) - 1 for p in range(3)] == [2 * n for n in spans]
-    assert halved(replace(HOP, refine=2), layout).refine == 1
+    assert halve_spans(replace(HOP, refine=2), layout).refine == 1
 
 
 def test_refinement_leaves_less_between_the_frames() -> None:
     once = optimize(replace(BARS, refine=1))
-    base = full_result(coarse(), 0.0)
+    base = build_full_result(coarse(), 0.0)
     assert once.is_solved and once.check.wrench_residual < 0.5 * base.check.wrench_residual
     assert once.counts["spans"] == 2 * base.counts["spans"]
 
@@ -110,7 +123,7 @@ def test_stopping_in_a_finer_level_says_so() -> None:
 def test_quota_that_ends_in_a_finer_level_keeps_the_coarse_motion() -> None:
     few = replace(HOP, refine=1, max_iterations=hop(0).iterations)
     result = optimize(few, on_failure="return")
-    assert result.is_solved and result.advice == KEPT_COARSE and len(result.levels) == 2
+    assert result.is_solved and result.advice == COARSE_ADVICE and len(result.levels) == 2
     assert np.array_equal(result.motion.root_positions, hop(0).motion.root_positions)
 
 
@@ -133,7 +146,7 @@ def test_refine_is_a_key_of_the_file_and_is_checked() -> None:
 def test_a_motion_that_breaks_physics_between_its_frames_is_not_called_solved() -> None:
     noise = np.random.default_rng(0).normal(scale=0.02, size=coarse().answer.x.size)
     broken = replace(coarse(), answer=replace(coarse().answer, x=coarse().answer.x + noise))
-    result = full_result(broken, 0.0)
+    result = build_full_result(broken, 0.0)
     assert not result.check.is_valid and result.status is SolveStatus.STALLED
-    assert result.advice == BETWEEN_FRAMES and BETWEEN_FRAMES in result.sentence
-    assert full_result(coarse(), 0.0).is_solved
+    assert result.advice == BETWEEN_FRAMES_ADVICE and BETWEEN_FRAMES_ADVICE in result.sentence
+    assert build_full_result(coarse(), 0.0).is_solved

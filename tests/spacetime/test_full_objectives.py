@@ -8,51 +8,51 @@ import numpy as np
 import pytest
 
 from marey.base import FloatArray
-from marey.dynamics import JointTree, point_motion, torques
-from marey.spacetime import EXAMPLES, Contact, Objective, Phase, Problem, optimize
-from marey.spacetime._full_layout import Layout
-from marey.spacetime._full_levels import finer_layout, finer_unknowns
+from marey.dynamics import JointTree, compute_point_motion, compute_torques
+from marey.spacetime import EXAMPLES, Contact, Objective, ProblemPhase, SpacetimeProblem, optimize
+from marey.spacetime._full_layout import FullLayout
+from marey.spacetime._full_levels import refine_layout, refine_unknowns
 from marey.spacetime._full_programme import FullProgramme
-from marey.spacetime._full_sample import carry_flights, sample_track
-from marey.spacetime._full_state import Figure
-from marey.spacetime._guess import flat_guess
+from marey.spacetime._full_sample import sample_track, set_flight_unknowns
+from marey.spacetime._full_state import Character
+from marey.spacetime._guess import build_flat_guess
 from marey.spacetime._objectives_motor import (
     CHANGE_UNIT,
     JERK_UNIT,
-    NOISE,
+    TORQUE_NOISE,
     VARIANCE_UNIT,
-    hands_of,
-    noise_gains,
+    compute_noise_gains,
+    find_hands,
 )
-from marey.spacetime._optimize import character
+from marey.spacetime._optimize import build_character
 from marey.spacetime._poses import neutral_pose
 
 NAMES = tuple(item.name for item in fields(Objective))
-HOP = Problem(
+HOP = SpacetimeProblem(
     "hop",
     (
-        Phase("push", 0.3, (Contact("left_foot", (0.0, 0.0, 0.0), friction=1.0),)),
-        Phase("air", 0.25),
-        Phase("land", 0.3, (Contact("left_foot", (0.0, 0.0, 0.2), friction=1.0),)),
+        ProblemPhase("push", 0.3, (Contact("left_foot", (0.0, 0.0, 0.0), friction=1.0),)),
+        ProblemPhase("air", 0.25),
+        ProblemPhase("land", 0.3, (Contact("left_foot", (0.0, 0.0, 0.2), friction=1.0),)),
     ),
     objective=Objective(prior=2.0),
     guess="crouch",
     limits={"pitch": (-0.3, 0.6), "roll": (-0.3, 0.3), "yaw": (-0.5, 0.5)},
 )
-STAND = Problem("stand", HOP.phases[:1], guess="stand")
+STAND = SpacetimeProblem("stand", HOP.phases[:1], guess="stand")
 
 
-def only(name: str, problem: Problem = HOP) -> Problem:
+def only(name: str, problem: SpacetimeProblem = HOP) -> SpacetimeProblem:
     return replace(problem, objective=Objective(**{"accel": 0.0, name: 1.0}))
 
 
-def programme_at(problem: Problem, size: float, seed: int = 0) -> tuple[FullProgramme, FloatArray]:
+def programme_at(problem: SpacetimeProblem, size: float, seed: int = 0) -> tuple[FullProgramme, FloatArray]:
     """A programme, and scaled unknowns some way off its guess."""
-    layout = Layout.of(problem, Figure.of(character(problem)))
-    guess = flat_guess(layout)
+    layout = FullLayout.from_problem(problem, Character.from_tree(build_character(problem)))
+    guess = build_flat_guess(layout)
     noise = np.random.default_rng(seed).normal(scale=size, size=guess.size)
     reference = layout.points(guess)
-    return FullProgramme(layout, guess, reference=reference), carry_flights(layout, guess + noise) / layout.scales
+    return FullProgramme(layout, guess, reference=reference), set_flight_unknowns(layout, guess + noise) / layout.scales
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -84,12 +84,12 @@ def test_a_term_is_linear_in_its_weight(name: str) -> None:
     assert values[1] == pytest.approx(3.0 * values[0])
 
 
-def fine_value(problem: Problem, name: str, levels: int) -> tuple[FullProgramme, FloatArray, float]:
+def fine_value(problem: SpacetimeProblem, name: str, levels: int) -> tuple[FullProgramme, FloatArray, float]:
     """The term of a smooth motion on a spline whose spans were halved some times."""
     programme, x = programme_at(only(name, problem), 0.03, seed=3)
     layout, real = programme.layout, x * programme.layout.scales
     for _ in range(levels):
-        layout, real = finer_layout(layout), finer_unknowns(layout, real)
+        layout, real = refine_layout(layout), refine_unknowns(layout, real)
     programme = FullProgramme(layout, real)
     return programme, real, programme.terms(real)[name]
 
@@ -100,7 +100,7 @@ def test_min_jerk_is_the_jerk_of_the_hands_in_the_world() -> None:
     track = sample_track(layout, real, layout.timeline.grid(16))
     total = 0.0
     for hand in ("left_hand", "right_hand"):
-        acceleration = point_motion(tree, track.q, track.qd, track.qdd, *tree.points[hand]).acceleration
+        acceleration = compute_point_motion(tree, track.q, track.qd, track.qdd, *tree.points[hand]).acceleration
         steps = np.diff(track.times)
         rates = np.diff(acceleration, axis=0)[steps > 0.0] / steps[steps > 0.0, None]
         total += 0.5 * float((rates**2).sum(axis=1) @ steps[steps > 0.0])
@@ -111,12 +111,12 @@ def world_torques(programme: FullProgramme, real: FloatArray) -> tuple[FloatArra
     """Times, and torques [N m] of a flight by Newton and Euler, where nothing is held."""
     layout = programme.layout
     track = sample_track(layout, real, layout.timeline.grid(16))
-    needed = torques(layout.figure.tree, track.q, track.qd, track.qdd, gravity=layout.problem.gravity)
+    needed = compute_torques(layout.figure.tree, track.q, track.qd, track.qdd, gravity=layout.problem.gravity)
     return track.times, needed[:, layout.figure.angles]
 
 
 def test_min_torque_change_is_the_rate_of_the_torques() -> None:
-    floating = Problem("float", (Phase("float", 0.6),), gravity=0.0, guess="stand")
+    floating = SpacetimeProblem("float", (ProblemPhase("float", 0.6),), gravity=0.0, guess="stand")
     programme, real, found = fine_value(floating, "min_torque_change", 3)
     layout = programme.layout
     times, tau = world_torques(programme, real)
@@ -127,17 +127,17 @@ def test_min_torque_change_is_the_rate_of_the_torques() -> None:
 
 
 def test_min_variance_weighs_torques_by_the_time_that_is_left() -> None:
-    floating = Problem("float", (Phase("float", 0.6),), gravity=0.0, guess="stand")
+    floating = SpacetimeProblem("float", (ProblemPhase("float", 0.6),), gravity=0.0, guess="stand")
     programme, real, found = fine_value(floating, "min_variance", 2)
     times, tau = world_torques(programme, real)
-    density = ((noise_gains(programme.layout) * tau) ** 2).sum(axis=1) * (0.6 - times) ** 2
-    total = NOISE**2 * float(np.trapezoid(density, times))
+    density = ((compute_noise_gains(programme.layout) * tau) ** 2).sum(axis=1) * (0.6 - times) ** 2
+    total = TORQUE_NOISE**2 * float(np.trapezoid(density, times))
     assert found == pytest.approx(total / VARIANCE_UNIT, rel=0.02)
 
 
 def test_gain_of_an_elbow_is_the_forearm_over_its_inertia() -> None:
-    layout = Layout.of(STAND, Figure.of(JointTree.fang22()))
-    tree, gains = layout.figure.tree, noise_gains(layout)
+    layout = FullLayout.from_problem(STAND, Character.from_tree(JointTree.fang22()))
+    tree, gains = layout.figure.tree, compute_noise_gains(layout)
     elbow = tree.index("left_elbow")
     centre, axis = np.asarray(tree.centres[elbow]), np.asarray(tree.axes[elbow])
     hand = np.asarray(tree.points["left_hand"][1])
@@ -147,8 +147,8 @@ def test_gain_of_an_elbow_is_the_forearm_over_its_inertia() -> None:
 
 
 def test_legs_and_the_root_do_not_disturb_the_hands() -> None:
-    layout = Layout.of(STAND, Figure.of(JointTree.fang22()))
-    gains = dict(zip(layout.figure.names, noise_gains(layout), strict=True))
+    layout = FullLayout.from_problem(STAND, Character.from_tree(JointTree.fang22()))
+    gains = dict(zip(layout.figure.names, compute_noise_gains(layout), strict=True))
     assert all(gain == 0.0 for name, gain in gains.items() if "hip" in name or "knee" in name or "root" in name)
     assert gains["left_elbow"] == pytest.approx(gains["right_elbow"])
 
@@ -166,14 +166,16 @@ def test_contact_force_of_a_held_pose_is_its_weight_squared() -> None:
 
 def test_a_hand_on_a_bar_has_no_jerk_to_pay() -> None:
     grip = Contact("hands", (0.0, 2.2, 0.0), kind="grip")
-    hang = Problem("hang", (Phase("hang", 0.4, (grip,)),), character="fang7")
+    hang = SpacetimeProblem("hang", (ProblemPhase("hang", 0.4, (grip,)),), character="fang7")
     programme, x = programme_at(only("min_jerk", hang), 0.1)
     assert "min_jerk" not in programme.terms(x * programme.layout.scales)
 
 
 def test_planar_character_has_one_pair_of_hands() -> None:
-    layouts = [Layout.of(STAND, Figure.of(tree)) for tree in (JointTree.fang22(), JointTree.fang7())]
-    assert [hands_of(layout) for layout in layouts] == [["left_hand", "right_hand"], ["hands"]]
+    layouts = [
+        FullLayout.from_problem(STAND, Character.from_tree(tree)) for tree in (JointTree.fang22(), JointTree.fang7())
+    ]
+    assert [find_hands(layout) for layout in layouts] == [["left_hand", "right_hand"], ["hands"]]
     assert neutral_pose(layouts[1].figure, "stand").shape == (layouts[1].num_angles,)
 
 
@@ -184,12 +186,12 @@ def test_a_weight_lowers_its_term(name: str) -> None:
     cared = optimize(replace(HOP, objective=Objective(prior=2.0, **{name: weights.get(name, 1.0)})))
     plain = optimize(HOP)
     assert plain.problem is not None
-    layout = Layout.of(only(name), Figure.of(character(HOP)))
+    layout = FullLayout.from_problem(only(name), Character.from_tree(build_character(HOP)))
     values: list[float] = []
     for result in (cared, plain):
-        tree = character(HOP)
+        tree = build_character(HOP)
         angles = tree.from_motion(result.motion)[:, layout.figure.angles]
         points = layout.timeline.spline.fit(np.minimum(result.motion.times(), 0.85), angles)
-        x = carry_flights(layout, np.concatenate([points.ravel(), np.zeros(layout.num_unknowns - points.size)]))
+        x = set_flight_unknowns(layout, np.concatenate([points.ravel(), np.zeros(layout.num_unknowns - points.size)]))
         values.append(FullProgramme(layout, x).terms(x)[name])
     assert cared.is_solved and values[0] < 0.99 * values[1]

@@ -11,40 +11,40 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from marey.base import FloatArray, InputError
-from marey.dynamics import JointTree, aggregate, point_motion
-from marey.spacetime import EXAMPLES, Contact, Key, Phase, Problem
-from marey.spacetime._full_jets import Jet, skew
-from marey.spacetime._full_layout import Layout
-from marey.spacetime._full_sample import carry_flights, support_com, to_motion
-from marey.spacetime._full_state import Figure, body_state
-from marey.spacetime._full_torques import world_axes
-from marey.spacetime._guess import flat_guess, warm_guess
-from marey.spacetime._optimize import character
+from marey.dynamics import JointTree, compute_aggregate, compute_point_motion
+from marey.spacetime import EXAMPLES, Contact, Key, ProblemPhase, SpacetimeProblem
+from marey.spacetime._full_jets import StateJet, skew_matrices
+from marey.spacetime._full_layout import FullLayout
+from marey.spacetime._full_sample import compute_support_com, motion_from_unknowns, set_flight_unknowns
+from marey.spacetime._full_state import Character, compute_body_state
+from marey.spacetime._full_torques import compute_world_axes
+from marey.spacetime._guess import build_flat_guess, guess_from_motion
+from marey.spacetime._optimize import build_character
 from marey.spacetime._poses import NEUTRAL_POSES, neutral_pose
-from marey.spacetime._support import frame_of, support_of
+from marey.spacetime._support import build_support, contact_frame
 from marey.spacetime._timeline import Timeline
 
 FOOT = Contact("left_foot", (0.3, 0.1, -0.2), heading_deg=30.0)
-STAND = Phase("stand", 0.5, (FOOT,))
+STAND = ProblemPhase("stand", 0.5, (FOOT,))
 
 
-def layout_of(name: str) -> Layout:
+def layout_of(name: str) -> FullLayout:
     problem = EXAMPLES[name]()
-    return Layout.of(problem, Figure.of(character(problem)))
+    return FullLayout.from_problem(problem, Character.from_tree(build_character(problem)))
 
 
-def is_supplied(phase: Phase, wrench: FloatArray) -> bool:
+def is_supplied(phase: ProblemPhase, wrench: FloatArray) -> bool:
     """Whether vertical forces at the corners of the feet add up to a normal force and two moments."""
-    support = support_of(phase)
+    support = build_support(phase)
     moments = np.cross(support.hull, support.normal)
-    A = np.vstack([np.ones(len(support.hull)), (moments @ np.stack(frame_of(phase.contacts[0])[1:]).T).T])
+    A = np.vstack([np.ones(len(support.hull)), (moments @ np.stack(contact_frame(phase.contacts[0])[1:]).T).T])
     return linprog(np.zeros(A.shape[1]), A_eq=A, b_eq=wrench, bounds=(0, None)).status == 0
 
 
 @given(along=st.floats(-0.2, 0.2), across=st.floats(-0.1, 0.1), load=st.floats(0.1, 5.0))
 def test_pressure_rows_agree_with_a_linear_programme(along: float, across: float, load: float) -> None:
-    support = support_of(STAND)
-    _, ahead, aside = frame_of(FOOT)
+    support = build_support(STAND)
+    _, ahead, aside = contact_frame(FOOT)
     place = along * ahead + across * aside
     edge = min(abs(abs(along) - 0.12), abs(abs(across) - 0.05))
     if edge < 1e-6:
@@ -58,8 +58,8 @@ def test_pressure_rows_agree_with_a_linear_programme(along: float, across: float
 
 @given(angle=st.floats(0.0, 6.28), share=st.floats(0.0, 1.5))
 def test_friction_pyramid_lies_inside_the_cone(angle: float, share: float) -> None:
-    support = support_of(STAND)
-    _, ahead, aside = frame_of(FOOT)
+    support = build_support(STAND)
+    _, ahead, aside = contact_frame(FOOT)
     sideways = 0.8 * share * (np.cos(angle) * ahead + np.sin(angle) * aside)
     force = support.normal + sideways
     in_pyramid = bool((support.matrix @ np.concatenate([force, np.zeros(3)]) >= 0.0).all())
@@ -69,21 +69,23 @@ def test_friction_pyramid_lies_inside_the_cone(angle: float, share: float) -> No
 
 
 def test_two_feet_share_their_hull() -> None:
-    both = Phase("both", 0.5, (Contact("left_foot", (0.1, 0.0, 0.0)), Contact("right_foot", (-0.1, 0.0, 0.1))))
-    support = support_of(both)
+    both = ProblemPhase("both", 0.5, (Contact("left_foot", (0.1, 0.0, 0.0)), Contact("right_foot", (-0.1, 0.0, 0.1))))
+    support = build_support(both)
     assert len(support.hull) == 6 and support.max_force == 12.0
     middle = np.cross([-0.1, 0.0, 0.05], support.normal)  # between the feet, relative to the left one
     assert (support.matrix @ np.concatenate([support.normal, middle]) >= 0.0).all()
 
 
 def test_margin_shrinks_the_feet() -> None:
-    wide, narrow = support_of(STAND), support_of(STAND, 0.01)
+    wide, narrow = build_support(STAND), build_support(STAND, 0.01)
     assert np.linalg.norm(narrow.hull[0]) < np.linalg.norm(wide.hull[0])
-    assert np.abs(narrow.hull @ frame_of(FOOT)[1]).max() == pytest.approx(0.11)
+    assert np.abs(narrow.hull @ contact_frame(FOOT)[1]).max() == pytest.approx(0.11)
 
 
 def test_grip_has_strength_in_all_directions() -> None:
-    grip = support_of(Phase("hang", 0.5, (Contact("left_hand", (0.0, 2.0, 0.0), kind="grip", max_force=5.0),)))
+    grip = build_support(
+        ProblemPhase("hang", 0.5, (Contact("left_hand", (0.0, 2.0, 0.0), kind="grip", max_force=5.0),))
+    )
     forces = 4.9 * np.vstack([np.eye(3), -np.eye(3)])
     assert (grip.round_row(forces)[0] > 0.0).all() and (grip.round_row(1.03 * forces)[0] < 0.0).all()
 
@@ -91,62 +93,62 @@ def test_grip_has_strength_in_all_directions() -> None:
 def test_mixed_contacts_are_refused() -> None:
     grip = Contact("left_hand", (0.0, 2.0, 0.0), kind="grip")
     with pytest.raises(InputError, match="mixes"):
-        support_of(Phase("both", 0.5, (FOOT, grip)))
+        build_support(ProblemPhase("both", 0.5, (FOOT, grip)))
 
 
 @pytest.mark.parametrize("normal", [(0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (0.6, 0.8, 0.0)])
 def test_frames_of_contacts_are_right_handed(normal: tuple[float, float, float]) -> None:
-    axes = np.stack(frame_of(replace(FOOT, normal=normal)))
+    axes = np.stack(contact_frame(replace(FOOT, normal=normal)))
     assert np.abs(axes @ axes.T - np.eye(3)).max() < 1e-12
     assert np.cross(axes[1], axes[2]) @ axes[0] == pytest.approx(1.0)
 
 
 def test_jets_obey_the_product_rule() -> None:
     rng = np.random.default_rng(0)
-    a, b = (Jet(rng.normal(size=(4, 3)), rng.normal(size=(3, 4, 3, 2))) for _ in range(2))
-    moved = [Jet(j.value + 1e-7 * j.partials[1, :, :, 0], j.partials) for j in (a, b)]
+    a, b = (StateJet(rng.normal(size=(4, 3)), rng.normal(size=(3, 4, 3, 2))) for _ in range(2))
+    moved = [StateJet(j.value + 1e-7 * j.partials[1, :, :, 0], j.partials) for j in (a, b)]
     numeric = (moved[0].cross(moved[1]).value - a.cross(b).value) / 1e-7
     assert np.abs(numeric - a.cross(b).partials[1, :, :, 0]).max() < 1e-5
-    assert np.abs(skew(a.value) @ b.value[..., None] - np.cross(a.value, b.value)[..., None]).max() < 1e-14
+    assert np.abs(skew_matrices(a.value) @ b.value[..., None] - np.cross(a.value, b.value)[..., None]).max() < 1e-14
     assert np.array_equal((a + b - b * 1.0).at(np.array([2])).value, ((a + b) - b).value[[2]])
 
 
 def test_state_agrees_with_the_aggregate_of_the_tree() -> None:
-    figure = Figure.of(JointTree.fang22())
+    figure = Character.from_tree(JointTree.fang22())
     rng = np.random.default_rng(1)
     curves = tuple(rng.normal(scale=0.5, size=(5, 19)) for _ in range(3))
-    state = body_state(figure, curves, (("foot", *figure.point("left_foot")),))
+    state = compute_body_state(figure, curves, (("foot", *figure.point("left_foot")),))
     q, qd, qdd = (figure.coordinates(c) for c in curves)
-    whole = aggregate(figure.tree, q, qd, qdd, gravity=0.0)
+    whole = compute_aggregate(figure.tree, q, qd, qdd, gravity=0.0)
     assert np.abs(state.com.value - whole.com).max() < 1e-12
     assert np.abs(state.spin.value - whole.angular_momentum).max() < 1e-10
     assert np.abs(state.com_acceleration.value * figure.tree.mass - whole.wrench[:, :3]).max() < 1e-9
-    foot = point_motion(figure.tree, q, qd, qdd, *figure.point("left_foot"))
+    foot = compute_point_motion(figure.tree, q, qd, qdd, *figure.point("left_foot"))
     assert np.abs(state.points["foot"][1].value - foot.velocity).max() < 1e-12
 
 
 def test_world_axes_turn_points_as_their_jacobian_says() -> None:
-    figure = Figure.of(JointTree.fang22())
+    figure = Character.from_tree(JointTree.fang22())
     angles = np.random.default_rng(2).normal(scale=0.4, size=(3, 19))
     q = figure.coordinates(angles)
     dof, place = figure.point("right_hand")
-    tip, joint = (point_motion(figure.tree, q, q * 0, q * 0, dof, p) for p in (place, np.zeros(3)))
-    axes = world_axes(figure, angles)
+    tip, joint = (compute_point_motion(figure.tree, q, q * 0, q * 0, dof, p) for p in (place, np.zeros(3)))
+    axes = compute_world_axes(figure, angles)
     elbow = list(figure.angles).index(dof)
     turned = np.cross(axes[:, elbow], tip.position - joint.position)
     assert np.abs(turned - tip.J[:, :, dof]).max() < 1e-12
 
 
 def test_names_of_the_root_are_found_by_word() -> None:
-    figure = Figure.of(JointTree.fang22())
+    figure = Character.from_tree(JointTree.fang22())
     assert [figure.names[figure.angle_index(w)] for w in ("yaw", "pitch", "roll")] == ["root_ry", "root_rx", "root_rz"]
     assert figure.point("left_foot@joint")[0] == figure.tree.index("left_knee")
-    planar = Figure.of(JointTree.fang7())
+    planar = Character.from_tree(JointTree.fang7())
     assert list(planar.spins) == [0] and list(planar.axes) == [1, 2]
 
 
 def test_frames_cut_spans_evenly_and_include_the_knots() -> None:
-    timeline = Timeline.of(EXAMPLES["monkey-bars"]())
+    timeline = Timeline.from_problem(EXAMPLES["monkey-bars"]())
     frames = timeline.even_frames(1, 2)
     assert len(frames) == 15 and frames[0] == timeline.edges[1] and frames[-1] == timeline.edges[2]
     assert np.ptp(np.diff(frames)) < 1e-12
@@ -154,8 +156,8 @@ def test_frames_cut_spans_evenly_and_include_the_knots() -> None:
 
 
 def test_consecutive_flights_share_one_parabola() -> None:
-    phases = (STAND, Phase("up", 0.2), Phase("down", 0.2), Phase("land", 0.5, (FOOT,)))
-    layout = Layout.of(Problem("leap", phases), Figure.of(JointTree.fang22()))
+    phases = (STAND, ProblemPhase("up", 0.2), ProblemPhase("down", 0.2), ProblemPhase("land", 0.5, (FOOT,)))
+    layout = FullLayout.from_problem(SpacetimeProblem("leap", phases), Character.from_tree(JointTree.fang22()))
     assert len(layout.flights) == 1 and layout.flights[0].phases == (1, 2)
     assert layout.flights[0].end_s - layout.flights[0].start_s == pytest.approx(0.4)
 
@@ -163,7 +165,7 @@ def test_consecutive_flights_share_one_parabola() -> None:
 @pytest.mark.parametrize("name", sorted(NEUTRAL_POSES))
 def test_neutral_poses_are_within_the_limits(name: str) -> None:
     for tree in (JointTree.fang22(), JointTree.fang7()):
-        figure = Figure.of(tree)
+        figure = Character.from_tree(tree)
         pose = neutral_pose(figure, name)
         assert (pose >= tree.lower[figure.angles]).all() and (pose <= tree.upper[figure.angles]).all()
         assert np.abs(pose).max() > 0.1
@@ -171,29 +173,29 @@ def test_neutral_poses_are_within_the_limits(name: str) -> None:
 
 def test_flat_guess_is_flat_but_for_the_keys() -> None:
     layout = layout_of("monkey-bars")
-    assert np.ptp(layout.points(flat_guess(layout)), axis=0).max() == 0.0
+    assert np.ptp(layout.points(build_flat_guess(layout)), axis=0).max() == 0.0
     layout = layout_of("dismount-0.8")
-    points = layout.points(flat_guess(layout))
+    points = layout.points(build_flat_guess(layout))
     pitch = points[:, layout.figure.angle_index("pitch")]
     assert pitch[0] == 0.0 and pitch[-1] == pytest.approx(-2 * np.pi + 0.24) and (np.diff(pitch) <= 0.0).all()
 
 
 def test_guessed_flights_are_ballistic_between_their_supports() -> None:
     layout = layout_of("pegs")
-    x = flat_guess(layout)
+    x = build_flat_guess(layout)
     flight = layout.flights[0]
     place, speed = x[layout.place_columns(flight)], x[layout.speed_columns(flight)]
-    end = support_com(layout, x, 2, float(layout.timeline.edges[2]))[0]
+    end = compute_support_com(layout, x, 2, float(layout.timeline.edges[2]))[0]
     assert np.abs(place + 0.4 * speed + 0.5 * 0.16 * layout.gravity - end).max() < 1e-12
-    assert np.array_equal(carry_flights(layout, x), x)
+    assert np.array_equal(set_flight_unknowns(layout, x), x)
 
 
 def test_warm_guess_gives_the_motion_back() -> None:
     layout = layout_of("ground-leap")
-    x = flat_guess(layout) + 0.0
+    x = build_flat_guess(layout) + 0.0
     x[: layout.num_curve_unknowns] += np.random.default_rng(3).normal(scale=0.05, size=layout.num_curve_unknowns)
-    motion = to_motion(layout, x, 240.0, "shaken")
-    again = warm_guess(layout, motion)
+    motion = motion_from_unknowns(layout, x, 240.0, "shaken")
+    again = guess_from_motion(layout, motion)
     assert np.abs(layout.points(again) - layout.points(x)).max() < 2e-2
     assert motion.contacts is not None and motion.contacts.track("left_toe")[0]
 
@@ -211,6 +213,6 @@ def test_a_key_through_a_phase_bounds_the_curve_at_every_instant() -> None:
 
     key = Key("range", "stand", None, joints={"left_elbow": 0.0}, lower=0.5, upper=0.6)
     upright = {"pitch": (-0.3, 0.3), "roll": (-0.3, 0.3), "yaw": (-0.3, 0.3)}
-    result = optimize(Problem("stand", (STAND,), keys=(key,), guess="stand", limits=upright))
+    result = optimize(SpacetimeProblem("stand", (STAND,), keys=(key,), guess="stand", limits=upright))
     elbow = JointTree.fang22().from_motion(result.motion)[:, JointTree.fang22().index("left_elbow")]
     assert elbow.min() >= 0.5 - 1e-9 and elbow.max() <= 0.6 + 1e-9

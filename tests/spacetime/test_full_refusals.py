@@ -9,49 +9,49 @@ import pytest
 
 from marey.base import InputError, MareyError
 from marey.motion import Motion
-from marey.spacetime import EXAMPLES, Contact, Key, Objective, Phase, Problem, optimize
-from marey.spacetime._full_state import Figure
-from marey.spacetime._optimize import character
-from marey.spacetime._refusals import _reach  # pyright: ignore[reportPrivateUsage]
+from marey.spacetime import EXAMPLES, Contact, Key, Objective, ProblemPhase, SpacetimeProblem, optimize
+from marey.spacetime._full_state import Character
+from marey.spacetime._optimize import build_character
+from marey.spacetime._refusals import _max_distance  # pyright: ignore[reportPrivateUsage]
 
 FOOT = Contact("left_foot", (0.0, 0.0, 0.0))
-STAND = Problem("stand", (Phase("stand", 0.4, (FOOT,)),), guess="stand")
+STAND = SpacetimeProblem("stand", (ProblemPhase("stand", 0.4, (FOOT,)),), guess="stand")
 
 
-def refusal(problem: Problem) -> str:
+def refusal(problem: SpacetimeProblem) -> str:
     with pytest.raises(MareyError) as caught:
         optimize(problem)
     return str(caught.value)
 
 
-def with_foot(**changes: object) -> Problem:
+def with_foot(**changes: object) -> SpacetimeProblem:
     return replace(STAND, phases=(replace(STAND.phases[0], contacts=(replace(FOOT, **changes),)),))
 
 
-def with_phase(**changes: object) -> Problem:
+def with_phase(**changes: object) -> SpacetimeProblem:
     return replace(STAND, phases=(replace(STAND.phases[0], **changes),))
 
 
-def with_keys(*keys: Key) -> Problem:
+def with_keys(*keys: Key) -> SpacetimeProblem:
     return replace(STAND, keys=keys)
 
 
 def test_plants_out_of_reach_are_refused_with_the_measured_distance() -> None:
     far = Contact("right_hand", (0.0, 2.2, 4.0), kind="grip")
     near = Contact("left_hand", (0.0, 2.2, 0.0), kind="grip")
-    message = refusal(Problem("bars", (Phase("one", 0.5, (near,)), Phase("two", 0.5, (far,)))))
+    message = refusal(SpacetimeProblem("bars", (ProblemPhase("one", 0.5, (near,)), ProblemPhase("two", 0.5, (far,)))))
     assert "4.00 m apart" in message and "'one' to 'two'" in message
 
 
 def test_reach_between_hands_is_both_arms_and_the_shoulders() -> None:
-    figure = Figure.of(character(STAND))
-    assert _reach(figure, "left_hand", "right_hand") == pytest.approx((2 * (0.186 + 0.20) + 2 * 0.12) * 1.65)
-    assert _reach(figure, "left_foot", "left_foot") == 0.0
+    figure = Character.from_tree(build_character(STAND))
+    assert _max_distance(figure, "left_hand", "right_hand") == pytest.approx((2 * (0.186 + 0.20) + 2 * 0.12) * 1.65)
+    assert _max_distance(figure, "left_foot", "left_foot") == 0.0
 
 
 def test_a_plant_that_moves_between_supports_is_refused() -> None:
     moved = replace(FOOT, position=(0.0, 0.0, 0.3))
-    message = refusal(replace(STAND, phases=(STAND.phases[0], Phase("next", 0.4, (moved,)))))
+    message = refusal(replace(STAND, phases=(STAND.phases[0], ProblemPhase("next", 0.4, (moved,)))))
     assert "0.30 m apart" in message
 
 
@@ -97,7 +97,7 @@ def test_a_target_out_of_reach_is_refused() -> None:
         (with_keys(Key("clearance", "stand", 1.0, point="hed", lower=0.1)), "'head'"),
     ],
 )
-def test_bad_input_is_refused_by_name(problem: Problem, words: str) -> None:
+def test_bad_input_is_refused_by_name(problem: SpacetimeProblem, words: str) -> None:
     assert words in refusal(problem)
 
 
@@ -127,7 +127,7 @@ def test_unknown_methods_are_refused() -> None:
 
 def test_a_warm_start_of_another_skeleton_is_refused() -> None:
     stranger = EXAMPLES["dismount-0.6"]()
-    tree = character(stranger)
+    tree = build_character(stranger)
     short = tree.to_motion(np.zeros((2, tree.num_dofs)), 30.0)
     with pytest.raises(InputError, match="four"):
         optimize(stranger, warm_start=short)

@@ -9,28 +9,33 @@ import pytest
 from scipy.integrate import quad
 
 from marey.base import FloatArray
-from marey.dynamics import JointTree, aggregate, torques
-from marey.spacetime import EXAMPLES, Contact, Key, Objective, Phase, Problem
-from marey.spacetime._full_layout import Layout
+from marey.dynamics import JointTree, compute_aggregate, compute_torques
+from marey.spacetime import EXAMPLES, Contact, Key, Objective, ProblemPhase, SpacetimeProblem
+from marey.spacetime._full_layout import FullLayout
 from marey.spacetime._full_programme import FullProgramme
-from marey.spacetime._full_sample import carry_flights, sample_track
-from marey.spacetime._full_state import BodyState, Figure
-from marey.spacetime._full_torques import torque_jet
-from marey.spacetime._guess import flat_guess
-from marey.spacetime._objectives import ACCEL_UNIT, effective_masses, joint_shares, quadratic_terms
-from marey.spacetime._optimize import character
+from marey.spacetime._full_sample import sample_track, set_flight_unknowns
+from marey.spacetime._full_state import BodyState, Character
+from marey.spacetime._full_torques import compute_torque_jet
+from marey.spacetime._guess import build_flat_guess
+from marey.spacetime._objectives import (
+    ACCEL_UNIT,
+    build_quadratic_terms,
+    compute_effective_masses,
+    compute_joint_weights,
+)
+from marey.spacetime._optimize import build_character
 from marey.spacetime._timeline import InstantBuilder, Timeline
 
 ALL_TERMS = Objective(accel=1.0, torque=0.5, prior=0.4, energy=0.3, contact_force=0.5, contact_jerk=0.2)
 
 
-def programme_of(problem: Problem) -> tuple[FullProgramme, FloatArray]:
-    layout = Layout.of(problem, Figure.of(character(problem)))
-    guess = flat_guess(layout)
+def programme_of(problem: SpacetimeProblem) -> tuple[FullProgramme, FloatArray]:
+    layout = FullLayout.from_problem(problem, Character.from_tree(build_character(problem)))
+    guess = build_flat_guess(layout)
     return FullProgramme(layout, guess), guess / layout.scales
 
 
-def shaken(problem: Problem, seed: int = 0) -> tuple[FullProgramme, FloatArray]:
+def shaken(problem: SpacetimeProblem, seed: int = 0) -> tuple[FullProgramme, FloatArray]:
     programme, x = programme_of(problem)
     return programme, x + np.random.default_rng(seed).normal(scale=0.1, size=x.size)
 
@@ -68,8 +73,8 @@ def test_other_derivatives_give_the_same_jacobian(derivatives: str) -> None:
     if derivatives == "pinocchio":
         pytest.importorskip("pinocchio")
     problem = EXAMPLES["dismount-0.8"]()
-    layout = Layout.of(problem, Figure.of(character(problem)))
-    guess = flat_guess(layout)
+    layout = FullLayout.from_problem(problem, Character.from_tree(build_character(problem)))
+    guess = build_flat_guess(layout)
     ours = FullProgramme(layout, guess).derivatives(guess / layout.scales)[2]
     theirs = FullProgramme(layout, guess, derivatives=derivatives).derivatives(guess / layout.scales)[2]
     assert np.abs((ours - theirs).toarray()).max() < 1e-5 * np.abs(ours.toarray()).max()
@@ -94,13 +99,13 @@ def test_rows_of_one_instant_have_at_most_four_entries_a_coordinate() -> None:
 
 def test_entries_grow_linearly_with_bases_and_coordinates() -> None:
     foot = Contact("left_foot", (0.0, 0.0, 0.0))
-    counts = [programme_of(Problem("stand", (Phase("stand", t, (foot,)),)))[0] for t in (1.0, 2.0, 4.0)]
+    counts = [programme_of(SpacetimeProblem("stand", (ProblemPhase("stand", t, (foot,)),)))[0] for t in (1.0, 2.0, 4.0)]
     entries = [p.derivatives(programme_of(p.layout.problem)[1])[2].nnz for p in counts]
     assert (entries[2] - entries[1]) / (entries[1] - entries[0]) == pytest.approx(2.0, rel=0.05)  # A18
 
 
 def test_basis_sums_to_one_and_its_derivatives_to_zero() -> None:
-    timeline = Timeline.of(EXAMPLES["pegs"]())
+    timeline = Timeline.from_problem(EXAMPLES["pegs"]())
     instants = timeline.grid(7)
     assert np.abs(instants.basis[0].sum(axis=1) - 1.0).max() < 1e-12  # A21
     for order, size in ((1, 1e2), (2, 1e4)):
@@ -108,7 +113,7 @@ def test_basis_sums_to_one_and_its_derivatives_to_zero() -> None:
 
 
 def test_accelerations_jump_only_where_contacts_change() -> None:
-    timeline = Timeline.of(EXAMPLES["pegs"]())
+    timeline = Timeline.from_problem(EXAMPLES["pegs"]())
     points = np.random.default_rng(0).normal(size=(timeline.spline.num_coefficients, 2))
     left, right = InstantBuilder(timeline), InstantBuilder(timeline)
     edge = float(timeline.edges[1])
@@ -121,8 +126,10 @@ def test_accelerations_jump_only_where_contacts_change() -> None:
 
 def test_accel_hessian_is_banded_with_two_free_curves_an_angle() -> None:
     foot = Contact("left_foot", (0.0, 0.0, 0.0))
-    layout = Layout.of(Problem("stand", (Phase("stand", 2.0, (foot,)),)), Figure.of(JointTree.fang22()))
-    matrix = quadratic_terms(layout)[0].matrix.toarray()
+    layout = FullLayout.from_problem(
+        SpacetimeProblem("stand", (ProblemPhase("stand", 2.0, (foot,)),)), Character.from_tree(JointTree.fang22())
+    )
+    matrix = build_quadratic_terms(layout)[0].matrix.toarray()
     one = matrix[:: layout.num_angles, :: layout.num_angles]
     rows, columns = np.nonzero(np.abs(one) > 1e-14 * np.abs(one).max())
     assert np.abs(rows - columns).max() == 3  # A22: half-bandwidth
@@ -131,9 +138,9 @@ def test_accel_hessian_is_banded_with_two_free_curves_an_angle() -> None:
 
 def test_accel_equals_adaptive_quadrature() -> None:
     problem = EXAMPLES["dismount-0.6"]()
-    layout = Layout.of(problem, Figure.of(character(problem)))
+    layout = FullLayout.from_problem(problem, Character.from_tree(build_character(problem)))
     points = np.random.default_rng(4).normal(size=(layout.num_points, layout.num_angles))
-    shares, spline = joint_shares(layout), layout.timeline.spline
+    shares, spline = compute_joint_weights(layout), layout.timeline.spline
 
     def density(t: float, p: int) -> float:
         return float(((spline.design([t], 2).toarray() @ points) ** 2)[0] @ shares[p])
@@ -142,20 +149,20 @@ def test_accel_equals_adaptive_quadrature() -> None:
     for p in range(len(problem.phases)):
         for low, high in zip(layout.timeline.breaks(p)[:-1], layout.timeline.breaks(p)[1:], strict=True):
             total += quad(density, low, high, args=(p,), epsabs=1e-12)[0]
-    assert quadratic_terms(layout)[0].value(points.ravel()) == pytest.approx(total / ACCEL_UNIT, rel=1e-10)  # A22
+    assert build_quadratic_terms(layout)[0].value(points.ravel()) == pytest.approx(total / ACCEL_UNIT, rel=1e-10)  # A22
 
 
 def test_left_knee_in_left_stance_moves_all_but_the_left_lower_leg() -> None:
     tree = JointTree.fang22()
     knee = tree.index("left_knee")
-    masses = effective_masses(tree, tree.points["left_foot"][0])
+    masses = compute_effective_masses(tree, tree.points["left_foot"][0])
     assert masses[knee] == pytest.approx(tree.mass - tree.masses[knee], abs=1e-12)  # A23
 
 
 def test_two_sides_of_any_cut_add_up_to_the_body() -> None:
     tree = JointTree.fang22()
     for side in ("left_foot", "right_hand"):
-        near, far = effective_masses(tree, None), effective_masses(tree, tree.points[side][0])
+        near, far = compute_effective_masses(tree, None), compute_effective_masses(tree, tree.points[side][0])
         for dof in range(tree.num_dofs):
             is_between = tree.points[side][0] in tree.subtree(dof)
             assert near[dof] + far[dof] == pytest.approx(tree.mass if is_between else 2 * near[dof], abs=1e-12)  # A23
@@ -171,24 +178,24 @@ def torque_programme(name: str) -> tuple[FullProgramme, BodyState, FloatArray]:
 def test_root_carries_no_torque_and_joints_match_newton_euler(name: str) -> None:
     programme, state, x = torque_programme(name)
     layout, tree = programme.layout, programme.layout.figure.tree
-    track = sample_track(layout, carry_flights(layout, x), programme.instants)
+    track = sample_track(layout, set_flight_unknowns(layout, x), programme.instants)
     for phase in (0, 1):
         at = np.flatnonzero(programme.instants.phases == phase)
-        ours = torque_jet(layout, state, at, phase).value * layout.weight
+        ours = compute_torque_jet(layout, state, at, phase).value * layout.weight
         external = np.zeros((len(at), tree.num_dofs, 6))
         q, qd, qdd = (a[at] for a in (track.q, track.qd, track.qdd))
         contacts = layout.timeline.phases[phase].contacts
         if contacts:
-            external[:, layout.figure.point(contacts[0].point)[0]] = aggregate(tree, q, qd, qdd).wrench
+            external[:, layout.figure.point(contacts[0].point)[0]] = compute_aggregate(tree, q, qd, qdd).wrench
             assert np.abs(ours[:, layout.figure.root_angles]).max() < 1e-8 * np.abs(ours).max()
-        theirs = torques(tree, q, qd, qdd, external=external)[:, layout.figure.angles]
+        theirs = compute_torques(tree, q, qd, qdd, external=external)[:, layout.figure.angles]
         assert np.abs(ours - theirs).max() < 1e-8 * np.abs(theirs).max()
 
 
 def test_keys_at_the_ends_become_bounds_and_need_no_rows() -> None:
-    phase = Phase("float", 1.0)
+    phase = ProblemPhase("float", 1.0)
     keys = (Key("pose", "float", 0.0, joints={"pitch": 0.3}), Key("velocity", "float", 0.0))
-    programme, _ = programme_of(Problem("float", (phase,), keys=keys, gravity=0.0, guess="stand"))
+    programme, _ = programme_of(SpacetimeProblem("float", (phase,), keys=keys, gravity=0.0, guess="stand"))
     pitch = programme.layout.figure.angle_index("pitch")
     assert programme.lower[pitch] == programme.upper[pitch] == pytest.approx(0.3)
     second = programme.layout.num_angles + pitch

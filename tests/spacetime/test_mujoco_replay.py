@@ -10,9 +10,16 @@ import pytest
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
-from marey.dynamics import REVOLUTE, JointTree, aggregate, com_motion, point_motion, torques
+from marey.dynamics import (
+    REVOLUTE,
+    JointTree,
+    compute_aggregate,
+    compute_com_motion,
+    compute_point_motion,
+    compute_torques,
+)
 from marey.motion import Motion
-from marey.spacetime import Contact, Objective, Phase, Problem, optimize
+from marey.spacetime import Contact, Objective, ProblemPhase, SpacetimeProblem, optimize
 
 mujoco = pytest.importorskip("mujoco", reason="MuJoCo is not installed; it comes with marey[dev]")
 
@@ -121,7 +128,7 @@ def test_joint_forces_are_those_of_mujoco(name):
     tree = TREES[name]
     twin, states = Twin.of(tree), random_states(tree, 20)
     theirs = np.array([twin.inverse(*state) for state in zip(*states, strict=True)])
-    ours = torques(tree, *states)
+    ours = compute_torques(tree, *states)
     assert np.abs(ours - theirs).max() < 1e-6 * np.abs(theirs).max()
 
 
@@ -132,8 +139,10 @@ def test_mass_centre_and_energy_are_those_of_mujoco(name):
     assert float(twin.model.body_mass.sum()) == pytest.approx(tree.mass, rel=1e-8)
     twin.model.opt.enableflags |= mujoco.mjtEnableBit.mjENBL_ENERGY
     still = np.zeros_like(q)
-    centres = com_motion(tree, q, qd, still).position
-    kinetic = 0.5 * np.einsum("fi,fi->f", qd, torques(tree, q, still, qd, gravity=0.0))  # M(q) qd, without gravity
+    centres = compute_com_motion(tree, q, qd, still).position
+    kinetic = 0.5 * np.einsum(
+        "fi,fi->f", qd, compute_torques(tree, q, still, qd, gravity=0.0)
+    )  # M(q) qd, without gravity
     for f in range(len(q)):
         twin.put(q[f], qd[f])
         potential, moving = twin.data.energy
@@ -145,7 +154,7 @@ def test_mass_centre_and_energy_are_those_of_mujoco(name):
 def test_momentum_is_that_of_mujoco():
     tree = TREES["fang22"]
     twin, (q, qd, qdd) = Twin.of(tree), random_states(tree, 10)
-    ours = aggregate(tree, q, qd, qdd)
+    ours = compute_aggregate(tree, q, qd, qdd)
     for f in range(len(q)):
         twin.put(q[f], qd[f])
         mujoco.mj_subtreeVel(twin.model, twin.data)
@@ -162,8 +171,8 @@ def test_a_pendulum_let_go_keeps_the_energy_we_compute():
         mujoco.mj_step(twin.model, twin.data)
         q, qd = twin.data.qpos[None, twin.columns], twin.data.qvel[None, twin.columns]
         still = np.zeros_like(q)
-        kinetic = 0.5 * (qd @ torques(tree, q, still, qd, gravity=0.0).T).item()
-        energies.append(kinetic + tree.mass * 9.81 * com_motion(tree, q, qd, still).position[0, 1])
+        kinetic = 0.5 * (qd @ compute_torques(tree, q, still, qd, gravity=0.0).T).item()
+        energies.append(kinetic + tree.mass * 9.81 * compute_com_motion(tree, q, qd, still).position[0, 1])
     assert np.ptp(energies) < 1e-5 * tree.mass * 9.81
 
 
@@ -172,15 +181,15 @@ def test_a_pendulum_let_go_keeps_the_energy_we_compute():
 AIR_S = 0.40
 
 
-def leap() -> Problem:
+def leap() -> SpacetimeProblem:
     """From the left foot to the right one, 0.9 m ahead."""
     phases = (
-        Phase("push", 0.35, (Contact("left_foot", (0.09, 0.0, 0.0), friction=1.0),)),
-        Phase("fly", AIR_S),
-        Phase("land", 0.35, (Contact("right_foot", (-0.09, 0.0, 0.9), friction=1.0),)),
+        ProblemPhase("push", 0.35, (Contact("left_foot", (0.09, 0.0, 0.0), friction=1.0),)),
+        ProblemPhase("fly", AIR_S),
+        ProblemPhase("land", 0.35, (Contact("right_foot", (-0.09, 0.0, 0.9), friction=1.0),)),
     )
     trunk = {"pitch": (-0.2, 0.5), "roll": (-0.25, 0.25), "yaw": (-0.5, 0.5)}
-    return Problem("leap", phases, objective=Objective(accel=1.0, prior=2.0), guess="run", limits=trunk)
+    return SpacetimeProblem("leap", phases, objective=Objective(accel=1.0, prior=2.0), guess="run", limits=trunk)
 
 
 @dataclass(frozen=True)
@@ -233,7 +242,7 @@ def test_a39_an_optimised_flight_lands_within_two_centimetres_in_mujoco(twin, fl
     assert np.abs(flown - flight.q)[:, joints].max() < 1e-3  # the joints were tracked
     roots = np.linalg.norm((flown - flight.q)[:, :3], axis=1)
     assert roots.max() < TWO_CM
-    path = com_motion(tree, flight.q, flight.qd, flight.qdd).position
+    path = compute_com_motion(tree, flight.q, flight.qd, flight.qdd).position
     assert np.linalg.norm(centres - path, axis=1).max() < 1e-3
     assert np.linalg.norm(twin.point("right_foot") - [-0.09, 0.0, 0.9]) < TWO_CM
 
@@ -247,7 +256,7 @@ def test_the_judge_notices_a_flight_that_is_not_ballistic(twin, flight):
     q[:, turn] -= q[0, turn] - flight.q[0, turn]
     wrong = Flight(q, qd, qdd)
     foot, place = twin.tree.point("right_foot")
-    wanted = point_motion(twin.tree, q[-1:], qd[-1:], qdd[-1:], foot, place).position[0]
+    wanted = compute_point_motion(twin.tree, q[-1:], qd[-1:], qdd[-1:], foot, place).position[0]
     fly(twin, wrong)
     assert np.linalg.norm(twin.point("right_foot") - wanted) > TWO_CM
 

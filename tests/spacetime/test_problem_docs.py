@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from marey.cli import main
-from marey.dynamics import CAUSES, JointTree, com_motion
-from marey.spacetime import Objective, Problem, optimize, parse_problem, problem_to_toml
+from marey.dynamics import CAUSES, JointTree, compute_com_motion
+from marey.spacetime import Objective, SpacetimeProblem, optimize, parse_problem, problem_to_toml
 
 PAGE = Path(__file__).parents[2] / "docs" / "physics.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -26,7 +26,7 @@ def comment(start: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def problem() -> Problem:
+def problem() -> SpacetimeProblem:
     return parse_problem(BLOCKS[0], file="physics.md")
 
 
@@ -44,7 +44,7 @@ def test_the_problem_is_solved_and_holds_between_its_frames(problem):
     tree = JointTree.fang22()
     q = tree.from_motion(result.motion)[-1:]
     still = np.zeros_like(q)
-    np.testing.assert_allclose(com_motion(tree, q, still, still).position[0, 1], 0.85, atol=1e-3)
+    np.testing.assert_allclose(compute_com_motion(tree, q, still, still).position[0, 1], 0.85, atol=1e-3)
 
 
 def test_the_names_in_its_comments_are_all_there_are():

@@ -13,7 +13,7 @@ from marey.io import load
 from marey.motion import place
 from marey.samples import problem_file
 from marey.spacetime import BehaviourSpace
-from marey.spacetime._behaviour_fit import principal_components
+from marey.spacetime._behaviour_fit import compute_principal_components
 
 FOLDER = problem_file("jump-1.3").parent
 
@@ -29,7 +29,7 @@ def clip(mocap, trial):
 
 def test_a38_what_is_left_out_is_the_sum_of_the_discarded_variances():
     rows = np.random.default_rng(0).normal(size=(200, 12)) @ np.random.default_rng(1).normal(size=(12, 12))
-    mean, basis, variances = principal_components(rows)
+    mean, basis, variances = compute_principal_components(rows)
     for k in (1, 4, 9):
         off = (rows - mean) - (rows - mean) @ basis[:, :k] @ basis[:, :k].T
         error = (off**2).sum() / len(rows)
@@ -38,7 +38,7 @@ def test_a38_what_is_left_out_is_the_sum_of_the_discarded_variances():
 
 def test_components_are_orthonormal_and_ordered():
     rows = np.random.default_rng(0).normal(size=(50, 8))
-    _, basis, variances = principal_components(rows)
+    _, basis, variances = compute_principal_components(rows)
     assert basis.T @ basis == pytest.approx(np.eye(8), abs=1e-12)
     assert (np.diff(variances) <= 0.0).all()
 
@@ -95,7 +95,7 @@ def test_encoding_undoes_decoding(jump):
 
 
 def test_fewer_coordinates_leave_more_variance_outside(jump):
-    shorter = jump.truncated(5)
+    shorter = jump.truncate(5)
     assert shorter.dimension == 5
     assert shorter.residual_variance > jump.residual_variance
     assert shorter.explained < jump.explained
@@ -131,7 +131,7 @@ def test_empty_and_impossible_behaviours_are_refused(jump):
     with pytest.raises(UnknownNameError, match="start"):
         jump.pose("strat")
     with pytest.raises(InputError, match="dimension"):
-        jump.truncated(99)
+        jump.truncate(99)
 
 
 def test_usual_poses_of_a_jump_bend_the_knees(jump):

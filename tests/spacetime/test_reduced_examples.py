@@ -7,7 +7,7 @@ import pytest
 
 from marey.samples import problem_file
 from marey.spacetime import REDUCED_EXAMPLES, load_problem, optimize, problem_to_toml
-from marey.spacetime._reduced import load_basis
+from marey.spacetime._reduced import load_problem_behaviour
 from marey.spacetime._toml import parse_problem
 
 
@@ -42,7 +42,7 @@ def test_every_example_converges_from_its_guess_and_holds_between_nodes(name):
 def test_the_legs_of_the_straight_flip_are_straight_over_head():
     problem = load_problem(problem_file("back-flip-straight"))
     result = optimize(problem)
-    tree = load_basis(problem).tree
+    tree = load_problem_behaviour(problem).tree
     q = tree.from_motion(result.motion)
     over = slice(round((0.8 + 0.35 * 0.8) * 60.0), round((0.8 + 0.65 * 0.8) * 60.0) + 1)
     knees = q[over][:, [tree.index("LeftLeg"), tree.index("RightLeg")]]

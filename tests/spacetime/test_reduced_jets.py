@@ -10,20 +10,20 @@ from hypothesis import strategies as st
 
 from marey.spacetime._jets import (
     Tape,
-    added,
-    angle,
+    add_vectors,
+    angle_of_vector,
     cross,
     dot,
-    euler_angles,
-    rotated,
-    scaled,
-    scaled_constant,
-    times_constant,
-    times_matrix,
-    times_vector,
-    total,
-    unit,
-    weighted,
+    matrix_times_constant,
+    matrix_times_matrix,
+    matrix_times_vector,
+    normalise,
+    rotate_columns,
+    scale_vector,
+    scale_vector_constant,
+    solve_euler_angles,
+    sum_jets,
+    weight_jets,
 )
 
 NO_DATA = np.zeros((1, 0))
@@ -100,7 +100,7 @@ def test_products_keep_their_laws(values):
 
 @given(st.lists(st.floats(0.2, 2.0), min_size=3, max_size=3))
 def test_a_unit_vector_has_length_one_in_all_its_derivatives(values):
-    jets = record(lambda z: [dot(unit(z), unit(z))], 3)(moving(*values), NO_DATA)[0, 0]
+    jets = record(lambda z: [dot(normalise(z), normalise(z))], 3)(moving(*values), NO_DATA)[0, 0]
     expected = np.zeros((3, 4))
     expected[0, 0] = 1.0
     assert np.abs(jets - expected).max() < 1e-9
@@ -109,7 +109,7 @@ def test_a_unit_vector_has_length_one_in_all_its_derivatives(values):
 @given(turn=st.floats(-3.0, 3.0))
 def test_a_turn_about_an_axis_is_rodrigues(turn):
     axis = np.array([2.0, -1.0, 2.0]) / 3.0
-    jets = record(lambda z: matrix(rotated(identity(z[0]), axis, z[0])), 1)(moving(turn), NO_DATA)[0]
+    jets = record(lambda z: matrix(rotate_columns(identity(z[0]), axis, z[0])), 1)(moving(turn), NO_DATA)[0]
     np.testing.assert_allclose(jets[:, 0, 0].reshape(3, 3).T, rotation(axis, turn), rtol=0.0, atol=1e-12)
 
 
@@ -121,8 +121,8 @@ def test_euler_angles_come_back_with_their_rates(order, turns):
     def there_and_back(z):
         columns = identity(z[0])
         for axis, turn in zip(axes, z, strict=True):
-            columns = rotated(columns, axis, turn)
-        return list(euler_angles(axes, columns))
+            columns = rotate_columns(columns, axis, turn)
+        return list(solve_euler_angles(axes, columns))
 
     z = moving(*turns)
     jets = record(there_and_back, 3)(z, NO_DATA)[0]
@@ -138,13 +138,13 @@ def test_vectors_and_matrices_agree_with_numpy():
     def build(z):
         columns = [[w * 1.0 for w in z[3 * j : 3 * j + 3]] for j in range(3)]
         return [
-            *times_constant(columns, v),
-            *times_vector(columns, z[9:12]),
-            *matrix(times_matrix(columns, m)),
-            *added(scaled(z[9:12], z[0]), scaled_constant(z[9:12], 2.0)),
-            total(z[9:12]),
-            weighted(v, z[9:12]),
-            weighted(np.zeros(3), z[9:12]),
+            *matrix_times_constant(columns, v),
+            *matrix_times_vector(columns, z[9:12]),
+            *matrix(matrix_times_matrix(columns, m)),
+            *add_vectors(scale_vector(z[9:12], z[0]), scale_vector_constant(z[9:12], 2.0)),
+            sum_jets(z[9:12]),
+            weight_jets(v, z[9:12]),
+            weight_jets(np.zeros(3), z[9:12]),
         ]
 
     x = rng.normal(size=12)
@@ -157,7 +157,7 @@ def test_vectors_and_matrices_agree_with_numpy():
 def test_gradients_of_a_long_tape_are_central_differences():
     def build(z):
         a, b, c = z
-        return [angle((a * b).sine() + c, (a * a + 1.0).root()) * (b * b + c * c + 1.0).reciprocal()]
+        return [angle_of_vector((a * b).sine() + c, (a * a + 1.0).root()) * (b * b + c * c + 1.0).reciprocal()]
 
     function, z, h = record(build, 3), moving(0.3, -0.7, 0.4), 1e-6
     jets = function(z, NO_DATA)[0, 0]
@@ -170,7 +170,7 @@ def test_gradients_of_a_long_tape_are_central_differences():
 
 def test_rates_are_central_differences_in_time():
     function, z, h = (
-        record(lambda z: [angle(z[0].sine() * z[1], z[1].cosine() + z[0] * z[0])], 2),
+        record(lambda z: [angle_of_vector(z[0].sine() * z[1], z[1].cosine() + z[0] * z[0])], 2),
         moving(0.3, 0.9),
         1e-5,
     )

@@ -8,24 +8,24 @@ import numpy as np
 import pytest
 
 from marey.base import InputError, MissingFileError
-from marey.dynamics import torques
+from marey.dynamics import compute_torques
 from marey.samples import problem_file
 from marey.spacetime import (
     BehaviourSpace,
     Contact,
     Key,
     Objective,
-    Phase,
-    Problem,
-    flip_problem,
-    jump_problem,
+    ProblemPhase,
+    SpacetimeProblem,
+    build_flip_problem,
+    build_jump_problem,
+    build_run_problem,
+    build_walk_problem,
     load_problem,
     optimize,
     optimize_reduced,
-    run_problem,
-    walk_problem,
 )
-from marey.spacetime._reduced_solve import build, settings_for
+from marey.spacetime._reduced_solve import build_reduced_problem, choose_settings
 
 FOLDER = problem_file("jump-1.3").parent
 
@@ -39,21 +39,21 @@ def result():
     "problem",
     [
         replace(
-            jump_problem(1.1, 30.0),
+            build_jump_problem(1.1, 30.0),
             keys=(
                 Key("com", "flight", 0.5, target=(None, 1.3, None)),
                 Key("clearance", "flight", 0.5, point="left_foot", lower=0.05),
             ),
         ),
-        walk_problem((0.7, 0.7), obstacle_m=(0.0, 0.2)),
-        run_problem((1.2, 1.2)),
-        flip_problem(is_straight=True),
+        build_walk_problem((0.7, 0.7), obstacle_m=(0.0, 0.2)),
+        build_run_problem((1.2, 1.2)),
+        build_flip_problem(is_straight=True),
     ],
     ids=lambda problem: problem.name,
 )
 def test_a41_objective_and_all_rows_against_central_differences(problem, behaviour):
-    settings = replace(settings_for(problem), crouch_m=0.1, rounding=1e-5)  # away from the corner of stretched legs
-    built = build(problem, behaviour(str(problem.basis).removesuffix(".safetensors")), settings)
+    settings = replace(choose_settings(problem), crouch_m=0.1, rounding=1e-5)  # away from the corner of stretched legs
+    built = build_reduced_problem(problem, behaviour(str(problem.basis).removesuffix(".safetensors")), settings)
     programme, rng = built.programme, np.random.default_rng(3)
     x = np.clip(built.start + 0.03 * rng.normal(size=len(built.start)), programme.lower, programme.upper)
     gradient, hessian, jacobian = programme.derivatives(x)
@@ -96,8 +96,8 @@ def test_the_jump_looks_like_one(result):
 
 
 def test_the_root_needs_no_hidden_force(jumps):
-    problem = jump_problem(1.0)
-    built = build(problem, jumps, settings_for(problem))
+    problem = build_jump_problem(1.0)
+    built = build_reduced_problem(problem, jumps, choose_settings(problem))
     frame = built.scene.maker.values(built.scene.variables.values[: built.scene.layout.num_coefficients])
     nodes = np.flatnonzero(~built.scene.nodes.is_flight)[:5]
     tree, state = built.scene.space.tree, frame.state
@@ -105,7 +105,7 @@ def test_the_root_needs_no_hidden_force(jumps):
     for leg in (0, 1):
         own = np.einsum("nij,nj->ni", built.scene.supports.shares[nodes, leg], frame.wrench[nodes])
         external[:, built.scene.space.legs[leg].dofs[6]] = own * built.scene.maker.weight
-    full = torques(tree, state.q[nodes], state.qd[nodes], state.qdd[nodes], external=external)
+    full = compute_torques(tree, state.q[nodes], state.qd[nodes], state.qdd[nodes], external=external)
     assert np.abs(full[:, :6]).max() < 1e-8
     heavy = np.searchsorted(built.scene.maker.heavy, nodes)
     assert frame.torque is not None
@@ -125,10 +125,10 @@ def test_a44_a_full_turn_from_clips_of_at_most_half_a_turn():
 @pytest.mark.slow
 def test_a45_many_dimensions_without_a_prior_save_torque_and_leave_the_data():
     whole = BehaviourSpace.load(FOLDER / "jump.safetensors")
-    problem = jump_problem(1.3)
-    few = optimize_reduced(problem, behaviour=whole.truncated(6))
+    problem = build_jump_problem(1.3)
+    few = optimize_reduced(problem, behaviour=whole.truncate(6))
     free = replace(problem, objective=Objective(accel=1.0, torque=1.0, prior=1e-4))
-    many = optimize_reduced(free, behaviour=whole.truncated(20))
+    many = optimize_reduced(free, behaviour=whole.truncate(20))
     assert few.is_solved and many.is_solved
     assert many.terms["torque"] < few.terms["torque"]
     apart = [float(np.median(whole.distance(whole.tree.from_motion(r.motion)))) for r in (few, many)]
@@ -139,8 +139,12 @@ def test_a45_many_dimensions_without_a_prior_save_torque_and_leave_the_data():
 def test_a46_two_stages_are_never_needed():
     rng = np.random.default_rng(46)
     jump_lengths = rng.uniform(0.4, 1.7, size=6)
-    problems = [jump_problem(float(length)) for length in jump_lengths]
-    problems += [jump_problem(0.3, 90.0, basis="turn.safetensors"), walk_problem((0.7, 0.75)), run_problem((1.2, 1.25))]
+    problems = [build_jump_problem(float(length)) for length in jump_lengths]
+    problems += [
+        build_jump_problem(0.3, 90.0, basis="turn.safetensors"),
+        build_walk_problem((0.7, 0.75)),
+        build_run_problem((1.2, 1.25)),
+    ]
     problems.append(load_problem(problem_file("step-over")))
     counts = [[optimize_reduced(replace(p, basis=str(p.basis)), stages=stages) for stages in (1, 2)] for p in problems]
     print([(one.iterations, two.iterations) for one, two in counts])
@@ -149,32 +153,34 @@ def test_a46_two_stages_are_never_needed():
 
 def test_a47_plants_that_no_legs_reach_are_refused_with_their_distance(jumps):
     wide = (Contact("left_foot", (1.0, 0.0, 0.0)), Contact("right_foot", (-1.0, 0.0, 0.0)))
-    problem = Problem("split", (Phase("stand", 1.0, wide),), space="reduced", basis="jump.safetensors")
+    problem = SpacetimeProblem("split", (ProblemPhase("stand", 1.0, wide),), space="reduced", basis="jump.safetensors")
     with pytest.raises(InputError, match=r"2\.00 m apart"):
         optimize(problem)
 
 
 def test_contradictions_are_refused_in_words(jumps):
-    start = jump_problem().phases[0]
+    start = build_jump_problem().phases[0]
     with pytest.raises(InputError, match="begins in the air"):
-        optimize_reduced(Problem("fall", (Phase("fly", 0.4), start), space="reduced"), behaviour=jumps)
-    moved = replace(start, name="there", contacts=jump_problem().phases[2].contacts)
+        optimize_reduced(SpacetimeProblem("fall", (ProblemPhase("fly", 0.4), start), space="reduced"), behaviour=jumps)
+    moved = replace(start, name="there", contacts=build_jump_problem().phases[2].contacts)
     with pytest.raises(InputError, match="without having left"):
-        optimize_reduced(Problem("slide", (start, moved), space="reduced"), behaviour=jumps)
-    hand = Phase("hang", 0.5, (Contact("left_hand", (0.0, 2.0, 0.0), kind="grip"),))
+        optimize_reduced(SpacetimeProblem("slide", (start, moved), space="reduced"), behaviour=jumps)
+    hand = ProblemPhase("hang", 0.5, (Contact("left_hand", (0.0, 2.0, 0.0), kind="grip"),))
     with pytest.raises(InputError, match="full space"):
-        optimize_reduced(Problem("hang", (hand,), space="reduced"), behaviour=jumps)
+        optimize_reduced(SpacetimeProblem("hang", (hand,), space="reduced"), behaviour=jumps)
     with pytest.raises(InputError, match="reduced space knows"):
         optimize_reduced(
-            replace(jump_problem(), keys=(Key("bar", "flight", target=(0.0, 0.0), lower=0.1, point="left_hand"),)),
+            replace(
+                build_jump_problem(), keys=(Key("bar", "flight", target=(0.0, 0.0), lower=0.1, point="left_hand"),)
+            ),
             behaviour=jumps,
         )
     with pytest.raises(InputError, match="no basis"):
-        optimize(Problem("none", (start,), space="reduced"))
+        optimize(SpacetimeProblem("none", (start,), space="reduced"))
     with pytest.raises(MissingFileError):
-        optimize(jump_problem(basis="nowhere.safetensors"))
+        optimize(build_jump_problem(basis="nowhere.safetensors"))
     with pytest.raises(InputError, match="even number"):
-        walk_problem((0.7,))
+        build_walk_problem((0.7,))
 
 
 def test_a_search_can_be_stopped_and_keeps_what_it_has(jumps):
@@ -184,14 +190,14 @@ def test_a_search_can_be_stopped_and_keeps_what_it_has(jumps):
         seen.append(iteration.violation)
         return len(seen) >= 3
 
-    result = optimize_reduced(jump_problem(), behaviour=jumps, on_iteration=watch)
+    result = optimize_reduced(build_jump_problem(), behaviour=jumps, on_iteration=watch)
     assert result.status.value == "stopped"
     assert len(seen) <= 4
     assert np.isfinite(result.motion.root_positions).all()
 
 
 def test_a_search_keeps_its_time(jumps):
-    result = optimize_reduced(jump_problem(), behaviour=jumps, time_limit_s=0.05)
+    result = optimize_reduced(build_jump_problem(), behaviour=jumps, time_limit_s=0.05)
     assert not result.is_solved
     assert result.worst
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from marey.base import InputError, UnknownNameError
-from marey.dynamics import JointTree, points_motion
+from marey.dynamics import JointTree, compute_points_motion
 from marey.samples import problem_file
 from marey.spacetime import BehaviourSpace
-from marey.spacetime._jets import Tape, angle
-from marey.spacetime._limbs import AXES, STRETCH, plant_data, record_leg, sole_centre
-from marey.spacetime._limbs_tree import leg_of, root_dofs, with_plane_legs
+from marey.spacetime._jets import Tape, angle_of_vector
+from marey.spacetime._limbs import AXES_OUTPUT, STRETCH_OUTPUT, compute_sole_centre, pack_plant, record_leg
+from marey.spacetime._limbs_tree import align_legs, find_root_dofs, measure_leg
 
 HEIGHTS = (0.55, 0.7, 0.85, 0.92)  # [m] of the root: crouched to nearly stretched
 
@@ -26,7 +26,7 @@ def tree():
 
 @pytest.fixture(scope="module", params=["left", "right"])
 def leg(tree, request):
-    return leg_of(tree, request.param)
+    return measure_leg(tree, request.param)
 
 
 def variables(height, swivel=0.1, lift=0.0, seed=0):
@@ -38,7 +38,7 @@ def variables(height, swivel=0.1, lift=0.0, seed=0):
 
 
 def pose(tree, leg, z, angles):
-    root, turns = root_dofs(tree)
+    root, turns = find_root_dofs(tree)
     q = np.zeros((1, tree.num_dofs))
     q[0, root], q[0, turns], q[0, leg.dofs] = z[0, 0, :3], z[0, 0, 3:6], angles
     return q
@@ -46,17 +46,17 @@ def pose(tree, leg, z, angles):
 
 def places(tree, q, links, points):
     zero = np.zeros_like(q)
-    return points_motion(tree, q, zero, zero, links, np.array(points)).position[0]
+    return compute_points_motion(tree, q, zero, zero, links, np.array(points)).position[0]
 
 
 @pytest.mark.parametrize("swivel", [-0.9, 0.0, 0.7])
 @pytest.mark.parametrize("height", HEIGHTS)
 @pytest.mark.parametrize("lift", [0.0, 0.6])
 def test_a40_a_planted_foot_is_where_it_was_put(tree, leg, height, swivel, lift):
-    plant = plant_data(leg, np.array([0.08, 0.0, 0.12]), 0.3)
+    plant = pack_plant(leg, np.array([0.08, 0.0, 0.12]), 0.3)
     z = variables(height, swivel, lift)
     jets = record_leg(leg)(z, plant[None])[0]
-    if jets[STRETCH, 0, 0] > 0.99:
+    if jets[STRETCH_OUTPUT, 0, 0] > 0.99:
         pytest.skip("out of reach")
     q = pose(tree, leg, z, jets[:8, 0, 0])
     ball, tip = places(tree, q, [leg.dofs[7], leg.dofs[7]], [np.zeros(3), leg.tip_local])
@@ -66,7 +66,7 @@ def test_a40_a_planted_foot_is_where_it_was_put(tree, leg, height, swivel, lift)
 
 def test_a40_bones_keep_their_length_and_the_knee_bends_forward(tree, leg):
     z = variables(0.7, swivel=0.0)
-    jets = record_leg(leg)(z, plant_data(leg, np.array([0.08, 0.0, 0.0]), 0.0)[None])[0]
+    jets = record_leg(leg)(z, pack_plant(leg, np.array([0.08, 0.0, 0.0]), 0.0)[None])[0]
     q = pose(tree, leg, z, jets[:8, 0, 0])
     hip, knee, ankle = places(tree, q, leg.dofs[[2, 3, 6]], np.zeros((3, 3)))
     assert np.linalg.norm(knee - hip) == pytest.approx(leg.lengths[0], abs=1e-12)
@@ -76,7 +76,7 @@ def test_a40_bones_keep_their_length_and_the_knee_bends_forward(tree, leg):
 
 
 def test_a40_derivatives_are_finite_at_full_stretch_and_beyond(leg):
-    plant = plant_data(leg, np.array([leg.hip_offset[0], 0.0, 0.0]), 0.0)
+    plant = pack_plant(leg, np.array([leg.hip_offset[0], 0.0, 0.0]), 0.0)
     for height in (leg.reach + 0.06 - leg.hip_offset[1]) * np.array([0.999, 1.0, 1.05, 1.4]):
         z = variables(float(height), swivel=0.0)
         z[0, 0] = [0.0, height, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
@@ -84,7 +84,7 @@ def test_a40_derivatives_are_finite_at_full_stretch_and_beyond(leg):
 
 
 def test_a41_derivatives_by_the_variables_are_central_differences(leg):
-    function, plant = record_leg(leg), plant_data(leg, np.array([0.08, 0.0, 0.12]), 0.3)[None]
+    function, plant = record_leg(leg), pack_plant(leg, np.array([0.08, 0.0, 0.12]), 0.3)[None]
     z = variables(0.75, lift=0.3)
     jets, h = function(z, plant)[0], 1e-6
     for i in range(8):
@@ -96,7 +96,7 @@ def test_a41_derivatives_by_the_variables_are_central_differences(leg):
 
 
 def test_a41_rates_are_central_differences_in_time(leg):
-    function, plant = record_leg(leg), plant_data(leg, np.array([0.08, 0.0, 0.12]), 0.3)[None]
+    function, plant = record_leg(leg), pack_plant(leg, np.array([0.08, 0.0, 0.12]), 0.3)[None]
     z = variables(0.75, lift=0.3)
     h = 1e-5
 
@@ -110,20 +110,20 @@ def test_a41_rates_are_central_differences_in_time(leg):
 
 
 def test_twists_of_a_leg_are_the_velocities_of_its_foot(tree, leg):
-    plant = plant_data(leg, np.array([0.08, 0.0, 0.12]), 0.3)
+    plant = pack_plant(leg, np.array([0.08, 0.0, 0.12]), 0.3)
     z = variables(0.75)
     jets = record_leg(leg)(z, plant[None])[0]
     q = pose(tree, leg, z, jets[:8, 0, 0])
     zero = np.zeros_like(q)
-    moved = points_motion(tree, q, zero, zero, [leg.dofs[7]], leg.tip_local[None])
-    twists = jets[AXES:, 0, 0].reshape(8, 6)
+    moved = compute_points_motion(tree, q, zero, zero, [leg.dofs[7]], leg.tip_local[None])
+    twists = jets[AXES_OUTPUT:, 0, 0].reshape(8, 6)
     for k, dof in enumerate(leg.dofs):
         velocity = twists[k, 3:] + np.cross(twists[k, :3], moved.position[0, 0])
         assert velocity == pytest.approx(moved.J[0, 0, :, dof], abs=1e-9)
 
 
 def test_a_heel_pivot_keeps_the_heel(tree, leg):
-    plant = plant_data(leg, np.array([0.08, 0.0, 0.12]), 0.3, on_heel=True)
+    plant = pack_plant(leg, np.array([0.08, 0.0, 0.12]), 0.3, on_heel=True)
     z = variables(0.8, lift=-0.3)
     jets = record_leg(leg)(z, plant[None])[0]
     q = pose(tree, leg, z, jets[:8, 0, 0])
@@ -133,14 +133,14 @@ def test_a_heel_pivot_keeps_the_heel(tree, leg):
 
 
 def test_the_middle_of_the_sole_is_halfway_between_heel_and_toes(leg):
-    assert sole_centre(leg) == pytest.approx(0.5 * (leg.heel + leg.tip))
+    assert compute_sole_centre(leg) == pytest.approx(0.5 * (leg.heel + leg.tip))
     assert leg.tip[2] - leg.heel[2] == pytest.approx(0.24, abs=0.03)
 
 
 def test_a_jet_of_an_angle_goes_through_all_quadrants():
     tape = Tape(1, 0)
     (t,) = tape.variables()
-    function = tape.finish([angle(t.sine(), t.cosine())])
+    function = tape.finish([angle_of_vector(t.sine(), t.cosine())])
     for start in np.linspace(-3.0, 3.0, 13):
         jets = function(np.array([[[start], [0.7], [-0.4]]]), np.zeros((1, 0)))[0, 0]
         assert jets == pytest.approx(np.array([[start, 1.0], [0.7, 0.0], [-0.4, 0.0]]), abs=1e-12)
@@ -151,25 +151,25 @@ def test_a40_the_foot_stays_and_bones_keep_their_length_for_any_swivel(tree, leg
     z = np.zeros((count, 3, 8))
     lows, highs = [-0.1, 0.5, -0.1, -0.6, -0.4, -0.3, -3.1, 0.0], [0.1, 0.9, 0.1, 0.6, 0.4, 0.3, 3.1, 0.8]
     z[:, 0] = rng.uniform(lows, highs, size=(count, 8))
-    plants = np.stack([plant_data(leg, np.array([0.08, 0.03, 0.05]), turn) for turn in rng.uniform(-0.6, 0.6, count)])
+    plants = np.stack([pack_plant(leg, np.array([0.08, 0.03, 0.05]), turn) for turn in rng.uniform(-0.6, 0.6, count)])
     jets = record_leg(leg)(z, plants)
-    inside = np.flatnonzero(jets[:, STRETCH, 0, 0] < 0.98)
+    inside = np.flatnonzero(jets[:, STRETCH_OUTPUT, 0, 0] < 0.98)
     assert len(inside) > 100
-    root, turns = root_dofs(tree)
+    root, turns = find_root_dofs(tree)
     q = np.zeros((len(inside), tree.num_dofs))
     q[:, root], q[:, turns], q[:, leg.dofs] = z[inside, 0, :3], z[inside, 0, 3:6], jets[inside, :8, 0, 0]
     zero = np.zeros_like(q)
-    points = points_motion(tree, q, zero, zero, leg.dofs[[2, 3, 6, 7]], np.zeros((4, 3))).position
+    points = compute_points_motion(tree, q, zero, zero, leg.dofs[[2, 3, 6, 7]], np.zeros((4, 3))).position
     hip, knee, ankle, ball = points.swapaxes(0, 1)
     assert np.abs(ball - plants[inside, :3]).max() < 1e-9
     assert np.abs(np.linalg.norm(knee - hip, axis=1) - leg.lengths[0]).max() < 1e-12
     assert np.abs(np.linalg.norm(ankle - knee, axis=1) - leg.lengths[1]).max() < 1e-12
     ratios = (np.linalg.norm(ankle - hip, axis=1) / leg.reach) ** 2
-    assert jets[inside, STRETCH, 0, 0] == pytest.approx(ratios, abs=1e-9)
+    assert jets[inside, STRETCH_OUTPUT, 0, 0] == pytest.approx(ratios, abs=1e-9)
 
 
 def test_the_swivel_turns_the_knee_about_the_line_from_hip_to_ankle(tree, leg):
-    plant, knees = plant_data(leg, np.array([0.08, 0.0, 0.12]), 0.3), []
+    plant, knees = pack_plant(leg, np.array([0.08, 0.0, 0.12]), 0.3), []
     for swivel in (-0.5, 0.0, 0.5):
         z = variables(0.7, swivel)
         q = pose(tree, leg, z, record_leg(leg)(z, plant[None])[0, :8, 0, 0])
@@ -182,7 +182,7 @@ def test_the_swivel_turns_the_knee_about_the_line_from_hip_to_ankle(tree, leg):
 
 
 def test_a40_a_leg_stretched_to_999_per_mille_has_the_derivatives_of_its_differences(leg):
-    plant = plant_data(leg, np.array([leg.hip_offset[0], 0.0, 0.0]), 0.0)[None]
+    plant = pack_plant(leg, np.array([leg.hip_offset[0], 0.0, 0.0]), 0.0)[None]
     function, h = record_leg(leg), 1e-7
 
     def at(height):
@@ -193,7 +193,7 @@ def test_a40_a_leg_stretched_to_999_per_mille_has_the_derivatives_of_its_differe
     low, high = 0.5, 1.3  # bisect for the height of a leg stretched to 99.9 %
     for _ in range(60):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if at(middle)[STRETCH, 0, 0] < 0.999**2 else (low, middle)
+        low, high = (middle, high) if at(middle)[STRETCH_OUTPUT, 0, 0] < 0.999**2 else (low, middle)
     jets = at(low)
     assert np.isfinite(jets).all()
     numeric = (at(low + h)[:8, 0, 0] - at(low - h)[:8, 0, 0]) / (2 * h)
@@ -202,7 +202,7 @@ def test_a40_a_leg_stretched_to_999_per_mille_has_the_derivatives_of_its_differe
 
 
 def test_only_a_round_corner_lets_an_overstretched_leg_bend_again(leg):
-    plant = plant_data(leg, np.array([leg.hip_offset[0], 0.0, 0.0]), 0.0)[None]
+    plant = pack_plant(leg, np.array([leg.hip_offset[0], 0.0, 0.0]), 0.0)[None]
     z = np.zeros((1, 3, 8))
     z[0, 0, 1] = leg.reach + 0.06 - leg.hip_offset[1] + 0.03
     sharp, round_ = (np.abs(record_leg(leg, rounding)(z, plant)[0, 3, 0, 1:]).max() for rounding in (1e-12, 1e-5))
@@ -210,30 +210,30 @@ def test_only_a_round_corner_lets_an_overstretched_leg_bend_again(leg):
 
 
 def test_left_and_right_legs_mirror_each_other(tree):
-    left, right = (leg_of(tree, side) for side in ("left", "right"))
+    left, right = (measure_leg(tree, side) for side in ("left", "right"))
     assert left.reach == pytest.approx(right.reach, rel=0.02)
     assert left.hip_offset[0] > 0.0 > right.hip_offset[0]
     assert not set(left.dofs) & set(right.dofs)
 
 
 def test_plane_legs_stay_as_they_are(tree):
-    assert with_plane_legs(tree).offsets == pytest.approx(tree.offsets, abs=1e-15)
+    assert align_legs(tree).offsets == pytest.approx(tree.offsets, abs=1e-15)
     for side in ("left", "right"):
-        leg = leg_of(tree, side)
+        leg = measure_leg(tree, side)
         axis = leg.knee_frame @ leg.knee_axis
         assert abs(leg.thigh @ axis) < 1e-12
 
 
 def test_trees_without_such_legs_are_refused():
     with pytest.raises(InputError, match="slide"):
-        root_dofs(JointTree.chain(8))
+        find_root_dofs(JointTree.chain(8))
     with pytest.raises(UnknownNameError, match="left_hip"):
-        leg_of(JointTree.chain(8), "left")
+        measure_leg(JointTree.chain(8), "left")
 
 
 def test_bones_that_are_far_off_the_plane_of_their_hinge_are_refused(tree):
-    dofs = leg_of(tree, "left").dofs
+    dofs = measure_leg(tree, "left").dofs
     offsets = tree.offsets.copy()
     offsets[dofs[4]] += 0.1 * tree.axes[dofs[3]]
     with pytest.raises(InputError, match="across its hinge"):
-        with_plane_legs(replace(tree, offsets=offsets))
+        align_legs(replace(tree, offsets=offsets))

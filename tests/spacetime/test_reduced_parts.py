@@ -7,47 +7,60 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from marey.dynamics import aggregate, com_motion
-from marey.spacetime import Contact, Key, Phase, Problem, jump_problem, run_problem, walk_problem
-from marey.spacetime._reduced_layout import lay_out
+from marey.dynamics import compute_aggregate, compute_com_motion
+from marey.spacetime import (
+    Contact,
+    Key,
+    ProblemPhase,
+    SpacetimeProblem,
+    build_jump_problem,
+    build_run_problem,
+    build_walk_problem,
+)
+from marey.spacetime._reduced_layout import build_layout
 from marey.spacetime._reduced_nodes import (
     FLAT,
     FREE,
     ON_HEEL,
     ON_TOES,
-    Roll,
+    FootRoll,
     build_nodes,
     grid_instants,
     solver_instants,
 )
-from marey.spacetime._reduced_solve import ReducedSettings, behaviour_space, build, settings_for
-from marey.spacetime._reduced_support import Limits, build_supports, left_share, sole_corners
-from marey.spacetime._reduced_track import check_instants, sample_track, to_motion
-from marey.spacetime._reduced_warm import warm_vector
+from marey.spacetime._reduced_solve import ReducedSettings, build_reduced_problem, build_reduced_space, choose_settings
+from marey.spacetime._reduced_support import (
+    NormalForceLimits,
+    build_supports,
+    compute_left_fraction,
+    compute_sole_corners,
+)
+from marey.spacetime._reduced_track import find_check_instants, motion_from_solution, sample_reduced_track
+from marey.spacetime._reduced_warm import vector_from_motion
 
 
 @pytest.fixture(scope="module")
 def jump(jumps):
-    return build(jump_problem(1.0), jumps)
+    return build_reduced_problem(build_jump_problem(1.0), jumps)
 
 
 @pytest.fixture(scope="module")
 def walk(walks):
-    problem = walk_problem((0.7, 0.7))
-    return build(problem, walks, settings_for(problem))
+    problem = build_walk_problem((0.7, 0.7))
+    return build_reduced_problem(problem, walks, choose_settings(problem))
 
 
 @pytest.fixture(scope="module")
 def legs(jumps):
-    return behaviour_space(jumps).legs
+    return build_reduced_space(jumps).legs
 
 
 # curves
 
 
 def test_every_coefficient_belongs_to_one_curve():
-    for problem in (jump_problem(), walk_problem((0.7, 0.7)), run_problem((1.2, 1.2))):
-        layout = lay_out(problem, 7)
+    for problem in (build_jump_problem(), build_walk_problem((0.7, 0.7)), build_run_problem((1.2, 1.2))):
+        layout = build_layout(problem, 7)
         numbers = np.concatenate(
             [
                 curves.index(np.arange(curves.spline.num_coefficients)[:, None], np.arange(curves.num_curves)).ravel()
@@ -58,7 +71,7 @@ def test_every_coefficient_belongs_to_one_curve():
 
 
 def test_curves_of_a_jump_live_where_their_contacts_are():
-    layout = lay_out(jump_problem(), 7)
+    layout = build_layout(build_jump_problem(), 7)
     assert [run for run, _ in layout.roots] == [(0, 1), (2, 3)]
     assert layout.root_of(1) is None
     for leg in (0, 1):
@@ -70,18 +83,18 @@ def test_curves_of_a_jump_live_where_their_contacts_are():
 
 
 def test_the_root_of_a_walk_is_one_curve_and_feet_take_turns():
-    layout = lay_out(walk_problem((0.7, 0.7)), 7)
+    layout = build_layout(build_walk_problem((0.7, 0.7)), 7)
     assert [run for run, _ in layout.roots] == [(0, layout.num_phases)]
     stances = [[interval.is_stance for interval in layout.legs[leg]] for leg in (0, 1)]
     assert stances == [[True, False, True], [False, True, False]]
 
 
 def test_spans_are_shorter_in_flight_and_a_phase_may_ask_for_its_own():
-    problem = jump_problem(flight_s=0.6)
-    steps = [float(np.diff(breaks).max()) for breaks in lay_out(problem, 7).breaks]
+    problem = build_jump_problem(flight_s=0.6)
+    steps = [float(np.diff(breaks).max()) for breaks in build_layout(problem, 7).breaks]
     assert steps == pytest.approx([0.1, 0.075, 0.1])
     finer = replace(problem, phases=(replace(problem.phases[0], span_s=0.05), *problem.phases[1:]))
-    assert float(np.diff(lay_out(finer, 7).breaks[0]).max()) == pytest.approx(0.05)
+    assert float(np.diff(build_layout(finer, 7).breaks[0]).max()) == pytest.approx(0.05)
 
 
 # nodes
@@ -110,7 +123,7 @@ def test_local_unknowns_are_the_splines_and_their_derivatives(jump):
 
 
 def test_nodes_are_knots_middles_and_quarters_where_feet_roll():
-    layout, roll = lay_out(jump_problem(), 7), Roll()
+    layout, roll = build_layout(build_jump_problem(), 7), FootRoll()
     instants = solver_instants(layout, roll)
     for phase, breaks in enumerate(layout.breaks):
         own = np.array([t for p, t in instants if p == phase])
@@ -122,12 +135,12 @@ def test_nodes_are_knots_middles_and_quarters_where_feet_roll():
 
 
 def test_further_instants_become_nodes():
-    layout = lay_out(jump_problem(), 7)
-    assert (1, 1.0123) in solver_instants(layout, Roll(), ((1, 1.0123),))
+    layout = build_layout(build_jump_problem(), 7)
+    assert (1, 1.0123) in solver_instants(layout, FootRoll(), ((1, 1.0123),))
 
 
 def test_a_grid_has_both_ends_of_every_phase():
-    layout = lay_out(jump_problem(), 7)
+    layout = build_layout(build_jump_problem(), 7)
     grid = grid_instants(layout, 0.013)
     for phase in range(3):
         own = [t for p, t in grid if p == phase]
@@ -153,11 +166,13 @@ def test_the_standing_foot_at_the_end_of_a_jump_never_rolls(jump):
 
 
 def test_a_sole_turns_with_its_plant_and_shrinks_as_it_rolls(legs):
-    flat = sole_corners(legs[0], Contact("left_foot", (0.1, 0.0, 0.5)), FLAT)
+    flat = compute_sole_corners(legs[0], Contact("left_foot", (0.1, 0.0, 0.5)), FLAT)
     assert flat.mean(axis=0) == pytest.approx([0.1, 0.0, 0.5], abs=1e-12)
-    turned = sole_corners(legs[0], Contact("left_foot", (0.1, 0.0, 0.5), heading_deg=90.0), FLAT)
+    turned = compute_sole_corners(legs[0], Contact("left_foot", (0.1, 0.0, 0.5), heading_deg=90.0), FLAT)
     assert np.ptp(turned[:, 0]) == pytest.approx(np.ptp(flat[:, 2]))
-    toes, heel = (sole_corners(legs[0], Contact("left_foot", (0.1, 0.0, 0.5)), state) for state in (ON_TOES, ON_HEEL))
+    toes, heel = (
+        compute_sole_corners(legs[0], Contact("left_foot", (0.1, 0.0, 0.5)), state) for state in (ON_TOES, ON_HEEL)
+    )
     assert toes[:, 2].max() == pytest.approx(flat[:, 2].max())
     assert heel[:, 2].min() == pytest.approx(flat[:, 2].min())
     assert np.ptp(heel[:, 2]) < np.ptp(toes[:, 2]) < np.ptp(flat[:, 2])
@@ -166,10 +181,10 @@ def test_a_sole_turns_with_its_plant_and_shrinks_as_it_rolls(legs):
 @pytest.fixture(scope="module")
 def standing(legs):
     feet = (Contact("left_foot", (0.1, 0.2, 0.3), friction=0.6), Contact("right_foot", (-0.1, 0.2, 0.35), friction=0.6))
-    layout = lay_out(Problem("stand", (Phase("stand", 0.4, feet),), space="reduced"), 7)
-    nodes = build_nodes(layout, legs, Roll(), [(0, 0.1)], 7)
-    supports = build_supports(layout, nodes, legs, Limits(margin_m=0.0))
-    corners = np.concatenate([sole_corners(legs[k], feet[k], FLAT) for k in (0, 1)])
+    layout = build_layout(SpacetimeProblem("stand", (ProblemPhase("stand", 0.4, feet),), space="reduced"), 7)
+    nodes = build_nodes(layout, legs, FootRoll(), [(0, 0.1)], 7)
+    supports = build_supports(layout, nodes, legs, NormalForceLimits(margin_m=0.0))
+    corners = np.concatenate([compute_sole_corners(legs[k], feet[k], FLAT) for k in (0, 1)])
     return supports, corners
 
 
@@ -213,7 +228,7 @@ def test_two_feet_share_a_wrench_without_losing_any(walk):
 def test_the_share_goes_over_from_the_old_foot_to_the_new_one(walk):
     layout, nodes = walk.scene.layout, walk.scene.nodes
     double = np.flatnonzero(nodes.phases == 1)
-    shares = [left_share(layout, nodes, int(n)) for n in double]
+    shares = [compute_left_fraction(layout, nodes, int(n)) for n in double]
     assert shares[0] == pytest.approx(1.0) and shares[-1] == pytest.approx(0.0)
     assert (np.diff(shares) <= 1e-12).all()
 
@@ -222,23 +237,23 @@ def test_the_share_goes_over_from_the_old_foot_to_the_new_one(walk):
 
 
 def test_the_guess_holds_the_body_lower_than_it_stands(jump):
-    track, _ = sample_track(jump, jump.scene.variables.unpack(jump.start), [(0, 0.5)])
+    track, _ = sample_reduced_track(jump, jump.scene.variables.unpack(jump.start), [(0, 0.5)])
     assert track.q[0, 1] < jump.seats[0].q[1] - 0.05
 
 
 def test_flights_of_the_guess_are_parabolas_from_where_it_leaves_to_where_it_lands(jump):
     values = jump.scene.variables.unpack(jump.start)
     edges = jump.scene.layout.edges
-    track, _ = sample_track(jump, values, [(0, edges[1]), (1, edges[1]), (1, edges[2]), (2, edges[2])])
-    com = com_motion(jump.scene.space.tree, track.q, track.qd, track.qdd).position
+    track, _ = sample_reduced_track(jump, values, [(0, edges[1]), (1, edges[1]), (1, edges[2]), (2, edges[2])])
+    com = compute_com_motion(jump.scene.space.tree, track.q, track.qd, track.qdd).position
     assert com[0] == pytest.approx(com[1], abs=1e-9)
     assert com[2] == pytest.approx(com[3], abs=1e-9)
 
 
 def test_a_flight_needs_no_force_whatever_the_unknowns_are(jump):
     x = jump.start + 0.1 * np.random.default_rng(0).normal(size=len(jump.start))
-    track, _ = sample_track(jump, jump.scene.variables.unpack(x), [(1, t) for t in np.linspace(0.95, 1.3, 8)])
-    whole = aggregate(jump.scene.space.tree, track.q, track.qd, track.qdd)
+    track, _ = sample_reduced_track(jump, jump.scene.variables.unpack(x), [(1, t) for t in np.linspace(0.95, 1.3, 8)])
+    whole = compute_aggregate(jump.scene.space.tree, track.q, track.qd, track.qdd)
     assert np.abs(whole.wrench[:, :3]).max() < 1e-8 * jump.scene.space.tree.mass * 9.81
 
 
@@ -253,7 +268,7 @@ def test_packing_undoes_unpacking_and_what_is_fixed_stays(jump):
 
 def test_the_ends_of_a_jump_stand_still_in_the_poses_of_the_behaviour(jump):
     x = jump.start + 0.05 * np.random.default_rng(0).normal(size=len(jump.start))
-    track, _ = sample_track(jump, jump.scene.variables.unpack(x), [(0, 0.0), (2, jump.scene.layout.edges[-1])])
+    track, _ = sample_reduced_track(jump, jump.scene.variables.unpack(x), [(0, 0.0), (2, jump.scene.layout.edges[-1])])
     for row, seat in enumerate(jump.seats):
         upper = np.setdiff1d(jump.scene.behaviour.columns, jump.scene.space.leg_dofs)
         assert track.q[row, upper] == pytest.approx(seat.q[upper], abs=1e-9)
@@ -261,24 +276,24 @@ def test_the_ends_of_a_jump_stand_still_in_the_poses_of_the_behaviour(jump):
 
 
 def test_a_film_tells_its_contacts_and_its_length(jump):
-    motion = to_motion(jump, jump.scene.variables.unpack(jump.start), 30.0, "guess")
+    motion = motion_from_solution(jump, jump.scene.variables.unpack(jump.start), 30.0, "guess")
     assert (motion.name, motion.num_frames) == ("guess", 62)
     assert motion.contacts is not None
     assert not motion.contacts.active[28:40].any() and motion.contacts.active[:20].all()
 
 
 def test_a_film_may_be_too_slow_to_show_every_phase(jump):
-    assert to_motion(jump, jump.scene.variables.unpack(jump.start), 2.0 / 3.0, "slow").num_frames == 2
+    assert motion_from_solution(jump, jump.scene.variables.unpack(jump.start), 2.0 / 3.0, "slow").num_frames == 2
 
 
 def test_the_grid_of_the_check_is_four_times_finer_than_the_nodes(jump):
-    times = np.array([t for p, t in check_instants(jump) if p == 0])
+    times = np.array([t for p, t in find_check_instants(jump) if p == 0])
     assert np.diff(times).max() <= 0.05 / 4.0 + 1e-12
 
 
 def test_a_film_of_the_guess_warms_a_search_to_the_guess(jump):
-    film = to_motion(jump, jump.scene.variables.unpack(jump.start), 120.0, "guess")
-    again = warm_vector(jump, film)
+    film = motion_from_solution(jump, jump.scene.variables.unpack(jump.start), 120.0, "guess")
+    again = vector_from_motion(jump, film)
     assert np.median(np.abs(again - jump.start)) < 0.02
 
 
@@ -287,7 +302,7 @@ def test_a_film_of_the_guess_warms_a_search_to_the_guess(jump):
 
 def small_problem():
     """A hop of one span each on the ground, with keys of every kind."""
-    base = jump_problem(0.3, 20.0, flight_s=0.3)
+    base = build_jump_problem(0.3, 20.0, flight_s=0.3)
     phases = tuple(replace(phase, duration_s=0.4) for phase in base.phases)
     keys = (
         Key("pose", "flight", 0.5, joints={"LeftLeg": 0.6}),
@@ -302,7 +317,7 @@ def small_problem():
 
 @pytest.fixture(scope="module")
 def small(jumps):
-    return build(small_problem(), jumps.truncated(3), ReducedSettings(rounding=1e-5))
+    return build_reduced_problem(small_problem(), jumps.truncate(3), ReducedSettings(rounding=1e-5))
 
 
 def test_a41_every_entry_of_the_jacobian_and_gradient_is_a_central_difference(small):
@@ -354,20 +369,22 @@ def test_terms_of_the_objective_add_up_and_scale_with_their_weights(small, jumps
     assert terms.total == pytest.approx(small.programme.values(small.start)[0], rel=1e-12)
     weights = small.problem.objective
     double = replace(small.problem, objective=replace(weights, accel=2.0 * weights.accel))
-    again = build(double, jumps.truncated(3), ReducedSettings(rounding=1e-5)).programme.terms(small.start)
+    again = build_reduced_problem(double, jumps.truncate(3), ReducedSettings(rounding=1e-5)).programme.terms(
+        small.start
+    )
     assert again.accel == pytest.approx(2.0 * terms.accel, rel=1e-12)
     assert again.torque == pytest.approx(terms.torque, rel=1e-12)
 
 
 def test_without_physics_there_is_no_row_of_forces(jumps):
-    built = build(small_problem(), jumps.truncated(3), ReducedSettings(has_physics=False))
+    built = build_reduced_problem(small_problem(), jumps.truncate(3), ReducedSettings(has_physics=False))
     names = [built.programme.row_name(i) for i in range(built.programme.num_rows)]
     assert not any("force" in name or "momentum" in name for name in names)
     assert any("reach" in name for name in names)
 
 
 def test_settings_follow_what_the_feet_do():
-    assert settings_for(jump_problem()).roll == Roll()
-    walk, run = settings_for(walk_problem((0.7, 0.7))), settings_for(run_problem((1.2, 1.2)))
+    assert choose_settings(build_jump_problem()).roll == FootRoll()
+    walk, run = choose_settings(build_walk_problem((0.7, 0.7))), choose_settings(build_run_problem((1.2, 1.2)))
     assert walk.roll.heel_s > 0.0 == run.roll.heel_s
-    assert walk.crouch_m == run.crouch_m < settings_for(jump_problem()).crouch_m
+    assert walk.crouch_m == run.crouch_m < choose_settings(build_jump_problem()).crouch_m

@@ -13,14 +13,14 @@ from marey.spacetime import (
     Contact,
     Key,
     Objective,
-    Phase,
-    Problem,
-    flip_problem,
-    jump_problem,
+    ProblemPhase,
+    SpacetimeProblem,
+    build_flip_problem,
+    build_jump_problem,
+    build_run_problem,
+    build_walk_problem,
     optimize,
     optimize_reduced,
-    run_problem,
-    walk_problem,
 )
 
 FOLDER = problem_file("jump-1.3").parent
@@ -31,7 +31,7 @@ def never(_):
 
 
 def stand(*contacts, name="stand"):
-    return Phase(name, 0.5, contacts)
+    return ProblemPhase(name, 0.5, contacts)
 
 
 def left(x=0.05, z=0.0, **more):
@@ -45,25 +45,25 @@ def right(x=-0.05, z=0.0, **more):
 @pytest.mark.parametrize("step", [2.0, 2.5, 6.0])
 def test_a47_a_step_too_long_for_the_legs_is_refused_with_its_distance(walks, step):
     with pytest.raises(InputError, match=rf"'double 0' are planted {step:.2f} m apart.*reaches 1\.\d\d m"):
-        optimize_reduced(walk_problem((step, 0.7)), behaviour=walks, on_iteration=never)
+        optimize_reduced(build_walk_problem((step, 0.7)), behaviour=walks, on_iteration=never)
 
 
 def test_a47_a_step_without_double_support_is_refused_too(walks):
     phases = (stand(left(), name="one"), stand(right(z=2.2), name="two"), stand(left(z=2.5), name="three"))
     with pytest.raises(InputError, match=r"'one' and 'two' are planted 2\.20 m apart"):
-        optimize_reduced(Problem("stride", phases, space="reduced"), behaviour=walks, on_iteration=never)
+        optimize_reduced(SpacetimeProblem("stride", phases, space="reduced"), behaviour=walks, on_iteration=never)
 
 
 def test_a_flight_may_be_longer_than_any_step(walks):
     with pytest.raises(AssertionError, match="the solver began"):
         optimize_reduced(
-            run_problem((2.4, 2.4)), behaviour=BehaviourSpace.load(FOLDER / "run.safetensors"), on_iteration=never
+            build_run_problem((2.4, 2.4)), behaviour=BehaviourSpace.load(FOLDER / "run.safetensors"), on_iteration=never
         )
 
 
 @pytest.mark.parametrize(("x", "words"), [(1.0, r"2\.00 m apart"), (0.95, r"1\.90 m apart"), (0.88, r"from its hip")])
 def test_a47_plants_beside_each_other_and_too_far_apart(jumps, x, words):
-    problem = Problem("split", (stand(left(x), right(-x)),), space="reduced")
+    problem = SpacetimeProblem("split", (stand(left(x), right(-x)),), space="reduced")
     with pytest.raises(InputError, match=words):
         optimize_reduced(problem, behaviour=jumps, on_iteration=never)
 
@@ -71,8 +71,8 @@ def test_a47_plants_beside_each_other_and_too_far_apart(jumps, x, words):
 @pytest.mark.parametrize(
     ("phases", "words"),
     [
-        ((Phase("fly", 0.4), stand(left(), right())), "begins in the air.*'fly'"),
-        ((stand(left(), right()), Phase("fly", 0.4)), "ends in the air.*'fly'"),
+        ((ProblemPhase("fly", 0.4), stand(left(), right())), "begins in the air.*'fly'"),
+        ((stand(left(), right()), ProblemPhase("fly", 0.4)), "ends in the air.*'fly'"),
         ((stand(left(), right()), stand(left(z=0.3), right(), name="slid")), "left_foot has another plant.*'slid'"),
         ((stand(left(), left(0.2)),), "plants 'left_foot' twice"),
         ((stand(left(normal=(0.0, 0.8, 0.6)), right()),), "sloping"),
@@ -82,14 +82,14 @@ def test_a47_plants_beside_each_other_and_too_far_apart(jumps, x, words):
 )
 def test_phases_that_no_reduced_motion_has(jumps, phases, words):
     with pytest.raises(InputError, match=words):
-        optimize_reduced(Problem("odd", phases, space="reduced"), behaviour=jumps, on_iteration=never)
+        optimize_reduced(SpacetimeProblem("odd", phases, space="reduced"), behaviour=jumps, on_iteration=never)
 
 
 @pytest.mark.parametrize("kind", ["velocity", "point", "com_velocity", "bar", "force"])
 def test_keys_that_only_the_full_space_knows(jumps, kind):
     key = Key(kind, "push", point="left_hand", target=(0.0, 1.0, 0.0), lower=0.1)
     with pytest.raises(InputError, match=rf"key '{kind}' of phase 'push'.*reduced space knows pose, range"):
-        optimize_reduced(replace(jump_problem(), keys=(key,)), behaviour=jumps, on_iteration=never)
+        optimize_reduced(replace(build_jump_problem(), keys=(key,)), behaviour=jumps, on_iteration=never)
 
 
 @pytest.mark.parametrize(
@@ -105,42 +105,42 @@ def test_keys_that_only_the_full_space_knows(jumps, kind):
 )
 def test_keys_that_name_what_is_not_there(jumps, key, error, words):
     with pytest.raises(error, match=words):
-        optimize_reduced(replace(jump_problem(), keys=(key,)), behaviour=jumps, on_iteration=never)
+        optimize_reduced(replace(build_jump_problem(), keys=(key,)), behaviour=jumps, on_iteration=never)
 
 
 @pytest.mark.parametrize("basis", [None, ""])
 def test_a_problem_without_a_basis_is_refused(basis):
     with pytest.raises(InputError, match="names no basis"):
-        optimize(replace(jump_problem(), basis=basis))
+        optimize(replace(build_jump_problem(), basis=basis))
 
 
 def test_a_basis_that_is_nowhere_is_refused():
     with pytest.raises(MissingFileError, match="nowhere"):
-        optimize(jump_problem(basis="nowhere.safetensors"))
+        optimize(build_jump_problem(basis="nowhere.safetensors"))
 
 
 def test_weights_and_durations_that_are_none_are_refused():
     with pytest.raises(InputError, match="torque"):
-        optimize(replace(jump_problem(), objective=Objective(torque=-1.0)))
+        optimize(replace(build_jump_problem(), objective=Objective(torque=-1.0)))
     with pytest.raises(InputError, match="flight"):
-        optimize(jump_problem(flight_s=float("nan")))
+        optimize(build_jump_problem(flight_s=float("nan")))
 
 
 def test_builders_refuse_what_they_cannot_build():
     for steps in ((), (0.7,), (0.7, 0.7, 0.7)):
         with pytest.raises(InputError, match="even number"):
-            walk_problem(steps)
+            build_walk_problem(steps)
     with pytest.raises(InputError, match="2 heights for 3 stances"):
-        run_problem((1.0, 1.0), (0.0, 0.1))
+        build_run_problem((1.0, 1.0), (0.0, 0.1))
 
 
 def test_builders_say_what_they_were_asked():
-    jump = jump_problem(0.8, 90.0, landing_height_m=0.2)
+    jump = build_jump_problem(0.8, 90.0, landing_height_m=0.2)
     assert [contact.heading_deg for contact in jump.phases[2].contacts] == [90.0, 90.0]
     assert jump.phases[2].contacts[0].position == pytest.approx((0.0, 0.2, 0.7))  # turned left: its left is behind
-    stones = run_problem((1.0, 1.2), (0.0, 0.1, 0.2))
+    stones = build_run_problem((1.0, 1.2), (0.0, 0.1, 0.2))
     assert [phase.contacts[0].position[1] for phase in stones.phases if phase.contacts] == [0.0, 0.1, 0.2]
-    over = walk_problem((0.7, 0.7, 0.7, 0.7), obstacle_m=(0.0, 0.3))
+    over = build_walk_problem((0.7, 0.7, 0.7, 0.7), obstacle_m=(0.0, 0.3))
     assert {key.lower for key in over.keys} == {0.3}
     assert {key.point for key in over.keys} == {"left_foot"}
-    assert len(flip_problem(is_straight=True).keys) > len(flip_problem().keys)
+    assert len(build_flip_problem(is_straight=True).keys) > len(build_flip_problem().keys)

@@ -9,13 +9,26 @@ import pytest
 
 from marey.numerics import SolveStatus
 from marey.samples import problem_file
-from marey.spacetime import BehaviourSpace, Key, jump_problem, optimize, optimize_reduced, walk_problem
+from marey.spacetime import BehaviourSpace, Key, build_jump_problem, build_walk_problem, optimize, optimize_reduced
 from marey.spacetime import _reduced_search as search_module
-from marey.spacetime._durations import free_phases
-from marey.spacetime._reduced_durations import Timed, duration_slope, stretched
-from marey.spacetime._reduced_search import LADDER, Attempt, Search, carry, climb, ladder, look_again, span_counts
-from marey.spacetime._reduced_solve import ReducedSettings, build, settings_for
-from marey.spacetime._reduced_track import limit_excess, sample_track, stray_coordinates
+from marey.spacetime._durations import find_free_phases
+from marey.spacetime._reduced_durations import (
+    ReducedDurationResult,
+    compute_reduced_duration_slope,
+    rebuild_at_durations,
+)
+from marey.spacetime._reduced_search import (
+    RESTARTS,
+    ReducedSearch,
+    RestartSettings,
+    count_phase_spans,
+    refine_collocation,
+    restart_schedule,
+    solve_with_restarts,
+    transfer_vector,
+)
+from marey.spacetime._reduced_solve import ReducedSettings, build_reduced_problem, choose_settings
+from marey.spacetime._reduced_track import compute_limit_excess, find_stray_coordinates, sample_reduced_track
 
 FOLDER = problem_file("jump-1.3").parent
 
@@ -32,7 +45,7 @@ def jumps(whole):
 
 def quick_problem(length=0.5, flight_s=0.4, **changes):
     """A jump on coarse knots, without torques: solved in a second."""
-    problem = jump_problem(length, flight_s=flight_s)
+    problem = build_jump_problem(length, flight_s=flight_s)
     return replace(problem, objective=replace(problem.objective, torque=0.0), span_s=0.15, **changes)
 
 
@@ -51,26 +64,26 @@ def free_flight(low, high, start):
 
 
 def test_the_ladder_has_the_rungs_of_the_notes_in_order():
-    words = [attempt.words for attempt in LADDER]
+    words = [attempt.words for attempt in RESTARTS]
     assert words[0] == "the crouched hold"
     assert len(set(words)) == len(words)
-    assert [a.flight for a in LADDER if a.flight != 1.0] == pytest.approx([1.15, 0.85])
-    assert LADDER[-1].is_wider
-    assert any(a.deeper_m == 0.05 for a in LADDER) and any(a.torque_later for a in LADDER)
+    assert [a.flight for a in RESTARTS if a.flight != 1.0] == pytest.approx([1.15, 0.85])
+    assert RESTARTS[-1].is_wider
+    assert any(a.deeper_m == 0.05 for a in RESTARTS) and any(a.torque_later for a in RESTARTS)
 
 
 def test_rungs_that_make_no_sense_are_left_out(jumps):
-    walk = walk_problem((0.7, 0.7))
-    grounded = ladder(Search(walk, jumps, settings_for(walk)), None, None)
+    walk = build_walk_problem((0.7, 0.7))
+    grounded = restart_schedule(ReducedSearch(walk, jumps, choose_settings(walk)), None, None)
     assert all(a.flight == 1.0 and not a.is_wider for a in grounded)
-    jump = Search(jump_problem(), jumps, ReducedSettings(), wider=jumps)
-    assert ladder(jump, None, None) == LADDER
-    assert [a.stages for a in ladder(jump, 2, None)] == [2]
+    jump = ReducedSearch(build_jump_problem(), jumps, ReducedSettings(), wider=jumps)
+    assert restart_schedule(jump, None, None) == RESTARTS
+    assert [a.stages for a in restart_schedule(jump, 2, None)] == [2]
 
 
 def test_a_warm_start_is_the_only_attempt(quick, jumps):
-    search = Search(quick_problem(), jumps, ReducedSettings())
-    assert ladder(search, None, quick.motion) == (Attempt("the given motion"),)
+    search = ReducedSearch(quick_problem(), jumps, ReducedSettings())
+    assert restart_schedule(search, None, quick.motion) == (RestartSettings("the given motion"),)
 
 
 def failing(monkeypatch, wins_at):
@@ -83,7 +96,7 @@ def failing(monkeypatch, wins_at):
         status = SolveStatus.CONVERGED if is_last else SolveStatus.STALLED
         return "built", _Result(status, 0.0 if is_last else 1.0 / len(seen))
 
-    monkeypatch.setattr(search_module, "_attempt", attempt)
+    monkeypatch.setattr(search_module, "_solve_restart", attempt)
     return seen
 
 
@@ -96,25 +109,27 @@ class _Result:
 @pytest.mark.parametrize("wins_at", [1, 3, 7])
 def test_attempts_end_with_the_first_that_converges(jumps, monkeypatch, wins_at):
     seen = failing(monkeypatch, wins_at)
-    search = Search(jump_problem(), jumps, ReducedSettings(), wider=jumps)
-    _, result = climb(search, None, None)
-    assert tuple(seen) == LADDER[:wins_at]
-    assert search.tried == [a.words for a in LADDER[:wins_at]]
+    search = ReducedSearch(build_jump_problem(), jumps, ReducedSettings(), wider=jumps)
+    _, result = solve_with_restarts(search, None, None)
+    assert tuple(seen) == RESTARTS[:wins_at]
+    assert search.tried == [a.words for a in RESTARTS[:wins_at]]
     assert result.is_solved
 
 
 def test_the_least_violated_attempt_is_kept_if_none_converges(jumps, monkeypatch):
     seen = failing(monkeypatch, wins_at=99)
-    _, result = climb(Search(jump_problem(), jumps, ReducedSettings(), wider=jumps), None, None)
-    assert len(seen) == len(LADDER)
-    assert result.violation == pytest.approx(1.0 / len(LADDER))
+    _, result = solve_with_restarts(
+        ReducedSearch(build_jump_problem(), jumps, ReducedSettings(), wider=jumps), None, None
+    )
+    assert len(seen) == len(RESTARTS)
+    assert result.violation == pytest.approx(1.0 / len(RESTARTS))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("attempt", [a for a in LADDER if a.flight != 1.0 or a.is_wider], ids=lambda a: a.words)
+@pytest.mark.parametrize("attempt", [a for a in RESTARTS if a.flight != 1.0 or a.is_wider], ids=lambda a: a.words)
 def test_every_new_rung_solves_what_the_first_one_solves(whole, jumps, quick, attempt):
-    search = Search(quick_problem(), jumps, ReducedSettings(), wider=whole.truncated(10))
-    built, result = search_module._attempt(search, attempt, None)
+    search = ReducedSearch(quick_problem(), jumps, ReducedSettings(), wider=whole.truncate(10))
+    built, result = search_module._plan_stepestart(search, attempt, None)
     assert result.is_solved
     assert built.scene.space.dimension == (10 if attempt.is_wider else 7)
     assert built.problem.duration_s == pytest.approx(quick.problem.duration_s)  # what was asked
@@ -138,17 +153,17 @@ def test_an_impossible_jump_tells_its_worst_rows(jumps):
 @pytest.mark.slow
 def test_the_slope_by_a_duration_is_the_difference_of_two_solutions(jumps):
     problem = free_flight(0.3, 0.6, 0.4)
-    free = free_phases(problem)
-    search = Search(problem, jumps, ReducedSettings())
+    free = find_free_phases(problem)
+    search = ReducedSearch(problem, jumps, ReducedSettings())
 
     def solved(duration):
-        timed = Timed(built, first, np.array([0.4]))
-        other = stretched(timed, free, np.array([duration]))
-        return search.solve(other, carry(built, first.x, other), 0.1, 1e-6)
+        timed = ReducedDurationResult(built, first, np.array([0.4]))
+        other = rebuild_at_durations(timed, free, np.array([duration]))
+        return search.solve(other, transfer_vector(built, first.x, other), 0.1, 1e-6)
 
-    built = build(problem, jumps)
-    first = search.solve(built, search_module._attempt(search, LADDER[0], None)[1].x, 0.1, 1e-6)
-    slope = duration_slope(Timed(built, first, np.array([0.4])), free)
+    built = build_reduced_problem(problem, jumps)
+    first = search.solve(built, search_module._plan_stepestart(search, RESTARTS[0], None)[1].x, 0.1, 1e-6)
+    slope = compute_reduced_duration_slope(ReducedDurationResult(built, first, np.array([0.4])), free)
     h = 2e-3
     numeric = (solved(0.4 + h).objective - solved(0.4 - h).objective) / (2 * h)
     assert slope[0] == pytest.approx(numeric, rel=0.05)
@@ -166,22 +181,22 @@ def test_a_free_duration_stays_in_its_range_and_pays(jumps, quick, low, high):
 
 
 def test_a_range_without_room_is_no_free_duration():
-    assert free_phases(free_flight(0.4, 0.4, 0.4)) == []
-    assert free_phases(free_flight(0.3, 0.5, 0.4)) == [1]
+    assert find_free_phases(free_flight(0.4, 0.4, 0.4)) == []
+    assert find_free_phases(free_flight(0.3, 0.5, 0.4)) == [1]
 
 
 def test_stretched_problems_keep_their_unknowns_and_the_places_of_added_nodes(jumps):
     problem = free_flight(0.3, 0.6, 0.4)
-    built = build(problem, jumps, ReducedSettings(looks=((1, 1.1), (2, 1.65))))
-    timed = Timed(built, None, np.array([0.4]))
+    built = build_reduced_problem(problem, jumps, ReducedSettings(looks=((1, 1.1), (2, 1.65))))
+    timed = ReducedDurationResult(built, None, np.array([0.4]))
     for duration in (0.4 * (1 - 1e-5), 0.4 * (1 + 1e-5), 0.33, 0.55):
-        other = stretched(timed, [1], np.array([duration]))
-        assert span_counts(other, [0, 1, 2]) == pytest.approx(span_counts(built, [0, 1, 2]))
+        other = rebuild_at_durations(timed, [1], np.array([duration]))
+        assert count_phase_spans(other, [0, 1, 2]) == pytest.approx(count_phase_spans(built, [0, 1, 2]))
         assert len(other.scene.variables.values) == len(built.scene.variables.values)
         (_, first), (_, second) = other.settings.looks
         assert (first - 0.9) / duration == pytest.approx(0.5)
         assert second - 0.9 - duration == pytest.approx(0.35)
-    near = stretched(timed, [1], np.array([0.4 * (1 + 1e-5)]))
+    near = rebuild_at_durations(timed, [1], np.array([0.4 * (1 + 1e-5)]))
     assert near.programme.num_rows == built.programme.num_rows
 
 
@@ -197,20 +212,22 @@ def test_the_upper_body_keeps_its_limits_after_the_second_look(whole):
     upper = narrow.upper.copy()
     upper[arm] = max(reached.max() - 0.3, narrow.pose("start").q[arm] + 0.1, narrow.pose("end").q[arm] + 0.1)
     tight = replace(narrow, upper=upper)
-    search = Search(quick_problem(), tight, ReducedSettings())
-    built, result = climb(search, None, None)
+    search = ReducedSearch(quick_problem(), tight, ReducedSettings())
+    built, result = solve_with_restarts(search, None, None)
     values = built.scene.variables.unpack(result.x)
-    stray = stray_coordinates(built, values, 0.05)
+    stray = find_stray_coordinates(built, values, 0.05)
     assert arm in stray
-    again, better = look_again(search, built, result)
+    again, better = refine_collocation(search, built, result)
     assert better.is_solved and arm in again.settings.watched
-    track, _ = sample_track(again, again.scene.variables.unpack(better.x), [(1, t) for t in np.linspace(0.9, 1.3, 30)])
-    assert limit_excess(again.scene, track)[arm] < 0.05
+    track, _ = sample_reduced_track(
+        again, again.scene.variables.unpack(better.x), [(1, t) for t in np.linspace(0.9, 1.3, 30)]
+    )
+    assert compute_limit_excess(again.scene, track)[arm] < 0.05
 
 
 def test_rows_of_watched_coordinates_are_linear_and_named(jumps):
     arm = jumps.tree.index("LeftArm_rx")
-    plain, watching = (build(quick_problem(), jumps, ReducedSettings(watched=w)) for w in ((), (arm,)))
+    plain, watching = (build_reduced_problem(quick_problem(), jumps, ReducedSettings(watched=w)) for w in ((), (arm,)))
     extra = watching.programme.num_rows - plain.programme.num_rows
     assert extra == watching.scene.nodes.count
     names = [watching.programme.row_name(i) for i in np.flatnonzero(watching.programme.is_linear)]

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from marey.base import ConvergenceError, InputError, MareyError
 from marey.cli._app import app
-from marey.dynamics import Body, JointTree, validity
+from marey.dynamics import Body, JointTree, check_validity
 from marey.io import load, save
 from marey.lie import SO3
 from marey.motion import Contacts, Motion, contact_positions, detect_contacts
@@ -21,9 +21,9 @@ from marey.samples import jump, names, run, walk
 from marey.samples import load as load_sample
 from marey.skeleton import contact_points
 from marey.spacetime import RepairResult, make_valid
-from marey.spacetime._repair_level import set_down
+from marey.spacetime._repair_level import level_motion
 from marey.spacetime._repair_rows import pendulum_rows, wrench_rows
-from marey.spacetime._repair_tree import moving_coordinates
+from marey.spacetime._repair_tree import build_coordinate_map
 
 
 def lifted(motion: Motion, height_m: float = 0.2) -> Motion:
@@ -76,7 +76,7 @@ def test_the_sample_walk_hardly_moves(sample: RepairResult) -> None:
 
 
 def test_the_report_of_a_repair_is_that_of_its_motion(sample: RepairResult) -> None:
-    again = validity(sample.motion, contacts=walk().contacts)
+    again = check_validity(sample.motion, contacts=walk().contacts)
     assert again.valid_fraction == pytest.approx(sample.after.valid_fraction, abs=0.01)
 
 
@@ -153,7 +153,7 @@ def test_a_walk_played_too_fast_turns_green(hasty: RepairResult) -> None:
 
 @pytest.mark.mocap
 def test_a_repaired_capture_is_green_with_contacts_seen_anew(hasty: RepairResult) -> None:
-    assert validity(hasty.motion).valid_fraction >= 0.95
+    assert check_validity(hasty.motion).valid_fraction >= 0.95
 
 
 @pytest.mark.mocap
@@ -231,7 +231,7 @@ def test_a_leaning_walk_is_set_upright(degrees: float, axis: tuple[float, float,
     wxyz = clip.rotations.wxyz.copy()
     wxyz[:, 0] = (R @ clip.rotations[:, 0]).wxyz
     leaning = replace(clip, root_positions=R @ clip.root_positions, rotations=SO3(wxyz), source=None)
-    upright = set_down(leaning, Body.from_motion(clip), clip.contacts)
+    upright = level_motion(leaning, Body.from_motion(clip), clip.contacts)
     left = (clip.rotations[:, 0].inverse() @ upright.rotations[:, 0]).log()
     assert np.linalg.norm(left, axis=-1).max() < np.deg2rad(2.5)
     planted = contact_positions(upright)[:, :4, 1][clip.contacts.active[:, :4]]
@@ -241,13 +241,13 @@ def test_a_leaning_walk_is_set_upright(degrees: float, axis: tuple[float, float,
 def test_a_clip_that_stands_well_is_left_alone() -> None:
     clip = walk()
     assert clip.contacts is not None
-    assert set_down(clip, Body.from_motion(clip), clip.contacts) is clip
+    assert level_motion(clip, Body.from_motion(clip), clip.contacts) is clip
 
 
 def test_a_clip_without_plants_is_left_alone() -> None:
     clip = walk()
     nothing = Contacts(("left_toe",), np.zeros((clip.num_frames, 1), dtype=bool))
-    assert set_down(lifted(clip), Body.from_motion(clip), nothing).root_positions[0, 1] > clip.root_positions[0, 1]
+    assert level_motion(lifted(clip), Body.from_motion(clip), nothing).root_positions[0, 1] > clip.root_positions[0, 1]
 
 
 @pytest.mark.skipif("deepmimic/getup_facedown" not in names(), reason="the clips of the samples extra are not here")
@@ -263,7 +263,7 @@ def test_a_body_that_lies_is_not_stood_upright() -> None:
 def test_a_repair_moves_what_carries_weight_and_the_spine_as_one() -> None:
     body = Body.from_skeleton(walk().skeleton)
     tree = JointTree.from_body(body)
-    S = moving_coordinates(tree)
+    S = build_coordinate_map(tree)
     assert S.shape[1] < 0.7 * tree.num_dofs
     assert (S.sum(axis=0) >= 1.0).all()
     assert ((S != 0.0).sum(axis=1) <= 1).all()
@@ -344,7 +344,7 @@ def test_the_command_repairs_a_clip(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
     assert told["valid_after"] >= 0.95 > told["valid_before"]
-    assert validity(load(target)).valid_fraction >= 0.95
+    assert check_validity(load(target)).valid_fraction >= 0.95
 
 
 def test_the_command_wants_make_valid_with_a_clip(tmp_path: Path) -> None:

@@ -7,7 +7,16 @@ import pytest
 from marey import samples
 from marey.base import FormatError, MissingFileError
 from marey.io import save
-from marey.spacetime import Contact, Key, Objective, Phase, Problem, load_problem, parse_problem, problem_to_toml
+from marey.spacetime import (
+    Contact,
+    Key,
+    Objective,
+    ProblemPhase,
+    SpacetimeProblem,
+    load_problem,
+    parse_problem,
+    problem_to_toml,
+)
 
 LEAP = """
 version = 1
@@ -70,9 +79,9 @@ def test_a_problem_survives_its_text():
 
 
 def test_a_problem_built_in_python_survives_its_text():
-    problem = Problem(
+    problem = SpacetimeProblem(
         "hang",
-        (Phase("hang", 0.7, (Contact("left_hand", (0.0, 2.0, 0.0), kind="grip", max_force=5.0),), span_s=0.05),),
+        (ProblemPhase("hang", 0.7, (Contact("left_hand", (0.0, 2.0, 0.0), kind="grip", max_force=5.0),), span_s=0.05),),
         keys=(Key("turn", "hang", at=None, lower=-0.5, upper=1.3),),
         space="reduced",
         basis="jump.safetensors",

@@ -10,18 +10,22 @@ import numpy as np
 import pytest
 
 from marey.base import FormatError, InputError, MissingFileError
-from marey.spacetime import Contact, Key, MotionStore, Objective, Phase, Problem, StoreEntry
-from marey.spacetime._store import StoreKey, entry_motion, retimed
+from marey.spacetime import Contact, Key, MotionStore, Objective, ProblemPhase, SpacetimeProblem, StoreEntry
+from marey.spacetime._store import StoreKey, motion_from_entry, retime_entry
 from marey.spacetime._store_files import read_entry, write_entry
 
 
-def hop(flight_s: float = 0.3, reach_m: float = 0.5, name: str = "hop") -> Problem:
+def hop(flight_s: float = 0.3, reach_m: float = 0.5, name: str = "hop") -> SpacetimeProblem:
     """A planar leap, the smallest that has a flight."""
     take_off = Contact("feet", (0.0, 0.0, 0.0), friction=1.0)
     landing = Contact("feet", (0.0, 0.0, reach_m), friction=1.0)
-    phases = (Phase("push", 0.35, (take_off,)), Phase("flight", flight_s), Phase("land", 0.35, (landing,)))
+    phases = (
+        ProblemPhase("push", 0.35, (take_off,)),
+        ProblemPhase("flight", flight_s),
+        ProblemPhase("land", 0.35, (landing,)),
+    )
     calm = Objective(accel=1.0, prior=0.5)
-    return Problem(name, phases, character="fang7", objective=calm, guess="crouch", max_iterations=60)
+    return SpacetimeProblem(name, phases, character="fang7", objective=calm, guess="crouch", max_iterations=60)
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +61,7 @@ def test_the_first_request_starts_cold_and_the_next_from_the_store(answers) -> N
 def test_a_stored_motion_is_the_one_handed_out(answers, folder: Path) -> None:
     entry = MotionStore(folder).entry(hop())
     assert entry is not None
-    assert np.array_equal(entry_motion(entry).root_positions, answers[-1].motion.root_positions)
+    assert np.array_equal(motion_from_entry(entry).root_positions, answers[-1].motion.root_positions)
     assert entry.violation == answers[-1].entry.violation
 
 
@@ -103,7 +107,7 @@ def test_an_entry_survives_its_file_bit_for_bit(answers, tmp_path: Path) -> None
     back = read_entry(tmp_path / "one.safetensors")
     assert np.array_equal(back.q, entry.q)
     assert (back.violation, back.objective, back.version) == (entry.violation, entry.objective, entry.version)
-    assert StoreKey.of(back.problem).distance(StoreKey.of(entry.problem)) == 0.0
+    assert StoreKey.from_problem(back.problem).distance(StoreKey.from_problem(entry.problem)) == 0.0
     assert [path.name for path in tmp_path.iterdir()] == ["one.safetensors"]  # nothing half-written is left
 
 
@@ -126,16 +130,16 @@ def test_a_write_that_fails_leaves_the_old_entry(answers, tmp_path: Path, monkey
 
 
 def test_requests_with_other_contacts_are_not_comparable() -> None:
-    key = StoreKey.of(hop())
+    key = StoreKey.from_problem(hop())
     other = replace(hop(), phases=hop().phases[:2])
-    assert key.distance(StoreKey.of(other)) == np.inf
-    assert key.distance(StoreKey.of(replace(hop(), character="fang22"))) == np.inf
-    assert key.distance(StoreKey.of(replace(hop(), gravity=1.6))) == np.inf
+    assert key.distance(StoreKey.from_problem(other)) == np.inf
+    assert key.distance(StoreKey.from_problem(replace(hop(), character="fang22"))) == np.inf
+    assert key.distance(StoreKey.from_problem(replace(hop(), gravity=1.6))) == np.inf
 
 
 def test_distances_grow_with_the_difference_and_are_symmetric() -> None:
-    key = StoreKey.of(hop())
-    near, far = StoreKey.of(hop(reach_m=0.55)), StoreKey.of(hop(reach_m=0.8))
+    key = StoreKey.from_problem(hop())
+    near, far = StoreKey.from_problem(hop(reach_m=0.55)), StoreKey.from_problem(hop(reach_m=0.8))
     assert 0.0 < key.distance(near) < key.distance(far)
     assert key.distance(far) == far.distance(key)
 
@@ -145,13 +149,13 @@ def test_a_place_in_the_world_does_not_matter() -> None:
         replace(phase, contacts=tuple(replace(c, position=(1.0, 0.0, c.position[2] + 3.0)) for c in phase.contacts))
         for phase in hop().phases
     )
-    assert StoreKey.of(hop()).distance(StoreKey.of(replace(hop(), phases=moved))) < 1e-12
+    assert StoreKey.from_problem(hop()).distance(StoreKey.from_problem(replace(hop(), phases=moved))) < 1e-12
 
 
 def test_retiming_stretches_every_phase_by_itself(answers) -> None:
     entry = answers[-1].entry
-    longer = retimed(entry, hop(flight_s=0.6))
-    own = entry_motion(entry)
+    longer = retime_entry(entry, hop(flight_s=0.6))
+    own = motion_from_entry(entry)
     assert longer.duration_s == pytest.approx(own.duration_s + 0.3, abs=0.02)
     edge = round(0.35 * entry.rate_hz)
     np.testing.assert_allclose(longer.root_positions[:edge], own.root_positions[:edge], atol=0.02)
@@ -202,7 +206,7 @@ def test_a_truncated_entry_is_refused(answers, tmp_path: Path) -> None:
 # What counts as near
 
 
-def turned(lower: float) -> Problem:
+def turned(lower: float) -> SpacetimeProblem:
     return replace(hop(), keys=(Key("turn", hop().phases[0].name, 0.0, lower=lower, upper=lower + 0.1),))
 
 
@@ -214,11 +218,11 @@ def turned(lower: float) -> Problem:
         (hop(), replace(hop(), mass_kg=90.0)),
     ],
 )
-def test_another_turn_or_another_body_is_another_request(one: Problem, other: Problem) -> None:
-    assert StoreKey.of(one).distance(StoreKey.of(one)) == 0.0
-    assert 0.1 < StoreKey.of(one).distance(StoreKey.of(other)) < np.inf
+def test_another_turn_or_another_body_is_another_request(one: SpacetimeProblem, other: SpacetimeProblem) -> None:
+    assert StoreKey.from_problem(one).distance(StoreKey.from_problem(one)) == 0.0
+    assert 0.1 < StoreKey.from_problem(one).distance(StoreKey.from_problem(other)) < np.inf
 
 
 def test_keys_about_another_axis_are_not_compared() -> None:
     roll = replace(turned(0.0), keys=(replace(turned(0.0).keys[0], axis="roll"),))
-    assert StoreKey.of(roll).distance(StoreKey.of(turned(0.0))) == np.inf
+    assert StoreKey.from_problem(roll).distance(StoreKey.from_problem(turned(0.0))) == np.inf

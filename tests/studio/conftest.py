@@ -15,7 +15,7 @@ import pytest
 
 from marey.base import MareyError
 from marey.lie import SO3
-from marey.studio._document import Document
+from marey.studio._document import PageDocument
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [
@@ -154,7 +154,7 @@ def whole(page) -> Iterator[None]:
 class Page:
     """A session without a page: edits are carried out at once, errors are kept."""
 
-    def __init__(self, server, panel: Callable, document: Document) -> None:
+    def __init__(self, server, panel: Callable, document: PageDocument) -> None:
         self.document, self.errors, self.sent, self.opened = document, [], [], []
         self.panel = panel(server.gui, self)
 
@@ -196,4 +196,4 @@ def server() -> Iterator[object]:
 @pytest.fixture
 def make_page(server) -> Callable[..., Page]:
     """Makes a page for a panel and a document."""
-    return lambda panel, document=None: Page(server, panel, Document() if document is None else document)
+    return lambda panel, document=None: Page(server, panel, PageDocument() if document is None else document)

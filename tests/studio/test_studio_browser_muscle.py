@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from marey.studio import Studio
-from marey.studio._muscle_acts import Live, Replay
+from marey.studio._muscle_acts import FilmReplay, LiveScene
 
 FIRST_MS = 120_000  # kernels are compiled when they are first used
 SOLVE_MS = 240_000
@@ -79,7 +79,7 @@ def test_what_was_seen_is_played_again_and_taken_home(page, tmp_path: Path) -> N
     lab = lab_of(page)
     page.press_button("Replay")
     page.wait_for_words(r"film: \d\.\d\d s of \d+\.\d\d s")
-    assert isinstance(lab.act, Replay)
+    assert isinstance(lab.act, FilmReplay)
     page.press_button("Export GLB")
     page.fetch(tmp_path / "table.glb")
     content = (tmp_path / "table.glb").read_bytes()
@@ -87,7 +87,7 @@ def test_what_was_seen_is_played_again_and_taken_home(page, tmp_path: Path) -> N
     assert len(head["animations"]) == 1 and head["meshes"][0]["primitives"][0]["targets"]
     page.press_button("Live")
     page.wait_for_words("live: ")
-    assert isinstance(lab.act, Live)
+    assert isinstance(lab.act, LiveScene)
 
 
 def test_another_scene_comes_with_its_own_sliders(page) -> None:
@@ -105,7 +105,7 @@ def test_a_whole_film_is_begun_and_stopped(page) -> None:
     page.wait_for_words(r"film: frame \d+ of \d+", patience_ms=FIRST_MS)
     page.press_button("Stop")
     page.wait_for_words("film: stopped")
-    assert isinstance(lab_of(page).act, Live)
+    assert isinstance(lab_of(page).act, LiveScene)
 
 
 def test_a_goal_is_dragged_and_solved(page) -> None:
@@ -162,4 +162,4 @@ def test_a_reload_finds_the_scene(page) -> None:
     assert again is not first and again.document.lab is first.document.lab
     page.press_button("Back to the clip")
     page.get_by_role("button", name="Show this scene").wait_for()
-    assert again.document.flexing is None
+    assert again.document.active_muscles is None

@@ -53,7 +53,7 @@ def test_the_first_figure_stands_is_pushed_and_stands_again(page) -> None:
     page.pause()
     page.press_button("Push")
     page.press_button("One step")
-    page.wait_until(lambda: len(arena.felt()) == 1, "the push")
+    page.wait_until(lambda: len(arena.visible_forces()) == 1, "the push")
     page.shot("simulate-push.png")
     start_s = arena.time_s
     page.keyboard.press("p")
@@ -144,4 +144,4 @@ def test_a_reload_finds_the_figure_and_the_clip_comes_back(page) -> None:
     assert again is not first and again.document.arena is first.document.arena
     page.press_button("Back to the clip")
     page.get_by_role("button", name="Simulate this figure").wait_for()
-    assert again.document.acting is None
+    assert again.document.active_simulation is None

@@ -80,7 +80,7 @@ def test_glardon_a48_a_character_is_driven_in_the_browser(page, studio: Studio) 
     page.keyboard.press("u")
     wait_for_number(page, "Turn [°/s]", 0.0)
     assert np.abs(pixels(page) - before)[50:320, 50:280].max() > 40  # the body and its prints moved
-    engine = max(studio._sessions.items())[1][1].document.walk.driven.engine
+    engine = max(studio._sessions.items())[1][1].document.walk.active_character.engine
     assert engine.heading_rad > 0.0 and len(engine.footprints) >= 4
 
 

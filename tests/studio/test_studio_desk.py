@@ -10,22 +10,22 @@ from marey.base import InputError
 from marey.kinematics import BoxLimits, ConeLimits
 from marey.models import PGA
 from marey.skeleton import Pose, Skeleton
-from marey.studio._desk import METHODS, Desk
+from marey.studio._desk import METHODS, PoseEditor
 
 WALK = samples.walk()
 UP = np.array([0.0, 0.15, 0.05])
 
 
 @pytest.fixture
-def desk() -> Desk:
-    return Desk(WALK[40])
+def desk() -> PoseEditor:
+    return PoseEditor(WALK[40])
 
 
-def place(desk: Desk, handle: str) -> np.ndarray:
+def place(desk: PoseEditor, handle: str) -> np.ndarray:
     return desk.state.pose.joint_positions()[desk.joints[handle]]
 
 
-def test_a_dragged_hand_goes_where_it_is_put_and_the_others_hold(desk: Desk) -> None:
+def test_a_dragged_hand_goes_where_it_is_put_and_the_others_hold(desk: PoseEditor) -> None:
     before = {handle: place(desk, handle) for handle in desk.joints}
     desk.drag("right_wrist", before["right_wrist"] + UP, is_new=True)
     np.testing.assert_allclose(place(desk, "right_wrist"), before["right_wrist"] + UP, atol=2e-3)
@@ -34,7 +34,7 @@ def test_a_dragged_hand_goes_where_it_is_put_and_the_others_hold(desk: Desk) -> 
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_solver_on_the_list_can_be_dragged_with(desk: Desk, method: str) -> None:
+def test_every_solver_on_the_list_can_be_dragged_with(desk: PoseEditor, method: str) -> None:
     desk.method = method
     goal = place(desk, "right_wrist") + 0.3 * UP
     desk.drag("right_wrist", goal, is_new=True)
@@ -42,27 +42,27 @@ def test_every_solver_on_the_list_can_be_dragged_with(desk: Desk, method: str) -
 
 
 @pytest.mark.parametrize("kind", [BoxLimits, ConeLimits])
-def test_limits_hold_while_dragging(desk: Desk, kind: type[BoxLimits] | type[ConeLimits]) -> None:
+def test_limits_hold_while_dragging(desk: PoseEditor, kind: type[BoxLimits] | type[ConeLimits]) -> None:
     desk.limits = kind.from_clips([WALK], margin_rad=0.1)
     desk.drag("right_wrist", place(desk, "right_wrist") + np.array([0.0, 0.6, 0.2]), is_new=True)
     assert desk.limits.violation(desk.state.pose).max() < 1e-6
 
 
-def test_letting_go_brings_goals_out_of_reach_back_to_the_body(desk: Desk) -> None:
+def test_letting_go_brings_goals_out_of_reach_back_to_the_body(desk: PoseEditor) -> None:
     desk.drag("head", place(desk, "head") + np.array([0.0, 2.0, 0.0]), is_new=True)
     assert desk.result is not None and np.linalg.norm(desk.state.goals["head"] - place(desk, "head")) > 0.5
     desk.release()
     np.testing.assert_allclose(desk.state.goals["head"], place(desk, "head"), atol=1e-12)
 
 
-def test_modes_move_the_pose_inside_its_space(desk: Desk) -> None:
+def test_modes_move_the_pose_inside_its_space(desk: PoseEditor) -> None:
     desk.model = PGA(n_components=4).fit(WALK)
     desk.set_mode(1, 1.5)
     assert desk.modes()[1] == pytest.approx(1.5, abs=1e-6)
     np.testing.assert_array_equal(desk.state.pose.root_position, WALK[40].root_position)
 
 
-def test_the_reduced_solver_stays_in_the_pose_space(desk: Desk) -> None:
+def test_the_reduced_solver_stays_in_the_pose_space(desk: PoseEditor) -> None:
     desk.model, desk.is_reduced = PGA(n_components=6).fit(WALK), True
     desk.drag("right_wrist", place(desk, "right_wrist") + 0.3 * UP, is_new=True)
     again = desk.model.rotations(desk.modes() * desk.model.deviations).wxyz[1:]
@@ -70,7 +70,7 @@ def test_the_reduced_solver_stays_in_the_pose_space(desk: Desk) -> None:
     assert np.abs(np.abs(np.sum(again * now, axis=-1)) - 1.0).max() < 1e-6
 
 
-def test_keys_are_set_moved_deleted_and_undone(desk: Desk) -> None:
+def test_keys_are_set_moved_deleted_and_undone(desk: PoseEditor) -> None:
     desk.set_key(0.0)
     desk.drag("left_wrist", place(desk, "left_wrist") + UP, is_new=True)
     desk.set_key(1.0)
@@ -84,7 +84,7 @@ def test_keys_are_set_moved_deleted_and_undone(desk: Desk) -> None:
     assert desk.state.keys.times == (2.0,)
 
 
-def test_one_drag_is_one_step_of_undo(desk: Desk) -> None:
+def test_one_drag_is_one_step_of_undo(desk: PoseEditor) -> None:
     start = place(desk, "right_wrist")
     for k in range(5):
         desk.drag("right_wrist", start + 0.2 * k * UP, is_new=k == 0)
@@ -93,7 +93,7 @@ def test_one_drag_is_one_step_of_undo(desk: Desk) -> None:
     desk.undo()  # nothing left: nothing happens
 
 
-def test_goals_that_are_no_places_are_refused(desk: Desk) -> None:
+def test_goals_that_are_no_places_are_refused(desk: PoseEditor) -> None:
     for bad in (np.array([np.nan, 0.0, 0.0]), np.array([1e9, 0.0, 0.0])):
         with pytest.raises(InputError, match="not a place"):
             desk.drag("head", bad, is_new=True)
@@ -101,7 +101,7 @@ def test_goals_that_are_no_places_are_refused(desk: Desk) -> None:
         desk.drag("tail", np.zeros(3), is_new=True)
 
 
-def test_modes_need_a_space_and_have_a_range(desk: Desk) -> None:
+def test_modes_need_a_space_and_have_a_range(desk: PoseEditor) -> None:
     with pytest.raises(InputError, match="no pose space"):
         desk.set_mode(0, 1.0)
     desk.model = PGA(n_components=2).fit(WALK)
@@ -112,4 +112,4 @@ def test_modes_need_a_space_and_have_a_range(desk: Desk) -> None:
 def test_a_figure_without_known_roles_is_refused() -> None:
     stick = Skeleton(("a", "b"), np.array([-1, 0]), np.array([[0.0, 0.0, 0.0], [0.0, 1.0, 0.0]]))
     with pytest.raises(InputError, match="no joint that can be dragged"):
-        Desk(Pose.rest(stick))
+        PoseEditor(Pose.rest(stick))

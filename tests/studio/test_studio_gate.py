@@ -19,7 +19,7 @@ from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import HUMAN
 from marey.studio import Studio
-from marey.studio._gate import REFUSED, is_welcome
+from marey.studio._gate import POLICY_VIOLATION, is_allowed_origin
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ from marey.studio._gate import REFUSED, is_welcome
 def test_only_pages_of_the_studio_itself_are_welcome(
     origin: str | None, address: str | None, host: str, welcome: bool
 ) -> None:
-    assert is_welcome(origin, address, host) is welcome
+    assert is_allowed_origin(origin, address, host) is welcome
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def dial(studio: Studio, origin: str | None) -> ClientConnection:
 def test_a_foreign_page_is_sent_away_before_it_hears_anything(studio: Studio) -> None:
     with dial(studio, "http://evil.example") as socket, pytest.raises(ConnectionClosed) as closed:
         socket.recv(timeout=10.0)
-    assert closed.value.rcvd is not None and closed.value.rcvd.code == REFUSED
+    assert closed.value.rcvd is not None and closed.value.rcvd.code == POLICY_VIOLATION
 
 
 def test_the_own_page_is_served(studio: Studio) -> None:

@@ -7,23 +7,23 @@ import pytest
 
 from marey import samples
 from marey.base import InputError
-from marey.dynamics import validity
+from marey.dynamics import check_validity
 from marey.numerics import SQPIteration
 from marey.studio._bars import contact_bars
-from marey.studio._document import Document
-from marey.studio._film import Film
+from marey.studio._document import PageDocument
+from marey.studio._film import ClipFrames
 from marey.studio._forces import HIDDEN_M, METRES_PER_WEIGHT, _arrows
-from marey.studio._physics import _held, verdict_html
-from marey.studio._task import Listener, Task
+from marey.studio._physics import _clamp_value, verdict_html
+from marey.studio._task import OptimisationJob, OptimisationListener
 
 
 @pytest.fixture(scope="module")
 def report():
-    return validity(samples.jump())
+    return check_validity(samples.jump())
 
 
 def test_the_bar_has_one_piece_for_each_stretch(report):
-    film = Film.of(samples.jump())
+    film = ClipFrames.from_motion(samples.jump())
     plain = contact_bars(film.contact_names, film.contacts)
     coloured = contact_bars(film.contact_names, film.contacts, report.spans)
     assert coloured.count("<rect") - plain.count("<rect") == len(report.spans)
@@ -36,8 +36,8 @@ def test_the_verdict_is_told_and_a_clip_without_one_is_not_checked(report):
 
 
 def test_opening_another_clip_forgets_the_report(report):
-    document = Document(report=report)
-    document.open("jump", Film.of(samples.jump()))
+    document = PageDocument(report=report)
+    document.open("jump", ClipFrames.from_motion(samples.jump()))
     assert document.report is None
 
 
@@ -58,9 +58,9 @@ def test_nothing_is_drawn_in_the_air(report):
 
 
 def test_a_slider_outside_its_range_is_held_and_nan_refused():
-    assert _held(1e9, (0.3, 1.8)) == 1.8
+    assert _clamp_value(1e9, (0.3, 1.8)) == 1.8
     with pytest.raises(InputError):
-        _held(float("nan"), (0.0, 1.0))
+        _clamp_value(float("nan"), (0.0, 1.0))
 
 
 class Answer:
@@ -84,7 +84,7 @@ def test_a_task_tells_its_steps_and_its_end():
             listen(step(i))
         return Answer()
 
-    Task(solve, Listener(steps.append, lambda _: ended.set(), errors.append))
+    OptimisationJob(solve, OptimisationListener(steps.append, lambda _: ended.set(), errors.append))
     assert ended.wait(5.0)
     assert [s.index for s in steps] == [0, 1, 2] and not errors
 
@@ -102,7 +102,7 @@ def until_stopped(going: threading.Event):
 
 def test_a_stopped_task_keeps_what_it_has():
     ended, going = threading.Event(), threading.Event()
-    task = Task(until_stopped(going), Listener(silent, lambda _: ended.set(), silent))
+    task = OptimisationJob(until_stopped(going), OptimisationListener(silent, lambda _: ended.set(), silent))
     assert going.wait(5.0) and task.is_running
     task.stop()
     assert ended.wait(5.0)
@@ -120,7 +120,7 @@ def test_a_task_that_fails_says_so_and_does_not_run_any_more():
         failed.set()
 
     hold = threading.Event()
-    task = Task(lambda listen: hold.wait(5.0) and solve(listen), Listener(silent, silent, fail))
+    task = OptimisationJob(lambda listen: hold.wait(5.0) and solve(listen), OptimisationListener(silent, silent, fail))
     hold.set()
     assert failed.wait(5.0)
     assert seen == [False]  # told only when buttons may be pressed again
@@ -128,12 +128,12 @@ def test_a_task_that_fails_says_so_and_does_not_run_any_more():
 
 def test_a_task_goes_on_while_nobody_listens_and_tells_the_next_one_its_end():
     going, gone = threading.Event(), []
-    task = Task(until_stopped(going), Listener(silent, gone.append, gone.append))
+    task = OptimisationJob(until_stopped(going), OptimisationListener(silent, gone.append, gone.append))
     assert going.wait(5.0)
     task.listen(None)  # the page was closed
     task.stop()
     task._thread.join(5.0)
     assert not task.is_running and not gone
     found = []
-    task.listen(Listener(silent, found.append, gone.append))
+    task.listen(OptimisationListener(silent, found.append, gone.append))
     assert isinstance(found[0], Answer) and not gone

@@ -13,7 +13,7 @@ from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import HUMAN
 from marey.studio._bars import contact_bars
-from marey.studio._shelf import Shelf, safe_name
+from marey.studio._shelf import ClipCatalogue, safe_name
 
 
 @pytest.fixture
@@ -27,23 +27,23 @@ def test_a_folder_offers_its_motion_files(tmp_path: Path, still: Motion) -> None
     save(still, tmp_path / "a.bvh")
     save(still, tmp_path / "sub" / "b.safetensors")
     (tmp_path / "notes.md").write_text("no motion")
-    shelf = Shelf.of_paths([tmp_path])
+    shelf = ClipCatalogue.from_paths([tmp_path])
     assert shelf.labels == ("a.bvh", str(Path("sub") / "b.safetensors"))
     assert shelf.load("a.bvh").num_frames == 8
 
 
 def test_without_paths_there_are_the_samples() -> None:
-    assert {"walk", "run", "jump"} <= set(Shelf.of_paths([]).labels)
+    assert {"walk", "run", "jump"} <= set(ClipCatalogue.from_paths([]).labels)
 
 
 def test_a_label_that_is_taken_gets_a_number(still: Motion) -> None:
-    shelf = Shelf()
+    shelf = ClipCatalogue()
     assert shelf.put("walk", lambda: still) == "walk"
     assert shelf.put("walk", lambda: still) == "walk (2)"
 
 
 def test_a_copy_keeps_its_own_additions(still: Motion) -> None:
-    shelf = Shelf()
+    shelf = ClipCatalogue()
     shelf.put("walk", lambda: still)
     mine = shelf.copy()
     mine.put("upload", lambda: still)
@@ -52,11 +52,11 @@ def test_a_copy_keeps_its_own_additions(still: Motion) -> None:
 
 def test_unknown_labels_and_paths_are_named(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="no clip 'x'"):
-        Shelf().load("x")
+        ClipCatalogue().load("x")
     with pytest.raises(MissingFileError):
-        Shelf.of_paths([tmp_path / "none"])
+        ClipCatalogue.from_paths([tmp_path / "none"])
     with pytest.raises(InputError, match="no motion file"):
-        Shelf.of_paths([tmp_path])
+        ClipCatalogue.from_paths([tmp_path])
 
 
 @pytest.mark.parametrize(

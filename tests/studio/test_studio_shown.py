@@ -6,20 +6,20 @@ from types import SimpleNamespace
 
 import pytest
 
-from marey.studio._shown import PATIENCE, Shown
+from marey.studio._shown import MAX_STALE_REFRESHES, SyncedWidget
 
 
 @pytest.fixture
-def shown(server) -> Shown[str]:
-    return Shown(server.gui.add_dropdown("Will", options=("free", "puppet", "balance")))
+def shown(server) -> SyncedWidget[str]:
+    return SyncedWidget(server.gui.add_dropdown("Will", options=("free", "puppet", "balance")))
 
 
-def call(shown: Shown[str], client: object) -> None:
+def call(shown: SyncedWidget[str], client: object) -> None:
     for handler in shown.widget._impl.update_cb:
         handler(SimpleNamespace(client=client))
 
 
-def test_a_picture_between_choice_and_handler_does_not_undo_the_choice(shown: Shown[str]) -> None:
+def test_a_picture_between_choice_and_handler_does_not_undo_the_choice(shown: SyncedWidget[str]) -> None:
     told: list[str] = []
     shown.on_user(told.append)
     shown.widget._impl.value = "puppet"  # as the server does when the page's message comes
@@ -28,19 +28,19 @@ def test_a_picture_between_choice_and_handler_does_not_undo_the_choice(shown: Sh
     assert told == ["puppet"] and shown.widget.value == "puppet"
 
 
-def test_a_choice_that_was_refused_goes_back(shown: Shown[str]) -> None:
+def test_a_choice_that_was_refused_goes_back(shown: SyncedWidget[str]) -> None:
     shown.widget._impl.value = "puppet"
     shown.heard("puppet")
     shown.show("free")
     assert shown.widget.value == "free"
 
 
-def test_the_widget_follows_the_document(shown: Shown[str]) -> None:
+def test_the_widget_follows_the_document(shown: SyncedWidget[str]) -> None:
     shown.show("balance")
     assert shown.widget.value == "balance"
 
 
-def test_our_own_assignments_are_not_the_users(shown: Shown[str]) -> None:
+def test_our_own_assignments_are_not_the_users(shown: SyncedWidget[str]) -> None:
     told: list[str] = []
     shown.on_user(told.append)
     shown.show("balance")
@@ -48,16 +48,16 @@ def test_our_own_assignments_are_not_the_users(shown: Shown[str]) -> None:
     assert not told
 
 
-def test_a_choice_that_was_never_heard_of_goes_back_after_a_while(shown: Shown[str]) -> None:
+def test_a_choice_that_was_never_heard_of_goes_back_after_a_while(shown: SyncedWidget[str]) -> None:
     shown.widget._impl.value = "puppet"
-    for _ in range(PATIENCE):
+    for _ in range(MAX_STALE_REFRESHES):
         shown.show("free")
     assert shown.widget.value == "free"
 
 
-def test_an_edit_that_is_made_tells_what_the_page_shows(shown: Shown[str]) -> None:
+def test_an_edit_that_is_made_tells_what_the_page_shows(shown: SyncedWidget[str]) -> None:
     edits: list = []
-    shown.tells(lambda key, edit: edits.append((key, edit)), "will", lambda document, value: document.append(value))
+    shown.bind(lambda key, edit: edits.append((key, edit)), "will", lambda document, value: document.append(value))
     shown.widget._impl.value = "puppet"
     call(shown, object())
     (key, edit), document = edits[0], []

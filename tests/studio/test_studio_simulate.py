@@ -10,33 +10,33 @@ import pytest
 from marey import samples
 from marey.base import InputError, UnknownNameError
 from marey.io import load, save
-from marey.studio._document import Document
-from marey.studio._film import Film
-from marey.studio._simulate import MAX_BALLS, STEP_S, Arena
-from marey.studio._simulate_figure import Figures
-from marey.studio._simulate_panel import SimulatePanel, first_arena, state_html, state_lines
-from marey.studio._simulate_wish import RANGES, WILLS, Wish, direction
+from marey.studio._document import PageDocument
+from marey.studio._film import ClipFrames
+from marey.studio._simulate import MAX_BALLS, STEP_S, SimulationDocument
+from marey.studio._simulate_figure import FigureFactory
+from marey.studio._simulate_panel import SimulationPanel, make_first_simulation, state_html, state_lines
+from marey.studio._simulate_wish import CONTROLLERS, RANGES, SimulationSettings, direction
 
 WALK = samples.walk()
-FIGURES = Figures(WALK)
+FIGURES = FigureFactory(WALK)
 FRAME = 30
 
 
 @pytest.fixture
-def arena() -> Arena:
-    return Arena(FIGURES, FRAME)
+def arena() -> SimulationDocument:
+    return SimulationDocument(FIGURES, FRAME)
 
 
-def run(arena: Arena, seconds: float) -> None:
+def run(arena: SimulationDocument, seconds: float) -> None:
     for _ in range(round(seconds / STEP_S)):
         arena._step()
 
 
-def height_m(arena: Arena) -> float:
+def height_m(arena: SimulationDocument) -> float:
     return float(arena.simulator.mechanics().com[1])
 
 
-def test_a_free_figure_falls_and_lies_on_the_ground(arena: Arena) -> None:
+def test_a_free_figure_falls_and_lies_on_the_ground(arena: SimulationDocument) -> None:
     before = height_m(arena)
     run(arena, 1.5)
     assert height_m(arena) < before - 0.3
@@ -45,18 +45,18 @@ def test_a_free_figure_falls_and_lies_on_the_ground(arena: Arena) -> None:
 
 
 def test_the_figure_starts_on_the_ground() -> None:
-    arena = Arena(FIGURES, FRAME)
+    arena = SimulationDocument(FIGURES, FRAME)
     gaps = arena.standing()
     assert gaps.margin_m is not None and len(gaps.corners) >= 1
 
 
-def test_the_energy_of_a_free_figure_never_grows(arena: Arena) -> None:
+def test_the_energy_of_a_free_figure_never_grows(arena: SimulationDocument) -> None:
     run(arena, 0.6)
     total = arena.trace.table()[:, 3]
     assert total[-1] < total[0] and np.diff(total).max() < 0.02 * abs(total[0])
 
 
-def test_a_hand_holds_what_it_grabbed(arena: Arena) -> None:
+def test_a_hand_holds_what_it_grabbed(arena: SimulationDocument) -> None:
     head = arena.clip.skeleton.index("head")
     place = arena.simulator.mechanics().joints[head]
     arena.ask("pull_n_m", 3000.0)
@@ -71,7 +71,7 @@ def test_a_hand_holds_what_it_grabbed(arena: Arena) -> None:
     assert np.linalg.norm(arena.simulator.mechanics().joints[head] - place) > 0.5
 
 
-def test_a_puppet_at_alpha_one_follows_the_hand_and_at_zero_falls(arena: Arena) -> None:
+def test_a_puppet_at_alpha_one_follows_the_hand_and_at_zero_falls(arena: SimulationDocument) -> None:
     wrist = arena.clip.skeleton.index("right_wrist")
     errors = {}
     for alpha in (0.0, 1.0):
@@ -85,7 +85,7 @@ def test_a_puppet_at_alpha_one_follows_the_hand_and_at_zero_falls(arena: Arena) 
     assert errors[1.0] < 0.05 < 0.3 < errors[0.0]
 
 
-def test_a_balancing_figure_stands_where_a_free_one_falls(arena: Arena) -> None:
+def test_a_balancing_figure_stands_where_a_free_one_falls(arena: SimulationDocument) -> None:
     heights = {}
     for will in ("free", "balance"):
         arena.choose(will)
@@ -97,7 +97,7 @@ def test_a_balancing_figure_stands_where_a_free_one_falls(arena: Arena) -> None:
     assert "N m" in arena.will.words
 
 
-def test_a_push_moves_the_figure_by_its_impulse(arena: Arena) -> None:
+def test_a_push_moves_the_figure_by_its_impulse(arena: SimulationDocument) -> None:
     arena.ask("gravity_m_s2", 0.0)
     arena.ask("damping_per_s", 0.0)
     arena.home = type(arena.home)(arena.home.skeleton, arena.home.root_position + 2.0, arena.home.rotations)
@@ -114,7 +114,7 @@ def test_directions_are_ahead_left_and_up() -> None:
     np.testing.assert_allclose(direction(30.0, 90.0), [0.0, 1.0, 0.0], atol=1e-12)
 
 
-def test_a_ball_hits_and_the_oldest_is_forgotten(arena: Arena) -> None:
+def test_a_ball_hits_and_the_oldest_is_forgotten(arena: SimulationDocument) -> None:
     arena.choose("free")
     arena.throw("pelvis", 90.0, 15.0, 5.0)
     before = arena.simulator.state.velocity[3]
@@ -126,7 +126,7 @@ def test_a_ball_hits_and_the_oldest_is_forgotten(arena: Arena) -> None:
     assert len(arena.balls) == MAX_BALLS
 
 
-def test_a_ball_flies_at_a_puppet_too(arena: Arena) -> None:
+def test_a_ball_flies_at_a_puppet_too(arena: SimulationDocument) -> None:
     arena.choose("puppet")
     arena.throw("pelvis", 90.0, 8.0, 1.0)
     start = arena.balls[0].place
@@ -137,7 +137,7 @@ def test_a_ball_flies_at_a_puppet_too(arena: Arena) -> None:
 @pytest.mark.parametrize(
     ("what", "value"), [("modes", 3.0), ("is_full", 1.0), ("gravity_m_s2", 1.6), ("slope_deg", 8.0)]
 )
-def test_a_slider_of_the_simulator_keeps_pose_and_motion(arena: Arena, what: str, value: float) -> None:
+def test_a_slider_of_the_simulator_keeps_pose_and_motion(arena: SimulationDocument, what: str, value: float) -> None:
     run(arena, 0.2)
     before, pose = arena.simulator.state, arena.pose
     arena.ask(what, value)
@@ -148,7 +148,7 @@ def test_a_slider_of_the_simulator_keeps_pose_and_motion(arena: Arena, what: str
     run(arena, 0.2)
 
 
-def test_the_dimension_is_that_of_the_slider(arena: Arena) -> None:
+def test_the_dimension_is_that_of_the_slider(arena: SimulationDocument) -> None:
     arena.ask("modes", 4)
     assert arena.simulator.num_dof == 6 + 4
     arena.ask("modes", 60)
@@ -158,14 +158,14 @@ def test_the_dimension_is_that_of_the_slider(arena: Arena) -> None:
     assert arena.simulator.num_dof > 40
 
 
-def test_the_ground_tilts_under_the_figure(arena: Arena) -> None:
+def test_the_ground_tilts_under_the_figure(arena: SimulationDocument) -> None:
     arena.ask("slope_deg", 20.0)
     assert arena.ground.normal[2] < -0.3  # it rises ahead
     run(arena, 1.5)
-    assert arena.simulator.mechanics().com[2] < Arena(FIGURES, FRAME).simulator.mechanics().com[2]
+    assert arena.simulator.mechanics().com[2] < SimulationDocument(FIGURES, FRAME).simulator.mechanics().com[2]
 
 
-def test_a_take_goes_on_over_changes_of_the_figure(arena: Arena, tmp_path) -> None:
+def test_a_take_goes_on_over_changes_of_the_figure(arena: SimulationDocument, tmp_path) -> None:
     arena.toggle_record()
     run(arena, 0.2)
     arena.ask("gravity_m_s2", 4.0)
@@ -180,7 +180,7 @@ def test_a_take_goes_on_over_changes_of_the_figure(arena: Arena, tmp_path) -> No
     assert load(tmp_path / "take.safetensors").num_frames == 41
 
 
-def test_a_puppet_is_recorded_with_its_contacts(arena: Arena) -> None:
+def test_a_puppet_is_recorded_with_its_contacts(arena: SimulationDocument) -> None:
     arena.choose("puppet")
     arena.ask("alpha", 0.1)
     arena.toggle_record()
@@ -188,7 +188,7 @@ def test_a_puppet_is_recorded_with_its_contacts(arena: Arena) -> None:
     assert arena.finished_take().contacts.active.any()
 
 
-def test_real_time_passes_and_what_is_too_slow_is_left_behind(arena: Arena, monkeypatch) -> None:
+def test_real_time_passes_and_what_is_too_slow_is_left_behind(arena: SimulationDocument, monkeypatch) -> None:
     clock = iter(np.arange(0.0, 1e6, 0.02))
     monkeypatch.setattr("marey.studio._simulate.perf_counter", lambda: float(next(clock)))
     arena.advance(0.05)
@@ -201,7 +201,7 @@ def test_real_time_passes_and_what_is_too_slow_is_left_behind(arena: Arena, monk
     assert arena.time_s == pytest.approx(61 * STEP_S)
 
 
-def test_a_step_that_fails_stops_time_and_brings_the_figure_back(arena: Arena, monkeypatch) -> None:
+def test_a_step_that_fails_stops_time_and_brings_the_figure_back(arena: SimulationDocument, monkeypatch) -> None:
     run(arena, 0.3)
 
     def fail(*_: object) -> None:
@@ -218,7 +218,7 @@ def test_a_step_that_fails_stops_time_and_brings_the_figure_back(arena: Arena, m
 @pytest.mark.parametrize("what", list(RANGES))
 @pytest.mark.parametrize("value", [np.nan, np.inf, -1e308, 1e308])
 def test_any_number_from_a_page_is_refused_or_held(what: str, value: float) -> None:
-    wish = Wish()
+    wish = SimulationSettings()
     try:
         held = getattr(wish.with_value(what, value), what)
     except InputError:
@@ -227,7 +227,7 @@ def test_any_number_from_a_page_is_refused_or_held(what: str, value: float) -> N
         assert RANGES[what][0] <= held <= RANGES[what][1]
 
 
-def test_names_that_a_page_makes_up_are_refused(arena: Arena) -> None:
+def test_names_that_a_page_makes_up_are_refused(arena: SimulationDocument) -> None:
     for edit in (
         lambda: arena.choose("fly"),
         lambda: arena.ask("wind", 1.0),
@@ -246,17 +246,17 @@ def test_names_that_a_page_makes_up_are_refused(arena: Arena) -> None:
 @pytest.fixture
 def page(make_page):
     """The tab of a clip whose figure is known already, in free fall."""
-    document = Document()
-    document.open("walk", replace(Film.of(WALK), motion=WALK))
-    document.arena = Arena(FIGURES, FRAME)
+    document = PageDocument()
+    document.open("walk", replace(ClipFrames.from_motion(WALK), motion=WALK))
+    document.arena = SimulationDocument(FIGURES, FRAME)
     document.arena.is_on = False
-    here = make_page(SimulatePanel, document)
+    here = make_page(SimulationPanel, document)
     here.do(here.panel._start)
     assert not here.errors
     return here
 
 
-@pytest.mark.parametrize("will", WILLS)
+@pytest.mark.parametrize("will", CONTROLLERS)
 def test_each_will_is_chosen_on_the_page_and_runs(page, will: str) -> None:
     page.do(page.panel._will.will.widget, will)
     run(page.document.arena, 0.2)
@@ -284,13 +284,13 @@ def test_each_slider_changes_what_it_names(page, what: str, value: float) -> Non
 
 def test_drags_grab_pull_and_release(page) -> None:
     place = page.document.arena.simulator.mechanics().joints[15]
-    page.panel.grabbed("start", 15, place)
-    page.panel.grabbed("update", 15, place + 0.3)
+    page.panel.grab_body("start", 15, place)
+    page.panel.grab_body("update", 15, place + 0.3)
     assert page.document.arena.hand.joint == 15
     np.testing.assert_allclose(page.document.arena.hand.target, place + 0.3)
     run(page.document.arena, 0.1)
     assert any("held at head" in line for line in state_lines(page.document.arena))
-    page.panel.grabbed("end", 15, place)
+    page.panel.grab_body("end", 15, place)
     assert page.document.arena.hand is None
 
 
@@ -314,16 +314,16 @@ def test_buttons_push_throw_step_record_and_keep(page) -> None:
 
 
 def test_the_tab_without_a_simulation_asks_for_one(make_page) -> None:
-    document = Document()
-    document.open("walk", Film.of(WALK))
-    page = make_page(SimulatePanel, document)
+    document = PageDocument()
+    document.open("walk", ClipFrames.from_motion(WALK))
+    page = make_page(SimulationPanel, document)
     page.do(page.panel._record)
     assert "nothing is simulated" in str(page.errors[0])
-    page.panel.grabbed("start", 3, np.zeros(3))
+    page.panel.grab_body("start", 3, np.zeros(3))
     assert len(page.errors) == 1 and "Simulate this figure" in state_html(None)
     page.do(page.panel._start)
     page.do(page.panel._back)
-    assert page.document.acting is None and page.document.running is None
+    assert page.document.active_simulation is None and page.document.active_mode is None
 
 
 def test_settings_outlive_another_start(page) -> None:
@@ -334,7 +334,7 @@ def test_settings_outlive_another_start(page) -> None:
 
 
 def test_the_first_figure_stands_and_one_that_cannot_stand_is_let_go(make_page, monkeypatch) -> None:
-    arena = first_arena(FIGURES, FRAME)
+    arena = make_first_simulation(FIGURES, FRAME)
     before = height_m(arena)
     run(arena, 1.0)
     assert arena.wish.will == "balance" and height_m(arena) > 0.97 * before
@@ -342,27 +342,27 @@ def test_the_first_figure_stands_and_one_that_cannot_stand_is_let_go(make_page, 
     def no_feet(*_: object, **__: object) -> None:
         raise InputError("no feet", "")
 
-    monkeypatch.setattr("marey.studio._simulate_figure.stand", no_feet)
-    assert first_arena(FIGURES, FRAME).wish.will == "free"
+    monkeypatch.setattr("marey.studio._simulate_figure.make_stand", no_feet)
+    assert make_first_simulation(FIGURES, FRAME).wish.will == "free"
 
 
 def test_only_what_means_something_is_on_the_page(page) -> None:
     group = page.panel._will
     seen = {}
-    for will in WILLS:
+    for will in CONTROLLERS:
         page.do(group.will.widget, will)
         seen[will] = {what for what, widget in group._widgets.items() if widget.visible}
-    assert {w for w in WILLS if "alpha" in seen[w]} == {"puppet"} and {w for w in WILLS if "feet" in seen[w]} == {
-        "balance"
-    }
-    assert all("gravity_m_s2" in seen[will] for will in WILLS) and not page.errors
+    assert {w for w in CONTROLLERS if "alpha" in seen[w]} == {"puppet"} and {
+        w for w in CONTROLLERS if "feet" in seen[w]
+    } == {"balance"}
+    assert all("gravity_m_s2" in seen[will] for will in CONTROLLERS) and not page.errors
     assert group.fields["modes"].slider.max == FIGURES.num_modes == group.fields["modes"].slider.value
     page.do(page.panel._back)
     assert not page.panel._time.visible and page.panel._start.visible
 
 
 def test_a_clip_that_was_followed_to_its_end_begins_again() -> None:
-    arena = Arena(FIGURES, WALK.num_frames - 25, Wish(will="track"))
+    arena = SimulationDocument(FIGURES, WALK.num_frames - 25, SimulationSettings(will="track"))
     first = arena.pose.root_position
     steps = round(24 / WALK.rate_hz / STEP_S)
     run(arena, STEP_S * (steps - 5))
@@ -373,7 +373,7 @@ def test_a_clip_that_was_followed_to_its_end_begins_again() -> None:
 
 
 def test_a_take_ends_with_the_clip_that_is_followed() -> None:
-    arena = Arena(FIGURES, WALK.num_frames - 25, Wish(will="track"))
+    arena = SimulationDocument(FIGURES, WALK.num_frames - 25, SimulationSettings(will="track"))
     arena.toggle_record()
     for _ in range(100):
         arena.advance(STEP_S + 1e-9)
@@ -384,7 +384,7 @@ def test_a_take_ends_with_the_clip_that_is_followed() -> None:
 
 @pytest.mark.parametrize("feet", ["left", "right"])
 def test_a_figure_of_a_walk_stands_on_one_foot(feet: str) -> None:
-    arena = Arena(FIGURES, FRAME, Wish(will="balance"))
+    arena = SimulationDocument(FIGURES, FRAME, SimulationSettings(will="balance"))
     arena.stand_on(feet)
     run(arena, 4.0)
     other = arena.clip.skeleton.index("right_ankle" if feet == "left" else "left_ankle")

@@ -10,24 +10,33 @@ import pytest
 
 from marey import samples
 from marey.lie import SO3
-from marey.studio._simulate import Arena
-from marey.studio._simulate_figure import Figures
-from marey.studio._simulate_marks import HIDDEN_M, MAX_ARROWS, MAX_CORNERS, MAX_M, arrow_ends, ball_mesh, fan, outline
-from marey.studio._simulate_plots import SIDE_M, SIDE_PX, Plots, from_above
-from marey.studio._simulate_stage import SimulateStage, ground_forces, outer_forces
-from marey.studio._simulate_trace import KEPT, Standing
-from marey.studio._simulate_wish import Wish
+from marey.studio._simulate import SimulationDocument
+from marey.studio._simulate_figure import FigureFactory
+from marey.studio._simulate_marks import (
+    HIDDEN_M,
+    MAX_ARROWS,
+    MAX_CORNERS,
+    MAX_M,
+    arrow_ends,
+    ball_mesh,
+    fan_faces,
+    polygon_outline,
+)
+from marey.studio._simulate_plots import SIDE_M, SIDE_PX, SimulationPlots, support_svg
+from marey.studio._simulate_stage import SimulationStage, ground_forces, outer_forces
+from marey.studio._simulate_trace import KEPT, SupportState
+from marey.studio._simulate_wish import SimulationSettings
 
 WALK = samples.walk()
-FIGURES = Figures(WALK)
+FIGURES = FigureFactory(WALK)
 
 
 @pytest.fixture
-def arena() -> Arena:
-    return Arena(FIGURES, 30)
+def arena() -> SimulationDocument:
+    return SimulationDocument(FIGURES, 30)
 
 
-def run(arena: Arena, steps: int) -> None:
+def run(arena: SimulationDocument, steps: int) -> None:
     for _ in range(steps):
         arena._step()
 
@@ -38,11 +47,11 @@ def drags() -> list:
 
 
 @pytest.fixture
-def stage(server, drags: list) -> SimulateStage:
-    return SimulateStage(server.scene, lambda *drag: drags.append(drag))
+def stage(server, drags: list) -> SimulationStage:
+    return SimulationStage(server.scene, lambda *drag: drags.append(drag))
 
 
-def test_the_body_is_drawn_where_its_joints_are(stage: SimulateStage, arena: Arena) -> None:
+def test_the_body_is_drawn_where_its_joints_are(stage: SimulationStage, arena: SimulationDocument) -> None:
     run(arena, 20)
     stage.draw(arena, arena.place())
     joints = arena.simulator.mechanics().joints
@@ -53,7 +62,9 @@ def test_the_body_is_drawn_where_its_joints_are(stage: SimulateStage, arena: Are
     assert not stage._root.visible
 
 
-def test_a_drag_tells_joint_and_place_in_the_world(stage: SimulateStage, arena: Arena, drags: list) -> None:
+def test_a_drag_tells_joint_and_place_in_the_world(
+    stage: SimulationStage, arena: SimulationDocument, drags: list
+) -> None:
     stage.draw(arena, (2.0, -3.0))
     node = stage._body._nodes[15]
     handler = node._impl.drag_cb[0].callback
@@ -66,14 +77,14 @@ def test_a_drag_tells_joint_and_place_in_the_world(stage: SimulateStage, arena: 
     np.testing.assert_allclose(drags[1][2], [2.3, 1.6, -2.8])
 
 
-def test_another_body_replaces_the_first(stage: SimulateStage, arena: Arena) -> None:
+def test_another_body_replaces_the_first(stage: SimulationStage, arena: SimulationDocument) -> None:
     stage.draw(arena, (0.0, 0.0))
     first = stage._body
-    stage.draw(Arena(Figures(samples.load("deepmimic/walk")), 0), (0.0, 0.0))
+    stage.draw(SimulationDocument(FigureFactory(samples.load("deepmimic/walk")), 0), (0.0, 0.0))
     assert stage._body is not first and len(stage._body._nodes) <= 15
 
 
-def test_ground_forces_carry_the_figure(arena: Arena) -> None:
+def test_ground_forces_carry_the_figure(arena: SimulationDocument) -> None:
     run(arena, 400)  # it lies still by now
     places, forces = ground_forces(arena)
     weight = arena.body.mass_kg * 9.81
@@ -81,7 +92,7 @@ def test_ground_forces_carry_the_figure(arena: Arena) -> None:
     assert np.abs(places[:, 1]).max() < 0.05
 
 
-def test_outer_forces_are_those_of_hand_and_push(arena: Arena) -> None:
+def test_outer_forces_are_those_of_hand_and_push(arena: SimulationDocument) -> None:
     arena.grab(15, arena.simulator.mechanics().joints[15])
     arena.pull(arena.hand.target + np.array([0.0, 0.4, 0.0]))
     arena.push("pelvis", 90.0, 0.0, 120.0, 0.1)
@@ -102,18 +113,18 @@ def test_arrows_are_as_long_as_forces_are_large_up_to_an_end() -> None:
 
 def test_an_outline_has_one_size_and_keeps_its_corners() -> None:
     square = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [1.0, 0.0, 1.0], [0.0, 0.0, 1.0]])
-    vertices = outline(square)
-    assert vertices.shape == (MAX_CORNERS, 3) and fan().max() == MAX_CORNERS - 1
+    vertices = polygon_outline(square)
+    assert vertices.shape == (MAX_CORNERS, 3) and fan_faces().max() == MAX_CORNERS - 1
     np.testing.assert_allclose(vertices[:4, [0, 2]], square[:, [0, 2]])
-    a, b, c = (vertices[fan()[:, k]][:, [0, 2]] for k in range(3))
+    a, b, c = (vertices[fan_faces()[:, k]][:, [0, 2]] for k in range(3))
     (u, v), (x, y) = (b - a).T, (c - a).T
     areas = 0.5 * np.abs(u * y - v * x)
     assert areas.sum() == pytest.approx(1.0)
     many = np.stack([np.cos(np.linspace(0, 6, 40)), np.zeros(40), np.sin(np.linspace(0, 6, 40))], axis=1)
-    assert outline(many).shape == (MAX_CORNERS, 3)
+    assert polygon_outline(many).shape == (MAX_CORNERS, 3)
 
 
-def test_the_ground_that_is_seen_is_the_ground_that_holds(stage: SimulateStage, arena: Arena) -> None:
+def test_the_ground_that_is_seen_is_the_ground_that_holds(stage: SimulationStage, arena: SimulationDocument) -> None:
     arena.ask("slope_deg", 12.0)
     stage.draw(arena, (0.0, 0.0))
     slope = stage._marks._slope
@@ -127,7 +138,7 @@ def test_the_ground_that_is_seen_is_the_ground_that_holds(stage: SimulateStage, 
     assert not slope.visible
 
 
-def test_balls_hand_and_support_come_and_go(stage: SimulateStage, arena: Arena) -> None:
+def test_balls_hand_and_support_come_and_go(stage: SimulationStage, arena: SimulationDocument) -> None:
     arena.throw("chest", 0.0, 5.0, 1.0)
     arena.grab(15, arena.simulator.mechanics().joints[15])
     run(arena, 2)
@@ -156,7 +167,7 @@ def test_a_ball_is_round_and_faces_outwards() -> None:
     assert 0.9 * 4.0 / 3.0 * np.pi < volume < 4.0 / 3.0 * np.pi
 
 
-def test_a_push_is_seen_a_little_longer_than_it_lasts(arena: Arena) -> None:
+def test_a_push_is_seen_a_little_longer_than_it_lasts(arena: SimulationDocument) -> None:
     arena.push("pelvis", 90.0, 0.0, 120.0, 0.1)
     run(arena, 15)
     assert not arena.pulls and len(outer_forces(arena)[0]) == 1
@@ -166,16 +177,16 @@ def test_a_push_is_seen_a_little_longer_than_it_lasts(arena: Arena) -> None:
 
 def test_the_view_from_above_has_left_on_the_left() -> None:
     corners = np.array([[0.1, 0.0, -0.1], [0.1, 0.0, 0.1], [-0.1, 0.0, 0.1], [-0.1, 0.0, -0.1]])
-    stand = Standing(np.array([0.05, 0.9, 0.0]), np.array([0.05, 0.0, 0.0]), corners, 0.05)
-    svg = from_above(stand)
+    stand = SupportState(np.array([0.05, 0.9, 0.0]), np.array([0.05, 0.0, 0.0]), corners, 0.05)
+    svg = support_svg(stand)
     x = 0.5 * SIDE_PX - 0.05 * SIDE_PX / SIDE_M
     assert f'cx="{x:.1f}"' in svg and "+5.0 cm" in svg
-    out = from_above(Standing(np.array([9.0, 0.9, 0.0]), np.array([9.0, 0.0, 0.0]), corners, -8.9))
+    out = support_svg(SupportState(np.array([9.0, 0.9, 0.0]), np.array([9.0, 0.0, 0.0]), corners, -8.9))
     assert 'cx="4.0"' in out and "#cc3b3b" in out
-    assert "in the air" in from_above(Standing(np.zeros(3), np.zeros(3), np.zeros((0, 3)), None))
+    assert "in the air" in support_svg(SupportState(np.zeros(3), np.zeros(3), np.zeros((0, 3)), None))
 
 
-def test_a_centre_of_mass_outside_its_support_has_a_negative_margin(arena: Arena) -> None:
+def test_a_centre_of_mass_outside_its_support_has_a_negative_margin(arena: SimulationDocument) -> None:
     arena.choose("balance")
     run(arena, 30)
     assert arena.standing().margin_m > 0.0
@@ -184,8 +195,8 @@ def test_a_centre_of_mass_outside_its_support_has_a_negative_margin(arena: Arena
     assert arena.standing().margin_m is None or arena.standing().margin_m < 0.0
 
 
-def test_plots_follow_now_and_then_and_keep_a_window(server, arena: Arena) -> None:
-    plots = Plots(server.gui)
+def test_plots_follow_now_and_then_and_keep_a_window(server, arena: SimulationDocument) -> None:
+    plots = SimulationPlots(server.gui)
     run(arena, 8)
     plots.refresh(arena)
     first = plots._energy.data
@@ -203,7 +214,7 @@ def test_plots_follow_now_and_then_and_keep_a_window(server, arena: Arena) -> No
     assert len(arena.trace.table()) == KEPT
 
 
-def test_a_puppet_shows_what_its_strings_do(arena: Arena) -> None:
+def test_a_puppet_shows_what_its_strings_do(arena: SimulationDocument) -> None:
     arena.choose("puppet")
     arena.ask("alpha", 0.9)
     arena.grab(15, arena.simulator.mechanics().joints[15])
@@ -214,9 +225,9 @@ def test_a_puppet_shows_what_its_strings_do(arena: Arena) -> None:
     assert force[1] > 100.0 and "strings pull" in arena.will.words  # they hold it up
 
 
-def test_every_will_is_drawn(stage: SimulateStage) -> None:
+def test_every_will_is_drawn(stage: SimulationStage) -> None:
     for will in ("free", "puppet", "balance", "track"):
-        arena = Arena(FIGURES, 30, Wish(will=will))
+        arena = SimulationDocument(FIGURES, 30, SimulationSettings(will=will))
         run(arena, 3)
         stage.draw(arena, arena.place())
         assert np.isfinite(stage._marks._spheres._node.batched_positions).all()

@@ -149,12 +149,12 @@ def test_a_step_that_fails_becomes_a_notice_and_the_page_lives_on(page: Socket, 
 
 def test_other_tabs_send_the_figure_away(page: Socket) -> None:
     page.click(page.panel._start)
-    wait_until(lambda: page.session.document.acting is not None)
+    wait_until(lambda: page.session.document.active_simulation is not None)
     page.click(page.session._sketching._start)
-    wait_until(lambda: page.session.document.drawing is not None)
-    assert page.session.document.acting is None and not page.session._simulate_stage._root.visible
+    wait_until(lambda: page.session.document.active_sketch is not None)
+    assert page.session.document.active_simulation is None and not page.session._simulate_stage._root.visible
     page.click(page.panel._start)
-    wait_until(lambda: page.session.document.acting is not None)
-    assert page.session.document.drawing is None
+    wait_until(lambda: page.session.document.active_simulation is not None)
+    assert page.session.document.active_sketch is None
     page.click(page.panel._back)
-    wait_until(lambda: page.session.document.running is None)
+    wait_until(lambda: page.session.document.active_mode is None)

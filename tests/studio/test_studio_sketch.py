@@ -11,15 +11,23 @@ from hypothesis import strategies as st
 
 from marey.base import InputError, MareyError
 from marey.samples import sketch_file, sketch_names
-from marey.studio._document import Document
-from marey.studio._film import Film
-from marey.studio._sketch import CORRIDOR_M, MAX_POINTS, Draft
-from marey.studio._sketch_drawn import FOUND, Drawn
-from marey.studio._sketch_forms import FIELDS, KINDS, PLACE_M, RANGES, Form, form_of, thing_of
+from marey.studio._document import PageDocument
+from marey.studio._film import ClipFrames
+from marey.studio._sketch import CORRIDOR_M, MAX_POINTS, SketchEditor
+from marey.studio._sketch_drawn import FOUND_BY_ENGINE, SketchState
+from marey.studio._sketch_forms import (
+    FIELDS,
+    KINDS,
+    PLACE_M,
+    RANGES,
+    SketchObject,
+    object_from_thing,
+    thing_from_object,
+)
 from marey.studio._sketch_panel import OPEN, SketchPanel
 from marey.studio._sketch_stage import SketchStage
-from marey.studio._sketch_words import in_words
-from marey.studio._walk import Walk
+from marey.studio._sketch_words import describe_event
+from marey.studio._walk import WalkDocument
 from marey.world import Event, River, Wall, load_sketch, parse_sketch, sketch_to_toml
 
 USER = SimpleNamespace(client=object(), client_id=0)
@@ -36,8 +44,8 @@ def server():
 class Page:
     """A session without a page: edits are carried out at once, errors are kept."""
 
-    def __init__(self, server, document: Document | None = None) -> None:
-        self.document = Document() if document is None else document
+    def __init__(self, server, document: PageDocument | None = None) -> None:
+        self.document = PageDocument() if document is None else document
         self.errors, self.sent, self.motions, self.views = [], [], [], 0
         self.panel = SketchPanel(server.gui, self)
 
@@ -58,14 +66,14 @@ class Page:
         self.opened_again = label
 
     def open_motion(self, label: str, motion) -> None:
-        self.document.open(label, Film.of(motion))
+        self.document.open(label, ClipFrames.from_motion(motion))
         self.document.draft.is_open = False
 
     def frame_body(self) -> None:
         self.views += 1
 
     @property
-    def draft(self) -> Draft:
+    def draft(self) -> SketchEditor:
         return self.document.draft
 
     @property
@@ -105,7 +113,7 @@ def choose(page: Page, label: str) -> None:
     as_user(page.panel._item.which, label)
 
 
-def drop(page: Page, kind: str) -> Form:
+def drop(page: Page, kind: str) -> SketchObject:
     as_user(page.panel._things.drop, kind)
     return page.draft.drawn.forms[-1]
 
@@ -117,15 +125,15 @@ def drop(page: Page, kind: str) -> Form:
     height=st.floats(0.0, 3.0),
 )
 def test_a_thing_is_the_same_after_it_was_shown(kind: str, turn: float, sizes, height: float) -> None:
-    form = Form(kind, 1.5, -2.5, turn, *sizes, height, "cup" if kind == "object" else "")
-    again = form_of(thing_of(form))
+    form = SketchObject(kind, 1.5, -2.5, turn, *sizes, height, "cup" if kind == "object" else "")
+    again = object_from_thing(thing_from_object(form))
     assert (again.kind, again.name) == (form.kind, form.name)
     for field in (*FIELDS[kind], "x", "z"):
         assert getattr(again, field) == pytest.approx(getattr(form, field), abs=1e-9)
 
 
 def test_a_strip_that_is_turned_by_90_degrees_goes_along_minus_z() -> None:
-    wall = thing_of(Form("wall", 1.0, 2.0, 90.0, 2.0, 0.1, 2.0))
+    wall = thing_from_object(SketchObject("wall", 1.0, 2.0, 90.0, 2.0, 0.1, 2.0))
     assert isinstance(wall, Wall)
     np.testing.assert_allclose([wall.start, wall.end], [[1.0, 3.0], [1.0, 1.0]], atol=1e-12)
 
@@ -133,7 +141,7 @@ def test_a_strip_that_is_turned_by_90_degrees_goes_along_minus_z() -> None:
 @pytest.mark.parametrize("name", sketch_names())
 def test_a_shipped_sketch_comes_back_from_the_page_as_it_was(name: str) -> None:
     sketch = load_sketch(sketch_file(name))
-    again = parse_sketch(sketch_to_toml(Drawn.of(sketch).sketch()))
+    again = parse_sketch(sketch_to_toml(SketchState.from_sketch(sketch).sketch()))
     assert again.events == sketch.events and again.name == sketch.name
     assert (again.start, again.goal) == (sketch.start, sketch.goal)
     assert (again.corridor_m, again.speed_mps) == (sketch.corridor_m, sketch.speed_mps)
@@ -187,7 +195,7 @@ def test_curve_corridor_and_speed_reach_the_sketch(page: Page) -> None:
     sketch = page.draft.drawn.sketch()
     assert (sketch.path.kind, sketch.corridor_m, sketch.speed_mps) == ("spline", 1.6, 1.3)
     as_user(page.panel._way.speed.slider, 0.0)
-    as_user(page.panel._way.way, FOUND)
+    as_user(page.panel._way.way, FOUND_BY_ENGINE)
     sketch = page.draft.drawn.sketch()
     assert sketch.path is None and sketch.speed_mps is None
     assert "Only its start and goal count" in page.words
@@ -265,8 +273,8 @@ def test_an_event_that_makes_no_sense_is_refused_in_words(page: Page, event: str
 
 
 def test_names_of_objects_are_shown_as_text() -> None:
-    assert in_words(Event("pick", object="<b>")) == "pick <b> up"
-    draft = Draft()
+    assert describe_event(Event("pick", object="<b>")) == "pick <b> up"
+    draft = SketchEditor()
     draft.open(parse_sketch(SCRIPTED))
     assert "object <img src=x>" in draft.items()
 
@@ -358,7 +366,7 @@ def test_a_way_keeps_its_start_and_goal(page: Page) -> None:
 
 
 def test_there_is_room_for_so_many_way_points_only() -> None:
-    draft = Draft()
+    draft = SketchEditor()
     for number in range(MAX_POINTS - 2):
         draft.add_point((0.5 * number, 4.0))
     with pytest.raises(InputError, match="already"):
@@ -368,12 +376,12 @@ def test_there_is_room_for_so_many_way_points_only() -> None:
 def test_drawing_takes_the_stage_from_a_walk_and_gives_it_back_to_the_clip(page: Page) -> None:
     from marey.locomotion import load_model
 
-    page.document.walk = Walk(load_model())
-    assert page.document.drawing is None
+    page.document.walk = WalkDocument(load_model())
+    assert page.document.active_sketch is None
     as_user(page.panel._start)
-    assert page.document.drawing is page.draft and page.document.live is None
+    assert page.document.active_sketch is page.draft and page.document.live is None
     as_user(page.panel._back)
-    assert page.document.drawing is None and not page.panel._back.visible and page.panel._start.visible
+    assert page.document.active_sketch is None and not page.panel._back.visible and page.panel._start.visible
 
 
 def test_a_page_that_comes_back_finds_its_sketch_and_another_page_has_its_own(server, page: Page) -> None:

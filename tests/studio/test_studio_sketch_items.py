@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from marey.base import InputError, UnknownNameError
 from marey.samples import sketch_file
-from marey.studio._sketch import BRUSHES, WAY_POINT, Draft
-from marey.studio._sketch_forms import FLOOR_M, KINDS, REST_M, Form, near_edge
+from marey.studio._sketch import BRUSH_KINDS, WAY_POINT, SketchEditor
+from marey.studio._sketch_forms import FLOOR_M, KINDS, REST_M, SketchObject, near_edge
 from marey.studio._sketch_items import MEASURES
 from marey.world import Event, load_sketch, parse_sketch, sketch_to_toml
 
@@ -21,7 +21,7 @@ PLACES = st.tuples(st.floats(-20.0, 20.0), st.floats(-20.0, 20.0))
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_click_puts_what_was_chosen_where_it_was_clicked(kind: str) -> None:
-    draft = Draft()
+    draft = SketchEditor()
     draft.take_brush(kind)
     draft.click((1.5, 2.5))
     form = draft.drawn.forms[0]
@@ -29,7 +29,7 @@ def test_a_click_puts_what_was_chosen_where_it_was_clicked(kind: str) -> None:
 
 
 def test_a_click_makes_a_stop_and_a_jump_that_is_longer_than_its_river() -> None:
-    draft = Draft()
+    draft = SketchEditor()
     draft.drop("river", (0.0, 1.5))
     for brush in ("jump", "stop"):
         draft.take_brush(brush)
@@ -41,7 +41,7 @@ def test_a_click_makes_a_stop_and_a_jump_that_is_longer_than_its_river() -> None
 
 
 def test_a_jump_beside_every_river_leaves_its_length_to_the_engine() -> None:
-    draft = Draft()
+    draft = SketchEditor()
     draft.drop("river", (0.0, 1.5))
     draft.take_brush("jump")
     draft.click((0.0, 2.5))
@@ -51,13 +51,13 @@ def test_a_jump_beside_every_river_leaves_its_length_to_the_engine() -> None:
 @pytest.mark.parametrize("bad", ["", "lake", "pick"])
 def test_nothing_else_can_be_put_by_a_click(bad: str) -> None:
     with pytest.raises(UnknownNameError, match="thing"):
-        Draft().take_brush(bad)
-    assert Draft().brush in BRUSHES
+        SketchEditor().take_brush(bad)
+    assert SketchEditor().brush in BRUSH_KINDS
 
 
 @pytest.mark.parametrize("way", ["polyline", "spline"])
 def test_a_click_on_the_way_goes_between_its_neighbours_and_one_off_it_becomes_the_goal(way: str) -> None:
-    draft = Draft()
+    draft = SketchEditor()
     for place in ((2.0, 3.0), (2.0, 0.0)):
         draft.click(place)
     draft.set_way(way)
@@ -74,20 +74,20 @@ def test_a_click_on_the_way_goes_between_its_neighbours_and_one_off_it_becomes_t
 
 @given(place=PLACES, turn=st.floats(-180.0, 180.0), here=PLACES)
 def test_a_place_seen_from_a_thing_comes_back(place, turn: float, here) -> None:
-    form = Form("table", *here, turn, 1.2, 0.6, 0.75)
+    form = SketchObject("table", *here, turn, 1.2, 0.6, 0.75)
     np.testing.assert_allclose(form.world(form.local(place)), place, atol=1e-9)
 
 
 @given(towards=PLACES, turn=st.floats(-180.0, 180.0), size=st.tuples(st.floats(0.1, 2.0), st.floats(0.1, 2.0)))
 def test_what_is_put_on_a_table_is_on_it(towards, turn: float, size) -> None:
-    table = Form("table", 1.0, 2.0, turn, *size, 0.75)
+    table = SketchObject("table", 1.0, 2.0, turn, *size, 0.75)
     assert table.covers(near_edge(table, towards))
 
 
 @pytest.fixture
-def laid() -> Draft:
+def laid() -> SketchEditor:
     """A table with an object on it, which is to be put down on another."""
-    draft = Draft()
+    draft = SketchEditor()
     draft.drop("table", (1.0, 2.0))
     draft.drop("object")
     draft.add_event("pick")
@@ -96,7 +96,7 @@ def laid() -> Draft:
     return draft
 
 
-def test_a_table_carries_what_stands_on_it_and_what_is_to_be_put_there(laid: Draft) -> None:
+def test_a_table_carries_what_stands_on_it_and_what_is_to_be_put_there(laid: SketchEditor) -> None:
     cup = laid.drawn.forms[1]
     assert cup.height_m == pytest.approx(0.75 + REST_M) and laid.drawn.forms[0].covers((cup.x, cup.z))
     laid.move("table 1", 3.0, 2.5)
@@ -110,7 +110,7 @@ def test_a_table_carries_what_stands_on_it_and_what_is_to_be_put_there(laid: Dra
     assert laid.drawn.forms[0].covers((turned.x, turned.z)) and (turned.x, turned.z) != (moved.x, moved.z)
 
 
-def test_an_object_stands_on_what_it_is_dragged_onto(laid: Draft) -> None:
+def test_an_object_stands_on_what_it_is_dragged_onto(laid: SketchEditor) -> None:
     laid.move("object thing1", 0.0, 0.5)
     assert laid.drawn.forms[1].height_m == FLOOR_M
     laid.move("object thing1", -1.0, 2.0)
@@ -120,14 +120,14 @@ def test_an_object_stands_on_what_it_is_dragged_onto(laid: Draft) -> None:
     assert laid.drawn.forms[1].height_m == 1.1
 
 
-def test_a_pick_is_where_its_object_is_and_drags_it(laid: Draft) -> None:
+def test_a_pick_is_where_its_object_is_and_drags_it(laid: SketchEditor) -> None:
     cup = laid.drawn.forms[1]
     assert laid.place_of("pick 1") == (cup.x, cup.height_m, cup.z)
     laid.move("pick 1", 0.2, 0.4)
     assert (laid.drawn.forms[1].x, laid.drawn.forms[1].z) == (0.2, 0.4)
 
 
-def test_events_change_their_order_and_what_is_not_held_is_not_put_down(laid: Draft) -> None:
+def test_events_change_their_order_and_what_is_not_held_is_not_put_down(laid: SketchEditor) -> None:
     laid.select("way-point 2")
     laid.add_event("stop")
     assert laid.selected == "stop 3"
@@ -141,14 +141,14 @@ def test_events_change_their_order_and_what_is_not_held_is_not_put_down(laid: Dr
         laid.shift_event("table 1", 1)
 
 
-def test_an_object_is_picked_up_once(laid: Draft) -> None:
+def test_an_object_is_picked_up_once(laid: SketchEditor) -> None:
     laid.select("object thing1")
     with pytest.raises(InputError, match="already"):
         laid.add_event("pick")
 
 
 def test_facing_and_nearness_of_start_and_goal_reach_the_sketch() -> None:
-    draft = Draft()
+    draft = SketchEditor()
     draft.click((3.0, 3.0))
     draft.face_any_way("way-point 3", False)
     assert draft.drawn.sketch().goal.heading_deg == 90.0  # along the last piece of the way
@@ -164,7 +164,7 @@ def test_facing_and_nearness_of_start_and_goal_reach_the_sketch() -> None:
 
 
 def test_events_are_measured() -> None:
-    draft = Draft()
+    draft = SketchEditor()
     draft.drop("river", (0.0, 1.5))
     draft.add_event("jump")
     draft.resize("jump 1", "jump_m", 0.0)
@@ -181,7 +181,7 @@ def test_events_are_measured() -> None:
 
 @pytest.mark.parametrize("name", ["pick-and-place", "pick-jump-goal", "stop-and-turn-back"])
 def test_measures_say_what_the_sketch_says_and_writing_them_back_changes_nothing(name: str) -> None:
-    draft = Draft()
+    draft = SketchEditor()
     draft.open(load_sketch(sketch_file(name)))
     before = sketch_to_toml(draft.drawn.sketch())
     for label in draft.items():
@@ -194,7 +194,7 @@ def test_measures_say_what_the_sketch_says_and_writing_them_back_changes_nothing
     assert parse_sketch(after).world.objects == parse_sketch(before).world.objects
 
 
-def test_beginning_anew_can_be_undone(laid: Draft) -> None:
+def test_beginning_anew_can_be_undone(laid: SketchEditor) -> None:
     before = laid.drawn
     laid.clear()
     assert not laid.drawn.forms and len(laid.drawn.points) == 2 and not laid.selected
@@ -203,7 +203,7 @@ def test_beginning_anew_can_be_undone(laid: Draft) -> None:
 
 
 def test_two_clips_are_compared_unless_they_are_the_same_motion() -> None:
-    draft = Draft()
+    draft = SketchEditor()
     one, two = (SimpleNamespace(positions=np.full((3, 2, 3), value)) for value in (0.0, 1.0))
     draft.pair = {"k = 1": one, "k = 2": two}
     assert draft.other("k = 1") is two and draft.other("k = 2") is one and draft.other("walk") is None

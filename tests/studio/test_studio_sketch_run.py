@@ -12,13 +12,13 @@ import pytest
 
 from marey import pipeline, samples
 from marey.base import InputError, MareyError
-from marey.graph import MotionGraph, Solution
+from marey.graph import MotionGraph, SearchSolution
 from marey.studio import _sketch_run
-from marey.studio._document import Document
-from marey.studio._film import Film
-from marey.studio._sketch import Draft
+from marey.studio._document import PageDocument
+from marey.studio._film import ClipFrames
+from marey.studio._sketch import SketchEditor
 from marey.studio._sketch_panel import SketchPanel
-from marey.studio._sketch_run import Order, Synthesis, shipped_graph
+from marey.studio._sketch_run import SynthesisJob, SynthesisOrder, shipped_graph
 from marey.studio._sketch_stage import SketchStage
 from marey.world import load_sketch
 
@@ -42,9 +42,9 @@ def graph() -> MotionGraph:
 class Page:
     """A session without a page: jobs wait until the test runs them, as the worker would."""
 
-    def __init__(self, server, document: Document | None = None) -> None:
-        self.document = Document() if document is None else document
-        self.errors, self.opened, self.motions, self.seen = [], [], [], []
+    def __init__(self, server, document: PageDocument | None = None) -> None:
+        self.document = PageDocument() if document is None else document
+        self.errors, self.opened, self.motions, self.detect_again = [], [], [], []
         self._jobs: list = []
         self.panel = SketchPanel(server.gui, self)
 
@@ -58,13 +58,13 @@ class Page:
             except MareyError as error:
                 self.errors.append(error)
             self.panel.refresh(self.document)
-            self.seen.append(self.words)
+            self.detect_again.append(self.words)
 
     def open(self, label: str) -> None:
         self.opened_again = label
 
     def open_motion(self, label: str, motion) -> None:
-        self.document.open(label, Film.of(motion))
+        self.document.open(label, ClipFrames.from_motion(motion))
         self.document.draft.is_open = False
         self.opened.append(label)
 
@@ -80,7 +80,7 @@ class Page:
         self.work()
 
     @property
-    def draft(self) -> Draft:
+    def draft(self) -> SketchEditor:
         return self.document.draft
 
     @property
@@ -116,7 +116,7 @@ def test_a_drawn_way_is_walked_opened_and_played_inside_its_corridor(page: Page,
     page.until_done()
     document, sketch = page.document, page.draft.drawn.sketch()
     assert not page.errors and page.opened == ["sketch (locomotion)"]
-    assert document.playing and document.drawing is None and document.label in page.draft.clips
+    assert document.playing and document.active_sketch is None and document.label in page.draft.clips
     roots = document.film.motion.root_positions[:, [0, 2]]
     assert np.hypot(*(roots[-1] - (1.5, 5.0))) < sketch.goal.tolerance_m
     assert max(sketch.path.nearest(place)[1] for place in roots[::10]) <= 0.5 * sketch.corridor_m
@@ -204,7 +204,7 @@ class Searched:
 
     def __call__(self, sketch, engine, *, on_solution, cancel, k, **_):
         for number in range(10_000):
-            on_solution(Solution(3.0, 3.0 - 1e-4 * number, 10.0 - 1e-4 * number, 10 * number, 0.01 * number, k))
+            on_solution(SearchSolution(3.0, 3.0 - 1e-4 * number, 10.0 - 1e-4 * number, 10 * number, 0.01 * number, k))
             self.begun.set()
             if cancel.is_set():
                 break
@@ -216,7 +216,7 @@ class Searched:
 @pytest.fixture
 def searched(monkeypatch) -> Searched:
     slow = Searched()
-    monkeypatch.setattr(pipeline, "synthesize", slow)
+    monkeypatch.setattr(pipeline, "synthesize_sketch", slow)
     monkeypatch.setattr(_sketch_run, "shipped_graph", lambda *_: object())
     return slow
 
@@ -277,7 +277,7 @@ def test_stopping_while_the_graph_is_built_is_told(monkeypatch) -> None:
             time.sleep(0.005)
 
     monkeypatch.setattr(_sketch_run, "shipped_graph", building)
-    synthesis = Synthesis(Order(load_sketch(samples.sketch_file("pick"))), told.set)
+    synthesis = SynthesisJob(SynthesisOrder(load_sketch(samples.sketch_file("pick"))), told.set)
     time.sleep(0.2)
     assert "building the motion graph" in synthesis.words
     synthesis.stop()
@@ -289,7 +289,7 @@ def test_a_bug_in_an_engine_ends_in_words_and_not_in_silence(page: Page, monkeyp
     def broken(*_, **__):
         raise InputError("the engine is out of order", "Try another")
 
-    monkeypatch.setattr(pipeline, "synthesize", broken)
+    monkeypatch.setattr(pipeline, "synthesize_sketch", broken)
     as_user(page, page.panel._go)
     page.until_done()
     assert "out of order" in str(page.errors[0]) and "out of order" in page.words

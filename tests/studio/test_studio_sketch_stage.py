@@ -9,11 +9,19 @@ import numpy as np
 import pytest
 
 from marey.samples import sketch_file
-from marey.studio._film import Film
-from marey.studio._sketch import Draft
-from marey.studio._sketch_carry import carried_things
+from marey.studio._film import ClipFrames
+from marey.studio._sketch import SketchEditor
+from marey.studio._sketch_carry import carried_objects
 from marey.studio._sketch_forms import KINDS
-from marey.studio._sketch_marks import WAY_SAMPLES, arrow, band, band_faces, footprints, line, ring
+from marey.studio._sketch_marks import (
+    WAY_SAMPLES,
+    arrow_mesh,
+    corridor_faces,
+    corridor_vertices,
+    footprints,
+    path_line,
+    ring_mesh,
+)
 from marey.studio._sketch_stage import SketchStage
 from marey.world import Path, load_sketch
 
@@ -28,18 +36,18 @@ def server():
 
 def test_the_band_is_as_wide_as_the_corridor_and_follows_the_way() -> None:
     path = Path(np.array([[0.0, 0.0], [0.0, 4.0], [3.0, 4.0]]), "spline")
-    vertices = band(path, 1.2).reshape(WAY_SAMPLES, 2, 3)
+    vertices = corridor_vertices(path, 1.2).reshape(WAY_SAMPLES, 2, 3)
     np.testing.assert_allclose(np.linalg.norm(vertices[:, 0] - vertices[:, 1], axis=1), 1.2, atol=1e-5)
     centre = vertices.mean(axis=1)[:, [0, 2]]
     np.testing.assert_allclose(centre, path.point_at(np.linspace(0, path.length_m, WAY_SAMPLES)), atol=1e-5)
     assert vertices[0, 0, 0] == pytest.approx(0.6, abs=1e-3)  # +X is to the left
-    assert band_faces().max() == 2 * WAY_SAMPLES - 1 and line(path).shape == (WAY_SAMPLES - 1, 2, 3)
+    assert corridor_faces().max() == 2 * WAY_SAMPLES - 1 and path_line(path).shape == (WAY_SAMPLES - 1, 2, 3)
 
 
 def test_footprints_of_a_walk_alternate_along_it() -> None:
     from marey import samples
 
-    places, headings, sides = footprints(Film.of(samples.walk()))
+    places, headings, sides = footprints(ClipFrames.from_motion(samples.walk()))
     order = np.argsort(places[:, 1])
     assert len(sides) >= 5 and np.abs(headings).max() < 0.6
     ordered = [sides[i] for i in order]
@@ -47,7 +55,7 @@ def test_footprints_of_a_walk_alternate_along_it() -> None:
 
 
 def test_the_stage_shows_everything_where_it_is(server) -> None:
-    draft, clicks, drags = Draft(), [], []
+    draft, clicks, drags = SketchEditor(), [], []
     stage = SketchStage(server.scene, clicks.append, lambda *drag: drags.append(drag))
     for kind in KINDS:
         draft.drop(kind)
@@ -76,21 +84,21 @@ def test_the_stage_shows_everything_where_it_is(server) -> None:
 
 def test_the_band_has_no_folds_in_a_sharp_bend() -> None:
     path = Path(np.array([[0.0, 0.0], [0.0, 3.0], [1.0, 0.5]]))
-    vertices = band(path, 1.2).reshape(WAY_SAMPLES, 2, 3)[:, :, [0, 2]].reshape(-1, 2)
+    vertices = corridor_vertices(path, 1.2).reshape(WAY_SAMPLES, 2, 3)[:, :, [0, 2]].reshape(-1, 2)
     away = np.array([path.nearest(vertex)[1] for vertex in vertices])
     assert away.min() > 0.95 * 0.6 and away.max() < 0.6 + 1e-6
 
 
 def test_the_marks_of_an_end_point_ahead_and_reach_as_far_as_is_near_enough() -> None:
-    vertices, faces = arrow()
+    vertices, faces = arrow_mesh()
     assert vertices[:, 2].max() == 1.0 and np.abs(vertices[:, 0]).max() < 0.5 and faces.max() == len(vertices) - 1
-    vertices, faces = ring()
+    vertices, faces = ring_mesh()
     assert np.linalg.norm(vertices[:, [0, 2]], axis=1).max() == pytest.approx(1.0)
     assert len(np.unique(faces)) == len(vertices)
 
 
 def test_the_ends_of_the_way_show_facing_and_nearness(server) -> None:
-    draft = Draft()
+    draft = SketchEditor()
     stage = SketchStage(server.scene, lambda _: None, lambda *_: None)
     stage.draw(draft, None)
     assert not stage._ends[1]._arrow.visible  # it may face any way
@@ -116,8 +124,8 @@ def reaching() -> SimpleNamespace:
     )  # fmt: skip
 
 
-def holding() -> Draft:
-    draft = Draft()
+def holding() -> SketchEditor:
+    draft = SketchEditor()
     draft.drop("object", (1.0, 0.0))
     draft.resize("object thing1", "height_m", 0.8)
     draft.add_event("pick")
@@ -126,20 +134,20 @@ def holding() -> Draft:
 
 def test_a_thing_follows_the_hand_that_took_it_until_it_is_put_down(reaching) -> None:
     draft = holding()
-    places = carried_things(reaching, draft.drawn)["thing1"]
+    places = carried_objects(reaching, draft.drawn)["thing1"]
     np.testing.assert_allclose(places[:10], np.tile([1.0, 0.8, 0.0], (10, 1)))
     np.testing.assert_allclose(places[10:], reaching.contact_points[10:, 1])
     draft.add_event("place")
     draft.resize("place 2", "put_m", 0.8)
     draft.move("place 2", 3.0, 0.0)
-    places = carried_things(reaching, draft.drawn)["thing1"]
+    places = carried_objects(reaching, draft.drawn)["thing1"]
     np.testing.assert_allclose(places[20], reaching.contact_points[20, 1])
     np.testing.assert_allclose(places[30:], np.tile([3.0, 0.8, 0.0], (20, 1)), atol=1e-6)
 
 
 def test_a_body_without_hands_carries_nothing(reaching) -> None:
     feet = SimpleNamespace(**vars(reaching) | {"contact_names": ("left_toe", "right_toe")})
-    assert carried_things(feet, holding().drawn) == {}
+    assert carried_objects(feet, holding().drawn) == {}
 
 
 def test_the_stage_shows_a_thing_in_the_hand(server, reaching) -> None:

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from marey import samples
-from marey.graph import Solution
-from marey.studio._film import Film
-from marey.studio._sketch_chart import HIGH, LEFT, RIGHT, WIDE, chart
-from marey.studio._sketch_found import BEST, Found, different, segments
-from marey.studio._sketch_ghost import Ghost
-from marey.studio._sketch_words import facts_of, headline, progress_html
+from marey.graph import SearchSolution
+from marey.studio._film import ClipFrames
+from marey.studio._sketch_chart import HIGH, LEFT, RIGHT, WIDE, cost_chart_svg
+from marey.studio._sketch_found import BEST, SearchPathLines, distinct_paths, path_segments
+from marey.studio._sketch_ghost import ComparedBody
+from marey.studio._sketch_words import headline, progress_html, result_facts
 
 
-def found(cost: float, proved: float, seconds: float, k: int = 1, places=((0.0, 0.0), (0.0, 1.0))) -> Solution:
-    return Solution(proved, proved, cost, int(1000 * seconds), seconds, k, np.array(places))
+def found(cost: float, proved: float, seconds: float, k: int = 1, places=((0.0, 0.0), (0.0, 1.0))) -> SearchSolution:
+    return SearchSolution(proved, proved, cost, int(1000 * seconds), seconds, k, np.array(places))
 
 
 FOUND = [found(30.0, np.inf, 0.2), found(20.0, 2.0, 1.0), found(18.0, 1.2, 3.0), found(17.0, 1.0, 4.0)]
@@ -33,7 +33,7 @@ def lines_of(svg: str) -> list[np.ndarray]:
 
 
 def test_the_lines_of_cost_and_bound_close_in_and_meet_when_the_best_is_proved() -> None:
-    cost, bound = lines_of(chart({1: FOUND}, 10.0))
+    cost, bound = lines_of(cost_chart_svg({1: FOUND}, 10.0))
     assert (np.diff(cost[:, 1]) >= 0.0).all()  # down on the page is cheaper
     assert (np.diff(bound[:, 1]) <= 0.0).all()
     assert (bound[:, 1] >= cost[:, 1] - 0.11).all() and bound[-1, 1] == pytest.approx(cost[-1, 1], abs=0.11)
@@ -42,17 +42,17 @@ def test_the_lines_of_cost_and_bound_close_in_and_meet_when_the_best_is_proved()
 
 
 def test_two_searches_have_two_colours_and_no_search_has_no_chart() -> None:
-    both = chart({1: FOUND, 2: [found(18.0, 1.2, 1.0), found(16.0, 1.5, 2.0, k=2)]}, 0.0)
+    both = cost_chart_svg({1: FOUND, 2: [found(18.0, 1.2, 1.0), found(16.0, 1.5, 2.0, k=2)]}, 0.0)
     assert len(lines_of(both)) == 4 and len(set(re.findall(r'stroke="(#\w{6})"', both))) == 2
-    assert chart({1: []}, 10.0) == ""
-    assert len(lines_of(chart({1: [found(5.0, 1.0, 0.0)]}, 0.0))) == 2  # at once, and the best
+    assert cost_chart_svg({1: []}, 10.0) == ""
+    assert len(lines_of(cost_chart_svg({1: [found(5.0, 1.0, 0.0)]}, 0.0))) == 2  # at once, and the best
 
 
 def test_ways_are_told_apart_and_drawn_evenly() -> None:
     other = ((0.0, 0.0), (1.0, 0.0), (1.0, 1.0))
-    ways = different([FOUND[0], FOUND[1], found(9.0, 1.0, 1.0, places=other), found(8.0, 1.0, 1.0, places=())])
+    ways = distinct_paths([FOUND[0], FOUND[1], found(9.0, 1.0, 1.0, places=other), found(8.0, 1.0, 1.0, places=())])
     assert len(ways) == 2 and ways[1].shape == (3, 2)
-    pieces = segments(ways[1])
+    pieces = path_segments(ways[1])
     lengths = np.linalg.norm(pieces[:, 1] - pieces[:, 0], axis=1)
     assert lengths.sum() == pytest.approx(2.0, rel=0.01) and np.ptp(lengths) < 0.01
     np.testing.assert_allclose(pieces[-1, 1][[0, 2]], (1.0, 1.0))
@@ -67,7 +67,7 @@ def scene():
 
 
 def test_ways_are_seen_only_while_the_search_goes_on(scene) -> None:
-    lines = Found(scene, "/found")
+    lines = SearchPathLines(scene, "/found")
     search = SimpleNamespace(is_running=True, solutions=[FOUND[0], found(9.0, 1.0, 1.0, places=((0, 0), (2, 2)))])
     lines.draw(search)
     assert lines._best.visible and lines._before.visible and tuple(lines._best.colors.reshape(-1)[:3]) == BEST
@@ -78,8 +78,8 @@ def test_ways_are_seen_only_while_the_search_goes_on(scene) -> None:
 
 
 def test_the_compared_body_is_at_the_same_time_and_stays_at_its_end(scene) -> None:
-    film = Film.of(samples.walk())
-    ghost = Ghost(scene)
+    film = ClipFrames.from_motion(samples.walk())
+    ghost = ComparedBody(scene)
     ghost.draw(film, 1.0)
     frame = round(film.motion.rate_hz)
     np.testing.assert_allclose(np.asarray(ghost._bones[0].batched_positions)[0], film.positions[frame, 0])
@@ -120,7 +120,7 @@ def test_solutions_and_what_was_made_are_listed_side_by_side() -> None:
     assert re.search(r"made by\|+graph, k = 1\|+graph, k = 2", text) and re.search(r"cost\|+18\|+17", text)
     assert re.search(r"hand misses\|+0.4 mm\|+0.4 mm", text) and 'data-testid="chart"' in html
     assert re.search(r"1\|+4.00\|+17\|+1.00\|+4000", text)
-    assert facts_of(made(18.0, 2), 2)["from the goal"] == "12 cm"
+    assert result_facts(made(18.0, 2), 2)["from the goal"] == "12 cm"
 
 
 def test_no_way_is_told_with_its_reason_and_escaped() -> None:

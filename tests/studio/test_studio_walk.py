@@ -13,7 +13,7 @@ import pytest
 from marey.base import InputError
 from marey.io import load, save
 from marey.locomotion import load_model
-from marey.studio._walk import MAX_WALKERS, Walk
+from marey.studio._walk import MAX_WALKERS, WalkDocument
 from marey.studio._walk_panel import WalkPanel, state_html, state_lines
 from marey.studio._walk_stage import WalkStage
 from marey.studio._walker import RANGES, RATE_HZ
@@ -23,8 +23,8 @@ USER = SimpleNamespace(client=object(), client_id=0)
 
 
 @pytest.fixture
-def walk() -> Walk:
-    return Walk(MODEL)
+def walk() -> WalkDocument:
+    return WalkDocument(MODEL)
 
 
 @pytest.fixture
@@ -34,15 +34,15 @@ def page(make_page):
     return here
 
 
-def walk_of(page) -> Walk:
+def walk_of(page) -> WalkDocument:
     return page.document.walk
 
 
 def engine_of(page):
-    return page.document.walk.driven.engine
+    return page.document.walk.active_character.engine
 
 
-def drive(walk: Walk, seconds: float) -> None:
+def drive(walk: WalkDocument, seconds: float) -> None:
     for _ in range(round(seconds * RATE_HZ)):
         walk.advance(1.0 / RATE_HZ + 1e-9)
 
@@ -80,16 +80,16 @@ def test_glardon_a48_gait_buttons_set_speed_and_run(page, gait: str, speed: floa
 
 
 def test_glardon_a48_style_sliders_change_the_weights(page) -> None:
-    names = list(walk_of(page).driven.styles)
+    names = list(walk_of(page).active_character.styles)
     page.do(page.panel._style.fields[names[0]].slider, 1.0)
     for name in names[1:]:
         page.do(page.panel._style.fields[name].slider, 0.0)
     drive(walk_of(page), 1.5)
     assert engine_of(page).parameters.weights[0] == pytest.approx(1.0, abs=1e-6)
     page.do(page.panel._style.fields[names[0]].slider, 0.0)  # nothing would be left
-    assert len(page.errors) == 1 and walk_of(page).driven.styles[names[0]] > 0.0
+    assert len(page.errors) == 1 and walk_of(page).active_character.styles[names[0]] > 0.0
     assert page.panel._style.fields[names[0]].slider.value == pytest.approx(
-        walk_of(page).driven.styles[names[0]], abs=0.05
+        walk_of(page).active_character.styles[names[0]], abs=0.05
     )
 
 
@@ -110,21 +110,21 @@ def test_glardon_a48_the_jump_button_starts_the_machine_and_the_label_follows_it
         drive(walk_of(page), 1.0 / RATE_HZ)
         page.panel.refresh(page.document)
         state = engine_of(page).state
-        assert f"{walk_of(page).driven.name}: {state}" in page.panel._state.content
+        assert f"{walk_of(page).active_character.name}: {state}" in page.panel._state.content
         if not states or states[-1] != state:
             states.append(state)
     assert len(set(states)) >= 4, states  # run-up, in, air, out
     assert not page.errors
 
 
-def test_glardon_a48_obstacles_lie_within_the_ranges(walk: Walk) -> None:
-    walk.driven.engine.step(0.1)
-    engine = walk.driven.engine
+def test_glardon_a48_obstacles_lie_within_the_ranges(walk: WalkDocument) -> None:
+    walk.active_character.engine.step(0.1)
+    engine = walk.active_character.engine
     ahead = np.array([np.sin(engine.heading_rad), np.cos(engine.heading_rad)])
     seen = []
     for _ in range(12):
         walk.drop_obstacle()
-        box = walk.driven.obstacles()[-1].obstacle
+        box = walk.active_character.obstacles()[-1].obstacle
         distance = (np.array(box.position) - engine.position) @ ahead - 0.5 * box.size[0]
         seen.append((distance, *box.size))
         assert box.height_m == pytest.approx(0.1) and box.heading_rad == engine.heading_rad
@@ -139,10 +139,10 @@ def test_glardon_a48_a_dropped_obstacle_is_decided_about_and_cleared(page) -> No
     drive(walk_of(page), 2.0)
     page.do(page.panel._actions.drop_button)
     assert not page.errors
-    dropped = walk_of(page).driven.obstacles()[0]
+    dropped = walk_of(page).active_character.obstacles()[0]
     assert dropped.decision.choice in ("jump", "round", "stop") and escape(dropped.words) in state_html(walk_of(page))
     page.do(page.panel._actions.undo, "Clear boxes")
-    assert not walk_of(page).driven.obstacles()
+    assert not walk_of(page).active_character.obstacles()
 
 
 def test_glardon_a48_time_stops_goes_on_and_takes_single_steps(page) -> None:
@@ -169,7 +169,7 @@ def test_glardon_a48_marks_are_shown_or_not(page, server, what: str) -> None:
 
 def test_a_value_that_the_model_does_not_know_is_held_and_told(page) -> None:
     page.do(field(page, "speed"), 6.0)
-    assert walk_of(page).driven.asked["speed"] < 5.0 and field(page, "speed").value < 5.0
+    assert walk_of(page).active_character.asked["speed"] < 5.0 and field(page, "speed").value < 5.0
     assert "held" in state_html(walk_of(page))
     page.do(page.panel._actions.length, 2.6)
     page.do(page.panel._actions.kind, "walk")
@@ -198,15 +198,15 @@ def test_keys_drive_the_character(page) -> None:
         press(page, "I")
     press(page, "K")
     press(page, "J")
-    assert walk_of(page).driven.asked["speed"] == pytest.approx(0.2)
-    assert walk_of(page).driven.asked["turn_rate"] == pytest.approx(np.radians(10.0))
+    assert walk_of(page).active_character.asked["speed"] == pytest.approx(0.2)
+    assert walk_of(page).active_character.asked["turn_rate"] == pytest.approx(np.radians(10.0))
     assert field(page, "turn_rate").value == pytest.approx(10.0)
     drive(walk_of(page), 1.0)
     heading = engine_of(page).heading_rad
     assert heading > 0.0  # to the left
     press(page, "U")
     press(page, "O")
-    assert walk_of(page).driven.asked["turn_rate"] == 0.0 and walk_of(page).driven.obstacles()
+    assert walk_of(page).active_character.asked["turn_rate"] == 0.0 and walk_of(page).active_character.obstacles()
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e308, -5.0, 99999.0])
@@ -214,13 +214,13 @@ def test_a_bad_value_harms_nothing(page, bad: float) -> None:
     page.do(field(page, "speed"), 1.0)
     for what, (low, high) in RANGES.items():
         page.do(field(page, what), bad)
-        assert low <= walk_of(page).driven.asked[what] <= high
+        assert low <= walk_of(page).active_character.asked[what] <= high
         assert low <= field(page, what).value / (np.degrees(1.0) if what == "turn_rate" else 1.0) <= high + 0.01
     page.do(page.panel._drive.over, bad)
     page.do(page.panel._actions.length, bad)
     page.do(page.panel._actions.jump_button)
     drive(walk_of(page), 1.0)
-    assert np.isfinite(walk_of(page).driven.pose.joint_positions()).all()
+    assert np.isfinite(walk_of(page).active_character.pose.joint_positions()).all()
     assert bool(page.errors) is not np.isfinite(bad)
 
 
@@ -244,13 +244,13 @@ def test_characters_are_added_selected_and_removed(page) -> None:
     page.do(page.panel._cast.who, "Walker 1")
     assert field(page, "speed").value == pytest.approx(1.0)
     page.panel.click(1)
-    assert walk_of(page).driven.name == "Walker 2"
+    assert walk_of(page).active_character.name == "Walker 2"
     page.do(page.panel._cast.change, "Remove it")
     page.do(page.panel._cast.change, "Remove it")
     assert len(walk_of(page).walkers) == 1 and len(page.errors) == 1
 
 
-def test_there_is_room_for_a_few_only(walk: Walk) -> None:
+def test_there_is_room_for_a_few_only(walk: WalkDocument) -> None:
     for _ in range(MAX_WALKERS - 1):
         walk.add()
     with pytest.raises(InputError, match="already"):
@@ -282,30 +282,30 @@ def test_an_empty_take_is_refused_in_words(page) -> None:
     assert "nothing was recorded" in str(page.errors[0]) and not page.sent
 
 
-def test_real_time_passes_in_equal_steps_and_a_sleep_is_not_made_up_for(walk: Walk) -> None:
+def test_real_time_passes_in_equal_steps_and_a_sleep_is_not_made_up_for(walk: WalkDocument) -> None:
     for _ in range(30):
         walk.advance(1.0 / 30.0)
-    assert walk.driven.engine.time_s == pytest.approx(1.0, abs=1.5 / RATE_HZ)
-    before = walk.driven.engine.time_s
+    assert walk.active_character.engine.time_s == pytest.approx(1.0, abs=1.5 / RATE_HZ)
+    before = walk.active_character.engine.time_s
     walk.advance(100.0)
-    assert walk.driven.engine.time_s - before < 0.3
+    assert walk.active_character.engine.time_s - before < 0.3
 
 
-def test_footprints_alternate_one_step_apart(walk: Walk) -> None:
-    walk.driven.ask("speed", 1.3, 0.5)
+def test_footprints_alternate_one_step_apart(walk: WalkDocument) -> None:
+    walk.active_character.ask("speed", 1.3, 0.5)
     drive(walk, 8.0)
-    prints = walk.driven.engine.footprints[-6:]
+    prints = walk.active_character.engine.footprints[-6:]
     assert all(a.side != b.side for a, b in pairwise(prints))
     strides = [b.position[2] - a.position[2] for a, b in zip(prints, prints[2:], strict=False)]
-    speeds, hertz = walk.driven.engine.frequency_table()
+    speeds, hertz = walk.active_character.engine.frequency_table()
     expected = 1.3 / np.interp(1.3, speeds, hertz[0])
     np.testing.assert_allclose(strides, expected, atol=0.02)
 
 
-def test_the_stage_shows_the_pose_of_everybody(walk: Walk, server) -> None:
+def test_the_stage_shows_the_pose_of_everybody(walk: WalkDocument, server) -> None:
     walk.add()
-    walk.driven.ask("leg_length_m", 1.1)
-    walk.driven.ask("speed", 1.2)
+    walk.active_character.ask("leg_length_m", 1.1)
+    walk.active_character.ask("speed", 1.2)
     walk.shown["Ghosts"] = True
     drive(walk, 2.0)
     walk.drop_obstacle()
@@ -323,13 +323,13 @@ def test_the_stage_shows_the_pose_of_everybody(walk: Walk, server) -> None:
 
 
 def test_two_pages_do_not_share_characters() -> None:
-    one, other = Walk(MODEL), Walk(MODEL)
-    one.driven.ask("speed", 1.0)
+    one, other = WalkDocument(MODEL), WalkDocument(MODEL)
+    one.active_character.ask("speed", 1.0)
     drive(one, 1.0)
-    assert other.driven.engine.time_s == 0.0 and other.driven.engine.speed == 0.0
+    assert other.active_character.engine.time_s == 0.0 and other.active_character.engine.speed == 0.0
 
 
-def test_lines_tell_state_speed_and_cost(walk: Walk) -> None:
+def test_lines_tell_state_speed_and_cost(walk: WalkDocument) -> None:
     drive(walk, 0.2)
     lines = state_lines(walk)
     assert lines[0].startswith("Walker 1: ") and "m/s" in lines[1] and "ms a frame" in lines[2]

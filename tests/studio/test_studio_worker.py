@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from marey.studio._worker import Worker
+from marey.studio._worker import SessionWorker
 
 PATIENCE_S = 10.0
 
@@ -12,7 +12,7 @@ PATIENCE_S = 10.0
 def test_a_newer_job_of_the_same_key_replaces_the_waiting_one() -> None:
     done: list[str] = []
     gate, finished = threading.Event(), threading.Event()
-    worker = Worker(lambda _: None, rate_hz=30.0, on_error=lambda _: None)
+    worker = SessionWorker(lambda _: None, rate_hz=30.0, on_error=lambda _: None)
     worker.post("block", lambda: gate.wait(PATIENCE_S) and None)
     for frame in range(50):
         worker.post("seek", lambda frame=frame: done.append(f"seek {frame}"))
@@ -27,7 +27,7 @@ def test_a_newer_job_of_the_same_key_replaces_the_waiting_one() -> None:
 def test_a_job_that_fails_is_reported_and_the_next_one_runs() -> None:
     errors: list[Exception] = []
     finished = threading.Event()
-    worker = Worker(lambda _: None, rate_hz=30.0, on_error=errors.append)
+    worker = SessionWorker(lambda _: None, rate_hz=30.0, on_error=errors.append)
     worker.post("bad", lambda: 1 / 0 and None)
     worker.post("good", finished.set)
     assert finished.wait(PATIENCE_S)
@@ -44,7 +44,7 @@ def test_ticks_tell_the_time_that_passed() -> None:
         if len(passed) == 5:
             enough.set()
 
-    worker = Worker(tick, rate_hz=50.0, on_error=lambda _: None)
+    worker = SessionWorker(tick, rate_hz=50.0, on_error=lambda _: None)
     worker.set_ticking(True)
     assert enough.wait(PATIENCE_S)
     worker.stop()

@@ -38,7 +38,7 @@ def test_the_jacobian_agrees_with_differences(camera: Camera) -> None:
 
 def test_points_on_rays_are_seen_where_asked_and_keep_their_depth(camera: Camera) -> None:
     pixels = np.random.default_rng(1).uniform(0.0, 480.0, (40, 2))
-    moved = camera.on_rays(pixels, POINTS)
+    moved = camera.back_project(pixels, POINTS)
     np.testing.assert_allclose(camera.project(moved), pixels, atol=1e-9)
     np.testing.assert_allclose((moved - POINTS) @ camera.axes()[2], 0.0, atol=1e-12)
 

@@ -27,8 +27,8 @@ from marey.tracking import (
     seated_limits,
     track_points,
 )
-from marey.tracking._particles import Scene, Sight
-from marey.tracking._proposal import guided_step, random_step
+from marey.tracking._particles import FrameDetections, TrackingProblem
+from marey.tracking._proposal import sample_guided_step, sample_random_step
 
 LIMITS = seated_limits()
 EFFECTORS, POSES = EffectorFilter(limits=LIMITS), PoseFilter(limits=LIMITS)
@@ -200,20 +200,20 @@ def test_the_result_reports_what_it_measured(short_track: FilterResult, seated: 
 
 def test_a_random_step_has_the_covariance_asked_for(camera: Camera) -> None:
     covariance = camera.diagonal(0.01**2, 0.02**2, 0.05**2)
-    step = random_step(np.zeros((40_000, 1, 3)), covariance, np.random.default_rng(0))
+    step = sample_random_step(np.zeros((40_000, 1, 3)), covariance, np.random.default_rng(0))
     np.testing.assert_allclose(np.cov(step.places[:, 0].T), covariance, atol=0.03 * 0.05**2)
     assert not step.gains.any()
 
 
 def test_a_guided_step_is_the_conditioned_gaussian(seen: Observations, seated: Motion, camera: Camera) -> None:
     """Weighted by its gains and the (linear) likelihood it has the moments of prior times likelihood."""
-    scene = Scene.of(head(seen, 2), seated[0], ("left_hand",), LIMITS)
+    scene = TrackingProblem.from_observations(head(seen, 2), seated[0], ("left_hand",), LIMITS)
     here = track_points(seated[:1], ("left_hand",))[0]
     tools = np.repeat(here[None], 60_000, axis=0)
     covariance, sigma_px = camera.diagonal(0.03**2, 0.03**2, 0.05**2), 4.0
     pixels = np.tile(camera.project(here)[0] + (6.0, -3.0), (len(scene.keypoints), 1))
-    sight = Sight(pixels, np.ones(len(scene.keypoints)))
-    step = guided_step(scene, tools, sight, covariance, sigma_px, np.random.default_rng(0))
+    sight = FrameDetections(pixels, np.ones(len(scene.keypoints)))
+    step = sample_guided_step(scene, tools, sight, covariance, sigma_px, np.random.default_rng(0))
     H = camera.jacobian(here)[0]
     P = np.linalg.inv(np.linalg.inv(covariance) + H.T @ H / sigma_px**2)
     mean = here[0] + P @ H.T @ np.array([6.0, -3.0]) / sigma_px**2
@@ -225,10 +225,13 @@ def test_a_guided_step_is_the_conditioned_gaussian(seen: Observations, seated: M
 
 
 def test_a_tool_that_is_not_seen_is_drawn_from_the_prior(seen: Observations, seated: Motion, camera: Camera) -> None:
-    scene = Scene.of(head(seen, 2), seated[0], ("left_hand",), LIMITS)
+    scene = TrackingProblem.from_observations(head(seen, 2), seated[0], ("left_hand",), LIMITS)
     tools = np.repeat(track_points(seated[:1], ("left_hand",)), 50, axis=0)
-    sight, covariance = Sight(seen.pixels[0], np.zeros(len(scene.keypoints))), camera.diagonal(1e-4, 1e-4, 1e-3)
-    guided = guided_step(scene, tools, sight, covariance, 3.0, np.random.default_rng(0))
+    sight, covariance = (
+        FrameDetections(seen.pixels[0], np.zeros(len(scene.keypoints))),
+        camera.diagonal(1e-4, 1e-4, 1e-3),
+    )
+    guided = sample_guided_step(scene, tools, sight, covariance, 3.0, np.random.default_rng(0))
     np.testing.assert_allclose(guided.gains - guided.gains[0], 0.0, atol=1e-9)
 
 

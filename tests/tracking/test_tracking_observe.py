@@ -44,7 +44,7 @@ def test_single_gaps_take_the_share_asked_for(seated: Motion, camera: Camera) ->
 
 
 def test_bursts_last_as_long_as_asked_on_average() -> None:
-    hidden = Occlusion(bursts_per_s=0.5, burst_s=0.4).hidden(np.random.default_rng(3), 40_000, 2, 15.0)
+    hidden = Occlusion(bursts_per_s=0.5, burst_s=0.4).sample_hidden(np.random.default_rng(3), 40_000, 2, 15.0)
     edges = np.diff(np.vstack([np.zeros((1, 2), dtype=bool), hidden, np.zeros((1, 2), dtype=bool)]).astype(int), axis=0)
     lengths = np.concatenate([np.flatnonzero(e == -1) - np.flatnonzero(e == 1) for e in edges.T])
     assert abs(lengths.mean() / 15.0 - 0.4) < 0.02

@@ -63,4 +63,4 @@ def test_a_path_that_cannot_be_is_refused(points: list[list[float]], kind: str, 
 
 def test_spacing_must_be_positive() -> None:
     with pytest.raises(InputError, match="positive"):
-        CORNER.sampled(0.0)
+        CORNER.sample(0.0)

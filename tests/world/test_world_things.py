@@ -16,11 +16,11 @@ from marey.world import (
     Bar,
     Box,
     Event,
+    GroundPose,
     KeyPose,
     Path,
     River,
     Sketch,
-    Stand,
     Stone,
     Table,
     Thing,
@@ -30,7 +30,7 @@ from marey.world import (
     sketch_to_toml,
 )
 
-LEAST = Sketch(Stand((0.0, 0.0)), Stand((4.0, 1.0)))
+LEAST = Sketch(GroundPose((0.0, 0.0)), GroundPose((4.0, 1.0)))
 THINGS = {
     "walls": Wall((0.0, 1.0), (2.0, 1.0), 0.2, 1.1),
     "rivers": River((-1.0, 2.0), (1.0, 2.5), 0.9),
@@ -68,7 +68,7 @@ def again(sketch: Sketch) -> Sketch:
         (Table((0, 0)), {"size": (0.8, 0.5), "height_m": 0.75, "heading_deg": 0.0}),
         (Box((0, 0)), {"size": (0.4, 0.4), "height_m": 0.3, "heading_deg": 0.0}),
         (Bar((0, 1, 0), (1, 1, 0)), {"radius_m": 0.015}),
-        (Stand((0, 0)), {"heading_deg": None, "tolerance_m": 0.2}),
+        (GroundPose((0, 0)), {"heading_deg": None, "tolerance_m": 0.2}),
     ],
 )
 def test_what_is_left_out_has_its_documented_size(thing, defaults):
@@ -144,7 +144,7 @@ def test_key_poses_survive_toml(time_s, clip, frame):
 @settings(max_examples=30)
 @given(numbers, numbers, st.none() | st.floats(-360.0, 360.0), st.floats(1e-3, 10.0))
 def test_a_stand_survives_toml_to_the_last_bit(x, z, heading, tolerance):
-    stand = Stand((x, z), heading, tolerance)
+    stand = GroundPose((x, z), heading, tolerance)
     assert again(replace(LEAST, goal=stand)).goal == stand
 
 
@@ -193,7 +193,7 @@ def test_two_points_make_a_straight_line(a, b, kind, spacing):
     assert path.length_m == pytest.approx(length)
     turn = path.heading_at(np.linspace(0.0, length, 5)) - np.arctan2(step[0], step[1])
     np.testing.assert_allclose(np.cos(turn), 1.0, atol=1e-9)
-    points = path.sampled(spacing)
+    points = path.sample(spacing)
     np.testing.assert_allclose(points, np.linspace(a, b, len(points)), atol=1e-9)
     assert np.linalg.norm(np.diff(points, axis=0), axis=1).max() <= spacing * (1.0 + 1e-9)
 
@@ -220,7 +220,7 @@ def test_a_point_of_the_path_is_at_no_distance_from_it(way, kind, part):
 def test_no_sample_of_a_path_is_nearer_than_the_nearest_point(way, kind, point):
     path = Path(np.array(way), kind)
     along, gap = path.nearest(point)
-    assert np.linalg.norm(path.sampled(0.5) - point, axis=1).min() >= gap - 1e-9
+    assert np.linalg.norm(path.sample(0.5) - point, axis=1).min() >= gap - 1e-9
     assert np.linalg.norm(path.point_at(along) - point) == pytest.approx(gap, abs=1e-9)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marey.base import FormatError, MareyError, MissingFileError
-from marey.world import Sketch, Stand, load_sketch, parse_sketch, save_sketch, sketch_to_toml
+from marey.world import GroundPose, Sketch, load_sketch, parse_sketch, save_sketch, sketch_to_toml
 
 FULL = """\
 version = 1
@@ -81,13 +81,13 @@ def test_a_sketch_survives_the_disk(tmp_path: FilePath) -> None:
 
 
 def test_speed_and_corridor_are_kept_without_a_path() -> None:
-    sketch = Sketch(Stand((0.0, 0.0)), Stand((1.0, 0.0)), speed_mps=2.0, corridor_m=3.0)
+    sketch = Sketch(GroundPose((0.0, 0.0)), GroundPose((1.0, 0.0)), speed_mps=2.0, corridor_m=3.0)
     again = parse_sketch(sketch_to_toml(sketch))
     assert (again.path, again.speed_mps, again.corridor_m) == (None, 2.0, 3.0)
 
 
 def test_numbers_of_numpy_are_written_as_numbers() -> None:
-    sketch = Sketch(Stand((np.float64(1.5), 0.0)), Stand((1.0, 0.0)))
+    sketch = Sketch(GroundPose((np.float64(1.5), 0.0)), GroundPose((1.0, 0.0)))
     assert parse_sketch(sketch_to_toml(sketch)).start.position == (1.5, 0.0)
 
 
