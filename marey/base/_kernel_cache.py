@@ -12,7 +12,7 @@ import time
 import warnings
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 
@@ -55,7 +55,7 @@ class _StampedImpl(CompileResultCacheImpl):
     def __init__(self, function: Any, stamp: str, folder: Path) -> None:
         self._lineno = function.__code__.co_firstlineno
         self._locator = _Locator(function, stamp, folder)
-        self._filename_base = self.get_filename_base(f"{function.__module__}.{function.__qualname__}", "")
+        self._filename_base = cast(Any, self).get_filename_base(f"{function.__module__}.{function.__qualname__}", "")
 
 
 class _Locator:
@@ -92,7 +92,7 @@ class _StampedCache(FunctionCache):
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
-            super().save_overload(sig, data)
+            cast(Any, super()).save_overload(sig, data)
             self._remove_unused()
         except OSError as error:  # a full disk costs time at the next start, not the result
             warnings.warn(

@@ -69,7 +69,7 @@ class _Kernel:
     def __call__(self, *arguments: Any) -> Any:
         dispatcher = self.resolve()
         # The caller's module holds this object under the kernel's name: later calls go straight to the compiled code.
-        caller = sys._getframe(1).f_globals
+        caller = sys._getframe(1).f_globals  # pyright: ignore[reportPrivateUsage]
         if caller.get(self.py_func.__name__) is self:
             caller[self.py_func.__name__] = dispatcher
         return dispatcher(*arguments)
@@ -96,7 +96,7 @@ class _Kernel:
     def stamp(self) -> str:
         """Hash all that the compiled code is made from: this kernel and every kernel it reaches."""
         reached: dict[int, _Kernel] = {}
-        waiting = [self]
+        waiting: list[_Kernel] = [self]
         while waiting:
             one = waiting.pop()
             if id(one) not in reached:

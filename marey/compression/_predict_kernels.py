@@ -40,7 +40,8 @@ def new_predictor(links: IntArray, steps: FloatArray) -> Predictor:
     """Return a predictor that has seen nothing."""
     n = steps.shape[0]
     return Predictor(
-        np.zeros((n, NUM_FEATURES)), np.zeros((n, NUM_FEATURES, NUM_FEATURES)), np.zeros((n, NUM_FEATURES)), np.zeros(n), np.zeros(n),
+        np.zeros((n, NUM_FEATURES)), np.zeros((n, NUM_FEATURES, NUM_FEATURES)), np.zeros((n, NUM_FEATURES)),
+        np.zeros(n), np.zeros(n),
         np.zeros(n), np.zeros(NUM_FEATURES), links, steps,
     )  # fmt: skip
 

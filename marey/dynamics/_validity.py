@@ -74,7 +74,8 @@ def check_validity(
     divided by 1 m, is what is missing, in body weights. ``violation`` is 2.5 times its mean over about a fifth of a
     second, or half of the frame's own where that is more: green up to the tolerance (2 % of the body weight lasting
     on the ground, 10 % for a moment and in flight), amber to 1.5 times that, then red. Sliding, penetration, joint
-    limits and a body that moves harder than gravity tips it over its foot (``compute_tipping_ratio``: a clip played too fast) colour a
+    limits and a body that moves harder than gravity tips it over its foot (``compute_tipping_ratio``: a clip played
+    too fast) colour a
     frame too.
 
     Args:

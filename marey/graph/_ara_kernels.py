@@ -176,7 +176,8 @@ def update_state(
 
 @kernel
 def expand_state(
-    roads: SearchGraph, world: GridArrays, grid: FloatArray, wishes: FloatArray, terms: HeuristicTerms, memory: SearchMemory, s: int,
+    roads: SearchGraph, world: GridArrays, grid: FloatArray, wishes: FloatArray, terms: HeuristicTerms,
+    memory: SearchMemory, s: int,
     upper: float, epsilon: float, is_few: bool, apart: BoolArray,
 ) -> bool:  # fmt: skip
     """Go along every edge of a search state; false when the memory is full."""
@@ -250,7 +251,8 @@ def expand_state(
 
 @kernel
 def expand_states(
-    roads: SearchGraph, world: GridArrays, wishes: FloatArray, terms: HeuristicTerms, memory: SearchMemory, upper: float, epsilon: float,
+    roads: SearchGraph, world: GridArrays, wishes: FloatArray, terms: HeuristicTerms, memory: SearchMemory,
+    upper: float, epsilon: float,
     is_few: bool, apart: BoolArray, budget: int,
 ) -> int:  # fmt: skip
     """Expand up to ``budget`` states; returns RUNNING, DONE or FULL.
@@ -277,7 +279,8 @@ def expand_states(
 
 @kernel
 def add_start(
-    roads: SearchGraph, world: GridArrays, terms: HeuristicTerms, memory: SearchMemory, node: int, met: int, place: FloatArray, epsilon: float,
+    roads: SearchGraph, world: GridArrays, terms: HeuristicTerms, memory: SearchMemory, node: int, met: int,
+    place: FloatArray, epsilon: float,
     last: int,
 ) -> bool:  # fmt: skip
     """Put a state at an anchor into the open list, if an end can be reached from it."""
@@ -312,7 +315,8 @@ def relax_state(
 
 @kernel
 def relax_edge(
-    roads: SearchGraph, world: GridArrays, wishes: FloatArray, terms: HeuristicTerms, memory: SearchMemory, s: int, e: int, name: int,
+    roads: SearchGraph, world: GridArrays, wishes: FloatArray, terms: HeuristicTerms, memory: SearchMemory, s: int,
+    e: int, name: int,
     cost: float, epsilon: float,
 ) -> bool:  # fmt: skip
     """Offer the way along one edge at another cost and under another number; whether it is of use."""

@@ -171,7 +171,8 @@ def _flight_sizes(database: Database, ways: PhasePaths, kept: IntArray) -> Float
     """Length and rise of the root [m] of ways that are flights ``(E, 2)``.
 
     The length is what lies between the feet: from the toe that leaves last to the heel that lands first, along the way
-    of the root. A stride of a run is shorter than ``MIN_FLIGHT_S``; it is a flight, but of no length, for nobody means it
+    of the root. A stride of a run is shorter than ``MIN_FLIGHT_S``; it is a flight, but of no length, for nobody
+    means it
     who asks for a jump.
     """
     found = np.zeros((len(kept), 2))

@@ -30,7 +30,8 @@ def sample_track(track: PoseTrack, times: FloatArray) -> PoseTrack:
     span = np.maximum(track.times[high] - track.times[low], 1e-12)
     part = np.clip((times - track.times[low]) / span, 0.0, 1.0)
     near = [np.maximum(low - 1, 0), low, high, np.minimum(high + 1, last)]
-    return PoseTrack(times, _interpolate_positions(track.roots, near, part), _interpolate_rotations(track.wxyz, near, part), track.plants[low],
+    return PoseTrack(times, _interpolate_positions(track.roots, near, part), _interpolate_rotations(track.wxyz, near,
+        part), track.plants[low],
                  track.is_anchor[low])  # fmt: skip
 
 

@@ -70,7 +70,8 @@ def _apply_reach(motion: Motion, reach: HandTarget) -> Motion:
     task = PointTask(int(points.joints[number]), reach.target, point=points.offsets[number])
     start = motion[reach.frame]
     found = solve_ik(
-        motion.skeleton, [task], start=start, root="fixed", frozen_joints=_joints_off_chain(motion.skeleton, task.joint),
+        motion.skeleton, [task], start=start, root="fixed", frozen_joints=_joints_off_chain(motion.skeleton,
+        task.joint),
         tolerance_m=REACH_TOL_M, on_failure="return",
     )  # fmt: skip
     change = (motion.rotations[reach.frame].inverse() @ found.pose.rotations).log()

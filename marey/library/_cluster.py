@@ -40,7 +40,7 @@ def connect_dask(address: str, what: str) -> tuple[Any, Any]:
 def stage_on_cluster(
     jobs: Sequence[IngestJob], clip_files: Sequence[Path], address: str, on_link: Callable[[str], None] | None = None
 ) -> Generator[tuple[int, str]]:
-    """Number and answer of every job, as :func:`marey.library._worker.answer_request` gives it; clips are written here."""
+    """Number and answer of every job, as ``answer_request`` gives it; clips are written here."""
     dask, connected = connect_dask(address, "a library on a cluster")
     with connected as client:
         if on_link is not None:

@@ -135,7 +135,8 @@ def integrate_clock(
 ) -> None:
     """Bring a clock to time ``t``; with ``keep`` only as far as the last whole piece, which is its new anchor.
 
-    ``keep`` is ``TO_ANCHOR`` or ``TO_TIME``: a kernel is compiled anew for each flag or whole number, but not for these.
+    ``keep`` is ``TO_ANCHOR`` or ``TO_TIME``: a kernel is compiled anew for each flag or whole number, but not for
+    these.
     """
     knots, values = plan.knots, plan.values
     last = knots.shape[0] - 1

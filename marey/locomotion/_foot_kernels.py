@@ -225,7 +225,8 @@ def pose_leg(
 
 @kernel
 def bend_toes(
-    row: FloatArray, foot: int, ankle: Vector, turn: Quaternion, floor_y: float, dt: float, scale: float, legs: LegArrays,
+    row: FloatArray, foot: int, ankle: Vector, turn: Quaternion, floor_y: float, dt: float, scale: float,
+    legs: LegArrays,
     rotations: FloatArray,
 ) -> None:  # fmt: skip
     """Bend toes whose end would be under the floor about the foot's lateral axis; they stretch again in time."""

@@ -139,7 +139,8 @@ def fit_ballistic_path(
 
     .. math:: c(t) = c_0 + v t - \tfrac12 g t^2 e_y, \qquad v = (c_1 - c_0)/T + \tfrac12 g T e_y
 
-    The stances before and after are bent over ``VELOCITY_EASE_S`` by a cubic that is zero at its ends, so that the velocity has
+    The stances before and after are bent over ``VELOCITY_EASE_S`` by a cubic that is zero at its ends, so that the
+    velocity has
     no step and the feet keep their places at toe off and heel strike.
 
     Args:

@@ -49,7 +49,7 @@ class XmlNode:
     attributes: dict[str, str]
     line: int
     text: str = ""
-    children: list[XmlNode] = field(default_factory=list["Node"])
+    children: list[XmlNode] = field(default_factory=list["XmlNode"])
 
 
 def parse_xml_script(text: str, *, file: str = "<script>") -> Script:

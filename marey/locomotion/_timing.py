@@ -14,7 +14,8 @@ from marey.skeleton import Skeleton
 INMAN: Final = 0.743  # [Hz s^1/2] cycles per second of a walk are this times the root of the normalised speed
 PATH_FACTORS: Final = (2.0, 3.0)  # path of a cycle over the gap of the heels: walk, run; [Glardon2005]_ §III.1.3.1
 STEP_POWER: Final = 0.4  # of the step length below the slowest captured speed
-STANCE_CENTRES: Final = (  # phases at which ankle and toe surely stand, of the right foot; the left's are half a cycle later
+# Phases at which ankle and toe surely stand, of the right foot; the left's are half a cycle later
+STANCE_CENTRES: Final = (
     ((0.12, 0.32), (0.18, 0.46)),
     ((0.06, 0.15), (0.08, 0.20)),
 )

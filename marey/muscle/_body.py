@@ -76,7 +76,8 @@ class SoftBody:
         mesh: MeshSource, *, material: str = "neo-hookean", young_pa: float = 4e4, poisson: float | None = None,
         density_kg_m3: float = 1060.0, stiffness_scale: ArrayLike | None = None,
         damping: tuple[float, float] = (0.0, 0.0), pinned: ArrayLike = (), gravity: ArrayLike = GRAVITY,
-        ground: ContactPlane | None = None, muscles: Muscles | None = None, bones: Bones | None = None, solver: str = "pcg",
+        ground: ContactPlane | None = None, muscles: Muscles | None = None, bones: Bones | None = None,
+        solver: str = "pcg",
         integrator: str = "implicit", tolerance: float = 1e-3,
     ) -> SoftBody:  # fmt: skip
         """A body at rest.

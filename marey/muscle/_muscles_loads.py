@@ -50,7 +50,8 @@ def distribute_by_region(
     .. math:: \lambda_j = w_j\,\Big(1 + \sum_k \frac{q_k\,(e_k\cdot r_j)}{\sigma_k^2}\Big)
 
     with the point's way q from the centre, and the principal axes e_k and spreads sigma_k of the region. It is the
-    solution of least :math:`\sum \|F_j\|^2/m_j`. Along axes where the way is longer than ``MAX_LEVER`` spreads the point
+    solution of least :math:`\sum \|F_j\|^2/m_j`. Along axes where the way is longer than ``MAX_LEVER`` spreads the
+    point
     turns with the region instead.
 
     Returns:

@@ -155,7 +155,8 @@ def _select_common_joints(clips: Sequence[ClipRecord]) -> list[ClipRecord]:
 
 
 def _build_graph(
-    library: Library, clips: Sequence[ClipRecord], folder: Path, ledger: _ResultLedger, tell: OnStep, workers: int | None,
+    library: Library, clips: Sequence[ClipRecord], folder: Path, ledger: _ResultLedger, tell: OnStep,
+    workers: int | None,
     cluster: str | None, settings: dict[str, Any],
 ) -> tuple[str | None, str]:  # fmt: skip
     """The graph of all clips, and why there is none."""

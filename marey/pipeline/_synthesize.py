@@ -80,7 +80,8 @@ class SynthesisResult:
         """The same, for people."""
         if self.motion is None or self.errors is None:
             return f"no motion: {self.status}. {self.advice}"
-        text = f"{self.motion.duration_s:.1f} s of motion over {_format_length(self.motion):.1f} m ({self.engine}, {self.status})"
+        length = _format_length(self.motion)
+        text = f"{self.motion.duration_s:.1f} s of motion over {length:.1f} m ({self.engine}, {self.status})"
         if self.errors.reaches_m:
             text += f"; hands within {1000.0 * max(self.errors.reaches_m):.1f} mm of their things"
         if self.errors.off_path_m > 0.0:

@@ -79,7 +79,8 @@ def _geoms(body: Body, ground: Ground) -> dict[int, str]:
         radius = max(float(spheres.radii[n]), CORNER_M)
         text = (
             f'<geom name="{name}" type="sphere" size="{radius!r}" pos="{_numbers(spheres.offsets[n])}" '
-            f'contype="0" conaffinity="1" condim="3" friction="{_friction_coefficient(ground)!r} 0 0"/>'
+            f'contype="0" conaffinity="1" condim="3" '
+            f'friction="{_friction_coefficient(ground)!r} 0 0"/>'
         )
         joint = int(spheres.joints[n])
         found[joint] = found.get(joint, "") + text
@@ -89,7 +90,8 @@ def _geoms(body: Body, ground: Ground) -> dict[int, str]:
 def _floor(ground: Ground) -> str:
     return (
         f'<geom name="ground" type="plane" size="0 0 1" pos="{_numbers(ground.point)}" '
-        f'zaxis="{_numbers(ground.normal)}" contype="1" conaffinity="0" condim="3" friction="{_friction_coefficient(ground)!r} 0 0"/>'
+        f'zaxis="{_numbers(ground.normal)}" contype="1" conaffinity="0" condim="3" '
+        f'friction="{_friction_coefficient(ground)!r} 0 0"/>'
     )
 
 

@@ -42,7 +42,8 @@ def check_key_conflicts(problem: SpacetimeProblem) -> None:
         ):
             raise InputError(
                 f"keys '{one.key.kind}' in phase '{one.key.phase}' and '{other.key.kind}' in phase "
-                f"'{other.key.phase}' contradict: {one.what} cannot be {_describe_interval(one)} and {_describe_interval(other)}",
+                f"'{other.key.phase}' contradict: {one.what} cannot be "
+                f"{_describe_interval(one)} and {_describe_interval(other)}",
                 "Change one of them",
             )
 

@@ -220,7 +220,8 @@ def _check_contradictions(layout: FullLayout) -> None:
                 first = other[0]
                 raise InputError(
                     f"keys '{first.kind}' in phase '{first.phase}' and '{key.kind}' in phase '{key.phase}' contradict: "
-                    f"{layout.figure.names[i]} cannot be {_format_range(other[1], other[2])} and {_format_range(low, high)} "
+                    f"{layout.figure.names[i]} cannot be {_format_range(other[1], other[2])} "
+                    f"and {_format_range(low, high)} "
                     f"at {time:.2f} s",
                     "Change one of them",
                 )
