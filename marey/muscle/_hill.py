@@ -9,6 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, UnknownNameError, frozen
+from marey.muscle._hill_kernels import (
+    activation_rate,
+    groote_length,
+    groote_passive,
+    groote_speed,
+    mujoco_length,
+    mujoco_passive,
+    mujoco_speed,
+)
 from marey.muscle._spline import HILL_CURVES
 
 if TYPE_CHECKING:
@@ -30,15 +39,15 @@ class HillCurves:
 
     def length(self, x: ArrayLike) -> FloatArray:
         """Active force over length, both over their optimum."""
-        return _evaluate_curve(x, f"{self._prefix}_length")
+        return _evaluate_curve(x, groote_length if self.name == "de-groote" else mujoco_length)
 
     def speed(self, v: ArrayLike) -> FloatArray:
         """Force over speed [-1 is full shortening]."""
-        return _evaluate_curve(v, f"{self._prefix}_speed")
+        return _evaluate_curve(v, groote_speed if self.name == "de-groote" else mujoco_speed)
 
     def passive(self, x: ArrayLike) -> FloatArray:
         """Passive force over length."""
-        return _evaluate_curve(x, f"{self._prefix}_passive")
+        return _evaluate_curve(x, groote_passive if self.name == "de-groote" else mujoco_passive)
 
     def tension(self, activation: ArrayLike, x: ArrayLike, v: ArrayLike = 0.0) -> FloatArray:
         """Tension over the greatest isometric force; never negative."""
@@ -49,10 +58,6 @@ class HillCurves:
         active = a * self.length(x) * self.speed(speed)
         return np.maximum(0.0, active + self.passive(x) + self.damping * speed)
 
-    @property
-    def _prefix(self) -> str:
-        return "groote" if self.name == "de-groote" else "mujoco"
-
 
 def follow_excitation(excitation: ArrayLike, dt: float, *, start: float = 0.0) -> FloatArray:
     r"""Activations ``(F, ...)`` that follow excitations: :math:`\dot a = (u - a)/\tau(u, a)`, exact for a held tau.
@@ -62,8 +67,6 @@ def follow_excitation(excitation: ArrayLike, dt: float, *, start: float = 0.0) -
         dt: length of a step [s].
         start: activation before the first.
     """
-    from marey.muscle._hill_kernels import activation_rate
-
     if not (np.isfinite(dt) and dt > 0.0):
         raise InputError(f"a step of {dt} s", "It must be above zero")
     u = frozen(excitation, name="excitation")
@@ -80,8 +83,5 @@ def follow_excitation(excitation: ArrayLike, dt: float, *, start: float = 0.0) -
     return out
 
 
-def _evaluate_curve(values: ArrayLike, name: str) -> FloatArray:
-    from marey.muscle import _hill_kernels
-
-    curve: Callable[[float], float] = getattr(_hill_kernels, name)
+def _evaluate_curve(values: ArrayLike, curve: Callable[[float], float]) -> FloatArray:
     return np.asarray(np.vectorize(curve, otypes=[np.float64])(frozen(values, name="values")))

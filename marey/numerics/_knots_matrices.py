@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse import linalg
+from scipy.sparse.linalg import splu
 
 from marey.base import FloatArray
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csc_array, csr_array
 
 _sparse: Any = sparse  # scipy has no stubs
-_linalg: Any = linalg
+_splu: Any = splu  # scipy has no stubs
 
 
 def weighted_gram(design: Any, weights: FloatArray) -> csc_array:
@@ -31,5 +31,5 @@ def fit_with_smoothing(design: Any, gram: Any, samples: FloatArray, smoothing: f
     """Coefficients ``(K, n)`` nearest to samples ``(T, n)``, with a share of the gram matrix against what none sees."""
     normal = design.T @ design
     share = smoothing * float(normal.diagonal().max()) / float(gram.diagonal().max())
-    factor = _linalg.splu(_sparse.csc_array(normal + share * gram))
+    factor = _splu(_sparse.csc_array(normal + share * gram))
     return np.asarray(factor.solve(design.T @ samples), dtype=np.float64)
