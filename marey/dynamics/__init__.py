@@ -31,8 +31,8 @@ from marey.dynamics._spatial import inverse_transform, spatial_cross, spatial_in
 from marey.dynamics._split import SupportSplit, compute_centre_of_pressure, split_by_pressure, split_support
 from marey.dynamics._supports import Supports, find_supports
 from marey.dynamics._torques import compute_torque_jacobians, compute_torques
-from marey.dynamics._tree import PRISMATIC, REVOLUTE, JointTree, TreeSkeleton
-from marey.dynamics._tree_body import tree_from_body
+from marey.dynamics._tree import JointTree, tree_from_body
+from marey.dynamics._tree_motion import PRISMATIC, REVOLUTE, TreeSkeleton
 from marey.dynamics._tree_pinocchio import pinocchio_model
 from marey.dynamics._tree_simplified import SimplifiedTree
 from marey.dynamics._validity import check_validity

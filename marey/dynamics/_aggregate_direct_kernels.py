@@ -28,8 +28,8 @@ from marey.dynamics._spatial_kernels import (
     scale6,
 )
 from marey.dynamics._states import TreeStates
-from marey.dynamics._tree import PRISMATIC
 from marey.dynamics._tree_kernels import TreeArrays, fill_zero, multiply_matrices, put_axis_rotation
+from marey.dynamics._tree_motion import PRISMATIC
 
 # one frame in the links' frames: rotation to the parent, arm from it, joint twist, velocity, acceleration, velocity and
 # acceleration of the parent seen in the link's frame, momentum and force of the sub-tree; a matrix; flags of links

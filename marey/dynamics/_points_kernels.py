@@ -7,8 +7,8 @@ import numpy as np
 from marey.base import FloatArray, IntArray, kernel
 from marey.dynamics._spatial_kernels import Vector, add3, cross, put3, rotate, row3, scale3, subtract3
 from marey.dynamics._states import TreeStates
-from marey.dynamics._tree import PRISMATIC
 from marey.dynamics._tree_kernels import TreeArrays, compute_link_frames, fill_zero
+from marey.dynamics._tree_motion import PRISMATIC
 
 # of one frame: R (D+3, 3, 3); P, its velocity and acceleration, angular velocity and acceleration, axis and its first
 # and second derivative, each (D+1, 3)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, UnknownNameError, frozen
 from marey.dynamics._cones import shift_wrench
-from marey.dynamics._inverse import InverseDynamics
 from marey.dynamics._supports import LIMBS, Supports
+
+if TYPE_CHECKING:
+    from marey.dynamics._inverse import InverseDynamics
 
 RULES: Final = ("alpha", "cone", "torque")
 MIN_NORMAL: Final = 1e-6  # [-] of the largest normal force: below it there is no centre of pressure

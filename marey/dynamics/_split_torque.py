@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from marey.base import FloatArray, IntArray
 from marey.dynamics._body import GRAVITY
-from marey.dynamics._inverse import InverseDynamics
 from marey.dynamics._split import SupportSplit, sum_corners
 from marey.dynamics._supports import Supports
 from marey.lie import SO3
 from marey.numerics import solve_qp
 from marey.skeleton import role_map
+
+if TYPE_CHECKING:
+    from marey.dynamics._inverse import InverseDynamics
 
 LIMB_JOINTS: Final = {
     0: ("left_hip", "left_knee", "left_ankle"),

@@ -6,34 +6,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen, frozen_ints
+from marey.dynamics._tree_body import BodyProtocol, plan_body_tree
 from marey.dynamics._tree_checks import check_axes, check_inertias, check_parents, normalise_orientations
+from marey.dynamics._tree_draft import plan_random_tree
+from marey.dynamics._tree_fang import plan_chain, plan_fang7, plan_fang22
+from marey.dynamics._tree_motion import (
+    PRISMATIC,
+    REVOLUTE,
+    WORLD,
+    Point,
+    TreeSkeleton,
+    compute_gimbal_margins,
+    coordinates_from_motion,
+    motion_from_coordinates,
+)
+from marey.dynamics._tree_simplified import SimplifiedTree
 from marey.lie import SO3
 from marey.motion import Contacts, Motion
 from marey.skeleton import Skeleton
-
-if TYPE_CHECKING:
-    from marey.dynamics._tree_body import BodyProtocol
-    from marey.dynamics._tree_simplified import SimplifiedTree
-
-REVOLUTE: Final = 0
-PRISMATIC: Final = 1
-WORLD: Final = -1
-
-Point = tuple[int, FloatArray]  # the link that carries it, and where it is in the link's frame [m]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TreeSkeleton:
-    """The skeleton that a tree moves: which coordinates turn which joint."""
-
-    skeleton: Skeleton
-    joint_dofs: tuple[tuple[int, ...], ...]  # (J,) coordinates of each joint in the order they act; may be shared
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -103,44 +99,32 @@ class JointTree:
     @classmethod
     def fang22(cls, height_m: float = 1.65, mass_kg: float = 65.0) -> JointTree:
         """Fang's character: root 6, hips and shoulders 3, knees and elbows 1 degree of freedom ([Fang2003]_ §7)."""
-        from marey.dynamics._tree_fang import build_fang22
-
-        return build_fang22(height_m, mass_kg)
+        return cls(*plan_fang22(height_m, mass_kg))
 
     @classmethod
     def fang7(cls, height_m: float = 1.65, mass_kg: float = 65.0) -> JointTree:
         """Fang's planar character: the same seen from the side, left and right limbs merged into one link each."""
-        from marey.dynamics._tree_fang import build_fang7
-
-        return build_fang7(height_m, mass_kg)
+        return cls(*plan_fang7(height_m, mass_kg))
 
     @classmethod
     def chain(cls, num_links: int, *, length_m: float = 0.3, mass_kg: float = 1.0) -> JointTree:
         """Serial chain of equal rods that hangs from the world; axes take turns, so that it moves in space."""
-        from marey.dynamics._tree_fang import build_chain
-
-        return build_chain(num_links, length_m, mass_kg)
+        return cls(*plan_chain(num_links, length_m, mass_kg))
 
     @classmethod
     def random(cls, rng: np.random.Generator, num_dofs: int, *, massless: float = 0.25) -> JointTree:
         """Tree with joints of both kinds, some links ``massless``, for checks; it has no skeleton."""
-        from marey.dynamics._tree_draft import build_random_tree
-
-        return build_random_tree(rng, num_dofs, massless)
+        return cls(*plan_random_tree(rng, num_dofs, massless))
 
     @classmethod
     def from_body(
         cls, body: BodyProtocol, *, motion: Motion | None = None, root_order: str = "yxz", fingers: bool = True
     ) -> JointTree:
         """Tree of any skeleton with masses; see :func:`marey.dynamics.tree_from_body`."""
-        from marey.dynamics._tree_body import tree_from_body
-
         return tree_from_body(body, motion=motion, root_order=root_order, fingers=fingers)
 
     def simplify(self, S: ArrayLike, names: tuple[str, ...] = ()) -> SimplifiedTree:
         """The same body moved by fewer coordinates, ``q = S q_s`` ([Fang2003]_ §8.3)."""
-        from marey.dynamics._tree_simplified import SimplifiedTree
-
         return SimplifiedTree(self, frozen(S, self.num_dofs, None, name="S"), names)
 
     # Reading
@@ -214,8 +198,6 @@ class JointTree:
 
     def to_motion(self, q: ArrayLike, rate_hz: float, contacts: Contacts | None = None) -> Motion:
         """Clip of the tree's skeleton that coordinates ``q (F, D)`` describe."""
-        from marey.dynamics._tree_motion import motion_from_coordinates
-
         return motion_from_coordinates(
             self, self._require_skeleton(), frozen(q, None, self.num_dofs, name="q"), rate_hz, contacts
         )
@@ -226,14 +208,10 @@ class JointTree:
         Raises:
             InputError: the clip is of another skeleton; retarget it first.
         """
-        from marey.dynamics._tree_motion import coordinates_from_motion
-
         return coordinates_from_motion(self, self._require_skeleton(), motion)
 
     def gimbal_margins(self, q: ArrayLike) -> dict[str, float]:
         """Least angle [rad] between each joint of three turns and its gimbal lock, over frames ``q (F, D)``."""
-        from marey.dynamics._tree_motion import compute_gimbal_margins
-
         return compute_gimbal_margins(self, frozen(q, None, self.num_dofs, name="q"))
 
     def _require_skeleton(self) -> TreeSkeleton:
@@ -264,3 +242,24 @@ def _check_bounds(values: FloatArray, count: int, default: float) -> FloatArray:
         raise InputError(f"bounds of shape {array.shape}", f"Give ({count},) numbers, none of them NaN")
     array.setflags(write=False)
     return cast(FloatArray, array)
+
+
+def tree_from_body(
+    body: BodyProtocol, *, motion: Motion | None = None, root_order: str = "yxz", fingers: bool = True
+) -> JointTree:
+    """Tree of one-turn joints that moves a body's skeleton.
+
+    The root slides along X, Y, Z and turns in ``root_order`` (yaw first, so that spins about the vertical stay
+    regular; ``"yzx"`` keeps somersaults regular). Hips turn Z-Y-X, shoulders X-Z-Y, both counted from a limb that
+    hangs straight down: a T-pose arm would reach its lock in every forward swing. A joint that the capture turns about
+    one axis is a hinge, others have three turns, so a clip goes to coordinates and back without loss.
+
+    Args:
+        body: skeleton, masses, centres and inertias of its pieces.
+        motion: a clip that shows which joints are hinges or stiff, and which orders of turns stay away from gimbal
+            lock. Without it, CMU's BVH hinges are known, ASF files name theirs, and all other joints turn freely.
+        root_order: order of the root's turns, outermost first; ``"auto"`` takes the usual one unless the motion comes
+            near its gimbal lock.
+        fingers: keep the finger and thumb joints of CMU's skeletons, which carry no mass of their own.
+    """
+    return JointTree(*plan_body_tree(body, motion=motion, root_order=root_order, fingers=fingers))

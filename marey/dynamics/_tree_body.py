@@ -8,9 +8,8 @@ from typing import Final, Protocol
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.dynamics._tree import JointTree, Point, TreeSkeleton
-from marey.dynamics._tree_draft import AXES, TreeDraft, add_root
-from marey.dynamics._tree_motion import continuous_euler_angles
+from marey.dynamics._tree_draft import AXES, TreeDraft, TreeParts, add_root
+from marey.dynamics._tree_motion import Point, TreeSkeleton, continuous_euler_angles
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import RoleMap, Skeleton, contact_points, role_map
@@ -76,24 +75,10 @@ class JointAxes:
     bounds: tuple[float, float] = (-np.inf, np.inf)
 
 
-def tree_from_body(
+def plan_body_tree(
     body: BodyProtocol, *, motion: Motion | None = None, root_order: str = "yxz", fingers: bool = True
-) -> JointTree:
-    """Tree of one-turn joints that moves a body's skeleton.
-
-    The root slides along X, Y, Z and turns in ``root_order`` (yaw first, so that spins about the vertical stay
-    regular; ``"yzx"`` keeps somersaults regular). Hips turn Z-Y-X, shoulders X-Z-Y, both counted from a limb that
-    hangs straight down: a T-pose arm would reach its lock in every forward swing. A joint that the capture turns about
-    one axis is a hinge, others have three turns, so a clip goes to coordinates and back without loss.
-
-    Args:
-        body: skeleton, masses, centres and inertias of its pieces.
-        motion: a clip that shows which joints are hinges or stiff, and which orders of turns stay away from gimbal
-            lock. Without it, CMU's BVH hinges are known, ASF files name theirs, and all other joints turn freely.
-        root_order: order of the root's turns, outermost first; ``"auto"`` takes the usual one unless the motion comes
-            near its gimbal lock.
-        fingers: keep the finger and thumb joints of CMU's skeletons, which carry no mass of their own.
-    """
+) -> TreeParts:
+    """Arrays of the tree; see :func:`marey.dynamics.tree_from_body`."""
     if root_order == "auto" and motion is not None:
         root_order = _choose_rotation_order(ROOT_ORDERS[0], motion.rotations[:, 0], np.eye(3))
     if root_order not in ROOT_ORDERS:

@@ -4,15 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from marey.base import FloatArray, InputError
-from marey.dynamics._tree import PRISMATIC, REVOLUTE, WORLD, JointTree, Point, TreeSkeleton
+from marey.base import FloatArray, InputError, IntArray
+from marey.dynamics._tree_motion import PRISMATIC, REVOLUTE, WORLD, Point, TreeSkeleton
 from marey.lie import SO3
 
 AXES: Final = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+
+
+class TreeParts(NamedTuple):
+    """Fields of a ``JointTree``, in its order, before they are checked."""
+
+    names: tuple[str, ...]
+    parents: IntArray
+    kinds: IntArray
+    axes: FloatArray
+    offsets: FloatArray
+    masses: FloatArray
+    centres: FloatArray
+    inertias: FloatArray
+    orientations: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    groups: tuple[str, ...]
+    points: dict[str, Point]
+    figure: TreeSkeleton | None
+    report: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -69,10 +89,10 @@ class TreeDraft:
         self.inertias[link] = self.inertias[link] + inertia + moved
         self.masses[link], self.centres[link] = total, joint
 
-    def build(self, figure: TreeSkeleton | None, points: dict[str, Point], report: tuple[str, ...] = ()) -> JointTree:
-        """Check and freeze."""
+    def build(self, figure: TreeSkeleton | None, points: dict[str, Point], report: tuple[str, ...] = ()) -> TreeParts:
+        """Arrays of the tree, in the order of the fields of ``JointTree``."""
         bounds = np.array(self.bounds)
-        return JointTree(
+        return TreeParts(
             tuple(self.names),
             np.array(self.parents, dtype=np.int64),
             np.array(self.kinds, dtype=np.int64),
@@ -106,7 +126,7 @@ def add_root(draft: TreeDraft, slides: str, turns: str, group: str) -> int:
     return link
 
 
-def build_random_tree(rng: np.random.Generator, num_dofs: int, massless: float) -> JointTree:
+def plan_random_tree(rng: np.random.Generator, num_dofs: int, massless: float) -> TreeParts:
     """Tree in which each joint hangs on the one before it or on a near ancestor of that; the last link has mass."""
     if num_dofs < 1:
         raise InputError(f"a tree of {num_dofs} joints", "It needs at least one")

@@ -14,8 +14,8 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.dynamics._tree import JointTree, Point, TreeSkeleton
-from marey.dynamics._tree_draft import AXES, TreeDraft, add_root
+from marey.dynamics._tree_draft import AXES, TreeDraft, TreeParts, add_root
+from marey.dynamics._tree_motion import Point, TreeSkeleton
 from marey.skeleton import NO_PARENT, Skeleton
 
 SIDES: Final = {"left": 1.0, "right": -1.0}  # sign of the side's X
@@ -56,7 +56,7 @@ THIGH: Final = CharacterSegment(0.100, 0.245, 0.433, 0.323, 0.08)
 SHANK: Final = CharacterSegment(0.061, 0.246, 0.606, 0.416, 0.05)
 
 
-def build_fang22(height_m: float, mass_kg: float) -> JointTree:
+def plan_fang22(height_m: float, mass_kg: float) -> TreeParts:
     """The character in space: 22 degrees of freedom, nine links with mass."""
     _check_size(height_m, mass_kg)
     draft, dofs = TreeDraft(), {"pelvis": tuple(range(6))}
@@ -76,7 +76,7 @@ def build_fang22(height_m: float, mass_kg: float) -> JointTree:
     return draft.build(_build_skeleton(height_m, dofs), points)
 
 
-def build_fang7(height_m: float, mass_kg: float) -> JointTree:
+def plan_fang7(height_m: float, mass_kg: float) -> TreeParts:
     """The character in the plane X = 0: left and right limbs are one link of doubled mass each."""
     _check_size(height_m, mass_kg)
     draft = TreeDraft()
@@ -95,7 +95,7 @@ def build_fang7(height_m: float, mass_kg: float) -> JointTree:
     return draft.build(_build_skeleton(height_m, {"pelvis": (0, 1, 2), **both}), points)
 
 
-def build_chain(num_links: int, length_m: float, mass_kg: float) -> JointTree:
+def plan_chain(num_links: int, length_m: float, mass_kg: float) -> TreeParts:
     """Serial chain: rods of equal length, hinges about X, Z, X, Z, ..."""
     if num_links < 1:
         raise InputError(f"a chain of {num_links} links", "It needs at least one")

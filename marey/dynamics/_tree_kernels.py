@@ -25,7 +25,7 @@ from marey.dynamics._spatial_kernels import (
     scale3,
     scale6,
 )
-from marey.dynamics._tree import PRISMATIC
+from marey.dynamics._tree_motion import PRISMATIC
 
 # parents (D,) with D for the world; kinds (D,); rests (D, 3, 3) rotation before the joint turns; geometry (D, 6) axis
 # and offset; inertias (D, 10) mass, first and second moment about the link's origin, in its axes; first revolute link

@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from marey.base import FloatArray, InputError
 from marey.dynamics._body_repair import restore_bones
-from marey.dynamics._tree import PRISMATIC, REVOLUTE, JointTree, TreeSkeleton
 from marey.lie import SO3
 from marey.motion import Contacts, Motion
 from marey.skeleton import Skeleton
 
+if TYPE_CHECKING:
+    from marey.dynamics._tree import JointTree
+
 SAME_BONES_M = 1e-6  # [m] offsets this near belong to the same skeleton
+REVOLUTE: Final = 0
+PRISMATIC: Final = 1
+WORLD: Final = -1
+
+Point = tuple[int, FloatArray]  # the link that carries it, and where it is in the link's frame [m]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TreeSkeleton:
+    """The skeleton that a tree moves: which coordinates turn which joint."""
+
+    skeleton: Skeleton
+    joint_dofs: tuple[tuple[int, ...], ...]  # (J,) coordinates of each joint in the order they act; may be shared
 
 
 def motion_from_coordinates(

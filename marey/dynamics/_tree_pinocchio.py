@@ -15,7 +15,8 @@ import numpy as np
 from marey.base import FloatArray, InputError, IntArray, MissingExtraError
 from marey.dynamics._body import GRAVITY
 from marey.dynamics._states import TreeStates, gravity_vector
-from marey.dynamics._tree import REVOLUTE, WORLD, JointTree
+from marey.dynamics._tree import JointTree
+from marey.dynamics._tree_motion import REVOLUTE, WORLD
 from marey.lie import SO3, hat
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, frozen
-from marey.dynamics._tree import JointTree
 from marey.motion import Contacts, Motion
+
+if TYPE_CHECKING:
+    from marey.dynamics._tree import JointTree
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -1,11 +1,12 @@
 """Motion graphs: clips that flow into one another, searched for the way that a sketch asks for."""
 
 from marey.base._deprecation import deprecated_names
+from marey.graph._ara import GraphArrays
 from marey.graph._build import assemble_graph, build_graph
 from marey.graph._build_jobs import BuildCancelledError
 from marey.graph._database import Database, PhaseTable, prepare_clips
 from marey.graph._file import graph_bytes, load_graph, save_graph
-from marey.graph._graph import GraphArrays, GraphSize, MotionGraph
+from marey.graph._graph import GraphSize, MotionGraph
 from marey.graph._rebuild import rebuild_for_sketch, rebuild_motion
 from marey.graph._report import EventReach, GraphReport, graph_report, transitions_per_s
 from marey.graph._search import SearchResult, SearchSolution, search_graph

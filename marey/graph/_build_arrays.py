@@ -8,10 +8,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, IntArray
-from marey.graph._compact import PhasePaths, compute_pose_costs, path_pose_ranges
-from marey.graph._database import Database, project_principal
-from marey.graph._events import PICKED_PREFIX, STANDING
-from marey.graph._graph import (
+from marey.graph._ara import (
     FLIGHT,
     NO_EVENT,
     NUM_PATH_SAMPLES,
@@ -23,6 +20,9 @@ from marey.graph._graph import (
     compose_planar,
     to_frame,
 )
+from marey.graph._compact import PhasePaths, compute_pose_costs, path_pose_ranges
+from marey.graph._database import Database, project_principal
+from marey.graph._events import PICKED_PREFIX, STANDING
 from marey.graph._settings import GraphSettings
 from marey.graph._transitions import Transitions
 from marey.lie import SO3

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
+from marey.graph._ara import compose_planar, to_frame
 from marey.graph._build_arrays import anchor_displacements
 from marey.graph._compact import PhasePaths
 from marey.graph._database import NO_NEXT_PHASE, Database
 from marey.graph._events import PICKED_PREFIX
-from marey.graph._graph import compose_planar, to_frame
 from marey.graph._settings import GraphSettings
 
 

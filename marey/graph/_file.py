@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from marey.base import FloatArray, InputError, IntArray, MareyError, TensorFormat, frozen
 from marey.dynamics import Body
+from marey.graph._ara import GraphArrays
 from marey.graph._compact import PhasePaths
 from marey.graph._database import Database, PhaseTable
 from marey.graph._file_checks import check_graph, hash_arrays, write_atomically
-from marey.graph._graph import GraphArrays, GraphSize, MotionGraph
+from marey.graph._graph import GraphSize, MotionGraph
 from marey.graph._settings import GraphSettings
 from marey.graph._tables import EventTable
 from marey.graph._transitions import Transitions

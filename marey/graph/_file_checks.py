@@ -6,13 +6,15 @@ import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import InputError, IntArray, TensorFormat
-from marey.graph._graph import MotionGraph
+
+if TYPE_CHECKING:
+    from marey.graph._graph import MotionGraph
 
 
 def hash_arrays(tensors: Mapping[str, NDArray[Any]]) -> str:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
 from marey.blending import BlendedPoses, BlendSettings, BlendSource, blend_sources
+from marey.graph._ara import GraphArrays
 from marey.graph._compact import median_step_cost
 from marey.graph._database import Database
 from marey.graph._events import PICKED_PREFIX
-from marey.graph._graph import GraphArrays, MotionGraph
 from marey.graph._transitions import PoseMetric
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import contact_points, joint_frames
+
+if TYPE_CHECKING:
+    from marey.graph._graph import MotionGraph
 
 MAX_EVENT_EDGES: Final = 3  # edges: states so near to an event have the wider limit
 UP: Final = np.array([0.0, 1.0, 0.0])

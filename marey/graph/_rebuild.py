@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from marey.base import FloatArray, InputError
 from marey.blending import balance_motion
-from marey.graph._graph import MotionGraph
 from marey.graph._rebuild_clock import output_times, sample_track
 from marey.graph._rebuild_feet import hold_feet, plant_positions
 from marey.graph._rebuild_track import build_path_track
@@ -26,6 +26,9 @@ from marey.graph._search_result import SearchResult
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.world import Sketch
+
+if TYPE_CHECKING:
+    from marey.graph._graph import MotionGraph
 
 
 def rebuild_motion(graph: MotionGraph, result: SearchResult, *, rate_hz: float | None = None) -> Motion:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from marey.base import FloatArray, IntArray
 from marey.blending import BlendSettings, BlendSource, blend_duration, blend_sources
-from marey.graph._graph import PICK_LEFT, PICK_RIGHT, MotionGraph, compose_planar, to_frame
+from marey.graph._ara import PICK_LEFT, PICK_RIGHT, compose_planar, to_frame
 from marey.graph._pairs import planted_feet
 from marey.graph._rebuild_joins import PoseTrack, Velocity, hold_last_pose, join_tracks, spread_discontinuities
 from marey.graph._search_result import PathStep, SearchResult
 from marey.lie import SO3
 from marey.motion import Motion
+
+if TYPE_CHECKING:
+    from marey.graph._graph import MotionGraph
 
 SETTLE_S: Final = 1.0  # [s] in which a stand at the end is looked through for its stillest pose
 REST_S: Final = 0.4  # [s] for which that pose is shown; what is left of speed goes in this time

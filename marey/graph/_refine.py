@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from marey.base import FloatArray
-from marey.graph._graph import PICK_LEFT, PICK_RIGHT, MotionGraph, compose_planar
+from marey.graph._ara import PICK_LEFT, PICK_RIGHT, compose_planar
 from marey.graph._refine_places import PickTarget
 from marey.graph._search_result import SearchResult
 from marey.kinematics import PointTask, solve_ik
@@ -18,6 +18,9 @@ from marey.motion import Motion, contact_positions
 from marey.numerics import smoothstep
 from marey.skeleton import Skeleton, contact_points
 from marey.world import Event, Sketch
+
+if TYPE_CHECKING:
+    from marey.graph._graph import MotionGraph
 
 REACH_EASE_S: Final = 0.4  # [s] over which a hand leaves its own way, and comes back to it
 NEAR_M: Final = 0.5  # [m] a pick farther off than this is for something else (hands of blends are elsewhere)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from marey.base import FloatArray
-from marey.graph._graph import MotionGraph, compose_planar
+from marey.graph._ara import compose_planar
 from marey.graph._pairs import blended_hands
 from marey.graph._search_result import SearchResult
 from marey.numerics import smoothstep
+
+if TYPE_CHECKING:
+    from marey.graph._graph import MotionGraph
 
 MAX_FOOTSTEP_SHIFT_M: Final = 0.03  # [m] by which footsteps move: corridors are searched with more room than that
 MAX_FOOTSTEP_ROTATION_RAD: Final = 0.1  # [rad] and turn

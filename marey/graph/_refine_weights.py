@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from marey.base import FloatArray
-from marey.graph._graph import MotionGraph, compose_planar, to_frame
+from marey.graph._ara import compose_planar, to_frame
 from marey.graph._pairs import blended_deltas, blended_hands
 from marey.graph._search_result import PathStep, SearchResult
+
+if TYPE_CHECKING:
+    from marey.graph._graph import MotionGraph
 
 WEIGHT_SPAN: Final = 1.0 / 9.0  # [-] a weight stays within one step of the search's grid
 NUM_TRIED: Final = 45  # weights looked at; a hand moves by less than a millimetre from one to the next

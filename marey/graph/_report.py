@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
-from marey.graph._graph import GraphArrays, MotionGraph
+from marey.graph._ara import GraphArrays
 from marey.graph._links import shortest_costs_to
 from marey.graph._pairs import BlendPartners, find_partners
 from marey.graph._tables import EVENT_KINDS, EventTable
+
+if TYPE_CHECKING:
+    from marey.graph._graph import MotionGraph
 
 LOW_REACH_FRACTION = 0.10  # [-] of pairs of states that reach an event: fewer and blends will hardly be found
 

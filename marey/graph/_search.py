@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from marey.base import InputError, UnknownNameError
 from marey.graph._ara import SearchMemory, clear_memory
-from marey.graph._graph import MotionGraph
 from marey.graph._search_fallback import Detours
 from marey.graph._search_problem import CancelToken, SearchClock, SearchProblem
-from marey.graph._search_result import BOUNDED, OPTIMAL, PathStep, SearchResult, SearchSolution, make_rebuilder
+from marey.graph._search_result import BOUNDED, OPTIMAL, PathStep, SearchResult, SearchSolution
 from marey.graph._search_roads import DEFAULT_MAX_STATES, borrow_memory, prepare_graph
 from marey.graph._search_run import STAGE_SHARE, AnytimeSearch, OnSolution, compile_kernels
 from marey.graph._sketch import SearchFailure, SketchConstraint
+from marey.motion import Motion
 from marey.world import Sketch
+
+if TYPE_CHECKING:
+    from marey.graph._graph import MotionGraph
 
 __all__ = ["EPSILONS", "PathStep", "SearchResult", "SearchSolution", "search_graph"]
 
@@ -226,3 +229,14 @@ def _make_result(graph: MotionGraph, sketch: Sketch, run: AnytimeSearch, clock: 
         stopped=run.stopped,
         rebuild=make_rebuilder(graph, sketch),
     )
+
+
+def make_rebuilder(graph: MotionGraph, sketch: Sketch) -> Callable[[SearchResult], tuple[Motion, tuple[float, ...]]]:
+    """How results of a graph become motions that do what a sketch asks for, and how exactly they do."""
+
+    def rebuilt(result: SearchResult) -> tuple[Motion, tuple[float, ...]]:
+        from marey.graph._rebuild import final_errors
+
+        return final_errors(graph, result, sketch)
+
+    return rebuilt

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
+from marey.graph._ara import compose_planar, to_frame
 from marey.graph._compact import compute_pose_costs, compute_transition_costs
-from marey.graph._graph import MotionGraph, compose_planar, to_frame
 from marey.lie import SO3
+
+if TYPE_CHECKING:
+    from marey.graph._graph import MotionGraph
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
-from marey.graph._ara import SearchGraph
-from marey.graph._graph import FLIGHT, PICK_LEFT, PICK_RIGHT, MotionGraph
+from marey.graph._ara import FLIGHT, PICK_LEFT, PICK_RIGHT, SearchGraph
 from marey.graph._heuristics import order_diverse_edges
 from marey.graph._pairs import (
     BlendPartners,
@@ -30,6 +29,9 @@ from marey.graph._pairs import (
     gap_cost_per_distance,
     state_distances,
 )
+
+if TYPE_CHECKING:
+    from marey.graph._graph import MotionGraph
 
 NUM_WEIGHTS: Final = 10  # from 0 to 1 ([Safonova2006]_ §4.3.1); those between are blends
 WEIGHTS: Final = np.linspace(0.0, 1.0, NUM_WEIGHTS)[1:-1]

@@ -11,8 +11,18 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 
 from marey.base import FloatArray, IntArray
-from marey.graph._ara import EDGE, MET, NODE, PICK, YAW, GridArrays, HeuristicTerms, SearchMemory
-from marey.graph._graph import compose_planar, to_frame
+from marey.graph._ara import (
+    EDGE,
+    MET,
+    NODE,
+    PICK,
+    YAW,
+    GridArrays,
+    HeuristicTerms,
+    SearchMemory,
+    compose_planar,
+    to_frame,
+)
 from marey.graph._ground import GRID_CELL_M, GroundGrid
 from marey.graph._heuristics import (
     DIRECTIONAL_HEURISTICS,

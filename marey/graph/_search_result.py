@@ -11,9 +11,7 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.graph._ara import EMPTY
-from marey.graph._graph import MotionGraph
 from marey.motion import Motion
-from marey.world import Sketch
 
 OPTIMAL: Final = "OPTIMAL"
 BOUNDED: Final = "BOUNDED"
@@ -106,14 +104,3 @@ class SearchResult:
             f"SearchResult({self.status}, {len(self.steps)} steps, cost {self.cost:.4g} <= {self.epsilon:.3g} best, "
             f"{self.expansions} expansions, {self.seconds:.2f} s)"
         )
-
-
-def make_rebuilder(graph: MotionGraph, sketch: Sketch) -> Callable[[SearchResult], tuple[Motion, tuple[float, ...]]]:
-    """How results of a graph become motions that do what a sketch asks for, and how exactly they do."""
-
-    def rebuilt(result: SearchResult) -> tuple[Motion, tuple[float, ...]]:
-        from marey.graph._rebuild import final_errors
-
-        return final_errors(graph, result, sketch)
-
-    return rebuilt

@@ -6,15 +6,25 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
-from marey.graph._ara import EMPTY, SearchGraph, SearchMemory, allocate_memory, clear_memory
-from marey.graph._graph import GraphArrays, MotionGraph, compose_planar
+from marey.graph._ara import (
+    EMPTY,
+    GraphArrays,
+    SearchGraph,
+    SearchMemory,
+    allocate_memory,
+    clear_memory,
+    compose_planar,
+)
 from marey.graph._heuristics import PICKS, CostRates, measure_rates, measure_rates_without, order_diverse_edges
 from marey.graph._search_pairs import EdgeBlends, lay_out_pairs
+
+if TYPE_CHECKING:
+    from marey.graph._graph import MotionGraph
 
 DEFAULT_MAX_STATES: Final = 5_000_000  # search states; about 0.8 GB if all are used
 STAND_MPS: Final = 0.35  # [m/s] where the clips have no such state, double support at most so fast will do

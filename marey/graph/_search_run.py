@@ -27,8 +27,8 @@ from marey.graph._ara import (
     SearchMemory,
     allocate_memory,
     clear_memory,
+    compose_planar,
 )
-from marey.graph._graph import compose_planar
 from marey.graph._search_fallback import Detour, Detours
 from marey.graph._search_problem import SearchClock, SearchPath, SearchProblem, constraint_object
 from marey.graph._search_result import SearchSolution

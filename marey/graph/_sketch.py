@@ -8,8 +8,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray
-from marey.graph._ara import JUMP, PICK, REACH, STEP, ConstraintArrays, SearchGraph
-from marey.graph._graph import PICK_LEFT, PICK_RIGHT
+from marey.graph._ara import JUMP, PICK, PICK_LEFT, PICK_RIGHT, REACH, STEP, ConstraintArrays, SearchGraph
 from marey.graph._ground import FOOT_RADIUS_M, GroundGrid, segment_distance
 from marey.graph._heuristics import PICKS, ConstraintLayers, find_meeting_edges
 from marey.world import Event, River, Sketch

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray, UnknownNameError
-from marey.graph._graph import FLIGHT, PICK_LEFT, PICK_RIGHT, STAND, GraphArrays
+from marey.graph._ara import FLIGHT, PICK_LEFT, PICK_RIGHT, STAND, GraphArrays
 from marey.graph._links import shortest_costs_to
 
 TABLE_CELL_M: Final = 0.2  # [m] of a table ([Safonova2006]_ Fig. 4.17)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, final
 
@@ -10,8 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints
-from marey.kinematics._limits import Arrays, JointLimits, LimitCheck, contiguous_wxyz
-from marey.kinematics._limits_box import MARGIN_RAD, check_order
+from marey.kinematics._limits import (
+    Arrays,
+    JointLimits,
+    LimitCheck,
+    collect_clips,
+    compute_mean_rotation,
+    contiguous_wxyz,
+)
+from marey.kinematics._limits_box import MARGIN_RAD, check_order, circular_interval
+from marey.kinematics._sdf_sample import split_inliers
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import Skeleton
@@ -73,8 +81,6 @@ class ConeLimits(JointLimits):
     @classmethod
     def from_clips(cls, motions: Motion | Iterable[Motion], *, margin_rad: float = MARGIN_RAD) -> ConeLimits:
         """Smallest cones of this form around what the joints do in clips, plus a margin; the root is free."""
-        from marey.kinematics._limits_fit import fit_cones
-
         return fit_cones(motions, margin_rad=margin_rad)
 
     def check(self, rotations: SO3) -> LimitCheck:
@@ -172,8 +178,6 @@ class ReachConeLimits(JointLimits):
         cls, motions: Motion | Iterable[Motion], *, margin_rad: float = MARGIN_RAD, num_corners: int = 16
     ) -> ReachConeLimits:
         """Star-shaped polygons around the directions that the bones take in clips, plus a margin; the root is free."""
-        from marey.kinematics._limits_fit import fit_reach_cones
-
         return fit_reach_cones(motions, margin_rad=margin_rad, num_corners=num_corners)
 
     def check(self, rotations: SO3) -> LimitCheck:
@@ -256,3 +260,74 @@ def _check_polygon(joint: str, corners: FloatArray, inner: FloatArray) -> None:
         raise InputError(
             f"the polygon of '{joint}' is not all seen from its inner point", "Move that point, or cut the polygon"
         )
+
+
+def fit_cones(motions: Motion | Iterable[Motion], *, margin_rad: float = MARGIN_RAD) -> ConeLimits:
+    """See :meth:`ConeLimits.from_clips`."""
+    skeleton, clips = collect_clips(motions)
+    joints, frames = skeleton.num_joints, compute_bone_frames(skeleton)
+    swing, twist = np.full((joints, 2), np.inf), np.tile([-np.inf, np.inf], (joints, 1))
+    turned, centres = frames.wxyz.copy(), SO3.identity(joints).wxyz.copy()
+    for j in range(1, joints):
+        rotations = _inlier_rotations(clips, j)
+        centre = compute_mean_rotation(rotations)
+        local = frames[j].inverse() @ (centre.inverse() @ rotations) @ frames[j]
+        tilt, half, interval = _fit_cone(local)
+        centres[j], turned[j] = centre.wxyz, (frames[j] @ tilt).wxyz
+        swing[j], twist[j] = half + margin_rad, (interval[0] - margin_rad, interval[1] + margin_rad)
+    return ConeLimits(skeleton, SO3(turned), swing, twist, SO3(centres))
+
+
+def fit_reach_cones(
+    motions: Motion | Iterable[Motion], *, margin_rad: float = MARGIN_RAD, num_corners: int = 16
+) -> ReachConeLimits:
+    """See :meth:`ReachConeLimits.from_clips`."""
+    if num_corners < 3:
+        raise InputError(f"polygons of {num_corners} corners", "Give at least three")
+    skeleton, clips = collect_clips(motions)
+    joints, frames = skeleton.num_joints, compute_bone_frames(skeleton)
+    corners, counts = np.zeros((joints, num_corners, 3)), np.full(joints, num_corners, dtype=np.int64)
+    inner, twist = np.tile([1.0, 0.0, 0.0], (joints, 1)), np.tile([-np.inf, np.inf], (joints, 1))
+    centres = SO3.identity(joints).wxyz.copy()
+    counts[0] = 0
+    for j in range(1, joints):
+        rotations = _inlier_rotations(clips, j)
+        centre = compute_mean_rotation(rotations)
+        local = frames[j].inverse() @ (centre.inverse() @ rotations) @ frames[j]
+        corners[j] = _fit_polygon(local @ np.array([1.0, 0.0, 0.0]), num_corners, margin_rad)
+        low, high = _twist_interval(local)
+        centres[j], twist[j] = centre.wxyz, (low - margin_rad, high + margin_rad)
+    return ReachConeLimits(skeleton, frames, corners, counts, inner, twist, SO3(centres))
+
+
+def _inlier_rotations(clips: Sequence[SO3], joint: int) -> SO3:
+    return SO3.concatenate(split_inliers([clip[:, joint] for clip in clips])[0])
+
+
+def _fit_cone(local: SO3) -> tuple[SO3, FloatArray, tuple[float, float]]:
+    """Turn of the frame about x, half-angles ``(2,)`` and twist interval of the smallest cone of this form."""
+    swing = local.swing_twist([1.0, 0.0, 0.0])[0].log()[:, 1:]
+    axes = np.linalg.eigh(swing.T @ swing)[1]
+    angle = float(np.arctan2(axes[1, 0], axes[0, 0]))
+    turned = swing @ np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    half = np.maximum(np.abs(turned).max(axis=0), 1e-6)
+    half = half * max(1.0, float(np.sqrt(((turned / half) ** 2).sum(axis=1).max())))
+    return SO3.exp([angle, 0.0, 0.0]), half, _twist_interval(local)
+
+
+def _twist_interval(local: SO3) -> tuple[float, float]:
+    return circular_interval(local.twist_angle([1.0, 0.0, 0.0]))
+
+
+def _fit_polygon(directions: FloatArray, count: int, margin_rad: float) -> FloatArray:
+    """Corners ``(M, 3)`` of a star about x that holds directions ``(N, 3)``, with a margin."""
+    azimuth = np.arctan2(directions[:, 2], directions[:, 1])
+    radius = np.arccos(np.clip(directions[:, 0], -1.0, 1.0)) + margin_rad
+    at = 2.0 * np.pi * np.arange(count) / count
+    away = np.abs(np.mod(azimuth[:, None] - at + np.pi, 2.0 * np.pi) - np.pi)
+    near = away <= 2.0 * np.pi / count
+    reach = np.where(near, radius[:, None], margin_rad).max(axis=0)
+    chord = np.arctan2(np.sin(reach), np.cos(reach) * np.cos(np.pi / count))  # so that the sides stay outside too
+    chord = np.clip(chord, margin_rad, np.pi - 0.05)
+    ring = np.stack([np.zeros(count), np.cos(at), np.sin(at)], axis=1)
+    return np.cos(chord)[:, None] * np.array([1.0, 0.0, 0.0]) + np.sin(chord)[:, None] * ring

@@ -10,8 +10,15 @@ import numpy as np
 
 from marey.base import FloatArray, InputError
 from marey.kinematics._cones import check_joint_batch, freeze_with_infinities
-from marey.kinematics._limits import Arrays, JointLimits, LimitCheck, contiguous_wxyz
-from marey.kinematics._sdf import MAX_SPREAD_RAD, compute_mean_rotation
+from marey.kinematics._limits import (
+    Arrays,
+    JointLimits,
+    LimitCheck,
+    collect_clips,
+    compute_mean_rotation,
+    contiguous_wxyz,
+)
+from marey.kinematics._sdf import MAX_SPREAD_RAD
 from marey.kinematics._sdf_sample import split_inliers
 from marey.lie import SO3
 from marey.motion import Motion
@@ -76,8 +83,6 @@ class EllipsoidLimits(JointLimits):
     @classmethod
     def from_clips(cls, motions: Motion | Iterable[Motion], *, reject_outliers: bool = True) -> EllipsoidLimits:
         """Learn from clips of one skeleton; the root is free, and so are joints that turn all the way round."""
-        from marey.kinematics._limits_fit import collect_clips
-
         skeleton, clips = collect_clips(motions)
         centres, frames = (SO3.identity(skeleton.num_joints).wxyz.copy() for _ in range(2))
         semi, notes = np.full((skeleton.num_joints, 3), np.inf), list[str]()

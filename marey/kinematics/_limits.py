@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marey.base import FloatArray, InputError
-from marey.lie import SO3
+from marey.base import ConvergenceError, FloatArray, InputError, TensorFormat
+from marey.lie import SO3, frechet_mean
+from marey.motion import Motion
 from marey.skeleton import Pose, Skeleton
 
 FEASIBLE_TOL = 1e-9  # [rad] six decades above the rounding of an angle, far below what an eye or a solver sees
@@ -21,6 +23,15 @@ SAMPLE_RADIUS_RAD, NUM_MIDDLE_SAMPLES, MIDDLE_SEED = (
     20110317,
 )  # [rad] spread, and how many, of turns that find the middle
 MIDDLE_STEPS = 4
+
+SKELETON_ARRAYS: Final = ("parents", "offsets", "tips")
+LIMITS_FILE: Final = TensorFormat(
+    "marey-limits",
+    "file of joint limits",
+    1,
+    "Give a file that `marey limits fit` or JointLimits.save wrote.",
+    version_key="limits_version",
+)
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -92,8 +103,6 @@ class JointLimits(ABC):
 
     def save(self, path: str | Path) -> None:
         """Write to a ``.safetensors`` file, with the skeleton and a version; :func:`load_limits` reads it."""
-        from marey.kinematics._limits_file import save_limits
-
         save_limits(self, path)
 
     def _check_pose(self, pose: Pose) -> LimitCheck:
@@ -121,3 +130,37 @@ def contiguous_wxyz(rotations: SO3) -> FloatArray:
     wxyz = np.ascontiguousarray(rotations.wxyz)
     wxyz.setflags(write=False)
     return wxyz
+
+
+def save_limits(limits: JointLimits, path: str | Path) -> None:
+    """Write limits that :func:`load_limits` gives back; the same limits make the same bytes."""
+    skeleton = limits.skeleton
+    arrays = {f"skeleton.{name}": getattr(skeleton, name) for name in SKELETON_ARRAYS}
+    arrays |= {f"limits.{name}": array for name, array in limits.to_arrays().items()}
+    facts = {"kind": limits.kind, "skeleton": skeleton.name, "joints": list(skeleton.names)}
+    LIMITS_FILE.write(path, arrays, facts)
+
+
+def collect_clips(motions: Motion | Iterable[Motion]) -> tuple[Skeleton, list[SO3]]:
+    """Skeleton and rotations, batches ``(F, J)``, of one clip or several.
+
+    Raises:
+        InputError: there is none, or they do not have the same joints.
+    """
+    clips = [motions] if isinstance(motions, Motion) else list(motions)
+    if not clips:
+        raise InputError("limits from no clips", "Give at least one")
+    skeleton = clips[0].skeleton
+    for clip in clips[1:]:
+        if clip.skeleton.names != skeleton.names:
+            raise InputError(f"clips '{clips[0].name}' and '{clip.name}' have different joints", "Retarget them first")
+    return skeleton, [clip.rotations for clip in clips]
+
+
+def compute_mean_rotation(rotations: SO3) -> SO3:
+    """Mean of rotations; the chordal one where the intrinsic one does not exist."""
+    try:
+        return frechet_mean(rotations)
+    except ConvergenceError:
+        moments = rotations.wxyz.T @ rotations.wxyz
+        return SO3(np.linalg.eigh(moments)[1][:, -1])

@@ -9,12 +9,20 @@ from typing import ClassVar, final
 import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints
-from marey.kinematics._limits import Arrays, JointLimits, LimitCheck, contiguous_wxyz
+from marey.kinematics._limits import (
+    Arrays,
+    JointLimits,
+    LimitCheck,
+    collect_clips,
+    compute_mean_rotation,
+    contiguous_wxyz,
+)
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import EulerLimits, Skeleton
 
 MARGIN_RAD = float(np.deg2rad(2.0))  # [rad] learnt intervals are widened so much ([Engell2012]_ §13)
+FULL_CIRCLE_GAP_RAD = float(np.deg2rad(5.0))  # [rad] angles without a wider gap go all the way round
 AXES = "xyz"
 
 
@@ -60,8 +68,6 @@ class BoxLimits(JointLimits):
             margin_rad: added on both sides.
             trim: share of frames, half at each end, that may lie outside: against glitches, 0.005 say.
         """
-        from marey.kinematics._limits_fit import fit_box
-
         return fit_box(motions, margin_rad=margin_rad, trim=trim)
 
     @classmethod
@@ -193,3 +199,44 @@ def _freeze_bounds(skeleton: Skeleton, values: FloatArray, name: str) -> FloatAr
     result = np.where(np.isinf(bounds), bounds, finite)
     result.setflags(write=False)
     return result
+
+
+def fit_box(motions: Motion | Iterable[Motion], *, margin_rad: float = MARGIN_RAD, trim: float = 0.0) -> BoxLimits:
+    """See :meth:`BoxLimits.from_clips`."""
+    skeleton, clips = collect_clips(motions)
+    high = np.full((skeleton.num_joints, 3), np.inf)
+    low = -high
+    for j in range(1, skeleton.num_joints):
+        vectors = _nearest_vectors(SO3.concatenate([clip[:, j] for clip in clips]))
+        low[j] = np.quantile(vectors, 0.5 * trim, axis=0) - margin_rad
+        high[j] = np.quantile(vectors, 1.0 - 0.5 * trim, axis=0) + margin_rad
+        if np.linalg.norm(np.maximum(np.abs(low[j]), np.abs(high[j]))) > 2.0 * np.pi:
+            low[j], high[j] = -np.inf, np.inf
+    return BoxLimits(skeleton, low, high)
+
+
+def _nearest_vectors(rotations: SO3) -> FloatArray:
+    """Rotation vectors ``(N, 3)``, each by the way round that is nearer to that of the mean."""
+    vectors, middle = rotations.log(), compute_mean_rotation(rotations).log()
+    angle = np.linalg.norm(vectors, axis=1, keepdims=True)
+    other = vectors - 2.0 * np.pi * vectors / np.maximum(angle, 1e-9)
+    nearer = np.linalg.norm(other - middle, axis=1) < np.linalg.norm(vectors - middle, axis=1)
+    return np.where((nearer & (angle[:, 0] > 1e-6))[:, None], other, vectors)
+
+
+def circular_interval(angles: FloatArray, *, trim: float = 0.0, margin_rad: float = 0.0) -> tuple[float, float]:
+    """Interval ``(low, high)`` [rad] around angles, ``0 <= low < 2 pi``: the complement of their largest gap.
+
+    Angles all around, without a gap of 5 degrees, give minus and plus infinity.
+    """
+    turn = 2.0 * np.pi
+    ordered = np.sort(np.mod(angles, turn))
+    gaps = np.append(np.diff(ordered), ordered[0] + turn - ordered[-1])
+    widest = int(np.argmax(gaps))
+    if gaps[widest] < FULL_CIRCLE_GAP_RAD:
+        return -np.inf, np.inf
+    start = ordered[(widest + 1) % len(ordered)]
+    along = np.mod(ordered - start, turn)
+    low, high = np.quantile(along, [0.5 * trim, 1.0 - 0.5 * trim])
+    first = float(np.mod(start + low - margin_rad, turn))
+    return first, first + float(high - low) + 2.0 * margin_rad

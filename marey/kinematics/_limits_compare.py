@@ -10,9 +10,9 @@ from typing import Any, Final, final
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.kinematics._limits import JointLimits
+from marey.kinematics._limits import JointLimits, collect_clips
 from marey.kinematics._limits_box import BoxLimits
-from marey.kinematics._limits_fit import collect_clips, fit_limits
+from marey.kinematics._limits_fit import fit_limits
 from marey.lie import SO3
 from marey.motion import Motion
 

@@ -10,7 +10,14 @@ import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints
 from marey.kinematics._cones import check_joint_batch
-from marey.kinematics._limits import Arrays, JointLimits, LimitCheck, contiguous_wxyz
+from marey.kinematics._limits import (
+    Arrays,
+    JointLimits,
+    LimitCheck,
+    collect_clips,
+    compute_mean_rotation,
+    contiguous_wxyz,
+)
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import Skeleton
@@ -54,8 +61,6 @@ class QuaternionFieldLimits(JointLimits):
     def from_clips(cls, motions: Motion | Iterable[Motion], *, max_samples: int = MAX_SAMPLES) -> QuaternionFieldLimits:
         """Learn from clips of one skeleton; the root is free."""
         from marey.kinematics._limits_field_kernels import log_density
-        from marey.kinematics._limits_fit import collect_clips
-        from marey.kinematics._sdf import compute_mean_rotation
         from marey.kinematics._sdf_sample import split_inliers
 
         skeleton, clips = collect_clips(motions)

@@ -3,31 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
 
-from marey.base import MareyError, TensorFormat
+from marey.base import MareyError
+from marey.kinematics._cones import ConeLimits, ReachConeLimits
+from marey.kinematics._ellipsoids import EllipsoidLimits
+from marey.kinematics._limits import LIMITS_FILE, SKELETON_ARRAYS, JointLimits
+from marey.kinematics._limits_box import BoxLimits, EulerBoxLimits
+from marey.kinematics._limits_field import QuaternionFieldLimits
+from marey.kinematics._sdf import SdfLimits
 from marey.skeleton import Skeleton
-
-if TYPE_CHECKING:
-    from marey.kinematics._limits import JointLimits
-
-SKELETON_ARRAYS: Final = ("parents", "offsets", "tips")
-LIMITS_FILE: Final = TensorFormat(
-    "marey-limits",
-    "file of joint limits",
-    1,
-    "Give a file that `marey limits fit` or JointLimits.save wrote.",
-    version_key="limits_version",
-)
-
-
-def save_limits(limits: JointLimits, path: str | Path) -> None:
-    """Write limits that :func:`load_limits` gives back; the same limits make the same bytes."""
-    skeleton = limits.skeleton
-    arrays = {f"skeleton.{name}": getattr(skeleton, name) for name in SKELETON_ARRAYS}
-    arrays |= {f"limits.{name}": array for name, array in limits.to_arrays().items()}
-    facts = {"kind": limits.kind, "skeleton": skeleton.name, "joints": list(skeleton.names)}
-    LIMITS_FILE.write(path, arrays, facts)
 
 
 def load_limits(path: str | Path) -> JointLimits:
@@ -48,12 +32,6 @@ def load_limits(path: str | Path) -> JointLimits:
 
 
 def _find_kind(name: str) -> type[JointLimits]:
-    from marey.kinematics._cones import ConeLimits, ReachConeLimits
-    from marey.kinematics._ellipsoids import EllipsoidLimits
-    from marey.kinematics._limits_box import BoxLimits, EulerBoxLimits
-    from marey.kinematics._limits_field import QuaternionFieldLimits
-    from marey.kinematics._sdf import SdfLimits
-
     kinds: tuple[type[JointLimits], ...] = (
         BoxLimits,
         EulerBoxLimits,

@@ -8,11 +8,18 @@ from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 
-from marey.base import BoolArray, ConvergenceError, FloatArray, InputError, IntArray
-from marey.kinematics._limits import Arrays, JointLimits, LimitCheck, contiguous_wxyz
+from marey.base import BoolArray, FloatArray, InputError, IntArray
+from marey.kinematics._limits import (
+    Arrays,
+    JointLimits,
+    LimitCheck,
+    collect_clips,
+    compute_mean_rotation,
+    contiguous_wxyz,
+)
 from marey.kinematics._sdf_field import DistanceField, FieldGrid, Mode, build_field, make_grid
 from marey.kinematics._sdf_sample import LONG_BRIDGE_RAD, RotationChart, sample_motion, split_inliers
-from marey.lie import SO3, frechet_mean
+from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import Skeleton
 
@@ -81,8 +88,6 @@ class SdfLimits(JointLimits):
             mode: see :func:`build_field`.
             epsilon_rad: level up to which points are feasible.
         """
-        from marey.kinematics._limits_fit import collect_clips
-
         skeleton, clips = collect_clips(motions)
         joints: list[JointField | None] = [None]
         notes: list[str] = []
@@ -222,15 +227,6 @@ def principal_vectors(rotations: SO3) -> tuple[FloatArray, SO3, SO3]:
     axes = np.linalg.svd(logs - logs.mean(axis=0), full_matrices=True)[2] if len(logs) < 4 else _principal_axes(logs)
     axes[2] *= np.sign(np.linalg.det(axes))
     return logs @ axes.T, centre, SO3.from_matrix(axes.T)
-
-
-def compute_mean_rotation(rotations: SO3) -> SO3:
-    """Mean of rotations; the chordal one where the intrinsic one does not exist."""
-    try:
-        return frechet_mean(rotations)
-    except ConvergenceError:
-        moments = rotations.wxyz.T @ rotations.wxyz
-        return SO3(np.linalg.eigh(moments)[1][:, -1])
 
 
 def restore_field(grid: FieldGrid, values: FloatArray, epsilon: float, is_closed: bool) -> DistanceField:

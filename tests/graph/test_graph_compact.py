@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from marey.graph import GraphSettings, assemble_graph, build_graph, transitions_per_s
+from marey.graph._ara import to_frame
 from marey.graph._build_prune import select_cheapest
 from marey.graph._compact import (
     compute_pose_costs,
@@ -16,7 +17,6 @@ from marey.graph._compact import (
     median_step_cost,
     path_pose_ranges,
 )
-from marey.graph._graph import to_frame
 from marey.graph._links import cluster_complete_linkage, shortest_costs_to
 from marey.graph._merge import merge_states
 from marey.graph._transitions import PoseMetric

@@ -7,8 +7,15 @@ import pytest
 
 from marey.base import UnknownNameError
 from marey.graph import MotionGraph, SearchResult, rebuild_for_sketch, search_graph
-from marey.graph._ara import EMPTY, MAX_STEP_ROTATION_RAD, MAX_STEP_SHIFT_M
-from marey.graph._graph import PICK_LEFT, PICK_RIGHT, compose_planar, to_frame
+from marey.graph._ara import (
+    EMPTY,
+    MAX_STEP_ROTATION_RAD,
+    MAX_STEP_SHIFT_M,
+    PICK_LEFT,
+    PICK_RIGHT,
+    compose_planar,
+    to_frame,
+)
 from marey.graph._move_kernels import feasible_fraction, move_steps, solve_step_changes
 from marey.graph._pairs import blended_deltas
 from marey.graph._search_roads import prepare_graph

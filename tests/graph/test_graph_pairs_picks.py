@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from marey.graph import MotionGraph, SearchResult, search_graph
-from marey.graph._graph import PICK_LEFT, PICK_RIGHT
+from marey.graph._ara import PICK_LEFT, PICK_RIGHT
 from marey.graph._refine_places import hand_and_root
 from marey.graph._search_roads import prepare_graph
 from marey.world import Event, GroundPose, Sketch, Thing, World

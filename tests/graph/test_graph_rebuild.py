@@ -10,7 +10,7 @@ import pytest
 
 from marey.base import InputError
 from marey.graph import MotionGraph, SearchResult, rebuild_for_sketch, rebuild_motion
-from marey.graph._graph import PICK_LEFT, PICK_RIGHT, compose_planar
+from marey.graph._ara import PICK_LEFT, PICK_RIGHT, compose_planar
 from marey.graph._rebuild import rebuild_events
 from marey.graph._rebuild_track import REST_S, SETTLE_S
 from marey.graph._search_result import PathStep

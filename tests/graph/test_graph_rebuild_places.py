@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from marey.graph import MotionGraph, SearchResult, rebuild_for_sketch
-from marey.graph._graph import PICK_LEFT, PICK_RIGHT, compose_planar
+from marey.graph._ara import PICK_LEFT, PICK_RIGHT, compose_planar
 from marey.graph._refine_places import MAX_FOOTSTEP_SHIFT_M, PickTarget, hand_and_root, refine_footsteps
 from marey.graph._search_result import PathStep
 from marey.motion import contact_positions

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from marey.graph import MotionGraph, SearchResult, rebuild_for_sketch
-from marey.graph._graph import PICK_LEFT, PICK_RIGHT, compose_planar
+from marey.graph._ara import PICK_LEFT, PICK_RIGHT, compose_planar
 from marey.graph._pairs import blended_deltas, blended_hands
 from marey.graph._refine_weights import MAX_SHIFT_M, WEIGHT_SPAN, refine_weights
 from marey.graph._search_pairs import lay_out_pairs

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from marey.base import InputError, UnknownNameError
-from marey.graph._ara import JUMP, REACH, STEP
+from marey.graph._ara import FLIGHT, JUMP, PICK_RIGHT, REACH, STAND, STEP, GraphArrays, compose_planar
 from marey.graph._ara_world_kernels import is_crossed
-from marey.graph._graph import FLIGHT, PICK_RIGHT, STAND, GraphArrays, compose_planar
 from marey.graph._ground import FOOT_RADIUS_M, GroundGrid, segment_distance
 from marey.graph._heuristics import HEURISTICS, compute_bounds, layer_distances, root_path_lengths, worst_case
 from marey.graph._search import search_graph

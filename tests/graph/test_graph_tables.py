@@ -9,7 +9,7 @@ import pytest
 
 from marey.base import InputError, UnknownNameError
 from marey.graph import event_table, graph_report, register_event
-from marey.graph._graph import FLIGHT, NUM_TORQUES, PICK_RIGHT, GraphArrays
+from marey.graph._ara import FLIGHT, NUM_TORQUES, PICK_RIGHT, GraphArrays
 from marey.graph._pairs import BlendPartners
 from marey.graph._report import find_reaching_pairs, measure_event_reach, to_dict
 from marey.graph._tables import EVENT_KINDS

@@ -13,7 +13,8 @@ from marey.base import FormatError, InputError, MissingFileError, UnknownNameErr
 from marey.cli._limits import app
 from marey.io import save
 from marey.kinematics import BoxLimits, compare_limits, estimate_joints, fit_limits, load_limits, plot_limits
-from marey.kinematics._limits_fit import KINDS, circular_interval
+from marey.kinematics._limits_box import circular_interval
+from marey.kinematics._limits_fit import KINDS
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import HUMAN, Skeleton
