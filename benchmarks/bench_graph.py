@@ -11,7 +11,7 @@ import numpy as np
 from harness import Row, compare, measure
 
 from marey.graph import MotionGraph, build_graph, graph_bytes
-from marey.graph._distance import WINDOW, PointClouds, planar_distance
+from marey.graph.database.transitions import WINDOW, PointClouds, planar_distance
 
 MOCAP = Path(os.environ.get("MAREY_MOCAP", Path(__file__).parents[2] / "shared" / "mocap"))
 PAIR_NS = 100.0  # a pair of windows of five poses of 31 joints, aligned as well as can be
@@ -120,9 +120,9 @@ def _expansions(graph: MotionGraph) -> tuple[float]:
     """Least ratio of expansions at epsilon 10, all constraints at once; a search that found nothing counts as it is."""
     import time
 
-    from marey.graph._search_problem import SearchClock, SearchProblem
-    from marey.graph._search_roads import borrow_memory, prepare_graph
-    from marey.graph._search_run import AnytimeSearch
+    from marey.graph.search.anytime import AnytimeSearch
+    from marey.graph.search.blended_graph import borrow_memory, prepare_graph
+    from marey.graph.search.problem import SearchClock, SearchProblem
     from marey.samples import sketch_file
     from marey.world import Sketch
 

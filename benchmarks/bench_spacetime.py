@@ -19,8 +19,8 @@ from harness import Row, measure
 from marey.base import MareyError
 from marey.samples import problem_file, problem_names
 from marey.spacetime import SpacetimeResult, load_problem, optimize
-from marey.spacetime._full import solve_full
-from marey.spacetime._optimize import build_character
+from marey.spacetime.dispatch import build_character
+from marey.spacetime.full.solve import solve_full
 
 GIVE_UP_S = 120.0
 ASSEMBLY_MS = 50.0  # A19: all rows of the pegs and their Jacobian

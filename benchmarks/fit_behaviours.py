@@ -15,9 +15,9 @@ import numpy as np
 from marey.io import load
 from marey.motion import Motion
 from marey.spacetime import BehaviourPose, BehaviourSpace, save_problem
-from marey.spacetime._reduced_examples import REDUCED_EXAMPLES
+from marey.spacetime.examples import REDUCED_EXAMPLES
 
-FOLDER = Path(__file__).parents[1] / "marey" / "samples" / "problems"
+FOLDER = Path(__file__).parents[1] / "marey" / "spacetime" / "behaviours"
 MASS_KG = 75.0
 DIMENSION = 20
 SIXTY_HZ = ("87", "88", "143")

@@ -4,7 +4,7 @@
 
 RATES.csv has lines ``file,true_rate_hz``. Each clip gives an example of a right rate and one of double speed: clips
 whose header is right are also read with every second frame left out, clips whose header is twice too fast are also
-read at half of it. Prints the table for ``marey/motion/_time_base.py`` and who is missed or flagged in error when the
+read at half of it. Prints the table for ``marey/motion/time_base.py`` and who is missed or flagged in error when the
 subject of the clip is left out of the fit.
 """
 
@@ -18,9 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from marey.io import load
-from marey.motion._time_base import CUE_NAMES, FLAG_ABOVE, CueWeight, score_cues
-from marey.motion._time_body import find_body
-from marey.motion._time_cues import measure_cues
+from marey.motion.time_base import CUE_NAMES, FLAG_ABOVE, CueWeight, find_body, measure_cues, score_cues
 
 RIDGE = 0.2  # on standardised log cues
 CLIP_PERCENT = 5.0  # cues are limited to this range of percentiles, so that one odd value cannot decide alone

@@ -48,7 +48,7 @@ def response(body: SoftBody) -> tuple[float, int, float, float]:
 
 def frame_ms(body: SoftBody) -> tuple[float, float]:
     """Median time of a frame, and of the splines' part of it: their forces and the way to the nodes [ms]."""
-    from marey.muscle._transfer_kernels import evaluate_segments, scatter_forces
+    from marey.muscle.muscles.transfer import evaluate_segments, scatter_forces
 
     m, on = body.muscles, np.full(body.muscles.num_splines, 0.7)
     forces, blocks = np.zeros((len(m.arrays.points), 3)), np.zeros((m.num_segments, 3, 3))

@@ -35,7 +35,7 @@ JUMPS = (("walk", 0.5), ("walk", 0.9), ("run", 1.0), ("run", 1.6), ("standing", 
 LEGS_M = (0.6, 0.75, 0.9, 1.1)
 TURNS = (0.25, 0.5, 1.0)
 SECONDS = 6.0
-MANIFEST = Path(marey.__file__).parent / "samples" / "locomotion.toml"
+MANIFEST = Path(marey.__file__).parent / "locomotion" / "data" / "locomotion.toml"
 
 
 @dataclass(frozen=True, slots=True)

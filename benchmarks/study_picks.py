@@ -27,8 +27,8 @@ import numpy as np
 
 from marey.base import FloatArray, IntArray
 from marey.graph import MotionGraph, SearchResult, build_graph, load_graph, search_graph
-from marey.graph._graph import PICK_LEFT, PICK_RIGHT, compose_planar
-from marey.graph._pairs import blended_deltas, find_partners
+from marey.graph.arrays import PICK_LEFT, PICK_RIGHT, compose_planar
+from marey.graph.paths import blended_deltas, find_partners
 from marey.io import load
 from marey.world import Event, GroundPose, Sketch, Thing, World
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from marey.lie import SO3
     from marey.models import PCA, PGA, load_model
     from marey.motion import Motion, detect_contacts
-    from marey.pipeline._motion import synthesize
+    from marey.pipeline.synthesis import synthesize
     from marey.skeleton import HUMAN, Pose, Skeleton
     from marey.spacetime import optimize
     from marey.world import Sketch, World
@@ -44,7 +44,7 @@ _HOMES = {
     "optimize": "marey.spacetime",
     "Sketch": "marey.world",
     "World": "marey.world",
-    "synthesize": "marey.pipeline._motion",
+    "synthesize": "marey.pipeline.synthesis",
     "retarget": "marey.kinematics",
     "save": "marey.io",
 }

@@ -1,9 +1,8 @@
 """Ground floor: errors, read-only arrays, the kernel decorator, records from TOML, files of named arrays."""
 
-from marey.base._arrays import EPS, BoolArray, FloatArray, IntArray, frozen, frozen_bools, frozen_ints
-from marey.base._cache_folder import cache_folder
-from marey.base._deprecation import deprecated_names
-from marey.base._errors import (
+from marey.base.arrays import EPS, BoolArray, FloatArray, IntArray, frozen, frozen_bools, frozen_ints
+from marey.base.deprecation import deprecated_names
+from marey.base.errors import (
     ConvergenceError,
     FormatError,
     InputError,
@@ -13,8 +12,9 @@ from marey.base._errors import (
     MissingFileError,
     UnknownNameError,
 )
-from marey.base._kernels import inline_kernel, kernel, numba_function
-from marey.base._tables import (
+from marey.base.files import TensorFormat, Tensors, cache_folder
+from marey.base.kernels import inline_kernel, kernel, numba_function
+from marey.base.toml import (
     TomlLocation,
     as_number,
     as_numbers,
@@ -29,7 +29,6 @@ from marey.base._tables import (
     read_tables,
     read_toml_text,
 )
-from marey.base._tensors import TensorFormat, Tensors
 
 __all__ = [
     "EPS",

@@ -1,9 +1,15 @@
 """Contact- and gravity-aware blending of clips, and what physics says about blends."""
 
-from marey.base._deprecation import deprecated_names
-from marey.blending._balance import balance_motion
-from marey.blending._balance_legs import lower_root_to_reach
-from marey.blending._blend import (
+from marey.base.deprecation import deprecated_names
+from marey.blending.balance import balance_motion, lower_root_to_reach
+from marey.blending.gravity_rules import (
+    blend_acceleration,
+    blend_duration,
+    blend_velocity,
+    check_blend_weights,
+    gravity_factor,
+)
+from marey.blending.phase_blending import (
     BlendedPhase,
     BlendResult,
     BlendSettings,
@@ -13,33 +19,27 @@ from marey.blending._blend import (
     blend_plants,
     blend_sources,
 )
-from marey.blending._checks import (
+from marey.blending.phases import MotionPhase, cut_phases, hold_plants, phase_string
+from marey.blending.pose_blending import BlendedPoses
+from marey.blending.sources import BlendSource, Placement, PlantedFootPath
+from marey.blending.validity import (
+    BlendPrediction,
+    BlendReport,
+    BoundaryCheck,
     ContactCheck,
     FlightCheck,
+    PhaseCheck,
     blend_pressure,
     check_contact,
     check_flight,
-    polygon_margin,
-    whole_body_inertia,
-)
-from marey.blending._phases import MotionPhase, cut_phases, hold_plants, phase_string
-from marey.blending._prediction import (
-    BlendPrediction,
     measure_flight_tilt,
     measure_flight_turn,
+    polygon_margin,
     predict_landing_jump,
     predict_validity,
+    velocity_jump,
+    whole_body_inertia,
 )
-from marey.blending._report import BlendReport, BoundaryCheck, PhaseCheck, velocity_jump
-from marey.blending._rules import (
-    blend_acceleration,
-    blend_duration,
-    blend_velocity,
-    check_blend_weights,
-    gravity_factor,
-)
-from marey.blending._schemes import BlendedPoses
-from marey.blending._sources import BlendSource, Placement, PlantedFootPath
 
 __all__ = [
     "BlendPrediction",

@@ -1,5 +1,5 @@
 """The command `marey`: one verb a public function."""
 
-from marey.cli._main import main
+from marey.cli.entry import main
 
 __all__ = ["main"]

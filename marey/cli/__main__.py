@@ -2,6 +2,6 @@
 
 import sys
 
-from marey.cli._main import main
+from marey.cli.entry import main
 
 sys.exit(main())

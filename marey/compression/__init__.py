@@ -1,10 +1,9 @@
 """Motion codecs: a motion to few bytes and back, with a bound on the error."""
 
-from marey.base._deprecation import deprecated_names
-from marey.compression._codec import compress, decompress, rate_distortion
-from marey.compression._container import FORMAT_VERSION
-from marey.compression._edit import edit_motion, edit_window
-from marey.compression._lifting import (
+from marey.base.deprecation import deprecated_names
+from marey.compression.codec import compress, decompress, rate_distortion
+from marey.compression.file_format import FORMAT_VERSION
+from marey.compression.lifting import (
     PointPyramid,
     RotationPyramid,
     level_sizes,
@@ -15,7 +14,7 @@ from marey.compression._lifting import (
     upsample_points,
     upsample_rotations,
 )
-from marey.compression._measures import (
+from marey.compression.measures import (
     CodecReport,
     compute_distortion,
     compute_distortion_energy,
@@ -26,7 +25,7 @@ from marey.compression._measures import (
     raw_bytes_acl,
     raw_bytes_tournier,
 )
-from marey.compression._tournier import TournierCode, decode_tournier, encode_tournier
+from marey.compression.tournier import TournierCode, decode_tournier, edit_motion, edit_window, encode_tournier
 
 SUFFIX = ".marey"  # of compressed motions on disk
 

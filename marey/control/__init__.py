@@ -1,26 +1,46 @@
 """Control: a simulated figure does what it is told, with forces from inside alone."""
 
-from marey.base._deprecation import deprecated_names
-from marey.control._balance import track_balance
-from marey.control._controller import HIERARCHIES, Controller, ControlReport
-from marey.control._controller_pd import Keyframe, PDController
-from marey.control._controller_strength import actuator_strength, joint_strength
-from marey.control._fall import Fall, detect_fall
-from marey.control._features import Feature, control_form
-from marey.control._features_gaze import gaze_frame, gaze_rate
-from marey.control._features_support import Support, convex_hull, next_support
-from marey.control._gains import Gains
-from marey.control._polish import solve_refined
-from marey.control._problem import ControlProblem
-from marey.control._puppet import Puppet, PuppetReport
-from marey.control._reference import Reference, make_reference
-from marey.control._reference_place import back_and_forth, walk_in_place
-from marey.control._reference_stand import make_stand
-from marey.control._relaxations import RELAXATIONS, Relaxation
-from marey.control._solve import ControlSolution, realised_velocity, solve_control, solve_exactly
-from marey.control._tasks import ControlTask, Drive, FootTask, GazeTask, ModesTask, MomentumTask, RowsTask, SupportTask
-from marey.control._track import Tracker, TrackingResult, TrackOptions, make_figure, solve_tracking, track_clip
-from marey.control._track_laws import TrackWeights
+from marey.base.deprecation import deprecated_names
+from marey.control.controllers.internal_forces import (
+    HIERARCHIES,
+    Controller,
+    ControlReport,
+    actuator_strength,
+    joint_strength,
+)
+from marey.control.controllers.pd_baseline import Keyframe, PDController
+from marey.control.controllers.strings import Puppet, PuppetReport
+from marey.control.fall import Fall, detect_fall
+from marey.control.problem import ControlProblem
+from marey.control.reference.clip import Reference, make_reference
+from marey.control.reference.in_place import back_and_forth, make_stand, walk_in_place
+from marey.control.relaxations import RELAXATIONS, Relaxation
+from marey.control.solvers import ControlSolution, realised_velocity, solve_control, solve_exactly, solve_refined
+from marey.control.support import Support, convex_hull, next_support
+from marey.control.task_laws import Feature, control_form
+from marey.control.tasks import (
+    ControlTask,
+    Drive,
+    FootTask,
+    Gains,
+    GazeTask,
+    ModesTask,
+    MomentumTask,
+    RowsTask,
+    SupportTask,
+    gaze_frame,
+    gaze_rate,
+)
+from marey.control.tracking import (
+    Tracker,
+    TrackingResult,
+    TrackOptions,
+    make_figure,
+    solve_tracking,
+    track_balance,
+    track_clip,
+)
+from marey.control.tracking_laws import TrackWeights
 
 __all__ = [
     "HIERARCHIES",

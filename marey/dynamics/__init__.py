@@ -1,10 +1,8 @@
 """Mass, motion and force: bodies, inverse dynamics, momentum, contact cones, validity."""
 
-from marey.base._deprecation import deprecated_names
-from marey.dynamics._aggregate import Aggregate, AggregateJacobians, compute_aggregate, compute_aggregate_jacobians
-from marey.dynamics._body import GRAVITY, Body
-from marey.dynamics._body_repair import restore_bones
-from marey.dynamics._cones import (
+from marey.base.deprecation import deprecated_names
+from marey.dynamics.bodies import GRAVITY, Body, restore_bones
+from marey.dynamics.contact_cones import (
     ConeMargins,
     ConeProjection,
     GripSupport,
@@ -14,29 +12,56 @@ from marey.dynamics._cones import (
     project_on_cone,
     shift_wrench,
 )
-from marey.dynamics._inverse import InverseDynamics, solve_inverse_dynamics, solve_newton_euler
-from marey.dynamics._inverse_states import (
+from marey.dynamics.inverse.differentiation import (
     MotionStates,
     compute_differences,
     compute_states,
     smooth_motion,
     smooth_values,
 )
-from marey.dynamics._momentum import compute_kinetic_energy, compute_momentum, compute_potential_energy
-from marey.dynamics._momentum_flights import Flight, fit_flight_gravity
-from marey.dynamics._points import PointMotion, compute_com_motion, compute_point_motion, compute_points_motion
-from marey.dynamics._report import CAUSES, COLOURS, ValidityReport, ValiditySpan
-from marey.dynamics._report_plot import build_physics_curves, plot_report
-from marey.dynamics._spatial import inverse_transform, spatial_cross, spatial_inertia, spatial_power, spatial_transform
-from marey.dynamics._split import SupportSplit, compute_centre_of_pressure, split_by_pressure, split_support
-from marey.dynamics._supports import Supports, find_supports
-from marey.dynamics._torques import compute_torque_jacobians, compute_torques
-from marey.dynamics._tree import JointTree, tree_from_body
-from marey.dynamics._tree_motion import PRISMATIC, REVOLUTE, TreeSkeleton
-from marey.dynamics._tree_pinocchio import pinocchio_model
-from marey.dynamics._tree_simplified import SimplifiedTree
-from marey.dynamics._validity import check_validity
-from marey.dynamics._validity_measured import ReactionComparison, compare_reaction
+from marey.dynamics.inverse.momentum import (
+    Flight,
+    compute_kinetic_energy,
+    compute_momentum,
+    compute_potential_energy,
+    fit_flight_gravity,
+)
+from marey.dynamics.inverse.newton_euler import InverseDynamics, solve_inverse_dynamics, solve_newton_euler
+from marey.dynamics.inverse.support_split import (
+    SupportSplit,
+    compute_centre_of_pressure,
+    split_by_pressure,
+    split_support,
+)
+from marey.dynamics.linear_time.aggregate import (
+    Aggregate,
+    AggregateJacobians,
+    compute_aggregate,
+    compute_aggregate_jacobians,
+)
+from marey.dynamics.linear_time.baselines import pinocchio_model
+from marey.dynamics.linear_time.points import (
+    PointMotion,
+    compute_com_motion,
+    compute_point_motion,
+    compute_points_motion,
+)
+from marey.dynamics.linear_time.torques import compute_torque_jacobians, compute_torques
+from marey.dynamics.spatial import inverse_transform, spatial_cross, spatial_inertia, spatial_power, spatial_transform
+from marey.dynamics.supports import Supports, find_supports
+from marey.dynamics.tree.coordinates import PRISMATIC, REVOLUTE, TreeSkeleton
+from marey.dynamics.tree.joint_tree import JointTree, tree_from_body
+from marey.dynamics.tree.reduced import SimplifiedTree
+from marey.dynamics.validation.check import check_validity
+from marey.dynamics.validation.measured import ReactionComparison, compare_reaction
+from marey.dynamics.validation.report import (
+    CAUSES,
+    COLOURS,
+    ValidityReport,
+    ValiditySpan,
+    build_physics_curves,
+    plot_report,
+)
 
 __all__ = [
     "CAUSES",

@@ -1,17 +1,24 @@
 """Motion graphs: clips that flow into one another, searched for the way that a sketch asks for."""
 
-from marey.base._deprecation import deprecated_names
-from marey.graph._ara import GraphArrays
-from marey.graph._build import assemble_graph, build_graph
-from marey.graph._build_jobs import BuildCancelledError
-from marey.graph._database import Database, PhaseTable, prepare_clips
-from marey.graph._file import graph_bytes, load_graph, save_graph
-from marey.graph._graph import GraphSize, MotionGraph
-from marey.graph._rebuild import rebuild_for_sketch, rebuild_motion
-from marey.graph._report import EventReach, GraphReport, graph_report, transitions_per_s
-from marey.graph._search import SearchResult, SearchSolution, search_graph
-from marey.graph._settings import GraphSettings
-from marey.graph._tables import EventTable, event_table, register_event
+from marey.base.deprecation import deprecated_names
+from marey.graph.arrays import GraphArrays
+from marey.graph.construction.build import assemble_graph, build_graph
+from marey.graph.construction.event_tables import (
+    EventReach,
+    EventTable,
+    GraphReport,
+    event_table,
+    graph_report,
+    register_event,
+    transitions_per_s,
+)
+from marey.graph.construction.file import graph_bytes, load_graph, save_graph
+from marey.graph.construction.jobs import BuildCancelledError
+from marey.graph.database.clips import Database, PhaseTable, prepare_clips
+from marey.graph.database.settings import GraphSettings
+from marey.graph.motion_graph import GraphSize, MotionGraph
+from marey.graph.reconstruction.motion import rebuild_for_sketch, rebuild_motion
+from marey.graph.search.solve import SearchResult, SearchSolution, search_graph
 
 __all__ = [
     "BuildCancelledError",

@@ -1,23 +1,21 @@
 """Readers and writers: any motion file in, any motion file out."""
 
-from marey.base._deprecation import deprecated_names
-from marey.io._amass import read_amass
-from marey.io._amc import read_amc
-from marey.io._asf import read_asf
-from marey.io._bvh import read_bvh
-from marey.io._bvh_write import write_bvh
-from marey.io._c3d import read_c3d
-from marey.io._c3d_load import load_markers
-from marey.io._c3d_star import markers_to_motion
-from marey.io._clip import CLIP_VERSION, clip_bytes, read_clip, write_clip
-from marey.io._deepmimic import read_deepmimic
-from marey.io._dispatch import READABLE_SUFFIXES, WRITABLE_SUFFIXES, load, save
-from marey.io._gltf import read_gltf, write_gltf
-from marey.io._gltf_container import to_glb
-from marey.io._gltf_pack import GltfPack as GltfPack
-from marey.io._ground_reaction import GroundReaction, load_ground_reaction
-from marey.io._trc import read_trc
-from marey.io._trc_table import OpenSimTable, load_table
+from marey.base.deprecation import deprecated_names
+from marey.io.amass import read_amass
+from marey.io.amc import read_amc
+from marey.io.asf import read_asf
+from marey.io.bvh.reader import read_bvh
+from marey.io.bvh.writer import write_bvh
+from marey.io.c3d import read_c3d
+from marey.io.clip import CLIP_VERSION, clip_bytes, read_clip, write_clip
+from marey.io.deepmimic import read_deepmimic
+from marey.io.dispatch import READABLE_SUFFIXES, WRITABLE_SUFFIXES, load, save
+from marey.io.gltf.buffers import GltfPack as GltfPack
+from marey.io.gltf.buffers import to_glb
+from marey.io.gltf.files import read_gltf, write_gltf
+from marey.io.markers import markers_to_motion
+from marey.io.opensim import GroundReaction, OpenSimTable, load_ground_reaction, load_table
+from marey.io.trc import load_markers, read_trc
 
 __all__ = [
     "CLIP_VERSION",

@@ -1,12 +1,11 @@
 """The clip store: a folder of motions under the addresses of their content, with a catalogue."""
 
-from marey.base._deprecation import deprecated_names
-from marey.library._address import content_address
-from marey.library._behaviour import BEHAVIOURS, Features, guess_behaviour, measure_features
-from marey.library._catalogue import CATALOGUE_VERSION, CatalogueError
-from marey.library._library import Library
-from marey.library._paths import is_library
-from marey.library._records import AddOutcome, AddReport, ClipRecord, Query, VerifyReport
+from marey.base.deprecation import deprecated_names
+from marey.library.behaviour import BEHAVIOURS, Features, guess_behaviour, measure_features
+from marey.library.catalogue import CATALOGUE_VERSION, CatalogueError
+from marey.library.clip_library import Library
+from marey.library.records import AddOutcome, AddReport, ClipRecord, Query, VerifyReport, content_address
+from marey.library.store import is_library
 
 __all__ = [
     "BEHAVIOURS",

@@ -1,10 +1,9 @@
 """Rotations and rigid motions, in batches."""
 
-from marey.lie._calculus import hat, left_jacobian, left_jacobian_inverse, right_jacobian, right_jacobian_inverse, vee
-from marey.lie._coefficients import half_cotangent_remainder, one_minus_cos_over_square, sinc, stumpff
-from marey.lie._mean import frechet_mean
-from marey.lie._se3 import SE3
-from marey.lie._so3 import SO3, geodesic_distance
+from marey.lie.calculus import hat, left_jacobian, left_jacobian_inverse, right_jacobian, right_jacobian_inverse, vee
+from marey.lie.quaternions import half_cotangent_remainder, one_minus_cos_over_square, sinc, stumpff
+from marey.lie.se3 import SE3
+from marey.lie.so3 import SO3, frechet_mean, geodesic_distance
 
 __all__ = [
     "SE3",

@@ -1,44 +1,61 @@
 """On-line walking, running and jumping from a model of captured gaits."""
 
 from marey.base import MareyWarning
-from marey.base._deprecation import deprecated_names
-from marey.locomotion._crowd import Crowd
-from marey.locomotion._detect import (
+from marey.base.deprecation import deprecated_names
+from marey.locomotion.engine.character import Engine
+from marey.locomotion.engine.crowd import Crowd
+from marey.locomotion.engine.feet import Footprint
+from marey.locomotion.fitting.fit import fit_locomotion
+from marey.locomotion.fitting.person import RecoveredParameters, add_style, fit_style_weights, recover_parameters
+from marey.locomotion.fitting.quality import (
+    QualityReport,
+    distance_matrix,
+    motion_distance,
+    report_held_out,
+    report_quality,
+)
+from marey.locomotion.fitting.trials import Manifest, TrialGroup, load_manifest
+from marey.locomotion.model.locomotion_model import (
+    EFFECTORS,
+    EVENTS,
+    GaitArrays,
+    JumpModel,
+    LocomotionModel,
+    load_model,
+)
+from marey.locomotion.model.walker import FrameSource, RawFrame
+from marey.locomotion.planning.parameters import GaitParameters
+from marey.locomotion.planning.run_up import RunUpLaw
+from marey.locomotion.planning.speed_profile import PROFILE_METHODS, FrequencyTable, SpeedProfile, plan_profile
+from marey.locomotion.plants.clip import PlantEdit, enforce_plants, pigeon_toe, trim_sliding_contacts
+from marey.locomotion.plants.detection import (
     PlantInterval,
     detect_events,
     detect_plants,
     detect_plants_by_threshold,
     plant_windows,
 )
-from marey.locomotion._engine import Engine
-from marey.locomotion._engine_feet import Footprint
-from marey.locomotion._engine_plan import GaitParameters
-from marey.locomotion._engine_source import FrameSource, RawFrame
-from marey.locomotion._fit import fit_locomotion
-from marey.locomotion._follow import SketchWalk, follow_sketch, walk_sketch
-from marey.locomotion._follow_feet import trim_sliding_contacts
-from marey.locomotion._jump_model import JumpModel
-from marey.locomotion._jump_runup import RunUpLaw
-from marey.locomotion._jump_unit import JumpUnit
-from marey.locomotion._machine import JumpStateMachine
-from marey.locomotion._machine_request import JumpAnswer
-from marey.locomotion._manifest import Manifest, TrialGroup, load_manifest
-from marey.locomotion._metrics import distance_matrix, motion_distance
-from marey.locomotion._model import EFFECTORS, EVENTS, GaitArrays, LocomotionModel
-from marey.locomotion._model_file import load_model
-from marey.locomotion._model_person import RecoveredParameters, add_style, fit_style_weights, recover_parameters
-from marey.locomotion._obstacle import ObstacleCourse, add_obstacle, get_obstacle_course
-from marey.locomotion._obstacle_box import Obstacle, sample_obstacle
-from marey.locomotion._obstacle_decide import ObstacleDecision
-from marey.locomotion._plant_measures import FootPlant, effector_positions, foot_plants, plant_slide_mm
-from marey.locomotion._plant_motion import PlantEdit, enforce_plants, pigeon_toe
-from marey.locomotion._profile import PROFILE_METHODS, FrequencyTable, SpeedProfile, plan_profile
-from marey.locomotion._report import QualityReport, report_held_out, report_quality
-from marey.locomotion._script import Action, JumpAction, Script, Transition
-from marey.locomotion._script_play import Performance, perform_script
-from marey.locomotion._script_report import PartReport, ScriptPart, ScriptReport
-from marey.locomotion._script_toml import SCRIPT_VERSION, load_script, parse_script, save_script, script_to_toml
-from marey.locomotion._steer_guide import stop_at
+from marey.locomotion.plants.schedule import FootPlant, effector_positions, foot_plants, plant_slide_mm
+from marey.locomotion.scripts.files import SCRIPT_VERSION, load_script, parse_script, save_script, script_to_toml
+from marey.locomotion.scripts.script import (
+    Action,
+    JumpAction,
+    PartReport,
+    Performance,
+    Script,
+    ScriptPart,
+    ScriptReport,
+    Transition,
+    perform_script,
+)
+from marey.locomotion.scripts.sketch import SketchWalk, follow_sketch, walk_sketch
+from marey.locomotion.steering.course import ObstacleCourse, add_obstacle, get_obstacle_course
+from marey.locomotion.steering.decision import ObstacleDecision
+from marey.locomotion.steering.guide import stop_at
+from marey.locomotion.steering.obstacles import Obstacle, sample_obstacle
+from marey.locomotion.transitions.approach import JumpAnswer
+from marey.locomotion.transitions.state_machine import JumpStateMachine
+from marey.locomotion.units.jump_unit import JumpUnit
 
 __all__ = [
     "EFFECTORS",

@@ -1,25 +1,30 @@
 """Clips and what can be measured on them."""
 
-from marey.base._deprecation import deprecated_names
-from marey.motion._contacts import detect_contacts, ensure_contacts, slide_mm
-from marey.motion._filter import lowpass
-from marey.motion._gait import GaitCycle, cadence, foot_strikes, gait_cycles
-from marey.motion._ground import align_to_ground, ground_height, standing_height
-from marey.motion._join import concatenate
-from marey.motion._keys import KeyFrames
-from marey.motion._markers import Markers
-from marey.motion._mass import centre_of_mass, mass_weights
-from marey.motion._mass_tables import MASS_TABLES, BodySegment, MassTable, TrunkPart, mass_table
-from marey.motion._measures import mean_speed, root_speeds
-from marey.motion._mirror import mirror, other_side
-from marey.motion._motion import Contacts, LoadReport, Motion, Source
-from marey.motion._phases import ContactPhase, StancePlant, contact_phases, feet_down
-from marey.motion._place import headings, place, transform_motion
-from marey.motion._points import contact_positions
-from marey.motion._relative import RelativeRoot, decode_relative_root, encode_relative_root
-from marey.motion._resample import resample
-from marey.motion._runs import find_runs
-from marey.motion._time_base import TimeBase, check_time_base
+from marey.base.deprecation import deprecated_names
+from marey.motion.clip import Contacts, LoadReport, Motion, Source
+from marey.motion.contacts.detection import detect_contacts, ensure_contacts, slide_mm
+from marey.motion.contacts.phases import ContactPhase, StancePlant, contact_phases, feet_down
+from marey.motion.contacts.points import contact_positions
+from marey.motion.editing import concatenate, mirror, other_side
+from marey.motion.gait import GaitCycle, cadence, foot_strikes, gait_cycles
+from marey.motion.key_frames import KeyFrames
+from marey.motion.markers import Markers
+from marey.motion.mass import MASS_TABLES, BodySegment, MassTable, TrunkPart, centre_of_mass, mass_table, mass_weights
+from marey.motion.placement import (
+    RelativeRoot,
+    align_to_ground,
+    decode_relative_root,
+    encode_relative_root,
+    ground_height,
+    headings,
+    mean_speed,
+    place,
+    root_speeds,
+    standing_height,
+    transform_motion,
+)
+from marey.motion.time_base import TimeBase, check_time_base
+from marey.motion.time_series import find_runs, lowpass, resample
 
 __all__ = [
     "MASS_TABLES",

@@ -1,48 +1,44 @@
 """Muscles: soft bodies moved by activation splines, and optimal control of them."""
 
-from marey.base._deprecation import deprecated_names
-from marey.muscle._adjoint import ControlGradient, compute_adjoint_gradient, simulate_controls
-from marey.muscle._assembly import BlockMatrix
-from marey.muscle._body import SoftBody
-from marey.muscle._body_step import StepReport
-from marey.muscle._bones import Bone, Bones
-from marey.muscle._contact import ContactPlane
-from marey.muscle._control import ControlledSystem, OptimalControlProblem, StateGoal
-from marey.muscle._control_scene import PositionGoal, SceneControl, solve_scene
-from marey.muscle._control_soft import SoftSystem
-from marey.muscle._embedding import Embedding
-from marey.muscle._film import BoneTrack, Film, Paint
-from marey.muscle._film_files import FILM_FILE_SUFFIXES as FILM_SUFFIXES
-from marey.muscle._film_reach import make_arm_film, make_hanging_film, make_reach_film
-from marey.muscle._film_skin import EmbeddedSurface
-from marey.muscle._hill import HillCurves, follow_excitation
-from marey.muscle._human import MuscleTrack, estimate_activations
-from marey.muscle._human_muscles import (
+from marey.base.deprecation import deprecated_names
+from marey.muscle.body.bones import Bone, Bones
+from marey.muscle.body.contact import ContactPlane
+from marey.muscle.body.soft_body import SoftBody, StepReport
+from marey.muscle.elastic.assembly import BlockMatrix
+from marey.muscle.elastic.lattice import Lattice
+from marey.muscle.human.activations import MuscleTrack, estimate_activations
+from marey.muscle.human.arm_reach import (
+    ElbowFlexion,
+    HandGoal,
+    ReachResult,
+    make_arm_motion,
+    make_hanging_pose,
+    make_soft_arm,
+    measure_arm,
+    measure_elbow_angles,
+    solve_elbow_flexion,
+    solve_reach,
+)
+from marey.muscle.human.muscle_paths import (
     MuscleGeometry,
     MusclePath,
     compute_muscle_geometry,
     find_governed_axes,
     make_human_muscles,
 )
-from marey.muscle._human_picture import colour_activations, draw_muscle_strip, make_muscle_solids
-from marey.muscle._mesh import TetMesh
-from marey.muscle._mesh_repair import MeshReport
-from marey.muscle._muscles import Muscles
-from marey.muscle._optimise import solve_control
-from marey.muscle._optimise_result import ControlResult
-from marey.muscle._particles import MassSpringSystem, make_network, make_particle, make_spring_pair
-from marey.muscle._pipeline import (
-    ElbowFlexion,
-    HandGoal,
-    ReachResult,
-    make_arm_motion,
-    make_hanging_pose,
-    measure_elbow_angles,
-    solve_elbow_flexion,
-    solve_reach,
+from marey.muscle.human.pictures import (
+    colour_activations,
+    draw_muscle_strip,
+    make_arm_film,
+    make_hanging_film,
+    make_muscle_solids,
+    make_reach_film,
 )
-from marey.muscle._pipeline_arm import make_soft_arm, measure_arm
-from marey.muscle._programmes import (
+from marey.muscle.mesh.tet_mesh import MeshReport, TetMesh
+from marey.muscle.muscles.embedding import Embedding
+from marey.muscle.muscles.forces import Muscles
+from marey.muscle.muscles.hill import HillCurves, follow_excitation
+from marey.muscle.muscles.programmes import (
     ActivationPlan,
     ActivationProfile,
     ActivationProgramme,
@@ -52,13 +48,26 @@ from marey.muscle._programmes import (
     Impulse,
     Keyframed,
     Wave,
+    load_programmes,
+    programme_from_table,
 )
-from marey.muscle._programmes_files import load_programmes, programme_from_table
-from marey.muscle._scene import SoftBodyScene, load_scene, scene_names
-from marey.muscle._scene_build import SceneModel
-from marey.muscle._spline import ActivationSpline
-from marey.muscle._spline_tuning import compute_critical_gains, solve_settling_time
-from marey.muscle._springs import Lattice
+from marey.muscle.muscles.spline import ActivationSpline, compute_critical_gains, solve_settling_time
+from marey.muscle.optimal_control.adjoint import (
+    ControlGradient,
+    ControlResult,
+    compute_adjoint_gradient,
+    simulate_controls,
+)
+from marey.muscle.optimal_control.particles import MassSpringSystem, make_network, make_particle, make_spring_pair
+from marey.muscle.optimal_control.problem import ControlledSystem, OptimalControlProblem, StateGoal
+from marey.muscle.optimal_control.scene_goals import PositionGoal, SceneControl, solve_scene
+from marey.muscle.optimal_control.soft_system import SoftSystem
+from marey.muscle.optimal_control.solve import solve_control
+from marey.muscle.scene.build import SceneModel
+from marey.muscle.scene.film import FILM_FILE_SUFFIXES as FILM_SUFFIXES
+from marey.muscle.scene.film import BoneTrack, Film, Paint
+from marey.muscle.scene.run import SoftBodyScene, load_scene, scene_names
+from marey.muscle.scene.surface import EmbeddedSurface
 
 __all__ = [
     "FILM_SUFFIXES",

@@ -1,15 +1,14 @@
 """Splines, differences, least squares, quadratic and nonlinear programmes."""
 
-from marey.base._deprecation import deprecated_names
-from marey.numerics._bspline import UniformBSpline
-from marey.numerics._differences import finite_difference_jacobian
-from marey.numerics._knots import KnotSpline
-from marey.numerics._least_squares import LeastSquaresResult, solve_least_squares
-from marey.numerics._qp import QPResult, solve_qp
-from marey.numerics._smooth import fill_gaps, smootherstep, smoothstep
-from marey.numerics._sqp import solve_sqp
-from marey.numerics._sqp_programme import NonlinearProgramme, SQPIteration, SQPResult
-from marey.numerics._status import SolveStatus
+from marey.base.deprecation import deprecated_names
+from marey.numerics.dense_qp import QPResult, solve_qp
+from marey.numerics.differences import finite_difference_jacobian
+from marey.numerics.least_squares import LeastSquaresResult, solve_least_squares
+from marey.numerics.smoothing import fill_gaps, smootherstep, smoothstep
+from marey.numerics.splines import KnotSpline, UniformBSpline
+from marey.numerics.sqp.programme import NonlinearProgramme, SQPIteration, SQPResult
+from marey.numerics.sqp.solver import solve_sqp
+from marey.numerics.status import SolveStatus
 
 __all__ = [
     "KnotSpline",

@@ -1,19 +1,26 @@
 """What to draw, as plain data, and pictures of it: solid bodies, film strips, films, plots."""
 
-from marey.base._deprecation import deprecated_names
-from marey.picture._body import PALETTES, Palette, body_solids, joint_sides
-from marey.picture._camera import Margins, PinholeCamera, fit_height, frame_balls, view_direction
-from marey.picture._files import PICTURE_SUFFIXES, save_film, save_image, save_pictures, write_atomically
-from marey.picture._mesh import TriangleMesh, render_mesh
-from marey.picture._motion import motion_scene, render_motion
-from marey.picture._physics import SPAN_COLOURS, PhysicsCurves, plot_physics
-from marey.picture._plants import foot_prints, root_path
-from marey.picture._plots import plot_angles, plot_contacts, plot_speed
-from marey.picture._render import Image, encode_srgb, render
-from marey.picture._scene import CapsuleBatch, GroundMarks, GroundPattern, Light, RenderScene, linear_from_srgb
-from marey.picture._strip import compare_strips, film_strip
-from marey.picture._text import Label, write_labels
-from marey.picture._views import ground_level, main_heading, make_light
+from marey.base.deprecation import deprecated_names
+from marey.picture.bodies import PALETTES, Palette, body_solids, foot_prints, joint_sides, root_path
+from marey.picture.files import PICTURE_SUFFIXES, save_film, save_image, save_pictures, write_atomically
+from marey.picture.motions import ground_level, main_heading, make_light, motion_scene, render_motion
+from marey.picture.plots import SPAN_COLOURS, PhysicsCurves, plot_angles, plot_contacts, plot_physics, plot_speed
+from marey.picture.raycast.capsules import Image, encode_srgb, render
+from marey.picture.raycast.scene import (
+    CapsuleBatch,
+    GroundMarks,
+    GroundPattern,
+    Light,
+    Margins,
+    PinholeCamera,
+    RenderScene,
+    fit_height,
+    frame_balls,
+    linear_from_srgb,
+    view_direction,
+)
+from marey.picture.raycast.triangles import TriangleMesh, render_mesh
+from marey.picture.strips import Label, compare_strips, film_strip, write_labels
 
 __all__ = [
     "PALETTES",

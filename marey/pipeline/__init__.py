@@ -1,11 +1,10 @@
 """From sketches to motions, whole: the engine is chosen, the motion checked; one sketch or thousands."""
 
-from marey.base._deprecation import deprecated_names
-from marey.pipeline._archive import ArchiveReport, run_archive
-from marey.pipeline._batch import BatchReport, run_batch
-from marey.pipeline._job import BatchItem, BatchJob
-from marey.pipeline._measure import SketchCheck, check_motion
-from marey.pipeline._synthesize import ENGINES, SynthesisResult, choose_engine, synthesize_sketch
+from marey.base.deprecation import deprecated_names
+from marey.pipeline.archive import ArchiveReport, run_archive
+from marey.pipeline.batch import BatchItem, BatchJob, BatchReport, run_batch
+from marey.pipeline.measures import SketchCheck, check_motion
+from marey.pipeline.synthesis import ENGINES, SynthesisResult, choose_engine, synthesize_sketch
 
 __all__ = [
     "ENGINES",

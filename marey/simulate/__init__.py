@@ -1,25 +1,18 @@
 """Simulation: a figure in few coordinates, or in all of them, obeys physics."""
 
-from marey.base._deprecation import deprecated_names
-from marey.simulate._ball import Ball
-from marey.simulate._constraints_kinds import Constraint, HolonomicConstraint, Pin, VelocityConstraint
-from marey.simulate._contacts import StepContacts, contact_spheres
-from marey.simulate._damping import DAMPINGS
-from marey.simulate._forces import PointForce
-from marey.simulate._ground import FRICTIONS, Ground
-from marey.simulate._integrators import INTEGRATORS, StepSystem
-from marey.simulate._maximal import MaximalSimulator, MaximalState
-from marey.simulate._mechanics import Mechanics
-from marey.simulate._mjcf import to_mjcf
-from marey.simulate._monitor import Monitor, SimulationLog, conserved_momentum
-from marey.simulate._monitor_plot import plot_logs
-from marey.simulate._monitor_scenario import momentum_scenario
-from marey.simulate._push import Push, forces_at
-from marey.simulate._record import Recorder
-from marey.simulate._rows import ConstraintRows
-from marey.simulate._simulator import Simulator
-from marey.simulate._solve import StepSolution, solve_step
-from marey.simulate._state import State
+from marey.base.deprecation import deprecated_names
+from marey.simulate.constraints.ground import FRICTIONS, Ground, StepContacts, contact_spheres
+from marey.simulate.constraints.kinds import Ball, Constraint, HolonomicConstraint, Pin, VelocityConstraint
+from marey.simulate.forces import PointForce, Push, forces_at
+from marey.simulate.integrators.step import DAMPINGS, INTEGRATORS, StepSystem
+from marey.simulate.maximal_coordinates import MaximalSimulator, MaximalState
+from marey.simulate.mechanics import Mechanics
+from marey.simulate.mjcf import to_mjcf
+from marey.simulate.monitor import Monitor, SimulationLog, conserved_momentum, momentum_scenario, plot_logs
+from marey.simulate.recorder import Recorder
+from marey.simulate.simulator import Simulator
+from marey.simulate.solver.constrained_step import ConstraintRows, StepSolution, solve_step
+from marey.simulate.state import State
 
 __all__ = [
     "DAMPINGS",

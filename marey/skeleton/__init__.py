@@ -1,11 +1,11 @@
 """Skeletons, poses, forward kinematics and the canonical human."""
 
-from marey.skeleton._capsules import Capsules, capsules
-from marey.skeleton._human import HUMAN, HUMAN_STATURE_M, human
-from marey.skeleton._mesh import BodyMesh, capsule_mesh
-from marey.skeleton._points import ContactPoints, FootPoints, contact_points, foot_points, leg_length
-from marey.skeleton._roles import ROLES, RoleMap, role_map
-from marey.skeleton._skeleton import (
+from marey.skeleton.body import BodyMesh, Capsules, capsule_mesh, capsules
+from marey.skeleton.calibration_pose import t_pose
+from marey.skeleton.canonical_human import HUMAN, HUMAN_STATURE_M, human
+from marey.skeleton.points import ContactPoints, FootPoints, contact_points, foot_points, leg_length
+from marey.skeleton.roles import ROLES, RoleMap, role_map
+from marey.skeleton.tree import (
     MAX_JOINTS,
     NO_PARENT,
     EulerLimits,
@@ -15,7 +15,6 @@ from marey.skeleton._skeleton import (
     joint_frames,
     joint_positions,
 )
-from marey.skeleton._tpose import t_pose
 
 __all__ = [
     "HUMAN",

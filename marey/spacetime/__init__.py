@@ -1,33 +1,42 @@
 """Trajectory optimisation: the whole motion at once, in the full and in a reduced space of poses."""
 
-from marey.base._deprecation import deprecated_names
-from marey.spacetime._behaviour import BehaviourPose, BehaviourSpace, ContactBorder
-from marey.spacetime._behaviour_select import ClipSelection, select_clips
-from marey.spacetime._check import SolutionCheck, SolutionTrack, check_solution
-from marey.spacetime._edit import edit_kinematically, edit_physically
-from marey.spacetime._edit_goals import PointPin, PoseKey
-from marey.spacetime._edit_live import EditIterate, ValidEditor
-from marey.spacetime._examples import EXAMPLES
-from marey.spacetime._formulations import Formulation, report_formulations
-from marey.spacetime._optimize import optimize
-from marey.spacetime._problem import Contact, Key, Objective, ProblemPhase, SpacetimeProblem
-from marey.spacetime._reduced import optimize_reduced
-from marey.spacetime._reduced_examples import (
+from marey.base.deprecation import deprecated_names
+from marey.spacetime.dispatch import optimize
+from marey.spacetime.editing.edit import EditIterate, ValidEditor, edit_kinematically, edit_physically
+from marey.spacetime.editing.goals import PointPin, PoseKey
+from marey.spacetime.editing.styled import optimize_styled
+from marey.spacetime.examples import (
+    EXAMPLES,
     REDUCED_EXAMPLES,
     build_flip_problem,
     build_jump_problem,
     build_run_problem,
     build_walk_problem,
 )
-from marey.spacetime._repair import make_valid
-from marey.spacetime._repair_bar import ValidityBar, compute_validity_bar
-from marey.spacetime._repair_result import RepairResult
-from marey.spacetime._result import SpacetimeResult
-from marey.spacetime._store import MotionStore, StoreAnswer
-from marey.spacetime._store_files import StoreEntry
-from marey.spacetime._style import Style, build_pose_style, build_stillness_style
-from marey.spacetime._style_solve import optimize_styled
-from marey.spacetime._toml import load_problem, parse_problem, problem_to_toml, save_problem
+from marey.spacetime.motion_store import MotionStore, StoreAnswer, StoreEntry
+from marey.spacetime.problem.definition import (
+    Contact,
+    Formulation,
+    Key,
+    Objective,
+    ProblemPhase,
+    SpacetimeProblem,
+    report_formulations,
+)
+from marey.spacetime.problem.solution import (
+    SolutionCheck,
+    SolutionTrack,
+    SpacetimeResult,
+    ValidityBar,
+    check_solution,
+    compute_validity_bar,
+)
+from marey.spacetime.problem_files import load_problem, parse_problem, problem_to_toml, save_problem
+from marey.spacetime.reduced.behaviour import BehaviourPose, BehaviourSpace, ContactBorder
+from marey.spacetime.reduced.clip_selection import ClipSelection, select_clips
+from marey.spacetime.reduced.solve import optimize_reduced
+from marey.spacetime.repair.solve import RepairResult, make_valid
+from marey.spacetime.style import Style, build_pose_style, build_stillness_style
 
 __all__ = [
     "EXAMPLES",

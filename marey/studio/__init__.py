@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from marey.base import MissingExtraError
 
 if TYPE_CHECKING:
-    from marey.studio._studio import Studio, serve
+    from marey.studio.server.app import Studio, serve
 
 __all__ = ["Studio", "serve"]
 
@@ -19,6 +19,6 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'marey.studio' has no attribute '{name}'")
     if find_spec("viser") is None:
         raise MissingExtraError("The studio", "studio")
-    from marey.studio import _studio
+    from marey.studio.server import app as _studio
 
     return getattr(_studio, name)

@@ -1,10 +1,20 @@
 """Sketches and the world they are drawn in."""
 
-from marey.base._deprecation import deprecated_names
-from marey.world._path import Path
-from marey.world._sketch import EVENT_KINDS, Event, GroundPose, KeyPose, Sketch
-from marey.world._things import Bar, Box, River, Stone, Table, Thing, Wall, World
-from marey.world._toml import SKETCH_VERSION, load_sketch, parse_sketch, save_sketch, sketch_to_toml
+from marey.base.deprecation import deprecated_names
+from marey.world.path import Path
+from marey.world.sketch import (
+    EVENT_KINDS,
+    SKETCH_VERSION,
+    Event,
+    GroundPose,
+    KeyPose,
+    Sketch,
+    load_sketch,
+    parse_sketch,
+    save_sketch,
+    sketch_to_toml,
+)
+from marey.world.things import Bar, Box, River, Stone, Table, Thing, Wall, World
 
 __all__ = [
     "EVENT_KINDS",

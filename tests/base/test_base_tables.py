@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from marey.base import FormatError
-from marey.base._tables import format_toml_value, parse_toml, read_record
+from marey.base.toml import format_toml_value, parse_toml, read_record
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 
 from marey.base import InputError
 from marey.blending import balance_motion, lower_root_to_reach
-from marey.blending._balance_shift import (
+from marey.blending.balance import (
     COM_FOLLOWS_ROOT,
     DIRECTIONS,
     NUM_DIRECTIONS,

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from marey import samples
-from marey.cli import _demo_ahead
-from marey.cli._demo_ahead import compile_ahead, compile_kernels
+from marey.cli.synthesis import demo_ahead as _demo_ahead
+from marey.cli.synthesis.demo_ahead import compile_ahead, compile_kernels
 from marey.graph import MotionGraph, build_graph
 from marey.io import load
 
@@ -86,6 +86,6 @@ def test_the_helper_is_waited_for_and_ended(tmp_path, monkeypatch):
 
 def test_what_is_compiled_ahead_is_what_the_demo_calls():
     compile_kernels()
-    from marey.graph._ara_kernels import __dict__ as kernels
+    from marey.graph.search.ara import __dict__ as kernels
 
     assert any(getattr(kernel, "signatures", ()) for kernel in kernels.values())

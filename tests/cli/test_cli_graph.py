@@ -12,7 +12,7 @@ from marey.io import load, save
 from marey.library import Library
 from marey.locomotion import Engine, load_model
 from marey.samples import pick_up
-from marey.samples._clips import _build_timeline, _perform_timeline
+from marey.samples.graph_clips import _build_timeline, _perform_timeline
 
 SKETCH = """version = 1
 [start]

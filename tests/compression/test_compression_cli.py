@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from marey.base import FormatError, MissingFileError
-from marey.cli import _compress
+from marey.cli.clips import compress as _compress
 from marey.compression import decompress
 from marey.io import load, save
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from marey.base import FormatError, InputError, MareyError
 from marey.compression import FORMAT_VERSION, compress, decompress
-from marey.compression._container import HEADER, pack_file, unpack_file
-from marey.compression._fields import FieldReader, FieldWriter
+from marey.compression.file_format import HEADER, FieldReader, FieldWriter, pack_file, unpack_file
 
 METHODS = ("default", "waves", "tournier2011")
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marey.compression._entropy_kernels import (
+from marey.compression.predictive.frames import order_frames, read_frames, write_frames
+from marey.compression.range_coder import (
     BUCKETS,
     MAX_BITS,
     build_odds_tables,
@@ -20,8 +21,7 @@ from marey.compression._entropy_kernels import (
     new_coder,
     open_stream,
 )
-from marey.compression._frames_kernels import order_frames, read_frames, write_frames
-from marey.compression._waves_kernels import (
+from marey.compression.wavelet import (
     count_wavelet_levels,
     forward_wavelet,
     inverse_wavelet,

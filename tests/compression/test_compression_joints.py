@@ -5,12 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from marey.compression._fields import FieldReader, FieldWriter
-from marey.compression._joint_kernels import compute_columns, compute_rotations
-from marey.compression._joints import BALL, FIXED, FREE, HINGE, UNIVERSAL, WIDTHS, fit_joints, read_fit, write_fit
-from marey.compression._layout import build_link_table, build_point_table, compute_reach
-from marey.compression._universal import fit_universal_axes
-from marey.compression._unwrap_kernels import unwrap_rotation_vectors
+from marey.compression.file_format import FieldReader, FieldWriter
+from marey.compression.joint_fit import (
+    BALL,
+    FIXED,
+    FREE,
+    HINGE,
+    UNIVERSAL,
+    WIDTHS,
+    fit_joints,
+    fit_universal_axes,
+    read_fit,
+    unwrap_rotation_vectors,
+    write_fit,
+)
+from marey.compression.joint_kinds import compute_columns, compute_rotations
+from marey.compression.predictive.pose_error import build_link_table, build_point_table, compute_reach
 from marey.lie import SO3, geodesic_distance
 from marey.skeleton import Skeleton
 

@@ -19,7 +19,7 @@ from marey.compression import (
     upsample_points,
     upsample_rotations,
 )
-from marey.compression._lifting import coarsest_safe_level
+from marey.compression.lifting import coarsest_safe_level
 from marey.lie import SO3, geodesic_distance
 
 LENGTHS = (1, 2, 3, 5, 17, 141, 1000)

@@ -7,21 +7,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marey.compression._default import ErrorBound, _build_problem, _choose_steps
-from marey.compression._joints import fit_joints
-from marey.compression._layout import build_link_table, compute_reach
-from marey.compression._loop_kernels import decode_table, encode_poses, encode_table
-from marey.compression._pose_kernels import (
+from marey.compression.joint_fit import fit_joints
+from marey.compression.joint_kinds import exponential, inverse, product, right_jacobian_column, rotate_vector
+from marey.compression.predictive.bounded_codec import ErrorBound, _build_problem, _choose_steps
+from marey.compression.predictive.closed_loop import decode_table, encode_poses, encode_table
+from marey.compression.predictive.pose_error import (
+    build_link_table,
     compensate_rounding,
     compute_joint_error,
     compute_joint_levers,
+    compute_reach,
     new_frame_state,
     position_joint,
     rotate_joint,
     solve_joint,
     solve_small,
 )
-from marey.compression._predict_kernels import (
+from marey.compression.predictive.predictor import (
     NUM_LINKS,
     new_predictor,
     predict_number,
@@ -29,7 +31,6 @@ from marey.compression._predict_kernels import (
     reset_predictor,
     update_weights,
 )
-from marey.compression._quaternion_kernels import exponential, inverse, product, right_jacobian_column, rotate_vector
 from marey.lie import SO3, right_jacobian
 
 SHELL_M = 0.03

@@ -19,8 +19,21 @@ from marey.compression import (
     evaluate_codec,
     measure_foot_skate,
 )
-from marey.compression._fields import MAX_VALUES, FieldReader, FieldWriter, check_table_size, check_writable
-from marey.compression._lock import (
+from marey.compression.file_format import (
+    MAX_VALUES,
+    FieldReader,
+    FieldWriter,
+    check_table_size,
+    check_writable,
+    decode_steps,
+    encode_steps,
+    read_clip,
+    read_skeleton,
+    skeleton_digest,
+    write_clip,
+    write_skeleton,
+)
+from marey.compression.foot_lock import (
     _smooth_stance,
     detect_standing_points,
     has_lockable_feet,
@@ -28,15 +41,13 @@ from marey.compression._lock import (
     read_standing,
     write_standing,
 )
-from marey.compression._measures import compute_movement
-from marey.compression._reduced_kernels import _assemble_normal_equations, _evaluate_cost, _forward_kinematics
-from marey.compression._skeleton_fields import read_clip, read_skeleton, skeleton_digest, write_clip, write_skeleton
-from marey.compression._steps import decode_steps, encode_steps
-from marey.compression._tables import read_offsets, write_offsets
-from marey.compression._waves import decode_step, encode_wavelet
+from marey.compression.measures import compute_movement
+from marey.compression.predictive.closed_loop import read_offsets, write_offsets
+from marey.compression.tournier import _assemble_normal_equations, _evaluate_cost, _forward_kinematics
+from marey.compression.wavelet import decode_step, encode_wavelet
 from marey.lie import SO3
 from marey.models import PGA
-from marey.models._model_kernels import model_jacobian
+from marey.models.evaluation import model_jacobian
 from marey.samples import walk
 from marey.skeleton import Skeleton
 

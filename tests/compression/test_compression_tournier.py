@@ -18,9 +18,9 @@ from marey.compression import (
     edit_window,
     encode_tournier,
 )
-from marey.compression._joints import fit_joints
-from marey.compression._tournier import solve_coordinates, upsample_tracks
-from marey.compression._waves import _compute_metric
+from marey.compression.joint_fit import fit_joints
+from marey.compression.tournier import solve_coordinates, upsample_tracks
+from marey.compression.wavelet import _compute_metric
 from marey.lie import SO3, geodesic_distance
 from marey.models import PGA
 from marey.samples import walk
@@ -186,7 +186,7 @@ def test_the_metric_of_metres_is_that_of_finite_differences(chain):
     fit, numbers = fit_joints(part, np.full(11, 1e-6))
     joints = fit.joints(part.skeleton)
     metric = _compute_metric(part, joints, numbers)
-    from marey.compression._joint_kernels import compute_rotations
+    from marey.compression.joint_kinds import compute_rotations
 
     base, columns = replace(part, rotations=SO3(compute_rotations(joints, numbers))).joint_positions(), []
     for i in range(3, numbers.shape[1]):

@@ -10,9 +10,9 @@ import pytest
 import marey
 from marey.base import InputError, UnknownNameError
 from marey.control import make_stand, track_balance
-from marey.control._reference import find_soles, sole_positions
-from marey.control._reference_stand import make_balance_clip
-from marey.control._track_laws import TrackWeights
+from marey.control.reference.clip import find_soles, sole_positions
+from marey.control.reference.in_place import make_balance_clip
+from marey.control.tracking_laws import TrackWeights
 from marey.kinematics import PointTask
 from marey.motion import Motion, centre_of_mass, feet_down
 from marey.simulate import Push

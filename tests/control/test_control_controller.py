@@ -22,7 +22,7 @@ from marey.control import (
     actuator_strength,
     joint_strength,
 )
-from marey.control._features_feet import sole_frame
+from marey.control.task_laws import sole_frame
 from marey.kinematics import BoxLimits, ComTask, PointTask, PoseTask
 from marey.simulate import PointForce, Simulator
 

@@ -22,10 +22,8 @@ from marey.control import (
     gaze_frame,
     gaze_rate,
 )
-from marey.control._features import Feature
-from marey.control._features_feet import sole_frame
-from marey.control._features_support import convex_hull, hull_centroid, hull_distances, next_support
-from marey.control._features_tasks import StepContext, make_features, task_law
+from marey.control.support import convex_hull, hull_centroid, hull_distances, next_support
+from marey.control.task_laws import Feature, StepContext, make_features, sole_frame, task_law
 from marey.dynamics import Body
 from marey.kinematics import ComTask, LookAtTask, OrientationTask, PointTask, PoseTask
 from marey.lie import SO3

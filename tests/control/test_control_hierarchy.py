@@ -7,9 +7,9 @@ import pytest
 
 from marey.base import UnknownNameError
 from marey.control import Controller, ControlProblem, Drive, Gains, MomentumTask, Relaxation, SupportTask
-from marey.control._features import Feature
-from marey.control._features_support import hull_distances
-from marey.control._hierarchy import solve_strictly
+from marey.control.solvers import solve_strictly
+from marey.control.support import hull_distances
+from marey.control.task_laws import Feature
 from marey.dynamics import Body
 from marey.kinematics import PointTask, PoseTask
 from marey.models import PoseModel
@@ -44,7 +44,7 @@ def test_what_comes_first_is_met_and_what_comes_later_takes_the_rest(seed: int) 
 
 
 def test_directions_that_rows_do_not_feel_are_their_null_space() -> None:
-    from marey.control._solve_kernels import null_space
+    from marey.control.problem import null_space
 
     rng = np.random.default_rng(3)
     rows = rng.normal(size=(6, 4)) @ rng.normal(size=(4, 11))  # rank 4

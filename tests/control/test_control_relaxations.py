@@ -19,7 +19,7 @@ from marey.control import (
     solve_exactly,
     solve_refined,
 )
-from marey.control._relaxations import control_objective, extra_objective
+from marey.control.relaxations import control_objective, extra_objective
 from marey.dynamics import Body
 from marey.lie import SO3
 from marey.models import PoseModel
@@ -113,7 +113,7 @@ def test_tournier_63_a_polished_plan_leans_on_nothing_that_it_lifts(c1_ratios) -
 
 @pytest.mark.mocap
 def test_tournier_62_the_family_is_convex_between_minus_one_and_one(d1_body: Body, c1_model: PoseModel) -> None:
-    from marey.control._relaxations import _work_family
+    from marey.control.relaxations import _work_family
 
     problem, _ = _state(d1_body, c1_model, 0, True)
     size = np.abs(problem.gram).max()

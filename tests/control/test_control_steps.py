@@ -19,10 +19,19 @@ from marey.control import (
     solve_tracking,
     track_balance,
 )
-from marey.control._reference import find_soles, remove_short_phases
-from marey.control._steps import EARLY_S, MAX_PENETRATION_M, SINK_M_S, Footsteps
-from marey.control._steps_floor import FloorPlanes
-from marey.control._steps_schedule import AIR, BALL, FLAT, HEEL, make_schedule
+from marey.control.reference.clip import find_soles, remove_short_phases
+from marey.control.stepping import (
+    AIR,
+    BALL,
+    EARLY_S,
+    FLAT,
+    HEEL,
+    MAX_PENETRATION_M,
+    SINK_M_S,
+    FloorPlanes,
+    Footsteps,
+    make_schedule,
+)
 from marey.motion import Motion, feet_down
 from marey.simulate import Ground, Push
 

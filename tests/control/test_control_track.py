@@ -24,9 +24,9 @@ from marey.control import (
     track_clip,
     walk_in_place,
 )
-from marey.control._fall import trunk_angle
-from marey.control._reference import bearing_points, find_soles, prepare_clip, sole_positions
-from marey.control._reference_com import project_into_hull, solve_com_path
+from marey.control.fall import trunk_angle
+from marey.control.reference.centre_of_mass import project_into_hull, solve_com_path
+from marey.control.reference.clip import bearing_points, find_soles, prepare_clip, sole_positions
 from marey.kinematics import BoxLimits
 from marey.lie import SO3
 from marey.motion import Motion, feet_down

@@ -177,7 +177,7 @@ def test_torques_of_walking_legs_are_those_of_people(mocap):
 
 @pytest.mark.mocap
 def test_ground_forces_on_the_feet_leave_nothing_for_the_root(mocap):
-    from marey.dynamics._inverse_ground import compute_ground_reaction
+    from marey.dynamics.inverse.newton_euler import compute_ground_reaction
 
     walk = load(mocap / "cmu-bvh" / "07_01.bvh")
     result = solve_inverse_dynamics(Body.from_motion(walk), walk)

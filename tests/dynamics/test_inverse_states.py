@@ -5,7 +5,7 @@ import pytest
 
 from marey.base import InputError
 from marey.dynamics import Body, compute_states, smooth_motion, solve_inverse_dynamics
-from marey.dynamics._inverse_states import compute_differences, smooth_values
+from marey.dynamics.inverse.differentiation import compute_differences, smooth_values
 from marey.io import load
 from marey.lie import SO3
 from marey.motion import Motion, lowpass

@@ -11,9 +11,9 @@ from numpy.random import default_rng
 from marey import samples
 from marey.base import InputError, UnknownNameError
 from marey.dynamics import check_validity, compute_centre_of_pressure, find_supports, split_by_pressure, split_support
-from marey.dynamics._split import project_on_sole
-from marey.dynamics._support_kernels import compute_polygon_margins
-from marey.dynamics._validity_measures import fit_contact_supply
+from marey.dynamics.inverse.support_split import project_on_sole
+from marey.dynamics.supports import compute_polygon_margins
+from marey.dynamics.validation.measures import fit_contact_supply
 
 
 def sole(x: float, z: float, half=(0.05, 0.12)) -> np.ndarray:

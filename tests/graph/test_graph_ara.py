@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from marey.graph._ara import (
+from marey.graph.algorithms import pop_heap, push_heap, shortest_costs_to
+from marey.graph.arrays import (
     DONE,
     EMPTY,
     EXPANSIONS,
@@ -20,10 +21,8 @@ from marey.graph._ara import (
     allocate_memory,
     clear_memory,
 )
-from marey.graph._ara_kernels import add_start, expand_states, least_open_cost, reopen_states
-from marey.graph._heap_kernels import pop_heap, push_heap
-from marey.graph._heuristics_kernels import compute_potentials, least_cycle_rate
-from marey.graph._links import shortest_costs_to
+from marey.graph.search.ara import add_start, expand_states, least_open_cost, reopen_states
+from marey.graph.search.heuristics import compute_potentials, least_cycle_rate
 
 EPSILONS = (10.0, 5.0, 3.0, 2.0, 1.5, 1.2, 1.0)
 ALL = np.ones((2, 2), dtype=bool)

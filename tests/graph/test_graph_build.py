@@ -10,9 +10,9 @@ import pytest
 
 from marey.base import InputError, UnknownNameError
 from marey.graph import BuildCancelledError, build_graph, graph_bytes
-from marey.graph._build_jobs import hash_task, pack_clip, run_clip_tasks, unpack_clip
-from marey.graph._database import gather_database, make_clip_tasks, project_principal
-from marey.graph._settings import GraphSettings
+from marey.graph.construction.jobs import hash_task, pack_clip, run_clip_tasks, unpack_clip
+from marey.graph.database.clips import gather_database, make_clip_tasks, project_principal
+from marey.graph.database.settings import GraphSettings
 
 
 def test_directions_keep_dot_products():
@@ -93,7 +93,7 @@ def test_other_settings_or_frames_have_another_fingerprint(picking_clips):
 def test_clips_that_other_code_made_ready_are_made_again(picking_clips, tmp_path, monkeypatch):
     tasks = make_clip_tasks(picking_clips[:1], GraphSettings())
     run_clip_tasks(tasks, resume=tmp_path)
-    monkeypatch.setattr("marey.graph._build_jobs.hash_sources", lambda: b"another version")
+    monkeypatch.setattr("marey.graph.construction.jobs.hash_sources", lambda: b"another version")
     run_clip_tasks(tasks, resume=tmp_path)
     assert len(list(tmp_path.glob("*.safetensors"))) == 2
 
@@ -139,6 +139,6 @@ def test_a_cluster_gives_the_same_bytes_though_a_worker_dies(picking, picking_cl
 @pytest.mark.filterwarnings("ignore")
 def test_a_cluster_that_does_not_answer_is_named(picking_clips, monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr("marey.graph._build_jobs.CONNECT_S", 0.5)
+    monkeypatch.setattr("marey.graph.construction.jobs.CONNECT_S", 0.5)
     with pytest.raises(InputError, match="no cluster answers at 'tcp"):
         build_graph(picking_clips[:1], cluster="tcp://127.0.0.1:9")

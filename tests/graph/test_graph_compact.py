@@ -8,18 +8,17 @@ import numpy as np
 import pytest
 
 from marey.graph import GraphSettings, assemble_graph, build_graph, transitions_per_s
-from marey.graph._ara import to_frame
-from marey.graph._build_prune import select_cheapest
-from marey.graph._compact import (
+from marey.graph.algorithms import cluster_complete_linkage, shortest_costs_to
+from marey.graph.arrays import to_frame
+from marey.graph.construction.culling import merge_states, select_cheapest
+from marey.graph.database.compact import (
     compute_pose_costs,
     compute_transition_costs,
     cull_transitions,
     median_step_cost,
     path_pose_ranges,
 )
-from marey.graph._links import cluster_complete_linkage, shortest_costs_to
-from marey.graph._merge import merge_states
-from marey.graph._transitions import PoseMetric
+from marey.graph.database.transitions import PoseMetric
 from marey.io import load
 from marey.world import GroundPose, Path, Sketch
 

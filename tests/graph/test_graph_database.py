@@ -10,11 +10,18 @@ import pytest
 
 from marey.base import InputError
 from marey.graph import build_graph, prepare_clips
-from marey.graph._ara import compose_planar, to_frame
-from marey.graph._build_arrays import _feet_gap
-from marey.graph._database_clip import classify_behaviour
-from marey.graph._events import MIN_HOLD_FRAMES, PICKED_PREFIX, STANDING, calibration_range, find_picks, split_events
-from marey.graph._events_pivots import lift_pivots
+from marey.graph.arrays import compose_planar, to_frame
+from marey.graph.construction.layout import _feet_gap
+from marey.graph.database.clips import classify_behaviour
+from marey.graph.database.events import (
+    MIN_HOLD_FRAMES,
+    PICKED_PREFIX,
+    STANDING,
+    calibration_range,
+    find_picks,
+    lift_pivots,
+    split_events,
+)
 from marey.io import load
 from marey.lie import SO3
 from marey.motion import (

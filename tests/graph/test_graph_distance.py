@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from marey.base import InputError
-from marey.graph._ara import compose_planar, to_frame
-from marey.graph._distance import PointClouds, planar_distance, squared_distances
-from marey.graph._field_kernels import GRID_STEPS, grid_distances
-from marey.graph._ground import GroundGrid, box_distance, segment_distance
-from marey.graph._settings import GraphSettings
+from marey.graph.arrays import compose_planar, to_frame
+from marey.graph.database.settings import GraphSettings
+from marey.graph.database.transitions import PointClouds, planar_distance, squared_distances
+from marey.graph.search.ground import GRID_STEPS, GroundGrid, box_distance, grid_distances, segment_distance
 from marey.lie import SO3
 from marey.world import GroundPose, Sketch, Wall, World
 

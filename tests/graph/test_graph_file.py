@@ -9,8 +9,7 @@ import pytest
 
 from marey.base import FormatError, InputError, MissingFileError, TensorFormat
 from marey.graph import graph_bytes, load_graph, save_graph
-from marey.graph._file import GRAPH_FILE, _pack_graph
-from marey.graph._file_checks import check_graph, hash_arrays
+from marey.graph.construction.file import GRAPH_FILE, _pack_graph, check_graph, hash_arrays
 
 pytestmark = pytest.mark.mocap
 

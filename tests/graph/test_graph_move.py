@@ -7,7 +7,7 @@ import pytest
 
 from marey.base import UnknownNameError
 from marey.graph import MotionGraph, SearchResult, rebuild_for_sketch, search_graph
-from marey.graph._ara import (
+from marey.graph.arrays import (
     EMPTY,
     MAX_STEP_ROTATION_RAD,
     MAX_STEP_SHIFT_M,
@@ -16,9 +16,9 @@ from marey.graph._ara import (
     compose_planar,
     to_frame,
 )
-from marey.graph._move_kernels import feasible_fraction, move_steps, solve_step_changes
-from marey.graph._pairs import blended_deltas
-from marey.graph._search_roads import prepare_graph
+from marey.graph.paths import blended_deltas
+from marey.graph.search.blended_graph import prepare_graph
+from marey.graph.search.footsteps import feasible_fraction, move_steps, solve_step_changes
 from marey.motion import contact_positions
 from marey.world import Event, GroundPose, Sketch, Thing, Wall, World
 

@@ -7,7 +7,7 @@ import pytest
 
 from marey.blending import BlendSettings, blend_sources
 from marey.dynamics import solve_inverse_dynamics
-from marey.graph._pairs import (
+from marey.graph.paths import (
     anchored_source,
     blended_costs,
     blended_deltas,

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from marey.graph import build_graph
-from marey.graph._ara import FLIGHT, PICK_LEFT, PICK_RIGHT
-from marey.graph._pairs import blended_costs, blended_flights, blended_hands, gap_cost_per_distance, state_distances
-from marey.graph._search_pairs import GAP_COST_FACTOR, MAX_STRETCH, WEIGHTS, lay_out_pairs
-from marey.graph._search_roads import prepare_graph
+from marey.graph.arrays import FLIGHT, PICK_LEFT, PICK_RIGHT
+from marey.graph.paths import blended_costs, blended_flights, blended_hands, gap_cost_per_distance, state_distances
+from marey.graph.search.blended_graph import GAP_COST_FACTOR, MAX_STRETCH, WEIGHTS, lay_out_pairs, prepare_graph
 from marey.io import load
 
 pytestmark = pytest.mark.mocap

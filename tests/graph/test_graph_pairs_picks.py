@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from marey.graph import MotionGraph, SearchResult, search_graph
-from marey.graph._ara import PICK_LEFT, PICK_RIGHT
-from marey.graph._refine_places import hand_and_root
-from marey.graph._search_roads import prepare_graph
+from marey.graph.arrays import PICK_LEFT, PICK_RIGHT
+from marey.graph.reconstruction.hands import hand_and_root
+from marey.graph.search.blended_graph import prepare_graph
 from marey.world import Event, GroundPose, Sketch, Thing, World
 
 pytestmark = pytest.mark.mocap

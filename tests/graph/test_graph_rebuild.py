@@ -10,10 +10,10 @@ import pytest
 
 from marey.base import InputError
 from marey.graph import MotionGraph, SearchResult, rebuild_for_sketch, rebuild_motion
-from marey.graph._ara import PICK_LEFT, PICK_RIGHT, compose_planar
-from marey.graph._rebuild import rebuild_events
-from marey.graph._rebuild_track import REST_S, SETTLE_S
-from marey.graph._search_result import PathStep
+from marey.graph.arrays import PICK_LEFT, PICK_RIGHT, compose_planar
+from marey.graph.paths import PathStep
+from marey.graph.reconstruction.motion import rebuild_events
+from marey.graph.reconstruction.track import REST_S, SETTLE_S
 from marey.io import load, save
 from marey.motion import Motion, contact_positions
 from marey.skeleton import contact_points
@@ -170,7 +170,7 @@ def test_stretches_of_a_step_are_shown_in_place_of_the_edge(picking, way):
 
 
 def test_an_edge_blended_with_itself_is_itself(picking, way):
-    from marey.graph._rebuild_track import _blend_edges, step_track
+    from marey.graph.reconstruction.track import _blend_edges, step_track
 
     for step in way.steps[:4]:
         alone = step_track(picking, step)

@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marey.graph._rebuild_clock import output_times, sample_track
-from marey.graph._rebuild_feet import plant_positions
-from marey.graph._rebuild_joins import (
+from marey.graph.reconstruction.joins import (
     LONGEST_RAMP_S,
     Discontinuity,
     PoseTrack,
     fade_out,
     hold_last_pose,
     join_tracks,
+    output_times,
+    sample_track,
     spread_discontinuities,
     velocity_ramp,
 )
-from marey.graph._rebuild_track import blend_positions
+from marey.graph.reconstruction.track import blend_positions, plant_positions
 from marey.lie import SO3
 
 

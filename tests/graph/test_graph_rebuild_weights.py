@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 
 from marey.graph import MotionGraph, SearchResult, rebuild_for_sketch
-from marey.graph._ara import PICK_LEFT, PICK_RIGHT, compose_planar
-from marey.graph._pairs import blended_deltas, blended_hands
-from marey.graph._refine_weights import MAX_SHIFT_M, WEIGHT_SPAN, refine_weights
-from marey.graph._search_pairs import lay_out_pairs
-from marey.graph._search_result import PathStep
-from marey.graph._search_roads import prepare_graph
+from marey.graph.arrays import PICK_LEFT, PICK_RIGHT, compose_planar
+from marey.graph.paths import PathStep, blended_deltas, blended_hands
+from marey.graph.reconstruction.hands import MAX_SHIFT_M, WEIGHT_SPAN, refine_weights
+from marey.graph.search.blended_graph import lay_out_pairs, prepare_graph
 from marey.motion import contact_positions
 from marey.world import Event, GroundPose, Sketch, Thing, World
 

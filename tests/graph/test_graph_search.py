@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from marey.base import InputError, UnknownNameError
-from marey.graph._ara import FLIGHT, JUMP, PICK_RIGHT, REACH, STAND, STEP, GraphArrays, compose_planar
-from marey.graph._ara_world_kernels import is_crossed
-from marey.graph._ground import FOOT_RADIUS_M, GroundGrid, segment_distance
-from marey.graph._heuristics import HEURISTICS, compute_bounds, layer_distances, root_path_lengths, worst_case
-from marey.graph._search import search_graph
-from marey.graph._search_problem import SearchProblem
-from marey.graph._search_result import PathStep
-from marey.graph._search_roads import borrow_memory, prepare_graph
-from marey.graph._sketch import SearchFailure, compile_sketch, pack_constraints
+from marey.graph.arrays import FLIGHT, JUMP, PICK_RIGHT, REACH, STAND, STEP, GraphArrays, compose_planar
+from marey.graph.paths import PathStep
+from marey.graph.search.blended_graph import borrow_memory, prepare_graph
+from marey.graph.search.footsteps import is_crossed
+from marey.graph.search.ground import FOOT_RADIUS_M, GroundGrid, segment_distance
+from marey.graph.search.heuristics import HEURISTICS, compute_bounds, layer_distances, root_path_lengths, worst_case
+from marey.graph.search.problem import SearchProblem
+from marey.graph.search.sketch import SearchFailure, compile_sketch, pack_constraints
+from marey.graph.search.solve import search_graph
 from marey.world import Event, GroundPose, Path, River, Sketch, Stone, Thing, Wall, World
 
 LEFT, RIGHT, STANDING, UP, DOWN, PICKED = range(6)
@@ -176,7 +176,7 @@ def remaining(graph, result):
 
 
 def bound_at(problem: SearchProblem, graph, step, met: int) -> float:
-    from marey.graph._ara_world_kernels import evaluate_heuristic
+    from marey.graph.search.footsteps import evaluate_heuristic
 
     a, w = graph.arrays, problem.world
     node = int(np.searchsorted(a.first, step.edge, side="right") - 1)
@@ -235,8 +235,8 @@ def test_the_bound_of_the_thesis_finds_standing_goals(walker):
 
 def expansions_at_once(graph, problem: Sketch, heuristic: str, tolerance: float, epsilon: float = 1.0) -> int:
     """Expansions of one search over all constraints at one epsilon."""
-    from marey.graph._search_problem import SearchClock
-    from marey.graph._search_run import AnytimeSearch
+    from marey.graph.search.anytime import AnytimeSearch
+    from marey.graph.search.problem import SearchClock
 
     compiled = SearchProblem.from_sketch(prepare_graph(graph), problem, heuristic, tolerance)
     assert not isinstance(compiled, SearchFailure)
@@ -250,7 +250,7 @@ def expansions_at_once(graph, problem: Sketch, heuristic: str, tolerance: float,
 
 
 def test_ways_left_differ_by_no_more_than_the_stretched_length(walker):
-    from marey.graph._ara_world_kernels import remaining_distance
+    from marey.graph.search.footsteps import remaining_distance
 
     problem = sketch()
     roads, ground = prepare_graph(walker).roads, GroundGrid.from_sketch(problem)

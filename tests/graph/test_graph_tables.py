@@ -9,10 +9,9 @@ import pytest
 
 from marey.base import InputError, UnknownNameError
 from marey.graph import event_table, graph_report, register_event
-from marey.graph._ara import FLIGHT, NUM_TORQUES, PICK_RIGHT, GraphArrays
-from marey.graph._pairs import BlendPartners
-from marey.graph._report import find_reaching_pairs, measure_event_reach, to_dict
-from marey.graph._tables import EVENT_KINDS
+from marey.graph.arrays import FLIGHT, NUM_TORQUES, PICK_RIGHT, GraphArrays
+from marey.graph.construction.event_tables import EVENT_KINDS, find_reaching_pairs, measure_event_reach, to_dict
+from marey.graph.paths import BlendPartners
 
 
 def random_arrays(seed: int, count: int = 50, degree: int = 2) -> GraphArrays:

@@ -8,19 +8,21 @@ import numpy as np
 import pytest
 
 from marey.base import InputError
-from marey.graph._distance import LEE_ROLES, compute_lee_features, squared_distances
-from marey.graph._settings import GraphSettings
-from marey.graph._transitions import (
+from marey.graph.construction.culling import event_phases, rescue_events
+from marey.graph.database.settings import GraphSettings
+from marey.graph.database.transitions import (
+    LEE_ROLES,
     PoseMetric,
     Transitions,
     _local_minima,
     _smallest_in_groups,
     calibrate_threshold,
+    compute_lee_features,
     find_transitions,
     has_successor,
     pose_behaviours,
+    squared_distances,
 )
-from marey.graph._transitions_rescue import event_phases, rescue_events
 from marey.lie import SO3
 from marey.skeleton import role_map
 

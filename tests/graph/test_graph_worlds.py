@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from marey.graph import MotionGraph, search_graph
-from marey.graph._ground import GroundGrid
-from marey.graph._pairs import blended_costs
-from marey.graph._search_fallback import Detours
-from marey.graph._search_roads import prepare_graph
+from marey.graph.paths import blended_costs
+from marey.graph.search.blended_graph import prepare_graph
+from marey.graph.search.ground import GroundGrid
+from marey.graph.search.problem import Detours
 from marey.world import Event, GroundPose, Path, Sketch, Thing, World
 
 pytestmark = pytest.mark.mocap

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marey.io._euler import ChannelMap
-from marey.io._euler_kernels import compose_euler, decompose_euler, half_sincos
+from marey.io.euler import ChannelMap, compose_euler, decompose_euler, half_sincos
 from marey.lie import SO3, geodesic_distance
 
 ORDERS = [np.array([order], dtype=np.int64) for order in permutations(range(3))]

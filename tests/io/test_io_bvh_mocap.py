@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from marey.io import load, read_bvh, save
-from marey.io._bvh_frames import read_frames
-from marey.io._bvh_tree import read_tree
-from marey.io._text import read_text
+from marey.io.bvh.frames import read_frames
+from marey.io.bvh.hierarchy import read_tree
+from marey.io.text import read_text
 from marey.motion import Motion
 
 pytestmark = pytest.mark.mocap

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marey.io._text import parse_float
-from marey.io._text_kernels import parse_numbers
-from marey.io._text_write_kernels import format_table
+from marey.io.bvh.writer import format_table
+from marey.io.text import parse_float, parse_numbers
 
 finite = st.floats(-1e9, 1e9, allow_nan=False)
 spelling = st.sampled_from(["{:.4f}", "{:.1f}", "{:.6f}", "{:.9f}", "{!r}", "{:.3e}", "{:+.2f}", "{:.0f}", "{:.17e}"])

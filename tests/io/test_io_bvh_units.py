@@ -12,8 +12,17 @@ from hypothesis import strategies as st
 
 from marey.base import InputError
 from marey.io import load, save, write_bvh
-from marey.io._axes import detect_up, rotate_wxyz, to_file, to_world
-from marey.io._units import METRES, guess_unit, longest_reach, rate_from_frame_time, unit_in_metres
+from marey.io.conventions import (
+    METRES,
+    detect_up,
+    guess_unit,
+    longest_reach,
+    rate_from_frame_time,
+    rotate_wxyz,
+    to_file,
+    to_world,
+    unit_in_metres,
+)
 from marey.lie import SO3, geodesic_distance
 from marey.motion import Motion
 from marey.skeleton import HUMAN, human

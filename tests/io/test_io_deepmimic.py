@@ -11,7 +11,7 @@ import pytest
 
 from marey.base import FormatError, InputError
 from marey.io import read_deepmimic
-from marey.io._deepmimic import deepmimic_skeleton
+from marey.io.deepmimic import deepmimic_skeleton
 from marey.lie import SO3
 
 

@@ -12,8 +12,8 @@ import pytest
 import marey.motion
 from marey.base import FormatError, InputError, MissingFileError
 from marey.io import READABLE_SUFFIXES, WRITABLE_SUFFIXES, load, save
-from marey.io._dispatch import READERS, WRITERS
-from marey.io._text import read_bytes
+from marey.io.dispatch import READERS, WRITERS
+from marey.io.text import read_bytes
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import HUMAN

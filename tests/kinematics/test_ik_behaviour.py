@@ -18,7 +18,7 @@ from marey.kinematics import (
     solve_ik,
     track,
 )
-from marey.kinematics._ik_run import METHODS
+from marey.kinematics.ik.methods import METHODS
 from marey.lie import SO3, geodesic_distance
 from marey.motion import Motion, centre_of_mass
 from marey.numerics import SolveStatus

@@ -20,12 +20,8 @@ from marey.kinematics import (
     solve_ik,
     track,
 )
-from marey.kinematics._ik import NO_HISTORY, build_solver_inputs, compile_tasks
-from marey.kinematics._ik_clips import full_pose_space
-from marey.kinematics._ik_dual_kernels import compute_descent
-from marey.kinematics._ik_problem import collect_targets, mean_bone_length
-from marey.kinematics._ik_space import guess_from_pose, match_body
-from marey.kinematics._solvers_space_kernels import (
+from marey.kinematics.ik.calls import full_pose_space
+from marey.kinematics.ik.coordinates import (
     compute_gradient,
     evaluate_state,
     new_rows,
@@ -35,6 +31,10 @@ from marey.kinematics._solvers_space_kernels import (
     whiten_rows,
     write_jacobian,
 )
+from marey.kinematics.ik.dual_step import compute_descent
+from marey.kinematics.ik.problem import collect_targets, mean_bone_length
+from marey.kinematics.ik.solve import NO_HISTORY, build_solver_inputs, compile_tasks
+from marey.kinematics.ik.starts import guess_from_pose, match_body
 from marey.lie import SO3, right_jacobian
 from marey.numerics import SolveStatus
 from marey.skeleton import Pose, Skeleton, SkeletonDraft, joint_frames, joint_positions

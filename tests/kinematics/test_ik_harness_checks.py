@@ -13,7 +13,7 @@ import pytest
 from marey.base import FloatArray
 from marey.io import load
 from marey.kinematics import BoxLimits, PointTask, solve_ik
-from marey.kinematics._sdf_chart_kernels import LOCK_SINE, ZYZ, chart_coordinates, quaternion_from_zyz, unwrap_angles
+from marey.kinematics.limits.charts import LOCK_SINE, ZYZ, chart_coordinates, quaternion_from_zyz, unwrap_angles
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.samples import jump, run, walk

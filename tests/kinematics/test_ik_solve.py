@@ -16,7 +16,7 @@ from marey.kinematics import (
     PoseTask,
     solve_ik,
 )
-from marey.kinematics._ik_run import METHODS
+from marey.kinematics.ik.methods import METHODS
 from marey.lie import SO3, geodesic_distance
 from marey.models import PGA
 from marey.motion import Motion, centre_of_mass

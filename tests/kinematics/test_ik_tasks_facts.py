@@ -7,7 +7,7 @@ import pytest
 
 from marey.base import InputError
 from marey.kinematics import BoxLimits, ComTask, OrientationTask, PointTask, PoseTask, solve_ik, track
-from marey.kinematics._tasks import weight_matrix
+from marey.kinematics.ik.tasks import weight_matrix
 from marey.lie import SO3, geodesic_distance
 from marey.numerics import SolveStatus
 from marey.skeleton import HUMAN, Pose

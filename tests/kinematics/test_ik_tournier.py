@@ -10,8 +10,7 @@ import pytest
 from marey.base import InputError
 from marey.io import load
 from marey.kinematics import OrientationTask, PointTask, PoseTask, point_jacobian, solve_ik, track
-from marey.kinematics._ik_metric import compute_kinetic_metric
-from marey.kinematics._ik_space import guess_from_pose, match_body
+from marey.kinematics.ik.starts import compute_kinetic_metric, guess_from_pose, match_body
 from marey.lie import SO3, geodesic_distance
 from marey.models import PGA, PoseModel
 from marey.motion import Motion

@@ -8,8 +8,7 @@ import pytest
 from marey.base import InputError, UnknownNameError
 from marey.io import load_markers
 from marey.kinematics import BoxLimits, MarkerSite, PointTask, fit_markers, track
-from marey.kinematics._marker_fit_lsq import group_bones
-from marey.kinematics._marker_fit_sets import known_sites
+from marey.kinematics.markers import group_bones, known_sites
 from marey.lie import SO3
 from marey.motion import Markers, Motion
 from marey.numerics import SolveStatus

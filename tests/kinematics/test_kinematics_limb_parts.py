@@ -9,25 +9,26 @@ import pytest
 
 from marey.base import FloatArray, InputError
 from marey.kinematics import Limb, PointTask, compare_limits, solve_ik
-from marey.kinematics._arms import GIRDLE_RAD, limit_elbow_change, rotate_collar
-from marey.kinematics._feet import (
+from marey.kinematics.foot_plants import FloorPlane
+from marey.kinematics.ik.baselines.analytic_limb import find_limb_above
+from marey.kinematics.ik.problem import collect_targets
+from marey.kinematics.ik.solve import NO_HISTORY, build_solver_inputs, compile_tasks
+from marey.kinematics.ik.starts import align_root, guess_from_pose, match_body
+from marey.kinematics.limbs import (
     DROP_FRACTION,
+    GIRDLE_RAD,
     SHIFT_M,
     SOFT_FRACTION,
     FootTrajectory,
     _limit_shift,
     compute_hip_drop,
+    limit_elbow_change,
     move_limb_end,
     plant_foot,
+    rotate_collar,
 )
-from marey.kinematics._ik import NO_HISTORY, build_solver_inputs, compile_tasks
-from marey.kinematics._ik_problem import collect_targets
-from marey.kinematics._ik_space import guess_from_pose, match_body
-from marey.kinematics._ik_starts import align_root
-from marey.kinematics._plants import FloorPlane
-from marey.kinematics._solvers_limb import find_limb_above
-from marey.kinematics._transfer import transfer_rotations
-from marey.kinematics._two_bone import STRAIGHT, allowed_stretch, saturation_start
+from marey.kinematics.retargeting import transfer_rotations
+from marey.kinematics.two_bone import STRAIGHT, allowed_stretch, saturation_start
 from marey.lie import SO3, geodesic_distance
 from marey.motion import Motion
 from marey.samples import walk

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marey.kinematics._plants import (
+from marey.kinematics.foot_plants import (
     FloorPlane,
     PointPlant,
     compute_corrections,

@@ -11,7 +11,7 @@ import pytest
 
 from marey.base import FloatArray, InputError
 from marey.kinematics import BoxLimits, ConeLimits, JointLimits, PointTask, fit_limits, load_limits, solve_ik, track
-from marey.kinematics._limits_fit import KINDS
+from marey.kinematics.limits.learn import KINDS
 from marey.lie import SO3, geodesic_distance
 from marey.motion import Motion
 from marey.skeleton import EulerLimits, Pose, Skeleton

@@ -9,10 +9,14 @@ import pytest
 
 from marey.base import FloatArray, InputError
 from marey.kinematics import LimitMesh, build_field, field_from_mesh, make_grid
-from marey.kinematics._sculpt import icosphere, load_obj
-from marey.kinematics._sdf_chart_kernels import LOG, ZYZ
-from marey.kinematics._sdf_field import FieldGrid, compute_unsigned_field, field_from_function, find_nearest_points
-from marey.kinematics._sdf_sample import RotationChart, sample_motion, split_inliers
+from marey.kinematics.limits.charts import LOG, ZYZ, RotationChart, sample_motion, split_inliers
+from marey.kinematics.limits.distance_field import (
+    FieldGrid,
+    compute_unsigned_field,
+    field_from_function,
+    find_nearest_points,
+)
+from marey.kinematics.limits.sculpt import icosphere, load_obj
 from marey.lie import SO3, geodesic_distance
 
 

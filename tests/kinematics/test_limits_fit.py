@@ -10,11 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 from marey.base import FormatError, InputError, MissingFileError, UnknownNameError
-from marey.cli._limits import app
+from marey.cli.clips.limits import app
 from marey.io import save
 from marey.kinematics import BoxLimits, compare_limits, estimate_joints, fit_limits, load_limits, plot_limits
-from marey.kinematics._limits_box import circular_interval
-from marey.kinematics._limits_fit import KINDS
+from marey.kinematics.limits.box import circular_interval
+from marey.kinematics.limits.learn import KINDS
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import HUMAN, Skeleton

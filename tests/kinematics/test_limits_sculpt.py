@@ -9,8 +9,8 @@ import pytest
 
 from marey.base import FloatArray, FormatError, InputError, MissingFileError
 from marey.kinematics import LimitMesh, SdfLimits, build_field, iso_surface, make_grid, resculpt_joint, shrink_wrap
-from marey.kinematics._sculpt import field_from_mesh, icosphere, load_obj
-from marey.kinematics._sdf_field import field_from_function
+from marey.kinematics.limits.distance_field import field_from_function
+from marey.kinematics.limits.sculpt import field_from_mesh, icosphere, load_obj
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import Skeleton

@@ -11,8 +11,8 @@ import pytest
 from marey.base import FloatArray, InputError
 from marey.io import load
 from marey.kinematics import BoxLimits, DistanceField, SdfLimits, build_field, make_grid
-from marey.kinematics._sdf_field import FieldGrid, compute_unsigned_field, field_from_function
-from marey.kinematics._sdf_sample import RotationChart, sample_motion, split_inliers
+from marey.kinematics.limits.charts import RotationChart, sample_motion, split_inliers
+from marey.kinematics.limits.distance_field import FieldGrid, compute_unsigned_field, field_from_function
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import Skeleton
@@ -191,7 +191,7 @@ def test_engell_33_voids_become_feasible_and_leaks_are_reported() -> None:
 
 def test_engell_33_the_depth_inside_is_the_distance_to_the_surface() -> None:
     grid = make_grid(np.zeros((2, 3)), 24, domain=[[-2.0] * 3, [2.0] * 3])
-    from marey.kinematics._sdf_field import compute_signed_distance
+    from marey.kinematics.limits.distance_field import compute_signed_distance
 
     exact = np.linalg.norm(grid.nodes(), axis=1).reshape(grid.shape) - 1.1
     made = compute_signed_distance(grid, np.maximum(exact, -1e-3), exact <= 0.0)

@@ -12,10 +12,10 @@ import pytest
 from marey.base import InputError
 from marey.io import save
 from marey.library import Library
-from marey.library._cluster import collect_files, stage_bytes
-from marey.library._ingest import file_stamp
-from marey.library._records import IngestJob
-from marey.library._worker import answer_request
+from marey.library.ingest import file_stamp
+from marey.library.records import IngestJob
+from marey.library.staging import collect_files, stage_bytes
+from marey.library.worker import answer_request
 from marey.samples import walk
 
 
@@ -55,7 +55,7 @@ def test_skeletons_beside_a_trial_go_with_it(tmp_path):
 
 def test_a_scheduler_that_does_not_answer_is_told(archive, tmp_path, monkeypatch):
     pytest.importorskip("distributed")
-    import marey.library._cluster as cluster
+    import marey.library.staging as cluster
 
     monkeypatch.setattr(cluster, "WAIT_S", 0.3)
     with pytest.raises(InputError, match="no Dask scheduler"), Library(tmp_path / "library") as library:

@@ -115,7 +115,7 @@ def test_a_worker_that_dies_costs_its_own_file_only(tmp_path, folder, monkeypatc
     deadly = tmp_path / "deadly"
     deadly.mkdir()
     (deadly / "sitecustomize.py").write_text(
-        "import marey.library._ingest as ingest, os\n"
+        "import marey.library.ingest as ingest, os\n"
         "real = ingest.stage\n"
         "def stage(job, file):\n"
         "    if '03' in job.path.rsplit('/', 1)[-1]: os.abort()\n"

@@ -8,7 +8,9 @@ import sys
 import numpy as np
 import pytest
 
-from marey.lie import SO3, _formulas, _quaternions
+from marey.lie import SO3
+from marey.lie import formulas as _formulas
+from marey.lie import quaternions as _quaternions
 
 SHAPES = [
     ((5, 1, 3), (4, 3)),
@@ -30,7 +32,7 @@ def parts(array: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize(("left", "right"), SHAPES)
 def test_kernels_and_numpy_give_the_same_bits_for_every_broadcast(left, right):
-    import marey.lie._quaternion_kernels  # noqa: F401  from here on small batches use it too
+    import marey.lie.batch_kernels  # noqa: F401  from here on small batches use it too
 
     rng = np.random.default_rng(0)
     p, q, points = SO3.random(rng, *left), SO3.random(rng, *right), rng.normal(size=(*right, 3))
@@ -43,7 +45,7 @@ def test_kernels_and_numpy_give_the_same_bits_for_every_broadcast(left, right):
 
 
 def test_kernels_read_arrays_of_any_layout():
-    import marey.lie._quaternion_kernels  # noqa: F401
+    import marey.lie.batch_kernels  # noqa: F401
 
     rng = np.random.default_rng(1)
     r = SO3.random(rng, 6)

@@ -23,7 +23,7 @@ from marey.locomotion import (
     effector_positions,
     plant_windows,
 )
-from marey.locomotion._plant_schedule import effector_flags
+from marey.locomotion.plants.schedule import effector_flags
 from marey.motion import Motion
 
 FRAMES = 25

@@ -10,21 +10,31 @@ import pytest
 from marey.base import FormatError, InputError
 from marey.lie import SO3
 from marey.locomotion import LocomotionModel, load_manifest, load_model
-from marey.locomotion._cycles import Cycle, close_cycle, closing_residual, resample_cycle, straighten_cycle, warp_phases
-from marey.locomotion._fit import fit_units
-from marey.locomotion._fit_capture import reject_outliers
-from marey.locomotion._fit_tree import column_weights, posture_columns
-from marey.locomotion._manifest import TrialGroup
-from marey.locomotion._segment import expected_cadence, measure_leg_length, segment_clip
-from marey.locomotion._segment_clean import joint_angular_speeds, repair_joint_flips
-from marey.locomotion._segment_feet import foot_pitches, level_feet
-from marey.locomotion._units import (
+from marey.locomotion.fitting.fit import fit_units
+from marey.locomotion.fitting.hierarchy import column_weights, posture_columns
+from marey.locomotion.fitting.trials import TrialGroup, reject_outliers
+from marey.locomotion.units.gait_unit import (
+    Cycle,
     MotionUnit,
+    close_cycle,
+    closing_residual,
     find_far_rotations,
+    resample_cycle,
     root_from_rows,
     rotations_from_rows,
+    straighten_cycle,
     unit_rows,
     unwrap_rotation_vectors,
+    warp_phases,
+)
+from marey.locomotion.units.segmentation import (
+    expected_cadence,
+    foot_pitches,
+    joint_angular_speeds,
+    level_feet,
+    measure_leg_length,
+    repair_joint_flips,
+    segment_clip,
 )
 from marey.models import sort_gaits, sort_subjects
 from marey.motion import Motion, place

@@ -10,20 +10,22 @@ import pytest
 
 from marey.cli import main
 from marey.locomotion import LocomotionModel, load_manifest, load_model
-from marey.locomotion._fit_capture import CapturedUnits, capture_units
-from marey.locomotion._fit_tree import column_weights, flatten_units
-from marey.locomotion._metrics import (
+from marey.locomotion.fitting.hierarchy import column_weights, fit_shared_speed_law, flatten_units
+from marey.locomotion.fitting.quality import (
     UnitGroup,
+    count_components,
     leave_speed_out,
     leave_unit_out,
+    make_flat_synthesis,
+    make_model_synthesis,
+    make_pooled_fit,
+    measure_held_out_cells,
     rms_degrees,
     synthesis_errors,
     widest_spread,
 )
-from marey.locomotion._metrics_fits import make_flat_synthesis, make_model_synthesis, make_pooled_fit
-from marey.locomotion._report import count_components, measure_held_out_cells
-from marey.locomotion._units import MotionUnit
-from marey.locomotion._units_lent import fit_shared_speed_law
+from marey.locomotion.fitting.trials import CapturedUnits, capture_units
+from marey.locomotion.units.gait_unit import MotionUnit
 from marey.models import principal_components, sort_gaits, sort_subjects
 
 pytestmark = pytest.mark.mocap

@@ -10,14 +10,12 @@ import pytest
 
 from marey.base import InputError
 from marey.locomotion import Engine, SketchWalk, follow_sketch, load_model, walk_sketch
-from marey.locomotion._follow_plan import plan_sketch
-from marey.locomotion._follow_route import find_route, shift_path_past
-from marey.locomotion._follow_scene import list_hurdles
-from marey.locomotion._obstacle_box import BODY_RADIUS_M, Obstacle
-from marey.locomotion._steer import straight_path
-from marey.locomotion._steer_corner import max_distance_to_line
-from marey.locomotion._steer_guide import HaltGoal, LeapGoal
-from marey.locomotion._steer_plan import plan_cruise
+from marey.locomotion.planning.corners import max_distance_to_line
+from marey.locomotion.planning.ground_path import straight_path
+from marey.locomotion.scripts.sketch import list_hurdles, plan_sketch
+from marey.locomotion.steering.guide import HaltGoal, LeapGoal
+from marey.locomotion.steering.obstacles import BODY_RADIUS_M, Obstacle, find_route, shift_path_past
+from marey.locomotion.steering.path_schedule import plan_cruise
 from marey.motion import slide_mm
 from marey.skeleton import foot_points
 from marey.world import Box, Event, GroundPose, KeyPose, Path, River, Sketch, Table, Thing, Wall, World

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from marey.locomotion._follow import (  # the motion before its feet are settled
+from marey.locomotion.plants.clip import pivot_landing_feet
+from marey.locomotion.scripts.sketch import (  # the motion before its feet are settled
     _engine_at_start,
     _face_path,
     _record_walk,
+    plan_sketch,
 )
-from marey.locomotion._follow_feet import pivot_landing_feet
-from marey.locomotion._follow_plan import plan_sketch
 from marey.motion import Motion, contact_positions, slide_mm
 from marey.world import GroundPose, Path, Sketch
 

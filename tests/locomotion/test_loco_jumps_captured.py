@@ -10,12 +10,18 @@ import pytest
 
 from marey.base import InputError, MissingFileError
 from marey.lie import SO3
-from marey.locomotion._jump_capture import CapturedJump, find_leaps, find_standing_jumps, retarget_to_body
-from marey.locomotion._jump_fit import capture_jumps, find_jump_fault, fit_jumps, fit_kind
-from marey.locomotion._jump_quality import score_left_out_jumps
-from marey.locomotion._jump_rows import canonical_steps, sample_captured_jump
-from marey.locomotion._jump_trials import TRIAL_RATES_HZ, FolderLoader, make_loader
-from marey.locomotion._units import joint_means, rotations_from_rows
+from marey.locomotion.fitting.jumps import capture_jumps, find_jump_fault, fit_jumps, fit_kind
+from marey.locomotion.fitting.quality import score_left_out_jumps
+from marey.locomotion.fitting.trials import TRIAL_RATES_HZ, FolderLoader, make_loader
+from marey.locomotion.units.captured_jumps import (
+    CapturedJump,
+    canonical_steps,
+    find_leaps,
+    find_standing_jumps,
+    retarget_to_body,
+    sample_captured_jump,
+)
+from marey.locomotion.units.gait_unit import joint_means, rotations_from_rows
 from marey.motion import centre_of_mass
 from marey.skeleton import HUMAN, contact_points
 

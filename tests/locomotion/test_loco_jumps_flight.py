@@ -7,25 +7,34 @@ import pytest
 
 from marey.base import FloatArray, InputError
 from marey.lie import SO3
-from marey.locomotion._jump_capture import CapturedJump
-from marey.locomotion._jump_feet import LEAST_FLEXION_RAD, StanceTimes, bend_knees, hold_jump_feet, list_stances
-from marey.locomotion._jump_flight import (
-    GRAVITY,
-    Airtime,
-    JumpGeometry,
-    fit_ballistic_path,
-    ground_root_path,
-    measure_jump_length,
-)
-from marey.locomotion._jump_laws import (
+from marey.locomotion.fitting.jumps import (
     JumpTable,
     compute_event_marks,
     condense_components,
     fit_poses,
     share_leg_offsets,
 )
-from marey.locomotion._jump_rows import canonical_steps, canonical_times, interpolate_cubic, sample_motion
-from marey.locomotion._jump_trials import choose_trials, make_loader, trial_subject
+from marey.locomotion.fitting.trials import choose_trials, make_loader, trial_subject
+from marey.locomotion.units.captured_jumps import (
+    CapturedJump,
+    canonical_steps,
+    canonical_times,
+    interpolate_cubic,
+    sample_motion,
+)
+from marey.locomotion.units.jump_flight import (
+    GRAVITY,
+    LEAST_FLEXION_RAD,
+    Airtime,
+    JumpGeometry,
+    StanceTimes,
+    bend_knees,
+    fit_ballistic_path,
+    ground_root_path,
+    hold_jump_feet,
+    list_stances,
+    measure_jump_length,
+)
 from marey.motion import Motion
 from marey.skeleton import HUMAN
 

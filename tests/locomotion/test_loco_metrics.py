@@ -10,28 +10,25 @@ import pytest
 from marey.base import InputError
 from marey.lie import SO3
 from marey.locomotion import LocomotionModel, distance_matrix, load_model, motion_distance
-from marey.locomotion._fit_tree import flatten_units
-from marey.locomotion._metrics import (
+from marey.locomotion.fitting.hierarchy import UnitTable, cycle_mean, fit_shared_speed_law, flatten_units, prior_rows
+from marey.locomotion.fitting.quality import (
     COMPARED_JOINTS,
+    FITS,
     UnitGroup,
+    fit_line_law,
+    fit_thin_plate_splines,
     group_by_speed,
     leave_speed_out,
     leave_unit_out,
+    make_flat_synthesis,
+    make_model_synthesis,
+    make_pooled_fit,
+    report_quality,
     rms_degrees,
     synthesis_errors,
     widest_spread,
 )
-from marey.locomotion._metrics_fits import (
-    FITS,
-    fit_line_law,
-    fit_thin_plate_splines,
-    make_flat_synthesis,
-    make_model_synthesis,
-    make_pooled_fit,
-)
-from marey.locomotion._report import report_quality
-from marey.locomotion._units import MotionUnit, rotations_from_rows
-from marey.locomotion._units_lent import UnitTable, cycle_mean, fit_shared_speed_law, prior_rows
+from marey.locomotion.units.gait_unit import MotionUnit, rotations_from_rows
 from marey.skeleton import HUMAN
 
 SPEEDS = np.linspace(1.0, 1.9, 10)

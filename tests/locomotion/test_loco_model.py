@@ -8,10 +8,15 @@ import pytest
 from marey.base import FormatError, InputError, MissingFileError, UnknownNameError
 from marey.lie import SO3, geodesic_distance
 from marey.locomotion import EFFECTORS, LocomotionModel, load_model
-from marey.locomotion._fit_flight import mean_fall, measure_flights
-from marey.locomotion._model_file import SHIPPED_MODEL, standing_rows
-from marey.locomotion._timing import compute_effector_paths, detect_unit_events, measure_stance_path
-from marey.locomotion._units import positions_from_rows, rotations_from_rows
+from marey.locomotion.fitting.timing import (
+    compute_effector_paths,
+    detect_unit_events,
+    mean_fall,
+    measure_flights,
+    measure_stance_path,
+)
+from marey.locomotion.model.locomotion_model import SHIPPED_MODEL, standing_rows
+from marey.locomotion.units.gait_unit import positions_from_rows, rotations_from_rows
 from marey.models import joint_shares, principal_components
 from marey.motion import Motion, centre_of_mass
 

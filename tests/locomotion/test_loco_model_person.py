@@ -10,8 +10,8 @@ import pytest
 from marey.base import InputError, UnknownNameError
 from marey.lie import SO3
 from marey.locomotion import LocomotionModel, add_style, fit_style_weights, load_model, recover_parameters
-from marey.locomotion._model_person import capture_first_unit
-from marey.locomotion._units import MotionUnit, root_from_rows, rotations_from_rows
+from marey.locomotion.fitting.person import capture_first_unit
+from marey.locomotion.units.gait_unit import MotionUnit, root_from_rows, rotations_from_rows
 from marey.motion import Motion
 
 

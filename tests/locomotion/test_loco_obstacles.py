@@ -18,11 +18,11 @@ from marey.locomotion import (
     sample_obstacle,
     stop_at,
 )
-from marey.locomotion._obstacle_box import BODY_RADIUS_M
-from marey.locomotion._obstacle_clear import measure_clearance
-from marey.locomotion._obstacle_fan import sample_arc
-from marey.locomotion._steer import GroundPath, heading_vector
-from marey.locomotion._steer_line import toe_ends
+from marey.locomotion.planning.ground_path import GroundPath, heading_vector
+from marey.locomotion.steering.course import sample_arc
+from marey.locomotion.steering.decision import measure_clearance
+from marey.locomotion.steering.guide import toe_ends
+from marey.locomotion.steering.obstacles import BODY_RADIUS_M
 from marey.skeleton import foot_points
 
 LEG_M = 0.88

@@ -15,8 +15,8 @@ from marey.base import BoolArray, FloatArray, InputError, UnknownNameError
 from marey.dynamics import check_validity
 from marey.io import load, save
 from marey.locomotion import Engine, effector_positions, enforce_plants, foot_plants, pigeon_toe, plant_slide_mm
-from marey.locomotion._plant_arrays import make_leg_arrays
-from marey.locomotion._plant_schedule import effector_flags
+from marey.locomotion.plants.schedule import effector_flags
+from marey.locomotion.plants.state import make_leg_arrays
 from marey.motion import Motion
 from marey.samples import walk
 from marey.skeleton import HUMAN, Skeleton
@@ -239,12 +239,8 @@ def test_footprints_alternate_and_tell_the_step() -> None:
 
 def test_glardon_a49_plants_know_nothing_of_engine_and_model() -> None:
     folder = Path(marey.locomotion.__file__).parent
-    mine = [
-        p
-        for pattern in ("_plant*.py", "_foot_*.py", "_detect*.py", "_ease.py", "_checks.py")
-        for p in folder.glob(pattern)
-    ]
-    own = {f"marey.locomotion.{path.stem}" for path in mine}
+    mine = [*(folder / "plants").glob("*.py"), folder / "checks.py"]
+    own = {f"marey.locomotion.plants.{path.stem}" for path in mine} | {"marey.locomotion.checks"}
     for path in mine:
         tree = ast.parse(path.read_text())
         names = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}

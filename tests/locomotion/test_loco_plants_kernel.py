@@ -9,20 +9,18 @@ from hypothesis import strategies as st
 
 from marey.base import FloatArray, InputError
 from marey.lie import SO3
-from marey.locomotion._ease import cubic_step, eased_effector, interrupted_ease
-from marey.locomotion._foot_kernels import heel_rise_angle, pose_leg, write_leg_frames
-from marey.locomotion._foot_priority_kernels import pose_leg_priority
-from marey.locomotion._plant_arrays import (
+from marey.locomotion.plants.baselines import pose_leg_priority
+from marey.locomotion.plants.easing import cubic_step, ease_cubic, eased_effector, interrupted_ease
+from marey.locomotion.plants.leg import heel_rise_angle, pose_leg, write_leg_frames
+from marey.locomotion.plants.placement import roll_in_time, write_foot_measures
+from marey.locomotion.plants.state import (
     NO_PLANT_S,
     allocate_plant_state,
     make_leg_arrays,
     make_plant_options,
     read_plant_goals,
 )
-from marey.locomotion._plant_ease_kernels import ease_cubic
-from marey.locomotion._plant_kernels import plant_step
-from marey.locomotion._plant_place_kernels import roll_in_time
-from marey.locomotion._plant_turn_kernels import write_foot_measures
+from marey.locomotion.plants.step import plant_step
 from marey.skeleton import HUMAN, joint_positions, t_pose
 
 LEGS = make_leg_arrays(HUMAN)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from marey.base import InputError, UnknownNameError
 from marey.locomotion import FrequencyTable, SpeedProfile, plan_profile
-from marey.locomotion._profile_linear import solve_quadratic_profile
+from marey.locomotion.planning.baselines import solve_quadratic_profile
 
 LEG_M = 0.88
 

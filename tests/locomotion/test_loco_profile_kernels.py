@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marey.locomotion import FrequencyTable, plan_profile
-from marey.locomotion._profile_kernels import (
+from marey.locomotion.planning.baselines import search_linear_frequency_profile
+from marey.locomotion.planning.speed_profile import (
     BACKWARDS,
     FOUND,
     TOO_CLOSE,
@@ -22,7 +23,6 @@ from marey.locomotion._profile_kernels import (
     search_heel_strikes,
     solve_duration,
 )
-from marey.locomotion._profile_linear import search_linear_frequency_profile
 
 SPEEDS = np.array([0.0, 0.3, 0.8, 1.5, 2.5, 4.0])
 HERTZ = np.array([[0.0, 0.45, 0.75, 0.98, 1.2, 1.45], [0.0, 0.9, 1.15, 1.28, 1.4, 1.55]])

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marey.base import FormatError, InputError, MissingFileError
-from marey.locomotion._script import MAX_ELEMENTS, Action, ElementError, JumpAction, Script, Transition
-from marey.locomotion._script_toml import load_script, parse_script, save_script, script_to_toml
-from marey.locomotion._script_xml import parse_xml_script
+from marey.locomotion.scripts.files import load_script, parse_script, parse_xml_script, save_script, script_to_toml
+from marey.locomotion.scripts.script import MAX_ELEMENTS, Action, ElementError, JumpAction, Script, Transition
 
 TOML = """\
 version = 1

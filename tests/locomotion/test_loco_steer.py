@@ -8,8 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marey.base import InputError
-from marey.locomotion._obstacle_box import BODY_RADIUS_M, Obstacle, sample_obstacle
-from marey.locomotion._steer import (
+from marey.locomotion.planning.corners import (
+    arrive_with_heading,
+    find_dubins_paths,
+    join_from_heading,
+    max_distance_to_line,
+    round_corners,
+)
+from marey.locomotion.planning.ground_path import (
     GroundPath,
     cubic_bezier,
     curvature_speed_limit,
@@ -18,10 +24,8 @@ from marey.locomotion._steer import (
     resample_evenly,
     straight_path,
 )
-from marey.locomotion._steer_corner import arrive_with_heading, join_from_heading, max_distance_to_line, round_corners
-from marey.locomotion._steer_dubins import find_dubins_paths
-from marey.locomotion._steer_plan import compute_turn_rates, plan_cruise
-from marey.locomotion._steer_round import find_detour
+from marey.locomotion.steering.obstacles import BODY_RADIUS_M, Obstacle, find_detour, sample_obstacle
+from marey.locomotion.steering.path_schedule import compute_turn_rates, plan_cruise
 
 angles = st.floats(-3.1, 3.1)
 

@@ -7,14 +7,13 @@ import pytest
 
 from marey.base import InputError
 from marey.locomotion import Engine, Obstacle, load_model
-from marey.locomotion._follow_scene import check_sketch, join_points, list_hurdles, sketch_polyline
-from marey.locomotion._obstacle_box import Extent
-from marey.locomotion._obstacle_decide import decide_obstacle, find_leap, get_leap_table
-from marey.locomotion._steer import GroundPath, curvature_speed_limit, heading_vector, straight_path
-from marey.locomotion._steer_approach import plan_approach_profile
-from marey.locomotion._steer_corner import round_corners
-from marey.locomotion._steer_guide import HaltGoal, LeapGoal, PathGuide
-from marey.locomotion._steer_line import plan_halt_before, standing_toes
+from marey.locomotion.planning.corners import round_corners
+from marey.locomotion.planning.ground_path import GroundPath, curvature_speed_limit, heading_vector, straight_path
+from marey.locomotion.scripts.sketch import check_sketch, join_points, list_hurdles, sketch_polyline
+from marey.locomotion.steering.decision import decide_obstacle, find_leap, get_leap_table
+from marey.locomotion.steering.guide import HaltGoal, LeapGoal, PathGuide, plan_halt_before, standing_toes
+from marey.locomotion.steering.obstacles import Extent
+from marey.locomotion.steering.path_schedule import plan_approach_profile
 from marey.world import Box, GroundPose, Path, River, Sketch, Table, Wall, World
 
 LEG_M = 0.88

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from marey.base import InputError, UnknownNameError
 from marey.lie import SO3, geodesic_distance
-from marey.locomotion._blend import BLEND_WEIGHTS, Alignment
-from marey.locomotion._runup import (
+from marey.locomotion.planning.run_up import (
     GAIT_CHANGE_S,
     MAX_ACCELERATION,
     clamp_approach_speed,
@@ -16,7 +15,8 @@ from marey.locomotion._runup import (
     mean_frequency,
     plan_run_up,
 )
-from marey.locomotion._transition_clip import PoseFrame, blend_frames
+from marey.locomotion.transitions.alignment import BLEND_WEIGHTS, Alignment
+from marey.locomotion.transitions.clips import PoseFrame, blend_frames
 
 hertz = st.floats(0.3, 3.0)
 spans = st.floats(0.05, 0.9)

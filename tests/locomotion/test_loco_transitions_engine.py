@@ -6,8 +6,8 @@ import pytest
 from marey.base import InputError, MareyWarning
 from marey.lie import SO3
 from marey.locomotion import Engine, load_model
-from marey.locomotion._machine_book import make_model_jumps
-from marey.locomotion._transition_clip import compute_effectors
+from marey.locomotion.transitions.clips import compute_effectors
+from marey.locomotion.transitions.jump_library import make_model_jumps
 from marey.skeleton import joint_positions
 
 RATE = 60.0

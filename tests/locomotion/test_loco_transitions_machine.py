@@ -7,13 +7,13 @@ import pytest
 
 from marey.base import InputError, MareyWarning, UnknownNameError
 from marey.lie import SO3
-from marey.locomotion._engine_plan import GaitParameters
-from marey.locomotion._engine_source import NEVER_S, RawFrame
-from marey.locomotion._machine import JumpStateMachine
-from marey.locomotion._machine_book import opposite_joints
-from marey.locomotion._model import EFFECTORS, EVENTS
-from marey.locomotion._runup import MAX_ACCELERATION
-from marey.locomotion._transition_clip import LEFT, JumpClip
+from marey.locomotion.model.locomotion_model import EFFECTORS, EVENTS
+from marey.locomotion.model.walker import NEVER_S, RawFrame
+from marey.locomotion.planning.parameters import GaitParameters
+from marey.locomotion.planning.run_up import MAX_ACCELERATION
+from marey.locomotion.transitions.clips import LEFT, JumpClip
+from marey.locomotion.transitions.jump_library import opposite_joints
+from marey.locomotion.transitions.state_machine import JumpStateMachine
 from marey.skeleton import HUMAN
 
 WALK = np.array([0.0, 0.06, 0.40, 0.62, 0.50, 0.56, 0.90, 1.12])

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from marey import samples, save
 from marey.base import InputError
-from marey.cli._fit import fit
+from marey.cli.clips.fit import fit
 from marey.models import (
     PCA,
     PGA,

@@ -21,9 +21,8 @@ from marey.models import (
     joint_distances,
     load_model,
 )
-from marey.models._charts import from_chart
-from marey.models._levers import lever_arms
-from marey.models._samples import gather_samples
+from marey.models.charts import from_chart
+from marey.models.samples import gather_samples, lever_arms
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -33,8 +32,8 @@ sizes = st.floats(-9.0, 0.0).map(lambda e: 10.0**e)
 
 @given(v=vectors, a=vectors, size=sizes)
 def test_jacobians_of_the_kernels_are_those_of_the_library(v, a, size):
-    from marey.lie._rotation_kernels import right_jacobian_times
-    from marey.models._projection_kernels import right_jacobian_inverse_times
+    from marey.lie.kernels import right_jacobian_times
+    from marey.models.projection import right_jacobian_inverse_times
 
     xi, tangent = size * np.array(v), np.array(a)
     np.testing.assert_allclose(right_jacobian_times(*xi, *tangent), right_jacobian(xi) @ tangent, atol=1e-14)
@@ -45,14 +44,14 @@ def test_jacobians_of_the_kernels_are_those_of_the_library(v, a, size):
 
 @given(theta=st.floats(-12.0, 0.79).map(lambda e: 10.0**e))
 def test_the_third_stumpff_function_keeps_its_digits_across_the_switch(theta):
-    from marey.lie._rotation_kernels import third_stumpff
+    from marey.lie.kernels import third_stumpff
 
     assert third_stumpff(theta * theta) == pytest.approx(float(stumpff(3, theta)), rel=2e-15)
 
 
 @given(v=vectors)
 def test_logarithm_undoes_exponential_and_takes_the_short_way(v):
-    from marey.lie._rotation_kernels import exponential, logarithm
+    from marey.lie.kernels import exponential, logarithm
 
     q = np.array(exponential(*v))
     np.testing.assert_allclose(q, SO3.exp(v).wxyz * np.copysign(1.0, q @ SO3.exp(v).wxyz), atol=1e-15)
@@ -76,7 +75,7 @@ def formula(arrays: ModelArrays, x: np.ndarray) -> SO3:
 
 @pytest.mark.parametrize("kind", [LINEAR_TANGENT, GEODESIC_PRODUCT, LOG_LINEAR, EULER_LINEAR])
 def test_compiled_rotations_follow_the_definition_of_each_kind(kind):
-    from marey.models._model_kernels import model_rotations
+    from marey.models.evaluation import model_rotations
 
     rng = np.random.default_rng(kind)
     mean = SO3.random(rng, 7).wxyz

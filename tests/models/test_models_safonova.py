@@ -11,8 +11,7 @@ from marey import SO3, Motion, samples
 from marey.base import InputError
 from marey.lie import geodesic_distance
 from marey.models import PCA, ClipFeatures, choose_clips, clip_features
-from marey.models._charts import euler_angles, from_chart, to_chart
-from marey.models._facing import root_from_triples, root_triples
+from marey.models.charts import euler_angles, from_chart, root_from_triples, root_triples, to_chart
 from marey.motion import place
 
 

@@ -14,8 +14,8 @@ from marey import SO3, Motion, load
 from marey.base import ConvergenceError
 from marey.lie import frechet_mean, geodesic_distance
 from marey.models import LINEAR_TANGENT, PCA, PGA, joint_error, reconstruct
-from marey.models._exact import fit_exact
-from marey.models._projection import pose_errors
+from marey.models.pga import fit_exact
+from marey.models.projection import pose_errors
 
 
 def modes_for(model, *shares):
@@ -54,7 +54,7 @@ def test_tournier_13_a_joint_without_a_mean_is_named(clip, monkeypatch):
     def fails(rotations):
         raise ConvergenceError("Fréchet mean did not settle", rotations)
 
-    monkeypatch.setattr("marey.models._mean.frechet_mean", fails)
+    monkeypatch.setattr("marey.models.samples.frechet_mean", fails)
     with pytest.raises(ConvergenceError, match=r"'joint5' \(1[78]\d degrees\)"):
         PGA().fit(replace(clip, rotations=SO3(wxyz)))
 
@@ -171,7 +171,7 @@ def test_exact_geodesics_are_stationary(clip):
 
 
 def _refit(arrays, metric, wxyz):
-    from marey.models._projection import project_poses
+    from marey.models.projection import project_poses
 
     return project_poses(arrays, metric, wxyz, is_exact=True)
 
@@ -199,7 +199,7 @@ def test_tournier_19_both_kinds_agree_along_one_geodesic(clip):
 
 @pytest.mark.parametrize("kind", [LINEAR_TANGENT, 1])
 def test_tournier_20_the_jacobian_costs_in_proportion_to_modes_and_joints(kind):
-    from marey.models._model_kernels import batch_jacobians
+    from marey.models.evaluation import batch_jacobians
 
     rng = np.random.default_rng(0)
 

@@ -21,7 +21,7 @@ from marey.motion import (
     mirror,
     slide_mm,
 )
-from marey.motion._contacts_adaptive import find_plant_in_window
+from marey.motion.contacts.baselines import find_plant_in_window
 from marey.skeleton import HUMAN, Skeleton, contact_points
 
 TWO_FRAMES_S = 2.0 / 30.0

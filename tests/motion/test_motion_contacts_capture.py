@@ -13,8 +13,8 @@ import pytest
 
 from marey.io import load, load_markers
 from marey.motion import Motion, contact_phases, detect_contacts, feet_down, find_runs, mirror
-from marey.motion._contacts_hysteresis import detect_still_and_low
-from marey.motion._points import PointTracks, differentiate, smooth_values, vertical_accelerations
+from marey.motion.contacts.hysteresis import detect_still_and_low
+from marey.motion.contacts.points import PointTracks, differentiate, smooth_values, vertical_accelerations
 
 LABELS = Path(__file__).parent / "labels" / "contacts.csv"
 TWO_FRAMES_S = 2.0 / 30.0

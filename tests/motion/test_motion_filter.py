@@ -9,7 +9,7 @@ from scipy.signal import butter, sosfiltfilt
 from marey.base import InputError
 from marey.lie import SO3, geodesic_distance
 from marey.motion import Motion, lowpass
-from marey.motion._filter import continuous_signs, lowpass_values
+from marey.motion.time_series import continuous_signs, lowpass_values
 from marey.skeleton import HUMAN
 
 

@@ -11,7 +11,7 @@ from scipy import signal
 from marey import samples
 from marey.io import load
 from marey.motion import cadence, foot_strikes, gait_cycles, mean_speed, mirror, place, resample
-from marey.motion._gait import find_peaks
+from marey.motion.gait import find_peaks
 from marey.skeleton import RoleMap
 
 jump, run, walk = (cache(make) for make in (samples.jump, samples.run, samples.walk))

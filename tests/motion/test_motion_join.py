@@ -10,7 +10,7 @@ from marey import samples
 from marey.base import InputError
 from marey.lie import geodesic_distance
 from marey.motion import concatenate, headings
-from marey.motion._join import skeleton_difference
+from marey.motion.editing import skeleton_difference
 from marey.skeleton import HUMAN, Skeleton, human
 
 run, walk = (cache(make) for make in (samples.run, samples.walk))

@@ -8,7 +8,7 @@ import pytest
 from marey.io import load
 from marey.lie import SO3, geodesic_distance
 from marey.motion import Motion, mirror
-from marey.motion._mirror import opposite_joints, other_side
+from marey.motion.editing import opposite_joints, other_side
 from marey.samples import walk
 from marey.skeleton import HUMAN, Skeleton
 

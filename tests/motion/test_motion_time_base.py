@@ -12,9 +12,7 @@ from marey import samples
 from marey.io import load
 from marey.lie import SO3
 from marey.motion import Motion, check_time_base, place
-from marey.motion._time_base import WEIGHTS, cue_score, score_cues
-from marey.motion._time_body import find_body
-from marey.motion._time_cues import measure_cues, slow_fall
+from marey.motion.time_base import WEIGHTS, cue_score, find_body, measure_cues, score_cues, slow_fall
 from marey.skeleton import Skeleton, human
 
 jump, run, walk = (cache(make) for make in (samples.jump, samples.run, samples.walk))

@@ -16,7 +16,7 @@ from marey.muscle import (
     simulate_controls,
     solve_control,
 )
-from marey.muscle._adjoint import compute_total_cost, make_gauss_newton_model
+from marey.muscle.optimal_control.adjoint import compute_total_cost, make_gauss_newton_model
 from marey.numerics import SolveStatus
 
 STEP = 1e-5  # of central differences, for controls of size one

@@ -7,7 +7,7 @@ import pytest
 
 from marey.base import InputError
 from marey.muscle import ActivationSpline, ContactPlane, Lattice, Muscles, SoftBody, TetMesh
-from marey.muscle._contact import find_axis_pairs
+from marey.muscle.body.contact import find_axis_pairs
 
 G = 9.82
 BLOCK = Lattice.from_mask(np.ones((4, 4, 4), dtype=bool), 0.025)
@@ -65,7 +65,7 @@ def particles(heights: list[float], speeds: list[float]):
 
 
 def test_engell_55_normal_forces_are_never_negative_and_print_would_pull():
-    from marey.muscle._contact_kernels import add_explicit_contact
+    from marey.muscle.body.contact import add_explicit_contact
 
     x, v, m, springs = particles([-1e-3, -1e-3, 0.01], [5.0, -0.1, 0.0])
     ground = ContactPlane(stiffness=100.0, damping=1.0).compile(x, m, springs)
@@ -79,7 +79,7 @@ def test_engell_55_normal_forces_are_never_negative_and_print_would_pull():
 
 
 def test_engell_55_no_node_is_pulled_in_an_implicit_step():
-    from marey.muscle._contact_kernels import update_contacts
+    from marey.muscle.body.contact import update_contacts
 
     x, v, m, springs = particles([-1e-4, -1e-4, 1e-3], [2.0, 0.0, -1.0])
     ground = ContactPlane().compile(x, m, springs)
@@ -119,7 +119,7 @@ def test_a_body_thrown_at_the_ground_neither_sinks_nor_explodes(dt: float):
 
 
 def test_friction_never_reverses_a_motion():
-    from marey.muscle._contact_kernels import add_explicit_contact
+    from marey.muscle.body.contact import add_explicit_contact
 
     x, v, m, springs = particles([-1e-3, -1e-3], [0.0, 0.0])
     v[:, 0] = 1e-5, 0.5
@@ -133,7 +133,7 @@ def test_friction_never_reverses_a_motion():
 
 def drag(ground: ContactPlane, velocity: tuple[float, float, float]):
     """Friction over the normal force on one node of a body along x."""
-    from marey.muscle._contact_kernels import add_implicit_contact
+    from marey.muscle.body.contact import add_implicit_contact
 
     x = np.array([(0.0, 0, 0), (0.1, 0, 0), (0.2, 0, 0)])
     m, loads = np.full(3, 0.01), np.ones(3)

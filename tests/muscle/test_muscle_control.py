@@ -21,8 +21,8 @@ from marey.muscle import (
     simulate_controls,
     solve_control,
 )
-from marey.muscle._adjoint import compute_total_cost, make_gauss_newton_model
-from marey.muscle._control_segments import make_spline_segments
+from marey.muscle.optimal_control.adjoint import compute_total_cost, make_gauss_newton_model
+from marey.muscle.optimal_control.segments import make_spline_segments
 from marey.numerics import SolveStatus
 
 LENGTH, WIDTH = 0.4, 0.08

@@ -20,19 +20,19 @@ from marey.muscle import (
     compute_adjoint_gradient,
     simulate_controls,
 )
-from marey.muscle._adjoint import compute_total_cost
-from marey.muscle._control_bones import make_bordered_solver
-from marey.muscle._control_chart import factorise
-from marey.muscle._control_contact_kernels import SmoothContactPlane, add_ground_forces, differentiate_ground_forces
-from marey.muscle._control_pattern import FreeNodeMatrix, StepPattern
-from marey.muscle._control_segments import join_segments, make_edge_dampers
-from marey.muscle._control_segments_kernels import (
+from marey.muscle.optimal_control.adjoint import compute_total_cost
+from marey.muscle.optimal_control.bone_coordinates import make_bordered_solver
+from marey.muscle.optimal_control.coordinates import FreeNodeMatrix, StepPattern, factorise
+from marey.muscle.optimal_control.segments import (
     WeightedSegments,
     add_segment_forces,
     differentiate_segments,
+    join_segments,
+    make_edge_dampers,
     multiply_segment_blocks,
     sum_segment_columns,
 )
+from marey.muscle.optimal_control.soft_system import SmoothContactPlane, add_ground_forces, differentiate_ground_forces
 
 
 def random_segments(rng, num_nodes=9, count=5):

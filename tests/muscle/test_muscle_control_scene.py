@@ -7,7 +7,7 @@ import pytest
 
 from marey.base import InputError, UnknownNameError
 from marey.muscle import PositionGoal, load_scene, solve_scene
-from marey.muscle._control_scene import build_coarse_scene
+from marey.muscle.optimal_control.scene_goals import build_coarse_scene
 
 WORM = """
 version = 1

@@ -99,7 +99,7 @@ def test_sides_are_mirror_images():
 
 
 def test_sharing_is_the_best_that_a_general_solver_finds():
-    from marey.muscle._human_sharing_kernels import share_torques
+    from marey.muscle.human.activations import share_torques
 
     rng = np.random.default_rng(2)
     B, b = rng.standard_normal((4, 6, 15)), 2.0 * rng.standard_normal((4, 6))

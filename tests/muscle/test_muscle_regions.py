@@ -9,7 +9,7 @@ import pytest
 
 from marey.base import InputError, UnknownNameError
 from marey.muscle import ActivationSpline, Embedding, Lattice, Muscles, SoftBody, TetMesh
-from marey.muscle._regions import HostGeometry, compute_node_distances, find_regions, make_edge_graph
+from marey.muscle.muscles.regions import HostGeometry, compute_node_distances, find_regions, make_edge_graph
 
 
 def fork() -> Lattice:
@@ -144,7 +144,7 @@ def test_engell_53_one_prong_leaves_the_other_alone_by_geodesic_regions_only():
 
 def activation_seconds(count: int) -> float:
     """Least time of the activation part of a frame, with that many splines in a cylinder of 4 032 tetrahedra."""
-    from marey.muscle._transfer_kernels import evaluate_segments, scatter_forces
+    from marey.muscle.muscles.transfer import evaluate_segments, scatter_forces
 
     mesh = TetMesh.cylinder(0.1, 0.6, rings=4, layers=14)
     assert 3900 < len(mesh.cells) < 4200

@@ -9,7 +9,7 @@ import pytest
 
 from marey.base import FormatError, InputError, UnknownNameError
 from marey.muscle import SoftBodyScene, load_scene, scene_names
-from marey.muscle._scene_toml import parse_scene
+from marey.muscle.scene.tables import parse_scene
 
 SMALL = """
 version = 1
@@ -144,7 +144,7 @@ def test_activity_fades_towards_the_ends_of_a_spline_that_asks_for_it():
 
 
 def test_a_check_that_fails_is_a_sentence(small):
-    from marey.muscle._scene_parts import CheckPart
+    from marey.muscle.scene.tables import CheckPart
 
     film = SoftBodyScene("s", replace(small.parts, checks=(CheckPart("shortening_max", at_least=0.9),))).run()
     assert film.failed[0].startswith("shortening_max is 0.") and film.failed[0].endswith("less than 0.9")

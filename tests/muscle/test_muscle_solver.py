@@ -7,8 +7,8 @@ import pytest
 
 from marey.base import InputError
 from marey.muscle import ActivationSpline, Bone, Bones, ContactPlane, Lattice, Muscles, SoftBody, TetMesh
-from marey.muscle._solver_coarse_kernels import invert_coarse_matrix
-from marey.muscle._solver_kernels import apply_system, contract_forces, expand_unknowns
+from marey.muscle.body.conjugate_gradients import apply_system, contract_forces, expand_unknowns
+from marey.muscle.body.linear_system import invert_coarse_matrix
 
 
 def arm(**options: object) -> SoftBody:
@@ -42,7 +42,7 @@ def test_the_default_tolerance_is_far_below_what_is_seen():
 
 
 def test_regions_cut_the_iterations_of_a_long_body(monkeypatch):
-    import marey.muscle._solver_coarse as coarse
+    import marey.muscle.body.linear_system as coarse
 
     def iterations(per_region: int) -> int:
         monkeypatch.setattr(coarse, "NODES_PER_REGION", per_region)

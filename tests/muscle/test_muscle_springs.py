@@ -105,7 +105,7 @@ def test_explicit_and_implicit_steps_agree_where_both_are_short():
 
 
 def test_the_explicit_step_is_cut_below_its_limit_and_no_further_than_it_must():
-    from marey.muscle._body_explicit import compute_stable_step
+    from marey.muscle.body.baselines import compute_stable_step
 
     lattice = Lattice.from_mask(np.ones((4, 2, 2), bool), 0.05)
     body = SoftBody.from_mesh(lattice, integrator="explicit", gravity=STILL)

@@ -10,8 +10,8 @@ from scipy.spatial.transform import Rotation
 
 from marey.base import ConvergenceError, InputError, UnknownNameError
 from marey.muscle import ActivationSpline, Lattice, Muscles, SoftBody, TetMesh
-from marey.muscle._regions import Regions
-from marey.muscle._transfer import compute_effective_counts, invert_by_rank, iterate_gradient, solve_gram_pcg
+from marey.muscle.muscles.regions import Regions
+from marey.muscle.muscles.transfer import compute_effective_counts, invert_by_rank, iterate_gradient, solve_gram_pcg
 
 MESH = TetMesh.cylinder(0.05, 0.4, rings=3, layers=10)
 LONG = ActivationSpline([(0.01, 0.02, 0.0), (0.02, 0.2, 0.01), (0.0, 0.37, 0.0)], name="long", samples=9)

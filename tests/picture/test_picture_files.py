@@ -11,11 +11,9 @@ from PIL import Image as Pillow
 from PIL import ImageSequence
 
 from marey.base import InputError, MissingExtraError, MissingFileError, UnknownNameError
-from marey.picture import PinholeCamera, render, render_motion, save_film, save_image
-from marey.picture import _files as files
-from marey.picture._files import film_frames
-from marey.picture._gif import nearest_colour_table
-from marey.picture._views import smooth_camera_path
+from marey.picture import PinholeCamera, files, render, render_motion, save_film, save_image
+from marey.picture.files import film_frames, nearest_colour_table
+from marey.picture.motions import smooth_camera_path
 
 SMALL = (64, 48)
 

@@ -8,11 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marey.picture import CapsuleBatch, GroundMarks, GroundPattern, PinholeCamera, RenderScene, render
-from marey.picture import _render as renderer
-from marey.picture._cone_kernels import hit_cone
-from marey.picture._ground_kernels import cell_span, pixel_ray
-from marey.picture._packed import CellGrid
-from marey.picture._render_kernels import fill_grid
+from marey.picture.raycast import capsules as renderer
+from marey.picture.raycast.capsules import fill_grid
+from marey.picture.raycast.surfaces import CellGrid, cell_span, hit_cone, pixel_ray
 
 SIZE = (160, 100)
 

@@ -8,10 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marey.picture import GroundMarks, GroundPattern, PinholeCamera, RenderScene
-from marey.picture._ground_kernels import draw_marks, ground_pattern, ground_pixel_size, ground_visibility, pixel_ray
-from marey.picture._packed import PackedGround
-from marey.picture._render import encode_srgb, pack_scene
-from marey.picture._scene import linear_from_srgb
+from marey.picture.raycast.capsules import encode_srgb, pack_scene
+from marey.picture.raycast.scene import linear_from_srgb
+from marey.picture.raycast.surfaces import (
+    PackedGround,
+    draw_marks,
+    ground_pattern,
+    ground_pixel_size,
+    ground_visibility,
+    pixel_ray,
+)
 
 SIZE = (200, 120)
 places = st.floats(-3.0, 3.0)

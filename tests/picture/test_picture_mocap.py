@@ -10,7 +10,7 @@ import pytest
 from marey.io import load
 from marey.motion import Motion, detect_contacts
 from marey.picture import PALETTES, CapsuleBatch, film_strip, foot_prints, ground_level, motion_scene, render
-from marey.picture._views import is_travelling, strip_frames
+from marey.picture.motions import is_travelling, strip_frames
 
 pytestmark = pytest.mark.mocap
 

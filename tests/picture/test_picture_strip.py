@@ -26,7 +26,7 @@ from marey.picture import (
     render_motion,
     root_path,
 )
-from marey.picture._views import ground_focus, is_travelling, path_bend, strip_frames
+from marey.picture.motions import ground_focus, is_travelling, path_bend, strip_frames
 from marey.skeleton import HUMAN, Skeleton, capsules
 
 PURE = np.array([0.0, 0.5, 0.0])

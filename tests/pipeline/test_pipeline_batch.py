@@ -16,8 +16,7 @@ import pytest
 from marey.base import FormatError, InputError
 from marey.io import load
 from marey.pipeline import BatchJob, run_batch
-from marey.pipeline._job import load_finished_item, run_job, store_result, write_atomically
-from marey.pipeline._processes import count_workers
+from marey.pipeline.batch import count_workers, load_finished_item, run_job, store_result, write_atomically
 from marey.world import GroundPose, Path, Sketch, save_sketch, sketch_to_toml
 
 FAST = {"check": False, "rate_hz": 30.0}
@@ -102,7 +101,7 @@ def test_a_killed_worker_takes_one_try_with_it(tmp_path):
             listing = subprocess.run(["pgrep", "-P", str(os.getpid())], capture_output=True, text=True, check=False)
             for pid in map(int, listing.stdout.split()):
                 words = FilePath(f"/proc/{pid}/cmdline")
-                if words.exists() and b"marey.pipeline._worker" in words.read_bytes():
+                if words.exists() and b"marey.pipeline.worker" in words.read_bytes():
                     os.kill(pid, signal.SIGKILL)
                     killed.append(pid)
                     return
@@ -173,7 +172,7 @@ def test_a_cluster_of_two_makes_the_same_motions_though_one_dies(tmp_path):
 
 def test_a_scheduler_that_does_not_answer_is_told(tmp_path, monkeypatch):
     pytest.importorskip("distributed")
-    import marey.library._cluster as cluster
+    import marey.library.staging as cluster
 
     monkeypatch.setattr(cluster, "WAIT_S", 0.3)
     with pytest.raises(InputError, match="no Dask scheduler"):

@@ -9,8 +9,13 @@ import pytest
 
 from marey.base import InputError
 from marey.pipeline import synthesize_sketch
-from marey.pipeline._footing import STEP_RANGE_M, StraightPath, plan_footsteps
-from marey.pipeline._spacetime import make_jump_problem, make_walk_problem
+from marey.pipeline.spacetime_engine import (
+    STEP_RANGE_M,
+    StraightPath,
+    make_jump_problem,
+    make_walk_problem,
+    plan_footsteps,
+)
 from marey.world import Box, Event, GroundPose, KeyPose, Path, River, Sketch, Stone, Table, Thing, Wall, World
 
 WALK = Sketch(

@@ -136,7 +136,7 @@ def test_a_bound_that_was_not_proved_is_no_number_in_json():
     import json
 
     from marey.graph import SearchResult
-    from marey.graph._search_result import PathStep
+    from marey.graph.paths import PathStep
     from marey.pipeline import SynthesisResult
 
     search = SearchResult("BOUNDED", (PathStep(0, 0, 1.0, np.zeros(3)),), cost=3.0, epsilon=np.inf)

@@ -11,7 +11,7 @@ from marey.base import InputError, UnknownNameError
 from marey.locomotion import Engine
 from marey.motion import centre_of_mass, contact_phases
 from marey.samples import demo_clips, demo_picks, pick_up
-from marey.samples._clips import HEIGHTS_M, PICKS_M
+from marey.samples.graph_clips import HEIGHTS_M, PICKS_M
 from marey.skeleton import contact_points
 
 

@@ -8,8 +8,9 @@ import pytest
 
 from marey.graph import graph_bytes
 from marey.locomotion import Engine, load_model
-from marey.samples import _clips, demo_graph, pick_up
-from marey.samples._demo_graph import cache_folder
+from marey.samples import demo_graph, pick_up
+from marey.samples import graph_clips as _clips
+from marey.samples.cached_graph import cache_folder
 
 
 @pytest.fixture

@@ -14,8 +14,15 @@ from marey.dynamics import Body
 from marey.models import PoseModel
 from marey.numerics import solve_qp
 from marey.simulate import HolonomicConstraint, Mechanics, Pin, Simulator, VelocityConstraint
-from marey.simulate._rows import BILATERAL, UNILATERAL, ConstraintRows, make_rows, stack_rows
-from marey.simulate._solve import StepSolution, solve_step
+from marey.simulate.solver.constrained_step import (
+    BILATERAL,
+    UNILATERAL,
+    ConstraintRows,
+    StepSolution,
+    make_rows,
+    solve_step,
+    stack_rows,
+)
 
 seeds = st.integers(0, 2**32 - 1)
 

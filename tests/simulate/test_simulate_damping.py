@@ -10,7 +10,7 @@ from marey.base import InputError, UnknownNameError
 from marey.dynamics import Body
 from marey.models import PGA
 from marey.simulate import DAMPINGS, PointForce, SimulationLog, Simulator, momentum_scenario
-from marey.simulate._damping_kernels import add_damping
+from marey.simulate.integrators.step import add_damping
 
 H = 0.01
 

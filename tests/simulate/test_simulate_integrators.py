@@ -12,9 +12,9 @@ from marey.lie import SO3, hat
 from marey.models import PGA
 from marey.motion import Motion
 from marey.simulate import INTEGRATORS, Monitor, PointForce, SimulationLog, Simulator, conserved_momentum
-from marey.simulate._integrators_kernels import left_jacobian_inverse_times
-from marey.simulate._solve_factor_kernels import solve_symmetric
-from marey.simulate._substeps import MAX_HALVINGS
+from marey.simulate.integrators.geometric import left_jacobian_inverse_times
+from marey.simulate.integrators.step import MAX_HALVINGS
+from marey.simulate.solver.cholesky import solve_symmetric
 from marey.skeleton import Pose, Skeleton
 
 EXPLICIT = INTEGRATORS[:3]

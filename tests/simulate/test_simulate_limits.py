@@ -8,12 +8,12 @@ import pytest
 from marey.base import FloatArray, InputError
 from marey.dynamics import Body
 from marey.kinematics import BoxLimits, EllipsoidLimits, JointLimits, fit_limits
-from marey.kinematics._ellipsoids_kernels import ellipsoid_levels
+from marey.kinematics.limits.ellipsoids import ellipsoid_levels
 from marey.lie import SO3
 from marey.models import PoseModel
 from marey.motion import Motion
 from marey.simulate import Ground, PointForce, Simulator
-from marey.simulate._limit_rows import LimitRows
+from marey.simulate.constraints.joint_limits import LimitRows
 from marey.skeleton import HUMAN, Pose, Skeleton
 
 H = 0.01

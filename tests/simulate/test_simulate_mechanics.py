@@ -16,7 +16,7 @@ from marey.lie import SO3
 from marey.models import PCA, PGA, PoseModel
 from marey.motion import Motion
 from marey.simulate import Mechanics, Simulator
-from marey.simulate._mechanics import make_mechanics
+from marey.simulate.mechanics import make_mechanics
 from marey.skeleton import Pose, Skeleton
 
 SETTINGS = {
@@ -58,8 +58,8 @@ def moving(walk: Motion, body: Body) -> Callable[..., Simulator]:
 
 def shifted(simulator: Simulator, direction: FloatArray) -> Mechanics:
     """Mechanics at g exp(direction)."""
-    from marey.simulate._integrators_kernels import integrate_configuration
-    from marey.simulate._mechanism_kernels import write_model_rotations
+    from marey.simulate.integrators.geometric import integrate_configuration
+    from marey.simulate.mechanism import write_model_rotations
 
     state = simulator.state
     place, wxyz, coordinates = integrate_configuration(

@@ -12,7 +12,7 @@ from marey.base import InputError, MissingFileError, UnknownNameError
 from marey.dynamics import GRAVITY, Body
 from marey.models import PGA
 from marey.simulate import Monitor, SimulationLog, Simulator, momentum_scenario, plot_logs
-from marey.simulate._monitor import COLUMNS
+from marey.simulate.monitor import COLUMNS
 
 
 @pytest.fixture(scope="module")

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from safetensors.numpy import load, save
 
+import marey.spacetime
 from marey.base import FormatError, InputError, MissingFileError
-from marey.samples import problem_file
 from marey.spacetime import BehaviourSpace
 
-FOLDER = problem_file("jump-1.3").parent
+FOLDER = Path(marey.spacetime.__file__).parent / "behaviours"
 
 
 @pytest.fixture(scope="module")

@@ -25,10 +25,9 @@ from marey.spacetime import (
     edit_physically,
     make_valid,
 )
-from marey.spacetime._edit import build_edit_programme
-from marey.spacetime._repair import RepairCheck
-from marey.spacetime._repair_level import find_touching_points
-from marey.spacetime._repair_stage import find_window
+from marey.spacetime.editing.edit import build_edit_programme
+from marey.spacetime.repair.solve import RepairCheck
+from marey.spacetime.repair.window import find_touching_points, find_window
 
 
 @pytest.fixture(scope="module")

@@ -18,14 +18,13 @@ from marey.spacetime import (
     optimize,
     optimize_styled,
 )
-from marey.spacetime._examples import build_ground_leaping
-from marey.spacetime._full import CHECK_PER_SPAN, solve_full
-from marey.spacetime._full_layout import FullLayout
-from marey.spacetime._full_programme import FullProgramme
-from marey.spacetime._full_sample import sample_track
-from marey.spacetime._full_state import Character
-from marey.spacetime._guess import build_flat_guess
-from marey.spacetime._style_full import SimplifiedProgramme, StyledProgramme
+from marey.spacetime.editing.styled import SimplifiedProgramme, StyledProgramme
+from marey.spacetime.examples import build_ground_leaping
+from marey.spacetime.full.body_state import Character
+from marey.spacetime.full.layout import FullLayout
+from marey.spacetime.full.programme import FullProgramme
+from marey.spacetime.full.sampling import build_flat_guess, sample_track
+from marey.spacetime.full.solve import CHECK_PER_SPAN, solve_full
 
 TREE = JointTree.fang22()
 

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from marey.spacetime import EXAMPLES, SolutionCheck, SolutionTrack, SpacetimeProblem, check_solution
-from marey.spacetime._full import FullSolution, solve_full
-from marey.spacetime._full_refine import compute_worst_excess, find_weak_instants
-from marey.spacetime._full_sample import contact_track_names, sample_track
-from marey.spacetime._optimize import build_character
+from marey.spacetime.dispatch import build_character
+from marey.spacetime.full.sampling import compute_worst_excess, contact_track_names, find_weak_instants, sample_track
+from marey.spacetime.full.solve import FullSolution, solve_full
 
 PEGS = EXAMPLES["pegs"]()
 

@@ -26,10 +26,9 @@ from marey.spacetime import (
     optimize,
     report_formulations,
 )
-from marey.spacetime._durations import compute_duration_slope, find_free_phases, replace_durations
-from marey.spacetime._examples import build_dismount, build_leaping
-from marey.spacetime._full import solve_full
-from marey.spacetime._optimize import build_character
+from marey.spacetime.dispatch import build_character
+from marey.spacetime.examples import build_dismount, build_leaping
+from marey.spacetime.full.solve import compute_duration_slope, find_free_phases, replace_durations, solve_full
 
 QUICK = ("dismount-0.6", "dismount-0.8", "monkey-bars", "pegs", "ground-leap")
 FOOT = Contact("left_foot", (0.0, 0.0, 0.0), friction=1.0)

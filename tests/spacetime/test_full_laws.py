@@ -13,18 +13,29 @@ from hypothesis import strategies as st
 from marey.base import FloatArray
 from marey.dynamics import JointTree, compute_aggregate, compute_point_motion
 from marey.spacetime import EXAMPLES, Contact, Key, Objective, ProblemPhase, SpacetimeProblem, SpacetimeResult, optimize
-from marey.spacetime._durations import find_free_phases, replace_durations
-from marey.spacetime._full_jets import StateJet, cross_rows, point_partials, skew_matrices
-from marey.spacetime._full_layout import FullLayout
-from marey.spacetime._full_programme import FullProgramme
-from marey.spacetime._full_refine import ALLOWED_EXCESS, find_weak_instants
-from marey.spacetime._full_sample import compute_support_com, motion_from_unknowns, sample_track
-from marey.spacetime._full_scatter import chain_blocks
-from marey.spacetime._full_state import Character, compute_body_state, compute_body_values
-from marey.spacetime._guess import build_flat_guess
-from marey.spacetime._optimize import build_character
-from marey.spacetime._support import build_support
-from marey.spacetime._timeline import InstantBuilder, Timeline
+from marey.spacetime.dispatch import build_character
+from marey.spacetime.full.body_state import (
+    Character,
+    StateJet,
+    compute_body_state,
+    compute_body_values,
+    cross_rows,
+    point_partials,
+    skew_matrices,
+)
+from marey.spacetime.full.layout import FullLayout
+from marey.spacetime.full.programme import FullProgramme, chain_blocks
+from marey.spacetime.full.sampling import (
+    ALLOWED_EXCESS,
+    build_flat_guess,
+    compute_support_com,
+    find_weak_instants,
+    motion_from_unknowns,
+    sample_track,
+)
+from marey.spacetime.full.solve import find_free_phases, replace_durations
+from marey.spacetime.problem.support import build_support
+from marey.spacetime.problem.timeline import InstantBuilder, Timeline
 
 FOOT = Contact("left_foot", (0.0, 0.0, 0.0), friction=1.0)
 HOP = SpacetimeProblem(

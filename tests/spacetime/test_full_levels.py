@@ -20,10 +20,10 @@ from marey.spacetime import (
     optimize,
     parse_problem,
 )
-from marey.spacetime._full import BETWEEN_FRAMES_ADVICE, COARSE_ADVICE, FullSolution, build_full_result, solve_full
-from marey.spacetime._full_levels import halve_spans, refine_layout, refine_unknowns
-from marey.spacetime._full_sample import sample_track
-from marey.spacetime._optimize import build_character
+from marey.spacetime.dispatch import build_character
+from marey.spacetime.full.layout import halve_spans, refine_layout, refine_unknowns
+from marey.spacetime.full.sampling import sample_track
+from marey.spacetime.full.solve import BETWEEN_FRAMES_ADVICE, COARSE_ADVICE, FullSolution, build_full_result, solve_full
 
 BARS = EXAMPLES["monkey-bars"]()
 FOOT = Contact("left_foot", (0.0, 0.0, 0.0), friction=1.0)

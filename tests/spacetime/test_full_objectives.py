@@ -10,13 +10,10 @@ import pytest
 from marey.base import FloatArray
 from marey.dynamics import JointTree, compute_point_motion, compute_torques
 from marey.spacetime import EXAMPLES, Contact, Objective, ProblemPhase, SpacetimeProblem, optimize
-from marey.spacetime._full_layout import FullLayout
-from marey.spacetime._full_levels import refine_layout, refine_unknowns
-from marey.spacetime._full_programme import FullProgramme
-from marey.spacetime._full_sample import sample_track, set_flight_unknowns
-from marey.spacetime._full_state import Character
-from marey.spacetime._guess import build_flat_guess
-from marey.spacetime._objectives_motor import (
+from marey.spacetime.dispatch import build_character
+from marey.spacetime.full.body_state import Character
+from marey.spacetime.full.layout import FullLayout, refine_layout, refine_unknowns
+from marey.spacetime.full.objectives import (
     CHANGE_UNIT,
     JERK_UNIT,
     TORQUE_NOISE,
@@ -24,8 +21,8 @@ from marey.spacetime._objectives_motor import (
     compute_noise_gains,
     find_hands,
 )
-from marey.spacetime._optimize import build_character
-from marey.spacetime._poses import neutral_pose
+from marey.spacetime.full.programme import FullProgramme
+from marey.spacetime.full.sampling import build_flat_guess, neutral_pose, sample_track, set_flight_unknowns
 
 NAMES = tuple(item.name for item in fields(Objective))
 HOP = SpacetimeProblem(

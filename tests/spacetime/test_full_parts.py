@@ -13,16 +13,21 @@ from scipy.optimize import linprog
 from marey.base import FloatArray, InputError
 from marey.dynamics import JointTree, compute_aggregate, compute_point_motion
 from marey.spacetime import EXAMPLES, Contact, Key, ProblemPhase, SpacetimeProblem
-from marey.spacetime._full_jets import StateJet, skew_matrices
-from marey.spacetime._full_layout import FullLayout
-from marey.spacetime._full_sample import compute_support_com, motion_from_unknowns, set_flight_unknowns
-from marey.spacetime._full_state import Character, compute_body_state
-from marey.spacetime._full_torques import compute_world_axes
-from marey.spacetime._guess import build_flat_guess, guess_from_motion
-from marey.spacetime._optimize import build_character
-from marey.spacetime._poses import NEUTRAL_POSES, neutral_pose
-from marey.spacetime._support import build_support, contact_frame
-from marey.spacetime._timeline import Timeline
+from marey.spacetime.dispatch import build_character
+from marey.spacetime.full.body_state import Character, StateJet, compute_body_state, skew_matrices
+from marey.spacetime.full.layout import FullLayout
+from marey.spacetime.full.objectives import compute_world_axes
+from marey.spacetime.full.sampling import (
+    NEUTRAL_POSES,
+    build_flat_guess,
+    compute_support_com,
+    guess_from_motion,
+    motion_from_unknowns,
+    neutral_pose,
+    set_flight_unknowns,
+)
+from marey.spacetime.problem.support import build_support, contact_frame
+from marey.spacetime.problem.timeline import Timeline
 
 FOOT = Contact("left_foot", (0.3, 0.1, -0.2), heading_deg=30.0)
 STAND = ProblemPhase("stand", 0.5, (FOOT,))

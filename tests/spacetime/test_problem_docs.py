@@ -48,8 +48,8 @@ def test_the_problem_is_solved_and_holds_between_its_frames(problem):
 
 
 def test_the_names_in_its_comments_are_all_there_are():
-    from marey.spacetime._poses import NEUTRAL_POSES
-    from marey.spacetime._problem import KEY_KINDS
+    from marey.spacetime.full.sampling import NEUTRAL_POSES
+    from marey.spacetime.problem.definition import KEY_KINDS
 
     assert comment("[objective]") == [item.name for item in fields(Objective)]
     assert comment("[[key]]") == list(KEY_KINDS)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.linalg import subspace_angles
 
+import marey.spacetime
 from marey.base import FormatError, InputError, MissingFileError, UnknownNameError
 from marey.io import load
 from marey.motion import place
-from marey.samples import problem_file
 from marey.spacetime import BehaviourSpace
-from marey.spacetime._behaviour_fit import compute_principal_components
+from marey.spacetime.reduced.behaviour import compute_principal_components
 
-FOLDER = problem_file("jump-1.3").parent
+FOLDER = Path(marey.spacetime.__file__).parent / "behaviours"
 
 
 @pytest.fixture(scope="module")

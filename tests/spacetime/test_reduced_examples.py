@@ -7,8 +7,8 @@ import pytest
 
 from marey.samples import problem_file
 from marey.spacetime import REDUCED_EXAMPLES, load_problem, optimize, problem_to_toml
-from marey.spacetime._reduced import load_problem_behaviour
-from marey.spacetime._toml import parse_problem
+from marey.spacetime.problem_files import parse_problem
+from marey.spacetime.reduced.solve import load_problem_behaviour
 
 
 @pytest.mark.parametrize("name", sorted(REDUCED_EXAMPLES))

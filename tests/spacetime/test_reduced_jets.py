@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marey.spacetime._jets import (
+from marey.spacetime.reduced.jets import (
     Tape,
     add_vectors,
     angle_of_vector,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import marey.spacetime
 from marey.base import InputError, MissingFileError
 from marey.dynamics import compute_torques
 from marey.samples import problem_file
@@ -25,9 +27,9 @@ from marey.spacetime import (
     optimize,
     optimize_reduced,
 )
-from marey.spacetime._reduced_solve import build_reduced_problem, choose_settings
+from marey.spacetime.reduced.assembly import build_reduced_problem, choose_settings
 
-FOLDER = problem_file("jump-1.3").parent
+FOLDER = Path(marey.spacetime.__file__).parent / "behaviours"
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,17 @@ from marey.base import InputError, UnknownNameError
 from marey.dynamics import JointTree, compute_points_motion
 from marey.samples import problem_file
 from marey.spacetime import BehaviourSpace
-from marey.spacetime._jets import Tape, angle_of_vector
-from marey.spacetime._limbs import AXES_OUTPUT, STRETCH_OUTPUT, compute_sole_centre, pack_plant, record_leg
-from marey.spacetime._limbs_tree import align_legs, find_root_dofs, measure_leg
+from marey.spacetime.reduced.jets import Tape, angle_of_vector
+from marey.spacetime.reduced.legs import (
+    AXES_OUTPUT,
+    STRETCH_OUTPUT,
+    align_legs,
+    compute_sole_centre,
+    find_root_dofs,
+    measure_leg,
+    pack_plant,
+    record_leg,
+)
 
 HEIGHTS = (0.55, 0.7, 0.85, 0.92)  # [m] of the root: crouched to nearly stretched
 

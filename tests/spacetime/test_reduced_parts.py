@@ -17,26 +17,29 @@ from marey.spacetime import (
     build_run_problem,
     build_walk_problem,
 )
-from marey.spacetime._reduced_layout import build_layout
-from marey.spacetime._reduced_nodes import (
+from marey.spacetime.reduced.assembly import (
+    ReducedSettings,
+    build_reduced_problem,
+    build_reduced_space,
+    choose_settings,
+    vector_from_motion,
+)
+from marey.spacetime.reduced.layout import build_layout
+from marey.spacetime.reduced.nodes import (
     FLAT,
     FREE,
     ON_HEEL,
     ON_TOES,
     FootRoll,
-    build_nodes,
-    grid_instants,
-    solver_instants,
-)
-from marey.spacetime._reduced_solve import ReducedSettings, build_reduced_problem, build_reduced_space, choose_settings
-from marey.spacetime._reduced_support import (
     NormalForceLimits,
+    build_nodes,
     build_supports,
     compute_left_fraction,
     compute_sole_corners,
+    grid_instants,
+    solver_instants,
 )
-from marey.spacetime._reduced_track import find_check_instants, motion_from_solution, sample_reduced_track
-from marey.spacetime._reduced_warm import vector_from_motion
+from marey.spacetime.reduced.track import find_check_instants, motion_from_solution, sample_reduced_track
 
 
 @pytest.fixture(scope="module")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+import marey.spacetime
 from marey.base import InputError, MissingFileError, UnknownNameError
-from marey.samples import problem_file
 from marey.spacetime import (
     BehaviourSpace,
     Contact,
@@ -23,7 +24,7 @@ from marey.spacetime import (
     optimize_reduced,
 )
 
-FOLDER = problem_file("jump-1.3").parent
+FOLDER = Path(marey.spacetime.__file__).parent / "behaviours"
 
 
 def never(_):

@@ -3,34 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import marey.spacetime
 from marey.numerics import SolveStatus
-from marey.samples import problem_file
 from marey.spacetime import BehaviourSpace, Key, build_jump_problem, build_walk_problem, optimize, optimize_reduced
-from marey.spacetime import _reduced_search as search_module
-from marey.spacetime._durations import find_free_phases
-from marey.spacetime._reduced_durations import (
-    ReducedDurationResult,
-    compute_reduced_duration_slope,
-    rebuild_at_durations,
-)
-from marey.spacetime._reduced_search import (
+from marey.spacetime.full.solve import find_free_phases
+from marey.spacetime.reduced import solve as search_module
+from marey.spacetime.reduced.assembly import ReducedSettings, build_reduced_problem, choose_settings
+from marey.spacetime.reduced.solve import (
     RESTARTS,
+    ReducedDurationResult,
     ReducedSearch,
     RestartSettings,
+    compute_reduced_duration_slope,
     count_phase_spans,
+    rebuild_at_durations,
     refine_collocation,
     restart_schedule,
     solve_with_restarts,
     transfer_vector,
 )
-from marey.spacetime._reduced_solve import ReducedSettings, build_reduced_problem, choose_settings
-from marey.spacetime._reduced_track import compute_limit_excess, find_stray_coordinates, sample_reduced_track
+from marey.spacetime.reduced.track import compute_limit_excess, find_stray_coordinates, sample_reduced_track
 
-FOLDER = problem_file("jump-1.3").parent
+FOLDER = Path(marey.spacetime.__file__).parent / "behaviours"
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +128,7 @@ def test_the_least_violated_attempt_is_kept_if_none_converges(jumps, monkeypatch
 @pytest.mark.parametrize("attempt", [a for a in RESTARTS if a.flight != 1.0 or a.is_wider], ids=lambda a: a.words)
 def test_every_new_rung_solves_what_the_first_one_solves(whole, jumps, quick, attempt):
     search = ReducedSearch(quick_problem(), jumps, ReducedSettings(), wider=whole.truncate(10))
-    built, result = search_module._plan_stepestart(search, attempt, None)
+    built, result = search_module._solve_restart(search, attempt, None)
     assert result.is_solved
     assert built.scene.space.dimension == (10 if attempt.is_wider else 7)
     assert built.problem.duration_s == pytest.approx(quick.problem.duration_s)  # what was asked
@@ -162,7 +161,7 @@ def test_the_slope_by_a_duration_is_the_difference_of_two_solutions(jumps):
         return search.solve(other, transfer_vector(built, first.x, other), 0.1, 1e-6)
 
     built = build_reduced_problem(problem, jumps)
-    first = search.solve(built, search_module._plan_stepestart(search, RESTARTS[0], None)[1].x, 0.1, 1e-6)
+    first = search.solve(built, search_module._solve_restart(search, RESTARTS[0], None)[1].x, 0.1, 1e-6)
     slope = compute_reduced_duration_slope(ReducedDurationResult(built, first, np.array([0.4])), free)
     h = 2e-3
     numeric = (solved(0.4 + h).objective - solved(0.4 - h).objective) / (2 * h)

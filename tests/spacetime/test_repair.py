@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from marey.base import ConvergenceError, InputError, MareyError
-from marey.cli._app import app
+from marey.cli.app import app
 from marey.dynamics import Body, JointTree, check_validity
 from marey.io import load, save
 from marey.lie import SO3
@@ -21,9 +21,8 @@ from marey.samples import jump, names, run, walk
 from marey.samples import load as load_sample
 from marey.skeleton import contact_points
 from marey.spacetime import RepairResult, make_valid
-from marey.spacetime._repair_level import level_motion
-from marey.spacetime._repair_rows import pendulum_rows, wrench_rows
-from marey.spacetime._repair_tree import build_coordinate_map
+from marey.spacetime.repair.rows import pendulum_rows, wrench_rows
+from marey.spacetime.repair.window import build_coordinate_map, level_motion
 
 
 def lifted(motion: Motion, height_m: float = 0.2) -> Motion:

@@ -10,11 +10,16 @@ from marey.dynamics import Body, JointTree, check_validity
 from marey.motion import Contacts
 from marey.numerics import KnotSpline
 from marey.samples import walk
-from marey.spacetime._repair_level import find_touching_points
-from marey.spacetime._repair_programme import evaluate_spline
-from marey.spacetime._repair_rows import AngleRows, PointRows, convex_hull, wrench_shift_matrix
-from marey.spacetime._repair_stage import DisplacementProblem, find_limb, find_window, restrict_to_faults
-from marey.spacetime._style import build_pose_style, build_stillness_style, check_coordinate_map, evaluate_style
+from marey.spacetime.repair.programme import evaluate_spline
+from marey.spacetime.repair.rows import AngleRows, PointRows, convex_hull, wrench_shift_matrix
+from marey.spacetime.repair.window import (
+    DisplacementProblem,
+    find_limb,
+    find_touching_points,
+    find_window,
+    restrict_to_faults,
+)
+from marey.spacetime.style import build_pose_style, build_stillness_style, check_coordinate_map, evaluate_style
 
 
 def test_a_foot_of_a_track_is_its_heel_and_its_toe() -> None:

@@ -11,8 +11,7 @@ import pytest
 
 from marey.base import FormatError, InputError, MissingFileError
 from marey.spacetime import Contact, Key, MotionStore, Objective, ProblemPhase, SpacetimeProblem, StoreEntry
-from marey.spacetime._store import StoreKey, motion_from_entry, retime_entry
-from marey.spacetime._store_files import read_entry, write_entry
+from marey.spacetime.motion_store import StoreKey, motion_from_entry, read_entry, retime_entry, write_entry
 
 
 def hop(flight_s: float = 0.3, reach_m: float = 0.5, name: str = "hop") -> SpacetimeProblem:

@@ -15,7 +15,7 @@ import pytest
 
 from marey.base import MareyError
 from marey.lie import SO3
-from marey.studio._document import PageDocument
+from marey.studio.document.page import PageDocument
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [

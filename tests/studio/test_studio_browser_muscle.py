@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from marey.studio import Studio
-from marey.studio._muscle_acts import FilmReplay, LiveScene
+from marey.studio.document.muscle.scenes import FilmReplay, LiveScene
 
 FIRST_MS = 120_000  # kernels are compiled when they are first used
 SOLVE_MS = 240_000

@@ -10,7 +10,7 @@ import pytest
 
 from marey.io import load
 from marey.studio import Studio
-from marey.studio._simulate_trace import LINEAR
+from marey.studio.document.simulate.recording import LINEAR
 
 FIRST_MS = 120_000  # kernels are compiled when they are first used
 

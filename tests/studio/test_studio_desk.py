@@ -10,7 +10,7 @@ from marey.base import InputError
 from marey.kinematics import BoxLimits, ConeLimits
 from marey.models import PGA
 from marey.skeleton import Pose, Skeleton
-from marey.studio._desk import METHODS, PoseEditor
+from marey.studio.document.pose import METHODS, PoseEditor
 
 WALK = samples.walk()
 UP = np.array([0.0, 0.15, 0.05])

@@ -11,8 +11,7 @@ from marey.base import InputError
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import HUMAN
-from marey.studio._document import PageDocument
-from marey.studio._film import ClipFrames
+from marey.studio.document.page import ClipFrames, PageDocument
 
 
 @pytest.fixture

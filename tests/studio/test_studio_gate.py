@@ -19,7 +19,7 @@ from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import HUMAN
 from marey.studio import Studio
-from marey.studio._gate import POLICY_VIOLATION, is_allowed_origin
+from marey.studio.server.app import POLICY_VIOLATION, is_allowed_origin
 
 
 @pytest.mark.parametrize(

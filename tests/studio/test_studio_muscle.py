@@ -12,9 +12,17 @@ import pytest
 
 from marey.base import FormatError, InputError
 from marey.muscle import SoftBodyScene, load_scene, scene_names
-from marey.studio._document import PageDocument
-from marey.studio._muscle import MAX_SPLINES, MuscleDocument
-from marey.studio._muscle_acts import (
+from marey.studio.document.jobs import BackgroundJob
+from marey.studio.document.muscle.goals import (
+    EVERY_S,
+    HandGoals,
+    TipGoal,
+    TipGoalResult,
+    search_progress,
+    solve_tip_goal,
+)
+from marey.studio.document.muscle.lab import MAX_SPLINES, MuscleDocument
+from marey.studio.document.muscle.scenes import (
     BUDGET_S,
     HOLD_S,
     FilmReplay,
@@ -23,9 +31,7 @@ from marey.studio._muscle_acts import (
     mix_activations,
     shade_colours,
 )
-from marey.studio._muscle_aim import TipGoal, TipGoalResult, solve_tip_goal
-from marey.studio._muscle_job import BackgroundJob
-from marey.studio._muscle_reach import EVERY_S, HandGoals, search_progress
+from marey.studio.document.page import PageDocument
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +101,7 @@ def test_what_is_no_activation_is_refused_or_held_in_its_range(live: LiveScene) 
 
 def test_time_that_the_machine_does_not_have_is_left_out(live: LiveScene, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(np.arange(0.0, 1000.0, BUDGET_S))  # every look at the clock takes the whole budget
-    monkeypatch.setattr("marey.studio._muscle_acts.perf_counter", lambda: next(clock))
+    monkeypatch.setattr("marey.studio.document.muscle.scenes.perf_counter", lambda: next(clock))
     live.advance(0.1)
     assert live.time_s == 0.0  # the first look was too late already
     live.pace = 1.0
@@ -304,7 +310,7 @@ def test_the_tip_of_a_body_is_aimed_at_a_place(lab: MuscleDocument, monkeypatch:
         assert made is aim.scene and options["on_iteration"](0, 10.0) and options["on_iteration"](1, 1.0)
         return SimpleNamespace(film=lambda: film)
 
-    monkeypatch.setattr("marey.studio._muscle_aim.solve_scene", search)
+    monkeypatch.setattr("marey.studio.document.muscle.goals.solve_scene", search)
     lab.solve(None)
     assert lab.job is not None and lab.job.join(30.0) and lab.collect_result() is None
     (time_s, point, place) = asked[0]

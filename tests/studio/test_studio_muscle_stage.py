@@ -13,25 +13,27 @@ pytest.importorskip("viser")
 
 from marey import samples
 from marey.muscle import MuscleTrack, estimate_activations, load_scene, make_muscle_solids
-from marey.studio._document import PageDocument
-from marey.studio._film import ClipFrames
-from marey.studio._muscle import MuscleDocument
-from marey.studio._muscle_acts import FilmReplay, LiveScene, SurfaceState
-from marey.studio._muscle_body import LEVELS, BodyMuscleNodes, colour_levels, thin_bones
-from marey.studio._muscle_mesh import (
+from marey.studio.document.muscle.lab import MuscleDocument
+from marey.studio.document.muscle.scenes import FilmReplay, LiveScene, SurfaceState
+from marey.studio.document.page import ClipFrames, PageDocument
+from marey.studio.modes.muscle import MusclePanel, state_lines
+from marey.studio.view.muscle import (
     BLUE_COATS,
+    LEVELS,
     OPEN,
     RED_COATS,
     ROD_SEGMENTS,
     ROUND,
+    BodyMuscleNodes,
+    MuscleStage,
     SoftSurface,
+    colour_levels,
     cut_at_level,
     make_rods,
     outward_normals,
     page_colour,
+    thin_bones,
 )
-from marey.studio._muscle_panel import MusclePanel, state_lines
-from marey.studio._muscle_stage import MuscleStage
 
 
 @pytest.fixture(scope="module")
@@ -250,7 +252,7 @@ def test_goals_are_moved_solved_and_told(make_page, monkeypatch: pytest.MonkeyPa
         while True:
             job.tell("iteration 1", 0.5)
 
-    monkeypatch.setattr("marey.studio._muscle.solve_hand_goals", search)
+    monkeypatch.setattr("marey.studio.document.muscle.lab.solve_hand_goals", search)
     page.do(panel._solve)
     assert lab.is_busy and panel._stop.visible
     page.do(panel._solve)

@@ -9,12 +9,11 @@ from marey import samples
 from marey.base import InputError
 from marey.dynamics import check_validity
 from marey.numerics import SQPIteration
-from marey.studio._bars import contact_bars
-from marey.studio._document import PageDocument
-from marey.studio._film import ClipFrames
-from marey.studio._forces import HIDDEN_M, METRES_PER_WEIGHT, _arrows
-from marey.studio._physics import _clamp_value, verdict_html
-from marey.studio._task import OptimisationJob, OptimisationListener
+from marey.studio.document.jobs import OptimisationJob, OptimisationListener
+from marey.studio.document.page import ClipFrames, PageDocument
+from marey.studio.modes.physics import _clamp_value, verdict_html
+from marey.studio.view.clip import HIDDEN_M, METRES_PER_WEIGHT, _arrows
+from marey.studio.view.widgets import contact_bars
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,8 @@ from marey.io import save
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import HUMAN
-from marey.studio._bars import contact_bars
-from marey.studio._shelf import ClipCatalogue, safe_name
+from marey.studio.document.shelf import ClipCatalogue, safe_name
+from marey.studio.view.widgets import contact_bars
 
 
 @pytest.fixture

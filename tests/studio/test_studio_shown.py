@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from marey.studio._shown import MAX_STALE_REFRESHES, SyncedWidget
+from marey.studio.view.widgets import MAX_STALE_REFRESHES, SyncedWidget
 
 
 @pytest.fixture

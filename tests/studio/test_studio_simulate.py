@@ -10,12 +10,10 @@ import pytest
 from marey import samples
 from marey.base import InputError, UnknownNameError
 from marey.io import load, save
-from marey.studio._document import PageDocument
-from marey.studio._film import ClipFrames
-from marey.studio._simulate import MAX_BALLS, STEP_S, SimulationDocument
-from marey.studio._simulate_figure import FigureFactory
-from marey.studio._simulate_panel import SimulationPanel, make_first_simulation, state_html, state_lines
-from marey.studio._simulate_wish import CONTROLLERS, RANGES, SimulationSettings, direction
+from marey.studio.document.page import ClipFrames, PageDocument
+from marey.studio.document.simulate.arena import MAX_BALLS, STEP_S, SimulationDocument
+from marey.studio.document.simulate.figure import CONTROLLERS, RANGES, FigureFactory, SimulationSettings, direction
+from marey.studio.modes.simulate import SimulationPanel, make_first_simulation, state_html, state_lines
 
 WALK = samples.walk()
 FIGURES = FigureFactory(WALK)
@@ -190,7 +188,7 @@ def test_a_puppet_is_recorded_with_its_contacts(arena: SimulationDocument) -> No
 
 def test_real_time_passes_and_what_is_too_slow_is_left_behind(arena: SimulationDocument, monkeypatch) -> None:
     clock = iter(np.arange(0.0, 1e6, 0.02))
-    monkeypatch.setattr("marey.studio._simulate.perf_counter", lambda: float(next(clock)))
+    monkeypatch.setattr("marey.studio.document.simulate.arena.perf_counter", lambda: float(next(clock)))
     arena.advance(0.05)
     assert arena.time_s == pytest.approx(STEP_S)  # one step took longer than the budget
     for _ in range(60):
@@ -342,7 +340,7 @@ def test_the_first_figure_stands_and_one_that_cannot_stand_is_let_go(make_page, 
     def no_feet(*_: object, **__: object) -> None:
         raise InputError("no feet", "")
 
-    monkeypatch.setattr("marey.studio._simulate_figure.make_stand", no_feet)
+    monkeypatch.setattr("marey.studio.document.simulate.figure.make_stand", no_feet)
     assert make_first_simulation(FIGURES, FRAME).wish.will == "free"
 
 

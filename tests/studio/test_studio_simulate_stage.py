@@ -10,22 +10,23 @@ import pytest
 
 from marey import samples
 from marey.lie import SO3
-from marey.studio._simulate import SimulationDocument
-from marey.studio._simulate_figure import FigureFactory
-from marey.studio._simulate_marks import (
+from marey.studio.document.simulate.arena import SimulationDocument
+from marey.studio.document.simulate.figure import FigureFactory, SimulationSettings
+from marey.studio.document.simulate.recording import KEPT, SupportState
+from marey.studio.modes.simulate import SIDE_M, SIDE_PX, SimulationPlots, support_svg
+from marey.studio.view.simulate import (
     HIDDEN_M,
     MAX_ARROWS,
     MAX_CORNERS,
     MAX_M,
+    SimulationStage,
     arrow_ends,
     ball_mesh,
     fan_faces,
+    ground_forces,
+    outer_forces,
     polygon_outline,
 )
-from marey.studio._simulate_plots import SIDE_M, SIDE_PX, SimulationPlots, support_svg
-from marey.studio._simulate_stage import SimulationStage, ground_forces, outer_forces
-from marey.studio._simulate_trace import KEPT, SupportState
-from marey.studio._simulate_wish import SimulationSettings
 
 WALK = samples.walk()
 FIGURES = FigureFactory(WALK)

@@ -11,23 +11,23 @@ from hypothesis import strategies as st
 
 from marey.base import InputError, MareyError
 from marey.samples import sketch_file, sketch_names
-from marey.studio._document import PageDocument
-from marey.studio._film import ClipFrames
-from marey.studio._sketch import CORRIDOR_M, MAX_POINTS, SketchEditor
-from marey.studio._sketch_drawn import FOUND_BY_ENGINE, SketchState
-from marey.studio._sketch_forms import (
+from marey.studio.document.page import ClipFrames, PageDocument
+from marey.studio.document.sketch.editor import CORRIDOR_M, MAX_POINTS, SketchEditor
+from marey.studio.document.sketch.forms import (
     FIELDS,
+    FOUND_BY_ENGINE,
     KINDS,
     PLACE_M,
     RANGES,
     SketchObject,
+    SketchState,
     object_from_thing,
     thing_from_object,
 )
-from marey.studio._sketch_panel import OPEN, SketchPanel
-from marey.studio._sketch_stage import SketchStage
-from marey.studio._sketch_words import describe_event
-from marey.studio._walk import WalkDocument
+from marey.studio.document.walk import WalkDocument
+from marey.studio.modes.progress import describe_event
+from marey.studio.modes.sketch import OPEN, SketchPanel
+from marey.studio.view.sketch import SketchStage
 from marey.world import Event, River, Wall, load_sketch, parse_sketch, sketch_to_toml
 
 USER = SimpleNamespace(client=object(), client_id=0)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from marey.base import InputError, UnknownNameError
 from marey.samples import sketch_file
-from marey.studio._sketch import BRUSH_KINDS, WAY_POINT, SketchEditor
-from marey.studio._sketch_forms import FLOOR_M, KINDS, REST_M, SketchObject, near_edge
-from marey.studio._sketch_items import MEASURES
+from marey.studio.document.sketch.editor import BRUSH_KINDS, WAY_POINT, SketchEditor
+from marey.studio.document.sketch.forms import FLOOR_M, KINDS, REST_M, SketchObject, near_edge
+from marey.studio.document.sketch.items import MEASURES
 from marey.world import Event, load_sketch, parse_sketch, sketch_to_toml
 
 PLACES = st.tuples(st.floats(-20.0, 20.0), st.floats(-20.0, 20.0))

@@ -13,13 +13,12 @@ import pytest
 from marey import pipeline, samples
 from marey.base import InputError, MareyError
 from marey.graph import MotionGraph, SearchSolution
-from marey.studio import _sketch_run
-from marey.studio._document import PageDocument
-from marey.studio._film import ClipFrames
-from marey.studio._sketch import SketchEditor
-from marey.studio._sketch_panel import SketchPanel
-from marey.studio._sketch_run import SynthesisJob, SynthesisOrder, shipped_graph
-from marey.studio._sketch_stage import SketchStage
+from marey.studio.document.page import ClipFrames, PageDocument
+from marey.studio.document.sketch import synthesis as _sketch_run
+from marey.studio.document.sketch.editor import SketchEditor
+from marey.studio.document.sketch.synthesis import SynthesisJob, SynthesisOrder, shipped_graph
+from marey.studio.modes.sketch import SketchPanel
+from marey.studio.view.sketch import SketchStage
 from marey.world import load_sketch
 
 USER = SimpleNamespace(client=object(), client_id=0)

@@ -9,20 +9,20 @@ import numpy as np
 import pytest
 
 from marey.samples import sketch_file
-from marey.studio._film import ClipFrames
-from marey.studio._sketch import SketchEditor
-from marey.studio._sketch_carry import carried_objects
-from marey.studio._sketch_forms import KINDS
-from marey.studio._sketch_marks import (
+from marey.studio.document.page import ClipFrames
+from marey.studio.document.sketch.editor import SketchEditor
+from marey.studio.document.sketch.forms import KINDS
+from marey.studio.view.sketch import SketchStage
+from marey.studio.view.sketch_marks import (
     WAY_SAMPLES,
     arrow_mesh,
+    carried_objects,
     corridor_faces,
     corridor_vertices,
     footprints,
     path_line,
     ring_mesh,
 )
-from marey.studio._sketch_stage import SketchStage
 from marey.world import Path, load_sketch
 
 

@@ -10,11 +10,9 @@ import pytest
 
 from marey import samples
 from marey.graph import SearchSolution
-from marey.studio._film import ClipFrames
-from marey.studio._sketch_chart import HIGH, LEFT, RIGHT, WIDE, cost_chart_svg
-from marey.studio._sketch_found import BEST, SearchPathLines, distinct_paths, path_segments
-from marey.studio._sketch_ghost import ComparedBody
-from marey.studio._sketch_words import headline, progress_html, result_facts
+from marey.studio.document.page import ClipFrames
+from marey.studio.modes.progress import HIGH, LEFT, RIGHT, WIDE, cost_chart_svg, headline, progress_html, result_facts
+from marey.studio.view.sketch_marks import BEST, ComparedBody, SearchPathLines, distinct_paths, path_segments
 
 
 def found(cost: float, proved: float, seconds: float, k: int = 1, places=((0.0, 0.0), (0.0, 1.0))) -> SearchSolution:

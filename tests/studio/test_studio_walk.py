@@ -13,10 +13,9 @@ import pytest
 from marey.base import InputError
 from marey.io import load, save
 from marey.locomotion import load_model
-from marey.studio._walk import MAX_WALKERS, WalkDocument
-from marey.studio._walk_panel import WalkPanel, state_html, state_lines
-from marey.studio._walk_stage import WalkStage
-from marey.studio._walker import RANGES, RATE_HZ
+from marey.studio.document.walk import MAX_WALKERS, RANGES, RATE_HZ, WalkDocument
+from marey.studio.modes.walk import WalkPanel, state_html, state_lines
+from marey.studio.view.walk import WalkStage
 
 MODEL = load_model()
 USER = SimpleNamespace(client=object(), client_id=0)

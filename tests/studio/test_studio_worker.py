@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from marey.studio._worker import SessionWorker
+from marey.studio.server.worker import SessionWorker
 
 PATIENCE_S = 10.0
 

@@ -27,8 +27,8 @@ from marey.tracking import (
     seated_limits,
     track_points,
 )
-from marey.tracking._particles import FrameDetections, TrackingProblem
-from marey.tracking._proposal import sample_guided_step, sample_random_step
+from marey.tracking.end_effector_space import sample_guided_step, sample_random_step
+from marey.tracking.particle_filter import FrameDetections, TrackingProblem
 
 LIMITS = seated_limits()
 EFFECTORS, POSES = EffectorFilter(limits=LIMITS), PoseFilter(limits=LIMITS)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marey.tracking._weights import (
+from marey.tracking.particle_filter import (
     compute_effective_size,
     compute_reprojection_energies,
     exponentiate_log_weights,

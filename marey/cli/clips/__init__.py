@@ -1,0 +1,1 @@
+"""Verbs that read, change, measure and learn from clips."""

@@ -1,0 +1,109 @@
+"""`marey info`: what is in a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from marey.cli.common import Json, RateHz, Unit, for_each, print_json, read_motion, remark
+
+if TYPE_CHECKING:
+    from marey.motion import Motion
+
+
+MARKER_SUFFIXES: Final = (".c3d", ".trc")
+
+
+def info(
+    files: Annotated[list[str], typer.Argument(help="Motion or marker files; - is stdin.", show_default=False)],
+    json: Json = False,
+    read_rate_hz: RateHz = None,
+    unit: Unit = None,
+) -> None:
+    """Say what is in motion and marker files.
+
+    Joints, frames, rate, height, mean speed, unit and warnings. With --json, one object a line, a line a file.
+    """
+
+    def show(path: str) -> None:
+        is_markers = Path(path).suffix.lower() in MARKER_SUFFIXES
+        facts = _marker_facts(path) if is_markers else motion_facts(path, rate_hz=read_rate_hz, unit=unit)
+        if json:
+            print_json(facts)
+            return
+        typer.echo(_facts_line(facts))
+        for warning in facts["warnings"]:
+            remark(f"{path}: {warning}")
+
+    for_each(files, show)
+
+
+def motion_facts(path: str, *, rate_hz: float | None = None, unit: str | None = None) -> dict[str, Any]:
+    """Read a motion file and return what `marey info --json` prints of it."""
+    return describe_motion(read_motion(path, rate_hz=rate_hz, unit=unit)) | {"file": path}
+
+
+def describe_motion(motion: Motion) -> dict[str, Any]:
+    """Facts about a motion, as plain JSON values."""
+    from marey.motion import mean_speed, standing_height
+    from marey.skeleton import role_map
+
+    source = motion.source
+    return {
+        "file": "" if source is None else source.path,
+        "kind": "motion",
+        "name": motion.name,
+        "format": "" if source is None else source.format,
+        "num_joints": motion.skeleton.num_joints,
+        "num_frames": motion.num_frames,
+        "rate_hz": motion.rate_hz,
+        "duration_s": motion.duration_s,
+        "height_m": standing_height(motion.skeleton),
+        "mean_speed_mps": mean_speed(motion),
+        "unit": "m" if source is None else source.unit,
+        "metres_per_unit": 1.0 if source is None else source.metres_per_unit,
+        "up": "+y" if source is None else source.up,
+        "skeleton": role_map(motion.skeleton).profile,
+        "joints": list(motion.skeleton.names),
+        "contacts": [] if motion.contacts is None else list(motion.contacts.names),
+        "warnings": list(motion.load_report.warnings),
+        "notes": list(motion.load_report.notes),
+    }
+
+
+def _marker_facts(path: str) -> dict[str, Any]:
+    from marey.io import load_markers
+
+    markers = load_markers(path)
+    frames = len(markers.positions)
+    return {
+        "file": path,
+        "kind": "markers",
+        "format": Path(path).suffix.lower().lstrip("."),
+        "num_joints": 0,
+        "num_markers": len(markers.names),
+        "num_frames": frames,
+        "rate_hz": markers.rate_hz,
+        "duration_s": (frames - 1) / markers.rate_hz,
+        "height_m": None,
+        "mean_speed_mps": None,
+        "valid_fraction": float(markers.valid.mean()),
+        "markers": list(markers.names),
+        "warnings": list(markers.load_report.warnings),
+        "notes": list(markers.load_report.notes),
+    }
+
+
+def _facts_line(facts: dict[str, Any]) -> str:
+    if facts["kind"] == "markers":
+        parts = [f"{facts['num_markers']} markers ({100 * facts['valid_fraction']:.0f} % seen)"]
+    else:
+        parts = [f"{facts['num_joints']} joints"]
+    parts += [f"{facts['num_frames']} frames", f"{facts['rate_hz']:g} Hz", f"{facts['duration_s']:.2f} s"]
+    if facts["kind"] == "motion":
+        parts += [f"height {facts['height_m']:.2f} m", f"{facts['mean_speed_mps']:.2f} m/s"]
+        parts += [f"{facts['up'].lstrip('+').upper()} up"]
+        parts += [] if facts["unit"] == "m" else [f"({facts['unit']} -> m)"]
+    return "  ".join([facts["file"], *parts])

@@ -1,0 +1,137 @@
+"""`marey library`: the clip store."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from marey.cli.common import Json, Unit, print_json, progress_bar, remark
+
+if TYPE_CHECKING:
+    from marey.library import AddOutcome, ClipRecord
+
+
+app = typer.Typer(help="Keep clips in a folder with a catalogue.", no_args_is_help=True, rich_markup_mode=None)
+
+Folder = Annotated[str, typer.Option("--library", "-l", envvar="MAREY_LIBRARY", help="The library's folder.")]
+Keys = Annotated[list[str], typer.Argument(metavar="CLIP...", help="Names or ids of clips.", show_default=False)]
+DEFAULT_FOLDER = "marey-library"
+
+
+@app.command()
+def add(
+    paths: Annotated[list[str], typer.Argument(help="Motion files, and folders of them.", show_default=False)],
+    library: Folder = DEFAULT_FOLDER,
+    tag: Annotated[list[str] | None, typer.Option("--tag", "-t", help="Word for every clip; repeatable.")] = None,
+    subject: Annotated[str | None, typer.Option(help="Who moves; guessed from names such as 07_01.")] = None,
+    read_rate_hz: Annotated[float | None, typer.Option(help="Frame rate of the files, if they are wrong.")] = None,
+    unit: Unit = None,
+    workers: Annotated[int | None, typer.Option(min=0, max=256, help="Processes; by default one a core.")] = None,
+    cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler, tcp://host:port.")] = None,
+    json: Json = False,
+) -> None:
+    """Take motion files into the library; a run that was stopped goes on where it was."""
+    from marey.library import Library
+
+    with Library(library) as store, progress_bar("add") as progress:
+
+        def note(done: int, total: int, result: AddOutcome) -> None:
+            progress(done, total)
+            if json:
+                print_json(asdict(result))
+            if result.message:
+                remark(result.message if result.path in result.message else f"{result.path}: {result.message}")
+
+        report = store.add(
+            paths, tags=tag or (), subject=subject, rate_hz=read_rate_hz, unit=unit, workers=workers, cluster=cluster,
+            on_link=lambda link: remark(f"dashboard: {link}"), progress=note,
+        )  # fmt: skip
+    if not json:
+        typer.echo(f"{library}: {report}")
+    raise typer.Exit(1 if report.failed else 0)
+
+
+@app.command("list")
+def list_(
+    text: Annotated[str | None, typer.Argument(help="Part of a name, path, tag or warning.")] = None,
+    library: Folder = DEFAULT_FOLDER,
+    tag: Annotated[list[str] | None, typer.Option("--tag", "-t", help="Only clips with this tag; repeatable.")] = None,
+    behaviour: Annotated[str | None, typer.Option("--behaviour", "-b", help="walk, run, jump, turn, ...")] = None,
+    subject: Annotated[str | None, typer.Option(help="Only clips of this subject.")] = None,
+    min_speed: Annotated[float | None, typer.Option(help="[m/s]")] = None,
+    max_speed: Annotated[float | None, typer.Option(help="[m/s]")] = None,
+    min_duration: Annotated[float | None, typer.Option(help="[s]")] = None,
+    max_duration: Annotated[float | None, typer.Option(help="[s]")] = None,
+    json: Json = False,
+) -> None:
+    """List the clips that all conditions hold for."""
+    from marey.library import Library, Query
+
+    speed, duration = (min_speed, max_speed), (min_duration, max_duration)
+    query = Query(tuple(tag or ()), behaviour, subject, text, speed_mps=speed, duration_s=duration)
+    with Library(library, create=False) as store:
+        for record in store.clips(query):
+            if json:
+                print_json(asdict(record))
+            else:
+                typer.echo(_record_line(record))
+
+
+@app.command()
+def show(clip: Keys, library: Folder = DEFAULT_FOLDER, json: Json = False) -> None:
+    """Say all that the catalogue knows about clips, and where their files are."""
+    from marey.library import Library
+
+    with Library(library, create=False) as store:
+        for key in clip:
+            facts = asdict(store.find(key)) | {"path": str(store.path(key))}
+            if json:
+                print_json(facts)
+                continue
+            for name, value in facts.items():
+                text = ", ".join(cast(tuple[str, ...], value)) if isinstance(value, tuple) else value
+                typer.echo(f"{name:<20} {text}")
+
+
+@app.command()
+def verify(
+    library: Folder = DEFAULT_FOLDER,
+    repair: Annotated[bool, typer.Option("--repair", help="Put right what is found.")] = False,
+    json: Json = False,
+) -> None:
+    """Check that every clip is there, whole; exit code 1 when one is not."""
+    from marey.library import Library
+
+    with Library(library, create=False) as store:
+        report = store.verify(repair=repair)
+    if json:
+        print_json(asdict(report) | {"is_sound": report.is_sound})
+    else:
+        typer.echo(f"{library}: {report}")
+    for kind in ("missing", "damaged", "strays"):
+        for clip_id in getattr(report, kind):
+            remark(f"{kind}: {clip_id}")
+    for sentence in report.repairs:
+        remark(sentence)
+    raise typer.Exit(0 if report.is_sound or repair else 1)
+
+
+@app.command()
+def remove(clip: Keys, library: Folder = DEFAULT_FOLDER) -> None:
+    """Remove clips from the library; the files they were read from stay."""
+    from marey.library import Library
+
+    with Library(library, create=False) as store:
+        for record in store.remove(clip):
+            typer.echo(f"removed {record.id[:12]} {record.name}")
+
+
+def _record_line(record: ClipRecord) -> str:
+    tags = " ".join(f"#{tag}" for tag in record.tags)
+    mark = "  !" if record.warnings else ""
+    return (
+        f"{record.id[:12]}  {record.name:<16} {record.behaviour:<9} {record.duration_s:7.2f} s "
+        f"{record.mean_speed_mps:5.2f} m/s  {record.rate_hz:g} Hz  {record.num_joints} joints  {tags}{mark}"
+    ).rstrip()

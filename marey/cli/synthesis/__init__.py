@@ -1,0 +1,1 @@
+"""Verbs that make motions: scripts, sketches, graphs, optimisation, simulation."""

@@ -1,0 +1,110 @@
+"""`marey simulate`: a clip becomes a figure that obeys physics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from marey.cli.common import (
+    Clip,
+    Json,
+    RateHz,
+    Unit,
+    check_target,
+    check_targets,
+    load_clip,
+    print_json,
+    progress_bar,
+    remark,
+    write_motion,
+    write_strip,
+)
+
+if TYPE_CHECKING:
+    from marey.cli.synthesis.simulation_run import SimulationRun
+
+
+MODES = ("drop", "free", "puppet", "track", "balance")
+CONTROLLED_MODES = ("track", "balance")  # fewer modes leave too little to balance with
+PLOT_SUFFIXES = (".png", ".pdf", ".svg", ".jpg")
+
+
+def simulate(
+    clip: Clip,
+    out: Annotated[str | None, typer.Option("-o", "--out", help="Motion file to write: .bvh, .glb, .gltf, ...")] = None,
+    mode: Annotated[str, typer.Option(help="drop, free (no ground, no weight), puppet, track or balance.")] = "drop",
+    model: Annotated[str | None, typer.Option(metavar="FILE", help="Pose model made by `marey fit`.")] = None,
+    modes: Annotated[
+        int | None, typer.Option(min=1, max=200, help="Modes learnt from the clip itself [15 or 24].")
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="Let every joint turn freely: no pose model.")] = False,
+    push: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PUSH", help="JOINT:FX,FY,FZ@START+DURATION[/EVERY] [N, s]; one number: level, anywhere."),
+    ] = None,
+    ball: Annotated[
+        list[str] | None, typer.Option(metavar="BALL", help="X,Y,Z:VX,VY,VZ@START: a ball is thrown [m, m/s, s].")
+    ] = None,
+    seconds: Annotated[float | None, typer.Option(min=0.001, max=3600.0, help="How long [2; a clip's length].")] = None,
+    step_s: Annotated[float, typer.Option(min=1e-5, max=0.1, help="Length of a step.")] = 0.01,
+    start_s: Annotated[float, typer.Option(min=0.0, help="Time of the clip to start from.")] = 0.0,
+    moving: Annotated[bool, typer.Option("--moving", help="Start as fast as the clip moves, not at rest.")] = False,
+    height_m: Annotated[float, typer.Option(min=0.0, max=100.0, help="Drop: how far above the ground.")] = 0.05,
+    integrator: Annotated[str, typer.Option(help="constant, identity, naive or variational.")] = "constant",
+    damping: Annotated[str, typer.Option(help="none, energetic, kinematic, uniform; :RATE behind it.")] = "energetic:1",
+    friction: Annotated[str, typer.Option(help="A coefficient, stick, frictionless or staggered[:MU].")] = "0.8",
+    slope: Annotated[float, typer.Option(min=-80.0, max=80.0, help="The ground rises ahead by so many degrees.")] = 0.0,
+    limits: Annotated[str | None, typer.Option(help="File of joint limits, clip (learnt from it), or none.")] = None,
+    alpha: Annotated[float, typer.Option(min=0.0, max=1.0, help="Puppet: 0 falls freely, 1 is held.")] = 0.9,
+    mass_kg: Annotated[float | None, typer.Option(min=1.0, max=1000.0, help="Mass of the body.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of directions that are drawn.")] = 0,
+    csv: Annotated[str | None, typer.Option(metavar="CSV", help="Energy, momenta and centre of mass by step.")] = None,
+    plot: Annotated[str | None, typer.Option(metavar="PNG", help="The same, drawn.")] = None,
+    strip: Annotated[str | None, typer.Option(metavar="PNG", help="Film strip to draw.")] = None,
+    count: Annotated[int, typer.Option(min=1, max=200, help="Bodies on the strip.")] = 10,
+    json: Json = False,
+    read_rate_hz: RateHz = None,
+    unit: Unit = None,
+) -> None:
+    """Let the figure of a clip fall, be pushed, be pulled like a puppet, balance, or do the clip by its own forces.
+
+    It moves in a few modes of the clip, or in all its joints, and never through the ground. Same command, same bytes.
+    """
+    if mode not in MODES:
+        raise typer.BadParameter(f"there is no mode '{mode}'; it is one of {', '.join(MODES)}.")
+    if (model is not None) + (modes is not None) + full > 1:
+        raise typer.BadParameter("give one of --model, --modes and --full.")
+    check_targets(out, strip)
+    check_target(csv, (".csv",))
+    check_target(plot, PLOT_SUFFIXES)
+    from marey.cli.synthesis.simulation_run import SimulationRequest, run_simulation
+
+    motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit)
+    few = modes or (24 if mode in CONTROLLED_MODES else 15)
+    wish = SimulationRequest(
+        motion=motion, mode=mode, seconds=seconds, step_s=step_s, start_s=start_s, is_moving=moving, height_m=height_m,
+        model=model, modes=None if full else few, integrator=integrator, damping=damping, friction=friction,
+        slope_deg=slope, limits=limits, alpha=alpha, mass_kg=mass_kg, pushes=tuple(push or ()),
+        balls=tuple(ball or ()), seed=seed,
+    )  # fmt: skip
+    with progress_bar("simulate") as tell:
+        done = run_simulation(wish, tell)
+    for warning in done.warnings:
+        remark(warning)
+    _write_outputs(done, out, csv, plot, strip, count)
+    if json:
+        print_json({"file": clip, "out": out, **done.facts})
+    else:
+        typer.echo(f"{clip}  {done.sentence}")
+
+
+def _write_outputs(
+    done: SimulationRun, out: str | None, csv: str | None, plot: str | None, strip: str | None, count: int
+) -> None:
+    write_motion(done.motion, out)
+    for target, save in ((csv, done.log.save_csv), (plot, done.log.plot)):
+        if target is not None:
+            save(target)
+            remark(f"wrote {target}")
+    write_strip(done.motion, strip, count)

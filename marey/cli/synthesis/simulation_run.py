@@ -1,0 +1,399 @@
+"""What `marey simulate` does between reading a clip and writing a motion, in every mode."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import radians
+from typing import Any, cast
+
+import numpy as np
+
+from marey.base import FloatArray, InputError, MareyWarning
+from marey.control import Drive, Gains, Puppet, TrackingResult, make_reference, solve_tracking, track_balance
+from marey.dynamics import GRAVITY, Body
+from marey.kinematics import JointLimits, PoseTask
+from marey.models import PoseModel
+from marey.motion import Motion
+from marey.simulate import (
+    FRICTIONS,
+    Ball,
+    Ground,
+    Monitor,
+    PointForce,
+    Push,
+    Recorder,
+    SimulationLog,
+    Simulator,
+    contact_spheres,
+    forces_at,
+)
+from marey.simulate.forces import pack_forces
+from marey.skeleton import Pose
+
+ProgressListener = Callable[[int, int], None]
+LIMIT_MARGIN_RAD = 0.2  # [rad] beyond what the clip shows of a joint
+DROP_S = 2.0  # [s] in which a body that is dropped lies still
+BALL_FIX = "Write X,Y,Z:VX,VY,VZ@START in metres, metres per second and seconds, for example 0,1.3,3:0,1,-8@0.5"
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class SimulationRequest:
+    """What the command line asks for, as it was written."""
+
+    motion: Motion
+    mode: str
+    seconds: float | None
+    step_s: float
+    start_s: float
+    is_moving: bool
+    height_m: float
+    model: str | None
+    modes: int | None
+    integrator: str
+    damping: str
+    friction: str
+    slope_deg: float
+    limits: str | None
+    alpha: float
+    mass_kg: float | None
+    pushes: tuple[str, ...]
+    balls: tuple[str, ...]
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SimulationRun:
+    """What came of it."""
+
+    motion: Motion
+    log: SimulationLog
+    facts: dict[str, Any]
+    sentence: str
+    warnings: tuple[str, ...]
+
+
+def run_simulation(wish: SimulationRequest, tell: ProgressListener) -> SimulationRun:
+    """Do what is asked for."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", MareyWarning)
+        body = Body.from_motion(wish.motion, mass_kg=wish.mass_kg)
+        pushes, throws = _parse_pushes(wish, body), [_parse_ball(text) for text in wish.balls]
+        simulator = _make_simulator(wish, body)
+        if wish.mode in ("drop", "free"):
+            _place_figure(wish, simulator)
+            run = _simulate_passive(wish, simulator, pushes, throws, tell)
+        else:
+            run = simulate_controlled(wish, simulator, pushes, throws, tell)
+    said = (str(one.message) for one in caught if issubclass(one.category, MareyWarning))
+    return replace(run, warnings=(*body.report, *dict.fromkeys(said), *run.warnings))
+
+
+def _parse_pushes(wish: SimulationRequest, body: Body) -> tuple[Push, ...]:
+    """Pushes as written; what is on no joint is refused now, not when its time comes."""
+    rng = np.random.default_rng(wish.seed)
+    pushes = tuple(Push.from_text(text, rng) for text in wish.pushes)
+    pack_forces(body.skeleton, (PointForce(push.joint, push.force_n) for push in pushes))
+    return pushes
+
+
+def _parse_ball(text: str) -> tuple[float, Ball]:
+    """Time [s] and ball of ``X,Y,Z:VX,VY,VZ@START``."""
+    where, _, rest = text.partition(":")
+    velocity, _, time = rest.partition("@")
+    try:
+        place, speed = ([float(part) for part in texts.split(",")] for texts in (where, velocity))
+        start_s = float(time)
+    except ValueError:
+        raise InputError(f"ball '{text}'", BALL_FIX) from None
+    if len(place) != 3 or len(speed) != 3 or not np.isfinite([*place, *speed, start_s]).all() or start_s < 0.0:
+        raise InputError(f"ball '{text}'", BALL_FIX)
+    return start_s, Ball(np.array(place), np.array(speed))
+
+
+def _make_simulator(wish: SimulationRequest, body: Body) -> Simulator:
+    name, _, rate = wish.damping.partition(":")
+    is_free = wish.mode == "free"
+    return Simulator(
+        body,
+        _load_pose_model(wish),
+        integrator=cast(Any, wish.integrator),
+        damping=cast(Any, name),
+        damping_rate=_parse_number(rate or "1", "damping", "Write NAME or NAME:RATE, for example energetic:5"),
+        gravity=(0.0, 0.0, 0.0) if is_free else (0.0, -GRAVITY, 0.0),
+        ground=None if is_free else _make_ground(wish),
+        limits=_load_limits(wish),
+    )
+
+
+def _load_pose_model(wish: SimulationRequest) -> PoseModel | None:
+    from marey.models import PGA, load_model
+
+    if wish.model is not None:
+        return load_model(wish.model)
+    if wish.modes is None:
+        return None
+    if wish.motion.num_frames <= wish.modes:
+        fix = "Ask for fewer, give a --model, or move all joints with --full"
+        raise InputError(f"{wish.modes} modes from a clip of {wish.motion.num_frames} frames", fix)
+    if wish.mode in ("track", "balance"):
+        from marey.control.tracking import make_figure
+
+        return make_figure(wish.motion, wish.modes, dt=wish.step_s).model
+    return PGA(n_components=wish.modes, weights="lever").fit([wish.motion])
+
+
+def _load_limits(wish: SimulationRequest) -> JointLimits | None:
+    """Limits of a file or of the clip; a figure that is dropped gets those of the clip unless told otherwise."""
+    from marey.kinematics import fit_limits, load_limits
+
+    name = wish.limits or ("clip" if wish.mode == "drop" else "none")
+    if name == "none":
+        return None
+    return fit_limits([wish.motion], "box", margin_rad=LIMIT_MARGIN_RAD) if name == "clip" else load_limits(name)
+
+
+def _make_ground(wish: SimulationRequest) -> Ground:
+    """Plane through the origin: a coefficient alone is Coulomb's."""
+    fix = f"Give a coefficient, or one of {', '.join(FRICTIONS)} with :MU behind it"
+    name, _, mu = wish.friction.partition(":")
+    if name not in FRICTIONS:
+        name, mu = "coulomb", wish.friction
+    grip = _parse_number(mu or "0.8", "friction", fix)
+    return Ground.from_slope(radians(wish.slope_deg), friction=name, mu=grip)
+
+
+def _parse_number(text: str, name: str, fix: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"{name} '{text}'", fix) from None
+
+
+def _place_figure(wish: SimulationRequest, simulator: Simulator) -> None:
+    """Put the figure into the pose of the clip, above the origin, its lowest point so high above the ground."""
+    motion = simulator.body.motion(wish.motion)
+    frame = round(wish.start_s * motion.rate_hz)
+    if not 0 <= frame < motion.num_frames:
+        raise InputError(f"start at {wish.start_s:g} s of {motion.duration_s:.3g} s", "Start within the clip")
+    shape = simulator.reset(motion[frame]).pose
+    over = shape.root_position * (0.0, 1.0, 0.0)  # the ground turns about the origin
+    simulator.reset(Pose(shape.skeleton, over, shape.rotations))
+    up = np.array([0.0, wish.height_m - lowest_point_m(simulator, wish.slope_deg), 0.0])
+    velocity = _initial_velocity(simulator, motion, frame) if wish.is_moving else None
+    simulator.reset(Pose(shape.skeleton, over + up, shape.rotations), velocity=velocity)
+
+
+def lowest_point_m(simulator: Simulator, slope_deg: float = 0.0) -> float:
+    """Height [m] of the lowest point of a figure above the sloped ground through the origin, straight down."""
+    spheres, _ = contact_spheres(simulator.body.skeleton)
+    here, ground = simulator.mechanics(), Ground.from_slope(radians(slope_deg))
+    gaps = [ground.gaps(here.point(int(j), o)) - r for j, o, r in zip(*spheres, strict=True)]
+    return float(min(gaps)) / float(ground.normal[1])
+
+
+def _initial_velocity(simulator: Simulator, motion: Motion, frame: int) -> FloatArray:
+    """Velocity ``(d,)`` of a clip at a frame, from it to the next, in the simulator's coordinates."""
+    first = min(frame, motion.num_frames - 2)
+    if first < 0:
+        raise InputError("a clip of one frame does not move", "Leave out --moving")
+    pair, dt = motion[first : first + 2], 1.0 / motion.rate_hz
+    turns = (pair.rotations[0].inverse() @ pair.rotations[1]).log() / dt
+    travel = np.diff(simulator.body.centre_of_mass(pair), axis=0)[0] / dt
+    if simulator.model is None:
+        rates = turns[simulator.mechanism.joints].ravel()
+    else:
+        rates = np.diff(simulator.model.encode(pair), axis=0)[0] / dt
+    return np.concatenate([turns[0], travel, rates])
+
+
+def _simulate_passive(
+    wish: SimulationRequest,
+    simulator: Simulator,
+    pushes: tuple[Push, ...],
+    throws: list[tuple[float, Ball]],
+    tell: ProgressListener,
+) -> SimulationRun:
+    """A figure without a will."""
+    steps = max(1, round((wish.seconds or DROP_S) / wish.step_s))
+    watch = RunMonitor(simulator)
+    for n in range(steps):
+        time_s = n * wish.step_s
+        throw_due_balls(simulator, throws, time_s, wish.step_s)
+        simulator.step(wish.step_s, forces_at(pushes, time_s, wish.step_s))
+        watch(simulator)
+        tell(n + 1, steps)
+    return watch.run(wish, pushes)
+
+
+def throw_due_balls(simulator: Simulator, throws: list[tuple[float, Ball]], time_s: float, dt: float) -> None:
+    """Let balls fly whose time comes in this step."""
+    for start_s, ball in throws:
+        if time_s - 0.5 * dt <= start_s < time_s + 0.5 * dt:
+            simulator.throw(ball)
+
+
+class RunMonitor:
+    """Looks on: frames, energies, and what the ground did; call it after each step."""
+
+    def __init__(self, simulator: Simulator) -> None:
+        self.simulator, self.recorder, self.monitor = simulator, Recorder(simulator), Monitor(simulator)
+        self.relaxed: set[str] = set()
+        self.deepest_m = 0.0
+
+    def __call__(self, simulator: Simulator) -> None:
+        """Note the step that was just made."""
+        self.recorder.record()
+        self.monitor.record()
+        for done in simulator.steps_made:
+            if done.outcome is not None:
+                self.relaxed |= set(done.outcome.relaxed)
+                self.deepest_m = max(self.deepest_m, -float(done.outcome.contacts.gaps.min(initial=0.0)))
+
+    def run(self, wish: SimulationRequest, pushes: tuple[Push, ...], motion: Motion | None = None) -> SimulationRun:
+        """Everything, as a result; with its own recording of the motion unless another is given."""
+        simulator, log, forces = self.simulator, self.monitor.log(), self.recorder.forces
+        weight = simulator.body.weight_n
+        carried = forces[-max(1, round(0.5 / wish.step_s)) :, 1].mean() / weight
+        facts: dict[str, Any] = {
+            "mode": wish.mode,
+            "num_frames": len(forces) + 1,
+            "seconds": len(forces) * wish.step_s,
+            "step_s": wish.step_s,
+            "space": "full" if simulator.model is None else "modes",
+            "num_dof": simulator.num_dof,
+            "mass_kg": simulator.body.mass_kg,
+            "integrator": wish.integrator,
+            "damping": wish.damping,
+            "pushes": [str(push) for push in pushes],
+            "kinetic_j": [float(log.kinetic_j[0]), float(log.kinetic_j.max()), float(log.kinetic_j[-1])],
+            **_momentum_drifts(log, pushes),
+            "com_m": [log.com[0].tolist(), log.com[-1].tolist()],
+            "most_substeps": int(log.substeps.max()),
+            "deepest_mm": 1e3 * self.deepest_m,
+            "peak_force_bw": float(np.linalg.norm(forces, axis=1).max()) / weight,
+            "carried_bw": float(carried),
+            "relaxed": sorted(self.relaxed),
+        }
+        motion = self.recorder.motion() if motion is None else motion
+        named = replace(motion, name=f"{wish.motion.name}-{wish.mode}")
+        return SimulationRun(named, log, facts, _run_sentence(facts), ())
+
+
+def _momentum_drifts(log: SimulationLog, pushes: tuple[Push, ...]) -> dict[str, float]:
+    """Drifts of the momenta since the last push, or since the first step."""
+    ends = [np.inf if push.every_s is not None else push.start_s + push.duration_s for push in pushes]
+    after = log.times > max(ends, default=0.0) - 1e-9
+    if not after.any():
+        return {}
+    momenta = (log.linear[after], log.angular[after])
+    free = SimulationLog(
+        log.times[after], log.kinetic_j[after], log.potential_j[after], *momenta, log.com[after], log.substeps[after]
+    )
+    return {"linear_drift": free.linear_drift, "angular_drift": free.angular_drift}
+
+
+def _run_sentence(facts: dict[str, Any]) -> str:
+    start = f"{facts['mode']}: {facts['seconds']:g} s in {facts['num_dof']} degrees of freedom"
+    if facts["mode"] == "free":
+        return (
+            f"{start}; angular momentum drifts by {facts['angular_drift']:.2g}, linear by {facts['linear_drift']:.2g}"
+        )
+    return (
+        f"{start}; at most {facts['peak_force_bw']:.1f} body weights, {facts['carried_bw']:.2f} at the end; "
+        f"{facts['kinetic_j'][2]:.2g} J left; {facts['deepest_mm']:.1f} mm into the ground"
+    )
+
+
+ROOT_WEIGHT = 10.0  # [1/rad²], [1/m²] of a puppet's pelvis, against 1 of each joint
+BALANCE_S = 10.0  # [s]
+
+
+def simulate_controlled(
+    wish: SimulationRequest,
+    simulator: Simulator,
+    pushes: tuple[Push, ...],
+    throws: list[tuple[float, Ball]],
+    tell: ProgressListener,
+) -> SimulationRun:
+    """Run a mode that needs a controller."""
+    if wish.mode == "puppet":
+        return _simulate_puppet(wish, simulator, pushes, throws, tell)
+    dt, watch = wish.step_s, RunMonitor(simulator)
+    late = [(max(start_s, dt), ball) for start_s, ball in throws]
+
+    def on_step(figure: Simulator) -> None:
+        watch(figure)
+        throw_due_balls(figure, late, figure.state.time_s, dt)
+        tell(round(figure.state.time_s / dt), steps)
+
+    clip = _cut_start(wish)
+    if wish.mode == "balance":
+        seconds = wish.seconds or BALANCE_S
+        steps = round(seconds / dt)
+        found = track_balance(clip, seconds=seconds, pushes=pushes, simulator=simulator, dt=dt, on_step=on_step)
+    else:
+        steps = round((wish.seconds or clip.duration_s) / dt)
+        found = solve_tracking(clip, pushes=pushes, dt=dt, seconds=wish.seconds, simulator=simulator, on_step=on_step)
+    return _add_controller_report(watch.run(wish, pushes, found.motion), found)
+
+
+def _add_controller_report(run: SimulationRun, found: TrackingResult) -> SimulationRun:
+    """A run with what its controller says of it."""
+    fall: dict[str, Any] | None = None
+    if found.fall is not None:
+        fall = {"time_s": float(found.fall.time_s), "words": str(found.fall)}
+    facts = run.facts | {
+        "fall": fall,
+        "mean_error_cm": 100.0 * float(found.error_m.mean()),
+        "max_error_cm": 100.0 * float(found.error_m.max()),
+        "planned": float(np.mean(found.planned)),
+    }
+    words = "stays upright" if fall is None else fall["words"]
+    near = f"{facts['mean_error_cm']:.1f} cm from the clip" if facts["mode"] == "track" else "balances"
+    sentence = f"{facts['mode']}: {facts['seconds']:g} s in {facts['num_dof']} degrees of freedom, {near}; {words}"
+    return replace(run, facts=facts, sentence=sentence)
+
+
+def _cut_start(wish: SimulationRequest) -> Motion:
+    frame = round(wish.start_s * wish.motion.rate_hz)
+    if not 0 <= frame < wish.motion.num_frames - 2:
+        raise InputError(f"start at {wish.start_s:g} s of {wish.motion.duration_s:.3g} s", "Start within the clip")
+    return wish.motion[frame:]
+
+
+def _simulate_puppet(
+    wish: SimulationRequest,
+    simulator: Simulator,
+    pushes: tuple[Push, ...],
+    throws: list[tuple[float, Ball]],
+    tell: ProgressListener,
+) -> SimulationRun:
+    """A puppet whose strings follow the clip, and how hard they pull."""
+    dt = wish.step_s
+    reference = make_reference(_cut_start(wish), simulator, dt)
+    simulator.reset(reference.motion[0], velocity=reference.velocities[0])
+    puppet, watch, last = Puppet(simulator, alpha=wish.alpha), RunMonitor(simulator), len(reference) - 1
+    steps = last if wish.seconds is None else max(1, round(wish.seconds / dt))
+    gains = Gains(1.0 / dt, 0.0, np.inf)  # strings that do not give: alpha alone says how much they count
+    strings, errors = [0.0], [0.0]
+    for n in range(steps):
+        throw_due_balls(simulator, throws, n * dt, dt)
+        pose = reference.motion[min(n + 1, last)]
+        wanted = Drive(PoseTask(pose, root_weight=ROOT_WEIGHT, priority=0), gains)
+        puppet.step(dt, forces_at(pushes, n * dt, dt), tasks=[wanted])
+        watch(simulator)
+        tell(n + 1, steps)
+        assert puppet.report is not None
+        strings.append(float(np.linalg.norm(puppet.report.force_n)))
+        away = simulator.state.pose.joint_positions() - pose.joint_positions()
+        errors.append(float(np.sqrt((away**2).sum(axis=1).mean())))
+    run, weight = watch.run(wish, pushes), simulator.body.weight_n
+    found = {"alpha": wish.alpha, "mean_error_cm": 100.0 * float(np.mean(errors[1:]))}
+    facts = run.facts | found | {"strings_bw": float(np.mean(strings[1:])) / weight}
+    sentence = (
+        f"puppet: {facts['seconds']:g} s in {facts['num_dof']} degrees of freedom, "
+        f"{facts['mean_error_cm']:.1f} cm from the clip; the strings pull with {facts['strings_bw']:.2f} body weights"
+    )
+    return replace(run, facts=facts, sentence=sentence)

@@ -1,0 +1,118 @@
+"""`marey studio`, `marey bench` and `marey cite`: the browser application, our times beside others', the BibTeX."""
+
+from __future__ import annotations
+
+import re
+import sys
+from importlib import import_module
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from marey.cli.common import Json, print_json
+
+
+def studio(
+    paths: Annotated[
+        list[str] | None, typer.Argument(metavar="[CLIP|LIBRARY]...", help="What to open.", show_default=False)
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on; loopback unless told otherwise.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 8080,
+    open_browser: Annotated[bool, typer.Option("--open", help="Open a browser window too.")] = False,
+    max_upload_mb: Annotated[int, typer.Option(min=1, max=4096, help="Largest file a user may upload.")] = 64,
+) -> None:
+    """Play clips in the browser; Ctrl-C ends it."""
+    from marey.studio import serve
+
+    serve(tuple(paths or ()), host=host, port=port, open_browser=open_browser, max_upload_mb=max_upload_mb)
+
+
+def bench(
+    names: Annotated[list[str] | None, typer.Argument(help="Benchmarks to run; all by default.")] = None,
+) -> None:
+    """Run the benchmarks of a source checkout.
+
+    Prints the ratio of our times to those of other libraries.
+    """
+    import runpy
+
+    import marey
+    from marey.base import InputError
+
+    script = Path(marey.__file__).parents[1] / "benchmarks" / "run.py"
+    if not script.is_file():
+        raise InputError(
+            "the benchmarks are part of the source checkout, and this marey was installed from a package",
+            "Clone the repository and run `make bench` there",
+        )
+    code = runpy.run_path(str(script))["main"](list(names or ()))
+    raise typer.Exit(code if isinstance(code, int) else 0)
+
+
+_ENTRY: Final = re.compile(r"^@\w+\{([^,]+),.*?^\}", re.MULTILINE | re.DOTALL)
+_KEY: Final = re.compile(r"\[([A-Z][A-Za-z]+\d{4}[a-z]?)\]_")
+
+
+def cite(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="Keys (Glardon2005) or public functions (motion.detect_contacts); all by default."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Print the BibTeX of the methods used.
+
+    Give keys, or public functions whose sources are wanted.
+    """
+    entries = references()
+    keys = [key for name in names or () for key in cited_keys(name)] if names else list(entries)
+    for key in dict.fromkeys(keys):
+        if json:
+            print_json({"key": key, "bibtex": entries[key]})
+        else:
+            typer.echo(entries[key] + "\n")
+
+
+def references() -> dict[str, str]:
+    """BibTeX entries by key, in the order of the file."""
+    text = files("marey.cli").joinpath("references.bib").read_text(encoding="utf-8")
+    return {found.group(1).strip(): found.group(0) for found in _ENTRY.finditer(text)}
+
+
+def cited_keys(name: str) -> tuple[str, ...]:
+    """Keys that a name stands for: the key itself, or those in the docstring of a public function or package.
+
+    Raises:
+        UnknownNameError: neither a key nor a public name.
+        InputError: a public name whose docstring cites nothing.
+    """
+    from marey.base import InputError, UnknownNameError
+
+    known = references()
+    if name in known:
+        return (name,)
+    found = _collect_docstrings(name.removeprefix("marey."))
+    if found is None:
+        raise UnknownNameError("reference or public name", name, "marey", known)
+    keys = tuple(dict.fromkeys(key for key in _KEY.findall(found) if key in known))
+    if not keys:
+        raise InputError(f"'{name}' cites no source", "It is our own, or common knowledge")
+    return keys
+
+
+def _collect_docstrings(name: str) -> str | None:
+    """Return the docstrings of ``package`` or ``package.name``, of what is inside, and of the modules they live in."""
+    package, _, member = name.partition(".")
+    try:
+        value = import_module(f"marey.{package}")
+        for part in filter(None, member.split(".")):
+            value = getattr(value, part)
+    except (ImportError, AttributeError):
+        return None
+    inner = [getattr(value, name) for name in getattr(value, "__all__", vars(value) if isinstance(value, type) else ())]
+    docs = [item.__doc__ for item in (value, *inner)]
+    homes = {getattr(item, "__module__", None) for item in (value, *inner)}
+    docs += [sys.modules[home].__doc__ for home in homes if isinstance(home, str) and home.startswith("marey.")]
+    return "\n".join(doc for doc in docs if isinstance(doc, str))

@@ -1,0 +1,180 @@
+"""compress and decompress: a motion to few bytes and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+from typing import Any, Final
+
+from marey.base import ConvergenceError, InputError, UnknownNameError
+from marey.compression.file_format import (
+    PREDICTIVE_CODE,
+    TOURNIER_CODE,
+    WAVELET_CODE,
+    FieldReader,
+    pack_file,
+    unpack_file,
+)
+from marey.compression.measures import (
+    CodecReport,
+    compute_distortion,
+    compute_joint_errors,
+    compute_movement,
+    compute_shell_errors,
+    evaluate_codec,
+)
+from marey.compression.predictive.bounded_codec import ErrorBound, decode_predictive, encode_predictive
+from marey.compression.tournier import decode_tournier, encode_tournier, read_tournier, write_tournier
+from marey.compression.wavelet import decode_wavelet, encode_wavelet
+from marey.motion import Motion
+from marey.skeleton import Skeleton
+
+SHELL_M: Final = 0.03  # [m] a skin around each joint, as ACL has it
+MIN_ERROR_M: Final = 1e-8  # [m] a bound below this would code rounding
+COARSE_M: Final = 5e-3  # [m] from this bound on, wavelets may take fewer bytes
+STILL_ERROR_M: Final = 1e-6  # [m] bound for a clip in which nothing moves, whose distortion rate is undefined
+MARGIN: Final = 0.97  # of the bound, when the decoded motion breaks it by rounding
+METHOD_CHOICES: Final = ("default", "tournier2011")
+DEFAULT_OPTIONS: Final = ("shell_m", "skeleton", "distortion_percent", "lock_feet", "levels")
+TOURNIER_OPTIONS: Final = ("skeleton", "n_components", "root_levels", "end_levels", "ends", "spring", "aliasing")
+CURVE_BOUNDS_M: Final = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
+
+
+def compress(motion: Motion, *, max_error_m: float = 1e-3, method: str = "default", **options: Any) -> bytes:
+    """Compress a motion; :func:`decompress` gives it back.
+
+    The default codec codes each joint with as few numbers as the clip uses (a knee is a hinge), predicts every number
+    from decoded ones, quantises root outwards so that each joint makes up for the errors above it, decodes as it goes
+    and halves the step of a frame that is off by more than the bound. Same motion, same bytes.
+
+    The file holds the skeleton, rate, name, contacts, moving offsets and all frames; not ``source`` and
+    ``load_report``.
+
+    Args:
+        motion: the clip.
+        max_error_m: [m] no joint of any frame is off by more, nor are the three points ``shell_m`` away from it along
+            the axes of its frame. With ``method="tournier2011"`` it bounds the kept tracks only.
+        method: ``"default"``, or ``"tournier2011"``: the codec of [Tournier2011]_ ch. 9.
+        **options: ``skeleton``: ``"inside"`` the file, or ``"outside"``: a fingerprint only, hand it to ``decompress``.
+            Default codec: ``shell_m`` (0.03); ``distortion_percent``, a distortion rate in place of the bound, takes
+            far fewer bytes, and ``lock_feet`` with it keeps standing feet from sliding. Tournier's: ``n_components``,
+            ``root_levels``, ``end_levels``, ``ends``, ``spring``, ``aliasing``, as :func:`thin` has them.
+
+    Raises:
+        InputError: a bound that is not positive, or an unknown option.
+        ConvergenceError: the bound cannot be held.
+    """
+    if method not in METHOD_CHOICES:
+        raise UnknownNameError("method", method, "compress", METHOD_CHOICES)
+    known = DEFAULT_OPTIONS if method == "default" else TOURNIER_OPTIONS
+    for name in options:
+        if name not in known:
+            raise UnknownNameError("option", name, f"method '{method}'", known)
+    is_inside = _is_skeleton_inside(options.pop("skeleton", "inside"))
+    bound_m = _require_positive(max_error_m, "max_error_m", MIN_ERROR_M)
+    if method == "tournier2011":
+        thinned = encode_tournier(motion, max_error_m=bound_m, **options)
+        return pack_file(TOURNIER_CODE, write_tournier(thinned, motion, is_inside=is_inside))
+    percent = options.get("distortion_percent")
+    if percent is not None:
+        rate = _require_positive(percent, "distortion_percent", 1e-6)
+        return _encode_to_distortion(motion, rate, is_inside=is_inside, is_locked=bool(options.get("lock_feet", False)))
+    bound = ErrorBound(bound_m, _require_positive(options.get("shell_m", SHELL_M), "shell_m", 0.0))
+    return _encode_within(motion, bound, options.get("levels"), is_inside=is_inside)
+
+
+def decompress(data: bytes, *, skeleton: Skeleton | None = None) -> Motion:
+    """Return the motion that was compressed.
+
+    Args:
+        data: what :func:`compress` gave.
+        skeleton: needed if the file holds only its fingerprint.
+
+    Raises:
+        FormatError: the data are no compressed motion, of another version, cut off or damaged.
+        InputError: the skeleton is missing or another one.
+    """
+    method, body = unpack_file(data)
+    fields = FieldReader(body)
+    if method == TOURNIER_CODE:
+        return decode_tournier(read_tournier(fields, skeleton))
+    return decode_wavelet(fields, skeleton) if method == WAVELET_CODE else decode_predictive(fields, skeleton)
+
+
+def rate_distortion(
+    motion: Motion,
+    *,
+    max_errors_m: Sequence[float] = CURVE_BOUNDS_M,
+    distortions_percent: Sequence[float] | None = None,
+    **options: Any,
+) -> tuple[CodecReport, ...]:
+    """Size and errors at a row of bounds [m], or of distortion rates [%] if they are given, the finest first."""
+    asked = [{"max_error_m": bound} for bound in sorted(max_errors_m)]
+    if distortions_percent is not None:
+        asked = [{"distortion_percent": rate} for rate in sorted(distortions_percent)]
+    found: list[CodecReport] = []
+    for target in asked:
+        data = compress(motion, **target, **options)
+        found.append(evaluate_codec(motion, decompress(data, skeleton=motion.skeleton), data))
+    return tuple(found)
+
+
+def _encode_within(motion: Motion, bound: ErrorBound, levels: tuple[int, ...] | None, *, is_inside: bool) -> bytes:
+    """The smallest file of those that keep the bound, each decoded and verified."""
+    files = [_encode_predictive(motion, bound, levels, is_inside=is_inside)]
+    if bound.max_error_m >= COARSE_M:
+        files.append(_encode_wavelet(motion, bound, is_inside=is_inside))
+    return min(files, key=len)
+
+
+def _encode_predictive(motion: Motion, bound: ErrorBound, levels: tuple[int, ...] | None, *, is_inside: bool) -> bytes:
+    asked = bound
+    for _ in range(3):
+        data = pack_file(PREDICTIVE_CODE, encode_predictive(motion, asked, is_inside=is_inside, levels=levels))
+        if _is_within(motion, decompress(data, skeleton=motion.skeleton), bound):
+            return data
+        asked = ErrorBound(MARGIN * asked.max_error_m, asked.shell_m)
+    raise ConvergenceError(f"cannot hold an error of {bound.max_error_m} m on '{motion.name}'; allow a larger one")
+
+
+def _encode_wavelet(motion: Motion, bound: ErrorBound, *, is_inside: bool) -> bytes:
+    def is_good(decoded: Motion) -> bool:
+        return _is_within(motion, decoded, bound)
+
+    body = encode_wavelet(motion, is_good, is_inside=is_inside, first_step_m=bound.max_error_m)
+    return pack_file(WAVELET_CODE, body)
+
+
+def _encode_to_distortion(motion: Motion, percent: float, *, is_inside: bool, is_locked: bool) -> bytes:
+    spread = compute_movement(motion)
+    if spread == 0.0:  # nothing moves, so the rate has no scale
+        return _encode_within(motion, ErrorBound(STILL_ERROR_M, SHELL_M), None, is_inside=is_inside)
+
+    def is_good(decoded: Motion) -> bool:
+        return compute_distortion(motion, decoded) <= percent
+
+    first = max(0.05 * percent * spread, 1e-6)
+    body = encode_wavelet(motion, is_good, is_inside=is_inside, first_step_m=first, is_locked=is_locked)
+    return pack_file(WAVELET_CODE, body)
+
+
+def _is_within(motion: Motion, decoded: Motion, bound: ErrorBound) -> bool:
+    limit = bound.max_error_m
+    worst = compute_joint_errors(motion, decoded).max()
+    return bool(worst <= limit and compute_shell_errors(motion, decoded, bound.shell_m).max() <= limit)
+
+
+def _is_skeleton_inside(where: object) -> bool:
+    if where not in ("inside", "outside"):
+        raise InputError(f"skeleton is {where!r}", "Choose 'inside' or 'outside' the file")
+    return where == "inside"
+
+
+def _require_positive(value: Any, name: str, least: float) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} is {value!r}", "Give a number") from None
+    if not isfinite(number) or number < least:
+        raise InputError(f"{name} is {number:g}", f"Give a number of {least:g} at least")
+    return number

@@ -1,0 +1,1 @@
+"""The default codec: closed-loop prediction with a guaranteed bound on the error of every frame."""

@@ -1,0 +1,160 @@
+"""What the next number will be: recursive least squares on decoded neighbours in time and across the body.
+
+Each number of a frame is predicted from decoded frames only (those before it, or on both sides of it when frames are
+coded coarse to fine) and from the surprises of numbers decoded earlier in the same frame. The weights of the
+prediction are not stored: reader and writer learn them alike, with exactly rounded operations in the same order.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from marey.base import FloatArray, IntArray, kernel
+
+NUM_OWN_FEATURES: Final = 4  # features from the number's own past and future
+NUM_LINKS: Final = 8  # features from other numbers of the frame
+NUM_FEATURES: Final = NUM_OWN_FEATURES + NUM_LINKS
+FORGETTING: Final = 0.99  # about 100 frames are remembered
+START_SPREAD: Final = 0.003  # trust in the first weights: surprises of about 20 steps outweigh it
+SPREAD_LIMIT: Final = 1e8  # trace above which the inverse correlation is shrunk again
+
+
+class Predictor(NamedTuple):
+    """State of the prediction; all lengths in steps of the quantiser."""
+
+    weights: FloatArray  # (n, FEATURES)
+    spread: FloatArray  # (n, FEATURES, FEATURES) inverse correlation of the features
+    features: FloatArray  # (n, FEATURES)
+    base: FloatArray  # (n,) prediction before learning
+    own: FloatArray  # (n,) learnt part from the number's own neighbours
+    surprise: FloatArray  # (n,) decoded minus predicted, this frame
+    gain: FloatArray  # (FEATURES,)
+    links: IntArray  # (n, LINKS) numbers decoded earlier in the frame that tell of this one; -1 is none
+    steps: FloatArray  # (n,) step of the quantiser
+
+
+@kernel
+def new_predictor(links: IntArray, steps: FloatArray) -> Predictor:
+    """Return a predictor that has seen nothing."""
+    n = steps.shape[0]
+    return Predictor(
+        np.zeros((n, NUM_FEATURES)), np.zeros((n, NUM_FEATURES, NUM_FEATURES)), np.zeros((n, NUM_FEATURES)),
+        np.zeros(n), np.zeros(n),
+        np.zeros(n), np.zeros(NUM_FEATURES), links, steps,
+    )  # fmt: skip
+
+
+@kernel
+def reset_predictor(p: Predictor, stride: int, is_causal: bool) -> None:
+    """Forget what was learnt: frames of the next level are predicted from others."""
+    p.weights[:] = 0.0
+    p.spread[:] = 0.0
+    for i in range(p.steps.shape[0]):
+        for a in range(NUM_FEATURES):
+            p.spread[i, a, a] = START_SPREAD
+        if is_causal:
+            p.weights[i, 0] = 1.0 if stride == 1 else 0.6
+
+
+@kernel
+def _fill_causal_features(p: Predictor, s: FloatArray, t: int, k: int, i: int) -> None:
+    """Base and features of a frame with decoded frames on one side: last value, last differences."""
+    f = p.features[i]
+    last = s[t - k, i] if t >= k else 0.0
+    p.base[i] = last
+    for a in range(NUM_OWN_FEATURES):
+        older = s[t - (a + 2) * k, i] if t >= (a + 2) * k else last
+        f[a] = last - older
+        last = older
+
+
+@kernel
+def _fill_two_sided_features(p: Predictor, s: FloatArray, t: int, k: int, i: int) -> None:
+    """Base and features of a frame between decoded frames: the four-point rule and what it leaves out."""
+    frames, f = s.shape[0], p.features[i]
+    a1 = s[t - k, i]
+    a3 = s[t - 3 * k, i] if t >= 3 * k else a1
+    if t + k >= frames:
+        p.base[i] = a1 + 0.5 * (a1 - a3)
+        for a in range(NUM_OWN_FEATURES):
+            f[a] = 0.0
+        return
+    b1 = s[t + k, i]
+    a3 = s[t - 3 * k, i] if t >= 3 * k else 2.0 * a1 - b1
+    b3 = s[t + 3 * k, i] if t + 3 * k < frames else 2.0 * b1 - a1
+    a5 = s[t - 5 * k, i] if t >= 5 * k else 2.0 * a3 - a1
+    b5 = s[t + 5 * k, i] if t + 5 * k < frames else 2.0 * b3 - b1
+    p.base[i] = (9.0 * (a1 + b1) - (a3 + b3)) / 16.0
+    f[0], f[1], f[2], f[3] = a3 - a1 - b1 + b3, a5 - a3 - b3 + b5, b1 - a1, b3 - a3
+
+
+@kernel
+def prepare_features(p: Predictor, s: FloatArray, t: int, stride: int, is_causal: bool) -> None:
+    """Prepare the prediction of frame ``t`` of the decoded numbers ``s`` ``(F, n)``."""
+    for i in range(p.steps.shape[0]):
+        if is_causal:
+            _fill_causal_features(p, s, t, stride, i)
+        else:
+            _fill_two_sided_features(p, s, t, stride, i)
+        scale, total = 1.0 / p.steps[i], 0.0
+        for a in range(NUM_OWN_FEATURES):
+            p.features[i, a] *= scale
+            total += p.features[i, a] * p.weights[i, a]
+        p.own[i] = total
+
+
+@kernel
+def predict_number(p: Predictor, i: int) -> float:
+    """Prediction of number ``i``, once the surprises of its links are known."""
+    total = p.own[i]
+    for a in range(NUM_LINKS):
+        other = p.links[i, a]
+        if other < 0:
+            break
+        p.features[i, NUM_OWN_FEATURES + a] = p.surprise[other]
+        total += p.surprise[other] * p.weights[i, NUM_OWN_FEATURES + a]
+    return p.base[i] + total * p.steps[i]
+
+
+@kernel
+def update_weights(p: Predictor) -> None:
+    """Correct the weights of all numbers by their surprises in this frame."""
+    for i in range(p.steps.shape[0]):
+        _update_number_weights(p, i)
+
+
+@kernel
+def _update_number_weights(p: Predictor, i: int) -> None:
+    r"""Recursive least squares: :math:`g = Pf/(\lambda + f^TPf)`, :math:`w \leftarrow w + g\,e`."""
+    f, spread, gain = p.features[i], p.spread[i], p.gain
+    size = NUM_FEATURES
+    while size > NUM_OWN_FEATURES and p.links[i, size - NUM_OWN_FEATURES - 1] < 0:
+        size -= 1
+    bottom = FORGETTING
+    for a in range(size):
+        total = 0.0
+        for b in range(size):
+            total += spread[a, b] * f[b]
+        gain[a] = total
+        bottom += total * f[a]
+    if bottom < FORGETTING:  # rounding has spoilt the correlation: begin again
+        spread[:] = 0.0
+        for a in range(NUM_FEATURES):
+            spread[a, a] = 1.0
+        return
+    part, fresh = 1.0 / bottom, 1.0 / FORGETTING
+    share = p.surprise[i] * part
+    trace = 0.0
+    for a in range(size):
+        p.weights[i, a] += gain[a] * share
+        for b in range(a + 1):
+            value = (spread[a, b] - gain[a] * gain[b] * part) * fresh
+            spread[a, b] = value
+            spread[b, a] = value
+        trace += spread[a, a]
+    if trace > SPREAD_LIMIT:
+        for a in range(size):
+            for b in range(size):
+                spread[a, b] *= 0.1

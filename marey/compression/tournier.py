@@ -1,0 +1,459 @@
+"""The codec of [Tournier2011]_ chapter 9: a pose space, thinned end-effector tracks, inverse kinematics to decode.
+
+The reduced inverse kinematics keeps the root fixed. A motion is edited in the same pose space by moving a joint.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import FloatArray, InputError, IntArray, frozen, kernel
+from marey.compression.file_format import (
+    MAX_VALUES,
+    FieldReader,
+    FieldWriter,
+    check_table_size,
+    check_writable,
+    format_error,
+    read_clip,
+    read_skeleton,
+    write_clip,
+    write_skeleton,
+)
+from marey.compression.joint_kinds import product, read_quaternion, rotate_vector
+from marey.compression.lifting import coarsest_safe_level, level_sizes, upsample_points, upsample_rotations
+from marey.lie import SO3
+from marey.models import PGA, GeodesicModel
+from marey.models.evaluation import model_jacobian, model_rotations
+from marey.motion import Contacts, Motion
+from marey.skeleton import Skeleton, role_map
+
+FIRST_DAMPING = 1e-3
+DAMPING_SHRINK, DAMPING_GROWTH = 0.3, 4.0
+MIN_DAMPING, MAX_DAMPING = 1e-12, 1e8  # of the damping
+MAX_ITERATIONS, MAX_FIRST_ITERATIONS = 20, 100  # of a frame that starts from the one before, and of the first
+COST_TOL = 1e-8  # relative; smaller ends the search
+STEP_TOL = 1e-10
+
+
+@kernel
+def _forward_kinematics(
+    kind: int, mean: FloatArray, basis: FloatArray, parents: IntArray, offsets: FloatArray, x: FloatArray,
+    local: FloatArray, world: FloatArray, places: FloatArray,
+) -> None:  # fmt: skip
+    """Joint rotations and places in the frame of the root."""
+    model_rotations(kind, mean, basis, x, local)
+    world[0, 0], world[0, 1], world[0, 2], world[0, 3] = 1.0, 0.0, 0.0, 0.0
+    places[0, 0], places[0, 1], places[0, 2] = 0.0, 0.0, 0.0
+    for j in range(1, parents.shape[0]):
+        p = parents[j]
+        q = product(read_quaternion(world[p]), read_quaternion(local[j]))
+        u, v, w = rotate_vector(read_quaternion(world[p]), offsets[j, 0], offsets[j, 1], offsets[j, 2])
+        world[j, 0], world[j, 1], world[j, 2], world[j, 3] = q
+        places[j, 0], places[j, 1], places[j, 2] = places[p, 0] + u, places[p, 1] + v, places[p, 2] + w
+
+
+@kernel
+def _evaluate_cost(
+    places: FloatArray, ends: IntArray, targets: FloatArray, x: FloatArray, rest: FloatArray, spring: float
+) -> float:
+    total = 0.0
+    for e in range(ends.shape[0]):
+        for c in range(3):
+            gap = places[ends[e], c] - targets[e, c]
+            total += gap * gap
+    for i in range(x.shape[0]):
+        total += spring * (x[i] - rest[i]) * (x[i] - rest[i])
+    return total
+
+
+@kernel
+def _assemble_normal_equations(
+    columns: FloatArray, parents: IntArray, world: FloatArray, places: FloatArray, ends: IntArray, targets: FloatArray,
+    x: FloatArray, rest: FloatArray, spring: float, moves: FloatArray, normal: FloatArray, slope: FloatArray,
+) -> None:  # fmt: skip
+    """Gauss-Newton matrix and descent direction; ``moves`` is room ``(3, k)``."""
+    k = x.shape[0]
+    normal[:] = 0.0
+    for i in range(k):
+        slope[i] = spring * (rest[i] - x[i])
+        normal[i, i] = spring
+    for e in range(ends.shape[0]):
+        end = int(ends[e])
+        moves[:] = 0.0
+        j = int(parents[end])
+        while j > 0:
+            a, b, c = places[end, 0] - places[j, 0], places[end, 1] - places[j, 1], places[end, 2] - places[j, 2]
+            for i in range(k):
+                x_, y_, z_ = rotate_vector(
+                    read_quaternion(world[j]), columns[j, 0, i], columns[j, 1, i], columns[j, 2, i]
+                )
+                moves[0, i] += y_ * c - z_ * b
+                moves[1, i] += z_ * a - x_ * c
+                moves[2, i] += x_ * b - y_ * a
+            j = int(parents[j])
+        for c3 in range(3):
+            gap = targets[e, c3] - places[end, c3]
+            for i in range(k):
+                slope[i] += moves[c3, i] * gap
+                for m in range(i + 1):
+                    normal[i, m] += moves[c3, i] * moves[c3, m]
+
+
+@kernel
+def _solve_damped_step(normal: FloatArray, slope: FloatArray, damping: float) -> FloatArray:
+    k = slope.shape[0]
+    matrix = np.empty((k, k))
+    trace = 0.0
+    for i in range(k):
+        trace += normal[i, i]
+    for i in range(k):
+        for m in range(i):
+            matrix[i, m] = normal[i, m]
+            matrix[m, i] = normal[i, m]
+        matrix[i, i] = normal[i, i] + damping * max(normal[i, i], 1e-9 * trace / k)
+    return np.linalg.solve(matrix, slope)  # pyright: ignore[reportReturnType] (numpy's stub forgets the precision)
+
+
+@kernel
+def solve_reduced_clip(
+    kind: int, mean: FloatArray, basis: FloatArray, parents: IntArray, offsets: FloatArray, ends: IntArray,
+    targets: FloatArray, spring: float, rest: FloatArray, is_warm: bool,
+) -> FloatArray:  # fmt: skip
+    """Coordinates ``(F, k)`` that reach targets ``(F, E, 3)`` and stay near ``rest`` ``(F, k)``.
+
+    The first frame starts from its rest; the others too, or from the frame before if ``is_warm``.
+    """
+    frames, joints, k = targets.shape[0], parents.shape[0], basis.shape[2]
+    out = np.zeros((frames, k))
+    if k == 0:
+        return out
+    local, world, places = np.empty((joints, 4)), np.empty((joints, 4)), np.empty((joints, 3))
+    columns = np.empty((joints, 3, k))
+    moves, normal, slope = np.empty((3, k)), np.empty((k, k)), np.empty(k)
+    x = rest[0].copy()
+    for f in range(frames):
+        if not is_warm:
+            x = rest[f].copy()
+        damping = FIRST_DAMPING
+        _forward_kinematics(kind, mean, basis, parents, offsets, x, local, world, places)
+        cost = _evaluate_cost(places, ends, targets[f], x, rest[f], spring)
+        for _ in range(MAX_ITERATIONS if f > 0 and is_warm else MAX_FIRST_ITERATIONS):
+            model_jacobian(kind, mean, basis, x, columns)
+            _assemble_normal_equations(
+                columns, parents, world, places, ends, targets[f], x, rest[f], spring, moves, normal, slope
+            )
+            step = _solve_damped_step(normal, slope, damping)
+            tried = x + step
+            _forward_kinematics(kind, mean, basis, parents, offsets, tried, local, world, places)
+            new = _evaluate_cost(places, ends, targets[f], tried, rest[f], spring)
+            if new < cost:
+                is_done = cost - new <= COST_TOL * cost or np.abs(step).max() < STEP_TOL
+                x, cost, damping = tried, new, max(damping * DAMPING_SHRINK, MIN_DAMPING)
+                if is_done:
+                    break
+            else:
+                damping *= DAMPING_GROWTH
+                _forward_kinematics(kind, mean, basis, parents, offsets, x, local, world, places)
+                if damping > MAX_DAMPING or np.abs(step).max() < STEP_TOL:
+                    break
+        out[f] = x
+    return out
+
+
+END_ROLES: Final = ("head", "left_wrist", "right_wrist", "left_ankle", "right_ankle")
+MAX_COMPONENTS: Final = 4096
+SPRING: Final = 2e-3  # [m^2] weight of the squared coordinates against squared distances; see `solve_coordinates`
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TournierCode:
+    """What the codec keeps of a motion: a pose space and every 2^p-th sample of a few tracks."""
+
+    model: GeodesicModel
+    ends: tuple[int, ...]  # joints whose tracks are kept
+    root_positions: FloatArray  # (s, 3) [m]
+    root_rotations: SO3  # batch (s,)
+    end_positions: FloatArray  # (s', E, 3) [m] in world
+    frames: int
+    rate_hz: float
+    name: str
+    spring: float
+    contacts: Contacts | None = None
+
+    def scalars(self) -> int:
+        r"""Numbers that are kept, :math:`3n(k+1) + 6s + 3Es'`, with the root counted as a joint as the source does."""
+        joints, count = self.model.skeleton.num_joints, self.model.num_components
+        return 3 * joints * (count + 1) + 6 * len(self.root_positions) + self.end_positions.size
+
+    def scalar_ratio(self) -> float:
+        r"""Numbers of the motion, :math:`3m(n+1)`, over those kept: the ratio of the source's table 9.2."""
+        return 3 * self.frames * (self.model.skeleton.num_joints + 1) / self.scalars()
+
+
+def encode_tournier(
+    motion: Motion,
+    *,
+    n_components: int | None = None,
+    root_levels: int | None = None,
+    end_levels: int | None = None,
+    ends: tuple[str | int, ...] | None = None,
+    spring: float = SPRING,
+    max_error_m: float = 1e-2,
+    aliasing: str = "refuse",
+) -> TournierCode:
+    """Encode as [Tournier2011]_ §9.2: fit the pose space, thin the tracks.
+
+    Args:
+        motion: the clip.
+        n_components: geodesics; those that explain 99 % by default.
+        root_levels: levels of the root's tracks that are kept, of ``1 + ceil(log2(m))``; as few as keep the track
+            within ``max_error_m`` by default.
+        end_levels: the same of the end effectors.
+        ends: joints whose tracks are kept; head, hands and feet by default.
+        spring: how strongly decoding holds the coordinates near zero.
+        max_error_m: [m] of the tracks, where levels are chosen here. The poses in between may be off by more.
+        aliasing: ``"allow"`` keeps the levels that were asked for even if the root then turns by more than a quarter
+            between samples, as the source does with its breakdance and boxing clips.
+
+    Raises:
+        InputError: a clip too short for a pose space, or levels that would fill turns in the wrong way round.
+    """
+    check_writable(motion.num_frames, 3 * motion.skeleton.num_joints)
+    fitted = PGA(n_components=n_components, explained=0.99).fit(motion)
+    joints = _choose_ends(motion.skeleton, ends)
+    positions = motion.joint_positions()
+    turns = motion.rotations[:, 0]
+    tracks = positions[:, list(joints)]
+    root_drop = _count_dropped_levels(motion.root_positions[:, None], root_levels, max_error_m)
+    end_drop = _count_dropped_levels(tracks, end_levels, max_error_m)
+    if aliasing != "allow":
+        root_drop = _check_aliasing(turns, root_drop, is_asked=root_levels is not None)
+    return TournierCode(
+        _round_model(fitted),
+        joints,
+        _to_single(motion.root_positions[:: 1 << root_drop]),
+        SO3(_to_single(turns.wxyz[:: 1 << root_drop])),
+        _to_single(tracks[:: 1 << end_drop]),
+        motion.num_frames,
+        motion.rate_hz,
+        motion.name,
+        spring,
+        motion.contacts,
+    )
+
+
+def decode_tournier(thinned: TournierCode) -> Motion:
+    """Decode: fill the tracks in, then find the coordinates that reach the end effectors in every frame."""
+    roots, turns, ends = upsample_tracks(thinned)
+    local = turns[:, None].inverse() @ (ends - roots[:, None])
+    coordinates = solve_coordinates(thinned.model, thinned.ends, local, thinned.spring)
+    rate_hz, model = thinned.rate_hz, thinned.model
+    decoded = model.decode(coordinates, root_positions=roots, root_rotations=turns, rate_hz=rate_hz)
+    return Motion(decoded.skeleton, rate_hz, roots, decoded.rotations, thinned.contacts, name=thinned.name)
+
+
+def upsample_tracks(thinned: TournierCode) -> tuple[FloatArray, SO3, FloatArray]:
+    """Root positions ``(F, 3)``, root rotations ``(F,)`` and end effectors ``(F, E, 3)`` of every frame."""
+    frames = thinned.frames
+    return (
+        upsample_points(thinned.root_positions, frames),
+        upsample_rotations(thinned.root_rotations, frames),
+        upsample_points(thinned.end_positions, frames),
+    )
+
+
+def solve_coordinates(
+    model: GeodesicModel, ends: tuple[int, ...], targets: FloatArray, spring: float, rest: FloatArray | None = None
+) -> FloatArray:
+    r"""Coordinates ``(F, k)`` whose end effectors are nearest to targets ``(F, E, 3)`` [m] in the frame of the root.
+
+    .. math:: \min_x \sum_e \|p_e(x) - t_e\|^2 + w\,\|x - x_{rest}\|^2
+
+    Levenberg-Marquardt from the frame before, or from ``rest`` ``(F, k)`` where it is given; [Tournier2011]_ §8.2.2
+    with the root fixed.
+    """
+    arrays = model.arrays()
+    near = np.zeros((len(targets), model.num_components)) if rest is None else np.array(rest, dtype=np.float64)
+    return solve_reduced_clip(
+        arrays.kind,
+        np.array(arrays.mean_wxyz),
+        np.array(arrays.basis),
+        np.array(model.skeleton.parents),
+        np.array(model.skeleton.offsets),
+        np.array(ends, dtype=np.int64),
+        np.ascontiguousarray(targets),
+        spring,
+        near,
+        rest is None,
+    )
+
+
+def write_tournier(thinned: TournierCode, motion: Motion, *, is_inside: bool) -> bytes:
+    """Bytes of what is kept: float32, neither quantised further nor entropy-coded, as in the source."""
+    out = FieldWriter()
+    write_skeleton(out, motion.skeleton, is_inside=is_inside)
+    write_clip(out, motion)
+    out.real(thinned.spring)
+    out.whole(thinned.model.num_components)
+    out.ints(np.array(thinned.ends, dtype=np.int64))
+    out.whole(len(thinned.root_positions))
+    out.whole(len(thinned.end_positions))
+    arrays = thinned.model
+    for values in (arrays.centre.log(), arrays.basis, thinned.root_positions, thinned.root_rotations.log()):
+        out.data += np.asarray(values, dtype="<f4").tobytes()
+    out.data += thinned.end_positions.astype("<f4").tobytes()
+    return bytes(out.data)
+
+
+def read_tournier(fields: FieldReader, given: Skeleton | None) -> TournierCode:
+    """Undo :func:`write_thin`."""
+    skeleton = read_skeleton(fields, given)
+    frames, rate_hz, name, contacts = read_clip(fields)
+    spring, count = fields.real(), fields.whole(MAX_COMPONENTS)
+    ends = fields.ints()
+    sizes = fields.whole(frames), fields.whole(frames)
+    joints = skeleton.num_joints
+    check_table_size(frames, 3 * joints, MAX_VALUES)  # long clips may well be in few bytes here
+    is_wrong = not 1 <= len(ends) <= joints or ends.min() < 0 or ends.max() >= joints
+    if is_wrong or set(sizes) - set(level_sizes(frames)) or not (np.isfinite(spring) and spring > 0.0):
+        raise format_error("the tracks of the end effectors do not fit")
+    centre = fields.singles(3 * joints).reshape(-1, 3)
+    basis = fields.singles(3 * joints * count).reshape(joints, 3, count)
+    roots = fields.singles(3 * sizes[0]).reshape(-1, 3)
+    turns = fields.singles(3 * sizes[0]).reshape(-1, 3)
+    tracks = fields.singles(3 * len(ends) * sizes[1]).reshape(sizes[1], -1, 3)
+    model = _build_model(skeleton, SO3.exp(centre), basis, rate_hz)
+    fields.end()
+    return TournierCode(
+        model, tuple(int(e) for e in ends), roots, SO3.exp(turns), tracks, frames, rate_hz, name, spring, contacts
+    )
+
+
+def _build_model(skeleton: Skeleton, centre: SO3, basis: FloatArray, rate_hz: float) -> GeodesicModel:
+    count = basis.shape[2]
+    ones, shares = np.ones(count), np.full(count, 1.0 / max(count, 1))
+    metric = np.ones(skeleton.num_joints)
+    return GeodesicModel(skeleton, centre, basis, metric, shares, ones, np.zeros(3), rate_hz)
+
+
+def _round_model(model: GeodesicModel) -> GeodesicModel:
+    """The model as the reader will have it."""
+    centre = SO3.exp(_to_single(model.centre.log()))
+    return _build_model(model.skeleton, centre, _to_single(model.basis), model.rate_hz)
+
+
+def _to_single(values: FloatArray) -> FloatArray:
+    return np.asarray(values, dtype=np.float32).astype(np.float64)
+
+
+def _choose_ends(skeleton: Skeleton, given: tuple[str | int, ...] | None) -> tuple[int, ...]:
+    if given is not None:
+        found = tuple(skeleton.index(e) if isinstance(e, str) else int(e) for e in given)
+        if not found or min(found) < 0 or max(found) >= skeleton.num_joints:
+            raise InputError(f"end effectors {given}", "Name some joints of the skeleton")
+        return found
+    roles = role_map(skeleton)
+    known = tuple(roles[role] for role in END_ROLES if role in roles)
+    leaves = tuple(j for j in range(skeleton.num_joints) if not len(skeleton.children(j)))
+    return known if len(known) == len(END_ROLES) else leaves
+
+
+def _count_dropped_levels(track: FloatArray, levels: int | None, max_error_m: float) -> int:
+    """How many of the finest levels to drop: as asked, or as many as keep the track ``(F, E, 3)`` near."""
+    sizes = level_sizes(len(track))
+    if levels is not None:
+        if not 1 <= levels <= len(sizes):
+            raise InputError(f"{levels} levels of {len(sizes)}", f"Keep between 1 and {len(sizes)}")
+        return len(sizes) - levels
+    dropped = 0
+    while dropped + 1 < len(sizes):
+        filled = upsample_points(track[:: 2 << dropped], len(track))
+        if np.linalg.norm(filled - track, axis=-1).max() > max_error_m:
+            break
+        dropped += 1
+    return dropped
+
+
+def _check_aliasing(turns: SO3, dropped: int, *, is_asked: bool) -> int:
+    safe = coarsest_safe_level(turns)
+    if is_asked and dropped > safe:
+        levels = len(level_sizes(len(turns)))
+        what = f"keeping {levels - dropped} levels leaves the root's turns more than a quarter apart"
+        raise InputError(what, f"Keep {levels - safe} at least")
+    return min(dropped, safe)
+
+
+EDIT_SPRING: Final = 1e-6  # [m^2] holds the coordinates near those of the clip, well below a goal's pull
+VARIANCE_SHARE: Final = 0.999  # of the variance, so that poses outside and inside the range join within millimetres
+GOAL_WEIGHT: Final = 8  # the moved joint counts this many times among the targets
+
+
+def edit_window(count: int) -> FloatArray:
+    r"""Weights ``(count,)`` that rise to one in the middle and fall again, twice smooth: :math:`(4s(1-s))^3`."""
+    s = np.arange(count) / max(count - 1, 1)
+    return (4.0 * s * (1.0 - s)) ** 3
+
+
+def edit_motion(
+    motion: Motion,
+    joint: str | int,
+    offset_world: ArrayLike,
+    *,
+    start: int,
+    stop: int,
+    model: GeodesicModel | None = None,
+) -> Motion:
+    """Move a joint by an offset that swells and fades, and let the body follow in the clip's own pose space.
+
+    [Tournier2011]_ §9.3.2. The root and the other end effectors are held where they are as well as the pose space
+    allows. Frames outside ``start .. stop`` stay as they are, bit by bit; poses inside are poses of the model.
+
+    Args:
+        motion: the clip, captured or decompressed.
+        joint: what to move.
+        offset_world: ``(3,)`` [m] at the middle of the range.
+        start: first frame that may change.
+        stop: frame after the last.
+        model: the pose space; fitted to the clip by default (99.9 % of the variance).
+
+    Raises:
+        InputError: the range is not in the clip, or the joint is the root.
+    """
+    if not 0 <= start < stop <= motion.num_frames:
+        raise InputError(f"frames {start} to {stop} of {motion.num_frames}", "Give a range inside the clip")
+    moved = motion.skeleton.index(joint) if isinstance(joint, str) else int(joint)
+    if not 0 < moved < motion.skeleton.num_joints:
+        raise InputError(f"joint {joint} cannot be moved in a pose space", "Name a joint below the root")
+    space = PGA(explained=VARIANCE_SHARE).fit(motion) if model is None else model
+    part = motion[start:stop]
+    before = space.encode(part)
+    offset = edit_window(stop - start)[:, None] * frozen(offset_world, 3, name="offset_world")
+    coordinates = _solve_edit(space, part, before, moved, offset)
+    wxyz = np.array(motion.rotations.wxyz)
+    wxyz[start:stop, 1:] = space.rotations(coordinates).wxyz[:, 1:]
+    return Motion(
+        motion.skeleton, motion.rate_hz, motion.root_positions, SO3(wxyz), motion.contacts, motion.translations,
+        name=motion.name,
+    )  # fmt: skip
+
+
+def _solve_edit(space: GeodesicModel, part: Motion, before: FloatArray, moved: int, offset: FloatArray) -> FloatArray:
+    """Coordinates whose moved joint is displaced, the other end effectors where the model had them."""
+    turns = part.rotations[:, :1]
+    roots = part.root_positions
+    posed = space.decode(before, root_positions=roots, root_rotations=turns[:, 0], skeleton=part.skeleton)
+    held = [j for j in _held_ends(part) if j != moved]
+    places = turns.inverse() @ (posed.joint_positions() - roots[:, None])
+    goal = places[:, moved] + (turns[:, 0].inverse() @ offset)
+    targets = np.concatenate([places[:, held], np.repeat(goal[:, None], GOAL_WEIGHT, axis=1)], axis=1)
+    return solve_coordinates(space, (*held, *[moved] * GOAL_WEIGHT), targets, EDIT_SPRING, before)
+
+
+def _held_ends(part: Motion) -> list[int]:
+    roles = role_map(part.skeleton)
+    return [roles[role] for role in END_ROLES if role in roles]

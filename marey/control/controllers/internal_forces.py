@@ -1,0 +1,379 @@
+"""Controller: internal forces that make a simulated figure do what it is told.
+
+Strength is the largest force of each actuator, from the torques that joints can bear. In the physics of a step,
+actuators hold on to the speeds that were planned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from math import inf, isfinite
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import FloatArray, InputError, UnknownNameError, frozen
+from marey.control.controllers.task_controller import PlannedStep, TaskController, solve_constrained
+from marey.control.problem import ROOT_SIZE, ControlProblem
+from marey.control.relaxations import Relaxation
+from marey.control.solvers import (
+    RANK,
+    ControlSolution,
+    closed_contact_goals,
+    find_pressing_rows,
+    refine_contacts,
+    solve_control,
+    solve_strictly,
+)
+from marey.control.support import Support
+from marey.control.task_laws import Feature, Stance, check_stance, control_form, stance_features
+from marey.control.tasks import ControlTask, Drive
+from marey.dynamics import Body
+from marey.numerics import SolveStatus
+from marey.simulate import ConstraintRows, Mechanics, PointForce, Simulator, State, StepSystem
+from marey.skeleton import NO_PARENT, role_map
+
+if TYPE_CHECKING:
+    from marey.simulate.constraints.constraint_set import ConstraintSolution
+
+
+TABLE_MASS_KG: Final = 45.0  # of the figure of the table; torques grow with mass
+TORQUES_NM: Final = {  # the figure of [Peng2018]_; wrists, collars and balls of the feet are ours
+    "hip": 200.0,
+    "knee": 150.0,
+    "ankle": 90.0,
+    "foot": 30.0,
+    "spine1": 200.0,
+    "spine2": 200.0,
+    "spine3": 200.0,
+    "neck": 50.0,
+    "head": 50.0,
+    "collar": 100.0,
+    "shoulder": 100.0,
+    "elbow": 60.0,
+    "wrist": 15.0,
+}
+NAMELESS: Final = 0.5  # [-] a joint without a part in the body has this share of the one above it
+
+
+def joint_strength(body: Body) -> FloatArray:
+    """Largest torque ``(J,)`` [N m] of each joint; zero for the root."""
+    skeleton, scale = body.skeleton, body.mass_kg / TABLE_MASS_KG
+    names = {number: role for role, number in role_map(skeleton).joints.items()}
+    torques = np.zeros(skeleton.num_joints)
+    for j in range(1, skeleton.num_joints):
+        part = names.get(j, "").removeprefix("left_").removeprefix("right_")
+        above = int(skeleton.parents[j])
+        if part in TORQUES_NM:
+            torques[j] = scale * TORQUES_NM[part]
+        elif above in (NO_PARENT, 0):  # next to the root: the bones of the hips and the lowest of the back
+            torques[j] = scale * TORQUES_NM["hip"]
+        else:
+            torques[j] = NAMELESS * torques[above]
+    return torques
+
+
+def actuator_strength(simulator: Simulator) -> FloatArray:
+    r"""Largest generalised force ``(k,)`` [N m] of each actuator: :math:`\sum_i \|v_{j,i}\|\,\tau_i` over the joints i.
+
+    A mode j that turns the joint i by :math:`v_{j,i}` per unit can use the torque of all of them. The thesis raises its
+    bounds until the figure stands ([Tournier2011]_ §14.2); these are ours.
+    """
+    turns = simulator.mechanics().turns  # (J, 3, k)
+    return np.linalg.norm(turns, axis=1).T @ joint_strength(simulator.body)
+
+
+def check_strength(simulator: Simulator, strongest: ArrayLike | None) -> FloatArray:
+    """Largest generalised force ``(k,)`` [N m] of each actuator: as given, for each or for all, or by the joints.
+
+    Raises:
+        InputError: there is no actuator, or a bound is negative, not finite or one too many.
+    """
+    count = simulator.num_dof - ROOT_SIZE
+    if count < 1:
+        raise InputError("the figure has no actuator", "Give it a model with modes, or none for the full space")
+    if strongest is None:
+        return frozen(actuator_strength(simulator), count, name="strongest")
+    given = frozen(strongest, name="strongest")
+    if given.shape not in ((), (count,)):
+        raise InputError(f"strongest has shape {given.shape}", f"Give one bound, or one for each of {count} actuators")
+    if (given < 0.0).any():
+        raise InputError("an actuator has a negative bound", "Give forces that are not negative")
+    return frozen(np.broadcast_to(given, count), count, name="strongest")
+
+
+ROUNDING: Final = 1e-9  # [-] of its bound by which an actuator may seem to be above it
+
+
+class ActuatedStep(NamedTuple):
+    """What comes of a plan."""
+
+    velocity: FloatArray  # (d,)
+    actuation: FloatArray  # (k,) impulses
+    system: StepSystem  # the step with its actuation
+    outcome: ConstraintSolution | None  # of the constraints
+
+
+def actuate_step(
+    simulator: Simulator, system: StepSystem, plan: ControlSolution, strongest: FloatArray, slack_speed: float
+) -> ActuatedStep:
+    r"""Physics of a step under a plan's actuation.
+
+    .. math:: (M + K)\,v = f + A^T\mu + K\,v_{plan} + J^T\lambda,\qquad \mu' = \mu + K\,(v_{plan} - v)
+
+    which are internal forces, too. Where contacts push as planned, K does nothing; where they do not, a foot would
+    whirl under a torque that was meant for the whole body ([Tournier2011]_ has K = 0). Actuators stay within their
+    bounds.
+
+    Args:
+        simulator: the figure.
+        system: its step without actuation.
+        plan: actuation ``(k,)`` and velocity ``(d,)`` of the control programme.
+        strongest: largest impulse ``(k,)`` of each actuator.
+        slack_speed: by how much [rad/s] an actuator at full strength may miss its planned speed.
+    """
+    stiff = strongest / slack_speed if isfinite(slack_speed) else np.zeros_like(strongest)
+    wanted, actuation = plan.planned_velocity[ROOT_SIZE:], plan.actuation
+    velocity, outcome = _solve_physics(simulator, system, actuation + stiff * wanted, stiff)
+    whole = actuation + stiff * (wanted - velocity[ROOT_SIZE:])
+    over = np.abs(whole) > (1.0 + ROUNDING) * strongest
+    if over.any():  # once more, with these at their bounds
+        stiff = np.where(over, 0.0, stiff)
+        actuation = np.where(over, np.clip(whole, -strongest, strongest), actuation)
+        velocity, outcome = _solve_physics(simulator, system, actuation + stiff * wanted, stiff)
+        whole = actuation + stiff * (wanted - velocity[ROOT_SIZE:])
+    return _apply_drive(velocity, np.clip(whole, -strongest, strongest), system, outcome)
+
+
+def _apply_drive(
+    velocity: FloatArray, actuation: FloatArray, system: StepSystem, outcome: ConstraintSolution | None
+) -> ActuatedStep:
+    inner = np.concatenate([np.zeros(ROOT_SIZE), actuation])
+    pushed = replace(system, rhs=system.rhs + inner, outer=system.outer + inner / system.dt)
+    return ActuatedStep(velocity, actuation, pushed, outcome)
+
+
+def _solve_physics(
+    simulator: Simulator, system: StepSystem, impulse: FloatArray, stiff: FloatArray
+) -> tuple[FloatArray, ConstraintSolution | None]:
+    inertia, rhs, size = np.array(system.damped), np.array(system.rhs), system.rhs.size
+    inertia.reshape(-1)[ROOT_SIZE * (size + 1) :: size + 1] += stiff
+    rhs[ROOT_SIZE:] += impulse
+    return solve_constrained(simulator, system, inertia, rhs)
+
+
+Hierarchy = Literal["weights", "strict"]
+HIERARCHIES: Final[tuple[Hierarchy, ...]] = ("weights", "strict")
+MAX_HALVINGS: Final = 2  # times that a step is halved
+MAX_ROTATION_RAD: Final = 0.5  # [rad] of a segment in one step; more is beyond explicit forces
+SOFT_RANK: Final = 1e-2  # [-] few modes cannot do everything at once: what a level hardly feels, it leaves free
+BRAKE_SPEED: Final = 0.1  # [rad/s] at which actuators that only brake use their full strength
+DAMPING_WEIGHT: Final = 1e-3  # [s²/rad²] of the speeds of all joints, far below any goal
+FADE_FACTOR: Final = 0.9  # [-] of the last actuation, where no new one can be found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ControlReport:
+    """What a controller did in one step."""
+
+    actuation: FloatArray  # (k,) mean generalised forces [N m] during the step
+    planned_velocity: FloatArray  # (d,) what the programme believed
+    realised_velocity: FloatArray  # (d,) what came of it
+    gap_j: float  # [J] how much the plan counted on contacts that do not touch
+    errors: tuple[float, ...]  # of the tasks before the step, [m] or [rad], or standard deviations
+    status: SolveStatus
+    support: Support | None  # what the figure stands on
+
+    @property
+    def is_planned(self) -> bool:
+        """False where there was no plan, and the last actuation was faded out instead."""
+        return self.status is SolveStatus.CONVERGED
+
+
+@final
+class Controller(TaskController[ControlReport]):
+    """A figure that obeys both physics and its tasks, by forces from inside alone.
+
+    Each step solves two quadratic programmes: one for the actuation, in which contacts are relaxed, and the
+    simulator's own, which says what comes of it. [Tournier2011]_ §14.2. The first knows where the figure is and how it
+    moves, and nothing of the forces from outside: nobody foresees a push.
+
+    Args:
+        simulator: the figure, its ground and its limits.
+        tasks: what it is told: tasks of ``marey.kinematics`` and of ``marey.control``, each alone or in a ``Drive``
+            with gains of its own. New ones may be set at any time.
+        relaxation: what the plan pays for contacts, by name or with its weights.
+        strength: weight of the kinetic energy of the actuation, in place of the relaxation's own.
+        laziness: weight of its squared work; often makes a figure fall.
+        strongest: largest generalised force of each actuator ``(k,)`` or of all [N m]; by default what the torques of
+            human joints allow.
+        stance: feet that stay where they stand: any of "left" and "right". The others may be lifted, and push if they
+            happen to touch. May be set anew at any time.
+        hierarchy: "weights" weighs all tasks against one another; "strict" lets a task act only where those of lower
+            priority number leave it free.
+        polish: make the plan true, contact by contact, before it is carried out.
+        slack_speed: by how much [rad/s] an actuator at full strength may miss its planned speed where contacts do not
+            push as planned; infinity leaves the torques as planned.
+        preview: take the plan's own velocity, as if it were true. It looks robust and is not physics.
+    """
+
+    def __init__(
+        self,
+        simulator: Simulator,
+        tasks: Iterable[ControlTask | Drive] = (),
+        *,
+        relaxation: str | Relaxation = "gap",
+        strength: float | None = None,
+        laziness: float | None = None,
+        strongest: ArrayLike | None = None,
+        stance: Stance = ("left", "right"),
+        hierarchy: Hierarchy = "weights",
+        polish: bool = True,
+        slack_speed: float = 10.0,
+        preview: bool = False,
+    ) -> None:
+        if hierarchy not in HIERARCHIES:
+            raise UnknownNameError("hierarchy", str(hierarchy), "the controller", HIERARCHIES)
+        self.hierarchy, self.polish, self.preview = hierarchy, polish, preview
+        chosen = Relaxation(relaxation) if isinstance(relaxation, str) else relaxation
+        self.relaxation = replace(
+            chosen,
+            strength=chosen.strength if strength is None else strength,
+            laziness=chosen.laziness if laziness is None else laziness,
+        )
+        self.strongest = check_strength(simulator, strongest)
+        if not slack_speed > 0.0:
+            raise InputError(f"slack_speed is {slack_speed}", "Give a speed above zero; infinity is one")
+        self.stance, self.slack_speed = stance, slack_speed
+        super().__init__(simulator, tasks)
+
+    @property
+    def stance(self) -> tuple[str, ...]:
+        """Feet that stay where they stand."""
+        return self._stance
+
+    @stance.setter
+    def stance(self, stance: Stance) -> None:
+        self._stance = check_stance(stance)
+
+    @property
+    def _max_levels(self) -> int:
+        return MAX_HALVINGS
+
+    @property
+    def _max_turn(self) -> float:
+        return MAX_ROTATION_RAD
+
+    def _plan_step(self, system: StepSystem, forces: tuple[PointForce, ...]) -> PlannedStep[ControlReport]:
+        dt = system.dt
+        posed, errors = self._pose_problem(self.simulator.system(dt) if forces else system)
+        plan = self._solve_problem(posed)
+        if not plan.is_solved:
+            last = np.zeros(self.strongest.size) if self._report is None else self._report.actuation
+            plan = replace(plan, actuation=FADE_FACTOR * last * dt)
+        slack = self.slack_speed if plan.is_solved else inf
+        done = actuate_step(self.simulator, system, plan, self.strongest * dt, slack)
+        velocity = plan.planned_velocity if self.preview and plan.is_solved else done.velocity
+        support = self._support
+
+        def report(state: State) -> ControlReport:
+            planned = (plan.planned_velocity, state.velocity, plan.gap, errors, plan.status, support)
+            return ControlReport(done.actuation / dt, *planned)
+
+        return PlannedStep(done.system, velocity, done.outcome, report)
+
+    def _brake_step(
+        self, attempt: PlannedStep[ControlReport], system: StepSystem, forces: tuple[PointForce, ...]
+    ) -> State:
+        """One step in which all actuators only brake, where every plan leads to whirling; the simulator calms it."""
+        dt, count = system.dt, self.strongest.size
+        still = ControlSolution(np.zeros(count), np.zeros(system.rhs.size), np.zeros(0), 0.0, SolveStatus.STALLED)
+        done = actuate_step(self.simulator, system, still, self.strongest * dt, BRAKE_SPEED)
+        inner = np.concatenate([np.zeros(ROOT_SIZE), np.nan_to_num(done.actuation / dt)])
+        state = self.simulator.step(dt, forces, generalised_force=inner)
+        braking, velocity = inner[ROOT_SIZE:], state.velocity
+        told = replace(attempt.report(state), actuation=braking, planned_velocity=velocity, gap_j=0.0)
+        self._report = replace(told, status=SolveStatus.STALLED)
+        return state
+
+    def _pose_problem(self, system: StepSystem) -> tuple[_StepProblem, tuple[float, ...]]:
+        """The programme of a step, and how far the tasks are from their targets."""
+        here, dt = system.mechanics, system.dt
+        features, errors = self._goals(system)
+        rows, standing = stance_features(self._rows(system), self._stance, dt, self.simulator, here)
+        calm = _damp_joints(here)
+        posed = _StepProblem(
+            _make_problem(system, rows, [*features, calm], self.strongest * dt),
+            control_form(standing, system.rhs.size),
+            [standing, *_split_levels(features), [calm]],
+        )
+        return posed, errors
+
+    def _solve_problem(self, posed: _StepProblem) -> ControlSolution:
+        stance, problem = posed.stance, posed.problem
+        whole = problem.with_goals(problem.goal_matrix + stance[0], problem.goal_vector + stance[1])
+        first = solve_control(whole, self.relaxation)
+        if not first.is_solved or not (self.polish or self.hierarchy == "strict"):
+            return first
+        true = refine_contacts(whole, self.relaxation, first)
+        if self.hierarchy == "weights":
+            return true
+        closed = find_pressing_rows(problem, true)
+        held = closed_contact_goals(problem, closed)
+        bare = problem.with_goals(*held)
+        is_open = ~closed & ~problem.is_equal & ~problem.is_friction
+        rank = RANK if self.simulator.model is None else SOFT_RANK
+        relaxation = replace(self.relaxation, name="none")
+        return solve_strictly(bare, relaxation, posed.levels, is_open, rank=rank)
+
+    def _rows(self, system: StepSystem) -> ConstraintRows:
+        """Contacts, limits and pins of the step, with friction as bounds on tangential impulses."""
+        simulator = self.simulator
+        if simulator.constrainer is None:
+            return _empty_rows(system.rhs.size)
+        now = (system.mechanics, simulator.state, system.dt, simulator.memory)
+        return simulator.constrainer.rows(*now, friction="staggered")
+
+
+class _StepProblem(NamedTuple):
+    """A step: mechanics, contacts and all goals; what keeps the soles; the goals level by level."""
+
+    problem: ControlProblem
+    stance: tuple[FloatArray, FloatArray]
+    levels: list[list[Feature]]
+
+
+def _damp_joints(here: Mechanics) -> Feature:
+    """Joints that nothing else asks of shall not whirl."""
+    turns = here.turns.reshape(-1, here.turns.shape[2])
+    matrix = np.concatenate([np.zeros((len(turns), ROOT_SIZE)), turns], axis=1)
+    return Feature(matrix, np.zeros(len(turns)), DAMPING_WEIGHT)
+
+
+def _split_levels(features: list[Feature]) -> list[list[Feature]]:
+    """Goals of each level, first things first; fences count at all of them."""
+    ranks = sorted({feature.level for feature in features if not feature.is_fence})
+    return [[f for f in features if f.level == rank and not f.is_fence] for rank in ranks]
+
+
+def _make_problem(
+    system: StepSystem, rows: ConstraintRows, features: list[Feature], strongest: FloatArray
+) -> ControlProblem:
+    size = system.rhs.size
+    fences = [feature for feature in features if feature.is_fence]
+    quadratic, linear = control_form([feature for feature in features if not feature.is_fence], size)
+    is_equal = np.isneginf(rows.lower) & (rows.partners < 0)
+    return ControlProblem(
+        *(system.damped, system.rhs, rows.J, rows.b, is_equal, quadratic, linear, strongest),
+        rows.partners,
+        rows.grips,
+        np.concatenate([np.zeros((0, size)), *(fence.matrix for fence in fences)]),
+        np.concatenate([np.zeros(0), *(fence.target for fence in fences)]),
+    )
+
+
+def _empty_rows(size: int) -> ConstraintRows:
+    none, whole = np.zeros(0), np.zeros(0, dtype=np.int64)
+    return ConstraintRows(np.zeros((0, size)), none, none, none, np.zeros((0, 3)), whole, whole, whole, none, whole, ())

@@ -1,0 +1,329 @@
+"""The problem of one control step: which internal forces bring the figure nearest to what it is told.
+
+Kinetic products, rows and the programme in units of its own are assembled in compiled loops.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marey.base import BoolArray, FloatArray, InputError, IntArray, frozen, frozen_bools, frozen_ints, kernel
+
+NUM_ROOT_VELOCITIES = 6
+NO_BOUND = 1e30  # what daqp takes for infinity
+EQUALITY = 5  # daqp: active and not to be released
+
+
+@kernel
+def compute_kinetics(
+    inertia: FloatArray, impulse: FloatArray, rows: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, bool]:
+    r"""Free velocity ``(d,)``, response :math:`M^{-1}(A^T, J^T)` ``(d, k + m)``, its products, and if M is definite.
+
+    Args:
+        inertia: M ``(d, d)``.
+        impulse: f ``(d,)``.
+        rows: J ``(m, d)``.
+    """
+    d, m = inertia.shape[0], rows.shape[0]
+    k = d - NUM_ROOT_VELOCITIES
+    L = np.zeros((d, d))
+    is_definite = True
+    for j in range(d):
+        for i in range(j, d):
+            total = inertia[i, j]
+            for c in range(j):
+                total -= L[i, c] * L[j, c]
+            if i == j:
+                if total <= 0.0:
+                    is_definite, total = False, 1e-300
+                L[j, j] = sqrt(total)
+            else:
+                L[i, j] = total / L[j, j]
+    W = np.zeros((k + m + 1, d))  # forces in the metric of M, one a row
+    for a in range(k):
+        W[a, NUM_ROOT_VELOCITIES + a] = 1.0
+    for r in range(m):
+        W[k + r] = rows[r]
+    W[k + m] = impulse
+    for n in range(k + m + 1):
+        for i in range(d):
+            if W[n, i] != 0.0:
+                W[n, i] /= L[i, i]
+                for c in range(i + 1, d):
+                    W[n, c] -= W[n, i] * L[c, i]
+    gram = np.empty((k + m, k + m))
+    for i in range(k + m):
+        for j in range(i + 1):
+            total = 0.0
+            for c in range(d):
+                total += W[i, c] * W[j, c]
+            gram[i, j] = total
+            gram[j, i] = total
+    for n in range(k + m + 1):
+        for i in range(d - 1, -1, -1):
+            total = W[n, i]
+            for c in range(i + 1, d):
+                total -= L[c, i] * W[n, c]
+            W[n, i] = total / L[i, i]
+    return W[k + m].copy(), np.ascontiguousarray(W[: k + m].T), gram, is_definite
+
+
+@kernel
+def assemble_rows(
+    gram: FloatArray,
+    response: FloatArray,
+    free_velocity: FloatArray,
+    rows: FloatArray,
+    ends: FloatArray,
+    is_equal: BoolArray,
+    partners: IntArray,
+    grips: FloatArray,
+    fences: FloatArray,
+    fence_ends: FloatArray,
+    strongest: FloatArray,
+    may_open: BoolArray,
+    is_open: BoolArray,
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+    r"""Rows A ``(r, n)``, their ends, and the bounds of :math:`z = (\mu, \lambda, s)`; see ``ControlProblem``."""
+    k, m, s = strongest.size, ends.size, fence_ends.size
+    n, tangents = k + m + s, 0
+    for r in range(m):
+        if partners[r] >= 0:
+            tangents += 1
+    A = np.zeros((m - tangents + 2 * tangents + s, n))
+    lower, upper = np.zeros(A.shape[0]), np.full(A.shape[0], np.inf)
+    low, high = np.zeros(n), np.full(n, np.inf)
+    for a in range(k):
+        low[a], high[a] = -strongest[a], strongest[a]
+    i = 0
+    for r in range(m):
+        if is_equal[r] or partners[r] >= 0:
+            low[k + r] = -np.inf
+        if is_open[r]:
+            high[k + r] = 0.0
+        if partners[r] >= 0:
+            A[i, k + partners[r]], A[i, k + r] = grips[r], -1.0
+            A[i + 1, k + partners[r]], A[i + 1, k + r] = grips[r], 1.0
+            i += 2
+            continue
+        lower[i] = ends[r]
+        for c in range(rows.shape[1]):
+            lower[i] -= rows[r, c] * free_velocity[c]
+        for c in range(k + m):
+            A[i, c] = gram[k + r, c]
+        if not may_open[r]:
+            upper[i] = lower[i]
+        i += 1
+    for f in range(s):
+        lower[i] = fence_ends[f]
+        for c in range(rows.shape[1]):
+            lower[i] -= fences[f, c] * free_velocity[c]
+            if fences[f, c] != 0.0:
+                for e in range(k + m):
+                    A[i, e] += fences[f, c] * response[c, e]
+        A[i, k + m + f] = 1.0
+        i += 1
+    return A, lower, upper, low, high
+
+
+@kernel
+def scale_programme(
+    H: FloatArray,
+    g: FloatArray,
+    A: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    rounding: float,
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, NDArray[np.int32], FloatArray]:
+    """The same programme with a unit diagonal and rows of unit length, as daqp takes it, and the units ``(n,)``."""
+    n, r = g.size, A.shape[0]
+    units, slope = np.empty(n), np.empty(n)
+    for i in range(n):
+        units[i] = 1.0 / sqrt(max(H[i, i], 1e-300))
+        slope[i] = g[i] * units[i]
+    scaled, rows = np.empty((n, n)), np.empty((r, n))
+    for i in range(n):
+        for j in range(i + 1):
+            scaled[i, j] = 0.5 * (H[i, j] + H[j, i]) * units[i] * units[j]
+            scaled[j, i] = scaled[i, j]
+        scaled[i, i] += rounding
+    least, most, sense = np.empty(n + r), np.empty(n + r), np.zeros(n + r, dtype=np.int32)
+    for i in range(n):
+        least[i] = max(low[i] / units[i], -NO_BOUND)
+        most[i] = min(high[i] / units[i], NO_BOUND)
+    for i in range(r):
+        total = 0.0
+        for j in range(n):
+            rows[i, j] = A[i, j] * units[j]
+            total += rows[i, j] * rows[i, j]
+        length = sqrt(total) if total > 0.0 else 1.0
+        for j in range(n):
+            rows[i, j] /= length
+        least[n + i] = max(lower[i] / length, -NO_BOUND)
+        most[n + i] = min(upper[i] / length, NO_BOUND)
+    for i in range(n + r):
+        if least[i] == most[i]:
+            sense[i] = EQUALITY
+    return scaled, slope, rows, most, least, sense, units
+
+
+@kernel
+def null_space(rows: FloatArray, part: float) -> FloatArray:
+    """Orthonormal directions ``(n, f)`` that rows ``(r, n)`` feel less than a part of what they feel most.
+
+    Householder reflections with pivots; plain loops, since so small a matrix does not pay for threads.
+    """
+    r, n = rows.shape
+    A, Q, v = rows.copy(), np.eye(n), np.empty(n)
+    first, rank = 0.0, 0
+    for k in range(min(r, n)):
+        best, largest = k, -1.0
+        for i in range(k, r):
+            total = 0.0
+            for j in range(k, n):
+                total += A[i, j] * A[i, j]
+            if total > largest:
+                best, largest = i, total
+        largest = sqrt(largest)
+        first = max(first, largest)
+        if largest <= part * first or largest <= 1e-300:
+            break
+        for j in range(n):
+            A[k, j], A[best, j] = A[best, j], A[k, j]
+        sign = 1.0 if A[k, k] >= 0.0 else -1.0
+        length = 0.0
+        for j in range(k, n):
+            v[j] = A[k, j] + (sign * largest if j == k else 0.0)
+            length += v[j] * v[j]
+        for i in range(k, r):
+            total = 0.0
+            for j in range(k, n):
+                total += A[i, j] * v[j]
+            for j in range(k, n):
+                A[i, j] -= 2.0 * total / length * v[j]
+        for i in range(n):
+            total = 0.0
+            for j in range(k, n):
+                total += Q[i, j] * v[j]
+            for j in range(k, n):
+                Q[i, j] -= 2.0 * total / length * v[j]
+        rank = k + 1
+    return np.ascontiguousarray(Q[:, rank:])
+
+
+ROOT_SIZE = 6  # velocities of the root, on which nothing inside can push
+
+
+def _no_numbers() -> FloatArray:
+    return np.zeros(0)
+
+
+def _no_partners() -> IntArray:
+    return np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ControlProblem:
+    r"""Goals, mechanics and contacts of one step, as matrices.
+
+    .. math:: \min_{\mu}\ \tfrac12 v^T Q v + c^T v,\qquad
+              v = \arg\min_{Jv \ge b} \tfrac12 v^T M v - (f + A^T\mu)^T v
+
+    where A picks the coordinates that have actuators: all but the root's six. [Tournier2011]_ §14.2. Impulses, not
+    forces, so that bounds on the actuation are forces times the time step. Rows of friction (ours) have a partner that
+    presses: :math:`|\lambda_t| \le g\,\lambda_n`; their velocity is free, and the goals may ask it to be zero. Fences
+    (ours) are one-sided goals, :math:`F v \ge e` as far as it goes.
+    """
+
+    inertia: FloatArray  # (d, d) M, damping included
+    impulse: FloatArray  # (d,) f: momentum carried on, and what acts without actuation
+    rows: FloatArray  # (m, d) J
+    ends: FloatArray  # (m,) b
+    is_equal: BoolArray  # (m,) rows that hold exactly; their multipliers may have any sign
+    goal_matrix: FloatArray  # (d, d) Q
+    goal_vector: FloatArray  # (d,) c
+    strongest: FloatArray  # (k,) largest impulse of each actuator
+    partners: IntArray = field(default_factory=_no_partners)  # (m,) of rows of friction the row that presses, else -1
+    grips: FloatArray = field(default_factory=_no_numbers)  # (m,) coefficients of friction
+    fences: FloatArray = field(default_factory=_no_numbers)  # (s, d) F
+    fence_ends: FloatArray = field(default_factory=_no_numbers)  # (s,) e
+    fence_weight: float = 1e4  # of the squared velocity by which a fence is broken
+
+    def __post_init__(self) -> None:
+        d, m, s = (np.asarray(a).size for a in (self.impulse, self.ends, self.fence_ends))
+        if not np.asarray(self.partners).size:
+            object.__setattr__(self, "partners", np.full(m, -1))
+            object.__setattr__(self, "grips", np.zeros(m))
+        if not s:
+            object.__setattr__(self, "fences", np.zeros((0, d)))
+        shapes = {
+            "inertia": (d, d),
+            "impulse": (d,),
+            "rows": (m, d),
+            "ends": (m,),
+            "goal_matrix": (d, d),
+            "goal_vector": (d,),
+            "strongest": (d - ROOT_SIZE,),
+            "grips": (m,),
+            "fences": (s, d),
+            "fence_ends": (s,),
+        }
+        for name, shape in shapes.items():
+            object.__setattr__(self, name, frozen(getattr(self, name), *shape, name=name))
+        object.__setattr__(self, "is_equal", frozen_bools(self.is_equal, m, name="is_equal"))
+        object.__setattr__(self, "partners", frozen_ints(self.partners, m, name="partners"))
+        if d <= ROOT_SIZE or (self.strongest < 0.0).any():
+            raise InputError("there is no actuator, or one has a negative bound", "Give at least one mode, bounds >= 0")
+
+    @property
+    def num_actuators(self) -> int:
+        """How many coordinates have an actuator."""
+        return self.impulse.size - ROOT_SIZE
+
+    @cached_property
+    def is_friction(self) -> BoolArray:
+        """Rows ``(m,)`` whose impulses are bounded by those of others."""
+        return self.partners >= 0
+
+    @cached_property
+    def _kinetics(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+
+        velocity, response, gram, is_definite = compute_kinetics(self.inertia, self.impulse, self.rows)
+        if not is_definite:
+            raise InputError("the inertia is not positive definite", "Give mass to every segment that moves")
+        return velocity, response, gram
+
+    @property
+    def free_velocity(self) -> FloatArray:
+        r"""Velocity ``(d,)`` without actuation and contacts, :math:`M^{-1} f`."""
+        return self._kinetics[0]
+
+    @property
+    def response(self) -> FloatArray:
+        r"""Velocity per unit of each actuator and each multiplier, :math:`M^{-1}(A^T, J^T)`: ``(d, k + m)``."""
+        return self._kinetics[1]
+
+    @property
+    def gram(self) -> FloatArray:
+        r"""Kinetic products :math:`(A^T, J^T)^T M^{-1} (A^T, J^T)`: ``(k + m, k + m)``."""
+        return self._kinetics[2]
+
+    def with_goals(self, goal_matrix: FloatArray, goal_vector: FloatArray) -> ControlProblem:
+        """The same mechanics and contacts with other goals; nothing is checked or worked out again."""
+        other = copy(self)
+        object.__setattr__(other, "goal_matrix", goal_matrix)
+        object.__setattr__(other, "goal_vector", goal_vector)
+        return other
+
+    def goal(self, velocity: FloatArray) -> float:
+        """Value of the goals at a velocity."""
+        return float(0.5 * velocity @ self.goal_matrix @ velocity + self.goal_vector @ velocity)

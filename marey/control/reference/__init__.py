@@ -1,0 +1,1 @@
+"""What a clip asks of a simulated figure, step by step."""

@@ -1,0 +1,304 @@
+"""Reference: what a clip asks of a simulated figure, step by step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, InputError, frozen, frozen_bools
+from marey.kinematics import solve_two_bone
+from marey.lie import SO3
+from marey.motion import Contacts, Motion, detect_contacts, feet_down, find_runs, lowpass, resample
+from marey.simulate import Mechanics, Simulator, contact_spheres
+from marey.simulate.mechanics import make_mechanics
+from marey.skeleton import Skeleton, t_pose
+
+SIDES: Final = ("left", "right")
+SMOOTHING_HZ: Final = 8.0  # a body has no faster movements that matter; captures tremble
+MIN_FRAMES: Final = 3  # an acceleration needs three
+GROUNDING_ROUNDS: Final = 2  # of bringing a body down to its feet
+SHORT_PERCENT: Final = 95.0  # of the heights of feet that do not reach the floor
+LOW_M: Final = 0.012  # [m] points of a clip that are lower touch the ground
+FLICKER_S: Final = 0.08  # [s] shorter swings and stances are no steps
+FLOOR_PERCENT: Final = 50.0  # of the heights of the lowest corner of standing soles
+
+
+_STATES: Final = ("coordinates", "velocities", "com", "momenta", "rates")
+_ARRAYS: Final = (*_STATES, "corners", "soles", "sole_rates", "foot_turns", "foot_rates")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Soles:
+    """Where both feet touch: corners of the soles, which ride on the ankles, and toes."""
+
+    joints: tuple[int, int]  # ankles, left and right
+    corners: FloatArray  # (2, 4, 3) [m] heel left, heel right, ball left, ball right, in the ankle's frame
+    toe_joints: tuple[int, int]
+    toes: FloatArray  # (2, 3) [m] in the frames of their joints
+    toe_radius_m: float
+
+    def places(self, origins: FloatArray, frames: FloatArray) -> FloatArray:
+        """Corners and toes ``(2, 5, 3)`` [m] in world, for joints at ``origins (J, 3)`` with ``frames (J, 3, 3)``."""
+        ankles, toes = list(self.joints), list(self.toe_joints)
+        found = np.empty((2, 5, 3))
+        found[:, :4] = origins[ankles][:, None] + np.einsum("aij,acj->aci", frames[ankles], self.corners)
+        found[:, 4] = origins[toes] + np.einsum("aij,aj->ai", frames[toes], self.toes)
+        found[:, 4, 1] -= self.toe_radius_m
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Reference:
+    """A clip in the coordinates of a simulator, one frame for each step."""
+
+    motion: Motion  # as the simulator can pose it, at one frame a step
+    coordinates: FloatArray  # (F, k) of the pose model; empty in the full space
+    velocities: FloatArray  # (F, d) that lead from each frame to the next
+    com: FloatArray  # (F, 3) [m]
+    momenta: FloatArray  # (F, 3) [kg m²/s] angular, about the centre of mass
+    rates: FloatArray  # (F, J, 3) [rad/s] of the joints, each in its own frame
+    corners: FloatArray  # (F, 2, 5, 3) [m] of the soles, and toes
+    soles: FloatArray  # (F, 2, 3) [m] their middles
+    sole_rates: FloatArray  # (F, 2, 3) [m/s]
+    foot_turns: FloatArray  # (F, 2, 4) rotations of the ankles in world, as wxyz
+    foot_rates: FloatArray  # (F, 2, 3) [rad/s] of the ankles in their own frames
+    down: BoolArray  # (F, 2) feet on the ground, left and right
+    bearing: BoolArray  # (F, 2, 5) corners that are low enough to bear the figure
+
+    def __post_init__(self) -> None:
+        for name in _ARRAYS:
+            object.__setattr__(self, name, frozen(getattr(self, name), name=name))
+        object.__setattr__(self, "down", frozen_bools(self.down, None, 2, name="down"))
+        object.__setattr__(self, "bearing", frozen_bools(self.bearing, None, 2, 5, name="bearing"))
+
+    def __len__(self) -> int:
+        return len(self.com)
+
+    @property
+    def dt(self) -> float:
+        """Length of a step [s]."""
+        return 1.0 / self.motion.rate_hz
+
+
+def find_soles(skeleton: Skeleton) -> Soles:
+    """Corners of the soles of a skeleton.
+
+    Raises:
+        InputError: it has no two feet to stand on.
+    """
+    spheres, names = contact_spheres(skeleton)
+    wanted = [[f"{side}_{part}_{way}" for part in ("heel", "ball") for way in SIDES] for side in SIDES]
+    if any(name not in names for foot in wanted for name in foot):
+        raise InputError(f"'{skeleton.name}' has no two feet to stand on", "Name its ankles; see marey.skeleton.ROLES")
+    numbers = [[names.index(name) for name in foot] for foot in wanted]
+    left, right = (int(spheres.joints[foot[0]]) for foot in numbers)
+    toes = [names.index(f"{side}_toe") for side in SIDES]
+    return Soles(
+        (left, right),
+        frozen(spheres.offsets[np.array(numbers)], 2, 4, 3, name="corners"),
+        (int(spheres.joints[toes[0]]), int(spheres.joints[toes[1]])),
+        frozen(spheres.offsets[np.array(toes)], 2, 3, name="toes"),
+        float(spheres.radii[toes[0]]),
+    )
+
+
+def make_reference(motion: Motion, simulator: Simulator, dt: float) -> Reference:
+    r"""Pose a clip in a simulator's coordinates, one frame every ``dt`` [s], its floor at height zero.
+
+    Velocities are those that lead from frame to frame, as the integrator moves: :math:`g_{i+1} = g_i\exp(h v_i)`.
+
+    Raises:
+        InputError: the clip has other joints than the body, or fewer than three frames.
+    """
+    if motion.skeleton.names != simulator.body.skeleton.names:
+        raise InputError("the clip has other joints than the body", "Retarget it, or give no body")
+    if motion.duration_s < MIN_FRAMES * dt:
+        raise InputError(f"a clip of {motion.duration_s:.3g} s", f"Give one of at least {MIN_FRAMES * dt:.3g} s")
+    clip = prepare_clip(motion, 1.0 / dt)
+    assert clip.contacts is not None
+    down, soles = (
+        remove_short_phases(feet_down(clip.contacts), round(FLICKER_S / dt)),
+        find_soles(simulator.body.skeleton),
+    )
+    coordinates, posed = _encode_clip(clip, simulator)
+    here = [_frame_mechanics(simulator, posed, coordinates, i) for i in range(len(posed))]
+    com = np.array([m.com for m in here])
+    rates = _turn_rates(posed.rotations, dt)
+    velocities = _velocities(simulator, posed, coordinates, com, rates, dt)
+    feet, corners = (
+        clip.joint_frames()[1][:, list(soles.joints)],
+        sole_positions(clip, soles),
+    )  # as captured, not as modelled
+    middles = corners[:, :, :4].mean(axis=2)
+    return Reference(
+        motion=posed,
+        coordinates=coordinates,
+        velocities=velocities,
+        com=com,
+        momenta=np.array([m.momentum_matrix()[:3] @ v for m, v in zip(here, velocities, strict=True)]),
+        rates=rates,
+        corners=corners,
+        soles=middles,
+        sole_rates=_repeat_last(np.diff(middles, axis=0) / dt),
+        foot_turns=feet.wxyz,
+        foot_rates=_turn_rates(feet, dt),
+        down=down,
+        bearing=bearing_points(corners, down),
+    )
+
+
+def remove_short_phases(down: BoolArray, least: int) -> BoolArray:
+    """Flags ``(F, 2)`` without swings and stances of fewer than some frames, the shortest first; ends stay."""
+    calm = np.array(down)
+    for side in range(2):
+        flags = calm[:, side]
+        while True:
+            inner = [run for kind in (flags, ~flags) for run in find_runs(kind) if run[0] > 0 and run[1] < len(flags)]
+            start, stop = min(inner, key=lambda run: run[1] - run[0], default=(0, least))
+            if stop - start >= least:
+                break
+            flags[start:stop] = ~flags[start:stop]
+    return calm
+
+
+def bearing_points(corners: FloatArray, down: BoolArray) -> BoolArray:
+    """Points ``(F, 2, 5)`` of feet that are down which are low enough; where none is, the lowest."""
+    heights = np.where(down[..., None], corners[..., 1], np.inf)
+    heights[..., 4] = np.where((heights[..., :4] < LOW_M).any(axis=-1), np.inf, heights[..., 4])  # toes come last
+    lowest = heights.min(axis=(1, 2), keepdims=True)
+    return heights < np.where(lowest < LOW_M, LOW_M, lowest + LOW_M)
+
+
+def prepare_clip(motion: Motion, rate_hz: float) -> Motion:
+    """Clip that a figure can stand on: smooth, at a rate, with contacts, standing feet on the floor at height zero."""
+    clip = resample_clip(motion, rate_hz)
+    contacts = detect_contacts(clip) if clip.contacts is None else clip.contacts
+    down, soles = feet_down(contacts), find_soles(clip.skeleton)
+    clip = level_soles(clip, soles, contacts)
+    return replace(ground_feet(shift_to_floor(clip, soles, down), soles, down), contacts=contacts)
+
+
+def level_soles(motion: Motion, soles: Soles, contacts: Contacts) -> Motion:
+    """Clip whose soles are level, in the mean, while heel and toe both touch: captures know feet to a few degrees."""
+    turns, wxyz = motion.joint_frames()[1], np.array(motion.rotations.wxyz)
+    for s, joint in enumerate(soles.joints):
+        flat = contacts.track(f"{SIDES[s]}_heel") & contacts.track(f"{SIDES[s]}_toe")
+        if not flat.any():
+            continue
+        heels, balls = soles.corners[s, :2], soles.corners[s, 2:]
+        up = np.cross((balls - heels).sum(axis=0), (soles.corners[s, [0, 2]] - soles.corners[s, [1, 3]]).sum(axis=0))
+        wanted = (turns[flat, joint].inverse() @ np.array([0.0, 1.0, 0.0])).mean(axis=0)
+        turn = SO3.from_two_vectors(up / np.linalg.norm(up), wanted / np.linalg.norm(wanted))
+        wxyz[:, joint] = (motion.rotations[:, joint] @ turn).wxyz
+    return replace(motion, rotations=SO3(wxyz))
+
+
+def ground_feet(motion: Motion, soles: Soles, down: BoolArray) -> Motion:
+    """Clip whose feet touch the floor with their lowest points while they are down, and only then.
+
+    Legs that are too short for that bring the whole body down a little.
+    """
+    result = motion
+    for _ in range(GROUNDING_ROUNDS):
+        result = _feet_on_floor(result, soles, down)
+        high = _lowest_heights(result, soles)[down] if down.any() else np.zeros(1)
+        drop = max(0.0, float(np.percentile(high, SHORT_PERCENT)))
+        result = replace(result, root_positions=result.root_positions - (0.0, drop, 0.0))
+    return _feet_on_floor(result, soles, down)
+
+
+def _feet_on_floor(motion: Motion, soles: Soles, down: BoolArray) -> Motion:
+    lows, places, frames = _lowest_heights(motion, soles), motion.joint_positions(), np.arange(len(motion))
+    result = motion
+    for s, side in enumerate(SIDES):
+        if not down[:, s].any():
+            continue
+        lifts = np.interp(frames, frames[down[:, s]], -lows[down[:, s], s])
+        lifts = np.where(down[:, s], lifts, np.maximum(lifts, -lows[:, s]))
+        smooth = np.convolve(np.pad(lifts, 2, mode="edge"), np.full(5, 0.2), mode="valid")
+        ankles = places[:, soles.joints[s]] + smooth[:, None] * (0.0, 1.0, 0.0)
+        result = solve_two_bone(result, f"{side}_leg", ankles).motion
+    return result
+
+
+def resample_clip(motion: Motion, rate_hz: float) -> Motion:
+    """Smooth clip at a rate; contacts that it has are kept."""
+    motion = level_toes(motion)
+    calm = lowpass(motion, SMOOTHING_HZ) if motion.rate_hz > 2.5 * SMOOTHING_HZ and len(motion) > 30 else motion
+    return calm if calm.rate_hz == rate_hz else resample(calm, rate_hz)
+
+
+def level_toes(motion: Motion) -> Motion:
+    """Clip whose toes never point below the sole: the angles of toes tremble in captures, and dig into the ground."""
+    skeleton = motion.skeleton
+    spheres, names = contact_spheres(skeleton)
+    rest, wxyz = t_pose(skeleton).rotations, np.array(motion.rotations.wxyz)
+    for side in SIDES:
+        toe = int(spheres.joints[names.index(f"{side}_toe")]) if f"{side}_toe" in names else 0
+        if toe and skeleton.parents[toe] in find_soles(skeleton).joints:
+            offset = spheres.offsets[names.index(f"{side}_toe")]
+            bent = motion.rotations[:, toe] @ offset - rest[toe] @ offset
+            up = (t_pose(skeleton).joint_rotations()[int(skeleton.parents[toe])]).inverse() @ np.array([0.0, 1.0, 0.0])
+            wxyz[bent @ up < 0.0, toe] = rest[toe].wxyz
+    return replace(motion, rotations=SO3(wxyz))
+
+
+def shift_to_floor(motion: Motion, soles: Soles, down: BoolArray) -> Motion:
+    """Clip moved up or down so that the lowest corner of standing soles is at height zero, in the median."""
+    lows = _lowest_heights(motion, soles)
+    standing = lows[down] if down.any() else lows.min(axis=1)
+    shift = np.array([0.0, float(np.percentile(standing, FLOOR_PERCENT)), 0.0])
+    return replace(motion, root_positions=motion.root_positions - shift)
+
+
+def _lowest_heights(motion: Motion, soles: Soles) -> FloatArray:
+    """Heights ``(F, 2)`` [m] of the lowest points of both feet."""
+    return sole_positions(motion, soles)[..., 1].min(axis=-1)
+
+
+def sole_positions(motion: Motion, soles: Soles) -> FloatArray:
+    """Corners and toes ``(F, 2, 5, 3)`` [m] in all frames of a clip."""
+    origins, turns = motion.joint_frames()
+    return np.array([soles.places(o, f) for o, f in zip(origins, turns.matrix(), strict=True)])
+
+
+def _encode_clip(motion: Motion, simulator: Simulator) -> tuple[FloatArray, Motion]:
+    """Coordinates ``(F, k)`` of a clip and the clip that they stand for."""
+    model, skeleton = simulator.model, simulator.body.skeleton
+    wxyz = np.array(motion.rotations.wxyz)
+    coordinates = np.zeros((len(motion), 0))
+    if model is not None:
+        coordinates = model.encode(replace(motion, skeleton=model.skeleton, translations=None))
+        wxyz[:, 1:] = model.rotations(coordinates).wxyz[:, 1:]
+    posed = Motion(skeleton, motion.rate_hz, motion.root_positions, SO3(wxyz), name=motion.name)
+    return coordinates, posed
+
+
+def _frame_mechanics(simulator: Simulator, motion: Motion, coordinates: FloatArray, i: int) -> Mechanics:
+    """Mechanics of a frame, the pelvis where the clip has it."""
+    root, wxyz = motion.root_positions[i], motion.rotations[i].wxyz
+    here = make_mechanics(simulator.mechanism, root, wxyz, coordinates[i])
+    return make_mechanics(simulator.mechanism, root + (root - here.joints[0]), wxyz, coordinates[i])
+
+
+def _velocities(
+    simulator: Simulator, motion: Motion, coordinates: FloatArray, com: FloatArray, rates: FloatArray, dt: float
+) -> FloatArray:
+    """Velocities ``(F, d)`` from each frame to the next; the last is that of the one before."""
+    place = com if simulator.mechanism.is_com else motion.root_positions
+    inner = _repeat_last(np.diff(coordinates, axis=0) / dt)
+    if simulator.model is None:
+        inner = rates[:, simulator.mechanism.joints].reshape(len(rates), -1)
+    return np.concatenate([rates[:, 0], _repeat_last(np.diff(place, axis=0) / dt), inner], axis=1)
+
+
+def _turn_rates(turns: SO3, dt: float) -> FloatArray:
+    """Angular velocities in own frames from each frame to the next; the last is that of the one before."""
+    return _repeat_last((turns[:-1].inverse() @ turns[1:]).log() / dt)
+
+
+def _repeat_last(steps: FloatArray) -> FloatArray:
+    """One row more: the last again."""
+    return np.concatenate([steps, steps[-1:]])

@@ -1,0 +1,311 @@
+"""Reference clips that stay in place: walks in place, clips without end, and standing on both feet or on one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, InputError, IntArray, UnknownNameError
+from marey.control.reference.clip import SIDES, find_soles, level_toes, shift_to_floor
+from marey.kinematics import solve_two_bone
+from marey.lie import SO3
+from marey.motion import (
+    Contacts,
+    GaitCycle,
+    Motion,
+    centre_of_mass,
+    concatenate,
+    detect_contacts,
+    feet_down,
+    find_runs,
+    gait_cycles,
+    lowpass,
+)
+from marey.skeleton import Pose, Skeleton, role_map
+
+MIN_SWING_LIFT_M: Final = 0.06  # [m] a foot that walks in place is lifted at least so far
+MAX_LEG_EXTENSION: Final = 0.98  # [-] of a leg, at most
+UPRIGHT: Final = 0.965  # [-] of a leg that stands: a walker in place never has straight knees
+
+
+def back_and_forth(motion: Motion, duration_s: float) -> Motion:
+    """Clip that is played forwards and backwards in turn, for at least a duration [s]."""
+    _check_duration(duration_s)
+    if len(motion) < 2:
+        raise InputError("a clip of one frame does not move", "Give two frames at least")
+    way = np.concatenate([np.arange(len(motion)), np.arange(len(motion) - 2, 0, -1)])
+    frames = np.resize(way, int(np.ceil(duration_s * motion.rate_hz)) + 1)
+    return _num_frames(motion, frames)
+
+
+def walk_in_place(motion: Motion, duration_s: float) -> Motion:
+    """One cycle of a walk, over and over, that stays where it is: feet come down where they were lifted.
+
+    The drift of the root is taken out of the most regular cycle of the clip and its ends are made to meet. Each foot
+    keeps the place over which it stood in the mean; it is lifted when the clip lifts it, and the legs follow by
+    inverse kinematics. Trunk, arms and the sway of the pelvis are those of the clip.
+
+    Raises:
+        InputError: there is no regular cycle in the clip, or the duration is not positive.
+    """
+    _check_duration(duration_s)
+    cycles = gait_cycles(motion)
+    if not cycles:
+        raise InputError("there is no regular walking cycle in the clip", "Give a straight walk of two strides")
+    calm = lowpass(motion, 8.0)
+    cycle = min(cycles, key=lambda c: _mismatch(calm, c))
+    down = feet_down(detect_contacts(motion))[cycle.start : cycle.stop]
+    closed = _close_cycle(calm, cycle)
+    stepping, flags = _step_in_place(shift_to_floor(closed, find_soles(motion.skeleton), down), down, cycle.heading_rad)
+    frames = np.resize(np.arange(len(stepping)), int(np.ceil(duration_s * motion.rate_hz)) + 1)
+    names = tuple(f"{side}_{part}" for side in SIDES for part in ("heel", "toe"))
+    contacts = Contacts(names, np.repeat(flags, 2, axis=1)[frames])
+    return replace(_num_frames(stepping, frames), contacts=contacts, name=f"{motion.name} in place")
+
+
+def _check_duration(duration_s: float) -> None:
+    if not (np.isfinite(duration_s) and duration_s > 0.0):
+        raise InputError(f"duration_s is {duration_s}", "Give a positive number of seconds")
+
+
+def _num_frames(motion: Motion, frames: IntArray) -> Motion:
+    wxyz = motion.rotations.wxyz[frames]
+    return Motion(motion.skeleton, motion.rate_hz, motion.root_positions[frames], SO3(wxyz), name=motion.name)
+
+
+def _mismatch(motion: Motion, cycle: GaitCycle) -> float:
+    """How much the ends of a cycle differ [rad]."""
+    return float(np.abs((motion.rotations[cycle.start].inverse() @ motion.rotations[cycle.stop]).log()).sum())
+
+
+def _close_cycle(motion: Motion, cycle: GaitCycle) -> Motion:
+    """Cycle whose end meets its start, without drift; the difference is spread over the cycle."""
+    frames = np.arange(cycle.start, cycle.stop)
+    share = (frames - cycle.start) / (cycle.stop - cycle.start)
+    gap = (motion.rotations[cycle.stop].inverse() @ motion.rotations[cycle.start]).log()
+    rotations = motion.rotations[frames] @ SO3.exp(share[:, None, None] * gap)
+    drift = motion.root_positions[cycle.stop] - motion.root_positions[cycle.start]
+    return replace(
+        motion,
+        root_positions=motion.root_positions[frames] - share[:, None] * drift,
+        rotations=rotations,
+        contacts=None,
+        translations=None,
+        source=None,
+    )
+
+
+def _step_in_place(motion: Motion, down: BoolArray, heading_rad: float) -> tuple[Motion, BoolArray]:
+    """Cycle with feet that step on the spot, flat, side by side; and which of them is down."""
+    skeleton = motion.skeleton
+    ahead = np.array([np.sin(heading_rad), 0.0, np.cos(heading_rad)])
+    roles = role_map(skeleton)
+    origins, turns = motion.joint_frames()
+    ankles = [roles[f"{side}_ankle"] for side in SIDES]
+    middle = float(np.mean(centre_of_mass(motion) @ ahead))
+    flags = np.stack([_keep_longest_swing(down[:, s]) for s in range(2)], axis=1)
+    targets, held = np.empty((2, len(motion), 3)), list[SO3]()
+    for s, ankle in enumerate(ankles):
+        flat, under = flatten_foot(skeleton, s, turns[down[:, s], ankle])
+        spot = origins[down[:, s], ankle].mean(axis=0)
+        spot = spot + (middle - (spot + under) @ ahead) * ahead
+        targets[s] = spot
+        targets[s, :, 1] = _lifts(origins[:, ankle, 1], flags[:, s]) - under[1]
+        held.append(SO3(np.broadcast_to(flat.wxyz, (len(motion), 4))))
+    result = replace(motion, root_positions=motion.root_positions + leg_rise(motion, targets, flags))
+    for side, goals, turn in zip(SIDES, targets, held, strict=True):
+        result = solve_two_bone(result, f"{side}_leg", goals, end_rotations=turn, stretch=MAX_LEG_EXTENSION).motion
+    return level_toes(result), flags
+
+
+def leg_rise(motion: Motion, targets: FloatArray, flags: BoolArray, upright: float = UPRIGHT) -> FloatArray:
+    """How far the body comes up ``(3,)`` [m] so that the straightest standing leg is nearly straight."""
+    roles, origins = role_map(motion.skeleton), motion.joint_positions()
+    rises: list[float] = []
+    for s, side in enumerate(SIDES):
+        hip, knee, ankle = (origins[:, roles[f"{side}_{part}"]] for part in ("hip", "knee", "ankle"))
+        length = np.linalg.norm(hip - knee, axis=1) + np.linalg.norm(knee - ankle, axis=1)
+        away = targets[s] - hip
+        reach = np.sqrt(np.maximum((upright * length) ** 2 - away[:, 0] ** 2 - away[:, 2] ** 2, 0.0))
+        rises.append(float((reach + away[:, 1])[flags[:, s]].min()))
+    return np.array([0.0, min(rises), 0.0])
+
+
+def _keep_longest_swing(down: BoolArray) -> BoolArray:
+    """Flags of a cycle with one swing only, its longest."""
+    twice = ~np.concatenate([down, down])
+    start, stop = max(find_runs(twice), key=lambda run: run[1] - run[0])
+    flags = np.ones(len(down), dtype=np.bool_)
+    flags[np.arange(start, stop) % len(down)] = False
+    return flags
+
+
+def _lifts(heights: FloatArray, down: BoolArray) -> FloatArray:
+    """How far the ankle is lifted ``(F,)`` [m]: as high as in the clip, smooth, and zero while the foot is down."""
+    twice = ~np.concatenate([down, down])
+    start, stop = max(find_runs(twice), key=lambda run: run[1] - run[0])
+    phase = (np.arange(start, stop) - start + 0.5) / (stop - start)
+    swing = np.arange(start, stop) % len(down)
+    top = max(MIN_SWING_LIFT_M, 0.5 * float(heights[swing].max() - heights[down].min()))
+    lifts = np.zeros(len(down))
+    lifts[swing] = top * np.sin(np.pi * phase) ** 2
+    return lifts
+
+
+def flatten_foot(skeleton: Skeleton, s: int, turns: SO3) -> tuple[SO3, FloatArray]:
+    """World rotation of an ankle whose sole is level and points as in the clip, and the sole's middle under it [m]."""
+    soles = find_soles(skeleton)
+    corners = soles.corners[s]
+    ahead = (turns @ (corners[2:].mean(axis=0) - corners[:2].mean(axis=0))).mean(axis=0)
+    across = corners[[0, 2]].mean(axis=0) - corners[[1, 3]].mean(axis=0)  # towards the left
+    forward = corners[2:].mean(axis=0) - corners[:2].mean(axis=0)
+    up = np.cross(forward, across)
+    local = np.stack([v / np.linalg.norm(v) for v in (np.cross(up, forward), up, forward)], axis=1)
+    ahead = ahead * (1.0, 0.0, 1.0) / np.linalg.norm(ahead * (1.0, 0.0, 1.0))
+    world = np.stack([np.cross((0.0, 1.0, 0.0), ahead), (0.0, 1.0, 0.0), ahead], axis=1)
+    turn = world @ local.T
+    return SO3.from_matrix(turn), turn @ corners.mean(axis=0)
+
+
+FEET: Final = ("both", "left", "right")
+RATE_HZ: Final = 60.0
+SHIFT_S: Final = 1.5  # [s] to bring the weight over one foot, and again to lift the other
+FOOT_LIFT_M: Final = 0.12  # [m]
+BALANCE_ROUNDS: Final = 6  # of bringing the centre of mass over the feet
+SWAY_FRAMES: Final = 240
+SWAY_M: Final = 0.06  # [m]
+DIP_M: Final = 0.08  # [m]
+HORIZONTAL: Final = np.array([1.0, 0.0, 1.0])
+
+
+def make_stand(
+    source: Motion | Pose, seconds: float = 60.0, *, feet: str = "both", lift_m: float = FOOT_LIFT_M
+) -> Motion:
+    """Clip of a figure that stands still, its centre of mass over its feet.
+
+    The soles are laid flat where they are. On one foot, the weight is brought over it in 1.5 s, then the other foot is
+    lifted in as long.
+
+    Args:
+        source: a pose; or a clip, whose quietest frame on both feet is taken.
+        seconds: how long.
+        feet: "both", or the one to stand on, "left" or "right".
+        lift_m: how high the other foot is lifted [m].
+
+    Raises:
+        UnknownNameError: there is no such foot.
+        InputError: the time is not positive.
+    """
+    if feet not in FEET:
+        raise UnknownNameError("feet", str(feet), "a stand", FEET)
+    if not (np.isfinite(seconds) and seconds > 0.0):
+        raise InputError(f"seconds is {seconds}", "Give a positive number")
+    pose = find_quiet_pose(source) if isinstance(source, Motion) else source
+    times = np.arange(int(np.ceil(seconds * RATE_HZ)) + 1) / RATE_HZ
+    if feet == "both":
+        shift, lift = np.zeros(len(times)), np.zeros(len(times))
+    else:
+        shift, lift = _ease(times / SHIFT_S), _ease(times / SHIFT_S - 1.0)
+    return _make_stand(pose, FEET.index(feet) - 1, shift, lift_m * lift)
+
+
+def make_balance_clip(source: Motion | Pose) -> Motion:
+    """Clip of what a body does to keep its balance: it sways to all sides, bends its knees, and lifts each foot.
+
+    For models: a clip in which nobody had to balance has no modes to balance with.
+    """
+    pose = find_quiet_pose(source) if isinstance(source, Motion) else source
+    phase = 2.0 * np.pi * np.arange(SWAY_FRAMES) / SWAY_FRAMES
+    ankles, turns, soles = _flatten_feet(pose)
+    ahead = np.mean([turn @ v for turn, v in zip(turns, _sole_directions(pose), strict=True)], axis=0)
+    way = np.stack([np.cross((0.0, 1.0, 0.0), ahead), ahead])
+    size = SWAY_M * np.stack([np.sin(phase), np.sin(2.0 * phase)], axis=1)
+    targets = np.repeat(ankles[:, None], SWAY_FRAMES, axis=1)
+    flags = np.ones((SWAY_FRAMES, 2), dtype=np.bool_)
+    dips = DIP_M * (1.0 - np.cos(3.0 * phase)) / 2.0
+    swaying = _solve_legs(_repeat_pose(pose, SWAY_FRAMES), targets, turns, soles.mean(axis=0) + size @ way, flags, dips)
+    return concatenate([swaying, *(replace(make_stand(pose, 3.0, feet=f), contacts=None) for f in SIDES)])
+
+
+def _sole_directions(pose: Pose) -> FloatArray:
+    """From heel to ball of each sole ``(2, 3)``, in its ankle's frame, of unit length."""
+    corners = find_soles(pose.skeleton).corners
+    ways = corners[:, 2:].mean(axis=1) - corners[:, :2].mean(axis=1)
+    return ways / np.linalg.norm(ways, axis=1, keepdims=True)
+
+
+def find_quiet_pose(motion: Motion) -> Pose:
+    """The frame of a clip that stands most quietly on both feet, upright."""
+    down = feet_down(detect_contacts(motion) if motion.contacts is None else motion.contacts).all(axis=1)
+    places = motion.joint_positions()
+    steps = np.gradient(places, axis=0) if len(motion) > 1 else np.zeros_like(places)
+    speeds = np.linalg.norm(steps, axis=-1).mean(axis=1) * motion.rate_hz
+    heights = places[:, 0, 1]
+    unrest = speeds + 5.0 * (heights.max() - heights) + np.where(down, 0.0, 10.0)
+    return motion[int(np.argmin(unrest))]
+
+
+def _ease(phase: FloatArray) -> FloatArray:
+    """From 0 to 1 while the phase does, without a jerk at the ends."""
+    x = np.clip(phase, 0.0, 1.0)
+    return x**3 * (10.0 - 15.0 * x + 6.0 * x**2)
+
+
+def _make_stand(pose: Pose, side: int, shift: FloatArray, lift: FloatArray) -> Motion:
+    """Clip of a stand on a side, or on both for -1; ``shift`` says how much of the weight has moved there."""
+    count = len(shift)
+    still = _repeat_pose(pose, count)
+    ankles, turns, soles = _flatten_feet(pose)
+    targets = np.repeat(ankles[:, None], count, axis=1)
+    if side >= 0:
+        targets[1 - side, :, 1] += lift
+    middle = soles.mean(axis=0)
+    goals = middle + shift[:, None] * ((soles[side] if side >= 0 else middle) - middle)
+    flags = np.ones((count, 2), dtype=np.bool_)
+    if side >= 0:
+        flags[:, 1 - side] = lift < 1e-6
+    clip = _solve_legs(still, targets, turns, goals, flags)
+    names = tuple(f"{s}_{part}" for s in SIDES for part in ("heel", "toe"))
+    return replace(clip, contacts=Contacts(names, np.repeat(flags, 2, axis=1)))
+
+
+def _repeat_pose(pose: Pose, count: int) -> Motion:
+    wxyz = np.broadcast_to(pose.rotations.wxyz, (count, *pose.rotations.wxyz.shape))
+    return Motion(pose.skeleton, RATE_HZ, np.tile(pose.root_position, (count, 1)), SO3(np.array(wxyz)), name="stand")
+
+
+def _flatten_feet(pose: Pose) -> tuple[FloatArray, list[SO3], FloatArray]:
+    """Places of both ankles ``(2, 3)``, their turns, and middles of the soles ``(2, 3)``, all flat on height zero."""
+    soles, origins, frames = find_soles(pose.skeleton), pose.joint_positions(), pose.joint_rotations()
+    ankles, turns, middles = np.empty((2, 3)), list[SO3](), np.empty((2, 3))
+    for s, joint in enumerate(soles.joints):
+        turn, under = flatten_foot(pose.skeleton, s, frames[joint : joint + 1])
+        middles[s] = (origins[joint] + frames[joint] @ soles.corners[s].mean(axis=0)) * HORIZONTAL
+        ankles[s] = middles[s] - under
+        turns.append(turn)
+    return ankles, turns, middles
+
+
+def _solve_legs(
+    motion: Motion,
+    targets: FloatArray,
+    turns: list[SO3],
+    goals: FloatArray,
+    flags: BoolArray,
+    dips: FloatArray | float = 0.0,
+) -> Motion:
+    """Clip with ankles at targets ``(2, F, 3)`` and its centre of mass above goals ``(F, 3)``, lower by dips [m]."""
+    result = level_toes(motion)
+    for _ in range(BALANCE_ROUNDS):
+        away = (goals - centre_of_mass(result)) * HORIZONTAL
+        result = replace(result, root_positions=result.root_positions + away)
+        up = leg_rise(result, targets, flags, UPRIGHT) - np.multiply.outer(dips, (0.0, 1.0, 0.0))
+        result = replace(result, root_positions=result.root_positions + up)
+        for s, side in enumerate(SIDES):
+            held = SO3(np.broadcast_to(turns[s].wxyz, (len(result), 4)))
+            result = solve_two_bone(
+                result, f"{side}_leg", targets[s], end_rotations=held, stretch=MAX_LEG_EXTENSION
+            ).motion
+    return result

@@ -1,0 +1,333 @@
+"""Solve one control step: a quadratic programme for the actuation, then the physics that follows from it.
+
+A plan that leans on contacts which it lifts is refined, contact by contact. In a strict hierarchy, a task acts only
+where those of higher rank leave it free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marey.base import BoolArray, FloatArray, InputError
+from marey.control.problem import ROOT_SIZE, ControlProblem, assemble_rows, null_space, scale_programme
+from marey.control.relaxations import COMPLIANCE, Relaxation, control_objective
+from marey.control.task_laws import Feature, control_form
+from marey.numerics import SolveStatus, solve_qp
+
+ROUNDING: Final = 1e-11  # [-] of the scaled Hessian, which redundant contacts leave singular; more holds them back
+ROUNDING_AT_WORST: Final = 1e-8  # [-] where that was too little
+FEASIBILITY: Final = 1e-9  # [-] on rows of unit length
+MAX_ITERATIONS: Final = 1000  # changes of the active set at most
+_STATUS: Final = {
+    1: SolveStatus.CONVERGED,
+    -1: SolveStatus.INFEASIBLE,
+    -4: SolveStatus.ITERATION_LIMIT,
+    -5: SolveStatus.NOT_CONVEX,
+    -6: SolveStatus.INFEASIBLE,
+}
+MOST_ENUMERATED: Final = 8  # one-sided rows whose 2^m states are tried
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ControlSolution:
+    """Actuation of one step, and what was planned with it."""
+
+    actuation: FloatArray  # (k,) impulses
+    planned_velocity: FloatArray  # (d,) what the programme believes; the physics decides
+    multipliers: FloatArray  # (m,) planned contact impulses
+    gap: float  # [J] planned λ'(Jv - b): zero when contacts push only where they touch
+    status: SolveStatus
+
+    @property
+    def is_solved(self) -> bool:
+        """Whether there is a plan at all."""
+        return self.status is SolveStatus.CONVERGED
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ControlProgramme:
+    r"""A control step as a quadratic programme in :math:`z = (\mu, \lambda, s)`: actuation, contacts, broken fences."""
+
+    H: FloatArray  # (n, n)
+    g: FloatArray  # (n,)
+    A: FloatArray  # (r, n)
+    lower: FloatArray  # (r,)
+    upper: FloatArray  # (r,)
+    low: FloatArray  # (n,) bounds of z
+    high: FloatArray  # (n,)
+
+    def solve(self) -> tuple[FloatArray, SolveStatus]:
+        """Solution ``(n,)``, found in units in which no unknown is large or small."""
+        parts = (self.H, self.g, self.A, self.lower, self.upper, self.low, self.high)
+        H, g, A, upper, lower, sense, units = scale_programme(*parts, ROUNDING)
+        for more in (0.0, ROUNDING_AT_WORST):
+            H.reshape(-1)[:: H.shape[0] + 1] += more
+            x, status = _call_daqp(H, g, A, upper, lower, sense)
+            if status is SolveStatus.CONVERGED:
+                break
+        return units * x, status
+
+
+def _call_daqp(
+    H: FloatArray, g: FloatArray, A: FloatArray, upper: FloatArray, lower: FloatArray, sense: NDArray[np.int32]
+) -> tuple[FloatArray, SolveStatus]:
+    """Point and status of a programme in units of its own; the point is finite."""
+    import daqp
+
+    answer: Any = cast(Any, daqp).solve(
+        H, g, A, upper, lower, sense, primal_tol=FEASIBILITY, eps_prox=0.0, iter_limit=MAX_ITERATIONS
+    )
+    x, _, flag, _ = answer
+    solution = np.asarray(x, dtype=np.float64)
+    if not np.isfinite(solution).all():
+        return np.zeros_like(g), SolveStatus.STALLED
+    return solution, _STATUS.get(int(flag), SolveStatus.STALLED)
+
+
+def solve_control(problem: ControlProblem, relaxation: Relaxation | None = None) -> ControlSolution:
+    """Actuation of least cost under a relaxation; if there is none, no actuation with the status that says why."""
+    return solve_with_open_rows(
+        problem, Relaxation() if relaxation is None else relaxation, np.zeros_like(problem.is_equal)
+    )
+
+
+def solve_with_open_rows(problem: ControlProblem, relaxation: Relaxation, is_open: BoolArray) -> ControlSolution:
+    """Actuation of least cost while some rows carry no force."""
+    return _solve_programme(problem, relaxation, ~problem.is_equal, is_open)
+
+
+def solve_exactly(problem: ControlProblem, relaxation: Relaxation | None = None) -> ControlSolution:
+    """Best of all contact states: each one-sided row is either closed, or open and without force.
+
+    [Tournier2011]_ §16 leaves this to the future; it is exact, and costs :math:`2^m` programmes.
+    """
+    base = Relaxation("none") if relaxation is None else relaxation
+    one_sided = np.flatnonzero(~problem.is_equal & ~problem.is_friction)
+    if one_sided.size > MOST_ENUMERATED:
+        raise InputError(f"{one_sided.size} contacts have too many states to try", f"Give {MOST_ENUMERATED} at most")
+    best: ControlSolution | None = None
+    lowest = np.inf
+    for closed in product((True, False), repeat=one_sided.size):
+        is_open = np.zeros_like(problem.is_equal)
+        is_open[one_sided] = ~np.array(closed, dtype=bool)
+        found = _solve_programme(problem, base, is_open, is_open)
+        cost = problem.goal(found.planned_velocity) + _strength_bounds(problem, base, found.actuation)
+        if found.is_solved and cost < lowest:
+            best, lowest = found, cost
+    return no_actuation(problem, SolveStatus.INFEASIBLE) if best is None else best
+
+
+def realised_velocity(problem: ControlProblem, actuation: FloatArray) -> FloatArray:
+    r"""Velocity ``(d,)`` that follows from an actuation: :math:`\arg\min_{Jv\ge b}\frac12 v^TMv - (f + A^T\mu)^Tv`.
+
+    Rows of friction are left out; a simulator has them.
+    """
+    pushed = np.array(problem.impulse)
+    pushed[ROOT_SIZE:] += actuation
+    hard = ~problem.is_friction
+    upper = np.where(problem.is_equal, problem.ends, np.inf)
+    return solve_qp(problem.inertia, -pushed, problem.rows[hard], problem.ends[hard], upper[hard]).x
+
+
+def assemble_programme(
+    problem: ControlProblem, relaxation: Relaxation, may_open: BoolArray, is_open: BoolArray
+) -> ControlProgramme:
+    """Programme of a control step; rows that may not open hold exactly, rows that are open carry no force."""
+    k, m, s = problem.num_actuators, problem.ends.size, problem.fence_ends.size
+    objective, slope = control_objective(problem, relaxation)
+    mean = float(np.trace(problem.gram[k:, k:])) / max(m, 1)
+    H, g = np.zeros((k + m + s, k + m + s)), np.zeros(k + m + s)
+    H[: k + m, : k + m], g[: k + m] = objective, slope
+    softness = np.repeat([0.0, COMPLIANCE * max(mean, 1e-12), 2.0 * problem.fence_weight], [k, m, s])
+    H.flat[:: H.shape[0] + 1] += softness
+    rows = assemble_rows(
+        *(problem.gram, problem.response, problem.free_velocity, problem.rows, problem.ends, problem.is_equal),
+        *(problem.partners, problem.grips, problem.fences, problem.fence_ends, problem.strongest, may_open, is_open),
+    )
+    return ControlProgramme(H, g, *rows)
+
+
+def unpack_solution(problem: ControlProblem, z: FloatArray, status: SolveStatus) -> ControlSolution:
+    """What the unknowns of a programme mean."""
+    k, m = problem.num_actuators, problem.ends.size
+    velocity = problem.free_velocity + problem.response @ z[: k + m]
+    multipliers = z[k : k + m]
+    one_sided = ~problem.is_equal & ~problem.is_friction
+    gap = float(np.abs(multipliers * (problem.rows @ velocity - problem.ends))[one_sided].sum())
+    return ControlSolution(z[:k], velocity, multipliers, gap, status)
+
+
+def no_actuation(problem: ControlProblem, status: SolveStatus) -> ControlSolution:
+    """No actuation, for want of a plan."""
+    nothing = np.zeros(problem.num_actuators)
+    return ControlSolution(nothing, problem.free_velocity, np.zeros(problem.ends.size), 0.0, status)
+
+
+def _solve_programme(
+    problem: ControlProblem, relaxation: Relaxation, may_open: BoolArray, is_open: BoolArray
+) -> ControlSolution:
+    z, status = assemble_programme(problem, relaxation, may_open, is_open).solve()
+    return unpack_solution(problem, z, status) if status is SolveStatus.CONVERGED else no_actuation(problem, status)
+
+
+def _strength_bounds(problem: ControlProblem, relaxation: Relaxation, actuation: FloatArray) -> float:
+    k = problem.num_actuators
+    return float(relaxation.strength * actuation @ problem.gram[:k, :k] @ actuation)
+
+
+CLOSED_WEIGHT: Final = 1e7  # [s²/m²] a contact that presses stays where it is
+MAX_REFINEMENTS: Final = 3  # times that the contacts are looked at again
+LIFTED: Final = 0.02  # [m/s] a contact that moves away faster may be meant to open
+STILL_SPEED: Final = 1e-4  # [m/s] a contact that moves away faster has opened
+
+
+def solve_refined(problem: ControlProblem, relaxation: Relaxation | None = None) -> ControlSolution:
+    """Actuation of a relaxation, then the best one for the contacts that it found.
+
+    Each one-sided row is closed, and then stays, or open, and then pushes nothing, as in ``solve_exactly``; but the
+    states are not enumerated: the relaxation tells the first, and rows that pull or sink are flipped.
+    """
+    relaxation = Relaxation() if relaxation is None else relaxation
+    first = solve_control(problem, relaxation)
+    return refine_contacts(problem, relaxation, first) if first.is_solved else first
+
+
+def refine_contacts(problem: ControlProblem, relaxation: Relaxation, first: ControlSolution) -> ControlSolution:
+    """The best plan near another one in which contacts push only where they stay."""
+    one_sided = ~problem.is_equal & ~problem.is_friction
+    if not one_sided.any():
+        return first
+    bare = replace(relaxation, name="none")
+    best, lowest = first, np.inf
+    for closed in _initial_active_rows(problem, first):
+        for _ in range(MAX_REFINEMENTS):
+            found = _solve_with_closed(problem, bare, closed, one_sided & ~closed)
+            cost = problem.goal(found.planned_velocity)
+            if not found.is_solved or cost >= lowest:
+                break
+            best, lowest = found, cost
+            flipped = _flip_rows(problem, found, closed, one_sided)
+            if (flipped == closed).all():
+                break
+            closed = flipped
+    return best
+
+
+def _initial_active_rows(problem: ControlProblem, first: ControlSolution) -> list[BoolArray]:
+    """Rows ``(m,)`` that may be closed: those that press, or only those that stay where they are."""
+    away = problem.rows @ first.planned_velocity - problem.ends
+    presses = find_pressing_rows(problem, first)
+    stays = presses & (away < LIFTED)
+    return [presses] if (stays == presses).all() else [presses, stays]
+
+
+def find_pressing_rows(problem: ControlProblem, found: ControlSolution) -> BoolArray:
+    """One-sided rows ``(m,)`` that push more than they move away, both as speeds, or stay where they are."""
+    k = problem.num_actuators
+    away = problem.rows @ found.planned_velocity - problem.ends
+    presses = away < np.maximum(found.multipliers * np.diag(problem.gram)[k:], STILL_SPEED)
+    return presses & ~problem.is_equal & ~problem.is_friction
+
+
+def closed_contact_goals(problem: ControlProblem, closed: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """Goals ``(d, d)`` and ``(d,)`` that keep contacts which press where they are."""
+    rows, ends = problem.rows[closed], problem.ends[closed]
+    pulled = 2.0 * CLOSED_WEIGHT * rows.T
+    return pulled @ rows, -pulled @ ends
+
+
+def _solve_with_closed(
+    problem: ControlProblem, relaxation: Relaxation, closed: BoolArray, is_open: BoolArray
+) -> ControlSolution:
+    quadratic, linear = closed_contact_goals(problem, closed)
+    held = problem.with_goals(problem.goal_matrix + quadratic, problem.goal_vector + linear)
+    return solve_with_open_rows(held, relaxation, is_open)
+
+
+def _flip_rows(problem: ControlProblem, found: ControlSolution, closed: BoolArray, one_sided: BoolArray) -> BoolArray:
+    """Closed rows without force open where they are pulled; open rows that sink close."""
+    away = problem.rows @ found.planned_velocity - problem.ends
+    loose = closed & (found.multipliers <= 0.0) & (away > STILL_SPEED / 100.0)
+    sunk = one_sided & ~closed & (away < STILL_SPEED)
+    return (closed & ~loose) | sunk
+
+
+RANK: Final = 1e-6  # [-] of the strongest direction; a task that feels less of a direction leaves it free
+FEASIBLE: Final = 1e-9  # [-] by which rows give way, so that the last level's solution stays one
+
+
+def solve_strictly(
+    problem: ControlProblem,
+    relaxation: Relaxation,
+    levels: Sequence[Sequence[Feature]],
+    is_open: BoolArray,
+    *,
+    rank: float = RANK,
+) -> ControlSolution:
+    r"""Best plan for the first level, among those the best for the second, and so on.
+
+    Each level is a quadratic programme in the null space of those before: :math:`z = z_{l-1} + N_{l-1}\,y`. The goals
+    of ``problem`` itself count at every level: that soles stay, that contacts which press do.
+
+    Args:
+        problem: mechanics and contacts.
+        relaxation: what else counts at every level.
+        levels: features, first things first.
+        is_open: rows ``(m,)`` that carry no force.
+        rank: part of a level's strongest direction; what it feels less than this, it leaves free.
+    """
+    may_open, z, basis = ~problem.is_equal, None, None
+    last = len(levels) - 1
+    for number, features in enumerate(levels or [()]):
+        quadratic, linear = control_form(features, problem.impulse.size)
+        posed = problem.with_goals(problem.goal_matrix + quadratic, problem.goal_vector + linear)
+        programme = assemble_programme(posed, relaxation, may_open, is_open)
+        if z is None or basis is None:
+            z, status = programme.solve()
+            if status is not SolveStatus.CONVERGED:
+                return no_actuation(problem, status)
+            basis = np.diag(1.0 / np.sqrt(np.diag(programme.H)))
+        else:
+            y, found = _restrict_programme(programme, z, basis).solve()
+            z = z + basis @ y if found is SolveStatus.CONVERGED else z
+        basis = _free_directions(problem, features, basis, rank) if number < last else basis
+        if not basis.shape[1]:
+            break
+    assert z is not None
+    return unpack_solution(problem, z, SolveStatus.CONVERGED)
+
+
+def _restrict_programme(programme: ControlProgramme, z: FloatArray, basis: FloatArray) -> ControlProgramme:
+    """The same programme in the coordinates of a subspace through a point that keeps all rows."""
+    bounded = np.isfinite(programme.low) | np.isfinite(programme.high)
+    rows = np.concatenate([programme.A, np.eye(z.size)[bounded]])
+    here = rows @ z
+    lower = np.concatenate([programme.lower, programme.low[bounded]])
+    upper = np.concatenate([programme.upper, programme.high[bounded]])
+    give = FEASIBLE * (1.0 + np.abs(here))
+    n = basis.shape[1]
+    least: FloatArray = np.minimum(lower - here, -give)
+    most: FloatArray = np.maximum(upper - here, give)
+    return ControlProgramme(
+        basis.T @ programme.H @ basis,
+        basis.T @ (programme.H @ z + programme.g),
+        rows @ basis,
+        *(least, most, np.full(n, -np.inf), np.full(n, np.inf)),
+    )
+
+
+def _free_directions(
+    problem: ControlProblem, features: Sequence[Feature], basis: FloatArray, rank_part: float
+) -> FloatArray:
+    """Directions ``(n, r)`` of a subspace that features do not feel."""
+    if not features:
+        return basis
+    size = problem.num_actuators + problem.ends.size
+    felt = np.concatenate([np.sqrt(f.weight) * f.matrix for f in features]) @ problem.response @ basis[:size]
+    return basis @ null_space(felt, rank_part)

@@ -1,0 +1,354 @@
+"""Steps: feet that stand where they came down, and land where balance needs them.
+
+The schedule says when a clip puts its feet down, rolls over them and lifts them. Recovery steps, which a clip does
+not have, are taken where standing alone would not save a figure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, IntArray
+from marey.control.reference.centre_of_mass import HORIZONTAL_AXES, project_into_hull
+from marey.control.reference.clip import Reference, Soles
+from marey.control.support import convex_hull, hull_distances
+from marey.motion import find_runs
+from marey.simulate import Ground, Simulator
+
+if TYPE_CHECKING:
+    from marey.control.tracking_laws import TrackingStep
+
+
+UP = np.array([0.0, 1.0, 0.0])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FloorPlanes:
+    """What a figure walks on: the highest of some planes that are not too steep; without any, height zero."""
+
+    grounds: tuple[Ground, ...]
+
+    @classmethod
+    def from_simulator(cls, simulator: Simulator) -> FloorPlanes:
+        """The floor of a simulator; walls are left out."""
+        constrainer = simulator.constrainer
+        grounds = () if constrainer is None else constrainer.grounds
+        return cls(tuple(g for g in grounds if float(g.normal[1]) > 0.5))
+
+    def height(self, place: FloatArray) -> float:
+        """Height [m] of the floor at a place ``(2,)`` (x, z)."""
+        return max((_height(g, place) for g in self.grounds), default=0.0)
+
+    def normal(self, place: FloatArray) -> FloatArray:
+        """Normal ``(3,)`` of the floor at a place ``(2,)`` (x, z)."""
+        if len(self.grounds) < 2:
+            return self.grounds[0].normal if self.grounds else UP
+        return max(self.grounds, key=lambda g: _height(g, place)).normal
+
+    def rise(self, place: FloatArray) -> FloatArray:
+        """How fast the floor rises ``(2,)`` [-] along x and z."""
+        n = self.normal(place)
+        return -n[[0, 2]] / n[1]
+
+    def gaps(self, points: FloatArray) -> FloatArray:
+        """How far ``(...)`` [m] points ``(..., 3)`` are above the floor."""
+        if not self.grounds:
+            return points[..., 1]
+        return np.min([g.gaps(points) for g in self.grounds], axis=0)
+
+    def under(self, point: FloatArray) -> FloatArray:
+        """Place ``(3,)`` [m] of the floor below a point."""
+        return np.array([point[0], self.height(point[[0, 2]]), point[2]])
+
+
+def _height(ground: Ground, place: FloatArray) -> float:
+    n, p = ground.normal, ground.point
+    return float(p[1] - (n[0] * (place[0] - p[0]) + n[2] * (place[1] - p[2])) / n[1])
+
+
+AIR, HEEL, FLAT, BALL = range(4)  # how a foot stands: not at all, on its heel, on its sole, on its ball
+FLAT_M: Final = 0.02  # [m] a sole whose corners are all lower lies flat
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FootSchedule:
+    """How both feet of a clip stand, frame by frame."""
+
+    phases: IntArray  # (F, 2) AIR, HEEL, FLAT or BALL
+    landings: IntArray  # (F, 2) frame in which a foot that is in the air lands; F where it never does
+    lifts: IntArray  # (F, 2) frame in which a foot that is down is lifted; F where it never is
+
+    def __len__(self) -> int:
+        return len(self.phases)
+
+
+def make_schedule(corners: FloatArray, down: BoolArray) -> FootSchedule:
+    """Schedule of a clip.
+
+    Args:
+        corners: of the soles, and toes ``(F, 2, 5, 3)`` [m] above a floor at height zero.
+        down: feet on the ground ``(F, 2)``.
+    """
+    heels, balls = corners[:, :, :2, 1].max(axis=-1), corners[:, :, 2:4, 1].max(axis=-1)
+    rolling = np.where(heels < balls, HEEL, BALL)
+    phases = np.where(np.maximum(heels, balls) < FLAT_M, FLAT, rolling)
+    return FootSchedule(np.where(down, phases, AIR), _run_ends(~down), _run_ends(down))
+
+
+def _run_ends(flags: BoolArray) -> IntArray:
+    """Frame after the run that each frame is in ``(F, 2)``; the frame itself where there is none."""
+    count = len(flags)
+    ends = np.repeat(np.arange(count)[:, None], 2, axis=1)
+    for side in range(2):
+        for start, stop in find_runs(flags[:, side]):
+            ends[start:stop, side] = stop
+    return ends
+
+
+TOUCH_M: Final = 0.002  # [m] a foot that is lower touches
+LOST_M: Final = 0.02  # [m] a foot that is higher has lost the ground
+EARLY_S: Final = 0.15  # [s] before its time that a foot may land; before that it only scuffs the ground
+LEAST_SWING_S: Final = 0.1  # [s] that a foot is in the air before it may land
+SINK_M_S: Final = 0.4  # [m/s] with which a foot that is late looks for the ground
+MAX_PENETRATION_M: Final = 0.004  # [m] that a foot aims below the floor, so as not to be late
+TILT_M: Final = 0.01  # [m] between the heights of heel and ball of a foot that lands flat
+HUMP_M: Final = 0.06  # [m] that a foot is lifted in a step of its own
+EDGE_CORNERS: Final = {HEEL: slice(0, 2), BALL: slice(2, 4)}
+
+
+class SwingTarget(NamedTuple):
+    """Where a foot in the air shall be now."""
+
+    offset: FloatArray  # (3,) [m] from where the clip has it
+    velocity: FloatArray  # (3,) [m/s] with which that changes
+
+
+@dataclass(slots=True)
+class SteppingFoot:
+    """One foot: how it stands, or where it swings."""
+
+    phase: int
+    edge: int = HEEL  # that is held: HEEL or BALL
+    anchor: FloatArray = field(default_factory=lambda: np.zeros(3))  # [m] where the middle of that edge is held
+    offset: FloatArray = field(default_factory=lambda: np.zeros(2))  # [m] from where it stands in the clip (x, z)
+    lifted: FloatArray = field(default_factory=lambda: np.zeros(3))  # [m] from the clip when it was lifted
+    begun: int = 0  # step in which it was lifted
+    due: int = 0  # step in which it shall land, or should have landed
+    is_own: bool = False  # whether it takes, or took, a step that the clip does not have
+    sunk_m: float = 0.0  # [m] that it has gone down in search of the ground
+
+    @property
+    def is_down(self) -> bool:
+        """Whether it stands."""
+        return self.phase != AIR
+
+
+class Footsteps:
+    """Both feet of a figure that follows a clip.
+
+    A foot that comes down early stands; one that is late goes on down until it lands, and the other one waits for it.
+    Where it came down becomes the place of the clip: what the clip does from there on is moved with the feet, so that
+    a drift is never pulled back.
+    """
+
+    def __init__(self, reference: Reference, schedule: FootSchedule, soles: Soles, floor: FloorPlanes) -> None:
+        self.reference, self.schedule, self.soles, self.floor = reference, schedule, soles, floor
+        self.feet = (SteppingFoot(AIR), SteppingFoot(AIR))
+        self.offset = np.zeros(2)
+
+    def begin(self, points: FloatArray) -> None:
+        """Put both feet where they are; ``points (2, 5, 3)`` [m] are corners and toes."""
+        phases, landings = self.schedule.phases[0], self.schedule.landings[0]
+        self.feet = (
+            SteppingFoot(int(phases[0]), due=int(landings[0])),
+            SteppingFoot(int(phases[1]), due=int(landings[1])),
+        )
+        self.offset = np.zeros(2)
+        for foot, places in zip(self.feet, points, strict=True):
+            foot.begun = -round(LEAST_SWING_S / self.reference.dt)
+            if foot.is_down:
+                low = self.floor.gaps(places)
+                self._hold(foot, BALL if foot.phase == BALL or low[2:4].min() < low[:2].min() else HEEL, places)
+
+    def update(self, step: int, points: FloatArray, pivot: FloatArray) -> None:
+        """See what the feet have done; ``points (2, 5, 3)`` [m], ``pivot (2,)`` where the clip leans on the ground."""
+        gaps = self.floor.gaps(points)
+        for side in range(2):
+            foot = self.feet[side]
+            if foot.is_down:
+                self._stand(step, side, points[side], gaps[side])
+            elif float(gaps[side].min()) < TOUCH_M and self._may_land(foot, step):
+                self._land(step, side, points[side], gaps[side])
+        self.offset = self._mean_offset(self._frame(step), pivot)
+
+    def go_on_from(self, other: Footsteps) -> None:
+        """Have the feet of another figure that does the same."""
+        left, right = other.feet
+        self.feet, self.offset = (replace(left), replace(right)), np.array(other.offset)
+
+    def _frame(self, step: int) -> int:
+        return min(step, len(self.schedule) - 1)
+
+    def _may_land(self, foot: SteppingFoot, step: int) -> bool:
+        dt = self.reference.dt
+        return (foot.due - step) * dt < EARLY_S and (step - foot.begun) * dt > LEAST_SWING_S
+
+    def _land(self, step: int, side: int, places: FloatArray, gaps: FloatArray) -> None:
+        """A foot has come down: it is held by the edge that touches."""
+        foot, i = self.feet[side], self._frame(max(step, self.feet[side].due))
+        heel, ball = float(gaps[:2].min()), float(gaps[2:].min())
+        foot.phase = FLAT if abs(heel - ball) < TILT_M else HEEL if heel < ball else BALL
+        self._hold(foot, HEEL if heel <= ball else BALL, places)
+        there = self.reference.corners[i, side, EDGE_CORNERS[foot.edge]].mean(axis=0)
+        foot.offset = (foot.anchor - there)[HORIZONTAL_AXES]
+        foot.sunk_m = 0.0
+
+    def step_out(self, step: int, side: int, points: FloatArray, seconds: float) -> None:
+        """Begin a step that the clip does not have, to land in so many seconds; ``points (2, 5, 3)`` [m]."""
+        self._lift(step, side, points[side], step + max(1, round(seconds / self.reference.dt)))
+        self.feet[side].is_own = True
+
+    def _hold(self, foot: SteppingFoot, edge: int, places: FloatArray) -> None:
+        foot.edge, foot.anchor = edge, self.floor.under(places[EDGE_CORNERS[edge]].mean(axis=0))
+
+    def _slip(self, foot: SteppingFoot, places: FloatArray) -> None:
+        """A foot that has slipped stands where it is now."""
+        now = self.floor.under(places[EDGE_CORNERS[foot.edge]].mean(axis=0))
+        foot.offset, foot.anchor = foot.offset + (now - foot.anchor)[HORIZONTAL_AXES], now
+
+    def _stand(self, step: int, side: int, places: FloatArray, gaps: FloatArray) -> None:
+        """A foot that is down rolls as the clip does, is lifted, or has lost the ground."""
+        foot, other = self.feet[side], self.feet[1 - side]
+        self._slip(foot, places)
+        wanted = int(self.schedule.phases[self._frame(max(step, foot.due)), side])
+        foot.is_own = foot.is_own and wanted == AIR
+        if wanted == AIR and not foot.is_own and (other.is_down or not self.schedule.phases[self._frame(step)].any()):
+            self._lift(step, side, places, int(self.schedule.landings[self._frame(step), side]))
+        elif float(gaps.min()) > LOST_M:
+            self._lift(step, side, places, step)
+        elif wanted == AIR:
+            foot.phase = FLAT if foot.is_own else foot.phase
+        elif wanted == BALL and float(gaps[2:4].max()) < TILT_M and foot.edge != BALL:
+            self._hold(foot, BALL, places)
+            foot.phase = BALL
+        elif wanted in (FLAT, BALL) and not (wanted == BALL and foot.phase == HEEL):
+            foot.phase = wanted if foot.edge == BALL or wanted == FLAT else FLAT
+
+    def _lift(self, step: int, side: int, places: FloatArray, due: int) -> None:
+        foot, i = self.feet[side], self._frame(step)
+        foot.phase, foot.begun, foot.due, foot.is_own = AIR, step, due, False
+        foot.lifted = places[:4].mean(axis=0) - self.sole_position(i, side)
+        foot.sunk_m = 0.0
+
+    def sole_position(self, i: int, side: int) -> FloatArray:
+        """Where the clip has the middle of a sole ``(3,)`` [m]."""
+        return self.reference.soles[i, side]
+
+    def _mean_offset(self, i: int, pivot: FloatArray) -> FloatArray:
+        """How far ``(2,)`` [m] the clip is moved: as the feet are, each by what it bears."""
+        left, right = self.feet
+        if left.is_down and right.is_down:
+            a, b = self.reference.soles[i][:, HORIZONTAL_AXES]
+            part = float(np.clip((pivot - a) @ (b - a) / max(float((b - a) @ (b - a)), 1e-6), 0.0, 1.0))
+            return (1.0 - part) * left.offset + part * right.offset
+        if not (left.is_down or right.is_down):
+            return self.offset
+        return left.offset if left.is_down else right.offset
+
+    def swing(self, step: int, side: int, landing: FloatArray) -> SwingTarget:
+        """Where a foot in the air shall be: as it was lifted, then more and more on the way to its landing.
+
+        Args:
+            step: now.
+            side: 0 left, 1 right.
+            landing: where it shall land ``(2,)`` [m] (x, z), from where the clip lands.
+        """
+        foot, dt = self.feet[side], self.reference.dt
+        whole = max(foot.due - foot.begun, 1)
+        x = float(np.clip((step - foot.begun) / whole, 0.0, 1.0))
+        part, rate = x**3 * (10.0 - 15.0 * x + 6.0 * x * x), 30.0 * (x * (1.0 - x)) ** 2 / (whole * dt)
+        down = float(self.reference.soles[self._frame(step), side, 1]) if foot.is_own else 0.0
+        there = np.array([landing[0], -MAX_PENETRATION_M - down, landing[1]])
+        offset = (1.0 - part) * foot.lifted + part * there
+        velocity = rate * (there - foot.lifted)
+        if foot.is_own and down < HUMP_M:
+            offset[1] += HUMP_M * 16.0 * (x * (1.0 - x)) ** 2
+            velocity[1] += HUMP_M * 32.0 * x * (1.0 - x) * (1.0 - 2.0 * x) / (whole * dt)
+        if step >= foot.due:
+            foot.sunk_m += SINK_M_S * dt
+            velocity[1] -= SINK_M_S
+        offset[1] -= foot.sunk_m
+        return SwingTarget(offset, velocity)
+
+
+RECOVERY_STEP_S: Final = 0.28  # [s] of a step in need
+QUIET_S: Final = 0.3  # [s] in which the clip takes no step itself
+LAST_S: Final = 0.6  # [s] before its end a clip may be amid its last swing
+OUT_M: Final = 0.0  # [m] that a capture point may be outside the soles before a step is taken
+BEYOND_M: Final = 0.04  # [m] that a foot lands beyond the capture point
+LONGEST_M: Final = 0.7  # [m] between the feet, at most
+SIDEWAYS: Final = 1.0  # [-] a fall that goes more sideways than this ahead is caught by the foot of that side
+
+
+def begin_recovery_step(at: TrackingStep) -> None:
+    """Begin a step if the capture point has left the soles, and the clip takes none that could catch it."""
+    if not _is_quiet(at) or _capture_distance(at) <= OUT_M:
+        return
+    at.steps.step_out(at.step, _stepping_foot(at), at.points, RECOVERY_STEP_S)
+
+
+def capturing_offset(at: TrackingStep, side: int) -> FloatArray:
+    r"""How far from the clip ``(2,)`` [m] a foot must land to catch the figure.
+
+    Until then the ground pushes at the place p of the other sole that is nearest to the capture point, so that this
+    will be at :math:`p + (\xi - p)\,e^{\omega T}`.
+    """
+    foot, stance = at.steps.feet[side], at.points[1 - side, :4][:, HORIZONTAL_AXES]
+    point, left_s = at.capture_point(), max(foot.due - at.step, 0) * at.dt
+    push = project_into_hull(convex_hull(stance), point, 0.0)
+    away = (point - push) * np.exp(at.sway.frequency * left_s)
+    away = away * (1.0 + BEYOND_M / max(float(np.linalg.norm(away)), 1e-9))
+    way = push + away - stance.mean(axis=0)
+    way = way * min(1.0, LONGEST_M / max(float(np.linalg.norm(way)), 1e-9))
+    return stance.mean(axis=0) + way - at.reference.soles[at.frame, side][HORIZONTAL_AXES]
+
+
+def _is_quiet(at: TrackingStep) -> bool:
+    """Whether a foot stands, none is on its way down, and the clip lifts none soon."""
+    steps, i, soon = at.steps, at.frame, QUIET_S / at.dt
+    left, right = steps.feet
+    if not (left.is_down or right.is_down):
+        return False
+    is_last = not at.is_over and len(at.reference) - at.step < LAST_S / at.dt
+    if any(not foot.is_down and (foot.is_own or is_last or foot.due < len(at.reference)) for foot in steps.feet):
+        return False
+    lifts = steps.schedule.lifts[i] - i
+    return at.is_over or all(
+        n > soon or end >= len(at.reference) or foot.is_own or not foot.is_down
+        for n, end, foot in zip(lifts, steps.schedule.lifts[i], steps.feet, strict=True)
+    )
+
+
+def _capture_distance(at: TrackingStep) -> float:
+    """How far [m] the capture point is outside the soles that stand; negative inside."""
+    down = np.array([foot.is_down for foot in at.steps.feet])
+    hull = convex_hull(at.points[down][:, :4].reshape(-1, 3)[:, HORIZONTAL_AXES])
+    return -1.0 if len(hull) < 3 else -float(hull_distances(hull, at.capture_point())[1].min())
+
+
+def _stepping_foot(at: TrackingStep) -> int:
+    """The foot that is free; else that of the side of the fall, or the one that is farther from it."""
+    left, right = at.steps.feet
+    if not (left.is_down and right.is_down):
+        return 0 if right.is_down else 1
+    soles = at.points[:, :4].mean(axis=1)[:, HORIZONTAL_AXES]
+    ahead = (at.points[:, 2:4] - at.points[:, :2]).mean(axis=(0, 1))[HORIZONTAL_AXES]
+    leftwards = np.array([ahead[1], -ahead[0]]) / max(float(np.linalg.norm(ahead)), 1e-9)
+    way = at.capture_point() - soles.mean(axis=0)
+    sideways = float(way @ leftwards)
+    if abs(sideways) > SIDEWAYS * float(np.linalg.norm(way - sideways * leftwards)):
+        return 0 if sideways > 0.0 else 1
+    return int(np.argmax(np.linalg.norm(soles - at.capture_point(), axis=1)))

@@ -1,0 +1,102 @@
+"""Support: what a figure stands on, its middle and its hull."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from marey.base import FloatArray
+from marey.simulate import Mechanics, Simulator
+
+if TYPE_CHECKING:
+    from marey.control.tasks import Centre
+
+
+SUPPORT_TOUCH_M: Final = 5e-3  # [m] points nearer to the ground than this bear the figure
+FADE_S: Final = 0.2  # [s] in which a support that is lost is forgotten
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Support:
+    """What a figure stands on."""
+
+    points: FloatArray  # (n, 3) [m] that touch
+    hull: FloatArray  # (h, 2) [m] corners (x, z), counterclockwise in (x, z)
+    first_height_m: float  # of the centre of mass above the support, when it was first seen
+    lost_s: float  # [s] since the last contact
+
+    def middle(self, centre: Centre) -> FloatArray:
+        """Place ``(3,)`` [m] above which the centre of mass is safest."""
+        mean = self.points.mean(axis=0)
+        if centre == "mean" or len(self.hull) < 3:
+            return mean
+        x, z = hull_centroid(self.hull)
+        return np.array([x, mean[1], z])
+
+    def hold(self, hold_s: float) -> float:
+        """How much of it still counts, from 1 to 0."""
+        return float(np.clip(1.0 - (self.lost_s - hold_s) / FADE_S, 0.0, 1.0))
+
+
+def touching_points(simulator: Simulator, here: Mechanics) -> FloatArray:
+    """Points ``(n, 3)`` of a figure that touch the ground."""
+    constrainer = simulator.constrainer
+    if constrainer is None or not constrainer.grounds:
+        return np.zeros((0, 3))
+    joints, offsets, radii = constrainer.spheres
+    centres = here.joints[joints] + (here.frames[joints] @ offsets[:, :, None])[:, :, 0]
+    found = [
+        (centres - radii[:, None] * ground.normal)[ground.gaps(centres) - radii < SUPPORT_TOUCH_M]
+        for ground in constrainer.grounds
+    ]
+    return np.concatenate(found)
+
+
+def next_support(last: Support | None, simulator: Simulator, here: Mechanics, dt: float) -> Support | None:
+    """Support of a configuration; the last one, fading, where nothing touches."""
+    points = touching_points(simulator, here)
+    if not len(points):
+        return None if last is None else Support(last.points, last.hull, last.first_height_m, last.lost_s + dt)
+    first = float(here.com[1] - points[:, 1].mean()) if last is None else last.first_height_m
+    return Support(points, convex_hull(points[:, [0, 2]]), first, 0.0)
+
+
+def convex_hull(points: FloatArray) -> FloatArray:
+    """Corners ``(h, 2)`` of the hull of points ``(n, 2)``, counterclockwise (Andrew's chain)."""
+    ordered = sorted({(round(float(x), 9), round(float(y), 9)) for x, y in points})
+    if len(ordered) < 3:
+        return np.array(ordered, dtype=np.float64).reshape(-1, 2)
+    chains = [_half_hull(ordered), _half_hull(ordered[::-1])]
+    return np.array(chains[0][:-1] + chains[1][:-1])
+
+
+def _half_hull(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    chain: list[tuple[float, float]] = []
+    for p in points:
+        while len(chain) > 1 and _orientation(chain[-2], chain[-1], p) <= 0.0:
+            chain.pop()
+        chain.append(p)
+    return chain
+
+
+def _orientation(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> float:
+    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
+
+
+def hull_centroid(hull: FloatArray) -> FloatArray:
+    """Centre of area ``(2,)`` of a hull; of a line or a point, the mean."""
+    after = np.roll(hull, -1, axis=0)
+    areas = hull[:, 0] * after[:, 1] - hull[:, 1] * after[:, 0]
+    whole = float(areas.sum())
+    if abs(whole) < 1e-9:
+        return hull.mean(axis=0)
+    return ((hull + after) * areas[:, None]).sum(axis=0) / (3.0 * whole)
+
+
+def hull_distances(hull: FloatArray, place: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Inward normals ``(h, 2)`` of a hull's edges and how far inside them a place ``(2,)`` is, ``(h,)`` [m]."""
+    edges = np.roll(hull, -1, axis=0) - hull
+    normals = np.stack([-edges[:, 1], edges[:, 0]], axis=1) / np.linalg.norm(edges, axis=1, keepdims=True)
+    return normals, np.einsum("hi,hi->h", normals, place - hull)

@@ -1,0 +1,472 @@
+r"""Tasks as features of one step: what each asks of a velocity, :math:`\Gamma v \approx \tilde\gamma`.
+
+Features of feet need the soles, how they lie on the ground, and which points may bear a figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, singledispatch
+from typing import Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, InputError, UnknownNameError
+from marey.control.support import Support, hull_distances
+from marey.control.tasks import (
+    SIDES,
+    ControlTask,
+    Drive,
+    FootTask,
+    Gains,
+    GazeTask,
+    ModesTask,
+    MomentumTask,
+    RowsTask,
+    SupportTask,
+    gaze_frame,
+    gaze_rate,
+)
+from marey.kinematics import ComTask, LookAtTask, OrientationTask, PointTask, PoseTask
+from marey.lie import SO3
+from marey.simulate import ConstraintRows, Mechanics, Simulator, StepSystem, contact_spheres
+from marey.skeleton import Pose, Skeleton, t_pose
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Feature:
+    r"""Rows :math:`\gamma(v) = \Gamma v - \tilde\gamma` with a weight and a level; [Tournier2011]_ §14.1.1."""
+
+    matrix: FloatArray  # (r, d) Γ
+    target: FloatArray  # (r,) γ̃
+    weight: float = 1.0
+    level: int = 0
+    is_fence: bool = False  # Γ v need only be at least γ̃
+
+
+def control_form(features: Iterable[Feature], size: int) -> tuple[FloatArray, FloatArray]:
+    r"""Matrix ``(d, d)`` and vector ``(d,)`` of :math:`\frac12 v^TQv + c^Tv = \sum_i w_i\|\gamma_i(v)\|^2`."""
+    quadratic, linear = np.zeros((size, size)), np.zeros(size)
+    for feature in features:
+        pulled = 2.0 * feature.weight * feature.matrix.T
+        quadratic += pulled @ feature.matrix
+        linear -= pulled @ feature.target
+    return quadratic, linear
+
+
+def max_angular_speed(system: StepSystem, velocity: FloatArray) -> float:
+    """Largest angular velocity [rad/s] of any segment at a velocity ``(d,)``."""
+    turns = system.mechanics.angular @ velocity
+    return float(np.sqrt(np.einsum("ji,ji->j", turns, turns).max()))
+
+
+@lru_cache(maxsize=64)
+def sole_frame(skeleton: Skeleton, side: str) -> tuple[int, FloatArray, FloatArray]:
+    """Joint of a foot, middle of its sole ``(3,)`` [m] and the sole's frame ``(3, 3)`` (left, up, ahead), in it.
+
+    Raises:
+        InputError: the skeleton has no such foot.
+    """
+    spheres, names = contact_spheres(skeleton)
+    corners = [f"{side}_{part}_{way}" for part in ("heel", "ball") for way in ("left", "right")]
+    if not set(corners) <= set(names):
+        raise InputError(f"'{skeleton.name}' has no {side} foot", "Ask for a foot that it has")
+    which = [names.index(corner) for corner in corners]
+    heel_left, heel_right, ball_left, ball_right = spheres.offsets[which]
+    ahead = ball_left + ball_right - heel_left - heel_right
+    ahead = ahead / np.linalg.norm(ahead)
+    left = heel_left - heel_right + ball_left - ball_right
+    left = left - ahead * (ahead @ left)
+    left = left / np.linalg.norm(left)
+    frame = np.stack([left, np.cross(ahead, left), ahead], axis=1)
+    return int(spheres.joints[which[0]]), spheres.offsets[which].mean(axis=0), frame
+
+
+def sole_target(frame: FloatArray, normal: FloatArray, heading_rad: float | None) -> FloatArray:
+    """Frame ``(3, 3)`` of a sole that lies flat, as far as it may turn as it is, or with a heading from +Z to +X."""
+    ahead = frame[:, 2] if heading_rad is None else np.array([np.sin(heading_rad), 0.0, np.cos(heading_rad)])
+    flat = ahead - normal * (normal @ ahead)
+    length = float(np.linalg.norm(flat))
+    if length < 1e-6:  # a foot that stands on its tip: its crown shows the way
+        flat, length = np.cross(frame[:, 0], normal), float(np.linalg.norm(np.cross(frame[:, 0], normal)))
+    flat = flat / max(length, 1e-9)
+    return np.stack([np.cross(normal, flat), normal, flat], axis=1)
+
+
+Stance = Iterable[str]
+STICK_WEIGHT: Final = 1e4  # [s²/m²] points that stand stay: above all goals, below what must hold
+FLAT_WEIGHT: Final = 1e3  # [s²/m²] soles that stand come down flat
+STANCE_TOUCH_M: Final = 1e-3  # [m] points that come nearer than this in the step may bear the figure
+FOOT_M: Final = 0.1  # [m] a sole's turn counts as much as a shift by its half length
+DOWN: Final = 0.2  # [-] part of a gap that a sole which stands closes in a step
+DOWN_SPEED: Final = 0.1  # [m/s] at most
+
+
+def check_stance(stance: Stance) -> tuple[str, ...]:
+    """Feet that stand.
+
+    Raises:
+        UnknownNameError: a foot is neither left nor right.
+    """
+    feet = tuple(stance)
+    for side in feet:
+        if side not in SIDES:
+            raise UnknownNameError("foot", str(side), "the stance", SIDES)
+    return feet
+
+
+def _stance_rows(rows: ConstraintRows, stance: tuple[str, ...]) -> BoolArray:
+    """Rows ``(m,)`` of the soles that stand."""
+    starts = tuple(f"contact of {side}_{part}" for side in stance for part in ("heel", "ball"))
+    return np.array([name.startswith(starts) for name in rows.names], dtype=np.bool_)
+
+
+def stance_features(
+    rows: ConstraintRows, stance: tuple[str, ...], dt: float, simulator: Simulator, here: Mechanics
+) -> tuple[ConstraintRows, list[Feature]]:
+    """Rows that may bear a figure, and features that keep its soles where they stand.
+
+    A plan must not lean on points that do not touch, so that these are left out. Points that touch by a hair are taken
+    to touch: what leans on them brings them down.
+
+    Args:
+        rows: all rows of the step, with friction as bounds ("staggered").
+        stance: feet that stand.
+        dt: length of the step [s].
+        simulator: the figure.
+        here: its mechanics.
+    """
+    velocity = simulator.state.velocity
+    stands = _stance_rows(rows, stance)
+    is_normal = (rows.owners >= 0) & (rows.partners < 0)
+    gaps = -rows.b * dt
+    far = is_normal & (gaps > STANCE_TOUCH_M) & (gaps + dt * (rows.J @ velocity) > STANCE_TOUCH_M)
+    lying = far & stands
+    lie = Feature(rows.J[lying], -np.minimum(DOWN * gaps[lying] / dt, DOWN_SPEED), FLAT_WEIGHT)
+    landing = [
+        _landing_position(side, simulator, here) for side in stance if (lying & _stance_rows(rows, (side,))).any()
+    ]
+    near = is_normal & (gaps > 0.0) & (gaps <= STANCE_TOUCH_M)
+    rows = replace(rows, b=np.where(near, -DOWN * gaps / dt, rows.b))
+    stuck = ~far & (rows.owners >= 0) & (stands | (rows.partners >= 0))
+    return select_rows(rows, ~far), [Feature(rows.J[stuck], rows.b[stuck], STICK_WEIGHT), lie, *landing]
+
+
+def _landing_position(side: str, simulator: Simulator, here: Mechanics) -> Feature:
+    """A sole that is still in the air comes down where it is."""
+    joint, middle, _ = sole_frame(simulator.body.skeleton, side)
+    matrix = np.concatenate([here.point_jacobian(joint, middle)[[0, 2]], here.angular[joint][1:2] * FOOT_M])
+    return Feature(matrix, np.zeros(3), FLAT_WEIGHT)
+
+
+def select_rows(rows: ConstraintRows, kept: BoolArray) -> ConstraintRows:
+    """Some rows of many; rows of friction go with their partners."""
+    numbers = np.cumsum(kept) - 1
+    partners = np.where(rows.partners >= 0, numbers[rows.partners], -1)[kept]
+    columns = ("J", "b", "lower", "upper", "directions", "owners", "slots", "grips", "priorities")
+    picked = {column: getattr(rows, column)[kept] for column in columns}
+    return replace(rows, partners=partners, names=(), **picked)
+
+
+SLOW_GAINS: Final = Gains(3.0, 0.0)  # of the whole body, which falls as fast as it may be corrected
+MODERATE_GAINS: Final = Gains(5.0, 0.0)  # of poses, which settle what goals leave open
+FAST_GAINS: Final = Gains()
+OFFSET_M: Final = 0.1  # [m] a sole's turn counts as much as a shift by its half length
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StepContext:
+    """A figure at the beginning of a step."""
+
+    simulator: Simulator
+    here: Mechanics
+    dt: float
+    support: Support | None
+
+    def joint(self, joint: str | int) -> int:
+        """Number of a joint by its name."""
+        return self.simulator.body.skeleton.index(joint) if isinstance(joint, str) else joint
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TaskLaw:
+    """How far a task is from its target, and how that changes."""
+
+    error: FloatArray  # (r,)
+    matrix: FloatArray  # (r, d)
+    flow: FloatArray | None = None  # (r,) velocity of the target, in the rows' axes
+    weight: FloatArray | float = 1.0
+    gains: Gains = FAST_GAINS
+    fence: FloatArray | None = None  # (s, d) rows that need only be at least ``fence_ends``
+    fence_ends: FloatArray | None = None  # (s,)
+
+
+def as_drive(task: ControlTask | Drive) -> Drive:
+    """A task with the gains of its kind, unless it has its own."""
+    return task if isinstance(task, Drive) else Drive(task)
+
+
+def make_features(drive: Drive, scene: StepContext) -> tuple[list[Feature], float]:
+    """Features of a task in one step, none where it has no meaning, and how far it is from its target."""
+    law = task_law(drive.task, scene, drive.flow)
+    if law is None:
+        return [], 0.0
+    level, d = drive.task.priority, scene.here.inertia.shape[0]
+    features: list[Feature] = []
+    if law.error.size:
+        gains = law.gains if drive.gains is None else drive.gains
+        flow = np.zeros(law.error.size) if law.flow is None else law.flow
+        current = law.matrix @ scene.simulator.state.velocity
+        back = gains.per_s(scene.dt) * law.error
+        back = back * min(1.0, gains.fastest / max(float(np.linalg.norm(back)), 1e-12))
+        target = flow - back - gains.damping * (current - flow)
+        features.append(_make_feature(law.matrix, target, law.weight, level))
+    if law.fence is not None and law.fence_ends is not None:
+        features.append(Feature(law.fence.reshape(-1, d), law.fence_ends, level=level, is_fence=True))
+    return features, float(np.linalg.norm(law.error))
+
+
+def _make_feature(matrix: FloatArray, target: FloatArray, weight: FloatArray | float, level: int) -> Feature:
+    """Feature with one weight, one for each row, or a matrix of weights."""
+    if isinstance(weight, float | int):
+        return Feature(matrix, target, float(weight), level)
+    if weight.ndim == 1:
+        roots = np.sqrt(weight)
+        return Feature(roots[:, None] * matrix, roots * target, 1.0, level)
+    values, vectors = np.linalg.eigh(weight)
+    root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+    return Feature(root @ matrix, root @ target, 1.0, level)
+
+
+@singledispatch
+def task_law(task: object, scene: StepContext, flow: FloatArray | None) -> TaskLaw | None:
+    """Law of a task, or None where it asks for nothing."""
+    raise InputError(f"a task is a {type(task).__name__}", "Pass PointTask, ComTask, MomentumTask ...")
+
+
+@task_law.register
+def _point_law(task: PointTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
+    j, here = scene.joint(task.joint), scene.here
+    place = here.point(j, task.point)
+    return TaskLaw(place - _single_row(task.goal), here.point_jacobian(j, task.point), flow, _task_weight(task.weight))
+
+
+@task_law.register
+def _orientation_law(task: OrientationTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
+    R = scene.here.frames[scene.joint(task.joint)]
+    turned = SO3.from_matrix(R)
+    error = (SO3(_single_row(task.goal, 4)).inverse() @ turned).log()
+    matrix = R.T @ scene.here.angular[scene.joint(task.joint)]
+    return TaskLaw(error, matrix, None if flow is None else R.T @ flow, _task_weight(task.weight))
+
+
+@task_law.register
+def _look_at_law(task: LookAtTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw | None:
+    r"""Two of three rows: a turn about the gaze is free.
+
+    With the gaze d and the view w, the head turns with :math:`\omega` across d, and the view with
+    :math:`w\times\dot w/\|w\|^2`, where :math:`\dot w` counts the motion of the eye.
+    """
+    j, here = scene.joint(task.joint), scene.here
+    gaze, view = here.frames[j] @ np.asarray(task.axis), _single_row(task.goal) - here.point(j, task.point)
+    far = float(np.linalg.norm(view))
+    if far < 1e-3:
+        return None
+    turn = SO3.from_two_vectors(view / far, gaze).log()
+    along = _cross(view) / far**2
+    matrix = here.angular[j] - np.outer(gaze, gaze @ here.angular[j]) + along @ here.point_jacobian(j, task.point)
+    return TaskLaw(turn, matrix, None if flow is None else along @ flow, _task_weight(task.weight))
+
+
+@task_law.register
+def _gaze_law(task: GazeTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw | None:
+    j, here = scene.joint(task.joint), scene.here
+    view, up = task.goal - here.joints[j], np.asarray(task.up_world)
+    wanted = gaze_frame(view, up)
+    if wanted is None:
+        return None
+    frame = here.frames[j] @ task.offset
+    eye = here.linear[j] @ scene.simulator.state.velocity
+    rate = gaze_rate(wanted, view, (0.0 if flow is None else flow) - eye, up)
+    error = SO3.from_matrix(wanted.T @ frame).log()
+    return TaskLaw(error, frame.T @ here.angular[j], frame.T @ wanted @ rate, task.weight)
+
+
+@task_law.register
+def _com_law(task: ComTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
+    here = scene.here
+    return TaskLaw(here.com - _single_row(task.goal), here.com_jacobian, flow, _task_weight(task.weight), SLOW_GAINS)
+
+
+@task_law.register
+def _momentum_law(task: MomentumTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
+    mass = scene.simulator.body.mass_kg
+    matrix = scene.here.momentum_matrix()[:3] / mass
+    return TaskLaw(np.zeros(3), matrix, task.goal / mass, task.weight, Gains(1.0, 0.0))
+
+
+@task_law.register
+def _support_law(task: SupportTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw | None:
+    support, here = scene.support, scene.here
+    if support is None:
+        return None
+    hold = support.hold(task.hold_s)
+    if hold <= 0.0:
+        return None
+    middle = support.middle(task.centre)
+    height = support.first_height_m if task.height_m is None else task.height_m
+    error = here.com - middle - np.array([0.0, height, 0.0])
+    weights = hold * task.weight * np.array([task.keeps_middle, task.keeps_height, task.keeps_middle], dtype=np.float64)
+    kept = weights > 0.0
+    fence, ends = (None, None) if task.margin_m is None else _capture_point_rows(task.margin_m, scene, support)
+    flow = None if flow is None else flow[kept]
+    return TaskLaw(error[kept], here.com_jacobian[kept], flow, weights[kept], SLOW_GAINS, fence, ends)
+
+
+def _capture_point_rows(
+    margin_m: float, scene: StepContext, support: Support
+) -> tuple[FloatArray | None, FloatArray | None]:
+    r"""Rows that keep the capture point inside the hull: :math:`n^T\dot c \ge -\delta/(h + \sqrt{z/g})`."""
+    if len(support.hull) < 3:
+        return None, None
+    here, gravity = scene.here, max(float(np.linalg.norm(scene.simulator.gravity)), 1e-6)
+    height = max(float(here.com[1] - support.points[:, 1].mean()), 0.1)
+    normals, inside = hull_distances(support.hull, here.com[[0, 2]])
+    margin = min(margin_m, 0.5 * _inner_radius(support.hull))
+    return normals @ here.com_jacobian[[0, 2]], -(inside - margin) / (scene.dt + float(np.sqrt(height / gravity)))
+
+
+def _inner_radius(hull: FloatArray) -> float:
+    return float(hull_distances(hull, hull.mean(axis=0))[1].min())
+
+
+@task_law.register
+def _modes_law(task: ModesTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
+    model = scene.simulator.model
+    if model is None or task.goal.size != model.num_components:
+        count = 0 if model is None else model.num_components
+        raise InputError(f"a task for {task.goal.size} modes, of {count}", "Give as many coordinates as the model has")
+    if task.metric == "joints":
+        return _mode_law(task.goal, scene, flow, task.weight)
+    units = np.diag(1.0 / np.maximum(model.deviations, 1e-9))
+    return _mode_law(task.goal, scene, flow, task.weight, units)
+
+
+@task_law.register
+def _rows_law(task: RowsTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
+    size = scene.here.inertia.shape[0]
+    if task.rows.shape[1] != size:
+        raise InputError(f"rows for {task.rows.shape[1]} velocities, of {size}", "Give one column for each of them")
+    return TaskLaw(np.zeros(task.goal.size), task.rows, task.goal, task.weight, Gains(1.0, 0.0))
+
+
+def _mode_law(
+    goal: FloatArray, scene: StepContext, flow: FloatArray | None, weight: float, units: FloatArray | None = None
+) -> TaskLaw:
+    r"""Coordinates in units ``(k, k)``; by default such that squares are those of joint angles, summed over joints.
+
+    With the turns :math:`T_j` of the joints per unit of each coordinate, :math:`U^TU = \sum_j T_j^TT_j`.
+    """
+    if units is None:
+        turns = scene.here.turns.reshape(-1, goal.size)
+        factor = np.linalg.cholesky(turns.T @ turns + 1e-12 * np.eye(goal.size))
+        units = np.asarray(factor.T, dtype=np.float64)
+    _check_flow(flow, goal.size)
+    matrix = np.zeros((goal.size, scene.here.inertia.shape[0]))
+    matrix[:, 6:] = units
+    error = units @ (scene.simulator.state.coordinates - goal)
+    return TaskLaw(error, matrix, None if flow is None else units @ flow, weight, MODERATE_GAINS)
+
+
+@task_law.register
+def _pose_law(task: PoseTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
+    simulator = scene.simulator
+    if simulator.model is None:
+        law = _joint_law(task, scene, flow)
+    else:
+        law = _mode_law(_coordinates(task.pose, simulator), scene, flow, task.weight)
+    return (
+        law
+        if task.root_weight == 0.0 or task.pose is None
+        else _append_root_rows(law, task.pose, scene, task.root_weight)
+    )
+
+
+def _joint_law(task: PoseTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
+    """Every joint in its own frame, in the full space."""
+    simulator = scene.simulator
+    joints, d = simulator.mechanism.joints, scene.here.inertia.shape[0]
+    state, pose = simulator.state, t_pose(simulator.body.skeleton) if task.pose is None else task.pose
+    error = (pose.rotations[joints].inverse() @ state.rotations[joints]).log().ravel()
+    matrix = np.eye(d)[6:]
+    if task.joints is not None:
+        chosen = np.repeat(np.isin(joints, [scene.joint(j) for j in task.joints]), 3)
+        error, matrix = error[chosen], matrix[chosen]
+    _check_flow(flow, error.size)
+    return TaskLaw(error, matrix, flow, task.weight, MODERATE_GAINS)
+
+
+def _check_flow(flow: FloatArray | None, size: int) -> None:
+    if flow is not None and flow.size != size:
+        raise InputError(f"a target moves in {flow.size} coordinates, of {size}", "Give a velocity for each of them")
+
+
+def _append_root_rows(law: TaskLaw, pose: Pose, scene: StepContext, weight: float) -> TaskLaw:
+    """The same law with six more rows, for the root's turn and place."""
+    here = scene.here
+    R = here.frames[0]
+    turn = (pose.rotations[0].inverse() @ SO3.from_matrix(R)).log()
+    error = np.concatenate([law.error, turn, here.joints[0] - pose.root_position])
+    matrix = np.concatenate([law.matrix, R.T @ here.angular[0], here.linear[0]])
+    flow = None if law.flow is None else np.concatenate([law.flow, np.zeros(6)])
+    weights = np.concatenate([np.full(law.error.size, law.weight), np.full(6, weight)])
+    return TaskLaw(error, matrix, flow, weights, law.gains)
+
+
+@task_law.register
+def _foot_law(task: FootTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
+    here, (joint, middle, sole) = scene.here, sole_frame(scene.simulator.body.skeleton, task.side)
+    R = here.frames[joint] @ sole
+    wanted = sole_target(R, np.asarray(task.normal), task.heading_rad)
+    turn = SO3.from_matrix(wanted.T @ R).log()
+    error = np.concatenate([here.point(joint, middle) - task.goal, OFFSET_M * turn])
+    matrix = np.concatenate([here.point_jacobian(joint, middle), OFFSET_M * R.T @ here.angular[joint]])
+    moving = None if flow is None else np.concatenate([flow, np.zeros(3)])
+    return TaskLaw(error, matrix, moving, task.weight)
+
+
+def _coordinates(pose: Pose | None, simulator: Simulator) -> FloatArray:
+    """Coordinates of the pose that is asked for."""
+    model = simulator.model
+    assert model is not None
+    if pose is None:
+        return np.zeros(model.num_components)
+    return encode_poses([pose], simulator)[0]
+
+
+def encode_poses(poses: Sequence[Pose], simulator: Simulator) -> FloatArray:
+    """Coordinates ``(n, k)`` of poses in a simulator's model."""
+    from marey.motion import Motion
+
+    model = simulator.model
+    assert model is not None
+    places = np.stack([pose.root_position for pose in poses])
+    return model.encode(Motion(model.skeleton, 60.0, places, SO3.stack([pose.rotations for pose in poses])))
+
+
+def _single_row(goal: FloatArray, width: int = 3) -> FloatArray:
+    if goal.shape != (width,):
+        raise InputError(
+            f"a task has targets of shape {goal.shape}", "Give one target; a controller takes new ones each step"
+        )
+    return goal
+
+
+def _task_weight(weight: object) -> FloatArray | float:
+    return float(weight) if isinstance(weight, float | int) else np.asarray(weight, dtype=np.float64)
+
+
+def _cross(v: FloatArray) -> FloatArray:
+    """Matrix ``(3, 3)`` of the product with a vector."""
+    return np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])

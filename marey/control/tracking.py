@@ -1,0 +1,359 @@
+"""Tracking: a simulated figure does what a clip shows, or keeps its balance, by forces from inside alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Final, TypedDict, Unpack
+
+import numpy as np
+
+from marey.base import BoolArray, ConvergenceError, FloatArray, InputError
+from marey.control.controllers.internal_forces import Controller
+from marey.control.fall import RESTING_M, Fall, detect_fall, trunk_angle
+from marey.control.reference.centre_of_mass import solve_com_path
+from marey.control.reference.clip import SIDES, Reference, find_soles, make_reference, prepare_clip, resample_clip
+from marey.control.reference.in_place import make_balance_clip, make_stand
+from marey.control.stepping import FLAT, FloorPlanes, Footsteps, begin_recovery_step, make_schedule
+from marey.control.tasks import ControlTask, Drive, RowsTask
+from marey.control.tracking_laws import (
+    TrackingStep,
+    TrackWeights,
+    com_rows,
+    foot_rows,
+    momentum_rows,
+    pose_rows,
+    root_rows,
+)
+from marey.dynamics import Body
+from marey.kinematics import JointLimits
+from marey.models import PGA, PoseModel
+from marey.motion import Motion
+from marey.simulate import Ground, PointForce, Push, Recorder, Simulator, State, forces_at
+from marey.skeleton import Pose
+
+DT_S: Final = 0.01  # [s] hundred steps a second, as in the source
+NUM_MODES: Final = 24  # of a clip's own space: fewer leave too little to balance with
+DAMPING_RATE: Final = 1.0  # [1/s] of the energetic damping
+LEAST_DEVIATION: Final = 1e-3  # [-] of the first mode's: a weaker one is rounding
+LYING_M: Final = 0.003  # [m] a sole whose corners are all lower is laid flat by the controller
+AFTER_FALL_S: Final = 1.0  # [s] that a fall is watched
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TrackingResult:
+    """A clip as physics allows it."""
+
+    motion: Motion  # what the figure did, with its contacts; it starts where the clip starts
+    reference: Reference  # what it was asked to do
+    error_m: FloatArray  # (F,) [m] of all joints, root mean square, from the clip
+    fall: Fall | None  # when it fell, if it did
+    ground_n: FloatArray  # (F - 1, 3) [N] of the ground in each step
+    planned: BoolArray  # (F - 1,) steps for which a plan was found
+
+    @property
+    def mean_error_m(self) -> float:
+        """Mean of the error [m] up to a fall."""
+        count = len(self.error_m) if self.fall is None else max(1, round(self.fall.time_s / self.reference.dt))
+        return float(self.error_m[:count].mean())
+
+    def __repr__(self) -> str:
+        end = "upright" if self.fall is None else str(self.fall)
+        return f"TrackResult({self.motion.duration_s:.2f} s, {100.0 * self.mean_error_m:.1f} cm from the clip, {end})"
+
+
+class Tracker:
+    """A figure that follows a clip, one step at a time; after its end it holds the last pose.
+
+    Args:
+        simulator: the figure; it is put into the first pose of the clip.
+        motion: any clip of the same skeleton.
+        dt: length of a step [s].
+        weights: how much each part of the clip counts.
+        tasks: more tasks for the controller, on top of the clip.
+        controller: by default one of its own for the simulator.
+        reference: the clip as made ready for another simulator with the same model, in place of ``dt``.
+
+    Raises:
+        InputError: the clip is too short, has other joints, or the reference is of another model.
+    """
+
+    def __init__(
+        self,
+        simulator: Simulator,
+        motion: Motion,
+        *,
+        dt: float = DT_S,
+        weights: TrackWeights | None = None,
+        tasks: Iterable[ControlTask | Drive] = (),
+        controller: Controller | None = None,
+        reference: Reference | None = None,
+    ) -> None:
+        self.simulator, self.weights, self.tasks = simulator, weights or TrackWeights(), tuple(tasks)
+        self.reference = (
+            make_reference(motion, simulator, dt) if reference is None else _check_reference(reference, simulator)
+        )
+        self.controller = Controller(simulator) if controller is None else controller
+        r = self.reference
+        self._sway = solve_com_path(r, simulator.body.mass_kg, float(np.linalg.norm(simulator.gravity)))
+        self._soles = find_soles(simulator.body.skeleton)
+        self.steps = Footsteps(r, make_schedule(r.corners, r.down), self._soles, FloorPlanes.from_simulator(simulator))
+        self._moving = np.flatnonzero(np.abs(simulator.mechanics().turns).max(axis=(1, 2)) > 0.0)
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin again."""
+        self.frame = 0
+        self.fall: Fall | None = None
+        velocity = np.array(self.reference.velocities[0])
+        velocity[3:6] += self._sway.velocity[0] - self._first_com_velocity()
+        first = self.reference.motion[0]
+        rise = np.array([0.0, self.steps.floor.height(self.reference.com[0, [0, 2]]), 0.0])
+        self.simulator.reset(replace(first, root_position=first.root_position + rise), velocity=velocity)
+        self.controller.reset()
+        self.steps.begin(self._points())
+
+    def go_on_from(self, other: Tracker) -> None:
+        """Be where another tracker of the same clip is, whose simulator was in the same state."""
+        self.frame, self.fall = other.frame, other.fall
+        self.steps.go_on_from(other.steps)
+
+    def _first_com_velocity(self) -> FloatArray:
+        return (self.reference.com[1] - self.reference.com[0]) / self.reference.dt
+
+    @property
+    def time_s(self) -> float:
+        """Time of the clip [s]."""
+        return self.frame * self.reference.dt
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the clip has come to its end."""
+        return self.frame >= len(self.reference) - 1
+
+    @property
+    def error_m(self) -> float:
+        """How far the joints are from the clip [m], root mean square."""
+        wanted = self.reference.motion[min(self.frame, len(self.reference) - 1)].joint_positions()
+        away = self.simulator.state.pose.joint_positions() - wanted
+        return float(np.sqrt((away**2).sum(axis=1).mean()))
+
+    def step(self, forces: Iterable[PointForce] = ()) -> State:
+        """Move the figure on by a step of the clip; ``forces`` come from outside. One that has fallen goes limp."""
+        if self.fall is not None:
+            self.frame += 1
+            return self.simulator.step(self.reference.dt, forces)
+        pivot = self._sway.pivot[min(self.frame, len(self.reference) - 1)]
+        self.steps.update(self.frame, self._points(), pivot)
+        at = self._instant()
+        if self.weights.step > 0.0:
+            begin_recovery_step(at)
+        self.controller.stance = self._stance(at)
+        state = self.controller.step(at.dt, forces, tasks=[*self._goals(at), *self.tasks])
+        self.fall = self._fallen(at, state)
+        self.frame += 1
+        return state
+
+    def _fallen(self, at: TrackingStep, state: State) -> Fall | None:
+        wanted, com = self.reference.motion[at.frame].joint_positions(), at.here.com
+        return detect_fall(
+            self.simulator,
+            state,
+            float(com[1]) - self.steps.floor.height(com[[0, 2]]),
+            float(self._sway.com[at.frame, 1]),
+            0.0 if at.is_over else float(np.linalg.norm(at.capture_error())),
+            lean_rad=trunk_angle(self.simulator.body.skeleton, at.here.joints, wanted),
+            may_rest=lambda joint: float(wanted[joint, 1]) < RESTING_M,
+        )
+
+    def _points(self) -> FloatArray:
+        here = self.simulator.mechanics()
+        return self._soles.places(here.joints, here.frames)
+
+    def _stance(self, at: TrackingStep) -> tuple[str, ...]:
+        """Feet that lie on the ground with all corners, or nearly."""
+        low = self.steps.floor.gaps(at.points)[:, :4].max(axis=1) < LYING_M
+        feet = zip(SIDES, self.steps.feet, low, strict=True)
+        return tuple(side for side, foot, lies in feet if foot.phase == FLAT and lies)
+
+    def _goals(self, at: TrackingStep) -> list[RowsTask]:
+        """What the clip asks for in this step, as far as it counts."""
+        w, laws = self.weights, list[RowsTask]()
+        if w.com > 0.0:
+            laws.append(com_rows(at))
+        if w.momentum > 0.0:
+            laws.append(momentum_rows(at))
+        if w.root > 0.0:
+            laws.append(root_rows(at))
+        if w.pose > 0.0:
+            laws.append(pose_rows(at, self._moving))
+        return laws + [foot_rows(at, side) for side in range(2) if w.swing > 0.0 and w.stance > 0.0]
+
+    def _instant(self) -> TrackingStep:
+        here, velocity = self.simulator.mechanics(), self.simulator.state.velocity
+        points = self._soles.places(here.joints, here.frames)
+        clip = (self.reference, self._sway, self.frame, self.steps)
+        return TrackingStep(self.simulator, here, velocity, *clip, points, self.weights)
+
+
+class TrackOptions(TypedDict, total=False):
+    """What :func:`track` and :func:`track_result` can be told; see there."""
+
+    model: PoseModel | int | None
+    body: Body | None
+    pushes: Iterable[Push]
+    dt: float
+    seconds: float | None
+    weights: TrackWeights | None
+    ground: Ground | None
+    limits: JointLimits | None
+    simulator: Simulator | None
+    tasks: Iterable[ControlTask | Drive]
+    on_step: Callable[[Simulator], None] | None
+
+
+def track_clip(motion: Motion, **options: Unpack[TrackOptions]) -> Motion:
+    """What a clip becomes when a figure with mass and muscles does it, and is pushed; see :func:`track_result`."""
+    return solve_tracking(motion, **options).motion
+
+
+def solve_tracking(motion: Motion, **options: Unpack[TrackOptions]) -> TrackingResult:
+    """Let a simulated figure follow a clip with forces from inside alone, and tell how near it came.
+
+    Each step asks for the clip's accelerations: of the centre of mass, whose path is first made fit for the soles, of
+    the angular momentum, the feet and all joints; errors are taken back as fast as the ground allows. Feet in the air
+    land where balance wants them. A figure that falls does so as a body would; the run ends a second later.
+
+    Args:
+        motion: any clip of a figure with two feet: captured, walked by ``marey.locomotion`` or from a graph.
+        model: coordinates that move: a fitted pose model, a number of modes that are fitted to the clip, or None for
+            all joints.
+        body: masses; by default those of the clip's skeleton.
+        pushes: forces from outside.
+        dt: length of a step [s].
+        seconds: how long; by default as long as the clip. After its end the last pose is held.
+        weights: how much each part counts.
+        ground: by default level, with the friction of shoes.
+        limits: of the joints; by default none.
+        simulator: one of your own, in place of ``model``, ``body``, ``ground`` and ``limits``.
+        tasks: more tasks for the controller.
+        on_step: called after each step.
+
+    Raises:
+        InputError: the clip is too short, or a push, a time or the skeleton makes no sense.
+    """
+    dt, seconds, simulator = options.get("dt", DT_S), options.get("seconds"), resolve_simulator(motion, options)
+    tracker = Tracker(simulator, motion, dt=dt, weights=options.get("weights"), tasks=options.get("tasks", ()))
+    count = len(tracker.reference) - 1 if seconds is None else ceil(_check_positive(seconds) / dt - 1e-9)
+    return run_tracker(tracker, count, tuple(options.get("pushes", ())), options.get("on_step"))
+
+
+def resolve_simulator(motion: Motion, options: TrackOptions) -> Simulator:
+    """The simulator that was given, or one of what the options say."""
+    given = options.get("simulator")
+    if given is not None:
+        return given
+    return make_figure(
+        motion,
+        options.get("model", NUM_MODES),
+        body=options.get("body"),
+        ground=options.get("ground"),
+        limits=options.get("limits"),
+        dt=options.get("dt", DT_S),
+    )
+
+
+def run_tracker(
+    tracker: Tracker, count: int, pushes: Sequence[Push] = (), on_step: Callable[[Simulator], None] | None = None
+) -> TrackingResult:
+    """Make steps until they are done or a figure has lain for a while."""
+    recorder, dt = Recorder(tracker.simulator), tracker.reference.dt
+    errors, planned = [tracker.error_m], list[bool]()
+    for n in range(count):
+        try:
+            tracker.step(forces_at(pushes, n * dt, dt))
+        except ConvergenceError:  # the simulator stays at its last good state
+            tracker.fall = tracker.fall or Fall(n * dt, "unstable")
+            break
+        recorder.record()
+        errors.append(tracker.error_m)
+        report = tracker.controller.report
+        planned.append(report is not None and report.is_planned and tracker.fall is None)
+        if on_step is not None:
+            on_step(tracker.simulator)
+        if tracker.fall is not None and (n + 1) * dt > tracker.fall.time_s + AFTER_FALL_S:
+            break
+    motion = recorder.motion(f"{tracker.reference.motion.name} tracked")
+    return TrackingResult(
+        motion, tracker.reference, np.array(errors), tracker.fall, recorder.forces, np.array(planned, dtype=np.bool_)
+    )
+
+
+def make_figure(
+    motion: Motion,
+    model: PoseModel | int | None = NUM_MODES,
+    *,
+    body: Body | None = None,
+    ground: Ground | None = None,
+    limits: JointLimits | None = None,
+    dt: float = DT_S,
+) -> Simulator:
+    """A figure that can do what a clip shows, on a ground; see :func:`track_result`."""
+    body = Body.from_motion(motion) if body is None else body
+    if isinstance(model, int):
+        if model < 1:
+            raise InputError(f"{model} modes", "Give one at least, or None for all joints")
+        clips = [prepare_clip(motion, 1.0 / dt), resample_clip(make_balance_clip(motion), 1.0 / dt)]
+        fitted = PGA(n_components=model, weights="lever").fit(clips)
+        model = fitted.truncate(int((fitted.deviations > LEAST_DEVIATION * fitted.deviations[0]).sum()))
+    ground = Ground() if ground is None else ground
+    return Simulator(body, model, damping="energetic", damping_rate=DAMPING_RATE, ground=ground, limits=limits)
+
+
+def _check_reference(reference: Reference, simulator: Simulator) -> Reference:
+    """The reference, if it is in a simulator's coordinates."""
+    names = reference.motion.skeleton.names
+    if names != simulator.body.skeleton.names or reference.velocities.shape[1] != simulator.num_dof:
+        raise InputError("the reference is of another body or model", "Make one for this simulator: leave it out")
+    return reference
+
+
+def _check_positive(seconds: float) -> float:
+    if not (np.isfinite(seconds) and seconds > 0.0):
+        raise InputError(f"seconds is {seconds}", "Give a positive number")
+    return seconds
+
+
+STAND_S: Final = 60.0  # [s]
+
+
+def track_balance(
+    source: Motion | Pose,
+    *,
+    feet: str = "both",
+    momentum: bool = True,
+    **options: Unpack[TrackOptions],
+) -> TrackingResult:
+    """Let a figure stand by forces from inside alone, and push it.
+
+    The features of [Tournier2011]_ §15.2: the centre of mass over the feet, at its height, angular momentum towards
+    zero, feet where they stand; the support is the hull of the soles, and the capture point is what is held inside.
+    Where a push drives it out, a step catches the figure.
+
+    Args:
+        source: a pose, or a clip with one on both feet.
+        feet: "both", or the foot to stand on: the other is lifted after 1.5 s.
+        momentum: hold the angular momentum; without it arms and trunk go where they like.
+        options: those of :func:`track_result`; a number of modes is of the clip and of stands. By default it stands
+            for a minute.
+    """
+    seconds = options.get("seconds")
+    seconds = STAND_S if seconds is None else seconds
+    clip = make_stand(source, seconds, feet=feet)
+    simulator = resolve_simulator(source if isinstance(source, Motion) else clip, options)
+    weights = options.get("weights") or TrackWeights()
+    if not momentum:
+        weights = replace(weights, momentum=0.0)
+    chosen: TrackOptions = {**options, "seconds": seconds, "simulator": simulator, "weights": weights}
+    return solve_tracking(clip, **chosen)

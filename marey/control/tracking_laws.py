@@ -1,0 +1,306 @@
+r"""Laws of tracking: what each part of a figure, feet included, is asked to do in the next step.
+
+All are laws for accelerations, :math:`v^+ = v + h\,(a^* + 2k(v^* - v) + k^2 e)`, critically damped, so that nothing is
+asked that muscles and ground could not give. Feet stand, roll, swing, and land where balance needs them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError, IntArray
+from marey.control.reference.centre_of_mass import HORIZONTAL_AXES, CentreOfMassPath, project_into_hull
+from marey.control.reference.clip import SIDES, Reference
+from marey.control.stepping import EDGE_CORNERS, FLAT, Footsteps, capturing_offset
+from marey.control.support import convex_hull
+from marey.control.task_laws import sole_frame, sole_target
+from marey.control.tasks import RowsTask
+from marey.lie import SO3
+from marey.simulate import Mechanics, Simulator
+
+NEAR_M: Final = 0.003  # [m] corners that are lower bear the figure
+EDGE_M: Final = 0.01  # [m] pressure is asked for no nearer to the edge of the soles
+
+
+VelocityGains = tuple[float, float]  # length of a step [s], and how fast errors are taken back [1/s]
+
+
+@dataclass(frozen=True, slots=True)
+class TrackWeights:
+    """How much the parts of a clip count against one another, and how fast errors are taken back."""
+
+    com: float = 5e4  # of squared velocities of the centre of mass [s²/m²]
+    momentum: float = 2e4  # of squared angular momenta per kilogram of the body
+    root: float = 20.0  # of squared turns of the root
+    pose: float = 1.0  # of squared turns of all joints
+    swing: float = 3e3  # of a foot in the air
+    stance: float = 3e3  # of the edge of a foot that bears the figure
+    roll: float = 30.0  # of squared turns of a foot on the ground
+    com_per_s: float = 8.0  # of the height of the centre of mass
+    capture: float = 2.0  # [-] of the capture point, beyond what keeps it from running away
+    momentum_per_s: float = 5.0
+    root_per_s: float = 8.0
+    pose_per_s: float = 10.0
+    foot_per_s: float = 25.0
+    step: float = 1.0  # [-] part of the expected error of the capture point by which a foot lands elsewhere
+    longest_step_m: float = 0.4  # [m] that a foot lands elsewhere, at most
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value >= 0.0):
+                raise InputError(f"{name} is {value}", "Give a finite number that is not negative")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrackingStep:
+    """A figure at the beginning of a step, and the frame that it should be in."""
+
+    simulator: Simulator
+    here: Mechanics
+    velocity: FloatArray  # (d,)
+    reference: Reference
+    sway: CentreOfMassPath
+    step: int  # since the beginning; the clip may be shorter
+    steps: Footsteps
+    points: FloatArray  # (2, 5, 3) [m] corners of the soles, and toes
+    weights: TrackWeights
+
+    @property
+    def frame(self) -> int:
+        """Frame of the clip; after its end the last."""
+        return min(self.step, len(self.reference) - 1)
+
+    @property
+    def dt(self) -> float:
+        """Length of the step [s]."""
+        return self.reference.dt
+
+    @property
+    def following(self) -> int:
+        """The frame after this one; the last is followed by itself."""
+        return min(self.frame + 1, len(self.reference) - 1)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the clip has come to its end, whose pose is held from then on."""
+        return self.step >= len(self.reference) - 1
+
+    def rates(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Velocities of this frame and of the next, from ``values (F, ...)``; none after the end."""
+        now, then = values[self.frame], values[self.following]
+        return (np.zeros_like(now), np.zeros_like(now)) if self.is_over else (now, then)
+
+    def com_velocity(self) -> FloatArray:
+        """Velocity ``(3,)`` [m/s] of the centre of mass."""
+        return self.here.com_jacobian @ self.velocity
+
+    def capture_point(self) -> FloatArray:
+        """Where ``(2,)`` [m] a stop would need support."""
+        return (self.here.com + self.com_velocity() / self.sway.frequency)[HORIZONTAL_AXES]
+
+    def capture_error(self) -> FloatArray:
+        """How far ``(2,)`` [m] the capture point is from where it should be."""
+        wanted = self.rest() if self.is_over else self.sway.capture(self.frame)
+        return self.capture_point() - wanted - self.steps.offset
+
+    def rest(self) -> FloatArray:
+        """Place ``(2,)`` [m] between the feet of the clip, where somebody who stands still is safe."""
+        return self.reference.soles[self.frame][:, HORIZONTAL_AXES].mean(axis=0)
+
+    def pivot(self) -> FloatArray:
+        """Where ``(2,)`` [m] the ground shall carry the centre of mass, before the soles have their say."""
+        pivot = self.rest() if self.is_over else self.sway.pivot[self.frame]
+        return pivot + self.steps.offset + (1.0 + self.weights.capture) * self.capture_error()
+
+    def target_com(self) -> FloatArray:
+        """Place ``(3,)`` [m] of the centre of mass that the clip asks for, moved as the feet are."""
+        x, y, z = self.sway.com[self.frame]
+        i, floor = self.frame, self.steps.floor
+        return np.array([x, y + floor.height(self.sway.pivot[i] + self.steps.offset), z]) + np.insert(
+            self.steps.offset, 1, 0.0
+        )
+
+
+def correct_velocity(
+    pace: VelocityGains, now: FloatArray, wanted: FloatArray, then: FloatArray, error: FloatArray
+) -> FloatArray:
+    """Velocity after a step, from the present one, the wanted one, that of the next frame, and the way to go."""
+    h, per_s = pace
+    return now + (then - wanted) + h * (2.0 * per_s * (wanted - now) + per_s**2 * error)
+
+
+def com_rows(at: TrackingStep) -> RowsTask:
+    r"""The centre of mass, carried by the soles: :math:`\ddot c = \omega^2(c - p)`.
+
+    The pivot moves with the capture point, :math:`p = p^* + (1 + k)(\xi - \xi^*)`, as far as the soles reach.
+    """
+    h, w, sway, i = at.dt, at.weights, at.sway, at.frame
+    now, com, pivot = at.com_velocity(), at.here.com, at.pivot()
+    hull = bearing_hull(at)
+    if len(hull):
+        pivot = project_into_hull(hull, pivot + sway.shift[i], EDGE_M) - sway.shift[i]
+    rise = at.steps.floor.rise(pivot)
+    wanted, then = (np.array([v[0], v[1] + rise @ v[HORIZONTAL_AXES], v[2]]) for v in at.rates(sway.velocity))
+    target = correct_velocity((h, w.com_per_s), now, wanted, then, at.target_com() - com)
+    target[HORIZONTAL_AXES] = now[HORIZONTAL_AXES] + h * sway.stiffness[i] * (com[HORIZONTAL_AXES] - pivot)
+    return RowsTask(at.here.com_jacobian, target, weight=w.com)
+
+
+def bearing_hull(at: TrackingStep) -> FloatArray:
+    """Hull ``(h, 2)`` [m] of the corners that bear the figure: of feet that stand, else of any."""
+    low = at.steps.floor.gaps(at.points) < NEAR_M
+    planned = low & np.array([[foot.is_down] for foot in at.steps.feet])
+    bearing = planned if planned.any() else low
+    return convex_hull(at.points[bearing][:, HORIZONTAL_AXES])
+
+
+def momentum_rows(at: TrackingStep) -> RowsTask:
+    """Angular momentum of the clip, and what turns the whole body back to it."""
+    w, mass, r = at.weights, at.simulator.body.mass_kg, at.reference
+    matrix = at.here.momentum_matrix()[:3]
+    wanted, then = at.rates(r.momenta)
+    back = matrix[:, :3] @ _root_rotation_error(at)
+    target = correct_velocity((at.dt, w.momentum_per_s), matrix @ at.velocity, wanted, then, back)
+    return RowsTask(matrix / mass, target / mass, weight=w.momentum)
+
+
+def root_rows(at: TrackingStep) -> RowsTask:
+    """The turn of the root."""
+    d = at.velocity.size
+    wanted, then = at.rates(at.reference.velocities[:, :3])
+    target = correct_velocity((at.dt, at.weights.root_per_s), at.velocity[:3], wanted, then, _root_rotation_error(at))
+    return RowsTask(np.eye(3, d), target, weight=at.weights.root)
+
+
+def _root_rotation_error(at: TrackingStep) -> FloatArray:
+    turned = SO3.from_matrix(at.here.frames[0])
+    return (turned.inverse() @ at.reference.motion.rotations[at.frame, 0]).log()
+
+
+def pose_rows(at: TrackingStep, moving: IntArray) -> RowsTask:
+    """Angles of the joints; ``moving`` are those that the coordinates turn."""
+    r, state = at.reference, at.simulator.state
+    turns = at.here.turns[moving].reshape(3 * len(moving), -1)
+    matrix = np.concatenate([np.zeros((len(turns), 6)), turns], axis=1)
+    error = (state.rotations[moving].inverse() @ r.motion.rotations[at.frame][moving]).log().ravel()
+    wanted, then = at.rates(r.rates)
+    pace, now = (at.dt, at.weights.pose_per_s), turns @ at.velocity[6:]
+    target = correct_velocity(pace, now, wanted[moving].ravel(), then[moving].ravel(), error)
+    return RowsTask(matrix, target, weight=at.weights.pose)
+
+
+SOLE_ARM_M: Final = 0.1  # [m] a sole's turn counts as much as a shift by its half length
+LOOK_AHEADS: Final = 8  # moments until a landing in which the capture point is foreseen
+LONGEST_S: Final = 0.7  # [s] that the capture point is foreseen at most
+APART_M: Final = 0.08  # [m] feet keep to their sides by as much, if the clip does
+LANDING_PHASE: Final = 0.8  # [-] part of the way down that a foot goes in a step: what does not touch does not bear
+DOWN_M_S: Final = 0.5  # [m/s] at most
+DOWN_RAD_S: Final = 4.0  # [rad/s] at most
+ZERO_VELOCITY: Final = np.zeros(3)
+
+
+def foot_rows(at: TrackingStep, side: int) -> RowsTask:
+    """A foot that is held by the edge it stands on, or swings to where the clip, and balance, want it."""
+    return _standing_rows(at, side) if at.steps.feet[side].is_down else _swinging_rows(at, side)
+
+
+def _standing_rows(at: TrackingStep, side: int) -> RowsTask:
+    w, r, here, foot = at.weights, at.reference, at.here, at.steps.feet[side]
+    joint, _, sole = sole_frame(at.simulator.body.skeleton, SIDES[side])
+    edge = at.steps.soles.corners[side, EDGE_CORNERS[foot.edge]].mean(axis=0)
+    jacobian, turning = here.point_jacobian(joint, edge), here.frames[joint].T @ here.angular[joint]
+    pace, frame, spin = (at.dt, w.foot_per_s), SO3.from_matrix(here.frames[joint]), turning @ at.velocity
+    away = foot.anchor - here.point(joint, edge)
+    shift = _limit_length(np.array([0.0, LANDING_PHASE, 0.0]) * away / at.dt, DOWN_M_S)
+    normal = at.steps.floor.normal(foot.anchor[HORIZONTAL_AXES])
+    if foot.phase == FLAT:
+        flat = SO3.from_matrix(sole_target(here.frames[joint] @ sole, normal, None) @ sole.T)
+        turn = _limit_length(LANDING_PHASE * (frame.inverse() @ flat).log() / at.dt, DOWN_RAD_S)
+    else:
+        aim = (frame.inverse() @ _align_to_normal(normal, SO3(r.foot_turns[at.frame, side]))).log()
+        turn = correct_velocity(pace, spin, *at.rates(r.foot_rates[:, side]), aim)
+    part = np.sqrt(w.roll / w.stance)
+    return RowsTask(np.concatenate([jacobian, part * turning]), np.concatenate([shift, part * turn]), weight=w.stance)
+
+
+def _swinging_rows(at: TrackingStep, side: int) -> RowsTask:
+    w, r, here = at.weights, at.reference, at.here
+    joint, middle, _ = sole_frame(at.simulator.body.skeleton, SIDES[side])
+    jacobian, turning = here.point_jacobian(joint, middle), here.frames[joint].T @ here.angular[joint]
+    pace, frame, spin = (at.dt, w.foot_per_s), SO3.from_matrix(here.frames[joint]), turning @ at.velocity
+    goal, (now, then) = at.steps.swing(at.step, side, landing_offset(at, side)), at.rates(r.sole_rates[:, side])
+    place = r.soles[at.frame, side] + goal.offset
+    place[1] += at.steps.floor.height(place[HORIZONTAL_AXES])
+    velocity = goal.velocity + now
+    velocity[1] += at.steps.floor.rise(place[HORIZONTAL_AXES]) @ velocity[HORIZONTAL_AXES]
+    away = place - here.point(joint, middle)
+    shift = correct_velocity(pace, jacobian @ at.velocity, velocity, velocity + then - now, away)
+    aim = (
+        frame.inverse()
+        @ _align_to_normal(at.steps.floor.normal(place[HORIZONTAL_AXES]), SO3(r.foot_turns[at.frame, side]))
+    ).log()
+    turn = correct_velocity(pace, spin, *at.rates(r.foot_rates[:, side]), aim)
+    matrix = np.concatenate([jacobian, SOLE_ARM_M * turning])
+    return RowsTask(matrix, np.concatenate([shift, SOLE_ARM_M * turn]), weight=w.swing)
+
+
+def _limit_length(vector: FloatArray, most: float) -> FloatArray:
+    """Vector, shortened to a length."""
+    return vector * min(1.0, most / max(float(np.linalg.norm(vector)), 1e-9))
+
+
+def _align_to_normal(normal: FloatArray, turn: SO3) -> SO3:
+    """A turn over level ground, on ground with a normal."""
+    if normal[1] > 1.0 - 1e-12:
+        return turn
+    return SO3.from_two_vectors(np.array([0.0, 1.0, 0.0]), normal) @ turn
+
+
+def landing_offset(at: TrackingStep, side: int) -> FloatArray:
+    """How far from the clip ``(2,)`` [m] a foot shall land: as the other one stands, and by what balance needs."""
+    other, foot = at.steps.feet[1 - side], at.steps.feet[side]
+    if foot.is_own:
+        return _avoid_crossing(at, side, capturing_offset(at, side))
+    base = other.offset if other.is_down else at.steps.offset
+    if foot.due >= len(at.reference):  # it never lands
+        return _avoid_crossing(at, side, base)
+    left_s = min(max(foot.due - at.step, 0) * at.dt, LONGEST_S)
+    more = at.weights.step * predict_capture_error(at, 1 - side, left_s)
+    return _avoid_crossing(at, side, base + _limit_length(more, at.weights.longest_step_m))
+
+
+def predict_capture_error(at: TrackingStep, stance: int, left_s: float) -> FloatArray:
+    r"""Error ``(2,)`` [m] of the capture point when a foot lands, :math:`\dot e = \omega\,(e - u)`.
+
+    Until then the pressure moves by u under the sole that stands, as far as that reaches.
+    """
+    error, sway, last = at.capture_error(), at.sway, len(at.reference) - 1
+    hull = convex_hull(at.points[stance, :4][:, HORIZONTAL_AXES]) - at.steps.offset
+    h = left_s / LOOK_AHEADS
+    grow = np.exp(sway.frequency * h)
+    for n in range(LOOK_AHEADS if left_s > 0.0 else 0):
+        i = min(at.frame + round((n + 0.5) * h / at.dt), last)
+        pivot = sway.pivot[i] + sway.shift[i]
+        push = project_into_hull(hull, pivot + (1.0 + at.weights.capture) * error, EDGE_M) - pivot
+        error = push + grow * (error - push)
+    return error
+
+
+def _avoid_crossing(at: TrackingStep, side: int, offset: FloatArray) -> FloatArray:
+    """Offset of a landing that does not cross the leg that stands."""
+    r, steps, other = at.reference, at.steps, at.steps.feet[1 - side]
+    if not other.is_down:
+        return offset
+    due = min(steps.feet[side].due, len(r) - 1)
+    corners = at.points[1 - side]
+    ahead = (corners[2:4] - corners[:2]).mean(axis=0)[HORIZONTAL_AXES]
+    left = np.array([ahead[1], -ahead[0]]) / max(float(np.linalg.norm(ahead)), 1e-9)
+    outwards = left if side == 0 else -left
+    planned = float((r.soles[due, side] - r.soles[at.frame, 1 - side])[HORIZONTAL_AXES] @ outwards)
+    place = r.soles[due, side][HORIZONTAL_AXES] + offset - corners[:4].mean(axis=0)[HORIZONTAL_AXES]
+    lack = min(APART_M, planned) - float(place @ outwards)
+    return offset + max(0.0, lack) * outwards

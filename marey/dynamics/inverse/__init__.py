@@ -1,0 +1,1 @@
+"""Inverse dynamics of clips: differentiation, Newton-Euler, the split of the ground reaction, momenta."""

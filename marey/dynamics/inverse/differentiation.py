@@ -1,0 +1,217 @@
+"""Positions, rates and accelerations of a clip: a zero-phase low-pass, then differences of fourth order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final, cast
+
+import numpy as np
+
+from marey.base import FloatArray, InputError, frozen, kernel
+from marey.lie import SO3
+from marey.motion import Motion
+
+
+@kernel
+def quaternion_rates(wxyz: FloatArray, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
+    r"""Angular velocities and accelerations ``(F, J, 3)``, each in its own turning frame.
+
+    .. math:: \omega = 2\,\mathrm{vec}(\bar q\,\dot q), \qquad \dot\omega = 2\,\mathrm{vec}(\bar q\,\ddot q)
+
+    Args:
+        wxyz: ``(F + 4, J, 4)`` of continuous sign, two frames more at either end.
+        first: ``(5,)`` stencil of the first derivative, over the time between frames.
+        second: ``(5,)`` stencil of the second derivative, over its square.
+    """
+    frames, joints = wxyz.shape[0] - 4, wxyz.shape[1]
+    rates, changes = np.empty((frames, joints, 3)), np.empty((frames, joints, 3))
+    for f in range(frames):
+        for j in range(joints):
+            for stencil, out in ((first, rates), (second, changes)):
+                dw, dx, dy, dz = 0.0, 0.0, 0.0, 0.0
+                for k in range(5):
+                    dw += stencil[k] * wxyz[f + k, j, 0]
+                    dx += stencil[k] * wxyz[f + k, j, 1]
+                    dy += stencil[k] * wxyz[f + k, j, 2]
+                    dz += stencil[k] * wxyz[f + k, j, 3]
+                w, x, y, z = wxyz[f + 2, j, 0], wxyz[f + 2, j, 1], wxyz[f + 2, j, 2], wxyz[f + 2, j, 3]
+                out[f, j, 0] = 2.0 * (w * dx - x * dw - y * dz + z * dy)
+                out[f, j, 1] = 2.0 * (w * dy - y * dw - z * dx + x * dz)
+                out[f, j, 2] = 2.0 * (w * dz - z * dw - x * dy + y * dx)
+    return rates, changes
+
+
+MIN_FRAMES: Final = 3  # an acceleration needs three
+# five-point stencils of the first and second derivative, exact for quartics
+FIRST: Final = np.array([1.0, -8.0, 0.0, 8.0, -1.0]) / 12.0
+SECOND: Final = np.array([-1.0, 16.0, -30.0, 16.0, -1.0]) / 12.0
+THIRD: Final = (-1.0, 3.0, -3.0, 1.0)  # third difference
+MIN_CUTOFF: Final = 1e-3  # [-] of the frame rate; below it rounding hides the clip
+REFINEMENTS: Final = 2  # each takes about two digits off the error at the lowest cutoff, more above it
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MotionStates:
+    """What inverse dynamics needs of every frame: where each joint is, how fast it turns and how that changes."""
+
+    root_positions: FloatArray  # (F, 3) [m] in world
+    root_velocities: FloatArray  # (F, 3) [m/s]
+    root_accelerations: FloatArray  # (F, 3) [m/s²]
+    rotations: SO3  # (F, J) R_parent_joint
+    rates: FloatArray  # (F, J, 3) [rad/s] against the parent, in the joint's frame
+    rate_changes: FloatArray  # (F, J, 3) [rad/s²] time derivatives of the rates, in the joint's frame
+
+    def __post_init__(self) -> None:
+        frames, joints = self.rotations.shape
+        for name in ("root_positions", "root_velocities", "root_accelerations"):
+            object.__setattr__(self, name, frozen(getattr(self, name), frames, 3, name=name))
+        for name in ("rates", "rate_changes"):
+            object.__setattr__(self, name, frozen(getattr(self, name), frames, joints, 3, name=name))
+
+
+def compute_states(motion: Motion, cutoff_hz: float | None = None) -> MotionStates:
+    r"""Differentiate a clip, smoothed first if a cutoff is given.
+
+    Velocities and accelerations are five-point differences; past the ends the clip is continued with a constant
+    acceleration. Rates of joints come from differences of quaternions of continuous sign,
+
+    .. math:: \omega = 2\,\mathrm{vec}(\bar q\,\dot q), \qquad \dot\omega = 2\,\mathrm{vec}(\bar q\,\ddot q),
+
+    in the joint's frame; for a turn by θ a frame the rate is exact to :math:`(\theta/2)^4/30`.
+
+    Args:
+        motion: at least three frames.
+        cutoff_hz: see :func:`smooth`; ``None`` differentiates the clip as it is.
+
+    Raises:
+        InputError: fewer than three frames, or a cutoff that is not between 0.001 and half of the frame rate.
+    """
+    if motion.num_frames < MIN_FRAMES:
+        raise InputError(
+            f"'{motion.name}' has {motion.num_frames} frames", f"An acceleration needs at least {MIN_FRAMES}"
+        )
+    if cutoff_hz is not None:
+        motion = smooth_motion(motion, cutoff_hz)
+    velocities, accelerations = compute_differences(motion.root_positions, motion.rate_hz)
+    rates, changes = _angular_rates(motion.rotations, motion.rate_hz)
+    return MotionStates(motion.root_positions, velocities, accelerations, motion.rotations, rates, changes)
+
+
+def smooth_motion(motion: Motion, cutoff_hz: float) -> Motion:
+    r"""Remove what moves faster than ``cutoff_hz``, without delay and without pulling at the ends of the clip.
+
+    The smooth path :math:`x` minimises :math:`\sum (x_k - y_k)^2 + \lambda \sum (\Delta^3 x_k)^2`
+    ([Whittaker1923]_). Inside the clip this is a zero-phase filter of gain
+    :math:`1 / (1 + \lambda (2 \sin \pi f / f_s)^6)`, and λ is set so that the gain at the cutoff is
+    :math:`1/\sqrt2`. Towards its ends the path goes on with a constant acceleration, where a filter that reflects the
+    clip makes the acceleration vanish; forces need that. Rotations are filtered as quaternions of continuous sign and
+    normalised, as in ``marey.motion.lowpass``.
+
+    Args:
+        motion: any clip of at least four frames; a shorter one is returned as it is.
+        cutoff_hz: between 0.001 of the frame rate and half of it.
+
+    Raises:
+        InputError: a cutoff outside these.
+    """
+    if not 0.0 < cutoff_hz < 0.5 * motion.rate_hz:
+        limit = 0.5 * motion.rate_hz
+        raise InputError(f"cutoff_hz is {cutoff_hz:g}", f"It must be between 0 and half the rate, {limit:g}")
+    wxyz = motion.rotations.continuous().wxyz
+    turned = smooth_values(wxyz, motion.rate_hz, cutoff_hz)
+    lost = np.linalg.norm(turned, axis=-1, keepdims=True) < 1e-6  # a spin far above the cutoff averages to nothing
+    return replace(
+        motion,
+        root_positions=smooth_values(motion.root_positions, motion.rate_hz, cutoff_hz),
+        rotations=SO3(np.where(lost, wxyz, turned)),
+        source=None,
+    )
+
+
+def smooth_values(values: FloatArray, rate_hz: float, cutoff_hz: float) -> FloatArray:
+    """As :func:`smooth`, for plain arrays ``(F, ...)`` sampled at ``rate_hz``."""
+    count = len(values)
+    if count < 4:
+        return values
+    stiffness = _smoothing_weight(rate_hz, cutoff_hz)
+    columns = values.reshape(count, -1)
+    start, slope = columns[:1], (columns[-1:] - columns[:1]) / (count - 1)
+    line = start + np.arange(count)[:, None] * slope  # what a smoother leaves alone is left out of its rounding
+    return (line + _solve_smoothing(columns - line, stiffness)).reshape(values.shape)
+
+
+def _smoothing_weight(rate_hz: float, cutoff_hz: float) -> float:
+    r"""Weight :math:`\lambda` of the third differences that halves the power at the cutoff."""
+    if cutoff_hz < MIN_CUTOFF * rate_hz:
+        raise InputError(
+            f"cutoff_hz is {cutoff_hz:g}, too low for {rate_hz:g} frames a second",
+            f"Resample the motion first, or give at least {MIN_CUTOFF * rate_hz:.3g}",
+        )
+    return float((np.sqrt(2.0) - 1.0) / (2.0 * np.sin(np.pi * cutoff_hz / rate_hz)) ** 6)
+
+
+def _solve_smoothing(values: FloatArray, stiffness: float) -> FloatArray:
+    r"""Solve :math:`(I + \lambda D^T D) x = y` for columns ``(F, n)``, refined.
+
+    At 2000 frames a second the matrix has the condition number 1e12: without refinement an acceleration of 9.8 m/s²
+    comes out wrong by 0.05, with it by 4e-7.
+    """
+    from scipy import linalg
+
+    lapack = cast(Any, linalg)  # scipy has no types
+    factor = (lapack.cholesky_banded(_smoothing_bands(len(values), stiffness), check_finite=False), False)
+    found = np.zeros_like(values)
+    for _ in range(1 + REFINEMENTS):
+        left = values - found - stiffness * _third_differences_twice(found)
+        found = found + cast(FloatArray, lapack.cho_solve_banded(factor, left, check_finite=False))
+    return found
+
+
+def _third_differences_twice(values: FloatArray) -> FloatArray:
+    """Product of :math:`D^T D` with columns ``(F, n)``."""
+    third, total = np.diff(values, 3, axis=0), np.zeros_like(values)
+    for k, weight in enumerate(THIRD):
+        total[k : len(values) - 3 + k] += weight * third
+    return total
+
+
+def _smoothing_bands(count: int, stiffness: float) -> FloatArray:
+    r"""Upper bands ``(4, F)`` of :math:`I + \lambda D^T D` with third differences :math:`D`."""
+    bands = np.zeros((4, count))
+    for i in range(4):
+        for j in range(i, 4):
+            bands[3 - (j - i), j : count - 3 + j] += stiffness * THIRD[i] * THIRD[j]
+    bands[3] += 1.0
+    return bands
+
+
+def compute_differences(values: FloatArray, rate_hz: float) -> tuple[FloatArray, FloatArray]:
+    """First and second time derivatives of ``(F, ...)``, ``F >= 3``, continued with a constant acceleration."""
+    padded, count = _extrapolate_ends(values), len(values)
+    first, second = (
+        sum((weight * padded[k : k + count] for k, weight in enumerate(stencil)), np.zeros_like(values))
+        for stencil in (FIRST, SECOND)
+    )
+    return first * rate_hz, second * rate_hz**2
+
+
+def _angular_rates(rotations: SO3, rate_hz: float) -> tuple[FloatArray, FloatArray]:
+    """Angular velocities and accelerations ``(F, J, 3)`` in the frames that turn."""
+    return quaternion_rates(_extrapolate_ends(rotations.continuous().wxyz), FIRST * rate_hz, SECOND * rate_hz**2)
+
+
+def _extrapolate_ends(values: FloatArray) -> FloatArray:
+    """Two more rows at either end, on the parabola through the three outermost."""
+    ends = (
+        _extrapolate_before(values, 2),
+        _extrapolate_before(values, 1),
+        values,
+        _extrapolate_before(values[::-1], 1),
+        _extrapolate_before(values[::-1], 2),
+    )
+    return np.concatenate(ends)
+
+
+def _extrapolate_before(values: FloatArray, steps: int) -> FloatArray:
+    a, b, c = values[0], values[1], values[2]
+    return (a + steps * (a - b) + 0.5 * steps * (steps + 1) * (a - 2.0 * b + c))[None]

@@ -1,0 +1,361 @@
+"""Compiled passes over a tree: motion of its links, aggregate momentum and force, and their linear-time Jacobians.
+
+The tree comes as the arrays of ``JointTree.arrays``. Every array over links has one row more, the last, for the world:
+it is the parent of the roots, so no loop has a special case. Loops that run at every frame take their arrays one by
+one: unpacking a tuple of arrays counts references, which costs as much as a few joints.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import FloatArray, InputError, IntArray, frozen, kernel
+from marey.dynamics.spatial import (
+    Spatial,
+    SymmetricMatrix,
+    Vector,
+    add3,
+    add6,
+    cross,
+    cross6,
+    dot,
+    inertia_rate,
+    inertia_times,
+    plus6,
+    put6,
+    rotate,
+    row3,
+    row6,
+    scale3,
+    scale6,
+)
+from marey.dynamics.tree.coordinates import PRISMATIC
+from marey.dynamics.tree.joint_tree import JointTree
+from marey.dynamics.tree.reduced import SimplifiedTree
+
+AnyTree = JointTree | SimplifiedTree
+TreeStates = tuple[FloatArray, FloatArray, FloatArray]  # q, qd, qdd, each (F, D)
+
+
+def full_tree(tree: AnyTree) -> JointTree:
+    """The body with all its coordinates."""
+    return tree.tree if isinstance(tree, SimplifiedTree) else tree
+
+
+def expand_states(tree: AnyTree, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> TreeStates:
+    """Coordinates and their rates, each ``(F, D)`` of the whole body; fresh arrays, so that loops compile once."""
+    d = tree.num_dofs
+    states = frozen(q, None, d, name="q"), frozen(qd, None, d, name="qd"), frozen(qdd, None, d, name="qdd")
+    if len({len(s) for s in states}) > 1:
+        raise InputError(f"q, qd and qdd have {', '.join(str(len(s)) for s in states)} frames", "Give the same number")
+    if isinstance(tree, SimplifiedTree):
+        return tree.expand(states[0]), tree.expand(states[1]), tree.expand(states[2])
+    return states[0].copy(), states[1].copy(), states[2].copy()
+
+
+def gravity_vector(gravity: float) -> FloatArray:
+    """Acceleration of free fall ``(3,)`` [m/s^2] in world."""
+    if not np.isfinite(gravity):
+        raise InputError(f"gravity is {gravity}", "Give a finite number, in m/s² along -Y")
+    return np.array([0.0, -float(gravity), 0.0])
+
+
+# parents (D,) with D for the world; kinds (D,); rests (D, 3, 3) rotation before the joint turns; geometry (D, 6) axis
+# and offset; inertias (D, 10) mass, first and second moment about the link's origin, in its axes; first revolute link
+TreeArrays = tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray, int]
+
+
+@kernel
+def put_axis_rotation(axis: Vector, angle: float, R: FloatArray, i: int) -> None:
+    """Rotation matrix ``R[i]`` by ``angle`` about a unit axis, (A.9-A.11)."""
+    x, y, z = axis
+    c, s = np.cos(angle), np.sin(angle)
+    k = 1.0 - c
+    R[i, 0, 0], R[i, 0, 1], R[i, 0, 2] = c + k * x * x, k * x * y - s * z, k * x * z + s * y
+    R[i, 1, 0], R[i, 1, 1], R[i, 1, 2] = k * x * y + s * z, c + k * y * y, k * y * z - s * x
+    R[i, 2, 0], R[i, 2, 1], R[i, 2, 2] = k * x * z - s * y, k * y * z + s * x, c + k * z * z
+
+
+@kernel
+def multiply_matrices(A: FloatArray, i: int, B: FloatArray, j: int, C: FloatArray, k: int) -> None:
+    """``C[k] = A[i] B[j]`` for 3x3 matrices in three stacks."""
+    for r in range(3):
+        for c in range(3):
+            C[k, r, c] = A[i, r, 0] * B[j, 0, c] + A[i, r, 1] * B[j, 1, c] + A[i, r, 2] * B[j, 2, c]
+
+
+@kernel
+def fill_zero(array: FloatArray) -> None:
+    """Fill ``array (n, m)`` with zeros; an assignment to a slice would take seconds to compile."""
+    for i in range(array.shape[0]):
+        for c in range(array.shape[1]):
+            array[i, c] = 0.0
+
+
+@kernel
+def put_world_frame(R: FloatArray, P: FloatArray) -> None:
+    """Put the world's own frame into the last row."""
+    D = P.shape[0] - 1
+    for r in range(3):
+        P[D, r] = 0.0
+        for c in range(3):
+            R[D, r, c] = 1.0 if r == c else 0.0
+
+
+@kernel
+def compute_link_frames(
+    parents: IntArray,
+    kinds: IntArray,
+    rests: FloatArray,
+    geometry: FloatArray,
+    q: FloatArray,
+    f: int,
+    R: FloatArray,
+    P: FloatArray,
+) -> None:
+    """World rotations ``R (D+3, 3, 3)`` and origins ``P (D+1, 3)`` [m] of all links at coordinates ``q[f]``.
+
+    The last two matrices are room to work in: allocating them anew would cost as much as a few joints.
+    """
+    D = parents.shape[0]
+    put_world_frame(R, P)
+    for i in range(D):
+        k = parents[i]
+        axis: Vector = (geometry[i, 0], geometry[i, 1], geometry[i, 2])
+        here = add3(row3(P, k), rotate(R, k, (geometry[i, 3], geometry[i, 4], geometry[i, 5])))
+        if kinds[i] == PRISMATIC:
+            multiply_matrices(R, k, rests, i, R, i)
+            here = add3(here, scale3(q[f, i], rotate(R, i, axis)))
+        else:
+            put_axis_rotation(axis, q[f, i], R, D + 1)
+            multiply_matrices(R, k, rests, i, R, D + 2)
+            multiply_matrices(R, D + 2, R, D + 1, R, i)
+        P[i, 0], P[i, 1], P[i, 2] = here
+
+
+@kernel
+def compute_link_twists(
+    parents: IntArray,
+    kinds: IntArray,
+    geometry: FloatArray,
+    o: Vector,
+    qd: FloatArray,
+    qdd: FloatArray,
+    f: int,
+    gravity: FloatArray,
+    R: FloatArray,
+    P: FloatArray,
+    S: FloatArray,
+    V: FloatArray,
+    A: FloatArray,
+) -> None:
+    r"""Joint twists, velocities and accelerations of the links, each ``(D+1, 6)``, in world axes.
+
+    .. math:: v_i = v_\lambda + s_i\dot q_i,\qquad a_i = a_\lambda + s_i\ddot q_i + v_i \times s_i\dot q_i,
+        \qquad a_0 = -G
+
+    [Fang2003]_ B.1-B.4. They are taken about ``o``, a point of the body, and not about the origin of the world: far
+    from it the moments would lose their digits.
+    """
+    D = parents.shape[0]
+    put6(V, D, ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0)))
+    put6(A, D, ((0.0, 0.0, 0.0), (-gravity[0], -gravity[1], -gravity[2])))
+    for i in range(D):
+        k = parents[i]
+        axis = rotate(R, i, (geometry[i, 0], geometry[i, 1], geometry[i, 2]))
+        s: Spatial = ((0.0, 0.0, 0.0), axis)
+        if kinds[i] != PRISMATIC:
+            s = (axis, cross((P[i, 0] - o[0], P[i, 1] - o[1], P[i, 2] - o[2]), axis))
+        moved = scale6(qd[f, i], s)
+        v = plus6(row6(V, k), moved)
+        put6(S, i, s)
+        put6(V, i, v)
+        put6(A, i, plus6(plus6(row6(A, k), scale6(qdd[f, i], s)), cross6(v, moved)))
+
+
+@kernel
+def compute_link_inertias(inertias: FloatArray, R: FloatArray, P: FloatArray, o: Vector, weights: FloatArray) -> None:
+    r"""Inertias ``weights (D+1, 10)`` of all links in world axes about the point ``o``; the world's is zero.
+
+    .. math:: h' = R h + m r,\qquad J' = R J R^T + 2 (Rh\cdot r) E - Rh\,r^T - r\,(Rh)^T + m (r^2 E - r r^T)
+    """
+    D = inertias.shape[0]
+    own, half = D + 1, D + 2  # room to work in
+    fill_zero(weights)
+    for i in range(D):
+        m = inertias[i, 0]
+        if m == 0.0:
+            continue
+        h = rotate(R, i, (inertias[i, 1], inertias[i, 2], inertias[i, 3]))
+        r = (P[i, 0] - o[0], P[i, 1] - o[1], P[i, 2] - o[2])
+        spread = 2.0 * dot(h, r) + m * dot(r, r)
+        R[own, 0, 0], R[own, 1, 1], R[own, 2, 2] = inertias[i, 4], inertias[i, 5], inertias[i, 6]
+        R[own, 0, 1], R[own, 0, 2], R[own, 1, 2] = inertias[i, 7], inertias[i, 8], inertias[i, 9]
+        R[own, 1, 0], R[own, 2, 0], R[own, 2, 1] = inertias[i, 7], inertias[i, 8], inertias[i, 9]
+        multiply_matrices(R, i, R, own, R, half)
+        weights[i, 0] = m
+        for a in range(3):
+            weights[i, 1 + a] = h[a] + m * r[a]
+            for b in range(a, 3):
+                e = R[half, a, 0] * R[i, b, 0] + R[half, a, 1] * R[i, b, 1] + R[half, a, 2] * R[i, b, 2]
+                e -= h[a] * r[b] + r[a] * h[b] + m * r[a] * r[b]
+                weights[i, 4 + a if a == b else 6 + a + b] = e + spread if a == b else e
+
+
+# scratch of one frame: rotations, origins | twists, velocities, accelerations | inertias, their rates | p*, f*
+Scratch = tuple[FloatArray, ...]
+
+
+@kernel
+def inertia_row(weights: FloatArray, i: int) -> tuple[float, Vector, SymmetricMatrix]:
+    """Inertia in row ``i``."""
+    w = weights[i]
+    return w[0], (w[1], w[2], w[3]), (w[4], w[5], w[6], w[7], w[8], w[9])
+
+
+@kernel
+def shift_wrench_to_origin(x: Spatial, o: Vector) -> Spatial:
+    """Wrench about the point ``o``, about the origin of the world."""
+    return x[0], add3(x[1], cross(o, x[0]))
+
+
+@kernel
+def allocate_scratch(D: int) -> Scratch:
+    """Room for one frame of a tree of ``D`` joints."""
+    R, P = np.empty((D + 3, 3, 3)), np.empty((D + 1, 3))
+    S, V, A = np.empty((D + 1, 6)), np.empty((D + 1, 6)), np.empty((D + 1, 6))
+    return R, P, S, V, A, np.empty((D + 1, 10)), np.empty((D + 1, 9)), np.empty((D + 1, 6)), np.empty((D + 1, 6))
+
+
+@kernel
+def newton_euler_aggregate(tree: TreeArrays, states: TreeStates, gravity: FloatArray) -> tuple[FloatArray, FloatArray]:
+    r"""Aggregate momentum and force ``(2, F, 6)``, and the centre of mass ``(F, 3)`` [m]: B.1-B.6.
+
+    .. math:: p_0 = \sum_i I_i v_i,\qquad f_0 = \sum_i I_i a_i + v_i \times I_i v_i
+
+    In world axes a wrench is passed to the parent by leaving it as it is, so the backward loop is a sum.
+    """
+    parents, kinds, rests, geometry, inertias, first = tree
+    q, qd, qdd = states
+    frames, D = q.shape
+    R, P, S, V, A, weights, _, _, _ = allocate_scratch(D)
+    totals, com = np.empty((2, frames, 6)), np.empty((frames, 3))
+    for f in range(frames):
+        compute_link_frames(parents, kinds, rests, geometry, q, f, R, P)
+        o = row3(P, first)
+        compute_link_twists(parents, kinds, geometry, o, qd, qdd, f, gravity, R, P, S, V, A)
+        compute_link_inertias(inertias, R, P, o, weights)
+        p: Spatial = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
+        w, h = p, (0.0, 0.0, 0.0)
+        mass = 0.0
+        for i in range(D):
+            m, hi, J = inertia_row(weights, i)
+            if m == 0.0:
+                continue
+            own = inertia_times(m, hi, J, row6(V, i))
+            p = plus6(p, own)
+            w = plus6(w, plus6(inertia_times(m, hi, J, row6(A, i)), cross6(row6(V, i), own)))
+            h, mass = add3(h, hi), mass + m
+        put6(totals[0], f, shift_wrench_to_origin(p, o))
+        put6(totals[1], f, shift_wrench_to_origin(w, o))
+        for c in range(3):
+            com[f, c] = h[c] / mass + o[c]
+    return totals, com
+
+
+@kernel
+def leaf_to_base_recursion(
+    parents: IntArray,
+    qd: FloatArray,
+    qdd: FloatArray,
+    f: int,
+    S: FloatArray,
+    V: FloatArray,
+    A: FloatArray,
+    weights: FloatArray,
+    rates: FloatArray,
+    p: FloatArray,
+    w: FloatArray,
+    columns: FloatArray,
+) -> None:
+    r"""Sums of all sub-trees, and the columns ``(4, D, 6)`` of the Jacobians, in one loop: B.7-B.16, repaired.
+
+    .. math:: b = I^*s,\quad e = D\bar v + s\times p^*,\quad
+        \partial_{\dot q} f_0 = e + \dot I^\circ s + v\times b,\quad
+        \partial_q f_0 = s\times f^* + D\bar a + \bar v\times e + (\tilde s\dot I^\oplus - \dot I^\oplus\tilde s)\bar v
+
+    with :math:`D = \tilde s I^* - I^*\tilde s`. The thesis writes one symbol for the rate of the composite inertia
+    with and without the joint's own motion; with one value the result is wrong by some ten per cent. On entry the
+    inertias are those of the links, on return those of the sub-trees; rates are returned inclusive. Gravity is in the
+    accelerations, and in the force of the whole.
+    """
+    D = parents.shape[0]
+    fill_zero(rates)
+    fill_zero(p)
+    fill_zero(w)
+    for i in range(D - 1, -1, -1):
+        k = parents[i]
+        s, vb, ab = row6(S, i), row6(V, k), row6(A, k)
+        m, h, J = inertia_row(weights, i)
+        eta, B = inertia_rate(m, h, J, s)
+        b = inertia_times(m, h, J, s)
+        r = rates[i]
+        late = inertia_times(0.0, (r[0], r[1], r[2]), (r[3], r[4], r[5], r[6], r[7], r[8]), s)
+        add6(p, i, scale6(qd[f, i], b))
+        pi = row6(p, i)
+        sp = cross6(s, pi)
+        add6(w, i, plus6(scale6(qd[f, i], plus6(sp, late)), scale6(qdd[f, i], b)))
+        fi = row6(w, i)
+        e = plus6(inertia_times(0.0, eta, B, vb), sp)
+        for c in range(3):
+            r[c] += qd[f, i] * eta[c]
+        for c in range(6):
+            r[3 + c] += qd[f, i] * B[c]
+        eta2, B2 = inertia_rate(0.0, (r[0], r[1], r[2]), (r[3], r[4], r[5], r[6], r[7], r[8]), s)
+        fq = plus6(cross6(s, fi), inertia_times(0.0, eta, B, ab))
+        fq = plus6(fq, plus6(cross6(vb, e), inertia_times(0.0, eta2, B2, vb)))
+        put6(columns[0], i, e)
+        put6(columns[1], i, b)
+        put6(columns[2], i, fq)
+        put6(columns[3], i, plus6(plus6(e, late), cross6(row6(V, i), b)))
+        for c in range(10):
+            weights[k, c] += weights[i, c]
+        for c in range(9):
+            rates[k, c] += r[c]
+        add6(p, k, pi)
+        add6(w, k, fi)
+    mass, moment, second = inertia_row(weights, D)
+    add6(w, D, inertia_times(mass, moment, second, row6(A, D)))
+
+
+@kernel
+def put_jacobian_columns(columns: FloatArray, o: Vector, f: int, blocks: FloatArray) -> None:
+    """Columns about the point ``o`` as Jacobians ``(4, F, 6, D)`` about the origin of the world."""
+    for n in range(4):
+        for i in range(columns.shape[1]):
+            force, moment = shift_wrench_to_origin(row6(columns[n], i), o)
+            for c in range(3):
+                blocks[n, f, c, i] = force[c]
+                blocks[n, f, 3 + c, i] = moment[c]
+
+
+@kernel
+def linear_time_jacobians(tree: TreeArrays, states: TreeStates, gravity: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Momentum and force ``(2, F, 6)``, Jacobians ``(4, F, 6, D)`` (dp/dq, dp/dqd = df/dqdd, df/dq, df/dqd)."""
+    parents, kinds, rests, geometry, inertias, first = tree
+    q, qd, qdd = states
+    frames, D = q.shape
+    R, P, S, V, A, weights, rates, p, w = allocate_scratch(D)
+    columns = np.empty((4, D, 6))
+    totals, blocks = np.empty((2, frames, 6)), np.empty((4, frames, 6, D))
+    for f in range(frames):
+        compute_link_frames(parents, kinds, rests, geometry, q, f, R, P)
+        o = row3(P, first)
+        compute_link_twists(parents, kinds, geometry, o, qd, qdd, f, gravity, R, P, S, V, A)
+        compute_link_inertias(inertias, R, P, o, weights)
+        leaf_to_base_recursion(parents, qd, qdd, f, S, V, A, weights, rates, p, w, columns)
+        put6(totals[0], f, shift_wrench_to_origin(row6(p, D), o))
+        put6(totals[1], f, shift_wrench_to_origin(row6(w, D), o))
+        put_jacobian_columns(columns, o, f, blocks)
+    return totals, blocks

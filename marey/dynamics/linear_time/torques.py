@@ -1,0 +1,222 @@
+"""Joint torques of a tree, and how they depend on the motion, from the sums over sub-trees."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen, frozen_ints, kernel
+from marey.dynamics.bodies import GRAVITY
+from marey.dynamics.linear_time.baselines import pinocchio_torque_blocks
+from marey.dynamics.linear_time.passes import (
+    AnyTree,
+    TreeArrays,
+    TreeStates,
+    allocate_scratch,
+    compute_link_frames,
+    compute_link_inertias,
+    compute_link_twists,
+    expand_states,
+    fill_zero,
+    full_tree,
+    gravity_vector,
+    inertia_row,
+    leaf_to_base_recursion,
+)
+from marey.dynamics.spatial import (
+    Spatial,
+    add3,
+    add6,
+    cross,
+    cross6,
+    inertia_times,
+    plus6,
+    put6,
+    row3,
+    row6,
+    scale6,
+    twist_power,
+)
+from marey.dynamics.tree.joint_tree import JointTree
+from marey.dynamics.tree.reduced import reduce_jacobian
+
+
+@kernel
+def newton_euler_torques(tree: TreeArrays, states: TreeStates, gravity: FloatArray, external: FloatArray) -> FloatArray:
+    """Torques and forces ``(F, D)`` along all coordinates: Newton-Euler, B.1-B.6.
+
+    ``external (F, D, 6)`` are wrenches of the world on the links, at the origin of the world; it may have no frames.
+    """
+    parents, kinds, rests, geometry, inertias, first = tree
+    q, qd, qdd = states
+    frames, D = q.shape
+    R, P, S, V, A, weights, _, _, w = allocate_scratch(D)
+    out = np.empty((frames, D))
+    for f in range(frames):
+        compute_link_frames(parents, kinds, rests, geometry, q, f, R, P)
+        o = row3(P, first)
+        compute_link_twists(parents, kinds, geometry, o, qd, qdd, f, gravity, R, P, S, V, A)
+        compute_link_inertias(inertias, R, P, o, weights)
+        fill_zero(w)
+        for i in range(D - 1, -1, -1):
+            m, h, J = inertia_row(weights, i)
+            v = row6(V, i)
+            add6(w, i, plus6(inertia_times(m, h, J, row6(A, i)), cross6(v, inertia_times(m, h, J, v))))
+            if external.shape[0] > 0:
+                push = row6(external[f], i)
+                add6(w, i, scale6(-1.0, (push[0], add3(push[1], cross(push[0], o)))))
+            total = row6(w, i)
+            out[f, i] = twist_power(row6(S, i), total)
+            add6(w, parents[i], total)
+    return out
+
+
+@kernel
+def put_lever_rows(
+    parents: IntArray,
+    S: FloatArray,
+    V: FloatArray,
+    A: FloatArray,
+    weights: FloatArray,
+    p: FloatArray,
+    columns: FloatArray,
+    levers: FloatArray,
+) -> None:
+    r"""What links above a joint do to its torque: three twists and one wrench of each joint, ``levers (3, D, 6)``.
+
+    .. math:: \partial_{q_k}\tau_i = \langle A_k, b_i\rangle + \langle N_k, z_i\rangle,\qquad
+        \partial_{\dot q_k}\tau_i = \langle 2N_k, b_i\rangle + \langle s_k, z_i\rangle,\qquad
+        \partial_{\ddot q_k}\tau_i = \langle s_k, b_i\rangle
+
+    with :math:`N_k = \bar v_k\times s_k,\; A_k = \bar a_k\times s_k + \bar v_k\times N_k,\;
+    z_i = \dot I^\circ_i s_i - I^*_i(v_i\times s_i) - s_i\times p_i + v_i\times b_i`: the table of the sub-tree
+    extension with the pairing moved onto the joint's own axis.
+    """
+    for i in range(parents.shape[0]):
+        k = parents[i]
+        s, v, vb = row6(S, i), row6(V, i), row6(V, k)
+        m, h, J = inertia_row(weights, i)
+        N = cross6(vb, s)
+        momentum = plus6(row6(p, i), inertia_times(m, h, J, vb))
+        # of df/dqd = e + l + v x b, without e: l + v x b
+        z = plus6(row6(columns[3], i), scale6(-1.0, row6(columns[0], i)))
+        z = plus6(z, scale6(-1.0, plus6(inertia_times(m, h, J, cross6(v, s)), cross6(s, momentum))))
+        put6(levers[0], i, plus6(cross6(row6(A, k), s), cross6(vb, N)))
+        put6(levers[1], i, N)
+        put6(levers[2], i, z)
+
+
+@kernel
+def linear_time_torque_jacobians(
+    tree: TreeArrays, states: TreeStates, gravity: FloatArray, rows: IntArray, count: int
+) -> FloatArray:
+    r"""Derivatives ``(3, F, k, D)`` of chosen torques by q, qd and qdd; ``rows (D,)`` is a joint's row, or -1.
+
+    Below a joint, :math:`\partial_{q_j}\tau_i = \langle s_i, \partial_{q_j} f_0\rangle`: the aggregate's own columns.
+    """
+    parents, kinds, rests, geometry, inertias, first = tree
+    q, qd, qdd = states
+    frames, D = q.shape
+    R, P, S, V, A, weights, rates, p, w = allocate_scratch(D)
+    columns, levers = np.empty((4, D, 6)), np.empty((3, D, 6))
+    out = np.zeros((3, frames, count, D))
+    for f in range(frames):
+        compute_link_frames(parents, kinds, rests, geometry, q, f, R, P)
+        o = row3(P, first)
+        compute_link_twists(parents, kinds, geometry, o, qd, qdd, f, gravity, R, P, S, V, A)
+        compute_link_inertias(inertias, R, P, o, weights)
+        leaf_to_base_recursion(parents, qd, qdd, f, S, V, A, weights, rates, p, w, columns)
+        put_lever_rows(parents, S, V, A, weights, p, columns, levers)
+        for j in range(D):
+            b, z, row = row6(columns[1], j), row6(levers[2], j), rows[j]
+            i = j
+            while i < D:
+                s: Spatial = row6(S, i)
+                if rows[i] >= 0:
+                    out[0, f, rows[i], j] = twist_power(s, row6(columns[2], j))
+                    out[1, f, rows[i], j] = twist_power(s, row6(columns[3], j))
+                    out[2, f, rows[i], j] = twist_power(s, b)
+                if row >= 0 and i != j:
+                    N = row6(levers[1], i)
+                    out[0, f, row, i] = twist_power(row6(levers[0], i), b) + twist_power(N, z)
+                    out[1, f, row, i] = 2.0 * twist_power(N, b) + twist_power(s, z)
+                    out[2, f, row, i] = twist_power(s, b)
+                i = parents[i]
+    return out
+
+
+TorqueMethod = Literal["sub-tree", "pinocchio"]
+
+
+def compute_torques(
+    tree: AnyTree,
+    q: ArrayLike,
+    qd: ArrayLike,
+    qdd: ArrayLike,
+    *,
+    gravity: float = GRAVITY,
+    external: ArrayLike | None = None,
+) -> FloatArray:
+    """Torques [N m] and forces [N] ``(F, D)`` along the coordinates of the whole body, by Newton-Euler.
+
+    Args:
+        tree: the body.
+        q: coordinates ``(F, D)``.
+        qd: their velocities.
+        qdd: their accelerations.
+        gravity: downward acceleration of free fall [m/s^2].
+        external: wrenches ``(F, D, 6)`` of the world on the links, (force, moment) about the origin of the world and
+            in its axes. The root's rows of the result are what is still missing, zero when they explain the motion.
+    """
+    states, body = expand_states(tree, q, qd, qdd), full_tree(tree)
+    none = np.zeros((0, body.num_dofs, 6))
+    frames = 0 if external is None else len(states[0])
+    pushes = frozen(none if external is None else external, frames, body.num_dofs, 6, name="external")
+    return newton_euler_torques(body.arrays, states, gravity_vector(gravity), pushes)
+
+
+def compute_torque_jacobians(
+    tree: AnyTree,
+    q: ArrayLike,
+    qd: ArrayLike,
+    qdd: ArrayLike,
+    *,
+    joints: ArrayLike | None = None,
+    gravity: float = GRAVITY,
+    method: TorqueMethod = "sub-tree",
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Derivatives of torques by q, qd and qdd, each ``(F, k, D)``; without external wrenches.
+
+    Args:
+        tree: the body.
+        q: coordinates ``(F, D)``.
+        qd: their velocities.
+        qdd: their accelerations.
+        joints: the ``k`` coordinates whose torques are wanted, all by default.
+        gravity: downward acceleration of free fall [m/s^2].
+        method: ``"sub-tree"``, Fang's extension ([Fang2003]_ §8.2): aggregates of sub-trees, whose cost grows with the
+            number of torques; or ``"pinocchio"``.
+    """
+    if method not in get_args(TorqueMethod):
+        raise UnknownNameError("method", method, "torque_jacobians", get_args(TorqueMethod))
+    states, body = expand_states(tree, q, qd, qdd), full_tree(tree)
+    chosen = np.arange(body.num_dofs) if joints is None else frozen_ints(joints, None, name="joints")
+    if len(chosen) and not (chosen.min() >= 0 and chosen.max() < body.num_dofs):
+        raise InputError("a joint is out of range", f"The tree has coordinates 0 to {body.num_dofs - 1}")
+    if method == "pinocchio":
+        blocks = pinocchio_torque_blocks(body, states, gravity_vector(gravity), chosen)
+    else:
+        blocks = _subtree_torque_jacobians(body, states, gravity_vector(gravity), chosen)
+    dq, dqd, dqdd = reduce_jacobian(tree, blocks)
+    return dq, dqd, dqdd
+
+
+def _subtree_torque_jacobians(body: JointTree, states: TreeStates, gravity: FloatArray, chosen: IntArray) -> FloatArray:
+    """Derivatives ``(3, F, k, D)`` of the torques of chosen coordinates ``(k,)``, which may repeat."""
+    once, places = np.unique(chosen, return_inverse=True)
+    rows = np.full(body.num_dofs, -1)
+    rows[once] = np.arange(len(once))
+    blocks = linear_time_torque_jacobians(body.arrays, states, gravity, rows, len(once))
+    return blocks if np.array_equal(once, chosen) else blocks[:, :, places]

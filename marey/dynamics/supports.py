@@ -1,0 +1,333 @@
+"""Where a body is supported: touching corners of soles and palms, their friction cones and support polygon."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, InputError, IntArray, UnknownNameError, kernel
+from marey.dynamics.contact_cones import compute_friction_edges
+from marey.lie import SO3
+from marey.motion import Contacts, Motion, detect_contacts
+from marey.skeleton import contact_points, foot_points, leg_length, role_map
+
+
+@kernel
+def _convex_hull(points: FloatArray, count: int, hull: FloatArray) -> int:
+    """Corners of the convex hull of ``points[:count]`` ``(n, 2)``, counter-clockwise; returns how many (Andrew)."""
+    order = np.argsort(points[:count, 0] + 1e-9 * points[:count, 1], kind="mergesort")
+    size = 0
+    for turn in range(2):
+        start = size
+        for i in range(count):
+            p = order[i] if turn == 0 else order[count - 1 - i]
+            while size - start >= 2:
+                ax, ay = hull[size - 1, 0] - hull[size - 2, 0], hull[size - 1, 1] - hull[size - 2, 1]
+                bx, by = points[p, 0] - hull[size - 2, 0], points[p, 1] - hull[size - 2, 1]
+                if ax * by - ay * bx > 0.0:
+                    break
+                size -= 1
+            hull[size, 0], hull[size, 1] = points[p, 0], points[p, 1]
+            size += 1
+        size -= 1
+    return size
+
+
+@kernel
+def compute_polygon_margins(places: FloatArray, points: FloatArray, active: BoolArray) -> FloatArray:
+    """Distance ``(F,)`` from places ``(F, 2)`` to the edge of the hull of active points ``(F, P, 2)``.
+
+    Positive inside, negative outside, zero where there are no points.
+    """
+    num_frames, num_points = active.shape
+    margins = np.zeros(num_frames)
+    chosen = np.zeros((max(num_points, 1), 2))
+    hull = np.zeros((2 * num_points + 2, 2))
+    for f in range(num_frames):
+        count = 0
+        for p in range(num_points):
+            if active[f, p]:
+                chosen[count, 0] = points[f, p, 0] - places[f, 0]  # from the place, so that far away is as exact
+                chosen[count, 1] = points[f, p, 1] - places[f, 1]
+                count += 1
+        if count == 0:
+            continue
+        size = max(_convex_hull(chosen, count, hull), 1)
+        nearest, is_inside = np.inf, size >= 3
+        for k in range(size):
+            ax, ay = hull[k, 0], hull[k, 1]
+            ex, ey = hull[(k + 1) % size, 0] - ax, hull[(k + 1) % size, 1] - ay
+            dx, dy = -ax, -ay
+            length = ex * ex + ey * ey
+            along = min(max((dx * ex + dy * ey) / length, 0.0), 1.0) if length > 0.0 else 0.0
+            nearest = min(nearest, np.hypot(dx - along * ex, dy - along * ey))
+            is_inside = is_inside and ex * dy - ey * dx >= 0.0
+        margins[f] = nearest if is_inside else -nearest
+    return margins
+
+
+LIMBS: Final = ("left_foot", "right_foot", "left_hand", "right_hand")
+NUM_EDGES: Final = 8  # of a friction pyramid: it holds 92 % of the round cone's width
+# The sole, as parts of stature, which is leg / 0.491 ([Winter2009]_ fig. 4.1): captures seldom know how long a foot is.
+LEG_SHARE: Final = 0.491  # hip to ankle
+SOLE_LENGTH: Final = 0.152
+SOLE_HALF_WIDTH: Final = 0.0275
+HEEL_BACK: Final = 0.018  # 3 cm from the middle of the heel pad to its end, 5 cm behind the ankle
+PALM_HALF_M: Final = 0.04
+FOOT_SLACK_M: Final = 0.08  # [m] a planted point may be this far above the floor: a rolling ball, a bent capture floor
+HAND_SLACK_M: Final = 0.20  # [m] the same for palms: CMU skeletons, short of 0.12 m of chest, let them drift
+FLOOR_NEAR_M: Final = 0.08  # [m] captures have their floor this near to zero; what stands farther off does not stand
+FLOOR_PERCENT: Final = 30.0  # [%] of planted heights: below the middle, since feet also stand on steps and boxes
+SLIDE_WINDOW_S: Final = 0.1  # [s] in which a planted foot is seen to slide
+UP: Final = np.array([0.0, 1.0, 0.0])
+
+Floor = float | str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Supports:
+    """P corners of soles and palms, F frames."""
+
+    limbs: IntArray  # (P,) index into LIMBS
+    points: FloatArray  # (F, P, 3) [m] in world
+    active: BoolArray  # (F, P) which can push; up to the timing slack before and after the contact
+    touching: BoolArray  # (F, P) which are in contact
+    edges: FloatArray  # (E, 3) directions in which those that do not grip can push
+    grips: BoolArray  # (F, P) which hold on rather than push
+    floor_m: float  # [m] height of the floor
+    lifted_m: float  # [m] median height of the planted feet above the floor; 0 without any
+    heights: FloatArray  # (F,) [m] lowest heel or ball above the one floor, if there is one; toe ends tremble too much
+    slide_m: FloatArray  # (F,) [m] how far the stillest point of a planted foot moves in SLIDE_WINDOW_S
+    was_given: bool  # the contact track came with the motion
+
+    def limb_active(self, limb: int, *, slack: bool = True) -> BoolArray:
+        """Whether any corner of a limb can push ``(F,)``."""
+        return any_in_row((self.active if slack else self.touching)[:, self.limbs == limb])
+
+    @property
+    def carried(self) -> BoolArray:
+        """Whether anything can push ``(F,)``."""
+        return any_in_row(self.active)
+
+
+def find_supports(
+    motion: Motion,
+    contacts: Contacts | None = None,
+    *,
+    floor: Floor = "flat",
+    friction: float = 0.8,
+    slack_s: float = 0.0,
+    frames: tuple[FloatArray, SO3] | None = None,
+) -> Supports:
+    """Find the corners of soles and palms that carry a body.
+
+    A heel that touches offers its two corners, a toe those of the ball and of the toe end.
+
+    Args:
+        motion: any clip.
+        contacts: which points touch; by default those of the motion, else detected ones.
+        floor: ``"flat"``: one floor, near height zero; ``"plants"``: each contact has its own, as on steps and pegs;
+            or its height [m].
+        friction: coefficient.
+        slack_s: a contact may begin this much earlier and end this much later.
+        frames: ``motion.joint_frames()``, if they are at hand.
+
+    Raises:
+        UnknownNameError: the track names a point that the body does not have, or there is no such floor.
+    """
+    given = contacts if contacts is not None else motion.contacts
+    track = detect_contacts(motion) if given is None else given
+    _check_track(track, motion)
+    origins, R_world_joint = motion.joint_frames() if frames is None else frames
+    soles = _find_soles(motion, track, origins, R_world_joint)
+    palms = _find_palms(motion, track, origins, R_world_joint)
+    floor_m = _floor_height(floor, soles)
+    return _assemble_supports(motion, soles, palms, floor, floor_m, friction, slack_s, was_given=given is not None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _LimbCorners:
+    """Corners of one foot or palm."""
+
+    limb: int
+    middles: FloatArray  # (F, M, 3) points in the middle of the limb
+    flags: BoolArray  # (F, M) which touch
+    half: FloatArray  # (F, M, 3) from the middle to a corner, the other is on the other side
+
+
+def check_length(track: Contacts, motion: Motion) -> None:
+    """Refuse a track of another number of frames than the motion."""
+    if len(track) != motion.num_frames:
+        raise InputError(
+            f"contacts has {len(track)} frames, the motion has {motion.num_frames}", "Cut them at the same frames"
+        )
+
+
+def _check_track(track: Contacts, motion: Motion) -> None:
+    check_length(track, motion)
+    known = {*contact_points(motion.skeleton).names, *LIMBS, "feet", "hands"}
+    for name in track.names:
+        if name not in known:
+            raise UnknownNameError("contact point", name, f"skeleton '{motion.skeleton.name}'", sorted(known))
+
+
+def _contact_flags(track: Contacts, *names: str) -> BoolArray:
+    """Whether any of the named points touches ``(F,)``; names that the track lacks do not."""
+    found = [track.active[:, track.names.index(name)] for name in names if name in track.names]
+    return np.any(found, axis=0) if found else np.zeros(len(track), dtype=np.bool_)
+
+
+def _find_soles(motion: Motion, track: Contacts, origins: FloatArray, R_world_joint: SO3) -> list[_LimbCorners]:
+    points = foot_points(motion.skeleton)
+    places = points.positions(origins, R_world_joint)
+    stature_m = leg_length(motion.skeleton, role_map(motion.skeleton)) / LEG_SHARE
+    soles: list[_LimbCorners] = []
+    for limb, side in enumerate(("left", "right")):
+        columns = [i for i, name in enumerate(points.names) if name.startswith(side)]
+        if len(columns) == 3:
+            whole = (f"{side}_foot", "feet")
+            heel, toe = _contact_flags(track, f"{side}_heel", *whole), _contact_flags(track, f"{side}_toe", *whole)
+            soles.append(_sole_corners(limb, places[:, columns], np.stack([heel, toe, toe], axis=1), stature_m))
+    return soles
+
+
+def _sole_corners(limb: int, middles: FloatArray, flags: BoolArray, stature_m: float) -> _LimbCorners:
+    """Heel, ball and toe end moved to the ends of a sole as long as the body suggests, and half its width."""
+    ahead = middles[:, 1] - middles[:, 0]
+    ahead = ahead * [1.0, 0.0, 1.0] / np.maximum(np.hypot(ahead[:, 0], ahead[:, 2]), 1e-9)[:, None]
+    moved = middles.copy()
+    moved[:, 0] -= HEEL_BACK * stature_m * ahead
+    length = float(np.median(np.linalg.norm(moved[:, 2] - moved[:, 0], axis=-1)))
+    moved[:, 2] += max(0.0, SOLE_LENGTH * stature_m - length) * ahead
+    half = SOLE_HALF_WIDTH * stature_m * np.cross(UP, ahead)
+    return _LimbCorners(limb, moved, flags, np.repeat(half[:, None], 3, axis=1))
+
+
+def _find_palms(motion: Motion, track: Contacts, origins: FloatArray, R_world_joint: SO3) -> list[_LimbCorners]:
+    points = contact_points(motion.skeleton)
+    palms: list[_LimbCorners] = []
+    for limb, name in ((2, "left_hand"), (3, "right_hand")):
+        flags = _contact_flags(track, name, "hands")
+        if name in points.names and flags.any():
+            place = points.positions(origins, R_world_joint)[:, points.index(name)]
+            middles = place[:, None] + PALM_HALF_M * np.array([[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]])
+            half = np.broadcast_to(np.array([PALM_HALF_M, 0.0, 0.0]), middles.shape)
+            palms.append(_LimbCorners(limb, middles, np.repeat(flags[:, None], 2, axis=1), half))
+    return palms
+
+
+def _floor_height(floor: Floor, soles: list[_LimbCorners]) -> float:
+    """Height of the floor [m]; a clip that stands far from zero stands on nothing."""
+    if not isinstance(floor, str):
+        if not np.isfinite(floor):
+            raise InputError(f"floor is {floor}", "Give its height in metres")
+        return float(floor)
+    if floor not in ("flat", "plants"):
+        raise UnknownNameError("floor", floor, "marey.dynamics.check_validity", ("flat", "plants"))
+    planted = _planted_heights(soles)
+    if not len(planted):
+        return 0.0
+    level = float(np.percentile(planted, FLOOR_PERCENT))
+    return level if abs(level) <= FLOOR_NEAR_M or floor == "plants" else 0.0
+
+
+def _planted_heights(soles: list[_LimbCorners]) -> FloatArray:
+    """Heights [m] of heels and balls that touch."""
+    return np.concatenate([np.zeros(0), *(sole.middles[:, :2, 1][sole.flags[:, :2]] for sole in soles)])
+
+
+def _assemble_supports(
+    motion: Motion,
+    soles: list[_LimbCorners],
+    palms: list[_LimbCorners],
+    floor: Floor,
+    floor_m: float,
+    friction: float,
+    slack_s: float,
+    *,
+    was_given: bool,
+) -> Supports:
+    num_frames, slack = motion.num_frames, max(0, round(slack_s * motion.rate_hz))
+    limbs, points = list[int](), list[FloatArray]()
+    touching, active, grips = list[BoolArray](), list[BoolArray](), list[BoolArray]()
+    for part in (*soles, *palms):
+        held = part.limb >= 2
+        flags = part.flags
+        high = part.middles[..., 1] - floor_m > (HAND_SLACK_M if held else FOOT_SLACK_M)
+        is_grip = flags & high & was_given & held if floor != "plants" else flags & was_given & held
+        if floor != "plants":
+            flags = flags & (~high | is_grip)
+        middles = part.middles if floor == "plants" else _project_on_floor(part.middles, floor_m, is_grip)
+        for m in range(middles.shape[1]):
+            for sign in (1.0, -1.0):
+                limbs.append(part.limb)
+                points.append(middles[:, m] + sign * part.half[:, m] * ~is_grip[:, m, None])
+                touching.append(flags[:, m])
+                active.append(widen_flags(flags[:, m], slack))
+                grips.append(is_grip[:, m])
+    planted = _planted_heights(soles)
+    lifted = float(np.median(planted)) - floor_m if len(planted) and floor != "plants" else 0.0
+    return Supports(
+        np.array(limbs, dtype=np.int64),
+        _stack_columns(points, num_frames, 3),
+        _flag_table(active, num_frames),
+        _flag_table(touching, num_frames),
+        compute_friction_edges(UP, friction, NUM_EDGES),
+        _flag_table(grips, num_frames),
+        floor_m,
+        lifted,
+        _lowest_heights(soles, num_frames) - floor_m if floor != "plants" else np.zeros(num_frames),
+        _slide_distances(soles, motion.rate_hz, num_frames),
+        was_given,
+    )
+
+
+def _project_on_floor(middles: FloatArray, floor_m: float, is_grip: BoolArray) -> FloatArray:
+    """The points dropped onto the floor; a hand that holds on stays where it is."""
+    heights = np.where(is_grip, middles[..., 1], floor_m)
+    return np.stack([middles[..., 0], heights, middles[..., 2]], axis=-1)
+
+
+def any_in_row(flags: BoolArray) -> BoolArray:
+    """Whether any flag of a row ``(F, P)`` is set ``(F,)``."""
+    return np.asarray(np.any(flags, axis=1), dtype=np.bool_)
+
+
+def widen_flags(flags: BoolArray, count: int) -> BoolArray:
+    """Flags ``(F,)`` that last ``count`` frames longer at both ends of each run."""
+    if count == 0 or not flags.any():
+        return flags
+    sums = np.concatenate([[0], np.cumsum(np.pad(flags.astype(np.int64), count))])
+    return (sums[2 * count + 1 :] - sums[: -2 * count - 1]) > 0
+
+
+def _lowest_heights(soles: list[_LimbCorners], num_frames: int) -> FloatArray:
+    if not soles:
+        return np.zeros(num_frames)
+    return np.min([sole.middles[:, :2, 1].min(axis=1) for sole in soles], axis=0)
+
+
+def _slide_distances(soles: list[_LimbCorners], rate_hz: float, num_frames: int) -> FloatArray:
+    """How far [m] the stillest planted point of the foot that slides most moves in a window around each frame."""
+    half = max(1, round(0.5 * SLIDE_WINDOW_S * rate_hz))
+    worst = np.zeros(num_frames)
+    if num_frames <= 2 * half:
+        return worst
+    scale = SLIDE_WINDOW_S * rate_hz / (2 * half)
+    for sole in soles:
+        step = sole.middles[2 * half :] - sole.middles[: -2 * half]
+        held = sole.flags[2 * half :] & sole.flags[: -2 * half] & sole.flags[half:-half]
+        moved = np.where(held, np.hypot(step[..., 0], step[..., 2]), np.inf).min(axis=1)
+        worst[half:-half] = np.maximum(worst[half:-half], np.where(np.isfinite(moved), scale * moved, 0.0))
+    worst[:half], worst[-half:] = worst[half], worst[-half - 1]
+    return worst
+
+
+def _stack_columns(columns: list[FloatArray], num_frames: int, width: int) -> FloatArray:
+    return np.stack(columns, axis=1) if columns else np.zeros((num_frames, 0, width))
+
+
+def _flag_table(columns: list[BoolArray], num_frames: int) -> BoolArray:
+    return np.stack(columns, axis=1) if columns else np.zeros((num_frames, 0), dtype=np.bool_)

@@ -1,0 +1,250 @@
+"""A tree for any skeleton with masses: hinges where the capture has them, three turns elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+
+from marey.base import FloatArray, InputError
+from marey.dynamics.tree.characters import AXES, TreeDraft, TreeParts, add_root
+from marey.dynamics.tree.coordinates import Point, TreeSkeleton, continuous_euler_angles
+from marey.lie import SO3
+from marey.motion import Motion
+from marey.skeleton import RoleMap, Skeleton, contact_points, role_map
+
+ROOT_ORDERS: Final = ("yxz", "yzx", "xyz", "xzy", "zxy", "zyx")
+DOWN: Final = np.array([0.0, -1.0, 0.0])
+HINGE_TOL: Final = 1e-5  # [rad] a joint that leaves one axis by less is a hinge
+STIFF_TOL: Final = 1e-9  # [rad] a joint that turns by less is stiff
+MIN_GIMBAL_MARGIN_RAD: Final = 0.35  # [rad] an order of turns this far from gimbal lock is kept
+LIMB_ROLES: Final = {"hip": ("knee", "ankle", "foot"), "shoulder": ("elbow", "wrist")}
+ORDERS: Final = {"shoulder": "xzy"}  # by role; "zyx" for all others: its lock is where no hip, ankle or spine goes
+BENDS: Final = {"knee": (0.0, 2.7), "elbow": (0.0, 2.7)}  # [rad] hinges whose positive angle is flexion
+
+# CMU's BVH files: one axis in the joint's frame, exact to 2e-6 rad in all 339 clips at hand; or none
+_LEG: Final = (float(np.cos(np.deg2rad(20.0))), float(np.sin(np.deg2rad(20.0))), 0.0)
+_CMU_HINGES: Final = {
+    "leftleg": _LEG,
+    "rightleg": (_LEG[0], -_LEG[1], 0.0),
+    "lefttoebase": _LEG,
+    "righttoebase": (_LEG[0], -_LEG[1], 0.0),
+    "leftforearm": (0.0, -float(np.sqrt(0.75)), 0.5),
+    "rightforearm": (0.0, float(np.sqrt(0.75)), -0.5),
+    "lefthand": (1.0, 0.0, 0.0),
+    "righthand": (1.0, 0.0, 0.0),
+    "lefthandindex1": (0.0, 0.0, 1.0),
+    "righthandindex1": (0.0, 0.0, 1.0),
+}
+_CMU_STIFF: Final = ("lhipjoint", "rhipjoint", "leftshoulder", "rightshoulder")
+_CMU_FINGERS: Final = ("lefthandindex1", "righthandindex1", "lthumb", "rthumb")
+
+
+class BodyProtocol(Protocol):
+    """What a tree needs of a body."""
+
+    @property
+    def skeleton(self) -> Skeleton:
+        """Its joints."""
+        ...
+
+    @property
+    def masses(self) -> FloatArray:
+        """Mass of each joint's piece ``(J,)`` [kg]."""
+        ...
+
+    @property
+    def centres(self) -> FloatArray:
+        """Centre of each piece ``(J, 3)`` [m] in the joint's frame."""
+        ...
+
+    @property
+    def inertias(self) -> FloatArray:
+        """Inertia of each piece ``(J, 3, 3)`` [kg m^2] about its centre."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JointAxes:
+    """How one joint will turn."""
+
+    axes: FloatArray  # (n, 3) in the joint's frame, in the order they act; none for a stiff joint
+    letters: str  # (n,) name of each turn; empty for a hinge
+    orientation: SO3  # one rotation, before the first turn
+    bounds: tuple[float, float] = (-np.inf, np.inf)
+
+
+def plan_body_tree(
+    body: BodyProtocol, *, motion: Motion | None = None, root_order: str = "yxz", fingers: bool = True
+) -> TreeParts:
+    """Arrays of the tree; see :func:`marey.dynamics.tree_from_body`."""
+    if root_order == "auto" and motion is not None:
+        root_order = _choose_rotation_order(ROOT_ORDERS[0], motion.rotations[:, 0], np.eye(3))
+    if root_order not in ROOT_ORDERS:
+        fix = f"It is one of {', '.join(ROOT_ORDERS)}, or auto with a motion"
+        raise InputError(f"root order '{root_order}'", fix)
+    skeleton = body.skeleton
+    plans = choose_joint_axes(skeleton, role_map(skeleton), motion, fingers=fingers)
+    draft = TreeDraft()
+    links, dofs = _add_joints(draft, skeleton, plans, root_order)
+    for j in np.flatnonzero(body.masses):
+        link, shift = links[int(j)]
+        draft.weigh(link, float(body.masses[j]), body.centres[j] + shift, body.inertias[j])
+    return draft.build(
+        TreeSkeleton(skeleton, dofs), _contact_points_on_links(skeleton, links), _describe_joints(skeleton, plans)
+    )
+
+
+def _describe_joints(skeleton: Skeleton, plans: list[JointAxes]) -> tuple[str, ...]:
+    """Which joints are hinges and which are stiff, in sentences."""
+    found = {1: list[str](), 0: list[str]()}
+    for name, plan in zip(skeleton.names[1:], plans[1:], strict=True):
+        if len(plan.axes) in found:
+            found[len(plan.axes)].append(name)
+    words = {1: "hinges", 0: "stiff joints"}
+    return tuple(f"{words[count]}: {', '.join(names)}" for count, names in found.items() if names)
+
+
+def _add_joints(
+    draft: TreeDraft, skeleton: Skeleton, plans: list[JointAxes], root_order: str
+) -> tuple[list[tuple[int, FloatArray]], tuple[tuple[int, ...], ...]]:
+    """Add all turns; returns the link that carries each joint and where on it the joint is, and its coordinates."""
+    root = add_root(draft, "xyz", root_order, skeleton.names[0])
+    links: list[tuple[int, FloatArray]] = [(root, np.zeros(3))]
+    dofs: list[tuple[int, ...]] = [tuple(range(root + 1))]
+    for j in range(1, skeleton.num_joints):
+        link, shift = links[int(skeleton.parents[j])]
+        plan, offset, own = plans[j], shift + skeleton.offsets[j], list[int]()
+        orientation = plan.orientation.wxyz
+        for n, axis in enumerate(plan.axes):
+            name = f"{skeleton.names[j]}_r{plan.letters[n]}" if plan.letters else skeleton.names[j]
+            link = draft.add(
+                name, link, axis, group=skeleton.names[j], offset=offset, orientation=orientation, bounds=plan.bounds
+            )
+            offset, orientation = np.zeros(3), SO3.identity().wxyz
+            own.append(link)
+        links.append((link, offset))
+        dofs.append(tuple(own))
+    return links, tuple(dofs)
+
+
+def choose_joint_axes(skeleton: Skeleton, roles: RoleMap, motion: Motion | None, *, fingers: bool) -> list[JointAxes]:
+    """How each joint will turn; the root's entry is not used."""
+    turns = rest_rotations_to_hanging(skeleton, roles)
+    parts = {j: role.split("_")[-1] for role, j in roles.joints.items()}
+    plans: list[JointAxes] = []
+    for j, name in enumerate(skeleton.names):
+        axis = None if j == 0 else _find_hinge(skeleton, roles, j, motion)
+        part, hung = parts.get(j, ""), turns.get(j)
+        start, frame = SO3.identity(), np.eye(3)
+        if hung is not None:
+            frame = hung.inverse().matrix()
+            start = hung if part in LIMB_ROLES else start
+        if not fingers and roles.profile == "cmu-bvh" and name.lower() in _CMU_FINGERS:
+            plans.append(JointAxes(np.zeros((0, 3)), "", SO3.identity()))
+        elif axis is not None:
+            bounds = BENDS.get(part, (-np.inf, np.inf)) if len(axis) else (-np.inf, np.inf)
+            plans.append(JointAxes(axis, "", SO3.identity(), bounds))
+        else:
+            order = ORDERS.get(part, "zyx")
+            if motion is not None:
+                order = _choose_rotation_order(order, start.inverse() @ motion.rotations[:, j], frame)
+            plans.append(JointAxes(_axes_in_order(frame, order), order, start))
+    return plans
+
+
+def rest_rotations_to_hanging(skeleton: Skeleton, roles: RoleMap) -> dict[int, SO3]:
+    """For each joint of a limb, the rotation that turns the limb's rest pose straight down."""
+    turns: dict[int, SO3] = {}
+    for top, others in LIMB_ROLES.items():
+        for side in ("left", "right"):
+            upper, lower = roles.get(f"{side}_{top}"), roles.get(f"{side}_{others[0]}")
+            if upper is None or lower is None:
+                continue
+            rest = skeleton.rest_positions()
+            bone = rest[lower] - rest[upper]
+            if np.linalg.norm(bone) > 0.0:
+                turn = SO3.from_two_vectors(bone, DOWN)
+                for joint in _subtree_joints(skeleton, upper):
+                    turns[joint] = turn
+    return turns
+
+
+def _subtree_joints(skeleton: Skeleton, top: int) -> list[int]:
+    inside = [top]
+    for j in range(top + 1, skeleton.num_joints):
+        if skeleton.parents[j] in inside:
+            inside.append(j)
+    return inside
+
+
+def _find_hinge(skeleton: Skeleton, roles: RoleMap, j: int, motion: Motion | None) -> FloatArray | None:
+    """Axis ``(1, 3)`` of a hinge, ``(0, 3)`` of a stiff joint, or None of a free one.
+
+    What a file format says is believed unless the clip contradicts it.
+    """
+    known = _known_hinge(skeleton, roles, j)
+    if motion is None:
+        return known
+    vectors = motion.rotations[:, j].log()
+    return known if known is not None and _max_deviation_from_axis(vectors, known) < HINGE_TOL else _fit_hinge(vectors)
+
+
+def _known_hinge(skeleton: Skeleton, roles: RoleMap, j: int) -> FloatArray | None:
+    """As :func:`_hinge`, from the habits of CMU's BVH files and from the limits of ASF files."""
+    name = skeleton.names[j]
+    if roles.profile == "cmu-bvh":
+        if name.lower() in _CMU_STIFF:
+            return np.zeros((0, 3))
+        return np.array([_CMU_HINGES[name.lower()]]) if name.lower() in _CMU_HINGES else None
+    limits = {limit.joint: limit for limit in skeleton.limits}
+    if name not in limits:
+        return np.zeros((0, 3)) if limits and roles.profile == "cmu-asf" else None
+    limit = limits[name]
+    return (limit.axis @ np.array(AXES[limit.order]))[None] if len(limit.order) == 1 else None
+
+
+def _fit_hinge(vectors: FloatArray) -> FloatArray | None:
+    """As :func:`_hinge`, from the rotation vectors ``(F, 3)`` of a clip; the mean angle is positive."""
+    if np.abs(vectors).max() < STIFF_TOL:
+        return np.zeros((0, 3))
+    axis = np.linalg.svd(vectors, full_matrices=False)[2][:1]
+    axis = axis if (vectors @ axis[0]).sum() >= 0.0 else -axis
+    return axis if _max_deviation_from_axis(vectors, axis) < HINGE_TOL else None
+
+
+def _max_deviation_from_axis(vectors: FloatArray, axis: FloatArray) -> float:
+    """How far [rad] rotation vectors ``(F, 3)`` leave an axis ``(1, 3)``, or rest if there is none, ``(0, 3)``."""
+    return float(np.linalg.norm(vectors - vectors @ axis.T @ axis, axis=1).max())
+
+
+def _choose_rotation_order(order: str, rotations: SO3, frame: FloatArray) -> str:
+    """The usual order of turns if a clip keeps away from its gimbal lock, else the one farthest from it."""
+
+    def margin(candidate: str) -> float:
+        middle = continuous_euler_angles(rotations, _axes_in_order(frame, candidate).T)[:, 1]
+        return float(0.5 * np.pi - np.arcsin(np.abs(np.sin(middle)).max()))
+
+    return order if margin(order) >= MIN_GIMBAL_MARGIN_RAD else max((order, *ROOT_ORDERS), key=margin)
+
+
+def _axes_in_order(frame: FloatArray, order: str) -> FloatArray:
+    """Axes ``(3, 3)`` in rows, in the order of their letters."""
+    return np.array([frame @ np.array(AXES[letter]) for letter in order])
+
+
+def _contact_points_on_links(skeleton: Skeleton, links: list[tuple[int, FloatArray]]) -> dict[str, Point]:
+    """Heels, toes and hands on their links, and the middle of each sole as ``left_foot``, ``right_foot``."""
+    found = contact_points(skeleton)
+    points: dict[str, Point] = {}
+    for name, joint, offset in zip(found.names, found.joints, found.offsets, strict=True):
+        link, shift = links[int(joint)]
+        points[name] = (link, shift + offset)
+    for side in ("left", "right"):
+        if f"{side}_heel" in found.names and f"{side}_toe" in found.names:
+            heel, toe = found.index(f"{side}_heel"), found.index(f"{side}_toe")
+            apart = skeleton.rest_positions()[found.joints[toe]] - skeleton.rest_positions()[found.joints[heel]]
+            link, shift = links[int(found.joints[heel])]
+            points[f"{side}_foot"] = (link, shift + 0.5 * (found.offsets[heel] + apart + found.offsets[toe]))
+    return points

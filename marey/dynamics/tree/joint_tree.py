@@ -1,0 +1,264 @@
+"""The body as a tree of joints with one degree of freedom each: what spline coordinates move."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property, partial
+from types import MappingProxyType
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen, frozen_ints
+from marey.dynamics.bodies import check_axes, check_inertias, check_parents, normalise_orientations
+from marey.dynamics.tree.characters import plan_chain, plan_fang7, plan_fang22, plan_random_tree
+from marey.dynamics.tree.coordinates import (
+    PRISMATIC,
+    REVOLUTE,
+    WORLD,
+    Point,
+    TreeSkeleton,
+    compute_gimbal_margins,
+    coordinates_from_motion,
+    motion_from_coordinates,
+)
+from marey.dynamics.tree.from_body import BodyProtocol, plan_body_tree
+from marey.dynamics.tree.reduced import SimplifiedTree
+from marey.lie import SO3
+from marey.motion import Contacts, Motion
+from marey.skeleton import Skeleton
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class JointTree:
+    """Rigid links joined by revolute and prismatic joints, parents before children ([Fang2003]_ §2.1-2.2).
+
+    A joint with several degrees of freedom is a sequence of them with massless links between. Frame ``i`` sits at the
+    joint; from the parent's frame it is moved by the offset, turned by the constant orientation, then turned about
+    or slid along its axis.
+    """
+
+    names: tuple[str, ...]  # (D,) unique
+    parents: IntArray  # (D,) parents[i] < i; -1 is the world
+    kinds: IntArray  # (D,) REVOLUTE or PRISMATIC
+    axes: FloatArray  # (D, 3) unit, in frame i
+    offsets: FloatArray  # (D, 3) [m] joint origin in the parent's frame
+    masses: FloatArray  # (D,) [kg]
+    centres: FloatArray  # (D, 3) [m] centre of mass in frame i
+    inertias: FloatArray  # (D, 3, 3) [kg m^2] about the centre, axes of frame i
+    orientations: FloatArray = field(default_factory=lambda: np.zeros((0, 4)))  # (D, 4) wxyz; identity by default
+    lower: FloatArray = field(default_factory=lambda: np.zeros(0))  # (D,) [rad] or [m]; unbounded by default
+    upper: FloatArray = field(default_factory=lambda: np.zeros(0))
+    groups: tuple[str, ...] = ()  # (D,) anatomical joint; the names by default
+    points: Mapping[str, Point] = field(default_factory=dict[str, Point])
+    figure: TreeSkeleton | None = None
+    report: tuple[str, ...] = ()  # what the builder decided, in sentences
+
+    def __post_init__(self) -> None:
+        count = len(self.names)
+        if count == 0:
+            raise InputError("a tree without joints", "It needs at least one")
+        if len(set(self.names)) < count:
+            repeated = next(n for n in self.names if self.names.count(n) > 1)
+            raise InputError(f"two coordinates are called '{repeated}'", "Names must differ")
+        kinds = frozen_ints(self.kinds, count, name="kinds")
+        if not np.isin(kinds, (REVOLUTE, PRISMATIC)).all():
+            raise InputError("kinds must be REVOLUTE (0) or PRISMATIC (1)")
+        masses, inertias = check_inertias(self.names, self.masses, self.inertias)
+        self._set(
+            names=tuple(self.names),
+            parents=check_parents(self.names, self.parents),
+            kinds=kinds,
+            axes=check_axes(self.names, self.axes),
+            offsets=frozen(self.offsets, count, 3, name="offsets"),
+            masses=masses,
+            centres=frozen(self.centres, count, 3, name="centres"),
+            inertias=inertias,
+            orientations=normalise_orientations(self.orientations, count),
+            lower=_check_bounds(self.lower, count, -np.inf),
+            upper=_check_bounds(self.upper, count, np.inf),
+            groups=self._check_groups(),
+            points=MappingProxyType({n: (int(d), frozen(p, 3, name=n)) for n, (d, p) in self.points.items()}),
+        )
+
+    def _check_groups(self) -> tuple[str, ...]:
+        groups = tuple(self.groups) or tuple(self.names)
+        if len(groups) != len(self.names):
+            raise InputError(f"{len(groups)} groups for {len(self.names)} coordinates", "Give one for each, or none")
+        return groups
+
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)  # the one place we may
+
+    # Making
+
+    @classmethod
+    def fang22(cls, height_m: float = 1.65, mass_kg: float = 65.0) -> JointTree:
+        """Fang's character: root 6, hips and shoulders 3, knees and elbows 1 degree of freedom ([Fang2003]_ §7)."""
+        return cls(*plan_fang22(height_m, mass_kg))
+
+    @classmethod
+    def fang7(cls, height_m: float = 1.65, mass_kg: float = 65.0) -> JointTree:
+        """Fang's planar character: the same seen from the side, left and right limbs merged into one link each."""
+        return cls(*plan_fang7(height_m, mass_kg))
+
+    @classmethod
+    def chain(cls, num_links: int, *, length_m: float = 0.3, mass_kg: float = 1.0) -> JointTree:
+        """Serial chain of equal rods that hangs from the world; axes take turns, so that it moves in space."""
+        return cls(*plan_chain(num_links, length_m, mass_kg))
+
+    @classmethod
+    def random(cls, rng: np.random.Generator, num_dofs: int, *, massless: float = 0.25) -> JointTree:
+        """Tree with joints of both kinds, some links ``massless``, for checks; it has no skeleton."""
+        return cls(*plan_random_tree(rng, num_dofs, massless))
+
+    @classmethod
+    def from_body(
+        cls, body: BodyProtocol, *, motion: Motion | None = None, root_order: str = "yxz", fingers: bool = True
+    ) -> JointTree:
+        """Tree of any skeleton with masses; see :func:`marey.dynamics.tree_from_body`."""
+        return tree_from_body(body, motion=motion, root_order=root_order, fingers=fingers)
+
+    def simplify(self, S: ArrayLike, names: tuple[str, ...] = ()) -> SimplifiedTree:
+        """The same body moved by fewer coordinates, ``q = S q_s`` ([Fang2003]_ §8.3)."""
+        return SimplifiedTree(self, frozen(S, self.num_dofs, None, name="S"), names)
+
+    # Reading
+
+    @property
+    def num_dofs(self) -> int:
+        """How many coordinates the tree has."""
+        return len(self.names)
+
+    @property
+    def mass(self) -> float:
+        """Mass of the whole [kg]."""
+        return float(self.masses.sum())
+
+    @property
+    def skeleton(self) -> Skeleton:
+        """The skeleton that the tree moves.
+
+        Raises:
+            InputError: the tree was built from bare arrays and has none.
+        """
+        return self._require_skeleton().skeleton
+
+    def index(self, name: str) -> int:
+        """Return the number of a coordinate."""
+        if name not in self.names:
+            raise UnknownNameError("coordinate", name, "this tree", self.names)
+        return self.names.index(name)
+
+    def point(self, name: str) -> Point:
+        """Return the link and the place of a named point."""
+        if name not in self.points:
+            raise UnknownNameError("point", name, "this tree", self.points)
+        return self.points[name]
+
+    def subtree(self, dof: int) -> IntArray:
+        """Numbers of a joint and of all joints beyond it."""
+        if not 0 <= dof < self.num_dofs:
+            raise InputError(f"coordinate {dof}", f"This tree has 0 to {self.num_dofs - 1}")
+        inside = np.zeros(self.num_dofs, dtype=bool)
+        inside[dof] = True
+        for i in range(dof + 1, self.num_dofs):
+            inside[i] = inside[i] or (self.parents[i] >= 0 and inside[self.parents[i]])
+        return np.flatnonzero(inside)
+
+    def far_mass(self, dof: int, support: int | None = None) -> float:
+        """Mass [kg] that joint ``dof`` moves when the body stands on link ``support``.
+
+        What lies beyond the joint as seen from the support: the sub-tree of the joint, or the rest of the body when
+        the support is inside that sub-tree ("effective root", [Fang2003]_ 2.16).
+        """
+        beyond = self.subtree(dof)
+        inner = float(self.masses[beyond].sum())
+        return self.mass - inner if support is not None and support in beyond else inner
+
+    @cached_property
+    def arrays(self) -> tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray, int]:
+        """What the compiled loops take; the world is link ``D``."""
+        parents = np.where(self.parents == WORLD, self.num_dofs, self.parents)
+        revolute = np.flatnonzero(self.kinds == REVOLUTE)
+        return (
+            parents,
+            self.kinds.copy(),  # writable like the rest, so that no loop is compiled twice
+            SO3(self.orientations).matrix().copy(),
+            np.hstack([self.axes, self.offsets]),
+            pack_inertias(self.masses, self.centres, self.inertias),
+            int(revolute[0]) if len(revolute) else 0,
+        )
+
+    # Converting
+
+    def to_motion(self, q: ArrayLike, rate_hz: float, contacts: Contacts | None = None) -> Motion:
+        """Clip of the tree's skeleton that coordinates ``q (F, D)`` describe."""
+        return motion_from_coordinates(
+            self, self._require_skeleton(), frozen(q, None, self.num_dofs, name="q"), rate_hz, contacts
+        )
+
+    def from_motion(self, motion: Motion) -> FloatArray:
+        """Coordinates ``(F, D)`` of a clip of the tree's skeleton, unwrapped in time.
+
+        Raises:
+            InputError: the clip is of another skeleton; retarget it first.
+        """
+        return coordinates_from_motion(self, self._require_skeleton(), motion)
+
+    def gimbal_margins(self, q: ArrayLike) -> dict[str, float]:
+        """Least angle [rad] between each joint of three turns and its gimbal lock, over frames ``q (F, D)``."""
+        return compute_gimbal_margins(self, frozen(q, None, self.num_dofs, name="q"))
+
+    def _require_skeleton(self) -> TreeSkeleton:
+        if self.figure is None:
+            raise InputError("this tree has no skeleton", "Build it with fang22, fang7, chain or from_body")
+        return self.figure
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        kept = {f.name: getattr(self, f.name) for f in fields(self)} | {"points": dict(self.points)}
+        return partial(JointTree, **kept), ()
+
+    def __repr__(self) -> str:
+        return f"JointTree({self.num_dofs} coordinates, {self.mass:.4g} kg)"
+
+
+def pack_inertias(masses: FloatArray, centres: FloatArray, inertias: FloatArray) -> FloatArray:
+    """Mass, first and second moment about the frame's origin, ``(D, 10)``: (A.16), repaired."""
+    squares = np.einsum("ic,ic->i", centres, centres)
+    outer = np.einsum("ia,ib->iab", centres, centres)
+    J = inertias + masses[:, None, None] * (squares[:, None, None] * np.eye(3) - outer)
+    upper = J[:, (0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2)]
+    return np.hstack([masses[:, None], masses[:, None] * centres, upper])
+
+
+def _check_bounds(values: FloatArray, count: int, default: float) -> FloatArray:
+    array = np.full(count, default) if len(values) == 0 else np.array(values, dtype=np.float64)
+    if array.shape != (count,) or np.isnan(array).any():
+        raise InputError(f"bounds of shape {array.shape}", f"Give ({count},) numbers, none of them NaN")
+    array.setflags(write=False)
+    return cast(FloatArray, array)
+
+
+def tree_from_body(
+    body: BodyProtocol, *, motion: Motion | None = None, root_order: str = "yxz", fingers: bool = True
+) -> JointTree:
+    """Tree of one-turn joints that moves a body's skeleton.
+
+    The root slides along X, Y, Z and turns in ``root_order`` (yaw first, so that spins about the vertical stay
+    regular; ``"yzx"`` keeps somersaults regular). Hips turn Z-Y-X, shoulders X-Z-Y, both counted from a limb that
+    hangs straight down: a T-pose arm would reach its lock in every forward swing. A joint that the capture turns about
+    one axis is a hinge, others have three turns, so a clip goes to coordinates and back without loss.
+
+    Args:
+        body: skeleton, masses, centres and inertias of its pieces.
+        motion: a clip that shows which joints are hinges or stiff, and which orders of turns stay away from gimbal
+            lock. Without it, CMU's BVH hinges are known, ASF files name theirs, and all other joints turn freely.
+        root_order: order of the root's turns, outermost first; ``"auto"`` takes the usual one unless the motion comes
+            near its gimbal lock.
+        fingers: keep the finger and thumb joints of CMU's skeletons, which carry no mass of their own.
+    """
+    return JointTree(*plan_body_tree(body, motion=motion, root_order=root_order, fingers=fingers))

@@ -1,0 +1,1 @@
+"""The validity check: could a body have made this motion?"""

@@ -1,0 +1,254 @@
+"""Could a body have made this motion? The aggregate wrench of each frame against what its contacts can give."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError
+from marey.dynamics.bodies import GRAVITY, Body
+from marey.dynamics.contact_cones import LEVER_M, shift_wrench
+from marey.dynamics.inverse.newton_euler import InverseDynamics, check_argument_types, solve_inverse_dynamics
+from marey.dynamics.inverse.support_split import split_limbs
+from marey.dynamics.supports import FOOT_SLACK_M, Floor, Supports, find_supports
+from marey.dynamics.validation.measures import (
+    LASTING_S,
+    ContactSupply,
+    average_gaussian,
+    compute_momentum_drift,
+    compute_pressure_margins,
+    compute_tipping_ratio,
+    find_causes,
+    find_frames_near_flight,
+    fit_contact_supply,
+    weight_missing_wrench,
+)
+from marey.dynamics.validation.report import Status, ValidityReport, find_spans
+from marey.motion import Contacts, Motion
+from marey.skeleton import Skeleton, leg_length, role_map
+
+if TYPE_CHECKING:
+    from marey.kinematics import JointLimits
+
+
+TOLERANCE: Final = 0.05  # [body weights] ([Fang2003]_ F26)
+RED_FACTOR: Final = 1.5  # amber up to this many tolerances
+# Forces are averaged over a Gaussian window. An average with positive weights of forces that contacts give is one that
+# the contacts of the whole window can give (cones are convex), which no ringing filter can promise; so the low-pass
+# before the differences only takes the worst of the noise, and contacts last longer by the width of the window.
+CUTOFF_HZ: Final = 12.0
+WINDOW_S: Final = 0.04  # [s] standard deviation
+DETECTED_SLACK_S: Final = 0.03  # [s] detected contacts begin and end this precisely (two frames at 60 Hz)
+STENCIL_FRAMES: Final = 2.0  # a force that begins suddenly is felt this many frames off by five-point differences
+SLIDE_MM: Final = (30.0, 60.0)  # [mm in 0.1 s] amber and red: planted feet of clean walks reach 30
+PENETRATION_MM: Final = (50.0, 100.0)  # [mm] amber and red: heels of clean walks reach 45, as soles are guessed
+LIMIT_RAD: Final = (0.1, 0.5)  # [rad] amber and red
+WALKING_TIPPING_RATIO: Final = (
+    1.0  # [-] beyond it the pressure runs backwards under the foot; captured walks have 0.5 to 0.9
+)
+RUNNING_TIPPING_RATIO: Final = 1.15  # [-] captured runs have 0.8 to 1.1
+SIZE_TOL: Final = 0.02  # [-] of the legs; a body and a clip that differ by more are told apart
+TIPPING_LIMITS: Final = (1.0, 1.1)  # [-] amber and red, over the two above
+
+
+def check_validity(
+    motion: Motion,
+    body: Body | None = None,
+    *,
+    contacts: Contacts | None = None,
+    friction: float = 0.8,
+    tolerance: float = TOLERANCE,
+    floor: Floor = "flat",
+    cutoff_hz: float | None = CUTOFF_HZ,
+    window_s: float | None = None,
+    slack_s: float | None = None,
+    limits: JointLimits | None = None,
+    gravity: float = GRAVITY,
+) -> ValidityReport:
+    r"""Say which frames of a motion a body could have made, and what is wrong with the others ([Fang2003]_ §4.2, F26).
+
+    The six numbers of the aggregate wrench :math:`f_0` must lie in the cone that friction and the shape of soles and
+    palms allow; in flight they must vanish. The distance to the cone, moments taken about the centre of mass and
+    divided by 1 m, is what is missing, in body weights. ``violation`` is 2.5 times its mean over about a fifth of a
+    second, or half of the frame's own where that is more: green up to the tolerance (2 % of the body weight lasting
+    on the ground, 10 % for a moment and in flight), amber to 1.5 times that, then red. Sliding, penetration, joint
+    limits and a body that moves harder than gravity tips it over its foot (``compute_tipping_ratio``: a clip played
+    too fast) colour a
+    frame too.
+
+    Args:
+        motion: any clip of at least three frames, +Y up.
+        body: by default ``Body.from_motion(motion)``.
+        contacts: which points touch; by default those of the motion, else detected ones.
+        friction: coefficient of the floor.
+        tolerance: [body weights] see above.
+        floor: ``"flat"``: one floor near height zero; ``"plants"``: each contact has its own (steps, pegs, boxes); or
+            its height [m].
+        cutoff_hz: low-pass before differentiating; ``None`` for motions that are smooth already.
+        window_s: standard deviation of the window over which forces are averaged; by default 0.04 s, and 0 without a
+            low-pass.
+        slack_s: contacts may begin earlier and end later by this; by default what the detection and the window leave
+            open: 0.07 s for a capture, two frames for a smooth motion with its own contacts.
+        limits: joint limits to check as well.
+        gravity: [m/s²] along -Y.
+
+    Raises:
+        InputError: fewer than three frames, limits of another skeleton, or an option out of range.
+        UnknownNameError: the contact track names a point that the body does not have.
+    """
+    window = window_s if window_s is not None else 0.0 if cutoff_hz is None else WINDOW_S
+    _check_options(tolerance, gravity, slack_s, window)
+    check_argument_types("validity", motion=motion)
+    body = _default_body(motion) if body is None else body
+    check_argument_types("validity", motion=motion, body=body)
+    dynamics = solve_inverse_dynamics(body, motion, cutoff_hz=cutoff_hz, gravity=gravity)
+    dynamics = replace(dynamics, wrench=average_gaussian(dynamics.wrench, motion.rate_hz, window))
+    is_detected = contacts is None and motion.contacts is None
+    slack = _timing_slack(window, motion.rate_hz, is_detected=is_detected) if slack_s is None else slack_s
+    supports = find_supports(motion, contacts, floor=floor, friction=friction, slack_s=slack)
+    supply = fit_contact_supply(dynamics, supports)
+    weighed = weight_missing_wrench(supply.missing, supports.carried, motion.rate_hz)
+    places, balance = compute_pressure_margins(dynamics, supports)
+    hurry = compute_tipping_ratio(dynamics, supports, places)
+    checks = _FrameMeasures(
+        np.linalg.norm(weighed, axis=-1),
+        average_gaussian(1e3 * supports.slide_m, motion.rate_hz, LASTING_S),
+        average_gaussian(np.maximum(-1e3 * supports.heights, 0.0), motion.rate_hz, LASTING_S),
+        _limit_excess(motion, limits),
+        hurry
+        / np.where(find_frames_near_flight(supports, motion.rate_hz), RUNNING_TIPPING_RATIO, WALKING_TIPPING_RATIO),
+        tolerance,
+    )
+    return _build_report(motion, dynamics, supports, supply, weighed, checks, (places, balance, hurry))
+
+
+def _limit_excess(motion: Motion, limits: JointLimits | None) -> FloatArray:
+    """How far ``(F,)`` [rad] the joint farthest outside its limits is; zero without limits."""
+    if limits is None:
+        return np.zeros(motion.num_frames)
+    if limits.skeleton.names != motion.skeleton.names:
+        raise InputError(
+            f"the limits are those of {limits.skeleton!r}, the motion is of {motion.skeleton!r}",
+            "Fit limits to clips of the same skeleton, or retarget the motion",
+        )
+    return limits.violations(motion.rotations).max(axis=1)
+
+
+def _timing_slack(window_s: float, rate_hz: float, *, is_detected: bool) -> float:
+    return DETECTED_SLACK_S * is_detected + max(window_s, STENCIL_FRAMES / rate_hz)
+
+
+def _default_body(motion: Motion) -> Body:
+    return Body.from_motion(motion) if motion.translations is not None else _cached_body(motion.skeleton)
+
+
+@lru_cache(maxsize=64)  # a skeleton cannot be changed, and clips share theirs
+def _cached_body(skeleton: Skeleton) -> Body:
+    return Body.from_skeleton(skeleton)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _FrameMeasures:
+    """The five measures that colour a frame."""
+
+    violation: FloatArray  # (F,) [body weights]
+    slide_mm: FloatArray  # (F,) [mm in 0.1 s]
+    penetration_mm: FloatArray  # (F,) [mm]
+    limit_rad: FloatArray  # (F,) [rad]
+    haste: FloatArray  # (F,) [-] over what a walker or a runner may have
+    tolerance: float
+
+    def ratios(self) -> FloatArray:
+        """Each measure ``(F, 5)``: up to 1 is green, up to 2 amber."""
+        bounds = ((self.tolerance, RED_FACTOR * self.tolerance), SLIDE_MM, PENETRATION_MM, LIMIT_RAD, TIPPING_LIMITS)
+        values = (self.violation, self.slide_mm, self.penetration_mm, self.limit_rad, self.haste)
+        pairs = zip(values, bounds, strict=True)
+        return np.stack([np.interp(v, (0.0, a, r), (0.0, 1.0, 2.0)) + (v > r) for v, (a, r) in pairs], axis=1)
+
+    def levels(self) -> Status:
+        """Level ``(F,)`` of each frame: 0 green, 1 amber, 2 red."""
+        worst = self.ratios().max(axis=1)
+        return np.where(worst <= 1.0, 0, np.where(worst <= 2.0, 1, 2)).astype(np.int8)
+
+
+def _check_options(tolerance: float, gravity: float, slack_s: float | None, window_s: float) -> None:
+    if not (np.isfinite(tolerance) and tolerance > 0.0):
+        raise InputError(f"tolerance is {tolerance}", "Give a positive part of the body weight, 0.05 for instance")
+    if not (np.isfinite(gravity) and gravity >= 0.0):
+        raise InputError(f"gravity is {gravity}", "Give 0 or more, in m/s² along -Y")
+    if slack_s is not None and not 0.0 <= slack_s <= 1.0:
+        raise InputError(f"slack_s is {slack_s}", "Give 0 to 1 s")
+    if not 0.0 <= window_s <= 1.0:
+        raise InputError(f"window_s is {window_s}", "Give 0 to 1 s")
+
+
+def _build_report(
+    motion: Motion,
+    dynamics: InverseDynamics,
+    supports: Supports,
+    supply: ContactSupply,
+    weighed: FloatArray,
+    checks: _FrameMeasures,
+    pressures: tuple[FloatArray, FloatArray, FloatArray],
+) -> ValidityReport:
+    weight = dynamics.body.mass_kg * GRAVITY
+    levels = checks.levels()
+    places, balance, hurry = pressures
+    force = supply.needed[:, :3]
+    friction = float(np.hypot(supports.edges[0, 0], supports.edges[0, 2]))
+    margin = friction * force[:, 1] - np.hypot(force[:, 0], force[:, 2])
+    flags = find_causes(supply, supports, weighed, checks.ratios(), balance, margin)
+    flags = flags & (levels > 0)[:, None]
+    lack = np.linalg.norm(supply.missing, axis=-1)
+    available = _wrench_about_origin(weight * supply.given, dynamics.com)
+    return ValidityReport(
+        name=motion.name,
+        times=motion.times(),
+        levels=levels,
+        violation=checks.violation,
+        lack=lack,
+        missing=dynamics.wrench - available,
+        cause_flags=flags,
+        available=available,
+        friction_margin=margin,
+        balance_margin=balance,
+        momentum_drift=compute_momentum_drift(dynamics, supports),
+        slide_mm=checks.slide_mm,
+        penetration_mm=checks.penetration_mm,
+        limit_rad=checks.limit_rad,
+        haste=hurry,
+        centre_of_pressure=places,
+        split=split_limbs(available, supports, weight * supply.corner_forces),
+        dynamics=dynamics,
+        supports=supports,
+        tolerance=checks.tolerance,
+        warnings=tuple(_collect_warnings(motion, dynamics, supports)),
+        spans=find_spans(levels, flags, checks.violation, lack, motion.rate_hz),
+    )
+
+
+def _wrench_about_origin(scaled: FloatArray, com: FloatArray) -> FloatArray:
+    """Wrenches about the world origin of those about the centre of mass with moments over ``LEVER_M``."""
+    force, moment = shift_wrench(np.concatenate([scaled[:, :3], LEVER_M * scaled[:, 3:]], axis=1), -com)
+    return np.concatenate([force, moment], axis=1)
+
+
+def _collect_warnings(motion: Motion, dynamics: InverseDynamics, supports: Supports) -> list[str]:
+    notes = [f"body: {note}" for note in dynamics.body.report]
+    ours, theirs = (leg_length(s, role_map(s)) for s in (dynamics.body.skeleton, motion.skeleton))
+    if abs(ours - theirs) > SIZE_TOL * max(ours, theirs):
+        notes.append(
+            f"the legs of the body are {ours:.2f} m long, those of the clip {theirs:.2f} m: "
+            "contacts are taken from the clip, forces from the body"
+        )
+    if not supports.points.shape[1]:
+        notes.append("this body has no feet or hands that could touch: every frame is taken as flight")
+    elif abs(supports.lifted_m) > FOOT_SLACK_M:
+        notes.append(
+            f"the feet stand {supports.lifted_m:+.2f} m from the floor at height {supports.floor_m:.2f} m; "
+            "give floor= if the clip has another"
+        )
+    return notes

@@ -1,0 +1,149 @@
+"""Computed against measured ground reaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, InputError
+from marey.dynamics.bodies import GRAVITY
+from marey.dynamics.inverse.support_split import compute_centre_of_pressure, split_support
+from marey.dynamics.supports import any_in_row
+from marey.dynamics.validation.report import ValidityReport
+from marey.motion import find_runs
+
+if TYPE_CHECKING:
+    from marey.io import GroundReaction
+
+
+MISSED_S: Final = 0.1  # [s] a foot that stands longer than this without a force stands beside the plates
+MIN_FRAMES: Final = 10
+SIDES: Final = ("left", "right")
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ReactionComparison:
+    """How far computed ground reaction is from measured, on the frames in which the plates carry the whole body."""
+
+    times: FloatArray  # (F,) [s] of the clip
+    used: BoolArray  # (F,) frames that are compared
+    computed: FloatArray  # (F, 3) [N]
+    measured: FloatArray  # (F, 3) [N]
+    weight_n: float
+    vertical_rms: float  # [body weights]
+    force_rms: tuple[float, float, float]  # [body weights] along x, y, z
+    bias: float  # [body weights] mean vertical error; that of a wrong mass
+    implied_mass_kg: float  # mass with which the vertical forces agree on the whole
+    scaled_rms: float  # [body weights] vertical, had that mass been given
+    pressure_rms_m: float  # [m] centre of pressure of the whole
+    moment_rms: float  # [body weights · m] about the vertical through the measured centre of pressure
+    foot_rms: dict[str, float]  # [body weights] vertical force of each foot that was measured, by the alpha rule
+
+    @property
+    def sentence(self) -> str:
+        """The error in words."""
+        return (
+            f"vertical force off by {100.0 * self.vertical_rms:.1f} % of body weight RMS over {int(self.used.sum())} "
+            f"frames, centre of pressure by {1e3 * self.pressure_rms_m:.0f} mm; "
+            f"the plates weigh {self.implied_mass_kg:.1f} kg ({100.0 * self.scaled_rms:.1f} % with that mass)"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "num_frames": int(self.used.sum()),
+            "vertical_rms": self.vertical_rms,
+            "force_rms": list(self.force_rms),
+            "bias": self.bias,
+            "implied_mass_kg": self.implied_mass_kg,
+            "scaled_vertical_rms": self.scaled_rms,
+            "pressure_rms_m": self.pressure_rms_m,
+            "moment_rms": self.moment_rms,
+            "foot_rms": self.foot_rms,
+            "sentence": self.sentence,
+        }
+
+    def __repr__(self) -> str:
+        return f"ReactionComparison({self.sentence})"
+
+
+def compare_reaction(report: ValidityReport, reaction: GroundReaction, *, start_s: float = 0.0) -> ReactionComparison:
+    """Compare what a motion needs with what force plates measured.
+
+    Frames in which a foot stands beside the plates are left out: they are those of contacts without a force that last
+    longer than 0.1 s, and those without any force.
+
+    Args:
+        report: of the clip; its floor is that of the plates.
+        reaction: same axes as the clip.
+        start_s: time of the first frame on the clock of the plates [s].
+
+    Raises:
+        InputError: fewer than ten frames can be compared.
+    """
+    measured = reaction.at(report.times + start_s)
+    used = find_comparable_frames(report, measured)
+    if int(used.sum()) < MIN_FRAMES:
+        raise InputError(
+            f"only {int(used.sum())} frames of '{report.name}' stand on the plates with all feet",
+            "Check start_s, the axes and the length of the file",
+        )
+    weight = report.dynamics.body.mass_kg * GRAVITY
+    wanted, given = report.wrench, measured.wrench()
+    error = (wanted - given)[used, :3] / weight
+    scale = float((wanted[used, 1] * given[used, 1]).sum() / (wanted[used, 1] ** 2).sum())
+    places, _ = compute_centre_of_pressure(wanted, report.supports.floor_m)
+    truth, _ = compute_centre_of_pressure(given, report.supports.floor_m)
+    away = np.linalg.norm((places - truth)[used], axis=-1)
+    twists = [_vertical_moment(values, truth)[used] for values in (wanted, given)]
+    return ReactionComparison(
+        times=report.times,
+        used=used,
+        computed=wanted[:, :3],
+        measured=given[:, :3],
+        weight_n=weight,
+        vertical_rms=_root_mean_square(error[:, 1]),
+        force_rms=(_root_mean_square(error[:, 0]), _root_mean_square(error[:, 1]), _root_mean_square(error[:, 2])),
+        bias=float(error[:, 1].mean()),
+        implied_mass_kg=scale * report.dynamics.body.mass_kg,
+        scaled_rms=_root_mean_square((scale * wanted[used, 1] - given[used, 1]) / (scale * weight)),
+        pressure_rms_m=_root_mean_square(away),
+        moment_rms=_root_mean_square((twists[0] - twists[1]) / weight),
+        foot_rms=_foot_errors(report, measured, used, weight),
+    )
+
+
+def find_comparable_frames(report: ValidityReport, measured: GroundReaction) -> BoolArray:
+    """Frames ``(F,)`` in which the plates carry all of the body."""
+    loaded = measured.is_loaded()
+    used = any_in_row(loaded)
+    longest = MISSED_S * report.dynamics.rate_hz
+    for limb, side in enumerate(SIDES):
+        felt = loaded[:, measured.names.index(side)] if side in measured.names else any_in_row(loaded)
+        for start, stop in find_runs(report.supports.limb_active(limb, slack=False) & ~felt):
+            used[start:stop] &= (stop - start) <= longest
+    return used
+
+
+def _foot_errors(report: ValidityReport, measured: GroundReaction, used: BoolArray, weight: float) -> dict[str, float]:
+    """Vertical error of each foot [body weights], the computed force shared by the alpha rule."""
+    if not set(SIDES) <= set(measured.names):
+        return {}
+    split = split_support(report.wrench, report.supports, rule="alpha")
+    return {
+        side: _root_mean_square(
+            (split.forces[:, k, 1] - measured.forces[:, measured.names.index(side), 1])[used] / weight
+        )
+        for k, side in enumerate(SIDES)
+    }
+
+
+def _vertical_moment(wrenches: FloatArray, places: FloatArray) -> FloatArray:
+    """Moment about the vertical through places ``(F, 3)``."""
+    return (wrenches[:, 3:] - np.cross(places, wrenches[:, :3]))[:, 1]
+
+
+def _root_mean_square(values: FloatArray) -> float:
+    return float(np.sqrt((values**2).mean()))

@@ -1,0 +1,292 @@
+"""What the validity check found: the green, amber and red stretches of a clip, with causes in words and as curves."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marey.base import BoolArray, FloatArray
+from marey.dynamics.bodies import GRAVITY
+from marey.dynamics.inverse.newton_euler import InverseDynamics
+from marey.dynamics.inverse.support_split import SupportSplit
+from marey.dynamics.supports import LIMBS, Supports, any_in_row
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from marey.dynamics.validation.measured import ReactionComparison
+    from marey.picture import PhysicsCurves
+
+
+COLOURS: Final = ("green", "amber", "red")
+CAUSES: Final = ("slip", "tipping", "pull", "hover", "momentum", "slide", "penetration", "limits", "haste")
+WORDS: Final = {
+    "slip": "the feet would slip: more sideways force or twist is needed than friction gives",
+    "tipping": "the body would tip over: the ground would have to push beside the feet",
+    "pull": "the ground would have to pull: the body comes down faster than it falls",
+    "hover": "something must carry the body, and nothing that touches can",
+    "momentum": "the body turns in the air against its angular momentum",
+    "slide": "a planted foot slides",
+    "penetration": "a foot is below the floor",
+    "limits": "a joint is outside its limits",
+    "haste": "on one foot the body moves harder than gravity tips it: the clip seems to play too fast",
+}
+KINEMATIC: Final = ("slide", "penetration", "limits", "haste")
+VALID_CLIP: Final = 0.8  # of the frames are green in a clip that is called valid
+RED_CLIP: Final = 0.7  # fewer green frames make a clip red
+MERGE_FRAMES: Final = 2  # shorter gaps between two stretches of a colour are closed ([Fang2003]_ F26)
+
+Status = NDArray[np.int8]
+
+
+@dataclass(frozen=True, slots=True)
+class ValiditySpan:
+    """Frames ``start`` to ``stop`` (not included) of one colour."""
+
+    start: int
+    stop: int
+    start_s: float
+    stop_s: float
+    status: str  # one of COLOURS
+    causes: tuple[str, ...]  # the commonest first; none when green
+    violation: float  # [body weights] the largest within
+    words: str  # one sentence
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "start": self.start,
+            "stop": self.stop,
+            "start_s": self.start_s,
+            "stop_s": self.stop_s,
+            "status": self.status,
+            "causes": list(self.causes),
+            "violation": self.violation,
+            "words": self.words,
+        }
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ValidityReport:
+    """How far a motion could have been made by a body on its contacts, frame by frame; every number is finite.
+
+    Wrenches are force [N], then moment about the world origin [N m], in world axes.
+    """
+
+    name: str
+    times: FloatArray  # (F,) [s]
+    levels: Status  # (F,) 0 green, 1 amber, 2 red
+    violation: FloatArray  # (F,) [body weights] what counts of what is missing (see ``validity``); green to tolerance
+    lack: FloatArray  # (F,) [body weights] size of what is missing at that frame, moments over 1 m
+    missing: FloatArray  # (F, 6) [N, N m] wrench that no contact gives at that frame
+    cause_flags: BoolArray  # (F, C) by CAUSES; all false in green frames
+    available: FloatArray  # (F, 6) nearest wrench that the contacts can give
+    friction_margin: FloatArray  # (F,) [body weights] friction left; negative slips
+    balance_margin: FloatArray  # (F,) [m] centre of pressure to the edge of the supports; negative is beside them
+    momentum_drift: FloatArray  # (F,) [kg m²/s] in flight, off its mean; zero elsewhere
+    slide_mm: FloatArray  # (F,) [mm in 0.1 s] of planted feet, lasting
+    penetration_mm: FloatArray  # (F,) [mm] of heels and balls below the floor, lasting
+    limit_rad: FloatArray  # (F,) [rad] of the joint farthest outside its limits; zero without limits
+    haste: FloatArray  # (F,) [-] times as hard as gravity tips it that a body on one foot moves; zero if nothing tells
+    centre_of_pressure: FloatArray  # (F, 3) [m] on the floor; under the centre of mass where nothing pushes
+    split: SupportSplit  # what each foot and hand gives
+    dynamics: InverseDynamics
+    supports: Supports
+    tolerance: float  # [body weights] of green
+    warnings: tuple[str, ...] = ()
+    spans: tuple[ValiditySpan, ...] = field(default=())
+
+    @property
+    def status(self) -> tuple[str, ...]:
+        """Colour of each frame ``(F,)``."""
+        return tuple(COLOURS[int(level)] for level in self.levels)
+
+    @property
+    def causes(self) -> tuple[tuple[str, ...], ...]:
+        """Names of what is wrong in each frame ``(F,)``."""
+        return tuple(tuple(CAUSES[int(k)] for k in np.flatnonzero(row)) for row in self.cause_flags)
+
+    @property
+    def wrench(self) -> FloatArray:
+        """What the motion needs ``(F, 6)``."""
+        return self.dynamics.wrench
+
+    @property
+    def num_frames(self) -> int:
+        """How many frames there are."""
+        return len(self.levels)
+
+    @property
+    def valid_fraction(self) -> float:
+        """Part of the frames that are green."""
+        return float((self.levels == 0).mean())
+
+    @property
+    def red_fraction(self) -> float:
+        """Part of the frames that are red."""
+        return float((self.levels == 2).mean())
+
+    @property
+    def colour(self) -> str:
+        """Green, amber or red: the clip as a whole."""
+        valid = self.valid_fraction
+        return "green" if valid >= VALID_CLIP else "amber" if valid >= RED_CLIP else "red"
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the clip as a whole is green."""
+        return self.colour == "green"
+
+    @property
+    def cause_counts(self) -> dict[str, int]:
+        """Frames with each cause, the commonest first; causes that do not occur are left out."""
+        counts = {name: int(count) for name, count in zip(CAUSES, self.cause_flags.sum(axis=0), strict=True)}
+        return dict(sorted(((n, c) for n, c in counts.items() if c), key=lambda pair: -pair[1]))
+
+    @property
+    def verdict(self) -> str:
+        """One sentence."""
+        share = f"{100.0 * self.valid_fraction:.0f} % of {self.num_frames} frames are green"
+        if not self.cause_counts:
+            return f"{self.colour}: {share}; nothing that this body could not do"
+        worst = int(np.argmax(np.where(self.levels > 0, self.lack, 0.0)))
+        cause = next(iter(self.cause_counts))
+        return (
+            f"{self.colour}: {share}; elsewhere mostly {WORDS[cause]}; "
+            f"at worst {self.lack[worst]:.2f} body weights are missing, at {self.times[worst]:.2f} s"
+        )
+
+    def to_json(self, *, frames: bool = True) -> dict[str, Any]:
+        """Plain values; ``frames`` adds the numbers of each frame."""
+        facts: dict[str, Any] = {
+            "name": self.name,
+            "num_frames": self.num_frames,
+            "rate_hz": self.dynamics.rate_hz,
+            "mass_kg": self.dynamics.body.mass_kg,
+            "height_m": self.dynamics.body.height_m,
+            "floor_m": self.supports.floor_m,
+            "tolerance": self.tolerance,
+            "colour": self.colour,
+            "valid_fraction": self.valid_fraction,
+            "red_fraction": self.red_fraction,
+            "verdict": self.verdict,
+            "causes": self.cause_counts,
+            "max_violation": float(self.violation.max()),
+            "max_lack": float(self.lack.max()),
+            "min_friction_margin": float(self.friction_margin.min()),
+            "min_balance_margin_m": float(self.balance_margin.min()),
+            "max_momentum_drift": float(self.momentum_drift.max()),
+            "max_slide_mm": float(self.slide_mm.max()),
+            "max_haste": float(self.haste.max()),
+            "max_penetration_mm": float(self.penetration_mm.max()),
+            "max_limit_rad": float(self.limit_rad.max()),
+            "warnings": list(self.warnings),
+            "spans": [span.to_json() for span in self.spans],
+        }
+        return facts | {"frames": self._frame_values()} if frames else facts
+
+    def _frame_values(self) -> dict[str, Any]:
+        arrays = {
+            "violation": self.violation,
+            "lack": self.lack,
+            "friction_margin": self.friction_margin,
+            "balance_margin": self.balance_margin,
+            "momentum_drift": self.momentum_drift,
+            "slide_mm": self.slide_mm,
+            "penetration_mm": self.penetration_mm,
+            "limit_rad": self.limit_rad,
+            "haste": self.haste,
+            "wrench": self.wrench,
+            "available": self.available,
+            "centre_of_pressure": self.centre_of_pressure,
+            "limb_forces": self.split.forces,
+        }
+        values: dict[str, Any] = {"times": self.times.tolist(), "status": list(self.status), "limbs": list(LIMBS)}
+        return values | {name: np.round(array, 5).tolist() for name, array in arrays.items()}
+
+    def __repr__(self) -> str:
+        return f"ValidityReport('{self.name}', {self.verdict})"
+
+
+def find_spans(
+    levels: Status, cause_flags: BoolArray, violation: FloatArray, lack: FloatArray, rate_hz: float
+) -> tuple[ValiditySpan, ...]:
+    """Stretches of one colour; gaps of fewer than ``MERGE_FRAMES`` frames take the colour around them."""
+    merged = merge_gaps(levels)
+    edges = [0, *(np.flatnonzero(np.diff(merged)) + 1).tolist(), len(merged)]
+    return tuple(
+        _build_span(a, b, int(merged[a]), cause_flags[a:b], (violation[a:b], lack[a:b]), rate_hz)
+        for a, b in pairwise(edges)
+    )
+
+
+def merge_gaps(levels: Status) -> Status:
+    """Levels ``(F,)`` in which a stretch shorter than ``MERGE_FRAMES`` between two worse ones becomes as the milder."""
+    merged = levels.copy()
+    edges = [0, *(np.flatnonzero(np.diff(levels)) + 1).tolist(), len(levels)]
+    for a, b in pairwise(edges[1:-1]):
+        around = min(int(merged[a - 1]), int(levels[b]))
+        if b - a < MERGE_FRAMES and around > levels[a]:
+            merged[a:b] = around
+    return merged
+
+
+def _build_span(
+    start: int,
+    stop: int,
+    level: int,
+    flags: BoolArray,
+    sizes: tuple[FloatArray, FloatArray],
+    rate_hz: float,
+) -> ValiditySpan:
+    counts = flags.sum(axis=0)
+    order = [int(k) for k in np.argsort(-counts, kind="stable") if counts[k] > 0] if level > 0 else []
+    causes = tuple(CAUSES[k] for k in order)
+    worst, lack = (float(values.max()) for values in sizes)
+    words = "valid"
+    if level > 0:
+        words = WORDS[causes[0]] if causes else "too little force"
+        if not causes or causes[0] not in KINEMATIC:
+            words += f" (up to {lack:.2f} body weights missing)"
+    return ValiditySpan(start, stop, start / rate_hz, stop / rate_hz, COLOURS[level], causes, worst, words)
+
+
+def build_physics_curves(report: ValidityReport, measured: ReactionComparison | None = None) -> PhysicsCurves:
+    """What to draw of a report, with the forces of force plates if there are any."""
+    from marey.picture import PhysicsCurves
+
+    weight = report.dynamics.body.mass_kg * GRAVITY
+    title = f"{report.name} · {report.verdict}"
+    return PhysicsCurves(
+        name=report.name,
+        title=title if measured is None else f"{title}\n{measured.sentence}",
+        times=report.times,
+        spans=tuple((s.start_s, s.stop_s, s.status, s.causes[0] if s.causes else "") for s in report.spans),
+        forces=report.wrench[:, :3] / weight,
+        left=report.split.forces[:, 0, 1] / weight,
+        right=report.split.forces[:, 1, 1] / weight,
+        violation=report.violation,
+        tolerance=report.tolerance,
+        friction_margin=report.friction_margin,
+        balance_margin=report.balance_margin,
+        flight=~any_in_row(report.supports.touching),
+        measured=None if measured is None else measured.measured / weight,
+        is_measured=None if measured is None else measured.used,
+    )
+
+
+def plot_report(
+    report: ValidityReport, path: str | os.PathLike[str] | None = None, *, measured: ReactionComparison | None = None
+) -> Figure:
+    """Draw a report: the coloured bar, forces, margins and what is missing; see ``marey.picture.plot_physics``."""
+    from marey.picture import plot_physics
+
+    return plot_physics(build_physics_curves(report, measured), path)

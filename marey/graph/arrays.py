@@ -1,0 +1,204 @@
+"""Graph and search as plain arrays: edges, states, ground, constraints, and the memory of a search."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, IntArray
+
+EMPTY: Final = -1
+NO_EVENT, PICK_LEFT, PICK_RIGHT, FLIGHT, STAND = 0, 1, 2, 3, 4
+NUM_TORQUES = 16
+NUM_PATH_SAMPLES = 9  # places of the root along an edge that are tested against walls and the corridor
+OPEN, CLOSED, INCONSISTENT = 1, 2, 3  # status of a search state; 0 is neither
+REACH, PICK, JUMP, STEP = 0, 1, 2, 3  # kinds of constraints
+RUNNING, DONE, FULL = 0, 1, 2  # what a run of the search returns
+STATES, HEAP, EXPANSIONS, GOAL, VIOLATIONS, BLOCKED = 0, 1, 2, 3, 4, 5  # entries of Memory.counts
+KEY, NODE, MET, PARENT, EDGE, STATUS, SLOT = 0, 1, 2, 3, 4, 5, 6  # columns of Memory.whole
+X, Z, YAW, G, H = 0, 1, 2, 3, 4  # columns of Memory.real
+KIND, GOAL_X, GOAL_Y, GOAL_Z, HEADING, TOLERANCE, HANDS, LENGTH, RISE, STOP, PIN_X, PIN_Z = range(12)
+SLACK, PIN_TOLERANCE = 12, 13  # the last of Goals.rows()
+HEADING_TOL: Final = 0.26  # [rad] 15 degrees
+BIN_SHIFT: Final = 0.0123  # [rad] of the bins of directions: no usual direction is between two of them
+MAX_BLOCKED: Final = 4096  # edges that the ground blocked, kept for a second look
+MAX_STEP_SHIFT_M: Final = 0.03  # [m] by which a step gives way so that a pick stands where it shall
+MAX_STEP_ROTATION_RAD: Final = 0.052  # [rad] and turns
+MAX_ANCHOR_ROTATION_RAD: Final = 0.2  # [rad] by which all of them turn together
+NO_PIN: Final = np.full((1, 2), np.nan)
+NO_PICKS: Final = np.zeros(0, dtype=np.int64)
+NO_ENDS: Final = np.zeros((0, 3))
+NO_SLACK: Final = np.zeros(1)
+PIN_TOLERANCE_AS_HAND: Final = np.full(1, np.nan)
+NO_DIRECTIONS: Final = np.zeros((0, 0, 0))
+NO_FINAL: Final = np.zeros(0)
+
+
+class GraphArrays(NamedTuple):
+    """N states, E edges sorted by source. Places are in the frame of the anchor foot: x, z [m], yaw [rad]."""
+
+    first: IntArray  # (N + 1,) edges of state s are first[s] to first[s + 1]
+    target: IntArray  # (E,)
+    cost: FloatArray  # (E,)
+    seconds: FloatArray  # (E,)
+    arc: FloatArray  # (E,) [m] length of the root's way over the ground
+    delta: FloatArray  # (E, 3) anchor of the target in the frame of the source's anchor
+    path: FloatArray  # (E, SAMPLES, 2) [m] root along the edge in the source's anchor frame, to where the target's is
+    way: IntArray  # (E,) number of the way
+    event: IntArray  # (N,) what happens when the state is reached
+    hand: FloatArray  # (N, 3) [m] hand of a pick: x, height, z in the anchor's frame
+    root: FloatArray  # (N, 3) root in the anchor's frame
+    feet: FloatArray  # (N, 2, 2) [m] middles of left and right foot in the anchor's frame; NaN where not planted
+    kind: IntArray  # (N,) contact class
+    flight: FloatArray  # (E, 2) [m] ground between the feet, rise of the root; zero for edges that are no flights
+    is_standing: BoolArray  # (N,) the state begins a slow, upright stance on both feet: one may start and end there
+    price: FloatArray  # (E,) share of the cost that is transitions and gaps between merged states
+    power: FloatArray  # (E,) [1/s] the rest per second: cost = seconds * power + price
+    torque: FloatArray  # (E, TORQUES) directions of length one whose dot products are those of the torques of two edges
+
+
+class SearchGraph(NamedTuple):
+    """N states and E edges as the search walks them; places are in the frame of the anchor foot."""
+
+    first: IntArray  # (N + 1,) edges of state s are order[first[s]] to order[first[s + 1] - 1]
+    order: IntArray  # (E,) those that differ from one another and are cheap come first
+    few: IntArray  # (N,) how many come first
+    target: IntArray  # (E,)
+    cost: FloatArray  # (E,)
+    delta: FloatArray  # (E, 3) anchor of the target in that of the source
+    path: FloatArray  # (E, K, 2) [m] root along the edge
+    flight: FloatArray  # (E, 2) [m] length and rise; zero on the ground
+    event: IntArray  # (N,)
+    hand: FloatArray  # (N, 3) [m]
+    root: FloatArray  # (N, 3)
+    feet: FloatArray  # (N, 2, 2) [m]
+    stands: BoolArray  # (N,) where one may begin, stop and end
+    pick: IntArray = NO_PICKS  # (N,) to which all that a state can do leads; EMPTY: to none; (0,): not known
+    pick_end: FloatArray = NO_ENDS  # (N, 3) and where the anchor is there
+
+
+class GridArrays(NamedTuple):
+    """The ground in cells: how far every place is from where one has to go, and where feet may not stand."""
+
+    origin: FloatArray  # (2,) [m] corner of the first cell, x and z
+    cell: float  # [m]
+    distance: FloatArray  # (L, H, W) [m] least way to the end with l constraints met, at centres of cells
+    free: BoolArray  # (H, W) where the root may be
+    stand: BoolArray  # (H, W) where a foot may stand
+
+
+class ConstraintArrays(NamedTuple):
+    """L constraints in order; the last is the goal."""
+
+    kind: IntArray  # (L,) REACH, PICK, JUMP, STEP
+    place: FloatArray  # (L, 3) [m] x, height, z
+    heading: FloatArray  # (L,) [rad]; NaN: any. Of a jump or step: in which a river is crossed
+    tolerance: FloatArray  # (L,) [m]
+    hands: IntArray  # (L,) bits: 1 left, 2 right
+    length: FloatArray  # (L,) [m] shortest flight of a jump, least way from plant to plant of a step
+    rise: FloatArray  # (L,) [m] least rise of a jump
+    stop: BoolArray  # (L,) whether it is met standing only
+    pin: FloatArray = NO_PIN  # (L, 2) [m] where the root is while picking: x, z; NaN: anywhere
+    slack: FloatArray = NO_SLACK  # (L,) [m] by which footsteps may move hand and root to where a pick has them
+    pin_tolerance: FloatArray = PIN_TOLERANCE_AS_HAND  # (L,) [m] of the root at its pin; NaN: that of the hand
+
+    @property
+    def root_tolerance(self) -> FloatArray:
+        """Of pinned roots ``(L,)`` [m]."""
+        return np.where(np.isnan(self.pin_tolerance), self.tolerance, self.pin_tolerance)
+
+    def rows(self) -> FloatArray:
+        """One row for each ``(L, 14)``, see KIND and following."""
+        columns = (
+            self.kind,
+            *self.place.T,
+            self.heading,
+            self.tolerance,
+            self.hands,
+            self.length,
+            self.rise,
+            self.stop,
+            *np.broadcast_to(self.pin, (len(self.kind), 2)).T,
+            np.broadcast_to(self.slack, len(self.kind)),
+            self.root_tolerance,
+        )
+        return np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=1)
+
+
+class HeuristicTerms(NamedTuple):
+    r"""An estimate of the cost left, :math:`\max_r (\lambda_r d_m(x) + \varphi_{r,m}(s))`; one may know directions."""
+
+    rate: FloatArray  # (R,) cost per metre
+    base: FloatArray  # (R, L, N) cost
+    final: FloatArray = NO_FINAL  # (N,) cost that is still to come where the search ends; (0,): nothing
+    turned: FloatArray = NO_DIRECTIONS  # (L, N, B) cost by direction of the anchor, at the last rate; B is 0: not known
+
+
+class SearchMemory(NamedTuple):
+    """Everything that a search keeps, so that it can be stopped and taken up again."""
+
+    table: IntArray  # (T,) hash table: number of the search state, EMPTY
+    whole: IntArray  # (C, 7) of each search state: KEY and following
+    real: FloatArray  # (C, 5) of each: anchor, cost so far, estimate of the cost left; X and following
+    heap: IntArray  # (B,)
+    keys: FloatArray  # (B,)
+    blocked: IntArray  # (MAX_BLOCKED, 2) search state and edge that met a wall on its way
+    counts: IntArray  # (6,) see STATES and following
+
+    @property
+    def num_states(self) -> int:
+        """How many search states there are."""
+        return int(self.counts[STATES])
+
+    @property
+    def goal(self) -> int:
+        """Number of the cheapest state that meets all constraints, EMPTY if none does."""
+        return int(self.counts[GOAL])
+
+    @property
+    def goal_cost(self) -> float:
+        """What the best way costs that was found so far; inf if none was."""
+        return float(self.real[self.goal, G]) if self.goal != EMPTY else np.inf
+
+    def chain(self) -> list[int]:
+        """Search states from a start to the goal that was found."""
+        chain = [self.goal]
+        while self.whole[chain[-1], PARENT] != EMPTY:
+            chain.append(int(self.whole[chain[-1], PARENT]))
+        return chain[::-1]
+
+
+def allocate_memory(capacity: int) -> SearchMemory:
+    """Room for so many search states; pages are touched only as they are used."""
+    size = 1 << int(np.ceil(np.log2(2 * capacity)))
+    memory = SearchMemory(
+        np.full(size, EMPTY, dtype=np.int64), np.empty((capacity, 7), dtype=np.int64), np.empty((capacity, 5)),
+        np.empty(4 * capacity, dtype=np.int64), np.empty(4 * capacity), np.empty((MAX_BLOCKED, 2), dtype=np.int64),
+        np.zeros(6, dtype=np.int64),
+    )  # fmt: skip
+    memory.counts[GOAL] = EMPTY
+    return memory
+
+
+def clear_memory(memory: SearchMemory) -> None:
+    """Forget a search; costs as much as the search was large."""
+    memory.table[memory.whole[: memory.num_states, SLOT]] = EMPTY
+    memory.counts[:] = 0
+    memory.counts[GOAL] = EMPTY
+
+
+def to_frame(place: FloatArray, frame: FloatArray) -> FloatArray:
+    """Places ``(..., 3)`` x, z, yaw seen from frames ``(..., 3)``."""
+    dx, dz = place[..., 0] - frame[..., 0], place[..., 1] - frame[..., 1]
+    c, s = np.cos(frame[..., 2]), np.sin(frame[..., 2])
+    yaw = (place[..., 2] - frame[..., 2] + np.pi) % (2.0 * np.pi) - np.pi
+    return np.stack([c * dx - s * dz, s * dx + c * dz, yaw], axis=-1)
+
+
+def compose_planar(frame: FloatArray, place: FloatArray) -> FloatArray:
+    """Places ``(..., 3)`` given in frames ``(..., 3)``, in the world."""
+    c, s = np.cos(frame[..., 2]), np.sin(frame[..., 2])
+    x = frame[..., 0] + c * place[..., 0] + s * place[..., 1]
+    z = frame[..., 1] - s * place[..., 0] + c * place[..., 1]
+    return np.stack([x, z, frame[..., 2] + place[..., 2]], axis=-1)

@@ -1,0 +1,218 @@
+"""States and edges that are kept: alike states become one, and of edges that lead much the same way the cheapest stay.
+
+Events that no transition reaches or leaves are joined to the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, IntArray
+from marey.graph.algorithms import cluster_complete_linkage, largest_component
+from marey.graph.arrays import compose_planar, to_frame
+from marey.graph.construction.layout import anchor_displacements
+from marey.graph.database.clips import NO_NEXT_PHASE, Database
+from marey.graph.database.compact import PhasePaths
+from marey.graph.database.events import PICKED_PREFIX
+from marey.graph.database.settings import GraphSettings
+from marey.graph.database.transitions import PoseMetric, Transitions, has_successor
+
+
+def merge_states(
+    database: Database, settings: GraphSettings, metric: PoseMetric, threshold: float
+) -> tuple[IntArray, FloatArray]:
+    """Groups of phases whose first poses are alike, and how far each is from the middle of its group.
+
+    Complete linkage, most similar first, while all pairs of a group are nearer than ``merge`` thresholds
+    ([Safonova2006]_ §4.3.1, which merges pairs and so may chain). States that begin a flight, a pick or the phase
+    after a flight are kept: merging would lose lengths and heights.
+
+    Returns:
+        Group of each phase ``(S,)``, and squared distance ``(S,)`` to the phase in the middle of its group.
+    """
+    table = database.phases
+    group, gap = np.full(len(table.start), -1, dtype=np.int64), np.zeros(len(table.start))
+    used = 0
+    for kind, planted in enumerate(database.classes):
+        own = np.flatnonzero(table.kind == kind)
+        if (
+            not planted
+            or any(name.startswith(PICKED_PREFIX) for name in planted)
+            or len(own) < 2
+            or settings.merge == 0.0
+        ):
+            group[own] = used + np.arange(len(own))
+            used += len(own)
+            continue
+        one_way = metric.between(table.start[own], table.start[own])
+        D = 0.5 * (one_way + one_way.T)
+        np.fill_diagonal(D, 0.0)
+        labels = cluster_complete_linkage(D, settings.merge * threshold)
+        group[own] = used + labels
+        used += int(labels.max()) + 1
+        for label in range(int(labels.max()) + 1):
+            members = np.flatnonzero(labels == label)
+            middle = members[int(np.argmin(D[np.ix_(members, members)].sum(axis=1)))]
+            gap[own[members]] = D[members, middle]
+    return group, gap
+
+
+LINKS = 3  # transitions that join a lost event, on either side
+
+
+def event_phases(database: Database) -> IntArray:
+    """Phases that begin with a pick, and flights."""
+    wanted = np.array([not planted or planted[-1].startswith(PICKED_PREFIX) for planted in database.classes])
+    return np.flatnonzero(wanted[database.phases.kind])
+
+
+def rescue_events(
+    database: Database, transitions: Transitions, settings: GraphSettings, metric: PoseMetric
+) -> tuple[Transitions, tuple[str, ...]]:
+    """Add the nearest transitions to and from events outside the largest strong component.
+
+    Each is priced by its distance like any other. Pairs farther than ``reach`` thresholds are not joined, and the event
+    is named in the notes.
+    """
+    main = _in_main_component(database, transitions)
+    lost = [int(s) for s in event_phases(database) if not main[database.phases.start[s]]]
+    added: list[tuple[IntArray, IntArray, FloatArray]] = []
+    notes: list[str] = []
+    joiner = _EventLinker(database, metric, main, settings.reach * transitions.threshold)
+    for phase in lost:
+        links = joiner.links(phase)
+        if links is None:
+            clip = database.clips[database.clip[database.phases.start[phase]]]
+            what = "a flight" if not database.classes[database.phases.kind[phase]] else "a pick"
+            note = f"{what} of '{clip}' is like nothing else and is left out"
+            notes += [note] if note not in notes else []
+        else:
+            added += links
+    if not added:
+        return transitions, tuple(notes)
+    source, target, D = (np.concatenate([p[k] for p in added]) for k in range(3))
+    key = np.unique(np.stack([source, target]), axis=1, return_index=True)[1]
+    return replace(
+        transitions,
+        source=np.concatenate([transitions.source, source[key]]),
+        target=np.concatenate([transitions.target, target[key]]),
+        distance=np.concatenate([transitions.distance, D[key]]),
+    ), tuple(notes)
+
+
+def _in_main_component(database: Database, transitions: Transitions) -> BoolArray:
+    """Whether each pose is in the largest part of the full graph in which everything reaches everything."""
+    own = np.flatnonzero(database.clip[1:] == database.clip[:-1])
+    source = np.concatenate([own, transitions.source])
+    target = np.concatenate([own + 1, transitions.target])
+    main = np.zeros(database.num_poses, dtype=bool)
+    main[largest_component(source, target, database.num_poses)] = True
+    return main
+
+
+class _EventLinker:
+    def __init__(self, database: Database, metric: PoseMetric, main: BoolArray, limit: float) -> None:
+        self._database, self._metric, self._main, self._limit = database, metric, main, limit
+        self._inner = has_successor(database)
+        table = database.phases
+        self._before = np.full(len(table.start), NO_NEXT_PHASE)
+        self._before[table.after[table.after >= 0]] = np.flatnonzero(table.after >= 0)
+
+    def links(self, phase: int) -> list[tuple[IntArray, IntArray, FloatArray]] | None:
+        """Transitions that lead to and from a lost event; none if it is too far from everything."""
+        table = self._database.phases
+        onward, back = _phase_chain(phase, table.after), _phase_chain(int(self._before[phase]), self._before)
+        leave = [] if self._reaches(onward) else self._nearest(onward, is_entry=False)
+        enter = [] if self._reaches(back) else self._nearest(back, is_entry=True)
+        return None if leave is None or enter is None else [*leave, *enter]
+
+    def _reaches(self, chain: list[int]) -> bool:
+        table = self._database.phases
+        return any(self._main[table.start[s] : table.stop[s]].any() for s in chain)
+
+    def _nearest(self, chain: list[int], *, is_entry: bool) -> list[tuple[IntArray, IntArray, FloatArray]] | None:
+        """The nearest links between the phases of a clip and poses of the main part."""
+        database = self._database
+        best: list[tuple[float, int, int]] = []
+        for s in chain:
+            inside = slice(int(database.phases.start[s]), int(database.phases.stop[s]))
+            own = inside.start + np.flatnonzero(self._inner[inside])
+            kind = int(database.phases.kind[s])
+            others = np.flatnonzero(self._main & self._inner & (database.phases.kind[database.phase] == kind))
+            if not database.classes[kind] or not len(own) or not len(others):
+                continue
+            D = self._metric.between(own, others)
+            for at in np.argsort(D, axis=None, kind="stable")[:LINKS].tolist():
+                row, column = divmod(int(at), len(others))
+                best.append((float(D[row, column]), int(own[row]), int(others[column])))
+        best = sorted(b for b in best if b[0] < self._limit)[:LINKS]
+        if not best:
+            return None
+        far = np.array([b[0] for b in best])
+        mine, theirs = (np.array([b[k] for b in best], dtype=np.int64) for k in (1, 2))
+        return [(theirs, mine + 1, far) if is_entry else (mine, theirs + 1, far)]
+
+
+def _phase_chain(phase: int, step: IntArray) -> list[int]:
+    """A phase and those that follow it (or come before it) in its clip."""
+    found: list[int] = []
+    while phase >= 0:
+        found.append(phase)
+        phase = int(step[phase])
+    return found
+
+
+def select_cheapest(columns: list[IntArray], cost: FloatArray) -> IntArray:
+    """Numbers of the cheapest row of each group of equal ``columns``."""
+    order = np.lexsort((cost, *columns[::-1]))
+    key = np.stack(columns)[:, order]
+    fresh = np.ones(len(order), dtype=bool)
+    fresh[1:] = (key[:, 1:] != key[:, :-1]).any(axis=0)
+    return order[fresh]
+
+
+def select_diverse_edges(
+    database: Database, ways: PhasePaths, kept: IntArray, group: IntArray, cost: FloatArray, settings: GraphSettings
+) -> IntArray:
+    """Edges that stay: all to and from events, the ``spare`` cheapest of a state, and the cheapest of each direction.
+
+    Where an edge leads to is where its next step leads to as well: in double support no edge moves the anchor. Edges
+    to other classes never compete.
+    """
+    if settings.step_bin_m == 0.0 or settings.turn_bin_rad == 0.0:
+        return kept
+    table = database.phases
+    source, after = group[ways.source[kept]], table.after[ways.through[kept]]
+    ahead = compose_planar(anchor_displacements(database, ways)[kept], _next_step(database)[after])
+    bins = [np.floor(ahead[:, k] / settings.step_bin_m).astype(np.int64) for k in (0, 1)]
+    bins.append(np.floor(ahead[:, 2] / settings.turn_bin_rad).astype(np.int64))
+    stay = np.zeros(len(kept), dtype=bool)
+    stay[select_cheapest([source, table.kind[after], *bins], cost[kept])] = True
+    stay |= _rank_in_groups(source, cost[kept]) < settings.spare
+    events = is_event(database)
+    stay |= events[ways.source[kept]] | events[after]
+    stay |= _rank_in_groups(group[after], cost[kept]) < 2  # the cheapest ways into a state stay, or it could be lost
+    return kept[stay]
+
+
+def is_event(database: Database) -> BoolArray:
+    """Whether each phase begins with a pick or is a flight ``(S,)``."""
+    wanted = np.array([not planted or planted[-1].startswith(PICKED_PREFIX) for planted in database.classes])
+    return wanted[database.phases.kind]
+
+
+def _next_step(database: Database) -> FloatArray:
+    """Anchor of the next phase in the frame of each phase's ``(S, 3)``; zero at the ends of clips."""
+    table = database.phases
+    step = to_frame(table.anchor[table.after], table.anchor)
+    return np.where((table.after == NO_NEXT_PHASE)[:, None], 0.0, step)
+
+
+def _rank_in_groups(group: IntArray, cost: FloatArray) -> IntArray:
+    """Place of each row among those of its group, cheapest first."""
+    order = np.lexsort((cost, group))
+    ranks = np.empty(len(order), dtype=np.int64)
+    ranks[order] = np.arange(len(order)) - np.searchsorted(group[order], group[order])
+    return ranks

@@ -1,0 +1,307 @@
+"""What a graph can do: costs to get to an event, by the numbers of the event (the table H_mg), and how small it is.
+
+The report tells which events can be reached from where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, InputError, IntArray, UnknownNameError
+from marey.graph.algorithms import shortest_costs_to
+from marey.graph.arrays import FLIGHT, PICK_LEFT, PICK_RIGHT, STAND, GraphArrays
+from marey.graph.paths import BlendPartners, find_partners
+
+if TYPE_CHECKING:
+    from marey.graph.motion_graph import MotionGraph
+
+
+TABLE_CELL_M: Final = 0.2  # [m] of a table ([Safonova2006]_ Fig. 4.17)
+
+Finder = Callable[[GraphArrays], tuple[IntArray, FloatArray]]
+"""States at which an event begins ``(K,)``, and its two numbers ``(K, 2)``; a state may come several times."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventKind:
+    """A kind of event: how its two numbers are called, and where it happens."""
+
+    name: str
+    axes: tuple[str, str]
+    find: Finder
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EventTable:
+    """Least cost from every state to the events of each cell of parameters ([Safonova2006]_ §4.3.2)."""
+
+    kind: str
+    axes: tuple[str, str]
+    cell_m: float
+    states: IntArray  # (K,) where events begin
+    numbers: FloatArray  # (K, 2) [m] what they are
+    cells: IntArray  # (B, 2) cells that hold an event
+    costs: FloatArray  # (N, B) least cost to an event of the cell, inf where there is no way
+
+    def bound(self, low: tuple[float, float], high: tuple[float, float]) -> FloatArray:
+        """Least cost ``(N,)`` to an event whose numbers may lie between ``low`` and ``high``.
+
+        All cells that the range meets count, else an event near the edge of a cell would be overestimated.
+        """
+        first, last = (np.floor(np.asarray(end) / self.cell_m) for end in (low, high))
+        near = ((self.cells >= first) & (self.cells <= last)).all(axis=1)
+        return self.costs[:, near].min(axis=1, initial=np.inf)
+
+    def nearest(self, number: float, axis: int = 0) -> float | None:
+        """The event number nearest to one asked for; none if there are no events."""
+        if not len(self.numbers):
+            return None
+        return float(self.numbers[int(np.argmin(np.abs(self.numbers[:, axis] - number))), axis])
+
+
+def _find_picks(arrays: GraphArrays) -> tuple[IntArray, FloatArray]:
+    """Height of the hand and its distance from the root over the ground."""
+    states = np.flatnonzero((arrays.event == PICK_LEFT) | (arrays.event == PICK_RIGHT))
+    hand, root = arrays.hand[states], arrays.root[states]
+    return states, np.stack([hand[:, 1], np.hypot(hand[:, 0] - root[:, 0], hand[:, 2] - root[:, 1])], axis=1)
+
+
+def _find_flights(arrays: GraphArrays) -> tuple[IntArray, FloatArray]:
+    """Length and rise of every flight."""
+    source = np.repeat(np.arange(len(arrays.event)), np.diff(arrays.first))
+    edges = np.flatnonzero(arrays.event[source] == FLIGHT)
+    return source[edges], arrays.flight[edges]
+
+
+def _find_stands(arrays: GraphArrays) -> tuple[IntArray, FloatArray]:
+    """Standing states; their numbers are the root's place before the anchor foot."""
+    states = np.flatnonzero(arrays.event == STAND)
+    return states, np.abs(arrays.root[states, :2])
+
+
+EVENT_KINDS: Final[dict[str, EventKind]] = {
+    "pick": EventKind("pick", ("height", "reach"), _find_picks),
+    "jump": EventKind("jump", ("length", "height"), _find_flights),
+    "stand": EventKind("stand", ("aside", "ahead"), _find_stands),
+}
+"""Kinds by name; :func:`register_event` adds others."""
+
+
+def register_event(name: str, axes: tuple[str, str], find: Finder) -> None:
+    """Make graphs built from now on have a table of another kind of event.
+
+    A kick, say, is a state and two numbers, its height and its reach. From then on ``graph.tables["kick"].bound(low,
+    high)`` is the least cost from every state to a kick between two heights and reaches, and the report counts kicks::
+
+        def kicks(arrays):
+            states = np.flatnonzero(...)  # of the arrays of the graph, (K,)
+            return states, numbers        # (K, 2) [m]
+
+        register_event("kick", ("height", "reach"), kicks)
+
+    Args:
+        name: of the kind.
+        axes: what its two numbers are called.
+        find: tells where in a graph the events begin, and their numbers.
+
+    Raises:
+        InputError: there is such a kind already.
+    """
+    if name in EVENT_KINDS:
+        raise InputError(f"there are '{name}' events already", "Choose another name")
+    EVENT_KINDS[name] = EventKind(name, axes, find)
+
+
+def event_table(kind: str, arrays: GraphArrays, cell_m: float = TABLE_CELL_M) -> EventTable:
+    """The table of one kind of event: a search backwards from the states of each cell, so exact and consistent."""
+    if kind not in EVENT_KINDS:
+        raise UnknownNameError("event", kind, "the graph", tuple(EVENT_KINDS))
+    known = EVENT_KINDS[kind]
+    states, numbers = known.find(arrays)
+    count = len(arrays.event)
+    source = np.repeat(np.arange(count), np.diff(arrays.first))
+    if not len(states):
+        none = np.zeros((0, 2))
+        return EventTable(kind, known.axes, cell_m, states, none, none.astype(np.int64), np.zeros((count, 0)))
+    of_event = np.floor(numbers / cell_m).astype(np.int64)
+    cells = np.unique(of_event, axis=0)
+    columns = [
+        shortest_costs_to(np.unique(states[_has_event(of_event, cell)]), source, arrays.target, arrays.cost, count)
+        for cell in cells
+    ]
+    return EventTable(kind, known.axes, cell_m, states, numbers, cells, np.stack(columns, axis=1))
+
+
+def _has_event(cells: IntArray, cell: IntArray) -> BoolArray:
+    return (cells == cell).all(axis=1)
+
+
+LOW_REACH_FRACTION = 0.10  # [-] of pairs of states that reach an event: fewer and blends will hardly be found
+
+
+@dataclass(frozen=True, slots=True)
+class CellReach:
+    """One cell of a table of events."""
+
+    low: tuple[float, float]  # [m] its corner
+    events: int
+    share_to: float  # of the states from which an event of the cell can be reached
+    share_from: float  # of the states that can be reached from one
+    median_cost: float  # of getting there
+
+
+@dataclass(frozen=True, slots=True)
+class EventReach:
+    """All events of one kind."""
+
+    kind: str
+    axes: tuple[str, str]
+    events: int
+    share_to: float
+    share_from: float
+    share_of_pairs: float  # of the pairs of states that may be blended, those that reach a pair of events together
+    cells: tuple[CellReach, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphReport:
+    """Sizes and reach of a graph; ``to_dict`` for files."""
+
+    poses: int
+    states: int
+    edges: int
+    state_factor: float  # poses per state
+    edge_factor: float  # transitions of the full graph per edge
+    seconds: float  # of all clips
+    events: tuple[EventReach, ...]
+    warnings: tuple[str, ...]
+
+    def lines(self) -> list[str]:
+        """The report in words."""
+        said = [
+            f"{self.poses} poses, {self.states} states ({self.state_factor:.1f}x), "
+            f"{self.edges} edges ({self.edge_factor:.1f}x)"
+        ]
+        for event in self.events:
+            said.append(
+                f"{event.kind}: {event.events} events, reached from {100 * event.share_to:.0f} % of the states, "
+                f"from {100 * event.share_of_pairs:.0f} % of the pairs"
+            )
+            said += [
+                f"  {event.axes[0]} {c.low[0]:.1f} m, {event.axes[1]} {c.low[1]:.1f} m: {c.events} events, "
+                f"median cost {c.median_cost:.1f}"
+                for c in event.cells
+            ]
+        return [*said, *self.warnings]
+
+
+def graph_report(graph: MotionGraph, *, pairs: bool = True) -> GraphReport:
+    """Sizes, and for each kind of event and cell who reaches it ([Safonova2006]_ F28).
+
+    Args:
+        graph: the graph.
+        pairs: also count the pairs of states that may be blended; takes a second for a thousand states.
+    """
+    arrays, size = graph.arrays, graph.size
+    partners = find_partners(graph) if pairs else None
+    events = tuple(
+        measure_event_reach(table, arrays, partners) for table in graph.tables.values() if table.kind in EVENT_KINDS
+    )
+    few = [e for e in events if pairs and e.events and e.share_of_pairs < LOW_REACH_FRACTION]
+    warnings = tuple(
+        f"only {100 * e.share_of_pairs:.0f} % of the pairs of states reach a {e.kind}: blends will be few" for e in few
+    )
+    return GraphReport(
+        poses=size.poses,
+        states=graph.num_states,
+        edges=graph.num_edges,
+        state_factor=size.poses / max(graph.num_states, 1),
+        edge_factor=size.transitions / max(graph.num_edges, 1),
+        seconds=size.poses / graph.settings.rate_hz,
+        events=events,
+        warnings=warnings,
+    )
+
+
+def measure_event_reach(table: EventTable, arrays: GraphArrays, partners: BlendPartners | None = None) -> EventReach:
+    """Who reaches the events of a table, and whom they reach."""
+    count = len(arrays.event)
+    source = np.repeat(np.arange(count), np.diff(arrays.first))
+    onward = _costs_from(np.unique(table.states), source, arrays, count)
+    to = table.costs.min(axis=1, initial=np.inf)
+    cells = tuple(_measure_cell(table, b, source, arrays) for b in range(len(table.cells)))
+    share = 0.0 if partners is None else _fraction_of_pairs(table, arrays, partners)
+    return EventReach(table.kind, table.axes, len(table.states), _fraction(to), _fraction(onward), share, cells)
+
+
+def _measure_cell(table: EventTable, number: int, source: IntArray, arrays: GraphArrays) -> CellReach:
+    cell = table.cells[number]
+    own = (np.floor(table.numbers / table.cell_m).astype(np.int64) == cell).all(axis=1)
+    onward = _costs_from(np.unique(table.states[own]), source, arrays, len(arrays.event))
+    costs = table.costs[:, number]
+    known = costs[np.isfinite(costs)]
+    corner = (float(cell[0]) * table.cell_m, float(cell[1]) * table.cell_m)
+    median = float(np.median(known)) if len(known) else float("inf")
+    return CellReach(corner, int(own.sum()), _fraction(costs), _fraction(onward), median)
+
+
+def _costs_from(states: IntArray, source: IntArray, arrays: GraphArrays, count: int) -> FloatArray:
+    """Least cost ``(N,)`` from the nearest of some states to each."""
+    if not len(states):
+        return np.full(count, np.inf)
+    return shortest_costs_to(states, arrays.target, source, arrays.cost, count)
+
+
+def _fraction(costs: FloatArray) -> float:
+    return float(np.isfinite(costs).mean()) if len(costs) else 0.0
+
+
+def _fraction_of_pairs(table: EventTable, arrays: GraphArrays, partners: BlendPartners) -> float:
+    """Share of the pairs that may be blended from which both go, step by step, to a pair of events."""
+    allowed = _adjacency(partners)
+    is_event = np.zeros(len(arrays.event), dtype=bool)
+    is_event[table.states] = True
+    reached = find_reaching_pairs(arrays, allowed, allowed & is_event[:, None] & is_event[None])
+    return float(reached.sum() / max(allowed.sum(), 1))
+
+
+def _adjacency(partners: BlendPartners) -> BoolArray:
+    count = len(partners.first) - 1
+    allowed = np.zeros((count, count), dtype=bool)
+    allowed[np.repeat(np.arange(count), np.diff(partners.first)), partners.partner] = True
+    return allowed
+
+
+def find_reaching_pairs(arrays: GraphArrays, allowed: BoolArray, goal: BoolArray) -> BoolArray:
+    """Pairs ``(N, N)`` from which a goal pair can be reached, both going along one edge at a time, always allowed."""
+    count = len(arrays.event)
+    step = np.zeros((count, count), dtype=np.float32)
+    step[np.repeat(np.arange(count), np.diff(arrays.first)), arrays.target] = 1.0
+    reached = goal & allowed
+    while True:
+        more = reached | (allowed & (step @ reached.astype(np.float32) @ step.T > 0.5))
+        if (more == reached).all():
+            return reached
+        reached = more
+
+
+def transitions_per_s(graph: MotionGraph, edges: Sequence[int] | IntArray) -> float:
+    """How often a way goes over from one clip to another, inside its edges and where they meet [1/s]."""
+    seconds = float(graph.arrays.seconds[np.asarray(edges, dtype=np.int64)].sum())
+    jumps, end = 0, -1
+    for edge in edges:
+        stretches = graph.stretches(int(edge))
+        jumps += len(stretches) - 1 + int(end >= 0 and stretches[0][0] != end)
+        end = stretches[-1][1]
+    return jumps / seconds if seconds > 0.0 else 0.0
+
+
+def to_dict(report: GraphReport) -> Mapping[str, object]:
+    """The report as plain values."""
+    from dataclasses import asdict
+
+    return asdict(report)

@@ -1,0 +1,254 @@
+"""Motion graphs on disk: one `.safetensors` file of plain numbers, whose parts are checked to fit together."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marey.base import FloatArray, InputError, IntArray, MareyError, TensorFormat, frozen
+from marey.dynamics import Body
+from marey.graph.arrays import GraphArrays
+from marey.graph.construction.event_tables import EventTable
+from marey.graph.database.clips import Database, PhaseTable
+from marey.graph.database.compact import PhasePaths
+from marey.graph.database.settings import GraphSettings
+from marey.graph.database.transitions import Transitions
+from marey.graph.motion_graph import GraphSize, MotionGraph
+from marey.skeleton import Skeleton
+
+
+def hash_arrays(tensors: Mapping[str, NDArray[Any]]) -> str:
+    """Fingerprint of named arrays."""
+    found = hashlib.sha256()
+    for name in sorted(tensors):
+        array = np.ascontiguousarray(tensors[name])
+        found.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        found.update(array.tobytes())
+    return found.hexdigest()
+
+
+def write_atomically(
+    kind: TensorFormat, path: Path, tensors: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]
+) -> None:
+    """Write a file at once: somebody who is killed meanwhile leaves the old file, or none."""
+    if path.suffix != ".safetensors":
+        kind.write(path, tensors, facts)  # which refuses the name
+    unfinished = path.with_name(f".{path.stem}.{os.getpid()}.safetensors")
+    try:
+        kind.write(unfinished, tensors, facts)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def check_graph(graph: MotionGraph) -> None:
+    """Raise ``InputError`` unless every number that points somewhere points into its table."""
+    database, arrays, ways = graph.database, graph.arrays, graph.ways
+    poses, phases = database.num_poses, len(database.phases.start)
+    states, edges = graph.num_states, graph.num_edges
+    _check_indices("phase", database.phase, phases, poses)
+    _check_indices("clip", database.clip, len(database.clips), poses)
+    _check_indices("kind", database.phases.kind, len(database.classes), phases)
+    _check_indices("start", database.phases.start, poses, phases)
+    _check_indices("stop", database.phases.stop - 1, poses, phases)
+    _check_indices("transition", graph.transitions.source, poses)
+    _check_indices("transition", graph.transitions.target, poses)
+    _check_indices("target", arrays.target, states, edges)
+    _check_indices("way", arrays.way, len(ways.source), edges)
+    _check_indices("jump", ways.jump, len(graph.transitions.source))
+    _check_indices("way", ways.source, phases)
+    _check_indices("way", ways.through, phases)
+    _check_row_count("first", arrays.first, states, edges)
+    _check_row_count("jump_first", ways.jump_first, len(ways.source), len(ways.jump))
+    if len(graph.members) != states:
+        raise InputError(f"{len(graph.members)} groups of phases for {states} states")
+    for members in graph.members:
+        _check_indices("members", members, phases)
+    for name in ("cost", "seconds", "arc", "power"):
+        values = getattr(arrays, name)
+        if not (np.isfinite(values).all() and (values >= 0.0).all() and len(values) == edges):
+            raise InputError(f"'{name}' holds a number that is not finite and positive")
+
+
+def _check_indices(name: str, numbers: IntArray, count: int, length: int | None = None) -> None:
+    if length is not None and len(numbers) != length:
+        raise InputError(f"'{name}' has {len(numbers)} rows, not {length}")
+    if len(numbers) and (int(numbers.min()) < 0 or int(numbers.max()) >= count):
+        raise InputError(f"'{name}' points outside its table of {count}")
+
+
+def _check_row_count(name: str, first: IntArray, count: int, total: int) -> None:
+    if len(first) != count + 1 or first[0] != 0 or first[-1] != total or (np.diff(first) < 0).any():
+        raise InputError(f"'{name}' does not cut a table of {total} rows into {count}")
+
+
+GRAPH_FILE: Final = TensorFormat(
+    "marey-motion-graph", "motion graph", 1, "Give a file that `marey graph build` wrote, or build it again."
+)
+AnyPath = str | os.PathLike[str]
+Tensors = dict[str, NDArray[Any]]
+DATABASE: Final = ("roots", "wxyz", "effort", "torque", "clip", "phase")
+PHASES: Final = ("start", "stop", "kind", "after", "anchor", "feet")
+TRANSITIONS: Final = ("source", "target", "distance")
+WAYS: Final = ("source", "through", "cost", "jump_first", "jump")
+TABLE: Final = ("states", "numbers", "cells", "costs")
+BODY: Final = ("masses", "centres", "inertias")
+SKELETON: Final = ("parents", "offsets", "tips")
+
+
+def save_graph(graph: MotionGraph, path: AnyPath) -> None:
+    """Write a graph that :func:`load_graph` gives back; the same graph makes the same bytes.
+
+    Raises:
+        InputError: the name does not end in `.safetensors`.
+        MissingFileError: the folder does not exist.
+    """
+    write_atomically(GRAPH_FILE, Path(path), *_pack_graph(graph))
+
+
+def graph_bytes(graph: MotionGraph) -> bytes:
+    """What :func:`save_graph` writes."""
+    return GRAPH_FILE.pack(*_pack_graph(graph))
+
+
+def load_graph(path: AnyPath) -> MotionGraph:
+    """Read a motion graph.
+
+    Raises:
+        MissingFileError: there is no such file.
+        FormatError: the file is damaged, holds something else, or was written by a newer marey.
+    """
+    file = Path(path)
+    tensors, facts = GRAPH_FILE.read(file)
+    try:
+        if facts.get("sha256") != hash_arrays(tensors):
+            raise InputError("its numbers are not those that were written")
+        return _unpack_graph(tensors, facts)
+    except (MareyError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise GRAPH_FILE.damaged(file, error) from error
+
+
+def _pack_graph(graph: MotionGraph) -> tuple[Tensors, dict[str, Any]]:
+    database = graph.database
+    tensors: Tensors = {}
+    for prefix, owner, names in _array_groups(graph):
+        tensors |= {f"{prefix}/{name}": _compact_dtype(getattr(owner, name)) for name in names}
+    tensors["members/first"], tensors["members/phases"] = _flatten_members(graph.members)
+    facts = {
+        "settings": asdict(graph.settings),
+        "rate_hz": database.rate_hz,
+        "clips": list(database.clips),
+        "behaviours": list(database.behaviours),
+        "classes": [list(planted) for planted in database.classes],
+        "threshold": graph.transitions.threshold,
+        "num_like": graph.transitions.num_like,
+        "size": asdict(graph.size),
+        "tables": {kind: {"axes": list(t.axes), "cell_m": t.cell_m} for kind, t in graph.tables.items()},
+        "body": {"height_m": database.body.height_m, "source": database.body.source},
+        "skeleton": {"name": database.body.skeleton.name, "joints": list(database.body.skeleton.names)},
+        "notes": list(graph.notes),
+    }
+    return tensors, {**facts, "sha256": hash_arrays(tensors)}
+
+
+def _array_groups(graph: MotionGraph) -> list[tuple[str, Any, Sequence[str]]]:
+    """Prefix, owner and names of all arrays of a graph."""
+    database = graph.database
+    return [
+        ("database", database, DATABASE),
+        ("phases", database.phases, PHASES),
+        ("body", database.body, BODY),
+        ("skeleton", database.body.skeleton, SKELETON),
+        ("transitions", graph.transitions, TRANSITIONS),
+        ("ways", graph.ways, WAYS),
+        ("arrays", graph.arrays, GraphArrays._fields),
+        *((f"tables/{kind}", table, TABLE) for kind, table in graph.tables.items()),
+    ]
+
+
+def _compact_dtype(array: NDArray[Any]) -> NDArray[Any]:
+    """Whole numbers in half the room, flags as bytes."""
+    if array.dtype == np.bool_:
+        return array.astype(np.uint8)
+    return array.astype(np.int32) if array.dtype.kind == "i" else np.asarray(array, dtype=np.float64)
+
+
+def _flatten_members(rows: Sequence[IntArray]) -> tuple[NDArray[Any], NDArray[Any]]:
+    first = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
+    return first.astype(np.int32), np.concatenate(rows).astype(np.int32)
+
+
+class _ArrayReader:
+    """Arrays of a file, by the kind of number that they hold."""
+
+    def __init__(self, tensors: Tensors) -> None:
+        self._tensors = tensors
+
+    def group(self, prefix: str, names: Sequence[str]) -> dict[str, Any]:
+        """All arrays under a prefix."""
+        return {name: self._array(f"{prefix}/{name}") for name in names}
+
+    def _array(self, name: str) -> NDArray[Any]:
+        array = self._tensors[name]
+        kinds: Mapping[str, type] = {"u": np.bool_, "i": np.int64, "f": np.float64}
+        out = array.astype(kinds[array.dtype.kind])
+        out.setflags(write=False)
+        return out
+
+
+def _unpack_graph(tensors: Tensors, facts: Mapping[str, Any]) -> MotionGraph:
+    reader = _ArrayReader(tensors)
+    database = _unpack_database(reader, facts)
+    transitions = Transitions(
+        **reader.group("transitions", TRANSITIONS), threshold=float(facts["threshold"]), num_like=int(facts["num_like"])
+    )
+    members = reader.group("members", ("first", "phases"))
+    graph = MotionGraph(
+        settings=GraphSettings(**cast(dict[str, Any], facts["settings"])),
+        database=database,
+        transitions=transitions,
+        ways=PhasePaths(**reader.group("ways", WAYS)),
+        arrays=GraphArrays(**reader.group("arrays", GraphArrays._fields)),
+        members=tuple(np.split(members["phases"], members["first"][1:-1])),
+        tables={kind: _unpack_table(reader, kind, about) for kind, about in facts["tables"].items()},
+        size=GraphSize(**facts["size"]),
+        notes=tuple(str(note) for note in facts["notes"]),
+    )
+    check_graph(graph)
+    return graph
+
+
+def _unpack_table(reader: _ArrayReader, kind: str, about: Mapping[str, Any]) -> EventTable:
+    first, second = about["axes"]
+    axes = (str(first), str(second))
+    return EventTable(kind, axes, float(about["cell_m"]), **reader.group(f"tables/{kind}", TABLE))
+
+
+def _unpack_database(reader: _ArrayReader, facts: Mapping[str, Any]) -> Database:
+    about = facts["skeleton"]
+    skeleton = Skeleton(tuple(about["joints"]), **reader.group("skeleton", SKELETON), name=str(about["name"]))
+    own = facts["body"]
+    body = Body(skeleton, **reader.group("body", BODY), height_m=float(own["height_m"]), source=str(own["source"]))
+    return Database(
+        body=body,
+        rate_hz=float(facts["rate_hz"]),
+        clips=tuple(facts["clips"]),
+        behaviours=tuple(facts["behaviours"]),
+        classes=tuple(tuple(planted) for planted in facts["classes"]),
+        phases=PhaseTable(**reader.group("phases", PHASES)),
+        **_check_file(reader.group("database", DATABASE)),
+    )
+
+
+def _check_file(arrays: dict[str, Any]) -> dict[str, Any]:
+    for name in ("roots", "wxyz", "effort", "torque"):
+        array: FloatArray = arrays[name]
+        frozen(array, *(None for _ in array.shape), name=name)
+    return arrays

@@ -1,0 +1,225 @@
+"""Clips made ready one by one, by several processes or on a cluster; what is done is kept."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marey.base import InputError, MareyError, MissingExtraError, TensorFormat
+from marey.graph.construction.file import write_atomically
+from marey.graph.database.clips import ClipTask, PhaseRun, PreparedClip, Progress
+from marey.motion import ContactPhase, StancePlant
+
+CLIP_FILE: Final = TensorFormat("marey-graph-clip", "prepared clip", 1, "Delete it; it will be made again.")
+CONNECT_S: Final = 10.0  # [s] patience with a cluster that does not answer
+RETRIES: Final = 3  # of a clip whose worker died
+IsCancelled = Callable[[], bool]
+
+
+class BuildCancelledError(MareyError, RuntimeError):
+    """A build was cancelled; clips that were ready are kept where ``resume`` says."""
+
+    def __init__(self, done: int, total: int) -> None:
+        super().__init__(done, total)
+        self.done, self.total = done, total
+
+    def __str__(self) -> str:
+        return f"the build was cancelled after {self.done} of {self.total} clips. Build again to go on"
+
+
+def run_clip_tasks(
+    tasks: Sequence[ClipTask],
+    *,
+    workers: int = 1,
+    cluster: str | None = None,
+    resume: str | os.PathLike[str] | None = None,
+    on_progress: Progress | None = None,
+    cancel: IsCancelled | None = None,
+) -> list[PreparedClip]:
+    """Make clips ready, in any order, wherever; the result is in the order of the tasks.
+
+    Args:
+        tasks: one for each clip.
+        workers: processes on this machine.
+        cluster: address of a Dask scheduler, ``tcp://host:port``, in place of own processes.
+        resume: folder in which each clip is kept as soon as it is ready, and looked for first.
+        on_progress: called with how many are ready, of how many.
+        cancel: asked between clips.
+
+    Raises:
+        BuildCancelledError: ``cancel`` said so.
+        MissingExtraError: a cluster without Dask.
+        InputError: no cluster answers.
+    """
+    store = None if resume is None else _ClipStore(Path(resume))
+    done: dict[int, PreparedClip] = {}
+    for number, task in enumerate(tasks):
+        found = None if store is None else store.load(task)
+        if found is not None:
+            done[number] = found
+    left = [number for number in range(len(tasks)) if number not in done]
+    if on_progress is not None and done:
+        on_progress(len(done), len(tasks))
+    for number, clip in _iterate_results(tasks, left, workers, cluster, cancel):
+        done[number] = clip
+        if store is not None:
+            store.save(tasks[number], clip)
+        if on_progress is not None:
+            on_progress(len(done), len(tasks))
+    if len(done) < len(tasks):
+        raise BuildCancelledError(len(done), len(tasks))
+    return [done[number] for number in range(len(tasks))]
+
+
+_PreparedClips = Iterator[tuple[int, PreparedClip]]
+
+
+def _iterate_results(
+    tasks: Sequence[ClipTask], left: list[int], workers: int, cluster: str | None, cancel: IsCancelled | None
+) -> _PreparedClips:
+    """Clips as they get ready; ends early when cancelled."""
+    if cluster is not None:
+        return _run_on_cluster(tasks, left, cluster, cancel)
+    if workers > 1 and len(left) > 1:
+        return _run_in_pool(tasks, left, workers, cancel)
+    return _run_in_process(tasks, left, cancel)
+
+
+def _run_in_process(tasks: Sequence[ClipTask], left: list[int], cancel: IsCancelled | None) -> _PreparedClips:
+    for number in left:
+        if cancel is not None and cancel():
+            return
+        yield number, tasks[number]()
+
+
+def run_task(task: ClipTask) -> PreparedClip:
+    """Make one clip ready; a name that other processes can find."""
+    return task()
+
+
+def _run_in_pool(
+    tasks: Sequence[ClipTask], left: list[int], workers: int, cancel: IsCancelled | None
+) -> _PreparedClips:
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+
+    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        jobs = {pool.submit(run_task, tasks[number]): number for number in left}
+        for job in as_completed(jobs):
+            yield jobs[job], job.result()
+            if cancel is not None and cancel():
+                pool.shutdown(wait=False, cancel_futures=True)
+                return
+
+
+def _run_on_cluster(
+    tasks: Sequence[ClipTask], left: list[int], address: str, cancel: IsCancelled | None
+) -> _PreparedClips:
+    try:
+        import distributed
+    except ImportError as error:
+        raise MissingExtraError("a build on a cluster", "cluster") from error
+    dask = cast(Any, distributed)
+    try:
+        connected = dask.Client(address, set_as_default=False, timeout=CONNECT_S)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"no cluster answers at '{address}'", "Start `dask scheduler` and `dask worker` there"
+        ) from error
+    with connected as client:
+        jobs = {client.submit(run_task, tasks[number], pure=False, retries=RETRIES): number for number in left}
+        for job in dask.as_completed(list(jobs), loop=client.loop):
+            yield jobs[job], job.result()
+            if cancel is not None and cancel():
+                client.cancel(list(jobs))
+                return
+
+
+class _ClipStore:
+    """Prepared clips in a folder, by what they were made from."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+
+    def load(self, task: ClipTask) -> PreparedClip | None:
+        """A clip that was made ready before; none if there is none or its file is damaged."""
+        path = self._path(task)
+        if not path.is_file():
+            return None
+        try:
+            return unpack_clip(*CLIP_FILE.read(path))
+        except (MareyError, KeyError, TypeError, ValueError, IndexError):
+            return None
+
+    def save(self, task: ClipTask, clip: PreparedClip) -> None:
+        """Keep a clip; a killed process leaves no half of one."""
+        write_atomically(CLIP_FILE, self._path(task), *pack_clip(clip))
+
+    def _path(self, task: ClipTask) -> Path:
+        return self._folder / f"{hash_task(task)}.safetensors"
+
+
+@cache
+def hash_sources() -> bytes:
+    """The code that cleans and cuts clips: what another version has made is not used."""
+    home = Path(__file__).parents[1] / "database"
+    return b"".join((home / f"{name}.py").read_bytes() for name in ("clips", "events"))
+
+
+def hash_task(task: ClipTask) -> str:
+    """Fingerprint of everything that a prepared clip depends on."""
+    motion, body = task.motion, task.body
+    found = hashlib.sha256(hash_sources())
+    facts = (motion.name, motion.rate_hz, motion.skeleton.names, body.skeleton.names, task.behaviour, task.is_mirrored)
+    found.update(repr((*facts, sorted(asdict(task.settings).items()))).encode())
+    arrays: list[NDArray[Any]] = [
+        motion.root_positions, motion.rotations.wxyz, motion.skeleton.offsets, body.skeleton.offsets, body.masses,
+        body.centres, body.inertias,
+    ]  # fmt: skip
+    if motion.contacts is not None:
+        found.update(repr(motion.contacts.names).encode())
+        arrays.append(motion.contacts.active)
+    for array in arrays:
+        found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()[:32]
+
+
+def pack_clip(clip: PreparedClip) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """Arrays and facts of a prepared clip."""
+    tensors: dict[str, NDArray[Any]] = {}
+    facts: dict[str, Any] = {"notes": list(clip.notes), "runs": []}
+    for number, run in enumerate(clip.runs):
+        tensors |= {f"{number}/{name}": getattr(run, name) for name in ("roots", "wxyz", "torques")}
+        phases = [
+            {"start": p.start, "stop": p.stop, "planted": list(p.planted), "kind": p.kind,
+             "plants": [[q.foot, *q.position.tolist(), q.yaw_rad, q.spread_m] for q in p.plants]}
+            for p in run.phases
+        ]  # fmt: skip
+        facts["runs"].append({"name": run.name, "behaviour": run.behaviour, "phases": phases})
+    return tensors, facts
+
+
+def unpack_clip(tensors: dict[str, NDArray[Any]], facts: dict[str, Any]) -> PreparedClip:
+    """A prepared clip from its arrays and facts."""
+    runs = tuple(
+        PhaseRun(
+            str(about["name"]), str(about["behaviour"]), tensors[f"{number}/roots"], tensors[f"{number}/wxyz"],
+            tensors[f"{number}/torques"], tuple(_unpack_phase(p) for p in about["phases"]),
+        )
+        for number, about in enumerate(facts["runs"])
+    )  # fmt: skip
+    return PreparedClip(runs, tuple(str(note) for note in facts["notes"]))
+
+
+def _unpack_phase(about: dict[str, Any]) -> ContactPhase:
+    plants = tuple(StancePlant(str(f), np.array([x, y, z]), yaw, spread) for f, x, y, z, yaw, spread in about["plants"])
+    return ContactPhase(int(about["start"]), int(about["stop"]), tuple(about["planted"]), str(about["kind"]), plants)

@@ -1,0 +1,212 @@
+"""Numbers of states and edges, as the search reads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray, IntArray
+from marey.graph.arrays import (
+    FLIGHT,
+    NO_EVENT,
+    NUM_PATH_SAMPLES,
+    NUM_TORQUES,
+    PICK_LEFT,
+    PICK_RIGHT,
+    STAND,
+    GraphArrays,
+    compose_planar,
+    to_frame,
+)
+from marey.graph.database.clips import Database, project_principal
+from marey.graph.database.compact import PhasePaths, compute_pose_costs, path_pose_ranges
+from marey.graph.database.events import PICKED_PREFIX, STANDING
+from marey.graph.database.settings import GraphSettings
+from marey.graph.database.transitions import Transitions
+from marey.lie import SO3
+from marey.skeleton import contact_points, joint_frames
+
+MIN_FLIGHT_S: Final = 0.15  # [s] shortest flight that is a jump
+MIN_PATH_LENGTH_M: Final = 1e-3  # [m] of flights that cross nothing; zero means that an edge is no flight
+TORQUE_SHARES: Final = 6  # instants of an edge whose torques are compared
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompactParts:
+    """What arrays are made of: ways that stay, sorted by the state that they leave."""
+
+    database: Database
+    transitions: Transitions
+    ways: PhasePaths
+    kept: IntArray  # (E,) numbers of the ways
+    state: IntArray  # (S,) of each phase, negative for phases that are left out
+    cost: FloatArray  # of all ways
+    members: tuple[IntArray, ...]  # phases of each state, the middle first
+
+
+def anchor_displacements(database: Database, ways: PhasePaths) -> FloatArray:
+    """Next anchor in the frame of the anchor of the phase that a way ends with ``(E, 3)``."""
+    table = database.phases
+    return to_frame(table.anchor[table.after[ways.through]], table.anchor[ways.through])
+
+
+def make_arrays(parts: CompactParts, settings: GraphSettings) -> GraphArrays:
+    """Arrays of the compact graph."""
+    database, ways, kept = parts.database, parts.ways, parts.kept
+    table = database.phases
+    source, after = parts.state[ways.source[kept]], table.after[ways.through[kept]]
+    phases = np.array([own[0] for own in parts.members])
+    yaw = SO3(database.wxyz[:, 0]).twist_angle([0.0, 1.0, 0.0])
+    roots = np.stack([database.roots[:, 0], database.roots[:, 2], yaw], axis=1)
+    tracks = _EdgeTracks.from_parts(parts, roots, compute_pose_costs(database, settings))
+    hands, events = _state_events(database, phases)
+    cost, delta = parts.cost[kept], anchor_displacements(database, ways)[kept]
+    places = to_frame(roots[table.start[phases]], table.anchor[phases])
+    path, arc = _close_paths(tracks, compose_planar(delta, places[parts.state[after]])[:, :2])
+    standing = np.array([STANDING in planted for planted in database.classes])
+    return GraphArrays(
+        first=np.searchsorted(source, np.arange(len(parts.members) + 1)),
+        target=parts.state[after],
+        cost=cost,
+        seconds=tracks.seconds,
+        arc=arc,
+        delta=delta,
+        path=path,
+        way=kept,
+        event=events,
+        hand=hands,
+        root=places,
+        feet=to_frame(_foot_centres(database, table.feet[phases]), table.anchor[phases][:, None])[..., :2],
+        kind=table.kind[phases],
+        flight=_flight_sizes(database, ways, kept),
+        is_standing=standing[table.kind[phases]],
+        price=np.maximum(cost - tracks.shown, 0.0),
+        power=tracks.shown / tracks.seconds,
+        torque=tracks.torque,
+    )
+
+
+def _foot_centres(database: Database, feet: FloatArray) -> FloatArray:
+    """Places of the middles of feet ``(..., 3)`` whose balls are given: half way to the heel."""
+    points = contact_points(database.body.skeleton)
+    rest = database.body.skeleton.rest_positions()
+    ends = [points.index(f"left_{part}") for part in ("heel", "toe")]
+    heel, ball = rest[points.joints[ends]] + points.offsets[ends]
+    back = 0.5 * float(np.linalg.norm(ball - heel))
+    moved = feet.copy()
+    moved[..., 0] -= back * np.sin(feet[..., 2])
+    moved[..., 1] -= back * np.cos(feet[..., 2])
+    return moved
+
+
+def _close_paths(tracks: _EdgeTracks, ends: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Ways of the root that end where the next state begins, and their lengths."""
+    path = tracks.path.copy()
+    arc = tracks.arc + np.linalg.norm(ends - path[:, -1], axis=1)
+    path[:, -1] = ends
+    return path, arc
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _EdgeTracks:
+    path: FloatArray  # (E, SAMPLES, 2) [m]
+    arc: FloatArray  # (E,) [m]
+    seconds: FloatArray  # (E,)
+    shown: FloatArray  # (E,) cost of the poses alone
+    torque: FloatArray  # (E, TORQUES)
+
+    @classmethod
+    def from_parts(cls, parts: CompactParts, roots: FloatArray, cost: FloatArray) -> _EdgeTracks:
+        """Go along every edge once."""
+        database, count = parts.database, len(parts.kept)
+        local = to_frame(roots, database.phases.anchor[database.phase])[:, :2]
+        path, arc, seconds = np.empty((count, NUM_PATH_SAMPLES, 2)), np.empty(count), np.empty(count)
+        shown, torque = np.empty(count), np.empty((count, TORQUE_SHARES * database.torque.shape[1]))
+        for e, way in enumerate(parts.kept):
+            stretches = path_pose_ranges(database, parts.transitions, parts.ways, int(way))
+            poses = np.concatenate([np.arange(a, b) for a, b in stretches])
+            own = local[poses]
+            path[e] = own[_spread_evenly(len(own), NUM_PATH_SAMPLES)]
+            step = own[1:] - own[:-1]
+            arc[e] = np.sqrt((step * step).sum(axis=1)).sum()
+            seconds[e] = len(own) / database.rate_hz
+            shown[e] = cost[poses].sum()
+            torque[e] = database.torque[poses[_spread_evenly(len(own), TORQUE_SHARES)]].ravel()
+        directions = project_principal(torque, NUM_TORQUES)
+        size = np.linalg.norm(directions, axis=1, keepdims=True)
+        return cls(path, arc, seconds, shown, directions / np.maximum(size, 1e-12))
+
+
+def _spread_evenly(count: int, samples: int) -> IntArray:
+    return (np.arange(samples) * (count - 1) + (samples - 1) // 2) // (samples - 1)
+
+
+def _state_events(database: Database, phases: IntArray) -> tuple[FloatArray, IntArray]:
+    """Hands ``(N, 3)`` [m] of picks in the anchor's frame, and events ``(N,)``."""
+    hands, events = np.zeros((len(phases), 3)), np.zeros(len(phases), dtype=np.int64)
+    for n, phase in enumerate(phases):
+        planted = database.classes[database.phases.kind[phase]]
+        picked = [name for name in planted if name.startswith(PICKED_PREFIX)]
+        events[n] = FLIGHT if not planted else STAND if STANDING in planted else NO_EVENT
+        if picked:
+            hand = picked[0].removeprefix(PICKED_PREFIX)
+            events[n] = PICK_LEFT if hand.startswith("left") else PICK_RIGHT
+            pose = int(database.phases.start[phase])
+            at = hand_position(database, database.roots[pose], database.wxyz[pose], hand)
+            x, z, _ = to_frame(np.array([at[0], at[2], 0.0]), database.phases.anchor[phase])
+            hands[n] = x, at[1], z
+    return hands, events
+
+
+def hand_position(database: Database, root: FloatArray, wxyz: FloatArray, hand: str) -> FloatArray:
+    """Where a hand is ``(3,)`` [m] in a pose."""
+    points = contact_points(database.body.skeleton)
+    positions, frames = joint_frames(database.body.skeleton, root[None], wxyz[None])
+    return points.positions(positions, frames)[0, points.index(hand)]
+
+
+def _flight_sizes(database: Database, ways: PhasePaths, kept: IntArray) -> FloatArray:
+    """Length and rise of the root [m] of ways that are flights ``(E, 2)``.
+
+    The length is what lies between the feet: from the toe that leaves last to the heel that lands first, along the way
+    of the root. A stride of a run is shorter than ``MIN_FLIGHT_S``; it is a flight, but of no length, for nobody
+    means it
+    who asks for a jump.
+    """
+    found = np.zeros((len(kept), 2))
+    table = database.phases
+    for e, way in enumerate(kept):
+        phase = int(ways.source[way])
+        start, stop = int(table.start[phase]), int(table.stop[phase])
+        if not database.classes[table.kind[phase]]:
+            is_jump = stop - start >= MIN_FLIGHT_S * database.rate_hz
+            heights = database.roots[start:stop, 1]
+            found[e] = (
+                max(_feet_gap(database, phase), MIN_PATH_LENGTH_M) if is_jump else MIN_PATH_LENGTH_M,
+                heights.max() - heights[0],
+            )
+    return found
+
+
+def _feet_gap(database: Database, phase: int) -> float:
+    """Ground [m] between the feet before a flight and those after it."""
+    table, points = database.phases, contact_points(database.body.skeleton)
+    ends = np.array([max(int(table.start[phase]) - 1, 0), int(table.stop[phase])])
+    along = (database.roots[ends[1]] - database.roots[ends[0]])[[0, 2]]
+    along /= max(float(np.hypot(*along)), 1e-9)
+    at = points.positions(*joint_frames(database.body.skeleton, database.roots[ends], database.wxyz[ends]))
+    places = at[..., [0, 2]] @ along
+    before, after = (
+        [points.index(f"{foot}_{part}") for foot in _planted_feet(database, number) for part in ("heel", "toe")]
+        for number in (phase - 1, int(table.after[phase]))
+    )
+    if not before or not after:
+        return 0.0
+    return float(places[1, after].min() - places[0, before].max())
+
+
+def _planted_feet(database: Database, phase: int) -> tuple[str, ...]:
+    planted = database.classes[int(database.phases.kind[phase])]
+    return tuple(name for name in planted if name in ("left", "right"))

@@ -1,0 +1,1 @@
+"""Clips made ready for a graph: events, contact phases, transitions between alike poses, compact paths."""

@@ -1,0 +1,401 @@
+"""Where one clip may go over into another: pairs of poses that are alike.
+
+Distances of all pairs of poses are matrix products; transitions are their lowest valleys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, InputError, IntArray
+from marey.graph.database.clips import Database
+from marey.graph.database.events import STANDING
+from marey.graph.database.settings import GraphSettings
+from marey.lie import SO3
+from marey.skeleton import joint_positions, role_map
+
+LEE_ROLES: Final = (
+    "left_hip", "right_hip", "left_knee", "right_knee", "spine1", "spine2", "spine3",
+    "left_shoulder", "right_shoulder", "left_elbow", "right_elbow",
+)  # fmt: skip
+"""Joints that count; wrists, ankles, toes and neck do not ([Lee2002]_)."""
+SECOND_FOOT_WEIGHT: Final = 0.6  # [-] weight of the other planted foot
+WINDOW: Final = 5  # poses of a point cloud
+BLOCK_ROWS: Final = 128  # rows of a table of distances that are worked on at once
+UP: Final = np.array([0.0, 1.0, 0.0])
+
+
+def compute_lee_features(database: Database, settings: GraphSettings) -> FloatArray:
+    r"""Rows ``(P, m)`` whose squared distance is that of [Lee2002]_, with planted feet added.
+
+    .. math:: D_{ij} = \|p_{i0} - p_{j0}\|^2 + \sum_k \|\log(q_{jk}^{-1} q_{ik})\|^2 + \nu\,\|v_i - v_j\|^2
+              + \sum_{f} \big(w_x^2\,\|x_{if} - x_{jf}\|^2 + w_\psi^2\,(\psi_{if} - \psi_{jf})^2\big)
+
+    Rotation vectors about each joint's mean stand for the geodesic distance, which they give exactly for small
+    differences. Planted feet in the root's frame are ours: without them a search picks transitions at which the
+    feet match and the root jumps.
+    """
+    roles = role_map(database.body.skeleton)
+    joints = [roles[name] for name in LEE_ROLES if name in roles]
+    rotations = SO3(database.wxyz[:, joints])
+    mean = _mean_rotation(rotations)
+    angles = (mean.inverse() @ rotations).log()
+    rates = _central_differences(database, angles)
+    yaw = SO3(database.wxyz[:, 0]).twist_angle(UP)
+    tilt = (SO3.exp(-yaw[:, None] * UP) @ SO3(database.wxyz[:, 0])).log()
+    parts = [
+        database.roots[:, 1:2],
+        tilt,
+        angles.reshape(len(angles), -1),
+        np.sqrt(settings.velocity_weight) * rates.reshape(len(rates), -1),
+    ]
+    if settings.foot_weight > 0.0:
+        parts.append(_foot_columns(database, settings, yaw))
+    return np.concatenate(parts, axis=1)
+
+
+def exact_correction(database: Database, first: IntArray, second: IntArray) -> FloatArray:
+    """What to add to the squared distances ``(n,)`` of features so that angles between joints are true."""
+    roles = role_map(database.body.skeleton)
+    joints = [roles[name] for name in LEE_ROLES if name in roles]
+    rotations = SO3(database.wxyz[:, joints])
+    angles = (_mean_rotation(rotations).inverse() @ rotations).log()
+    added = np.empty(len(first))
+    for part in split_blocks(len(first), 20_000):
+        a, b = first[part], second[part]
+        true = (rotations[b].inverse() @ rotations[a]).log()
+        added[part] = (true**2).sum(axis=(1, 2)) - ((angles[a] - angles[b]) ** 2).sum(axis=(1, 2))
+    return added
+
+
+def _mean_rotation(rotations: SO3) -> SO3:
+    mean = rotations[0]
+    for _ in range(20):
+        step = (mean.inverse() @ rotations).log().mean(axis=0)
+        mean = mean @ SO3.exp(step)
+        if np.abs(step).max() < 1e-9:
+            break
+    return mean
+
+
+def _central_differences(database: Database, values: FloatArray) -> FloatArray:
+    """Central differences [1/s] within each clip."""
+    rates = np.zeros_like(values)
+    for number in range(len(database.clips)):
+        own = np.flatnonzero(database.clip == number)
+        if len(own) > 1:
+            rates[own] = np.gradient(values[own], axis=0) * database.rate_hz
+    return rates
+
+
+def _foot_columns(database: Database, settings: GraphSettings, yaw: FloatArray) -> FloatArray:
+    """Anchor foot and the other planted foot in the frame of the root, weighted ``(P, 6)``; zero where not planted.
+
+    Poses of other classes are never compared, so a missing foot is missing on both sides.
+    """
+    table, phase = database.phases, database.phase
+    feet = table.feet[phase]
+    anchored = _anchor_side(table.feet, table.anchor)[phase]
+    columns: list[FloatArray] = []
+    for rank, weight in ((0, 1.0), (1, SECOND_FOOT_WEIGHT)):
+        side = np.where(anchored < 0, 0, anchored if rank == 0 else 1 - anchored)
+        foot = np.take_along_axis(feet, side[:, None, None], axis=1)[:, 0]
+        dx, dz = foot[:, 0] - database.roots[:, 0], foot[:, 1] - database.roots[:, 2]
+        c, s = np.cos(yaw), np.sin(yaw)
+        turn = (foot[:, 2] - yaw + np.pi) % (2.0 * np.pi) - np.pi
+        local = np.stack([c * dx - s * dz, s * dx + c * dz, turn], axis=1)
+        local *= weight * np.array([settings.foot_weight, settings.foot_weight, settings.foot_yaw_weight])
+        columns.append(np.where(np.isfinite(local) & (anchored >= 0)[:, None], local, 0.0))
+    return np.concatenate(columns, axis=1)
+
+
+def _anchor_side(feet: FloatArray, anchor: FloatArray) -> IntArray:
+    """Which foot is the anchor ``(S,)``: 0 left, 1 right, -1 none."""
+    off = np.abs(feet[:, :, :2] - anchor[:, None, :2]).sum(axis=-1)
+    off = np.where(np.isfinite(off), off, np.inf)
+    side = np.argmin(off, axis=1)
+    return np.where(np.isfinite(off.min(axis=1)), side, -1)
+
+
+def squared_distances(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Squared Euclidean distances ``(n, m)`` between rows, by one matrix product."""
+    squares = (first**2).sum(axis=1)[:, None] + (second**2).sum(axis=1)[None]
+    return np.maximum(squares - 2.0 * first @ second.T, 0.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PointClouds:
+    r"""Windows of joint positions about each pose, ready for distances under the best planar alignment ([Kovar2002]_).
+
+    For clouds of points :math:`p_k, q_k` with weights of sum one, taken about their means on the ground,
+
+    .. math:: D = \sum_k w_k(\|p_k\|^2 + \|q_k\|^2) - 2\sum_k w_k\,p_{ky} q_{ky} - 2\sqrt{A^2 + B^2},
+
+    :math:`A = \sum_k w_k (p_{kx} q_{kx} + p_{kz} q_{kz})`, :math:`B = \sum_k w_k (p_{kz} q_{kx} - p_{kx} q_{kz})`:
+    three matrix products for all pairs. The printed formula of the source finds the angle pair by pair.
+    """
+
+    level: FloatArray  # (P, 2K) weighted x then z, about their means
+    upright: FloatArray  # (P, K) weighted heights
+    squares: FloatArray  # (P,) sum of squares
+
+    @classmethod
+    def from_database(cls, database: Database, window: int = WINDOW) -> PointClouds:
+        """Clouds of ``window`` poses before, at and after each pose, held at the ends of its clip."""
+        points = joint_positions(database.body.skeleton, database.roots, database.wxyz)
+        reach = np.arange(window) - window // 2
+        first = np.searchsorted(database.clip, database.clip, side="left")
+        last = np.searchsorted(database.clip, database.clip, side="right") - 1
+        at = np.clip(np.arange(len(points))[:, None] + reach, first[:, None], last[:, None])
+        return cls.from_points(points[at].reshape(len(points), -1, 3))
+
+    @classmethod
+    def from_points(cls, clouds: FloatArray) -> PointClouds:
+        """Clouds of points ``(P, K, 3)`` [m], all of equal weight."""
+        count = clouds.shape[1]
+        x, y, z = np.moveaxis(clouds, -1, 0) / np.sqrt(count)
+        x, z = x - x.mean(axis=1, keepdims=True), z - z.mean(axis=1, keepdims=True)
+        squares = (x * x + y * y + z * z).sum(axis=1)
+        return cls(np.concatenate([x, z], axis=1), np.ascontiguousarray(y), squares)
+
+    def distances(self, rows: slice, columns: slice) -> FloatArray:
+        """Squared distances ``(n, m)`` [m²] between two ranges of poses, mean over the points."""
+        half = self.level.shape[1] // 2
+        right, upright, squares = self.level[columns], self.upright[columns], self.squares[columns]
+        crossed = np.concatenate([right[:, half:], -right[:, :half]], axis=1)
+        left, heights, sums = self.level[rows], self.upright[rows], self.squares[rows]
+        found = np.empty((len(left), len(right)))
+        for part in split_blocks(len(left), BLOCK_ROWS):  # small enough to stay near the processor
+            a, b = found[part], left[part] @ crossed.T
+            np.matmul(left[part], right.T, out=a)
+            np.multiply(a, a, out=a)
+            np.multiply(b, b, out=b)
+            np.add(a, b, out=a)
+            np.sqrt(a, out=a)
+            np.add(a, np.matmul(heights[part], upright.T, out=b), out=a)
+            np.multiply(a, -2.0, out=a)
+            np.add(a, squares, out=a)
+            np.add(a, sums[part][:, None], out=a)
+            np.maximum(a, 0.0, out=a)
+        return found
+
+
+def planar_distance(first: FloatArray, second: FloatArray) -> float:
+    """Mean squared distance [m²] of two clouds ``(K, 3)`` after the best turn and shift on the ground, pair by pair."""
+    p, q = (np.asarray(cloud, dtype=np.float64) - cloud.mean(axis=0) * [1.0, 0.0, 1.0] for cloud in (first, second))
+    angle = np.arctan2((p[:, 2] * q[:, 0] - p[:, 0] * q[:, 2]).sum(), (p[:, 0] * q[:, 0] + p[:, 2] * q[:, 2]).sum())
+    turned = SO3.exp(-angle * UP) @ q
+    return float(((p - turned) ** 2).sum(axis=1).mean())
+
+
+def split_blocks(count: int, size: int = 1024) -> Iterator[slice]:
+    """Ranges of up to ``size`` rows."""
+    return (slice(start, min(start + size, count)) for start in range(0, count, size))
+
+
+NEIGHBOURHOOD: Final = 2  # poses: of a valley of the distance only its lowest place, within so many poses, is kept
+STOPPING: Final = 2  # phases before and after a stand in which somebody stops or starts
+SAMPLE: Final = 400  # walking poses on which the threshold is set
+
+PosePairs = tuple[IntArray, IntArray, FloatArray]
+"""Poses, poses that are like them, and their squared distances."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Transitions:
+    """From pose ``source`` one may go on with pose ``target``, as if it were its own successor."""
+
+    source: IntArray  # (E,)
+    target: IntArray  # (E,) the successor of the pose that is like ``source``
+    distance: FloatArray  # (E,) squared, between ``source`` and the pose before ``target``
+    threshold: float  # within one behaviour
+    num_like: int = 0  # pairs of poses under the thresholds, of which these are the lowest of each valley
+
+    @property
+    def scale(self) -> float:
+        """Squared distance at which the chance of a transition has fallen to 1/e: that at which poses are just alike.
+
+        The source leaves it open. The median of the distances, which is near it in captured clips, is no measure of
+        likeness where clips are made by an engine: half of all pairs there are all but equal.
+        """
+        return max(self.threshold, 1e-12)
+
+    @property
+    def probability(self) -> FloatArray:
+        r"""Chance ``(E,)`` of a transition, :math:`e^{-D/\sigma}` ([Safonova2006]_ F15)."""
+        return np.exp(-self.distance / self.scale)
+
+
+class PoseMetric:
+    """Squared distances between poses, by the name of the method."""
+
+    def __init__(self, database: Database, settings: GraphSettings) -> None:
+        self._database = database
+        self._features = compute_lee_features(database, settings) if settings.metric == "lee2002" else None
+        self._clouds = PointClouds.from_database(database) if settings.metric == "kovar2002" else None
+
+    def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
+        """Squared distances ``(n, m)``."""
+        if self._features is not None:
+            return squared_distances(self._features[rows], self._features[columns])
+        assert self._clouds is not None
+        clouds = self._clouds
+        part = PointClouds(
+            np.concatenate([clouds.level[rows], clouds.level[columns]]),
+            np.concatenate([clouds.upright[rows], clouds.upright[columns]]),
+            np.concatenate([clouds.squares[rows], clouds.squares[columns]]),
+        )
+        return part.distances(slice(0, len(rows)), slice(len(rows), None))
+
+    def exact(self, first: IntArray, second: IntArray, D: FloatArray) -> FloatArray:
+        """Distances ``(n,)`` of pairs with true angles in place of differences of rotation vectors."""
+        if self._features is None:
+            return D
+        return np.maximum(D + exact_correction(self._database, first, second), 0.0)
+
+
+def find_transitions(database: Database, settings: GraphSettings, metric: PoseMetric | None = None) -> Transitions:
+    """All pairs of like poses with equal contacts ([Safonova2006]_ F15).
+
+    The threshold is set so that a walking pose has ``density`` like ones; between behaviours it is ``cross`` times
+    that, or more where fewer than ``cross_links`` pairs are found. Of each valley of the distance only the lowest pose
+    is kept, and at most ``links`` of one pose: standing poses would else all be joined.
+
+    Raises:
+        InputError: no two poses are alike; the message tells the smallest distance.
+    """
+    metric = PoseMetric(database, settings) if metric is None else metric
+    threshold = calibrate_threshold(database, settings, metric)
+    inner = np.flatnonzero(has_successor(database))
+    finder = _TransitionFinder(database, settings, metric, threshold)
+    for kind in range(len(database.classes)):
+        own = inner[database.phases.kind[database.phase[inner]] == kind]
+        if database.classes[kind] and len(own) > 1:
+            for rows in split_blocks(len(own)):
+                finder.look(own, rows)
+    source, like, near = finder.collect_pairs()
+    return Transitions(source, like + 1, metric.exact(source, like, near), threshold, finder.num_like)
+
+
+class _TransitionFinder:
+    """Looks through blocks of the table of distances and keeps what is near."""
+
+    def __init__(self, database: Database, settings: GraphSettings, metric: PoseMetric, threshold: float) -> None:
+        self._database, self._settings, self._metric, self._threshold = database, settings, metric, threshold
+        self._behaviour = pose_behaviours(database)
+        self._count = int(self._behaviour.max()) + 1
+        self._found: list[PosePairs] = []
+        self._others: list[PosePairs] = []
+        self._least = np.inf
+        self.num_like = 0
+
+    def look(self, own: IntArray, rows: slice) -> None:
+        """Keep like poses of a block of rows among all poses of one class."""
+        settings, database = self._settings, self._database
+        here, D = own[rows], self._metric.between(own[rows], own)
+        apart = round(settings.min_apart_s * database.rate_hz)
+        clip = database.clip
+        for at, pose in enumerate(here):  # poses of the same clip that are next to one another
+            first, last = (int(k) for k in np.searchsorted(own, (pose - apart + 1, pose + apart)))
+            D[at, first:last][clip[own[first:last]] == clip[pose]] = np.inf
+        self._least = min(self._least, float(D.min(initial=np.inf)))
+        is_low = _local_minima(D)
+        same = self._behaviour[here][:, None] == self._behaviour[own][None]
+        for mask, limit in ((same, self._threshold), (~same, settings.cross * self._threshold)):
+            like = mask & (limit > D)
+            self.num_like += int(np.count_nonzero(like))
+            i, j = np.nonzero(like & is_low)
+            kept = _smallest_in_groups(i, D[i, j], settings.links)
+            self._found.append((here[i[kept]], own[j[kept]], D[i[kept], j[kept]]))
+        if self._count > 1:
+            self._scan_behaviours(here, own, np.where(~same & is_low, D, np.inf))
+
+    def _scan_behaviours(self, here: IntArray, own: IntArray, D: FloatArray) -> None:
+        """Remember the nearest pairs of each two behaviours, whether near enough or not."""
+        limit = self._settings.reach * self._threshold
+        i, j = np.nonzero(limit > D)
+        value = D[i, j]
+        pair = self._behaviour[here[i]] * self._count + self._behaviour[own[j]]
+        kept = _smallest_in_groups(pair, value, self._settings.cross_links)
+        self._others.append((here[i[kept]], own[j[kept]], value[kept]))
+
+    def collect_pairs(self) -> PosePairs:
+        """All pairs, with those added that two behaviours lack."""
+        found = _concatenate_pairs(self._found)
+        if self._others:
+            more, to, far = _concatenate_pairs(self._others)
+            pair = self._behaviour[more] * self._count + self._behaviour[to]
+            kept = _smallest_in_groups(pair, far, self._settings.cross_links)
+            kept = kept[far[kept] >= self._settings.cross * self._threshold]
+            found = _concatenate_pairs([found, (more[kept], to[kept], far[kept])])
+        if not len(found[0]):
+            what = f"no two poses are nearer than {self._threshold:.3g}; the nearest are {self._least:.3g} apart"
+            raise InputError(what, "Raise `density` or `cross`, or add clips")
+        return found
+
+
+def pose_behaviours(database: Database) -> IntArray:
+    """Number of the behaviour of each pose ``(P,)``; starting and stopping is a behaviour of its own."""
+    table = database.phases
+    near = np.array([STANDING in planted for planted in database.classes])[table.kind]
+    inner = table.after >= 0
+    for _ in range(STOPPING):
+        ahead, behind = near.copy(), near.copy()
+        ahead[inner] |= near[table.after[inner]]
+        behind[table.after[inner]] |= near[inner]
+        near = ahead | behind
+    labels = np.unique(np.array(database.behaviours), return_inverse=True)[1]
+    return np.unique(2 * labels[database.clip] + near[database.phase], return_inverse=True)[1]
+
+
+def _concatenate_pairs(parts: list[PosePairs]) -> PosePairs:
+    if not parts:
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
+    first, second, third = zip(*parts, strict=True)
+    return np.concatenate(first), np.concatenate(second), np.concatenate(third)
+
+
+def _smallest_in_groups(group: IntArray, value: FloatArray, count: int) -> IntArray:
+    """Numbers of the ``count`` smallest values of each group, in their old order."""
+    order = np.lexsort((np.arange(len(value)), value, group))
+    ranks = np.arange(len(order)) - np.searchsorted(group[order], group[order])
+    return np.sort(order[ranks < count])
+
+
+def _local_minima(D: FloatArray) -> BoolArray:
+    """Whether each entry is the lowest of its row's neighbourhood; columns are poses in the order of time."""
+    lowest = np.isfinite(D)
+    for step in range(1, NEIGHBOURHOOD + 1):
+        lowest[:, step:] &= D[:, step:] <= D[:, :-step]
+        lowest[:, :-step] &= D[:, :-step] < D[:, step:]
+    return lowest
+
+
+def has_successor(database: Database) -> BoolArray:
+    """Poses whose next pose is in the same phase, so that going on means staying in the phase."""
+    return database.phases.stop[database.phase] - 1 > np.arange(database.num_poses)
+
+
+def calibrate_threshold(database: Database, settings: GraphSettings, metric: PoseMetric) -> float:
+    """Threshold at which a walking pose has ``density`` like poses, in the median over a sample."""
+    rng = np.random.default_rng(0)
+    kinds = database.phases.kind[database.phase]
+    single = np.array([len(planted) == 1 for planted in database.classes])
+    walks = np.flatnonzero(single[kinds])
+    pool = walks if len(walks) else np.arange(database.num_poses)
+    chosen = np.sort(rng.choice(pool, min(SAMPLE, len(pool)), replace=False))
+    kth: list[float] = []
+    for pose in chosen:
+        apart = np.abs(np.arange(len(kinds)) - pose) > database.rate_hz
+        other = (database.clip != database.clip[pose]) if len(database.clips) > 1 else apart
+        same = np.flatnonzero((kinds == kinds[pose]) & other)
+        if len(same) > settings.density:
+            D = metric.between(np.array([pose]), same)[0]
+            kth.append(float(np.partition(D, int(settings.density))[int(settings.density)]))
+    if not kth:
+        raise InputError("too few poses to set a threshold", "Give more clips, or a smaller `density`")
+    return float(np.median(kth))

@@ -1,0 +1,330 @@
+"""Hands brought exactly to what they pick up or put down.
+
+Footsteps move by some centimetres and weights of blends leave the grid of the search; arm and spine do the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from marey.base import FloatArray
+from marey.graph.arrays import PICK_LEFT, PICK_RIGHT, compose_planar, to_frame
+from marey.graph.paths import PathStep, SearchResult, blended_deltas, blended_hands
+from marey.kinematics import PointTask, solve_ik
+from marey.lie import SO3
+from marey.motion import Motion, contact_positions
+from marey.numerics import smoothstep
+from marey.skeleton import Skeleton, contact_points
+from marey.world import Event, Sketch
+
+if TYPE_CHECKING:
+    from marey.graph.motion_graph import MotionGraph
+
+
+MAX_FOOTSTEP_SHIFT_M: Final = 0.03  # [m] by which footsteps move: corridors are searched with more room than that
+MAX_FOOTSTEP_ROTATION_RAD: Final = 0.1  # [rad] and turn
+MAX_SHIFT_PER_M: Final = 0.05  # [-] of the way in which they do
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PickTarget:
+    """Where a hand shall be at the end of a step, and the root, if it is pinned."""
+
+    hand: FloatArray  # (3,) [m]
+    root: FloatArray | None = None  # (2,) [m] x, z
+
+
+def refine_footsteps(
+    graph: MotionGraph, result: SearchResult, aims: dict[int, PickTarget], *, most_m: float = MAX_FOOTSTEP_SHIFT_M
+) -> SearchResult:
+    """Move footsteps so that hands are over their objects, as far as that is no more than ``most_m``.
+
+    What is missing at the pick is spread over the way since the last constraint, and taken back until the next: a few
+    millimetres for each step ([Safonova2006]_ F35).
+    """
+    marks = [0, *(step + 1 for step in result.met)]
+    for step, aim in sorted(aims.items()):
+        before = max(mark for mark in marks if mark <= step)
+        after = min((mark for mark in marks if mark > step + 1), default=len(result.places) - 1)
+        result = _move_footsteps(result, _pick_error(graph, result, step, aim), before, step + 1, after, most_m)
+    return result
+
+
+def hand_and_root(graph: MotionGraph, result: SearchResult, step: int) -> tuple[FloatArray, FloatArray]:
+    """Hand (3,) and root (2,) [m] at the end of a step, as the search has them."""
+    own, arrays = result.steps[step], graph.arrays
+    a, c, w = int(arrays.target[own.edge]), int(arrays.target[own.other]), own.weight
+    x, y, z = blended_hands(graph, np.array([a]), np.array([c]), np.array([w]))[0, 0]
+    root = w * arrays.root[a] + (1.0 - w) * arrays.root[c]
+    hand = compose_planar(result.places[step + 1], np.array([x, z, 0.0]))
+    return np.array([hand[0], y, hand[1]]), compose_planar(result.places[step + 1], root)[:2]
+
+
+def _pick_error(
+    graph: MotionGraph, result: SearchResult, step: int, aim: PickTarget
+) -> tuple[FloatArray, FloatArray, float]:
+    """The hand (2,), what carries it to its aim (2,) [m], and the turn [rad] about it that brings the root to its pin.
+
+    What hand and root are too near or too far from one another is shared by both.
+    """
+    hand, root = hand_and_root(graph, result, step)
+    here, there = hand[[0, 2]], aim.hand[[0, 2]]
+    if aim.root is None:
+        return here, there - here, 0.0
+    own, wanted = here - root, there - aim.root
+    turn = float(np.arctan2(wanted[0], wanted[1]) - np.arctan2(own[0], own[1]))
+    spare = float(np.linalg.norm(own) - np.linalg.norm(wanted))
+    shared = 0.5 * spare * wanted / max(float(np.linalg.norm(wanted)), 1e-9)
+    return here, there + shared - here, (turn + np.pi) % (2.0 * np.pi) - np.pi
+
+
+def _move_footsteps(
+    result: SearchResult,
+    missing: tuple[FloatArray, FloatArray, float],
+    before: int,
+    pick: int,
+    after: int,
+    most_m: float,
+) -> SearchResult:
+    """Carry footsteps between two constraints, most at the pick between them."""
+    pivot, shift, turn = missing
+    steps = np.linalg.norm(np.diff(result.places[:, :2], axis=0), axis=1)
+    share = np.zeros(len(result.places))
+    for first, last, rises in ((before, pick, True), (pick, after, False)):
+        gone = np.concatenate([[0.0], np.cumsum(steps[first:last])])
+        part = smoothstep(gone / max(float(gone[-1]), 1e-9))
+        share[first : last + 1] = part if rises else 1.0 - part
+    most = min(most_m, MAX_SHIFT_PER_M * float(steps[before:pick].sum()))
+    size = float(np.linalg.norm(shift))
+    shift = shift * min(1.0, most / max(size, 1e-9))
+    turn = float(np.clip(turn, -MAX_FOOTSTEP_ROTATION_RAD, MAX_FOOTSTEP_ROTATION_RAD))
+    angle = share * turn
+    c, s, away = np.cos(angle), np.sin(angle), result.places[:, :2] - pivot
+    turned = np.stack([c * away[:, 0] + s * away[:, 1], -s * away[:, 0] + c * away[:, 1]], axis=1)
+    places = np.column_stack([turned + pivot + share[:, None] * shift, result.places[:, 2] + angle])
+    moved = tuple(replace(step, place=places[n]) for n, step in enumerate(result.steps))
+    return replace(result, steps=moved, places=places)
+
+
+WEIGHT_SPAN: Final = 1.0 / 9.0  # [-] a weight stays within one step of the search's grid
+NUM_TRIED: Final = 45  # weights looked at; a hand moves by less than a millimetre from one to the next
+MAX_SHIFT_M: Final = 0.02  # [m] by which later footsteps may move: corridors are searched with more room than that
+MAX_TURN_RAD: Final = 0.02
+
+
+def refine_weights(graph: MotionGraph, result: SearchResult, targets: dict[int, FloatArray]) -> SearchResult:
+    """Move the weights of blended picks so that hands come as near to their targets as the blends can bring them.
+
+    The steps of one blend keep one weight. All that follows is carried along, by 2 cm at most ([Safonova2006]_ F35).
+
+    Args:
+        graph: that was searched.
+        result: of the search.
+        targets: point (3,) [m] for the hand at the end of each of some steps.
+    """
+    for step, target in sorted(targets.items()):
+        run = _blended_run(result.steps, step)
+        if run is not None:
+            result = _refine_run_weight(graph, result, step, run, target)
+    return result
+
+
+def _blended_run(steps: tuple[PathStep, ...], step: int) -> range | None:
+    """Steps around one that are blended with its weight or, where the pair is swapped, with what is left of it."""
+    weight = steps[step].weight
+    if not steps[step].is_blended:
+        return None
+    alike = [s.is_blended and abs(min(s.weight, 1.0 - s.weight) - min(weight, 1.0 - weight)) < 1e-9 for s in steps]
+    first, last = step, step
+    while first > 0 and alike[first - 1]:
+        first -= 1
+    while last + 1 < len(steps) and alike[last + 1]:
+        last += 1
+    return range(first, last + 1)
+
+
+def _refine_run_weight(
+    graph: MotionGraph, result: SearchResult, step: int, run: range, target: FloatArray
+) -> SearchResult:
+    steps = result.steps
+    weight = steps[step].weight
+    tried = np.clip(weight + WEIGHT_SPAN * np.linspace(-1.0, 1.0, NUM_TRIED), 0.0, 1.0)
+    anchors = _anchors(graph, steps, run, weight, tried)
+    own = np.array([graph.arrays.target[steps[step].edge]]), np.array([graph.arrays.target[steps[step].other]])
+    hands = blended_hands(graph, *own, tried)[0]
+    at = anchors[step - run.start + 1]
+    places = compose_planar(at, np.stack([hands[:, 0], hands[:, 2], 0.0 * tried], axis=1))
+    away = np.linalg.norm(np.stack([places[:, 0], hands[:, 1], places[:, 1]], axis=1) - target, axis=1)
+    shift = anchors[-1] - result.places[run.stop]
+    turn = np.abs((shift[:, 2] + np.pi) % (2.0 * np.pi) - np.pi)
+    far = (np.hypot(shift[:, 0], shift[:, 1]) > MAX_SHIFT_M) | (turn > MAX_TURN_RAD)
+    best = int(np.argmin(np.where(far, np.inf, away)))
+    return _with_weight(graph, result, run, float(tried[best]) - weight, weight)
+
+
+def _anchors(
+    graph: MotionGraph, steps: tuple[PathStep, ...], run: range, weight: float, tried: FloatArray
+) -> FloatArray:
+    """Anchors ``(len(run) + 1, T, 3)`` from the start of a run to its end, at each weight tried."""
+    found = [np.tile(steps[run.start].place, (len(tried), 1))]
+    for number in run:
+        step = steps[number]
+        weights = step.weight + _weight_sign(step, weight) * (tried - weight)
+        delta = blended_deltas(graph, np.array([step.edge]), np.array([step.other]), weights)[0]
+        found.append(compose_planar(found[-1], delta))
+    return np.stack(found)
+
+
+def _weight_sign(step: PathStep, weight: float) -> float:
+    """Whether a step of the run has the weight itself, or what is left of it."""
+    return 1.0 if abs(step.weight - weight) < 1e-9 else -1.0
+
+
+def _with_weight(graph: MotionGraph, result: SearchResult, run: range, change: float, weight: float) -> SearchResult:
+    """The way with other weights in a run, and what follows carried along."""
+    steps, places, at = list(result.steps), result.places.copy(), result.places[run.start]
+    for number in run:
+        step = steps[number]
+        steps[number] = replace(step, weight=step.weight + _weight_sign(step, weight) * change, place=at)
+        w = np.array([steps[number].weight])
+        at = compose_planar(at, blended_deltas(graph, np.array([step.edge]), np.array([step.other]), w)[0, 0])
+        places[number + 1] = at
+    moved = _carry_positions(result.places[run.stop :], at)
+    places[run.stop :] = moved
+    for number in range(run.stop, len(steps)):
+        steps[number] = replace(steps[number], place=moved[number - run.stop])
+    return replace(result, steps=tuple(steps), places=places)
+
+
+def _carry_positions(places: FloatArray, first: FloatArray) -> FloatArray:
+    """Places ``(n, 3)``, all carried with the first one, which is now elsewhere."""
+    return compose_planar(first, to_frame(places, places[0]))
+
+
+REACH_EASE_S: Final = 0.4  # [s] over which a hand leaves its own way, and comes back to it
+NEAR_M: Final = 0.5  # [m] a pick farther off than this is for something else (hands of blends are elsewhere)
+HANDS: Final = {PICK_LEFT: "left_hand", PICK_RIGHT: "right_hand"}
+REACH_TOL_M: Final = 1e-4  # [m] to which inverse kinematics goes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HandTarget:
+    """A hand that shall be somewhere at a frame."""
+
+    frame: int
+    hand: str  # "left_hand", "right_hand", or "" for the nearer one
+    target: FloatArray  # (3,) [m]
+
+
+def refine_reaches(motion: Motion, reaches: Sequence[HandTarget]) -> tuple[Motion, tuple[float, ...]]:
+    """Bring hands to their targets by arm and spine; legs and root stay ([Safonova2006]_ A22).
+
+    The pose of each frame is found by inverse kinematics; its change is eased in and out around the frame.
+
+    Returns:
+        The motion, and how far [m] each hand is from its target in it.
+    """
+    for reach in reaches:
+        motion = _apply_reach(motion, reach)
+    return motion, tuple(reach_error(motion, reach) for reach in reaches)
+
+
+def reach_error(motion: Motion, reach: HandTarget) -> float:
+    """Distance [m] of a hand from its target."""
+    return _solve_reach(motion, reach)[1]
+
+
+def _solve_reach(motion: Motion, reach: HandTarget) -> tuple[str, float]:
+    names = contact_points(motion.skeleton).names
+    points = contact_positions(motion[reach.frame : reach.frame + 1])[0]
+    hands = [reach.hand] if reach.hand else [name for name in ("left_hand", "right_hand") if name in names]
+    away = [float(np.linalg.norm(points[names.index(hand)] - reach.target)) for hand in hands]
+    best = int(np.argmin(away))
+    return hands[best], away[best]
+
+
+def _apply_reach(motion: Motion, reach: HandTarget) -> Motion:
+    hand, away = _solve_reach(motion, reach)
+    if away < REACH_TOL_M:
+        return motion
+    points = contact_points(motion.skeleton)
+    number = points.index(hand)
+    task = PointTask(int(points.joints[number]), reach.target, point=points.offsets[number])
+    start = motion[reach.frame]
+    found = solve_ik(
+        motion.skeleton, [task], start=start, root="fixed", frozen_joints=_joints_off_chain(motion.skeleton,
+        task.joint),
+        tolerance_m=REACH_TOL_M, on_failure="return",
+    )  # fmt: skip
+    change = (motion.rotations[reach.frame].inverse() @ found.pose.rotations).log()
+    away = np.abs(np.arange(motion.num_frames) - reach.frame) / (REACH_EASE_S * motion.rate_hz)
+    weight = 1.0 - smoothstep(away)
+    return replace(motion, rotations=motion.rotations @ SO3.exp(weight[:, None, None] * change))
+
+
+def _joints_off_chain(skeleton: Skeleton, joint: str | int) -> list[int]:
+    """Joints that are not on the chain from a joint up to the child of the root."""
+    chain, at = set[int](), int(joint)
+    while at > 0:
+        chain.add(at)
+        at = int(skeleton.parents[at])
+    return [j for j in range(1, skeleton.num_joints) if j not in chain]
+
+
+def find_pick_targets(graph: MotionGraph, result: SearchResult, sketch: Sketch) -> dict[int, PickTarget]:
+    """What hands reach for at the ends of steps, by the picks and places of a sketch, and where roots are pinned."""
+    wanted = [_make_pick_target(sketch, event) for event in sketch.events if event.kind in ("pick", "place")]
+    found: dict[int, PickTarget] = {}
+    for step in result.met:
+        if len(found) < len(wanted) and _is_within_reach(graph, result, step, wanted[len(found)].hand):
+            found[step] = wanted[len(found)]
+    return found
+
+
+def find_hand_targets(
+    graph: MotionGraph, result: SearchResult, frames: Sequence[int], sketch: Sketch
+) -> list[HandTarget]:
+    """What hands reach for in a way, by the picks and places of its sketch; ``frames`` are those of its constraints."""
+    aims = find_pick_targets(graph, result, sketch)
+    return [
+        HandTarget(frame, HANDS[_step_event(graph, result, step)], aims[step].hand)
+        for step, frame in zip(result.met, frames, strict=True)
+        if step in aims
+    ]
+
+
+def _step_event(graph: MotionGraph, result: SearchResult, step: int) -> int:
+    """What happens at the end of a step."""
+    return int(graph.arrays.event[graph.arrays.target[result.steps[step].edge]])
+
+
+def measure_hand_targets(
+    graph: MotionGraph, result: SearchResult, motion: Motion, frames: Sequence[int]
+) -> list[HandTarget]:
+    """Where hands are at the picks of a way, in a motion whose legs were not changed yet."""
+    points, names = contact_positions(motion), contact_points(motion.skeleton).names
+    events = [_step_event(graph, result, step) for step in result.met]
+    return [
+        HandTarget(frame, HANDS[event], points[frame, names.index(HANDS[event])])
+        for event, frame in zip(events, frames, strict=True)
+        if event in HANDS
+    ]
+
+
+def _make_pick_target(sketch: Sketch, event: Event) -> PickTarget:
+    root = None if event.at is None else np.array(event.at)
+    if event.kind == "place" and event.to is not None:
+        return PickTarget(np.array(event.to), root)
+    return PickTarget(np.array(sketch.world.object(event.object or "").position), root)
+
+
+def _is_within_reach(graph: MotionGraph, result: SearchResult, step: int, target: FloatArray) -> bool:
+    if _step_event(graph, result, step) not in HANDS:
+        return False
+    x, y, z = graph.arrays.hand[graph.arrays.target[result.steps[step].edge]]
+    at = compose_planar(result.places[step + 1], np.array([x, z, 0.0]))
+    return float(np.linalg.norm([at[0] - target[0], y - target[1], at[1] - target[2]])) < NEAR_M

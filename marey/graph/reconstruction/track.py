@@ -1,0 +1,309 @@
+"""A path through the graph as poses in the world, and its planted feet, each in one place from landing to leaving."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, IntArray
+from marey.blending import BlendSettings, BlendSource, blend_duration, blend_sources, lower_root_to_reach
+from marey.graph.arrays import PICK_LEFT, PICK_RIGHT, compose_planar, to_frame
+from marey.graph.paths import PathStep, SearchResult, planted_feet
+from marey.graph.reconstruction.joins import PoseTrack, Velocity, hold_last_pose, join_tracks, spread_discontinuities
+from marey.kinematics import Limb, solve_two_bone
+from marey.lie import SO3
+from marey.motion import Contacts, Motion, contact_positions, find_runs
+from marey.numerics import fill_gaps
+from marey.skeleton import contact_points
+
+if TYPE_CHECKING:
+    from marey.graph.motion_graph import MotionGraph
+
+
+SETTLE_S: Final = 1.0  # [s] in which a stand at the end is looked through for its stillest pose
+REST_S: Final = 0.4  # [s] for which that pose is shown; what is left of speed goes in this time
+REST_DISTANCE: Final = 2e-4  # [rad], [m] a frame: as still as the stillest pose
+SIDES: Final = ("left", "right")
+UP: Final = np.array([0.0, 1.0, 0.0])
+TWO_PI: Final = 2.0 * np.pi
+
+
+def build_path_track(graph: MotionGraph, result: SearchResult) -> tuple[PoseTrack, FloatArray]:
+    """Poses of a way with its jumps spread out, and the times ``(C,)`` [s] at which its constraints are met.
+
+    Poses in which something is picked up are the database's own, unchanged: there a hand is where the search has seen
+    it. A way that ends in a stand goes on until it rests.
+    """
+    parts = [split_step(graph, step) for step in result.steps]
+    parts.append(_append_rest(graph, result))
+    pieces, ends = list[PoseTrack](), list[float]()
+    for own, after, step in zip(parts, parts[1:], result.steps, strict=False):
+        pieces.extend(own)
+        ends.append(sum(piece.seconds for piece in pieces))
+        if step.hold_s > 0.0:
+            pieces.append(hold_last_pose(after[0].rows(slice(0, 1), np.zeros(1)), step.hold_s, graph.database.rate_hz))
+    track, cuts = join_tracks([*pieces, *parts[-1]])
+    met = np.array([ends[step] for step in result.met])
+    picks = [time for time, step in zip(met, result.met, strict=True) if is_pick(graph, result.steps[step])]
+    return spread_discontinuities(track, cuts, np.array(picks)), met
+
+
+def is_pick(graph: MotionGraph, step: PathStep) -> bool:
+    """Whether something is picked up at the end of a step."""
+    return int(graph.arrays.event[graph.arrays.target[step.edge]]) in (PICK_LEFT, PICK_RIGHT)
+
+
+def split_step(graph: MotionGraph, step: PathStep) -> list[PoseTrack]:
+    """Poses of one step in stretches, each with the pose after its last."""
+    if not step.is_blended or step.weight == 1.0:
+        return _load_pose_ranges(graph, step.stretches or graph.stretches(step.edge), step.place)
+    return [step_track(graph, step)]
+
+
+def step_track(graph: MotionGraph, step: PathStep) -> PoseTrack:
+    """Poses of one step, the last one being where it ends."""
+    first = _load_edge_track(graph, step.stretches or graph.stretches(step.edge), step.place)
+    if not step.is_blended or step.weight == 1.0:
+        return first
+    second = _load_edge_track(graph, graph.stretches(step.other), step.place)
+    return _blend_edges(graph, first, second, step)
+
+
+def _load_edge_track(graph: MotionGraph, stretches: Sequence[tuple[int, int]], place: FloatArray) -> PoseTrack:
+    """An edge alone; its ends stay as they are."""
+    track, cuts = join_tracks(_load_pose_ranges(graph, stretches, place))
+    return spread_discontinuities(track, cuts, np.array([0.0, track.seconds]))
+
+
+def _load_pose_ranges(graph: MotionGraph, stretches: Sequence[tuple[int, int]], place: FloatArray) -> list[PoseTrack]:
+    """Poses of stretches, all placed by their anchors, each from its first pose to that after its last."""
+    database, pieces = graph.database, list[PoseTrack]()
+    for start, stop in stretches:
+        has_next = stop < database.num_poses and database.clip[stop] == database.clip[stop - 1]
+        poses = np.append(np.arange(start, stop), stop if has_next else stop - 1)
+        pieces.append(_load_range(graph, poses, int(database.phase[stop - 1]), place))
+    return pieces
+
+
+def _load_range(graph: MotionGraph, poses: IntArray, phase: int, place: FloatArray) -> PoseTrack:
+    """Poses of a clip, and how fast the clip comes to the first of them."""
+    track, before = place_poses(graph, poses, phase, place), int(poses[0]) - 1
+    if before < 0 or graph.database.clip[before] != graph.database.clip[poses[0]]:
+        return track
+    lead = place_poses(graph, np.array([before, poses[0]]), phase, place)
+    return replace(track, arrival=lead.velocity(0))
+
+
+def place_poses(graph: MotionGraph, poses: IntArray, phase: int, place: FloatArray) -> PoseTrack:
+    """Poses carried so that the anchor of a phase is at ``place``."""
+    database = graph.database
+    anchor, feet = database.phases.anchor[phase], database.phases.feet[phase]
+    R = SO3.exp((place[2] - anchor[2]) * UP)
+    here, there = np.array([anchor[0], 0.0, anchor[1]]), np.array([place[0], 0.0, place[1]])
+    wxyz = database.wxyz[poses].copy()
+    wxyz[:, 0] = (R @ SO3(wxyz[:, 0])).wxyz
+    plants = np.tile(compose_planar(place, to_frame(feet, anchor)), (len(poses), 1, 1))
+    is_anchor = ~np.isnan(feet[:, 0]) & (feet == anchor).all(axis=1)
+    return PoseTrack(
+        np.arange(len(poses)) / database.rate_hz,
+        R @ (database.roots[poses] - here) + there,
+        wxyz,
+        plants,
+        np.tile(is_anchor, (len(poses), 1)),
+    )
+
+
+def _append_rest(graph: MotionGraph, result: SearchResult) -> list[PoseTrack]:
+    """What is shown after the last step: its last pose, and if one stands, what leads from it to rest."""
+    step, table = result.steps[-1], graph.database.phases
+    if step.is_blended:
+        return [step_track(graph, step).rows(slice(-1, None), np.zeros(1))]
+    through = graph.database.phase[(step.stretches or graph.stretches(step.edge))[-1][1] - 1]
+    after = int(table.after[through])
+    if not graph.arrays.is_standing[graph.arrays.target[step.edge]]:
+        return [place_poses(graph, table.start[[after]], after, result.places[-1])]
+    last = min(int(table.stop[after]), int(table.start[after]) + round(SETTLE_S * graph.database.rate_hz))
+    own: IntArray = np.arange(int(table.start[after]), last)
+    shown = _load_range(graph, own[: _find_stillest_pose(graph, own) + 1], after, result.places[-1])
+    rest = hold_last_pose(shown, REST_S, graph.database.rate_hz)
+    return [shown, rest] if len(shown.times) > 1 else [rest]
+
+
+def _find_stillest_pose(graph: MotionGraph, poses: IntArray) -> int:
+    """The pose of some that is left most slowly; none after the last of them is looked at."""
+    wxyz = SO3(graph.database.wxyz[poses])
+    turned = np.linalg.norm((wxyz[:-1].inverse() @ wxyz[1:]).log(), axis=-1).mean(axis=1)
+    moved = np.linalg.norm(np.diff(graph.database.roots[poses], axis=0), axis=1)
+    speed = np.append(turned + moved, np.inf)
+    return int(np.flatnonzero(speed <= speed.min() + REST_DISTANCE)[0]) if len(poses) > 1 else 0
+
+
+def _blend_edges(graph: MotionGraph, first: PoseTrack, second: PoseTrack, step: PathStep) -> PoseTrack:
+    """Two edges as one; both stand on the same anchor."""
+    body, rate = graph.database.body, graph.database.rate_hz
+    weights = np.array([step.weight, 1.0 - step.weight])
+    seconds = float(blend_duration([first.seconds, second.seconds], weights, "sqrt"))
+    count = max(2, round(seconds * rate))
+    shares = np.linspace(0.0, 1.0, count + 1)
+    feet = planted_feet(graph.database.classes[int(graph.arrays.kind[_source_state(graph, step.edge)])])
+    a, b = (
+        BlendSource.from_motion(Motion(body.skeleton, rate, t.roots, SO3(t.wxyz)), body, feet) for t in (first, second)
+    )
+    b = replace(b, yaw=b.yaw - TWO_PI * np.round((b.yaw[0] - a.yaw[0]) / TWO_PI))
+    poses = blend_sources((a, b), weights, shares, feet, rule=BlendSettings(), body=body)
+    plants = np.tile(blend_positions(first.plants[0], second.plants[0], step.weight), (count + 1, 1, 1))
+    return PoseTrack(
+        shares * seconds, poses.roots, poses.wxyz, plants, np.tile(first.is_anchor[0], (count + 1, 1)),
+        _arrival_velocity((first, second), weights, seconds),
+    )  # fmt: skip
+
+
+def _arrival_velocity(tracks: tuple[PoseTrack, PoseTrack], weights: FloatArray, seconds: float) -> Velocity | None:
+    """How fast a blend comes to its first pose: as its sources do, at its own pace."""
+    pace, spin = np.zeros(3), np.zeros((tracks[0].wxyz.shape[1], 3))
+    for track, weight in zip(tracks, weights, strict=True):
+        if track.arrival is None:
+            return None
+        share = weight * track.seconds / seconds
+        pace, spin = pace + share * track.arrival[0], spin + share * track.arrival[1]
+    return pace, spin
+
+
+def _source_state(graph: MotionGraph, edge: int) -> int:
+    return int(np.searchsorted(graph.arrays.first, edge, side="right")) - 1
+
+
+def blend_positions(first: FloatArray, second: FloatArray, weight: float) -> FloatArray:
+    """Places ``(..., 3)`` between two, headings the shorter way."""
+    change = second - first
+    change[..., 2] = (change[..., 2] + np.pi) % TWO_PI - np.pi
+    return first + (1.0 - weight) * change
+
+
+MAX_LEG_EXTENSION: Final = 0.998  # [-] of a leg that holds its plant
+MIN_LEG_EXTENSION: Final = 0.2  # [-] part of a stance in which its foot is as low as it gets
+HOVER_M: Final = 0.02  # [m] a planted foot no higher than this above that is put on the ground
+SHUFFLE_M: Final = 0.08  # [m] a foot that two stretches have farther apart than this takes a step
+HALF_STEP_S: Final = 0.2  # [s] half of the time that this takes
+SETTLED_S: Final = 0.05  # [s] after the landing of the other foot it may begin
+LIFT_M: Final = 0.05  # [m] how high such a foot is lifted
+LOW_SWING_M: Final = 0.02  # [m] one that never is as high as this in a swing takes a step that no clip has
+LEVEL: Final = 0.7  # [-] part of the foot's length seen from above: below, its heading is not measured
+STILL_MPS: Final = 0.11  # [m/s] a point of a planted foot that is faster does not touch
+STILL_M: Final = 0.0019  # [m] nor does one that moves farther from one frame to the next
+LOW_M: Final = 0.01  # [m] and one that is higher
+
+
+def plant_positions(track: PoseTrack) -> FloatArray:
+    """One place for each stance of each foot ``(F, 2, 3)``: the mean of where it is while poses are placed by it.
+
+    NaN while in the air. A stance in which a foot never is the anchor stands where it stood first. Where stretches meet
+    that have a foot in quite other places, and the other foot carries the body, it takes a small step.
+    """
+    held = np.full_like(track.plants, np.nan)
+    for foot in range(2):
+        for start, stop in find_runs(~np.isnan(track.plants[:, foot, 0])):
+            for own in _split_stances(track, foot, np.arange(start, stop)):
+                placed = own[track.is_anchor[own, foot]]
+                places = track.plants[placed if len(placed) else own[:1], foot]
+                places = np.concatenate([places[:, :2], np.unwrap(places[:, 2:], axis=0)], axis=1)
+                held[own, foot] = places.mean(axis=0)
+    return held
+
+
+def _split_stances(track: PoseTrack, foot: int, own: IntArray) -> list[IntArray]:
+    """Knots of a stance, cut where its foot is suddenly elsewhere, with time for a step between the parts."""
+    places = track.plants[own, foot, :2]
+    jumps = 1 + np.flatnonzero(np.linalg.norm(np.diff(places, axis=0), axis=1) > SHUFFLE_M)
+    for jump in jumps:
+        t, at = track.times[own], float(track.times[own[jump]])
+        carried = next((r for r in _stance_times(track, 1 - foot) if r[0] <= at <= r[1]), (at, at))
+        begin = max(at - HALF_STEP_S, carried[0] + SETTLED_S)
+        end = begin + 2.0 * HALF_STEP_S
+        before, after = own[t <= begin], own[t >= end]
+        if len(before) > 1 and len(after) > 1 and end <= carried[1]:
+            return [before, *_split_stances(track, foot, after)]
+    return [own]
+
+
+def _stance_times(track: PoseTrack, foot: int) -> list[tuple[float, float]]:
+    """Times [s] from which to which a foot stands."""
+    found = find_runs(~np.isnan(track.plants[:, foot, 0]))
+    return [(float(track.times[a]), float(track.times[b - 1])) for a, b in found]
+
+
+def hold_feet(motion: Motion, places: FloatArray) -> Motion:
+    """Hold planted feet at ``places`` (F, 2, 3) and on the ground; all other feet above it.
+
+    What a foot is carried by goes from that of one stance to that of the next during the swing, by a cubic step. Legs
+    follow; the root comes down by some centimetres where a leg would not reach. The result has the contact track of
+    what is shown in place.
+    """
+    targets = [_foot_targets(motion, side, places[:, n]) for n, side in enumerate(SIDES)]
+    held = lower_root_to_reach(motion, [ankles for ankles, _ in targets])
+    for side, (ankles, turns) in zip(SIDES, targets, strict=True):
+        limb = Limb.from_name(motion.skeleton, f"{side}_leg")
+        _, frames = held.joint_frames()
+        held = solve_two_bone(
+            held, limb, ankles, end_rotations=turns @ frames[:, limb.end], stretch=MAX_LEG_EXTENSION
+        ).motion
+    return replace(held, contacts=foot_contacts(held, places))
+
+
+def _foot_targets(motion: Motion, side: str, places: FloatArray) -> tuple[FloatArray, SO3]:
+    """Where the ankle goes ``(F, 3)`` and the turn of the foot about the vertical."""
+    heel, ball = _sole_points(motion, side)
+    ankle = motion.joint_positions()[:, Limb.from_name(motion.skeleton, f"{side}_leg").end]
+    planted = ~np.isnan(places[:, 0])
+    along = (ball - heel) * [1.0, 0.0, 1.0]
+    length = np.linalg.norm(along, axis=1)
+    level = planted & (length > LEVEL * np.linalg.norm(ball - heel, axis=1).max())
+    off = (places[:, 2] - np.arctan2(along[:, 0], along[:, 2]) + np.pi) % (2.0 * np.pi) - np.pi
+    yaw = fill_gaps(np.where(level, off, 0.0)[:, None], level)
+    turn = SO3.exp(yaw * UP)
+    low = ball[:, 1] + np.minimum(0.0, (heel - ball)[:, 1])
+    shift = np.stack([places[:, 0] - ball[:, 0], 0.0 * low, places[:, 1] - ball[:, 2]], axis=1)
+    shift = fill_gaps(np.where(planted[:, None], shift, 0.0), planted)
+    down = fill_gaps(-low[:, None], _flat_frames(low, planted))[:, 0]
+    shift[:, 1] = np.maximum(down, -low) + _swing_lift(low, planted, HALF_STEP_S * motion.rate_hz)
+    return turn @ (ankle - ball) + ball + shift, turn
+
+
+def _swing_lift(low: FloatArray, planted: BoolArray, shortest: float) -> FloatArray:
+    """How much [m] feet are lifted in swings in which they stay on the ground: small steps that no clip has taken."""
+    lift = np.zeros_like(low)
+    for start, stop in find_runs(~planted):
+        if start > 0 and stop < len(low) and stop - start > shortest and low[start:stop].max() < LOW_SWING_M:
+            u = np.arange(1, stop - start + 1) / (stop - start + 1)
+            lift[start:stop] = LIFT_M * 16.0 * (u * (1.0 - u)) ** 2
+    return lift
+
+
+def _flat_frames(low: FloatArray, planted: BoolArray) -> BoolArray:
+    """Frames of each stance in which the foot is about as low as it gets; in the others it lands or leaves."""
+    flat = np.zeros_like(planted)
+    for start, stop in find_runs(planted):
+        flat[start:stop] = low[start:stop] < np.quantile(low[start:stop], MIN_LEG_EXTENSION) + HOVER_M
+    return flat
+
+
+def _sole_points(motion: Motion, side: str) -> tuple[FloatArray, FloatArray]:
+    names, points = contact_points(motion.skeleton).names, contact_positions(motion)
+    return points[:, names.index(f"{side}_heel")], points[:, names.index(f"{side}_toe")]
+
+
+def foot_contacts(motion: Motion, places: FloatArray) -> Contacts:
+    """Heels and toes of planted feet that are on the ground and stay in place."""
+    names, points = contact_points(motion.skeleton).names, contact_positions(motion)
+    steps = np.linalg.norm(np.diff(points, axis=0), axis=-1)
+    steps = np.maximum(np.pad(steps, ((1, 0), (0, 0))), np.pad(steps, ((0, 1), (0, 0))))
+    touching = (steps < min(STILL_M, STILL_MPS / motion.rate_hz)) & (points[:, :, 1] < LOW_M)
+    active = np.zeros((motion.num_frames, len(names)), dtype=bool)
+    for n, side in enumerate(SIDES):
+        for part in ("heel", "toe"):
+            number = names.index(f"{side}_{part}")
+            active[:, number] = touching[:, number] & ~np.isnan(places[:, n, 0])
+    return Contacts(names, active)

@@ -1,0 +1,1 @@
+"""Anytime search (ARA*) of a motion graph for a sketch."""

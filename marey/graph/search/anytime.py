@@ -1,0 +1,290 @@
+"""Anytime search: constraint by constraint for a first way, then over all of them for the best."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray
+from marey.graph.arrays import (
+    BLOCKED,
+    DONE,
+    EMPTY,
+    EXPANSIONS,
+    FULL,
+    MET,
+    RUNNING,
+    VIOLATIONS,
+    YAW,
+    GridArrays,
+    H,
+    HeuristicTerms,
+    SearchGraph,
+    SearchMemory,
+    allocate_memory,
+    clear_memory,
+    compose_planar,
+)
+from marey.graph.paths import SearchSolution
+from marey.graph.search.ara import add_start, expand_states, least_open_cost, relax_edge, reopen_states
+from marey.graph.search.ground import GRID_STEPS, grid_distances
+from marey.graph.search.heuristics import compute_potentials
+from marey.graph.search.problem import Detour, Detours, SearchClock, SearchPath, SearchProblem, constraint_object
+
+SPARSE_EDGES_BELOW: Final = 3.0  # below this epsilon only edges that differ are looked at
+FIRST_CHUNK: Final = 256  # expansions before the first look at the clock
+CLOCK_INTERVAL_S: Final = 0.03  # [s] between two looks
+CLOSE_EPSILON: Final = 1.21  # with a way at hand, only smaller epsilons are worth a search over all constraints
+STAGE_SHARE: Final = 0.5  # of the budget that may go into ways found constraint by constraint
+OnSolution = Callable[[SearchSolution], bool | None]
+
+
+@cache
+def compile_kernels() -> None:
+    """Load the compiled search once, before any clock runs."""
+    from marey.graph.search import ara as kernels
+
+    none, one = np.zeros(0, dtype=np.int64), np.zeros((1, 3))
+    spot, bits = np.zeros((1, 2, 2)), np.ones((2, 2), dtype=bool)
+    roads = SearchGraph(
+        np.zeros(2, dtype=np.int64), none, np.zeros(1, dtype=np.int64), none, np.zeros(0), np.zeros((0, 3)),
+        np.zeros((0, 9, 2)), np.zeros((0, 2)), np.zeros(1, dtype=np.int64), one, one, spot, np.zeros(1, dtype=bool),
+    )  # fmt: skip
+    world = GridArrays(np.zeros(2), 1.0, np.zeros((1, 2, 2)), bits, bits)
+    terms = HeuristicTerms(np.zeros(1), np.zeros((1, 1, 1)))
+    memory = allocate_memory(4)
+    grid_distances(bits, np.zeros((2, 2)), GRID_STEPS)
+    compute_potentials(roads.first, none, np.zeros(0), bits[0, :0], bits[0, :0], np.zeros(1), 1)
+    kernels.add_start(roads, world, terms, memory, 0, 0, np.array([1.0, 1.0, 0.0]), 1.0, 1)
+    kernels.expand_states(
+        roads, world, np.zeros((1, 14)), terms, memory, np.inf, 1.0, False, np.zeros(0, dtype=bool), 4
+    )
+    kernels.reopen_states(memory, 1.0)
+    kernels.least_open_cost(memory.whole, memory.real, memory.num_states)
+
+
+class AnytimeSearch:
+    """One anytime search on one graph."""
+
+    def __init__(
+        self,
+        problem: SearchProblem,
+        memory: SearchMemory,
+        clock: SearchClock,
+        on_solution: OnSolution | None,
+        *,
+        k: int = 1,
+        few: bool = True,
+        looks: Detours | None = None,
+        before: AnytimeSearch | None = None,
+        patience: SearchClock | None = None,
+        stage_share: float = STAGE_SHARE,
+    ) -> None:
+        self.problem, self.memory, self.clock, self.on_solution, self.k = problem, memory, clock, on_solution, k
+        self.few, self._looks, self._patience = few, looks, patience or clock
+        self._stage_share = stage_share
+        self._stages: tuple[SearchProblem, ...] = ()
+        self._hands: dict[str, int] = {}
+        self.best: SearchPath | None = None if before is None else before.best
+        self.history: list[SearchSolution] = [] if before is None else list(before.history)
+        self.detours: list[tuple[int, Detour]] = [] if before is None else before.detours
+        self.proved, self.stopped = np.inf, ""
+        self.expansions, self.violations = (0, 0) if before is None else (before.expansions, before.violations)
+        self.done, self._chunk, self._low, self._got = False, FIRST_CHUNK, 0.0, (0, np.inf)
+
+    @property
+    def cost(self) -> float:
+        """Of the best way so far."""
+        return np.inf if self.best is None else self.best.cost
+
+    def run_schedule(self, schedule: Sequence[float]) -> None:
+        """Search with one epsilon after the other."""
+        if len(self.problem.wishes) > 1:
+            self._search_by_stages(schedule)
+        if not self.done and not self.stopped:
+            most = (
+                self.proved if self.best is None else min(self.proved, CLOSE_EPSILON)
+            )  # the others are proved already
+            self._search_all_constraints([epsilon for epsilon in schedule if epsilon < most] or schedule[-1:])
+        self._collect_counts()
+
+    def _search_by_stages(self, schedule: Sequence[float]) -> None:
+        """Meet the constraints one after the other, each from where the last was met: ways that are soon found."""
+        share = self.clock.part(self._stage_share)
+        self._low = self._start_bound(schedule[0])
+        self._stages = tuple(self.problem.stage(layer) for layer in range(len(self.problem.wishes)))
+        best_hands: dict[str, int] = {}
+        for number in range(len(schedule)):
+            way, is_settled = self._chain_stages(schedule[: number + 1], share)
+            if way is not None and way.cost < self.cost:
+                self.best, best_hands = way, self._hands
+                self._report_solution(schedule[number], min(self.proved, way.cost / max(self._low, 1e-300)))
+            if self.done or self.stopped or not is_settled:
+                break
+        self.stopped = self.clock.stopped
+        self.problem = self.problem.with_assigned_hands(best_hands)
+
+    def _chain_stages(self, schedule: Sequence[float], clock: SearchClock) -> tuple[SearchPath | None, bool]:
+        """One way for each constraint, joined; None if one was not found. And whether all epsilons were searched.
+
+        The first is searched for as long as it takes, the others for each constraint's share of the time.
+        """
+        whole: SearchPath | None = None
+        is_settled, hands = True, dict[str, int]()
+        for number, alone in enumerate(self._stages):
+            thing = constraint_object(alone.wishes[0])
+            stage = self.problem.stage(number, hands[thing]) if thing in hands else alone
+            clear_memory(self.memory)
+            starts = stage.starts() if whole is None else [(int(whole.nodes[-1]), whole.places[-1])]
+            upper = self.cost - (0.0 if whole is None else whole.cost)
+            part = clock.part(1.0 / (len(self._stages) - number)) if len(schedule) > 1 else clock
+            is_settled &= self._search_epsilons(stage, starts, schedule, upper, part)
+            self._accumulate_counts()
+            if self.memory.goal == EMPTY:
+                return None, is_settled
+            way = SearchPath.from_memory(stage.made, self.memory, stage.wishes).subtract_final_cost(stage.terms.final)
+            whole = way if whole is None else whole.append_path(way)
+            if thing:
+                hands[thing] = int(stage.made.roads.event[way.nodes[-1]])
+        self._hands = hands
+        return whole, is_settled
+
+    def _search_epsilons(
+        self,
+        p: SearchProblem,
+        starts: list[tuple[int, FloatArray]],
+        schedule: Sequence[float],
+        upper: float,
+        clock: SearchClock,
+    ) -> bool:
+        """Search with one epsilon after the other; false when stopped."""
+        self._begin(p, starts, schedule[0])
+        for number, epsilon in enumerate(schedule):
+            if number:
+                reopen_states(self.memory, epsilon)
+            if not self._search_epsilon(p, epsilon, upper, clock):
+                return False
+        return True
+
+    def _start_bound(self, epsilon: float) -> float:
+        """Least cost that any way can have."""
+        clear_memory(self.memory)
+        self._begin(self.problem, self.problem.starts(), epsilon)
+        return self._least_open_cost()
+
+    def _search_all_constraints(self, schedule: Sequence[float]) -> None:
+        """Anytime repairing A* over all constraints ([Likhachev2004]_)."""
+        clear_memory(self.memory)
+        self.problem = self.problem.with_direction_bounds()
+        self._begin(self.problem, self.problem.starts(), schedule[0])
+        for number, epsilon in enumerate(schedule):
+            if number:
+                reopen_states(self.memory, epsilon)
+            is_settled = self._search_epsilon(self.problem, epsilon, self.cost, self.clock)
+            while is_settled and self.memory.goal == EMPTY and self.best is None and self._retry_blocked_edges(epsilon):
+                is_settled = self._search_epsilon(self.problem, epsilon, self.cost, self.clock)
+            self._accept_solution(epsilon, is_settled=is_settled)
+            if self.done or not is_settled or self.best is None:
+                break
+
+    def _retry_blocked_edges(self, epsilon: float) -> bool:
+        """Try other ways for edges that met a wall; whether one was found."""
+        if self._looks is None:
+            return False
+        p, memory, world = self.problem, self.memory, self.problem.world
+        grid, edges = np.array([*world.origin, world.cell]), len(p.made.roads.target)
+        blocked = np.unique(memory.blocked[: int(memory.counts[BLOCKED])], axis=0)
+        memory.counts[BLOCKED] = 0
+        found = False
+        for s, e in blocked.tolist():
+            detour = None if self.clock.stopped else self._looks.find(e, memory.real[s, : YAW + 1], world.free, grid)
+            if detour is not None:
+                self.detours.append((e, detour))
+                new = edges + len(self.detours) - 1
+                found |= bool(relax_edge(p.made.roads, world, p.rows, p.terms, memory, s, e, new, detour.cost, epsilon))
+        return found
+
+    def _begin(self, p: SearchProblem, starts: list[tuple[int, FloatArray]], epsilon: float) -> None:
+
+        for node, place in starts:
+            add_start(p.made.roads, p.world, p.terms, self.memory, node, 0, place, epsilon, len(p.wishes))
+
+    def _search_epsilon(self, p: SearchProblem, epsilon: float, upper: float, clock: SearchClock) -> bool:
+        """Search until nothing better can be within this epsilon; false when stopped."""
+        state = RUNNING
+        is_few = self.few and epsilon < SPARSE_EDGES_BELOW
+        while state == RUNNING:
+            if clock.stopped or (self.best is None and self._patience.stopped):
+                self.stopped = self.clock.stopped or self._patience.stopped
+                return False
+            before = time.perf_counter()
+            state = expand_states(
+                p.made.roads, p.world, p.rows, p.terms, self.memory, upper, epsilon, is_few, p.made.rates.apart,
+                self._chunk,
+            )  # fmt: skip
+            self._adapt_chunk(time.perf_counter() - before)
+        self.stopped = "MEMORY" if state == FULL else ""
+        return state == DONE
+
+    def _least_open_cost(self) -> float:
+        """Least cost that a way can have which was not found yet."""
+        return least_open_cost(self.memory.whole, self.memory.real, self.memory.num_states)
+
+    def _adapt_chunk(self, seconds: float) -> None:
+        """So many expansions that the clock is looked at in time; this changes nothing that is found."""
+        factor = float(np.clip(CLOCK_INTERVAL_S / max(seconds, 1e-6), 0.5, 2.0))
+        self._chunk = int(np.clip(factor * self._chunk, 32, 100_000))
+
+    def _accept_solution(self, epsilon: float, *, is_settled: bool) -> None:
+        """Keep what was found, with the bound that is proved."""
+        if self.memory.goal_cost < self.cost:
+            self.best = SearchPath.from_memory(self.problem.made, self.memory, self.problem.wishes)
+        if self.best is None:
+            return
+        least = min(self._least_open_cost(), self.cost)
+        proved = self.cost / max(least, 1e-300)
+        self._report_solution(epsilon, min(epsilon, proved) if is_settled else proved)
+
+    def _report_solution(self, epsilon: float, proved: float) -> None:
+        """Write down the best way and tell of it."""
+        self.proved = max(1.0, min(proved, self.proved))
+        expansions = self.expansions + int(self.memory.counts[EXPANSIONS])
+        found = SearchSolution(
+            epsilon, self.proved, self.cost, expansions, self.clock.seconds, self.k, self._root_path()
+        )
+        self.history.append(found)
+        stop = self.on_solution is not None and bool(self.on_solution(found))
+        self.done = stop or self.proved <= 1.0
+
+    def _root_path(self) -> FloatArray:
+        """Root ``(n, 2)`` [m] at every state of the best way."""
+        assert self.best is not None
+        return compose_planar(self.best.places, self.best.made.roads.root[self.best.nodes])[:, :2]
+
+    def _collect_counts(self) -> None:
+        """Add up what the last search did, and how far it got."""
+        self._accumulate_counts()
+        count = self.memory.num_states
+        met = self.memory.whole[:count, MET]
+        most = int(met.max(initial=0))
+        self._got = most, float(self.memory.real[:count, H][met == most].min(initial=np.inf))
+
+    def _accumulate_counts(self) -> None:
+        counts = self.memory.counts
+        self.expansions += int(counts[EXPANSIONS])
+        self.violations += int(counts[VIOLATIONS])
+        counts[EXPANSIONS] = counts[VIOLATIONS] = 0
+
+    def advice(self, code: str) -> str:
+        """What would help when there is no way."""
+        done, left = self._got
+        wishes = self.problem.wishes
+        wish = wishes[min(done, len(wishes) - 1)]
+        got = f"{done} of {len(wishes)} constraints were met; '{wish.name}' was not (cost left {left:.3g})"
+        more = {"TIMEOUT": "give more time", "CANCELLED": "let it run longer", "MEMORY": "raise max_states"}
+        first = more.get(code, "this graph has no way for the sketch")
+        return f"{got}: {first}, widen the corridor, raise tolerances, use k = 2, or add clips"

@@ -1,0 +1,191 @@
+"""A sketch as a grid: cells where the root may be, where feet may stand, and geodesic distances to the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, IntArray, kernel
+from marey.graph.algorithms import pop_heap, push_heap
+from marey.world import Sketch, World
+
+GRID_NEIGHBOURS = ((0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1))
+GRID_LEAPS = ((1, 2), (1, 3), (2, 3), (1, 4))
+GRID_SIGNS = ((1, 1), (1, -1), (-1, 1), (-1, -1))
+GRID_STEPS = np.array(
+    [*GRID_NEIGHBOURS, *((p * i, q * j) for a, b in GRID_LEAPS for i, j in ((a, b), (b, a)) for p, q in GRID_SIGNS)]
+)
+"""Moves to forty neighbours; ways along them are at most 1 / cos(atan(1/4) / 2) = 1.0076 times as long."""
+
+
+@kernel
+def grid_distances(free: BoolArray, start: FloatArray, steps: IntArray) -> FloatArray:
+    """Length ``(H, W)`` in cells of the shortest way over the neighbours to where ``start`` is finite, plus that.
+
+    Ways lead from free cell to free cell; longer moves may pass a corner, so that no way is overestimated. Infinite
+    where there is no way.
+    """
+    height, width = free.shape
+    distance = np.full((height, width), np.inf)
+    room = len(steps) * height * width + len(steps)
+    heap, keys = np.empty(room, dtype=np.int64), np.empty(room)
+    size = 0
+    for row in range(height):
+        for column in range(width):
+            if np.isfinite(start[row, column]) and free[row, column]:
+                distance[row, column] = start[row, column]
+                size = push_heap(heap, keys, size, row * width + column, start[row, column])
+    while size > 0:
+        cell, key = heap[0], keys[0]
+        size = pop_heap(heap, keys, size)
+        row, column = cell // width, cell % width
+        if key > distance[row, column]:
+            continue
+        for k in range(len(steps)):
+            dr, dc = steps[k, 0], steps[k, 1]
+            r, c = row + dr, column + dc
+            if r < 0 or c < 0 or r >= height or c >= width or not free[r, c]:
+                continue
+            there = distance[row, column] + np.sqrt(float(dr * dr + dc * dc))
+            if there < distance[r, c]:
+                distance[r, c] = there
+                size = push_heap(heap, keys, size, r * width + c, there)
+    return distance
+
+
+GRID_CELL_M: Final = 0.05
+BODY_RADIUS_M: Final = 0.25  # [m] radius of a body that must not touch walls
+MARGIN_M: Final = 1.5  # [m] of ground round everything in the sketch
+CLEARANCE_M: Final = (
+    0.04  # [m] that the root keeps from the edge of its corridor: cells are coarse, joints are smoothed
+)
+DILATION_CELLS: Final = 2  # cells round free ones for which distances are known: the four cells round a free place are
+FOOT_RADIUS_M: Final = 0.09  # [m] half a foot: plants keep this far from water
+GRID_UNDERESTIMATE: Final = 0.9923  # [-] ways over forty neighbours are up to 1 / this times as long as straight ones
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroundGrid:
+    """Cells of the ground."""
+
+    origin: FloatArray  # (2,) [m]
+    x: FloatArray  # (W,) [m] centres of columns
+    z: FloatArray  # (H,) [m] centres of rows
+    free: BoolArray  # (H, W) root
+    wide: BoolArray  # (H, W) root, or near a place where the root may be
+    stand: BoolArray  # (H, W) feet
+
+    @classmethod
+    def from_sketch(cls, sketch: Sketch) -> GroundGrid:
+        """Draw a sketch into cells: corridor and walls for the root, walls, rivers and stones for the feet."""
+        points = [sketch.start.position, sketch.goal.position, *_box_corners(sketch.world)]
+        points += [event.at for event in sketch.events if event.at is not None]
+        points += [(thing.position[0], thing.position[2]) for thing in sketch.world.objects]
+        if sketch.path is not None:
+            points += [(float(p[0]), float(p[1])) for p in sketch.path.points]
+        spread = np.array(points)
+        margin = MARGIN_M + 0.5 * sketch.corridor_m
+        low, high = spread.min(axis=0) - margin, spread.max(axis=0) + margin
+        count = np.ceil((high - low) / GRID_CELL_M).astype(int)
+        x: FloatArray = low[0] + GRID_CELL_M * (np.arange(int(count[0])) + 0.5)
+        z: FloatArray = low[1] + GRID_CELL_M * (np.arange(int(count[1])) + 0.5)
+        X, Z = np.tile(x, (len(z), 1)), np.tile(z[:, None], (1, len(x)))
+        walls = _obstacle_distance(sketch.world, X, Z)
+        free = walls > BODY_RADIUS_M
+        if sketch.path is not None:
+            half = 0.5 * sketch.corridor_m
+            free &= _path_distance(sketch, x, z, half) <= max(half - CLEARANCE_M, 0.5 * half)
+        return cls(low, x, z, free, _dilate_cells(free), (walls > 0.0) & ~_river_cells(sketch.world, X, Z))
+
+    def cell(self, place: Sequence[float]) -> tuple[int, int]:
+        """Row and column of a place (x, z)."""
+        return int((place[1] - self.origin[1]) / GRID_CELL_M), int((place[0] - self.origin[0]) / GRID_CELL_M)
+
+    def disk(self, centre: Sequence[float], radius_m: float) -> BoolArray:
+        """Cells within a radius of a place (x, z)."""
+        dx, dz = self.x[None] - centre[0], self.z[:, None] - centre[1]
+        return dx * dx + dz * dz <= radius_m * radius_m
+
+    def distances(self, start: FloatArray) -> FloatArray:
+        """Lower bound [m] of the way from every cell to the cells where ``start`` [m] is finite, plus that value.
+
+        Of two cells with a free way between their centres the values differ by no more than its length.
+        """
+        return (
+            GRID_UNDERESTIMATE
+            * GRID_CELL_M
+            * grid_distances(self.wide, start / (GRID_UNDERESTIMATE * GRID_CELL_M), GRID_STEPS)
+        )
+
+
+def _dilate_cells(free: BoolArray) -> BoolArray:
+    """Free cells and those near them: a root that is tested here and there may cut a corner in between."""
+    wide = free
+    for axis in (0, 1):
+        wide = np.logical_or.reduce(
+            [np.roll(wide, step, axis=axis) for step in range(-DILATION_CELLS, DILATION_CELLS + 1)]
+        )
+    return wide
+
+
+def _box_corners(world: World) -> list[tuple[float, float]]:
+    ends = [end for strip in (*world.walls, *world.rivers) for end in (strip.start, strip.end)]
+    return ends + [thing.position for thing in (*world.stones, *world.tables, *world.boxes)]
+
+
+def _obstacle_distance(world: World, X: FloatArray, Z: FloatArray) -> FloatArray:
+    """Distance [m] of every cell to what stands in the way, negative inside."""
+    least = np.full(X.shape, np.inf)
+    for wall in world.walls:
+        least = np.minimum(least, segment_distance(wall.start, wall.end, X, Z) - 0.5 * wall.thickness_m)
+    for box in (*world.tables, *world.boxes):
+        least = np.minimum(least, box_distance(box.position, box.size, box.heading_deg, X, Z))
+    return least
+
+
+def _river_cells(world: World, X: FloatArray, Z: FloatArray) -> BoolArray:
+    """Cells on which no foot may stand: rivers, but for their stones."""
+    wet = np.zeros(X.shape, dtype=bool)
+    for river in world.rivers:
+        wet |= segment_distance(river.start, river.end, X, Z) < 0.5 * river.width_m + FOOT_RADIUS_M
+    for stone in world.stones:
+        radius = max(stone.radius_m - FOOT_RADIUS_M, 0.02)
+        wet &= np.hypot(X - stone.position[0], Z - stone.position[1]) > radius
+    return wet
+
+
+def segment_distance(start: Sequence[float], end: Sequence[float], X: FloatArray, Z: FloatArray) -> FloatArray:
+    """Distance [m] of places to a segment."""
+    ux, uz = end[0] - start[0], end[1] - start[1]
+    square = max(ux * ux + uz * uz, 1e-12)
+    t = np.clip(((X - start[0]) * ux + (Z - start[1]) * uz) / square, 0.0, 1.0)
+    return np.hypot(X - start[0] - t * ux, Z - start[1] - t * uz)
+
+
+def box_distance(
+    centre: Sequence[float], size: Sequence[float], heading_deg: float, X: FloatArray, Z: FloatArray
+) -> FloatArray:
+    """Distance [m] of places to a turned rectangle, negative inside."""
+    a = np.deg2rad(heading_deg)
+    dx, dz = X - centre[0], Z - centre[1]
+    u, v = np.cos(a) * dx - np.sin(a) * dz, np.sin(a) * dx + np.cos(a) * dz
+    ou, ov = np.abs(u) - 0.5 * size[0], np.abs(v) - 0.5 * size[1]
+    return np.hypot(np.maximum(ou, 0.0), np.maximum(ov, 0.0)) + np.minimum(np.maximum(ou, ov), 0.0)
+
+
+def _path_distance(sketch: Sketch, x: FloatArray, z: FloatArray, reach_m: float) -> FloatArray:
+    """Distance [m] of cells to the path; inf where it is more than ``reach_m``."""
+    assert sketch.path is not None
+    count = max(2, int(np.ceil(sketch.path.length_m / GRID_CELL_M)))
+    points = sketch.path.point_at(np.linspace(0.0, sketch.path.length_m, count + 1))
+    least = np.full((len(z), len(x)), np.inf)
+    for a, b in pairwise(points):
+        columns = slice(*np.searchsorted(x, [min(a[0], b[0]) - reach_m, max(a[0], b[0]) + reach_m]))
+        rows = slice(*np.searchsorted(z, [min(a[1], b[1]) - reach_m, max(a[1], b[1]) + reach_m]))
+        X, Z = np.meshgrid(x[columns], z[rows])
+        least[rows, columns] = np.minimum(least[rows, columns], segment_distance(a, b, X, Z))
+    return least

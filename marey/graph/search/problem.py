@@ -1,0 +1,375 @@
+"""A sketch on a graph, ready to be searched; and the paths that are found.
+
+An edge that meets a wall may be replaced by another path through the same phase, longer but free ([Safonova2006]_
+F26).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, IntArray
+from marey.graph.arrays import (
+    EDGE,
+    MET,
+    NODE,
+    PICK,
+    YAW,
+    GridArrays,
+    HeuristicTerms,
+    SearchMemory,
+    compose_planar,
+    to_frame,
+)
+from marey.graph.database.compact import compute_pose_costs, compute_transition_costs
+from marey.graph.paths import PathStep
+from marey.graph.search.blended_graph import PreparedGraph
+from marey.graph.search.footsteps import move_steps
+from marey.graph.search.ground import GRID_CELL_M, GroundGrid
+from marey.graph.search.heuristics import (
+    DIRECTIONAL_HEURISTICS,
+    ConstraintLayers,
+    add_direction_terms,
+    compute_bounds,
+    layer_distances,
+)
+from marey.graph.search.sketch import (
+    SearchFailure,
+    SketchConstraint,
+    check_ground,
+    check_parameters,
+    check_route,
+    compile_sketch,
+    pack_constraints,
+)
+from marey.lie import SO3
+from marey.world import Sketch
+
+if TYPE_CHECKING:
+    from marey.graph.motion_graph import MotionGraph
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Detour:
+    """Another way for an edge."""
+
+    stretches: tuple[tuple[int, int], ...]  # poses shown
+    cost: float
+
+
+class Detours:
+    """Looks for ways inside phases in the full graph of poses."""
+
+    def __init__(self, graph: MotionGraph) -> None:
+        self._graph, self._is_ready = graph, False
+
+    def _prepare(self) -> None:
+        graph = self._graph
+        database, transitions = graph.database, graph.transitions
+        self._cost = compute_pose_costs(database, graph.settings)
+        self._extra = compute_transition_costs(database, transitions, graph.settings)
+        self._order = np.argsort(transitions.source, kind="stable")
+        self._first = np.searchsorted(transitions.source[self._order], np.arange(database.num_poses + 1))
+        yaw = SO3(database.wxyz[:, 0]).twist_angle([0.0, 1.0, 0.0])
+        roots = np.stack([database.roots[:, 0], database.roots[:, 2], yaw], axis=1)
+        self._roots = to_frame(roots, database.phases.anchor[database.phase])  # (P, 3) in the frame of the anchor
+        self._is_ready = True
+
+    def find(self, edge: int, place: FloatArray, free: BoolArray, grid: FloatArray) -> Detour | None:
+        """The cheapest way along an edge, from an anchor, on which the root keeps to free cells; None if there is none.
+
+        Args:
+            edge: of the graph.
+            place: anchor in the world: x, z, yaw.
+            free: cells where the root may be ``(H, W)``.
+            grid: x and z of the first corner and size of a cell [m].
+        """
+        if not self._is_ready:
+            self._prepare()
+        stretches = self._graph.stretches(edge)
+        start, stop = stretches[0][0], stretches[-1][1]
+        table = self._graph.database.phases
+        same = np.flatnonzero(table.kind == table.kind[self._graph.database.phase[start]])
+        legal = np.zeros(self._graph.database.num_poses, dtype=bool)
+        for phase in same:
+            poses = np.arange(int(table.start[phase]), int(table.stop[phase]))
+            legal[poses] = _is_free(compose_planar(place, self._roots[poses]), free, grid)
+        return self._shortest_pose_path(start, stop - 1, legal)
+
+    def _shortest_pose_path(self, start: int, last: int, legal: BoolArray) -> Detour | None:
+        """Dijkstra over legal poses from one pose to another; the next pose of the clip, or a transition."""
+        import heapq
+
+        if not (legal[start] and legal[last]):
+            return None
+        best: dict[int, float] = {start: 0.0}
+        came: dict[int, int] = {}
+        heap = [(0.0, start)]
+        while heap:
+            spent, pose = heapq.heappop(heap)
+            if pose == last:
+                return Detour(_consecutive_ranges(came, start, last), spent + float(self._cost[last]))
+            if spent > best[pose]:
+                continue
+            for there, cost in self._next(pose):
+                total = spent + cost
+                if legal[there] and total < best.get(there, np.inf):
+                    best[there], came[there] = total, pose
+                    heapq.heappush(heap, (total, there))
+        return None
+
+    def _next(self, pose: int) -> list[tuple[int, float]]:
+        database, transitions = self._graph.database, self._graph.transitions
+        own = float(self._cost[pose])
+        found = [(pose + 1, own)] if pose + 1 < database.phases.stop[database.phase[pose]] else []
+        jumps: IntArray = self._order[self._first[pose] : self._first[pose + 1]]
+        return found + [(int(transitions.target[j]), own + float(self._extra[j])) for j in jumps]
+
+
+def _is_free(places: FloatArray, free: BoolArray, grid: FloatArray) -> BoolArray:
+    column = np.floor((places[:, 0] - grid[0]) / grid[2]).astype(np.int64)
+    row = np.floor((places[:, 1] - grid[1]) / grid[2]).astype(np.int64)
+    inside = (row >= 0) & (column >= 0) & (row < free.shape[0]) & (column < free.shape[1])
+    return inside & free[np.clip(row, 0, free.shape[0] - 1), np.clip(column, 0, free.shape[1] - 1)]
+
+
+def _consecutive_ranges(came: dict[int, int], start: int, last: int) -> tuple[tuple[int, int], ...]:
+    """Runs of poses from start to last."""
+    poses = [last]
+    while poses[-1] != start:
+        poses.append(came[poses[-1]])
+    poses.reverse()
+    cuts = [0, *(n for n in range(1, len(poses)) if poses[n] != poses[n - 1] + 1), len(poses)]
+    return tuple((poses[a], poses[b - 1] + 1) for a, b in pairwise(cuts))
+
+
+DIRECTION_CHANGE_RAD: Final = 1.0  # [rad] between start and goal, from which on a bound that knows of turns pays
+
+
+class CancelToken(Protocol):
+    """Something that can be set to stop a search, as ``threading.Event``."""
+
+    def is_set(self) -> bool:
+        """Whether to stop."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SearchClock:
+    """Time, and who may stop it."""
+
+    begin: float
+    budget_s: float
+    cancel: CancelToken | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Since the search began."""
+        return time.perf_counter() - self.begin
+
+    def part(self, share: float) -> SearchClock:
+        """A clock that stops after a share of the time that is left."""
+        return SearchClock(self.begin, self.seconds + share * (self.budget_s - self.seconds), self.cancel)
+
+    @property
+    def stopped(self) -> str:
+        """Why to stop, if so."""
+        if self.cancel is not None and self.cancel.is_set():
+            return "CANCELLED"
+        return "TIMEOUT" if self.seconds >= self.budget_s else ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SearchProblem:
+    """A sketch on a graph."""
+
+    made: PreparedGraph
+    sketch: Sketch
+    wishes: tuple[SketchConstraint, ...]
+    world: GridArrays
+    terms: HeuristicTerms
+    rows: FloatArray  # (L, 10) the goals
+    ground: GroundGrid
+    heuristic: str
+
+    @classmethod
+    def from_sketch(
+        cls,
+        made: PreparedGraph,
+        sketch: Sketch,
+        heuristic: str,
+        pick_tolerance_m: float | None = None,
+        until: int | None = None,
+        slack_m: float = 0.0,
+        arm_m: float = 0.0,
+    ) -> SearchProblem | SearchFailure:
+        """Compile a sketch, or tell why it is impossible; only the first ``until`` constraints, if given."""
+        roads, ground = made.roads, GroundGrid.from_sketch(sketch)
+        wishes = compile_sketch(sketch, pick_tolerance_m=pick_tolerance_m, slack_m=slack_m, arm_m=arm_m)[:until]
+        goals = pack_constraints(wishes)
+        failure = check_ground(sketch, ground, wishes) or check_parameters(roads, goals, wishes)
+        if failure is not None:
+            return failure
+        layers = layer_distances(roads, goals, ground)
+        failure = check_route(ground, sketch, layers)
+        return cls._with(made, sketch, wishes, ground, heuristic, layers) if failure is None else failure
+
+    @classmethod
+    def _with(
+        cls,
+        made: PreparedGraph,
+        sketch: Sketch,
+        wishes: tuple[SketchConstraint, ...],
+        ground: GroundGrid,
+        heuristic: str,
+        layers: ConstraintLayers | None = None,
+        final: FloatArray | None = None,
+    ) -> SearchProblem:
+        goals = pack_constraints(wishes)
+        layers = layer_distances(made.roads, goals, ground) if layers is None else layers
+        distance, terms = compute_bounds(heuristic, made.roads, made.rates, goals, ground, layers, final)
+        world = GridArrays(ground.origin, GRID_CELL_M, np.ascontiguousarray(distance), ground.free, ground.stand)
+        return cls(made, sketch, wishes, world, terms, goals.rows(), ground, heuristic)
+
+    def with_direction_bounds(self) -> SearchProblem:
+        """The same with a bound that knows of turns, where it is to end turned away from how it began."""
+        heading, wanted = self.sketch.start.heading_deg, self.wishes[-1].heading_rad
+        if self.heuristic not in DIRECTIONAL_HEURISTICS or heading is None or np.isnan(wanted):
+            return self
+        if np.cos(wanted - np.deg2rad(heading)) > np.cos(DIRECTION_CHANGE_RAD):
+            return self
+        goals = pack_constraints(self.wishes)
+        layers = layer_distances(self.made.roads, goals, self.ground)
+        return replace(self, terms=add_direction_terms(self.made.roads, self.made.rates, goals, layers, self.terms))
+
+    def with_assigned_hands(self, hands: Mapping[str, int]) -> SearchProblem:
+        """The same with things taken and put down by given hands, if any is put down again."""
+        wishes = tuple(with_hand(w, hands.get(constraint_object(w), w.hands)) for w in self.wishes)
+        if len({constraint_object(w) for w in wishes if w.kind == PICK}) == sum(w.kind == PICK for w in wishes):
+            return self  # everything is touched once: either hand will do
+        return SearchProblem._with(self.made, self.sketch, wishes, self.ground, self.heuristic)
+
+    def stage(self, layer: int, hands: int | None = None) -> SearchProblem:
+        """One constraint alone: its bound is sharper than that of all together. It ends where one can go on."""
+        is_last = layer + 1 == len(self.wishes) or self.heuristic not in DIRECTIONAL_HEURISTICS
+        final = None if is_last else np.where(np.isfinite(self.terms.base[0, layer + 1]), 0.0, np.inf)
+        wish = self.wishes[layer]
+        wishes = (wish if hands is None else with_hand(wish, hands),)
+        return SearchProblem._with(self.made, self.sketch, wishes, self.ground, self.heuristic, final=final)
+
+    def starts(self) -> list[tuple[int, FloatArray]]:
+        """States in which one may begin, and their anchors with the root at the start of the sketch."""
+        x, z = self.sketch.start.position
+        heading = self.sketch.start.heading_deg
+        yaw = self._towards() if heading is None else float(np.deg2rad(heading))
+        frame = np.array([x, z, yaw])
+        nodes = np.flatnonzero(self.made.roads.stands)
+        return [(int(n), compose_planar(frame, to_frame(np.zeros(3), self.made.roads.root[n]))) for n in nodes]
+
+    def _towards(self) -> float:
+        path, start = self.sketch.path, self.sketch.start.position
+        if path is not None:
+            return float(path.heading_at(path.nearest(start)[0]))
+        place = self.wishes[0].place
+        return float(np.arctan2(place[0] - start[0], place[2] - start[1]))
+
+
+def constraint_object(wish: SketchConstraint) -> str:
+    """What a pick or a put-down is about; nothing for others."""
+    return wish.name.partition(" ")[2] if wish.kind == PICK else ""
+
+
+def with_hand(wish: SketchConstraint, hands: int) -> SketchConstraint:
+    """A pick by one of some hands, unless others were asked for."""
+    return replace(wish, hands=wish.hands & hands or wish.hands)
+
+
+class SearchPath(NamedTuple):
+    """A way from a start to the end."""
+
+    made: PreparedGraph  # on which it was found
+    nodes: IntArray  # (n + 1,)
+    places: FloatArray  # (n + 1, 3) anchors
+    met: IntArray  # (n + 1,) constraints met
+    edges: IntArray  # (n,)
+    cost: float
+
+    @classmethod
+    def from_memory(cls, made: PreparedGraph, memory: SearchMemory, wishes: Sequence[SketchConstraint]) -> SearchPath:
+        """The cheapest way that a search has found, with the footsteps moved that its picks need."""
+        chain = memory.chain()
+        rows = memory.whole[chain]
+        places = memory.real[chain][:, : YAW + 1]
+        way = cls(made, rows[:, NODE], places, rows[:, MET], rows[1:, EDGE], memory.goal_cost)
+        return way._move_footsteps(wishes)
+
+    def _move_footsteps(self, wishes: Sequence[SketchConstraint]) -> SearchPath:
+        """The same with the steps before picks moved, as the search has seen that they can be."""
+        places, first = self.places.copy(), 0
+        for wish, step in zip(wishes, self.met_at, strict=True):
+            last = step + 1
+            if wish.slack_m > 0.0 and self.edges[step] < len(self.made.roads.delta):
+                end = compose_planar(places[step], self.made.roads.delta[self.edges[step]])
+                target = places[last].copy()
+                places[first : last + 1] = move_steps(np.vstack([places[first:last], end]), target)
+            first = last
+        return self._replace(places=places)
+
+    def subtract_final_cost(self, final: FloatArray) -> SearchPath:
+        """The same without the cost that was put on its end, if any was."""
+        return self if not len(final) else self._replace(cost=self.cost - float(final[self.nodes[-1]]))
+
+    def append_path(self, other: SearchPath) -> SearchPath:
+        """This way and one that begins where it ends."""
+        return SearchPath(
+            self.made,
+            np.concatenate([self.nodes, other.nodes[1:]]),
+            np.concatenate([self.places, other.places[1:]]),
+            np.concatenate([self.met, self.met[-1] + other.met[1:]]),
+            np.concatenate([self.edges, other.edges]),
+            self.cost + other.cost,
+        )
+
+    @property
+    def met_at(self) -> tuple[int, ...]:
+        """Steps at whose ends constraints were met."""
+        return tuple(n for n, (a, b) in enumerate(pairwise(self.met.tolist())) if b > a)
+
+    def steps(
+        self, wishes: tuple[SketchConstraint, ...], detours: Sequence[tuple[int, Detour]] = ()
+    ) -> tuple[PathStep, ...]:
+        """Edges, what they are blends of, and where they begin; numbers beyond the last edge are those of detours."""
+        blends, count = self.made.blends, len(self.made.roads.target)
+        hold = np.zeros(len(self.edges))
+        for wish, step in zip(wishes, self.met_at, strict=True):
+            hold[step] = wish.hold_s
+        steps: list[PathStep] = []
+        for n in range(len(self.edges)):
+            edge, stretches = int(self.edges[n]), ()
+            if edge >= count:
+                edge, detour = detours[edge - count]
+                stretches = detour.stretches
+            a, c = (edge, edge) if blends is None else (int(blends.a[edge]), int(blends.c[edge]))
+            weight = 1.0 if blends is None else float(blends.weight[edge])
+            steps.append(PathStep(a, c, weight, self.places[n].copy(), float(hold[n]), stretches))
+        return tuple(steps)
+
+    def errors(self, wishes: tuple[SketchConstraint, ...]) -> tuple[float, ...]:
+        """Distance [m] at which each constraint was met: of the hand and a pinned root for picks, else of the root."""
+        roads = self.made.roads
+        found: list[float] = []
+        for wish, step in zip(wishes, self.met_at, strict=True):
+            node, place = self.nodes[step + 1], self.places[step + 1]
+            hand = roads.hand[node] if wish.kind == PICK else np.array([roads.root[node, 0], 0.0, roads.root[node, 1]])
+            at = compose_planar(place, np.array([hand[0], hand[2], 0.0]))
+            rise = hand[1] - wish.place[1] if wish.kind == PICK else 0.0
+            away = float(np.linalg.norm([at[0] - wish.place[0], rise, at[1] - wish.place[2]]))
+            off = np.linalg.norm(compose_planar(place, roads.root[node])[:2] - wish.pin)
+            found.append(away if np.isnan(off) else max(away, float(off)))
+        return tuple(found)

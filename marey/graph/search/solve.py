@@ -1,0 +1,242 @@
+"""Search of a motion graph for a sketch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from marey.base import InputError, UnknownNameError
+from marey.graph.arrays import SearchMemory, clear_memory
+from marey.graph.paths import BOUNDED, OPTIMAL, PathStep, SearchResult, SearchSolution
+from marey.graph.reconstruction.motion import final_errors
+from marey.graph.search.anytime import STAGE_SHARE, AnytimeSearch, OnSolution, compile_kernels
+from marey.graph.search.blended_graph import DEFAULT_MAX_STATES, borrow_memory, prepare_graph
+from marey.graph.search.problem import CancelToken, Detours, SearchClock, SearchProblem
+from marey.graph.search.sketch import SearchFailure, SketchConstraint
+from marey.motion import Motion
+from marey.world import Sketch
+
+if TYPE_CHECKING:
+    from marey.graph.motion_graph import MotionGraph
+
+
+__all__ = ["EPSILONS", "PathStep", "SearchResult", "SearchSolution", "search_graph"]
+
+EPSILONS: Final = (3.0, 2.0, 1.5, 1.2, 1.0)
+"""Factors of the best cost within which solutions are sought. Larger ones lead into places that one cannot stop in."""
+UNBLENDED_FRACTION: Final = 0.5  # of the budget that may be spent before blends are looked at
+SLACK_M: Final = 0.12  # by which footsteps may bring hand and root of a pick to where they shall be
+ARM_M: Final = 0.05  # that arm and spine do of what a hand is off
+SEARCH_METHODS: Final = ("moved", "img_ara")
+NO_EXTRA_JUMPS_FRACTION: Final = (
+    0.7  # and before jumps are allowed where nothing asks for them, if no way was found without
+)
+
+
+def search_graph(
+    graph: MotionGraph,
+    sketch: Sketch,
+    *,
+    k: int = 2,
+    epsilon: Sequence[float] = EPSILONS,
+    budget_s: float = 20.0,
+    heuristic: str = "cycle",
+    on_solution: OnSolution | None = None,
+    cancel: CancelToken | None = None,
+    pick_tolerance_m: float | None = None,
+    max_states: int = DEFAULT_MAX_STATES,
+    few: bool = True,
+    until: int | None = None,
+    fallback: bool = True,
+    calm: bool = True,
+    method: str = "moved",
+) -> SearchResult:
+    """Find a way through the graph for a sketch: first any, then better ones, until the best or out of time.
+
+    Args:
+        graph: to search.
+        sketch: start, goal, events, corridor and world.
+        k: motions that may be blended, 1 or 2; with 2 the best way with 1 is found first and bounds the rest.
+        epsilon: factors within which solutions are sought, falling; 1 is the best.
+        budget_s: wall time.
+        heuristic: "cycle", "combined", "thesis", "2d", "graph" or "euclid", see
+            :func:`~marey.graph.search.heuristics.compute_bounds`.
+        on_solution: called with every solution; returns true to stop.
+        cancel: looked at some thirty times a second.
+        pick_tolerance_m: how near a hand comes to what it picks up; 5 cm by default.
+        max_states: search states that there is memory for.
+        few: below an epsilon of 3 look only at edges that differ from one another and are cheap; bounds are then
+            those of the graph of these edges.
+        until: only the first so many constraints, the goal being the last.
+        calm: jump and pick up only where a constraint asks for it, unless there is no such way; bounds are then those
+            of the graph without other jumps and picks.
+        fallback: where no way is found, look for other ways inside phases whose own way meets a wall.
+        method: "moved": footsteps before a pick give way by some centimetres, each by 3 cm and 3 degrees at most, so
+            that the hand is over its object and a pinned root at its pin; the world is looked at again with these
+            steps. Of what the hand is off, arm and spine do up to 5 cm in the final motion. "img_ara": steps are as
+            captured and blended, as in [Safonova2006]_.
+
+    Raises:
+        InputError: ``k`` or ``epsilon`` make no search.
+        UnknownNameError: there is no such method.
+    """
+    schedule = _check_schedule(k, epsilon)
+    is_blended = k == 2 and _has_events(sketch)
+    if method not in SEARCH_METHODS:
+        raise UnknownNameError("method", method, "the search", SEARCH_METHODS)
+    slack_m = SLACK_M if method == "moved" else 0.0
+    ask = _SearchQuery(
+        graph, sketch, schedule, heuristic, pick_tolerance_m, slack_m, until, is_blended, few, fallback, on_solution
+    )
+    ask.prepare(calm)  # what is made once for a graph is not charged to the budget
+    clock = SearchClock(time.perf_counter(), budget_s, cancel)
+    with borrow_memory(max_states) as memory:
+        run = ask.answer(memory, clock, calm=calm)
+        if calm and not isinstance(run, SearchFailure) and run.best is None and not clock.stopped:
+            clear_memory(memory)
+            run = ask.answer(memory, clock, calm=False, before=run)
+        if isinstance(run, SearchFailure):
+            return SearchResult(run.code, seconds=clock.seconds, advice=run.advice)
+        return _make_result(graph, sketch, run, clock)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _SearchQuery:
+    """What is asked for, and how."""
+
+    graph: MotionGraph
+    sketch: Sketch
+    schedule: tuple[float, ...]
+    heuristic: str
+    pick_tolerance_m: float | None
+    slack_m: float
+    until: int | None
+    is_blended: bool
+    few: bool
+    fallback: bool
+    on_solution: OnSolution | None
+
+    def prepare(self, calm: bool) -> None:
+        """Load what is compiled, and lay the graph out."""
+        for k in (1, 2) if self.is_blended else (1,):
+            prepare_graph(self.graph, k, calm=calm)
+        compile_kernels()
+
+    def answer(
+        self, memory: SearchMemory, clock: SearchClock, *, calm: bool, before: AnytimeSearch | None = None
+    ) -> AnytimeSearch | SearchFailure:
+        """Search without blends, then with them; what was found without them is the cost to beat."""
+        problem = self._problem(1, calm)
+        if isinstance(problem, SearchFailure) and not (self.is_blended and problem.code.startswith("PARAM")):
+            return problem
+        patience = clock.part(NO_EXTRA_JUMPS_FRACTION) if calm else clock
+        run = before
+        if isinstance(problem, SearchProblem):
+            looks = Detours(self.graph) if self.fallback and _has_walls(self.sketch) else None
+            share = clock.part(UNBLENDED_FRACTION) if self.is_blended else clock
+            run = AnytimeSearch(
+                problem,
+                memory,
+                share,
+                self.on_solution,
+                few=self.few,
+                looks=looks,
+                before=before,
+                patience=patience.part(UNBLENDED_FRACTION) if self.is_blended else patience,
+                stage_share=1.0 if self.is_blended else STAGE_SHARE,  # as much time as without blends
+            )
+            run.run_schedule(self.schedule)
+        is_over = clock.stopped != "" or (run is not None and run.done and run.proved > 1.0)
+        if self.is_blended and not is_over:
+            run = self._search_blends(memory, clock, patience, run, calm)
+        return _timeout_failure(problem) if run is None else run
+
+    def _problem(self, k: int, calm: bool) -> SearchProblem | SearchFailure:
+        made, arm_m = prepare_graph(self.graph, k, calm=calm), ARM_M if self.slack_m > 0.0 else 0.0
+        return SearchProblem.from_sketch(
+            made, self.sketch, self.heuristic, self.pick_tolerance_m, self.until, slack_m=self.slack_m, arm_m=arm_m
+        )
+
+    def _search_blends(
+        self, memory: SearchMemory, clock: SearchClock, patience: SearchClock, single: AnytimeSearch | None, calm: bool
+    ) -> AnytimeSearch | SearchFailure:
+        problem = self._problem(2, calm)
+        if isinstance(problem, SearchFailure):
+            return problem if single is None else single
+        clear_memory(memory)
+        run = AnytimeSearch(
+            problem, memory, clock, self.on_solution, k=2, few=self.few, before=single, patience=patience
+        )
+        run.run_schedule(self.schedule)
+        return run
+
+
+def _timeout_failure(problem: SearchProblem | SearchFailure) -> SearchFailure:
+    """What to say where time was over before anything was looked at."""
+    return problem if isinstance(problem, SearchFailure) else SearchFailure("TIMEOUT", "give more time")
+
+
+def _has_events(sketch: Sketch) -> bool:
+    """Whether there is something that blends may help with."""
+    return bool(sketch.world.rivers) or any(event.kind in ("pick", "place", "jump") for event in sketch.events)
+
+
+def _has_walls(sketch: Sketch) -> bool:
+    world = sketch.world
+    return bool(sketch.path is not None or world.walls or world.tables or world.boxes)
+
+
+def _check_schedule(k: int, epsilon: Sequence[float]) -> tuple[float, ...]:
+    schedule = tuple(float(value) for value in epsilon)
+    if k not in (1, 2):
+        raise InputError(f"k is {k}", "One motion, or two that are blended")
+    if not schedule or not min(schedule) >= 1.0 or any(a <= b for a, b in pairwise(schedule)):
+        raise InputError(f"epsilon is {schedule}", "Give falling numbers, none below 1")
+    return schedule
+
+
+def _hand_tolerance(wishes: Sequence[SketchConstraint]) -> float:
+    """What is asked of hands [m], if less than the search has to find since arm and spine do the rest."""
+    return min((wish.pin_tolerance_m for wish in wishes if wish.pin_tolerance_m < wish.tolerance_m), default=np.inf)
+
+
+def _make_result(graph: MotionGraph, sketch: Sketch, run: AnytimeSearch, clock: SearchClock) -> SearchResult:
+    if run.best is None:
+        code = run.stopped or "EXHAUSTED"
+        return SearchResult(
+            code, expansions=run.expansions, seconds=clock.seconds, violations=run.violations, stopped=run.stopped,
+            advice=run.advice(code),
+        )  # fmt: skip
+    way, wishes = run.best, run.problem.wishes
+    return SearchResult(
+        status=OPTIMAL if run.proved <= 1.0 else BOUNDED,
+        steps=way.steps(wishes, run.detours),
+        places=way.places,
+        start=int(way.nodes[0]),
+        cost=way.cost,
+        epsilon=run.proved,
+        expansions=run.expansions,
+        seconds=clock.seconds,
+        history=tuple(run.history),
+        found_errors=way.errors(wishes),
+        tolerance_m=_hand_tolerance(wishes),
+        met=way.met_at,
+        violations=run.violations,
+        stopped=run.stopped,
+        rebuild=make_rebuilder(graph, sketch),
+    )
+
+
+def make_rebuilder(graph: MotionGraph, sketch: Sketch) -> Callable[[SearchResult], tuple[Motion, tuple[float, ...]]]:
+    """How results of a graph become motions that do what a sketch asks for, and how exactly they do."""
+
+    def rebuilt(result: SearchResult) -> tuple[Motion, tuple[float, ...]]:
+
+        return final_errors(graph, result, sketch)
+
+    return rebuilt

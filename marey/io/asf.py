@@ -1,0 +1,394 @@
+"""ASF reader: the skeleton of an Acclaim pair, its joint frames and its joint limits.
+
+The text has sections in any order, each line a keyword and its values.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray
+from marey.io.conventions import HEIGHT_OF_REACH, METRES, UnitGuess, guess_unit, longest_reach, unit_in_metres
+from marey.io.euler import compose_euler
+from marey.io.text import TextFile, make_printable, parse_float, plural, read_text
+from marey.lie import SO3
+from marey.motion import LoadReport, Motion, Source
+from marey.skeleton import MAX_JOINTS, EulerLimits, Skeleton, SkeletonDraft
+
+Vector = tuple[float, float, float]
+DOFS: Final = ("rx", "ry", "rz", "tx", "ty", "tz", "l")
+MAX_LENGTH: Final = 1e9  # file units
+_PAIR: Final = re.compile(r"\(([^()]*)\)")
+
+
+@dataclass(slots=True)
+class AsfBone:
+    """One ``begin .. end`` of ``:bonedata``; lengths in file units, angles as the file gives them."""
+
+    name: str = ""
+    direction: Vector = (0.0, 0.0, 0.0)
+    length: float = 0.0
+    axis: Vector = (0.0, 0.0, 0.0)
+    axis_order: str = "xyz"
+    dof: list[str] = field(default_factory=list[str])
+    limits: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
+    line: int = 1
+
+    def vector(self) -> Vector:
+        """From the bone's start to its end."""
+        x, y, z = self.direction
+        return (x * self.length, y * self.length, z * self.length)
+
+
+@dataclass(slots=True)
+class AsfRoot:
+    """The ``:root`` section."""
+
+    order: list[str] = field(default_factory=lambda: ["tx", "ty", "tz", "rx", "ry", "rz"])
+    axis: str = "xyz"
+    position: Vector = (0.0, 0.0, 0.0)
+    orientation: Vector = (0.0, 0.0, 0.0)
+
+
+@dataclass(slots=True)
+class AsfFile:
+    """Everything an ASF file says that a motion needs."""
+
+    length: float = 1.0
+    degrees: bool = True
+    root: AsfRoot = field(default_factory=AsfRoot)
+    bones: dict[str, AsfBone] = field(default_factory=dict[str, AsfBone])
+    children: dict[str, list[tuple[str, int]]] = field(default_factory=dict[str, list[tuple[str, int]]])
+    """by parent: child and the line that says so"""
+    warnings: list[str] = field(default_factory=list[str])
+
+
+Line = tuple[int, list[str]]  # line number and words
+
+
+def parse_asf(text: TextFile) -> AsfFile:
+    """Parse a whole ASF file."""
+    if text.data.count(b"begin") > MAX_JOINTS + 1:
+        raise text.error_on_line(f"more than {MAX_JOINTS} bones", 1, "Check that the file is a character's skeleton.")
+    sections = _sections(text)
+    if not any(name in ("bonedata", "root", "hierarchy") for name, _, _ in sections):
+        raise text.error_on_line(
+            "no ASF section (:root, :bonedata, :hierarchy) found", 1, "Check that this is an ASF file."
+        )
+    file = AsfFile()
+    for name, _, lines in sections:
+        if name == "units":
+            _units(text, file, lines)
+        elif name == "root":
+            _root(text, file.root, lines)
+        elif name == "bonedata":
+            _bones(text, file, lines)
+        elif name == "hierarchy":
+            _hierarchy(text, file, lines)
+    if not file.children:
+        last = text.line_at(len(text.data) - 1)
+        raise text.error_on_line("the file has no :hierarchy", last, "Export it again: no bone hangs on the root.")
+    return file
+
+
+def _sections(text: TextFile) -> list[tuple[str, int, list[Line]]]:
+    sections: list[tuple[str, int, list[Line]]] = [("", 1, [])]
+    for number, line in enumerate(text.data.decode("utf-8", errors="replace").split("\n"), start=1):
+        words = line.partition("#")[0].split()
+        if words and words[0].startswith(":"):
+            sections.append((words[0][1:].lower(), number, []))
+            words = words[1:]
+        if words:
+            sections[-1][2].append((number, words))
+    return sections
+
+
+def _numbers(text: TextFile, line: int, words: Sequence[str], count: int, what: str) -> tuple[float, ...]:
+    values = [parse_float(word) for word in words[:count]]
+    if len(values) < count:
+        fix = "Check that the line was not truncated."
+        raise text.error_on_line(f"{what} needs {count} number{'s' * (count > 1)}, found {len(values)}", line, fix)
+    for word, value in zip(words, values, strict=False):
+        if value is None or abs(value) > MAX_LENGTH:
+            raise text.error_on_line(
+                f"'{make_printable(word)}' in {what} is not a usable number", line, "Correct the value."
+            )
+    return tuple(value for value in values if value is not None)
+
+
+def _vector(text: TextFile, line: int, words: Sequence[str], what: str) -> Vector:
+    x, y, z = _numbers(text, line, words, 3, what)
+    return (x, y, z)
+
+
+def _units(text: TextFile, file: AsfFile, lines: list[Line]) -> None:
+    for number, words in lines:
+        key = words[0].lower()
+        if key == "length":
+            (file.length,) = _numbers(text, number, words[1:], 1, "length")
+            if not file.length > 0.0:
+                raise text.error_on_line(
+                    f"the unit of length is {file.length:g}", number, "It must be positive; CMU writes 0.45."
+                )
+        elif key == "angle":
+            file.degrees = not (len(words) > 1 and words[1].lower().startswith("rad"))
+
+
+def _root(text: TextFile, root: AsfRoot, lines: list[Line]) -> None:
+    for number, words in lines:
+        key = words[0].lower()
+        if key == "order":
+            root.order = [_dof(text, number, word) for word in words[1:]]
+        elif key == "axis":
+            root.axis = _axis_order(text, number, words[1] if len(words) > 1 else "")
+        elif key == "position":
+            root.position = _vector(text, number, words[1:], "position")
+        elif key == "orientation":
+            root.orientation = _vector(text, number, words[1:], "orientation")
+
+
+def _dof(text: TextFile, line: int, word: str) -> str:
+    if word.lower() not in DOFS:
+        raise text.error_on_line(
+            f"unknown degree of freedom '{make_printable(word)}'", line, f"They are {', '.join(DOFS)}."
+        )
+    return word.lower()
+
+
+def _axis_order(text: TextFile, line: int, word: str) -> str:
+    if sorted(word.lower()) != ["x", "y", "z"]:
+        raise text.error_on_line(f"axis order '{make_printable(word)}'", line, "It names x, y and z once each, as XYZ.")
+    return word.lower()
+
+
+def _bones(text: TextFile, file: AsfFile, lines: list[Line]) -> None:
+    for block in _blocks(text, lines):
+        bone = _bone(text, block)
+        if bone.name in file.bones:
+            raise text.error_on_line(
+                f"a second bone called '{make_printable(bone.name)}'", bone.line, "Give it another name."
+            )
+        file.bones[bone.name] = bone
+
+
+def _blocks(text: TextFile, lines: list[Line]) -> Iterator[list[Line]]:
+    block: list[Line] | None = None
+    for number, words in lines:
+        key = words[0].lower()
+        if key == "begin":
+            if block is not None:
+                raise text.error_on_line("'begin' inside a bone", number, "Close the bone above with 'end'.")
+            block = [(number, words)]
+        elif block is None:
+            raise text.error_on_line(
+                f"'{make_printable(words[0])}' stands outside of begin and end", number, "Put it inside a bone."
+            )
+        elif key == "end":
+            yield block
+            block = None
+        else:
+            block.append((number, words))
+    if block is not None:
+        raise text.error_on_line(
+            "the bone that begins here has no 'end'", block[0][0], "The file was cut short: export it again."
+        )
+
+
+def _bone(text: TextFile, block: list[Line]) -> AsfBone:
+    bone = AsfBone(line=block[0][0])
+    limit_lines: list[Line] = []
+    in_limits = False
+    for number, words in block[1:]:
+        key = words[0].lower()
+        in_limits = key == "limits" or (in_limits and words[0].startswith("("))
+        if in_limits:
+            limit_lines.append((number, words))
+        elif key == "name":
+            bone.name = " ".join(words[1:])
+        elif key == "direction":
+            bone.direction = _vector(text, number, words[1:], "direction")
+        elif key == "length":
+            (bone.length,) = _numbers(text, number, words[1:], 1, "length")
+        elif key == "axis":
+            bone.axis = _vector(text, number, words[1:], "axis")
+            bone.axis_order = _axis_order(text, number, words[4] if len(words) > 4 else "XYZ")
+        elif key == "dof":
+            bone.dof = _dofs(text, number, words[1:])
+        elif key not in ("id", "bodymass", "cofmass"):
+            raise text.error_on_line(
+                f"unknown word '{make_printable(words[0])}' in a bone",
+                number,
+                "Bones know id, name, direction, length, axis, dof and limits.",
+            )
+    if not bone.name:
+        raise text.error_on_line("the bone that begins here has no name", bone.line, "Add: name NAME")
+    _set_limits(text, bone, limit_lines)
+    return bone
+
+
+def _dofs(text: TextFile, line: int, words: Sequence[str]) -> list[str]:
+    dofs = [_dof(text, line, word) for word in words]
+    if len(set(dofs)) < len(dofs):
+        raise text.error_on_line(f"a degree of freedom is named twice: {' '.join(dofs)}", line, "Name each once.")
+    return dofs
+
+
+def _set_limits(text: TextFile, bone: AsfBone, lines: list[Line]) -> None:
+    for number, words in lines:
+        for inside in _PAIR.findall(" ".join(words).replace(",", " ")):
+            bone.limits.append(_pair(text, number, inside.split()))
+    if lines and len(bone.limits) != len(bone.dof):
+        what = (
+            f"bone '{make_printable(bone.name)}' has {len(bone.dof)} degrees of freedom and {len(bone.limits)} limits"
+        )
+        raise text.error_on_line(what, lines[0][0], "Write one (low high) for each.")
+
+
+def _pair(text: TextFile, line: int, words: list[str]) -> tuple[float, float]:
+    bounds = [float(w) if w.lower() in ("inf", "-inf", "+inf") else parse_float(w) for w in words]
+    if len(bounds) != 2 or bounds[0] is None or bounds[1] is None or bounds[0] > bounds[1]:
+        raise text.error_on_line(
+            f"the limit '({make_printable(' '.join(words))})' is no range", line, "Write (low high), low first."
+        )
+    return (bounds[0], bounds[1])
+
+
+def _hierarchy(text: TextFile, file: AsfFile, lines: list[Line]) -> None:
+    for number, words in lines:
+        if words[0].lower() in ("begin", "end") and len(words) == 1:
+            continue
+        if words[0] != "root" and words[0] not in file.bones and words[0].lower() == "root":
+            words[0] = "root"
+        file.children.setdefault(words[0], []).extend((word, number) for word in words[1:])
+
+
+INCH_M: Final = 0.0254
+PLAUSIBLE_M: Final = (1.0, 2.4)  # heights for which the file's own length unit is believed
+ROOT: Final = "root"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AsfSkeleton:
+    """A skeleton with what an AMC file needs to move it."""
+
+    skeleton: Skeleton  # metres; a joint is named after the bone that starts at it
+    frames: SO3  # batch (J,): the frame C in which each joint's angles are measured, R = C E C^-1
+    dofs: tuple[tuple[str, ...], ...]  # (J,) "rx", "tz", ... in the order of the AMC's values
+    turn_order: tuple[str, ...]  # (J,) axes in the order they act, "xyz"
+    unit: UnitGuess
+    degrees: bool
+    warnings: tuple[str, ...] = field(default=())
+
+
+def read_asf(path: str | os.PathLike[str], *, rate_hz: float | None = None, unit: str | None = None) -> Motion:
+    """Read an ASF skeleton as a motion of one frame, its rest pose; ``read_amc`` reads the moving half.
+
+    Raises:
+        MissingFileError: there is no such file.
+        FormatError: it is no ASF; the message has the line and the fix.
+    """
+    asf = load_asf(path, unit=unit)
+    joints = asf.skeleton.num_joints
+    notes = (asf.unit.note, "an ASF file holds no motion; its rest pose is the only frame")
+    return Motion(
+        asf.skeleton,
+        120.0 if rate_hz is None else rate_hz,
+        asf.skeleton.offsets[:1],
+        SO3.identity(1, joints),
+        source=Source(str(path), "asf", asf.unit.name, asf.unit.metres),
+        load_report=LoadReport(asf.warnings, notes),
+        name=Path(path).stem,
+    )
+
+
+def load_asf(path: str | os.PathLike[str], *, unit: str | None = None) -> AsfSkeleton:
+    """Read an ASF file."""
+    text = read_text(path)
+    file = parse_asf(text)
+    order, parents, warnings = _order_bones(text, file)
+    draft = SkeletonDraft(Path(path).stem)
+    draft.add(ROOT, -1, file.root.position)
+    for bone, parent in zip(order, parents, strict=True):
+        offset = (0.0, 0.0, 0.0) if parent == 0 else order[parent - 1].vector()
+        draft.add(bone.name, parent, offset)
+    has_child = set(parents)
+    draft.tips = {j: bone.vector() for j, bone in enumerate(order, start=1) if j not in has_child}
+    raw = draft.build()
+    guess = _unit(raw, file, unit)
+    axes = [(file.root.orientation, file.root.axis), *((bone.axis, bone.axis_order) for bone in order)]
+    frames = _axis_frames(axes, file.degrees)
+    limits = tuple(_limits(bone, frames[j], file.degrees) for j, bone in enumerate(order, start=1) if bone.limits)
+    return AsfSkeleton(
+        replace(raw.scaled(guess.metres), limits=limits),
+        frames,
+        (tuple(file.root.order), *(tuple(b.dof) for b in order)),
+        (file.root.axis, *("".join(d[1] for d in b.dof if d[0] == "r") for b in order)),
+        guess,
+        file.degrees,
+        (*file.warnings, *warnings, *([guess.warning] if guess.warning else [])),
+    )
+
+
+def _order_bones(text: TextFile, file: AsfFile) -> tuple[list[AsfBone], list[int], list[str]]:
+    """Bones depth first from the root and, for each, the number of its parent joint (the root is 0)."""
+    order: list[AsfBone] = []
+    parents: list[int] = []
+    seen: set[str] = set()
+    stack = [(child, 0) for child in reversed(file.children.get(ROOT, []))]
+    while stack:
+        (name, line), parent = stack.pop()
+        if name not in file.bones:
+            raise text.error_on_line(
+                f"the hierarchy names '{make_printable(name)}', which is no bone",
+                line,
+                "Add the bone to :bonedata, or remove it here.",
+            )
+        if name in seen:
+            raise text.error_on_line(f"bone '{make_printable(name)}' hangs from two parents", line, "Keep one of them.")
+        seen.add(name)
+        order.append(file.bones[name])
+        parents.append(parent)
+        stack.extend((child, len(order)) for child in reversed(file.children.get(name, [])))
+    lost = [name for name in file.bones if name not in seen]
+    warnings = (
+        [f"left out, for the hierarchy does not reach them: {plural(len(lost), 'bone')}, {', '.join(lost[:5])}"]
+        if lost
+        else []
+    )
+    return order, parents, warnings
+
+
+def _unit(raw: Skeleton, file: AsfFile, unit: str | None) -> UnitGuess:
+    if unit is not None:
+        return UnitGuess(unit, unit_in_metres(unit), f"unit {unit} as asked for")
+    size = longest_reach(raw.parents, raw.offsets, raw.tips)
+    metres = INCH_M / file.length
+    tall = HEIGHT_OF_REACH * size * metres
+    if PLAUSIBLE_M[0] <= tall <= PLAUSIBLE_M[1]:
+        name = "cmu" if abs(metres - METRES["cmu"]) < 1e-12 else f"inch/{file.length:g}"
+        return UnitGuess(name, metres, f"length {file.length:g}: lengths are inches / {file.length:g}, {metres:.7f} m")
+    return guess_unit(size)
+
+
+def _axis_frames(axes: Sequence[tuple[Vector, str]], degrees: bool) -> SO3:
+    """Rotations C, batch ``(J,)``, of angles about x, y and z; the first letter of the order acts first."""
+    angles = np.array([angles for angles, _ in axes], dtype=np.float64)
+    order = np.array([["xyz".index(letter) for letter in reversed(word)] for _, word in axes], dtype=np.int64)
+    columns = 3 * np.arange(len(axes))[:, None] + order
+    table = (angles if degrees else np.rad2deg(angles)).reshape(1, -1)
+    return SO3(compose_euler(table, order, columns)[0])
+
+
+def _limits(bone: AsfBone, frame: SO3, degrees: bool) -> EulerLimits:
+    turns = [(dof[1], pair) for dof, pair in zip(bone.dof, bone.limits, strict=True) if dof[0] == "r"]
+    pairs: FloatArray = np.array([pair for _, pair in turns], dtype=np.float64).reshape(-1, 2)
+    pairs = np.deg2rad(pairs) if degrees else pairs
+    pairs.setflags(write=False)
+    return EulerLimits(bone.name, "".join(letter for letter, _ in turns), pairs[:, 0], pairs[:, 1], frame)

@@ -1,0 +1,1 @@
+"""BVH files: hierarchy, frames, reading and writing."""

@@ -1,0 +1,382 @@
+"""The HIERARCHY of a BVH file: joints, offsets, channels and end sites, and what they mean.
+
+Skeleton, channels, profile and unit are worked out once for all clips that share them. Known faults of collections
+have profiles: added poses, frames without data.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray, FormatError
+from marey.io.conventions import CMU_UNIT_M, HEIGHT_OF_REACH, METRES, UnitGuess, guess_unit, longest_reach, to_world
+from marey.io.euler import NONE, ChannelMap
+from marey.io.text import TextFile, is_decimal_comma, make_printable, parse_float, plural
+from marey.motion import Motion
+from marey.skeleton import MAX_JOINTS, Skeleton, SkeletonDraft
+
+CHANNELS: Final = tuple(f"{axis}{kind}" for kind in ("position", "rotation") for axis in "XYZ")
+MAX_OFFSET: Final = 1e9  # file units; keeps every later product finite
+Vector = tuple[float, float, float]
+_CHANNEL: Final = {name.lower(): name for name in CHANNELS}
+_WORDS: Final = re.compile(r"\n|[{}]|[^\s{}]+")
+_MOTION: Final = re.compile(rb"^[ \t\r\f\v]*motion(?=[\s:])", re.IGNORECASE | re.MULTILINE)
+_END_SITE: Final = -2  # on the stack of open braces: an end site, not a joint
+
+
+@dataclass(slots=True)
+class BvhHeader:
+    """The tree as the file states it."""
+
+    names: list[str] = field(default_factory=list[str])
+    parents: list[int] = field(default_factory=list[int])
+    offsets: list[Vector] = field(default_factory=list[Vector])
+    channels: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
+    end_sites: list[tuple[int, Vector]] = field(default_factory=list[tuple[int, Vector]])  # joint, offset
+
+
+def find_motion(text: TextFile) -> tuple[int, int]:
+    """Where the word MOTION begins and ends; it counts only at the start of a line."""
+    match = _MOTION.search(text.data)
+    if match is not None:
+        return match.start(), match.end()
+    parse_header(text)  # a fault of the hierarchy explains more than a missing section
+    raise text.error("there is no MOTION section", len(text.data) - 1, "The file was cut short: export it again.")
+
+
+def parse_header(text: TextFile) -> BvhHeader:
+    """Parse a text that ends where MOTION begins."""
+    parser = _Parser(text)
+    parser.run()
+    return parser.tree
+
+
+class _Parser:
+    """Walks the words of the header with a stack of open braces; nothing recurses."""
+
+    __slots__ = ("at", "open", "text", "tree", "unset", "words")
+
+    def __init__(self, text: TextFile) -> None:
+        self.text, self.at = text, 0
+        self.words: list[str] = _WORDS.findall(text.data.decode("utf-8", errors="replace"))
+        self.tree = BvhHeader()
+        self.open: list[int] = []  # joints whose braces are open
+        self.unset: set[int] = set()  # joints whose OFFSET has not come yet
+
+    def run(self) -> None:
+        first = self.next()
+        if first.upper() != "HIERARCHY":
+            raise self.error(f"expected HIERARCHY, found '{make_printable(first)}'", "Check that this is a BVH file.")
+        while word := self.next():
+            handler = _HANDLERS.get(word.upper())
+            if handler is None:
+                raise self.unknown(word)
+            handler(self)
+        if self.open:
+            raise self.error(f"{plural(len(self.open), 'brace')} not closed before MOTION", "Close what was opened.")
+        if not self.tree.names:
+            raise self.error("the hierarchy has no ROOT", "A BVH file needs one ROOT joint.")
+
+    def next(self) -> str:
+        """Return the next word, or an empty one at the end."""
+        words, at = self.words, self.at
+        while at < len(words) and words[at] == "\n":
+            at += 1
+        self.at = at + 1
+        return words[at] if at < len(words) else ""
+
+    def rest_of_line(self) -> list[str]:
+        """Words up to the end of the line or the next brace."""
+        words, first = self.words, self.at
+        at = first
+        while at < len(words) and words[at] not in "\n{}":
+            at += 1
+        self.at = at
+        return words[first:at]
+
+    def error(self, what: str, fix: str) -> FormatError:
+        line = 1 + self.words[: max(self.at - 1, 0)].count("\n")
+        return FormatError(what, self.text.path, line, fix)
+
+    def unknown(self, word: str) -> FormatError:
+        if parse_float(word) is not None:
+            return self.error(
+                f"a number, {make_printable(word)}, stands where a keyword should", "Is a value too many?"
+            )
+        fix = "A hierarchy knows ROOT, JOINT, End Site, OFFSET and CHANNELS."
+        return self.error(f"unknown keyword '{make_printable(word)}'", fix)
+
+    def number(self, what: str) -> float:
+        words, at = self.words, self.at
+        word = words[at] if at < len(words) else ""
+        self.at = at + 1
+        value = parse_float(word)
+        if value is None or abs(value) > MAX_OFFSET:
+            raise self.no_number(word.strip(), what)
+        return value
+
+    def no_number(self, word: str, what: str) -> FormatError:
+        if not word or word in "{}":
+            return self.error(f"{what} has too few numbers", "Check that the line was not truncated.")
+        if is_decimal_comma(word):
+            return self.error(f"'{make_printable(word)}' has a decimal comma", "Write decimals with a point.")
+        return self.error(f"'{make_printable(word)}' in {what} is not a usable number", "Correct the value.")
+
+    def root(self) -> None:
+        if self.tree.names:
+            raise self.error("a second ROOT", "Split the file: one character in each.")
+        self.add_joint("ROOT", -1)
+
+    def joint(self) -> None:
+        if not self.open or self.open[-1] == _END_SITE:
+            where = "an end site" if self.open else "no joint"
+            raise self.error(f"JOINT stands inside {where}", "Put it within the braces of its parent.")
+        self.add_joint("JOINT", self.open[-1])
+
+    def add_joint(self, kind: str, parent: int) -> None:
+        tree = self.tree
+        name = " ".join(self.rest_of_line())
+        if len(tree.names) == MAX_JOINTS:
+            raise self.error(f"more than {MAX_JOINTS} joints", "Check that the file is a character's skeleton.")
+        self.open_brace(f"{kind} {make_printable(name)}")
+        self.unset.add(len(tree.names))
+        self.open.append(len(tree.names))
+        tree.names.append(name)
+        tree.parents.append(parent)
+        tree.offsets.append((0.0, 0.0, 0.0))
+        tree.channels.append(())
+
+    def end(self) -> None:
+        self.rest_of_line()
+        if not self.open or self.open[-1] == _END_SITE:
+            raise self.error("End Site stands outside a joint", "Put it within the braces of a joint.")
+        self.open_brace("End Site")
+        self.open.append(_END_SITE)
+
+    def open_brace(self, what: str) -> None:
+        word = self.next()
+        if word != "{":
+            raise self.error(f"expected {{ after {what}, found '{make_printable(word)}'", "Add the brace.")
+
+    def close_brace(self) -> None:
+        if not self.open:
+            raise self.error("a closing brace too many", "Remove it, or check the braces above.")
+        joint = self.open.pop()
+        if joint in self.unset:
+            raise self.error(f"joint '{make_printable(self.tree.names[joint])}' has no OFFSET", "Add: OFFSET x y z")
+
+    def offset(self) -> None:
+        if not self.open:
+            raise self.error("OFFSET stands outside a joint", "Put it within the braces of a joint.")
+        vector = (self.number("OFFSET"), self.number("OFFSET"), self.number("OFFSET"))
+        joint = self.open[-1]
+        if joint == _END_SITE:
+            self.tree.end_sites.append((self.open[-2], vector))
+        else:
+            self.tree.offsets[joint] = vector
+            self.unset.discard(joint)
+
+    def read_channels(self) -> None:
+        words = self.rest_of_line()
+        count = parse_float(words[0]) if words else None
+        if count is None or not 0 <= count <= 6 or count != int(count):
+            found = make_printable(words[0]) if words else ""
+            raise self.error(f"CHANNELS count is '{found}'", "It must be a whole number from 0 to 6.")
+        names = tuple(self.channel(word) for word in words[1 : 1 + int(count)])
+        extra = words[1 + int(count) :]
+        if len(names) < count or (extra and extra[0].lower() in _CHANNEL):
+            what = f"CHANNELS announces {plural(int(count), 'channel')} and names {len(names) + len(extra)}"
+            raise self.error(what, "Make the count and the names agree.")
+        self.at -= len(extra)  # the next statement may stand on the same line
+        if len(set(names)) < len(names):
+            raise self.error(f"a channel is named twice: {' '.join(names)}", "Name each channel once.")
+        self.place_channels(names)
+
+    def channel(self, word: str) -> str:
+        name = _CHANNEL.get(word.lower())
+        if name is None:
+            raise self.error(f"unknown channel '{make_printable(word)}'", f"Channels are {', '.join(CHANNELS)}.")
+        return name
+
+    def place_channels(self, names: tuple[str, ...]) -> None:
+        if not self.open or (self.open[-1] == _END_SITE and names):
+            raise self.error("CHANNELS stands outside a joint", "Put it within the braces of a joint.")
+        joint = self.open[-1]
+        if joint == _END_SITE:
+            return
+        if self.tree.channels[joint]:
+            raise self.error(f"a second CHANNELS for joint '{make_printable(self.tree.names[joint])}'", "Keep one.")
+        self.tree.channels[joint] = names
+
+
+_HANDLERS: Final[dict[str, Callable[[_Parser], None]]] = {
+    "ROOT": _Parser.root,
+    "JOINT": _Parser.joint,
+    "END": _Parser.end,
+    "ENDSITE": _Parser.end,
+    "OFFSET": _Parser.offset,
+    "CHANNELS": _Parser.read_channels,
+    "}": _Parser.close_brace,
+}
+
+
+CMU_NAMES: Final = frozenset({"Hips", "LHipJoint", "RHipJoint", "LowerBack", "Spine1", "Neck1", "LeftFingerBase"})
+LOST_BONES: Final = (
+    "this conversion has lost the thorax and wrist bones: neck and shoulders sit on Spine1, 11 to 13 cm too low, "
+    "and the fingers on the wrist"
+)
+FLIP_DEG: Final = 40.0  # a joint at 120 Hz would need 4800 degrees a second; markers were swapped or lost
+CMU_HEIGHT_M: Final = (1.0, 2.4)  # height of a CMU skeleton read in CMU units; else it was rescaled
+
+
+def find_profile(raw: Skeleton) -> str:
+    """``"cmu"`` for the 2010 conversion of the CMU database in its own unit, else empty. ``raw`` is in file units."""
+    height = HEIGHT_OF_REACH * longest_reach(raw.parents, raw.offsets, raw.tips) * METRES["cmu"]
+    is_cmu = CMU_NAMES.issubset(raw.names) and CMU_HEIGHT_M[0] <= height <= CMU_HEIGHT_M[1]
+    return "cmu" if is_cmu else ""
+
+
+def leading_rows(
+    channels: FloatArray, layout: ChannelMap, profile: str, raw: Skeleton
+) -> tuple[int, list[str], list[str]]:
+    """How many rows at the start were not captured, and warnings and notes that say so."""
+    warnings: list[str] = []
+    notes: list[str] = []
+    if profile != "cmu":
+        return 0, warnings, notes
+    dropped = int(_is_added_pose(channels, layout))
+    if dropped:
+        notes.append("frame 0 is a T-pose that was added to the capture; left out (source.dropped keeps it)")
+    empty = _count_empty(channels[dropped:])
+    if empty:
+        what = f"only zeros at the start, for {plural(empty, 'frame')}"
+        warnings.append(f"{what}: not captured, left out (source.dropped keeps them)")
+    if _lacks_thorax(raw):
+        notes.append(LOST_BONES)
+    return dropped + empty, warnings, notes
+
+
+def _is_added_pose(channels: FloatArray, layout: ChannelMap) -> bool:
+    """Whole degrees, mostly zero, where the next frame begins: nobody moves like that."""
+    if len(channels) < 2:
+        return False
+    places = layout.positions[0][layout.positions[0] != NONE]
+    if (channels[0, places] != channels[1, places]).any():
+        return False
+    turns = channels[0, layout.columns[layout.columns != NONE]]
+    return bool((turns == np.rint(turns)).all() and np.count_nonzero(turns) < 0.2 * len(turns))
+
+
+def _count_empty(channels: FloatArray) -> int:
+    """How many rows at the start are all zero, unless all rows are."""
+    count = 0
+    while count < len(channels) and not channels[count].any():
+        count += 1
+    return 0 if count == len(channels) else count
+
+
+def _lacks_thorax(raw: Skeleton) -> bool:
+    names = ("Neck", "LeftShoulder", "RightShoulder")
+    return all(n in raw.names and not raw.offsets[raw.index(n)].any() for n in names)
+
+
+def joint_flips(motion: Motion) -> tuple[str, ...]:
+    """A warning that names the joints which turn by more than ``FLIP_DEG`` from one frame to the next."""
+    wxyz = motion.rotations.wxyz
+    cosines = np.abs(np.einsum("fjc,fjc->fj", wxyz[1:], wxyz[:-1]))
+    counts = (cosines < np.cos(np.deg2rad(0.5 * FLIP_DEG))).sum(axis=0)
+    joints = sorted(np.flatnonzero(counts).tolist(), key=lambda j: -int(counts[j]))
+    if not joints:
+        return ()
+    named = ", ".join(f"{motion.skeleton.names[j]} x{counts[j]}" for j in joints)
+    return (f"joints turn by more than {FLIP_DEG:g} degrees between two frames: {named}",)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BvhTree:
+    """A parsed hierarchy; shared and never changed."""
+
+    names: tuple[str, ...]  # (J,) as the file spells them
+    layout: ChannelMap
+    end_sites: tuple[tuple[int, Vector], ...]  # joint, offset in file units
+    raw: Skeleton  # file units and axes
+    profile: str  # "cmu" or empty
+    unit: UnitGuess
+    warnings: tuple[str, ...]
+
+
+def read_tree(text: TextFile) -> tuple[BvhTree, int]:
+    """Parse up to the word MOTION; returns the tree and the byte after that word.
+
+    Trials of one person begin with the same bytes, so these are parsed once and give one skeleton.
+    """
+    start, stop = find_motion(text)
+    try:
+        return _interpret_header(text.data[:start]), stop
+    except FormatError as error:
+        raise FormatError(error.what, text.path, error.line, error.fix) from None
+
+
+@lru_cache(maxsize=64)
+def build_skeleton(tree: BvhTree, up: str, metres: float) -> Skeleton:
+    """The skeleton in metres with Y up."""
+    raw = tree.raw
+    return replace(raw, offsets=to_world(raw.offsets, up) * metres, tips=to_world(raw.tips, up) * metres)
+
+
+@lru_cache(maxsize=64)
+def _interpret_header(head: bytes) -> BvhTree:
+    header = parse_header(TextFile("", head))
+    layout = ChannelMap.from_names(header.channels)
+    names, warnings = _make_names_unique(header.names)
+    if layout.num_channels == 0:
+        raise FormatError("no joint has channels", "", head.count(b"\n") + 1, "Add a CHANNELS line to each joint.")
+    draft = SkeletonDraft("bvh", names, header.parents, list(header.offsets), dict(_first_tips(header)))
+    raw = draft.build()
+    profile = find_profile(raw)
+    sites = tuple(header.end_sites)
+    return BvhTree(tuple(header.names), layout, sites, raw, profile, _unit(raw, profile), tuple(warnings))
+
+
+def _make_names_unique(names: list[str]) -> tuple[list[str], list[str]]:
+    """Give each joint a name of its own; returns the names and warnings that say what was changed."""
+    taken, seen = set(names), set[str]()
+    counters: dict[str, int] = {}
+    result: list[str] = []
+    changes: list[str] = []
+    for index, name in enumerate(names):
+        new = name if name and name not in seen else _free_name(name or "joint", taken, counters)
+        if new != name:
+            changes.append(f"joint {index} '{make_printable(name)}' is now '{make_printable(new)}'")
+        taken.add(new)
+        seen.add(new)
+        result.append(new)
+    if not changes:
+        return result, []
+    shown = "; ".join(changes[:4]) + (f"; and {len(changes) - 4} more" if len(changes) > 4 else "")
+    return result, [f"joints without a name of their own were renamed: {shown}"]
+
+
+def _free_name(stem: str, taken: set[str], counters: dict[str, int]) -> str:
+    number = counters.get(stem, 1) + 1
+    while f"{stem}_{number}" in taken:
+        number += 1
+    counters[stem] = number
+    return f"{stem}_{number}"
+
+
+def _first_tips(header: BvhHeader) -> list[tuple[int, Vector]]:
+    """The end site of each joint that has one; of several the first, as dict keeps the last."""
+    return list(reversed(header.end_sites))
+
+
+def _unit(raw: Skeleton, profile: str) -> UnitGuess:
+    if profile == "cmu":
+        return UnitGuess("cmu", CMU_UNIT_M, f"CMU skeleton: lengths are inches / 0.45, {CMU_UNIT_M:.7f} m")
+    return guess_unit(longest_reach(raw.parents, raw.offsets, raw.tips))

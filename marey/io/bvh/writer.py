@@ -1,0 +1,348 @@
+"""BVH writer: gives the file back that was read, and writes any other motion in the plainest dialect.
+
+Channel values are the file's own where they still hold, and fresh ones elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marey.base import FloatArray, InputError, IntArray, kernel
+from marey.io.conventions import rotate_wxyz, to_file, unit_in_metres
+from marey.io.euler import AXES, NONE, ChannelMap, channels_to_positions, decompose_euler
+from marey.motion import Motion, Source
+
+
+@kernel
+def format_table(values: FloatArray, decimals: int, out: NDArray[np.uint8]) -> int:
+    """Write a row a line with at most ``decimals`` decimals, no trailing zeros; returns the bytes used.
+
+    ``out`` has at least 24 bytes a value; ``abs(values) * 10**decimals`` fits in 63 bits.
+    """
+    scale = 10**decimals
+    p = 0
+    for row in range(values.shape[0]):
+        for column in range(values.shape[1]):
+            p = format_fixed(values[row, column], scale, decimals, out, p)
+            out[p] = 32
+            p += 1
+        out[p - 1] = 10
+    return p
+
+
+@kernel
+def format_fixed(value: float, scale: int, decimals: int, out: NDArray[np.uint8], p: int) -> int:
+    """Write one number from byte ``p`` on; returns the byte after it."""
+    number = np.int64(np.rint(abs(value) * scale))
+    whole, part = number // scale, number % scale
+    if value < 0.0 and number > 0:
+        out[p] = 45
+        p += 1
+    length = 1
+    while 10**length <= whole:
+        length += 1
+    for n in range(length):
+        out[p + length - 1 - n] = 48 + whole % 10
+        whole //= 10
+    p += length
+    if part == 0:
+        return p
+    while part % 10 == 0:
+        part //= 10
+        decimals -= 1
+    out[p] = 46
+    for n in range(decimals):
+        out[p + decimals - n] = 48 + part % 10
+        part //= 10
+    return p + decimals + 1
+
+
+POSITIONS: Final = ("Xposition", "Yposition", "Zposition")
+ROTATIONS: Final = ("Zrotation", "Yrotation", "Xrotation")
+SAME_POSITION: Final = 1e-9  # [m] a position this near to the file's own was not edited
+SAME_ROTATION: Final = 1e-9  # [rad] the same for a rotation
+
+
+def choose_channels(motion: Motion, source: Source | None) -> tuple[tuple[str, ...], ...]:
+    """Channel names of each joint, widened where the file's own cannot express the motion."""
+    names: list[tuple[str, ...]] = [(*POSITIONS, *ROTATIONS), *([ROTATIONS] * (motion.skeleton.num_joints - 1))]
+    if source is not None:
+        names = [tuple(n) for n in cast(Sequence[Sequence[str]], source.layout["channels"])]
+    for joint in _find_joints_needing_rotation(motion, source, names):
+        names[joint] = (*names[joint], *(r for r in ROTATIONS if r not in names[joint]))
+    for joint in _find_joints_needing_position(motion, source, names):
+        names[joint] = (*POSITIONS, *(n for n in names[joint] if n not in POSITIONS))
+    return tuple(names)
+
+
+def _find_joints_needing_rotation(motion: Motion, source: Source | None, names: Sequence[tuple[str, ...]]) -> list[int]:
+    """Joints with fewer than three rotation channels whose rotation these cannot make."""
+    narrow = [j for j, n in enumerate(names) if sum("rotation" in c for c in n) < 3]
+    if not narrow:
+        return []
+    full = ChannelMap.from_names([(*n, *(r for r in ROTATIONS if r not in n)) for n in names])
+    angles = _angles(motion, source, full)
+    spare = np.array([[full.names[j][c] not in names[j] for c in _rotation_slots(full, j)] for j in narrow])
+    used = np.abs(angles[:, narrow]).max(axis=0) > np.rad2deg(SAME_ROTATION)
+    return [j for j, need in zip(narrow, (used & spare).any(axis=1), strict=True) if need]
+
+
+def _rotation_slots(layout: ChannelMap, joint: int) -> list[int]:
+    return [i for i, name in enumerate(layout.names[joint]) if name.endswith("rotation")]
+
+
+def _find_joints_needing_position(motion: Motion, source: Source | None, names: Sequence[tuple[str, ...]]) -> list[int]:
+    """Joints that leave their offset, in their parent's frame, along an axis that has no channel."""
+    up = source.up if source else "+y"
+    need: list[int] = []
+    for joint, channels in enumerate(names):
+        fixed = [axis for axis, name in enumerate(POSITIONS) if name not in channels]
+        track = _position_track(motion, joint)
+        if not fixed or track is None:
+            continue
+        away = to_file(track - motion.skeleton.offsets[joint], up)
+        if np.abs(away[:, fixed]).max() > SAME_POSITION:
+            need.append(joint)
+    return need
+
+
+def _position_track(motion: Motion, joint: int) -> FloatArray | None:
+    """Position ``(F, 3)`` [m] of a joint in its parent's frame, or ``None`` where it is the constant offset."""
+    if joint == 0:
+        return motion.root_positions
+    return None if motion.translations is None else motion.translations[:, joint]
+
+
+def build_channel_table(
+    motion: Motion, source: Source | None, names: Sequence[Sequence[str]], metres: float
+) -> FloatArray:
+    """Channel values ``(F, C)`` [deg, file unit], columns joint by joint; rows left out by the reader return first."""
+    layout = ChannelMap.from_names(names)
+    own = _own_channels(motion, source, layout)
+    table = np.zeros((motion.num_frames, layout.num_channels))
+    angles = _angles(motion, source, layout)
+    for joint in range(motion.skeleton.num_joints):
+        _fill_rotations(table, layout, joint, angles)
+        _fill_positions(table, layout, joint, motion, source, metres, own)
+    if own is None or source is None or source.dropped is None or not np.array_equal(table, own):
+        return table
+    return np.concatenate([source.dropped, table]) if metres == source.metres_per_unit else table
+
+
+def _own_channels(motion: Motion, source: Source | None, layout: ChannelMap) -> FloatArray | None:
+    """The file's own values, if they are still one row a frame and one column a channel."""
+    if source is None or source.channels is None:
+        return None
+    return source.channels if source.channels.shape == (motion.num_frames, layout.num_channels) else None
+
+
+def _angles(motion: Motion, source: Source | None, layout: ChannelMap) -> FloatArray:
+    """Angles ``(F, J, 3)`` [deg] in the order of each joint's channels, missing axes last."""
+    wxyz = np.ascontiguousarray(rotate_wxyz(motion.rotations.wxyz, source.up if source else "+y", back=True))
+    own = _own_channels(motion, source, layout)
+    given = np.zeros((1, wxyz.shape[1], 3))
+    if own is not None:
+        padded = np.concatenate([own, np.zeros((len(own), 1))], axis=1)  # column NONE is the last one: zero
+        given = np.ascontiguousarray(padded[:, layout.columns])
+    return decompose_euler(wxyz, _complete_axes(layout.axes), given, own is not None)
+
+
+def _complete_axes(axes: IntArray) -> IntArray:
+    """Fill the missing axes of each joint so that every row is an order of 0, 1, 2."""
+    result = axes.copy()
+    for row in result:
+        missing = [a for a in range(len(AXES)) if a not in row]
+        for slot in np.flatnonzero(row == NONE):
+            row[slot] = missing.pop(0)
+    return result
+
+
+def _fill_rotations(table: FloatArray, layout: ChannelMap, joint: int, angles: FloatArray) -> None:
+    for slot in range(3):
+        if layout.columns[joint, slot] != NONE:
+            table[:, layout.columns[joint, slot]] = angles[:, joint, slot]
+
+
+def _fill_positions(
+    table: FloatArray,
+    layout: ChannelMap,
+    joint: int,
+    motion: Motion,
+    source: Source | None,
+    metres: float,
+    own: FloatArray | None,
+) -> None:
+    columns = layout.positions[joint]
+    if (columns == NONE).all():
+        return
+    track = _position_track(motion, joint)
+    offset = motion.skeleton.offsets[joint]
+    up = source.up if source else "+y"
+    local = to_file(np.broadcast_to(offset, (len(table), 3)) if track is None else track, up) / metres
+    if own is not None and source is not None and metres == source.metres_per_unit:
+        read = channels_to_positions(own, layout, joint, to_file(offset, up) / metres)
+        near = np.abs(read - local).max(axis=1, keepdims=True) * metres < SAME_POSITION
+        local = np.where(near, read, local)
+    for axis in range(3):
+        if columns[axis] != NONE:
+            table[:, columns[axis]] = local[:, axis]
+
+
+DEFAULT_UNIT: Final = "cm"  # what most programs take a BVH to be in
+DEEPEST_INDENT: Final = 40  # tabs; deeper joints are not indented further, so a long chain stays a small file
+DECIMALS: Final = 7  # of angles, and of lengths in units shorter than a metre
+WIDEST: Final = 1e9  # [deg or unit] largest value written
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BvhPlan:
+    """How a motion is laid out in the file; joints are numbered as in the motion."""
+
+    names: tuple[str, ...]
+    order: tuple[int, ...]  # (J,) joints as the file lists them: depth first
+    channels: tuple[tuple[str, ...], ...]  # (J,)
+    offsets: FloatArray  # (J, 3) file units and axes
+    sites: dict[int, list[FloatArray]]  # end sites by joint
+    frame_time: str
+    decimals: int
+
+
+def write_bvh(motion: Motion, path: str | os.PathLike[str], *, unit: str | None = None) -> None:
+    """Write a BVH file.
+
+    A motion that was read from a BVH is written with the file's own names, channels, axes and unit; frames
+    that were not changed get their own channel values back, and rows left out by the reader return.
+    Any other motion is written in centimetres, Y up, with ``Zrotation Yrotation Xrotation``.
+
+    Args:
+        motion: what to write.
+        path: the file.
+        unit: unit of length (``m``, ``cm``, ``mm``, ``inch``, ``cmu``) other than the file's own or centimetres.
+    """
+    source = motion.source if motion.source is not None and _is_matching_source(motion.source, motion) else None
+    metres = unit_in_metres(unit) if unit else source.metres_per_unit if source else unit_in_metres(DEFAULT_UNIT)
+    plan = _plan_layout(motion, source, metres)
+    table = build_channel_table(motion, source, plan.channels, metres)
+    rows = _in_file_order(table, plan)
+    head = "\n".join([*_hierarchy(motion, plan), "MOTION", f"Frames: {len(rows)}", f"Frame Time: {plan.frame_time}\n"])
+    Path(path).write_bytes(head.encode() + _format_table(rows, plan.decimals))
+
+
+def _is_matching_source(source: Source, motion: Motion) -> bool:
+    """Whether the source describes a BVH with this motion's joints."""
+    names = source.layout.get("names")
+    return source.format == "bvh" and names is not None and len(names) == motion.skeleton.num_joints
+
+
+def _plan_layout(motion: Motion, source: Source | None, metres: float) -> BvhPlan:
+    skeleton = motion.skeleton
+    up = source.up if source else "+y"
+    names = cast(Sequence[str], source.layout["names"]) if source else skeleton.names
+    return BvhPlan(
+        tuple(_clean_name(name) or skeleton.names[j] for j, name in enumerate(names)),
+        _depth_first(skeleton.parents),
+        choose_channels(motion, source),
+        to_file(skeleton.offsets, up) / metres,
+        _end_sites(motion, source, metres),
+        _frame_time(motion.rate_hz, source),
+        DECIMALS + 2 if metres >= 1.0 else DECIMALS,
+    )
+
+
+def _clean_name(name: str) -> str:
+    return re.sub(r"[\s{}]+", " ", name).strip()
+
+
+def _depth_first(parents: IntArray) -> tuple[int, ...]:
+    children: dict[int, list[int]] = {}
+    for joint in range(len(parents) - 1, 0, -1):
+        children.setdefault(int(parents[joint]), []).append(joint)
+    order: list[int] = []
+    stack = [0]
+    while stack:
+        order.append(stack.pop())
+        stack.extend(children.get(order[-1], ()))
+    return tuple(order)
+
+
+def _end_sites(motion: Motion, source: Source | None, metres: float) -> dict[int, list[FloatArray]]:
+    """End sites: those of the file, else one for each leaf and each tip."""
+    tips = motion.skeleton.tips / metres
+    if source is None:
+        has_child = np.isin(np.arange(len(tips)), motion.skeleton.parents)
+        return {j: [tips[j]] for j in np.flatnonzero(~has_child | tips.any(axis=1)).tolist()}
+    tips = to_file(tips, source.up)
+    ratio = source.metres_per_unit / metres
+    sites: dict[int, list[FloatArray]] = {}
+    for joint, offset in cast(Sequence[tuple[int, Any]], source.layout.get("end_sites", ())):
+        own: FloatArray = np.asarray(offset, dtype=np.float64) * ratio
+        sites[joint] = [*sites[joint], own] if joint in sites else [tips[joint]]
+    return sites
+
+
+def _frame_time(rate_hz: float, source: Source | None) -> str:
+    text = source.layout.get("frame_time") if source else None
+    if text and source and source.layout.get("rate_hz") == rate_hz:
+        return str(text)
+    return repr(1.0 / rate_hz)
+
+
+def _hierarchy(motion: Motion, plan: BvhPlan) -> list[str]:
+    parents = motion.skeleton.parents
+    lines = ["HIERARCHY"]
+    depths = np.zeros(len(parents), dtype=np.int64)
+    open_braces = 0
+    for joint in plan.order:
+        depths[joint] = depths[parents[joint]] + 1 if joint else 0
+        lines += _close_braces(open_braces, int(depths[joint]))
+        open_braces = int(depths[joint]) + 1
+        lines += _joint_lines(plan, joint, int(depths[joint]))
+    return lines + _close_braces(open_braces, 0)
+
+
+def _close_braces(have: int, want: int) -> list[str]:
+    return [_tabs(depth) + "}" for depth in range(have - 1, want - 1, -1)]
+
+
+def _joint_lines(plan: BvhPlan, joint: int, depth: int) -> list[str]:
+    tab, inner = _tabs(depth), _tabs(depth + 1)
+    channels = plan.channels[joint]
+    lines = [f"{tab}{'JOINT' if depth else 'ROOT'} {plan.names[joint]}", f"{tab}{{"]
+    lines.append(f"{inner}OFFSET {_numbers(plan.offsets[joint], plan.decimals)}")
+    lines.append(f"{inner}CHANNELS {len(channels)} {' '.join(channels)}".rstrip())
+    for offset in plan.sites.get(joint, ()):
+        lines += [f"{inner}End Site", f"{inner}{{"]
+        lines += [f"{inner}\tOFFSET {_numbers(offset, plan.decimals)}", f"{inner}}}"]
+    return lines
+
+
+def _tabs(depth: int) -> str:
+    return "\t" * min(depth, DEEPEST_INDENT)
+
+
+def _numbers(values: FloatArray, decimals: int) -> str:
+    return _format_table(np.asarray(values)[None], decimals).decode().strip()
+
+
+def _in_file_order(table: FloatArray, plan: BvhPlan) -> FloatArray:
+    """Columns of the motion's joints, one after the other, as the depth-first file lists them."""
+    stops = list(accumulate(len(channels) for channels in plan.channels))
+    columns = [c for j in plan.order for c in range(stops[j] - len(plan.channels[j]), stops[j])]
+    return np.ascontiguousarray(table[:, columns])
+
+
+def _format_table(rows: FloatArray, decimals: int) -> bytes:
+
+    if rows.size and not np.abs(rows).max() <= WIDEST:
+        raise InputError(f"a value of {np.abs(rows).max():g} is too large for a BVH file", "Check the motion's unit")
+    out = np.empty(24 * rows.size, dtype=np.uint8)
+    return out[: format_table(rows, decimals, out)].tobytes()

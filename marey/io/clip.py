@@ -1,0 +1,299 @@
+"""Our own clip file: every field of a Motion, bit for bit, in one `.safetensors` file.
+
+`Motion.source` is kept as JSON for plain values and as tensors for channel tables.
+
+Arrays are tensors of the file; the rest is one JSON text in the file's metadata under the key ``marey``. Any
+tool that reads safetensors can read our arrays; nothing in the file can run code.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marey.base import FloatArray, InputError, MareyError
+from marey.io.binary import (
+    MAX_JSON_BYTES,
+    MAX_JSON_VALUES,
+    AnyPath,
+    as_format_error,
+    count_json_values,
+    file_size,
+    format_error,
+    parse_json,
+)
+from marey.lie import SO3
+from marey.motion import Contacts, LoadReport, Motion, Source
+from marey.skeleton import EulerLimits, Skeleton
+
+
+def describe_source(source: Source, *, channels: bool) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the JSON part and the tensors of a source."""
+    described: dict[str, Any] = {
+        "path": source.path,
+        "format": source.format,
+        "unit": source.unit,
+        "metres_per_unit": source.metres_per_unit,
+        "up": source.up,
+        "layout": [[to_plain(key), to_plain(value)] for key, value in source.layout.items()],
+    }
+    tensors: dict[str, NDArray[Any]] = {}
+    if channels and source.channels is not None:
+        tensors["source.channels"] = np.asarray(source.channels, dtype=np.float64)
+    if channels and source.dropped is not None:
+        tensors["source.dropped"] = np.asarray(source.dropped, dtype=np.float64)
+    return described, tensors
+
+
+def restore_source(described: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]]) -> Source:
+    """Undo :func:`describe_source`."""
+    return Source(
+        path=str(described["path"]),
+        format=str(described["format"]),
+        unit=str(described["unit"]),
+        metres_per_unit=float(described["metres_per_unit"]),
+        up=str(described["up"]),
+        layout={from_plain(key): from_plain(value) for key, value in described["layout"]},
+        channels=tensors.get("source.channels"),
+        dropped=tensors.get("source.dropped"),
+    )
+
+
+def to_plain(value: Any) -> Any:
+    """Turn nested tuples, mappings and arrays into JSON that :func:`from_plain` turns back without loss.
+
+    Raises:
+        InputError: the value holds something that is not plain data.
+    """
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, list | tuple):
+        items = [to_plain(item) for item in cast(tuple[Any, ...] | list[Any], value)]
+        return items if isinstance(value, list) else {"tuple": items}
+    if isinstance(value, Mapping):
+        pairs = cast(Mapping[Any, Any], value).items()
+        return {"mapping": [[to_plain(key), to_plain(item)] for key, item in pairs]}
+    if isinstance(value, np.generic):
+        return cast(Any, value).item()
+    if isinstance(value, np.ndarray):
+        array = cast(NDArray[Any], value)
+        return {"array": array.tolist(), "dtype": array.dtype.str, "shape": list(array.shape)}
+    raise InputError(f"source.layout holds a {type(value).__name__}", "Keep plain numbers, texts, lists and arrays")
+
+
+def from_plain(value: Any) -> Any:
+    """Undo :func:`to_plain`."""
+    if isinstance(value, list):
+        return [from_plain(item) for item in cast(list[Any], value)]
+    if not isinstance(value, dict):
+        return value
+    tagged = cast(dict[str, Any], value)
+    if "tuple" in tagged:
+        return tuple(from_plain(item) for item in tagged["tuple"])
+    if "mapping" in tagged:
+        return {from_plain(key): from_plain(item) for key, item in tagged["mapping"]}
+    return _array(tagged)
+
+
+def _array(tagged: Mapping[str, Any]) -> NDArray[Any]:
+    kind = np.dtype(tagged["dtype"])
+    if kind.kind not in "biufU":
+        raise InputError(f"an array of {kind} in the source's layout", "Write the clip again")
+    return np.array(tagged["array"], dtype=kind).reshape(tagged["shape"])
+
+
+CLIP_VERSION: Final = 1  # raise it when a reader of the old version would misread a new file
+MAX_CLIP_BYTES: Final = 4 << 30  # [byte] 12 hours of 31 joints at 120 Hz
+
+TENSORS: Final = (
+    *("parents", "offsets", "tips", "root_positions", "rotations", "contacts", "translations"),
+    *("limits.low", "limits.high", "limits.axis", "source.channels", "source.dropped"),
+)
+
+Tensors = dict[str, NDArray[Any]]
+
+
+def write_clip(motion: Motion, path: AnyPath, *, channels: bool = True) -> None:
+    """Write a clip that :func:`read_clip` gives back bit for bit; the same motion makes the same bytes.
+
+    Args:
+        motion: what to keep; its load report is completed first.
+        path: the `.safetensors` file.
+        channels: keep the values of the file the motion was read from too, so that a BVH file can still be given
+            back channel by channel. It nearly doubles the size.
+    """
+    Path(path).write_bytes(clip_bytes(motion, channels=channels))
+
+
+def clip_bytes(motion: Motion, *, channels: bool = True) -> bytes:
+    """Return the content of the file that :func:`write_clip` writes."""
+    from safetensors.numpy import save
+
+    tensors = _motion_tensors(motion) | _limit_tensors(motion.skeleton.limits)
+    described = _describe_motion(motion)
+    if motion.source is not None:
+        described["source"], kept = describe_source(motion.source, channels=channels)
+        tensors |= kept
+    text = json.dumps(described, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    if len(text.encode()) > MAX_JSON_BYTES // 2 or count_json_values(text.encode()) > MAX_JSON_VALUES:
+        raise InputError("the names and notes of this motion are too many to be kept", "Drop motion.source first")
+    contiguous = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
+    return save(contiguous, metadata={"marey": text})
+
+
+def read_clip(path: AnyPath, *, rate_hz: float | None = None, unit: str | None = None) -> Motion:
+    """Read a clip written by :func:`write_clip`, of this or any earlier version.
+
+    The file is mapped into memory, so that only its arrays are copied, once.
+
+    Args:
+        path: the `.safetensors` file.
+        rate_hz: use this frame rate instead of the file's.
+        unit: clip files are in metres; anything but ``"m"`` is refused.
+
+    Raises:
+        FormatError: the file is damaged, is no clip, or was written by a newer marey.
+    """
+    if unit not in (None, "m"):
+        raise InputError(f"unit '{unit}' for a clip file", "Clip files are always in metres; leave unit out")
+    tensors, described = _read_tensors(path)
+    with as_format_error(path, "Write the clip again."):
+        motion = _restore_motion(tensors, described)
+    return motion if rate_hz is None else replace(motion, rate_hz=rate_hz)
+
+
+def _describe_motion(motion: Motion) -> dict[str, Any]:
+    skeleton = motion.skeleton
+    return {
+        "format": "marey-clip",
+        "clip_version": CLIP_VERSION,
+        "name": motion.name,
+        "rate_hz": motion.rate_hz,
+        "skeleton": skeleton.name,
+        "joints": list(skeleton.names),
+        "limits": [[limit.joint, limit.order] for limit in skeleton.limits],
+        "contacts": None if motion.contacts is None else list(motion.contacts.names),
+        "warnings": list(motion.load_report.warnings),
+        "notes": list(motion.load_report.notes),
+    }
+
+
+def _motion_tensors(motion: Motion) -> Tensors:
+    tensors: Tensors = {
+        "parents": motion.skeleton.parents,
+        "offsets": motion.skeleton.offsets,
+        "tips": motion.skeleton.tips,
+        "root_positions": motion.root_positions,
+        "rotations": motion.rotations.wxyz,
+    }
+    if motion.contacts is not None:
+        tensors["contacts"] = motion.contacts.active
+    if motion.translations is not None:
+        tensors["translations"] = motion.translations
+    return tensors
+
+
+def _limit_tensors(limits: tuple[EulerLimits, ...]) -> Tensors:
+    if not limits:
+        return {}
+    return {
+        "limits.low": np.concatenate([np.asarray(limit.low_rad, dtype=np.float64) for limit in limits]),
+        "limits.high": np.concatenate([np.asarray(limit.high_rad, dtype=np.float64) for limit in limits]),
+        "limits.axis": np.stack([limit.axis.wxyz for limit in limits]),
+    }
+
+
+def _read_tensors(path: AnyPath) -> tuple[Tensors, Mapping[str, Any]]:
+    from safetensors import SafetensorError, safe_open
+
+    _check_header(path)
+    try:
+        with cast(Any, safe_open(str(path), framework="np")) as file:
+            metadata: dict[str, str] = file.metadata() or {}
+            described = _check_description(parse_json(metadata.get("marey", "{}"), path), path)
+            names = cast(list[str], file.keys())
+            tensors: Tensors = {name: file.get_tensor(name) for name in names if name in TENSORS}
+    except MareyError:
+        raise
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
+        raise format_error(
+            path, f"not a readable safetensors file: {_first_line(error)}", "Write the clip again."
+        ) from error
+    return tensors, described
+
+
+def _check_header(path: AnyPath) -> None:
+    size = file_size(path, limit=MAX_CLIP_BYTES)
+    with Path(path).open("rb") as file:
+        announced = int.from_bytes(file.read(8), "little")
+    if size < 8 or announced > size - 8:
+        raise format_error(path, "the header is longer than the file: it is cut off or no safetensors file")
+    if announced > MAX_JSON_BYTES:
+        raise format_error(path, f"a header of {announced} bytes; the limit is {MAX_JSON_BYTES}")
+
+
+def _check_description(described: Any, path: AnyPath) -> Mapping[str, Any]:
+    version: Any = cast(dict[str, Any], described).get("clip_version") if isinstance(described, dict) else None
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise format_error(path, "a safetensors file, but not a marey clip", "Give a file that marey wrote.")
+    if version > CLIP_VERSION:
+        what = f"clip version {version}; this marey reads versions up to {CLIP_VERSION}"
+        raise format_error(path, what, "Upgrade marey: pip install --upgrade marey")
+    return cast(Mapping[str, Any], described)
+
+
+def _restore_motion(tensors: Tensors, described: Mapping[str, Any]) -> Motion:
+    contacts = described["contacts"]
+    source = described.get("source")
+    return Motion(
+        skeleton=_skeleton(tensors, described),
+        rate_hz=described["rate_hz"],
+        root_positions=_floats(tensors, "root_positions"),
+        rotations=SO3(_floats(tensors, "rotations")),
+        contacts=None if contacts is None else Contacts(_texts(contacts), tensors["contacts"]),
+        translations=_floats(tensors, "translations") if "translations" in tensors else None,
+        source=None if source is None else restore_source(source, tensors),
+        load_report=LoadReport(_texts(described["warnings"]), _texts(described["notes"])),
+        name=str(described["name"]),
+    )
+
+
+def _skeleton(tensors: Tensors, described: Mapping[str, Any]) -> Skeleton:
+    limits: list[EulerLimits] = []
+    first = 0
+    for number, (joint, order) in enumerate(described["limits"]):
+        span = slice(first, first + len(order))
+        low, high = _floats(tensors, "limits.low")[span], _floats(tensors, "limits.high")[span]
+        limits.append(EulerLimits(joint, order, low, high, SO3(_floats(tensors, "limits.axis")[number])))
+        first = span.stop
+    return Skeleton(
+        _texts(described["joints"]),
+        tensors["parents"],
+        _floats(tensors, "offsets"),
+        _floats(tensors, "tips"),
+        tuple(limits),
+        str(described["skeleton"]),
+    )
+
+
+def _floats(tensors: Tensors, name: str) -> FloatArray:
+    array = tensors[name]
+    if array.dtype != np.float64:
+        raise InputError(f"tensor '{name}' holds {array.dtype}, expected float64")
+    return array
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    if not isinstance(values, list):
+        raise InputError(f"a list of names was expected, found {type(values).__name__}")
+    return tuple(str(value) for value in cast(list[Any], values))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0][:200] if str(error) else type(error).__name__

@@ -1,0 +1,123 @@
+"""load and save: one name for every format, chosen by the suffix."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import replace
+from difflib import get_close_matches
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, cast
+
+from marey.base import InputError, MissingFileError
+from marey.motion import LoadReport, Motion
+
+READERS: Final = {
+    ".bvh": ("marey.io.bvh.reader", "read_bvh"),
+    ".amc": ("marey.io.amc", "read_amc"),
+    ".asf": ("marey.io.asf", "read_asf"),
+    ".glb": ("marey.io.gltf.files", "read_gltf"),
+    ".gltf": ("marey.io.gltf.files", "read_gltf"),
+    ".safetensors": ("marey.io.clip", "read_clip"),
+    ".npz": ("marey.io.amass", "read_amass"),
+    ".json": ("marey.io.deepmimic", "read_deepmimic"),
+    ".txt": ("marey.io.deepmimic", "read_deepmimic"),
+    ".c3d": ("marey.io.c3d", "read_c3d"),
+    ".trc": ("marey.io.trc", "read_trc"),
+}
+WRITERS: Final = {
+    ".bvh": ("marey.io.bvh.writer", "write_bvh"),
+    ".glb": ("marey.io.gltf.files", "write_gltf"),
+    ".gltf": ("marey.io.gltf.files", "write_gltf"),
+    ".safetensors": ("marey.io.clip", "write_clip"),
+}
+READABLE_SUFFIXES: Final = tuple(READERS)  # of files that load() takes
+WRITABLE_SUFFIXES: Final = tuple(WRITERS)  # of files that save() makes
+
+
+def load(path: str | os.PathLike[str], *, rate_hz: float | None = None, unit: str | None = None) -> Motion:
+    """Read a motion file of any known format.
+
+    Args:
+        path: the file; its suffix names the format.
+        rate_hz: frames per second, when the file's own is missing or wrong.
+        unit: the file's unit of length (``m``, ``cm``, ``mm``, ``inch``, ``cmu``), when the guess is wrong.
+
+    Raises:
+        MissingFileError: there is no such file.
+        InputError: the suffix is unknown, or an option cannot be used.
+        FormatError: the file breaks its format; the message has the line and the fix.
+    """
+    suffix = _check_suffix(path, READERS, "read")
+    rate_hz = _check_rate(rate_hz)
+    motion = cast(Motion, _load_function(READERS[suffix])(path, rate_hz=rate_hz, unit=unit))
+    report = motion.load_report
+    later = LoadReport(notes=report.notes, later=lambda: (*report.warnings, *_time_base_warnings(motion)))
+    return replace(motion, load_report=later)
+
+
+def save(motion: Motion, path: str | os.PathLike[str], **options: Any) -> None:
+    """Write a motion file; the suffix names the format, the options are those of its writer.
+
+    The file appears whole or not at all: it is written beside its place and then renamed.
+
+    Raises:
+        InputError: the suffix is unknown.
+        MissingFileError: the folder does not exist.
+    """
+    suffix = _check_suffix(path, WRITERS, "write")
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise MissingFileError(str(target.parent), "Make the folder first.")
+    write = _load_function(WRITERS[suffix])
+    with _atomic_file(target) as draft:
+        write(motion, draft, **options)
+
+
+@contextlib.contextmanager
+def _atomic_file(target: Path) -> Generator[Path]:
+    draft = target.with_name(f".{target.stem[:64]}-{secrets.token_hex(6)}{target.suffix}")
+    try:
+        yield draft
+        draft.replace(target)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def _load_function(home: tuple[str, str]) -> Callable[..., Any]:
+    module, name = home
+    return cast(Callable[..., Any], getattr(import_module(module), name))
+
+
+def _check_suffix(path: str | os.PathLike[str], known: Iterable[str], verb: str) -> str:
+    suffix = Path(path).suffix.lower()
+    if suffix in known:
+        return suffix
+    if verb == "read" and not Path(path).exists():
+        raise MissingFileError(str(path))
+    if Path(path).is_dir():
+        raise InputError(f"'{path}' is a folder", "Name one file in it, or add the folder to a library")
+    near = get_close_matches(suffix, list(known), n=1)
+    hint = f"Did you mean {near[0]}? " if near else ""
+    raise InputError(f"cannot {verb} '{suffix or path}' files", f"{hint}marey can {verb} {', '.join(known)}.")
+
+
+def _check_rate(rate_hz: float | None) -> float | None:
+    if rate_hz is None:
+        return None
+    with contextlib.suppress(TypeError, ValueError):
+        if 0.0 < float(rate_hz) < float("inf"):
+            return float(rate_hz)
+    raise InputError(f"rate_hz is {rate_hz!r}", "It must be a positive number of frames per second")
+
+
+def _time_base_warnings(motion: Motion) -> tuple[str, ...]:
+    import marey.motion as floor
+
+    check = getattr(floor, "check_time_base", None)
+    warning = None if check is None else cast("str | None", check(motion).warning)
+    return () if warning is None else (warning,)

@@ -1,0 +1,1 @@
+"""glTF 2.0 files, `.glb` and `.gltf`, in and out."""

@@ -1,0 +1,227 @@
+"""A Motion as glTF 2.0: joints as nodes, a skinned capsule body, one animation ([Khronos2021]_).
+
+What glTF has no field for is kept in ``extras``: rate, contacts, tips, limits, notes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marey.base import FloatArray, InputError, IntArray
+from marey.io.binary import AnyPath
+from marey.io.gltf.buffers import INDICES, VERTICES, GltfPack, to_glb, to_gltf
+from marey.lie import SO3
+from marey.motion import Contacts, Motion, find_runs
+from marey.skeleton import Capsules, EulerLimits, Skeleton, capsule_mesh, capsules
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SkinnedBody:
+    """Triangles of the rest body; each vertex hangs on one joint."""
+
+    positions: FloatArray  # (V, 3) [m] in world, rest pose
+    normals: FloatArray  # (V, 3) unit
+    faces: IntArray  # (T, 3) vertex numbers, counter-clockwise seen from outside
+    joints: IntArray  # (V,)
+
+
+def build_skinned_body(skeleton: Skeleton, *, segments: int = 12) -> SkinnedBody | None:
+    """Return the capsule body of a skeleton, or None where no bone has a length."""
+    body = _marker_balls(skeleton) if _is_star(skeleton) else capsules(skeleton)
+    if len(body) == 0:
+        return None
+    mesh = capsule_mesh(body, segments)
+    positions = skeleton.rest_positions()[mesh.joints] + mesh.vertices
+    return SkinnedBody(positions, vertex_normals(positions, mesh.faces), mesh.faces, mesh.joints)
+
+
+def _is_star(skeleton: Skeleton) -> bool:
+    """Whether every joint hangs on the root alone, as markers do: there are no bones to draw then."""
+    return skeleton.num_joints > 2 and not skeleton.parents[1:].any() and bool(skeleton.tips[1:].any(axis=1).all())
+
+
+def _marker_balls(skeleton: Skeleton) -> Capsules:
+    count = skeleton.num_joints - 1
+    radii = 0.5 * np.linalg.norm(skeleton.tips[1:], axis=1)
+    return Capsules(np.arange(1, count + 1), np.zeros((count, 3)), skeleton.tips[1:], radii, radii)
+
+
+def vertex_normals(positions: FloatArray, faces: IntArray) -> FloatArray:
+    """Unit normals ``(V, 3)``: the mean of the faces around a vertex, weighted by their area."""
+    a, b, c = (positions[faces[:, i]] for i in range(3))
+    areas = np.cross(b - a, c - a)
+    normals = np.zeros_like(positions)
+    for corner in range(3):
+        np.add.at(normals, faces[:, corner], areas)
+    lengths = np.linalg.norm(normals, axis=1, keepdims=True)
+    return np.where(lengths > 0.0, normals / np.where(lengths > 0.0, lengths, 1.0), [0.0, 1.0, 0.0])
+
+
+def describe_motion(motion: Motion) -> dict[str, Any]:
+    """Return the part of a motion that glTF cannot hold, as plain JSON."""
+    skeleton = motion.skeleton
+    described: dict[str, Any] = {
+        "version": 1,
+        "rate_hz": motion.rate_hz,
+        "num_frames": motion.num_frames,
+        "name": motion.name,
+        "skeleton": skeleton.name,
+        "tips": {skeleton.names[j]: [float(x) for x in skeleton.tips[j]] for j in np.flatnonzero(skeleton.tips.any(1))},
+        "limits": [_limit(limit) for limit in skeleton.limits],
+    }
+    if motion.contacts is not None:
+        track = motion.contacts
+        described["contacts"] = {name: [list(run) for run in find_runs(track.track(name))] for name in track.names}
+    return described
+
+
+def restore_contacts(described: Mapping[str, Any], frames: int) -> Contacts | None:
+    """Undo the contact part of :func:`describe_motion`."""
+    tracks = described.get("contacts")
+    if tracks is None:
+        return None
+    names = tuple(str(name) for name in tracks)
+    active = np.zeros((frames, len(names)), dtype=np.bool_)
+    for k, name in enumerate(names):
+        for start, stop in tracks[name]:
+            if not 0 <= start <= stop <= frames:
+                raise InputError(f"contact '{name}' lasts from frame {start} to {stop} of {frames}")
+            active[start:stop, k] = True
+    return Contacts(names, active)
+
+
+def restore_limits(described: Mapping[str, Any]) -> tuple[EulerLimits, ...]:
+    """Undo the limits part of :func:`describe_motion`."""
+    limits = cast(list[dict[str, Any]], described.get("limits", []))
+    return tuple(
+        EulerLimits(
+            str(item["joint"]),
+            str(item["order"]),
+            _bounds(item["low_rad"], -np.inf),
+            _bounds(item["high_rad"], np.inf),
+            SO3(item["axis_wxyz"]),
+        )
+        for item in limits
+    )
+
+
+def _limit(limit: EulerLimits) -> dict[str, Any]:
+    def finite(values: FloatArray) -> list[float | None]:
+        return [float(x) if np.isfinite(x) else None for x in values]
+
+    axis = [float(x) for x in limit.axis.wxyz]
+    low, high = finite(limit.low_rad), finite(limit.high_rad)
+    return {"joint": limit.joint, "order": limit.order, "low_rad": low, "high_rad": high, "axis_wxyz": axis}
+
+
+def _bounds(values: list[float | None], unbounded: float) -> FloatArray:
+    return np.array([unbounded if value is None else value for value in values], dtype=np.float64)
+
+
+MATERIAL: Final = {
+    "name": "body",
+    "pbrMetallicRoughness": {"baseColorFactor": [0.55, 0.62, 0.72, 1.0], "metallicFactor": 0.0, "roughnessFactor": 0.7},
+}
+
+
+def write_gltf(motion: Motion, path: AnyPath, *, body: bool = True) -> None:
+    """Write a motion as `.glb`, or as a self-contained `.gltf` where the name ends so.
+
+    Joints become nodes whose rest pose is the skeleton's; a capsule body is skinned to them. Values are float32, as
+    glTF asks, so reading the file back moves no joint of a body near the origin by more than a micrometre. Frame
+    rate, contacts, tips and limits travel exactly in ``extras``.
+
+    Args:
+        motion: what to write.
+        path: a `.glb` or `.gltf` file.
+        body: add the capsule body; without it the file holds the bare joints.
+    """
+    root, data = build_gltf(motion, body=body)
+    as_text = Path(path).suffix.lower() == ".gltf"
+    Path(path).write_bytes(to_gltf(root, data) if as_text else to_glb(root, data))
+
+
+def build_gltf(motion: Motion, *, body: bool = True) -> tuple[dict[str, Any], bytes]:
+    """Return the description and the buffer of :func:`write_gltf`."""
+    pack = GltfPack()
+    skeleton = motion.skeleton
+    nodes = _nodes(skeleton)
+    skin = build_skinned_body(skeleton) if body else None
+    root: dict[str, Any] = {
+        "asset": {"version": "2.0", "generator": "marey"},
+        "extras": {"marey": describe_motion(motion)},
+        "scene": 0,
+        "scenes": [{"name": motion.name, "nodes": [0] if skin is None else [0, len(nodes)]}],
+        "animations": [_animation(motion, pack)],
+    }
+    if skin is not None:
+        nodes.append({"name": f"{skeleton.name} body", "mesh": 0, "skin": 0})
+        root |= {"meshes": [_mesh(skin, skeleton, pack)], "materials": [MATERIAL], "skins": [_skin(skeleton, pack)]}
+    root |= {"nodes": nodes, "accessors": pack.accessors, "bufferViews": pack.views}
+    return root, pack.data()
+
+
+def _nodes(skeleton: Skeleton) -> list[dict[str, Any]]:
+    nodes: list[dict[str, Any]] = []
+    for joint, name in enumerate(skeleton.names):
+        node: dict[str, Any] = {"name": name, "translation": [float(x) for x in skeleton.offsets[joint]]}
+        children = [int(child) for child in skeleton.children(joint)]
+        nodes.append(node | {"children": children} if children else node)
+    return nodes
+
+
+def _skin(skeleton: Skeleton, pack: GltfPack) -> dict[str, Any]:
+    columns = np.tile(np.eye(4), (skeleton.num_joints, 1, 1))
+    columns[:, 3, :3] = -skeleton.rest_positions()  # frames of the rest pose are aligned with the world
+    joints = list(range(skeleton.num_joints))
+    return {"joints": joints, "skeleton": 0, "inverseBindMatrices": pack.add(columns.astype(np.float32))}
+
+
+def _mesh(skin: SkinnedBody, skeleton: Skeleton, pack: GltfPack) -> dict[str, Any]:
+    count = len(skin.positions)
+    joints, weights = np.zeros((count, 4), dtype=np.uint16), np.zeros((count, 4), dtype=np.float32)
+    joints[:, 0], weights[:, 0] = skin.joints, 1.0
+    attributes = {
+        "POSITION": pack.add(skin.positions.astype(np.float32), target=VERTICES, bounds=True),
+        "NORMAL": pack.add(_unit32(skin.normals), target=VERTICES),
+        "JOINTS_0": pack.add(joints, target=VERTICES),
+        "WEIGHTS_0": pack.add(weights, target=VERTICES),
+    }
+    indices = pack.add(skin.faces.reshape(-1).astype(np.uint32), target=INDICES)
+    primitive = {"attributes": attributes, "indices": indices, "material": 0}
+    return {"name": f"{skeleton.name} body", "primitives": [primitive]}
+
+
+def _animation(motion: Motion, pack: GltfPack) -> dict[str, Any]:
+    times = pack.add(motion.times().astype(np.float32), bounds=True)
+    channels: list[dict[str, Any]] = []
+    samplers: list[dict[str, Any]] = []
+
+    def add(joint: int, path: str, values: NDArray[np.float32]) -> None:
+        samplers.append({"input": times, "interpolation": "LINEAR", "output": pack.add(values)})
+        channels.append({"sampler": len(samplers) - 1, "target": {"node": joint, "path": path}})
+
+    xyzw = _unit32(_make_signs_continuous(motion.rotations.wxyz)[..., [1, 2, 3, 0]])
+    add(0, "translation", motion.root_positions.astype(np.float32))
+    for joint in range(motion.skeleton.num_joints):
+        add(joint, "rotation", xyzw[:, joint])
+        if motion.translations is not None and joint:
+            add(joint, "translation", motion.translations[:, joint].astype(np.float32))
+    return {"name": motion.name, "channels": channels, "samplers": samplers}
+
+
+def _make_signs_continuous(wxyz: FloatArray) -> FloatArray:
+    """Choose between q and -q so that neighbouring frames lie on the same side, as linear interpolation needs."""
+    dots = np.einsum("fjc,fjc->fj", wxyz[1:], wxyz[:-1])
+    signs = np.cumprod(np.where(dots < 0.0, -1.0, 1.0), axis=0)
+    return np.concatenate([wxyz[:1], wxyz[1:] * signs[..., None]])
+
+
+def _unit32(vectors: FloatArray) -> NDArray[np.float32]:
+    return vectors.astype(np.float32)

@@ -1,0 +1,305 @@
+"""Inverse kinematics of whole clips: each frame starts from the one before, by any method."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import BoolArray, FloatArray, InputError, IntArray, frozen_bools
+from marey.kinematics.ik.calls import (
+    ALLOWED_RAD,
+    ClipSolution,
+    Guess,
+    SolverInputs,
+    allocate_clip,
+    allocate_frame,
+    full_pose_space,
+    solve_clip_full,
+    solve_clip_limited,
+    solve_clip_newton,
+    solve_clip_penalised,
+)
+from marey.kinematics.ik.coordinates import new_state
+from marey.kinematics.ik.full_space import evaluate_goals
+from marey.kinematics.ik.methods import find_method
+from marey.kinematics.ik.problem import IKProblem, Root
+from marey.kinematics.ik.reduced import limit_state_step
+from marey.kinematics.ik.solve import (
+    MODEL_LIMITS_CONFLICT,
+    NO_HISTORY,
+    build_solver_inputs,
+    compile_tasks,
+    require_int,
+    solve_with_restarts,
+)
+from marey.kinematics.ik.starts import PosedBody, guess_from_pose, match_body
+from marey.kinematics.ik.state import SpeedLimits
+from marey.kinematics.ik.tasks import Task
+from marey.kinematics.limits.contract import JointLimits
+from marey.kinematics.limits.tables import FREE, Bounds
+from marey.lie import SO3
+from marey.models import PoseModel
+from marey.motion import Motion
+from marey.numerics import SolveStatus
+from marey.numerics.status import OnFailure, check_on_failure, raise_if_asked
+from marey.skeleton import Pose, Skeleton
+
+if TYPE_CHECKING:
+    from marey.kinematics.ik.coordinates import ModelSpace
+
+
+MAX_STEP_RATIO: Final = 4.5  # [-] of what the goals ask for; 5 would be a jump, and projections on limits add a little
+LIMB_FRACTION: Final = 0.25  # [-] of the reach: a goal that moves so far asks for a turn of 1 rad
+
+
+def build_speed_limits(body: PosedBody, limits: JointLimits | None, max_turn: float | None) -> SpeedLimits:
+    """How far a pose may go in a frame, and where its limits are widest.
+
+    Raises:
+        InputError: ``max_turn`` is not above 0.
+    """
+    most = np.inf if max_turn is None else float(max_turn)
+    if not most > 0.0:
+        raise InputError(f"max_turn is {max_turn}", "Give a positive number, or None for no bound")
+    rest = body.skeleton.rest_positions()
+    reach = float(np.linalg.norm(rest - rest[0], axis=1).max())
+    middle = np.zeros((0, 4)) if limits is None else np.array(limits.middle().wxyz)
+    return SpeedLimits(most, LIMB_FRACTION * max(reach, 1e-3), middle)
+
+
+def solve_frames(
+    run: SolverInputs,
+    guess: Guess,
+    method: str,
+    body: PosedBody,
+    limits: JointLimits | None,
+    targets: FloatArray,
+    active: BoolArray,
+) -> ClipSolution:
+    """Solve all frames, each from the answer before; the guess is the first answer."""
+    frames, joints = len(targets), body.skeleton.num_joints
+    clip = allocate_clip(frames, joints, len(guess.x), targets.shape[1])
+    p = run.problem
+    if method == "projected-lm" and p.bounds is not None and run.space is None:
+        solve_clip_full(run, guess, p.bounds, targets, active, clip)
+        return clip
+    if method == "projected-lm" and p.bounds is not None and run.space is not None:
+        _solve_model_frames(run, guess, run.space, p.bounds, targets, active, clip)
+        return clip
+    for f in range(frames):
+        frame = replace(run, targets=targets[f], active=active[f], errors=clip.errors[f])
+        last = Guess(guess.root.copy(), guess.wxyz.copy(), guess.x.copy())
+        outcome = solve_with_restarts(frame, guess, method, body, limits, restarts=0)
+        clip.counts[f, :5] = (*outcome[:2], *outcome[3:])
+        _limit_frame(frame, limits, last, guess, targets, active, f, clip.counts[f])
+        clip.roots[f], clip.wxyz[f], clip.x[f] = guess.root, guess.wxyz, guess.x
+    return clip
+
+
+def _solve_model_frames(
+    run: SolverInputs,
+    guess: Guess,
+    space: ModelSpace,
+    bounds: Bounds,
+    targets: FloatArray,
+    active: BoolArray,
+    clip: ClipSolution,
+) -> None:
+    """Fill a clip in the space of a model, in one compiled loop."""
+    if bounds.kind == FREE:
+        solve_clip_newton(run, guess, None, targets, active, clip)
+        return
+    solve_clip_penalised(run, guess, space, bounds, targets, active, clip)
+    _repair_frames(run, bounds, targets, active, clip)
+
+
+def _repair_frames(
+    run: SolverInputs, bounds: Bounds, targets: FloatArray, active: BoolArray, clip: ClipSolution
+) -> None:
+    """Solve frames anew whose model has no pose inside the limits, in the full space; leave a flag in the counts."""
+    left = clip.counts[:, 4] > ALLOWED_RAD
+    clip.counts[:, 4] = left
+    for f in np.flatnonzero(left):
+        guess = Guess(clip.roots[f].copy(), clip.wxyz[f].copy(), clip.x[f])
+        single = allocate_frame(run, guess)
+        solve_clip_limited(run, guess, bounds, targets[f : f + 1], active[f : f + 1], single)
+        clip.roots[f], clip.wxyz[f], clip.errors[f] = single.roots[0], single.wxyz[0], single.errors[0]
+        single.counts[0, 1] += clip.counts[f, 1]
+        clip.counts[f, :4] = single.counts[0, :4]
+
+
+def _limit_frame(
+    run: SolverInputs,
+    limits: JointLimits | None,
+    last: Guess,
+    guess: Guess,
+    targets: FloatArray,
+    active: BoolArray,
+    f: int,
+    counts: FloatArray,
+) -> None:
+    """Bring a pose that went too far in frame f back on its way, and into its limits."""
+    layout = run.problem.layout
+    state = new_state(layout, guess.root, guess.wxyz, guess.x)
+    old = new_state(layout, last.root, last.wxyz, last.x)
+    if not limit_state_step(layout, full_pose_space(run), run.pace, targets, active, f, old, state, counts):
+        return
+    guess.root[:], guess.wxyz[:], guess.x[:] = state.root, state.wxyz, state.x
+    if limits is not None:
+        guess.wxyz[:] = limits.project_rotations(SO3(guess.wxyz[None])).wxyz[0]
+    evaluate_goals(layout, run.targets, run.active, guess.root, guess.wxyz, run.errors)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class IKTrackResult:
+    """A clip that follows its tasks, and how near it came in each frame."""
+
+    status: SolveStatus  # CONVERGED when every goal is reached in every frame
+    motion: Motion
+    iterations: IntArray  # (F,)
+    errors: FloatArray  # (F, T) [m] or [rad]; 0 for a pose task and where a task was not valid
+    reached: BoolArray  # (F, T)
+    position_error_m: FloatArray  # (F,) [m] the largest of all places
+    coordinates: FloatArray | None  # (F, k) of the model, in a reduced space
+    held_back: BoolArray  # (F,) frames whose pose would have jumped: see ``max_turn``
+    advice: str
+
+    def __repr__(self) -> str:
+        frames, missed = len(self.reached), int((~self.reached.all(axis=1)).sum())
+        worst = 1e3 * float(self.position_error_m.max())
+        held = f", {held} held back" if (held := int(self.held_back.sum())) else ""
+        return f"TrackResult({self.status}, {frames} frames, {missed} with goals missed, worst {worst:.1f} mm{held})"
+
+
+def track(
+    model_or_skeleton: PoseModel | Skeleton,
+    task_trajectories: Sequence[Task],
+    *,
+    rate_hz: float = 120.0,
+    start: Pose | None = None,
+    limits: JointLimits | None = None,
+    method: str = "projected-lm",
+    valid: ArrayLike | None = None,
+    max_iterations: int | None = None,
+    tolerance_m: float = 1e-3,
+    tolerance_rad: float = 1e-3,
+    root: Root = "free",
+    frozen_joints: Sequence[str | int] = (),
+    variant: str | None = None,
+    step: float | None = None,
+    max_turn: float | None = MAX_STEP_RATIO,
+    on_failure: OnFailure = "return",
+) -> IKTrackResult:
+    """Follow tasks through a whole clip; redundancy is settled by staying near the frame before.
+
+    [Engell2012]_ §1.1: coherence of the goals is what makes the answer smooth. The first frame is solved as
+    :func:`solve_ik` would, the others from the answer before; the default method runs as one compiled loop. Under
+    limits, a frame that misses goals is tried again from the same pose moved off its bounds.
+
+    The nearest pose may jump although the goals do not: a branch of answers ends at a limit, or a limb straightens.
+    Then joints are held to ``max_turn`` times the turn that the goals ask for, the way of the fastest goal over a
+    quarter of the body's reach (0.25 m of a grown human), and 0.01 rad. What other joints cannot take over is made up
+    for in the frames that follow; ``held_back`` marks such frames. The first frame is free, and so are frames in which
+    goals come or go.
+
+    Args:
+        model_or_skeleton: what is posed.
+        task_trajectories: tasks whose targets have one row for each frame, or one that is held.
+        rate_hz: frames per second of the clip.
+        start: where the first frame begins.
+        limits: hold in every frame.
+        method: as in :func:`solve_ik`.
+        valid: ``(F, T)`` frames in which each task counts (a marker was seen); all by default.
+        max_iterations: of each frame.
+        tolerance_m: a place within this is reached [m].
+        tolerance_rad: an orientation within this is reached [rad].
+        root: ``"free"``, ``"turn"`` or ``"fixed"``.
+        frozen_joints: joints that keep their rotation.
+        variant: as in :func:`solve_ik`.
+        step: as in :func:`solve_ik`.
+        max_turn: largest turn of a joint between frames, in units of what the goals ask for; ``None`` for no bound.
+        on_failure: ``"return"`` the clip with its errors, or ``"raise"``.
+
+    Raises:
+        InputError: targets of different lengths, and all that :func:`solve_ik` refuses.
+    """
+    check_on_failure(on_failure)
+    body = match_body(model_or_skeleton, start, limits)
+    _, default = find_method(method)
+    problem = compile_tasks(body, task_trajectories, limits, root, frozen_joints, tolerance_m, tolerance_rad)
+    targets = collect_clip_targets(problem, task_trajectories)
+    active = _active_blocks(problem, len(targets), len(task_trajectories), valid)
+    count = default if max_iterations is None else require_int(max_iterations, "max_iterations", 0)
+    run = build_solver_inputs(body, problem, targets[0], limits, count, variant, step, start, NO_HISTORY)
+    run = replace(run, active=active[0], pace=build_speed_limits(body, limits, max_turn))
+    guess = guess_from_pose(body, start)
+    solve_with_restarts(run, guess, method, body, limits, restarts=6 if start is None else 0)
+    clip = solve_frames(run, guess, method, body, limits, targets, active)
+    result = _build_result(body, problem, clip, rate_hz, active, len(task_trajectories))
+    raise_if_asked("track", result.status, result.advice, result, on_failure)
+    return result
+
+
+def collect_clip_targets(problem: IKProblem, tasks: Sequence[Task]) -> FloatArray:
+    """Targets ``(F, B, 4)`` of all frames.
+
+    Raises:
+        InputError: the tasks have different numbers of frames, or none has more than one target.
+    """
+    goals = [tasks[i].goal for i in problem.goals]
+    lengths = {len(goal) for goal in goals if goal.ndim == 2}
+    if len(lengths) != 1 or 0 in lengths:
+        found = ", ".join(str(n) for n in sorted(lengths)) or "no"
+        raise InputError(f"tasks with {found} frames", "Give targets (F, 3) of one length; a single target is held")
+    targets = np.zeros((lengths.pop(), len(goals), 4))
+    for row, goal in enumerate(goals):
+        targets[:, row, : goal.shape[-1]] = goal
+    return targets
+
+
+def _active_blocks(problem: IKProblem, frames: int, tasks: int, valid: ArrayLike | None) -> BoolArray:
+    if valid is None:
+        return np.ones((frames, len(problem.goals)), dtype=np.bool_)
+    given = frozen_bools(valid, frames, tasks, name="valid")
+    return np.ascontiguousarray(given[:, list(problem.goals)])
+
+
+def _build_result(
+    body: PosedBody, problem: IKProblem, clip: ClipSolution, rate_hz: float, active: BoolArray, num_tasks: int
+) -> IKTrackResult:
+    frames = len(clip.roots)
+    sizes = np.sqrt((clip.errors**2).sum(axis=-1))
+    errors, reached = np.zeros((frames, num_tasks)), np.ones((frames, num_tasks), dtype=np.bool_)
+    rows = list(problem.goals)
+    errors[:, rows], reached[:, rows] = sizes, (sizes <= problem.layout.blocks.tolerances) | ~active
+    is_place = ~np.array(problem.is_angle, dtype=np.bool_)
+    places = sizes[:, is_place].max(axis=1) if is_place.any() else np.zeros(frames)
+    motion = Motion(body.skeleton, rate_hz, clip.roots, SO3(clip.wxyz), name="tracked")
+    status, advice = _read_clip_status(reached, clip.counts)
+    coordinates = clip.x if body.model is not None else None
+    counts = clip.counts[:, 1].astype(np.int64)
+    held = np.asarray(clip.counts[:, 5] > 0.0, dtype=np.bool_)
+    return IKTrackResult(status, motion, counts, errors, reached, places, coordinates, held, advice)
+
+
+def _read_clip_status(reached: BoolArray, counts: FloatArray) -> tuple[SolveStatus, str]:
+    missed, left = np.flatnonzero(~reached.all(axis=1)), np.flatnonzero(counts[:, 4])
+    note = f" In {len(left)} frames, first in {left[0]}: {MODEL_LIMITS_CONFLICT}" if len(left) else ""
+    if held := int(counts[missed, 5].sum()):
+        note += f" {held} of them were held back so that no joint jumps; max_turn=None lets them."
+    if not len(missed):
+        return SolveStatus.CONVERGED, f"All goals are met in all frames.{note}"
+    first, total = int(missed[0]), len(missed)
+    if (counts[missed, 0] == 1).all():
+        advice = (
+            "Each is the nearest pose that could be found; move the goals, free the root, or loosen the tolerances."
+        )
+        return SolveStatus.INFEASIBLE, f"Goals are missed in {total} frames, first in frame {first}. {advice}{note}"
+    return (
+        SolveStatus.ITERATION_LIMIT,
+        f"Goals are missed in {total} frames, first in {first}. Raise max_iterations.{note}",
+    )

@@ -1,0 +1,348 @@
+"""Points whose weighted sum is the centre of mass, for the compiled solvers."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, InputError, IntArray
+from marey.kinematics.ik.state import (
+    COM,
+    LOOK_AT,
+    ORIENTATION,
+    POINT,
+    IKLayout,
+    JointArrays,
+    KinematicChains,
+    MassPoints,
+    PosePrior,
+    RotationVectorBox,
+    TaskBlocks,
+)
+from marey.kinematics.ik.tasks import (
+    ComTask,
+    GoalTask,
+    LookAtTask,
+    OrientationTask,
+    PointTask,
+    PoseTask,
+    Task,
+    weight_matrix,
+)
+from marey.kinematics.limits.box import BoxLimits
+from marey.kinematics.limits.contract import JointLimits
+from marey.kinematics.limits.tables import Bounds, compile_bounds
+from marey.motion import mass_weights
+from marey.skeleton import NO_PARENT, Pose, Skeleton, role_map
+
+_TIPS: Final = {"crown": "head", "left_fingertip": "left_wrist", "right_fingertip": "right_wrist"}
+
+
+def list_mass_points(skeleton: Skeleton) -> tuple[list[int], FloatArray, FloatArray]:
+    """Joints ``(P,)``, points in their frames ``(P, 3)`` [m] and weights ``(P,)``, as in ``centre_of_mass``."""
+    roles = role_map(skeleton)
+    known = {name: (joint, np.zeros(3)) for name, joint in roles.joints.items()}
+    for name, role in _TIPS.items():
+        joint = roles.get(role)
+        if joint is not None and (np.linalg.norm(skeleton.tips[joint]) > 1e-6 or name == "crown"):
+            known[name] = (joint, skeleton.tips[joint])
+    weights = mass_weights(frozenset(known))
+    if not weights:
+        joints = list(range(skeleton.num_joints))
+        return joints, np.zeros((len(joints), 3)), np.full(len(joints), 1.0 / len(joints))
+    joints = [known[name][0] for name in weights]
+    return joints, np.array([known[name][1] for name in weights]).reshape(-1, 3), np.array(list(weights.values()))
+
+
+Root = Literal["free", "turn", "fixed"]
+ROOTS: Final = ("free", "turn", "fixed")
+PRIORITY_FACTOR: Final = (
+    1e-4  # [-] weight of a level relative to the one above: 1 m missed below costs at most 0.1 mm above
+)
+TINY_WEIGHT: Final = 1e-9  # [-] stands for a weight of zero along an axis
+ROOT_POSITION_MOBILITY, ROOT_ROTATION_MOBILITY = (
+    0.64,
+    0.3,
+)  # [-] mobility of the root, its place in mean bones: limbs move first
+MIN_BONE_LENGTH_M: Final = 1e-9  # [m] a bone shorter than this is none
+SINGLE_JOINT_UNIT_M: Final = 0.2  # [m] unit of a body without bones
+CACHE_SIZE: Final = 64  # sets of tasks whose arrays are kept
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IKProblem:
+    """A set of tasks on a skeleton, ready for the compiled solvers."""
+
+    skeleton: Skeleton
+    goals: tuple[int, ...]  # which of the tasks are blocks, in order
+    layout: IKLayout
+    flat: tuple[FloatArray | IntArray | BoolArray, ...]  # the fields of the layout one by one
+    is_angle: tuple[bool, ...]  # of each block: its error is in rad, not in m
+    tolerances: tuple[float, ...]  # of each block [m] or [rad]
+    active: BoolArray  # (B,) all of them
+    seek_optimum: bool  # springs, or several levels: stop at the optimum, not at the tolerance
+    spring_weight: float  # of a pose task, its level counted; 0 without one
+    spring_pose: Pose | None
+    unit_m: float  # [m] mean bone
+    bounds: Bounds | None  # the limits, boxes too; None for a kind that only Python knows
+    kept: tuple[object, ...]  # objects whose identity is part of the cache's key
+
+    def with_box(self, box: RotationVectorBox) -> IKProblem:
+        """Return the same tasks under other limits."""
+        layout = self.layout._replace(box=box)
+        return replace(self, layout=layout, flat=flatten_layout(layout))
+
+
+_CACHE: OrderedDict[tuple[object, ...], IKProblem] = OrderedDict()
+
+
+def compile_problem(
+    skeleton: Skeleton,
+    tasks: Sequence[Task],
+    limits: JointLimits | None,
+    is_reduced: bool,
+    root: Root,
+    frozen_joints: Sequence[str | int],
+    tolerances: tuple[float, float],
+) -> IKProblem:
+    """Return the arrays of a set of tasks; only their targets may differ between calls that share them."""
+    key = (id(skeleton), id(limits), is_reduced, root, tuple(frozen_joints), tolerances, *[task.key for task in tasks])
+    found = _CACHE.get(key)
+    if found is None:
+        found = _CACHE[key] = _build_problem(skeleton, tasks, limits, is_reduced, root, frozen_joints, tolerances)
+        if len(_CACHE) > CACHE_SIZE:
+            _CACHE.popitem(last=False)
+    return found
+
+
+def collect_targets(problem: IKProblem, tasks: Sequence[Task]) -> FloatArray:
+    """Targets ``(B, 4)`` of single-frame tasks."""
+    targets = np.zeros((len(problem.goals), 4))
+    for row, i in enumerate(problem.goals):
+        value = read_target(tasks[i])
+        if value.ndim != 1:
+            raise InputError(f"task {i} has targets for {len(value)} frames", "Use track() for whole clips")
+        targets[row, : value.size] = value
+    return targets
+
+
+def read_target(task: Task) -> FloatArray:
+    """Target of a goal: places ``(..., 3)`` or quaternions ``(..., 4)``."""
+    return task.goal
+
+
+def _build_problem(
+    skeleton: Skeleton,
+    tasks: Sequence[Task],
+    limits: JointLimits | None,
+    is_reduced: bool,
+    root: Root,
+    frozen_joints: Sequence[str | int],
+    tolerances: tuple[float, float],
+) -> IKProblem:
+    factors = _priority_factors(tasks)
+    goals = [i for i, task in enumerate(tasks) if not isinstance(task, PoseTask)]
+    blocks = _build_blocks(skeleton, tasks, goals, factors, tolerances)
+    chains = [_moving_chain(skeleton, task) for task in tasks if not isinstance(task, PoseTask)]
+    mass = _collect_mass(skeleton, any(isinstance(task, ComTask) for task in tasks))
+    springs, weight, pose = _build_prior(skeleton, tasks, factors, _joint_mobility(skeleton, root, frozen_joints))
+    layout = IKLayout(
+        JointArrays(skeleton.parents.copy(), skeleton.offsets.copy()),
+        blocks,
+        _list_chains(chains),
+        mass,
+        springs,
+        build_box(skeleton, limits if isinstance(limits, BoxLimits) and not is_reduced else None),
+    )
+    _check_movable(skeleton, tasks, goals, chains, layout)
+    angles = tuple(isinstance(tasks[i], OrientationTask | LookAtTask) for i in goals)
+    several = weight > 0.0 or len({tasks[i].priority for i in goals}) > 1
+    return IKProblem(
+        skeleton,
+        tuple(goals),
+        layout,
+        flatten_layout(layout),
+        angles,
+        tuple(blocks.tolerances.tolist()),
+        np.ones(len(goals), dtype=np.bool_),
+        several,
+        weight,
+        pose,
+        mean_bone_length(skeleton),
+        compile_bounds(limits),
+        (skeleton, limits, *tasks),
+    )
+
+
+def mean_bone_length(skeleton: Skeleton) -> float:
+    """Mean length of the bones [m], those without length apart: the unit of steps and dampings, so size is no matter.
+
+    It is 0.20 m for a CMU body, the unit that [Engell2012]_ states.
+    """
+    lengths = np.linalg.norm(skeleton.offsets[1:], axis=1)
+    long = lengths[lengths > MIN_BONE_LENGTH_M]
+    return float(long.mean()) if len(long) else SINGLE_JOINT_UNIT_M
+
+
+def joint_index(skeleton: Skeleton, joint: str | int) -> int:
+    """Number of a joint given by name or number.
+
+    Raises:
+        UnknownNameError: no joint has this name; the nearest is suggested.
+        InputError: the number is out of range.
+    """
+    if isinstance(joint, str):
+        return skeleton.index(joint)
+    if not 0 <= joint < skeleton.num_joints:
+        raise InputError(f"joint {joint} of a skeleton of {skeleton.num_joints}", "Count from 0, the root")
+    return int(joint)
+
+
+def flatten_layout(layout: IKLayout) -> tuple[FloatArray | IntArray | BoolArray, ...]:
+    """All arrays of a layout in order."""
+    return (*layout.tree, *layout.blocks, *layout.lists, *layout.mass, *layout.springs, *layout.box)
+
+
+def _priority_factors(tasks: Sequence[Task]) -> list[float]:
+    levels = sorted({task.priority for task in tasks})
+    return [PRIORITY_FACTOR ** levels.index(task.priority) for task in tasks]
+
+
+def _build_blocks(
+    skeleton: Skeleton,
+    tasks: Sequence[Task],
+    goals: Sequence[int],
+    factors: Sequence[float],
+    tolerances: tuple[float, float],
+) -> TaskBlocks:
+    count = len(goals)
+    kinds, joints = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    points, aims, weights = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros((count, 3, 3))
+    limits, axes = np.zeros(count), np.ones((count, 3))
+    for row, i in enumerate(goals):
+        task = tasks[i]
+        assert not isinstance(task, PoseTask)
+        kinds[row] = _block_kind(task)
+        weights[row] = factors[i] * (weight_matrix(task.weight) + TINY_WEIGHT * np.eye(3))
+        axes[row] = np.diag(weights[row]) > 2.0 * factors[i] * TINY_WEIGHT
+        limits[row] = tolerances[1 if isinstance(task, OrientationTask | LookAtTask) else 0]
+        if not isinstance(task, ComTask):
+            joints[row] = joint_index(skeleton, task.joint)
+        if isinstance(task, PointTask | LookAtTask):
+            points[row] = task.point
+        if isinstance(task, LookAtTask):
+            aims[row] = task.axis
+    return TaskBlocks(kinds, joints, points, aims, axes, weights, _invert_matrices(weights), limits)
+
+
+def _invert_matrices(matrices: FloatArray) -> FloatArray:
+    return np.asarray(np.linalg.inv(matrices), dtype=np.float64)
+
+
+def _block_kind(task: GoalTask) -> int:
+    kinds = {PointTask: POINT, OrientationTask: ORIENTATION, LookAtTask: LOOK_AT, ComTask: COM}
+    return kinds[type(task)]
+
+
+def _moving_chain(skeleton: Skeleton, task: GoalTask) -> list[int]:
+    """Joints that move a task, root first; a joint does not move its own origin."""
+    if isinstance(task, ComTask):
+        return list(range(skeleton.num_joints))
+    joint = joint_index(skeleton, task.joint)
+    is_origin = isinstance(task, PointTask) and not np.any(np.asarray(task.point))
+    joint = int(skeleton.parents[joint]) if is_origin else joint
+    chain: list[int] = []
+    while joint != NO_PARENT:
+        chain.append(joint)
+        joint = int(skeleton.parents[joint])
+    return chain[::-1]
+
+
+def _list_chains(chains: Sequence[Sequence[int]]) -> KinematicChains:
+    starts = np.cumsum([0, *[len(chain) for chain in chains]])
+    pair_start, first, second = [0], list[int](), list[int]()
+    for e, long in enumerate(chains):
+        for f, other in enumerate(chains[: e + 1]):
+            rows = {joint: int(starts[f]) + k for k, joint in enumerate(other)}
+            common = [(int(starts[e]) + k, rows[joint]) for k, joint in enumerate(long) if joint in rows]
+            first += [a for a, _ in common]
+            second += [b for _, b in common]
+            pair_start.append(len(first))
+    joined = [joint for chain in chains for joint in chain]
+    return KinematicChains(_as_ints(starts), _as_ints(joined), _as_ints(pair_start), _as_ints(first), _as_ints(second))
+
+
+def _as_ints(values: Sequence[int] | IntArray) -> IntArray:
+    return np.array(values, dtype=np.int64)
+
+
+def _collect_mass(skeleton: Skeleton, is_needed: bool) -> MassPoints:
+    if not is_needed:
+        return MassPoints(np.zeros(0, dtype=np.int64), np.zeros((0, 3)), np.zeros(0))
+    joints, points, weights = list_mass_points(skeleton)
+    return MassPoints(_as_ints(joints), points, weights)
+
+
+def _joint_mobility(skeleton: Skeleton, root: Root, frozen_joints: Sequence[str | int]) -> FloatArray:
+    mobility = np.ones(skeleton.num_joints + 1)
+    mobility[-1] = 0.0 if root in ("turn", "fixed") else ROOT_POSITION_MOBILITY * mean_bone_length(skeleton) ** 2
+    mobility[0] = 0.0 if root == "fixed" else ROOT_ROTATION_MOBILITY
+    for joint in frozen_joints:
+        mobility[joint_index(skeleton, joint)] = 0.0
+    return mobility
+
+
+def _build_prior(
+    skeleton: Skeleton, tasks: Sequence[Task], factors: Sequence[float], mobility: FloatArray
+) -> tuple[PosePrior, float, Pose | None]:
+    stiffness, rest = np.zeros(skeleton.num_joints + 1), Pose.rest(skeleton)
+    wanted = [(task, factor) for task, factor in zip(tasks, factors, strict=True) if isinstance(task, PoseTask)]
+    if not wanted:
+        return PosePrior(mobility, stiffness, rest.rotations.wxyz.copy(), rest.root_position.copy()), 0.0, None
+    if len(wanted) > 1:
+        raise InputError(f"{len(wanted)} pose tasks", "Give one; its weight can differ between joints by groups of one")
+    task, factor = wanted[0]
+    pose = rest if task.pose is None else task.pose
+    if pose.skeleton.names != skeleton.names:
+        raise InputError("the pose task holds a pose of another skeleton", "Retarget it first")
+    joints = range(1, skeleton.num_joints) if task.joints is None else [joint_index(skeleton, j) for j in task.joints]
+    stiffness[list(joints)] = factor * task.weight
+    stiffness[[0, -1]] += factor * task.root_weight
+    springs = PosePrior(mobility, stiffness, pose.rotations.wxyz.copy(), pose.root_position.copy())
+    return springs, factor * task.weight, task.pose
+
+
+def build_box(skeleton: Skeleton, box: BoxLimits | None) -> RotationVectorBox:
+    """Limits on rotation vectors as arrays; none without a box."""
+    if box is None:
+        none = np.full((skeleton.num_joints, 3), np.inf)
+        return RotationVectorBox(np.zeros(skeleton.num_joints, dtype=np.bool_), -none, none)
+    low, high = np.array(box.low, dtype=np.float64), np.array(box.high, dtype=np.float64)
+    boxed = np.asarray((np.isfinite(low) | np.isfinite(high)).any(axis=-1), dtype=np.bool_)
+    return RotationVectorBox(boxed, low, high)
+
+
+def _check_movable(
+    skeleton: Skeleton, tasks: Sequence[Task], goals: Sequence[int], chains: Sequence[Sequence[int]], layout: IKLayout
+) -> None:
+    """Refuse a goal that nothing can move: no free joint above it, or bones without length between."""
+    mobility, rest = layout.springs.mobility, skeleton.rest_positions()
+    if mobility[-1] > 0.0:
+        return
+    for row, i in enumerate(goals):
+        task = tasks[i]
+        free = [j for j in chains[row] if mobility[j] > 0.0]
+        place = rest[layout.blocks.joints[row]] + layout.blocks.points[row]
+        has_lever = any(np.linalg.norm(place - rest[j]) > 1e-9 for j in free)
+        if not free or (isinstance(task, PointTask) and not has_lever):
+            name = (
+                "the centre of mass" if isinstance(task, ComTask) else f"'{skeleton.names[layout.blocks.joints[row]]}'"
+            )
+            raise InputError(
+                f"nothing can move task {i}, {name}: its chain has no length or no free joint",
+                "Free the root (root='free') or another joint above it, or give the task a point away from the joint",
+            )

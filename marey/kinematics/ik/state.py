@@ -1,0 +1,385 @@
+r"""State of a compiled solve: the body, the tasks and the limits as plain arrays, forward kinematics and residuals.
+
+Every solver of this package reads these arrays and calls these kernels.
+
+Every task is one block of three residual rows. How a block moves with the turn :math:`\omega` [rad] of a joint, in
+world axes, is :math:`\dot r = (A - C [l]_\times)\,\omega` with a lever :math:`l`: a point has :math:`A = 0, C = I`,
+an orientation :math:`A = J_r^{-1}, C = 0`, and so on. One form serves all of them.
+"""
+
+from __future__ import annotations
+
+from math import atan2, cos, sin, sqrt
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, IntArray, kernel
+from marey.lie.kernels import Vector, logarithm, product, rotate_xyz
+
+POINT: Final = 0  # a point of the body shall be at a place
+ORIENTATION: Final = 1  # a joint shall be turned as given
+LOOK_AT: Final = 2  # an axis of a joint shall pass through a place
+COM: Final = 3  # the centre of mass shall be at a place
+
+
+class JointArrays(NamedTuple):
+    """The skeleton, J joints."""
+
+    parents: IntArray  # (J,)
+    offsets: FloatArray  # (J, 3) [m]
+
+
+class TaskBlocks(NamedTuple):
+    """What each of the B blocks asks for."""
+
+    kinds: IntArray  # (B,) POINT, ORIENTATION, LOOK_AT or COM
+    joints: IntArray  # (B,) carrying joint; 0 for COM
+    points: FloatArray  # (B, 3) [m] in the carrying joint's frame
+    aims: FloatArray  # (B, 3) unit axis in the carrying joint's frame, for LOOK_AT
+    axes: FloatArray  # (B, 3) 1, or 0 along a world axis that has no weight: what is missing there does not count
+    weights: FloatArray  # (B, 3, 3) W of the objective e^T W e
+    softness: FloatArray  # (B, 3, 3) W^-1
+    tolerances: FloatArray  # (B,) [m] or [rad]
+
+
+class KinematicChains(NamedTuple):
+    """Which joints move each block; N moving joints of all blocks together."""
+
+    chain_start: IntArray  # (B + 1,) block b is moved by chain[chain_start[b]:chain_start[b + 1]]
+    chain: IntArray  # (N,) joints, root first
+    pair_start: IntArray  # (B (B + 1) / 2 + 1,) of blocks (e, f), f <= e, row by row
+    pair_first: IntArray  # rows of the chain list of e ...
+    pair_second: IntArray  # ... and of f that are the same joint
+
+
+class MassPoints(NamedTuple):
+    """Points whose weighted sum is the centre of mass; none without a task on it."""
+
+    joints: IntArray  # (P,)
+    points: FloatArray  # (P, 3) [m]
+    weights: FloatArray  # (P,)
+
+
+class PosePrior(NamedTuple):
+    """The metric of a step, and the pose prior. The last row is the root's place."""
+
+    mobility: FloatArray  # (J + 1,) how readily each joint moves; 0 is frozen
+    stiffness: FloatArray  # (J + 1,) springs of the pose prior
+    reference: FloatArray  # (J, 4) where they pull the rotations
+    reference_root: FloatArray  # (3,) [m] where the last pulls the root
+
+
+class RotationVectorBox(NamedTuple):
+    """Limits on rotation vectors."""
+
+    boxed: BoolArray  # (J,) joints that have them
+    low: FloatArray  # (J, 3) [rad]
+    high: FloatArray  # (J, 3) [rad]
+
+
+class IKLayout(NamedTuple):
+    """All that stays the same while targets move."""
+
+    tree: JointArrays
+    blocks: TaskBlocks
+    lists: KinematicChains
+    mass: MassPoints
+    springs: PosePrior
+    box: RotationVectorBox
+
+
+class SpeedLimits(NamedTuple):
+    """How fast a clip may go, and where its limits are widest."""
+
+    max_turn: float  # [-] turn of a joint over what the goals ask for
+    limb_m: float  # [m] a goal that moves this far asks for a turn of 1 rad
+    middle: FloatArray  # (J, 4) rotations in the middle of the limits; (0, 4) without limits
+
+
+NO_SPEED_LIMITS: Final = SpeedLimits(np.inf, 1.0, np.zeros((0, 4)))
+
+
+@kernel
+def rotate_vector(q: FloatArray, j: int, a: float, b: float, c: float) -> Vector:
+    """Turn a vector by the j-th of some unit quaternions."""
+    return rotate_xyz(q[j, 0], q[j, 1], q[j, 2], q[j, 3], a, b, c)
+
+
+@kernel
+def rotate_vector_back(q: FloatArray, j: int, a: float, b: float, c: float) -> Vector:
+    """Turn a vector by the inverse of the j-th of some unit quaternions."""
+    return rotate_xyz(q[j, 0], -q[j, 1], -q[j, 2], -q[j, 3], a, b, c)
+
+
+@kernel
+def write_right_jacobian(x: float, y: float, z: float, out: FloatArray) -> None:
+    r"""Write :math:`J_r(v) = I - c_2 [v]_\times + c_3 [v]_\times^2`."""
+    square = x * x + y * y + z * z
+    if square < 1e-4:
+        c2, c3 = 0.5 - square / 24.0 + square * square / 720.0, 1.0 / 6.0 - square / 120.0 + square * square / 5040.0
+    else:
+        theta = sqrt(square)
+        half = sin(0.5 * theta)
+        c2, c3 = 2.0 * half * half / square, (theta - sin(theta)) / (theta * square)
+    _write_polynomial(x, y, z, -c2, c3, out)
+
+
+@kernel
+def write_inverse_right_jacobian(x: float, y: float, z: float, out: FloatArray) -> None:
+    r"""Write :math:`J_r^{-1}(v) = I + \frac12 [v]_\times + c [v]_\times^2`."""
+    square = x * x + y * y + z * z
+    if square < 1e-4:
+        c = 1.0 / 12.0 + square / 720.0 + square * square / 30240.0
+    else:
+        half = 0.5 * sqrt(square)
+        c = (1.0 - half * cos(half) / sin(half)) / square
+    _write_polynomial(x, y, z, 0.5, c, out)
+
+
+@kernel
+def _write_polynomial(x: float, y: float, z: float, a: float, b: float, out: FloatArray) -> None:
+    r"""Write :math:`I + a [v]_\times + b [v]_\times^2`."""
+    out[0, 0], out[0, 1], out[0, 2] = 1.0 - b * (y * y + z * z), b * x * y - a * z, b * x * z + a * y
+    out[1, 0], out[1, 1], out[1, 2] = b * x * y + a * z, 1.0 - b * (x * x + z * z), b * y * z - a * x
+    out[2, 0], out[2, 1], out[2, 2] = b * x * z - a * y, b * y * z + a * x, 1.0 - b * (x * x + y * y)
+
+
+@kernel
+def forward_kinematics(
+    tree: JointArrays, root: FloatArray, wxyz: FloatArray, positions: FloatArray, world: FloatArray
+) -> None:
+    """Write world positions ``(J, 3)`` and world quaternions ``(J, 4)`` of one pose."""
+    parents, offsets = tree.parents, tree.offsets
+    for c in range(3):
+        positions[0, c] = root[c]
+    for c in range(4):
+        world[0, c] = wxyz[0, c]
+    for j in range(1, parents.shape[0]):
+        p = parents[j]
+        w, x, y, z = world[p, 0], world[p, 1], world[p, 2], world[p, 3]
+        a, b, c = offsets[j, 0], offsets[j, 1], offsets[j, 2]
+        r, s, t = 2.0 * (y * c - z * b), 2.0 * (z * a - x * c), 2.0 * (x * b - y * a)
+        positions[j, 0] = positions[p, 0] + a + w * r + (y * t - z * s)
+        positions[j, 1] = positions[p, 1] + b + w * s + (z * r - x * t)
+        positions[j, 2] = positions[p, 2] + c + w * t + (x * s - y * r)
+        a, b, c, d = wxyz[j, 0], wxyz[j, 1], wxyz[j, 2], wxyz[j, 3]
+        world[j, 0] = w * a - x * b - y * c - z * d
+        world[j, 1] = w * b + x * a + y * d - z * c
+        world[j, 2] = w * c - x * d + y * a + z * b
+        world[j, 3] = w * d + x * c - y * b + z * a
+
+
+@kernel
+def compute_mass_centre(mass: MassPoints, positions: FloatArray, world: FloatArray) -> Vector:
+    """Centre of mass in world [m]."""
+    x = y = z = 0.0
+    for i in range(mass.joints.shape[0]):
+        j, m = mass.joints[i], mass.weights[i]
+        u, v, w = rotate_vector(world, j, mass.points[i, 0], mass.points[i, 1], mass.points[i, 2])
+        x, y, z = x + m * (positions[j, 0] + u), y + m * (positions[j, 1] + v), z + m * (positions[j, 2] + w)
+    return x, y, z
+
+
+@kernel
+def look_at_residual(aim: Vector, away: Vector) -> Vector:
+    """Rotation vector [rad] of the shortest arc from the unit vector ``aim`` to the direction of ``away``."""
+    far = sqrt(away[0] ** 2 + away[1] ** 2 + away[2] ** 2)
+    if far < 1e-9:
+        return 0.0, 0.0, 0.0
+    x, y, z = away[0] / far, away[1] / far, away[2] / far
+    a, b, c = aim[1] * z - aim[2] * y, aim[2] * x - aim[0] * z, aim[0] * y - aim[1] * x
+    sine, cosine = sqrt(a * a + b * b + c * c), aim[0] * x + aim[1] * y + aim[2] * z
+    angle = atan2(sine, cosine)
+    if sine < 1e-6:
+        if cosine > 0.0:
+            return a, b, c
+        a, b, c = (0.0, -z, y) if abs(x) < 0.6 else (z, 0.0, -x)  # straight behind: any way round
+        sine = sqrt(a * a + b * b + c * c)
+    return angle / sine * a, angle / sine * b, angle / sine * c
+
+
+@kernel
+def orientation_residual(targets: FloatArray, b: int, world: FloatArray, j: int) -> Vector:
+    """Rotation vector [rad] in world axes from how a joint is turned to how it shall be."""
+    w, x, y, z = product(
+        targets[b, 0],
+        targets[b, 1],
+        targets[b, 2],
+        targets[b, 3],
+        world[j, 0],
+        -world[j, 1],
+        -world[j, 2],
+        -world[j, 3],
+    )
+    return logarithm(w, x, y, z)
+
+
+@kernel
+def evaluate_residuals(
+    layout: IKLayout,
+    targets: FloatArray,
+    active: BoolArray,
+    positions: FloatArray,
+    world: FloatArray,
+    errors: FloatArray,
+    places: FloatArray,
+) -> float:
+    """Write what is missing and where the points are, both ``(B, 3)``; return the objective, the sum of e^T W e."""
+    kinds, joints, points, W = layout.blocks.kinds, layout.blocks.joints, layout.blocks.points, layout.blocks.weights
+    total, axes = 0.0, layout.blocks.axes
+    for b in range(kinds.shape[0]):
+        j, kind = joints[b], kinds[b]
+        x, y, z = rotate_vector(world, j, points[b, 0], points[b, 1], points[b, 2])
+        x, y, z = positions[j, 0] + x, positions[j, 1] + y, positions[j, 2] + z
+        if kind == COM:
+            x, y, z = compute_mass_centre(layout.mass, positions, world)
+        places[b, 0], places[b, 1], places[b, 2] = x, y, z
+        x, y, z = targets[b, 0] - x, targets[b, 1] - y, targets[b, 2] - z
+        if not active[b]:
+            x, y, z = 0.0, 0.0, 0.0
+        elif kind == ORIENTATION:
+            x, y, z = orientation_residual(targets, b, world, j)
+        elif kind == LOOK_AT:
+            aims = layout.blocks.aims
+            x, y, z = look_at_residual(rotate_vector(world, j, aims[b, 0], aims[b, 1], aims[b, 2]), (x, y, z))
+        x, y, z = axes[b, 0] * x, axes[b, 1] * y, axes[b, 2] * z
+        errors[b, 0], errors[b, 1], errors[b, 2] = x, y, z
+        total += W[b, 0, 0] * x * x + W[b, 1, 1] * y * y + W[b, 2, 2] * z * z
+        total += 2.0 * (W[b, 0, 1] * x * y + W[b, 0, 2] * x * z + W[b, 1, 2] * y * z)
+    return total
+
+
+@kernel
+def evaluate_prior(prior: PosePrior, root: FloatArray, wxyz: FloatArray, world: FloatArray, pulls: FloatArray) -> float:
+    r"""Write the half gradient ``(J + 1, 3)`` of the pose prior in world axes and return its objective.
+
+    .. math:: \sum_j s_j \|\rho_j\|^2, \qquad \rho_j = \log(\bar r_j^{-1} r_j), \qquad
+              \tfrac12 \nabla_j = s_j R_{world,j}\,\rho_j
+
+    since :math:`J_r^{-T}(\rho)\,\rho = \rho`.
+    """
+    total, joints = 0.0, wxyz.shape[0]
+    for j in range(joints):
+        s = prior.stiffness[j]
+        if s == 0.0:
+            pulls[j] = 0.0
+            continue
+        r, q = prior.reference[j], wxyz[j]
+        w, x, y, z = product(r[0], -r[1], -r[2], -r[3], q[0], q[1], q[2], q[3])
+        x, y, z = logarithm(w, x, y, z)
+        total += s * (x * x + y * y + z * z)
+        pulls[j, 0], pulls[j, 1], pulls[j, 2] = rotate_vector(world, j, s * x, s * y, s * z)
+    for c in range(3):
+        away = root[c] - prior.reference_root[c]
+        pulls[joints, c] = prior.stiffness[joints] * away
+        total += prior.stiffness[joints] * away * away
+    return total
+
+
+@kernel
+def look_at_coefficients(target: FloatArray, place: FloatArray, A: FloatArray, C: FloatArray) -> None:
+    r"""Write :math:`A = I - u u^T` and :math:`C = [u]_\times / d` of a gaze along u to a target at distance d."""
+    x, y, z = target[0] - place[0], target[1] - place[1], target[2] - place[2]
+    far = sqrt(x * x + y * y + z * z)
+    if far < 1e-9:
+        return
+    x, y, z = x / far, y / far, z / far
+    A[0, 0], A[0, 1], A[0, 2] = 1.0 - x * x, -x * y, -x * z
+    A[1, 0], A[1, 1], A[1, 2] = -x * y, 1.0 - y * y, -y * z
+    A[2, 0], A[2, 1], A[2, 2] = -x * z, -y * z, 1.0 - z * z
+    C[0, 1], C[0, 2] = -z / far, y / far
+    C[1, 0], C[1, 2] = z / far, -x / far
+    C[2, 0], C[2, 1] = -y / far, x / far
+
+
+@kernel
+def compute_mass_levers(layout: IKLayout, positions: FloatArray, world: FloatArray) -> FloatArray:
+    r"""Return :math:`\sum_i m_i (p_i - x_j)` ``(J, 3)`` over the mass points that joint j carries."""
+    mass, joints = layout.mass, positions.shape[0]
+    carried, levers = np.zeros(joints), np.zeros((joints, 3))
+    for i in range(mass.joints.shape[0]):
+        j, m = mass.joints[i], mass.weights[i]
+        u, v, w = rotate_vector(world, j, mass.points[i, 0], mass.points[i, 1], mass.points[i, 2])
+        carried[j] += m
+        levers[j, 0] += m * (positions[j, 0] + u)
+        levers[j, 1] += m * (positions[j, 1] + v)
+        levers[j, 2] += m * (positions[j, 2] + w)
+    for j in range(joints - 1, 0, -1):
+        p = layout.tree.parents[j]
+        carried[p] += carried[j]
+        for c in range(3):
+            levers[p, c] += levers[j, c]
+    for j in range(joints):
+        for c in range(3):
+            levers[j, c] -= carried[j] * positions[j, c]
+    return levers
+
+
+@kernel
+def linearise(
+    layout: IKLayout,
+    targets: FloatArray,
+    active: BoolArray,
+    positions: FloatArray,
+    world: FloatArray,
+    errors: FloatArray,
+    places: FloatArray,
+    shifts: FloatArray,
+    turns: FloatArray,
+) -> None:
+    r"""Write how blocks move: C ``(B, 3, 3)`` with the root, :math:`A - C [l]_\times` ``(N, 3, 3)`` with turns."""
+    kinds, chain_start, chain = layout.blocks.kinds, layout.lists.chain_start, layout.lists.chain
+    for b in range(kinds.shape[0]):
+        kind, start, stop = kinds[b], chain_start[b], chain_start[b + 1]
+        for r in range(3):
+            for c in range(3):
+                shifts[b, r, c] = 1.0 if r == c else 0.0
+        if kind == POINT and active[b]:
+            x, y, z = places[b, 0], places[b, 1], places[b, 2]
+            for i in range(start, stop):
+                j = chain[i]
+                write_lever_rows(turns, i, x - positions[j, 0], y - positions[j, 1], z - positions[j, 2])
+        elif kind == COM and active[b]:
+            levers = compute_mass_levers(layout, positions, world)
+            for i in range(start, stop):
+                j = chain[i]
+                write_lever_rows(turns, i, levers[j, 0], levers[j, 1], levers[j, 2])
+        else:
+            write_block_rows(layout, b, targets[b], active[b], positions, errors[b], places[b], shifts[b], turns)
+
+
+@kernel
+def write_lever_rows(turns: FloatArray, i: int, u: float, v: float, w: float) -> None:
+    r"""Write :math:`-[l]_\times` for the lever l = (u, v, w)."""
+    turns[i, 0, 0], turns[i, 0, 1], turns[i, 0, 2] = 0.0, w, -v
+    turns[i, 1, 0], turns[i, 1, 1], turns[i, 1, 2] = -w, 0.0, u
+    turns[i, 2, 0], turns[i, 2, 1], turns[i, 2, 2] = v, -u, 0.0
+
+
+@kernel
+def write_block_rows(
+    layout: IKLayout,
+    b: int,
+    target: FloatArray,
+    is_active: bool,
+    positions: FloatArray,
+    error: FloatArray,
+    place: FloatArray,
+    C: FloatArray,
+    turns: FloatArray,
+) -> None:
+    """Write the rows of an orientation, of a gaze, or zeros for a block that does not count."""
+    A = np.zeros((3, 3))
+    C[:] = 0.0
+    if is_active and layout.blocks.kinds[b] == ORIENTATION:
+        write_inverse_right_jacobian(error[0], error[1], error[2], A)
+    elif is_active and layout.blocks.kinds[b] == LOOK_AT:
+        look_at_coefficients(target, place, A, C)
+    for i in range(layout.lists.chain_start[b], layout.lists.chain_start[b + 1]):
+        j = layout.lists.chain[i]
+        u, v, w = place[0] - positions[j, 0], place[1] - positions[j, 1], place[2] - positions[j, 2]
+        for r in range(3):
+            turns[i, r, 0] = A[r, 0] - C[r, 1] * w + C[r, 2] * v
+            turns[i, r, 1] = A[r, 1] + C[r, 0] * w - C[r, 2] * u
+            turns[i, r, 2] = A[r, 2] - C[r, 0] * v + C[r, 1] * u

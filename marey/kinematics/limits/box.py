@@ -1,0 +1,424 @@
+"""Intervals of rotation vectors, and intervals of the Euler angles that a file names.
+
+The compiler's cache watches each file alone: kernels elsewhere call these, so after a change here delete
+``__pycache__``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints, kernel
+from marey.kinematics.limits.contract import (
+    Arrays,
+    JointLimits,
+    LimitCheck,
+    collect_clips,
+    compute_mean_rotation,
+    contiguous_wxyz,
+)
+from marey.lie import SO3
+from marey.lie.kernels import Quaternion, Vector, conjugate, exp, log, multiply, quaternion_at, rotate, write_rotation
+from marey.motion import Motion
+from marey.skeleton import EulerLimits, Skeleton
+
+CheckArrays = tuple[FloatArray, FloatArray, FloatArray]
+
+TWO_PI = 2.0 * np.pi
+LOCK_COS = 1e-9  # [-] cosine of the middle Euler angle below which the gradient is capped: gimbal lock
+
+
+@kernel
+def left_jacobian_inverse_times(v: Vector, g: Vector) -> Vector:
+    r"""Body gradient of a function of ``v = log(R)``: :math:`J_r^{-T}(v)\,g = J_l^{-1}(v)\,g`."""
+    square = v[0] * v[0] + v[1] * v[1] + v[2] * v[2]
+    if square < 1e-4:
+        k = 1.0 / 12.0 + square / 720.0 + square * square / 30240.0
+    else:
+        half = 0.5 * np.sqrt(square)
+        k = (1.0 - half / np.tan(half)) / square
+    c0, c1, c2 = v[1] * g[2] - v[2] * g[1], v[2] * g[0] - v[0] * g[2], v[0] * g[1] - v[1] * g[0]
+    d0, d1, d2 = v[1] * c2 - v[2] * c1, v[2] * c0 - v[0] * c2, v[0] * c1 - v[1] * c0
+    return g[0] - 0.5 * c0 + k * d0, g[1] - 0.5 * c1 + k * d1, g[2] - 0.5 * c2 + k * d2
+
+
+@kernel
+def clamp(value: float, low: float, high: float) -> float:
+    """Nearest number of an interval."""
+    return low if value < low else high if value > high else value
+
+
+@kernel
+def nearest_angle(angle: float, low: float, high: float) -> float:
+    """Same angle, by whole turns nearest to the middle of an interval; as it is where the interval has no end."""
+    if not (np.isfinite(low) and np.isfinite(high)):
+        return angle
+    return angle - TWO_PI * np.round((angle - 0.5 * (low + high)) / TWO_PI)
+
+
+@kernel
+def _box_distance_squared(v: Vector, low: FloatArray, high: FloatArray) -> float:
+    """Squared distance of a vector to a box."""
+    total = 0.0
+    for i in range(3):
+        d = v[i] - clamp(v[i], low[i], high[i])
+        total += d * d
+    return total
+
+
+@kernel
+def check_box(wxyz: FloatArray, low: FloatArray, high: FloatArray) -> CheckArrays:
+    r"""Project rotations ``(F, J, 4)`` on boxes of rotation vectors ``(J, 3)``; violation and gradient too.
+
+    A rotation by :math:`\theta` about an axis is also one by :math:`\theta - 2\pi`; the vector nearer to the box
+    counts.
+    """
+    frames, joints = wxyz.shape[0], wxyz.shape[1]
+    out, violation, gradient = wxyz.copy(), np.zeros((frames, joints)), np.zeros((frames, joints, 3))
+    for f in range(frames):
+        for j in range(joints):
+            v = log(quaternion_at(wxyz[f], j))
+            square = _box_distance_squared(v, low[j], high[j])
+            if square == 0.0:
+                continue
+            angle = np.sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2])
+            if angle > 0.0:
+                back = 1.0 - TWO_PI / angle
+                other = (back * v[0], back * v[1], back * v[2])
+                again = _box_distance_squared(other, low[j], high[j])
+                if again == 0.0:
+                    continue
+                if again < square:
+                    v, square = other, again
+            p = (
+                clamp(v[0], low[j, 0], high[j, 0]),
+                clamp(v[1], low[j, 1], high[j, 1]),
+                clamp(v[2], low[j, 2], high[j, 2]),
+            )
+            g = left_jacobian_inverse_times(v, (v[0] - p[0], v[1] - p[1], v[2] - p[2]))
+            write_rotation(out[f, j], exp(p))
+            violation[f, j] = np.sqrt(square)
+            gradient[f, j, 0], gradient[f, j, 1], gradient[f, j, 2] = g
+    return out, violation, gradient
+
+
+@kernel
+def euler_angles(q: Quaternion) -> Vector:
+    """Angles ``(a, b, c)`` of ``R = R_z(c) R_y(b) R_x(a)``, with ``|b| <= pi/2``; sound at gimbal lock."""
+    w, x, y, z = q
+    a = np.arctan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y))
+    ca, sa = np.cos(a), np.sin(a)
+    sc = sa * 2.0 * (x * z + w * y) - ca * 2.0 * (x * y - w * z)
+    cc = ca * (1.0 - 2.0 * (x * x + z * z)) - sa * 2.0 * (y * z - w * x)
+    c = np.arctan2(sc, cc)
+    cb = np.cos(c) * (1.0 - 2.0 * (y * y + z * z)) + np.sin(c) * 2.0 * (x * y + w * z)
+    return a, np.arctan2(2.0 * (w * y - x * z), cb), c
+
+
+@kernel
+def quaternion_from_euler(v: Vector) -> Quaternion:
+    """Quaternion of ``R_z(c) R_y(b) R_x(a)``."""
+    rx = (np.cos(0.5 * v[0]), np.sin(0.5 * v[0]), 0.0, 0.0)
+    ry = (np.cos(0.5 * v[1]), 0.0, np.sin(0.5 * v[1]), 0.0)
+    rz = (np.cos(0.5 * v[2]), 0.0, 0.0, np.sin(0.5 * v[2]))
+    return multiply(rz, multiply(ry, rx))
+
+
+@kernel
+def _shift_to_intervals(v: Vector, low: FloatArray, high: FloatArray) -> Vector:
+    return (
+        nearest_angle(v[0], low[0], high[0]),
+        nearest_angle(v[1], low[1], high[1]),
+        nearest_angle(v[2], low[2], high[2]),
+    )
+
+
+@kernel
+def _euler_gradient(v: Vector, g: Vector) -> Vector:
+    """Body gradient of a function of the Euler angles; capped where the lock makes it infinite."""
+    sa, ca, sb, cb = np.sin(v[0]), np.cos(v[0]), np.sin(v[1]), np.cos(v[1])
+    if abs(cb) < LOCK_COS:
+        cb = LOCK_COS if cb >= 0.0 else -LOCK_COS
+    third = (g[2] + g[0] * sb) / cb
+    return g[0], g[1] * ca + third * sa, -g[1] * sa + third * ca
+
+
+@kernel
+def _permute_axes(q: Quaternion, order: IntArray, sign: float) -> Quaternion:
+    """Rename the axes, so that those of ``order`` become x, y, z; an odd exchange reverses the angles."""
+    xyz = np.array([q[1], q[2], q[3]])
+    return q[0], sign * float(xyz[order[0]]), sign * float(xyz[order[1]]), sign * float(xyz[order[2]])
+
+
+@kernel
+def _restore_axes(v: Vector, order: IntArray, sign: float) -> Vector:
+    out = np.empty(3)
+    for i in range(3):
+        out[order[i]] = sign * v[i]
+    return float(out[0]), float(out[1]), float(out[2])
+
+
+@kernel
+def check_euler_box(
+    wxyz: FloatArray, frames_wxyz: FloatArray, orders: IntArray, signs: FloatArray, low: FloatArray, high: FloatArray
+) -> CheckArrays:
+    """Project rotations ``(F, J, 4)`` on boxes of Euler angles; a joint whose bounds are infinite is free.
+
+    Args:
+        wxyz: rotations.
+        frames_wxyz: ``(J, 4)`` frame in which the angles of a joint are measured.
+        orders: ``(J, 3)`` axes in the order in which they act.
+        signs: ``(J,)`` one if the order is cyclic, minus one if not.
+        low: ``(J, 3)`` [rad] lower bounds in the order of the axes, already multiplied by the sign.
+        high: ``(J, 3)`` [rad] upper bounds likewise.
+    """
+    frames, joints = wxyz.shape[0], wxyz.shape[1]
+    out, violation, gradient = wxyz.copy(), np.zeros((frames, joints)), np.zeros((frames, joints, 3))
+    for j in range(joints):
+        if np.isinf(low[j, 0]) and np.isinf(high[j, 0]):
+            continue
+        frame = quaternion_at(frames_wxyz, j)
+        for f in range(frames):
+            q = multiply(conjugate(frame), multiply(quaternion_at(wxyz[f], j), frame))
+            first = euler_angles(_permute_axes(q, orders[j], signs[j]))
+            second = (first[0] + np.pi, np.pi - first[1], first[2] + np.pi)
+            v, other = _shift_to_intervals(first, low[j], high[j]), _shift_to_intervals(second, low[j], high[j])
+            square, again = _box_distance_squared(v, low[j], high[j]), _box_distance_squared(other, low[j], high[j])
+            if again < square:
+                v, square = other, again
+            if square == 0.0:
+                continue
+            p = (
+                clamp(v[0], low[j, 0], high[j, 0]),
+                clamp(v[1], low[j, 1], high[j, 1]),
+                clamp(v[2], low[j, 2], high[j, 2]),
+            )
+            g = _euler_gradient(v, (v[0] - p[0], v[1] - p[1], v[2] - p[2]))
+            g = rotate(frame, _restore_axes(g, orders[j], signs[j]))
+            r = quaternion_from_euler(p)
+            xyz = _restore_axes((r[1], r[2], r[3]), orders[j], signs[j])
+            write_rotation(out[f, j], multiply(frame, multiply((r[0], xyz[0], xyz[1], xyz[2]), conjugate(frame))))
+            violation[f, j] = np.sqrt(square)
+            gradient[f, j, 0], gradient[f, j, 1], gradient[f, j, 2] = g
+    return out, violation, gradient
+
+
+MARGIN_RAD = float(np.deg2rad(2.0))  # [rad] learnt intervals are widened so much ([Engell2012]_ §13)
+FULL_CIRCLE_GAP_RAD = float(np.deg2rad(5.0))  # [rad] angles without a wider gap go all the way round
+AXES = "xyz"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BoxLimits(JointLimits):
+    r"""A box around the rotation vector of each joint, :math:`l_j \le \log R_j \le u_j`. [Engell2012]_ §3.
+
+    The box is one of rotations: a vector and the one that turns the other way round count as the same. Bounds may be
+    infinite; ``low = high`` freezes a coordinate. The violation is the distance of the rotation vector to the box.
+    """
+
+    kind: ClassVar[str] = "box"
+
+    skeleton: Skeleton
+    low: FloatArray  # (J, 3) [rad]
+    high: FloatArray  # (J, 3) [rad]
+
+    def __post_init__(self) -> None:
+        low, high = (_freeze_bounds(self.skeleton, getattr(self, n), n) for n in ("low", "high"))
+        check_order(self.skeleton, low, high)
+        corner = np.maximum(*(np.where(np.isinf(b), 0.0, np.abs(b)) for b in (low, high)))
+        if np.any(far := np.linalg.norm(corner, axis=1) > 2.0 * np.pi):
+            joint = self.skeleton.names[int(np.argmax(far))]
+            raise InputError(f"the box of '{joint}' reaches beyond a whole turn", "Keep it within 2 pi of no turn")
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+
+    @classmethod
+    def free(cls, skeleton: Skeleton) -> BoxLimits:
+        """Limits that allow everything."""
+        bounds = np.full((skeleton.num_joints, 3), np.inf)
+        return cls(skeleton, -bounds, bounds)
+
+    @classmethod
+    def from_clips(
+        cls, motions: Motion | Iterable[Motion], *, margin_rad: float = MARGIN_RAD, trim: float = 0.0
+    ) -> BoxLimits:
+        """Boxes around what the joints do in clips; the root is free.
+
+        Args:
+            motions: clips of one skeleton.
+            margin_rad: added on both sides.
+            trim: share of frames, half at each end, that may lie outside: against glitches, 0.005 say.
+        """
+        return fit_box(motions, margin_rad=margin_rad, trim=trim)
+
+    @classmethod
+    def from_skeleton(cls, skeleton: Skeleton) -> EulerBoxLimits:
+        """Limits that the skeleton's file gave (ASF), exactly; joints without any are free."""
+        return EulerBoxLimits(skeleton, skeleton.limits)
+
+    def check(self, rotations: SO3) -> LimitCheck:
+        """Clamp the rotation vectors."""
+        out, violation, gradient = check_box(contiguous_wxyz(rotations), *self.tables())
+        return LimitCheck(SO3(out), violation, gradient)
+
+    def tables(self) -> tuple[FloatArray, FloatArray]:
+        """What ``check_box`` takes."""
+        return replace_infinite_bounds(self.low, self.high)
+
+    def to_arrays(self) -> Arrays:
+        """The two bounds."""
+        return {"low": self.low, "high": self.high}
+
+    @classmethod
+    def from_arrays(cls, skeleton: Skeleton, arrays: Arrays) -> BoxLimits:
+        """Undo :meth:`to_arrays`."""
+        return cls(skeleton, arrays["low"], arrays["high"])
+
+    def __repr__(self) -> str:
+        bounded = int(np.isfinite(self.low).any(axis=1).sum())
+        return f"BoxLimits({self.skeleton!r}, {bounded} joints bounded)"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class EulerBoxLimits(JointLimits):
+    """Intervals of Euler angles, as an ASF file gives them; axes that are not free stay at zero.
+
+    Of the two triples that make one rotation, the one nearer to the box counts. The violation is measured in the
+    angles, so it is not the angle of a rotation except for a single free axis.
+    """
+
+    kind: ClassVar[str] = "euler"
+
+    skeleton: Skeleton
+    limits: tuple[EulerLimits, ...]
+
+    def __post_init__(self) -> None:
+        for limit in self.limits:
+            self.skeleton.index(limit.joint)
+            if not limit.order or len(set(limit.order)) < len(limit.order) or not set(limit.order) <= set(AXES):
+                raise InputError(f"axes '{limit.order}' of joint '{limit.joint}'", "Name x, y and z at most once each")
+            if np.any(limit.low_rad > limit.high_rad):
+                raise InputError(f"a lower limit of joint '{limit.joint}' is above the upper one", "Exchange them")
+
+    def check(self, rotations: SO3) -> LimitCheck:
+        """Clamp the angles."""
+        out, violation, gradient = check_euler_box(contiguous_wxyz(rotations), *self.tables())
+        return LimitCheck(SO3(out), violation, gradient)
+
+    def tables(self) -> tuple[FloatArray, IntArray, FloatArray, FloatArray, FloatArray]:
+        """What ``check_euler_box`` takes."""
+        joints = self.skeleton.num_joints
+        frames, orders = SO3.identity(joints).wxyz.copy(), np.tile(np.arange(3), (joints, 1))
+        signs, high = np.ones(joints), np.full((joints, 3), np.inf)
+        low = -high
+        for limit in self.limits:
+            j = self.skeleton.index(limit.joint)
+            order = [AXES.index(letter) for letter in limit.order]
+            order += [i for i in range(3) if i not in order]  # fixed axes act last, by nothing
+            sign = 1.0 if (order[1] - order[0]) % 3 == 1 else -1.0
+            bounds = np.zeros((2, 3))
+            bounds[:, : len(limit.order)] = limit.low_rad, limit.high_rad
+            low[j], high[j] = np.sort(sign * bounds, axis=0)
+            frames[j], orders[j], signs[j] = limit.axis.wxyz, order, sign
+        return frames, orders, signs, low, high
+
+    def to_arrays(self) -> Arrays:
+        """Joints, axes (3 for none) and bounds of each limit."""
+        count = len(self.limits)
+        axes, bounds = np.full((count, 3), 3), np.zeros((count, 2, 3))
+        for i, limit in enumerate(self.limits):
+            free = len(limit.order)
+            axes[i, :free] = [AXES.index(letter) for letter in limit.order]
+            bounds[i, :, :free] = limit.low_rad, limit.high_rad
+        frames = [limit.axis.wxyz for limit in self.limits]
+        return {
+            "joints": np.array([self.skeleton.index(limit.joint) for limit in self.limits], dtype=np.int64),
+            "axes": axes,
+            "bounds": bounds,
+            "frames": np.array(frames).reshape(count, 4),
+        }
+
+    @classmethod
+    def from_arrays(cls, skeleton: Skeleton, arrays: Arrays) -> EulerBoxLimits:
+        """Undo :meth:`to_arrays`."""
+        rows = zip(arrays["joints"], frozen_ints(arrays["axes"], name="axes"), arrays["bounds"], strict=True)
+        limits: list[EulerLimits] = []
+        for i, (joint, axes, bounds) in enumerate(rows):
+            order = "".join(AXES[a] for a in axes if a < 3)
+            low, high = (frozen(b[: len(order)], name="bounds") for b in bounds)
+            limits.append(EulerLimits(skeleton.names[int(joint)], order, low, high, SO3(arrays["frames"][i])))
+        return cls(skeleton, tuple(limits))
+
+    def __repr__(self) -> str:
+        return f"EulerBoxLimits({self.skeleton!r}, {len(self.limits)} joints bounded)"
+
+
+def replace_infinite_bounds(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Bounds that the kernels can take: half a turn instead of no bound, more where the other side has none too."""
+    both = np.isinf(low) & np.isinf(high)
+    below, above = (np.where(both, 4.0 * np.pi, np.maximum(np.pi, np.abs(other))) for other in (high, low))
+    return np.where(np.isinf(low), -below, low), np.where(np.isinf(high), above, high)
+
+
+def check_order(skeleton: Skeleton, low: FloatArray, high: FloatArray) -> None:
+    """Refuse lower bounds above upper ones."""
+    if np.any(wrong := low > high):
+        joint = int(np.argwhere(wrong)[0][0])
+        name, row = skeleton.names[joint], f"{low[joint]} > {high[joint]}"
+        raise InputError(f"a lower limit of joint '{name}' is above the upper one ({row})", "Exchange them")
+
+
+def _freeze_bounds(skeleton: Skeleton, values: FloatArray, name: str) -> FloatArray:
+    """Read-only bounds ``(J, 3)``; infinite ones are welcome, NaN is not."""
+    bounds = np.array(values, dtype=np.float64)
+    finite = frozen(np.where(np.isinf(bounds), 0.0, bounds), skeleton.num_joints, 3, name=name)
+    result = np.where(np.isinf(bounds), bounds, finite)
+    result.setflags(write=False)
+    return result
+
+
+def fit_box(motions: Motion | Iterable[Motion], *, margin_rad: float = MARGIN_RAD, trim: float = 0.0) -> BoxLimits:
+    """See :meth:`BoxLimits.from_clips`."""
+    skeleton, clips = collect_clips(motions)
+    high = np.full((skeleton.num_joints, 3), np.inf)
+    low = -high
+    for j in range(1, skeleton.num_joints):
+        vectors = _nearest_vectors(SO3.concatenate([clip[:, j] for clip in clips]))
+        low[j] = np.quantile(vectors, 0.5 * trim, axis=0) - margin_rad
+        high[j] = np.quantile(vectors, 1.0 - 0.5 * trim, axis=0) + margin_rad
+        if np.linalg.norm(np.maximum(np.abs(low[j]), np.abs(high[j]))) > 2.0 * np.pi:
+            low[j], high[j] = -np.inf, np.inf
+    return BoxLimits(skeleton, low, high)
+
+
+def _nearest_vectors(rotations: SO3) -> FloatArray:
+    """Rotation vectors ``(N, 3)``, each by the way round that is nearer to that of the mean."""
+    vectors, middle = rotations.log(), compute_mean_rotation(rotations).log()
+    angle = np.linalg.norm(vectors, axis=1, keepdims=True)
+    other = vectors - 2.0 * np.pi * vectors / np.maximum(angle, 1e-9)
+    nearer = np.linalg.norm(other - middle, axis=1) < np.linalg.norm(vectors - middle, axis=1)
+    return np.where((nearer & (angle[:, 0] > 1e-6))[:, None], other, vectors)
+
+
+def circular_interval(angles: FloatArray, *, trim: float = 0.0, margin_rad: float = 0.0) -> tuple[float, float]:
+    """Interval ``(low, high)`` [rad] around angles, ``0 <= low < 2 pi``: the complement of their largest gap.
+
+    Angles all around, without a gap of 5 degrees, give minus and plus infinity.
+    """
+    turn = 2.0 * np.pi
+    ordered = np.sort(np.mod(angles, turn))
+    gaps = np.append(np.diff(ordered), ordered[0] + turn - ordered[-1])
+    widest = int(np.argmax(gaps))
+    if gaps[widest] < FULL_CIRCLE_GAP_RAD:
+        return -np.inf, np.inf
+    start = ordered[(widest + 1) % len(ordered)]
+    along = np.mod(ordered - start, turn)
+    low, high = np.quantile(along, [0.5 * trim, 1.0 - 0.5 * trim])
+    first = float(np.mod(start + low - margin_rad, turn))
+    return first, first + float(high - low) + 2.0 * margin_rad

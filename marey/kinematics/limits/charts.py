@@ -1,0 +1,279 @@
+"""Charts of rotations in which fields live, and motion sampled densely enough to form one connected curve."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, InputError, IntArray, kernel
+from marey.kinematics.limits.box import TWO_PI, CheckArrays, clamp, left_jacobian_inverse_times
+from marey.kinematics.limits.distance_field import find_nearest_points
+from marey.kinematics.limits.distance_grid import GridTables, field_value, project_on_field
+from marey.lie import SO3, geodesic_distance
+from marey.lie.kernels import Quaternion, Vector, conjugate, exp, log, multiply, quaternion_at, rotate, write_rotation
+
+FREE, LOG, ZYZ = 0, 1, 2  # charts: no limit, rotation vector, Euler angles Z-Y-Z
+LOCK_SINE = 1e-8  # [-] sine of the middle Z-Y-Z angle below which the first angle takes the whole turn
+
+
+@kernel
+def zyz_angles(q: Quaternion) -> Vector:
+    r"""Angles of :math:`R_Z(\phi) R_Y(\psi) R_Z(\theta)` with :math:`0 \le \psi \le \pi`; no third one at the lock."""
+    w, x, y, z = q
+    r02, r12, r22 = 2.0 * (x * z + w * y), 2.0 * (y * z - w * x), 1.0 - 2.0 * (x * x + y * y)
+    r20, r21 = 2.0 * (x * z - w * y), 2.0 * (y * z + w * x)
+    sine = np.sqrt(r20 * r20 + r21 * r21)
+    psi = np.arctan2(sine, r22)
+    if sine < LOCK_SINE:
+        return np.arctan2(2.0 * (w * z - x * y), 1.0 - 2.0 * (x * x + z * z)), psi, 0.0
+    return np.arctan2(r12, r02), psi, np.arctan2(r21, -r20)
+
+
+@kernel
+def quaternion_from_zyz(v: Vector) -> Quaternion:
+    """Quaternion of Z-Y-Z angles."""
+    first = (np.cos(0.5 * v[0]), 0.0, 0.0, np.sin(0.5 * v[0]))
+    second = (np.cos(0.5 * v[1]), 0.0, np.sin(0.5 * v[1]), 0.0)
+    third = (np.cos(0.5 * v[2]), 0.0, 0.0, np.sin(0.5 * v[2]))
+    return multiply(first, multiply(second, third))
+
+
+@kernel
+def _zyz_gradient(v: Vector, g: Vector) -> Vector:
+    r"""Body gradient of a function of Z-Y-Z angles; capped at the lock.
+
+    Body velocity :math:`R_Z(-\theta)(-\sin\psi\,\dot\phi,\ \dot\psi,\ \cos\psi\,\dot\phi + \dot\theta)`.
+    """
+    sine, cosine = np.sin(v[1]), np.cos(v[1])
+    if abs(sine) < LOCK_SINE:
+        sine = LOCK_SINE if sine >= 0.0 else -LOCK_SINE
+    a, b, c = (g[2] * cosine - g[0]) / sine, g[1], g[2]
+    ct, st = np.cos(v[2]), np.sin(v[2])
+    return ct * a + st * b, -st * a + ct * b, c
+
+
+@kernel
+def _nearest_grid_angle(angle: float, origin: float, step: float, count: int, periodic: bool) -> float:
+    """Same angle, by whole turns nearest to the middle of the grid."""
+    if periodic:
+        return angle
+    middle = origin + 0.5 * (count - 1) * step
+    return angle - TWO_PI * np.round((angle - middle) / TWO_PI)
+
+
+@kernel
+def nearest_zyz(v: Vector, grid: GridTables) -> Vector:
+    """Z-Y-Z angles by whole turns nearest to the grid."""
+    shape, origin, spacing, periodic = grid
+    return (
+        _nearest_grid_angle(v[0], origin[0], spacing[0], shape[0], periodic[0]),
+        _nearest_grid_angle(v[1], origin[1], spacing[1], shape[1], periodic[1]),
+        _nearest_grid_angle(v[2], origin[2], spacing[2], shape[2], periodic[2]),
+    )
+
+
+@kernel
+def _chart_point(chart: int, q: Quaternion, table: FloatArray, start: int, grid: GridTables) -> Vector:
+    """Coordinates of a rotation; of the two Z-Y-Z triples, the one where the field is lower."""
+    if chart == LOG:
+        return log(q)
+    v = zyz_angles(q)
+    first, second = nearest_zyz(v, grid), nearest_zyz((v[0] + np.pi, -v[1], v[2] + np.pi), grid)
+    if field_value(table, start, grid, second)[0] < field_value(table, start, grid, first)[0]:
+        return second
+    return first
+
+
+@kernel
+def _interval_excess(x: float, count: int, low: float, high: float) -> float:
+    """How far a coordinate that has no grid axis is outside its interval."""
+    return x - clamp(x, low, high) if count == 1 else 0.0
+
+
+@kernel
+def check_fields(
+    wxyz: FloatArray,
+    charts: IntArray,
+    before: FloatArray,
+    after: FloatArray,
+    table: FloatArray,
+    nearest: IntArray,
+    starts: IntArray,
+    shapes: IntArray,
+    origins: FloatArray,
+    spacings: FloatArray,
+    periodic: BoolArray,
+    across: FloatArray,
+    epsilons: FloatArray,
+    how: tuple[int, bool, bool],
+) -> CheckArrays:
+    """Project rotations ``(F, J, 4)`` on the feasible sets of one field a joint; see ``SdfLimits`` for the tables."""
+    frames, joints = wxyz.shape[0], wxyz.shape[1]
+    out, violation, gradient = wxyz.copy(), np.zeros((frames, joints)), np.zeros((frames, joints, 3))
+    for j in range(joints):
+        if charts[j] == FREE:
+            continue
+        left, right, start, eps = quaternion_at(before, j), quaternion_at(after, j), starts[j], epsilons[j]
+        grid, n, (low, high) = (
+            (shapes[j], origins[j], spacings[j], periodic[j]),
+            shapes[j],
+            (across[j, 0], across[j, 1]),
+        )
+        for f in range(frames):
+            q = multiply(left, multiply(quaternion_at(wxyz[f], j), right))
+            x = _chart_point(charts[j], q, table, start, grid)
+            value, gx, gy, gz = field_value(table, start, grid, x)
+            beyond = max(value - eps, 0.0)
+            a = _interval_excess(x[0], n[0], low[0], high[0])
+            b = _interval_excess(x[1], n[1], low[1], high[1])
+            c = _interval_excess(x[2], n[2], low[2], high[2])
+            square = beyond * beyond + a * a + b * b + c * c
+            if square == 0.0:
+                continue
+            g = (beyond * gx + a, beyond * gy + b, beyond * gz + c)
+            g = rotate(right, left_jacobian_inverse_times(x, g) if charts[j] == LOG else _zyz_gradient(x, g))
+            p = project_on_field(table, nearest, start, grid, x, eps, how) if beyond > 0.0 else x
+            p = (p[0] - a, p[1] - b, p[2] - c)
+            r = exp(p) if charts[j] == LOG else quaternion_from_zyz(p)
+            write_rotation(out[f, j], multiply(conjugate(left), multiply(r, conjugate(right))))
+            violation[f, j] = np.sqrt(square)
+            gradient[f, j, 0], gradient[f, j, 1], gradient[f, j, 2] = g
+    return out, violation, gradient
+
+
+@kernel
+def chart_coordinates(wxyz: FloatArray, chart: int) -> FloatArray:
+    """Rotation vectors or Z-Y-Z angles ``(N, 3)`` of quaternions ``(N, 4)``."""
+    out = np.empty((wxyz.shape[0], 3))
+    for n in range(wxyz.shape[0]):
+        q = quaternion_at(wxyz, n)
+        out[n, 0], out[n, 1], out[n, 2] = log(q) if chart == LOG else zyz_angles(q)
+    return out
+
+
+@kernel
+def unwrap_angles(angles: FloatArray) -> FloatArray:
+    """Z-Y-Z angles ``(N, 3)`` without jumps: each by the equal triple that is nearest to the one before."""
+    out = angles.copy()
+    for n in range(1, angles.shape[0]):
+        best = np.inf
+        for cover in range(2):
+            square = 0.0
+            triple = np.empty(3)
+            for a in range(3):
+                angle = angles[n, a] if cover == 0 else -angles[n, a] if a == 1 else angles[n, a] + np.pi
+                triple[a] = angle - TWO_PI * np.round((angle - out[n - 1, a]) / TWO_PI)
+                square += (triple[a] - out[n - 1, a]) ** 2
+            if square < best:
+                best = square
+                out[n] = triple
+    return out
+
+
+JUMP_RAD = 1.0  # [rad] a turn of more between two frames is a fault of the capture ([Tournier2011]_ §12.3)
+MAX_FAULT_FRAMES = 12  # a piece between two jumps that is no longer than this (0.1 s at 120 Hz) is dropped
+LEVELS = 14  # halvings of a frame, 6e-5 of it: a gap that is still too wide is a discontinuity
+LONG_BRIDGE_RAD = 0.5  # [rad] a guess from clip to clip that is worth a note
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RotationChart:
+    """Coordinates of rotations: the vector or the Z-Y-Z angles of ``before @ R @ after``."""
+
+    kind: int  # LOG or ZYZ of ``_sdf_kernels``
+    before: SO3  # one rotation
+    after: SO3  # one rotation
+
+    def coordinates(self, rotations: SO3) -> FloatArray:
+        """Coordinates ``(N, 3)`` [rad] of a batch ``(N,)``; Z-Y-Z angles without jumps from one to the next."""
+        points = chart_coordinates((self.before @ rotations @ self.after).wxyz, self.kind)
+        return unwrap_angles(points) if self.kind == ZYZ else points
+
+    def rotations(self, points: FloatArray) -> SO3:
+        """Batch ``(N,)`` of rotations with coordinates ``(N, 3)``."""
+        z, y = np.array([0.0, 0.0, 1.0]), np.array([0.0, 1.0, 0.0])
+        if self.kind == LOG:
+            turned = SO3.exp(points)
+        else:
+            first, second, third = (SO3.exp(points[:, i, None] * a) for i, a in ((0, z), (1, y), (2, z)))
+            turned = first @ second @ third
+        return self.before.inverse() @ turned @ self.after.inverse()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MotionSamples:
+    """Samples of a joint's motion in a chart."""
+
+    points: FloatArray  # (N, 3) [rad]
+    is_bridge: BoolArray  # (N,) samples that no clip holds: guesses that join one clip to the next
+    gaps: FloatArray  # (G,) [rad] between neighbours in time, bridges included
+    num_discontinuities: int  # gaps that could not be closed
+    longest_bridge_rad: float
+
+
+def split_inliers(clips: Sequence[SO3]) -> tuple[list[SO3], int]:
+    """Split clips of one joint, batches ``(F,)``, at jumps and drop the short pieces between two; and count the jumps.
+
+    [Tournier2011]_ §12.3.1 drops the frame after a jump. Jumps come in pairs, so we drop what lies between them.
+    """
+    kept: list[SO3] = []
+    jumps = 0
+    for clip in clips:
+        cuts = np.flatnonzero(geodesic_distance(clip[:-1], clip[1:]) >= JUMP_RAD) + 1
+        bounds = [0, *cuts.tolist(), len(clip)]
+        pieces = [clip[a:b] for a, b in pairwise(bounds)]
+        jumps += len(cuts)
+        longest = max(len(piece) for piece in pieces)
+        kept += [p for p in pieces if len(p) > MAX_FAULT_FRAMES or len(p) == longest]
+    return kept, jumps
+
+
+def sample_motion(pieces: Sequence[SO3], chart: RotationChart, max_gap: float) -> MotionSamples:
+    """Sample pieces of motion so that neighbours are at most ``max_gap`` [rad] apart in the chart.
+
+    Every frame is kept; slerp halves what is too far apart ([Engell2012]_ fig. 18, whose printed loop never
+    advances). Each further piece is joined to the nearest sample there is; the source joins the last frame to the
+    first, which is not valid in general.
+    """
+    if not pieces:
+        raise InputError("no motion to sample", "Give at least one clip with two frames")
+    rotations, points, open_gaps = _refine_samples(pieces[0], chart, max_gap)
+    flags, gaps, longest = np.zeros(len(points), dtype=bool), [_compute_gaps(points)], 0.0
+    for piece in pieces[1:]:
+        more, coordinates, missed = _refine_samples(piece, chart, max_gap)
+        a, b = _closest_pair(points, coordinates)
+        link, way, unclosed = _refine_samples(SO3.stack([rotations[a], more[b]]), chart, max_gap)
+        longest = max(longest, float(geodesic_distance(rotations[a], more[b])))
+        gaps += [_compute_gaps(coordinates), _compute_gaps(way)]
+        points = np.concatenate([points, coordinates, way])
+        rotations = SO3.concatenate([rotations, more, link])
+        flags = np.concatenate([flags, np.zeros(len(coordinates), dtype=bool), np.ones(len(way), dtype=bool)])
+        open_gaps += missed + unclosed
+    return MotionSamples(points, flags, np.concatenate(gaps), open_gaps, longest)
+
+
+def _refine_samples(rotations: SO3, chart: RotationChart, max_gap: float) -> tuple[SO3, FloatArray, int]:
+    """Rotations with slerped ones between, their coordinates, and how many gaps stayed too wide."""
+    points = chart.coordinates(rotations)
+    for _ in range(LEVELS):
+        wide = np.flatnonzero(_compute_gaps(points) > max_gap)
+        if not len(wide):
+            return rotations, points, 0
+        between = rotations[wide].slerp(rotations[wide + 1], 0.5)
+        rotations = SO3(np.insert(rotations.wxyz, wide + 1, between.wxyz, axis=0))
+        points = chart.coordinates(rotations)
+    return rotations, points, int(np.count_nonzero(_compute_gaps(points) > max_gap))
+
+
+def _compute_gaps(points: FloatArray) -> FloatArray:
+    return np.linalg.norm(np.diff(points, axis=0), axis=1)
+
+
+def _closest_pair(points: FloatArray, others: FloatArray) -> tuple[int, int]:
+    """Numbers of the two nearest samples of two sets."""
+    distances, indices = find_nearest_points(points, others)
+    best = int(np.argmin(distances))
+    return int(indices[best]), best

@@ -1,0 +1,552 @@
+"""Limits on where a bone points and how it twists: elliptic cones and spherical polygons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints, kernel
+from marey.kinematics.limits.box import (
+    MARGIN_RAD,
+    CheckArrays,
+    check_order,
+    circular_interval,
+    clamp,
+    left_jacobian_inverse_times,
+    nearest_angle,
+)
+from marey.kinematics.limits.charts import split_inliers
+from marey.kinematics.limits.contract import (
+    Arrays,
+    JointLimits,
+    LimitCheck,
+    collect_clips,
+    compute_mean_rotation,
+    contiguous_wxyz,
+)
+from marey.lie import SO3
+from marey.lie.kernels import Quaternion, Vector, conjugate, exp, log, multiply, quaternion_at, rotate, write_rotation
+from marey.motion import Motion
+from marey.skeleton import Skeleton
+
+ROOT_STEPS = 60  # most Newton steps, from the left on a falling convex function: they never overshoot; six are usual
+ROOT_TOL = 1e-14  # [-] of the ellipse equation
+
+
+@kernel
+def nearest_in_ellipse(y: float, z: float, a: float, b: float) -> tuple[float, float]:
+    r"""Nearest point of the ellipse :math:`(y/a)^2 + (z/b)^2 \le 1`; an infinite half-axis makes a strip.
+
+    On the boundary :math:`y' = a^2 y / (t + a^2)`, :math:`z' = b^2 z / (t + b^2)`; ``t`` is the root of the ellipse
+    equation, which falls for all :math:`t > 0` and is found by Newton steps from the left.
+    """
+    if np.isinf(a) or np.isinf(b):
+        return clamp(y, -a, a), clamp(z, -b, b)
+    if a == 0.0 or b == 0.0:
+        return clamp(y, -a, a), clamp(z, -b, b)
+    if (y / a) ** 2 + (z / b) ** 2 <= 1.0:
+        return y, z
+    if a == b:
+        scale = a / np.sqrt(y * y + z * z)
+        return scale * y, scale * z
+    t = max(0.0, a * abs(y) - a * a, b * abs(z) - b * b)
+    for _ in range(ROOT_STEPS):
+        u, v = a * y / (t + a * a), b * z / (t + b * b)
+        excess = u * u + v * v - 1.0
+        if excess <= ROOT_TOL:
+            break
+        t += 0.5 * excess / (u * u / (t + a * a) + v * v / (t + b * b))
+    return a * a * y / (t + a * a), b * b * z / (t + b * b)
+
+
+@kernel
+def split_swing_twist(q: Quaternion) -> tuple[Quaternion, float]:
+    """Swing and twist angle about x of ``q = swing twist``."""
+    angle = 2.0 * np.arctan2(q[1], q[0])
+    back = (np.cos(0.5 * angle), -np.sin(0.5 * angle), 0.0, 0.0)
+    return multiply(q, back), angle
+
+
+@kernel
+def twist_gradient(q: Quaternion) -> Vector:
+    """Body gradient of the twist angle about x; a swing by half a turn has none."""
+    w, x, y, z = q
+    square = max(w * w + x * x, 1e-30)
+    return 1.0, (x * y - w * z) / square, (w * y + x * z) / square
+
+
+@kernel
+def swing_gradient(angle: float, twist: Vector, g: Vector) -> Vector:
+    """Body gradient of the whole rotation, from that of the swing, ``g``, in the frame of the swing."""
+    k = rotate((np.cos(0.5 * angle), -np.sin(0.5 * angle), 0.0, 0.0), g)
+    return k[0] * (1.0 - twist[0]), k[1] - k[0] * twist[1], k[2] - k[0] * twist[2]
+
+
+@kernel
+def check_cones(
+    wxyz: FloatArray, centres: FloatArray, frames_wxyz: FloatArray, swing: FloatArray, twist: FloatArray
+) -> CheckArrays:
+    """Project rotations ``(F, J, 4)`` on elliptic cones of swing and intervals of twist.
+
+    Args:
+        wxyz: rotations.
+        centres: ``(J, 4)`` rotation in the middle of the cone.
+        frames_wxyz: ``(J, 4)`` frame whose x is the axis of twist.
+        swing: ``(J, 2)`` [rad] half-angles of the swing about the frame's y and z.
+        twist: ``(J, 2)`` [rad] lowest and highest twist.
+    """
+    frames, joints = wxyz.shape[0], wxyz.shape[1]
+    out, violation, gradient = wxyz.copy(), np.zeros((frames, joints)), np.zeros((frames, joints, 3))
+    for j in range(joints):
+        centre, frame = quaternion_at(centres, j), quaternion_at(frames_wxyz, j)
+        for f in range(frames):
+            local = multiply(conjugate(centre), quaternion_at(wxyz[f], j))
+            q = multiply(conjugate(frame), multiply(local, frame))
+            turned, angle = split_swing_twist(q)
+            s = log(turned)
+            y, z = nearest_in_ellipse(s[1], s[2], swing[j, 0], swing[j, 1])
+            at = nearest_angle(angle, twist[j, 0], twist[j, 1])
+            t = clamp(at, twist[j, 0], twist[j, 1])
+            square = (s[1] - y) ** 2 + (s[2] - z) ** 2 + (at - t) ** 2
+            if square == 0.0:
+                continue
+            slope = twist_gradient(q)
+            g = swing_gradient(angle, slope, left_jacobian_inverse_times(s, (0.0, s[1] - y, s[2] - z)))
+            g = rotate(frame, (g[0] + (at - t) * slope[0], g[1] + (at - t) * slope[1], g[2] + (at - t) * slope[2]))
+            q = multiply(exp((0.0, y, z)), exp((t, 0.0, 0.0)))
+            write_rotation(out[f, j], multiply(centre, multiply(frame, multiply(q, conjugate(frame)))))
+            violation[f, j] = np.sqrt(square)
+            gradient[f, j, 0], gradient[f, j, 1], gradient[f, j, 2] = g
+    return out, violation, gradient
+
+
+@kernel
+def _dot(a: Vector, b: Vector) -> float:
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+@kernel
+def _cross(a: Vector, b: Vector) -> Vector:
+    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
+
+
+@kernel
+def _unit(a: Vector) -> Vector:
+    scale = 1.0 / np.sqrt(max(_dot(a, a), 1e-300))
+    return scale * a[0], scale * a[1], scale * a[2]
+
+
+@kernel
+def _read_vector(rows: FloatArray, i: int) -> Vector:
+    return rows[i, 0], rows[i, 1], rows[i, 2]
+
+
+@kernel
+def angle_between(a: Vector, b: Vector) -> float:
+    """Angle of two unit vectors [rad], to a few ulp."""
+    c = _cross(a, b)
+    return np.arctan2(np.sqrt(_dot(c, c)), _dot(a, b))
+
+
+@kernel
+def nearest_on_arc(d: Vector, a: Vector, b: Vector) -> Vector:
+    """Nearest point of the short great arc from ``a`` to ``b`` to the direction ``d``."""
+    n = _unit(_cross(a, b))
+    k = _dot(n, d)
+    p = _unit((d[0] - k * n[0], d[1] - k * n[1], d[2] - k * n[2]))
+    if _dot(_cross(a, p), n) >= 0.0 and _dot(_cross(p, b), n) >= 0.0:
+        return p
+    return a if _dot(d, a) >= _dot(d, b) else b
+
+
+@kernel
+def is_in_polygon(d: Vector, corners: FloatArray, count: int, inner: Vector) -> bool:
+    r"""Whether a direction lies in a spherical polygon all of whose points are seen from ``inner``.
+
+    It is in wedge i if :math:`(c \times v_i) \cdot d \ge 0` and :math:`(v_{i+1} \times c) \cdot d \ge 0`, and inside
+    if then :math:`(v_i \times v_{i+1}) \cdot d \ge 0`. [Engell2012]_ §13, after Wilhelms and Van Gelder.
+    """
+    for i in range(count):
+        v, w = _read_vector(corners, i), _read_vector(corners, (i + 1) % count)
+        if _dot(_cross(inner, v), d) >= 0.0 and _dot(_cross(w, inner), d) >= 0.0:
+            return _dot(_cross(v, w), d) >= 0.0
+    return False
+
+
+@kernel
+def nearest_in_polygon(d: Vector, corners: FloatArray, count: int, inner: Vector) -> Vector:
+    """Nearest direction of a spherical polygon: a linear search over its sides."""
+    if count == 0 or is_in_polygon(d, corners, count, inner):
+        return d
+    best, found = -2.0, d
+    for i in range(count):
+        p = nearest_on_arc(d, _read_vector(corners, i), _read_vector(corners, (i + 1) % count))
+        if _dot(p, d) > best:
+            best, found = _dot(p, d), p
+    return found
+
+
+@kernel
+def shortest_swing(d: Vector) -> Quaternion:
+    """Shortest rotation that turns x into the unit vector ``d``."""
+    if d[0] < -1.0 + 1e-15:
+        return 0.0, 0.0, 0.0, 1.0
+    w = np.sqrt(0.5 * (1.0 + d[0]))
+    return w, 0.0, -0.5 * d[2] / w, 0.5 * d[1] / w
+
+
+@kernel
+def check_reach_cones(
+    wxyz: FloatArray,
+    centres: FloatArray,
+    frames_wxyz: FloatArray,
+    corners: FloatArray,
+    counts: IntArray,
+    inner: FloatArray,
+    twist: FloatArray,
+) -> CheckArrays:
+    """Project rotations ``(F, J, 4)`` on spherical polygons of bone directions and intervals of twist.
+
+    Args:
+        wxyz: rotations.
+        centres: ``(J, 4)`` rotation from which swing and twist are measured.
+        frames_wxyz: ``(J, 4)`` frame whose x is the axis of twist.
+        corners: ``(J, M, 3)`` unit vectors in that frame, anticlockwise seen from outside.
+        counts: ``(J,)`` how many corners a joint has; none is a free joint.
+        inner: ``(J, 3)`` unit vector from which all of the polygon is seen.
+        twist: ``(J, 2)`` [rad] lowest and highest twist.
+    """
+    frames, joints = wxyz.shape[0], wxyz.shape[1]
+    out, violation, gradient = wxyz.copy(), np.zeros((frames, joints)), np.zeros((frames, joints, 3))
+    for j in range(joints):
+        centre, frame = quaternion_at(centres, j), quaternion_at(frames_wxyz, j)
+        for f in range(frames):
+            local = multiply(conjugate(centre), quaternion_at(wxyz[f], j))
+            q = multiply(conjugate(frame), multiply(local, frame))
+            angle = 2.0 * np.arctan2(q[1], q[0])
+            d = _unit(rotate(q, (1.0, 0.0, 0.0)))
+            p = nearest_in_polygon(d, corners[j], counts[j], _read_vector(inner, j))
+            at = nearest_angle(angle, twist[j, 0], twist[j, 1])
+            t = clamp(at, twist[j, 0], twist[j, 1])
+            away = angle_between(d, p)
+            if away < 1e-15 and at == t:
+                continue
+            slope = twist_gradient(q)
+            k = _dot(d, p)
+            side = _unit((k * d[0] - p[0], k * d[1] - p[1], k * d[2] - p[2]))
+            g = rotate(conjugate(q), (away * side[0], away * side[1], away * side[2]))
+            g = ((at - t) * slope[0], (at - t) * slope[1] - g[2], (at - t) * slope[2] + g[1])  # plus x cross g
+            g = rotate(frame, g)
+            q = multiply(shortest_swing(p), exp((t, 0.0, 0.0)))
+            write_rotation(out[f, j], multiply(centre, multiply(frame, multiply(q, conjugate(frame)))))
+            violation[f, j] = np.sqrt(away * away + (at - t) ** 2)
+            gradient[f, j, 0], gradient[f, j, 1], gradient[f, j, 2] = g
+    return out, violation, gradient
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ConeLimits(JointLimits):
+    r"""An elliptic cone of swing and an interval of twist for each joint ("sinus cone").
+
+    .. math:: R_j = c_j\,F_j \exp(0, s_y, s_z) \exp(t, 0, 0)\,F_j^{-1}, \quad
+              (s_y/a)^2 + (s_z/b)^2 \le 1, \quad t_0 \le t \le t_1
+
+    [Engell2012]_ §13. The source projects along the radius; we take the nearest point of the ellipse. The
+    violation is the distance in ``(s_y, s_z, t)``.
+    """
+
+    kind: ClassVar[str] = "cone"
+
+    skeleton: Skeleton
+    frames: SO3  # batch (J,): x is the axis of twist, usually the bone; y and z are the axes of the ellipse
+    swing_rad: FloatArray  # (J, 2) [rad] half-angles of swing about y and about z; infinite is free
+    twist_rad: FloatArray  # (J, 2) [rad] lowest and highest twist; infinite is free
+    centres: SO3  # batch (J,): rotation in the middle of the cone
+
+    def __post_init__(self) -> None:
+        joints = self.skeleton.num_joints
+        check_joint_batch(joints, frames=self.frames, centres=self.centres)
+        swing, twist = (freeze_with_infinities(getattr(self, n), (joints, 2), n) for n in ("swing_rad", "twist_rad"))
+        if np.any(swing < 0.0):
+            raise InputError("a half-angle of swing is negative", "Give zero or more")
+        check_order(self.skeleton, twist[:, :1], twist[:, 1:])
+        object.__setattr__(self, "swing_rad", swing)
+        object.__setattr__(self, "twist_rad", twist)
+
+    @classmethod
+    def around_bones(
+        cls,
+        skeleton: Skeleton,
+        swing_rad: ArrayLike,
+        twist_rad: ArrayLike = (-np.inf, np.inf),
+        *,
+        centres: SO3 | None = None,
+    ) -> ConeLimits:
+        """Cones around the directions of the bones; the root is free.
+
+        Args:
+            skeleton: whose joints to bound.
+            swing_rad: half-angle [rad], one for all or anything that broadcasts to ``(J, 2)``.
+            twist_rad: interval of twist [rad], broadcasts to ``(J, 2)``.
+            centres: rotations in the middle of the cones, batch ``(J,)``; the rest pose by default.
+        """
+        joints = skeleton.num_joints
+        swing = np.array(np.broadcast_to(np.asarray(swing_rad, dtype=np.float64), (joints, 2)))
+        twist = np.array(np.broadcast_to(np.asarray(twist_rad, dtype=np.float64), (joints, 2)))
+        swing[0], twist[0] = np.inf, (-np.inf, np.inf)
+        return cls(skeleton, compute_bone_frames(skeleton), swing, twist, centres or SO3.identity(joints))
+
+    @classmethod
+    def from_clips(cls, motions: Motion | Iterable[Motion], *, margin_rad: float = MARGIN_RAD) -> ConeLimits:
+        """Smallest cones of this form around what the joints do in clips, plus a margin; the root is free."""
+        return fit_cones(motions, margin_rad=margin_rad)
+
+    def check(self, rotations: SO3) -> LimitCheck:
+        """Clamp swing and twist."""
+        out, violation, gradient = check_cones(contiguous_wxyz(rotations), *self.tables())
+        return LimitCheck(SO3(out), violation, gradient)
+
+    def tables(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """What ``check_cones`` takes."""
+        return self.centres.wxyz, self.frames.wxyz, self.swing_rad, self.twist_rad
+
+    def to_arrays(self) -> Arrays:
+        """Frames, angles and centres."""
+        angles = {"swing_rad": self.swing_rad, "twist_rad": self.twist_rad}
+        return {"frames": self.frames.wxyz, "centres": self.centres.wxyz, **angles}
+
+    @classmethod
+    def from_arrays(cls, skeleton: Skeleton, arrays: Arrays) -> ConeLimits:
+        """Undo :meth:`to_arrays`."""
+        frames, centres = SO3(arrays["frames"]), SO3(arrays["centres"])
+        return cls(skeleton, frames, arrays["swing_rad"], arrays["twist_rad"], centres)
+
+    def __repr__(self) -> str:
+        return f"ConeLimits({self.skeleton!r}, {int(np.isfinite(self.swing_rad).any(axis=1).sum())} joints bounded)"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ReachConeLimits(JointLimits):
+    """A polygon on the sphere of bone directions and an interval of twist for each joint ("reach cone").
+
+    The polygon may bend inwards, as long as all of it is seen from its inner point; it has no holes. Its sides are
+    great arcs. [Engell2012]_ §13. The violation joins the angle to the polygon and that of the twist.
+    """
+
+    kind: ClassVar[str] = "reach"
+
+    skeleton: Skeleton
+    frames: SO3  # batch (J,): x is the axis of twist, usually the bone
+    corners: FloatArray  # (J, M, 3) unit vectors in the frame, anticlockwise seen from outside the sphere
+    counts: IntArray  # (J,) how many corners are in use; none leaves the swing free
+    inner: FloatArray  # (J, 3) unit vectors in the frame, from which all of the polygon is seen
+    twist_rad: FloatArray  # (J, 2) [rad] lowest and highest twist
+    centres: SO3  # batch (J,): rotation from which swing and twist are measured
+
+    def __post_init__(self) -> None:
+        joints = self.skeleton.num_joints
+        check_joint_batch(joints, frames=self.frames, centres=self.centres)
+        corners = frozen(self.corners, joints, None, 3, name="corners")
+        counts = frozen_ints(self.counts, joints, name="counts")
+        inner = frozen(self.inner, joints, 3, name="inner")
+        twist = freeze_with_infinities(self.twist_rad, (joints, 2), "twist_rad")
+        check_order(self.skeleton, twist[:, :1], twist[:, 1:])
+        for j in np.flatnonzero(counts):
+            _check_polygon(self.skeleton.names[int(j)], corners[j, : counts[j]], inner[j])
+        for name, value in (("corners", corners), ("counts", counts), ("inner", inner), ("twist_rad", twist)):
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def around_bones(
+        cls,
+        skeleton: Skeleton,
+        polygons: Mapping[str, ArrayLike],
+        *,
+        twists: Mapping[str, tuple[float, float]] | None = None,
+        inner: Mapping[str, ArrayLike] | None = None,
+    ) -> ReachConeLimits:
+        """Polygons of directions in which bones may point.
+
+        Args:
+            skeleton: whose joints to bound.
+            polygons: for a joint's name, directions ``(M, 3)`` in the parent's frame, in order around the polygon.
+            twists: for a joint's name, lowest and highest twist [rad]; free by default.
+            inner: for a joint's name, a direction from which all of the polygon is seen; by default the mean corner.
+        """
+        joints, frames = skeleton.num_joints, compute_bone_frames(skeleton)
+        size = max((len(np.asarray(p)) for p in polygons.values()), default=0)
+        corners, counts, centre = np.zeros((joints, size, 3)), np.zeros(joints, dtype=np.int64), np.zeros((joints, 3))
+        twist = np.tile([-np.inf, np.inf], (joints, 1))
+        for name, polygon in polygons.items():
+            j = skeleton.index(name)
+            local = frames[j].inverse() @ normalise_rows(polygon, name)
+            middle = local.mean(axis=0) if name not in (inner or {}) else _inner_direction(frames[j], inner, name)
+            centre[j] = middle / np.linalg.norm(middle)
+            counts[j] = len(local)
+            corners[j, : len(local)] = local if _is_left_turn(local, centre[j]) else local[::-1]
+        for name, interval in (twists or {}).items():
+            twist[skeleton.index(name)] = interval
+        return cls(skeleton, frames, corners, counts, centre, twist, SO3.identity(joints))
+
+    @classmethod
+    def from_clips(
+        cls, motions: Motion | Iterable[Motion], *, margin_rad: float = MARGIN_RAD, num_corners: int = 16
+    ) -> ReachConeLimits:
+        """Star-shaped polygons around the directions that the bones take in clips, plus a margin; the root is free."""
+        return fit_reach_cones(motions, margin_rad=margin_rad, num_corners=num_corners)
+
+    def check(self, rotations: SO3) -> LimitCheck:
+        """Search the nearest side, clamp the twist."""
+        out, violation, gradient = check_reach_cones(contiguous_wxyz(rotations), *self.tables())
+        return LimitCheck(SO3(out), violation, gradient)
+
+    def tables(self) -> tuple[FloatArray, FloatArray, FloatArray, IntArray, FloatArray, FloatArray]:
+        """What ``check_reach`` takes."""
+        return self.centres.wxyz, self.frames.wxyz, self.corners, self.counts, self.inner, self.twist_rad
+
+    def to_arrays(self) -> Arrays:
+        """Frames, polygons, twists and centres."""
+        polygons = {"corners": self.corners, "counts": self.counts, "inner": self.inner}
+        return {"frames": self.frames.wxyz, "centres": self.centres.wxyz, "twist_rad": self.twist_rad, **polygons}
+
+    @classmethod
+    def from_arrays(cls, skeleton: Skeleton, arrays: Arrays) -> ReachConeLimits:
+        """Undo :meth:`to_arrays`."""
+        polygons = (arrays["corners"], arrays["counts"], arrays["inner"])
+        return cls(skeleton, SO3(arrays["frames"]), *polygons, arrays["twist_rad"], SO3(arrays["centres"]))
+
+    def __repr__(self) -> str:
+        return f"ReachConeLimits({self.skeleton!r}, {np.count_nonzero(self.counts)} joints bounded)"
+
+
+def compute_bone_frames(skeleton: Skeleton) -> SO3:
+    """Frames, batch ``(J,)``, whose x runs along each joint's bone: to its child, the mean of several, or the tip."""
+    axes = np.tile([1.0, 0.0, 0.0], (skeleton.num_joints, 1))
+    for j in range(skeleton.num_joints):
+        children = skeleton.children(j)
+        axis = skeleton.offsets[children].mean(axis=0) if len(children) else skeleton.tips[j]
+        if np.linalg.norm(axis) > 1e-6:  # [m] shorter bones have no direction
+            axes[j] = axis
+    return SO3.from_two_vectors([1.0, 0.0, 0.0], axes)
+
+
+def check_joint_batch(joints: int, **batches: SO3) -> None:
+    """Refuse rotations that are not one a joint."""
+    for name, rotations in batches.items():
+        if rotations.shape != (joints,):
+            raise InputError(f"{name} has batch {rotations.shape}, expected ({joints},)")
+
+
+def freeze_with_infinities(values: ArrayLike, shape: tuple[int, ...], name: str) -> FloatArray:
+    """Read-only copy of numbers that may be infinite but not NaN."""
+    array = np.array(values, dtype=np.float64)
+    frozen(np.where(np.isinf(array), 0.0, array), *shape, name=name)
+    array.setflags(write=False)
+    return array
+
+
+def normalise_rows(directions: ArrayLike, joint: str) -> FloatArray:
+    """Directions ``(M, 3)`` made one long."""
+    rows = frozen(directions, None, 3, name=f"polygon of '{joint}'")
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    if len(rows) < 3 or np.any(length == 0.0):
+        raise InputError(
+            f"the polygon of '{joint}' has {len(rows)} corners, or one without direction", "Give 3 or more"
+        )
+    return rows / length
+
+
+def _inner_direction(frame: SO3, inner: Mapping[str, ArrayLike] | None, name: str) -> FloatArray:
+    return frame.inverse() @ frozen((inner or {})[name], 3, name=f"inner point of '{name}'")
+
+
+def _is_left_turn(corners: FloatArray, inner: FloatArray) -> bool:
+    return bool(np.sum(np.cross(corners, np.roll(corners, -1, axis=0)) @ inner) > 0.0)
+
+
+def _check_polygon(joint: str, corners: FloatArray, inner: FloatArray) -> None:
+    """All sides must be seen from the inner point, in one sense and once around."""
+    following = np.roll(corners, -1, axis=0)
+    sides = np.cross(corners, following)
+    wedges = np.einsum("ij,ij->i", np.cross(inner, corners), following)
+    if len(corners) < 3 or np.any(sides @ inner <= 0.0) or np.any(wedges <= 0.0):
+        raise InputError(
+            f"the polygon of '{joint}' is not all seen from its inner point", "Move that point, or cut the polygon"
+        )
+
+
+def fit_cones(motions: Motion | Iterable[Motion], *, margin_rad: float = MARGIN_RAD) -> ConeLimits:
+    """See :meth:`ConeLimits.from_clips`."""
+    skeleton, clips = collect_clips(motions)
+    joints, frames = skeleton.num_joints, compute_bone_frames(skeleton)
+    swing, twist = np.full((joints, 2), np.inf), np.tile([-np.inf, np.inf], (joints, 1))
+    turned, centres = frames.wxyz.copy(), SO3.identity(joints).wxyz.copy()
+    for j in range(1, joints):
+        rotations = _inlier_rotations(clips, j)
+        centre = compute_mean_rotation(rotations)
+        local = frames[j].inverse() @ (centre.inverse() @ rotations) @ frames[j]
+        tilt, half, interval = _fit_cone(local)
+        centres[j], turned[j] = centre.wxyz, (frames[j] @ tilt).wxyz
+        swing[j], twist[j] = half + margin_rad, (interval[0] - margin_rad, interval[1] + margin_rad)
+    return ConeLimits(skeleton, SO3(turned), swing, twist, SO3(centres))
+
+
+def fit_reach_cones(
+    motions: Motion | Iterable[Motion], *, margin_rad: float = MARGIN_RAD, num_corners: int = 16
+) -> ReachConeLimits:
+    """See :meth:`ReachConeLimits.from_clips`."""
+    if num_corners < 3:
+        raise InputError(f"polygons of {num_corners} corners", "Give at least three")
+    skeleton, clips = collect_clips(motions)
+    joints, frames = skeleton.num_joints, compute_bone_frames(skeleton)
+    corners, counts = np.zeros((joints, num_corners, 3)), np.full(joints, num_corners, dtype=np.int64)
+    inner, twist = np.tile([1.0, 0.0, 0.0], (joints, 1)), np.tile([-np.inf, np.inf], (joints, 1))
+    centres = SO3.identity(joints).wxyz.copy()
+    counts[0] = 0
+    for j in range(1, joints):
+        rotations = _inlier_rotations(clips, j)
+        centre = compute_mean_rotation(rotations)
+        local = frames[j].inverse() @ (centre.inverse() @ rotations) @ frames[j]
+        corners[j] = _fit_polygon(local @ np.array([1.0, 0.0, 0.0]), num_corners, margin_rad)
+        low, high = _twist_interval(local)
+        centres[j], twist[j] = centre.wxyz, (low - margin_rad, high + margin_rad)
+    return ReachConeLimits(skeleton, frames, corners, counts, inner, twist, SO3(centres))
+
+
+def _inlier_rotations(clips: Sequence[SO3], joint: int) -> SO3:
+    return SO3.concatenate(split_inliers([clip[:, joint] for clip in clips])[0])
+
+
+def _fit_cone(local: SO3) -> tuple[SO3, FloatArray, tuple[float, float]]:
+    """Turn of the frame about x, half-angles ``(2,)`` and twist interval of the smallest cone of this form."""
+    swing = local.swing_twist([1.0, 0.0, 0.0])[0].log()[:, 1:]
+    axes = np.linalg.eigh(swing.T @ swing)[1]
+    angle = float(np.arctan2(axes[1, 0], axes[0, 0]))
+    turned = swing @ np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    half = np.maximum(np.abs(turned).max(axis=0), 1e-6)
+    half = half * max(1.0, float(np.sqrt(((turned / half) ** 2).sum(axis=1).max())))
+    return SO3.exp([angle, 0.0, 0.0]), half, _twist_interval(local)
+
+
+def _twist_interval(local: SO3) -> tuple[float, float]:
+    return circular_interval(local.twist_angle([1.0, 0.0, 0.0]))
+
+
+def _fit_polygon(directions: FloatArray, count: int, margin_rad: float) -> FloatArray:
+    """Corners ``(M, 3)`` of a star about x that holds directions ``(N, 3)``, with a margin."""
+    azimuth = np.arctan2(directions[:, 2], directions[:, 1])
+    radius = np.arccos(np.clip(directions[:, 0], -1.0, 1.0)) + margin_rad
+    at = 2.0 * np.pi * np.arange(count) / count
+    away = np.abs(np.mod(azimuth[:, None] - at + np.pi, 2.0 * np.pi) - np.pi)
+    near = away <= 2.0 * np.pi / count
+    reach = np.where(near, radius[:, None], margin_rad).max(axis=0)
+    chord = np.arctan2(np.sin(reach), np.cos(reach) * np.cos(np.pi / count))  # so that the sides stay outside too
+    chord = np.clip(chord, margin_rad, np.pi - 0.05)
+    ring = np.stack([np.zeros(count), np.cos(at), np.sin(at)], axis=1)
+    return np.cos(chord)[:, None] * np.array([1.0, 0.0, 0.0]) + np.sin(chord)[:, None] * ring

@@ -1,0 +1,472 @@
+"""Learnt angular limits: the smallest ellipsoid around a joint's rotations, in the tangent space at its own centre."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError, IntArray, kernel
+from marey.kinematics.limits.box import CheckArrays, left_jacobian_inverse_times
+from marey.kinematics.limits.charts import split_inliers
+from marey.kinematics.limits.cones import check_joint_batch, freeze_with_infinities
+from marey.kinematics.limits.contract import (
+    Arrays,
+    JointLimits,
+    LimitCheck,
+    collect_clips,
+    compute_mean_rotation,
+    contiguous_wxyz,
+)
+from marey.kinematics.limits.sdf import MAX_SPREAD_RAD
+from marey.lie import SO3
+from marey.lie.kernels import Vector, conjugate, exp, log, multiply, quaternion_at, rotate, write_rotation
+from marey.motion import Motion
+from marey.skeleton import Skeleton
+
+REFRESH = 100  # iterations after which rounding is swept out and inner points are dropped
+ROOT_STEPS = 60  # most Newton steps, from the left on a falling convex function: they never overshoot; six are usual
+ROOT_TOL = 1e-14  # [-] of the level
+
+
+@kernel
+def _quadratic_form(rows: FloatArray, i: int, matrix: FloatArray) -> float:
+    """Quadratic form of a row."""
+    total = 0.0
+    for a in range(matrix.shape[0]):
+        for b in range(matrix.shape[0]):
+            total += rows[i, a] * matrix[a, b] * rows[i, b]
+    return float(total)
+
+
+@kernel
+def _recompute_moments(rows: FloatArray, u: FloatArray, g: FloatArray, count: int) -> FloatArray:
+    """Inverse moments of weighted rows; fills in the sensitivities."""
+    size = rows.shape[1]
+    moments = np.zeros((size, size))
+    for i in range(count):
+        for a in range(size):
+            for b in range(size):
+                moments[a, b] += u[i] * rows[i, a] * rows[i, b]
+    inverse = np.zeros((size, size))
+    inverse[:, :] = np.linalg.inv(moments)
+    for i in range(count):
+        g[i] = _quadratic_form(rows, i, inverse)
+    return inverse
+
+
+@kernel
+def _drop_inner_points(rows: FloatArray, which: IntArray, u: FloatArray, g: FloatArray, count: int) -> int:
+    r"""Drop points that cannot touch the ellipsoid, and return how many are left (Harman and Pronzato's bound).
+
+    With :math:`\epsilon = \max g / d - 1`, those with
+    :math:`g_i < d\,(1 + \epsilon/2 - \sqrt{\epsilon(4 + \epsilon - 4/d)}/2)`.
+    """
+    size = rows.shape[1]
+    excess = max(g[:count].max() / size - 1.0, 0.0)
+    bound = size * (1.0 + 0.5 * excess - 0.5 * np.sqrt(excess * (4.0 + excess - 4.0 / size)))
+    left, weight = 0, 0.0
+    for i in range(count):
+        if g[i] >= bound * (1.0 - 1e-9):
+            rows[left], which[left], u[left], g[left] = rows[i], which[i], u[i], g[i]
+            weight += u[i]
+            left += 1
+    if left == count or left < size or weight <= 0.0:
+        return count
+    u[:left] /= weight
+    return left
+
+
+@kernel
+def solve_minimum_volume_weights(points: FloatArray, tolerance: float, max_iterations: int) -> tuple[FloatArray, int]:
+    r"""Weights ``(N,)`` of the minimum-volume ellipsoid around points ``(N, D)``, and the iterations used.
+
+    Khachiyan's ascent with away steps on the lifted points :math:`(t, 1)`: the point that is farthest out gains
+    weight, or the one farthest in with weight loses some. The sensitivities :math:`g_i = Q_i^T X^{-1} Q_i` follow each
+    change of one weight by the Sherman-Morrison formula; points that cannot touch are dropped on the way.
+    [Tournier2011]_ §12.2, after Kumar and Yıldırım.
+    """
+    count, size = points.shape[0], points.shape[1] + 1
+    rows = np.ones((count, size))
+    rows[:, :-1] = points
+    which, u, g = np.arange(count, dtype=np.int64), np.full(count, 1.0 / count), np.empty(count)
+    inverse, along = np.eye(size), np.empty(size)
+    used = max_iterations
+    for iteration in range(max_iterations):
+        if iteration % REFRESH == 0:
+            inverse = _recompute_moments(rows, u, g, count)
+            left = _drop_inner_points(rows, which, u, g, count)
+            if left < count:
+                count = left
+                inverse = _recompute_moments(rows, u, g, count)
+        top, low = 0, -1
+        for i in range(count):
+            if g[i] > g[top]:
+                top = i
+            if u[i] > 0.0 and (low < 0 or g[i] < g[low]):
+                low = i
+        gain, loss = g[top] / size - 1.0, 1.0 - g[low] / size
+        if max(gain, loss) < tolerance:
+            used = iteration
+            break
+        j = top if gain >= loss else low
+        step = (g[j] - size) / (size * (g[j] - 1.0)) if g[j] > 1.0 else -np.inf
+        drop = gain < loss and step <= -u[j] / (1.0 - u[j])
+        if drop:
+            step = -u[j] / (1.0 - u[j])
+        for i in range(count):
+            u[i] *= 1.0 - step
+        u[j] = 0.0 if drop else u[j] + step  # exactly nothing, or a rest too small to matter would be taken forever
+        share = step / (1.0 - step + step * g[j])
+        for a in range(size):
+            along[a] = 0.0
+            for b in range(size):
+                along[a] += inverse[a, b] * rows[j, b]
+        for i in range(count):
+            d = 0.0
+            for a in range(size):
+                d += rows[i, a] * along[a]
+            g[i] = (g[i] - share * d * d) / (1.0 - step)
+        for a in range(size):
+            for b in range(size):
+                inverse[a, b] = (inverse[a, b] - share * along[a] * along[b]) / (1.0 - step)
+    weights = np.zeros(points.shape[0])
+    for i in range(count):
+        weights[which[i]] = u[i]
+    return weights, used
+
+
+@kernel
+def nearest_in_ellipsoid(y: Vector, s: FloatArray) -> Vector:
+    r"""Nearest point of :math:`\sum_i (y_i/s_i)^2 \le 1`: :math:`y_i s_i^2/(t + s_i^2)` with ``t`` by Newton steps."""
+    level = (y[0] / s[0]) ** 2 + (y[1] / s[1]) ** 2 + (y[2] / s[2]) ** 2
+    if level <= 1.0:
+        return y
+    a, b, c = s[0] * s[0], s[1] * s[1], s[2] * s[2]
+    t = max(0.0, s[0] * abs(y[0]) - a, s[1] * abs(y[1]) - b, s[2] * abs(y[2]) - c)
+    for _ in range(ROOT_STEPS):
+        u, v, w = s[0] * y[0] / (t + a), s[1] * y[1] / (t + b), s[2] * y[2] / (t + c)
+        excess = u * u + v * v + w * w - 1.0
+        if excess <= ROOT_TOL:
+            break
+        t += 0.5 * excess / (u * u / (t + a) + v * v / (t + b) + w * w / (t + c))
+    return a * y[0] / (t + a), b * y[1] / (t + b), c * y[2] / (t + c)
+
+
+@kernel
+def check_ellipsoids(wxyz: FloatArray, centres: FloatArray, axes: FloatArray, semi: FloatArray) -> CheckArrays:
+    """Project rotations ``(F, J, 4)`` on ellipsoids of rotation vectors about centres; infinite ones are free.
+
+    Args:
+        wxyz: rotations.
+        centres: ``(J, 4)`` middle of each ellipsoid.
+        axes: ``(J, 4)`` frame of its axes.
+        semi: ``(J, 3)`` [rad] half its axes.
+    """
+    frames, joints = wxyz.shape[0], wxyz.shape[1]
+    out, violation, gradient = wxyz.copy(), np.zeros((frames, joints)), np.zeros((frames, joints, 3))
+    for j in range(joints):
+        if np.isinf(semi[j, 0]):
+            continue
+        centre, frame = quaternion_at(centres, j), quaternion_at(axes, j)
+        for f in range(frames):
+            y = rotate(conjugate(frame), log(multiply(conjugate(centre), quaternion_at(wxyz[f], j))))
+            p = nearest_in_ellipsoid(y, semi[j])
+            d = (y[0] - p[0], y[1] - p[1], y[2] - p[2])
+            square = d[0] * d[0] + d[1] * d[1] + d[2] * d[2]
+            if square == 0.0:
+                continue
+            g = rotate(frame, left_jacobian_inverse_times(y, d))
+            write_rotation(out[f, j], multiply(centre, exp(rotate(frame, p))))
+            violation[f, j] = np.sqrt(square)
+            gradient[f, j, 0], gradient[f, j, 1], gradient[f, j, 2] = g
+    return out, violation, gradient
+
+
+@kernel
+def ellipsoid_levels(wxyz: FloatArray, centres: FloatArray, axes: FloatArray, semi: FloatArray) -> FloatArray:
+    r"""Level :math:`f = x^T A x` and its body gradient :math:`2 J_r^{-T} A x`, ``(F, J, 4)``; zero for free joints."""
+    frames, joints = wxyz.shape[0], wxyz.shape[1]
+    out = np.zeros((frames, joints, 4))
+    for j in range(joints):
+        if np.isinf(semi[j, 0]):
+            continue
+        centre, frame = quaternion_at(centres, j), quaternion_at(axes, j)
+        for f in range(frames):
+            y = rotate(conjugate(frame), log(multiply(conjugate(centre), quaternion_at(wxyz[f], j))))
+            a = (2.0 * y[0] / semi[j, 0] ** 2, 2.0 * y[1] / semi[j, 1] ** 2, 2.0 * y[2] / semi[j, 2] ** 2)
+            out[f, j, 0] = 0.5 * (a[0] * y[0] + a[1] * y[1] + a[2] * y[2])
+            out[f, j, 1], out[f, j, 2], out[f, j, 3] = rotate(frame, left_jacobian_inverse_times(y, a))
+    return out
+
+
+CENTRE_TOL = 1e-8  # [rad] step at which the centre has settled
+MAX_OUTER = 100
+COARSE_TOL, MAX_COARSE = 1e-3, 2000  # [-] first-order ascent comes so near soon, and much nearer only slowly
+INNER_TOL = 1e-10  # [-] of the optimality conditions of the smallest ellipsoid, which Newton steps then reach
+MAX_NEWTON = 60
+RANK_RMS_RAD = (
+    1e-3  # [rad] a direction that varies less is no freedom; an absolute figure, as 0 < 0 would hold for none
+)
+FLOOR_RAD = float(np.deg2rad(0.5))  # [rad] least half axis
+HULL_SIZE = 60  # points; more are thinned to the corners of their hull, which changes nothing
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Ellipsoid:
+    r"""The set :math:`\log(c^{-1}R)^T A \log(c^{-1}R) \le 1`, and how it was found."""
+
+    centre: SO3  # one rotation
+    frame: SO3  # one rotation: its columns are the axes
+    semi_axes: FloatArray  # (3,) [rad] largest first
+    rank: int  # in how many directions the samples vary
+    iterations: int  # of the centre
+    is_converged: bool
+    is_local: bool  # whether no sample is nearly half a turn from the centre
+
+    @property
+    def matrix(self) -> FloatArray:
+        """``A``, (3, 3) [1/rad²]."""
+        axes = self.frame.matrix()
+        return axes @ np.diag(self.semi_axes**-2.0) @ axes.T
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class EllipsoidLimits(JointLimits):
+    """An ellipsoid of rotation vectors about a centre for each joint. [Tournier2011]_ §12.
+
+    The violation is the distance of the rotation vector to the ellipsoid.
+    """
+
+    kind: ClassVar[str] = "ellipsoid"
+
+    skeleton: Skeleton
+    centres: SO3  # batch (J,)
+    frames: SO3  # batch (J,): axes of the ellipsoids
+    semi_axes: FloatArray  # (J, 3) [rad] infinite is free
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        joints = self.skeleton.num_joints
+        check_joint_batch(joints, centres=self.centres, frames=self.frames)
+        semi = freeze_with_infinities(self.semi_axes, (joints, 3), "semi_axes")
+        if np.any(semi <= 0.0):
+            raise InputError("a half axis is not positive", f"Give at least {FLOOR_RAD:.4f} rad to a frozen direction")
+        object.__setattr__(self, "semi_axes", semi)
+
+    @classmethod
+    def from_clips(cls, motions: Motion | Iterable[Motion], *, reject_outliers: bool = True) -> EllipsoidLimits:
+        """Learn from clips of one skeleton; the root is free, and so are joints that turn all the way round."""
+        skeleton, clips = collect_clips(motions)
+        centres, frames = (SO3.identity(skeleton.num_joints).wxyz.copy() for _ in range(2))
+        semi, notes = np.full((skeleton.num_joints, 3), np.inf), list[str]()
+        for j in range(1, skeleton.num_joints):
+            found = fit_ellipsoid([clip[:, j] for clip in clips], reject_outliers=reject_outliers)
+            if found.is_local and found.is_converged:
+                centres[j], frames[j], semi[j] = found.centre.wxyz, found.frame.wxyz, found.semi_axes
+            else:
+                notes.append(f"{skeleton.names[j]}: left free, as its rotations are not localised")
+        return cls(skeleton, SO3(centres), SO3(frames), semi, tuple(notes))
+
+    def check(self, rotations: SO3) -> LimitCheck:
+        """Nearest points of the ellipsoids."""
+        out, violation, gradient = check_ellipsoids(contiguous_wxyz(rotations), *self.tables())
+        return LimitCheck(SO3(out), violation, gradient)
+
+    def levels(self, rotations: SO3) -> tuple[FloatArray, FloatArray]:
+        r"""Level :math:`f_\varepsilon` ``(F, J)``, one on the surface, and its body gradient ``(F, J, 3)``.
+
+        .. math:: f_\varepsilon(q) = x^T A x,\quad d^b f_\varepsilon = 2\,x^T A\,J_r^{-1}(x),\quad x = \log(c^{-1}q)
+
+        [Tournier2011]_ §12.3.2, whose printed gradient lacks the centre and the Jacobian. Rows for solvers.
+        """
+        rows = ellipsoid_levels(contiguous_wxyz(rotations), *self.tables())
+        return rows[..., 0], rows[..., 1:]
+
+    def tables(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """What ``check_ellipsoids`` takes."""
+        return self.centres.wxyz, self.frames.wxyz, self.semi_axes
+
+    def to_arrays(self) -> Arrays:
+        """Centres, axes and half axes."""
+        notes = np.frombuffer("\n".join(self.notes).encode(), dtype=np.uint8)
+        names = ("centres", "frames", "semi_axes")
+        return dict(zip(names, self.tables(), strict=True)) | {"notes": notes}
+
+    @classmethod
+    def from_arrays(cls, skeleton: Skeleton, arrays: Arrays) -> EllipsoidLimits:
+        """Undo :meth:`to_arrays`."""
+        notes = arrays["notes"].tobytes().decode()
+        axes = (SO3(arrays["centres"]), SO3(arrays["frames"]), arrays["semi_axes"])
+        return cls(skeleton, *axes, tuple(notes.split("\n")) if notes else ())
+
+    def __repr__(self) -> str:
+        return f"EllipsoidLimits({self.skeleton!r}, {int(np.isfinite(self.semi_axes[:, 0]).sum())} joints bounded)"
+
+
+def fit_ellipsoid(clips: Sequence[SO3], *, reject_outliers: bool = True) -> Ellipsoid:
+    r"""Smallest ellipsoid around the rotations of a joint, in the tangent space at its own centre.
+
+    .. math:: t_i = \log(c^{-1}x_i),\quad (d, A) = \mathrm{MVEE}(t),\quad c \leftarrow c\exp(d)
+
+    until the centre settles. [Tournier2011]_ §12.2-12.3. The source starts at the identity and adds noise to joints
+    that do not use all directions; we start at the mean, fit in the directions that are used, and give the others a
+    least half axis.
+
+    Args:
+        clips: batches ``(F,)`` of the joint's local rotations.
+        reject_outliers: cut out what lies between two jumps of more than 1 rad.
+    """
+    rotations = SO3.concatenate(split_inliers(clips)[0] if reject_outliers else list(clips))
+    centre, iteration = compute_mean_rotation(rotations), 0
+    step = np.full(3, np.inf)
+    vectors = (centre.inverse() @ rotations).log()
+    while iteration < MAX_OUTER and np.linalg.norm(step) >= CENTRE_TOL:
+        step, _, _ = _fit_smallest(vectors)
+        centre = centre @ SO3.exp(step)
+        vectors = (centre.inverse() @ rotations).log()
+        iteration += 1
+    _, matrix, rank = _fit_smallest(vectors)
+    matrix = matrix / max(float(np.einsum("ni,ij,nj->n", vectors, matrix, vectors).max()), 1e-300) if rank else matrix
+    inverse_squares, axes = np.linalg.eigh(matrix)
+    axes[:, 2] *= np.sign(np.linalg.det(axes))
+    semi = np.maximum(inverse_squares**-0.5, FLOOR_RAD)
+    is_local = bool(np.linalg.norm(vectors, axis=1).max() < MAX_SPREAD_RAD)
+    settled = bool(np.linalg.norm(step) < CENTRE_TOL)
+    return Ellipsoid(centre, SO3.from_matrix(axes), semi, rank, iteration, settled, is_local)
+
+
+def _fit_smallest(vectors: FloatArray) -> tuple[FloatArray, FloatArray, int]:
+    """Centre ``(3,)``, matrix ``(3, 3)`` and rank of the smallest ellipsoid, thin in directions that are not used."""
+    mean = vectors.mean(axis=0)
+    _, spread, axes = np.linalg.svd(vectors - mean, full_matrices=False)
+    spread, axes = _complete_axes(spread, axes)
+    rank = int(np.count_nonzero(spread / np.sqrt(len(vectors)) > RANK_RMS_RAD))
+    local = vectors @ axes.T
+    centre = 0.5 * (local.min(axis=0) + local.max(axis=0))
+    inner = np.diag(np.full(3, FLOOR_RAD**-2.0))
+    if rank:
+        centre[:rank], inner[:rank, :rank] = fit_enclosing_ellipsoid(local[:, :rank])
+    return axes.T @ centre, axes.T @ inner @ axes, rank
+
+
+def fit_enclosing_ellipsoid(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+    r"""Centre ``(D,)`` and matrix ``(D, D)`` of the minimum-volume ellipsoid :math:`(t-d)^T A (t-d) \le 1`."""
+    dimension = points.shape[1]
+    if dimension == 1:
+        low, high = points.min(), points.max()
+        return np.array([0.5 * (low + high)]), np.array([[4.0 / (high - low) ** 2]])
+
+    thin = _hull_corners(points)
+    scaled = np.ascontiguousarray(thin / thin.std(axis=0))
+    u = _refine_weights(
+        scaled, _reduce_weights(scaled, solve_minimum_volume_weights(scaled, COARSE_TOL, MAX_COARSE)[0])
+    )
+    centre = thin.T @ u
+    moments = (thin.T * u) @ thin - np.outer(centre, centre)
+    matrix = np.linalg.inv(moments) / dimension
+    away = points - centre
+    return centre, matrix / float(np.einsum("ni,ij,nj->n", away, matrix, away).max())
+
+
+def _reduce_weights(points: FloatArray, u: FloatArray) -> FloatArray:
+    """Weights of the same moments on as few points as Carathéodory grants, six in a plane and ten in space.
+
+    Points that all lie on one ellipsoid, as those of a sine do, could share the weights in many ways.
+    """
+    from scipy.optimize import nnls  # pyright: ignore[reportUnknownVariableType] (scipy is untyped)
+
+    products = _outer_products(_homogeneous_points(points)).T
+    few = np.asarray(nnls(products, products @ u)[0], dtype=np.float64)
+    return few / few.sum()
+
+
+def _refine_weights(points: FloatArray, u: FloatArray) -> FloatArray:
+    r"""Newton steps on :math:`f(u) = \log\det X - d \sum_i u_i` with :math:`X = \sum_i u_i Q_i Q_i^T`.
+
+    Its maximum has weights that sum to one. In coordinates where X is the identity the slope is
+    :math:`|Q_i|^2 - d` and the curvature :math:`-(Q_i^T Q_j)^2`. A step stops where a weight would become negative, and
+    is halved while f falls.
+    """
+    rows = _homogeneous_points(points)
+    size = rows.shape[1]
+
+    def value(weights: FloatArray) -> float:
+        return float(np.linalg.slogdet((rows.T * weights) @ rows)[1]) - size * float(weights.sum())
+
+    for _ in range(MAX_NEWTON):
+        factor = np.asarray(np.linalg.cholesky((rows.T * u) @ rows), dtype=np.float64)
+        white = np.asarray(np.linalg.solve(factor, rows.T).T, dtype=np.float64)
+        excess = (white**2).sum(axis=1) / size - 1.0
+        if excess.max() < INNER_TOL and -excess[u > 0.0].min() < INNER_TOL:
+            break
+        step = _newton_step(white, factor, excess, u)
+        shrinking = step < 0.0
+        part = min(1.0, float((u[shrinking] / -step[shrinking]).min())) if shrinking.any() else 1.0
+        before = value(u)
+        while part > 1e-9 and value(np.maximum(u + part * step, 0.0)) < before:
+            part *= 0.5
+        u = u + part * step
+        u = np.where(u < 1e-14, 0.0, u)
+        u = u / u.sum()
+    return u
+
+
+def _newton_step(white: FloatArray, factor: FloatArray, excess: FloatArray, u: FloatArray) -> FloatArray:
+    r"""Step of the weights that have some, and of the point farthest out; the others stay at nothing.
+
+    With :math:`\phi_i = Q_i Q_i^T` in white coordinates the slope is :math:`\phi_i : (I - d\,a a^T)` with ``a`` the
+    last row of the factor, as :math:`a^T Q_i = 1`. So the step is a least-squares solution, of the condition of
+    :math:`\phi` rather than of its square.
+    """
+    size = white.shape[1]
+    products = _outer_products(white)
+    goal = _outer_products(np.eye(size)).sum(axis=0) - size * _outer_products(factor[-1:])[0]
+    is_free = u > 0.0
+    is_free[np.argmax(excess)] |= excess.max() > INNER_TOL
+    free = np.flatnonzero(is_free)
+    while True:
+        found = np.asarray(np.linalg.lstsq(products[free].T, goal, rcond=1e-13)[0], dtype=np.float64)
+        stuck = (u[free] == 0.0) & (found < 0.0)
+        if not stuck.any():
+            break
+        free = free[~stuck]
+    step = np.zeros_like(u)
+    step[free] = found
+    return step
+
+
+def _homogeneous_points(points: FloatArray) -> FloatArray:
+    """Points ``(N, D + 1)`` with a last one."""
+    return np.column_stack([points, np.ones(len(points))])
+
+
+def _outer_products(rows: FloatArray) -> FloatArray:
+    r"""Matrices :math:`Q_i Q_i^T` as rows ``(N, d(d+1)/2)`` whose dot products are those of the matrices."""
+    first, second = np.triu_indices(rows.shape[1])
+    return rows[:, first] * rows[:, second] * np.where(first == second, 1.0, np.sqrt(2.0))
+
+
+def _hull_corners(points: FloatArray) -> FloatArray:
+    """Corners of the convex hull of many points; all points where there is no proper hull."""
+    if len(points) <= HULL_SIZE:
+        return points
+    from scipy.spatial import ConvexHull, QhullError
+
+    try:
+        corners: Any = ConvexHull(points).vertices
+    except QhullError:
+        return points
+    return points[corners]
+
+
+def _complete_axes(spread: FloatArray, axes: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Singular values and vectors, completed to three where there are fewer samples."""
+    if len(spread) == 3:
+        return spread, axes
+    full = np.linalg.svd(axes, full_matrices=True)[2]
+    return np.concatenate([spread, np.zeros(3 - len(spread))]), np.concatenate([axes, full[len(axes) :]])

@@ -1,0 +1,251 @@
+"""Limits of every kind: learnt from clips, read from a file, and compared on the same motion.
+
+One function fits any kind. :func:`estimate_joints` tells joint types and intervals ([Engell2012]_ §13). A file holds
+named arrays, the skeleton and a version; nothing in it can run code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Final, Literal, final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError, MareyError, UnknownNameError
+from marey.kinematics.limits.baseline_field import QuaternionFieldLimits
+from marey.kinematics.limits.box import BoxLimits, EulerBoxLimits, circular_interval
+from marey.kinematics.limits.charts import ZYZ, chart_coordinates, unwrap_angles
+from marey.kinematics.limits.cones import ConeLimits, ReachConeLimits
+from marey.kinematics.limits.contract import (
+    LIMITS_FILE,
+    SKELETON_ARRAYS,
+    JointLimits,
+    collect_clips,
+    compute_mean_rotation,
+)
+from marey.kinematics.limits.ellipsoids import EllipsoidLimits
+from marey.kinematics.limits.sdf import SdfLimits
+from marey.lie import SO3
+from marey.motion import Motion
+from marey.skeleton import Skeleton
+
+
+def load_limits(path: str | Path) -> JointLimits:
+    """Read limits of any kind that ``JointLimits.save`` wrote, of this or an earlier version.
+
+    Raises:
+        MissingFileError: there is no such file.
+        FormatError: the file is damaged, holds no limits, or was written by a newer marey.
+    """
+    arrays, described = LIMITS_FILE.read(path)
+    try:
+        parents, offsets, tips = (arrays[f"skeleton.{name}"] for name in SKELETON_ARRAYS)
+        skeleton = Skeleton(tuple(described["joints"]), parents, offsets, tips, name=str(described["skeleton"]))
+        own = {name.removeprefix("limits."): a for name, a in arrays.items() if name.startswith("limits.")}
+        return _find_kind(str(described["kind"])).from_arrays(skeleton, own)
+    except (MareyError, KeyError, ValueError, TypeError, IndexError) as error:
+        raise LIMITS_FILE.damaged(path, error) from error
+
+
+def _find_kind(name: str) -> type[JointLimits]:
+    kinds: tuple[type[JointLimits], ...] = (
+        BoxLimits,
+        EulerBoxLimits,
+        ConeLimits,
+        ReachConeLimits,
+        EllipsoidLimits,
+        SdfLimits,
+        QuaternionFieldLimits,
+    )
+    return {kind.kind: kind for kind in kinds}[name]
+
+
+NUM_SAMPLES = 100  # rotations that tell a joint's type ([Engell2012]_ §13)
+FREEDOM_EIGENVALUE = 1e-4  # [-] variance of a quaternion component below which it is no freedom: about 1.1 degrees
+TRIM = 0.005  # share of the samples that a robust interval leaves out
+
+KINDS = ("box", "cone", "reach", "ellipsoid", "sdf", "field")
+JointKind = Literal["fixed", "hinge", "ball"]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class JointEstimate:
+    """What kind of joint the data show, and its intervals."""
+
+    joint: str
+    kind: JointKind
+    axis: FloatArray  # (3,) unit axis of a hinge; zero for the others
+    low_rad: FloatArray  # (3,) hinge: its angle first; ball: Z-Y-Z angles; in [0, 2 pi)
+    high_rad: FloatArray  # (3,) not below ``low_rad``; infinite (with low minus infinite) is unlimited
+    note: str = ""
+
+
+def fit_limits(motions: Motion | Iterable[Motion], kind: str = "sdf", **options: Any) -> JointLimits:
+    """Learn limits of a kind from clips: ``box``, ``cone``, ``reach``, ``ellipsoid``, ``sdf`` or ``field``.
+
+    Options go to the ``from_clips`` of the class.
+    """
+    makers: dict[str, Any] = {
+        "box": BoxLimits,
+        "cone": ConeLimits,
+        "reach": ReachConeLimits,
+        "ellipsoid": EllipsoidLimits,
+        "sdf": SdfLimits,
+        "field": QuaternionFieldLimits,
+    }
+    if kind not in makers:
+        raise UnknownNameError("kind of limits", kind, "marey", makers)
+    return makers[kind].from_clips(motions, **options)
+
+
+def estimate_joints(
+    motions: Motion | Iterable[Motion], *, trim: float = 0.0, margin_rad: float = 0.0
+) -> tuple[JointEstimate, ...]:
+    """Type and intervals of every joint from clips. [Engell2012]_ §13.
+
+    A hundred rotations tell in how many directions the quaternion varies: none, a fixed joint; one, a hinge about the
+    principal axis; more, a ball with intervals of Z-Y-Z angles. An interval is what the largest gap of the angles on
+    the circle leaves over, so it may cross zero.
+    """
+    skeleton, clips = collect_clips(motions)
+    every = SO3.concatenate(clips)
+    return tuple(_estimate_joint(n, every[:, j], trim, margin_rad) for j, n in enumerate(skeleton.names))
+
+
+def _estimate_joint(joint: str, rotations: SO3, trim: float, margin_rad: float) -> JointEstimate:
+    zero = np.zeros(3)
+    if len(rotations) < 2:
+        constant = rotations.log()[0]
+        return JointEstimate(joint, "fixed", zero, constant, constant, "fewer than two frames")
+    few = rotations[np.linspace(0, len(rotations) - 1, min(NUM_SAMPLES, len(rotations))).round().astype(int)]
+    values, vectors = np.linalg.eigh(np.cov(_align_quaternions(few).T))
+    freedoms = int(np.count_nonzero(np.abs(values) > FREEDOM_EIGENVALUE))
+    if freedoms == 0:
+        constant = compute_mean_rotation(rotations).log()
+        return JointEstimate(joint, "fixed", zero, constant, constant)
+    if freedoms == 1:
+        axis = vectors[:, -1] * np.sign(vectors[np.argmax(np.abs(vectors[:, -1])), -1])
+        low, high = circular_interval(rotations.twist_angle(axis), trim=trim, margin_rad=margin_rad)
+        return JointEstimate(joint, "hinge", axis, np.array([low, 0.0, 0.0]), np.array([high, 0.0, 0.0]))
+
+    angles = unwrap_angles(chart_coordinates(rotations.wxyz, ZYZ))
+    bounds = [circular_interval(angles[:, i], trim=trim, margin_rad=margin_rad) for i in range(3)]
+    return JointEstimate(joint, "ball", zero, np.array([b[0] for b in bounds]), np.array([b[1] for b in bounds]))
+
+
+def _align_quaternions(rotations: SO3) -> FloatArray:
+    """Vector parts ``(N, 3)`` of the quaternions, all on the side of their mean."""
+    wxyz = rotations.wxyz
+    mean = np.linalg.eigh(wxyz.T @ wxyz)[1][:, -1]
+    return wxyz[:, 1:] * np.where(wxyz @ mean < 0.0, -1.0, 1.0)[:, None]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LimitModel:
+    """What a model of limits is, as [Engell2012]_ table 1 lists it."""
+
+    kind: str
+    representation: str
+    data: str
+    projection: str
+    test: str
+    capability: str
+
+
+LIMIT_MODELS: Final = (
+    LimitModel("box", "explicit", "intervals", "constant time", "constant time", "convex box"),
+    LimitModel("cone", "implicit", "ellipse and interval", "root search", "closed form", "convex, ellipsoidal"),
+    LimitModel("reach", "explicit", "spherical polygon", "linear search", "linear search", "non-convex, no holes"),
+    LimitModel("ellipsoid", "implicit", "centre and matrix", "root search", "closed form", "convex, ellipsoidal"),
+    LimitModel("spline", "parametric", "B-splines", "none", "infeasible poses cannot be written", "non-convex"),
+    LimitModel("field", "implicit", "bumps", "bisection", "sum over all samples", "non-convex, trouble with holes"),
+    LimitModel("sdf", "implicit", "distance grid", "constant time", "constant time", "non-convex"),
+)
+"""The models of the source's table, and the ellipsoid of [Tournier2011]_. A spline joint has no outside: there is
+nothing to project and nothing to compare, so it appears in the table alone."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LimitScore:
+    """How a model did. Shares are of single joints' rotations."""
+
+    model: LimitModel
+    training: float  # share of the training rotations that are feasible
+    held_out: float | None  # share of the held-out rotations that are
+    held_out_margin: float | None  # share within ``margin_rad`` of feasible
+    volume: float  # share of the box of rotation vectors that is feasible: smaller is tighter
+    project_ns: float  # [ns] to check and project one rotation
+    num_bytes: int  # of the arrays in a file
+
+
+def compare_limits(
+    motions: Motion | Iterable[Motion],
+    *,
+    held_out: Motion | Iterable[Motion] | None = None,
+    kinds: Sequence[str] = ("box", "cone", "reach", "ellipsoid", "field", "sdf"),
+    joints: Sequence[str] | None = None,
+    rng: np.random.Generator,
+    num_points: int = 4000,
+    margin_rad: float = 0.1,
+) -> tuple[LimitScore, ...]:
+    """Fit every kind of limits to clips and score it: what it holds, how tight and how fast it is.
+
+    Args:
+        motions: clips to learn from.
+        held_out: clips of the same joints that must be feasible too.
+        kinds: which models.
+        joints: names of joints to score; all but the root by default.
+        rng: draws the points of the volume.
+        num_points: rotations drawn from each joint's box.
+        margin_rad: violation [rad] that still counts as near.
+    """
+    skeleton, clips = collect_clips(motions)
+    chosen = [skeleton.index(n) for n in joints] if joints is not None else list(range(1, skeleton.num_joints))
+    if not chosen:
+        raise InputError("no joint to score", "Name at least one")
+    every = SO3.concatenate(clips)
+    unseen = None if held_out is None else SO3.concatenate(collect_clips(held_out)[1])
+    box = BoxLimits.from_clips(motions)
+    low, high = (np.clip(b, -np.pi, np.pi) for b in (box.low, box.high))
+    drawn = SO3.exp(rng.uniform(low, high, (num_points, skeleton.num_joints, 3)))
+    models = {model.kind: model for model in LIMIT_MODELS}
+    return tuple(
+        _score_model(models[kind], fit_limits(motions, kind), every, unseen, drawn, chosen, margin_rad)
+        for kind in kinds
+    )
+
+
+def _score_model(
+    model: LimitModel,
+    limits: JointLimits,
+    every: SO3,
+    unseen: SO3 | None,
+    drawn: SO3,
+    chosen: Sequence[int],
+    margin_rad: float,
+) -> LimitScore:
+    limits.project_rotations(drawn[:2])  # compiles
+    began = perf_counter()
+    outside = _chosen_violations(limits, drawn, chosen)
+    seconds = perf_counter() - began
+    new = None if unseen is None else _chosen_violations(limits, unseen, chosen)
+    return LimitScore(
+        model,
+        float(np.mean(_chosen_violations(limits, every, chosen) <= 1e-9)),
+        None if new is None else float(np.mean(new <= 1e-9)),
+        None if new is None else float(np.mean(new <= margin_rad)),
+        float(np.mean(outside <= 1e-9)),
+        1e9 * seconds / (drawn.shape[0] * drawn.shape[1]),
+        sum(array.nbytes for array in limits.to_arrays().values()),
+    )
+
+
+def _chosen_violations(limits: JointLimits, rotations: SO3, chosen: Sequence[int]) -> FloatArray:
+    picked: Any = list(chosen)
+    return limits.violations(rotations)[:, picked]

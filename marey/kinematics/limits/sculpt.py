@@ -1,0 +1,455 @@
+"""Sculpted limits: a feasible set as a surface that a person can edit, and back to a distance field."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import FloatArray, FormatError, InputError, IntArray, MissingFileError, frozen, frozen_ints, kernel
+from marey.kinematics.limits.distance_field import DistanceField, FieldGrid, field_from_function
+from marey.kinematics.limits.sdf import JointField
+from marey.lie.kernels import Vector
+
+# Six tetrahedra of a cube about its long diagonal (corners by bits x, y, z): neighbours split shared faces alike, so
+# the surface has no cracks.
+TETRAHEDRA = np.array(
+    [[0, 1, 3, 7], [0, 3, 2, 7], [0, 2, 6, 7], [0, 6, 4, 7], [0, 4, 5, 7], [0, 5, 1, 7]], dtype=np.int64
+)
+
+
+@kernel
+def _edge_number(a: int, b: int, size: int) -> int:
+    return a * size + b if a < b else b * size + a
+
+
+@kernel
+def iso_triangles(values: FloatArray, level: float) -> IntArray:
+    """Triangles ``(T, 3)`` of the surface where a field ``(I, J, K)`` crosses a level, as numbers of grid edges.
+
+    Corners are numbered anticlockwise seen from where the field is higher.
+    """
+    ni, nj, nk = values.shape
+    size = values.size
+    flat = values.ravel()
+    out = np.empty((12 * (ni - 1) * (nj - 1) * (nk - 1), 3), dtype=np.int64)
+    count = 0
+    corner = np.empty(4, dtype=np.int64)
+    for i in range(ni - 1):
+        for j in range(nj - 1):
+            for k in range(nk - 1):
+                for t in range(6):
+                    inside = 0
+                    for v in range(4):
+                        bits = TETRAHEDRA[t, v]
+                        corner[v] = ((i + (bits & 1)) * nj + j + (bits >> 1 & 1)) * nk + k + (bits >> 2 & 1)
+                        inside += flat[corner[v]] < level
+                    if inside == 0 or inside == 4:
+                        continue
+                    count = _cut_tetrahedron(corner, flat, level, int(inside), out, count, size)
+    return out[:count]
+
+
+@kernel
+def _cut_tetrahedron(
+    corner: IntArray, flat: FloatArray, level: float, inside: int, out: IntArray, count: int, size: int
+) -> int:
+    """Triangles of one tetrahedron: one around a lone corner, two between two pairs."""
+    order = np.empty(4, dtype=np.int64)
+    n = 0
+    for below in (True, False):  # inner corners first, as an even rearrangement
+        for v in range(4):
+            if (flat[corner[v]] < level) == below:
+                order[n] = v
+                n += 1
+    swaps = 0
+    for a in range(4):
+        for b in range(a + 1, 4):
+            swaps += order[a] > order[b]
+    if swaps % 2:
+        if inside == 3:
+            order[0], order[1] = order[1], order[0]
+        else:
+            order[2], order[3] = order[3], order[2]
+    a, b = int(corner[order[0]]), int(corner[order[1]])
+    c, d = int(corner[order[2]]), int(corner[order[3]])
+    if inside == 1:
+        out[count, 0], out[count, 1], out[count, 2] = (
+            _edge_number(a, b, size),
+            _edge_number(a, c, size),
+            _edge_number(a, d, size),
+        )
+        return count + 1
+    if inside == 3:
+        out[count, 0], out[count, 1], out[count, 2] = (
+            _edge_number(a, d, size),
+            _edge_number(b, d, size),
+            _edge_number(c, d, size),
+        )
+        return count + 1
+    out[count, 0], out[count, 1], out[count, 2] = (
+        _edge_number(a, c, size),
+        _edge_number(a, d, size),
+        _edge_number(b, d, size),
+    )
+    out[count + 1, 0], out[count + 1, 1], out[count + 1, 2] = (
+        _edge_number(a, c, size),
+        _edge_number(b, d, size),
+        _edge_number(b, c, size),
+    )
+    return count + 2
+
+
+@kernel
+def _subtract(a: Vector, b: Vector) -> Vector:
+    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
+
+
+@kernel
+def _dot(a: Vector, b: Vector) -> float:
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+@kernel
+def _squared_offset(a: Vector, t: float, b: Vector) -> float:
+    """Squared length of ``a - t b``."""
+    x, y, z = a[0] - t * b[0], a[1] - t * b[1], a[2] - t * b[2]
+    return x * x + y * y + z * z
+
+
+@kernel
+def _triangle_distance_squared(p: Vector, a: Vector, b: Vector, c: Vector) -> float:
+    """Squared distance of a point to a triangle, by the region of its nearest feature."""
+    ab, ac, ap = _subtract(b, a), _subtract(c, a), _subtract(p, a)
+    d1, d2 = _dot(ab, ap), _dot(ac, ap)
+    if d1 <= 0.0 and d2 <= 0.0:
+        return _dot(ap, ap)
+    bp = _subtract(p, b)
+    d3, d4 = _dot(ab, bp), _dot(ac, bp)
+    if d3 >= 0.0 and d4 <= d3:
+        return _dot(bp, bp)
+    cp = _subtract(p, c)
+    d5, d6 = _dot(ab, cp), _dot(ac, cp)
+    if d6 >= 0.0 and d5 <= d6:
+        return _dot(cp, cp)
+    vc, vb, va = d1 * d4 - d3 * d2, d5 * d2 - d1 * d6, d3 * d6 - d5 * d4
+    if vc <= 0.0 and d1 >= 0.0 and d3 <= 0.0:
+        return _squared_offset(ap, d1 / (d1 - d3), ab)
+    if vb <= 0.0 and d2 >= 0.0 and d6 <= 0.0:
+        return _squared_offset(ap, d2 / (d2 - d6), ac)
+    if va <= 0.0 and d4 - d3 >= 0.0 and d5 - d6 >= 0.0:
+        return _squared_offset(bp, (d4 - d3) / ((d4 - d3) + (d5 - d6)), _subtract(c, b))
+    n = (ab[1] * ac[2] - ab[2] * ac[1], ab[2] * ac[0] - ab[0] * ac[2], ab[0] * ac[1] - ab[1] * ac[0])
+    return _dot(n, ap) ** 2 / _dot(n, n)
+
+
+@kernel
+def mesh_distance(points: FloatArray, vertices: FloatArray, faces: IntArray) -> tuple[FloatArray, IntArray]:
+    r"""Signed distance ``(N,)`` of points to a closed mesh, negative inside, and the nearest face of each.
+
+    The sign is that of the generalised winding number, :math:`\frac1{4\pi}\sum\Omega`, which forgives small holes.
+    """
+    out, nearest = np.empty(points.shape[0]), np.empty(points.shape[0], dtype=np.int64)
+    for n in range(points.shape[0]):
+        best, angle = np.inf, 0.0
+        p = (points[n, 0], points[n, 1], points[n, 2])
+        for f in range(faces.shape[0]):
+            i, j, k = faces[f, 0], faces[f, 1], faces[f, 2]
+            a = (vertices[i, 0], vertices[i, 1], vertices[i, 2])
+            b = (vertices[j, 0], vertices[j, 1], vertices[j, 2])
+            c = (vertices[k, 0], vertices[k, 1], vertices[k, 2])
+            d = _triangle_distance_squared(p, a, b, c)
+            if d < best:
+                best, nearest[n] = d, f
+            u, v, w = _subtract(a, p), _subtract(b, p), _subtract(c, p)
+            lu, lv, lw = np.sqrt(_dot(u, u)), np.sqrt(_dot(v, v)), np.sqrt(_dot(w, w))
+            volume = (
+                u[0] * (v[1] * w[2] - v[2] * w[1])
+                + u[1] * (v[2] * w[0] - v[0] * w[2])
+                + u[2] * (v[0] * w[1] - v[1] * w[0])
+            )
+            below = lu * lv * lw + _dot(u, v) * lw + _dot(v, w) * lu + _dot(w, u) * lv
+            angle += 2.0 * np.arctan2(volume, below)
+        out[n] = -np.sqrt(best) if angle > 2.0 * np.pi else np.sqrt(best)
+    return out, nearest
+
+
+@kernel
+def _is_piercing(p: FloatArray, q: FloatArray, a: FloatArray, b: FloatArray, c: FloatArray) -> bool:
+    """Whether a segment passes through the inside of a triangle."""
+    d, e1, e2 = q - p, b - a, c - a
+    h = np.array([d[1] * e2[2] - d[2] * e2[1], d[2] * e2[0] - d[0] * e2[2], d[0] * e2[1] - d[1] * e2[0]])
+    det = np.dot(e1, h)
+    if abs(det) < 1e-14:
+        return False
+    s = p - a
+    u = np.dot(s, h) / det
+    g = np.array([s[1] * e1[2] - s[2] * e1[1], s[2] * e1[0] - s[0] * e1[2], s[0] * e1[1] - s[1] * e1[0]])
+    v, t = np.dot(d, g) / det, np.dot(e2, g) / det
+    tiny = 1e-9
+    return u > tiny and v > tiny and u + v < 1.0 - tiny and tiny < t < 1.0 - tiny
+
+
+@kernel
+def find_crossing_faces(vertices: FloatArray, faces: IntArray) -> IntArray:
+    """Numbers of faces that are pierced by an edge of a face with which they share no corner."""
+    count = faces.shape[0]
+    low, high = np.empty((count, 3)), np.empty((count, 3))
+    for f in range(count):
+        for i in range(3):
+            low[f, i] = min(vertices[faces[f, 0], i], vertices[faces[f, 1], i], vertices[faces[f, 2], i])
+            high[f, i] = max(vertices[faces[f, 0], i], vertices[faces[f, 1], i], vertices[faces[f, 2], i])
+    is_bad = np.zeros(count, dtype=np.bool_)
+    for f in range(count):
+        for g in range(count):
+            apart = False
+            for i in range(3):
+                apart |= low[f, i] > high[g, i] or high[f, i] < low[g, i]
+            if apart or f == g:
+                continue
+            shared = False
+            for i in range(3):
+                for j in range(3):
+                    shared |= faces[f, i] == faces[g, j]
+            if shared:
+                continue
+            a, b, c = vertices[faces[f, 0]], vertices[faces[f, 1]], vertices[faces[f, 2]]
+            for i in range(3):
+                if _is_piercing(vertices[faces[g, i]], vertices[faces[g, (i + 1) % 3]], a, b, c):
+                    is_bad[f] = is_bad[g] = True
+    return np.flatnonzero(is_bad)
+
+
+SMOOTHING_FACTORS = (0.5, -0.53)  # Taubin's pair: a step that shrinks, one that swells a little more
+CONTAINED_FRACTION = 0.995  # share of the samples that a wrapped surface must hold
+ROOM_CELLS = 0.3  # of the spacing: between samples and surface, so that a field of the surface still holds them
+MAX_PUSHES = 40
+MAX_CHECKED_FACES = 20_000  # the search for crossings looks at all pairs
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class LimitMesh:
+    """A closed surface in the coordinates of a joint's chart; its inside is feasible."""
+
+    vertices: FloatArray  # (V, 3) [rad]
+    faces: IntArray  # (F, 3) anticlockwise seen from outside
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "vertices", frozen(self.vertices, None, 3, name="vertices"))
+        object.__setattr__(self, "faces", frozen_ints(self.faces, None, 3, name="faces"))
+        if len(self.faces) and (self.faces.min() < 0 or self.faces.max() >= len(self.vertices)):
+            raise InputError("a face names a vertex that does not exist", f"Use 0 to {len(self.vertices) - 1}")
+
+    def euler_characteristic(self) -> int:
+        """Vertices minus edges plus faces: two for a sphere, zero for a torus."""
+        return len(self.vertices) - len(_list_edges(self.faces)) + len(self.faces)
+
+    def check(self) -> None:
+        """Refuse a surface that is open, has an edge on more than two faces, or passes through itself.
+
+        Raises:
+            InputError: with the faces at fault.
+        """
+        half = np.concatenate([self.faces[:, [0, 1]], self.faces[:, [1, 2]], self.faces[:, [2, 0]]])
+        forward = {(int(a), int(b)) for a, b in half}
+        lonely = [i % len(self.faces) for i, (a, b) in enumerate(half.tolist()) if (b, a) not in forward]
+        if lonely or len(forward) < len(half) or not len(self.faces):
+            raise InputError(f"the surface is not closed and simple at faces {lonely[:8]}", "Close it")
+        if len(self.faces) > MAX_CHECKED_FACES:
+            raise InputError(f"a surface of {len(self.faces)} faces", f"Simplify it to {MAX_CHECKED_FACES}")
+        bad = find_crossing_faces(self.vertices, self.faces)
+        if len(bad):
+            raise InputError(f"the surface passes through itself at faces {bad[:8].tolist()}", "Pull them apart")
+
+    def distance(self, points: ArrayLike) -> FloatArray:
+        """Signed distance ``(N,)`` of points ``(N, 3)``, negative inside."""
+        return mesh_distance(frozen(points, None, 3, name="points"), self.vertices, self.faces)[0]
+
+    def moved(self, move: Callable[[FloatArray], FloatArray]) -> LimitMesh:
+        """Return the surface with its vertices ``(V, 3)`` moved by a function; checked again."""
+        edited = LimitMesh(move(self.vertices.copy()), self.faces)
+        edited.check()
+        return edited
+
+    def save_obj(self, path: str | Path) -> None:
+        """Write a Wavefront OBJ file for a modelling program."""
+        rows = [f"v {x:.9g} {y:.9g} {z:.9g}" for x, y, z in self.vertices.tolist()]
+        rows += [f"f {a + 1} {b + 1} {c + 1}" for a, b, c in self.faces.tolist()]
+        Path(path).write_text("\n".join(rows) + "\n", encoding="utf-8")
+
+
+def load_obj(path: str | Path) -> LimitMesh:
+    """Read the triangles of a Wavefront OBJ file, and check them.
+
+    Raises:
+        FormatError: a line cannot be read, or a face has more than three corners.
+    """
+    if not Path(path).is_file():
+        raise MissingFileError(str(path))
+    vertices: list[list[float]] = []
+    faces: list[list[int]] = []
+    for number, line in enumerate(Path(path).read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+        word, *rest = line.split() or [""]
+        try:
+            if word == "v":
+                vertices.append([float(x) for x in rest[:3]])
+            elif word == "f":
+                faces.append([int(x.split("/")[0]) - 1 for x in rest])
+        except ValueError:
+            raise FormatError(f"cannot read '{line[:40]}'", str(path), number, "Write the file again.") from None
+        if faces and len(faces[-1]) != 3:
+            raise FormatError("a face that is no triangle", str(path), number, "Triangulate the surface.")
+    mesh = LimitMesh(np.array(vertices).reshape(-1, 3), np.array(faces, dtype=np.int64).reshape(-1, 3))
+    mesh.check()
+    return mesh
+
+
+def iso_surface(field: DistanceField, level: float | None = None) -> LimitMesh:
+    """Surface on which a field of three axes has a level, its epsilon by default; closed even at the grid's border.
+
+    Marching tetrahedra; the source uses marching cubes, which can leave cracks. [Engell2012]_ §14.4.
+    """
+    if not field.grid.is_axis.all():
+        raise InputError("a surface of a field with fewer than three axes", "Edit its interval instead")
+    grid, at = field.grid, field.epsilon if level is None else level
+    padded = np.pad(field.values, 1, constant_values=float(np.abs(field.values).max()) + 1.0)
+    return iso_mesh(padded, grid.origin - grid.spacing, grid.spacing, at)
+
+
+def iso_mesh(values: FloatArray, origin: FloatArray, spacing: FloatArray, level: float) -> LimitMesh:
+    """Surface on which values ``(I, J, K)`` on a grid cross a level."""
+    keys = iso_triangles(np.ascontiguousarray(values), level)
+    edges, faces = np.unique(keys, return_inverse=True)
+    a, b = np.divmod(edges, values.size)
+    flat = values.ravel()
+    part = (level - flat[a]) / (flat[b] - flat[a]) if len(edges) else np.zeros(0)
+    at = [np.stack(np.unravel_index(nodes, values.shape), axis=-1) for nodes in (a, b)]
+    points = origin + spacing * (at[0] + part[:, None] * (at[1] - at[0]))
+    return LimitMesh(points.reshape(-1, 3), faces.reshape(-1, 3))
+
+
+def icosphere(subdivisions: int = 3) -> LimitMesh:
+    """Sphere of radius one from an icosahedron, every face cut in four so many times: 642 vertices for three."""
+    g = 0.5 * (1.0 + np.sqrt(5.0))
+    corners = np.array([[0, s, t * g] for s in (-1, 1) for t in (-1, 1)])
+    vertices = np.concatenate([np.roll(corners, i, axis=1) for i in range(3)])
+    from scipy.spatial import ConvexHull
+
+    faces = _orient_outward(vertices, np.asarray(ConvexHull(vertices).simplices, dtype=np.int64))
+    for _ in range(subdivisions):
+        pairs = np.sort(faces[:, [[0, 1], [1, 2], [2, 0]]], axis=-1).reshape(-1, 2)
+        edges, ids = np.unique(pairs, axis=0, return_inverse=True)
+        middle = ids.reshape(-1, 3) + len(vertices)
+        vertices = np.concatenate([vertices, vertices[edges].mean(axis=1)])
+        ab, bc, ca = middle.T
+        a, b, c = faces.T
+        faces = np.concatenate([np.stack(t, axis=-1) for t in ((a, ab, ca), (ab, b, bc), (ca, bc, c), (ab, bc, ca))])
+    return LimitMesh(vertices / np.linalg.norm(vertices, axis=1, keepdims=True), faces)
+
+
+def shrink_wrap(field: DistanceField, samples: ArrayLike, *, smoothing: int = 10, subdivisions: int = 3) -> LimitMesh:
+    """Closed surface around a feasible set: a sphere drawn in along its rays, smoothed, and pushed out again.
+
+    [Engell2012]_ §14.4. Rays that leave the set and enter it again are stopped at the outer side, so dents
+    seen from the centre are filled.
+
+    Args:
+        field: the set.
+        samples: points ``(N, 3)``; at least 99.5 % of them end up inside.
+        smoothing: passes of Taubin's filter.
+        subdivisions: of the sphere.
+    """
+    inside = field.grid.nodes()[(field.values <= field.epsilon).ravel()]
+    if not len(inside) or not field.grid.is_axis.all():
+        raise InputError("nothing to wrap: no feasible node, or fewer than three axes", "Use a finer grid")
+    points = frozen(samples, None, 3, name="samples")
+    centre = np.concatenate([inside, points]).mean(axis=0)
+    sphere = icosphere(subdivisions)
+    radii = _cast_rays(field, centre, sphere.vertices, float(np.linalg.norm(inside - centre, axis=1).max()))
+    neighbours = _neighbour_average(sphere.faces, len(radii))
+    least = float(radii.min())
+    for _ in range(smoothing):
+        for share in SMOOTHING_FACTORS:
+            radii = radii + share * (neighbours(radii) - radii)
+    room = ROOM_CELLS * field.grid.largest_spacing
+    return _push_out(sphere, centre, np.maximum(radii, least), points, room)
+
+
+def field_from_mesh(mesh: LimitMesh, grid: FieldGrid) -> DistanceField:
+    """Distance field of the inside of a closed surface; the surface is checked first."""
+    mesh.check()
+    return field_from_function(grid, mesh.distance)
+
+
+def resculpt_joint(joint: JointField, mesh: LimitMesh, *, resolution: int | None = None) -> JointField:
+    """Return a joint's set replaced by the inside of an edited surface, on a grid around it."""
+    nodes = np.full(3, resolution) if resolution is not None else joint.field.grid.shape
+    low, high = mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)
+    spacing = (high - low) / (nodes - 5)
+    grid = FieldGrid(nodes, low - 2.0 * spacing, spacing, np.zeros(3, dtype=bool))
+    return replace(joint, field=field_from_mesh(mesh, grid))
+
+
+def _cast_rays(field: DistanceField, centre: FloatArray, rays: FloatArray, reach: float) -> FloatArray:
+    """Distance from the centre at which each ray, coming from outside, meets the set."""
+    steps = np.linspace(1.2 * reach, 0.0, 200)
+    radii = np.full(len(rays), 0.02 * reach)
+    waiting = np.ones(len(rays), dtype=bool)
+    for r in steps:
+        hit = waiting & (field.value(centre + r * rays) <= field.epsilon)
+        radii[hit], waiting = max(r, 0.02 * reach), waiting & ~hit
+    return radii
+
+
+def _neighbour_average(faces: IntArray, count: int) -> Callable[[FloatArray], FloatArray]:
+    """Mean of a value over the neighbours of each vertex."""
+    pairs = _list_edges(faces)
+    ends = np.concatenate([pairs, pairs[:, ::-1]])
+    degree = np.bincount(ends[:, 0], minlength=count)
+    return lambda values: np.bincount(ends[:, 0], weights=values[ends[:, 1]], minlength=count) / degree
+
+
+def _push_out(sphere: LimitMesh, centre: FloatArray, radii: FloatArray, points: FloatArray, room: float) -> LimitMesh:
+    r"""Move vertices out along their rays until the surface holds the samples with some room.
+
+    A ray :math:`d = \sum_i w_i v_i` over the corners of its face meets the surface at :math:`1/\sum_i (w_i/r_i)`.
+    """
+    away = np.linalg.norm(points - centre, axis=1)
+    rays = (points - centre) / np.maximum(away, 1e-12)[:, None]
+    away = away + room
+    faces, weights = _intersect_rays(sphere, rays)
+    for _ in range(MAX_PUSHES):
+        excess = away * np.sum(weights / radii[faces], axis=1)
+        if np.mean(excess > 1.0) <= 0.2 * (1.0 - CONTAINED_FRACTION):
+            break
+        grown = radii.copy()
+        np.maximum.at(grown, faces, radii[faces] * np.maximum(excess, 1.0)[:, None] * (1.0 + 1e-6))
+        radii = grown
+    return LimitMesh(centre + radii[:, None] * sphere.vertices, sphere.faces)
+
+
+def _intersect_rays(sphere: LimitMesh, rays: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Corners ``(N, 3)`` of the face that each ray leaves a sphere through, and its weights ``(N, 3)`` over them."""
+    inverse = np.linalg.inv(np.swapaxes(sphere.vertices[sphere.faces], 1, 2))
+    found, weights = np.zeros(len(rays), dtype=np.int64), np.zeros((len(rays), 3))
+    for start in range(0, len(rays), 1000):  # some rays at a time, against memory
+        shares = np.einsum("fij,nj->nfi", inverse, rays[start : start + 1000])
+        best = np.argmax(shares.min(axis=2), axis=1)
+        found[start : start + 1000] = best
+        weights[start : start + 1000] = shares[np.arange(len(best)), best]
+    return sphere.faces[found], weights
+
+
+def _list_edges(faces: IntArray) -> IntArray:
+    return np.unique(np.sort(faces[:, [[0, 1], [1, 2], [2, 0]]], axis=-1).reshape(-1, 2), axis=0)
+
+
+def _orient_outward(vertices: FloatArray, faces: IntArray) -> IntArray:
+    a, b, c = (vertices[faces[:, i]] for i in range(3))
+    inward = np.einsum("ij,ij->i", np.cross(b - a, c - a), a) < 0.0
+    return np.where(inward[:, None], faces[:, ::-1], faces)

@@ -1,0 +1,286 @@
+"""Joint limits as signed distance fields over the rotations of each joint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, InputError, IntArray
+from marey.kinematics.limits.charts import (
+    LOG,
+    LONG_BRIDGE_RAD,
+    ZYZ,
+    RotationChart,
+    check_fields,
+    sample_motion,
+    split_inliers,
+)
+from marey.kinematics.limits.contract import (
+    Arrays,
+    JointLimits,
+    LimitCheck,
+    collect_clips,
+    compute_mean_rotation,
+    contiguous_wxyz,
+)
+from marey.kinematics.limits.distance_field import (
+    DistanceField,
+    FieldGrid,
+    Mode,
+    build_field,
+    complete_field,
+    make_grid,
+)
+from marey.lie import SO3
+from marey.motion import Motion
+from marey.skeleton import Skeleton
+
+Metric = Literal["so3", "euler", "euler_periodic"]
+
+AXIS_STD_RAD = 0.02  # [rad] a coordinate that varies less is no freedom ([Engell2012]_ §13: 1e-4 in quaternions)
+SLACK_RAD = float(np.deg2rad(0.5))  # [rad] on each side of a coordinate that is no freedom
+MAX_SPREAD_RAD = np.pi - 0.2  # [rad] rotation vectors beyond may flip to the other side; such a joint is left free
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class JointField:
+    """The feasible set of one joint: a chart, a field over one to three of its coordinates, a box for the others."""
+
+    chart: RotationChart
+    field: DistanceField
+    across: FloatArray  # (2, 3) [rad] lowest and highest value of coordinates that have no axis in the grid
+    num_samples: int = 0
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SdfLimits(JointLimits):
+    """Feasible sets learnt from motion or sculpted, stored as distance fields. [Engell2012]_ §14.
+
+    A test is one lookup and a projection a few, whatever the set looks like. The violation is the field minus its
+    level, joined with the distance to the box of the coordinates that have no axis.
+    """
+
+    kind: ClassVar[str] = "sdf"
+
+    skeleton: Skeleton
+    joints: tuple[JointField | None, ...]  # (J,) None is a free joint
+    metric: Metric = "so3"
+    notes: tuple[str, ...] = ()  # what the fit noticed, a sentence each
+    _tables: tuple[Any, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        if len(self.joints) != self.skeleton.num_joints:
+            raise InputError(
+                f"{len(self.joints)} fields for {self.skeleton.num_joints} joints", "Give one or None each"
+            )
+        object.__setattr__(self, "_tables", _pack_fields(self.joints))
+
+    @classmethod
+    def from_clips(
+        cls,
+        motions: Motion | Iterable[Motion],
+        *,
+        resolution: int | tuple[int, int, int] = 16,
+        metric: Metric = "so3",
+        margin_rad: float = 0.0,
+        mode: Mode = "filled",
+        epsilon_rad: float | None = None,
+    ) -> SdfLimits:
+        """Learn the sets from clips of one skeleton; the root is free.
+
+        Args:
+            motions: what is feasible.
+            resolution: nodes of each axis of the grids.
+            metric: ``"so3"`` measures rotation vectors about the mean, along the axes in which they vary most;
+                ``"euler"`` Z-Y-Z angles as the source, kept from their singularity; ``"euler_periodic"`` lets the
+                first and the last of them go round.
+            margin_rad: distance around the motion that is feasible; at least half the diagonal of a cell.
+            mode: see :func:`build_field`.
+            epsilon_rad: level up to which points are feasible.
+        """
+        skeleton, clips = collect_clips(motions)
+        joints: list[JointField | None] = [None]
+        notes: list[str] = []
+        for j in range(1, skeleton.num_joints):
+            learnt, remarks = fit_joint_field(
+                [clip[:, j] for clip in clips],
+                resolution=resolution,
+                metric=metric,
+                margin_rad=margin_rad,
+                mode=mode,
+                epsilon_rad=epsilon_rad,
+            )
+            joints.append(learnt)
+            notes += [f"{skeleton.names[j]}: {remark}" for remark in remarks]
+        return cls(skeleton, tuple(joints), metric, tuple(notes))
+
+    def check(self, rotations: SO3) -> LimitCheck:
+        """Look up the fields; step along their gradients."""
+        check: Any = check_fields
+        out, violation, gradient = check(contiguous_wxyz(rotations), *self._tables, (2, True, True))
+        return LimitCheck(SO3(out), violation, gradient)
+
+    def tables(self) -> tuple[Any, ...]:
+        """What ``check_fields`` takes."""
+        return self._tables
+
+    def of(self, joint: str) -> JointField:
+        """Feasible set of a joint by name.
+
+        Raises:
+            InputError: the joint is free.
+        """
+        found = self.joints[self.skeleton.index(joint)]
+        if found is None:
+            raise InputError(f"joint '{joint}' is free", "Take one that has limits")
+        return found
+
+    def replace_joint(self, joint: str, new: JointField | None) -> SdfLimits:
+        """Return the same limits with another set for one joint: after sculpting, say."""
+        j = self.skeleton.index(joint)
+        return SdfLimits(self.skeleton, (*self.joints[:j], new, *self.joints[j + 1 :]), self.metric, self.notes)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all fields, without the gradients and nearest nodes made from them."""
+        return sum(joint.field.nbytes for joint in self.joints if joint is not None)
+
+    def to_arrays(self) -> Arrays:
+        """Charts, grids and values; gradients and nearest nodes are made again on reading."""
+        charts, before, after, table, _, starts, shapes, origins, spacings, periodic, across, epsilons = self._tables
+        present = [joint for joint in self.joints if joint is not None]
+        return {
+            "charts": charts,
+            "before": before,
+            "after": after,
+            "values": np.ascontiguousarray(table[:, 0]),
+            "starts": starts,
+            "shapes": shapes,
+            "origins": origins,
+            "spacings": spacings,
+            "periodic": periodic,
+            "across": across,
+            "epsilons": epsilons,
+            "closed": np.array([joint.field.is_closed for joint in present], dtype=bool),
+            "counts": np.array([joint.num_samples for joint in present], dtype=np.int64),
+            "metric": np.frombuffer(self.metric.encode(), dtype=np.uint8),
+            "notes": np.frombuffer("\n".join(self.notes).encode(), dtype=np.uint8),
+        }
+
+    @classmethod
+    def from_arrays(cls, skeleton: Skeleton, arrays: Arrays) -> SdfLimits:
+        """Undo :meth:`to_arrays`."""
+        joints: list[JointField | None] = []
+        present = 0
+        for j, kind in enumerate(arrays["charts"]):
+            if kind == 0:
+                joints.append(None)
+                continue
+            rows = (arrays[name][j] for name in ("shapes", "origins", "spacings", "periodic"))
+            grid = FieldGrid(*rows)
+            first = int(arrays["starts"][j])
+            values = arrays["values"][first : first + int(np.prod(grid.shape))].reshape(grid.shape)
+            chart = RotationChart(int(kind), SO3(arrays["before"][j]), SO3(arrays["after"][j]))
+            made = restore_field(grid, values, float(arrays["epsilons"][j]), bool(arrays["closed"][present]))
+            joints.append(JointField(chart, made, arrays["across"][j], int(arrays["counts"][present])))
+            present += 1
+        metric: Any = arrays["metric"].tobytes().decode()
+        notes = arrays["notes"].tobytes().decode()
+        return cls(skeleton, tuple(joints), metric, tuple(notes.split("\n")) if notes else ())
+
+    def __repr__(self) -> str:
+        bounded = sum(joint is not None for joint in self.joints)
+        return f"SdfLimits({self.skeleton!r}, {bounded} joints bounded, {self.metric}, {self.nbytes / 1024:.0f} kB)"
+
+
+def fit_joint_field(
+    clips: Sequence[SO3],
+    *,
+    resolution: int | tuple[int, int, int] = 16,
+    metric: Metric = "so3",
+    margin_rad: float = 0.0,
+    mode: Mode = "filled",
+    epsilon_rad: float | None = None,
+) -> tuple[JointField | None, list[str]]:
+    """Feasible set of one joint from clips, batches ``(F,)``, and remarks; no set if they are spread all around."""
+    pieces, jumps = split_inliers(clips)
+    remarks = [f"{jumps} jumps of more than 1 rad were cut out"] if jumps else []
+    every = SO3.concatenate(pieces)
+    if len(every) < 2:
+        raise InputError(f"limits from {len(every)} frames", "Give at least two")
+    vectors, centre, frame = principal_vectors(every)
+    if np.linalg.norm(vectors, axis=1).max() > MAX_SPREAD_RAD:
+        return None, [*remarks, "left free, as its rotations go all the way round"]
+    chart, grid_axes = _choose_chart(vectors, centre, frame, metric)
+    nodes = np.where(np.arange(3) < grid_axes, np.broadcast_to(np.asarray(resolution), 3), 1)
+    points = chart.coordinates(every)
+    periodic = (metric == "euler_periodic" and grid_axes == 3,) * 2
+    shape = (int(nodes[0]), int(nodes[1]), int(nodes[2]))
+    grid = make_grid(points, shape, margin=margin_rad, periodic=(periodic[0], False, periodic[1]))
+    sampled = sample_motion(pieces, chart, 0.5 * grid.largest_spacing if grid_axes else np.inf)
+    if sampled.num_discontinuities:
+        remarks.append(f"{sampled.num_discontinuities} gaps could not be closed")
+    if sampled.longest_bridge_rad > LONG_BRIDGE_RAD:
+        remarks.append(f"clips were joined over {sampled.longest_bridge_rad:.2f} rad")
+    made = build_field(grid, sampled.points, margin=margin_rad, mode=mode, epsilon=epsilon_rad)
+    slack = max(margin_rad, SLACK_RAD)
+    across = np.stack([sampled.points.min(axis=0) - slack, sampled.points.max(axis=0) + slack])
+    return JointField(chart, made, across, len(sampled.points)), remarks
+
+
+def principal_vectors(rotations: SO3) -> tuple[FloatArray, SO3, SO3]:
+    """Rotation vectors ``(N, 3)`` about the mean along their principal axes; the mean and the frame of the axes."""
+    centre = compute_mean_rotation(rotations)
+    logs = (centre.inverse() @ rotations).log()
+    axes = np.linalg.svd(logs - logs.mean(axis=0), full_matrices=True)[2] if len(logs) < 4 else _principal_axes(logs)
+    axes[2] *= np.sign(np.linalg.det(axes))
+    return logs @ axes.T, centre, SO3.from_matrix(axes.T)
+
+
+def restore_field(grid: FieldGrid, values: FloatArray, epsilon: float, is_closed: bool) -> DistanceField:
+    """Field from stored values."""
+    return complete_field(grid, np.asarray(values, dtype=np.float64), epsilon, is_closed=is_closed)
+
+
+def _principal_axes(logs: FloatArray) -> FloatArray:
+    centred = logs - logs.mean(axis=0)
+    return np.linalg.eigh(centred.T @ centred)[1].T[::-1].copy()
+
+
+def _choose_chart(vectors: FloatArray, centre: SO3, frame: SO3, metric: Metric) -> tuple[RotationChart, int]:
+    """Chart of a joint and how many axes its grid has; joints with fewer than three freedoms use rotation vectors."""
+    freedoms = int(np.count_nonzero(vectors.std(axis=0) > AXIS_STD_RAD))
+    if metric == "so3" or freedoms < 3:
+        return RotationChart(LOG, frame.inverse() @ centre.inverse(), frame), freedoms
+    quarter = SO3.exp([0.0, 0.5 * np.pi, 0.0])
+    return RotationChart(ZYZ, quarter @ centre.inverse(), SO3.identity()), 3
+
+
+def _pack_fields(joints: Sequence[JointField | None]) -> tuple[Any, ...]:
+    """All fields one behind the other, as ``check_fields`` takes them."""
+    count = len(joints)
+    charts, starts = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    before, after = SO3.identity(count).wxyz.copy(), SO3.identity(count).wxyz.copy()
+    shapes, periodic = np.ones((count, 3), dtype=np.int64), np.zeros((count, 3), dtype=bool)
+    origins, spacings, across = np.zeros((count, 3)), np.ones((count, 3)), np.zeros((count, 2, 3))
+    epsilons = np.zeros(count)
+    tables: list[FloatArray] = [np.zeros((0, 4))]
+    nearest: list[IntArray] = [np.zeros(0, dtype=np.int64)]
+    flags: BoolArray = periodic
+    for j, joint in enumerate(joints):
+        if joint is None:
+            continue
+        made, grid = joint.field, joint.field.grid
+        charts[j], before[j], after[j] = joint.chart.kind, joint.chart.before.wxyz, joint.chart.after.wxyz
+        starts[j] = sum(len(t) for t in tables)
+        shapes[j], origins[j], spacings[j], flags[j] = grid.tables()
+        across[j], epsilons[j] = joint.across, made.epsilon
+        tables.append(made.table)
+        nearest.append(made.nearest.ravel())
+    packed = (np.concatenate(tables), np.concatenate(nearest))
+    return (charts, before, after, *packed, starts, shapes, origins, spacings, flags, across, epsilons)

@@ -1,0 +1,291 @@
+"""Analytic inverse kinematics of a limb: hip, knee, ankle or shoulder, elbow, wrist."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import BoolArray, FloatArray, InputError, UnknownNameError, frozen, kernel
+from marey.lie import SO3
+from marey.motion import Motion
+from marey.skeleton import NO_PARENT, RoleMap, Skeleton, role_map, t_pose
+
+
+@kernel
+def _unit(v: FloatArray) -> FloatArray:
+    return v / np.sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2])
+
+
+@kernel
+def _cross(a: FloatArray, b: FloatArray) -> FloatArray:
+    return np.array([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
+
+
+@kernel
+def _dot(a: FloatArray, b: FloatArray) -> float:
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+@kernel
+def _norm(a: FloatArray) -> float:
+    return np.sqrt(_dot(a, a))
+
+
+@kernel
+def _perpendicular(v: FloatArray) -> FloatArray:
+    """Any unit vector at right angles to the unit vector ``v``."""
+    helper = np.array([1.0, 0.0, 0.0]) if abs(v[0]) < 0.6 else np.array([0.0, 1.0, 0.0])
+    return _unit(helper - v * _dot(v, helper))
+
+
+@kernel
+def _rotate_by_arc(a: FloatArray, b: FloatArray, v: FloatArray) -> FloatArray:
+    """Turn ``v`` by the smallest rotation from unit vector ``a`` to unit vector ``b``."""
+    c = _dot(a, b)
+    if c < -0.999999999:
+        axis = _perpendicular(a)
+        return 2.0 * _dot(axis, v) * axis - v
+    w = _cross(a, b)
+    return c * v + _cross(w, v) + w * (_dot(w, v) / (1.0 + c))
+
+
+@kernel
+def _bone_frame(first: FloatArray, axis: FloatArray) -> FloatArray:
+    """Rotation matrix whose first column is ``first`` and whose third is nearest to ``axis``."""
+    third = _unit(axis - first * _dot(first, axis))
+    second = _cross(third, first)
+    m = np.empty((3, 3))
+    for i in range(3):
+        m[i, 0], m[i, 1], m[i, 2] = first[i], second[i], third[i]
+    return m
+
+
+@kernel
+def _saturate(length: float, soft: float, limit: float) -> float:
+    """``length`` up to ``soft``, then bending over smoothly (C1) so that it never passes ``limit``."""
+    if length <= soft:
+        return length
+    return soft + (limit - soft) * (1.0 - np.exp(-(length - soft) / (limit - soft)))
+
+
+@kernel
+def solve_limbs(
+    upper: FloatArray, middle: FloatArray, end: FloatArray, target: FloatArray, pole: FloatArray, stretch: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    r"""World rotations that carry the end of each limb to its target.
+
+    .. math:: \cos\alpha = \frac{l_1^2 + L^2 - l_2^2}{2 l_1 L}
+
+    with :math:`L` the saturated distance. The bend plane is turned with the arc from the old end to the target.
+
+    Args:
+        upper: hips or shoulders ``(F, 3)`` [m].
+        middle: knees or elbows ``(F, 3)`` [m].
+        end: ankles or wrists ``(F, 3)`` [m].
+        target: where the ends shall be ``(F, 3)`` [m].
+        pole: where the middle joint bends to when the limb is straight ``(F, 3)``.
+        stretch: ``(F, 2)`` extension where saturation starts, and the largest one, as parts of the limb.
+
+    Returns:
+        Turns ``(F, 3, 3)`` of the upper bone and of the lower bone, and the ends reached ``(F, 3)``.
+    """
+    frames = upper.shape[0]
+    first, second = np.empty((frames, 3, 3)), np.empty((frames, 3, 3))
+    reached = np.empty((frames, 3))
+    for f in range(frames):
+        k, s, a = middle[f] - upper[f], end[f] - middle[f], end[f] - upper[f]
+        l1, l2, whole = _norm(k), _norm(s), _norm(a)
+        g = target[f] - upper[f]
+        far = _norm(g)
+        a = _unit(a) if whole > 1e-9 * (l1 + l2) else _unit(k)
+        g = g / far if far > 1e-9 * (l1 + l2) else a
+        total = l1 + l2
+        length = _saturate(far, stretch[f, 0] * total, stretch[f, 1] * total)
+        length = max(length, abs(l1 - l2) + 1e-6 * total)
+        bend = k - a * _dot(a, k)
+        size = _norm(bend)
+        hint = pole[f] - a * _dot(a, pole[f])
+        if _norm(hint) < 1e-6:
+            hint = _perpendicular(a)
+        weak = max(0.0, 1.0 - size / (0.08 * l1))  # a nearly straight limb has no plane of its own
+        bend = _unit(bend + _unit(hint) * (0.02 * l1 * weak * weak + 1e-12 * l1))
+        turned = _unit(_rotate_by_arc(a, g, bend))
+        cosine = min(1.0, max(-1.0, (l1 * l1 + length * length - l2 * l2) / (2.0 * l1 * length)))
+        sine = np.sqrt(1.0 - cosine * cosine)
+        k_new = l1 * (cosine * g + sine * turned)
+        s_new = length * g - k_new
+        axis, axis_new = _cross(a, bend), _cross(g, turned)
+        first[f] = _bone_frame(_unit(k_new), axis_new) @ _bone_frame(_unit(k), axis).T
+        second[f] = _bone_frame(_unit(s_new), axis_new) @ _bone_frame(_unit(s), axis).T
+        reached[f] = upper[f] + length * g
+    return first, second, reached
+
+
+REACHED_TOL_M: Final = 1e-3  # [m] an end nearer than this to its target has reached it
+STRETCH: Final = 0.995  # [-] largest extension of a limb: beyond it a knee snaps straight ([Glardon2005]_ §2.17)
+MIN_BONE_M: Final = 1e-6  # [m] shorter bones have no direction
+STRAIGHT: Final = 0.999999  # [-] as straight as a limb can be: a bend of 0.2 degrees
+ROUNDING: Final = 1e-12  # [-] so that saturation starts beyond, not at
+SOFTNESS: Final = 0.5  # [-] saturation starts this part of the last stretch before the largest extension
+
+_LIMBS: Final = {
+    "left_leg": ("left_hip", "left_knee", "left_ankle"),
+    "right_leg": ("right_hip", "right_knee", "right_ankle"),
+    "left_arm": ("left_shoulder", "left_elbow", "left_wrist"),
+    "right_arm": ("right_shoulder", "right_elbow", "right_wrist"),
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Limb:
+    """Three joints of one chain, not necessarily neighbours, and where the middle one points when bent."""
+
+    upper: int
+    middle: int
+    end: int
+    pole_upper: FloatArray  # (3,) direction in the upper joint's frame: the front of a knee, the back of an elbow
+
+    @classmethod
+    def from_name(cls, skeleton: Skeleton, name: str, roles: RoleMap | None = None) -> Limb:
+        """Return ``left_leg``, ``right_leg``, ``left_arm`` or ``right_arm`` of a skeleton.
+
+        Raises:
+            UnknownNameError: no such limb, or the skeleton lacks one of its joints.
+        """
+        if name not in _LIMBS:
+            raise UnknownNameError("limb", name, "a body", _LIMBS)
+        roles = role_map(skeleton) if roles is None else roles
+        upper, middle, end = (roles[role] for role in _LIMBS[name])
+        ahead = np.array([0.0, 0.0, 1.0 if name.endswith("leg") else -1.0])
+        R_world_upper = t_pose(skeleton, roles).joint_rotations()[upper]
+        return cls(upper, middle, end, R_world_upper.inverse() @ ahead)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TwoBoneResult:
+    """A clip whose limb was moved, and how near it came."""
+
+    motion: Motion
+    reached: BoolArray  # (F,) within 1 mm
+    position_error_m: FloatArray  # (F,) [m] from end to target
+
+    def __repr__(self) -> str:
+        worst = 1000.0 * float(self.position_error_m.max())
+        return f"TwoBoneResult({int(self.reached.sum())} of {len(self.reached)} frames reached, worst {worst:.1f} mm)"
+
+
+def solve_two_bone(
+    motion: Motion,
+    limb: Limb | str,
+    targets: ArrayLike,
+    *,
+    end_rotations: SO3 | None = None,
+    keep_end: bool = True,
+    stretch: float = STRETCH,
+) -> TwoBoneResult:
+    """Move the end of a limb to targets, all frames at once, bones keeping their length.
+
+    The fast method of [Glardon2005]_ §2.17: the upper joint turns by the shortest arc from the old end to the
+    target, the middle joint bends by the law of cosines in the plane it had. Extension bends over smoothly near
+    ``stretch``, so that a knee never snaps; a target out of reach is approached as far as that allows.
+
+    Args:
+        motion: the clip; its other joints stay as they are.
+        limb: a :class:`Limb`, or ``"left_leg"``, ``"right_leg"``, ``"left_arm"``, ``"right_arm"``.
+        targets: world positions ``(F, 3)`` or ``(3,)`` [m] for the end joint.
+        end_rotations: world rotations, batch ``(F,)``, that the end joint shall have.
+        keep_end: without ``end_rotations``, keep the world rotation of the end (a foot stays flat); else it
+            turns with the lower bone.
+        stretch: largest extension, as a part of the limb's length.
+    """
+    limb = Limb.from_name(motion.skeleton, limb) if isinstance(limb, str) else limb
+    _check_chain(motion.skeleton, limb)
+    if not 0.5 <= stretch < 1.0:
+        raise InputError(f"stretch is {stretch}", "Give a part of the limb between 0.5 and 1")
+    goals = frozen(np.broadcast_to(np.asarray(targets, dtype=np.float64), (motion.num_frames, 3)), name="targets")
+    positions, frames = motion.joint_frames()
+    if not has_bones(positions, limb):
+        raise InputError("a bone of this limb has no length", "Choose joints that lie apart")
+    moved, reached = move_limb(motion.rotations.wxyz, positions, frames, motion.skeleton, limb, goals, stretch=stretch)
+    if end_rotations is None and keep_end:
+        end_rotations = frames[:, limb.end]
+    if end_rotations is not None:
+        moved = set_end_rotation(moved, motion, limb, end_rotations)
+    errors = np.linalg.norm(reached - goals, axis=-1)
+    return TwoBoneResult(replace(motion, rotations=SO3(moved)), errors < REACHED_TOL_M, errors)
+
+
+def saturation_start(stretch: FloatArray) -> FloatArray:
+    """Extension from which on a limb starts to saturate, for its largest extension."""
+    return 1.0 - (1.0 + SOFTNESS) * (1.0 - stretch)
+
+
+def allowed_stretch(positions: FloatArray, limb: Limb, least: float) -> FloatArray:
+    """Largest extension ``(F,)`` that saturates a limb nowhere short of what it has, and is at least ``least``."""
+    bones = np.linalg.norm(np.diff(positions[:, [limb.upper, limb.middle, limb.end]], axis=1), axis=-1)
+    far = np.linalg.norm(positions[:, limb.end] - positions[:, limb.upper], axis=-1)
+    extension = far / np.maximum(bones.sum(axis=1), MIN_BONE_M)
+    return np.clip(1.0 - (1.0 - extension) / (1.0 + SOFTNESS) + ROUNDING, least, STRAIGHT)
+
+
+def has_bones(positions: FloatArray, limb: Limb) -> bool:
+    """Tell whether both bones of a limb have a length in every frame."""
+    upper = np.linalg.norm(positions[:, limb.middle] - positions[:, limb.upper], axis=-1)
+    lower = np.linalg.norm(positions[:, limb.end] - positions[:, limb.middle], axis=-1)
+    return bool(min(upper.min(), lower.min()) > MIN_BONE_M)
+
+
+def move_limb(
+    wxyz: FloatArray,
+    positions: FloatArray,
+    frames: SO3,
+    skeleton: Skeleton,
+    limb: Limb,
+    goals: FloatArray,
+    *,
+    stretch: float | FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Local rotations ``(F, J, 4)`` with the limb moved, and the ends reached ``(F, 3)`` [m]."""
+    largest = np.broadcast_to(np.asarray(stretch, dtype=np.float64), (len(goals),))
+    first, second, reached = solve_limbs(
+        np.ascontiguousarray(positions[:, limb.upper]),
+        np.ascontiguousarray(positions[:, limb.middle]),
+        np.ascontiguousarray(positions[:, limb.end]),
+        np.array(goals, order="C"),  # a copy can be written: read-only goals would need another kernel
+        np.ascontiguousarray(frames[:, limb.upper] @ limb.pole_upper),
+        np.stack([saturation_start(largest), largest], axis=-1),
+    )
+    turn_upper, turn_lower = SO3.from_matrix(first), SO3.from_matrix(second)
+    moved = wxyz.copy()
+    moved[:, limb.upper] = (
+        _parent_rotations(frames, skeleton, limb.upper).inverse() @ turn_upper @ frames[:, limb.upper]
+    ).wxyz
+    R_world_above = turn_upper @ _parent_rotations(frames, skeleton, limb.middle)
+    moved[:, limb.middle] = (R_world_above.inverse() @ turn_lower @ frames[:, limb.middle]).wxyz
+    return moved, reached
+
+
+def set_end_rotation(wxyz: FloatArray, motion: Motion, limb: Limb, end_rotations: SO3) -> FloatArray:
+    """Local rotations with the end joint turned to given world rotations."""
+    _, frames = replace(motion, rotations=SO3(wxyz)).joint_frames()
+    held = wxyz.copy()
+    held[:, limb.end] = (_parent_rotations(frames, motion.skeleton, limb.end).inverse() @ end_rotations).wxyz
+    return held
+
+
+def _parent_rotations(frames: SO3, skeleton: Skeleton, joint: int) -> SO3:
+    parent = int(skeleton.parents[joint])
+    return SO3.identity(frames.shape[0]) if parent == NO_PARENT else frames[:, parent]
+
+
+def _check_chain(skeleton: Skeleton, limb: Limb) -> None:
+    for above, below in ((limb.upper, limb.middle), (limb.middle, limb.end)):
+        joint = int(skeleton.parents[below])
+        while joint not in (above, NO_PARENT):
+            joint = int(skeleton.parents[joint])
+        if joint == NO_PARENT:
+            names = skeleton.names
+            raise InputError(f"'{names[below]}' does not hang below '{names[above]}'", "A limb is one chain of joints")

@@ -1,0 +1,230 @@
+"""The catalogue: one sqlite file in write-ahead mode, opened by any number of processes at a time."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, fields
+from pathlib import Path, PurePath
+from typing import Any, Final
+
+from marey.base import InputError
+from marey.library.records import ClipRecord, IngestJob, Query, Span, is_same_motion
+
+CATALOGUE_VERSION: Final = 1
+APPLICATION_ID: Final = 0x6D617265  # "mare", so that another program's sqlite file is not taken for ours
+BUSY_TIMEOUT_S: Final = 60.0  # a commit takes milliseconds; a minute means that something is stuck
+
+_LISTS: Final = ("joints", "contacts", "warnings")  # kept as JSON text
+_COLUMNS: Final = tuple(f.name for f in fields(ClipRecord) if f.name != "tags")
+_MIGRATIONS: Final = (
+    # 0 -> 1
+    """
+    CREATE TABLE clips (
+        id TEXT PRIMARY KEY, name TEXT NOT NULL, subject TEXT, behaviour TEXT NOT NULL,
+        num_joints INTEGER NOT NULL, num_frames INTEGER NOT NULL, rate_hz REAL NOT NULL, duration_s REAL NOT NULL,
+        height_m REAL NOT NULL, mean_speed_mps REAL NOT NULL, heading_change_rad REAL NOT NULL, flight_s REAL NOT NULL,
+        root_low_m REAL NOT NULL, root_high_m REAL NOT NULL, format TEXT NOT NULL,
+        source TEXT NOT NULL, source_absolute TEXT NOT NULL, file_sha256 TEXT NOT NULL, file_bytes INTEGER NOT NULL,
+        joints TEXT NOT NULL, contacts TEXT NOT NULL, warnings TEXT NOT NULL
+    );
+    CREATE INDEX clips_by_shape ON clips (num_joints, num_frames);
+    CREATE TABLE tags (
+        clip TEXT NOT NULL REFERENCES clips (id) ON DELETE CASCADE, tag TEXT NOT NULL, PRIMARY KEY (clip, tag)
+    ) WITHOUT ROWID;
+    CREATE TABLE signatures (clip TEXT PRIMARY KEY REFERENCES clips (id) ON DELETE CASCADE, signature BLOB NOT NULL);
+    CREATE TABLE sources (
+        path TEXT NOT NULL, options TEXT NOT NULL, stamp TEXT NOT NULL,
+        clip TEXT NOT NULL REFERENCES clips (id) ON DELETE CASCADE, PRIMARY KEY (path, options)
+    );
+    """,
+)
+
+
+class Catalogue:
+    """Rows of clips; every change happens inside :meth:`writing`, whole or not at all."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with _translate_errors(path):
+            # autocommit: transactions are opened by hand, where a reader can see them
+            self._db = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+            self._db.row_factory = sqlite3.Row
+            self._prepare()
+
+    def _prepare(self) -> None:
+        self._db.create_function("place", 1, _folder_and_name, deterministic=True)
+        self._db.execute("BEGIN")  # one view of the file, while another process may be making it
+        self._check_owner()
+        self._db.execute("COMMIT")
+        self._use_write_ahead()
+        self._db.execute("PRAGMA synchronous = FULL")  # a committed row survives a power cut
+        self._db.execute("PRAGMA foreign_keys = ON")
+        if self._pragma("user_version") < CATALOGUE_VERSION:
+            with self.writing():
+                self._migrate()
+
+    def _use_write_ahead(self) -> None:
+        deadline = time.monotonic() + BUSY_TIMEOUT_S
+        while True:  # sqlite does not wait by itself when two processes switch a new file at the same time
+            try:
+                self._db.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
+
+    def _check_owner(self) -> None:
+        version, owner = self._pragma("user_version"), self._pragma("application_id")
+        if owner != APPLICATION_ID and self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            raise InputError(f"'{self.path}' is not a marey catalogue", "Give the folder of a marey library")
+        if version > CATALOGUE_VERSION:
+            what = f"'{self.path}' has catalogue version {version}; this marey knows versions up to {CATALOGUE_VERSION}"
+            raise InputError(what, "Upgrade marey: pip install --upgrade marey")
+
+    def _migrate(self) -> None:
+        for step in _MIGRATIONS[self._pragma("user_version") :]:
+            for statement in filter(str.strip, step.split(";")):
+                self._db.execute(statement)
+        self._db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        self._db.execute(f"PRAGMA user_version = {CATALOGUE_VERSION}")
+
+    def _pragma(self, name: str) -> int:
+        return int(self._db.execute(f"PRAGMA {name}").fetchone()[0])
+
+    @contextmanager
+    def writing(self) -> Generator[None]:
+        """Hold the only write lock of the catalogue; commit at the end, roll back on any error."""
+        with _translate_errors(self.path):
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._db.close()
+
+    # ---- changes, inside `writing` only
+
+    def insert(self, record: ClipRecord, signature: bytes) -> None:
+        """Add the row of a clip, its tags and its signature."""
+        values = asdict(record) | {name: json.dumps(getattr(record, name)) for name in _LISTS}
+        names = ", ".join(_COLUMNS)
+        marks = ", ".join(f":{name}" for name in _COLUMNS)
+        self._db.execute(f"INSERT INTO clips ({names}) VALUES ({marks})", values)  # noqa: S608 (our own names)
+        self._db.execute("INSERT INTO signatures VALUES (?, ?)", (record.id, signature))
+        self.tag(record.id, record.tags)
+
+    def tag(self, clip_id: str, tags: tuple[str, ...]) -> None:
+        """Give a clip more tags."""
+        self._db.executemany("INSERT OR IGNORE INTO tags VALUES (?, ?)", [(clip_id, tag) for tag in tags])
+
+    def note_source(self, job: IngestJob, stamp: str, clip_id: str) -> None:
+        """Remember that this file, as it is now, holds this clip: the next run skips it."""
+        self._db.execute("REPLACE INTO sources VALUES (?, ?, ?, ?)", (job.absolute, job.options, stamp, clip_id))
+
+    def delete(self, clip_id: str) -> None:
+        """Drop the row of a clip and all that hangs on it."""
+        self._db.execute("DELETE FROM clips WHERE id = ?", (clip_id,))
+
+    # ---- questions
+
+    def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        with _translate_errors(self.path):
+            return self._db.execute(sql, values).fetchall()
+
+    def ids(self) -> set[str]:
+        """Addresses of all clips."""
+        return {row[0] for row in self._rows("SELECT id FROM clips")}
+
+    def find_source(self, job: IngestJob, stamp: str) -> str | None:
+        """Return the clip that this file held when it had the same stamp, if it was read before."""
+        query = "SELECT clip FROM sources WHERE path = ? AND options = ? AND stamp = ?"
+        rows = self._rows(query, (job.absolute, job.options, stamp))
+        return str(rows[0][0]) if rows else None
+
+    def same_motion(self, record: ClipRecord, signature: bytes) -> str | None:
+        """Return the clip with the same content, or with the same motion but for rounding."""
+        if self._rows("SELECT 1 FROM clips WHERE id = ?", (record.id,)):
+            return record.id
+        query = (
+            "SELECT id, signature FROM clips JOIN signatures ON clip = id "
+            "WHERE num_joints = ? AND num_frames = ? AND abs(rate_hz - ?) < 1e-3 * rate_hz"
+        )
+        shape = (record.num_joints, record.num_frames, record.rate_hz)
+        rows = self._rows(query, shape)
+        return next((str(row[0]) for row in rows if is_same_motion(row[1], signature)), None)
+
+    def find(self, query: Query) -> tuple[ClipRecord, ...]:
+        """Return the clips for which every condition holds, in the order of their names."""
+        where, values = _build_conditions(query)
+        sql = f"SELECT * FROM clips WHERE {where} ORDER BY name, id LIMIT ?"  # noqa: S608 (values are bound)
+        rows = self._rows(sql, (*values, -1 if query.limit is None else query.limit))
+        return tuple(self._record(row) for row in rows)
+
+    def named(self, key: str) -> tuple[ClipRecord, ...]:
+        """Return the clips whose name is ``key``, or else those whose address begins with it."""
+        rows = self._rows("SELECT * FROM clips WHERE name = ?", (key,))
+        if not rows and len(key) >= 4:  # three digits of an address are too few to mean it
+            rows = self._rows("SELECT * FROM clips WHERE substr(id, 1, ?) = ?", (len(key), key))
+        return tuple(self._record(row) for row in rows)
+
+    def names(self) -> tuple[str, ...]:
+        """Names of all clips, sorted."""
+        return tuple(row[0] for row in self._rows("SELECT name FROM clips ORDER BY name"))
+
+    def _record(self, row: Mapping[str, Any]) -> ClipRecord:
+        tags = self._rows("SELECT tag FROM tags WHERE clip = ? ORDER BY tag", (row["id"],))
+        values: dict[str, Any] = {name: row[name] for name in _COLUMNS}
+        values |= {name: tuple(json.loads(row[name])) for name in _LISTS}
+        return ClipRecord(**values, tags=tuple(tag[0] for tag in tags))
+
+
+def _folder_and_name(source: str) -> str:
+    """Return a file's folder and name: what lies above says where the archive stands, nothing of the clip."""
+    return "/".join(PurePath(source).parts[-2:])
+
+
+def _build_conditions(query: Query) -> tuple[str, list[Any]]:
+    parts, values = ["1"], list[Any]()
+    for column in ("behaviour", "subject"):
+        if getattr(query, column) is not None:
+            parts.append(f"{column} = ?")
+            values.append(getattr(query, column))
+    for tag in query.tags:
+        parts.append("EXISTS (SELECT 1 FROM tags WHERE clip = id AND tag = ?)")
+        values.append(tag)
+    spans: dict[str, Span] = {"mean_speed_mps": query.speed_mps, "duration_s": query.duration_s}
+    for column, (low, high) in spans.items():
+        for bound, sign in ((low, ">="), (high, "<=")):
+            if bound is not None:
+                parts.append(f"{column} {sign} ?")
+                values.append(bound)
+    if query.text:
+        parts.append(
+            "(instr(lower(name || ' ' || place(source) || ' ' || warnings), ?) "
+            "OR EXISTS (SELECT 1 FROM tags WHERE clip = id AND instr(lower(tag), ?)))"
+        )
+        values += [query.text.lower()] * 2
+    return " AND ".join(parts), values
+
+
+@contextmanager
+def _translate_errors(path: Path) -> Generator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        fix = "Check that the folder can be written and that no other program holds it"
+        raise CatalogueError(f"catalogue '{path}': {error}", fix) from error
+
+
+class CatalogueError(InputError):
+    """The catalogue file cannot be used: it is damaged, locked for too long, or cannot be written."""

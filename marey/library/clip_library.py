@@ -1,0 +1,253 @@
+"""The clip store: a folder, a catalogue, and what one does with them: add, query, verify, repair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from marey.base import InputError, MareyError, MissingFileError, UnknownNameError
+from marey.library.ingest import describe_clip, file_stamp, stage_motion
+from marey.library.records import (
+    AddOutcome,
+    AddReport,
+    ClipRecord,
+    IngestJob,
+    Query,
+    VerifyReport,
+    content_address,
+    motion_signature,
+)
+from marey.library.staging import StagingResult, count_workers, stage_clips
+from marey.library.store import Store, expand_paths, file_sha256, is_library
+from marey.motion import Motion
+
+
+def verify_store(store: Store, *, repair: bool = False) -> VerifyReport:
+    """Compare catalogue and files; see :meth:`marey.library.Library.verify`."""
+    with store.catalogue.writing():  # one view of both: no clip is halfway in
+        records = {record.id: record for record in store.catalogue.find(Query())}
+        files = store.stored_ids()
+    missing = tuple(sorted(records.keys() - files))
+    damaged = tuple(sorted(i for i in records.keys() & files if not is_intact(store, records[i])))
+    strays = tuple(sorted(files - records.keys()))
+    repairs = _repair_store(store, missing, damaged, strays) if repair else ()
+    return VerifyReport(len(records), missing, damaged, strays, repairs)
+
+
+def is_intact(store: Store, record: ClipRecord) -> bool:
+    """Whether the file of a clip has the bytes that were written and its motion has the address."""
+    path = store.clip_path(record.id)
+    try:
+        return file_sha256(path) == record.file_sha256 and content_address(_read_stored(store, record.id)) == record.id
+    except (MareyError, OSError):
+        return not path.exists()  # removed by another process since: absent, not damaged
+
+
+def _read_stored(store: Store, clip_id: str) -> Motion:
+    from marey.io import read_clip
+
+    return read_clip(store.clip_path(clip_id))
+
+
+def _repair_store(
+    store: Store, missing: tuple[str, ...], damaged: tuple[str, ...], strays: tuple[str, ...]
+) -> tuple[str, ...]:
+    done = list[str]()
+    for clip_id in missing:
+        store.take_out(clip_id)
+        done.append(f"{clip_id[:12]}: dropped the row, its file is gone; add the source again")
+    for clip_id in damaged:
+        aside = store.set_aside(clip_id)
+        done.append(f"{clip_id[:12]}: moved the damaged file to {aside}; add the source again")
+    done += [_adopt_stray(store, clip_id) for clip_id in strays]
+    return tuple(done)
+
+
+def _adopt_stray(store: Store, clip_id: str) -> str:
+    """Give a file without a row its row back, if it is a whole clip under its own address."""
+    try:
+        motion = _read_stored(store, clip_id)
+        if content_address(motion) != clip_id:
+            raise MareyError("its motion has another address")
+    except MareyError as error:
+        aside = store.set_aside(clip_id)
+        return f"{clip_id[:12]}: moved to {aside}: {error}"
+    source = clip_id if motion.source is None else motion.source.path
+    record = describe_clip(motion, IngestJob(source), store.clip_path(clip_id))
+    with store.catalogue.writing():
+        if clip_id not in store.catalogue.ids():
+            store.catalogue.insert(record, motion_signature(motion))
+    return f"{clip_id[:12]}: wrote its row anew; tags are lost"
+
+
+Progress = Callable[[int, int, AddOutcome], None]  # files done, files in all, what became of the last
+
+
+class Library:
+    """A folder of clips with a catalogue; any number of processes may use it at the same time.
+
+    A clip is in it whole or not at all, whenever a process is killed. Opening a library finishes or undoes what
+    killed runs left behind.
+
+    Args:
+        folder: the library's folder.
+        create: make it when it does not exist.
+
+    Raises:
+        MissingFileError: there is no library in the folder, and ``create`` is false.
+        InputError: the catalogue is damaged, of a newer version, or cannot be written.
+    """
+
+    def __init__(self, folder: str | Path, *, create: bool = True) -> None:
+        self.folder = Path(folder)
+        if not create and not is_library(self.folder):
+            raise MissingFileError(str(folder), "There is no library here; make one with: marey library add FILES")
+        if self.folder.exists() and not self.folder.is_dir():
+            raise InputError(f"'{folder}' is a file", "A library is a folder")
+        try:
+            self._store = Store(self.folder)
+        except OSError as error:
+            raise InputError(f"library '{folder}' cannot be opened: {error}") from error
+
+    def add(
+        self,
+        paths: str | Path | Iterable[str | Path],
+        *,
+        tags: Iterable[str] = (),
+        subject: str | None = None,
+        rate_hz: float | None = None,
+        unit: str | None = None,
+        workers: int | None = None,
+        cluster: str | None = None,
+        on_link: Callable[[str], None] | None = None,
+        progress: Progress | None = None,
+    ) -> AddReport:
+        """Take in motion files, in parallel; a bad file is reported and does not stop the others.
+
+        A run that was stopped can be started again: files it had read are skipped.
+
+        Args:
+            paths: motion files, and folders that are searched for them.
+            tags: words given to every clip; a clip that is already there gets them too.
+            subject: who moves; guessed from names such as ``07_01`` when not given.
+            rate_hz: frame rate to use instead of the files' own.
+            unit: length unit of the files, as in :func:`marey.load`.
+            workers: processes to start; 0 works in this process; by default one a core when there are enough files.
+            cluster: address of a Dask scheduler, ``tcp://host:port``, in place of own processes.
+            on_link: called with the address of the cluster's dashboard.
+            progress: called after each file with the number done, the number in all, and what became of it.
+        """
+        words = tuple(dict.fromkeys(tag.strip() for tag in tags if tag.strip()))
+        jobs = [IngestJob(str(path), words, subject, rate_hz, unit) for path in expand_paths(paths)]
+        results: dict[int, AddOutcome] = {}
+        with closing(self._add_jobs(jobs, workers, cluster, on_link)) as done:
+            for index, result in done:
+                results[index] = result
+                if progress is not None:
+                    progress(len(results), len(jobs), result)
+        return AddReport(tuple(results[index] for index in range(len(jobs))))
+
+    def _add_jobs(
+        self, jobs: Sequence[IngestJob], workers: int | None, cluster: str | None, on_link: Callable[[str], None] | None
+    ) -> Generator[tuple[int, AddOutcome]]:
+        """Yield the number of each job and what became of it, in the order they are done."""
+        known = {index: result for index, job in enumerate(jobs) if (result := self._find_unchanged(job)) is not None}
+        yield from known.items()
+        fresh = [index for index in range(len(jobs)) if index not in known]
+        if fresh:
+            todo = [jobs[index] for index in fresh]
+            num_workers = count_workers(len(todo), workers)
+            with (
+                self._store.run() as folder,
+                closing(stage_clips(todo, folder, num_workers, cluster=cluster, on_link=on_link)) as ready,
+            ):
+                for answer in ready:
+                    yield fresh[answer.index], self._take_in(todo[answer.index], answer)
+
+    def add_motion(self, motion: Motion, *, tags: Iterable[str] = (), subject: str | None = None) -> AddOutcome:
+        """Take in a motion in memory; its name becomes the clip's name."""
+        job = IngestJob("" if motion.source is None else motion.source.path, tuple(tags), subject)
+        with self._store.run() as folder:
+            file = folder / "000000.safetensors"
+            return self._store.take_in(stage_motion(motion, job, file, stamp=""), file)
+
+    def clips(self, query: Query | str | None = None) -> tuple[ClipRecord, ...]:
+        """Return the clips that a query asks for, by name; a text finds names, folders, tags and warnings."""
+        if query is None or isinstance(query, str):
+            query = Query(text=query)
+        return self._store.catalogue.find(query)
+
+    def find(self, key: str) -> ClipRecord:
+        """Return the one clip with this name, or whose id begins with ``key``.
+
+        Raises:
+            UnknownNameError: there is none; the message suggests the nearest name.
+            InputError: there are several; the message lists their ids.
+        """
+        found = self._store.catalogue.named(key)
+        if len(found) == 1:
+            return found[0]
+        if found:
+            ids = ", ".join(record.id[:12] for record in found)
+            raise InputError(f"'{key}' means {len(found)} clips: {ids}", "Give more digits of one id")
+        raise UnknownNameError("clip", key, f"library '{self.folder}'", self._store.catalogue.names())
+
+    def path(self, clip_id: str) -> Path:
+        """Return the file of a clip, given by name or id."""
+        return self._store.clip_path(self.find(clip_id).id)
+
+    def load(self, clip_id: str) -> Motion:
+        """Return the motion of a clip, given by name or id, with its contacts."""
+        from marey.io import read_clip
+
+        return read_clip(self.path(clip_id))
+
+    def verify(self, *, repair: bool = False) -> VerifyReport:
+        """Check every clip: file there, bytes as written, motion under its own address; no file without a row.
+
+        With ``repair``, rows without files are dropped, files without rows get their rows back, and damaged files
+        are moved to the folder ``damaged``.
+        """
+        return verify_store(self._store, repair=repair)
+
+    def remove(self, ids: str | Iterable[str]) -> tuple[ClipRecord, ...]:
+        """Remove clips, given by name or id, and return what they were; each goes whole or stays whole."""
+        records = tuple(self.find(key) for key in ([ids] if isinstance(ids, str) else ids))
+        for record in records:
+            self._store.take_out(record.id)
+        return records
+
+    def close(self) -> None:
+        """Let go of the catalogue; the library cannot be used afterwards."""
+        self._store.catalogue.close()
+
+    def __enter__(self) -> Library:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return len(self._store.catalogue.ids())
+
+    def __repr__(self) -> str:
+        return f"Library('{self.folder}', {len(self)} clips)"
+
+    def _find_unchanged(self, job: IngestJob) -> AddOutcome | None:
+        """Return the result for a file that an earlier run has read and nobody has touched since."""
+        try:
+            clip_id = self._store.catalogue.find_source(job, file_stamp(job.path))
+        except OSError:
+            return None
+        if clip_id is None:
+            return None
+        if job.tags:
+            with self._store.catalogue.writing():
+                self._store.catalogue.tag(clip_id, job.tags)
+        return AddOutcome(job.path, "unchanged", clip_id)
+
+    def _take_in(self, job: IngestJob, answer: StagingResult) -> AddOutcome:
+        if answer.staged is None:
+            return AddOutcome(job.path, "failed", None, answer.error)
+        return self._store.take_in(answer.staged, answer.clip_file)

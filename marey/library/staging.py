@@ -1,0 +1,169 @@
+"""Clips staged by worker processes or on a Dask cluster; answers come back as they are ready.
+
+Workers of a cluster need no common disk.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, cast
+
+from marey.base import InputError, MareyError, MissingExtraError
+from marey.library.ingest import ensure_stored_contacts, file_stamp, stage_motion
+from marey.library.processes import ask_workers, count_cores
+from marey.library.records import IngestJob
+from marey.library.store import StagedClip, flush_file, write_note
+from marey.library.worker import answer_request
+
+RETRIES: Final = 3  # of a job whose worker dies
+WAIT_S: Final = 10  # [s] for the scheduler to answer
+
+
+def connect_dask(address: str, what: str) -> tuple[Any, Any]:
+    """The Dask module and a client of the scheduler at an address.
+
+    Raises:
+        MissingExtraError: Dask is not installed.
+        InputError: nobody answers there.
+    """
+    try:
+        import distributed
+    except ImportError as error:
+        raise MissingExtraError(what, "cluster") from error
+    dask = cast(Any, distributed)
+    try:
+        return dask, dask.Client(address, set_as_default=False, timeout=WAIT_S)
+    except (OSError, ValueError) as error:
+        raise InputError(f"no Dask scheduler answers at '{address}'", "Start one: dask scheduler") from error
+
+
+def stage_on_cluster(
+    jobs: Sequence[IngestJob], clip_files: Sequence[Path], address: str, on_link: Callable[[str], None] | None = None
+) -> Generator[tuple[int, str]]:
+    """Number and answer of every job, as ``answer_request`` gives it; clips are written here."""
+    dask, connected = connect_dask(address, "a library on a cluster")
+    with connected as client:
+        if on_link is not None:
+            on_link(str(client.dashboard_link))
+        futures = {
+            client.submit(
+                stage_bytes, job, collect_files(job), _stamp_if_present(job), pure=False, retries=RETRIES
+            ): index
+            for index, job in enumerate(jobs)
+        }
+        for future in dask.as_completed(list(futures), loop=client.loop):
+            index = futures[future]
+            yield index, _save_result(future, clip_files[index])
+
+
+def _save_result(future: Any, clip_file: Path) -> str:
+    try:
+        line, data = cast(tuple[str, bytes], future.result())
+    except Exception as error:  # of any kind, on another machine
+        return json.dumps({"error": f"{type(error).__name__}: {error}"})
+    if data:
+        clip_file.write_bytes(data)
+        flush_file(clip_file)
+        write_note(StagedClip.from_json(line), clip_file)
+    return line
+
+
+def _stamp_if_present(job: IngestJob) -> str:
+    return file_stamp(job.path) if Path(job.path).is_file() else ""
+
+
+def collect_files(job: IngestJob) -> dict[str, bytes]:
+    """What a worker has to read for a job: the file, and beside an AMC its skeletons, by name."""
+    file = Path(job.path)
+    if not file.is_file():
+        return {}
+    beside = sorted(file.parent.glob("*.[aA][sS][fF]")) if file.suffix.lower() == ".amc" else []
+    return {one.name: one.read_bytes() for one in (file, *beside)}
+
+
+def stage_bytes(job: IngestJob, files: dict[str, bytes], stamp: str) -> tuple[str, bytes]:
+    """Stage one job on a worker; return the answer and the clip, both as they would have been written at home."""
+    from marey.io import load
+
+    with TemporaryDirectory() as folder:
+        try:
+            for name, data in files.items():
+                (Path(folder) / name).write_bytes(data)
+            motion = ensure_stored_contacts(
+                load(Path(folder) / Path(job.path).name, rate_hz=job.rate_hz, unit=job.unit)
+            )  # fmt: skip
+            if motion.source is not None:
+                motion = replace(motion, source=replace(motion.source, path=job.path))
+            clip = Path(folder) / "staged" / "clip.safetensors"
+            clip.parent.mkdir()
+            return stage_motion(motion, job, clip, stamp).to_json().decode(), clip.read_bytes()
+        except (MareyError, OSError) as error:
+            return json.dumps({"error": str(error).replace(folder, str(Path(job.path).parent))}), b""
+
+
+JOBS_WORTH_A_WORKER: Final = 6  # a worker needs about a second to start; a file, some hundredths
+WORKER: Final = "marey.library.worker"
+OnLink = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class StagingResult:
+    """What a worker made of one job: a staged clip, or the sentence that says why not."""
+
+    index: int
+    staged: StagedClip | None
+    clip_file: Path
+    error: str = ""
+
+
+def count_workers(num_jobs: int, wanted: int | None = None) -> int:
+    """How many processes to start; 0 means in this process."""
+    if wanted is not None:
+        return max(0, min(wanted, num_jobs))
+    return 0 if count_cores() == 1 else min(count_cores(), num_jobs // JOBS_WORTH_A_WORKER)
+
+
+def stage_clips(
+    jobs: Sequence[IngestJob], folder: Path, workers: int, *, cluster: str | None = None, on_link: OnLink | None = None
+) -> Generator[StagingResult]:
+    """Stage every job as a clip in ``folder``; yield answers in the order they are ready.
+
+    Args:
+        jobs: what to read.
+        folder: of the staged clips, here.
+        workers: processes on this machine; 0 reads in this one.
+        cluster: address of a Dask scheduler, in place of own processes.
+        on_link: called with the address of the cluster's dashboard.
+    """
+    if cluster is not None:
+        for index, line in stage_on_cluster(jobs, [_clip_file(folder, n) for n in range(len(jobs))], cluster, on_link):
+            yield _parse_answer(line, index, folder)
+        return
+    requests = [_format_request(index, job, folder) for index, job in enumerate(jobs)]
+    if workers == 0:
+        yield from (_parse_answer(answer_request(request), index, folder) for index, request in enumerate(requests))
+        return
+    for index, line in ask_workers(WORKER, requests, workers):
+        yield _parse_answer(line, index, folder)
+
+
+def _clip_file(folder: Path, index: int) -> Path:
+    return folder / f"{index:06d}.safetensors"
+
+
+def _format_request(index: int, job: IngestJob, folder: Path) -> str:
+    return json.dumps({"job": asdict(job), "clip_file": str(_clip_file(folder, index))})
+
+
+def _parse_answer(line: str, index: int, folder: Path) -> StagingResult:
+    file = _clip_file(folder, index)
+    if not line.endswith("}\n") and not line.endswith("}"):
+        return StagingResult(index, None, file, "the reader crashed on this file")
+    values = cast(dict[str, Any], json.loads(line))
+    if "error" in values:
+        return StagingResult(index, None, file, values["error"])
+    return StagingResult(index, StagedClip.from_json(line), file)

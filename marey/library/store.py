@@ -1,0 +1,332 @@
+"""The folder of a library: where clips, unfinished work and damaged files lie, and how a killed run is put right.
+
+::
+
+    catalogue.sqlite        one row a clip
+    clips/ab/abcd….safetensors   one file a clip, named by the address of its motion
+    incoming/<run>/         clips of a run that are not in the catalogue yet, each with its row as JSON
+    incoming/<run>.lock     held while that run lives
+    trash/                  clips on their way out
+    damaged/                what `verify` with repair moved aside
+
+A clip goes from ``incoming`` to ``clips`` and into the catalogue under one write lock. So whatever another process
+sees in ``clips`` or ``trash`` while it holds that lock was left by a process that is gone. Files appear whole or not
+at all: flush, rename, flush the folder; a lock dies with its process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import sqlite3
+import uuid
+import zipfile
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+
+from marey.base import MareyError, MissingFileError
+from marey.library.catalogue import Catalogue
+from marey.library.records import AddOutcome, ClipRecord, IngestJob
+
+
+def flush_file(path: Path) -> None:
+    """Return when the file's content is on the disk."""
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def flush_folder(folder: Path) -> None:
+    """Return when the names in a folder are on the disk; a system that cannot open folders does it by itself."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Write a file so that its name appears only when all of it is on the disk."""
+    part = path.with_name(path.name + ".part")
+    with part.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+
+
+def move_durably(path: Path, target: Path) -> None:
+    """Rename within the library, so that the new name survives a power cut."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    path.replace(target)
+    flush_folder(target.parent)
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class ProcessLock:
+    """An exclusive lock on a small file, let go by the system when its process ends, however it ends.
+
+    It is the lock of an sqlite transaction, which behaves the same on every system.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._db = sqlite3.connect(path, timeout=0.0, isolation_level=None, check_same_thread=False)
+
+    def acquire(self) -> bool:
+        """Take the lock; say whether it was free."""
+        try:
+            self._db.execute("BEGIN EXCLUSIVE")
+        except sqlite3.Error:
+            return False
+        return True
+
+    def release(self, *, forget: bool = False) -> None:
+        """Let go and close; with ``forget``, delete the file too."""
+        self._db.close()
+        if forget:
+            self.path.unlink(missing_ok=True)
+
+
+CATALOGUE_NAME: Final = "catalogue.sqlite"
+SNIFFED_BYTES: Final = 4096
+
+
+def is_library(folder: str | Path) -> bool:
+    """Whether a folder holds a clip library."""
+    return (Path(folder) / CATALOGUE_NAME).is_file()
+
+
+def expand_paths(paths: str | Path | Iterable[str | Path]) -> tuple[Path, ...]:
+    """Replace folders by the motion files in them, sorted; keep files as they are; drop repetitions.
+
+    Hidden files and libraries inside a folder are passed over; a library that is named gives its clips.
+
+    Raises:
+        MissingFileError: a path that was named does not exist.
+    """
+    given = [paths] if isinstance(paths, str | Path) else list(paths)
+    return tuple(dict.fromkeys(file for path in given for file in _expand_path(Path(path))))
+
+
+def _expand_path(path: Path) -> Iterator[Path]:
+    if path.is_dir():
+        yield from sorted(_find_clips(path / "clips" if is_library(path) else path))
+    elif path.exists():
+        yield path
+    else:
+        raise MissingFileError(str(path))
+
+
+def _find_clips(folder: Path) -> Iterator[Path]:
+    for home, inner, names in os.walk(folder):
+        inner[:] = [name for name in inner if not name.startswith(".") and not is_library(Path(home) / name)]
+        for path in (Path(home) / name for name in names if not name.startswith(".")):
+            if _LOOKS_LIKE_A_CLIP.get(path.suffix.lower(), _never)(path):
+                yield path
+
+
+def _always(_: Path) -> bool:
+    return True
+
+
+def _never(_: Path) -> bool:
+    return False
+
+
+def _is_deepmimic(path: Path) -> bool:
+    """Whether a JSON or text file has frames; folders are full of other ones."""
+    with path.open("rb") as file:
+        return b'"Frames"' in file.read(SNIFFED_BYTES)
+
+
+def _is_amass(path: Path) -> bool:
+    """Whether an archive has poses; AMASS keeps archives of body shapes beside them. A broken one is tried."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return "poses.npy" in archive.namelist()
+    except (zipfile.BadZipFile, OSError):
+        return True
+
+
+_LOOKS_LIKE_A_CLIP: Final[Mapping[str, Callable[[Path], bool]]] = {
+    ".bvh": _always,
+    ".amc": _always,
+    ".glb": _always,
+    ".gltf": _always,
+    ".safetensors": _always,
+    ".json": _is_deepmimic,
+    ".txt": _is_deepmimic,
+    ".npz": _is_amass,
+}
+"""files looked for in folders; a file that is named is tried whatever it is"""
+
+
+@dataclass(frozen=True, slots=True)
+class StagedClip:
+    """A clip that a worker has written to ``incoming``: everything the catalogue needs to take it in."""
+
+    job: IngestJob
+    record: ClipRecord
+    signature: bytes
+    stamp: str  # of the file it was read from
+
+    def to_json(self) -> bytes:
+        """Text form, for the worker's answer and for the note beside the unfinished clip."""
+        return json.dumps(asdict(self) | {"signature": self.signature.hex()}).encode()
+
+    @classmethod
+    def from_json(cls, data: bytes | str) -> StagedClip:
+        """Undo :meth:`to_json`."""
+        values = cast(dict[str, Any], json.loads(data))
+        job, record = IngestJob(**_to_tuples(values["job"])), ClipRecord(**_to_tuples(values["record"]))
+        return cls(job, record, bytes.fromhex(values["signature"]), values["stamp"])
+
+
+def _to_tuples(values: dict[str, Any]) -> dict[str, Any]:
+    """Undo what JSON does to tuples."""
+    return {key: tuple(cast(list[Any], v)) if isinstance(v, list) else v for key, v in values.items()}
+
+
+class Store:
+    """Paths and moves inside one library folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.clips, self.incoming = folder / "clips", folder / "incoming"
+        self.trash, self.damaged = folder / "trash", folder / "damaged"
+        for inner in (folder, self.clips, self.incoming):
+            inner.mkdir(parents=True, exist_ok=True)
+        self.catalogue = Catalogue(folder / CATALOGUE_NAME)
+        self.recover()
+
+    def clip_path(self, clip_id: str) -> Path:
+        """Where the clip of an address lies."""
+        return self.clips / clip_id[:2] / f"{clip_id}.safetensors"
+
+    def stored_ids(self) -> set[str]:
+        """Addresses of all files in ``clips``."""
+        return {path.stem for path in self.clips.glob("*/*.safetensors")}
+
+    @contextmanager
+    def run(self) -> Generator[Path]:
+        """A folder of its own for one adding run, removed at its end; locked, so that no other run tidies it up."""
+        folder = self.incoming / uuid.uuid4().hex
+        with self.catalogue.writing():  # see `recover`: a lock file is never seen before it is locked
+            lock = ProcessLock(folder.with_suffix(".lock"))
+            lock.acquire()
+            folder.mkdir()
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+            lock.release(forget=True)
+
+    def take_in(self, staged: StagedClip, clip_file: Path) -> AddOutcome:
+        """Move a staged clip to its place and write its row, both or neither."""
+        try:
+            with self.catalogue.writing():
+                return self._take_in(staged, clip_file)
+        except BaseException:
+            with contextlib.suppress(MareyError), self.catalogue.writing():
+                if staged.record.id not in self.catalogue.ids():
+                    self.clip_path(staged.record.id).unlink(missing_ok=True)
+            raise
+
+    def _take_in(self, staged: StagedClip, clip_file: Path) -> AddOutcome:
+        job, record = staged.job, staged.record
+        known = self.catalogue.same_motion(record, staged.signature)
+        if known is None:
+            self.catalogue.insert(record, staged.signature)
+            if clip_file.exists():
+                move_durably(clip_file, self.clip_path(record.id))
+        else:
+            self.catalogue.tag(known, record.tags)
+        self.catalogue.note_source(job, staged.stamp, known or record.id)
+        if known is None:
+            return AddOutcome(job.path, "added", record.id)
+        how = "the same motion" if known == record.id else "the same motion but for rounding"
+        return AddOutcome(job.path, "duplicate", known, f"{how} as clip {known[:12]}")
+
+    def take_out(self, clip_id: str) -> None:
+        """Remove a clip: its file goes to ``trash`` and its row goes, both or neither; then the file is deleted."""
+        waiting = self.trash / f"{clip_id}.safetensors"
+        try:
+            with self.catalogue.writing():
+                if self.clip_path(clip_id).exists():
+                    move_durably(self.clip_path(clip_id), waiting)
+                self.catalogue.delete(clip_id)
+        finally:
+            self._empty_trash()
+
+    def set_aside(self, clip_id: str) -> Path:
+        """Move a damaged clip out of the way and drop its row; nothing is deleted."""
+        target = self.damaged / f"{clip_id}.safetensors"
+        with self.catalogue.writing():
+            if self.clip_path(clip_id).exists():
+                move_durably(self.clip_path(clip_id), target)
+            self.catalogue.delete(clip_id)
+        return target
+
+    # ---- after a crash
+
+    def recover(self) -> None:
+        """Finish or undo what killed runs left behind; does nothing, and locks nothing, when there is nothing."""
+        if any(self.incoming.iterdir()):
+            dead = list[ProcessLock]()
+            try:
+                with self.catalogue.writing():
+                    for folder in sorted({path.with_suffix("") for path in self.incoming.iterdir()}):
+                        dead += self._adopt_run(folder)
+                for lock in dead:  # only now, when the adopted rows are committed
+                    shutil.rmtree(lock.path.with_suffix(""), ignore_errors=True)
+            finally:
+                for lock in dead:
+                    lock.release(forget=not lock.path.with_suffix("").exists())
+        if self.trash.is_dir() and any(self.trash.iterdir()):
+            self._empty_trash()
+
+    def _adopt_run(self, folder: Path) -> list[ProcessLock]:
+        """Adopt the clips of a run whose process is gone, and return its lock, held; nothing for a run that lives."""
+        lock = ProcessLock(folder.with_suffix(".lock"))
+        if not lock.acquire():
+            lock.release()
+            return []
+        for note in sorted(folder.glob("*.json")):
+            self._adopt(note)
+        return [lock]
+
+    def _adopt(self, note: Path) -> None:
+        """Take in a clip whose note is complete: the note is written after the clip, so the clip is whole."""
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            staged = StagedClip.from_json(note.read_bytes())
+            clip_file = note.with_suffix(".safetensors")
+            if clip_file.exists() or self.clip_path(staged.record.id).exists():
+                self._take_in(staged, clip_file)
+
+    def _empty_trash(self) -> None:
+        with self.catalogue.writing():
+            kept = self.catalogue.ids()
+            for path in self.trash.glob("*.safetensors"):
+                if path.stem in kept:  # the row was not deleted: the clip stays
+                    move_durably(path, self.clip_path(path.stem))
+                else:
+                    path.unlink(missing_ok=True)
+
+
+def write_note(staged: StagedClip, clip_file: Path) -> None:
+    """Write the note that lets another process take in the clip if this run is killed."""
+    write_atomic(clip_file.with_suffix(".json"), staged.to_json())

@@ -1,0 +1,395 @@
+"""Batches of rotations, stored as unit quaternions with the scalar first, and their intrinsic mean."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import ConvergenceError, FloatArray, InputError, frozen
+from marey.lie import quaternions
+from marey.lie.formulas import UNIT_TOL
+from marey.lie.quaternions import half_cotangent_remainder, norm
+
+ROUNDING_TOL = 1e-12  # [-] nearer matrices are taken as they are
+FLOAT32_TOL = 1e-6  # [-] rotation matrices stored as float32 are orthonormal to about this
+REPAIR_TOL = 1e-3  # [-] beyond, a matrix is taken for something else than a rotation; [Tournier2011]_ §6
+
+
+def check_vectors(values: ArrayLike, width: int, *, name: str) -> FloatArray:
+    """Float64 array ``(..., width)`` whose norms are finite."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim == 0 or array.shape[-1] != width:
+        raise InputError(f"{name} has shape {array.shape}, expected (..., {width})")
+    if not np.isfinite(np.einsum("...i,...i->...", array, array)).all():
+        frozen(array, name=name)  # names the index that is not finite
+        raise InputError(f"{name} holds a vector too long to square", "Check its unit")
+    return array
+
+
+def normalise_directions(values: ArrayLike, *, name: str) -> FloatArray:
+    """Unit vectors ``(..., 3)`` along vectors of any length but zero."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim == 0 or array.shape[-1] != 3:
+        raise InputError(f"{name} has shape {array.shape}, expected (..., 3)")
+    largest = np.abs(array).max(axis=-1, keepdims=True)
+    if not np.isfinite(largest).all():
+        frozen(array, name=name)
+    if np.any(largest == 0.0):
+        where = tuple(int(i) for i in np.argwhere(largest[..., 0] == 0.0)[0])
+        raise InputError(f"{name} {where} is zero, so it has no direction", "Give any other vector")
+    array = array / largest
+    return array / np.sqrt(np.einsum("...i,...i->...", array, array))[..., None]
+
+
+def check_rotation_matrices(values: ArrayLike) -> FloatArray:
+    """Matrices ``(..., 3, 3)``, those slightly off orthonormal replaced by the nearest rotation.
+
+    Raises:
+        InputError: a matrix is off by more than ``REPAIR_TOL``, or is a reflection.
+    """
+    m = np.asarray(values, dtype=np.float64)
+    if m.ndim < 2 or m.shape[-2:] != (3, 3):
+        raise InputError(f"rotation matrices have shape {m.shape}, expected (..., 3, 3)")
+    if not np.isfinite(m).all():
+        frozen(m, name="rotation matrices")
+    error = np.abs(np.swapaxes(m, -1, -2) @ m - np.eye(3)).max(axis=(-2, -1), initial=0.0)
+    _raise_not_rotation(m, (error > REPAIR_TOL) | (np.linalg.det(m) < 0.0))
+    if np.any(error > FLOAT32_TOL):
+        worst = float(error.max())
+        warnings.warn(f"rotation matrices off orthonormal by {worst:.1e} were repaired", stacklevel=3)
+    if not np.any(error > ROUNDING_TOL):
+        return m
+    u, _, vt = np.linalg.svd(m)
+    return u @ vt
+
+
+def row_index(index: Any) -> tuple[Any, ...]:
+    """Index of batch axes alone: the components of the last axis stay together."""
+    parts = cast(tuple[Any, ...], index) if isinstance(index, tuple) else (index,)
+    has_ellipsis = any(part is Ellipsis for part in parts)
+    return (*parts, slice(None)) if has_ellipsis else (*parts, Ellipsis, slice(None))
+
+
+def _raise_not_rotation(m: FloatArray, bad: np.ndarray) -> None:
+    if np.any(bad):
+        where = tuple(int(i) for i in np.argwhere(bad)[0])
+        det = float(np.linalg.det(m[where]))
+        raise InputError(
+            f"matrix {where} is no rotation (determinant {det:.6g})", "Its columns must be orthonormal and right-handed"
+        )
+
+
+SAFE_NORMS = (1e-140, 1e140)  # [-] squares of components outside may underflow or overflow
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SO3:
+    """A batch of rotations; ``q`` and ``-q`` are the same rotation.
+
+    ``R_a_b @ R_b_c`` composes and ``R_a_b @ points_b`` maps points ``(..., 3)``; batches broadcast.
+    Quaternions of any length but zero are accepted and normalised.
+    """
+
+    wxyz: FloatArray  # (..., 4) unit quaternions
+
+    def __post_init__(self) -> None:
+        wxyz = frozen(self.wxyz, name="wxyz")
+        if wxyz.ndim == 0 or wxyz.shape[-1] != 4:
+            raise InputError(f"wxyz has shape {wxyz.shape}, expected (..., 4)")
+        object.__setattr__(self, "wxyz", _normalise(wxyz))
+
+    # Making
+
+    @classmethod
+    def identity(cls, *shape: int) -> SO3:
+        """Return a batch of rotations by nothing."""
+        wxyz = np.zeros((*shape, 4))
+        wxyz[..., 0] = 1.0
+        return _wrap_unit(wxyz)
+
+    @classmethod
+    def random(cls, rng: np.random.Generator, *shape: int) -> SO3:
+        """Draw rotations evenly over the whole group (normal deviates, normalised)."""
+        return cls(rng.normal(size=(*shape, 4)))
+
+    @classmethod
+    def exp(cls, rotation_vectors: ArrayLike) -> SO3:
+        r"""Rotate by :math:`\theta = \|v\|` [rad] about ``v``, a rotation vector ``(..., 3)``.
+
+        .. math:: q = \big(\cos\tfrac\theta2,\ \tfrac12\,\mathrm{sinc}\tfrac\theta2\;v\big)
+        """
+        return _wrap_normalised(quaternions.exp(check_vectors(rotation_vectors, 3, name="rotation vectors")))
+
+    @classmethod
+    def from_axis_angle(cls, axis: ArrayLike, angle_rad: ArrayLike) -> SO3:
+        """Rotate by ``angle_rad`` about ``axis`` (any length but zero)."""
+        half = 0.5 * check_vectors(np.asarray(angle_rad, dtype=np.float64)[..., None], 1, name="angles")
+        xyz = np.sin(half) * normalise_directions(axis, name="axis")
+        return _wrap_normalised(np.concatenate([np.broadcast_to(np.cos(half), (*xyz.shape[:-1], 1)), xyz], axis=-1))
+
+    @classmethod
+    def from_matrix(cls, matrices: ArrayLike) -> SO3:
+        """Convert rotation matrices ``(..., 3, 3)`` by the largest of the four quaternion components.
+
+        Matrices slightly off orthonormal are replaced by the nearest rotation, with a warning when they are off by more
+        than single precision explains. [Tournier2011]_ §6.
+
+        Raises:
+            InputError: a matrix is far from a rotation, or is a reflection; its index is in the message.
+        """
+        return _wrap_normalised(quaternions.from_matrices(check_rotation_matrices(matrices)))
+
+    @classmethod
+    def from_two_vectors(cls, start: ArrayLike, end: ArrayLike) -> SO3:
+        r"""Shortest rotation that turns the direction of ``start`` into that of ``end``, both ``(..., 3)``.
+
+        For unit vectors, :math:`\cos\frac\theta2 = \frac12\|a+b\|` and :math:`\sin\frac\theta2 = \frac12\|a-b\|` keep
+        all digits at both ends. Opposite vectors are turned by π about an axis across ``end``.
+        """
+        a, b = np.broadcast_arrays(normalise_directions(start, name="start"), normalise_directions(end, name="end"))
+        axis = _perpendicular_axis(np.cross(a, b), b)
+        w, sine = 0.5 * quaternions.norm(a + b), 0.5 * quaternions.norm(a - b)
+        return _wrap_normalised(np.concatenate([w[..., None], sine[..., None] * axis], axis=-1))
+
+    @classmethod
+    def stack(cls, rotations: Sequence[SO3], axis: int = 0) -> SO3:
+        """Join batches of one shape along a new batch axis."""
+        return _wrap_unit(np.stack([r.wxyz for r in rotations], axis=axis if axis >= 0 else axis - 1))
+
+    @classmethod
+    def concatenate(cls, rotations: Sequence[SO3], axis: int = 0) -> SO3:
+        """Join batches along a batch axis that exists."""
+        return _wrap_unit(np.concatenate([r.wxyz for r in rotations], axis=axis if axis >= 0 else axis - 1))
+
+    # Reading
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the batch, without the four components."""
+        return self.wxyz.shape[:-1]
+
+    def log(self) -> FloatArray:
+        r"""Rotation vector ``(..., 3)`` [rad], :math:`\|v\| \le \pi`, of the nearer of :math:`q` and :math:`-q`.
+
+        At exactly π both signs are right; the first component that is not zero is positive then.
+        """
+        return quaternions.log(self.wxyz)
+
+    def angle(self) -> FloatArray:
+        """Angle of each rotation [rad], between 0 and π."""
+        return 2.0 * np.arctan2(quaternions.norm(self.wxyz[..., 1:]), np.abs(self.wxyz[..., 0]))
+
+    def matrix(self) -> FloatArray:
+        """Return rotation matrices ``(..., 3, 3)``; columns are the turned axes."""
+        return quaternions.matrices(self.wxyz)
+
+    def twist_angle(self, axis: ArrayLike) -> FloatArray:
+        r"""Angle [rad] in :math:`(-\pi, \pi]` of the rotation about ``axis`` that is nearest to each rotation.
+
+        .. math:: \alpha = 2\,\mathrm{atan2}(u \cdot a, w)
+
+        The exact geodesic projection on one axis, [Tournier2011]_ §7.
+        """
+        along = quaternions.dot(self.wxyz[..., 1:], normalise_directions(axis, name="axis"))
+        w = np.broadcast_to(self.wxyz[..., 0], along.shape)
+        side = quaternions.leading_component(np.stack([w, along, 0.0 * along, 0.0 * along], axis=-1))
+        return 2.0 * np.arctan2(np.copysign(1.0, side) * along, np.abs(w))
+
+    # Changing
+
+    def inverse(self) -> SO3:
+        """Return the rotations undone."""
+        return _wrap_unit(quaternions.conjugate(self.wxyz))
+
+    def power(self, t: ArrayLike) -> SO3:
+        """Take the part ``t`` of each rotation about its own axis (one half, twice, minus once); ``t`` broadcasts."""
+        return SO3.exp(np.asarray(t, dtype=np.float64)[..., None] * self.log())
+
+    def slerp(self, other: SO3, t: ArrayLike) -> SO3:
+        """Go the part ``t`` of the shortest way to ``other``, at constant speed; ``t`` and the batches broadcast.
+
+        ``t = 0`` and ``t = 1`` give both ends exactly; other values go on along the same arc. Between rotations π
+        apart the way is that of ``log``.
+        """
+        part = check_vectors(np.asarray(t, dtype=np.float64)[..., None], 1, name="t")[..., 0]
+        return _wrap_normalised(quaternions.slerp(self.wxyz, other.wxyz, part))
+
+    def swing_twist(self, axis: ArrayLike) -> tuple[SO3, SO3]:
+        """Split ``R = swing @ twist``: the twist turns about ``axis``, the swing about an axis across it.
+
+        A swing by π leaves the twist undefined; it is no rotation then.
+        """
+        unit = normalise_directions(axis, name="axis")
+        angle = self.twist_angle(unit)
+        twist = SO3.exp(angle[..., None] * unit)
+        return self @ twist.inverse(), twist
+
+    def canonical(self) -> SO3:
+        """Same rotations, each written with the quaternion whose first component that is not zero is positive."""
+        return _wrap_unit(np.copysign(1.0, quaternions.leading_component(self.wxyz))[..., None] * self.wxyz)
+
+    def continuous(self, axis: int = 0) -> SO3:
+        """Same rotations, quaternion signs chosen so that neighbours along a batch axis do not jump."""
+        wxyz = np.moveaxis(self.wxyz, axis if axis >= 0 else axis - 1, 0)
+        flips = np.copysign(1.0, quaternions.dot(wxyz[1:], wxyz[:-1]))
+        signs = np.cumprod(np.concatenate([np.ones_like(wxyz[:1, ..., 0]), flips]), axis=0)
+        return _wrap_unit(np.moveaxis(signs[..., None] * wxyz, 0, axis if axis >= 0 else axis - 1))
+
+    def reshape(self, *shape: int) -> SO3:
+        """Same rotations, batch axes arranged anew."""
+        return _wrap_unit(self.wxyz.reshape(*shape, 4))
+
+    @overload
+    def __matmul__(self, other: SO3) -> SO3: ...
+    @overload
+    def __matmul__(self, other: FloatArray | Sequence[float]) -> FloatArray: ...
+    def __matmul__(self, other: SO3 | FloatArray | Sequence[float]) -> SO3 | FloatArray:
+        if isinstance(other, SO3):
+            return _wrap_unit(quaternions.multiply(self.wxyz, other.wxyz))
+        points = np.asarray(other, dtype=np.float64)
+        if points.ndim == 0 or points.shape[-1] != 3:
+            raise InputError(f"points have shape {points.shape}, expected (..., 3)")
+        return quaternions.rotate(self.wxyz, points)
+
+    def __getitem__(self, index: Any) -> SO3:
+        return _wrap_unit(self.wxyz[row_index(index)])
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a single rotation has no length")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[SO3]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"SO3(batch {self.shape})"
+
+
+def geodesic_distance(a: SO3, b: SO3) -> FloatArray:
+    """Angle of the rotation from ``a`` to ``b`` [rad], in ``[0, π]``, to a few ulp; batches broadcast."""
+    return quaternions.distance(a.wxyz, b.wxyz)
+
+
+def _wrap_unit(wxyz: FloatArray) -> SO3:
+    """Wrap quaternions that are known to be finite and of norm one; a result of our own, or part of a checked batch."""
+    wxyz = np.ascontiguousarray(wxyz)
+    wxyz.setflags(write=False)
+    rotations = object.__new__(SO3)
+    object.__setattr__(rotations, "wxyz", wxyz)
+    return rotations
+
+
+def _wrap_normalised(wxyz: FloatArray) -> SO3:
+    """Check and normalise an array of our own, without the copy that a caller's array needs."""
+    wxyz.setflags(write=False)
+    return SO3(wxyz)
+
+
+def _normalise(wxyz: FloatArray) -> FloatArray:
+    norms = quaternions.norm(wxyz)
+    if not norms.size or np.abs(norms - 1.0).max() <= UNIT_TOL:
+        return wxyz
+    if norms.min() < SAFE_NORMS[0] or norms.max() > SAFE_NORMS[1]:
+        largest = np.abs(wxyz).max(axis=-1)
+        if largest.min() == 0.0:
+            where = tuple(int(i) for i in np.argwhere(largest == 0.0)[0])
+            raise InputError(f"quaternion {where} is zero, so it is no rotation", "Write (1, 0, 0, 0) for none")
+        wxyz = wxyz / largest[..., None]
+        norms = quaternions.norm(wxyz)
+    unit = wxyz / np.where(np.abs(norms - 1.0) > UNIT_TOL, norms, 1.0)[..., None]
+    unit.setflags(write=False)
+    return unit
+
+
+def _perpendicular_axis(axis: FloatArray, unit: FloatArray) -> FloatArray:
+    """Unit vectors along ``axis``, made perpendicular to ``unit``; any perpendicular one where the axis is zero."""
+    coordinate = np.eye(3)[np.argmin(np.abs(unit), axis=-1)]
+    length = quaternions.norm(axis)[..., None]
+    axis = np.where(length > 0.0, axis, np.cross(unit, coordinate))
+    axis = axis / quaternions.norm(axis)[..., None]
+    axis = axis - quaternions.dot(axis, unit)[..., None] * unit
+    return axis / quaternions.norm(axis)[..., None]
+
+
+MEAN_STEP_TOL = 1e-12  # [rad] a decade above the rounding of a mean of logarithms
+STEEP_GRADIENT = 0.25  # [-] of the identity; a Newton step is then at most four plain ones long
+HALVING_START = 20  # [iterations] a mean that has not settled by then swings to and fro; shorter steps stop it
+
+
+def frechet_mean(rotations: SO3, *, weights: ArrayLike | None = None, max_iterations: int = 100) -> SO3:
+    r"""Intrinsic mean of rotations over the first batch axis.
+
+    .. math:: \mu_{k+1} = \mu_k \exp\Big(\sum_{i=1}^m w_i \log(\mu_k^{-1} x_i)\Big), \qquad \sum_i w_i = 1
+
+    Body-frame iteration of [Tournier2011]_ §8.1.1, after [Pennec2006]_. The mean is unique when the samples fit in an
+    open ball of radius π/2; we do not check this. The source starts at the identity; we start at the chordal mean, the
+    largest eigenvector of :math:`\sum_i w_i q_i q_i^T`, divide the steps by the slope of the sum at the start (a chord
+    Newton method, about half as many steps) and halve them after 20 iterations without an end.
+
+    Args:
+        rotations: samples, batch ``(m, ...)``; the mean has batch ``(...)``.
+        weights: ``(m,)`` or any shape that broadcasts against the batch from the left, not negative; equal by default.
+        max_iterations: about 5 suffice for the joints of a walk.
+
+    Raises:
+        ConvergenceError: the step is still above ``MEAN_STEP_TOL`` [rad]; the samples are probably spread over more
+            than half of the group.
+    """
+    if not rotations.shape or len(rotations) == 0:
+        raise InputError(f"a mean of no rotations (batch {rotations.shape})", "Give at least one sample")
+    share = _normalise_weights(rotations, weights)
+    mean = _chordal_mean(rotations, share)
+    logs = (mean.inverse() @ rotations).log()
+    unslope = _inverse_gradient(logs, share)
+    step = np.zeros((*mean.shape, 3))
+    for iteration in range(max_iterations):
+        gradient = np.einsum("m...,m...i->...i", share, logs)
+        step = np.einsum("...ij,...j->...i", unslope, gradient)
+        mean = mean @ SO3.exp(step if iteration < HALVING_START else 0.5 * gradient)
+        if norm(step).max(initial=0.0) < MEAN_STEP_TOL:
+            return mean
+        logs = (mean.inverse() @ rotations).log()
+    raise ConvergenceError(f"Fréchet mean did not settle in {max_iterations} iterations", report=step)
+
+
+def _inverse_gradient(logs: FloatArray, share: FloatArray) -> FloatArray:
+    r"""Inverse ``(..., 3, 3)`` of how fast the sum of logarithms falls with a step, :math:`\sum_i w_i J_l^{-1}(v_i)`.
+
+    Its skew part, half the sum itself, is nearly zero at the start and left out. The rest lies between zero and the
+    identity; where samples are spread so far that it is small, a Newton step could leap too far, and the plain one is
+    taken.
+    """
+    theta = norm(logs)
+    weight = share * half_cotangent_remainder(theta)
+    slope = np.moveaxis(weight[..., None] * logs, 0, -1) @ np.moveaxis(logs, 0, -2)
+    slope = slope + (1.0 - np.sum(weight * theta**2, axis=0))[..., None, None] * np.eye(3)
+    is_steep = np.linalg.eigvalsh(slope)[..., :1, None] > STEEP_GRADIENT
+    return np.linalg.inv(np.where(is_steep, slope, np.eye(3)))
+
+
+def _normalise_weights(rotations: SO3, weights: ArrayLike | None) -> FloatArray:
+    """Weights over the whole batch that sum to one along the first axis."""
+    if weights is None:
+        return np.full(rotations.shape, 1.0 / len(rotations))
+    given = frozen(weights, name="weights")
+    padded = given.reshape(given.shape + (1,) * (len(rotations.shape) - given.ndim))
+    try:
+        full = np.broadcast_to(padded, rotations.shape)
+    except ValueError:
+        raise InputError(f"weights have shape {given.shape}, the samples {rotations.shape}") from None
+    total = full.sum(axis=0)
+    if np.any(full < 0.0) or np.any(total <= 0.0):
+        raise InputError("weights are negative or sum to zero", "Give numbers that are not negative, one positive")
+    return full / total
+
+
+def _chordal_mean(rotations: SO3, share: FloatArray) -> SO3:
+    weighted = share[..., None] * rotations.wxyz
+    moments = np.moveaxis(weighted, 0, -1) @ np.moveaxis(rotations.wxyz, 0, -2)
+    return SO3(np.linalg.eigh(moments)[1][..., -1])

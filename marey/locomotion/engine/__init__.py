@@ -1,0 +1,1 @@
+"""The on-line engine for one character and for crowds."""

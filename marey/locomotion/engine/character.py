@@ -1,0 +1,370 @@
+"""The on-line engine: one character, driven by speed, gait, style, turning and size."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import BoolArray, FloatArray, InputError
+from marey.lie import SO3
+from marey.locomotion.checks import check_name, check_positive, check_time
+from marey.locomotion.engine.feet import LEG_SOLVERS, FootPlanter, Footprint, predict_pose
+from marey.locomotion.engine.requests import (
+    ParameterChanges,
+    ParameterLimiter,
+    check_plan,
+    check_start,
+    resolve_leg_length,
+    resolve_model,
+    split_step,
+)
+from marey.locomotion.model.locomotion_model import SCALINGS, LocomotionModel, Style
+from marey.locomotion.model.walker import GaitWalker, make_body_arrays
+from marey.locomotion.planning.parameters import GaitParameters
+from marey.locomotion.steering.course import add_obstacle
+from marey.locomotion.transitions.jump_library import make_model_jumps
+from marey.locomotion.transitions.state_machine import JumpStateMachine
+from marey.motion import Contacts, Motion
+from marey.skeleton import Pose, Skeleton
+
+if TYPE_CHECKING:
+    from marey.locomotion.model.walker import FrameSource, RawFrame
+
+
+CONTACT_NAMES: Final = ("right_heel", "right_toe", "left_heel", "left_toe")
+MAX_FRAMES: Final = 500_000  # more than two hours at 60 Hz
+
+
+def build_clip(poses: list[Pose], rate_hz: float, contacts: BoolArray) -> Motion:
+    """A clip of poses; of a body that changed its size, with moving bones."""
+    skeleton = poses[-1].skeleton
+    grew = any(pose.skeleton is not skeleton for pose in poses)
+    return Motion(
+        skeleton,
+        rate_hz,
+        np.stack([pose.root_position for pose in poses]),
+        SO3(np.stack([pose.rotations.wxyz for pose in poses])),
+        Contacts(CONTACT_NAMES, contacts),
+        np.stack([pose.skeleton.offsets for pose in poses]) if grew else None,
+        name="locomotion",
+    )
+
+
+INTERPOLATIONS: Final = ("cubic", "slerp")
+MAX_FOOTPRINTS: Final = 256  # footprints that are kept
+
+EngineDriver = Callable[["Engine", float], bool]
+
+
+class Engine:
+    """A character that walks, runs, stands and jumps, frame by frame ([Glardon2005]_ part III).
+
+    Phase and place are integrals of the planned parameters, so that they do not depend on the steps they were
+    reached by; feet are held to the ground frame by frame.
+
+    Args:
+        model: what it has learnt; the shipped model by default.
+        leg_length_m: hip to floor [m]; the model's own by default.
+        size: instead of a leg length, a factor on the model's own.
+        style: a style of the model, a mixture of several, or ``None`` for the model's own mixture.
+        scaling: how size and speed go together: ``"froude"`` (short legs step faster), or ``"leg"`` as in the thesis.
+        timing: which cycle frequencies: ``"stance"``, ``"glardon"`` or ``"inman"``.
+        plants: hold the feet to the ground.
+        position: where it starts, ``(x, z)`` [m].
+        heading_rad: where it looks; 0 is +Z, positive to the left.
+        ik: how legs reach their plants: ``"analytic"`` or ``"priority"``.
+        interpolation: between the frames of a unit: ``"cubic"`` in log space, or ``"slerp"`` as in the thesis.
+        speed: at the start [m/s], without a ramp.
+        run: at the start, 0 walks and 1 runs.
+        turn_rate: at the start [rad/s].
+        phase: at the start; 0 is a right heel strike, 0.5 about a left one.
+    """
+
+    def __init__(
+        self,
+        model: LocomotionModel | None = None,
+        *,
+        leg_length_m: float | None = None,
+        size: float | None = None,
+        style: Style = None,
+        scaling: str = "froude",
+        timing: str = "stance",
+        plants: bool = True,
+        position: ArrayLike = (0.0, 0.0),
+        heading_rad: float = 0.0,
+        ik: str = "analytic",
+        interpolation: str = "cubic",
+        speed: float = 0.0,
+        run: float = 0.0,
+        turn_rate: float = 0.0,
+        phase: float = 0.0,
+    ) -> None:
+        model = resolve_model(model)
+        names = (
+            ("scaling", scaling, SCALINGS),
+            ("interpolation", interpolation, INTERPOLATIONS),
+            ("ik", ik, LEG_SOLVERS),
+        )
+        for kind, name, known in names:
+            check_name(kind, name, "the locomotion engine", known)
+        self.model, self.plants = model, bool(plants)
+        gaits = model.with_timing(timing)
+        self._controller = ParameterLimiter(model, gaits.limits, scaling)
+        leg = resolve_leg_length(model, leg_length_m, size)
+        wish = ParameterChanges(speed=speed, run=run, turn_rate=turn_rate, leg_length_m=leg, style=style)
+        start = self._controller.first(wish)
+        build = make_body_arrays(
+            model.skeleton, model.leg_length_m, froude=scaling == "froude", cubic=interpolation == "cubic"
+        )
+        self._walker = GaitWalker(gaits, build, start, **check_start(phase, position, heading_rad))
+        self._feet = FootPlanter(model, ik)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing has happened yet; the first frame is shown."""
+        self._machine: Any = None
+        self._drivers: list[EngineDriver] = []
+        self._time_s = 0.0
+        self._events: tuple[str, ...] = ()
+        self._prints: deque[Footprint] = deque(maxlen=MAX_FOOTPRINTS)
+        self._skeleton_leg = self._walker.parameters.leg_length_m
+        self._skeleton = self.model.skeleton_for(self._skeleton_leg)
+        self._show(0.0)
+
+    # What it does
+
+    @property
+    def time_s(self) -> float:
+        """Seconds since the start."""
+        return self._time_s
+
+    @property
+    def state(self) -> str:
+        """``standing``, ``locomotion``, or a state of a jump under way."""
+        return self._source.state
+
+    @property
+    def phase(self) -> float:
+        """Cycles of the gait, unwrapped: whole numbers are right heel strikes."""
+        return float(self._moving.phase)
+
+    @property
+    def position(self) -> FloatArray:
+        """Where the character is, ``(x, z)`` [m]: a point that moves at its speed, without the swaying of a walk."""
+        return np.asarray(self._moving.position, dtype=np.float64)
+
+    @property
+    def heading_rad(self) -> float:
+        """Direction of travel; 0 is +Z, positive to the left."""
+        return float(self._moving.heading_rad)
+
+    @property
+    def speed(self) -> float:
+        """Speed [m/s] now."""
+        return self.parameters.speed
+
+    @property
+    def parameters(self) -> GaitParameters:
+        """Parameters now."""
+        return self._walker.parameters
+
+    @property
+    def targets(self) -> GaitParameters:
+        """Parameters at the end of the ramp or plan under way."""
+        return self._moving.target
+
+    @property
+    def leg_length_m(self) -> float:
+        """Size now: hip to floor [m]."""
+        return self._walker.parameters.leg_length_m
+
+    @property
+    def skeleton(self) -> Skeleton:
+        """The body, at its size now."""
+        return self._skeleton
+
+    @property
+    def events(self) -> tuple[str, ...]:
+        """Foot events passed in the last step: names of ``EVENTS``."""
+        return self._events
+
+    @property
+    def contacts(self) -> BoolArray:
+        """Which effectors ``(4,)`` are on the ground, in the order of ``EFFECTORS``."""
+        return self._feet.contacts.copy()
+
+    @property
+    def plant_goals(self) -> FloatArray:
+        """Where the effectors ``(4, 3)`` [m] are held, are about to land, or were held last."""
+        return self._feet.goals()
+
+    @property
+    def footprints(self) -> tuple[Footprint, ...]:
+        """Where feet came down, the latest last; the oldest are forgotten."""
+        return tuple(self._prints)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the last :meth:`set` held back, one sentence each."""
+        return self._controller.notes
+
+    @property
+    def pose(self) -> Pose:
+        """The last frame."""
+        return self._pose
+
+    def raw_pose(self) -> Pose:
+        """The pose now, before feet are held to the ground."""
+        frame = self._source.frame()
+        return Pose(self._skeleton, frame.root_position, SO3(frame.rotations))
+
+    def frequency_table(self) -> tuple[FloatArray, FloatArray]:
+        """Speeds ``(G,)`` [m/s] and cycles per second ``(2, G)`` [Hz] of walk and run, for this size and style."""
+        return self._walker.frequency_table()
+
+    # Steering
+
+    def set(
+        self,
+        *,
+        speed: float | None = None,
+        run: float | None = None,
+        style: Style = None,
+        turn_rate: float | None = None,
+        leg_length_m: float | None = None,
+        over_s: float = 0.0,
+    ) -> None:
+        """Change parameters in straight lines over a time [s], at least 0.1 s; a ramp under way is interrupted.
+
+        What is out of the model's range is held at its end, with a :class:`MareyWarning`.
+
+        Raises:
+            InputError: a value is not a finite number, or style weights are negative or all zero.
+            UnknownNameError: a style is not in the model.
+        """
+        over = check_time("over_s", over_s)
+        wish = ParameterChanges(speed=speed, run=run, style=style, turn_rate=turn_rate, leg_length_m=leg_length_m)
+        wanted = self._controller.parameters(self._moving.target, wish)
+        if self._machine is not None and self._machine.is_busy:
+            self._machine.wish(wanted, over)
+        else:
+            self._walker.go_to(wanted, over)
+
+    def follow_plan(
+        self,
+        times_s: ArrayLike,
+        speed: ArrayLike,
+        run: ArrayLike | None = None,
+        turn_rate: ArrayLike | None = None,
+    ) -> None:
+        """Take parameters from knots at times ``(P,)`` [s] from now, linear between, the last held.
+
+        A plan replaces a ramp under way; a later :meth:`set` or plan replaces it.
+
+        Raises:
+            InputError: times do not increase from zero, or a value is not finite or negative.
+        """
+        self._walker.follow_plan(*check_plan(self._controller, self.parameters, times_s, speed, run, turn_rate))
+
+    def jump(self, length_m: float, kind: str = "walk", **options: Any) -> Any:
+        """Jump over a length [m], take-off toe to landing heel; see :meth:`Machine.jump` for options.
+
+        Args:
+            length_m: out of the model's range it is held at its end, with a warning.
+            kind: ``"walk"`` or ``"run"`` (one foot, from that gait), or ``"standing"`` (both feet).
+            **options: ``height_m``, ``priority``, ``takeoff``, ``foot``.
+        """
+        return self.jumper.jump(length_m, kind, **options)
+
+    @property
+    def jumper(self) -> Any:
+        """The jump machine round the walker."""
+        if self._machine is None:
+            self._machine = JumpStateMachine(self._walker, make_model_jumps(self.model, self._controller.scaling))
+        return self._machine
+
+    @property
+    def takeoff(self) -> FloatArray | None:
+        """Where the toe of a jump under way takes off, ``(x, z)`` [m]; ``None`` without one."""
+        return None if self._machine is None else self._machine.takeoff
+
+    def add_obstacle(self, obstacle: Any, **options: Any) -> Any:
+        """Put an obstacle in the way; returns whether it will be jumped over or walked round, and why."""
+        return add_obstacle(self, obstacle, **options)
+
+    def cancel_jump(self) -> None:
+        """Give up a jump that has not begun."""
+        if self._machine is not None:
+            self._machine.cancel()
+
+    def add_driver(self, driver: EngineDriver) -> None:
+        """Call ``driver(engine, dt)`` before every step, until it returns ``False``."""
+        if not callable(driver):
+            raise InputError(f"driver is {driver!r}", "Give a function of the engine and a time step")
+        self._drivers.append(driver)
+
+    # Time
+
+    def step(self, dt: float) -> Pose:
+        """Move on by ``dt`` [s] and return the pose.
+
+        Raises:
+            InputError: ``dt`` is negative or not a finite number.
+        """
+        events: tuple[str, ...] = ()
+        for share in split_step(check_time("dt", dt)):
+            self._drivers = [driver for driver in self._drivers if driver(self, share)]
+            events = (*events, *self._source.advance(share))
+            self._time_s += share
+            self._show(share)
+        self._events = events
+        return self._pose
+
+    def predict(self, tau: float) -> Pose:
+        """Pose that will be reached in ``tau`` [s] with the parameters as they are planned; changes nothing."""
+        return predict_pose(
+            self._source, self._walker, self._feet if self.plants else None, self.model, check_time("tau", tau)
+        )
+
+    def run(self, seconds: float, rate_hz: float = 60.0) -> Motion:
+        """Let time pass and return the motion, first frame now.
+
+        Raises:
+            InputError: the time or the rate is not positive, or the motion would have too many frames.
+        """
+        rate = check_positive("rate_hz", rate_hz)
+        count = round(check_time("seconds", seconds) * rate)
+        if not 1 <= count <= MAX_FRAMES:
+            raise InputError(f"{seconds} s at {rate_hz} Hz are {count} frames", f"Make 1 to {MAX_FRAMES} of them")
+        start, poses, contacts = self._time_s, [self._pose], [self.contacts]
+        for i in range(1, count + 1):
+            poses.append(self.step(max(start + i / rate - self._time_s, 0.0)))
+            contacts.append(self.contacts)
+        return build_clip(poses, rate, np.stack(contacts))
+
+    @property
+    def _source(self) -> FrameSource:
+        return self._walker if self._machine is None else self._machine
+
+    @property
+    def _moving(self) -> Any:
+        return self._walker if self._machine is None else self._machine
+
+    def _show(self, dt: float) -> None:
+        """Make the pose of this moment: what the source shows, with its feet on the ground."""
+        frame: RawFrame = self._source.frame()
+        leg = frame.leg_length_m
+        if abs(leg - self._skeleton_leg) > 1e-12:
+            self._skeleton, self._skeleton_leg = self.model.skeleton_for(leg), leg
+        before = self._feet.contacts.copy()
+        if self.plants:
+            self._feet.plant(dt, frame)
+        else:
+            self._feet.pass_through(frame)
+        feet = self._walker.show_feet(frame.root_position, frame.rotations, self._feet.contacts)
+        self._prints.extend(self._feet.new_footprints(before, feet, self._time_s))
+        self._pose = Pose(self._skeleton, frame.root_position, SO3(frame.rotations))

@@ -1,0 +1,334 @@
+"""Many characters at once: the clockwork and the foot plants of the engine over arrays, one row for each character."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import BoolArray, FloatArray, InputError, IntArray, frozen, kernel
+from marey.lie import SO3
+from marey.locomotion.checks import check_name, check_number, check_time
+from marey.locomotion.engine.requests import LEG_RANGE_M, MAX_COORDINATE, MAX_TURN_RATE, resolve_model, split_step
+from marey.locomotion.model.clockwork import ParameterPlan, WalkerState, advance_walker, write_walker_frame
+from marey.locomotion.model.locomotion_model import SCALINGS, GaitArrays, LocomotionModel, Style
+from marey.locomotion.model.synthesis import LEG_AT, BodyArrays, write_effectors
+from marey.locomotion.model.walker import allocate_walkers, make_body_arrays
+from marey.locomotion.planning.parameters import (
+    LEG,
+    RAMP_TOTAL,
+    RUN,
+    SPEED,
+    STYLES,
+    TURN,
+    PostureLaw,
+    plan_constant,
+    plan_ramp,
+)
+from marey.locomotion.plants.state import PLANT_EASE_S, LegArrays, PlantOptions, allocate_plant_state, make_leg_arrays
+from marey.locomotion.plants.step import plant_step
+from marey.skeleton import Pose
+
+
+@kernel
+def move_crowd(
+    gaits: GaitArrays,
+    build: BodyArrays,
+    plans: ParameterPlan,
+    walkers: WalkerState,
+    dt: float,
+    roots: FloatArray,
+    rotations: FloatArray,
+    landings: FloatArray,
+) -> None:
+    """Move all walkers on by ``dt`` [s] and pose them; every array has the characters first."""
+    for i in range(roots.shape[0]):
+        plan = ParameterPlan(plans.knots[i], plans.values[i])
+        walker = WalkerState(
+            walkers.clock[i],
+            walkers.state[i],
+            walkers.here[i],
+            walkers.held[i],
+            walkers.settling[i],
+            walkers.until[i],
+            walkers.places[i],
+            walkers.shift[i],
+            walkers.yaw[i],
+            walkers.ease[i],
+            walkers.feet[i],
+            walkers.touch[i],
+        )
+        advance_walker(gaits, build, plan, walker, dt)
+        write_walker_frame(gaits, build, walker, roots[i], rotations[i], landings[i])
+
+
+@kernel
+def plant_crowd(
+    build: BodyArrays,
+    legs: LegArrays,
+    ease_s: float,
+    walkers: WalkerState,
+    states: FloatArray,
+    dt: float,
+    roots: FloatArray,
+    rotations: FloatArray,
+    landings: FloatArray,
+) -> None:
+    """Hold all feet to the ground, and tell the walkers where they are."""
+    for i in range(roots.shape[0]):
+        leg = walkers.places[i, 0, LEG_AT]
+        bits = plant_step(
+            dt,
+            walkers.held[i],
+            walkers.until[i],
+            landings[i],
+            PlantOptions(walkers.shift[i], walkers.yaw[i], ease_s),
+            0.0,
+            leg / build.own_leg,
+            legs,
+            states[i],
+            roots[i],
+            rotations[i],
+        )
+        write_effectors(build, leg, roots[i], rotations[i], walkers.feet[i])
+        for e in range(4):
+            walkers.touch[i, e] = np.bool_((bits >> e) & 1)
+
+
+MAX_CHARACTERS: Final = 100_000
+
+
+class Crowd:
+    """Characters of one model that walk, run and stand, each with its own size, style and parameters.
+
+    The same kernels as :class:`Engine`, without jumps. All arrays have the characters first.
+
+    Args:
+        model: the shipped model by default.
+        leg_lengths_m: hip to floor ``(n,)`` [m].
+        styles: one style for all, or one for each.
+        positions: where they start ``(n, 2)`` [m].
+        headings_rad: where they look ``(n,)``; 0 is +Z, positive to the left.
+        speeds: at the start ``(n,)`` or one for all [m/s].
+        runs: at the start, 0 walks and 1 runs.
+        phases: at the start.
+        plants: hold the feet to the ground.
+        scaling: as in :class:`Engine`.
+        timing: as in :class:`Engine`.
+    """
+
+    def __init__(
+        self,
+        model: LocomotionModel | None,
+        leg_lengths_m: ArrayLike,
+        *,
+        styles: Style | Sequence[Style] = None,
+        positions: ArrayLike | None = None,
+        headings_rad: ArrayLike = 0.0,
+        speeds: ArrayLike = 0.0,
+        runs: ArrayLike = 0.0,
+        phases: ArrayLike = 0.0,
+        plants: bool = False,
+        scaling: str = "froude",
+        timing: str = "stance",
+    ) -> None:
+        self.model = model = resolve_model(model)
+        legs = np.atleast_1d(frozen(leg_lengths_m, name="leg_lengths_m"))
+        if legs.ndim != 1 or not 1 <= len(legs) <= MAX_CHARACTERS or (legs <= 0.0).any():
+            raise InputError("leg_lengths_m is not a list of positive metres", "Give one for each character")
+        self.plants, self._count = bool(plants), len(legs)
+        self._gaits = model.with_timing(timing)
+        froude = check_name("scaling", scaling, "the locomotion engine", SCALINGS) == "froude"
+        self._build = make_body_arrays(model.skeleton, model.leg_length_m, froude=froude, cubic=True)
+        self._posture = PostureLaw(model.leg_length_m, froude, self._gaits.power)
+        rows = np.zeros((self._count, STYLES + len(model.styles)))
+        rows[:, LEG], rows[:, RUN] = (
+            np.clip(legs, *LEG_RANGE_M),
+            np.clip(self._broadcast_values("runs", runs), 0.0, 1.0),
+        )
+        rows[:, STYLES:] = self._weights(styles)
+        rows[:, SPEED] = self._clamp_speeds(self._broadcast_values("speeds", speeds), rows)
+        self._allocate_arrays(rows, positions, headings_rad, phases)
+        self.step(0.0)
+
+    def _allocate_arrays(
+        self, rows: FloatArray, positions: ArrayLike | None, headings_rad: ArrayLike, phases: ArrayLike
+    ) -> None:
+
+        count, joints = self._count, self.model.skeleton.num_joints
+        self._walkers = allocate_walkers(rows.shape[1], count)
+        _, values = plan_constant(rows, self._posture)
+        self._plans = ParameterPlan(np.zeros((count, RAMP_TOTAL)), np.repeat(values, RAMP_TOTAL, axis=1))
+        self._ends = np.zeros_like(rows)  # [s] in the time of each plan
+        clock = self._walkers.clock
+        clock[:, 3], clock[:, 6] = (
+            self._broadcast_values("phases", phases),
+            self._broadcast_values("headings_rad", headings_rad),
+        )
+        if positions is not None:
+            clock[:, 4:6] = frozen(positions, count, 2, name="positions")
+        if np.abs(clock).max() > MAX_COORDINATE:
+            raise InputError("a phase, place or heading is far out", f"Give numbers of at most {MAX_COORDINATE:g}")
+        self._roots, self._rotations = np.zeros((count, 3)), np.zeros((count, joints, 4))
+        self._landings = np.zeros((count, 4, 3))
+        self._legs, self._states = make_leg_arrays(self.model.skeleton), allocate_plant_state(count)
+
+    # What they do
+
+    @property
+    def root_positions(self) -> FloatArray:
+        """Roots ``(n, 3)`` [m] now; overwritten by the next step."""
+        return self._roots
+
+    @property
+    def rotations(self) -> FloatArray:
+        """Local rotations ``(n, J, 4)`` wxyz now; overwritten by the next step."""
+        return self._rotations
+
+    @property
+    def positions(self) -> FloatArray:
+        """Places ``(n, 2)`` [m], without the swaying of a walk."""
+        return self._walkers.state[:, 4:6].copy()
+
+    @property
+    def headings_rad(self) -> FloatArray:
+        """Directions of travel ``(n,)``; 0 is +Z, positive to the left."""
+        return self._walkers.state[:, 6].copy()
+
+    @property
+    def phases(self) -> FloatArray:
+        """Cycles ``(n,)``, unwrapped."""
+        return self._walkers.state[:, 3].copy()
+
+    @property
+    def speeds(self) -> FloatArray:
+        """Speeds ``(n,)`` [m/s] now."""
+        return self._walkers.here[:, SPEED].copy()
+
+    @property
+    def contacts(self) -> BoolArray:
+        """Effectors ``(n, 4)`` on the ground, in the order of ``EFFECTORS``."""
+        return (self._walkers.touch if self.plants else self._walkers.held).copy()
+
+    def __len__(self) -> int:
+        return self._count
+
+    def poses(self, index: int) -> Pose:
+        """Pose of one character.
+
+        Raises:
+            InputError: there is none of this number.
+        """
+        at = check_number("index", index)
+        if not (-self._count <= at < self._count and at == int(at)):
+            raise InputError(f"character {index} of {self._count}", f"Give a number from 0 to {self._count - 1}")
+        skeleton = self.model.skeleton_for(float(self._walkers.here[int(at), LEG]))
+        return Pose(skeleton, self._roots[int(at)].copy(), SO3(self._rotations[int(at)].copy()))
+
+    # Steering
+
+    def set(
+        self,
+        *,
+        speed: ArrayLike | None = None,
+        run: ArrayLike | None = None,
+        styles: Style | Sequence[Style] = None,
+        turn_rate: ArrayLike | None = None,
+        leg_length_m: ArrayLike | None = None,
+        over_s: ArrayLike = 0.0,
+        where: ArrayLike | None = None,
+    ) -> None:
+        """Change parameters in straight lines over a time [s]; what is out of range is held.
+
+        Args:
+            speed: one for all, or one for each of those that change [m/s].
+            run: 0 walks, 1 runs.
+            styles: one for all, or one for each.
+            turn_rate: positive to the left [rad/s].
+            leg_length_m: hip to floor [m].
+            over_s: time of the change.
+            where: numbers or flags of the characters that change; all by default.
+
+        Raises:
+            InputError: a value is not finite, or arrays do not have as many entries as characters change.
+        """
+        chosen = self._select_rows(where)
+        now, to = self._walkers.here[chosen], self._plans.values[chosen, -1]
+        ends = np.maximum(self._ends[chosen] - self._walkers.clock[chosen, :1], 0.0)
+        over = self._broadcast_values("over_s", over_s, len(chosen))
+        bounds = ((LEG, leg_length_m, *LEG_RANGE_M), (RUN, run, 0.0, 1.0))
+        for column, wished, low, high in (*bounds, (TURN, turn_rate, -MAX_TURN_RATE, MAX_TURN_RATE)):
+            if wished is not None:
+                to[:, column] = np.clip(self._broadcast_values(_COLUMN_NAMES[column], wished, len(chosen)), low, high)
+                ends[:, column] = over
+        if speed is not None:
+            to[:, SPEED], ends[:, SPEED] = self._broadcast_values("speed", speed, len(chosen)), over
+        to[:, SPEED] = self._clamp_speeds(to[:, SPEED], to)
+        if styles is not None:
+            to[:, STYLES:], ends[:, STYLES:] = self._weights(styles, len(chosen)), over[:, None]
+        self._replan(chosen, now, to, ends)
+
+    def step(self, dt: float) -> None:
+        """Move all on by ``dt`` [s].
+
+        Raises:
+            InputError: ``dt`` is negative or not a finite number.
+        """
+        roots, rotations, landings = self._roots, self._rotations, self._landings
+        for step in split_step(check_time("dt", dt)):
+            move_crowd(self._gaits, self._build, self._plans, self._walkers, step, roots, rotations, landings)
+            if self.plants:
+                plant_crowd(
+                    self._build, self._legs, PLANT_EASE_S, self._walkers, self._states, step, roots, rotations,
+                    landings,
+                )  # fmt: skip
+            else:
+                self._walkers.feet[:], self._walkers.touch[:] = self._walkers.ease, True
+
+    def _replan(self, chosen: IntArray, now: FloatArray, to: FloatArray, ends: FloatArray) -> None:
+        knots, values = plan_ramp(now, to, ends, self._posture)
+        walkers = self._walkers
+        walkers.settling[chosen, 1] -= walkers.clock[chosen, 0]
+        walkers.clock[chosen, :3] = 0.0
+        walkers.clock[chosen, 3:] = walkers.state[chosen, 3:]
+        self._plans.knots[chosen], self._plans.values[chosen], self._ends[chosen] = knots, values, ends
+
+    def _select_rows(self, where: ArrayLike | None) -> IntArray:
+        if where is None:
+            return np.arange(self._count)
+        given = np.asarray(where)
+        if given.dtype == np.bool_ and given.shape == (self._count,):
+            return np.flatnonzero(given)
+        if given.ndim == 1 and np.issubdtype(given.dtype, np.integer):
+            numbers = given.astype(np.int64)
+            if len(numbers) == 0 or (numbers.min() >= 0 and numbers.max() < self._count):
+                return np.unique(numbers)
+        raise InputError(f"where does not choose among {self._count} characters", "Give their numbers or flags")
+
+    def _broadcast_values(self, name: str, values: ArrayLike, count: int | None = None) -> FloatArray:
+        count = self._count if count is None else count
+        given = frozen(values, name=name)
+        if given.shape not in ((), (count,)):
+            raise InputError(f"{name} has shape {given.shape}", f"Give one number, or {count}")
+        return np.broadcast_to(given, (count,)).copy()
+
+    def _clamp_speeds(self, speeds: FloatArray, rows: FloatArray) -> FloatArray:
+        """Speeds [m/s] no faster than the model's gaits hold, nor below zero."""
+        leg = rows[:, LEG]
+        scale = np.sqrt(leg * self._build.own_leg) if self._build.froude else leg
+        limits = (1.0 - rows[:, RUN]) * self._gaits.limits[0] + rows[:, RUN] * self._gaits.limits[1]
+        return np.clip(speeds, 0.0, limits * scale)
+
+    def _weights(self, styles: Style | Sequence[Style], count: int | None = None) -> FloatArray:
+        count = self._count if count is None else count
+        if styles is None or isinstance(styles, str) or hasattr(styles, "items"):
+            return np.broadcast_to(self.model.weights(cast(Style, styles)), (count, len(self.model.styles)))
+        each = tuple(cast("Sequence[Style]", styles)) if isinstance(styles, list | tuple) else ()
+        if len(each) != count:
+            raise InputError(f"{styles!r} are no styles of {count} characters", "Give one for all, or a list for each")
+        return np.stack([self.model.weights(style) for style in each])
+
+
+_COLUMN_NAMES: Final = {RUN: "run", TURN: "turn_rate", LEG: "leg_length_m"}

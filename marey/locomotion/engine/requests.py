@@ -1,0 +1,166 @@
+"""Requests to an engine, checked: values out of range are limited with a warning, non-numbers are refused."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Final, TypedDict
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import FloatArray, InputError, MareyWarning, frozen
+from marey.locomotion.checks import MAX_TIME_S, check_number, check_positive
+from marey.locomotion.model.locomotion_model import LocomotionModel, Style, load_model
+from marey.locomotion.planning.parameters import GaitParameters
+
+MAX_TURN_RATE: Final = np.pi  # [rad/s] nobody turns faster while walking
+LEG_RANGE_M: Final = (0.2, 2.0)  # [m] a toddler, a giant
+
+
+class ParameterChanges(TypedDict, total=False):
+    """What :meth:`Engine.set` may be asked for."""
+
+    speed: float | None
+    run: float | None
+    style: Style
+    turn_rate: float | None
+    leg_length_m: float | None
+
+
+class ParameterLimiter:
+    """Turns wishes into parameters that the model knows, and keeps notes of what was held back."""
+
+    def __init__(self, model: LocomotionModel, limits: FloatArray, scaling: str) -> None:
+        self._model, self._limits, self.scaling = model, limits, scaling
+        self.notes: tuple[str, ...] = ()
+
+    def parameters(self, base: GaitParameters, wish: ParameterChanges) -> GaitParameters:
+        """Return ``base`` changed as wished.
+
+        Raises:
+            InputError: a value is not a finite number, or style weights are negative or all zero.
+            UnknownNameError: a style is not in the model.
+        """
+        self.notes = ()
+        run = self._held("run", wish.get("run"), base.run, 0.0, 1.0)
+        wished_leg = wish.get("leg_length_m")
+        wished_leg = None if wished_leg is None else check_positive("leg_length_m", wished_leg)
+        leg = self._held("leg_length_m", wished_leg, base.leg_length_m, *LEG_RANGE_M)
+        speed = self._held("speed", wish.get("speed"), base.speed, 0.0, self.fastest(run, leg))
+        turn = self._held("turn_rate", wish.get("turn_rate"), base.turn_rate, -MAX_TURN_RATE, MAX_TURN_RATE)
+        style = wish.get("style")
+        weights = base.weights if style is None else self._model.weights(style)
+        for note in self.notes:
+            warnings.warn(note, MareyWarning, stacklevel=4)
+        return GaitParameters(speed, run, turn, leg, weights)
+
+    def first(self, wish: ParameterChanges) -> GaitParameters:
+        """Parameters of a character that begins: standing in the model's own size and style, changed as wished."""
+        model = self._model
+        return self.parameters(GaitParameters(0.0, 0.0, 0.0, model.leg_length_m, model.weights()), wish)
+
+    def fastest(self, run: float, leg_length_m: float) -> float:
+        """Highest speed [m/s] at which the model's gait holds."""
+        limit = (1.0 - run) * self._limits[0] + run * self._limits[1]
+        return float(limit / self._model.scales(leg_length_m, self.scaling)[0])
+
+    def add_note(self, note: str) -> None:
+        """Keep a note and warn."""
+        self.notes = (note,)
+        warnings.warn(note, MareyWarning, stacklevel=4)
+
+    def _held(self, name: str, wished: float | None, present: float, low: float, high: float) -> float:
+        value = present if wished is None else check_number(name, wished)
+        held = min(max(value, low), high)
+        if abs(held - value) > 1e-9:
+            self.notes = (*self.notes, f"{name} {value:g} is out of range and was held at {held:.3g}")
+        return held
+
+
+MAX_STEP_S: Final = 0.1  # [s] longer steps are split
+MAX_COORDINATE: Final = 1e9  # of a phase, a place [m] or a heading [rad]: beyond it a step is lost in rounding
+
+CheckedPlan = tuple[FloatArray, FloatArray, FloatArray | None, FloatArray | None]
+
+
+def check_plan(
+    controller: ParameterLimiter,
+    now: GaitParameters,
+    times_s: ArrayLike,
+    speed: ArrayLike,
+    run: ArrayLike | None,
+    turn_rate: ArrayLike | None,
+) -> CheckedPlan:
+    """Return the knots of a plan as arrays, values held within what the model knows.
+
+    Raises:
+        InputError: times do not increase from zero, arrays differ in length, or a value is not finite.
+    """
+    times = frozen(times_s, None, name="times_s")
+    if not len(times) or times[0] < 0.0 or (np.diff(times) <= 0.0).any():
+        raise InputError("the times of a plan do not increase from zero", "Give each later than the last")
+    if times[-1] > MAX_TIME_S:
+        raise InputError(f"a plan of {times[-1]:g} s", f"Plan at most {MAX_TIME_S:g} seconds ahead")
+    speeds = frozen(speed, len(times), name="speed")
+    runs = None if run is None else np.clip(frozen(run, len(times), name="run"), 0.0, 1.0)
+    turns = None if turn_rate is None else frozen(turn_rate, len(times), name="turn_rate")
+    shares = np.full(len(times), now.run) if runs is None else runs
+    fastest = np.array([controller.fastest(float(share), now.leg_length_m) for share in shares])
+    held = np.clip(speeds, 0.0, fastest)
+    if np.abs(held - speeds).max() > 1e-9:
+        controller.add_note(f"speeds of a plan are out of range and were held between 0 and {fastest.max():.3g}")
+    return times, held, runs, None if turns is None else np.clip(turns, -MAX_TURN_RATE, MAX_TURN_RATE)
+
+
+def split_step(dt: float) -> list[float]:
+    """Cut a step [s] into equal ones that are not too long."""
+    count = max(1, int(np.ceil(dt / MAX_STEP_S)))
+    return [dt / count] * count
+
+
+def resolve_model(model: LocomotionModel | None) -> LocomotionModel:
+    """Return the model, or the shipped one.
+
+    Raises:
+        InputError: it is something else.
+    """
+    if isinstance(model, LocomotionModel):
+        return model
+    if model is not None:
+        raise InputError(f"model is {model!r}", "Give what load_model() returns, or None for the shipped model")
+
+    return load_model()
+
+
+def resolve_leg_length(model: LocomotionModel, leg_length_m: float | None, size: float | None) -> float:
+    """Leg length [m] of a character, given as such or by its size."""
+    if leg_length_m is not None and size is not None:
+        raise InputError("both leg_length_m and size are given", "Give one of them")
+    if size is not None:
+        return check_positive("size", size) * model.leg_length_m
+    return model.leg_length_m if leg_length_m is None else check_positive("leg_length_m", leg_length_m)
+
+
+class WalkerStart(TypedDict):
+    """Where a walker begins."""
+
+    phase: float
+    position: FloatArray
+    heading_rad: float
+
+
+def check_start(phase: object, position: ArrayLike, heading_rad: object) -> WalkerStart:
+    """Return phase, place ``(2,)`` [m] and heading [rad] of a walker that begins.
+
+    Raises:
+        InputError: one of them is not finite, or so large that a step would be lost in rounding.
+    """
+    numbers = WalkerStart(
+        phase=check_number("phase", phase),
+        position=frozen(position, 2, name="position"),
+        heading_rad=check_number("heading_rad", heading_rad),
+    )
+    for name, value in numbers.items():
+        if np.abs(np.asarray(value, dtype=np.float64)).max() > MAX_COORDINATE:
+            raise InputError(f"{name} is {value}", f"Give numbers of at most {MAX_COORDINATE:g}")
+    return numbers

@@ -1,0 +1,1 @@
+"""Training of locomotion models from captured clips, and measures of their quality."""

@@ -1,0 +1,282 @@
+"""Training of a locomotion model from captured clips.
+
+The standing unit, for subjects who were captured in gaits only, is balanced from their walking units.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError
+from marey.lie import SO3
+from marey.locomotion.fitting.hierarchy import (
+    EXPLAINED,
+    UnitTable,
+    fit_shared_speed_law,
+    fit_tree,
+    flatten_units,
+    posture_columns,
+    prior_units,
+)
+from marey.locomotion.fitting.jumps import fit_jumps
+from marey.locomotion.fitting.timing import RUN_INDEX, fit_cadence_factors, fit_flight_heights, measure_gait_tables
+from marey.locomotion.fitting.trials import CapturedUnits, ClipSource, Manifest, Progress, capture_units, load_manifest
+from marey.locomotion.model.locomotion_model import (
+    EFFECTORS,
+    GAITS,
+    HUMAN_LEG_M,
+    TIMINGS,
+    GaitArrays,
+    LocomotionModel,
+    expand_gait_arrays,
+    round_tree,
+)
+from marey.locomotion.units.gait_unit import MotionUnit, find_far_rotations, joint_means, unit_rows
+from marey.locomotion.units.segmentation import NUM_FRAMES
+from marey.motion import Motion, centre_of_mass
+from marey.skeleton import HUMAN, joint_positions
+
+STANDING_KNEE_RAD: Final = float(
+    np.deg2rad(12.0)
+)  # legs reach 99.4 % of their length: soft knees, room for foot plants
+STANDING_COM_FRACTION: Final = 0.38  # [-] of the way from ankle to ball: where people stand
+PROBE_RAD: Final = 0.01
+STANDING_HEAD_AHEAD_M: Final = 0.03  # [m] how far the head of a standing body is ahead of its pelvis
+NUM_SECANT_STEPS: Final = 4  # of secants that have settled after three
+LOWER_BODY_PARTS: Final = ("pelvis", "hip", "knee", "ankle", "foot")
+
+
+def build_standing_rows(units: Sequence[MotionUnit], people: Sequence[str], means: FloatArray) -> FloatArray:
+    """Rows ``(K, D)`` of people at rest; who was only seen running stands as the others do on average."""
+    walks = [unit for unit in units if unit.gait == "walk"]
+    own = {person: [unit for unit in walks if unit.subject == person] or walks for person in people}
+    return np.stack([build_standing_row(own[person], means) for person in people])
+
+
+def build_standing_row(walks: Sequence[MotionUnit], means: FloatArray) -> FloatArray:
+    """Row ``(D,)`` of a person at rest: feet flat under the hips, soft knees, the upper body as it is on average.
+
+    The upper body is the mean over the walks, made alike on both sides.
+    """
+    wxyz = symmetrise_pose(joint_means(np.concatenate([unit.wxyz for unit in walks])))
+    spine = HUMAN.index("spine1")
+    wxyz[spine] = (SO3(wxyz[0]) @ SO3(wxyz[spine])).wxyz
+    for j, name in enumerate(HUMAN.names):
+        if name.endswith(LOWER_BODY_PARTS):
+            wxyz[j] = SO3.exp(_soft_bend(name)).wxyz
+    wxyz = balance_standing_pose(wxyz)
+    root = np.zeros((1, 3))
+    ankle = joint_positions(HUMAN, root, wxyz[None])[0, HUMAN.index("right_ankle"), 1]
+    root[0, 1] = HUMAN.rest_positions()[HUMAN.index("right_ankle"), 1] - ankle
+    return unit_rows(root / HUMAN_LEG_M, wxyz[None], means)[0]
+
+
+def balance_standing_pose(wxyz: FloatArray) -> FloatArray:
+    """Straighten a standing pose ``(J, 4)``: its head over its pelvis, its centre of mass over its feet."""
+    spine = HUMAN.index("spine1")
+    upright = _solve_secant(
+        wxyz, lambda pose, angle: _pitch_joints(pose, {spine: angle}), _head_ahead, STANDING_HEAD_AHEAD_M
+    )
+    legs = [(HUMAN.index(f"{side}_hip"), HUMAN.index(f"{side}_ankle")) for side in ("left", "right")]
+    signs = {joint: sign for pair in legs for joint, sign in zip(pair, (1.0, -1.0), strict=True)}
+    return _solve_secant(
+        upright,
+        lambda pose, angle: _pitch_joints(pose, {j: sign * angle for j, sign in signs.items()}),
+        _com_over_feet,
+        STANDING_COM_FRACTION,
+    )
+
+
+def _solve_secant(
+    pose: FloatArray,
+    turn: Callable[[FloatArray, float], FloatArray],
+    measure: Callable[[FloatArray], float],
+    goal: float,
+) -> FloatArray:
+    """Turn a pose until a measure of it reaches a goal, by secants."""
+    for _ in range(NUM_SECANT_STEPS):
+        here, there = measure(pose), measure(turn(pose, PROBE_RAD))
+        pose = turn(pose, PROBE_RAD * (goal - here) / (there - here))
+    return pose
+
+
+def _pitch_joints(wxyz: FloatArray, angles: Mapping[int, float]) -> FloatArray:
+    """Pitch some joints by angles [rad] about the parent's axis across."""
+    out = wxyz.copy()
+    for joint, angle in angles.items():
+        out[joint] = (SO3.exp(np.array([angle, 0.0, 0.0])) @ SO3(out[joint])).wxyz
+    return out
+
+
+def _head_ahead(wxyz: FloatArray) -> float:
+    """How far [m] the head is ahead of the pelvis."""
+    positions = joint_positions(HUMAN, np.zeros((1, 3)), wxyz[None])[0]
+    return float(positions[HUMAN.index("head"), 2] - positions[0, 2])
+
+
+def _com_over_feet(wxyz: FloatArray) -> float:
+    """Where the centre of mass is between ankles (0) and balls of the feet (1)."""
+    motion = Motion(HUMAN, 1.0, np.zeros((1, 3)), SO3(wxyz[None]))
+    ankle, ball = (motion.joint_positions()[0, HUMAN.index(f"right_{part}"), 2] for part in ("ankle", "foot"))
+    return float((centre_of_mass(motion)[0, 2] - ankle) / (ball - ankle))
+
+
+def _soft_bend(name: str) -> FloatArray:
+    """Rotation vector ``(3,)`` [rad] of a joint of a softly bent leg whose foot stays level."""
+    share = {"hip": -0.5, "knee": 1.0, "ankle": -0.5}.get(name.split("_")[-1], 0.0)
+    return np.array([share * STANDING_KNEE_RAD, 0.0, 0.0])
+
+
+def symmetrise_pose(wxyz: FloatArray) -> FloatArray:
+    """Mean ``(J, 4)`` of a pose and its mirror image."""
+    swap = [HUMAN.index(_opposite_side(name)) for name in HUMAN.names]
+    mirrored = wxyz[swap] * np.array([1.0, 1.0, -1.0, -1.0])
+    return SO3(wxyz).slerp(SO3(mirrored), 0.5).wxyz.copy()
+
+
+def _opposite_side(name: str) -> str:
+    for a, b in (("left", "right"), ("right", "left")):
+        if name.startswith(a):
+            return b + name.removeprefix(a)
+    return name
+
+
+SPEED_EXTRAPOLATION: Final = (
+    1.25,
+    1.1,
+)  # fastest walk and run over the fastest captured: the thesis went 1.7 and 1.4 times
+
+
+def fit_locomotion(
+    source: ClipSource,
+    manifest: Manifest | str | os.PathLike[str] | None = None,
+    *,
+    report: Progress | None = None,
+    num_frames: int = NUM_FRAMES,
+    jumps: bool = True,
+) -> LocomotionModel:
+    """Train a model of walking, running and jumping ([Glardon2005]_ part II).
+
+    Args:
+        source: folder of the clips, library, or a function that gives the clip of a name.
+        manifest: which clips train; that of the shipped model by default.
+        report: called after each clip of the gaits.
+        num_frames: of a motion unit.
+        jumps: fit jumps too, on the trials of :data:`TRIALS`.
+
+    Raises:
+        MissingFileError: a clip of the manifest is not there.
+        InputError: nobody walks, or nobody runs.
+    """
+    plan = manifest if isinstance(manifest, Manifest) else load_manifest(manifest)
+    captured = capture_units(source, plan, "train", report=report, num_frames=num_frames)
+    model = fit_units(captured.units, plan.default_style)
+    facts = {**summarise_capture(captured), "audit": audit_rotations(captured.units, model.gaits.means)}
+    facts["labels"] = {name: text for name, text in plan.labels.items() if name in model.styles}
+    model = replace(model, info=facts)
+    if not jumps:
+        return model
+    return replace(model, jumps=fit_jumps(source, skeleton=HUMAN, means=model.gaits.means))
+
+
+def summarise_capture(captured: CapturedUnits) -> dict[str, Any]:
+    """What became of the clips, as plain data for the model's file."""
+    return {
+        "clips": sorted({unit.clip for unit in captured.units}),
+        "num_units": len(captured.units),
+        "rejected": [f"{r.clip} {r.start}-{r.stop}: {r.reason}" for r in captured.rejected],
+        "notes": list(captured.notes),
+    }
+
+
+def audit_rotations(units: Sequence[MotionUnit], means: FloatArray) -> list[str]:
+    """Joints of the units for which lines may not replace arcs, one sentence each."""
+    table = flatten_units(units, means).table.reshape(len(units), units[0].num_frames, -1)
+    found = find_far_rotations(table, HUMAN.names)
+    return [f"{name}: up to {np.rad2deg(a):.0f}°, axes {np.rad2deg(b):.0f}° apart" for name, (a, b) in found.items()]
+
+
+def fit_units(
+    units: Sequence[MotionUnit], default_style: Sequence[str] = (), *, explained: float = EXPLAINED[0]
+) -> LocomotionModel:
+    """Train a model of gaits from units that were cut already.
+
+    Args:
+        units: walks and runs of any number of people.
+        default_style: whose even mixture is the model's own style; all who showed both gaits by default.
+        explained: share of the variance that the main components keep.
+    """
+    for gait in GAITS:
+        if not any(unit.gait == gait for unit in units):
+            raise InputError(f"no unit is a {gait}", "A model needs walks and runs")
+    means = joint_means(np.concatenate([unit.wxyz for unit in units]))
+    table = flatten_units(units, means)
+    people = tuple(dict.fromkeys(table.subjects))
+    standing = build_standing_rows(units, people, means)
+    num_frames = units[0].num_frames
+    lines = {gait: fit_shared_speed_law(table, gait) for gait in GAITS}
+    at_rest = {person: np.tile(standing[k], num_frames) for k, person in enumerate(people)}
+    whole = table.append_tables([*prior_units(table, lines, at_rest, posture_columns()), _make_standing_table(at_rest)])
+    tree = round_tree(fit_tree(whole, explained=explained))
+    limits = np.array([SPEED_EXTRAPOLATION[t] * lines[gait].fastest for t, gait in enumerate(GAITS)])
+    gaits, heights = _build_gaits(tree, round_to_single(standing), means, limits, num_frames)
+    lent = np.array([[not table.rows_of(person, gait) for gait in GAITS] for person in people])
+    return LocomotionModel(
+        skeleton=HUMAN,
+        leg_length_m=HUMAN_LEG_M,
+        styles=people,
+        default_style=_default_style(people, lent, default_style),
+        tree=tree,
+        rest_heights=compute_rest_heights(),
+        lent=lent,
+        heights=heights,
+        **_add_timing(gaits),
+    )
+
+
+def _default_style(people: Sequence[str], lent: FloatArray, chosen: Sequence[str]) -> dict[str, float]:
+    """Even weights of those who were chosen, or who showed both gaits, or of everybody."""
+    both = [person for k, person in enumerate(people) if not lent[k].any()]
+    named = [person for person in chosen if person in people] or both or list(people)
+    return {person: 1.0 / len(named) for person in named}
+
+
+def _build_gaits(
+    tree: Any, standing: FloatArray, means: FloatArray, limits: FloatArray, num_frames: int
+) -> tuple[GaitArrays, FloatArray]:
+    """Arrays of the gaits, flights corrected, and the correction of the root's height in runs."""
+    raw = expand_gait_arrays(tree, standing, means, limits, num_frames=num_frames)
+    heights = round_to_single(fit_flight_heights(raw, HUMAN, HUMAN_LEG_M))
+    return expand_gait_arrays(tree, standing, means, limits, num_frames=num_frames, heights=heights), heights
+
+
+def _add_timing(gaits: GaitArrays) -> dict[str, Any]:
+    """Arrays with their tables of events and frequencies, and the frequencies of all timings."""
+    tables = measure_gait_tables(gaits, HUMAN, HUMAN_LEG_M)
+    stance = tables.stance.copy()
+    stance[:, RUN_INDEX] *= fit_cadence_factors(gaits, HUMAN, HUMAN_LEG_M)
+    found = tables._replace(stance=stance)
+    frequencies = {name: round_to_single(getattr(found, name)) for name in TIMINGS}
+    timed = gaits._replace(frequency=frequencies["stance"], events=round_to_single(tables.events))
+    return {"gaits": timed, "frequencies": frequencies}
+
+
+def round_to_single(array: FloatArray) -> FloatArray:
+    """Round to single precision, as a file holds it."""
+    return array.astype(np.float32).astype(np.float64)
+
+
+def _make_standing_table(at_rest: dict[str, FloatArray]) -> UnitTable:
+    people = tuple(at_rest)
+    return UnitTable(np.stack(list(at_rest.values())), people, ("stand",) * len(people), np.zeros(len(people)))
+
+
+def compute_rest_heights() -> FloatArray:
+    """Heights ``(4,)`` of the effectors above the floor over leg length, feet flat on the ground."""
+    positions = joint_positions(HUMAN, HUMAN.offsets[:1], SO3.identity(1, HUMAN.num_joints).wxyz)[0]
+    return np.array([positions[HUMAN.index(name), 1] for name in EFFECTORS]) / HUMAN_LEG_M

@@ -1,0 +1,194 @@
+"""The model read backwards: how fast, in which gait and in whose style somebody moves ([Glardon2005]_ §III.1.5.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError, UnknownNameError
+from marey.locomotion.fitting.quality import motion_distance, rms_degrees
+from marey.locomotion.model.locomotion_model import GAITS, LocomotionModel, load_model
+from marey.locomotion.units.gait_unit import MotionUnit, rotations_from_rows, unit_rows
+from marey.locomotion.units.segmentation import level_feet, segment_clip
+from marey.motion import Motion
+
+METHODS: Final = ("least-squares", "mahalanobis")
+NUM_SPEEDS: Final = 60  # of the grid on which the search starts
+SWEEPS: Final = 4  # of speed and style in turn
+SUM_WEIGHT: Final = 1e3  # [-] of the equation that weights sum to one
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecoveredParameters:
+    """What a cycle tells about itself, and how well the model can say it."""
+
+    speed_mps: float  # on the performer's own legs
+    run: float  # 0 walk, 1 run
+    style: Mapping[str, float]  # weights that sum to one; zeros left out
+    error_deg: float  # rms over the ten joints of the metrics
+    measured_speed_mps: float  # from the path of the root, for comparison
+    residual: FloatArray  # (N, D) what the mixture does not explain
+
+
+def capture_first_unit(motion: Motion, model: LocomotionModel) -> MotionUnit:
+    """Cut the first regular cycle of a clip.
+
+    Raises:
+        InputError: the clip holds no straight, regular cycle.
+    """
+    for gait in GAITS:
+        units, _, _ = segment_clip(motion, "somebody", gait, num_frames=model.gaits.base.shape[2])
+        if units:
+            return level_feet(units[:1], model.leg_length_m)[0]
+    raise InputError(f"clip '{motion.name}' holds no regular cycle", "Give one with two strides straight ahead")
+
+
+def recover_parameters(motion: Motion | MotionUnit, model: LocomotionModel | None = None) -> RecoveredParameters:
+    r"""Find speed, gait and style of a clip's first cycle.
+
+    .. math:: \min_{s, w} \|\alpha - \textstyle\sum_k w_k\,\alpha^{(k)}(s)\|, \qquad w \ge 0,\ \sum w = 1
+
+    over the scores of the main components. A mixture of people can pass for another speed, so the search starts from
+    the best single person on a grid of speeds, then fits the weights and the speed in turn.
+
+    Args:
+        motion: a clip, or a unit that was cut already.
+        model: the shipped one by default.
+    """
+    model = _model_or_shipped(model)
+    unit = capture_first_unit(motion, model) if isinstance(motion, Motion) else motion
+    seen = unit_rows(unit.root, unit.wxyz, model.gaits.means)
+    goal = _main_scores(model, seen)
+    found = min((_search_parameters(model, goal, float(run)) for run in (0, 1)), key=lambda part: part[2])
+    speed_n, weights, _, run = found
+    rows = model.gaits.row(speed_n, run, weights)
+    error = motion_distance(unit.wxyz, rotations_from_rows(rows, model.gaits.means))
+    scale = float(np.sqrt(unit.leg_length_m * model.leg_length_m))
+    style = {name: float(w) for name, w in zip(model.styles, weights, strict=True) if w > 1e-6}
+    return RecoveredParameters(speed_n * scale, run, style, rms_degrees([error]), unit.speed_mps, seen - rows)
+
+
+def fit_style_weights(
+    motion: Motion | MotionUnit,
+    model: LocomotionModel | None = None,
+    *,
+    method: str = "least-squares",
+    run: bool | None = None,
+) -> dict[str, float]:
+    r"""Weights of the styles that come nearest to somebody of whom one cycle is known.
+
+    Args:
+        motion: a clip, or a unit that was cut already; its speed is measured.
+        model: the shipped one by default.
+        method: ``"least-squares"`` over weights that are not negative, or ``"mahalanobis"``, the inverse distances
+            :math:`w_i \propto d_i^{-1}` of [Glardon2005]_ §III.1.5.2 (whose print has the weights grow with distance).
+        run: whether the cycle is a run; by default what fits better.
+    """
+    if method not in METHODS:
+        raise UnknownNameError("method", method, "personify", METHODS)
+    model = _model_or_shipped(model)
+    unit = capture_first_unit(motion, model) if isinstance(motion, Motion) else motion
+    goal = _main_scores(model, unit_rows(unit.root, unit.wxyz, model.gaits.means))
+    gaits = (0.0, 1.0) if run is None else (float(run),)
+    weigh = _solve_style_weights if method == "least-squares" else _inverse_distance_weights
+    tried = [(weigh(model, _people_scores(model, unit.speed_n, g), goal), g) for g in gaits]
+    errors = [float(np.linalg.norm(w @ _people_scores(model, unit.speed_n, g) - goal)) for w, g in tried]
+    weights = tried[int(np.argmin(errors))][0]
+    return {name: float(w) for name, w in zip(model.styles, weights, strict=True) if w > 1e-6}
+
+
+def add_style(
+    model: LocomotionModel,
+    name: str,
+    style: Mapping[str, float],
+    residual: FloatArray | None = None,
+    *,
+    amount: float = 1.0,
+) -> LocomotionModel:
+    """Return the model with one more style: a mixture, and what it left unexplained of a captured cycle.
+
+    Args:
+        model: any model.
+        name: of the new style.
+        style: weights of the styles it is made of.
+        residual: ``(N, D)``, as :func:`recover_parameters` gives it; it is added to walk and run alike.
+        amount: how much of the residual to add; more than one exaggerates the person.
+    """
+    if name in model.styles:
+        raise InputError(f"there is a style '{name}' already", "Choose another name")
+    gaits, w = model.gaits, model.weights(style)
+    base = np.einsum("k,ktnd->tnd", w, gaits.base)
+    lift = np.einsum("k,ktcnd->tcnd", w, gaits.lift)
+    if residual is not None:
+        base = base + amount * residual
+        lift[:, 1] -= amount * residual
+    mixed = {name: np.tensordot(w, getattr(gaits, name), axes=1) for name in ("slowest", "frequency", "events")}
+    own = {"base": base, "lift": lift, **mixed}
+    constant = {part: getattr(gaits, part)[0] for part in ("standing", "slope", "offset", "has_gait")}
+    added = {part: np.concatenate([getattr(gaits, part), value[None]]) for part, value in {**own, **constant}.items()}
+    frequencies = {
+        part: np.concatenate([table, np.tensordot(w, table, axes=1)[None]]) for part, table in model.frequencies.items()
+    }
+    return replace(
+        model,
+        styles=(*model.styles, name),
+        gaits=gaits._replace(**added),
+        frequencies=frequencies,
+        lent=np.concatenate([model.lent, [[False, False]]]),
+    )
+
+
+def _model_or_shipped(model: LocomotionModel | None) -> LocomotionModel:
+
+    return load_model() if model is None else model
+
+
+def _main_scores(model: LocomotionModel, rows: FloatArray) -> FloatArray:
+    return model.tree.main.scores(rows.ravel())
+
+
+def _people_scores(model: LocomotionModel, speed_n: float, run: float) -> FloatArray:
+    """Main scores ``(K, m)`` of everybody at one speed and gait."""
+    every = np.eye(len(model.styles))
+    return np.stack([_main_scores(model, model.gaits.row(speed_n, run, every[k])) for k in range(len(every))])
+
+
+def _search_parameters(model: LocomotionModel, goal: FloatArray, run: float) -> tuple[float, FloatArray, float, float]:
+    """Speed, weights, error and gait: from the best single person, weights and speed in turn."""
+    speeds = np.linspace(0.0, float(model.gaits.limits[int(run)]), NUM_SPEEDS)
+    table = np.stack([_people_scores(model, float(s), run) for s in speeds])  # (S, K, m)
+    apart = np.linalg.norm(table - goal, axis=-1)
+    s, k = np.unravel_index(int(np.argmin(apart)), apart.shape)
+    weights, best = np.eye(len(model.styles))[k], float(speeds[s])
+    for _ in range(SWEEPS):
+        best = _minimise_parabola(speeds, np.linalg.norm(np.einsum("k,skm->sm", weights, table) - goal, axis=-1))
+        weights = _solve_style_weights(model, _people_scores(model, best, run), goal)
+    error = float(np.linalg.norm(weights @ _people_scores(model, best, run) - goal))
+    return best, weights, error, run
+
+
+def _minimise_parabola(speeds: FloatArray, errors: FloatArray) -> float:
+    """Where a curve of squared errors is lowest, by a parabola through its lowest point and its neighbours."""
+    i = int(np.clip(np.argmin(errors), 1, len(speeds) - 2))
+    a, b, c = np.square(errors[i - 1 : i + 2])
+    bend = a - 2.0 * b + c
+    shift = 0.5 * (a - c) / bend if bend > 0.0 else 0.0
+    return float(speeds[i] + np.clip(shift, -1.0, 1.0) * (speeds[i + 1] - speeds[i]))
+
+
+def _solve_style_weights(model: LocomotionModel, people: FloatArray, goal: FloatArray) -> FloatArray:
+    from scipy.optimize import nnls  # pyright: ignore[reportUnknownVariableType] (scipy is untyped)
+
+    size = SUM_WEIGHT * float(np.linalg.norm(people))
+    system = np.concatenate([people.T, np.full((1, len(people)), size)])
+    weights = np.asarray(nnls(system, np.append(goal, size))[0], dtype=np.float64)
+    return weights / weights.sum()
+
+
+def _inverse_distance_weights(model: LocomotionModel, people: FloatArray, goal: FloatArray) -> FloatArray:
+    far = np.linalg.norm((people - goal) / np.sqrt(model.tree.main.variances), axis=1)
+    weights = 1.0 / np.maximum(far, 1e-9)
+    return weights / weights.sum()

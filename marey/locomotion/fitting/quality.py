@@ -1,0 +1,434 @@
+"""Quality of a model against trials it has not seen ([Glardon2005]_ §III.1.5).
+
+Distances between synthesised and captured cycles, the methods of synthesis that are compared by them, and the reports
+on gaits and jumps that were left out of the fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError
+from marey.library import Library
+from marey.lie import SO3
+from marey.locomotion.fitting.hierarchy import SharedSpeedLaw, fit_shared_speed_law, flatten_units, prior_rows
+from marey.locomotion.fitting.jumps import MIN_LEAP_FLIGHT_S, capture_jumps, fit_kind
+from marey.locomotion.fitting.trials import (
+    TRIAL_RATES_HZ,
+    ClipSource,
+    Manifest,
+    Progress,
+    TrialLoader,
+    capture_units,
+    choose_trials,
+    make_loader,
+)
+from marey.locomotion.model.locomotion_model import JumpModel, LocomotionModel
+from marey.locomotion.units.captured_jumps import CapturedJump, canonical_steps, sample_captured_jump
+from marey.locomotion.units.gait_unit import MotionUnit, joint_means, rotations_from_rows, unit_rows
+from marey.models import fit_speed_law, principal_components
+from marey.skeleton import HUMAN
+
+COMPARED_JOINTS: Final = tuple(
+    f"{side}_{part}" for part in ("shoulder", "elbow", "hip", "knee", "ankle") for side in ("left", "right")
+)
+"""The ten joints that the distances of the thesis look at."""
+
+BIN_MPS: Final = 0.5 / 3.6  # [m/s] cycles of one person within half a kilometre an hour count as equally fast
+
+Synthesis = Callable[[MotionUnit], FloatArray]  # rotations (N, J, 4) wxyz that stand in for a unit
+RowPrediction = Callable[[float], FloatArray]  # row (p,) at a normalised speed [1/s]
+RowFit = Callable[[FloatArray, FloatArray], RowPrediction]  # of rows (n, p) at speeds (n,)
+
+
+def distance_matrix(a: FloatArray, b: FloatArray) -> FloatArray:
+    r"""Squared angles ``(10, N)`` [rad²] between two units ``(N, J, 4)``, joint by joint and frame by frame.
+
+    .. math:: d_{rot} = \|\log(q_1 q_2^{-1})\|^2
+    """
+    if a.shape != b.shape:
+        raise InputError(f"units of shapes {a.shape} and {b.shape}", "Compare units of as many frames and joints")
+    joints = [HUMAN.index(name) for name in COMPARED_JOINTS]
+    return ((SO3(a[:, joints]) @ SO3(b[:, joints]).inverse()).angle() ** 2).T
+
+
+def motion_distance(a: FloatArray, b: FloatArray) -> float:
+    """Mean of :func:`distance_matrix` over joints and frames [rad²]; the print calls both counts N."""
+    return float(distance_matrix(a, b).mean())
+
+
+def rms_degrees(distances: Iterable[float]) -> float:
+    """Root of mean distances [rad²] as degrees."""
+    return float(np.rad2deg(np.sqrt(np.mean(list(distances)))))
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedCell:
+    """Units of one person in one gait at one speed."""
+
+    subject: str
+    gait: str
+    speed_mps: float  # middle of the bin
+    units: tuple[MotionUnit, ...]
+
+    @property
+    def spread(self) -> float:
+        """Largest distance [rad²] between two of them; zero for one alone."""
+        pairs = [(a, b) for i, a in enumerate(self.units) for b in self.units[:i]]
+        return max((motion_distance(a.wxyz, b.wxyz) for a, b in pairs), default=0.0)
+
+
+def group_by_speed(units: Sequence[MotionUnit], width_mps: float = BIN_MPS) -> list[SpeedCell]:
+    """Sort units by person, gait and speed."""
+    bins: dict[tuple[str, str, int], list[MotionUnit]] = {}
+    for unit in units:
+        bins.setdefault((unit.subject, unit.gait, int(unit.speed_mps / width_mps)), []).append(unit)
+    return [SpeedCell(s, g, (i + 0.5) * width_mps, tuple(found)) for (s, g, i), found in sorted(bins.items())]
+
+
+def widest_spread(units: Sequence[MotionUnit], width_mps: float = BIN_MPS) -> float:
+    """Largest distance [rad²] between two units of a person at equal speed."""
+    return max(cell.spread for cell in group_by_speed(units, width_mps))
+
+
+def synthesis_errors(synthesis: Synthesis, units: Sequence[MotionUnit]) -> list[float]:
+    """Distance [rad²] of every unit from what stands in for it."""
+    return [motion_distance(unit.wxyz, synthesis(unit)) for unit in units]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnitGroup:
+    """Units of one person and gait as rows of numbers, to be left out one by one or speed by speed."""
+
+    units: tuple[MotionUnit, ...]
+    means: FloatArray  # (J, 4)
+    table: FloatArray  # (n, p)
+    speeds: FloatArray  # (n,) [1/s]
+
+    @classmethod
+    def from_units(cls, units: Sequence[MotionUnit], means: FloatArray | None = None) -> UnitGroup:
+        """Gather units; rows are relative to ``means``, or to the units' own."""
+        middle = joint_means(np.concatenate([unit.wxyz for unit in units])) if means is None else means
+        rows = np.stack([unit_rows(unit.root, unit.wxyz, middle).ravel() for unit in units])
+        return cls(tuple(units), middle, rows, np.array([unit.speed_n for unit in units]))
+
+    def errors(self, fit: RowFit, left_out: Sequence[int]) -> list[float]:
+        """Distances [rad²] of some units from a fit of all others."""
+        seen = [i for i in range(len(self.units)) if i not in set(left_out)]
+        predict = fit(self.table[seen], self.speeds[seen])
+        return [self.error(predict(float(self.speeds[i])), i) for i in left_out]
+
+    def error(self, row: FloatArray, number: int) -> float:
+        """Distance [rad²] of a unit from a row ``(p,)``."""
+        unit = self.units[number]
+        return motion_distance(unit.wxyz, rotations_from_rows(row.reshape(unit.num_frames, -1), self.means))
+
+
+def leave_unit_out(group: UnitGroup, fit: RowFit) -> list[float]:
+    """Distance [rad²] of every unit from a fit that has not seen it."""
+    return [error for i in range(len(group.units)) for error in group.errors(fit, [i])]
+
+
+def leave_speed_out(group: UnitGroup, fit: RowFit, width_mps: float = 1.0 / 3.6) -> tuple[list[float], list[float]]:
+    """Distances [rad²] of the units of each bin of speed from a fit without that bin: inner bins, outermost bins."""
+    numbers = [int(unit.speed_mps / width_mps) for unit in group.units]
+    inner: list[float] = []
+    outer: list[float] = []
+    for number in sorted(set(numbers)):
+        rows = [i for i, n in enumerate(numbers) if n == number]
+        if len(rows) > len(numbers) - 2:
+            continue
+        (outer if number in (min(numbers), max(numbers)) else inner).extend(group.errors(fit, rows))
+    return inner, outer
+
+
+NUM_COMPONENTS: Final = 2  # of a person in a gait; the measurements we compare with kept as many
+PROCESS_LENGTH: Final = 1.0  # [1/s] over which cycles of a Gaussian process resemble one another
+PROCESS_NOISE: Final = 0.3  # [-] deviation of one cycle over the deviation with speed
+SAME_SPEED: Final = 0.05  # [1/s] a spline through two units nearer than this would be wild
+
+
+def fit_line_law(table: FloatArray, speeds: FloatArray) -> RowPrediction:
+    """Two components, each a line in speed: one person's single-parameter model, [Glardon2005]_ §II.2.3.1."""
+    space = principal_components(table, n_components=min(NUM_COMPONENTS, len(table) - 1))
+    law = fit_speed_law(space.scores(table), speeds)
+    return lambda s: space.rows(law(max(s, law.slowest)))
+
+
+def make_pooled_fit(line: SharedSpeedLaw) -> RowFit:
+    """What the shipped model does: a person's own line, with two units on the common slope beside the captured ones."""
+
+    def fit(table: FloatArray, speeds: FloatArray) -> RowPrediction:
+        lent, at = prior_rows(table, speeds, line)
+        rows, every = np.concatenate([table, lent]), np.concatenate([speeds, at])
+        middle = every - every.mean()
+        slope = middle @ rows / (middle @ middle)
+        centre, speed = rows.mean(axis=0), float(every.mean())
+        return lambda s: centre + (s - speed) * slope
+
+    return fit
+
+
+def fit_thin_plate_splines(table: FloatArray, speeds: FloatArray) -> RowPrediction:
+    """Thin-plate splines on top of a line: the verbs and adverbs that [Glardon2005]_ §II.2.3.2.1 compares with."""
+    bins = (speeds / SAME_SPEED).astype(np.int64)
+    kept = np.unique(bins)
+    centres = np.array([speeds[bins == b].mean() for b in kept])
+    means = np.stack([table[bins == b].mean(axis=0) for b in kept])
+    poly = np.stack([np.ones_like(centres), centres], axis=1)
+    plates = np.abs(centres[:, None] - centres) ** 3
+    system = np.block([[plates, poly], [poly.T, np.zeros((2, 2))]])
+    wanted = np.concatenate([means, np.zeros((2, means.shape[1]))])
+    weights = np.asarray(np.linalg.lstsq(system, wanted, rcond=None)[0], dtype=np.float64)
+    return lambda s: np.concatenate([np.abs(s - centres) ** 3, [1.0, s]]) @ weights
+
+
+def fit_gaussian_process(table: FloatArray, speeds: FloatArray) -> RowPrediction:
+    """A Gaussian process round a line in speed: what the thesis names for few samples."""
+    poly = np.stack([np.ones_like(speeds), speeds], axis=1)
+    line = np.linalg.lstsq(poly, table, rcond=None)[0]
+    kernel = np.exp(-0.5 * ((speeds[:, None] - speeds) / PROCESS_LENGTH) ** 2)
+    weights = np.linalg.solve(kernel + PROCESS_NOISE**2 * np.eye(len(speeds)), table - poly @ line)
+    return lambda s: np.array([1.0, s]) @ line + np.exp(-0.5 * ((s - speeds) / PROCESS_LENGTH) ** 2) @ weights
+
+
+FITS: Final[Mapping[str, RowFit]] = {
+    "line": fit_line_law,
+    "radial": fit_thin_plate_splines,
+    "process": fit_gaussian_process,
+}
+"""By name, for comparisons; ``make_pooled_fit`` needs to know everybody."""
+
+
+def make_model_synthesis(model: LocomotionModel) -> Synthesis:
+    """The cycle of a trained model, in the unit's own style and gait and at its speed."""
+
+    def synthesis(unit: MotionUnit) -> FloatArray:
+        run = float(unit.gait == "run")
+        return rotations_from_rows(model.gaits.row(unit.speed_n, run, model.weights(unit.subject)), model.gaits.means)
+
+    return synthesis
+
+
+def make_flat_synthesis(
+    model: LocomotionModel, units: Mapping[tuple[str, str], tuple[FloatArray, FloatArray]]
+) -> Synthesis:
+    """The flat variant: a law for every person and gait in the main components, without the levels between.
+
+    Args:
+        model: gives the main components and the means.
+        units: rows ``(n, p)`` and speeds ``(n,)`` of every person and gait.
+    """
+    main = model.tree.main
+    laws = {key: fit_speed_law(main.scores(rows), speeds) for key, (rows, speeds) in units.items()}
+
+    def synthesis(unit: MotionUnit) -> FloatArray:
+        law = laws[unit.subject, unit.gait]
+        row = main.rows(law(max(unit.speed_n, law.slowest)))
+        return rotations_from_rows(row.reshape(unit.num_frames, -1), model.gaits.means)
+
+    return synthesis
+
+
+MIN_GROUP: Final = 6  # units of a person and gait that are worth leaving out one by one
+
+
+@dataclass(frozen=True, slots=True)
+class CellError:
+    """One person in one gait at one speed, in trials that were not in the fit."""
+
+    subject: str
+    gait: str
+    speed_mps: float
+    num_units: int
+    rms_deg: float  # of ten joints, over the cycle
+    spread_deg: float  # largest between two captured cycles of this cell; zero for one alone
+
+
+@dataclass(frozen=True, slots=True)
+class GroupError:
+    """One person in one gait."""
+
+    subject: str
+    gait: str
+    num_train: int
+    num_test: int
+    train_rms_deg: float
+    test_rms_deg: float | None  # None where nothing was held out
+    left_out_rms_deg: float | None  # every unit against a fit of the others; None for few
+    left_out_ratio: float | None  # mean of those distances over the widest spread at equal speed
+
+
+@dataclass(frozen=True, slots=True)
+class QualityReport:
+    """Errors by person and speed on held-out trials, and how many components how many people need."""
+
+    cells: tuple[CellError, ...]
+    groups: tuple[GroupError, ...]
+    components: Mapping[int, int]  # number of people to main components for 95 %
+    num_train: int
+    num_test: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        return asdict(self)
+
+    def text(self) -> str:
+        """A table to read."""
+        head = f"{'style':8}{'gait':6}{'train':>6}{'test':>6}{'seen':>8}{'unseen':>8}{'left out':>10}{'/ spread':>10}"
+        return "\n".join([head, *(_format_group(group) for group in self.groups)])
+
+
+def report_quality(
+    model: LocomotionModel, train: Sequence[MotionUnit], test: Sequence[MotionUnit], *, leave_out: bool = True
+) -> QualityReport:
+    """Compare synthesised cycles with captured ones: in the fit, held out, and left out one by one.
+
+    Args:
+        model: fitted on ``train``.
+        train: units of the fit.
+        test: units of trials that the fit has not seen.
+        leave_out: also leave every unit out in turn, which takes some seconds.
+    """
+    keys = sorted(dict.fromkeys((unit.subject, unit.gait) for unit in train))
+    groups = tuple(_measure_group(model, key, train, test, leave_out) for key in keys)
+    return QualityReport(measure_held_out_cells(model, test), groups, count_components(train), len(train), len(test))
+
+
+def report_held_out(
+    model: LocomotionModel, source: ClipSource, plan: Manifest, *, report: Progress | None = None
+) -> QualityReport:
+    """As :func:`quality_report`, from the clips of a manifest."""
+    frames = model.gaits.base.shape[2]
+    train = capture_units(source, plan, "train", report=report, num_frames=frames)
+    test = capture_units(source, plan, "test", report=report, num_frames=frames)
+    return report_quality(model, train.units, test.units)
+
+
+def measure_held_out_cells(model: LocomotionModel, test: Sequence[MotionUnit]) -> tuple[CellError, ...]:
+    """Errors by person, gait and speed."""
+    synthesis = make_model_synthesis(model)
+    found: list[CellError] = []
+    for cell in group_by_speed(test):
+        rms = rms_degrees(synthesis_errors(synthesis, cell.units))
+        spread = rms_degrees([cell.spread])
+        found.append(CellError(cell.subject, cell.gait, cell.speed_mps, len(cell.units), rms, spread))
+    return tuple(found)
+
+
+def count_components(units: Sequence[MotionUnit], explained: float = 0.95) -> dict[int, int]:
+    """Main components that a share of the variance needs, for one person, two, and so on (F16 of the thesis)."""
+    means = joint_means(np.concatenate([unit.wxyz for unit in units]))
+    table = flatten_units(units, means)
+    people = tuple(dict.fromkeys(table.subjects))
+    scores = principal_components(table.table, explained=1.0).scores(table.table)  # the same distances, fewer columns
+    counts: dict[int, int] = {}
+    for number in range(1, len(people) + 1):
+        rows = [i for i, subject in enumerate(table.subjects) if subject in people[:number]]
+        counts[number] = principal_components(scores[rows], explained=explained).count
+    return counts
+
+
+def measure_left_out_errors(units: Sequence[MotionUnit], key: tuple[str, str], means: FloatArray) -> list[float]:
+    """Distances [rad²] of the units of a person and gait, each from a fit of the others and of everybody else."""
+    own = [unit for unit in units if (unit.subject, unit.gait) == key]
+    others = [unit for unit in units if unit.gait == key[1] and unit.subject != key[0]]
+    line = fit_shared_speed_law(flatten_units(others, means), key[1])
+    return leave_unit_out(UnitGroup.from_units(own, means), make_pooled_fit(line))
+
+
+def _measure_group(
+    model: LocomotionModel,
+    key: tuple[str, str],
+    train: Sequence[MotionUnit],
+    test: Sequence[MotionUnit],
+    leave_out: bool,
+) -> GroupError:
+    synthesis = make_model_synthesis(model)
+    seen, unseen = ([unit for unit in units if (unit.subject, unit.gait) == key] for units in (train, test))
+    both = [*train, *test]
+    left = (
+        measure_left_out_errors(both, key, model.gaits.means)
+        if leave_out and len(seen) + len(unseen) >= MIN_GROUP
+        else []
+    )
+    spread = widest_spread([*seen, *unseen]) if left else 0.0
+    return GroupError(
+        *key,
+        len(seen),
+        len(unseen),
+        rms_degrees(synthesis_errors(synthesis, seen)),
+        rms_degrees(synthesis_errors(synthesis, unseen)) if unseen else None,
+        rms_degrees(left) if left else None,
+        float(np.mean(left) / spread) if left and spread > 0.0 else None,
+    )
+
+
+def _format_group(group: GroupError) -> str:
+    numbers = (group.train_rms_deg, group.test_rms_deg, group.left_out_rms_deg)
+    shown = "".join(f"{'-' if n is None else f'{n:.1f}°':>{w}}" for n, w in zip(numbers, (8, 8, 10), strict=True))
+    ratio = "-" if group.left_out_ratio is None else f"{group.left_out_ratio:.2f}"
+    return f"{group.subject:8}{group.gait:6}{group.num_train:>6}{group.num_test:>6}{shown}{ratio:>10}"
+
+
+@dataclass(frozen=True, slots=True)
+class JumpScore:
+    """One captured jump against the jump of its length and airtime, by a model fitted without its trial."""
+
+    kind: str
+    clip: str
+    length_m: float
+    angle_deg: float  # mean over frames and joints
+    length_error_m: float  # of the plain law
+    duration_error_s: float  # of the pieces on the ground
+
+
+def score_left_out_jumps(
+    source: str | Path | Library | TrialLoader,
+    manifest: Mapping[str, Iterable[str]] | None = None,
+    *,
+    means: FloatArray,
+    rates: Mapping[str, float] = TRIAL_RATES_HZ,
+    kinds: Iterable[str] = ("run", "standing"),
+    report: Callable[[str], None] | None = None,
+) -> tuple[JumpScore, ...]:
+    """Score every captured leap and standing jump by a model that was fitted without its trial.
+
+    Walking leaps are left out: there is one, and nothing foretells it.
+
+    Args:
+        source: as for :func:`fit_jumps`.
+        manifest: names of trials by kind.
+        means: ``(J, 4)`` of the gait model.
+        rates: true frames per second of trials or subjects.
+        kinds: of jumps.
+        report: is told each score.
+    """
+    load, trials = make_loader(source, rates), choose_trials(manifest)
+    scores: list[JumpScore] = []
+    for kind in kinds:
+        jumps = capture_jumps(load, kind, trials[kind])
+        for clip in dict.fromkeys(jump.clip for jump in jumps if jump.flight_s >= MIN_LEAP_FLIGHT_S):
+            model = fit_kind(kind, [jump for jump in jumps if jump.clip != clip], means)
+            held = [jump for jump in jumps if jump.clip == clip and jump.flight_s >= MIN_LEAP_FLIGHT_S]
+            scores += [score_jump(model, jump) for jump in held]
+            if report is not None:
+                report(f"{kind} {clip}: {scores[-1].angle_deg:.1f} degrees")
+    return tuple(scores)
+
+
+def score_jump(model: JumpModel, jump: CapturedJump) -> JumpScore:
+    """A captured jump against the model's, of the same person where the model knows him."""
+    length_n = jump.length_m / model.leg_length_m
+    mix = model.mix_people({jump.subject: 1.0})
+    sketch = model.plain(mix, length_n, jump.flight_s)
+    own = rotations_from_rows(sample_captured_jump(jump, model.means, canonical_steps(model.kind)), model.means)
+    angles = (SO3(rotations_from_rows(sketch.rows, model.means)).inverse() @ SO3(own)).angle()
+    lasts = float(sketch.knots[-1] - jump.knots[-1])
+    error_m = model.edges(mix, length_n, jump.flight_s).length_m - jump.length_m
+    return JumpScore(model.kind, jump.clip, jump.length_m, float(np.rad2deg(angles.mean())), error_m, lasts)

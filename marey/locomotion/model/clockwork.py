@@ -1,0 +1,368 @@
+"""Compiled clockwork of the walker: plans, phase, arcs, the schedule of the feet, frames; one character or many.
+
+All that moves is a function of time alone, whatever the steps were: a plan is integrated piece by piece from its start,
+and the clock keeps the state at the last whole piece, its anchor.
+"""
+
+from __future__ import annotations
+
+from math import ceil, cos, floor, sin, sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, kernel
+from marey.locomotion.model.locomotion_model import GaitArrays
+from marey.locomotion.model.synthesis import (
+    BANK_AT,
+    HEADING_AT,
+    LEG_AT,
+    PHASE_AT,
+    RUN_AT,
+    S_N,
+    X_AT,
+    Z_AT,
+    BodyArrays,
+    cadence_scale,
+    copy_values,
+    evaluate_cadence,
+    evaluate_foot_events,
+    normalise_speed,
+    write_frame,
+)
+from marey.locomotion.planning.parameters import BANK, LEG, MAX_MID_STANCE_S, POSTURE, RUN, SPEED, STYLES, TURN
+
+NOW, KNOT, PIECE, PHASE, X, Z, HEADING = 0, 1, 2, 3, 4, 5, 6  # columns of a clock: time, anchor, state there
+FOOT, SINCE, TRIED, STOOD, FRESH = 0, 1, 2, 3, 4  # of a settling: who steps (or -1), since when, who did; at rest; new
+TO_TIME, TO_ANCHOR = 0.0, 1.0  # of a clock: to a time, or to the last anchor before it
+PIECE_S = 0.05  # [s] over longer pieces of a ramp it would show that they are taken to be simple
+LOOK_AHEAD_STEP_S = 0.1  # [s] from look to look for a landing
+NUM_LOOK_AHEAD_STEPS = 6  # landings farther away than so many are told as if nothing changed after them
+LANDING_NOTICE_S = 0.25  # [s] from here on, feet want to know where they land
+NEVER_S = 1e9  # [s] as in the seam
+SETTLE_S = 0.45  # [s] a small step on the spot
+PAUSE_S = 0.1  # [s] on both feet before the next
+STAND_PHASE = 0.25  # the right foot under the body: here stands end, and from here the left foot makes the first step
+MAX_STANDING_OFFSET = 0.035  # of the leg: feet farther than this from where they stand at ease step there
+PLANT_EVENTS = ((0, 2), (1, 3), (4, 6), (5, 7))  # first and last event of each effector's plant
+
+
+class ParameterPlan(NamedTuple):
+    """Parameters over time, linear between knots and held after the last."""
+
+    knots: FloatArray  # (M,) [s] since the plan was made, the first is zero
+    values: FloatArray  # (M, P) speed, run, turn rate, leg length, posture (a power of speed), style weights
+
+
+class WalkerState(NamedTuple):
+    """All that one walker remembers."""
+
+    clock: FloatArray  # (7,) time since the plan was made, and the state at its anchor
+    state: FloatArray  # (7,) as the clock, but the state now
+    here: FloatArray  # (P,) parameters now
+    held: BoolArray  # (4,) effectors on the ground
+    settling: FloatArray  # (5,) small steps of a stand, and whether the walker has just been placed
+    until: FloatArray  # (4,) [s] to the start of the next plants of effectors in the air
+    places: FloatArray  # (7, 8) placings: now, when each of them lands, and in the middle of each foot's stance
+    shift: FloatArray  # (4, 3) [m] landings are moved by this, to where the raw foot is in the middle of its stance
+    yaw: FloatArray  # (2,) [rad] and turned by this
+    ease: FloatArray  # (4, 3) [m] effectors as shown last, before foot plants and small steps
+    feet: FloatArray  # (4, 3) [m] effectors as shown last, after foot plants
+    touch: BoolArray  # (4,) which of them the plants held then
+
+
+@kernel
+def interpolate_plan(plan: ParameterPlan, knot: int, t: float, out: FloatArray) -> None:
+    """Parameters ``(P,)`` of a plan at a time not before the knot."""
+    knots, values = plan.knots, plan.values
+    i, last = knot, knots.shape[0] - 1
+    while i < last and knots[i + 1] <= t:
+        i += 1
+    if i == last:
+        copy_values(out, values[last])
+        return
+    part = (t - knots[i]) / (knots[i + 1] - knots[i])
+    for c in range(values.shape[1]):
+        out[c] = values[i, c] + part * (values[i + 1, c] - values[i, c])
+
+
+@kernel
+def cycle_rate(gaits: GaitArrays, build: BodyArrays, values: FloatArray) -> float:
+    """Cycles per second [Hz] with these parameters."""
+    s_n = normalise_speed(values[SPEED], values[LEG], build.own_leg, build.froude)
+    return evaluate_cadence(gaits, s_n, values[RUN], values[STYLES:]) * cadence_scale(
+        values[LEG], build.own_leg, build.froude
+    )
+
+
+@kernel
+def add_arc(state: FloatArray, distance: float, turn: float) -> None:
+    """Move along an arc; the chord of an arc is ``sinc(turn / 2)`` of its length ([Glardon2005]_ §III.2.2.1)."""
+    half = 0.5 * turn
+    chord = distance * (sin(half) / half if abs(half) > 1e-8 else 1.0)
+    state[X] += chord * sin(state[HEADING] + half)
+    state[Z] += chord * cos(state[HEADING] + half)
+    state[HEADING] += turn
+
+
+@kernel
+def integrate_piece(
+    gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, state: FloatArray, start: float, stop: float, t: float
+) -> None:
+    """Integrate phase, place and heading from the start of a piece of the plan to a time within it.
+
+    The frequency is taken to be linear over a piece, so that the phase never decreases; the way is an arc of the mean
+    speed and turn rate.
+    """
+    h = t - start
+    if h <= 0.0:
+        return
+    knot, here = int(state[KNOT]), np.empty(plan.values.shape[1])
+    interpolate_plan(plan, knot, start, here)
+    first = cycle_rate(gaits, build, here)
+    interpolate_plan(plan, knot, stop, here)
+    last = cycle_rate(gaits, build, here)
+    interpolate_plan(plan, knot, start + 0.5 * h, here)
+    state[PHASE] += h * (first + 0.5 * h / (stop - start) * (last - first))
+    add_arc(state, h * here[SPEED], h * here[TURN])
+
+
+@kernel
+def integrate_clock(
+    gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, state: FloatArray, t: float, keep: float
+) -> None:
+    """Bring a clock to time ``t``; with ``keep`` only as far as the last whole piece, which is its new anchor.
+
+    ``keep`` is ``TO_ANCHOR`` or ``TO_TIME``: a kernel is compiled anew for each flag or whole number, but not for
+    these.
+    """
+    knots, values = plan.knots, plan.values
+    last = knots.shape[0] - 1
+    while int(state[KNOT]) < last:
+        knot = int(state[KNOT])
+        length = knots[knot + 1] - knots[knot]
+        pieces = max(1, ceil(length / PIECE_S))
+        start = knots[knot] + length * state[PIECE] / pieces
+        stop = knots[knot + 1] if state[PIECE] + 1 >= pieces else knots[knot] + length * (state[PIECE] + 1) / pieces
+        if stop > t:
+            if keep == TO_TIME:
+                integrate_piece(gaits, build, plan, state, start, stop, t)
+            return
+        integrate_piece(gaits, build, plan, state, start, stop, stop)
+        state[PIECE] += 1
+        if state[PIECE] >= pieces:
+            state[KNOT] += 1
+            state[PIECE] = 0
+    if keep == TO_TIME:
+        h = t - knots[last]
+        state[PHASE] += h * cycle_rate(gaits, build, values[last])
+        add_arc(state, h * values[last, SPEED], h * values[last, TURN])
+
+
+@kernel
+def write_placement(gaits: GaitArrays, state: FloatArray, values: FloatArray, out: FloatArray) -> None:
+    """Placing ``(8,)`` of a body with these parameters; its posture has a speed of its own."""
+    out[S_N] = max(values[POSTURE], 0.0) ** (1.0 / gaits.power)
+    out[RUN_AT], out[PHASE_AT] = values[RUN], state[PHASE]
+    out[X_AT], out[Z_AT], out[HEADING_AT] = state[X], state[Z], state[HEADING]
+    out[LEG_AT], out[BANK_AT] = values[LEG], values[BANK]
+
+
+@kernel
+def find_rest_time(plan: ParameterPlan) -> float:
+    """When [s] the plan comes to rest for good: no speed, and the posture of standing; never, if it goes on."""
+    i = plan.knots.shape[0] - 1
+    if plan.values[i, SPEED] > 0.0:
+        return NEVER_S
+    while i > 0 and plan.values[i - 1, SPEED] <= 0.0 and plan.values[i - 1, POSTURE] <= 0.0:
+        i -= 1
+    return float(plan.knots[i])
+
+
+@kernel
+def update_planted(
+    gaits: GaitArrays, build: BodyArrays, phase: float, values: FloatArray, held: BoolArray, fresh: bool
+) -> None:
+    """Which effectors are down; a plant neither starts twice nor comes back when parameters shift its ends."""
+    events = np.empty(8)
+    s_n = normalise_speed(values[SPEED], values[LEG], build.own_leg, build.froude)
+    evaluate_foot_events(gaits, s_n, values[RUN], values[STYLES:], events)
+    for e in range(4):
+        start, end = events[PLANT_EVENTS[e][0]], events[PLANT_EVENTS[e][1]]
+        into = phase - start - floor(phase - start)
+        if fresh:
+            held[e] = into < end - start
+        elif held[e]:
+            held[e] = into < end - start or into > 0.9
+        else:
+            held[e] = into < 0.5 * (end - start)
+
+
+@kernel
+def predict_plant_times(gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, walker: WalkerState) -> None:
+    """Times [s] to the starts of the next plants of effectors in the air, while parameters change.
+
+    The gaps of phase to the starts are looked at from tick to tick, and taken to be linear between.
+    """
+    mark, state, here = np.empty(7), np.empty(7), np.empty(plan.values.shape[1])
+    events, gap, cycle = np.empty(8), np.empty(4), np.empty(4)
+    now, rest, waiting = walker.clock[NOW], find_rest_time(plan), 4
+    copy_values(mark, walker.clock)
+    hertz, tick = 0.0, 0
+    while waiting > 0 and (
+        tick <= NUM_LOOK_AHEAD_STEPS
+        or (now + LOOK_AHEAD_STEP_S * (tick - 1) < rest < NEVER_S and tick <= 8 * NUM_LOOK_AHEAD_STEPS)
+    ):
+        t = now + LOOK_AHEAD_STEP_S * tick
+        integrate_clock(gaits, build, plan, mark, t, TO_ANCHOR)
+        copy_values(state, mark)
+        integrate_clock(gaits, build, plan, state, t, TO_TIME)
+        interpolate_plan(plan, int(mark[KNOT]), t, here)
+        s_n = normalise_speed(here[SPEED], here[LEG], build.own_leg, build.froude)
+        evaluate_foot_events(gaits, s_n, here[RUN], here[STYLES:], events)
+        waiting = 0
+        for e in range(4):
+            missing = events[PLANT_EVENTS[e][0]] - state[PHASE]
+            if tick == 0:
+                cycle[e] = -floor(missing)
+            missing += cycle[e]
+            if not walker.held[e] and walker.until[e] >= NEVER_S:
+                if missing <= 0.0 and tick > 0:
+                    walker.until[e] = LOOK_AHEAD_STEP_S * (tick - 1 + gap[e] / (gap[e] - missing))
+                else:
+                    waiting += 1
+            gap[e] = missing
+        hertz = cycle_rate(gaits, build, here)
+        tick += 1
+    for e in range(4):
+        if not walker.held[e] and walker.until[e] >= NEVER_S:
+            if rest < NEVER_S:
+                walker.until[e] = max(rest - now, 0.0)  # it stops with this foot in the air
+            elif hertz > 0.0:
+                walker.until[e] = LOOK_AHEAD_STEP_S * (tick - 1) + gap[e] / hertz
+
+
+@kernel
+def advance_walker(gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, walker: WalkerState, dt: float) -> None:
+    """Move one walker on by ``dt`` [s]: its clock, which effectors are down, when and where the others will be."""
+    clock, settling = walker.clock, walker.settling
+    clock[NOW] += dt
+    integrate_clock(gaits, build, plan, clock, clock[NOW], TO_ANCHOR)
+    interpolate_plan(plan, int(clock[KNOT]), clock[NOW], walker.here)
+    if walker.here[SPEED] <= 0.0 and walker.here[POSTURE] <= 0.0:
+        settling[STOOD] = 1.0
+        clock[PHASE] = ceil(clock[PHASE] - STAND_PHASE - 1e-9) + STAND_PHASE
+    else:
+        if settling[STOOD] > 0.0 and settling[FOOT] == 0.0:
+            clock[PHASE] += 0.5  # the right foot is in the air already: it makes the first step
+        settling[TRIED], settling[STOOD] = 0.0, 0.0
+    if settling[FOOT] >= 0.0 and clock[NOW] - settling[SINCE] >= SETTLE_S:
+        settling[FOOT] = -1.0
+    copy_values(walker.state, clock)
+    integrate_clock(gaits, build, plan, walker.state, clock[NOW], TO_TIME)
+    write_placement(gaits, walker.state, walker.here, walker.places[0])
+    if settling[STOOD] > 0.0:
+        advance_standing(plan, walker)
+    else:
+        update_planted(gaits, build, walker.state[PHASE], walker.here, walker.held, settling[FRESH] > 0.0)
+    settling[FRESH] = 0.0
+    predict_landings(gaits, build, plan, walker)
+
+
+@kernel
+def advance_standing(plan: ParameterPlan, walker: WalkerState) -> None:
+    """Stand on both feet, phase where the first step begins; a foot that stands oddly makes one small step."""
+    clock, settling = walker.clock, walker.settling
+    if clock[NOW] < plan.knots[plan.knots.shape[0] - 1] or walker.here[TURN] != 0.0:
+        settling[TRIED] = 0.0  # whoever turns on the spot, or changes, steps again and again
+    calm = clock[NOW] - settling[SINCE] >= SETTLE_S + PAUSE_S
+    if settling[FOOT] < 0.0 and settling[TRIED] < 3.0 and calm:
+        choose_settling_foot(walker)
+    for e in range(4):
+        walker.held[e] = int(settling[FOOT]) != e // 2
+
+
+@kernel
+def choose_settling_foot(walker: WalkerState) -> None:
+    """Let the odder foot step first; none steps twice."""
+    ease, feet, settling = walker.ease, walker.feet, walker.settling
+    worst, tried = MAX_STANDING_OFFSET * walker.here[LEG], int(settling[TRIED])
+    for e in range(4):
+        off = sqrt((feet[e, 0] - ease[e, 0]) ** 2 + (feet[e, 2] - ease[e, 2]) ** 2)
+        if not walker.touch[e]:
+            off += worst  # a foot that was let go stands again after a step
+        if not tried & (1 << (e // 2)) and off > worst:
+            worst, settling[FOOT] = off, e // 2
+    if settling[FOOT] >= 0.0:
+        settling[SINCE] = walker.clock[NOW]
+        settling[TRIED] = tried | (1 << int(settling[FOOT]))
+
+
+@kernel
+def time_to_mid_stance(
+    gaits: GaitArrays, build: BodyArrays, values: FloatArray, ankle: int, events: FloatArray
+) -> float:
+    """Time [s] from the strike of a heel to the middle of its flat stance, where the raw foot moves least."""
+    hertz = cycle_rate(gaits, build, values)
+    if hertz <= 0.0:
+        return 0.0
+    s_n = normalise_speed(values[SPEED], values[LEG], build.own_leg, build.froude)
+    evaluate_foot_events(gaits, s_n, values[RUN], values[STYLES:], events)
+    start = PLANT_EVENTS[ankle][0]
+    return min(max(0.5 * (events[start + 1] + events[start + 2]) - events[start], 0.0) / hertz, MAX_MID_STANCE_S)
+
+
+@kernel
+def predict_landings(gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, walker: WalkerState) -> None:
+    """When effectors in the air come down, and the walker's placing then."""
+    there, state, events = np.empty(plan.values.shape[1]), np.empty(7), np.empty(8)
+    now, airborne = walker.clock[NOW], False
+    for e in range(4):
+        walker.until[e] = NEVER_S
+        airborne = airborne or not walker.held[e]
+    if not airborne:
+        return
+    if walker.settling[STOOD] <= 0.0 and now < plan.knots[plan.knots.shape[0] - 1]:
+        predict_plant_times(gaits, build, plan, walker)
+    else:
+        hertz = cycle_rate(gaits, build, walker.here)
+        s_n = normalise_speed(walker.here[SPEED], walker.here[LEG], build.own_leg, build.froude)
+        evaluate_foot_events(gaits, s_n, walker.here[RUN], walker.here[STYLES:], events)
+        for e in range(4):
+            missing = events[PLANT_EVENTS[e][0]] - walker.state[PHASE]
+            if walker.settling[STOOD] > 0.0 and not walker.held[e]:
+                walker.until[e] = max(SETTLE_S - (now - walker.settling[SINCE]), 0.0)
+            elif hertz > 0.0 and not walker.held[e]:
+                walker.until[e] = (missing - floor(missing)) / hertz
+    for e in range(4):
+        if walker.until[e] <= LANDING_NOTICE_S:
+            copy_values(state, walker.clock)
+            integrate_clock(gaits, build, plan, state, now + walker.until[e], TO_TIME)
+            interpolate_plan(plan, int(walker.clock[KNOT]), now + walker.until[e], there)
+            write_placement(gaits, state, there, walker.places[1 + e])
+            if e % 2 == 0:
+                middle = now + walker.until[e] + time_to_mid_stance(gaits, build, there, e, events)
+                copy_values(state, walker.clock)
+                integrate_clock(gaits, build, plan, state, middle, TO_TIME)
+                interpolate_plan(plan, int(walker.clock[KNOT]), middle, there)
+                write_placement(gaits, state, there, walker.places[5 + e // 2])
+
+
+@kernel
+def write_walker_frame(
+    gaits: GaitArrays,
+    build: BodyArrays,
+    walker: WalkerState,
+    root: FloatArray,
+    rotations: FloatArray,
+    landing: FloatArray,
+) -> None:
+    """Pose of one walker now, before foot plants, and where its effectors will land."""
+    seen, settling = np.empty(4), np.empty(2)
+    for e in range(4):
+        seen[e] = 1.0 if walker.until[e] <= LANDING_NOTICE_S else 0.0
+    settling[0] = walker.settling[FOOT]
+    settling[1] = min((walker.clock[NOW] - walker.settling[SINCE]) / SETTLE_S, 1.0)
+    weights = walker.here[STYLES:]
+    places, shift, yaw = walker.places, walker.shift, walker.yaw
+    write_frame(gaits, build, weights, places, seen, settling, walker.ease, root, rotations, landing, shift, yaw)

@@ -1,0 +1,300 @@
+"""Compiled synthesis: from the laws of the gait model to a placed body.
+
+The laws give the weights of the components, the cadence and the foot events; the columns of a unit become a pose and
+the four points of its feet. The compiler works over a kernel anew in each kernel that calls it, so that calls here
+are few and not deep.
+"""
+
+from __future__ import annotations
+
+from math import cos, floor, pi, sin, sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from marey.base import FloatArray, IntArray, kernel
+from marey.lie.kernels import Quaternion, conjugate, exp, log, multiply, quaternion_at, rotate, write_rotation
+from marey.locomotion.model.locomotion_model import GaitArrays
+
+
+@kernel
+def copy_values(out: FloatArray, values: FloatArray) -> None:
+    """Copy values; a plain loop compiles twenty times faster than an assignment of slices."""
+    for i in range(out.shape[0]):
+        out[i] = values[i]
+
+
+@kernel
+def normalise_speed(speed: float, leg: float, own_leg: float, froude: bool) -> float:
+    """Normalised speed [1/s] of a character with a leg of its own length ([Glardon2005]_ §III.1.2)."""
+    return speed / sqrt(leg * own_leg) if froude else speed / leg
+
+
+@kernel
+def cadence_scale(leg: float, own_leg: float, froude: bool) -> float:
+    """How many times faster than the tables this character steps: short legs are short pendulums."""
+    return sqrt(own_leg / leg) if froude else 1.0
+
+
+@kernel
+def find_table_row(speeds: FloatArray, s_n: float) -> tuple[int, float]:
+    """Row of the tables below a speed, and how far it is to the next; the ends hold."""
+    last = speeds.shape[0] - 1
+    if s_n <= speeds[0]:
+        return 0, 0.0
+    if s_n >= speeds[last]:
+        return last - 1, 1.0
+    low, high = 0, last
+    while high - low > 1:
+        middle = (low + high) // 2
+        if speeds[middle] <= s_n:
+            low = middle
+        else:
+            high = middle
+    return low, (s_n - speeds[low]) / (speeds[low + 1] - speeds[low])
+
+
+@kernel
+def gait_weight(gaits: GaitArrays, style: int, gait: int, run: float) -> float:
+    """Part that a gait has in a style; who has one gait alone shows that gait."""
+    if not gaits.has_gait[style, 1 - gait]:
+        return 1.0
+    if not gaits.has_gait[style, gait]:
+        return 0.0
+    return run if gait == 1 else 1.0 - run
+
+
+@kernel
+def evaluate_cadence(gaits: GaitArrays, s_n: float, run: float, weights: FloatArray) -> float:
+    """Cycles per second [Hz] at the model's own leg length ([Glardon2005]_ Eq. III.1.8)."""
+    g, part = find_table_row(gaits.speeds, s_n)
+    total = 0.0
+    for k in range(weights.shape[0]):
+        if weights[k] > 0.0:
+            for tau in range(2):
+                table = gaits.frequency[k, tau]
+                value = table[g] + part * (table[g + 1] - table[g])
+                total += weights[k] * gait_weight(gaits, k, tau, run) * value
+    return total
+
+
+@kernel
+def evaluate_foot_events(gaits: GaitArrays, s_n: float, run: float, weights: FloatArray, out: FloatArray) -> None:
+    """Unwrapped phases ``(8,)`` of the foot events."""
+    g, part = find_table_row(gaits.speeds, s_n)
+    for e in range(8):
+        out[e] = 0.0
+    for k in range(weights.shape[0]):
+        if weights[k] > 0.0:
+            for tau in range(2):
+                share = weights[k] * gait_weight(gaits, k, tau, run)
+                if share > 0.0:
+                    low, high = gaits.events[k, tau, g], gaits.events[k, tau, g + 1]
+                    for e in range(8):
+                        out[e] += share * (low[e] + part * (high[e] - low[e]))
+
+
+@kernel
+def evaluate_score(gaits: GaitArrays, style: int, gait: int, component: int, s_n: float) -> float:
+    r"""Score :math:`A(s_n)` of one component: a power from standing, then a line ([Glardon2005]_ Eq. II.2.12)."""
+    slope, offset = gaits.slope[style, gait, component], gaits.offset[style, gait, component]
+    slowest = gaits.slowest[style, gait]
+    if s_n >= slowest:
+        return slope * s_n + offset
+    standing = gaits.standing[style, gait, component]
+    if s_n <= 0.0:
+        return standing
+    return standing + (slope * slowest + offset - standing) * (s_n / slowest) ** gaits.power
+
+
+@kernel
+def add_unit_row(
+    gaits: GaitArrays, s_n: float, run: float, weights: FloatArray, row: int, share: float, out: FloatArray
+) -> None:
+    """Add ``share`` times one row of the synthesised unit ([Glardon2005]_ Eq. II.2.20, multiplied out).
+
+    As many columns are added as ``out`` has.
+    """
+    for k in range(weights.shape[0]):
+        if weights[k] > 0.0:
+            for tau in range(2):
+                part = share * weights[k] * gait_weight(gaits, k, tau, run)
+                if part != 0.0:
+                    for d in range(out.shape[0]):
+                        out[d] += part * gaits.base[k, tau, row, d]
+                    for c in range(gaits.lift.shape[2]):
+                        score = part * evaluate_score(gaits, k, tau, c, s_n)
+                        for d in range(out.shape[0]):
+                            out[d] += score * gaits.lift[k, tau, c, row, d]
+
+
+@kernel
+def catmull_rom_weight(r: int, u: float) -> float:
+    """Weight of the ``r``-th of four values for a place ``u`` between the second and the third."""
+    if r == 0:
+        return 0.5 * u * (u * (2.0 - u) - 1.0)
+    if r == 1:
+        return 0.5 * (u * u * (3.0 * u - 5.0) + 2.0)
+    if r == 2:
+        return 0.5 * u * (u * (4.0 - 3.0 * u) + 1.0)
+    return 0.5 * u * u * (u - 1.0)
+
+
+S_N, RUN_AT, PHASE_AT, X_AT, Z_AT, HEADING_AT, LEG_AT, BANK_AT = 0, 1, 2, 3, 4, 5, 6, 7  # columns of a placing
+SETTLING_LIFT = 0.25  # [rad] of the thigh in a small step: 3 % of the leg high
+
+
+class BodyArrays(NamedTuple):
+    """What all characters of a model share."""
+
+    offsets: FloatArray  # (J, 3) [m] of the model's own skeleton
+    legs: IntArray  # (2, 4) hip, knee, ankle and toe joints of the right and the left leg
+    num_low: int  # joints up to the last ankle: what feet hang on
+    own_leg: float  # [m] leg length of the model's own skeleton
+    froude: bool  # scaling of speed and tempo by pendulum law, or by leg length alone
+    cubic: bool  # between the frames of a unit: cubic curves, or slerp
+
+
+@kernel
+def write_unit(
+    gaits: GaitArrays, cubic: bool, weights: FloatArray, at: FloatArray, columns: FloatArray, rotations: FloatArray
+) -> None:
+    """Columns of the unit at a phase, and its joint rotations, before it is placed.
+
+    Between frames: a periodic cubic (Catmull-Rom) in log space through the four rows round the phase, or, as in the
+    thesis, SLERP of joints and straight lines for the root ([Glardon2005]_ Eq. III.1.16).
+    """
+    count, joints = gaits.base.shape[2], rotations.shape[0]
+    place = (at[PHASE_AT] - floor(at[PHASE_AT])) * count
+    i = int(place)
+    u = place - i
+    after = np.empty(columns.shape[0])
+    for c in range(columns.shape[0]):
+        columns[c], after[c] = 0.0, 0.0
+    for r in range(4):
+        share = catmull_rom_weight(r, u) if cubic else (1.0 if r == 1 or r == 2 else 0.0)
+        if share != 0.0:
+            out = after if r == 2 and not cubic else columns
+            add_unit_row(gaits, at[S_N], at[RUN_AT], weights, (i + r - 1) % count, share, out)
+    for j in range(joints):
+        q = exp((columns[3 + 3 * j], columns[4 + 3 * j], columns[5 + 3 * j]))
+        if not cubic:
+            b = exp((after[3 + 3 * j], after[4 + 3 * j], after[5 + 3 * j]))
+            v = log(multiply(conjugate(q), b))
+            q = multiply(q, exp((u * v[0], u * v[1], u * v[2])))
+        write_rotation(rotations[j], multiply(quaternion_at(gaits.means, j), q))
+    if not cubic:
+        for c in range(3):
+            columns[c] += u * (after[c] - columns[c])
+
+
+@kernel
+def write_pose(
+    gaits: GaitArrays, build: BodyArrays, weights: FloatArray, at: FloatArray, root: FloatArray, rotations: FloatArray
+) -> None:
+    """Fill ``root`` ``(3,)`` [m] and the first rows of ``rotations`` ``(J, 4)``, as many as are given.
+
+    ``at`` ``(8,)`` is a placing. A body that turns leans inwards, about the line on the ground under its way.
+    """
+    columns = np.empty(3 + 3 * rotations.shape[0])
+    write_unit(gaits, build.cubic, weights, at, columns, rotations)
+    half = 0.5 * at[HEADING_AT]
+    bank = (cos(0.5 * at[BANK_AT]), 0.0, 0.0, -sin(0.5 * at[BANK_AT]))
+    turn = multiply((cos(half), 0.0, sin(half), 0.0), bank)
+    write_rotation(rotations[0], multiply(turn, quaternion_at(rotations, 0)))
+    leg = at[LEG_AT]
+    p = rotate(turn, (columns[0] * leg, columns[1] * leg, columns[2] * leg))
+    root[0], root[1], root[2] = at[X_AT] + p[0], p[1], at[Z_AT] + p[2]
+
+
+@kernel
+def write_effectors(build: BodyArrays, leg: float, root: FloatArray, rotations: FloatArray, out: FloatArray) -> None:
+    """Positions ``(4, 3)`` [m] of ankles and toes, from local rotations: a walk down each leg."""
+    scale = leg / build.own_leg
+    for side in range(2):
+        q = quaternion_at(rotations, 0)
+        p = (root[0], root[1], root[2])
+        for part in range(4):
+            j = build.legs[side, part]
+            o = (build.offsets[j, 0] * scale, build.offsets[j, 1] * scale, build.offsets[j, 2] * scale)
+            step = rotate(q, o)
+            p = (p[0] + step[0], p[1] + step[1], p[2] + step[2])
+            if part < 3:
+                q = multiply(q, quaternion_at(rotations, j))
+            if part >= 2:
+                row = 2 * side + part - 2
+                out[row, 0], out[row, 1], out[row, 2] = p
+
+
+@kernel
+def conjugate_hip_rotation(q_hip: Quaternion, q_knee: Quaternion, turn: Quaternion) -> Quaternion:
+    """A turn about the pelvis's axis, in the frame of the shank."""
+    q = multiply(q_hip, q_knee)
+    return multiply(multiply(conjugate(q), turn), q)
+
+
+@kernel
+def raise_settling_leg(build: BodyArrays, side: int, part: float, rotations: FloatArray) -> None:
+    """Raise a foot under its hip: thigh forward, shank back, the foot level, all about the hips' own axis."""
+    angle = SETTLING_LIFT * sin(pi * part) ** 2
+    q_hip = quaternion_at(rotations, build.legs[side, 0])
+    q_knee = quaternion_at(rotations, build.legs[side, 1])
+    q_ankle = quaternion_at(rotations, build.legs[side, 2])
+    forth, back = (cos(0.5 * angle), -sin(0.5 * angle), 0.0, 0.0), (cos(angle), sin(angle), 0.0, 0.0)
+    write_rotation(rotations[build.legs[side, 0]], multiply(forth, q_hip))
+    write_rotation(rotations[build.legs[side, 1]], multiply(q_knee, conjugate_hip_rotation(q_hip, q_knee, back)))
+    write_rotation(rotations[build.legs[side, 2]], multiply(conjugate_hip_rotation(q_hip, q_knee, forth), q_ankle))
+
+
+@kernel
+def write_frame(
+    gaits: GaitArrays,
+    build: BodyArrays,
+    weights: FloatArray,
+    places: FloatArray,
+    seen: FloatArray,
+    settling: FloatArray,
+    ease: FloatArray,
+    root: FloatArray,
+    rotations: FloatArray,
+    landing: FloatArray,
+    shift: FloatArray,
+    yaw: FloatArray,
+) -> None:
+    """Pose of one walker, before foot plants, and where its feet will land.
+
+    Args:
+        gaits: the model.
+        build: the body.
+        weights: of the styles ``(K,)``.
+        places: ``(7, 8)`` placings: now, when each effector lands, and in the middle of each foot's stance.
+        seen: ``(4,)`` the landings that count: where positive.
+        settling: ``(2,)`` foot that makes a small step, or -1, and how far it is in it.
+        ease: out, effectors ``(4, 3)`` [m] now, without that step.
+        root: out ``(3,)`` [m].
+        rotations: out ``(J, 4)``.
+        landing: out ``(4, 3)`` [m], for effectors that do not land where they are now.
+        shift: out ``(4, 3)`` [m] to be added to landings: feet are set where the raw foot will be in mid-stance, so
+            that it has the least to be held back; on a curve that is on the curve, not on its tangent.
+        yaw: out ``(2,)`` [rad] to be added to the feet that land, for the same reason.
+    """
+    low_root, low, feet = np.empty(3), np.empty((build.num_low, 4)), np.empty((4, 3))
+    for k in range(7):
+        at = places[k]
+        if k == 0:
+            write_pose(gaits, build, weights, at, root, rotations)
+            write_effectors(build, at[LEG_AT], root, rotations, ease)
+            if settling[0] >= 0.0:
+                raise_settling_leg(build, int(settling[0]), settling[1], rotations)
+            write_effectors(build, at[LEG_AT], root, rotations, landing)
+        elif seen[k - 1 if k < 5 else 2 * (k - 5)] > 0.0:
+            write_pose(gaits, build, weights, at, low_root, low)
+            write_effectors(build, at[LEG_AT], low_root, low, feet)
+            for e in range(4):
+                for c in range(0, 3, 2):
+                    if k == e + 1:
+                        landing[e, c], landing[e, 1], shift[e, c] = feet[e, c], feet[e, 1], 0.0
+                    elif k == 5 + e // 2 and seen[e] > 0.0:
+                        shift[e, c] = feet[e, c] - landing[e, c]
+            if k >= 5:
+                yaw[k - 5] = at[HEADING_AT] - places[1 + 2 * (k - 5), HEADING_AT]

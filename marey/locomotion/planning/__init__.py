@@ -1,0 +1,1 @@
+"""Plans of what a walker does: parameters over time, run-ups, speed profiles, paths on the ground."""

@@ -1,0 +1,454 @@
+"""Speed profiles that bring a foot to a place at the right moment of the step, with the compiled search for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol, cast, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import FloatArray, InputError, frozen, kernel
+from marey.locomotion.checks import check_name, check_number, check_positive
+from marey.locomotion.planning.baselines import search_linear_frequency_profile
+from marey.locomotion.planning.run_up import Frequency
+
+FOUND = 0
+TOO_CLOSE = 1  # no heel strike fits before the place, even at the highest speed
+BACKWARDS = 2  # the body would have to walk backwards
+TOO_FAST = 3
+TOO_HARD = 4  # more acceleration than allowed
+
+GAUSS_NODES, GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(10)
+PANELS = 3  # the table of frequencies has corners: three short panels see them better than a long one
+STRIKE_OFFSETS = (0, 1, -1, 2, -2, 3, -3)  # heel strikes tried, from the likeliest one on
+NUM_CHECKED_SPEEDS = 32  # places at which speed and acceleration are looked at
+
+
+@kernel
+def interpolate_cadence(speeds: FloatArray, hertz: FloatArray, speed: float, run: float) -> float:
+    """Cycles per second at ``speed``: linear between the speeds of the table, zero for a speed below zero."""
+    last = len(speeds) - 1
+    if speed <= speeds[0]:
+        return (1.0 - run) * hertz[0, 0] + run * hertz[1, 0] if speed == speeds[0] else 0.0
+    if speed >= speeds[last]:
+        return (1.0 - run) * hertz[0, last] + run * hertz[1, last]
+    i = np.searchsorted(speeds, speed) - 1
+    u = (speed - speeds[i]) / (speeds[i + 1] - speeds[i])
+    walk = (1.0 - u) * hertz[0, i] + u * hertz[0, i + 1]
+    return (1.0 - run) * walk + run * ((1.0 - u) * hertz[1, i] + u * hertz[1, i + 1])
+
+
+@kernel
+def profile_coefficients(is_quartic: bool, ends: FloatArray, distance: float, duration: float, out: FloatArray) -> None:
+    """Powers of ``u = t / duration`` in the speed; ``ends`` are both speeds and the first acceleration."""
+    first, last, push = ends[0], ends[1], ends[2] * duration
+    mean = distance / duration
+    out[0], out[3], out[4] = first, 0.0, 0.0
+    if not is_quartic:
+        out[2] = 3.0 * (first + last - 2.0 * mean)
+        out[1] = last - first - out[2]
+        return
+    r1, r2, r3 = last - first - push, -push, mean - first - 0.5 * push
+    out[4] = 30.0 * (r3 - 0.5 * r1 + r2 / 12.0)
+    out[3] = r2 - 2.0 * r1 - 2.0 * out[4]
+    out[2] = 3.0 * r1 - r2 + out[4]
+    out[1] = push
+
+
+@kernel
+def evaluate_speed(powers: FloatArray, u: float) -> float:
+    """Speed at the fraction ``u`` of the duration."""
+    return powers[0] + u * (powers[1] + u * (powers[2] + u * (powers[3] + u * powers[4])))
+
+
+@kernel
+def integrate_cycles(
+    speeds: FloatArray, hertz: FloatArray, powers: FloatArray, runs: FloatArray, duration: float, end: float
+) -> float:
+    """Integral of the frequency from the start to the fraction ``end`` of the duration, by Gauss's rule."""
+    total = 0.0
+    for panel in range(PANELS):
+        for i in range(len(GAUSS_NODES)):
+            u = end * (panel + 0.5 + 0.5 * GAUSS_NODES[i]) / PANELS
+            run = runs[0] + (runs[1] - runs[0]) * u
+            total += GAUSS_WEIGHTS[i] * interpolate_cadence(speeds, hertz, evaluate_speed(powers, u), run)
+    return 0.5 * total * duration * end / PANELS
+
+
+@kernel
+def _excess_cycles(
+    speeds: FloatArray,
+    hertz: FloatArray,
+    runs: FloatArray,
+    ends: FloatArray,
+    goal: FloatArray,
+    is_quartic: bool,
+    duration: float,
+    powers: FloatArray,
+) -> float:
+    """Cycles made in ``duration`` beyond those wanted; ``goal`` is the distance and the cycles."""
+    profile_coefficients(is_quartic, ends, goal[0], duration, powers)
+    return integrate_cycles(speeds, hertz, powers, runs, duration, 1.0) - goal[1]
+
+
+@kernel
+def solve_duration(
+    speeds: FloatArray,
+    hertz: FloatArray,
+    runs: FloatArray,
+    ends: FloatArray,
+    goal: FloatArray,
+    is_quartic: bool,
+    bracket: FloatArray,
+    powers: FloatArray,
+) -> float:
+    """Duration that makes exactly the wanted cycles, by false position (Illinois); -1 below, -2 above the bracket."""
+    low, high = bracket[0], bracket[1]
+    f_low = _excess_cycles(speeds, hertz, runs, ends, goal, is_quartic, low, powers)
+    f_high = _excess_cycles(speeds, hertz, runs, ends, goal, is_quartic, high, powers)
+    if f_low > 0.0:
+        return -1.0
+    if f_high < 0.0:
+        return -2.0
+    side, middle = 0, low
+    for _ in range(80):
+        middle = (low * f_high - high * f_low) / (f_high - f_low) if f_high != f_low else 0.5 * (low + high)
+        f = _excess_cycles(speeds, hertz, runs, ends, goal, is_quartic, middle, powers)
+        if abs(f) < 1e-11 or high - low < 1e-12 * high:
+            break
+        if f > 0.0:
+            high, f_high = middle, f
+            f_low, side = (0.5 * f_low, 1) if side == 1 else (f_low, 1)
+        else:
+            low, f_low = middle, f
+            f_high, side = (0.5 * f_high, -1) if side == -1 else (f_high, -1)
+    return middle
+
+
+@kernel
+def profile_extremes(powers: FloatArray, duration: float) -> tuple[float, float, float]:
+    """Lowest and highest speed and the greatest acceleration of a profile."""
+    low, high, hardest = np.inf, -np.inf, 0.0
+    for i in range(NUM_CHECKED_SPEEDS + 1):
+        u = i / NUM_CHECKED_SPEEDS
+        s = evaluate_speed(powers, u)
+        a = (powers[1] + u * (2.0 * powers[2] + u * (3.0 * powers[3] + u * 4.0 * powers[4]))) / duration
+        low, high, hardest = min(low, s), max(high, s), max(hardest, abs(a))
+    return low, high, hardest
+
+
+@kernel
+def search_heel_strikes(
+    speeds: FloatArray,
+    hertz: FloatArray,
+    runs: FloatArray,
+    ends: FloatArray,
+    place: FloatArray,
+    is_quartic: bool,
+    limits: FloatArray,
+    best: FloatArray,
+) -> int:
+    """Try the heel strikes round the likeliest one and keep the profile that bends least.
+
+    ``place``: distance, phase now, phase of the foot, least cycles ahead, and a duration (0 for none): the profile
+    that lasts nearest to it is then kept instead. ``limits``: highest speed, acceleration.
+    ``best``: powers (5), duration, final phase, greatest acceleration. Returns one of the codes above.
+    """
+    s1, s2 = ends[0], ends[1]
+    distance, phase, foot, ahead, lasting = place[0], place[1], place[2], place[3], place[4]
+    slack = s1 + s2 - np.sqrt(s1 * s2)  # S >= 0 when the quadratic's A <= (sqrt s1 + sqrt s2)^2
+    slowest = 3.0 * distance / slack if slack > 1e-9 else distance / 0.05
+    bracket = np.array([distance / limits[0], slowest * (2.0 if is_quartic else 1.0)])
+    powers, goal = np.empty(5), np.array([distance, 0.0])
+    even = lasting if lasting > 0.0 else 2.0 * distance / max(s1 + s2, 0.5)
+    even = min(max(even, bracket[0]), bracket[1])
+    likely = np.floor(phase - foot + _excess_cycles(speeds, hertz, runs, ends, goal, is_quartic, even, powers) + 0.5)
+    code, score, middle = TOO_CLOSE, np.inf, np.inf
+    for step in STRIKE_OFFSETS:
+        if abs(step) > 1 and score == middle and score < np.inf:
+            continue  # neither neighbour bends less than the middle: the next ones bend more
+        goal[1] = likely + step + foot - phase
+        if goal[1] <= ahead:
+            continue
+        duration = solve_duration(speeds, hertz, runs, ends, goal, is_quartic, bracket, powers)
+        if duration < 0.0:
+            code = code if code > BACKWARDS or duration == -1.0 else BACKWARDS
+            continue
+        fault, hardest = _classify_profile(powers, duration, limits)
+        bend = hardest if is_quartic else abs(2.0 * powers[2] / duration)
+        bend = abs(duration - lasting) if lasting > 0.0 else bend
+        if fault != FOUND:
+            code = max(code, fault)
+        elif bend < score:
+            score = bend
+            best[:5], best[5], best[6], best[7] = powers, duration, goal[1] + phase, hardest
+        if step == 0:
+            middle = score
+    return FOUND if score < np.inf else code
+
+
+@kernel
+def _classify_profile(powers: FloatArray, duration: float, limits: FloatArray) -> tuple[int, float]:
+    """What is wrong with a profile, and its greatest acceleration."""
+    low, high, hardest = profile_extremes(powers, duration)
+    if low < -1e-9:
+        return BACKWARDS, hardest
+    if high > limits[0]:
+        return TOO_FAST, hardest
+    return (TOO_HARD if hardest > limits[1] else FOUND), hardest
+
+
+PROFILE_METHODS: Final = ("exact", "quadratic-linF", "quartic")
+RULES: Final = ("absolute", "signed")
+FEET: Final = {"right": 0.0, "left": 0.5}  # phase of the heel strike
+MAX_ACCELERATION_MPS2: Final = 1.0  # [m/s²] what a profile may ask, [Glardon2005]_ leaves it open
+MIN_PHASE_TO_STRIKE: Final = 0.05  # [cycle] a heel strike nearer than this is not planned for
+TABLE_POINTS: Final = 200
+STATUS: Final = (
+    "ok",
+    "too close: no heel strike fits before the place",
+    "the body would have to walk backwards",
+    "faster than the body can go",
+    "harder than the acceleration allowed",
+)
+
+
+@runtime_checkable
+class CadenceSource(Protocol):
+    """Whoever knows the cadence of a character: an engine, or a table."""
+
+    def frequency_table(self) -> tuple[FloatArray, FloatArray]:
+        """Speeds ``(G,)`` [m/s], and cycles per second ``(2, G)`` of walks and runs."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FrequencyTable:
+    """Cycles per second by speed, linear in between; walks and runs mix linearly."""
+
+    speeds_mps: FloatArray  # (G,) rising from zero
+    hertz: FloatArray  # (2, G) walks, runs
+
+    def __post_init__(self) -> None:
+        speeds = frozen(self.speeds_mps, None, name="speeds")
+        if len(speeds) < 2 or speeds[0] != 0.0 or (np.diff(speeds) <= 0.0).any():
+            raise InputError("the speeds of a frequency table do not rise from zero", "Sort them, the first is 0")
+        object.__setattr__(self, "speeds_mps", speeds)
+        object.__setattr__(self, "hertz", frozen(self.hertz, 2, len(speeds), name="hertz"))
+
+    @classmethod
+    def from_source(cls, source: CadenceSource | Frequency, *, fastest_mps: float = 8.0) -> FrequencyTable:
+        """Table of an engine, of a table, or of a function ``F(speed, run)`` [Hz]."""
+        if isinstance(source, FrequencyTable):
+            return source
+        if isinstance(source, CadenceSource):
+            return cls(*source.frequency_table())
+        if not callable(source):
+            raise InputError(f"source is {source!r}", "Give an engine, a FrequencyTable or a function of speed and run")
+        speeds = fastest_mps * np.linspace(0.0, 1.0, TABLE_POINTS) ** 2  # dense where cadence bends most
+        even = cast(list[float], speeds.tolist())
+        rows: list[list[float]] = [[source(speed, run) for speed in even] for run in (0.0, 1.0)]
+        return cls(speeds, np.array(rows))
+
+    def frequency_table(self) -> tuple[FloatArray, FloatArray]:
+        """Both arrays, as an engine gives them."""
+        return self.speeds_mps, self.hertz
+
+    def at(self, speed_mps: float, run: float = 0.0) -> float:
+        """Cycles per second at one speed."""
+        mixed: FloatArray = (1.0 - run) * self.hertz[0] + run * self.hertz[1]
+        return float(np.interp(speed_mps, self.speeds_mps, mixed))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SpeedProfile:
+    r"""Speed over time, :math:`S(t) = \sum_k c_k (t/T)^k`, and the phase that it brings about."""
+
+    powers: FloatArray  # (5,) [m/s] coefficients of t / duration
+    duration_s: float
+    phase: float  # at the start
+    final_phase: float  # at the end, not wrapped
+    run: tuple[float, float]  # walk (0) or run (1) at both ends, linear in between
+    max_acceleration: float  # [m/s²]
+    status: str  # "ok", or why there is no profile
+    table: FrequencyTable
+
+    @property
+    def is_feasible(self) -> bool:
+        """Whether there is such a profile."""
+        return self.status == "ok"
+
+    @property
+    def num_cycles(self) -> float:
+        """Gait cycles from the start to the end."""
+        return self.final_phase - self.phase
+
+    @property
+    def heel_strikes(self) -> int:
+        """How often the phase passes a whole number before or at the end."""
+        return int(np.floor(self.final_phase + 1e-9) - np.floor(self.phase))
+
+    @property
+    def times(self) -> FloatArray:
+        """Times ``(P,)`` [s], at most 1/60 s apart, at which a straight line between speeds is good to 0.1 mm/s."""
+        return np.linspace(0.0, self.duration_s, max(2, int(np.ceil(60.0 * self.duration_s)) + 1))
+
+    def speed(self, time_s: ArrayLike) -> FloatArray:
+        """Speed [m/s] at times ``(...)``; held outside."""
+        u = np.clip(np.asarray(time_s, dtype=np.float64) / self.duration_s, 0.0, 1.0)
+        return _evaluate_polynomial(self.powers, u)
+
+    def distance(self, time_s: ArrayLike) -> FloatArray:
+        """Way [m] since the start, at times ``(...)`` within the profile."""
+        u = np.clip(np.asarray(time_s, dtype=np.float64) / self.duration_s, 0.0, 1.0)
+        return self.duration_s * u * _evaluate_polynomial(self.powers / np.arange(1.0, 6.0), u)
+
+    def run_at(self, time_s: ArrayLike) -> FloatArray:
+        """Walk (0) to run (1) at times ``(...)``."""
+        u = np.clip(np.asarray(time_s, dtype=np.float64) / self.duration_s, 0.0, 1.0)
+        return self.run[0] + (self.run[1] - self.run[0]) * u
+
+    def phase_at(self, time_s: float) -> float:
+        """Phase at a time, not wrapped: the integral of the frequency."""
+        u = min(max(time_s / self.duration_s, 0.0), 1.0)
+        made = integrate_cycles(*self.table.frequency_table(), self.powers, np.array(self.run), self.duration_s, u)
+        return self.phase + float(made)
+
+
+def _evaluate_polynomial(powers: FloatArray, u: FloatArray) -> FloatArray:
+    return np.power(np.asarray(u)[..., None], np.arange(5)) @ powers
+
+
+def plan_profile(
+    source: CadenceSource | Frequency,
+    s1: float,
+    s2: float,
+    distance_m: float,
+    phase: float,
+    *,
+    run: tuple[float, float] = (0.0, 0.0),
+    foot: str | float = "right",
+    method: str = "exact",
+    rule: str = "absolute",
+    acceleration: float = 0.0,
+    acceleration_cap: float = MAX_ACCELERATION_MPS2,
+    fastest_mps: float | None = None,
+    lasting_s: float | None = None,
+) -> SpeedProfile:
+    r"""Speed from ``s1`` to ``s2`` over ``distance_m`` that ends at a heel strike of the foot.
+
+    .. math:: S(t) = a t^2 + b t + s_1,\quad \int_0^T S = d,\quad
+        \varphi_1 + \int_0^T F(S(t), w(t))\,dt = q + \varphi_{foot},\ q \text{ whole}
+
+    [Glardon2005]_ §IV.1.3.2. ``exact`` solves the phase integral for each ``q`` near the even profile and keeps the
+    one with the smallest change of acceleration :math:`|2aT|`. ``quadratic-linF`` is the thesis's closed form with
+    the mean of both frequencies (its printed :math:`\tfrac12 b t` is :math:`\tfrac12 b t^2`); its ``rule`` compares
+    absolute changes as the text says, or ``signed`` ones as its second example does. ``quartic`` starts with
+    ``acceleration`` and ends with none.
+
+    Args:
+        source: engine, frequency table or function ``F(speed, run)`` [Hz].
+        s1: speed [m/s] now.
+        s2: speed [m/s] there.
+        distance_m: way of the root.
+        phase: now, 0 is the right heel strike.
+        run: walk (0) or run (1) now and there.
+        foot: which heel strikes at the end, or its phase.
+        method: one of ``PROFILE_METHODS``.
+        rule: of ``quadratic-linF``: "absolute" or "signed".
+        acceleration: now [m/s²], for the quartic.
+        acceleration_cap: most that the profile may ask [m/s²].
+        fastest_mps: speed that is never passed; by default the last of the table.
+        lasting_s: take the heel strike whose profile lasts nearest to this, instead of the one that bends least.
+
+    Returns:
+        A profile; its ``status`` says why when there is none.
+
+    Raises:
+        InputError: a speed is below zero, or a number is not finite.
+        UnknownNameError: no such method or rule.
+    """
+    numbers = {"s1": s1, "s2": s2, "distance_m": distance_m, "phase": phase, "acceleration": acceleration}
+    limits = {"acceleration_cap": acceleration_cap, "fastest_mps": fastest_mps, "lasting_s": lasting_s}
+    _check_profile_request(numbers, limits, run, method, rule)
+    table, strike = FrequencyTable.from_source(source), _foot_phase(foot)
+    if method == "quadratic-linF":
+        powers, duration, final, code = search_linear_frequency_profile(
+            (s1, s2),
+            (table.at(s1, run[0]), table.at(s2, run[1])),
+            distance_m,
+            phase - strike,
+            is_signed=rule == "signed",
+        )
+        return _build_linear_profile(powers, duration, final + strike, code, phase=phase, run=run, table=table)
+    fastest = float(table.speeds_mps[-1]) if fastest_mps is None else fastest_mps
+    ends, place = (
+        np.array([s1, s2, acceleration]),
+        np.array([distance_m, phase, strike, MIN_PHASE_TO_STRIKE, lasting_s or 0.0]),
+    )
+    return _search_profile(
+        table, ends, place, run, np.array([fastest, acceleration_cap]), is_quartic=method == "quartic"
+    )
+
+
+def _search_profile(
+    table: FrequencyTable,
+    ends: FloatArray,
+    place: FloatArray,
+    run: tuple[float, float],
+    limits: FloatArray,
+    *,
+    is_quartic: bool,
+) -> SpeedProfile:
+
+    best, phase, code = np.zeros(8), float(place[1]), TOO_CLOSE
+    if place[0] > 1e-6:
+        code = search_heel_strikes(*table.frequency_table(), np.array(run), ends, place, is_quartic, limits, best)
+    if code != 0:
+        return SpeedProfile(np.zeros(5), 1.0, phase, phase, run, 0.0, STATUS[code], table)
+    return SpeedProfile(best[:5], float(best[5]), phase, float(best[6]), run, float(best[7]), "ok", table)
+
+
+def _build_linear_profile(
+    powers: FloatArray,
+    duration: float,
+    final: float,
+    code: int,
+    *,
+    phase: float,
+    run: tuple[float, float],
+    table: FrequencyTable,
+) -> SpeedProfile:
+    if code != 0:
+        return SpeedProfile(np.zeros(5), 1.0, phase, phase, run, 0.0, STATUS[code], table)
+    hardest = max(abs(powers[1]), abs(powers[1] + 2.0 * powers[2])) / duration
+    return SpeedProfile(powers, duration, phase, final, run, float(hardest), "ok", table)
+
+
+def _foot_phase(foot: str | float) -> float:
+    if isinstance(foot, str):
+        if foot not in FEET:
+            raise InputError(f"foot '{foot}'", "It is 'right', 'left' or a phase from 0 to 1")
+        return FEET[foot]
+    if not 0.0 <= check_number("foot", foot) < 1.0:
+        raise InputError(f"the phase of the foot is {foot}", "It lies from 0 to 1")
+    return float(foot)
+
+
+def _check_profile_request(
+    numbers: Mapping[str, float], limits: Mapping[str, float | None], run: tuple[float, float], method: str, rule: str
+) -> None:
+    for name, value in numbers.items():
+        check_number(name, value)
+    if min(numbers["s1"], numbers["s2"]) < 0.0:
+        raise InputError("a speed below zero", "Speeds begin at 0 m/s")
+    for name, value in limits.items():
+        if value is not None:
+            check_positive(name, value)
+    shares = frozen(run, 2, name="run")
+    if shares.min() < 0.0 or shares.max() > 1.0:
+        raise InputError(f"run is {run}", "Give two shares of running, from 0 (walk) to 1 (run)")
+    check_name("method", method, "speed profiles", PROFILE_METHODS)
+    check_name("rule", rule, "speed profiles", RULES)

@@ -1,0 +1,272 @@
+"""Compiled kinematics of one leg: frames of its joints, and the pose that puts its ankle and foot in place."""
+
+from __future__ import annotations
+
+from math import acos, atan2, cos, exp, sin, sqrt
+
+from marey.base import FloatArray, IntArray, kernel
+from marey.dynamics.spatial import add3, cross, dot, row3, scale3, subtract3
+from marey.lie.kernels import Quaternion, Vector, conjugate, multiply, quaternion_at, rotate
+from marey.locomotion.plants.state import LegArrays
+
+SOFTNESS = 0.5  # [-] saturation starts this part of the last stretch before the largest extension
+MAX_LEG_EXTENSION = 0.995  # [-] largest extension of a leg: beyond it a knee snaps straight ([Glardon2005]_ §III.2.4)
+STRAIGHT_LEG = 0.9999  # [-] as straight as a captured leg is taken to be
+TOE_RETURN_S, TOE_RETURN_RADPS = (
+    0.05,
+    5.0,
+)  # how bent toes stretch: by half in 0.035 s, but no faster than 290 degrees/s
+ORIGIN, ABOVE, WORLD, BEND = 56, 59, 63, 100  # columns of a row: frames of hip, knee, ankle and toe, 11 numbers each
+WEAK_BEND = 0.08  # [-] of the thigh: a knee that bends out less has no plane of its own
+
+
+@kernel
+def norm(a: Vector) -> float:
+    """Length of a vector."""
+    return sqrt(dot(a, a))
+
+
+@kernel
+def unit(a: Vector) -> Vector:
+    """Vector of length one; zero stays zero."""
+    return scale3(1.0 / max(norm(a), 1e-300), a)
+
+
+@kernel
+def perpendicular(v: Vector) -> Vector:
+    """Some unit vector at right angles to the unit vector ``v``."""
+    if abs(v[0]) < 0.6:
+        return unit((1.0 - v[0] * v[0], -v[0] * v[1], -v[0] * v[2]))
+    return unit((-v[1] * v[0], 1.0 - v[1] * v[1], -v[1] * v[2]))
+
+
+@kernel
+def shortest_rotation(a: Vector, b: Vector) -> Quaternion:
+    """Smallest rotation from unit vector ``a`` to unit vector ``b``."""
+    w = 1.0 + dot(a, b)
+    if w < 1e-9:
+        n = perpendicular(a)
+        return 0.0, n[0], n[1], n[2]
+    v = cross(a, b)
+    scale = 1.0 / sqrt(w * w + dot(v, v))
+    return scale * w, scale * v[0], scale * v[1], scale * v[2]
+
+
+@kernel
+def yaw_rotation(angle: float) -> Quaternion:
+    """Rotation about the vertical; positive to the left."""
+    return cos(0.5 * angle), 0.0, sin(0.5 * angle), 0.0
+
+
+@kernel
+def joint_in_ancestor(
+    top: int, j: int, parents: IntArray, offsets: FloatArray, scale: float, rotations: FloatArray
+) -> tuple[Vector, Quaternion]:
+    """Origin of joint ``j`` and rotation of its parent, in the frame of ``top``, which is above it."""
+    p, q = scale3(scale, row3(offsets, j)), (1.0, 0.0, 0.0, 0.0)
+    k = int(parents[j])
+    while k > top:
+        r = quaternion_at(rotations, k)
+        p = add3(scale3(scale, row3(offsets, k)), rotate(r, p))
+        q = multiply(r, q)
+        k = int(parents[k])
+    return p, q
+
+
+@kernel
+def joint_in_world(
+    j: int, top: int, origin: Vector, world: Quaternion, legs: LegArrays, scale: float, rotations: FloatArray
+) -> tuple[Vector, Quaternion, Quaternion]:
+    """Origin of joint ``j``, world rotations of its parent and of itself, from those of ``top``."""
+    p, q = joint_in_ancestor(top, j, legs.parents, legs.offsets, scale, rotations)
+    above = multiply(world, q)
+    return add3(origin, rotate(world, p)), above, multiply(above, quaternion_at(rotations, j))
+
+
+@kernel
+def saturate_length(length: float, soft: float, limit: float) -> float:
+    """``length`` up to ``soft``, then bending over smoothly (C1) so that it never passes ``limit``."""
+    if length <= soft:
+        return length
+    return soft + (limit - soft) * (1.0 - exp(-(length - soft) / (limit - soft)))
+
+
+@kernel
+def saturation_limits(extension: float) -> tuple[float, float]:
+    """Where saturation starts and ends, as parts of the leg: nowhere short of the extension that the leg has."""
+    limit = min(max(1.0 - (1.0 - extension) / (1.0 + SOFTNESS), MAX_LEG_EXTENSION), STRAIGHT_LEG)
+    return 1.0 - (1.0 + SOFTNESS) * (1.0 - limit), limit
+
+
+@kernel
+def rotation_between_frames(a: Vector, n: Vector, b: Vector, m: Vector) -> Quaternion:
+    """Rotation that takes unit vector ``a`` to ``b``, and ``n``, across ``a``, to ``m``, across ``b``."""
+    first = shortest_rotation(a, b)
+    n = rotate(first, n)
+    n = unit(subtract3(n, scale3(dot(n, b), b)))
+    m = unit(subtract3(m, scale3(dot(m, b), b)))
+    return multiply(shortest_rotation(n, m), first)
+
+
+@kernel
+def bend_direction(k: Vector, a: Vector, thigh: float, pole: Vector) -> Vector:
+    """Where the knee points, across the line ``a`` from hip to ankle; a straight one points along the pole."""
+    bend = subtract3(k, scale3(dot(a, k), a))
+    hint = subtract3(pole, scale3(dot(a, pole), a))
+    hint = unit(hint) if norm(hint) > 1e-6 else perpendicular(a)
+    weak = max(0.0, 1.0 - norm(bend) / (WEAK_BEND * thigh))
+    return unit(add3(bend, scale3(thigh * (0.25 * WEAK_BEND * weak * weak + 1e-12), hint)))
+
+
+@kernel
+def solve_leg(
+    hip: Vector, knee: Vector, ankle: Vector, target: Vector, pole: Vector
+) -> tuple[Quaternion, Quaternion, Vector]:
+    r"""Turns of thigh and shank that put the ankle on its target, in the knee's own plane ([Glardon2005]_ §III.2.4).
+
+    .. math:: \cos\alpha = \frac{l_1^2 + L^2 - l_2^2}{2 l_1 L}
+
+    with :math:`L` the distance to the target, saturated before the knee snaps. Also returns the ankle reached.
+    """
+    k, s, a = subtract3(knee, hip), subtract3(ankle, knee), subtract3(ankle, hip)
+    l1, l2 = norm(k), norm(s)
+    total = l1 + l2
+    g = subtract3(target, hip)
+    far = norm(g)
+    soft, limit = saturation_limits(norm(a) / total)
+    a = unit(a) if norm(a) > 1e-9 * total else unit(k)
+    g = scale3(1.0 / far, g) if far > 1e-9 * total else a
+    length = max(saturate_length(far, soft * total, limit * total), abs(l1 - l2) + 1e-6 * total)
+    bend = bend_direction(k, a, l1, pole)
+    bent = rotate(shortest_rotation(a, g), bend)
+    cosine = min(1.0, max(-1.0, (l1 * l1 + length * length - l2 * l2) / (2.0 * l1 * length)))
+    k_new = add3(scale3(l1 * cosine, g), scale3(l1 * sqrt(1.0 - cosine * cosine), bent))
+    s_new = subtract3(scale3(length, g), k_new)
+    n, m = cross(a, bend), cross(g, bent)
+    upper = rotation_between_frames(unit(k), n, unit(k_new), m)
+    lower = rotation_between_frames(unit(s), n, unit(s_new), m)
+    return upper, lower, add3(hip, scale3(length, g))
+
+
+@kernel
+def write_unit_quaternion(rows: FloatArray, i: int, q: Quaternion) -> None:
+    """Write a quaternion, normalised, into a row."""
+    size = 1.0 / sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3])
+    rows[i, 0], rows[i, 1], rows[i, 2], rows[i, 3] = size * q[0], size * q[1], size * q[2], size * q[3]
+
+
+@kernel
+def get3(row: FloatArray, at: int) -> Vector:
+    """Three numbers of a row."""
+    return row[at], row[at + 1], row[at + 2]
+
+
+@kernel
+def set3(row: FloatArray, at: int, value: Vector) -> None:
+    """Write three numbers into a row."""
+    row[at], row[at + 1], row[at + 2] = value
+
+
+@kernel
+def get4(row: FloatArray, at: int) -> Quaternion:
+    """Four numbers of a row."""
+    return row[at], row[at + 1], row[at + 2], row[at + 3]
+
+
+@kernel
+def set4(row: FloatArray, at: int, value: Quaternion) -> None:
+    """Write four numbers into a row."""
+    row[at], row[at + 1], row[at + 2], row[at + 3] = value
+
+
+@kernel
+def write_leg_frames(
+    row: FloatArray, foot: int, root: Vector, rotations: FloatArray, legs: LegArrays, scale: float
+) -> None:
+    """Write origin, world rotation of the parent and own world rotation of hip, knee, ankle and toe into a row."""
+    top, origin, world = 0, root, quaternion_at(rotations, 0)
+    for j in range(4):
+        joint = legs.joints[foot, j]
+        origin, above, world = joint_in_world(joint, top, origin, world, legs, scale, rotations)
+        set3(row, ORIGIN + 11 * j, origin)
+        set4(row, ABOVE + 11 * j, above)
+        set4(row, WORLD + 11 * j, world)
+        top = joint
+
+
+@kernel
+def leg_extension(row: FloatArray) -> tuple[float, float, float]:
+    """Length of thigh and shank [m] of a row with frames, and where saturation starts and ends, as parts of it."""
+    hip, knee, ankle = get3(row, ORIGIN), get3(row, ORIGIN + 11), get3(row, ORIGIN + 22)
+    reach = norm(subtract3(knee, hip)) + norm(subtract3(ankle, knee))
+    soft, limit = saturation_limits(norm(subtract3(ankle, hip)) / reach)
+    return reach, soft, limit
+
+
+@kernel
+def pose_leg(
+    row: FloatArray, foot: int, target: Vector, turn: Quaternion, legs: LegArrays, rotations: FloatArray
+) -> tuple[Vector, float]:
+    """Move the ankle to ``target`` and turn the foot by ``turn`` against the raw pose.
+
+    The row holds the frames of the raw leg. Returns the ankle reached and the miss [m].
+    """
+    W_hip, W_knee, W_ankle = get4(row, WORLD), get4(row, WORLD + 11), get4(row, WORLD + 22)
+    pole = rotate(W_hip, row3(legs.pole, foot))
+    upper, lower, reached = solve_leg(get3(row, ORIGIN), get3(row, ORIGIN + 11), get3(row, ORIGIN + 22), target, pole)
+    above_knee, above_ankle = multiply(upper, get4(row, ABOVE + 11)), multiply(lower, get4(row, ABOVE + 22))
+    write_unit_quaternion(
+        rotations, legs.joints[foot, 0], multiply(conjugate(get4(row, ABOVE)), multiply(upper, W_hip))
+    )
+    write_unit_quaternion(rotations, legs.joints[foot, 1], multiply(conjugate(above_knee), multiply(lower, W_knee)))
+    write_unit_quaternion(rotations, legs.joints[foot, 2], multiply(conjugate(above_ankle), multiply(turn, W_ankle)))
+    return reached, norm(subtract3(reached, target))
+
+
+@kernel
+def bend_toes(
+    row: FloatArray, foot: int, ankle: Vector, turn: Quaternion, floor_y: float, dt: float, scale: float,
+    legs: LegArrays,
+    rotations: FloatArray,
+) -> None:  # fmt: skip
+    """Bend toes whose end would be under the floor about the foot's lateral axis; they stretch again in time."""
+    toe = add3(ankle, rotate(turn, subtract3(get3(row, ORIGIN + 33), get3(row, ORIGIN + 22))))
+    above, W_toe = multiply(turn, get4(row, ABOVE + 33)), multiply(turn, get4(row, WORLD + 33))
+    axis = rotate(multiply(turn, get4(row, WORLD + 22)), row3(legs.lateral, foot))
+    needed = toe_clearance_angle(rotate(W_toe, scale3(scale, row3(legs.tip, foot))), axis, floor_y - toe[1])
+    slack = max(0.0, row[BEND] - needed)
+    bend = needed + max(slack * exp(-dt / TOE_RETURN_S), slack - TOE_RETURN_RADPS * dt)
+    row[BEND] = bend
+    if bend > 1e-9:
+        half = -0.5 * bend  # from ahead to up is against the lateral axis
+        bent = multiply((cos(half), sin(half) * axis[0], sin(half) * axis[1], sin(half) * axis[2]), W_toe)
+        write_unit_quaternion(rotations, legs.joints[foot, 3], multiply(conjugate(above), bent))
+
+
+@kernel
+def toe_clearance_angle(tip: Vector, axis: Vector, lowest: float) -> float:
+    """Angle [rad] by which a vector must turn up about ``axis``, which points left, to rise to ``lowest`` [m]."""
+    if tip[1] >= lowest:
+        return 0.0
+    ahead = unit(cross(axis, (0.0, 1.0, 0.0)))
+    up = cross(ahead, axis)
+    u, v = dot(tip, ahead), dot(tip, up)
+    size = sqrt(u * u + v * v) * up[1]
+    if size < 1e-9:
+        return 0.0
+    sine = min(1.0, max(-1.0, (lowest - dot(tip, axis) * axis[1]) / size))
+    return min(1.5, max(0.0, atan2(sine, sqrt(1.0 - sine * sine)) - atan2(v, u)))
+
+
+@kernel
+def heel_rise_angle(hip: Vector, toe: Vector, ahead: Vector, foot: float, reach: float) -> float:
+    r"""Smallest angle [rad] by which a foot on its toe must rise for its ankle to be within ``reach`` of the hip.
+
+    With :math:`D` from toe to hip and the foot :math:`f = l(\cos\varphi\,u - \sin\varphi\,y)`, the ankle is at
+    :math:`T - f`, so :math:`\|D + f\|^2 \le r^2` means :math:`\cos(\varphi + \beta) \le c`.
+    """
+    d = subtract3(hip, toe)
+    along, size = dot(d, ahead), dot(d, d)
+    k, beta = sqrt(along * along + d[1] * d[1]), atan2(d[1], along)
+    c = (reach * reach - size - foot * foot) / (2.0 * foot * max(k, 1e-9))
+    return acos(min(1.0, max(-1.0, c))) - beta

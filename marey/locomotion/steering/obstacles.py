@@ -1,0 +1,321 @@
+"""Obstacles on the ground as boxes, and paths round them.
+
+A detour leaves the line to one side of an obstacle and returns to it; a route goes round all that stands between
+start and goal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from marey.base import FloatArray, InputError
+from marey.locomotion.planning.ground_path import (
+    HANDLE,
+    SPACING_M,
+    GroundPath,
+    evaluate_bezier,
+    heading_vector,
+    resample_evenly,
+)
+
+BODY_RADIUS_M: Final = 0.35  # what a walking body needs on each side of its root
+TRACK_WIDTH_M: Final = 0.3  # [m] the feet of a walker, and of a leap, stay so near to its line
+OBSTACLE_LENGTH_M: Final = (0.4, 2.6)  # ranges of the thesis's test bed, [Glardon2005]_ §IV.1.4
+OBSTACLE_WIDTH_M: Final = (1.0, 6.0)
+OBSTACLE_DISTANCE_M: Final = (2.0, 10.0)
+MAX_COORDINATE_M: Final = 1e4  # [m] beyond this a number is a mistake
+
+
+class Extent(NamedTuple):
+    """A box as seen by somebody who walks straight on: along and to the left of the line [m]."""
+
+    front: float  # nearest edge, ahead of the walker
+    rear: float
+    right: float  # of the line, positive to the left
+    left: float
+
+    @property
+    def length_m(self) -> float:
+        """From the front to the rear edge."""
+        return self.rear - self.front
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """A box that lies on the ground and may move."""
+
+    position: tuple[float, float]  # (x, z) [m] of its centre
+    size: tuple[float, float] = (0.6, 1.5)  # length along its own heading, width across [m]
+    height_m: float = 0.1
+    heading_rad: float = 0.0
+    velocity: tuple[float, float] = (0.0, 0.0)  # (x, z) [m/s]
+
+    def __post_init__(self) -> None:
+        numbers = [*self.position, *self.size, self.height_m, self.heading_rad, *self.velocity]
+        if not np.isfinite(numbers).all() or np.abs(numbers).max() > MAX_COORDINATE_M:
+            raise InputError("an obstacle with a number that is not finite", "Give metres, radians and m/s")
+        if min(self.size) <= 0.0 or self.height_m < 0.0:
+            raise InputError(f"an obstacle of size {self.size} and height {self.height_m}", "Sizes are positive")
+
+    def corners(self) -> FloatArray:
+        """Corners ``(4, 2)`` [m], round the box."""
+        along = 0.5 * self.size[0] * heading_vector(self.heading_rad)
+        across = 0.5 * self.size[1] * heading_vector(self.heading_rad + 0.5 * np.pi)
+        centre = np.array(self.position)
+        return np.stack(
+            [centre - along - across, centre - along + across, centre + along + across, centre + along - across]
+        )
+
+    def extent_from(self, point: FloatArray, heading_rad: float) -> Extent:
+        """Extent of the bounding box that lies along a heading, for a walker at ``point`` (x, z)."""
+        away = self.corners() - point
+        ahead, left = away @ heading_vector(heading_rad), away @ heading_vector(heading_rad + 0.5 * np.pi)
+        return Extent(float(ahead.min()), float(ahead.max()), float(left.min()), float(left.max()))
+
+    def track_extent_from(
+        self, point: FloatArray, heading_rad: float, half_width_m: float = TRACK_WIDTH_M
+    ) -> Extent | None:
+        """As :meth:`seen_from`, of the part that lies on the walker's own track; None where there is none."""
+        away = self.corners() - point
+        ahead, left = away @ heading_vector(heading_rad), away @ heading_vector(heading_rad + 0.5 * np.pi)
+        kept = _clip_to_band(np.stack([ahead, left], axis=-1), half_width_m)
+        if len(kept) == 0:
+            return None
+        low, high = kept.min(axis=0), kept.max(axis=0)
+        return Extent(float(low[0]), float(high[0]), float(low[1]), float(high[1]))
+
+    def distance(self, points: FloatArray) -> FloatArray:
+        """Distance ``(...)`` [m] of points ``(..., 2)`` from the box; zero inside."""
+        away = points - np.array(self.position)
+        along = np.abs(away @ heading_vector(self.heading_rad)) - 0.5 * self.size[0]
+        across = np.abs(away @ heading_vector(self.heading_rad + 0.5 * np.pi)) - 0.5 * self.size[1]
+        return np.hypot(np.maximum(along, 0.0), np.maximum(across, 0.0))
+
+    def after(self, seconds: float) -> Obstacle:
+        """The obstacle where it will be."""
+        x, z = (p + seconds * v for p, v in zip(self.position, self.velocity, strict=True))
+        return replace(self, position=(x, z))
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether it has a velocity."""
+        return self.velocity != (0.0, 0.0)
+
+
+def _clip_to_band(polygon: FloatArray, half_width: float) -> FloatArray:
+    """The part ``(K, 2)`` of a convex polygon (ahead, left) between two lines beside the way."""
+    for sign in (1.0, -1.0):
+        kept: list[FloatArray] = []
+        for a, b in zip(polygon, np.roll(polygon, -1, axis=0), strict=True):
+            over_a, over_b = sign * float(a[1]) - half_width, sign * float(b[1]) - half_width
+            if over_a <= 0.0:
+                kept.append(a)
+            if over_a * over_b < 0.0:
+                kept.append(a + over_a / (over_a - over_b) * (b - a))
+        polygon = np.array(kept).reshape(-1, 2)
+    return polygon
+
+
+def sample_obstacle(rng: np.random.Generator, position: FloatArray, heading_rad: float) -> Obstacle:
+    """An obstacle in front of a walker, as the thesis's test bed drops them ([Glardon2005]_ §IV.1.4).
+
+    The distance is from the root to the front edge.
+    """
+    length, width = rng.uniform(*OBSTACLE_LENGTH_M), rng.uniform(*OBSTACLE_WIDTH_M)
+    ahead = rng.uniform(*OBSTACLE_DISTANCE_M) + 0.5 * length
+    x, z = (float(v) for v in np.asarray(position) + ahead * heading_vector(heading_rad))
+    return Obstacle((x, z), (float(length), float(width)), 0.1, float(heading_rad))
+
+
+SIDE_FRACTION: Final = 0.3  # of the obstacle's length, beside the body's radius: delta of [Glardon2005]_ §IV.1.3.1
+SWAY_M: Final = 0.08  # how far the root sways from its line, twice over
+HANDLES: Final = (HANDLE, 0.5, 0.6, 0.3)
+DETOUR_STEP_M: Final = 0.1
+NUM_COARSE_POINTS, NUM_FINE_POINTS = 40, 400  # points of a curve, to compare and to walk
+MAX_DETOURS_TRIED: Final = 12
+
+
+def quintic_controls(
+    start: FloatArray, heading: float, end: FloatArray, end_heading: float, handle: float
+) -> FloatArray:
+    """Control points ``(6, 2)`` of a Bézier curve of degree five that begins and ends straight.
+
+    Two even control points at each end make the curvature zero there; the end speeds are those of the cubic.
+    """
+    arm = 0.6 * handle * float(np.linalg.norm(end - start))
+    out, back = arm * heading_vector(heading), arm * heading_vector(end_heading)
+    return np.stack([start, start + out, start + 2.0 * out, end - 2.0 * back, end - back, end])
+
+
+def find_detour(
+    obstacle: Obstacle,
+    position: FloatArray,
+    heading_rad: float,
+    *,
+    side: str | None = None,
+    radius_m: float = BODY_RADIUS_M,
+    others: Sequence[Obstacle] = (),
+) -> GroundPath | None:
+    """A way past an obstacle that comes back to the line at the same distance behind it ([Glardon2005]_ §IV.1.3.1).
+
+    The thesis steers by one point at the side and one on the line, and slows down at both. Here the way follows the
+    whole side, as its author proposes. It is widened in steps of 0.1 m until it is free.
+
+    Args:
+        obstacle: what is in the way.
+        position: of the walker, ``(x, z)`` [m].
+        heading_rad: of the walker, and of the line.
+        side: "left" or "right"; by default the one with the shorter way that is free.
+        radius_m: of the body.
+        others: further obstacles to keep away from.
+
+    Returns:
+        The way from the walker on, or None when no side is free.
+    """
+    extent = obstacle.extent_from(position, heading_rad)
+    free = [
+        way
+        for name in ("left", "right")
+        if side in (None, name)
+        for way in [_search_side(extent, name, position, heading_rad, radius_m, (obstacle, *others))]
+        if way is not None
+    ]
+    return min(free, key=lambda way: way.length_m, default=None)
+
+
+def _search_side(
+    extent: Extent, side: str, position: FloatArray, heading: float, radius: float, boxes: Sequence[Obstacle]
+) -> GroundPath | None:
+    own = SIDE_FRACTION * min(extent.length_m, 1.0)
+    for attempt in range(MAX_DETOURS_TRIED):
+        margin = radius + SWAY_M + (own if attempt == 0 else 0.0) + DETOUR_STEP_M * max(0, attempt - 1)
+        offset = extent.left + margin if side == "left" else extent.right - margin
+        tried = [
+            pair for handle in HANDLES for pair in _detour_controls(extent, offset, handle, position, heading, margin)
+        ]
+        rough = [GroundPath(_sample_controls(pair, NUM_COARSE_POINTS, 0.1)) for pair in tried]
+        free = [i for i, way in enumerate(rough) if all(_is_clear(box, way, radius) for box in boxes)]
+        if free:
+            best = min(free, key=lambda i: float(np.abs(rough[i].curvatures).max()))
+            return GroundPath(_sample_controls(tried[best], NUM_FINE_POINTS, SPACING_M))
+    return None
+
+
+def _sample_controls(pair: tuple[FloatArray, FloatArray], count: int, spacing_m: float) -> FloatArray:
+    return resample_evenly(np.concatenate([evaluate_bezier(controls, count) for controls in pair]), spacing_m)
+
+
+def _is_clear(box: Obstacle, way: GroundPath, radius: float) -> bool:
+    return bool(box.distance(way.points).min() >= radius + 0.5 * SWAY_M)
+
+
+def _detour_controls(
+    extent: Extent, offset: float, handle: float, position: FloatArray, heading: float, margin: float
+) -> list[tuple[FloatArray, FloatArray]]:
+    """Controls of the ways out and back that reach the side early or late; the return mirrors the approach."""
+    ahead, left = heading_vector(heading), heading_vector(heading + 0.5 * np.pi)
+    home = position + (extent.front + extent.rear) * ahead
+    found: list[tuple[FloatArray, FloatArray]] = []
+    for early in (0.0, 0.5 * margin, margin):
+        if extent.front - early < 0.3:
+            continue
+        first = position + (extent.front - early) * ahead + offset * left
+        last = position + (extent.rear + early) * ahead + offset * left
+        out = quintic_controls(position, heading, first, heading, handle)
+        found.append((out, quintic_controls(last, heading, home, heading, handle)))
+    return found
+
+
+CLEARANCE_M: Final = 0.1  # [m] beside the body's radius
+VISIBILITY_STEP_M: Final = 0.03  # [m] between the points at which a line is tested
+SHIFT_RAMP: Final = 3.0  # a dodge is so many times longer than wide
+
+
+def find_route(start: FloatArray, goal: FloatArray, boxes: Sequence[Obstacle], *, radius_m: float) -> FloatArray:
+    """Shortest line of straight pieces ``(N, 2)`` that keeps away from boxes: a visibility graph, by Dijkstra.
+
+    Raises:
+        InputError: there is none.
+    """
+    nodes = np.concatenate([start[None], goal[None], *[_corner_points(box, radius_m + CLEARANCE_M) for box in boxes]])
+    is_open = _is_free(nodes, boxes, radius_m)
+    is_open[:2] = True
+    best, before, heap = {0: 0.0}, {0: 0}, [(0.0, 0)]
+    while heap:
+        cost, at = heappop(heap)
+        if at == 1:
+            return _trace_route(nodes, before)
+        if cost > best[at]:
+            continue
+        for to in np.flatnonzero(is_open):
+            new = cost + float(np.hypot(*(nodes[to] - nodes[at])))
+            if new < best.get(int(to), np.inf) and _is_visible(nodes[at], nodes[to], boxes, radius_m):
+                best[int(to)], before[int(to)] = new, at
+                heappush(heap, (new, int(to)))
+    raise InputError("no way leads from the start to the goal", "Move them, or open a gap of a metre")
+
+
+def _corner_points(box: Obstacle, away: float) -> FloatArray:
+    """Points round the corners of a box, two to a corner."""
+    corners, centre = box.corners(), np.array(box.position)
+    along, across = heading_vector(box.heading_rad), heading_vector(box.heading_rad + 0.5 * np.pi)
+    rows: list[FloatArray] = []
+    for corner in corners:
+        side = np.sign([(corner - centre) @ along, (corner - centre) @ across])
+        rows += [corner + away * (side[0] * along + 0.4 * side[1] * across)]
+        rows += [corner + away * (0.4 * side[0] * along + side[1] * across)]
+    return np.array(rows)
+
+
+def _is_free(points: FloatArray, boxes: Sequence[Obstacle], radius: float) -> np.ndarray:
+    return np.all([box.distance(points) >= radius for box in boxes], axis=0) if boxes else np.ones(len(points), bool)
+
+
+def _is_visible(a: FloatArray, b: FloatArray, boxes: Sequence[Obstacle], radius: float) -> bool:
+    count = max(2, int(np.hypot(*(b - a)) / VISIBILITY_STEP_M))
+    line = a + np.linspace(0.0, 1.0, count)[:, None] * (b - a)
+    ends = min(3, count // 3)  # whoever starts or ends close to a box may
+    return bool(_is_free(line[ends : count - ends], boxes, radius).all())
+
+
+def _trace_route(nodes: FloatArray, before: dict[int, int]) -> FloatArray:
+    chain = [1]
+    while chain[-1] != 0:
+        chain.append(before[chain[-1]])
+    return nodes[chain[::-1]]
+
+
+def shift_path_past(
+    way: GroundPath, box: Obstacle, slack_m: float, *, radius_m: float = BODY_RADIUS_M
+) -> FloatArray | None:
+    """The way, shifted to one side where it passes a box; None if that takes more than ``slack_m``."""
+    corners = box.corners()
+    along = np.array([way.nearest(corner) for corner in corners])
+    left = left_vectors(way.heading_at(along))
+    beside = np.einsum("ij,ij->i", corners - way.point_at(along), left)
+    away = radius_m + CLEARANCE_M
+    shifts = sorted((float(beside.max()) + away, float(beside.min()) - away), key=abs)
+    for shift in shifts:
+        if abs(shift) > slack_m:
+            break
+        bent = _shift_path(way, shift, float(along.min()) - radius_m, float(along.max()) + radius_m)
+        if box.distance(bent).min() >= radius_m:
+            return bent
+    return None
+
+
+def _shift_path(way: GroundPath, shift: float, first: float, last: float) -> FloatArray:
+    ramp = max(1.0, SHIFT_RAMP * abs(shift))
+    u = np.clip(np.minimum((way.lengths - first + ramp) / ramp, (last + ramp - way.lengths) / ramp), 0.0, 1.0)
+    bump = shift * u**3 * (10.0 - 15.0 * u + 6.0 * u * u)
+    return resample_evenly(way.points + bump[:, None] * left_vectors(way.headings))
+
+
+def left_vectors(headings: FloatArray) -> FloatArray:
+    """Unit vectors ``(..., 2)`` to the left of headings."""
+    return np.stack([np.cos(headings), -np.sin(headings)], axis=-1)

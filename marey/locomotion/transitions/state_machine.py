@@ -1,0 +1,413 @@
+"""The jump state machine: six states from walking to jumping and back, with the snapshot it keeps between steps."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Final, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import FloatArray, InputError, MareyWarning
+from marey.locomotion.model.walker import RawFrame
+from marey.locomotion.planning.parameters import GaitParameters
+from marey.locomotion.planning.run_up import MAX_ACCELERATION
+from marey.locomotion.transitions.approach import (
+    JumpAnswer,
+    JumpApproach,
+    JumpRequest,
+    find_planted_toe,
+    get_jump_clip,
+    plan_approach,
+    plan_leap_for,
+)
+from marey.locomotion.transitions.clips import FootholdSchedule, PoseFrame, compute_effectors
+from marey.locomotion.transitions.jump_library import JumpLibrary, SteerableWalker
+from marey.locomotion.transitions.jump_plan import (
+    LeapPlan,
+    plan_standing_jump,
+    schedule_leap_footholds,
+    schedule_standing_footholds,
+)
+from marey.skeleton import Skeleton
+
+
+class JumpPlan(Protocol):
+    """A transition as a function of the time since its start."""
+
+    @property
+    def skeleton(self) -> Skeleton:
+        """The body."""
+        ...
+
+    @property
+    def duration_s(self) -> float:
+        """How long it lasts."""
+        ...
+
+    @property
+    def end_phase(self) -> float:
+        """Phase at which walking goes on."""
+        ...
+
+    @property
+    def end_position(self) -> FloatArray:
+        """Carriage ``(x, z)`` [m] with which walking goes on."""
+        ...
+
+    @property
+    def heading_rad(self) -> float:
+        """Direction, all the time."""
+        ...
+
+    def state(self, time_s: float) -> str:
+        """One of blend-in, jump, blend-out."""
+        ...
+
+    def frame(self, time_s: float) -> PoseFrame:
+        """Raw pose."""
+        ...
+
+    def carriage(self, time_s: float) -> FloatArray:
+        """Where the character is on the ground ``(x, z)`` [m]."""
+        ...
+
+    def gait_phase(self, time_s: float) -> float:
+        """Phase of the gait."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JumpState:
+    """The state of the machine; replaced, never changed, so that a snapshot is a reference."""
+
+    stage: str = "neutral"  # neutral, adapt, leap or restore
+    clock_s: float = 0.0  # since the stage began
+    deadline_s: float = inf  # the stage is looked at again then
+    latest_s: float = inf  # the stage is given up then
+    request: JumpRequest | None = None
+    queued: JumpRequest | None = None
+    wish: GaitParameters | None = None  # what to go back to
+    wish_over_s: float | None = None
+    plan: JumpPlan | None = None
+    feet: FootholdSchedule | None = None
+
+
+class JumpSnapshot(NamedTuple):
+    """A moment of the machine and of its walker."""
+
+    moment: JumpState
+    walker: object
+
+
+STATES: Final = ("neutral", "adapt", "blend-in", "jump", "blend-out", "restore")
+"""The six states of [Glardon2005]_ §III.3.4."""
+SAME_PHASE: Final = 1e-3  # [-] of a cycle before a heel strike: as good as there
+MAX_PHASE_LATE: Final = 0.05  # [-] of a cycle after it: not too late
+MAX_WAIT_S: Final = 20.0  # [s] beyond what was planned; then the jump is given up
+RESTORE_ACCELERATION: Final = 0.5  # [m/s²]
+SHORTEST_RESTORE_S: Final = 0.5  # [s]
+TICK_S: Final = 0.02  # [s] between two looks at a character that comes to a stand
+MIN_STEP_S: Final = 1e-12  # [s]
+TIME_TOL_S: Final = 1e-6  # [s] before its end a ramp has arrived
+
+
+class JumpStateMachine:
+    """A source that walks, and jumps when asked to ([Glardon2005]_ §III.3.4).
+
+    Neutral, then adapt (ramp to the jump's own speed and gait, up to a heel strike), blend-in (to the toe off), jump
+    (to the landing), blend-out (to the other foot's toe off), restore (ramp back), neutral.
+
+    Steps are split where a state ends, so that the result does not depend on the frame rate. Requests during the
+    three middle states are queued, one at most, the last one wins; a request during restore starts anew and keeps
+    what is to be restored.
+    """
+
+    def __init__(self, walker: SteerableWalker, jumps: JumpLibrary) -> None:
+        self._walker, self._jumps = walker, jumps
+        self._now = JumpState()
+
+    # Asking
+
+    def jump(
+        self,
+        length_m: float,
+        kind: str = "walk",
+        *,
+        height_m: float | None = None,
+        priority: str = "jump-parameters",
+        takeoff: tuple[float, float] | None = None,
+        foot: str = "right",
+        max_acceleration: float = MAX_ACCELERATION,
+    ) -> JumpAnswer:
+        """Ask for a jump.
+
+        Args:
+            length_m: from the take-off toe to the landing heel.
+            kind: ``"walk"`` or ``"run"``, a leap with that run-up; ``"standing"``, with both feet.
+            height_m: of a standing jump, how high the root rises; by default what goes with the length.
+            priority: ``"jump-parameters"`` changes the speed to what the jump needs; ``"jump-now"`` changes the jump to
+                what the present speed allows.
+            takeoff: point ``(x, z)`` [m] straight ahead where the toe of the take-off foot shall be.
+            foot: take-off foot, ``"right"`` or ``"left"``.
+            max_acceleration: of the run-up [m/s²].
+
+        Raises:
+            InputError: a number is not positive and finite, or no run-up fits.
+            UnknownNameError: no such kind, priority or foot.
+        """
+        request = JumpRequest(length_m, kind, height_m, priority, takeoff, foot, max_acceleration)
+        if self._now.stage == "leap":
+            self._now = replace(self._now, queued=request)
+            return JumpAnswer("queued", kind, length_m, foot, self.parameters.speed, 0.0, 0.0)
+        approach = plan_approach(self._walker, self._jumps, request)
+        self._adapt(approach)
+        made = approach.request
+        return JumpAnswer(
+            "planned", made.kind, made.length_m, made.foot, approach.speed, approach.duration_s, approach.cycles
+        )
+
+    def preview(
+        self,
+        length_m: float,
+        kind: str,
+        speed: float,
+        *,
+        foot: str = "right",
+        height_m: float | None = None,
+        position: ArrayLike = (0.0, 0.0),
+        heading_rad: float = 0.0,
+    ) -> tuple[LeapPlan, FootholdSchedule]:
+        """Plan a leap from a gait of some speed [m/s] whose heel strikes at a place ``(x, z)`` [m]; changes nothing."""
+        request = JumpRequest(length_m, kind, height_m, foot=foot)
+        place = np.array(position, dtype=np.float64)
+        leap = plan_leap_for(self._walker, self._jumps, request, speed, position=place, heading_rad=heading_rad)
+        return leap, schedule_leap_footholds(leap)
+
+    def cancel(self) -> bool:
+        """Give up a jump that has not begun, or one that is queued; tells whether there was any."""
+        if self._now.stage == "adapt":
+            self._restore_parameters()
+            return True
+        was_queued = self._now.queued is not None
+        self._now = replace(self._now, queued=None)
+        return was_queued
+
+    def wish(self, parameters: GaitParameters, over_s: float) -> None:
+        """Change what the character shall go back to after the jump, and how fast."""
+        if self._now.stage == "neutral":
+            self._walker.go_to(parameters, over_s)
+            return
+        self._now = replace(self._now, wish=parameters, wish_over_s=over_s)
+        if self._now.stage == "restore":
+            self._restore_parameters()
+
+    # Reading
+
+    @property
+    def jumps(self) -> JumpLibrary:
+        """What can be jumped."""
+        return self._jumps
+
+    @property
+    def takeoff(self) -> tuple[float, float] | None:
+        """Where the take-off toe will be, or is ``(x, z)`` [m]; nothing unless a jump was asked for."""
+        now = self._now
+        if isinstance(now.plan, LeapPlan):
+            x, z = find_planted_toe(now.plan, self._jumps.rest_heights_m(self.parameters.leg_length_m))
+            return float(x), float(z)
+        return None if now.request is None else now.request.takeoff
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a jump is under way, from its run-up to the return of the parameters."""
+        return self._now.stage != "neutral"
+
+    @property
+    def state(self) -> str:
+        """One of ``STATES``; the walker's own word in place of neutral."""
+        now = self._now
+        if now.plan is not None:
+            return now.plan.state(now.clock_s)
+        return self._walker.state if now.stage == "neutral" else now.stage
+
+    @property
+    def parameters(self) -> GaitParameters:
+        """Parameters of the gait now; locked while jumping."""
+        return self._walker.parameters
+
+    @property
+    def target(self) -> GaitParameters:
+        """Parameters that were wished for."""
+        return self._walker.target if self._now.wish is None else self._now.wish
+
+    @property
+    def request(self) -> JumpRequest | None:
+        """The jump that is prepared or under way."""
+        return self._now.request
+
+    @property
+    def queued(self) -> JumpRequest | None:
+        """The jump that comes next."""
+        return self._now.queued
+
+    @property
+    def plan(self) -> JumpPlan | None:
+        """The transition under way."""
+        return self._now.plan
+
+    @property
+    def phase(self) -> float:
+        """Phase of the gait."""
+        plan = self._now.plan
+        return self._walker.phase if plan is None else plan.gait_phase(self._now.clock_s)
+
+    @property
+    def position(self) -> FloatArray:
+        """Where the character is on the ground ``(x, z)`` [m]."""
+        plan = self._now.plan
+        return self._walker.position if plan is None else plan.carriage(self._now.clock_s)
+
+    @property
+    def heading_rad(self) -> float:
+        """Where it faces."""
+        return self._walker.heading_rad
+
+    # Moving
+
+    def advance(self, dt: float) -> tuple[str, ...]:
+        """Move on by ``dt`` [s]; returns the foot events that were passed."""
+        passed: tuple[str, ...] = ()
+        left = dt
+        while True:
+            step = min(left, max(self._now.deadline_s - self._now.clock_s, 0.0))
+            passed += self._move(step)
+            left -= step
+            if self._now.deadline_s - self._now.clock_s <= MIN_STEP_S:
+                self._next()
+            elif left <= MIN_STEP_S:
+                return passed
+
+    def frame(self) -> RawFrame:
+        """What the body looks like now, before foot plants; changes nothing."""
+        now = self._now
+        if now.plan is None or now.feet is None:
+            return self._walker.frame()
+        raw = now.plan.frame(now.clock_s)
+        feet = compute_effectors(now.plan.skeleton, raw)
+        until, landing = now.feet.next_plants(now.clock_s, feet)
+        planted = now.feet.planted(now.clock_s)
+        return RawFrame(raw.root, raw.rotations, planted, until, landing, self.parameters.leg_length_m)
+
+    def snapshot(self) -> JumpSnapshot:
+        """All that :meth:`restore` needs."""
+        return JumpSnapshot(self._now, self._walker.snapshot())
+
+    def restore(self, snapshot: object) -> None:
+        """Come back to the moment of a snapshot."""
+        assert isinstance(snapshot, JumpSnapshot)
+        self._now = snapshot.moment
+        self._walker.restore(snapshot.walker)
+
+    # The states
+
+    def _move(self, step: float) -> tuple[str, ...]:
+        start = self._now.clock_s
+        self._now = replace(self._now, clock_s=start + step)
+        if self._now.feet is not None:
+            return self._now.feet.events(start, start + step)
+        return self._walker.advance(step)
+
+    def _next(self) -> None:
+        match self._now.stage:
+            case "adapt":
+                self._try_take_off()
+            case "leap":
+                self._land()
+            case _:
+                self._now = JumpState()
+
+    def _adapt(self, approach: JumpApproach) -> None:
+        wish = self.target
+        approach.start(self._walker)
+        self._now = JumpState(
+            "adapt",
+            deadline_s=approach.duration_s,
+            latest_s=approach.duration_s + MAX_WAIT_S,
+            request=approach.request,
+            wish=wish,
+            wish_over_s=self._now.wish_over_s,
+        )
+
+    def _try_take_off(self) -> None:
+        now, wait = self._now, self._time_to_take_off()
+        if wait == 0.0:
+            self._leap()
+        elif now.clock_s + wait > now.latest_s:
+            warnings.warn("no heel strike in time for the jump; it was given up", MareyWarning, stacklevel=2)
+            self._restore_parameters()
+        else:
+            self._now = replace(now, deadline_s=now.clock_s + wait)
+
+    def _time_to_take_off(self) -> float:
+        """Time until the jump may begin, 0 for now [s]: a heel strike of the right foot, or standing still."""
+        walker, request = self._walker, self._now.request
+        assert request is not None
+        if request.kind == "standing":
+            return 0.0 if walker.is_settled else TICK_S
+        now, rest = walker.parameters, walker.remaining_s
+        hertz = walker.frequency(now.speed, now.run)
+        if hertz <= 0.0:
+            return inf
+        strike = float(walker.events(now.speed, now.run)[4 * request.side])
+        missing = (strike - walker.phase + MAX_PHASE_LATE) % 1.0 - MAX_PHASE_LATE
+        if missing <= SAME_PHASE and rest <= TIME_TOL_S:
+            return 0.0
+        return (missing if missing > SAME_PHASE else missing + 1.0) / hertz
+
+    def _leap(self) -> None:
+        plan, feet = self._planned()
+        self._now = replace(self._now, stage="leap", clock_s=0.0, deadline_s=plan.duration_s, plan=plan, feet=feet)
+
+    def _planned(self) -> tuple[JumpPlan, FootholdSchedule]:
+        walker, request = self._walker, self._now.request
+        assert request is not None
+        place, heading = walker.position, walker.heading_rad
+        if request.kind != "standing":
+            leap = plan_leap_for(
+                walker,
+                self._jumps,
+                request,
+                self.parameters.speed,
+                position=place,
+                heading_rad=heading,
+                phase=walker.phase,
+            )  # fmt: skip
+            return leap, schedule_leap_footholds(leap)
+        stand = PoseFrame(*walker.pose_at(0.0, 0.0, 0.0, np.zeros(2), 0.0))
+        clip, body = get_jump_clip(walker, self._jumps, request), self._jumps.skeleton_for(self.parameters.leg_length_m)
+        jump = plan_standing_jump(body, stand, clip, place, heading)
+        return jump, schedule_standing_footholds(jump)
+
+    def _land(self) -> None:
+        now = self._now
+        assert now.plan is not None
+        self._walker.place(now.plan.end_phase, now.plan.end_position, now.plan.heading_rad)
+        self._now = replace(now, plan=None, feet=None)
+        if now.queued is None:
+            self._restore_parameters()
+            return
+        try:
+            self._adapt(plan_approach(self._walker, self._jumps, now.queued))
+        except InputError as error:
+            warnings.warn(f"the next jump was given up: {error}", MareyWarning, stacklevel=2)
+            self._restore_parameters()
+
+    def _restore_parameters(self) -> None:
+        wish, now = self.target, self.parameters
+        change = abs(wish.speed - now.speed) / RESTORE_ACCELERATION
+        over = max(change, SHORTEST_RESTORE_S) if self._now.wish_over_s is None else self._now.wish_over_s
+        self._walker.go_to(wish, over)
+        self._now = JumpState("restore", deadline_s=over, wish=wish)

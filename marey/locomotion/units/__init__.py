@@ -1,0 +1,1 @@
+"""Motion units cut from captured clips: cycles of gaits, and jumps with their flight."""

@@ -1,0 +1,371 @@
+"""Principal components in three levels: everybody, a person, a gait of that person; scores follow the speed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import FloatArray, InputError, UnknownNameError, frozen
+from marey.models.pose_model import check_name
+from marey.models.spectrum import check_choice, choose_count
+
+ROUTES = ("svd", "gram")
+SCALINGS = ("covariance", "correlation")
+DROPPED = 1e-12  # [-] of the largest variance; [Glardon2005]_ App. B never divides by what lies below
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Components:
+    r"""A mean row and orthonormal directions: :math:`\theta \approx \theta_0 + \alpha E^T`, [Glardon2005]_ §II.1.2."""
+
+    mean: FloatArray  # (p,)
+    directions: FloatArray  # (p, k) orthonormal in the scaled columns
+    scales: FloatArray  # (p,) each column was multiplied by this
+    variances: FloatArray  # (k,) of the scores, divided by the number of rows
+    shares: FloatArray  # (k,) of the whole variance
+
+    def scores(self, rows: ArrayLike) -> FloatArray:
+        """Scores ``(..., k)`` of rows ``(..., p)``."""
+        return (np.asarray(rows, dtype=np.float64) - self.mean) * self.scales @ self.directions
+
+    def rows(self, scores: ArrayLike) -> FloatArray:
+        """Rows ``(..., p)`` of scores ``(..., k)``."""
+        return self.mean + np.asarray(scores, dtype=np.float64) @ self.lifting
+
+    @property
+    def lifting(self) -> FloatArray:
+        """Change of a row ``(k, p)`` per unit of each score."""
+        return self.directions.T / self.scales
+
+    @property
+    def count(self) -> int:
+        """How many components were kept."""
+        return self.directions.shape[1]
+
+
+def principal_components(
+    table: ArrayLike,
+    *,
+    n_components: int | None = None,
+    explained: float = 0.95,
+    route: str = "svd",
+    scaling: str = "covariance",
+    weights: ArrayLike | None = None,
+) -> Components:
+    """Principal components of rows ``(n, p)``, where ``n`` is usually far smaller than ``p``.
+
+    Args:
+        table: one row a motion unit. A single row gives its own mean and no component.
+        n_components: how many to keep; as many as ``explained`` needs by default.
+        explained: share of the variance to keep.
+        route: ``"svd"`` of the table, or eigenvectors of its ``"gram"`` matrix lifted back: algorithms 1 and 2 of
+            [Glardon2005]_ App. B.
+        scaling: ``"covariance"`` takes columns as they are, ``"correlation"`` divides each by its deviation.
+        weights: ``(p,)`` positive weight of each column; lower those that are noisy.
+    """
+    check_choice(n_components, explained)
+    check_name("route", route, ROUTES)
+    check_name("scaling", scaling, SCALINGS)
+    rows = frozen(table, None, None, name="table")
+    if len(rows) == 0:
+        raise InputError("principal components of no rows", "Give at least one")
+    mean = rows.mean(axis=0)
+    scales = _scales(rows, scaling, weights)
+    variances, directions = (_decompose_by_svd if route == "svd" else _decompose_by_gram)((rows - mean) * scales)
+    kept = variances > DROPPED * max(float(variances.max(initial=0.0)), np.finfo(float).tiny / DROPPED)
+    variances, directions = variances[kept], directions[:, kept]
+    shares = variances / variances.sum() if variances.size else variances
+    count = choose_count(shares, n_components, explained)
+    return Components(mean, _fix_signs(directions[:, :count]), scales, variances[:count], shares[:count])
+
+
+def _decompose_by_svd(centred: FloatArray) -> tuple[FloatArray, FloatArray]:
+    _, s, vt = np.linalg.svd(centred, full_matrices=False)
+    return s**2 / len(centred), vt.T
+
+
+def _decompose_by_gram(centred: FloatArray) -> tuple[FloatArray, FloatArray]:
+    values, vectors = np.linalg.eigh(centred @ centred.T)
+    values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+    is_alive = values > DROPPED * values.max(initial=0.0)
+    lifted = centred.T @ vectors[:, is_alive] / np.sqrt(values[is_alive])
+    return values[is_alive] / len(centred), lifted
+
+
+def _scales(rows: FloatArray, scaling: str, weights: ArrayLike | None) -> FloatArray:
+    scales = np.ones(rows.shape[1]) if weights is None else frozen(weights, rows.shape[1], name="weights")
+    if np.any(scales <= 0.0):
+        raise InputError("a weight is zero or negative", "Give positive weights; a small one for a noisy column")
+    if scaling == "covariance":
+        return scales
+    deviations = rows.std(axis=0)
+    return scales / np.where(deviations > 0.0, deviations, 1.0)
+
+
+def _fix_signs(directions: FloatArray) -> FloatArray:
+    """Fix signs: the entry of largest size is positive."""
+    largest = np.argmax(np.abs(directions), axis=0)
+    return directions * np.where(directions[largest, np.arange(directions.shape[1])] < 0.0, -1.0, 1.0)
+
+
+def joint_shares(direction: ArrayLike, num_joints: int) -> FloatArray:
+    """Share of each joint ``(J,)`` in a direction over frames, joints and axes ``(F * J * 3,)``.
+
+    A joint that makes more than half of a first component is a glitch or a wrap rather than a style.
+    """
+    parts = frozen(direction, name="direction")
+    if parts.size % (3 * num_joints):
+        raise InputError(f"a direction of {parts.size} numbers for {num_joints} joints", "Give frames x joints x 3")
+    squares = (parts.reshape(-1, num_joints, 3) ** 2).sum(axis=(0, 2))
+    return squares / max(float(squares.sum()), 1e-300)
+
+
+POWER = 0.4  # [-] exponent below the slowest captured speed; [Glardon2005]_ §II.2.3.1
+FEW = 8  # units; fewer are fitted by medians, which one outlier cannot bend
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SpeedLaw:
+    r"""Scores of one gait of one person by speed.
+
+    .. math:: A(s) = \alpha_0 + b' s^m \ (0 \le s < s_w), \qquad A(s) = a s + b \ (s \ge s_w),
+              \qquad b' = (a s_w + b - \alpha_0)\,s_w^{-m}
+
+    [Glardon2005]_ §II.2.3.1, where the printed b' refers to itself. The slope is infinite at rest: evaluate, never
+    differentiate there.
+    """
+
+    standing: FloatArray  # (k,) scores at rest
+    slope: FloatArray  # (k,) per unit of speed
+    offset: FloatArray  # (k,)
+    slowest: float  # speed of the slowest unit
+    power: float = POWER
+
+    def __call__(self, speed: ArrayLike) -> FloatArray:
+        """Scores ``(..., k)`` at speeds ``(...)``; below zero counts as zero."""
+        s = np.maximum(frozen(speed, name="speed"), 0.0)[..., None]
+        line = self.slope * s + self.offset
+        if self.slowest <= 0.0:
+            return line
+        joint = self.slope * self.slowest + self.offset
+        curve = self.standing + (joint - self.standing) * (s / self.slowest) ** self.power
+        return np.where(s < self.slowest, curve, line)
+
+
+def fit_speed_law(
+    scores: ArrayLike, speeds: ArrayLike, standing: ArrayLike | None = None, *, power: float = POWER
+) -> SpeedLaw:
+    """Fit a line above the slowest unit and a root curve below it.
+
+    Args:
+        scores: ``(n, k)`` of the moving units.
+        speeds: ``(n,)``, positive; if all are equal the line is level.
+        standing: ``(k,)`` scores of the body at rest; the line goes on to rest if not given.
+        power: exponent of the curve below the slowest unit.
+    """
+    y = frozen(scores, None, None, name="scores")
+    s = frozen(speeds, len(y), name="speeds")
+    if len(y) == 0 or np.any(s <= 0.0):
+        raise InputError("a speed law of no unit, or of units at rest", "Give moving units; rest is `standing`")
+    slope, offset = (_least_squares if len(y) >= FEW else _medians)(s, y)
+    slowest = float(s.min())
+    rest = slope * slowest + offset if standing is None else frozen(standing, y.shape[1], name="standing")
+    return SpeedLaw(rest, slope, offset, slowest, power)
+
+
+def _least_squares(s: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    centred = s - s.mean()
+    spread = float(centred @ centred)
+    slope = np.asarray(centred @ y / spread if spread > 0.0 else np.zeros(y.shape[1]), dtype=np.float64)
+    return slope, y.mean(axis=0) - slope * s.mean()
+
+
+def _medians(s: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Median of the slopes between all pairs, and of what they leave (Theil and Sen)."""
+    i, j = np.triu_indices(len(s), k=1)
+    differ = s[i] != s[j]
+    if not differ.any():
+        return np.zeros_like(y[0]), np.asarray(np.median(y, axis=0), dtype=np.float64)
+    i, j = i[differ], j[differ]
+    slope = np.asarray(np.median((y[i] - y[j]) / (s[i] - s[j])[:, None], axis=0), dtype=np.float64)
+    return slope, np.asarray(np.median(y - slope * s[:, None], axis=0), dtype=np.float64)
+
+
+GAITS = ("walk", "run")
+STANDING = "stand"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MotionUnits:
+    """Motion units: one row of numbers each, all of one length, with who did what how fast."""
+
+    table: FloatArray  # (n, p)
+    subjects: tuple[str, ...]  # (n,)
+    gaits: tuple[str, ...]  # (n,) "walk", "run" or "stand"
+    speeds: FloatArray  # (n,) zero for standing
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "table", frozen(self.table, None, None, name="table"))
+        object.__setattr__(self, "subjects", tuple(self.subjects))
+        object.__setattr__(self, "gaits", tuple(self.gaits))
+        object.__setattr__(self, "speeds", frozen(self.speeds, len(self.table), name="speeds"))
+        if not len(self.table) == len(self.subjects) == len(self.gaits) or not len(self.table):
+            counts = f"{len(self.table)} rows, {len(self.subjects)} subjects, {len(self.gaits)} gaits"
+            raise InputError(counts, "Give one of each for every unit, one unit at least")
+        for gait in self.gaits:
+            if gait not in (*GAITS, STANDING):
+                raise UnknownNameError("gait", gait, "a table of units", (*GAITS, STANDING))
+
+    def rows_of(self, subject: str, *gaits: str) -> list[int]:
+        """Rows of one subject, of all gaits or of those named."""
+        rows = [i for i, name in enumerate(self.subjects) if name == subject]
+        return [i for i in rows if not gaits or self.gaits[i] in gaits]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaf:
+    """One gait of one person."""
+
+    space: Components  # of the person's scores
+    law: SpeedLaw
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Person:
+    """What one person does with the scores of everybody."""
+
+    space: Components
+    leaves: Mapping[str, Leaf]  # by gait; a gait that was not captured is missing
+
+
+@dataclass(frozen=True, slots=True)
+class HierarchicalPCA:
+    """Settings of a hierarchical model of gaits; [Glardon2005]_ §II.2.3.2 keeps 9, 2 and 1 components."""
+
+    explained: float = 0.95  # share of the variance on every level
+    n_main: int | None = None
+    n_person: int | None = None
+    n_gait: int | None = None
+
+    def fit(self, units: MotionUnits) -> HierarchicalModel:
+        """Fit all levels, subject first, then gait: the source found that this extrapolates better.
+
+        Raises:
+            InputError: no unit moves.
+        """
+        if all(gait == STANDING for gait in units.gaits):
+            raise InputError("no unit moves", "Give walks or runs")
+        main = principal_components(units.table, n_components=self.n_main, explained=self.explained)
+        scores = main.scores(units.table)
+        moving = [s for s in dict.fromkeys(units.subjects) if units.rows_of(s, *GAITS)]
+        return HierarchicalModel(main, {s: self.fit_person(units, scores, s) for s in moving})
+
+    def fit_person(self, units: MotionUnits, scores: FloatArray, subject: str) -> Person:
+        """Fit the levels below the main one for one subject, on main scores ``(n, m)``."""
+        own = units.rows_of(subject)
+        space = principal_components(scores[own], n_components=self.n_person, explained=self.explained)
+        captured = [gait for gait in GAITS if units.rows_of(subject, gait)]
+        return Person(space, {g: self._fit_leaf(units, space.scores(scores), subject, g) for g in captured})
+
+    def _fit_leaf(self, units: MotionUnits, betas: FloatArray, subject: str, gait: str) -> Leaf:
+        moving, rest = units.rows_of(subject, gait), units.rows_of(subject, STANDING)
+        space = principal_components(betas[moving + rest], n_components=self.n_gait, explained=self.explained)
+        gammas = space.scores(betas)
+        standing = gammas[rest].mean(axis=0) if rest else None
+        return Leaf(space, fit_speed_law(gammas[moving], units.speeds[moving], standing))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HierarchicalModel:
+    """Rows by speed, share of running and mixture of people."""
+
+    main: Components
+    people: Mapping[str, Person]
+
+    def row(self, speed: float, *, running: float = 0.0, people: Mapping[str, float] | None = None) -> FloatArray:
+        r"""Row ``(p,)`` of a gait, from the leaves up.
+
+        .. math:: \theta = \theta_0 + \Big[\sum_k w_k \big(\alpha_0^k + \beta^k F^{kT}\big)\Big] E^T, \qquad
+                  \beta^k = \sum_\tau w_\tau \big(\beta_0^{\tau k} + A^{\tau k}(s)\,G^{\tau k T}\big)
+
+        [Glardon2005]_ §II.2.3.2.
+
+        Args:
+            speed: in the unit of the fit; below zero counts as zero.
+            running: share of running, cut to 0 to 1. Who has one gait alone shows that gait.
+            people: weight of each person, not negative, brought to a sum of one; all alike by default.
+        """
+        alpha = np.zeros(self.main.count)
+        for name, weight in self.weights(people).items():
+            person = self.people[name]
+            beta = np.zeros(person.space.count)
+            for gait, part in gait_shares(person.leaves, running).items():
+                leaf = person.leaves[gait]
+                beta += part * leaf.space.rows(leaf.law(_check_number(speed, "speed")))
+            alpha += weight * person.space.rows(beta)
+        return self.main.rows(alpha)
+
+    def weights(self, people: Mapping[str, float] | None) -> dict[str, float]:
+        """Return the weights of those who count, summing to one.
+
+        Raises:
+            UnknownNameError: a name is not in the model.
+            InputError: a weight is negative or not finite, or all are zero.
+        """
+        given = dict.fromkeys(self.people, 1.0) if people is None else dict(people)
+        for name, weight in given.items():
+            if name not in self.people:
+                raise UnknownNameError("person", name, "this model", tuple(self.people))
+            if not (np.isfinite(weight) and weight >= 0.0):
+                raise InputError(f"the weight of '{name}' is {weight}", "Give a number that is not negative")
+        total = sum(given.values())
+        if total <= 0.0:
+            raise InputError("all weights are zero", "Give one person a positive weight")
+        return {name: weight / total for name, weight in given.items() if weight > 0.0}
+
+    def collapse(self) -> CollapsedModel:
+        """Return the same model with all levels multiplied out, for use at run time."""
+        bases: dict[tuple[str, str], FloatArray] = {}
+        lifts: dict[tuple[str, str], FloatArray] = {}
+        for name, person in self.people.items():
+            for gait, leaf in person.leaves.items():
+                bases[name, gait] = self.main.rows(person.space.rows(leaf.space.mean))
+                lifts[name, gait] = leaf.space.lifting @ person.space.lifting @ self.main.lifting
+        return CollapsedModel(self, bases, lifts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CollapsedModel:
+    r"""A hierarchical model multiplied out.
+
+    .. math:: \theta = \sum_{k\tau} w_k w_\tau \big(B_{k\tau} + A^{\tau k}(s)\,D_{k\tau}\big)
+    """
+
+    model: HierarchicalModel
+    bases: Mapping[tuple[str, str], FloatArray]  # (p,) by person and gait
+    lifts: Mapping[tuple[str, str], FloatArray]  # (c, p)
+
+    def row(self, speed: float, *, running: float = 0.0, people: Mapping[str, float] | None = None) -> FloatArray:
+        """As :meth:`HierarchicalModel.row`, in microseconds; those of no weight cost nothing."""
+        total = np.zeros_like(self.model.main.mean)
+        s = _check_number(speed, "speed")
+        for name, weight in self.model.weights(people).items():
+            leaves = self.model.people[name].leaves
+            for gait, part in gait_shares(leaves, running).items():
+                total += weight * part * (self.bases[name, gait] + leaves[gait].law(s) @ self.lifts[name, gait])
+        return total
+
+
+def gait_shares(leaves: Mapping[str, Leaf], running: float) -> dict[str, float]:
+    """Share of each gait that counts; who has one gait alone shows that gait."""
+    run = min(max(_check_number(running, "running"), 0.0), 1.0)
+    if len(leaves) == 1:
+        return dict.fromkeys(leaves, 1.0)
+    return {gait: share for gait, share in (("walk", 1.0 - run), ("run", run)) if share > 0.0}
+
+
+def _check_number(value: ArrayLike, name: str) -> float:
+    return float(frozen(value, name=name))

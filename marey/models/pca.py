@@ -1,0 +1,104 @@
+"""Principal component analysis of angles: settings and fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from marey.base import FloatArray, InputError
+from marey.models.charts import SPACES, root_triples, to_chart
+from marey.models.pose_model import LinearModel, check_name
+from marey.models.samples import Clips, Samples, gather_samples, mean_rotations
+from marey.models.spectrum import check_choice, choose_count, compute_spectrum
+
+ROOTS = ("none", "tilt", "full", "auto")
+YAW_SHARE = 0.2  # [-] of the variance; above, turns swallow the pose and the yaw is kept out of the analysis
+
+
+@dataclass(frozen=True, slots=True)
+class PCA:
+    r"""Principal components of joint angles: the flat baseline, and the behaviour spaces of [Safonova2006]_.
+
+    .. math:: Q' = Q_m + \sum_{i \le k} B_i x_i, \qquad
+              k = \min\Big\{k : \sum_{i \le k}\lambda_i \ge \epsilon \sum_i \lambda_i\Big\}
+
+    (3.1) and (3.2) there. Unlike PGA, the result depends on how the joint frames are laid into the body.
+    """
+
+    n_components: int | None = None  # how many components; None: as many as ``explained`` needs
+    explained: float = 0.95  # share of the variance to keep
+    space: str = "exponential"  # angles: rotation vectors, or "euler" angles
+    root: str = "none"
+    """whether the root's orientation is part of the pose: ``"none"``, ``"tilt"`` (not its yaw), ``"full"``, or
+    ``"auto"``, full unless yaw makes more than a fifth of the variance"""
+    at_least: int = 0  # bounds for the number that ``explained`` gives
+    at_most: int | None = None
+
+    def __post_init__(self) -> None:
+        check_choice(self.n_components, self.explained)
+        check_name("space", self.space, SPACES)
+        check_name("root", self.root, ROOTS)
+        if self.at_least < 0 or (self.at_most is not None and self.at_most < self.at_least):
+            raise InputError(f"at_least is {self.at_least}, at_most {self.at_most}", "Give 0 <= at_least <= at_most")
+
+    @classmethod
+    def behaviour(cls, explained: float = 0.9) -> PCA:
+        """Settings of [Safonova2006]_ §3.1.1: Euler angles with the root, 90 % of the variance, 6 to 10 components.
+
+        The source prints 7 to 9; spaces of fewer than 6 proved too small to make new motions, of more than 10 slow.
+        """
+        return cls(explained=explained, space="euler", root="auto", at_least=6, at_most=10)
+
+    def fit(self, motions: Clips) -> LinearModel:
+        """Fit a model on the poses of one clip or more, of the same joints.
+
+        Raises:
+            InputError: fewer than two poses, or skeletons that differ; the message says what differs.
+            ConvergenceError: a joint turns all the way around, so that it has no mean; the message names it.
+        """
+        samples = gather_samples(motions)
+        reference = np.zeros((samples.skeleton.num_joints, 3))
+        reference[1:] = to_chart(self.space, mean_rotations(samples))
+        angles = self._angles(samples, reference)
+        centre = angles.mean(axis=0)
+        table = (angles - centre).reshape(samples.count, -1)
+        found = compute_spectrum(table)
+        shares = found.shares()
+        count = self._count(shares)
+        left = float((found.deviations[count:] ** 2).sum()) / max(table.shape[1] - count, 1)
+        return LinearModel(
+            samples.skeleton,
+            self.space,
+            centre,
+            found.directions[:, :count].reshape(*centre.shape, count),
+            reference,
+            self.root != "none",
+            shares[:count],
+            found.deviations[:count],
+            left,
+            samples.root_position,
+            samples.motions[0].rate_hz,
+        )
+
+    def _count(self, shares: FloatArray) -> int:
+        count = choose_count(shares, self.n_components, self.explained)
+        if self.n_components is not None:
+            return count
+        most = len(shares) if self.at_most is None else min(self.at_most, len(shares))
+        return min(max(count, self.at_least), most)
+
+    def _angles(self, samples: Samples, reference: FloatArray) -> FloatArray:
+        """Angles ``(m, J, 3)`` of all poses, each nearest to that of the mean pose."""
+        angles = np.zeros((samples.count, samples.skeleton.num_joints, 3))
+        angles[:, 1:] = to_chart(self.space, samples.rotations, reference[1:])
+        if self.root != "none":
+            angles[:, 0] = np.concatenate([root_triples(motion) for motion in samples.motions])
+        if self.root == "tilt" or (self.root == "auto" and _yaw_share(angles) > YAW_SHARE):
+            angles[:, 0, 1] = 0.0
+        return angles
+
+
+def _yaw_share(angles: FloatArray) -> float:
+    variances = angles.var(axis=0)
+    return float(variances[0, 1] / max(float(variances.sum()), 1e-300))

@@ -1,0 +1,267 @@
+r"""Projection of poses on the geodesics of a model.
+
+The exact one minimises :math:`\sum_j w_j^2 \|\rho_j\|^2`, :math:`\rho_j = \log(q_j^{-1} f_j(x))`, by Gauss-Newton steps
+with :math:`\partial\rho_j/\partial x = J_r^{-1}(\rho_j)\,\partial^b f_j/\partial x`. [Tournier2011]_ §8.1.2.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+
+from marey.base import FloatArray, kernel
+from marey.lie.kernels import Vector, exponential, logarithm, product, right_jacobian_times, sinc, third_stumpff
+from marey.models.evaluation import (
+    GEODESIC_PRODUCT,
+    ModelArrays,
+    combination,
+    model_jacobian,
+    model_rotations,
+    rotate_back,
+)
+
+
+@kernel
+def log_between(a: FloatArray, b: FloatArray) -> Vector:
+    r"""Return :math:`\log(a^{-1} b)` of two unit quaternions."""
+    w = a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3]
+    x = a[0] * b[1] - a[1] * b[0] - a[2] * b[3] + a[3] * b[2]
+    y = a[0] * b[2] + a[1] * b[3] - a[2] * b[0] - a[3] * b[1]
+    z = a[0] * b[3] - a[1] * b[2] + a[2] * b[1] - a[3] * b[0]
+    return logarithm(w, x, y, z)
+
+
+@kernel
+def tangents(mean_wxyz: FloatArray, wxyz: FloatArray) -> FloatArray:
+    r"""Return :math:`\log(\mu_j^{-1} q_j)` ``(F, J, 3)`` of poses ``(F, J, 4)``."""
+    out = np.empty((wxyz.shape[0], wxyz.shape[1], 3))
+    for f in range(wxyz.shape[0]):
+        for j in range(wxyz.shape[1]):
+            out[f, j, 0], out[f, j, 1], out[f, j, 2] = log_between(mean_wxyz[j], wxyz[f, j])
+    return out
+
+
+@kernel
+def greedy_coordinates(mean_wxyz: FloatArray, basis: FloatArray, metric: FloatArray, wxyz: FloatArray) -> FloatArray:
+    """Coordinates ``(F, k)`` of the second kind, one geodesic after the other: what is left is divided by each."""
+    joints, count = wxyz.shape[1], basis.shape[2]
+    out = np.zeros((wxyz.shape[0], count))
+    left, turn = np.empty((joints, 4)), np.empty(4)
+    for f in range(wxyz.shape[0]):
+        for j in range(1, joints):
+            m, q = mean_wxyz[j], wxyz[f, j]
+            turn[0], turn[1], turn[2], turn[3] = m[0], -m[1], -m[2], -m[3]
+            left[j, 0], left[j, 1], left[j, 2], left[j, 3] = product(
+                turn[0], turn[1], turn[2], turn[3], q[0], q[1], q[2], q[3]
+            )
+        for i in range(count):
+            x = 0.0
+            for j in range(1, joints):
+                a, b, c = logarithm(left[j, 0], left[j, 1], left[j, 2], left[j, 3])
+                x += metric[j] * (basis[j, 0, i] * a + basis[j, 1, i] * b + basis[j, 2, i] * c)
+            out[f, i] = x
+            for j in range(1, joints):
+                a, b, c = -x * basis[j, 0, i], -x * basis[j, 1, i], -x * basis[j, 2, i]
+                turn[0], turn[1], turn[2], turn[3] = exponential(a, b, c)
+                q = left[j]
+                left[j, 0], left[j, 1], left[j, 2], left[j, 3] = product(
+                    turn[0], turn[1], turn[2], turn[3], q[0], q[1], q[2], q[3]
+                )
+    return out
+
+
+@kernel
+def right_jacobian_inverse_times(x: float, y: float, z: float, a: float, b: float, c: float) -> Vector:
+    r"""Return :math:`J_r^{-1}(\rho)\,v = v + \frac12\rho\times v + d\,\rho\times(\rho\times v)`."""
+    quarter = 0.25 * (x * x + y * y + z * z)
+    half_sinc = sinc(0.5 * sqrt(quarter))
+    d = (0.5 * half_sinc * half_sinc - third_stumpff(quarter)) / (4.0 * sinc(sqrt(quarter)))
+    p, q, r = y * c - z * b, z * a - x * c, x * b - y * a
+    return (
+        a + 0.5 * p + d * (y * r - z * q),
+        b + 0.5 * q + d * (z * p - x * r),
+        c + 0.5 * r + d * (x * q - y * p),
+    )
+
+
+@kernel
+def squared_distances(
+    kind: int, mean_wxyz: FloatArray, basis: FloatArray, wxyz: FloatArray, x: FloatArray
+) -> FloatArray:
+    """Squared angle ``(F, J)`` [rad^2] between the joints of poses and of what their coordinates decode to."""
+    made = np.empty((wxyz.shape[1], 4))
+    out = np.zeros((wxyz.shape[0], wxyz.shape[1]))
+    for f in range(wxyz.shape[0]):
+        model_rotations(kind, mean_wxyz, basis, x[f], made)
+        for j in range(1, wxyz.shape[1]):
+            a, b, c = log_between(wxyz[f, j], made[j])
+            out[f, j] = a * a + b * b + c * c
+    return out
+
+
+@kernel
+def pose_normals(
+    kind: int, mean_wxyz: FloatArray, basis: FloatArray, metric: FloatArray, wxyz: FloatArray, x: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Gauss-Newton matrices ``(F, k, k)`` and slopes ``(F, k)`` of the distance of each pose to its model."""
+    joints, count = wxyz.shape[1], basis.shape[2]
+    normals, slopes = np.zeros((wxyz.shape[0], count, count)), np.zeros((wxyz.shape[0], count))
+    made, columns = np.empty((joints, 4)), np.empty((joints, 3, count))
+    for f in range(wxyz.shape[0]):
+        model_rotations(kind, mean_wxyz, basis, x[f], made)
+        model_jacobian(kind, mean_wxyz, basis, x[f], columns)
+        for j in range(1, joints):
+            a, b, c = log_between(wxyz[f, j], made[j])
+            row = columns[j]
+            for i in range(count):
+                row[0, i], row[1, i], row[2, i] = right_jacobian_inverse_times(a, b, c, row[0, i], row[1, i], row[2, i])
+            _accumulate(row, a, b, c, metric[j], normals[f], slopes[f])
+    return normals, slopes
+
+
+@kernel
+def _accumulate(
+    row: FloatArray, a: float, b: float, c: float, weight: float, normal: FloatArray, slope: FloatArray
+) -> None:
+    """Add the three residuals ``(a, b, c)`` with their derivatives ``(3, n)`` to a least-squares problem."""
+    for i in range(row.shape[1]):
+        u, v, w = weight * row[0, i], weight * row[1, i], weight * row[2, i]
+        slope[i] -= u * a + v * b + w * c
+        for n in range(row.shape[1]):
+            normal[i, n] += u * row[0, n] + v * row[1, n] + w * row[2, n]
+
+
+@kernel
+def joint_normals(
+    kind: int, mean_wxyz: FloatArray, basis: FloatArray, wxyz: FloatArray, x: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Gauss-Newton matrices ``(J, 3 k, 3 k)`` and slopes ``(J, 3 k)`` over the frames, for the parts of each joint.
+
+    With the coordinates held, a joint's part of the directions moves that joint alone.
+    """
+    joints, size = wxyz.shape[1], 3 * basis.shape[2]
+    normals, slopes = np.zeros((joints, size, size)), np.zeros((joints, size))
+    made, row = np.empty((joints, 4)), np.empty((3, size))
+    for f in range(wxyz.shape[0]):
+        model_rotations(kind, mean_wxyz, basis, x[f], made)
+        for j in range(1, joints):
+            if kind == GEODESIC_PRODUCT:
+                _product_row(basis, j, x[f], row)
+            else:
+                _tangent_row(basis, j, x[f], row)
+            a, b, c = log_between(wxyz[f, j], made[j])
+            for i in range(size):
+                row[0, i], row[1, i], row[2, i] = right_jacobian_inverse_times(a, b, c, row[0, i], row[1, i], row[2, i])
+            _accumulate(row, a, b, c, 1.0, normals[j], slopes[j])
+    return normals, slopes
+
+
+@kernel
+def _tangent_row(basis: FloatArray, j: int, x: FloatArray, row: FloatArray) -> None:
+    r"""Turn of joint ``j`` ``(3, 3 k)`` by its part of the directions, first kind: :math:`x_i J_r(\xi)`."""
+    a, b, c = combination(basis, j, x)
+    unit = np.eye(3)
+    for n in range(3):
+        p, q, r = right_jacobian_times(a, b, c, unit[n, 0], unit[n, 1], unit[n, 2])
+        for i in range(x.shape[0]):
+            s = 3 * i + n
+            row[0, s], row[1, s], row[2, s] = x[i] * p, x[i] * q, x[i] * r
+
+
+@kernel
+def _product_row(basis: FloatArray, j: int, x: FloatArray, row: FloatArray) -> None:
+    r"""As :func:`_tangent_row`, second kind: :math:`x_i P_i^{-1} J_r(x_i v_i)`, :math:`P_i` all that follows."""
+    after, unit = np.zeros(4), np.eye(3)
+    w, u, v, t = 1.0, 0.0, 0.0, 0.0
+    for i in range(x.shape[0] - 1, -1, -1):
+        a, b, c = x[i] * basis[j, 0, i], x[i] * basis[j, 1, i], x[i] * basis[j, 2, i]
+        for n in range(3):
+            p, q, r = right_jacobian_times(a, b, c, unit[n, 0], unit[n, 1], unit[n, 2])
+            s = 3 * i + n
+            row[0, s], row[1, s], row[2, s] = rotate_back(w, u, v, t, x[i] * p, x[i] * q, x[i] * r)
+        after[0], after[1], after[2], after[3] = exponential(a, b, c)
+        w, u, v, t = product(after[0], after[1], after[2], after[3], w, u, v, t)
+
+
+MAX_STEPS = 30  # Gauss-Newton settles in three or four; more only where a joint passes a half turn
+MAX_HALVINGS = 12
+STEP_TOL = 1e-11  # [rad] two decades above the rounding of the residuals
+DAMPING = 1e-13  # [-] of the trace: keeps a matrix regular when a direction turns nothing there
+
+
+def project_poses(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray, *, is_exact: bool) -> FloatArray:
+    """Coordinates ``(F, k)`` of poses ``wxyz`` ``(F, J, 4)``."""
+    x = linear_coordinates(arrays, metric, wxyz)
+    return refine_coordinates(arrays, metric, wxyz, x) if is_exact and x.size else x
+
+
+def linear_coordinates(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray) -> FloatArray:
+    r"""First kind: :math:`\sum_j w_j^2 B_j^T \log(\mu_j^{-1} q_j)`; second kind: one geodesic after the other."""
+    if arrays.kind == GEODESIC_PRODUCT:
+        return greedy_coordinates(
+            as_readonly(arrays.mean_wxyz), as_readonly(arrays.basis), as_readonly(metric), as_readonly(wxyz)
+        )
+    logs = tangents(as_readonly(arrays.mean_wxyz), as_readonly(wxyz)).reshape(len(wxyz), -1)
+    return logs @ (metric[:, None, None] * arrays.basis).reshape(logs.shape[1], -1)
+
+
+def pose_errors(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray, x: FloatArray) -> FloatArray:
+    """Weighted squared geodesic distance ``(F,)`` between poses and what their coordinates decode to."""
+    mean, basis = as_readonly(arrays.mean_wxyz), as_readonly(arrays.basis)
+    return squared_distances(arrays.kind, mean, basis, as_readonly(wxyz), as_readonly(x)) @ metric
+
+
+def refine_coordinates(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray, x: FloatArray) -> FloatArray:
+    """Coordinates ``(F, k)`` improved from ``x`` by Gauss-Newton steps; the error of no frame ever grows."""
+    x = x.copy()
+    errors = pose_errors(arrays, metric, wxyz, x)
+    active = np.arange(len(x))
+    for _ in range(MAX_STEPS):
+        seen = (as_readonly(metric), as_readonly(wxyz[active]), as_readonly(x[active]))
+        normals, slopes = pose_normals(arrays.kind, as_readonly(arrays.mean_wxyz), as_readonly(arrays.basis), *seen)
+        steps = solve_normals(normals, slopes)
+        moved = _descend(arrays, metric, wxyz, x, errors, active, steps)
+        active = active[moved & (np.abs(steps).max(axis=1, initial=0.0) > STEP_TOL)]
+        if not active.size:
+            break
+    return x
+
+
+def as_readonly(array: FloatArray) -> FloatArray:
+    """Read-only and contiguous view, so that each kernel is compiled for one kind of array."""
+    view = np.ascontiguousarray(array)[:]
+    view.setflags(write=False)
+    return view
+
+
+def solve_normals(normals: FloatArray, slopes: FloatArray) -> FloatArray:
+    """Steps ``(n, k)`` of least-squares problems with matrices ``(n, k, k)``, kept regular."""
+    size = normals.shape[-1]
+    ridge = DAMPING * np.einsum("...ii->...", normals) + 1e-300
+    regular = normals + ridge[:, None, None] * np.eye(size)
+    return np.asarray(np.linalg.solve(regular, slopes[..., None]), dtype=np.float64)[..., 0]
+
+
+def _descend(
+    arrays: ModelArrays,
+    metric: FloatArray,
+    wxyz: FloatArray,
+    x: FloatArray,
+    errors: FloatArray,
+    active: np.ndarray[tuple[int], np.dtype[np.int64]],
+    steps: FloatArray,
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Take each step, or a half, a quarter, ... of it, whichever first lowers the error; say which frames moved."""
+    moved = np.zeros(len(active), dtype=np.bool_)
+    for halving in range(MAX_HALVINGS):
+        waiting = np.flatnonzero(~moved)
+        if not waiting.size:
+            break
+        frames = active[waiting]
+        tried = x[frames] + 0.5**halving * steps[waiting]
+        found = pose_errors(arrays, metric, wxyz[frames], tried)
+        better = found < errors[frames]
+        x[frames[better]], errors[frames[better]] = tried[better], found[better]
+        moved[waiting[better]] = True
+    return moved

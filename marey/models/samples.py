@@ -1,0 +1,173 @@
+"""The poses a model is fitted on, gathered from clips of bodies with the same joints; their mean and joint weights.
+
+The weight of a joint is how far it moves the body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from marey.base import BoolArray, ConvergenceError, FloatArray, InputError
+from marey.lie import SO3, frechet_mean, geodesic_distance
+from marey.motion import Motion
+from marey.skeleton import Skeleton
+
+SAME_REST_RAD = np.deg2rad(45.0)  # bones of one rig on many people rest within some 30 degrees of one another
+
+
+def check_body(first: Skeleton, other: Skeleton, what: str) -> Skeleton:
+    """Return ``other`` if it has the joints of ``first``; sizes may differ, since a model holds rotations alone.
+
+    Raises:
+        InputError: joints differ in number, name, parent or resting direction; the message names the first.
+    """
+    difference = body_difference(first, other)
+    if difference:
+        raise InputError(f"{what} has another skeleton: {difference}", "Retarget it first: marey.retarget")
+    return other
+
+
+def body_difference(a: Skeleton, b: Skeleton) -> str | None:
+    """Say the first thing in which two skeletons differ for a pose model, or ``None``."""
+    if a is b:
+        return None
+    if a.num_joints != b.num_joints:
+        missing = [name for name in a.names if name not in b.names] or [n for n in b.names if n not in a.names]
+        hint = f"; '{missing[0]}' is in one only" if missing else ""
+        return f"{b.num_joints} joints, not {a.num_joints}{hint}"
+    for joint, (one, two) in enumerate(zip(a.names, b.names, strict=True)):
+        if one != two:
+            return f"joint {joint} is called '{two}', not '{one}'"
+        if a.parents[joint] != b.parents[joint]:
+            return f"'{two}' hangs on '{b.names[b.parents[joint]]}', not on '{a.names[a.parents[joint]]}'"
+    return _rest_difference(a, b)
+
+
+def _rest_difference(a: Skeleton, b: Skeleton) -> str | None:
+    """Bones that rest in other directions mean other rotations, even under the same names."""
+    u, v = a.offsets[1:], b.offsets[1:]
+    along = np.einsum("ji,ji->j", u, v)
+    lengths = np.linalg.norm(u, axis=1) * np.linalg.norm(v, axis=1)
+    angles = np.arccos(np.clip(along / np.where(lengths > 1e-6, lengths, 1.0), -1.0, 1.0)) * (lengths > 1e-6)
+    if not angles.size or angles.max() <= SAME_REST_RAD:
+        return None
+    worst = 1 + int(np.argmax(angles))
+    degrees = float(np.rad2deg(angles.max()))
+    return f"the bone to '{a.names[worst]}' rests {degrees:.0f} degrees away from where it should"
+
+
+Clips = Motion | Sequence[Motion]
+
+MIN_FRAMES = 2  # one pose has a mean and no variance
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Samples:
+    """Poses of one or more clips of the same joints, end to end."""
+
+    motions: tuple[Motion, ...]
+    rotations: SO3  # batch (m, J - 1): the joints below the root
+    root_position: FloatArray  # (3,) [m] above the origin, at the mean height
+
+    @property
+    def skeleton(self) -> Skeleton:
+        """The body of the first clip."""
+        return self.motions[0].skeleton
+
+    @property
+    def count(self) -> int:
+        """How many poses there are."""
+        return len(self.rotations)
+
+
+def as_clips(clips: Clips) -> tuple[Motion, ...]:
+    """One or more clips whose skeletons have the same joints.
+
+    Raises:
+        InputError: none was given, or one has another skeleton; the message says what differs.
+    """
+    motions = (clips,) if isinstance(clips, Motion) else tuple(clips)
+    if not motions:
+        raise InputError("no clip to fit a pose model on", "Give at least one")
+    for number, motion in enumerate(motions):
+        check_body(motions[0].skeleton, motion.skeleton, f"clip {number} ('{motion.name}')")
+    return motions
+
+
+def gather_samples(clips: Clips) -> Samples:
+    """Collect the poses of clips.
+
+    Raises:
+        InputError: fewer than two poses in all, a skeleton of a root alone, or skeletons that differ.
+    """
+    motions = as_clips(clips)
+    frames = sum(motion.num_frames for motion in motions)
+    if frames < MIN_FRAMES:
+        raise InputError(f"a pose model of {frames} pose", f"It needs at least {MIN_FRAMES}; give a longer clip")
+    if motions[0].skeleton.num_joints < 2:
+        raise InputError("a pose model of a skeleton that is a root alone", "It needs a joint below the root")
+    height = sum(float(motion.root_positions[:, 1].sum()) for motion in motions) / frames
+    rotations = SO3.concatenate([motion.rotations[:, 1:] for motion in motions])
+    return Samples(motions, rotations, np.array([0.0, height, 0.0]))
+
+
+BALL_RAD = np.pi / 2  # samples inside a ball of this radius have one mean alone; [Tournier2011]_ §7.3
+
+
+def mean_rotations(samples: Samples) -> SO3:
+    """Intrinsic mean of each joint below the root, batch ``(J - 1,)``.
+
+    Raises:
+        ConvergenceError: the samples of a joint are spread all around; the message names it.
+    """
+    try:
+        return frechet_mean(samples.rotations)
+    except ConvergenceError as error:
+        spread = far_joints(samples)
+        named = ", ".join(f"'{name}' ({np.rad2deg(angle):.0f} degrees)" for name, angle in list(spread.items())[:4])
+        what = f"no mean pose: {named or 'a joint'} turns too far around. Leave out the clip or mend its flips"
+        raise ConvergenceError(what, error.report) from error
+
+
+def far_joints(samples: Samples) -> dict[str, float]:
+    """Joints whose samples leave the ball in which a mean is unique, with the largest angle [rad], widest first."""
+    middle = samples.rotations[samples.count // 2]
+    angles = geodesic_distance(middle, samples.rotations).max(axis=0)
+    order = np.argsort(-angles)
+    return {samples.skeleton.names[1 + j]: float(angles[j]) for j in order.tolist() if angles[j] > BALL_RAD}
+
+
+def lever_arms(samples: Samples) -> FloatArray:
+    r"""Lever arm ``(J,)`` [m] of each joint: how far what it carries moves when it turns by a small angle.
+
+    .. math:: w_j^2 = \tfrac23\,\mathrm{mean}_t \sum_{d \in \mathrm{desc}(j)} \|p_d(t) - p_j(t)\|^2
+
+    over the joints and bone tips below it; the factor is the mean of :math:`\sin^2` over all axes. A joint that carries
+    nothing weighs nothing.
+    """
+    total = np.zeros(samples.skeleton.num_joints)
+    for motion in samples.motions:
+        total += _squared_reach(motion)
+    return np.sqrt(2.0 / 3.0 * total / samples.count)
+
+
+def _squared_reach(motion: Motion) -> FloatArray:
+    """Squared distances to all that hangs on a joint ``(J,)`` [m^2], summed over the frames."""
+    positions, frames = motion.joint_frames()
+    tipped = np.flatnonzero(np.linalg.norm(motion.skeleton.tips, axis=1) > 0.0)
+    tips = positions[:, tipped] + frames[:, tipped] @ motion.skeleton.tips[tipped]
+    points = np.concatenate([positions, tips], axis=1)
+    below = _carries(motion.skeleton)
+    carried = np.concatenate([below, below[:, tipped]], axis=1)
+    return np.array([((points[:, own] - positions[:, j, None]) ** 2).sum() for j, own in enumerate(carried)])
+
+
+def _carries(skeleton: Skeleton) -> BoolArray:
+    """Whether a joint ``(row)`` carries another or itself ``(column)``."""
+    carried = np.eye(skeleton.num_joints, dtype=np.bool_)
+    for joint in range(skeleton.num_joints - 1, 0, -1):
+        carried[skeleton.parents[joint]] |= carried[joint]
+    return carried

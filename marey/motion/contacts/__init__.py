@@ -1,0 +1,1 @@
+"""Contacts of heels, toes and hands with the ground: detectors, body rules, phases."""

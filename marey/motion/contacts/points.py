@@ -1,0 +1,122 @@
+"""Where the contact points are and how fast they move: what every contact detector looks at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from marey.base import FloatArray
+from marey.motion.clip import Motion
+from marey.motion.mass import centre_of_mass
+from marey.motion.time_series import lowpass_values
+from marey.skeleton import ContactPoints, Skeleton, contact_points, foot_points
+
+SIDES = ("left", "right")
+SMOOTHING_HZ = 12.0  # [Hz] keeps the jolt of a heel strike (about 0.03 s) and takes 5 mm of marker noise to 0.1 m/s
+BODY_HZ = 10.0  # [Hz] the same for the centre of mass, which is heavier and is differentiated twice
+NYQUIST_SHARE = 0.4  # [-] largest cutoff as a share of the frame rate: a 30 Hz clip is filtered at 12 Hz as well
+LEG_M = 0.96  # [m] path from root to ankle of the 1.75 m human, the body for which the thresholds are stated
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PointTracks:
+    """Points of the body in time, smoothed: heel, ball and toe end of each foot, then the hands."""
+
+    names: tuple[str, ...]  # (K,)
+    rate_hz: float
+    positions: FloatArray  # (F, K, 3) [m] in world
+    speeds: FloatArray  # (F, K) [m/s]
+    root_heights: FloatArray  # (F,) [m]
+    root_speeds: FloatArray  # (F,) [m/s]
+    centres: FloatArray  # (F, 3) [m] centre of mass
+    falls: FloatArray  # (F,) [m/s²] its vertical acceleration: -9.81 in flight
+    size: float  # leg length over that of the 1.75 m human: lengths scale with it, speeds with its root (Froude)
+
+    @property
+    def heights(self) -> FloatArray:
+        """Heights ``(F, K)`` [m]."""
+        return self.positions[..., 1]
+
+    def frames(self, seconds: float) -> int:
+        """Return how many frames a time lasts, at least one."""
+        return max(1, round(seconds * self.rate_hz))
+
+    def columns(self, side: str, part: str = "") -> list[int]:
+        """Return the points of one foot: all, those of its ``"heel"`` or those of its ``"toe"`` (ball and toe end)."""
+        parts = {"heel": ("heel",), "toe": ("ball", "toe_end"), "": ("heel", "ball", "toe_end"), "hand": ("hand",)}
+        wanted = {f"{side}_{p}" for p in parts[part]}
+        return [k for k, name in enumerate(self.names) if name in wanted]
+
+
+def contact_positions(motion: Motion) -> FloatArray:
+    """Contact points ``(F, K, 3)`` [m] in world, in the order of ``marey.skeleton.contact_points``."""
+    origins, R_world_joint = motion.joint_frames()
+    return contact_points(motion.skeleton).positions(origins, R_world_joint)
+
+
+def track_points(motion: Motion) -> PointTracks:
+    """Feet and hands of a clip with their speeds, low-passed at ``SMOOTHING_HZ``."""
+    points = find_body_points(motion.skeleton)
+    origins, R_world_joint = motion.joint_frames()
+    rate_hz = motion.rate_hz
+    positions = smooth_values(points.positions(origins, R_world_joint), rate_hz)
+    roots, centres = smooth_values(motion.root_positions, rate_hz), centre_of_mass(motion)
+    return PointTracks(
+        points.names,
+        rate_hz,
+        positions,
+        np.linalg.norm(differentiate(positions, rate_hz), axis=-1),
+        roots[:, 1],
+        np.linalg.norm(differentiate(roots, rate_hz), axis=-1),
+        centres,
+        vertical_accelerations(centres, rate_hz),
+        body_size(motion.skeleton, points),
+    )
+
+
+def find_body_points(skeleton: Skeleton) -> ContactPoints:
+    """Heel, ball and toe end of each foot, and the hands.
+
+    A foot leaves the ground with the end of its toes, about 0.1 s after the ball, so the detectors
+    look at both, while a contact track has one toe.
+    """
+    feet, points = foot_points(skeleton), contact_points(skeleton)
+    hands = [k for k, name in enumerate(points.names) if name.endswith("hand")]
+    return ContactPoints(
+        (*feet.names, *(points.names[k] for k in hands)),
+        np.concatenate([feet.joints, points.joints[hands]]),
+        np.concatenate([feet.offsets, points.offsets[hands]]),
+    )
+
+
+def smooth_values(values: FloatArray, rate_hz: float, cutoff_hz: float = SMOOTHING_HZ) -> FloatArray:
+    """Values ``(F, ...)`` low-passed without delay; a clip of fewer than four frames is left as it is."""
+    if len(values) < 4:
+        return values
+    return lowpass_values(values, rate_hz, min(cutoff_hz, NYQUIST_SHARE * rate_hz))
+
+
+def vertical_accelerations(positions: FloatArray, rate_hz: float) -> FloatArray:
+    """Vertical acceleration ``(F,)`` [m/s²] of points ``(F, 3)``, low-passed at ``BODY_HZ``."""
+    return differentiate(differentiate(smooth_values(positions[:, 1], rate_hz, BODY_HZ), rate_hz), rate_hz)
+
+
+def differentiate(values: FloatArray, rate_hz: float) -> FloatArray:
+    """Central differences over time, one-sided at the ends; zero for a single frame."""
+    return np.gradient(values, axis=0) * rate_hz if len(values) > 1 else np.zeros_like(values)
+
+
+def body_size(skeleton: Skeleton, points: ContactPoints) -> float:
+    """Longest path from the root to a heel over that of the 1.75 m human; one for a body without feet."""
+    heels = [int(j) for name, j in zip(points.names, points.joints, strict=True) if name.endswith("heel")]
+    longest = max((_path_length(skeleton, joint) for joint in heels), default=0.0)
+    return longest / LEG_M if longest > 0.0 else 1.0
+
+
+def _path_length(skeleton: Skeleton, joint: int) -> float:
+    length = 0.0
+    while joint > 0:
+        length += float(np.linalg.norm(skeleton.offsets[joint]))
+        joint = int(skeleton.parents[joint])
+    return length

@@ -1,0 +1,234 @@
+"""Rules of the body for contacts: what a body cannot do is taken out, what it must do is put in.
+
+Feet are cleaned first; hands follow, and both form one contact track.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray
+from marey.motion.clip import Contacts
+from marey.motion.contacts.points import LEG_M, SIDES, PointTracks
+from marey.motion.time_series import find_runs
+
+GAP_S = 0.10  # a foot cannot leave, swing and land in less
+SHORT_S = 0.08  # shorter contacts are a foot passing low; a sprinter's stance lasts 0.1 s
+FLIGHT_CLOSE_S = 0.40  # a longer time without feet, not in free fall, is sitting, hanging or hands: left as it is
+FREE_FALL_MPS2 = -5.0  # half of gravity: between standing (0) and flight (-9.81)
+ROLL_SPEED_MPS, ROLL_TRAVEL_M = 0.5, 0.06  # a "swing" slower and shorter than this is a foot rolling on its toes
+LIFTED_M = 0.08  # a still foot this much above the standing one carries nothing
+STANDING_SHARE = 0.5  # [-] of the leg: on a step one stands at least this upright
+SQUAT_SHARE = 0.78  # [-] of the median pelvis height: below it the body squats
+SQUAT_LEG_M = 0.10  # [m] the feet are at least this much below the pelvis, or the body lies or rolls
+BEARING_M = 0.30  # [m] a body whose centre is this far from its feet topples, unless a hand carries it
+
+
+def clean_feet(tracks: PointTracks, planted: BoolArray) -> BoolArray:
+    """Return whether each foot is down ``(F, 2)``: its point flags ``(F, K)``, less what is in the air."""
+    feet = np.stack([_clean_runs(any_column(planted[:, tracks.columns(side)]), tracks) for side in SIDES], axis=1)
+    feet = _remove_falling_plants(feet, tracks)
+    feet = _remove_lifted_plants(feet, tracks)
+    feet = np.stack([_add_rolls(feet[:, s], tracks, side) for s, side in enumerate(SIDES)], axis=1)
+    return _add_squats(feet, tracks)
+
+
+def support_body(tracks: PointTracks, feet: BoolArray, hands: BoolArray) -> BoolArray:
+    """Put feet down ``(F, 2)`` where the body would else hang in the air: no foot, no hand ``(F,)`` and no fall."""
+    feet = _remove_false_flights(feet, hands, tracks)
+    feet = _add_squats(feet, tracks)
+    return np.stack([_clean_runs(feet[:, s], tracks) for s in range(2)], axis=1)
+
+
+def any_column(flags: BoolArray) -> BoolArray:
+    """Return whether any column of flags ``(F, K)`` holds, frame by frame ``(F,)``."""
+    return np.asarray(flags.any(axis=1), dtype=np.bool_)
+
+
+def inner_runs(flags: BoolArray) -> list[tuple[int, int]]:
+    """Runs that touch neither end of the clip: those at the ends may be longer than they look."""
+    return [(a, b) for a, b in find_runs(flags) if a > 0 and b < len(flags)]
+
+
+def middle_frames(values: FloatArray, start: int, stop: int) -> FloatArray:
+    """Return the middle 60 % of a run, at least one frame: what its blurred ends do not touch."""
+    margin = int(0.2 * (stop - start))
+    return values[start + margin : max(start + margin + 1, stop - margin)]
+
+
+def is_falling(tracks: PointTracks, start: int, stop: int) -> bool:
+    """Return whether the centre of mass falls freely in the middle of a run."""
+    return float(middle_frames(tracks.falls, start, stop).mean()) < FREE_FALL_MPS2
+
+
+def _clean_runs(down: BoolArray, tracks: PointTracks) -> BoolArray:
+    """Fill short gaps, then drop short contacts."""
+    down = down.copy()
+    for start, stop in inner_runs(~down):
+        down[start:stop] |= stop - start < tracks.frames(GAP_S)
+    for start, stop in inner_runs(down):
+        down[start:stop] &= stop - start >= tracks.frames(SHORT_S)
+    return down
+
+
+def _remove_falling_plants(feet: BoolArray, tracks: PointTracks) -> BoolArray:
+    """A foot that is still at the top of a jump is not planted."""
+    kept = feet.copy()
+    for s in range(2):
+        for start, stop in find_runs(feet[:, s]):
+            kept[start:stop, s] &= not is_falling(tracks, start, stop)
+    return kept
+
+
+def _remove_lifted_plants(feet: BoolArray, tracks: PointTracks) -> BoolArray:
+    """A foot held still in the air is not planted.
+
+    It is in the air if it is above the other foot, which carries the body all the while, or if it is above all other
+    plants and the body never stands up on it (a handstand).
+    """
+    soles = np.stack([tracks.heights[:, tracks.columns(side)].min(axis=1, initial=np.inf) for side in SIDES], axis=1)
+    kept = feet.copy()
+    ground = min((float(np.median(soles[a:b, s])) for s in range(2) for a, b in find_runs(feet[:, s])), default=0.0)
+    for s in range(2):
+        for start, stop in find_runs(feet[:, s]):
+            level = float(np.median(soles[start:stop, s]))
+            above = level - float(np.median(soles[start:stop, 1 - s])) > LIFTED_M * tracks.size
+            idle = above and bool(feet[start:stop, 1 - s].all())
+            upright = float(tracks.root_heights[start:stop].max()) - level > STANDING_SHARE * LEG_M * tracks.size
+            aloft = level - ground > LIFTED_M * tracks.size and not upright
+            kept[start:stop, s] &= not (idle or aloft)
+    return kept
+
+
+def _add_squats(feet: BoolArray, tracks: PointTracks) -> BoolArray:
+    """In a deep squat both feet below the body are planted, however they rise or slide.
+
+    Captured knees are often wrong when they are bent to the full: the feet then seem to leave the ground by up to
+    0.35 m (CMU 75_20, 83_47), while the body neither falls nor leans.
+    """
+    low = tracks.root_heights < SQUAT_SHARE * np.median(tracks.root_heights)
+    squat = low & (tracks.falls > FREE_FALL_MPS2) & ~is_off_feet(tracks, np.ones_like(feet))
+    for side in SIDES:
+        columns = tracks.columns(side)
+        if not columns:
+            return feet
+        squat = squat & (tracks.heights[:, columns].min(axis=1) < tracks.root_heights - SQUAT_LEG_M * tracks.size)
+    planted = feet.copy()
+    for start, stop in find_runs(squat):
+        gap = tracks.frames(GAP_S)
+        if stop - start >= gap and feet[max(0, start - gap) : stop + gap].any(axis=0).all():
+            planted[start:stop] = True
+    return planted
+
+
+def is_off_feet(tracks: PointTracks, feet: BoolArray) -> BoolArray:
+    """Return whether the centre of mass ``(F,)`` is far, over the ground, from the line between the planted feet."""
+    if not all(tracks.columns(side) for side in SIDES):
+        return ~any_column(feet)
+    soles: list[FloatArray] = [
+        np.asarray(tracks.positions[:, tracks.columns(side)][..., [0, 2]].mean(axis=1)) for side in SIDES
+    ]
+    left: FloatArray = np.where(feet[:, :1], soles[0], soles[1])
+    right: FloatArray = np.where(feet[:, 1:], soles[1], soles[0])
+    return ~any_column(feet) | (_distance_to_segment(tracks.centres[:, [0, 2]], left, right) > BEARING_M * tracks.size)
+
+
+def _distance_to_segment(points: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
+    along = b - a
+    length = np.maximum(np.einsum("fi,fi->f", along, along), 1e-12)
+    t = np.clip(np.einsum("fi,fi->f", points - a, along) / length, 0.0, 1.0)
+    return np.linalg.norm(points - a - t[:, None] * along, axis=-1)
+
+
+def _add_rolls(down: BoolArray, tracks: PointTracks, side: str) -> BoolArray:
+    """A slow, short "swing" is a foot rolling on its toes: it stays down."""
+    columns = tracks.columns(side, "toe")
+    down = down.copy()
+    for start, stop in inner_runs(~down) if columns else ():
+        speed = tracks.speeds[start:stop, columns].min(axis=1).max()
+        path = tracks.positions[start - 1 : stop + 1, columns[0]]
+        travel = np.linalg.norm(path - path[0], axis=1).max()
+        down[start:stop] |= speed < ROLL_SPEED_MPS and travel < ROLL_TRAVEL_M * tracks.size
+    return down
+
+
+def _remove_false_flights(feet: BoolArray, hands: BoolArray, tracks: PointTracks) -> BoolArray:
+    """Where no foot and no hand is down and the body does not fall, the feet before and after carry it.
+
+    With a fall in it, the time is cut to the fall. Without, a foot that stays slow was down all the while (on a badly
+    calibrated floor it seems to rise); else the time is closed in the middle.
+    """
+    closed, reach = feet.copy(), tracks.frames(FLIGHT_CLOSE_S)
+    for start, stop in inner_runs(~(any_column(feet) | hands)):
+        if stop - start < reach and not is_falling(tracks, start, stop):
+            first = last = (start + stop + 1) // 2
+            closed[start:stop] |= (feet[start - 1] | feet[stop]) & _are_slow(tracks, start, stop)
+        else:
+            falling = start + np.flatnonzero(tracks.falls[start:stop] < FREE_FALL_MPS2)
+            first, last = (int(falling[0]), int(falling[-1]) + 1) if len(falling) else (start, stop)
+        if closed[start:stop].any():
+            continue
+        closed[start : first if first - start < reach else start] |= feet[start - 1]
+        closed[last if stop - last < reach else stop : stop] |= feet[stop]
+    return closed
+
+
+def _are_slow(tracks: PointTracks, start: int, stop: int) -> BoolArray:
+    """Return which feet ``(2,)`` keep one point slow all the time."""
+    speeds = [tracks.speeds[start:stop, tracks.columns(side)].min(axis=1, initial=np.inf) for side in SIDES]
+    return np.array([bool((v < ROLL_SPEED_MPS).all()) for v in speeds])
+
+
+HAND_HEIGHT_M = 0.30  # [m] palm above the ground of the feet: CMU skeletons lack 0.12 m of chest and lean
+HAND_SHORT_S = 0.10  # a hand that carries weight stays at least this long
+BEARING_SHARE = 0.3  # [-] of the contact during which a hand must carry
+
+
+def build_contact_track(tracks: PointTracks, planted: BoolArray, feet: BoolArray) -> Contacts:
+    """Put point flags ``(F, K)`` under foot flags ``(F, 2)``: one track per heel, toe and hand.
+
+    A toe is planted while the ball or the toe end is. Where a rule put a foot down, its slowest point is planted.
+    """
+    names: list[str] = []
+    flags: list[BoolArray] = []
+    for s, side in enumerate(SIDES):
+        parts = {part: tracks.columns(side, part) for part in ("heel", "toe")}
+        down = {part: planted[:, k].any(axis=1) & feet[:, s] for part, k in parts.items() if k}
+        bare = feet[:, s] & ~np.any(list(down.values()), axis=0) if down else feet[:, s]
+        slow = {part: tracks.speeds[:, parts[part]].min(axis=1) for part in down}
+        for part in down:
+            slowest = np.all([slow[part] <= other for other in slow.values()], axis=0)
+            names.append(f"{side}_{part}")
+            flags.append(down[part] | (bare & slowest))
+    for side in SIDES:
+        for k in tracks.columns(side, "hand"):
+            names.append(f"{side}_hand")
+            flags.append(planted[:, k])
+    return Contacts(tuple(names), np.stack(flags, axis=1) if flags else np.zeros((len(feet), 0), dtype=bool))
+
+
+def filter_hand_contacts(tracks: PointTracks, planted: BoolArray, feet: BoolArray) -> tuple[BoolArray, BoolArray]:
+    """Keep of the point flags ``(F, K)`` those hands that are near the ground and carry the body; tell when ``(F,)``.
+
+    A hand at rest on a box, or taking a thing from the floor, is near and still as well; it does not count, because
+    the feet below the centre of mass carry the body. Contacts with things are annotated by hand.
+    """
+    hands = [k for side in SIDES for k in tracks.columns(side, "hand")]
+    kept = planted.copy()
+    kept[:, hands] = False
+    if not hands or not planted[:, hands].any():
+        return kept, np.zeros(len(feet), dtype=bool)
+    bearing, ground = is_off_feet(tracks, feet), _lowest_support(tracks, feet)
+    for k in hands:
+        for start, stop in find_runs(planted[:, k]):
+            low = float(np.median(tracks.heights[start:stop, k])) < ground + HAND_HEIGHT_M * tracks.size
+            carries = float(bearing[start:stop].mean()) > BEARING_SHARE
+            kept[start:stop, k] = low and carries and stop - start >= tracks.frames(HAND_SHORT_S)
+    return kept, any_column(kept[:, hands])
+
+
+def _lowest_support(tracks: PointTracks, feet: BoolArray) -> float:
+    """Lowest height at which a foot stands [m]; the lowest of all where none does."""
+    soles = [tracks.heights[:, tracks.columns(side)].min(axis=1, initial=np.inf) for side in SIDES]
+    planted = [float(np.median(soles[s][a:b])) for s in range(2) for a, b in find_runs(feet[:, s])]
+    return min(planted, default=float(tracks.heights.min()))

@@ -1,0 +1,193 @@
+"""Joining clips end to end, and mirroring: the same motion with left and right exchanged."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from marey.base import FloatArray, InputError, IntArray
+from marey.lie import SO3
+from marey.motion.clip import Contacts, Motion
+from marey.motion.placement import headings, place
+from marey.skeleton import NO_PARENT, RoleMap, Skeleton, role_map, t_pose
+
+SAME_OFFSET_M = 1e-6  # [m] skeletons whose joints differ by less are the same; file round trips stay below
+
+
+def concatenate(motions: Sequence[Motion], *, align: bool = False) -> Motion:
+    """Join clips of one skeleton and one rate, end to end.
+
+    Args:
+        motions: at least one.
+        align: place each clip so that it goes on from the one before: its first root is one step of the last speed
+            ahead of the last root, facing the same way. Heights are kept.
+
+    Raises:
+        InputError: nothing was given, or a clip has another skeleton or rate; the message says what differs.
+    """
+    if not motions:
+        raise InputError("no motion to join", "Give at least one")
+    parts = [motions[0]]
+    for number, motion in enumerate(motions[1:], start=1):
+        _check_same(motions[0], motion, number)
+        parts.append(_place_after(parts[-1], motion) if align else motion)
+    moving = [_translations(part) for part in parts] if any(p.translations is not None for p in parts) else None
+    return replace(
+        parts[0],
+        root_positions=np.concatenate([part.root_positions for part in parts]),
+        rotations=SO3.concatenate([part.rotations for part in parts]),
+        contacts=_join_contacts(parts),
+        translations=None if moving is None else np.concatenate(moving),
+        source=None if parts[0].source is None else replace(parts[0].source, channels=None, dropped=None),
+    )
+
+
+def _place_after(first: Motion, second: Motion) -> Motion:
+    step = first.root_positions[-1] - first.root_positions[max(first.num_frames - 2, 0)]
+    x, _, z = first.root_positions[-1] + step
+    return place(second, (x, z), float(headings(first)[-1]))
+
+
+def _join_contacts(parts: list[Motion]) -> Contacts | None:
+    names = parts[0].contacts.names if parts[0].contacts else ()
+    tracks = [part.contacts.active for part in parts if part.contacts is not None and part.contacts.names == names]
+    return Contacts(names, np.concatenate(tracks)) if names and len(tracks) == len(parts) else None
+
+
+def _translations(motion: Motion) -> FloatArray:
+    if motion.translations is not None:
+        return motion.translations
+    return np.broadcast_to(motion.skeleton.offsets, (motion.num_frames, *motion.skeleton.offsets.shape))
+
+
+def _check_same(first: Motion, other: Motion, number: int) -> None:
+    where = f"clip {number} ('{other.name}')"
+    if other.rate_hz != first.rate_hz:
+        fix = "Resample it first: marey.motion.resample(motion, rate_hz)"
+        raise InputError(f"{where} runs at {other.rate_hz:g} Hz, the first at {first.rate_hz:g} Hz", fix)
+    difference = skeleton_difference(first.skeleton, other.skeleton)
+    if difference:
+        raise InputError(f"{where} has another skeleton than the first: {difference}", "Retarget it first")
+
+
+def skeleton_difference(a: Skeleton, b: Skeleton) -> str | None:
+    """Say the first thing in which two skeletons differ, or ``None``."""
+    if a.num_joints != b.num_joints:
+        return f"{b.num_joints} joints, not {a.num_joints}"
+    for joint, (one, two) in enumerate(zip(a.names, b.names, strict=True)):
+        if one != two:
+            return f"joint {joint} is called '{two}', not '{one}'"
+        if a.parents[joint] != b.parents[joint]:
+            return f"'{two}' hangs on '{b.names[b.parents[joint]]}', not on '{a.names[a.parents[joint]]}'"
+    apart = np.linalg.norm(a.offsets[1:] - b.offsets[1:], axis=1)
+    if apart.size and apart.max() > SAME_OFFSET_M:
+        worst = 1 + int(np.argmax(apart))
+        return f"the offset of '{a.names[worst]}' differs by {1e3 * apart.max():.3g} mm"
+    return None
+
+
+MIRROR = np.array([-1.0, 1.0, 1.0])  # S = diag(-1, 1, 1): left is +X
+FLIP = np.array([1.0, 1.0, -1.0, -1.0])  # of a quaternion: S R S
+_SIDE = re.compile(r"left|right", re.IGNORECASE)
+_INITIAL = re.compile(r"^[lLrR](?=[A-Z_.\-])|(?<=[_.\-:])[lLrR](?=$|[A-Z_.\-])")
+_PAIRS = (("left", "right"), ("Left", "Right"), ("LEFT", "RIGHT"), ("l", "r"), ("L", "R"))
+_OTHER = dict(_PAIRS) | {right: left for left, right in _PAIRS}
+
+
+def mirror(motion: Motion, roles: RoleMap | None = None) -> Motion:
+    r"""Reflect a clip in the world's plane x = 0 and exchange left and right.
+
+    With :math:`S = \mathrm{diag}(-1,1,1)`, :math:`j^*` the joint opposite to :math:`j` and :math:`W_j` its world
+    rotation in the T-pose of :func:`marey.skeleton.t_pose`, world rotations become
+
+    .. math:: G'_j = S\,G_{j^*} S\,C_j, \qquad C_j = S\,W_{j^*}^{-1} S\,W_j
+
+    so what is turned away from the T-pose on one side is turned the other way on the other side. :math:`C_j` is the
+    identity where the rest pose is symmetric; it is what makes skeletons work whose two arms both point along +X at
+    rest, or whose two legs were measured a little different. Mirroring twice gives the clip back.
+
+    Joints are paired by role, then by name (``LeftArm``, ``l_arm``, ``arm.L``), then by place in the tree; the rest
+    stay on their own side, and a note in the load report names them. Contacts change sides too.
+
+    Args:
+        motion: any clip.
+        roles: which joint is which; guessed from the skeleton by default.
+    """
+    skeleton = motion.skeleton
+    roles = role_map(skeleton) if roles is None else roles
+    opposite, alone = opposite_joints(skeleton, roles)
+    turns = _rest_rotations(skeleton, roles, opposite)
+    own = SO3(motion.rotations.wxyz[:, opposite] * FLIP)
+    parents = np.where(skeleton.parents == NO_PARENT, 0, skeleton.parents)
+    above = SO3(np.where((skeleton.parents == NO_PARENT)[:, None], SO3.identity(1).wxyz, turns.wxyz[parents]))
+    moving = motion.translations
+    notes = (f"mirror: no opposite joint for {', '.join(alone)}; kept on their side",) if alone else ()
+    return replace(
+        motion,
+        root_positions=motion.root_positions * MIRROR,
+        rotations=above.inverse() @ own @ turns,
+        contacts=None if motion.contacts is None else _mirror_contacts(motion.contacts),
+        translations=None if moving is None else above.inverse() @ (moving[:, opposite] * MIRROR),
+        source=None if motion.source is None else replace(motion.source, channels=None, dropped=None),
+        load_report=motion.load_report.adding(notes=notes) if notes else motion.load_report,
+    )
+
+
+def opposite_joints(skeleton: Skeleton, roles: RoleMap | None = None) -> tuple[IntArray, tuple[str, ...]]:
+    """The joint opposite to each ``(J,)`` (itself on the midline), and the one-sided names that have none."""
+    roles = role_map(skeleton) if roles is None else roles
+    opposite = np.full(skeleton.num_joints, -1, dtype=np.int64)
+    for role, joint in roles.joints.items():
+        other = roles.get(other_side(role))
+        if other is not None:
+            opposite[joint], opposite[other] = other, joint
+    alone: list[str] = []
+    for joint, name in enumerate(skeleton.names):
+        if opposite[joint] < 0:
+            other = _find_opposite(skeleton, joint, opposite)
+            opposite[joint], opposite[other] = other, joint
+            if other == joint and other_side(name) != name:
+                alone.append(name)
+    return opposite, tuple(alone)
+
+
+def other_side(name: str) -> str:
+    """Name with its first left or right exchanged: ``left_heel``, ``RightArm``, ``lThigh``, ``hand.L``."""
+    if _SIDE.search(name):
+        return _SIDE.sub(lambda found: _OTHER.get(found[0], found[0]), name, count=1)
+    return _INITIAL.sub(lambda found: _OTHER[found[0]], name, count=1)
+
+
+def _counterpart(skeleton: Skeleton, name: str) -> str:
+    """As :func:`other_side`; an initial l or r counts too where the other name exists: ``lfingers``, ``rfingers``."""
+    guess = _OTHER.get(name[:1], name[:1]) + name[1:]
+    return guess if other_side(name) == name and guess in skeleton.names else other_side(name)
+
+
+def _find_opposite(skeleton: Skeleton, joint: int, opposite: IntArray) -> int:
+    name = _counterpart(skeleton, skeleton.names[joint])
+    if name != skeleton.names[joint]:
+        found = skeleton.names.index(name) if name in skeleton.names else joint
+        return found if opposite[found] < 0 else joint
+    parent = int(skeleton.parents[joint])
+    if parent == NO_PARENT or opposite[parent] == parent:
+        return joint  # on the midline
+    free = [int(c) for c in skeleton.children(int(opposite[parent])) if opposite[c] < 0]
+    apart = [float(np.linalg.norm(skeleton.offsets[c] * MIRROR - skeleton.offsets[joint])) for c in free]
+    return free[int(np.argmin(apart))] if free else joint
+
+
+def _rest_rotations(skeleton: Skeleton, roles: RoleMap, opposite: IntArray) -> SO3:
+    """C_j of :func:`mirror`, batch ``(J,)``; the root's parent, the world, has none."""
+    W = t_pose(skeleton, roles).joint_rotations()
+    return SO3(W[opposite].inverse().wxyz * FLIP) @ W
+
+
+def _mirror_contacts(contacts: Contacts) -> Contacts:
+    names = tuple(other_side(name) for name in contacts.names)
+    if set(names) != set(contacts.names):
+        return Contacts(names, contacts.active)
+    return Contacts(contacts.names, contacts.active[:, [names.index(name) for name in contacts.names]])

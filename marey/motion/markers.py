@@ -1,0 +1,115 @@
+"""Marker trajectories, with a mask for what the cameras did not see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, InputError, UnknownNameError, frozen, frozen_bools
+from marey.motion.clip import LoadReport, Source
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Markers:
+    """Points seen by cameras. Where ``valid`` is false the position is zero and means nothing; it is never a NaN."""
+
+    names: tuple[str, ...]  # (M,) unique
+    rate_hz: float  # frames per second
+    positions: FloatArray  # (F, M, 3) [m] in world
+    valid: BoolArray  # (F, M) the marker was seen
+    source: Source | None = None
+    load_report: LoadReport = field(default_factory=LoadReport)
+    name: str = "markers"
+
+    def __post_init__(self) -> None:
+        names = tuple(str(n) for n in self.names)
+        if len(set(names)) < len(names):
+            repeated = next(n for n in names if names.count(n) > 1)
+            raise InputError(f"two markers are called '{repeated}'", "Marker names must differ")
+        if not (np.isfinite(self.rate_hz) and self.rate_hz > 0.0):
+            raise InputError(f"rate_hz is {self.rate_hz}", "It must be a positive number of frames per second")
+        valid = frozen_bools(self.valid, None, len(names), name="valid")
+        seen = np.asarray(self.positions, dtype=np.float64)
+        if seen.shape == (*valid.shape, 3):
+            seen = np.where(valid[..., None], seen, 0.0)
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "rate_hz", float(self.rate_hz))
+        object.__setattr__(self, "valid", valid)
+        object.__setattr__(self, "positions", frozen(seen, len(valid), len(names), 3, name="positions"))
+
+    @property
+    def num_frames(self) -> int:
+        """How many frames there are."""
+        return len(self.valid)
+
+    @property
+    def num_markers(self) -> int:
+        """How many markers there are."""
+        return len(self.names)
+
+    @property
+    def duration_s(self) -> float:
+        """Time from the first frame to the last [s]."""
+        return max(self.num_frames - 1, 0) / self.rate_hz
+
+    def track(self, name: str) -> tuple[FloatArray, BoolArray]:
+        """Positions ``(F, 3)`` [m] of one marker and where it was seen ``(F,)``."""
+        if name not in self.names:
+            raise UnknownNameError("marker", name, f"'{self.name}'", self.names)
+        index = self.names.index(name)
+        return self.positions[:, index], self.valid[:, index]
+
+    def fill_gaps(self, max_gap_s: float = 0.1, *, method: str = "spline") -> Markers:
+        """Fill gaps between two sightings that are not longer than ``max_gap_s`` [s]; longer ones stay masked.
+
+        Args:
+            max_gap_s: longest gap that is filled, 0.1 s by default.
+            method: ``"linear"``, or ``"spline"``: a cubic through all sightings of the marker.
+
+        Raises:
+            InputError: the method has another name.
+        """
+        if method not in ("linear", "spline"):
+            raise InputError(f"gap filling method '{method}'", "Use 'linear' or 'spline'")
+        positions, valid = self.positions.copy(), self.valid.copy()
+        for m in range(self.num_markers):
+            gaps = _short_gaps(self.valid[:, m], int(max_gap_s * self.rate_hz + 1e-9))
+            if gaps.any():
+                positions[gaps, m] = _interpolate(self.positions[:, m], self.valid[:, m], gaps, method)
+                valid[gaps, m] = True
+        return replace(self, positions=positions, valid=valid)
+
+    def __getitem__(self, index: slice) -> Markers:
+        step = 1 if index.step is None else abs(index.step)
+        return replace(self, rate_hz=self.rate_hz / step, positions=self.positions[index], valid=self.valid[index])
+
+    def __len__(self) -> int:
+        return self.num_frames
+
+    def __repr__(self) -> str:
+        seen = 100.0 * self.valid.mean() if self.valid.size else 0.0
+        return (
+            f"Markers('{self.name}', {self.num_markers} markers, {self.num_frames} frames, {self.rate_hz:g} Hz, "
+            f"{seen:.1f} % seen)"
+        )
+
+
+def _short_gaps(valid: BoolArray, max_frames: int) -> BoolArray:
+    """Frames ``(F,)`` in a gap of at most ``max_frames`` that has a sighting on either side."""
+    gaps = np.zeros(len(valid), dtype=np.bool_)
+    seen = np.flatnonzero(valid)
+    for before, after in pairwise(seen):
+        gaps[before + 1 : after] = after - before - 1 <= max_frames
+    return gaps
+
+
+def _interpolate(track: FloatArray, valid: BoolArray, at: BoolArray, method: str) -> FloatArray:
+    seen, wanted = np.flatnonzero(valid), np.flatnonzero(at)
+    if method == "linear" or len(seen) < 4:
+        columns: list[FloatArray] = [np.interp(wanted, seen, track[seen, axis]) for axis in range(3)]
+        return np.stack(columns, axis=-1)
+    from scipy.interpolate import CubicSpline
+
+    return np.asarray(CubicSpline(seen, track[seen])(wanted), dtype=np.float64)

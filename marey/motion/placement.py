@@ -1,0 +1,220 @@
+"""Where a clip stands, which way it faces and how it travels: heading, ground height, speed, relative root motion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError, frozen
+from marey.lie import SO3
+from marey.motion.clip import Motion
+from marey.motion.time_series import lowpass_values
+from marey.skeleton import RoleMap, Skeleton, foot_points, role_map, t_pose
+
+UP = np.array([0.0, 1.0, 0.0])
+_ACROSS = (("left_hip", "right_hip"), ("left_shoulder", "right_shoulder"))
+
+
+def headings(motion: Motion, roles: RoleMap | None = None) -> FloatArray:
+    r"""Yaw of the facing direction ``(F,)`` [rad]: 0 is +Z, positive towards +X, continuous in time.
+
+    The body's left is the mean of right-to-left vectors between the hips and between the shoulders, and it faces
+    across that: :math:`f = \ell \times e_y`, which is level, so it holds for a body bent forward or lying on its front.
+    While the line of hips and shoulders is nearly vertical (a cartwheel, lying on a side) the yaw is interpolated.
+    Without such roles the root's own +Z axis is used.
+    """
+    across = _left_vectors(motion, role_map(motion.skeleton) if roles is None else roles)
+    level = np.hypot(across[:, 0], across[:, 2])
+    sure = level > 0.3 * np.linalg.norm(across, axis=1)
+    if not sure.any():
+        sure = level >= level.max()
+    yaw = np.unwrap(np.arctan2(-across[sure, 2], across[sure, 0]))
+    frames = np.arange(len(across))
+    return np.asarray(np.interp(frames, frames[sure], yaw), dtype=np.float64)
+
+
+def _left_vectors(motion: Motion, roles: RoleMap) -> FloatArray:
+    """The body's left ``(F, 3)``: the mean of unit vectors across hips and shoulders, or the root's +X axis."""
+    pairs = [(roles[a], roles[b]) for a, b in _ACROSS if a in roles and b in roles]
+    if not pairs:
+        return motion.rotations[:, 0] @ np.array([1.0, 0.0, 0.0])
+    positions = motion.joint_positions()
+    lines = np.stack([positions[:, left] - positions[:, right] for left, right in pairs])
+    lines /= np.maximum(np.linalg.norm(lines, axis=-1, keepdims=True), 1e-9)
+    return lines.sum(axis=0)
+
+
+def place(
+    motion: Motion,
+    position: Sequence[float] | None = None,
+    heading: float | None = None,
+    *,
+    frame: int = 0,
+) -> Motion:
+    """Move a clip on the ground so that at ``frame`` its root is at ``position`` and its body faces ``heading``.
+
+    Args:
+        motion: any clip.
+        position: ``(x, z)`` [m]; where it is by default.
+        heading: yaw [rad], 0 is +Z, positive towards +X; as it is by default.
+        frame: which frame is placed; negative counts from the end.
+    """
+    if not -motion.num_frames <= frame < motion.num_frames:
+        raise InputError(f"frame {frame} of a motion of {motion.num_frames} frames")
+    here = motion.root_positions[frame] * [1.0, 0.0, 1.0]
+    there = here if position is None else frozen([position[0], 0.0, position[1]], 3, name="position")
+    turn = 0.0 if heading is None else float(heading) - float(headings(motion)[frame])
+    return transform_motion(motion, turn, here, there)
+
+
+def transform_motion(motion: Motion, turn_rad: float, here: FloatArray, there: FloatArray) -> Motion:
+    """Turn a clip by ``turn_rad`` about the vertical through ``here`` and carry ``here`` to ``there`` (3,) [m]."""
+    R_turn = SO3.exp(turn_rad * UP)
+    wxyz = motion.rotations.wxyz.copy()
+    wxyz[:, 0] = (R_turn @ motion.rotations[:, 0]).wxyz
+    return replace(
+        motion,
+        root_positions=R_turn @ (motion.root_positions - here) + there,
+        rotations=SO3(wxyz),
+        source=None if motion.source is None else replace(motion.source, channels=None, dropped=None),
+    )
+
+
+SLOW_MPS: Final = 0.3  # a point of a standing foot is slower, one of a swinging foot seldom
+SMOOTHING_HZ: Final = 10.0
+FLOOR_PERCENT: Final = 30.0  # of resting heights: below the middle, since feet also rest on stairs, seats and boxes
+HEAD_SHARE: Final = 0.890  # height of the head joint over stature, for a head without a tip: as in HUMAN
+
+
+def ground_height(motion: Motion) -> float:
+    """Height of the floor [m], estimated for the whole clip.
+
+    The 30th percentile of the heights at which the lowest slow point of the feet (heels and balls) rests; a standing
+    foot is slow and most standing is done on the floor, so neither a few frames below it nor steps, seats and boxes
+    above it count for much. Without standing feet: the height below which the body comes in 2 % of the frames.
+    """
+    points = _foot_tracks(motion)
+    if points.shape[1] == 0:
+        return _lowest_height(motion.joint_positions()[..., 1])
+    speeds = np.linalg.norm(np.gradient(points, axis=0), axis=-1) * motion.rate_hz if len(points) > 1 else None
+    slow = np.ones(points.shape[:2], dtype=np.bool_) if speeds is None else speeds < SLOW_MPS
+    resting = np.where(slow, points[..., 1], np.inf).min(axis=1)[slow.any(axis=1)]
+    if len(resting) < min(5, len(points)):
+        return _lowest_height(points[..., 1])
+    return float(np.percentile(resting, FLOOR_PERCENT))
+
+
+def align_to_ground(motion: Motion) -> Motion:
+    """Move a clip up or down so that its floor is at height zero."""
+    shift = np.array([0.0, ground_height(motion), 0.0])
+    source = None if motion.source is None else replace(motion.source, channels=None, dropped=None)
+    return replace(motion, root_positions=motion.root_positions - shift, source=source)
+
+
+def standing_height(skeleton: Skeleton, roles: RoleMap | None = None) -> float:
+    """Height from sole to crown [m] when the skeleton stands upright in the T-pose.
+
+    Where the head has no tip, the crown is put where the head joint of the canonical human suggests.
+    """
+    roles = role_map(skeleton) if roles is None else roles
+    pose = t_pose(skeleton, roles)
+    positions, R_world_joint = pose.joint_positions(), pose.joint_rotations()
+    soles = foot_points(skeleton, roles).positions(positions, R_world_joint)
+    tips = positions + R_world_joint @ skeleton.tips
+    low = float(min(positions[:, 1].min(), soles[:, 1].min(initial=np.inf), tips[:, 1].min()))
+    head = roles.get("head")
+    if head is not None and tips[head, 1] - positions[head, 1] < 1e-3:
+        return float(positions[head, 1] - low) / HEAD_SHARE
+    high = float(tips[head, 1]) if head is not None else float(max(positions[:, 1].max(), tips[:, 1].max()))
+    return high - low
+
+
+def _foot_tracks(motion: Motion) -> FloatArray:
+    """Heels and balls of the feet ``(F, K, 3)`` [m] in world, smoothed; toe ends tremble too much in captures."""
+    feet = foot_points(motion.skeleton)
+    steady = [k for k, name in enumerate(feet.names) if not name.endswith("toe_end")]
+    points = feet.positions(*motion.joint_frames())[:, steady]
+    if motion.rate_hz <= 2.5 * SMOOTHING_HZ:
+        return points
+    return lowpass_values(points, motion.rate_hz, SMOOTHING_HZ)
+
+
+def _lowest_height(heights: FloatArray) -> float:
+    return float(np.percentile(heights.min(axis=1), 2.0))
+
+
+def root_speeds(motion: Motion) -> FloatArray:
+    """Horizontal speed of the root ``(F,)`` [m/s], by central differences."""
+    if motion.num_frames == 1:
+        return np.zeros(1)
+    velocity = np.gradient(motion.root_positions[:, [0, 2]], axis=0) * motion.rate_hz
+    return np.hypot(velocity[:, 0], velocity[:, 1])
+
+
+def mean_speed(motion: Motion) -> float:
+    """Length of the root's horizontal path over the time it takes [m/s]; zero for one frame."""
+    if motion.num_frames == 1:
+        return 0.0
+    steps = np.diff(motion.root_positions[:, [0, 2]], axis=0)
+    return float(np.hypot(steps[:, 0], steps[:, 1]).sum() / motion.duration_s)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RelativeRoot:
+    """Root motion of a clip with the ground path taken relative to the frame before ([Safonova2006]_ §4.2)."""
+
+    tilts: SO3  # (F,) root rotation without its yaw
+    heights: FloatArray  # (F,) [m]
+    steps: FloatArray  # (F, 2) [m] ground displacement (x, z) in the heading of the frame before; first row zero
+    turns: FloatArray  # (F,) [rad] yaw change since the frame before; first zero
+
+
+def encode_relative_root(motion: Motion) -> RelativeRoot:
+    r"""Take the root apart: tilt, height, and ground step and turn relative to the frame before.
+
+    .. math:: \Delta\psi_t = \mathrm{wrap}(\psi_t - \psi_{t-1}), \qquad \Delta x_t = R(-\psi_{t-1})(x_t - x_{t-1})
+
+    The yaw :math:`\psi` is the twist of the root rotation about the vertical, not an Euler angle, so it is well
+    defined unless the root is upside down, where the yaw of the frame before is kept. [Safonova2006]_ §4.2 only says
+    "relative to the previous pose"; the formulas above make it exact.
+    """
+    yaw = _twist_angles(motion.rotations[:, 0])
+    turns = np.concatenate([[0.0], _wrap(np.diff(yaw))])
+    ground = np.diff(motion.root_positions[:, [0, 2]], axis=0)
+    steps = np.concatenate([np.zeros((1, 2)), _turn(ground, -yaw[:-1])])
+    tilts = SO3.exp(-yaw[:, None] * UP) @ motion.rotations[:, 0]
+    return RelativeRoot(tilts, motion.root_positions[:, 1], steps, turns)
+
+
+def decode_relative_root(
+    relative: RelativeRoot, position: Sequence[float] = (0.0, 0.0), yaw: float = 0.0
+) -> tuple[FloatArray, SO3]:
+    """Root positions ``(F, 3)`` [m] and rotations ``(F,)`` again, from where and how turned the first frame is."""
+    yaws = yaw + np.cumsum(relative.turns)
+    before = np.concatenate([[yaw], yaws[:-1]])
+    ground = np.cumsum(_turn(relative.steps, before), axis=0) + np.asarray(position, dtype=np.float64)
+    positions = np.stack([ground[:, 0], relative.heights, ground[:, 1]], axis=-1)
+    return positions, SO3.exp(yaws[:, None] * UP) @ relative.tilts
+
+
+def _twist_angles(rotations: SO3) -> FloatArray:
+    w, y = rotations.wxyz[:, 0], rotations.wxyz[:, 2]
+    known = np.hypot(w, y) > 1e-6
+    frames = np.arange(len(w))
+    if not known.any():
+        return np.zeros(len(w))
+    held = np.maximum.accumulate(np.where(known, frames, int(np.argmax(known))))
+    return 2.0 * np.arctan2(y, w)[held]
+
+
+def _wrap(angles: FloatArray) -> FloatArray:
+    return (angles + np.pi) % (2.0 * np.pi) - np.pi
+
+
+def _turn(vectors: FloatArray, yaw: FloatArray) -> FloatArray:
+    """Turn ground vectors ``(F, 2)`` in (x, z) by ``yaw`` about +Y."""
+    c, s = np.cos(yaw), np.sin(yaw)
+    return np.stack([c * vectors[:, 0] + s * vectors[:, 1], -s * vectors[:, 0] + c * vectors[:, 1]], axis=-1)

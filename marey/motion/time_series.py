@@ -1,0 +1,169 @@
+"""Time series of a clip: intervals in which a flag holds, zero-phase low-pass filtering, resampling."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, InputError, IntArray
+from marey.lie import SO3
+from marey.motion.clip import Contacts, Motion
+
+
+def find_runs(flags: BoolArray, bridge: int = 0, *, shortest: int = 1) -> list[tuple[int, int]]:
+    """Start and stop (not included) of each run of true flags ``(F,)``.
+
+    Args:
+        flags: one flag a frame.
+        bridge: gaps of up to this many frames are closed first.
+        shortest: runs of fewer frames are left out.
+    """
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
+    starts, stops = edges[::2], edges[1::2]
+    apart = starts[1:] - stops[:-1] > bridge
+    starts, stops = starts[np.append(True, apart)[: len(starts)]], stops[np.append(apart, True)[: len(stops)]]
+    long = stops - starts >= shortest
+    return list(zip(starts[long].tolist(), stops[long].tolist(), strict=True))
+
+
+PAD_PERIODS = 3.0  # [-] the clip is continued by this many periods of the cutoff, by then the filter has forgotten
+
+
+def lowpass(motion: Motion, cutoff_hz: float, *, order: int = 4) -> Motion:
+    r"""Remove what moves faster than ``cutoff_hz``, without delay.
+
+    A zero-phase Butterworth filter, :math:`|H(f)| = (1 + (f/f_c)^{2n})^{-1/2}`, what running the filter forwards and
+    backwards gives ([Winter2009]_ §3.4.4.2): at :math:`f_c` the amplitude has dropped by 3 dB and nothing is shifted
+    in time. It is applied to the spectrum of the clip, which is continued past its ends by point reflection,
+    ``2 x(0) - x(t)`` for positions and ``q(0) q(t)⁻¹ q(0)`` for rotations, so a steady motion stays steady up to
+    the last frame.
+
+    Rotations are filtered as quaternions of continuous sign and normalised: this commutes with turning the parent or
+    the child frame, and it leaves a spin at constant rate as it is. Contacts are kept.
+
+    Args:
+        motion: any clip.
+        cutoff_hz: 6 for walking, 10 to 12 for jumps [Hz].
+        order: n above.
+
+    Raises:
+        InputError: the cutoff is not between zero and half the frame rate, or the order is not positive.
+    """
+    if order < 1:
+        raise InputError(f"order is {order}", "Give 1 or more")
+    positions = lowpass_values(motion.root_positions, motion.rate_hz, cutoff_hz, order=order)
+    moving = motion.translations
+    return replace(
+        motion,
+        root_positions=positions,
+        rotations=_lowpass_rotations(motion.rotations, motion.rate_hz, cutoff_hz, order),
+        translations=None if moving is None else lowpass_values(moving, motion.rate_hz, cutoff_hz, order=order),
+        source=None if motion.source is None else replace(motion.source, channels=None, dropped=None),
+    )
+
+
+def lowpass_values(values: FloatArray, rate_hz: float, cutoff_hz: float, *, order: int = 4) -> FloatArray:
+    """As :func:`lowpass`, for plain arrays ``(F, ...)`` sampled at ``rate_hz``."""
+    pad = _pad_length(len(values), rate_hz, cutoff_hz)
+    if pad == 0:
+        return values
+    before, after = values[pad:0:-1], values[-2 : -pad - 2 : -1]
+    padded = np.concatenate([2.0 * values[:1] - before, values, 2.0 * values[-1:] - after])
+    return _apply_butterworth(padded, rate_hz, cutoff_hz, order)[pad:-pad]
+
+
+def continuous_signs(wxyz: FloatArray) -> FloatArray:
+    """Flip quaternions ``(F, ..., 4)`` so that each is on the same side as the one before it."""
+    flips = np.where(np.einsum("f...i,f...i->f...", wxyz[1:], wxyz[:-1]) < 0.0, -1.0, 1.0)
+    signs = np.concatenate([np.ones((1, *wxyz.shape[1:-1])), np.cumprod(flips, axis=0)])
+    return wxyz * signs[..., None]
+
+
+def _lowpass_rotations(rotations: SO3, rate_hz: float, cutoff_hz: float, order: int) -> SO3:
+    pad = _pad_length(len(rotations), rate_hz, cutoff_hz)
+    if pad == 0:
+        return rotations
+    first, last = rotations[:1], rotations[-1:]
+    before = first @ rotations[pad:0:-1].inverse() @ first
+    after = last @ rotations[-2 : -pad - 2 : -1].inverse() @ last
+    padded = continuous_signs(SO3.concatenate([before, rotations, after]).wxyz)
+    smooth = _apply_butterworth(padded, rate_hz, cutoff_hz, order)[pad:-pad]
+    lost = np.linalg.norm(smooth, axis=-1, keepdims=True) < 1e-6  # a spin far above the cutoff averages to nothing
+    return SO3(np.where(lost, rotations.wxyz, smooth))
+
+
+def _pad_length(num_frames: int, rate_hz: float, cutoff_hz: float) -> int:
+    if not 0.0 < cutoff_hz < 0.5 * rate_hz:
+        raise InputError(f"cutoff_hz is {cutoff_hz:g}", f"It must be between 0 and half the rate, {0.5 * rate_hz:g}")
+    return min(num_frames - 1, int(np.ceil(PAD_PERIODS * rate_hz / cutoff_hz)))
+
+
+def _apply_butterworth(values: FloatArray, rate_hz: float, cutoff_hz: float, order: int) -> FloatArray:
+    """Multiply the spectrum along the first axis by the Butterworth gain; the line from end to end passes as it is."""
+    count = len(values)
+    along = np.arange(count).reshape(-1, *([1] * (values.ndim - 1))) / (count - 1)
+    line = values[:1] + along * (values[-1:] - values[:1])
+    ratio = np.fft.rfftfreq(count, 1.0 / rate_hz) / cutoff_hz
+    gain = (1.0 / np.sqrt(1.0 + ratio ** (2 * order))).reshape(-1, *([1] * (values.ndim - 1)))
+    return line + np.fft.irfft(np.fft.rfft(values - line, axis=0) * gain, count, axis=0)
+
+
+FRAME_TOL = 1e-7  # [frame] a sample this near to a frame is that frame; rounding in index * ratio stays below
+
+
+def resample(motion: Motion, rate_hz: float) -> Motion:
+    """The same motion at another frame rate.
+
+    Positions are interpolated linearly, rotations by slerp, contacts are those of the nearest frame. Samples that fall
+    on a frame are copies of it, so 120 to 60 Hz keeps every second frame bit by bit. The last sample is the last that
+    is not after the end of the clip.
+
+    Args:
+        motion: any clip.
+        rate_hz: the new rate [Hz]; it need not divide the old one (29.97 is fine).
+
+    Raises:
+        InputError: the rate is not a positive number.
+    """
+    if not (np.isfinite(rate_hz) and rate_hz > 0.0):
+        raise InputError(f"rate_hz is {rate_hz}", "Give a positive number of frames per second")
+    if rate_hz == motion.rate_hz:
+        return motion
+    low, high, weight = _samples(motion.num_frames, motion.rate_hz, rate_hz)
+    nearest = np.where(weight < 0.5, low, high)
+    moving = motion.translations
+    return replace(
+        motion,
+        rate_hz=rate_hz,
+        root_positions=_lerp(motion.root_positions, low, high, weight),
+        rotations=_slerp(motion.rotations, low, high, weight),
+        contacts=None if motion.contacts is None else Contacts(motion.contacts.names, motion.contacts.active[nearest]),
+        translations=None if moving is None else _lerp(moving, low, high, weight),
+        source=None if motion.source is None else replace(motion.source, channels=None, dropped=None),
+    )
+
+
+def _samples(num_frames: int, old_hz: float, new_hz: float) -> tuple[IntArray, IntArray, FloatArray]:
+    """Frames before and after each sample and how far the sample is between them, in [0, 1)."""
+    last = num_frames - 1
+    count = int(np.floor(last * new_hz / old_hz + FRAME_TOL)) + 1
+    at: FloatArray = np.arange(count, dtype=np.float64) * old_hz / new_hz
+    whole = np.rint(at)
+    at = np.minimum(np.where(np.abs(at - whole) < FRAME_TOL, whole, at), float(last))
+    low = np.floor(at).astype(np.int64)
+    return low, np.minimum(low + 1, last), at - low
+
+
+def _lerp(values: FloatArray, low: IntArray, high: IntArray, weight: FloatArray) -> FloatArray:
+    t = weight.reshape(-1, *([1] * (values.ndim - 1)))
+    return np.where(t == 0.0, values[low], (1.0 - t) * values[low] + t * values[high])
+
+
+def _slerp(rotations: SO3, low: IntArray, high: IntArray, weight: FloatArray) -> SO3:
+    wxyz = rotations.wxyz[low].copy()
+    between = weight > 0.0
+    if between.any():
+        start, end = rotations[low[between]], rotations[high[between]]
+        wxyz[between] = start.slerp(end, weight[between][:, None]).wxyz
+    return SO3(wxyz)

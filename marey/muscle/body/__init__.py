@@ -1,0 +1,1 @@
+"""Soft bodies: time steps, linear solver, bones, and contact with the ground."""

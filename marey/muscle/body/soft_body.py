@@ -1,0 +1,332 @@
+"""A soft body: nodes with mass, an elastic material between them, what holds it and what moves it.
+
+A step is divided into smaller ones where it would invert cells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import ConvergenceError, FloatArray, InputError, UnknownNameError, frozen
+from marey.muscle.body.baselines import ExplicitScheme, NewtonScheme
+from marey.muscle.body.bones import AttachedBones, NoBones
+from marey.muscle.body.implicit import ImplicitScheme, ImplicitSolution
+from marey.muscle.body.linear_system import FREE, HELD
+from marey.muscle.elastic.lattice import Lattice, make_spring_elasticity
+from marey.muscle.elastic.tetrahedra import ElasticModel, make_tetrahedral_elasticity, to_sparse_tangent
+from marey.muscle.mesh.graphs import find_connected_parts, sum_by_index
+from marey.muscle.mesh.tet_mesh import IndexArray, TetMesh, check_mesh, freeze_indices
+
+if TYPE_CHECKING:
+    from scipy.sparse import bsr_matrix
+
+    from marey.muscle.body.bones import Bones
+    from marey.muscle.body.contact import ContactPlane
+    from marey.muscle.muscles.forces import Muscles
+
+
+MAX_HALVINGS: Final = 4
+MAX_ENERGY_GAIN: Final = 0.03  # [-] of its energy and of the work on it, that a body may gain from nowhere in a step
+ENERGY_FLOOR_J: Final = 1e-9  # [J] where growth is rounding
+
+
+@dataclass(frozen=True, slots=True)
+class StepReport:
+    """How a step went."""
+
+    iterations: int = 0  # of conjugate gradients, over all sub-steps
+    residual: float = 0.0  # [-] of the last solve, over what drives the step
+    inverted: int = 0  # cells turned inside out at the end
+    substeps: int = 0
+
+
+class BodyStepper:
+    """Moves one body; keeps what steps share."""
+
+    def __init__(self, body: SoftBody) -> None:
+        self.body = body
+        self.implicit = ImplicitScheme(body)
+        self.scheme = _make_scheme(body, self.implicit)
+        self.alphas = np.ones(len(self.implicit.system.blocks))
+        self.inverted = 0
+        self.known: list[tuple[FloatArray, float]] = []
+
+    def advance(self, dt: float, external: ArrayLike | None, activations: ArrayLike | None) -> StepReport:
+        """Step by ``dt`` [s] as a whole or in halves."""
+        if not (np.isfinite(dt) and dt > 0):
+            raise InputError(f"dt is {dt}", "A step takes a positive time [s]")
+        body = self.body
+        load = body.masses[:, None] * body.gravity
+        if external is not None:
+            load = load + frozen(external, len(body.masses), 3, name="external")
+        if activations is not None:
+            self.alphas = self._alphas(activations)
+        start, kept = (body.positions, body.velocities), body.bones.snapshot()
+        try:
+            return self._step_with_halving(dt, load, 0)
+        except ConvergenceError:
+            body.positions, body.velocities = start
+            body.bones.restore(kept)
+            raise
+
+    def _alphas(self, activations: ArrayLike) -> FloatArray:
+        if self.body.muscles is None:
+            raise InputError("activations are given, but the body has no muscles", "Pass muscles= to from_mesh")
+        return np.ascontiguousarray(self.body.muscles.alphas(activations))
+
+    def _step_with_halving(self, h: float, load: FloatArray, level: int) -> StepReport:
+        body = self.body
+        kept = body.bones.snapshot()
+        found, inverted, calm = self._attempt_step(h, load, kept)
+        if inverted >= 0 and (level == MAX_HALVINGS or calm):
+            self.inverted = inverted
+            body.positions, body.velocities = found.positions, found.velocities
+            return StepReport(found.iterations, found.residual, inverted, found.substeps)
+        body.bones.restore(kept)
+        if level == MAX_HALVINGS:
+            raise ConvergenceError(f"a soft body exploded in a step of {h:.2e} s", body.report)
+        first = self._step_with_halving(h / 2, load, level + 1)
+        second = self._step_with_halving(h / 2, load, level + 1)
+        iterations, count = first.iterations + second.iterations, first.substeps + second.substeps
+        return StepReport(found.iterations + iterations, second.residual, second.inverted, count)
+
+    def _attempt_step(
+        self, h: float, load: FloatArray, kept: tuple[FloatArray, ...]
+    ) -> tuple[ImplicitSolution, int, bool]:
+        """A step, how many cells it turned inside out, and whether it is calm; if not, it was solved again.
+
+        After a step that was solved twice, the first solve of the next need not be good.
+        """
+        body = self.body
+        found = self.scheme.solve(body, h, load, self.alphas)
+        inverted = self._count_inverted(found)
+        calm = inverted >= 0 and self._is_plausible(found, inverted)
+        rough, self.implicit.is_rough = self.implicit.is_rough, not calm
+        if self.scheme is not self.implicit or inverted < 0 or (calm and not rough):
+            return found, inverted, calm
+        body.bones.restore(kept)
+        again = self.implicit.solve(body, h, load, self.alphas, found)
+        again.iterations += found.iterations
+        inverted = self._count_inverted(again)
+        return again, inverted, inverted >= 0 and self._is_plausible(again, inverted)
+
+    def _count_inverted(self, found: ImplicitSolution) -> int:
+        """Cells inside out, or -1 where numbers are none."""
+        if not np.isfinite(found.velocities).all():
+            return -1
+        return self.body.elastic.inverted(found.positions)
+
+    def _is_plausible(self, found: ImplicitSolution, inverted: int) -> bool:
+        """Whether no cell was turned inside out and no energy came from nowhere.
+
+        One linear solve cannot follow a fast turn of a stiff body: what it stretches springs back in the next step.
+        """
+        if inverted > self.inverted:
+            return False
+        if not np.isfinite(found.work):
+            return True
+        before = self._energy(self.body.positions, self.body.velocities)
+        after = self._energy(found.positions, found.velocities)
+        return after - before - found.work <= MAX_ENERGY_GAIN * (before + abs(found.work)) + ENERGY_FLOOR_J
+
+    def _energy(self, x: FloatArray, v: FloatArray) -> float:
+        """Kinetic and elastic energy [J]; the elastic part of the last three positions is known."""
+        known = next((energy for where, energy in self.known if where is x), None)
+        if known is None:
+            known = self.body.elastic.energy(x)
+            self.known = [(x, known), *self.known[:2]]
+        return 0.5 * float(self.body.masses @ np.einsum("ni,ni->n", v, v)) + known
+
+
+def _make_scheme(body: SoftBody, implicit: ImplicitScheme) -> ImplicitScheme | NewtonScheme | ExplicitScheme:
+    if body.settings.integrator == "newton":
+        return NewtonScheme(body, implicit)
+    return ExplicitScheme(body, implicit) if body.settings.integrator == "explicit" else implicit
+
+
+GRAVITY: Final = (0.0, -9.82, 0.0)  # [m/s^2] as in [Engell2012]_
+INTEGRATORS: Final = ("implicit", "newton", "explicit")
+SOLVERS: Final = ("pcg", "direct")
+
+MeshSource: TypeAlias = "TetMesh | Lattice | str | PathLike[str] | tuple[ArrayLike, ArrayLike]"
+
+
+@dataclass(frozen=True, slots=True)
+class BodySettings:
+    """How a body is stepped."""
+
+    integrator: str = "implicit"
+    solver: str = "pcg"
+    tolerance: float = 1e-3  # [-] residual of a solve over what drives the step
+    damping: tuple[float, float] = (0.0, 0.0)  # Rayleigh: of masses [1/s], of stiffness [s]
+
+    def __post_init__(self) -> None:
+        for kind, name, known in (("integrator", self.integrator, INTEGRATORS), ("solver", self.solver, SOLVERS)):
+            if name not in known:
+                raise UnknownNameError(kind, name, "soft bodies", known)
+        if len(self.damping) != 2 or not all(np.isfinite(c) and c >= 0 for c in self.damping):
+            raise InputError(f"damping is {self.damping}", "Give two numbers of at least zero: 1/s and s")
+
+
+class SoftBody:
+    """Nodes, masses and a material; :meth:`step` moves them ([Engell2012]_ §20)."""
+
+    def __init__(
+        self, solid: TetMesh | Lattice, elastic: ElasticModel, masses: FloatArray, settings: BodySettings, *,
+        pinned: ArrayLike = (), gravity: ArrayLike = GRAVITY, ground: ContactPlane | None = None,
+        muscles: Muscles | None = None, bones: Bones | None = None,
+    ) -> None:  # fmt: skip
+        self.mesh = solid
+        self.elastic = elastic
+        self.masses = masses
+        self.settings = settings
+        self.gravity = frozen(gravity, 3, name="gravity")
+        self.carriers: IndexArray = np.full(len(masses), FREE, dtype=np.int32)
+        self.carriers[freeze_indices(pinned, None, len(masses), name="pinned")] = HELD
+        self.parts = find_body_parts(len(masses), elastic)
+        self.muscles = muscles
+        self._bones = bones
+        self.ground = None if ground is None else ground.compile(solid.nodes, masses, solid.cells)
+        self.reset()
+
+    @staticmethod
+    def from_mesh(
+        mesh: MeshSource, *, material: str = "neo-hookean", young_pa: float = 4e4, poisson: float | None = None,
+        density_kg_m3: float = 1060.0, stiffness_scale: ArrayLike | None = None,
+        damping: tuple[float, float] = (0.0, 0.0), pinned: ArrayLike = (), gravity: ArrayLike = GRAVITY,
+        ground: ContactPlane | None = None, muscles: Muscles | None = None, bones: Bones | None = None,
+        solver: str = "pcg",
+        integrator: str = "implicit", tolerance: float = 1e-3,
+    ) -> SoftBody:  # fmt: skip
+        """A body at rest.
+
+        Args:
+            mesh: tetrahedra, a lattice, a mesh file, or (nodes (V, 3), cells (T, 4)).
+            material: ``"neo-hookean"`` keeps its volume, ``"corotational"`` is the thesis's; a lattice is always
+                ``"mass-spring"``.
+            young_pa: Young's modulus [Pa].
+            poisson: Poisson's ratio; 0.49 for neo-Hookean, 0.45 for co-rotational bodies, without meaning for springs.
+            density_kg_m3: density.
+            stiffness_scale: (T,) factors on the stiffness of cells, 250 for bones say.
+            damping: Rayleigh damping (a [1/s], b [s]): C = a M + b K.
+            pinned: numbers of nodes that stay where they are.
+            gravity: (3,) [m/s^2].
+            ground: a plane it may lie on.
+            muscles: activation splines inside it.
+            bones: rigid bones that carry some of its nodes.
+            solver: ``"pcg"`` or ``"direct"`` (sparse factors; slower, to compare).
+            integrator: ``"implicit"`` one linear solve a step, ``"newton"`` backward Euler converged, ``"explicit"``
+                semi-implicit Euler in small steps.
+            tolerance: residual of a linear solve over what drives the step.
+        """
+        solid = _load_mesh(mesh)
+        if not (np.isfinite(density_kg_m3) and density_kg_m3 > 0):
+            raise InputError(f"density_kg_m3 is {density_kg_m3}", "It must be positive")
+        if isinstance(solid, Lattice):
+            elastic: ElasticModel = make_spring_elasticity(solid, young_pa, stiffness_scale)
+        else:
+            elastic = make_tetrahedral_elasticity(solid, material, young_pa, poisson, stiffness_scale)
+        settings = BodySettings(integrator, solver, tolerance, damping)
+        masses = density_kg_m3 * _compute_node_volumes(solid)
+        return SoftBody(
+            solid, elastic, masses, settings, pinned=pinned, gravity=gravity, ground=ground, muscles=muscles,
+            bones=bones,
+        )  # fmt: skip
+
+    @property
+    def cells(self) -> IndexArray:
+        """Node numbers of the cells, (T, 4) tetrahedra or (C, 8 | 4) of a lattice."""
+        return self.mesh.cells
+
+    @property
+    def damping(self) -> tuple[float, float]:
+        """Rayleigh damping (a [1/s], b [s])."""
+        return self.settings.damping
+
+    @property
+    def tolerance(self) -> float:
+        """Residual of a linear solve over what drives the step."""
+        return self.settings.tolerance
+
+    def reset(self) -> None:
+        """Back to rest."""
+        self.positions: FloatArray = self.mesh.nodes.copy()
+        self.velocities: FloatArray = np.zeros_like(self.positions)
+        self.report: StepReport = StepReport()
+        self.carriers[self.carriers >= 0] = FREE
+        self.bones: NoBones | AttachedBones = NoBones() if self._bones is None else self._bones.bind(self)
+        self._stepper = BodyStepper(self)
+
+    def step(
+        self, dt: float = 1 / 60, external: ArrayLike | None = None, activations: ArrayLike | None = None
+    ) -> StepReport:
+        """Move by ``dt`` [s].
+
+        Args:
+            dt: length of the step [s].
+            external: forces (V, 3) [N] beside gravity, ground and muscles.
+            activations: of the splines (one number in 0..1 each) or of their segments; as before if left out.
+
+        Raises:
+            ConvergenceError: the step exploded however small it was made; the body stays as it was.
+        """
+        self.report = self._stepper.advance(dt, external, activations)
+        return self.report
+
+    def energy(self) -> float:
+        """Kinetic, elastic and gravity energy [J]."""
+        kinetic = 0.5 * float(self.masses @ np.sum(self.velocities**2, axis=1))
+        return kinetic + self.elastic.energy(self.positions) - float(self.masses @ (self.positions @ self.gravity))
+
+    def momentum(self) -> tuple[FloatArray, FloatArray]:
+        """Linear [kg m/s] and angular [kg m^2/s] momentum about the origin, (3,) each."""
+        impulse = self.masses[:, None] * self.velocities
+        return impulse.sum(axis=0), np.cross(self.positions, impulse).sum(axis=0)
+
+    def forces(self, x: FloatArray | None = None) -> FloatArray:
+        """Elastic forces (V, 3) [N] at positions x, or at the present ones."""
+        return self.elastic.forces(self._check_positions(x))
+
+    def tangent(self, x: FloatArray | None = None, *, exact: bool = True) -> bsr_matrix:
+        r"""Stiffness :math:`-\partial f/\partial x` (3V, 3V) [N/m] of :meth:`forces`.
+
+        Unless ``exact``, no cell has a negative eigenvalue: what an implicit step uses.
+        """
+        self.elastic.assemble(self._check_positions(x), exact=exact)
+        return to_sparse_tangent(self.elastic)
+
+    def _check_positions(self, x: FloatArray | None) -> FloatArray:
+        """Positions as kernels take them; read-only ones are copied, for a kernel is compiled for each kind."""
+        if x is None:
+            return self.positions
+        here = np.ascontiguousarray(x, dtype=np.float64)
+        if here.shape != self.positions.shape:
+            raise InputError(f"x has shape {here.shape}, expected {self.positions.shape}")
+        return here if here.flags.writeable else here.copy()
+
+
+def find_body_parts(count: int, elastic: ElasticModel) -> IndexArray:
+    """Number of the connected part of each node (V,)."""
+    starts, columns, _ = elastic.blocks
+    return find_connected_parts(count, np.repeat(np.arange(count), np.diff(starts)), columns)[1].astype(np.int32)
+
+
+def _load_mesh(mesh: MeshSource) -> TetMesh | Lattice:
+    if isinstance(mesh, Lattice):
+        return mesh
+    if isinstance(mesh, tuple):
+        solid = TetMesh(np.asarray(mesh[0], dtype=float), np.asarray(mesh[1]))
+    else:
+        solid = mesh if isinstance(mesh, TetMesh) else TetMesh.from_file(mesh)
+    check_mesh(solid)
+    return solid
+
+
+def _compute_node_volumes(solid: TetMesh | Lattice) -> FloatArray:
+    corners = solid.cells.shape[1]
+    return sum_by_index(solid.cells, np.repeat(solid.volumes / corners, corners), len(solid.nodes))

@@ -1,0 +1,1 @@
+"""Elastic models: material laws, assembly over cells, tetrahedra and spring lattices."""

@@ -1,0 +1,255 @@
+"""Lattices of squares or cubes held together by springs, the first kind of body of [Engell2012]_."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import combinations, product
+from math import sqrt
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import BoolArray, FloatArray, InputError, frozen, kernel
+from marey.muscle.elastic.assembly import BlockMatrix, find_block_positions, make_block_pattern
+from marey.muscle.mesh.graphs import sum_by_index
+from marey.muscle.mesh.tet_mesh import IndexArray, freeze_indices
+
+MIN_LENGTH_RATIO = 1e-9  # of the length at rest; a shorter spring has no direction and pushes nowhere
+
+
+@kernel
+def compute_lattice_energy(springs: IndexArray, stiffness: FloatArray, lengths: FloatArray, x: FloatArray) -> float:
+    r"""Energy :math:`\sum \frac{k}{2} (l - l_0)^2` [J]."""
+    energy = 0.0
+    for s in range(springs.shape[0]):
+        a, b = springs[s, 0], springs[s, 1]
+        d0, d1, d2 = x[b, 0] - x[a, 0], x[b, 1] - x[a, 1], x[b, 2] - x[a, 2]
+        energy += 0.5 * stiffness[s] * (sqrt(d0 * d0 + d1 * d1 + d2 * d2) - lengths[s]) ** 2
+    return energy
+
+
+@kernel
+def add_lattice_forces(
+    springs: IndexArray, stiffness: FloatArray, lengths: FloatArray, x: FloatArray, out: FloatArray
+) -> None:
+    """Add the forces (V, 3) [N]."""
+    for s in range(springs.shape[0]):
+        a, b = springs[s, 0], springs[s, 1]
+        d0, d1, d2 = x[b, 0] - x[a, 0], x[b, 1] - x[a, 1], x[b, 2] - x[a, 2]
+        length = sqrt(d0 * d0 + d1 * d1 + d2 * d2)
+        if length > MIN_LENGTH_RATIO * lengths[s]:
+            pull = stiffness[s] * (1.0 - lengths[s] / length)
+            out[a, 0] += pull * d0
+            out[a, 1] += pull * d1
+            out[a, 2] += pull * d2
+            out[b, 0] -= pull * d0
+            out[b, 1] -= pull * d1
+            out[b, 2] -= pull * d2
+
+
+@kernel
+def add_lattice_stiffness(
+    springs: IndexArray, stiffness: FloatArray, lengths: FloatArray, places: IndexArray, exact: bool, x: FloatArray,
+    values: FloatArray,
+) -> None:  # fmt: skip
+    r"""Add blocks :math:`k\,ee^T + k(1 - l_0/l)(I - ee^T)`; unless exact, a pushing spring has no second term."""
+    for s in range(springs.shape[0]):
+        a, b = springs[s, 0], springs[s, 1]
+        d0, d1, d2 = x[b, 0] - x[a, 0], x[b, 1] - x[a, 1], x[b, 2] - x[a, 2]
+        length = sqrt(d0 * d0 + d1 * d1 + d2 * d2)
+        if length <= MIN_LENGTH_RATIO * lengths[s]:
+            continue
+        across = stiffness[s] * (1.0 - lengths[s] / length)
+        if not exact:
+            across = max(across, 0.0)
+        along = (stiffness[s] - across) / (length * length)
+        d = (d0, d1, d2)
+        for i in range(3):
+            for j in range(3):
+                entry = along * d[i] * d[j] + (across if i == j else 0.0)
+                values[places[s, 0, 0], i, j] += entry
+                values[places[s, 1, 1], i, j] += entry
+                values[places[s, 0, 1], i, j] -= entry
+                values[places[s, 1, 0], i, j] -= entry
+
+
+@kernel
+def spring_drag(springs: IndexArray, drag: FloatArray, x: FloatArray, v: FloatArray, out: FloatArray) -> None:
+    r"""Add :math:`-c\,ee^T(v_a - v_b)` (V, 3) [N]; ``drag`` (S,) [N s/m]."""
+    for s in range(springs.shape[0]):
+        a, b = springs[s, 0], springs[s, 1]
+        d0, d1, d2 = x[b, 0] - x[a, 0], x[b, 1] - x[a, 1], x[b, 2] - x[a, 2]
+        square = d0 * d0 + d1 * d1 + d2 * d2
+        if square > 0.0:
+            closing = d0 * (v[b, 0] - v[a, 0]) + d1 * (v[b, 1] - v[a, 1]) + d2 * (v[b, 2] - v[a, 2])
+            pull = drag[s] * closing / square
+            out[a, 0] += pull * d0
+            out[a, 1] += pull * d1
+            out[a, 2] += pull * d2
+            out[b, 0] -= pull * d0
+            out[b, 1] -= pull * d1
+            out[b, 2] -= pull * d2
+
+
+CUBE_QUADS: Final = np.array([[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lattice:
+    """Squares (in the plane z = 0) or cubes of one size; corner ``4 dx + 2 dy + dz``, or ``2 dx + dy`` in the plane."""
+
+    nodes: FloatArray  # (V, 3) [m]
+    cells: IndexArray  # (C, 8) or (C, 4)
+    springs: IndexArray  # (S, 2) edges, face diagonals, body diagonals
+    shares: FloatArray  # (S,) stiffness of each spring over that of Young's modulus times the spacing
+    spacing_m: float
+
+    @staticmethod
+    def from_mask(mask: ArrayLike, spacing_m: float, *, origin: ArrayLike = (0.0, 0.0, 0.0)) -> Lattice:
+        """Cells where the grid ``mask``, (nx, ny) or (nx, ny, nz), is true; its first corner lies at ``origin`` [m]."""
+        filled = _check_mask(mask, spacing_m)
+        corners = np.array(list(product((0, 1), repeat=filled.ndim)))
+        keys = np.argwhere(filled)[:, None, :] + corners
+        grid, cells = np.unique(keys.reshape(-1, filled.ndim), axis=0, return_inverse=True)
+        flat = np.zeros((len(grid), 3))
+        flat[:, : filled.ndim] = grid * spacing_m
+        numbered = cells.reshape(-1, len(corners)).astype(np.int32)
+        springs, shares = _lattice_springs(numbered, filled.ndim)
+        return Lattice(flat + frozen(origin, 3, name="origin"), numbered, springs, shares, float(spacing_m))
+
+    @staticmethod
+    def from_boxes(boxes: Iterable[tuple[ArrayLike, ArrayLike]], spacing_m: float) -> Lattice:
+        """Cells whose centre lies in one of the boxes (lowest corner, highest corner), (2,) or (3,) [m] each."""
+        pairs: FloatArray = np.array([[np.asarray(c, dtype=np.float64) for c in pair] for pair in boxes])
+        if pairs.ndim != 3 or pairs.shape[2] not in (2, 3) or not np.isfinite(pairs).all():
+            raise InputError(f"boxes have shape {pairs.shape}", "Give pairs of corners of two or three numbers")
+        if not spacing_m > 0:
+            raise InputError(f"spacing_m is {spacing_m}", "It must be positive")
+        low, high = pairs[:, 0].min(axis=0), pairs[:, 1].max(axis=0)
+        counts = [max(1, round(float(extent) / spacing_m)) for extent in high - low]
+        axes = [float(start) + (np.arange(n) + 0.5) * spacing_m for start, n in zip(low, counts, strict=True)]
+        centres = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
+        mask = np.zeros(centres.shape[:-1], dtype=bool)
+        for first, last in pairs:
+            mask |= ((centres > first) & (centres < last)).all(axis=-1)
+        return Lattice.from_mask(mask, spacing_m, origin=(*low, *([0.0] * (3 - len(low)))))
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether the cells are squares."""
+        return self.cells.shape[1] == 4
+
+    @property
+    def volumes(self) -> FloatArray:
+        """Volume of each cell (C,) [m^3]; a square is as thick as wide."""
+        return np.full(len(self.cells), self.spacing_m**3)
+
+    @property
+    def surface(self) -> IndexArray:
+        """Triangles (M, 3) for display: squares, or outer faces of cubes seen from outside."""
+        if self.is_flat:
+            quads = self.cells[:, [0, 2, 3, 1]]
+        else:
+            quads = self.cells[:, CUBE_QUADS].reshape(-1, 4)
+            _, first, counts = np.unique(np.sort(quads, axis=1), axis=0, return_index=True, return_counts=True)
+            quads = quads[np.sort(first[counts == 1])]
+        return quads[:, [0, 1, 2, 0, 2, 3]].reshape(-1, 3)
+
+
+def _check_mask(mask: ArrayLike, spacing_m: float) -> BoolArray:
+    filled = np.asarray(mask)
+    if filled.dtype != np.bool_ or filled.ndim not in (2, 3):
+        raise InputError(f"mask is {filled.dtype} of {filled.ndim} axes", "Give a grid of truth values, 2 or 3 axes")
+    if not filled.any():
+        raise InputError("mask is empty", "At least one cell must be true")
+    if not (np.isfinite(spacing_m) and spacing_m > 0):
+        raise InputError(f"spacing_m is {spacing_m}", "It must be positive")
+    return filled
+
+
+def _lattice_springs(cells: IndexArray, axes: int) -> tuple[IndexArray, FloatArray]:
+    r"""All springs once, with the sum of what each cell gives to them.
+
+    Every cell gives :math:`k_1/4` to its edges, :math:`k_2/2` to diagonals of faces, :math:`k_3` to its own (in the
+    plane :math:`k_1/2`, :math:`k_2`), with :math:`k_1 = 11/3\,k`, :math:`k_2 = k_3 = k = 6 E h/35` (in the plane
+    :math:`k_1 = 2 k`, :math:`k = 3 E h/8`). A lattice is then isotropic with Young's modulus E; Poisson's ratio is 1/4,
+    in the plane 1/3, as it must be where all forces are central.
+    """
+    corners = np.array(list(product((0, 1), repeat=axes)))
+    share = {1: 11 / 3 * 6 / 35 / 4, 2: 6 / 35 / 2, 3: 6 / 35} if axes == 3 else {1: 2 * 3 / 8 / 2, 2: 3 / 8}
+    pairs = list(combinations(range(len(corners)), 2))
+    gifts = np.array([share[int(np.abs(corners[a] - corners[b]).sum())] for a, b in pairs])
+    joined = np.sort(cells[:, pairs].reshape(-1, 2), axis=1)
+    springs, which = np.unique(joined, axis=0, return_inverse=True)
+    return springs.astype(np.int32), sum_by_index(which, np.tile(gifts, len(cells)), len(springs))
+
+
+@dataclass(slots=True, eq=False)
+class SpringElasticity:
+    """Springs as an elastic model."""
+
+    springs: IndexArray  # (S, 2)
+    stiffness: FloatArray  # (S,) [N/m]
+    lengths: FloatArray  # (S,) [m] at rest
+    places: IndexArray  # (S, 2, 2)
+    cells: IndexArray
+    blocks: BlockMatrix
+    rises: FloatArray  # (0, 3): no volume term
+    rise_stiffness: FloatArray  # (V,) zeros
+
+    def energy(self, x: FloatArray) -> float:
+        """Elastic energy [J]."""
+        return compute_lattice_energy(self.springs, self.stiffness, self.lengths, x)
+
+    def forces(self, x: FloatArray) -> FloatArray:
+        """Elastic forces (V, 3) [N]."""
+        out = np.zeros_like(x)
+        add_lattice_forces(self.springs, self.stiffness, self.lengths, x, out)
+        return out
+
+    def assemble(self, x: FloatArray, *, exact: bool) -> FloatArray:
+        """Fill ``blocks`` at x; the forces (V, 3) [N]."""
+        self.blocks.values[:] = 0.0
+        add_lattice_stiffness(self.springs, self.stiffness, self.lengths, self.places, exact, x, self.blocks.values)
+        return self.forces(x)
+
+    def inverted(self, x: FloatArray) -> int:
+        """Cells turned inside out at their first corner."""
+        corner = x[self.cells[:, 0]]
+        if self.cells.shape[1] == 4:
+            a, b = x[self.cells[:, 2]] - corner, x[self.cells[:, 1]] - corner
+            return int(np.count_nonzero(a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0] <= 0))
+        edges = [x[self.cells[:, k]] - corner for k in (4, 2, 1)]
+        return int(np.count_nonzero(np.einsum("ci,ci->c", edges[0], np.cross(edges[1], edges[2])) <= 0))
+
+
+def make_spring_elasticity(lattice: Lattice, young_pa: float, scale: ArrayLike | None) -> SpringElasticity:
+    """Springs of a lattice; ``scale`` (C,) multiplies those of each cell (a shared spring takes the mean)."""
+    if not (np.isfinite(young_pa) and young_pa > 0):
+        raise InputError(f"young_pa is {young_pa}", "It must be positive")
+    factor = np.ones(len(lattice.springs)) if scale is None else _spring_means(lattice, scale)
+    springs = freeze_indices(lattice.springs, 2, len(lattice.nodes), name="springs")
+    starts, columns = make_block_pattern(len(lattice.nodes), springs)
+    lengths = np.linalg.norm(lattice.nodes[springs[:, 0]] - lattice.nodes[springs[:, 1]], axis=1)
+    stiffness = young_pa * lattice.spacing_m * lattice.shares * factor
+    blocks = BlockMatrix(starts, columns, np.zeros((len(columns), 3, 3)))
+    places = find_block_positions(starts, columns, springs)
+    none = np.zeros((0, 3))
+    return SpringElasticity(
+        springs, stiffness, lengths, places, lattice.cells, blocks, none, np.zeros(len(lattice.nodes))
+    )
+
+
+def _spring_means(lattice: Lattice, scale: ArrayLike) -> FloatArray:
+    factors = frozen(scale, len(lattice.cells), name="stiffness_scale")
+    if factors.min() <= 0:
+        raise InputError(f"stiffness_scale[{int(factors.argmin())}] is {factors.min()}", "It must be positive")
+    count = len(lattice.nodes)
+    pairs = np.array(list(combinations(range(lattice.cells.shape[1]), 2)))
+    joined = np.sort(lattice.cells[:, pairs].reshape(-1, 2), axis=1).astype(np.int64)
+    keys = lattice.springs[:, 0].astype(np.int64) * count + lattice.springs[:, 1]
+    which = np.searchsorted(keys, joined[:, 0] * count + joined[:, 1])
+    total = sum_by_index(which, np.repeat(factors, len(pairs)), len(keys))
+    return total / np.bincount(which, minlength=len(keys))

@@ -1,0 +1,1 @@
+"""Muscles of the human body over a motion, and a soft arm that reaches."""

@@ -1,0 +1,144 @@
+"""Muscles as lines over a skeleton: their lengths and moment arms at every frame of a motion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, InputError, UnknownNameError, frozen
+from marey.motion import Motion, other_side
+from marey.muscle.human.muscle_table import GOVERNED_AXES, LEFT_MUSCLES
+from marey.skeleton import HUMAN, HUMAN_STATURE_M, Skeleton, joint_frames
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MusclePath:
+    """A muscle that runs straight from point to point, each carried by a joint."""
+
+    name: str
+    joints: tuple[str, ...]  # (P,) who carries each point
+    offsets: FloatArray  # (P, 3) [m] from that joint, in its frame
+    largest_force_n: float
+    fibre_length_m: float
+
+    def __post_init__(self) -> None:
+        offsets = frozen(self.offsets, len(self.joints), 3, name=f"offsets of '{self.name}'")
+        object.__setattr__(self, "offsets", offsets)
+        if len(offsets) < 2:
+            raise InputError(f"muscle '{self.name}' has {len(offsets)} points", "Give an origin and an insertion")
+        for what in ("largest_force_n", "fibre_length_m"):
+            if not (np.isfinite(getattr(self, what)) and getattr(self, what) > 0.0):
+                raise InputError(f"{what} of muscle '{self.name}' is {getattr(self, what)}", "It must be above zero")
+
+
+@lru_cache(maxsize=8)
+def make_human_muscles(skeleton: Skeleton = HUMAN) -> tuple[MusclePath, ...]:
+    """The muscles of a skeleton with the joints of ``marey.HUMAN``, 46 a side.
+
+    A point keeps its place relative to the joint that carries it, scaled by the stature; so bones of other lengths keep
+    the moment arms of their joints.
+    """
+    _check_joints(skeleton, HUMAN.names)
+    rest = HUMAN.rest_positions()
+    scale = float(np.ptp(skeleton.rest_positions()[:, 1]) / np.ptp(rest[:, 1]))
+    return tuple(_scale_path(row, rest, scale, side) for side in ("left", "right") for row in LEFT_MUSCLES)
+
+
+def find_governed_axes(skeleton: Skeleton) -> tuple[tuple[str, int], ...]:
+    """Joints and axes (0 x, 1 y, 2 z of the joint's own frame) whose torque is shared among muscles."""
+    rows = list[tuple[str, int]]()
+    for name, axes in GOVERNED_AXES.items():
+        for joint in dict.fromkeys((name, other_side(name))):
+            rows += [(joint, "xyz".index(axis)) for axis in axes]
+    return tuple(row for row in rows if row[0] in skeleton.names)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MuscleGeometry:
+    """Lengths and moment arms of M muscles over F frames."""
+
+    points: tuple[FloatArray, ...]  # M times (F, P, 3) [m] in world
+    lengths: FloatArray  # (F, M) [m]
+    speeds: FloatArray  # (F, M) [m/s], shortening is negative
+    arms: FloatArray  # (F, M, A) [m] of the governed axes: torque on the joint over tension
+
+
+def compute_muscle_geometry(
+    motion: Motion, muscles: Sequence[MusclePath], axes: Sequence[tuple[str, int]]
+) -> MuscleGeometry:
+    r"""Lengths, their rates and moment arms of every muscle at every frame.
+
+    .. math:: l = \sum_s |p_{s+1}-p_s|,\qquad r = -\partial l/\partial\theta
+
+    for a turn :math:`\theta` of all that hangs on the joint about one axis of its own frame: the torque of tension T
+    is r T.
+
+    Args:
+        motion: at least two frames.
+        muscles: lines over the joints of the motion.
+        axes: joint name and axis number of each wanted moment arm.
+    """
+    skeleton = motion.skeleton
+    _check_joints(skeleton, [joint for muscle in muscles for joint in muscle.joints] + [joint for joint, _ in axes])
+    places, turns = joint_frames(skeleton, motion.root_positions, motion.rotations.wxyz, motion.translations)
+    frames = turns.matrix()
+    below = _descendant_matrix(skeleton)
+    points = tuple(_path_points(muscle, skeleton, places, frames) for muscle in muscles)
+    lengths = np.stack([np.linalg.norm(np.diff(line, axis=1), axis=2).sum(axis=1) for line in points], axis=1)
+    speeds = np.gradient(lengths, 1.0 / motion.rate_hz, axis=0) if len(lengths) > 1 else np.zeros_like(lengths)
+    arms = np.zeros((*lengths.shape, len(axes)))
+    for a, (name, axis) in enumerate(axes):
+        joint = skeleton.names.index(name)
+        for m, muscle in enumerate(muscles):
+            hangs = below[joint, [skeleton.names.index(carrier) for carrier in muscle.joints]]
+            if hangs.any() and not hangs.all():
+                arms[:, m, a] = _moment_arm(points[m], hangs, places[:, joint], frames[:, joint, :, axis])
+    return MuscleGeometry(points, lengths, speeds, arms)
+
+
+def _moment_arm(line: FloatArray, hangs: BoolArray, centre: FloatArray, axis: FloatArray) -> FloatArray:
+    """Moment arm ``(F,)`` of one line about one axis: only pieces between the two sides of the joint count."""
+    arm = np.zeros(len(line))
+    for s in np.flatnonzero(hangs[1:] != hangs[:-1]):
+        step = line[:, s + 1] - line[:, s]
+        along = step / np.maximum(np.linalg.norm(step, axis=1, keepdims=True), 1e-12)
+        moved, sign = (line[:, s + 1], 1.0) if hangs[s + 1] else (line[:, s], -1.0)
+        arm -= sign * np.einsum("fi,fi->f", axis, np.cross(moved - centre, along))
+    return arm
+
+
+def _path_points(muscle: MusclePath, skeleton: Skeleton, places: FloatArray, frames: FloatArray) -> FloatArray:
+    carriers = [skeleton.names.index(name) for name in muscle.joints]
+    return places[:, carriers] + np.einsum("fpij,pj->fpi", frames[:, carriers], muscle.offsets)
+
+
+def _scale_path(
+    row: tuple[str, float, float, tuple[tuple[str, float, float, float], ...]],
+    rest: FloatArray,
+    scale: float,
+    side: str,
+) -> MusclePath:
+    name, force, fibre, points = row
+    names = tuple(joint if side == "left" else other_side(joint) for joint, *_ in points)
+    flip = np.array([1.0 if side == "left" else -1.0, 1.0, 1.0])
+    places = flip * np.array([place for _, *place in points]) * HUMAN_STATURE_M
+    carriers = [HUMAN.names.index(joint) for joint in names]
+    return MusclePath(f"{side}_{name}", names, scale * (places - rest[carriers]), force * scale**2, fibre * scale)
+
+
+def _descendant_matrix(skeleton: Skeleton) -> BoolArray:
+    """``(J, J)`` whether the second joint hangs on the first, or is it."""
+    below = np.eye(skeleton.num_joints, dtype=np.bool_)
+    for joint, parent in enumerate(skeleton.parents):
+        if parent >= 0:
+            below[:, joint] |= below[:, parent]
+    return below
+
+
+def _check_joints(skeleton: Skeleton, names: Sequence[str]) -> None:
+    missing = [name for name in names if name not in skeleton.names]
+    if missing:
+        raise UnknownNameError("joint", missing[0], f"skeleton {skeleton.name!r}", skeleton.names)

@@ -1,0 +1,181 @@
+"""Pictures of a body whose muscles are coloured by their activation, and films of the reaching arm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError
+from marey.muscle.body.bones import NoBones
+from marey.muscle.body.soft_body import SoftBody
+from marey.muscle.human.activations import MuscleTrack
+from marey.muscle.human.arm_reach import ReachResult, make_soft_arm
+from marey.muscle.human.muscle_paths import MusclePath
+from marey.muscle.muscles.forces import Muscles
+from marey.muscle.scene.film import BoneTrack, Film, Paint, make_paint
+from marey.muscle.scene.surface import surface_of_mesh
+from marey.picture import (
+    CapsuleBatch,
+    GroundMarks,
+    GroundPattern,
+    Image,
+    Margins,
+    Palette,
+    RenderScene,
+    body_solids,
+    ground_level,
+    linear_from_srgb,
+    main_heading,
+    make_light,
+    render,
+    save_image,
+    view_direction,
+)
+from marey.picture import frame_balls as camera_on
+
+REST_COLOUR: Final = linear_from_srgb("#7f8fa6")
+ACTIVE_COLOUR: Final = linear_from_srgb("#d7301f")
+BONE_PALETTE: Final = Palette(
+    linear_from_srgb("#ece5d3"), linear_from_srgb("#ece5d3"), linear_from_srgb("#ece5d3"), linear_from_srgb("#ece5d3")
+)
+BONE_FRACTION: Final = 0.3  # [-] how thin the figure under its muscles is
+RADIUS_PER_ROOT_N: Final = 0.00042  # [m/sqrt(N)] thickness of a belly
+NUM_SPINDLE_PIECES: Final = 7  # of a spindle
+GAP_M: Final = 0.65  # [m] between figures set side by side
+
+
+def colour_activations(activations: FloatArray) -> FloatArray:
+    """Linear RGB ``(..., 3)`` of activations: grey blue at rest, red at full work."""
+    share = np.clip(np.asarray(activations, dtype=np.float64), 0.0, 1.0)[..., None] ** 0.7
+    return REST_COLOUR + share * (ACTIVE_COLOUR - REST_COLOUR)
+
+
+def make_muscle_solids(track: MuscleTrack, frame: int) -> CapsuleBatch:
+    """Spindles along the muscles at one frame, thick where short, coloured by activation."""
+    if not -len(track.activations) <= frame < len(track.activations):
+        raise InputError(f"frame {frame} of {len(track.activations)}", "Give a frame of the track")
+    colours = colour_activations(track.activations[frame])
+    longest = track.geometry.lengths.max(axis=0)
+    lines = zip(track.muscles, track.geometry.points, colours, longest, track.geometry.lengths[frame], strict=True)
+    return CapsuleBatch.join(
+        [_make_spindle(muscle, points[frame], colour, long / now) for muscle, points, colour, long, now in lines]
+    )
+
+
+def draw_muscle_strip(
+    track: MuscleTrack, path: str | Path | None = None, *, count: int = 7, width: int = 1600, height: int = 560
+) -> Image:
+    """Draw figures with their muscles side by side, evenly in time: ``(H, W, 3)``; written if a path is given."""
+    frames = np.linspace(0, len(track.activations) - 1, max(1, count)).round().astype(np.int64)
+    image = render(_strip_scene(track, [int(frame) for frame in frames], (width, height)), (width, height))
+    if path is not None:
+        save_image(image, path)
+    return image
+
+
+def _strip_scene(track: MuscleTrack, frames: Sequence[int], size: tuple[int, int]) -> RenderScene:
+    heading = main_heading(track.motion)
+    along = np.array([np.sin(heading), 0.0, np.cos(heading)])
+    floor = ground_level(track.motion, track.motion.contacts)
+    parts = list[CapsuleBatch]()
+    for i, frame in enumerate(frames):
+        root = track.motion.root_positions[frame]
+        move = i * GAP_M * along - np.array([root[0], floor, root[2]])
+        figure = body_solids(track.motion, np.array([frame]), BONE_PALETTE)[0]
+        thin = replace(
+            figure, start_radii=BONE_FRACTION * figure.start_radii, end_radii=BONE_FRACTION * figure.end_radii
+        )
+        parts += [thin.moved(move), make_muscle_solids(track, frame).moved(move)]
+    solids = CapsuleBatch.join(parts)
+    look = view_direction(heading, turn_rad=np.deg2rad(12.0), elevation_rad=np.deg2rad(8.0))
+    places = np.concatenate([solids.starts, solids.ends])
+    radii = np.concatenate([solids.start_radii, solids.end_radii])
+    margins = Margins(0.02 * size[0], 0.05 * size[1], 0.08 * size[1])
+    camera = camera_on(places, radii, look, size, fov_rad=np.deg2rad(14.0), margins=margins)
+    line = np.stack([np.zeros(2), ((len(frames) - 1) * GAP_M * along)[[0, 2]]])
+    return RenderScene(
+        camera, solids, GroundMarks.none(), GroundPattern(0.0, focus=line, fade_m=(0.6, 2.5)), make_light(look)
+    )
+
+
+def _make_spindle(muscle: MusclePath, line: FloatArray, colour: FloatArray, shortened: float) -> CapsuleBatch:
+    """A muscle as pieces of a spindle along its line ``(P, 3)``."""
+    steps = np.linalg.norm(np.diff(line, axis=0), axis=1)
+    s: FloatArray = np.zeros(len(line))
+    s[1:] = np.cumsum(steps)
+    even: FloatArray = np.linspace(0.0, float(s[-1]), NUM_SPINDLE_PIECES + 1)
+    cuts = np.unique(np.concatenate([even, s]))
+    places = np.stack([np.interp(cuts, s, line[:, k]) for k in range(3)], axis=1)
+    belly = RADIUS_PER_ROOT_N * np.sqrt(muscle.largest_force_n * shortened)
+    radii = belly * (0.22 + 0.78 * np.maximum(np.sin(np.pi * cuts / s[-1]), 0.0) ** 1.5)
+    return CapsuleBatch(places[:-1], places[1:], radii[:-1], radii[1:], np.tile(colour, (len(places) - 1, 1)))
+
+
+BONE_RADII_M: Final = (0.016, 0.013)  # [m] radii of a drawn bone at its two ends
+PAINT_REACH_M: Final = 0.045  # [m] how far the colour of a muscle reaches
+
+
+def make_reach_film(found: ReachResult) -> Film:
+    """What a soft arm did on its way from goal to goal."""
+    system = found.system
+    states = found.control.states
+    elbow, wrist = (found.shoulder + states[:, system.end_components(bone)] for bone in ("upper", "fore"))
+    shoulder = np.broadcast_to(found.shoulder, elbow.shape)
+    ends = np.stack([np.stack([shoulder, elbow], axis=1), np.stack([elbow, wrist], axis=1)], axis=1)
+    activations = np.concatenate([found.activations, found.activations[-1:]])
+    return make_arm_film(system.body, found.positions, activations, ends, system.dt)
+
+
+def make_hanging_film(shoulder: FloatArray, arm: SoftBody | None = None) -> Film:
+    """One frame of a soft arm at rest that hangs from ``shoulder`` (3,) [m]."""
+    body = make_soft_arm() if arm is None else arm
+    joints = _bone_ends(body)
+    passive = np.zeros((1, _require_muscles(body).num_splines))
+    return make_arm_film(body, (shoulder + body.mesh.nodes)[None], passive, (shoulder + joints)[None], 1.0)
+
+
+def make_arm_film(body: SoftBody, positions: FloatArray, activations: FloatArray, ends: FloatArray, dt: float) -> Film:
+    """A film of a soft body with bones.
+
+    Args:
+        body: with muscles.
+        positions: of its nodes ``(F, V, 3)`` [m].
+        activations: of its splines ``(F, P)``, 0 to 1.
+        ends: of its bones ``(F, B, 2, 3)`` [m].
+        dt: between two frames [s].
+    """
+    muscles, skin = _require_muscles(body), surface_of_mesh(body.mesh.surface)
+    count = len(positions)
+    radii = np.tile(np.array(BONE_RADII_M), (ends.shape[1], 1))
+    return Film(
+        "arm",
+        dt * np.arange(count, dtype=np.float64),
+        positions,
+        np.stack([muscles.alphas(row) for row in activations]),
+        skin,
+        _arm_paint(body, muscles),
+        BoneTrack(tuple(body.bones.names), ends, radii, np.zeros((count, 0))),
+    )
+
+
+def _arm_paint(body: SoftBody, muscles: Muscles) -> Paint:
+    middles = muscles.points()[muscles.arrays.segments].mean(axis=1)
+    rest = surface_of_mesh(body.mesh.surface).at(body.mesh.nodes)
+    return make_paint(rest, middles, np.asarray(muscles.owners), np.full(muscles.num_splines, PAINT_REACH_M))
+
+
+def _bone_ends(body: SoftBody) -> FloatArray:
+    """Both ends of each bone ``(B, 2, 3)`` [m] where it is now."""
+    if isinstance(body.bones, NoBones):
+        return np.zeros((0, 2, 3))
+    return np.stack([body.bones.origins, body.bones.ends], axis=1)
+
+
+def _require_muscles(body: SoftBody) -> Muscles:
+    if body.muscles is None:
+        raise InputError("a body without muscles", "Give muscles= when it is made")
+    return body.muscles

@@ -1,0 +1,1 @@
+"""Tetrahedral meshes, the shapes they are cut from, and graphs of their nodes."""

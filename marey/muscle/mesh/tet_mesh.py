@@ -1,0 +1,374 @@
+"""Tetrahedral meshes: nodes, cells of positive volume, and the boundary surface.
+
+Meshes are made as boxes and cylinders, read from files, or filled into closed surfaces by optional libraries. Meshes
+that cannot be simulated are repaired, and the report counts what was wrong.
+"""
+
+from __future__ import annotations
+
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
+from itertools import permutations
+from os import PathLike
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from marey.base import FloatArray, FormatError, InputError, IntArray, MissingExtraError, MissingFileError, frozen
+from marey.muscle.mesh.graphs import find_close_pairs, find_connected_parts
+
+IndexArray: TypeAlias = NDArray[np.int32]
+
+CELL_FACES: Final = np.array(
+    [[1, 2, 3], [0, 3, 2], [0, 1, 3], [0, 2, 1]]
+)  # of a cell; face a lies opposite to corner a
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TetMesh:
+    """Nodes and tetrahedra; corners are ordered so that every volume is positive."""
+
+    nodes: FloatArray  # (V, 3) [m]
+    cells: IndexArray  # (T, 4) node numbers
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "nodes", frozen(self.nodes, None, 3, name="nodes"))
+        object.__setattr__(self, "cells", freeze_indices(self.cells, 4, len(self.nodes), name="cells"))
+
+    @staticmethod
+    def box(size: ArrayLike, counts: tuple[int, int, int], *, origin: ArrayLike = (0.0, 0.0, 0.0)) -> TetMesh:
+        """A box of ``size`` (3,) [m] with its lowest corner at ``origin``; each of ``counts`` cubes makes six cells."""
+        return make_box(size, counts, origin)
+
+    @staticmethod
+    def cylinder(radius_m: float, length_m: float, *, rings: int = 4, layers: int | None = None) -> TetMesh:
+        """A cylinder about the y axis from y = 0 to ``length_m``: ``18 rings^2 layers`` cells.
+
+        Ring k of a section has 6 k nodes; without ``layers`` the cells are about as long as wide.
+        """
+        return make_cylinder(radius_m, length_m, rings, layers)
+
+    @staticmethod
+    def from_file(path: str | PathLike[str]) -> TetMesh:
+        """The tetrahedra of a mesh file (VTK, VTU, MSH, MEDIT, ...), repaired. Needs the extra ``soft``."""
+        return read_mesh(path)
+
+    @staticmethod
+    def from_surface(vertices: ArrayLike, faces: ArrayLike, *, edge_m: float | None = None) -> TetMesh:
+        """Fill a closed surface, (N, 3) [m] and (M, 3), by fTetWild; it may be dirty. Needs the extra ``soft``."""
+        return fill_surface(vertices, faces, edge_m)
+
+    @property
+    def volumes(self) -> FloatArray:
+        """Volume of each cell (T,) [m^3]."""
+        return compute_cell_volumes(self.nodes, self.cells)
+
+    @property
+    def volume(self) -> float:
+        """Volume of all [m^3]."""
+        return float(self.volumes.sum())
+
+    @property
+    def surface(self) -> IndexArray:
+        """Faces (M, 3) that belong to one cell only, seen counter-clockwise from outside."""
+        return find_boundary_faces(self.cells)
+
+    def repair(self) -> tuple[TetMesh, MeshReport]:
+        """A mesh that can be simulated, and what was done to get it, with cell numbers."""
+        return repair_mesh(self.nodes, self.cells)
+
+    def moved(self, offset: ArrayLike) -> TetMesh:
+        """The mesh shifted by ``offset`` (3,) [m]."""
+        return TetMesh(self.nodes + frozen(offset, 3, name="offset"), self.cells)
+
+
+def freeze_indices(values: ArrayLike, width: int | None, bound: int, *, name: str) -> IndexArray:
+    """Read-only (N, width) node numbers below ``bound``, or (N,) without a width."""
+    array = np.asarray(values)
+    if array.size == 0:
+        array = array.reshape(0) if width is None else array.reshape(0, width)
+    if array.ndim != (1 if width is None else 2) or (width is not None and array.shape[-1] != width):
+        raise InputError(f"{name} has shape {array.shape}, expected (any{'' if width is None else f', {width}'})")
+    if array.size and array.dtype.kind not in "iu":
+        raise InputError(f"{name} holds {array.dtype}, expected whole numbers")
+    if array.size and (array.min() < 0 or array.max() >= bound):
+        row = int(np.argwhere((array < 0) | (array >= bound))[0, 0])
+        raise InputError(f"{name}[{row}] = {array[row].tolist()} names a node out of 0..{bound - 1}")
+    out = np.array(array, dtype=np.int32, order="C")
+    out.setflags(write=False)
+    return out
+
+
+def compute_cell_volumes(nodes: FloatArray, cells: IndexArray) -> FloatArray:
+    """Signed volumes (T,) [m^3]."""
+    p = nodes[cells]
+    edges = p[:, 1:] - p[:, :1]
+    return np.einsum("ti,ti->t", edges[:, 0], np.cross(edges[:, 1], edges[:, 2])) / 6.0
+
+
+def find_boundary_faces(cells: IndexArray) -> IndexArray:
+    """Faces (M, 3) of one cell only, outward, in the order of cells."""
+    faces = cells[:, CELL_FACES].reshape(-1, 3)
+    _, first, counts = np.unique(np.sort(faces, axis=1), axis=0, return_index=True, return_counts=True)
+    return faces[np.sort(first[counts == 1])]
+
+
+SLIVER_VOLUME: Final = 1e-9  # [-] volume of a cell over the cube of the box's diagonal
+MERGE_DISTANCE: Final = 1e-9  # [-] distance of nodes over the box's diagonal
+MAX_LISTED: Final = 6  # numbers that a message lists
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeshReport:
+    """What a repair did; cells and nodes are numbered as they were given."""
+
+    flipped: IntArray  # cells that were inside out
+    slivers: IntArray  # cells without volume, dropped
+    duplicates: IntArray  # cells given twice, dropped
+    merged: IntArray  # nodes at the place of an earlier one, merged into it
+    unreferenced: IntArray  # nodes of no cell, removed
+    parts: int  # connected parts of the result
+    node_numbers: IntArray  # (V,) new number of each node, -1 if removed
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing had to be done."""
+        changed = (self.flipped, self.slivers, self.duplicates, self.merged, self.unreferenced)
+        return not any(len(numbers) for numbers in changed)
+
+    def __str__(self) -> str:
+        kinds = {
+            "cells flipped": self.flipped, "slivers dropped": self.slivers, "duplicate cells dropped": self.duplicates,
+            "nodes merged": self.merged, "nodes removed": self.unreferenced,
+        }  # fmt: skip
+        told = [f"{len(n)} {kind} ({format_indices(n)})" for kind, n in kinds.items() if len(n)]
+        return "; ".join([*told, f"{self.parts} part{'s' if self.parts != 1 else ''}"])
+
+
+def format_indices(numbers: IntArray) -> str:
+    """The first few numbers, for a message."""
+    shown = ", ".join(str(int(n)) for n in numbers[:MAX_LISTED])
+    return shown + (", ..." if len(numbers) > MAX_LISTED else "")
+
+
+def repair_mesh(nodes: FloatArray, cells: IndexArray) -> tuple[TetMesh, MeshReport]:
+    """Merge nodes of one place, turn cells the right way out, drop slivers and copies, remove unused nodes.
+
+    Raises:
+        InputError: no cell is left.
+    """
+    size = float(np.linalg.norm(np.ptp(nodes, axis=0))) if len(nodes) else 0.0
+    first = _find_first_coincident(nodes, MERGE_DISTANCE * size)
+    joined = first[cells].astype(np.int32)
+    volumes = compute_cell_volumes(nodes, joined)
+    sliver = np.abs(volumes) <= SLIVER_VOLUME * size**3
+    copy = ~sliver & ~_is_first_occurrence(np.sort(joined, axis=1))
+    kept = ~sliver & ~copy
+    if not kept.any():
+        raise InputError(f"none of {len(cells)} cells has a volume", "Check the mesh and its units")
+    flipped = kept & (volumes < 0)
+    joined[flipped] = joined[flipped][:, [0, 2, 1, 3]]
+    numbers, mesh = _remove_unused_nodes(nodes, joined[kept])
+    merged = np.flatnonzero(first != np.arange(len(nodes)))
+    used = np.zeros(len(nodes), dtype=bool)
+    used[joined[kept]] = True
+    report = MeshReport(
+        np.flatnonzero(flipped), np.flatnonzero(sliver), np.flatnonzero(copy), merged,
+        np.flatnonzero(~used & (first == np.arange(len(nodes)))), count_parts(mesh), numbers[first],
+    )  # fmt: skip
+    return mesh, report
+
+
+def _find_first_coincident(nodes: FloatArray, tolerance: float) -> IntArray:
+    """For each node the lowest number of a node at its place (V,)."""
+    pairs = find_close_pairs(nodes, tolerance)
+    _, groups = find_connected_parts(len(nodes), pairs[:, 0], pairs[:, 1])
+    lowest = np.full(groups.max(initial=0) + 1, len(nodes))
+    np.minimum.at(lowest, groups, np.arange(len(nodes)))
+    return lowest[groups]
+
+
+def _is_first_occurrence(rows: IndexArray) -> np.ndarray:
+    _, first = np.unique(rows, axis=0, return_index=True)
+    out = np.zeros(len(rows), dtype=bool)
+    out[first] = True
+    return out
+
+
+def _remove_unused_nodes(nodes: FloatArray, cells: IndexArray) -> tuple[IntArray, TetMesh]:
+    used = np.unique(cells)
+    numbers = np.full(len(nodes), -1)
+    numbers[used] = np.arange(len(used))
+    return numbers, TetMesh(nodes[used], numbers[cells].astype(np.int32))
+
+
+def count_parts(mesh: TetMesh) -> int:
+    """How many connected parts a mesh has."""
+    return find_connected_parts(len(mesh.nodes), np.repeat(mesh.cells[:, 0], 3), mesh.cells[:, 1:].ravel())[0]
+
+
+def check_mesh(mesh: TetMesh) -> None:
+    """Check that a mesh can be simulated.
+
+    Raises:
+        InputError: cells are inside out or flat, or nodes belong to no cell; the message numbers them.
+    """
+    if not len(mesh.cells):
+        raise InputError("the mesh has no cell")
+    size = float(np.linalg.norm(np.ptp(mesh.nodes, axis=0)))
+    bad = np.flatnonzero(mesh.volumes <= SLIVER_VOLUME * size**3)
+    if len(bad):
+        raise InputError(
+            f"{len(bad)} cells are inside out or flat: {format_indices(bad)}", "mesh, report = mesh.repaired()"
+        )
+    lone = np.setdiff1d(np.arange(len(mesh.nodes)), mesh.cells)
+    if len(lone):
+        raise InputError(
+            f"{len(lone)} nodes belong to no cell: {format_indices(lone)}", "mesh, report = mesh.repaired()"
+        )
+
+
+def make_box(size: ArrayLike, counts: tuple[int, int, int], origin: ArrayLike) -> TetMesh:
+    """Cubes cut in six along the long diagonal (Kuhn); faces of neighbours match."""
+    extent = frozen(size, 3, name="size")
+    if extent.min() <= 0 or min(counts) < 1:
+        raise InputError(f"a box of size {extent.tolist()} m in {tuple(counts)} cubes", "Both must be positive")
+    nx, ny, nz = (int(n) for n in counts)
+    grid = np.stack(np.meshgrid(np.arange(nx + 1), np.arange(ny + 1), np.arange(nz + 1), indexing="ij"), axis=-1)
+    nodes = grid.reshape(-1, 3) * (extent / (nx, ny, nz)) + frozen(origin, 3, name="origin")
+    strides = np.array([(ny + 1) * (nz + 1), nz + 1, 1])
+    corners = grid[:nx, :ny, :nz].reshape(-1, 3) @ strides
+    return TetMesh(nodes, orient_cells(nodes, _split_cubes(corners, strides)))
+
+
+def _split_cubes(corners: np.ndarray, strides: np.ndarray) -> IndexArray:
+    paths = np.array([np.cumsum([0, *strides[list(order)]]) for order in permutations(range(3))])  # (6, 4)
+    return (corners[:, None, None] + paths).reshape(-1, 4).astype(np.int32)
+
+
+def make_cylinder(radius_m: float, length_m: float, rings: int, layers: int | None) -> TetMesh:
+    """Disc of rings of 6 k nodes, extruded in layers of prisms, each cut in three."""
+    if not (radius_m > 0 and length_m > 0 and rings >= 1 and (layers is None or layers >= 1)):
+        raise InputError(f"a cylinder of radius {radius_m} m, length {length_m} m, {rings} rings, {layers} layers")
+    height = layers or max(1, round(length_m / (radius_m / rings)))
+    disc, triangles = _mesh_disc(rings)
+    levels = np.linspace(0.0, length_m, height + 1)
+    nodes = np.concatenate([np.column_stack([radius_m * disc[:, 0], np.full(len(disc), y), radius_m * disc[:, 1]])
+                            for y in levels])  # fmt: skip
+    cells = np.concatenate([_split_layer_prisms(triangles, k * len(disc), len(disc)) for k in range(height)])
+    return TetMesh(nodes, orient_cells(nodes, cells))
+
+
+def _mesh_disc(rings: int) -> tuple[FloatArray, np.ndarray]:
+    """Nodes (N, 2) in the unit disc and triangles (6 rings^2, 3)."""
+    points = [np.zeros((1, 2))]
+    triangles: list[tuple[int, int, int]] = []
+    for k in range(1, rings + 1):
+        angles = 2 * np.pi * np.arange(6 * k) / (6 * k)
+        points.append(k / rings * np.stack([np.cos(angles), np.sin(angles)], axis=1))
+        triangles += _mesh_ring(k)
+    return np.concatenate(points), np.array(triangles)
+
+
+def _mesh_ring(k: int) -> list[tuple[int, int, int]]:
+    """Triangles between ring k - 1 and ring k; ring k starts at node ``1 + 3 k (k - 1)``."""
+    outer, inner = 1 + 3 * k * (k - 1), 1 + 3 * (k - 1) * (k - 2) if k > 1 else 0
+    out: list[tuple[int, int, int]] = []
+    for sector in range(6):
+        for i in range(k):
+            a, b = outer + sector * k + i, outer + (sector * k + i + 1) % (6 * k)
+            c = inner + (sector * (k - 1) + i) % max(1, 6 * (k - 1))
+            out.append((a, b, c))
+            if i < k - 1:
+                out.append((b, inner + (sector * (k - 1) + i + 1) % (6 * (k - 1)), c))
+    return out
+
+
+def _split_layer_prisms(triangles: np.ndarray, start: int, step: int) -> IndexArray:
+    """Cut along diagonals that leave the lower number below: neighbours choose the same."""
+    low = np.sort(triangles, axis=1) + start
+    a, b, c = low.T
+    cells = np.concatenate([
+        np.column_stack([a, b, c, c + step]),
+        np.column_stack([a, b, b + step, c + step]),
+        np.column_stack([a, a + step, b + step, c + step]),
+    ])  # fmt: skip
+    return cells.astype(np.int32)
+
+
+def orient_cells(nodes: FloatArray, cells: IndexArray) -> IndexArray:
+    """Cells with two corners swapped where the volume was negative."""
+    out = cells.copy()
+    flipped = compute_cell_volumes(nodes, cells) < 0
+    out[flipped] = out[flipped][:, [0, 2, 1, 3]]
+    return out
+
+
+EDGE_FRACTION: Final = 0.05  # [-] length of an edge over the diagonal of the box, if none is asked for
+
+
+def read_mesh(path: str | PathLike[str]) -> TetMesh:
+    """Tetrahedra of a file, repaired."""
+    file = Path(path)
+    if not file.is_file():
+        raise MissingFileError(str(file))
+    points, blocks = _read_with_meshio(file)
+    tetrahedra = [data for kind, data in blocks if kind == "tetra"]
+    if not tetrahedra:
+        kinds = ", ".join(sorted({kind for kind, _ in blocks})) or "nothing"
+        raise FormatError(f"no tetrahedra, only {kinds}", str(file), 0, "Fill a surface by TetMesh.from_surface")
+    nodes = frozen(points, None, 3, name=f"points of {file.name}")
+    cells = freeze_indices(np.concatenate(tetrahedra), 4, len(nodes), name=f"cells of {file.name}")
+    return repair_mesh(nodes, cells)[0]
+
+
+def _read_with_meshio(file: Path) -> tuple[FloatArray, list[tuple[str, IndexArray]]]:
+    """Points and blocks of cells as meshio reads them; its many errors become one."""
+    try:
+        from meshio import (  # pyright: ignore[reportMissingTypeStubs]
+            read,  # pyright: ignore[reportUnknownVariableType]
+        )
+    except ImportError:
+        raise MissingExtraError("reading a mesh file", "soft") from None
+    talk = StringIO()
+    try:
+        with redirect_stdout(talk), redirect_stderr(talk):
+            mesh = cast(Any, read(file))
+    except (Exception, SystemExit) as error:  # meshio ends the process on files it does not know
+        what = talk.getvalue().strip() or str(error)
+        raise FormatError(f"not a mesh file ({what})", str(file), 0, "meshio reads VTK, VTU, MSH, MEDIT") from None
+    return np.asarray(mesh.points, dtype=np.float64), [(block.type, np.asarray(block.data)) for block in mesh.cells]
+
+
+def fill_surface(vertices: ArrayLike, faces: ArrayLike, edge_m: float | None) -> TetMesh:
+    """Tetrahedra inside a closed surface, repaired."""
+    points = frozen(vertices, None, 3, name="vertices")
+    triangles = freeze_indices(faces, 3, len(points), name="faces")
+    if not len(triangles):
+        raise InputError("the surface has no face")
+    size = float(np.linalg.norm(np.ptp(points, axis=0)))
+    edge = EDGE_FRACTION * size if edge_m is None else float(edge_m)
+    if not (np.isfinite(edge) and edge > 0):
+        raise InputError(f"edge_m is {edge_m}", "It must be positive")
+    nodes, cells = _tetrahedralise(points, triangles, edge)
+    if not len(cells):
+        raise InputError("the surface encloses nothing", "It must be closed, and larger than its edges")
+    return repair_mesh(nodes, cells)[0]
+
+
+def _tetrahedralise(points: FloatArray, triangles: IndexArray, edge: float) -> tuple[FloatArray, IndexArray]:
+    """Nodes and cells by fTetWild, which leaves a file where it runs: it runs in a folder of its own."""
+    try:
+        import pytetwild
+    except ImportError:
+        raise MissingExtraError("filling a surface", "soft") from None
+    with TemporaryDirectory() as folder, chdir(folder):
+        found = cast(Any, pytetwild).tetrahedralize(
+            points.copy(), triangles.copy(), edge_length_abs=edge, num_threads=1
+        )
+    nodes, cells = found[:2]
+    return np.asarray(nodes, dtype=np.float64), np.asarray(cells, dtype=np.int32)

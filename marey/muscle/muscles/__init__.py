@@ -1,0 +1,1 @@
+"""Activation splines in soft bodies: embedding, regions, force transfer, Hill curves, programmes."""

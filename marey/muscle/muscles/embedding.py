@@ -1,0 +1,197 @@
+r"""Where points lie in the cells of a body: :math:`p = \sum_j w_j x_j`, :math:`\sum_j w_j = 1`. [Engell2012]_ §20.2.
+
+Cells are tetrahedra ``(T, 4)``, cubes ``(C, 8)``, or in a plane of equal z triangles ``(T, 3)`` and squares
+``(C, 4)``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from marey.base import FloatArray, InputError, IntArray, MareyWarning, frozen
+
+SparseMatrix = Any  # a sparse array of scipy, which has no types
+INSIDE_TOL: Final = 1e-10  # [-] a weight this far below zero is on a face
+_NEWTON_STEPS: Final = 8  # steps to invert a cube's map: an affine cube takes one
+_NUM_CANDIDATES: Final = 24  # cubes and squares that are tried for a point, nearest centres first
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Embedding:
+    """Points bound to cells of a body."""
+
+    cells: IntArray  # (N,) number of the cell that holds each point
+    nodes: IntArray  # (N, k) its nodes
+    weights: FloatArray  # (N, k) sum to one
+    outside: FloatArray  # (N,) [m] how far outside the body each point lies
+    num_nodes: int
+
+    @classmethod
+    def from_points(cls, points: ArrayLike, nodes: FloatArray, cells: NDArray[np.integer]) -> Embedding:
+        """Bind points ``(N, 3)`` to a body: the first cell that holds each, or the nearest within one cell size.
+
+        Raises:
+            InputError: a point is farther outside than the size of a cell; the message names it.
+        """
+        p = frozen(points, None, 3, name="points")
+        nodes, cells = check_nodes_and_cells(nodes, cells)
+        found = _locate_in_simplices(p, nodes, cells) if is_simplex(nodes, cells) else _locate_in_boxes(p, nodes, cells)
+        chosen, weights = found
+        corners = nodes[cells[chosen]]
+        outside = _distance_outside(p, corners, weights)
+        _check_outside(outside, np.linalg.norm(np.ptp(corners, axis=1), axis=1) / np.sqrt(3.0))
+        return cls(chosen, cells[chosen].astype(np.int64), weights, outside, len(nodes))
+
+    @property
+    def starts(self) -> IntArray:
+        """Where the entries of each point begin, in one row of all ``(N + 1,)``."""
+        return np.arange(0, self.nodes.size + 1, int(self.nodes.shape[1]), dtype=np.int64)
+
+    def __call__(self, x: FloatArray) -> FloatArray:
+        """Points ``(N, 3)`` of a deformed body ``(V, 3)``; also velocities of velocities."""
+        return np.einsum("nk,nkc->nc", self.weights, x[self.nodes])
+
+    def matrix(self) -> SparseMatrix:
+        """The sparse W ``(N, V)``."""
+        from marey.muscle.scipy_functions import sparse
+
+        shape = len(self.nodes), self.num_nodes
+        return sparse.csr_array((self.weights.ravel(), self.nodes.ravel(), self.starts), shape=shape)
+
+
+def check_nodes_and_cells(nodes: ArrayLike, cells: ArrayLike) -> tuple[FloatArray, NDArray[np.integer]]:
+    """Nodes and cells as arrays.
+
+    Raises:
+        InputError: a node is not finite, or a cell names one that is not there; the message has its number.
+    """
+    x, c = frozen(nodes, None, 3, name="nodes"), np.asarray(cells)
+    if c.ndim != 2 or c.shape[1] not in (3, 4, 8) or not len(c):
+        raise InputError(f"cells have shape {c.shape}", "Give (T, 4), (C, 8) or, in the plane, (T, 3), (C, 4)")
+    if not np.issubdtype(c.dtype, np.integer):
+        raise InputError(f"cells are of type {c.dtype}", "Give whole numbers of nodes")
+    bad = np.flatnonzero(((c < 0) | (c >= len(x))).any(axis=1))
+    if len(bad):
+        raise InputError(f"cell {bad[0]} names a node that is not there: {c[bad[0]].tolist()}", "Number nodes from 0")
+    return x, c
+
+
+def is_flat(nodes: FloatArray) -> bool:
+    """Whether the body lies in a plane z = const."""
+    return bool(np.ptp(nodes[:, 2]) == 0.0)
+
+
+def is_simplex(nodes: FloatArray, cells: NDArray[np.integer]) -> bool:
+    """Whether the cells are tetrahedra or triangles; four nodes in the plane are a square."""
+    width = cells.shape[1]
+    return width == 3 or (width == 4 and not is_flat(nodes))
+
+
+def _locate_in_simplices(p: FloatArray, nodes: FloatArray, cells: NDArray[np.integer]) -> tuple[IntArray, FloatArray]:
+    inverse, origin = _barycentric_maps(nodes, cells)
+    chosen, weights = np.empty(len(p), dtype=np.int64), np.empty((len(p), cells.shape[1]))
+    for i, point in enumerate(p):
+        local = np.einsum("trc,tc->tr", inverse, point - origin)
+        all_weights = np.concatenate([1.0 - local.sum(axis=1, keepdims=True), local], axis=1)
+        inside = np.flatnonzero(all_weights.min(axis=1) >= -INSIDE_TOL)
+        chosen[i] = inside[0] if len(inside) else _nearest_simplex(point, nodes, cells, all_weights)
+        weights[i] = all_weights[chosen[i]]
+    return chosen, weights
+
+
+def _barycentric_maps(nodes: FloatArray, cells: NDArray[np.integer]) -> tuple[FloatArray, FloatArray]:
+    """For each cell the matrix from a point to the weights of all corners but the first, and that corner."""
+    corners = nodes[cells]
+    edges = np.swapaxes(corners[:, 1:] - corners[:, :1], 1, 2)
+    inverse = np.linalg.inv(edges) if cells.shape[1] == 4 else np.linalg.pinv(edges)
+    return inverse.astype(np.float64), corners[:, 0]
+
+
+def _nearest_simplex(point: FloatArray, nodes: FloatArray, cells: NDArray[np.integer], weights: FloatArray) -> int:
+    held = np.maximum(weights, 0.0)
+    held /= held.sum(axis=1, keepdims=True)
+    return int(np.argmin(np.linalg.norm(np.einsum("tk,tkc->tc", held, nodes[cells]) - point, axis=1)))
+
+
+def _locate_in_boxes(p: FloatArray, nodes: FloatArray, cells: NDArray[np.integer]) -> tuple[IntArray, FloatArray]:
+    from marey.muscle.scipy_functions import KDTree
+
+    corners = nodes[cells]
+    signs = _corner_signs(corners)
+    near = np.atleast_2d(
+        KDTree(corners.mean(axis=1)).query(p, k=min(_NUM_CANDIDATES, len(cells)))[1].reshape(len(p), -1)
+    )
+    chosen, weights = np.empty(len(p), dtype=np.int64), np.empty((len(p), cells.shape[1]))
+    for i, point in enumerate(p):
+        tried = np.sort(near[i])
+        local = _box_coordinates(point, corners[tried], signs[tried])
+        beyond = np.maximum(np.abs(local) - 1.0, 0.0).max(axis=1)
+        inside = np.flatnonzero(beyond <= INSIDE_TOL)
+        best = int(inside[0]) if len(inside) else int(np.argmin(beyond))
+        chosen[i], weights[i] = tried[best], _shape_functions(local[best : best + 1], signs[tried[best : best + 1]])[0]
+    return chosen, weights
+
+
+def _corner_signs(corners: FloatArray) -> FloatArray:
+    """On which side of its cell's centre each corner lies ``(C, k, d)``; d is 2 for squares."""
+    d = 3 if corners.shape[1] == 8 else 2
+    offset = (corners - corners.mean(axis=1, keepdims=True))[..., :d]
+    signs = np.where(offset >= 0.0, 1.0, -1.0)
+    numbers = ((signs > 0.0) @ (1 << np.arange(d))).astype(np.int64)
+    bad = np.flatnonzero((np.sort(numbers, axis=1) != np.arange(2**d)).any(axis=1))
+    if len(bad):
+        raise InputError(f"cell {bad[0]} is no box along the axes", "Give squares and cubes unturned, or tetrahedra")
+    return signs
+
+
+def _shape_functions(local: FloatArray, signs: FloatArray) -> FloatArray:
+    return np.prod(0.5 * (1.0 + signs * local[:, None, :]), axis=2)
+
+
+def _box_coordinates(point: FloatArray, corners: FloatArray, signs: FloatArray) -> FloatArray:
+    """Local coordinates from -1 to 1 of a point in several boxes, by Newton's method."""
+    d = int(signs.shape[2])
+    local: FloatArray = np.zeros((len(corners), d))
+    for _ in range(_NEWTON_STEPS):
+        factors: FloatArray = 0.5 * (1.0 + signs * local[:, None, :])
+        slopes = np.empty_like(signs)
+        for c in range(d):
+            slopes[..., c] = 0.5 * signs[..., c] * np.prod(np.delete(factors, c, axis=2), axis=2)
+        residual = point[:d] - np.einsum("bk,bkc->bc", np.prod(factors, axis=2), corners[..., :d])
+        jacobian = np.einsum("bkc,bkd->bcd", corners[..., :d], slopes)
+        step = np.asarray(np.linalg.solve(jacobian, residual[..., None]), dtype=np.float64)[..., 0]
+        local = local + np.clip(step, -4.0, 4.0)
+        if np.abs(step).max() < INSIDE_TOL:
+            break
+    return local
+
+
+def _distance_outside(p: FloatArray, corners: FloatArray, weights: FloatArray) -> FloatArray:
+    """Distance from each point to its cell, from above: to the point of the weights without the negative ones [m]."""
+    held = np.maximum(weights, 0.0)
+    held /= held.sum(axis=1, keepdims=True)
+    gap = np.linalg.norm(np.einsum("nk,nkc->nc", held, corners) - p, axis=1)
+    return np.where(weights.min(axis=1) < -INSIDE_TOL, gap, 0.0)
+
+
+def _check_outside(outside: FloatArray, size: FloatArray) -> None:
+    far = np.flatnonzero(outside > size)
+    if len(far):
+        i = int(far[0])
+        raise InputError(
+            f"spline point {i} lies {outside[i]:.4g} m outside the body, more than a cell ({size[i]:.4g} m)",
+            "Move the spline into the body",
+        )
+    near = np.flatnonzero(outside > 0.0)
+    if len(near):
+        warnings.warn(
+            f"spline points {near.tolist()} lie up to {outside.max():.3g} m outside the body; the nearest cell "
+            "carries them",
+            MareyWarning,
+            stacklevel=3,
+        )

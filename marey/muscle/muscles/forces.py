@@ -1,0 +1,364 @@
+r"""Activation splines compiled for one body: forces, their derivatives, and what the implicit step needs.
+
+With the transfer T and the embedding W of points, :math:`F = T f(W x, W v, \alpha)`; the operators that turn with the
+body are held still. [Engell2012]_ §25.4; blocks of springs are those of §27.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from marey.base import FloatArray, InputError, IntArray, MareyWarning, UnknownNameError, frozen
+from marey.muscle.muscles.embedding import Embedding, SparseMatrix, check_nodes_and_cells
+from marey.muscle.muscles.setup import HostBody, compile_splines, compute_lumped_masses
+from marey.muscle.muscles.spline import ActivationSpline
+from marey.muscle.muscles.transfer import TRANSFERS, evaluate_segments, gather_velocities, scatter_forces, update_points
+
+if TYPE_CHECKING:
+    from marey.muscle.muscles.transfer import MuscleArrays
+
+
+def _segment_directions(muscles: Muscles, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Unit directions ``(S, 3)`` and lengths ``(S,)`` [m] of segments."""
+    p = muscles.points(x)
+    pairs = muscles.arrays.segments
+    d = p[pairs[:, 1]] - p[pairs[:, 0]]
+    lengths = np.maximum(np.linalg.norm(d, axis=1), 1e-9 * muscles.arrays.rest)
+    return d / lengths[:, None], lengths
+
+
+def compute_spring_energy(muscles: Muscles, x: FloatArray, alpha: FloatArray) -> float:
+    """Energy of all springs [J]."""
+    _, lengths = _segment_directions(muscles, x)
+    return float(0.5 * np.sum(muscles.arrays.stiffness * (lengths - alpha * muscles.arrays.rest) ** 2))
+
+
+def make_transfer_matrix(muscles: Muscles, x: FloatArray) -> SparseMatrix:
+    """The transfer as a matrix ``(3V, 3N)``: of unit forces at points."""
+    from marey.muscle.scipy_functions import sparse
+
+    if muscles.transfer == "virtual_work":
+        return sparse.csr_array(sparse.kron(muscles.embedding.matrix().T, np.eye(3)))
+    count = len(muscles.arrays.points)
+    columns = np.zeros((3 * len(x), 3 * count))
+    for i in range(3 * count):
+        unit = np.zeros((count, 3))
+        unit[i // 3, i % 3] = 1.0
+        columns[:, i] = muscles.spread(unit, x).ravel()
+    return sparse.csr_array(columns)
+
+
+def _point_matrix(muscles: Muscles, blocks: FloatArray) -> SparseMatrix:
+    """Blocks of segments ``(S, 3, 3)`` as the matrix of a network of springs ``(3N, 3N)``."""
+    from marey.muscle.scipy_functions import sparse
+
+    pairs, count = muscles.arrays.segments, len(muscles.arrays.points)
+    rows = np.concatenate([pairs[:, 0], pairs[:, 1], pairs[:, 0], pairs[:, 1]])
+    columns = np.concatenate([pairs[:, 0], pairs[:, 1], pairs[:, 1], pairs[:, 0]])
+    values = np.concatenate([blocks, blocks, -blocks, -blocks])
+    order = np.argsort(rows, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=count))])
+    return sparse.csr_array(sparse.bsr_array((values[order], columns[order], starts), shape=(3 * count, 3 * count)))
+
+
+def make_stiffness_matrix(muscles: Muscles, x: FloatArray, alpha: FloatArray) -> SparseMatrix:
+    """Minus the derivative of the forces by positions, at rest ``(3V, 3V)`` [N/m]."""
+    from marey.muscle.scipy_functions import sparse
+
+    e, lengths = _segment_directions(muscles, x)
+    k, rest = muscles.arrays.stiffness, muscles.arrays.rest
+    outer = e[:, :, None] * e[:, None, :]
+    across = k * (1.0 - alpha * rest / lengths)
+    blocks = (k - across)[:, None, None] * outer + across[:, None, None] * np.eye(3)
+    W = sparse.kron(muscles.embedding.matrix(), np.eye(3))
+    return sparse.csr_array(make_transfer_matrix(muscles, x) @ _point_matrix(muscles, blocks) @ W)
+
+
+def make_damping_matrix(muscles: Muscles, x: FloatArray) -> SparseMatrix:
+    """Minus the derivative of the forces by velocities ``(3V, 3V)`` [N s/m]."""
+    from marey.muscle.scipy_functions import sparse
+
+    e, _ = _segment_directions(muscles, x)
+    blocks = muscles.arrays.damping[:, None, None] * e[:, :, None] * e[:, None, :]
+    T = make_transfer_matrix(muscles, x)
+    return sparse.csr_array(T @ _point_matrix(muscles, blocks) @ T.T)
+
+
+def differentiate_by_alpha(muscles: Muscles, x: FloatArray) -> SparseMatrix:
+    r"""Derivative of the forces by each contraction ``(3V, S)`` [N]: :math:`+k l_0 e` at the far point of a segment."""
+    from marey.muscle.scipy_functions import sparse
+
+    e, _ = _segment_directions(muscles, x)
+    pull = (muscles.arrays.stiffness * muscles.arrays.rest)[:, None] * e
+    pairs, count = muscles.arrays.segments, len(e)
+    rows = np.concatenate([(3 * pairs[:, [1]] + np.arange(3)).ravel(), (3 * pairs[:, [0]] + np.arange(3)).ravel()])
+    columns = np.tile(np.repeat(np.arange(count), 3), 2)
+    values = np.concatenate([pull.ravel(), -pull.ravel()])
+    G = sparse.csr_array((values, (rows, columns)), shape=(3 * len(muscles.arrays.points), count))
+    return sparse.csr_array(make_transfer_matrix(muscles, x) @ G)
+
+
+EXPLICIT_STEP_FRACTION = 0.828  # [-] of tau: critical damping taken explicitly is stable below it
+
+
+class MeshLike(Protocol):
+    """Nodes and cells of a body at rest."""
+
+    @property
+    def nodes(self) -> FloatArray:
+        """Positions ``(V, 3)`` [m]."""
+        ...
+
+    @property
+    def cells(self) -> NDArray[np.int32]:
+        """Nodes of each cell ``(T, 4)`` or ``(C, 8)``."""
+        ...
+
+
+class Muscles:
+    """The splines of one body. [Engell2012]_ §20.
+
+    Args:
+        body: its mesh, or nodes ``(V, 3)`` [m] and cells ``(T, 4)``, ``(C, 8)``, in the plane ``(C, 4)``, ``(T, 3)``.
+        splines: at least one.
+        masses: of the nodes ``(V,)`` [kg]; from the cells and the density without them.
+        density_kg_m3: of the body.
+        young_pa: of the body, for splines without a stiffness.
+        transfer: how forces go to the body: ``conservative``, ``virtual_work``, ``transpose``, ``pinv``, ``gradient``
+            or ``pcg``.
+        overlap: each spline has regions of its own; else a node belongs to the nearest of all splines.
+        force_scale: all stiffness, damping and greatest forces times this; ``pinv`` with 1/n acts about as strongly as
+            the others do with 1, where n is :attr:`mean_count`.
+    """
+
+    def __init__(
+        self,
+        body: MeshLike | tuple[ArrayLike, ArrayLike],
+        splines: Sequence[ActivationSpline],
+        *,
+        masses: ArrayLike | None = None,
+        density_kg_m3: float = 1060.0,
+        young_pa: float = 4e4,
+        transfer: str = "conservative",
+        overlap: bool = True,
+        force_scale: float = 1.0,
+    ) -> None:
+        if transfer not in TRANSFERS:
+            raise UnknownNameError("transfer", transfer, "activation splines", TRANSFERS)
+        if not splines:
+            raise InputError("no activation splines", "Give at least one")
+        nodes, cells = _mesh_arrays(body)
+        self.splines: tuple[ActivationSpline, ...] = tuple(splines)
+        self.names: tuple[str, ...] = _unique_names(self.splines)
+        self.transfer = transfer
+        self.rest_nodes: FloatArray = nodes
+        self.masses: FloatArray = (
+            compute_lumped_masses(nodes, cells, density_kg_m3)
+            if masses is None
+            else frozen(masses, len(nodes), name="masses")
+        )
+        if not self.masses.min() > 0.0:
+            raise InputError(f"node {int(np.argmin(self.masses))} has no mass", "Drop nodes that no cell names")
+        if not (np.isfinite(force_scale) and force_scale > 0.0):
+            raise InputError(f"force_scale is {force_scale}", "It must be above zero")
+        host = HostBody(nodes, cells, self.masses, density_kg_m3, young_pa, transfer, overlap, force_scale)
+        self.arrays: MuscleArrays
+        self.embedding: Embedding
+        self.arrays, self.embedding, counts = compile_splines(host, self.splines)
+        self.segment_counts: IntArray = np.asarray(counts, dtype=np.int64) - 1  # (splines,)
+        self.owners: IntArray = np.repeat(np.arange(len(self.splines)), self.segment_counts)  # (S,)
+
+    @property
+    def num_splines(self) -> int:
+        """How many splines there are."""
+        return len(self.splines)
+
+    @property
+    def num_segments(self) -> int:
+        """How many segments all splines have."""
+        return len(self.owners)
+
+    @property
+    def positions_along(self) -> FloatArray:
+        """Arc length of each segment's middle from the start of its spline, at rest ``(S,)`` [m]."""
+        ends = np.cumsum(self.arrays.rest)
+        first = np.concatenate([[0], np.cumsum(self.segment_counts)[:-1]])
+        starts = ends[first] - self.arrays.rest[first]
+        return ends - 0.5 * self.arrays.rest - np.repeat(starts, self.segment_counts)
+
+    @property
+    def largest_step(self) -> float:
+        r"""Longest stable explicit step [s], :math:`0.828\,\tau` with the least :math:`\tau = \sqrt{\mu/k}`.
+
+        A uniform chain of many segments needs about half of it.
+        """
+        m = self.region_masses
+        a, b = m[self.arrays.segments[:, 0]], m[self.arrays.segments[:, 1]]
+        return float(EXPLICIT_STEP_FRACTION * np.sqrt(np.min(a * b / (a + b) / self.arrays.stiffness)))
+
+    @property
+    def region_masses(self) -> FloatArray:
+        """Mass that each point moves ``(N,)`` [kg]."""
+        sums = np.add.reduceat(self.masses[self.arrays.nodes], self.arrays.starts[:-1])
+        return np.asarray(sums)
+
+    @property
+    def mean_count(self) -> float:
+        r"""Mean effective number of nodes of a region, :math:`1/\sum \lambda^2`: how much stronger ``pinv`` pulls."""
+        return float(np.mean(1.0 / np.add.reduceat(self.arrays.weights**2, self.arrays.starts[:-1])))
+
+    def check_explicit(self, dt: float) -> bool:
+        """Whether an explicit step of dt [s] is stable; warns where it is not."""
+        if dt <= self.largest_step:
+            return True
+        warnings.warn(
+            f"an explicit step of {dt:.3g} s is longer than {self.largest_step:.3g} s (0.828 tau), where the stiffest "
+            f"spline is stable: take {int(np.ceil(dt / self.largest_step))} sub-steps or an implicit step",
+            MareyWarning,
+            stacklevel=3,
+        )
+        return False
+
+    def alphas(self, activations: ArrayLike | Mapping[str, float] | None = None) -> FloatArray:
+        r"""Contraction of each segment ``(S,)`` of activations of splines: :math:`\alpha = 1 - a(1 - \alpha_{min})`.
+
+        Args:
+            activations: a of each spline from 0 to 1, by number or by name (others are 0), or alpha of each segment
+                (0 and more; 1 is passive). Where both counts are one, it is an activation.
+
+        Raises:
+            InputError: a value is out of its range, with its number.
+        """
+        if activations is None:
+            return np.ones(self.num_segments)
+        if isinstance(activations, Mapping):
+            activations = self._activations_by_name(activations)
+        values = frozen(activations, name="activations").ravel()
+        if len(values) == self.num_splines:
+            _check_range(values, 1.0, "activation of spline")
+            lowest = np.array([s.alpha_min for s in self.splines])
+            return (1.0 - values * (1.0 - lowest))[self.owners]
+        if len(values) != self.num_segments:
+            raise InputError(
+                f"{len(values)} activations", f"Give {self.num_splines} of splines or {self.num_segments} of segments"
+            )
+        _check_range(values, np.inf, "alpha of segment")
+        return np.array(values)
+
+    def _activations_by_name(self, given: Mapping[str, float]) -> FloatArray:
+        values = np.zeros(self.num_splines)
+        for name, value in given.items():
+            if name not in self.names:
+                raise UnknownNameError("spline", name, "the muscles", self.names)
+            values[self.names.index(name)] = value
+        return values
+
+    def _check_nodal(self, x: FloatArray | None, name: str = "x") -> FloatArray:
+        """Checked positions or velocities of all nodes ``(V, 3)``, writable as in a step; those at rest for None."""
+        return np.array(self.rest_nodes if x is None else frozen(x, len(self.masses), 3, name=name))
+
+    def points(self, x: FloatArray | None = None) -> FloatArray:
+        """Samples of all splines ``(N, 3)`` in the body at x ``(V, 3)`` [m]; at rest without it."""
+        return self.embedding(self._check_nodal(x))
+
+    def acting_points(self, x: FloatArray) -> FloatArray:
+        """Where the forces of the splines act ``(N, 3)`` [m]: points carried by their regions, for ``conservative``."""
+        update_points(self.arrays, self._check_nodal(x))
+        return self.arrays.points.copy()
+
+    def spline_forces(self, x: FloatArray, v: FloatArray | None = None, alpha: ArrayLike | None = None) -> FloatArray:
+        """Forces on the points of the splines ``(N, 3)`` [N]: Eqs 77 to 79. They add up to nothing."""
+        forces = np.empty((len(self.arrays.points), 3))
+        speeds = np.zeros((len(self.masses), 3)) if v is None else self._check_nodal(v, "v")
+        blocks = np.empty((self.num_segments, 3, 3))
+        evaluate_segments(self.arrays, self._check_nodal(x), speeds, self.alphas(alpha), 0.0, forces, blocks)
+        return forces
+
+    def forces(self, x: FloatArray, v: FloatArray | None = None, alpha: ArrayLike | None = None) -> FloatArray:
+        """Forces on the nodes of the body ``(V, 3)`` [N] at positions x and velocities v ``(V, 3)``."""
+        out = np.zeros((len(self.masses), 3))
+        scatter_forces(self.arrays, self.spline_forces(x, v, alpha), out)  # its regions are at x already
+        return out
+
+    def force_along(self, name: str, shares: ArrayLike, point_forces: FloatArray) -> FloatArray:
+        """Force at any place of a spline ``(n, 3)`` [N], straight between its points.
+
+        Args:
+            name: of the spline.
+            shares: places from 0 to 1 along its points ``(n,)``.
+            point_forces: of all points ``(N, 3)``, as from :meth:`spline_forces`.
+        """
+        if name not in self.names:
+            raise UnknownNameError("spline", name, "the muscles", self.names)
+        counts = self.segment_counts + 1
+        i = self.names.index(name)
+        first = int(counts[:i].sum())
+        mine, at = point_forces[first : first + int(counts[i])], np.linspace(0.0, 1.0, int(counts[i]))
+        s = np.clip(frozen(shares, None, name="shares"), 0.0, 1.0)
+        return np.stack([np.interp(s, at, mine[:, c]) for c in range(3)], axis=1)
+
+    def spread(self, point_forces: FloatArray, x: FloatArray | None = None) -> FloatArray:
+        """Forces of points ``(N, 3)`` as forces of nodes ``(V, 3)`` [N], by the transfer of these muscles."""
+        update_points(self.arrays, self._check_nodal(x))
+        out = np.zeros((len(self.masses), 3))
+        scatter_forces(
+            self.arrays, np.array(frozen(point_forces, len(self.arrays.points), 3, name="point_forces")), out
+        )
+        return out
+
+    def velocities(self, v: FloatArray, x: FloatArray | None = None) -> FloatArray:
+        """Velocities of points ``(N, 3)`` of velocities of nodes: the transpose of :meth:`spread`."""
+        update_points(self.arrays, self._check_nodal(x))
+        out = np.zeros((len(self.arrays.points), 3))
+        gather_velocities(self.arrays, self._check_nodal(v, "v"), out)
+        return out
+
+    def momentum_defect(self, point_forces: FloatArray, x: FloatArray | None = None) -> tuple[float, float]:
+        r"""Net force and torque that the transfer adds, over :math:`\sum\|f\|` and :math:`\sum\|p\|\|f\|`."""
+        at = self._check_nodal(x)
+        nodal, p = self.spread(point_forces, at), self.acting_points(at)
+        force = np.linalg.norm(nodal.sum(axis=0) - point_forces.sum(axis=0))
+        torque = np.linalg.norm(np.cross(at, nodal).sum(axis=0) - np.cross(p, point_forces).sum(axis=0))
+        sizes = np.linalg.norm(point_forces, axis=1)
+        arm = float(np.max(np.linalg.norm(at - at.mean(axis=0), axis=1)))
+        return float(force / sizes.sum()), float(torque / (arm * sizes.sum()))
+
+    def energy(self, x: FloatArray, alpha: ArrayLike | None = None) -> float:
+        r"""Energy of the springs :math:`\sum \tfrac12 k (l - \alpha l_0)^2` [J], of which virtual work is the slope."""
+        return compute_spring_energy(self, self._check_nodal(x), self.alphas(alpha))
+
+    def stiffness(self, x: FloatArray, alpha: ArrayLike | None = None) -> SparseMatrix:
+        """Minus the derivative of the forces by positions ``(3V, 3V)`` [N/m]; exact for virtual work."""
+        return make_stiffness_matrix(self, self._check_nodal(x), self.alphas(alpha))
+
+    def damping_matrix(self, x: FloatArray) -> SparseMatrix:
+        """Minus the derivative of the forces by velocities ``(3V, 3V)`` [N s/m]."""
+        return make_damping_matrix(self, self._check_nodal(x))
+
+    def by_alpha(self, x: FloatArray) -> SparseMatrix:
+        """Derivative of the forces by the contraction of each segment ``(3V, S)`` [N]."""
+        return differentiate_by_alpha(self, self._check_nodal(x))
+
+
+def _mesh_arrays(body: MeshLike | tuple[ArrayLike, ArrayLike]) -> tuple[FloatArray, NDArray[np.integer]]:
+    return check_nodes_and_cells(*body) if isinstance(body, tuple) else check_nodes_and_cells(body.nodes, body.cells)
+
+
+def _unique_names(splines: tuple[ActivationSpline, ...]) -> tuple[str, ...]:
+    names = tuple(s.name or f"spline{i}" for i, s in enumerate(splines))
+    twice = [n for n in names if names.count(n) > 1]
+    if twice:
+        raise InputError(f"two splines are called '{twice[0]}'", "Give each a name of its own")
+    return names
+
+
+def _check_range(values: FloatArray, top: float, what: str) -> None:
+    bad = np.flatnonzero((values < 0.0) | (values > top))
+    if len(bad):
+        limit = f"from 0 to {top:g}" if np.isfinite(top) else "not negative"
+        raise InputError(f"{what} {int(bad[0])} is {values[bad[0]]:g}", f"It must be {limit}")

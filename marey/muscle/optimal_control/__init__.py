@@ -1,0 +1,1 @@
+"""Optimal control of soft bodies and particles by adjoint gradients."""

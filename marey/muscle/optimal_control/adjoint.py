@@ -1,0 +1,263 @@
+"""The adjoint method: cost of controls, its gradient by one backward sweep, and forward sensitivities.
+
+The state of a search and the result of an optimal control are built on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import ConvergenceError, FloatArray, InputError
+from marey.muscle.optimal_control.problem import RATE_SMOOTHING, OptimalControlProblem, StateGoal, freeze_controls
+from marey.numerics import SolveStatus
+
+
+class ControlGradient(NamedTuple):
+    """Smooth part of the cost of controls and its gradient."""
+
+    cost: float
+    by_controls: FloatArray  # (N, s)
+    stored: int  # most states that were held at once
+
+
+def simulate_controls(problem: OptimalControlProblem, controls: ArrayLike) -> FloatArray:
+    """States ``(N + 1, m)`` under controls ``(N, s)``, the first of them the start."""
+    given = freeze_controls(problem, controls)
+    return _simulate_stretch(problem, given, problem.start, 0, problem.steps)
+
+
+def _simulate_stretch(
+    problem: OptimalControlProblem, controls: FloatArray, q: FloatArray, first: int, last: int
+) -> FloatArray:
+    states = np.empty((last - first + 1, q.size))
+    states[0] = q
+    for t in range(first, last):
+        states[t - first + 1] = problem.system.step(states[t - first], controls[t], t)
+    return states
+
+
+def compute_control_cost(problem: OptimalControlProblem, controls: FloatArray) -> float:
+    """Smooth cost of the controls alone: effort, rate, smoothness."""
+    cost = 0.5 * problem.effort * float(np.sum((controls - problem.rest) ** 2))
+    change = np.diff(controls, axis=0)
+    corner = float(np.sum(np.sqrt(change**2 + RATE_SMOOTHING**2) - RATE_SMOOTHING)) if problem.rate else 0.0
+    return cost + 0.5 * problem.rate * corner + 0.5 * problem.smooth * float(np.sum(change**2))
+
+
+def compute_control_gradient(problem: OptimalControlProblem, controls: FloatArray) -> FloatArray:
+    """Gradient ``(N, s)`` of :func:`control_cost`."""
+    gradient = problem.effort * (controls - problem.rest)
+    change = np.diff(controls, axis=0)
+    slope = problem.smooth * change + 0.5 * problem.rate * change / np.sqrt(change**2 + RATE_SMOOTHING**2)
+    gradient[1:] += slope
+    gradient[:-1] -= slope
+    return gradient
+
+
+def compute_goal_cost(problem: OptimalControlProblem, goal: StateGoal, q: FloatArray) -> float:
+    """Cost of missing one goal."""
+    miss = goal.residual(q)
+    return 0.5 * problem.goal_weight * float(miss @ (goal.weight * miss))
+
+
+def compute_total_cost(problem: OptimalControlProblem, controls: FloatArray, states: FloatArray) -> float:
+    """Smooth cost of controls and of the states they lead to; the sparse term is not in it."""
+    return compute_control_cost(problem, controls) + sum(
+        compute_goal_cost(problem, g, states[g.step]) for g in problem.goals
+    )
+
+
+def compute_adjoint_gradient(
+    problem: OptimalControlProblem, controls: ArrayLike, *, checkpoints: int | None = None
+) -> ControlGradient:
+    r"""Gradient of the cost by one sweep back through the motion.
+
+    .. math:: r^N = \Big(\frac{\partial\phi}{\partial q^N}\Big)^T,\quad
+        \nabla_{\alpha^i}\phi = \Big(\frac{\partial F^i}{\partial\alpha^i}\Big)^T r^{i+1}
+        + \frac{\partial\phi}{\partial\alpha^i},\quad
+        r^i = \Big(\frac{\partial F^i}{\partial q^i}\Big)^T r^{i+1} + \Big(\frac{\partial\phi}{\partial q^i}\Big)^T
+
+    [Engell2012]_ §25.2-25.3, with the indices of Eq. 132 put right. Time is linear in the number of steps. Memory is
+    too, or goes with its square root with ``checkpoints``: so many states are kept, and the stretches between them
+    are run once more, last first.
+
+    Args:
+        problem: what is steered.
+        controls: ``(N, s)``.
+        checkpoints: states to keep; all of them by default.
+    """
+    given = freeze_controls(problem, controls)
+    gradient = compute_control_gradient(problem, given)
+    cost, stored = compute_control_cost(problem, given), 0
+    goals: dict[int, list[StateGoal]] = {}
+    for goal in problem.goals:
+        goals.setdefault(goal.step, []).append(goal)
+    r = np.zeros(problem.system.num_states)
+    for first, states, held in _iterate_stretches(problem, given, checkpoints):
+        stored = max(stored, held)
+        for t in range(first + len(states) - 2, first - 1, -1):
+            q, q_next = states[t - first], states[t - first + 1]
+            for goal in goals.get(t + 1, ()):
+                cost += compute_goal_cost(problem, goal, q_next)
+                r = r + goal.put(problem.goal_weight * goal.weight * goal.residual(q_next), r.size)
+            r, by_control = problem.system.vjp(q, given[t], t, q_next, r)
+            gradient[t] += by_control
+    return ControlGradient(cost, gradient, stored)
+
+
+def _iterate_stretches(
+    problem: OptimalControlProblem, controls: FloatArray, checkpoints: int | None
+) -> Iterator[tuple[int, FloatArray, int]]:
+    """Stretches of states, last first: number of the first, states, and how many are held in memory."""
+    steps = problem.steps
+    if checkpoints is None:
+        yield 0, _simulate_stretch(problem, controls, problem.start, 0, steps), steps + 1
+        return
+    if not 1 <= checkpoints <= steps:
+        raise InputError(f"checkpoints is {checkpoints}", f"Keep from 1 to {steps} states")
+    length = -(-steps // checkpoints)
+    firsts = list(range(0, steps, length))
+    kept = [problem.start]
+    for first in firsts[:-1]:
+        q = kept[-1]
+        for t in range(first, first + length):
+            q = problem.system.step(q, controls[t], t)
+        kept.append(q)
+    for first, q in zip(reversed(firsts), reversed(kept), strict=True):
+        states = _simulate_stretch(problem, controls, q, first, min(first + length, steps))
+        yield first, states, len(kept) + len(states) - 1
+
+
+class GaussNewtonModel(NamedTuple):
+    """Gauss-Newton model of the smooth cost about some controls."""
+
+    gradient: FloatArray  # (n,) by the unknowns
+    hessian: FloatArray  # (n, n) positive semi-definite
+
+
+def make_gauss_newton_model(
+    problem: OptimalControlProblem, controls: FloatArray, states: FloatArray
+) -> GaussNewtonModel:
+    r"""Gradient and Gauss-Newton matrix :math:`\mu\sum_i S_i^TC_i^TW_iC_iS_i + \ldots` by forward sensitivities.
+
+    :math:`S_{i+1} = (\partial F/\partial q)S_i + (\partial F/\partial\alpha)\,\partial\alpha^i/\partial u`; only the
+    unknowns that had a say so far are carried.
+    """
+    n, count = problem.num_unknowns, problem.system.num_controls
+    hessian = np.asarray(_control_curvature(problem, controls), dtype=np.float64)
+    gradient = (problem.basis.T @ compute_control_gradient(problem, controls)).ravel()
+    S = np.zeros((problem.system.num_states, n))
+    basis = np.asarray(problem.basis.toarray(), dtype=np.float64)
+    last = max(goal.step for goal in problem.goals)
+    reach = np.maximum.accumulate([int(np.max(np.nonzero(row)[0], initial=0)) + 1 for row in basis])
+    for t in range(last):
+        used = int(reach[t]) * count
+        by_unknowns = np.asarray(np.kron(basis[t : t + 1, : int(reach[t])], np.eye(count)), dtype=np.float64)
+        S[:, :used] = problem.system.jvp(states[t], controls[t], t, states[t + 1], S[:, :used], by_unknowns)
+        for goal in (g for g in problem.goals if g.step == t + 1):
+            J = goal.pick(S[:, :used])
+            weights = problem.goal_weight * goal.weight
+            gradient[:used] += J.T @ (weights * goal.residual(states[t + 1]))
+            hessian[:used, :used] += J.T @ (weights[:, None] * J)
+    return GaussNewtonModel(gradient, hessian)
+
+
+def _control_curvature(problem: OptimalControlProblem, controls: FloatArray) -> FloatArray:
+    """Curvature ``(n, n)`` of the controls' own cost; the rounded rate term by its weights |.|/x."""
+    from marey.muscle.scipy_functions import sparse_arrays
+
+    steps, count = problem.shape
+    spread = sparse_arrays.kron(problem.basis, sparse_arrays.eye_array(count), format="csr")
+    total = problem.effort * (spread.T @ spread)
+    if steps > 1 and (problem.rate or problem.smooth):
+        change = np.diff(controls, axis=0)
+        weights = problem.smooth + 0.5 * problem.rate / np.sqrt(change**2 + RATE_SMOOTHING**2)
+        lag = sparse_arrays.diags_array(
+            [-np.ones(steps - 1), np.ones(steps - 1)], offsets=[0, 1], shape=(steps - 1, steps)
+        )
+        D = sparse_arrays.kron(lag, sparse_arrays.eye_array(count), format="csr") @ spread
+        total = total + D.T @ sparse_arrays.diags_array(weights.ravel()) @ D
+    return np.asarray(total.toarray(), dtype=np.float64)
+
+
+OnIteration = Callable[[int, float], bool | None]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ControlResult:
+    """Controls that were found and the motion they give; every number is finite."""
+
+    status: SolveStatus
+    controls: FloatArray  # (N, s)
+    states: FloatArray  # (N + 1, m)
+    cost: float
+    goal_errors: FloatArray  # (G,) distance from each goal, in its own units, by step
+    iterations: int
+    evaluations: int  # simulations of the whole motion
+    seconds: float
+    history: tuple[float, ...]  # cost after each iteration, the start first
+    goal_weight: float  # μ of the last round
+    reached: bool  # whether every goal is within the tolerance that was asked for
+    advice: str  # what to do next, one sentence
+
+    @property
+    def goal_error(self) -> float:
+        """Largest distance from a goal."""
+        return float(self.goal_errors.max())
+
+    def __repr__(self) -> str:
+        return (
+            f"ControlResult({self.status}, {self.iterations} iterations, cost {self.cost:.4g}, "
+            f"goal error {self.goal_error:.3g}, {self.seconds:.2f} s)"
+        )
+
+
+@dataclass(slots=True)
+class ControlSearch:
+    """Where an optimiser stands; one for each round."""
+
+    problem: OptimalControlProblem
+    unknowns: FloatArray  # (n,)
+    max_iterations: int
+    tolerance: float
+    on_iteration: OnIteration | None
+    status: SolveStatus = SolveStatus.ITERATION_LIMIT
+    iterations: int = 0
+    evaluations: int = 0
+    history: list[float] | None = None
+    trouble: str = ""  # why the last motion that could not be run could not
+
+    def run(self, unknowns: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """Cost, controls and states of unknowns; an infinite cost where the system cannot be stepped."""
+        controls = self.problem.controls(unknowns)
+        self.evaluations += 1
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                states = simulate_controls(self.problem, controls)
+                cost = compute_total_cost(self.problem, controls, states)
+        except ConvergenceError as error:
+            self.trouble = f" ({error})"
+            return np.inf, controls, np.zeros((0, self.problem.system.num_states))
+        cost += self.problem.sparse * float(np.abs(unknowns).sum())
+        return (cost if np.isfinite(cost) else np.inf), controls, states
+
+    def note(self, cost: float) -> bool:
+        """Keep the cost of an iteration; whether to go on."""
+        self.history = [*(self.history or []), cost]
+        if self.on_iteration is not None and self.on_iteration(self.iterations, cost) is False:
+            self.status = SolveStatus.STOPPED
+            return False
+        return True
+
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper ends of the unknowns ``(n,)``."""
+        bounds = self.problem.bounds
+        if bounds is None:
+            return np.full(self.unknowns.size, -np.inf), np.full(self.unknowns.size, np.inf)
+        times = self.unknowns.size // bounds[0].size
+        return np.tile(bounds[0], times), np.tile(bounds[1], times)

@@ -1,0 +1,274 @@
+"""Coordinates of a soft body with rigid bones: free nodes and joint angles; bones carry the other nodes.
+
+Compiled functions give the points carried by a chain of hinges and their derivatives.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from marey.base import FloatArray, InputError, IntArray, kernel
+from marey.muscle.body.bones import compute_rod_inertia
+from marey.muscle.optimal_control.coordinates import FreeNodeMatrix, JointForces, LinearSolver, StepPattern, factorise
+from marey.muscle.optimal_control.segments import project_border_blocks
+
+if TYPE_CHECKING:
+    from marey.muscle.body.bones import AttachedBones, Bone
+
+
+class HingeChain(NamedTuple):
+    """Hinges, parents first, and the points that bones carry."""
+
+    bones: IntArray  # (H,) bone of each hinge
+    axes: FloatArray  # (H, 3) at rest
+    origins: FloatArray  # (H, 3) [m] at rest
+    moves: FloatArray  # (B, H) one where a hinge moves a bone
+    owners: IntArray  # (C,) bone of each point
+    points: FloatArray  # (C, 3) [m] at rest
+
+
+@kernel
+def _axis_rotation(axis: FloatArray, angle: float, out: FloatArray) -> None:
+    """Rotation matrix about a unit axis."""
+    c, s = np.cos(angle), np.sin(angle)
+    x, y, z = axis
+    for i in range(3):
+        for j in range(3):
+            out[i, j] = (1.0 - c) * axis[i] * axis[j] + (c if i == j else 0.0)
+    out[0, 1] -= s * z
+    out[0, 2] += s * y
+    out[1, 0] += s * z
+    out[1, 2] -= s * x
+    out[2, 0] -= s * y
+    out[2, 1] += s * x
+
+
+@kernel
+def pose_chain(chain: HingeChain, angles: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Carried points ``(C, 3)``, their derivative ``(C, 3, H)`` and the axes of hinges ``(H, 3)``, in the world."""
+    num, hinges, count = chain.moves.shape[0], len(chain.bones), len(chain.owners)
+    rotations, shifts, one = np.zeros((num, 3, 3)), np.zeros((num, 3)), np.empty((3, 3))
+    for k in range(num):
+        for i in range(3):
+            rotations[k, i, i] = 1.0
+    axes, origins = np.empty((hinges, 3)), np.empty((hinges, 3))
+    for h in range(hinges):
+        k = chain.bones[h]
+        axes[h] = rotations[k] @ chain.axes[h]
+        origins[h] = rotations[k] @ chain.origins[h] + shifts[k]
+        _axis_rotation(chain.axes[h], angles[h], one)
+        turned = rotations[k] @ one
+        shift = origins[h] - turned @ chain.origins[h]
+        for b in range(num):
+            if chain.moves[b, h] > 0.0:
+                rotations[b] = turned
+                shifts[b] = shift
+    points, J = np.empty((count, 3)), np.zeros((count, 3, hinges))
+    for p in range(count):
+        b = chain.owners[p]
+        for i in range(3):
+            points[p, i] = shifts[b, i]
+            for j in range(3):
+                points[p, i] += rotations[b, i, j] * chain.points[p, j]
+        for h in range(hinges):
+            if chain.moves[b, h] > 0.0:
+                x, y, z = points[p, 0] - origins[h, 0], points[p, 1] - origins[h, 1], points[p, 2] - origins[h, 2]
+                J[p, 0, h] = axes[h, 1] * z - axes[h, 2] * y
+                J[p, 1, h] = axes[h, 2] * x - axes[h, 0] * z
+                J[p, 2, h] = axes[h, 0] * y - axes[h, 1] * x
+    return points, J, axes
+
+
+FREE = -1  # what carriers call a node that nothing holds
+
+
+class HingeTable(NamedTuple):
+    """Joints as a chain of hinges, parents first; a ball joint is three of them."""
+
+    bones: IntArray  # (H,) bone of each hinge
+    axes: FloatArray  # (H, 3) at rest
+    origins: FloatArray  # (H, 3) [m] at rest
+    lower: FloatArray  # (H,) [rad]
+    upper: FloatArray  # (H,) [rad]
+    moves: FloatArray  # (B, H) one where a hinge moves a bone
+
+
+def make_hinges(bones: AttachedBones) -> HingeTable:
+    """Hinges of bones; a ball joint turns about the axes of the world in turn.
+
+    Raises:
+        InputError: a bone is free; control knows hinges, ball joints and fixed ones.
+    """
+    owners: list[int] = []
+    axes: list[FloatArray] = []
+    ends: list[tuple[float, float]] = []
+    given = bones.given.bones
+    for k, bone in enumerate(given):
+        if bone.kind == "free":
+            raise InputError(f"bone '{bone.name}' is free", "Control knows hinges, ball joints and fixed bones")
+        own = [np.asarray(bone.axis, dtype=np.float64)] if bone.kind == "hinge" else list(np.eye(3))
+        own = [] if bone.kind == "fixed" else own
+        limits = bone.limits if bone.kind == "hinge" and bone.limits is not None else (-np.inf, np.inf)
+        owners, axes, ends = owners + [k] * len(own), axes + own, ends + [limits] * len(own)
+    moves = np.zeros((len(given), len(owners)))
+    for k, parent in enumerate(bones.parents):
+        moves[k] = moves[parent] if parent >= 0 else 0.0
+        moves[k, np.asarray(owners, dtype=np.int64) == k] = 1.0
+    origins = np.array([given[k].origin for k in owners]).reshape(-1, 3)
+    lower, upper = np.array(ends, dtype=np.float64).reshape(-1, 2).T
+    return HingeTable(np.array(owners, dtype=np.int64), np.array(axes).reshape(-1, 3), origins, lower, upper, moves)
+
+
+def make_mass_points(bones: AttachedBones) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Points ``(E, 3)``, masses ``(E,)`` and bones ``(E,)`` that weigh as the bones' own masses, then their ends.
+
+    Six points stand for the mass of a bone; its end weighs nothing.
+    """
+    points: list[FloatArray] = []
+    masses: list[float] = []
+    owners: list[int] = []
+    for k, bone in enumerate(bones.given.bones):
+        if bone.mass_kg > 0.0:
+            points += _equivalent_masses(bone, compute_rod_inertia(bone))
+            masses += [bone.mass_kg / 6] * 6
+            owners += [k] * 6
+    for k, bone in enumerate(bones.given.bones):
+        points, masses, owners = [*points, np.asarray(bone.end)], [*masses, 0.0], [*owners, k]
+    return np.array(points).reshape(-1, 3), np.array(masses), np.array(owners, dtype=np.int64)
+
+
+def _equivalent_masses(bone: Bone, inertia: FloatArray) -> list[FloatArray]:
+    """Six equal masses with the centre and inertia of a bone, on its main axes."""
+    spread, axes = np.linalg.eigh(0.5 * np.trace(inertia) * np.eye(3) - inertia)
+    arms = np.sqrt(np.maximum(3.0 * spread / bone.mass_kg, 0.0))
+    centre = np.asarray(bone.centre, dtype=np.float64)
+    return [centre + sign * arms[i] * axes[:, i] for i in range(3) for sign in (1.0, -1.0)]
+
+
+class BoneCoordinates:
+    """Free nodes and angles of hinges; carried points follow their bones."""
+
+    def __init__(self, pattern: StepPattern, carriers: IntArray, rest: FloatArray, bones: AttachedBones) -> None:
+
+        self.hinges = make_hinges(bones)
+        self.free: IntArray = np.flatnonzero(carriers == FREE)
+        self.carried: IntArray = np.flatnonzero(carriers >= 0)
+        self.owners: IntArray = carriers[self.carried]
+        self.num_angles = len(self.hinges.bones)
+        self.size = 3 * self.free.size + self.num_angles
+        self._shape = rest.shape
+        self._stiffness, self._damping = bones.given.limit_stiffness, bones.given.joint_damping
+        self._matrix = FreeNodeMatrix(pattern, self.free, len(rest))
+        self._pairs = (pattern.rows, pattern.columns)
+        self._free_places, self._carried_places = (
+            _index_nodes(self.free, len(rest)),
+            _index_nodes(self.carried, len(rest)),
+        )
+        hinges = self.hinges
+        self._chain = HingeChain(
+            hinges.bones, hinges.axes, hinges.origins, hinges.moves, self.owners, rest[self.carried]
+        )
+        self._last: tuple[bytes, FloatArray, FloatArray, FloatArray] | None = None
+
+    def coordinates(self, x: FloatArray, angles: FloatArray) -> FloatArray:
+        """Free nodes, then angles."""
+        return np.concatenate([x[self.free].ravel(), angles])
+
+    def positions(self, z: FloatArray, x: FloatArray) -> FloatArray:
+        """All points; held ones as in ``x``."""
+        found = x.copy()
+        found[self.free] = z[: 3 * self.free.size].reshape(-1, 3)
+        found[self.carried] = self._pose(z)[0]
+        return found
+
+    def ahead(self, z: FloatArray, x: FloatArray, v: FloatArray, dt: float) -> FloatArray:
+        """Free nodes go straight on, joints turn as fast as their points go."""
+        J = self._pose(z)[1].reshape(-1, self.num_angles)
+        rates = np.asarray(np.linalg.lstsq(J, v[self.carried].ravel(), rcond=None)[0], dtype=np.float64)
+        return np.concatenate([(x + dt * v)[self.free].ravel(), z[z.size - self.num_angles :] + dt * rates])
+
+    def lift(self, z: FloatArray, d: FloatArray) -> FloatArray:
+        """Changes of points for changes of free nodes and angles."""
+        first = 3 * self.free.size
+        found = np.zeros((*self._shape, *d.shape[1:]))
+        found[self.free] = d[:first].reshape(-1, 3, *d.shape[1:])
+        found[self.carried] = np.tensordot(self._pose(z)[1], d[first:], axes=1)
+        return found.reshape(-1, *d.shape[1:])
+
+    def drop(self, z: FloatArray, f: FloatArray) -> FloatArray:
+        """Forces on free nodes and torques of joints."""
+        each = f.reshape(*self._shape, *f.shape[1:])
+        torques = np.tensordot(self._pose(z)[1], each[self.carried], axes=([0, 1], [0, 1]))
+        return np.concatenate([each[self.free].reshape(-1, *f.shape[1:]), torques])
+
+    def factor(
+        self, z: FloatArray, values: FloatArray, forces: FloatArray, joints: JointForces, *, exact: bool
+    ) -> LinearSolver:
+        """Solver for free nodes and angles: the angles border the matrix of the free nodes."""
+        J = self._pose(z)[1]
+        right, below, corner = project_border_blocks(values, *self._pairs, self._free_places, self._carried_places, J)
+        curve = self._curvature(z, forces[self.carried])
+        corner += (curve if exact else _clamp_negative(curve)) + np.diag(joints.stiffness[3 * self.free.size :])
+        return make_bordered_solver(factorise(self._matrix.best(values)), right, below, corner)
+
+    def joints(self, z: FloatArray, before: FloatArray, dt: float) -> JointForces:
+        """Springs beyond the limits, dampers everywhere."""
+        found = JointForces(self.size)
+        first = 3 * self.free.size
+        angles, rate = z[first:], self._damping / dt
+        over, under = angles - self.hinges.upper, angles - self.hinges.lower
+        beyond = np.maximum(over, 0.0) + np.minimum(under, 0.0)
+        found.values[first:] = -self._stiffness * beyond - rate * (angles - before[first:])
+        found.stiffness[first:] = self._stiffness * ((over > 0.0) | (under < 0.0)) + rate
+        found.drag[first:] = -rate
+        return found
+
+    def _pose(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Carried points ``(C, 3)``, their derivative ``(C, 3, H)`` and axes of hinges ``(H, 3)``, now."""
+        angles = np.ascontiguousarray(z[z.size - self.num_angles :])
+        key = angles.tobytes()
+        if self._last is None or self._last[0] != key:
+            self._last = (key, *pose_chain(self._chain, angles))
+        return self._last[1:]
+
+    def _curvature(self, z: FloatArray, forces: FloatArray) -> FloatArray:
+        """Second derivative of the carried points by angles, times forces ``(C, 3)``: ``(H, H)``."""
+        _, J, axes = self._pose(z)
+        found = np.zeros((self.num_angles, self.num_angles))
+        for j in range(self.num_angles):
+            turned = np.cross(axes[None, : j + 1], J[:, None, :, j])  # hinges before j turn its columns
+            above = self.hinges.moves[self.hinges.bones[j], : j + 1]
+            found[: j + 1, j] = above * np.einsum("chi,ci->h", turned, forces)
+        return found + np.triu(found, 1).T
+
+
+def _index_nodes(nodes: IntArray, count: int) -> IntArray:
+    """Place of each of ``count`` points among ``nodes``; -1 where it is not there."""
+    found = np.full(count, -1, dtype=np.int64)
+    found[nodes] = np.arange(nodes.size)
+    return found
+
+
+def make_bordered_solver(solve: LinearSolver, right: FloatArray, below: FloatArray, corner: FloatArray) -> LinearSolver:
+    """Solver with a matrix that has a few more rows and columns than one that can be solved."""
+    reach, back = solve(right, False), solve(np.ascontiguousarray(below.T), True)
+    schur = np.linalg.inv(corner - below @ reach)
+
+    def solved(b: FloatArray, transposed: bool) -> FloatArray:
+        n = right.shape[0]
+        inner = solve(b[:n], transposed)
+        if transposed:
+            outer = schur.T @ (b[n:] - right.T @ inner)
+            return np.concatenate([inner - back @ outer, outer])
+        outer = schur @ (b[n:] - below @ inner)
+        return np.concatenate([inner - reach @ outer, outer])
+
+    return solved
+
+
+def _clamp_negative(curve: FloatArray) -> FloatArray:
+    """A symmetric matrix without its negative eigenvalues."""
+    values, vectors = np.linalg.eigh(curve)
+    return (vectors * np.maximum(values, 0.0)) @ vectors.T

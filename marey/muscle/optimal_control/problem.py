@@ -1,0 +1,295 @@
+"""Problems of space-time control: what moves, what it has to reach and when, and what effort costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, SupportsFloat, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints
+
+RATE_SMOOTHING = 1e-3  # [control] width of the rounded corner of |.| in the rate term
+
+
+class ControlledSystem(Protocol):
+    """A step function with its derivatives, which the adjoint engine can steer.
+
+    ``vjp`` and ``jvp`` get the next state too: an implicit step is differentiated there.
+    """
+
+    @property
+    def num_states(self) -> int:
+        """Length m of a state."""
+        ...
+
+    @property
+    def num_controls(self) -> int:
+        """Length s of the controls of one step."""
+        ...
+
+    @property
+    def dt(self) -> float:
+        """Duration of a step [s]."""
+        ...
+
+    def step(self, q: FloatArray, a: FloatArray, t: int, /) -> FloatArray:
+        """State ``(m,)`` after step number ``t`` from state ``q`` with controls ``a``."""
+        ...
+
+    def vjp(
+        self, q: FloatArray, a: FloatArray, t: int, q_next: FloatArray, r: FloatArray, /
+    ) -> tuple[FloatArray, FloatArray]:
+        """Transposed derivatives by state and by control, times ``r (m,)``: ``(m,)`` and ``(s,)``."""
+        ...
+
+    def jvp(
+        self, q: FloatArray, a: FloatArray, t: int, q_next: FloatArray, dq: FloatArray, da: FloatArray, /
+    ) -> FloatArray:
+        """Change of the next state ``(m, n)`` for n changes of state ``(m, n)`` and control ``(s, n)``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StateGoal:
+    r"""What part of the state has to be after a number of steps: :math:`\frac w2\|Cq^i - y\|^2`.
+
+    ``C`` picks components of the state (``components``), or is any matrix (``rows``), or is the whole state.
+    """
+
+    step: int  # after so many steps, from 1
+    target: FloatArray  # (k,)
+    weight: Any = 1.0  # (k,) or one for all, in units of the inverse squares of the components
+    components: IntArray | None = None  # (k,) numbers of components of the state
+    rows: Any = None  # (k, m) matrix, dense or sparse
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "step", _check_count("step of a goal", self.step))
+        target = frozen(frozen(self.target, name="target").ravel(), None, name="target")
+        weight = frozen(self.weight, name="weight")
+        if weight.shape not in ((), target.shape):
+            raise InputError(f"weight has shape {weight.shape}", f"Give one number, or {target.size} of them")
+        weight = np.broadcast_to(weight, target.shape)
+        object.__setattr__(self, "target", target)
+        object.__setattr__(self, "weight", frozen(weight, target.size, name="weight"))
+        if self.components is not None and self.rows is not None:
+            raise InputError("a goal has components and rows", "Give one of them")
+        if self.components is not None:
+            object.__setattr__(self, "components", frozen_ints(self.components, target.size, name="components"))
+        if (self.weight < 0.0).any():
+            raise InputError("a weight of a goal is below zero", "Give weights of zero or more")
+
+    def pick(self, q: FloatArray) -> FloatArray:
+        """``C q`` of a state ``(m,)``, or of columns ``(m, n)``."""
+        if self.rows is not None:
+            return np.asarray(self.rows @ q, dtype=np.float64)
+        return q if self.components is None else q[self.components]
+
+    def put(self, y: FloatArray, size: int) -> FloatArray:
+        """``C' y``, of length ``size``."""
+        if self.rows is not None:
+            return np.asarray(self.rows.T @ y, dtype=np.float64)
+        if self.components is None:
+            return y
+        q = np.zeros(size)
+        np.add.at(q, self.components, y)
+        return q
+
+    def residual(self, q: FloatArray) -> FloatArray:
+        """How far the state is off ``(k,)``."""
+        return self.pick(q) - self.target
+
+    def check(self, steps: int, num_states: int) -> None:
+        """Refuse a goal outside the motion, or of another size than the state."""
+        if not 1 <= self.step <= steps:
+            raise InputError(f"a goal is at step {self.step}", f"Steps with a goal go from 1 to {steps}")
+        size = num_states if self.rows is None else self.rows.shape[1]
+        count = size if self.components is None and self.rows is None else self.target.size
+        if self.rows is not None:
+            count = self.rows.shape[0]
+        if size != num_states or count != self.target.size:
+            raise InputError(
+                f"the goal at step {self.step} compares {count} values with a target of {self.target.size}",
+                f"A state has {num_states} components; name components or rows for a part of it",
+            )
+        picked = self.components
+        if picked is not None and picked.size and (picked.min() < 0 or picked.max() >= num_states):
+            raise InputError(f"the goal at step {self.step} names a component outside 0..{num_states - 1}")
+
+
+Goals = Sequence[StateGoal] | tuple[ArrayLike, ArrayLike] | tuple[ArrayLike, ArrayLike, ArrayLike]
+
+
+@dataclass(frozen=True, slots=True, eq=False, init=False)
+class OptimalControlProblem:
+    r"""Steer a system from a start to goals with little effort.
+
+    .. math:: \phi = \frac e2\|a - a_0\|^2 + \lambda\|u\|_1 + \frac\beta2\sum_{j\ge2}|\alpha^j - \alpha^{j-1}|_\delta
+        + \frac s2\sum_{j\ge2}\|\alpha^j - \alpha^{j-1}\|^2 + \frac\mu2\sum_i w_i\|C_iq^i - y_i\|^2
+
+    [Engell2012]_ §25, Eqs 104-106; the first norm of Eq. 106 is not squared, and
+    :math:`|x|_\delta = \sqrt{x^2+\delta^2}-\delta` rounds the second one. The unknowns u are the controls of each step,
+    or the coefficients of a clamped cubic B-spline over time (``knots``), which keeps within the bounds of its
+    coefficients.
+
+    Args:
+        system: what moves.
+        start: first state ``(m,)``.
+        steps: number of steps.
+        goals: :class:`Goal` objects, or (times [s], whole states, weights per time).
+        effort: weight e of the squared controls.
+        sparse: weight λ of the absolute values of the unknowns.
+        rate: weight β of the total variation of the controls.
+        smooth: weight s of the squared differences of the controls.
+        goal_weight: μ.
+        bounds: lower and upper ends of the controls, ``(s,)`` or one for all.
+        knots: number of coefficients over time; ``None`` is one value per step.
+        rest: controls without effort a₀, ``(s,)`` or one for all.
+    """
+
+    system: ControlledSystem
+    start: FloatArray
+    steps: int
+    goals: tuple[StateGoal, ...]
+    effort: float
+    sparse: float
+    rate: float
+    smooth: float
+    goal_weight: float
+    bounds: tuple[FloatArray, FloatArray] | None
+    knots: int | None
+    rest: FloatArray
+    basis: Any = field(init=False, repr=False)  # (steps, K) sparse: controls of unknowns
+
+    def __init__(
+        self,
+        system: ControlledSystem,
+        start: ArrayLike,
+        steps: int,
+        goals: Goals,
+        *,
+        effort: float = 1.0,
+        sparse: float = 0.0,
+        rate: float = 0.0,
+        smooth: float = 0.0,
+        goal_weight: float = 1.0,
+        bounds: tuple[ArrayLike, ArrayLike] | None = None,
+        knots: int | None = None,
+        rest: ArrayLike = 0.0,
+    ) -> None:
+        put = object.__setattr__
+        put(self, "system", system)
+        put(self, "start", frozen(start, system.num_states, name="start"))
+        put(self, "steps", _check_count("steps", steps))
+        for name, value in (("effort", effort), ("sparse", sparse), ("rate", rate), ("smooth", smooth)):
+            put(self, name, _check_weight(name, value))
+        put(self, "goal_weight", _check_weight("goal_weight", goal_weight))
+        put(self, "goals", check_goals(goals, system, self.steps))
+        put(self, "rest", _broadcast_controls("rest", rest, system.num_controls))
+        put(self, "bounds", _check_bounds(bounds, system.num_controls))
+        put(self, "knots", None if knots is None else _check_count("knots", knots))
+        put(self, "basis", make_time_basis(self.steps, self.knots))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of steps and of controls: the shape of controls."""
+        return self.steps, self.system.num_controls
+
+    @property
+    def num_unknowns(self) -> int:
+        """Number of unknowns."""
+        return int(self.basis.shape[1]) * self.system.num_controls
+
+    def controls(self, unknowns: FloatArray) -> FloatArray:
+        """Controls ``(N, s)`` of unknowns ``(K s,)``."""
+        return np.asarray(self.basis @ unknowns.reshape(-1, self.system.num_controls), dtype=np.float64)
+
+    def unknowns(self, controls: ArrayLike | None) -> FloatArray:
+        """Unknowns ``(K s,)`` nearest to controls ``(N, s)``, inside the bounds; the controls at rest by default."""
+        values = np.broadcast_to(self.rest, self.shape) if controls is None else freeze_controls(self, controls)
+        found = np.array(values)
+        if self.knots is not None:
+            found = np.asarray(np.linalg.lstsq(self.basis.toarray(), values, rcond=None)[0], dtype=np.float64)
+        return (found if self.bounds is None else np.clip(found, *self.bounds)).ravel()
+
+
+def freeze_controls(problem: OptimalControlProblem, controls: ArrayLike) -> FloatArray:
+    """Controls of a problem, checked: ``(N, s)`` finite."""
+    return frozen(controls, *problem.shape, name="controls")
+
+
+def check_goals(goals: Goals, system: ControlledSystem, steps: int) -> tuple[StateGoal, ...]:
+    """Goals as objects, each inside the motion and of the right size."""
+    listed = tuple(goals) if all(isinstance(goal, StateGoal) for goal in goals) else _goals_at_times(goals, system)
+    found = cast(tuple[StateGoal, ...], listed)
+    if not found:
+        raise InputError("there is no goal", "Give at least one")
+    for goal in found:
+        goal.check(steps, system.num_states)
+    return tuple(sorted(found, key=lambda goal: goal.step))
+
+
+def _goals_at_times(goals: Any, system: ControlledSystem) -> tuple[StateGoal, ...]:
+    if len(goals) not in (2, 3):
+        raise InputError("goals are neither Goal objects nor (times, targets, weights)")
+    times = frozen(np.atleast_1d(goals[0]), None, name="times of goals")
+    targets = frozen(np.atleast_2d(goals[1]), times.size, None, name="targets of goals")
+    weights = np.broadcast_to(np.asarray(goals[2] if len(goals) == 3 else 1.0, dtype=np.float64), times.shape)
+    steps = np.rint(times / system.dt).astype(np.int64)
+    return tuple(StateGoal(int(i), y, float(w)) for i, y, w in zip(steps, targets, weights, strict=True))
+
+
+def make_time_basis(steps: int, knots: int | None) -> Any:
+    """Matrix ``(steps, K)`` from coefficients to steps: the identity, or clamped B-splines, cubic if there are four."""
+    from marey.muscle.scipy_functions import design_matrix, sparse_arrays
+
+    if knots is None:
+        return sparse_arrays.csr_array(sparse_arrays.eye_array(steps))
+    if knots > steps:
+        raise InputError(f"knots is {knots}", f"There are only {steps} steps")
+    degree = min(3, knots - 1)
+    inner = np.linspace(0.0, 1.0, knots - degree + 1)
+    padded = np.concatenate([np.zeros(degree), inner, np.ones(degree)])
+    return sparse_arrays.csr_array(design_matrix(np.linspace(0.0, 1.0, steps), padded, degree))
+
+
+def _check_count(name: str, value: int) -> int:
+    number = check_number(name, value)
+    if int(number) != number or number < 1:
+        raise InputError(f"{name} is {value}", "Give a whole number of at least one")
+    return int(number)
+
+
+def _check_weight(name: str, value: float) -> float:
+    number = check_number(name, value)
+    if number < 0.0:
+        raise InputError(f"{name} is {value}", "Give a weight of zero or more")
+    return number
+
+
+def check_number(name: str, value: object) -> float:
+    """A finite number, or an error that names the argument."""
+    if isinstance(value, bool) or not isinstance(value, SupportsFloat) or isinstance(value, np.ndarray):
+        raise InputError(f"{name} is {value!r}", "Give a number")
+    number = float(value)
+    if not np.isfinite(number):
+        raise InputError(f"{name} is {number}", "Give a finite number")
+    return number
+
+
+def _broadcast_controls(name: str, values: ArrayLike, count: int) -> FloatArray:
+    given = np.asarray(values, dtype=np.float64)
+    if given.shape not in ((), (count,)):
+        raise InputError(f"{name} has shape {given.shape}", f"Give one number, or one for each of {count} controls")
+    return frozen(np.array(np.broadcast_to(given, (count,))), count, name=name)
+
+
+def _check_bounds(bounds: tuple[ArrayLike, ArrayLike] | None, count: int) -> tuple[FloatArray, FloatArray] | None:
+    if bounds is None:
+        return None
+    lower, upper = (np.array(np.broadcast_to(np.asarray(end, dtype=np.float64), (count,))) for end in bounds)
+    if np.isnan(lower).any() or np.isnan(upper).any() or (lower > upper).any():
+        raise InputError(f"bounds are {lower} and {upper}", "Give lower ends that are not above the upper ends")
+    return lower, upper

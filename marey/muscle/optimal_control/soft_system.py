@@ -1,0 +1,415 @@
+r"""Soft bodies under space-time control: backward Euler solved to rounding, so that its derivative is exact.
+
+The points, segments, ground and controls of the body are checked. The ground is smooth. With the height
+:math:`d = (x - q)\cdot n` and the sliding velocity :math:`u_T`,
+
+.. math:: N = \begin{cases}-kd & d \le -\epsilon\\ k(\epsilon - d)^2/4\epsilon & |d| < \epsilon\\ 0 & \text{else}
+          \end{cases},\qquad t = -\mu N\,\frac{u_T}{\sqrt{\|u_T\|^2 + v_s^2}},
+
+the rounded forms of [Engell2012]_ §20.5, Eqs 95-99, so that a gradient exists ([Engell2012]_ §25.3).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen, frozen_ints, kernel
+from marey.muscle.body.bones import AttachedBones
+from marey.muscle.elastic.lattice import SpringElasticity
+from marey.muscle.optimal_control.bone_coordinates import BoneCoordinates, make_mass_points
+from marey.muscle.optimal_control.coordinates import (
+    GeneralisedCoordinates,
+    NewtonStep,
+    NodeCoordinates,
+    StepDerivative,
+    StepPattern,
+    StepSlopes,
+)
+from marey.muscle.optimal_control.segments import (
+    NodeSelection,
+    add_segment_forces,
+    differentiate_segments,
+    join_segments,
+    make_edge_dampers,
+    make_pair_dampers,
+    make_spline_segments,
+    multiply_segment_blocks,
+    sum_segment_columns,
+)
+
+if TYPE_CHECKING:
+    from marey.muscle.body.soft_body import SoftBody
+    from marey.muscle.elastic.tetrahedra import TetrahedralElasticity
+    from marey.muscle.muscles.forces import Muscles
+    from marey.muscle.optimal_control.segments import WeightedSegments
+
+
+class SmoothContactPlane(NamedTuple):
+    """A plane under one body."""
+
+    point: FloatArray  # (3,) [m]
+    normal: FloatArray  # (3,) unit, away from the ground
+    stiffness: FloatArray  # (V,) [N/m]
+    friction: float
+    rounding: float  # [m] of the push
+    smoothing: float  # [m/s] of friction
+
+
+@kernel
+def _normal_force(d: float, k: float, rounding: float) -> tuple[float, float]:
+    """Push of the ground at a height [N], and its slope [N/m]."""
+    if d <= -rounding:
+        return -k * d, -k
+    return k * (rounding - d) ** 2 / (4.0 * rounding), -k * (rounding - d) / (2.0 * rounding)
+
+
+@kernel
+def add_ground_forces(ground: SmoothContactPlane, x: FloatArray, v: FloatArray, out: FloatArray) -> None:
+    """Add what the ground does to nodes ``(V, 3)`` [N]."""
+    n = ground.normal
+    for j in range(len(ground.stiffness)):
+        d, un = 0.0, 0.0
+        for i in range(3):
+            d += n[i] * (x[j, i] - ground.point[i])
+            un += n[i] * v[j, i]
+        if d >= ground.rounding:
+            continue
+        push, _ = _normal_force(d, ground.stiffness[j], ground.rounding)
+        square = ground.smoothing**2
+        for i in range(3):
+            square += (v[j, i] - un * n[i]) ** 2
+        rub = ground.friction * push / np.sqrt(square)
+        for i in range(3):
+            out[j, i] += push * n[i] - rub * (v[j, i] - un * n[i])
+
+
+@kernel
+def differentiate_ground_forces(
+    ground: SmoothContactPlane, x: FloatArray, v: FloatArray, exact: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Derivatives of each node's force by its position and velocity ``(V, 3, 3)``.
+
+    Without ``exact`` they are symmetric and hold back only.
+    """
+    num, n = len(ground.stiffness), ground.normal
+    by_x, by_v, u = np.zeros((num, 3, 3)), np.zeros((num, 3, 3)), np.empty(3)
+    for j in range(num):
+        d, un = 0.0, 0.0
+        for i in range(3):
+            d += n[i] * (x[j, i] - ground.point[i])
+            un += n[i] * v[j, i]
+        if d >= ground.rounding:
+            continue
+        push, slope = _normal_force(d, ground.stiffness[j], ground.rounding)
+        square = ground.smoothing**2
+        for i in range(3):
+            u[i] = v[j, i] - un * n[i]
+            square += u[i] * u[i]
+        speed = np.sqrt(square)
+        turn = 1.0 if exact else 0.0
+        for a in range(3):
+            for b in range(3):
+                across = (1.0 if a == b else 0.0) - n[a] * n[b] - turn * u[a] * u[b] / square
+                by_v[j, a, b] = -ground.friction * push / speed * across
+                by_x[j, a, b] = slope * (n[a] - turn * ground.friction * u[a] / speed) * n[b]
+    return by_x, by_v
+
+
+CONTROLS: Final = ("activation", "alpha", "segments", "nodes")
+FREE: Final = -1  # what the carriers of a body call a node that nothing holds
+
+
+class BodyPoints(NamedTuple):
+    """Nodes of a body, then points that stand for the own masses of its bones."""
+
+    rest: FloatArray  # (V + E, 3) [m]
+    masses: FloatArray  # (V + E,) [kg]
+    carriers: IntArray  # (V + E,)
+    bones: AttachedBones | None
+
+    @staticmethod
+    def from_body(body: SoftBody) -> BodyPoints:
+        """Points of a body."""
+        carriers = np.asarray(body.carriers, dtype=np.int64)
+        if not isinstance(body.bones, AttachedBones):
+            return BodyPoints(body.mesh.nodes, body.masses, carriers, None)
+        x, m, owners = make_mass_points(body.bones)
+        rest, masses = np.vstack([body.mesh.nodes, x]), np.concatenate([body.masses, m])
+        return BodyPoints(rest, masses, np.concatenate([carriers, owners]), body.bones)
+
+    def chart(self, pattern: StepPattern) -> GeneralisedCoordinates:
+        """Coordinates in which the points move."""
+        if self.bones is None:
+            return NodeCoordinates(pattern, self.carriers == FREE)
+        return BoneCoordinates(pattern, self.carriers, self.rest, self.bones)
+
+
+def check_control(control: str | None, muscles: Muscles | None) -> str:
+    """The kind of control of a body, by name or as its muscles ask for."""
+    chosen = control or ("nodes" if muscles is None else "activation")
+    if chosen not in CONTROLS:
+        raise UnknownNameError("control", chosen, "soft systems", CONTROLS)
+    if muscles is None and chosen != "nodes":
+        raise InputError(f"control is '{chosen}', but the body has no muscles", "Give it some, or use 'nodes'")
+    return chosen
+
+
+def check_actuated_nodes(body: SoftBody, actuated: ArrayLike | None) -> IntArray:
+    """Free nodes that forces act on; all of them by default."""
+    free = np.flatnonzero(body.carriers == FREE)
+    nodes = frozen_ints(free if actuated is None else actuated, None, name="actuated")
+    strange = nodes[~np.isin(nodes, free)]
+    if strange.size:
+        raise InputError(f"actuated names node {strange[0]}, which is held or not there", "Name free nodes only")
+    return nodes
+
+
+def make_body_segments(body: SoftBody, spread: NodeSelection | None, time_s: float) -> WeightedSegments:
+    """Segments of splines, then dampers along the edges of cells if there is a time for them."""
+    parts = [] if body.muscles is None else [make_spline_segments(body.muscles, spread)]
+    elastic = body.elastic
+    if time_s > 0.0 and isinstance(elastic, SpringElasticity):
+        parts.append(
+            make_pair_dampers(np.asarray(elastic.springs, dtype=np.int64), elastic.lengths, time_s * elastic.stiffness)
+        )
+    elif time_s > 0.0:
+        arrays = cast("TetrahedralElasticity", elastic).arrays
+        strengths = 3.0 * time_s * arrays.mu * arrays.volumes  # Young's modulus is about three times mu
+        parts.append(make_edge_dampers(body.mesh.nodes, np.asarray(body.cells, dtype=np.int64), strengths))
+    return join_segments(parts)
+
+
+def make_smooth_ground(body: SoftBody, rounding_m: float, smoothing_m_s: float) -> SmoothContactPlane | None:
+    """The ground of a body with rounded corners."""
+    if rounding_m <= 0.0 or smoothing_m_s <= 0.0:
+        raise InputError("rounding_m or smoothing_m_s is not above zero")
+    if body.ground is None:
+        return None
+    arrays = body.ground
+    if np.ptp(arrays.friction) > 0.0:
+        raise InputError("friction differs by direction", "Control knows friction that is the same in all directions")
+    friction = float(arrays.friction[0])
+    return SmoothContactPlane(arrays.point, arrays.normal, arrays.stiffness, friction, rounding_m, smoothing_m_s)
+
+
+def make_alpha_map(
+    control: str, muscles: Muscles | None, num_segments: int, fades: ArrayLike | None
+) -> tuple[FloatArray, FloatArray]:
+    """Contraction of segments ``(S,)`` without controls, and the matrix ``(S, s)`` that controls add by."""
+    base, count = np.ones(num_segments), 0 if muscles is None else muscles.num_segments
+    if muscles is None or control == "nodes":
+        return base, np.zeros((num_segments, 0))
+    owners = np.eye(muscles.num_splines)[muscles.owners] if control != "segments" else np.eye(count)
+    if control == "activation":
+        shares = np.ones(count) if fades is None else frozen(fades, count, name="fades")
+        owners = -shares[:, None] * owners * np.array([1.0 - spline.alpha_min for spline in muscles.splines])
+    else:
+        base[:count] = 0.0
+    return base, np.vstack([owners, np.zeros((num_segments - count, owners.shape[1]))])
+
+
+ControlKind = Literal["activation", "alpha", "segments", "nodes"]
+ROUNDING_M = 2e-4  # [m]
+SMOOTHING_M_S = 0.02  # [m/s] twenty times that of a simulation, so that sliding and sticking both have slopes
+
+
+class SoftSystem:
+    r"""A soft body whose controls are activations of its splines, or forces on its nodes.
+
+    .. math:: M\frac{v^+ - v}{\Delta t} = f(x^+) + W^Ts(Wx^+, Wv^+, \alpha) + f_{ext}, \qquad x^+ = x + \Delta t\,v^+
+
+    [Engell2012]_ §25.4, with an implicit step: Newton's method to rounding, so that the transposed solve with the same
+    matrix gives the exact derivative. Every force is the slope of an energy, or a damper. The state is positions, then
+    velocities of all nodes; with rigid bones, points that stand for their masses and their ends follow the nodes, and
+    joint angles end the state: ``q = (x, v, angles)``.
+
+    Args:
+        body: its nodes, material, pins, gravity and muscles are used; it is not moved.
+        dt: step [s].
+        control: "activation" of splines from 0 to 1, "alpha" of splines, alpha of "segments", or forces on "nodes".
+        actuated: nodes that forces act on, for ``control="nodes"``; all free ones by default.
+        spread: which nodes a point of a spline moves: of its "cell" or of its "region".
+        damping_s: time of dampers along the edges [s]; that of the body by default.
+        fades: part ``(S,)`` of its spline's activation that each segment takes; all of it by default.
+        rounding_m: height over which the push of the ground begins [m].
+        smoothing_m_s: sliding speed at which friction is nearly whole [m/s].
+    """
+
+    def __init__(
+        self,
+        body: SoftBody,
+        *,
+        dt: float = 1 / 60,
+        control: ControlKind | None = None,
+        actuated: ArrayLike | None = None,
+        spread: NodeSelection | None = None,
+        damping_s: float | None = None,
+        fades: ArrayLike | None = None,
+        rounding_m: float = ROUNDING_M,
+        smoothing_m_s: float = SMOOTHING_M_S,
+    ) -> None:
+        if not (np.isfinite(dt) and dt > 0.0):
+            raise InputError(f"dt is {dt}", "Give a time step above zero, in seconds")
+        self.body, self.dt = body, float(dt)
+        self.control: str = check_control(control, body.muscles)
+        self.actuated: IntArray = (
+            check_actuated_nodes(body, actuated) if self.control == "nodes" else np.zeros(0, np.int64)
+        )
+        points = BodyPoints.from_body(body)
+        self.rest: FloatArray = points.rest  # (V + E, 3) nodes, then mass points of bones
+        self.point_masses: FloatArray = points.masses  # (V + E,)
+        self.masses: FloatArray = np.repeat(points.masses, 3)
+        self.segments: WeightedSegments = make_body_segments(
+            body, spread, body.damping[1] if damping_s is None else damping_s
+        )
+        self.pattern = StepPattern(body.elastic, self.segments, len(points.masses))
+        self.chart: GeneralisedCoordinates = points.chart(self.pattern)
+        self.ground: SmoothContactPlane | None = make_smooth_ground(body, rounding_m, smoothing_m_s)
+        self._base, self._owners = make_alpha_map(self.control, body.muscles, len(self.segments.rest), fades)
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes V."""
+        return len(self.body.masses)
+
+    @property
+    def num_points(self) -> int:
+        """Number of nodes and of mass points of bones."""
+        return len(self.rest)
+
+    @property
+    def num_states(self) -> int:
+        """Length of a state."""
+        return 6 * self.num_points + self.chart.num_angles
+
+    @property
+    def num_controls(self) -> int:
+        """Length of the controls of one step."""
+        return 3 * self.actuated.size if self.control == "nodes" else self._owners.shape[1]
+
+    def state(self, positions: ArrayLike | None = None, velocities: ArrayLike | None = None) -> FloatArray:
+        """State from positions and velocities of nodes ``(V, 3)``; the body at rest by default."""
+        given, v = self.rest.copy(), np.zeros_like(self.rest)
+        if self.chart.num_angles and not (positions is None and velocities is None):
+            raise InputError("a body with bones starts at rest", "Take a state of another run instead")
+        if positions is not None:
+            given[: self.num_nodes] = frozen(positions, self.num_nodes, 3, name="positions")
+        if velocities is not None:
+            v[: self.num_nodes] = frozen(velocities, self.num_nodes, 3, name="velocities")
+        return np.concatenate([given.ravel(), v.ravel(), np.zeros(self.chart.num_angles)])
+
+    def split(self, q: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Positions and velocities of the nodes ``(..., V, 3)`` of states."""
+        x, v = self._points(q)
+        return x[..., : self.num_nodes, :], v[..., : self.num_nodes, :]
+
+    def angles(self, q: FloatArray) -> FloatArray:
+        """Joint angles ``(..., H)`` [rad] of states, bone by bone; a ball joint has three."""
+        return q[..., 6 * self.num_points :]
+
+    def _points(self, q: FloatArray) -> tuple[FloatArray, FloatArray]:
+        n, shape = 3 * self.num_points, (*q.shape[:-1], self.num_points, 3)
+        return q[..., :n].reshape(shape), q[..., n : 2 * n].reshape(shape)
+
+    def components(self, nodes: ArrayLike) -> IntArray:
+        """Numbers of the position components ``(3 k,)`` of nodes in a state, for a goal."""
+        return (3 * np.atleast_1d(np.asarray(nodes, dtype=np.int64))[:, None] + np.arange(3)).ravel()
+
+    def end_components(self, bone: str) -> IntArray:
+        """Numbers of the position components ``(3,)`` of the end of a bone in a state, for a goal."""
+        names: tuple[str, ...] = self.body.bones.names
+        if bone not in names:
+            raise UnknownNameError("bone", bone, "the body", names)
+        return self.components(self.num_points - len(names) + names.index(bone))
+
+    def alphas(self, a: FloatArray) -> FloatArray:
+        """Contraction of each segment of the controls of a step; dampers along edges come last."""
+        return self._base if self.control == "nodes" else self._base + self._owners @ a
+
+    def forces(self, x: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
+        """All forces on the points ``(3 (V + E),)`` [N] but inertia."""
+        found = self.point_masses[:, None] * (self.body.gravity - self.body.damping[0] * v)
+        found[: self.num_nodes] += self.body.forces(x[: self.num_nodes])
+        add_segment_forces(self.segments, x, v, self.alphas(a), found)
+        if self.ground is not None:
+            add_ground_forces(self.ground, x, v, found)
+        if self.control == "nodes":
+            found[self.actuated] += a.reshape(-1, 3)
+        return found.ravel()
+
+    def matrix(self, x: FloatArray, v: FloatArray, a: FloatArray, *, exact: bool) -> FloatArray:
+        """Blocks of inertia, stiffness and drag for :class:`NewtonStep`."""
+        by_x, by_v, _ = differentiate_segments(self.segments, x, v, self.alphas(a), exact)
+        return self._blocks(x, by_x + by_v / self.dt, self._contact(x, v, exact), exact)
+
+    def _contact(self, x: FloatArray, v: FloatArray, exact: bool) -> tuple[FloatArray, FloatArray] | None:
+
+        return None if self.ground is None else differentiate_ground_forces(self.ground, x, v, exact)
+
+    def _blocks(
+        self, x: FloatArray, segments: FloatArray, contact: tuple[FloatArray, FloatArray] | None, exact: bool
+    ) -> FloatArray:
+        inertia = self.point_masses * (1.0 / self.dt**2 + self.body.damping[0] / self.dt)
+        nodes = inertia[:, None, None] * np.eye(3)
+        if contact is not None:
+            nodes[: self.num_nodes] -= contact[0] + contact[1] / self.dt
+        return self.pattern.assemble(x[: self.num_nodes], segments, nodes, exact=exact)
+
+    def slopes(self, x: FloatArray, v: FloatArray, a: FloatArray) -> StepSlopes:
+        """Derivatives of the equations of a step at its end."""
+        by_x, by_v, by_alpha = differentiate_segments(self.segments, x, v, self.alphas(a), True)
+        contact = self._contact(x, v, True)
+        rate = self.body.damping[0] * self.masses[:, None]
+
+        def drag(u: FloatArray, transposed: bool) -> FloatArray:
+            each = np.ascontiguousarray(u).reshape(self.num_points, 3, -1)
+            found = multiply_segment_blocks(self.segments, by_v, each, transposed)
+            if contact is not None:
+                turned = contact[1].transpose(0, 2, 1) if transposed else contact[1]
+                found[: self.num_nodes] += turned @ each[: self.num_nodes]
+            return rate * u - found.reshape(u.shape)
+
+        blocks = self._blocks(x, by_x + by_v / self.dt, contact, True)
+        return StepSlopes(blocks, drag, self._by_control(by_alpha))
+
+    def _by_control(self, by_alpha: FloatArray) -> FloatArray:
+        """Derivative of the forces by the controls ``(3 (V + E), s)``."""
+        if self.control == "nodes":
+            found = np.zeros((3 * self.num_points, self.num_controls))
+            found[self.components(self.actuated), np.arange(self.num_controls)] = 1.0
+            return found
+        columns = sum_segment_columns(self.segments, by_alpha, self._owners, self.num_points)
+        return columns.reshape(3 * self.num_points, -1)
+
+    def step(self, q: FloatArray, a: FloatArray, t: int) -> FloatArray:
+        """State after one step.
+
+        Raises:
+            ConvergenceError: Newton's method did not settle: the step is too long for what happens in it.
+        """
+        job = self._newton_step(q, a)
+        z = job.solve(t)
+        x, v = job.ends(z)
+        return np.concatenate([x.ravel(), v.ravel(), z[z.size - self.chart.num_angles :]])
+
+    def vjp(
+        self, q: FloatArray, a: FloatArray, t: int, q_next: FloatArray, r: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Products of the transposed derivatives of the step by state and by control with ``r``: one solve."""
+        return self._derivative(q, a, q_next).transposed_products(r)
+
+    def jvp(
+        self, q: FloatArray, a: FloatArray, t: int, q_next: FloatArray, dq: FloatArray, da: FloatArray
+    ) -> FloatArray:
+        """Changes of the next state ``(m, n)`` for n changes of state ``(m, n)`` and of control ``(s, n)``."""
+        return self._derivative(q, a, q_next).products(dq, da)
+
+    def _newton_step(self, q: FloatArray, a: FloatArray) -> NewtonStep:
+        return NewtonStep(self, *self._points(q), self.angles(q), a)
+
+    def _derivative(self, q: FloatArray, a: FloatArray, q_next: FloatArray) -> StepDerivative:
+        z = self.chart.coordinates(self._points(q_next)[0], self.angles(q_next))
+        return StepDerivative(self._newton_step(q, a), z)

@@ -1,0 +1,1 @@
+"""Scenes of soft bodies, from their files to films and figures."""

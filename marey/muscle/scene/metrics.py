@@ -1,0 +1,193 @@
+"""Figures of a finished film: how far it went, how it bent, what it kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from marey.base import FloatArray, UnknownNameError
+from marey.muscle.mesh.tet_mesh import TetMesh, compute_cell_volumes
+from marey.muscle.muscles.embedding import Embedding
+from marey.muscle.scene.film import Film
+from marey.muscle.scene.tables import CheckPart, SceneParts
+
+if TYPE_CHECKING:
+    from marey.muscle.scene.build import SceneModel
+
+
+NUM_SAMPLES: Final = 40  # frames at which cells are looked at
+NEAR_FRACTION: Final = 0.2  # [-] of a spline: cells so near to it belong to its body
+MIDDLE_FRACTION: Final = 0.35  # [-] of a spline, to each side of its middle
+NUM_SECTIONS: Final = 20  # sections across the middle of a spline
+MIN_SLICE: Final = 8  # points that make a section
+
+
+def measure_film(film: Film, stage: SceneModel, parts: SceneParts) -> dict[str, float]:
+    """All figures that make sense for a scene."""
+    figures = {"seconds": float(film.times[-1])}
+    if parts.ground is not None:
+        figures |= _measure_advance(film, stage, parts.ground.height_m)
+    if film.bones.angles.shape[1]:
+        figures |= _measure_flexion(film)
+    if isinstance(stage.mesh, TetMesh):
+        figures |= _measure_cells(film, stage, stage.mesh)
+    if "girth_spline" in parts.measure:
+        figures |= _measure_girth(film, stage, int(parts.measure["girth_spline"]))
+    if parts.ground is None and not parts.pins and not parts.bones:
+        figures |= _measure_drift(film, stage)
+    lengths = _spline_lengths(film, stage)
+    figures["shortening_max"] = float(np.max(1.0 - lengths / lengths[0]))
+    if parts.measure.get("compare_splines"):
+        figures |= _measure_smoothness(film, stage, lengths)
+    if "branch_x_m" in parts.measure:
+        figures["other_branch_share"] = _measure_other_branch(film, parts.measure["branch_x_m"])
+    return figures
+
+
+def find_failed_checks(metrics: Mapping[str, float], checks: tuple[CheckPart, ...]) -> tuple[str, ...]:
+    """Sentences about checks that do not hold."""
+    failed: list[str] = []
+    for check in checks:
+        if check.metric not in metrics:
+            raise UnknownNameError("metric", check.metric, "this film", tuple(metrics))
+        value = metrics[check.metric]
+        if check.at_least is not None and value < check.at_least:
+            failed.append(f"{check.metric} is {value:.4g}, less than {check.at_least:g}")
+        if check.at_most is not None and value > check.at_most:
+            failed.append(f"{check.metric} is {value:.4g}, more than {check.at_most:g}")
+    return tuple(failed)
+
+
+def _measure_advance(film: Film, stage: SceneModel, floor_m: float) -> dict[str, float]:
+    """Way of the centre of mass over the ground, against the length of the body at rest."""
+    weights = stage.body.masses / stage.body.masses.sum()
+    centres = np.einsum("v,fva->fa", weights, film.positions)
+    way = (centres[-1] - centres[0])[[0, 2]]
+    length = float(np.ptp(film.positions[0][:, [0, 2]], axis=0).max())
+    advance = float(np.linalg.norm(way))
+    depth = max(0.0, float(floor_m - film.positions[:, :, 1].min()))
+    return {
+        "advance_m": advance,
+        "body_length_m": length,
+        "advance_lengths": advance / length,
+        "speed_m_s": advance / max(float(film.times[-1]), 1e-9),
+        "sunk_max_m": depth,
+    }
+
+
+def _measure_flexion(film: Film) -> dict[str, float]:
+    """Greatest turn of the last joint from where it began, and where it ended [deg]."""
+    turns = np.rad2deg(film.bones.angles[:, -1] - film.bones.angles[0, -1])
+    peak = float(turns[np.argmax(np.abs(turns))])
+    return {"flexion_deg": abs(peak), "return_deg": abs(float(turns[-1]))}
+
+
+def _measure_cells(film: Film, stage: SceneModel, mesh: TetMesh) -> dict[str, float]:
+    """Change of volume, and the greatest principal strain of soft cells and of bones inside."""
+    rest = compute_cell_volumes(film.positions[0], mesh.cells)
+    inverse = np.linalg.inv(_edge_lengths(mesh.nodes, mesh))
+    change, smallest, soft, bone = 0.0, 1.0, 0.0, 0.0
+    for frame in _sample_frames(film.num_frames):
+        volumes = compute_cell_volumes(film.positions[frame], mesh.cells)
+        change = max(change, abs(float(volumes.sum() / rest.sum()) - 1.0))
+        smallest = min(smallest, float((volumes / rest).min()))
+        stretch = np.linalg.svd(_edge_lengths(film.positions[frame], mesh) @ inverse, compute_uv=False)
+        strain = np.abs(0.5 * (stretch**2 - 1.0)).max(axis=1)
+        soft = max(soft, float(strain[~stage.stiff].max(initial=0.0)))
+        bone = max(bone, float(strain[stage.stiff].max(initial=0.0)))
+    figures = {"cells": float(len(mesh.cells)), "volume_change": change, "smallest_cell": smallest, "soft_strain": soft}
+    return figures | ({"bone_strain": bone} if stage.stiff.any() else {})
+
+
+def _edge_lengths(nodes: FloatArray, mesh: TetMesh) -> FloatArray:
+    p = nodes[mesh.cells]
+    return np.swapaxes(p[:, 1:] - p[:, :1], 1, 2)
+
+
+def _sample_frames(count: int) -> list[int]:
+    return np.unique(np.linspace(0, count - 1, NUM_SAMPLES).round().astype(np.int64)).tolist()
+
+
+def _spline_lengths(film: Film, stage: SceneModel) -> FloatArray:
+    """Length of each spline along it, at some frames ``(n, splines)`` [m]."""
+    pairs, owners = stage.muscles.arrays.segments, np.asarray(stage.muscles.owners)
+    rows: list[FloatArray] = []
+    for frame in _sample_frames(film.num_frames):
+        p = stage.muscles.points(film.positions[frame])[pairs]
+        rows.append(np.asarray(np.bincount(owners, np.linalg.norm(p[:, 1] - p[:, 0], axis=1)), dtype=np.float64))
+    return np.array(rows)
+
+
+def _measure_drift(film: Film, stage: SceneModel) -> dict[str, float]:
+    r"""Drift of the centre of mass over the body's length, and angular momentum over :math:`\sum m|r||v|_{max}`."""
+    m = stage.body.masses
+    centres = np.einsum("v,fva->fa", m / m.sum(), film.positions)
+    length = float(np.ptp(film.positions[0], axis=0).max())
+    velocities = np.diff(film.positions, axis=0) * film.rate_hz
+    arms = film.positions[1:] - centres[1:, None]
+    turning = np.linalg.norm(np.einsum("v,fva->fa", m, np.cross(arms, velocities)), axis=1).max(initial=0.0)
+    size = np.einsum("v,fv->f", m, np.linalg.norm(arms, axis=2)).max() * np.linalg.norm(velocities, axis=2).max()
+    drift = float(np.linalg.norm(centres - centres[0], axis=1).max())
+    return {"drift_lengths": drift / length, "spin": float(turning / max(float(size), 1e-300))}
+
+
+def _measure_smoothness(film: Film, stage: SceneModel, lengths: FloatArray) -> dict[str, float]:
+    """How alike splines shorten in the end, and whether each next one strains its body more evenly."""
+    short = 1.0 - lengths[-1] / lengths[0]
+    rough = [_strain_variance(film, stage, spline) for spline in range(stage.muscles.num_splines)]
+    figures = {f"shortening_{i}": float(s) for i, s in enumerate(short)} | {
+        f"roughness_{i}": r for i, r in enumerate(rough)
+    }
+    figures["shortening_spread"] = float(np.ptp(short) / max(float(np.abs(short).max()), 1e-12))
+    figures["smoother_when_wider"] = float(all(a > b for a, b in pairwise(rough)))
+    return figures
+
+
+def _strain_variance(film: Film, stage: SceneModel, spline: int) -> float:
+    """Variance of the strain of the body along the straight line between the ends of a spline."""
+    points = stage.muscles.points()[stage.muscles.arrays.segments[np.asarray(stage.muscles.owners) == spline]]
+    shares = np.linspace(0.0, 1.0, NUM_SECTIONS + 1)[:, None]
+    line = Embedding.from_points(
+        (1.0 - shares) * points[0, 0] + shares * points[-1, 1], stage.mesh.nodes, stage.mesh.cells
+    )
+    before, after = (np.linalg.norm(np.diff(line(x), axis=0), axis=1) for x in (stage.mesh.nodes, film.positions[-1]))
+    return float(np.var(after / before - 1.0))
+
+
+def _measure_other_branch(film: Film, x_m: float) -> float:
+    """Greatest way of nodes beyond ``-x_m`` over that of all nodes: what the resting branch does."""
+    ways = np.linalg.norm(film.positions - film.positions[0], axis=2).max(axis=0)
+    return float(ways[film.positions[0][:, 0] < -x_m].max() / max(float(ways.max()), 1e-12))
+
+
+def _measure_girth(film: Film, stage: SceneModel, spline: int) -> dict[str, float]:
+    """Greatest girth of the skin around a spline at rest, and how much it grows: the bulge."""
+    from scipy.spatial import ConvexHull  # pyright: ignore[reportMissingTypeStubs]
+
+    mine = np.flatnonzero(np.asarray(stage.muscles.owners) == spline)
+    pairs = stage.muscles.arrays.segments[mine]
+    middles = stage.muscles.points()[stage.muscles.arrays.segments].mean(axis=1)
+    rest = stage.skin.at(stage.mesh.nodes)
+    nearest = np.argmin(np.linalg.norm(rest[:, None] - middles[None], axis=-1), axis=1)  # of all splines
+    slices = [np.flatnonzero(nearest == k) for k in mine[1:-1]]
+
+    def largest(frame: int) -> float:
+        points, skin = stage.muscles.points(film.positions[frame]), film.surface(frame)
+        along = points[pairs[1:-1, 1]] - points[pairs[1:-1, 0]]
+        flat = [
+            skin[here] @ _perpendicular_axes(axis)
+            for here, axis in zip(slices, along, strict=True)
+            if len(here) > MIN_SLICE
+        ]
+        return max(float(ConvexHull(section).area) for section in flat)  # in the plane, area is the perimeter
+
+    girths = np.array([largest(frame) for frame in _sample_frames(film.num_frames)])
+    return {"girth_m": float(girths[0]), "girth_growth": float(girths.max() / girths[0] - 1.0)}
+
+
+def _perpendicular_axes(axis: FloatArray) -> FloatArray:
+    """Two unit vectors ``(3, 2)`` across an axis."""
+    return np.linalg.svd(axis[None])[2][1:].T

@@ -1,0 +1,201 @@
+"""Small dense convex quadratic programmes, solved by the dual active-set method of daqp."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import FloatArray, InputError, frozen
+from marey.numerics.status import OnFailure, SolveStatus, check_on_failure, raise_if_asked
+
+FEASIBILITY_TOLS = (1e-9, 1e-7)  # [-] on rows of unit norm; the second is for when rounding hides the first
+PROXIMAL_WEIGHT = 1e-4  # [-] of H; pulls towards the last point where H is singular (smaller stalled on random ones)
+PROXIMAL_TOL = 1e-10  # [-] change at which those iterations end
+SYMMETRY_TOL = 1e-9  # [-] of the largest entry of H
+NO_BOUND = 1e30  # what daqp takes for infinity
+
+_EQUALITY = 5  # daqp: active and not to be released
+_STATUS = {
+    1: SolveStatus.CONVERGED,
+    2: SolveStatus.CONVERGED,
+    -1: SolveStatus.INFEASIBLE,
+    -2: SolveStatus.STALLED,
+    -3: SolveStatus.UNBOUNDED,
+    -4: SolveStatus.ITERATION_LIMIT,
+    -5: SolveStatus.NOT_CONVEX,
+    -6: SolveStatus.INFEASIBLE,
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class QPResult:
+    r"""Solution of a quadratic programme; every number is finite.
+
+    At a solution :math:`Hx + g + A^T\lambda + \mu = 0`; a multiplier is positive where the upper end holds x back and
+    negative where the lower one does.
+    """
+
+    status: SolveStatus
+    x: FloatArray  # (n,) the solution; if there is none, a point that breaks the constraints least
+    multipliers: FloatArray  # (m,) λ of the rows of A
+    bound_multipliers: FloatArray  # (n,) μ of the bounds on x
+    objective: float  # ½ x'Hx + g'x
+    iterations: int
+    advice: str  # what to do next, one sentence
+
+    @property
+    def is_solved(self) -> bool:
+        """Whether ``x`` is the solution."""
+        return self.status is SolveStatus.CONVERGED
+
+    def __repr__(self) -> str:
+        return f"QPResult({self.status}, {self.iterations} iterations, objective {self.objective:.6g})"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QuadraticProgramme:
+    """A checked quadratic programme; missing rows and bounds are empty or infinite."""
+
+    H: FloatArray  # (n, n) symmetric
+    g: FloatArray  # (n,)
+    A: FloatArray  # (m, n)
+    lower: FloatArray  # (n + m,) of x, then of A x
+    upper: FloatArray  # (n + m,)
+
+
+def solve_qp(
+    H: ArrayLike,
+    g: ArrayLike,
+    A: ArrayLike | None = None,
+    lower: ArrayLike | None = None,
+    upper: ArrayLike | None = None,
+    *,
+    bounds: tuple[ArrayLike, ArrayLike] | None = None,
+    max_iterations: int = 1000,
+    on_failure: OnFailure = "return",
+) -> QPResult:
+    r"""Minimise :math:`\frac12 x^T H x + g^T x` subject to :math:`l \le A x \le u` and bounds on x.
+
+    Rows with equal ends are equalities. H may be singular as long as the constraints hold the solution back. An
+    infeasible or unbounded programme is an answer, not an accident, so by default it is returned with its status.
+
+    Args:
+        H: symmetric, positive semidefinite ``(n, n)``.
+        g: ``(n,)``.
+        A: rows ``(m, n)``.
+        lower: ``(m,)`` or a scalar; ``-inf`` for none.
+        upper: ``(m,)`` or a scalar; ``inf`` for none.
+        bounds: lower and upper ends of x, ``(n,)`` or scalars.
+        max_iterations: changes of the active set at most.
+        on_failure: "return" the result with its status, or "raise" a :class:`ConvergenceError`.
+    """
+    check_on_failure(on_failure)
+    programme = _check_programme(H, g, A, lower, upper, bounds)
+    is_crossed = bool(np.any(programme.lower > programme.upper))
+    result = (
+        _diagnose_failure(programme, SolveStatus.INFEASIBLE, 0)
+        if is_crossed
+        else _solve_programme(programme, max_iterations)
+    )
+    raise_if_asked("quadratic programme", result.status, result.advice, result, on_failure)
+    return result
+
+
+def _solve_programme(programme: QuadraticProgramme, max_iterations: int) -> QPResult:
+    status, iterations = SolveStatus.STALLED, 0
+    for tolerance in FEASIBILITY_TOLS:
+        x, flag, multipliers, iterations = _call_daqp(programme, tolerance, max_iterations)
+        status = _STATUS.get(flag, SolveStatus.STALLED)
+        if status is SolveStatus.CONVERGED and np.isfinite(x).all() and np.isfinite(multipliers).all():
+            return _build_result(programme, status, x, multipliers, iterations, "Nothing to do.")
+        if status is SolveStatus.ITERATION_LIMIT:
+            break
+    return _diagnose_failure(programme, status, iterations)
+
+
+def _diagnose_failure(programme: QuadraticProgramme, status: SolveStatus, iterations: int) -> QPResult:
+    """Find out why there is no solution, which the exit flag tells only in part."""
+    from marey.numerics.qp_diagnosis import diagnose
+
+    status, x, advice = diagnose(programme, status)
+    return _build_result(programme, status, x, np.zeros(programme.lower.size), iterations, advice)
+
+
+def _build_result(
+    programme: QuadraticProgramme,
+    status: SolveStatus,
+    x: FloatArray,
+    multipliers: FloatArray,
+    iterations: int,
+    advice: str,
+) -> QPResult:
+    n = programme.g.size
+    objective = float(0.5 * x @ programme.H @ x + programme.g @ x)
+    return QPResult(
+        status,
+        frozen(x, name="x"),
+        frozen(multipliers[n:], name="multipliers"),
+        frozen(multipliers[:n], name="bound_multipliers"),
+        objective,
+        iterations,
+        advice,
+    )
+
+
+def _call_daqp(
+    programme: QuadraticProgramme, tolerance: float, max_iterations: int
+) -> tuple[FloatArray, int, FloatArray, int]:
+    """Point, exit flag, multipliers and iterations; the objective is scaled so that tolerances are relative."""
+    import daqp
+
+    scale = float(np.abs(programme.H).max(initial=0.0) or np.abs(programme.g).max(initial=0.0) or 1.0)
+    row_norms = np.sqrt(np.einsum("ij,ij->i", programme.A, programme.A))
+    norms = np.concatenate([np.ones(programme.g.size), np.where(row_norms > 0.0, row_norms, 1.0)])
+    answer: Any = cast(Any, daqp).solve(
+        programme.H / scale,
+        programme.g / scale,
+        programme.A / norms[programme.g.size :, None],
+        np.clip(programme.upper / norms, -NO_BOUND, NO_BOUND),
+        np.clip(programme.lower / norms, -NO_BOUND, NO_BOUND),
+        np.where(programme.lower == programme.upper, _EQUALITY, 0).astype(np.int32),
+        primal_tol=tolerance,
+        eps_prox=-PROXIMAL_WEIGHT,  # negative: only where H is singular
+        eta_prox=PROXIMAL_TOL,
+        iter_limit=max_iterations,
+    )
+    x, _, flag, info = answer
+    multipliers = scale * np.asarray(info["lam"], dtype=np.float64) / norms
+    return np.asarray(x, dtype=np.float64), int(flag), multipliers, int(info["iterations"])
+
+
+def _check_programme(
+    H: ArrayLike,
+    g: ArrayLike,
+    A: ArrayLike | None,
+    lower: ArrayLike | None,
+    upper: ArrayLike | None,
+    bounds: tuple[ArrayLike, ArrayLike] | None,
+) -> QuadraticProgramme:
+    gradient = frozen(g, None, name="g")
+    n = gradient.size
+    hessian = frozen(H, n, n, name="H")
+    if np.abs(hessian - hessian.T).max(initial=0.0) > SYMMETRY_TOL * np.abs(hessian).max(initial=0.0):
+        raise InputError("H is not symmetric", "Pass (H + H.T) / 2")
+    rows = np.zeros((0, n)) if A is None else frozen(A, None, n, name="A")
+    x_lower, x_upper = (None, None) if bounds is None else bounds
+    lowest = [check_bounds(x_lower, n, -np.inf, "bounds"), check_bounds(lower, len(rows), -np.inf, "the rows of A")]
+    highest = [check_bounds(x_upper, n, np.inf, "bounds"), check_bounds(upper, len(rows), np.inf, "the rows of A")]
+    return QuadraticProgramme(hessian, gradient, rows, np.concatenate(lowest), np.concatenate(highest))
+
+
+def check_bounds(values: ArrayLike | None, size: int, default: float, name: str) -> FloatArray:
+    """Ends ``(size,)`` from an array, a number for all, or none; infinite ones are welcome, NaN is not."""
+    ends = np.asarray(default if values is None else values, dtype=np.float64)
+    if ends.ndim > 1 or (ends.ndim == 1 and ends.size != size):
+        raise InputError(f"the ends of {name} have shape {ends.shape}, expected ({size},)")
+    if np.isnan(ends).any():
+        raise InputError(f"the ends of {name} hold NaN", "Write inf or -inf for none")
+    return np.broadcast_to(ends, (size,))

@@ -1,0 +1,458 @@
+"""B-splines over uniform knots, and cubic splines over knots of any spacing, aligned with the phases of a motion.
+
+Both rest on the Cox-de Boor recurrences, evaluated over many times at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import EPS, FloatArray, InputError, IntArray, UnknownNameError, frozen
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array, csr_array
+
+
+EDGE_TOL = 64 * EPS  # [-] of the larger of span and times; a time computed as the end may miss it by rounding
+
+
+def clip_to_domain(t: FloatArray, start: float, stop: float) -> FloatArray:
+    """Times [s] within a curve, those that miss its ends by rounding put on them.
+
+    Raises:
+        InputError: a time is outside the curve, or NaN.
+    """
+    slack = EDGE_TOL * max(stop - start, abs(start), abs(stop))
+    bad = ~((t >= start - slack) & (t <= stop + slack))
+    if np.any(bad):
+        raise InputError(f"time {t[bad][0]:g} is outside the curve", f"It goes from {start:g} to {stop:g}")
+    return np.clip(t, start, stop)
+
+
+def uniform_knots(start: float, stop: float, num_spans: int, degree: int, is_clamped: bool) -> FloatArray:
+    """Knots ``(num_spans + 2 * degree + 1,)``: equal spans from start to stop, ends repeated or continued."""
+    index = np.arange(-degree, num_spans + degree + 1)
+    if is_clamped:
+        index = np.clip(index, 0, num_spans)
+    share = index / num_spans
+    return start * (1.0 - share) + stop * share
+
+
+def local_basis(knots: FloatArray, degree: int, spans: IntArray, t: FloatArray) -> FloatArray:
+    r"""Values ``(m, degree + 1)`` of the basis functions that live on each span (Cox-de Boor).
+
+    .. math:: \phi_{k,p} = \frac{t-\tau_k}{\tau_{k+p}-\tau_k}\phi_{k,p-1}
+        + \frac{\tau_{k+p+1}-t}{\tau_{k+p+1}-\tau_{k+1}}\phi_{k+1,p-1}
+    """
+    left = spans + degree  # knots[left] <= t <= knots[left + 1]
+    basis = np.zeros((t.size, degree + 1))
+    basis[:, 0] = 1.0
+    for p in range(1, degree + 1):
+        carried = np.zeros(t.size)
+        for r in range(p):
+            high, low = knots[left + r + 1], knots[left + r + 1 - p]
+            share = basis[:, r] / (high - low)
+            basis[:, r] = carried + (high - t) * share
+            carried = (t - low) * share
+        basis[:, p] = carried
+    return basis
+
+
+def blossom(
+    knots: FloatArray, coefficients: FloatArray, degree: int, pieces: IntArray, arguments: FloatArray
+) -> FloatArray:
+    r"""Polar form :math:`f(u_1, \dots, u_p)` of the polynomial on each piece, ``(n, *S)``.
+
+    De Boor's algorithm with a different argument at each level; with equal arguments it is the value of the curve, with
+    consecutive knots of a finer spline it is that spline's coefficient.
+
+    Args:
+        knots: of the curve.
+        coefficients: ``(K, *S)``.
+        degree: p.
+        pieces: span index ``(n,)``.
+        arguments: ``(n, p)``.
+    """
+    left = pieces + degree
+    points = coefficients[pieces[:, None] + np.arange(degree + 1)]  # (n, p + 1, *S)
+    trailing = (-1,) + (1,) * (coefficients.ndim - 1)
+    for level in range(1, degree + 1):
+        for r in range(degree, level - 1, -1):
+            low, high = knots[left + r - degree], knots[left + r + 1 - level]
+            share = ((arguments[:, level - 1] - low) / (high - low)).reshape(trailing)
+            points[:, r] = (1.0 - share) * points[:, r - 1] + share * points[:, r]
+    return points[:, degree]
+
+
+def difference_weights(knots: FloatArray, degree: int) -> FloatArray:
+    r"""Factors :math:`p / (\tau_{k+p+1} - \tau_{k+1})` of the coefficients' differences in the derivative."""
+    return degree / (knots[degree + 1 : -1] - knots[1 : -degree - 1])
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class UniformBSpline:
+    r"""A curve :math:`x(t) = \sum_k c_k\,\phi_k(t)` over equal knot spans between ``start`` and ``stop``.
+
+    At most ``degree + 1`` of the basis functions are not zero at any time. With clamped ends the first and last knots
+    are repeated, so that the curve starts at the first coefficient and ends at the last. [Fang2003]_ §2.3.
+    """
+
+    coefficients: FloatArray  # (K, ...) one row for each basis function
+    degree: int = 3
+    start: float = 0.0  # [s]
+    stop: float = 1.0  # [s]
+    is_clamped: bool = True
+
+    def __post_init__(self) -> None:
+        coefficients = frozen(self.coefficients, name="coefficients")
+        object.__setattr__(self, "coefficients", coefficients)
+        object.__setattr__(self, "start", float(self.start))
+        object.__setattr__(self, "stop", float(self.stop))
+        if self.degree < 0:
+            raise InputError(f"degree is {self.degree}", "It cannot be negative")
+        if coefficients.ndim == 0 or len(coefficients) <= self.degree:
+            raise InputError(f"{coefficients.shape} coefficients for degree {self.degree}", "Give more than the degree")
+        if not (np.isfinite(self.start) and np.isfinite(self.stop) and self.start < self.stop):
+            raise InputError(f"the curve goes from {self.start} to {self.stop}", "The stop must come after the start")
+
+    @classmethod
+    def fit(
+        cls,
+        times: ArrayLike,
+        values: ArrayLike,
+        *,
+        num_spans: int,
+        degree: int = 3,
+        interval: tuple[float, float] | None = None,
+        is_clamped: bool = True,
+        weights: ArrayLike | None = None,
+    ) -> UniformBSpline:
+        r"""Curve nearest to samples: :math:`\min_c \sum_i w_i \|x(t_i) - y_i\|^2`.
+
+        Args:
+            times: when each sample was taken ``(m,)`` [s], in any order.
+            values: samples ``(m, ...)``.
+            num_spans: how many equal spans; the curve has ``num_spans + degree`` coefficients.
+            degree: of the pieces.
+            interval: start and stop [s]; those of the times by default.
+            is_clamped: repeat the knots at the ends.
+            weights: how much each sample counts ``(m,)``, positive.
+
+        Raises:
+            InputError: the samples leave a coefficient undetermined (Schoenberg-Whitney); the message tells where.
+        """
+        from marey.numerics.spline_matrices import fit_coefficients
+
+        t = frozen(times, None, name="times")
+        if num_spans < 1 or t.size == 0:
+            raise InputError(f"a fit of {t.size} samples over {num_spans} spans", "Both must be at least one")
+        start, stop = (float(t.min()), float(t.max())) if interval is None else interval
+        empty = cls(np.zeros(num_spans + degree), degree, start, stop, is_clamped)
+        return replace(empty, coefficients=fit_coefficients(empty, t, values, weights))
+
+    @property
+    def num_coefficients(self) -> int:
+        """How many basis functions there are."""
+        return len(self.coefficients)
+
+    @property
+    def num_spans(self) -> int:
+        """How many polynomial pieces the curve has."""
+        return self.num_coefficients - self.degree
+
+    @property
+    def knots(self) -> FloatArray:
+        """Knot times ``(K + degree + 1,)`` [s]."""
+        return uniform_knots(self.start, self.stop, self.num_spans, self.degree, self.is_clamped)
+
+    @property
+    def greville(self) -> FloatArray:
+        """Time ``(K,)`` [s] at which each coefficient has most of its say: the mean of its inner knots."""
+        if self.degree == 0:
+            return 0.5 * (self.knots[:-1] + self.knots[1:])
+        inner = np.lib.stride_tricks.sliding_window_view(self.knots[1:-1], self.degree)
+        return inner.mean(axis=-1)
+
+    def __call__(self, times: ArrayLike, derivative: int = 0) -> FloatArray:
+        """Values ``(..., *S)`` at times ``(...)`` [s], or derivatives of any order, for coefficients ``(K, *S)``."""
+        if derivative:
+            return self.derivative(derivative)(times)
+        t = np.asarray(times, dtype=np.float64)
+        spans, basis = self._local(t.ravel())
+        rows = self.coefficients[spans[:, None] + np.arange(self.degree + 1)]
+        return np.einsum("mk,mk...->m...", basis, rows).reshape(t.shape + self.coefficients.shape[1:])
+
+    def derivative(self, order: int = 1) -> UniformBSpline:
+        r"""Return the derivative as a curve of lower degree.
+
+        .. math:: c'_k = p\,\frac{c_{k+1} - c_k}{\tau_{k+p+1} - \tau_{k+1}}
+        """
+        if order < 0:
+            raise InputError(f"derivative of order {order}", "It cannot be negative")
+        curve = self
+        for _ in range(order):
+            curve = curve._differentiate()
+        return curve
+
+    def basis_matrix(self, times: ArrayLike, derivative: int = 0) -> csr_array:
+        """Sparse matrix ``(m, K)`` that takes coefficients to values (or derivatives) at times ``(m,)`` [s]."""
+        from marey.numerics.spline_matrices import sparse_rows, times_differences
+
+        t = frozen(times, None, name="times")
+        if derivative > self.degree:
+            return sparse_rows(np.zeros((t.size, 0)), np.zeros((t.size, 0), dtype=np.int64), self.num_coefficients)
+        lowered = self.derivative(derivative)
+        spans, basis = lowered._local(t)
+        matrix = sparse_rows(basis, spans[:, None] + np.arange(lowered.degree + 1), lowered.num_coefficients)
+        for degree in range(lowered.degree + 1, self.degree + 1):
+            knots = uniform_knots(self.start, self.stop, self.num_spans, degree, self.is_clamped)
+            matrix = times_differences(matrix, difference_weights(knots, degree))
+        return matrix
+
+    def refine(self, factor: int = 2) -> UniformBSpline:
+        """Same curve with every span cut into ``factor`` equal ones, by knot insertion (blossoms)."""
+        if factor < 1:
+            raise InputError(f"spans cut into {factor}", "The factor is at least one")
+        finer = replace(self, coefficients=np.zeros(self.num_spans * factor + self.degree))
+        new = finer.knots
+        j = np.arange(finer.num_coefficients)
+        arguments = new[j[:, None] + np.arange(1, self.degree + 1)]
+        pieces = np.clip(j - self.degree // 2, 0, finer.num_spans - 1) // factor  # one piece under each new basis
+        return replace(self, coefficients=blossom(self.knots, self.coefficients, self.degree, pieces, arguments))
+
+    def _local(self, t: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Span index ``(m,)`` of each time, and the basis functions ``(m, degree + 1)`` there."""
+        t = clip_to_domain(t, self.start, self.stop)
+        width = (self.stop - self.start) / self.num_spans
+        spans = np.clip(((t - self.start) / width).astype(np.int64), 0, self.num_spans - 1)
+        return spans, local_basis(self.knots, self.degree, spans, t)
+
+    def _differentiate(self) -> UniformBSpline:
+        if self.degree == 0:
+            return replace(self, coefficients=np.zeros_like(self.coefficients))
+        weights = difference_weights(self.knots, self.degree)
+        shape = (-1,) + (1,) * (self.coefficients.ndim - 1)
+        slopes = weights.reshape(shape) * np.diff(self.coefficients, axis=0)
+        return replace(self, coefficients=slopes, degree=self.degree - 1)
+
+    def __repr__(self) -> str:
+        ends = "clamped" if self.is_clamped else "open"
+        shape = self.coefficients.shape[1:]
+        return f"UniformBSpline(degree {self.degree}, {self.num_spans} spans, {ends}, values {shape})"
+
+
+Side = Literal["left", "right"]
+
+DEGREE = 3
+MAX_SPANS = 100_000  # of a phase; more is a slip of the pen that would fill the memory
+WHOLE_SPANS_TOL = 1e-9  # [-] of a span; a phase of 0.3 s holds three spans of 0.1 s, not four
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class KnotSpline:
+    r"""The basis :math:`\phi_1 \dots \phi_K` of cubic curves :math:`q(t) = \sum_k c_k\,\phi_k(t)` over given knots.
+
+    At most four functions are not zero at any time. At a simple knot curves have a continuous second derivative, at a
+    double one a continuous first derivative: joint accelerations do jump where a contact begins or ends.
+    [Fang2003]_ §2.3.
+    """
+
+    knots: FloatArray  # (K + 4,) [s] never falling; the first and the last four are equal
+
+    def __post_init__(self) -> None:
+        knots = frozen(self.knots, None, name="knots")
+        object.__setattr__(self, "knots", knots)
+        if knots.size < 2 * (DEGREE + 1):
+            raise InputError(f"{knots.size} knots", f"A cubic spline has at least {2 * (DEGREE + 1)}")
+        if np.any(np.diff(knots) < 0.0):
+            raise InputError(f"knots fall after {knots[np.argmax(np.diff(knots) < 0.0)]:g} s", "Sort them")
+        if knots[DEGREE] != knots[0] or knots[-1 - DEGREE] != knots[-1]:
+            raise InputError("the ends are not clamped", f"Repeat the first and last knot {DEGREE + 1} times")
+        if np.any(knots[DEGREE + 1 :] <= knots[: -DEGREE - 1]):
+            raise InputError("a knot is repeated too often", f"At most {DEGREE} times inside")
+
+    @classmethod
+    def phases(
+        cls,
+        edges: ArrayLike,
+        span_s: float | Sequence[float],
+        multiplicity: int = 2,
+        *,
+        names: Sequence[str] | None = None,
+    ) -> KnotSpline:
+        """Knots on every edge between phases, repeated there, and equal spans inside each phase.
+
+        Args:
+            edges: when phases begin and end ``(P + 1,)`` [s], rising.
+            span_s: longest knot spacing [s], one for all or one for each phase.
+            multiplicity: of the knots at inner edges; 1 keeps accelerations continuous, 2 lets them jump.
+            names: of the phases, for the message.
+
+        Raises:
+            InputError: edges do not rise, or a phase is shorter than its span; the message names the phase.
+        """
+        times = frozen(edges, None, name="edges")
+        if times.size < 2 or not 1 <= multiplicity <= DEGREE:
+            raise InputError(
+                f"{times.size} edges of multiplicity {multiplicity}", "Give two edges or more, 1 to 3 fold"
+            )
+        spans = _expand_per_phase(span_s, times.size - 1, "span_s")
+        labels = [str(i) for i in range(spans.size)] if names is None else names
+        if len(labels) != spans.size:
+            raise InputError(f"{len(labels)} names for {spans.size} phases", "Give one for each")
+        counts = [_count_spans(*phase) for phase in zip(labels, np.diff(times), spans, strict=True)]
+        inner: list[FloatArray] = [
+            np.linspace(a, b, n + 1)[1:-1]
+            for a, b, n in zip(times[:-1].tolist(), times[1:].tolist(), counts, strict=True)
+        ]
+        repeats = np.full(times.size, multiplicity)
+        repeats[[0, -1]] = DEGREE + 1
+        return cls(np.sort(np.concatenate([np.repeat(times, repeats), *inner])))
+
+    @property
+    def num_coefficients(self) -> int:
+        """How many basis functions there are."""
+        return self.knots.size - DEGREE - 1
+
+    @property
+    def breaks(self) -> FloatArray:
+        """Ends of the polynomial pieces ``(S + 1,)`` [s]: the knots without repetition."""
+        return np.unique(self.knots)
+
+    @property
+    def num_spans(self) -> int:
+        """How many polynomial pieces there are."""
+        return self.breaks.size - 1
+
+    @property
+    def greville(self) -> FloatArray:
+        """Time ``(K,)`` [s] at which each coefficient has most of its say; a line has its own values there."""
+        return np.lib.stride_tricks.sliding_window_view(self.knots[1:-1], DEGREE).mean(axis=-1)
+
+    def gauss_times(self, num_points: int = 2) -> tuple[FloatArray, FloatArray]:
+        """Gauss points of every span, in order, and their weights, both ``(S * num_points,)`` [s]."""
+        if num_points < 1:
+            raise InputError(f"{num_points} Gauss points", "Give at least one")
+        nodes, shares = np.polynomial.legendre.leggauss(num_points)
+        middle, half = 0.5 * (self.breaks[1:] + self.breaks[:-1]), 0.5 * np.diff(self.breaks)
+        return (middle[:, None] + half[:, None] * nodes).ravel(), (half[:, None] * shares).ravel()
+
+    def design(self, t: ArrayLike, derivative: int = 0, side: Side = "right") -> csr_array:
+        """Sparse matrix ``(T, K)`` that takes coefficients to values (or derivatives) at times.
+
+        Args:
+            t: times ``(T,)`` [s] within the knots; none is extrapolated.
+            derivative: order, 0 to 3.
+            side: from which side a time exactly on a knot is seen, where a derivative may jump.
+        """
+        from marey.numerics.spline_matrices import sparse_rows
+
+        spans, basis = self.local(t, derivative, side)
+        return sparse_rows(basis, spans[:, None] + np.arange(DEGREE + 1), self.num_coefficients)
+
+    def local(self, t: ArrayLike, derivative: int = 0, side: Side = "right") -> tuple[IntArray, FloatArray]:
+        """First of the four functions that live at each time ``(T,)``, and the four's values ``(T, 4)``."""
+        if not 0 <= derivative <= DEGREE:
+            raise InputError(f"derivative of order {derivative}", f"It is 0 to {DEGREE}")
+        if side not in ("left", "right"):
+            raise UnknownNameError("side", side, "KnotSpline", ("left", "right"))
+        times = clip_to_domain(frozen(t, None, name="t"), float(self.knots[0]), float(self.knots[-1]))
+        left = np.searchsorted(self.knots, times, side=side) - 1
+        left = np.clip(left, DEGREE, self.num_coefficients - 1)
+        basis = local_basis(self.knots, DEGREE - derivative, left - (DEGREE - derivative), times)
+        for degree in range(DEGREE - derivative + 1, DEGREE + 1):
+            basis = _differentiate_basis(self.knots, degree, left, basis)
+        return left - DEGREE, basis
+
+    def second_derivative_gram(self, weights: ArrayLike = 1.0) -> csc_array:
+        r"""Matrix ``(K, K)`` of :math:`\sum_s w_s \int_s \ddot\phi\,\ddot\phi^T dt`, exact by two Gauss points a span.
+
+        Half-bandwidth 3; constant and linear curves are its kernel ([Fang2003]_ §2.13 and its erratum E6).
+
+        Args:
+            weights: of the spans ``(S,)``, or one for all.
+        """
+        from marey.numerics.spline_matrices import weighted_gram
+
+        times, quadrature = self.gauss_times(2)
+        spans = _expand_per_phase(weights, self.num_spans, "weights")
+        return weighted_gram(self.design(times, 2), quadrature * np.repeat(spans, 2))
+
+    def refine(self, factor: int = 2) -> tuple[KnotSpline, csr_array]:
+        """Cut every span into ``factor`` equal ones: the finer basis, and the matrix that keeps the curve the same."""
+        from marey.numerics.spline_matrices import drop_zeros
+
+        if factor < 1:
+            raise InputError(f"spans cut into {factor}", "The factor is at least one")
+        shares = np.arange(1, factor) / factor
+        new = (self.breaks[:-1, None] + np.diff(self.breaks)[:, None] * shares).ravel()
+        finer = KnotSpline(np.sort(np.concatenate([self.knots, new])))
+        j = np.arange(finer.num_coefficients)
+        widths = np.diff(finer.knots)[j[:, None] + np.arange(DEGREE + 1)]  # (K', 4) spans under each new function
+        widest = j + np.argmax(widths, axis=1)
+        middle = 0.5 * (finer.knots[widest] + finer.knots[widest + 1])
+        pieces = np.searchsorted(self.knots, middle, side="right") - 1 - DEGREE
+        arguments = finer.knots[j[:, None] + np.arange(1, DEGREE + 1)]
+        matrix = blossom(self.knots, np.eye(self.num_coefficients), DEGREE, pieces, arguments)
+        return finer, drop_zeros(matrix)
+
+    def fit(self, t: ArrayLike, values: ArrayLike, *, smoothing: float = 1e-9) -> FloatArray:
+        r"""Coefficients ``(K, ...)`` of the curve nearest to samples ``(T, ...)`` at times ``(T,)`` [s].
+
+        A trace of the acceleration's square, ``smoothing`` times the largest term, settles what no sample sees.
+
+        Raises:
+            InputError: a sample is missing or not finite, or a time is outside the knots.
+        """
+        from marey.numerics.spline_matrices import fit_with_smoothing
+
+        samples = frozen(values, name="values")
+        if samples.size == 0 or samples.shape[:1] != np.shape(t):
+            raise InputError(
+                f"values have shape {samples.shape}, there are {np.size(t)} times", "Give one row for each"
+            )
+        flat = samples.reshape(samples.shape[0], -1)
+        fitted = fit_with_smoothing(self.design(t), self.second_derivative_gram(), flat, smoothing)
+        return fitted.reshape(-1, *samples.shape[1:])
+
+    def __repr__(self) -> str:
+        return f"KnotSpline({self.num_spans} spans, {self.num_coefficients} coefficients, {self.knots[-1]:g} s)"
+
+
+def _expand_per_phase(values: ArrayLike, count: int, name: str) -> FloatArray:
+    """One number for each of ``count``, or one for all."""
+    given = frozen(values, name=name)
+    if given.shape not in ((), (count,)):
+        raise InputError(f"{name} has shape {given.shape}, expected ({count},)", "Give one for each, or one for all")
+    return np.broadcast_to(given, (count,))
+
+
+def _count_spans(name: str, duration: float, span: float) -> int:
+    if not (np.isfinite(span) and span > 0.0):
+        raise InputError(f"phase '{name}' has knots {span:g} s apart", "The spacing is positive")
+    if duration < span * (1.0 - WHOLE_SPANS_TOL):
+        raise InputError(f"phase '{name}' lasts {duration:g} s, less than one span of {span:g} s", "Shorten its span")
+    if duration > MAX_SPANS * span:
+        raise InputError(
+            f"phase '{name}' lasts {duration:g} s, over {MAX_SPANS} spans of {span:g} s", "Lengthen its span"
+        )
+    return max(1, int(np.ceil(duration / span - WHOLE_SPANS_TOL)))
+
+
+def _differentiate_basis(knots: FloatArray, degree: int, left: IntArray, lower: FloatArray) -> FloatArray:
+    r"""Derivative of the functions of a degree from those one below.
+
+    .. math:: \phi'_{k,p} = p\left(\frac{\phi_{k,p-1}}{\tau_{k+p}-\tau_k}
+        - \frac{\phi_{k+1,p-1}}{\tau_{k+p+1}-\tau_{k+1}}\right)
+    """
+    r = np.arange(degree)
+    shares = degree * lower / (knots[left[:, None] + 1 + r] - knots[left[:, None] + 1 - degree + r])
+    basis = np.zeros((left.size, degree + 1))
+    basis[:, 1:] += shares
+    basis[:, :-1] -= shares
+    return basis

@@ -1,0 +1,1 @@
+"""Sequential quadratic programming: sparse nonlinear programmes with many constraints."""

@@ -1,0 +1,251 @@
+"""What a sparse nonlinear programme offers to its solver, and what every SQP method records about its trials."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, InputError, frozen
+from marey.numerics.status import SolveStatus
+
+FIXED_WIDTH = 1e-9  # a variable with less room than this does not move
+NUM_WORST = 5  # rows that a result names
+
+
+class NonlinearProgramme(Protocol):
+    r"""Minimise :math:`f(x)` subject to :math:`l_x \le x \le u_x` and :math:`l \le c(x) \le u`.
+
+    Rows with equal ends are equalities. Scale variables so that a step of one is large, and rows so that a violation
+    of one is gross: the trust region and the penalty take all alike. Time-major variables make a narrow band.
+    """
+
+    @property
+    def lower(self) -> FloatArray:
+        """Lower ends of the variables ``(n,)``; ``-inf`` for none, equal to the upper end for a fixed one."""
+        ...
+
+    @property
+    def upper(self) -> FloatArray:
+        """Upper ends of the variables ``(n,)``."""
+        ...
+
+    @property
+    def row_lower(self) -> FloatArray:
+        """Lower ends of the rows ``(m,)``; ``-inf`` for none."""
+        ...
+
+    @property
+    def row_upper(self) -> FloatArray:
+        """Upper ends of the rows ``(m,)``."""
+        ...
+
+    @property
+    def is_linear(self) -> BoolArray:
+        """Which rows are linear in x ``(m,)``."""
+        ...
+
+    def values(self, x: FloatArray) -> tuple[float, FloatArray]:
+        """Objective and rows ``(m,)`` at x; NaN where they cannot be told, which shortens the step."""
+        ...
+
+    def derivatives(self, x: FloatArray) -> tuple[FloatArray, Any, Any]:
+        """Gradient ``(n,)``, Hessian ``(n, n)`` and Jacobian ``(m, n)`` at x.
+
+        The last two are ``scipy.sparse.csc_array`` with the same pattern at every call. The Hessian is that of the
+        objective (Gauss-Newton), symmetric with both triangles, positive semidefinite.
+        """
+        ...
+
+    def row_name(self, index: int) -> str:
+        """What a row asks for, in words: phase, time, quantity."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SQPIteration:
+    """Where an iteration came to; handed to ``on_iteration``."""
+
+    index: int
+    x: FloatArray  # (n,) current iterate
+    objective: float
+    violation: float  # largest, of scaled rows
+    step: float  # largest change of a variable, 0 if the step was refused
+    trust: float  # radius of the next step
+    penalty: float
+    seconds: float  # since the start
+    is_accepted: bool
+    num_inner: int = 0  # factorisations ("sl1qp") or conjugate-gradient steps ("fang2003") it took
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SQPSettings:
+    """What the caller asked for."""
+
+    tolerance: float = 1e-4
+    trust: float = 0.5
+    penalty: float = 10.0
+    max_iterations: int = 200
+    time_limit_s: float | None = None
+    on_iteration: Callable[[SQPIteration], bool | None] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SQPResult:
+    """Best iterate found; every number is finite."""
+
+    status: SolveStatus
+    x: FloatArray  # (n,)
+    iterations: int
+    objective: float
+    violation: float  # largest, of scaled rows
+    seconds: float
+    multipliers: FloatArray  # (m,) of the rows: positive where the upper end holds x back
+    worst: tuple[tuple[str, float], ...]  # most violated rows by name, worst first
+    history: tuple[SQPIteration, ...]
+    advice: str  # what to do next, one sentence
+
+    @property
+    def is_solved(self) -> bool:
+        """Whether the tolerance was reached."""
+        return self.status is SolveStatus.CONVERGED
+
+    def __repr__(self) -> str:
+        numbers = f"{self.iterations} iterations, objective {self.objective:.6g}, violation {self.violation:.2g}"
+        return f"SQPResult({self.status}, {numbers}, {self.seconds:.2f} s)"
+
+
+def row_violations(programme: NonlinearProgramme, rows: FloatArray) -> FloatArray:
+    """How far each row ``(m,)`` is outside its ends, not negative."""
+    return np.maximum(np.maximum(programme.row_lower - rows, rows - programme.row_upper), 0.0)
+
+
+def worst_rows(programme: NonlinearProgramme, rows: FloatArray, tolerance: float) -> tuple[tuple[str, float], ...]:
+    """Names and violations of the most violated rows above the tolerance, worst first."""
+    violations = row_violations(programme, rows)
+    order = np.argsort(-violations, kind="stable")[:NUM_WORST]
+    return tuple((programme.row_name(int(i)), float(violations[i])) for i in order if violations[i] > tolerance)
+
+
+LARGEST: Final = float(np.finfo(np.float64).max)  # stands for what cannot be told
+
+ADVICE: Final = {
+    SolveStatus.CONVERGED: "Nothing to do.",
+    SolveStatus.ITERATION_LIMIT: "Allow more iterations or start nearer to the solution.",
+    SolveStatus.TIME_LIMIT: "Allow more time, or solve a coarser programme first.",
+    SolveStatus.STOPPED: "Stopped as asked; the best iterate is kept.",
+    SolveStatus.INFEASIBLE: "Relax the rows named as worst, or start elsewhere.",
+    SolveStatus.STALLED: "Check the derivatives against differences, or start elsewhere.",
+    SolveStatus.NOT_FINITE: "Start where the objective, the rows and their derivatives are finite.",
+}
+
+
+@dataclass(slots=True, eq=False)
+class TrialPoint:
+    """A point and what the programme says of it."""
+
+    x: FloatArray  # (n,)
+    objective: float
+    rows: FloatArray  # (m,)
+    violations: FloatArray  # (m,)
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether the programme could be told here."""
+        return bool(np.isfinite(self.objective) and np.isfinite(self.rows).all())
+
+    @property
+    def violation(self) -> float:
+        """Largest violation of a row."""
+        return float(self.violations.max(initial=0.0))
+
+    def merit(self, penalty: float) -> float:
+        """Exact penalty; infinite where the programme cannot be told."""
+        return self.objective + penalty * float(self.violations.sum()) if self.is_finite else np.inf
+
+    def rank(self, tolerance: float) -> tuple[float, float]:
+        """Order of merit: least violated first, then lowest."""
+        return max(self.violation, tolerance), self.objective
+
+
+class SolveRecord:
+    """The book of one solve."""
+
+    def __init__(self, programme: NonlinearProgramme, settings: SQPSettings) -> None:
+        self.start_time = time.perf_counter()
+        self.programme, self.settings = programme, settings
+        self.history: list[SQPIteration] = []
+        self.best: TrialPoint | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Wall time since the start."""
+        return time.perf_counter() - self.start_time
+
+    def evaluate(self, x: FloatArray) -> TrialPoint:
+        """Ask the programme."""
+        objective, values = self.programme.values(x)
+        rows = np.asarray(values, dtype=np.float64)
+        if rows.shape != self.programme.row_lower.shape:
+            raise InputError(f"the programme gave rows {rows.shape}, its ends are {self.programme.row_lower.shape}")
+        return TrialPoint(x, float(objective), rows, row_violations(self.programme, rows))
+
+    def derivatives(self, x: FloatArray) -> tuple[FloatArray, Any, Any] | None:
+        """Gradient, Hessian and Jacobian, or None where one is not finite."""
+        gradient, hessian, jacobian = self.programme.derivatives(x)
+        slope = np.asarray(gradient, dtype=np.float64)
+        is_finite = all(np.isfinite(part).all() for part in (slope, hessian.data, jacobian.data))
+        return (slope, hessian, jacobian) if is_finite else None
+
+    def keep(self, trial: TrialPoint) -> None:
+        """Remember a point if it is the best so far."""
+        tolerance = self.settings.tolerance
+        if self.best is None or trial.rank(tolerance) < self.best.rank(tolerance):
+            self.best = trial
+
+    def exhausted_quota(self) -> SolveStatus | None:
+        """Whether a quota is used up."""
+        if len(self.history) >= self.settings.max_iterations:
+            return SolveStatus.ITERATION_LIMIT
+        limit = self.settings.time_limit_s
+        return SolveStatus.TIME_LIMIT if limit is not None and self.seconds >= limit else None
+
+    def report(
+        self, current: TrialPoint, step: float, trust: float, penalty: float, is_accepted: bool, num_inner: int
+    ) -> bool:
+        """Write down an iteration, show it, and tell whether the caller wants to stop."""
+        entry = SQPIteration(
+            len(self.history) + 1,
+            current.x,
+            current.objective,
+            current.violation,
+            step,
+            trust,
+            penalty,
+            self.seconds,
+            is_accepted,
+            num_inner,
+        )
+        self.history.append(entry)
+        notify = self.settings.on_iteration
+        return bool(notify is not None and notify(entry))
+
+    def result(self, status: SolveStatus, multipliers: FloatArray, advice: str = "") -> SQPResult:
+        """Close the book."""
+        best = self.best
+        assert best is not None
+        return SQPResult(
+            status,
+            frozen(best.x, name="x"),
+            len(self.history),
+            best.objective if np.isfinite(best.objective) else LARGEST,
+            best.violation if np.isfinite(best.violation) else LARGEST,
+            self.seconds,
+            frozen(multipliers, name="multipliers"),
+            worst_rows(self.programme, best.rows, self.settings.tolerance),
+            tuple(self.history),
+            advice or ADVICE[status],
+        )

@@ -1,0 +1,183 @@
+"""The l1 trust-region method: quadratic programmes with elastic rows, accepted by an exact penalty."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from marey.base import FloatArray
+from marey.numerics.sqp.elastic_qp import ElasticQP, QPStep
+from marey.numerics.sqp.programme import NonlinearProgramme, SolveRecord, SQPResult, SQPSettings, TrialPoint
+from marey.numerics.status import SolveStatus
+
+MAX_TRUST = 2.0
+MIN_TRUST = 1e-6
+MAX_PENALTY = 1e6
+SAFE_PENALTY = 2.0  # [-] times the largest multiplier
+MAX_RELAXED = 10  # times the penalty is lowered, so that it settles
+DAMPING = 1e-4  # added to the Hessian's diagonal; the acceleration term has a kernel
+QP_SHARE = 0.1  # [-] of the tolerance: gap at which a quadratic programme is solved
+GOOD_RATIO = 0.7  # [-] of the predicted fall: the trust region grows, no correction is asked for
+POOR_RATIO = 0.25  # [-] below, the trust region shrinks
+ACCEPT_RATIO = 1e-3  # [-] below, the step is refused
+MAX_CORRECTIONS = 3  # back-substitutions that pull a step back to its rows
+RIDGE_SHARE = 0.01  # [-] of the Hessian's mean diagonal
+MIN_RIDGE = 1e-6
+TINY = 1e-300
+STILL_TRUST = 0.01  # below, a small predicted fall says little
+STUCK_SHARE = 0.01  # [-] of the violation: less is no progress
+STUCK_TRUST = 1e-3  # at which that is the programme's fault
+MAX_STUCK = 5  # iterations without progress before a programme is called infeasible
+
+
+class TrustSearch:
+    """The moving state of one solve."""
+
+    def __init__(self, programme: NonlinearProgramme, x: FloatArray, settings: SQPSettings) -> None:
+        self.settings, self.record = settings, SolveRecord(programme, settings)
+        self.trust, self.penalty = settings.trust, settings.penalty
+        self.lower, self.upper = programme.lower, programme.upper
+        self.current = self.record.evaluate(x)
+        self.record.keep(self.current)
+        self.multipliers = np.zeros(self.current.rows.size)
+        self.qp = ElasticQP(programme)
+        self.stiffness, self.num_stuck, self.num_inner, self.num_relaxed = 0.0, 0, 0, 0
+
+    def run(self) -> SQPResult:
+        """Iterate until something ends it."""
+        status = None if self.current.is_finite and self.differentiate() else SolveStatus.NOT_FINITE
+        while status is None:
+            status = self.record.exhausted_quota() or self.iterate()
+        return self.record.result(status, self.multipliers)
+
+    def differentiate(self) -> bool:
+        """Hand the derivatives at the current point to the quadratic programme, if they are finite."""
+        found = self.record.derivatives(self.current.x)
+        if found is not None:
+            self.qp.set(*found)
+        return found is not None
+
+    def iterate(self) -> SolveStatus | None:
+        """One quadratic programme, its correction if needed, and the verdict; a status ends the search."""
+        before, self.num_inner = self.current, 0
+        step = self.solve_step()
+        predicted = -step.model + self.penalty * (float(before.violations.sum()) - step.left)
+        trial, actual = self.try_step(step, predicted)
+        ratio = actual / max(predicted, TINY)
+        is_accepted = bool(ratio > ACCEPT_RATIO) and self.move(trial)
+        self.resize(ratio if is_accepted else -1.0)
+        length = float(np.abs(self.current.x - before.x).max(initial=0.0))
+        if self.record.report(self.current, length, self.trust, self.penalty, is_accepted, self.num_inner):
+            return SolveStatus.STOPPED
+        return self.verdict(before, actual, predicted, is_accepted)
+
+    def solve_step(self) -> QPStep:
+        """Solve the quadratic programme; raise the penalty while that makes the rows give way."""
+        step = self.solve_qp(self.current.rows)
+        now, is_held = float(self.current.violations.sum()), False
+        while (
+            now > self.settings.tolerance
+            and now - step.left < 0.1 * now
+            and not (is_held or self.record.exhausted_quota())
+        ):
+            was = self.penalty
+            self.penalty = min(3.0 * was, MAX_PENALTY)
+            firmer = self.solve_qp(self.current.rows) if was < MAX_PENALTY else step
+            is_held = firmer.left > 0.99 * step.left  # the trust region holds it back, not the penalty
+            if is_held:
+                self.penalty = was
+            else:
+                step = firmer
+        is_stuck = is_held and now - step.left < STUCK_SHARE * now and self.trust > STUCK_TRUST
+        self.num_stuck = self.num_stuck + 1 if is_stuck else 0
+        self.multipliers = step.multipliers
+        return step
+
+    def solve_qp(self, rows: FloatArray) -> QPStep:
+        """Solve the elastic QP of the linearised rows inside the trust region and the bounds."""
+        x = self.current.x
+        low, high = np.maximum(self.lower - x, -self.trust), np.minimum(self.upper - x, self.trust)
+        self.qp.stiffen(self.stiffness, DAMPING + self.stiffness * self.ridge)
+        tolerance = QP_SHARE * self.settings.tolerance * (1.0 + abs(self.current.objective))
+        step = self.qp.solve(rows, low, high, self.penalty, tolerance)
+        self.num_inner += step.num_factors
+        return step
+
+    def try_step(self, step: QPStep, predicted: float) -> tuple[TrialPoint, float]:
+        """Evaluate the step, bend it back to the rows it left, and keep the best."""
+        merit = self.current.merit(self.penalty)
+        trial = self.record.evaluate(self.inside(step.d))
+        if not trial.is_finite:
+            return trial, -np.inf
+        aim = self.current.rows + self.qp.linear(step.d)
+        actual, point = merit - trial.merit(self.penalty), trial
+        self.learn(step, trial)
+        for _ in range(MAX_CORRECTIONS):
+            if actual > GOOD_RATIO * predicted:
+                break
+            point = self.record.evaluate(np.clip(point.x + self.qp.correct(point.rows - aim), self.lower, self.upper))
+            gain = merit - point.merit(self.penalty)
+            if not gain > actual:
+                break
+            trial, actual = point, gain
+        if actual > POOR_RATIO * predicted:
+            return trial, actual
+        bent = self.solve_qp(trial.rows - self.qp.linear(trial.x - self.current.x))
+        second = self.record.evaluate(self.inside(bent.d))
+        gain = merit - second.merit(self.penalty)
+        return (second, gain) if gain > actual else (trial, actual)
+
+    @property
+    def ridge(self) -> float:
+        """What a unit of stiffness adds to the diagonal: the objective may not see a variable at all."""
+        return max(RIDGE_SHARE * self.qp.mean_curvature, MIN_RIDGE)
+
+    def learn(self, step: QPStep, trial: TrialPoint) -> None:
+        r"""Set the stiffness so that the model would have foretold the Lagrangian at the end of a step.
+
+        The Hessian knows nothing of how rows bend. What :math:`f + \lambda^T c` was above its model, measured in
+        :math:`H + \epsilon I`, is added to that metric for the next step.
+        """
+        d, now = step.d, self.current
+        seen = self.qp.curvature(d)
+        rows = float(step.multipliers @ (trial.rows - now.rows - self.qp.linear(d)))
+        objective = trial.objective - now.objective - self.qp.slope(d) - 0.5 * seen
+        self.stiffness = max(2.0 * (rows + objective), 0.0) / max(seen + self.ridge * float(d @ d), TINY)
+
+    def inside(self, d: FloatArray) -> FloatArray:
+        """Return the point after step ``d``, clipped to the bounds."""
+        return np.clip(self.current.x + d, self.lower, self.upper)
+
+    def move(self, trial: TrialPoint) -> bool:
+        """Make a trial the current point unless its derivatives are not finite."""
+        before, self.current = self.current, trial
+        if not self.differentiate():
+            self.current = before
+            return False
+        self.record.keep(trial)
+        self.relax(trial)
+        return True
+
+    def relax(self, trial: TrialPoint) -> None:
+        """Lower a penalty that is far above the multipliers once the rows hold: a stiff one forbids long steps."""
+        enough = max(self.settings.penalty, SAFE_PENALTY * float(np.abs(self.multipliers).max(initial=0.0)))
+        if trial.violation < self.settings.tolerance and self.penalty > 2.0 * enough and self.num_relaxed < MAX_RELAXED:
+            self.penalty, self.num_relaxed = enough, self.num_relaxed + 1
+
+    def resize(self, ratio: float) -> None:
+        """Grow or shrink the trust region by the ratio of actual to predicted decrease."""
+        if ratio > GOOD_RATIO:
+            self.trust = min(2.0 * self.trust, MAX_TRUST)
+        elif ratio < POOR_RATIO:
+            self.trust *= 0.5 if ratio > ACCEPT_RATIO else 0.35
+
+    def verdict(self, before: TrialPoint, actual: float, predicted: float, is_accepted: bool) -> SolveStatus | None:
+        """Return the status that ends the search, or None to go on."""
+        tolerance = self.settings.tolerance
+        scale = tolerance * (1.0 + abs(before.objective))
+        is_feasible = self.current.violation < tolerance
+        is_still = (is_accepted and abs(actual) < scale) or predicted < 0.1 * scale * min(self.trust / STILL_TRUST, 1.0)
+        if is_feasible and is_still:
+            return SolveStatus.CONVERGED
+        if self.trust < MIN_TRUST or (self.num_stuck >= MAX_STUCK and not is_feasible):
+            return SolveStatus.STALLED if is_feasible else SolveStatus.INFEASIBLE
+        return None

@@ -1,0 +1,216 @@
+"""From a motion to solid bodies in world, and to marks on the ground: where feet stood and where the body went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import BoolArray, FloatArray, InputError, IntArray
+from marey.motion import Contacts, Motion, contact_positions, detect_contacts, find_runs
+from marey.picture.raycast.scene import CapsuleBatch, GroundMarks, linear_from_srgb
+from marey.skeleton import Capsules, Skeleton, capsules, contact_points, joint_frames, role_map
+
+PAPER_COLOUR: Final = linear_from_srgb("#eceff2")  # what older bodies fade to
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Palette:
+    """Colours of one figure (linear RGB): calm, left and right told apart by hue."""
+
+    trunk: FloatArray = field(default_factory=lambda: linear_from_srgb("#d3d6d8"))
+    left: FloatArray = field(default_factory=lambda: linear_from_srgb("#6d9bc8"))
+    right: FloatArray = field(default_factory=lambda: linear_from_srgb("#e0a76f"))
+    contact: FloatArray = field(default_factory=lambda: linear_from_srgb("#c8452f"))
+
+
+PALETTES: Final = (
+    Palette(),
+    Palette(
+        linear_from_srgb("#b5c9b4"),
+        linear_from_srgb("#5fa58d"),
+        linear_from_srgb("#a9b85c"),
+        linear_from_srgb("#c8452f"),
+    ),
+    Palette(
+        linear_from_srgb("#cbb9cc"),
+        linear_from_srgb("#8f7fc4"),
+        linear_from_srgb("#d288ae"),
+        linear_from_srgb("#c8452f"),
+    ),
+    Palette(
+        linear_from_srgb("#d3c7ae"),
+        linear_from_srgb("#b98d4a"),
+        linear_from_srgb("#d9b84f"),
+        linear_from_srgb("#c8452f"),
+    ),
+)
+
+
+def place_capsules(motion: Motion, frames: IntArray) -> tuple[Capsules, FloatArray, FloatArray]:
+    """The body's capsules and where they start and end in world ``(n, S, 3)`` [m], at some frames."""
+    body = body_capsules(motion.skeleton)
+    moving = None if motion.translations is None else motion.translations[frames]
+    positions, R_world_joint = joint_frames(
+        motion.skeleton, motion.root_positions[frames], motion.rotations.wxyz[frames], moving
+    )
+    carried, turned = positions[:, body.joints], R_world_joint[:, body.joints]
+    return body, carried + turned @ body.starts, carried + turned @ body.ends
+
+
+@lru_cache(maxsize=64)
+def body_capsules(skeleton: Skeleton) -> Capsules:
+    """The solid body of a skeleton, kept because a film asks for it at every frame; a lone joint is a ball."""
+    body = capsules(skeleton)
+    if len(body):
+        return body
+    return Capsules(np.zeros(1, dtype=np.int64), np.zeros((1, 3)), np.zeros((1, 3)), np.full(1, 0.1), np.full(1, 0.1))
+
+
+def body_solids(
+    motion: Motion,
+    frames: IntArray,
+    palette: Palette,
+    *,
+    contacts: Contacts | None = None,
+    fades: ArrayLike = 0.0,
+    offsets: ArrayLike = 0.0,
+) -> list[CapsuleBatch]:
+    """One coloured body for each of ``frames`` ``(n,)``.
+
+    Args:
+        motion: the clip.
+        frames: which frames to show.
+        palette: its colours.
+        contacts: colours feet and hands that touch; none by default.
+        fades: how far each body is faded to paper, 0 to 1, ``(n,)`` or one number.
+        offsets: moves each body aside, ``(n, 3)`` [m] or one number.
+    """
+    body, starts, ends = place_capsules(motion, frames)
+    fades = np.broadcast_to(np.asarray(fades, dtype=np.float64), len(frames))
+    moves = np.broadcast_to(np.asarray(offsets, dtype=np.float64), (len(frames), 3))[:, None, :]
+    plain = _side_colours(motion.skeleton, body, palette)
+    touching = _find_contact_capsules(motion.skeleton, body, contacts, frames)
+    colours = np.where(touching[..., None], palette.contact, plain)
+    colours = colours + fades[:, None, None] * (PAPER_COLOUR - colours)
+    starts, ends = starts + moves, ends + moves
+    return [CapsuleBatch(starts[i], ends[i], body.start_radii, body.end_radii, colours[i]) for i in range(len(frames))]
+
+
+def _side_colours(skeleton: Skeleton, body: Capsules, palette: Palette) -> FloatArray:
+    sides = joint_sides(skeleton)[body.joints]
+    return np.stack([palette.trunk, palette.left, palette.right])[sides]
+
+
+@lru_cache(maxsize=64)
+def joint_sides(skeleton: Skeleton) -> IntArray:
+    """Side of each joint ``(J,)``: 0 trunk, 1 left, 2 right; joints without a role follow their parent."""
+    sides = np.zeros(skeleton.num_joints, dtype=np.int64)
+    known = {joint: role for role, joint in role_map(skeleton).joints.items()}
+    for j in range(skeleton.num_joints):
+        role = known.get(j)
+        if role is None:
+            sides[j] = sides[skeleton.parents[j]] if j else 0
+        elif not role.endswith("collar"):  # collars carry the chest's upper corners
+            sides[j] = 1 if role.startswith("left_") else 2 if role.startswith("right_") else 0
+    return sides
+
+
+def _find_contact_capsules(
+    skeleton: Skeleton, body: Capsules, contacts: Contacts | None, frames: IntArray
+) -> BoolArray:
+    """Which capsules ``(n, S)`` are carried by a joint whose contact point touches."""
+    touching = np.zeros((len(frames), len(body)), dtype=np.bool_)
+    if contacts is None:
+        return touching
+    points = contact_points(skeleton)
+    for name, joint in zip(points.names, points.joints, strict=True):
+        if name in contacts.names:
+            touching |= contacts.track(name)[frames][:, None] & (body.joints == joint)
+    return touching
+
+
+def resolve_frames(motion: Motion, frames: int | Sequence[int] | ArrayLike) -> IntArray:
+    """Frame numbers as an array; negative ones count from the end.
+
+    Raises:
+        InputError: none was given, or one lies outside the clip.
+    """
+    chosen = np.atleast_1d(np.asarray(frames, dtype=np.int64))
+    if chosen.ndim != 1 or not len(chosen):
+        raise InputError("no frame to draw", "Give at least one frame number")
+    outside = (chosen < -motion.num_frames) | (chosen >= motion.num_frames)
+    if outside.any():
+        raise InputError(
+            f"frame {chosen[outside][0]} of a motion of {motion.num_frames} frames",
+            f"Frames go from 0 to {motion.num_frames - 1}",
+        )
+    return np.where(chosen < 0, chosen + motion.num_frames, chosen)
+
+
+HEEL_RADIUS_M: Final = 0.034
+TOE_RADIUS_M: Final = 0.046
+HAND_RADIUS_M: Final = 0.055
+PRINT_OPACITY: Final = 0.55
+PATH_WIDTH_M: Final = 0.018
+MAX_PATH_POINTS: Final = 100  # a smooth line on a picture
+
+
+def contacts_or_detect(motion: Motion) -> Contacts:
+    """The clip's own contact track, or a detected one."""
+    return detect_contacts(motion) if motion.contacts is None else motion.contacts
+
+
+def foot_prints(motion: Motion, contacts: Contacts, palette: Palette) -> GroundMarks:
+    """A print for each time a foot or a hand stood on the ground, at its mean place while it stood."""
+    names = contact_points(motion.skeleton).names
+    places = dict(zip(names, np.moveaxis(contact_positions(motion), 1, 0), strict=True))
+    prints: list[GroundMarks] = []
+    for side, colour in (("left", palette.left), ("right", palette.right)):
+        for points, radii in (
+            ((f"{side}_heel", f"{side}_toe"), (HEEL_RADIUS_M, TOE_RADIUS_M)),
+            ((f"{side}_hand", f"{side}_hand"), (HAND_RADIUS_M, HAND_RADIUS_M)),
+        ):
+            prints += _limb_prints(places, contacts, points, radii, colour)
+    return GroundMarks.join(prints)
+
+
+def _limb_prints(
+    places: Mapping[str, FloatArray],
+    contacts: Contacts,
+    points: tuple[str, str],
+    radii: tuple[float, float],
+    colour: FloatArray,
+) -> list[GroundMarks]:
+    known = [name for name in points if name in contacts.names and name in places]
+    if not known:
+        return []
+    down = np.any([contacts.track(name) for name in known], axis=0)
+    flat = np.all([contacts.track(name) for name in known], axis=0)
+    ends = (places[known[0]], places[known[-1]])
+    return [_make_print(ends, _flat_frames(flat, span), radii, colour) for span in find_runs(down)]
+
+
+def _flat_frames(flat: BoolArray, span: tuple[int, int]) -> BoolArray:
+    """Frames of a span in which all of the foot is down, or all of the span if there are none."""
+    inside = np.zeros(len(flat), dtype=np.bool_)
+    inside[span[0] : span[1]] = True
+    return inside & flat if (inside & flat).any() else inside
+
+
+def _make_print(
+    ends: tuple[FloatArray, FloatArray], when: BoolArray, radii: tuple[float, float], colour: FloatArray
+) -> GroundMarks:
+    start, end = (places[when].mean(axis=0)[[0, 2]] for places in ends)
+    opacity = np.array([PRINT_OPACITY])
+    return GroundMarks(start[None], end[None], np.array(radii[:1]), np.array(radii[1:]), colour[None], opacity)
+
+
+def root_path(motion: Motion, colour: FloatArray) -> GroundMarks:
+    """The way of the root, dropped onto the ground."""
+    step = max(1, motion.num_frames // MAX_PATH_POINTS)
+    return GroundMarks.path(motion.root_positions[::step][:, [0, 2]], width_m=PATH_WIDTH_M, colour=colour)

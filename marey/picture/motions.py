@@ -1,0 +1,264 @@
+"""One or several motions in one picture: from where to look at them, by which light."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import BoolArray, FloatArray, InputError, IntArray, UnknownNameError
+from marey.motion import Contacts, Motion, headings
+from marey.picture.bodies import (
+    PALETTES,
+    Palette,
+    body_solids,
+    contacts_or_detect,
+    foot_prints,
+    place_capsules,
+    resolve_frames,
+    root_path,
+)
+from marey.picture.raycast.capsules import Image, render
+from marey.picture.raycast.scene import (
+    CapsuleBatch,
+    GroundMarks,
+    GroundPattern,
+    Light,
+    Margins,
+    PinholeCamera,
+    RenderScene,
+    frame_balls,
+    linear_from_srgb,
+    view_axes,
+    view_direction,
+)
+
+TRAVEL_M: Final = 0.6  # [m] a root that goes farther shows where the motion heads
+MIN_BODY_SPACING: Final = 0.22  # [-] of the body's height: bodies nearer than this hide one another
+SWAY_S: Final = 1.0  # [s] about a stride
+BENT_PATH_FRACTION: Final = 0.4  # [-] a path wider than this share of its length is seen from higher up, as an area
+MAX_SAMPLES: Final = 240  # frames looked at to find the ground
+SOLE_PERCENT: Final = 65.0  # [%] above the middle: a sole that sinks by a centimetre is not seen, one that floats is
+EVEN_SHARE: Final = 0.3  # [-] of time, the rest of movement, when instants are chosen by movement
+
+
+def ground_level(motion: Motion, contacts: Contacts | None = None) -> float:
+    """Height [m] at which the drawn body stands: its usual lowest point while something touches the ground.
+
+    This is where the ground must be drawn so that the soles of this body, with its own radii, touch it. Hands do not
+    count, since they also hold bars. For a clip whose feet never touch it is the lowest point of all.
+    """
+    standing = _standing_frames(contacts, motion.num_frames)
+    touching = np.flatnonzero(standing) if standing.any() else np.arange(motion.num_frames)
+    frames = touching[np.unique(np.linspace(0, len(touching) - 1, MAX_SAMPLES).round().astype(np.int64))]
+    body, starts, ends = place_capsules(motion, frames)
+    lowest = np.minimum(starts[..., 1] - body.start_radii, ends[..., 1] - body.end_radii).min(axis=1)
+    return float(np.percentile(lowest, SOLE_PERCENT if standing.any() else 0.0))
+
+
+def _standing_frames(contacts: Contacts | None, num_frames: int) -> BoolArray:
+    """Frames ``(F,)`` in which something other than a hand touches."""
+    if contacts is None:
+        return np.zeros(num_frames, dtype=np.bool_)
+    feet = [k for k, name in enumerate(contacts.names) if "hand" not in name]
+    return np.any(contacts.active[:, feet], axis=1)
+
+
+def main_heading(motion: Motion) -> float:
+    """Direction of the motion on the ground [rad], 0 = +Z, positive to +X.
+
+    It is the long axis of the root's path, forwards; for a root that stays within ``TRAVEL_M``, the mean facing.
+    """
+    path = motion.root_positions[:, [0, 2]]
+    axis, extent = _principal_axis(path)
+    if extent < TRAVEL_M:
+        facing = headings(motion)
+        return float(np.arctan2(np.sin(facing).mean(), np.cos(facing).mean()))
+    forwards = axis if axis @ (path[-1] - path[0]) >= 0.0 else -axis
+    return float(np.arctan2(forwards[0], forwards[1]))
+
+
+def path_bend(motion: Motion) -> float:
+    """How wide the path of the root is, as a share of its length: 0 for a line, 1 for a circle."""
+    path = motion.root_positions[:, [0, 2]]
+    axis, extent = _principal_axis(path)
+    return float(np.ptp(path @ np.array([-axis[1], axis[0]]))) / max(extent, 1e-9)
+
+
+def _principal_axis(path: FloatArray) -> tuple[FloatArray, float]:
+    """Unit direction ``(2,)`` in which points ``(N, 2)`` spread most, and how far they do [m]."""
+    centred = path - path.mean(axis=0)
+    axis = np.linalg.eigh(centred.T @ centred)[1][:, -1]
+    return axis, float(np.ptp(centred @ axis))
+
+
+def is_travelling(motion: Motion, frames: IntArray) -> bool:
+    """Whether the bodies at ``frames`` stand far enough from one another to be drawn where they were.
+
+    On a nearly straight path, seen from its side, only the distance along it parts two bodies: a walk there and back
+    does not count.
+    """
+    places = motion.root_positions[frames][:, [0, 2]]
+    if len(places) < 2:
+        return True
+    if path_bend(motion) < BENT_PATH_FRACTION:
+        places = places @ _principal_axis(motion.root_positions[:, [0, 2]])[0][:, None]
+    gaps = np.linalg.norm(places[:, None] - places[None], axis=-1)[np.triu_indices(len(places), 1)]
+    return bool(gaps.min() >= MIN_BODY_SPACING * body_height(motion))
+
+
+def strip_frames(motion: Motion, count: int, *, by_movement: bool) -> IntArray:
+    """Frames at which a strip shows a motion, from the first to the last.
+
+    They are evenly spaced in time or, ``by_movement``, in a mixture of time and distance gone by all joints, so
+    that a jump after a long wait is shown rather than the wait.
+    """
+    steps = np.full(motion.num_frames - 1, 1.0 / max(motion.num_frames - 1, 1))
+    if by_movement and motion.num_frames > 2:
+        moved = np.linalg.norm(np.diff(motion.joint_positions(), axis=0), axis=-1).mean(axis=1)
+        if moved.sum() > 0.0:
+            steps = EVEN_SHARE * steps + (1.0 - EVEN_SHARE) * moved / moved.sum()
+    gone = np.concatenate([[0.0], np.cumsum(steps)])
+    wanted = np.linspace(0.0, float(gone[-1]), count)
+    return np.unique(np.interp(wanted, gone, np.arange(motion.num_frames)).round().astype(np.int64))
+
+
+def body_height(motion: Motion) -> float:
+    """Height [m] of the rest pose of the body, as a scale for distances."""
+    return max(float(np.ptp(motion.skeleton.rest_positions(), axis=0).max()), 1e-3)
+
+
+def smooth_camera_path(motion: Motion) -> FloatArray:
+    """Way of a camera that follows a motion ``(F, 3)`` [m]: the root's, level, without the sway of single steps.
+
+    A centred mean over ``SWAY_S``, continued past both ends by a point reflection, so that a straight way stays so.
+    """
+    level = motion.root_positions * [1.0, 0.0, 1.0]
+    half = round(0.5 * SWAY_S * motion.rate_hz)
+    if half < 1 or motion.num_frames < 3:
+        return level
+    half = min(half, motion.num_frames - 1)
+    longer = np.pad(level, ((half, half), (0, 0)), mode="reflect", reflect_type="odd")
+    sums = np.cumsum(np.concatenate([np.zeros((1, 3)), longer]), axis=0)
+    return (sums[2 * half + 1 :] - sums[: -2 * half - 1]) / (2 * half + 1)
+
+
+def make_light(direction: FloatArray) -> Light:
+    """A lamp behind the camera's left shoulder, so that shadows fall to the right and away."""
+    right, _, forward = view_axes(direction)
+    level = np.array([forward[0], 0.0, forward[2]])
+    return Light(-0.50 * right - 0.40 * level / max(float(np.linalg.norm(level)), 1e-9) + [0.0, 1.25, 0.0])
+
+
+def ground_focus(solids: CapsuleBatch) -> FloatArray:
+    """Ends ``(2, 2)`` [m] of the long middle line of the ground under some bodies."""
+    ground = np.concatenate([solids.starts, solids.ends])[:, [0, 2]]
+    axis, middle = _principal_axis(ground)[0], ground.mean(axis=0)
+    along = (ground - middle) @ axis
+    return middle + np.outer([along.min(), along.max()], axis)
+
+
+VIEWS: Final = {  # turn towards the front and height above the horizon [rad]
+    "side": (np.deg2rad(8.0), np.deg2rad(12.0)),
+    "three-quarter": (np.deg2rad(40.0), np.deg2rad(16.0)),
+    "front": (np.deg2rad(82.0), np.deg2rad(12.0)),
+    "top": (np.deg2rad(8.0), np.deg2rad(62.0)),
+}
+FOV_RAD: Final = np.deg2rad(24.0)
+OLDEST_FADE: Final = 0.6  # [-] how pale the first of several bodies is
+FADE_M: Final = (1.0, 4.5)  # [m] from the bodies, where the ground fades
+PATH_COLOUR: Final = linear_from_srgb("#b6bdc6")
+
+
+def render_motion(
+    motion: Motion | Sequence[Motion],
+    frames: int | Sequence[int] | ArrayLike,
+    *,
+    size: tuple[int, int] = (960, 540),
+    camera: PinholeCamera | None = None,
+    view: str = "three-quarter",
+    palettes: Sequence[Palette] = PALETTES,
+    spacing_m: float | None = None,
+    prints: bool = True,
+    threads: int = 1,
+) -> Image:
+    """Draw the bodies of one motion, or of several in different colours, at some frames: ``(H, W, 3)``.
+
+    Args:
+        motion: a clip, or clips to compare. Contacts are detected where a clip has none.
+        frames: frame numbers, drawn in every clip; a shorter clip shows its last. Earlier bodies are paler.
+        size: (width, height) of the picture.
+        camera: from where; placed to see everything if not given.
+        view: ``"side"``, ``"three-quarter"``, ``"front"`` or ``"top"`` of the first motion, if no camera is given.
+        palettes: one for each motion, taken in turn.
+        spacing_m: sets several motions this far apart, side by side across their direction [m]; 0 lays one over
+            the other. 1.2 m by default.
+        prints: draw foot plants and the path of the root.
+        threads: how many draw.
+    """
+    scene = motion_scene(
+        motion, frames, size=size, camera=camera, view=view, palettes=palettes, spacing_m=spacing_m, prints=prints
+    )
+    return render(scene, size, threads=threads)
+
+
+def motion_scene(
+    motion: Motion | Sequence[Motion],
+    frames: int | Sequence[int] | ArrayLike,
+    *,
+    size: tuple[int, int] = (960, 540),
+    camera: PinholeCamera | None = None,
+    view: str = "three-quarter",
+    palettes: Sequence[Palette] = PALETTES,
+    spacing_m: float | None = None,
+    prints: bool = True,
+) -> RenderScene:
+    """What :func:`render_motion` draws, as plain data; the arguments are the same."""
+    motions = [motion] if isinstance(motion, Motion) else list(motion)
+    if not motions or not palettes:
+        raise InputError("no motion or no palette to draw", "Give at least one of each")
+    direction = named_view_direction(motions[0], view)
+    heading = main_heading(motions[0])
+    aside = (1.2 if spacing_m is None else spacing_m) * np.array([np.cos(heading), 0.0, -np.sin(heading)])
+    bodies: list[CapsuleBatch] = []
+    marks: list[GroundMarks] = []
+    for i, clip in enumerate(motions):
+        palette, move = palettes[i % len(palettes)], aside * i
+        bodies += [b.moved(move) for b in _make_bodies(clip, frames, palette)]
+        marks += [m.moved(move[[0, 2]]) for m in ([*make_traces(clip, palette)] if prints else [])]
+    solids = CapsuleBatch.join(bodies)
+    seen = camera or fit_camera(solids, direction, size)
+    ground = GroundPattern(
+        min(ground_level(clip, contacts_or_detect(clip)) for clip in motions), focus=ground_focus(solids), fade_m=FADE_M
+    )
+    return RenderScene(seen, solids, GroundMarks.join(marks), ground, make_light(direction))
+
+
+def _make_bodies(motion: Motion, frames: int | Sequence[int] | ArrayLike, palette: Palette) -> list[CapsuleBatch]:
+    shown = np.minimum(np.atleast_1d(np.asarray(frames, dtype=np.int64)), motion.num_frames - 1)
+    chosen = resolve_frames(motion, shown)
+    fades = np.linspace(OLDEST_FADE, 0.0, len(chosen)) if len(chosen) > 1 else 0.0
+    return body_solids(motion, chosen, palette, contacts=contacts_or_detect(motion), fades=fades)
+
+
+def make_traces(motion: Motion, palette: Palette) -> tuple[GroundMarks, GroundMarks]:
+    """The path of the root and the foot plants of a clip."""
+    return root_path(motion, PATH_COLOUR), foot_prints(motion, contacts_or_detect(motion), palette)
+
+
+def named_view_direction(motion: Motion, view: str) -> FloatArray:
+    """Direction ``(3,)`` in which a named view looks at a motion."""
+    if view not in VIEWS:
+        raise UnknownNameError("view", view, "marey.picture", VIEWS)
+    turn, elevation = VIEWS[view]
+    return view_direction(main_heading(motion), turn_rad=turn, elevation_rad=elevation)
+
+
+def fit_camera(solids: CapsuleBatch, direction: FloatArray, size: tuple[int, int]) -> PinholeCamera:
+    """Camera that sees all of some bodies."""
+    points = np.concatenate([solids.starts, solids.ends])
+    radii = np.concatenate([solids.start_radii, solids.end_radii])
+    margins = Margins(0.06 * size[0], 0.07 * size[1], 0.10 * size[1])
+    return frame_balls(points, radii, direction, size, fov_rad=FOV_RAD, margins=margins)

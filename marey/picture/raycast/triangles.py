@@ -1,0 +1,401 @@
+"""Triangles in a picture: soft bodies, with shadows on themselves and on the ground.
+
+A depth buffer is seen from the camera, another from the lamp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints, kernel
+from marey.picture.raycast.capsules import Image, encode_srgb, pack_camera, pack_ground, pack_light, render
+from marey.picture.raycast.scene import CapsuleBatch, RenderScene, linear_from_srgb
+from marey.picture.raycast.surfaces import PackedCamera, PackedGround, PackedLight, Vector, dot, point_on_ray, unit
+
+NOTHING = -1  # a sample that sees no triangle
+DONE = -2  # a sample whose triangle is shaded
+RING = 2  # [cell] how far around a point the lamp's buffer is asked, for soft edges
+GLOSS = 0.12  # [-] strength of the highlight
+RIM = 0.30  # [-] how much a surface darkens where it turns away
+
+Buffer = NDArray[np.float32]
+Numbers = NDArray[np.int32]
+
+
+@kernel
+def fill_depth_buffer(points: FloatArray, faces: Numbers, depth: Buffer, which: Numbers) -> None:
+    """Fill a depth buffer ``(H, W)`` with triangles; ``points`` ``(V, 3)`` are pixels (x, y) and a depth to keep small.
+
+    The depth must be affine over the picture: 1/depth of a perspective with its sign turned, or a plain distance.
+    """
+    rows, columns = depth.shape
+    for f in range(len(faces)):
+        ax, ay, az = points[faces[f, 0], 0], points[faces[f, 0], 1], points[faces[f, 0], 2]
+        bx, by, bz = points[faces[f, 1], 0], points[faces[f, 1], 1], points[faces[f, 1], 2]
+        cx, cy, cz = points[faces[f, 2], 0], points[faces[f, 2], 1], points[faces[f, 2], 2]
+        area = (bx - ax) * (cy - ay) - (by - ay) * (cx - ax)
+        if area == 0.0 or not np.isfinite(area):
+            continue
+        left, right = max(int(min(ax, bx, cx)), 0), min(int(max(ax, bx, cx)) + 1, columns)
+        top, bottom = max(int(min(ay, by, cy)), 0), min(int(max(ay, by, cy)) + 1, rows)
+        for row in range(top, bottom):
+            y = row + 0.5
+            for column in range(left, right):
+                x = column + 0.5
+                u = ((bx - x) * (cy - y) - (by - y) * (cx - x)) / area
+                v = ((cx - x) * (ay - y) - (cy - y) * (ax - x)) / area
+                w = 1.0 - u - v
+                if u >= 0.0 and v >= 0.0 and w >= 0.0:
+                    z = u * az + v * bz + w * cz
+                    if z < depth[row, column]:
+                        depth[row, column] = z
+                        which[row, column] = f
+
+
+@kernel
+def _shadow_visibility(shadow: Buffer, frame: FloatArray, lamp: PackedLight, p: Vector, slack: float) -> float:
+    """Share of the lamp that reaches a point, 0 to 1, by its depth buffer; ``slack`` [m] below it is lit."""
+    rows, columns = shadow.shape
+    x, y = (dot(p, lamp.across) - frame[0]) * frame[2], (dot(p, lamp.along) - frame[1]) * frame[2]
+    reach = 1.5 * RING + 1.0
+    if x < -reach or y < -reach or x > columns + reach or y > rows + reach:
+        return 1.0
+    deepest, seen = -dot(p, lamp.direction) - slack, 0
+    for i in range(-RING, RING + 1):
+        for j in range(-RING, RING + 1):
+            row, column = int(np.floor(y + 1.5 * i)), int(np.floor(x + 1.5 * j))
+            if row < 0 or row >= rows or column < 0 or column >= columns or shadow[row, column] > deepest:
+                seen += 1
+    return seen / (2.0 * RING + 1.0) ** 2
+
+
+@kernel
+def _sample_ray(eye: PackedCamera, u: float, v: float) -> Vector:
+    """Direction of the ray through sample point (u, v), not of unit length."""
+    x, y = eye.per_pixel * (u - 0.5 * eye.width), eye.per_pixel * (0.5 * eye.height - v)
+    return point_on_ray(point_on_ray(eye.forward, x, eye.right), y, eye.up)
+
+
+@kernel
+def _barycentric_weights(vertices: FloatArray, faces: Numbers, f: int, o: Vector, d: Vector) -> Vector:
+    """Barycentric weights of the point where a ray meets the plane of triangle ``f``, kept inside it."""
+    a, b, c = _table_row(vertices, faces[f, 0]), _table_row(vertices, faces[f, 1]), _table_row(vertices, faces[f, 2])
+    u, v, t = point_on_ray(b, -1.0, a), point_on_ray(c, -1.0, a), point_on_ray(o, -1.0, a)
+    q = _cross(d, v)
+    det = dot(u, q)
+    if det == 0.0:
+        return 1.0, 0.0, 0.0
+    wb = min(max(dot(t, q) / det, 0.0), 1.0)
+    wc = min(max(dot(d, _cross(t, u)) / det, 0.0), 1.0)
+    total = max(wb + wc, 1.0)
+    wb, wc = wb / total, wc / total
+    return 1.0 - wb - wc, wb, wc
+
+
+@kernel
+def _table_row(table: FloatArray, i: int) -> Vector:
+    return table[i, 0], table[i, 1], table[i, 2]
+
+
+@kernel
+def _cross(a: Vector, b: Vector) -> Vector:
+    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
+
+
+@kernel
+def _interpolate_corners(table: FloatArray, faces: Numbers, f: int, w: Vector) -> Vector:
+    """A quantity of the corners at barycentric weights."""
+    a, b, c = faces[f, 0], faces[f, 1], faces[f, 2]
+    ab = point_on_ray((0.0, 0.0, 0.0), w[0], _table_row(table, a)), w[1]
+    return point_on_ray(point_on_ray(ab[0], ab[1], _table_row(table, b)), w[2], _table_row(table, c))
+
+
+@kernel
+def _shade_face(
+    eye: PackedCamera,
+    lamp: PackedLight,
+    vertices: FloatArray,
+    normals: FloatArray,
+    colours: FloatArray,
+    faces: Numbers,
+    shadow: Buffer,
+    frame: FloatArray,
+    f: int,
+    u: float,
+    v: float,
+) -> Vector:
+    """Light that triangle ``f`` sends to sample point (u, v); both its sides look alike."""
+    ray = _sample_ray(eye, u, v)
+    w = _barycentric_weights(vertices, faces, f, eye.position, ray)
+    d, n, p = unit(ray), _interpolate_corners(normals, faces, f, w), _interpolate_corners(vertices, faces, f, w)
+    n = unit(n) if dot(n, n) > 0.0 else point_on_ray((0.0, 0.0, 0.0), -1.0, d)
+    if dot(n, d) > 0.0:
+        n = point_on_ray((0.0, 0.0, 0.0), -1.0, n)
+    facing, lit = dot(n, lamp.direction), 0.0
+    if facing > 0.0:
+        lit = _shadow_visibility(shadow, frame, lamp, p, frame[3] * (3.0 - 2.0 * facing))
+    half = point_on_ray(lamp.direction, -1.0, d)
+    shine = max(dot(n, half), 0.0) / max(np.sqrt(dot(half, half)), 1e-12)
+    away = 1.0 - min(-dot(n, d), 1.0)
+    sky = lamp.floor + (lamp.sky - lamp.floor) * (0.5 + 0.5 * n[1])
+    light = (lamp.key * max(facing, 0.0) * lit + sky) * (1.0 - RIM * away * away * away)
+    gloss = GLOSS * lit * shine**24
+    return point_on_ray((gloss, gloss, gloss), light, _interpolate_corners(colours, faces, f, w))
+
+
+@kernel
+def _ground_light_fraction(
+    eye: PackedCamera,
+    floor: PackedGround,
+    lamp: PackedLight,
+    shadow: Buffer,
+    frame: FloatArray,
+    contact: FloatArray,
+    corner: FloatArray,
+    u: float,
+    v: float,
+) -> float:
+    """Share of its light that the ground at sample point (u, v) keeps under the mesh."""
+    d = _sample_ray(eye, u, v)
+    t = (floor.height - eye.position[1]) / d[1]
+    if not floor.shown or not t > 0.0:
+        return 1.0
+    p = point_on_ray(eye.position, t, d)
+    share = 1.0 - lamp.shadow * (1.0 - _shadow_visibility(shadow, frame, lamp, p, 0.0))
+    i, j = int((p[2] - corner[1]) * corner[2]), int((p[0] - corner[0]) * corner[2])
+    if 0 <= i < contact.shape[0] and 0 <= j < contact.shape[1]:
+        share *= 1.0 - contact[i, j]
+    return share
+
+
+@kernel
+def shade_mesh(
+    eye: PackedCamera,
+    floor: PackedGround,
+    lamp: PackedLight,
+    vertices: FloatArray,
+    normals: FloatArray,
+    colours: FloatArray,
+    faces: Numbers,
+    which: Numbers,
+    shadow: Buffer,
+    frame: FloatArray,
+    contact: FloatArray,
+    corner: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Put the mesh and its shadows on a picture ``(H, W, 3)``; a triangle is shaded once for each pixel it is seen in.
+
+    Args:
+        eye: the camera, in samples.
+        floor: the ground.
+        lamp: the lights.
+        vertices: ``(V, 3)`` [m].
+        normals: ``(V, 3)`` unit, outward.
+        colours: ``(V, 3)`` linear RGB.
+        faces: ``(F, 3)``.
+        which: triangle that each sample sees ``(S H, S W)``; used up.
+        shadow: the lamp's depth buffer.
+        frame: ``(4,)`` lowest across and along of that buffer, cells a metre, slack [m].
+        contact: darkness of the ground under the body, by cell ``(nz, nx)``.
+        corner: ``(3,)`` x, z of the first of these cells and cells a metre.
+        out: linear light of the picture behind; changed.
+    """
+    height, width, _ = out.shape
+    side = which.shape[0] // height
+    for row in range(height):
+        for column in range(width):
+            behind = _ground_light_fraction(
+                eye, floor, lamp, shadow, frame, contact, corner, side * (column + 0.5), side * (row + 0.5)
+            )
+            light = (0.0, 0.0, 0.0)
+            for k in range(side * side):
+                r, c = row * side + k // side, column * side + k % side
+                f = int(which[r, c])
+                if f == DONE:
+                    continue
+                share = _count_same(which, row * side, column * side, side, f) / (side * side)
+                if f == NOTHING:
+                    light = point_on_ray(
+                        light, share * behind, (out[row, column, 0], out[row, column, 1], out[row, column, 2])
+                    )
+                else:
+                    seen = _shade_face(eye, lamp, vertices, normals, colours, faces, shadow, frame, f, c + 0.5, r + 0.5)
+                    light = point_on_ray(light, share, seen)
+            for c in range(3):
+                out[row, column, c] = light[c]
+
+
+@kernel
+def _count_same(which: Numbers, row: int, column: int, side: int, f: int) -> int:
+    """How many samples of a pixel see triangle ``f``; they are marked as done."""
+    same = 0
+    for r in range(row, row + side):
+        for c in range(column, column + side):
+            if which[r, c] == f:
+                which[r, c] = DONE
+                same += 1
+    return same
+
+
+SAMPLES: Final = 2  # samples a pixel, along each side
+LAMP_CELLS: Final = 900  # [cell] long side of the lamp's depth buffer
+REACH_SHARE: Final = 0.10  # [-] of the body's diagonal: how high above the ground it still darkens it
+CONTACT_DARKNESS: Final = 0.42  # [-] how dark the ground is where a wide body touches it
+CONTACT_CELLS: Final = 5  # cells to the reach
+RING_SEGMENTS: Final = 12  # sides of a drawn ball
+FAR_DEPTH: Final = 3.0e38  # deeper than anything
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TriangleMesh:
+    """Triangles in world, coloured at their corners."""
+
+    vertices: FloatArray  # (V, 3) [m]
+    faces: IntArray  # (F, 3) counter-clockwise from outside
+    colours: FloatArray  # (V, 3) linear RGB
+
+    def __post_init__(self) -> None:
+        vertices = frozen(self.vertices, None, 3, name="vertices")
+        faces = frozen_ints(self.faces, None, 3, name="faces")
+        if len(faces) and not (faces.min() >= 0 and faces.max() < len(vertices)):
+            raise InputError(f"faces name vertex {faces.max()}", f"There are {len(vertices)}")
+        object.__setattr__(self, "vertices", vertices)
+        object.__setattr__(self, "faces", faces)
+        object.__setattr__(self, "colours", frozen(self.colours, len(vertices), 3, name="colours"))
+
+    @classmethod
+    def join(cls, parts: Sequence[TriangleMesh]) -> TriangleMesh:
+        """Put several meshes in one."""
+        starts = np.cumsum([0, *(len(part.vertices) for part in parts)])
+        faces = [part.faces + start for part, start in zip(parts, starts[:-1], strict=True)]
+        empty = np.zeros((0, 3))
+        return cls(
+            np.concatenate([empty, *(part.vertices for part in parts)]),
+            np.concatenate([empty.astype(np.int64), *faces]),
+            np.concatenate([empty, *(part.colours for part in parts)]),
+        )
+
+    @classmethod
+    def capsule(cls, start: ArrayLike, end: ArrayLike, radii: tuple[float, float], colour: ArrayLike) -> TriangleMesh:
+        """A tapered capsule as triangles."""
+        a, b = np.asarray(start, dtype=np.float64), np.asarray(end, dtype=np.float64)
+        axis = (b - a) / max(float(np.linalg.norm(b - a)), 1e-12)
+        side = np.cross(axis, np.eye(3)[int(np.argmin(np.abs(axis)))])
+        side /= np.linalg.norm(side)
+        frame = np.stack([side, np.cross(axis, side), axis])
+        rings = _capsule_rings(radii, float(np.linalg.norm(b - a)))
+        around = np.arange(2 * RING_SEGMENTS) * np.pi / RING_SEGMENTS
+        circle = np.stack([np.cos(around), np.sin(around)], axis=-1)
+        local = np.concatenate([np.column_stack([r * circle, np.full(2 * RING_SEGMENTS, z)]) for r, z in rings])
+        vertices: FloatArray = np.asarray(a + local @ frame, dtype=np.float64)
+        return cls(
+            vertices, _tube_faces(len(rings), 2 * RING_SEGMENTS), np.broadcast_to(np.asarray(colour), vertices.shape)
+        )
+
+    def moved(self, offset: ArrayLike) -> TriangleMesh:
+        """The same mesh, shifted by ``offset`` ``(3,)`` [m]."""
+        return replace(self, vertices=self.vertices + np.asarray(offset))
+
+    def normals(self) -> FloatArray:
+        """Unit normals ``(V, 3)`` at the corners: the mean of the faces around, by area."""
+        p = self.vertices[self.faces]
+        across = np.cross(p[:, 1] - p[:, 0], p[:, 2] - p[:, 0])
+        total = np.zeros((len(self.vertices), 3))
+        for corner in range(3):
+            np.add.at(total, self.faces[:, corner], across)
+        return total / np.maximum(np.linalg.norm(total, axis=1), 1e-300)[:, None]
+
+
+def render_mesh(scene: RenderScene, mesh: TriangleMesh, size: tuple[int, int]) -> Image:
+    """Draw a mesh in a scene ``(H, W, 3)``; solids of the scene lie behind it.
+
+    Args:
+        scene: camera, ground, marks and lights.
+        mesh: what to draw.
+        size: (width, height) [pixel].
+    """
+    behind = linear_from_srgb(render(replace(scene, solids=CapsuleBatch.none()), size) / 255.0)
+    if not len(mesh.faces):
+        return np.asarray(encode_srgb(behind), dtype=np.uint8)
+    eye, lamp, faces = _pack_sample_camera(scene, size), pack_light(scene.light), mesh.faces.astype(np.int32)
+    shadow, frame = _render_lamp_depth(lamp, mesh.vertices, faces)
+    contact, corner = _contact_shadow(scene, mesh.vertices, faces)
+    which = _find_visible_faces(eye, mesh.vertices, faces)
+    arrays = (np.ascontiguousarray(mesh.vertices), mesh.normals(), np.ascontiguousarray(mesh.colours), faces)
+    shade_mesh(eye, pack_ground(scene), lamp, *arrays, which, shadow, frame, contact, corner, behind)
+    return np.asarray(encode_srgb(behind), dtype=np.uint8)
+
+
+def _pack_sample_camera(scene: RenderScene, size: tuple[int, int]) -> PackedCamera:
+    return pack_camera(scene, (SAMPLES * size[0], SAMPLES * size[1]))
+
+
+def _find_visible_faces(eye: PackedCamera, vertices: FloatArray, faces: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Triangle that each sample sees; those behind the camera are left out."""
+    local = (vertices - eye.position) @ np.array([eye.right, eye.up, eye.forward]).T
+    deep = np.maximum(local[:, 2], 1e-9)
+    x, y = local[:, 0] / deep / eye.per_pixel, local[:, 1] / deep / eye.per_pixel
+    points = np.stack([0.5 * eye.width + x, 0.5 * eye.height - y, -1.0 / deep], axis=1)
+    points[local[:, 2] <= 1e-6] = np.nan
+    return _rasterise_faces(points, faces, (eye.height, eye.width))[1]
+
+
+def _render_lamp_depth(
+    lamp: PackedLight, vertices: FloatArray, faces: NDArray[np.int32]
+) -> tuple[NDArray[np.float32], FloatArray]:
+    """The lamp's depth buffer, and its frame (lowest across and along, cells a metre, slack)."""
+    local = vertices @ np.array([lamp.across, lamp.along, lamp.direction]).T
+    low, high = local.min(axis=0), local.max(axis=0)
+    per_metre = LAMP_CELLS / max(float((high - low)[:2].max()), 1e-9)
+    points = np.column_stack([(local[:, :2] - low[:2]) * per_metre, -local[:, 2]])
+    columns, rows = (int(n) + 1 for n in (high - low)[:2] * per_metre)
+    return _rasterise_faces(points, faces, (rows, columns))[0], np.array([low[0], low[1], per_metre, 5.0 / per_metre])
+
+
+def _contact_shadow(
+    scene: RenderScene, vertices: FloatArray, faces: NDArray[np.int32]
+) -> tuple[FloatArray, FloatArray]:
+    """How dark the ground is under the body: nearness of its underside, smoothed."""
+    from scipy.ndimage import gaussian_filter  # pyright: ignore[reportUnknownVariableType] (scipy has no types)
+
+    if scene.ground is None:
+        return np.zeros((1, 1)), np.array([0.0, 0.0, 1.0])
+    reach = REACH_SHARE * float(np.linalg.norm(np.ptp(vertices, axis=0))) + 1e-9
+    per_metre = CONTACT_CELLS / reach
+    corner = vertices[:, [0, 2]].min(axis=0) - 2.0 * reach
+    columns, rows = (int(n) + 1 for n in (np.ptp(vertices[:, [0, 2]], axis=0) + 4.0 * reach) * per_metre)
+    heights = vertices[:, 1] - scene.ground.height_m
+    points = np.column_stack([(vertices[:, [0, 2]] - corner) * per_metre, heights])
+    low = _rasterise_faces(points, faces, (rows, columns))[0].astype(np.float64)
+    near = np.clip(1.0 - np.maximum(low, 0.0) / reach, 0.0, 1.0)
+    smooth = np.asarray(gaussian_filter(near, 0.45 * CONTACT_CELLS), dtype=np.float64)
+    return CONTACT_DARKNESS * smooth, np.array([corner[0], corner[1], per_metre])
+
+
+def _rasterise_faces(
+    points: FloatArray, faces: NDArray[np.int32], shape: tuple[int, int]
+) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+
+    depth, which = np.full(shape, FAR_DEPTH, dtype=np.float32), np.full(shape, NOTHING, dtype=np.int32)
+    fill_depth_buffer(np.ascontiguousarray(points), faces, depth, which)
+    return depth, which
+
+
+def _capsule_rings(radii: tuple[float, float], length: float) -> list[tuple[float, float]]:
+    angles = np.linspace(0.0, 0.5 * np.pi, RING_SEGMENTS // 2 + 1)
+    first = [(radii[0] * np.sin(t), -radii[0] * np.cos(t)) for t in angles]
+    last = [(radii[1] * np.cos(t), length + radii[1] * np.sin(t)) for t in angles]
+    return [(float(r), float(z)) for r, z in [*first, *last]]
+
+
+def _tube_faces(rings: int, around: int) -> IntArray:
+    i, j = np.meshgrid(np.arange(rings - 1), np.arange(around), indexing="ij")
+    a, b = i * around + j, i * around + (j + 1) % around
+    c, d = a + around, b + around
+    return np.concatenate([np.stack([a, b, d], axis=-1).reshape(-1, 3), np.stack([a, d, c], axis=-1).reshape(-1, 3)])

@@ -1,0 +1,266 @@
+"""The continuous engine on a sketch: a straight walk, or one jump, found as a whole under the laws of motion.
+
+The feet of a straight walk go in even steps, but none into water.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, InputError
+from marey.pipeline.measures import distance_into_water, segment_distance
+from marey.world import Box, Event, Sketch, Table, Wall, World
+
+if TYPE_CHECKING:
+    from marey.motion import Motion
+    from marey.spacetime import SpacetimeProblem, SpacetimeResult
+
+
+STEP_M: Final = 0.67  # [m] of an unhurried walk
+STEP_RANGE_M: Final = (0.45, 1.0)  # shortest and longest
+CELL_M: Final = 0.02  # [m] between places that are looked at
+FOOT_M: Final = 0.14  # [m] from the middle of a foot to its ends, with a margin
+SOLE_SAMPLES_M: Final = tuple(
+    float(at) for at in np.linspace(-FOOT_M, FOOT_M, 7)
+)  # a ditch between two is too narrow to see
+FOOT_OFFSET_M: Final = 0.05  # [m] a foot from the line, with a margin
+CLEARANCE_M: Final = 0.3  # [m] from the line to anything solid
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StraightPath:
+    """The straight way from the start to the goal."""
+
+    start: FloatArray  # (2,) [m]
+    length_m: float
+    heading_rad: float
+
+    @classmethod
+    def from_sketch(cls, sketch: Sketch) -> StraightPath:
+        """That of a sketch."""
+        start = np.array(sketch.start.position)
+        away = np.array(sketch.goal.position) - start
+        length = float(np.hypot(*away))
+        if length < 0.1:
+            raise InputError("start and goal are the same place", "The space-time engine needs a way between them")
+        return cls(start, length, float(np.arctan2(away[0], away[1])))
+
+    def at(self, along_m: FloatArray | float, aside_m: float = 0.0) -> FloatArray:
+        """Places ``(..., 2)`` [m] so far along and to the left."""
+        s, c = np.sin(self.heading_rad), np.cos(self.heading_rad)
+        along = np.asarray(along_m, dtype=np.float64)
+        return self.start + along[..., None] * np.array([s, c]) + aside_m * np.array([c, -s])
+
+    def check_straight(self, sketch: Sketch) -> None:
+        """Refuse a path or a place to pass that is not on the line, as far as the corridor allows.
+
+        Raises:
+            InputError: one is not.
+        """
+        allowed = 0.5 * sketch.corridor_m if sketch.path is not None else CLEARANCE_M
+        points = [np.array(event.at) for event in sketch.events if event.at is not None]
+        points += list(sketch.path.sample(0.1)) if sketch.path is not None else []
+        off = max((segment_distance(p, self.start, self.at(self.length_m)) for p in points), default=0.0)
+        if off > allowed - 0.08:  # a root sways by so much
+            raise InputError(
+                f"the way bends {off:.2f} m off the straight line, and the space-time engine walks straight",
+                "Straighten it, widen the corridor, or take another engine",
+            )
+
+    def check_clear(self, world: World) -> None:
+        """Refuse a line that meets something solid.
+
+        Raises:
+            InputError: it does.
+        """
+        places = self.at(np.linspace(0.0, self.length_m, max(2, int(self.length_m / 0.05))))
+        near = [(f"wall {i + 1}", _wall_distance(places, wall)) for i, wall in enumerate(world.walls)]
+        near += [(f"table {i + 1}", _box_distance(places, table)) for i, table in enumerate(world.tables)]
+        near += [(f"box {i + 1}", _box_distance(places, box)) for i, box in enumerate(world.boxes)]
+        for name, away in near:
+            if away < CLEARANCE_M:
+                raise InputError(
+                    f"{name} is in the way, and the space-time engine goes straight", "Move it, or take another engine"
+                )
+
+
+def _wall_distance(places: FloatArray, wall: Wall) -> float:
+    start, end = np.array(wall.start), np.array(wall.end)
+    return min(segment_distance(place, start, end) for place in places) - 0.5 * wall.thickness_m
+
+
+def _box_distance(places: FloatArray, box: Table | Box) -> float:
+    """Least distance [m] of places from a box."""
+    turn = np.radians(box.heading_deg)
+    away = places - np.array(box.position)
+    own = np.stack([away @ [np.cos(turn), -np.sin(turn)], away @ [np.sin(turn), np.cos(turn)]], axis=1)
+    outside = np.maximum(np.abs(own) - 0.5 * np.array(box.size), 0.0)
+    return float(np.hypot(outside[:, 0], outside[:, 1]).min())
+
+
+def plan_footsteps(line: StraightPath, world: World) -> FloatArray:
+    r"""Places ``(N + 1,)`` [m] along the line of an even number N of steps, from 0 to its length.
+
+    Dynamic programming over places that are dry: the steps :math:`s_i` make :math:`\sum_i (s_i - \bar s)^2` least.
+
+    Raises:
+        InputError: no steps that a walk could make keep out of the water.
+    """
+    cells = np.append(np.arange(0.0, line.length_m - 0.5 * CELL_M, CELL_M), line.length_m)
+    dry = np.stack([_find_dry_cells(line, world, cells, 1.0), _find_dry_cells(line, world, cells, -1.0)])
+    middle = max(1, round(0.5 * line.length_m / STEP_M))
+    tried = [_spread_steps(cells, dry, 2 * n) for n in (middle, middle + 1, middle - 1) if n > 0]
+    found = [places for places in tried if places is not None]
+    if not found:
+        raise InputError(
+            f"no steps of {STEP_RANGE_M[0]} to {STEP_RANGE_M[1]} m keep out of the water",
+            "Narrow the river, add stones, jump it from stand to stand, or take another engine",
+        )
+    return min(found, key=lambda places: float(np.square(np.diff(places) - STEP_M).sum()))
+
+
+def _find_dry_cells(line: StraightPath, world: World, cells: FloatArray, side: float) -> BoolArray:
+    """Whether a left (1) or right (-1) foot may stand so far along ``(C,)``: all on land, or all on one stone."""
+    points = [line.at(cells + at, side * aside) for at in SOLE_SAMPLES_M for aside in (0.0, FOOT_OFFSET_M)]
+    places = np.stack(points, axis=1)
+    land = World(rivers=world.rivers)
+    firm = np.array([all(distance_into_water(land, place) == 0.0 for place in foot) for foot in places])
+    for stone in world.stones:
+        firm |= np.linalg.norm(places - np.array(stone.position), axis=-1).max(axis=1) <= stone.radius_m
+    return np.asarray(firm, dtype=np.bool_)
+
+
+def _spread_steps(cells: FloatArray, dry: BoolArray, count: int) -> FloatArray | None:
+    """The most even of all ways to make so many steps; left feet have even numbers."""
+    apart = cells[None, :] - cells[:, None]
+    price = np.where(
+        (apart >= STEP_RANGE_M[0]) & (apart <= STEP_RANGE_M[1]), np.square(apart - cells[-1] / count), np.inf
+    )
+    cost = np.where(np.arange(len(cells)) == 0, 0.0, np.inf)
+    before: list[FloatArray] = []
+    for step in range(1, count + 1):
+        total = cost[:, None] + price
+        before.append(total.argmin(axis=0))
+        cost = np.where(dry[step % 2], total.min(axis=0), np.inf)
+    if not np.isfinite(cost[-1]):
+        return None
+    at = [len(cells) - 1]
+    for row in reversed(before):
+        at.append(int(row[at[-1]]))
+    return cells[at[::-1]]
+
+
+STEP_S: Final = 0.54  # [s] of a step at the usual speed, 0.40 of it on one foot
+SINGLE_SUPPORT_FRACTION: Final = 0.74  # [-] part of a step on one foot
+SPEEDS_MPS: Final = (0.9, 1.6)  # that the shipped walk was fitted to
+MAX_WALK_M: Final = 10.0  # [m] the time to solve grows with the way; this takes about ten seconds
+JUMP_RANGE_M: Final = (0.3, 2.0)
+RISE_RANGE_M: Final = (0.1, 0.45)  # [m] of the centre of mass
+FLIGHT_S: Final = 0.44
+MAX_JUMP_TURN_DEG: Final = 30.0  # jumps that turn more are made of hops that turn
+MAX_FACING_DEG: Final = 20.0  # a walk begins and ends along its way, within this
+TIME_LIMIT_S: Final = 120.0  # [s] to solve
+
+
+def solve_sketch(sketch: Sketch, *, rate_hz: float, limit_s: float | None = None) -> tuple[Motion, SpacetimeResult]:
+    """The motion of a short sketch by optimisation in the space of a behaviour ([Safonova2006]_ ch. 3).
+
+    A sketch without a jump is walked, straight, from the middle of one stance to the middle of another: walking already
+    at its start, and still at its goal. Steps are as even as rivers and stones let them be. A sketch with one jump is a
+    jump with both feet from standing at the start to standing at the goal.
+
+    Raises:
+        InputError: the sketch asks for more than that; the message says for what, and who could do it.
+    """
+    from marey.motion import transform_motion
+    from marey.spacetime import optimize_reduced
+
+    line = StraightPath.from_sketch(sketch)
+    _check_supported(sketch, line)
+    jumps = [event for event in sketch.events if event.kind == "jump"]
+    problem = make_jump_problem(sketch, line, jumps[0]) if jumps else make_walk_problem(sketch, line)
+    found = optimize_reduced(problem, time_limit_s=TIME_LIMIT_S if limit_s is None else limit_s, rate_hz=rate_hz)
+    there = np.array([line.start[0], 0.0, line.start[1]])
+    return transform_motion(found.motion, line.heading_rad, np.zeros(3), there), found
+
+
+def _check_supported(sketch: Sketch, line: StraightPath) -> None:
+    """Say what this engine cannot do."""
+    kinds = {event.kind for event in sketch.events}
+    for kind in ("pick", "place", "stop"):
+        if kind in kinds:
+            raise InputError(f"a {kind} event, and the space-time engine walks or jumps", "Take the graph engine")
+    if sketch.key_poses:
+        raise InputError("key poses, which the space-time engine takes from problems only", "Use marey optimize")
+    if sum(event.kind == "jump" for event in sketch.events) > 1:
+        raise InputError("several jumps, and the space-time engine solves one at a time", "Take another engine")
+    if line.length_m > MAX_WALK_M:
+        raise InputError(
+            f"{line.length_m:.1f} m, and the space-time engine solves at most {MAX_WALK_M:.0f} m at a time",
+            "Shorten the sketch, or take another engine",
+        )
+    line.check_straight(sketch)
+    line.check_clear(sketch.world)
+
+
+def _facing_angle_deg(what: str, given_deg: float | None, line: StraightPath) -> float:
+    """Angle [deg] of a stand against the way, to the left; 0 where any will do."""
+    if given_deg is None:
+        return 0.0
+    off = (given_deg - np.degrees(line.heading_rad) + 180.0) % 360.0 - 180.0
+    if what == "start" and abs(off) > MAX_FACING_DEG:
+        raise InputError(f"the {what} faces {off:.0f}° off the way", "The space-time engine sets out straight ahead")
+    return float(off)
+
+
+def make_jump_problem(sketch: Sketch, line: StraightPath, event: Event) -> SpacetimeProblem:
+    """The problem of a jump from the start to the goal."""
+    from marey.spacetime import build_jump_problem
+
+    off = line.length_m - (line.length_m if event.length_m is None else event.length_m)
+    if abs(off) > sketch.goal.tolerance_m:
+        raise InputError(
+            f"a jump of {event.length_m:.2f} m between a start and a goal {line.length_m:.2f} m apart: the space-time "
+            "engine jumps from stand to stand",
+            "Put them where the jump begins and ends, or take another engine",
+        )
+    low, high = JUMP_RANGE_M
+    if not low <= line.length_m <= high:
+        raise InputError(f"a jump of {line.length_m:.2f} m", f"The space-time engine jumps {low:.1f} to {high:.1f} m")
+    if event.height_m is not None and not RISE_RANGE_M[0] <= event.height_m <= RISE_RANGE_M[1]:
+        raise InputError(
+            f"a rise of {event.height_m:.2f} m", f"Ask for {RISE_RANGE_M[0]:.1f} to {RISE_RANGE_M[1]:.2f} m"
+        )
+    _facing_angle_deg("start", sketch.start.heading_deg, line)
+    turn = _facing_angle_deg("goal", sketch.goal.heading_deg, line)
+    flight = FLIGHT_S if event.height_m is None else 2.0 * float(np.sqrt(2.0 * event.height_m / 9.81))
+    basis = "turn.safetensors" if abs(turn) > MAX_JUMP_TURN_DEG else "jump.safetensors"
+    return build_jump_problem(line.length_m, turn, flight_s=round(flight, 3), basis=basis, name=sketch.name)
+
+
+def make_walk_problem(sketch: Sketch, line: StraightPath) -> SpacetimeProblem:
+    """The problem of a straight walk."""
+    from marey.spacetime import build_walk_problem
+
+    _facing_angle_deg("start", sketch.start.heading_deg, line)
+    if abs(_facing_angle_deg("goal", sketch.goal.heading_deg, line)) > MAX_FACING_DEG:
+        raise InputError("the goal faces off the way", "The space-time engine ends its walk straight ahead")
+    places = plan_footsteps(line, sketch.world)
+    steps = np.diff(places)
+    step_s = STEP_S
+    if sketch.speed_mps is not None:
+        low, high = SPEEDS_MPS
+        if not low <= sketch.speed_mps <= high:
+            raise InputError(
+                f"a walk at {sketch.speed_mps:.2f} m/s", f"The space-time engine walks {low} to {high} m/s"
+            )
+        step_s = float(steps.mean()) / sketch.speed_mps
+    return build_walk_problem(
+        [float(step) for step in steps],
+        single_s=SINGLE_SUPPORT_FRACTION * step_s,
+        double_s=(1.0 - SINGLE_SUPPORT_FRACTION) * step_s,
+        name=sketch.name,
+    )

@@ -1,0 +1,285 @@
+"""One sketch becomes one motion."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from marey.base import InputError, UnknownNameError
+from marey.pipeline.measures import SketchCheck, check_motion
+from marey.pipeline.repair import measure_reaches
+from marey.pipeline.spacetime_engine import solve_sketch
+from marey.world import Sketch
+
+if TYPE_CHECKING:
+    from marey.dynamics import ValidityReport
+    from marey.graph import MotionGraph, SearchResult
+    from marey.locomotion import LocomotionModel
+    from marey.motion import Motion
+    from marey.pipeline.repair import SketchRepair
+
+
+ENGINES: Final = ("auto", "graph", "locomotion", "spacetime")
+SOLVED: Final = "SOLVED"  # of an engine that proves nothing
+RATE_HZ: Final = 60.0
+MIN_FRAMES: Final = 3  # of a motion whose physics can be checked
+BUDGET_S: Final = 10.0  # [s] of search
+LOCOMOTION_OPTIONS: Final = (
+    "speed_mps",
+    "run",
+    "style",
+    "leg_length_m",
+)  # options that "auto" leaves out for other engines
+LEVEL_TOLERANCE_M: Final = 0.02  # [m] a stone no higher than this is level ground
+COLD_EXPANSIONS: Final = 1000  # a search that ran out of time with fewer had no time to search
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SynthesisResult:
+    """A motion for a sketch, how it was made and what it is worth; or why there is none."""
+
+    status: str  # "OPTIMAL", "BOUNDED", "SOLVED", or a code: why there is no motion
+    engine: str  # "graph", "locomotion" or "spacetime"
+    motion: Motion | None
+    errors: SketchCheck | None  # measured on the motion
+    validity: ValidityReport | None
+    seconds: float  # [s] that it took
+    advice: str = ""
+    search: SearchResult | None = None
+    touched: SketchRepair | None = None  # what the physics touch-up did, if it was asked for
+
+    @property
+    def is_solved(self) -> bool:
+        """Whether there is a motion."""
+        return self.motion is not None
+
+    def to_json(self) -> dict[str, Any]:
+        """Facts for a report."""
+        facts: dict[str, Any] = {
+            "status": self.status, "engine": self.engine, "took_s": round(self.seconds, 3), "advice": self.advice,
+        }  # fmt: skip
+        if self.motion is not None and self.errors is not None:
+            facts |= {"seconds": round(self.motion.duration_s, 3), "frames": self.motion.num_frames}
+            facts |= {"rate_hz": self.motion.rate_hz, "way_m": round(_format_length(self.motion), 3)}
+            facts |= {"off_path_m": round(self.errors.off_path_m, 4), "errors": self.errors.to_json()}
+        if self.validity is not None:
+            facts["validity"] = {
+                "colour": self.validity.colour, "valid_fraction": round(self.validity.valid_fraction, 4),
+                "red_fraction": round(self.validity.red_fraction, 4),
+            }  # fmt: skip
+        if self.touched is not None:
+            facts["touch_up"] = self.touched.to_json()
+        if self.search is not None:
+            facts |= _search_facts(self.search)
+        return facts
+
+    @property
+    def sentence(self) -> str:
+        """The same, for people."""
+        if self.motion is None or self.errors is None:
+            return f"no motion: {self.status}. {self.advice}"
+        length = _format_length(self.motion)
+        text = f"{self.motion.duration_s:.1f} s of motion over {length:.1f} m ({self.engine}, {self.status})"
+        if self.errors.reaches_m:
+            text += f"; hands within {1000.0 * max(self.errors.reaches_m):.1f} mm of their things"
+        if self.errors.off_path_m > 0.0:
+            text += f"; the root stays within {100.0 * self.errors.off_path_m:.0f} cm of the path"
+            text += f" ({self.errors.off_corridor_m * 100.0:.0f} cm outside the corridor)"
+        text += f"; feet slide {self.errors.slide_mm:.1f} mm a frame at most"
+        if self.touched is not None:
+            return f"{text}; {self.touched.sentence}"
+        return text if self.validity is None else f"{text}; {self.validity.valid_fraction:.0%} of it valid"
+
+
+def _format_length(motion: Motion) -> float:
+    return float(np.linalg.norm(np.diff(motion.root_positions[:, [0, 2]], axis=0), axis=1).sum())
+
+
+def _search_facts(search: SearchResult) -> dict[str, Any]:
+    history = [
+        {"epsilon": s.epsilon, "cost": round(s.cost, 6), "expansions": s.expansions, "seconds": round(s.seconds, 4)}
+        for s in search.history
+    ]  # fmt: skip
+    proved = round(search.epsilon, 4) if np.isfinite(search.epsilon) else None  # JSON has no infinity
+    found = {"cost": round(search.cost, 6), "epsilon": proved} if search.is_solved else {}
+    return found | {"expansions": search.expansions, "search_s": round(search.seconds, 4), "history": history}
+
+
+def choose_engine(sketch: Sketch, graph: Any = None) -> str:
+    """The engine that "auto" takes: locomotion where hands have nothing to do and no graph is given."""
+    hands = any(event.kind in ("pick", "place") for event in sketch.events)
+    return "graph" if hands or graph is not None or sketch.world.stones else "locomotion"
+
+
+def synthesize_sketch(
+    sketch: Sketch,
+    engine: str = "auto",
+    *,
+    graph: MotionGraph | str | os.PathLike[str] | None = None,
+    model: LocomotionModel | None = None,
+    rate_hz: float = RATE_HZ,
+    k: int | None = None,
+    epsilon: Sequence[float] | None = None,
+    budget_s: float | None = None,
+    refine: bool = True,
+    check: bool = True,
+    touch_up: bool = False,
+    **options: Any,
+) -> SynthesisResult:
+    """Make the motion that a sketch asks for.
+
+    Args:
+        sketch: start, goal, path, events, world.
+        engine: "graph" searches a motion graph, "locomotion" walks, "spacetime" optimises a straight walk or one jump;
+            "auto" is :func:`choose_engine`.
+        graph: a motion graph or its file; that of the shipped clips by default.
+        model: of the locomotion engine; the shipped one by default.
+        rate_hz: frames per second of the motion.
+        k: motions that the graph may blend, 1 or 2.
+        epsilon: schedule of the search, falling; down to the best by default.
+        budget_s: time for the search of the graph, 10 s by default, or for the optimisation, 120 s.
+        refine: bring hands to what they pick up, to a millimetre.
+        check: attach the validity report of physics.
+        touch_up: move red stretches as little as needed so that a body could make them, where that keeps to the sketch.
+        options: of the engine: ``on_solution``, ``cancel``, ``heuristic``, ``pick_tolerance_m`` of the graph;
+            ``speed_mps``, ``style``, ``leg_length_m`` of locomotion.
+
+    Raises:
+        UnknownNameError: there is no such engine.
+        InputError: the engine cannot do what the sketch asks for, or an option makes no sense.
+    """
+    begin = time.perf_counter()
+    if engine not in ENGINES:
+        raise UnknownNameError("engine", engine, "marey.synthesize", ENGINES)
+    if not (np.isfinite(rate_hz) and rate_hz > 0.0):
+        raise InputError(f"rate_hz is {rate_hz}", "Give a positive number of frames per second")
+    _check_level(sketch)
+    chosen = choose_engine(sketch, graph) if engine == "auto" else engine
+    if engine == "auto" and chosen != "locomotion":
+        options = {name: value for name, value in options.items() if name not in LOCOMOTION_OPTIONS}
+    wanted = {"k": k, "epsilon": epsilon, "budget_s": budget_s} | options
+    if chosen == "locomotion":
+        made = _EngineOutput(SOLVED, chosen, _walk_sketch(sketch, model, rate_hz, options))
+    elif chosen == "spacetime":
+        made = _optimise_sketch(sketch, rate_hz, budget_s, options)
+    else:
+        given = {name: value for name, value in wanted.items() if value is not None}
+        made = _search_graph(sketch, _load_graph(graph), {"budget_s": BUDGET_S} | given, rate_hz, refine=refine)
+    return _check_and_repair(made, sketch, begin, check=check, touch_up=touch_up)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _EngineOutput:
+    """What an engine made."""
+
+    status: str
+    engine: str
+    motion: Motion | None
+    reaches_m: tuple[float, ...] = ()
+    advice: str = ""
+    search: SearchResult | None = None
+
+
+def _check_level(sketch: Sketch) -> None:
+    high = next((stone for stone in sketch.world.stones if abs(stone.height_m) > LEVEL_TOLERANCE_M), None)
+    if high is not None:
+        x, z = high.position
+        raise InputError(
+            f"the stone at ({x:.2f}, {z:.2f}) is {high.height_m:.2f} m over the ground, and engines know level ground",
+            "Set its height_m to 0; `marey optimize` has runs over high stones",
+        )
+
+
+def _search_graph(
+    sketch: Sketch, graph: MotionGraph, options: dict[str, Any], rate_hz: float, *, refine: bool
+) -> _EngineOutput:
+    from marey.graph import rebuild_for_sketch
+
+    search = _search_with_warm_kernels(graph, sketch, options)
+    if not search.is_solved:
+        return _EngineOutput(search.status, "graph", None, advice=search.advice, search=search)
+    motion, reaches = rebuild_for_sketch(graph, search, sketch, rate_hz=rate_hz, refine=refine)
+    return _EngineOutput(search.status, "graph", motion, reaches, search=search)
+
+
+def _optimise_sketch(sketch: Sketch, rate_hz: float, limit_s: float | None, options: dict[str, Any]) -> _EngineOutput:
+    from marey.locomotion import trim_sliding_contacts
+
+    if options:
+        raise InputError(f"the space-time engine has no option '{next(iter(options))}'", "It takes budget_s")
+    motion, found = solve_sketch(sketch, rate_hz=rate_hz, limit_s=limit_s)
+    if not found.is_solved:
+        return _EngineOutput(found.status.name, "spacetime", None, advice=found.advice)
+    return _EngineOutput(SOLVED, "spacetime", replace(motion, contacts=trim_sliding_contacts(motion)))
+
+
+def _search_with_warm_kernels(graph: MotionGraph, sketch: Sketch, options: dict[str, Any]) -> SearchResult:
+    """Search; once more if the time went by while kernels were being compiled, which happens once on a machine."""
+    found = graph.search(sketch, **options)
+    is_cold = found.stopped == "TIMEOUT" and found.expansions <= COLD_EXPANSIONS
+    return graph.search(sketch, **options) if is_cold and not found.is_solved else found
+
+
+def _walk_sketch(sketch: Sketch, model: LocomotionModel | None, rate_hz: float, options: dict[str, Any]) -> Motion:
+    from marey.locomotion import walk_sketch
+
+    return walk_sketch(sketch, model, rate_hz=rate_hz, **options).motion
+
+
+def _load_graph(graph: MotionGraph | str | os.PathLike[str] | None) -> MotionGraph:
+    if graph is None:
+        from marey.samples import demo_graph
+
+        return demo_graph()
+    if isinstance(graph, str | os.PathLike):
+        from marey.graph import load_graph
+
+        return load_graph(graph)
+    return graph
+
+
+def _check_and_repair(
+    made: _EngineOutput, sketch: Sketch, begin: float, *, check: bool, touch_up: bool
+) -> SynthesisResult:
+    motion, reaches, report, touched = made.motion, made.reaches_m, None, None
+    if motion is None:
+        took = time.perf_counter() - begin
+        return SynthesisResult(made.status, made.engine, None, None, None, took, made.advice, made.search)
+    if touch_up and motion.num_frames >= MIN_FRAMES:
+        from marey.pipeline.repair import repair_motion as touch
+
+        touched = touch(motion, sketch)
+        motion, reaches = touched.motion, tuple(measure_reaches(touched.motion, sketch))
+    motion = replace(motion, name=sketch.name)
+    errors = check_motion(motion, sketch, reaches_m=reaches)
+    if check and motion.num_frames >= MIN_FRAMES:
+        from marey.dynamics import check_validity
+
+        report = check_validity(motion)
+    took = time.perf_counter() - begin
+    return SynthesisResult(made.status, made.engine, motion, errors, report, took, "", made.search, touched)
+
+
+def synthesize(sketch: Sketch, engine: str = "auto", **options: Any) -> Motion:
+    """The motion that a sketch asks for.
+
+    Args:
+        sketch: from :meth:`marey.Sketch.load`, or made by hand.
+        engine: "auto", "graph", "locomotion" or "spacetime".
+        options: see :func:`marey.pipeline.synthesize_sketch`, which tells more about what was made.
+
+    Raises:
+        InputError: there is no such motion; the message has the reason and what would help.
+        UnknownNameError: there is no such engine.
+    """
+    synthesized = synthesize_sketch
+
+    result = synthesized(sketch, engine, check=False, **options)
+    if result.motion is None:
+        raise InputError(f"no motion for '{sketch.name}': {result.status}", result.advice)
+    return result.motion

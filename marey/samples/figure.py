@@ -1,0 +1,220 @@
+"""A synthetic figure: planted steps that roll from heel to toe, and a whole body from feet, arms and centre of mass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray
+from marey.kinematics import solve_two_bone
+from marey.lie import SO3
+from marey.motion import Contacts, Motion, centre_of_mass
+from marey.skeleton import Skeleton, contact_points
+
+FLAT_TOL_RAD = 0.02  # a foot turned by less than a degree counts as flat on the ground
+
+
+@dataclass(frozen=True, slots=True)
+class StanceRoll:
+    """How a foot rolls over the ground during one stance; pitch is positive with the heel up."""
+
+    strike_rad: float = -0.35  # pitch when the heel lands
+    flat_from: float = 0.14  # part of the stance after which the foot is flat
+    lift_from: float = 0.55  # part of the stance after which the heel lifts
+    leave_rad: float = 1.0  # pitch when the toe leaves
+
+
+@dataclass(frozen=True, slots=True)
+class StanceStep:
+    """One stance: from ``down_s`` to ``up_s`` the foot is planted, ankle above ``(x, z)``."""
+
+    down_s: float
+    up_s: float
+    x: float  # [m]
+    z: float  # [m]
+    roll: StanceRoll
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FootTrack:
+    """A foot over time."""
+
+    ankle: FloatArray  # (F, 3) [m] in world
+    pitch: FloatArray  # (F,) [rad] of the foot, heel up positive
+    toe_pitch: FloatArray  # (F,) [rad] of the toes in world
+    heel_down: BoolArray  # (F,)
+    toe_down: BoolArray  # (F,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FootShape:
+    """Pivots of a foot that stands flat, seen from its ankle."""
+
+    heel: FloatArray  # (3,) [m] where the heel touches the ground
+    ball: FloatArray  # (3,) [m] the toe joint
+    ankle_height_m: float
+
+    @classmethod
+    def from_skeleton(cls, skeleton: Skeleton, side: str) -> FootShape:
+        """Measure the rest pose, in which the foot stands flat with its sole at height zero."""
+        points = contact_points(skeleton)
+        heel = points.offsets[points.names.index(f"{side}_heel")]
+        height = float(skeleton.rest_positions()[skeleton.index(f"{side}_ankle"), 1])
+        return cls(heel, skeleton.offsets[skeleton.index(f"{side}_foot")], height)
+
+
+def track_foot(times: FloatArray, steps: list[StanceStep], shape: FootShape, clearance_m: float) -> FootTrack:
+    """Follow the steps: stances as planned, swings as cubic curves that keep position and velocity."""
+    ankle, pitch, toes = np.zeros((len(times), 3)), np.zeros(len(times)), np.zeros(len(times))
+    heel_down, toe_down = np.zeros(len(times), dtype=bool), np.zeros(len(times), dtype=bool)
+    for step in steps:
+        on = (times >= step.down_s) & (times <= step.up_s)
+        part = (times[on] - step.down_s) / (step.up_s - step.down_s)
+        ankle[on], pitch[on] = _stance_track(step, part, shape)
+        toes[on] = np.minimum(pitch[on], 0.0)
+        heel_down[on] = pitch[on] < FLAT_TOL_RAD
+        toe_down[on] = pitch[on] > -FLAT_TOL_RAD
+    for step, following in pairwise(steps):
+        off = (times > step.up_s) & (times < following.down_s)
+        part = (times[off] - step.up_s) / (following.down_s - step.up_s)
+        ankle[off], pitch[off], toes[off] = _swing_track(step, following, part, shape, clearance_m)
+    return FootTrack(ankle, pitch, toes, heel_down, toe_down)
+
+
+def _stance_track(step: StanceStep, part: FloatArray, shape: FootShape) -> tuple[FloatArray, FloatArray]:
+    """Ankle and pitch over one stance: about the heel while landing, about the ball while leaving."""
+    roll = step.roll
+    landing = np.clip(part / roll.flat_from, 0.0, 1.0)
+    leaving = np.clip((part - roll.lift_from) / (1.0 - roll.lift_from), 0.0, 1.0)
+    pitch = roll.strike_rad * (1.0 - landing) ** 2 * (1.0 + 2.0 * landing) + roll.leave_rad * leaving**2
+    pivot = np.where((pitch < 0.0)[:, None], shape.heel, shape.ball)
+    flat = np.array([step.x, shape.ankle_height_m, step.z])
+    ankle = flat + pivot - SO3.exp(pitch[:, None] * np.array([1.0, 0.0, 0.0])) @ pivot
+    return ankle, pitch
+
+
+def _swing_track(
+    step: StanceStep, following: StanceStep, part: FloatArray, shape: FootShape, clearance_m: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    duration = following.down_s - step.up_s
+    before, after = _stance_end(step, shape, 1.0), _stance_end(following, shape, 0.0)
+    curve = _hermite(part[:, None], before[0], before[1] * duration, after[0], after[1] * duration)
+    ankle, pitch = curve[:, :3], curve[:, 3]
+    ankle[:, 1] += clearance_m * (3125.0 / 108.0) * part**2 * (1.0 - part) ** 3  # highest at 0.4 of the swing
+    relaxed = np.clip(part / 0.6, 0.0, 1.0)
+    return ankle, pitch, pitch * relaxed**2 * (3.0 - 2.0 * relaxed)
+
+
+def _stance_end(step: StanceStep, shape: FootShape, part: float) -> tuple[FloatArray, FloatArray]:
+    """Ankle and pitch at an end of a stance, and their rates, by a one-sided difference."""
+    h = 1e-5 if part == 0.0 else -1e-5
+    ankle, pitch = _stance_track(step, np.array([part, part + h]), shape)
+    state = np.concatenate([ankle, pitch[:, None]], axis=1)
+    return state[0], (state[1] - state[0]) / (h * (step.up_s - step.down_s))
+
+
+def _hermite(u: FloatArray, a: FloatArray, da: FloatArray, b: FloatArray, db: FloatArray) -> FloatArray:
+    rise = u * u * (3.0 - 2.0 * u)
+    return a + rise * (b - a) + u * (1.0 - u) ** 2 * da - u * u * (1.0 - u) * db
+
+
+REACH_TOL_M = 5e-4  # a planted ankle that misses its place by less is not seen to slide
+LOWERING_M = 0.004
+COM_PASSES = 4  # each pass brings the centre of mass about ten times nearer to its wish
+KNEE_HINT_RAD = 0.6  # bends the knee forward, which tells the leg solver its plane
+X_AXIS, Y_AXIS, Z_AXIS = np.eye(3)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BodyTargets:
+    """What a body shall do, frame by frame ``(F,)`` or ``(F, 3)``; angles in radian."""
+
+    com: FloatArray  # (F, 3) [m] centre of mass
+    feet: dict[str, FootTrack]  # "left", "right"
+    pelvis_yaw: FloatArray  # (F,) positive to the left
+    pelvis_roll: FloatArray  # (F,) positive with the right hip down
+    lean: FloatArray  # (F,) of the trunk, positive forward
+    arm_flexion: dict[str, FloatArray]  # (F,) upper arm, positive forward
+    arm_out_rad: float
+    elbow: dict[str, FloatArray]  # (F,) flexion
+
+
+def pose_body(skeleton: Skeleton, rate_hz: float, wish: BodyTargets, *, name: str) -> Motion:
+    """Pose the canonical human so that feet are where they shall be and the centre of mass too.
+
+    Where a leg is too short for the wish, the whole clip is lowered until it reaches; a constant shift needs no force.
+    """
+    motion, missing_m = _match_centre_of_mass(skeleton, rate_hz, wish, name)
+    while missing_m > REACH_TOL_M and wish.com[0, 1] > 0.0:
+        wish = replace(wish, com=wish.com - np.array([0.0, LOWERING_M, 0.0]))
+        motion, missing_m = _match_centre_of_mass(skeleton, rate_hz, wish, name)
+    return replace(motion, contacts=_contacts(wish))
+
+
+def _match_centre_of_mass(skeleton: Skeleton, rate_hz: float, wish: BodyTargets, name: str) -> tuple[Motion, float]:
+    """Shift the root until the centre of mass is where it shall be."""
+    root = wish.com + np.array([0.0, 0.02, 0.0])
+    motion, missing_m = _pose_with_root(skeleton, rate_hz, wish, root, name)
+    for _ in range(COM_PASSES):
+        root = root + wish.com - centre_of_mass(motion)
+        motion, missing_m = _pose_with_root(skeleton, rate_hz, wish, root, name)
+    return motion, missing_m
+
+
+def _pose_with_root(
+    skeleton: Skeleton, rate_hz: float, wish: BodyTargets, root: FloatArray, name: str
+) -> tuple[Motion, float]:
+    """The body with its root at ``root``, and by how much a planted ankle misses its place at worst [m]."""
+    frames = len(root)
+    local = np.tile(SO3.identity(skeleton.num_joints).wxyz, (frames, 1, 1))
+    pelvis = (
+        _rotation_about(Y_AXIS, wish.pelvis_yaw)
+        @ _rotation_about(Z_AXIS, wish.pelvis_roll)
+        @ _rotation_about(X_AXIS, 0.3 * wish.lean)
+    )
+    local[:, 0] = pelvis.wxyz
+    _place_trunk(skeleton, local, wish)
+    for side, foot in wish.feet.items():
+        _place_arm(skeleton, local, wish, side)
+        local[:, skeleton.index(f"{side}_knee")] = SO3.exp(KNEE_HINT_RAD * X_AXIS).wxyz
+        local[:, skeleton.index(f"{side}_foot")] = _rotation_about(X_AXIS, foot.toe_pitch - foot.pitch).wxyz
+    motion, missing_m = Motion(skeleton, rate_hz, root, SO3(local), name=name), 0.0
+    for side, foot in wish.feet.items():
+        solved = solve_two_bone(motion, f"{side}_leg", foot.ankle, end_rotations=_rotation_about(X_AXIS, foot.pitch))
+        planted = foot.heel_down | foot.toe_down
+        motion, missing_m = solved.motion, max(missing_m, float(solved.position_error_m[planted].max()))
+    return motion, missing_m
+
+
+def _place_trunk(skeleton: Skeleton, local: FloatArray, wish: BodyTargets) -> None:
+    """Undo the pelvis's roll and twice its yaw over three joints, so that shoulders counter the hips."""
+    third = 1.0 / 3.0
+    for joint in ("spine1", "spine2", "spine3"):
+        turn = _rotation_about(Y_AXIS, -2.0 * third * wish.pelvis_yaw) @ _rotation_about(
+            Z_AXIS, -third * wish.pelvis_roll
+        )
+        local[:, skeleton.index(joint)] = (turn @ _rotation_about(X_AXIS, 0.7 * third * wish.lean)).wxyz
+    for joint in ("neck", "head"):
+        back = _rotation_about(X_AXIS, -0.45 * wish.lean) @ _rotation_about(Y_AXIS, 0.5 * wish.pelvis_yaw)
+        local[:, skeleton.index(joint)] = back.wxyz
+
+
+def _place_arm(skeleton: Skeleton, local: FloatArray, wish: BodyTargets, side: str) -> None:
+    sign = 1.0 if side == "left" else -1.0
+    hang = SO3.from_axis_angle(Z_AXIS, -sign * (0.5 * np.pi - wish.arm_out_rad))
+    local[:, skeleton.index(f"{side}_shoulder")] = (_rotation_about(X_AXIS, -wish.arm_flexion[side]) @ hang).wxyz
+    local[:, skeleton.index(f"{side}_elbow")] = _rotation_about(Y_AXIS, -sign * wish.elbow[side]).wxyz
+
+
+def _rotation_about(axis: FloatArray, angle: FloatArray) -> SO3:
+    return SO3.exp(angle[:, None] * axis)
+
+
+def _contacts(wish: BodyTargets) -> Contacts:
+    tracks = {f"{side}_heel": foot.heel_down for side, foot in wish.feet.items()}
+    tracks |= {f"{side}_toe": foot.toe_down for side, foot in wish.feet.items()}
+    names = ("left_heel", "left_toe", "right_heel", "right_toe", "left_hand", "right_hand")
+    hands = np.zeros(len(wish.com), dtype=bool)
+    return Contacts(names, np.stack([tracks.get(name, hands) for name in names], axis=1))

@@ -1,0 +1,93 @@
+"""Files by name that ship with the product: problems to optimise, scripts of locomotion, sketches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from marey.base import InputError, UnknownNameError
+
+if TYPE_CHECKING:
+    from marey.spacetime import SpacetimeProblem
+
+
+TURNED_DEG: Final = 30.0  # jumps that turn more are made of hops that turn
+FOLDER: Final = Path(__file__).parent / "problems"
+
+
+def problem_names() -> tuple[str, ...]:
+    """Names of the shipped problems, in order."""
+    return tuple(sorted(file.stem for file in FOLDER.glob("*.toml")))
+
+
+def problem_file(name: str) -> Path:
+    """File of a shipped problem.
+
+    Raises:
+        UnknownNameError: no such problem; the nearest names are in the message.
+    """
+    file = FOLDER / f"{name}.toml"
+    if name not in problem_names():
+        raise UnknownNameError("problem", name, "marey.samples", problem_names())
+    return file
+
+
+def jump_problem(*, length_m: float = 1.0, rise_m: float = 0.25, turn_deg: float = 0.0) -> SpacetimeProblem:
+    r"""A jump with both feet, in the space of shipped captures.
+
+    The time in the air is that of a centre of mass that rises by h and falls as far, :math:`T = 2\sqrt{2h/g}`.
+
+    Args:
+        length_m: how far the feet land ahead [m].
+        rise_m: of the centre of mass in the air [m].
+        turn_deg: to the left, in the air.
+    """
+    from marey.dynamics import GRAVITY
+    from marey.spacetime import build_jump_problem as jump_of
+
+    if not (np.isfinite([length_m, rise_m, turn_deg]).all() and rise_m > 0.0):
+        raise InputError(f"a jump of {length_m} m, {rise_m} m high, {turn_deg}°", "Give finite numbers, a rise above 0")
+    basis = "turn" if abs(turn_deg) > TURNED_DEG else "jump"
+    flight_s = round(2.0 * float(np.sqrt(2.0 * rise_m / GRAVITY)), 3)
+    return jump_of(length_m, turn_deg, flight_s=flight_s, basis=basis)
+
+
+SCRIPTS: Final = Path(__file__).parent / "scripts"
+
+
+def script_names() -> tuple[str, ...]:
+    """Names of the shipped scripts, in order."""
+    return tuple(sorted(file.stem for file in SCRIPTS.iterdir() if file.suffix in (".toml", ".xml")))
+
+
+def script_file(name: str) -> Path:
+    """File of a shipped script.
+
+    Raises:
+        UnknownNameError: no such script; the nearest names are in the message.
+    """
+    for suffix in (".toml", ".xml"):
+        if name in script_names() and (file := SCRIPTS / f"{name}{suffix}").is_file():
+            return file
+    raise UnknownNameError("script", name, "marey.samples", script_names())
+
+
+SKETCHES: Final = Path(__file__).parent / "sketches"
+
+
+def sketch_names() -> tuple[str, ...]:
+    """Names of the shipped sketches, in order."""
+    return tuple(sorted(file.stem for file in SKETCHES.glob("*.toml")))
+
+
+def sketch_file(name: str) -> Path:
+    """File of a shipped sketch.
+
+    Raises:
+        UnknownNameError: no such sketch; the nearest names are in the message.
+    """
+    if name not in sketch_names():
+        raise UnknownNameError("sketch", name, "marey.samples", sketch_names())
+    return SKETCHES / f"{name}.toml"

@@ -1,0 +1,1 @@
+"""What holds a figure: ground, joint limits, pins, balls, gathered for one step."""

@@ -1,0 +1,325 @@
+"""All that holds a figure: grounds, joint limits, pins and other constraints, in one programme a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from marey.base import FloatArray, InputError, IntArray, UnknownNameError
+from marey.dynamics import Body
+from marey.kinematics import JointLimits
+from marey.simulate.constraints.contact_rows import (
+    contact_impulses,
+    find_near_contacts,
+    update_contact_memory,
+    write_contact_rows,
+)
+from marey.simulate.constraints.ground import (
+    FRICTIONS,
+    Friction,
+    Ground,
+    PlaneArrays,
+    StepContacts,
+    contact_spheres,
+    pack_planes,
+)
+from marey.simulate.constraints.joint_limits import LimitRows
+from marey.simulate.constraints.kinds import CONTACT_PRIORITY, Ball, Constraint, append_balls, ball_rows, move_balls
+from marey.simulate.mechanics import Mechanics
+from marey.simulate.mechanism import Mechanism, as_kernel_array
+from marey.simulate.solver.cholesky import cholesky, solve_cholesky
+from marey.simulate.solver.constrained_step import (
+    ConstraintRows,
+    ContactMemory,
+    RowNames,
+    StepSolution,
+    make_rows,
+    solve_factored,
+    stack_rows,
+)
+from marey.simulate.state import State
+from marey.skeleton import capsules
+
+LIMIT_PRIORITY: Final = 1
+LIMIT_PASSES: Final = 4  # solutions anew with rows for limits that the last one broke
+SLOTS: Final = 9  # rows that a contact can have, as in the kernels
+
+Grounds = Ground | Iterable[Ground] | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SolverState:
+    """What one step tells the next; a step never changes it, so a step that is given up leaves no trace."""
+
+    warm: FloatArray  # (S,) last multipliers of all possible rows
+    contacts: ContactMemory  # where corners stand, and last normal impulses
+    logs: FloatArray  # (J, 3) last logarithms of joints in the axes of their ellipsoids
+    balls: tuple[Ball, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ConstraintSolution:
+    """A step under constraints."""
+
+    velocity: FloatArray  # (d,)
+    impulse: FloatArray  # (d,) what all constraints together did, as a body covector
+    contacts: StepContacts
+    memory: SolverState
+    relaxed: tuple[str, ...]  # rows that could not be kept
+    balls: tuple[Ball, ...]
+    changes: int  # of the active set: the work of the solver
+    is_converged: bool
+
+
+class _StepStart(NamedTuple):
+    """The beginning of a step."""
+
+    here: Mechanics
+    state: State
+    dt: float
+    memory: SolverState
+    planes: PlaneArrays
+
+
+class _NearContacts(NamedTuple):
+    """Contacts of a step before it is solved."""
+
+    which: IntArray
+    gaps: FloatArray
+    arms: FloatArray
+    speeds: FloatArray
+    places: FloatArray
+
+
+class _StepRows(NamedTuple):
+    """Rows of a step, contacts first, and where they come from."""
+
+    rows: ConstraintRows
+    near: _NearContacts
+    logs: FloatArray
+
+
+def make_constraint_set(
+    body: Body,
+    mechanism: Mechanism,
+    *,
+    ground: Grounds = None,
+    limits: JointLimits | None = None,
+    constraints: Iterable[Constraint | Ball] = (),
+) -> ConstraintSet | None:
+    """Everything that holds a figure, or ``None`` where nothing does."""
+    grounds = () if ground is None else (ground,) if isinstance(ground, Ground) else tuple(ground)
+    things = tuple(constraints)
+    if not grounds and limits is None and not things:
+        return None
+    return ConstraintSet(body, mechanism, grounds, limits, things)
+
+
+class ConstraintSet:
+    """Grounds, limits, constraints and balls of one figure."""
+
+    def __init__(
+        self,
+        body: Body,
+        mechanism: Mechanism,
+        grounds: tuple[Ground, ...],
+        limits: JointLimits | None,
+        things: tuple[Constraint | Ball, ...],
+    ) -> None:
+        for ground in grounds:
+            if not isinstance(ground, Ground):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
+                raise InputError(f"a ground is a {type(ground).__name__}", "Pass marey.simulate.Ground()")
+        for thing in things:
+            if not isinstance(thing, Ball | Constraint):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise InputError(f"a constraint is a {type(thing).__name__}", "Pass Pin, Ball or one of your own")
+        self.skeleton, self.grounds, self.limits = body.skeleton, grounds, limits
+        self.spheres, self.sphere_names = contact_spheres(body.skeleton)
+        self._planes = pack_planes(grounds)
+        self._limit_rows = None if limits is None else LimitRows(limits, body.skeleton)
+        self._constraints = tuple(t for t in things if not isinstance(t, Ball))
+        self._balls = tuple(t for t in things if isinstance(t, Ball))
+        self._solid = capsules(body.skeleton)
+        self._size = 6 + mechanism.basis.shape[2]
+        self._slot_names = self._named_slots()
+
+    def initial_state(self) -> SolverState:
+        """What is known before the first step."""
+        planes, spheres, joints = len(self.grounds), len(self.sphere_names), self.skeleton.num_joints
+        shape = (planes, spheres)
+        return SolverState(
+            np.zeros(len(self._slot_names)),
+            ContactMemory(np.zeros((*shape, 3)), np.zeros(shape, dtype=np.bool_), np.zeros(shape)),
+            np.zeros((joints, 3)),
+            self._balls,
+        )
+
+    def add_ball(self, memory: SolverState | None, ball: Ball) -> SolverState:
+        """Memory with one more ball in flight."""
+        memory = self.initial_state() if memory is None else memory
+        return replace(memory, balls=(*memory.balls, ball))
+
+    def rows(
+        self,
+        here: Mechanics,
+        state: State,
+        dt: float,
+        memory: SolverState | None = None,
+        *,
+        friction: Friction | None = None,
+    ) -> ConstraintRows:
+        """Rows of a step that is expected to have about the velocity of the last; balls come as a surprise.
+
+        Args:
+            here: mechanics of the state.
+            state: at the beginning of the step.
+            dt: length of the step [s].
+            memory: of the last step.
+            friction: how to write the rows of contacts, in place of how the grounds say: "coulomb" facets of cones,
+                "staggered" a normal and two tangential rows (their ``partners`` and ``grips`` tell what bounds them),
+                "stick" or "frictionless".
+        """
+        at = self._step_start(here, state, dt, memory)
+        if friction is not None:
+            if friction not in FRICTIONS:
+                raise UnknownNameError("friction", str(friction), "the ground", FRICTIONS)
+            modes = np.full(len(self.grounds), FRICTIONS.index(friction))
+            at = at._replace(planes=at.planes._replace(modes=modes))
+        return self._assemble_rows(at, state.velocity).rows
+
+    def solve(
+        self,
+        here: Mechanics,
+        state: State,
+        dt: float,
+        inertia: FloatArray,
+        rhs: FloatArray,
+        memory: SolverState | None = None,
+    ) -> ConstraintSolution:
+        r"""Velocity that minimises :math:`\frac12 v^T M v - f^T v` under all rows; see ``rows``.
+
+        Args:
+            here: mechanics of the state.
+            state: at the beginning of the step.
+            dt: length of the step [s].
+            inertia: M with any damping ``(d, d)``.
+            rhs: f ``(d,)``.
+            memory: of the last step.
+        """
+        at = self._step_start(here, state, dt, memory)
+        factor, _ = cholesky(inertia)
+        free = solve_cholesky(factor, rhs)
+        gathered = self._assemble_rows(at, free)
+        if at.memory.balls:
+            factor, free, gathered = self._append_balls(at, factor, free, gathered)
+        slots, warm = gathered.rows.slots, at.memory.warm
+        found = solve_factored(factor, free, gathered.rows, start=np.where(slots >= 0, warm[slots], 0.0))
+        if self._limit_rows is not None:
+            gathered, found = self._enforce_limits(at, factor, free, gathered, found)
+        contacts, remembered = self._finish_step(at, gathered, found)
+        return ConstraintSolution(
+            found.velocity[: self._size],
+            (found.multipliers @ gathered.rows.J)[: self._size],
+            contacts,
+            remembered,
+            found.relaxed,
+            remembered.balls,
+            found.changes,
+            found.is_converged,
+        )
+
+    def _step_start(self, here: Mechanics, state: State, dt: float, memory: SolverState | None) -> _StepStart:
+        return _StepStart(here, state, dt, self.initial_state() if memory is None else memory, self._planes)
+
+    def _assemble_rows(self, at: _StepStart, expected: FloatArray) -> _StepRows:
+        """All rows of a step that is expected to come to about a velocity."""
+        expected = as_kernel_array(expected)
+        near, contact_part = self._contact_rows(at, expected)
+        parts, logs = [contact_part], at.memory.logs
+        if self._limit_rows is not None:
+            J, b, who, logs = self._limit_rows.rows(at.state.rotations.wxyz, at.here.turns, logs, expected, at.dt)
+            parts.append(self._make_limit_rows(J, b, who))
+        parts += [constraint.rows(at.here, self.skeleton, at.dt) for constraint in self._constraints]
+        return _StepRows(stack_rows(parts), near, logs)
+
+    def _contact_rows(self, at: _StepStart, expected: FloatArray) -> tuple[_NearContacts, ConstraintRows]:
+
+        here, planes, spheres = at.here, at.planes, self.spheres
+        columns = (here.angular, here.linear)
+        which, gaps, arms, speeds = find_near_contacts(
+            here.frames, here.joints, *columns, spheres, planes, expected, at.dt
+        )
+        near = _NearContacts(which, gaps, arms, speeds, here.joints[spheres.joints[which[:, 1]]] + arms)
+        found = (which, gaps, arms, speeds, at.memory.contacts, at.state.velocity, at.dt)
+        table = write_contact_rows(*columns, near.places, spheres, planes, *found)
+        priorities = np.full(len(table.b), CONTACT_PRIORITY)
+        return near, ConstraintRows(*table, priorities, RowNames(self._slot_names, table.slots))
+
+    def _make_limit_rows(self, J: FloatArray, b: FloatArray, who: IntArray, *, is_new: bool = True) -> ConstraintRows:
+        slots = who + len(self.grounds) * len(self.sphere_names) * SLOTS
+        names = RowNames(self._slot_names, slots)
+        kept = slots if is_new else None  # a second row of the same limit leaves no guess behind
+        ends = (J, b)
+        return make_rows(*ends, is_equality=False, name="limit", priority=LIMIT_PRIORITY, slots=kept, names=names)
+
+    def _named_slots(self) -> tuple[str, ...]:
+        """Names of all possible rows: contacts plane by plane, then the limits of the joints."""
+        contacts = [name for _ in self.grounds for name in self.sphere_names for _ in range(SLOTS)]
+        return (*(f"contact of {c}" for c in contacts), *(f"limit of {name}" for name in self.skeleton.names))
+
+    def _enforce_limits(
+        self, at: _StepStart, factor: FloatArray, free: FloatArray, gathered: _StepRows, found: StepSolution
+    ) -> tuple[_StepRows, StepSolution]:
+        """The same step with rows for limits that it would break, if there are any."""
+        assert self._limit_rows is not None
+        wxyz, turns = at.state.rotations.wxyz, at.here.turns
+        for _ in range(LIMIT_PASSES):
+            J, b, who = self._limit_rows.broken_rows(wxyz, turns, as_kernel_array(found.velocity), at.dt)
+            if not len(b):
+                break
+            wider = np.zeros((len(b), len(free)))
+            wider[:, : J.shape[1]] = J
+            more = self._make_limit_rows(wider, b, who, is_new=False)
+            gathered = gathered._replace(rows=stack_rows([gathered.rows, more]))
+            start = np.concatenate([found.multipliers, np.zeros(len(b))])
+            found = solve_factored(factor, free, gathered.rows, start=start)
+        return gathered, found
+
+    def _append_balls(
+        self, at: _StepStart, factor: FloatArray, free: FloatArray, gathered: _StepRows
+    ) -> tuple[FloatArray, FloatArray, _StepRows]:
+        """The same step with balls: more velocities, more rows."""
+        balls, rows = at.memory.balls, gathered.rows
+        hits = ball_rows(balls, self._solid, self.grounds, at.here, at.state.velocity, at.dt)
+        wider = np.concatenate([rows.J, np.zeros((len(rows), 3 * len(balls)))], axis=1)
+        factor, free = append_balls(factor, free, balls, at.dt)
+        return factor, free, gathered._replace(rows=stack_rows([replace(rows, J=wider), hits]))
+
+    def _finish_step(
+        self, at: _StepStart, gathered: _StepRows, found: StepSolution
+    ) -> tuple[StepContacts, SolverState]:
+        """Contacts with their impulses, and what the next step has to know."""
+        near, rows, here, memory = gathered.near, gathered.rows, at.here, at.memory
+        which = near.which
+        impulses = contact_impulses(rows.directions, rows.owners, found.multipliers, len(which))
+        velocity = np.ascontiguousarray(found.velocity[: self._size])
+        kept = update_contact_memory(
+            *(here.angular, here.linear, self.spheres, self._planes, which, near.arms, near.places),
+            *(impulses, velocity, memory.contacts),
+        )
+        contacts = StepContacts(
+            tuple(self.sphere_names[int(s)] for s in which[:, 1]),
+            self.spheres.joints[which[:, 1]],
+            near.places,
+            self._planes.normals[which[:, 0]],
+            near.gaps,
+            impulses,
+            at.dt,
+        )
+        warm, is_slot = np.zeros(len(memory.warm)), rows.slots >= 0
+        warm[rows.slots[is_slot]] = found.multipliers[is_slot]
+        return contacts, SolverState(
+            warm, kept, gathered.logs, move_balls(memory.balls, found.velocity[self._size :], at.dt)
+        )

@@ -1,0 +1,277 @@
+r"""Compiled rows of contacts with planes.
+
+A row in the direction u at a point P is :math:`u^T J_P = u^T J_{joint} + (a \times u)^T J_\omega`, with a the arm from
+the joint to the point. [Tournier2011]_ §10.3.
+"""
+
+from __future__ import annotations
+
+from math import cos, pi, sin, sqrt
+
+import numpy as np
+
+from marey.base import FloatArray, IntArray, kernel
+from marey.simulate.constraints.ground import ContactSpheres, PlaneArrays
+from marey.simulate.solver.constrained_step import ContactMemory, RowTable
+
+FRICTIONLESS, STICK, COULOMB, STAGGERED = 0, 1, 2, 3
+SLOTS = 9  # rows that a contact can have: normal and up to eight facets, or two tangents
+NEAR_M = 0.02  # [m] points nearer than this get a row, and those that could come to the ground within the step
+TOUCH_M = 1e-3  # [m] points that would come so near touch: they have friction
+RECOVERY = 0.5  # [m/s] a penetration is left at this speed at most
+SLIP_PART = 2.0  # [-] friction takes about mu times the normal speed that a contact stops; so much is surely enough
+SLIDING = 0.02  # [m/s] a contact that slides faster has no anchor
+FAR_M = 0.02  # [m] an anchor that is farther away is lost
+
+
+@kernel
+def write_point_row(
+    angular: FloatArray,
+    linear: FloatArray,
+    j: int | IntArray,
+    arm: FloatArray,
+    x: float,
+    y: float,
+    z: float,
+    out: FloatArray,
+) -> None:
+    """Write the row of a direction at a point."""
+    p, q, r = arm[1] * z - arm[2] * y, arm[2] * x - arm[0] * z, arm[0] * y - arm[1] * x
+    for i in range(out.shape[0]):
+        out[i] = x * linear[j, 0, i] + y * linear[j, 1, i] + z * linear[j, 2, i]
+        out[i] += p * angular[j, 0, i] + q * angular[j, 1, i] + r * angular[j, 2, i]
+
+
+@kernel
+def point_velocity(
+    angular: FloatArray, linear: FloatArray, j: int | IntArray, arm: FloatArray, v: FloatArray
+) -> tuple[float, float, float]:
+    """Velocity of a point."""
+    a = b = c = x = y = z = 0.0
+    for i in range(v.shape[0]):
+        a += angular[j, 0, i] * v[i]
+        b += angular[j, 1, i] * v[i]
+        c += angular[j, 2, i] * v[i]
+        x += linear[j, 0, i] * v[i]
+        y += linear[j, 1, i] * v[i]
+        z += linear[j, 2, i] * v[i]
+    return x + b * arm[2] - c * arm[1], y + c * arm[0] - a * arm[2], z + a * arm[1] - b * arm[0]
+
+
+@kernel
+def find_near_contacts(
+    frames: FloatArray,
+    joints: FloatArray,
+    angular: FloatArray,
+    linear: FloatArray,
+    spheres: ContactSpheres,
+    planes: PlaneArrays,
+    velocity: FloatArray,
+    dt: float,
+) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
+    """Contacts ``(C, 2)`` (plane, sphere) that a step of this velocity might make, gaps, arms and velocities."""
+    most = planes.points.shape[0] * spheres.joints.shape[0]
+    which, gaps, arms, speeds = (
+        np.empty((most, 2), dtype=np.int64),
+        np.empty(most),
+        np.empty((most, 3)),
+        np.empty((most, 3)),
+    )
+    count = 0
+    arm, centre = np.empty(3), np.empty(3)
+    for s in range(spheres.joints.shape[0]):
+        j, o = spheres.joints[s], spheres.offsets[s]
+        for r in range(3):
+            centre[r] = frames[j, r, 0] * o[0] + frames[j, r, 1] * o[1] + frames[j, r, 2] * o[2]
+        for p in range(planes.points.shape[0]):
+            n = planes.normals[p]
+            gap = -spheres.radii[s]
+            for r in range(3):
+                gap += n[r] * (joints[j, r] + centre[r] - planes.points[p, r])
+                arm[r] = centre[r] - spheres.radii[s] * n[r]
+            x, y, z = point_velocity(angular, linear, j, arm, velocity)
+            fall = max(0.0, -(x * n[0] + y * n[1] + z * n[2]))
+            if gap < NEAR_M + 2.0 * dt * fall:
+                which[count, 0], which[count, 1], gaps[count] = p, s, gap
+                arms[count] = arm
+                speeds[count, 0], speeds[count, 1], speeds[count, 2] = x, y, z
+                count += 1
+    return which[:count], gaps[:count], arms[:count], speeds[:count]
+
+
+@kernel
+def write_tangents(n: FloatArray, x: float, y: float, z: float, out: FloatArray) -> float:
+    """Write two directions in a plane, the first along a velocity; return the speed along it."""
+    fall = n[0] * x + n[1] * y + n[2] * z
+    x, y, z = x - fall * n[0], y - fall * n[1], z - fall * n[2]
+    speed = sqrt(x * x + y * y + z * z)
+    if speed > 1e-6:
+        out[0, 0], out[0, 1], out[0, 2] = x / speed, y / speed, z / speed
+    else:
+        a, b, c = (1.0, 0.0, 0.0) if abs(n[0]) < 0.7 else (0.0, 0.0, 1.0)
+        part = a * n[0] + b * n[1] + c * n[2]
+        a, b, c = a - part * n[0], b - part * n[1], c - part * n[2]
+        length = sqrt(a * a + b * b + c * c)
+        out[0, 0], out[0, 1], out[0, 2] = a / length, b / length, c / length
+    t = out[0]
+    out[1, 0], out[1, 1], out[1, 2] = n[1] * t[2] - n[2] * t[1], n[2] * t[0] - n[0] * t[2], n[0] * t[1] - n[1] * t[0]
+    return speed
+
+
+@kernel
+def _begin_row(out: RowTable, i: int, owner: int, slot: int, bound: float, mu: float) -> None:
+    out.b[i], out.owners[i], out.slots[i] = bound, owner, slot
+    out.lower[i], out.upper[i], out.partners[i], out.grips[i] = 0.0, np.inf, -1, mu
+
+
+@kernel
+def _cone_rows(
+    out: RowTable,
+    i: int,
+    owner: int,
+    slot: int,
+    bound: float,
+    n: FloatArray,
+    axes: FloatArray,
+    pull: FloatArray,
+    mu: float,
+    sides: int,
+) -> int:
+    """Write the facets of a cone of friction; return the number of the next row."""
+    for f in range(sides):
+        u, w = mu * cos(2.0 * pi * f / sides), mu * sin(2.0 * pi * f / sides)
+        _begin_row(out, i, owner, slot + 1 + f, bound, mu)
+        for r in range(3):
+            side = u * axes[0, r] + w * axes[1, r]
+            out.directions[i, r] = n[r] + side
+            out.b[i] += side * pull[r]
+        i += 1
+    return i
+
+
+@kernel
+def _tangent_rows(
+    out: RowTable, i: int, owner: int, slot: int, axes: FloatArray, pull: FloatArray, mu: float, most: float
+) -> int:
+    """Write two tangential rows with impulses up to ``most``; return the number of the next row."""
+    for f in range(2):
+        bound = axes[f, 0] * pull[0] + axes[f, 1] * pull[1] + axes[f, 2] * pull[2]
+        _begin_row(out, i, owner, slot + 1 + f, bound, mu)
+        out.directions[i] = axes[f]
+        out.lower[i], out.upper[i] = -most, most
+        i += 1
+    return i
+
+
+@kernel
+def slip_speed(
+    angular: FloatArray, linear: FloatArray, j: int | IntArray, arm: FloatArray, n: FloatArray, velocity: FloatArray
+) -> float:
+    """Speed at which a point slides with a velocity."""
+    x, y, z = point_velocity(angular, linear, j, arm, velocity)
+    fall = n[0] * x + n[1] * y + n[2] * z
+    return sqrt(max(0.0, x * x + y * y + z * z - fall * fall))
+
+
+@kernel
+def write_contact_rows(
+    angular: FloatArray,
+    linear: FloatArray,
+    places: FloatArray,
+    spheres: ContactSpheres,
+    planes: PlaneArrays,
+    which: IntArray,
+    gaps: FloatArray,
+    arms: FloatArray,
+    speeds: FloatArray,
+    memory: ContactMemory,
+    velocity: FloatArray,
+    dt: float,
+) -> RowTable:
+    """Rows of all near contacts.
+
+    The rows of a cone alone would lift what slides by mu times its speed. A contact that slid before the step, at
+    ``velocity``, and would slide on without friction keeps most of that slip for sure: that much is allowed for.
+    """
+    most, d = which.shape[0] * SLOTS, angular.shape[2]
+    whole, b, lower, upper = np.empty((3, most), dtype=np.int64), np.empty(most), np.empty(most), np.empty(most)
+    J, directions = np.empty((most, d)), np.empty((most, 3))
+    out = RowTable(J, b, lower, upper, directions, whole[0], whole[1], whole[2], np.empty(most))
+    axes, pull, i = np.empty((2, 3)), np.empty(3), 0
+    for c in range(which.shape[0]):
+        p, s = which[c, 0], which[c, 1]
+        n, mode, mu, gap, first = planes.normals[p], planes.modes[p], float(planes.frictions[p]), gaps[c], i
+        slot = (p * spheres.joints.shape[0] + s) * SLOTS
+        fall = speeds[c, 0] * n[0] + speeds[c, 1] * n[1] + speeds[c, 2] * n[2]
+        bound = -gap / dt if gap >= 0.0 else min(-planes.gammas[p] * gap / dt, RECOVERY)
+        touches = gap + dt * fall <= TOUCH_M and mode != FRICTIONLESS and mu > 0.0
+        slip, kept = write_tangents(n, speeds[c, 0], speeds[c, 1], speeds[c, 2], axes), 0.0
+        for r in range(3):
+            held = memory.anchored[p, s]
+            pull[r] = planes.gammas[p] * (memory.anchors[p, s, r] - places[c, r]) / dt if held else 0.0
+        if touches and mode == COULOMB:
+            before = slip_speed(angular, linear, spheres.joints[s], arms[c], n, velocity)
+            kept = max(0.0, min(slip, before) - SLIP_PART * mu * max(0.0, bound - fall))
+        if not touches or mode != COULOMB or kept > 0.0:
+            _begin_row(out, i, c, slot, bound, mu)
+            out.directions[i] = n
+            i += 1
+        if touches and mode == COULOMB:
+            i = _cone_rows(out, i, c, slot, bound - mu * kept, n, axes, pull, mu, int(planes.facets[p]))
+        elif touches:
+            i = _tangent_rows(
+                out, i, c, slot, axes, pull, mu, np.inf if mode == STICK else mu * float(memory.pushes[p, s])
+            )
+            if mode == STAGGERED:
+                out.partners[first + 1 : i] = first
+        for k in range(first, i):
+            u = out.directions[k]
+            write_point_row(angular, linear, spheres.joints[s], arms[c], u[0], u[1], u[2], out.J[k])
+    b, lower, upper, directions, whole = b[:i], lower[:i], upper[:i], directions[:i], whole[:, :i]
+    return RowTable(out.J[:i], b, lower, upper, directions, whole[0], whole[1], whole[2], out.grips[:i])
+
+
+@kernel
+def contact_impulses(directions: FloatArray, owners: IntArray, multipliers: FloatArray, count: int) -> FloatArray:
+    """Impulses ``(C, 3)`` of contacts from the multipliers of their rows."""
+    out = np.zeros((count, 3))
+    for i in range(owners.shape[0]):
+        c = owners[i]
+        if c >= 0 and multipliers[i] != 0.0:
+            for r in range(3):
+                out[c, r] += multipliers[i] * directions[i, r]
+    return out
+
+
+@kernel
+def update_contact_memory(
+    angular: FloatArray,
+    linear: FloatArray,
+    spheres: ContactSpheres,
+    planes: PlaneArrays,
+    which: IntArray,
+    arms: FloatArray,
+    places: FloatArray,
+    impulses: FloatArray,
+    velocity: FloatArray,
+    memory: ContactMemory,
+) -> ContactMemory:
+    """Anchors of the corners that stand, and normal impulses of all contacts, for the next step."""
+    anchors, held = memory.anchors.copy(), np.zeros(memory.anchored.shape, dtype=np.bool_)
+    pushes = np.zeros(memory.anchored.shape)
+    for c in range(which.shape[0]):
+        p, s = which[c, 0], which[c, 1]
+        n = planes.normals[p]
+        push = impulses[c, 0] * n[0] + impulses[c, 1] * n[1] + impulses[c, 2] * n[2]
+        pushes[p, s] = max(0.0, push)
+        if push <= 0.0 or spheres.radii[s] > 0.0:
+            continue
+        if slip_speed(angular, linear, spheres.joints[s], arms[c], n, velocity) > SLIDING:
+            continue
+        away = 0.0
+        for r in range(3):
+            away += (places[c, r] - anchors[p, s, r]) ** 2
+        held[p, s] = True
+        if not memory.anchored[p, s] or away > FAR_M * FAR_M:
+            anchors[p, s] = places[c]
+    return ContactMemory(anchors, held, pushes)

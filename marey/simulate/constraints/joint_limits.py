@@ -1,0 +1,221 @@
+r"""Joint limits of every kind as rows of a step.
+
+An ellipsoid has a level :math:`f = x^T A x`, :math:`x = \log(c^{-1} q)`, with the body gradient
+:math:`2 J_r^{-T}(x)\,A x`; its row is :math:`-\nabla f \cdot \omega \ge -(1 - f)/h`. [Tournier2011]_ §12.4. Limits of
+other kinds tell a distance d only outside, so it is measured where the free step would end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import pi, sqrt
+from typing import Any, Final, cast
+
+import numpy as np
+
+from marey.base import FloatArray, InputError, IntArray, kernel
+from marey.kinematics import EllipsoidLimits, JointLimits
+from marey.kinematics.limits.box import left_jacobian_inverse_times
+from marey.kinematics.limits.tables import check_bounds
+from marey.lie import SO3
+from marey.lie.kernels import conjugate, exp, log, multiply, quaternion_at, rotate, write_rotation
+from marey.skeleton import Skeleton
+
+ACTIVE_LEVEL = 0.8  # [-] of an ellipsoid above which its row is there: speculative, so that nothing chatters
+RECOVERY_FRACTION = 0.2  # [-] part of a violation that a step repairs
+RECOVERY_RAD_S = 2.0  # [rad/s] a violation is left at this speed at most
+NEAR_HALF_TURN = pi - 1e-3  # [rad] beyond, the logarithm is continued from the last step
+LEAST_RAD = 1e-9  # [rad] of a violation
+LEAST_ROW = 1e-6  # [-] a row that no coordinate can move is none
+
+
+@kernel
+def rotate_joints(
+    wxyz: FloatArray, turns: FloatArray, velocity: FloatArray, dt: float
+) -> tuple[FloatArray, FloatArray]:
+    """Local rotations ``(2, J, 4)`` now and after a step, and the joints' angular velocities ``(J, 3)``."""
+    count, k = turns.shape[0], turns.shape[2]
+    out, omega = np.empty((2, count, 4)), np.zeros((count, 3))
+    out[0], out[1] = wxyz, wxyz
+    for j in range(1, count):
+        for r in range(3):
+            for i in range(k):
+                omega[j, r] += turns[j, r, i] * velocity[6 + i]
+        step = exp((dt * omega[j, 0], dt * omega[j, 1], dt * omega[j, 2]))
+        write_rotation(out[1, j], multiply(quaternion_at(wxyz, j), step))
+    return out, omega
+
+
+@kernel
+def _write_row(turns: FloatArray, j: int, x: float, y: float, z: float, row: FloatArray) -> float:
+    """Write the row of a joint's angular velocity along a vector; return its squared length."""
+    square = 0.0
+    for i in range(6):
+        row[i] = 0.0
+    for i in range(turns.shape[2]):
+        value = x * turns[j, 0, i] + y * turns[j, 1, i] + z * turns[j, 2, i]
+        row[6 + i] = value
+        square += value * value
+    return square
+
+
+@kernel
+def ellipsoid_rows(
+    wxyz: FloatArray,
+    turns: FloatArray,
+    centres: FloatArray,
+    axes: FloatArray,
+    semi: FloatArray,
+    logs: FloatArray,
+    velocity: FloatArray,
+    dt: float,
+) -> tuple[FloatArray, FloatArray, IntArray, FloatArray]:
+    """Rows ``(m, d)``, bounds, joints of the ellipsoids that a joint is near to, and all logarithms ``(J, 3)``."""
+    count, d = turns.shape[0], 6 + turns.shape[2]
+    J, b, who, found = np.empty((count, d)), np.empty(count), np.empty(count, dtype=np.int64), logs.copy()
+    m = 0
+    for j in range(1, count):
+        if np.isinf(semi[j, 0]):
+            continue
+        frame = quaternion_at(axes, j)
+        y = rotate(conjugate(frame), log(multiply(conjugate(quaternion_at(centres, j)), quaternion_at(wxyz, j))))
+        angle = sqrt(y[0] * y[0] + y[1] * y[1] + y[2] * y[2])
+        if angle > NEAR_HALF_TURN and logs[j, 0] * y[0] + logs[j, 1] * y[1] + logs[j, 2] * y[2] < 0.0:
+            back = 1.0 - 2.0 * pi / angle
+            y = (back * y[0], back * y[1], back * y[2])
+        found[j, 0], found[j, 1], found[j, 2] = y
+        a = (2.0 * y[0] / semi[j, 0] ** 2, 2.0 * y[1] / semi[j, 1] ** 2, 2.0 * y[2] / semi[j, 2] ** 2)
+        level = 0.5 * (a[0] * y[0] + a[1] * y[1] + a[2] * y[2])
+        g = rotate(frame, left_jacobian_inverse_times(y, a))
+        square = _write_row(turns, j, -g[0], -g[1], -g[2], J[m])
+        if square < LEAST_ROW * LEAST_ROW:
+            continue
+        rate = 0.0
+        for i in range(turns.shape[2]):
+            rate -= J[m, 6 + i] * velocity[6 + i]
+        if max(level, level + dt * rate) <= ACTIVE_LEVEL:
+            continue
+        steepness = sqrt(g[0] * g[0] + g[1] * g[1] + g[2] * g[2])
+        b[m] = (
+            -(1.0 - level) / dt
+            if level <= 1.0
+            else min(RECOVERY_FRACTION * (level - 1.0) / dt, RECOVERY_RAD_S * steepness)
+        )
+        who[m] = j
+        m += 1
+    return J[:m], b[:m], who[:m], found
+
+
+@kernel
+def distance_rows(
+    turns: FloatArray, violation: FloatArray, gradient: FloatArray, omega: FloatArray, dt: float
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    r"""Rows ``(m, d)``, bounds and joints of limits that tell a distance, from now and from the end of a free step.
+
+    With the distance :math:`d_1` and slope at the end of the free step,
+    :math:`d_1 + h \nabla d \cdot (\omega - \omega_{free}) \le (1 - \gamma)\,d_0`.
+    """
+    count, d = turns.shape[0], 6 + turns.shape[2]
+    J, b, who = np.empty((count, d)), np.empty(count), np.empty(count, dtype=np.int64)
+    m = 0
+    for j in range(1, count):
+        now, then = violation[0, j], violation[1, j]
+        if max(now, then) < LEAST_RAD:
+            continue
+        repair = min(RECOVERY_FRACTION * now, RECOVERY_RAD_S * dt)
+        f = 1 if then >= LEAST_RAD else 0
+        size = violation[f, j]
+        x, y, z = gradient[f, j, 0] / size, gradient[f, j, 1] / size, gradient[f, j, 2] / size
+        if _write_row(turns, j, -x, -y, -z, J[m]) < LEAST_ROW * LEAST_ROW:
+            continue
+        if f == 1:
+            b[m] = (then - now + repair) / dt - (x * omega[j, 0] + y * omega[j, 1] + z * omega[j, 2])
+        else:
+            b[m] = repair / dt
+        who[m] = j
+        m += 1
+    return J[:m], b[:m], who[:m]
+
+
+VIOLATION_TOL_RAD: Final = 2e-5  # [rad] further outside than before by more than this, a limit is broken
+
+
+class LimitRows:
+    """Limits of a figure, ready to be asked at every step.
+
+    Ellipsoids know how deep inside a joint is, so their rows come before the limit is reached. Other kinds are asked
+    where a free step would end.
+    """
+
+    def __init__(self, limits: JointLimits, skeleton: Skeleton) -> None:
+        from marey.kinematics.limits.tables import compile_bounds
+
+        if not isinstance(limits, JointLimits):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
+            raise InputError(
+                f"limits is a {type(limits).__name__}", "Pass joint limits, marey.kinematics.BoxLimits say"
+            )
+        if limits.skeleton.names != skeleton.names:
+            raise InputError(
+                f"the limits are of '{limits.skeleton.name}', the body of '{skeleton.name}'; their joints differ",
+                "Fit the limits on clips of this skeleton",
+            )
+        self.limits = limits
+        bounds = compile_bounds(limits)
+        self._bounds = bounds
+        self._tables: tuple[FloatArray, ...] = () if bounds is None else cast(Any, bounds)[bounds.kind]
+        self._is_ellipsoid = isinstance(limits, EllipsoidLimits)
+        self._kernel = None if bounds is None else _limit_kernel(bounds.kind)
+
+    def rows(
+        self, wxyz: FloatArray, turns: FloatArray, logs: FloatArray, velocity: FloatArray, dt: float
+    ) -> tuple[FloatArray, FloatArray, IntArray, FloatArray]:
+        """Rows ``(m, d)``, bounds ``(m,)``, joints ``(m,)``, and logarithms ``(J, 3)`` for the next step."""
+        if self._is_ellipsoid:
+            centres, axes, semi = self._tables
+            return ellipsoid_rows(wxyz, turns, centres, axes, semi, logs, velocity, dt)
+        both, omega = rotate_joints(wxyz, turns, velocity, dt)
+        violation, gradient = self._check_limits(both)
+        return (*distance_rows(turns, violation, gradient, omega, dt), logs)
+
+    def broken_rows(
+        self, wxyz: FloatArray, turns: FloatArray, velocity: FloatArray, dt: float
+    ) -> tuple[FloatArray, FloatArray, IntArray]:
+        """Rows, bounds and joints of limits that a step of this velocity would break, seen from where it ends.
+
+        Limits are round and rows are flat, so a fast joint may keep its row and yet leave its limit.
+        """
+        both, omega = rotate_joints(wxyz, turns, velocity, dt)
+        violation, gradient = self._check_limits(both)
+        broken = violation[1] > np.maximum(violation[0], 0.0) + VIOLATION_TOL_RAD
+        broken[0] = False
+        if not broken.any():
+            return np.zeros((0, 6 + turns.shape[2])), np.zeros(0), np.zeros(0, dtype=np.int64)
+        return distance_rows(turns, violation * broken, gradient, omega, dt)
+
+    def _check_limits(self, wxyz: FloatArray) -> tuple[FloatArray, FloatArray]:
+        if self._kernel is not None:
+            _, violation, gradient = self._kernel(wxyz, *self._tables)
+            return violation, gradient
+        if self._bounds is not None:
+            _, violation, gradient = check_bounds(self._bounds, wxyz)
+            return violation, gradient
+        check = self.limits.check(SO3(wxyz))  # a kind of the user's own
+        return np.ascontiguousarray(check.violation), np.ascontiguousarray(check.gradient)
+
+
+def _limit_kernel(kind: int) -> Callable[..., tuple[FloatArray, FloatArray, FloatArray]] | None:
+    """Compiled check of a kind that takes its tables as they are; the way over all kinds costs more than the check."""
+    from marey.kinematics.limits import baseline_field as _limits_field_kernels
+    from marey.kinematics.limits import box as _limits_kernels
+    from marey.kinematics.limits import cones as _cones_kernels
+    from marey.kinematics.limits import ellipsoids as _ellipsoids_kernels
+    from marey.kinematics.limits.tables import BOX, CONES, ELLIPSOIDS, EULER, QUATERNION_FIELDS, REACH
+
+    return {
+        BOX: _limits_kernels.check_box,
+        EULER: _limits_kernels.check_euler_box,
+        CONES: _cones_kernels.check_cones,
+        REACH: _cones_kernels.check_reach_cones,
+        ELLIPSOIDS: _ellipsoids_kernels.check_ellipsoids,
+        QUATERNION_FIELDS: _limits_field_kernels.check_quaternion_field,
+    }.get(kind)

@@ -1,0 +1,159 @@
+"""Forces that act on a simulated figure from outside, and pushes: a force on a point for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import ceil, floor, inf, isfinite
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen
+from marey.skeleton import ROLES, Skeleton, role_map
+
+
+@dataclass(frozen=True, slots=True, eq=False, init=False)
+class PointForce:
+    """A force on a point that rides on a joint's segment."""
+
+    joint: str  # name of a joint, or its part in the body, such as "right_wrist"
+    force_n: FloatArray  # (3,) [N] in world
+    offset_m: FloatArray  # (3,) [m] in the joint's frame
+
+    def __init__(self, joint: str, force_n: ArrayLike, offset_m: ArrayLike = (0.0, 0.0, 0.0)) -> None:
+        object.__setattr__(self, "joint", joint)
+        object.__setattr__(self, "force_n", frozen(force_n, 3, name="force_n"))
+        object.__setattr__(self, "offset_m", frozen(offset_m, 3, name="offset_m"))
+
+
+class ForceArrays(NamedTuple):
+    """Forces on points as plain arrays, for the kernels."""
+
+    joints: IntArray  # (N,)
+    offsets: FloatArray  # (N, 3) [m]
+    forces: FloatArray  # (N, 3) [N]
+
+
+NO_FORCES = ForceArrays(np.zeros(0, dtype=np.int64), np.zeros((0, 3)), np.zeros((0, 3)))
+
+
+def pack_forces(skeleton: Skeleton, forces: Iterable[PointForce]) -> ForceArrays:
+    """Plain arrays of forces.
+
+    Raises:
+        InputError: one is no ``PointForce``.
+        UnknownNameError: one is on a joint that does not exist.
+    """
+    given = list(forces)
+    if not given:
+        return NO_FORCES
+    for force in given:
+        if not isinstance(force, PointForce):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
+            raise InputError(f"a force is a {type(force).__name__}", "Pass PointForce(joint, force_n)")
+    joints = np.array([_resolve_joint(skeleton, force.joint) for force in given], dtype=np.int64)
+    return ForceArrays(joints, np.stack([f.offset_m for f in given]), np.stack([f.force_n for f in given]))
+
+
+def _resolve_joint(skeleton: Skeleton, name: str) -> int:
+    """Number of a joint, by its own name or by its part in the body."""
+    if name in skeleton.names:
+        return skeleton.names.index(name)
+    if name in ROLES:
+        return role_map(skeleton)[name]
+    raise UnknownNameError("joint", str(name), f"'{skeleton.name}'", skeleton.names)
+
+
+TEXT_FIX = "Write JOINT:FX,FY,FZ@START+DURATION in newtons and seconds, for example right_wrist:0,0,200@1.5+0.1"
+
+
+@dataclass(frozen=True, slots=True, eq=False, init=False)
+class Push:
+    """A constant force from a time on, once or again and again."""
+
+    joint: str  # name of a joint, or its part in the body, such as "right_wrist"
+    force_n: FloatArray  # (3,) [N] in world
+    start_s: float
+    duration_s: float
+    offset_m: FloatArray  # (3,) [m] of the point in the joint's frame
+    every_s: float | None  # [s] from one start to the next; None: once
+
+    def __init__(
+        self,
+        joint: str,
+        force_n: ArrayLike,
+        start_s: float = 0.0,
+        duration_s: float = 0.1,
+        *,
+        offset_m: ArrayLike = (0.0, 0.0, 0.0),
+        every_s: float | None = None,
+    ) -> None:
+        if not isfinite(start_s) or start_s < 0.0:
+            raise InputError(f"a push starts at {start_s} s", "Give a finite time, zero or later")
+        if not isfinite(duration_s) or duration_s <= 0.0:
+            raise InputError(f"a push lasts {duration_s} s", "Give a finite time above zero")
+        if every_s is not None and not (isfinite(every_s) and every_s >= duration_s):
+            raise InputError(f"a push of {duration_s} s comes again every {every_s} s", "Let it end before the next")
+        values = (joint, frozen(force_n, 3, name="force_n"), float(start_s), float(duration_s))
+        values += (frozen(offset_m, 3, name="offset_m"), every_s)
+        for name, value in zip(Push.__slots__, values, strict=True):
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_text(cls, text: str, rng: np.random.Generator | None = None) -> Push:
+        """Read ``JOINT:FX,FY,FZ@START+DURATION`` in newtons and seconds; ``/EVERY`` behind it lets it come again.
+
+        A single number in place of the three pushes level, in a direction drawn from ``rng``.
+
+        Raises:
+            InputError: it reads otherwise.
+        """
+        joint, _, rest = text.rpartition(":")
+        force, at, times = rest.partition("@")
+        try:
+            parts = [float(part) for part in force.split(",")]
+            start, _, tail = times.partition("+")
+            duration, again, every = tail.partition("/")
+            when = (float(start), float(duration)) if tail else (float(start or "nan"), 0.1)
+            period = float(every) if again else None
+        except ValueError:
+            raise InputError(f"push '{text}'", TEXT_FIX) from None
+        if not joint or not at or len(parts) not in (1, 3) or not all(isfinite(part) for part in parts):
+            raise InputError(f"push '{text}'", TEXT_FIX)
+        return cls(joint, parts if len(parts) == 3 else _parse_vector(parts[0], rng), *when, every_s=period)
+
+    def share(self, time_s: float, dt: float) -> float:
+        """Part of a step from ``time_s`` on, ``dt`` [s] long, in which it pushes."""
+        period = inf if self.every_s is None else self.every_s
+        since = time_s - self.start_s
+        first = 0 if self.every_s is None else max(0, floor((since - self.duration_s) / period))
+        last = 0 if self.every_s is None else max(0, ceil((since + dt) / period))
+        total = 0.0
+        for n in range(first, last + 1):
+            start = self.start_s + (n * period if n else 0.0)
+            total += max(0.0, min(time_s + dt, start + self.duration_s) - max(time_s, start))
+        return total / dt
+
+    def force_at(self, time_s: float, dt: float) -> PointForce | None:
+        """Its mean force over a step, so that the steps together get all of its impulse; None while it rests."""
+        share = self.share(time_s, dt)
+        return PointForce(self.joint, share * self.force_n, self.offset_m) if share > 0.0 else None
+
+    def __str__(self) -> str:
+        force = ",".join(f"{value:.6g}" for value in self.force_n)
+        again = "" if self.every_s is None else f"/{self.every_s:g}"
+        return f"{self.joint}:{force}@{self.start_s:g}+{self.duration_s:g}{again}"
+
+
+def forces_at(pushes: Iterable[Push], time_s: float, dt: float) -> tuple[PointForce, ...]:
+    """Forces of all pushes during a step from ``time_s`` on, ``dt`` [s] long."""
+    found = (push.force_at(time_s, dt) for push in pushes)
+    return tuple(force for force in found if force is not None)
+
+
+def _parse_vector(size_n: float, rng: np.random.Generator | None) -> FloatArray:
+    if rng is None:
+        raise InputError("a push without a direction", "Give three components, or a generator that draws one")
+    angle = rng.uniform(0.0, 2.0 * np.pi)
+    return size_n * np.array([np.sin(angle), 0.0, np.cos(angle)])

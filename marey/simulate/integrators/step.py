@@ -1,0 +1,360 @@
+r"""One step of time by a named method: the system that it solves, its damping, and smaller steps where it is unstable.
+
+Mechanics, forces, damping and the right-hand side are assembled in one compiled call. Damping is the diagonal D of
+:math:`(M + D)\,v = f`: how much inertia a step adds, so that it stays stable. Explicit own forces grow beyond all
+bounds where speed times step is large: smaller steps come first, then more damping, then an error, never a value that
+is not finite. [Tournier2011]_ §11.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+import numpy as np
+
+from marey.base import ConvergenceError, FloatArray, InputError, IntArray, UnknownNameError, kernel
+from marey.simulate.forces import ForceArrays
+from marey.simulate.integrators.geometric import IDENTITY, energy_surplus, momentum_right_hand_side
+from marey.simulate.integrators.variational import solve_variational_step
+from marey.simulate.mechanics import Mechanics, compute_quadratic_forces
+from marey.simulate.mechanism import Mechanism, compute_mechanics
+from marey.simulate.solver.cholesky import cholesky, solve_cholesky, solve_symmetric
+from marey.simulate.state import State
+
+if TYPE_CHECKING:
+    from marey.simulate.constraints.constraint_set import ConstraintSolution, SolverState
+
+
+NONE, UNIFORM, KINEMATIC, ENERGETIC = 0, 1, 2, 3
+
+
+@kernel
+def add_damping(
+    mech: Mechanism,
+    damping: int,
+    amount: float,
+    inertia: FloatArray,
+    frames: FloatArray,
+    angular: FloatArray,
+    linear: FloatArray,
+) -> FloatArray:
+    r"""Inertia ``(d, d)`` with damping, :math:`M + D`; ``amount`` is the rate times the step, :math:`\alpha\,dt`.
+
+    ``UNIFORM`` :math:`D = \alpha\,dt\,I`, which brakes the root too; ``KINEMATIC``
+    :math:`D = \alpha\,dt\,\mathrm{diag}(J^T J)` with J of the ends of the figure; ``ENERGETIC``
+    :math:`D = \alpha\,dt\,\mathrm{diag}(M)`. The last two leave the six entries of the root, hence every momentum.
+    """
+    out = inertia.copy()
+    size = inertia.shape[0]
+    if damping == NONE or amount == 0.0:
+        return out
+    if damping == UNIFORM:
+        for i in range(size):
+            out[i, i] += amount
+    elif damping == ENERGETIC:
+        for i in range(6, size):
+            out[i, i] += amount * inertia[i, i]
+    else:
+        _add_ends(mech, amount, frames, angular, linear, out)
+    return out
+
+
+@kernel
+def _add_ends(
+    mech: Mechanism, amount: float, frames: FloatArray, angular: FloatArray, linear: FloatArray, out: FloatArray
+) -> None:
+    """Add the squared speeds of the ends to the diagonal, for every coordinate but the root's."""
+    for n in range(mech.ends.shape[0]):
+        j = mech.ends[n]
+        p, q, r = mech.tips[n, 0], mech.tips[n, 1], mech.tips[n, 2]
+        x = frames[j, 0, 0] * p + frames[j, 0, 1] * q + frames[j, 0, 2] * r
+        y = frames[j, 1, 0] * p + frames[j, 1, 1] * q + frames[j, 1, 2] * r
+        z = frames[j, 2, 0] * p + frames[j, 2, 1] * q + frames[j, 2, 2] * r
+        for i in range(6, out.shape[0]):
+            a, b, c = angular[j, 0, i], angular[j, 1, i], angular[j, 2, i]
+            u = linear[j, 0, i] + b * z - c * y
+            v = linear[j, 1, i] + c * x - a * z
+            w = linear[j, 2, i] + a * y - b * x
+            out[i, i] += amount * (u * u + v * v + w * w)
+
+
+Damping = Literal["none", "uniform", "kinematic", "energetic"]
+DAMPINGS: Final[tuple[Damping, ...]] = ("none", "uniform", "kinematic", "energetic")  # order of the kernels' numbers
+
+
+def damping_number(damping: str) -> int:
+    """Number of a scheme for the kernels.
+
+    Raises:
+        UnknownNameError: no such damping.
+    """
+    if damping not in DAMPINGS:
+        raise UnknownNameError("damping", str(damping), "the simulator", DAMPINGS)
+    return DAMPINGS.index(damping)
+
+
+def check_rate(rate: float) -> float:
+    """Damping rate, which must be finite and not negative.
+
+    Raises:
+        InputError: it is not.
+    """
+    if not isinstance(rate, int | float) or not isfinite(rate) or rate < 0.0:  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
+        raise InputError(f"the damping rate is {rate!r}", "Give a finite number, zero or more")
+    return float(rate)
+
+
+@kernel
+def compute_external_forces(
+    weight: FloatArray,
+    pushed: IntArray,
+    offsets: FloatArray,
+    pushes: FloatArray,
+    frames: FloatArray,
+    angular: FloatArray,
+    linear: FloatArray,
+    com_columns: FloatArray,
+) -> FloatArray:
+    r"""Body covector ``(d,)`` of the weight ``(3,)`` and of forces on points, :math:`\sum J_P^T F_P`."""
+    out = np.zeros(com_columns.shape[1])
+    for i in range(out.shape[0]):
+        out[i] = weight[0] * com_columns[0, i] + weight[1] * com_columns[1, i] + weight[2] * com_columns[2, i]
+    for n in range(pushed.shape[0]):
+        j = pushed[n]
+        x = y = z = 0.0
+        for m in range(3):
+            x += frames[j, 0, m] * offsets[n, m]
+            y += frames[j, 1, m] * offsets[n, m]
+            z += frames[j, 2, m] * offsets[n, m]
+        u, v, w = pushes[n, 0], pushes[n, 1], pushes[n, 2]
+        for i in range(out.shape[0]):
+            out[i] += u * linear[j, 0, i] + v * linear[j, 1, i] + w * linear[j, 2, i]
+            out[i] += (y * w - z * v) * angular[j, 0, i]
+            out[i] += (z * u - x * w) * angular[j, 1, i]
+            out[i] += (x * v - y * u) * angular[j, 2, i]
+    return out
+
+
+@kernel
+def assemble_step(
+    mech: Mechanism,
+    scheme: int,
+    passes: int,
+    damping: int,
+    rate: float,
+    h: float,
+    last: float,
+    place: FloatArray,
+    wxyz: FloatArray,
+    coordinates: FloatArray,
+    velocity: FloatArray,
+    momentum: FloatArray,
+    weight: FloatArray,
+    pushed: IntArray,
+    offsets: FloatArray,
+    pushes: FloatArray,
+    inner: FloatArray,
+) -> tuple[tuple[FloatArray, ...], FloatArray, FloatArray, FloatArray, bool]:
+    r"""Mechanics, M + D, right-hand side, forces from outside, and whether all went well: one step but for its solve.
+
+    ``passes`` times, the own forces are taken anew with the velocity that they lead to.
+    """
+    v, p = velocity.copy(), momentum.copy()  # so that what is called is compiled for one kind of array
+    here = compute_mechanics(mech, place, wxyz, coordinates)
+    frames, joints, centres, _, turns, angular, linear, com_columns, inertia = here
+    outer = inner + compute_external_forces(weight, pushed, offsets, pushes, frames, angular, linear, com_columns)
+    damped = add_damping(mech, damping, rate * h, inertia, frames, angular, linear)
+    rhs, is_definite, upper, new = p, True, damped, v
+    for n in range(passes + 1):
+        own = compute_quadratic_forces(mech, coordinates, frames, joints, centres, turns, angular, linear, new)
+        rhs = momentum_right_hand_side(mech, scheme, h, last, v, p, own + outer)
+        if n < passes:
+            if n == 0:
+                upper, is_definite = cholesky(damped)
+            if not is_definite:
+                break
+            new = solve_cholesky(upper, rhs)
+    return here, damped, rhs, outer, is_definite
+
+
+@kernel
+def assemble_variational_step(
+    mech: Mechanism,
+    h: float,
+    last: float,
+    coordinates: FloatArray,
+    velocity: FloatArray,
+    momentum: FloatArray,
+    here: tuple[FloatArray, ...],
+    damped: FloatArray,
+    rhs: FloatArray,
+    outer: FloatArray,
+) -> tuple[FloatArray, bool]:
+    r"""Right-hand side ``(d,)`` whose solution is the velocity of the implicit step; and whether that was found.
+
+    The search starts from the explicit right-hand side ``rhs``. Under constraints, the velocity that is nearest to the
+    implicit one in the metric of M + D is taken.
+    """
+    v, p = velocity.copy(), momentum.copy()
+    upper, is_definite = cholesky(damped)
+    if not is_definite:
+        return rhs, False
+    carried = momentum_right_hand_side(mech, IDENTITY, 0.0, last, v, p, outer)
+    found, has_converged = solve_variational_step(
+        mech, h, solve_cholesky(upper, rhs), damped, carried, outer, coordinates, here
+    )
+    return damped @ found, has_converged
+
+
+Integrator = Literal["naive", "identity", "constant", "variational"]
+INTEGRATORS: Final[tuple[Integrator, ...]] = ("naive", "identity", "constant", "variational")  # kernels' numbers
+MAX_IMPLICIT_PASSES: Final = 10
+ENERGETIC_NUMBER: Final = DAMPINGS.index("energetic")
+
+
+@dataclass(frozen=True, slots=True)
+class IntegratorSettings:
+    """Integrator and damping of a simulator; see ``Simulator``."""
+
+    integrator: Integrator = "constant"
+    implicit_passes: int = 0
+    damping: Damping = "none"
+    damping_rate: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.integrator not in INTEGRATORS:
+            raise UnknownNameError("integrator", str(self.integrator), "the simulator", INTEGRATORS)
+        if self.implicit_passes not in range(MAX_IMPLICIT_PASSES + 1):
+            raise InputError(
+                f"implicit_passes is {self.implicit_passes!r}", f"Give a whole number, 0 to {MAX_IMPLICIT_PASSES}"
+            )
+        damping_number(self.damping)
+        object.__setattr__(self, "damping_rate", check_rate(self.damping_rate))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class StepSystem:
+    r"""What a step solves for its velocity: :math:`\min_v \frac12 v^T (M + D)\,v - f^T v`, subject to constraints."""
+
+    mechanics: Mechanics  # at the start of the step
+    damped: FloatArray  # (d, d) M + D
+    rhs: FloatArray  # (d,) f: momentum carried on, own and other forces times dt
+    outer: FloatArray  # (d,) [N, N m] forces that are not the figure's own: weight, pushes, controls
+    dt: float  # [s]
+    is_solvable: bool  # False where the implicit step did not converge
+
+    def free_velocity(self) -> tuple[FloatArray, bool]:
+        """Velocity ``(d,)`` without constraints, and whether M + D is positive definite."""
+        return solve_symmetric(self.damped, self.rhs)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StepLoad:
+    """What acts on a figure while it steps."""
+
+    weight: FloatArray  # (3,) [N]
+    pushes: ForceArrays
+    inner: FloatArray  # (d,) generalised force
+
+
+def make_step_system(
+    mechanism: Mechanism,
+    method: IntegratorSettings,
+    state: State,
+    load: StepLoad,
+    dt: float,
+    extra_damping: float = 0.0,
+) -> StepSystem:
+    r"""System of one step of ``dt`` [s]; ``extra_damping`` is an energetic :math:`\alpha\,dt` in place of its own."""
+    damping, rate = damping_number(method.damping), method.damping_rate
+    if extra_damping > 0.0:
+        damping, rate = ENERGETIC_NUMBER, extra_damping / dt
+    is_implicit = method.integrator == "variational"
+    here, damped, rhs, outer, is_solvable = assemble_step(
+        mechanism,
+        INTEGRATORS.index("constant" if is_implicit else method.integrator),
+        method.implicit_passes,
+        damping,
+        rate,
+        dt,
+        state.step_s,
+        *(state.place, state.rotations.wxyz, state.coordinates, state.velocity, state.momentum),
+        load.weight,
+        *load.pushes,
+        load.inner,
+    )
+    if is_implicit and is_solvable:
+        before = (state.step_s, state.coordinates, state.velocity, state.momentum)
+        parts = (*here[:3], *here[4:7])
+        rhs, is_solvable = assemble_variational_step(mechanism, dt, *before, parts, damped, rhs, outer)
+    return StepSystem(Mechanics(mechanism, *here), damped, rhs, outer, dt, is_solvable)
+
+
+MAX_HALVINGS: Final = 4  # times that a step is halved
+MAX_GAIN: Final = 0.1  # of the energy may come from nowhere in one step
+MAX_SURPLUS: Final = 0.5  # of the energy may come from nowhere in all; the rest was there, or is the work of forces
+ENERGY_FLOOR_J: Final = 1e-9  # [J] where growth is rounding
+EXTRA_DAMPINGS: Final = (0.1, 1.0, 10.0, 1e2, 1e4)  # [-] alpha dt; the last leaves hardly more than a rigid body
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StepRecord:
+    """One step that was made."""
+
+    state: State
+    system: StepSystem | None = None  # None before the first step
+    outcome: ConstraintSolution | None = None  # of the constraints, if there are any
+    memory: SolverState | None = None  # what the constraints tell the next step
+    extra_damping: float = 0.0
+
+
+TryStep: TypeAlias = Callable[[StepRecord, float, float], StepRecord | None]
+"""From the last step, the length of the next [s] and its extra damping: the step, or None where it is unstable."""
+
+
+def step_with_halving(attempt: TryStep, start: StepRecord, dt: float, level: int = 0) -> list[StepRecord]:
+    """Steps that cover ``dt`` [s]: one, or smaller ones.
+
+    Raises:
+        ConvergenceError: no small step and no damping was stable; the last good state is its ``report``.
+    """
+    done = attempt(start, dt, 0.0)
+    if done is not None:
+        return [done]
+    if level == MAX_HALVINGS:
+        return [step_with_damping(attempt, start, dt)]
+    first = step_with_halving(attempt, start, dt / 2, level + 1)
+    return first + step_with_halving(attempt, first[-1], dt / 2, level + 1)
+
+
+def check_energy(before: State, after: State, impulse: FloatArray) -> State | None:
+    """The state after a step with its ledger of energy, or None where too much energy came from nowhere.
+
+    Growth is held against the work of the impulse ``(d,)`` of all forces that are not the figure's own. The ledger runs
+    over many steps: an explicit scheme may run away by a fifth a step as well as tenfold in one.
+    """
+    carried = (before.velocity, before.momentum, after.velocity, after.momentum)
+    surplus, gain, kinetic, work = energy_surplus(before.surplus_j, after.step_s, *carried, impulse)
+    scale = kinetic + abs(work)
+    if not isfinite(scale) or gain > MAX_GAIN * scale + ENERGY_FLOOR_J:
+        return None
+    if surplus > max(before.surplus_j, MAX_SURPLUS * scale + ENERGY_FLOOR_J):
+        return None
+    object.__setattr__(after, "surplus_j", surplus)
+    return after
+
+
+def step_with_damping(attempt: TryStep, start: StepRecord, dt: float) -> StepRecord:
+    """Retry a failed step with growing damping; raise ``ConvergenceError`` when none succeeds."""
+    for extra in EXTRA_DAMPINGS:
+        done = attempt(start, dt, extra)
+        if done is not None:
+            return done
+    raise ConvergenceError(
+        f"the simulation is unstable at {start.state.time_s:.3f} s, even with steps of {dt:.2g} s. "
+        "Take shorter steps, more damping or smaller forces",
+        report=start.state,
+    )

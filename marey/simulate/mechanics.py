@@ -1,0 +1,275 @@
+r"""Mechanics of one state: Jacobians, inertia, momentum, energy and quadratic forces.
+
+The quadratic forces :math:`\partial_g T(g, v)` are in closed form for every kind of pose model, by composite momenta as
+in [Featherstone2008]_, in place of the central differences of [Tournier2011]_ §11.1.3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import cos, sin, sqrt
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import FloatArray, kernel
+from marey.lie.kernels import sinc, third_stumpff
+from marey.models.evaluation import EULER_LINEAR, GEODESIC_PRODUCT, LOG_LINEAR, combination
+from marey.simulate.mechanism import FULL_SPACE, Mechanism, as_kernel_array, compute_mechanics, compute_momentum_matrix
+
+SERIES_BELOW = 0.5  # [rad²] where the closed forms of the slopes cancel
+
+
+@kernel
+def _jacobian_coefficients(square: float) -> tuple[float, float, float, float]:
+    r"""Coefficients of :math:`J_r` and their slopes over :math:`\theta`: :math:`c_2, c_3, c_2'/\theta, c_3'/\theta`."""
+    half = sinc(0.5 * sqrt(square))
+    c2, c3 = 0.5 * half * half, third_stumpff(square)
+    if square > SERIES_BELOW:
+        return c2, c3, (sinc(sqrt(square)) - 2.0 * c2) / square, (c2 - 3.0 * c3) / square
+    power, s2, s3, factorial = 1.0, 0.0, 0.0, 2.0
+    for n in range(1, 9):
+        factorial *= (2 * n + 1) * (2 * n + 2)  # (2 n + 2)!
+        sign = -1.0 if n % 2 else 1.0
+        s2 += sign * 2 * n * power / factorial
+        s3 += sign * 2 * n * power / (factorial * (2 * n + 3))
+        power *= square
+    return c2, c3, s2, s3
+
+
+@kernel
+def _tangent_rate(xi: FloatArray, rate: FloatArray, basis: FloatArray, j: int, out: FloatArray) -> None:
+    r"""Write :math:`\dot J_r(\xi)\, v_i` for every mode, while :math:`\xi` changes at a rate."""
+    x, y, z = xi[0], xi[1], xi[2]
+    a, b, c = rate[0], rate[1], rate[2]
+    c2, c3, s2, s3 = _jacobian_coefficients(x * x + y * y + z * z)
+    s2 *= x * a + y * b + z * c
+    s3 *= x * a + y * b + z * c
+    for i in range(basis.shape[2]):
+        u, v, w = basis[j, 0, i], basis[j, 1, i], basis[j, 2, i]
+        pu, pv, pw = y * w - z * v, z * u - x * w, x * v - y * u  # xi x v
+        qu, qv, qw = b * w - c * v, c * u - a * w, a * v - b * u  # rate x v
+        out[j, 0, i] = -s2 * pu - c2 * qu + s3 * (y * pw - z * pv) + c3 * (b * pw - c * pv + y * qw - z * qv)
+        out[j, 1, i] = -s2 * pv - c2 * qv + s3 * (z * pu - x * pw) + c3 * (c * pu - a * pw + z * qu - x * qw)
+        out[j, 2, i] = -s2 * pw - c2 * qw + s3 * (x * pv - y * pu) + c3 * (a * pv - b * pu + x * qv - y * qu)
+
+
+@kernel
+def _product_rate(rates: FloatArray, turns: FloatArray, j: int, out: FloatArray) -> None:
+    r"""Write :math:`\dot S e_i = S e_i \times \sum_{m>i} S e_m \dot\lambda_m`: what comes after turns the column."""
+    x = y = z = 0.0
+    for i in range(rates.shape[0] - 1, -1, -1):
+        a, b, c = turns[j, 0, i], turns[j, 1, i], turns[j, 2, i]
+        out[j, 0, i], out[j, 1, i], out[j, 2, i] = b * z - c * y, c * x - a * z, a * y - b * x
+        x, y, z = x + a * rates[i], y + b * rates[i], z + c * rates[i]
+
+
+@kernel
+def _euler_rate(xi: FloatArray, rate: FloatArray, basis: FloatArray, j: int, out: FloatArray) -> None:
+    """Write how the columns of Euler angles change while the first two angles do."""
+    cx, sx, cy, sy = cos(xi[0]), sin(xi[0]), cos(xi[1]), sin(xi[1])
+    a, b = rate[0], rate[1]
+    for i in range(basis.shape[2]):
+        v, w = basis[j, 1, i], basis[j, 2, i]
+        out[j, 0, i] = -cy * b * w
+        out[j, 1, i] = -sx * a * v + (cx * cy * a - sx * sy * b) * w
+        out[j, 2, i] = -cx * a * v - (sx * cy * a + cx * sy * b) * w
+
+
+@kernel
+def joint_column_rates(mech: Mechanism, coordinates: FloatArray, rates: FloatArray, turns: FloatArray) -> FloatArray:
+    """How the columns of ``joint_columns`` (``turns``) change while the coordinates do: ``(J, 3, k)`` [1/s]."""
+    out = np.zeros(mech.basis.shape)
+    if mech.kind == FULL_SPACE:
+        return out
+    xi, rate = np.empty(3), np.empty(3)
+    for j in range(1, mech.basis.shape[0]):
+        if mech.kind == GEODESIC_PRODUCT:
+            _product_rate(rates, turns, j, out)
+            continue
+        xi[0], xi[1], xi[2] = combination(mech.basis, j, coordinates)
+        rate[0], rate[1], rate[2] = combination(mech.basis, j, rates)
+        if mech.kind == LOG_LINEAR or mech.kind == EULER_LINEAR:
+            for r in range(3):
+                xi[r] += mech.mean_wxyz[j, 1 + r]
+        if mech.kind == EULER_LINEAR:
+            _euler_rate(xi, rate, mech.basis, j, out)
+        else:
+            _tangent_rate(xi, rate, mech.basis, j, out)
+    return out
+
+
+@kernel
+def add_cross(out: FloatArray, a: FloatArray, b: FloatArray) -> None:
+    """Add ``a x b`` to ``out``."""
+    out[0] += a[1] * b[2] - a[2] * b[1]
+    out[1] += a[2] * b[0] - a[0] * b[2]
+    out[2] += a[0] * b[1] - a[1] * b[0]
+
+
+@kernel
+def to_frame(frame: FloatArray, a: FloatArray, out: FloatArray) -> None:
+    """Write a world vector in the axes of a frame."""
+    for r in range(3):
+        out[r] = frame[0, r] * a[0] + frame[1, r] * a[1] + frame[2, r] * a[2]
+
+
+@kernel
+def to_world(frame: FloatArray, a: FloatArray, out: FloatArray) -> None:
+    """Write a vector of a frame in world axes."""
+    for r in range(3):
+        out[r] = frame[r, 0] * a[0] + frame[r, 1] * a[1] + frame[r, 2] * a[2]
+
+
+@kernel
+def segment_twists(
+    mech: Mechanism,
+    frames: FloatArray,
+    joints: FloatArray,
+    turns: FloatArray,
+    angular: FloatArray,
+    linear: FloatArray,
+    v: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Angular velocity of each segment and velocity of its joint, ``(J, 3)`` in world, from the root outwards."""
+    count = mech.parents.shape[0]
+    w, u, local, arm = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros(3), np.zeros(3)
+    for r in range(3):
+        for i in range(v.shape[0]):
+            w[0, r] += angular[0, r, i] * v[i]
+            u[0, r] += linear[0, r, i] * v[i]
+    for j in range(1, count):
+        p = mech.parents[j]
+        for r in range(3):
+            local[r] = 0.0
+            for i in range(turns.shape[2]):
+                local[r] += turns[j, r, i] * v[6 + i]
+            arm[r] = joints[j, r] - joints[p, r]
+            u[j, r] = u[p, r]
+        add_cross(u[j], w[p], arm)
+        to_world(frames[j], local, w[j])
+        for r in range(3):
+            w[j, r] += w[p, r]
+    return w, u
+
+
+@kernel
+def composite_momenta(
+    mech: Mechanism, frames: FloatArray, joints: FloatArray, centres: FloatArray, w: FloatArray, u: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Angular momentum about each joint, and linear, of all that the joint moves: ``(J, 3)`` each, in world."""
+    count = mech.parents.shape[0]
+    moment, force = np.zeros((count, 3)), np.zeros((count, 3))
+    arm, local, turned = np.zeros(3), np.zeros(3), np.zeros(3)
+    for j in range(count):
+        if mech.masses[j] <= 0.0:
+            continue
+        to_frame(frames[j], w[j], local)
+        for r in range(3):
+            arm[r] = centres[j, r] - joints[j, r]
+            force[j, r] = u[j, r]
+            turned[r] = 0.0
+            for c in range(3):
+                turned[r] += mech.inertias[j, r, c] * local[c]
+        add_cross(force[j], w[j], arm)
+        to_world(frames[j], turned, moment[j])
+        for r in range(3):
+            force[j, r] *= mech.masses[j]
+        add_cross(moment[j], arm, force[j])
+    for j in range(count - 1, 0, -1):
+        p = mech.parents[j]
+        for r in range(3):
+            arm[r] = joints[j, r] - joints[p, r]
+            force[p, r] += force[j, r]
+            moment[p, r] += moment[j, r]
+        add_cross(moment[p], arm, force[j])
+    return moment, force
+
+
+@kernel
+def compute_quadratic_forces(
+    mech: Mechanism,
+    coordinates: FloatArray,
+    frames: FloatArray,
+    joints: FloatArray,
+    centres: FloatArray,
+    turns: FloatArray,
+    angular: FloatArray,
+    linear: FloatArray,
+    velocity: FloatArray,
+) -> FloatArray:
+    r"""Return :math:`\partial_g T(g, v)` ``(d,)`` in the body frame, the velocity held: the quadratic forces.
+
+    For a joint with axis a, momentum (n, f) of all it moves about its origin, twist (w, u) of its parent there:
+    :math:`a\cdot(n\times w + f\times u)`. A coordinate of a pose model adds
+    :math:`n\cdot(\dot S e_i - S e_i\times S\dot\lambda)` (Maurer and Cartan). Equals [Tournier2011]_'s differences.
+    """
+    v = velocity.copy()
+    if mech.is_com:
+        v[3:6] = 0.0  # an even speed of the whole changes nothing inside
+    rates = joint_column_rates(mech, coordinates, v[6:], turns)
+    w, u = segment_twists(mech, frames, joints, turns, angular, linear, v)
+    moment, force = composite_momenta(mech, frames, joints, centres, w, u)
+    out, pull, local, n, turn = np.zeros(v.shape[0]), np.zeros(3), np.zeros(3), np.zeros(3), np.zeros(3)
+    add_cross(pull, force[0], u[0])
+    to_frame(frames[0], pull, out)
+    for j in range(1, mech.parents.shape[0]):
+        p = mech.parents[j]
+        pull[:] = 0.0
+        add_cross(pull, moment[j], w[p])
+        add_cross(pull, force[j], u[j])
+        to_frame(frames[j], pull, local)
+        to_frame(frames[j], moment[j], n)
+        if mech.kind != FULL_SPACE:
+            for r in range(3):
+                pull[r] = w[j, r] - w[p, r]
+            to_frame(frames[j], pull, turn)
+            add_cross(local, n, turn)
+        for r in range(3):
+            for i in range(turns.shape[2]):
+                out[6 + i] += turns[j, r, i] * local[r] + rates[j, r, i] * n[r]
+    return out
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Mechanics:
+    """What can be said of a configuration before any velocity is known; everything in world axes [m]."""
+
+    mechanism: Mechanism
+    frames: FloatArray  # (J, 3, 3) of the joints
+    joints: FloatArray  # (J, 3)
+    centres: FloatArray  # (J, 3) of the segments' masses
+    com: FloatArray  # (3,)
+    turns: FloatArray  # (J, 3, k) of each joint in its own frame
+    angular: FloatArray  # (J, 3, d) angular velocity of each segment
+    linear: FloatArray  # (J, 3, d) velocity of each joint's origin
+    com_jacobian: FloatArray  # (3, d)
+    inertia: FloatArray  # (d, d) M(g)
+
+    def point(self, joint: int, offset: ArrayLike = (0.0, 0.0, 0.0)) -> FloatArray:
+        """Place ``(3,)`` [m] in world of a point that rides on a joint's segment."""
+        return self.joints[joint] + self.frames[joint] @ np.asarray(offset, dtype=np.float64)
+
+    def point_jacobian(self, joint: int, offset: ArrayLike = (0.0, 0.0, 0.0)) -> FloatArray:
+        """Jacobian ``(3, d)`` of the velocity in world of a point that rides on a joint's segment."""
+        arm = self.frames[joint] @ np.asarray(offset, dtype=np.float64)
+        return self.linear[joint] + np.cross(self.angular[joint], arm, axisa=0, axisc=0)
+
+    def momentum_matrix(self) -> FloatArray:
+        """Matrix ``(6, d)`` to the angular momentum about the centre of mass and the linear one, in world."""
+        return compute_momentum_matrix(
+            self.mechanism, self.frames, self.joints, self.centres, self.com, self.angular, self.linear
+        )
+
+    def own_forces(self, coordinates: FloatArray, velocity: FloatArray) -> FloatArray:
+        r"""Quadratic forces :math:`\partial_g T(g, v)` ``(d,)``; ``coordinates`` are those of the configuration."""
+        parts = (self.frames, self.joints, self.centres, self.turns, self.angular, self.linear)
+        return compute_quadratic_forces(self.mechanism, as_kernel_array(coordinates), *parts, np.array(velocity))
+
+
+def make_mechanics(mechanism: Mechanism, place: FloatArray, wxyz: FloatArray, coordinates: FloatArray) -> Mechanics:
+    """Mechanics of a configuration: place ``(3,)`` [m], local rotations ``(J, 4)`` and coordinates ``(k,)``."""
+    return Mechanics(
+        mechanism,
+        *compute_mechanics(mechanism, as_kernel_array(place), as_kernel_array(wxyz), as_kernel_array(coordinates)),
+    )

@@ -1,0 +1,360 @@
+"""A body and its coordinates as plain arrays, and the compiled mechanics: Jacobians, inertia and momenta.
+
+With :math:`L = T - V` in left-trivialised velocities, every term that an integrator needs comes from the columns that
+carry a velocity to the twists of the segments. [Tournier2011]_ §11.1.2.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Final, Literal, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marey.base import BoolArray, FloatArray, InputError, IntArray, UnknownNameError, kernel
+from marey.dynamics import Body
+from marey.lie.kernels import product
+from marey.models import PoseModel
+from marey.models.evaluation import model_jacobian, model_rotations
+
+Root = Literal["com", "pelvis"]
+ROOTS: Final[tuple[Root, ...]] = ("com", "pelvis")
+FULL_SPACE: Final = -1  # every joint that moves mass is free to turn: no pose model
+ARMATURE: Final = 1e-3  # [kg m²] of joints whose own segment has no mass: else they and their child turn as one
+
+
+class Mechanism(NamedTuple):
+    r"""What the kernels know of a body: its tree, its masses and its coordinates.
+
+    A velocity is :math:`v = (\omega, \dot x, \dot\lambda)`: the root's angular velocity in its own frame [rad/s], the
+    velocity in world [m/s] of the point that stands for the place (centre of mass or pelvis), and the rates of the
+    coordinates. In the full space the rates are angular velocities of the joints, each in its own frame.
+    """
+
+    parents: IntArray  # (J,)
+    offsets: FloatArray  # (J, 3) [m]
+    masses: FloatArray  # (J,) [kg]
+    centres: FloatArray  # (J, 3) [m]
+    inertias: FloatArray  # (J, 3, 3) [kg m²]
+    inertia_roots: FloatArray  # (J, 3, 3) r with r.T @ r = inertia
+    kind: int  # of the pose model, or FULL_SPACE
+    mean_wxyz: FloatArray  # (J, 4)
+    basis: FloatArray  # (J, 3, k); in the full space the constant columns of the joints that move
+    joints: IntArray  # (N,) joints that have coordinates of their own: in the full space only
+    armature: FloatArray  # (k,) [kg m²] added to the inertia of each coordinate; it leaves every momentum as it is
+    is_com: bool  # the place is that of the centre of mass
+    ends: IntArray  # (E,) joints that nothing hangs on: hands, toes, head
+    tips: FloatArray  # (E, 3) [m] their far ends, each in its joint's frame
+
+
+def make_mechanism(body: Body, model: PoseModel | None, root: Root) -> Mechanism:
+    """Arrays of a body in the coordinates of a pose model, or in the full space.
+
+    Raises:
+        InputError: the model has other joints than the body, or the body has no mass.
+        UnknownNameError: no such root.
+    """
+    if root not in ROOTS:
+        raise UnknownNameError("root", str(root), "the simulator", ROOTS)
+    if not body.mass_kg > 0.0:
+        raise InputError("the body has no mass", "Give mass to its segments; see Body.from_motion")
+    skeleton = body.skeleton
+    ends = np.setdiff1d(np.arange(skeleton.num_joints), skeleton.parents)
+    coordinates = _free_joints(body) if model is None else _model_coordinates(body, model)
+    return Mechanism(
+        parents=as_kernel_array(skeleton.parents),
+        offsets=as_kernel_array(skeleton.offsets),
+        masses=as_kernel_array(body.masses),
+        centres=as_kernel_array(body.centres),
+        inertias=as_kernel_array(body.inertias),
+        inertia_roots=as_kernel_array(_square_roots(body.inertias)),
+        kind=coordinates.kind,
+        mean_wxyz=as_kernel_array(coordinates.mean_wxyz),
+        basis=as_kernel_array(coordinates.basis),
+        joints=as_kernel_array(coordinates.joints),
+        armature=as_kernel_array(coordinates.armature),
+        is_com=root == "com",
+        ends=as_kernel_array(ends),
+        tips=as_kernel_array(skeleton.tips[ends]),
+    )
+
+
+class _Coordinates(NamedTuple):
+    kind: int
+    mean_wxyz: FloatArray
+    basis: FloatArray
+    joints: IntArray
+    armature: FloatArray
+
+
+def _free_joints(body: Body) -> _Coordinates:
+    joints = np.flatnonzero(_carries_mass(body))
+    mean = np.tile([1.0, 0.0, 0.0, 0.0], (body.skeleton.num_joints, 1))
+    armature = np.repeat(np.where(body.masses[joints] > 0.0, 0.0, ARMATURE), 3)
+    return _Coordinates(FULL_SPACE, mean, _unit_columns(body, joints), joints, armature)
+
+
+def _model_coordinates(body: Body, model: PoseModel) -> _Coordinates:
+    if model.skeleton.names != body.skeleton.names:
+        raise InputError(
+            f"the model is of '{model.skeleton.name}', the body of '{body.skeleton.name}'; their joints differ",
+            "Fit the model on clips of this skeleton, or retarget them",
+        )
+    arrays = model.arrays()
+    none = np.zeros(0, dtype=np.int64)
+    return _Coordinates(arrays.kind, arrays.mean_wxyz, arrays.basis, none, np.zeros(model.num_components))
+
+
+def _carries_mass(body: Body) -> BoolArray:
+    """Joints ``(J,)`` below the root that carry mass, themselves or further out."""
+    carries = np.array(body.masses)
+    parents = body.skeleton.parents
+    for j in range(len(carries) - 1, 0, -1):
+        carries[parents[j]] += carries[j]
+    carries[0] = 0.0
+    return carries > 0.0
+
+
+def _square_roots(inertias: FloatArray) -> FloatArray:
+    """Factors ``r`` with ``r.T @ r`` equal to each inertia, which may be zero."""
+    values, axes = np.linalg.eigh(inertias)
+    return np.sqrt(np.maximum(values, 0.0))[..., None] * np.swapaxes(axes, -1, -2)
+
+
+def _unit_columns(body: Body, joints: IntArray) -> FloatArray:
+    columns = np.zeros((body.skeleton.num_joints, 3, 3 * len(joints)))
+    for n, j in enumerate(joints):
+        columns[j, :, 3 * n : 3 * n + 3] = np.eye(3)
+    return columns
+
+
+Kind = TypeVar("Kind", np.float64, np.int64)
+
+
+def as_kernel_array(array: NDArray[Kind]) -> NDArray[Kind]:
+    """Contiguous read-only array, so that each kernel is compiled for one kind."""
+    view = np.ascontiguousarray(array)[...]
+    view.setflags(write=False)
+    return view
+
+
+@kernel
+def rotation_matrix(q: FloatArray, out: FloatArray) -> None:
+    """Rotation matrix of a unit quaternion."""
+    w, x, y, z = q[0], q[1], q[2], q[3]
+    out[0, 0], out[0, 1], out[0, 2] = 1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)
+    out[1, 0], out[1, 1], out[1, 2] = 2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)
+    out[2, 0], out[2, 1], out[2, 2] = 2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)
+
+
+@kernel
+def write_model_rotations(mech: Mechanism, coordinates: FloatArray, wxyz: FloatArray) -> None:
+    """Write the local rotations of the coordinates of a pose model; root and full space stay as they are."""
+    if mech.kind == FULL_SPACE:
+        return
+    root = wxyz[0].copy()
+    model_rotations(mech.kind, mech.mean_wxyz, mech.basis, coordinates, wxyz)
+    wxyz[0] = root
+
+
+@kernel
+def forward_kinematics(
+    mech: Mechanism, place: FloatArray, wxyz: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """World frames ``(J, 3, 3)``, joints ``(J, 3)``, centres of segments ``(J, 3)`` and centre of mass ``(3,)`` [m]."""
+    count = mech.parents.shape[0]
+    frames, joints, centres, com = np.empty((count, 3, 3)), np.zeros((count, 3)), np.zeros((count, 3)), np.zeros(3)
+    world = np.empty((count, 4))
+    total = 0.0
+    for j in range(count):
+        p = mech.parents[j]
+        if p < 0:
+            world[j] = wxyz[j]
+        else:
+            a, b = world[p], wxyz[j]
+            w, x, y, z = product(a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3])
+            world[j, 0], world[j, 1], world[j, 2], world[j, 3] = w, x, y, z
+            for r in range(3):
+                step = 0.0
+                for c in range(3):
+                    step += frames[p, r, c] * mech.offsets[j, c]
+                joints[j, r] = joints[p, r] + step
+        rotation_matrix(world[j], frames[j])
+        mass = mech.masses[j]
+        total += mass
+        for r in range(3):
+            step = 0.0
+            for c in range(3):
+                step += frames[j, r, c] * mech.centres[j, c]
+            centres[j, r] = joints[j, r] + step
+            com[r] += mass * centres[j, r]
+    com /= total
+    shift = place - com if mech.is_com else place.copy()
+    joints += shift
+    centres += shift
+    com += shift
+    return frames, joints, centres, com
+
+
+@kernel
+def joint_jacobians(mech: Mechanism, coordinates: FloatArray) -> FloatArray:
+    """How each joint turns with each coordinate, in its own frame: ``(J, 3, k)``."""
+    if mech.kind == FULL_SPACE:
+        return mech.basis.copy()
+    columns = np.empty(mech.basis.shape)
+    model_jacobian(mech.kind, mech.mean_wxyz, mech.basis, coordinates, columns)
+    columns[0] = 0.0
+    return columns
+
+
+@kernel
+def world_jacobians(
+    mech: Mechanism, frames: FloatArray, joints: FloatArray, centres: FloatArray, turns: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Jacobians in world axes: angular ``(J, 3, d)``, of the joints' origins ``(J, 3, d)``, of the com ``(3, d)``."""
+    count, size = mech.parents.shape[0], 6 + turns.shape[2]
+    angular, linear, com = np.zeros((count, 3, size)), np.zeros((count, 3, size)), np.zeros((3, size))
+    for j in range(count):
+        p = mech.parents[j]
+        if p < 0:
+            angular[j, :, :3] = frames[j]
+            for r in range(3):
+                linear[j, r, 3 + r] = 1.0
+        else:
+            x, y, z = joints[j, 0] - joints[p, 0], joints[j, 1] - joints[p, 1], joints[j, 2] - joints[p, 2]
+            for i in range(size):
+                a, b, c = angular[p, 0, i], angular[p, 1, i], angular[p, 2, i]
+                angular[j, 0, i], angular[j, 1, i], angular[j, 2, i] = a, b, c
+                linear[j, 0, i] = linear[p, 0, i] + b * z - c * y
+                linear[j, 1, i] = linear[p, 1, i] + c * x - a * z
+                linear[j, 2, i] = linear[p, 2, i] + a * y - b * x
+            for i in range(size - 6):
+                u, v, w = turns[j, 0, i], turns[j, 1, i], turns[j, 2, i]
+                if u != 0.0 or v != 0.0 or w != 0.0:
+                    for r in range(3):
+                        angular[j, r, 6 + i] += frames[j, r, 0] * u + frames[j, r, 1] * v + frames[j, r, 2] * w
+    total = mech.masses.sum()
+    for j in range(count):
+        if mech.masses[j] > 0.0:
+            share = mech.masses[j] / total
+            x, y, z = centres[j, 0] - joints[j, 0], centres[j, 1] - joints[j, 1], centres[j, 2] - joints[j, 2]
+            for i in range(size):
+                a, b, c = angular[j, 0, i], angular[j, 1, i], angular[j, 2, i]
+                com[0, i] += share * (linear[j, 0, i] + b * z - c * y)
+                com[1, i] += share * (linear[j, 1, i] + c * x - a * z)
+                com[2, i] += share * (linear[j, 2, i] + a * y - b * x)
+    if mech.is_com:
+        for i in range(size):
+            if i < 3 or i > 5:
+                for r in range(3):
+                    for j in range(count):
+                        linear[j, r, i] -= com[r, i]
+                    com[r, i] = 0.0
+    return angular, linear, com
+
+
+@kernel
+def weight_jacobians(
+    mech: Mechanism,
+    frames: FloatArray,
+    joints: FloatArray,
+    centres: FloatArray,
+    angular: FloatArray,
+    linear: FloatArray,
+) -> FloatArray:
+    """Square roots of masses times twists ``(6 S, d)``, over the segments with mass: its square is the inertia."""
+    size, count = angular.shape[2], 0
+    for j in range(mech.masses.shape[0]):
+        count += mech.masses[j] > 0.0
+    rows = np.empty((6 * count, size))
+    lower = np.empty((3, 3))
+    n = 0
+    for j in range(mech.masses.shape[0]):
+        if mech.masses[j] <= 0.0:
+            continue
+        root = sqrt(mech.masses[j])
+        x, y, z = centres[j, 0] - joints[j, 0], centres[j, 1] - joints[j, 1], centres[j, 2] - joints[j, 2]
+        for r in range(3):
+            for c in range(3):
+                lower[r, c] = 0.0
+                for m in range(3):
+                    lower[r, c] += mech.inertia_roots[j, r, m] * frames[j, c, m]
+        for i in range(size):
+            a, b, c = angular[j, 0, i], angular[j, 1, i], angular[j, 2, i]
+            rows[n, i] = root * (linear[j, 0, i] + b * z - c * y)
+            rows[n + 1, i] = root * (linear[j, 1, i] + c * x - a * z)
+            rows[n + 2, i] = root * (linear[j, 2, i] + a * y - b * x)
+            for r in range(3):
+                rows[n + 3 + r, i] = lower[r, 0] * a + lower[r, 1] * b + lower[r, 2] * c
+        n += 6
+    return rows
+
+
+@kernel
+def gram_matrix(rows: FloatArray) -> FloatArray:
+    """Product ``(d, d)`` of rows ``(S, d)`` with themselves; by hand, since threads of a library would stall it."""
+    size = rows.shape[1]
+    out = np.zeros((size, size))
+    for r in range(rows.shape[0]):
+        for i in range(size):
+            a = rows[r, i]
+            if a != 0.0:
+                for j in range(i + 1):
+                    out[i, j] += a * rows[r, j]
+    for i in range(size):
+        for j in range(i):
+            out[j, i] = out[i, j]
+    return out
+
+
+@kernel
+def compute_mechanics(
+    mech: Mechanism, place: FloatArray, wxyz: FloatArray, coordinates: FloatArray
+) -> tuple[FloatArray, ...]:
+    """Frames, joints, centres, centre of mass, turns of joints, angular, linear and com columns, inertia ``(d, d)``."""
+    frames, joints, centres, com = forward_kinematics(mech, place.copy(), wxyz.copy())  # compiled for one kind of array
+    turns = joint_jacobians(mech, coordinates)
+    angular, linear, com_columns = world_jacobians(mech, frames, joints, centres, turns)
+    rows = weight_jacobians(mech, frames, joints, centres, angular, linear)
+    inertia = gram_matrix(rows)
+    for i in range(mech.armature.shape[0]):
+        inertia[6 + i, 6 + i] += mech.armature[i]
+    return frames, joints, centres, com, turns, angular, linear, com_columns, inertia
+
+
+@kernel
+def compute_momentum_matrix(
+    mech: Mechanism,
+    frames: FloatArray,
+    joints: FloatArray,
+    centres: FloatArray,
+    com: FloatArray,
+    angular: FloatArray,
+    linear: FloatArray,
+) -> FloatArray:
+    r"""Matrix ``(6, d)`` from a velocity to the angular momentum about the mass centre and the linear one, in world.
+
+    [Tournier2011]_ §15.2: :math:`a = \sum_i R_i I_i \omega_i + m_i (c_i - c)\times\dot c_i`.
+    """
+    size = angular.shape[2]
+    out = np.zeros((6, size))
+    for j in range(mech.parents.shape[0]):
+        mass = mech.masses[j]
+        if mass <= 0.0:
+            continue
+        inertia = frames[j] @ mech.inertias[j] @ np.ascontiguousarray(frames[j].T)
+        x, y, z = centres[j, 0] - joints[j, 0], centres[j, 1] - joints[j, 1], centres[j, 2] - joints[j, 2]
+        px, py, pz = centres[j, 0] - com[0], centres[j, 1] - com[1], centres[j, 2] - com[2]
+        for i in range(size):
+            a, b, c = angular[j, 0, i], angular[j, 1, i], angular[j, 2, i]
+            u = mass * (linear[j, 0, i] + b * z - c * y)
+            v = mass * (linear[j, 1, i] + c * x - a * z)
+            w = mass * (linear[j, 2, i] + a * y - b * x)
+            out[0, i] += inertia[0, 0] * a + inertia[0, 1] * b + inertia[0, 2] * c + py * w - pz * v
+            out[1, i] += inertia[1, 0] * a + inertia[1, 1] * b + inertia[1, 2] * c + pz * u - px * w
+            out[2, i] += inertia[2, 0] * a + inertia[2, 1] * b + inertia[2, 2] * c + px * v - py * u
+            out[3, i] += u
+            out[4, i] += v
+            out[5, i] += w
+    return out

@@ -1,0 +1,103 @@
+"""A body as a model for MuJoCo, so that an independent simulator can judge ours."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import InputError
+from marey.dynamics import GRAVITY, Body
+from marey.simulate.constraints.ground import Ground, contact_spheres
+from marey.simulate.mechanism import make_mechanism
+from marey.skeleton import Pose
+
+DUST_KG, DUST_KGM2 = 1e-9, 1e-12  # MuJoCo wants mass on all that moves; joints between two segments have none
+STRAIGHT = (1.0, 0.0, 0.0, 0.0)
+CORNER_M = 1e-6  # [m] radius of the ball that stands for a corner of a sole: MuJoCo has no points
+
+
+def to_mjcf(
+    body: Body,
+    *,
+    ground: Ground | None = None,
+    gravity: ArrayLike = (0.0, -GRAVITY, 0.0),
+    step_s: float = 1e-3,
+    pose: Pose | None = None,
+) -> str:
+    """A body as MuJoCo's XML: a free root, a ball joint wherever the full space of ``Simulator`` has one.
+
+    Velocities go as they are: MuJoCo's angular ones are in the joints' own frames, too. The root's velocity is that of
+    the pelvis, and it comes before its angular velocity.
+
+    Args:
+        body: skeleton with masses.
+        ground: plane that the touching points of ``contact_spheres`` cannot enter; nothing touches without one.
+        gravity: acceleration ``(3,)`` [m/s²].
+        step_s: length of MuJoCo's steps [s].
+        pose: as which joints that move no mass (toes, fingers) stay; as in the rest pose by default.
+    """
+    if not isfinite(step_s) or step_s <= 0.0:
+        raise InputError(f"step_s is {step_s}", "Give the length of a step in seconds, finite and above zero")
+    mechanism = make_mechanism(body, None, "pelvis")
+    armature = {int(j): float(mechanism.armature[3 * n]) for n, j in enumerate(mechanism.joints)}
+    geoms = {} if ground is None else _geoms(body, ground)
+
+    def element(j: int) -> str:
+        inside = "".join(element(int(c)) for c in np.flatnonzero(body.skeleton.parents == j))
+        name = body.skeleton.names[j]
+        joint = f'<freejoint name="{name}"/>' if j == 0 else ""
+        if j in armature:
+            joint = f'<joint name="{name}" type="ball" armature="{armature[j]!r}"/>'
+        place = body.skeleton.offsets[j] if j else np.zeros(3)
+        turn = STRAIGHT if joint or pose is None else pose.rotations.wxyz[j]
+        parts = f"{joint}{_inertial(body, j)}{geoms.get(j, '')}{inside}"
+        return f'<body name="{name}" pos="{_numbers(place)}" quat="{_numbers(turn)}">{parts}</body>'
+
+    floor = "" if ground is None else _floor(ground)
+    return (
+        f'<mujoco><compiler angle="radian" autolimits="false" balanceinertia="false"/>'
+        f'<option gravity="{_numbers(gravity)}" timestep="{step_s!r}" cone="elliptic"/>'
+        f"<worldbody>{floor}{element(0)}</worldbody></mujoco>"
+    )
+
+
+def _inertial(body: Body, j: int) -> str:
+    mass, J = float(body.masses[j]), body.inertias[j]
+    full = (J[0, 0], J[1, 1], J[2, 2], J[0, 1], J[0, 2], J[1, 2]) if mass > 0.0 else (*[DUST_KGM2] * 3, 0.0, 0.0, 0.0)
+    centre, weight = body.centres[j] if mass > 0.0 else np.zeros(3), mass or DUST_KG
+    return f'<inertial pos="{_numbers(centre)}" mass="{weight!r}" fullinertia="{_numbers(full)}"/>'
+
+
+def _geoms(body: Body, ground: Ground) -> dict[int, str]:
+    """Balls that touch the ground, by the joint that carries them; they do not touch one another."""
+    spheres, names = contact_spheres(body.skeleton)
+    found: dict[int, str] = {}
+    for n, name in enumerate(names):
+        radius = max(float(spheres.radii[n]), CORNER_M)
+        text = (
+            f'<geom name="{name}" type="sphere" size="{radius!r}" pos="{_numbers(spheres.offsets[n])}" '
+            f'contype="0" conaffinity="1" condim="3" '
+            f'friction="{_friction_coefficient(ground)!r} 0 0"/>'
+        )
+        joint = int(spheres.joints[n])
+        found[joint] = found.get(joint, "") + text
+    return found
+
+
+def _floor(ground: Ground) -> str:
+    return (
+        f'<geom name="ground" type="plane" size="0 0 1" pos="{_numbers(ground.point)}" '
+        f'zaxis="{_numbers(ground.normal)}" contype="1" conaffinity="0" condim="3" '
+        f'friction="{_friction_coefficient(ground)!r} 0 0"/>'
+    )
+
+
+def _friction_coefficient(ground: Ground) -> float:
+    grips = {"frictionless": 0.0, "stick": 10.0}
+    return grips.get(ground.friction, float(ground.mu))
+
+
+def _numbers(values: ArrayLike) -> str:
+    return " ".join(repr(float(v)) for v in np.ravel(np.asarray(values, dtype=np.float64)))

@@ -1,0 +1,259 @@
+"""Monitor: what a simulation keeps and what it loses; energy, momenta and centre of mass of every step.
+
+Logs are drawn as curves over time. The momentum scenario of [Tournier2011]_ §11.1.3 strikes a hand in weightless
+space, by several integrators.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import FloatArray, InputError, MissingFileError, frozen
+from marey.dynamics import Body
+from marey.models import PoseModel
+from marey.simulate.forces import PointForce
+from marey.simulate.integrators.geometric import left_jacobian_inverse_times
+from marey.simulate.integrators.step import Damping, Integrator, StepSystem
+from marey.simulate.mechanism import Root
+from marey.simulate.simulator import Simulator, check_step
+from marey.simulate.state import State
+from marey.skeleton import Pose
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+Axes = Any  # matplotlib.axes.Axes, most of whose methods take untyped options
+
+COLOURS: Final = ("#c8453c", "#d08232", "#3f78b0", "#4f9d69", "#59626c")
+LABELS: Final = ("energy [J]", "linear [kg m/s]", "angular [kg m²/s]", "angular along z")
+
+
+def plot_logs(logs: Mapping[str, SimulationLog], path: str | os.PathLike[str] | None = None) -> Figure:
+    """Draw energy, size of both momenta and the angular one along z, one line a log (figs 11.2 and 11.3).
+
+    Args:
+        logs: name -> log; names are in the legend.
+        path: where to save the figure (.png, .pdf, .svg, .jpg); not saved if None.
+    """
+    from matplotlib.figure import Figure
+
+    from marey.picture.plots import DPI, save_figure
+
+    if not logs:
+        raise InputError("no log to draw", "Give at least one")
+    figure: Any = Figure(figsize=(8.0, 7.2), dpi=DPI, layout="constrained")
+    axes = list(figure.subplots(len(LABELS), 1, sharex=True))
+    for n, (name, log) in enumerate(logs.items()):
+        _draw_curve(axes, log, name, COLOURS[n % len(COLOURS)])
+    for axis, label in zip(axes, LABELS, strict=True):
+        _label_axes(axis, label)
+    if any(logs):
+        axes[0].legend(fontsize=8, loc="upper left", frameon=False, ncols=len(logs))
+    axes[-1].set_xlabel("time [s]", fontsize=9)
+    if path is not None:
+        save_figure(cast("Figure", figure), path)
+    return cast("Figure", figure)
+
+
+def _draw_curve(axes: list[Axes], log: SimulationLog, name: str, colour: str) -> None:
+    sizes = (np.linalg.norm(log.linear, axis=1), np.linalg.norm(log.angular, axis=1))
+    for axis, values in zip(axes, (log.energy_j, *sizes, log.angular[:, 2]), strict=True):
+        axis.plot(log.times, values, color=colour, linewidth=1.4, label=name or None)
+
+
+def _label_axes(axis: Axes, label: str) -> None:
+    axis.set_ylabel(label, fontsize=9)
+    axis.grid(visible=True, color="#e6e8eb", linewidth=0.6)
+    axis.set_axisbelow(True)
+    axis.tick_params(labelsize=8)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.ticklabel_format(useOffset=False)
+    low, high = axis.get_ylim()
+    if high - low < 0.02 * max(abs(low), abs(high)):  # a constant is drawn as one, not as its rounding
+        margin = 0.05 * max(abs(low), abs(high))
+        axis.set_ylim(low - margin, high + margin)
+
+
+AXES: Final = "xyz"
+COLUMNS: Final = (
+    "time_s",
+    "kinetic_j",
+    "potential_j",
+    *(f"linear_{a}_kg_m_s" for a in AXES),
+    *(f"angular_{a}_kg_m2_s" for a in AXES),
+    *(f"com_{a}_m" for a in AXES),
+    "substeps",
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SimulationLog:
+    """Energy, momenta and centre of mass after every step, in world axes."""
+
+    times: FloatArray  # (N,) [s]
+    kinetic_j: FloatArray  # (N,)
+    potential_j: FloatArray  # (N,) zero at the origin
+    linear: FloatArray  # (N, 3) [kg m/s]
+    angular: FloatArray  # (N, 3) [kg m²/s] about the centre of mass
+    com: FloatArray  # (N, 3) [m]
+    substeps: FloatArray  # (N,) how many steps each step took
+
+    def __post_init__(self) -> None:
+        count = len(self.times)
+        for name in ("times", "kinetic_j", "potential_j", "substeps"):
+            object.__setattr__(self, name, frozen(getattr(self, name), count, name=name))
+        for name in ("linear", "angular", "com"):
+            object.__setattr__(self, name, frozen(getattr(self, name), count, 3, name=name))
+
+    @property
+    def energy_j(self) -> FloatArray:
+        """Kinetic and potential energy together ``(N,)``."""
+        return self.kinetic_j + self.potential_j
+
+    @property
+    def linear_drift(self) -> float:
+        """Largest change of the linear momentum since the first step, as a share of it."""
+        return _relative_drift(self.linear)
+
+    @property
+    def angular_drift(self) -> float:
+        """Largest change of the angular momentum since the first step, as a share of it."""
+        return _relative_drift(self.angular)
+
+    def rows(self) -> Iterator[tuple[float, ...]]:
+        """Values of ``COLUMNS``, one row a step."""
+        parts = (self.times, self.kinetic_j, self.potential_j, self.linear, self.angular, self.com, self.substeps)
+        table = np.column_stack(parts)
+        return (tuple(float(value) for value in row) for row in table)
+
+    def save_csv(self, path: str | os.PathLike[str]) -> Path:
+        """Write one line a step, with all digits; names and units are in the first line."""
+        target = Path(path)
+        if not target.parent.is_dir():
+            raise MissingFileError(str(target.parent), "Make the folder first.")
+        lines = [",".join(COLUMNS), *(",".join(repr(value) for value in row) for row in self.rows())]
+        target.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return target
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
+        """Draw energy and momenta over time; see ``plot_logs``."""
+        return plot_logs({"": self}, path)
+
+    def __repr__(self) -> str:
+        return f"SimulationLog({len(self.times)} steps, angular momentum drifts by {self.angular_drift:.2g})"
+
+
+class Monitor:
+    """Collects a log of a simulator: call ``record`` after each step."""
+
+    def __init__(self, simulator: Simulator) -> None:
+        self.simulator = simulator
+        self._rows: list[FloatArray] = []
+
+    def record(self) -> None:
+        """Note the present state, which a step must have led to.
+
+        Raises:
+            InputError: no step was made yet.
+        """
+        last = self.simulator.steps_made[-1]
+        if last.system is None:
+            raise InputError("no step was made yet", "Call simulator.step first")
+        momentum = last.system.mechanics.momentum_matrix() @ last.state.velocity
+        com = self.simulator.mechanics().com
+        potential = -self.simulator.body.mass_kg * float(self.simulator.gravity @ (last.system.mechanics.com + com)) / 2
+        energies = (last.state.time_s, last.state.kinetic_j, potential)
+        row = (energies, momentum[3:], momentum[:3], com, (float(len(self.simulator.steps_made)),))
+        self._rows.append(np.concatenate(row))
+
+    def log(self) -> SimulationLog:
+        """Everything recorded so far."""
+        table = np.array(self._rows).reshape(-1, len(COLUMNS))
+        return SimulationLog(
+            table[:, 0], table[:, 1], table[:, 2], table[:, 3:6], table[:, 6:9], table[:, 9:12], table[:, 12]
+        )
+
+
+def conserved_momentum(system: StepSystem, state: State) -> FloatArray:
+    r"""Angular momentum ``(3,)`` about the origin that the variational integrator keeps exactly without forces.
+
+    .. math:: \Pi_k = R_k J_l^{-T}(h\omega_{k+1})\,p_{\omega} + x_{k+1}\times p_x
+
+    Discrete Noether theorem for [Tournier2011]_ (11.11), damping apart; the plain :math:`R_k p_\omega` differs by O(h).
+    """
+    x, y, z = (float(value) for value in -system.dt * state.velocity[:3])
+    a, b, c = (float(value) for value in state.momentum[:3])
+    turned = system.mechanics.frames[0] @ np.array(left_jacobian_inverse_times(x, y, z, a, b, c))
+    return turned + np.cross(state.place, state.momentum[3:6])
+
+
+def _relative_drift(momenta: FloatArray) -> float:
+    if len(momenta) == 0:
+        return 0.0
+    first = float(np.linalg.norm(momenta[0]))
+    change = float(np.linalg.norm(momenta - momenta[0], axis=1).max())
+    return change / first if first > 0.0 else change
+
+
+def momentum_scenario(
+    body: Body,
+    model: PoseModel | None = None,
+    *,
+    joint: str = "right_wrist",
+    impulse_ns: ArrayLike = (0.0, 0.0, 2.0),
+    dt: float = 0.1,
+    steps: int = 50,
+    integrators: Sequence[Integrator] = ("naive", "identity", "constant"),
+    root: Root = "com",
+    damping: Damping = "none",
+    damping_rate: float = 1.0,
+    pose: Pose | None = None,
+) -> dict[str, SimulationLog]:
+    """Strike a resting figure once, without gravity, and log its free flight by each integrator.
+
+    Args:
+        body: skeleton with masses.
+        model: pose model, or None for the full space.
+        joint: name or part of the joint that is struck.
+        impulse_ns: what it is struck with ``(3,)`` [N s] in world, all in the first step.
+        dt: length of a step [s].
+        steps: how many, the first with the strike.
+        integrators: names.
+        root: "com" or "pelvis".
+        damping: of all runs.
+        damping_rate: of the damping.
+        pose: start; the mean pose of the model by default.
+    """
+    if steps < 1:
+        raise InputError(f"steps is {steps}", "Make at least one step")
+    push = PointForce(joint, PointForce(joint, impulse_ns).force_n / check_step(dt))
+    logs: dict[str, SimulationLog] = {}
+    for integrator in integrators:
+        simulator = Simulator(
+            body,
+            model,
+            integrator=integrator,
+            damping=damping,
+            damping_rate=damping_rate,
+            root=root,
+            gravity=(0.0, 0.0, 0.0),
+        )
+        simulator.reset(pose)
+        logs[integrator] = _flight(simulator, push, dt, steps)
+    return logs
+
+
+def _flight(simulator: Simulator, push: PointForce, dt: float, steps: int) -> SimulationLog:
+    monitor = Monitor(simulator)
+    for n in range(steps):
+        simulator.step(dt, (push,) if n == 0 else ())
+        monitor.record()
+    return monitor.log()

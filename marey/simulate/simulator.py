@@ -1,0 +1,268 @@
+"""Simulator: a figure that obeys physics, one step at a time."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import replace
+from math import isfinite
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import ConvergenceError, FloatArray, InputError, MareyWarning, frozen
+from marey.dynamics import GRAVITY, Body
+from marey.lie import SO3
+from marey.models import PoseModel
+from marey.simulate.constraints.constraint_set import make_constraint_set
+from marey.simulate.forces import PointForce, pack_forces
+from marey.simulate.integrators.geometric import state_after_step
+from marey.simulate.integrators.step import (
+    Damping,
+    Integrator,
+    IntegratorSettings,
+    StepLoad,
+    StepRecord,
+    StepSystem,
+    check_energy,
+    make_step_system,
+    step_with_halving,
+)
+from marey.simulate.mechanics import Mechanics, make_mechanics
+from marey.simulate.mechanism import Root, make_mechanism
+from marey.simulate.state import State, make_next_state
+from marey.skeleton import Pose
+
+if TYPE_CHECKING:
+    from marey.kinematics import JointLimits
+    from marey.simulate.constraints.constraint_set import ConstraintSet, ConstraintSolution, Grounds, SolverState
+    from marey.simulate.constraints.ground import StepContacts
+    from marey.simulate.constraints.kinds import Ball, Constraint
+
+
+INERTIA_RATIO: Final = 1e-10  # of the largest: a smaller inertia is no inertia
+INERTIA_FLOOR: Final = 1e-8  # of the largest, given to every coordinate of a figure that lacks inertia
+
+
+class Simulator:
+    """A figure in few coordinates, or in all of them, that falls, flies and is pushed.
+
+    Args:
+        body: skeleton with masses.
+        model: pose model whose coordinates move; by default every joint that moves mass turns freely.
+        integrator: "constant" (the source's choice), "identity" or "naive", all explicit, or "variational", the
+            implicit reference, which constraints project; [Tournier2011]_ §11.1.
+        damping: "none", "energetic" (the source's choice), "kinematic" or "uniform"; [Tournier2011]_ §11.2.
+        damping_rate: α of the damping: [1/s] for "energetic", [kg/s] for "kinematic", [kg m²/s] for "uniform".
+        implicit_passes: how often an explicit step takes its own forces anew, with the velocity that they lead to.
+        root: "com" for the centre of mass as the place (momentum is then kept exactly) or "pelvis", as in the source.
+        gravity: acceleration ``(3,)`` [m/s²] in world.
+        ground: what the figure stands on, or several of them.
+        limits: joint limits of any kind.
+        constraints: pins, rows of one's own, balls in flight.
+    """
+
+    def __init__(
+        self,
+        body: Body,
+        model: PoseModel | None = None,
+        *,
+        integrator: Integrator = "constant",
+        damping: Damping = "none",
+        damping_rate: float = 1.0,
+        implicit_passes: int = 0,
+        root: Root = "com",
+        gravity: ArrayLike = (0.0, -GRAVITY, 0.0),
+        ground: Grounds = None,
+        limits: JointLimits | None = None,
+        constraints: Iterable[Constraint | Ball] = (),
+    ) -> None:
+        self.body, self.model = body, model
+        self.method = IntegratorSettings(integrator, implicit_passes, damping, damping_rate)
+        self.gravity = frozen(gravity, 3, name="gravity")
+        self.mechanism = make_mechanism(body, model, root)
+        self.constrainer = self._make_constraints(ground, limits, tuple(constraints))
+        self.reset()
+
+    @property
+    def num_dof(self) -> int:
+        """How many velocities there are."""
+        return 6 + self.mechanism.basis.shape[2]
+
+    @property
+    def state(self) -> State:
+        """Where the figure is and how it moves."""
+        return self._done[-1].state
+
+    @property
+    def outcome(self) -> ConstraintSolution | None:
+        """What the constraints did in the last step, if there are any."""
+        return self._done[-1].outcome
+
+    @property
+    def contacts(self) -> StepContacts | None:
+        """Points that touch, with their impulses, in the last step; None without constraints."""
+        return None if self.outcome is None else self.outcome.contacts
+
+    @property
+    def memory(self) -> SolverState | None:
+        """What the constraints remember for the next step."""
+        return self._done[-1].memory
+
+    @property
+    def steps_made(self) -> tuple[StepRecord, ...]:
+        """The steps that made up the last call of ``step``: more than one where one was unstable."""
+        return tuple(self._done)
+
+    def reset(self, pose: Pose | None = None, *, velocity: ArrayLike | None = None) -> State:
+        """Put the figure into a pose (of a model: the nearest one that it has), at rest or with a velocity ``(d,)``."""
+        pose = self._first_pose() if pose is None else pose
+        if pose.skeleton.names != self.body.skeleton.names:
+            raise InputError("the pose has other joints than the body", "Retarget the pose to the body's skeleton")
+        coordinates, wxyz = self._encode_pose(pose)
+        v = np.zeros(self.num_dof) if velocity is None else frozen(velocity, self.num_dof, name="velocity")
+        self._done = [StepRecord(self._make_state(pose.root_position, SO3(wxyz), coordinates, v))]
+        return self.state
+
+    def mechanics(self) -> Mechanics:
+        """Jacobians, inertia and centre of mass of the present configuration."""
+        state = self.state
+        return make_mechanics(self.mechanism, state.place, state.rotations.wxyz, state.coordinates)
+
+    def step(
+        self, dt: float, forces: Iterable[PointForce] = (), *, generalised_force: ArrayLike | None = None
+    ) -> State:
+        """Move on by ``dt`` [s] under gravity, forces from outside and a generalised force ``(d,)`` from inside.
+
+        An unstable step is cut into smaller ones, then damped.
+
+        Raises:
+            ConvergenceError: it stays unstable; the last good state is the ``report``, and the simulator stays there.
+        """
+        dt, load = check_step(dt), self._load(forces, generalised_force)
+
+        def attempt(before: StepRecord, h: float, extra: float) -> StepRecord | None:
+            try:
+                system = make_step_system(self.mechanism, self.method, before.state, load, h, extra)
+            except np.linalg.LinAlgError:  # of Newton's steps
+                return None
+            return self._solve_step(before, system, extra) if system.is_solvable else None
+
+        self._done = step_with_halving(attempt, self._done[-1], dt)
+        return self.state
+
+    def system(
+        self, dt: float, forces: Iterable[PointForce] = (), *, generalised_force: ArrayLike | None = None
+    ) -> StepSystem:
+        """What ``step`` would solve for its velocity, before constraints: for controllers."""
+        load = self._load(forces, generalised_force)
+        return make_step_system(self.mechanism, self.method, self.state, load, check_step(dt))
+
+    def advance(self, system: StepSystem, velocity: ArrayLike, outcome: ConstraintSolution | None = None) -> State:
+        """Move on over a step with a velocity ``(d,)`` found elsewhere, and keep what the constraints did in it.
+
+        Raises:
+            ConvergenceError: the figure would be nowhere.
+        """
+        v = np.array(frozen(velocity, self.num_dof, name="velocity"))
+        state = self._integrate(self.state, system, v)
+        if state is None:
+            raise ConvergenceError("the velocity leads to no finite state", report=self.state)
+        memory = self._done[-1].memory if outcome is None else outcome.memory
+        self._done = [StepRecord(state, system, outcome, memory)]
+        return state
+
+    def throw(self, ball: Ball) -> None:
+        """Let one more ball fly, from now on."""
+        last = self._done[-1]
+        if self.constrainer is None:
+            self.constrainer = self._make_constraints(None, None, (ball,))
+        else:
+            self._done[-1] = replace(last, memory=self.constrainer.add_ball(last.memory, ball))
+
+    def _solve_step(self, before: StepRecord, system: StepSystem, extra: float) -> StepRecord | None:
+        if self.constrainer is None:
+            outcome, (velocity, is_definite) = None, system.free_velocity()
+            if not is_definite:
+                return None
+        else:
+            step = (system.mechanics, before.state, system.dt, system.damped, system.rhs)
+            outcome = self.constrainer.solve(*step, before.memory)
+            velocity = outcome.velocity
+        after = self._integrate(before.state, system, velocity)
+        impulse = system.dt * system.outer if outcome is None else system.dt * system.outer + outcome.impulse
+        after = None if after is None else check_energy(before.state, after, impulse)
+        return (
+            None
+            if after is None
+            else StepRecord(after, system, outcome, None if outcome is None else outcome.memory, extra)
+        )
+
+    def _integrate(self, before: State, system: StepSystem, velocity: FloatArray) -> State | None:
+
+        configuration = (before.place, before.rotations.wxyz, before.coordinates)
+        moved = state_after_step(self.mechanism, system.dt, velocity, system.mechanics.inertia, *configuration)
+        return make_next_state(before, system.dt, velocity, moved[:5]) if moved[5] else None
+
+    def _load(self, forces: Iterable[PointForce], generalised_force: ArrayLike | None) -> StepLoad:
+        inner = np.zeros(self.num_dof)
+        if generalised_force is not None:
+            inner += frozen(generalised_force, self.num_dof, name="generalised_force")
+        return StepLoad(self.body.mass_kg * self.gravity, pack_forces(self.body.skeleton, forces), inner)
+
+    def _first_pose(self) -> Pose:
+        if self.model is not None:
+            mean = self.model.mean
+            return Pose(self.body.skeleton, mean.root_position, mean.rotations)
+        from marey.skeleton import t_pose
+
+        return t_pose(self.body.skeleton)
+
+    def _encode_pose(self, pose: Pose) -> tuple[FloatArray, FloatArray]:
+        if self.model is None:
+            return np.zeros(0), np.array(pose.rotations.wxyz)
+        from marey.motion import Motion
+
+        one = Motion(self.model.skeleton, 60.0, pose.root_position[None], pose.rotations.reshape(1, -1))
+        coordinates = self.model.encode(one)[0]
+        wxyz = np.array(self.model.rotations(coordinates).wxyz)
+        wxyz[0] = pose.rotations.wxyz[0]
+        return coordinates, wxyz
+
+    def _make_state(self, root_position: FloatArray, rotations: SO3, coordinates: FloatArray, v: FloatArray) -> State:
+        here = make_mechanics(self.mechanism, root_position, rotations.wxyz, frozen(coordinates, name="coordinates"))
+        place = root_position + (root_position - here.joints[0])  # of the centre of mass, when that is the place
+        momentum = self._floor_inertia(here.inertia) @ v
+        return State(self.body.skeleton, place, rotations, coordinates, v, momentum, root_position)
+
+    def _floor_inertia(self, inertia: FloatArray) -> FloatArray:
+        """Lift the inertia of a figure whose coordinates move nothing, from now on, and say so."""
+        values = np.linalg.eigvalsh(inertia)
+        if values[0] > INERTIA_RATIO * values[-1]:
+            return inertia
+        floor = INERTIA_FLOOR * float(values[-1])
+        warnings.warn(
+            f"some coordinates move no mass (inertia {values[0]:.1g} of {values[-1]:.1g} kg m²): "
+            f"each is given {floor:.1g} kg m². Take fewer coordinates, or give mass to what they move",
+            MareyWarning,
+            stacklevel=5,
+        )
+        self.mechanism = self.mechanism._replace(armature=frozen(self.mechanism.armature + floor, name="armature"))
+        lifts = np.concatenate([np.zeros(6), np.full(self.num_dof - 6, floor)])
+        return inertia + np.diag(lifts)
+
+    def _make_constraints(
+        self, ground: Grounds, limits: JointLimits | None, constraints: tuple[Constraint | Ball, ...]
+    ) -> ConstraintSet | None:
+        if ground is None and limits is None and not constraints:
+            return None
+
+        return make_constraint_set(self.body, self.mechanism, ground=ground, limits=limits, constraints=constraints)
+
+
+def check_step(dt: float) -> float:
+    """Length of a step [s], which must be finite and above zero."""
+    if not isinstance(dt, int | float | np.floating) or not isfinite(dt) or dt <= 0.0:  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
+        raise InputError(f"dt is {dt!r}", "Give the length of a step in seconds, finite and above zero")
+    return float(dt)

@@ -1,0 +1,1 @@
+"""The quadratic programme of one constrained step."""

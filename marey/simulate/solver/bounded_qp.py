@@ -1,0 +1,199 @@
+"""Compiled quadratic programmes with bounds: an active set, after Stark and Parker's form of Lawson and Hanson's.
+
+The free unknowns are kept with the upper factor of their part of A, which grows and shrinks one row at a time.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, IntArray, kernel
+from marey.simulate.solver.cholesky import PIVOT_PART
+
+
+class BoundedProgramme(NamedTuple):
+    r"""Minimise :math:`\frac12 x^T A x - r^T x` with :math:`l \le x \le u`; A is positive definite."""
+
+    A: FloatArray  # (m, m)
+    r: FloatArray  # (m,)
+    lower: FloatArray  # (m,) may be infinite
+    upper: FloatArray  # (m,) may be infinite
+
+
+class ActiveSet(NamedTuple):
+    """Which unknowns are free; the others stay at a bound."""
+
+    is_free: BoolArray  # (m,)
+    free: IntArray  # (m,) those that are, the first ``count`` of it, in the order of the factor
+    U: FloatArray  # (m, m) upper factor of their part of A, in its first ``count`` rows
+
+
+@kernel
+def _append_factor_row(A: FloatArray, active: ActiveSet, count: int) -> None:
+    """Extend the upper factor of the free rows by the last of them."""
+    free, U = active.free, active.U
+    new = free[count]
+    rest = A[new, new]
+    for i in range(count):
+        total = A[free[i], new]
+        for k in range(i):
+            total -= U[k, i] * U[k, count]
+        total /= U[i, i]
+        U[i, count] = total
+        rest -= total * total
+    U[count, count] = sqrt(max(rest, PIVOT_PART * A[new, new]))
+
+
+@kernel
+def _free_unknown(A: FloatArray, active: ActiveSet, count: int, i: int, shut: BoolArray) -> int:
+    """Let an unknown go; return how many are free."""
+    active.free[count], active.is_free[i], shut[i] = i, True, True
+    _append_factor_row(A, active, count)
+    return count + 1
+
+
+@kernel
+def _remove_factor_row(active: ActiveSet, count: int, place: int) -> None:
+    """Take one row out of the factor: its column goes, and rotations bring the rest back to a triangle."""
+    free, U = active.free, active.U
+    active.is_free[free[place]] = False
+    for c in range(place, count - 1):
+        free[c] = free[c + 1]
+        for i in range(c + 2):
+            U[i, c] = U[i, c + 1]
+    for k in range(place, count - 1):
+        a, b = U[k, k], U[k + 1, k]
+        length = sqrt(a * a + b * b)
+        c, s = a / length, b / length
+        U[k, k] = length
+        for j in range(k + 1, count - 1):
+            x, y = U[k, j], U[k + 1, j]
+            U[k, j], U[k + 1, j] = c * x + s * y, c * y - s * x
+
+
+@kernel
+def _solve_free(programme: BoundedProgramme, x: FloatArray, active: ActiveSet, count: int) -> FloatArray:
+    """Where the free unknowns want to go while the others stay ``(count,)``."""
+    A, r, U, free = programme.A, programme.r, active.U, active.free
+    z = np.empty(count)
+    for n in range(count):
+        i = free[n]
+        total = r[i]
+        for j in range(x.shape[0]):
+            if not active.is_free[j] and x[j] != 0.0:
+                total -= A[i, j] * x[j]
+        for k in range(n):
+            total -= U[k, n] * z[k]
+        z[n] = total / U[n, n]
+    for n in range(count - 1, -1, -1):
+        total = z[n]
+        for k in range(n + 1, count):
+            total -= U[n, k] * z[k]
+        z[n] = total / U[n, n]
+    return z
+
+
+@kernel
+def _most_violating(programme: BoundedProgramme, x: FloatArray, shut: BoolArray, tolerance: float) -> int:
+    """Unknown at a bound that should leave it most, or -1; ``shut`` ones do not count."""
+    A, lower, upper = programme.A, programme.lower, programme.upper
+    best, found = 0.0, -1
+    for i in range(x.shape[0]):
+        if shut[i]:
+            continue
+        w = programme.r[i]
+        for j in range(x.shape[0]):
+            if x[j] != 0.0:
+                w -= A[i, j] * x[j]
+        if (x[i] <= lower[i] and w > tolerance) or (x[i] >= upper[i] and w < -tolerance):
+            size = abs(w) / sqrt(A[i, i])
+            if size > best:
+                best, found = size, i
+    return found
+
+
+@kernel
+def _step_to_bounds(programme: BoundedProgramme, x: FloatArray, active: ActiveSet, count: int) -> int:
+    """Move the free unknowns to their target, or as far as bounds allow; return which of them is at one, or -1."""
+    lower, upper, free = programme.lower, programme.upper, active.free
+    z = _solve_free(programme, x, active, count)
+    part, blocking = 1.0, -1
+    for n in range(count):
+        i = free[n]
+        if z[n] < lower[i] or z[n] > upper[i]:
+            way = ((lower[i] if z[n] < lower[i] else upper[i]) - x[i]) / (z[n] - x[i])
+            if way < part or blocking < 0:
+                part, blocking = min(way, 1.0), n
+    for n in range(count):
+        i = free[n]
+        x[i] = z[n] if blocking < 0 else x[i] + part * (z[n] - x[i])
+    if blocking >= 0:
+        i = free[blocking]
+        x[i] = lower[i] if z[blocking] < lower[i] else upper[i]
+    return blocking
+
+
+@kernel
+def _refine_free(programme: BoundedProgramme, x: FloatArray, active: ActiveSet, count: int) -> None:
+    """Move the free unknowns to their next target, if that is within all bounds."""
+    free = active.free
+    z = _solve_free(programme, x, active, count)
+    for n in range(count):
+        if z[n] < programme.lower[free[n]] or z[n] > programme.upper[free[n]]:
+            return
+    for n in range(count):
+        x[free[n]] = z[n]
+
+
+@kernel
+def solve_bounded(
+    programme: BoundedProgramme,
+    kept: BoolArray,
+    start: FloatArray,
+    soft: FloatArray,
+    tolerance: float,
+    max_changes: int,
+) -> tuple[FloatArray, int]:
+    r"""Solution ``(m,)`` of a programme, and how often the set of free unknowns changed.
+
+    At the end one proximal step takes out what the compliance left: x solves :math:`A x = r + E x` once more.
+
+    Args:
+        programme: with the compliance on the diagonal of A.
+        kept: ``(m,)`` which are there at all; the others are nothing.
+        start: ``(m,)`` first guess: what is strictly between its bounds is free at first.
+        soft: ``(m,)`` compliance E.
+        tolerance: a slope at a bound below this is none.
+        max_changes: of the set of free ones; the count comes back, one more where this did not do.
+    """
+    A, r, lower, upper = programme
+    m = r.shape[0]
+    x, shut = np.zeros(m), ~kept
+    active = ActiveSet(np.zeros(m, dtype=np.bool_), np.empty(m, dtype=np.int64), np.empty((m, m)))
+    count = 0
+    for i in range(m):
+        if kept[i]:
+            x[i] = min(max(start[i], lower[i]), upper[i])
+            if lower[i] < x[i] < upper[i]:
+                count = _free_unknown(A, active, count, i, shut)
+    changes, newest = 0, -1
+    while changes <= max_changes:
+        blocking = _step_to_bounds(programme, x, active, count)
+        if blocking >= 0:
+            i = active.free[blocking]
+            shut[i] = i == newest  # back at once: rounding brought it in
+            _remove_factor_row(active, count, blocking)
+            count -= 1
+        else:
+            if newest >= 0 and active.is_free[newest]:  # true progress: what was shut out may try again
+                shut = active.is_free | ~kept
+            newest = _most_violating(programme, x, shut, tolerance)
+            if newest < 0:
+                break
+            count = _free_unknown(A, active, count, newest, shut)
+        changes += 1
+    _refine_free(BoundedProgramme(A, r + soft * x, lower, upper), x, active, count)
+    return x, changes

@@ -1,0 +1,191 @@
+"""The common calibration pose: every skeleton upright, facing +Z, legs down, arms out, feet flat.
+
+Rest poses differ: legs are splayed in CMU files, arms hang in DeepMimic, all bones point up in LAFAN1. Brought to
+one pose, frames of two skeletons can be compared joint by joint.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import permutations, product
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray
+from marey.lie import SO3
+from marey.skeleton.naming import SIDES
+from marey.skeleton.roles import RoleMap, role_map
+from marey.skeleton.tree import NO_PARENT, Pose, Skeleton
+
+UP: Final = np.array([0.0, 1.0, 0.0])
+DOWN: Final = -UP
+FORWARD: Final = np.array([0.0, 0.0, 1.0])
+LEFT: Final = np.array([1.0, 0.0, 0.0])
+SNAP_RAD: Final = np.radians(25.0)  # a trunk leans a little in many rest poses; more than this is another facing
+UPRIGHT_COS: Final = np.cos(np.radians(12.0))  # legs this near to vertical stand on flat feet
+FOOT_PITCH_RAD: Final = np.radians(20.0)  # ankle to ball falls this much on a flat foot ([Winter2009]_ fig. 4.1)
+LAFAN1_TOE_RAD: Final = np.radians(21.4546)  # angle of the toe joint in every LAFAN1 frame: the toes lie flat
+
+_LIMBS: Final = (("hip", "knee"), ("knee", "ankle"), ("shoulder", "elbow"), ("elbow", "wrist"))
+
+
+def t_pose(skeleton: Skeleton, roles: RoleMap | None = None) -> Pose:
+    """Return the calibration pose of a skeleton, standing on the ground where its root rests.
+
+    The trunk stays as it rests, once turned upright; thighs, shanks, upper arms and forearms are turned by the
+    shortest arc, so a bone keeps the twist of its rest pose. A foot stays as it stands under an upright leg.
+    """
+    return _t_pose(skeleton, role_map(skeleton) if roles is None else roles)
+
+
+@lru_cache(maxsize=64)  # a skeleton cannot be changed; limbs, feet and retargeting all ask for its pose
+def _t_pose(skeleton: Skeleton, roles: RoleMap) -> Pose:
+    start = _initial_rotations(skeleton, roles)
+    positions, world = _chain_frames(skeleton, start)
+    upright = _upright_rotation(positions, roles)
+    aims = _bone_targets(positions, world, roles)
+    feet = _ankle_frames(positions, world, roles, upright)
+    return _rotate_limbs(skeleton, start, upright, aims, feet)
+
+
+def _rotate_limbs(
+    skeleton: Skeleton, start: SO3, upright: SO3, aims: dict[int, tuple[FloatArray, FloatArray]], feet: dict[int, SO3]
+) -> Pose:
+    frames: list[SO3] = []
+    local: list[SO3] = []
+    for j in range(skeleton.num_joints):
+        parent = int(skeleton.parents[j])
+        R_world_parent = upright if parent == NO_PARENT else frames[parent]
+        R_world_joint = feet.get(j, R_world_parent @ start[j])
+        if j in aims:
+            bone_joint, goal_world = aims[j]
+            R_world_joint = shortest_arc(R_world_joint @ bone_joint, goal_world) @ R_world_joint
+        frames.append(R_world_joint)
+        local.append(R_world_joint if parent == NO_PARENT else R_world_parent.inverse() @ R_world_joint)
+    return Pose(skeleton, skeleton.offsets[0], SO3.stack(local))
+
+
+def _initial_rotations(skeleton: Skeleton, roles: RoleMap) -> SO3:
+    """Local rotations to begin from: the rest pose, or for LAFAN1 the pose its joint axes were drawn in."""
+    start = np.zeros((skeleton.num_joints, 4))
+    start[:, 0] = 1.0
+    if roles.profile == "lafan1" and _legs_point_up(skeleton, roles):
+        half, flat = 0.5 * (0.5 * np.pi - LAFAN1_TOE_RAD), 0.5 * LAFAN1_TOE_RAD
+        r = np.sqrt(0.5)
+        for side, collar in (("left", (0.0, r, 0.0, r)), ("right", (0.0, r, 0.0, -r))):
+            start[roles[f"{side}_hip"]] = (0.0, 0.0, 1.0, 0.0)  # half a turn about forward (+Y of the hips)
+            start[roles[f"{side}_ankle"]] = (np.cos(half), 0.0, 0.0, np.sin(half))
+            start[roles[f"{side}_foot"]] = (np.cos(flat), 0.0, 0.0, np.sin(flat))
+            start[roles[f"{side}_collar"]] = collar
+    return SO3(start)
+
+
+def _legs_point_up(skeleton: Skeleton, roles: RoleMap) -> bool:
+    p = skeleton.rest_positions()
+    leg = p[roles["left_ankle"]] - p[roles["left_hip"]]
+    return float(leg @ (p[roles["neck"]] - p[roles["pelvis"]])) > 0.0
+
+
+def _chain_frames(skeleton: Skeleton, local: SO3) -> tuple[FloatArray, SO3]:
+    positions, frames = np.zeros((skeleton.num_joints, 3)), [local[0]]
+    for j in range(1, skeleton.num_joints):
+        parent = int(skeleton.parents[j])
+        positions[j] = positions[parent] + frames[parent] @ skeleton.offsets[j]
+        frames.append(frames[parent] @ local[j])
+    return positions, SO3.stack(frames)
+
+
+def _upright_rotation(positions: FloatArray, roles: RoleMap) -> SO3:
+    """Rotation that turns the resting trunk upright and to face +Z."""
+    left, up = _left_direction(positions, roles), _up_direction(positions, roles)
+    up = up - left * float(left @ up)
+    if np.linalg.norm(left) < 0.5 or np.linalg.norm(up) < 1e-6:
+        return SO3.identity()
+    up = up / np.linalg.norm(up)
+    body = SO3.from_matrix(np.stack([left, up, np.cross(left, up)], axis=1))
+    quarter = _QUARTER_TURNS[int(np.argmin((_QUARTER_TURNS.inverse() @ body).angle()))]
+    near = float((quarter.inverse() @ body).angle()) < SNAP_RAD
+    return (quarter if near else body).inverse()
+
+
+def _left_direction(positions: FloatArray, roles: RoleMap) -> FloatArray:
+    for part in ("hip", "shoulder", "knee", "ankle", "collar"):
+        if f"left_{part}" in roles and f"right_{part}" in roles:
+            gap = positions[roles[f"left_{part}"]] - positions[roles[f"right_{part}"]]
+            if np.linalg.norm(gap) > 1e-6:
+                return gap / np.linalg.norm(gap)
+    return np.zeros(3)
+
+
+def _up_direction(positions: FloatArray, roles: RoleMap) -> FloatArray:
+    tops = [positions[roles[role]] for role in ("head", "neck", "spine3") if role in roles]
+    low = positions[roles["pelvis"]] if "pelvis" in roles else positions[0]
+    for top in tops:
+        if np.linalg.norm(top - low) > 1e-6:
+            return top - low
+    return UP
+
+
+def _bone_targets(positions: FloatArray, world: SO3, roles: RoleMap) -> dict[int, tuple[FloatArray, FloatArray]]:
+    """Joints whose bone is turned: bone direction in the joint's frame, wanted direction in world."""
+    aims: dict[int, tuple[FloatArray, FloatArray]] = {}
+    for side in SIDES:
+        across = LEFT if side == "left" else -LEFT
+        for upper, lower in _LIMBS:
+            a, b = roles.get(f"{side}_{upper}"), roles.get(f"{side}_{lower}")
+            if a is None or b is None or np.linalg.norm(positions[b] - positions[a]) < 1e-6:
+                continue
+            aims[a] = (world[a].inverse() @ (positions[b] - positions[a]), DOWN if upper in ("hip", "knee") else across)
+    return aims
+
+
+def _ankle_frames(positions: FloatArray, world: SO3, roles: RoleMap, upright: SO3) -> dict[int, SO3]:
+    """World frames of the ankles, so that the soles are level."""
+    feet: dict[int, SO3] = {}
+    for side in SIDES:
+        hip, ankle, ball = (roles.get(f"{side}_{part}") for part in ("hip", "ankle", "foot"))
+        if hip is None or ankle is None or np.linalg.norm(positions[ankle] - positions[hip]) < 1e-6:
+            continue
+        leg = upright @ (positions[ankle] - positions[hip])
+        R_world_ankle = upright @ world[ankle]
+        if float(leg @ DOWN) < UPRIGHT_COS * float(np.linalg.norm(leg)):
+            R_world_ankle = shortest_arc(leg, DOWN) @ R_world_ankle
+        if ball is not None:
+            R_world_ankle = _level_foot(R_world_ankle, world[ankle].inverse() @ (positions[ball] - positions[ankle]))
+        feet[ankle] = R_world_ankle
+    return feet
+
+
+def _level_foot(R_world_ankle: SO3, foot_ankle: FloatArray) -> SO3:
+    """Bend a foot that rests like a dancer's, pointing along the leg, to a standing one."""
+    foot = R_world_ankle @ foot_ankle
+    length = float(np.linalg.norm(foot))
+    if length < 1e-6 or float(np.hypot(foot[0], foot[2])) > 0.3 * length:
+        return R_world_ankle
+    goal = np.cos(FOOT_PITCH_RAD) * FORWARD + np.sin(FOOT_PITCH_RAD) * DOWN
+    return shortest_arc(foot, goal) @ R_world_ankle
+
+
+def shortest_arc(a: FloatArray, b: FloatArray) -> SO3:
+    """Smallest rotation that turns direction ``a`` to ``b``; half a turn is made about +Z (or +X)."""
+    a, b = a / np.linalg.norm(a), b / np.linalg.norm(b)
+    wxyz = np.concatenate([[1.0 + float(a @ b)], np.cross(a, b)])
+    if np.linalg.norm(wxyz) < 1e-9:
+        axis = FORWARD if abs(a[2]) < 0.9 else LEFT
+        axis = axis - a * float(a @ axis)
+        wxyz = np.concatenate([[0.0], axis])
+    return SO3(wxyz)
+
+
+def _quarter_turns() -> SO3:
+    turns: list[FloatArray] = []
+    for order, signs in product(permutations(range(3)), product((1.0, -1.0), repeat=3)):
+        matrix = np.zeros((3, 3))
+        matrix[list(order), range(3)] = signs
+        if np.linalg.det(matrix) > 0.0:
+            turns.append(matrix)
+    return SO3.from_matrix(np.stack(turns))
+
+
+_QUARTER_TURNS: Final = _quarter_turns()

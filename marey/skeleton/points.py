@@ -1,0 +1,183 @@
+"""Where a body touches the world: heels, toes and hands of any skeleton."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray, IntArray, UnknownNameError, frozen, frozen_ints
+from marey.lie import SO3
+from marey.skeleton.calibration_pose import FORWARD, t_pose
+from marey.skeleton.naming import SIDES
+from marey.skeleton.roles import RoleMap, role_map
+from marey.skeleton.tree import Skeleton
+
+# heights and lengths of a foot as parts of the leg, hip to ankle (0.491 of stature, [Winter2009]_ fig. 4.1)
+ANKLE_HEIGHT: Final = 0.039 / 0.491
+BALL_HEIGHT: Final = 0.010 / 0.491
+BALL_REACH: Final = 0.078 / 0.491  # ankle to ball, along the ground
+TOE_LENGTH: Final = 0.040 / 0.491  # ball to the end of the toes
+HEEL_PART: Final = 0.18  # of the way ankle to ball, backwards: middle of the heel pad, on which a rounded heel rolls
+PALM_PART: Final = 0.5  # of the way wrist to finger tip
+HAND_LENGTH: Final = 0.105 / 0.491
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ContactPoints:
+    """K named points, each fixed to a joint."""
+
+    names: tuple[str, ...]  # (K,)
+    joints: IntArray  # (K,) the joint that carries the point
+    offsets: FloatArray  # (K, 3) [m] in that joint's frame
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(self.names))
+        count = len(self.names)
+        object.__setattr__(self, "joints", frozen_ints(self.joints, count, name="joints"))
+        object.__setattr__(self, "offsets", frozen(self.offsets, count, 3, name="offsets"))
+
+    def index(self, name: str) -> int:
+        """Return the number of a point."""
+        if name not in self.names:
+            raise UnknownNameError("contact point", name, "this skeleton", self.names)
+        return self.names.index(name)
+
+    def positions(self, joint_positions: FloatArray, R_world_joint: SO3) -> FloatArray:
+        """Return the points ``(..., K, 3)`` [m] in world, from joint frames with batch ``(..., J)``."""
+        return joint_positions[..., self.joints, :] + R_world_joint[..., self.joints] @ self.offsets
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+class FootPoints(ContactPoints):
+    """Heel, ball and toe end of each foot, on the sole: ``left_heel, left_ball, left_toe_end, right_heel, ...``."""
+
+
+def contact_points(skeleton: Skeleton, roles: RoleMap | None = None) -> ContactPoints:
+    """Return heels, toes and hands; points whose joint is missing are left out.
+
+    A heel lies on the sole behind the ankle. A toe is the point of the sole under the ball of the foot, about which
+    the foot rolls: it stays put while the toes bend, and does not tremble with their (often noisy) angle. A hand is
+    the middle of the palm.
+    """
+    return _contact_points(skeleton, role_map(skeleton) if roles is None else roles)
+
+
+def foot_points(skeleton: Skeleton, roles: RoleMap | None = None) -> FootPoints:
+    """Return heel, ball and toe end of each foot, on the sole."""
+    return _foot_points(skeleton, role_map(skeleton) if roles is None else roles)
+
+
+@lru_cache(maxsize=256)
+def _contact_points(skeleton: Skeleton, roles: RoleMap) -> ContactPoints:
+    feet, hands = _foot_points(skeleton, roles), _hand_points(skeleton, roles)
+    found = {name: (int(feet.joints[i]), feet.offsets[i]) for i, name in enumerate(feet.names)}
+    chosen: list[tuple[str, int, FloatArray]] = []
+    for side in SIDES:
+        chosen += [(f"{side}_{to}", *found[f"{side}_{at}"]) for at, to in _RENAMED if f"{side}_{at}" in found]
+    chosen += [(name, joint, offset) for name, (joint, offset) in hands.items()]
+    return ContactPoints(
+        tuple(name for name, _, _ in chosen),
+        np.array([joint for _, joint, _ in chosen], dtype=np.int64),
+        np.array([offset for _, _, offset in chosen]).reshape(-1, 3),
+    )
+
+
+_RENAMED: Final = (("heel", "heel"), ("ball", "toe"))
+
+
+@lru_cache(maxsize=256)
+def _foot_points(skeleton: Skeleton, roles: RoleMap) -> FootPoints:
+    pose = t_pose(skeleton, roles)
+    positions, frames = pose.joint_positions(), pose.joint_rotations()
+    names: list[str] = []
+    joints: list[int] = []
+    offsets: list[FloatArray] = []
+    for side in SIDES:
+        for name, joint, p_world in _sole_points(skeleton, roles, side, positions, frames):
+            names.append(f"{side}_{name}")
+            joints.append(joint)
+            offsets.append(frames[joint].inverse() @ (p_world - positions[joint]))
+    return FootPoints(tuple(names), np.array(joints, dtype=np.int64), np.array(offsets).reshape(-1, 3))
+
+
+def _sole_points(
+    skeleton: Skeleton, roles: RoleMap, side: str, positions: FloatArray, frames: SO3
+) -> list[tuple[str, int, FloatArray]]:
+    """Heel, ball and toe end in the calibration pose, where the sole is level: name, carrier, world point."""
+    ankle, ball = roles.get(f"{side}_ankle"), roles.get(f"{side}_foot")
+    if ankle is None:
+        return []
+    leg = leg_length(skeleton, roles, side)
+    p_ankle = positions[ankle]
+    if ball is None:
+        sole = p_ankle[1] - ANKLE_HEIGHT * leg
+        p_ball = p_ankle + BALL_REACH * leg * FORWARD
+        p_toe = p_ball + TOE_LENGTH * leg * FORWARD
+    else:
+        p_ball = positions[ball]
+        tip = frames[ball] @ farthest_point(skeleton, ball)
+        if np.linalg.norm(tip) < 0.3 * TOE_LENGTH * leg:
+            tip = TOE_LENGTH * leg * _project_on_ground(p_ball - p_ankle)
+        p_toe = p_ball + tip
+        sole = p_ball[1] - BALL_HEIGHT * leg
+    reach = p_ball - p_ankle
+    p_heel = p_ankle - HEEL_PART * np.hypot(reach[0], reach[2]) * _project_on_ground(reach)
+    carrier = ankle if ball is None else ball
+    points = (("heel", ankle, p_heel), ("ball", carrier, p_ball), ("toe_end", carrier, p_toe))
+    return [(name, joint, np.array([p[0], sole, p[2]])) for name, joint, p in points]
+
+
+def _project_on_ground(v: FloatArray) -> FloatArray:
+    flat = np.array([v[0], 0.0, v[2]])
+    length = float(np.linalg.norm(flat))
+    return flat / length if length > 1e-9 else FORWARD
+
+
+def _hand_points(skeleton: Skeleton, roles: RoleMap) -> dict[str, tuple[int, FloatArray]]:
+    hands: dict[str, tuple[int, FloatArray]] = {}
+    for side in SIDES:
+        wrist = roles.get(f"{side}_wrist")
+        if wrist is not None:
+            hands[f"{side}_hand"] = (wrist, PALM_PART * hand_vector(skeleton, roles, side))
+    return hands
+
+
+def hand_vector(skeleton: Skeleton, roles: RoleMap, side: str) -> FloatArray:
+    """Wrist to finger tips ``(3,)`` [m] in the wrist's frame; without fingers, the forearm continued."""
+    wrist, elbow = roles[f"{side}_wrist"], roles.get(f"{side}_elbow")
+    tip = farthest_point(skeleton, wrist)
+    if np.linalg.norm(tip) > 0.02 * leg_length(skeleton, roles, side):
+        return tip
+    p = skeleton.rest_positions()
+    along = p[wrist] - p[elbow if elbow is not None else max(int(skeleton.parents[wrist]), 0)]
+    length = float(np.linalg.norm(along))
+    return HAND_LENGTH * leg_length(skeleton, roles, side) * along / length if length > 1e-9 else np.zeros(3)
+
+
+def farthest_point(skeleton: Skeleton, joint: int) -> FloatArray:
+    """Farthest joint or tip below ``joint`` ``(3,)`` [m], in its frame at rest; zero where there is none."""
+    below = np.full((skeleton.num_joints, 3), np.nan)
+    below[joint] = 0.0
+    best = skeleton.tips[joint]
+    for j in range(joint + 1, skeleton.num_joints):
+        below[j] = below[skeleton.parents[j]] + skeleton.offsets[j]
+        if not np.isnan(below[j, 0]):
+            best = max(best, below[j], below[j] + skeleton.tips[j], key=lambda v: float(np.linalg.norm(v)))
+    return best
+
+
+def leg_length(skeleton: Skeleton, roles: RoleMap, side: str = "left") -> float:
+    """Length of thigh and shank [m]; for a body without legs, what its height suggests."""
+    p = skeleton.rest_positions()
+    chain = [roles.get(f"{side}_{part}") for part in ("hip", "knee", "ankle")]
+    bones = [np.linalg.norm(p[b] - p[a]) for a, b in pairwise(chain) if a is not None and b is not None]
+    if len(bones) == 2 and min(bones) > 1e-6:
+        return float(sum(bones))
+    size = float(np.ptp(p, axis=0).max())
+    return 0.5 * size if size > 0.0 else 1.0

@@ -1,0 +1,130 @@
+"""The choice of the solver: a problem becomes a motion in the space that it names."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from marey.base import ConvergenceError, InputError, UnknownNameError
+from marey.dynamics import Body, JointTree
+from marey.motion import Motion
+from marey.numerics import SQPIteration
+from marey.spacetime.full.body_state import Character, Derivatives
+from marey.spacetime.full.layout import FullLayout
+from marey.spacetime.full.sampling import interpolate_pose_keys
+from marey.spacetime.full.solve import FullOptions, build_full_result, find_free_phases, solve_durations, solve_full
+from marey.spacetime.full.validation import validate_full, validate_numbers
+from marey.spacetime.problem.definition import SPACES, SpacetimeProblem
+from marey.spacetime.problem.solution import SpacetimeResult
+from marey.spacetime.reduced.assembly import build_reduced_space
+from marey.spacetime.reduced.keys import find_key_instants, validate_reduced
+from marey.spacetime.reduced.layout import FEET, build_layout
+from marey.spacetime.reduced.solve import load_problem_behaviour, optimize_reduced
+
+DERIVATIVES: Final = ("linear-time", "pinocchio", "finite-difference")
+SOLVERS: Final = ("sl1qp", "fang2003")
+
+
+def optimize(
+    problem: SpacetimeProblem,
+    *,
+    space: str | None = None,
+    derivatives: Derivatives = "linear-time",
+    solver: str = "sl1qp",
+    on_iteration: Callable[[SQPIteration], bool | None] | None = None,
+    time_limit_s: float | None = None,
+    warm_start: Motion | None = None,
+    on_failure: str = "raise",
+) -> SpacetimeResult:
+    """Find the motion that a problem asks for: one that a body could make.
+
+    In the full space ([Fang2003]_) the unknowns are splines of all joint angles; the root follows from contacts and
+    ballistics, and the aggregate force is kept within what the contacts can give. In the reduced space
+    ([Safonova2006]_ ch. 3) they are the coordinates of a behaviour.
+
+    Args:
+        problem: phases with contacts and durations, keys, objective.
+        space: ``"full"`` or ``"reduced"``, instead of the problem's.
+        derivatives: of aggregate momentum and force in the full space: ``"linear-time"``, ``"pinocchio"`` or
+            ``"finite-difference"``.
+        solver: ``"sl1qp"``, or ``"fang2003"`` as printed.
+        on_iteration: sees every iteration; returns True to stop, the best motion so far is kept.
+        time_limit_s: wall time [s], 0 or more; the best motion so far is kept.
+        warm_start: a motion of the same character to begin at, instead of the flat guess.
+        on_failure: ``"raise"`` or ``"return"`` a result that is not solved.
+
+    Raises:
+        InputError: the problem contradicts itself, or asks for what the body cannot reach.
+        ConvergenceError: not solved; its ``report`` is the result, which names the worst constraints.
+    """
+    space = space or problem.space
+    for kind, name, known in (
+        ("space", space, SPACES),
+        ("derivatives", derivatives, DERIVATIVES),
+        ("solver", solver, SOLVERS),
+        ("on_failure", on_failure, ("raise", "return")),
+    ):
+        if name not in known:
+            raise UnknownNameError(kind, name, "optimize", known)
+    if time_limit_s is not None and not time_limit_s >= 0.0:
+        raise InputError(f"a time limit of {time_limit_s} s", "Give 0 or more, or None")
+    validate_numbers(problem)
+    if space == "reduced":
+        result = optimize_reduced(
+            problem, warm_start=warm_start, on_iteration=on_iteration, time_limit_s=time_limit_s, solver=solver
+        )
+    else:
+        result = _optimize_full(problem, FullOptions(derivatives, solver, on_iteration, time_limit_s), warm_start)
+    if on_failure == "raise" and not result.is_solved:
+        raise ConvergenceError(result.sentence, report=result)
+    return result
+
+
+def check_problem(problem: SpacetimeProblem) -> None:
+    """Refuse, in the problem's own space, what cannot be solved; nothing is solved.
+
+    Raises:
+        InputError: keys that contradict one another, plants out of reach, numbers that are none.
+        UnknownNameError: a point, coordinate, phase or kind that does not exist.
+        MissingFileError: no clip or basis of the name that the problem gives.
+    """
+    validate_numbers(problem)
+    if problem.space == "full":
+        layout = FullLayout.from_problem(problem, Character.from_tree(build_character(problem)))
+        validate_full(layout)
+        interpolate_pose_keys(layout)
+        return
+
+    behaviour = load_problem_behaviour(problem)
+    layout = build_layout(problem, behaviour.dimension)
+    validate_reduced(problem, layout, build_reduced_space(behaviour))
+    find_key_instants(problem, layout)
+    for key in problem.keys:
+        for name in key.joints:
+            behaviour.tree.index(name)
+        if key.point is not None and key.point not in FEET:
+            behaviour.tree.point(key.point)
+
+
+def _optimize_full(problem: SpacetimeProblem, options: FullOptions, warm_start: Motion | None) -> SpacetimeResult:
+    tree = build_character(problem)
+    if find_free_phases(problem):
+        return solve_durations(problem, tree, options, warm_start=warm_start)
+    began = time.perf_counter()
+    return build_full_result(solve_full(problem, tree, options, warm_start=warm_start), began)
+
+
+def build_character(problem: SpacetimeProblem) -> JointTree:
+    """The body of a problem: Fang's two by name, or that of a clip file."""
+    if problem.character == "fang22":
+        return JointTree.fang22(problem.height_m, problem.mass_kg)
+    if problem.character == "fang7":
+        return JointTree.fang7(problem.height_m, problem.mass_kg)
+    if Path(problem.character).suffix:
+        from marey.io import load
+
+        motion = load(problem.character)
+        return JointTree.from_body(Body.from_motion(motion, mass_kg=problem.mass_kg), motion=motion)
+    raise InputError(f"character '{problem.character}'", "Say fang22, fang7, or a clip file")

@@ -1,0 +1,335 @@
+"""Clips edited by pins and key poses, so that a body could still make them ([Fang2003]_ F25, F32).
+
+The interactive editor follows every change with as many iterations as fit in a moment ([Fang2003]_ F28).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+
+from marey.base import ConvergenceError, FloatArray, InputError, MareyError
+from marey.dynamics import Body, JointTree, ValidityReport
+from marey.motion import Contacts, Motion
+from marey.numerics import SolveStatus, SQPIteration, SQPResult, solve_sqp
+from marey.spacetime.editing.goals import (
+    PointPin,
+    PoseKey,
+    check_pins,
+    find_footprint_shifts,
+    find_goal_frames,
+    find_goal_window,
+    key_rows,
+    pin_rows,
+)
+from marey.spacetime.repair.programme import DisplacementProgramme
+from marey.spacetime.repair.solve import (
+    SPAN_S,
+    TOLERANCE,
+    OnIteration,
+    RepairCheck,
+    RepairResult,
+    check_search_options,
+    measure_changes,
+    solve_displacement,
+)
+from marey.spacetime.repair.window import DisplacementProblem, EditWindow, find_window
+from marey.spacetime.style import Style, check_coordinate_map
+
+MAX_ITERATIONS: Final = 40
+REACHED_TOL: Final = 0.1  # [-] scaled rows: pins within 5 mm beyond their band, keys within a hundredth of a radian
+
+
+def edit_physically(
+    motion: Motion,
+    pins: Sequence[PointPin] = (),
+    keys: Sequence[PoseKey] = (),
+    *,
+    body: Body | None = None,
+    contacts: Contacts | None = None,
+    start_s: float | None = None,
+    stop_s: float | None = None,
+    span_s: float = SPAN_S,
+    friction: float = 0.8,
+    physics: bool = True,
+    styles: Sequence[Style] = (),
+    max_iterations: int = MAX_ITERATIONS,
+    time_limit_s: float | None = None,
+    on_iteration: OnIteration | None = None,
+    on_failure: Literal["raise", "return"] = "raise",
+) -> RepairResult:
+    r"""Bring points and poses of a clip to where they should be, and keep it one that a body could make.
+
+    The displacement :math:`S\sum_k d_k\phi_k(t)` is the smallest for which pins and keys hold, contacts stay where they
+    stand and can give the wrench of every instant ([Fang2003]_ §3.5.6). Key poses free all joints, pins those that
+    carry weight.
+
+    Args:
+        motion: any clip with feet, +Y up.
+        pins: points at times.
+        keys: poses at times.
+        body: by default ``Body.from_motion(motion)``.
+        contacts: by default those of the motion, else detected ones.
+        start_s: where the stretch that may change begins; by default a second before the first goal, if both ends are
+            left open.
+        stop_s: where it ends.
+        span_s: knot spacing of the displacement [s].
+        friction: coefficient of the floor.
+        physics: whether wrenches count; without them the edit is kinematic.
+        styles: costs of a state that are added to the size of the displacement, see ``Style``.
+        max_iterations: quadratic programmes at most.
+        time_limit_s: wall time [s]; the best so far is kept.
+        on_iteration: sees every iteration; returns True to stop.
+        on_failure: "raise" where a pin or a key is not reached, or "return" what was found.
+
+    Raises:
+        InputError: goals outside the stretch or that contradict one another; a pose that the body cannot take.
+        ConvergenceError: the goals were not reached; the message names the worst row.
+    """
+    began = time.perf_counter()
+    check_search_options(max_iterations, time_limit_s, on_failure)
+    check = RepairCheck.from_motion(motion, body, contacts, friction)
+    around = (
+        find_goal_window(motion, check.track, pins, keys) if start_s is None and stop_s is None else (start_s, stop_s)
+    )
+    stretch = find_window(motion, *around, span_s)
+    before = check.report(motion)
+    stage, programme = build_edit_programme(
+        motion, check, stretch, pins, keys, physics=physics, styles=styles, report=before
+    )
+    answer = solve_displacement(programme, max_iterations, time_limit_s, on_iteration)
+    displacement = programme.displacement(answer.x)
+    edited = stage.motion(displacement)
+    result = RepairResult(
+        answer.status,
+        edited,
+        motion,
+        answer.violation,
+        answer.iterations,
+        time.perf_counter() - began,
+        before,
+        check.report(edited),
+        *measure_changes(motion, edited, stretch.frames),
+        displacement,
+        answer.worst,
+        answer.history,
+        answer.advice,
+    )
+    if on_failure == "raise" and not is_reached(answer):
+        name, value = answer.worst[0]
+        raise ConvergenceError(
+            f"the edit of '{motion.name}' does not reach: {name} (off by {value:.2g}, scaled). {answer.advice}", result
+        )
+    return result
+
+
+def edit_kinematically(
+    motion: Motion, pins: Sequence[PointPin] = (), keys: Sequence[PoseKey] = (), *, span_s: float = SPAN_S
+) -> RepairResult:
+    """The same edit without physics: a smallest displacement under kinematic constraints, the baseline (F32)."""
+    return edit_physically(motion, pins, keys, span_s=span_s, physics=False, on_failure="return")
+
+
+def build_edit_programme(
+    motion: Motion,
+    check: RepairCheck,
+    stretch: EditWindow,
+    pins: Sequence[PointPin],
+    keys: Sequence[PoseKey],
+    *,
+    physics: bool = True,
+    styles: Sequence[Style] = (),
+    S: FloatArray | None = None,
+    report: ValidityReport | None = None,
+) -> tuple[DisplacementProblem, DisplacementProgramme]:
+    """The stage and the programme of an edit.
+
+    Raises:
+        InputError: goals outside the stretch or that contradict one another; an ``S`` that fits no tree.
+    """
+    check_pins(pins, motion.rate_hz)
+    frames = find_goal_frames(motion, stretch, pins, keys)
+    steps = find_footprint_shifts(motion, check.track, pins)
+    now = check.report(motion) if report is None else report
+    stage = DisplacementProblem(motion, check.body, check.track, stretch, now, extra=frames, steps=steps)
+    if S is not None:
+        check_coordinate_map(S, stage.tree.num_dofs)
+    programme = stage.programme(
+        S=np.eye(stage.tree.num_dofs) if S is None and keys else S,
+        physics=physics,
+        friction=check.friction,
+        points=pin_rows(stage, pins),
+        angles=key_rows(stage, keys),
+        styles=tuple(styles),
+    )
+    return stage, programme
+
+
+def is_reached(answer: SQPResult) -> bool:
+    """Whether all rows hold, or nearly."""
+    return answer.status is SolveStatus.CONVERGED or answer.violation < REACHED_TOL
+
+
+QUOTA_S: Final = 0.1
+NUM_KEPT_ITERATES: Final = 3  # an iterate is shown if it is no worse than the worst of so many before
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EditIterate:
+    """A motion on its way."""
+
+    stage: DisplacementProblem
+    displacement: FloatArray  # (K, D) control points
+    violation: float  # largest, of scaled rows
+    objective: float
+    seconds: float  # since the change was asked for
+
+    @property
+    def motion(self) -> Motion:
+        """The clip as it is now."""
+        return self.stage.motion(self.displacement)
+
+
+OnIterate = Callable[[EditIterate], bool | None]
+
+
+class ValidEditor:
+    """A clip under the user's hand.
+
+    Pins and keys are set and dropped; :meth:`improve` runs the search for a moment and shows every iterate that is no
+    worse than the worst of the three before. The next moment begins where the last one ended.
+    """
+
+    def __init__(
+        self,
+        motion: Motion,
+        *,
+        body: Body | None = None,
+        contacts: Contacts | None = None,
+        start_s: float | None = None,
+        stop_s: float | None = None,
+        span_s: float = SPAN_S,
+        friction: float = 0.8,
+        physics: bool = True,
+        coordinates: FloatArray | None = None,
+        styles: Sequence[Style] = (),
+    ) -> None:
+        """Take a clip.
+
+        Args:
+            motion: any clip with feet, +Y up.
+            body: by default ``Body.from_motion(motion)``.
+            contacts: by default those of the motion, else detected ones.
+            start_s: where the stretch that may change begins; the start of the clip by default.
+            stop_s: where it ends.
+            span_s: knot spacing of the displacement [s].
+            friction: coefficient of the floor.
+            physics: whether wrenches count.
+            coordinates: ``S (D, d)``, a simplified body that moves by ``S d``; by default what carries weight.
+            styles: costs of a state.
+        """
+        self.original = motion
+        self._stretch = find_window(motion, start_s, stop_s, span_s)
+        self._check = RepairCheck.from_motion(motion, body, contacts, friction)
+        self._report = self._check.report(motion)
+        self._physics, self._styles, self._S = physics, tuple(styles), coordinates
+        self._pins: dict[tuple[str, int], PointPin] = {}
+        self._keys: dict[int, PoseKey] = {}
+        self._built: tuple[DisplacementProblem, DisplacementProgramme] | None = None
+        self._x: FloatArray | None = None
+
+    @property
+    def tree(self) -> JointTree:
+        """Coordinates that styles and simplified bodies are about."""
+        return self._problem()[0].tree
+
+    @property
+    def goals(self) -> tuple[PointPin | PoseKey, ...]:
+        """What is asked for at present."""
+        return (*self._pins.values(), *self._keys.values())
+
+    def pin(self, pin: PointPin) -> None:
+        """Set a pin, in the place of one on the same point at the same frame."""
+        self._accept_goals({**self._pins, (pin.point, self._goal_frame(pin.time_s)): pin}, self._keys)
+
+    def key(self, key: PoseKey) -> None:
+        """Set a key pose, in the place of one at the same frame."""
+        self._accept_goals(self._pins, {**self._keys, self._goal_frame(key.time_s): key})
+
+    def drop(self, goal: PointPin | PoseKey) -> None:
+        """Take a pin or a key away."""
+        frame = self._goal_frame(goal.time_s)
+        point = goal.point if isinstance(goal, PointPin) else None
+        pins = {where: pin for where, pin in self._pins.items() if where != (point, frame)}
+        keys = {where: key for where, key in self._keys.items() if isinstance(goal, PointPin) or where != frame}
+        self._accept_goals(pins, keys)
+
+    def improve(self, quota_s: float = QUOTA_S, on_iterate: OnIterate | None = None) -> EditIterate:
+        """Search for a moment, from where the last one ended; returns the best motion so far.
+
+        Args:
+            quota_s: wall time [s].
+            on_iterate: sees iterates as they come; returns True to stop.
+        """
+        if not (np.isfinite(quota_s) and quota_s > 0.0):
+            raise InputError(f"a quota of {quota_s} s", "It is positive")
+        began = time.perf_counter()
+        stage, programme = self._problem()
+        start = np.zeros(programme.num_variables) if self._x is None else self._x
+        shown: list[float] = []
+
+        def show(step: SQPIteration) -> bool:
+            if step.violation > max(shown[-NUM_KEPT_ITERATES:], default=np.inf):
+                return False
+            shown.append(step.violation)
+            moved = programme.displacement(step.x)
+            iterate = EditIterate(stage, moved, step.violation, step.objective, time.perf_counter() - began)
+            return bool(on_iterate is not None and on_iterate(iterate))
+
+        left = max(quota_s - (time.perf_counter() - began), 1e-3)
+        answer = solve_sqp(
+            programme, start, tolerance=TOLERANCE, time_limit_s=left, on_iteration=show, on_failure="return"
+        )
+        self._x = answer.x
+        moved = programme.displacement(answer.x)
+        return EditIterate(stage, moved, answer.violation, answer.objective, time.perf_counter() - began)
+
+    def report(self, iterate: EditIterate) -> ValidityReport:
+        """Validity of an iterate, with the contacts of the clip."""
+        return self._check.report(iterate.motion)
+
+    def _goal_frame(self, time_s: float) -> int:
+        return round(time_s * self.original.rate_hz)
+
+    def _accept_goals(self, pins: dict[tuple[str, int], PointPin], keys: dict[int, PoseKey]) -> None:
+        """Take goals, or keep the old ones if these are refused."""
+        before = self._pins, self._keys
+        self._pins, self._keys, self._built = pins, keys, None
+        try:
+            self._problem()
+        except MareyError:
+            self._pins, self._keys = before
+            self._built = None
+            raise
+
+    def _problem(self) -> tuple[DisplacementProblem, DisplacementProgramme]:
+        if self._built is None:
+            pins, keys = tuple(self._pins.values()), tuple(self._keys.values())
+            self._built = build_edit_programme(
+                self.original,
+                self._check,
+                self._stretch,
+                pins,
+                keys,
+                physics=self._physics,
+                styles=self._styles,
+                S=self._S,
+                report=self._report,
+            )
+            if self._x is not None and self._x.size != self._built[1].num_variables:
+                self._x = None
+        return self._built

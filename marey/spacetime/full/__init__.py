@@ -1,0 +1,1 @@
+"""Trajectory optimisation in the full space of joint angles."""

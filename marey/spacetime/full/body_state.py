@@ -1,0 +1,297 @@
+"""The body along a motion, seen from its root, with derivatives by angles, speeds and accelerations.
+
+Everything here is independent of where the root is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+
+from marey.base import FloatArray, IntArray, UnknownNameError
+from marey.dynamics import (
+    JointTree,
+    PointMotion,
+    compute_aggregate,
+    compute_aggregate_jacobians,
+    compute_com_motion,
+    compute_points_motion,
+)
+
+_NEXT_AXIS, _LAST_AXIS = np.array([1, 2, 0]), np.array([2, 0, 1])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StateJet:
+    r"""Values :math:`y(q, \dot q, \ddot q)` at instants, and :math:`\partial y / \partial(q, \dot q, \ddot q)`."""
+
+    value: FloatArray  # (n, m)
+    partials: FloatArray  # (3, n, m, D) by q, qd, qdd
+
+    def __add__(self, other: StateJet | FloatArray) -> StateJet:
+        if isinstance(other, StateJet):
+            return StateJet(self.value + other.value, self.partials + other.partials)
+        return StateJet(self.value + other, self.partials)
+
+    def __sub__(self, other: StateJet | FloatArray) -> StateJet:
+        if isinstance(other, StateJet):
+            return StateJet(self.value - other.value, self.partials - other.partials)
+        return StateJet(self.value - other, self.partials)
+
+    def __mul__(self, factor: float) -> StateJet:
+        return StateJet(self.value * factor, self.partials * factor)
+
+    def at(self, instants: IntArray) -> StateJet:
+        """Only some instants."""
+        return StateJet(self.value[instants], self.partials[:, instants])
+
+    def columns(self, components: IntArray) -> StateJet:
+        """Only some components."""
+        return StateJet(self.value[:, components], self.partials[:, :, components])
+
+    def apply_matrix(self, matrix: FloatArray) -> StateJet:
+        """Apply a constant matrix ``(r, m)``."""
+        return StateJet(self.value @ matrix.T, matrix @ self.partials)
+
+    def component_along(self, directions: FloatArray) -> StateJet:
+        """Component along a direction ``(n, m)`` of each instant."""
+        value = np.einsum("ni,ni->n", directions, self.value)[:, None]
+        return StateJet(value, np.einsum("ni,pnid->pnd", directions, self.partials)[:, :, None])
+
+    def cross(self, other: StateJet) -> StateJet:
+        """Vector product of two jets of three components."""
+        partials = skew_matrices(self.value) @ other.partials - skew_matrices(other.value) @ self.partials
+        return StateJet(cross_rows(self.value, other.value), partials)
+
+    @staticmethod
+    def stack(jets: list[StateJet]) -> StateJet:
+        """Components of several jets side by side."""
+        return StateJet(np.concatenate([j.value for j in jets], 1), np.concatenate([j.partials for j in jets], 2))
+
+
+def cross_rows(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Vector products of rows ``(n, 3)``, without the checks that make NumPy's slow on few of them."""
+    return a[:, _NEXT_AXIS] * b[:, _LAST_AXIS] - a[:, _LAST_AXIS] * b[:, _NEXT_AXIS]
+
+
+def skew_matrices(vectors: FloatArray) -> FloatArray:
+    """Matrices ``(n, 3, 3)`` of the vector product with ``(n, 3)``."""
+    matrices = np.zeros((*vectors.shape, 3))
+    matrices[..., 0, 1], matrices[..., 0, 2] = -vectors[..., 2], vectors[..., 1]
+    matrices[..., 1, 0], matrices[..., 1, 2] = vectors[..., 2], -vectors[..., 0]
+    matrices[..., 2, 0], matrices[..., 2, 1] = -vectors[..., 1], vectors[..., 0]
+    return matrices
+
+
+def point_partials(J: FloatArray, Jd: FloatArray, Jdd: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    r"""Partials of a point's position, velocity and acceleration ``(3, n, m, D)`` each, from its Jacobian's rates.
+
+    .. math:: \partial\ddot o = \ddot J\,\partial q + 2\dot J\,\partial\dot q + J\,\partial\ddot q
+    """
+    nothing = np.zeros_like(J)
+    return np.stack([J, nothing, nothing]), np.stack([Jd, J, nothing]), np.stack([Jdd, 2.0 * Jd, J])
+
+
+Derivatives = Literal["linear-time", "pinocchio", "finite-difference"]
+
+PRISMATIC = 1
+AT_JOINT = "@joint"  # suffix of the joint that carries a point: the knee of a foot, the elbow of a hand
+METHODS: Final[dict[str, Literal["linear-time", "pinocchio", "central"]]] = {
+    "linear-time": "linear-time",
+    "pinocchio": "pinocchio",
+    "finite-difference": "central",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Character:
+    """A character as the full space sees it: its angles are the unknowns, its place follows."""
+
+    tree: JointTree
+    angles: IntArray  # (D,) coordinates of the tree that turn
+    slides: IntArray  # (2 or 3,) coordinates that carry the root
+    axes: IntArray  # (2 or 3,) world axes the root can slide along
+    spins: IntArray  # (1 or 3,) world axes it can turn about
+
+    @staticmethod
+    def from_tree(tree: JointTree) -> Character:
+        """Sort the coordinates of a tree."""
+        slides = np.flatnonzero(tree.kinds == PRISMATIC)
+        angles = np.flatnonzero(tree.kinds != PRISMATIC)
+        axes = np.argmax(np.abs(tree.axes[slides]), axis=1)
+        spins = np.array([0]) if len(slides) == 2 else np.arange(3)
+        return Character(tree, angles, slides, np.asarray(axes, dtype=np.int64), spins)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the angles."""
+        return tuple(self.tree.names[int(i)] for i in self.angles)
+
+    def angle_index(self, name: str) -> int:
+        """Place of an angle by name; ``yaw``, ``pitch`` and ``roll`` are the root's."""
+        names = self.names
+        if name in names:
+            return names.index(name)
+        if name in ("yaw", "pitch", "roll"):
+            return self.root_angle({"pitch": 0, "yaw": 1, "roll": 2}[name])
+        raise UnknownNameError("coordinate", name, "the character", names)
+
+    @property
+    def root_angles(self) -> IntArray:
+        """Which angles turn the whole body: those before the first link with mass, that one included."""
+        heavy = int(np.flatnonzero(self.tree.masses > 0.0)[0])
+        return np.flatnonzero(self.angles <= heavy)
+
+    def root_angle(self, axis: int) -> int:
+        """The root's angle about a world axis."""
+        for i in self.root_angles:
+            if abs(self.tree.axes[self.angles[i]][axis]) > 0.9:
+                return int(i)
+        raise UnknownNameError("turn about axis", "xyz"[axis], "the character", self.names)
+
+    def point(self, name: str) -> tuple[int, FloatArray]:
+        """Coordinate and place of a named point; ``left_foot@joint`` is the joint whose segment carries it."""
+        points = self.tree.points
+        if name.endswith(AT_JOINT) and name.removesuffix(AT_JOINT) in points:
+            return int(points[name.removesuffix(AT_JOINT)][0]), np.zeros(3)
+        if name not in points:
+            raise UnknownNameError("point", name, "the character", tuple(points))
+        dof, place = points[name]
+        return int(dof), np.asarray(place, dtype=np.float64)
+
+    def coordinates(self, angles: FloatArray, root: FloatArray | None = None) -> FloatArray:
+        """Coordinates of the tree ``(n, dofs)`` from angles ``(n, D)`` and root positions ``(n, 3)``."""
+        q = np.zeros((len(angles), self.tree.num_dofs))
+        q[:, self.angles] = angles
+        if root is not None:
+            q[:, self.slides] = root[:, self.axes]
+        return q
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BodyState:
+    """Jets at all instants, with the root at the origin and without gravity."""
+
+    angles: StateJet  # (n, D)
+    speeds: StateJet  # (n, D)
+    accelerations: FloatArray  # (n, D)
+    com: StateJet  # (n, 3) [m] from the root
+    com_velocity: StateJet
+    com_acceleration: StateJet
+    spin: StateJet  # (n, 3) [kg m^2/s] angular momentum about the centre of mass
+    spin_rate: StateJet  # (n, 3) [N m]
+    points: dict[str, tuple[StateJet, StateJet, StateJet]]  # position, velocity, acceleration from the root
+
+
+def compute_body_state(
+    figure: Character,
+    curves: tuple[FloatArray, FloatArray, FloatArray],
+    points: tuple[tuple[str, int, FloatArray], ...],
+    derivatives: Derivatives = "linear-time",
+) -> BodyState:
+    """Evaluate a character along curves ``(n, D)`` of its angles, with all derivatives by them.
+
+    Args:
+        figure: the character.
+        curves: angles [rad], speeds and accelerations.
+        points: name, coordinate and place of each point that is wanted.
+        derivatives: how aggregate momentum and force are differentiated.
+    """
+    q, qd, qdd = (figure.coordinates(curve) for curve in curves)
+    tree, keep = figure.tree, figure.angles
+    whole = compute_aggregate_jacobians(tree, q, qd, qdd, gravity=0.0, method=METHODS[derivatives])
+    com = compute_com_motion(tree, q, qd, qdd)
+    com_jets = _motion_jets(com.position, com.velocity, com.acceleration, (com.J, com.Jd, com.Jdd), keep)
+    force = np.stack([whole.df_dq, whole.df_dqd, whole.df_dqdd])[..., keep]
+    momentum = np.stack([whole.dp_dq, whole.dp_dqd, np.zeros_like(whole.dp_dq)])[..., keep]
+    spin = _shift_to_com(StateJet(whole.momentum, momentum), com_jets[0])
+    spin_rate = _shift_to_com(StateJet(whole.wrench, force), com_jets[0])
+    places = _evaluate_points(figure, (q, qd, qdd), points, _point_jets)
+    return BodyState(*_angle_jets(curves), curves[2], *com_jets, spin, spin_rate, places)
+
+
+def compute_body_values(
+    figure: Character,
+    curves: tuple[FloatArray, FloatArray, FloatArray],
+    points: tuple[tuple[str, int, FloatArray], ...],
+) -> BodyState:
+    """As :func:`body_state`, without derivatives: its jets have no columns, so that what is made of them has none."""
+    q, qd, qdd = (figure.coordinates(curve) for curve in curves)
+    whole = compute_aggregate(figure.tree, q, qd, qdd, gravity=0.0)
+    com, force = np.asarray(whole.com), np.asarray(whole.wrench)[:, :3]
+    rate = np.asarray(whole.wrench)[:, 3:] - cross_rows(com, force)
+    places = _evaluate_points(figure, (q, qd, qdd), points, _constant_point_jets)
+    return BodyState(
+        angles=_constant_jet(curves[0]),
+        speeds=_constant_jet(curves[1]),
+        accelerations=curves[2],
+        com=_constant_jet(com),
+        com_velocity=_constant_jet(np.asarray(whole.com_velocity)),
+        com_acceleration=_constant_jet(force / float(figure.tree.mass)),
+        spin=_constant_jet(np.asarray(whole.angular_momentum)),
+        spin_rate=_constant_jet(rate),
+        points=places,
+    )
+
+
+def _constant_jet(value: FloatArray) -> StateJet:
+    return StateJet(value, np.zeros((3, *value.shape, 0)))
+
+
+def _constant_point_jets(motion: PointMotion, i: int, _: IntArray) -> tuple[StateJet, StateJet, StateJet]:
+    return (
+        _constant_jet(motion.position[:, i]),
+        _constant_jet(motion.velocity[:, i]),
+        _constant_jet(motion.acceleration[:, i]),
+    )
+
+
+def _point_jets(motion: PointMotion, i: int, keep: IntArray) -> tuple[StateJet, StateJet, StateJet]:
+    rates = (motion.position[:, i], motion.velocity[:, i], motion.acceleration[:, i])
+    return _motion_jets(*rates, (motion.J[:, i], motion.Jd[:, i], motion.Jdd[:, i]), keep)
+
+
+def _shift_to_com(wrench: StateJet, com: StateJet) -> StateJet:
+    """Lower half of a wrench-type quantity, moved from the origin to the centre of mass."""
+    linear = StateJet(wrench.value[:, :3], wrench.partials[:, :, :3])
+    angular = StateJet(wrench.value[:, 3:], wrench.partials[:, :, 3:])
+    shift = cross_rows(com.value, linear.value)
+    partials = (
+        angular.partials - skew_matrices(com.value) @ linear.partials + skew_matrices(linear.value) @ com.partials
+    )
+    return StateJet(angular.value - shift, partials)
+
+
+def _motion_jets(
+    position: FloatArray,
+    velocity: FloatArray,
+    acceleration: FloatArray,
+    jacobians: tuple[FloatArray, FloatArray, FloatArray],
+    keep: IntArray,
+) -> tuple[StateJet, StateJet, StateJet]:
+    J, Jd, Jdd = (jacobian[..., keep] for jacobian in jacobians)
+    partials = point_partials(J, Jd, Jdd)
+    return StateJet(position, partials[0]), StateJet(velocity, partials[1]), StateJet(acceleration, partials[2])
+
+
+def _angle_jets(curves: tuple[FloatArray, FloatArray, FloatArray]) -> tuple[StateJet, StateJet]:
+    count, width = curves[0].shape
+    unit = np.broadcast_to(np.eye(width), (count, width, width))
+    partials = point_partials(unit, np.zeros_like(unit), np.zeros_like(unit))
+    return StateJet(curves[0], partials[0]), StateJet(curves[1], partials[1])
+
+
+def _evaluate_points(
+    figure: Character,
+    states: tuple[FloatArray, FloatArray, FloatArray],
+    points: tuple[tuple[str, int, FloatArray], ...],
+    jets: Callable[[PointMotion, int, IntArray], tuple[StateJet, StateJet, StateJet]],
+) -> dict[str, tuple[StateJet, StateJet, StateJet]]:
+    if not points:
+        return {}
+    dofs = np.array([dof for _, dof, _ in points], dtype=np.int64)
+    motion = compute_points_motion(figure.tree, *states, dofs, np.array([place for _, _, place in points]))
+    return {name: jets(motion, i, figure.angles) for i, (name, _, _) in enumerate(points)}

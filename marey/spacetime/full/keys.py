@@ -1,0 +1,278 @@
+"""Rows of the full space: the keys of a problem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from marey.base import FloatArray, InputError, IntArray
+from marey.spacetime.full.body_state import BodyState, StateJet
+from marey.spacetime.full.layout import FullLayout
+from marey.spacetime.full.physics_rows import (
+    POSITION_ROW,
+    SPEED_ROW,
+    Coefficients,
+    RowFamily,
+    compute_support_wrench,
+    joint_point_name,
+)
+from marey.spacetime.problem.definition import Key
+from marey.spacetime.problem.support import contact_frame
+from marey.spacetime.problem.timeline import SNAP_S, InstantBuilder
+
+CLEARANCE_PER_SPAN = 4  # instants per span at which something is kept clear of something
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WorldVector:
+    """A vector in the world: a jet from the root, moved by the plant of a support or the centre of a flight."""
+
+    at: IntArray  # (n,)
+    jet: Callable[[BodyState, FloatArray], StateJet]  # (n, 3)
+    columns: IntArray | None  # (n, 3, g)
+    coefficients: FloatArray | None  # (n, 3, g)
+
+
+def world_point(layout: FullLayout, phase: int, times: FloatArray, at: IntArray, point: str) -> WorldVector:
+    """Where a named point, or ``com``, is in the world at instants of one phase."""
+
+    def local(state: BodyState) -> StateJet:
+        return (state.com if point == "com" else state.points[point][0]).at(at)
+
+    flight = layout.flight_of(phase)
+    if flight is None:
+        contact = layout.timeline.phases[phase].contacts[0]
+        plant = np.asarray(contact.position)
+        return WorldVector(at, lambda s, _: local(s) - s.points[contact.point][0].at(at) + plant, None, None)
+    after = times - flight.start_s
+    columns, coefficients, centre = _ballistic_com(layout, phase, after)
+    return WorldVector(at, lambda s, x: local(s) - s.com.at(at) + centre(x), columns, coefficients)
+
+
+def world_com_velocity(layout: FullLayout, phase: int, times: FloatArray, at: IntArray) -> WorldVector:
+    """Velocity of the centre of mass in the world at instants of one phase."""
+    flight = layout.flight_of(phase)
+    if flight is None:
+        contact = layout.timeline.phases[phase].contacts[0]
+        return WorldVector(at, lambda s, _: s.com_velocity.at(at) - s.points[contact.point][1].at(at), None, None)
+    axes, speed = layout.figure.axes, layout.speed_columns(flight)
+    columns = np.zeros((len(at), 3, 1), dtype=np.int64)
+    coefficients = np.zeros((len(at), 3, 1))
+    columns[:, axes, 0], coefficients[:, axes, 0] = speed, 1.0
+    fall = (times - flight.start_s)[:, None] * layout.gravity
+
+    def jet(state: BodyState, x: FloatArray) -> StateJet:
+        still = state.com_velocity.at(at) * 0.0
+        value = fall.copy()
+        value[:, axes] += x[speed]
+        return still + value
+
+    return WorldVector(at, jet, columns, coefficients)
+
+
+def _ballistic_com(
+    layout: FullLayout, phase: int, after: FloatArray
+) -> tuple[IntArray, FloatArray, Callable[[FloatArray], FloatArray]]:
+    flight = layout.flight_of(phase)
+    assert flight is not None
+    axes, place, speed = layout.figure.axes, layout.place_columns(flight), layout.speed_columns(flight)
+    columns = np.zeros((len(after), 3, 2), dtype=np.int64)
+    coefficients = np.zeros((len(after), 3, 2))
+    columns[:, axes, 0], columns[:, axes, 1] = place, speed
+    coefficients[:, axes, 0], coefficients[:, axes, 1] = 1.0, after[:, None]
+    drop = 0.5 * after[:, None] ** 2 * layout.gravity
+
+    def centre(x: FloatArray) -> FloatArray:
+        value = drop.copy()
+        value[:, axes] += x[place] + after[:, None] * x[speed]
+        return value
+
+    return columns, coefficients, centre
+
+
+def key_rows(layout: FullLayout, builder: InstantBuilder, key: Key) -> list[RowFamily]:
+    """Rows of one key; those that only bound control points give none (see :func:`held_bounds`)."""
+    if _find_bounded_points(layout, key) is not None:
+        return []
+    phase = layout.problem.phase_index(key.phase)
+    times = _key_times(layout, key, phase)
+    at = np.array([builder.add(phase, float(t)) for t in times], dtype=np.int64)
+    if key.kind in ("pose", "velocity", "range", "turn"):
+        return [_coordinate_rows(layout, key, at)]
+    if key.kind == "force":
+        return [_force_rows(layout, key, phase, at)]
+    if key.kind == "bar":
+        return [_bar_rows(layout, key, phase, times, at)]
+    if key.kind == "com_velocity":
+        return [_target_rows(layout, key, world_com_velocity(layout, phase, times, at), SPEED_ROW)]
+    placed = world_point(layout, phase, times, at, "com" if key.kind == "com" else key.point or "com")
+    if key.kind == "clearance":
+        return [_clearance_rows(key, placed)]
+    return [_target_rows(layout, key, placed, POSITION_ROW)]
+
+
+def narrow_bounds(layout: FullLayout, lower: FloatArray, upper: FloatArray) -> None:
+    """Narrow the bounds ``(K, D)`` of control points for joint limits, and for keys that hold through a phase.
+
+    A spline stays within the hull of its control points, so this is enough at every instant.
+    """
+    for name, (low, high) in layout.problem.limits.items():
+        i = layout.figure.angle_index(name)
+        lower[:, i], upper[:, i] = low, high
+    for key in layout.problem.keys:
+        points = _find_bounded_points(layout, key)
+        for i, low, high in key_angle_ranges(layout, key) if points is not None else ():
+            lower[points, i] = np.maximum(lower[points, i], low)
+            upper[points, i] = np.minimum(upper[points, i], high)
+    for end, inner in ((0, 1), (-1, -2)):
+        for i in _find_stopped_angles(layout, end):
+            fixed = lower[end, i] == upper[end, i]
+            lower[inner, i] = lower[end, i] if fixed else lower[inner, i]
+            upper[inner, i] = upper[end, i] if fixed else upper[inner, i]
+
+
+def _find_bounded_points(layout: FullLayout, key: Key) -> IntArray | None:
+    """Control points that a key on angles bounds: all of a phase, or the one at an end of the motion."""
+    if key.kind not in ("pose", "range", "turn"):
+        return None
+    phase = layout.problem.phase_index(key.phase)
+    if key.at is None:
+        return _active_points(layout, phase)
+    time = layout.timeline.time_of(phase, key.at)
+    if time <= 0.0:
+        return np.array([0])
+    return np.array([layout.num_points - 1]) if time >= layout.timeline.duration_s - SNAP_S else None
+
+
+def _find_stopped_angles(layout: FullLayout, end: int) -> list[int]:
+    """Angles that a velocity key stops at an end of the motion, 0 or -1."""
+    wanted = 0.0 if end == 0 else layout.timeline.duration_s
+    found: list[int] = []
+    for key in layout.problem.keys:
+        if key.kind == "velocity" and key.at is not None:
+            time = layout.timeline.time_of(layout.problem.phase_index(key.phase), key.at)
+            if abs(time - wanted) < SNAP_S:
+                found += [i for i, value, _ in key_angle_ranges(layout, key) if value == 0.0]
+    return found
+
+
+def _active_points(layout: FullLayout, phase: int) -> IntArray:
+    spline, edges = layout.timeline.spline, layout.timeline.edges
+    starts, ends = spline.knots[:-4], spline.knots[4:]
+    return np.flatnonzero((starts < edges[phase + 1] - 1e-9) & (ends > edges[phase] + 1e-9))
+
+
+def _key_times(layout: FullLayout, key: Key, phase: int) -> FloatArray:
+    if key.at is not None:
+        return np.array([layout.timeline.time_of(phase, key.at)])
+    breaks = layout.timeline.breaks(phase)
+    shares = np.arange(CLEARANCE_PER_SPAN) / CLEARANCE_PER_SPAN
+    inner = (breaks[:-1, None] + np.diff(breaks)[:, None] * shares).ravel()
+    return np.concatenate([inner, breaks[-1:]])
+
+
+def key_angle_ranges(layout: FullLayout, key: Key) -> list[tuple[int, float, float]]:
+    """Angle, lowest and highest value that a key on coordinates asks for."""
+    figure = layout.figure
+    low = -np.inf if key.lower is None else key.lower
+    high = np.inf if key.upper is None else key.upper
+    if key.kind == "turn":
+        return [(figure.angle_index(key.axis), low, high)]
+    if key.kind == "range":
+        return [(figure.angle_index(name), low, high) for name in key.joints]
+    if key.kind == "velocity" and not key.joints:
+        return [(i, 0.0, 0.0) for i in range(layout.num_angles)]
+    return [(figure.angle_index(name), value, value) for name, value in key.joints.items()]
+
+
+def _coordinate_rows(layout: FullLayout, key: Key, at: IntArray) -> RowFamily:
+    wanted = key_angle_ranges(layout, key)
+    chosen = np.array([i for i, _, _ in wanted], dtype=np.int64)
+    lower = np.tile([low for _, low, _ in wanted], (len(at), 1))
+    upper = np.tile([high for _, _, high in wanted], (len(at), 1))
+    is_speed = key.kind == "velocity"
+
+    def evaluate(state: BodyState, _: FloatArray) -> tuple[StateJet, Coefficients]:
+        return (state.speeds if is_speed else state.angles).at(at).columns(chosen), None
+
+    word = "speed" if is_speed else "angle"
+    labels = tuple(f"{word} of {layout.figure.names[i]}" for i in chosen)
+    return RowFamily(at, lower, upper, labels, evaluate, is_linear=True)
+
+
+def _target_rows(layout: FullLayout, key: Key, placed: WorldVector, scale: float) -> RowFamily:
+    axes = np.array(
+        [i for i in layout.figure.axes if i < len(key.target) and key.target[i] is not None], dtype=np.int64
+    )
+    if axes.size == 0:
+        raise InputError(f"key '{key.kind}' in phase '{key.phase}' has no target", "Give at least one component")
+    target = np.array([key.target[i] for i in axes], dtype=np.float64)
+    columns = None if placed.columns is None else placed.columns[:, axes]
+    coefficients = None if placed.coefficients is None else scale * placed.coefficients[:, axes]
+
+    def evaluate(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
+        return (placed.jet(state, x).columns(axes) - target) * scale, coefficients
+
+    what = key.point or {"com": "centre of mass", "com_velocity": "velocity of the centre of mass"}.get(key.kind, "")
+    labels = tuple(f"{what} along {'xyz'[i]}" for i in axes)
+    shape = (len(placed.at), len(axes))
+    return RowFamily(placed.at, np.zeros(shape), np.zeros(shape), labels, evaluate, columns)
+
+
+def _clearance_rows(key: Key, placed: WorldVector) -> RowFamily:
+    up = np.array([1])
+    columns = None if placed.columns is None else placed.columns[:, up]
+    coefficients = None if placed.coefficients is None else POSITION_ROW * placed.coefficients[:, up]
+
+    def evaluate(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
+        return placed.jet(state, x).columns(up) * POSITION_ROW, coefficients
+
+    lower = np.full((len(placed.at), 1), POSITION_ROW * (key.lower or 0.0))
+    upper = np.full_like(lower, np.inf if key.upper is None else POSITION_ROW * key.upper)
+    return RowFamily(placed.at, lower, upper, (f"height of {key.point}",), evaluate, columns)
+
+
+def _force_rows(layout: FullLayout, key: Key, phase: int, at: IntArray) -> RowFamily:
+    contact = layout.timeline.phases[phase].contacts[0]
+    normal = contact_frame(contact)[0][None]
+
+    def evaluate(state: BodyState, _: FloatArray) -> tuple[StateJet, Coefficients]:
+        return compute_support_wrench(state, at, contact, layout)[0].apply_matrix(normal), None
+
+    lower = np.full((len(at), 1), -np.inf if key.lower is None else key.lower)
+    upper = np.full((len(at), 1), np.inf if key.upper is None else key.upper)
+    return RowFamily(at, lower, upper, ("force along the normal",), evaluate)
+
+
+def _bar_rows(layout: FullLayout, key: Key, phase: int, times: FloatArray, at: IntArray) -> RowFamily:
+    r"""Keep the segment of a point off a bar along X: the square of its nearest distance in the plane across.
+
+    At the nearest point of the segment the distance does not change with the place along it (envelope theorem), so
+    the derivative is that of the fixed combination of the segment's ends.
+    """
+    assert key.point is not None
+    end = world_point(layout, phase, times, at, key.point)
+    start = world_point(layout, phase, times, at, joint_point_name(key.point))
+    centre = np.array([0.0, *[0.0 if v is None else v for v in key.target[1:3]]])
+    across = np.array([0.0, 1.0, 1.0])
+    radius = key.lower or 0.0
+
+    def evaluate(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
+        a, b = start.jet(state, x), end.jet(state, x)
+        off, along = (a.value - centre) * across, (b.value - a.value) * across
+        share = np.clip(-(off * along).sum(1) / np.maximum((along * along).sum(1), 1e-12), 0.0, 1.0)[:, None]
+        gap = off + share * along
+        partials = (1.0 - share)[..., None] * a.partials + share[..., None] * b.partials
+        slope = gap / (2.0 * radius)
+        value = np.einsum("ni,ni->n", gap, gap) / (4.0 * radius)
+        jet = StateJet(value[:, None], np.einsum("ni,pnid->pnd", slope, partials)[:, :, None]) * POSITION_ROW
+        coefficients = None if end.coefficients is None else np.einsum("ni,nig->nig", slope, end.coefficients)
+        if coefficients is None:
+            return jet, None
+        return jet, POSITION_ROW * coefficients.reshape(len(at), 1, -1)
+
+    columns = None if end.columns is None else end.columns.reshape(len(at), 1, -1)
+    lower = np.full((len(at), 1), POSITION_ROW * radius / 4.0)
+    return RowFamily(at, lower, np.full_like(lower, np.inf), (f"bar clear of {key.point}",), evaluate, columns)

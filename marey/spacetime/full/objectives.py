@@ -1,0 +1,384 @@
+r"""Objectives of the full space (Fang F18, §3.1): quadratic terms, joint torques and forces, costs of human reaching.
+
+With the root held still and gravity off, inverse dynamics gives :math:`\tau_0(q, \dot q, \ddot q)`. A root that moves
+with :math:`\ddot r` in the field :math:`g` adds a uniform field at the centre of mass, and a contact wrench
+:math:`(f, n)` at :math:`o` is taken off:
+
+.. math:: \tau = \tau_0 + m J_c^T(\ddot r - g) - J_o^T f - S^T n
+
+In support :math:`\ddot r = -\ddot o`, in flight :math:`\ddot r - g = -\ddot c`. The torques of the root's own turns
+vanish. Derivatives of the Jacobians follow from the axes alone: :math:`\partial J_a/\partial q_d = \hat s_d \times J_a`
+for an ancestor :math:`d` of :math:`a`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import numpy as np
+
+from marey.base import FloatArray, IntArray
+from marey.dynamics import JointTree, compute_point_motion, compute_torque_jacobians, compute_torques
+from marey.lie import SO3
+from marey.spacetime.full.body_state import BodyState, Character, StateJet
+from marey.spacetime.full.layout import FullLayout
+from marey.spacetime.full.physics_rows import compute_support_wrench
+from marey.spacetime.full.sampling import interpolate_pose_keys, neutral_pose
+from marey.spacetime.problem.timeline import InstantBuilder
+
+
+def compute_torque_jet(layout: FullLayout, state: BodyState, at: IntArray, phase: int) -> StateJet:
+    """Torques ``(n, D)`` [mg m] of all angles at instants of one phase; those of the root are zero."""
+    figure = layout.figure
+    scale = 1.0 / layout.weight
+    total, axes = _free_torques(figure, state, at, scale), compute_world_axes(figure, state.angles.value[at])
+    contacts = layout.timeline.phases[phase].contacts
+    share = float(figure.tree.mass) * scale
+    if not contacts:
+        field = state.com_acceleration.at(at) * -1.0
+        return total + _generalised_force(figure, axes, state.com.at(at), field) * share
+    place, _, pull = (jet.at(at) for jet in state.points[contacts[0].point])
+    force, moment = compute_support_wrench(state, at, contacts[0], layout)
+    field = pull * -1.0 - layout.gravity
+    total = (
+        total
+        + _generalised_force(figure, axes, state.com.at(at), field) * share
+        - _generalised_force(figure, axes, place, force)
+    )
+    return total - _generalised_moment(figure, axes, moment, figure.point(contacts[0].point)[0])
+
+
+def compute_world_axes(figure: Character, angles: FloatArray) -> FloatArray:
+    """Unit axes of the angles in the world ``(n, D, 3)``."""
+    tree, q = figure.tree, figure.coordinates(angles)
+    frames: list[SO3] = []
+    axes = np.zeros((len(q), tree.num_dofs, 3))
+    for i in range(tree.num_dofs):
+        parent = int(tree.parents[i])
+        before = SO3.identity(len(q)) if parent < 0 else frames[parent]
+        frame = before @ SO3(tree.orientations[i])
+        axes[:, i] = frame @ np.broadcast_to(tree.axes[i], (len(q), 3))
+        turns = i in figure.angles
+        frames.append(frame @ SO3.from_axis_angle(tree.axes[i], q[:, i]) if turns else frame)
+    return axes[:, figure.angles]
+
+
+def _free_torques(figure: Character, state: BodyState, at: IntArray, scale: float) -> StateJet:
+    curves = (state.angles.value[at], state.speeds.value[at], state.accelerations[at])
+    q, qd, qdd = (figure.coordinates(curve) for curve in curves)
+    value = compute_torques(figure.tree, q, qd, qdd, gravity=0.0)[:, figure.angles]
+    slopes = compute_torque_jacobians(figure.tree, q, qd, qdd, joints=figure.angles, gravity=0.0)
+    return StateJet(value, np.stack(slopes)[..., figure.angles]) * scale
+
+
+def _ancestor_matrix(figure: Character) -> FloatArray:
+    """One where the first angle carries the second, itself included ``(D, D)``."""
+    tree = figure.tree
+    mask = np.zeros((tree.num_dofs, tree.num_dofs))
+    for i in range(tree.num_dofs):
+        mask[i, tree.subtree(i)] = 1.0
+    return mask[np.ix_(figure.angles, figure.angles)]
+
+
+def _generalised_force(figure: Character, axes: FloatArray, place: StateJet, push: StateJet) -> StateJet:
+    """Generalised force ``J^T v`` of a push ``v`` at a place whose Jacobian is the first partial of its jet."""
+    J, carries = place.partials[0], _ancestor_matrix(figure)
+    value = np.einsum("nia,ni->na", J, push.value)
+    partials = np.einsum("nia,pnid->pnad", J, push.partials, optimize=True)
+    bends = np.cross(push.value[:, None], axes) @ J  # (n, d, a): v . (s_d x J_a)
+    strict = carries - np.eye(len(carries))
+    partials[0] += (bends * carries).transpose(0, 2, 1) + bends * strict
+    return StateJet(value, partials)
+
+
+def _generalised_moment(figure: Character, axes: FloatArray, moment: StateJet, dof: int) -> StateJet:
+    """Generalised force of a moment on the link ``dof``: its part along each axis that carries the link."""
+    carries = _ancestor_matrix(figure)
+    on_path = carries[:, list(figure.angles).index(dof)]
+    value = np.einsum("nai,ni->na", axes, moment.value) * on_path
+    partials = np.einsum("nai,pnid->pnad", axes, moment.partials, optimize=True) * on_path[:, None]
+    strict = carries - np.eye(len(carries))
+    turned = np.cross(axes[:, :, None], axes[:, None])  # (n, d, a): s_d x s_a
+    bends = np.einsum("ndai,ni->nad", turned, moment.value) * strict.T
+    partials[0] += bends * on_path[:, None]
+    return StateJet(value, partials)
+
+
+INSET: Final = 0.05  # [-] of a span: both ends of a difference lie inside one span
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ResidualTerm:
+    """A term ``sum_n w_n |r_n|^2`` whose residuals change with the state: Gauss-Newton.
+
+    A residual may add parts from several instants of one span of the spline.
+    """
+
+    name: str
+    parts: tuple[IntArray, ...]  # instants (n,) of each part
+    weights: FloatArray  # (n,)
+    evaluate: Callable[[BodyState], tuple[StateJet, ...]]  # (n, m) each
+
+
+def add_gauss_instants(layout: FullLayout, builder: InstantBuilder, phase: int) -> tuple[IntArray, FloatArray]:
+    """Two Gauss points in each span of a phase, and their weights [s]."""
+    at = add_instants(builder, phase, layout.timeline.gauss_frames(phase, 2))
+    return at, np.repeat(0.5 * np.diff(layout.timeline.breaks(phase)), 2)
+
+
+def add_span_ends(layout: FullLayout, builder: InstantBuilder, phase: int) -> tuple[IntArray, IntArray, FloatArray]:
+    """First and last instant of each span of a phase, a little inside it, and the time between them [s]."""
+    breaks = layout.timeline.breaks(phase)
+    steps = np.diff(breaks)
+    low = add_instants(builder, phase, breaks[:-1] + INSET * steps)
+    high = add_instants(builder, phase, breaks[1:] - INSET * steps)
+    return low, high, (1.0 - 2.0 * INSET) * steps
+
+
+def scale_differences(steps: FloatArray) -> FloatArray:
+    """What to divide squared differences over ``steps`` [s] by, so that they stand for their whole spans."""
+    return steps * (1.0 - 2.0 * INSET)
+
+
+def add_instants(builder: InstantBuilder, phase: int, times: FloatArray) -> IntArray:
+    """Numbers of instants of a phase."""
+    return np.array([builder.add(phase, float(t)) for t in times], dtype=np.int64)
+
+
+ACCEL_UNIT: Final = 100.0  # [rad^2/s^3] a calm second: 10 rad/s^2 in every joint
+ENERGY_UNIT: Final = 1.0  # [rad^2/s]
+REFERENCE_UNIT: Final = 0.01  # [rad^2 s] a tenth of a radian for a second
+PRIOR_UNIT: Final = 0.25  # [rad^2 s] half a radian for a second
+MIN_FRACTION: Final = 0.02  # [-] of the body's mass: light joints are not free to flail
+ROOT_FRACTION: Final = 0.1  # [-] of the body's mass: the turn of the whole body costs little, but is not a free valley
+RIDGE: Final = 1e-6  # makes the Hessian definite
+
+
+def compute_effective_masses(tree: JointTree, dof: int | None) -> FloatArray:
+    """Mass that each coordinate moves ``(D,)`` [kg]: what is on its far side from the support.
+
+    [Fang2003]_ (2.16): the left knee in left stance moves the body without the left lower leg. In flight (``None``)
+    the trunk is the effective root.
+    """
+    return np.array([tree.far_mass(i, dof) for i in range(tree.num_dofs)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QuadraticTerm:
+    """A term ``(x - x0)^T Q (x - x0)`` in control points, time-major."""
+
+    name: str
+    matrix: Any  # (n, n) csc_array
+    centre: FloatArray  # (n,)
+
+    def value(self, x: FloatArray) -> float:
+        """The term."""
+        away = x - self.centre
+        return float(away @ (self.matrix @ away))
+
+    def gradient(self, x: FloatArray) -> FloatArray:
+        """Its slope."""
+        return 2.0 * np.asarray(self.matrix @ (x - self.centre))
+
+
+def build_quadratic_terms(layout: FullLayout, reference: FloatArray | None = None) -> list[QuadraticTerm]:
+    """Terms with a constant Hessian: ``accel``, ``energy``, ``reference``, and a ridge.
+
+    Args:
+        layout: the unknowns.
+        reference: control points ``(K, D)`` of the motion to stay near.
+    """
+    wanted, shares = layout.problem.objective, compute_joint_weights(layout)
+    zero = np.zeros(layout.num_curve_unknowns)
+    terms = [_integrate_squares(layout, "accel", 2, wanted.accel / ACCEL_UNIT * shares, zero)]
+    if wanted.energy > 0.0:
+        terms.append(_integrate_squares(layout, "energy", 1, wanted.energy / ENERGY_UNIT * shares, zero))
+    if wanted.prior > 0.0:
+        weight = np.full_like(shares, wanted.prior / PRIOR_UNIT / layout.num_angles)
+        terms.append(_integrate_squares(layout, "prior", 0, weight, interpolate_pose_keys(layout).ravel()))
+    if wanted.reference > 0.0 and reference is not None:
+        weight = np.full_like(shares, wanted.reference / REFERENCE_UNIT / layout.num_angles)
+        terms.append(_integrate_squares(layout, "reference", 0, weight, reference.ravel()))
+    return terms
+
+
+def compute_joint_weights(layout: FullLayout) -> FloatArray:
+    """Weights ``(P, D)`` of the angles in each phase, as shares of the body's mass."""
+    figure = layout.figure
+    shares = np.empty((len(layout.timeline.phases), layout.num_angles))
+    for p, phase in enumerate(layout.timeline.phases):
+        dof = figure.point(phase.contacts[0].point)[0] if phase.contacts else None
+        shares[p] = compute_effective_masses(figure.tree, dof)[figure.angles] / figure.tree.mass
+    shares = np.maximum(shares, MIN_FRACTION)
+    shares[:, figure.root_angles] = ROOT_FRACTION
+    return shares
+
+
+def _integrate_squares(
+    layout: FullLayout, name: str, order: int, weights: FloatArray, centre: FloatArray
+) -> QuadraticTerm:
+    r""":math:`\int \sum_i w_i (q_i^{(order)})^2 dt`, exact by Gauss points, weights ``(P, D)`` by phase."""
+    import scipy.sparse
+
+    sparse = cast(Any, scipy.sparse)  # its stubs know few types
+    spline, timeline = layout.timeline.spline, layout.timeline
+    times, shares = spline.gauss_times(4 - order)
+    phases = np.clip(np.searchsorted(timeline.edges, times) - 1, 0, len(weights) - 1)
+    design: Any = spline.design(times, order)
+    total = sparse.csc_array((layout.num_curve_unknowns, layout.num_curve_unknowns))
+    for i in range(layout.num_angles):
+        gram = design.T @ sparse.diags_array(shares * weights[phases, i]) @ design
+        unit = sparse.csc_array(([1.0], ([i], [i])), shape=(layout.num_angles, layout.num_angles))
+        total = total + sparse.csc_array(sparse.kron(gram, unit))
+    return QuadraticTerm(name, sparse.csc_array(total), centre)
+
+
+JERK_UNIT: Final = 100.0  # [m^2/s^5] a calm second: 10 m/s^3
+CHANGE_UNIT: Final = 1.0  # [(mg m)^2/s] the weight at a metre in every joint, built up in a second
+VARIANCE_UNIT: Final = 0.01  # [m^2] a standard deviation of ten centimetres
+TORQUE_NOISE: Final = 0.01  # [s^0.5] noise of a torque over its size, as a density
+TORQUE_TERMS: Final = ("torque", "min_torque_change", "min_variance")  # their values need Jacobians of points
+HANDS: Final = ("hands", "left_hand", "right_hand")
+
+
+def find_hands(layout: FullLayout) -> list[str]:
+    """Named points of the character that are hands."""
+    return [name for name in HANDS if name in layout.figure.tree.points]
+
+
+def build_motor_terms(layout: FullLayout, builder: InstantBuilder) -> list[ResidualTerm]:
+    """The terms ``min_jerk``, ``min_torque_change`` and ``min_variance``, where they have a weight."""
+    wanted, terms = layout.problem.objective, list[ResidualTerm]()
+    for p, phase in enumerate(layout.timeline.phases):
+        if wanted.min_jerk > 0.0:
+            held = {contact.point for contact in phase.contacts}
+            free = [hand for hand in find_hands(layout) if hand not in held]
+            terms += [_hand_jerk_term(layout, builder, p, hand, wanted.min_jerk) for hand in free]
+        if wanted.min_torque_change > 0.0:
+            terms.append(_torque_change_term(layout, builder, p, wanted.min_torque_change))
+        if wanted.min_variance > 0.0:
+            terms.append(_variance_term(layout, builder, p, wanted.min_variance))
+    return terms
+
+
+def _hand_jerk_term(layout: FullLayout, builder: InstantBuilder, phase: int, hand: str, weight: float) -> ResidualTerm:
+    r""":math:`\tfrac12\int |\dddot o|^2 dt` of a hand in the world, after Flash and Hogan ([Fang2003]_ §3.1).
+
+    Curves of angles are cubic: the jerk is the difference of accelerations across each span, over its time. The root
+    moves with the support, :math:`\ddot o - \ddot o_c`, or falls, :math:`\ddot o - \ddot c + g`.
+    """
+    contacts = layout.timeline.phases[phase].contacts
+    low, high, steps = add_span_ends(layout, builder, phase)
+
+    def acceleration(state: BodyState, at: IntArray) -> StateJet:
+        carried = state.points[contacts[0].point][2] if contacts else state.com_acceleration
+        return state.points[hand][2].at(at) - carried.at(at)
+
+    def evaluate(state: BodyState) -> tuple[StateJet, StateJet]:
+        return acceleration(state, low) * -1.0, acceleration(state, high)
+
+    return ResidualTerm("min_jerk", (low, high), 0.5 * weight / (JERK_UNIT * scale_differences(steps)), evaluate)
+
+
+def _torque_change_term(layout: FullLayout, builder: InstantBuilder, phase: int, weight: float) -> ResidualTerm:
+    r""":math:`\tfrac12\int \dot\tau^2 dt` over the number of joints, after Uno ([Fang2003]_ §3.1): by spans."""
+    joints = np.setdiff1d(np.arange(layout.num_angles), layout.figure.root_angles)
+    low, high, steps = add_span_ends(layout, builder, phase)
+
+    def evaluate(state: BodyState) -> tuple[StateJet, StateJet]:
+        first, second = (compute_torque_jet(layout, state, at, phase).columns(joints) for at in (low, high))
+        return first * -1.0, second
+
+    weights = 0.5 * weight / (CHANGE_UNIT * len(joints) * scale_differences(steps))
+    return ResidualTerm("min_torque_change", (low, high), weights, evaluate)
+
+
+def _variance_term(layout: FullLayout, builder: InstantBuilder, phase: int, weight: float) -> ResidualTerm:
+    r"""Variance of where the hands end, under noise that grows with the torque, after Harris and Wolpert.
+
+    .. math:: \sigma^2 = k^2 \int \sum_i \Big(\frac{l_i}{I_i}\Big)^2 (T - t)^2\,\tau_i(t)^2\,dt
+
+    An error :math:`k\tau_i` of a torque at the time t turns its joint by :math:`(T - t)/I_i` at the end, and moves a
+    hand by its lever :math:`l_i` times that. [Fang2003]_ §3.1 reviews the idea only; ours is its plainest form: joints
+    do not disturb each other, levers and inertias are those of the guess's pose, and hands are seen from the trunk.
+    """
+    gains = compute_noise_gains(layout) * layout.weight
+    joints = np.flatnonzero(gains > 0.0)
+    at, shares = add_gauss_instants(layout, builder, phase)
+    left = layout.timeline.duration_s - layout.timeline.gauss_frames(phase, 2)
+    scale = np.diag(gains[joints])
+    weights = weight * TORQUE_NOISE**2 / VARIANCE_UNIT * shares * left**2
+
+    def evaluate(state: BodyState) -> tuple[StateJet]:
+        return (compute_torque_jet(layout, state, at, phase).columns(joints).apply_matrix(scale),)
+
+    return ResidualTerm("min_variance", (at,), weights, evaluate)
+
+
+def compute_noise_gains(layout: FullLayout) -> FloatArray:
+    """Acceleration of the hands by torques ``(D,)`` [m/s^2 per N m], root mean square; zero for the root."""
+    figure, tree = layout.figure, layout.figure.tree
+    q = figure.coordinates(neutral_pose(figure, layout.problem.guess)[None])
+    unit = np.eye(tree.num_dofs)[figure.angles]
+    poses = np.repeat(q, len(unit), axis=0)
+    inertias = compute_torques(tree, poses, np.zeros_like(poses), unit, gravity=0.0)[
+        np.arange(len(unit)), figure.angles
+    ]
+    reach = [compute_point_motion(tree, q, q * 0.0, q * 0.0, *figure.point(hand)).J[0] for hand in find_hands(layout)]
+    levers = np.sqrt(sum((J[:, figure.angles] ** 2).sum(axis=0) for J in reach) / max(len(reach), 1))
+    gains = levers / inertias
+    gains[figure.root_angles] = 0.0
+    return gains
+
+
+TORQUE_UNIT: Final = 0.01  # [(mg m)^2 s] a tenth of the weight at a metre in every joint, for a second
+
+
+def build_residual_terms(layout: FullLayout, builder: InstantBuilder) -> list[ResidualTerm]:
+    """Terms that need the dynamics: torques and hands everywhere, contact forces in supports."""
+    wanted = layout.problem.objective
+    terms: list[ResidualTerm] = build_motor_terms(layout, builder)
+    for p, phase in enumerate(layout.timeline.phases):
+        if wanted.torque > 0.0:
+            terms.append(_torque_term(layout, builder, p, wanted.torque))
+        if not phase.contacts:
+            continue
+        if wanted.contact_force > 0.0:
+            terms.append(_force_term(layout, builder, p, wanted.contact_force))
+        if wanted.contact_jerk > 0.0:
+            terms.append(_force_change_term(layout, builder, p, wanted.contact_jerk))
+    return terms
+
+
+def _torque_term(layout: FullLayout, builder: InstantBuilder, phase: int, weight: float) -> ResidualTerm:
+    r""":math:`\int \sum \tau^2 dt` of the joints, (2.15) of [Fang2003]_, over their number."""
+    joints = np.setdiff1d(np.arange(layout.num_angles), layout.figure.root_angles)
+    at, shares = add_gauss_instants(layout, builder, phase)
+    weights = weight / (TORQUE_UNIT * len(joints)) * shares
+    return ResidualTerm("torque", (at,), weights, lambda s: (compute_torque_jet(layout, s, at, phase).columns(joints),))
+
+
+def _force_term(layout: FullLayout, builder: InstantBuilder, phase: int, weight: float) -> ResidualTerm:
+    r""":math:`\int |f_c|^2 dt` in body weights, (2.18) of [Fang2003]_."""
+    contact = layout.timeline.phases[phase].contacts[0]
+    at, shares = add_gauss_instants(layout, builder, phase)
+    return ResidualTerm(
+        "contact_force", (at,), weight * shares, lambda s: (compute_support_wrench(s, at, contact, layout)[0],)
+    )
+
+
+def _force_change_term(layout: FullLayout, builder: InstantBuilder, phase: int, weight: float) -> ResidualTerm:
+    r""":math:`\sum_i |f_c(t_{i+1}) - f_c(t_i)|^2 / \Delta t_i` over the spans of a phase, (2.19) of [Fang2003]_.
+
+    The printed form does not divide by the step. No pair straddles a change of contact.
+    """
+    contact = layout.timeline.phases[phase].contacts[0]
+    low, high, steps = add_span_ends(layout, builder, phase)
+
+    def evaluate(state: BodyState) -> tuple[StateJet, StateJet]:
+        first, second = (compute_support_wrench(state, at, contact, layout)[0] for at in (low, high))
+        return first * -1.0, second
+
+    return ResidualTerm("contact_jerk", (low, high), weight / steps, evaluate)

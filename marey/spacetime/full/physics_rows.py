@@ -1,0 +1,326 @@
+"""Rows of the full space: what physics asks in support, in flight and where they meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray, IntArray
+from marey.spacetime.full.body_state import AT_JOINT, BodyState, StateJet
+from marey.spacetime.full.layout import FlightUnknowns, FullLayout
+from marey.spacetime.problem.definition import Contact
+from marey.spacetime.problem.support import PhaseSupport, build_support, contact_frame
+from marey.spacetime.problem.timeline import InstantBuilder
+
+POSITION_ROW: Final = 10.0  # [1/m] a violation of 1e-4 is 0.01 mm
+SPEED_ROW: Final = 3.0  # [s/m]
+MARGIN_M: Final = 0.01  # [m] inside the edge of a foot, for what happens between frames
+TILT_ROW: Final = 3.0  # [-] of the cosine
+
+Coefficients = FloatArray | None  # (n, m, g) by the unknowns of flights and impulses
+EvaluateRows = Callable[[BodyState, FloatArray], tuple[StateJet, Coefficients]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowFamily:
+    """Some rows at some instants; ``evaluate`` takes the state and all unknowns."""
+
+    instants: IntArray  # (n,)
+    lower: FloatArray  # (n, m)
+    upper: FloatArray  # (n, m)
+    labels: tuple[str, ...]  # (m,)
+    evaluate: EvaluateRows
+    columns: IntArray | None = None  # (n, m, g) unknowns besides the control points
+    is_linear: bool = False
+
+
+def compute_support_wrench(
+    state: BodyState, at: IntArray, contact: Contact, layout: FullLayout
+) -> tuple[StateJet, StateJet]:
+    r"""Force [mg] and moment [mg m] about the contact that the body needs while its point stays there.
+
+    .. math:: f = m(\ddot\epsilon - g), \quad n = \dot H_G + \epsilon \times f, \quad \epsilon = c - o
+
+    [Fang2003]_ §7, derived in §2.11 of the specification: the root is eliminated, so the contact never drifts.
+    """
+    place, _, pull = (jet.at(at) for jet in state.points[contact.point])
+    mass, weight = float(layout.figure.tree.mass), layout.weight
+    force = (state.com_acceleration.at(at) - pull - layout.gravity) * (mass / weight)
+    arm = state.com.at(at) - place
+    return force, state.spin_rate.at(at) * (1.0 / weight) + arm.cross(force)
+
+
+def contact_rows(layout: FullLayout, phase: int, instants: IntArray) -> RowFamily:
+    """Friction cone or strength of the grip, pressure inside the support, twist, normal force."""
+    contact = layout.timeline.phases[phase].contacts[0]
+    support = build_support(layout.timeline.phases[phase], MARGIN_M)
+    round_label = "strength of the grip" if support.friction is None else "friction cone"
+
+    if support.friction is not None:
+
+        def flat(state: BodyState, _: FloatArray) -> tuple[StateJet, Coefficients]:
+            force, moment = compute_support_wrench(state, instants, contact, layout)
+            return StateJet.stack([force, moment]).apply_matrix(support.matrix), None
+
+        shape = (len(instants), len(support.lower))
+        lower, upper = (np.broadcast_to(end, shape) for end in (support.lower, support.upper))
+        return RowFamily(instants, lower, upper, support.labels, flat)
+
+    def evaluate(state: BodyState, _: FloatArray) -> tuple[StateJet, Coefficients]:
+        force, moment = compute_support_wrench(state, instants, contact, layout)
+        _, slope = support.round_row(force.value)
+        curved = force.component_along(slope)
+        curved = StateJet(support.round_row(force.value)[0][:, None], curved.partials)
+        return StateJet.stack([curved, StateJet.stack([force, moment]).apply_matrix(support.matrix)]), None
+
+    lower, upper = np.concatenate([[0.0], support.lower]), np.concatenate([[np.inf], support.upper])
+    shape = (len(instants), len(lower))
+    labels = (round_label, *support.labels)
+    return RowFamily(instants, np.broadcast_to(lower, shape), np.broadcast_to(upper, shape), labels, evaluate)
+
+
+def tilt_rows(layout: FullLayout, phase: int, instants: IntArray) -> list[RowFamily]:
+    """A foot that carries the body keeps its segment upright: its joint stays high above the plant."""
+    feet = [contact for contact in layout.timeline.phases[phase].contacts if contact.kind == "foot"]
+    return [_tilt_jet(layout, contact, instants) for contact in feet]
+
+
+def _tilt_jet(layout: FullLayout, contact: Contact, at: IntArray) -> RowFamily:
+    length = float(np.linalg.norm(layout.figure.point(contact.point)[1]))
+    normal = contact_frame(contact)[0][None] * (TILT_ROW / length)
+
+    def evaluate(state: BodyState, _: FloatArray) -> tuple[StateJet, Coefficients]:
+        joint, sole = (state.points[name][0].at(at) for name in (joint_point_name(contact.point), contact.point))
+        return (joint - sole).apply_matrix(normal), None
+
+    lower = np.full((len(at), 1), TILT_ROW * np.cos(np.deg2rad(contact.max_tilt_deg)))
+    return RowFamily(at, lower, np.full_like(lower, np.inf), (f"tilt over {contact.point}",), evaluate)
+
+
+def joint_point_name(point: str) -> str:
+    """Name under which the joint that carries a point is evaluated."""
+    return point + AT_JOINT
+
+
+def flight_rows(layout: FullLayout, flight: FlightUnknowns, instants: IntArray) -> RowFamily:
+    """Angular momentum about the centre of mass is that of the flight; or, as printed, its rate is zero."""
+    spins = layout.figure.spins
+    shape = (len(instants), len(spins))
+    if layout.problem.flight == "force":
+
+        def rate(state: BodyState, _: FloatArray) -> tuple[StateJet, Coefficients]:
+            return state.spin_rate.at(instants).columns(spins) * (1.0 / layout.weight), None
+
+        return _equality_rows(instants, shape, tuple(f"moment in flight about {'xyz'[i]}" for i in spins), rate)
+    columns = np.broadcast_to(layout.spin_columns(flight)[None, :, None], (*shape, 1))
+    scale = 1.0 / layout.spin_scale
+
+    def level(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
+        jet = state.spin.at(instants).columns(spins) - x[columns[..., 0]]
+        return jet * scale, np.full((*shape, 1), -scale)
+
+    labels = tuple(f"angular momentum about {'xyz'[i]}" for i in spins)
+    return _equality_rows(instants, shape, labels, level, columns)
+
+
+def add_physics_frames(
+    layout: FullLayout, builder: InstantBuilder, phase: int, extra: tuple[tuple[int, float], ...] = ()
+) -> IntArray:
+    """Numbers of the frames of a phase: its knots, what divides its spans, and what was asked for besides."""
+    times = layout.timeline.even_frames(phase, layout.problem.frames_per_span)
+    times = np.unique(np.concatenate([times, [time for p, time in extra if p == phase]]))
+    return np.array([builder.add(phase, float(t)) for t in times], dtype=np.int64)
+
+
+def joint_rows(layout: FullLayout, builder: InstantBuilder) -> list[RowFamily]:
+    """Where phases meet: take-off and touch-down of every flight, hand-over between supports."""
+    rows: list[RowFamily] = []
+    for flight in layout.flights:
+        if flight.before is not None:
+            rows += _take_off_rows(layout, builder, flight, flight.before)
+        if flight.after is not None:
+            rows += _touch_down_rows(layout, builder, flight, flight.after)
+    phases = layout.timeline.phases
+    for i in range(len(phases) - 1):
+        if phases[i].contacts and phases[i + 1].contacts:
+            rows += _hand_over_rows(layout, builder, i)
+    return rows
+
+
+def _equality_rows(
+    instants: IntArray,
+    shape: tuple[int, int],
+    labels: tuple[str, ...],
+    evaluate: EvaluateRows,
+    columns: IntArray | None = None,
+) -> RowFamily:
+    return RowFamily(instants, np.zeros(shape), np.zeros(shape), labels, evaluate, columns)
+
+
+def _axis_labels(layout: FullLayout, what: str) -> tuple[str, ...]:
+    return tuple(f"{what} along {'xyz'[i]}" for i in layout.figure.axes)
+
+
+def _take_off_rows(layout: FullLayout, builder: InstantBuilder, flight: FlightUnknowns, phase: int) -> list[RowFamily]:
+    """The flight starts with the place and the velocity that the support gave it."""
+    at = np.array([builder.add(phase, layout.timeline.edges[phase + 1])])
+    return [
+        _position_continuity_rows(layout, at, phase, flight, 0.0, "centre of mass at take-off"),
+        _velocity_continuity_rows(layout, at, phase, flight, 0.0, "velocity at take-off"),
+    ]
+
+
+def _touch_down_rows(
+    layout: FullLayout, builder: InstantBuilder, flight: FlightUnknowns, phase: int
+) -> list[RowFamily]:
+    """The flight ends where the support begins; the velocity fits as the kind of impact allows."""
+    at = np.array([builder.add(phase, layout.timeline.edges[phase])])
+    length = flight.end_s - flight.start_s
+    rows = [_position_continuity_rows(layout, at, phase, flight, length, "centre of mass at touch-down")]
+    if layout.problem.impact == "none":
+        rows.append(_velocity_continuity_rows(layout, at, phase, flight, length, "velocity at touch-down"))
+    if layout.problem.impact == "bounded":
+        rows += _bounded_impact_rows(layout, at, phase, flight)
+    return rows
+
+
+def _position_continuity_rows(
+    layout: FullLayout, at: IntArray, phase: int, flight: FlightUnknowns, after_s: float, label: str
+) -> RowFamily:
+    contact = layout.timeline.phases[phase].contacts[0]
+    axes = layout.figure.axes
+    plant, drop = np.asarray(contact.position), 0.5 * layout.gravity * after_s**2
+    place, speed = layout.place_columns(flight), layout.speed_columns(flight)
+    columns = np.stack([place, speed], axis=1)[None]
+    coefficients = np.broadcast_to([-POSITION_ROW, -POSITION_ROW * after_s], columns.shape)
+
+    def evaluate(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
+        jet = state.com.at(at) - state.points[contact.point][0].at(at) + (plant - drop)
+        met = jet.columns(axes) - (x[place] + after_s * x[speed])
+        return met * POSITION_ROW, coefficients
+
+    return _equality_rows(at, (1, len(axes)), _axis_labels(layout, label), evaluate, columns)
+
+
+def _velocity_continuity_rows(
+    layout: FullLayout,
+    at: IntArray,
+    phase: int,
+    flight: FlightUnknowns,
+    after_s: float,
+    label: str,
+    impulse: IntArray | None = None,
+) -> RowFamily:
+    contact = layout.timeline.phases[phase].contacts[0]
+    axes, fall = layout.figure.axes, layout.gravity * after_s
+    speed = layout.speed_columns(flight)
+    columns = (speed[:, None] if impulse is None else np.stack([speed, impulse], axis=1))[None]
+    coefficients = np.full(columns.shape, -SPEED_ROW)
+
+    def evaluate(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
+        jet = state.com_velocity.at(at) - state.points[contact.point][1].at(at) - fall
+        return (jet.columns(axes) - x[columns[0]].sum(axis=1)) * SPEED_ROW, coefficients
+
+    return _equality_rows(at, (1, len(axes)), _axis_labels(layout, label), evaluate, columns)
+
+
+def _bounded_impact_rows(layout: FullLayout, at: IntArray, phase: int, flight: FlightUnknowns) -> list[RowFamily]:
+    r"""The velocity may jump by an impulse inside the friction cone that turns nothing and does not throw.
+
+    With joint curves whose velocity is continuous the angular momentum cannot jump, so the impulse must pass through
+    the centre of mass: :math:`(c - \mathrm{com}) \times \Delta v = 0`, and :math:`v^+ \cdot N \le 0`.
+    """
+    contact = layout.timeline.phases[phase].contacts[0]
+    support = build_support(layout.timeline.phases[phase])
+    impulse = next(c for p, c in layout.impulses if p == phase) + np.arange(len(layout.figure.axes))
+    length = flight.end_s - flight.start_s
+    met = _velocity_continuity_rows(layout, at, phase, flight, length, "velocity at touch-down", impulse)
+    return [
+        met,
+        _impulse_cone_jet(at, support, impulse, layout),
+        *_impulse_moment_jet(at, contact, support, impulse, layout),
+    ]
+
+
+def _impulse_cone_jet(at: IntArray, support: PhaseSupport, impulse: IntArray, layout: FullLayout) -> RowFamily:
+    axes = layout.figure.axes
+
+    def evaluate(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
+        jump = np.zeros((1, 3))
+        jump[0, axes] = x[impulse]
+        value, slope = support.round_row(jump)
+        none = np.zeros((3, 1, 1, layout.num_angles))
+        return StateJet(value[:, None], none), slope[:, None, axes]
+
+    lower, upper = np.zeros((1, 1)), np.full((1, 1), np.inf)
+    return RowFamily(at, lower, upper, ("impulse inside the friction cone",), evaluate, impulse[None, None])
+
+
+def _impulse_moment_jet(
+    at: IntArray, contact: Contact, support: PhaseSupport, impulse: IntArray, layout: FullLayout
+) -> list[RowFamily]:
+    axes, spins = layout.figure.axes, layout.figure.spins
+
+    def arm(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
+        lever = state.points[contact.point][0].at(at) - state.com.at(at)
+        jump = np.zeros((1, 3))
+        jump[0, axes] = x[impulse]
+        turned = lever.cross(StateJet(jump, np.zeros_like(lever.partials)))
+        by_jump = np.cross(lever.value[0][None, :], np.eye(3)).T  # (3, 3) column j: lever x e_j
+        return turned.columns(spins), by_jump[spins][:, axes][None]
+
+    def rebound(state: BodyState, _: FloatArray) -> tuple[StateJet, Coefficients]:
+        velocity = state.com_velocity.at(at) - state.points[contact.point][1].at(at)
+        return velocity.apply_matrix(support.normal[None]), None
+
+    columns = np.broadcast_to(impulse, (1, len(spins), len(impulse)))
+    labels = tuple(f"turn by the impulse about {'xyz'[i]}" for i in spins)
+    falling = RowFamily(at, np.full((1, 1), -np.inf), np.zeros((1, 1)), ("rebound at touch-down",), rebound)
+    return [_equality_rows(at, (1, len(spins)), labels, arm, columns), falling]
+
+
+def _hand_over_rows(layout: FullLayout, builder: InstantBuilder, phase: int) -> list[RowFamily]:
+    """Both contacts hold at one instant, and neither slides there."""
+    old, new = (layout.timeline.phases[i].contacts[0] for i in (phase, phase + 1))
+    if old.point == new.point:
+        return []
+    at = np.array([builder.add(phase + 1, layout.timeline.edges[phase + 1])])
+    apart = np.asarray(new.position) - np.asarray(old.position)
+    axes = layout.figure.axes
+
+    def place(state: BodyState, _: FloatArray) -> tuple[StateJet, Coefficients]:
+        jet = state.points[new.point][0].at(at) - state.points[old.point][0].at(at) - apart
+        return jet.columns(axes) * POSITION_ROW, None
+
+    def speed(state: BodyState, _: FloatArray) -> tuple[StateJet, Coefficients]:
+        jet = state.points[new.point][1].at(at) - state.points[old.point][1].at(at)
+        return jet.columns(axes) * SPEED_ROW, None
+
+    shape = (1, len(axes))
+    return [
+        _equality_rows(at, shape, _axis_labels(layout, f"reach of {new.point}"), place),
+        _equality_rows(at, shape, _axis_labels(layout, f"speed of {new.point}"), speed),
+    ]
+
+
+def second_contact_rows(layout: FullLayout, phase: int, instants: IntArray) -> list[RowFamily]:
+    """Contacts of a phase beyond the first: their points keep their distance from it at the frames."""
+    contacts = layout.timeline.phases[phase].contacts
+    axes = layout.figure.axes
+    rows: list[RowFamily] = []
+    for other in contacts[1:]:
+        apart = np.asarray(other.position) - np.asarray(contacts[0].position)
+
+        def place(
+            state: BodyState, _: FloatArray, other: Contact = other, apart: FloatArray = apart
+        ) -> tuple[StateJet, Coefficients]:
+            first = state.points[contacts[0].point][0].at(instants)
+            return (state.points[other.point][0].at(instants) - first - apart).columns(axes) * POSITION_ROW, None
+
+        rows.append(
+            _equality_rows(instants, (len(instants), len(axes)), _axis_labels(layout, f"place of {other.point}"), place)
+        )
+    return rows

@@ -1,0 +1,359 @@
+"""The nonlinear programme of the full space: sparse rows and derivatives with one constant pattern.
+
+The pattern is found once from the jets at the instants; afterwards only the values change.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, cast
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, InputError, IntArray
+from marey.numerics import solve_qp
+from marey.spacetime.full.body_state import BodyState, Derivatives, StateJet, compute_body_state, compute_body_values
+from marey.spacetime.full.keys import key_rows, narrow_bounds
+from marey.spacetime.full.layout import FullLayout
+from marey.spacetime.full.objectives import (
+    RIDGE,
+    TORQUE_TERMS,
+    QuadraticTerm,
+    ResidualTerm,
+    build_quadratic_terms,
+    build_residual_terms,
+    find_hands,
+)
+from marey.spacetime.full.physics_rows import (
+    RowFamily,
+    add_physics_frames,
+    contact_rows,
+    flight_rows,
+    joint_point_name,
+    joint_rows,
+    second_contact_rows,
+    tilt_rows,
+)
+from marey.spacetime.full.sampling import Frames
+from marey.spacetime.problem.timeline import InstantBuilder, Instants
+
+EvaluatedRows = list[tuple[StateJet, FloatArray | None]]
+
+
+def chain_blocks(jet: StateJet, basis: FloatArray) -> FloatArray:
+    r"""Entries ``(n, m, 4, D)``: :math:`Y_q\phi + Y_{\dot q}\dot\phi + Y_{\ddot q}\ddot\phi`, basis ``(3, n, 4)``."""
+    return np.einsum("pna,pnmd->nmad", basis, jet.partials, optimize=True)
+
+
+class JacobianScatter:
+    """Jacobian of all rows; entries that are zero by structure are left out, and rows without any."""
+
+    def __init__(self, layout: FullLayout, instants: Instants, families: list[RowFamily]) -> None:
+        self._layout = layout
+        self._basis = [instants.basis[:, family.instants] for family in families]
+        rows, columns, start = list[IntArray](), list[IntArray](), 0
+        for family in families:
+            numbers = start + np.arange(family.lower.size).reshape(family.lower.shape)
+            start += family.lower.size
+            near = layout.columns_at(instants.first[family.instants])[:, None]
+            shape = (*numbers.shape, *near.shape[2:])
+            rows.append(np.broadcast_to(numbers[:, :, None, None], shape).ravel())
+            columns.append(np.broadcast_to(near, shape).ravel())
+            if family.columns is not None:
+                rows.append(np.broadcast_to(numbers[:, :, None], family.columns.shape).ravel())
+                columns.append(family.columns.ravel())
+        self._rows, self._columns = np.concatenate(rows), np.concatenate(columns)
+        self._num_rows = start
+        self.is_kept: BoolArray = np.ones(start, dtype=bool)
+
+    @property
+    def num_entries(self) -> int:
+        """Entries before any is left out."""
+        return self._rows.size
+
+    def entries(self, jets: EvaluatedRows) -> FloatArray:
+        """Values of all entries, in the order they were laid out."""
+        found: list[FloatArray] = []
+        for (jet, extra), basis in zip(jets, self._basis, strict=True):
+            found.append(chain_blocks(jet, basis).ravel())
+            if extra is not None:
+                found.append(np.ascontiguousarray(extra).ravel())
+        return np.concatenate(found)
+
+    def keep(self, used: BoolArray, scales: FloatArray) -> None:
+        """Fix the pattern to the entries in use, and scale columns."""
+        self._used = np.flatnonzero(used)
+        rows, columns = self._rows[self._used], self._columns[self._used]
+        self.is_kept = np.bincount(rows, minlength=self._num_rows) > 0
+        renumbered = np.cumsum(self.is_kept) - 1
+        self._factors = scales[columns]
+        count = int(self.is_kept.sum())
+        keys = columns * count + renumbered[rows]
+        unique, self._places = np.unique(keys, return_inverse=True)
+        self._indices = (unique % count).astype(np.int32)
+        per_column = np.bincount(unique // count, minlength=scales.size)
+        self._pointers = np.concatenate([[0], np.cumsum(per_column)]).astype(np.int32)
+        self._shape = (count, scales.size)
+
+    def matrix(self, jets: EvaluatedRows) -> Any:
+        """Jacobian ``(m, n)`` by scaled unknowns."""
+        from scipy.sparse import csc_array
+
+        values = self.entries(jets)[self._used] * self._factors
+        data = np.bincount(self._places, weights=values, minlength=self._indices.size)
+        return csc_array((data, self._indices, self._pointers), shape=self._shape)
+
+
+class HessianScatter:
+    """Gradient and Hessian of the objective: a constant part, and Gauss-Newton blocks of the residuals."""
+
+    def __init__(
+        self,
+        layout: FullLayout,
+        instants: Instants,
+        quadratics: list[QuadraticTerm],
+        residuals: list[ResidualTerm],
+        scales: FloatArray,
+    ) -> None:
+        from scipy.sparse import coo_array, csc_array
+
+        self._layout, self._instants, self._scales = layout, instants, scales
+        self._quadratics, self._residuals = quadratics, residuals
+        size, curves = layout.num_unknowns, layout.num_curve_unknowns
+        total = cast(Any, coo_array(sum(2.0 * term.matrix for term in quadratics)))
+        diagonal = np.arange(size)
+        rows = [np.asarray(total.row, dtype=np.int64), diagonal]
+        columns = [np.asarray(total.col, dtype=np.int64), diagonal]
+        ridge = np.full(size, 2.0 * RIDGE)
+        self._constant = np.concatenate([np.asarray(total.data), ridge])
+        for term in residuals:
+            near = layout.columns_at(instants.first[term.parts[0]]).reshape(len(term.weights), -1)
+            shape = (*near.shape, near.shape[1])
+            rows.append(np.broadcast_to(near[:, :, None], shape).ravel())
+            columns.append(np.broadcast_to(near[:, None, :], shape).ravel())
+        all_rows, all_columns = np.concatenate(rows), np.concatenate(columns)
+        unique, self._places = np.unique(all_columns * size + all_rows, return_inverse=True)
+        self._factors = scales[all_rows] * scales[all_columns]
+        pointers = np.concatenate([[0], np.cumsum(np.bincount(unique // size, minlength=size))])
+        self._empty: Any = csc_array(
+            (np.zeros(unique.size), (unique % size).astype(np.int32), pointers.astype(np.int32))
+        )
+        self._curves = curves
+
+    def evaluate(self, real: FloatArray, state: BodyState) -> tuple[FloatArray, Any]:
+        """Gradient ``(n,)`` and Hessian by scaled unknowns, at unscaled ones."""
+        from scipy.sparse import csc_array
+
+        points = real[: self._curves]
+        gradient = np.zeros(self._layout.num_unknowns)
+        gradient[: self._curves] = 2.0 * RIDGE * points
+        for term in self._quadratics:
+            gradient[: self._curves] += term.gradient(points)
+        entries = [self._constant, *(self._add_residuals(term, state, gradient) for term in self._residuals)]
+        values = np.concatenate(entries) * self._factors
+        data = np.bincount(self._places, weights=values, minlength=self._empty.nnz)
+        hessian = csc_array((data, self._empty.indices, self._empty.indptr), shape=self._empty.shape)
+        return gradient * self._scales, hessian
+
+    def _add_residuals(self, term: ResidualTerm, state: BodyState, gradient: FloatArray) -> FloatArray:
+        jets = term.evaluate(state)
+        slopes = sum(chain_blocks(jet, self._instants.basis[:, at]) for jet, at in zip(jets, term.parts, strict=True))
+        slopes = np.asarray(slopes).reshape(len(term.weights), jets[0].value.shape[1], -1)
+        values = np.sum([jet.value for jet in jets], axis=0)
+        near = self._layout.columns_at(self._instants.first[term.parts[0]]).reshape(len(term.weights), -1)
+        pull = 2.0 * np.einsum("n,nm,nmc->nc", term.weights, values, slopes)
+        np.add.at(gradient, near, pull)
+        weighted = 2.0 * term.weights[:, None, None] * slopes
+        return (weighted.transpose(0, 2, 1) @ slopes).ravel()
+
+
+PROBES: Final = 2  # random states that show which entries are ever used
+PROBE_SPREAD: Final = 0.2  # [rad]
+
+
+class FullProgramme:
+    """Minimise the objective of a problem subject to physics, contacts and keys, over angles alone.
+
+    Unknowns are those of :class:`Layout`, each divided by its scale.
+    """
+
+    def __init__(
+        self,
+        layout: FullLayout,
+        guess: FloatArray,
+        *,
+        derivatives: Derivatives = "linear-time",
+        reference: FloatArray | None = None,
+        extra: Frames = (),
+    ) -> None:
+        self.layout = layout
+        self._derivatives: Derivatives = derivatives
+        builder = InstantBuilder(layout.timeline)
+        self.families = _build_families(layout, builder, extra)
+        self._residuals = build_residual_terms(layout, builder)
+        self.instants: Instants = builder.build()
+        self._scales = layout.scales
+        self._points = _collect_points(layout)
+        self._quadratics = build_quadratic_terms(layout, reference)
+        self.lower, self.upper = (bound / self._scales for bound in _bounds(layout))
+        self._cache: tuple[bytes, BodyState] | None = None
+        self._light: tuple[bytes, BodyState] | None = None
+        self._has_torques = any(term.name in TORQUE_TERMS for term in self._residuals)
+        self._place_rows(guess)
+        self._hessian = HessianScatter(layout, self.instants, self._quadratics, self._residuals, self._scales)
+
+    def _place_rows(self, guess: FloatArray) -> None:
+        probes = np.random.default_rng(0).normal(scale=PROBE_SPREAD, size=(PROBES, guess.size))
+        self._scatter = JacobianScatter(self.layout, self.instants, self.families)
+        used = np.zeros(self._scatter.num_entries, dtype=bool)
+        for probe in probes:
+            used |= self._scatter.entries(self._jets(guess + probe)) != 0.0
+        self._scatter.keep(used, self._scales)
+        values = self._all_values(self._jets(guess))
+        lower, upper = (self._flat([getattr(f, end) for f in self.families]) for end in ("lower", "upper"))
+        empty = ~self._scatter.is_kept
+        wrong = np.flatnonzero(empty & ((values < lower - 1e-9) | (values > upper + 1e-9)))
+        if wrong.size:
+            raise InputError(f"{self._all_names()[wrong[0]]} cannot be changed by this character", "Leave it out")
+        self.row_lower, self.row_upper = lower[self._scatter.is_kept], upper[self._scatter.is_kept]
+        linear = self._flat([np.full(f.lower.shape, f.is_linear) for f in self.families]) > 0.5
+        self.is_linear: BoolArray = linear[self._scatter.is_kept]
+        self._names = [n for n, kept in zip(self._all_names(), self._scatter.is_kept, strict=True) if kept]
+
+    @staticmethod
+    def _flat(blocks: list[FloatArray]) -> FloatArray:
+        return np.concatenate([np.asarray(b, dtype=np.float64).ravel() for b in blocks]) if blocks else np.zeros(0)
+
+    def _all_names(self) -> list[str]:
+        phases = self.layout.timeline.phases
+        names: list[str] = []
+        for family in self.families:
+            for i in family.instants:
+                place = f"{phases[self.instants.phases[i]].name} at {self.instants.times[i]:.2f} s"
+                names += [f"{place}: {label}" for label in family.labels]
+        return names
+
+    def state(self, x: FloatArray) -> BodyState:
+        """Jets of the body at the instants of the programme, at unscaled unknowns."""
+        key = x.tobytes()
+        if self._cache is None or self._cache[0] != key:
+            curves = self.instants.curves(self.layout.points(x))
+            self._cache = (key, compute_body_state(self.layout.figure, curves, self._points, self._derivatives))
+        return self._cache[1]
+
+    def _value_state(self, x: FloatArray) -> BodyState:
+        """The same without derivatives, unless they are known already or torques need them for their values."""
+        key = x.tobytes()
+        if self._has_torques or (self._cache is not None and self._cache[0] == key):
+            return self.state(x)
+        if self._light is None or self._light[0] != key:
+            curves = self.instants.curves(self.layout.points(x))
+            self._light = (key, compute_body_values(self.layout.figure, curves, self._points))
+        return self._light[1]
+
+    def _jets(self, x: FloatArray, state: BodyState | None = None) -> list[tuple[StateJet, FloatArray | None]]:
+        state = self.state(x) if state is None else state
+        return [family.evaluate(state, x) for family in self.families]
+
+    def _all_values(self, jets: list[tuple[StateJet, FloatArray | None]]) -> FloatArray:
+        return self._flat([jet.value for jet, _ in jets])
+
+    def values(self, x: FloatArray) -> tuple[float, FloatArray]:
+        """Objective and rows ``(m,)`` at scaled unknowns."""
+        real = x * self._scales
+        rows = self._all_values(self._jets(real, self._value_state(real)))[self._scatter.is_kept]
+        return sum(self.terms(real).values()), rows
+
+    def terms(self, real: FloatArray) -> dict[str, float]:
+        """Each term of the objective by name, at unscaled unknowns."""
+        points = real[: self.layout.num_curve_unknowns]
+        found = {term.name: term.value(points) for term in self._quadratics}
+        for term in self._residuals:
+            jets = term.evaluate(self._value_state(real))
+            total = np.sum([jet.value for jet in jets], axis=0)
+            found[term.name] = found.get(term.name, 0.0) + float(term.weights @ (total * total).sum(axis=1))
+        found["ridge"] = RIDGE * float(points @ points)
+        return found
+
+    def derivatives(self, x: FloatArray) -> tuple[FloatArray, Any, Any]:
+        """Gradient, Hessian and Jacobian at scaled unknowns."""
+        real = x * self._scales
+        jets = self._jets(real)
+        jacobian = self._scatter.matrix(jets)
+        gradient, hessian = self._hessian.evaluate(real, self.state(real))
+        return gradient, hessian, jacobian
+
+    def row_name(self, index: int) -> str:
+        """Phase, time and quantity of a row."""
+        return self._names[index]
+
+    def settled(self, x: FloatArray) -> FloatArray:
+        """Unknowns near ``x`` (unscaled) that keep the bounds and all linear rows, each angle for itself.
+
+        The change is the smoothest that does: least squared change, and least squared second difference of it.
+        """
+        points = np.clip(x / self._scales, self.lower, self.upper) * self._scales
+        jacobian: Any = self._scatter.matrix(self._jets(points)).tocsr()[np.flatnonzero(self.is_linear)]
+        _, rows = self.values(points / self._scales)
+        gaps = [(end[self.is_linear] - rows[self.is_linear]) for end in (self.row_lower, self.row_upper)]
+        width, count = self.layout.num_angles, self.layout.num_points
+        bend = np.diff(np.eye(count), 2, axis=0)
+        H = bend.T @ bend + 1e-3 * np.eye(count)
+        for i in range(width):
+            own = np.arange(count) * width + i
+            A: FloatArray = jacobian[:, own].toarray()
+            used = np.abs(A).sum(axis=1) > 0.0
+            low, high = self.lower[own] - points[own], self.upper[own] - points[own]
+            if used.any():
+                step = solve_qp(H, np.zeros(count), A[used], gaps[0][used], gaps[1][used], bounds=(low, high))
+                points[own] += step.x if step.is_solved else 0.0
+        return points
+
+    def family_of_rows(self) -> IntArray:
+        """Number of the family each kept row belongs to."""
+        sizes = [family.lower.size for family in self.families]
+        return np.repeat(np.arange(len(sizes)), sizes)[self._scatter.is_kept]
+
+
+def _build_families(layout: FullLayout, builder: InstantBuilder, extra: Frames) -> list[RowFamily]:
+    families: list[RowFamily] = []
+    for p, phase in enumerate(layout.timeline.phases):
+        frames = add_physics_frames(layout, builder, p, extra)
+        flight = layout.flight_of(p)
+        if flight is not None:
+            families.append(flight_rows(layout, flight, frames))
+        else:
+            families.append(contact_rows(layout, p, frames))
+            families += tilt_rows(layout, p, frames)
+            families += second_contact_rows(layout, p, frames[1:-1] if len(phase.contacts) > 1 else frames)
+    families += joint_rows(layout, builder)
+    for key in layout.problem.keys:
+        families += key_rows(layout, builder, key)
+    return families
+
+
+def _collect_points(layout: FullLayout) -> tuple[tuple[str, int, FloatArray], ...]:
+    """Every point that some row looks at, once."""
+    names = [c.point for phase in layout.timeline.phases for c in phase.contacts]
+    names += [key.point for key in layout.problem.keys if key.point is not None]
+    names += find_hands(layout) if layout.problem.objective.min_jerk > 0.0 else []
+    points: dict[str, tuple[int, FloatArray]] = {name: layout.figure.point(name) for name in names}
+    upright = [c.point for phase in layout.timeline.phases for c in phase.contacts if c.kind == "foot"]
+    for name in upright + [key.point for key in layout.problem.keys if key.kind == "bar" and key.point is not None]:
+        points[joint_point_name(name)] = layout.figure.point(joint_point_name(name))
+    return tuple((name, dof, place) for name, (dof, place) in points.items())
+
+
+def _bounds(layout: FullLayout) -> tuple[FloatArray, FloatArray]:
+    """Limits of the unknowns: joint limits on control points; a body that never touches anything floats in place."""
+    tree, keep = layout.figure.tree, layout.figure.angles
+    lower = np.tile(tree.lower[keep], (layout.num_points, 1))
+    upper = np.tile(tree.upper[keep], (layout.num_points, 1))
+    narrow_bounds(layout, lower, upper)
+    low, high = (np.full(layout.num_unknowns, sign * np.inf) for sign in (-1.0, 1.0))
+    low[: lower.size], high[: upper.size] = lower.ravel(), upper.ravel()
+    for flight in layout.flights:
+        if flight.before is None and flight.after is None:
+            place = np.asarray(layout.problem.start_com)[layout.figure.axes]
+            low[layout.place_columns(flight)] = high[layout.place_columns(flight)] = place
+            low[layout.speed_columns(flight)] = high[layout.speed_columns(flight)] = 0.0
+    return low, high

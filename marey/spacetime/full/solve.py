@@ -1,0 +1,377 @@
+r"""Trajectory optimisation in the full space of angles ([Fang2003]_), with fixed and with free phase durations.
+
+At a solution the value of a problem changes with a duration :math:`T` as its Lagrangian does with the motion held,
+:math:`dV/dT = \partial L/\partial T` (envelope theorem), so one more evaluation of the rows on stretched knots tells
+where to go; every problem after the first starts at the last solution.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray
+from marey.dynamics import JointTree
+from marey.motion import Motion
+from marey.numerics import SolveStatus, SQPIteration, SQPResult, solve_sqp
+from marey.spacetime.full.body_state import Character, Derivatives
+from marey.spacetime.full.layout import FullLayout, refine_layout, refine_unknowns
+from marey.spacetime.full.programme import FullProgramme
+from marey.spacetime.full.sampling import (
+    GROSS_EXCESS,
+    MAX_REFINEMENTS,
+    Frames,
+    build_flat_guess,
+    compute_worst_excess,
+    find_weak_instants,
+    guess_from_motion,
+    motion_from_unknowns,
+    sample_track,
+    set_flight_unknowns,
+)
+from marey.spacetime.full.validation import validate_full
+from marey.spacetime.problem.definition import SpacetimeProblem
+from marey.spacetime.problem.solution import SpacetimeResult, check_solution
+
+RATE_HZ = 120.0  # [Hz] of the motions handed out
+WARM_PENALTY = 100.0  # first weight of violations where the start is nearly a solution
+COARSE_ADVICE = "The finer spline was not solved; the motion is that of the coarser one."
+BETWEEN_FRAMES_ADVICE = "It holds at its frames, not between them: raise frames_per_span or refine, or shorten span_s."
+CHECK_PER_SPAN = 8  # samples of the dense check in a span: four times the two frames of the solver
+
+OnIteration = Callable[[SQPIteration], bool | None]
+
+
+@dataclass(frozen=True, slots=True)
+class FullOptions:
+    """How a problem is solved, as opposed to what it asks."""
+
+    derivatives: Derivatives = "linear-time"
+    solver: str = "sl1qp"
+    on_iteration: OnIteration | None = None
+    time_limit_s: float | None = None
+    penalty: float = 10.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FullSolution:
+    """What the solver left behind: enough to start again from."""
+
+    layout: FullLayout
+    programme: FullProgramme
+    start: FloatArray  # unscaled unknowns
+    answer: SQPResult
+    extra: Frames  # beyond the regular ones
+    levels: tuple[int, ...] = ()  # iterations of the coarser splines before this one
+
+    @property
+    def x(self) -> FloatArray:
+        """Unscaled unknowns of the solution."""
+        return self.answer.x * self.layout.scales
+
+
+def solve_full(
+    problem: SpacetimeProblem,
+    tree: JointTree,
+    options: FullOptions | None = None,
+    *,
+    warm_start: Motion | None = None,
+    start: FloatArray | None = None,
+) -> FullSolution:
+    """Solve a problem whose durations are fixed; never raises for want of convergence.
+
+    Args:
+        problem: what is wanted.
+        tree: the character.
+        options: how to solve it.
+        warm_start: motion to begin at, instead of the flat guess.
+        start: unscaled unknowns to begin at.
+    """
+    options, began = options or FullOptions(), time.perf_counter()
+    layout = FullLayout.from_problem(problem, Character.from_tree(tree))
+    validate_full(layout)
+    if start is None:
+        start = build_flat_guess(layout) if warm_start is None else guess_from_motion(layout, warm_start)
+    reference = start if problem.objective.reference > 0.0 else None
+    programme = _build_programme(layout, start, options, reference)
+    start = set_flight_unknowns(layout, programme.settled(start))
+    solution = FullSolution(layout, programme, start, _solve_programme(programme, start, options, began), ())
+    return refine_solution(
+        _solve_until_physics_holds(solution, options, reference, began), options, reference=reference, began=began
+    )
+
+
+def refine_solution(
+    solution: FullSolution, options: FullOptions, *, began: float, reference: FloatArray | None = None
+) -> FullSolution:
+    """Halve the spans as often as the problem asks, each time from the last solution; the last solved one is kept.
+
+    Args:
+        solution: on the coarse spline.
+        options: how to solve.
+        began: of ``time.perf_counter``, for the time limit.
+        reference: unknowns of the motion to stay near, in the layout of the solution.
+    """
+    for _ in range(solution.layout.problem.refine if solution.answer.is_solved else 0):
+        layout, x = refine_layout(solution.layout), refine_unknowns(solution.layout, solution.x)
+        if reference is not None:
+            reference = refine_unknowns(solution.layout, reference)
+        programme = _build_programme(layout, x, options, reference, solution.extra)
+        answer = _solve_programme(programme, x, _warm_options(options), began, solution.answer)
+        start = refine_unknowns(solution.layout, solution.start)
+        levels = (*solution.levels, solution.answer.iterations - sum(solution.levels))
+        finer = FullSolution(layout, programme, start, answer, solution.extra, levels)
+        finer = _solve_until_physics_holds(finer, options, reference, began)
+        if not finer.answer.is_solved and finer.answer.status is not SolveStatus.STOPPED:
+            spent = replace(
+                solution.answer, iterations=finer.answer.iterations, history=finer.answer.history, advice=COARSE_ADVICE
+            )
+            return replace(solution, answer=spent, levels=levels)
+        solution = finer
+    return solution
+
+
+def _build_programme(
+    layout: FullLayout, guess: FloatArray, options: FullOptions, reference: FloatArray | None, extra: Frames = ()
+) -> FullProgramme:
+    near = None if reference is None else layout.points(reference)
+    return FullProgramme(layout, guess, derivatives=options.derivatives, reference=near, extra=extra)
+
+
+def _warm_options(options: FullOptions) -> FullOptions:
+    return replace(options, penalty=max(options.penalty, WARM_PENALTY))
+
+
+def _solve_programme(
+    programme: FullProgramme, start: FloatArray, options: FullOptions, began: float, old: SQPResult | None = None
+) -> SQPResult:
+    """Solve from unscaled unknowns within what is left of the quotas; iterations are added to those of ``old``."""
+    spent = 0 if old is None else old.iterations
+    left = None if options.time_limit_s is None else options.time_limit_s - (time.perf_counter() - began)
+    answer = solve_sqp(
+        programme,
+        start / programme.layout.scales,
+        method="fang2003" if options.solver == "fang2003" else "sl1qp",
+        max_iterations=max(programme.layout.problem.max_iterations - spent, 1),
+        time_limit_s=None if left is None else max(left, 1e-3),
+        penalty=options.penalty,
+        on_iteration=options.on_iteration,
+        on_failure="return",
+    )
+    if old is None:
+        return answer
+    return replace(answer, iterations=spent + answer.iterations, history=old.history + answer.history)
+
+
+def _solve_until_physics_holds(
+    solution: FullSolution, options: FullOptions, reference: FloatArray | None, began: float
+) -> FullSolution:
+    """Solve again with more frames until physics holds between them, a few times at most."""
+    for _ in range(MAX_REFINEMENTS):
+        finer = _solve_with_added_frames(solution, options, reference, began)
+        if finer is None:
+            break
+        solution = finer
+    return solution
+
+
+def _solve_with_added_frames(
+    solution: FullSolution, options: FullOptions, reference: FloatArray | None, began: float
+) -> FullSolution | None:
+    """Solve again with frames where the last solution broke physics between them; None if it nowhere did."""
+    if not solution.answer.is_solved:
+        return None
+    weak = tuple(frame for frame in find_weak_instants(solution.layout, solution.x) if frame not in solution.extra)
+    if not weak or (options.time_limit_s is not None and time.perf_counter() - began > options.time_limit_s):
+        return None
+    extra = (*solution.extra, *weak)
+    layout = solution.layout
+    finer = _build_programme(layout, solution.x, options, reference, extra)
+    answer = _solve_programme(finer, solution.x, _warm_options(options), began, solution.answer)
+    if not answer.is_solved and compute_worst_excess(layout, solution.x) < GROSS_EXCESS:
+        return None  # what was missing between frames is small: keep the motion that has it
+    return replace(solution, programme=finer, answer=answer, extra=extra)
+
+
+def build_full_result(solution: FullSolution, began: float, iterations: int | None = None) -> SpacetimeResult:
+    """Turn a solution into motions, and check it on the dense grid; ``began`` is of ``time.perf_counter``."""
+    layout, answer, x = solution.layout, solution.answer, solution.x
+    problem = layout.problem
+    seconds = time.perf_counter() - began
+    total = answer.iterations if iterations is None else iterations
+    track = sample_track(layout, x, layout.timeline.grid(CHECK_PER_SPAN))
+    check = check_solution(layout.figure.tree, problem, track)
+    is_broken = answer.is_solved and not check.has_physics
+    return SpacetimeResult(
+        status=SolveStatus.STALLED if is_broken else answer.status,
+        motion=motion_from_unknowns(layout, x, RATE_HZ, problem.name),
+        guess=motion_from_unknowns(layout, solution.start, RATE_HZ, f"{problem.name}, first guess"),
+        violation=answer.violation,
+        iterations=total,
+        seconds=seconds,
+        objective=answer.objective,
+        terms=solution.programme.terms(x),
+        worst=answer.worst,
+        check=check,
+        history=answer.history,
+        advice=BETWEEN_FRAMES_ADVICE if is_broken else answer.advice,
+        problem=problem,
+        counts=_count_rows(solution),
+        levels=(*solution.levels, total - sum(solution.levels)),
+    )
+
+
+def _count_rows(solution: FullSolution) -> dict[str, int]:
+    layout, programme = solution.layout, solution.programme
+    return {
+        "unknowns": layout.num_unknowns,
+        "control_points": layout.num_curve_unknowns,
+        "rows": len(programme.row_lower),
+        "frames": len(programme.instants.times),
+        "spans": layout.timeline.spline.num_spans,
+    }
+
+
+DURATION_STEP: Final = 1e-5  # [-] of a duration, for the slope
+FIRST_STEP: Final = 0.1  # [-] largest first change of a duration
+MAX_SOLVES: Final = 12
+SHORTEST_STEP: Final = 1e-3  # [-] of the durations; the search ends below
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DurationResult:
+    """A solved problem at some durations, its value and the value's slope by the free ones."""
+
+    solution: FullSolution
+    value: float
+    slope: FloatArray  # (n,) [1/s]
+
+
+def find_free_phases(problem: SpacetimeProblem) -> list[int]:
+    """Numbers of the phases whose duration is free."""
+    free = [i for i, phase in enumerate(problem.phases) if phase.duration_range_s is not None]
+    return [i for i in free if _duration_range(problem, i)[0] < _duration_range(problem, i)[1]]
+
+
+def solve_durations(
+    problem: SpacetimeProblem, tree: JointTree, options: FullOptions, *, warm_start: Motion | None = None
+) -> SpacetimeResult:
+    """Solve a problem with its free durations: downhill along the slope, halving steps that do not pay."""
+    began, levels = time.perf_counter(), problem.refine
+    free, problem = find_free_phases(problem), replace(problem, refine=0)
+    low, high = (np.array([_duration_range(problem, i)[end] for i in free]) for end in (0, 1))
+    first = best = _evaluate_solution(solve_full(problem, tree, options, warm_start=warm_start), free)
+    durations = np.array([problem.phases[i].duration_s for i in free])
+    spent, step = best.solution.answer.iterations, FIRST_STEP
+    for _ in range(MAX_SOLVES - 1):
+        move = descent_direction(best.slope, durations, low, high) * step
+        if (
+            _is_out_of_time(options, began)
+            or not best.solution.answer.is_solved
+            or np.abs(move).max(initial=0.0) < 1e-9
+        ):
+            break
+        trial = np.clip(durations + move, low, high)
+        found = _evaluate_solution(_solve_at_durations(best.solution, free, trial, tree, options, began), free)
+        spent += found.solution.answer.iterations
+        if found.solution.answer.is_solved and found.value < best.value:
+            turned = float(found.slope @ best.slope) < 0.0
+            best, durations, step = found, trial, step * (0.5 if turned else 1.5)
+        else:
+            step *= 0.35
+        if step < SHORTEST_STEP:
+            break
+    solution = replace(best.solution, start=_pick_start(first, best))
+    coarse = solution.answer.iterations
+    asked = replace(solution.layout, problem=replace(solution.layout.problem, refine=levels))
+    solution = refine_solution(replace(solution, layout=asked), options, began=began)
+    return build_full_result(solution, began, spent + solution.answer.iterations - coarse)
+
+
+def _pick_start(first: DurationResult, best: DurationResult) -> FloatArray:
+    same = first.solution.start.size == best.solution.start.size
+    return first.solution.start if same else best.solution.start
+
+
+def _duration_range(problem: SpacetimeProblem, phase: int) -> tuple[float, float]:
+    span = problem.phases[phase].duration_range_s
+    assert span is not None
+    return span
+
+
+def replace_durations(
+    problem: SpacetimeProblem, free: list[int], durations: FloatArray, spans: FloatArray
+) -> SpacetimeProblem:
+    """Change some durations; knots keep their number, so that control points keep their meaning."""
+    phases = list(problem.phases)
+    for i, duration, count in zip(free, durations, spans, strict=True):
+        span = float(duration) / float(count)
+        phases[i] = replace(phases[i], duration_s=float(duration), span_s=span * (1.0 + 1e-12))
+    return replace(problem, phases=tuple(phases))
+
+
+def _count_spans(layout: FullLayout, free: list[int]) -> FloatArray:
+    return np.array([len(layout.timeline.breaks(i)) - 1 for i in free], dtype=np.float64)
+
+
+def _solve_at_durations(
+    solution: FullSolution, free: list[int], durations: FloatArray, tree: JointTree, options: FullOptions, began: float
+) -> FullSolution:
+    """Solve at other durations, from the last solution."""
+    problem = replace_durations(solution.layout.problem, free, durations, _count_spans(solution.layout, free))
+    left = options.time_limit_s
+    if left is not None:
+        left = max(left - (time.perf_counter() - began), 1e-3)
+    return solve_full(problem, tree, replace(options, time_limit_s=left), start=solution.x)
+
+
+def _is_out_of_time(options: FullOptions, began: float) -> bool:
+    return options.time_limit_s is not None and time.perf_counter() - began > options.time_limit_s
+
+
+def _evaluate_solution(solution: FullSolution, free: list[int]) -> DurationResult:
+    return DurationResult(solution, solution.answer.objective, compute_duration_slope(solution, free))
+
+
+def compute_duration_slope(solution: FullSolution, free: list[int]) -> FloatArray:
+    """How the best value changes with the duration of each free phase ``(n,)`` [1/s]."""
+    layout = solution.layout
+    counts = _count_spans(layout, free)
+    now = np.array([layout.problem.phases[i].duration_s for i in free])
+    slope = np.zeros(len(free))
+    for k in range(len(free)):
+        ends: list[float] = []
+        for sign in (1.0, -1.0):
+            moved = now.copy()
+            moved[k] *= 1.0 + sign * DURATION_STEP
+            problem = replace_durations(layout.problem, free, moved, counts)
+            ends.append(_lagrangian(FullLayout.from_problem(problem, layout.figure), solution))
+        slope[k] = (ends[0] - ends[1]) / (2.0 * DURATION_STEP * now[k])
+    return slope
+
+
+def _lagrangian(layout: FullLayout, solution: FullSolution) -> float:
+    r""":math:`f + \lambda^T c` at the solution's unknowns on another time line."""
+    programme = FullProgramme(layout, solution.start, extra=_rescale_frames(solution, layout))
+    value, rows = programme.values(solution.answer.x)
+    return value + float(solution.answer.multipliers @ rows)
+
+
+def _rescale_frames(solution: FullSolution, layout: FullLayout) -> Frames:
+    """Extra frames at the same shares of their phases."""
+    old, new = solution.layout.timeline.edges, layout.timeline.edges
+    shares = [(p, (t - old[p]) / (old[p + 1] - old[p])) for p, t in solution.extra]
+    return tuple((p, float(new[p] + share * (new[p + 1] - new[p]))) for p, share in shares)
+
+
+def descent_direction(slope: FloatArray, durations: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Direction of falling value as a share of each duration, largest part one; none through a bound."""
+    move = -slope * durations**2
+    blocked = ((durations <= low) & (move < 0.0)) | ((durations >= high) & (move > 0.0))
+    move = np.where(blocked, 0.0, move)
+    largest = np.abs(move / durations).max(initial=0.0)
+    return move / largest if largest > 0.0 else move

@@ -1,0 +1,258 @@
+"""What is refused before anything is solved: numbers that are none, keys that contradict, plants out of reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields
+from itertools import pairwise
+
+import numpy as np
+
+from marey.base import FloatArray, InputError, UnknownNameError
+from marey.spacetime.full.body_state import Character
+from marey.spacetime.full.keys import key_angle_ranges, narrow_bounds
+from marey.spacetime.full.layout import FullLayout
+from marey.spacetime.problem.definition import (
+    AXES,
+    CONTACT_KINDS,
+    KEY_KINDS,
+    POSITION_KINDS,
+    Contact,
+    Key,
+    ProblemPhase,
+    SpacetimeProblem,
+    check_key_conflicts,
+)
+from marey.spacetime.problem.support import build_support
+from marey.spacetime.problem.timeline import check_phases
+
+SAME_ANGLE_RAD = 1e-9  # [rad] values of two keys this near are the same
+REACH_TOL_M = 1e-6  # [m]
+MAX_FRAMES = 100  # [per span] beyond it rows only repeat one another
+MAX_REFINE = 6  # halvings: a span of 0.1 s is then 1.6 ms long
+
+
+def validate_numbers(problem: SpacetimeProblem) -> None:
+    """Refuse what no space can use: bad durations, contacts and keys.
+
+    Raises:
+        InputError: with the phase or key it is about.
+        UnknownNameError: a key names a phase or kind that does not exist.
+    """
+    check_phases(problem)
+    for name in ("span_s", "gravity", "height_m", "mass_kg", "start_com"):
+        _require_finite(getattr(problem, name), f"{name} of problem '{problem.name}'")
+    if problem.gravity < 0.0:
+        raise InputError(f"gravity is {problem.gravity:g} m/s²", "It pulls down along Y: give 0 or more")
+    _check_limits(problem)
+    if not 1 <= problem.frames_per_span <= MAX_FRAMES or problem.max_iterations < 1:
+        raise InputError(
+            f"frames_per_span is {problem.frames_per_span}, max_iterations {problem.max_iterations}",
+            f"Both are at least 1, frames_per_span at most {MAX_FRAMES}",
+        )
+    if not 0 <= problem.refine <= MAX_REFINE:
+        raise InputError(f"refine is {problem.refine}", f"Spans are halved 0 to {MAX_REFINE} times")
+    for item in fields(problem.objective):
+        weight = getattr(problem.objective, item.name)
+        if not np.isfinite(weight) or weight < 0.0:
+            raise InputError(f"weight {item.name} is {weight}", "Weights are finite and not negative")
+    for phase in problem.phases:
+        _check_range(phase)
+        for contact in phase.contacts:
+            _check_contact(contact, phase)
+    for key in problem.keys:
+        _check_key(key, problem)
+    check_key_conflicts(problem)
+
+
+def validate_full(layout: FullLayout) -> None:
+    """Refuse what this character cannot do: unknown points, contradicting keys, plants out of reach."""
+    problem, figure = layout.problem, layout.figure
+    for phase in problem.phases:
+        for contact in phase.contacts:
+            figure.point(contact.point)
+        if phase.contacts:
+            build_support(phase)
+            _check_reach(figure, phase.contacts, f"in phase '{phase.name}'")
+    for before, after in pairwise(problem.phases):
+        if before.contacts and after.contacts:
+            _check_hand_over(figure, before, after)
+    for key in problem.keys:
+        if key.point is not None:
+            figure.point(key.point)
+        if key.kind == "point" and key.point is not None:
+            _check_target(figure, key, problem)
+    _check_contradictions(layout)
+    _check_bounds(layout)
+
+
+def _require_finite(values: float | Iterable[float | None] | None, what: str) -> None:
+    given = [values] if values is None or isinstance(values, float | int) else list(values)
+    if any(value is not None and not np.isfinite(value) for value in given):
+        raise InputError(f"{what} is {values}", "Give finite numbers")
+
+
+def _check_limits(problem: SpacetimeProblem) -> None:
+    for name, (low, high) in problem.limits.items():
+        if not low <= high:
+            raise InputError(f"limits of {name} from {low} to {high} rad", "Give the lowest angle first")
+
+
+def _check_range(phase: ProblemPhase) -> None:
+    if phase.duration_range_s is None:
+        return
+    low, high = phase.duration_range_s
+    _require_finite((low, high), f"duration_range_s of phase '{phase.name}'")
+    if not 0.0 < low <= phase.duration_s <= high:
+        raise InputError(
+            f"phase '{phase.name}' lasts {phase.duration_s:g} s, outside its range {low:g} to {high:g} s",
+            "Give 0 < lowest <= duration_s <= highest",
+        )
+
+
+def _check_contact(contact: Contact, phase: ProblemPhase) -> None:
+    where = f"contact '{contact.point}' of phase '{phase.name}'"
+    if contact.kind not in CONTACT_KINDS:
+        raise UnknownNameError("kind", contact.kind, where, CONTACT_KINDS)
+    _require_finite((*contact.position, *contact.normal, *contact.half_extents_m, contact.heading_deg), where)
+    if abs(float(np.linalg.norm(contact.normal)) - 1.0) > 1e-6:
+        raise InputError(f"the normal of {where} has length {np.linalg.norm(contact.normal):.4g}", "Give a unit vector")
+    if min(contact.half_extents_m) <= 0.0:
+        raise InputError(f"{where} has half extents {contact.half_extents_m} m", "Give lengths above 0")
+    _require_finite((contact.friction, contact.twist_m), f"friction or twist_m of {where}")
+    if not (contact.friction >= 0.0 and contact.max_force > 0.0 and contact.twist_m >= 0.0):
+        raise InputError(
+            f"{where} has friction {contact.friction:g}, twist_m {contact.twist_m:g}, max_force {contact.max_force:g}",
+            "None of them is negative, and max_force is above 0",
+        )
+    if not 0.0 <= contact.max_tilt_deg <= 180.0:
+        raise InputError(f"{where} may tilt by {contact.max_tilt_deg:g}°", "Give max_tilt_deg from 0 to 180")
+
+
+def _check_key(key: Key, problem: SpacetimeProblem) -> None:
+    where = f"key '{key.kind}' in phase '{key.phase}'"
+    if key.kind not in KEY_KINDS:
+        raise UnknownNameError("kind of key", key.kind, f"problem '{problem.name}'", KEY_KINDS)
+    phase = problem.phases[problem.phase_index(key.phase)]
+    if key.at is not None and not 0.0 <= key.at <= 1.0:
+        raise InputError(f"{where} is at {key.at}", "Give a share of the phase, 0 to 1")
+    _require_finite((*key.joints.values(), *key.target, key.lower, key.upper), where)
+    if key.lower is not None and key.upper is not None and key.lower > key.upper:
+        raise InputError(f"{where} asks for at least {key.lower:g} and at most {key.upper:g}", "Swap them")
+    if key.axis not in AXES:
+        raise UnknownNameError("axis", key.axis, where, AXES)
+    if key.kind in ("point", "clearance", "bar") and key.point is None:
+        raise InputError(f"{where} names no point", "Give point")
+    if key.kind in POSITION_KINDS and len(key.target) not in (0, 3):
+        raise InputError(
+            f"{where} has {len(key.target)} components as target", 'Give x, y and z; "free" in a file leaves one open'
+        )
+    if key.kind in ("point", "com", "com_velocity") and all(value is None for value in key.target):
+        raise InputError(f"{where} has no target", "Give at least one component")
+    if key.kind in ("pose", "range") and not key.joints:
+        raise InputError(f"{where} names no coordinate", "Give joints")
+    if key.kind == "bar" and not (key.lower and key.lower > 0.0 and len(key.target) == 3):
+        raise InputError(f"{where} has no radius or no place", "Give lower above 0, and target")
+    if key.kind == "force" and not phase.contacts:
+        raise InputError(f"{where} asks for a force in flight", "Name a phase with a contact")
+
+
+def _max_distance(figure: Character, one: str, other: str) -> float:
+    """Farthest two named points can be apart [m]: the lengths of the segments between them, stretched."""
+    a, b = _joint_chain(figure, one), _joint_chain(figure, other)
+    shared = len([1 for (i, _), (j, _) in zip(a, b, strict=False) if i == j])
+    ends = [figure.point(name)[1] for name in (one, other)]
+    if shared == len(a) == len(b):
+        return float(np.linalg.norm(ends[0] - ends[1]))
+    tops = [chain[shared][1] if shared < len(chain) else end for chain, end in zip((a, b), ends, strict=True)]
+    length = float(np.linalg.norm(tops[0] - tops[1]))
+    for chain, end in zip((a, b), ends, strict=True):
+        if shared < len(chain):
+            length += float(np.linalg.norm(end)) + sum(float(np.linalg.norm(step)) for _, step in chain[shared + 1 :])
+    return length
+
+
+def _joint_chain(figure: Character, point: str) -> list[tuple[int, FloatArray]]:
+    """Joints from the root to a point with their offsets; joints at the same place are one."""
+    chain: list[tuple[int, FloatArray]] = []
+    dof = figure.point(point)[0]
+    while dof >= 0:
+        chain.append((dof, figure.tree.offsets[dof]))
+        dof = int(figure.tree.parents[dof])
+    return chain[::-1]
+
+
+def _check_reach(figure: Character, contacts: tuple[Contact, ...], where: str) -> None:
+    for i, one in enumerate(contacts):
+        for other in contacts[i + 1 :]:
+            _check_pair(figure, one, other, where)
+
+
+def _check_pair(figure: Character, one: Contact, other: Contact, where: str) -> None:
+    apart = float(np.linalg.norm(np.asarray(one.position) - np.asarray(other.position)))
+    reach = _max_distance(figure, one.point, other.point)
+    if apart > reach + REACH_TOL_M:
+        raise InputError(
+            f"the plants of {one.point} and {other.point} {where} are {apart:.2f} m apart, "
+            f"{apart - reach:.2f} m more than the body reaches ({reach:.2f} m)",
+            "Move them closer, or put a flight between",
+        )
+
+
+def _check_hand_over(figure: Character, before: ProblemPhase, after: ProblemPhase) -> None:
+    where = f"from phase '{before.name}' to '{after.name}'"
+    for one in before.contacts:
+        for other in after.contacts:
+            _check_pair(figure, one, other, where)
+
+
+def _check_target(figure: Character, key: Key, problem: SpacetimeProblem) -> None:
+    phase = problem.phases[problem.phase_index(key.phase)]
+    if not phase.contacts or len(key.target) != 3 or any(value is None for value in key.target):
+        return
+    x, y, z = (float(value or 0.0) for value in key.target)
+    goal = Contact(key.point or "", (x, y, z))
+    _check_pair(figure, phase.contacts[0], goal, f"(a key in phase '{phase.name}')")
+
+
+def _check_contradictions(layout: FullLayout) -> None:
+    """Two keys that want different values of one coordinate at one instant."""
+    seen: dict[tuple[str, float, int], tuple[Key, float, float]] = {}
+    for key in layout.problem.keys:
+        if key.at is None or key.kind not in ("pose", "range", "turn", "velocity"):
+            continue
+        family = "velocity" if key.kind == "velocity" else "angle"
+        time = round(layout.timeline.time_of(layout.problem.phase_index(key.phase), key.at), 9)
+        for i, low, high in key_angle_ranges(layout, key):
+            other = seen.get((family, time, i))
+            if other is not None and (low > other[2] + SAME_ANGLE_RAD or high < other[1] - SAME_ANGLE_RAD):
+                first = other[0]
+                raise InputError(
+                    f"keys '{first.kind}' in phase '{first.phase}' and '{key.kind}' in phase '{key.phase}' contradict: "
+                    f"{layout.figure.names[i]} cannot be {_format_range(other[1], other[2])} "
+                    f"and {_format_range(low, high)} "
+                    f"at {time:.2f} s",
+                    "Change one of them",
+                )
+            seen[(family, time, i)] = (key, low, high)
+
+
+def _format_range(low: float, high: float) -> str:
+    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
+
+
+def _check_bounds(layout: FullLayout) -> None:
+    """Keys that leave a coordinate no room inside its limits."""
+    tree, keep = layout.figure.tree, layout.figure.angles
+    lower = np.tile(tree.lower[keep], (layout.num_points, 1))
+    upper = np.tile(tree.upper[keep], (layout.num_points, 1))
+    narrow_bounds(layout, lower, upper)
+    empty = np.argwhere(lower > upper + SAME_ANGLE_RAD)
+    if empty.size:
+        point, i = (int(v) for v in empty[0])
+        time = layout.timeline.spline.greville[point]
+        raise InputError(
+            f"the keys leave {layout.figure.names[i]} no room at {time:.2f} s: "
+            f"at least {lower[point, i]:.3g} and at most {upper[point, i]:.3g} rad",
+            "Loosen a key, or widen its limits",
+        )

@@ -1,0 +1,248 @@
+"""A motion that is wanted, as plain data: phases with their contacts, keys, objective and space.
+
+Keys that no motion of any character could satisfy together are refused; three formulations of the same problem are
+counted (Fang F22).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import combinations
+from math import inf
+from typing import Final, NamedTuple
+
+from marey.base import InputError, UnknownNameError
+
+CONTACT_KINDS: Final = ("foot", "grip")
+KEY_KINDS: Final = ("pose", "velocity", "range", "turn", "point", "com", "com_velocity", "clearance", "bar", "force")
+SPACES: Final = ("full", "reduced")
+FLIGHTS: Final = ("momentum", "force")
+IMPACTS: Final = ("none", "bounded", "free")
+AXES: Final = ("yaw", "pitch", "roll")
+
+Vector3 = tuple[float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Contact:
+    """A point of the body that stays where it is while its phase lasts."""
+
+    point: str  # named point of the character: left_foot, right_hand, feet, ...
+    position: Vector3  # [m] centre of the support, in world
+    kind: str = "foot"  # one of CONTACT_KINDS; a grip can pull
+    normal: Vector3 = (0.0, 1.0, 0.0)
+    heading_deg: float = 0.0  # turn of the support about its normal; 0 is +Z
+    half_extents_m: tuple[float, float] = (0.12, 0.05)  # along the heading, across it
+    friction: float = 0.8
+    max_force: float = 6.0  # [body weights] along the normal; for a grip in any direction
+    twist_m: float = 0.05  # largest moment about the normal over the normal force
+    max_tilt_deg: float = 45.0  # full space, foot: how far the segment above it may lean from the normal
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemPhase:
+    """A stretch of time with one set of contacts; none is a flight."""
+
+    name: str
+    duration_s: float
+    contacts: tuple[Contact, ...] = ()
+    duration_range_s: tuple[float, float] | None = None  # free within it; None keeps duration_s
+    span_s: float | None = None  # knot spacing; None takes the problem's
+
+    @property
+    def is_flight(self) -> bool:
+        """Whether nothing is touched."""
+        return not self.contacts
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Something that must hold at an instant, or through a phase.
+
+    ``pose`` and ``velocity`` fix coordinates, ``range`` keeps the coordinates of ``joints`` between ``lower`` and
+    ``upper`` [rad], ``turn`` the root's angle about ``axis``. ``point``, ``com`` and ``com_velocity`` reach
+    ``target``. ``clearance`` keeps a point at least ``lower`` above the height 0, ``bar`` keeps the segment that
+    carries a point at least ``lower`` away from a bar along X through ``target``, ``force`` keeps the contact
+    force along the normal between ``lower`` and ``upper`` [body weights].
+    """
+
+    kind: str  # one of KEY_KINDS
+    phase: str  # name of the phase
+    at: float | None = 1.0  # share of the phase, 0 start to 1 end; None: all of it
+    joints: Mapping[str, float] = field(default_factory=dict[str, float])  # pose, velocity: coordinate -> value
+    point: str | None = None  # point, clearance: named point
+    target: tuple[float | None, ...] = ()  # [m], [m/s] or [rad]; None leaves a component free
+    lower: float | None = None  # range, turn, clearance, bar, force: at least
+    upper: float | None = None
+    axis: str = "pitch"  # turn: about which axis of the world, one of AXES
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """Weights of the terms that are made small, each normalised as its docstring says; the last three: full space."""
+
+    accel: float = 1.0
+    torque: float = 0.0
+    prior: float = 0.0
+    energy: float = 0.0
+    reference: float = 0.0
+    contact_force: float = 0.0
+    contact_jerk: float = 0.0
+    min_jerk: float = 0.0  # of the hands that hold nothing
+    min_torque_change: float = 0.0
+    min_variance: float = 0.0  # of where the hands end, under noise that grows with torques
+
+
+@dataclass(frozen=True, slots=True)
+class SpacetimeProblem:
+    """What :func:`marey.optimize` solves."""
+
+    name: str
+    phases: tuple[ProblemPhase, ...]
+    character: str = "fang22"  # fang22, fang7, or a clip file with the body to use
+    keys: tuple[Key, ...] = ()
+    objective: Objective = field(default_factory=Objective)
+    space: str = "full"
+    span_s: float = 0.1
+    frames_per_span: int = 2
+    flight: str = "momentum"  # or "force", as printed
+    impact: str = "none"  # none, bounded, free
+    gravity: float = 9.81  # [m/s²] along -Y; 0 or more
+    guess: str = "hang"  # neutral pose of the flat guess
+    basis: str | None = None  # reduced space: file of the behaviour
+    height_m: float = 1.65  # of fang22 and fang7
+    mass_kg: float = 65.0
+    limits: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
+    """coordinate -> lowest and highest angle [rad], instead of the character's own"""
+    start_com: Vector3 = (0.0, 1.2, 0.0)  # [m] where a motion without any contact floats
+    max_iterations: int = 300
+    refine: int = 0  # full space: times every span is halved and the problem solved again from its solution
+
+    def __post_init__(self) -> None:
+        if not self.phases:
+            raise InputError(f"problem '{self.name}' has no phase", "Add at least one [[phase]]")
+        _check_choice("space", self.space, SPACES)
+        _check_choice("flight", self.flight, FLIGHTS)
+        _check_choice("impact", self.impact, IMPACTS)
+
+    @property
+    def duration_s(self) -> float:
+        """Sum of the phases [s]."""
+        return float(sum(phase.duration_s for phase in self.phases))
+
+    def phase_index(self, name: str) -> int:
+        """Place of a phase by name; the first of that name."""
+        names = [phase.name for phase in self.phases]
+        if name not in names:
+            raise UnknownNameError("phase", name, f"problem '{self.name}'", names)
+        return names.index(name)
+
+
+def _check_choice(what: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise InputError(f"{what} '{value}'", f"It is one of {', '.join(known)}")
+
+
+SAME_TOL: Final = 1e-9  # [m], [m/s], [rad] values this near are the same
+AXIS_NAMES: Final = ("x", "y", "z")
+POSITION_KINDS: Final = ("point", "com", "com_velocity", "bar")  # kinds with a target of three components
+VELOCITY_KINDS: Final = ("velocity", "com_velocity")  # where an impact may change the value between two phases
+
+
+class KeyInterval(NamedTuple):
+    """One number that a key wants within two ends, from one instant to another."""
+
+    what: str
+    low: float
+    high: float
+    begin: float  # number of the phase plus the share of it
+    end: float
+    key: Key
+
+
+def check_key_conflicts(problem: SpacetimeProblem) -> None:
+    """Refuse two keys that want different values of the same thing at the same instant.
+
+    Raises:
+        InputError: with both keys and both values.
+    """
+    wishes = [wish for key in problem.keys for wish in _key_intervals(problem, key)]
+    for one, other in combinations(wishes, 2):
+        if (
+            one.what == other.what
+            and _is_compatible(one, other)
+            and max(one.low, other.low) > min(one.high, other.high) + SAME_TOL
+        ):
+            raise InputError(
+                f"keys '{one.key.kind}' in phase '{one.key.phase}' and '{other.key.kind}' in phase "
+                f"'{other.key.phase}' contradict: {one.what} cannot be "
+                f"{_describe_interval(one)} and {_describe_interval(other)}",
+                "Change one of them",
+            )
+
+
+def _key_intervals(problem: SpacetimeProblem, key: Key) -> Iterator[KeyInterval]:
+    begin = problem.phase_index(key.phase) + (0.0 if key.at is None else key.at)
+    end = begin + (1.0 if key.at is None else 0.0)
+    for what, low, high in _key_ranges(key):
+        yield KeyInterval(what, low, high, begin, end, key)
+
+
+def _key_ranges(key: Key) -> Iterator[tuple[str, float, float]]:
+    """What a key wants of which number: name, lowest, highest."""
+    names = {"point": key.point, "com": "the centre of mass", "com_velocity": "the velocity of the centre of mass"}
+    if key.kind in names:
+        for axis, value in zip(AXIS_NAMES, key.target, strict=False):
+            if value is not None:
+                yield f"{names[key.kind]} along {axis}", value, value
+    elif key.kind == "clearance":
+        yield f"{key.point} along y", 0.0 if key.lower is None else key.lower, inf
+    elif key.kind in ("pose", "velocity"):
+        for name, value in key.joints.items():
+            yield f"the speed of {name}" if key.kind == "velocity" else name, value, value
+
+
+def _is_compatible(one: KeyInterval, other: KeyInterval) -> bool:
+    """Whether two keys share an instant; speeds before and after a border are two things."""
+    if one.key.kind in VELOCITY_KINDS and one.key.phase != other.key.phase:
+        return False
+    return max(one.begin, other.begin) <= min(one.end, other.end)
+
+
+def _describe_interval(wish: KeyInterval) -> str:
+    return f"{wish.low:g}" if wish.low == wish.high else f"at least {wish.low:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Formulation:
+    """Sizes of one formulation for a character, a number of bases and of contacts ([Fang2003]_ fig. 2.2)."""
+
+    name: str
+    unknowns: int
+    physics_rows: int
+    physics_entries: int  # non-zeros of the physics Jacobian; 0 where the dynamics are integrated
+    kinematic_entries: int  # non-zeros of one kinematic row
+    dynamics: str
+
+
+def report_formulations(num_dofs: int, num_bases: int, num_contacts: int = 1) -> tuple[Formulation, ...]:
+    """Count unknowns and rows of spacetime constraints, optimal control and motion optimisation.
+
+    Args:
+        num_dofs: actuated degrees of freedom; the root adds six.
+        num_bases: spline functions of each curve, and frames of the physics.
+        num_contacts: contact coordinates among the unknowns of spacetime constraints.
+    """
+    if num_dofs < 1 or num_bases < 4 or num_contacts < 0:
+        raise InputError(
+            f"{num_dofs} degrees of freedom, {num_bases} bases, {num_contacts} contacts",
+            "Give at least 1, 4 and 0",
+        )
+    D, K, C = num_dofs, num_bases, num_contacts
+    wide = 2 * D + C + 6
+    return (
+        Formulation("spacetime constraints", K * wide, K * (D + 6), K * (D + 6) * wide, 4 * (D + 6), "implicit"),
+        Formulation("optimal control", K * D, 0, 0, K * D, "forward integration"),
+        Formulation("motion optimisation", K * (D + 6), 6 * K, 6 * K * 4 * (D + 6), 4 * (D + 6), "inverse"),
+    )

@@ -1,0 +1,1 @@
+"""Trajectory optimisation in the reduced space of poses of a behaviour."""

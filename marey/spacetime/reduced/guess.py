@@ -1,0 +1,266 @@
+"""Where the search begins: poses at the ends, a crouched hold between them ([Safonova2006]_ §3.2, repaired)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError, IntArray
+from marey.dynamics import compute_com_motion, compute_points_motion
+from marey.spacetime.problem.definition import Contact
+from marey.spacetime.reduced.behaviour import BehaviourPose
+from marey.spacetime.reduced.layout import FEET, Curves, ReducedVariables
+from marey.spacetime.reduced.legs import compute_sole_centre, pack_plant
+from marey.spacetime.reduced.nodes import FootRoll, find_heel_stop, find_toe_start
+from marey.spacetime.reduced.physics_rows import RowContext
+from marey.spacetime.reduced.pose import ReducedSpace
+
+CROUCH_M: Final = 0.10  # [m] how much lower than standing the root is held
+SUPPORT_STRETCH: Final = 0.985  # of a leg at the ends of the motion
+LEAN_M: Final = 0.18  # [m] how far the guess moves away from the middle of the feet
+TURN_LEAD_S: Final = 0.1  # [s] before and after a flight in which the guess turns
+MAX_DROP_M: Final = 0.4  # [m] beyond which a plant is out of reach
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SupportPose:
+    """A pose of the behaviour put on its plants."""
+
+    q: FloatArray  # (D,)
+    qd: FloatArray  # (D,)
+    amplitudes: FloatArray  # (d,)
+    rates: FloatArray  # (d,)
+
+
+def place_on_plants(
+    scene: RowContext, pose: BehaviourPose, contacts: tuple[Contact | None, Contact | None], name: str
+) -> SupportPose:
+    """Turn and move a pose onto its plants: root over the feet, ankles at their height, no leg overstretched.
+
+    Raises:
+        InputError: the plants are too far apart for the legs; the message tells the distance.
+    """
+    space, behaviour = scene.space, scene.behaviour
+    planted = [leg for leg in (0, 1) if contacts[leg] is not None]
+    q, qd = pose.q.copy(), pose.qd.copy()
+    a = behaviour.encode(q)
+    rates = behaviour.encode(qd + _mean_pose(behaviour.mean, behaviour.columns, len(q)))
+    q[behaviour.columns] = behaviour.decode(a)
+    if planted:
+        heading = float(np.mean([np.deg2rad(_require_contact(contacts[leg]).heading_deg) for leg in planted]))
+        _rotate_heading(space, q, qd, heading)
+        q[space.root] = 0.0
+        ankles, hips = _leg_positions(space, q)
+        goals = {leg: _ankle_goal(space, leg, _require_contact(contacts[leg])) for leg in planted}
+        q[space.root] = np.mean([goals[leg] - ankles[leg] for leg in planted], axis=0)
+        _lower_into_reach(space, q, hips, goals, name)
+    return SupportPose(q, qd, a, rates)
+
+
+def fix_end(scene: RowContext, seat: SupportPose, *, at_start: bool) -> None:
+    """Fix the pose at an end of the motion, and its velocity if it is at rest: one or two control points a curve.
+
+    The velocity of a moving body is left to the search: the plants and durations may ask for another one.
+    """
+    layout, space, variables = scene.layout, scene.space, scene.variables
+    phase = 0 if at_start else layout.num_phases - 1
+    how = {"at_start": at_start, "at_rest": not np.any(seat.qd)}
+    _fix_curves(variables, layout.amplitudes, seat.amplitudes, seat.rates, **how)
+    _fix_curves(variables, layout.angles, seat.q[space.turns], seat.qd[space.turns], **how)
+    root = layout.root_of(phase)
+    if root is not None:
+        _fix_curves(variables, root, seat.q[space.root], seat.qd[space.root], **how)
+    for leg in (0, 1):
+        interval = layout.interval_of(leg, phase)
+        if not interval.is_stance:
+            dofs = space.legs[leg].dofs
+            said = space.mean[dofs] + space.modes[dofs] @ seat.amplitudes
+            rate = space.modes[dofs] @ seat.rates
+            _fix_curves(variables, interval.curves, seat.q[dofs] - said, seat.qd[dofs] - rate, **how)
+
+
+def bound_feet(scene: RowContext, roll: FootRoll) -> None:
+    """Keep the heel down where the foot is flat, and bound its lift, its strike and the swivel elsewhere."""
+    variables = scene.variables
+    for interval in (*scene.layout.legs[0], *scene.layout.legs[1]):
+        if not interval.is_stance:
+            continue
+        index = variables.indices(interval.curves)
+        knots = interval.curves.spline.knots
+        lifted, struck = find_toe_start(scene.layout, roll, interval), find_heel_stop(scene.layout, roll, interval)
+        for k in range(len(index)):
+            swivel, lift = index[k]
+            variables.lower[swivel], variables.upper[swivel] = -1.2, 1.2
+            if knots[k] >= lifted - 1e-9:
+                variables.lower[lift], variables.upper[lift] = 0.0, roll.max_lift
+            elif knots[k + 4] <= struck + 1e-9:
+                variables.lower[lift], variables.upper[lift] = -roll.max_strike, 0.0
+            else:
+                variables.fix(np.array([lift]), np.zeros(1))
+
+
+def fill_guess(
+    scene: RowContext, start: SupportPose, end: SupportPose, crouch_m: float, lean_m: float = LEAN_M
+) -> None:
+    """Amplitudes and tilt linear, yaw turning in flight, root held over its feet and lowered, flights ballistic."""
+    layout, space, variables = scene.layout, scene.space, scene.variables
+    _set_coefficients(
+        variables, layout.amplitudes, lambda t: _interpolate(layout.edges, t, start.amplitudes, end.amplitudes)
+    )
+    turns = (start.q[space.turns], end.q[space.turns])
+    _set_coefficients(variables, layout.angles, lambda t: _interpolate_root_angles(scene, t, *turns))
+    for (first, _), curves in layout.roots:
+        _set_coefficients(variables, curves, lambda t, p=first: _hold_root(scene, t, p, start, end, crouch_m, lean_m))
+    set_flight_globals(scene)
+
+
+def set_flight_globals(scene: RowContext) -> None:
+    """Set lift-off and velocity of every flight from where the body leaves and lands."""
+    layout, variables = scene.layout, scene.variables
+    state = scene.maker.poses.evaluate(variables.values[: layout.num_coefficients], gradients=False)
+    for phase in variables.flights:
+        nodes = [scene.nodes.at(phase - 1, layout.edges[phase]), scene.nodes.at(phase + 1, layout.edges[phase + 1])]
+        com = compute_com_motion(scene.space.tree, state.q[nodes], state.qd[nodes], state.qdd[nodes]).position
+        duration = float(layout.edges[phase + 1] - layout.edges[phase])
+        velocity = (com[1] - com[0]) / duration
+        velocity[1] += 0.5 * scene.gravity * duration
+        variables.values[variables.flight_of(phase)] = np.concatenate([com[0], velocity, np.zeros(3)])
+
+
+def _hold_root(
+    scene: RowContext, t: FloatArray, first: int, start: SupportPose, end: SupportPose, crouch_m: float, lean_m: float
+) -> FloatArray:
+    """Root ``(K, 3)`` at times: over the middle of the feet, moving with the line between the ends but not far."""
+    layout, root = scene.layout, scene.space.root
+    times = np.array([0.0, layout.edges[-1]])
+    ends = np.stack([start.q[root], end.q[root]])
+    ground = [p for p in range(layout.num_phases) if not layout.is_flight(p)]
+    centres = np.stack([_feet_centre(scene, p) for p in ground])
+    middles = np.array([0.5 * (layout.edges[p] + layout.edges[p + 1]) for p in ground])
+    shift = 0.5 * (ends[0] - centres[0] + ends[1] - centres[-1])
+    line_t = np.concatenate([[times[0]], middles, [times[1]]])
+    line_x = np.concatenate([ends[:1], centres + shift, ends[1:]])
+    out = np.zeros((len(t), 3))
+    for i, time in enumerate(t):
+        phase = max(int(np.searchsorted(layout.edges, float(time), side="right")) - 1, first)
+        phase = min(phase, max(p for p in ground if _is_same_run(layout.roots, first, p)))
+        wanted = np.array([float(np.interp(float(time), line_t, line_x[:, k])) for k in range(3)])
+        home = _feet_centre(scene, phase) + shift
+        out[i] = home + np.clip(wanted - home, -lean_m, lean_m)
+        out[i, 1] = (
+            np.interp(time, times, ends[:, 1] - _feet_centres_at_ends(scene)) + _feet_centre(scene, phase)[1] - crouch_m
+        )
+    return out
+
+
+def _is_same_run(roots: list[tuple[tuple[int, int], Curves]], first: int, phase: int) -> bool:
+    return any(a <= first < b and a <= phase < b for (a, b), _ in roots)
+
+
+def _feet_centres_at_ends(scene: RowContext) -> FloatArray:
+    return np.array([_feet_centre(scene, 0)[1], _feet_centre(scene, scene.layout.num_phases - 1)[1]])
+
+
+def _feet_centre(scene: RowContext, phase: int) -> FloatArray:
+    places = [np.asarray(contact.position) for contact in scene.layout.contacts[phase] if contact is not None]
+    if not places:
+        return np.zeros(3)
+    return np.mean(places, axis=0)
+
+
+def _interpolate_root_angles(scene: RowContext, t: FloatArray, start: FloatArray, end: FloatArray) -> FloatArray:
+    """Root angles ``(K, 3)``: linear, but yaw turns only around flights if there is one."""
+    layout, space = scene.layout, scene.space
+    out = _interpolate(layout.edges, t, start, end)
+    yaw = int(np.argmax(np.abs(space.tree.axes[space.turns][:, 1])))
+    flights = scene.variables.flights
+    if flights:
+        first, last = layout.edges[flights[0]] - TURN_LEAD_S, layout.edges[flights[-1] + 1] + TURN_LEAD_S
+        out[:, yaw] = np.interp(t, [first, last], [start[yaw], end[yaw]])
+        big = np.abs(end - start) > np.pi / 2
+        for k in np.flatnonzero(big):
+            out[:, k] = np.interp(t, [first, last], [start[k], end[k]])
+    return out
+
+
+def _interpolate(edges: FloatArray, t: FloatArray, start: FloatArray, end: FloatArray) -> FloatArray:
+    share = ((t - edges[0]) / (edges[-1] - edges[0]))[:, None]
+    return (1.0 - share) * start + share * end
+
+
+def _set_coefficients(variables: ReducedVariables, curves: Curves, value: Callable[[FloatArray], FloatArray]) -> None:
+    index = variables.indices(curves)
+    values = value(curves.spline.greville)
+    free = variables.is_free[index]
+    variables.values[index[free]] = np.clip(values, variables.lower[index], variables.upper[index])[free]
+
+
+def _fix_curves(
+    variables: ReducedVariables, curves: Curves, value: FloatArray, rate: FloatArray, *, at_start: bool, at_rest: bool
+) -> None:
+    index, knots = variables.indices(curves), curves.spline.knots
+    outer, inner = (0, 1) if at_start else (-1, -2)
+    step = knots[4] - knots[3] if at_start else -(knots[-4] - knots[-5])
+    variables.fix(index[outer], value)
+    if at_rest:
+        variables.fix(index[inner], value + rate * step / 3.0)
+
+
+def _rotate_heading(space: ReducedSpace, q: FloatArray, qd: FloatArray, heading: float) -> None:
+    """Face the heading, velocities too."""
+    yaw = int(space.turns[int(np.argmax(np.abs(space.tree.axes[space.turns][:, 1])))])
+    turn = heading - q[yaw]
+    c, s = np.cos(turn), np.sin(turn)
+    qd[space.root] = np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]]) @ qd[space.root]
+    q[yaw] = heading
+
+
+def _leg_positions(space: ReducedSpace, q: FloatArray) -> tuple[FloatArray, FloatArray]:
+    dofs = [space.legs[leg].dofs[k] for k in (6, 2) for leg in (0, 1)]
+    zero = np.zeros((1, len(q)))
+    places = compute_points_motion(space.tree, q[None], zero, zero, dofs, np.zeros((4, 3))).position[0]
+    return places[:2], places[2:]
+
+
+def _ankle_goal(space: ReducedSpace, leg: int, contact: Contact) -> FloatArray:
+    """Where the ankle of a flat planted foot is (3,) [m]."""
+    geometry = space.legs[leg]
+    data = pack_plant(geometry, np.asarray(contact.position), float(np.deg2rad(contact.heading_deg)))
+    c, s = data[3], data[4]
+    turn = np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]])
+    return np.asarray(contact.position) - turn @ compute_sole_centre(geometry)
+
+
+def _lower_into_reach(
+    space: ReducedSpace, q: FloatArray, hips: FloatArray, goals: dict[int, FloatArray], name: str
+) -> None:
+    root = q[space.root].copy()
+    for drop in np.arange(0.0, MAX_DROP_M, 0.002):
+        gaps = {
+            leg: float(np.linalg.norm(goal - hips[leg] - root + [0.0, drop, 0.0])) / space.legs[leg].reach
+            for leg, goal in goals.items()
+        }
+        if max(gaps.values()) <= SUPPORT_STRETCH:
+            q[space.root[1]] -= drop
+            return
+    leg = max(goals, key=lambda k: float(np.linalg.norm(goals[k] - hips[k] - root)))
+    distance = float(np.linalg.norm(goals[leg] - hips[leg] - root))
+    raise InputError(
+        f"the {name} plants {FEET[leg]} {distance:.2f} m from its hip, the leg is {space.legs[leg].reach:.2f} m long",
+        "Put the plants nearer together",
+    )
+
+
+def _mean_pose(mean: FloatArray, columns: IntArray, count: int) -> FloatArray:
+    """The mean pose as all coordinates, so that encoding a velocity takes it off again."""
+    full = np.zeros(count)
+    full[columns] = mean
+    return full
+
+
+def _require_contact(contact: Contact | None) -> Contact:
+    assert contact is not None
+    return contact

@@ -1,0 +1,180 @@
+"""Keys in reduced space: poses, turns, clearances and heights at an instant, and the problems that are refused."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError
+from marey.spacetime.problem.definition import AXES, Contact, Key, SpacetimeProblem
+from marey.spacetime.reduced.layout import FEET, ReducedLayout
+from marey.spacetime.reduced.physics_rows import RowContext, RowGroup, empty_blocks, height_rows, value_blocks
+from marey.spacetime.reduced.pose import NodeState, ReducedSpace
+
+KNOWN_KINDS: Final = ("pose", "range", "turn", "clearance", "com")
+COM_SCALE: Final = 10.0
+_ROOT_AXES: Final = {"yaw": 1, "pitch": 0, "roll": 2}
+
+
+def find_key_instants(problem: SpacetimeProblem, layout: ReducedLayout) -> tuple[tuple[int, float], ...]:
+    """Phase and time [s] of every key that asks for an instant."""
+    found: list[tuple[int, float]] = []
+    for key in problem.keys:
+        if key.kind not in KNOWN_KINDS:
+            raise InputError(
+                f"key '{key.kind}' of phase '{key.phase}'", f"The reduced space knows {', '.join(KNOWN_KINDS)}"
+            )
+        if key.at is not None:
+            if not 0.0 <= key.at <= 1.0:
+                raise InputError(f"key '{key.kind}' at {key.at}", "at is a share of its phase, 0 to 1")
+            found.append(_phase_instant(layout, problem.phase_index(key.phase), key.at))
+    return tuple(found)
+
+
+def build_key_rows(scene: RowContext, problem: SpacetimeProblem) -> list[RowGroup]:
+    """Rows of all keys."""
+    groups: list[RowGroup] = []
+    for key in problem.keys:
+        nodes = _find_nodes(scene, problem, key)
+        if key.kind in ("pose", "range", "turn"):
+            groups.append(_angle_rows(scene, key, nodes))
+        elif key.kind == "clearance":
+            groups.append(_clearance_rows(scene, key, nodes))
+        else:
+            groups.append(_com_rows(scene, key, nodes))
+    return groups
+
+
+def _phase_instant(layout: ReducedLayout, phase: int, share: float) -> tuple[int, float]:
+    return phase, float(layout.edges[phase] + share * (layout.edges[phase + 1] - layout.edges[phase]))
+
+
+def _find_nodes(scene: RowContext, problem: SpacetimeProblem, key: Key) -> list[int]:
+    phase = problem.phase_index(key.phase)
+    if key.at is None:
+        return [int(n) for n in np.flatnonzero(scene.nodes.phases == phase)]
+    return [scene.nodes.at(*_phase_instant(scene.layout, phase, key.at))]
+
+
+def _angle_rows(scene: RowContext, key: Key, nodes: list[int]) -> RowGroup:
+    """Coordinates at given values, or between given ends."""
+    tree = scene.space.tree
+    if key.kind == "turn":
+        if key.axis not in AXES:
+            raise InputError(f"axis '{key.axis}'", f"It is one of {', '.join(AXES)}")
+        axes = np.argmax(np.abs(tree.axes[scene.space.turns]), axis=1)
+        wanted = {int(scene.space.turns[int(np.flatnonzero(axes == _ROOT_AXES[key.axis])[0])]): 0.0}
+    else:
+        wanted = {tree.index(name): float(value) for name, value in key.joints.items()}
+    rows = [(n, dof) for n in nodes for dof in wanted]
+    index, dofs = np.array(rows, dtype=np.int64).reshape(-1, 2).T
+    goals = np.array([wanted[int(dof)] for dof in dofs])
+    lower = goals if key.kind == "pose" else np.full(len(dofs), -np.inf if key.lower is None else key.lower)
+    upper = goals if key.kind == "pose" else np.full(len(dofs), np.inf if key.upper is None else key.upper)
+
+    def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
+        values = frame.state.q[index, dofs]
+        if frame.wrench_blocks is None:
+            return values, empty_blocks()
+        return values, value_blocks(frame.state.G[index, dofs])
+
+    return RowGroup(
+        f"key {key.kind}", lower, upper, index, np.arange(len(index)), scene.used(index), evaluate,
+        scene.nodes.times[index], tuple(tree.names[int(dof)] for dof in dofs),
+    )  # fmt: skip
+
+
+def _clearance_rows(scene: RowContext, key: Key, nodes: list[int]) -> RowGroup:
+    """Sole of a free foot, or any named point, above a height."""
+    least = 0.0 if key.lower is None else key.lower
+    if key.point in FEET:
+        leg = scene.space.legs[FEET.index(key.point)]
+        points = [(int(leg.dofs[6]), leg.heel_local), (int(leg.dofs[7]), leg.tip_local)]
+    else:
+        points = [scene.space.tree.point(key.point or "")]
+    rows = [(n, dof, place) for n in nodes for dof, place in points]
+    return height_rows(
+        scene, "key clearance", [r[0] for r in rows], [r[1] for r in rows], [r[2] for r in rows],
+        np.full(len(rows), least),
+    )  # fmt: skip
+
+
+def _com_rows(scene: RowContext, key: Key, nodes: list[int]) -> RowGroup:
+    """Centre of mass of a flight at a place; components without a value are free."""
+    rows, lower, extra = list[int](), list[float](), list[tuple[int, int, float]]()
+    for n in nodes:
+        phase = int(scene.nodes.phases[n])
+        if not scene.layout.is_flight(phase):
+            raise InputError(f"key 'com' of phase '{key.phase}'", "In the reduced space it belongs to a flight")
+        own = scene.variables.flight_of(phase)
+        fall = float(scene.nodes.times[n] - scene.layout.edges[phase])
+        for axis, goal in enumerate(key.target[:3]):
+            if goal is None:
+                continue
+            extra += [
+                (len(rows), int(own[axis]), COM_SCALE),
+                (len(rows), int(own[3 + axis]), COM_SCALE * fall),
+            ]
+            drop = 0.5 * scene.gravity * fall**2 if axis == 1 else 0.0
+            rows.append(n)
+            lower.append(COM_SCALE * (goal + drop))
+    index, ends = np.array(rows, dtype=np.int64), np.array(lower)
+    empty = np.zeros((len(rows), scene.slots), dtype=bool)
+
+    def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
+        values = np.zeros(len(index))
+        return values, empty_blocks() if frame.wrench_blocks is None else np.zeros((len(index), 3, scene.slots))
+
+    return RowGroup(
+        "key com", ends, ends, index, np.arange(len(index)), empty, evaluate, scene.nodes.times[index],
+        is_linear=True, globals=extra,
+    )  # fmt: skip
+
+
+MAX_SPREAD: Final = 0.95  # of both legs stretched to the sides: no farther can two feet be
+
+
+def validate_reduced(problem: SpacetimeProblem, layout: ReducedLayout, space: ReducedSpace) -> None:
+    """Refuse flights at the ends, feet that jump between plants, and plants that no two legs can reach.
+
+    Raises:
+        InputError: with the phase, and the distance where there is one.
+    """
+    for phase in (0, layout.num_phases - 1):
+        if layout.is_flight(phase):
+            raise InputError(
+                f"problem '{problem.name}' {'ends' if phase else 'begins'} in the air ('{problem.phases[phase].name}')",
+                "In the reduced space a motion begins and ends on its feet",
+            )
+    for leg in (0, 1):
+        for first, second in zip(layout.legs[leg][:-1], layout.legs[leg][1:], strict=True):
+            if first.is_stance and second.is_stance:
+                name = problem.phases[second.phases[0]].name
+                raise InputError(
+                    f"{FEET[leg]} has another plant in phase '{name}' without having left the first one",
+                    "Put a phase between them in which it is free, or give both the same plant",
+                )
+    _check_spread(problem, layout, space)
+
+
+def _check_spread(problem: SpacetimeProblem, layout: ReducedLayout, space: ReducedSpace) -> None:
+    """Feet planted at once, or one after the other with no flight between: the legs reach both at that instant."""
+    hips = float(np.linalg.norm(space.legs[0].hip_offset - space.legs[1].hip_offset))
+    reach = hips + MAX_SPREAD * (space.legs[0].reach + space.legs[1].reach)
+    for phase in range(layout.num_phases):
+        for later in range(phase, min(phase + 2, layout.num_phases)):
+            for left, right in _plant_pairs(layout, phase, later):
+                apart = float(np.linalg.norm(np.subtract(left.position, right.position)))
+                if apart > reach:
+                    names = " and ".join(f"'{problem.phases[p].name}'" for p in sorted({phase, later}))
+                    raise InputError(
+                        f"the feet of phase {names} are planted {apart:.2f} m apart, this body reaches {reach:.2f} m",
+                        "Put the plants nearer together, or a flight between them",
+                    )
+
+
+def _plant_pairs(layout: ReducedLayout, phase: int, later: int) -> list[tuple[Contact, Contact]]:
+    """Plants of a left and a right foot, one in each of two phases."""
+    (l1, r1), (l2, r2) = layout.contacts[phase], layout.contacts[later]
+    return [(left, right) for left, right in ((l1, r2), (l2, r1)) if left is not None and right is not None]

@@ -1,0 +1,236 @@
+"""The unknowns of a motion in the space of a behaviour: curves, their intervals and knots.
+
+The vector of the solver stands for the coefficients of the curves and the global unknowns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, InputError, IntArray
+from marey.numerics import KnotSpline
+from marey.spacetime.problem.definition import Contact, SpacetimeProblem
+
+FEET: Final = ("left_foot", "right_foot")
+NUM_ACTIVE: Final = 4  # cubic basis functions that are not zero at an instant
+LEG_SLOTS: Final = 8  # swivel and heel lift of a planted leg, or eight angles of a free one
+ROOT_SCALE_M: Final = 0.1
+ANGLE_SCALE: Final = 0.2  # [rad]
+FLIGHT_SPAN_FRACTION: Final = (
+    0.75  # spans in flight are shorter: momentum must hold between nodes without any force to help
+)
+MIN_SPANS: Final = 2  # of a curve that lives in one phase only
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curves:
+    """Curves that share their knots."""
+
+    name: str
+    spline: KnotSpline
+    num_curves: int
+    first: int  # number of the first coefficient; coefficient k of curve i is first + k * num_curves + i
+    scale: float | FloatArray
+
+    @property
+    def size(self) -> int:
+        """How many coefficients there are."""
+        return self.spline.num_coefficients * self.num_curves
+
+    def index(self, k: int | IntArray, i: int | IntArray) -> IntArray:
+        """Numbers of coefficients."""
+        return np.asarray(self.first + np.asarray(k) * self.num_curves + np.asarray(i), dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LegInterval:
+    """What one leg does for a while: it stands on a plant, or is free."""
+
+    leg: int  # 0 left, 1 right
+    phases: tuple[int, int]  # first phase, and the one after the last
+    contact: Contact | None
+    curves: Curves
+
+    @property
+    def is_stance(self) -> bool:
+        """Whether the foot is planted."""
+        return self.contact is not None
+
+
+@dataclass(slots=True)
+class ReducedLayout:
+    """Phases, knots and curves of a problem."""
+
+    edges: FloatArray  # (P + 1,) [s]
+    breaks: list[FloatArray]  # of each phase: span borders [s]
+    contacts: list[tuple[Contact | None, Contact | None]]  # of each phase: left, right
+    families: list[Curves] = field(default_factory=list[Curves])
+    amplitudes: Curves = field(init=False)
+    angles: Curves = field(init=False)
+    roots: list[tuple[tuple[int, int], Curves]] = field(default_factory=list[tuple[tuple[int, int], Curves]])
+    legs: tuple[list[LegInterval], list[LegInterval]] = field(default_factory=lambda: ([], []))
+    num_coefficients: int = 0
+
+    @property
+    def num_phases(self) -> int:
+        """How many phases there are."""
+        return len(self.contacts)
+
+    def is_flight(self, phase: int) -> bool:
+        """Whether no foot is planted."""
+        return self.contacts[phase] == (None, None)
+
+    def root_of(self, phase: int) -> Curves | None:
+        """Curves of the root's position in a phase; None in flight."""
+        return next((curves for (a, b), curves in self.roots if a <= phase < b), None)
+
+    def interval_of(self, leg: int, phase: int) -> LegInterval:
+        """What a leg does in a phase."""
+        return next(i for i in self.legs[leg] if i.phases[0] <= phase < i.phases[1])
+
+    def phase_knots(self, phases: tuple[int, int]) -> FloatArray:
+        """Clamped knots of a run of phases."""
+        inner = np.unique(np.concatenate([self.breaks[p] for p in range(*phases)]))
+        return np.concatenate([np.repeat(inner[0], 3), inner, np.repeat(inner[-1], 3)])
+
+    def add(self, name: str, phases: tuple[int, int], num_curves: int, scale: float | FloatArray) -> Curves:
+        """Append curves over a run of phases."""
+        spline = KnotSpline(self.phase_knots(phases))
+        curves = Curves(name, spline, num_curves, self.num_coefficients, scale)
+        self.families.append(curves)
+        self.num_coefficients += curves.size
+        return curves
+
+
+def build_layout(problem: SpacetimeProblem, dimension: int) -> ReducedLayout:
+    """Curves of a problem: amplitudes and root angles over all, the rest by contact ([Safonova2006]_ §3.1.1).
+
+    The root's position has a curve for each run of phases on the ground, and follows from the centre of mass in
+    flight. A planted leg has a swivel and a heel lift; a free leg eight corrections to what the behaviour says.
+    """
+    phases = problem.phases
+    edges = np.concatenate([[0.0], np.cumsum([phase.duration_s for phase in phases])])
+    contacts = [_planted_feet(phase.name, phase.contacts) for phase in phases]
+    spans = [phase.span_s or problem.span_s * (FLIGHT_SPAN_FRACTION if phase.is_flight else 1.0) for phase in phases]
+    breaks = [_count_spans(edges[i], edges[i + 1], spans[i]) for i in range(len(phases))]
+    layout = ReducedLayout(edges, breaks, contacts)
+    everything = (0, len(phases))
+    layout.amplitudes = layout.add("amplitude", everything, dimension, 1.0)
+    layout.angles = layout.add("root angle", everything, 3, ANGLE_SCALE)
+    for run in _find_runs([layout.is_flight(p) for p in range(len(phases))]):
+        if not layout.is_flight(run[0]):
+            layout.roots.append((run, layout.add("root", run, 3, ROOT_SCALE_M)))
+    for leg in (0, 1):
+        for run in _find_runs([pair[leg] for pair in contacts]):
+            contact = contacts[run[0]][leg]
+            count, name = (2, "swivel and lift") if contact is not None else (LEG_SLOTS, "free leg")
+            curves = layout.add(f"{FEET[leg]} {name}", run, count, ANGLE_SCALE)
+            layout.legs[leg].append(LegInterval(leg, run, contact, curves))
+    return layout
+
+
+def _planted_feet(phase: str, contacts: tuple[Contact, ...]) -> tuple[Contact | None, Contact | None]:
+    found: dict[str, Contact] = {}
+    for contact in contacts:
+        if contact.point not in FEET or contact.kind != "foot":
+            raise InputError(
+                f"phase '{phase}' has a contact of '{contact.point}' ({contact.kind})",
+                f"The reduced space plants {' and '.join(FEET)}; use the full space for the others",
+            )
+        if contact.point in found:
+            raise InputError(f"phase '{phase}' plants '{contact.point}' twice", "Leave one out")
+        if contact.normal != (0.0, 1.0, 0.0):
+            raise InputError(f"phase '{phase}' has a sloping plant", "The reduced space plants feet on level ground")
+        found[contact.point] = contact
+    return found.get(FEET[0]), found.get(FEET[1])
+
+
+def _count_spans(start: float, stop: float, span: float) -> FloatArray:
+    count = max(MIN_SPANS, int(np.ceil((stop - start) / span - 1e-9)))
+    return np.linspace(start, stop, count + 1)
+
+
+def _find_runs(labels: list[object]) -> list[tuple[int, int]]:
+    """Longest runs of equal labels."""
+    runs: list[tuple[int, int]] = []
+    for i, label in enumerate(labels):
+        if i and label == labels[i - 1]:
+            runs[-1] = (runs[-1][0], i + 1)
+        else:
+            runs.append((i, i + 1))
+    return runs
+
+
+MAX_AMPLITUDE: Final = 4.0  # [standard deviations] of control points: guards the upper body's limits
+FLIGHT_GLOBALS: Final = 9  # centre of mass at lift-off 3, its velocity 3, angular momentum 3
+_GLOBAL_SCALES: Final = np.repeat([0.1, 0.5, 5.0], 3)  # [m], [m/s], [kg m^2/s]
+
+
+class ReducedVariables:
+    """Coefficients of all curves, then nine globals for each flight; some are fixed, the others are scaled."""
+
+    def __init__(self, layout: ReducedLayout) -> None:
+        self.layout = layout
+        self.flights = [p for p in range(layout.num_phases) if layout.is_flight(p)]
+        count = layout.num_coefficients + FLIGHT_GLOBALS * len(self.flights)
+        self.values = np.zeros(count)  # of the guess, and of what is fixed
+        self.scales: FloatArray = np.ones(count)
+        self.times: FloatArray = np.zeros(count)
+        self.lower: FloatArray = np.full(count, -np.inf)
+        self.upper: FloatArray = np.full(count, np.inf)
+        self.is_free: BoolArray = np.ones(count, dtype=bool)
+        for curves in layout.families:
+            index = self.indices(curves)
+            self.scales[index] = curves.scale
+            self.times[index] = curves.spline.greville[:, None]
+        for n, phase in enumerate(self.flights):
+            own = self.flight(n)
+            self.scales[own] = _GLOBAL_SCALES
+            self.times[own] = 0.5 * (layout.edges[phase] + layout.edges[phase + 1])
+        amplitudes = self.indices(layout.amplitudes)
+        self.lower[amplitudes], self.upper[amplitudes] = -MAX_AMPLITUDE, MAX_AMPLITUDE
+        self.order: IntArray = np.zeros(0, dtype=np.int64)
+        self.number: IntArray = np.zeros(0, dtype=np.int64)
+
+    def indices(self, curves: Curves) -> IntArray:
+        """Numbers ``(K, n)`` of the coefficients of curves."""
+        return curves.first + np.arange(curves.size).reshape(curves.spline.num_coefficients, curves.num_curves)
+
+    def flight(self, n: int) -> IntArray:
+        """Numbers ``(9,)`` of the globals of the n-th flight."""
+        return self.layout.num_coefficients + FLIGHT_GLOBALS * n + np.arange(FLIGHT_GLOBALS)
+
+    def flight_of(self, phase: int) -> IntArray:
+        """Numbers of the globals of a phase of flight."""
+        return self.flight(self.flights.index(phase))
+
+    def fix(self, index: IntArray, values: FloatArray) -> None:
+        """Take coefficients out of the search."""
+        self.values[index] = values
+        self.is_free[index] = False
+
+    def finish(self) -> None:
+        """Number the free ones in the order of time: a narrow band."""
+        free = np.flatnonzero(self.is_free)
+        self.order = free[np.argsort(self.times[free], kind="stable")]
+        self.number = np.full(len(self.values), -1, dtype=np.int64)
+        self.number[self.order] = np.arange(len(self.order))
+
+    def pack(self, values: FloatArray) -> FloatArray:
+        """The solver's vector."""
+        return values[self.order] / self.scales[self.order]
+
+    def unpack(self, x: FloatArray) -> FloatArray:
+        """All coefficients and globals."""
+        full = self.values.copy()
+        full[self.order] = x * self.scales[self.order]
+        return full
+
+    @property
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper ends of the solver's vector."""
+        scale = self.scales[self.order]
+        return self.lower[self.order] / scale, self.upper[self.order] / scale

@@ -1,0 +1,332 @@
+"""Closed-form inverse kinematics of a planted leg: hip, knee, ankle and toe from the root and one swivel angle.
+
+The legs of a joint tree are measured and aligned so that the closed form applies to them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError, IntArray
+from marey.dynamics import PRISMATIC, REVOLUTE, JointTree, TreeSkeleton
+from marey.lie import SO3
+from marey.skeleton import Skeleton, role_map
+from marey.spacetime.reduced.jets import (
+    Columns,
+    Jet,
+    JetFunction,
+    Tape,
+    Vector,
+    add_vectors,
+    angle_of_vector,
+    cross,
+    dot,
+    matrix_times_constant,
+    matrix_times_matrix,
+    matrix_times_vector,
+    normalise,
+    rotate_columns,
+    scale_vector,
+    scale_vector_constant,
+    solve_euler_angles,
+)
+
+STRETCH_ROUNDING: Final = 1e-12  # [m^4] rounds the corner of the stretched leg; 1e-6 would move the foot by 0.2 mm
+NUM_VARIABLES: Final = 8  # root position 3, root angles 3, swivel, heel lift
+NUM_ANGLES: Final = 8  # hip 3, knee, ankle 3, toe
+NUM_PLANT: Final = 9
+"""pivot 3 [m], cosine and sine of the heading, ankle from the pivot in the flat foot's axes 3 [m], and whether the toe
+stays flat while the heel lifts (1) or goes with the foot (0)"""
+STRETCH_OUTPUT: Final = 8  # output: square distance from hip to ankle over the square length of the leg
+AXES_OUTPUT: Final = 9  # outputs from here on: for each angle its axis 3 and the velocity of the world's origin 3
+NUM_OUTPUTS: Final = AXES_OUTPUT + 6 * NUM_ANGLES
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leg:
+    """Geometry of a leg of a tree: every frame at zero angles, every length [m]."""
+
+    dofs: IntArray  # (8,) hip 3, knee, ankle 3, toe
+    root_axes: FloatArray  # (3, 3) successive turns of the root
+    hip_offset: FloatArray  # (3,) in the pelvis
+    hip_frame: FloatArray  # (3, 3) R_pelvis_hip before it turns
+    hip_axes: FloatArray  # (3, 3)
+    thigh: FloatArray  # (3,) unit, hip to knee in the thigh
+    knee_frame: FloatArray  # (3, 3) R_thigh_knee before it turns
+    knee_axis: FloatArray  # (3,) in the knee
+    flexion: FloatArray  # (3,) unit, about which the shank goes backward, in the thigh; plus or minus the knee's axis
+    ankle_frame: FloatArray  # (3, 3) R_shank_ankle before it turns
+    ankle_axes: FloatArray  # (3, 3)
+    foot_flat: FloatArray  # (3, 3) R_world_foot of a flat foot that points to +Z
+    lengths: tuple[float, float]  # thigh, shank
+    straight: float  # [rad] knee bend at zero angle
+    knee_sign: float
+    toe_flat: float  # [rad] toe angle on a flat foot
+    toe_sign: float
+    ball: FloatArray  # (3,) ball of the foot from the ankle, flat foot pointing to +Z
+    heel: FloatArray  # (3,) hind end of the sole from the ankle
+    tip: FloatArray  # (3,) front end of the sole from the ankle
+    half_width: float  # of the sole
+    heel_local: FloatArray  # (3,) hind end of the sole in the foot's frame
+    tip_local: FloatArray  # (3,) front end of the sole in the toe's frame
+
+    @property
+    def reach(self) -> float:
+        """Length of the stretched leg [m]."""
+        return sum(self.lengths)
+
+
+def record_leg(leg: Leg, rounding: float = STRETCH_ROUNDING) -> JetFunction:
+    r"""Angles of a leg whose foot is planted, as a function of the root, a swivel and the lift of the heel.
+
+    .. math:: x = \frac{l_1^2 - l_2^2 + L^2}{2L},\quad r = \sqrt{l_1^2 - x^2},\quad
+        k = h + x\hat n + r(\cos\phi\,\hat u + \sin\phi\,\hat n\times\hat u)
+
+    [Safonova2006]_ §3.1.2, with :math:`\hat u` the heading of the foot across the line from hip to ankle: unlike the
+    front of the pelvis it is never along that line, however deep the crouch. The square root is rounded near the
+    stretched leg. Outputs: hip 3, knee, ankle 3, toe; the stretch; and the eight joint twists in world about its
+    origin (axis, velocity of the origin), whose products with a wrench on the foot are the torques it causes.
+
+    Args:
+        leg: the geometry.
+        rounding: of the corner at full stretch [m^4]; a larger one keeps derivatives tame there and lets the foot
+            leave its plant a little.
+    """
+    tape = Tape(NUM_VARIABLES, NUM_PLANT)
+    z, plant = tape.variables(), tape.data()
+    pelvis = _pelvis_frame(leg, z)
+    hip = add_vectors(z[:3], matrix_times_constant(pelvis, leg.hip_offset))
+    lift = _foot_rotation(plant, z[7])
+    ankle = add_vectors(plant[:3], matrix_times_vector(lift, plant[5:8]))
+    line = [a - h for a, h in zip(ankle, hip, strict=True)]
+    square = dot(line, line)
+    thigh, bend = _thigh_frame(leg, line, square, plant, z[6], rounding)
+    hips = solve_euler_angles(leg.hip_axes, _relative_rotation(matrix_times_matrix(pelvis, leg.hip_frame), thigh))
+    knee = (bend - leg.straight) * leg.knee_sign
+    shank = rotate_columns(matrix_times_matrix(thigh, leg.knee_frame), leg.knee_axis, knee)
+    foot = matrix_times_matrix(lift, leg.foot_flat)
+    ankles = solve_euler_angles(leg.ankle_axes, _relative_rotation(matrix_times_matrix(shank, leg.ankle_frame), foot))
+    toe = z[7] * plant[8] * -leg.toe_sign + leg.toe_flat
+    ball = add_vectors(ankle, matrix_times_constant(lift, leg.ball))
+    centre = add_vectors(hip, scale_vector_constant(matrix_times_constant(thigh, leg.thigh), leg.lengths[0]))
+    twists = [
+        *_axis_twists(hip, _rotation_axes(matrix_times_matrix(pelvis, leg.hip_frame), thigh, leg.hip_axes)),
+        *_axis_twists(centre, [matrix_times_constant(shank, leg.knee_axis)]),
+        *_axis_twists(ankle, _rotation_axes(matrix_times_matrix(shank, leg.ankle_frame), foot, leg.ankle_axes)),
+        *_axis_twists(ball, [scale_vector_constant(lift[0], leg.toe_sign)]),
+    ]
+    return tape.finish([*hips, knee, *ankles, toe, square * leg.reach**-2, *twists])
+
+
+def pack_plant(leg: Leg, position: FloatArray, heading_rad: float, *, on_heel: bool = False) -> FloatArray:
+    """Numbers ``(9,)`` of a plant for :func:`record_leg`.
+
+    Args:
+        leg: whose foot it is.
+        position: middle of the sole on the ground (3,) [m].
+        heading_rad: where the foot points, 0 is +Z.
+        on_heel: the foot turns about the hind end of its sole, not about its ball.
+    """
+    c, s = np.cos(heading_rad), np.sin(heading_rad)
+    turn = np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]])
+    pivot = leg.heel if on_heel else leg.ball
+    return np.concatenate([position + turn @ (pivot - compute_sole_centre(leg)), [c, s], -pivot, [float(not on_heel)]])
+
+
+def compute_sole_centre(leg: Leg) -> FloatArray:
+    """Middle of the sole, on the ground, from the ankle in the axes of a flat foot (3,) [m]."""
+    return 0.5 * (leg.heel + leg.tip)
+
+
+def _pelvis_frame(leg: Leg, z: Vector) -> Columns:
+    zero = z[0] * 0.0
+    columns: Columns = [[zero + float(i == j) for i in range(3)] for j in range(3)]
+    for axis, turn in zip(leg.root_axes, z[3:6], strict=True):
+        columns = rotate_columns(columns, axis, turn)
+    return columns
+
+
+def _foot_rotation(plant: Vector, lift: Jet) -> Columns:
+    """Heading, then the lift of the heel about the X axis: where the axes of the flat foot go."""
+    c, s = plant[3], plant[4]
+    zero = c * 0.0
+    heading: Columns = [[c, zero, -s], [zero, zero + 1.0, zero], [s, zero, c]]
+    return rotate_columns(heading, np.array([1.0, 0.0, 0.0]), lift)
+
+
+def _thigh_frame(
+    leg: Leg, line: Vector, square: Jet, plant: Vector, swivel: Jet, rounding: float
+) -> tuple[Columns, Jet]:
+    """World frame of the thigh, and the bend of the knee [rad]."""
+    l1, l2 = leg.lengths
+    length = square.root()
+    n = scale_vector(line, length.reciprocal())
+    x = (square + (l1**2 - l2**2)) * length.reciprocal() * 0.5
+    r = (-(x * x) + l1**2).positive_root(rounding)
+    side = _knee_direction(n, plant, swivel)
+    along = normalise(add_vectors(scale_vector(n, x), scale_vector(side, r)))
+    hinge = cross(side, n)
+    front = cross(along, hinge)
+    local = np.stack([leg.thigh, leg.flexion, np.cross(leg.thigh, leg.flexion)])
+    thigh = [matrix_times_constant([along, hinge, front], local[:, j]) for j in range(3)]
+    return thigh, angle_of_vector(r * length, x * (length - x) - r * r)
+
+
+def _knee_direction(n: Vector, plant: Vector, swivel: Jet) -> Vector:
+    """Unit direction across the leg in which the knee bends."""
+    heading = [plant[4], plant[3] * 0.0, plant[3]]
+    along = dot(heading, n)
+    u = normalise([h - along * x for h, x in zip(heading, n, strict=True)])
+    return add_vectors(scale_vector(u, swivel.cosine()), scale_vector(cross(n, u), swivel.sine()))
+
+
+def _rotation_axes(before: Columns, after: Columns, axes: FloatArray) -> list[Vector]:
+    """World axes of three successive turns: the first moves with what is before, the last with what is after."""
+    first, last = matrix_times_constant(before, axes[0]), matrix_times_constant(after, axes[2])
+    hand = float(axes[0] @ np.cross(axes[1], axes[2]))
+    return [first, scale_vector_constant(normalise(cross(last, first)), hand), last]
+
+
+def _axis_twists(origin: Vector, axes: list[Vector]) -> list[Jet]:
+    return [component for axis in axes for component in (*axis, *cross(origin, axis))]
+
+
+def _relative_rotation(first: Columns, second: Columns) -> Columns:
+    """Columns of ``first^T second``."""
+    return [[dot(axis, column) for axis in first] for column in second]
+
+
+SIDES: Final = ("left", "right")
+FOOT_M: Final = 0.132  # [m] ankle to ball of the foot that the measures below were taken on
+ANKLE_M: Final = 0.060  # [m] height of the ankle of a flat foot
+BALL_M: Final = 0.025  # [m] height of the ball joint
+HEEL_M: Final = 0.050  # [m] how far the sole goes behind the ankle
+HALF_WIDTH_M: Final = 0.045  # [m]
+TOE_M: Final = 0.066  # [m] length of toes that a skeleton says nothing about
+SKEW_TOL: Final = 0.05  # [-] cosine between a bone and its hinge beyond which a leg is not made fit silently
+
+
+def find_root_dofs(tree: JointTree) -> tuple[IntArray, IntArray]:
+    """Coordinates of the root's position along X, Y, Z and of its three turns in order.
+
+    Raises:
+        InputError: the tree does not begin with three slides and three turns.
+    """
+    slides = [i for i in range(min(6, tree.num_dofs)) if tree.kinds[i] == PRISMATIC]
+    turns = [i for i in range(min(6, tree.num_dofs)) if tree.kinds[i] == REVOLUTE]
+    if len(slides) != 3 or len(turns) != 3 or not np.allclose(tree.axes[slides], np.eye(3)):
+        raise InputError("the root does not slide along X, Y, Z and turn three times", "Use JointTree.from_body")
+    return np.array(slides, dtype=np.int64), np.array(turns, dtype=np.int64)
+
+
+def find_leg_dofs(tree: JointTree, side: str) -> IntArray:
+    """Coordinates ``(8,)`` of hip 3, knee, ankle 3 and toe.
+
+    Raises:
+        InputError: the leg is not made of these.
+    """
+    figure = tree.figure
+    if figure is None:
+        raise InputError("this tree has no skeleton", "Build it with JointTree.from_body")
+    roles = role_map(figure.skeleton)
+    parts = [figure.joint_dofs[roles[f"{side}_{part}"]] for part in ("hip", "knee", "ankle", "foot")]
+    if [len(part) for part in parts] != [3, 1, 3, 1]:
+        counts = ", ".join(str(len(part)) for part in parts)
+        raise InputError(f"the {side} leg turns {counts} times", "Hip and ankle turn three times, knee and toe once")
+    return np.array([dof for part in parts for dof in part], dtype=np.int64)
+
+
+def align_legs(tree: JointTree) -> JointTree:
+    """Return the tree with thighs, shanks and feet exactly across the hinges of knees and toes.
+
+    Files are rounded: a bone that is a hundred-thousandth of its length off the plane moves a plant by micrometres.
+    """
+    offsets = tree.offsets.copy()
+    for side in SIDES:
+        dofs = find_leg_dofs(tree, side)
+        for bone, hinge in ((dofs[3], dofs[3]), (dofs[4], dofs[3]), (dofs[7], dofs[7])):
+            axis = tree.axes[hinge] if bone != hinge else SO3(tree.orientations[hinge]) @ tree.axes[hinge]
+            off = float(offsets[bone] @ axis)
+            if abs(off) > SKEW_TOL * np.linalg.norm(offsets[bone]):
+                raise InputError(f"bone '{tree.names[bone]}' is not across its hinge", "Give hinges across the bones")
+            offsets[bone] -= off * axis
+    figure = tree.figure
+    assert figure is not None
+    return replace(tree, offsets=offsets, figure=TreeSkeleton(_move_skeleton(tree, offsets, figure), figure.joint_dofs))
+
+
+def measure_leg(tree: JointTree, side: str) -> Leg:
+    """Geometry of a leg, with its foot set flat: the hinge of the toes level, ankle and ball at their heights."""
+    dofs = find_leg_dofs(tree, side)
+    frames = SO3(tree.orientations).matrix()
+    hip, knee, ankle, toe = dofs[0], dofs[3], dofs[4], dofs[7]
+    thigh, shank = tree.offsets[knee], tree.offsets[ankle]
+    b1, b2 = thigh / np.linalg.norm(thigh), frames[knee] @ shank / np.linalg.norm(shank)
+    axis = frames[knee] @ tree.axes[knee]
+    sign = 1.0 if (frames[hip] @ np.cross(b1, axis))[2] > 0.0 else -1.0
+    flexion = sign * axis
+    rest = frames[hip] @ frames[knee] @ frames[ankle]  # R_pelvis_foot with no turns
+    foot, ball, toe_sign = _flatten_foot(rest, tree.offsets[toe], frames[toe] @ tree.axes[toe])
+    toe_angle, length = _flatten_toe(tree, side, foot @ frames[toe], toe_sign)
+    size = float(np.linalg.norm(ball)) / FOOT_M
+    heel, tip = np.array([0.0, -ANKLE_M, -HEEL_M]) * size, np.array([0.0, -ANKLE_M * size, ball[2] + length])
+    turn = SO3.from_axis_angle(tree.axes[toe], np.array(toe_angle)).matrix()
+    return Leg(
+        dofs=dofs,
+        root_axes=tree.axes[find_root_dofs(tree)[1]],
+        hip_offset=tree.offsets[hip],
+        hip_frame=frames[hip],
+        hip_axes=tree.axes[dofs[:3]],
+        thigh=b1,
+        knee_frame=frames[knee],
+        knee_axis=tree.axes[knee],
+        flexion=flexion,
+        ankle_frame=frames[ankle],
+        ankle_axes=tree.axes[dofs[4:7]],
+        foot_flat=foot,
+        lengths=(float(np.linalg.norm(thigh)), float(np.linalg.norm(shank))),
+        straight=float(np.arctan2(flexion @ np.cross(b1, b2), b1 @ b2)),
+        knee_sign=sign,
+        toe_flat=toe_angle,
+        toe_sign=toe_sign,
+        ball=ball,
+        heel=heel,
+        tip=tip,
+        half_width=HALF_WIDTH_M * size,
+        heel_local=foot.T @ heel,
+        tip_local=(foot @ frames[toe] @ turn).T @ (tip - ball),
+    )
+
+
+def _flatten_foot(rest: FloatArray, ball: FloatArray, hinge: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+    """World rotation of a flat foot that points to +Z, ball from ankle in world, and the hinge's sign along X."""
+    sign = 1.0 if (rest @ hinge)[0] > 0.0 else -1.0
+    length = float(np.linalg.norm(ball))
+    drop = (ANKLE_M - BALL_M) / FOOT_M
+    across, along = np.array([1.0, 0.0, 0.0]), np.array([0.0, -drop, np.sqrt(1.0 - drop**2)])
+    world = np.stack([across, along, np.cross(across, along)], axis=1)
+    local = np.stack([sign * hinge, ball / length, np.cross(sign * hinge, ball / length)], axis=1)
+    return world @ local.T, along * length, sign
+
+
+def _flatten_toe(tree: JointTree, side: str, frame: FloatArray, sign: float) -> tuple[float, float]:
+    """Angle [rad] that lays the toes level on a flat foot, and their length [m]."""
+    skeleton = tree.skeleton
+    tip = skeleton.tips[role_map(skeleton)[f"{side}_foot"]]
+    if not np.any(tip):
+        return 0.0, TOE_M
+    _, y, z = frame @ tip
+    return sign * float(np.arctan2(y, z)), float(np.linalg.norm(tip))
+
+
+def _move_skeleton(tree: JointTree, offsets: FloatArray, figure: TreeSkeleton) -> Skeleton:
+    """The skeleton with the bones of the tree's changed offsets."""
+    skeleton = figure.skeleton
+    bones = skeleton.offsets.copy()
+    for joint, dofs in enumerate(figure.joint_dofs):
+        if joint and dofs:
+            bones[joint] += offsets[dofs[0]] - tree.offsets[dofs[0]]
+    return Skeleton(skeleton.names, skeleton.parents, bones, skeleton.tips, skeleton.limits, skeleton.name)

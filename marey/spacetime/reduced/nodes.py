@@ -1,0 +1,382 @@
+"""Collocation nodes of the reduced space: basis functions, and the forces that planted feet can supply.
+
+Two planted feet share the load between them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, IntArray
+from marey.numerics import smoothstep
+from marey.spacetime.problem.definition import Contact
+from marey.spacetime.reduced.layout import LEG_SLOTS, NUM_ACTIVE, Curves, LegInterval, ReducedLayout
+from marey.spacetime.reduced.legs import NUM_PLANT, Leg, compute_sole_centre, pack_plant
+
+SNAP_S: Final = 1e-9  # [s] instants this near are one
+ROLL_SNAP_S: Final = 1e-4  # [s] a roll this near to a knot begins there, also if the knots are stretched a little
+FLAT, ON_TOES, ON_HEEL, FREE = 0, 1, 2, 3  # what a foot does at a node
+
+
+@dataclass(frozen=True, slots=True)
+class FootRoll:
+    """How long a foot rolls at the ends of its stance."""
+
+    toe_s: float = 0.2  # the heel lifts before the foot leaves
+    heel_s: float = 0.0  # the foot comes down on its heel
+    max_lift: float = 1.3  # [rad]
+    max_strike: float = 0.5  # [rad]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CollocationNodes:
+    """Instants ``(N,)``; each has S slots, the local unknowns: d amplitudes, 3 root angles, 3 root, 8 + 8 legs."""
+
+    times: FloatArray  # (N,) [s]
+    phases: IntArray  # (N,)
+    weights: FloatArray  # (N,) [s] of the integrals
+    coefficients: IntArray  # (N, S, 4) numbers of the coefficients of each slot; -1 where the slot is empty
+    basis: FloatArray  # (N, S, 3, 4) basis functions and their first two derivatives
+    feet: IntArray  # (N, 2) FLAT, ON_TOES, ON_HEEL or FREE
+    plants: FloatArray  # (2, N, 9)
+    is_flight: BoolArray  # (N,)
+
+    @property
+    def count(self) -> int:
+        """How many nodes there are."""
+        return len(self.times)
+
+    def local(self, coefficients: FloatArray) -> FloatArray:
+        """Local unknowns with rates and accelerations ``(N, 3, S)`` for all coefficients ``(K,)``."""
+        padded = np.append(coefficients, 0.0)
+        return np.einsum("nsdk,nsk->nds", self.basis, padded[self.coefficients])
+
+    def at(self, phase: int, time: float) -> int:
+        """Number of the node of a phase nearest to a time."""
+        own = np.flatnonzero(self.phases == phase)
+        return int(own[np.argmin(np.abs(self.times[own] - time))])
+
+
+def solver_instants(
+    layout: ReducedLayout, roll: FootRoll, extra: tuple[tuple[int, float], ...] = ()
+) -> list[tuple[int, float]]:
+    """Knots and middles of spans, and quarters of spans where a foot rolls or has just come down."""
+    instants: list[tuple[int, float]] = []
+    for phase, breaks in enumerate(layout.breaks):
+        middles = 0.5 * (breaks[1:] + breaks[:-1])
+        quarters = [
+            a + share * (b - a)
+            for a, b in pairwise(breaks.tolist())
+            for share in _span_fractions(layout, roll, phase, a, b)
+        ]
+        own = [t for p, t in extra if p == phase]
+        times = np.sort(np.concatenate([breaks, middles, quarters, own]))
+        keep = np.append(True, np.diff(times) > SNAP_S)
+        instants += [(phase, float(t)) for t in times[keep]]
+    return instants
+
+
+def grid_instants(layout: ReducedLayout, step_s: float) -> list[tuple[int, float]]:
+    """Equal steps within each phase, both ends of every phase included."""
+    instants: list[tuple[int, float]] = []
+    for phase in range(layout.num_phases):
+        start, stop = layout.edges[phase], layout.edges[phase + 1]
+        count = max(1, int(np.ceil((stop - start) / step_s - 1e-9)))
+        steps = np.arange(count + 1) / count
+        instants += [(phase, float(start + share * (stop - start))) for share in steps.tolist()]
+    return instants
+
+
+def build_nodes(
+    layout: ReducedLayout, legs: tuple[Leg, Leg], roll: FootRoll, instants: list[tuple[int, float]], dimension: int
+) -> CollocationNodes:
+    """Basis functions, plants and weights at instants."""
+    phases = np.array([p for p, _ in instants], dtype=np.int64)
+    times = np.array([t for _, t in instants])
+    count, slots = len(times), dimension + 6 + 2 * LEG_SLOTS
+    coefficients = np.full((count, slots, NUM_ACTIVE), -1, dtype=np.int64)
+    basis = np.zeros((count, slots, 3, NUM_ACTIVE))
+    feet = np.full((count, 2), FREE, dtype=np.int64)
+    plants = np.zeros((2, count, NUM_PLANT))
+    for phase in np.unique(phases).tolist():
+        own = np.flatnonzero(phases == phase)
+        t = times[own]
+        _fill_basis(layout.amplitudes, own, t, 0, coefficients, basis)
+        _fill_basis(layout.angles, own, t, dimension, coefficients, basis)
+        root = layout.root_of(phase)
+        if root is not None:
+            _fill_basis(root, own, t, dimension + 3, coefficients, basis)
+        for leg in (0, 1):
+            interval = layout.interval_of(leg, phase)
+            _fill_basis(interval.curves, own, t, dimension + 6 + leg * LEG_SLOTS, coefficients, basis)
+            if interval.contact is not None:
+                feet[own, leg] = [find_foot_state(layout, roll, interval, time) for time in t]
+                plants[leg, own] = [_plant_numbers(legs[leg], interval, state) for state in feet[own, leg]]
+    flight = np.array([layout.is_flight(p) for p in phases])
+    return CollocationNodes(
+        times, phases, _simpson_weights(layout, phases, times), coefficients, basis, feet, plants, flight
+    )
+
+
+def find_foot_state(layout: ReducedLayout, roll: FootRoll, interval: LegInterval, time: float) -> int:
+    """What a planted foot does at an instant; on the border of a roll it is flat, unless it rolls all the time."""
+    start, stop = find_toe_start(layout, roll, interval), find_heel_stop(layout, roll, interval)
+    if time > start + SNAP_S or start <= layout.edges[interval.phases[0]] + SNAP_S:
+        return ON_TOES
+    return ON_HEEL if time < stop - SNAP_S else FLAT
+
+
+def find_toe_start(layout: ReducedLayout, roll: FootRoll, interval: LegInterval) -> float:
+    """When the heel may begin to lift [s]: on a knot, at least one span before the foot leaves."""
+    stop = float(layout.edges[interval.phases[1]])
+    if interval.phases[1] == layout.num_phases or roll.toe_s <= 0.0:
+        return stop
+    knots = interval.curves.spline.breaks
+    late = knots[(knots >= stop - roll.toe_s - ROLL_SNAP_S) & (knots > find_heel_stop(layout, roll, interval) - SNAP_S)]
+    return float(min(late[0], knots[-2]))
+
+
+def find_heel_stop(layout: ReducedLayout, roll: FootRoll, interval: LegInterval) -> float:
+    """When a foot that came down on its heel is flat [s]: on a knot."""
+    start = float(layout.edges[interval.phases[0]])
+    if interval.phases[0] == 0 or roll.heel_s <= 0.0:
+        return start
+    knots = interval.curves.spline.breaks
+    early = knots[knots <= start + roll.heel_s + ROLL_SNAP_S]
+    return float(max(early[-1], knots[1])) if len(knots) > 2 else start
+
+
+def _span_fractions(layout: ReducedLayout, roll: FootRoll, phase: int, start: float, stop: float) -> tuple[float, ...]:
+    """Where a span is looked at besides its ends and middle: more where forces change fast."""
+    if not _is_rolling(layout, roll, phase, 0.5 * (start + stop)):
+        return ()
+    beside = [p for p in (phase - 1, phase + 1) if 0 <= p < layout.num_phases and layout.is_flight(p)]
+    edges = [float(layout.edges[max(p, phase)]) for p in beside]
+    near = any(abs(edge - t) < SNAP_S for edge in edges for t in (start, stop))
+    return (0.125, 0.25, 0.75, 0.875) if near else (0.25, 0.75)
+
+
+def _is_rolling(layout: ReducedLayout, roll: FootRoll, phase: int, time: float) -> bool:
+    for leg in (0, 1):
+        interval = layout.interval_of(leg, phase)
+        if not interval.is_stance:
+            continue
+        landed = interval.phases[0] > 0 and time < layout.edges[interval.phases[0]] + 0.15
+        if landed or find_foot_state(layout, roll, interval, time) != FLAT:
+            return True
+    return False
+
+
+def _plant_numbers(leg: Leg, interval: LegInterval, state: int) -> FloatArray:
+    contact = interval.contact
+    assert contact is not None
+    heading = float(np.deg2rad(contact.heading_deg))
+    return pack_plant(leg, np.asarray(contact.position), heading, on_heel=state == ON_HEEL)
+
+
+def _fill_basis(
+    curves: Curves, nodes: IntArray, times: FloatArray, slot: int, coefficients: IntArray, basis: FloatArray
+) -> None:
+    end = times >= curves.spline.knots[-1] - SNAP_S
+    for derivative in range(3):
+        first, values = curves.spline.local(times, derivative, "right")
+        if end.any():
+            first[end], values[end] = curves.spline.local(times[end], derivative, "left")
+        for i in range(curves.num_curves):
+            basis[nodes, slot + i, derivative] = values
+            coefficients[nodes, slot + i] = curves.index(first[:, None] + np.arange(NUM_ACTIVE), i)
+
+
+def _simpson_weights(layout: ReducedLayout, phases: IntArray, times: FloatArray) -> FloatArray:
+    """Weights of Simpson's rule over the spans; exact for squares of accelerations. Other instants weigh nothing."""
+    weights = np.zeros(len(times))
+    for phase, breaks in enumerate(layout.breaks):
+        own = np.flatnonzero(phases == phase)
+        for a, b in pairwise(breaks.tolist()):
+            for time, share in ((a, 1.0), (0.5 * (a + b), 4.0), (b, 1.0)):
+                near = own[np.abs(times[own] - time) < SNAP_S]
+                if len(near):
+                    weights[near[0]] += share * (b - a) / 6.0
+    return weights
+
+
+HEEL_STRIP_M: Final = 0.04  # [m] length of the sole that bears while the foot rolls on its heel
+PRESSURE_SCALE: Final = 4.0  # rows of the centre of pressure are four times as strict, twists twice
+TWIST_SCALE: Final = 2.0
+MAX_ROWS: Final = 20  # normal force, 4 of friction, 2 of twist, edges of the hull of two soles at most 8
+
+
+@dataclass(frozen=True, slots=True)
+class NormalForceLimits:
+    """Bounds of the force along the normal, in body weights."""
+
+    push: float = 3.0  # while the foot's stance ends in a flight
+    land: float = 5.0  # after a landing
+    lift_off: float = 0.2  # at the instant of leaving the ground
+    touch_down: float = 2.0  # at the instant of landing
+    margin_m: float = 0.01  # the polygon is this much smaller than the soles
+    twist_m: float = 0.15  # moment about the vertical over the normal force of two feet; a third of it for one
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeSupports:
+    """Linear rows ``lower <= rows @ (f, m) <= upper`` of the wrench about the world's origin over the body weight."""
+
+    matrix: FloatArray  # (N, R, 6)
+    lower: FloatArray  # (N, R)
+    upper: FloatArray  # (N, R)
+    count: IntArray  # (N,) how many of the R rows are used
+    shares: FloatArray  # (N, 2, 6, 6) wrench of the left and of the right foot from the whole
+
+
+def build_supports(
+    layout: ReducedLayout, nodes: CollocationNodes, legs: tuple[Leg, Leg], limits: NormalForceLimits
+) -> NodeSupports:
+    """Friction, pressure and force limits at every node; empty in flight."""
+    matrix = np.zeros((nodes.count, MAX_ROWS, 6))
+    lower, upper = np.full((nodes.count, MAX_ROWS), -np.inf), np.full((nodes.count, MAX_ROWS), np.inf)
+    count, shares = np.zeros(nodes.count, dtype=np.int64), np.zeros((nodes.count, 2, 6, 6))
+    known: dict[tuple[int, int, int], tuple[FloatArray, FloatArray, FloatArray]] = {}
+    for n in np.flatnonzero(~nodes.is_flight):
+        phase, left, right = int(nodes.phases[n]), int(nodes.feet[n, 0]), int(nodes.feet[n, 1])
+        planted = [(leg, state) for leg, state in ((0, left), (1, right)) if state != FREE]
+        contacts = [_find_contact(layout, leg, phase) for leg, _ in planted]
+        if (phase, left, right) not in known:
+            soles = [_sole_outline(legs[leg], c, state) for (leg, state), c in zip(planted, contacts, strict=True)]
+            known[phase, left, right] = _support_rows(np.concatenate(soles), contacts, limits)
+        rows, low, high = known[phase, left, right]
+        k = len(rows)
+        matrix[n, :k], lower[n, :k], upper[n, :k], count[n] = rows, low, high, k
+        upper[n, 0] = _max_normal_force(layout, nodes, int(n), limits, contacts)
+        shares[n] = _split_matrices(layout, nodes, int(n), legs)
+    return NodeSupports(matrix, lower, upper, count, shares)
+
+
+def compute_sole_corners(leg: Leg, contact: Contact, state: int) -> FloatArray:
+    """Corners ``(4, 3)`` [m] of the bearing part of a planted sole, in world."""
+    return _sole_outline(leg, contact, state)
+
+
+def _find_contact(layout: ReducedLayout, leg: int, phase: int) -> Contact:
+    contact = layout.interval_of(leg, phase).contact
+    assert contact is not None
+    return contact
+
+
+def _sole_outline(leg: Leg, contact: Contact, state: int) -> FloatArray:
+    centre = compute_sole_centre(leg)
+    back, front = leg.heel[2] - centre[2], leg.tip[2] - centre[2]
+    if state == ON_TOES:
+        back = leg.ball[2] - centre[2]
+    elif state == ON_HEEL:
+        front = back + HEEL_STRIP_M
+    turn = np.deg2rad(contact.heading_deg)
+    along, across = np.array([np.sin(turn), 0.0, np.cos(turn)]), np.array([np.cos(turn), 0.0, -np.sin(turn)])
+    half = leg.half_width
+    points = [along * z + across * x for z in (back, front) for x in (-half, half)]
+    return np.asarray(contact.position) + np.array(points)
+
+
+def _max_normal_force(
+    layout: ReducedLayout, nodes: CollocationNodes, n: int, limits: NormalForceLimits, contacts: list[Contact]
+) -> float:
+    """Largest normal force [mg] at a node: small where the body leaves the ground, limited where it lands."""
+    phase, time = int(nodes.phases[n]), nodes.times[n]
+    after = phase + 1 < layout.num_phases and layout.is_flight(phase + 1)
+    before = phase > 0 and layout.is_flight(phase - 1)
+    if after and abs(time - layout.edges[phase + 1]) < 1e-9:
+        return limits.lift_off
+    if before and abs(time - layout.edges[phase]) < 1e-9:
+        return limits.touch_down
+    landed = before and time < 0.5 * (layout.edges[phase] + layout.edges[phase + 1])
+    cap = limits.land if landed or not after else limits.push
+    return min(cap, sum(contact.max_force for contact in contacts))
+
+
+def _support_rows(
+    corners: FloatArray, contacts: list[Contact], limits: NormalForceLimits
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    r"""Rows for a support near the level of its corners.
+
+    About :math:`o`: :math:`0 \le f_y \le f_{max}`, :math:`|f_{x,z}| \le \mu f_y/\sqrt2`, the twist
+    :math:`|m_y| \le c f_y`, and :math:`e \cdot m_o - e \cdot (a \times Y) f_y \ge 0` for every edge :math:`a + s e`.
+    """
+    o = corners.mean(axis=0)
+    hull = _convex_hull((corners - o)[:, [2, 0]])  # (along Z, along X): counter-clockwise about Y
+    points = np.stack([hull[:, 1], np.zeros(len(hull)), hull[:, 0]], axis=1)
+    up = np.array([0.0, 1.0, 0.0])
+    mu = min(contact.friction for contact in contacts) / np.sqrt(2.0)
+    twist = limits.twist_m if len(contacts) == 2 else limits.twist_m / 3.0
+    rows, low, high = [np.concatenate([up, np.zeros(3)])], [0.0], [np.inf]
+    sideways = [sign * np.array(axis) for axis in ((1.0, 0.0, 0.0), (0.0, 0.0, 1.0)) for sign in (1.0, -1.0)]
+    rows += [np.concatenate([mu * up + side, np.zeros(3)]) for side in sideways]
+    rows += [TWIST_SCALE * np.concatenate([twist * up, sign * up]) for sign in (1.0, -1.0)]
+    for a, b in zip(points, np.roll(points, -1, axis=0), strict=True):
+        edge = (b - a) / np.linalg.norm(b - a)
+        inner = a + limits.margin_m * np.cross(up, edge)
+        rows.append(PRESSURE_SCALE * np.concatenate([-(edge @ np.cross(inner, up)) * up, edge]))
+    matrix = np.array(rows)
+    matrix[:, :3] -= np.cross(matrix[:, 3:], o)  # m_o = m - o x f, and r . (o x f) = (r x o) . f
+    low += [0.0] * (len(matrix) - 1)
+    high += [np.inf] * (len(matrix) - 1)
+    return matrix, np.array(low), np.array(high)
+
+
+def _split_matrices(layout: ReducedLayout, nodes: CollocationNodes, n: int, legs: tuple[Leg, Leg]) -> FloatArray:
+    r"""Matrices that split the wrench: a share of the force at the middle of each sole, and of what moment is left.
+
+    .. math:: f_i = \alpha_i f,\qquad m_i = \alpha_i (m + (o_i - \bar o)\times f),\qquad \bar o = \sum\alpha_i o_i
+    """
+    out = np.zeros((2, 6, 6))
+    left = compute_left_fraction(layout, nodes, n)
+    phase = int(nodes.phases[n])
+    alpha = np.array([left, 1.0 - left])
+    centres = [
+        _sole_outline(legs[leg], _find_contact(layout, leg, phase), int(nodes.feet[n, leg])).mean(axis=0)
+        if alpha[leg] > 0.0
+        else 0.0
+        for leg in (0, 1)
+    ]
+    middle = sum(a * c for a, c in zip(alpha, centres, strict=True))
+    for leg in (0, 1):
+        if alpha[leg] > 0.0:
+            out[leg] = alpha[leg] * np.eye(6)
+            out[leg, 3:, :3] = alpha[leg] * _skew_matrix(np.asarray(centres[leg] - middle))
+    return out
+
+
+def compute_left_fraction(layout: ReducedLayout, nodes: CollocationNodes, n: int) -> float:
+    """Share of the force that the left foot takes: in double support it goes over from the old foot to the new one."""
+    down = nodes.feet[n] != FREE
+    if not down.all():
+        return float(down[0])
+    phase = int(nodes.phases[n])
+    u = (nodes.times[n] - layout.edges[phase]) / (layout.edges[phase + 1] - layout.edges[phase])
+    ramp = smoothstep(u)
+    start, stop = _neighbour_fraction(layout, phase - 1), _neighbour_fraction(layout, phase + 1)
+    return float((1.0 - ramp) * start + ramp * stop)
+
+
+def _neighbour_fraction(layout: ReducedLayout, phase: int) -> float:
+    """Left share of a neighbouring phase of one foot; a half beside flights and at the ends."""
+    if not 0 <= phase < layout.num_phases:
+        return 0.5
+    left, right = layout.contacts[phase]
+    if (left is None) == (right is None):
+        return 0.5
+    return 1.0 if left is not None else 0.0
+
+
+def _skew_matrix(v: FloatArray) -> FloatArray:
+    return np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])
+
+
+def _convex_hull(points: FloatArray) -> FloatArray:
+    """Corners of the convex hull of points ``(n, 2)``, counter-clockwise."""
+    from scipy.spatial import ConvexHull
+
+    return points[ConvexHull(points).vertices]

@@ -1,0 +1,290 @@
+"""From the local unknowns of a node to the coordinates of the whole body, with all derivatives.
+
+Everything that rows and objective use is evaluated once for each point of the search.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from marey.base import FloatArray, IntArray
+from marey.dynamics import (
+    GRAVITY,
+    JointTree,
+    PointMotion,
+    compute_aggregate,
+    compute_aggregate_jacobians,
+    compute_com_motion,
+    compute_torque_jacobians,
+    compute_torques,
+)
+from marey.spacetime.reduced.jets import JetFunction
+from marey.spacetime.reduced.layout import LEG_SLOTS
+from marey.spacetime.reduced.legs import AXES_OUTPUT, NUM_ANGLES, NUM_OUTPUTS, STRETCH_ROUNDING, Leg, record_leg
+from marey.spacetime.reduced.nodes import FREE, ON_TOES, CollocationNodes, NodeSupports
+
+StateBlocks = tuple[FloatArray, FloatArray, FloatArray]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReducedSpace:
+    """A body, its legs, and the poses of a behaviour: ``q = mean + modes @ a`` for amplitudes of unit variance."""
+
+    tree: JointTree
+    legs: tuple[Leg, Leg]
+    root: IntArray  # (3,) coordinates of the root's position along X, Y, Z
+    turns: IntArray  # (3,) coordinates of the root's angles, in order
+    mean: FloatArray  # (D,)
+    modes: FloatArray  # (D, d) zero where the behaviour says nothing
+
+    @property
+    def dimension(self) -> int:
+        """How many amplitudes there are."""
+        return self.modes.shape[1]
+
+    @property
+    def leg_dofs(self) -> IntArray:
+        """Coordinates ``(16,)`` of both legs."""
+        return np.concatenate([leg.dofs for leg in self.legs])
+
+    @property
+    def moving(self) -> IntArray:
+        """Coordinates ``(19,)`` that depend on the unknowns in a curved way: root position and legs."""
+        return np.concatenate([self.root, self.leg_dofs])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PoseState:
+    """Poses at nodes. In flight the root is where the centre of mass is at rest in the origin."""
+
+    y: FloatArray  # (N, 3, S) local unknowns, rates, accelerations
+    q: FloatArray  # (N, D)
+    qd: FloatArray
+    qdd: FloatArray
+    G: FloatArray  # (N, D, S) dq/dy
+    Gd: FloatArray  # (N, 19, S) its rate, of the moving coordinates
+    Gdd: FloatArray
+    stretch: FloatArray  # (N, 2) square distance hip to ankle over the square of the reach; 0 of a free leg
+    stretch_gradient: FloatArray  # (N, 2, S)
+    twists: FloatArray  # (N, 2, 8, 6) axis and velocity of the origin of the angles of planted legs
+    twist_gradient: FloatArray  # (N, 2, 8, 6, S)
+
+    def take(self, nodes: IntArray) -> PoseState:
+        """Return the poses at some of the nodes."""
+        return PoseState(*(getattr(self, name)[nodes] for name in PoseState.__slots__))
+
+    def chain(self, moving: IntArray, blocks: StateBlocks) -> StateBlocks:
+        r"""Derivatives by the local unknowns of what depends on :math:`q, \dot q, \ddot q`, each ``(N, k, S)``.
+
+        .. math:: W_y = W_q G + W_{\dot q}\dot G + W_{\ddot q}\ddot G,\quad
+            W_{\dot y} = W_{\dot q} G + 2 W_{\ddot q}\dot G,\quad W_{\ddot y} = W_{\ddot q} G
+        """
+        dq, dqd, dqdd = blocks
+        first = dq @ self.G + dqd[..., moving] @ self.Gd + dqdd[..., moving] @ self.Gdd
+        second = dqd @ self.G + 2.0 * (dqdd[..., moving] @ self.Gd)
+        return first, second, dqdd @ self.G
+
+
+class PoseMap:
+    """Evaluates poses at fixed nodes, as often as asked."""
+
+    def __init__(self, space: ReducedSpace, nodes: CollocationNodes, rounding: float = STRETCH_ROUNDING) -> None:
+        self.space, self.nodes = space, nodes
+        self.functions: tuple[JetFunction, JetFunction] = (
+            record_leg(space.legs[0], rounding),
+            record_leg(space.legs[1], rounding),
+        )
+        self.planted = [np.flatnonzero(nodes.feet[:, leg] != FREE) for leg in (0, 1)]
+        self.flying = np.flatnonzero(nodes.is_flight)
+        self._constant = self._constant_part()
+        self._rest = space.mean.copy()
+        self._rest[np.concatenate([space.root, space.turns])] = 0.0
+
+    def evaluate(self, coefficients: FloatArray, *, gradients: bool = True) -> PoseState:
+        """Poses for all coefficients ``(K,)``, with their derivatives or with those left at zero."""
+        space = self.space
+        y = self.nodes.local(coefficients)
+        count, slots = self.nodes.count, y.shape[2]
+        states = y @ self._constant.transpose(0, 2, 1)  # (N, 3, D)
+        states[:, 0] += self._rest
+        G = self._constant.copy()
+        Gd, Gdd = np.zeros((2, count, 19, slots))
+        stretch, stretch_gradient = np.zeros((count, 2)), np.zeros((count, 2, slots))
+        twists, twist_gradient = np.zeros((count, 2, 8, 6)), np.zeros((count, 2, 8, 6, slots))
+        for leg in (0, 1):
+            nodes = self.planted[leg]
+            columns = self._leg_columns(leg)
+            jets = self._jets(leg, y[nodes][:, :, columns], nodes, gradients=gradients)
+            angles = jets[:, :NUM_ANGLES]
+            states[nodes[:, None, None], np.arange(3)[:, None], space.legs[leg].dofs] = angles[..., 0].swapaxes(1, 2)
+            stretch[nodes, leg] = jets[:, NUM_ANGLES, 0, 0]
+            sticks = jets[:, AXES_OUTPUT:, 0].reshape(len(nodes), 8, 6, jets.shape[-1])
+            twists[nodes, leg] = sticks[..., 0]
+            if not gradients:
+                continue
+            rows = 3 + leg * NUM_ANGLES + np.arange(NUM_ANGLES)
+            where = (nodes[:, None, None], rows[:, None], columns)
+            G[nodes[:, None, None], space.legs[leg].dofs[:, None], columns] = angles[:, :, 0, 1:]
+            Gd[where], Gdd[where] = angles[:, :, 1, 1:], angles[:, :, 2, 1:]
+            stretch_gradient[nodes[:, None], leg, columns] = jets[:, NUM_ANGLES, 0, 1:]
+            twist_gradient[nodes[:, None], leg, :, :, columns] = sticks[..., 1:].transpose(0, 3, 1, 2)
+        self._centre_flights(states, G, Gd, Gdd, gradients=gradients)
+        q, qd, qdd = (np.ascontiguousarray(states[:, k]) for k in range(3))
+        return PoseState(y, q, qd, qdd, G, Gd, Gdd, stretch, stretch_gradient, twists, twist_gradient)
+
+    def _centre_flights(
+        self, states: FloatArray, G: FloatArray, Gd: FloatArray, Gdd: FloatArray, *, gradients: bool
+    ) -> None:
+        """Put the centre of mass at rest in the origin: ``p = -com(Q)``."""
+        nodes, root = self.flying, self.space.root
+        if not len(nodes):
+            return
+        states[nodes[:, None, None], np.arange(3)[:, None], root] = 0.0
+        com = compute_com_motion(self.space.tree, states[nodes, 0], states[nodes, 1], states[nodes, 2])
+        for k, value in enumerate((com.position, com.velocity, com.acceleration)):
+            states[nodes[:, None], k, root] = -value
+        if not gradients:
+            return
+        rest = G[nodes]
+        G[nodes[:, None], root] = -(com.J @ rest)
+        Gd[nodes[:, None], np.arange(3)] = -(com.Jd @ rest)
+        Gdd[nodes[:, None], np.arange(3)] = -(com.Jdd @ rest)
+
+    def _jets(self, leg: int, z: FloatArray, nodes: IntArray, *, gradients: bool) -> FloatArray:
+        out = np.zeros((len(nodes), NUM_OUTPUTS, 3, 9 if gradients else 1))
+        return self.functions[leg](z, self.nodes.plants[leg, nodes], None, out)
+
+    def _leg_columns(self, leg: int) -> IntArray:
+        """Slots of root position, root angles, swivel and lift."""
+        d = self.space.dimension
+        first = d + 6 + leg * LEG_SLOTS
+        return np.array([d + 3, d + 4, d + 5, d, d + 1, d + 2, first, first + 1], dtype=np.int64)
+
+    def _constant_part(self) -> FloatArray:
+        """dq/dy without planted legs and flying roots ``(N, D, S)``."""
+        space, d = self.space, self.space.dimension
+        G = np.zeros((self.nodes.count, space.tree.num_dofs, self.nodes.basis.shape[1]))
+        G[:, :, :d] = space.modes
+        G[:, space.turns] = 0.0
+        G[:, space.turns, d + np.arange(3)] = 1.0
+        G[:, space.root, d + 3 + np.arange(3)] = 1.0
+        for leg in (0, 1):
+            dofs = space.legs[leg].dofs
+            slots = d + 6 + leg * LEG_SLOTS + np.arange(LEG_SLOTS)
+            G[:, dofs, slots] = 1.0
+            G[self.planted[leg][:, None], dofs] = 0.0
+        return G
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeState:
+    """Poses at the nodes, with what forces they ask for; blocks are derivatives by local unknowns and their rates."""
+
+    state: PoseState
+    wrench: FloatArray  # (N, 6) about the world's origin, over the weight [mg], [mg m]; zero in flight
+    momentum: FloatArray  # (N, 3) [kg m^2/s] about the centre of mass, in flight
+    torque: FloatArray | None  # (N', D - 6) [N m] at the nodes that count in integrals
+    wrench_blocks: StateBlocks | None = None  # 3 of (N, 6, S)
+    momentum_blocks: StateBlocks | None = None  # 3 of (N, 3, S)
+    torque_blocks: StateBlocks | None = None  # 3 of (N', D - 6, S)
+
+
+class NodeEvaluator:
+    """Evaluates frames at fixed nodes."""
+
+    def __init__(self, poses: PoseMap, supports: NodeSupports, *, gravity: float = GRAVITY, has_torque: bool) -> None:
+        self.poses, self.supports, self.gravity, self.has_torque = poses, supports, gravity, has_torque
+        self.space = poses.space
+        self.weight = self.space.tree.mass * gravity
+        self.heavy = np.flatnonzero(poses.nodes.weights > 0.0)
+        self.shares = supports.shares[self.heavy]
+        self.actuated = np.arange(6, self.space.tree.num_dofs)
+
+    def values(self, coefficients: FloatArray) -> NodeState:
+        """Poses and forces without derivatives."""
+        state = self.poses.evaluate(coefficients, gradients=False)
+        qdd = self._free_fall_accelerations(state)
+        total = compute_aggregate(self.space.tree, state.q, state.qd, qdd, gravity=self.gravity)
+        torque = self._torque(state.take(self.heavy), qdd, total.wrench) if self.has_torque else None
+        return NodeState(state, total.wrench / self.weight, total.momentum[:, 3:], torque)
+
+    def derivatives(self, coefficients: FloatArray) -> NodeState:
+        """Poses and forces with their derivatives."""
+        state = self.poses.evaluate(coefficients)
+        qdd = self._free_fall_accelerations(state)
+        tree, moving, heavy = self.space.tree, self.space.moving, self.heavy
+        total = compute_aggregate_jacobians(tree, state.q, state.qd, qdd, gravity=self.gravity)
+        forces = state.chain(moving, (total.df_dq, total.df_dqd, total.df_dqdd))
+        spins = _rate_chain(state, moving, total.dp_dq[:, 3:], total.dp_dqd[:, 3:])
+        torque, torque_blocks = None, None
+        if self.has_torque:
+            part = state.take(heavy)
+            torque = self._torque(part, qdd, total.wrench)
+            raw = compute_torque_jacobians(
+                tree, part.q, part.qd, qdd[heavy], joints=self.actuated, gravity=self.gravity
+            )
+            pushes = (forces[0][heavy], forces[1][heavy], forces[2][heavy])
+            torque_blocks = self._with_contact(part, total.wrench[heavy], pushes, part.chain(moving, raw))
+        scaled = (forces[0] / self.weight, forces[1] / self.weight, forces[2] / self.weight)
+        wrench = total.wrench / self.weight
+        return NodeState(state, wrench, total.momentum[:, 3:], torque, scaled, spins, torque_blocks)
+
+    def centre(self, frame: NodeState, nodes: IntArray) -> PointMotion:
+        """Motion of the centre of mass at some nodes."""
+        state = frame.state
+        return compute_com_motion(self.space.tree, state.q[nodes], state.qd[nodes], state.qdd[nodes])
+
+    def _torque(self, part: PoseState, qdd: FloatArray, wrench: FloatArray) -> FloatArray:
+        """Torques ``(N', D - 6)`` of the joints at the nodes that count."""
+        free = compute_torques(self.space.tree, part.q, part.qd, qdd[self.heavy], gravity=self.gravity)[:, 6:]
+        return free - self._contact_torque(part, wrench[self.heavy])
+
+    def _free_fall_accelerations(self, state: PoseState) -> FloatArray:
+        """Accelerations with the root of flying bodies in free fall: no force acts on them."""
+        qdd = state.qdd.copy()
+        qdd[self.poses.flying, self.space.root[1]] -= self.gravity
+        return qdd
+
+    def _contact_torque(self, state: PoseState, wrench: FloatArray) -> FloatArray:
+        """Torques ``(N, D - 6)`` that the ground causes at the legs that stand on it."""
+        out = np.zeros((len(wrench), len(self.actuated)))
+        for leg in (0, 1):
+            own = np.einsum("nij,nj->ni", self.shares[:, leg], wrench)
+            twists = self._loaded_twists(leg, state.twists[:, leg])
+            lines = twists[:, :, 3:] @ own[:, :3, None] + twists[:, :, :3] @ own[:, 3:, None]
+            out[:, self._leg(leg).dofs - 6] = lines[:, :, 0]
+        return out
+
+    def _with_contact(
+        self, state: PoseState, wrench: FloatArray, forces: StateBlocks, blocks: StateBlocks
+    ) -> StateBlocks:
+        """Take the derivatives of the ground's torques off those of a body without ground."""
+        for leg in (0, 1):
+            shares, dofs = self.shares[:, leg], self._leg(leg).dofs - 6
+            twists = self._loaded_twists(leg, state.twists[:, leg])
+            turned = np.concatenate([twists[:, :, 3:], twists[:, :, :3]], axis=2) @ shares
+            for block, force in zip(blocks, forces, strict=True):
+                block[:, dofs] -= turned @ force
+            own = np.einsum("nij,nj->ni", shares, wrench)
+            swapped = np.concatenate([own[:, 3:], own[:, :3]], axis=1)
+            gradient = self._loaded_twists(leg, state.twist_gradient[:, leg])
+            blocks[0][:, dofs] -= np.einsum("njks,nk->njs", gradient, swapped)
+        return blocks
+
+    def _loaded_twists(self, leg: int, twists: FloatArray) -> FloatArray:
+        """Twists of a leg's angles; the toe bears only while the foot stands on its toes."""
+        feet = self.poses.nodes.feet[self.heavy, leg]
+        out = twists.copy()
+        out[feet == FREE] = 0.0
+        out[feet != ON_TOES, 7] = 0.0
+        return out
+
+    def _leg(self, leg: int) -> Leg:
+        return self.space.legs[leg]
+
+
+def _rate_chain(state: PoseState, moving: IntArray, dq: FloatArray, dqd: FloatArray) -> StateBlocks:
+    """As :meth:`PoseState.chain` for what does not depend on accelerations."""
+    return dq @ state.G + dqd[..., moving] @ state.Gd, dqd @ state.G, np.zeros_like(dqd @ state.G)

@@ -1,0 +1,405 @@
+r"""Motions in the space of a behaviour: solve, restart, sample, check ([Safonova2006]_ ch. 3).
+
+Restarts choose where to begin, which rows to relax first, and where to refine. Free phase durations follow the slope
+that the multipliers give.
+
+As in the full space, :math:`dV/dT = \partial L/\partial T` at a solution, and every problem after the first starts at
+the last solution. The Lagrangian is :math:`f + \lambda^T (c - b)`: the ends :math:`b` of rows of flights change with
+their durations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError, MissingFileError
+from marey.motion import Motion
+from marey.numerics import SolveStatus, SQPIteration, SQPResult, solve_sqp
+from marey.spacetime.full.solve import (
+    DURATION_STEP,
+    FIRST_STEP,
+    MAX_SOLVES,
+    SHORTEST_STEP,
+    descent_direction,
+    find_free_phases,
+    replace_durations,
+)
+from marey.spacetime.problem.definition import SpacetimeProblem
+from marey.spacetime.problem.solution import SpacetimeResult
+from marey.spacetime.reduced.assembly import (
+    ReducedProblem,
+    ReducedSettings,
+    build_reduced_problem,
+    choose_settings,
+    vector_from_motion,
+)
+from marey.spacetime.reduced.behaviour import BehaviourSpace
+from marey.spacetime.reduced.track import check_track, find_stray_coordinates, find_weak_nodes, motion_from_solution
+
+DEEPER_CROUCH_M: Final = 0.05  # [m] how much lower the body is held in the next attempt
+MAX_ITERATIONS: Final = 80  # iterations before the next attempt
+TOLERANCE: Final = 1e-4  # on scaled rows
+SOFT_TOLERANCE: Final = 1e-3  # of a search that only gives the start of another
+SOFT_ROUNDING: Final = 1e-5  # [m^4] of stretched legs in the first search, where an exact one cannot bend again
+SHORT_STEPS: Final = 0.1  # first trust region of a search that overstretched a leg with the usual one
+DETOUR_FRACTION: Final = 0.15  # [-] by which flights are longer or shorter on the way to the asked ones
+MORE_COORDINATES: Final = 3
+MAX_REFINEMENTS: Final = 3  # how often the solver is told to look where the dense check found forces that nothing gives
+REFINEMENT_TOLERANCE: Final = 0.035  # [mg] 5 % is what is allowed
+STRAY_RAD: Final = 0.05  # [rad] beyond its limits by which a coordinate of the upper body gets rows of its own
+
+OnIteration = Callable[[SQPIteration], bool | None]
+
+
+@dataclass(frozen=True, slots=True)
+class RestartSettings:
+    """One way to begin."""
+
+    words: str
+    stages: int = 1  # 2: without physics first
+    deeper_m: float = 0.0
+    torque_later: bool = False
+    trust: float = 0.5
+    flight: float = 1.0  # of the asked time, in a first search
+    is_wider: bool = False  # with more coordinates
+
+
+RESTARTS: Final = (
+    RestartSettings("the crouched hold"),
+    RestartSettings("no physics first", stages=2),
+    RestartSettings("a deeper crouch, short steps", deeper_m=DEEPER_CROUCH_M, trust=SHORT_STEPS),
+    RestartSettings("physics first, torques later", deeper_m=DEEPER_CROUCH_M, torque_later=True),
+    RestartSettings("a longer flight first", flight=1.0 + DETOUR_FRACTION),
+    RestartSettings("a shorter flight first", flight=1.0 - DETOUR_FRACTION),
+    RestartSettings("more coordinates", is_wider=True),
+)
+
+
+@dataclass(slots=True)
+class ReducedSearch:
+    """What all attempts share."""
+
+    problem: SpacetimeProblem
+    behaviour: BehaviourSpace
+    settings: ReducedSettings
+    on_iteration: OnIteration | None = None
+    time_limit_s: float | None = None
+    solver: str = "sl1qp"
+    wider: BehaviourSpace | None = None  # the behaviour with more coordinates, if there are any
+    begin: float = field(default_factory=perf_counter)
+    iterations: int = 0
+    remarks: list[str] = field(default_factory=list[str])
+    tried: list[str] = field(default_factory=list[str])
+
+    @property
+    def left_s(self) -> float | None:
+        """Time that is left [s]; None without a limit."""
+        return None if self.time_limit_s is None else max(self.time_limit_s - (perf_counter() - self.begin), 0.0)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is spent."""
+        return self.left_s == 0.0
+
+    def solve(self, built: ReducedProblem, start: FloatArray, trust: float, tolerance: float = TOLERANCE) -> SQPResult:
+        """Solve once."""
+        result = solve_sqp(
+            built.programme,
+            start,
+            method="fang2003" if self.solver == "fang2003" else "sl1qp",
+            max_iterations=min(self.problem.max_iterations, MAX_ITERATIONS),
+            tolerance=tolerance,
+            time_limit_s=self.left_s,
+            trust=trust,
+            on_iteration=self.on_iteration,
+            on_failure="return",
+        )
+        self.iterations += result.iterations
+        return result
+
+
+def solve_with_restarts(
+    search: ReducedSearch, stages: int | None, warm_start: Motion | None
+) -> tuple[ReducedProblem, SQPResult]:
+    """Attempt after attempt until one converges; the one with the smallest violation is kept."""
+    best: tuple[ReducedProblem, SQPResult] | None = None
+    for attempt in restart_schedule(search, stages, warm_start):
+        if best is not None and search.is_over:
+            break
+        search.tried.append(attempt.words)
+        built, result = _solve_restart(search, attempt, warm_start)
+        if best is None or result.violation < best[1].violation:
+            best = built, result
+        if result.is_solved or result.status is SolveStatus.STOPPED:
+            break
+    assert best is not None
+    return best
+
+
+def restart_schedule(
+    search: ReducedSearch, stages: int | None, warm_start: Motion | None
+) -> tuple[RestartSettings, ...]:
+    """Attempts that make sense: one from a given motion, no other flight times without a flight."""
+    if warm_start is not None:
+        return (RestartSettings("the given motion"),)
+    if stages is not None:
+        return (replace(RESTARTS[0], stages=stages),)
+    flies = any(phase.is_flight for phase in search.problem.phases)
+    return tuple(a for a in RESTARTS if (flies or a.flight == 1.0) and (search.wider or not a.is_wider))
+
+
+def _solve_restart(
+    search: ReducedSearch, attempt: RestartSettings, warm_start: Motion | None
+) -> tuple[ReducedProblem, SQPResult]:
+    """Solve with the corner of stretched legs rounded off, then exactly."""
+    settings = replace(search.settings, crouch_m=search.settings.crouch_m + attempt.deeper_m)
+    behaviour = search.wider if attempt.is_wider and search.wider is not None else search.behaviour
+    built = build_reduced_problem(search.problem, behaviour, settings)
+    round_ = build_reduced_problem(search.problem, behaviour, replace(settings, rounding=SOFT_ROUNDING))
+    start = _start_vector(search, attempt, built, round_, warm_start)
+    soft = search.solve(round_, start, attempt.trust, SOFT_TOLERANCE)
+    if soft.status is SolveStatus.STOPPED:
+        return built, replace(search.solve(built, soft.x, attempt.trust, 1.0), status=SolveStatus.STOPPED)
+    return built, search.solve(built, soft.x, SHORT_STEPS)
+
+
+def _start_vector(
+    search: ReducedSearch,
+    attempt: RestartSettings,
+    built: ReducedProblem,
+    round_: ReducedProblem,
+    warm_start: Motion | None,
+) -> FloatArray:
+    """Where an attempt begins: at the guess, at a given motion, or at the solution of an easier problem."""
+    if warm_start is not None:
+        return vector_from_motion(built, warm_start)
+    if attempt.stages == 2 or attempt.torque_later:
+        problem = replace(search.problem, objective=replace(search.problem.objective, torque=0.0))
+        settings = replace(round_.settings, has_physics=attempt.stages != 2)
+        easier = build_reduced_problem(problem, search.behaviour, settings)
+        return search.solve(easier, built.start, 0.5, SOFT_TOLERANCE).x
+    return _start_from_other_durations(search, attempt.flight, round_) if attempt.flight != 1.0 else built.start
+
+
+def _start_from_other_durations(search: ReducedSearch, share: float, built: ReducedProblem) -> FloatArray:
+    """Start for the asked flight times from a solution for others."""
+    flights = built.scene.variables.flights
+    durations = np.array([built.problem.phases[p].duration_s for p in flights])
+    problem = replace_durations(built.problem, flights, share * durations, count_phase_spans(built, flights))
+    other = build_reduced_problem(problem, built.scene.behaviour, built.settings)
+    result = search.solve(other, other.start, 0.5, SOFT_TOLERANCE)
+    if result.is_solved:
+        times = ", ".join(f"'{problem.phases[p].name}' {problem.phases[p].duration_s:.2f} s" for p in flights)
+        search.remarks.append(f"Other flight times can be solved: {times}.")
+    return transfer_vector(other, result.x, built)
+
+
+def count_phase_spans(built: ReducedProblem, phases: list[int]) -> FloatArray:
+    """How many spans phases have."""
+    return np.array([len(built.scene.layout.breaks[p]) - 1 for p in phases], dtype=np.float64)
+
+
+def transfer_vector(old: ReducedProblem, x: FloatArray, new: ReducedProblem) -> FloatArray:
+    """The vector of a motion on other durations with the same number of spans; what is fixed there stays."""
+    variables = new.scene.variables
+    lower, upper = new.programme.lower, new.programme.upper
+    return np.clip(variables.pack(old.scene.variables.unpack(x)), lower, upper)
+
+
+def refine_collocation(
+    search: ReducedSearch, built: ReducedProblem, result: SQPResult
+) -> tuple[ReducedProblem, SQPResult]:
+    """Add nodes where nothing gives the forces, and rows where the upper body leaves its limits; go on from there."""
+    for _ in range(MAX_REFINEMENTS):
+        if not result.is_solved or search.is_over:
+            break
+        values = built.scene.variables.unpack(result.x)
+        weak = find_weak_nodes(built, values, REFINEMENT_TOLERANCE)
+        stray = find_stray_coordinates(built, values, STRAY_RAD)
+        if not weak and not stray:
+            break
+        settings = replace(
+            built.settings, looks=(*built.settings.looks, *weak), watched=(*built.settings.watched, *stray)
+        )
+        again = build_reduced_problem(built.problem, built.scene.behaviour, settings)
+        better = search.solve(again, result.x, SHORT_STEPS)
+        if not better.is_solved:
+            break
+        built, result = again, better
+    return built, result
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReducedDurationResult:
+    """A solution at some durations."""
+
+    built: ReducedProblem
+    result: SQPResult
+    durations: FloatArray  # (n,) [s] of the free phases
+
+
+def optimise_durations(
+    search: ReducedSearch, built: ReducedProblem, result: SQPResult, free: list[int]
+) -> tuple[ReducedProblem, SQPResult]:
+    """Change the free durations within their ranges as long as that pays, halving steps that do not."""
+    ranges = np.array([search.problem.phases[p].duration_range_s for p in free], dtype=np.float64)
+    best = ReducedDurationResult(built, result, np.array([search.problem.phases[p].duration_s for p in free]))
+    slope, step = compute_reduced_duration_slope(best, free), FIRST_STEP
+    for _ in range(MAX_SOLVES - 1):
+        move = descent_direction(slope, best.durations, *ranges.T) * step
+        if search.is_over or step < SHORTEST_STEP or np.abs(move).max(initial=0.0) < 1e-9:
+            break
+        found = _solve_at_durations(search, best, free, np.clip(best.durations + move, *ranges.T))
+        if not (found.result.is_solved and found.result.objective < best.result.objective):
+            step *= 0.35
+            continue
+        before, best = slope, found
+        slope = compute_reduced_duration_slope(best, free)
+        step *= 0.5 if float(slope @ before) < 0.0 else 1.5
+    return best.built, best.result
+
+
+def compute_reduced_duration_slope(timed: ReducedDurationResult, free: list[int]) -> FloatArray:
+    """How the best value changes with the duration of each free phase ``(n,)`` [1/s]."""
+    slope = np.zeros(len(free))
+    for k in range(len(free)):
+        step = DURATION_STEP * timed.durations[k] * np.eye(len(free))[k]
+        ends = [
+            _lagrangian(timed, rebuild_at_durations(timed, free, timed.durations + sign * step)) for sign in (1.0, -1.0)
+        ]
+        slope[k] = (ends[0] - ends[1]) / (2.0 * step[k])
+    return slope
+
+
+def rebuild_at_durations(timed: ReducedDurationResult, free: list[int], durations: FloatArray) -> ReducedProblem:
+    """The problem at other durations; knots keep their number, and nodes that were added their share of a phase."""
+    built = timed.built
+    problem = replace_durations(built.problem, free, durations, count_phase_spans(built, free))
+    old = built.scene.layout.edges
+    new = np.concatenate([[0.0], np.cumsum([phase.duration_s for phase in problem.phases])])
+    looks = tuple((p, float(np.interp(t, old[p : p + 2], new[p : p + 2]))) for p, t in built.settings.looks)
+    return build_reduced_problem(problem, built.scene.behaviour, replace(built.settings, looks=looks))
+
+
+def _solve_at_durations(
+    search: ReducedSearch, timed: ReducedDurationResult, free: list[int], durations: FloatArray
+) -> ReducedDurationResult:
+    again = rebuild_at_durations(timed, free, durations)
+    return ReducedDurationResult(
+        again, search.solve(again, transfer_vector(timed.built, timed.result.x, again), SHORT_STEPS), durations
+    )
+
+
+def _lagrangian(timed: ReducedDurationResult, other: ReducedProblem) -> float:
+    r""":math:`f + \lambda^T(c - b)` of the solution's curves on another time line; f alone if its rows are others."""
+    value, rows = other.programme.values(transfer_vector(timed.built, timed.result.x, other))
+    force = timed.result.multipliers
+    if len(force) != len(rows):
+        return value
+    ends = np.where(force > 0.0, other.programme.row_upper, other.programme.row_lower)
+    held = force != 0.0
+    return value + float(force[held] @ (rows[held] - ends[held]))
+
+
+RESULT_RATE_HZ: Final = 60.0
+
+
+def optimize_reduced(
+    problem: SpacetimeProblem,
+    *,
+    behaviour: BehaviourSpace | None = None,
+    settings: ReducedSettings | None = None,
+    stages: int | None = None,
+    warm_start: Motion | None = None,
+    on_iteration: OnIteration | None = None,
+    time_limit_s: float | None = None,
+    rate_hz: float = RESULT_RATE_HZ,
+    solver: str = "sl1qp",
+) -> SpacetimeResult:
+    """Optimise a motion in the space of a behaviour.
+
+    The search begins at a crouched hold, at first with the corner of the stretched leg rounded off: an exact one has no
+    derivative by which an overstretched leg could bend again. A search that does not converge is begun again: without
+    physics first, from a deeper crouch, without torques first, from a longer and a shorter flight, with more
+    coordinates; the attempt with the smallest violation is kept. Free durations then follow the slope of the
+    objective. Where the dense check finds forces that nothing gives, or an upper body beyond its limits, the solver is
+    told to look there and goes on.
+
+    Args:
+        problem: phases, plants, keys, weights; ``basis`` names the behaviour's file.
+        behaviour: instead of ``problem.basis``.
+        settings: roll of the feet, limits of forces, depth of the guess; by default what the contacts suggest.
+        stages: 1 or 2, without further attempts; 2 solves without physics first ([Safonova2006]_ §3.1.5).
+        warm_start: a motion of the behaviour's skeleton to begin from.
+        on_iteration: sees every iteration; returns True to stop.
+        time_limit_s: wall time [s] of the whole.
+        rate_hz: of the motion that is given back.
+        solver: method of :func:`marey.numerics.solve_sqp`.
+    """
+    whole = read_problem_behaviour(problem) if behaviour is None else behaviour
+    space = whole.with_energy() if behaviour is None else behaviour
+    wider = whole.truncate(min(space.dimension + MORE_COORDINATES, whole.dimension))
+    search = ReducedSearch(problem, space, settings or choose_settings(problem), on_iteration, time_limit_s, solver)
+    search.wider = wider if wider.dimension > space.dimension else None
+    built, result = solve_with_restarts(search, stages, warm_start)
+    free = find_free_phases(problem)
+    if free and result.is_solved:
+        built, result = optimise_durations(search, built, result, free)
+    built, result = refine_collocation(search, built, result)
+    return _build_result(search, built, result, rate_hz)
+
+
+def load_problem_behaviour(problem: SpacetimeProblem) -> BehaviourSpace:
+    """Read the behaviour that a problem names, with as many coordinates as it needs."""
+    return read_problem_behaviour(problem).with_energy()
+
+
+def read_problem_behaviour(problem: SpacetimeProblem) -> BehaviourSpace:
+    """Read the behaviour that a problem names: a file, or a shipped one.
+
+    Raises:
+        InputError: the problem names none.
+        MissingFileError: there is no such file.
+    """
+    if not problem.basis:
+        raise InputError(f"problem '{problem.name}' names no basis", "Give basis, the file of a behaviour")
+    shipped = Path(__file__).parents[1] / "behaviours"
+    for path in (Path(problem.basis), shipped / problem.basis, shipped / f"{problem.basis}.safetensors"):
+        if path.is_file():
+            return BehaviourSpace.load(path)
+    raise MissingFileError(problem.basis, "Fit a behaviour with BehaviourSpace.fit, or name a shipped one.")
+
+
+def _build_result(search: ReducedSearch, built: ReducedProblem, result: SQPResult, rate_hz: float) -> SpacetimeResult:
+    values = built.scene.variables.unpack(result.x)
+    guess = built.scene.variables.unpack(built.start)
+    terms = built.programme.terms(result.x)
+    _, rows = built.programme.values(result.x)
+    counts = {
+        "unknowns": len(result.x),
+        "rows": len(rows),
+        "frames": built.scene.nodes.count,
+        "amplitudes": built.scene.space.dimension,
+    }
+    return SpacetimeResult(
+        status=result.status,
+        motion=motion_from_solution(built, values, rate_hz, built.problem.name),
+        guess=motion_from_solution(built, guess, rate_hz, f"{built.problem.name} guess"),
+        violation=result.violation,
+        iterations=search.iterations,
+        seconds=perf_counter() - search.begin,
+        objective=result.objective,
+        terms={"accel": terms.accel, "torque": terms.torque, "prior": terms.prior, "border": terms.border},
+        worst=result.worst,
+        check=check_track(built, values),
+        history=result.history,
+        advice=result.advice if result.is_solved else " ".join([result.advice, *search.remarks]),
+        problem=built.problem,
+        counts=counts,
+    )

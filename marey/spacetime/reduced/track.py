@@ -1,0 +1,206 @@
+"""A solved motion in reduced space, sampled: for films, and for the dense check."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray
+from marey.dynamics import compute_aggregate, compute_points_motion
+from marey.motion import Contacts, Motion
+from marey.spacetime.problem.definition import Contact
+from marey.spacetime.problem.solution import SolutionCheck, SolutionTrack, compute_clearance
+from marey.spacetime.reduced.assembly import ReducedProblem
+from marey.spacetime.reduced.legs import pack_plant
+from marey.spacetime.reduced.nodes import (
+    FREE,
+    ON_HEEL,
+    ON_TOES,
+    PRESSURE_SCALE,
+    TWIST_SCALE,
+    CollocationNodes,
+    NormalForceLimits,
+    build_nodes,
+    build_supports,
+    grid_instants,
+)
+from marey.spacetime.reduced.physics_rows import RowContext
+from marey.spacetime.reduced.pose import PoseMap
+
+MIN_LOAD = 0.1  # [mg] normal force above which the pressure point counts
+SPIN_FLOOR = 25.0  # [kg m^2/s] 2 % of it is the 0.5 kg m^2/s that the acceptance check allows
+GRID_FRACTION = 0.25  # of the distance between solver nodes
+
+
+def sample_reduced_track(
+    built: ReducedProblem, values: FloatArray, instants: list[tuple[int, float]]
+) -> tuple[SolutionTrack, CollocationNodes]:
+    """Coordinates with exact derivatives at instants, flights in world."""
+    scene = built.scene
+    nodes = build_nodes(scene.layout, scene.space.legs, built.settings.roll, instants, scene.space.dimension)
+    state = PoseMap(scene.space, nodes).evaluate(values[: scene.layout.num_coefficients], gradients=False)
+    q, qd, qdd = state.q.copy(), state.qd.copy(), state.qdd.copy()
+    root = scene.space.root
+    for phase in scene.variables.flights:
+        own = np.flatnonzero(nodes.phases == phase)
+        t = (nodes.times[own] - scene.layout.edges[phase])[:, None]
+        c0, v0 = values[scene.variables.flight_of(phase)[:6]].reshape(2, 3)
+        fall = np.array([0.0, -scene.gravity, 0.0])
+        q[own[:, None], root] += c0 + v0 * t + 0.5 * fall * t**2
+        qd[own[:, None], root] += v0 + fall * t
+        qdd[own[:, None], root] += fall
+    return SolutionTrack(nodes.times, nodes.phases, q, qd, qdd), nodes
+
+
+def motion_from_solution(built: ReducedProblem, values: FloatArray, rate_hz: float, name: str) -> Motion:
+    """Film of a solution at a frame rate; the contact track tells heels and toes."""
+    layout = built.scene.layout
+    count = int(np.floor(layout.edges[-1] * rate_hz + 1e-9)) + 1
+    times = np.arange(count) / rate_hz
+    phases = np.clip(np.searchsorted(layout.edges, times + 1e-9, side="right") - 1, 0, layout.num_phases - 1)
+    instants = [(int(p), float(min(t, layout.edges[-1]))) for p, t in zip(phases, times, strict=True)]
+    track, nodes = sample_reduced_track(built, values, instants)
+    return replace(built.scene.space.tree.to_motion(track.q, rate_hz, _contact_track(nodes)), name=name)
+
+
+def check_track(built: ReducedProblem, values: FloatArray) -> SolutionCheck:
+    """Measure a solution on a grid four times finer than the solver's nodes."""
+    scene = built.scene
+    track, nodes = sample_reduced_track(built, values, find_check_instants(built))
+    whole = compute_aggregate(scene.space.tree, track.q, track.qd, track.qdd, gravity=scene.gravity)
+    wrench, flying = whole.wrench / (scene.space.tree.mass * scene.gravity), nodes.is_flight
+    about_com = wrench[:, 3:] - np.cross(whole.com, wrench[:, :3])
+    force, moment = _row_norms(wrench[flying, :3]), _row_norms(about_com[flying])
+    excess = compute_ground_excess(built, nodes, wrench)
+    cone, press, cop = (float(column.max(initial=0.0)) for column in excess.T)
+    least = float(wrench[~flying, 1].min(initial=np.inf))
+    drift, drift_si = _spin_drift(np.asarray(whole.angular_momentum), nodes, scene)
+    jumps = np.flatnonzero((np.diff(nodes.phases) != 0) & (np.diff(nodes.times) < 1e-9))
+    q, velocity = track.q[:, scene.space.root], np.asarray(whole.com_velocity)
+    return SolutionCheck(
+        samples=nodes.count,
+        wrench_residual=max(force, moment, cone, press, -least, 0.0),
+        flight_force=force,
+        flight_moment=moment,
+        angular_momentum_drift=drift,
+        angular_momentum_drift_si=drift_si,
+        plant_drift_m=compute_reduced_plant_drift(scene, track, nodes),
+        cone_excess=cone,
+        cop_excess_m=cop,
+        moment_excess=press,
+        min_normal_force=least,
+        max_force=_row_norms(wrench[:, :3]),
+        root_jump_m=_row_norms(q[jumps + 1] - q[jumps]),
+        com_velocity_jump=_row_norms(velocity[jumps + 1] - velocity[jumps]),
+        clearance_m=compute_clearance(scene.space.tree, built.problem, track, list(built.problem.phases)),
+        limit_excess_rad=float(compute_limit_excess(scene, track).max(initial=0.0)),
+    )
+
+
+def find_check_instants(built: ReducedProblem) -> list[tuple[int, float]]:
+    """The grid of the check: four steps between two nodes of the solver."""
+    steps = [float(np.diff(breaks).max()) for breaks in built.scene.layout.breaks]
+    return grid_instants(built.scene.layout, 0.5 * GRID_FRACTION * min(max(steps), built.problem.span_s))
+
+
+def find_weak_nodes(built: ReducedProblem, values: FloatArray, tolerance: float) -> tuple[tuple[int, float], ...]:
+    """Instants of the grid at which forces are beyond what the ground, or the air, can give by more than a tolerance.
+
+    Of neighbours only the worst is given, so that the solver looks there next time.
+    """
+    scene = built.scene
+    track, nodes = sample_reduced_track(built, values, find_check_instants(built))
+    whole = compute_aggregate(scene.space.tree, track.q, track.qd, track.qdd, gravity=scene.gravity)
+    wrench = whole.wrench / (scene.space.tree.mass * scene.gravity)
+    about_com = wrench[:, 3:] - np.cross(whole.com, wrench[:, :3])
+    size = np.where(nodes.is_flight, np.linalg.norm(about_com, axis=1), 0.0)
+    size = np.maximum(size, compute_ground_excess(built, nodes, wrench)[:, :2].max(axis=1))
+    size = np.maximum(size, np.where(nodes.is_flight, 0.0, -wrench[:, 1]))
+    padded = np.concatenate([[0.0], size, [0.0]])
+    peaks = np.flatnonzero((size > tolerance) & (size >= padded[:-2]) & (size >= padded[2:]))
+    return tuple((int(nodes.phases[n]), float(nodes.times[n])) for n in peaks)
+
+
+def compute_limit_excess(scene: RowContext, track: SolutionTrack) -> FloatArray:
+    """How far [rad] each coordinate goes beyond its limits ``(D,)``; nothing for the root."""
+    lower, upper = scene.behaviour.lower, scene.behaviour.upper
+    over = np.maximum(lower - track.q, track.q - upper).max(axis=0)
+    over[np.concatenate([scene.space.root, scene.space.turns])] = 0.0
+    return np.maximum(over, 0.0)
+
+
+def find_stray_coordinates(built: ReducedProblem, values: FloatArray, tolerance: float) -> tuple[int, ...]:
+    """Coordinates of the upper body that leave their limits by more than a tolerance [rad] and have no rows yet."""
+    track, _ = sample_reduced_track(built, values, find_check_instants(built))
+    over = compute_limit_excess(built.scene, track)
+    over[[*built.scene.space.leg_dofs, *built.settings.watched]] = 0.0
+    return tuple(int(dof) for dof in np.flatnonzero(over > tolerance))
+
+
+def compute_reduced_plant_drift(scene: RowContext, track: SolutionTrack, nodes: CollocationNodes) -> float:
+    """Largest distance [m] of the part of a foot that bears from where it was planted."""
+    worst = 0.0
+    for leg in (0, 1):
+        geometry = scene.space.legs[leg]
+        links = [geometry.dofs[7], geometry.dofs[6]]
+        moved = compute_points_motion(
+            scene.space.tree, track.q, track.qd, track.qdd, links, np.stack([np.zeros(3), geometry.heel_local])
+        ).position
+        for n in np.flatnonzero(nodes.feet[:, leg] != FREE):
+            contact = scene.layout.interval_of(leg, int(nodes.phases[n])).contact
+            assert contact is not None
+            for k, on_heel in ((0, False), (1, True)):
+                if nodes.feet[n, leg] == (ON_HEEL, ON_TOES)[k]:
+                    continue  # ball in the air, heel in the air
+                goal = _foot_pivot(scene, leg, contact, on_heel=on_heel)
+                worst = max(worst, float(np.linalg.norm(moved[n, k] - goal)))
+    return worst
+
+
+def _foot_pivot(scene: RowContext, leg: int, contact: Contact, *, on_heel: bool) -> FloatArray:
+    heading = float(np.deg2rad(contact.heading_deg))
+    return pack_plant(scene.space.legs[leg], np.asarray(contact.position), heading, on_heel=on_heel)[:3]
+
+
+def compute_ground_excess(built: ReducedProblem, nodes: CollocationNodes, wrench: FloatArray) -> FloatArray:
+    """Excess ``(N, 3)`` of friction [mg], of moments [mg m] and of the pressure point [m] over the whole soles."""
+    whole = NormalForceLimits(margin_m=0.0, twist_m=built.settings.limits.twist_m)
+    supports = build_supports(built.scene.layout, nodes, built.scene.space.legs, whole)
+    out = np.zeros((nodes.count, 3))
+    for n in np.flatnonzero(~nodes.is_flight):
+        f = wrench[n, :3]
+        contacts = [contact for contact in built.scene.layout.contacts[int(nodes.phases[n])] if contact is not None]
+        mu = min(contact.friction for contact in contacts)
+        k = int(supports.count[n])
+        rows = supports.matrix[n, :k] @ wrench[n]
+        edges = float((-rows[7:k] / PRESSURE_SCALE).max(initial=0.0))
+        out[n, 0] = max(float(np.hypot(f[0], f[2])) - mu * max(float(f[1]), 0.0), 0.0)
+        out[n, 1] = max(edges, float(-rows[5:7].min() / TWIST_SCALE))
+        out[n, 2] = edges / float(f[1]) if f[1] > MIN_LOAD else 0.0
+    return out
+
+
+def _spin_drift(spin: FloatArray, nodes: CollocationNodes, scene: RowContext) -> tuple[float, float]:
+    relative = absolute = 0.0
+    for phase in scene.variables.flights:
+        inside = spin[nodes.phases == phase]
+        mean = inside.mean(axis=0)
+        away = float(np.linalg.norm(inside - mean, axis=1).max())
+        absolute = max(absolute, away)
+        relative = max(relative, away / max(float(np.linalg.norm(mean)), SPIN_FLOOR))
+    return relative, absolute
+
+
+def _contact_track(nodes: CollocationNodes) -> Contacts:
+    names = ("left_heel", "left_toe", "right_heel", "right_toe")
+    active: BoolArray = np.zeros((nodes.count, 4), dtype=bool)
+    for leg in (0, 1):
+        state = nodes.feet[:, leg]
+        active[:, 2 * leg] = (state != FREE) & (state != ON_TOES)
+        active[:, 2 * leg + 1] = (state != FREE) & (state != ON_HEEL)
+    return Contacts(names, active)
+
+
+def _row_norms(rows: FloatArray) -> float:
+    return float(np.linalg.norm(rows, axis=1).max(initial=0.0)) if len(rows) else 0.0

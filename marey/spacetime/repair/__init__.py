@@ -1,0 +1,1 @@
+"""Repair of clips that no body could make: the smallest displacement that physics allows."""

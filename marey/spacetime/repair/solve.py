@@ -1,0 +1,336 @@
+"""A clip that a body could make, as near as possible to one that no body could ([Fang2003]_ F25-F27)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from marey.base import BoolArray, ConvergenceError, FloatArray, InputError, UnknownNameError
+from marey.dynamics import Body, ValidityReport, check_validity
+from marey.motion import Contacts, Motion, detect_contacts
+from marey.numerics import SolveStatus, SQPIteration, SQPResult, solve_sqp
+from marey.spacetime.repair.programme import DisplacementProgramme
+from marey.spacetime.repair.window import (
+    DisplacementProblem,
+    EditWindow,
+    find_touching_points,
+    find_window,
+    level_motion,
+    restrict_to_faults,
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RepairResult:
+    """The clip after the change, and what it took."""
+
+    status: SolveStatus
+    motion: Motion
+    guess: Motion  # the clip before
+    violation: float  # largest, of scaled rows
+    iterations: int
+    seconds: float
+    before: ValidityReport
+    after: ValidityReport
+    change_rad: float  # root mean square over joints and frames of the stretch
+    change_m: float  # largest move of the root
+    displacement: FloatArray  # (K, D) control points added to the coordinates, of all passes
+    worst: tuple[tuple[str, float], ...]
+    history: tuple[SQPIteration, ...]
+    advice: str
+
+    @property
+    def is_solved(self) -> bool:
+        """Whether the search converged, or at least left more of the clip green than before."""
+        return self.status is SolveStatus.CONVERGED or self.after.valid_fraction > self.before.valid_fraction
+
+    @property
+    def sentence(self) -> str:
+        """What happened, in one line."""
+        green = f"{100 * self.before.valid_fraction:.0f} % green before, {100 * self.after.valid_fraction:.0f} % after"
+        moved = f"joints moved {np.rad2deg(self.change_rad):.1f}° (rms), the root at most {100 * self.change_m:.1f} cm"
+        return f"{self.motion.name}: {green}; {moved}; {self.iterations} iterations, {self.seconds:.2f} s"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, without the motions."""
+        return {
+            "status": self.status.value,
+            "violation": self.violation,
+            "iterations": self.iterations,
+            "seconds": self.seconds,
+            "valid_before": self.before.valid_fraction,
+            "valid_after": self.after.valid_fraction,
+            "change_rad": self.change_rad,
+            "change_m": self.change_m,
+            "worst": [{"row": name, "violation": value} for name, value in self.worst],
+            "advice": self.advice,
+        }
+
+    def __repr__(self) -> str:
+        return f"RepairResult({self.status}, {self.sentence})"
+
+
+def measure_changes(before: Motion, after: Motion, frames: slice) -> tuple[float, float]:
+    """Turn of joints against their parents, root mean square [rad], and largest move of the root [m]."""
+    turned = (before.rotations[frames].inverse() @ after.rotations[frames]).log()
+    moved = np.linalg.norm(after.root_positions - before.root_positions, axis=-1)
+    return float(np.sqrt((turned**2).sum(axis=-1).mean())), float(moved.max())
+
+
+OnIteration = Callable[[SQPIteration], bool | None]
+
+SPAN_S: Final = 0.1
+MAX_ITERATIONS: Final = 25  # quadratic programmes of one pass
+MAX_PASSES: Final = 6  # after each, rows see the wrenches of the report anew
+LEAST_GAIN: Final = 0.95  # a pass that leaves more than this of what was wrong is the last
+TOLERANCE: Final = 2e-3  # scaled: 0.2 % of the weight, 0.1 mm of a foot
+MAX_ROUNDS: Final = 5  # of setting down and looking again
+DETECTED_SLACK_S: Final = 0.07  # [s] as the report takes it for detected contacts
+FAR_RAD: Final = 0.35  # [rad] root mean square: more than this is another motion
+ON_FAILURE: Final = ("raise", "return")
+MAX_FLIGHT_S: Final = 1.5  # nobody jumps for longer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RepairCheck:
+    """How a clip is judged before and after."""
+
+    body: Body
+    track: Contacts
+    friction: float
+    slack_s: float | None
+
+    @classmethod
+    def from_motion(cls, motion: Motion, body: Body | None, contacts: Contacts | None, friction: float) -> RepairCheck:
+        """By default with the contacts of the motion, else detected ones."""
+        given = contacts if contacts is not None else motion.contacts
+        track = detect_contacts(motion) if given is None else given
+        slack = DETECTED_SLACK_S if given is None else None
+        return cls(Body.from_motion(motion) if body is None else body, track, friction, slack)
+
+    def detect_again(self, motion: Motion) -> RepairCheck:
+        """The same with contacts detected anew, if they were detected."""
+        return self if self.slack_s is None else replace(self, track=detect_contacts(motion))
+
+    def report(self, motion: Motion) -> ValidityReport:
+        """Validity with the same contacts each time."""
+        return check_validity(motion, self.body, contacts=self.track, friction=self.friction, slack_s=self.slack_s)
+
+
+def make_valid(
+    motion: Motion,
+    *,
+    body: Body | None = None,
+    contacts: Contacts | None = None,
+    start_s: float | None = None,
+    stop_s: float | None = None,
+    span_s: float = SPAN_S,
+    friction: float = 0.8,
+    max_iterations: int = MAX_ITERATIONS,
+    time_limit_s: float | None = None,
+    on_iteration: OnIteration | None = None,
+    on_failure: Literal["raise", "return"] = "raise",
+) -> RepairResult:
+    r"""Move a clip as little as needed so that its contacts could carry it.
+
+    A clip that stands beside its floor, or leans, is first set down as a whole. Then a spline displacement is added to
+    the coordinates near frames that are not green, :math:`q = q_R + S\sum_k d_k\phi_k` ([Fang2003]_ §3.5.6): the wrench
+    of every instant must lie in the cone of the floor, and vanish in the air; heels and toes stay where they stand.
+    What is green already, and all outside the stretch, stays bit for bit, and joins with continuous accelerations
+    (F27).
+
+    Args:
+        motion: any clip with feet, +Y up.
+        body: by default ``Body.from_motion(motion)``.
+        contacts: by default those of the motion, else detected ones.
+        start_s: where the stretch begins; the start of the clip by default.
+        stop_s: where it ends.
+        span_s: knot spacing of the displacement [s].
+        friction: coefficient of the floor.
+        max_iterations: quadratic programmes at most in each of up to six passes.
+        time_limit_s: wall time [s]; the best so far is kept.
+        on_iteration: sees every iteration; returns True to stop.
+        on_failure: "raise" where the search fails, or "return" what was found.
+
+    Raises:
+        InputError: times that are not finite, a stretch that is too short, no feet, no contact to stand on, or quotas
+            that leave nothing to do.
+        ConvergenceError: no more of the clip is green than before; its ``report`` is the result.
+    """
+    began = time.perf_counter()
+    check_search_options(max_iterations, time_limit_s, on_failure)
+    stretch = find_window(motion, start_s, stop_s, span_s)
+    check = RepairCheck.from_motion(motion, body, contacts, friction)
+    before = check.report(motion)
+    wrong = before.levels > 0
+    is_whole = stretch.first == 0 and stretch.last == motion.num_frames - 1
+    search = _RepairSearch(check, stretch, motion, before)
+    if wrong[stretch.frames].any():
+        if is_whole:
+            search.level()
+        _check_contacts(motion, search.check.track, search.last.report, stretch)
+        search.run(began, max_iterations, time_limit_s, on_iteration)
+    result = search.result(motion, before, time.perf_counter() - began)
+    if on_failure == "raise" and not result.is_solved:
+        raise ConvergenceError(f"the repair made '{motion.name}' no better. {result.advice}", report=result)
+    return result
+
+
+def check_search_options(max_iterations: int, time_limit_s: float | None, on_failure: str) -> None:
+    """Refuse quotas that are none, and unknown words for what happens at a failure.
+
+    Raises:
+        InputError: no iteration, or a time limit [s] that is negative or no number.
+        UnknownNameError: ``on_failure`` is neither "raise" nor "return".
+    """
+    if max_iterations < 1:
+        raise InputError(f"max_iterations is {max_iterations}", "It is at least 1")
+    if time_limit_s is not None and not time_limit_s >= 0.0:
+        raise InputError(f"a time limit of {time_limit_s} s", "Give 0 or more, or None")
+    if on_failure not in ON_FAILURE:
+        raise UnknownNameError("on_failure", on_failure, "a search", ON_FAILURE)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _RepairState:
+    """A clip on its way, its report, and what was added so far."""
+
+    motion: Motion
+    report: ValidityReport
+    displacement: FloatArray
+
+    def wrong(self, stretch: EditWindow) -> BoolArray:
+        """Frames of the stretch that are not green ``(F,)``."""
+        inside = np.zeros(self.report.num_frames, dtype=np.bool_)
+        inside[stretch.frames] = True
+        return (self.report.levels > 0) & inside
+
+    def merit(self, stretch: EditWindow) -> tuple[float, float]:
+        """Share of frames that are not green, and the sum of what is missing."""
+        return float(self.wrong(stretch).mean()), float(self.report.violation[stretch.frames].sum())
+
+
+class _RepairSearch:
+    """Passes over one clip; the best state is kept, the next pass starts at the last one."""
+
+    def __init__(self, check: RepairCheck, stretch: EditWindow, motion: Motion, report: ValidityReport) -> None:
+        self.check, self.stretch = check, stretch
+        self.best = self.last = _RepairState(motion, report, np.zeros((stretch.spline.num_coefficients, 0)))
+        self.answers: list[SQPResult] = []
+
+    def level(self) -> None:
+        """Move the clip as a whole until it stands level on the floor, if that leaves as much of it green.
+
+        What touches is seen better then, so it is looked at again.
+        """
+        check, now = self.check, self.last
+        for _ in range(MAX_ROUNDS):
+            motion = level_motion(now.motion, check.body, check.track)
+            if motion is now.motion:
+                break
+            check = check.detect_again(motion)
+            now = replace(now, motion=motion, report=check.report(motion))
+        if now.merit(self.stretch)[0] <= self.last.merit(self.stretch)[0]:
+            self.check, self.best, self.last = check, now, now
+
+    def run(
+        self, began: float, max_iterations: int, time_limit_s: float | None, on_iteration: OnIteration | None
+    ) -> None:
+        """Pass after pass until all of the stretch is green, little more is gained, or time is up."""
+        for _ in range(MAX_PASSES):
+            left = None if time_limit_s is None else time_limit_s - (time.perf_counter() - began)
+            before = self.last.merit(self.stretch)
+            if before[0] == 0.0 or (left is not None and left <= 0.0):
+                return
+            self._pass(max_iterations, left, on_iteration)
+            after = self.last.merit(self.stretch)
+            if after < self.best.merit(self.stretch):
+                self.best = self.last
+            if self.answers[-1].status in (SolveStatus.STOPPED, SolveStatus.TIME_LIMIT):
+                return
+            if after[0] > LEAST_GAIN * before[0] and after[1] > LEAST_GAIN * before[1]:
+                return
+
+    def result(self, original: Motion, before: ValidityReport, seconds: float) -> RepairResult:
+        """Everything that was found."""
+        last = self.answers[-1] if self.answers else None
+        is_green = not self.best.wrong(self.stretch).any()
+        turned, moved = measure_changes(original, self.best.motion, self.stretch.frames)
+        return RepairResult(
+            SolveStatus.CONVERGED if is_green else SolveStatus.TIME_LIMIT if last is None else last.status,
+            self.best.motion,
+            original,
+            0.0 if last is None else last.violation,
+            sum(answer.iterations for answer in self.answers),
+            seconds,
+            before,
+            self.best.report,
+            turned,
+            moved,
+            self.best.displacement,
+            () if last is None else last.worst,
+            tuple(step for answer in self.answers for step in answer.history),
+            _next_step_advice(last, turned, is_green=is_green),
+        )
+
+    def _pass(self, max_iterations: int, left: float | None, on_iteration: OnIteration | None) -> None:
+        """One search from the clip as it is now."""
+        now = self.last
+        stretch = restrict_to_faults(self.stretch, now.wrong(self.stretch))
+        stage = DisplacementProblem(now.motion, self.check.body, self.check.track, stretch, now.report)
+        programme = stage.programme(friction=self.check.friction)
+        answer = solve_displacement(programme, max_iterations, left, on_iteration)
+        self.answers.append(answer)
+        added = programme.displacement(answer.x)
+        moved = stage.motion(added)
+        is_further = now.displacement.shape == added.shape
+        total = now.displacement + added if is_further else added
+        self.last = _RepairState(moved, self.check.report(moved), total)
+
+
+def solve_displacement(
+    programme: DisplacementProgramme, max_iterations: int, time_limit_s: float | None, on_iteration: OnIteration | None
+) -> SQPResult:
+    """The least that a clip must move, sought from where it is; the best so far if there is no end."""
+    return solve_sqp(
+        programme,
+        np.zeros(programme.num_variables),
+        max_iterations=max_iterations,
+        tolerance=TOLERANCE,
+        time_limit_s=time_limit_s,
+        on_iteration=on_iteration,
+        on_failure="return",
+    )
+
+
+def _next_step_advice(last: SQPResult | None, turned_rad: float, *, is_green: bool) -> str:
+    """What to do next, in a sentence."""
+    if turned_rad > FAR_RAD:
+        return "Little of the clip is left: check its frame rate and its contacts."
+    if is_green:
+        return "Nothing to do."
+    if last is None:
+        return "There was no time to search: give a longer time limit."
+    return "Give contacts= for what is not green yet, or a finer span_s." if last.is_solved else last.advice
+
+
+def _check_contacts(motion: Motion, track: Contacts, report: ValidityReport, stretch: EditWindow) -> None:
+    """A stretch must touch something that could carry it, or be as short as a jump."""
+    flags = find_touching_points(motion, track)
+    if not any(not name.endswith("hand") for name in flags):
+        raise InputError(f"'{motion.name}' has no feet that could touch", "Give contacts, or a skeleton with feet")
+    if report.supports.active[stretch.frames].any():
+        return
+    touches = any(active[stretch.frames].any() for active in flags.values())
+    if touches:
+        raise InputError(
+            f"the feet stand {report.supports.lifted_m:+.2f} m from the floor",
+            "Repair the whole clip, not a part of it",
+        )
+    seconds = (stretch.last - stretch.first) / motion.rate_hz
+    if seconds > MAX_FLIGHT_S:
+        raise InputError(f"nothing touches the floor for {seconds:.2f} s", "Give contacts= that say what stands where")

@@ -1,0 +1,1 @@
+"""The soft bodies of one page: scenes, films, goals of a hand."""

@@ -1,0 +1,1 @@
+"""The live simulation of one page: settings, figure, controllers, recording."""

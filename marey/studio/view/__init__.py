@@ -1,0 +1,1 @@
+"""The three-dimensional part of the page: what each mode shows in the scene."""

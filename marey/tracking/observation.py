@@ -1,0 +1,195 @@
+"""The pinhole camera, and what it sees of a clip: image points with noise, gaps and false detections."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, InputError, frozen, frozen_bools
+from marey.motion import Motion
+from marey.tracking.points import KEYPOINTS, track_points
+
+UP: Final = (0.0, 1.0, 0.0)  # +Y, as everywhere in marey
+MIN_VIEW_DISTANCE_M: Final = 1e-9  # [m] below this, position and target are one point
+MIN_UP_SINE: Final = 1e-6  # [-] a view this near to the vertical has no up on the picture
+MIN_DEPTH_M: Final = 0.05  # [m] points nearer than this to the lens plane, or behind it, count as this near
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Camera:
+    r"""A pinhole at ``position`` that looks at ``target``, +Y up on the picture, rows going down.
+
+    .. math:: u = \tfrac w2 + f\,\frac{r\cdot(p-c)}{d}, \quad v = \tfrac h2 - f\,\frac{u\cdot(p-c)}{d}, \quad
+              d = \text{forward}\cdot(p-c)
+
+    The camera of the thesis is not described ([Engell2012]_ §9); a pinhole without distortion is our choice.
+    """
+
+    position: FloatArray  # (3,) [m] in world
+    target: FloatArray  # (3,) [m] in world, seen at the middle of the picture
+    focal_px: float = 600.0  # [px] focal length; 600 on a picture 480 high sees 44 degrees from top to bottom
+    size: tuple[int, int] = (640, 480)  # [px] (width, height)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "position", frozen(self.position, 3, name="camera position"))
+        object.__setattr__(self, "target", frozen(self.target, 3, name="camera target"))
+        forward = self.target - self.position
+        length = float(np.linalg.norm(forward))
+        if length < MIN_VIEW_DISTANCE_M:
+            raise InputError("the camera stands at its own target", "Move one of them")
+        if np.hypot(forward[0], forward[2]) < MIN_UP_SINE * length:
+            raise InputError("the camera looks straight up or down", "Tilt it, so that the picture has an up")
+        if not (np.isfinite(self.focal_px) and self.focal_px > 0.0):
+            raise InputError(f"the camera's focal_px is {self.focal_px}", "It must be positive")
+        if min(self.size) < 1:
+            raise InputError(f"the camera's size is {self.size}", "Give a positive (width, height) in pixels")
+
+    def axes(self) -> FloatArray:
+        """Rows ``(3, 3)``: right, up and forward (depth) of the picture, unit vectors in world."""
+        forward = (self.target - self.position) / np.linalg.norm(self.target - self.position)
+        right = np.cross(forward, UP)
+        right /= np.linalg.norm(right)
+        return np.stack([right, np.cross(right, forward), forward])
+
+    def project(self, points: FloatArray) -> FloatArray:
+        """Pixels ``(..., 2)`` of world points ``(..., 3)``; never infinite, see ``MIN_DEPTH_M``."""
+        right, up, depth = np.moveaxis(self._to_camera(points), -1, 0)
+        scale = self.focal_px / depth
+        return np.stack([0.5 * self.size[0] + scale * right, 0.5 * self.size[1] - scale * up], axis=-1)
+
+    def jacobian(self, points: FloatArray) -> FloatArray:
+        """How the pixels move with the points: ``(..., 2, 3)`` [px/m], in world axes."""
+        right, up, depth = np.moveaxis(self._to_camera(points), -1, 0)
+        r, u, f = self.axes()
+        scale = (self.focal_px / depth)[..., None]
+        across = r - (right / depth)[..., None] * f
+        down = (up / depth)[..., None] * f - u
+        return np.stack([scale * across, scale * down], axis=-2)
+
+    def back_project(self, pixels: FloatArray, points: FloatArray) -> FloatArray:
+        """Points ``(..., 3)`` [m] that are seen at ``pixels`` ``(..., 2)``, as deep as other points ``(..., 3)``."""
+        depth = self._to_camera(points)[..., 2]
+        right = (pixels[..., 0] - 0.5 * self.size[0]) / self.focal_px
+        up = (0.5 * self.size[1] - pixels[..., 1]) / self.focal_px
+        seen = np.stack(np.broadcast_arrays(depth * right, depth * up, depth), axis=-1)
+        return self.position + seen @ self.axes()
+
+    def diagonal(self, across: float, up: float, depth: float) -> FloatArray:
+        """Matrix ``(3, 3)`` in world axes that is diagonal in those of the picture."""
+        axes = self.axes()
+        return (axes.T * np.array([across, up, depth])) @ axes
+
+    def is_in_view(self, points: FloatArray) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+        """Whether points ``(..., 3)`` are before the lens and inside the picture."""
+        pixels = self.project(points)
+        inside = np.all((pixels >= 0.0) & (pixels <= np.asarray(self.size)), axis=-1)
+        return inside & ((points - self.position) @ self.axes()[2] > MIN_DEPTH_M)
+
+    def _to_camera(self, points: FloatArray) -> FloatArray:
+        seen = (np.asarray(points, dtype=np.float64) - self.position) @ self.axes().T
+        seen[..., 2] = np.maximum(seen[..., 2], MIN_DEPTH_M)
+        return seen
+
+
+@dataclass(frozen=True, slots=True)
+class Occlusion:
+    """How often points are hidden, each point for itself."""
+
+    share: float = 0.0  # [-] of all detections, dropped one by one
+    bursts_per_s: float = 0.0  # [1/s] how often a point disappears for a while
+    burst_s: float = 0.4  # [s] mean length of such a gap
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.share <= 1.0:
+            raise InputError(f"occlusion share is {self.share}", "It must lie between 0 and 1")
+        if not (self.bursts_per_s >= 0.0 and self.burst_s > 0.0):
+            raise InputError(f"bursts of {self.burst_s} s, {self.bursts_per_s} a second", "Both must be positive")
+
+    def sample_hidden(self, rng: np.random.Generator, frames: int, points: int, rate_hz: float) -> BoolArray:
+        """Draw which detections are missing, ``(frames, points)``; gaps are geometric in length."""
+        hidden = rng.random((frames, points)) < self.share
+        begin = min(1.0, self.bursts_per_s / rate_hz)
+        end = min(1.0, 1.0 / (self.burst_s * rate_hz))
+        gap = np.zeros(points, dtype=np.bool_)
+        for f in range(frames):
+            gap = np.where(gap, rng.random(points) >= end, rng.random(points) < begin)
+            hidden[f] |= gap
+        return hidden
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Observations:
+    """Image points of a clip; a point that is not seen is a mask, never a zero."""
+
+    camera: Camera
+    rate_hz: float
+    names: tuple[str, ...]  # (K,) points of the body, see :func:`body_points`
+    pixels: FloatArray  # (F, K, 2) [px], columns right and rows down
+    valid: BoolArray  # (F, K)
+    confidences: FloatArray | None = None  # (F, K) of the detector, between 0 and 1; all 1 if not given
+
+    def __post_init__(self) -> None:
+        names = tuple(self.names)
+        pixels = frozen(self.pixels, None, len(names), 2, name="pixels")
+        shape = pixels.shape[:2]
+        given = np.ones(shape) if self.confidences is None else self.confidences
+        confidences = frozen(given, *shape, name="confidences")
+        if not len(pixels):
+            raise InputError("observations without frames", "They need at least one")
+        if np.any((confidences < 0.0) | (confidences > 1.0)):
+            raise InputError("a confidence is not between 0 and 1", "Scale the detector's scores")
+        if not (np.isfinite(self.rate_hz) and self.rate_hz > 0.0):
+            raise InputError(f"rate_hz is {self.rate_hz}", "It must be a positive number of frames per second")
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "pixels", pixels)
+        object.__setattr__(self, "valid", frozen_bools(self.valid, *shape, name="valid"))
+        object.__setattr__(self, "confidences", confidences)
+
+    @property
+    def trust(self) -> FloatArray:
+        """Weight of each detection, ``(F, K)``: its confidence, or zero where nothing is seen."""
+        return np.where(self.valid, 1.0 if self.confidences is None else self.confidences, 0.0)
+
+    def __len__(self) -> int:
+        return len(self.pixels)
+
+    def __repr__(self) -> str:
+        return f"Observations({len(self.names)} points, {len(self)} frames, {self.valid.mean():.0%} seen)"
+
+
+def observe(
+    motion: Motion,
+    camera: Camera,
+    joints: Sequence[str] = KEYPOINTS,
+    *,
+    noise_px: float = 2.0,
+    occlusion: Occlusion | None = None,
+    outliers: float = 0.0,
+    rng: np.random.Generator,
+) -> Observations:
+    """Watch a clip: project points of the body, add noise, hide some and misplace some.
+
+    The video of [Engell2012]_ §9.1 is not available, and its image likelihood is left to other papers. Detections of
+    named points stand for it, as a keypoint detector would give them; the rest of the protocol is kept.
+
+    Args:
+        motion: what really happens.
+        camera: from where.
+        joints: points of the body by name, see :func:`body_points`; hands, head and the joints of the arms by default.
+        noise_px: standard deviation of each pixel coordinate [px].
+        occlusion: how often points are hidden; points outside the picture always are.
+        outliers: share of detections that are somewhere else in the picture.
+        rng: source of all chance.
+    """
+    if not (np.isfinite(noise_px) and noise_px >= 0.0 and 0.0 <= outliers <= 1.0):
+        raise InputError(f"noise_px is {noise_px}, outliers {outliers}", "Give a noise >= 0 and a share in 0..1")
+    points = track_points(motion, joints)
+    frames, count = points.shape[:2]
+    pixels = camera.project(points) + noise_px * rng.normal(size=(frames, count, 2))
+    strays = rng.random((frames, count)) < outliers
+    pixels = np.where(strays[..., None], rng.random((frames, count, 2)) * camera.size, pixels)
+    hidden = (occlusion or Occlusion()).sample_hidden(rng, frames, count, motion.rate_hz)
+    return Observations(camera, motion.rate_hz, tuple(joints), pixels, camera.is_in_view(points) & ~hidden)

@@ -1,0 +1,215 @@
+"""The sketch: what the user wants, before any engine has seen it; and its TOML file.
+
+Every mistake in a file is named with its line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import Any, Final, cast
+
+import numpy as np
+
+from marey.base import (
+    InputError,
+    TomlLocation,
+    UnknownNameError,
+    as_number,
+    as_numbers,
+    as_table,
+    as_text,
+    check_keys,
+    format_toml_keys,
+    format_toml_value,
+    parse_toml,
+    read_record,
+    read_records,
+    read_toml_text,
+)
+from marey.world.path import Path
+from marey.world.things import Bar, Box, Point2, Point3, River, Stone, Table, Thing, Wall, World
+
+EVENT_KINDS: Final = ("pass", "pick", "place", "jump", "stop")
+HANDS: Final = ("left", "right")
+
+
+@dataclass(frozen=True, slots=True)
+class GroundPose:
+    """Where somebody stands and which way they face (``None``: any way)."""
+
+    position: Point2
+    heading_deg: float | None = None  # 0 is +Z, positive towards +X
+    tolerance_m: float = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something to do on the way, in the order given."""
+
+    kind: str  # one of EVENT_KINDS
+    at: Point2 | None = None  # (x, z) where; for pick and place the object or target tells
+    object: str | None = None  # pick, place: name of the object
+    to: Point3 | None = None  # place: where it is put down
+    length_m: float | None = None  # jump: horizontal length; None leaves it to the engine
+    height_m: float | None = None  # jump: rise of the centre of mass
+    seconds: float | None = None  # stop: how long
+    hand: str | None = None  # pick, place: "left" or "right"; None: either, but what is put down stays in its hand
+
+    def __post_init__(self) -> None:
+        if self.kind not in EVENT_KINDS:
+            raise InputError(f"event kind '{self.kind}'", f"It is one of {', '.join(EVENT_KINDS)}")
+        if self.hand is not None and self.hand not in HANDS:
+            raise InputError(f"a hand '{self.hand}'", f"It is one of {', '.join(HANDS)}")
+        if self.kind in ("pick", "place") and self.object is None:
+            raise InputError(f"a {self.kind} event without an object", 'Write object = "name"')
+        if self.kind == "place" and self.to is None:
+            raise InputError("a place event without a target", "Write to = [x, y, z]")
+        if self.kind in ("pass", "jump", "stop") and self.at is None:
+            raise InputError(f"a {self.kind} event without a place", "Write at = [x, z]")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPose:
+    """A pose to go through: one frame of a clip, at a time."""
+
+    time_s: float
+    clip: str
+    frame: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sketch:
+    """Start, goal, path, events and key poses, in a world."""
+
+    start: GroundPose
+    goal: GroundPose
+    path: Path | None = None  # None: the engine finds its own way
+    corridor_m: float = 1.0  # width of the band round the path in which the root stays
+    speed_mps: float | None = None  # None: the engine chooses
+    events: tuple[Event, ...] = ()
+    key_poses: tuple[KeyPose, ...] = ()
+    world: World = field(default_factory=World)
+    name: str = "sketch"
+
+    def __post_init__(self) -> None:
+        for event in self.events:
+            if event.object is not None:
+                self.world.object(event.object)
+
+    @classmethod
+    def load(cls, path: str | FilePath) -> Sketch:
+        """Read a sketch from a TOML file.
+
+        Raises:
+            FormatError: the file is no TOML or breaks the schema; the message names file and line.
+        """
+        return load_sketch(path)
+
+
+SKETCH_VERSION: Final = 1
+MAX_POINTS: Final = 10_000
+
+_THINGS: Final[dict[str, tuple[str, type[Any]]]] = {
+    "wall": ("walls", Wall),
+    "river": ("rivers", River),
+    "stone": ("stones", Stone),
+    "table": ("tables", Table),
+    "box": ("boxes", Box),
+    "bar": ("bars", Bar),
+    "object": ("objects", Thing),
+}
+_TOP_KEYS: Final = ("version", "name", "start", "goal", "path", "event", "key_pose", *_THINGS)
+_POSITIVE: Final = frozenset(
+    {"thickness_m", "width_m", "radius_m", "size", "corridor_m", "speed_mps", "tolerance_m", "length_m", "seconds"}
+)
+
+
+def load_sketch(path: str | FilePath) -> Sketch:
+    """Read a sketch from a TOML file.
+
+    Raises:
+        FormatError: the file is no TOML or breaks the schema; the message names file and line.
+    """
+    return parse_sketch(read_toml_text(path, "sketch"), file=str(path))
+
+
+def parse_sketch(text: str, *, file: str = "<sketch>") -> Sketch:
+    """Read a sketch from TOML text; ``file`` is the name used in error messages."""
+    data, place = parse_toml(text, file, positive=_POSITIVE)
+    check_keys(data, _TOP_KEYS, place)
+    if data.get("version", SKETCH_VERSION) != SKETCH_VERSION:
+        place.fail(f"sketch version {data['version']}", f"This marey reads version {SKETCH_VERSION}", "version")
+    events = read_records(data, "event", Event, place)
+    return Sketch(
+        start=_read_ground_pose(data, "start", place),
+        goal=_read_ground_pose(data, "goal", place),
+        events=events,
+        key_poses=read_records(data, "key_pose", KeyPose, place),
+        world=_read_world(data, events, place),
+        name=as_text(data.get("name", FilePath(file).stem), "name", place),
+        **_read_path(data, place),
+    )
+
+
+def _read_world(data: dict[str, Any], events: tuple[Event, ...], place: TomlLocation) -> World:
+    things = {many: read_records(data, one, kind, place) for one, (many, kind) in _THINGS.items()}
+    names = [thing.name for thing in things["objects"]]
+    for number, name in enumerate(names):
+        if name in names[:number]:
+            place.at("object", number).fail(f"two objects are called '{name}'", "Object names must differ", "name")
+    for number, event in enumerate(events):
+        if event.object is not None and event.object not in names:
+            error = UnknownNameError("object", event.object, "this sketch", names)
+            place.at("event", number).fail(str(error), "Add it with [[object]]", "object")
+    return World(**things)
+
+
+def _read_path(data: dict[str, Any], place: TomlLocation) -> dict[str, Any]:
+    if "path" not in data:
+        return {}
+    here = place.at("path")
+    table = as_table(data["path"], here)
+    check_keys(table, ("points", "kind", "corridor_m", "speed_mps"), here)
+    numbers = {k: as_number(table[k], k, here) for k in ("corridor_m", "speed_mps") if k in table}
+    if "points" not in table and "kind" not in table:
+        return dict(numbers)  # the engine finds its own way
+    points = table.get("points")
+    if not isinstance(points, list) or not points or len(cast(list[Any], points)) > MAX_POINTS:
+        here.fail("the path has no list of points", f"Write points = [[x, z], ...], at most {MAX_POINTS}", "points")
+    rows = [as_numbers(row, 2, "points", here) for row in cast(list[Any], points)]
+    try:
+        return {"path": Path(np.array(rows), as_text(table.get("kind", "polyline"), "kind", here)), **numbers}
+    except InputError as error:
+        here.fail(error.what, error.fix, "kind" if "kind" in error.what else "points")
+
+
+def _read_ground_pose(data: dict[str, Any], key: str, place: TomlLocation) -> GroundPose:
+    if key not in data:
+        place.fail(f"the sketch has no [{key}]", f"Add [{key}] with position = [x, z]")
+    return read_record(data[key], GroundPose, place.at(key))
+
+
+def sketch_to_toml(sketch: Sketch) -> str:
+    """Write a sketch as TOML; reading it back gives the same sketch."""
+    rows = [f"version = {SKETCH_VERSION}", f"name = {format_toml_value(sketch.name)}"]
+    rows += ["", "[start]", *format_toml_keys(sketch.start), "", "[goal]", *format_toml_keys(sketch.goal)]
+    rows += ["", "[path]", f"corridor_m = {format_toml_value(sketch.corridor_m)}"]
+    rows += [] if sketch.speed_mps is None else [f"speed_mps = {format_toml_value(sketch.speed_mps)}"]
+    if sketch.path is not None:
+        points = ", ".join(format_toml_value(tuple(float(c) for c in p)) for p in sketch.path.points)
+        rows += [f"points = [{points}]", f"kind = {format_toml_value(sketch.path.kind)}"]
+    for one, items in _thing_tables(sketch):
+        for item in items:
+            rows += ["", f"[[{one}]]", *format_toml_keys(item)]
+    return "\n".join(rows) + "\n"
+
+
+def _thing_tables(sketch: Sketch) -> list[tuple[str, tuple[Any, ...]]]:
+    things = [(one, getattr(sketch.world, many)) for one, (many, _) in _THINGS.items()]
+    return [("event", sketch.events), ("key_pose", sketch.key_poses), *things]
+
+
+def save_sketch(sketch: Sketch, path: str | FilePath) -> None:
+    """Write a sketch to a TOML file."""
+    FilePath(path).write_text(sketch_to_toml(sketch), encoding="utf-8")
