@@ -30,7 +30,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
-from marey.base import MareyError, MissingFileError
+from marey.base import MareyError, MissingFileError, write_atomically
 from marey.library.catalogue import Catalogue
 from marey.library.records import AddOutcome, ClipRecord, IngestJob
 
@@ -51,16 +51,6 @@ def flush_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def write_atomic(path: Path, data: bytes) -> None:
-    """Write a file so that its name appears only when all of it is on the disk."""
-    part = path.with_name(path.name + ".part")
-    with part.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
 
 
 def move_durably(path: Path, target: Path) -> None:
@@ -329,4 +319,4 @@ class Store:
 
 def write_note(staged: StagedClip, clip_file: Path) -> None:
     """Write the note that lets another process take in the clip if this run is killed."""
-    write_atomic(clip_file.with_suffix(".json"), staged.to_json())
+    write_atomically(clip_file.with_suffix(".json"), staged.to_json())

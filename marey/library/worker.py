@@ -7,12 +7,9 @@ brings the interpreter down harms only itself, and the end of the caller closes 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import sys
 from pathlib import Path
 
-from marey.base import MareyError
+from marey.base import MareyError, serve_requests
 from marey.library.ingest import stage_file
 from marey.library.records import IngestJob
 
@@ -29,17 +26,5 @@ def answer_request(line: str) -> str:
         return json.dumps({"error": f"{type(error).__name__}: {error}"})
 
 
-def main() -> None:
-    """Answer until stdin closes. What a library prints goes to stderr, not between the answers."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the caller, who closes stdin
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    for line in sys.stdin:
-        print(answer_request(line), file=answers, flush=True)
-
-
 if __name__ == "__main__":
-    try:
-        main()
-    except BrokenPipeError:
-        sys.exit(1)  # the caller is gone
+    serve_requests(answer_request)

@@ -2,7 +2,7 @@
 
 from marey.base.deprecation import deprecated_names
 from marey.picture.bodies import PALETTES, Palette, body_solids, foot_prints, joint_sides, root_path
-from marey.picture.files import PICTURE_SUFFIXES, save_film, save_image, save_pictures, write_atomically
+from marey.picture.files import PICTURE_SUFFIXES, save_film, save_image, save_pictures
 from marey.picture.motions import ground_level, main_heading, make_light, motion_scene, render_motion
 from marey.picture.plots import SPAN_COLOURS, PhysicsCurves, plot_angles, plot_contacts, plot_physics, plot_speed
 from marey.picture.raycast.capsules import Image, encode_srgb, render
@@ -63,7 +63,6 @@ __all__ = [
     "save_image",
     "save_pictures",
     "view_direction",
-    "write_atomically",
     "write_labels",
 ]
 
@@ -79,6 +78,5 @@ __getattr__ = deprecated_names(
         "display": "encode_srgb",
         "lamp_for": "make_light",
         "srgb": "linear_from_srgb",
-        "written": "write_atomically",
     },
 )

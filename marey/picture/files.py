@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from marey.base import InputError, MissingExtraError, MissingFileError, UnknownNameError
+from marey.base import InputError, MissingExtraError, MissingFileError, UnknownNameError, atomic_file
 from marey.motion import Motion
 from marey.picture.bodies import PALETTES, Palette, body_solids, contacts_or_detect
 from marey.picture.motions import (
@@ -112,7 +112,9 @@ def save_image(image: NDArray[np.uint8], path: str | os.PathLike[str]) -> Path:
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[-1] != 3:
         raise InputError(f"a picture of {image.dtype} and shape {image.shape}", "Give uint8 values (H, W, 3)")
     target = _check_target(path, PICTURE_SUFFIXES)
-    return write_atomically(target, lambda draft: Pillow.fromarray(np.ascontiguousarray(image)).save(draft))
+    with atomic_file(target) as draft:
+        Pillow.fromarray(np.ascontiguousarray(image)).save(draft)
+    return target
 
 
 def save_film(
@@ -191,8 +193,12 @@ def _write_film(
     pictures = drawn(frames, progress)
     if target.suffix.lower() == ".gif":
         colours = common_colours(drawn(frames[:: max(1, len(frames) // COLOUR_SAMPLES)], None), palette)
-        return write_atomically(target, lambda draft: write_gif(draft, pictures, fps, colours))
-    return write_atomically(target, lambda draft: _write_mp4(draft, pictures, fps))
+        with atomic_file(target) as draft:
+            write_gif(draft, pictures, fps, colours)
+        return target
+    with atomic_file(target) as draft:
+        _write_mp4(draft, pictures, fps)
+    return target
 
 
 def film_frames(motion: Motion, fps: float) -> NDArray[np.int64]:
@@ -288,15 +294,4 @@ def _check_target(path: str | os.PathLike[str], suffixes: tuple[str, ...]) -> Pa
         raise InputError(f"'{target.name}' has no suffix that can be written", f"Use one of {', '.join(suffixes)}")
     if not target.parent.is_dir():
         raise MissingFileError(str(target.parent), "Make the folder first.")
-    return target
-
-
-def write_atomically(target: Path, write: Callable[[Path], object]) -> Path:
-    """Write to a draft beside the target, then rename: a failed write leaves nothing."""
-    draft = target.with_name(f".{target.stem}.draft{os.getpid()}{target.suffix.lower()}")
-    try:
-        write(draft)
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
     return target

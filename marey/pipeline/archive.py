@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from marey.base import InputError
+from marey.base import InputError, write_atomically
 from marey.library import ClipRecord, Library
-from marey.pipeline.batch import write_atomically
 
 if TYPE_CHECKING:
     from marey.motion import Motion

@@ -16,9 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
-from marey.base import FormatError, InputError, MareyError
-from marey.library.processes import ask_workers, count_cores
-from marey.library.staging import connect_dask
+from marey.base import DaskJobs, FormatError, InputError, MareyError, ask_workers, count_cores, write_atomically
 from marey.pipeline.synthesis import synthesize_sketch
 from marey.world import Sketch, load_sketch, parse_sketch, sketch_to_toml
 
@@ -117,16 +115,6 @@ def store_result(report: dict[str, Any], data: bytes, folder: Path) -> BatchItem
     return make_item(report)
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that its name appears only when all of it is on the disk."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with part.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
-
-
 def make_item(report: dict[str, Any], *, is_skipped: bool = False) -> BatchItem:
     """The short form of a report."""
     return BatchItem(
@@ -145,9 +133,6 @@ def load_finished_item(job: BatchJob, folder: Path) -> BatchItem | None:
         return None
 
 
-RETRIES: Final = 3  # of a job that fails on its worker
-
-
 def run_on_cluster(
     jobs: Sequence[BatchJob], folder: Path, address: str, on_link: Callable[[str], None] | None
 ) -> Generator[BatchItem]:
@@ -157,16 +142,11 @@ def run_on_cluster(
         MissingExtraError: Dask is not installed.
         InputError: nobody answers at the address.
     """
-    dask, connected = connect_dask(address, "a batch on a cluster")
-    with connected as client:
-        if on_link is not None:
-            on_link(str(client.dashboard_link))
-        graphs = {path: client.scatter(Path(path).read_bytes(), broadcast=True) for path in _graph_files(jobs)}
-        futures = {
-            client.submit(run_job, job, graphs.get(job.graph or ""), pure=False, retries=RETRIES): job for job in jobs
-        }
-        for future in dask.as_completed(list(futures), loop=client.loop):
-            yield _store_future(future, futures[future], folder)
+    with DaskJobs(address, "a batch on a cluster", on_link) as cluster:
+        files = {job.graph for job in jobs if job.graph is not None}
+        graphs = {path: cluster.client.scatter(Path(path).read_bytes(), broadcast=True) for path in files}
+        for number, future in cluster.run(run_job, [(job, graphs.get(job.graph or "")) for job in jobs]):
+            yield _store_future(future, jobs[number], folder)
 
 
 def _store_future(future: Any, job: BatchJob, folder: Path) -> BatchItem:
@@ -175,10 +155,6 @@ def _store_future(future: Any, job: BatchJob, folder: Path) -> BatchItem:
     except Exception as error:
         return BatchItem(job.name, "ERROR", error=f"{type(error).__name__}: {error}")
     return store_result(report, data, folder)
-
-
-def _graph_files(jobs: Sequence[BatchJob]) -> set[str]:
-    return {job.graph for job in jobs if job.graph is not None}
 
 
 TRIES: Final = 3  # of a job whose process dies

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
+from marey.base import serve_requests
 from marey.pipeline.batch import BatchJob, run_job, store_result
 
 
@@ -17,12 +17,5 @@ def answer_request(line: str) -> str:
     return json.dumps(report)
 
 
-def main() -> None:
-    """Answer until there is nothing more to read."""
-    out, sys.stdout = sys.stdout, sys.stderr  # nothing else may speak there
-    for line in sys.stdin:
-        print(answer_request(line), file=out, flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    serve_requests(answer_request)

@@ -6,8 +6,6 @@ Each entry is one ``.safetensors`` file that is written completely or not at all
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +13,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from marey.base import FloatArray, FormatError, InputError, MareyError, MissingFileError, TensorFormat, Tensors
+from marey.base import (
+    FloatArray,
+    FormatError,
+    InputError,
+    MareyError,
+    MissingFileError,
+    TensorFormat,
+    Tensors,
+    write_atomically,
+)
 from marey.motion import Motion
 from marey.spacetime.dispatch import build_character, optimize
 from marey.spacetime.problem.definition import SpacetimeProblem
@@ -52,17 +59,7 @@ def write_entry(entry: StoreEntry, path: Path) -> None:
         "objective": entry.objective,
         "version": entry.version,
     }
-    data = ENTRY_FILE.pack({"q": entry.q}, facts)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    write_atomically(path, ENTRY_FILE.pack({"q": entry.q}, facts))
 
 
 def read_entry(path: Path) -> StoreEntry:

@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from marey.base import FloatArray, InputError, IntArray, MareyError, TensorFormat, frozen
+from marey.base import FloatArray, InputError, IntArray, MareyError, TensorFormat, atomic_file, frozen
 from marey.dynamics import Body
 from marey.graph.arrays import GraphArrays
 from marey.graph.construction.event_tables import EventTable
@@ -32,20 +32,6 @@ def hash_arrays(tensors: Mapping[str, NDArray[Any]]) -> str:
         found.update(f"{name} {array.dtype.str} {array.shape}".encode())
         found.update(array.tobytes())
     return found.hexdigest()
-
-
-def write_atomically(
-    kind: TensorFormat, path: Path, tensors: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]
-) -> None:
-    """Write a file at once: somebody who is killed meanwhile leaves the old file, or none."""
-    if path.suffix != ".safetensors":
-        kind.write(path, tensors, facts)  # which refuses the name
-    unfinished = path.with_name(f".{path.stem}.{os.getpid()}.safetensors")
-    try:
-        kind.write(unfinished, tensors, facts)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def check_graph(graph: MotionGraph) -> None:
@@ -110,7 +96,8 @@ def save_graph(graph: MotionGraph, path: AnyPath) -> None:
         InputError: the name does not end in `.safetensors`.
         MissingFileError: the folder does not exist.
     """
-    write_atomically(GRAPH_FILE, Path(path), *_pack_graph(graph))
+    with atomic_file(Path(path)) as draft:
+        GRAPH_FILE.write(draft, *_pack_graph(graph))
 
 
 def graph_bytes(graph: MotionGraph) -> bytes:
