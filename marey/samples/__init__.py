@@ -2,9 +2,8 @@
 
 from marey.samples.cached_graph import DEMO_SETTINGS, demo_graph, demo_graph_file
 from marey.samples.gaits import jump, run, walk
-from marey.samples.graph_clips import demo_clips, demo_picks
+from marey.samples.graph_clips import demo_clips
 from marey.samples.installed_clips import load, names
-from marey.samples.picking import pick_up
 from marey.samples.shipped_files import (
     jump_problem,
     problem_file,
@@ -20,12 +19,10 @@ __all__ = [
     "demo_clips",
     "demo_graph",
     "demo_graph_file",
-    "demo_picks",
     "jump",
     "jump_problem",
     "load",
     "names",
-    "pick_up",
     "problem_file",
     "problem_names",
     "run",

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from marey.base import InputError, UnknownNameError
-from marey.graph import BuildCancelledError, build_graph, graph_bytes
-from marey.graph.construction.jobs import hash_task, pack_clip, run_clip_tasks, unpack_clip
+from marey.graph import build_graph, graph_bytes
+from marey.graph.construction.jobs import BuildCancelledError, hash_task, pack_clip, run_clip_tasks, unpack_clip
 from marey.graph.database.clips import gather_database, make_clip_tasks, project_principal
 from marey.graph.database.settings import GraphSettings
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from marey.base import FormatError, InputError, MareyError
-from marey.io import read_amass
+from marey.io.amass import read_amass
 from marey.lie import SO3, geodesic_distance
 from marey.skeleton import HUMAN
 

@@ -6,16 +6,9 @@ import numpy as np
 import pytest
 
 from marey.base import InputError, MareyError
-from marey.models import (
-    HierarchicalPCA,
-    MotionUnits,
-    find_outliers,
-    fit_speed_law,
-    joint_shares,
-    principal_components,
-    sort_gaits,
-    sort_subjects,
-)
+from marey.models import HierarchicalPCA, MotionUnits, find_outliers, fit_speed_law, principal_components
+from marey.models.gait_sorting import sort_gaits, sort_subjects
+from marey.models.hierarchy import joint_shares
 
 SUBJECTS = ("anna", "bert", "cleo")
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from scipy.interpolate import BSpline
 
 from marey.base import InputError
-from marey.numerics import UniformBSpline, finite_difference_jacobian
+from marey.numerics import UniformBSpline
+from marey.numerics.differences import finite_difference_jacobian
 
 DEGREES = [0, 1, 2, 3, 5]
 

@@ -15,8 +15,8 @@ import pytest
 
 from marey.base import FormatError, InputError, write_atomically
 from marey.io import load
-from marey.pipeline import BatchJob, run_batch
-from marey.pipeline.batch import count_workers, load_finished_item, run_job, store_result
+from marey.pipeline import run_batch
+from marey.pipeline.batch import BatchJob, count_workers, load_finished_item, run_job, store_result
 from marey.world import GroundPose, Path, Sketch, save_sketch, sketch_to_toml
 
 FAST = {"check": False, "rate_hz": 30.0}

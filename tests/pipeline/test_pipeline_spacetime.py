@@ -16,7 +16,8 @@ from marey.pipeline.spacetime_engine import (
     make_walk_problem,
     plan_footsteps,
 )
-from marey.world import Box, Event, GroundPose, KeyPose, Path, River, Sketch, Stone, Table, Thing, Wall, World
+from marey.world import Box, Event, GroundPose, Path, River, Sketch, Stone, Table, Thing, Wall, World
+from marey.world.sketch import KeyPose
 
 WALK = Sketch(
     GroundPose((1.0, 2.0), 90.0), GroundPose((3.6, 2.0)), Path(np.array([[1.0, 2.0], [3.6, 2.0]])), corridor_m=0.6

@@ -8,9 +8,10 @@ import pytest
 
 from marey.graph import graph_bytes
 from marey.locomotion import Engine, load_model
-from marey.samples import demo_graph, pick_up
+from marey.samples import demo_graph
 from marey.samples import graph_clips as _clips
 from marey.samples.cached_graph import cache_folder
+from marey.samples.picking import pick_up
 
 
 @pytest.fixture
