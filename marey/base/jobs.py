@@ -97,7 +97,17 @@ class _WorkerPool:
             _end_worker(process)  # it died between two requests: its pipes are still open
             process = None
         if process is None:
-            process = self._processes[worker] = _start_worker(self._module)
+            module = self._module
+            paths = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
+            process = self._processes[worker] = subprocess.Popen(
+                [sys.executable, "-P", "-m", module],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=os.environ | {"PYTHONPATH": paths},
+                text=True,
+                encoding="utf-8",
+            )
         line = ""
         with contextlib.suppress(OSError, ValueError):
             print(request, file=cast(IO[str], process.stdin), flush=True)
@@ -117,19 +127,6 @@ class _WorkerPool:
                 self.answers.get(timeout=0.01)
         for process in self._processes.values():
             _end_worker(process)
-
-
-def _start_worker(module: str) -> subprocess.Popen[str]:
-    paths = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", module],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=os.environ | {"PYTHONPATH": paths},
-        text=True,
-        encoding="utf-8",
-    )
 
 
 def _end_worker(process: subprocess.Popen[str]) -> None:

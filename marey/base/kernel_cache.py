@@ -93,16 +93,13 @@ class _StampedCache(FunctionCache):
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
             cast(Any, super()).save_overload(sig, data)
-            self._remove_unused()
+            # Remove files of this kernel's other versions that nobody read for `UNUSED_DAYS`
+            oldest = time.time() - UNUSED_DAYS * 86400.0
+            for path in Path(self._cache_path).glob(f"{self._kernel}-*"):
+                status = path.stat()
+                if max(status.st_atime, status.st_mtime) < oldest:
+                    path.unlink(missing_ok=True)
         except OSError as error:  # a full disk costs time at the next start, not the result
             warnings.warn(
                 f"compiled code was not kept ({error}); the next run compiles it anew", MareyWarning, stacklevel=2
             )
-
-    def _remove_unused(self) -> None:
-        """Remove files of this kernel's other versions that nobody read for ``UNUSED_DAYS``."""
-        oldest = time.time() - UNUSED_DAYS * 86400.0
-        for path in Path(self._cache_path).glob(f"{self._kernel}-*"):
-            status = path.stat()
-            if max(status.st_atime, status.st_mtime) < oldest:
-                path.unlink(missing_ok=True)

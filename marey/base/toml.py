@@ -133,7 +133,12 @@ def as_text(value: Any, key: str, place: TomlLocation) -> str:
 
 def as_number(value: Any, key: str, place: TomlLocation) -> float:
     """The value, which must be a finite number of a sensible size."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
+    # Whether a number is neither NaN nor infinite; a whole number may be too large for a float and yet finite
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not (isinstance(value, int) or math.isfinite(value))
+    ):
         place.fail(f"'{key}' is not a finite number", f"Write {key} = 1.0, say", key)
     if key in place.positive and value <= 0:
         place.fail(f"'{key}' is {value}", "It must be positive", key)
@@ -141,11 +146,6 @@ def as_number(value: Any, key: str, place: TomlLocation) -> float:
         shown = value if abs(value) < 1e15 else "too large"  # a whole number may have thousands of digits
         place.fail(f"'{key}' is {shown}", "Lengths are in metres, at most a million of them", key)
     return float(value)
-
-
-def _is_finite(value: int | float) -> bool:
-    """Whether a number is neither NaN nor infinite; a whole number may be too large for a float and yet finite."""
-    return isinstance(value, int) or math.isfinite(value)
 
 
 def as_numbers(value: Any, count: int, key: str, place: TomlLocation) -> tuple[float, ...]:

@@ -70,7 +70,10 @@ def compress(motion: Motion, *, max_error_m: float = 1e-3, method: str = "defaul
     for name in options:
         if name not in known:
             raise UnknownNameError("option", name, f"method '{method}'", known)
-    is_inside = _is_skeleton_inside(options.pop("skeleton", "inside"))
+    where = options.pop("skeleton", "inside")
+    if where not in ("inside", "outside"):
+        raise InputError(f"skeleton is {where!r}", "Choose 'inside' or 'outside' the file")
+    is_inside = where == "inside"
     bound_m = _require_positive(max_error_m, "max_error_m", MIN_ERROR_M)
     if method == "tournier2011":
         thinned = encode_tournier(motion, max_error_m=bound_m, **options)
@@ -162,12 +165,6 @@ def _is_within(motion: Motion, decoded: Motion, bound: ErrorBound) -> bool:
     limit = bound.max_error_m
     worst = compute_joint_errors(motion, decoded).max()
     return bool(worst <= limit and compute_shell_errors(motion, decoded, bound.shell_m).max() <= limit)
-
-
-def _is_skeleton_inside(where: object) -> bool:
-    if where not in ("inside", "outside"):
-        raise InputError(f"skeleton is {where!r}", "Choose 'inside' or 'outside' the file")
-    return where == "inside"
 
 
 def _require_positive(value: Any, name: str, least: float) -> float:

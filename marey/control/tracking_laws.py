@@ -14,7 +14,7 @@ import numpy as np
 from marey.base import FloatArray, InputError, IntArray
 from marey.control.reference.centre_of_mass import HORIZONTAL_AXES, CentreOfMassPath, project_into_hull
 from marey.control.reference.clip import SIDES, Reference
-from marey.control.stepping import EDGE_CORNERS, FLAT, Footsteps, capturing_offset
+from marey.control.stepping import BEYOND_M, EDGE_CORNERS, FLAT, LONGEST_M, Footsteps
 from marey.control.support import convex_hull
 from marey.control.task_laws import sole_frame, sole_target
 from marey.control.tasks import RowsTask
@@ -140,7 +140,11 @@ def com_rows(at: TrackingStep) -> RowsTask:
     """
     h, w, sway, i = at.dt, at.weights, at.sway, at.frame
     now, com, pivot = at.com_velocity(), at.here.com, at.pivot()
-    hull = bearing_hull(at)
+    # Hull `(h, 2)` [m] of the corners that bear the figure: of feet that stand, else of any
+    low = at.steps.floor.gaps(at.points) < NEAR_M
+    planned = low & np.array([[foot.is_down] for foot in at.steps.feet])
+    bearing = planned if planned.any() else low
+    hull = convex_hull(at.points[bearing][:, HORIZONTAL_AXES])
     if len(hull):
         pivot = project_into_hull(hull, pivot + sway.shift[i], EDGE_M) - sway.shift[i]
     rise = at.steps.floor.rise(pivot)
@@ -148,14 +152,6 @@ def com_rows(at: TrackingStep) -> RowsTask:
     target = correct_velocity((h, w.com_per_s), now, wanted, then, at.target_com() - com)
     target[HORIZONTAL_AXES] = now[HORIZONTAL_AXES] + h * sway.stiffness[i] * (com[HORIZONTAL_AXES] - pivot)
     return RowsTask(at.here.com_jacobian, target, weight=w.com)
-
-
-def bearing_hull(at: TrackingStep) -> FloatArray:
-    """Hull ``(h, 2)`` [m] of the corners that bear the figure: of feet that stand, else of any."""
-    low = at.steps.floor.gaps(at.points) < NEAR_M
-    planned = low & np.array([[foot.is_down] for foot in at.steps.feet])
-    bearing = planned if planned.any() else low
-    return convex_hull(at.points[bearing][:, HORIZONTAL_AXES])
 
 
 def momentum_rows(at: TrackingStep) -> RowsTask:
@@ -264,7 +260,17 @@ def landing_offset(at: TrackingStep, side: int) -> FloatArray:
     """How far from the clip ``(2,)`` [m] a foot shall land: as the other one stands, and by what balance needs."""
     other, foot = at.steps.feet[1 - side], at.steps.feet[side]
     if foot.is_own:
-        return _avoid_crossing(at, side, capturing_offset(at, side))
+        # How far from the clip `(2,)` [m] a foot must land to catch the figure
+        foot_offset, stance = at.steps.feet[side], at.points[1 - side, :4][:, HORIZONTAL_AXES]
+        point, left_s_offset = at.capture_point(), max(foot_offset.due - at.step, 0) * at.dt
+        push = project_into_hull(convex_hull(stance), point, 0.0)
+        away = (point - push) * np.exp(at.sway.frequency * left_s_offset)
+        away = away * (1.0 + BEYOND_M / max(float(np.linalg.norm(away)), 1e-9))
+        way = push + away - stance.mean(axis=0)
+        way = way * min(1.0, LONGEST_M / max(float(np.linalg.norm(way)), 1e-9))
+        return _avoid_crossing(
+            at, side, stance.mean(axis=0) + way - at.reference.soles[at.frame, side][HORIZONTAL_AXES]
+        )
     base = other.offset if other.is_down else at.steps.offset
     if foot.due >= len(at.reference):  # it never lands
         return _avoid_crossing(at, side, base)

@@ -38,12 +38,6 @@ def file_size(path: AnyPath, *, limit: int) -> int:
     return size
 
 
-def read_limited(path: AnyPath, *, limit: int) -> bytes:
-    """Return the whole file; raises as :func:`file_size` does."""
-    file_size(path, limit=limit)
-    return Path(path).read_bytes()
-
-
 def map_file(path: AnyPath, *, limit: int) -> memoryview:
     """Return the bytes of a file without reading them yet; raises as :func:`file_size` does."""
     file_size(path, limit=limit)

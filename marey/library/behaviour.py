@@ -95,6 +95,7 @@ def measure_features(motion: Motion) -> Features:
     low, median, high = (float(np.percentile(pelvis_m, share)) / leg_m for share in (1, 50, 99))
     turned = np.unwrap(headings(motion))
     root = motion.root_positions[:, [0, 2]]
+    # Length of the longest run of true flags
     return Features(
         mean_speed_mps=mean_speed(motion),
         fast_speed_mps=float(np.percentile(root_speeds(motion), 90)),
@@ -102,7 +103,14 @@ def measure_features(motion: Motion) -> Features:
         heading_change_rad=float(turned[-1] - turned[0]),
         heading_range_rad=float(np.ptp(turned)),
         path_turn_rad=_path_turn(root),
-        flight_s=_longest(~_is_held(ensure_contacts(motion) if motion.contacts is None else motion)) / motion.rate_hz,
+        flight_s=max(
+            (
+                stop - start
+                for start, stop in find_runs(~_is_held(ensure_contacts(motion) if motion.contacts is None else motion))
+            ),
+            default=0,
+        )
+        / motion.rate_hz,
         root_low_m=float(pelvis_m.min()),
         root_high_m=float(pelvis_m.max()),
         pelvis_low=low,
@@ -138,11 +146,6 @@ def _is_held(motion: Motion) -> BoolArray:
     if track is None or not track.names:
         return np.ones(motion.num_frames, dtype=bool)
     return np.logical_or.reduce(track.active, axis=1)
-
-
-def _longest(flags: BoolArray) -> int:
-    """Length of the longest run of true flags."""
-    return max((stop - start for start, stop in find_runs(flags)), default=0)
 
 
 def _path_turn(root: FloatArray) -> float:

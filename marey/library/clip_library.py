@@ -23,18 +23,6 @@ from marey.library.store import Store, expand_paths, file_sha256, is_library
 from marey.motion import Motion
 
 
-def verify_store(store: Store, *, repair: bool = False) -> VerifyReport:
-    """Compare catalogue and files; see :meth:`marey.library.Library.verify`."""
-    with store.catalogue.writing():  # one view of both: no clip is halfway in
-        records = {record.id: record for record in store.catalogue.find(Query())}
-        files = store.stored_ids()
-    missing = tuple(sorted(records.keys() - files))
-    damaged = tuple(sorted(i for i in records.keys() & files if not is_intact(store, records[i])))
-    strays = tuple(sorted(files - records.keys()))
-    repairs = _repair_store(store, missing, damaged, strays) if repair else ()
-    return VerifyReport(len(records), missing, damaged, strays, repairs)
-
-
 def is_intact(store: Store, record: ClipRecord) -> bool:
     """Whether the file of a clip has the bytes that were written and its motion has the address."""
     path = store.clip_path(record.id)
@@ -209,7 +197,16 @@ class Library:
         With ``repair``, rows without files are dropped, files without rows get their rows back, and damaged files
         are moved to the folder ``damaged``.
         """
-        return verify_store(self._store, repair=repair)
+        # Compare catalogue and files; see `verify`
+        store = self._store
+        with store.catalogue.writing():  # one view of both: no clip is halfway in
+            records = {record.id: record for record in store.catalogue.find(Query())}
+            files = store.stored_ids()
+        missing = tuple(sorted(records.keys() - files))
+        damaged = tuple(sorted(i for i in records.keys() & files if not is_intact(store, records[i])))
+        strays = tuple(sorted(files - records.keys()))
+        repairs = _repair_store(store, missing, damaged, strays) if repair else ()
+        return VerifyReport(len(records), missing, damaged, strays, repairs)
 
     def remove(self, ids: str | Iterable[str]) -> tuple[ClipRecord, ...]:
         """Remove clips, given by name or id, and return what they were; each goes whole or stays whole."""

@@ -15,19 +15,6 @@ from marey.motion import Motion
 _TRIAL_NAME: Final = re.compile(r"(?:s|subj|subject)?[_-]?0*(\d{1,4})[_-]\d{1,4}(?!\d)", re.IGNORECASE)
 
 
-def stage_file(job: IngestJob, clip_file: Path) -> StagedClip:
-    """Read a file and write it as a clip that :meth:`Store.take_in` can take in.
-
-    Raises:
-        MareyError: the file cannot be read; nothing is left behind.
-    """
-    from marey.io import load
-
-    stamp = file_stamp(job.path)
-    motion = ensure_stored_contacts(load(job.path, rate_hz=job.rate_hz, unit=job.unit))
-    return stage_motion(motion, job, clip_file, stamp)
-
-
 def stage_motion(motion: Motion, job: IngestJob, clip_file: Path, stamp: str) -> StagedClip:
     """As :func:`stage`, for a motion in memory."""
     from marey.io import write_clip

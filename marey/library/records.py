@@ -190,7 +190,10 @@ def motion_signature(motion: Motion) -> bytes:
     frames = np.unique(np.linspace(0, motion.num_frames - 1, SIGNATURE_FRAMES).round().astype(int))
     columns = motion.rotations[frames].matrix()[..., :2].reshape(len(frames), -1, 6)
     values = np.concatenate([motion.joint_positions()[frames], columns], axis=-1)[:, order]
-    return _tree_hash(tree) + np.clip(values, -1e30, 1e30).astype("<f4").tobytes()
+    return (
+        hashlib.blake2b(json.dumps(tree).encode(), digest_size=TREE_HASH_BYTES).digest()
+        + np.clip(values, -1e30, 1e30).astype("<f4").tobytes()
+    )
 
 
 def is_same_motion(one: bytes, other: bytes) -> bool:
@@ -206,10 +209,6 @@ def _sort_by_name(skeleton: Skeleton) -> tuple[list[int], list[tuple[str, str]]]
     order = sorted(range(skeleton.num_joints), key=lambda j: skeleton.names[j])
     parents = ["" if p < 0 else skeleton.names[p] for p in map(int, skeleton.parents)]
     return order, [(skeleton.names[j], parents[j]) for j in order]
-
-
-def _tree_hash(tree: list[tuple[str, str]]) -> bytes:
-    return hashlib.blake2b(json.dumps(tree).encode(), digest_size=TREE_HASH_BYTES).digest()
 
 
 def _quantise(values: FloatArray) -> bytes:

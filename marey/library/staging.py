@@ -23,7 +23,7 @@ def stage_on_cluster(
     jobs: Sequence[IngestJob], clip_files: Sequence[Path], address: str, on_link: Callable[[str], None] | None = None
 ) -> Generator[tuple[int, str]]:
     """Number and answer of every job, as ``answer_request`` gives it; clips are written here."""
-    arguments = [(job, collect_files(job), _stamp_if_present(job)) for job in jobs]
+    arguments = [(job, collect_files(job), file_stamp(job.path) if Path(job.path).is_file() else "") for job in jobs]
     with DaskJobs(address, "a library on a cluster", on_link) as cluster:
         for index, future in cluster.run(stage_bytes, arguments):
             yield index, _save_result(future, clip_files[index])
@@ -39,10 +39,6 @@ def _save_result(future: Any, clip_file: Path) -> str:
         flush_file(clip_file)
         write_note(StagedClip.from_json(line), clip_file)
     return line
-
-
-def _stamp_if_present(job: IngestJob) -> str:
-    return file_stamp(job.path) if Path(job.path).is_file() else ""
 
 
 def collect_files(job: IngestJob) -> dict[str, bytes]:
@@ -112,7 +108,9 @@ def stage_clips(
         for index, line in stage_on_cluster(jobs, [_clip_file(folder, n) for n in range(len(jobs))], cluster, on_link):
             yield _parse_answer(line, index, folder)
         return
-    requests = [_format_request(index, job, folder) for index, job in enumerate(jobs)]
+    requests = [
+        json.dumps({"job": asdict(job), "clip_file": str(_clip_file(folder, index))}) for index, job in enumerate(jobs)
+    ]
     if workers == 0:
         yield from (_parse_answer(answer_request(request), index, folder) for index, request in enumerate(requests))
         return
@@ -122,10 +120,6 @@ def stage_clips(
 
 def _clip_file(folder: Path, index: int) -> Path:
     return folder / f"{index:06d}.safetensors"
-
-
-def _format_request(index: int, job: IngestJob, folder: Path) -> str:
-    return json.dumps({"job": asdict(job), "clip_file": str(_clip_file(folder, index))})
 
 
 def _parse_answer(line: str, index: int, folder: Path) -> StagingResult:

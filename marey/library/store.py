@@ -41,23 +41,19 @@ def flush_file(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def flush_folder(folder: Path) -> None:
-    """Return when the names in a folder are on the disk; a system that cannot open folders does it by itself."""
+def move_durably(path: Path, target: Path) -> None:
+    """Rename within the library, so that the new name survives a power cut."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    path.replace(target)
+    # When the names in a folder are on the disk; a system that cannot open folders does it by itself
     try:
-        handle = os.open(folder, os.O_RDONLY)
+        handle = os.open(target.parent, os.O_RDONLY)
     except OSError:
         return
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def move_durably(path: Path, target: Path) -> None:
-    """Rename within the library, so that the new name survives a power cut."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    path.replace(target)
-    flush_folder(target.parent)
 
 
 def file_sha256(path: Path) -> str:
@@ -296,16 +292,13 @@ class Store:
             lock.release()
             return []
         for note in sorted(folder.glob("*.json")):
-            self._adopt(note)
+            # Take in a clip whose note is complete: the note is written after the clip, so the clip is whole
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                staged = StagedClip.from_json(note.read_bytes())
+                clip_file = note.with_suffix(".safetensors")
+                if clip_file.exists() or self.clip_path(staged.record.id).exists():
+                    self._take_in(staged, clip_file)
         return [lock]
-
-    def _adopt(self, note: Path) -> None:
-        """Take in a clip whose note is complete: the note is written after the clip, so the clip is whole."""
-        with contextlib.suppress(ValueError, KeyError, TypeError):
-            staged = StagedClip.from_json(note.read_bytes())
-            clip_file = note.with_suffix(".safetensors")
-            if clip_file.exists() or self.clip_path(staged.record.id).exists():
-                self._take_in(staged, clip_file)
 
     def _empty_trash(self) -> None:
         with self.catalogue.writing():

@@ -79,7 +79,16 @@ def principal_components(
     variances, directions = variances[kept], directions[:, kept]
     shares = variances / variances.sum() if variances.size else variances
     count = choose_count(shares, n_components, explained)
-    return Components(mean, _fix_signs(directions[:, :count]), scales, variances[:count], shares[:count])
+    # Fix signs: the entry of largest size is positive
+    directions_signs = directions[:, :count]
+    largest = np.argmax(np.abs(directions_signs), axis=0)
+    return Components(
+        mean,
+        directions_signs * np.where(directions_signs[largest, np.arange(directions_signs.shape[1])] < 0.0, -1.0, 1.0),
+        scales,
+        variances[:count],
+        shares[:count],
+    )
 
 
 def _decompose_by_svd(centred: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -103,12 +112,6 @@ def _scales(rows: FloatArray, scaling: str, weights: ArrayLike | None) -> FloatA
         return scales
     deviations = rows.std(axis=0)
     return scales / np.where(deviations > 0.0, deviations, 1.0)
-
-
-def _fix_signs(directions: FloatArray) -> FloatArray:
-    """Fix signs: the entry of largest size is positive."""
-    largest = np.argmax(np.abs(directions), axis=0)
-    return directions * np.where(directions[largest, np.arange(directions.shape[1])] < 0.0, -1.0, 1.0)
 
 
 def joint_shares(direction: ArrayLike, num_joints: int) -> FloatArray:

@@ -67,7 +67,31 @@ def find_body(motion: Motion, roles: RoleMap | None = None) -> BodyTracks | None
     cutoff = min(SMOOTHING_HZ, 0.4 * motion.rate_hz)
     if len(points) < MIN_FRAMES:
         return None
-    return _build_tracks(lowpass_values(points, motion.rate_hz, cutoff), used, 1.0 / (motion.rate_hz * unit_s), leg)
+    points_tracks = lowpass_values(points, motion.rate_hz, cutoff)
+    step = 1.0 / (motion.rate_hz * unit_s)
+    weights = mass_weights(frozenset(used))
+    names = [*used, "com"]
+    centre = np.einsum("p,fpi->fi", [weights.get(role, 0.0) for role in used], points_tracks)
+    points_tracks = np.concatenate([points_tracks, centre[:, None]], axis=1)
+    velocities = np.gradient(points_tracks, step, axis=0)
+    accelerations = np.gradient(velocities, step, axis=0)
+    position, velocity, acceleration = (
+        {name: values[:, k] for k, name in enumerate(names)} for values in (points_tracks, velocities, accelerations)
+    )
+    height = np.stack([np.minimum(position[s + "ankle"][:, 1] - 0.095, position[s + "foot"][:, 1]) for s in SIDES])
+    floor = np.percentile(height.min(axis=0), 5)
+    speed = np.stack([np.minimum(row_norms(velocity[s + "ankle"]), row_norms(velocity[s + "foot"])) for s in SIDES])
+    for values in position.values():
+        values[:, 1] -= floor
+    height -= floor
+    hands = np.full(len(points_tracks), np.inf)
+    for side in SIDES:
+        hands = np.minimum(hands, position[side + "wrist"][:, 1] if side + "wrist" in position else np.inf)
+    upright = (position["com"][:, 1] > UPRIGHT) & (hands > 0.25)
+    down = (speed < 0.16) & (height < 0.12) & upright
+    moving = (speed > 0.21) & (height > 0.024)
+    airborne = moving[0] & moving[1] & (hands > 0.42)
+    return BodyTracks(step, position, velocity, acceleration, height, speed, down, airborne, leg)
 
 
 def _ball_positions(motion: Motion, roles: RoleMap, joints: FloatArray) -> FloatArray:
@@ -94,32 +118,6 @@ def _steady_stretch(points: FloatArray) -> FloatArray:
     travelled = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(points, axis=0)).sum(axis=(1, 2)))])
     start = int(np.argmax(travelled[MAX_FRAMES - 1 :] - travelled[: len(points) - MAX_FRAMES + 1]))
     return points[start : start + MAX_FRAMES]
-
-
-def _build_tracks(points: FloatArray, used: list[str], step: float, leg_m: float) -> BodyTracks:
-    weights = mass_weights(frozenset(used))
-    names = [*used, "com"]
-    centre = np.einsum("p,fpi->fi", [weights.get(role, 0.0) for role in used], points)
-    points = np.concatenate([points, centre[:, None]], axis=1)
-    velocities = np.gradient(points, step, axis=0)
-    accelerations = np.gradient(velocities, step, axis=0)
-    position, velocity, acceleration = (
-        {name: values[:, k] for k, name in enumerate(names)} for values in (points, velocities, accelerations)
-    )
-    height = np.stack([np.minimum(position[s + "ankle"][:, 1] - 0.095, position[s + "foot"][:, 1]) for s in SIDES])
-    floor = np.percentile(height.min(axis=0), 5)
-    speed = np.stack([np.minimum(row_norms(velocity[s + "ankle"]), row_norms(velocity[s + "foot"])) for s in SIDES])
-    for values in position.values():
-        values[:, 1] -= floor
-    height -= floor
-    hands = np.full(len(points), np.inf)
-    for side in SIDES:
-        hands = np.minimum(hands, position[side + "wrist"][:, 1] if side + "wrist" in position else np.inf)
-    upright = (position["com"][:, 1] > UPRIGHT) & (hands > 0.25)
-    down = (speed < 0.16) & (height < 0.12) & upright
-    moving = (speed > 0.21) & (height > 0.024)
-    airborne = moving[0] & moving[1] & (hands > 0.42)
-    return BodyTracks(step, position, velocity, acceleration, height, speed, down, airborne, leg_m)
 
 
 def row_norms(vectors: FloatArray) -> FloatArray:
@@ -160,22 +158,19 @@ def slow_fall(body: BodyTracks) -> float | None:
     for start, stop in find_runs(body.airborne & (body.height > 0.05).all(axis=0), shortest=max(8, body.frames(0.5))):
         edge = max(1, (stop - start) // 6)
         path = body.position["com"][start + edge : stop - edge]
-        fall, is_ballistic = _fit_flight(path, body.step)
+        # Downward acceleration of a path `(N, 3)`, and whether it is a parabola of some height without side force
+        times = body.step * np.arange(len(path))
+        fit = np.polyfit(times, path, 2)
+        residual = path[:, 1] - np.polyval(fit[:, 1], times)
+        sideways = 2.0 * float(np.hypot(fit[0, 0], fit[0, 2]))
+        is_parabola = float(residual.std()) < 0.006 and float(np.ptp(path[:, 1])) > 0.02
+        fall = -2.0 * float(fit[0, 1])
+        is_ballistic = is_parabola and sideways < 0.06
         if fall >= NO_FLIGHT:
             return None
         if is_ballistic and HALF_SPEED[0] < fall < HALF_SPEED[1]:
             falls.append(fall)
     return float(np.median(falls)) if falls else None
-
-
-def _fit_flight(path: FloatArray, step: float) -> tuple[float, bool]:
-    """Downward acceleration of a path ``(N, 3)``, and whether it is a parabola of some height without side force."""
-    times = step * np.arange(len(path))
-    fit = np.polyfit(times, path, 2)
-    residual = path[:, 1] - np.polyval(fit[:, 1], times)
-    sideways = 2.0 * float(np.hypot(fit[0, 0], fit[0, 2]))
-    is_parabola = float(residual.std()) < 0.006 and float(np.ptp(path[:, 1])) > 0.02
-    return -2.0 * float(fit[0, 1]), is_parabola and sideways < 0.06
 
 
 def _drop_on_feet(body: BodyTracks) -> float | None:

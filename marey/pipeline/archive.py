@@ -73,7 +73,11 @@ def run_archive(
     """
     folder = Path(out_folder)
     folder.mkdir(parents=True, exist_ok=True)
-    _report_dashboard(cluster, on_link)
+    if cluster is not None and on_link is not None:
+        from marey.library.staging import connect_dask
+
+        with connect_dask(cluster, "an archive on a cluster")[1] as client:
+            on_link(str(client.dashboard_link))
     tell = _ignore_progress if on_step is None else on_step
     with Library(folder / LIBRARY) as library:
         added = library.add(
@@ -84,7 +88,20 @@ def run_archive(
         if not clips:
             raise InputError(f"none of {len(added.results)} files could be read", "Run `marey info` on one of them")
         ledger = _ResultLedger(folder / LEDGER_FILE)
-        models = _fit_models(library, clips, folder / MODELS, ledger, tell)
+        # A pose model of each behaviour, of the clips that share its most common joints
+        folder_models = folder / MODELS
+        from marey.models import PGA
+
+        folder_models.mkdir(exist_ok=True)
+        behaviours = sorted({clip.behaviour for clip in clips})
+        for number, behaviour in enumerate(behaviours):
+            own = _select_common_joints([clip for clip in clips if clip.behaviour == behaviour])
+            file = folder_models / f"{behaviour}.safetensors"
+            if not ledger.has(behaviour, _hash_inputs(own), file):
+                PGA().fit([library.load(clip.id) for clip in own]).save(file)
+                ledger.enter(behaviour, _hash_inputs(own))
+            tell("fit", number + 1, len(behaviours))
+        models = tuple(behaviours)
         graph, advice = _build_graph(library, clips, folder, ledger, tell, workers, cluster, settings)
     failed = tuple(f"{result.path}: {result.message}" for result in added.failed)
     return ArchiveReport(len(clips), failed, models, graph, advice, tuple(ledger.kept))
@@ -92,14 +109,6 @@ def run_archive(
 
 def _ignore_progress(step: str, done: int, total: int) -> None:
     """Nobody watches."""
-
-
-def _report_dashboard(cluster: str | None, on_link: Callable[[str], None] | None) -> None:
-    if cluster is not None and on_link is not None:
-        from marey.library.staging import connect_dask
-
-        with connect_dask(cluster, "an archive on a cluster")[1] as client:
-            on_link(str(client.dashboard_link))
 
 
 class _ResultLedger:
@@ -128,24 +137,6 @@ class _ResultLedger:
 def _hash_inputs(clips: Sequence[ClipRecord], settings: Mapping[str, Any] | None = None) -> str:
     facts = [sorted(clip.id for clip in clips), sorted((settings or {}).items())]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
-
-
-def _fit_models(
-    library: Library, clips: Sequence[ClipRecord], folder: Path, ledger: _ResultLedger, tell: OnStep
-) -> tuple[str, ...]:
-    """A pose model of each behaviour, of the clips that share its most common joints."""
-    from marey.models import PGA
-
-    folder.mkdir(exist_ok=True)
-    behaviours = sorted({clip.behaviour for clip in clips})
-    for number, behaviour in enumerate(behaviours):
-        own = _select_common_joints([clip for clip in clips if clip.behaviour == behaviour])
-        file = folder / f"{behaviour}.safetensors"
-        if not ledger.has(behaviour, _hash_inputs(own), file):
-            PGA().fit([library.load(clip.id) for clip in own]).save(file)
-            ledger.enter(behaviour, _hash_inputs(own))
-        tell("fit", number + 1, len(behaviours))
-    return tuple(behaviours)
 
 
 def _select_common_joints(clips: Sequence[ClipRecord]) -> list[ClipRecord]:

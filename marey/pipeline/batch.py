@@ -170,11 +170,13 @@ def run_in_processes(jobs: Sequence[BatchJob], folder: Path, workers: int) -> Ge
     """Run jobs in worker processes; items in the order they are ready."""
     requests = [json.dumps({"job": asdict(job), "folder": str(folder)}) for job in jobs]
     for number, line in ask_workers(WORKER_MODULE, requests, workers, tries=TRIES):
-        yield make_item(json.loads(line)) if line else _report_crash(jobs[number])
-
-
-def _report_crash(job: BatchJob) -> BatchItem:
-    return BatchItem(job.name, "ERROR", error=f"its process died {TRIES} times. Run the batch again to retry")
+        yield (
+            make_item(json.loads(line))
+            if line
+            else BatchItem(
+                jobs[number].name, "ERROR", error=f"its process died {TRIES} times. Run the batch again to retry"
+            )
+        )
 
 
 AnyPath = str | os.PathLike[str]

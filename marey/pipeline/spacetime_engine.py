@@ -179,16 +179,7 @@ def solve_sketch(sketch: Sketch, *, rate_hz: float, limit_s: float | None = None
     from marey.spacetime import optimize_reduced
 
     line = StraightPath.from_sketch(sketch)
-    _check_supported(sketch, line)
-    jumps = [event for event in sketch.events if event.kind == "jump"]
-    problem = make_jump_problem(sketch, line, jumps[0]) if jumps else make_walk_problem(sketch, line)
-    found = optimize_reduced(problem, time_limit_s=TIME_LIMIT_S if limit_s is None else limit_s, rate_hz=rate_hz)
-    there = np.array([line.start[0], 0.0, line.start[1]])
-    return transform_motion(found.motion, line.heading_rad, np.zeros(3), there), found
-
-
-def _check_supported(sketch: Sketch, line: StraightPath) -> None:
-    """Say what this engine cannot do."""
+    # Say what this engine cannot do
     kinds = {event.kind for event in sketch.events}
     for kind in ("pick", "place", "stop"):
         if kind in kinds:
@@ -204,6 +195,11 @@ def _check_supported(sketch: Sketch, line: StraightPath) -> None:
         )
     line.check_straight(sketch)
     line.check_clear(sketch.world)
+    jumps = [event for event in sketch.events if event.kind == "jump"]
+    problem = make_jump_problem(sketch, line, jumps[0]) if jumps else make_walk_problem(sketch, line)
+    found = optimize_reduced(problem, time_limit_s=TIME_LIMIT_S if limit_s is None else limit_s, rate_hz=rate_hz)
+    there = np.array([line.start[0], 0.0, line.start[1]])
+    return transform_motion(found.motion, line.heading_rad, np.zeros(3), there), found
 
 
 def _facing_angle_deg(what: str, given_deg: float | None, line: StraightPath) -> float:

@@ -55,7 +55,15 @@ def to_mjcf(
         parts = f"{joint}{_inertial(body, j)}{geoms.get(j, '')}{inside}"
         return f'<body name="{name}" pos="{_numbers(place)}" quat="{_numbers(turn)}">{parts}</body>'
 
-    floor = "" if ground is None else _floor(ground)
+    floor = (
+        ""
+        if ground is None
+        else (
+            f'<geom name="ground" type="plane" size="0 0 1" pos="{_numbers(ground.point)}" '
+            f'zaxis="{_numbers(ground.normal)}" contype="1" conaffinity="0" condim="3" '
+            f'friction="{_friction_coefficient(ground)!r} 0 0"/>'
+        )
+    )
     return (
         f'<mujoco><compiler angle="radian" autolimits="false" balanceinertia="false"/>'
         f'<option gravity="{_numbers(gravity)}" timestep="{step_s!r}" cone="elliptic"/>'
@@ -84,14 +92,6 @@ def _geoms(body: Body, ground: Ground) -> dict[int, str]:
         joint = int(spheres.joints[n])
         found[joint] = found.get(joint, "") + text
     return found
-
-
-def _floor(ground: Ground) -> str:
-    return (
-        f'<geom name="ground" type="plane" size="0 0 1" pos="{_numbers(ground.point)}" '
-        f'zaxis="{_numbers(ground.normal)}" contype="1" conaffinity="0" condim="3" '
-        f'friction="{_friction_coefficient(ground)!r} 0 0"/>'
-    )
 
 
 def _friction_coefficient(ground: Ground) -> float:

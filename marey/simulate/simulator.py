@@ -122,7 +122,12 @@ class Simulator:
             raise InputError("the pose has other joints than the body", "Retarget the pose to the body's skeleton")
         coordinates, wxyz = self._encode_pose(pose)
         v = np.zeros(self.num_dof) if velocity is None else frozen(velocity, self.num_dof, name="velocity")
-        self._done = [StepRecord(self._make_state(pose.root_position, SO3(wxyz), coordinates, v))]
+        root_position = pose.root_position
+        rotations = SO3(wxyz)
+        here = make_mechanics(self.mechanism, root_position, rotations.wxyz, frozen(coordinates, name="coordinates"))
+        place = root_position + (root_position - here.joints[0])  # of the centre of mass, when that is the place
+        momentum = self._floor_inertia(here.inertia) @ v
+        self._done = [StepRecord(State(self.body.skeleton, place, rotations, coordinates, v, momentum, root_position))]
         return self.state
 
     def mechanics(self) -> Mechanics:
@@ -229,12 +234,6 @@ class Simulator:
         wxyz = np.array(self.model.rotations(coordinates).wxyz)
         wxyz[0] = pose.rotations.wxyz[0]
         return coordinates, wxyz
-
-    def _make_state(self, root_position: FloatArray, rotations: SO3, coordinates: FloatArray, v: FloatArray) -> State:
-        here = make_mechanics(self.mechanism, root_position, rotations.wxyz, frozen(coordinates, name="coordinates"))
-        place = root_position + (root_position - here.joints[0])  # of the centre of mass, when that is the place
-        momentum = self._floor_inertia(here.inertia) @ v
-        return State(self.body.skeleton, place, rotations, coordinates, v, momentum, root_position)
 
     def _floor_inertia(self, inertia: FloatArray) -> FloatArray:
         """Lift the inertia of a figure whose coordinates move nothing, from now on, and say so."""

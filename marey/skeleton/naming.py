@@ -39,12 +39,12 @@ class NamingProfile:
     def fits(self, plain_names: Iterable[str]) -> bool:
         """Tell whether every joint of the profile that is not optional is there."""
         have = set(plain_names)
-        needed = {joint for role, joint in self.joints().items() if _strip_side(role) not in self.optional}
+        needed = {
+            joint
+            for role, joint in self.joints().items()
+            if role.removeprefix("left_").removeprefix("right_") not in self.optional
+        }
         return needed <= have and set(self.also) <= have
-
-
-def _strip_side(role: str) -> str:
-    return role.removeprefix("left_").removeprefix("right_")
 
 
 _MOCAP_LIMBS: Final = {

@@ -13,7 +13,7 @@ import numpy as np
 
 from marey.base import InputError, UnknownNameError
 from marey.skeleton.canonical_human import HUMAN
-from marey.skeleton.naming import H_ANIM_CHOICES, PROFILES, NamingProfile, plain_name
+from marey.skeleton.naming import H_ANIM_CHOICES, PROFILES, plain_name
 from marey.skeleton.role_guess import guess_roles
 from marey.skeleton.tree import Skeleton
 
@@ -96,17 +96,13 @@ def role_map(skeleton: Skeleton) -> RoleMap:
     plain = [plain_name(name) for name in skeleton.names]
     for profile in PROFILES:
         if profile.fits(plain):
-            return _from_profile(skeleton, profile, plain)
+            table = _h_anim_joints(plain) if profile.name == "h-anim" else profile.joints()
+            joints_profile = {role: plain.index(joint) for role, joint in table.items() if joint in plain}
+            name = "human" if profile.name == "smpl" and _is_human(skeleton) else profile.name
+            return RoleMap(joints_profile, name, (*profile.notes, *_missing(joints_profile)))
 
     joints, report = guess_roles(skeleton)
     return RoleMap(joints, "guessed", (*report, *_missing(joints)))
-
-
-def _from_profile(skeleton: Skeleton, profile: NamingProfile, plain: list[str]) -> RoleMap:
-    table = _h_anim_joints(plain) if profile.name == "h-anim" else profile.joints()
-    joints = {role: plain.index(joint) for role, joint in table.items() if joint in plain}
-    name = "human" if profile.name == "smpl" and _is_human(skeleton) else profile.name
-    return RoleMap(joints, name, (*profile.notes, *_missing(joints)))
 
 
 def _h_anim_joints(plain: list[str]) -> dict[str, str]:

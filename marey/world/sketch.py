@@ -199,15 +199,11 @@ def sketch_to_toml(sketch: Sketch) -> str:
     if sketch.path is not None:
         points = ", ".join(format_toml_value(tuple(float(c) for c in p)) for p in sketch.path.points)
         rows += [f"points = [{points}]", f"kind = {format_toml_value(sketch.path.kind)}"]
-    for one, items in _thing_tables(sketch):
+    things = [(one, getattr(sketch.world, many)) for one, (many, _) in _THINGS.items()]
+    for one, items in [("event", sketch.events), ("key_pose", sketch.key_poses), *things]:
         for item in items:
             rows += ["", f"[[{one}]]", *format_toml_keys(item)]
     return "\n".join(rows) + "\n"
-
-
-def _thing_tables(sketch: Sketch) -> list[tuple[str, tuple[Any, ...]]]:
-    things = [(one, getattr(sketch.world, many)) for one, (many, _) in _THINGS.items()]
-    return [("event", sketch.events), ("key_pose", sketch.key_poses), *things]
 
 
 def save_sketch(sketch: Sketch, path: str | FilePath) -> None:

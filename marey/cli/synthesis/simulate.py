@@ -22,7 +22,7 @@ from marey.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from marey.cli.synthesis.simulation_run import SimulationRun
+    pass
 
 
 MODES = ("drop", "free", "puppet", "track", "balance")
@@ -92,19 +92,13 @@ def simulate(
         done = run_simulation(wish, tell)
     for warning in done.warnings:
         remark(warning)
-    _write_outputs(done, out, csv, plot, strip, count)
-    if json:
-        print_json({"file": clip, "out": out, **done.facts})
-    else:
-        typer.echo(f"{clip}  {done.sentence}")
-
-
-def _write_outputs(
-    done: SimulationRun, out: str | None, csv: str | None, plot: str | None, strip: str | None, count: int
-) -> None:
     write_motion(done.motion, out)
     for target, save in ((csv, done.log.save_csv), (plot, done.log.plot)):
         if target is not None:
             save(target)
             remark(f"wrote {target}")
     write_strip(done.motion, strip, count)
+    if json:
+        print_json({"file": clip, "out": out, **done.facts})
+    else:
+        typer.echo(f"{clip}  {done.sentence}")

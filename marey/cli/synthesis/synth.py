@@ -10,7 +10,7 @@ import typer
 from marey.cli.common import Json, check_targets, print_json, progress_bar, remark, write_motion, write_strip
 
 if TYPE_CHECKING:
-    from marey.pipeline import SynthesisResult
+    pass
 
 
 ENGINES = ("auto", "graph", "locomotion", "spacetime")
@@ -63,7 +63,21 @@ def synth(
         _synthesise_batch(files, out, given, json=json)
         return
     check_targets(out, strip)
-    done = _synthesise_file(files[0], engine, graph, model, given)
+    file = files[0]
+    from marey.base import InputError
+    from marey.pipeline import choose_engine, synthesize_sketch
+    from marey.world import load_sketch
+
+    sketch = load_sketch(file)
+    chosen = choose_engine(sketch, graph) if engine == "auto" else engine
+    own = {name: value for name, value in given.items() if name in (*ENGINE_OPTIONS[chosen], *SHARED_OPTIONS)}
+    if chosen == "locomotion":
+        from marey.locomotion import load_model
+
+        own["model"] = load_model(model)
+    done = synthesize_sketch(sketch, chosen, graph=graph, **own)
+    if done.motion is None:
+        raise InputError(f"{file}: no motion, {done.status}", done.advice)
     assert done.motion is not None
     write_motion(done.motion, out)
     write_strip(done.motion, strip, count, layout="travel")
@@ -80,26 +94,6 @@ def _sketch_path(sketch: str) -> str:
     from marey.samples import sketch_file
 
     return str(sketch_file(sketch))
-
-
-def _synthesise_file(
-    file: str, engine: str, graph: str | None, model: str | None, options: dict[str, Any]
-) -> SynthesisResult:
-    from marey.base import InputError
-    from marey.pipeline import choose_engine, synthesize_sketch
-    from marey.world import load_sketch
-
-    sketch = load_sketch(file)
-    chosen = choose_engine(sketch, graph) if engine == "auto" else engine
-    own = {name: value for name, value in options.items() if name in (*ENGINE_OPTIONS[chosen], *SHARED_OPTIONS)}
-    if chosen == "locomotion":
-        from marey.locomotion import load_model
-
-        own["model"] = load_model(model)
-    result = synthesize_sketch(sketch, chosen, graph=graph, **own)
-    if result.motion is None:
-        raise InputError(f"{file}: no motion, {result.status}", result.advice)
-    return result
 
 
 def _synthesise_batch(files: list[str], out: str, options: dict[str, Any], *, json: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +10,7 @@ import typer
 from marey.cli.common import Json, check_target, check_targets, print_json, remark, write_motion, write_strip
 
 if TYPE_CHECKING:
-    from marey.locomotion import Performance
+    pass
 
 
 def walk(
@@ -38,39 +37,31 @@ def walk(
         raise typer.BadParameter("give a SCRIPT, or --list.")
     check_targets(out, strip)
     check_target(report, (".json",))
-    done = _perform_script(script, model)
+    from marey import samples
+    from marey.locomotion import load_model, load_script, perform_script
+
+    is_name = script in samples.script_names() and not Path(script).is_file()
+    read = load_script(samples.script_file(script) if is_name or _is_name(script) else script)
+    done = perform_script(read, load_model(model))
     for warning in done.warnings:
         remark(warning)
     write_motion(done.motion, out)
     write_strip(done.motion, strip, count)
     facts = {"script": script, "out": out, **done.report.to_json()}
     if report is not None:
-        _write_report(facts, report)
+        from json import dumps
+
+        Path(report).write_text(dumps(facts, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+        remark(f"wrote {report}")
     if json:
         print_json(facts)
     else:
         typer.echo(done.report.sentence)
 
 
-def _perform_script(script: str, model: str | None) -> Performance:
-    from marey import samples
-    from marey.locomotion import load_model, load_script, perform_script
-
-    is_name = script in samples.script_names() and not Path(script).is_file()
-    read = load_script(samples.script_file(script) if is_name or _is_name(script) else script)
-    return perform_script(read, load_model(model))
-
-
 def _is_name(script: str) -> bool:
     """Whether the text looks like a name rather than a path; the message then lists the names there are."""
     return not Path(script).suffix and not Path(script).exists() and Path(script).name == script
-
-
-def _write_report(facts: Mapping[str, object], file: str) -> None:
-    from json import dumps
-
-    Path(file).write_text(dumps(facts, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
-    remark(f"wrote {file}")
 
 
 def _list_scripts(*, is_json: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import ConvergenceError, FloatArray, IntArray
+from marey.base import ConvergenceError, FloatArray
 from marey.compression.file_format import (
     FieldReader,
     FieldWriter,
@@ -127,24 +127,16 @@ def decode_predictive(fields: FieldReader, given: Skeleton | None) -> Motion:
     moving = read_offsets(fields, frames, skeleton)
     fit = read_fit(fields, skeleton.num_joints)
     steps, levels = decode_steps(fields.ints(3 + int(np.array(WIDTHS)[fit.kinds].sum()))), fields.whole(24)
-    quantised, refined = read_stream(fields, frames, len(steps), levels)
+    # Quantised numbers `(F, n)` and refinements `(F,)` from what is left of the file
+    count = len(steps)
+    rest = np.frombuffer(fields.data, dtype=np.uint8)[fields.place :].copy()  # compiled for arrays that may change
+    check_table_size(frames, count, len(rest))
+    quantised, refined, used = read_frames(rest, frames, count, levels, *build_odds_tables())
+    if used < 0:
+        raise format_error("the stream of frames ends too soon")
     numbers = decode_table(quantised, refined, build_link_table(skeleton, fit.kinds), steps, levels)
     if not np.isfinite(numbers).all():
         raise format_error("the numbers run away")
     wxyz = compute_rotations(fit.joints(skeleton), numbers)
     motion = Motion(skeleton, rate_hz, numbers[:, :3], SO3(wxyz), contacts, moving, name=name)
     return motion if moving is not None else replace(motion, translations=None)
-
-
-def read_stream(fields: FieldReader, frames: int, count: int, levels: int) -> tuple[IntArray, IntArray]:
-    """Quantised numbers ``(F, n)`` and refinements ``(F,)`` from what is left of the file.
-
-    Raises:
-        FormatError: more numbers than so few bytes can hold, or the stream ends too soon.
-    """
-    rest = np.frombuffer(fields.data, dtype=np.uint8)[fields.place :].copy()  # compiled for arrays that may change
-    check_table_size(frames, count, len(rest))
-    quantised, refined, used = read_frames(rest, frames, count, levels, *build_odds_tables())
-    if used < 0:
-        raise format_error("the stream of frames ends too soon")
-    return quantised, refined

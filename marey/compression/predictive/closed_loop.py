@@ -21,7 +21,6 @@ from marey.compression.predictive.frames import order_frames, read_frames, write
 from marey.compression.predictive.pose_error import (
     CapturedClip,
     CodecBody,
-    FrameState,
     compensate_rounding,
     compute_joint_error,
     new_frame_state,
@@ -55,38 +54,6 @@ def _quantise(p: Predictor, s: FloatArray, numbers: IntArray, t: int, i: int, wa
 
 
 @kernel
-def _encode_frame(
-    body: CodecBody,
-    goal: CapturedClip,
-    p: Predictor,
-    pose: FrameState,
-    s: FloatArray,
-    numbers: IntArray,
-    t: int,
-    scale: float,
-) -> float:
-    """Quantise one frame from the root outwards and return its largest squared error [m^2]."""
-    for c in range(3):
-        _quantise(p, s, numbers, t, c, goal.numbers[t, c], scale)
-        pose.positions[0, c] = s[t, c]
-    worst = 0.0
-    starts = body.joints.starts
-    for j in range(body.parents.shape[0]):
-        if j > 0:
-            position_joint(body, pose, t, j)
-        count = starts[j + 1] - starts[j]
-        if count > 0:
-            solve_joint(body, goal, pose, t, j)
-            for k in range(count):
-                i = starts[j] + k
-                _quantise(p, s, numbers, t, i, pose.wanted[k], scale)
-                compensate_rounding(pose, k, s[t, i] - pose.wanted[k], count)
-        rotate_joint(body, pose, j, s[t, starts[j] :])
-        worst = max(worst, compute_joint_error(body, goal, pose, t, j))
-    return worst
-
-
-@kernel
 def encode_poses(
     body: CodecBody, goal: CapturedClip, links: IntArray, steps: FloatArray, levels: int, limit_m: float, most: int
 ) -> tuple[IntArray, IntArray, float]:
@@ -107,7 +74,24 @@ def encode_poses(
         prepare_features(p, s, t, strides[k], is_causal)
         scale, error = 1.0, 0.0
         for attempt in range(most + 1):
-            error = _encode_frame(body, goal, p, pose, s, numbers, t, scale)
+            # Quantise one frame from the root outwards and return its largest squared error [m^2]
+            for c in range(3):
+                _quantise(p, s, numbers, t, c, goal.numbers[t, c], scale)
+                pose.positions[0, c] = s[t, c]
+            error = 0.0
+            starts = body.joints.starts
+            for j in range(body.parents.shape[0]):
+                if j > 0:
+                    position_joint(body, pose, t, j)
+                count = starts[j + 1] - starts[j]
+                if count > 0:
+                    solve_joint(body, goal, pose, t, j)
+                    for k_frame in range(count):
+                        i = starts[j] + k_frame
+                        _quantise(p, s, numbers, t, i, pose.wanted[k_frame], scale)
+                        compensate_rounding(pose, k_frame, s[t, i] - pose.wanted[k_frame], count)
+                rotate_joint(body, pose, j, s[t, starts[j] :])
+                error = max(error, compute_joint_error(body, goal, pose, t, j))
             refined[t] = attempt
             if error <= limit_m * limit_m:
                 break

@@ -59,18 +59,6 @@ def reset_predictor(p: Predictor, stride: int, is_causal: bool) -> None:
 
 
 @kernel
-def _fill_causal_features(p: Predictor, s: FloatArray, t: int, k: int, i: int) -> None:
-    """Base and features of a frame with decoded frames on one side: last value, last differences."""
-    f = p.features[i]
-    last = s[t - k, i] if t >= k else 0.0
-    p.base[i] = last
-    for a in range(NUM_OWN_FEATURES):
-        older = s[t - (a + 2) * k, i] if t >= (a + 2) * k else last
-        f[a] = last - older
-        last = older
-
-
-@kernel
 def _fill_two_sided_features(p: Predictor, s: FloatArray, t: int, k: int, i: int) -> None:
     """Base and features of a frame between decoded frames: the four-point rule and what it leaves out."""
     frames, f = s.shape[0], p.features[i]
@@ -95,7 +83,14 @@ def prepare_features(p: Predictor, s: FloatArray, t: int, stride: int, is_causal
     """Prepare the prediction of frame ``t`` of the decoded numbers ``s`` ``(F, n)``."""
     for i in range(p.steps.shape[0]):
         if is_causal:
-            _fill_causal_features(p, s, t, stride, i)
+            # Base and features of a frame with decoded frames on one side: last value, last differences
+            f = p.features[i]
+            last = s[t - stride, i] if t >= stride else 0.0
+            p.base[i] = last
+            for a in range(NUM_OWN_FEATURES):
+                older = s[t - (a + 2) * stride, i] if t >= (a + 2) * stride else last
+                f[a] = last - older
+                last = older
         else:
             _fill_two_sided_features(p, s, t, stride, i)
         scale, total = 1.0 / p.steps[i], 0.0

@@ -10,7 +10,7 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, InputError, frozen, frozen_bools
 from marey.kinematics import solve_two_bone
 from marey.lie import SO3
-from marey.motion import Contacts, Motion, detect_contacts, feet_down, find_runs, lowpass, resample
+from marey.motion import Motion, detect_contacts, feet_down, find_runs, lowpass, resample
 from marey.simulate import Mechanics, Simulator, contact_spheres
 from marey.simulate.mechanics import make_mechanics
 from marey.skeleton import Skeleton, t_pose
@@ -122,11 +122,23 @@ def make_reference(motion: Motion, simulator: Simulator, dt: float) -> Reference
         remove_short_phases(feet_down(clip.contacts), round(FLICKER_S / dt)),
         find_soles(simulator.body.skeleton),
     )
-    coordinates, posed = _encode_clip(clip, simulator)
+    # Coordinates `(F, k)` of a clip and the clip that they stand for
+    model, skeleton = simulator.model, simulator.body.skeleton
+    wxyz = np.array(clip.rotations.wxyz)
+    coordinates = np.zeros((len(clip), 0))
+    if model is not None:
+        coordinates = model.encode(replace(clip, skeleton=model.skeleton, translations=None))
+        wxyz[:, 1:] = model.rotations(coordinates).wxyz[:, 1:]
+    posed = Motion(skeleton, clip.rate_hz, clip.root_positions, SO3(wxyz), name=clip.name)
     here = [_frame_mechanics(simulator, posed, coordinates, i) for i in range(len(posed))]
     com = np.array([m.com for m in here])
     rates = _turn_rates(posed.rotations, dt)
-    velocities = _velocities(simulator, posed, coordinates, com, rates, dt)
+    # Velocities `(F, d)` from each frame to the next; the last is that of the one before
+    place = com if simulator.mechanism.is_com else posed.root_positions
+    inner = _repeat_last(np.diff(coordinates, axis=0) / dt)
+    if simulator.model is None:
+        inner = rates[:, simulator.mechanism.joints].reshape(len(rates), -1)
+    velocities = np.concatenate([rates[:, 0], _repeat_last(np.diff(place, axis=0) / dt), inner], axis=1)
     feet, corners = (
         clip.joint_frames()[1][:, list(soles.joints)],
         sole_positions(clip, soles),
@@ -176,13 +188,8 @@ def prepare_clip(motion: Motion, rate_hz: float) -> Motion:
     clip = resample_clip(motion, rate_hz)
     contacts = detect_contacts(clip) if clip.contacts is None else clip.contacts
     down, soles = feet_down(contacts), find_soles(clip.skeleton)
-    clip = level_soles(clip, soles, contacts)
-    return replace(ground_feet(shift_to_floor(clip, soles, down), soles, down), contacts=contacts)
-
-
-def level_soles(motion: Motion, soles: Soles, contacts: Contacts) -> Motion:
-    """Clip whose soles are level, in the mean, while heel and toe both touch: captures know feet to a few degrees."""
-    turns, wxyz = motion.joint_frames()[1], np.array(motion.rotations.wxyz)
+    # Clip whose soles are level, in the mean, while heel and toe both touch: captures know feet to a few degrees
+    turns, wxyz = clip.joint_frames()[1], np.array(clip.rotations.wxyz)
     for s, joint in enumerate(soles.joints):
         flat = contacts.track(f"{SIDES[s]}_heel") & contacts.track(f"{SIDES[s]}_toe")
         if not flat.any():
@@ -191,22 +198,16 @@ def level_soles(motion: Motion, soles: Soles, contacts: Contacts) -> Motion:
         up = np.cross((balls - heels).sum(axis=0), (soles.corners[s, [0, 2]] - soles.corners[s, [1, 3]]).sum(axis=0))
         wanted = (turns[flat, joint].inverse() @ np.array([0.0, 1.0, 0.0])).mean(axis=0)
         turn = SO3.from_two_vectors(up / np.linalg.norm(up), wanted / np.linalg.norm(wanted))
-        wxyz[:, joint] = (motion.rotations[:, joint] @ turn).wxyz
-    return replace(motion, rotations=SO3(wxyz))
-
-
-def ground_feet(motion: Motion, soles: Soles, down: BoolArray) -> Motion:
-    """Clip whose feet touch the floor with their lowest points while they are down, and only then.
-
-    Legs that are too short for that bring the whole body down a little.
-    """
-    result = motion
+        wxyz[:, joint] = (clip.rotations[:, joint] @ turn).wxyz
+    clip = replace(clip, rotations=SO3(wxyz))
+    # Clip whose feet touch the floor with their lowest points while they are down, and only then
+    result = shift_to_floor(clip, soles, down)
     for _ in range(GROUNDING_ROUNDS):
         result = _feet_on_floor(result, soles, down)
         high = _lowest_heights(result, soles)[down] if down.any() else np.zeros(1)
         drop = max(0.0, float(np.percentile(high, SHORT_PERCENT)))
         result = replace(result, root_positions=result.root_positions - (0.0, drop, 0.0))
-    return _feet_on_floor(result, soles, down)
+    return replace(_feet_on_floor(result, soles, down), contacts=contacts)
 
 
 def _feet_on_floor(motion: Motion, soles: Soles, down: BoolArray) -> Motion:
@@ -264,34 +265,11 @@ def sole_positions(motion: Motion, soles: Soles) -> FloatArray:
     return np.array([soles.places(o, f) for o, f in zip(origins, turns.matrix(), strict=True)])
 
 
-def _encode_clip(motion: Motion, simulator: Simulator) -> tuple[FloatArray, Motion]:
-    """Coordinates ``(F, k)`` of a clip and the clip that they stand for."""
-    model, skeleton = simulator.model, simulator.body.skeleton
-    wxyz = np.array(motion.rotations.wxyz)
-    coordinates = np.zeros((len(motion), 0))
-    if model is not None:
-        coordinates = model.encode(replace(motion, skeleton=model.skeleton, translations=None))
-        wxyz[:, 1:] = model.rotations(coordinates).wxyz[:, 1:]
-    posed = Motion(skeleton, motion.rate_hz, motion.root_positions, SO3(wxyz), name=motion.name)
-    return coordinates, posed
-
-
 def _frame_mechanics(simulator: Simulator, motion: Motion, coordinates: FloatArray, i: int) -> Mechanics:
     """Mechanics of a frame, the pelvis where the clip has it."""
     root, wxyz = motion.root_positions[i], motion.rotations[i].wxyz
     here = make_mechanics(simulator.mechanism, root, wxyz, coordinates[i])
     return make_mechanics(simulator.mechanism, root + (root - here.joints[0]), wxyz, coordinates[i])
-
-
-def _velocities(
-    simulator: Simulator, motion: Motion, coordinates: FloatArray, com: FloatArray, rates: FloatArray, dt: float
-) -> FloatArray:
-    """Velocities ``(F, d)`` from each frame to the next; the last is that of the one before."""
-    place = com if simulator.mechanism.is_com else motion.root_positions
-    inner = _repeat_last(np.diff(coordinates, axis=0) / dt)
-    if simulator.model is None:
-        inner = rates[:, simulator.mechanism.joints].reshape(len(rates), -1)
-    return np.concatenate([rates[:, 0], _repeat_last(np.diff(place, axis=0) / dt), inner], axis=1)
 
 
 def _turn_rates(turns: SO3, dt: float) -> FloatArray:

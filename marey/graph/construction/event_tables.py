@@ -130,14 +130,10 @@ def event_table(kind: str, arrays: GraphArrays, cell_m: float = TABLE_CELL_M) ->
     of_event = np.floor(numbers / cell_m).astype(np.int64)
     cells = np.unique(of_event, axis=0)
     columns = [
-        shortest_costs_to(np.unique(states[_has_event(of_event, cell)]), source, arrays.target, arrays.cost, count)
+        shortest_costs_to(np.unique(states[(of_event == cell).all(axis=1)]), source, arrays.target, arrays.cost, count)
         for cell in cells
     ]
     return EventTable(kind, known.axes, cell_m, states, numbers, cells, np.stack(columns, axis=1))
-
-
-def _has_event(cells: IntArray, cell: IntArray) -> BoolArray:
-    return (cells == cell).all(axis=1)
 
 
 LOW_REACH_FRACTION = 0.10  # [-] of pairs of states that reach an event: fewer and blends will hardly be found
@@ -262,18 +258,13 @@ def _fraction(costs: FloatArray) -> float:
 
 def _fraction_of_pairs(table: EventTable, arrays: GraphArrays, partners: BlendPartners) -> float:
     """Share of the pairs that may be blended from which both go, step by step, to a pair of events."""
-    allowed = _adjacency(partners)
+    count = len(partners.first) - 1
+    allowed = np.zeros((count, count), dtype=bool)
+    allowed[np.repeat(np.arange(count), np.diff(partners.first)), partners.partner] = True
     is_event = np.zeros(len(arrays.event), dtype=bool)
     is_event[table.states] = True
     reached = find_reaching_pairs(arrays, allowed, allowed & is_event[:, None] & is_event[None])
     return float(reached.sum() / max(allowed.sum(), 1))
-
-
-def _adjacency(partners: BlendPartners) -> BoolArray:
-    count = len(partners.first) - 1
-    allowed = np.zeros((count, count), dtype=bool)
-    allowed[np.repeat(np.arange(count), np.diff(partners.first)), partners.partner] = True
-    return allowed
 
 
 def find_reaching_pairs(arrays: GraphArrays, allowed: BoolArray, goal: BoolArray) -> BoolArray:

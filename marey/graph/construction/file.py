@@ -125,9 +125,24 @@ def load_graph(path: AnyPath) -> MotionGraph:
 def _pack_graph(graph: MotionGraph) -> tuple[Tensors, dict[str, Any]]:
     database = graph.database
     tensors: Tensors = {}
-    for prefix, owner, names in _array_groups(graph):
+    # Prefix, owner and names of all arrays of a graph
+    database_groups = graph.database
+    for prefix, owner, names in [
+        ("database", database_groups, DATABASE),
+        ("phases", database_groups.phases, PHASES),
+        ("body", database_groups.body, BODY),
+        ("skeleton", database_groups.body.skeleton, SKELETON),
+        ("transitions", graph.transitions, TRANSITIONS),
+        ("ways", graph.ways, WAYS),
+        ("arrays", graph.arrays, GraphArrays._fields),
+        *((f"tables/{kind}", table, TABLE) for kind, table in graph.tables.items()),
+    ]:
         tensors |= {f"{prefix}/{name}": _compact_dtype(getattr(owner, name)) for name in names}
-    tensors["members/first"], tensors["members/phases"] = _flatten_members(graph.members)
+    first = np.concatenate([[0], np.cumsum([len(row) for row in graph.members])])
+    tensors["members/first"], tensors["members/phases"] = (
+        first.astype(np.int32),
+        np.concatenate(graph.members).astype(np.int32),
+    )
     facts = {
         "settings": asdict(graph.settings),
         "rate_hz": database.rate_hz,
@@ -145,31 +160,11 @@ def _pack_graph(graph: MotionGraph) -> tuple[Tensors, dict[str, Any]]:
     return tensors, {**facts, "sha256": hash_arrays(tensors)}
 
 
-def _array_groups(graph: MotionGraph) -> list[tuple[str, Any, Sequence[str]]]:
-    """Prefix, owner and names of all arrays of a graph."""
-    database = graph.database
-    return [
-        ("database", database, DATABASE),
-        ("phases", database.phases, PHASES),
-        ("body", database.body, BODY),
-        ("skeleton", database.body.skeleton, SKELETON),
-        ("transitions", graph.transitions, TRANSITIONS),
-        ("ways", graph.ways, WAYS),
-        ("arrays", graph.arrays, GraphArrays._fields),
-        *((f"tables/{kind}", table, TABLE) for kind, table in graph.tables.items()),
-    ]
-
-
 def _compact_dtype(array: NDArray[Any]) -> NDArray[Any]:
     """Whole numbers in half the room, flags as bytes."""
     if array.dtype == np.bool_:
         return array.astype(np.uint8)
     return array.astype(np.int32) if array.dtype.kind == "i" else np.asarray(array, dtype=np.float64)
-
-
-def _flatten_members(rows: Sequence[IntArray]) -> tuple[NDArray[Any], NDArray[Any]]:
-    first = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
-    return first.astype(np.int32), np.concatenate(rows).astype(np.int32)
 
 
 class _ArrayReader:
@@ -192,7 +187,19 @@ class _ArrayReader:
 
 def _unpack_graph(tensors: Tensors, facts: Mapping[str, Any]) -> MotionGraph:
     reader = _ArrayReader(tensors)
-    database = _unpack_database(reader, facts)
+    about = facts["skeleton"]
+    skeleton = Skeleton(tuple(about["joints"]), **reader.group("skeleton", SKELETON), name=str(about["name"]))
+    own = facts["body"]
+    body = Body(skeleton, **reader.group("body", BODY), height_m=float(own["height_m"]), source=str(own["source"]))
+    database = Database(
+        body=body,
+        rate_hz=float(facts["rate_hz"]),
+        clips=tuple(facts["clips"]),
+        behaviours=tuple(facts["behaviours"]),
+        classes=tuple(tuple(planted) for planted in facts["classes"]),
+        phases=PhaseTable(**reader.group("phases", PHASES)),
+        **_check_file(reader.group("database", DATABASE)),
+    )
     transitions = Transitions(
         **reader.group("transitions", TRANSITIONS), threshold=float(facts["threshold"]), num_like=int(facts["num_like"])
     )
@@ -216,22 +223,6 @@ def _unpack_table(reader: _ArrayReader, kind: str, about: Mapping[str, Any]) -> 
     first, second = about["axes"]
     axes = (str(first), str(second))
     return EventTable(kind, axes, float(about["cell_m"]), **reader.group(f"tables/{kind}", TABLE))
-
-
-def _unpack_database(reader: _ArrayReader, facts: Mapping[str, Any]) -> Database:
-    about = facts["skeleton"]
-    skeleton = Skeleton(tuple(about["joints"]), **reader.group("skeleton", SKELETON), name=str(about["name"]))
-    own = facts["body"]
-    body = Body(skeleton, **reader.group("body", BODY), height_m=float(own["height_m"]), source=str(own["source"]))
-    return Database(
-        body=body,
-        rate_hz=float(facts["rate_hz"]),
-        clips=tuple(facts["clips"]),
-        behaviours=tuple(facts["behaviours"]),
-        classes=tuple(tuple(planted) for planted in facts["classes"]),
-        phases=PhaseTable(**reader.group("phases", PHASES)),
-        **_check_file(reader.group("database", DATABASE)),
-    )
 
 
 def _check_file(arrays: dict[str, Any]) -> dict[str, Any]:

@@ -78,7 +78,15 @@ class ClipTask:
         slow = resample(clip, self.settings.rate_hz)
         at = np.minimum(np.rint(slow.times() * clip.rate_hz).astype(np.int64), clip.num_frames - 1)
         phases = split_events(slow, contact_phases(slow), self.settings.pick_height_m)
-        runs = _split_usable_runs(phases)
+        # Runs of at least two phases with feet on the ground or in flight, and hands free
+        runs_usable: list[list[ContactPhase]] = [[]]
+        for phase in phases:
+            hands = any(name.endswith("hand") for name in phase.planted if not name.startswith(PICKED_PREFIX))
+            if phase.kind in GROUNDED and not hands:
+                runs_usable[-1].append(phase)
+            elif runs_usable[-1]:
+                runs_usable.append([])
+        runs = [run for run in runs_usable if len(run) >= 2]
         if not runs:
             notes.append(f"'{name}' has fewer than two clean phases and is left out")
         made = tuple(self._run(name, n, slow, torques[at], run) for n, run in enumerate(runs))
@@ -140,18 +148,6 @@ def _is_same_body(motion: Motion, body: Body) -> bool:
     legs = [roles[f"{side}_{part}"] for side in ("left", "right") for part in ("knee", "ankle")]
     lengths = [np.linalg.norm(s.offsets[legs], axis=1) for s in (motion.skeleton, body.skeleton)]
     return bool(np.abs(lengths[0] - lengths[1]).max() < 1e-3)
-
-
-def _split_usable_runs(phases: Sequence[ContactPhase]) -> list[list[ContactPhase]]:
-    """Runs of at least two phases with feet on the ground or in flight, and hands free."""
-    runs: list[list[ContactPhase]] = [[]]
-    for phase in phases:
-        hands = any(name.endswith("hand") for name in phase.planted if not name.startswith(PICKED_PREFIX))
-        if phase.kind in GROUNDED and not hands:
-            runs[-1].append(phase)
-        elif runs[-1]:
-            runs.append([])
-    return [run for run in runs if len(run) >= 2]
 
 
 def classify_behaviour(phases: Sequence[ContactPhase]) -> str:
@@ -315,9 +311,14 @@ class _DatabaseBuilder:
         """Add the poses of consecutive phases of one clip."""
         anchor = np.zeros(3)
         for k, phase in enumerate(run.phases):
-            feet = _planted_positions(phase)
+            feet = np.full((2, 3), np.nan)
+            for plant in phase.plants:
+                feet[("left", "right").index(plant.foot)] = _plant_position(plant)
             anchor = _anchor_foot(phase, anchor, run.roots)
-            kind = self._class(phase.planted)
+            planted = phase.planted
+            if planted not in self.classes:
+                self.classes.append(planted)
+            kind = self.classes.index(planted)
             after = len(self._phases) + 1 if k + 1 < len(run.phases) else NO_NEXT_PHASE
             self.phase.append(np.full(len(phase), len(self._phases), dtype=np.int64))
             self._phases.append((phase.start + self._poses, phase.stop + self._poses, kind, after, anchor, feet))
@@ -328,11 +329,6 @@ class _DatabaseBuilder:
         self.names.append(run.name)
         self.behaviours.append(run.behaviour)
         self._poses += len(run.roots)
-
-    def _class(self, planted: tuple[str, ...]) -> int:
-        if planted not in self.classes:
-            self.classes.append(planted)
-        return self.classes.index(planted)
 
     def table(self) -> PhaseTable:
         """The phases of all clips."""
@@ -354,10 +350,3 @@ def _anchor_foot(phase: ContactPhase, before: FloatArray, roots: FloatArray) -> 
 
 def _plant_position(plant: StancePlant) -> FloatArray:
     return np.array([plant.position[0], plant.position[2], plant.yaw_rad])
-
-
-def _planted_positions(phase: ContactPhase) -> FloatArray:
-    feet = np.full((2, 3), np.nan)
-    for plant in phase.plants:
-        feet[("left", "right").index(plant.foot)] = _plant_position(plant)
-    return feet

@@ -88,12 +88,10 @@ def _split_stance(phases: list[ContactPhase], frame: int, event: str) -> list[Co
     if abs(at - frame) > 2 * MIN_SPLIT_FRAMES:
         return phases
     phase = phases[n]
-    rest = replace(phase, start=at, planted=(*_feet_down(phase), event))
+    rest = replace(
+        phase, start=at, planted=(*tuple(name for name in phase.planted if name in ("left", "right")), event)
+    )
     return [*phases[:n], replace(phase, stop=at), rest, *phases[n + 1 :]]
-
-
-def _feet_down(phase: ContactPhase) -> tuple[str, ...]:
-    return tuple(name for name in phase.planted if name in ("left", "right"))
 
 
 def _split_rests(
@@ -111,27 +109,19 @@ def _split_rests(
         if begin >= end or phase.stop - begin < MIN_SPLIT_FRAMES:
             continue
         pieces += [] if is_opening else [replace(rest, stop=begin)]
-        rest = _as_standing(phase, begin)
+        plants = tuple(sorted(phase.plants, key=lambda plant: plant.foot))
+        rest = replace(phase, start=begin, planted=("left", "right", STANDING), plants=plants)
         if phase.stop - end >= MIN_SPLIT_FRAMES and end - begin >= MIN_SPLIT_FRAMES:
             pieces.append(replace(rest, stop=end))
-            rest = _leading_stance(phase, end, following)
+            # What comes after a stand: the foot that stays is the leading one, as in the double support of a walk
+            stays = following[0].planted if following and len(following[0].planted) == 1 else ("right",)
+            plants_stance = tuple(sorted(phase.plants, key=lambda plant: (plant.foot in stays, plant.foot)))
+            rest = replace(phase, start=end, planted=tuple(plant.foot for plant in plants_stance), plants=plants_stance)
     return [*pieces, rest]
 
 
 def _has_event(phase: ContactPhase) -> bool:
     return bool(phase.planted) and phase.planted[-1].startswith(PICKED_PREFIX)
-
-
-def _as_standing(phase: ContactPhase, start: int) -> ContactPhase:
-    plants = tuple(sorted(phase.plants, key=lambda plant: plant.foot))
-    return replace(phase, start=start, planted=("left", "right", STANDING), plants=plants)
-
-
-def _leading_stance(phase: ContactPhase, start: int, following: list[ContactPhase]) -> ContactPhase:
-    """What comes after a stand: the foot that stays is the leading one, as in the double support of a walk."""
-    stays = following[0].planted if following and len(following[0].planted) == 1 else ("right",)
-    plants = tuple(sorted(phase.plants, key=lambda plant: (plant.foot in stays, plant.foot)))
-    return replace(phase, start=start, planted=tuple(plant.foot for plant in plants), plants=plants)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -239,7 +229,8 @@ def lift_pivots(motion: Motion, worst_m: float) -> Motion:
     down = np.stack([active[:, foot.columns].any(axis=1) for foot in feet], axis=1)
     shortest = max(int(np.ceil(LIFT_S * motion.rate_hz)), 2)
     for number, foot in enumerate(feet):
-        for start, stop in _stance_ranges(down[:, number]):
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], down[:, number], [False]]).astype(np.int8)))
+        for start, stop in [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]:
             for wanted in foot.pivots(start, stop, worst_m, shortest):
                 a, b = _supported_range(wanted, stop - shortest, down[:, 1 - number])
                 down[a:b, number] = False
@@ -294,8 +285,3 @@ class _FootTrack:
     def _is_wandering(self, frames: slice, worst_m: float) -> bool:
         off = self._ball[frames] - np.median(self._ball[frames], axis=0)
         return bool(np.hypot(*off.T).max() > worst_m or np.ptp(self._yaw[frames]) > TURN_RAD)
-
-
-def _stance_ranges(down: BoolArray) -> list[tuple[int, int]]:
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], down, [False]]).astype(np.int8)))
-    return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]

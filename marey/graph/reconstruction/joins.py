@@ -135,44 +135,29 @@ def spread_discontinuities(track: PoseTrack, cuts: Sequence[Discontinuity], fixe
     is_held = track.in_flight
     for cut in cuts:
         if not cut.is_none:
-            place, slope = _ramp_weights(track.times, is_held, cut, fixed)
+            # What every pose `(K,)` gets of a jump of place, and of one of speed [s]
+            times = track.times
+            away, ahead = times - times[cut.knot], np.arange(len(times)) >= cut.knot
+            # Time [s] before and after a cut in which poses may change: to the next fixed time, and to the next flight
+            here, reach_time = times[cut.knot], cut.ramp_s
+            marks = fixed - here
+            is_fixed = bool(len(marks)) and float(np.abs(marks).min()) < 1e-6
+            before = min(reach_time, -float(marks[marks < -1e-6].max(initial=-reach_time)))
+            after = 0.0 if is_fixed else min(reach_time, float(marks[marks > 1e-6].min(initial=reach_time)))
+            landed, leaves = np.flatnonzero(is_held[: cut.knot]) + 1, np.flatnonzero(is_held[cut.knot :]) + cut.knot
+            ground_before = min(before, here - float(times[landed[-1]])) if len(landed) else before
+            ground_after = min(after, float(times[leaves[0]]) - here) if len(leaves) else after
+            before, after = (ground_before, ground_after) if ground_before + ground_after > 0.0 else (before, after)
+            share = before / max(before + after, 1e-12)
+            place, slope = np.zeros_like(away), np.zeros_like(away)
+            for side, reach, part in ((~ahead, before, share), (ahead, after, share - 1.0)):
+                if reach > 0.0:
+                    u = np.clip(np.abs(away[side]) / reach, 0.0, 1.0)
+                    place[side] = part * fade_out(u)
+                    slope[side] = part * np.sign(away[side]) * reach * velocity_ramp(u)
             roots += place[:, None] * cut.shift + slope[:, None] * cut.pace
             turns += place[:, None, None] * cut.turn + slope[:, None, None] * cut.spin
     return replace(track, roots=roots, wxyz=(SO3(track.wxyz) @ SO3.exp(turns)).wxyz)
-
-
-def _ramp_weights(
-    times: FloatArray, is_held: BoolArray, cut: Discontinuity, fixed: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """What every pose ``(K,)`` gets of a jump of place, and of one of speed [s]."""
-    away, ahead = times - times[cut.knot], np.arange(len(times)) >= cut.knot
-    before, after = _available_time(times, is_held, cut, fixed)
-    share = before / max(before + after, 1e-12)
-    place, slope = np.zeros_like(away), np.zeros_like(away)
-    for side, reach, part in ((~ahead, before, share), (ahead, after, share - 1.0)):
-        if reach > 0.0:
-            u = np.clip(np.abs(away[side]) / reach, 0.0, 1.0)
-            place[side] = part * fade_out(u)
-            slope[side] = part * np.sign(away[side]) * reach * velocity_ramp(u)
-    return place, slope
-
-
-def _available_time(
-    times: FloatArray, is_held: BoolArray, cut: Discontinuity, fixed: FloatArray
-) -> tuple[float, float]:
-    """Time [s] before and after a cut in which poses may change: to the next fixed time, and to the next flight.
-
-    None after it where the cut itself is fixed. A cut in the middle of a flight is spread over that flight.
-    """
-    here, reach = times[cut.knot], cut.ramp_s
-    marks = fixed - here
-    is_fixed = bool(len(marks)) and float(np.abs(marks).min()) < 1e-6
-    before = min(reach, -float(marks[marks < -1e-6].max(initial=-reach)))
-    after = 0.0 if is_fixed else min(reach, float(marks[marks > 1e-6].min(initial=reach)))
-    landed, leaves = np.flatnonzero(is_held[: cut.knot]) + 1, np.flatnonzero(is_held[cut.knot :]) + cut.knot
-    ground_before = min(before, here - float(times[landed[-1]])) if len(landed) else before
-    ground_after = min(after, float(times[leaves[0]]) - here) if len(leaves) else after
-    return (ground_before, ground_after) if ground_before + ground_after > 0.0 else (before, after)
 
 
 def fade_out(u: FloatArray) -> FloatArray:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from marey.base import FloatArray, InputError
+from marey.base import InputError
 from marey.blending import balance_motion
 from marey.graph.paths import SearchResult
 from marey.graph.reconstruction.hands import (
@@ -61,13 +61,9 @@ def rebuild_events(
     times = output_times(track.seconds, met, rate)
     shown = sample_track(replace(track, plants=plant_positions(track)), times)
     motion = Motion(graph.database.body.skeleton, rate, shown.roots, SO3(shown.wxyz), name="graph")
-    frames = _nearest_frames(times, met)
+    frames = tuple(int(np.argmin(np.abs(times - time))) for time in met)
     held, _ = refine_reaches(hold_feet(motion, shown.plants), measure_hand_targets(graph, result, motion, frames))
     return held, frames
-
-
-def _nearest_frames(times: FloatArray, met: FloatArray) -> tuple[int, ...]:
-    return tuple(int(np.argmin(np.abs(times - time))) for time in met)
 
 
 def rebuild_for_sketch(
@@ -91,7 +87,10 @@ def _run_stages(
 ) -> tuple[Motion, list[HandTarget], tuple[int, ...]]:
     """The motion, what its hands reach for, and the frames of its constraints."""
     if refine:
-        result = _refine_path(graph, result, sketch)
+        # Weights and footsteps moved a little; where a root is pinned, the search has moved them already
+        aims = {step: aim for step, aim in find_pick_targets(graph, result, sketch).items() if aim.root is None}
+        result = refine_weights(graph, result, {step: aim.hand for step, aim in aims.items()})
+        result = result if sketch.world.rivers or sketch.world.stones else refine_footsteps(graph, result, aims)
     motion, frames = rebuild_events(graph, result, rate_hz=rate_hz)
     reaches = find_hand_targets(graph, result, frames, sketch)
     if refine:
@@ -105,13 +104,6 @@ def _pinned_frames(graph: MotionGraph, result: SearchResult, sketch: Sketch, fra
     aims = find_pick_targets(graph, result, sketch)
     met = zip(result.met, frames, strict=True)
     return [frame for step, frame in met if step in aims and aims[step].root is not None]
-
-
-def _refine_path(graph: MotionGraph, result: SearchResult, sketch: Sketch) -> SearchResult:
-    """Weights and footsteps moved a little; where a root is pinned, the search has moved them already."""
-    aims = {step: aim for step, aim in find_pick_targets(graph, result, sketch).items() if aim.root is None}
-    result = refine_weights(graph, result, {step: aim.hand for step, aim in aims.items()})
-    return result if sketch.world.rivers or sketch.world.stones else refine_footsteps(graph, result, aims)
 
 
 def final_errors(graph: MotionGraph, result: SearchResult, sketch: Sketch) -> tuple[Motion, tuple[float, ...]]:

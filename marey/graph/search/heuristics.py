@@ -199,15 +199,13 @@ def find_meeting_edges(roads: SearchGraph, goals: ConstraintArrays, layer: int) 
     if goals.kind[layer] == PICK:
         low = np.abs(roads.hand[:, 1] - goals.place[layer, 1]) <= goals.tolerance[layer]
         wanted = np.isin(roads.event, [e for e in PICKS if e & goals.hands[layer]]) & low
-        return (wanted & _is_pinned(roads, goals, layer))[t]
+        # States `(N,)` whose hand is as far from the root as the object is from where the root is pinned, if it is
+        away = np.hypot(*(np.broadcast_to(goals.pin, (len(goals.kind), 2))[layer] - goals.place[layer][[0, 2]]))
+        own = np.linalg.norm(roads.hand[:, [0, 2]] - roads.root[:, :2], axis=1)
+        return (
+            wanted & (np.isnan(away) | (np.abs(own - away) <= goals.tolerance[layer] + goals.root_tolerance[layer]))
+        )[t]
     return roads.stands[t] if goals.stop[layer] else np.ones(len(t), dtype=bool)
-
-
-def _is_pinned(roads: SearchGraph, goals: ConstraintArrays, layer: int) -> BoolArray:
-    """States ``(N,)`` whose hand is as far from the root as the object is from where the root is pinned, if it is."""
-    away = np.hypot(*(np.broadcast_to(goals.pin, (len(goals.kind), 2))[layer] - goals.place[layer][[0, 2]]))
-    own = np.linalg.norm(roads.hand[:, [0, 2]] - roads.root[:, :2], axis=1)
-    return np.isnan(away) | (np.abs(own - away) <= goals.tolerance[layer] + goals.root_tolerance[layer])
 
 
 def max_meeting_distance(roads: SearchGraph, goals: ConstraintArrays, layer: int, meets: BoolArray) -> float:
@@ -302,14 +300,29 @@ def compute_bounds(
     count, states = len(goals.kind), len(roads.first) - 1
     flat = np.zeros((count, states))
     if name == "euclid":
-        return _repeat_layers(_euclidean_distance(ground, goals), goals), HeuristicTerms(
-            np.array([rates.edge]), flat[None]
-        )
+        # Distance [m] of every cell to the goal, as the crow flies
+        away = np.hypot(ground.x[None] - goals.place[-1, 0], ground.z[:, None] - goals.place[-1, 2])
+        return _repeat_layers(
+            np.maximum(away - goals.tolerance[-1] - REACH_CELLS * GRID_CELL_M, 0.0), goals
+        ), HeuristicTerms(np.array([rates.edge]), flat[None])
     if name == "2d":
         return _repeat_layers(layers.distance[-1], goals), HeuristicTerms(np.array([rates.edge]), flat[None])
     if name in DIRECTIONAL_HEURISTICS:
         also = (rates.edge,) if name == "combined" else ()
-        return layers.distance, _cycle_terms(roads, rates, layers, final, also)
+        # Potentials through all layers, at some shares of the rate of the cheapest cycle, and at other rates
+        states_terms, count_terms = len(roads.first) - 1, len(layers.meets)
+        rate: FloatArray = np.array([*also, *(rates.cycle * share for share in RATE_FRACTIONS)])
+        base = np.zeros((len(rate), count_terms, states_terms))
+        for r in range(len(rate)):
+            after = np.zeros(states_terms) if final is None else final
+            cost = roads.cost - rate[r] * rates.length
+            for layer in range(count_terms - 1, -1, -1):
+                meets = layers.meets[layer]
+                after, _ = compute_potentials(
+                    roads.first, roads.target, cost, meets, rates.apart, after, states_terms + 2
+                )
+                base[r, layer] = after
+        return layers.distance, HeuristicTerms(rate, base) if final is None else HeuristicTerms(rate, base, final)
     if name == "graph":
         return layers.distance, HeuristicTerms(
             np.zeros(1), _dearest_event_cost(roads, rates, goals, layers, np.zeros(count))[None]
@@ -337,7 +350,13 @@ def _dearest_event_cost(
     def tables(apart: BoolArray) -> FloatArray:
         costs = np.zeros((len(rest), len(roads.first) - 1))
         for layer in np.flatnonzero(goals.kind != REACH):
-            costs[layer] = compute_meeting_costs(roads, layers.meets[layer], apart)
+            # Least cost `(N,)` of meeting a constraint, wherever: the table H_mg of [Safonova2006]_ F23
+            meets = layers.meets[layer]
+            states = len(roads.first) - 1
+            values, _ = compute_potentials(
+                roads.first, roads.target, roads.cost, meets, apart, np.zeros(states), states + 2
+            )
+            costs[layer] = values
         return costs + rest[:, None]
 
     own = tables(rates.apart)
@@ -346,30 +365,6 @@ def _dearest_event_cost(
     for layer in range(len(own) - 1):
         ahead[layer] = np.maximum(own[layer], later[layer + 1 :].max(axis=0))
     return ahead
-
-
-def compute_meeting_costs(roads: SearchGraph, meets: BoolArray, apart: BoolArray) -> FloatArray:
-    """Least cost ``(N,)`` of meeting a constraint, wherever: the table H_mg of [Safonova2006]_ F23."""
-    states = len(roads.first) - 1
-    values, _ = compute_potentials(roads.first, roads.target, roads.cost, meets, apart, np.zeros(states), states + 2)
-    return values
-
-
-def _cycle_terms(
-    roads: SearchGraph, rates: CostRates, layers: ConstraintLayers, final: FloatArray | None, also: tuple[float, ...]
-) -> HeuristicTerms:
-    """Potentials through all layers, at some shares of the rate of the cheapest cycle, and at other rates."""
-    states, count = len(roads.first) - 1, len(layers.meets)
-    rate: FloatArray = np.array([*also, *(rates.cycle * share for share in RATE_FRACTIONS)])
-    base = np.zeros((len(rate), count, states))
-    for r in range(len(rate)):
-        after = np.zeros(states) if final is None else final
-        cost = roads.cost - rate[r] * rates.length
-        for layer in range(count - 1, -1, -1):
-            meets = layers.meets[layer]
-            after, _ = compute_potentials(roads.first, roads.target, cost, meets, rates.apart, after, states + 2)
-            base[r, layer] = after
-    return HeuristicTerms(rate, base) if final is None else HeuristicTerms(rate, base, final)
 
 
 def add_direction_terms(
@@ -419,12 +414,6 @@ def _is_facing(roads: SearchGraph, goals: ConstraintArrays, layer: int, edge: In
     width = 2.0 * np.pi / NUM_DIRECTION_BINS
     middle = (end + 0.5) * width - np.pi - BIN_SHIFT + roads.root[roads.target[edge], 2] - goals.heading[layer]
     return np.abs((middle + np.pi) % (2.0 * np.pi) - np.pi) <= HEADING_TOL + 0.5 * width + 1e-9
-
-
-def _euclidean_distance(ground: GroundGrid, goals: ConstraintArrays) -> FloatArray:
-    """Distance [m] of every cell to the goal, as the crow flies."""
-    away = np.hypot(ground.x[None] - goals.place[-1, 0], ground.z[:, None] - goals.place[-1, 2])
-    return np.maximum(away - goals.tolerance[-1] - REACH_CELLS * GRID_CELL_M, 0.0)
 
 
 def _distance_at_constraints(ground: GroundGrid, goals: ConstraintArrays, layers: ConstraintLayers) -> FloatArray:

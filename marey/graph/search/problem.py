@@ -99,11 +99,13 @@ class Detours:
         legal = np.zeros(self._graph.database.num_poses, dtype=bool)
         for phase in same:
             poses = np.arange(int(table.start[phase]), int(table.stop[phase]))
-            legal[poses] = _is_free(compose_planar(place, self._roots[poses]), free, grid)
-        return self._shortest_pose_path(start, stop - 1, legal)
-
-    def _shortest_pose_path(self, start: int, last: int, legal: BoolArray) -> Detour | None:
-        """Dijkstra over legal poses from one pose to another; the next pose of the clip, or a transition."""
+            places = compose_planar(place, self._roots[poses])
+            column = np.floor((places[:, 0] - grid[0]) / grid[2]).astype(np.int64)
+            row = np.floor((places[:, 1] - grid[1]) / grid[2]).astype(np.int64)
+            inside = (row >= 0) & (column >= 0) & (row < free.shape[0]) & (column < free.shape[1])
+            legal[poses] = inside & free[np.clip(row, 0, free.shape[0] - 1), np.clip(column, 0, free.shape[1] - 1)]
+        # Dijkstra over legal poses from one pose to another; the next pose of the clip, or a transition
+        last = stop - 1
         import heapq
 
         if not (legal[start] and legal[last]):
@@ -114,7 +116,20 @@ class Detours:
         while heap:
             spent, pose = heapq.heappop(heap)
             if pose == last:
-                return Detour(_consecutive_ranges(came, start, last), spent + float(self._cost[last]))
+                # Runs of poses from start to last
+                poses_path = [last]
+                while poses_path[-1] != start:
+                    poses_path.append(came[poses_path[-1]])
+                poses_path.reverse()
+                cuts = [
+                    0,
+                    *(n for n in range(1, len(poses_path)) if poses_path[n] != poses_path[n - 1] + 1),
+                    len(poses_path),
+                ]
+                return Detour(
+                    tuple((poses_path[a], poses_path[b - 1] + 1) for a, b in pairwise(cuts)),
+                    spent + float(self._cost[last]),
+                )
             if spent > best[pose]:
                 continue
             for there, cost in self._next(pose):
@@ -130,23 +145,6 @@ class Detours:
         found = [(pose + 1, own)] if pose + 1 < database.phases.stop[database.phase[pose]] else []
         jumps: IntArray = self._order[self._first[pose] : self._first[pose + 1]]
         return found + [(int(transitions.target[j]), own + float(self._extra[j])) for j in jumps]
-
-
-def _is_free(places: FloatArray, free: BoolArray, grid: FloatArray) -> BoolArray:
-    column = np.floor((places[:, 0] - grid[0]) / grid[2]).astype(np.int64)
-    row = np.floor((places[:, 1] - grid[1]) / grid[2]).astype(np.int64)
-    inside = (row >= 0) & (column >= 0) & (row < free.shape[0]) & (column < free.shape[1])
-    return inside & free[np.clip(row, 0, free.shape[0] - 1), np.clip(column, 0, free.shape[1] - 1)]
-
-
-def _consecutive_ranges(came: dict[int, int], start: int, last: int) -> tuple[tuple[int, int], ...]:
-    """Runs of poses from start to last."""
-    poses = [last]
-    while poses[-1] != start:
-        poses.append(came[poses[-1]])
-    poses.reverse()
-    cuts = [0, *(n for n in range(1, len(poses)) if poses[n] != poses[n - 1] + 1), len(poses)]
-    return tuple((poses[a], poses[b - 1] + 1) for a, b in pairwise(cuts))
 
 
 DIRECTION_CHANGE_RAD: Final = 1.0  # [rad] between start and goal, from which on a bound that knows of turns pays

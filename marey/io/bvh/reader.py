@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -65,22 +64,18 @@ def _motion(tree: BvhTree, frames: BvhFrames, dropped: int, guess: UnitGuess, ra
             guess.name,
             guess.metres,
             up,
-            _layout(tree, frames, rate),
+            {
+                "names": tree.names,
+                "channels": tree.layout.names,
+                "end_sites": tree.end_sites,
+                "frame_time": frames.frame_time,
+                "rate_hz": rate,
+                "profile": tree.profile,
+            },
             channels,
             frames.channels[:dropped] if dropped else None,
         ),
     )
-
-
-def _layout(tree: BvhTree, frames: BvhFrames, rate: float) -> dict[str, Any]:
-    return {
-        "names": tree.names,
-        "channels": tree.layout.names,
-        "end_sites": tree.end_sites,
-        "frame_time": frames.frame_time,
-        "rate_hz": rate,
-        "profile": tree.profile,
-    }
 
 
 def _rate(text: TextFile, frames: BvhFrames, rate_hz: float | None) -> tuple[float, str | None]:

@@ -104,30 +104,28 @@ def sample_track(track: AnimationTrack, times: FloatArray, rate_hz: float) -> Fl
     elapsed = np.where(np.abs(elapsed) < snap, 0.0, np.where(np.abs(elapsed - spans) < snap, spans, elapsed))
     u = np.clip(elapsed / spans, 0.0, 1.0)
     if track.interpolation == "CUBICSPLINE":
-        values = _hermite(track.keys, before, after, spans, u)
+        keys_hermite = track.keys
+        t, d = u[:, None], spans[:, None]
+        value = (2 * t**3 - 3 * t**2 + 1) * keys_hermite[before, 1] + (3 * t**2 - 2 * t**3) * keys_hermite[after, 1]
+        values = (
+            value + d * (t**3 - 2 * t**2 + t) * keys_hermite[before, 2] + d * (t**3 - t**2) * keys_hermite[after, 0]
+        )
     elif track.interpolation == "STEP":
         values = track.keys[np.where(u >= 1.0, after, before)]
     elif track.path == "rotation":
-        values = _slerp(track.keys[before], track.keys[after], u[:, None])
+        # \frac{\sin((1-u)\theta)}{\sin\theta}a + \frac{\sin(u\theta)}{\sin\theta}b along the shorter arc
+        a = track.keys[before]
+        b = track.keys[after]
+        u_slerp = u[:, None]
+        cosine = np.einsum("fc,fc->f", a, b)[:, None]
+        b = np.where(cosine < 0.0, -b, b)
+        angle = np.arccos(np.clip(np.abs(cosine), 0.0, 1.0))
+        sine = np.sin(angle)
+        near = sine < 1e-6  # [-] below this the chord and the arc agree to 1e-12
+        safe = np.where(near, 1.0, sine)
+        from_a = np.where(near, 1.0 - u_slerp, np.sin((1.0 - u_slerp) * angle) / safe)
+        from_b = np.where(near, u_slerp, np.sin(u_slerp * angle) / safe)
+        values = from_a * a + from_b * b
     else:
         values = track.keys[before] * (1.0 - u[:, None]) + track.keys[after] * u[:, None]
     return values
-
-
-def _hermite(keys: FloatArray, before: Any, after: Any, spans: FloatArray, u: FloatArray) -> FloatArray:
-    t, d = u[:, None], spans[:, None]
-    value = (2 * t**3 - 3 * t**2 + 1) * keys[before, 1] + (3 * t**2 - 2 * t**3) * keys[after, 1]
-    return value + d * (t**3 - 2 * t**2 + t) * keys[before, 2] + d * (t**3 - t**2) * keys[after, 0]
-
-
-def _slerp(a: FloatArray, b: FloatArray, u: FloatArray) -> FloatArray:
-    r""":math:`\frac{\sin((1-u)\theta)}{\sin\theta}a + \frac{\sin(u\theta)}{\sin\theta}b` along the shorter arc."""
-    cosine = np.einsum("fc,fc->f", a, b)[:, None]
-    b = np.where(cosine < 0.0, -b, b)
-    angle = np.arccos(np.clip(np.abs(cosine), 0.0, 1.0))
-    sine = np.sin(angle)
-    near = sine < 1e-6  # [-] below this the chord and the arc agree to 1e-12
-    safe = np.where(near, 1.0, sine)
-    from_a = np.where(near, 1.0 - u, np.sin((1.0 - u) * angle) / safe)
-    from_b = np.where(near, u, np.sin(u * angle) / safe)
-    return from_a * a + from_b * b

@@ -150,16 +150,6 @@ _SAME_FRAME: Final = 1.0  # [rad] a mesh node turned further than this is no fra
 _ROUND: Final = 1e-7  # [-] a matrix this near to a scaled rotation is one
 
 
-def default_worlds(tree: NodeTree, nodes: Iterable[int]) -> dict[int, Local]:
-    """World transform of nodes, and of those above them, where nothing is animated."""
-    wanted = tree.with_ancestors(nodes)
-    worlds: dict[int, Local] = {}
-    for node in (node for node in tree.order if node in wanted):
-        local, above = default_local(tree.items[node]), int(tree.parents[node])
-        worlds[node] = local if above == NO_PARENT else compose_transforms(worlds[above], local)
-    return worlds
-
-
 def rest_worlds(document: GltfDocument, tree: NodeTree, joints: list[int], skins: list[dict[str, Any]]) -> list[Local]:
     """Rest transform of each joint, in the order of ``joints``; NO_PARENT stands for a root at the origin.
 
@@ -167,7 +157,13 @@ def rest_worlds(document: GltfDocument, tree: NodeTree, joints: list[int], skins
     it agrees with the top joint of the skin, and else let that joint rest as its node does.
     """
     carriers = [i for i, item in enumerate(tree.items) if "skin" in item]
-    nodes = default_worlds(tree, [*joints, *carriers])
+    # World transform of nodes, and of those above them, where nothing is animated
+    wanted = tree.with_ancestors([*joints, *carriers])
+    worlds: dict[int, Local] = {}
+    for node in (node for node in tree.order if node in wanted):
+        local, above_worlds = default_local(tree.items[node]), int(tree.parents[node])
+        worlds[node] = local if above_worlds == NO_PARENT else compose_transforms(worlds[above_worlds], local)
+    nodes = worlds
     bound: dict[int, Local] = {}
     for skin in skins:
         for joint, bind in _bind_transforms(document, tree, skin, nodes).items():

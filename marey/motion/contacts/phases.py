@@ -81,7 +81,20 @@ def _planted_flags(contacts: Contacts) -> BoolArray:
 
 
 def _build_phases(down: BoolArray, rate_hz: float, tracks: PointTracks | None) -> tuple[ContactPhase, ...]:
-    down = _merge_short_phases(down, int(np.ceil(MIN_PHASE_S * rate_hz - 1e-9)))
+    # Let the shortest phase join its longer neighbour until all are long enough
+    shortest = int(np.ceil(MIN_PHASE_S * rate_hz - 1e-9))
+    joined = down.copy()
+    pieces = _split_at_changes(joined)
+    while len(pieces) > 1:
+        i = min(range(len(pieces)), key=lambda n: pieces[n][1] - pieces[n][0])
+        start_phases, stop_phases = pieces[i]
+        if stop_phases - start_phases >= shortest:
+            break
+        before = pieces[i - 1][1] - pieces[i - 1][0] if i else -1
+        after = pieces[i + 1][1] - pieces[i + 1][0] if i + 1 < len(pieces) else -1
+        joined[start_phases:stop_phases] = joined[start_phases - 1] if before >= after else joined[stop_phases]
+        pieces = _split_at_changes(joined)
+    down = joined
     plants = _measure_plants(down, tracks) if tracks is not None else {}
     phases: list[ContactPhase] = []
     for start, stop in _split_at_changes(down):
@@ -97,22 +110,6 @@ def _split_at_changes(down: BoolArray) -> list[tuple[int, int]]:
     cuts = np.flatnonzero((down[1:] != down[:-1]).any(axis=1)) + 1
     edges = [0, *(int(c) for c in cuts), len(down)]
     return list(pairwise(edges))
-
-
-def _merge_short_phases(down: BoolArray, shortest: int) -> BoolArray:
-    """Let the shortest phase join its longer neighbour until all are long enough."""
-    joined = down.copy()
-    pieces = _split_at_changes(joined)
-    while len(pieces) > 1:
-        i = min(range(len(pieces)), key=lambda n: pieces[n][1] - pieces[n][0])
-        start, stop = pieces[i]
-        if stop - start >= shortest:
-            break
-        before = pieces[i - 1][1] - pieces[i - 1][0] if i else -1
-        after = pieces[i + 1][1] - pieces[i + 1][0] if i + 1 < len(pieces) else -1
-        joined[start:stop] = joined[start - 1] if before >= after else joined[stop]
-        pieces = _split_at_changes(joined)
-    return joined
 
 
 def _classify_phase(planted: tuple[str, ...], start: int, stop: int, tracks: PointTracks | None) -> str:

@@ -73,15 +73,6 @@ def solve_cholesky(U: FloatArray, y: FloatArray) -> FloatArray:
 
 
 @kernel
-def forward_substitute_rows(U: FloatArray, rows: FloatArray) -> FloatArray:
-    """Rows ``(m, d)`` of :math:`(U^{-T} J^T)^T`."""
-    out = rows.copy()
-    for r in range(rows.shape[0]):
-        forward_substitute(U, out[r])
-    return out
-
-
-@kernel
 def solve_symmetric(matrix: FloatArray, rhs: FloatArray) -> tuple[FloatArray, bool]:
     """Solution ``(d,)`` of a symmetric system, and whether its matrix is positive definite."""
     U, is_definite = cholesky(matrix)

@@ -42,7 +42,12 @@ class PoseEditor:
     """Edited only by the session's worker."""
 
     def __init__(self, pose: Pose) -> None:
-        self.joints = _handle_joints(pose.skeleton)
+        skeleton = pose.skeleton
+        roles = role_map(skeleton)
+        joints = {handle: roles[handle] for handle in HANDLES if handle in roles}
+        if not joints:
+            raise InputError(f"skeleton '{skeleton.name}' has no joint that can be dragged", "Its roles are unknown")
+        self.joints = joints
         positions = pose.joint_positions()
         goals = {handle: positions[joint].copy() for handle, joint in self.joints.items()}
         self.state = PoseEditorState(pose, goals, KeyFrames(pose.skeleton))
@@ -163,11 +168,3 @@ def _weight(handle: str, dragged: str) -> float:
     if handle == dragged:
         return DRAG_WEIGHT
     return FOOT_WEIGHT if handle.endswith("ankle") else 1.0
-
-
-def _handle_joints(skeleton: Skeleton) -> dict[str, int]:
-    roles = role_map(skeleton)
-    joints = {handle: roles[handle] for handle in HANDLES if handle in roles}
-    if not joints:
-        raise InputError(f"skeleton '{skeleton.name}' has no joint that can be dragged", "Its roles are unknown")
-    return joints

@@ -140,12 +140,6 @@ def way_lines(draft: SketchEditor) -> list[str]:
     return lines
 
 
-def events_html(events: tuple[Event, ...]) -> str:
-    """The events in their order."""
-    rows = [f"<div>{number}. {escape(describe_event(e))}</div>" for number, e in enumerate(events, start=1)]
-    return box_html("events", "".join(rows) or "<div>Nothing to do on the way.</div>")
-
-
 def describe_event(event: Event) -> str:
     """An event for people."""
     if event.kind == "pick":

@@ -59,10 +59,9 @@ class ResultWindow:
         content = progress_html(synthesis)
         if self.progress.content != content:
             self.progress.content = content
-        self._offer(tuple(draft.pair), document.label)
-
-    def _offer(self, labels: tuple[str, ...], label: str) -> None:
-        """Choose among clips that are compared."""
+        # Choose among clips that are compared
+        labels = tuple(draft.pair)
+        label = document.label
         set_visible(self.which, bool(labels))
         if not labels:
             return

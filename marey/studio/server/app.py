@@ -110,7 +110,14 @@ class Studio:
         self._sessions: dict[int, tuple[str, Session]] = {}
         self._parked: dict[str, tuple[float, PageDocument, ClipCatalogue]] = {}
         self._lock = threading.Lock()
-        self._server = _listen(host, port)
+        import io
+
+        with contextlib.redirect_stdout(io.StringIO()):  # the server prints a banner of its own
+            server = viser.ViserServer(host=host, port=port, verbose=False)
+        if port not in (0, server.get_port()):
+            server.stop()
+            raise InputError(f"port {port} is taken", "Choose another with --port")
+        self._server = server
         restrict_origins(self._server, host)
         self._server.scene.set_up_direction("+y")
         self._server.gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(92, 132, 190))
@@ -175,17 +182,6 @@ def _session_name(client: viser.ClientHandle) -> str | None:
         return client.local_storage.get_item(SESSION_COOKIE, timeout=2.0)
     except (RuntimeError, TimeoutError):
         return None
-
-
-def _listen(host: str, port: int) -> viser.ViserServer:
-    import io
-
-    with contextlib.redirect_stdout(io.StringIO()):  # the server prints a banner of its own
-        server = viser.ViserServer(host=host, port=port, verbose=False)
-    if port not in (0, server.get_port()):
-        server.stop()
-        raise InputError(f"port {port} is taken", "Choose another with --port")
-    return server
 
 
 def serve(

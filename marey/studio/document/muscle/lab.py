@@ -170,9 +170,15 @@ class MuscleDocument:
         if isinstance(job.result, Film):
             self._play(job.result)
         elif isinstance(job.result, ReachResult):
-            self._take_reach(job.result)
+            found = job.result
+            self.reach, self.goals.misses_m = found, found.misses_m
+            self.enter_arm()
         elif isinstance(job.result, TipGoalResult):
-            self._take_aimed(job.result)
+            found_aimed = job.result
+            aim = self.aim
+            self._play(found_aimed.film)
+            if aim is not None:
+                self.aim, aim.miss_m = aim, found_aimed.miss_m
         elif job.result is not None:
             self.track_label, self.track = job.result
         return None
@@ -240,16 +246,6 @@ class MuscleDocument:
     def _play(self, film: Film) -> None:
         self.act, self.is_running, self.is_reaching, self.is_on = FilmReplay(film), True, False, True
         self.aim = None
-
-    def _take_aimed(self, found: TipGoalResult) -> None:
-        aim = self.aim
-        self._play(found.film)
-        if aim is not None:
-            self.aim, aim.miss_m = aim, found.miss_m
-
-    def _take_reach(self, found: ReachResult) -> None:
-        self.reach, self.goals.misses_m = found, found.misses_m
-        self.enter_arm()
 
     def _start(self, what: str, work: Callable[[BackgroundJob[Any]], Any], listener: JobListener | None) -> None:
         if self.is_busy:

@@ -132,7 +132,13 @@ class SimulationDocument:
         lift = self.ground.gaps(place) - 0.2
         place = place + max(0.0, -float(lift)) * self.ground.normal
         velocity = (goal - place - drop) / flight_s
-        self._renew_balls((*self.balls[-(MAX_BALLS - 1) :], Ball(place, velocity, 0.11, mass)))
+        # A simulator with these balls; the oldest are forgotten
+        balls = (*self.balls[-(MAX_BALLS - 1) :], Ball(place, velocity, 0.11, mass))
+        if len(balls) <= len(self.balls):  # one too many: begin anew with the others
+            state = self.simulator.state
+            self._take_over(self._make_simulator(), state.pose, state.velocity)
+        for ball in balls[len(self.balls) :]:
+            self.simulator.throw(replace(ball, gravity=self.simulator.gravity))
 
     @property
     def balls(self) -> tuple[Ball, ...]:
@@ -222,7 +228,15 @@ class SimulationDocument:
         if any(float(np.linalg.norm(push.force_n)) > LEAST_N for push in pushes):
             self._last_push = self.time_s + PUSH_VISIBLE_S, pushes
         self.pulls = (*self._pull(), *pushes)
-        self._step_controller()
+        # Let the will make its step; limits that make it unstable are given up
+        try:
+            self.will.step(STEP_S, self.pulls)
+        except ConvergenceError:
+            if not self.wish.is_limited:
+                raise
+            self.ask("has_limits", False)
+            self.remarks = ["Joint limits were given up: with them a step was unstable."]
+            self.will.step(STEP_S, self.pulls)
         if not float(np.abs(self.simulator.state.root_position).max()) < ROOM_SIZE_M:
             raise InputError(
                 "the figure left the room", "It is back at its start; take more damping, or smaller forces"
@@ -246,17 +260,6 @@ class SimulationDocument:
         self.hand, self._pushes = None, []
         self.will.begin_again()
 
-    def _step_controller(self) -> None:
-        """Let the will make its step; limits that make it unstable are given up."""
-        try:
-            self.will.step(STEP_S, self.pulls)
-        except ConvergenceError:
-            if not self.wish.is_limited:
-                raise
-            self.ask("has_limits", False)
-            self.remarks = ["Joint limits were given up: with them a step was unstable."]
-            self.will.step(STEP_S, self.pulls)
-
     def _pull(self) -> tuple[PointForce, ...]:
         """The hand's pull, unless it sets a goal."""
         hand, will = self.hand, self.will
@@ -275,7 +278,8 @@ class SimulationDocument:
         before, pivot = self.wish, self.pivot
         try:
             if wish.slope_deg != before.slope_deg:
-                self.pivot = self._turning_point()
+                # Where the ground turns: under the figure, so that it is not thrown up
+                self.pivot = self.standing().foot
             self.wish = wish
             if wish.will in ON_FEET and (wish.will, wish.feet) != (before.will, before.feet):
                 self.start(is_standing=wish.will == "balance")
@@ -286,10 +290,6 @@ class SimulationDocument:
         except Exception:
             self.wish, self.pivot = before, pivot
             raise
-
-    def _turning_point(self) -> FloatArray:
-        """Where the ground turns: under the figure, so that it is not thrown up."""
-        return self.standing().foot
 
     def _make_simulator(self) -> Simulator:
         """A simulator as the sliders say."""
@@ -316,14 +316,6 @@ class SimulationDocument:
         self._pushes = [_shift_push(push, left_s) for push in self._pushes]
         if self.is_recording and self.take is not None:
             self.take.go_on(simulator)
-
-    def _renew_balls(self, balls: tuple[Ball, ...]) -> None:
-        """A simulator with these balls; the oldest are forgotten."""
-        if len(balls) <= len(self.balls):  # one too many: begin anew with the others
-            state = self.simulator.state
-            self._take_over(self._make_simulator(), state.pose, state.velocity)
-        for ball in balls[len(self.balls) :]:
-            self.simulator.throw(replace(ball, gravity=self.simulator.gravity))
 
 
 def _shift_push(push: Push, by_s: float) -> Push:
