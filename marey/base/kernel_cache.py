@@ -20,7 +20,7 @@ from marey.base.errors import MareyWarning
 from marey.base.files import cache_folder
 
 FOLDER_VARIABLE = "MAREY_KERNEL_CACHE"
-UNUSED_DAYS = 30.0  # versions of a kernel that nobody loaded for this long are removed when a new one is written
+UNUSED_DAYS = 30.0  # versions of a kernel that were not loaded for this long are removed when a new one is written
 
 
 def enable_cache(dispatcher: Any, stamp: str) -> None:

@@ -1,4 +1,4 @@
-"""How the command starts and ends: arguments in, exit code out, a user's error in one line.
+"""Entry point of the command: arguments, exit code, user errors in one line.
 
 Exit codes: 0 done, 1 the work failed, 2 wrong usage, 130 stopped by Ctrl-C.
 """

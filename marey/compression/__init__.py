@@ -1,4 +1,4 @@
-"""Motion codecs: a motion to few bytes and back, with a bound on the error."""
+"""Motion codecs with a bound on the error."""
 
 from marey.base.deprecation import deprecated_names
 from marey.compression.codec import compress, decompress, rate_distortion

@@ -94,7 +94,7 @@ def decompress(data: bytes, *, skeleton: Skeleton | None = None) -> Motion:
         skeleton: needed if the file holds only its fingerprint.
 
     Raises:
-        FormatError: the data are no compressed motion, of another version, cut off or damaged.
+        FormatError: the data are not a compressed motion, or are of another version, truncated or damaged.
         InputError: the skeleton is missing or another one.
     """
     method, body = unpack_file(data)
@@ -150,7 +150,7 @@ def _encode_wavelet(motion: Motion, bound: ErrorBound, *, is_inside: bool) -> by
 
 def _encode_to_distortion(motion: Motion, percent: float, *, is_inside: bool, is_locked: bool) -> bytes:
     spread = compute_movement(motion)
-    if spread == 0.0:  # nothing moves, so the rate has no scale
+    if spread == 0.0:  # a motionless clip has no rate-distortion scale
         return _encode_within(motion, ErrorBound(STILL_ERROR_M, SHELL_M), None, is_inside=is_inside)
 
     def is_good(decoded: Motion) -> bool:

@@ -42,7 +42,7 @@ def unwrap_rotation_vectors(wxyz: FloatArray) -> FloatArray:
 
 
 GAUSS_NEWTON_STEPS = 25
-LARGEST_COSINE = 0.9  # axes nearer to one another than this do not tell two angles apart
+LARGEST_COSINE = 0.9  # axes closer than this cannot distinguish two angles
 
 
 def fit_universal_axes(matrices: FloatArray) -> tuple[FloatArray, FloatArray, float] | None:

@@ -172,7 +172,7 @@ SPRING: Final = 2e-3  # [m^2] weight of the squared coordinates against squared 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TournierCode:
-    """What the codec keeps of a motion: a pose space and every 2^p-th sample of a few tracks."""
+    """Encoded motion: a pose model and every 2^p-th sample of a few effector tracks."""
 
     model: GeodesicModel
     ends: tuple[int, ...]  # joints whose tracks are kept
@@ -366,7 +366,7 @@ def _choose_ends(skeleton: Skeleton, given: tuple[str | int, ...] | None) -> tup
 
 
 def _count_dropped_levels(track: FloatArray, levels: int | None, max_error_m: float) -> int:
-    """How many of the finest levels to drop: as asked, or as many as keep the track ``(F, E, 3)`` near."""
+    """Number of finest levels to drop: as given, or as the error of the track ``(F, E, 3)`` allows."""
     sizes = level_sizes(len(track))
     if levels is not None:
         if not 1 <= levels <= len(sizes):
@@ -421,7 +421,7 @@ def edit_motion(
         raise InputError(f"frames {start} to {stop} of {motion.num_frames}", "Give a range inside the clip")
     moved = motion.skeleton.index(joint) if isinstance(joint, str) else int(joint)
     if not 0 < moved < motion.skeleton.num_joints:
-        raise InputError(f"joint {joint} cannot be moved in a pose space", "Name a joint below the root")
+        raise InputError(f"joint {joint} cannot be moved by a pose model", "Name a joint below the root")
     space = PGA(explained=VARIANCE_SHARE).fit(motion) if model is None else model
     part = motion[start:stop]
     before = space.encode(part)

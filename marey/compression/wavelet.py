@@ -417,7 +417,7 @@ def _quantise_tracks(tracks: FloatArray, step: float) -> IntArray:
 
     waves = forward_wavelet(np.ascontiguousarray(tracks)) / step
     if np.abs(waves).max(initial=0.0) > LARGEST_NUMBER:
-        raise ConvergenceError("so small a distortion needs more digits than this codec has; ask for a bound instead")
+        raise ConvergenceError("this codec does not reach so small a distortion; give an error bound instead")
     return (np.sign(waves) * np.floor(np.abs(waves) + 0.5 - DEAD_ZONE).clip(0.0)).astype(np.int64)
 
 

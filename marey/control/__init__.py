@@ -1,4 +1,4 @@
-"""Control: a simulated figure does what it is told, with forces from inside alone."""
+"""Control of simulated figures by internal forces: balance, tracking, puppets, relaxations."""
 
 from marey.base.deprecation import deprecated_names
 from marey.control.controllers.internal_forces import (

@@ -91,7 +91,7 @@ def _call_daqp(
 
 
 def solve_control(problem: ControlProblem, relaxation: Relaxation | None = None) -> ControlSolution:
-    """Actuation of least cost under a relaxation; if there is none, no actuation with the status that says why."""
+    """Actuation of least cost under a relaxation; zero actuation with a status where there is none."""
     return solve_with_open_rows(
         problem, Relaxation() if relaxation is None else relaxation, np.zeros_like(problem.is_equal)
     )
@@ -164,7 +164,7 @@ def unpack_solution(problem: ControlProblem, z: FloatArray, status: SolveStatus)
 
 
 def no_actuation(problem: ControlProblem, status: SolveStatus) -> ControlSolution:
-    """No actuation, for want of a plan."""
+    """Zero actuation, since no plan was found."""
     nothing = np.zeros(problem.num_actuators)
     return ControlSolution(nothing, problem.free_velocity, np.zeros(problem.ends.size), 0.0, status)
 
@@ -191,7 +191,7 @@ def solve_refined(problem: ControlProblem, relaxation: Relaxation | None = None)
     """Actuation of a relaxation, then the best one for the contacts that it found.
 
     Each one-sided row is closed, and then stays, or open, and then pushes nothing, as in ``solve_exactly``; but the
-    states are not enumerated: the relaxation tells the first, and rows that pull or sink are flipped.
+    states are not enumerated: the relaxation gives the first, and rows that pull or sink are flipped.
     """
     relaxation = Relaxation() if relaxation is None else relaxation
     first = solve_control(problem, relaxation)
@@ -246,7 +246,7 @@ def closed_contact_goals(problem: ControlProblem, closed: BoolArray) -> tuple[Fl
 
 
 RANK: Final = 1e-6  # [-] of the strongest direction; a task that feels less of a direction leaves it free
-FEASIBLE: Final = 1e-9  # [-] by which rows give way, so that the last level's solution stays one
+FEASIBLE: Final = 1e-9  # [-] relaxation of rows, so that the solution of the last level stays feasible
 
 
 def solve_strictly(

@@ -27,7 +27,7 @@ UP = np.array([0.0, 1.0, 0.0])
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FloorPlanes:
-    """What a figure walks on: the highest of some planes that are not too steep; without any, height zero."""
+    """Ground of a walking figure: the highest of the planes that are not too steep; height zero without any."""
 
     grounds: tuple[Ground, ...]
 
@@ -75,7 +75,7 @@ FLAT_M: Final = 0.02  # [m] a sole whose corners are all lower lies flat
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FootSchedule:
-    """How both feet of a clip stand, frame by frame."""
+    """Stances of both feet of a clip, frame by frame."""
 
     phases: IntArray  # (F, 2) AIR, HEEL, FLAT or BALL
     landings: IntArray  # (F, 2) frame in which a foot that is in the air lands; F where it never does
@@ -120,7 +120,7 @@ EDGE_CORNERS: Final = {HEEL: slice(0, 2), BALL: slice(2, 4)}
 
 
 class SwingTarget(NamedTuple):
-    """Where a foot in the air shall be now."""
+    """Target of a swinging foot at the current step."""
 
     offset: FloatArray  # (3,) [m] from where the clip has it
     velocity: FloatArray  # (3,) [m/s] with which that changes
@@ -136,7 +136,7 @@ class SteppingFoot:
     offset: FloatArray = field(default_factory=lambda: np.zeros(2))  # [m] from where it stands in the clip (x, z)
     lifted: FloatArray = field(default_factory=lambda: np.zeros(3))  # [m] from the clip when it was lifted
     begun: int = 0  # step in which it was lifted
-    due: int = 0  # step in which it shall land, or should have landed
+    due: int = 0  # step of its planned landing, which may have passed
     is_own: bool = False  # whether it takes, or took, a step that the clip does not have
     sunk_m: float = 0.0  # [m] that it has gone down in search of the ground
 
@@ -149,7 +149,7 @@ class SteppingFoot:
 class Footsteps:
     """Both feet of a figure that follows a clip.
 
-    A foot that comes down early stands; one that is late goes on down until it lands, and the other one waits for it.
+    A foot that lands early stands; a late foot continues downwards until it lands, and the other foot waits.
     Where it came down becomes the place of the clip: what the clip does from there on is moved with the feet, so that
     a drift is never pulled back.
     """
@@ -251,7 +251,7 @@ class Footsteps:
         return self.reference.soles[i, side]
 
     def _mean_offset(self, i: int, pivot: FloatArray) -> FloatArray:
-        """How far ``(2,)`` [m] the clip is moved: as the feet are, each by what it bears."""
+        """Offset ``(2,)`` [m] of the clip: mean of the offsets of the feet, weighted by their loads."""
         left, right = self.feet
         if left.is_down and right.is_down:
             a, b = self.reference.soles[i][:, HORIZONTAL_AXES]
@@ -262,12 +262,12 @@ class Footsteps:
         return left.offset if left.is_down else right.offset
 
     def swing(self, step: int, side: int, landing: FloatArray) -> SwingTarget:
-        """Where a foot in the air shall be: as it was lifted, then more and more on the way to its landing.
+        """Target of a swinging foot: blends from its lift-off pose to its landing.
 
         Args:
             step: now.
             side: 0 left, 1 right.
-            landing: where it shall land ``(2,)`` [m] (x, z), from where the clip lands.
+            landing: its landing position ``(2,)`` [m] (x, z), relative to that of the clip.
         """
         foot, dt = self.feet[side], self.reference.dt
         whole = max(foot.due - foot.begun, 1)

@@ -1,6 +1,6 @@
 r"""Tasks as features of one step: what each asks of a velocity, :math:`\Gamma v \approx \tilde\gamma`.
 
-Features of feet need the soles, how they lie on the ground, and which points may bear a figure.
+Features of feet need the soles, their pose on the ground, and the points of support.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def sole_target(frame: FloatArray, normal: FloatArray, heading_rad: float | None
 Stance = Iterable[str]
 STICK_WEIGHT: Final = 1e4  # [s²/m²] points that stand stay: above all goals, below what must hold
 FLAT_WEIGHT: Final = 1e3  # [s²/m²] soles that stand come down flat
-STANCE_TOUCH_M: Final = 1e-3  # [m] points that come nearer than this in the step may bear the figure
+STANCE_TOUCH_M: Final = 1e-3  # [m] points that come nearer than this in the step can support the figure
 FOOT_M: Final = 0.1  # [m] a sole's turn counts as much as a shift by its half length
 DOWN: Final = 0.2  # [-] part of a gap that a sole which stands closes in a step
 DOWN_SPEED: Final = 0.1  # [m/s] at most
@@ -118,7 +118,7 @@ def _stance_rows(rows: ConstraintRows, stance: tuple[str, ...]) -> BoolArray:
 def stance_features(
     rows: ConstraintRows, stance: tuple[str, ...], dt: float, simulator: Simulator, here: Mechanics
 ) -> tuple[ConstraintRows, list[Feature]]:
-    """Rows that may bear a figure, and features that keep its soles where they stand.
+    """Contact rows of a figure, and features that keep its soles in place.
 
     A plan must not lean on points that do not touch, so that these are left out. Points that touch by a hair are taken
     to touch: what leans on them brings them down.
@@ -163,7 +163,7 @@ def _landing_position(side: str, simulator: Simulator, here: Mechanics) -> Featu
     return Feature(matrix, np.zeros(3), FLAT_WEIGHT)
 
 
-SLOW_GAINS: Final = Gains(3.0, 0.0)  # of the whole body, which falls as fast as it may be corrected
+SLOW_GAINS: Final = Gains(3.0, 0.0)  # of the whole body, whose natural frequency limits the gain
 MODERATE_GAINS: Final = Gains(5.0, 0.0)  # of poses, which settle what goals leave open
 FAST_GAINS: Final = Gains()
 OFFSET_M: Final = 0.1  # [m] a sole's turn counts as much as a shift by its half length
@@ -185,7 +185,7 @@ class StepContext:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskLaw:
-    """How far a task is from its target, and how that changes."""
+    """Error of a task and its rate."""
 
     error: FloatArray  # (r,)
     matrix: FloatArray  # (r, d)
@@ -197,7 +197,7 @@ class TaskLaw:
 
 
 def make_features(drive: Drive, scene: StepContext) -> tuple[list[Feature], float]:
-    """Features of a task in one step, none where it has no meaning, and how far it is from its target."""
+    """Features of a task in one step (none where it is undefined), and its distance from its target."""
     law = task_law(drive.task, scene, drive.flow)
     if law is None:
         return [], 0.0

@@ -178,7 +178,7 @@ class Tracker:
         return tuple(side for side, foot, lies in feet if foot.phase == FLAT and lies)
 
     def _goals(self, at: TrackingStep) -> list[RowsTask]:
-        """What the clip asks for in this step, as far as it counts."""
+        """Weighted tasks of the clip in this step."""
         w, laws = self.weights, list[RowsTask]()
         if w.com > 0.0:
             laws.append(com_rows(at))
@@ -192,7 +192,7 @@ class Tracker:
 
 
 class TrackOptions(TypedDict, total=False):
-    """What :func:`track` and :func:`track_result` can be told; see there."""
+    """Options of :func:`track_clip` and :func:`solve_tracking`."""
 
     model: PoseModel | int | None
     body: Body | None
@@ -208,16 +208,16 @@ class TrackOptions(TypedDict, total=False):
 
 
 def track_clip(motion: Motion, **options: Unpack[TrackOptions]) -> Motion:
-    """What a clip becomes when a figure with mass and muscles does it, and is pushed; see :func:`track_result`."""
+    """Motion of a simulated figure that follows a clip; see :func:`solve_tracking`."""
     return solve_tracking(motion, **options).motion
 
 
 def solve_tracking(motion: Motion, **options: Unpack[TrackOptions]) -> TrackingResult:
-    """Let a simulated figure follow a clip with forces from inside alone, and tell how near it came.
+    """Make a simulated figure follow a clip by internal forces, and report the error.
 
     Each step asks for the clip's accelerations: of the centre of mass, whose path is first made fit for the soles, of
     the angular momentum, the feet and all joints; errors are taken back as fast as the ground allows. Feet in the air
-    land where balance wants them. A figure that falls does so as a body would; the run ends a second later.
+    land where balance requires. A fall is simulated; the run ends one second later.
 
     Args:
         motion: any clip of a figure with two feet: captured, walked by ``marey.locomotion`` or from a graph.

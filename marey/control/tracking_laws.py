@@ -21,7 +21,7 @@ from marey.control.tasks import RowsTask
 from marey.lie import SO3
 from marey.simulate import Mechanics, Simulator
 
-NEAR_M: Final = 0.003  # [m] corners that are lower bear the figure
+NEAR_M: Final = 0.003  # [m] lower corners support the figure
 EDGE_M: Final = 0.01  # [m] pressure is asked for no nearer to the edge of the soles
 
 
@@ -30,14 +30,14 @@ VelocityGains = tuple[float, float]  # length of a step [s], and how fast errors
 
 @dataclass(frozen=True, slots=True)
 class TrackWeights:
-    """How much the parts of a clip count against one another, and how fast errors are taken back."""
+    """Weights of the tasks of a clip, and the rates of error correction."""
 
     com: float = 5e4  # of squared velocities of the centre of mass [s²/m²]
     momentum: float = 2e4  # of squared angular momenta per kilogram of the body
     root: float = 20.0  # of squared turns of the root
     pose: float = 1.0  # of squared turns of all joints
     swing: float = 3e3  # of a foot in the air
-    stance: float = 3e3  # of the edge of a foot that bears the figure
+    stance: float = 3e3  # of the edge of a supporting foot
     roll: float = 30.0  # of squared turns of a foot on the ground
     com_per_s: float = 8.0  # of the height of the centre of mass
     capture: float = 2.0  # [-] of the capture point, beyond what keeps it from running away
@@ -99,20 +99,20 @@ class TrackingStep:
         return self.here.com_jacobian @ self.velocity
 
     def capture_point(self) -> FloatArray:
-        """Where ``(2,)`` [m] a stop would need support."""
+        """Capture point ``(2,)`` [m]."""
         return (self.here.com + self.com_velocity() / self.sway.frequency)[HORIZONTAL_AXES]
 
     def capture_error(self) -> FloatArray:
-        """How far ``(2,)`` [m] the capture point is from where it should be."""
+        """Error ``(2,)`` [m] of the capture point."""
         wanted = self.rest() if self.is_over else self.sway.capture(self.frame)
         return self.capture_point() - wanted - self.steps.offset
 
     def rest(self) -> FloatArray:
-        """Place ``(2,)`` [m] between the feet of the clip, where somebody who stands still is safe."""
+        """Position ``(2,)`` [m] between the feet of the clip, where a standing figure is stable."""
         return self.reference.soles[self.frame][:, HORIZONTAL_AXES].mean(axis=0)
 
     def pivot(self) -> FloatArray:
-        """Where ``(2,)`` [m] the ground shall carry the centre of mass, before the soles have their say."""
+        """Desired centre of pressure ``(2,)`` [m], before it is projected on the soles."""
         pivot = self.rest() if self.is_over else self.sway.pivot[self.frame]
         return pivot + self.steps.offset + (1.0 + self.weights.capture) * self.capture_error()
 
@@ -128,7 +128,7 @@ class TrackingStep:
 def correct_velocity(
     pace: VelocityGains, now: FloatArray, wanted: FloatArray, then: FloatArray, error: FloatArray
 ) -> FloatArray:
-    """Velocity after a step, from the present one, the wanted one, that of the next frame, and the way to go."""
+    """Velocity after a step, from the present, the desired and the next frame's velocity and the position error."""
     h, per_s = pace
     return now + (then - wanted) + h * (2.0 * per_s * (wanted - now) + per_s**2 * error)
 
@@ -193,14 +193,14 @@ SOLE_ARM_M: Final = 0.1  # [m] a sole's turn counts as much as a shift by its ha
 LOOK_AHEADS: Final = 8  # moments until a landing in which the capture point is foreseen
 LONGEST_S: Final = 0.7  # [s] that the capture point is foreseen at most
 APART_M: Final = 0.08  # [m] feet keep to their sides by as much, if the clip does
-LANDING_PHASE: Final = 0.8  # [-] part of the way down that a foot goes in a step: what does not touch does not bear
+LANDING_PHASE: Final = 0.8  # [-] fraction of its height that a landing foot moves down per step
 DOWN_M_S: Final = 0.5  # [m/s] at most
 DOWN_RAD_S: Final = 4.0  # [rad/s] at most
 ZERO_VELOCITY: Final = np.zeros(3)
 
 
 def foot_rows(at: TrackingStep, side: int) -> RowsTask:
-    """A foot that is held by the edge it stands on, or swings to where the clip, and balance, want it."""
+    """A foot held by its supporting edge, or swinging to the target of clip and balance."""
     return _standing_rows(at, side) if at.steps.feet[side].is_down else _swinging_rows(at, side)
 
 
@@ -257,7 +257,7 @@ def _align_to_normal(normal: FloatArray, turn: SO3) -> SO3:
 
 
 def landing_offset(at: TrackingStep, side: int) -> FloatArray:
-    """How far from the clip ``(2,)`` [m] a foot shall land: as the other one stands, and by what balance needs."""
+    """Offset ``(2,)`` [m] of a landing from the clip: that of the other foot plus a correction for balance."""
     other, foot = at.steps.feet[1 - side], at.steps.feet[side]
     if foot.is_own:
         # How far from the clip `(2,)` [m] a foot must land to catch the figure

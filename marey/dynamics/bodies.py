@@ -235,7 +235,7 @@ def _assemble_body(skeleton: Skeleton, mass_kg: float | None, height_m: float | 
         lumps, source = masses_from_capsules(skeleton, mass), "capsules of one density"
         report.append("too few parts of a human body are known: masses are by the volume of capsules")
     elif missing:
-        report.append(f"no joints for {', '.join(missing)}: the other segments share their mass")
+        report.append(f"no joints for {', '.join(missing)}: their mass is distributed over the other segments")
     # Masses `(J,)`, centres `(J, 3)` and inertias about them `(J, 3, 3)`, by the parallel-axis theorem
     num_joints = skeleton.num_joints
     masses, centres, inertias = np.zeros(num_joints), np.zeros((num_joints, 3)), np.zeros((num_joints, 3, 3))

@@ -147,10 +147,10 @@ def _axis_direction(e: int) -> Vector:
 def fit_moving_cones(
     targets: FloatArray, arms: FloatArray, active: BoolArray, grips: BoolArray, edges: FloatArray, lever: float
 ) -> tuple[FloatArray, FloatArray]:
-    """What contacts at moving points can give.
+    """Generators of the wrenches of contacts at moving points.
 
     Args:
-        targets: wanted force and moment ``(F, 6)``, the moment over ``lever``.
+        targets: demanded force and moment ``(F, 6)``, the moment over ``lever``.
         arms: points ``(F, P, 3)`` relative to the point about which moments are taken.
         active: which of them touch ``(F, P)``.
         grips: which of them hold on ``(F, P)``: they can push in every direction.
@@ -198,7 +198,7 @@ MARGIN_NAMES: Final = ("friction", "tipping_x", "tipping_y", "twist", "pull", "p
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConeMargins:
-    """How far inside its bounds a wrench is, frame by frame; negative is outside ([Fang2003]_ eq. 4.9-4.16)."""
+    """Margins of a wrench inside its bounds, frame by frame; negative is outside ([Fang2003]_ eq. 4.9-4.16)."""
 
     friction: FloatArray  # (F,) [N] C1: friction · f_n - |f_t|
     tipping_x: FloatArray  # (F,) [N m] C2: f_n |T_x| - |moment about y|
@@ -364,7 +364,7 @@ class GripSupport:
             raise InputError(what, "Give positive numbers")
 
     def margins(self, wrenches: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """How much force [N] and moment [N m] is left ``(F,)``; negative is more than the hand can hold."""
+        """Margins of force [N] and moment [N m] ``(F,)``; negative beyond the capacity of the hand."""
         force, moment = shift_wrench(wrenches, self.centre)
         held = self.max_force_n - np.linalg.norm(force, axis=-1)
         return held, self.max_moment_nm - np.abs(moment).max(axis=-1)
@@ -372,7 +372,7 @@ class GripSupport:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConeProjection:
-    """The wrench of a cone nearest to each wanted one."""
+    """The wrench of a cone nearest to each demanded one."""
 
     distance: FloatArray  # (F,) [N] with moments divided by the lever
     wrenches: FloatArray  # (F, 6) the nearest ones, about the world origin

@@ -172,7 +172,7 @@ def _gyration_matrix(along: FloatArray, front: FloatArray, radii: tuple[float, f
 
 
 def masses_from_capsules(skeleton: Skeleton, mass_kg: float) -> list[SegmentMass]:
-    """Lumps of the solid body drawn around a skeleton, all of one density; a point of mass if it has no extent."""
+    """Segments of the solid body around a skeleton, with uniform density; a point mass if it has no extent."""
     solid = capsules(skeleton)
     if not len(solid):
         return [SegmentMass(0, mass_kg, np.zeros(3), 0.4 * mass_kg * 0.05**2 * np.eye(3))]

@@ -1,4 +1,4 @@
-"""Where a body is supported: touching corners of soles and palms, their friction cones and support polygon."""
+"""Supports of a body: corners of soles and palms in contact, their friction cones and support polygon."""
 
 from __future__ import annotations
 
@@ -294,7 +294,7 @@ def _lowest_heights(soles: list[_LimbCorners], num_frames: int) -> FloatArray:
 
 
 def _slide_distances(soles: list[_LimbCorners], rate_hz: float, num_frames: int) -> FloatArray:
-    """How far [m] the stillest planted point of the foot that slides most moves in a window around each frame."""
+    """Displacement [m] of the slowest planted point of the most sliding foot in a window around each frame."""
     half = max(1, round(0.5 * SLIDE_WINDOW_S * rate_hz))
     worst = np.zeros(num_frames)
     if num_frames <= 2 * half:

@@ -1,4 +1,4 @@
-"""Motion graphs: clips that flow into one another, searched for the way that a sketch asks for."""
+"""Motion graphs: construction from clips, anytime search for a sketch, reconstruction of the motion."""
 
 from marey.base.deprecation import deprecated_names
 from marey.graph.arrays import GraphArrays

@@ -64,7 +64,7 @@ class PathStep:
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """A way through the graph, or why there is none."""
+    """A path through the graph, or the reason why there is none."""
 
     status: str  # "OPTIMAL", "BOUNDED", or a code: why there is nothing
     steps: tuple[PathStep, ...] = ()
@@ -95,7 +95,7 @@ class SearchResult:
 
     @cached_property
     def motion(self) -> Motion | None:
-        """The motion of the way, rebuilt when first asked for; None if there is no way."""
+        """The motion of the path, rebuilt at first access; None without a path."""
         return None if self._final is None else self._final[0]
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Readers and writers: any motion file in, any motion file out."""
+"""Readers and writers of motion and marker files."""
 
 from marey.base.deprecation import deprecated_names
 from marey.io.clip import read_clip, write_clip

@@ -35,7 +35,7 @@ MAX_MEMBERS: Final = 1000
 
 
 def read_arrays(path: AnyPath, wanted: Iterable[str], *, spare: Collection[str] = ()) -> dict[str, NDArray[Any]]:
-    """Return those of the wanted arrays that the archive holds; damaged ``spare`` ones are left out.
+    """Return the requested arrays of the archive; damaged ``spare`` ones are omitted.
 
     Raises:
         FormatError: the archive is damaged, an array needs pickle, or its packed form is a bomb.
@@ -89,7 +89,7 @@ def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: AnyPath, is_spa
                 return None
             raise
         except ValueError as error:
-            raise format_error(path, f"'{name}' is no plain array: {str(error)[:120]}") from error
+            raise format_error(path, f"'{name}' is not a plain array: {str(error)[:120]}") from error
 
 
 KINDS: Final = {66: "SMPL body", 72: "SMPL", 156: "SMPL-H", 165: "SMPL-X"}  # values a frame
@@ -143,7 +143,7 @@ def _rate(arrays: dict[str, Any], path: AnyPath) -> float:
 
 
 def _motion(arrays: dict[str, Any], vectors: FloatArray, kind: str, rate: float, path: AnyPath) -> Motion:
-    notes = [f"{kind} archive: the 22 body joints are kept, hands and face are left out"]
+    notes = [f"{kind} archive: the 22 body joints are read, hands and face are dropped"]
     warnings = [
         "the archive's body shape is not known here, so the poses are put on the proportions of marey.HUMAN: "
         "feet may float or sink by some centimetres"

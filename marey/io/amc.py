@@ -33,7 +33,7 @@ class AmcFile:
 
 @dataclass(slots=True)
 class _AmcState:
-    """What the lines read so far amount to."""
+    """State of the parser after the lines read so far."""
 
     slots: dict[str, tuple[int, int]]  # bone -> first column, number of values
     moving: set[str]  # bones with values

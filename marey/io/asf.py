@@ -271,7 +271,7 @@ def read_asf(path: str | os.PathLike[str], *, rate_hz: float | None = None, unit
 
     Raises:
         MissingFileError: there is no such file.
-        FormatError: it is no ASF; the message has the line and the fix.
+        FormatError: it is not an ASF file; the message has the line and the fix.
     """
     asf = load_asf(path, unit=unit)
     joints = asf.skeleton.num_joints

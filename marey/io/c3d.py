@@ -88,7 +88,7 @@ def read_parameters(content: memoryview, path: str) -> C3dParameters:
     """
     start = (content[0] - 1) * BLOCK
     if content[1] != 0x50 or start < 0 or start + 4 > len(content):
-        raise format_error(path, "this is no C3D file: the first two bytes point to no parameters")
+        raise format_error(path, "this is not a C3D file: the first two bytes do not point to parameters")
     processor = content[start + 3]
     if processor not in (INTEL, DEC, MIPS):
         raise format_error(path, f"the parameters name processor {processor}; 84, 85 and 86 are known")

@@ -163,7 +163,7 @@ def read_clip(path: AnyPath, *, rate_hz: float | None = None, unit: str | None =
         unit: clip files are in metres; anything but ``"m"`` is refused.
 
     Raises:
-        FormatError: the file is damaged, is no clip, or was written by a newer marey.
+        FormatError: the file is damaged, is not a clip, or was written by a newer version.
     """
     if unit not in (None, "m"):
         raise InputError(f"unit '{unit}' for a clip file", "Clip files are always in metres; leave unit out")

@@ -76,7 +76,7 @@ def read_deepmimic(path: AnyPath, *, rate_hz: float | None = None, unit: str | N
         unit: the clips are in metres; anything but ``"m"`` is refused.
 
     Raises:
-        FormatError: the file is no JSON, or its rows are not those of the humanoid.
+        FormatError: the file is not JSON, or its rows are not those of the humanoid.
     """
     if unit not in (None, "m"):
         raise InputError(f"unit '{unit}' for a DeepMimic clip", "These clips are always in metres; leave unit out")
@@ -163,5 +163,5 @@ def _timing(durations: FloatArray, path: AnyPath) -> tuple[float, FloatArray | N
     if times[-1] * rate > 100.0 * len(durations):
         raise format_error(path, f"frame {int(np.argmax(steps))} lasts {steps.max():g} s among frames of {common:g} s")
     times *= 1.0 / (common * rate)
-    what = f"{int(odd.sum())} of {len(steps)} frames do not last {common:g} s; the clip was sampled anew at {rate:g} Hz"
+    what = f"{int(odd.sum())} of {len(steps)} frames do not last {common:g} s; the clip was resampled at {rate:g} Hz"
     return rate, times, notes, [what]

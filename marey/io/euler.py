@@ -17,7 +17,7 @@ NONE: Final = -1  # a joint has fewer than three channels of this kind
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChannelMap:
-    """Which column of the channel table ``(F, C)`` drives which joint, and how.
+    """Map from the columns of the channel table ``(F, C)`` to joints.
 
     Rotations multiply in the order of their channels: ``Zrotation Yrotation Xrotation`` is ``Rz @ Ry @ Rx``.
     """
@@ -126,7 +126,7 @@ def compose_euler(channels: FloatArray, axes: IntArray, columns: IntArray) -> Fl
         a, b, c = places[j, 0], places[j, 1], places[j, 2]
         signs[j] = (a - b) * (b - c) * (c - a) // 2
     wxyz = np.empty((frames, joints, 4))
-    sines, cosines = np.zeros(width + 1), np.ones(width + 1)  # the last entry, column -1, is no turn
+    sines, cosines = np.zeros(width + 1), np.ones(width + 1)  # the last entry, column -1, is not a rotation
     for f in range(frames):
         half_sincos(channels[f], sines, cosines)
         for j in range(joints):

@@ -151,7 +151,7 @@ def parse_numbers(
     Returns:
         How many numbers were read; the byte where reading stopped; the byte that ends the first line which
         does not hold ``per_line`` numbers (-1 if none) and how many it holds; how many numbers of the line in
-        hand were read; whether reading stopped at something that is no number.
+        hand were read; whether reading stopped at a word that is not a number.
     """
     stop, capacity = len(data), len(values)
     count, in_line, odd_at, odd_count, p = 0, 0, -1, 0, start
@@ -345,7 +345,7 @@ def two_sum(a: float, b: float) -> tuple[float, float]:
 
 @kernel
 def product_error(a: float, b: float, product: float) -> float:
-    """What rounding lost in ``product = a * b``, by splitting both into halves ([Dekker1971]_)."""
+    """Rounding error of ``product = a * b``, by splitting both factors ([Dekker1971]_)."""
     a_big, b_big = 134217729.0 * a, 134217729.0 * b
     a_high, b_high = a_big - (a_big - a), b_big - (b_big - b)
     a_low, b_low = a - a_high, b - b_high

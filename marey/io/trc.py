@@ -75,7 +75,7 @@ def load_trc_markers(path: AnyPath, *, rate_hz: float | None = None, unit: str |
         zeros = finite & (values == 0.0).all(axis=-1)
         notes: list[str] = []
         if zeros.any():
-            notes.append(f"{int(zeros.sum())} positions that are exactly zero are taken as not seen")
+            notes.append(f"{int(zeros.sum())} positions that are exactly zero count as missing")
         valid = finite & ~zeros
         seen = np.where(valid[..., None], values, 0.0) * metres
         axes, note, _ = choose_axes(seen, valid, (), ())

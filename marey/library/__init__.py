@@ -1,4 +1,4 @@
-"""The clip store: a folder of motions under the addresses of their content, with a catalogue."""
+"""The clip store: motions addressed by content, with a catalogue."""
 
 from marey.base.deprecation import deprecated_names
 from marey.library.clip_library import Library

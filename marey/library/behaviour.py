@@ -18,22 +18,22 @@ from marey.skeleton import RoleMap, Skeleton
 BEHAVIOURS: Final = ("walk", "run", "jump", "turn", "stand", "pick-up", "acrobatic", "other")
 
 UPSIDE_DOWN_RAD: Final = 2.13  # trunk tilt; bending to the floor reaches 113°, ducking at a run 120°, a cartwheel 140°
-LONGEST_FLIGHT_S: Final = 1.2  # a rise of 1.8 m; whoever is off the ground for longer hangs, swings or climbs
+LONGEST_FLIGHT_S: Final = 1.2  # a rise of 1.8 m; longer intervals in the air are hanging, swinging or climbing
 JUMP_FLIGHT_S: Final = 0.15
 JUMP_RISE: Final = 0.12  # [leg] of the pelvis over its median; runners rise by up to 0.10
 RUN_SPEED_MPS: Final = 2.3  # of the fastest tenth; fast walkers reach 2.2
 RUN_FLIGHT_S: Final = 0.04
 LOW_HAND: Final = 0.56  # [leg] below the knee of a standing person
 TURN_RAD: Final = 0.61  # 35°: veering walkers turn by 40°, straight ones by less than 15°
-SLOW_TURN_RAD: Final = 1.05  # 60°: who stays in place turns a little anyway
+SLOW_TURN_RAD: Final = 1.05  # 60°: motions in place also contain small rotations
 WINDING_RAD: Final = 1.75  # 100° between the extreme headings: there and back, or a figure of eight
-STAY_SPEED_MPS, STAY_DISTANCE_M = 0.4, 0.6  # slower and nearer than this is no walk
+STAY_SPEED_MPS, STAY_DISTANCE_M = 0.4, 0.6  # slower and shorter motions are not walks
 PATH_SHARE: Final = 0.25  # of the path, at either end, that gives its direction there
 
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """What the rules look at; ``[leg]`` is a length over the leg length."""
+    """Features of the classification rules; ``[leg]`` is a length over the leg length."""
 
     mean_speed_mps: float  # of the root, horizontal
     fast_speed_mps: float  # exceeded a tenth of the time

@@ -66,7 +66,7 @@ def _adopt_stray(store: Store, clip_id: str) -> str:
     with store.catalogue.writing():
         if clip_id not in store.catalogue.ids():
             store.catalogue.insert(record, motion_signature(motion))
-    return f"{clip_id[:12]}: wrote its row anew; tags are lost"
+    return f"{clip_id[:12]}: wrote its row again; tags are lost"
 
 
 Progress = Callable[[int, int, AddOutcome], None]  # files done, files in all, what became of the last
@@ -118,7 +118,7 @@ class Library:
         Args:
             paths: motion files, and folders that are searched for them.
             tags: words given to every clip; a clip that is already there gets them too.
-            subject: who moves; guessed from names such as ``07_01`` when not given.
+            subject: captured person; estimated from names such as ``07_01`` by default.
             rate_hz: frame rate to use instead of the files' own.
             unit: length unit of the files, as in :func:`marey.load`.
             workers: processes to start; 0 works in this process; by default one a core when there are enough files.
@@ -232,7 +232,7 @@ class Library:
         return f"Library('{self.folder}', {len(self)} clips)"
 
     def _find_unchanged(self, job: IngestJob) -> AddOutcome | None:
-        """Return the result for a file that an earlier run has read and nobody has touched since."""
+        """Return the stored result for a file that is unchanged since an earlier run."""
         try:
             clip_id = self._store.catalogue.find_source(job, file_stamp(job.path))
         except OSError:

@@ -1,4 +1,4 @@
-"""What the library says about a clip, what can be asked of it, and the address under which its motion is found.
+"""Records and queries of the library, and the content address of a clip.
 
 The address is a hash of what moves, so that the same motion is found under any name.
 """
@@ -65,7 +65,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class AddOutcome:
-    """What became of one file."""
+    """Result of adding one file."""
 
     path: str
     outcome: Outcome
@@ -146,7 +146,7 @@ class IngestJob:
 
     @property
     def options(self) -> str:
-        """What makes the same file another motion: part of the key that tells an unchanged file."""
+        """Options that change the motion of a file: part of the key of an unchanged file."""
         return f"rate_hz={self.rate_hz} unit={self.unit}"
 
     @property
@@ -155,7 +155,7 @@ class IngestJob:
         return str(Path(self.path).absolute())
 
 
-STEPS_PER_UNIT: Final = 65536.0  # 15 µm or 15 µrad: below any capture; a power of two, so that decimals are no ties
+STEPS_PER_UNIT: Final = 65536.0  # 15 µm or 15 µrad: below any capture; a power of two, so that decimals are not ties
 SIGNATURE_FRAMES: Final = 8
 TREE_HASH_BYTES: Final = 16
 SAME_MOTION_TOL: Final = 1e-4

@@ -77,7 +77,7 @@ OnLink = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class StagingResult:
-    """What a worker made of one job: a staged clip, or the sentence that says why not."""
+    """Result of one job: a staged clip, or the reason of the failure."""
 
     index: int
     staged: StagedClip | None

@@ -1,4 +1,4 @@
-"""Pose models: few coordinates for a whole pose, learnt from clips."""
+"""Pose models: PCA, principal geodesics and hierarchical models, learnt from clips."""
 
 from marey.base.deprecation import deprecated_names
 from marey.models.gait_sorting import find_outliers

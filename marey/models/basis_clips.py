@@ -1,4 +1,4 @@
-"""Which clips to learn a behaviour from: those with the right contacts that go the right way."""
+"""Selection of clips for a behaviour by contacts and direction."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ POOL = 2  # [-] times as many near clips as asked for are looked at for variety
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClipFeatures:
-    """What a clip does on the ground, or what is wanted."""
+    """Contact and direction features of a clip or of a request."""
 
     phases: tuple[str, ...]  # kinds of contact phases in time: ("double", "flight", "double")
     forward_m: float  # [m] from the first frame to the last, along the first facing
@@ -79,7 +79,7 @@ def choose_clips(candidates: Sequence[ClipFeatures], wanted: ClipFeatures, *, co
         gaps = [min(float(np.linalg.norm((table[i] - table[j]) / scale)) for j in chosen) for i in pool]
         chosen.append(pool.pop(int(np.argmax(gaps))))
     chosen = tuple(matching[i] for i in sorted(chosen, key=lambda i: away[i]))
-    warning = "" if len(chosen) >= FEWEST else f"a space of {len(chosen)} clips may give unnatural motions"
+    warning = "" if len(chosen) >= FEWEST else f"a behaviour of {len(chosen)} clips may give unnatural motions"
     return ClipChoice(chosen, is_relaxed, warning)
 
 

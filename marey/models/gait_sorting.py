@@ -1,4 +1,4 @@
-"""Who walks and who runs: units sorted by their scores when nobody labelled them."""
+"""Clustering of unlabelled units into gaits and subjects by their scores."""
 
 from __future__ import annotations
 

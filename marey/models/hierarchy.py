@@ -203,7 +203,7 @@ STANDING = "stand"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MotionUnits:
-    """Motion units: one row of numbers each, all of one length, with who did what how fast."""
+    """Motion units: rows of equal length with person, gait and speed."""
 
     table: FloatArray  # (n, p)
     subjects: tuple[str, ...]  # (n,)
@@ -238,7 +238,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Person:
-    """What one person does with the scores of everybody."""
+    """Components of one person."""
 
     space: Components
     leaves: Mapping[str, Leaf]  # by gait; a gait that was not captured is missing
@@ -312,7 +312,7 @@ class HierarchicalModel:
         return self.main.rows(alpha)
 
     def weights(self, people: Mapping[str, float] | None) -> dict[str, float]:
-        """Return the weights of those who count, summing to one.
+        """Return the non-zero weights, normalised to one.
 
         Raises:
             UnknownNameError: a name is not in the model.
@@ -363,7 +363,7 @@ class CollapsedModel:
 
 
 def gait_shares(leaves: Mapping[str, Leaf], running: float) -> dict[str, float]:
-    """Share of each gait that counts; who has one gait alone shows that gait."""
+    """Weight of each gait; a person with a single gait has weight one for it."""
     run = min(max(_check_number(running, "running"), 0.0), 1.0)
     if len(leaves) == 1:
         return dict.fromkeys(leaves, 1.0)

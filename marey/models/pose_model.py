@@ -197,7 +197,7 @@ class GeodesicModel(PoseModel):
     root_position: FloatArray
     rate_hz: float
     kind: str = "first"
-    projection: str = "linear"  # how `encode` projects unless told
+    projection: str = "linear"  # default projection of `encode`
     _arrays: ModelArrays = field(init=False)
 
     def __post_init__(self) -> None:

@@ -63,6 +63,6 @@ def check_choice(n_components: int | None, explained: float) -> None:
         InputError: a negative number of components, or a share outside 0 to 1.
     """
     if n_components is not None and (isinstance(n_components, bool) or n_components < 0):
-        raise InputError(f"n_components is {n_components}", "Give a number of components, or None for the share")
+        raise InputError(f"n_components is {n_components}", "Give a number of components, or None to use `explained`")
     if not 0.0 < explained <= 1.0:
         raise InputError(f"explained is {explained}", "It is a share of the variance: above 0, at most 1")

@@ -1,4 +1,4 @@
-"""Clips and what can be measured on them."""
+"""Motions, markers and key frames; contacts, phases, gait cycles, time base, resampling."""
 
 from marey.base.deprecation import deprecated_names
 from marey.motion.clip import Contacts, LoadReport, Motion, Source

@@ -15,7 +15,7 @@ from marey.skeleton import Pose, Skeleton, joint_frames, joint_positions
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """What a reader converted from, so that a writer can give the file back."""
+    """Original conventions of a file, so that a writer can reproduce it."""
 
     path: str
     format: str  # "bvh", "asf/amc", "c3d", ...
@@ -29,7 +29,7 @@ class Source:
 
 
 class LoadReport:
-    """What a reader noticed: repairs are reported, never silent.
+    """Notes and warnings of a reader; repairs are always reported.
 
     Costly checks (is the frame rate of the header right?) run when ``warnings`` is first asked for.
     """
@@ -49,7 +49,7 @@ class LoadReport:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the user should look at, one sentence each."""
+        """Points that need attention, one sentence each."""
         if self._later is not None:
             later, self._later = self._later, None
             self._warnings = (*self._warnings, *later())

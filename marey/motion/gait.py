@@ -15,7 +15,7 @@ from marey.skeleton import RoleMap, role_map
 
 SMOOTHING_HZ: Final = 6.0
 HEADING_HZ: Final = 0.8
-WALKING_MPS: Final = 0.3  # slower is standing, or a treadmill: the pelvis tells the heading, not its path
+WALKING_MPS: Final = 0.3  # slower is standing or a treadmill: the heading is that of the pelvis, not of its path
 PROMINENCE_M: Final = 0.12  # a strike reaches this much further forward than the foot passes back to
 SPACING_S: Final = 0.3
 TOGETHER_S: Final = 0.1  # strikes of both feet this near are one step
@@ -183,7 +183,7 @@ def find_peaks(values: FloatArray, prominence: float, spacing: int) -> IntArray:
 
 
 def _prominence(values: FloatArray, peak: int) -> float:
-    """How far one must go down from a peak to reach a higher one, on the shallower side."""
+    """Prominence of a peak."""
     higher = np.flatnonzero(values > values[peak])
     left = higher[higher < peak]
     right = higher[higher > peak]

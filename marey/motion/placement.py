@@ -1,4 +1,4 @@
-"""Where a clip stands, which way it faces and how it travels: heading, ground height, speed, relative root motion."""
+"""Placement of a clip: heading, ground height, speed, relative root motion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Is the frame rate of a clip right? Gravity, balance and the natural period of swinging limbs tell.
+r"""Check of the frame rate of a clip by gravity, balance and the natural period of swinging limbs.
 
 Each cue is a number without unit that does not depend on the frame rate as long as the rate is right. Lengths are in
 units of the leg, times in units of :math:`\sqrt{\mathrm{leg}/g}` (dynamic similarity, [Alexander1989]_). Played at
@@ -174,7 +174,7 @@ def slow_fall(body: BodyTracks) -> float | None:
 
 
 def _drop_on_feet(body: BodyTracks) -> float | None:
-    """How fast the centre of mass sinks while a foot stands, over g: feet push but never pull, so seldom near 1."""
+    """Downward acceleration of the centre of mass in stance over g; rarely near 1, since feet do not pull."""
     standing = body.down.any(axis=0)
     if standing.sum() <= body.frames(0.57):
         return None
@@ -291,12 +291,12 @@ CUES: Final[dict[str, Callable[[BodyTracks], float | None]]] = {
 
 CUE_NAMES: Final = tuple(CUES)
 MAX_HALVINGS: Final = 3  # a clip played more than eight times too fast is something else
-MIN_RATE_HZ: Final = 20.0  # nobody captures at less, so a header below twice this is not doubted
+MIN_RATE_HZ: Final = 20.0  # lowest rate of a capture; a header below twice this rate is not doubted
 
 
 @dataclass(frozen=True, slots=True)
 class CueWeight:
-    """What one cue says: ``slope * log(value / middle)``, with the value kept between ``low`` and ``high``."""
+    """Contribution of one cue: ``slope * log(value / middle)``, with the value clamped to ``low`` and ``high``."""
 
     slope: float
     middle: float
@@ -332,7 +332,7 @@ _SENTENCES: Final[Mapping[str, Callable[[float, float, float], str]]] = {  # of 
 
 @dataclass(frozen=True, slots=True)
 class TimeBase:
-    """What a clip says about its own frame rate."""
+    """Estimate of the frame rate of a clip from its motion."""
 
     rate_hz: float  # as the file has it
     suggested_rate_hz: float  # the same, unless the clip is suspect
@@ -364,7 +364,7 @@ def check_time_base(motion: Motion) -> TimeBase:
     the centre of mass in flight (:math:`9.81\,k^2` if time runs :math:`k` times too fast); what feet that can push but
     not pull allow (sinking, balance of the zero-moment point, the inverted pendulum on one foot); and the natural
     times of limbs (swing of a foot, step rate, turning of the hands). While the odds say too fast, the rate is halved.
-    That a clip is played too slowly is told from flights at a quarter of gravity alone, since people may move slowly.
+    A clip that plays too slowly is detected only from flights at a quarter of gravity, since slow motion is natural.
     A clip without legs, shorter than 30 frames, or not of human size is not tested.
 
     Args:

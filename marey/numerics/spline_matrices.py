@@ -82,7 +82,7 @@ def _banded_factor(normal: Any, degree: int) -> FloatArray:
     try:
         return cast(FloatArray, _linalg.cholesky_banded(bands, lower=True))
     except np.linalg.LinAlgError:
-        raise InputError("samples are too close together to tell the coefficients apart", "Take fewer spans") from None
+        raise InputError("samples are too close together to determine the coefficients", "Take fewer spans") from None
 
 
 def _solve_banded(factor: FloatArray, right: FloatArray) -> FloatArray:

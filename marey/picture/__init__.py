@@ -1,4 +1,4 @@
-"""What to draw, as plain data, and pictures of it: solid bodies, film strips, films, plots."""
+"""Rendering without a window system: scenes as plain data, film strips, films, plots."""
 
 from marey.base.deprecation import deprecated_names
 from marey.picture.bodies import Palette, body_solids

@@ -1,4 +1,4 @@
-"""From a motion to solid bodies in world, and to marks on the ground: where feet stood and where the body went."""
+"""From a motion to solid bodies in world, and to marks on the ground: footprints and the path of the root."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAPER_COLOUR: Final = linear_from_srgb("#eceff2")  # what older bodies fade to
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Palette:
-    """Colours of one figure (linear RGB): calm, left and right told apart by hue."""
+    """Colours of one figure (linear RGB): muted, left and right distinguished by hue."""
 
     trunk: FloatArray = field(default_factory=lambda: linear_from_srgb("#d3d6d8"))
     left: FloatArray = field(default_factory=lambda: linear_from_srgb("#6d9bc8"))
@@ -174,7 +174,7 @@ def _limb_prints(
 
 
 def _flat_frames(flat: BoolArray, span: tuple[int, int]) -> BoolArray:
-    """Frames of a span in which all of the foot is down, or all of the span if there are none."""
+    """Frames of an interval with the whole foot in contact, or the whole interval if there are none."""
     inside = np.zeros(len(flat), dtype=np.bool_)
     inside[span[0] : span[1]] = True
     return inside & flat if (inside & flat).any() else inside

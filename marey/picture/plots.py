@@ -174,7 +174,7 @@ _Axes = Any  # matplotlib.axes.Axes, most of whose methods take untyped options
 
 SPAN_COLOURS: Final = {"green": "#4f9d69", "amber": "#e3a83b", "red": "#c8453c"}
 MEASURED: Final = "#1c2126"
-LABEL_SHARE: Final = 0.07  # [-] of the clip; shorter stretches have no room for a word
+LABEL_SHARE: Final = 0.07  # [-] of the clip; shorter intervals get no label
 HEIGHTS: Final = (0.55, 1.6, 1.2, 1.2, 1.3)
 
 

@@ -1,4 +1,4 @@
-"""From sketches to motions, whole: the engine is chosen, the motion checked; one sketch or thousands."""
+"""Synthesis of motions from sketches: choice of an engine, checks, batches and archives."""
 
 from marey.base.deprecation import deprecated_names
 from marey.pipeline.archive import ArchiveReport, run_archive

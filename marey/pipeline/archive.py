@@ -26,7 +26,7 @@ LIBRARY, MODELS, GRAPH, READY = "library", "models", "graph.safetensors", ".grap
 
 @dataclass(frozen=True, slots=True)
 class ArchiveReport:
-    """What became of an archive."""
+    """Result of an archive run."""
 
     clips: int  # in the library
     failed: tuple[str, ...]  # files that could not be read, each with its reason
@@ -108,11 +108,11 @@ def run_archive(
 
 
 def _ignore_progress(step: str, done: int, total: int) -> None:
-    """Nobody watches."""
+    """Default progress callback: does nothing."""
 
 
 class _ResultLedger:
-    """What was made, and of what; a result is entered when its file is whole."""
+    """Ledger of finished results and their inputs; a result is entered when its file is complete."""
 
     def __init__(self, file: Path) -> None:
         self._file, self.kept = file, list[str]()
@@ -149,7 +149,7 @@ def _build_graph(
     workers: int | None,
     cluster: str | None, settings: dict[str, Any],
 ) -> tuple[str | None, str]:  # fmt: skip
-    """The graph of all clips, and why there is none."""
+    """The graph of all clips, or the reason why there is none."""
     from marey.graph import build_graph, save_graph
     from marey.library.processes import count_cores
 

@@ -49,7 +49,7 @@ class BatchJob:
 
 @dataclass(frozen=True, slots=True)
 class BatchItem:
-    """What became of one sketch."""
+    """Result of one sketch of a batch."""
 
     name: str
     status: str  # of the synthesis, or "ERROR"
@@ -108,7 +108,7 @@ def _encode_motion(motion: Motion, suffix: str) -> bytes:
 
 
 def store_result(report: dict[str, Any], data: bytes, folder: Path) -> BatchItem:
-    """Write motion and report, each whole or not at all; the report last, so that it stands for both."""
+    """Write motion and report atomically; the report last, so that it marks both as complete."""
     if data:
         write_atomically(folder / str(report["file"]), data)
     write_atomically(folder / f"{report['name']}{REPORT_SUFFIX}", json.dumps(report, indent=1).encode())
@@ -140,7 +140,7 @@ def run_on_cluster(
 
     Raises:
         MissingExtraError: Dask is not installed.
-        InputError: nobody answers at the address.
+        InputError: no scheduler answers at the address.
     """
     with DaskJobs(address, "a batch on a cluster", on_link) as cluster:
         files = {job.graph for job in jobs if job.graph is not None}
@@ -186,7 +186,7 @@ OnItem = Callable[[BatchItem, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """What became of all sketches, in their order."""
+    """Results of all sketches of a batch, in order."""
 
     items: tuple[BatchItem, ...]
 
@@ -288,7 +288,7 @@ def _make_jobs(
     try:
         plain: dict[str, Any] = json.loads(json.dumps(options))
     except TypeError as error:
-        raise InputError(f"an option is no plain data: {error}", "Give numbers, words and lists") from error
+        raise InputError(f"an option is not plain data: {error}", "Give numbers, words and lists") from error
     file, key = _graph_file(graph, folder)
     named = [_name_and_text(sketch) for sketch in sketches]
     names = [name for name, _ in named]

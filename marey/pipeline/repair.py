@@ -47,7 +47,7 @@ class SketchRepair:
     def sentence(self) -> str:
         """For people."""
         return (
-            f"{self.kept} of {self.tried} red stretches repaired: {self.before:.0%} of the frames valid before, "
+            f"{self.kept} of {self.tried} red intervals repaired: {self.before:.0%} of the frames valid before, "
             f"{self.after:.0%} after"
         )
 

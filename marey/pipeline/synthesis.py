@@ -41,7 +41,7 @@ COLD_EXPANSIONS: Final = 1000  # a search that ran out of time with fewer had no
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SynthesisResult:
-    """A motion for a sketch, how it was made and what it is worth; or why there is none."""
+    """A motion for a sketch with its report, or the reason why there is none."""
 
     status: str  # "OPTIMAL", "BOUNDED", "SOLVED", or a code: why there is no motion
     engine: str  # "graph", "locomotion" or "spacetime"
@@ -257,7 +257,7 @@ def synthesize(sketch: Sketch, engine: str = "auto", **options: Any) -> Motion:
     Args:
         sketch: from :meth:`marey.Sketch.load`, or made by hand.
         engine: "auto", "graph", "locomotion" or "spacetime".
-        options: see :func:`marey.pipeline.synthesize_sketch`, which tells more about what was made.
+        options: see :func:`marey.pipeline.synthesize_sketch`, which also returns a report.
 
     Raises:
         InputError: there is no such motion; the message has the reason and what would help.

@@ -10,7 +10,7 @@ from marey.pipeline.batch import BatchJob, run_job, store_result
 
 
 def answer_request(line: str) -> str:
-    """Make what one line asks for, write it, and tell."""
+    """Execute the job of one line, write its file, and report."""
     request = json.loads(line)
     report, data = run_job(BatchJob(**request["job"]))
     store_result(report, data, Path(request["folder"]))

@@ -1,4 +1,4 @@
-"""Clips and problems for a machine that has nothing else."""
+"""Shipped models, sketches, scripts and problems, and synthetic clips."""
 
 from marey.samples.cached_graph import DEMO_SETTINGS, demo_graph, demo_graph_file
 from marey.samples.gaits import jump, run, walk

@@ -119,14 +119,14 @@ def _stance_end(step: StanceStep, shape: FootShape, part: float) -> tuple[FloatA
 
 REACH_TOL_M = 5e-4  # a planted ankle that misses its place by less is not seen to slide
 LOWERING_M = 0.004
-COM_PASSES = 4  # each pass brings the centre of mass about ten times nearer to its wish
-KNEE_HINT_RAD = 0.6  # bends the knee forward, which tells the leg solver its plane
+COM_PASSES = 4  # each pass reduces the error of the centre of mass about tenfold
+KNEE_HINT_RAD = 0.6  # bends the knee forward, which defines the plane of the leg solver
 X_AXIS, Y_AXIS, Z_AXIS = np.eye(3)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BodyTargets:
-    """What a body shall do, frame by frame ``(F,)`` or ``(F, 3)``; angles in radian."""
+    """Targets of a body, frame by frame ``(F,)`` or ``(F, 3)``; angles in radian."""
 
     com: FloatArray  # (F, 3) [m] centre of mass
     feet: dict[str, FootTrack]  # "left", "right"
@@ -139,9 +139,9 @@ class BodyTargets:
 
 
 def pose_body(skeleton: Skeleton, rate_hz: float, wish: BodyTargets, *, name: str) -> Motion:
-    """Pose the canonical human so that feet are where they shall be and the centre of mass too.
+    """Pose the canonical human so that feet and centre of mass meet their targets.
 
-    Where a leg is too short for the wish, the whole clip is lowered until it reaches; a constant shift needs no force.
+    Where a leg is too short, the whole clip is lowered until it reaches; a constant shift needs no force.
     """
     motion, missing_m = _match_centre_of_mass(skeleton, rate_hz, wish, name)
     while missing_m > REACH_TOL_M and wish.com[0, 1] > 0.0:
@@ -155,7 +155,7 @@ def pose_body(skeleton: Skeleton, rate_hz: float, wish: BodyTargets, *, name: st
 
 
 def _match_centre_of_mass(skeleton: Skeleton, rate_hz: float, wish: BodyTargets, name: str) -> tuple[Motion, float]:
-    """Shift the root until the centre of mass is where it shall be."""
+    """Shift the root until the centre of mass meets its target."""
     root = wish.com + np.array([0.0, 0.02, 0.0])
     motion, missing_m = _pose_with_root(skeleton, rate_hz, wish, root, name)
     for _ in range(COM_PASSES):

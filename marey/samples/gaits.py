@@ -1,7 +1,7 @@
 """Synthetic clips: a walk, a run and a jump made of laws, not of captured data.
 
 They obey what can be written down: planted feet do not slide, the centre of mass falls with gravity in
-flight, and steps follow measured laws of cadence. They are no substitute for a captured person.
+flight, and steps follow measured laws of cadence. They do not replace captured motion.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Simulation: a figure in few coordinates, or in all of them, obeys physics."""
+"""Simulation of figures in the coordinates of a pose model or in all joints: integrators, contacts, limits."""
 
 from marey.base.deprecation import deprecated_names
 from marey.simulate.constraints.ground import FRICTIONS, Ground, StepContacts, contact_spheres

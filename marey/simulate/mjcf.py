@@ -13,7 +13,7 @@ from marey.simulate.constraints.ground import Ground, contact_spheres
 from marey.simulate.mechanism import make_mechanism
 from marey.skeleton import Pose
 
-DUST_KG, DUST_KGM2 = 1e-9, 1e-12  # MuJoCo wants mass on all that moves; joints between two segments have none
+DUST_KG, DUST_KGM2 = 1e-9, 1e-12  # MuJoCo requires mass on every moving body; joints between two segments have none
 STRAIGHT = (1.0, 0.0, 0.0, 0.0)
 CORNER_M = 1e-6  # [m] radius of the ball that stands for a corner of a sole: MuJoCo has no points
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from marey.simulate.constraints.kinds import Ball, Constraint
 
 
-INERTIA_RATIO: Final = 1e-10  # of the largest: a smaller inertia is no inertia
+INERTIA_RATIO: Final = 1e-10  # of the largest; smaller inertias count as zero
 INERTIA_FLOOR: Final = 1e-8  # of the largest, given to every coordinate of a figure that lacks inertia
 
 
@@ -243,7 +243,7 @@ class Simulator:
         floor = INERTIA_FLOOR * float(values[-1])
         warnings.warn(
             f"some coordinates move no mass (inertia {values[0]:.1g} of {values[-1]:.1g} kg m²): "
-            f"each is given {floor:.1g} kg m². Take fewer coordinates, or give mass to what they move",
+            f"each is given {floor:.1g} kg m². Use fewer coordinates, or give mass to the segments that they move",
             MareyWarning,
             stacklevel=5,
         )

@@ -2,7 +2,7 @@
 
 The body looks human on any skeleton whose parts are known. Widths are parts of the leg, hip to ankle, so that they
 follow the size of the person. They are drawn to look right beside the breadths of [Winter2009]_ fig. 4.1; they weigh
-nothing. Triangles serve viewers and files that know only meshes.
+nothing. Triangles are for viewers and files that support meshes only.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def _limb_paths(skeleton: Skeleton, lengths: FloatArray) -> list[tuple[int, ...]
         path = stack.pop()
         kids = skeleton.children(path[-1])
         grown = [int(k) for k in kids if below[k] > TWIG * size]
-        if not grown and len(kids):  # a chain that only thins out goes on along its longest twig
+        if not grown and len(kids):  # a chain without branches continues along its longest child
             grown = [int(max(kids, key=lambda k: float(below[k])))] if len(path) > 1 else []
         if grown:
             stack += [(*path, k) for k in grown]
@@ -207,16 +207,16 @@ def guess_roles(skeleton: Skeleton) -> tuple[dict[str, int], list[str]]:
     for role, joint in joints.items():
         name = skeleton.names[joint]
         if role not in by_name:
-            report.append(f"{role}: '{name}', from its place in the chain (fairly sure)")
+            report.append(f"{role}: '{name}', from its position in the chain (fairly sure)")
         elif by_shape.get(role) == joint:
-            report.append(f"{role}: '{name}', from its name and its place (sure)")
+            report.append(f"{role}: '{name}', from its name and its position (sure)")
         elif role in by_shape:
             other = skeleton.names[by_shape[role]]
-            report.append(f"{role}: '{name}', from its name; its place suggests '{other}' (check it)")
+            report.append(f"{role}: '{name}', from its name; its position suggests '{other}' (check it)")
         else:
             report.append(f"{role}: '{name}', from its name (fairly sure)")
     if limbs is not None and not limbs.sides_are_named:
-        report.append("left and right are told from the way the feet point; check them")
+        report.append("left and right are estimated from the direction of the feet; check them")
     return joints, report
 
 

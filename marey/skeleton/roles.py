@@ -88,7 +88,7 @@ class RoleMap:
 
 @lru_cache(maxsize=256)
 def role_map(skeleton: Skeleton) -> RoleMap:
-    """Find who plays which part: a known naming habit if one fits, else a guess from names, chains and shape.
+    """Assign canonical roles to joints: by a known naming convention, else from names, chains and shape.
 
     Read ``.report`` before trusting a map whose ``profile`` is ``"guessed"``. The answer is kept, so asking
     again is free.

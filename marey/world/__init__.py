@@ -1,4 +1,4 @@
-"""Sketches and the world they are drawn in."""
+"""Sketches and worlds as plain data, with a TOML form."""
 
 from marey.base.deprecation import deprecated_names
 from marey.world.path import Path

@@ -1,4 +1,4 @@
-"""The sketch: what the user wants, before any engine has seen it; and its TOML file.
+"""The sketch as plain data, and its TOML file.
 
 Every mistake in a file is named with its line.
 """
@@ -36,7 +36,7 @@ HANDS: Final = ("left", "right")
 
 @dataclass(frozen=True, slots=True)
 class GroundPose:
-    """Where somebody stands and which way they face (``None``: any way)."""
+    """Position and heading on the ground (``None``: any heading)."""
 
     position: Point2
     heading_deg: float | None = None  # 0 is +Z, positive towards +X
@@ -66,7 +66,7 @@ class Event:
         if self.kind == "place" and self.to is None:
             raise InputError("a place event without a target", "Write to = [x, y, z]")
         if self.kind in ("pass", "jump", "stop") and self.at is None:
-            raise InputError(f"a {self.kind} event without a place", "Write at = [x, z]")
+            raise InputError(f"a {self.kind} event without a position", "Write at = [x, z]")
 
 
 @dataclass(frozen=True, slots=True)

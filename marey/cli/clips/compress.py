@@ -25,7 +25,7 @@ def compress(
     out: Out = None,
     max_error_mm: Annotated[float, typer.Option(help="No joint of any frame is off by more [mm].")] = 1.0,
     distortion_percent: Annotated[
-        float | None, typer.Option(help="Ask for a distortion rate in place of a bound: far fewer bytes.")
+        float | None, typer.Option(help="Distortion rate instead of a bound; gives far smaller files.")
     ] = None,
     method: Annotated[str, typer.Option(help="default or tournier2011.")] = "default",
     json: Json = False,

@@ -73,9 +73,9 @@ def plant(
     read_rate_hz: RateHz = None,
     unit: Unit = None,
 ) -> None:
-    """Keep planted feet where they stand.
+    """Hold planted feet at their positions.
 
-    Feet that slide, sink or hover are cleaned up; tells how much they slid before and after.
+    Removes sliding, sinking and hovering of feet and reports the slide before and after.
     """
     from marey.io import save
     from marey.locomotion import enforce_plants, pigeon_toe

@@ -180,7 +180,7 @@ def _check_picture(path: str | None) -> None:
 
 
 def _draw_mode_strip(motion: Motion) -> Image:
-    """Film strip whose line of times gives way to the name of the component."""
+    """Film strip with the name of the component instead of times."""
     from marey.picture import Label, film_strip, write_labels
 
     drawn = film_strip(

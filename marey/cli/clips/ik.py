@@ -1,4 +1,4 @@
-"""`marey ik`: a pose in which hands, feet and head are where they shall be."""
+"""`marey ik`: a pose in which hands, feet and head meet their targets."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def build(
     for one in setting or []:
         name, is_pair, value = one.partition("=")
         if not is_pair:
-            raise typer.BadParameter(f"'{one}' is no setting: write name=value.")
+            raise typer.BadParameter(f"'{one}' is not a setting: write name=value.")
         settings[name.strip()] = _parse_value(value.strip())
     settings = settings if mirror is None else settings | {"mirror": mirror}
     # Clips of libraries, files and folders, in the order given
@@ -75,7 +75,7 @@ def build(
     for source in clips:
         motions += _load_source(source, conditions)
     if not motions:
-        raise typer.BadParameter("there is no clip that all conditions hold for.")
+        raise typer.BadParameter("no clip meets all conditions.")
     with progress_bar("prepare clips") as progress:
         graph = build_graph(
             motions, workers=workers, cluster=cluster, resume=resume, on_progress=progress, **settings
@@ -106,7 +106,7 @@ def search(
     count: Annotated[int, typer.Option(min=1, max=200, help="Bodies on the strip.")] = 12,
     json: Json = False,
 ) -> None:
-    """Search a graph for the way that a sketch asks for, and tell how good it is.
+    """Search a graph for the path of a sketch, and report its cost and bound.
 
     `marey synth` does more: it also brings hands to the millimetre and checks the motion.
     """
@@ -150,7 +150,7 @@ def _load_source(source: str, conditions: dict[str, Any]) -> list[Motion]:
     except MissingFileError:
         files = [file for file in sorted(Path(source).rglob("*")) if file.suffix.lower() in READABLE_SUFFIXES]
     if not files:
-        raise InputError(f"'{source}' is no library and has no motion files", "Give one that has")
+        raise InputError(f"'{source}' is not a library and contains no motion files", "Give one that has")
     return [read_motion(str(file)) for file in files]
 
 
@@ -184,7 +184,7 @@ def _parse_numbers(text: str) -> tuple[float, ...]:
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError as error:
-        raise typer.BadParameter(f"'{text}' is no list of numbers: write 3,2,1.") from error
+        raise typer.BadParameter(f"'{text}' is not a list of numbers: write 3,2,1.") from error
 
 
 def _print_report(graph: MotionGraph, facts: dict[str, Any], *, is_json: bool) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from marey.muscle import Film, MuscleTrack, SoftBodyScene
 
 
-GOAL_FORM = "write BONE=X,Y,Z@SECONDS, or X,Y,Z=X,Y,Z@SECONDS with a place of the body at rest"
+GOAL_FORM = "write BONE=X,Y,Z@SECONDS, or X,Y,Z=X,Y,Z@SECONDS with a point of the body at rest"
 
 
 def parse_goal(text: str) -> tuple[float, str | tuple[float, ...], tuple[float, ...]]:

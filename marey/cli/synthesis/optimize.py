@@ -30,9 +30,7 @@ def optimize(
     derivatives: Annotated[str, typer.Option(help="linear-time, pinocchio or finite-difference.")] = "linear-time",
     solver: Annotated[str, typer.Option(help="sl1qp or fang2003.")] = "sl1qp",
     warm_start: Annotated[str | None, typer.Option(metavar="CLIP", help="Motion to start from.")] = None,
-    time_limit_s: Annotated[
-        float | None, typer.Option(min=1e-3, help="Stop after so long; the best so far is kept.")
-    ] = None,
+    time_limit_s: Annotated[float | None, typer.Option(min=1e-3, help="Time limit; the best result is kept.")] = None,
     source: Annotated[str | None, typer.Option("--from", metavar="CLIP", help="Clip to repair.")] = None,
     make_valid: Annotated[bool, typer.Option("--make-valid", help="Repair the clip given by --from.")] = False,
     start_s: Annotated[float | None, typer.Option(help="Repair from here on [s].")] = None,

@@ -1,4 +1,4 @@
-"""What `marey simulate` does between reading a clip and writing a motion, in every mode."""
+"""The simulation of `marey simulate`, in every mode."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ BALL_FIX = "Write X,Y,Z:VX,VY,VZ@START in metres, metres per second and seconds,
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class SimulationRequest:
-    """What the command line asks for, as it was written."""
+    """Options of the command line."""
 
     motion: Motion
     mode: str
@@ -65,7 +65,7 @@ class SimulationRequest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SimulationRun:
-    """What came of it."""
+    """Result of a simulation."""
 
     motion: Motion
     log: SimulationLog
@@ -160,7 +160,7 @@ def _load_pose_model(wish: SimulationRequest) -> PoseModel | None:
 
 
 def _load_limits(wish: SimulationRequest) -> JointLimits | None:
-    """Limits of a file or of the clip; a figure that is dropped gets those of the clip unless told otherwise."""
+    """Limits from a file or from the clip; a dropped figure gets those of the clip by default."""
     from marey.kinematics import fit_limits, load_limits
 
     name = wish.limits or ("clip" if wish.mode == "drop" else "none")
@@ -349,13 +349,13 @@ def _simulate_puppet(
     throws: list[tuple[float, Ball]],
     tell: ProgressListener,
 ) -> SimulationRun:
-    """A puppet whose strings follow the clip, and how hard they pull."""
+    """A puppet whose external forces follow the clip, and the magnitude of these forces."""
     dt = wish.step_s
     reference = make_reference(_cut_start(wish), simulator, dt)
     simulator.reset(reference.motion[0], velocity=reference.velocities[0])
     puppet, watch, last = Puppet(simulator, alpha=wish.alpha), RunMonitor(simulator), len(reference) - 1
     steps = last if wish.seconds is None else max(1, round(wish.seconds / dt))
-    gains = Gains(1.0 / dt, 0.0, np.inf)  # strings that do not give: alpha alone says how much they count
+    gains = Gains(1.0 / dt, 0.0, np.inf)  # stiff springs: alpha alone sets their weight
     strings, errors = [0.0], [0.0]
     for n in range(steps):
         throw_due_balls(simulator, throws, n * dt, dt)

@@ -77,7 +77,7 @@ def encode_predictive(
 
 
 def _try_encode(motion: Motion, bound: ErrorBound, share: float, levels: int, *, is_inside: bool) -> bytes | None:
-    """Bytes of one try, or ``None`` if a frame could not be held."""
+    """Bytes of one attempt, or ``None`` if the error bound failed."""
     skeleton = motion.skeleton
     out = FieldWriter()
     write_skeleton(out, skeleton, is_inside=is_inside)

@@ -1,4 +1,4 @@
-"""The closed loop: quantise, decode, measure the error, and go on from what the reader will have.
+"""The closed loop: quantise, decode, measure the error, and continue from the decoded values.
 
 Moving offsets, the tracks of joints whose bones change length, are coded before the poses.
 """

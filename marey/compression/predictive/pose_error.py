@@ -1,4 +1,4 @@
-"""Which numbers of a joint make up best for the errors of the joints above it, and how far a frame is off.
+"""Joint values that best compensate the errors of parent joints, and the error of a frame.
 
 Tables say what belongs together in a body: points that a joint answers for, numbers that predict one another.
 """

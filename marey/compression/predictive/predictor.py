@@ -1,4 +1,4 @@
-"""What the next number will be: recursive least squares on decoded neighbours in time and across the body.
+"""Prediction of the next number by recursive least squares on decoded neighbours in time and space.
 
 Each number of a frame is predicted from decoded frames only (those before it, or on both sides of it when frames are
 coded coarse to fine) and from the surprises of numbers decoded earlier in the same frame. The weights of the
@@ -31,7 +31,7 @@ class Predictor(NamedTuple):
     own: FloatArray  # (n,) learnt part from the number's own neighbours
     surprise: FloatArray  # (n,) decoded minus predicted, this frame
     gain: FloatArray  # (FEATURES,)
-    links: IntArray  # (n, LINKS) numbers decoded earlier in the frame that tell of this one; -1 is none
+    links: IntArray  # (n, LINKS) numbers decoded earlier in the frame that predict this one; -1 is none
     steps: FloatArray  # (n,) step of the quantiser
 
 

@@ -1,6 +1,6 @@
-"""Controller: internal forces that make a simulated figure do what it is told.
+"""Controller: internal forces that make a simulated figure follow its tasks.
 
-Strength is the largest force of each actuator, from the torques that joints can bear. In the physics of a step,
+Strength is the largest force of each actuator, from the maximal joint torques. In the physics of a step,
 actuators hold on to the speeds that were planned.
 """
 
@@ -89,7 +89,7 @@ def check_strength(simulator: Simulator, strongest: ArrayLike | None) -> FloatAr
     """Largest generalised force ``(k,)`` [N m] of each actuator: as given, for each or for all, or by the joints.
 
     Raises:
-        InputError: there is no actuator, or a bound is negative, not finite or one too many.
+        InputError: there is no actuator, or a bound is negative, not finite or superfluous.
     """
     count = simulator.num_dof - ROOT_SIZE
     if count < 1:
@@ -108,7 +108,7 @@ ROUNDING: Final = 1e-9  # [-] of its bound by which an actuator may seem to be a
 
 
 class ActuatedStep(NamedTuple):
-    """What comes of a plan."""
+    """Result of a planned step."""
 
     velocity: FloatArray  # (d,)
     actuation: FloatArray  # (k,) impulses
@@ -171,7 +171,7 @@ FADE_FACTOR: Final = 0.9  # [-] of the last actuation, where no new one can be f
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ControlReport:
-    """What a controller did in one step."""
+    """Report of one control step."""
 
     actuation: FloatArray  # (k,) mean generalised forces [N m] during the step
     planned_velocity: FloatArray  # (d,) what the programme believed
@@ -183,7 +183,7 @@ class ControlReport:
 
     @property
     def is_planned(self) -> bool:
-        """False where there was no plan, and the last actuation was faded out instead."""
+        """False where no plan was found and the last actuation was faded out."""
         return self.status is SolveStatus.CONVERGED
 
 
@@ -193,7 +193,7 @@ class Controller(TaskController[ControlReport]):
 
     Each step solves two quadratic programmes: one for the actuation, in which contacts are relaxed, and the
     simulator's own, which says what comes of it. [Tournier2011]_ §14.2. The first knows where the figure is and how it
-    moves, and nothing of the forces from outside: nobody foresees a push.
+    moves, and no external force: pushes are not anticipated.
 
     Args:
         simulator: the figure, its ground and its limits.
@@ -205,7 +205,7 @@ class Controller(TaskController[ControlReport]):
         strongest: largest generalised force of each actuator ``(k,)`` or of all [N m]; by default what the torques of
             human joints allow.
         stance: feet that stay where they stand: any of "left" and "right". The others may be lifted, and push if they
-            happen to touch. May be set anew at any time.
+            happen to touch. It can be changed at any time.
         hierarchy: "weights" weighs all tasks against one another; "strict" lets a task act only where those of lower
             priority number leave it free.
         polish: make the plan true, contact by contact, before it is carried out.
@@ -308,7 +308,7 @@ class Controller(TaskController[ControlReport]):
     def _brake_step(
         self, attempt: PlannedStep[ControlReport], system: StepSystem, forces: tuple[PointForce, ...]
     ) -> State:
-        """One step in which all actuators only brake, where every plan leads to whirling; the simulator calms it."""
+        """One step in which all actuators brake, where every plan is unstable."""
         dt, count = system.dt, self.strongest.size
         still = ControlSolution(np.zeros(count), np.zeros(system.rhs.size), np.zeros(0), 0.0, SolveStatus.STALLED)
         done = actuate_step(self.simulator, system, still, self.strongest * dt, BRAKE_SPEED)

@@ -18,7 +18,7 @@ from marey.skeleton import Pose
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Keyframe:
-    """A state of a machine of poses: hold a pose for a while, then go on to the next."""
+    """A state of a pose state machine: holds a pose for a duration, then continues with the next."""
 
     pose: Pose
     duration_s: float = 1.0

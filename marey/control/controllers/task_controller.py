@@ -29,11 +29,11 @@ class PlannedStep(Generic[Report]):
     system: StepSystem  # with the forces that it was solved with
     velocity: FloatArray  # (d,)
     outcome: ConstraintSolution | None  # of the constraints
-    report: Callable[[State], Report]  # what to tell of it, once the figure has got there
+    report: Callable[[State], Report]  # message once the figure has arrived
 
 
 class TaskController(ABC, Generic[Report]):
-    """A simulated figure that is told what to do, step by step.
+    """A simulated figure that follows tasks, step by step.
 
     Args:
         simulator: the figure, its ground and its limits.
@@ -47,7 +47,7 @@ class TaskController(ABC, Generic[Report]):
 
     @property
     def tasks(self) -> tuple[Drive, ...]:
-        """What the figure is told, with its gains; new ones may be set at any time."""
+        """Tasks of the figure with their gains; they can be replaced at any time."""
         return self._drives
 
     @tasks.setter
@@ -115,7 +115,7 @@ class TaskController(ABC, Generic[Report]):
         return self._step_or_halve(0.5 * dt, forces, levels - 1)
 
     def _goals(self, system: StepSystem) -> tuple[list[Feature], tuple[float, ...]]:
-        """What the tasks ask of a step, and how far they are from their targets."""
+        """Features of the tasks in a step, and their errors."""
         self._support = next_support(self._support, self.simulator, system.mechanics, system.dt)
         scene = StepContext(self.simulator, system.mechanics, system.dt, self._support)
         made = [make_features(drive, scene) for drive in self._drives]

@@ -1,4 +1,4 @@
-"""Centres of mass that feet can bear: a clip's sway, made fit for the soles that it stands on."""
+"""Paths of the centre of mass whose centre of pressure stays inside the soles."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HORIZONTAL_AXES: Final = [0, 2]  # the axes of the ground
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CentreOfMassPath:
-    r"""How the centre of mass is carried: :math:`\ddot c = \omega^2 (c - p)` over the ground, a pendulum upside down.
+    r"""Path of the centre of mass as an inverted pendulum: :math:`\ddot c = \omega^2 (c - p)`.
 
     The pivot p is where the ground pushes, less a shift by what changes the angular momentum.
     """
@@ -49,7 +49,7 @@ def solve_com_path(reference: Reference, mass_kg: float, gravity: float = GRAVIT
     Args:
         reference: the clip.
         mass_kg: of the body.
-        gravity: [m/s²]; where there is next to none, as much as would still hold somebody down.
+        gravity: [m/s²], with a lower bound that still keeps a figure on the ground.
     """
     gravity = max(gravity, LEAST_GRAVITY)
     com, dt, bearing = reference.com, reference.dt, reference.bearing

@@ -16,12 +16,12 @@ from marey.simulate.mechanics import make_mechanics
 from marey.skeleton import Skeleton, t_pose
 
 SIDES: Final = ("left", "right")
-SMOOTHING_HZ: Final = 8.0  # a body has no faster movements that matter; captures tremble
+SMOOTHING_HZ: Final = 8.0  # faster components are noise of the capture
 MIN_FRAMES: Final = 3  # an acceleration needs three
 GROUNDING_ROUNDS: Final = 2  # of bringing a body down to its feet
 SHORT_PERCENT: Final = 95.0  # of the heights of feet that do not reach the floor
 LOW_M: Final = 0.012  # [m] points of a clip that are lower touch the ground
-FLICKER_S: Final = 0.08  # [s] shorter swings and stances are no steps
+FLICKER_S: Final = 0.08  # [s] shorter swings and stances are not steps
 FLOOR_PERCENT: Final = 50.0  # of the heights of the lowest corner of standing soles
 
 
@@ -31,7 +31,7 @@ _ARRAYS: Final = (*_STATES, "corners", "soles", "sole_rates", "foot_turns", "foo
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Soles:
-    """Where both feet touch: corners of the soles, which ride on the ankles, and toes."""
+    """Contact points of both feet: corners of the soles, fixed to the ankles, and toes."""
 
     joints: tuple[int, int]  # ankles, left and right
     corners: FloatArray  # (2, 4, 3) [m] heel left, heel right, ball left, ball right, in the ankle's frame
@@ -65,7 +65,7 @@ class Reference:
     foot_turns: FloatArray  # (F, 2, 4) rotations of the ankles in world, as wxyz
     foot_rates: FloatArray  # (F, 2, 3) [rad/s] of the ankles in their own frames
     down: BoolArray  # (F, 2) feet on the ground, left and right
-    bearing: BoolArray  # (F, 2, 5) corners that are low enough to bear the figure
+    bearing: BoolArray  # (F, 2, 5) corners low enough to be in contact
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:
@@ -86,12 +86,12 @@ def find_soles(skeleton: Skeleton) -> Soles:
     """Corners of the soles of a skeleton.
 
     Raises:
-        InputError: it has no two feet to stand on.
+        InputError: it lacks two feet.
     """
     spheres, names = contact_spheres(skeleton)
     wanted = [[f"{side}_{part}_{way}" for part in ("heel", "ball") for way in SIDES] for side in SIDES]
     if any(name not in names for foot in wanted for name in foot):
-        raise InputError(f"'{skeleton.name}' has no two feet to stand on", "Name its ankles; see marey.skeleton.ROLES")
+        raise InputError(f"'{skeleton.name}' lacks two feet to stand on", "Name its ankles; see marey.skeleton.ROLES")
     numbers = [[names.index(name) for name in foot] for foot in wanted]
     left, right = (int(spheres.joints[foot[0]]) for foot in numbers)
     toes = [names.index(f"{side}_toe") for side in SIDES]

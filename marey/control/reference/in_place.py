@@ -221,7 +221,7 @@ def make_stand(
 def make_balance_clip(source: Motion | Pose) -> Motion:
     """Clip of what a body does to keep its balance: it sways to all sides, bends its knees, and lifts each foot.
 
-    For models: a clip in which nobody had to balance has no modes to balance with.
+    For pose models: a clip without balancing has no modes to balance with.
     """
     pose = find_quiet_pose(source) if isinstance(source, Motion) else source
     phase = 2.0 * np.pi * np.arange(SWAY_FRAMES) / SWAY_FRAMES
@@ -255,7 +255,7 @@ def find_quiet_pose(motion: Motion) -> Pose:
 
 
 def _ease(phase: FloatArray) -> FloatArray:
-    """From 0 to 1 while the phase does, without a jerk at the ends."""
+    """Smooth step from 0 to 1 over the phase."""
     x = np.clip(phase, 0.0, 1.0)
     return x**3 * (10.0 - 15.0 * x + 6.0 * x**2)
 

@@ -52,7 +52,7 @@ REFINEMENTS: Final = 2  # each takes about two digits off the error at the lowes
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MotionStates:
-    """What inverse dynamics needs of every frame: where each joint is, how fast it turns and how that changes."""
+    """Positions, velocities and accelerations of all joints at every frame."""
 
     root_positions: FloatArray  # (F, 3) [m] in world
     root_velocities: FloatArray  # (F, 3) [m/s]

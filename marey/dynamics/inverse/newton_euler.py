@@ -308,7 +308,7 @@ def solve_inverse_dynamics(
     """
     check_argument_types("inverse_dynamics", body=body, motion=motion)
     if contacts is not None and external is not None:
-        raise InputError("both contacts and external forces", "Give one: contacts stand for the ground's forces")
+        raise InputError("both contacts and external forces", "Give one: contacts replace the ground forces")
     motion = body.motion(motion)
     cutoff = None if cutoff_hz is None else min(cutoff_hz, 0.4 * motion.rate_hz)
     result = solve_newton_euler(
@@ -381,7 +381,7 @@ def check_argument_types(function: str, **given: object) -> None:
 
 
 def _check_finite(*results: FloatArray) -> None:
-    """Refuse forces ``(F, n)`` that are beyond numbers, as those of coordinates that are no metres."""
+    """Refuse forces ``(F, n)`` that are not finite, as from coordinates in wrong units."""
     bad = np.any([~np.isfinite(values).all(axis=1) for values in results], axis=0)
     if bad.any():
         raise InputError(f"the forces overflow at frame {int(np.argmax(bad))}", "Check units, rate and coordinates")

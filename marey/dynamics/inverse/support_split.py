@@ -1,4 +1,4 @@
-"""How feet and hands share what the ground gives: underdetermined in double support, settled by a rule with a name.
+"""Distribution of the ground reaction over feet and hands; in double support by a named rule.
 
 The rules are the centre of pressure, the friction cones, and least work of the limbs ([Safonova2006]_ §3.1.3).
 """
@@ -41,7 +41,7 @@ class SupportSplit:
 
 
 def compute_centre_of_pressure(wrenches: FloatArray, floor_m: float = 0.0) -> tuple[FloatArray, BoolArray]:
-    r"""Where on the level floor the force acts ``(F, 3)`` [m], and whether there is such a place ``(F,)``.
+    r"""Centre of pressure on the level floor ``(F, 3)`` [m], and whether it is defined ``(F,)``.
 
     .. math:: x = (n_z + y f_x)/f_y,\qquad z = -(n_x - y f_z)/f_y
 
@@ -71,7 +71,7 @@ def split_by_pressure(
         wrenches: ``(F, 6)`` force [N] and moment about the world origin [N m].
         first: corners of the first sole ``(F, C, 3)`` [m].
         second: those of the second.
-        touching: whether each foot touches ``(F, 2)``; where one does it carries all, where none does nobody carries.
+        touching: whether each foot touches ``(F, 2)``; one foot alone carries all, no foot carries nothing.
         floor_m: height of the floor [m].
     """
     wanted = frozen(wrenches, None, 6, name="wrenches")

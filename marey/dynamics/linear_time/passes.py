@@ -106,7 +106,7 @@ def compute_link_frames(
 ) -> None:
     """World rotations ``R (D+3, 3, 3)`` and origins ``P (D+1, 3)`` [m] of all links at coordinates ``q[f]``.
 
-    The last two matrices are room to work in: allocating them anew would cost as much as a few joints.
+    The last two matrices are work space; allocating them costs as much as a few joints.
     """
     D = parents.shape[0]
     # Put the world's own frame into the last row
@@ -274,7 +274,7 @@ def leaf_to_base_recursion(
     w: FloatArray,
     columns: FloatArray,
 ) -> None:
-    r"""Sums of all sub-trees, and the columns ``(4, D, 6)`` of the Jacobians, in one loop: B.7-B.16, repaired.
+    r"""Sums of all sub-trees, and the columns ``(4, D, 6)`` of the Jacobians, in one loop ([Fang2003]_ B.7-B.16).
 
     .. math:: b = I^*s,\quad e = D\bar v + s\times p^*,\quad
         \partial_{\dot q} f_0 = e + \dot I^\circ s + v\times b,\quad

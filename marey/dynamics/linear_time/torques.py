@@ -83,7 +83,7 @@ def put_lever_rows(
     columns: FloatArray,
     levers: FloatArray,
 ) -> None:
-    r"""What links above a joint do to its torque: three twists and one wrench of each joint, ``levers (3, D, 6)``.
+    r"""Effect of parent links on the torque of a joint: three twists and one wrench of each, ``levers (3, D, 6)``.
 
     .. math:: \partial_{q_k}\tau_i = \langle A_k, b_i\rangle + \langle N_k, z_i\rangle,\qquad
         \partial_{\dot q_k}\tau_i = \langle 2N_k, b_i\rangle + \langle s_k, z_i\rangle,\qquad
@@ -193,7 +193,7 @@ def compute_torque_jacobians(
         q: coordinates ``(F, D)``.
         qd: their velocities.
         qdd: their accelerations.
-        joints: the ``k`` coordinates whose torques are wanted, all by default.
+        joints: the ``k`` coordinates of the torques to return, all by default.
         gravity: downward acceleration of free fall [m/s^2].
         method: ``"sub-tree"``, Fang's extension ([Fang2003]_ §8.2): aggregates of sub-trees, whose cost grows with the
             number of torques; or ``"pinocchio"``.

@@ -42,7 +42,7 @@ _CMU_FINGERS: Final = ("lefthandindex1", "righthandindex1", "lthumb", "rthumb")
 
 
 class BodyProtocol(Protocol):
-    """What a tree needs of a body."""
+    """Interface of a body that a joint tree uses."""
 
     @property
     def skeleton(self) -> Skeleton:
@@ -67,7 +67,7 @@ class BodyProtocol(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointAxes:
-    """How one joint will turn."""
+    """Rotation axes of one joint."""
 
     axes: FloatArray  # (n, 3) in the joint's frame, in the order they act; none for a stiff joint
     letters: str  # (n,) name of each turn; empty for a hinge
@@ -120,7 +120,7 @@ def plan_body_tree(
 
 
 def _describe_joints(skeleton: Skeleton, plans: list[JointAxes]) -> tuple[str, ...]:
-    """Which joints are hinges and which are stiff, in sentences."""
+    """Description of hinges and fixed joints, in sentences."""
     found = {1: list[str](), 0: list[str]()}
     for name, plan in zip(skeleton.names[1:], plans[1:], strict=True):
         if len(plan.axes) in found:

@@ -51,7 +51,7 @@ WALKING_TIPPING_RATIO: Final = (
     1.0  # [-] beyond it the pressure runs backwards under the foot; captured walks have 0.5 to 0.9
 )
 RUNNING_TIPPING_RATIO: Final = 1.15  # [-] captured runs have 0.8 to 1.1
-SIZE_TOL: Final = 0.02  # [-] of the legs; a body and a clip that differ by more are told apart
+SIZE_TOL: Final = 0.02  # [-] of the leg length; a body and a clip that differ by more are treated as different people
 TIPPING_LIMITS: Final = (1.0, 1.1)  # [-] amber and red, over the two above
 
 
@@ -69,7 +69,7 @@ def check_validity(
     limits: JointLimits | None = None,
     gravity: float = GRAVITY,
 ) -> ValidityReport:
-    r"""Say which frames of a motion a body could have made, and what is wrong with the others ([Fang2003]_ §4.2, F26).
+    r"""Classify the frames of a motion as valid or not, with the causes ([Fang2003]_ §4.2, F26).
 
     The six numbers of the aggregate wrench :math:`f_0` must lie in the cone that friction and the shape of soles and
     palms allow; in flight they must vanish. The distance to the cone, moments taken about the centre of mass and
@@ -270,7 +270,7 @@ def _collect_warnings(motion: Motion, dynamics: InverseDynamics, supports: Suppo
     if abs(ours - theirs) > SIZE_TOL * max(ours, theirs):
         notes.append(
             f"the legs of the body are {ours:.2f} m long, those of the clip {theirs:.2f} m: "
-            "contacts are taken from the clip, forces from the body"
+            "contacts are those of the clip, forces those of the body"
         )
     if not supports.points.shape[1]:
         notes.append("this body has no feet or hands that could touch: every frame is taken as flight")

@@ -1,4 +1,4 @@
-"""What of a wrench is missing, where the pressure lies, when a body flies, and what is wrong with a frame.
+"""Measures of a frame: missing wrench, centre of pressure, flight, and causes of invalidity.
 
 A body on one foot moves as gravity tips it; a clip that is played too fast moves harder.
 """
@@ -20,14 +20,14 @@ from marey.motion import find_runs
 TIPPING_WINDOW_S: Final = (
     1.2  # [s] standard deviation: a stride or two on both sides; a single stop or start is hasty too
 )
-MIN_ARM_M: Final = 0.08  # [m] a body that stays nearer over its foot than this, on the whole, tells nothing
+MIN_ARM_M: Final = 0.08  # [m] below this mean offset from its foot a body gives no information
 MIN_SHARE: Final = 0.2  # of the window on one foot
-MIN_COSINE: Final = 0.4  # [-] between what gravity does and what the body does; less is no pendulum
-MIN_NORMAL: Final = 0.2  # [body weights] with less force there is no centre of pressure to speak of
+MIN_COSINE: Final = 0.4  # [-] between tipping by gravity and acceleration; below it, not a pendulum
+MIN_NORMAL: Final = 0.2  # [body weights] force below which the centre of pressure is undefined
 
 
 def compute_tipping_ratio(dynamics: InverseDynamics, supports: Supports, places: FloatArray) -> FloatArray:
-    r"""How many times as hard as gravity tips it a body on one foot moves ``(F,)``; zero where nothing tells.
+    r"""Horizontal acceleration over the tipping effect of gravity on one foot ``(F,)``; zero where undefined.
 
     With :math:`u` from the middle of the foot to the centre of mass and :math:`w` from the centre of pressure that the
     motion needs to the centre of mass, both level, it is :math:`\sum u\cdot w/\sum u\cdot u` over the frames on one
@@ -95,7 +95,7 @@ MIN_FLIGHT_S: Final = 0.08  # [s] shorter gaps between contacts are not called a
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ContactSupply:
-    """What contacts give towards what a motion needs; moments about the centre of mass."""
+    """Wrench supplied by contacts, and the demand of the motion; moments about the centre of mass."""
 
     needed: FloatArray  # (F, 6) [body weights, moments over LEVER_M]
     given: FloatArray  # (F, 6) nearest that the contacts can give
@@ -103,7 +103,7 @@ class ContactSupply:
 
     @property
     def missing(self) -> FloatArray:
-        """What no contact gives ``(F, 6)``."""
+        """Missing wrench ``(F, 6)``."""
         return self.needed - self.given
 
 

@@ -1,4 +1,4 @@
-"""What the validity check found: the green, amber and red stretches of a clip, with causes in words and as curves."""
+"""The validity report: green, amber and red intervals of a clip, with causes as text and as curves."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 COLOURS: Final = ("green", "amber", "red")
 CAUSES: Final = ("slip", "tipping", "pull", "hover", "momentum", "slide", "penetration", "limits", "haste")
 WORDS: Final = {
-    "slip": "the feet would slip: more sideways force or twist is needed than friction gives",
+    "slip": "the feet would slip: the motion needs more tangential force or twist than friction allows",
     "tipping": "the body would tip over: the ground would have to push beside the feet",
     "pull": "the ground would have to pull: the body comes down faster than it falls",
     "hover": "something must carry the body, and nothing that touches can",
@@ -75,7 +75,7 @@ class ValiditySpan:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ValidityReport:
-    """How far a motion could have been made by a body on its contacts, frame by frame; every number is finite.
+    """Validity of a motion on its contacts, frame by frame; all numbers are finite.
 
     Wrenches are force [N], then moment about the world origin [N m], in world axes.
     """
@@ -115,7 +115,7 @@ class ValidityReport:
 
     @property
     def wrench(self) -> FloatArray:
-        """What the motion needs ``(F, 6)``."""
+        """Demanded wrench ``(F, 6)``."""
         return self.dynamics.wrench
 
     @property
@@ -155,7 +155,7 @@ class ValidityReport:
         """One sentence."""
         share = f"{100.0 * self.valid_fraction:.0f} % of {self.num_frames} frames are green"
         if not self.cause_counts:
-            return f"{self.colour}: {share}; nothing that this body could not do"
+            return f"{self.colour}: {share}; no violations"
         worst = int(np.argmax(np.where(self.levels > 0, self.lack, 0.0)))
         cause = next(iter(self.cause_counts))
         return (

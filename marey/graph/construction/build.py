@@ -43,7 +43,7 @@ def build_graph(
         behaviours: behaviour of each clip by name; by default what happens in it: "pick", "jump", "run" or "walk".
         workers: processes that make clips ready.
         cluster: address of a Dask scheduler, ``tcp://host:port``, that does it in their place.
-        resume: folder that keeps clips that are ready, so that a build that was killed goes on from there.
+        resume: folder of prepared clips, from which an interrupted build continues.
         on_progress: called with how many clips are ready, of how many.
         cancel: asked between clips whether to stop.
         **settings: those of :class:`GraphSettings`.
@@ -88,7 +88,7 @@ def assemble_graph(database: Database, settings: GraphSettings) -> MotionGraph:
     number[states] = np.arange(len(states))
     inside = (number[source] >= 0) & (number[target] >= 0)
     if len(states) < 2 or not inside.any():
-        raise InputError("the clips do not flow into one another", "Raise `density` or `cross`, or add clips")
+        raise InputError("there are no transitions between the clips", "Raise `density` or `cross`, or add clips")
     kept = kept[inside]
     kept = kept[np.argsort(number[group[ways.source[kept]]], kind="stable")]
     members = tuple(_order_by_centrality(np.flatnonzero(group == state), gap) for state in states)

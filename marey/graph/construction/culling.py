@@ -91,7 +91,7 @@ def rescue_events(
         if links is None:
             clip = database.clips[database.clip[database.phases.start[phase]]]
             what = "a flight" if not database.classes[database.phases.kind[phase]] else "a pick"
-            note = f"{what} of '{clip}' is like nothing else and is left out"
+            note = f"{what} of '{clip}' is similar to no other clip and is left out"
             notes += [note] if note not in notes else []
         else:
             added += links

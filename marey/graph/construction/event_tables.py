@@ -1,6 +1,6 @@
-"""What a graph can do: costs to get to an event, by the numbers of the event (the table H_mg), and how small it is.
+"""Tables of costs to events by their parameters (H_mg), and the report of a graph.
 
-The report tells which events can be reached from where.
+The report lists which events are reachable from which states.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class EventTable:
     states: IntArray  # (K,) where events begin
     numbers: FloatArray  # (K, 2) [m] what they are
     cells: IntArray  # (B, 2) cells that hold an event
-    costs: FloatArray  # (N, B) least cost to an event of the cell, inf where there is no way
+    costs: FloatArray  # (N, B) least cost to an event of the cell, inf where it is unreachable
 
     def bound(self, low: tuple[float, float], high: tuple[float, float]) -> FloatArray:
         """Least cost ``(N,)`` to an event whose numbers may lie between ``low`` and ``high``.
@@ -57,7 +57,7 @@ class EventTable:
         return self.costs[:, near].min(axis=1, initial=np.inf)
 
     def nearest(self, number: float, axis: int = 0) -> float | None:
-        """The event number nearest to one asked for; none if there are no events."""
+        """The event parameter nearest to a requested one; None without events."""
         if not len(self.numbers):
             return None
         return float(self.numbers[int(np.argmin(np.abs(self.numbers[:, axis] - number))), axis])
@@ -106,7 +106,7 @@ def register_event(name: str, axes: tuple[str, str], find: Finder) -> None:
     Args:
         name: of the kind.
         axes: what its two numbers are called.
-        find: tells where in a graph the events begin, and their numbers.
+        find: returns the states of a graph at which events begin, and their parameters.
 
     Raises:
         InputError: there is such a kind already.
@@ -196,7 +196,7 @@ class GraphReport:
 
 
 def graph_report(graph: MotionGraph, *, pairs: bool = True) -> GraphReport:
-    """Sizes, and for each kind of event and cell who reaches it ([Safonova2006]_ F28).
+    """Sizes, and for each kind of event and cell the states that reach it ([Safonova2006]_ F28).
 
     Args:
         graph: the graph.
@@ -281,7 +281,7 @@ def find_reaching_pairs(arrays: GraphArrays, allowed: BoolArray, goal: BoolArray
 
 
 def transitions_per_s(graph: MotionGraph, edges: Sequence[int] | IntArray) -> float:
-    """How often a way goes over from one clip to another, inside its edges and where they meet [1/s]."""
+    """Transitions between clips per second of a path [1/s]."""
     seconds = float(graph.arrays.seconds[np.asarray(edges, dtype=np.int64)].sum())
     jumps, end = 0, -1
     for edge in edges:

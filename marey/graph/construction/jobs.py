@@ -106,7 +106,7 @@ class _ClipStore:
         self._folder = folder
 
     def load(self, task: ClipTask) -> PreparedClip | None:
-        """A clip that was made ready before; none if there is none or its file is damaged."""
+        """A clip prepared by an earlier build; None if it is absent or damaged."""
         path = self._path(task)
         if not path.is_file():
             return None

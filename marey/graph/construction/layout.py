@@ -29,13 +29,13 @@ from marey.lie import SO3
 from marey.skeleton import contact_points, joint_frames
 
 MIN_FLIGHT_S: Final = 0.15  # [s] shortest flight that is a jump
-MIN_PATH_LENGTH_M: Final = 1e-3  # [m] of flights that cross nothing; zero means that an edge is no flight
+MIN_PATH_LENGTH_M: Final = 1e-3  # [m] of flights that cross nothing; zero marks edges that are not flights
 TORQUE_SHARES: Final = 6  # instants of an edge whose torques are compared
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompactParts:
-    """What arrays are made of: ways that stay, sorted by the state that they leave."""
+    """Paths after culling, sorted by their source state."""
 
     database: Database
     transitions: Transitions

@@ -50,7 +50,7 @@ class PhaseRun:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedClip:
-    """What a clip gives to a graph: runs of clean phases, and remarks."""
+    """Clean phases and remarks of a prepared clip."""
 
     runs: tuple[PhaseRun, ...]
     notes: tuple[str, ...]
@@ -104,7 +104,7 @@ class ClipTask:
         start, stop = calibration_range(clip)
         if (start, stop) != (0, clip.num_frames):
             seconds = (clip.num_frames - stop + start) / clip.rate_hz
-            notes.append(f"'{self.motion.name}' lost {seconds:.2f} s in which the arms are held out")
+            notes.append(f"'{self.motion.name}' lost {seconds:.2f} s with the arms held out")
             clip = clip[start:stop]
         if clip.num_frames < MIN_FRAMES:
             return None
@@ -126,7 +126,7 @@ class ClipTask:
 
 
 def _without_picks(contacts: Contacts | None) -> Contacts | None:
-    """A contact track without picks, which bear no weight."""
+    """A contact track without picks, which carry no load."""
     if contacts is None:
         return None
     kept = [n for n, name in enumerate(contacts.names) if not name.startswith(PICKED_PREFIX)]
@@ -163,7 +163,7 @@ def classify_behaviour(phases: Sequence[ContactPhase]) -> str:
 
 Progress = Callable[[int, int], None]
 NO_NEXT_PHASE: Final = -1  # no next phase
-TORQUE_SCORES: Final = 24  # numbers that stand for the torques of a pose
+TORQUE_SCORES: Final = 24  # numbers that represent the torques of a pose
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -264,7 +264,7 @@ def gather_database(clips: Iterable[PreparedClip], body: Body, settings: GraphSe
         for run in clip.runs:
             rows.add(run)
     if not rows.names:
-        raise InputError("no clip has two clean phases", "Give clips in which somebody walks or jumps")
+        raise InputError("no clip has two clean phases", "Give clips with walks or jumps")
     torques = np.concatenate(rows.torques).reshape(len(np.concatenate(rows.roots)), -1)
     return Database(
         body=body,

@@ -142,13 +142,13 @@ class PhasePaths:
 
 
 def compute_pose_costs(database: Database, settings: GraphSettings) -> FloatArray:
-    """Cost ``(P,)`` [(100 N m)² s] of showing each pose: squared torques, plus the price of time."""
+    """Cost ``(P,)`` [(100 N m)² s] of each pose: squared torques plus the cost of time."""
     seconds = 1.0 / database.rate_hz
     return np.maximum((database.effort / EFFORT_UNIT + settings.effort_per_s) * seconds, COST_FLOOR)
 
 
 def median_step_cost(database: Database, settings: GraphSettings) -> float:
-    """Median cost of a phase on one foot, or of any phase if there is none: what a step costs."""
+    """Median cost of a step: of phases on one foot, or of all phases without them."""
     sums = np.add.reduceat(compute_pose_costs(database, settings), database.phases.start)
     single = np.array([len(planted) == 1 for planted in database.classes])[database.phases.kind]
     return float(np.median(sums[single] if single.any() else sums))
@@ -158,7 +158,7 @@ def compute_transition_costs(database: Database, transitions: Transitions, setti
     r"""Cost ``(E,)`` of each transition: :math:`w_0 - w_s \ln p`, both in costs of a step.
 
     The source maximises a sum of probabilities, which no shortest way can do; this is the form that adds up. The fixed
-    price :math:`w_0` is ours: without it ways go over from clip to clip several times in a step.
+    cost :math:`w_0` is ours: without it paths change between clips several times in a step.
     """
     price = settings.transition_price + settings.transition_weight * transitions.distance / transitions.scale
     return median_step_cost(database, settings) * price

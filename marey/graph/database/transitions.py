@@ -189,7 +189,7 @@ def split_blocks(count: int, size: int = 1024) -> Iterator[slice]:
 
 
 NEIGHBOURHOOD: Final = 2  # poses: of a valley of the distance only its lowest place, within so many poses, is kept
-STOPPING: Final = 2  # phases before and after a stand in which somebody stops or starts
+STOPPING: Final = 2  # phases before and after a stand that belong to stopping and starting
 SAMPLE: Final = 400  # walking poses on which the threshold is set
 
 PosePairs = tuple[IntArray, IntArray, FloatArray]
@@ -198,7 +198,7 @@ PosePairs = tuple[IntArray, IntArray, FloatArray]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Transitions:
-    """From pose ``source`` one may go on with pose ``target``, as if it were its own successor."""
+    """Pose ``target`` may follow pose ``source`` in place of its own successor."""
 
     source: IntArray  # (E,)
     target: IntArray  # (E,) the successor of the pose that is like ``source``
@@ -257,7 +257,7 @@ def find_transitions(database: Database, settings: GraphSettings, metric: PoseMe
     is kept, and at most ``links`` of one pose: standing poses would else all be joined.
 
     Raises:
-        InputError: no two poses are alike; the message tells the smallest distance.
+        InputError: no two poses are similar; the message gives the smallest distance.
     """
     metric = PoseMetric(database, settings) if metric is None else metric
     threshold = calibrate_threshold(database, settings, metric)

@@ -32,7 +32,7 @@ MAX_SHIFT_PER_M: Final = 0.05  # [-] of the way in which they do
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PickTarget:
-    """Where a hand shall be at the end of a step, and the root, if it is pinned."""
+    """Target of a hand at the end of a step, and of the root if it is pinned."""
 
     hand: FloatArray  # (3,) [m]
     root: FloatArray | None = None  # (2,) [m] x, z
@@ -196,7 +196,7 @@ REACH_TOL_M: Final = 1e-4  # [m] to which inverse kinematics goes
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HandTarget:
-    """A hand that shall be somewhere at a frame."""
+    """Target of a hand at a frame."""
 
     frame: int
     hand: str  # "left_hand", "right_hand", or "" for the nearer one
@@ -271,7 +271,7 @@ def find_pick_targets(graph: MotionGraph, result: SearchResult, sketch: Sketch) 
 def find_hand_targets(
     graph: MotionGraph, result: SearchResult, frames: Sequence[int], sketch: Sketch
 ) -> list[HandTarget]:
-    """What hands reach for in a way, by the picks and places of its sketch; ``frames`` are those of its constraints."""
+    """Targets of the hands on a path, from the picks and places of its sketch; ``frames`` are of its constraints."""
     aims = find_pick_targets(graph, result, sketch)
     return [
         HandTarget(frame, HANDS[_step_event(graph, result, step)], aims[step].hand)
@@ -281,7 +281,7 @@ def find_hand_targets(
 
 
 def _step_event(graph: MotionGraph, result: SearchResult, step: int) -> int:
-    """What happens at the end of a step."""
+    """Event at the end of a step."""
     return int(graph.arrays.event[graph.arrays.target[result.steps[step].edge]])
 
 

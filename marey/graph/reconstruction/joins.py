@@ -1,4 +1,4 @@
-"""Where one stretch of poses ends and another begins: jumps of pose and of speed, spread over the time around them.
+"""Junctions of pose sequences: discontinuities of pose and velocity, distributed over a time window.
 
 Poses are read at the times of the output's clock, on which events fall on frames.
 """
@@ -47,7 +47,7 @@ class Discontinuity:
 
     @property
     def ramp_s(self) -> float:
-        """Time [s] on either side that the root takes for its share without haste and without a jerk."""
+        """Time [s] on either side over which the root is smoothed within speed and acceleration bounds."""
         drift = FADE_MAX_SLOPE * 0.5 * float(np.linalg.norm(self.shift)) / DRIFT_MPS
         brake = FADE_MAX_CURVATURE * 0.5 * float(np.linalg.norm(self.pace)) / BRAKE_MPS2
         return float(np.clip(max(drift, brake), RAMP_S, LONGEST_RAMP_S))
@@ -101,7 +101,7 @@ def join_tracks(pieces: Sequence[PoseTrack]) -> tuple[PoseTrack, list[Discontinu
 
 
 def _measure_discontinuity(piece: PoseTrack, after: PoseTrack, knot: int) -> Discontinuity:
-    """What jumps from the last pose of a piece to the first of the next; a single pose goes on as it came.
+    """Discontinuities between the last pose of a piece and the first of the next.
 
     Speeds are those with which both come to that pose: where one clip goes on there is no jump.
     """
@@ -129,7 +129,7 @@ def spread_discontinuities(track: PoseTrack, cuts: Sequence[Discontinuity], fixe
 
     What is added on either side is :math:`s\,p(u) + v\,T q(u)` with :math:`u = |t| / T`: from the jump and its slope
     at the cut to nothing at T, twice differentiable there. Both sides have a part of the jump as the room to the next
-    fixed time allows; flights are left as they are, since what falls shall fall freely.
+    fixed time allows; flights are unchanged, since they are ballistic.
     """
     roots, turns = track.roots.copy(), np.zeros((*track.wxyz.shape[:2], 3))
     is_held = track.in_flight
@@ -161,7 +161,7 @@ def spread_discontinuities(track: PoseTrack, cuts: Sequence[Discontinuity], fixe
 
 
 def fade_out(u: FloatArray) -> FloatArray:
-    """From one at 0 to zero at 1, with no slope and no bend at either end."""
+    """Smooth fade from one at 0 to zero at 1, with zero first and second derivatives at both ends."""
     return 1.0 - smootherstep(u)
 
 

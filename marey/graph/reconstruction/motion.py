@@ -1,4 +1,4 @@
-"""From a way through the graph back to a motion."""
+"""Reconstruction of the motion of a path through the graph."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def rebuild_motion(graph: MotionGraph, result: SearchResult, *, rate_hz: float |
         rate_hz: frames per second; those of the graph by default.
 
     Raises:
-        InputError: there is no way, or the rate is no positive number.
+        InputError: there is no path, or the rate is not positive.
     """
     return rebuild_events(graph, result, rate_hz=rate_hz)[0]
 
@@ -53,7 +53,7 @@ def rebuild_events(
 ) -> tuple[Motion, tuple[int, ...]]:
     """As :func:`rebuild`, with the frame at which each constraint is met."""
     if not result.is_solved:
-        raise InputError(f"there is no way to rebuild: {result.status}", result.advice)
+        raise InputError(f"there is no path to rebuild: {result.status}", result.advice)
     rate = graph.database.rate_hz if rate_hz is None else float(rate_hz)
     if not (np.isfinite(rate) and rate > 0.0):
         raise InputError(f"rate_hz is {rate_hz}", "Give a positive number of frames per second")
@@ -69,10 +69,10 @@ def rebuild_events(
 def rebuild_for_sketch(
     graph: MotionGraph, result: SearchResult, sketch: Sketch, *, rate_hz: float | None = None, refine: bool = True
 ) -> tuple[Motion, tuple[float, ...]]:
-    """As :func:`rebuild`, with hands brought to what the sketch has them pick up and put down.
+    """As :func:`rebuild`, with hands at the objects of picks and places.
 
     First by the weights of blends, as far as they go, then by footsteps that move up to 3 cm (not in rivers and on
-    stones), then by arm and spine. Between the two the root moves so that nobody tips: see
+    stones), then by arm and spine. Between the two the root moves so that the body is balanced: see
     :func:`marey.blending.balance_motion`.
 
     Returns:

@@ -35,7 +35,7 @@ def build_path_track(graph: MotionGraph, result: SearchResult) -> tuple[PoseTrac
     """Poses of a way with its jumps spread out, and the times ``(C,)`` [s] at which its constraints are met.
 
     Poses in which something is picked up are the database's own, unchanged: there a hand is where the search has seen
-    it. A way that ends in a stand goes on until it rests.
+    it. A path that ends in a stand continues until rest.
     """
     parts = [split_step(graph, step) for step in result.steps]
     parts.append(_append_rest(graph, result))
@@ -117,7 +117,7 @@ def place_poses(graph: MotionGraph, poses: IntArray, phase: int, place: FloatArr
 
 
 def _append_rest(graph: MotionGraph, result: SearchResult) -> list[PoseTrack]:
-    """What is shown after the last step: its last pose, and if one stands, what leads from it to rest."""
+    """Poses after the last step: its last pose, and the transition to rest if it ends in a stand."""
     step, table = result.steps[-1], graph.database.phases
     if step.is_blended:
         return [step_track(graph, step).rows(slice(-1, None), np.zeros(1))]
@@ -163,7 +163,7 @@ def _blend_edges(graph: MotionGraph, first: PoseTrack, second: PoseTrack, step: 
 
 
 def _arrival_velocity(tracks: tuple[PoseTrack, PoseTrack], weights: FloatArray, seconds: float) -> Velocity | None:
-    """How fast a blend comes to its first pose: as its sources do, at its own pace."""
+    """Velocity of a blend at its first pose."""
     pace, spin = np.zeros(3), np.zeros((tracks[0].wxyz.shape[1], 3))
     for track, weight in zip(tracks, weights, strict=True):
         if track.arrival is None:
@@ -264,7 +264,7 @@ def hold_feet(motion: Motion, places: FloatArray) -> Motion:
 
 
 def _foot_targets(motion: Motion, side: str, places: FloatArray) -> tuple[FloatArray, SO3]:
-    """Where the ankle goes ``(F, 3)`` and the turn of the foot about the vertical."""
+    """Path of the ankle ``(F, 3)`` and yaw of the foot."""
     names, points = contact_points(motion.skeleton).names, contact_positions(motion)
     heel = points[:, names.index(f"{side}_heel")]
     ball = points[:, names.index(f"{side}_toe")]
@@ -289,7 +289,7 @@ def _foot_targets(motion: Motion, side: str, places: FloatArray) -> tuple[FloatA
 
 
 def _swing_lift(low: FloatArray, planted: BoolArray, shortest: float) -> FloatArray:
-    """How much [m] feet are lifted in swings in which they stay on the ground: small steps that no clip has taken."""
+    """Lift [m] of feet in swings without clearance, as in small steps between clips."""
     lift = np.zeros_like(low)
     for start, stop in find_runs(~planted):
         if start > 0 and stop < len(low) and stop - start > shortest and low[start:stop].max() < LOW_SWING_M:

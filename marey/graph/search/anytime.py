@@ -38,7 +38,7 @@ from marey.graph.search.problem import Detour, Detours, SearchClock, SearchPath,
 SPARSE_EDGES_BELOW: Final = 3.0  # below this epsilon only edges that differ are looked at
 FIRST_CHUNK: Final = 256  # expansions before the first look at the clock
 CLOCK_INTERVAL_S: Final = 0.03  # [s] between two looks
-CLOSE_EPSILON: Final = 1.21  # with a way at hand, only smaller epsilons are worth a search over all constraints
+CLOSE_EPSILON: Final = 1.21  # once a path is known, only smaller epsilons are searched over all constraints
 STAGE_SHARE: Final = 0.5  # of the budget that may go into ways found constraint by constraint
 OnSolution = Callable[[SearchSolution], bool | None]
 
@@ -248,7 +248,7 @@ class AnytimeSearch:
         self._report_solution(epsilon, min(epsilon, proved) if is_settled else proved)
 
     def _report_solution(self, epsilon: float, proved: float) -> None:
-        """Write down the best way and tell of it."""
+        """Record the best path and report it."""
         self.proved = max(1.0, min(proved, self.proved))
         expansions = self.expansions + int(self.memory.counts[EXPANSIONS])
         found = SearchSolution(
@@ -270,11 +270,11 @@ class AnytimeSearch:
         counts[EXPANSIONS] = counts[VIOLATIONS] = 0
 
     def advice(self, code: str) -> str:
-        """What would help when there is no way."""
+        """Advice when there is no path."""
         done, left = self._got
         wishes = self.problem.wishes
         wish = wishes[min(done, len(wishes) - 1)]
         got = f"{done} of {len(wishes)} constraints were met; '{wish.name}' was not (cost left {left:.3g})"
         more = {"TIMEOUT": "give more time", "CANCELLED": "let it run longer", "MEMORY": "raise max_states"}
-        first = more.get(code, "this graph has no way for the sketch")
+        first = more.get(code, "this graph has no path for the sketch")
         return f"{got}: {first}, widen the corridor, raise tolerances, use k = 2, or add clips"

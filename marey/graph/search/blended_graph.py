@@ -296,7 +296,7 @@ _lock = threading.Lock()
 def prepare_graph(graph: MotionGraph, k: int = 1, *, calm: bool = False) -> PreparedGraph:
     """A graph, with blends of two near its picks if ``k`` is 2; made ready when it is first asked for.
 
-    A calm one has flights and picks only where a constraint asks for them.
+    With ``calm``, flights and picks are allowed only where a constraint requires them.
     """
     with _lock:
         for known in _prepared_graphs:
@@ -343,7 +343,7 @@ def _forbid_extra_events(made: PreparedGraph) -> PreparedGraph:
 
 
 def make_search_graph(arrays: GraphArrays, stands: BoolArray) -> SearchGraph:
-    """Arrays of a graph in the order in which they are searched: copies, since kernels want them not frozen."""
+    """Arrays of a graph in search order; copies, since kernels need writable arrays."""
     order, few = order_diverse_edges(arrays.first, arrays.cost, arrays.delta, NUM_CHEAP_EDGES)
     whole = np.array
     return SearchGraph(

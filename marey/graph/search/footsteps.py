@@ -1,6 +1,6 @@
 """Compiled steps in the world: tests of one edge against walls, water and constraints, and moves of footsteps.
 
-The steps of an approach give way by some centimetres, so that its end is exact.
+The footsteps of an approach move by some centimetres, so that its end is exact.
 
 Arrays are handed over one by one: a tuple of many arrays costs more to hand over than the tests themselves.
 ``grid`` is x and z of the first corner and the size of a cell [m]; ``c`` and ``s`` are cosine and sine of the anchor.
@@ -52,7 +52,7 @@ def wrap_angle(angle: float) -> float:
 
 @kernel
 def is_cell_set(cells: BoolArray, grid: FloatArray, x: float, z: float) -> bool:
-    """Whether the cell of a place is set; outside there is none."""
+    """Whether the cell of a position is set; false outside the grid."""
     column = int(np.floor((x - grid[0]) / grid[2]))
     row = int(np.floor((z - grid[1]) / grid[2]))
     if row < 0 or column < 0 or row >= cells.shape[0] or column >= cells.shape[1]:
@@ -121,7 +121,7 @@ def is_picked(
     wish: FloatArray, event: IntArray, hand: FloatArray, node: int, x: float, z: float, c: float, s: float, rx: float,
     rz: float,
 ) -> bool:  # fmt: skip
-    """Whether a state at an anchor has the wanted hand at the object, and its root (rx, rz) where it is pinned."""
+    """Whether a state at an anchor has the given hand at the object, and its root (rx, rz) at its pin."""
     what = event[node]
     if not (what == 1 or what == 2) or (int(wish[HANDS]) & what) == 0:
         return False
@@ -165,7 +165,7 @@ def is_crossed(wish: FloatArray, x: float, z: float, nx: float, nz: float) -> bo
 
 @kernel
 def is_reached(wish: FloatArray, stands: bool, x: float, z: float, yaw: float) -> bool:
-    """Whether a root is where it is wanted, turned and standing as wanted."""
+    """Whether a root meets its position, heading and stance targets."""
     if wish[STOP] != 0.0 and not stands:
         return False
     dx, dz = x - wish[GOAL_X], z - wish[GOAL_Z]
@@ -178,7 +178,7 @@ METRES_PER_RADIAN = (
     MAX_STEP_SHIFT_M / MAX_STEP_ROTATION_RAD
 )  # [m] a turn of a step counts as a move by it at this distance
 ERROR_FRACTION = 0.9  # of its tolerance that a pinned root may be off, so that the hand is nearer
-MIN_STEP_M = 0.05  # [m] an approach that is shorter has no steps
+MIN_STEP_M = 0.05  # [m] a shorter approach has no steps
 
 
 @kernel
@@ -190,7 +190,7 @@ def transform_point(place: FloatArray, x: float, z: float) -> tuple[float, float
 
 @kernel
 def solve_step_changes(places: FloatArray, target: FloatArray) -> FloatArray:
-    r"""What each step gives way by ``(n, 3)`` [m], [rad] so that the last of ``places`` comes to ``target``.
+    r"""Correction of each step ``(n, 3)`` [m], [rad] that brings the last of ``places`` to ``target``.
 
     All from step i on moves by :math:`d_i` and turns by :math:`\theta_i` about its foot. To first order that carries
     the last place by :math:`\sum_i d_i + \theta_i a_i` with :math:`a_i` the last place seen from step i, turned by a
@@ -224,7 +224,7 @@ def solve_step_changes(places: FloatArray, target: FloatArray) -> FloatArray:
 
 @kernel
 def feasible_fraction(changes: FloatArray) -> float:
-    """Which part of some changes is no more than a step may give way by."""
+    """Largest fraction of the changes that stays within what a step may move."""
     most = 1.0
     for i in range(len(changes)):
         most = max(
@@ -283,7 +283,7 @@ def is_near_pick(wish: FloatArray, event: int, hand: FloatArray, root: FloatArra
 
 @kernel
 def is_pick_unreachable(roads: SearchGraph, wish: FloatArray, node: int, x: float, z: float, yaw: float) -> bool:
-    """Whether a state at an anchor leads to one pick only, and that one cannot be moved to where it shall be."""
+    """Whether a state at an anchor leads to a single pick that cannot be moved to its target."""
     if len(roads.pick) == 0 or roads.pick[node] == EMPTY:
         return False
     pick, delta, place = int(roads.pick[node]), roads.pick_end[node], np.array([x, z, yaw])
@@ -327,7 +327,7 @@ def move_to_pick(
         roads: the graph.
         world: of the sketch.
         grid: of its cells.
-        wish: what is to be picked up.
+        wish: constraint of the pick.
         memory: of the search.
         s: search state.
         e: edge from it.

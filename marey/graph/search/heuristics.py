@@ -58,13 +58,13 @@ def compute_potentials(
         first: edges of state s are ``first[s]`` to ``first[s + 1]``.
         target: of each edge ``(E,)``.
         cost: of each edge ``(E,)``.
-        counts: edges that meet what is wanted ``(E,)``.
-        apart: edges that are taken to meet what is wanted and for nothing else ``(E,)``.
+        counts: edges that meet the constraint ``(E,)``.
+        apart: edges that are used only to meet the constraint ``(E,)``.
         after: least cost from then on ``(N,)``.
         sweeps: give up after so many.
 
     Returns:
-        Costs ``(N,)``, inf where there is no way, and whether they settled.
+        Costs ``(N,)``, inf where unreachable, and whether they converged.
     """
     value = np.full(len(first) - 1, np.inf)
     via = np.full(len(first) - 1, -1, dtype=np.int64)
@@ -78,7 +78,7 @@ def compute_potentials(
 def least_chosen_cycle_rate(
     source: IntArray, via: IntArray, target: IntArray, cost: FloatArray, length: FloatArray
 ) -> float:
-    """Least cost per length of the cycles that the chosen edges of all states close; inf if there is none."""
+    """Least cost per length of the cycles formed by the chosen edges of all states; inf without a cycle."""
     count = len(via)
     mark = np.full(count, -1, dtype=np.int64)
     best = np.inf
@@ -133,7 +133,7 @@ RATE_FRACTIONS: Final = (0.0, 0.6, 0.995)  # of the rate of the cheapest cycle, 
 ZIGZAG_FACTOR: Final = float(
     np.sqrt(2.0)
 )  # [-] slope of an interpolant of values that differ by their distance at most
-NUM_DIRECTION_BINS: Final = 60  # directions that a bound tells apart
+NUM_DIRECTION_BINS: Final = 60  # direction bins of a bound
 NEIGHBOUR_BINS: Final = 2  # by which moved footsteps turn at most
 MAX_SWEEPS: Final = 2000
 REACH_CELLS: Final = 2.0  # a place within a tolerance has all four cells round it within that and so many cells
@@ -141,7 +141,7 @@ PICKS: Final = (1, 2)
 
 
 class CostRates(NamedTuple):
-    """What a graph costs per metre."""
+    """Cost per metre of a graph."""
 
     apart: BoolArray  # (E,) edges that are taken only to meet a constraint
     length: FloatArray  # (E,) [m] by which the way left may fall along an edge
@@ -150,7 +150,7 @@ class CostRates(NamedTuple):
 
 
 def worst_case(way_m: FloatArray) -> FloatArray:
-    r"""How much [m] the way left can differ between two places with a way of ``way_m`` between them.
+    r"""Bound [m] of the difference of remaining distances between positions that are ``way_m`` apart.
 
     The field holds values at centres of cells of size :math:`\Delta`, which differ by no more than their distance; in
     between it is linear in each direction. Coupling the four corners of one place with those of the other gives
@@ -209,7 +209,7 @@ def find_meeting_edges(roads: SearchGraph, goals: ConstraintArrays, layer: int) 
 
 
 def max_meeting_distance(roads: SearchGraph, goals: ConstraintArrays, layer: int, meets: BoolArray) -> float:
-    """How far [m] the root can be from a constraint when an edge has met it."""
+    """Largest distance [m] of the root from a constraint that an edge meets."""
     if not meets.any() or goals.kind[layer] not in (PICK, JUMP, STEP):
         return float(goals.tolerance[layer])
     slack = float(np.broadcast_to(goals.slack, len(goals.kind))[layer])
@@ -234,7 +234,7 @@ def is_root_pinned(goals: ConstraintArrays, layer: int) -> bool:
 
 
 def slack_allowance(goals: ConstraintArrays) -> FloatArray:
-    """By how much ``(L,)`` [m] the way left may fall when a constraint is met by moving footsteps."""
+    """Decrease ``(L,)`` [m] of the remaining distance when moved footsteps meet a constraint."""
     slack = np.broadcast_to(goals.slack, len(goals.kind))
     return np.where(slack > 0.0, worst_case(slack), 0.0)
 
@@ -370,9 +370,9 @@ def _dearest_event_cost(
 def add_direction_terms(
     roads: SearchGraph, rates: CostRates, goals: ConstraintArrays, layers: ConstraintLayers, terms: HeuristicTerms
 ) -> HeuristicTerms:
-    """Terms of "cycle" that know how the anchor is turned: what turning to the wanted directions costs, too.
+    """Terms of "cycle" that know how the anchor is turned: they include the cost of turning to the target directions.
 
-    Directions are told apart in bins; an edge may lead to the two bins in which its turn can end, so that the bound is
+    Directions are binned; an edge may lead to the two bins in which its turn can end, so that the bound is
     below what it stands for.
     """
     states, width = len(roads.first) - 1, 2.0 * np.pi / NUM_DIRECTION_BINS
@@ -408,7 +408,7 @@ def _least_of_neighbour_bins(after: FloatArray) -> FloatArray:
 
 
 def _is_facing(roads: SearchGraph, goals: ConstraintArrays, layer: int, edge: IntArray, end: IntArray) -> BoolArray:
-    """Edges that end in a bin of directions of the anchor in which the root may face as wanted."""
+    """Edges that end in a direction bin compatible with the target heading of the root."""
     if goals.kind[layer] != REACH or np.isnan(goals.heading[layer]):
         return np.ones(len(edge), dtype=bool)
     width = 2.0 * np.pi / NUM_DIRECTION_BINS

@@ -82,7 +82,7 @@ class Detours:
         self._is_ready = True
 
     def find(self, edge: int, place: FloatArray, free: BoolArray, grid: FloatArray) -> Detour | None:
-        """The cheapest way along an edge, from an anchor, on which the root keeps to free cells; None if there is none.
+        """The cheapest way along an edge, from an anchor, on which the root stays in free cells; None if there is none.
 
         Args:
             edge: of the graph.
@@ -160,7 +160,7 @@ class CancelToken(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SearchClock:
-    """Time, and who may stop it."""
+    """Time limit and cancellation of a search."""
 
     begin: float
     budget_s: float
@@ -207,7 +207,7 @@ class SearchProblem:
         slack_m: float = 0.0,
         arm_m: float = 0.0,
     ) -> SearchProblem | SearchFailure:
-        """Compile a sketch, or tell why it is impossible; only the first ``until`` constraints, if given."""
+        """Compile a sketch, or return why it is infeasible; with ``until``, only its first constraints."""
         roads, ground = made.roads, GroundGrid.from_sketch(sketch)
         wishes = compile_sketch(sketch, pick_tolerance_m=pick_tolerance_m, slack_m=slack_m, arm_m=arm_m)[:until]
         goals = pack_constraints(wishes)
@@ -254,7 +254,7 @@ class SearchProblem:
         return SearchProblem._with(self.made, self.sketch, wishes, self.ground, self.heuristic)
 
     def stage(self, layer: int, hands: int | None = None) -> SearchProblem:
-        """One constraint alone: its bound is sharper than that of all together. It ends where one can go on."""
+        """Search for one constraint, whose bound is tighter; it ends in states with a continuation."""
         is_last = layer + 1 == len(self.wishes) or self.heuristic not in DIRECTIONAL_HEURISTICS
         final = None if is_last else np.where(np.isfinite(self.terms.base[0, layer + 1]), 0.0, np.inf)
         wish = self.wishes[layer]
@@ -279,7 +279,7 @@ class SearchProblem:
 
 
 def constraint_object(wish: SketchConstraint) -> str:
-    """What a pick or a put-down is about; nothing for others."""
+    """Object of a pick or place; empty for other constraints."""
     return wish.name.partition(" ")[2] if wish.kind == PICK else ""
 
 

@@ -30,7 +30,7 @@ __all__ = ["EPSILONS", "PathStep", "SearchResult", "SearchSolution", "search_gra
 EPSILONS: Final = (3.0, 2.0, 1.5, 1.2, 1.0)
 """Factors of the best cost within which solutions are sought. Larger ones lead into places that one cannot stop in."""
 UNBLENDED_FRACTION: Final = 0.5  # of the budget that may be spent before blends are looked at
-SLACK_M: Final = 0.12  # by which footsteps may bring hand and root of a pick to where they shall be
+SLACK_M: Final = 0.12  # by which footsteps may move hand and root of a pick towards their targets
 ARM_M: Final = 0.05  # that arm and spine do of what a hand is off
 SEARCH_METHODS: Final = ("moved", "img_ara")
 NO_EXTRA_JUMPS_FRACTION: Final = (
@@ -114,7 +114,7 @@ def search_graph(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _SearchQuery:
-    """What is asked for, and how."""
+    """Arguments of one search."""
 
     graph: MotionGraph
     sketch: Sketch
@@ -224,7 +224,7 @@ def _make_result(graph: MotionGraph, sketch: Sketch, run: AnytimeSearch, clock: 
 
 
 def make_rebuilder(graph: MotionGraph, sketch: Sketch) -> Callable[[SearchResult], tuple[Motion, tuple[float, ...]]]:
-    """How results of a graph become motions that do what a sketch asks for, and how exactly they do."""
+    """Reconstruction of search results as motions, and their errors."""
 
     def rebuilt(result: SearchResult) -> tuple[Motion, tuple[float, ...]]:
 

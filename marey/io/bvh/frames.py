@@ -64,7 +64,7 @@ BLOCK = 512  # words found before they are turned into numbers: few enough to st
 def read_plain(
     data: NDArray[np.uint8], start: Int, middle: Int, stop: Int, half: Int, per_line: Int, values: FloatArray
 ) -> bool:
-    """Fill ``values`` with a table of which every line holds ``per_line`` words; tells whether it was such a table.
+    """Fill ``values`` with a table whose lines hold ``per_line`` words each; returns whether it was such a table.
 
     Two parts are read in turns, from ``start`` to ``middle`` and from there to ``stop``; each ends with a line end.
     ``start`` lies on the line before the table, and 24 bytes follow ``stop``.
@@ -162,7 +162,7 @@ def to_numbers(words: NDArray[np.uint64], lengths: IntArray, decimals: Int, valu
 
 @kernel
 def read_misfits(data: NDArray[np.uint8], ends: IntArray, lengths: IntArray, values: FloatArray) -> bool:
-    """Read the words of another shape one by one; tells whether all are numbers."""
+    """Read the words of an irregular table one by one; returns whether all are numbers."""
     for n in range(len(values)):
         if np.isnan(values[n]):
             start = ends[n] - lengths[n]
@@ -207,7 +207,7 @@ def read_plain_table(text: TextFile, start: int, frames: int, width: int) -> Flo
 
 
 def _fill_values(text: TextFile, bounds: tuple[int, int, int], half: int, values: FloatArray) -> bool:
-    """Read all but the last lines by words, and these number by number; tells whether all lines are plain."""
+    """Read all but the last lines by words, and those by numbers; returns whether all lines are regular."""
     start, middle, stop = bounds
     width = values.shape[1]
     whole = len(values) - text.data.count(b"\n", stop)
@@ -228,7 +228,7 @@ _FIELD: Final = re.compile(rb"[\s:]*(frames|frame[ \t]*time)[ \t]*:?[ \t]*([^\s:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BvhFrames:
-    """What follows the word MOTION."""
+    """The MOTION section."""
 
     channels: FloatArray  # (F, C) [deg or file unit], read-only
     wxyz: FloatArray  # (F, J, 4) local rotations in the file's axes, read-only
@@ -311,8 +311,8 @@ class _TableScan:
     stopped_at: int  # byte
     odd_at: int  # byte that ends the first line with a wrong number of values, or -1
     odd_count: int  # how many that line holds
-    in_line: int  # values of the line in hand when reading stopped
-    is_bad: bool  # stopped at something that is no number
+    in_line: int  # values of the current line when reading stopped
+    is_bad: bool  # stopped at a word that is not a number
 
 
 def _parse(text: TextFile, at: int, values: FloatArray, num_channels: int) -> _TableScan:

@@ -245,7 +245,7 @@ def leading_rows(
         return 0, warnings, notes
     dropped = int(_is_added_pose(channels, layout))
     if dropped:
-        notes.append("frame 0 is a T-pose that was added to the capture; left out (source.dropped keeps it)")
+        notes.append("frame 0 is a T-pose that was added to the capture; dropped (kept in source.dropped)")
     # How many rows at the start are all zero, unless all rows are
     channels_empty = channels[dropped:]
     count = 0
@@ -262,7 +262,7 @@ def leading_rows(
 
 
 def _is_added_pose(channels: FloatArray, layout: ChannelMap) -> bool:
-    """Whole degrees, mostly zero, where the next frame begins: nobody moves like that."""
+    """Whole degrees, mostly zero, before the first captured frame: not a captured pose."""
     if len(channels) < 2:
         return False
     places = layout.positions[0][layout.positions[0] != NONE]

@@ -28,7 +28,7 @@ def read_bvh(path: str | os.PathLike[str], *, rate_hz: float | None = None, unit
 
     Raises:
         MissingFileError: there is no such file.
-        FormatError: it is no BVH; the message has the line and the fix.
+        FormatError: it is not a BVH file; the message has the line and the fix.
     """
     text = read_text(path)
     tree, at = read_tree(text)
@@ -38,7 +38,7 @@ def read_bvh(path: str | os.PathLike[str], *, rate_hz: float | None = None, unit
     dropped, warnings, notes = leading_rows(frames.channels, tree.layout, tree.profile, tree.raw)
     motion = _motion(tree, frames, dropped, guess, rate, text.path)
     if motion.source is not None and motion.source.up != "+y":
-        notes.append("Z is up in the file; turned so that Y is up")
+        notes.append("Z is up in the file; rotated so that Y is up")
     said = [*tree.warnings, *frames.warnings, *warnings, *([guess.warning] if guess.warning else [])]
     noted = [guess.note, *([rate_note] if rate_note else []), *frames.notes, *notes]
     report = LoadReport(said, noted, later=lambda: joint_flips(motion))

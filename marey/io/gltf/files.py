@@ -48,7 +48,7 @@ UNREADABLE: Final = ("EXT_meshopt_compression", "KHR_meshopt_compression")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rig:
-    """What is needed to play an animation on the joints of a file."""
+    """Joints and animation of a glTF file."""
 
     document: GltfDocument
     tree: NodeTree
@@ -164,7 +164,7 @@ def _build_rig(
         if not used_skins or known & set(skin["joints"]):
             used_skins.append(skin)
     if len(used_skins) < len(skins):
-        notes.append(f"{len(skins) - len(used_skins)} of {len(skins)} skins belong to other bodies and were left out")
+        notes.append(f"{len(skins) - len(used_skins)} of {len(skins)} skins belong to other bodies and were dropped")
     skins = used_skins
     joints = choose_joints(tree, _select_nodes(tree, skins, found))
     if not joints:

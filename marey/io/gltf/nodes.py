@@ -146,7 +146,7 @@ def compose_transforms(above: Local, local: Local) -> Local:
 
 
 _SAME_SCALE: Final = 0.01  # [-] bind and node scale agree
-_SAME_FRAME: Final = 1.0  # [rad] a mesh node turned further than this is no frame of the bind pose
+_SAME_FRAME: Final = 1.0  # [rad] a mesh node rotated further than this is not a frame of the bind pose
 _ROUND: Final = 1e-7  # [-] a matrix this near to a scaled rotation is one
 
 

@@ -1,6 +1,6 @@
 """A Motion as glTF 2.0: joints as nodes, a skinned capsule body, one animation ([Khronos2021]_).
 
-What glTF has no field for is kept in ``extras``: rate, contacts, tips, limits, notes.
+Data without a glTF field are stored in ``extras``: rate, contacts, tips, limits, notes.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ def _split_cycles(strikes: IntArray, usual: float, num_frames: int) -> list[tupl
 
 
 def _run_fraction(tracks: PointTracks, start: float, stop: float) -> float:
-    """How much of a run a cycle is, from 0 (walk) to 1, by its Froude number."""
+    """Fraction of running of a cycle, from 0 (walk) to 1, by its Froude number."""
     speed = float(tracks.root_speeds[max(0, round(start)) : max(1, round(stop))].mean())
     froude = speed**2 / (GRAVITY_MPS2 * LEG_M * tracks.size)
     return float(np.clip((froude - RUN_FROUDE[0]) / (RUN_FROUDE[1] - RUN_FROUDE[0]), 0.0, 1.0))

@@ -16,8 +16,8 @@ from marey.motion.time_series import find_runs
 
 MIN_PHASE_S = 2.0 / 30.0  # two frames at 30 Hz ([Safonova2006]_ A3): shorter ones are errors of two boundaries
 HANDS = ("left_hand", "right_hand")
-SLOW_SHARE = 0.6  # [-] of a stance, its slowest part, tells where the ball of the foot stands
-FLAT_SHARE = 0.5  # [-] of a stance, that with the lowest heel, tells which way the foot points
+SLOW_SHARE = 0.6  # [-] slowest fraction of a stance, which defines the position of the ball of the foot
+FLAT_SHARE = 0.5  # [-] fraction of a stance with the lowest heel, which defines the heading of the foot
 
 
 @dataclass(frozen=True, slots=True, eq=False)

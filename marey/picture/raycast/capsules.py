@@ -270,7 +270,7 @@ TILE_PX: Final = 8  # [pixel] side of a picture tile; 4 to 16 take the same time
 CELL_M: Final = 0.12  # [m] side of a cell of the lamp's plane and of the ground
 MAX_CELLS: Final = 200_000  # cells grow rather than be more than this
 MAX_PIXELS: Final = 64_000_000  # 8000 x 8000
-ENCODE_STEPS: Final = 8192  # linear values told apart; the darkest step is under half a display value
+ENCODE_STEPS: Final = 8192  # number of linear values; the darkest step is below half a display value
 MARK_EDGE_M: Final = 0.05  # [m] marks are looked for this far around, so that their edges can be averaged
 UNBOUNDED: Final = 1e9  # a tangent wider than any picture
 

@@ -76,7 +76,7 @@ def view_direction(heading_rad: float, *, turn_rad: float, elevation_rad: float)
     turn shows more of its front, and the camera stands ``elevation_rad`` above the horizon.
     """
     towards = np.array([np.sin(heading_rad), 0.0, np.cos(heading_rad)])
-    side = np.cross(towards, UP)  # to the right of who faces `towards`
+    side = np.cross(towards, UP)  # to the right of a viewer along `towards`
     stands = np.cos(turn_rad) * side + np.sin(turn_rad) * towards
     return -(np.cos(elevation_rad) * stands + np.sin(elevation_rad) * UP)
 

@@ -44,7 +44,7 @@ from marey.simulate.state import State
 from marey.skeleton import capsules
 
 LIMIT_PRIORITY: Final = 1
-LIMIT_PASSES: Final = 4  # solutions anew with rows for limits that the last one broke
+LIMIT_PASSES: Final = 4  # further solves with rows for limits that the last one violated
 SLOTS: Final = 9  # rows that a contact can have, as in the kernels
 
 Grounds = Ground | Iterable[Ground] | None
@@ -52,7 +52,7 @@ Grounds = Ground | Iterable[Ground] | None
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SolverState:
-    """What one step tells the next; a step never changes it, so a step that is given up leaves no trace."""
+    """State passed from one step to the next; immutable, so that a rejected step has no effect."""
 
     warm: FloatArray  # (S,) last multipliers of all possible rows
     contacts: ContactMemory  # where corners stand, and last normal impulses
@@ -178,7 +178,7 @@ class ConstraintSet:
             dt: length of the step [s].
             memory: of the last step.
             friction: how to write the rows of contacts, in place of how the grounds say: "coulomb" facets of cones,
-                "staggered" a normal and two tangential rows (their ``partners`` and ``grips`` tell what bounds them),
+                "staggered" a normal and two tangential rows (bounded by their ``partners`` and ``grips``),
                 "stick" or "frictionless".
         """
         at = self._step_start(here, state, dt, memory)

@@ -286,7 +286,7 @@ class StepRecord:
     state: State
     system: StepSystem | None = None  # None before the first step
     outcome: ConstraintSolution | None = None  # of the constraints, if there are any
-    memory: SolverState | None = None  # what the constraints tell the next step
+    memory: SolverState | None = None  # state of the constraints for the next step
     extra_damping: float = 0.0
 
 

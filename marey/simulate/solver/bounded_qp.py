@@ -52,7 +52,7 @@ def _free_unknown(A: FloatArray, active: ActiveSet, count: int, i: int, shut: Bo
 
 @kernel
 def _solve_free(programme: BoundedProgramme, x: FloatArray, active: ActiveSet, count: int) -> FloatArray:
-    """Where the free unknowns want to go while the others stay ``(count,)``."""
+    """Solution for the free unknowns with the others fixed ``(count,)``."""
     A, r, U, free = programme.A, programme.r, active.U, active.free
     z = np.empty(count)
     for n in range(count):
@@ -123,7 +123,7 @@ def solve_bounded(
         kept: ``(m,)`` which are there at all; the others are nothing.
         start: ``(m,)`` first guess: what is strictly between its bounds is free at first.
         soft: ``(m,)`` compliance E.
-        tolerance: a slope at a bound below this is none.
+        tolerance: gradients at a bound below this count as zero.
         max_changes: of the set of free ones; the count comes back, one more where this did not do.
     """
     A, r, lower, upper = programme

@@ -1,6 +1,6 @@
 """Compiled factor of an inertia, and what is solved with it.
 
-Plain loops: so small a matrix does not pay for the threads of a library.
+Plain loops: library threads are slower for small matrices.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class ConstraintRows:
     slots: IntArray  # (m,) which of all possible rows of the figure it is; NO_SLOT for rows made by the user
     partners: IntArray  # (m,) for a tangential row the normal one that bounds it by friction; -1 for none
     grips: FloatArray  # (m,) coefficient of friction of the contact's ground; zero for other rows
-    priorities: IntArray  # (m,) who gives way where not all can hold: lower first
+    priorities: IntArray  # (m,) priority when not all rows can hold; lower ones are relaxed first
     names: Sequence[str]  # (m,)
 
     @property
@@ -84,7 +84,7 @@ class ContactMemory(NamedTuple):
 
 
 class RowNames(Sequence[str]):
-    """Names of rows, looked up only when somebody asks."""
+    """Names of rows, built on demand."""
 
     def __init__(self, all_names: Sequence[str], slots: IntArray) -> None:
         self._all_names, self._slots = all_names, slots
@@ -152,7 +152,7 @@ class RowArrays(NamedTuple):
 def _disable_slack_rows(A: FloatArray, r: FloatArray, lower: FloatArray, upper: FloatArray) -> BoolArray:
     kept = np.ones(r.shape[0], dtype=np.bool_)
     for i in range(r.shape[0]):
-        kept[i] = A[i, i] > 0.0  # a row that nothing can move is none
+        kept[i] = A[i, i] > 0.0  # a row that nothing can change is dropped
     # Keep only the tighter one of two one-sided rows that point the same way
     m = A.shape[0]
     for i in range(m):
@@ -204,7 +204,7 @@ def solve_constrained_velocity(
             r[i] -= rows_dual[i, k] * free_velocity[k]
             f = W[i, k]
             if f != 0.0:
-                for j in range(i + 1):  # plain loops: so small a product does not pay for threads
+                for j in range(i + 1):  # plain loops are faster than threads for small products
                     A[i, j] += f * columns[k, j]
     for i in range(m_dual):
         for j in range(i):
@@ -264,7 +264,7 @@ IMPLAUSIBLE_ENERGY_RATIO: Final = (
     10.0  # [-] times the speed that a row asks for: faster than this, the whole figure never has to move
 )
 SLOW: Final = 1.0  # [m/s] where nothing is asked for
-COMPLIANCES: Final = (1e-6, 1e-4, 1e-2)  # [-] compliance of the highest priority once they do, until they let go
+COMPLIANCES: Final = (1e-6, 1e-4, 1e-2)  # [-] compliance of the highest priority in that case
 PRIORITY_STEP: Final = 1e3  # [-] each lower priority is softer by this
 MAX_COMPLIANCE: Final = 1e-2  # [-]
 REPORTED_VIOLATION: Final = 1e-5  # [m/s] a row that is missed by more is named

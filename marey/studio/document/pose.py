@@ -23,7 +23,7 @@ HANDLES: Final = (
 )  # roles that can be dragged
 METHODS: Final = ("projected-lm", "pg-armijo", "projected-cg", "projected-dogleg", "dls", "svd-clamp", "ccd")
 MAX_UNDO: Final = 100
-DRAG_WEIGHT: Final = 10.0  # [-] of the goal in hand, against 1 of those that hold
+DRAG_WEIGHT: Final = 10.0  # [-] weight of the dragged goal, against 1 of the others
 FOOT_WEIGHT: Final = 100.0  # [-] of feet that hold, so that a hand out of reach does not lift the body off the ground
 NUM_MODES: Final = 6  # sliders of the pose space
 MODE_RANGE: Final = 3.0  # standard deviations to each side

@@ -14,7 +14,7 @@ MAX_NAME = 80  # characters of a file name that we keep
 
 
 class ClipCatalogue:
-    """Labels and how to load what they stand for; nothing is read before it is opened."""
+    """Labels and loaders of clips; a clip is read when it is opened."""
 
     def __init__(self) -> None:
         self._loaders: dict[str, Loader] = {}
@@ -31,7 +31,7 @@ class ClipCatalogue:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What there is to open, in the order it was put there."""
+        """Available clips, in order of addition."""
         return tuple(self._loaders)
 
     def load(self, label: str) -> Motion:

@@ -1,4 +1,4 @@
-"""Groups of widgets of the Sketch tab. Each tells edits of the draft, and follows what the draft says."""
+"""Groups of widgets of the Sketch tab. Each reports edits of the sketch and follows its state."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class ObjectsGroup:
         # The events in their order
         events = draft.drawn.events
         rows = [f"<div>{number}. {escape(describe_event(e))}</div>" for number, e in enumerate(events, start=1)]
-        content = box_html("events", "".join(rows) or "<div>Nothing to do on the way.</div>")
+        content = box_html("events", "".join(rows) or "<div>No events on the path.</div>")
         if self.listing.content != content:
             self.listing.content = content
 
@@ -135,7 +135,7 @@ class ItemGroup:
         self.remove.on_click(only_from_user(lambda: tell("remove", lambda draft: draft.remove(draft.selected))))
 
     def refresh(self, draft: SketchEditor) -> None:
-        """Describe the item in hand."""
+        """Describe the selected item."""
         options = (NOTHING, *draft.items())
         if self.which.options != options:
             self.which.options = options

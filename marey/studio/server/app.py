@@ -49,7 +49,7 @@ def is_allowed_origin(origin: str | None, address: str | None, host: str) -> boo
     """Whether a socket may stay: its page must come from the very address it connects to.
 
     A studio on the loopback address also insists on a loopback name, so that a foreign name which resolves to
-    this machine (DNS rebinding) is refused. Programs that are no browsers send no origin.
+    this machine (DNS rebinding) is refused. Other programs than browsers send no origin.
     """
     named = _hostname(f"//{address}") if address else None
     if host in LOOPBACK and named not in LOOPBACK:
@@ -90,7 +90,7 @@ def limit_uploads(client: viser.ClientHandle, max_bytes: int, refuse: Callable[[
     wire.register_handler(messages.FileTransferPart, part)
 
 
-SESSION_COOKIE = "marey-session"  # under this name the page remembers who it is
+SESSION_COOKIE = "marey-session"  # key of the page's identity in its local storage
 FORGET_AFTER_S = 3600.0  # a page that does not come back loses its state
 
 
@@ -177,7 +177,7 @@ class Studio:
 
 
 def _session_name(client: viser.ClientHandle) -> str | None:
-    """Ask the page who it is; a page that keeps nothing is a new one."""
+    """Ask the page for its identity; a page without one is new."""
     try:
         return client.local_storage.get_item(SESSION_COOKIE, timeout=2.0)
     except (RuntimeError, TimeoutError):

@@ -106,7 +106,7 @@ class ClipStage:
         self._ground.visible = on
 
     def _follow(self, place: tuple[float, float], heading_rad: float = 0.0) -> None:
-        """Move the world under the camera; the ground comes along by whole metres, so that it has no end."""
+        """Move the world under the camera; the ground follows by whole metres, so that it appears infinite."""
         (x, z), cos, sin = place, np.cos(heading_rad), np.sin(heading_rad)
         self._world.wxyz = (float(np.cos(0.5 * heading_rad)), 0.0, float(-np.sin(0.5 * heading_rad)), 0.0)
         self._world.position = (float(sin * z - cos * x), 0.0, float(-sin * x - cos * z))

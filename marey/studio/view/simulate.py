@@ -291,7 +291,7 @@ def ground_forces(arena: SimulationDocument) -> tuple[FloatArray, FloatArray]:
 
 
 def outer_forces(arena: SimulationDocument) -> tuple[FloatArray, FloatArray]:
-    """Places ``(n, 3)`` [m] and forces [N] of hands, strings and pushes, which are seen a little longer."""
+    """Places ``(n, 3)`` [m] and forces [N] of hands, external forces and pushes, which stay visible a little longer."""
     here, names = arena.simulator.mechanics(), arena.clip.skeleton.names
     found = [(here.point(names.index(f.joint), f.offset_m), f.force_n) for f in arena.visible_forces()]
     found += arena.will.outer()

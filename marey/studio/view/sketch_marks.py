@@ -126,7 +126,7 @@ class SearchPathLines:
         self.draw(None)
 
     def draw(self, synthesis: SynthesisJob | None) -> None:
-        """Show the newest two ways of a search that goes on; nothing otherwise."""
+        """Show the newest two paths of a running search."""
         ways = [] if synthesis is None or not synthesis.is_running else distinct_paths(synthesis.solutions)
         self._best.visible, self._before.visible = len(ways) > 0, len(ways) > 1
         if not ways or ways[-1] is self._shown:

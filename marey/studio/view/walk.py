@@ -101,14 +101,14 @@ class PredictedPoses:
 
 
 class ObstacleBoxes:
-    """Boxes on the ground, each with a label that tells what its character decided."""
+    """Boxes on the ground, each with a label of its character's decision."""
 
     def __init__(self, scene: viser.SceneApi) -> None:
         self._scene = scene
         self._nodes: dict[tuple[str, int], tuple[viser.BoxHandle, viser.LabelHandle]] = {}
 
     def draw(self, walk: WalkDocument) -> None:
-        """Add what is new, take away what is gone, tell decisions."""
+        """Add new boxes, remove old ones, update decisions."""
         present = {(w.name, i): dropped for w in walk.walkers for i, dropped in enumerate(w.obstacles())}
         for key in set(self._nodes) - set(present):
             for node in reversed(self._nodes.pop(key)):
@@ -220,7 +220,7 @@ class CharacterBodies:
         self._colours = {j: np.array(BODY_COLOUR[joint_side(skeleton.names[j])]) for j in self._joints}
         self._nodes: dict[int, viser.BatchedMeshHandle] = {}
         self._names: list[viser.LabelHandle] = []
-        self._painted: tuple[int, int] = (0, 0)  # how many there are, who is driven
+        self._painted: tuple[int, int] = (0, 0)  # number of characters and index of the driven one
 
     def draw(self, walk: WalkDocument) -> None:
         """Place all of them."""

@@ -1,4 +1,4 @@
-"""The live simulation of one page, free of any browser type: a figure, what it wants, and what is done to it."""
+"""The live simulation of one page, free of any browser type: a figure, its controller, and external actions."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class SimulationDocument:
         velocity = (goal - place - drop) / flight_s
         # A simulator with these balls; the oldest are forgotten
         balls = (*self.balls[-(MAX_BALLS - 1) :], Ball(place, velocity, 0.11, mass))
-        if len(balls) <= len(self.balls):  # one too many: begin anew with the others
+        if len(balls) <= len(self.balls):  # too many: begin again with the others
             state = self.simulator.state
             self._take_over(self._make_simulator(), state.pose, state.velocity)
         for ball in balls[len(self.balls) :]:
@@ -168,7 +168,7 @@ class SimulationDocument:
         return (*now, *(pushes if self.time_s < until_s else ()))
 
     def standing(self) -> SupportState:
-        """What bears the figure, and where its centre of mass is."""
+        """Support and centre of mass of the figure."""
         return measure_support(self.simulator, self.ground.normal, self.pivot)
 
     def place(self) -> tuple[float, float]:
@@ -298,7 +298,7 @@ class SimulationDocument:
             return self.figures.simulator(wish, self.ground)
 
     def _take_over(self, simulator: Simulator, pose: Pose, velocity: FloatArray | None) -> None:
-        """Let another simulator go on from a pose; rates of modes are kept where there are as many."""
+        """Continue with another simulator from a pose; mode rates are kept if their number is the same."""
         balls = self.balls if velocity is not None else ()
         left_s = self._now_s if velocity is not None else 0.0
         moving = None
@@ -319,6 +319,6 @@ class SimulationDocument:
 
 
 def _shift_push(push: Push, by_s: float) -> Push:
-    """A push that is under way, for a clock that begins anew."""
+    """An active push, shifted to a restarted clock."""
     left_s = push.start_s + push.duration_s - by_s
     return Push(push.joint, push.force_n, max(0.0, push.start_s - by_s), max(min(left_s, push.duration_s), 1e-6))

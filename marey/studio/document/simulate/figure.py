@@ -180,7 +180,7 @@ class FigureFactory:
 
     @property
     def num_modes(self) -> int | None:
-        """Modes that the clip has; None while nobody asked for any."""
+        """Modes of the clip; None until they are needed."""
         return None if self._space is None else self._space.num_components
 
     def space(self, modes: int) -> PoseModel:
@@ -197,7 +197,7 @@ class FigureFactory:
         return self._space.truncate(min(modes, self._space.num_components))
 
     def standing(self, feet: str) -> Pose:
-        """How it stands most quietly; on one foot, from a pose in which its feet are beside each other."""
+        """Quiet standing pose; for one foot, from a pose with parallel feet."""
         return make_stand(_standing_source(self.clip, feet), 1.0)[0]
 
     def limits(self) -> JointLimits:

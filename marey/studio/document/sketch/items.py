@@ -1,4 +1,4 @@
-"""What of a sketch can be selected, turned or resized, and the events that are made from a selection."""
+"""Items of a sketch that can be selected, rotated or resized, and events made from a selection."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _move_object(drawn: SketchState, number: int, here: Point2) -> SketchState:
 
 
 def _carry_objects(drawn: SketchState, before: SketchObject, after: SketchObject) -> SketchState:
-    """What stood on a table goes with it, also where something is to be put down."""
+    """Objects on a table and placement targets move with it."""
     if before.kind != "table":
         return drawn
     forms = [
@@ -162,7 +162,7 @@ def resize_item(drawn: SketchState, label: str, field: str, value: float) -> Ske
 
 
 def item_stand(drawn: SketchState, label: str) -> GroundPose | None:
-    """How one stands at the start or at the goal; None for what is neither."""
+    """Heading at the start or at the goal; None otherwise."""
     number = point_labels(drawn).get(label)
     if number == 0:
         return drawn.start
@@ -191,7 +191,7 @@ def remove_item(drawn: SketchState, label: str) -> SketchState:
     """The sketch without an item; the events of an object go with it."""
     if (number := point_labels(drawn).get(label)) is not None:
         if len(drawn.points) <= 2:
-            raise InputError("a way has a start and a goal", "Drag them instead")
+            raise InputError("a path has a start and a goal", "Drag them instead")
         return replace(drawn, points=(*drawn.points[:number], *drawn.points[number + 1 :]))
     if (number := form_labels(drawn).get(label)) is not None:
         form = drawn.forms[number]
@@ -261,7 +261,7 @@ def event_at(drawn: SketchState, kind: str, here: Point2) -> Event:
 
 
 def nearest_on_path(drawn: SketchState, place: Point2) -> tuple[Point2, float]:
-    """The place on the way that is nearest, and the heading [rad] there; the place itself where there is no way."""
+    """Nearest position on the path and its heading [rad]; the position itself without a path."""
     if drawn.way == FOUND_BY_ENGINE or len(drawn.points) < 2:
         return place, 0.0
     way = Path(np.array(drawn.points), drawn.way)
