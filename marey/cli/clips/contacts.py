@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from marey.cli.common import Clip, Json, RateHz, Unit, load_clip, print_json, remark
-
-if TYPE_CHECKING:
-    pass
 
 
 def contacts(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -20,10 +20,6 @@ from marey.cli.common import (
     write_motion,
     write_strip,
 )
-
-if TYPE_CHECKING:
-    pass
-
 
 MODES = ("drop", "free", "puppet", "track", "balance")
 CONTROLLED_MODES = ("track", "balance")  # fewer modes leave too little to balance with

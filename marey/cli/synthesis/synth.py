@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from marey.cli.common import Json, check_targets, print_json, progress_bar, remark, write_motion, write_strip
-
-if TYPE_CHECKING:
-    pass
-
 
 ENGINES = ("auto", "graph", "locomotion", "spacetime")
 ENGINE_OPTIONS = {
