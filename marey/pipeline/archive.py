@@ -151,7 +151,7 @@ def _build_graph(
 ) -> tuple[str | None, str]:  # fmt: skip
     """The graph of all clips, or the reason why there is none."""
     from marey.graph import build_graph, save_graph
-    from marey.library.processes import count_cores
+    from marey.base import count_cores
 
     file, key = folder / GRAPH, _hash_inputs(clips, settings)
     if ledger.has("graph", key, file):
