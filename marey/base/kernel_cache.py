@@ -78,6 +78,29 @@ class _Locator:
         return self._stamp[:16]
 
 
+class _TolerantFiles(IndexDataCacheFile):
+    """Files of one kernel; a signature of another version, or a damaged file, counts as not compiled.
+
+    An index names the types of arguments. A type that was renamed or moved since cannot be unpickled.
+    """
+
+    def _load_index(self) -> dict[Any, str]:
+        try:
+            return cast(Any, super())._load_index()
+        except OSError:
+            raise
+        except Exception:
+            return {}
+
+    def _load_data(self, name: str) -> Any:
+        try:
+            return cast(Any, super())._load_data(name)
+        except OSError:
+            raise
+        except Exception as error:
+            raise OSError(str(error)) from error
+
+
 class _StampedCache(FunctionCache):
     """A cache of one kernel whose freshness is its stamp."""
 
@@ -86,7 +109,7 @@ class _StampedCache(FunctionCache):
         self._py_func = function
         self._impl = _StampedImpl(function, stamp, folder)
         self._cache_path = str(folder)
-        self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, stamp)
+        self._cache_file = _TolerantFiles(self._cache_path, self._impl.filename_base, stamp)
         self._kernel = f"{function.__module__}.{function.__qualname__}"
         self.enable()
 

@@ -150,8 +150,8 @@ def _build_graph(
     cluster: str | None, settings: dict[str, Any],
 ) -> tuple[str | None, str]:  # fmt: skip
     """The graph of all clips, or the reason why there is none."""
-    from marey.graph import build_graph, save_graph
     from marey.base import count_cores
+    from marey.graph import build_graph, save_graph
 
     file, key = folder / GRAPH, _hash_inputs(clips, settings)
     if ledger.has("graph", key, file):

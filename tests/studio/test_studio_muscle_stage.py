@@ -228,7 +228,7 @@ def test_the_panel_shows_whom_a_clip_strains(make_page) -> None:
     assert lab.job.join(60.0)
     page.panel._hear()
     assert lab.track is not None and not page.document.shown["Body"]
-    assert re.search(r"92 muscles give \d+% of all torques", page.panel._busy.content)
+    assert re.search(r"92 muscles supply \d+% of all torques", page.panel._busy.content)
     assert page.panel._bare.visible
     page.do(page.panel._bare)
     assert lab.track is None and page.document.shown["Body"]
