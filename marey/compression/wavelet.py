@@ -32,8 +32,8 @@ from marey.compression.foot_lock import (
 from marey.compression.joint_fit import WIDTHS, JointFit, fit_joints, read_fit, write_fit
 from marey.compression.joint_kinds import compute_columns, compute_rotations
 from marey.compression.predictive.closed_loop import read_offsets, write_offsets
-from marey.compression.predictive.frames import read_frames, write_frames
 from marey.compression.predictive.pose_error import compute_reach
+from marey.compression.predictive.predictor import read_frames, write_frames
 from marey.compression.range_coder import (
     GROUPS,
     RATIOS,

@@ -1,7 +1,6 @@
 """Pose models: PCA, principal geodesics and hierarchical models, learnt from clips."""
 
 from marey.base.deprecation import deprecated_names
-from marey.models.gait_sorting import find_outliers
 from marey.models.hierarchy import (
     Components,
     HierarchicalModel,
@@ -10,6 +9,7 @@ from marey.models.hierarchy import (
     MotionUnits,
     Person,
     SpeedLaw,
+    find_outliers,
     fit_speed_law,
     principal_components,
 )

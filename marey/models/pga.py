@@ -13,6 +13,7 @@ import numpy as np
 from marey.base import FloatArray, InputError, frozen
 from marey.lie import SO3
 from marey.models.evaluation import LINEAR_TANGENT, ModelArrays
+from marey.models.pca import check_choice, choose_count, compute_spectrum
 from marey.models.pose_model import KINDS, GeodesicModel, check_name
 from marey.models.projection import (
     as_readonly,
@@ -23,7 +24,6 @@ from marey.models.projection import (
     solve_normals,
 )
 from marey.models.samples import Clips, Samples, gather_samples, lever_arms, mean_rotations
-from marey.models.spectrum import check_choice, choose_count, compute_spectrum
 
 MAX_SWEEPS = 50
 DECREASE_TOL = 1e-8  # [-] of the error in one sweep; a further sweep could not be seen

@@ -2,8 +2,15 @@
 
 from marey.base.deprecation import deprecated_names
 from marey.motion.clip import Contacts, LoadReport, Motion, Source
-from marey.motion.contacts.detection import detect_contacts, ensure_contacts, slide_mm
-from marey.motion.contacts.phases import ContactPhase, StancePlant, contact_phases, feet_down
+from marey.motion.contacts.detection import (
+    ContactPhase,
+    StancePlant,
+    contact_phases,
+    detect_contacts,
+    ensure_contacts,
+    feet_down,
+    slide_mm,
+)
 from marey.motion.contacts.points import contact_positions
 from marey.motion.editing import concatenate, mirror, other_side
 from marey.motion.gait import GaitCycle, cadence, foot_strikes, gait_cycles

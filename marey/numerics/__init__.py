@@ -2,7 +2,7 @@
 
 from marey.base.deprecation import deprecated_names
 from marey.numerics.dense_qp import solve_qp
-from marey.numerics.smoothing import fill_gaps, smootherstep, smoothstep
+from marey.numerics.differences import fill_gaps, smootherstep, smoothstep
 from marey.numerics.splines import KnotSpline, UniformBSpline
 from marey.numerics.sqp.programme import NonlinearProgramme, SQPIteration, SQPResult
 from marey.numerics.sqp.solver import solve_sqp

@@ -3,9 +3,10 @@
 from marey.samples.cached_graph import DEMO_SETTINGS, demo_graph, demo_graph_file
 from marey.samples.gaits import jump, run, walk
 from marey.samples.graph_clips import demo_clips
-from marey.samples.installed_clips import load, names
 from marey.samples.shipped_files import (
     jump_problem,
+    load,
+    names,
     problem_file,
     problem_names,
     script_file,

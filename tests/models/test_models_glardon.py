@@ -7,8 +7,7 @@ import pytest
 
 from marey.base import InputError, MareyError
 from marey.models import HierarchicalPCA, MotionUnits, find_outliers, fit_speed_law, principal_components
-from marey.models.gait_sorting import sort_gaits, sort_subjects
-from marey.models.hierarchy import joint_shares
+from marey.models.hierarchy import joint_shares, sort_gaits, sort_subjects
 
 SUBJECTS = ("anna", "bert", "cleo")
 

@@ -24,7 +24,6 @@ from marey.compression.file_format import (
 from marey.compression.joint_fit import WIDTHS, JointFit, fit_joints, read_fit, write_fit
 from marey.compression.joint_kinds import compute_rotations
 from marey.compression.predictive.closed_loop import decode_table, encode_poses, read_offsets, write_offsets
-from marey.compression.predictive.frames import read_frames, write_frames
 from marey.compression.predictive.pose_error import (
     CapturedClip,
     CodecBody,
@@ -33,6 +32,7 @@ from marey.compression.predictive.pose_error import (
     compute_joint_levers,
     compute_reach,
 )
+from marey.compression.predictive.predictor import read_frames, write_frames
 from marey.compression.range_coder import build_odds_tables
 from marey.lie import SO3
 from marey.motion import Motion

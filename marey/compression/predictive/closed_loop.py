@@ -17,7 +17,6 @@ from marey.compression.file_format import (
     encode_steps,
     format_error,
 )
-from marey.compression.predictive.frames import order_frames, read_frames, write_frames
 from marey.compression.predictive.pose_error import (
     CapturedClip,
     CodecBody,
@@ -31,10 +30,13 @@ from marey.compression.predictive.pose_error import (
 from marey.compression.predictive.predictor import (
     Predictor,
     new_predictor,
+    order_frames,
     predict_number,
     prepare_features,
+    read_frames,
     reset_predictor,
     update_weights,
+    write_frames,
 )
 from marey.compression.range_coder import build_odds_tables
 from marey.skeleton import Skeleton

@@ -19,18 +19,21 @@ import numpy as np
 from marey.base import FloatArray, InputError
 from marey.io.binary import AnyPath, as_format_error, format_error
 from marey.io.conventions import unit_in_metres
-from marey.io.gltf.animation import AnimationTrack, guess_rate, read_tracks, sample_track
 from marey.io.gltf.buffers import GltfDocument, read_document
 from marey.io.gltf.nodes import (
+    AnimationTrack,
     Local,
     NodeTree,
     choose_joints,
     compose_transforms,
     default_local,
+    guess_rate,
     local_transform,
+    read_tracks,
     read_tree,
     rest_worlds,
     rotation_part,
+    sample_track,
 )
 from marey.io.gltf.writer import restore_contacts, restore_limits, write_gltf
 from marey.lie import SO3
