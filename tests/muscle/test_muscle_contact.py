@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from marey.base import InputError
-from marey.muscle import ActivationSpline, ContactPlane, Lattice, Muscles, SoftBody, TetMesh
-from marey.muscle.body.contact import find_axis_pairs
+from marey.muscle import ActivationSpline, Muscles, SoftBody, TetMesh
+from marey.muscle.body.contact import ContactPlane, find_axis_pairs
+from marey.muscle.elastic.lattice import Lattice
 
 G = 9.82
 BLOCK = Lattice.from_mask(np.ones((4, 4, 4), dtype=bool), 0.025)

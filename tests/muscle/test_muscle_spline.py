@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles.spline_tuning import compute_critical_gains, solve_settling_time
 
 from marey.base import InputError, MareyWarning, UnknownNameError
-from marey.muscle import ActivationSpline, Muscles, SoftBody, TetMesh, compute_critical_gains, solve_settling_time
+from marey.muscle import ActivationSpline, Muscles, SoftBody, TetMesh
 
 MESH = TetMesh.box((0.4, 0.12, 0.12), (8, 3, 3))
 PAIR = [

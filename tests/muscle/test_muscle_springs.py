@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from marey.base import InputError
-from marey.muscle import Lattice, SoftBody
+from marey.muscle import SoftBody
+from marey.muscle.elastic.lattice import Lattice
 
 YOUNG = 4e4
 STILL = (0.0, 0.0, 0.0)

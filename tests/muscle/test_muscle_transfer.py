@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from marey.base import ConvergenceError, InputError, UnknownNameError
-from marey.muscle import ActivationSpline, Lattice, Muscles, SoftBody, TetMesh
+from marey.muscle import ActivationSpline, Muscles, SoftBody, TetMesh
+from marey.muscle.elastic.lattice import Lattice
 from marey.muscle.muscles.regions import Regions
-from marey.muscle.muscles.transfer import compute_effective_counts, invert_by_rank, iterate_gradient, solve_gram_pcg
+from marey.muscle.muscles.transfer import invert_by_rank, iterate_gradient, solve_gram_pcg
 
 MESH = TetMesh.cylinder(0.05, 0.4, rings=3, layers=10)
 LONG = ActivationSpline([(0.01, 0.02, 0.0), (0.02, 0.2, 0.01), (0.0, 0.37, 0.0)], name="long", samples=9)
@@ -95,7 +96,8 @@ def test_engell_48_transpose_keeps_force_and_pseudo_inverse_keeps_neither(muscle
 def test_net_force_of_the_pseudo_inverse_is_that_of_effective_counts():
     m = Muscles(MESH, [LONG], transfer="pinv")  # disjoint sets
     f = np.random.default_rng(5).normal(size=(9, 3))
-    nu = compute_effective_counts(averages(m))
+    A = averages(m)
+    nu = 1.0 / np.asarray(A.multiply(A).sum(axis=1)).ravel()  # effective number of nodes, M^2 / sum m^2, of each region
     np.testing.assert_allclose(m.spread(f).sum(axis=0), nu @ f, rtol=1e-10)
 
 

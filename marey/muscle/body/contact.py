@@ -220,7 +220,6 @@ def add_explicit_contact(
 
 STIFFNESS_PER_KG: Final = 2e6  # [1/s^2] of the mean mass of a node: sixteen nodes on one sink by 0.08 mm
 SMOOTHING_M_S: Final = 1e-4  # [m/s] below this speed friction is a stiff damper; a tenth of that in print: no creep
-SNAKE_FRICTION: Final = (0.1, 0.5, 1.0)  # forwards, backwards, sideways
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -75,24 +75,6 @@ def add_lattice_stiffness(
                 values[places[s, 1, 0], i, j] -= entry
 
 
-@kernel
-def spring_drag(springs: IndexArray, drag: FloatArray, x: FloatArray, v: FloatArray, out: FloatArray) -> None:
-    r"""Add :math:`-c\,ee^T(v_a - v_b)` (V, 3) [N]; ``drag`` (S,) [N s/m]."""
-    for s in range(springs.shape[0]):
-        a, b = springs[s, 0], springs[s, 1]
-        d0, d1, d2 = x[b, 0] - x[a, 0], x[b, 1] - x[a, 1], x[b, 2] - x[a, 2]
-        square = d0 * d0 + d1 * d1 + d2 * d2
-        if square > 0.0:
-            closing = d0 * (v[b, 0] - v[a, 0]) + d1 * (v[b, 1] - v[a, 1]) + d2 * (v[b, 2] - v[a, 2])
-            pull = drag[s] * closing / square
-            out[a, 0] += pull * d0
-            out[a, 1] += pull * d1
-            out[a, 2] += pull * d2
-            out[b, 0] -= pull * d0
-            out[b, 1] -= pull * d1
-            out[b, 2] -= pull * d2
-
-
 CUBE_QUADS: Final = np.array([[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]])
 
 

@@ -159,7 +159,6 @@ def compute_capacities(
 
 RESERVE_NM: Final = 5.0  # [N m] size of a torque that costs as much as a fully active muscle, over sqrt(weight)
 RESERVE_WEIGHT: Final = 100.0  # [-]
-SATURATED_ACTIVATION: Final = 0.999  # [-] activation from which a muscle counts as giving all it can
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

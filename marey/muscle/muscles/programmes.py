@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final, cast
@@ -180,22 +180,6 @@ class ActivationProfile(ActivationProgramme):
         share = along_m / max(float(along_m[-1] + along_m[0]), 1e-300)  # middles: the ends lie as far out as the first
         shape = np.interp(share, self.shares, self.values)
         return passive + (shape - passive) * (0.5 - 0.5 * np.cos(np.pi * part))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Function(ActivationProgramme):
-    """Any function of time [s] and arc lengths ``(n,)`` [m] that gives one value or one for each segment."""
-
-    function: Callable[[float, FloatArray], ArrayLike]
-
-    def at(self, time_s: float, along_m: FloatArray) -> FloatArray:
-        """What the function says, checked."""
-        values = np.asarray(self.function(time_s, along_m), dtype=np.float64)
-        if values.shape not in ((), along_m.shape):
-            raise InputError(f"a programme gave shape {values.shape}", f"Give one value or {len(along_m)}")
-        if not np.isfinite(values).all() or (values < 0.0).any():
-            raise InputError(f"a programme gave {values} at {time_s:g} s", "Values are finite and not negative")
-        return np.array(np.broadcast_to(values, along_m.shape))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

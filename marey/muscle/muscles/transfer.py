@@ -444,8 +444,3 @@ def make_mixing_matrix(method: str, A: SparseMatrix) -> FloatArray:
         return iterate_gradient(gram)
     feasible = gram @ invert_by_rank(gram)
     return feasible @ solve_gram_pcg(gram, feasible)
-
-
-def compute_effective_counts(A: SparseMatrix) -> FloatArray:
-    r"""Effective number of nodes of each region, :math:`\nu_i = M_i^2/\sum m^2` ``(N,)``."""
-    return 1.0 / np.asarray(A.multiply(A).sum(axis=1)).ravel()

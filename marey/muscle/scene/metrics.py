@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 
 NUM_SAMPLES: Final = 40  # frames at which cells are looked at
-NEAR_FRACTION: Final = 0.2  # [-] of a spline: cells so near to it belong to its body
-MIDDLE_FRACTION: Final = 0.35  # [-] of a spline, to each side of its middle
 NUM_SECTIONS: Final = 20  # sections across the middle of a spline
 MIN_SLICE: Final = 8  # points that make a section
 
