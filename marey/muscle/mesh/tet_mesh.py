@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marey.base import FloatArray, FormatError, InputError, IntArray, MissingExtraError, MissingFileError, frozen
-from marey.muscle.mesh.graphs import find_close_pairs, find_connected_parts
 
 IndexArray: TypeAlias = NDArray[np.int32]
 
@@ -161,54 +160,60 @@ def repair_mesh(nodes: FloatArray, cells: IndexArray) -> tuple[TetMesh, MeshRepo
     Raises:
         InputError: no cell is left.
     """
+    from scipy.spatial import KDTree
+
     size = float(np.linalg.norm(np.ptp(nodes, axis=0))) if len(nodes) else 0.0
-    first = _find_first_coincident(nodes, MERGE_DISTANCE * size)
+    # For each node the lowest number of a node at its place.
+    pairs = np.zeros((0, 2), dtype=np.int64)
+    if len(nodes):
+        pairs = KDTree(nodes).query_pairs(MERGE_DISTANCE * size, output_type="ndarray")
+    _, groups = find_connected_parts(len(nodes), pairs[:, 0], pairs[:, 1])
+    lowest = np.full(groups.max(initial=0) + 1, len(nodes))
+    np.minimum.at(lowest, groups, np.arange(len(nodes)))
+    first = lowest[groups]
+    # Cells without volume, and cells that were given before.
     joined = first[cells].astype(np.int32)
     volumes = compute_cell_volumes(nodes, joined)
     sliver = np.abs(volumes) <= SLIVER_VOLUME * size**3
-    copy = ~sliver & ~_is_first_occurrence(np.sort(joined, axis=1))
+    copy = ~sliver
+    copy[np.unique(np.sort(joined, axis=1), axis=0, return_index=True)[1]] = False
     kept = ~sliver & ~copy
     if not kept.any():
         raise InputError(f"none of {len(cells)} cells has a volume", "Check the mesh and its units")
     flipped = kept & (volumes < 0)
     joined[flipped] = joined[flipped][:, [0, 2, 1, 3]]
-    numbers, mesh = _remove_unused_nodes(nodes, joined[kept])
-    merged = np.flatnonzero(first != np.arange(len(nodes)))
-    used = np.zeros(len(nodes), dtype=bool)
-    used[joined[kept]] = True
+    # Nodes of no cell are left out.
+    used = np.unique(joined[kept])
+    numbers = np.full(len(nodes), -1)
+    numbers[used] = np.arange(len(used))
+    mesh = TetMesh(nodes[used], numbers[joined[kept]].astype(np.int32))
+    own = first == np.arange(len(nodes))
+    parts, _ = find_connected_parts(len(mesh.nodes), np.repeat(mesh.cells[:, 0], 3), mesh.cells[:, 1:].ravel())
     report = MeshReport(
-        np.flatnonzero(flipped), np.flatnonzero(sliver), np.flatnonzero(copy), merged,
-        np.flatnonzero(~used & (first == np.arange(len(nodes)))), count_parts(mesh), numbers[first],
-    )  # fmt: skip
+        flipped=np.flatnonzero(flipped),
+        slivers=np.flatnonzero(sliver),
+        duplicates=np.flatnonzero(copy),
+        merged=np.flatnonzero(~own),
+        unreferenced=np.flatnonzero((numbers < 0) & own),
+        parts=parts,
+        node_numbers=numbers[first],
+    )
     return mesh, report
 
 
-def _find_first_coincident(nodes: FloatArray, tolerance: float) -> IntArray:
-    """For each node the lowest number of a node at its place (V,)."""
-    pairs = find_close_pairs(nodes, tolerance)
-    _, groups = find_connected_parts(len(nodes), pairs[:, 0], pairs[:, 1])
-    lowest = np.full(groups.max(initial=0) + 1, len(nodes))
-    np.minimum.at(lowest, groups, np.arange(len(nodes)))
-    return lowest[groups]
+def find_connected_parts(count: int, rows: NDArray[Any], columns: NDArray[Any]) -> tuple[int, IntArray]:
+    """Connected parts of a graph of ``count`` nodes with the given edges: how many, and the part of each node."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    graph = coo_array((np.ones(len(rows)), (rows, columns)), shape=(count, count)).tocsr()
+    found, labels = connected_components(graph, directed=False)
+    return int(found), labels.astype(np.int64)
 
 
-def _is_first_occurrence(rows: IndexArray) -> np.ndarray:
-    _, first = np.unique(rows, axis=0, return_index=True)
-    out = np.zeros(len(rows), dtype=bool)
-    out[first] = True
-    return out
-
-
-def _remove_unused_nodes(nodes: FloatArray, cells: IndexArray) -> tuple[IntArray, TetMesh]:
-    used = np.unique(cells)
-    numbers = np.full(len(nodes), -1)
-    numbers[used] = np.arange(len(used))
-    return numbers, TetMesh(nodes[used], numbers[cells].astype(np.int32))
-
-
-def count_parts(mesh: TetMesh) -> int:
-    """How many connected parts a mesh has."""
-    return find_connected_parts(len(mesh.nodes), np.repeat(mesh.cells[:, 0], 3), mesh.cells[:, 1:].ravel())[0]
+def sum_by_index(numbers: NDArray[Any], values: NDArray[Any], count: int) -> FloatArray:
+    """Sum of the values of each number (count,)."""
+    return cast(FloatArray, np.bincount(numbers.ravel(), weights=values, minlength=count))
 
 
 def check_mesh(mesh: TetMesh) -> None:

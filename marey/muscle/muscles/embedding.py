@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marey.base import FloatArray, InputError, IntArray, MareyWarning, frozen
 
-SparseMatrix = Any  # a sparse array of scipy, which has no types
+SparseMatrix: TypeAlias = "csr_array[np.float64]"
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
 INSIDE_TOL: Final = 1e-10  # [-] a weight this far below zero is on a face
 _NEWTON_STEPS: Final = 8  # steps to invert a cube's map: an affine cube takes one
 _NUM_CANDIDATES: Final = 24  # cubes and squares that are tried for a point, nearest centres first
@@ -58,10 +61,11 @@ class Embedding:
 
     def matrix(self) -> SparseMatrix:
         """The sparse W ``(N, V)``."""
-        from marey.muscle.scipy_functions import sparse
+        from scipy import sparse
 
         shape = len(self.nodes), self.num_nodes
-        return sparse.csr_array((self.weights.ravel(), self.nodes.ravel(), self.starts), shape=shape)
+        matrix = sparse.csr_array((self.weights.ravel(), self.nodes.ravel(), self.starts), shape=shape)
+        return cast(SparseMatrix, matrix)
 
 
 def check_nodes_and_cells(nodes: ArrayLike, cells: ArrayLike) -> tuple[FloatArray, NDArray[np.integer]]:
@@ -119,7 +123,7 @@ def _nearest_simplex(point: FloatArray, nodes: FloatArray, cells: NDArray[np.int
 
 
 def _locate_in_boxes(p: FloatArray, nodes: FloatArray, cells: NDArray[np.integer]) -> tuple[IntArray, FloatArray]:
-    from marey.muscle.scipy_functions import KDTree
+    from scipy.spatial import KDTree
 
     corners = nodes[cells]
     signs = _corner_signs(corners)

@@ -40,10 +40,10 @@ def compute_spring_energy(muscles: Muscles, x: FloatArray, alpha: FloatArray) ->
 
 def make_transfer_matrix(muscles: Muscles, x: FloatArray) -> SparseMatrix:
     """The transfer as a matrix ``(3V, 3N)``: of unit forces at points."""
-    from marey.muscle.scipy_functions import sparse
+    from scipy import sparse
 
     if muscles.transfer == "virtual_work":
-        return sparse.csr_array(sparse.kron(muscles.embedding.matrix().T, np.eye(3)))
+        return sparse.kron(muscles.embedding.matrix().T, sparse.eye_array(3), format="csr")
     count = len(muscles.arrays.points)
     columns = np.zeros((3 * len(x), 3 * count))
     for i in range(3 * count):
@@ -55,7 +55,7 @@ def make_transfer_matrix(muscles: Muscles, x: FloatArray) -> SparseMatrix:
 
 def _point_matrix(muscles: Muscles, blocks: FloatArray) -> SparseMatrix:
     """Blocks of segments ``(S, 3, 3)`` as the matrix of a network of springs ``(3N, 3N)``."""
-    from marey.muscle.scipy_functions import sparse
+    from scipy import sparse
 
     pairs, count = muscles.arrays.segments, len(muscles.arrays.points)
     rows = np.concatenate([pairs[:, 0], pairs[:, 1], pairs[:, 0], pairs[:, 1]])
@@ -68,20 +68,20 @@ def _point_matrix(muscles: Muscles, blocks: FloatArray) -> SparseMatrix:
 
 def make_stiffness_matrix(muscles: Muscles, x: FloatArray, alpha: FloatArray) -> SparseMatrix:
     """Minus the derivative of the forces by positions, at rest ``(3V, 3V)`` [N/m]."""
-    from marey.muscle.scipy_functions import sparse
+    from scipy import sparse
 
     e, lengths = _segment_directions(muscles, x)
     k, rest = muscles.arrays.stiffness, muscles.arrays.rest
     outer = e[:, :, None] * e[:, None, :]
     across = k * (1.0 - alpha * rest / lengths)
     blocks = (k - across)[:, None, None] * outer + across[:, None, None] * np.eye(3)
-    W = sparse.kron(muscles.embedding.matrix(), np.eye(3))
+    W = sparse.kron(muscles.embedding.matrix(), sparse.eye_array(3), format="csr")
     return sparse.csr_array(make_transfer_matrix(muscles, x) @ _point_matrix(muscles, blocks) @ W)
 
 
 def make_damping_matrix(muscles: Muscles, x: FloatArray) -> SparseMatrix:
     """Minus the derivative of the forces by velocities ``(3V, 3V)`` [N s/m]."""
-    from marey.muscle.scipy_functions import sparse
+    from scipy import sparse
 
     e, _ = _segment_directions(muscles, x)
     blocks = muscles.arrays.damping[:, None, None] * e[:, :, None] * e[:, None, :]
@@ -91,7 +91,7 @@ def make_damping_matrix(muscles: Muscles, x: FloatArray) -> SparseMatrix:
 
 def differentiate_by_alpha(muscles: Muscles, x: FloatArray) -> SparseMatrix:
     r"""Derivative of the forces by each contraction ``(3V, S)`` [N]: :math:`+k l_0 e` at the far point of a segment."""
-    from marey.muscle.scipy_functions import sparse
+    from scipy import sparse
 
     e, _ = _segment_directions(muscles, x)
     pull = (muscles.arrays.stiffness * muscles.arrays.rest)[:, None] * e

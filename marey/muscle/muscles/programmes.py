@@ -146,7 +146,7 @@ class Keyframed(ActivationProgramme):
 
     def at(self, time_s: float, along_m: FloatArray) -> FloatArray:
         """Held before the first key and after the last."""
-        from marey.muscle.scipy_functions import PchipInterpolator
+        from scipy.interpolate import PchipInterpolator
 
         t = time_s % self.every_s if self.every_s is not None else time_s
         t = float(np.clip(t, self.times_s[0], self.times_s[-1]))

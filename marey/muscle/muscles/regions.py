@@ -38,12 +38,13 @@ class Regions:
 
     def matrix(self, masses: FloatArray) -> SparseMatrix:
         r"""The averages :math:`A_{ij} = m_j/M_i` ``(N, V)`` of Eq. 84; rows sum to one."""
-        from marey.muscle.scipy_functions import sparse
+        from scipy import sparse
 
         values = self.paint * masses[self.nodes]
         totals = np.add.reduceat(values, self.starts[:-1])
         values = values / np.repeat(totals, np.diff(self.starts))
-        return sparse.csr_array((values, self.nodes, self.starts), shape=(len(self), len(masses)))
+        matrix = sparse.csr_array((values, self.nodes, self.starts), shape=(len(self), len(masses)))
+        return cast(SparseMatrix, matrix)
 
     @classmethod
     def join(cls, sets: list[IntArray], paint: list[FloatArray]) -> Regions:
@@ -54,13 +55,13 @@ class Regions:
 
 def make_edge_graph(nodes: FloatArray, cells: NDArray[np.integer]) -> SparseMatrix:
     """Lengths of the edges between nodes that share a cell ``(V, V)`` [m]."""
-    from marey.muscle.scipy_functions import sparse
+    from scipy import sparse
 
     a, b = np.triu_indices(cells.shape[1], k=1)
     pairs = np.unique(np.sort(np.stack([cells[:, a].ravel(), cells[:, b].ravel()], axis=1), axis=1), axis=0)
     lengths = np.linalg.norm(nodes[pairs[:, 0]] - nodes[pairs[:, 1]], axis=1)
     rows, columns = np.concatenate([pairs.T, pairs.T[::-1]], axis=1)
-    return sparse.csr_array((np.tile(np.maximum(lengths, 1e-300), 2), (rows, columns)), shape=(len(nodes),) * 2)
+    return sparse.csr_array((np.tile(np.maximum(lengths, 1e-300), 2), (rows, columns)), shape=(len(nodes), len(nodes)))
 
 
 def compute_node_distances(
@@ -70,7 +71,8 @@ def compute_node_distances(
     if metric == "euclidean":
         straight = np.linalg.norm(points[:, None] - nodes[None], axis=2)
         return np.where(straight <= limit, straight, np.inf)
-    from marey.muscle.scipy_functions import dijkstra, sparse
+    from scipy import sparse
+    from scipy.sparse.csgraph import dijkstra
 
     count = len(embedding.nodes)
     reach = np.linalg.norm(nodes[embedding.nodes] - points[:, None], axis=2)
@@ -78,7 +80,7 @@ def compute_node_distances(
     starts = sparse.csr_array(near, shape=(count, len(nodes)))
     whole = sparse.block_array([[graph, None], [starts, sparse.csr_array((count, count))]], format="csr")
     found = dijkstra(whole, directed=True, indices=len(nodes) + np.arange(count), limit=limit)
-    return cast(FloatArray, found)[:, : len(nodes)]
+    return found[:, : len(nodes)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

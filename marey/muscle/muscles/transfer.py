@@ -71,6 +71,40 @@ class MuscleArrays(NamedTuple):
     directions: FloatArray  # (S, 3)
     buffer: FloatArray  # (2, N, 3)
 
+    @staticmethod
+    def empty() -> MuscleArrays:
+        """No spline."""
+        starts, index, row = np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
+        points, frames = np.zeros((0, 3)), np.zeros((0, 3, 3))
+        return MuscleArrays(
+            starts=starts,
+            nodes=index,
+            weights=row,
+            shares=row,
+            cells_carry=np.zeros(1, dtype=np.int64),
+            turns=index,
+            cell_starts=starts,
+            cell_nodes=index,
+            cell_weights=row,
+            segments=np.zeros((0, 2), dtype=np.int64),
+            rest=row,
+            stiffness=row,
+            damping=row,
+            laws=index,
+            hill=np.zeros((0, 6)),
+            mix=np.zeros((0, 0)),
+            rest_arms=points,
+            offsets=points,
+            points=points,
+            velocities=points,
+            levers=points,
+            frames=frames,
+            arms=points,
+            inverses=frames,
+            directions=points,
+            buffer=np.zeros((2, 0, 3)),
+        )
+
 
 @kernel
 def _clear_rows(rows: FloatArray) -> None:

@@ -169,19 +169,17 @@ def make_gauss_newton_model(
 
 def _control_curvature(problem: OptimalControlProblem, controls: FloatArray) -> FloatArray:
     """Curvature ``(n, n)`` of the controls' own cost; the rounded rate term by its weights |.|/x."""
-    from marey.muscle.scipy_functions import sparse_arrays
+    from scipy import sparse
 
     steps, count = problem.shape
-    spread = sparse_arrays.kron(problem.basis, sparse_arrays.eye_array(count), format="csr")
+    spread = sparse.kron(problem.basis, sparse.eye_array(count), format="csr")
     total = problem.effort * (spread.T @ spread)
     if steps > 1 and (problem.rate or problem.smooth):
         change = np.diff(controls, axis=0)
         weights = problem.smooth + 0.5 * problem.rate / np.sqrt(change**2 + RATE_SMOOTHING**2)
-        lag = sparse_arrays.diags_array(
-            [-np.ones(steps - 1), np.ones(steps - 1)], offsets=[0, 1], shape=(steps - 1, steps)
-        )
-        D = sparse_arrays.kron(lag, sparse_arrays.eye_array(count), format="csr") @ spread
-        total = total + D.T @ sparse_arrays.diags_array(weights.ravel()) @ D
+        lag = sparse.eye_array(steps - 1, steps, k=1) - sparse.eye_array(steps - 1, steps)
+        D = sparse.kron(lag, sparse.eye_array(count), format="csr") @ spread
+        total = total + D.T @ sparse.diags_array(weights.ravel()) @ D
     return np.asarray(total.toarray(), dtype=np.float64)
 
 

@@ -156,7 +156,7 @@ class _StopError(Exception):
 
 def minimise_lbfgs(search: ControlSearch, checkpoints: int | None = None) -> None:
     """Minimise by L-BFGS-B; with a sparse term each unknown is the difference of two that are not negative."""
-    from marey.muscle.scipy_functions import minimize
+    from scipy.optimize import minimize
 
     split = search.problem.sparse > 0.0
     lower, upper = search.ends()
@@ -188,11 +188,22 @@ def minimise_lbfgs(search: ControlSearch, checkpoints: int | None = None) -> Non
         if not search.note(float(intermediate_result.fun)):
             raise _StopError
 
-    options = {"maxiter": search.max_iterations, "maxfun": 4 * search.max_iterations, "maxcor": LBFGS_MEMORY}
-    options |= {"ftol": search.tolerance, "gtol": 1e-14}
     try:
-        box = list(zip(*ends, strict=True))
-        found = minimize(cost, start, jac=True, method="L-BFGS-B", bounds=box, callback=each, options=options)
+        found = minimize(
+            cost,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=list(zip(*ends, strict=True)),
+            callback=each,
+            options={
+                "maxiter": search.max_iterations,
+                "maxfun": 4 * search.max_iterations,
+                "maxcor": LBFGS_MEMORY,
+                "ftol": search.tolerance,
+                "gtol": 1e-14,
+            },
+        )
     except _StopError:
         return
     search.unknowns = _join_halves(np.asarray(found.x, dtype=np.float64), split)

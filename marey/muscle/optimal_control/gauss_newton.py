@@ -80,7 +80,7 @@ class BoxQuadraticModel:
 
 def solve_positive(H: FloatArray, g: FloatArray) -> FloatArray:
     """Solve ``H x = g`` for a positive matrix; a share of its diagonal is added until it is one."""
-    from marey.muscle.scipy_functions import LinAlgError, cho_factor, cho_solve
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
     share, diagonal = 0.0, np.maximum(np.diag(H), EPS * max(1.0, float(np.max(np.diag(H)))))
     while True:

@@ -243,16 +243,17 @@ def _goals_at_times(goals: Any, system: ControlledSystem) -> tuple[StateGoal, ..
 
 def make_time_basis(steps: int, knots: int | None) -> Any:
     """Matrix ``(steps, K)`` from coefficients to steps: the identity, or clamped B-splines, cubic if there are four."""
-    from marey.muscle.scipy_functions import design_matrix, sparse_arrays
+    from scipy import sparse
+    from scipy.interpolate import BSpline
 
     if knots is None:
-        return sparse_arrays.csr_array(sparse_arrays.eye_array(steps))
+        return sparse.csr_array(sparse.eye_array(steps))
     if knots > steps:
         raise InputError(f"knots is {knots}", f"There are only {steps} steps")
     degree = min(3, knots - 1)
     inner = np.linspace(0.0, 1.0, knots - degree + 1)
     padded = np.concatenate([np.zeros(degree), inner, np.ones(degree)])
-    return sparse_arrays.csr_array(design_matrix(np.linspace(0.0, 1.0, steps), padded, degree))
+    return sparse.csr_array(BSpline.design_matrix(np.linspace(0.0, 1.0, steps), padded, degree))
 
 
 def _check_count(name: str, value: int) -> int:

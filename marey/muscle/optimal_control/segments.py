@@ -228,14 +228,14 @@ def make_spline_segments(muscles: Muscles, spread: NodeSelection | None = None) 
 
 def _region_weights(muscles: Muscles) -> Any:
     """Weights ``(N, V)`` by which regions carry their points."""
-    from marey.muscle.scipy_functions import sparse_arrays
+    from scipy import sparse
 
     arrays = muscles.arrays
     W = np.asarray(muscles.embedding.matrix().toarray(), dtype=np.float64)
     for i in np.flatnonzero(arrays.turns == 0):
         part = slice(arrays.starts[i], arrays.starts[i + 1])
         W[i] = np.bincount(arrays.nodes[part], arrays.weights[part], minlength=W.shape[1])
-    return sparse_arrays.csr_array(W)
+    return sparse.csr_array(W)
 
 
 def make_edge_dampers(nodes: FloatArray, cells: IntArray, strengths: FloatArray) -> WeightedSegments:

@@ -172,9 +172,9 @@ def make_body_segments(body: SoftBody, spread: NodeSelection | None, time_s: flo
     parts = [] if body.muscles is None else [make_spline_segments(body.muscles, spread)]
     elastic = body.elastic
     if time_s > 0.0 and isinstance(elastic, SpringElasticity):
-        parts.append(
-            make_pair_dampers(np.asarray(elastic.springs, dtype=np.int64), elastic.lengths, time_s * elastic.stiffness)
-        )
+        springs = elastic.springs
+        pairs = np.asarray(springs.pairs, dtype=np.int64)
+        parts.append(make_pair_dampers(pairs, springs.lengths, time_s * springs.stiffness))
     elif time_s > 0.0:
         arrays = cast("TetrahedralElasticity", elastic).arrays
         strengths = 3.0 * time_s * arrays.mu * arrays.volumes  # Young's modulus is about three times mu
