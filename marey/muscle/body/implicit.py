@@ -85,11 +85,23 @@ def restore_momentum(
             inertia[k, i, i] += m[n] * square
             for j in range(3):
                 inertia[k, i, j] -= m[n] * a[i] * a[j]
-    # The angular velocity that makes up for it, by Cramer's rule.
+    # The angular velocity that makes up for it, by Cramer's rule; none for a part that is nearly a line.
     turn = np.zeros((count, 3))
     for k in range(count):
         if loose[k]:
-            solve_symmetric(inertia[k], angular[k], turn[k])
+            A, b = inertia[k], angular[k]
+            c00 = A[1, 1] * A[2, 2] - A[1, 2] * A[1, 2]
+            c01 = A[0, 2] * A[1, 2] - A[0, 1] * A[2, 2]
+            c02 = A[0, 1] * A[1, 2] - A[0, 2] * A[1, 1]
+            c11 = A[0, 0] * A[2, 2] - A[0, 2] * A[0, 2]
+            c12 = A[0, 1] * A[0, 2] - A[0, 0] * A[1, 2]
+            c22 = A[0, 0] * A[1, 1] - A[0, 1] * A[0, 1]
+            det = A[0, 0] * c00 + A[0, 1] * c01 + A[0, 2] * c02
+            trace = A[0, 0] + A[1, 1] + A[2, 2]
+            if det > MIN_INERTIA_DETERMINANT * trace * trace * trace:
+                turn[k, 0] = (c00 * b[0] + c01 * b[1] + c02 * b[2]) / det
+                turn[k, 1] = (c01 * b[0] + c11 * b[1] + c12 * b[2]) / det
+                turn[k, 2] = (c02 * b[0] + c12 * b[1] + c22 * b[2]) / det
     for n in range(m.shape[0]):
         k = parts[n]
         if loose[k]:
@@ -98,23 +110,6 @@ def restore_momentum(
             v[n, 0] += linear[k, 0] / mass[k] + w[1] * a2 - w[2] * a1
             v[n, 1] += linear[k, 1] / mass[k] + w[2] * a0 - w[0] * a2
             v[n, 2] += linear[k, 2] / mass[k] + w[0] * a1 - w[1] * a0
-
-
-@kernel
-def solve_symmetric(a: FloatArray, b: FloatArray, out: FloatArray) -> None:
-    """Write the solution (3,) of a symmetric system (3, 3); nothing where it is nearly singular."""
-    c00 = a[1, 1] * a[2, 2] - a[1, 2] * a[1, 2]
-    c01 = a[0, 2] * a[1, 2] - a[0, 1] * a[2, 2]
-    c02 = a[0, 1] * a[1, 2] - a[0, 2] * a[1, 1]
-    c11 = a[0, 0] * a[2, 2] - a[0, 2] * a[0, 2]
-    c12 = a[0, 1] * a[0, 2] - a[0, 0] * a[1, 2]
-    c22 = a[0, 0] * a[1, 1] - a[0, 1] * a[0, 1]
-    det = a[0, 0] * c00 + a[0, 1] * c01 + a[0, 2] * c02
-    trace = a[0, 0] + a[1, 1] + a[2, 2]
-    if det > MIN_INERTIA_DETERMINANT * trace * trace * trace:
-        out[0] = (c00 * b[0] + c01 * b[1] + c02 * b[2]) / det
-        out[1] = (c01 * b[0] + c11 * b[1] + c12 * b[2]) / det
-        out[2] = (c02 * b[0] + c12 * b[1] + c22 * b[2]) / det
 
 
 ROUGH_FACTOR: Final = 10.0  # [-] how much less is asked of a solve that another will better
@@ -193,7 +188,15 @@ class ImplicitScheme:
         drive = h * load + muscle
         start = StepStart(x, v, body.masses, h)
         new, count, residual = self._solve_with_contact(body, start, momenta + drive + h * forces, unknowns, drive)
-        self._restore_momentum(body, start, drive, new)
+        # Parts that nothing holds or touches keep their momentum. What is implicit of splines turns nothing: they act
+        # between their points.
+        stuck = body.carriers != FREE
+        if body.ground is not None:
+            stuck = stuck | (self.contact.active != 0)
+        loose = np.bincount(body.parts, weights=stuck) == 0
+        if loose.any():
+            decay = 1.0 / (1.0 + h * body.damping[0])
+            restore_momentum(body.parts, loose, start, drive, decay, new)
         work = np.inf
         if not len(body.bones.names):
             ground = 0.0 if body.ground is None else max(0.0, float(np.sum(self.push * new)))
@@ -294,16 +297,3 @@ class ImplicitScheme:
         if body.settings.solver == "direct":
             return out, solve_direct(self.system, rhs, out)[0]
         return out, self._solve_gradients(body, rhs, out, rhs, tolerance)[0]
-
-    def _restore_momentum(self, body: SoftBody, start: StepStart, impulse: FloatArray, new: FloatArray) -> None:
-        """Momentum of parts that nothing holds or touches.
-
-        What is implicit of splines turns nothing: they act between their points.
-        """
-        stuck = body.carriers != FREE
-        if body.ground is not None:
-            stuck = stuck | (self.contact.active != 0)
-        loose = np.bincount(body.parts, weights=stuck) == 0
-        if loose.any():
-            decay = 1.0 / (1.0 + start.step_s * body.damping[0])
-            restore_momentum(body.parts, loose, start, impulse, decay, new)

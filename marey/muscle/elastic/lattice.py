@@ -106,7 +106,17 @@ class Lattice:
         flat = np.zeros((len(grid), 3))
         flat[:, : filled.ndim] = grid * spacing_m
         numbered = cells.reshape(-1, len(corners)).astype(np.int32)
-        springs, shares = _lattice_springs(numbered, filled.ndim)
+        # All springs once, with the sum of what each cell gives to them. Every cell gives k1/4 to its edges, k2/2 to
+        # diagonals of faces, k3 to its own (in the plane k1/2, k2), with k1 = 11/3 k, k2 = k3 = k = 6 E h/35 (in the
+        # plane k1 = 2 k, k = 3 E h/8). A lattice is then isotropic with Young's modulus E; Poisson's ratio is 1/4, in
+        # the plane 1/3, as it must be where all forces are central.
+        solid = {1: 11 / 3 * 6 / 35 / 4, 2: 6 / 35 / 2, 3: 6 / 35}
+        share = solid if filled.ndim == 3 else {1: 2 * 3 / 8 / 2, 2: 3 / 8}
+        pairs = list(combinations(range(len(corners)), 2))
+        gifts = np.array([share[int(np.abs(corners[a] - corners[b]).sum())] for a, b in pairs])
+        joined = np.sort(numbered[:, pairs].reshape(-1, 2), axis=1)
+        found, which = np.unique(joined, axis=0, return_inverse=True)
+        springs, shares = found.astype(np.int32), sum_by_index(which, np.tile(gifts, len(numbered)), len(found))
         return Lattice(flat + frozen(origin, 3, name="origin"), numbered, springs, shares, float(spacing_m))
 
     @staticmethod
@@ -146,23 +156,6 @@ class Lattice:
             _, first, counts = np.unique(np.sort(quads, axis=1), axis=0, return_index=True, return_counts=True)
             quads = quads[np.sort(first[counts == 1])]
         return quads[:, [0, 1, 2, 0, 2, 3]].reshape(-1, 3)
-
-
-def _lattice_springs(cells: IndexArray, axes: int) -> tuple[IndexArray, FloatArray]:
-    r"""All springs once, with the sum of what each cell gives to them.
-
-    Every cell gives :math:`k_1/4` to its edges, :math:`k_2/2` to diagonals of faces, :math:`k_3` to its own (in the
-    plane :math:`k_1/2`, :math:`k_2`), with :math:`k_1 = 11/3\,k`, :math:`k_2 = k_3 = k = 6 E h/35` (in the plane
-    :math:`k_1 = 2 k`, :math:`k = 3 E h/8`). A lattice is then isotropic with Young's modulus E; Poisson's ratio is 1/4,
-    in the plane 1/3, as it must be where all forces are central.
-    """
-    corners = np.array(list(product((0, 1), repeat=axes)))
-    share = {1: 11 / 3 * 6 / 35 / 4, 2: 6 / 35 / 2, 3: 6 / 35} if axes == 3 else {1: 2 * 3 / 8 / 2, 2: 3 / 8}
-    pairs = list(combinations(range(len(corners)), 2))
-    gifts = np.array([share[int(np.abs(corners[a] - corners[b]).sum())] for a, b in pairs])
-    joined = np.sort(cells[:, pairs].reshape(-1, 2), axis=1)
-    springs, which = np.unique(joined, axis=0, return_inverse=True)
-    return springs.astype(np.int32), sum_by_index(which, np.tile(gifts, len(cells)), len(springs))
 
 
 @dataclass(slots=True, eq=False)

@@ -445,7 +445,34 @@ def _write_blocks(w: FloatArray, k: FloatArray) -> None:
                 w[H + LANES * (3 * a + j) + n] = g0 * v0 + g1 * v1 + g2 * v2
     # Blocks of corners 1 to 3.
     for a, b, number in ((0, 0, 4), (0, 1, 5), (0, 2, 6), (1, 1, 7), (1, 2, 8), (2, 2, 9)):
-        _write_block(w, a, b, BLOCK * number, k)
+        # In the frames first, then turned by U on both sides.
+        begin = BLOCK * number
+        for n in range(LANES):
+            volume = w[VOLUME + n]
+            a0, a1, a2 = _load_row(w, H, a, n)
+            a0, a1, a2 = volume * a0, volume * a1, volume * a2
+            b0, b1, b2 = _load_row(w, H, b, n)
+            # Straight and crossed parts of shear and twist, of the plane normal to each axis.
+            h0, h1, h2 = _load_row(w, SHEAR, 0, n)
+            t0, t1, t2 = _load_row(w, TWIST, 0, n)
+            p0, p1, p2 = 0.5 * (h0 + t0), 0.5 * (h1 + t1), 0.5 * (h2 + t2)
+            q0, q1, q2 = 0.5 * (h0 - t0), 0.5 * (h1 - t1), 0.5 * (h2 - t2)
+            d0, d1, d2 = _load_row(w, A, 0, n)
+            a12, a02, a01 = _load_row(w, A, 1, n)
+            m00 = d0 * a0 * b0 + p2 * a1 * b1 + p1 * a2 * b2
+            m11 = d1 * a1 * b1 + p0 * a2 * b2 + p2 * a0 * b0
+            m22 = d2 * a2 * b2 + p1 * a0 * b0 + p0 * a1 * b1
+            m01, m10 = a01 * a0 * b1 + q2 * a1 * b0, a01 * a1 * b0 + q2 * a0 * b1
+            m02, m20 = a02 * a0 * b2 + q1 * a2 * b0, a02 * a2 * b0 + q1 * a0 * b2
+            m12, m21 = a12 * a1 * b2 + q0 * a2 * b1, a12 * a2 * b1 + q0 * a1 * b2
+            for i in range(3):
+                u0, u1, u2 = _load_row(w, U, i, n)
+                e0 = u0 * m00 + u1 * m10 + u2 * m20
+                e1 = u0 * m01 + u1 * m11 + u2 * m21
+                e2 = u0 * m02 + u1 * m12 + u2 * m22
+                for j in range(3):
+                    r0, r1, r2 = _load_row(w, U, j, n)
+                    k[begin + LANES * (3 * i + j) + n] = e0 * r0 + e1 * r1 + e2 * r2
     # All four corners moved together give no force: blocks of corner 0 are minus the sums of the others.
     for i in range(3):
         for j in range(3):
@@ -456,37 +483,6 @@ def _write_blocks(w: FloatArray, k: FloatArray) -> None:
                 c3 = k[BLOCK * 6 + e + n] + k[BLOCK * 8 + e + n] + k[BLOCK * 9 + e + n]
                 k[BLOCK + e + n], k[BLOCK * 2 + e + n], k[BLOCK * 3 + e + n] = -c1, -c2, -c3
                 k[e + n] = c1 + c2 + c3
-
-
-@kernel
-def _write_block(w: FloatArray, ca: int, cb: int, begin: int, k: FloatArray) -> None:
-    """The block of corners 1 + ca and 1 + cb: in the frames, then turned by U on both sides."""
-    for n in range(LANES):
-        volume = w[VOLUME + n]
-        a0, a1, a2 = _load_row(w, H, ca, n)
-        a0, a1, a2 = volume * a0, volume * a1, volume * a2
-        b0, b1, b2 = _load_row(w, H, cb, n)
-        # Straight and crossed parts of shear and twist, of the plane normal to each axis.
-        h0, h1, h2 = _load_row(w, SHEAR, 0, n)
-        t0, t1, t2 = _load_row(w, TWIST, 0, n)
-        p0, p1, p2 = 0.5 * (h0 + t0), 0.5 * (h1 + t1), 0.5 * (h2 + t2)
-        q0, q1, q2 = 0.5 * (h0 - t0), 0.5 * (h1 - t1), 0.5 * (h2 - t2)
-        d0, d1, d2 = _load_row(w, A, 0, n)
-        a12, a02, a01 = _load_row(w, A, 1, n)
-        m00 = d0 * a0 * b0 + p2 * a1 * b1 + p1 * a2 * b2
-        m11 = d1 * a1 * b1 + p0 * a2 * b2 + p2 * a0 * b0
-        m22 = d2 * a2 * b2 + p1 * a0 * b0 + p0 * a1 * b1
-        m01, m10 = a01 * a0 * b1 + q2 * a1 * b0, a01 * a1 * b0 + q2 * a0 * b1
-        m02, m20 = a02 * a0 * b2 + q1 * a2 * b0, a02 * a2 * b0 + q1 * a0 * b2
-        m12, m21 = a12 * a1 * b2 + q0 * a2 * b1, a12 * a2 * b1 + q0 * a1 * b2
-        for i in range(3):
-            u0, u1, u2 = _load_row(w, U, i, n)
-            e0 = u0 * m00 + u1 * m10 + u2 * m20
-            e1 = u0 * m01 + u1 * m11 + u2 * m21
-            e2 = u0 * m02 + u1 * m12 + u2 * m22
-            for j in range(3):
-                v0, v1, v2 = _load_row(w, U, j, n)
-                k[begin + LANES * (3 * i + j) + n] = e0 * v0 + e1 * v1 + e2 * v2
 
 
 @kernel

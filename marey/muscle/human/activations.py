@@ -259,10 +259,19 @@ def estimate_activations(
     geometry = compute_muscle_geometry(smoothed, lines, axes)
     joints = [figure.skeleton.names.index(joint) for joint, _ in axes]
     torques = needed.torques[:, joints, [axis for _, axis in axes]]
-    active, resting = _compute_tensions(geometry, lines, figure.skeleton, hill=hill, passive=passive)
-    activations, left = _share_frame_torques(
-        geometry.arms, active, torques - np.einsum("fma,fm->fa", geometry.arms, resting), power
+    # Tensions at full activation and at rest (F, M) [N].
+    largest = np.array([muscle.largest_force_n for muscle in lines])
+    fibres = np.array([muscle.fibre_length_m for muscle in lines])
+    active, resting = compute_capacities(
+        geometry.lengths, geometry.speeds, compute_standing_lengths(lines, figure.skeleton), fibres, largest
     )
+    if not hill:
+        active = np.broadcast_to(largest, active.shape).copy()
+    resting = resting if passive else np.zeros_like(resting)
+    # Torques that are left for active tension, shared frame by frame; all in units of a reserve.
+    wanted = torques - np.einsum("fma,fm->fa", geometry.arms, resting)
+    turning = np.ascontiguousarray((geometry.arms * active[..., None]).transpose(0, 2, 1)) / RESERVE_NM
+    activations, left = share_torques(turning, np.ascontiguousarray(wanted) / RESERVE_NM, RESERVE_WEIGHT, power, 0.05)
     if not np.isfinite(left).all():
         raise InputError("torques of the motion are not finite", "Look at the clip with `marey physics`")
     forces = active * activations + resting
@@ -282,25 +291,3 @@ def compute_standing_lengths(muscles: Sequence[MusclePath], skeleton: Skeleton =
         turns[0, skeleton.names.index(joint), axis] = np.deg2rad(degrees)
     pose = Motion(skeleton, 1.0, np.zeros((1, 3)), SO3.exp(turns))
     return compute_muscle_geometry(pose, muscles, ()).lengths[0]
-
-
-def _compute_tensions(
-    geometry: MuscleGeometry, muscles: Sequence[MusclePath], skeleton: Skeleton, *, hill: bool, passive: bool
-) -> tuple[FloatArray, FloatArray]:
-    """Tension at full activation and at rest ``(F, M)`` [N]."""
-    largest = np.array([muscle.largest_force_n for muscle in muscles])
-    fibres = np.array([muscle.fibre_length_m for muscle in muscles])
-    active, resting = compute_capacities(
-        geometry.lengths, geometry.speeds, compute_standing_lengths(muscles, skeleton), fibres, largest
-    )
-    if not hill:
-        active = np.broadcast_to(largest, active.shape).copy()
-    return active, resting if passive else np.zeros_like(resting)
-
-
-def _share_frame_torques(
-    arms: FloatArray, active: FloatArray, wanted: FloatArray, power: float
-) -> tuple[FloatArray, FloatArray]:
-
-    turning = np.ascontiguousarray((arms * active[..., None]).transpose(0, 2, 1)) / RESERVE_NM
-    return share_torques(turning, np.ascontiguousarray(wanted) / RESERVE_NM, RESERVE_WEIGHT, power, 0.05)

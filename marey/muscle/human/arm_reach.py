@@ -66,41 +66,34 @@ def make_soft_arm(
         raise InputError(f"an arm of {upper:g} m and {fore:g} m", "Give lengths between 0.1 and 1 m")
     block = TetMesh.box((ARM_THICKNESS_M, TORSO_M + upper + fore, ARM_THICKNESS_M), counts)
     mesh = TetMesh(block.nodes - [ARM_THICKNESS_M / 2, upper + fore, ARM_THICKNESS_M / 2], block.cells)
-    muscles = Muscles(mesh, _arm_splines(upper), young_pa=YOUNG_PA, transfer="virtual_work")
-    return SoftBody.from_mesh(
-        mesh,
-        young_pa=YOUNG_PA,
-        muscles=muscles,
-        bones=_arm_bones(mesh, upper, fore, shoulder),
-        damping=(0.5, 0.02),
-        pinned=np.flatnonzero(mesh.nodes[:, 1] > 0.3 * TORSO_M),
-    )
-
-
-def _arm_splines(upper: float) -> list[ActivationSpline]:
-    """One muscle in front of and one behind each joint."""
+    # One muscle in front of and one behind each joint.
     spans = ((0.9 * TORSO_M, -0.6 * upper), (-0.3 * upper, -upper - 0.17))
     rows = [(high, low, side * MUSCLE_DEPTH_M) for high, low in spans for side in (1.0, -1.0)]
-    return [
-        ActivationSpline(np.linspace((0.0, high, z), (0.0, low, z), 4), STIFFNESS_N_M, name, alpha_min=ALPHA_MIN)
-        for name, (high, low, z) in zip(ARM_MUSCLES, rows, strict=True)
-    ]
-
-
-def _arm_bones(mesh: TetMesh, upper: float, fore: float, shoulder: str) -> Bones:
+    muscles = Muscles(
+        mesh,
+        [
+            ActivationSpline(np.linspace((0.0, high, z), (0.0, low, z), 4), STIFFNESS_N_M, name, alpha_min=ALPHA_MIN)
+            for name, (high, low, z) in zip(ARM_MUSCLES, rows, strict=True)
+        ],
+        young_pa=YOUNG_PA,
+        transfer="virtual_work",
+    )
+    # Bones carry the nodes on the axis of the arm, but near the joints.
     x, y, z = mesh.nodes.T
     core = np.maximum(np.abs(x), np.abs(z)) < 0.01
     near = np.flatnonzero(core & (y < -JOINT_CLEARANCE_M) & (y > -upper + JOINT_CLEARANCE_M))
     far = np.flatnonzero(core & (y < -upper - JOINT_CLEARANCE_M))
     elbow, wrist = (0.0, -upper, 0.0), (0.0, -upper - fore, 0.0)
-    return Bones(
-        [
-            Bone(
-                "upper", (0, 0, 0), None, shoulder, FLEXION_AXIS, (-1.0, 2.6), BONE_MASSES_KG[0], end=elbow, nodes=near
-            ),
-            Bone("fore", elbow, "upper", "hinge", FLEXION_AXIS, (-0.05, 2.4), BONE_MASSES_KG[1], end=wrist, nodes=far),
-        ],
-        joint_damping=0.3,
+    masses, axis = BONE_MASSES_KG, FLEXION_AXIS
+    upper_arm = Bone("upper", (0, 0, 0), None, shoulder, axis, (-1.0, 2.6), masses[0], end=elbow, nodes=near)
+    forearm = Bone("fore", elbow, "upper", "hinge", axis, (-0.05, 2.4), masses[1], end=wrist, nodes=far)
+    return SoftBody.from_mesh(
+        mesh,
+        young_pa=YOUNG_PA,
+        muscles=muscles,
+        bones=Bones([upper_arm, forearm], joint_damping=0.3),
+        damping=(0.5, 0.02),
+        pinned=np.flatnonzero(mesh.nodes[:, 1] > 0.3 * TORSO_M),
     )
 
 
@@ -215,7 +208,12 @@ def solve_reach(
     system = SoftSystem(make_soft_arm(*measure_arm(skeleton, side)) if arm is None else arm, dt=dt)
     shoulder = make_hanging_pose(skeleton).joint_positions()[skeleton.names.index(f"{side}_shoulder")]
     keys = [_arm_positions(pose, side) - shoulder for pose in found]
-    problem = _reach_problem(system, [_goal_step(goal, dt) for goal in wanted], keys)
+    steps = [_goal_step(goal, dt) for goal in wanted]
+    targets = list[StateGoal]()
+    for step, (elbow, wrist) in zip(steps, keys, strict=True):
+        targets.append(StateGoal(step, wrist, components=system.end_components("fore")))
+        targets.append(StateGoal(step, elbow, ELBOW_WEIGHT, components=system.end_components("upper")))
+    problem = _control_problem(system, max(steps), targets)
     control = (solve or _gauss_newton)(problem)
     return ReachResult(wanted, found, violations, control, system, side, shoulder)
 
@@ -269,14 +267,6 @@ def _arm_positions(pose: Pose, side: str) -> FloatArray:
     """Elbow and wrist ``(2, 3)`` [m] in world."""
     names = pose.skeleton.names
     return pose.joint_positions()[[names.index(f"{side}_elbow"), names.index(f"{side}_wrist")]]
-
-
-def _reach_problem(system: SoftSystem, steps: Sequence[int], keys: Sequence[FloatArray]) -> OptimalControlProblem:
-    goals = list[StateGoal]()
-    for step, (elbow, wrist) in zip(steps, keys, strict=True):
-        goals.append(StateGoal(step, wrist, components=system.end_components("fore")))
-        goals.append(StateGoal(step, elbow, ELBOW_WEIGHT, components=system.end_components("upper")))
-    return _control_problem(system, max(steps), goals)
 
 
 def _control_problem(system: SoftSystem, steps: int, goals: Sequence[StateGoal]) -> OptimalControlProblem:

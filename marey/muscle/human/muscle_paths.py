@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError, UnknownNameError, frozen
+from marey.base import FloatArray, InputError, UnknownNameError, frozen
 from marey.motion import Motion, other_side
 from marey.muscle.human.muscle_table import GOVERNED_AXES, LEFT_MUSCLES
 from marey.skeleton import HUMAN, HUMAN_STATURE_M, Skeleton, joint_frames
@@ -85,7 +85,11 @@ def compute_muscle_geometry(
     _check_joints(skeleton, [joint for muscle in muscles for joint in muscle.joints] + [joint for joint, _ in axes])
     places, turns = joint_frames(skeleton, motion.root_positions, motion.rotations.wxyz, motion.translations)
     frames = turns.matrix()
-    below = _descendant_matrix(skeleton)
+    # Whether the second joint (J, J) hangs on the first, or is it.
+    below = np.eye(skeleton.num_joints, dtype=np.bool_)
+    for child, parent in enumerate(skeleton.parents):
+        if parent >= 0:
+            below[:, child] |= below[:, parent]
     points = tuple(_path_points(muscle, skeleton, places, frames) for muscle in muscles)
     lengths = np.stack([np.linalg.norm(np.diff(line, axis=1), axis=2).sum(axis=1) for line in points], axis=1)
     speeds = np.gradient(lengths, 1.0 / motion.rate_hz, axis=0) if len(lengths) > 1 else np.zeros_like(lengths)
@@ -95,19 +99,14 @@ def compute_muscle_geometry(
         for m, muscle in enumerate(muscles):
             hangs = below[joint, [skeleton.names.index(carrier) for carrier in muscle.joints]]
             if hangs.any() and not hangs.all():
-                arms[:, m, a] = _moment_arm(points[m], hangs, places[:, joint], frames[:, joint, :, axis])
+                # r = -dl/dtheta: only pieces of the line between the two sides of the joint count.
+                line, centre, about = points[m], places[:, joint], frames[:, joint, :, axis]
+                for s in np.flatnonzero(hangs[1:] != hangs[:-1]):
+                    step = line[:, s + 1] - line[:, s]
+                    along = step / np.maximum(np.linalg.norm(step, axis=1, keepdims=True), 1e-12)
+                    moved, sign = (line[:, s + 1], 1.0) if hangs[s + 1] else (line[:, s], -1.0)
+                    arms[:, m, a] -= sign * np.einsum("fi,fi->f", about, np.cross(moved - centre, along))
     return MuscleGeometry(points, lengths, speeds, arms)
-
-
-def _moment_arm(line: FloatArray, hangs: BoolArray, centre: FloatArray, axis: FloatArray) -> FloatArray:
-    """Moment arm ``(F,)`` of one line about one axis: only pieces between the two sides of the joint count."""
-    arm = np.zeros(len(line))
-    for s in np.flatnonzero(hangs[1:] != hangs[:-1]):
-        step = line[:, s + 1] - line[:, s]
-        along = step / np.maximum(np.linalg.norm(step, axis=1, keepdims=True), 1e-12)
-        moved, sign = (line[:, s + 1], 1.0) if hangs[s + 1] else (line[:, s], -1.0)
-        arm -= sign * np.einsum("fi,fi->f", axis, np.cross(moved - centre, along))
-    return arm
 
 
 def _path_points(muscle: MusclePath, skeleton: Skeleton, places: FloatArray, frames: FloatArray) -> FloatArray:
@@ -127,15 +126,6 @@ def _scale_path(
     places = flip * np.array([place for _, *place in points]) * HUMAN_STATURE_M
     carriers = [HUMAN.names.index(joint) for joint in names]
     return MusclePath(f"{side}_{name}", names, scale * (places - rest[carriers]), force * scale**2, fibre * scale)
-
-
-def _descendant_matrix(skeleton: Skeleton) -> BoolArray:
-    """``(J, J)`` whether the second joint hangs on the first, or is it."""
-    below = np.eye(skeleton.num_joints, dtype=np.bool_)
-    for joint, parent in enumerate(skeleton.parents):
-        if parent >= 0:
-            below[:, joint] |= below[:, parent]
-    return below
 
 
 def _check_joints(skeleton: Skeleton, names: Sequence[str]) -> None:

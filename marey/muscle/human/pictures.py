@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -70,14 +69,8 @@ def draw_muscle_strip(
     track: MuscleTrack, path: str | Path | None = None, *, count: int = 7, width: int = 1600, height: int = 560
 ) -> Image:
     """Draw figures with their muscles side by side, evenly in time: ``(H, W, 3)``; written if a path is given."""
-    frames = np.linspace(0, len(track.activations) - 1, max(1, count)).round().astype(np.int64)
-    image = render(_strip_scene(track, [int(frame) for frame in frames], (width, height)), (width, height))
-    if path is not None:
-        save_image(image, path)
-    return image
-
-
-def _strip_scene(track: MuscleTrack, frames: Sequence[int], size: tuple[int, int]) -> RenderScene:
+    frames = np.linspace(0, len(track.activations) - 1, max(1, count)).round().astype(np.int64).tolist()
+    size = (width, height)
     heading = main_heading(track.motion)
     along = np.array([np.sin(heading), 0.0, np.cos(heading)])
     floor = ground_level(track.motion, track.motion.contacts)
@@ -97,9 +90,11 @@ def _strip_scene(track: MuscleTrack, frames: Sequence[int], size: tuple[int, int
     margins = Margins(0.02 * size[0], 0.05 * size[1], 0.08 * size[1])
     camera = camera_on(places, radii, look, size, fov_rad=np.deg2rad(14.0), margins=margins)
     line = np.stack([np.zeros(2), ((len(frames) - 1) * GAP_M * along)[[0, 2]]])
-    return RenderScene(
-        camera, solids, GroundMarks.none(), GroundPattern(0.0, focus=line, fade_m=(0.6, 2.5)), make_light(look)
-    )
+    ground = GroundPattern(0.0, focus=line, fade_m=(0.6, 2.5))
+    image = render(RenderScene(camera, solids, GroundMarks.none(), ground, make_light(look)), size)
+    if path is not None:
+        save_image(image, path)
+    return image
 
 
 def _make_spindle(muscle: MusclePath, line: FloatArray, colour: FloatArray, shortened: float) -> CapsuleBatch:

@@ -68,21 +68,49 @@ def _triangle_areas(edges: FloatArray) -> FloatArray:
     return 0.5 * np.linalg.norm(np.cross(edges[:, 0], edges[:, 1]), axis=1)  # [m^2], one metre thick
 
 
-def compute_cell_size(nodes: FloatArray, cells: NDArray[np.integer]) -> float:
-    """Length of a usual edge between neighbouring nodes [m]."""
-    return float(np.median(np.ptp(nodes[cells], axis=1).max(axis=1)))
-
-
 def compile_splines(host: HostBody, splines: Sequence[ActivationSpline]) -> tuple[MuscleArrays, Embedding, list[int]]:
     """Arrays for the kernels, where the samples lie, and how many each spline has."""
-    size = compute_cell_size(host.nodes, host.cells)
+    # About one sample for each usual edge between neighbouring nodes.
+    size = float(np.median(np.ptp(host.nodes[host.cells], axis=1).max(axis=1)))
     samples = [s.sample(s.samples or max(2, 1 + round(s.length / size))) for s in splines]
     bound = [Embedding.from_points(p, host.nodes, host.cells) for p in samples]
     flesh = HostGeometry(host.nodes, make_edge_graph(host.nodes, host.cells))
     regions = find_regions(splines, bound, flesh, overlap=host.overlap)
     counts = [len(p) for p in samples]
     whole = _join_embeddings(bound)
-    return _make_arrays(host, whole, regions, _segment_properties(host, splines, samples, regions)), whole, counts
+    s = _segment_properties(host, splines, samples, regions)
+    load = _force_distribution(host, whole, regions)
+    count = len(whole.nodes)
+    arrays = MuscleArrays(
+        starts=load.starts,
+        nodes=load.nodes,
+        weights=load.weights,
+        shares=load.shares,
+        cells_carry=np.array([int(host.transfer not in ("conservative", "virtual_work"))]),
+        turns=load.turns,
+        cell_starts=whole.starts,
+        cell_nodes=whole.nodes.ravel(),
+        cell_weights=whole.weights.ravel(),
+        segments=s.pairs,
+        rest=s.rest,
+        stiffness=s.stiffness,
+        damping=s.damping,
+        laws=s.laws,
+        hill=s.hill,
+        mix=make_mixing_matrix(host.transfer, regions.matrix(host.masses)),
+        rest_arms=load.arms,
+        offsets=load.offsets,
+        points=np.zeros((count, 3)),
+        velocities=np.zeros((count, 3)),
+        levers=np.zeros((count, 3)),
+        frames=np.tile(np.eye(3), (count, 1, 1)),
+        arms=np.zeros((len(load.nodes), 3)),
+        inverses=np.zeros((count, 3, 3)),
+        directions=np.zeros((len(s.rest), 3)),
+        buffer=np.zeros((2, count, 3)),
+    )
+    update_points(arrays, np.array(host.nodes))  # writable, as in a step: a kernel is compiled for each kind
+    return arrays, whole, counts
 
 
 def _join_embeddings(bound: list[Embedding]) -> Embedding:
@@ -110,6 +138,12 @@ def _segment_properties(
         reduced = own[1:] * own[:-1] / (own[1:] + own[:-1])
         c = 2.0 * spline.damping_ratio * np.sqrt(k * reduced)
         law = np.full(len(rest), int(spline.law == "hill"))
+        top = (
+            np.full(len(rest), host.force_scale * spline.force_n)
+            if spline.force_n
+            else k * (1.0 - spline.alpha_min) * rest
+        )
+        ones = np.ones(len(rest))
         rows.append(
             (
                 np.stack([numbers[:-1], numbers[1:]], axis=1),
@@ -117,7 +151,17 @@ def _segment_properties(
                 k,
                 c,
                 law,
-                _hill_rows(spline, rest, k, host.force_scale),
+                np.stack(
+                    [
+                        top,
+                        spline.optimal_length * rest,
+                        spline.speed_per_s * ones,
+                        HILL_DAMPING * ones,
+                        HILL_CURVES.index(spline.curves) * ones,
+                        spline.alpha_min * ones,
+                    ],
+                    axis=1,
+                ),
             )
         )
         first += len(p)
@@ -130,40 +174,6 @@ def _host_stiffness(host: HostBody, spline: ActivationSpline, rest: FloatArray, 
     inner = masses[1:-1] if len(masses) > 2 else masses
     area = float(np.median(inner)) / (host.density_kg_m3 * float(rest.mean()))
     return spline.ratio * host.young_pa * area / rest
-
-
-def _hill_rows(spline: ActivationSpline, rest: FloatArray, k: FloatArray, scale: float) -> FloatArray:
-    top = np.full(len(rest), scale * spline.force_n) if spline.force_n else k * (1.0 - spline.alpha_min) * rest
-    ones = np.ones(len(rest))
-    return np.stack(
-        [
-            top,
-            spline.optimal_length * rest,
-            spline.speed_per_s * ones,
-            HILL_DAMPING * ones,
-            HILL_CURVES.index(spline.curves) * ones,
-            spline.alpha_min * ones,
-        ],
-        axis=1,
-    )
-
-
-def _make_arrays(host: HostBody, bound: Embedding, regions: Regions, segments: SegmentProperties) -> MuscleArrays:
-
-    count = len(bound.nodes)
-    cells = (bound.starts, bound.nodes.ravel(), bound.weights.ravel())
-    load, s = _force_distribution(host, bound, regions), segments
-    mix = make_mixing_matrix(host.transfer, regions.matrix(host.masses))
-    by_cells = np.array([int(host.transfer not in ("conservative", "virtual_work"))])
-    arrays = MuscleArrays(
-        load.starts, load.nodes, load.weights, load.shares, by_cells, load.turns, *cells,
-        s.pairs, s.rest, s.stiffness, s.damping, s.laws, s.hill, mix, load.arms, load.offsets,
-        points=np.zeros((count, 3)), velocities=np.zeros((count, 3)), levers=np.zeros((count, 3)),
-        frames=np.tile(np.eye(3), (count, 1, 1)), arms=np.zeros((len(load.nodes), 3)),
-        inverses=np.zeros((count, 3, 3)), directions=np.zeros((len(s.rest), 3)), buffer=np.zeros((2, count, 3)),
-    )  # fmt: skip
-    update_points(arrays, np.array(host.nodes))  # writable, as in a step: a kernel is compiled for each kind
-    return arrays
 
 
 def _force_distribution(host: HostBody, bound: Embedding, regions: Regions) -> ForceDistribution:

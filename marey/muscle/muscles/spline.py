@@ -54,8 +54,26 @@ class ActivationSpline:
         object.__setattr__(self, "points", points)
         if len(points) < 2 or float(np.linalg.norm(np.ptp(points, axis=0))) == 0.0:
             raise InputError(f"{len(points)} control points in one place", "A spline needs at least two that differ")
-        _check_choices(self)
-        _check_numbers(self)
+        for kind, value, known in (
+            ("curve", self.curve, CURVES),
+            ("sampling", self.sampling, SAMPLINGS),
+            ("metric", self.metric, METRICS),
+            ("law", self.law, LAWS),
+            ("curves", self.curves, HILL_CURVES),
+        ):
+            if value not in known:
+                raise UnknownNameError(kind, str(value), "activation splines", known)
+        positive = ("stiffness", "max_radius", "ratio", "force_n", "optimal_length", "speed_per_s")
+        for name in positive:
+            number = getattr(self, name)
+            if number is not None and not (np.isfinite(number) and number > 0.0):
+                raise InputError(f"{name} of spline '{self.name}' is {number}", "It must be above zero")
+        if not 0.0 <= self.alpha_min < 1.0:
+            raise InputError(f"alpha_min of spline '{self.name}' is {self.alpha_min}", "It lies from 0 to below 1")
+        if not (np.isfinite(self.damping_ratio) and self.damping_ratio >= 0.0):
+            raise InputError(f"damping_ratio of spline '{self.name}' is {self.damping_ratio}", "It cannot be negative")
+        if self.samples is not None and self.samples < 2:
+            raise InputError(f"{self.samples} samples of spline '{self.name}'", "At least two make a segment")
 
     def __call__(self, s: ArrayLike) -> FloatArray:
         """Points of the curve ``(..., 3)`` at parameters from 0 to 1."""
@@ -75,32 +93,6 @@ class ActivationSpline:
             raise InputError(f"{count} samples of a spline", "At least two make a segment")
         s = np.linspace(0.0, 1.0, count)
         return self(s if self.sampling == "uniform" else _parameters_at_fractions(self, s))
-
-
-def _check_choices(spline: ActivationSpline) -> None:
-    for kind, value, known in (
-        ("curve", spline.curve, CURVES),
-        ("sampling", spline.sampling, SAMPLINGS),
-        ("metric", spline.metric, METRICS),
-        ("law", spline.law, LAWS),
-        ("curves", spline.curves, HILL_CURVES),
-    ):
-        if value not in known:
-            raise UnknownNameError(kind, str(value), "activation splines", known)
-
-
-def _check_numbers(spline: ActivationSpline) -> None:
-    positive = ("stiffness", "max_radius", "ratio", "force_n", "optimal_length", "speed_per_s")
-    for name in positive:
-        value = getattr(spline, name)
-        if value is not None and not (np.isfinite(value) and value > 0.0):
-            raise InputError(f"{name} of spline '{spline.name}' is {value}", "It must be above zero")
-    if not 0.0 <= spline.alpha_min < 1.0:
-        raise InputError(f"alpha_min of spline '{spline.name}' is {spline.alpha_min}", "It lies from 0 to below 1")
-    if not (np.isfinite(spline.damping_ratio) and spline.damping_ratio >= 0.0):
-        raise InputError(f"damping_ratio of spline '{spline.name}' is {spline.damping_ratio}", "It cannot be negative")
-    if spline.samples is not None and spline.samples < 2:
-        raise InputError(f"{spline.samples} samples of spline '{spline.name}'", "At least two make a segment")
 
 
 def _evaluate_polyline(points: FloatArray, u: FloatArray) -> FloatArray:

@@ -128,25 +128,6 @@ def _weighted_sums(starts: IntArray, nodes: IntArray, weights: FloatArray, x: Fl
 
 
 @kernel
-def _invert_symmetric(a: FloatArray, out: FloatArray) -> bool:
-    """Inverse of a symmetric 3x3 matrix; zero, and False, where it is not positive."""
-    c00 = a[1, 1] * a[2, 2] - a[1, 2] * a[1, 2]
-    c01 = a[0, 2] * a[1, 2] - a[0, 1] * a[2, 2]
-    c02 = a[0, 1] * a[1, 2] - a[0, 2] * a[1, 1]
-    c22 = a[0, 0] * a[1, 1] - a[0, 1] * a[0, 1]
-    det = a[0, 0] * c00 + a[0, 1] * c01 + a[0, 2] * c02
-    trace = a[0, 0] + a[1, 1] + a[2, 2]
-    good = a[0, 0] > 0.0 and c22 > 0.0 and det > MIN_INERTIA_DETERMINANT * trace * trace * trace
-    s = 1.0 / det if good else 0.0
-    out[0, 0], out[0, 1], out[0, 2] = s * c00, s * c01, s * c02
-    out[1, 1] = s * (a[0, 0] * a[2, 2] - a[0, 2] * a[0, 2])
-    out[1, 2] = s * (a[0, 1] * a[0, 2] - a[0, 0] * a[1, 2])
-    out[2, 2] = s * c22
-    out[1, 0], out[2, 0], out[2, 1] = out[0, 1], out[0, 2], out[1, 2]
-    return good
-
-
-@kernel
 def _rotate_frame(R: FloatArray, d: tuple[float, float, float], angle: float, work: FloatArray) -> None:
     """Turn R by a rotation vector d of its own frame, and keep it orthonormal."""
     half = 0.5 * angle
@@ -182,7 +163,20 @@ def _fit_rotation(A: FloatArray, R: FloatArray, S: FloatArray, M: FloatArray, in
         for r in range(3):
             for c in range(3):
                 M[r, c] = (trace if r == c else 0.0) - 0.5 * (S[r, c] + S[c, r])
-        good = _invert_symmetric(M, inverse)
+        # Inverse of M by cofactors; zero where it is not positive.
+        c00 = M[1, 1] * M[2, 2] - M[1, 2] * M[1, 2]
+        c01 = M[0, 2] * M[1, 2] - M[0, 1] * M[2, 2]
+        c02 = M[0, 1] * M[1, 2] - M[0, 2] * M[1, 1]
+        c22 = M[0, 0] * M[1, 1] - M[0, 1] * M[0, 1]
+        det = M[0, 0] * c00 + M[0, 1] * c01 + M[0, 2] * c02
+        total = M[0, 0] + M[1, 1] + M[2, 2]
+        good = M[0, 0] > 0.0 and c22 > 0.0 and det > MIN_INERTIA_DETERMINANT * total * total * total
+        scale = 1.0 / det if good else 0.0
+        inverse[0, 0], inverse[0, 1], inverse[0, 2] = scale * c00, scale * c01, scale * c02
+        inverse[1, 1] = scale * (M[0, 0] * M[2, 2] - M[0, 2] * M[0, 2])
+        inverse[1, 2] = scale * (M[0, 1] * M[0, 2] - M[0, 0] * M[1, 2])
+        inverse[2, 2] = scale * c22
+        inverse[1, 0], inverse[2, 0], inverse[2, 1] = inverse[0, 1], inverse[0, 2], inverse[1, 2]
         if good:
             d = (
                 inverse[0, 0] * bx + inverse[0, 1] * by + inverse[0, 2] * bz,
@@ -220,24 +214,20 @@ def update_points(arrays: MuscleArrays, x: FloatArray) -> None:
                     A[r, c] += w * x[j, r] * arrays.rest_arms[e, c]
         R = arrays.frames[i]
         _fit_rotation(A, R, work[1], work[2], work[3])
-        _rotate_matrix(R, work[3], work[1], arrays.inverses[i])
+        # R (tr S 1 - S)^-1 R^T
+        inverse, half, out = work[3], work[1], arrays.inverses[i]
+        for r in range(3):
+            for c in range(3):
+                half[r, c] = R[r, 0] * inverse[0, c] + R[r, 1] * inverse[1, c] + R[r, 2] * inverse[2, c]
+        for r in range(3):
+            for c in range(3):
+                out[r, c] = _row_product(half, r, R[c])
         for e in range(first, last):
             for c in range(3):
                 arrays.arms[e, c] = _row_product(R, c, arrays.rest_arms[e])
         for c in range(3):
             arrays.levers[i, c] = _row_product(R, c, arrays.offsets[i])
             arrays.points[i, c] += arrays.levers[i, c]
-
-
-@kernel
-def _rotate_matrix(R: FloatArray, inverse: FloatArray, work: FloatArray, out: FloatArray) -> None:
-    """Write R inverse R^T."""
-    for r in range(3):
-        for c in range(3):
-            work[r, c] = R[r, 0] * inverse[0, c] + R[r, 1] * inverse[1, c] + R[r, 2] * inverse[2, c]
-    for r in range(3):
-        for c in range(3):
-            out[r, c] = _row_product(work, r, R[c])
 
 
 @kernel
@@ -318,16 +308,6 @@ def scatter_forces(arrays: MuscleArrays, f: FloatArray, out: FloatArray) -> None
 
 
 @kernel
-def _hill_segment(row: FloatArray, length: float, speed: float, alpha: float) -> tuple[float, float, float]:
-    """Tension [N] of a Hill-type segment, its slope by length [N/m] and by speed [N s/m]."""
-    top, best, fastest, b = row[0], row[1], row[2], row[3]
-    a = min(1.0, max(0.0, (1.0 - alpha) / (1.0 - row[5])))
-    x, v = length / best, speed / (best * fastest)
-    force, by_length, by_speed = compute_hill_slopes(int(row[4]), a, x, v, b)
-    return top * force, top * by_length / best, top * by_speed / (best * fastest)
-
-
-@kernel
 def evaluate_segments(
     arrays: MuscleArrays,
     x: FloatArray,
@@ -367,8 +347,14 @@ def evaluate_segments(
         k, c = arrays.stiffness[s], arrays.damping[s]
         tension = k * (length - alpha[s] * arrays.rest[s]) + c * speed
         if arrays.laws[s] == HILL:
-            tension, k, c = _hill_segment(arrays.hill[s], length, speed, alpha[s])
-            k, c = max(k, 0.0), max(c, 0.0)
+            # Tension [N], its slope by length [N/m] and by speed [N s/m] of a Hill-type segment.
+            row = arrays.hill[s]
+            top, best, fastest, b = row[0], row[1], row[2], row[3]
+            a = min(1.0, max(0.0, (1.0 - alpha[s]) / (1.0 - row[5])))
+            stretch, rate = length / best, speed / (best * fastest)
+            force, by_length, by_speed = compute_hill_slopes(int(row[4]), a, stretch, rate, b)
+            tension = top * force
+            k, c = max(top * by_length / best, 0.0), max(top * by_speed / (best * fastest), 0.0)
         across = max(0.0, tension - c * speed) / max(length, 0.1 * arrays.rest[s])
         axial = tension - c * speed if h > 0.0 else tension
         for r in range(3):
@@ -414,11 +400,6 @@ TRANSFERS: Final = ("conservative", "virtual_work", "transpose", "pinv", "gradie
 RANK_TOL: Final = 1e-10  # [-] eigenvalues below this part of the largest belong to points that share a region
 GRADIENT_STEPS: Final = 200
 SOLVE_TOL: Final = 1e-11  # [-] of the right-hand side
-
-
-def compute_gram(A: SparseMatrix) -> FloatArray:
-    """The small matrix A A^T ``(N, N)``."""
-    return np.asarray((A @ A.T).toarray())
 
 
 def invert_by_rank(gram: FloatArray) -> FloatArray:
@@ -471,7 +452,7 @@ def make_mixing_matrix(method: str, A: SparseMatrix) -> FloatArray:
     """How forces of points are mixed before the transpose spreads them ``(N, N)``; empty where they are not."""
     if method not in ("pinv", "gradient", "pcg"):
         return np.zeros((0, 0))
-    gram = compute_gram(A)
+    gram = np.asarray((A @ A.T).toarray())
     if method == "pinv":
         return invert_by_rank(gram)
     if method == "gradient":

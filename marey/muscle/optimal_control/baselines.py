@@ -36,7 +36,11 @@ def minimise_ilqr(search: ControlSearch) -> None:
     .. math:: Q_{aa} = eI + B^TVB + \lambda D,\quad \delta a = -Q_{aa}^{-1}Q_a - Q_{aa}^{-1}Q_{aq}\,\delta q
     """
     problem = search.problem
-    _check_ilqr(problem)
+    if problem.knots is not None or problem.sparse or problem.rate or problem.smooth:
+        raise InputError(
+            "method 'ilqr' treats every step by itself: no knots, sparse, rate or smooth term",
+            "Use 'gauss-newton' or 'lbfgs'",
+        )
     cost, controls, states = search.run(search.unknowns)
     if not np.isfinite(cost):
         search.status = SolveStatus.NOT_FINITE
@@ -68,14 +72,6 @@ def minimise_ilqr(search: ControlSearch) -> None:
             return
 
 
-def _check_ilqr(problem: OptimalControlProblem) -> None:
-    if problem.knots is not None or problem.sparse or problem.rate or problem.smooth:
-        raise InputError(
-            "method 'ilqr' treats every step by itself: no knots, sparse, rate or smooth term",
-            "Use 'gauss-newton' or 'lbfgs'",
-        )
-
-
 def _linearise_steps(problem: OptimalControlProblem, controls: FloatArray, states: FloatArray) -> StepJacobians:
     """Derivatives of every step by state ``(m, m)`` and by control ``(m, s)``."""
     m, s = problem.system.num_states, problem.system.num_controls
@@ -97,7 +93,11 @@ def _sweep_riccati(
     change, feedback = np.zeros((steps, s)), np.zeros((steps, s, m))
     lower, upper = problem.bounds or (np.full(s, -np.inf), np.full(s, np.inf))
     for t in range(steps - 1, -1, -1):
-        curve, slope = _add_goals(problem, t + 1, states[t + 1], curve, slope)
+        q = states[t + 1]
+        for goal in (g for g in problem.goals if g.step == t + 1):
+            C = goal.pick(np.eye(q.size))
+            weights = problem.goal_weight * goal.weight
+            curve, slope = curve + C.T @ (weights[:, None] * C), slope + C.T @ (weights * goal.residual(q))
         A, B = slopes[t]
         Qa, Qq = B.T @ slope + problem.effort * (controls[t] - problem.rest), A.T @ slope
         Qaa, Qaq, Qqq = B.T @ curve @ B + problem.effort * np.eye(s), B.T @ curve @ A, A.T @ curve @ A
@@ -111,16 +111,6 @@ def _sweep_riccati(
         curve = Qqq + K.T @ Qaa @ K + K.T @ Qaq + Qaq.T @ K
         change[t], feedback[t] = k, K
     return FeedbackPolicy(change, feedback, promised)
-
-
-def _add_goals(
-    problem: OptimalControlProblem, step: int, q: FloatArray, curve: FloatArray, slope: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    for goal in (g for g in problem.goals if g.step == step):
-        C = goal.pick(np.eye(q.size))
-        weights = problem.goal_weight * goal.weight
-        curve, slope = curve + C.T @ (weights[:, None] * C), slope + C.T @ (weights * goal.residual(q))
-    return curve, slope
 
 
 def _roll_out(

@@ -186,8 +186,18 @@ class OptimalControlProblem:
         for name, value in (("effort", effort), ("sparse", sparse), ("rate", rate), ("smooth", smooth)):
             put(self, name, _check_weight(name, value))
         put(self, "goal_weight", _check_weight("goal_weight", goal_weight))
-        put(self, "goals", check_goals(goals, system, self.steps))
-        put(self, "rest", _broadcast_controls("rest", rest, system.num_controls))
+        listed = tuple(goals) if all(isinstance(goal, StateGoal) for goal in goals) else _goals_at_times(goals, system)
+        found = cast(tuple[StateGoal, ...], listed)
+        if not found:
+            raise InputError("there is no goal", "Give at least one")
+        for goal in found:
+            goal.check(self.steps, system.num_states)
+        put(self, "goals", tuple(sorted(found, key=lambda goal: goal.step)))
+        count = system.num_controls
+        given = np.asarray(rest, dtype=np.float64)
+        if given.shape not in ((), (count,)):
+            raise InputError(f"rest has shape {given.shape}", f"Give one number, or one for each of {count} controls")
+        put(self, "rest", frozen(np.array(np.broadcast_to(given, (count,))), count, name="rest"))
         put(self, "bounds", _check_bounds(bounds, system.num_controls))
         put(self, "knots", None if knots is None else _check_count("knots", knots))
         put(self, "basis", make_time_basis(self.steps, self.knots))
@@ -218,17 +228,6 @@ class OptimalControlProblem:
 def freeze_controls(problem: OptimalControlProblem, controls: ArrayLike) -> FloatArray:
     """Controls of a problem, checked: ``(N, s)`` finite."""
     return frozen(controls, *problem.shape, name="controls")
-
-
-def check_goals(goals: Goals, system: ControlledSystem, steps: int) -> tuple[StateGoal, ...]:
-    """Goals as objects, each inside the motion and of the right size."""
-    listed = tuple(goals) if all(isinstance(goal, StateGoal) for goal in goals) else _goals_at_times(goals, system)
-    found = cast(tuple[StateGoal, ...], listed)
-    if not found:
-        raise InputError("there is no goal", "Give at least one")
-    for goal in found:
-        goal.check(steps, system.num_states)
-    return tuple(sorted(found, key=lambda goal: goal.step))
 
 
 def _goals_at_times(goals: Any, system: ControlledSystem) -> tuple[StateGoal, ...]:
@@ -278,13 +277,6 @@ def check_number(name: str, value: object) -> float:
     if not np.isfinite(number):
         raise InputError(f"{name} is {number}", "Give a finite number")
     return number
-
-
-def _broadcast_controls(name: str, values: ArrayLike, count: int) -> FloatArray:
-    given = np.asarray(values, dtype=np.float64)
-    if given.shape not in ((), (count,)):
-        raise InputError(f"{name} has shape {given.shape}", f"Give one number, or one for each of {count} controls")
-    return frozen(np.array(np.broadcast_to(given, (count,))), count, name=name)
 
 
 def _check_bounds(bounds: tuple[ArrayLike, ArrayLike] | None, count: int) -> tuple[FloatArray, FloatArray] | None:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, IntArray, frozen
-from marey.muscle.body.soft_body import SoftBody
 from marey.muscle.optimal_control.adjoint import ControlResult, OnIteration
 from marey.muscle.optimal_control.problem import OptimalControlProblem, StateGoal, check_number
 from marey.muscle.optimal_control.soft_system import SoftSystem
@@ -113,7 +112,14 @@ def solve_scene(
         system,
         system.state(),
         max(steps, 1),
-        [_state_goal(goal, system, dt) for goal in given],
+        [
+            StateGoal(
+                max(1, int(np.rint(goal.time_s / dt))),
+                np.asarray(goal.place),
+                components=_goal_components(goal, system),
+            )
+            for goal in given
+        ],
         effort=EFFORT,
         smooth=SMOOTH,
         goal_weight=GOAL_WEIGHT,
@@ -129,12 +135,6 @@ def solve_scene(
         on_iteration=on_iteration,
     )
     return SceneControl(scene, system, result)
-
-
-def _state_goal(goal: PositionGoal, system: SoftSystem, dt: float) -> StateGoal:
-    return StateGoal(
-        max(1, int(np.rint(goal.time_s / dt))), np.asarray(goal.place), components=_goal_components(goal, system)
-    )
 
 
 def _goal_components(goal: PositionGoal, system: SoftSystem) -> IntArray:
@@ -158,12 +158,9 @@ def build_coarse_scene(scene: SoftBodyScene, max_cells: int) -> SceneModel:
             found = build_scene(replace(parts, mesh=replace(parts.mesh, spacing_m=spacing)))
         except InputError:
             continue  # the shape falls apart, or a spline leaves it
-        if _has_same_supports(found.body, body):
+        # All that carries or holds nodes of the finer body must have some of the coarser one.
+        kinds = int(body.carriers.max()) + 3
+        coarse, fine = (np.bincount(b.carriers + 2, minlength=kinds) for b in (found.body, body))
+        if np.all((coarse > 0) | (fine == 0)):
             return found
     return build_scene(parts)
-
-
-def _has_same_supports(coarse: SoftBody, fine: SoftBody) -> bool:
-    """Whether all that carries or holds nodes of the finer body has some of the coarser one."""
-    counts = [np.bincount(body.carriers + 2, minlength=int(fine.carriers.max()) + 3) for body in (coarse, fine)]
-    return bool(np.all((counts[0] > 0) | (counts[1] == 0)))

@@ -59,24 +59,22 @@ def make_scene_bones(parts: tuple[BonePart, ...], nodes: FloatArray) -> SceneBon
     for part in parts:
         held = np.flatnonzero(_is_carried(part, nodes) & free)
         free[held] = False
-        bones.append(_make_bone(part, held))
+        bones.append(
+            Bone(
+                part.name,
+                part.start,
+                part.parent or None,
+                "fixed" if part.axis is None else "hinge",
+                part.axis or (0.0, 0.0, 1.0),
+                limits=None if part.axis is None else (np.deg2rad(part.limits_deg[0]), np.deg2rad(part.limits_deg[1])),
+                mass_kg=part.mass_kg,
+                nodes=held,
+                end=part.end,
+            )
+        )
     radii = np.array([np.broadcast_to(part.radii, 2) for part in parts])
     hinges = tuple(part.name for part in parts if part.axis is not None)
     return SceneBones(Bones(bones, joint_damping=JOINT_DAMPING), tuple(part.name for part in parts), hinges, radii)
-
-
-def _make_bone(part: BonePart, held: NDArray[np.int64]) -> Bone:
-    return Bone(
-        part.name,
-        part.start,
-        part.parent or None,
-        "fixed" if part.axis is None else "hinge",
-        part.axis or (0.0, 0.0, 1.0),
-        limits=None if part.axis is None else (np.deg2rad(part.limits_deg[0]), np.deg2rad(part.limits_deg[1])),
-        mass_kg=part.mass_kg,
-        nodes=held,
-        end=part.end,
-    )
 
 
 def _is_carried(part: BonePart, nodes: FloatArray) -> NDArray[np.bool_]:
@@ -120,41 +118,30 @@ def build_scene(parts: SceneParts) -> SceneModel:
     """Set up a scene."""
     shape = Shape(parts.solids)
     mesh = _make_mesh(parts, shape)
-    scale = _cell_stiffness(parts, mesh)
-    muscles = _make_muscles(parts, mesh)
-    bones = make_scene_bones(parts.bones, mesh.nodes) if parts.bones else None
-    body = _make_body(parts, mesh, scale if parts.stiff else None, muscles, bones)
-    plan = ActivationPlan(muscles, {p.spline: p.programme for p in parts.programmes}, rate_per_s=parts.rate_limit)
-    skin = _make_surface(parts, shape, mesh)
-    paint, is_bone = _make_paint(skin, mesh.nodes, muscles), scale >= BONE_FACTOR
-    return SceneModel(body, mesh, muscles, plan, skin, paint, is_bone, _make_fades(parts, muscles), bones)
-
-
-def _make_muscles(parts: SceneParts, mesh: TetMesh | Lattice) -> Muscles:
-    return Muscles(
+    # Factor on the stiffness of each cell (T,): cells whose middle or two corners lie in a bone are bone.
+    corners = mesh.nodes[mesh.cells]
+    scale = np.ones(len(mesh.cells))
+    for part in sorted(parts.stiff, key=lambda part: part.factor):  # bones win over the soft pads between them
+        solid = part.solid()
+        inside = solid.distance(corners.reshape(-1, 3)).reshape(corners.shape[:2]) <= 0.0
+        meets = (inside.sum(axis=1) >= 2) | (solid.distance(corners.mean(axis=1)) <= 0.0)
+        scale = np.where(meets, part.factor, scale)
+    muscles = Muscles(
         mesh,
         [part.spline() for part in parts.splines],
         density_kg_m3=parts.material.density_kg_m3,
         young_pa=parts.material.young_pa,
         transfer=parts.transfer,
     )
-
-
-def _make_body(
-    parts: SceneParts,
-    mesh: TetMesh | Lattice,
-    scale: FloatArray | None,
-    muscles: Muscles,
-    bones: SceneBones | None,
-) -> SoftBody:
+    bones = make_scene_bones(parts.bones, mesh.nodes) if parts.bones else None
     material = parts.material
-    return SoftBody.from_mesh(
+    body = SoftBody.from_mesh(
         mesh,
         material=material.model,
         young_pa=material.young_pa,
         poisson=material.poisson,
         density_kg_m3=material.density_kg_m3,
-        stiffness_scale=scale,
+        stiffness_scale=scale if parts.stiff else None,
         damping=material.damping,
         pinned=_find_pinned(parts, mesh.nodes),
         gravity=(0.0, -material.gravity_m_s2, 0.0),
@@ -163,6 +150,25 @@ def _make_body(
         integrator=material.integrator,
         bones=None if bones is None else bones.bones,
     )
+    plan = ActivationPlan(muscles, {p.spline: p.programme for p in parts.programmes}, rate_per_s=parts.rate_limit)
+    skin = _make_surface(parts, shape, mesh)
+    # A spline paints the skin that is nearest to it, and as far again.
+    middles = muscles.points()[muscles.arrays.segments].mean(axis=1)
+    rest = skin.at(mesh.nodes)
+    reaches: list[float] = []
+    for spline in range(muscles.num_splines):
+        gaps = np.linalg.norm(middles[muscles.owners == spline][:, None] - rest[None], axis=-1)
+        reaches.append(3.0 * float(np.median(gaps.min(axis=1))) + float(muscles.arrays.rest.mean()))
+    paint, is_bone = make_paint(rest, middles, np.asarray(muscles.owners), np.array(reaches)), scale >= BONE_FACTOR
+    # Parabolas up from the ends of splines that fade, level where they meet 1.
+    fades, along = np.ones(muscles.num_segments), muscles.positions_along
+    for number, part in enumerate(parts.splines):
+        mine = np.asarray(muscles.owners) == number
+        if part.fade > 0.0:
+            length = float(muscles.arrays.rest[mine].sum())
+            t = np.clip(np.minimum(along[mine], length - along[mine]) / (part.fade * length), 0.0, 1.0)
+            fades[mine] = t * (2.0 - t)
+    return SceneModel(body, mesh, muscles, plan, skin, paint, is_bone, fades, bones)
 
 
 def _make_mesh(parts: SceneParts, shape: Shape) -> TetMesh | Lattice:
@@ -170,18 +176,6 @@ def _make_mesh(parts: SceneParts, shape: Shape) -> TetMesh | Lattice:
         return TetMesh(*tetrahedralise_shape(shape, parts.mesh.spacing_m))
     mask, origin = voxelise(shape, parts.mesh.spacing_m, flat=parts.mesh.kind == "squares")
     return Lattice.from_mask(mask, parts.mesh.spacing_m, origin=origin)
-
-
-def _cell_stiffness(parts: SceneParts, mesh: TetMesh | Lattice) -> FloatArray:
-    """Factor on the stiffness of each cell ``(T,)``: cells whose middle or two corners lie in a bone are bone."""
-    corners = mesh.nodes[mesh.cells]
-    scale = np.ones(len(mesh.cells))
-    for part in sorted(parts.stiff, key=lambda part: part.factor):  # bones win over the soft pads between them
-        solid = part.solid()
-        inside = solid.distance(corners.reshape(-1, 3)).reshape(corners.shape[:2]) <= 0.0
-        meets = (inside.sum(axis=1) >= 2) | (solid.distance(corners.mean(axis=1)) <= 0.0)
-        scale = np.where(meets, part.factor, scale)
-    return scale
 
 
 def _find_pinned(parts: SceneParts, nodes: FloatArray) -> NDArray[np.int64]:
@@ -216,27 +210,3 @@ def _make_surface(parts: SceneParts, shape: Shape, mesh: TetMesh | Lattice) -> E
     fine = TetMesh(*tetrahedralise_shape(shape, parts.mesh.skin_m))
     own = surface_of_mesh(fine.surface)
     return embed_surface(own.at(fine.nodes), own.faces, mesh.nodes, mesh.cells)
-
-
-def _make_fades(parts: SceneParts, muscles: Muscles) -> FloatArray:
-    """Parabolas up from the ends of splines that fade, level where they meet 1."""
-    fades, along = np.ones(muscles.num_segments), muscles.positions_along
-    for number, part in enumerate(parts.splines):
-        mine = np.asarray(muscles.owners) == number
-        if part.fade > 0.0:
-            length = float(muscles.arrays.rest[mine].sum())
-            t = np.clip(np.minimum(along[mine], length - along[mine]) / (part.fade * length), 0.0, 1.0)
-            fades[mine] = t * (2.0 - t)
-    return fades
-
-
-def _make_paint(skin: EmbeddedSurface, nodes: FloatArray, muscles: Muscles) -> Paint:
-    points, segments = muscles.points(), muscles.arrays.segments
-    middles = points[segments].mean(axis=1)
-    rest = skin.at(nodes)
-    reaches: list[float] = []
-    for spline in range(muscles.num_splines):  # a spline paints the skin that is nearest to it, and as far again
-        mine = middles[muscles.owners == spline]
-        gaps = np.linalg.norm(mine[:, None] - rest[None], axis=-1)
-        reaches.append(3.0 * float(np.median(gaps.min(axis=1))) + float(muscles.arrays.rest.mean()))
-    return make_paint(rest, middles, np.asarray(muscles.owners), np.array(reaches))

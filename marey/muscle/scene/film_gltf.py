@@ -66,7 +66,16 @@ def _first_transform(shapes: MorphTargets) -> dict[str, list[float]]:
 
 def fit_morph_targets(points: FloatArray, colours: FloatArray) -> MorphTargets:
     """Split points ``(F, N, 3)`` and colours ``(F, N, 3)`` of a film into a motion of the whole and few targets."""
-    places, turns, local = _remove_rigid_motion(points)
+    # The motion of the whole is the best rigid fit to the first frame; shapes (F, N, 3) are what is left.
+    places = points.mean(axis=1)
+    centred = points - places[:, None]
+    u, _, vt = np.linalg.svd(np.einsum("fna,nb->fab", centred, centred[0]))
+    flip = np.ones((len(points), 3))
+    flip[:, 2] = np.linalg.det(u @ vt)
+    turns = SO3.from_matrix(np.einsum("fab,fb,fbc->fac", u, flip, vt)).wxyz
+    signs = np.cumprod(np.where(np.sum(turns[1:] * turns[:-1], axis=1) < 0.0, -1.0, 1.0))
+    turns = turns * np.concatenate([[1.0], signs])[:, None]
+    local = np.einsum("fba,fnb->fna", SO3(turns).matrix(), centred)
     mean, colour_mean = local.mean(axis=0), colours.mean(axis=0)
     size = float(np.linalg.norm(np.ptp(points[0], axis=0)))
     count = len(points)
@@ -83,19 +92,6 @@ def fit_morph_targets(points: FloatArray, colours: FloatArray) -> MorphTargets:
         (weights.T @ painted).reshape(-1, *mean.shape),
         float(np.abs(moved - weights @ (weights.T @ moved)).max(initial=0.0)),
     )
-
-
-def _remove_rigid_motion(points: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Places ``(F, 3)``, turns ``(F, 4)`` and shapes ``(F, N, 3)`` without them: best rigid fits to the first frame."""
-    places = points.mean(axis=1)
-    centred = points - places[:, None]
-    u, _, vt = np.linalg.svd(np.einsum("fna,nb->fab", centred, centred[0]))
-    flip = np.ones((len(points), 3))
-    flip[:, 2] = np.linalg.det(u @ vt)
-    turns = SO3.from_matrix(np.einsum("fab,fb,fbc->fac", u, flip, vt)).wxyz
-    signs = np.cumprod(np.where(np.sum(turns[1:] * turns[:-1], axis=1) < 0.0, -1.0, 1.0))
-    turns = turns * np.concatenate([[1.0], signs])[:, None]
-    return places, turns, np.einsum("fba,fnb->fna", SO3(turns).matrix(), centred)
 
 
 def _leading_weights(rows: FloatArray, size: float) -> FloatArray:

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, UnknownNameError, frozen
+from marey.base import FloatArray, InputError, UnknownNameError, frozen, read_toml_text
 from marey.muscle.scene.build import SceneModel, build_scene
 from marey.muscle.scene.film import BoneTrack, Film
 from marey.muscle.scene.metrics import find_failed_checks, measure_film
-from marey.muscle.scene.tables import SceneParts, parse_scene, read_scene_file
+from marey.muscle.scene.tables import SceneParts, parse_scene
 
 SceneActivations = Mapping[str, float] | Callable[[float], FloatArray] | FloatArray
 OnFrame = Callable[[int, int], None]
@@ -41,7 +41,7 @@ def load_scene(name: str | Path) -> SoftBodyScene:
             text, parse_scene((_scene_folder() / f"{text}.toml").read_text(encoding="utf-8"), file=f"{text}.toml")
         )
     if isinstance(name, Path) or Path(text).suffix or Path(text).exists():
-        return SoftBodyScene(Path(text).stem, read_scene_file(text))
+        return SoftBodyScene(Path(text).stem, parse_scene(read_toml_text(text, "scene"), file=str(text)))
     raise UnknownNameError("scene", text, "marey.muscle", scene_names())
 
 
@@ -88,7 +88,13 @@ class SoftBodyScene:
             ConvergenceError: the body could not be stepped; the report tells where.
         """
         stage, h = self.stage(), 1.0 / self.parts.rate_hz if dt is None else dt
-        count = _count_frames(self.parts.seconds if seconds is None else seconds, h, len(stage.mesh.nodes))
+        seconds = self.parts.seconds if seconds is None else seconds
+        nodes = len(stage.mesh.nodes)
+        if not (np.isfinite(seconds) and seconds > 0.0 and np.isfinite(h) and 0.0 < h <= 1.0):
+            raise InputError(f"{seconds} seconds in steps of {h} s", "Both must be positive, a step at most 1 s")
+        count = round(seconds / h) + 1
+        if count > MAX_FRAMES or 3 * count * nodes > MAX_NUMBERS:
+            raise InputError(f"a film of {count} frames with {nodes} nodes", "Take fewer seconds or longer steps")
         drive = _make_drive(stage, activations, np.arange(count, dtype=np.float64) * h)
         stage.body.reset()
         record = _SceneRecorder(stage, count)
@@ -99,9 +105,6 @@ class SoftBodyScene:
             record.keep(frame, alphas)
             if on_frame is not None:
                 on_frame(frame, count - 1)
-        return self._make_film(stage, record, h)
-
-    def _make_film(self, stage: SceneModel, record: _SceneRecorder, h: float) -> Film:
         times = np.arange(len(record.positions), dtype=np.float64) * h
         film = Film(
             self.name,
@@ -154,15 +157,6 @@ class _SceneRecorder:
             "inverted_max": float(inverted.max()),
             "substeps_max": float(substeps.max()),
         }
-
-
-def _count_frames(seconds: float, h: float, nodes: int) -> int:
-    if not (np.isfinite(seconds) and seconds > 0.0 and np.isfinite(h) and 0.0 < h <= 1.0):
-        raise InputError(f"{seconds} seconds in steps of {h} s", "Both must be positive, a step at most 1 s")
-    count = round(seconds / h) + 1
-    if count > MAX_FRAMES or 3 * count * nodes > MAX_NUMBERS:
-        raise InputError(f"a film of {count} frames with {nodes} nodes", "Take fewer seconds or longer steps")
-    return count
 
 
 def _make_drive(
