@@ -28,13 +28,11 @@ from marey.muscle.muscles.spline import ActivationSpline
 from marey.muscle.optimal_control.adjoint import ControlResult, compute_adjoint_gradient, simulate_controls
 from marey.muscle.optimal_control.particles import MassSpringSystem, make_network, make_particle, make_spring_pair
 from marey.muscle.optimal_control.problem import OptimalControlProblem, StateGoal
-from marey.muscle.optimal_control.scene_goals import SceneControl, solve_scene
 from marey.muscle.optimal_control.soft_system import SoftSystem
-from marey.muscle.optimal_control.solve import solve_control
-from marey.muscle.scene.build import SceneModel
+from marey.muscle.optimal_control.solve import SceneControl, solve_control, solve_scene
 from marey.muscle.scene.film import FILM_FILE_SUFFIXES as FILM_SUFFIXES
 from marey.muscle.scene.film import BoneTrack, Film, Paint
-from marey.muscle.scene.run import SoftBodyScene, load_scene, scene_names
+from marey.muscle.scene.run import SceneModel, SoftBodyScene, load_scene, scene_names
 
 __all__ = [
     "FILM_SUFFIXES",

@@ -7,7 +7,7 @@ import pytest
 
 from marey.base import InputError, UnknownNameError
 from marey.muscle import load_scene, solve_scene
-from marey.muscle.optimal_control.scene_goals import PositionGoal, build_coarse_scene
+from marey.muscle.optimal_control.solve import PositionGoal, build_coarse_scene
 
 WORM = """
 version = 1

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marey.base import FloatArray, InputError, IntArray, frozen, kernel
-from marey.muscle.muscles.regions import make_edge_graph
+from marey.muscle.muscles.setup import make_edge_graph
 
 RECOVERY_FRACTION = 0.2  # [-] part of a depth that a step takes back: a deep node comes out slowly, without a jump
 STABLE_FRACTION = 0.2  # [-] of m/h^2: the stiffest penalty of an explicit step

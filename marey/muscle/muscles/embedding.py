@@ -111,15 +111,15 @@ def _locate_in_simplices(p: FloatArray, nodes: FloatArray, cells: NDArray[np.int
         local = np.einsum("trc,tc->tr", inverse, point - origin)
         all_weights = np.concatenate([1.0 - local.sum(axis=1, keepdims=True), local], axis=1)
         inside = np.flatnonzero(all_weights.min(axis=1) >= -INSIDE_TOL)
-        chosen[i] = inside[0] if len(inside) else _nearest_simplex(point, nodes, cells, all_weights)
+        if len(inside):
+            chosen[i] = inside[0]
+        else:
+            held = np.maximum(all_weights, 0.0)
+            held /= held.sum(axis=1, keepdims=True)
+            gaps = np.linalg.norm(np.einsum("tk,tkc->tc", held, corners) - point, axis=1)
+            chosen[i] = int(np.argmin(gaps))
         weights[i] = all_weights[chosen[i]]
     return chosen, weights
-
-
-def _nearest_simplex(point: FloatArray, nodes: FloatArray, cells: NDArray[np.integer], weights: FloatArray) -> int:
-    held = np.maximum(weights, 0.0)
-    held /= held.sum(axis=1, keepdims=True)
-    return int(np.argmin(np.linalg.norm(np.einsum("tk,tkc->tc", held, nodes[cells]) - point, axis=1)))
 
 
 def _locate_in_boxes(p: FloatArray, nodes: FloatArray, cells: NDArray[np.integer]) -> tuple[IntArray, FloatArray]:

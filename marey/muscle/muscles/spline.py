@@ -80,7 +80,16 @@ class ActivationSpline:
         u = np.clip(frozen(s, name="s"), 0.0, 1.0)
         if self.curve == "b-spline":
             return UniformBSpline(self.points, min(3, len(self.points) - 1))(u)
-        return _evaluate_polyline(self.points, u) if self.curve == "polyline" else _evaluate_catmull_rom(self.points, u)
+        points, spans = self.points, len(self.points) - 1
+        if self.curve == "polyline":
+            knots = np.linspace(0.0, 1.0, len(points))
+            return np.stack([np.interp(u, knots, points[:, c]) for c in range(3)], axis=-1)
+        # Catmull-Rom: the cubic through all points, with the slope of the neighbours at each.
+        ends = np.vstack([2.0 * points[0] - points[1], points, 2.0 * points[-1] - points[-2]])
+        k = np.minimum((u * spans).astype(np.int64), spans - 1)
+        t = (u * spans - k)[..., None]
+        a, b, c, d = ends[k], ends[k + 1], ends[k + 2], ends[k + 3]
+        return b + 0.5 * t * (c - a + t * (2.0 * a - 5.0 * b + 4.0 * c - d + t * (3.0 * (b - c) + d - a)))
 
     @property
     def length(self) -> float:
@@ -91,23 +100,19 @@ class ActivationSpline:
         """Points ``(count, 3)`` along the curve: Eq. 75, or equally long pieces, or closer ones where it bends."""
         if count < 2:
             raise InputError(f"{count} samples of a spline", "At least two make a segment")
-        s = np.linspace(0.0, 1.0, count)
-        return self(s if self.sampling == "uniform" else _parameters_at_fractions(self, s))
-
-
-def _evaluate_polyline(points: FloatArray, u: FloatArray) -> FloatArray:
-    knots = np.linspace(0.0, 1.0, len(points))
-    return np.stack([np.interp(u, knots, points[:, c]) for c in range(3)], axis=-1)
-
-
-def _evaluate_catmull_rom(points: FloatArray, u: FloatArray) -> FloatArray:
-    """The cubic through all points, with the slope of the neighbours at each."""
-    spans = len(points) - 1
-    ends = np.vstack([2.0 * points[0] - points[1], points, 2.0 * points[-1] - points[-2]])
-    k = np.minimum((u * spans).astype(np.int64), spans - 1)
-    t = (u * spans - k)[..., None]
-    a, b, c, d = ends[k], ends[k + 1], ends[k + 2], ends[k + 3]
-    return b + 0.5 * t * (c - a + t * (2.0 * a - 5.0 * b + 4.0 * c - d + t * (3.0 * (b - c) + d - a)))
+        fractions = np.linspace(0.0, 1.0, count)
+        if self.sampling == "uniform":
+            return self(fractions)
+        # Parameters at fractions of the arc length, or of arc length and turning angle together.
+        s, arc, p = _arc_lengths(self)
+        measure = arc / arc[-1]
+        if self.sampling == "curvature":
+            steps = np.diff(p, axis=0)
+            unit = steps / np.maximum(np.linalg.norm(steps, axis=1, keepdims=True), 1e-300)
+            turn = np.arccos(np.clip(np.sum(unit[1:] * unit[:-1], axis=1), -1.0, 1.0))
+            angle = np.concatenate([[0.0, 0.0], np.cumsum(turn)])
+            measure = (measure + angle / np.pi) / (1.0 + angle[-1] / np.pi)
+        return self(np.interp(fractions, measure, s))
 
 
 def _arc_lengths(spline: ActivationSpline) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -116,16 +121,3 @@ def _arc_lengths(spline: ActivationSpline) -> tuple[FloatArray, FloatArray, Floa
     p = spline(s)
     steps = np.linalg.norm(np.diff(p, axis=0), axis=1)
     return s, np.concatenate([[0.0], np.cumsum(steps)]), p
-
-
-def _parameters_at_fractions(spline: ActivationSpline, fractions: FloatArray) -> FloatArray:
-    """Parameters at fractions of the arc length, or of arc length and turning angle together."""
-    s, arc, p = _arc_lengths(spline)
-    measure = arc / arc[-1]
-    if spline.sampling == "curvature":
-        steps = np.diff(p, axis=0)
-        unit = steps / np.maximum(np.linalg.norm(steps, axis=1, keepdims=True), 1e-300)
-        turn = np.arccos(np.clip(np.sum(unit[1:] * unit[:-1], axis=1), -1.0, 1.0))
-        angle = np.concatenate([[0.0, 0.0], np.cumsum(turn)])
-        measure = (measure + angle / np.pi) / (1.0 + angle[-1] / np.pi)
-    return np.interp(fractions, measure, s)

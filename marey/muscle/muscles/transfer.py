@@ -33,10 +33,21 @@ from marey.muscle.muscles.embedding import SparseMatrix
 from marey.muscle.muscles.hill import compute_hill_slopes, vector_length
 
 SPRING, HILL = 0, 1  # laws of a segment
+HILL_DAMPING = 0.1  # [-] viscous part of a Hill-type segment
 MIN_SEGMENT_RATIO = 1e-9  # [-] of the rest length: below, the last direction is kept
 MIN_INERTIA_DETERMINANT = 1e-12  # [-] determinant of an inertia over its trace cubed: below, a region is a line
 ROTATION_TOL = 1e-13  # [rad] a decade or two above rounding
 MAX_ROTATION_STEPS = 60  # steps to fit a rotation: two or three from the last one, more after a jump
+
+
+class HillSegments(NamedTuple):
+    """What the Hill law needs of each segment."""
+
+    force_n: FloatArray  # (S,) greatest
+    length_m: FloatArray  # (S,) optimal
+    speed_per_s: FloatArray  # (S,) highest, in optimal lengths
+    alpha_min: FloatArray  # (S,) contraction at full activation
+    curves: IntArray  # (S,) number in HILL_CURVES
 
 
 class MuscleArrays(NamedTuple):
@@ -56,9 +67,7 @@ class MuscleArrays(NamedTuple):
     stiffness: FloatArray  # (S,) [N/m]
     damping: FloatArray  # (S,) [N s/m]
     laws: IntArray  # (S,) SPRING or HILL
-    hill: (
-        FloatArray  # (S, 6) greatest force [N], optimal length [m], highest speed [1/s], damping [-], curves, alpha_min
-    )
+    hill: HillSegments
     mix: FloatArray  # (N, N), or (0, 0)
     rest_arms: FloatArray  # (nnz, 3) [m] from the centre of the region, at rest
     offsets: FloatArray  # (N, 3) [m] part of the way to the point that turns with the region
@@ -91,7 +100,7 @@ class MuscleArrays(NamedTuple):
             stiffness=row,
             damping=row,
             laws=index,
-            hill=np.zeros((0, 6)),
+            hill=HillSegments(row, row, row, row, index),
             mix=np.zeros((0, 0)),
             rest_arms=points,
             offsets=points,
@@ -348,11 +357,11 @@ def evaluate_segments(
         tension = k * (length - alpha[s] * arrays.rest[s]) + c * speed
         if arrays.laws[s] == HILL:
             # Tension [N], its slope by length [N/m] and by speed [N s/m] of a Hill-type segment.
-            row = arrays.hill[s]
-            top, best, fastest, b = row[0], row[1], row[2], row[3]
-            a = min(1.0, max(0.0, (1.0 - alpha[s]) / (1.0 - row[5])))
+            hill = arrays.hill
+            top, best, fastest = hill.force_n[s], hill.length_m[s], hill.speed_per_s[s]
+            a = min(1.0, max(0.0, (1.0 - alpha[s]) / (1.0 - hill.alpha_min[s])))
             stretch, rate = length / best, speed / (best * fastest)
-            force, by_length, by_speed = compute_hill_slopes(int(row[4]), a, stretch, rate, b)
+            force, by_length, by_speed = compute_hill_slopes(hill.curves[s], a, stretch, rate, HILL_DAMPING)
             tension = top * force
             k, c = max(top * by_length / best, 0.0), max(top * by_speed / (best * fastest), 0.0)
         across = max(0.0, tension - c * speed) / max(length, 0.1 * arrays.rest[s])

@@ -11,8 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from marey.base import EPS, ConvergenceError, FloatArray, InputError
-from marey.muscle.optimal_control.adjoint import ControlSearch, compute_adjoint_gradient, compute_total_cost
-from marey.muscle.optimal_control.gauss_newton import BoxQuadraticModel, solve_positive
+from marey.muscle.optimal_control.adjoint import (
+    BoxQuadraticModel,
+    ControlSearch,
+    compute_adjoint_gradient,
+    compute_total_cost,
+    solve_positive,
+)
 from marey.muscle.optimal_control.problem import OptimalControlProblem
 from marey.numerics import SolveStatus
 

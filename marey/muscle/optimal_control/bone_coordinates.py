@@ -106,10 +106,10 @@ class BoneCoordinates:
         self._stiffness, self._damping = bones.given.limit_stiffness, bones.given.joint_damping
         self._matrix = FreeNodeMatrix(pattern, self.free, len(rest))
         self._pairs = (pattern.rows, pattern.columns)
-        self._free_places, self._carried_places = (
-            _index_nodes(self.free, len(rest)),
-            _index_nodes(self.carried, len(rest)),
-        )
+        # Place of each point among the free and among the carried ones; -1 where it is not there.
+        self._free_places, self._carried_places = np.full((2, len(rest)), -1, dtype=np.int64)
+        self._free_places[self.free] = np.arange(self.free.size)
+        self._carried_places[self.carried] = np.arange(self.carried.size)
         self._chain = HingeChain(
             np.array(owners, dtype=np.int64),
             np.array(axes).reshape(-1, 3),
@@ -158,7 +158,10 @@ class BoneCoordinates:
         J = self._pose(z)[1]
         right, below, corner = project_border_blocks(values, *self._pairs, self._free_places, self._carried_places, J)
         curve = self._curvature(z, forces[self.carried])
-        corner += (curve if exact else _clamp_negative(curve)) + np.diag(joints.stiffness[3 * self.free.size :])
+        if not exact:
+            bends, vectors = np.linalg.eigh(curve)
+            curve = (vectors * np.maximum(bends, 0.0)) @ vectors.T
+        corner += curve + np.diag(joints.stiffness[3 * self.free.size :])
         return make_bordered_solver(factorise(self._matrix.best(values)), right, below, corner)
 
     def joints(self, z: FloatArray, before: FloatArray, dt: float) -> JointForces:
@@ -192,13 +195,6 @@ class BoneCoordinates:
         return found + np.triu(found, 1).T
 
 
-def _index_nodes(nodes: IntArray, count: int) -> IntArray:
-    """Place of each of ``count`` points among ``nodes``; -1 where it is not there."""
-    found = np.full(count, -1, dtype=np.int64)
-    found[nodes] = np.arange(nodes.size)
-    return found
-
-
 def make_bordered_solver(solve: LinearSolver, right: FloatArray, below: FloatArray, corner: FloatArray) -> LinearSolver:
     """Solver with a matrix that has a few more rows and columns than one that can be solved."""
     reach, back = solve(right, False), solve(np.ascontiguousarray(below.T), True)
@@ -214,9 +210,3 @@ def make_bordered_solver(solve: LinearSolver, right: FloatArray, below: FloatArr
         return np.concatenate([inner - reach @ outer, outer])
 
     return solved
-
-
-def _clamp_negative(curve: FloatArray) -> FloatArray:
-    """A symmetric matrix without its negative eigenvalues."""
-    values, vectors = np.linalg.eigh(curve)
-    return (vectors * np.maximum(values, 0.0)) @ vectors.T

@@ -311,7 +311,10 @@ class NewtonStep:
         Raises:
             ConvergenceError: Newton's method did not settle: the step is too long for what happens in it.
         """
-        z = self._initial_guess()
+        # Begin where all went on as before, or where it is if that is nearer.
+        ahead = self.system.chart.ahead(self.before, self.x, self.v, self.system.dt)
+        there, here = (float(np.linalg.norm(self.residual(z)[0])) for z in (ahead, self.before))
+        z = ahead if there <= here else self.before
         rest, scale = self.residual(z)
         for _ in range(MAX_NEWTON):
             if float(np.linalg.norm(rest)) <= RESIDUAL_TOL * scale:
@@ -324,12 +327,6 @@ class NewtonStep:
         if left <= ACCEPTED_RESIDUAL:
             return z
         raise ConvergenceError(f"step {t} of the soft body did not settle: {left:.2e} of the forces is left", report=z)
-
-    def _initial_guess(self) -> FloatArray:
-        """Coordinates if all went on as before, or as they are where that is nearer."""
-        ahead = self.system.chart.ahead(self.before, self.x, self.v, self.system.dt)
-        there, here = (float(np.linalg.norm(self.residual(z)[0])) for z in (ahead, self.before))
-        return ahead if there <= here else self.before
 
     def _full_newton_step(self, z: FloatArray, rest: FloatArray) -> _Iterate | None:
         """A whole Newton step with the exact matrix, if it goes downhill and leaves much less over.

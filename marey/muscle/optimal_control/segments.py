@@ -5,7 +5,7 @@ The weights are constant. Compiled functions add forces, derivatives and the blo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -208,6 +208,8 @@ def make_spline_segments(muscles: Muscles, spread: NodeSelection | None = None) 
     region as the conservative transfer of the muscles does, which is the default for such muscles. Where a region is
     too thin to carry its point by itself, the cell does.
     """
+    from scipy.sparse import csr_array
+
     arrays = muscles.arrays
     if np.any(arrays.laws != 0):
         raise InputError("a spline has the law 'hill'", "Control works with splines of the law 'spring'")
@@ -216,7 +218,14 @@ def make_spline_segments(muscles: Muscles, spread: NodeSelection | None = None) 
     kind = spread or ("region" if muscles.transfer == "conservative" else "cell")
     if kind == "region" and muscles.transfer != "conservative":
         raise InputError(f"the muscles have the transfer '{muscles.transfer}'", "Regions need 'conservative' ones")
-    W: Any = muscles.embedding.matrix() if kind == "cell" else _region_weights(muscles)
+    W = muscles.embedding.matrix()
+    if kind == "region":
+        # Weights (N, V) by which regions carry their points.
+        weights = W.toarray()
+        for i in np.flatnonzero(arrays.turns == 0):
+            part = slice(arrays.starts[i], arrays.starts[i + 1])
+            weights[i] = np.bincount(arrays.nodes[part], arrays.weights[part], minlength=W.shape[1])
+        W = csr_array(weights)
     pairs = np.asarray(arrays.segments, dtype=np.int64)
     lags = (W[pairs[:, 0]] - W[pairs[:, 1]]).tocsr()
     lags.eliminate_zeros()
@@ -224,18 +233,6 @@ def make_spline_segments(muscles: Muscles, spread: NodeSelection | None = None) 
     return WeightedSegments(
         starts, nodes, lags.data, arrays.rest.copy(), arrays.stiffness.copy(), arrays.damping.copy()
     )
-
-
-def _region_weights(muscles: Muscles) -> Any:
-    """Weights ``(N, V)`` by which regions carry their points."""
-    from scipy import sparse
-
-    arrays = muscles.arrays
-    W = np.asarray(muscles.embedding.matrix().toarray(), dtype=np.float64)
-    for i in np.flatnonzero(arrays.turns == 0):
-        part = slice(arrays.starts[i], arrays.starts[i + 1])
-        W[i] = np.bincount(arrays.nodes[part], arrays.weights[part], minlength=W.shape[1])
-    return sparse.csr_array(W)
 
 
 def make_edge_dampers(nodes: FloatArray, cells: IntArray, strengths: FloatArray) -> WeightedSegments:

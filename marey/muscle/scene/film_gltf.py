@@ -50,18 +50,20 @@ def encode_film_glb(film: Film, frames: NDArray[np.int64]) -> bytes:
         "asset": {"version": "2.0", "generator": "marey"},
         "scene": 0,
         "scenes": [{"nodes": [0]}],
-        "nodes": [{"name": film.name, "mesh": 0, **_first_transform(shapes)}],
+        "nodes": [
+            {  # where the node stands before anything plays
+                "name": film.name,
+                "mesh": 0,
+                "translation": shapes.places[0].tolist(),
+                "rotation": np.roll(shapes.turns[0], -1).tolist(),
+            }
+        ],
         "materials": [{"name": "flesh", "pbrMetallicRoughness": {"metallicFactor": 0.0, "roughnessFactor": 0.6}}],
         "meshes": [_mesh_table(pack, film.name, shapes, meshes[0].faces)],
         "animations": [_animation_table(pack, film.name, shapes, film.times[frames] - film.times[frames[0]])],
     }
     root |= {"bufferViews": pack.views, "accessors": pack.accessors}
     return to_glb(root, pack.data())
-
-
-def _first_transform(shapes: MorphTargets) -> dict[str, list[float]]:
-    """Where the node stands before anything plays."""
-    return {"translation": shapes.places[0].tolist(), "rotation": np.roll(shapes.turns[0], -1).tolist()}
 
 
 def fit_morph_targets(points: FloatArray, colours: FloatArray) -> MorphTargets:

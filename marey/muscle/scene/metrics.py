@@ -15,7 +15,7 @@ from marey.muscle.scene.film import Film
 from marey.muscle.scene.tables import CheckPart, SceneParts
 
 if TYPE_CHECKING:
-    from marey.muscle.scene.build import SceneModel
+    from marey.muscle.scene.run import SceneModel
 
 
 NUM_SAMPLES: Final = 40  # frames at which cells are looked at
