@@ -78,12 +78,14 @@ def _minimise_frame(normal: FloatArray, pull: FloatArray, power: float, a: Float
     for _ in range(MAX_NEWTON_STEPS):
         if worst < SLOPE_TOL:
             break
+        # Activations that no bound holds back.
         free = np.empty(count, dtype=np.int64)
         inside = 0
         for m in range(count):
             if not ((a[m] <= 0.0 and slope[m] > 0.0) or (a[m] >= 1.0 and slope[m] < 0.0)):
                 free[inside] = m
                 inside += 1
+        # Newton's step for them.
         H = np.empty((inside, inside))
         g = np.empty(inside)
         for i in range(inside):
@@ -92,6 +94,7 @@ def _minimise_frame(normal: FloatArray, pull: FloatArray, power: float, a: Float
                 H[i, j] = normal[free[i], free[j]]
             H[i, i] += max((power - 1.0) * max(a[free[i]], 0.0) ** (power - 2.0), 1e-6)
         step = np.linalg.solve(H, g)
+        # The step is halved and projected until the cost falls (Armijo).
         value = _cost_value(normal, pull, power, a)
         length = 1.0
         tried = a.copy()

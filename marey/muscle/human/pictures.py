@@ -15,7 +15,7 @@ from marey.muscle.human.activations import MuscleTrack
 from marey.muscle.human.arm_reach import ReachResult, make_soft_arm
 from marey.muscle.human.muscle_paths import MusclePath
 from marey.muscle.muscles.forces import Muscles
-from marey.muscle.scene.film import BoneTrack, Film, Paint, make_paint
+from marey.muscle.scene.film import BoneTrack, Film, make_paint
 from marey.muscle.scene.surface import surface_of_mesh
 from marey.picture import (
     CapsuleBatch,
@@ -128,7 +128,11 @@ def make_reach_film(found: ReachResult) -> Film:
 def make_hanging_film(shoulder: FloatArray, arm: SoftBody | None = None) -> Film:
     """One frame of a soft arm at rest that hangs from ``shoulder`` (3,) [m]."""
     body = make_soft_arm() if arm is None else arm
-    joints = _bone_ends(body)
+    # Both ends of each bone (B, 2, 3) [m] where it is now.
+    if isinstance(body.bones, NoBones):
+        joints = np.zeros((0, 2, 3))
+    else:
+        joints = np.stack([body.bones.origins, body.bones.ends], axis=1)
     passive = np.zeros((1, _require_muscles(body).num_splines))
     return make_arm_film(body, (shoulder + body.mesh.nodes)[None], passive, (shoulder + joints)[None], 1.0)
 
@@ -145,6 +149,8 @@ def make_arm_film(body: SoftBody, positions: FloatArray, activations: FloatArray
     """
     muscles, skin = _require_muscles(body), surface_of_mesh(body.mesh.surface)
     count = len(positions)
+    middles = muscles.points()[muscles.arrays.segments].mean(axis=1)
+    reaches = np.full(muscles.num_splines, PAINT_REACH_M)
     radii = np.tile(np.array(BONE_RADII_M), (ends.shape[1], 1))
     return Film(
         "arm",
@@ -152,22 +158,9 @@ def make_arm_film(body: SoftBody, positions: FloatArray, activations: FloatArray
         positions,
         np.stack([muscles.alphas(row) for row in activations]),
         skin,
-        _arm_paint(body, muscles),
+        make_paint(skin.at(body.mesh.nodes), middles, np.asarray(muscles.owners), reaches),
         BoneTrack(tuple(body.bones.names), ends, radii, np.zeros((count, 0))),
     )
-
-
-def _arm_paint(body: SoftBody, muscles: Muscles) -> Paint:
-    middles = muscles.points()[muscles.arrays.segments].mean(axis=1)
-    rest = surface_of_mesh(body.mesh.surface).at(body.mesh.nodes)
-    return make_paint(rest, middles, np.asarray(muscles.owners), np.full(muscles.num_splines, PAINT_REACH_M))
-
-
-def _bone_ends(body: SoftBody) -> FloatArray:
-    """Both ends of each bone ``(B, 2, 3)`` [m] where it is now."""
-    if isinstance(body.bones, NoBones):
-        return np.zeros((0, 2, 3))
-    return np.stack([body.bones.origins, body.bones.ends], axis=1)
 
 
 def _require_muscles(body: SoftBody) -> Muscles:

@@ -139,6 +139,7 @@ def _weighted_sums(starts: IntArray, nodes: IntArray, weights: FloatArray, x: Fl
 @kernel
 def _rotate_frame(R: FloatArray, d: tuple[float, float, float], angle: float, work: FloatArray) -> None:
     """Turn R by a rotation vector d of its own frame, and keep it orthonormal."""
+    # The rotation as a quaternion, then its matrix in work.
     half = 0.5 * angle
     k = sin(half) / angle if angle > 0.0 else 0.5
     w, x, y, z = cos(half), k * d[0], k * d[1], k * d[2]
@@ -149,6 +150,7 @@ def _rotate_frame(R: FloatArray, d: tuple[float, float, float], angle: float, wo
         R[r, 0] = a * work[0, 0] + b * work[1, 0] + c * 2.0 * (x * z - w * y)
         R[r, 1] = a * work[0, 1] + b * work[1, 1] + c * 2.0 * (y * z + w * x)
         R[r, 2] = a * work[0, 2] + b * work[1, 2] + c * (1.0 - 2.0 * (x * x + y * y))
+    # Gram-Schmidt on the columns, so that rounding does not add up.
     n = 1.0 / vector_length(R[0, 0], R[1, 0], R[2, 0])
     ax, ay, az = n * R[0, 0], n * R[1, 0], n * R[2, 0]
     t = ax * R[0, 1] + ay * R[1, 1] + az * R[2, 1]
@@ -164,6 +166,7 @@ def _fit_rotation(A: FloatArray, R: FloatArray, S: FloatArray, M: FloatArray, in
     r"""Newton's method for the rotation that fits best, from the last one; writes R and (tr S 1 - S)^-1."""
     good = False
     for _ in range(MAX_ROTATION_STEPS):
+        # S = R^T A, the part b of it that is not symmetric, and M = tr S 1 - S.
         for r in range(3):
             for c in range(3):
                 S[r, c] = R[0, r] * A[0, c] + R[1, r] * A[1, c] + R[2, r] * A[2, c]
@@ -186,6 +189,7 @@ def _fit_rotation(A: FloatArray, R: FloatArray, S: FloatArray, M: FloatArray, in
         inverse[1, 2] = scale * (M[0, 1] * M[0, 2] - M[0, 0] * M[1, 2])
         inverse[2, 2] = scale * c22
         inverse[1, 0], inverse[2, 0], inverse[2, 1] = inverse[0, 1], inverse[0, 2], inverse[1, 2]
+        # Newton's step M^-1 b, or a short step along b; no longer than a radian.
         if good:
             d = (
                 inverse[0, 0] * bx + inverse[0, 1] * by + inverse[0, 2] * bz,
@@ -214,6 +218,7 @@ def update_points(arrays: MuscleArrays, x: FloatArray) -> None:
     for i in range(arrays.points.shape[0]):
         if arrays.turns[i] == 0:
             continue
+        # A = sum of w x r^T over the region
         first, last, A = arrays.starts[i], arrays.starts[i + 1], work[0]
         _clear_rows(A)
         for e in range(first, last):
@@ -345,6 +350,7 @@ def evaluate_segments(
         dx = arrays.points[j, 0] - arrays.points[i, 0]
         dy = arrays.points[j, 1] - arrays.points[i, 1]
         dz = arrays.points[j, 2] - arrays.points[i, 2]
+        # (77): direction and length of the segment; a segment without length keeps its last direction
         length = vector_length(dx, dy, dz)
         e = arrays.directions[s]
         if length > MIN_SEGMENT_RATIO * arrays.rest[s]:
@@ -353,6 +359,7 @@ def evaluate_segments(
         uy = arrays.velocities[j, 1] - arrays.velocities[i, 1]
         uz = arrays.velocities[j, 2] - arrays.velocities[i, 2]
         speed = e[0] * ux + e[1] * uy + e[2] * uz
+        # (78) and (79): tension of spring and damper
         k, c = arrays.stiffness[s], arrays.damping[s]
         tension = k * (length - alpha[s] * arrays.rest[s]) + c * speed
         if arrays.laws[s] == HILL:

@@ -150,9 +150,22 @@ def make_gauss_newton_model(
     :math:`S_{i+1} = (\partial F/\partial q)S_i + (\partial F/\partial\alpha)\,\partial\alpha^i/\partial u`; only the
     unknowns that had a say so far are carried.
     """
+    from scipy import sparse
+
     n, count = problem.num_unknowns, problem.system.num_controls
-    hessian = np.asarray(_control_curvature(problem, controls), dtype=np.float64)
+    # Curvature of the controls' own cost; the rounded rate term by its weights |.|/x.
+    steps = problem.steps
+    spread = sparse.kron(problem.basis, sparse.eye_array(count), format="csr")
+    total = problem.effort * (spread.T @ spread)
+    if steps > 1 and (problem.rate or problem.smooth):
+        change = np.diff(controls, axis=0)
+        rates = problem.smooth + 0.5 * problem.rate / np.sqrt(change**2 + RATE_SMOOTHING**2)
+        lag = sparse.eye_array(steps - 1, steps, k=1) - sparse.eye_array(steps - 1, steps)
+        D = sparse.kron(lag, sparse.eye_array(count), format="csr") @ spread
+        total = total + D.T @ sparse.diags_array(rates.ravel()) @ D
+    hessian = np.asarray(total.toarray(), dtype=np.float64)
     gradient = (problem.basis.T @ compute_control_gradient(problem, controls)).ravel()
+    # Sensitivities of the state, step by step.
     S = np.zeros((problem.system.num_states, n))
     basis = np.asarray(problem.basis.toarray(), dtype=np.float64)
     last = max(goal.step for goal in problem.goals)
@@ -167,22 +180,6 @@ def make_gauss_newton_model(
             gradient[:used] += J.T @ (weights * goal.residual(states[t + 1]))
             hessian[:used, :used] += J.T @ (weights[:, None] * J)
     return GaussNewtonModel(gradient, hessian)
-
-
-def _control_curvature(problem: OptimalControlProblem, controls: FloatArray) -> FloatArray:
-    """Curvature ``(n, n)`` of the controls' own cost; the rounded rate term by its weights |.|/x."""
-    from scipy import sparse
-
-    steps, count = problem.shape
-    spread = sparse.kron(problem.basis, sparse.eye_array(count), format="csr")
-    total = problem.effort * (spread.T @ spread)
-    if steps > 1 and (problem.rate or problem.smooth):
-        change = np.diff(controls, axis=0)
-        weights = problem.smooth + 0.5 * problem.rate / np.sqrt(change**2 + RATE_SMOOTHING**2)
-        lag = sparse.eye_array(steps - 1, steps, k=1) - sparse.eye_array(steps - 1, steps)
-        D = sparse.kron(lag, sparse.eye_array(count), format="csr") @ spread
-        total = total + D.T @ sparse.diags_array(weights.ravel()) @ D
-    return np.asarray(total.toarray(), dtype=np.float64)
 
 
 OnIteration = Callable[[int, float], bool | None]
@@ -293,41 +290,31 @@ class BoxQuadraticModel:
         scale = SLOPE_TOL * max(1.0, float(np.max(np.abs(self.g), initial=0.0)))
         free = np.zeros(y.size, dtype=np.bool_)
         for _ in range(MAX_PASSES):
-            slope, low, high = self._orthant_bounds(y)
+            # Slope at y with the cost of absolute values, and the ends of the orthant that it points into.
+            slope, low, high = self.H @ (y - self.u) + self.g, self.lower, self.upper
+            if self.weight != 0.0:
+                leaving = np.where(np.abs(slope) > self.weight, -np.sign(slope), 0.0)
+                sign = np.where(y != 0.0, np.sign(y), leaving)
+                low = np.where(sign > 0.0, np.maximum(low, 0.0), np.where(sign == 0.0, 0.0, low))
+                high = np.where(sign < 0.0, np.minimum(high, 0.0), np.where(sign == 0.0, 0.0, high))
+                slope = np.where(sign == 0.0, 0.0, slope + self.weight * sign)
             free = ~((y <= low) & (slope >= 0.0)) & ~((y >= high) & (slope <= 0.0))
             if not free.any() or float(np.abs(slope[free]).max()) <= scale:
                 break
             step = np.zeros_like(y)
             step[free] = -solve_positive(self.H[np.ix_(free, free)], slope[free])
-            moved = self._search_line(y, step, slope, low, high)
-            if moved is None:
+            # Halve the step until the model falls; rounding is all that is left if it does not.
+            here, share, moved = self.value(y), 1.0, y
+            while share > MIN_STEP_FRACTION:
+                tried = np.clip(y + share * step, low, high)
+                if self.value(tried) <= here + ARMIJO * float(slope @ (tried - y)) + EPS * abs(here):
+                    moved = tried
+                    break
+                share *= 0.5
+            if np.array_equal(moved, y):
                 break
             y = moved
         return y, free
-
-    def _orthant_bounds(self, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Slope at y with the cost of absolute values, and the ends of the orthant that it points into."""
-        slope = self.H @ (y - self.u) + self.g
-        if self.weight == 0.0:
-            return slope, self.lower, self.upper
-        leaving = np.where(np.abs(slope) > self.weight, -np.sign(slope), 0.0)
-        sign = np.where(y != 0.0, np.sign(y), leaving)
-        low = np.where(sign > 0.0, np.maximum(self.lower, 0.0), np.where(sign == 0.0, 0.0, self.lower))
-        high = np.where(sign < 0.0, np.minimum(self.upper, 0.0), np.where(sign == 0.0, 0.0, self.upper))
-        return np.where(sign == 0.0, 0.0, slope + self.weight * sign), low, high
-
-    def _search_line(
-        self, y: FloatArray, step: FloatArray, slope: FloatArray, low: FloatArray, high: FloatArray
-    ) -> FloatArray | None:
-        """Halve the step until the model falls; nothing if rounding is all that is left."""
-        here, share = self.value(y), 1.0
-        while share > MIN_STEP_FRACTION:
-            moved = np.clip(y + share * step, low, high)
-            gain = float(slope @ (moved - y))
-            if self.value(moved) <= here + ARMIJO * gain + EPS * abs(here):
-                return None if np.array_equal(moved, y) else moved
-            share *= 0.5
-        return None
 
 
 def solve_positive(H: FloatArray, g: FloatArray) -> FloatArray:

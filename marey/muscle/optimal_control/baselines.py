@@ -52,9 +52,12 @@ def minimise_ilqr(search: ControlSearch) -> None:
         return
     if not search.note(cost):
         return
-    damping = FIRST_DAMPING
+    damping, m, s = FIRST_DAMPING, problem.system.num_states, problem.system.num_controls
+    dq, da = np.hstack([np.eye(m), np.zeros((m, s))]), np.hstack([np.zeros((s, m)), np.eye(s)])
     for _ in range(search.max_iterations):
-        slopes = _linearise_steps(problem, controls, states)
+        # Derivatives of every step by state (m, m) and by control (m, s).
+        both = (problem.system.jvp(states[t], controls[t], t, states[t + 1], dq, da) for t in range(problem.steps))
+        slopes = [(J[:, :m], J[:, m:]) for J in both]
         found = None
         while found is None and damping <= MAX_DAMPING:
             policy = _sweep_riccati(problem, controls, states, slopes, damping)
@@ -75,14 +78,6 @@ def minimise_ilqr(search: ControlSearch) -> None:
         if settled:
             search.status = SolveStatus.CONVERGED
             return
-
-
-def _linearise_steps(problem: OptimalControlProblem, controls: FloatArray, states: FloatArray) -> StepJacobians:
-    """Derivatives of every step by state ``(m, m)`` and by control ``(m, s)``."""
-    m, s = problem.system.num_states, problem.system.num_controls
-    dq, da = np.hstack([np.eye(m), np.zeros((m, s))]), np.hstack([np.zeros((s, m)), np.eye(s)])
-    both = (problem.system.jvp(states[t], controls[t], t, states[t + 1], dq, da) for t in range(problem.steps))
-    return [(J[:, :m], J[:, m:]) for J in both]
 
 
 def _sweep_riccati(

@@ -38,6 +38,7 @@ def pose_chain(chain: HingeChain, angles: FloatArray) -> tuple[FloatArray, Float
         for i in range(3):
             rotations[k, i, i] = 1.0
     axes, origins = np.empty((hinges, 3)), np.empty((hinges, 3))
+    # Parents first: a hinge turns all bones that hang on it.
     for h in range(hinges):
         k = chain.bones[h]
         axes[h] = rotations[k] @ chain.axes[h]
@@ -59,6 +60,7 @@ def pose_chain(chain: HingeChain, angles: FloatArray) -> tuple[FloatArray, Float
             if chain.moves[b, h] > 0.0:
                 rotations[b] = turned
                 shifts[b] = shift
+    # Carried points, and the cross products of axes and arms.
     points, J = np.empty((count, 3)), np.zeros((count, 3, hinges))
     for p in range(count):
         b = chain.owners[p]

@@ -75,6 +75,7 @@ def differentiate_segments(
         length = np.sqrt(h[0] * h[0] + h[1] * h[1] + h[2] * h[2])
         if length < MIN_LENGTH_M:
             continue
+        # Blocks of §27: -h (k h^T + c u^T H) - T H by the vector, -c h h^T by its rate
         k, c = segments.stiffness[s], segments.damping[s]
         h /= length
         rate = h[0] * u[0] + h[1] * u[1] + h[2] * u[2]
@@ -178,6 +179,7 @@ def project_border_blocks(
     corner = np.zeros((hinges, hinges))
     for b in range(len(values)):
         r, c = rows[b], columns[b]
+        # Values times J on the right, J^T times values on the left, or both.
         if carried[c] >= 0 and free[r] >= 0:
             for i in range(3):
                 for j in range(3):

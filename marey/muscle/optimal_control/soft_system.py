@@ -104,6 +104,7 @@ def differentiate_ground_forces(
             un += n[i] * v[j, i]
         if d >= ground.rounding:
             continue
+        # Sliding velocity u_T, and its size rounded by v_s.
         push, slope = _normal_force(d, ground.stiffness[j], ground.rounding)
         square = ground.smoothing**2
         for i in range(3):
@@ -164,16 +165,6 @@ class BodyPoints(NamedTuple):
         if self.bones is None:
             return NodeCoordinates(pattern, self.carriers == FREE)
         return BoneCoordinates(pattern, self.carriers, self.rest, self.bones)
-
-
-def check_actuated_nodes(body: SoftBody, actuated: ArrayLike | None) -> IntArray:
-    """Free nodes that forces act on; all of them by default."""
-    free = np.flatnonzero(body.carriers == FREE)
-    nodes = frozen_ints(free if actuated is None else actuated, None, name="actuated")
-    strange = nodes[~np.isin(nodes, free)]
-    if strange.size:
-        raise InputError(f"actuated names node {strange[0]}, which is held or not there", "Name free nodes only")
-    return nodes
 
 
 def make_smooth_ground(body: SoftBody, rounding_m: float, smoothing_m_s: float) -> SmoothContactPlane | None:
@@ -255,9 +246,14 @@ class SoftSystem:
         if muscles is None and chosen != "nodes":
             raise InputError(f"control is '{chosen}', but the body has no muscles", "Give it some, or use 'nodes'")
         self.control: str = chosen
-        self.actuated: IntArray = (
-            check_actuated_nodes(body, actuated) if self.control == "nodes" else np.zeros(0, np.int64)
-        )
+        self.actuated: IntArray = np.zeros(0, np.int64)
+        if self.control == "nodes":
+            free = np.flatnonzero(body.carriers == FREE)
+            self.actuated = frozen_ints(free if actuated is None else actuated, None, name="actuated")
+            strange = self.actuated[~np.isin(self.actuated, free)]
+            if strange.size:
+                fix = "Name free nodes only"
+                raise InputError(f"actuated names node {strange[0]}, which is held or not there", fix)
         points = BodyPoints.from_body(body)
         self.rest: FloatArray = points.rest  # (V + E, 3) nodes, then mass points of bones
         self.point_masses: FloatArray = points.masses  # (V + E,)
@@ -383,16 +379,14 @@ class SoftSystem:
             return rate * u - found.reshape(u.shape)
 
         blocks = self._blocks(x, by_x + by_v / self.dt, contact, True)
-        return StepSlopes(blocks, drag, self._by_control(by_alpha))
-
-    def _by_control(self, by_alpha: FloatArray) -> FloatArray:
-        """Derivative of the forces by the controls ``(3 (V + E), s)``."""
+        # Derivative of the forces by the controls (3 (V + E), s).
         if self.control == "nodes":
-            found = np.zeros((3 * self.num_points, self.num_controls))
-            found[self.components(self.actuated), np.arange(self.num_controls)] = 1.0
-            return found
-        columns = sum_segment_columns(self.segments, by_alpha, self._owners, self.num_points)
-        return columns.reshape(3 * self.num_points, -1)
+            by_control = np.zeros((3 * self.num_points, self.num_controls))
+            by_control[self.components(self.actuated), np.arange(self.num_controls)] = 1.0
+        else:
+            columns = sum_segment_columns(self.segments, by_alpha, self._owners, self.num_points)
+            by_control = columns.reshape(3 * self.num_points, -1)
+        return StepSlopes(blocks, drag, by_control)
 
     def step(self, q: FloatArray, a: FloatArray, t: int) -> FloatArray:
         """State after one step.

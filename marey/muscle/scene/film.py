@@ -285,8 +285,18 @@ def save_strip(film: Film, path: Path, width: int | None = None) -> Path:
     meshes = [film.mesh(frame) for frame in frames.tolist()]
     direction = _view_direction(film)
     right = PinholeCamera(np.zeros(3), direction).axes()[0]
-    travels = film.view.layout == "travel" or (film.view.layout == "auto" and _is_apart(meshes, right))
-    meshes = _fade_meshes(meshes) if travels else _arrange_side_by_side(meshes, right)
+    # Bodies travel if they stand clear of one another across the picture, give or take a fifth of their width.
+    spans = np.array([[np.min(m.vertices @ right), np.max(m.vertices @ right)] for m in meshes])
+    spans = spans[np.argsort(spans[:, 0])]
+    apart = bool(np.all(spans[1:, 0] > spans[:-1, 1] - 0.2 * np.diff(spans, axis=1)[:-1, 0]))
+    if film.view.layout == "travel" or (film.view.layout == "auto" and apart):
+        fades = np.linspace(OLDEST_FADE, 0.0, len(meshes)) if len(meshes) > 1 else [0.0]
+        meshes = [
+            TriangleMesh(m.vertices, m.faces, m.colours + f * (PAPER - m.colours))
+            for m, f in zip(meshes, fades, strict=True)
+        ]
+    else:
+        meshes = _arrange_side_by_side(meshes, right)
     points = np.concatenate([mesh.vertices for mesh in meshes])
     points = np.concatenate([points, _project_to_floor(points, film)])
     letter = max(9, round(LETTER_FRACTION * width))
@@ -298,7 +308,9 @@ def save_strip(film: Film, path: Path, width: int | None = None) -> Path:
     # Times under the bodies, and a line about the film.
     middles = np.array([m.vertices.mean(axis=0) for m in meshes])
     places = camera.project(middles, (width, height))[:, 0]
-    about = "   ".join([film.name, *_make_captions(film)])
+    told = [name for name in CAPTIONS if name in film.metrics and name in film.shown]
+    captions = [CAPTIONS[name][0].format(film.metrics[name] * CAPTIONS[name][1]) for name in told[:3]]
+    about = "   ".join([film.name, *captions])
     labels = [Label(about, letter, height - 1.0 * letter, letter, centred=False)]
     for t, x in zip(film.times[frames], places, strict=True):
         labels.append(Label(f"{t:.2f} s", x, height - 2.6 * letter, letter))
@@ -338,21 +350,6 @@ def _view_direction(film: Film) -> FloatArray:
     return view_direction(np.deg2rad(film.view.heading_deg), turn_rad=turn, elevation_rad=elevation)
 
 
-def _is_apart(meshes: list[TriangleMesh], right: FloatArray) -> bool:
-    """Whether bodies stand clear of one another across the picture, give or take a fifth of their width."""
-    spans = np.array([[np.min(m.vertices @ right), np.max(m.vertices @ right)] for m in meshes])
-    spans = spans[np.argsort(spans[:, 0])]
-    return bool(np.all(spans[1:, 0] > spans[:-1, 1] - 0.2 * np.diff(spans, axis=1)[:-1, 0]))
-
-
-def _fade_meshes(meshes: list[TriangleMesh]) -> list[TriangleMesh]:
-    fades = np.linspace(OLDEST_FADE, 0.0, len(meshes)) if len(meshes) > 1 else [0.0]
-    return [
-        TriangleMesh(m.vertices, m.faces, m.colours + f * (PAPER - m.colours))
-        for m, f in zip(meshes, fades, strict=True)
-    ]
-
-
 def _arrange_side_by_side(meshes: list[TriangleMesh], right: FloatArray) -> list[TriangleMesh]:
     """Set bodies along the picture's width, all at one depth."""
     placed: list[TriangleMesh] = []
@@ -384,9 +381,3 @@ def _make_ground(film: Film, points: FloatArray) -> GroundPattern | None:
     return GroundPattern(
         film.ground_m, focus=ends, fade_m=(0.5 * size, 2.4 * size), square_m=tile, line_width_m=0.03 * tile
     )
-
-
-def _make_captions(film: Film) -> list[str]:
-    """The figures that tell most, as a person writes them."""
-    told = [name for name in CAPTIONS if name in film.metrics and name in film.shown]
-    return [CAPTIONS[name][0].format(film.metrics[name] * CAPTIONS[name][1]) for name in told[:3]]

@@ -83,7 +83,15 @@ def fit_morph_targets(points: FloatArray, colours: FloatArray) -> MorphTargets:
     count = len(points)
     moved, painted = (local - mean).reshape(count, -1), (colours - colour_mean).reshape(count, -1)
     together = np.concatenate([moved, COLOUR_WEIGHT * size * painted], axis=1)
-    weights = _leading_weights(together, size)
+    # Orthonormal weights (F, K) whose span holds all rows within the tolerance.
+    values, vectors = np.linalg.eigh(together @ together.T)
+    vectors = vectors[:, ::-1][:, values[::-1] > 1e-18 * max(float(values[-1]), 1e-300)]
+    weights = vectors[:, :MAX_TARGETS]
+    for number in range(1, weights.shape[1]):
+        kept = vectors[:, :number]
+        if np.abs(together - kept @ (kept.T @ together)).max() <= TOLERANCE * size:
+            weights = kept
+            break
     return MorphTargets(
         places,
         turns,
@@ -96,31 +104,21 @@ def fit_morph_targets(points: FloatArray, colours: FloatArray) -> MorphTargets:
     )
 
 
-def _leading_weights(rows: FloatArray, size: float) -> FloatArray:
-    """Orthonormal weights ``(F, K)`` whose span holds all rows ``(F, M)`` within the tolerance."""
-    values, vectors = np.linalg.eigh(rows @ rows.T)
-    vectors = vectors[:, ::-1][:, values[::-1] > 1e-18 * max(float(values[-1]), 1e-300)]
-    for count in range(1, min(vectors.shape[1], MAX_TARGETS) + 1):
-        kept = vectors[:, :count]
-        if count == MAX_TARGETS or np.abs(rows - kept @ (kept.T @ rows)).max() <= TOLERANCE * size:
-            return kept
-    return vectors[:, :MAX_TARGETS]
-
-
 def _mesh_table(pack: GltfPack, name: str, shapes: MorphTargets, faces: NDArray[np.int64]) -> dict[str, Any]:
     attributes = {
         "POSITION": pack.add(_to_float32(shapes.mean), target=VERTICES, bounds=True),
         "NORMAL": pack.add(_to_float32(_normals(shapes.mean, faces)), target=VERTICES),
         "COLOR_0": pack.add(_to_float32(np.clip(shapes.colour_mean, 0.0, 1.0)), target=VERTICES),
     }
-    targets = [
-        {
-            "POSITION": pack.add(_to_float32(shape), target=VERTICES, bounds=True),
-            "NORMAL": pack.add(_to_float32(_normal_change(shapes, faces, k)), target=VERTICES),
-            "COLOR_0": pack.add(_to_float32(shapes.colour_targets[k]), target=VERTICES),
-        }
-        for k, shape in enumerate(shapes.targets)
-    ]
+    targets: list[dict[str, int]] = []
+    for k, shape in enumerate(shapes.targets):
+        place = pack.add(_to_float32(shape), target=VERTICES, bounds=True)
+        # Change of the normals with one weight, by a difference over its usual size.
+        step = max(float(np.abs(shapes.weights[:, k]).max()), 1e-12)
+        ahead, back = (_normals(shapes.mean + s * step * shape, faces) for s in (0.5, -0.5))
+        normal = pack.add(_to_float32((ahead - back) / step), target=VERTICES)
+        colour = pack.add(_to_float32(shapes.colour_targets[k]), target=VERTICES)
+        targets.append({"POSITION": place, "NORMAL": normal, "COLOR_0": colour})
     corners = pack.add(np.ascontiguousarray(faces, dtype=np.uint32).reshape(-1), target=INDICES)
     primitive = {"attributes": attributes, "indices": corners, "material": 0, "targets": targets}
     return {"name": name, "primitives": [primitive], "weights": [float(w) for w in shapes.weights[0]]}
@@ -129,13 +127,6 @@ def _mesh_table(pack: GltfPack, name: str, shapes: MorphTargets, faces: NDArray[
 def _normals(points: FloatArray, faces: NDArray[np.int64]) -> FloatArray:
     normals = TriangleMesh(points, faces, np.zeros(points.shape)).normals()
     return np.where(np.linalg.norm(normals, axis=1, keepdims=True) > 0.5, normals, [0.0, 1.0, 0.0])
-
-
-def _normal_change(shapes: MorphTargets, faces: NDArray[np.int64], k: int) -> FloatArray:
-    """Change of the normals with one weight, by a difference over its usual size."""
-    step = max(float(np.abs(shapes.weights[:, k]).max()), 1e-12)
-    ahead, back = (_normals(shapes.mean + s * step * shapes.targets[k], faces) for s in (0.5, -0.5))
-    return (ahead - back) / step
 
 
 def _animation_table(pack: GltfPack, name: str, shapes: MorphTargets, times: FloatArray) -> dict[str, Any]:
