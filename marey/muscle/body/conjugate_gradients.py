@@ -82,7 +82,7 @@ def expand_unknowns(bones: BoneArrays, u: FloatArray, v: FloatArray) -> None:
 
 @kernel
 def contract_forces(carriers: IndexArray, bones: BoneArrays, f: FloatArray, out: FloatArray) -> None:
-    """Write what forces (V, 3) do to the unknowns (V + R, 3): the transpose of :func:`expand`."""
+    """Write what forces (V, 3) do to the unknowns (V + R, 3): the transpose of :func:`expand_unknowns`."""
     count = f.shape[0]
     for n in range(count):
         free = carriers[n] == FREE

@@ -239,7 +239,7 @@ def estimate_activations(
     Args:
         motion: any clip; put on ``marey.HUMAN`` first unless it has those joints. Feet on the ground carry the body:
             contacts are detected where the clip has none.
-        muscles: lines over the joints of ``marey.HUMAN``; :func:`human_muscles` by default.
+        muscles: lines over the joints of ``marey.HUMAN``; :func:`make_human_muscles` by default.
         body: masses, by default those of the figure.
         hill: strength depends on length and speed of the fibres; else it is the largest force.
         passive: stretched fibres pull also when at rest. Lengths at rest are those of standing.

@@ -190,7 +190,7 @@ def solve_reach(
         skeleton: a figure with the joints of ``marey.HUMAN``.
         limits: of its joints, for example learnt: ``marey.kinematics.fit_limits(clips)``.
         poses: from goals to key poses; inverse kinematics under the limits by default.
-        arm: :func:`soft_arm` of the figure by default; bones "upper" and "fore".
+        arm: :func:`make_soft_arm` of the figure by default; bones "upper" and "fore".
         solve: from the problem to activations; Gauss-Newton by default.
         dt: step [s].
         settings: how activations are weighed against goals.
@@ -299,7 +299,7 @@ class ElbowFlexion:
 
     @property
     def activations(self) -> FloatArray:
-        """``(N, 4)``, see :class:`Reach`."""
+        """``(N, 4)``, see :class:`ReachResult`."""
         return self.control.controls
 
     def __repr__(self) -> str:
@@ -322,7 +322,7 @@ def solve_elbow_flexion(
     Args:
         motion: any clip up to 8 s whose arm joints have known roles.
         side: "left" or "right".
-        arm: ``soft_arm(shoulder="fixed")`` by default.
+        arm: ``make_soft_arm(shoulder="fixed")`` by default.
         solve: from the problem to activations.
         dt: step [s].
         settings: how activations are weighed against goals.

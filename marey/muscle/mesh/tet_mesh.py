@@ -312,13 +312,11 @@ def check_mesh(mesh: TetMesh) -> None:
     bad = np.flatnonzero(mesh.volumes <= SLIVER_VOLUME * size**3)
     if len(bad):
         raise InputError(
-            f"{len(bad)} cells are inside out or flat: {format_indices(bad)}", "mesh, report = mesh.repaired()"
+            f"{len(bad)} cells are inside out or flat: {format_indices(bad)}", "mesh, report = mesh.repair()"
         )
     lone = np.setdiff1d(np.arange(len(mesh.nodes)), mesh.cells)
     if len(lone):
-        raise InputError(
-            f"{len(lone)} nodes belong to no cell: {format_indices(lone)}", "mesh, report = mesh.repaired()"
-        )
+        raise InputError(f"{len(lone)} nodes belong to no cell: {format_indices(lone)}", "mesh, report = mesh.repair()")
 
 
 def orient_cells(nodes: FloatArray, cells: IndexArray) -> IndexArray:

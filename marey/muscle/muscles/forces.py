@@ -1,7 +1,6 @@
-r"""Activation splines compiled for one body: forces, their derivatives, and what the implicit step needs.
+r"""Activation splines compiled for one body: their forces, and what the implicit step needs.
 
-With the transfer T and the embedding W of points, :math:`F = T f(W x, W v, \alpha)`; the operators that turn with the
-body are held still. [Engell2012]_ §25.4; blocks of springs are those of §27.
+With the transfer T and the embedding W of points, :math:`F = T f(W x, W v, \alpha)`; [Engell2012]_ §20 and §25.4.
 """
 
 from __future__ import annotations
@@ -14,50 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marey.base import FloatArray, InputError, IntArray, MareyWarning, UnknownNameError, frozen
-from marey.muscle.muscles.embedding import Embedding, SparseMatrix, check_nodes_and_cells
+from marey.muscle.muscles.embedding import Embedding, check_nodes_and_cells
 from marey.muscle.muscles.setup import HostBody, compile_splines, compute_lumped_masses
 from marey.muscle.muscles.spline import ActivationSpline
 from marey.muscle.muscles.transfer import TRANSFERS, evaluate_segments, gather_velocities, scatter_forces, update_points
 
 if TYPE_CHECKING:
     from marey.muscle.muscles.transfer import MuscleArrays
-
-
-def _segment_directions(muscles: Muscles, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Unit directions ``(S, 3)`` and lengths ``(S,)`` [m] of segments."""
-    p = muscles.points(x)
-    pairs = muscles.arrays.segments
-    d = p[pairs[:, 1]] - p[pairs[:, 0]]
-    lengths = np.maximum(np.linalg.norm(d, axis=1), 1e-9 * muscles.arrays.rest)
-    return d / lengths[:, None], lengths
-
-
-def make_transfer_matrix(muscles: Muscles, x: FloatArray) -> SparseMatrix:
-    """The transfer as a matrix ``(3V, 3N)``: of unit forces at points."""
-    from scipy import sparse
-
-    if muscles.transfer == "virtual_work":
-        return sparse.kron(muscles.embedding.matrix().T, sparse.eye_array(3), format="csr")
-    count = len(muscles.arrays.points)
-    columns = np.zeros((3 * len(x), 3 * count))
-    for i in range(3 * count):
-        unit = np.zeros((count, 3))
-        unit[i // 3, i % 3] = 1.0
-        columns[:, i] = muscles.spread(unit, x).ravel()
-    return sparse.csr_array(columns)
-
-
-def _point_matrix(muscles: Muscles, blocks: FloatArray) -> SparseMatrix:
-    """Blocks of segments ``(S, 3, 3)`` as the matrix of a network of springs ``(3N, 3N)``."""
-    from scipy import sparse
-
-    pairs, count = muscles.arrays.segments, len(muscles.arrays.points)
-    rows = np.concatenate([pairs[:, 0], pairs[:, 1], pairs[:, 0], pairs[:, 1]])
-    columns = np.concatenate([pairs[:, 0], pairs[:, 1], pairs[:, 1], pairs[:, 0]])
-    values = np.concatenate([blocks, blocks, -blocks, -blocks])
-    order = np.argsort(rows, kind="stable")
-    starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=count))])
-    return sparse.csr_array(sparse.bsr_array((values[order], columns[order], starts), shape=(3 * count, 3 * count)))
 
 
 EXPLICIT_STEP_FRACTION = 0.828  # [-] of tau: critical damping taken explicitly is stable below it
@@ -277,60 +239,6 @@ class Muscles:
         out = np.zeros((len(self.arrays.points), 3))
         gather_velocities(self.arrays, self._check_nodal(v, "v"), out)
         return out
-
-    def momentum_defect(self, point_forces: FloatArray, x: FloatArray | None = None) -> tuple[float, float]:
-        r"""Net force and torque that the transfer adds, over :math:`\sum\|f\|` and :math:`\sum\|p\|\|f\|`."""
-        at = self._check_nodal(x)
-        nodal, p = self.spread(point_forces, at), self.acting_points(at)
-        force = np.linalg.norm(nodal.sum(axis=0) - point_forces.sum(axis=0))
-        torque = np.linalg.norm(np.cross(at, nodal).sum(axis=0) - np.cross(p, point_forces).sum(axis=0))
-        sizes = np.linalg.norm(point_forces, axis=1)
-        arm = float(np.max(np.linalg.norm(at - at.mean(axis=0), axis=1)))
-        return float(force / sizes.sum()), float(torque / (arm * sizes.sum()))
-
-    def energy(self, x: FloatArray, alpha: ArrayLike | None = None) -> float:
-        r"""Energy of the springs :math:`\sum \tfrac12 k (l - \alpha l_0)^2` [J], of which virtual work is the slope."""
-        _, lengths = _segment_directions(self, self._check_nodal(x))
-        return float(0.5 * np.sum(self.arrays.stiffness * (lengths - self.alphas(alpha) * self.arrays.rest) ** 2))
-
-    def stiffness(self, x: FloatArray, alpha: ArrayLike | None = None) -> SparseMatrix:
-        """Minus the derivative of the forces by positions ``(3V, 3V)`` [N/m]; exact for virtual work."""
-        from scipy import sparse
-
-        x = self._check_nodal(x)
-        e, lengths = _segment_directions(self, x)
-        k, rest = self.arrays.stiffness, self.arrays.rest
-        outer = e[:, :, None] * e[:, None, :]
-        # k ee^T + k (1 - alpha l0/l)(1 - ee^T) of each segment
-        across = k * (1.0 - self.alphas(alpha) * rest / lengths)
-        blocks = (k - across)[:, None, None] * outer + across[:, None, None] * np.eye(3)
-        W = sparse.kron(self.embedding.matrix(), sparse.eye_array(3), format="csr")
-        return sparse.csr_array(make_transfer_matrix(self, x) @ _point_matrix(self, blocks) @ W)
-
-    def damping_matrix(self, x: FloatArray) -> SparseMatrix:
-        """Minus the derivative of the forces by velocities ``(3V, 3V)`` [N s/m]."""
-        from scipy import sparse
-
-        x = self._check_nodal(x)
-        e, _ = _segment_directions(self, x)
-        blocks = self.arrays.damping[:, None, None] * e[:, :, None] * e[:, None, :]
-        T = make_transfer_matrix(self, x)
-        return sparse.csr_array(T @ _point_matrix(self, blocks) @ T.T)
-
-    def by_alpha(self, x: FloatArray) -> SparseMatrix:
-        """Derivative of the forces by the contraction of each segment ``(3V, S)`` [N]."""
-        from scipy import sparse
-
-        x = self._check_nodal(x)
-        e, _ = _segment_directions(self, x)
-        # +k l0 e at the far point of a segment
-        pull = (self.arrays.stiffness * self.arrays.rest)[:, None] * e
-        pairs, count = self.arrays.segments, len(e)
-        rows = np.concatenate([(3 * pairs[:, [1]] + np.arange(3)).ravel(), (3 * pairs[:, [0]] + np.arange(3)).ravel()])
-        columns = np.tile(np.repeat(np.arange(count), 3), 2)
-        values = np.concatenate([pull.ravel(), -pull.ravel()])
-        G = sparse.csr_array((values, (rows, columns)), shape=(3 * len(self.arrays.points), count))
-        return sparse.csr_array(make_transfer_matrix(self, x) @ G)
 
 
 def _check_range(values: FloatArray, top: float, what: str) -> None:

@@ -52,7 +52,7 @@ def compute_control_cost(problem: OptimalControlProblem, controls: FloatArray) -
 
 
 def compute_control_gradient(problem: OptimalControlProblem, controls: FloatArray) -> FloatArray:
-    """Gradient ``(N, s)`` of :func:`control_cost`."""
+    """Gradient ``(N, s)`` of :func:`compute_control_cost`."""
     gradient = problem.effort * (controls - problem.rest)
     change = np.diff(controls, axis=0)
     slope = problem.smooth * change + 0.5 * problem.rate * change / np.sqrt(change**2 + RATE_SMOOTHING**2)

@@ -138,7 +138,7 @@ class OptimalControlProblem:
         system: what moves.
         start: first state ``(m,)``.
         steps: number of steps.
-        goals: :class:`Goal` objects, or (times [s], whole states, weights per time).
+        goals: :class:`StateGoal` objects, or (times [s], whole states, weights per time).
         effort: weight e of the squared controls.
         sparse: weight λ of the absolute values of the unknowns.
         rate: weight β of the total variation of the controls.
