@@ -220,16 +220,16 @@ def make_spline_segments(muscles: Muscles, spread: NodeSelection | None = None) 
     kind = spread or ("region" if muscles.transfer == "conservative" else "cell")
     if kind == "region" and muscles.transfer != "conservative":
         raise InputError(f"the muscles have the transfer '{muscles.transfer}'", "Regions need 'conservative' ones")
-    W = muscles.embedding.matrix()
+    # Weights (N, V) by which cells, or regions, carry their points.
+    weights = muscles.embedding.matrix()
     if kind == "region":
-        # Weights (N, V) by which regions carry their points.
-        weights = W.toarray()
+        whole = weights.toarray()
         for i in np.flatnonzero(arrays.turns == 0):
             part = slice(arrays.starts[i], arrays.starts[i + 1])
-            weights[i] = np.bincount(arrays.nodes[part], arrays.weights[part], minlength=W.shape[1])
-        W = csr_array(weights)
+            whole[i] = np.bincount(arrays.nodes[part], arrays.weights[part], minlength=whole.shape[1])
+        weights = csr_array(whole)
     pairs = np.asarray(arrays.segments, dtype=np.int64)
-    lags = (W[pairs[:, 0]] - W[pairs[:, 1]]).tocsr()
+    lags = (weights[pairs[:, 0]] - weights[pairs[:, 1]]).tocsr()
     lags.eliminate_zeros()
     starts, nodes = lags.indptr.astype(np.int64), lags.indices.astype(np.int64)
     return WeightedSegments(
