@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from marey.motion import Motion
     from marey.skeleton import Skeleton
 
+sys.path.insert(0, str(Path(__file__).parent))  # tests import `oracles`: what only tests run
 settings.register_profile("marey", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("marey")
 gc.set_threshold(100_000, 20, 20)  # compiling makes objects that stay; to look through them often takes a tenth of it
