@@ -190,34 +190,6 @@ def _cross_of_corner(a: FloatArray, b: FloatArray, c: FloatArray) -> float:
     return float((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))
 
 
-def blend_pressure(
-    pressures: FloatArray, forces: FloatArray, centres: FloatArray, durations: FloatArray, weights: FloatArray
-) -> FloatArray:
-    r"""Centre of pressure ``(2,)`` (x, z) [m] of a blend of two motions.
-
-    .. math:: p = \alpha_1 p_1 + \alpha_2 p_2 + \frac{w_1 w_2}{F_n}
-              \big(\Delta F_n\,\Delta c - \Delta c_y\,\Delta F\big)_{xz}, \qquad
-              \alpha_i = w_i\Big(\frac{T_i}{T}\Big)^2\frac{F_{n,i}}{F_n}
-
-    with :math:`\Delta c = c_2 - c_1`, :math:`\Delta F = (T_1/T)^2 F_1 - (T_2/T)^2 F_2`. The mean stays in a common
-    convex polygon; the cross term vanishes where centres or forces agree. Open in [Safonova2006]_ §5.6, solved here.
-
-    Args:
-        pressures: of the sources ``(2, 2)`` (x, z) [m].
-        forces: from the ground ``(2, 3)`` [N].
-        centres: centres of mass above the floor ``(2, 3)`` [m].
-        durations: ``(2,)`` [s].
-        weights: ``(2,)``.
-    """
-    T = np.sqrt(float(weights @ durations**2))
-    scaled = (durations / T)[:, None] ** 2 * forces
-    total = float(weights @ scaled[:, 1])
-    share = weights * scaled[:, 1] / total
-    dF, dc = scaled[0] - scaled[1], centres[1] - centres[0]
-    cross = dF[1] * dc - dc[1] * dF
-    return share @ pressures + weights[0] * weights[1] / total * cross[[0, 2]]
-
-
 REACH_TOL_M: Final = 0.01  # [m] a centre of mass farther off than this is out of reach of the legs
 LEVEL_JUMP_MPS: Final = 0.5  # [m/s] jumps of the level velocity are seen from here on ([Reitsma2003]_)
 UPWARD_JUMP_MPS: Final = 1.0  # [m/s] vertical ones are harder to see
@@ -308,36 +280,6 @@ def end_velocity(phase: MotionPhase, body: Body, end: int) -> FloatArray:
     a, b, c = body.centre_of_mass(body.motion(frames))
     rate = phase.motion.rate_hz
     return rate * ((-3.0 * a + 4.0 * b - c) if end == 0 else (3.0 * c - 4.0 * b + a)) / 2.0
-
-
-def velocity_jump(
-    velocities: FloatArray,
-    before_s: FloatArray,
-    after_s: FloatArray,
-    weights: FloatArray,
-    turns: FloatArray | None = None,
-) -> FloatArray:
-    r"""Jump ``(3,)`` [m/s] of a blend's velocity at the border of two phases.
-
-    .. math:: \Delta V = \sum_i w_i \Big[R(\psi - \psi_i)\frac{T_i'}{T'} - \frac{T_i}{T}\Big] V_i
-
-    Zero if and only if the phases of all sources have the same ratio of durations and nobody is turned
-    ([Safonova2006]_ §5.4; the closed form is ours).
-
-    Args:
-        velocities: of the sources at the border ``(k, 3)`` [m/s].
-        before_s: durations of their phases before it ``(k,)`` [s].
-        after_s: after it.
-        weights: ``(k,)``.
-        turns: by how much each is realigned ``(k,)`` [rad]; not at all by default.
-    """
-    before, after = (np.sqrt(float(weights @ T**2)) for T in (before_s, after_s))
-    turned = velocities
-    if turns is not None:
-        c, s = np.cos(turns), np.sin(turns)
-        x, y, z = velocities.T
-        turned = np.stack([c * x + s * z, y, c * z - s * x], axis=1)
-    return (weights * after_s / after) @ turned - (weights * before_s / before) @ velocities
 
 
 TURN_RAD: Final = float(np.deg2rad(30.0))  # turns in flight that differ by less blend well

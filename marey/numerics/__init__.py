@@ -5,7 +5,7 @@ from marey.numerics.dense_qp import QPResult, solve_qp
 from marey.numerics.differences import finite_difference_jacobian
 from marey.numerics.least_squares import LeastSquaresResult, solve_least_squares
 from marey.numerics.smoothing import fill_gaps, smootherstep, smoothstep
-from marey.numerics.splines import KnotSpline, UniformBSpline
+from marey.numerics.splines import KnotSpline, evaluate_clamped_spline
 from marey.numerics.sqp.programme import NonlinearProgramme, SQPIteration, SQPResult
 from marey.numerics.sqp.solver import solve_sqp
 from marey.numerics.status import SolveStatus
@@ -18,7 +18,7 @@ __all__ = [
     "SQPIteration",
     "SQPResult",
     "SolveStatus",
-    "UniformBSpline",
+    "evaluate_clamped_spline",
     "fill_gaps",
     "finite_difference_jacobian",
     "smootherstep",

@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 
 from marey.base import FloatArray, InputError
 from marey.dynamics import JointTree, compute_aggregate, compute_point_motion
-from marey.spacetime import EXAMPLES, Contact, Key, ProblemPhase, SpacetimeProblem
+from marey.spacetime import EXAMPLES, SpacetimeProblem
 from marey.spacetime.dispatch import build_character
 from marey.spacetime.full.body_state import Character, StateJet, compute_body_state, skew_matrices
 from marey.spacetime.full.layout import FullLayout
@@ -26,6 +26,7 @@ from marey.spacetime.full.sampling import (
     neutral_pose,
     set_flight_unknowns,
 )
+from marey.spacetime.problem.definition import Contact, Key, ProblemPhase
 from marey.spacetime.problem.support import build_support, contact_frame
 from marey.spacetime.problem.timeline import Timeline
 

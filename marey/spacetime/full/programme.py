@@ -308,11 +308,6 @@ class FullProgramme:
                 points[own] += step.x if step.is_solved else 0.0
         return points
 
-    def family_of_rows(self) -> IntArray:
-        """Number of the family each kept row belongs to."""
-        sizes = [family.lower.size for family in self.families]
-        return np.repeat(np.arange(len(sizes)), sizes)[self._scatter.is_kept]
-
 
 def _build_families(layout: FullLayout, builder: InstantBuilder, extra: Frames) -> list[RowFamily]:
     families: list[RowFamily] = []

@@ -40,7 +40,6 @@ NUM_ANGLES: Final = 8  # hip 3, knee, ankle 3, toe
 NUM_PLANT: Final = 9
 """pivot 3 [m], cosine and sine of the heading, ankle from the pivot in the flat foot's axes 3 [m], and whether the toe
 stays flat while the heel lifts (1) or goes with the foot (0)"""
-STRETCH_OUTPUT: Final = 8  # output: square distance from hip to ankle over the square length of the leg
 AXES_OUTPUT: Final = 9  # outputs from here on: for each angle its axis 3 and the velocity of the world's origin 3
 NUM_OUTPUTS: Final = AXES_OUTPUT + 6 * NUM_ANGLES
 

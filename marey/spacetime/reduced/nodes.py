@@ -246,7 +246,9 @@ def build_supports(
         planted = [(leg, state) for leg, state in ((0, left), (1, right)) if state != FREE]
         contacts = [_find_contact(layout, leg, phase) for leg, _ in planted]
         if (phase, left, right) not in known:
-            soles = [_sole_outline(legs[leg], c, state) for (leg, state), c in zip(planted, contacts, strict=True)]
+            soles = [
+                compute_sole_corners(legs[leg], c, state) for (leg, state), c in zip(planted, contacts, strict=True)
+            ]
             known[phase, left, right] = _support_rows(np.concatenate(soles), contacts, limits)
         rows, low, high = known[phase, left, right]
         k = len(rows)
@@ -256,18 +258,14 @@ def build_supports(
     return NodeSupports(matrix, lower, upper, count, shares)
 
 
-def compute_sole_corners(leg: Leg, contact: Contact, state: int) -> FloatArray:
-    """Corners ``(4, 3)`` [m] of the bearing part of a planted sole, in world."""
-    return _sole_outline(leg, contact, state)
-
-
 def _find_contact(layout: ReducedLayout, leg: int, phase: int) -> Contact:
     contact = layout.interval_of(leg, phase).contact
     assert contact is not None
     return contact
 
 
-def _sole_outline(leg: Leg, contact: Contact, state: int) -> FloatArray:
+def compute_sole_corners(leg: Leg, contact: Contact, state: int) -> FloatArray:
+    """Corners ``(4, 3)`` [m] of the bearing part of a planted sole, in world."""
     centre = compute_sole_centre(leg)
     back, front = leg.heel[2] - centre[2], leg.tip[2] - centre[2]
     if state == ON_TOES:
@@ -336,7 +334,7 @@ def _split_matrices(layout: ReducedLayout, nodes: CollocationNodes, n: int, legs
     phase = int(nodes.phases[n])
     alpha = np.array([left, 1.0 - left])
     centres = [
-        _sole_outline(legs[leg], _find_contact(layout, leg, phase), int(nodes.feet[n, leg])).mean(axis=0)
+        compute_sole_corners(legs[leg], _find_contact(layout, leg, phase), int(nodes.feet[n, leg])).mean(axis=0)
         if alpha[leg] > 0.0
         else 0.0
         for leg in (0, 1)
