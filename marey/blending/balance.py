@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError
-from marey.dynamics import GRAVITY, Body, Supports, compute_centre_of_pressure, find_supports, solve_inverse_dynamics
+from marey.dynamics import GRAVITY, Body, compute_centre_of_pressure, find_supports, solve_inverse_dynamics
 from marey.kinematics import Limb, solve_two_bone
 from marey.motion import Motion, ensure_contacts
 
@@ -61,8 +61,11 @@ def solve_least_shift(
         keep: frames with no shift.
         before: shift ``(F, 2)`` [m] that the clip has already, from which the new one goes on.
     """
+    from scipy.linalg import solveh_banded
+
     count = len(need.places)
     curve = _stencil_rows(count, (1.0, -2.0, 1.0), -1) * rate_hz**2
+    # L: the pressure of a pendulum moves with its shift and against its acceleration
     pendulum = -need.lever[:, None] * curve
     pendulum[:, 1] += 1.0
     pendulum *= COM_FOLLOWS_ROOT
@@ -71,33 +74,34 @@ def solve_least_shift(
     still = np.full(count, STAY_WEIGHT)
     still[[0, -1, *keep]] *= KEEP_WEIGHT
     ends = np.isin(np.arange(count), (0, count - 2))
-    fixed = _zero_bands(count)
+    # Lower bands of the matrix of 2 F unknowns, x and z by turns, with room for rows beyond the ends: size, jerk,
+    # speed at the ends and acceleration in flight do not change from step to step
+    fixed = np.zeros((NUM_BANDS, 2 * (count + 2 * STENCIL_REACH)))
+    jerk = _stencil_rows(count, (-1.0, 3.0, -3.0, 1.0), -1) * rate_hz**3
+    speed = _stencil_rows(count, (-1.0, 1.0), 0) * rate_hz
     _add_normal_blocks(fixed, np.ones((count, 1)), 0, _identity_blocks(still))
-    _add_normal_blocks(
-        fixed,
-        _stencil_rows(count, (-1.0, 3.0, -3.0, 1.0), -1) * rate_hz**3,
-        -1,
-        _identity_blocks(np.full(count, JERK_WEIGHT)),
-    )
-    _add_normal_blocks(fixed, _stencil_rows(count, (-1.0, 1.0), 0) * rate_hz, 0, REST_WEIGHT * _identity_blocks(ends))
+    _add_normal_blocks(fixed, jerk, -1, _identity_blocks(np.full(count, JERK_WEIGHT)))
+    _add_normal_blocks(fixed, speed, 0, REST_WEIGHT * _identity_blocks(ends))
     _add_normal_blocks(fixed, need.lever[:, None] * curve, -1, _identity_blocks(~need.is_carried))
-    return _solve_weighted_shift(need, pendulum, fixed)
-
-
-def _solve_weighted_shift(need: PressureConstraints, pendulum: FloatArray, fixed: FloatArray) -> FloatArray:
     beyond = need.places @ DIRECTIONS.T - need.bounds
     shift = np.zeros_like(need.places)
     for _ in range(MAX_SHIFT_ITERATIONS):
+        # Half planes that the pressure, and the shift itself, is beyond at present
         out = (beyond + _apply_rows(pendulum, shift) @ DIRECTIONS.T > 0.0) & need.is_bound[:, None]
         far = shift @ DIRECTIONS.T > MAX_SHIFT_M
         bands = fixed.copy()
         _add_normal_blocks(bands, pendulum, -1, _direction_blocks(out))
-        _add_normal_blocks(bands, np.ones((len(shift), 1)), 0, _direction_blocks(far))
-        right = _apply_rows_transposed(pendulum, np.where(out, -beyond, 0.0) @ DIRECTIONS) + MAX_SHIFT_M * (
-            far @ DIRECTIONS
-        )
-        before, shift = shift, _solve_banded(bands, right)
-        if np.abs(shift - before).max() < SHIFT_TOL_M:
+        _add_normal_blocks(bands, np.ones((count, 1)), 0, _direction_blocks(far))
+        # Right side: L transposed times the excess
+        pull = np.where(out, -beyond, 0.0) @ DIRECTIONS
+        spread = np.pad(np.zeros_like(pull), ((1, 1), (0, 0)))
+        for n in range(3):
+            spread[n : n + count] += pendulum[:, n : n + 1] * pull
+        right = spread[1:-1] + MAX_SHIFT_M * (far @ DIRECTIONS)
+        own = bands[:, 2 * STENCIL_REACH : bands.shape[1] - 2 * STENCIL_REACH]
+        last = shift
+        shift = np.asarray(solveh_banded(own, right.ravel(), lower=True), dtype=np.float64).reshape(-1, 2)
+        if np.abs(shift - last).max() < SHIFT_TOL_M:
             break
     return shift
 
@@ -125,19 +129,6 @@ def _apply_rows(rows: FloatArray, shift: FloatArray) -> FloatArray:
     return rows[:, :1] * padded[:-2] + rows[:, 1:2] * shift + rows[:, 2:] * padded[2:]
 
 
-def _apply_rows_transposed(rows: FloatArray, values: FloatArray) -> FloatArray:
-    """The transpose of such rows, times values ``(F, 2)``."""
-    spread = np.pad(np.zeros_like(values), ((1, 1), (0, 0)))
-    for n in range(3):
-        spread[n : n + len(values)] += rows[:, n : n + 1] * values
-    return spread[1:-1]
-
-
-def _zero_bands(count: int) -> FloatArray:
-    """Lower bands of a symmetric matrix of 2 F unknowns, x and z by turns, with room for rows beyond the ends."""
-    return np.zeros((NUM_BANDS, 2 * (count + 2 * STENCIL_REACH)))
-
-
 def _add_normal_blocks(bands: FloatArray, rows: FloatArray, first: int, blocks: FloatArray) -> None:
     """Add :math:`A^T W A` of rows ``(F, S)`` that begin ``first`` frames on, with blocks W ``(F, 2, 2)``."""
     at = np.arange(len(rows)) + first + STENCIL_REACH
@@ -148,13 +139,6 @@ def _add_normal_blocks(bands: FloatArray, rows: FloatArray, first: int, blocks: 
                 below = 2 * (i - j) + a - b
                 if below >= 0:
                     bands[below, 2 * (at + j) + b] += part[:, a, b]
-
-
-def _solve_banded(bands: FloatArray, right: FloatArray) -> FloatArray:
-    from scipy.linalg import solveh_banded  # pyright: ignore[reportUnknownVariableType] (scipy has no types)
-
-    own = bands[:, 2 * STENCIL_REACH : bands.shape[1] - 2 * STENCIL_REACH]
-    return np.asarray(solveh_banded(own, right.ravel(), lower=True), dtype=np.float64).reshape(-1, 2)
 
 
 MAX_LEG_EXTENSION: Final = 0.992  # [-] straightest that the root's height leaves a leg
@@ -180,18 +164,14 @@ def lower_root_to_reach(motion: Motion, ankles: Sequence[FloatArray]) -> Motion:
         apart = hip - goals
         room = np.maximum(reach**2 - apart[:, 0] ** 2 - apart[:, 2] ** 2, 0.0)
         down = np.maximum(down, apart[:, 1] - np.sqrt(room))
-    down = _smooth_upper_envelope(np.clip(down, 0.0, MAX_LOWERING_M), LOWERING_TIME_S * motion.rate_hz)
+    # A smooth curve above what is needed: the highest within reach, averaged over as many frames
+    down = np.clip(down, 0.0, MAX_LOWERING_M)
+    half = max(1, round(LOWERING_TIME_S * motion.rate_hz))
+    windows = np.lib.stride_tricks.sliding_window_view
+    high = windows(np.pad(down, half, mode="edge"), 2 * half + 1).max(axis=1)
+    hann = np.asarray(np.hanning(2 * half + 3), dtype=np.float64)[1:-1]
+    down = windows(np.pad(high, half, mode="edge"), 2 * half + 1) @ (hann / hann.sum())
     return replace(motion, root_positions=motion.root_positions - down[:, None] * [0.0, 1.0, 0.0])
-
-
-def _smooth_upper_envelope(values: FloatArray, reach: float) -> FloatArray:
-    """A smooth curve above ``values`` (F,): the highest within ``reach`` frames, averaged over as many."""
-    half = max(1, round(reach))
-    padded = np.pad(values, half, mode="edge")
-    high = np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1).max(axis=1)
-    window = np.asarray(np.hanning(2 * half + 3), dtype=np.float64)[1:-1]
-    again = np.lib.stride_tricks.sliding_window_view(np.pad(high, half, mode="edge"), 2 * half + 1)
-    return again @ (window / window.sum())
 
 
 NUM_BALANCE_PASSES: Final = 2  # of measuring and moving: legs that follow have masses of their own
@@ -233,7 +213,11 @@ def balance_motion(
         InputError: a frame to keep is not in the clip, or the margin is no small number.
         UnknownNameError: the skeleton lacks a leg.
     """
-    _check_balance_request(motion, keep, margin_m)
+    wrong = [frame for frame in keep if not 0 <= frame < motion.num_frames]
+    if wrong:
+        raise InputError(f"frame {wrong[0]} is to stay, of {motion.num_frames}", "Count frames from zero")
+    if not 0.0 <= margin_m <= 0.1:
+        raise InputError(f"margin_m is {margin_m}", "Give 0 to 0.1 m")
     motion = ensure_contacts(motion)
     if motion.num_frames < MIN_FRAMES:
         return motion
@@ -243,14 +227,6 @@ def balance_motion(
         shift = solve_least_shift(_pressure_constraints(shown, body, margin_m), motion.rate_hz, keep, shift)
         shown = shift_root(motion, shift)
     return shown
-
-
-def _check_balance_request(motion: Motion, keep: Sequence[int], margin_m: float) -> None:
-    wrong = [frame for frame in keep if not 0 <= frame < motion.num_frames]
-    if wrong:
-        raise InputError(f"frame {wrong[0]} is to stay, of {motion.num_frames}", "Count frames from zero")
-    if not 0.0 <= margin_m <= 0.1:
-        raise InputError(f"margin_m is {margin_m}", "Give 0 to 0.1 m")
 
 
 def shift_root(motion: Motion, shift: FloatArray) -> Motion:
@@ -270,32 +246,23 @@ def shift_root(motion: Motion, shift: FloatArray) -> Motion:
 
 def _pressure_constraints(motion: Motion, body: Body, margin_m: float) -> PressureConstraints:
     """Where the ground has to push, and where it can."""
+    from scipy.ndimage import gaussian_filter1d
+
     dynamics = solve_inverse_dynamics(body, motion, cutoff_hz=CUTOFF_HZ)
-    wrench = _moving_average(dynamics.wrench, motion.rate_hz)
+    averaged = gaussian_filter1d(dynamics.wrench, WINDOW_S * motion.rate_hz, axis=0, mode="mirror")
+    wrench = np.asarray(averaged, dtype=np.float64)
     supports = find_supports(motion, slack_s=WINDOW_S)
     normal = wrench[:, 1] / body.weight_n
     carried = supports.carried & (normal > MIN_CARRIED_WEIGHT)
-    places = np.where(carried[:, None], compute_centre_of_pressure(wrench, supports.floor_m)[0], dynamics.com)[
-        :, [0, 2]
-    ]
-    lever = (dynamics.com[:, 1] - supports.floor_m) / (
-        GRAVITY * np.where(carried, np.maximum(normal, MIN_CARRIED_WEIGHT), 1.0)
-    )
-    bounds = _pressure_bounds(supports, carried, margin_m)
-    return PressureConstraints(places, lever, bounds, carried & ~supports.grips.any(axis=1), carried)
-
-
-def _moving_average(values: FloatArray, rate_hz: float) -> FloatArray:
-    from scipy.ndimage import gaussian_filter1d  # pyright: ignore[reportUnknownVariableType] (scipy has no types)
-
-    return np.asarray(gaussian_filter1d(values, WINDOW_S * rate_hz, axis=0, mode="mirror"), dtype=np.float64)
-
-
-def _pressure_bounds(supports: Supports, carried: BoolArray, margin_m: float) -> FloatArray:
-    """How far ``(F, K)`` [m] along each direction the pressure may go: the soles without their rim."""
+    pressure = compute_centre_of_pressure(wrench, supports.floor_m)[0]
+    places = np.where(carried[:, None], pressure, dynamics.com)[:, [0, 2]]
+    pull = GRAVITY * np.where(carried, np.maximum(normal, MIN_CARRIED_WEIGHT), 1.0)
+    lever = (dynamics.com[:, 1] - supports.floor_m) / pull
+    # How far along each direction the pressure may go: the soles without their rim
     along = supports.points[:, :, [0, 2]] @ DIRECTIONS.T
     on = (supports.active & carried[:, None])[..., None]
     high = np.where(carried[:, None], np.where(on, along, -np.inf).max(axis=1, initial=-np.inf), 0.0)
     low = np.where(carried[:, None], np.where(on, along, np.inf).min(axis=1, initial=np.inf), 0.0)
     half = 0.5 * (high - low)
-    return 0.5 * (high + low) + np.maximum(half - margin_m, MIN_SUPPORT_FRACTION * half)
+    bounds = 0.5 * (high + low) + np.maximum(half - margin_m, MIN_SUPPORT_FRACTION * half)
+    return PressureConstraints(places, lever, bounds, carried & ~supports.grips.any(axis=1), carried)

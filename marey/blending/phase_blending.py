@@ -47,8 +47,11 @@ class BlendSettings:
     extrapolate: bool = False
 
     def __post_init__(self) -> None:
-        for kind, name, known in (("root", self.root, ROOT_SCHEMES), ("stance", self.stance, STANCE_SCHEMES),
-                                  ("rotations", self.rotations, ROTATION_MEANS)):  # fmt: skip
+        for kind, name, known in (
+            ("root", self.root, ROOT_SCHEMES),
+            ("stance", self.stance, STANCE_SCHEMES),
+            ("rotations", self.rotations, ROTATION_MEANS),
+        ):
             if name not in known:
                 raise UnknownNameError(kind, name, "blending", known)
 
@@ -176,7 +179,12 @@ def blend(
     rule = BlendSettings(time, root, stance, rotations, extrapolate)
     w = check_blend_weights(weights, len(motions), extrapolate=extrapolate)
     clips = [cut_phases(motion, clean=clean) for motion in motions]
-    _check_phase_strings(clips)
+    strings = [phase_string(clip) for clip in clips]
+    if len(set(strings)) > 1:
+        fix = "Cut the clips to the same phases"
+        raise InputError(f"the sequences of contacts differ: {' and '.join(strings)}", fix)
+    if not clips or not clips[0]:
+        raise InputError("no phase is long enough to be blended", "Give longer clips")
     body = Body.from_motion(motions[0]) if body is None else body
     rate = motions[0].rate_hz if rate_hz is None else rate_hz
     joiner = _PhaseSequence(body, w, rule, rate, realign=realign)
@@ -224,21 +232,19 @@ class _PhaseSequence:
 
     def _realign_placements(self, placed: list[MotionPhase], places: list[Placement]) -> list[Placement]:
         """Places that turn each source, about its centre of mass at landing, to the blended heading."""
-        ends = [p.motion for p in placed]
-        starts = [float(m.rotations[0, 0].twist_angle(UP)) for m in ends]
-        spins = [
-            float(
-                np.ptp(_unwrapped_heading(m)[[0, -1]]) * np.sign(_unwrapped_heading(m)[-1] - _unwrapped_heading(m)[0])
-            )
-            for m in ends
-        ]
+        motions = [phase.motion for phase in placed]
+        yaws = [np.unwrap(motion.rotations[:, 0].twist_angle(UP)) for motion in motions]
+        spins = np.array([float(np.ptp(yaw[[0, -1]]) * np.sign(yaw[-1] - yaw[0])) for yaw in yaws])
+        # Headings at lift-off within half a turn of the first
+        starts = [float(motion.rotations[0, 0].twist_angle(UP)) for motion in motions]
         whole = [start - 2.0 * np.pi * np.round((start - starts[0]) / (2.0 * np.pi)) for start in starts]
-        landing = np.array(whole) + np.array(spins)
+        landing = np.array(whole) + spins
         goal = float(self._weights @ landing)
         turned: list[Placement] = []
-        for motion, place, yaw in zip(ends, places, landing, strict=True):
+        for motion, (first, here, there), yaw in zip(motions, places, landing, strict=True):
             pivot = self._body.centre_of_mass(self._body.motion(motion[-1:]))[0] * [1.0, 0.0, 1.0]
-            turned.append(_compose_turn(place, goal - float(yaw), pivot))
+            turn = goal - float(yaw)
+            turned.append((first + turn, here, SO3.exp(turn * UP) @ (there - pivot) + pivot))
         return turned
 
     def result(self, like: Motion) -> BlendResult:
@@ -254,16 +260,6 @@ class _PhaseSequence:
             name="blend",
         )
         return BlendResult(motion, BlendReport(tuple(self._checks), tuple(self._boundaries)))
-
-
-def _unwrapped_heading(motion: Motion) -> FloatArray:
-    return np.unwrap(motion.rotations[:, 0].twist_angle(UP))
-
-
-def _compose_turn(place: Placement, turn: float, pivot: FloatArray) -> Placement:
-    """Carry out ``place``, then turn about ``pivot`` (3,) [m]."""
-    first, here, there = place
-    return first + turn, here, SO3.exp(turn * UP) @ (there - pivot) + pivot
 
 
 def place_phase(phase: MotionPhase, place: Placement) -> MotionPhase:
@@ -317,13 +313,3 @@ def _check_same_contacts(phases: Sequence[MotionPhase]) -> None:
             )
         if phase.motion.skeleton.names != first.motion.skeleton.names:
             raise InputError("the phases have other joints", "Retarget one motion to the skeleton of the other")
-
-
-def _check_phase_strings(clips: Sequence[tuple[MotionPhase, ...]]) -> None:
-    strings = [phase_string(clip) for clip in clips]
-    if len(set(strings)) > 1:
-        raise InputError(
-            f"the sequences of contacts differ: {' and '.join(strings)}", "Cut the clips to the same phases"
-        )
-    if not clips or not clips[0]:
-        raise InputError("no phase is long enough to be blended", "Give longer clips")

@@ -66,7 +66,7 @@ def check_flight(motion: Motion, body: Body | None = None) -> FlightCheck:
     across = np.linalg.svd(level)[2][1]
     H = compute_momentum(body, motion, cutoff_hz=None)[:, 3:]
     off = H - H.mean(axis=0)
-    spins = _solve_batch(whole_body_inertia(body, motion), off)
+    spins = np.linalg.solve(whole_body_inertia(body, motion), off[..., None])[..., 0]
     return FlightCheck(
         gravity=float(fit[2, 1]),
         horizontal=float(np.hypot(fit[2, 0], fit[2, 2])),
@@ -74,10 +74,6 @@ def check_flight(motion: Motion, body: Body | None = None) -> FlightCheck:
         momentum_drift=float(np.linalg.norm(off, axis=1).max() / max(float(np.linalg.norm(H.mean(axis=0))), 1e-9)),
         spin_drift=float(np.linalg.norm(spins, axis=1).max()),
     )
-
-
-def _solve_batch(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
-    return np.asarray(np.linalg.solve(matrices, vectors[..., None]), dtype=np.float64)[..., 0]
 
 
 def whole_body_inertia(body: Body, motion: Motion) -> FloatArray:
@@ -174,20 +170,19 @@ def _segment_distance(p: FloatArray, ends: FloatArray) -> float:
 def _convex_hull(points: FloatArray) -> FloatArray:
     """Corners of the convex hull, counter-clockwise (Andrew's two chains)."""
     order = points[np.lexsort((points[:, 1], points[:, 0]))]
-    chains: list[list[FloatArray]] = []
+    hull: list[FloatArray] = []
     for line in (order, order[::-1]):
         chain: list[FloatArray] = []
-        for p in line:
-            while len(chain) > 1 and _cross_of_corner(chain[-2], chain[-1], p) <= 0.0:
+        for c in line:
+            # A corner that does not turn to the left is inside
+            while len(chain) > 1:
+                a, b = chain[-2:]
+                if (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]) > 0.0:
+                    break
                 chain.pop()
-            chain.append(p)
-        chains.append(chain[:-1])
-    hull = chains[0] + chains[1]
+            chain.append(c)
+        hull += chain[:-1]
     return np.array(hull if hull else [order[0]])
-
-
-def _cross_of_corner(a: FloatArray, b: FloatArray, c: FloatArray) -> float:
-    return float((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))
 
 
 REACH_TOL_M: Final = 0.01  # [m] a centre of mass farther off than this is out of reach of the legs
@@ -320,24 +315,22 @@ def predict_validity(
         reasons.append(f"one lasts {ratio:.1f} times as long as the other")
     if first.kind == "flight":
         body = Body.from_motion(first.motion) if body is None else body
-        reasons += _flight_faults(first, second, weight, body)
+        turns = [measure_flight_turn(phase) for phase in (first, second)]
+        apart = abs(turns[0] - turns[1])
+        if apart > TURN_RAD:
+            jump = predict_landing_jump((first, second), np.array(turns), np.array([weight, 1.0 - weight]), body)
+            if jump > LEVEL_JUMP_MPS:
+                degrees = np.rad2deg(apart)
+                reasons.append(f"turns differ by {degrees:.0f} degrees and the landing would jump by {jump:.1f} m/s")
+        # Tumbles may be blended if both turn about one axis, by about as much
+        tilts = [measure_flight_tilt(phase) for phase in (first, second)]
+        sizes = [float(np.linalg.norm(tilt)) for tilt in tilts]
+        is_same = min(sizes) >= 1e-6 and abs(sizes[0] - sizes[1]) <= MAX_TILT_RATIO * max(sizes)
+        if is_same:
+            is_same = float(tilts[0] @ tilts[1]) / (sizes[0] * sizes[1]) > np.cos(AXIS_RAD)
+        if max(sizes) > TILT_RAD and not is_same:
+            reasons.append(f"the bodies tumble by {np.rad2deg(sizes[0]):.0f} and {np.rad2deg(sizes[1]):.0f} degrees")
     return BlendPrediction(not reasons, tuple(reasons))
-
-
-def _flight_faults(first: MotionPhase, second: MotionPhase, weight: float, body: Body) -> list[str]:
-    reasons: list[str] = []
-    turns = [measure_flight_turn(phase) for phase in (first, second)]
-    apart = abs(turns[0] - turns[1])
-    if apart > TURN_RAD:
-        jump = predict_landing_jump((first, second), np.array(turns), np.array([weight, 1.0 - weight]), body)
-        if jump > LEVEL_JUMP_MPS:
-            degrees = np.rad2deg(apart)
-            reasons.append(f"turns differ by {degrees:.0f} degrees and the landing would jump by {jump:.1f} m/s")
-    tilts = [measure_flight_tilt(phase) for phase in (first, second)]
-    sizes = [float(np.linalg.norm(tilt)) for tilt in tilts]
-    if max(sizes) > TILT_RAD and not _is_same_axis(tilts, sizes):
-        reasons.append(f"the bodies tumble by {np.rad2deg(sizes[0]):.0f} and {np.rad2deg(sizes[1]):.0f} degrees")
-    return reasons
 
 
 def measure_flight_turn(phase: MotionPhase) -> float:
@@ -365,10 +358,3 @@ def predict_landing_jump(
     turned = np.stack([SO3.exp((goal - t) * UP) @ v for t, v in zip(turns, velocities, strict=True)])
     jump = scale @ (turned - velocities)
     return float(np.hypot(jump[0], jump[2]))
-
-
-def _is_same_axis(tilts: list[FloatArray], sizes: list[float]) -> bool:
-    if min(sizes) < 1e-6:
-        return False
-    cosine = float(tilts[0] @ tilts[1]) / (sizes[0] * sizes[1])
-    return cosine > np.cos(AXIS_RAD) and abs(sizes[0] - sizes[1]) <= MAX_TILT_RATIO * max(sizes)
