@@ -46,8 +46,19 @@ def world_point(layout: FullLayout, phase: int, times: FloatArray, at: IntArray,
         contact = layout.timeline.phases[phase].contacts[0]
         plant = np.asarray(contact.position)
         return WorldVector(at, lambda s, _: local(s) - s.points[contact.point][0].at(at) + plant, None, None)
-    after = times - flight.start_s
-    columns, coefficients, centre = _ballistic_com(layout, phase, after)
+    # In flight the centre of mass is on its parabola, linear in the unknowns of the flight
+    axes, place, speed = layout.figure.axes, layout.place_columns(flight), layout.speed_columns(flight)
+    after = (times - flight.start_s)[:, None]
+    columns, coefficients = np.zeros((len(at), 3, 2), dtype=np.int64), np.zeros((len(at), 3, 2))
+    columns[:, axes, 0], columns[:, axes, 1] = place, speed
+    coefficients[:, axes, 0], coefficients[:, axes, 1] = 1.0, after
+    drop = 0.5 * after**2 * layout.gravity
+
+    def centre(x: FloatArray) -> FloatArray:
+        value = drop.copy()
+        value[:, axes] += x[place] + after * x[speed]
+        return value
+
     return WorldVector(at, lambda s, x: local(s) - s.com.at(at) + centre(x), columns, coefficients)
 
 
@@ -72,32 +83,15 @@ def world_com_velocity(layout: FullLayout, phase: int, times: FloatArray, at: In
     return WorldVector(at, jet, columns, coefficients)
 
 
-def _ballistic_com(
-    layout: FullLayout, phase: int, after: FloatArray
-) -> tuple[IntArray, FloatArray, Callable[[FloatArray], FloatArray]]:
-    flight = layout.flight_of(phase)
-    assert flight is not None
-    axes, place, speed = layout.figure.axes, layout.place_columns(flight), layout.speed_columns(flight)
-    columns = np.zeros((len(after), 3, 2), dtype=np.int64)
-    coefficients = np.zeros((len(after), 3, 2))
-    columns[:, axes, 0], columns[:, axes, 1] = place, speed
-    coefficients[:, axes, 0], coefficients[:, axes, 1] = 1.0, after[:, None]
-    drop = 0.5 * after[:, None] ** 2 * layout.gravity
-
-    def centre(x: FloatArray) -> FloatArray:
-        value = drop.copy()
-        value[:, axes] += x[place] + after[:, None] * x[speed]
-        return value
-
-    return columns, coefficients, centre
-
-
 def key_rows(layout: FullLayout, builder: InstantBuilder, key: Key) -> list[RowFamily]:
-    """Rows of one key; those that only bound control points give none (see :func:`held_bounds`)."""
+    """Rows of one key; those that only bound control points give none (see :func:`narrow_bounds`)."""
     if _find_bounded_points(layout, key) is not None:
         return []
     phase = layout.problem.phase_index(key.phase)
-    times = _key_times(layout, key, phase)
+    if key.at is not None:
+        times = np.array([layout.timeline.time_of(phase, key.at)])
+    else:
+        times = layout.timeline.even_frames(phase, CLEARANCE_PER_SPAN)
     at = np.array([builder.add(phase, float(t)) for t in times], dtype=np.int64)
     if key.kind in ("pose", "velocity", "range", "turn"):
         return [_coordinate_rows(layout, key, at)]
@@ -118,19 +112,25 @@ def narrow_bounds(layout: FullLayout, lower: FloatArray, upper: FloatArray) -> N
 
     A spline stays within the hull of its control points, so this is enough at every instant.
     """
+    keys, timeline = layout.problem.keys, layout.timeline
     for name, (low, high) in layout.problem.limits.items():
         i = layout.figure.angle_index(name)
         lower[:, i], upper[:, i] = low, high
-    for key in layout.problem.keys:
+    for key in keys:
         points = _find_bounded_points(layout, key)
         for i, low, high in key_angle_ranges(layout, key) if points is not None else ():
             lower[points, i] = np.maximum(lower[points, i], low)
             upper[points, i] = np.minimum(upper[points, i], high)
-    for end, inner in ((0, 1), (-1, -2)):
-        for i in _find_stopped_angles(layout, end):
-            fixed = lower[end, i] == upper[end, i]
-            lower[inner, i] = lower[end, i] if fixed else lower[inner, i]
-            upper[inner, i] = upper[end, i] if fixed else upper[inner, i]
+    # An angle that is fixed and stopped at an end of the motion fixes the next control point too
+    for end, inner, edge in ((0, 1, 0.0), (-1, -2, timeline.duration_s)):
+        for key in keys:
+            if key.kind != "velocity" or key.at is None:
+                continue
+            if abs(timeline.time_of(layout.problem.phase_index(key.phase), key.at) - edge) >= SNAP_S:
+                continue
+            for i, value, _ in key_angle_ranges(layout, key):
+                if value == 0.0 and lower[end, i] == upper[end, i]:
+                    lower[inner, i], upper[inner, i] = lower[end, i], upper[end, i]
 
 
 def _find_bounded_points(layout: FullLayout, key: Key) -> IntArray | None:
@@ -139,38 +139,12 @@ def _find_bounded_points(layout: FullLayout, key: Key) -> IntArray | None:
         return None
     phase = layout.problem.phase_index(key.phase)
     if key.at is None:
-        return _active_points(layout, phase)
+        knots, edges = layout.timeline.spline.knots, layout.timeline.edges
+        return np.flatnonzero((knots[:-4] < edges[phase + 1] - 1e-9) & (knots[4:] > edges[phase] + 1e-9))
     time = layout.timeline.time_of(phase, key.at)
     if time <= 0.0:
         return np.array([0])
     return np.array([layout.num_points - 1]) if time >= layout.timeline.duration_s - SNAP_S else None
-
-
-def _find_stopped_angles(layout: FullLayout, end: int) -> list[int]:
-    """Angles that a velocity key stops at an end of the motion, 0 or -1."""
-    wanted = 0.0 if end == 0 else layout.timeline.duration_s
-    found: list[int] = []
-    for key in layout.problem.keys:
-        if key.kind == "velocity" and key.at is not None:
-            time = layout.timeline.time_of(layout.problem.phase_index(key.phase), key.at)
-            if abs(time - wanted) < SNAP_S:
-                found += [i for i, value, _ in key_angle_ranges(layout, key) if value == 0.0]
-    return found
-
-
-def _active_points(layout: FullLayout, phase: int) -> IntArray:
-    spline, edges = layout.timeline.spline, layout.timeline.edges
-    starts, ends = spline.knots[:-4], spline.knots[4:]
-    return np.flatnonzero((starts < edges[phase + 1] - 1e-9) & (ends > edges[phase] + 1e-9))
-
-
-def _key_times(layout: FullLayout, key: Key, phase: int) -> FloatArray:
-    if key.at is not None:
-        return np.array([layout.timeline.time_of(phase, key.at)])
-    breaks = layout.timeline.breaks(phase)
-    shares = np.arange(CLEARANCE_PER_SPAN) / CLEARANCE_PER_SPAN
-    inner = (breaks[:-1, None] + np.diff(breaks)[:, None] * shares).ravel()
-    return np.concatenate([inner, breaks[-1:]])
 
 
 def key_angle_ranges(layout: FullLayout, key: Key) -> list[tuple[int, float, float]]:

@@ -48,14 +48,20 @@ class FullLayout:
         """Count what there is."""
         timeline = Timeline.from_problem(problem)
         column = timeline.spline.num_coefficients * len(figure.angles)
-        width = 2 * len(figure.axes) + len(figure.spins)
+        # Flight phases in a row are one flight
+        groups: list[list[int]] = []
+        for i, phase in enumerate(timeline.phases):
+            if phase.is_flight and groups and groups[-1][-1] == i - 1:
+                groups[-1].append(i)
+            elif phase.is_flight:
+                groups.append([i])
         flights: list[FlightUnknowns] = []
-        for group in _group_flights(timeline):
+        for group in groups:
             before = group[0] - 1 if group[0] > 0 else None
             after = group[-1] + 1 if group[-1] + 1 < len(timeline.phases) else None
             start, end = timeline.edges[group[0]], timeline.edges[group[-1] + 1]
             flights.append(FlightUnknowns(tuple(group), float(start), float(end), before, after, column))
-            column += width
+            column += 2 * len(figure.axes) + len(figure.spins)
         landings = [f.after for f in flights if f.after is not None] if problem.impact == "bounded" else []
         impulses = tuple((phase, column + i * len(figure.axes)) for i, phase in enumerate(landings))
         return FullLayout(problem, timeline, figure, tuple(flights), impulses)
@@ -130,16 +136,6 @@ class FullLayout:
         """Unknowns ``(n, 4, D)`` that count where the basis begins at ``first`` ``(n,)``."""
         points = first[:, None] + np.arange(NUM_ACTIVE)
         return points[:, :, None] * self.num_angles + np.arange(self.num_angles)
-
-
-def _group_flights(timeline: Timeline) -> list[list[int]]:
-    groups: list[list[int]] = []
-    for i, phase in enumerate(timeline.phases):
-        if phase.is_flight and groups and groups[-1][-1] == i - 1:
-            groups[-1].append(i)
-        elif phase.is_flight:
-            groups.append([i])
-    return groups
 
 
 ROUND_UP = 1.0 + 1e-12  # a span this much longer gives the same number of them

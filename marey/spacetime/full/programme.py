@@ -25,7 +25,6 @@ from marey.spacetime.full.objectives import (
 )
 from marey.spacetime.full.physics_rows import (
     RowFamily,
-    add_physics_frames,
     contact_rows,
     flight_rows,
     joint_point_name,
@@ -312,7 +311,10 @@ class FullProgramme:
 def _build_families(layout: FullLayout, builder: InstantBuilder, extra: Frames) -> list[RowFamily]:
     families: list[RowFamily] = []
     for p, phase in enumerate(layout.timeline.phases):
-        frames = add_physics_frames(layout, builder, p, extra)
+        # Frames of the physics: knots, what divides the spans, and what was asked for besides
+        times = layout.timeline.even_frames(p, layout.problem.frames_per_span)
+        times = np.unique(np.concatenate([times, [time for q, time in extra if q == p]]))
+        frames = np.array([builder.add(p, float(t)) for t in times], dtype=np.int64)
         flight = layout.flight_of(p)
         if flight is not None:
             families.append(flight_rows(layout, flight, frames))

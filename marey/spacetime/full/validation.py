@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import fields
-from itertools import pairwise
+from itertools import combinations, pairwise, product
 
 import numpy as np
 
@@ -44,7 +44,9 @@ def validate_numbers(problem: SpacetimeProblem) -> None:
         _require_finite(getattr(problem, name), f"{name} of problem '{problem.name}'")
     if problem.gravity < 0.0:
         raise InputError(f"gravity is {problem.gravity:g} m/s²", "It pulls down along Y: give 0 or more")
-    _check_limits(problem)
+    for name, (low, high) in problem.limits.items():
+        if not low <= high:
+            raise InputError(f"limits of {name} from {low} to {high} rad", "Give the lowest angle first")
     if not 1 <= problem.frames_per_span <= MAX_FRAMES or problem.max_iterations < 1:
         raise InputError(
             f"frames_per_span is {problem.frames_per_span}, max_iterations {problem.max_iterations}",
@@ -57,7 +59,14 @@ def validate_numbers(problem: SpacetimeProblem) -> None:
         if not np.isfinite(weight) or weight < 0.0:
             raise InputError(f"weight {item.name} is {weight}", "Weights are finite and not negative")
     for phase in problem.phases:
-        _check_range(phase)
+        if phase.duration_range_s is not None:
+            low, high = phase.duration_range_s
+            _require_finite((low, high), f"duration_range_s of phase '{phase.name}'")
+            if not 0.0 < low <= phase.duration_s <= high:
+                raise InputError(
+                    f"phase '{phase.name}' lasts {phase.duration_s:g} s, outside its range {low:g} to {high:g} s",
+                    "Give 0 < lowest <= duration_s <= highest",
+                )
         for contact in phase.contacts:
             _check_contact(contact, phase)
     for key in problem.keys:
@@ -73,15 +82,22 @@ def validate_full(layout: FullLayout) -> None:
             figure.point(contact.point)
         if phase.contacts:
             build_support(phase)
-            _check_reach(figure, phase.contacts, f"in phase '{phase.name}'")
+            for one, other in combinations(phase.contacts, 2):
+                _check_pair(figure, one, other, f"in phase '{phase.name}'")
+    # Contacts of two supports in a row hold at one instant
     for before, after in pairwise(problem.phases):
-        if before.contacts and after.contacts:
-            _check_hand_over(figure, before, after)
+        for one, other in product(before.contacts, after.contacts):
+            _check_pair(figure, one, other, f"from phase '{before.name}' to '{after.name}'")
     for key in problem.keys:
         if key.point is not None:
             figure.point(key.point)
-        if key.kind == "point" and key.point is not None:
-            _check_target(figure, key, problem)
+        phase = problem.phases[problem.phase_index(key.phase)]
+        if key.kind == "point" and key.point is not None and phase.contacts and len(key.target) == 3:
+            if any(value is None for value in key.target):
+                continue
+            x, y, z = (float(value or 0.0) for value in key.target)
+            goal = Contact(key.point, (x, y, z))
+            _check_pair(figure, phase.contacts[0], goal, f"(a key in phase '{phase.name}')")
     _check_contradictions(layout)
     _check_bounds(layout)
 
@@ -90,24 +106,6 @@ def _require_finite(values: float | Iterable[float | None] | None, what: str) ->
     given = [values] if values is None or isinstance(values, float | int) else list(values)
     if any(value is not None and not np.isfinite(value) for value in given):
         raise InputError(f"{what} is {values}", "Give finite numbers")
-
-
-def _check_limits(problem: SpacetimeProblem) -> None:
-    for name, (low, high) in problem.limits.items():
-        if not low <= high:
-            raise InputError(f"limits of {name} from {low} to {high} rad", "Give the lowest angle first")
-
-
-def _check_range(phase: ProblemPhase) -> None:
-    if phase.duration_range_s is None:
-        return
-    low, high = phase.duration_range_s
-    _require_finite((low, high), f"duration_range_s of phase '{phase.name}'")
-    if not 0.0 < low <= phase.duration_s <= high:
-        raise InputError(
-            f"phase '{phase.name}' lasts {phase.duration_s:g} s, outside its range {low:g} to {high:g} s",
-            "Give 0 < lowest <= duration_s <= highest",
-        )
 
 
 def _check_contact(contact: Contact, phase: ProblemPhase) -> None:
@@ -182,12 +180,6 @@ def _joint_chain(figure: Character, point: str) -> list[tuple[int, FloatArray]]:
     return chain[::-1]
 
 
-def _check_reach(figure: Character, contacts: tuple[Contact, ...], where: str) -> None:
-    for i, one in enumerate(contacts):
-        for other in contacts[i + 1 :]:
-            _check_pair(figure, one, other, where)
-
-
 def _check_pair(figure: Character, one: Contact, other: Contact, where: str) -> None:
     apart = float(np.linalg.norm(np.asarray(one.position) - np.asarray(other.position)))
     reach = _max_distance(figure, one.point, other.point)
@@ -197,22 +189,6 @@ def _check_pair(figure: Character, one: Contact, other: Contact, where: str) -> 
             f"{apart - reach:.2f} m more than the body reaches ({reach:.2f} m)",
             "Move them closer, or put a flight between",
         )
-
-
-def _check_hand_over(figure: Character, before: ProblemPhase, after: ProblemPhase) -> None:
-    where = f"from phase '{before.name}' to '{after.name}'"
-    for one in before.contacts:
-        for other in after.contacts:
-            _check_pair(figure, one, other, where)
-
-
-def _check_target(figure: Character, key: Key, problem: SpacetimeProblem) -> None:
-    phase = problem.phases[problem.phase_index(key.phase)]
-    if not phase.contacts or len(key.target) != 3 or any(value is None for value in key.target):
-        return
-    x, y, z = (float(value or 0.0) for value in key.target)
-    goal = Contact(key.point or "", (x, y, z))
-    _check_pair(figure, phase.contacts[0], goal, f"(a key in phase '{phase.name}')")
 
 
 def _check_contradictions(layout: FullLayout) -> None:

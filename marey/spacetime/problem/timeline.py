@@ -68,12 +68,8 @@ class Timeline:
         """Dense instants of the whole motion: every span cut in ``per_span`` parts, both sides of every border."""
         builder = InstantBuilder(self)
         for phase in range(len(self.phases)):
-            breaks = self.breaks(phase)
-            steps = np.arange(per_span) / per_span
-            inner = (breaks[:-1, None] + np.diff(breaks)[:, None] * steps).ravel()
-            for time in inner:
+            for time in self.even_frames(phase, per_span):
                 builder.add(phase, float(time))
-            builder.add(phase, float(breaks[-1]))
         return builder.build()
 
 
