@@ -121,9 +121,13 @@ class SpacetimeProblem:
     def __post_init__(self) -> None:
         if not self.phases:
             raise InputError(f"problem '{self.name}' has no phase", "Add at least one [[phase]]")
-        _check_choice("space", self.space, SPACES)
-        _check_choice("flight", self.flight, FLIGHTS)
-        _check_choice("impact", self.impact, IMPACTS)
+        for what, value, known in (
+            ("space", self.space, SPACES),
+            ("flight", self.flight, FLIGHTS),
+            ("impact", self.impact, IMPACTS),
+        ):
+            if value not in known:
+                raise InputError(f"{what} '{value}'", f"It is one of {', '.join(known)}")
 
     @property
     def duration_s(self) -> float:
@@ -136,11 +140,6 @@ class SpacetimeProblem:
         if name not in names:
             raise UnknownNameError("phase", name, f"problem '{self.name}'", names)
         return names.index(name)
-
-
-def _check_choice(what: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise InputError(f"{what} '{value}'", f"It is one of {', '.join(known)}")
 
 
 SAME_TOL: Final = 1e-9  # [m], [m/s], [rad] values this near are the same
@@ -159,6 +158,11 @@ class KeyInterval(NamedTuple):
     end: float
     key: Key
 
+    @property
+    def words(self) -> str:
+        """The interval as text."""
+        return f"{self.low:g}" if self.low == self.high else f"at least {self.low:g}"
+
 
 def check_key_conflicts(problem: SpacetimeProblem) -> None:
     """Refuse two keys that want different values of the same thing at the same instant.
@@ -166,26 +170,23 @@ def check_key_conflicts(problem: SpacetimeProblem) -> None:
     Raises:
         InputError: with both keys and both values.
     """
-    wishes = [wish for key in problem.keys for wish in _key_intervals(problem, key)]
-    for one, other in combinations(wishes, 2):
-        if (
-            one.what == other.what
-            and _is_compatible(one, other)
-            and max(one.low, other.low) > min(one.high, other.high) + SAME_TOL
-        ):
+    intervals: list[KeyInterval] = []
+    for key in problem.keys:
+        begin = problem.phase_index(key.phase) + (0.0 if key.at is None else key.at)
+        end = begin + (1.0 if key.at is None else 0.0)
+        intervals += [KeyInterval(what, low, high, begin, end, key) for what, low, high in _key_ranges(key)]
+    for one, other in combinations(intervals, 2):
+        if one.what != other.what or max(one.low, other.low) <= min(one.high, other.high) + SAME_TOL:
+            continue
+        # Speeds before and after a border are two things
+        if one.key.kind in VELOCITY_KINDS and one.key.phase != other.key.phase:
+            continue
+        if max(one.begin, other.begin) <= min(one.end, other.end):
             raise InputError(
                 f"keys '{one.key.kind}' in phase '{one.key.phase}' and '{other.key.kind}' in phase "
-                f"'{other.key.phase}' contradict: {one.what} cannot be "
-                f"{_describe_interval(one)} and {_describe_interval(other)}",
+                f"'{other.key.phase}' contradict: {one.what} cannot be {one.words} and {other.words}",
                 "Change one of them",
             )
-
-
-def _key_intervals(problem: SpacetimeProblem, key: Key) -> Iterator[KeyInterval]:
-    begin = problem.phase_index(key.phase) + (0.0 if key.at is None else key.at)
-    end = begin + (1.0 if key.at is None else 0.0)
-    for what, low, high in _key_ranges(key):
-        yield KeyInterval(what, low, high, begin, end, key)
 
 
 def _key_ranges(key: Key) -> Iterator[tuple[str, float, float]]:
@@ -200,14 +201,3 @@ def _key_ranges(key: Key) -> Iterator[tuple[str, float, float]]:
     elif key.kind in ("pose", "velocity"):
         for name, value in key.joints.items():
             yield f"the speed of {name}" if key.kind == "velocity" else name, value, value
-
-
-def _is_compatible(one: KeyInterval, other: KeyInterval) -> bool:
-    """Whether two keys share an instant; speeds before and after a border are two things."""
-    if one.key.kind in VELOCITY_KINDS and one.key.phase != other.key.phase:
-        return False
-    return max(one.begin, other.begin) <= min(one.end, other.end)
-
-
-def _describe_interval(wish: KeyInterval) -> str:
-    return f"{wish.low:g}" if wish.low == wish.high else f"at least {wish.low:g}"
