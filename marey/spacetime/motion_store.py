@@ -8,14 +8,13 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, FormatError, InputError, MareyError, MissingFileError, TensorFormat, Tensors
+from marey.base import FloatArray, FormatError, InputError, MareyError, MissingFileError, TensorFormat
 from marey.motion import Motion
 from marey.spacetime.dispatch import build_character, optimize
 from marey.spacetime.problem.definition import SpacetimeProblem
@@ -73,20 +72,17 @@ def read_entry(path: Path) -> StoreEntry:
     """
     tensors, facts = ENTRY_FILE.read(path)
     try:
-        return _restore_entry(tensors, facts, path)
+        q = tensors["q"]
+        rate_hz, violation, objective = (float(facts[name]) for name in ("rate_hz", "violation", "objective"))
+        is_motion = q.ndim == 2 and len(q) >= 4 and np.isfinite(q).all() and rate_hz > 0.0
+        if not is_motion or np.isnan(violation + objective):
+            raise ValueError("its numbers make no motion")
+        problem = parse_problem(str(facts["problem"]), file=path.name)
+        return StoreEntry(problem, q.astype(np.float64), rate_hz, violation, objective, int(facts["version"]))
     except FormatError as error:
         raise ENTRY_FILE.format_error(path, f"a store entry with a broken problem: {error}") from error
     except (MareyError, KeyError, TypeError, ValueError) as error:
         raise ENTRY_FILE.damaged(path, error) from error
-
-
-def _restore_entry(tensors: Tensors, facts: Mapping[str, Any], path: Path) -> StoreEntry:
-    q = tensors["q"]
-    rate_hz, violation, objective = (float(facts[name]) for name in ("rate_hz", "violation", "objective"))
-    if q.ndim != 2 or len(q) < 4 or not np.isfinite(q).all() or not rate_hz > 0.0 or np.isnan(violation + objective):
-        raise ValueError("its numbers make no motion")
-    problem = parse_problem(str(facts["problem"]), file=path.name)
-    return StoreEntry(problem, q.astype(np.float64), rate_hz, violation, objective, int(facts["version"]))
 
 
 QUOTA_S: Final = 2.0
@@ -201,7 +197,8 @@ class MotionStore:
             return StoreAnswer(found[0], motion_from_entry(found[0]), None, found[1], is_improved=False)
         start = None if found is None else retime_entry(found[0], problem)
         result = optimize(problem, warm_start=start, time_limit_s=quota_s, on_failure="return")
-        fresh = _build_entry(problem, result)
+        q = build_character(problem).from_motion(result.motion)
+        fresh = StoreEntry(problem, q, result.motion.rate_hz, result.violation, result.objective)
         kept, is_improved = self._keep(fresh)
         distance = np.inf if found is None else found[1]
         return StoreAnswer(kept, motion_from_entry(kept), result, distance, is_improved=is_improved)
@@ -224,12 +221,6 @@ class MotionStore:
         return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}{SUFFIX}"
 
 
-def _build_entry(problem: SpacetimeProblem, result: SpacetimeResult) -> StoreEntry:
-    tree = build_character(problem)
-    motion = result.motion
-    return StoreEntry(problem, tree.from_motion(motion), motion.rate_hz, result.violation, result.objective)
-
-
 def motion_from_entry(entry: StoreEntry) -> Motion:
     """The clip of an entry."""
     return build_character(entry.problem).to_motion(entry.q, entry.rate_hz)
@@ -237,17 +228,13 @@ def motion_from_entry(entry: StoreEntry) -> Motion:
 
 def retime_entry(entry: StoreEntry, problem: SpacetimeProblem) -> Motion:
     """The clip of an entry, each phase stretched to the length it has in another problem."""
-    old = _phase_edges(entry.problem)
-    new = _phase_edges(problem)
+    old, new = (
+        np.concatenate([[0.0], np.cumsum([phase.duration_s for phase in one.phases])])
+        for one in (entry.problem, problem)
+    )
     length = float(new[-1])
     count = max(4, round(length * entry.rate_hz) + 1)
     times: FloatArray = np.interp(np.linspace(0.0, length, count), new, old)
     frames = np.arange(len(entry.q)) / entry.rate_hz
     columns: list[FloatArray] = [np.interp(times, frames, entry.q[:, i]) for i in range(entry.q.shape[1])]
-    q = np.stack(columns, axis=1)
-    return build_character(problem).to_motion(q, entry.rate_hz)
-
-
-def _phase_edges(problem: SpacetimeProblem) -> FloatArray:
-    """When phases begin and end ``(P + 1,)`` [s]."""
-    return np.concatenate([[0.0], np.cumsum([phase.duration_s for phase in problem.phases])])
+    return build_character(problem).to_motion(np.stack(columns, axis=1), entry.rate_hz)

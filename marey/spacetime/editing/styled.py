@@ -83,7 +83,17 @@ class SimplifiedProgramme:
         from scipy import sparse
 
         tools: Any = sparse  # scipy has no stubs
-        kept = build_angle_map(layout, S)
+        # The part of S that moves angles; columns that only slide the root are left out
+        matrix = check_coordinate_map(S, layout.figure.tree.num_dofs)
+        angles = matrix[layout.figure.angles]
+        crowded = np.flatnonzero((angles != 0.0).sum(axis=1) > 1)
+        if crowded.size:
+            raise InputError(
+                f"'{layout.figure.names[crowded[0]]}' follows two simplified coordinates", "Let it follow one"
+            )
+        kept = angles[:, (angles != 0.0).any(axis=0)]
+        if not kept.shape[1]:
+            raise InputError("S moves no angle", "Give it at least one column that does")
         rest = layout.num_unknowns - layout.num_curve_unknowns
         blocks = [tools.kron(tools.eye_array(layout.num_points), tools.csr_array(kept)), tools.eye_array(rest)]
         self._inner = inner
@@ -113,23 +123,6 @@ class SimplifiedProgramme:
     def row_name(self, index: int) -> str:
         """What a row asks for."""
         return self._inner.row_name(index)
-
-
-def build_angle_map(layout: FullLayout, S: FloatArray) -> FloatArray:
-    """The part of ``S (D, d)`` that moves angles, ``(angles, d')``; columns that only slide the root are left out.
-
-    Raises:
-        InputError: another shape, numbers that are not finite, or a coordinate that follows two at once.
-    """
-    matrix = check_coordinate_map(S, layout.figure.tree.num_dofs)
-    angles = matrix[layout.figure.angles]
-    crowded = np.flatnonzero((angles != 0.0).sum(axis=1) > 1)
-    if crowded.size:
-        raise InputError(f"'{layout.figure.names[crowded[0]]}' follows two simplified coordinates", "Let it follow one")
-    kept = angles[:, (angles != 0.0).any(axis=0)]
-    if not kept.shape[1]:
-        raise InputError("S moves no angle", "Give it at least one column that does")
-    return kept
 
 
 def _simplified_bounds(T: Any, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:

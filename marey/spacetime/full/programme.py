@@ -191,7 +191,15 @@ class FullProgramme:
         self._residuals = build_residual_terms(layout, builder)
         self.instants: Instants = builder.build()
         self._scales = layout.scales
-        self._points = _collect_points(layout)
+        # Every point that some row looks at, once
+        names = [c.point for phase in layout.timeline.phases for c in phase.contacts]
+        names += [key.point for key in layout.problem.keys if key.point is not None]
+        names += find_hands(layout) if layout.problem.objective.min_jerk > 0.0 else []
+        points: dict[str, tuple[int, FloatArray]] = {name: layout.figure.point(name) for name in names}
+        upright = [c.point for phase in layout.timeline.phases for c in phase.contacts if c.kind == "foot"]
+        for name in upright + [key.point for key in layout.problem.keys if key.kind == "bar" and key.point is not None]:
+            points[joint_point_name(name)] = layout.figure.point(joint_point_name(name))
+        self._points = tuple((name, dof, place) for name, (dof, place) in points.items())
         self._quadratics = build_quadratic_terms(layout, reference)
         self.lower, self.upper = (bound / self._scales for bound in _bounds(layout))
         self._cache: tuple[bytes, BodyState] | None = None
@@ -326,18 +334,6 @@ def _build_families(layout: FullLayout, builder: InstantBuilder, extra: Frames) 
     for key in layout.problem.keys:
         families += key_rows(layout, builder, key)
     return families
-
-
-def _collect_points(layout: FullLayout) -> tuple[tuple[str, int, FloatArray], ...]:
-    """Every point that some row looks at, once."""
-    names = [c.point for phase in layout.timeline.phases for c in phase.contacts]
-    names += [key.point for key in layout.problem.keys if key.point is not None]
-    names += find_hands(layout) if layout.problem.objective.min_jerk > 0.0 else []
-    points: dict[str, tuple[int, FloatArray]] = {name: layout.figure.point(name) for name in names}
-    upright = [c.point for phase in layout.timeline.phases for c in phase.contacts if c.kind == "foot"]
-    for name in upright + [key.point for key in layout.problem.keys if key.kind == "bar" and key.point is not None]:
-        points[joint_point_name(name)] = layout.figure.point(joint_point_name(name))
-    return tuple((name, dof, place) for name, (dof, place) in points.items())
 
 
 def _bounds(layout: FullLayout) -> tuple[FloatArray, FloatArray]:

@@ -266,7 +266,10 @@ def solve_durations(
         if options.is_over(began) or not best.solution.answer.is_solved or np.abs(move).max(initial=0.0) < 1e-9:
             break
         trial = np.clip(durations + move, low, high)
-        found = _evaluate_solution(_solve_at_durations(best.solution, free, trial, tree, options, began), free)
+        # Solve at other durations, from the last solution
+        layout, left = best.solution.layout, replace(options, time_limit_s=options.left_s(began))
+        other = replace_durations(layout.problem, free, trial, _count_spans(layout, free))
+        found = _evaluate_solution(solve_full(other, tree, left, start=best.solution.x), free)
         spent += found.solution.answer.iterations
         if found.solution.answer.is_solved and found.value < best.value:
             turned = float(found.slope @ best.slope) < 0.0
@@ -297,14 +300,6 @@ def replace_durations(
 
 def _count_spans(layout: FullLayout, free: list[int]) -> FloatArray:
     return np.array([len(layout.timeline.breaks(i)) - 1 for i in free], dtype=np.float64)
-
-
-def _solve_at_durations(
-    solution: FullSolution, free: list[int], durations: FloatArray, tree: JointTree, options: FullOptions, began: float
-) -> FullSolution:
-    """Solve at other durations, from the last solution."""
-    problem = replace_durations(solution.layout.problem, free, durations, _count_spans(solution.layout, free))
-    return solve_full(problem, tree, replace(options, time_limit_s=options.left_s(began)), start=solution.x)
 
 
 def _evaluate_solution(solution: FullSolution, free: list[int]) -> DurationResult:

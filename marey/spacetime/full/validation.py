@@ -24,7 +24,7 @@ from marey.spacetime.problem.definition import (
     check_key_conflicts,
 )
 from marey.spacetime.problem.support import build_support
-from marey.spacetime.problem.timeline import check_phases
+from marey.spacetime.problem.timeline import MAX_SPANS
 
 SAME_ANGLE_RAD = 1e-9  # [rad] values of two keys this near are the same
 REACH_TOL_M = 1e-6  # [m]
@@ -39,7 +39,20 @@ def validate_numbers(problem: SpacetimeProblem) -> None:
         InputError: with the phase or key it is about.
         UnknownNameError: a key names a phase or kind that does not exist.
     """
-    check_phases(problem)
+    # Phases last some finite time, and have no more spans than memory holds
+    for phase in problem.phases:
+        if not np.isfinite(phase.duration_s) or phase.duration_s < 0.0:
+            raise InputError(f"phase '{phase.name}' lasts {phase.duration_s} s", "Give a duration above 0")
+        if phase.duration_s == 0.0:
+            raise InputError(f"phase '{phase.name}' has zero duration", "Give a duration above 0, or leave it out")
+        span = problem.span_s if phase.span_s is None else phase.span_s
+        if not (np.isfinite(span) and span > 0.0):
+            raise InputError(f"knot spacing of phase '{phase.name}' is {span} s", "Give span_s above 0")
+        if phase.duration_s > MAX_SPANS * span:
+            raise InputError(
+                f"phase '{phase.name}' of {phase.duration_s:g} s has more than {MAX_SPANS} spans of {span:g} s",
+                "Shorten it, or give a longer span_s",
+            )
     for name in ("span_s", "gravity", "height_m", "mass_kg", "start_com"):
         _require_finite(getattr(problem, name), f"{name} of problem '{problem.name}'")
     if problem.gravity < 0.0:

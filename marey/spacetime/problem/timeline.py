@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, IntArray
+from marey.base import FloatArray, IntArray
 from marey.numerics import KnotSpline
 from marey.spacetime.problem.definition import ProblemPhase, SpacetimeProblem
 
@@ -118,20 +118,3 @@ class InstantBuilder:
                     times[chosen], derivative, "left" if side == "left" else "right"
                 )
         return Instants(times, phases, first, basis)
-
-
-def check_phases(problem: SpacetimeProblem) -> None:
-    """Refuse phases without a positive, finite duration, and a contact phase of no length."""
-    for phase in problem.phases:
-        if not np.isfinite(phase.duration_s) or phase.duration_s < 0.0:
-            raise InputError(f"phase '{phase.name}' lasts {phase.duration_s} s", "Give a duration above 0")
-        if phase.duration_s == 0.0:
-            raise InputError(f"phase '{phase.name}' has zero duration", "Give a duration above 0, or leave it out")
-        span = problem.span_s if phase.span_s is None else phase.span_s
-        if not (np.isfinite(span) and span > 0.0):
-            raise InputError(f"knot spacing of phase '{phase.name}' is {span} s", "Give span_s above 0")
-        if phase.duration_s > MAX_SPANS * span:
-            raise InputError(
-                f"phase '{phase.name}' of {phase.duration_s:g} s has more than {MAX_SPANS} spans of {span:g} s",
-                "Shorten it, or give a longer span_s",
-            )

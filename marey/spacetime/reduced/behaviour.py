@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -183,8 +183,6 @@ class BehaviourSpace:
 
     def truncate(self, dimension: int) -> BehaviourSpace:
         """Return the space with fewer coordinates; the variance left out goes to the residual."""
-        from dataclasses import replace
-
         if not 1 <= dimension <= self.dimension:
             raise InputError(f"dimension {dimension} of {self.dimension}", "It is at least 1 and at most what is there")
         rest = len(self.columns) - self.dimension
@@ -252,14 +250,40 @@ def fit_behaviour(
     body = Body.from_motion(motions[0], mass_kg)
     tree = JointTree.from_body(body, root_order=root_order, fingers=False)
     samples = [_sample_clip(tree, body, motion, window) for motion in motions]
-    columns = _choose_columns(tree, free_root, samples)
-    rows = np.concatenate([_resample(s.q[s.keep], s.rate_hz)[:, columns] for s in samples])
+    # Coordinates: all turns but the root's free ones; those that no clip moves are left out
+    slides, turns = find_root_dofs(tree)
+    free = [dof for dof in turns if "xyz"[int(np.argmax(np.abs(tree.axes[dof])))] in free_root]
+    is_moved = np.concatenate([s.q[s.keep] for s in samples]).var(axis=0) >= VARIANCE_FLOOR
+    columns = np.array([i for i in np.flatnonzero(is_moved) if i not in slides and i not in free], dtype=np.int64)
+    # Principal components of thinned-out poses: max(d_0.9, 7) of them, at most 10
+    rows = np.concatenate([s.q[s.keep][:: max(1, round(s.rate_hz / SAMPLE_HZ))][:, columns] for s in samples])
     mean, basis, variances = compute_principal_components(rows)
-    wanted = _choose_dimension(variances, energy) if dimension is None else dimension
+    wanted = dimension
+    if wanted is None:
+        enough = int(np.searchsorted(np.cumsum(variances) / variances.sum(), energy - 1e-12)) + 1
+        wanted = int(np.clip(enough, min(MIN_DIMENSION, len(variances)), MAX_DIMENSION))
     if not 1 <= wanted <= min(len(variances), len(rows) - 1):
         raise InputError(f"dimension {wanted}", f"{len(rows)} poses of {len(columns)} coordinates allow fewer")
     rest = float(variances[wanted:].mean()) if wanted < len(variances) else VARIANCE_FLOOR
-    lower, upper = _fit_limits(tree, samples)
+    # Limits: what the clips show and a margin, hips, ankles and toes within fixed ones
+    poses = np.concatenate([s.smooth for s in samples])
+    lower = np.maximum(poses.min(axis=0) - LIMIT_MARGIN, tree.lower)
+    upper = np.minimum(poses.max(axis=0) + LIMIT_MARGIN, np.where(np.isfinite(tree.upper), tree.upper, np.inf))
+    for side in SIDES:
+        dofs = find_leg_dofs(tree, side)
+        for part, most in ((dofs[:3], HIP_LIMIT), (dofs[4:7], ANKLE_LIMIT)):
+            lower[part], upper[part] = np.maximum(lower[part], -most), np.minimum(upper[part], most)
+    toes = [find_leg_dofs(tree, side)[7] for side in SIDES]
+    lower[toes], upper[toes] = np.minimum(lower[toes], -TOE_LIMIT), np.maximum(upper[toes], TOE_LIMIT)
+    upper = np.maximum(upper, lower + LIMIT_MARGIN)
+    # Square acceleration of all coordinates over the time of each clip: (rate^2) / rate
+    accelerations = [float((np.gradient(s.rates, axis=0)[s.keep] ** 2).sum() * s.rate_hz) for s in samples]
+    notes: list[str] = []
+    if len(samples) < 3:
+        notes.append(f"only {len(samples)} clips: the space may be too narrow")
+    needed = int(np.searchsorted(np.cumsum(variances) / variances.sum(), 0.9)) + 1
+    if needed > NUM_MIXED_FRAMES:
+        notes.append(f"{needed} dimensions for 90 % of the variance: the clips are probably of several behaviours")
     return BehaviourSpace(
         tree=align_legs(tree),
         columns=columns,
@@ -272,10 +296,10 @@ def fit_behaviour(
         upper=upper,
         borders=_fit_borders(tree, samples),
         poses=_choose_key_poses(samples, at_rest=window == "flight"),
-        accel_scale=_median_acceleration(tree, samples),
+        accel_scale=min(float(np.median(accelerations)), MAX_ACCEL),
         trials=tuple(s.name for s in samples),
         name=name,
-        report=_describe_fit(samples, variances),
+        report=tuple(notes),
     )
 
 
@@ -285,12 +309,6 @@ def compute_principal_components(rows: FloatArray) -> tuple[FloatArray, FloatArr
     _, s, vt = np.linalg.svd(rows - mean, full_matrices=False)
     signs = np.sign(vt[np.arange(len(vt)), np.argmax(np.abs(vt), axis=1)])  # same bytes on every machine
     return mean, (vt * signs[:, None]).T, s**2 / max(len(rows) - 1, 1)
-
-
-def _choose_dimension(variances: FloatArray, energy: float) -> int:
-    """max(d_0.9, 7), at most 10."""
-    enough = int(np.searchsorted(np.cumsum(variances) / variances.sum(), energy - 1e-12)) + 1
-    return int(np.clip(enough, min(MIN_DIMENSION, len(variances)), MAX_DIMENSION))
 
 
 def _sample_clip(tree: JointTree, body: Body, motion: Motion, window: str | None) -> ClipSample:
@@ -303,60 +321,23 @@ def _sample_clip(tree: JointTree, body: Body, motion: Motion, window: str | None
     phases = contact_phases(motion)
     q = tree.from_motion(own)
     smooth = tree.from_motion(lowpass(own, SMOOTH_HZ))
-    keep = _choose_window(motion, phases, window)
-    flight = _find_longest_flight(phases) if window == "flight" else None
-    edges = None if flight is None else (flight.start, flight.stop)
-    return ClipSample(motion.name, motion.rate_hz, q, smooth, phases, keep, edges)
-
-
-def _choose_window(motion: Motion, phases: tuple[ContactPhase, ...], window: str | None) -> slice:
-    if window is None:
-        return slice(0, motion.num_frames)
+    keep, edges = slice(0, motion.num_frames), None
     if window == "stance":
-        stances = [
-            phase for phase in phases if phase.kind == "left" and phase.start > 0 and phase.stop < motion.num_frames
-        ]
+        # From the middle of the first whole stance on the left foot to that of the last
+        stances = [p for p in phases if p.kind == "left" and p.start > 0 and p.stop < motion.num_frames]
         if not stances:
             raise InputError(f"clip '{motion.name}' never stands on its left foot alone", "Leave it out")
         middles = [(phase.start + phase.stop) // 2 for phase in stances]
-        return slice(middles[0], max(middles[-1] + 1, middles[0] + 4))
-    longest = _find_longest_flight(phases)
-    if window != "flight" or longest is None:
-        raise InputError(f"clip '{motion.name}' has no {window}", "Leave it out, or fit whole clips")
-    start = longest.start - int(BEFORE_S * motion.rate_hz)
-    return slice(max(start, 0), min(longest.stop + int(AFTER_S * motion.rate_hz), motion.num_frames))
-
-
-def _find_longest_flight(phases: tuple[ContactPhase, ...]) -> ContactPhase | None:
-    flights = [phase for phase in phases if phase.kind == "flight"]
-    return max(flights, key=len) if flights else None
-
-
-def _choose_columns(tree: JointTree, free_root: str, samples: list[ClipSample]) -> IntArray:
-    """All turns but the root's free ones; those that no clip moves are left out."""
-    slides, turns = find_root_dofs(tree)
-    free = [dof for dof in turns if "xyz"[int(np.argmax(np.abs(tree.axes[dof])))] in free_root]
-    poses = np.concatenate([s.q[s.keep] for s in samples])
-    still = np.flatnonzero(poses.var(axis=0) < VARIANCE_FLOOR)
-    legs = {int(dof) for dof in range(tree.num_dofs)} - set(still.tolist())
-    return np.array([i for i in sorted(legs) if i not in slides and i not in free], dtype=np.int64)
-
-
-def _resample(q: FloatArray, rate_hz: float) -> FloatArray:
-    return q[:: max(1, round(rate_hz / SAMPLE_HZ))]
-
-
-def _fit_limits(tree: JointTree, samples: list[ClipSample]) -> tuple[FloatArray, FloatArray]:
-    poses = np.concatenate([s.smooth for s in samples])
-    lower = np.maximum(poses.min(axis=0) - LIMIT_MARGIN, tree.lower)
-    upper = np.minimum(poses.max(axis=0) + LIMIT_MARGIN, np.where(np.isfinite(tree.upper), tree.upper, np.inf))
-    for side in SIDES:
-        dofs = find_leg_dofs(tree, side)
-        for part, most in ((dofs[:3], HIP_LIMIT), (dofs[4:7], ANKLE_LIMIT)):
-            lower[part], upper[part] = np.maximum(lower[part], -most), np.minimum(upper[part], most)
-    toes = [find_leg_dofs(tree, side)[7] for side in SIDES]
-    lower[toes], upper[toes] = np.minimum(lower[toes], -TOE_LIMIT), np.maximum(upper[toes], TOE_LIMIT)
-    return lower, np.maximum(upper, lower + LIMIT_MARGIN)
+        keep = slice(middles[0], max(middles[-1] + 1, middles[0] + 4))
+    elif window is not None:
+        flights = [phase for phase in phases if phase.kind == "flight"]
+        if window != "flight" or not flights:
+            raise InputError(f"clip '{motion.name}' has no {window}", "Leave it out, or fit whole clips")
+        longest = max(flights, key=len)
+        start = longest.start - int(BEFORE_S * motion.rate_hz)
+        keep = slice(max(start, 0), min(longest.stop + int(AFTER_S * motion.rate_hz), motion.num_frames))
+        edges = (longest.start, longest.stop)
+    return ClipSample(motion.name, motion.rate_hz, q, smooth, phases, keep, edges)
 
 
 def _fit_borders(tree: JointTree, samples: list[ClipSample]) -> dict[str, ContactBorder]:
@@ -394,25 +375,6 @@ def _choose_key_poses(samples: list[ClipSample], *, at_rest: bool) -> dict[str, 
     return poses
 
 
-def _median_acceleration(tree: JointTree, samples: list[ClipSample]) -> float:
-    """Median over clips of the square acceleration of all coordinates, over time."""
-    sums = [
-        float((np.gradient(s.rates, axis=0)[s.keep] ** 2).sum() * s.rate_hz)  # (rate^2) / rate
-        for s in samples
-    ]
-    return min(float(np.median(sums)), MAX_ACCEL)
-
-
-def _describe_fit(samples: list[ClipSample], variances: FloatArray) -> tuple[str, ...]:
-    notes: list[str] = []
-    if len(samples) < 3:
-        notes.append(f"only {len(samples)} clips: the space may be too narrow")
-    needed = int(np.searchsorted(np.cumsum(variances) / variances.sum(), 0.9)) + 1
-    if needed > NUM_MIXED_FRAMES:
-        notes.append(f"{needed} dimensions for 90 % of the variance: the clips are probably of several behaviours")
-    return tuple(notes)
-
-
 BEHAVIOUR_FILE: Final = TensorFormat(
     "marey-behaviour", "behaviour", 1, "Fit one with BehaviourSpace.fit, or name a shipped one."
 )
@@ -433,13 +395,8 @@ def write_behaviour(behaviour: BehaviourSpace, path: Path) -> None:
         tensors |= {f"border.{name}.mean": border.mean, f"border.{name}.deviation": border.deviation}
     for name, pose in behaviour.poses.items():
         tensors |= {f"pose.{name}.q": pose.q, f"pose.{name}.qd": pose.qd}
-    BEHAVIOUR_FILE.write(path, tensors, _describe_behaviour(behaviour, figure))
-
-
-def _describe_behaviour(behaviour: BehaviourSpace, figure: TreeSkeleton) -> dict[str, Any]:
-    """What is not an array."""
-    tree, skeleton = behaviour.tree, figure.skeleton
-    return {
+    # What is not an array
+    facts: dict[str, Any] = {
         "name": behaviour.name,
         "trials": behaviour.trials,
         "report": behaviour.report,
@@ -455,6 +412,7 @@ def _describe_behaviour(behaviour: BehaviourSpace, figure: TreeSkeleton) -> dict
         "borders": sorted(behaviour.borders),
         "poses": sorted(behaviour.poses),
     }
+    BEHAVIOUR_FILE.write(path, tensors, facts)
 
 
 def read_behaviour(path: Path) -> BehaviourSpace:
@@ -496,16 +454,12 @@ def _restore_behaviour(tensors: Tensors, described: Mapping[str, Any]) -> Behavi
         residual_variance=float(described["residual_variance"]),
         explained=float(described["explained"]),
         borders={
-            str(n): ContactBorder(*_read_pair(tensors, f"border.{n}", "mean", "deviation"))
+            str(n): ContactBorder(tensors[f"border.{n}.mean"], tensors[f"border.{n}.deviation"])
             for n in described["borders"]
         },
-        poses={str(n): BehaviourPose(*_read_pair(tensors, f"pose.{n}", "q", "qd")) for n in described["poses"]},
+        poses={str(n): BehaviourPose(tensors[f"pose.{n}.q"], tensors[f"pose.{n}.qd"]) for n in described["poses"]},
         accel_scale=float(described["accel_scale"]),
         trials=tuple(str(trial) for trial in described["trials"]),
         name=str(described["name"]),
         report=tuple(str(line) for line in described["report"]),
     )
-
-
-def _read_pair(tensors: Tensors, stem: str, first: str, second: str) -> tuple[FloatArray, FloatArray]:
-    return tensors[f"{stem}.{first}"], tensors[f"{stem}.{second}"]

@@ -69,22 +69,6 @@ def _elementary_derivatives(code: int, x: float, rounding: float) -> tuple[float
 
 
 @kernel
-def _angle_jet(out: FloatArray, y: FloatArray, x: FloatArray, spare: FloatArray) -> None:
-    """Write ``atan2(y, x)``: turned onto the first axis, where the arc tangent is ``t - t^3 / 3``."""
-    turn = math.atan2(y[0, 0], x[0, 0])
-    c, s = math.cos(turn), math.sin(turn)
-    ahead = c * x[0, 0] + s * y[0, 0]
-    for k in range(3):
-        for j in range(out.shape[1]):
-            spare[0, k, j] = c * x[k, j] + s * y[k, j]
-            spare[1, k, j] = c * y[k, j] - s * x[k, j]
-    f = 1.0 / ahead
-    _compose_jet(spare[2], spare[0], f, -f * f, 2.0 * f * f * f, -6.0 * f * f * f * f)
-    _multiply_jets(spare[0], spare[1], spare[2])
-    _compose_jet(out, spare[0], turn, 1.0, 0.0, -2.0)
-
-
-@kernel
 def replay_tape(
     ops: IntArray, numbers: FloatArray, outputs: IntArray, z: FloatArray, data: FloatArray, nodes: IntArray,
     out: FloatArray,
@@ -105,6 +89,7 @@ def replay_tape(
     registers = np.zeros((first + len(ops), 3, columns))
     spare = np.zeros((3, 3, columns))
     for k in nodes:
+        # Variables with their rates and unit gradients, then the numbers of the node
         for i in range(num_variables):
             if columns > 1:
                 registers[i, 0, i + 1] = 1.0
@@ -112,6 +97,7 @@ def replay_tape(
                 registers[i, d, 0] = z[k, d, i]
         for i in range(num_data):
             registers[num_variables + i, 0, 0] = data[k, i]
+        # Operations in the order in which they were recorded
         for n in range(len(ops)):
             code, target = ops[n, 0], registers[first + n]
             a, b = registers[ops[n, 1]], registers[ops[n, 2]]
@@ -123,7 +109,18 @@ def replay_tape(
             elif code == OP_PRODUCT:
                 _multiply_jets(target, a, b)
             elif code == OP_ANGLE:
-                _angle_jet(target, a, b, spare)
+                # atan2(a, b), turned onto the first axis, where the arc tangent is t - t^3 / 3
+                turn = math.atan2(a[0, 0], b[0, 0])
+                c, s = math.cos(turn), math.sin(turn)
+                ahead = c * b[0, 0] + s * a[0, 0]
+                for i in range(3):
+                    for j in range(target.shape[1]):
+                        spare[0, i, j] = c * b[i, j] + s * a[i, j]
+                        spare[1, i, j] = c * a[i, j] - s * b[i, j]
+                f = 1.0 / ahead
+                _compose_jet(spare[2], spare[0], f, -f * f, 2.0 * f * f * f, -6.0 * f * f * f * f)
+                _multiply_jets(spare[0], spare[1], spare[2])
+                _compose_jet(target, spare[0], turn, 1.0, 0.0, -2.0)
             else:
                 f0, f1, f2, f3 = _elementary_derivatives(code, a[0, 0], numbers[n, 0])
                 _compose_jet(target, a, f0, f1, f2, f3)

@@ -117,9 +117,16 @@ def build_nodes(
                 feet[own, leg] = [find_foot_state(layout, roll, interval, time) for time in t]
                 plants[leg, own] = [_plant_numbers(legs[leg], interval, state) for state in feet[own, leg]]
     flight = np.array([layout.is_flight(p) for p in phases])
-    return CollocationNodes(
-        times, phases, _simpson_weights(layout, phases, times), coefficients, basis, feet, plants, flight
-    )
+    # Weights of Simpson's rule over the spans, exact for squares of accelerations; other instants weigh nothing
+    weights = np.zeros(len(times))
+    for phase, breaks in enumerate(layout.breaks):
+        here = np.flatnonzero(phases == phase)
+        for a, b in pairwise(breaks.tolist()):
+            for time, share in ((a, 1.0), (0.5 * (a + b), 4.0), (b, 1.0)):
+                near = here[np.abs(times[here] - time) < SNAP_S]
+                if len(near):
+                    weights[near[0]] += share * (b - a) / 6.0
+    return CollocationNodes(times, phases, weights, coefficients, basis, feet, plants, flight)
 
 
 def find_foot_state(layout: ReducedLayout, roll: FootRoll, interval: LegInterval, time: float) -> int:
@@ -161,13 +168,11 @@ def _span_fractions(layout: ReducedLayout, roll: FootRoll, phase: int, start: fl
 
 
 def _is_rolling(layout: ReducedLayout, roll: FootRoll, phase: int, time: float) -> bool:
-    for leg in (0, 1):
-        interval = layout.interval_of(leg, phase)
-        if not interval.is_stance:
-            continue
-        landed = interval.phases[0] > 0 and time < layout.edges[interval.phases[0]] + 0.15
-        if landed or find_foot_state(layout, roll, interval, time) != FLAT:
-            return True
+    for interval in (layout.interval_of(leg, phase) for leg in (0, 1)):
+        if interval.is_stance:
+            landed = interval.phases[0] > 0 and time < layout.edges[interval.phases[0]] + 0.15
+            if landed or find_foot_state(layout, roll, interval, time) != FLAT:
+                return True
     return False
 
 
@@ -189,19 +194,6 @@ def _fill_basis(
         for i in range(curves.num_curves):
             basis[nodes, slot + i, derivative] = values
             coefficients[nodes, slot + i] = curves.index(first[:, None] + np.arange(NUM_ACTIVE), i)
-
-
-def _simpson_weights(layout: ReducedLayout, phases: IntArray, times: FloatArray) -> FloatArray:
-    """Weights of Simpson's rule over the spans; exact for squares of accelerations. Other instants weigh nothing."""
-    weights = np.zeros(len(times))
-    for phase, breaks in enumerate(layout.breaks):
-        own = np.flatnonzero(phases == phase)
-        for a, b in pairwise(breaks.tolist()):
-            for time, share in ((a, 1.0), (0.5 * (a + b), 4.0), (b, 1.0)):
-                near = own[np.abs(times[own] - time) < SNAP_S]
-                if len(near):
-                    weights[near[0]] += share * (b - a) / 6.0
-    return weights
 
 
 HEEL_STRIP_M: Final = 0.04  # [m] length of the sole that bears while the foot rolls on its heel
@@ -303,8 +295,11 @@ def _support_rows(
     About :math:`o`: :math:`0 \le f_y \le f_{max}`, :math:`|f_{x,z}| \le \mu f_y/\sqrt2`, the twist
     :math:`|m_y| \le c f_y`, and :math:`e \cdot m_o - e \cdot (a \times Y) f_y \ge 0` for every edge :math:`a + s e`.
     """
+    from scipy.spatial import ConvexHull
+
     o = corners.mean(axis=0)
-    hull = _convex_hull((corners - o)[:, [2, 0]])  # (along Z, along X): counter-clockwise about Y
+    flat = (corners - o)[:, [2, 0]]  # (along Z, along X): the hull is counter-clockwise about Y
+    hull = flat[ConvexHull(flat).vertices]
     points = np.stack([hull[:, 1], np.zeros(len(hull)), hull[:, 0]], axis=1)
     up = np.array([0.0, 1.0, 0.0])
     mu = min(contact.friction for contact in contacts) / np.sqrt(2.0)
@@ -343,7 +338,8 @@ def _split_matrices(layout: ReducedLayout, nodes: CollocationNodes, n: int, legs
     for leg in (0, 1):
         if alpha[leg] > 0.0:
             out[leg] = alpha[leg] * np.eye(6)
-            out[leg, 3:, :3] = alpha[leg] * _skew_matrix(np.asarray(centres[leg] - middle))
+            v = np.asarray(centres[leg] - middle)
+            out[leg, 3:, :3] = alpha[leg] * np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])
     return out
 
 
@@ -367,14 +363,3 @@ def _neighbour_fraction(layout: ReducedLayout, phase: int) -> float:
     if (left is None) == (right is None):
         return 0.5
     return 1.0 if left is not None else 0.0
-
-
-def _skew_matrix(v: FloatArray) -> FloatArray:
-    return np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])
-
-
-def _convex_hull(points: FloatArray) -> FloatArray:
-    """Corners of the convex hull of points ``(n, 2)``, counter-clockwise."""
-    from scipy.spatial import ConvexHull
-
-    return points[ConvexHull(points).vertices]

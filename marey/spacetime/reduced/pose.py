@@ -98,7 +98,19 @@ class PoseMap:
         )
         self.planted = [np.flatnonzero(nodes.feet[:, leg] != FREE) for leg in (0, 1)]
         self.flying = np.flatnonzero(nodes.is_flight)
-        self._constant = self._constant_part()
+        # The constant part of dq/dy: without planted legs and flying roots
+        d = space.dimension
+        G = np.zeros((self.nodes.count, space.tree.num_dofs, self.nodes.basis.shape[1]))
+        G[:, :, :d] = space.modes
+        G[:, space.turns] = 0.0
+        G[:, space.turns, d + np.arange(3)] = 1.0
+        G[:, space.root, d + 3 + np.arange(3)] = 1.0
+        for leg in (0, 1):
+            dofs = space.legs[leg].dofs
+            slots = d + 6 + leg * LEG_SLOTS + np.arange(LEG_SLOTS)
+            G[:, dofs, slots] = 1.0
+            G[self.planted[leg][:, None], dofs] = 0.0
+        self._constant = G
         self._rest = space.mean.copy()
         self._rest[np.concatenate([space.root, space.turns])] = 0.0
 
@@ -115,8 +127,12 @@ class PoseMap:
         twists, twist_gradient = np.zeros((count, 2, 8, 6)), np.zeros((count, 2, 8, 6, slots))
         for leg in (0, 1):
             nodes = self.planted[leg]
-            columns = self._leg_columns(leg)
-            jets = self._jets(leg, y[nodes][:, :, columns], nodes, gradients=gradients)
+            # Slots of root position, root angles, swivel and lift
+            d = space.dimension
+            first = d + 6 + leg * LEG_SLOTS
+            columns = np.array([d + 3, d + 4, d + 5, d, d + 1, d + 2, first, first + 1], dtype=np.int64)
+            jets = np.zeros((len(nodes), NUM_OUTPUTS, 3, 9 if gradients else 1))
+            self.functions[leg](y[nodes][:, :, columns], self.nodes.plants[leg, nodes], None, jets)
             angles = jets[:, :NUM_ANGLES]
             states[nodes[:, None, None], np.arange(3)[:, None], space.legs[leg].dofs] = angles[..., 0].swapaxes(1, 2)
             stretch[nodes, leg] = jets[:, NUM_ANGLES, 0, 0]
@@ -130,52 +146,20 @@ class PoseMap:
             Gd[where], Gdd[where] = angles[:, :, 1, 1:], angles[:, :, 2, 1:]
             stretch_gradient[nodes[:, None], leg, columns] = jets[:, NUM_ANGLES, 0, 1:]
             twist_gradient[nodes[:, None], leg, :, :, columns] = sticks[..., 1:].transpose(0, 3, 1, 2)
-        self._centre_flights(states, G, Gd, Gdd, gradients=gradients)
+        if len(self.flying):
+            # Put the centre of mass of flying bodies at rest in the origin: p = -com(Q)
+            nodes, root = self.flying, space.root
+            states[nodes[:, None, None], np.arange(3)[:, None], root] = 0.0
+            com = compute_com_motion(space.tree, states[nodes, 0], states[nodes, 1], states[nodes, 2])
+            for k, value in enumerate((com.position, com.velocity, com.acceleration)):
+                states[nodes[:, None], k, root] = -value
+            if gradients:
+                rest = G[nodes]
+                G[nodes[:, None], root] = -(com.J @ rest)
+                Gd[nodes[:, None], np.arange(3)] = -(com.Jd @ rest)
+                Gdd[nodes[:, None], np.arange(3)] = -(com.Jdd @ rest)
         q, qd, qdd = (np.ascontiguousarray(states[:, k]) for k in range(3))
         return PoseState(y, q, qd, qdd, G, Gd, Gdd, stretch, stretch_gradient, twists, twist_gradient)
-
-    def _centre_flights(
-        self, states: FloatArray, G: FloatArray, Gd: FloatArray, Gdd: FloatArray, *, gradients: bool
-    ) -> None:
-        """Put the centre of mass at rest in the origin: ``p = -com(Q)``."""
-        nodes, root = self.flying, self.space.root
-        if not len(nodes):
-            return
-        states[nodes[:, None, None], np.arange(3)[:, None], root] = 0.0
-        com = compute_com_motion(self.space.tree, states[nodes, 0], states[nodes, 1], states[nodes, 2])
-        for k, value in enumerate((com.position, com.velocity, com.acceleration)):
-            states[nodes[:, None], k, root] = -value
-        if not gradients:
-            return
-        rest = G[nodes]
-        G[nodes[:, None], root] = -(com.J @ rest)
-        Gd[nodes[:, None], np.arange(3)] = -(com.Jd @ rest)
-        Gdd[nodes[:, None], np.arange(3)] = -(com.Jdd @ rest)
-
-    def _jets(self, leg: int, z: FloatArray, nodes: IntArray, *, gradients: bool) -> FloatArray:
-        out = np.zeros((len(nodes), NUM_OUTPUTS, 3, 9 if gradients else 1))
-        return self.functions[leg](z, self.nodes.plants[leg, nodes], None, out)
-
-    def _leg_columns(self, leg: int) -> IntArray:
-        """Slots of root position, root angles, swivel and lift."""
-        d = self.space.dimension
-        first = d + 6 + leg * LEG_SLOTS
-        return np.array([d + 3, d + 4, d + 5, d, d + 1, d + 2, first, first + 1], dtype=np.int64)
-
-    def _constant_part(self) -> FloatArray:
-        """dq/dy without planted legs and flying roots ``(N, D, S)``."""
-        space, d = self.space, self.space.dimension
-        G = np.zeros((self.nodes.count, space.tree.num_dofs, self.nodes.basis.shape[1]))
-        G[:, :, :d] = space.modes
-        G[:, space.turns] = 0.0
-        G[:, space.turns, d + np.arange(3)] = 1.0
-        G[:, space.root, d + 3 + np.arange(3)] = 1.0
-        for leg in (0, 1):
-            dofs = space.legs[leg].dofs
-            slots = d + 6 + leg * LEG_SLOTS + np.arange(LEG_SLOTS)
-            G[:, dofs, slots] = 1.0
-            G[self.planted[leg][:, None], dofs] = 0.0
-        return G
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -217,7 +201,9 @@ class NodeEvaluator:
         tree, moving, heavy = self.space.tree, self.space.moving, self.heavy
         total = compute_aggregate_jacobians(tree, state.q, state.qd, qdd, gravity=self.gravity)
         forces = state.chain(moving, (total.df_dq, total.df_dqd, total.df_dqdd))
-        spins = _rate_chain(state, moving, total.dp_dq[:, 3:], total.dp_dqd[:, 3:])
+        # Momentum does not depend on accelerations
+        dq, dqd = total.dp_dq[:, 3:], total.dp_dqd[:, 3:]
+        spins = (dq @ state.G + dqd[..., moving] @ state.Gd, dqd @ state.G, np.zeros_like(dqd @ state.G))
         torque, torque_blocks = None, None
         if self.has_torque:
             part = state.take(heavy)
@@ -239,7 +225,14 @@ class NodeEvaluator:
     def _torque(self, part: PoseState, qdd: FloatArray, wrench: FloatArray) -> FloatArray:
         """Torques ``(N', D - 6)`` of the joints at the nodes that count."""
         free = compute_torques(self.space.tree, part.q, part.qd, qdd[self.heavy], gravity=self.gravity)[:, 6:]
-        return free - self._contact_torque(part, wrench[self.heavy])
+        # Those that the ground causes at the legs that stand on it are taken off
+        ground = np.zeros_like(free)
+        for leg in (0, 1):
+            own = np.einsum("nij,nj->ni", self.shares[:, leg], wrench[self.heavy])
+            twists = self._loaded_twists(leg, part.twists[:, leg])
+            lines = twists[:, :, 3:] @ own[:, :3, None] + twists[:, :, :3] @ own[:, 3:, None]
+            ground[:, self.space.legs[leg].dofs - 6] = lines[:, :, 0]
+        return free - ground
 
     def _free_fall_accelerations(self, state: PoseState) -> FloatArray:
         """Accelerations with the root of flying bodies in free fall: no force acts on them."""
@@ -247,22 +240,12 @@ class NodeEvaluator:
         qdd[self.poses.flying, self.space.root[1]] -= self.gravity
         return qdd
 
-    def _contact_torque(self, state: PoseState, wrench: FloatArray) -> FloatArray:
-        """Torques ``(N, D - 6)`` that the ground causes at the legs that stand on it."""
-        out = np.zeros((len(wrench), len(self.actuated)))
-        for leg in (0, 1):
-            own = np.einsum("nij,nj->ni", self.shares[:, leg], wrench)
-            twists = self._loaded_twists(leg, state.twists[:, leg])
-            lines = twists[:, :, 3:] @ own[:, :3, None] + twists[:, :, :3] @ own[:, 3:, None]
-            out[:, self._leg(leg).dofs - 6] = lines[:, :, 0]
-        return out
-
     def _with_contact(
         self, state: PoseState, wrench: FloatArray, forces: StateBlocks, blocks: StateBlocks
     ) -> StateBlocks:
         """Take the derivatives of the ground's torques off those of a body without ground."""
         for leg in (0, 1):
-            shares, dofs = self.shares[:, leg], self._leg(leg).dofs - 6
+            shares, dofs = self.shares[:, leg], self.space.legs[leg].dofs - 6
             twists = self._loaded_twists(leg, state.twists[:, leg])
             turned = np.concatenate([twists[:, :, 3:], twists[:, :, :3]], axis=2) @ shares
             for block, force in zip(blocks, forces, strict=True):
@@ -280,11 +263,3 @@ class NodeEvaluator:
         out[feet == FREE] = 0.0
         out[feet != ON_TOES, 7] = 0.0
         return out
-
-    def _leg(self, leg: int) -> Leg:
-        return self.space.legs[leg]
-
-
-def _rate_chain(state: PoseState, moving: IntArray, dq: FloatArray, dqd: FloatArray) -> StateBlocks:
-    """As :meth:`PoseState.chain` for what does not depend on accelerations."""
-    return dq @ state.G + dqd[..., moving] @ state.Gd, dqd @ state.G, np.zeros_like(dqd @ state.G)

@@ -119,7 +119,13 @@ class ReducedObjective:
         Ha[:, :S, :S] += self.prior[:, None, None] * Hp
         ga[:, :S] += self.prior[:, None] * gp
         g[heavy], H[heavy] = ga, Ha
-        self._add_border(frame, g, H)
+        # Usual angles at lift-off and landing
+        b, r = self.borders, self._border(frame)
+        rows = b.weights[:, None] * frame.state.G[b.nodes, b.dofs]
+        for node in np.unique(b.nodes):
+            own = b.nodes == node
+            g[node, :S] += r[own] @ rows[own]
+            H[node, :S, :S] += rows[own].T @ rows[own]
         return g.reshape(N, 3, S), H
 
     def _part(self, frame: NodeState) -> tuple[tuple[FloatArray, FloatArray], FloatArray]:
@@ -132,14 +138,6 @@ class ReducedObjective:
     def _border(self, frame: NodeState) -> FloatArray:
         b = self.borders
         return b.weights * (frame.state.q[b.nodes, b.dofs] - b.means)
-
-    def _add_border(self, frame: NodeState, g: FloatArray, H: FloatArray) -> None:
-        S, b, r = self.scene.slots, self.borders, self._border(frame)
-        rows = b.weights[:, None] * frame.state.G[b.nodes, b.dofs]
-        for node in np.unique(b.nodes):
-            own = b.nodes == node
-            g[node, :S] += r[own] @ rows[own]
-            H[node, :S, :S] += rows[own].T @ rows[own]
 
 
 def build_border_prior(scene: RowContext, weight: float = BORDER_WEIGHT) -> BorderPrior:
@@ -198,12 +196,14 @@ def scatter_hessian(local: FloatArray, basis: FloatArray, places: IntArray, scal
             if places[n, s, 0] < 0 and places[n, s, 1] < 0 and places[n, s, 2] < 0 and places[n, s, 3] < 0:
                 continue
             for t in range(slots):
+                # Left half of the product: basis^T local, for the four variables of slot s
                 for k in range(4):
                     for e in range(3):
                         value = 0.0
                         for d in range(3):
                             value += basis[n, s, d, k] * local[n, d * slots + s, e * slots + t]
                         half[k, e] = value * scales[n, s, k]
+                # Right half: times the basis of slot t
                 for k in range(4):
                     i = places[n, s, k]
                     if i < 0:
@@ -273,20 +273,6 @@ class RowPattern:
     constant: FloatArray  # values of the data that never change
 
 
-def collect_globals(groups: list[RowGroup], starts: IntArray) -> GlobalEntries:
-    """Constant entries of all groups."""
-    found = [
-        (int(start) + row, column, factor)
-        for group, start in zip(groups, starts[:-1], strict=True)
-        for row, column, factor in group.globals
-    ]
-    return GlobalEntries(
-        np.array([row for row, _, _ in found], dtype=np.int64),
-        np.array([column for _, column, _ in found], dtype=np.int64),
-        np.array([factor for _, _, factor in found], dtype=np.float64),
-    )
-
-
 def build_row_pattern(
     groups: list[RowGroup],
     starts: IntArray,
@@ -305,7 +291,15 @@ def build_row_pattern(
         variables: of the search.
         extra: constant entries.
     """
-    entries, owner = _collect_pieces(groups, starts)
+    # Entries (piece, node, slot, k) of all groups, and the row of each
+    pieces, rows, first = list[IntArray](), list[IntArray](), 0
+    for group, start in zip(groups, starts[:-1], strict=True):
+        piece, slot = np.nonzero(group.mask)
+        quad = np.repeat(np.stack([first + piece, group.nodes[piece], slot], axis=1), 4, axis=0)
+        pieces.append(np.column_stack([quad, np.tile(np.arange(4), len(piece))]))
+        rows.append(np.repeat(start + group.owner[piece], 4))
+        first += len(group.nodes)
+    entries, owner = np.concatenate(pieces), np.concatenate(rows)
     columns = places[entries[:, 1], entries[:, 2], entries[:, 3]]
     free = columns >= 0
     entries, owner, columns = entries[free], owner[free], columns[free]
@@ -319,32 +313,6 @@ def build_row_pattern(
     np.add.at(constant, where[len(entries) :], (extra.factors * variables.scales[extra.columns])[keep])
     own = scales[entries[:, 1], entries[:, 2], entries[:, 3]]
     return RowPattern(pattern, np.ascontiguousarray(entries), where[: len(entries)].copy(), own, constant)
-
-
-def build_hessian_pattern(places: IntArray, count: int) -> tuple[SparsePattern, IntArray]:
-    """Variables that meet at a node; also the column of each entry."""
-    meet = np.zeros((count, count), dtype=bool)
-    for own in places:
-        used = np.unique(own)
-        used = used[used >= 0]
-        meet[used[:, None], used] = True
-    meet[np.arange(count), np.arange(count)] = True
-    columns, rows = np.nonzero(meet.T)
-    return SparsePattern(rows, np.searchsorted(columns, np.arange(count + 1)), count), columns
-
-
-def _collect_pieces(groups: list[RowGroup], starts: IntArray) -> tuple[IntArray, IntArray]:
-    """Entries (piece, node, slot, k) of all groups, and the row of each."""
-    entries: list[IntArray] = []
-    rows: list[IntArray] = []
-    first = 0
-    for group, start in zip(groups, starts[:-1], strict=True):
-        piece, slot = np.nonzero(group.mask)
-        quad = np.repeat(np.stack([first + piece, group.nodes[piece], slot], axis=1), 4, axis=0)
-        entries.append(np.column_stack([quad, np.tile(np.arange(4), len(piece))]))
-        rows.append(np.repeat(start + group.owner[piece], 4))
-        first += len(group.nodes)
-    return np.concatenate(entries), np.concatenate(rows)
 
 
 class ReducedProgramme:
@@ -362,11 +330,31 @@ class ReducedProgramme:
         coefficients = scene.nodes.coefficients
         self._places: IntArray = np.append(self.variables.number, -1)[coefficients]
         self._scales: FloatArray = np.append(self.variables.scales, 0.0)[coefficients]
-        self._globals = collect_globals(self.groups, self.starts)
+        # Constant entries of all groups
+        found = [
+            (int(start) + row, column, factor)
+            for group, start in zip(self.groups, self.starts[:-1], strict=True)
+            for row, column, factor in group.globals
+        ]
+        self._globals = GlobalEntries(
+            np.array([row for row, _, _ in found], dtype=np.int64),
+            np.array([column for _, column, _ in found], dtype=np.int64),
+            np.array([factor for _, _, factor in found], dtype=np.float64),
+        )
         self._rows = build_row_pattern(
             self.groups, self.starts, self._places, self._scales, self.variables, self._globals
         )
-        self._hessian, self._hessian_columns = build_hessian_pattern(self._places, len(self.lower))
+        # Entries of the Hessian: variables that meet at a node
+        count = len(self.lower)
+        meet = np.zeros((count, count), dtype=bool)
+        for own in self._places:
+            used = np.unique(own)
+            used = used[used >= 0]
+            meet[used[:, None], used] = True
+        meet[np.arange(count), np.arange(count)] = True
+        self._hessian_columns, rows = np.nonzero(meet.T)
+        starts = np.searchsorted(self._hessian_columns, np.arange(count + 1))
+        self._hessian = SparsePattern(rows, starts, count)
 
     @property
     def num_rows(self) -> int:

@@ -184,20 +184,19 @@ def _start_vector(
         settings = replace(round_.settings, has_physics=attempt.stages != 2)
         easier = build_reduced_problem(problem, search.behaviour, settings)
         return search.solve(easier, built.start, 0.5, SOFT_TOLERANCE).x
-    return _start_from_other_durations(search, attempt.flight, round_) if attempt.flight != 1.0 else built.start
-
-
-def _start_from_other_durations(search: ReducedSearch, share: float, built: ReducedProblem) -> FloatArray:
-    """Start for the asked flight times from a solution for others."""
-    flights = built.scene.variables.flights
-    durations = np.array([built.problem.phases[p].duration_s for p in flights])
-    problem = replace_durations(built.problem, flights, share * durations, count_phase_spans(built, flights))
-    other = build_reduced_problem(problem, built.scene.behaviour, built.settings)
+    if attempt.flight == 1.0:
+        return built.start
+    # From a solution for other flight times
+    flights = round_.scene.variables.flights
+    durations = np.array([round_.problem.phases[p].duration_s for p in flights])
+    spans = count_phase_spans(round_, flights)
+    problem = replace_durations(round_.problem, flights, attempt.flight * durations, spans)
+    other = build_reduced_problem(problem, round_.scene.behaviour, round_.settings)
     result = search.solve(other, other.start, 0.5, SOFT_TOLERANCE)
     if result.is_solved:
         times = ", ".join(f"'{problem.phases[p].name}' {problem.phases[p].duration_s:.2f} s" for p in flights)
         search.remarks.append(f"Other flight times can be solved: {times}.")
-    return transfer_vector(other, result.x, built)
+    return transfer_vector(other, result.x, round_)
 
 
 def count_phase_spans(built: ReducedProblem, phases: list[int]) -> FloatArray:
@@ -255,7 +254,11 @@ def optimise_durations(
         move = descent_direction(slope, best.durations, *ranges.T) * step
         if search.is_over or step < SHORTEST_STEP or np.abs(move).max(initial=0.0) < 1e-9:
             break
-        found = _solve_at_durations(search, best, free, np.clip(best.durations + move, *ranges.T))
+        durations = np.clip(best.durations + move, *ranges.T)
+        again = rebuild_at_durations(best, free, durations)
+        found = ReducedDurationResult(
+            again, search.solve(again, transfer_vector(best.built, best.result.x, again), SHORT_STEPS), durations
+        )
         if not (found.result.is_solved and found.result.objective < best.result.objective):
             step *= 0.35
             continue
@@ -285,15 +288,6 @@ def rebuild_at_durations(timed: ReducedDurationResult, free: list[int], duration
     new = np.concatenate([[0.0], np.cumsum([phase.duration_s for phase in problem.phases])])
     looks = tuple((p, float(np.interp(t, old[p : p + 2], new[p : p + 2]))) for p, t in built.settings.looks)
     return build_reduced_problem(problem, built.scene.behaviour, replace(built.settings, looks=looks))
-
-
-def _solve_at_durations(
-    search: ReducedSearch, timed: ReducedDurationResult, free: list[int], durations: FloatArray
-) -> ReducedDurationResult:
-    again = rebuild_at_durations(timed, free, durations)
-    return ReducedDurationResult(
-        again, search.solve(again, transfer_vector(timed.built, timed.result.x, again), SHORT_STEPS), durations
-    )
 
 
 def _lagrangian(timed: ReducedDurationResult, other: ReducedProblem) -> float:

@@ -67,7 +67,8 @@ class DisplacementProgramme:
         self._figure = tree if figure is None else figure  # same turns, bones of the clip: it says where points are
         self._tree, self._S, self._reference, self._rows, self._styles = tree, S, reference, rows, styles
         self._rough = reference.raw - reference.q
-        self._scales = np.array([_coordinate_scale(tree, S[:, j]) for j in range(S.shape[1])])
+        slides = ((S != 0.0) & (tree.kinds == PRISMATIC)[:, None]).any(axis=0)
+        self._scales = np.where(slides, ROOT_SCALE_M, ANGLE_SCALE)
         local = [spline.local(reference.times, order) for order in range(3)]
         self._first: IntArray = local[0][0]
         self._basis = np.stack([values for _, values in local])  # (3, N, 4)
@@ -97,7 +98,17 @@ class DisplacementProgramme:
         cost = 0.5 * float(x @ (self._hessian @ x))
         for style in self._styles:
             cost += float(evaluate_style(style, q, qd, qdd)[0].sum()) / len(q)
-        return cost, self._row_values(q, qd, qdd)
+        # Wrenches about the origin, points against their targets, angles as they are in the clip
+        wrenches, points, angles = self._rows.wrenches, self._rows.points, self._rows.angles
+        physics = np.zeros(0)
+        if wrenches.lower.size:
+            wrench = compute_aggregate(self._tree, q, qd, qdd).wrench + self._reference.offset
+            physics = np.einsum("ri,ri->r", wrenches.matrix, wrench[wrenches.instants])
+        exact = q + self._rough
+        positions = self._positions(exact)[0] - points.targets
+        return cost, np.concatenate(
+            [physics, positions.ravel() / POINT_SCALE_M, exact[angles.instants, angles.dofs] / self._angle_scales]
+        )
 
     def derivatives(self, x: FloatArray) -> tuple[FloatArray, Any, csc_array]:
         """Gradient, constant Hessian, Jacobian by the linear-time method."""
@@ -122,18 +133,6 @@ class DisplacementProgramme:
         moved = np.einsum("pna,nad->pnd", self._basis, near)
         reference = self._reference
         return reference.q + moved[0], reference.qd + moved[1], reference.qdd + moved[2]
-
-    def _row_values(self, q: FloatArray, qd: FloatArray, qdd: FloatArray) -> FloatArray:
-        wrenches, points, angles = self._rows.wrenches, self._rows.points, self._rows.angles
-        physics = np.zeros(0)
-        if wrenches.lower.size:
-            wrench = compute_aggregate(self._tree, q, qd, qdd).wrench + self._reference.offset
-            physics = np.einsum("ri,ri->r", wrenches.matrix, wrench[wrenches.instants])
-        exact = q + self._rough
-        positions = self._positions(exact)[0] - points.targets
-        return np.concatenate(
-            [physics, positions.ravel() / POINT_SCALE_M, exact[angles.instants, angles.dofs] / self._angle_scales]
-        )
 
     def _positions(self, q: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Places ``(R, 3)`` and Jacobians ``(R, 3, D)`` of the points of the rows."""
@@ -171,20 +170,18 @@ class DisplacementProgramme:
     def _objective(self, spline: KnotSpline) -> Any:
         from scipy import sparse
 
-        tools: Any = sparse  # scipy has no stubs
+        tools: Any = sparse  # its stubs know few types
         times, shares = spline.gauss_times(4)
         design: Any = spline.design(times)
         gram: Any = spline.second_derivative_gram()
         total: Any = design.T @ tools.diags_array(shares) @ design + SMOOTHNESS_WEIGHT * gram
+        # Root of the share of the body that hangs on each coordinate: heavy parts move last, light ones not alone
+        masses = np.array([self._tree.far_mass(i) for i in range(self._tree.num_dofs)])
+        heavy = np.sqrt(np.maximum(masses / self._tree.mass, LEAST_WEIGHT))
         turns = self._tree.kinds != PRISMATIC
-        weights = np.where(turns, self._weights() / ANGLE_SCALE**2, 1.0 / ROOT_SCALE_M**2)
+        weights = np.where(turns, heavy / ANGLE_SCALE**2, 1.0 / ROOT_SCALE_M**2)
         scaled = self._S * self._scales
         return tools.csc_array(tools.kron(total, scaled.T @ (weights[:, None] * scaled)))
-
-    def _weights(self) -> FloatArray:
-        """Root of the share of the body that hangs on each coordinate: heavy parts move last, light ones not alone."""
-        masses = np.array([self._tree.far_mass(i) for i in range(self._tree.num_dofs)])
-        return np.sqrt(np.maximum(masses / self._tree.mass, LEAST_WEIGHT))
 
     def _lay_out(self) -> None:
         """Find the pattern of the Jacobian once: values are laid out row by row, then put in column order."""
@@ -192,36 +189,27 @@ class DisplacementProgramme:
         carried = np.column_stack([points.links, points.points])
         distinct, self._which = np.unique(carried, axis=0, return_inverse=True)
         self._links, self._places = distinct[:, 0].astype(np.int64), distinct[:, 1:]
+        # Wrenches and points see all coordinates of the four control points about their instants
         dense = np.concatenate([self._rows.wrenches.instants, np.repeat(points.instants, 3)])
-        columns = (
-            np.repeat(self._columns(dense), count, axis=1) + np.tile(np.arange(count, dtype=np.int64), 4)
-        ).ravel()
-        rows = np.repeat(np.arange(len(dense)), 4 * count)
+        near = np.repeat(self._columns(dense), count, axis=1) + np.tile(np.arange(count, dtype=np.int64), 4)
+        # Angles see those that move them
         some, kept = np.nonzero(self._S[angles.dofs])
         linear = self._columns(angles.instants[some]) + kept[:, None]
         slopes = self._S[angles.dofs[some], kept] * self._scales[kept] / self._angle_scales[some]
         self._angle_jacobian = (self._basis[0, angles.instants[some]] * slopes[:, None]).ravel()
-        self._compress(
-            np.concatenate([rows, np.repeat(len(dense) + some, 4)]),
-            np.concatenate([columns, linear.ravel()]),
-        )
-
-    def _columns(self, instants: IntArray) -> IntArray:
-        """First column of each of the four control points that an instant sees ``(R, 4)``."""
-        return (self._first[instants][:, None] + np.arange(4)) * self._shape[1]
-
-    def _compress(self, rows: IntArray, columns: IntArray) -> None:
+        rows = np.concatenate([np.repeat(np.arange(len(dense)), 4 * count), np.repeat(len(dense) + some, 4)])
+        columns = np.concatenate([near.ravel(), linear.ravel()])
         self._order = np.lexsort((rows, columns))
         self._indices = rows[self._order].astype(np.int32)
         counts = np.bincount(columns, minlength=self.num_variables)
         self._pointers = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+
+    def _columns(self, instants: IntArray) -> IntArray:
+        """First column of each of the four control points that an instant sees ``(R, 4)``."""
+        return (self._first[instants][:, None] + np.arange(4)) * self._shape[1]
 
 
 def evaluate_spline(spline: KnotSpline, points: FloatArray, times: FloatArray) -> FloatArray:
     """Values ``(T, D)`` of a spline with control points ``(K, D)``."""
     first, basis = spline.local(times)
     return np.einsum("ta,tad->td", basis, points[first[:, None] + np.arange(4)])
-
-
-def _coordinate_scale(tree: JointTree, column: FloatArray) -> float:
-    return ROOT_SCALE_M if (tree.kinds[column != 0.0] == PRISMATIC).any() else ANGLE_SCALE

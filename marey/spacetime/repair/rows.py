@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, fields
+from typing import Final, Self
 
 import numpy as np
 
@@ -20,7 +20,16 @@ MIN_ARM_M: Final = 0.08  # [m] a body nearer over its foot tells nothing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WrenchRows:
+class RowTable:
+    """Rows as arrays of equal length; two tables of one kind are added one below the other."""
+
+    def __add__(self, other: Self) -> Self:
+        pairs = [(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)]
+        return type(self)(*(a + b if isinstance(a, tuple) else np.concatenate([a, b]) for a, b in pairs))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WrenchRows(RowTable):
     r"""Rows :math:`l \le a^T f_0(t) \le u` on wrenches about the world origin."""
 
     instants: IntArray  # (R,) which instant
@@ -29,18 +38,9 @@ class WrenchRows:
     upper: FloatArray  # (R,)
     names: tuple[str, ...]  # (R,)
 
-    def __add__(self, other: WrenchRows) -> WrenchRows:
-        return WrenchRows(
-            np.concatenate([self.instants, other.instants]),
-            np.concatenate([self.matrix, other.matrix]),
-            np.concatenate([self.lower, other.lower]),
-            np.concatenate([self.upper, other.upper]),
-            self.names + other.names,
-        )
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PointRows:
+class PointRows(RowTable):
     """Points of the body that are somewhere at an instant: three rows each."""
 
     instants: IntArray  # (R,) which instant
@@ -66,20 +66,9 @@ class PointRows:
             tuple(f[4] for f in found),
         )
 
-    def __add__(self, other: PointRows) -> PointRows:
-        return PointRows(
-            np.concatenate([self.instants, other.instants]),
-            np.concatenate([self.links, other.links]),
-            np.concatenate([self.points, other.points]),
-            np.concatenate([self.targets, other.targets]),
-            np.concatenate([self.lower, other.lower]),
-            np.concatenate([self.upper, other.upper]),
-            self.names + other.names,
-        )
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AngleRows:
+class AngleRows(RowTable):
     """Coordinates that lie between two ends at an instant; linear."""
 
     instants: IntArray  # (R,) which instant
@@ -97,15 +86,6 @@ class AngleRows:
             np.array([f[2] for f in found], dtype=np.float64),
             np.array([f[3] for f in found], dtype=np.float64),
             tuple(f[4] for f in found),
-        )
-
-    def __add__(self, other: AngleRows) -> AngleRows:
-        return AngleRows(
-            np.concatenate([self.instants, other.instants]),
-            np.concatenate([self.dofs, other.dofs]),
-            np.concatenate([self.lower, other.lower]),
-            np.concatenate([self.upper, other.upper]),
-            self.names + other.names,
         )
 
 
@@ -139,7 +119,8 @@ def wrench_rows(
             continue
         corners = points[n, active[n]]
         if not len(corners):
-            parts.append((n, *_flight_rows(com[n])))
+            band, names = np.full(6, FLIGHT_BAND), ["force in the air"] * 3 + ["moment in the air"] * 3
+            parts.append((n, wrench_shift_matrix(com[n]), -band, band, names))
         elif np.ptp(corners[:, 1]) < COPLANAR_M:
             parts.append((n, *_support_cone_rows(corners, friction)))
         else:
@@ -195,62 +176,52 @@ def wrench_shift_matrix(place: FloatArray) -> FloatArray:
     return matrix
 
 
-def _flight_rows(com: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, list[str]]:
-    band = np.full(6, FLIGHT_BAND)
-    return wrench_shift_matrix(com), -band, band, ["force in the air"] * 3 + ["moment in the air"] * 3
-
-
 def _support_cone_rows(corners: FloatArray, friction: float) -> tuple[FloatArray, FloatArray, FloatArray, list[str]]:
-    """Normal force, friction, centre of pressure and twist about the middle of the supports."""
+    r"""Normal force, friction, centre of pressure and twist about the middle of the supports.
+
+    With :math:`p_x f_y = n_z` and :math:`p_z f_y = -n_x` about the middle, :math:`a\cdot p \le b` becomes
+    :math:`b f_y - a_x n_z + a_z n_x \ge 0`, free of a division.
+    """
     middle = corners.mean(axis=0)
     flat = corners[:, [0, 2]] - middle[[0, 2]]
     normal = np.array([[0.0, 1.0, 0.0, 0.0, 0.0, 0.0]])
+    # Sides of the pyramid inside the friction cone
     angles = 2.0 * np.pi * np.arange(NUM_SIDES) / NUM_SIDES
     slope = friction * np.cos(np.pi / NUM_SIDES)
     zeros = np.zeros_like(angles)
     sides = np.stack([-np.sin(angles), zeros + slope, -np.cos(angles), zeros, zeros, zeros], axis=1)
-    edges = _hull_edge_rows(flat)
+    # Edges of the hull, counter-clockwise: the centre of pressure stays inside
+    hull = convex_hull(flat)
+    along = np.roll(hull, -1, axis=0) - hull
+    length = np.maximum(np.linalg.norm(along, axis=1), 1e-9)
+    out = np.stack([along[:, 1], -along[:, 0]], axis=1) / length[:, None]
+    room = np.maximum((out * hull).sum(axis=1) - MARGIN_M, 0.0)
+    none = np.zeros(len(hull))
+    edges = EDGE_SCALE * np.stack([none, room, none, out[:, 1], none, -out[:, 0]], axis=1)
     reach = friction * float(np.linalg.norm(flat, axis=1).mean())
     twists = np.array([[0.0, reach, 0.0, 0.0, 1.0, 0.0], [0.0, reach, 0.0, 0.0, -1.0, 0.0]])
     matrix = np.concatenate([normal, sides, edges, twists]) @ wrench_shift_matrix(middle)
-    lower = np.zeros(len(matrix))
-    upper = np.full(len(matrix), np.inf)
+    lower, upper = np.zeros(len(matrix)), np.full(len(matrix), np.inf)
     upper[0] = MAX_FORCE
     names = ["normal force", *["friction"] * len(sides), *["balance"] * len(edges), *["twist"] * 2]
     return matrix, lower, upper, names
 
 
-def _hull_edge_rows(flat: FloatArray) -> FloatArray:
-    r"""Rows ``(E, 6)`` that keep the centre of pressure inside the hull of points ``(P, 2)`` in (x, z).
-
-    With :math:`p_x f_y = n_z` and :math:`p_z f_y = -n_x` about the middle, :math:`a\cdot p \le b` becomes
-    :math:`b f_y - a_x n_z + a_z n_x \ge 0`, free of a division.
-    """
-    corners = convex_hull(flat)
-    following = np.roll(corners, -1, axis=0)
-    along = following - corners
-    length = np.maximum(np.linalg.norm(along, axis=1), 1e-9)
-    out = np.stack([along[:, 1], -along[:, 0]], axis=1) / length[:, None]  # counter-clockwise corners
-    room = np.maximum((out * corners).sum(axis=1) - MARGIN_M, 0.0)
-    zeros = np.zeros(len(corners))
-    rows = np.stack([zeros, room, zeros, out[:, 1], zeros, -out[:, 0]], axis=1)
-    return EDGE_SCALE * rows
-
-
 def convex_hull(points: FloatArray) -> FloatArray:
     """Corners of the hull of points in the plane ``(P, 2)``, counter-clockwise; the chain of Andrew."""
+    if len(points) < 2:
+        return points
     order = points[np.lexsort((points[:, 1], points[:, 0]))]
-
-    def half(sequence: FloatArray) -> list[FloatArray]:
+    hull: list[FloatArray] = []
+    for line in (order, order[::-1]):
         chain: list[FloatArray] = []
-        for p in sequence:
-            while len(chain) > 1 and _signed_area(chain[-2], chain[-1], p) <= 1e-12:
+        for c in line:
+            # A corner that does not turn to the left is inside
+            while len(chain) > 1:
+                a, b = chain[-2:]
+                if (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]) > 1e-12:
+                    break
                 chain.pop()
-            chain.append(p)
-        return chain[:-1]
-
-    return np.array(half(order) + half(order[::-1])) if len(points) > 1 else points
-
-
-def _signed_area(a: FloatArray, b: FloatArray, c: FloatArray) -> float:
-    return float((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))
+            chain.append(c)
+        hull += chain[:-1]
+    return np.array(hull)

@@ -246,7 +246,18 @@ class _RepairSearch:
             before = self.last.merit(self.stretch)
             if before[0] == 0.0 or (left is not None and left <= 0.0):
                 return
-            self._pass(max_iterations, left, on_iteration)
+            # One search from the clip as it is now
+            now = self.last
+            stretch = restrict_to_faults(self.stretch, now.wrong(self.stretch))
+            stage = DisplacementProblem(now.motion, self.check.body, self.check.track, stretch, now.report)
+            programme = stage.programme(friction=self.check.friction)
+            answer = solve_displacement(programme, max_iterations, left, on_iteration)
+            self.answers.append(answer)
+            added = programme.displacement(answer.x)
+            moved = stage.motion(added)
+            is_further = now.displacement.shape == added.shape
+            total = now.displacement + added if is_further else added
+            self.last = _RepairState(moved, self.check.report(moved), total)
             after = self.last.merit(self.stretch)
             if after < self.best.merit(self.stretch):
                 self.best = self.last
@@ -276,20 +287,6 @@ class _RepairSearch:
             tuple(step for answer in self.answers for step in answer.history),
             _next_step_advice(last, turned, is_green=is_green),
         )
-
-    def _pass(self, max_iterations: int, left: float | None, on_iteration: OnIteration | None) -> None:
-        """One search from the clip as it is now."""
-        now = self.last
-        stretch = restrict_to_faults(self.stretch, now.wrong(self.stretch))
-        stage = DisplacementProblem(now.motion, self.check.body, self.check.track, stretch, now.report)
-        programme = stage.programme(friction=self.check.friction)
-        answer = solve_displacement(programme, max_iterations, left, on_iteration)
-        self.answers.append(answer)
-        added = programme.displacement(answer.x)
-        moved = stage.motion(added)
-        is_further = now.displacement.shape == added.shape
-        total = now.displacement + added if is_further else added
-        self.last = _RepairState(moved, self.check.report(moved), total)
 
 
 def solve_displacement(

@@ -26,7 +26,7 @@ from marey.dynamics import (
 from marey.lie import SO3
 from marey.motion import Contacts, Motion, contact_positions, find_runs
 from marey.numerics import KnotSpline
-from marey.skeleton import Skeleton, contact_points, role_map
+from marey.skeleton import contact_points, role_map
 from marey.spacetime.repair.programme import DisplacementProgramme, EditRows, ReferenceMotion, evaluate_spline
 from marey.spacetime.repair.rows import AngleRows, PointRows, WrenchRows, pendulum_rows, wrench_rows
 from marey.spacetime.style import Style
@@ -56,7 +56,9 @@ def level_motion(motion: Motion, body: Body, track: Contacts) -> Motion:
     if stance is None:
         return motion
     level = _level_once(motion, stance)
-    height = float(np.median(_planted_positions(level, track)[:, 1]))
+    # Median height of heels and toes in contact
+    positions, flags = _foot_positions(level, track)
+    height = float(np.median(positions[flags][:, 1]))
     if abs(height) < LIFT_M and level is motion:
         return motion
     return replace(level, root_positions=level.root_positions - [0.0, height, 0.0], source=None)
@@ -109,12 +111,6 @@ def _measure_stance(motion: Motion, body: Body, track: Contacts) -> _Stance | No
     return _Stance(np.array(plants), weight)
 
 
-def _planted_positions(motion: Motion, track: Contacts) -> FloatArray:
-    """Places of heels and toes in contact, one a frame ``(N, 3)`` [m]."""
-    positions, flags = _foot_positions(motion, track)
-    return positions[flags]
-
-
 def _foot_positions(motion: Motion, track: Contacts) -> tuple[FloatArray, BoolArray]:
     """Places ``(F, K, 3)`` of heels and toes, and when they touch ``(F, K)``."""
     flags = find_touching_points(motion, track)
@@ -148,10 +144,18 @@ def build_coordinate_map(tree: JointTree) -> FloatArray:
     Joints of the spine turn by equal amounts, so do those of neck and head. Hands, fingers, toes and collars stay.
     """
     skeleton = tree.skeleton
-    roles = role_map(skeleton)
-    fused = _find_chain(skeleton)
-    held = {skeleton.names[roles.joints[role]] for role in FIXED_JOINTS if role in roles.joints}
-    hinges = {skeleton.names[roles.joints[role]] for role in HINGE_JOINTS if role in roles.joints}
+    joints = role_map(skeleton).joints
+    # The chain to which each joint of spine and neck belongs
+    fused: dict[str, str] = {}
+    for chain, top, bottom in (("spine", "spine3", "spine1"), ("neck", "head", "neck")):
+        if top in joints and bottom in joints:
+            joint = joints[top]
+            while joint > joints[bottom]:
+                fused[skeleton.names[joint]] = chain
+                joint = int(skeleton.parents[joint])
+            fused[skeleton.names[joints[bottom]]] = chain
+    held = {skeleton.names[joints[role]] for role in FIXED_JOINTS if role in joints}
+    hinges = {skeleton.names[joints[role]] for role in HINGE_JOINTS if role in joints}
     columns: dict[str, list[int]] = {}
     for i, name in enumerate(tree.names):
         group = tree.groups[i]
@@ -166,20 +170,6 @@ def build_coordinate_map(tree: JointTree) -> FloatArray:
     return S
 
 
-def _find_chain(skeleton: Skeleton) -> dict[str, str]:
-    """Name of the chain to which joints of spine and neck belong."""
-    joints = role_map(skeleton).joints
-    found: dict[str, str] = {}
-    for chain, top, bottom in (("spine", "spine3", "spine1"), ("neck", "head", "neck")):
-        if top in joints and bottom in joints:
-            j = joints[top]
-            while j > joints[bottom]:
-                found[skeleton.names[j]] = chain
-                j = int(skeleton.parents[j])
-            found[skeleton.names[joints[bottom]]] = chain
-    return found
-
-
 CUTOFF_HZ: Final = 6.0  # forces of a report are averaged over about as long
 INSTANTS_PER_SPAN: Final = 2
 MIN_SPANS: Final = 4
@@ -191,6 +181,7 @@ STEP_SLACK_S: Final = 0.07  # [s] a footprint carries from this before its conta
 NEAR_FLOOR_M: Final = 0.2  # [m] a foot that swings lower than this is watched
 SWING_M: Final = 0.02  # [m] height of a heel or toe that has left the floor
 KNEE_ROOM: Final = 0.02  # [rad] from a straight limb
+NO_WRENCH_ROWS: Final = WrenchRows(np.zeros(0, dtype=np.int64), np.zeros((0, 6)), np.zeros(0), np.zeros(0), ())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -310,7 +301,7 @@ class DisplacementProblem:
         """The stretch as a programme: contacts, limits, and what is asked beyond."""
         reference = self.reference()
         rows = EditRows(
-            self._wrenches(reference, friction) if physics else _empty_wrench_rows(),
+            self._wrenches(reference, friction) if physics else NO_WRENCH_ROWS,
             reduce(add, [self._plants(), self._floor(), *([] if points is None else [points])]),
             self._limits(reference.raw) if angles is None else self._limits(reference.raw) + angles,
         )
@@ -343,32 +334,25 @@ class DisplacementProblem:
     def _wrenches(self, reference: ReferenceMotion, friction: float) -> WrenchRows:
         """Cones at the instants. Near the ends, where little can move, no row asks for more than the clip has."""
         supports, n = self.report.supports, self.instants
+        # Corners of soles and palms, those of moved footprints where they will be
+        slack, corners = round(STEP_SLACK_S * self.clip.rate_hz), supports.points.copy()
+        for step in self.steps:
+            corners[max(0, step.start - slack) : step.stop + slack, supports.limbs == step.limb] += step.shift
         rows = wrench_rows(
             self.times,
-            self._corners()[n],
+            corners[n],
             supports.active[n],
             self.report.dynamics.com[n],
             friction=friction,
             weight_n=self.body.weight_n,
             skipped=np.asarray(supports.grips[n].any(axis=1)),
         )
-        if self._exceeds_tipping_ratio():
+        if self.report.cause_flags[self.stretch.frames, CAUSES.index("haste")].any():
             rows = rows + self._pendulum()
         now = np.einsum("ri,ri->r", rows.matrix, self.report.wrench[n][rows.instants])
         is_weak = (self.stretch.control(self.times) < 0.5)[rows.instants]
         lower = np.where(is_weak, np.minimum(rows.lower, now), rows.lower)
         return replace(rows, lower=lower, upper=np.where(is_weak, np.maximum(rows.upper, now), rows.upper))
-
-    def _corners(self) -> FloatArray:
-        """Corners of soles and palms ``(F, P, 3)`` [m], those of moved footprints where they will be."""
-        supports, slack = self.report.supports, round(STEP_SLACK_S * self.clip.rate_hz)
-        points = supports.points.copy()
-        for step in self.steps:
-            points[max(0, step.start - slack) : step.stop + slack, supports.limbs == step.limb] += step.shift
-        return points
-
-    def _exceeds_tipping_ratio(self) -> bool:
-        return bool(self.report.cause_flags[self.stretch.frames, CAUSES.index("haste")].any())
 
     def _pendulum(self) -> WrenchRows:
         """Rows of the instants on one foot."""
@@ -442,7 +426,3 @@ def find_limb(name: str) -> int:
     """Which of left foot, right foot, left hand and right hand a contact point belongs to."""
     side, part = name.split("_")
     return 2 * (part == "hand") + (side == "right")
-
-
-def _empty_wrench_rows() -> WrenchRows:
-    return WrenchRows(np.zeros(0, dtype=np.int64), np.zeros((0, 6)), np.zeros(0), np.zeros(0), ())
