@@ -35,12 +35,6 @@ class StoreEntry:
     objective: float
     version: int = 1  # counts improvements
 
-    def is_better_than(self, other: StoreEntry) -> bool:
-        """Never more violated; less violated, or as little and cheaper."""
-        if self.violation != other.violation:
-            return self.violation < other.violation
-        return self.objective < other.objective
-
 
 def write_entry(entry: StoreEntry, path: Path) -> None:
     """Write beside, then rename: a reader sees the old entry or the new one."""
@@ -206,7 +200,8 @@ class MotionStore:
     def _keep(self, fresh: StoreEntry) -> tuple[StoreEntry, bool]:
         """The better of a fresh entry and the stored one, and whether the store was changed."""
         old = self.entry(fresh.problem)
-        if old is not None and not fresh.is_better_than(old):
+        # Never more violated; less violated, or as little and cheaper
+        if old is not None and (fresh.violation, fresh.objective) >= (old.violation, old.objective):
             return old, False
         new = fresh if old is None else replace(fresh, version=old.version + 1)
         write_entry(new, self._path(fresh.problem))

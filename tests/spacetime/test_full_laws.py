@@ -23,7 +23,7 @@ from marey.spacetime.full.body_state import (
     point_partials,
     skew_matrices,
 )
-from marey.spacetime.full.layout import FullLayout
+from marey.spacetime.full.layout import FullLayout, InstantBuilder, Timeline
 from marey.spacetime.full.programme import FullProgramme, chain_blocks
 from marey.spacetime.full.sampling import (
     ALLOWED_EXCESS,
@@ -36,7 +36,6 @@ from marey.spacetime.full.sampling import (
 from marey.spacetime.full.solve import find_free_phases, replace_durations
 from marey.spacetime.problem.definition import Contact, Key, Objective, ProblemPhase
 from marey.spacetime.problem.support import build_support
-from marey.spacetime.problem.timeline import InstantBuilder, Timeline
 
 FOOT = Contact("left_foot", (0.0, 0.0, 0.0), friction=1.0)
 HOP = SpacetimeProblem(

@@ -19,7 +19,6 @@ from marey.numerics import SolveStatus, SQPIteration, SQPResult, solve_sqp
 from marey.spacetime.editing.goals import (
     PointPin,
     PoseKey,
-    check_pins,
     find_footprint_shifts,
     find_goal_frames,
     find_goal_window,
@@ -151,7 +150,6 @@ def build_edit_programme(
     Raises:
         InputError: goals outside the stretch or that contradict one another; an ``S`` that fits no tree.
     """
-    check_pins(pins, motion.rate_hz)
     frames = find_goal_frames(motion, stretch, pins, keys)
     steps = find_footprint_shifts(motion, check.track, pins)
     now = check.report(motion) if report is None else report

@@ -9,7 +9,7 @@ import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray
 from marey.spacetime.full.body_state import BodyState, StateJet
-from marey.spacetime.full.layout import FullLayout
+from marey.spacetime.full.layout import SNAP_S, FullLayout, InstantBuilder
 from marey.spacetime.full.physics_rows import (
     POSITION_ROW,
     SPEED_ROW,
@@ -20,7 +20,6 @@ from marey.spacetime.full.physics_rows import (
 )
 from marey.spacetime.problem.definition import Key
 from marey.spacetime.problem.support import contact_frame
-from marey.spacetime.problem.timeline import SNAP_S, InstantBuilder
 
 CLEARANCE_PER_SPAN = 4  # instants per span at which something is kept clear of something
 

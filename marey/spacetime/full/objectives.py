@@ -23,10 +23,9 @@ from marey.base import FloatArray, IntArray
 from marey.dynamics import JointTree, compute_point_motion, compute_torque_jacobians, compute_torques
 from marey.lie import SO3
 from marey.spacetime.full.body_state import BodyState, Character, StateJet
-from marey.spacetime.full.layout import FullLayout
+from marey.spacetime.full.layout import FullLayout, InstantBuilder
 from marey.spacetime.full.physics_rows import compute_support_wrench
 from marey.spacetime.full.sampling import interpolate_pose_keys, neutral_pose
-from marey.spacetime.problem.timeline import InstantBuilder
 
 
 def compute_torque_jet(layout: FullLayout, state: BodyState, at: IntArray, phase: int) -> StateJet:

@@ -10,10 +10,9 @@ import numpy as np
 
 from marey.base import FloatArray, IntArray
 from marey.spacetime.full.body_state import AT_JOINT, BodyState, StateJet
-from marey.spacetime.full.layout import FlightUnknowns, FullLayout
+from marey.spacetime.full.layout import FlightUnknowns, FullLayout, InstantBuilder
 from marey.spacetime.problem.definition import Contact
 from marey.spacetime.problem.support import build_support, contact_frame
-from marey.spacetime.problem.timeline import InstantBuilder
 
 POSITION_ROW: Final = 10.0  # [1/m] a violation of 1e-4 is 0.01 mm
 SPEED_ROW: Final = 3.0  # [s/m]

@@ -13,7 +13,7 @@ from marey.base import BoolArray, FloatArray, InputError, IntArray
 from marey.numerics import solve_qp
 from marey.spacetime.full.body_state import BodyState, Derivatives, StateJet, compute_body_state, compute_body_values
 from marey.spacetime.full.keys import key_rows, narrow_bounds
-from marey.spacetime.full.layout import FullLayout
+from marey.spacetime.full.layout import FullLayout, InstantBuilder, Instants
 from marey.spacetime.full.objectives import (
     RIDGE,
     TORQUE_TERMS,
@@ -33,7 +33,6 @@ from marey.spacetime.full.physics_rows import (
     tilt_rows,
 )
 from marey.spacetime.full.sampling import Frames
-from marey.spacetime.problem.timeline import InstantBuilder, Instants
 
 EvaluatedRows = list[tuple[StateJet, FloatArray | None]]
 
@@ -60,14 +59,9 @@ class JacobianScatter:
             if family.columns is not None:
                 rows.append(np.broadcast_to(numbers[:, :, None], family.columns.shape).ravel())
                 columns.append(family.columns.ravel())
-        self._rows, self._columns = np.concatenate(rows), np.concatenate(columns)
+        self.rows, self._columns = np.concatenate(rows), np.concatenate(columns)
         self._num_rows = start
         self.is_kept: BoolArray = np.ones(start, dtype=bool)
-
-    @property
-    def num_entries(self) -> int:
-        """Entries before any is left out."""
-        return self._rows.size
 
     def entries(self, jets: EvaluatedRows) -> FloatArray:
         """Values of all entries, in the order they were laid out."""
@@ -81,7 +75,7 @@ class JacobianScatter:
     def keep(self, used: BoolArray, scales: FloatArray) -> None:
         """Fix the pattern to the entries in use, and scale columns."""
         self._used = np.flatnonzero(used)
-        rows, columns = self._rows[self._used], self._columns[self._used]
+        rows, columns = self.rows[self._used], self._columns[self._used]
         self.is_kept = np.bincount(rows, minlength=self._num_rows) > 0
         renumbered = np.cumsum(self.is_kept) - 1
         self._factors = scales[columns]
@@ -211,7 +205,7 @@ class FullProgramme:
     def _place_rows(self, guess: FloatArray) -> None:
         probes = np.random.default_rng(0).normal(scale=PROBE_SPREAD, size=(PROBES, guess.size))
         self._scatter = JacobianScatter(self.layout, self.instants, self.families)
-        used = np.zeros(self._scatter.num_entries, dtype=bool)
+        used = np.zeros(self._scatter.rows.size, dtype=bool)
         for probe in probes:
             used |= self._scatter.entries(self._jets(guess + probe)) != 0.0
         self._scatter.keep(used, self._scales)

@@ -15,10 +15,9 @@ from marey.base import FloatArray, InputError, UnknownNameError
 from marey.dynamics import compute_aggregate, compute_com_motion, compute_point_motion
 from marey.motion import Contacts, Motion
 from marey.spacetime.full.body_state import Character
-from marey.spacetime.full.layout import FullLayout
+from marey.spacetime.full.layout import FullLayout, InstantBuilder, Instants
 from marey.spacetime.problem.solution import SolutionTrack
 from marey.spacetime.problem.support import build_support
-from marey.spacetime.problem.timeline import InstantBuilder, Instants
 
 
 def sample_track(layout: FullLayout, x: FloatArray, instants: Instants) -> SolutionTrack:

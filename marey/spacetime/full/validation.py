@@ -11,7 +11,7 @@ import numpy as np
 from marey.base import FloatArray, InputError, UnknownNameError
 from marey.spacetime.full.body_state import Character
 from marey.spacetime.full.keys import key_angle_ranges, narrow_bounds
-from marey.spacetime.full.layout import FullLayout
+from marey.spacetime.full.layout import MAX_SPANS, FullLayout
 from marey.spacetime.problem.definition import (
     AXES,
     CONTACT_KINDS,
@@ -24,7 +24,6 @@ from marey.spacetime.problem.definition import (
     check_key_conflicts,
 )
 from marey.spacetime.problem.support import build_support
-from marey.spacetime.problem.timeline import MAX_SPANS
 
 SAME_ANGLE_RAD = 1e-9  # [rad] values of two keys this near are the same
 REACH_TOL_M = 1e-6  # [m]

@@ -95,7 +95,7 @@ def check_solution(tree: JointTree, problem: SpacetimeProblem, track: SolutionTr
         for p, phase in enumerate(_lasting_phases(problem)):
             chosen = track.phases == p
             if phase.contacts and chosen.any():
-                parts.append(_check_support(phase, wrench[chosen], compute_plant_drift(tree, phase, track, chosen)))
+                parts.append(_check_support(tree, phase, track, wrench[chosen], chosen))
         return GroundExcess(
             max(part.cone for part in parts),
             max(part.cop for part in parts),
@@ -187,7 +187,15 @@ def _largest_row(rows: FloatArray) -> float:
     return float(np.linalg.norm(rows, axis=1).max(initial=0.0))
 
 
-def _check_support(phase: ProblemPhase, wrench: FloatArray, drift: float) -> GroundExcess:
+def _check_support(
+    tree: JointTree, phase: ProblemPhase, track: SolutionTrack, wrench: FloatArray, chosen: BoolArray
+) -> GroundExcess:
+    """What one support exceeds, under wrenches ``(n, 6)`` of the chosen samples."""
+    # Contact points away from their plants
+    drift, states = 0.0, (track.q[chosen], track.qd[chosen], track.qdd[chosen])
+    for contact in phase.contacts:
+        at = compute_point_motion(tree, *states, *tree.points[contact.point]).position
+        drift = max(drift, _largest_row(at - np.asarray(contact.position)))
     support = build_support(phase)
     force = wrench[:, :3]
     moment = wrench[:, 3:] - np.cross(support.centre, force)
@@ -206,16 +214,6 @@ def _check_support(phase: ProblemPhase, wrench: FloatArray, drift: float) -> Gro
     cop = _largest((edges[loaded] / normal[loaded, None]).clip(0.0))
     moments = below[:, np.array([label in MOMENT_LABELS for label in support.labels])].clip(0.0)
     return GroundExcess(_largest(cone), cop, _largest(moments), float(normal.min()), drift)
-
-
-def compute_plant_drift(tree: JointTree, phase: ProblemPhase, track: SolutionTrack, chosen: BoolArray) -> float:
-    """Largest distance of the contact points of a phase from their plants [m]."""
-    worst = 0.0
-    for contact in phase.contacts:
-        dof, place = tree.points[contact.point]
-        at = compute_point_motion(tree, track.q[chosen], track.qd[chosen], track.qdd[chosen], dof, place).position
-        worst = max(worst, _largest_row(at - np.asarray(contact.position)))
-    return worst
 
 
 def compute_clearance(tree: JointTree, problem: SpacetimeProblem, track: SolutionTrack) -> float:

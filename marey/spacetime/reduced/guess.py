@@ -16,7 +16,6 @@ from marey.spacetime.reduced.layout import FEET, Curves, ReducedVariables
 from marey.spacetime.reduced.legs import compute_sole_centre
 from marey.spacetime.reduced.nodes import FootRoll, find_heel_stop, find_toe_start
 from marey.spacetime.reduced.physics_rows import RowContext
-from marey.spacetime.reduced.pose import ReducedSpace
 
 CROUCH_M: Final = 0.10  # [m] how much lower than standing the root is held
 SUPPORT_STRETCH: Final = 0.985  # of a leg at the ends of the motion
@@ -56,9 +55,7 @@ def place_on_plants(
         heading = float(np.mean([np.deg2rad(contact.heading_deg) for contact in plants.values()]))
         # Face the heading, velocities too
         yaw = int(space.turns[int(np.argmax(np.abs(space.tree.axes[space.turns][:, 1])))])
-        turn = heading - q[yaw]
-        c, s = np.cos(turn), np.sin(turn)
-        qd[space.root] = np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]]) @ qd[space.root]
+        qd[space.root] = _heading_matrix(heading - q[yaw]) @ qd[space.root]
         q[yaw] = heading
         q[space.root] = 0.0
         dofs = [space.legs[leg].dofs[k] for k in (6, 2) for leg in (0, 1)]
@@ -66,9 +63,29 @@ def place_on_plants(
         places = compute_points_motion(space.tree, q[None], zero, zero, dofs, np.zeros((4, 3))).position[0]
         ankles, hips = places[:2], places[2:]
         # The root stands over the feet
-        goals = {leg: _ankle_goal(space, leg, contact) for leg, contact in plants.items()}
+        goals: dict[int, FloatArray] = {}
+        for leg, contact in plants.items():
+            R = _heading_matrix(np.deg2rad(contact.heading_deg))
+            goals[leg] = np.asarray(contact.position) - R @ compute_sole_centre(space.legs[leg])
         q[space.root] = np.mean([goal - ankles[leg] for leg, goal in goals.items()], axis=0)
-        _lower_into_reach(space, q, hips, goals, name)
+        # Lower it until every leg reaches its plant
+        root, drops = q[space.root].copy(), np.arange(0.0, MAX_DROP_M, 0.002)
+        for drop in drops:
+            gaps = [
+                float(np.linalg.norm(goal - hips[leg] - root + [0.0, drop, 0.0])) / space.legs[leg].reach
+                for leg, goal in goals.items()
+            ]
+            if max(gaps) <= SUPPORT_STRETCH:
+                q[space.root[1]] -= drop
+                break
+        else:
+            away = {leg: float(np.linalg.norm(goal - hips[leg] - root)) for leg, goal in goals.items()}
+            leg = max(away, key=lambda k: away[k])
+            raise InputError(
+                f"the {name} plants {FEET[leg]} {away[leg]:.2f} m from its hip, "
+                f"the leg is {space.legs[leg].reach:.2f} m long",
+                "Put the plants nearer together",
+            )
     return SupportPose(q, qd, a, rates)
 
 
@@ -201,29 +218,7 @@ def _fix_curves(
         variables.fix(index[inner], value + rate * step / 3.0)
 
 
-def _ankle_goal(space: ReducedSpace, leg: int, contact: Contact) -> FloatArray:
-    """Where the ankle of a flat planted foot is (3,) [m]."""
-    turn = np.deg2rad(contact.heading_deg)
+def _heading_matrix(turn: float) -> FloatArray:
+    """Rotation ``(3, 3)`` about the vertical by an angle [rad]."""
     c, s = np.cos(turn), np.sin(turn)
-    R = np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]])
-    return np.asarray(contact.position) - R @ compute_sole_centre(space.legs[leg])
-
-
-def _lower_into_reach(
-    space: ReducedSpace, q: FloatArray, hips: FloatArray, goals: dict[int, FloatArray], name: str
-) -> None:
-    root = q[space.root].copy()
-    for drop in np.arange(0.0, MAX_DROP_M, 0.002):
-        gaps = {
-            leg: float(np.linalg.norm(goal - hips[leg] - root + [0.0, drop, 0.0])) / space.legs[leg].reach
-            for leg, goal in goals.items()
-        }
-        if max(gaps.values()) <= SUPPORT_STRETCH:
-            q[space.root[1]] -= drop
-            return
-    leg = max(goals, key=lambda k: float(np.linalg.norm(goals[k] - hips[k] - root)))
-    distance = float(np.linalg.norm(goals[leg] - hips[leg] - root))
-    raise InputError(
-        f"the {name} plants {FEET[leg]} {distance:.2f} m from its hip, the leg is {space.legs[leg].reach:.2f} m long",
-        "Put the plants nearer together",
-    )
+    return np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]])

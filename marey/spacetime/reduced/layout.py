@@ -91,14 +91,10 @@ class ReducedLayout:
         """What a leg does in a phase."""
         return next(i for i in self.legs[leg] if i.phases[0] <= phase < i.phases[1])
 
-    def phase_knots(self, phases: tuple[int, int]) -> FloatArray:
-        """Clamped knots of a run of phases."""
-        inner = np.unique(np.concatenate([self.breaks[p] for p in range(*phases)]))
-        return np.concatenate([np.repeat(inner[0], 3), inner, np.repeat(inner[-1], 3)])
-
     def add(self, name: str, phases: tuple[int, int], num_curves: int, scale: float | FloatArray) -> Curves:
         """Append curves over a run of phases."""
-        spline = KnotSpline(self.phase_knots(phases))
+        inner = np.unique(np.concatenate([self.breaks[p] for p in range(*phases)]))
+        spline = KnotSpline(np.concatenate([np.repeat(inner[0], 3), inner, np.repeat(inner[-1], 3)]))
         curves = Curves(name, spline, num_curves, self.num_coefficients, scale)
         self.families.append(curves)
         self.num_coefficients += curves.size

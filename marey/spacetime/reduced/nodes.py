@@ -18,6 +18,7 @@ from marey.spacetime.reduced.layout import LEG_SLOTS, NUM_ACTIVE, Curves, LegInt
 from marey.spacetime.reduced.legs import NUM_PLANT, Leg, compute_sole_centre, pack_plant
 
 SNAP_S: Final = 1e-9  # [s] instants this near are one
+LANDING_S: Final = 0.15  # [s] after a landing in which forces change fast
 ROLL_SNAP_S: Final = 1e-4  # [s] a roll this near to a knot begins there, also if the knots are stretched a little
 FLAT, ON_TOES, ON_HEEL, FREE = 0, 1, 2, 3  # what a foot does at a node
 
@@ -115,7 +116,11 @@ def build_nodes(
             _fill_basis(interval.curves, own, t, dimension + 6 + leg * LEG_SLOTS, coefficients, basis)
             if interval.contact is not None:
                 feet[own, leg] = [find_foot_state(layout, roll, interval, time) for time in t]
-                plants[leg, own] = [_plant_numbers(legs[leg], interval, state) for state in feet[own, leg]]
+                position = np.asarray(interval.contact.position)
+                heading = float(np.deg2rad(interval.contact.heading_deg))
+                plants[leg, own] = [
+                    pack_plant(legs[leg], position, heading, on_heel=state == ON_HEEL) for state in feet[own, leg]
+                ]
     flight = np.array([layout.is_flight(p) for p in phases])
     # Weights of Simpson's rule over the spans, exact for squares of accelerations; other instants weigh nothing
     weights = np.zeros(len(times))
@@ -159,28 +164,17 @@ def find_heel_stop(layout: ReducedLayout, roll: FootRoll, interval: LegInterval)
 
 def _span_fractions(layout: ReducedLayout, roll: FootRoll, phase: int, start: float, stop: float) -> tuple[float, ...]:
     """Where a span is looked at besides its ends and middle: more where forces change fast."""
-    if not _is_rolling(layout, roll, phase, 0.5 * (start + stop)):
+    middle, is_rolling = 0.5 * (start + stop), False
+    for interval in (layout.interval_of(leg, phase) for leg in (0, 1)):
+        if interval.is_stance:
+            landed = interval.phases[0] > 0 and middle < layout.edges[interval.phases[0]] + LANDING_S
+            is_rolling |= landed or find_foot_state(layout, roll, interval, middle) != FLAT
+    if not is_rolling:
         return ()
     beside = [p for p in (phase - 1, phase + 1) if 0 <= p < layout.num_phases and layout.is_flight(p)]
     edges = [float(layout.edges[max(p, phase)]) for p in beside]
     near = any(abs(edge - t) < SNAP_S for edge in edges for t in (start, stop))
     return (0.125, 0.25, 0.75, 0.875) if near else (0.25, 0.75)
-
-
-def _is_rolling(layout: ReducedLayout, roll: FootRoll, phase: int, time: float) -> bool:
-    for interval in (layout.interval_of(leg, phase) for leg in (0, 1)):
-        if interval.is_stance:
-            landed = interval.phases[0] > 0 and time < layout.edges[interval.phases[0]] + 0.15
-            if landed or find_foot_state(layout, roll, interval, time) != FLAT:
-                return True
-    return False
-
-
-def _plant_numbers(leg: Leg, interval: LegInterval, state: int) -> FloatArray:
-    contact = interval.contact
-    assert contact is not None
-    heading = float(np.deg2rad(contact.heading_deg))
-    return pack_plant(leg, np.asarray(contact.position), heading, on_heel=state == ON_HEEL)
 
 
 def _fill_basis(

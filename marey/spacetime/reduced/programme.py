@@ -184,10 +184,25 @@ def scatter_rows(
 
 
 @kernel
-def scatter_hessian(local: FloatArray, basis: FloatArray, places: IntArray, scales: FloatArray, H: FloatArray) -> None:
-    """Add local Hessians ``(N, 3 S, 3 S)``, ordered (derivative, slot), to the dense ``H (n, n)``.
+def scatter_objective(
+    local_g: FloatArray,
+    local_H: FloatArray,
+    basis: FloatArray,
+    places: IntArray,
+    scales: FloatArray,
+    g: FloatArray,
+    H: FloatArray,
+) -> None:
+    """Add local gradients and Hessians to the dense ``g (n,)`` and ``H (n, n)``.
 
-    ``places (N, S, 4)`` are numbers of variables, -1 for what is fixed or empty; ``scales (N, S, 4)`` their scales.
+    Args:
+        local_g: by local unknowns, rates and accelerations ``(N, 3, S)``.
+        local_H: ``(N, 3 S, 3 S)``, ordered (derivative, slot).
+        basis: ``(N, S, 3, 4)``.
+        places: numbers of variables ``(N, S, 4)``, -1 for what is fixed or empty.
+        scales: of the variables ``(N, S, 4)``.
+        g: gradient, added to.
+        H: Hessian, added to.
     """
     count, slots = places.shape[0], places.shape[1]
     half = np.empty((4, 3))
@@ -195,13 +210,21 @@ def scatter_hessian(local: FloatArray, basis: FloatArray, places: IntArray, scal
         for s in range(slots):
             if places[n, s, 0] < 0 and places[n, s, 1] < 0 and places[n, s, 2] < 0 and places[n, s, 3] < 0:
                 continue
+            # Gradient: basis^T local, for the four variables of slot s
+            for k in range(4):
+                i = places[n, s, k]
+                if i >= 0:
+                    value = 0.0
+                    for d in range(3):
+                        value += local_g[n, d, s] * basis[n, s, d, k]
+                    g[i] += value * scales[n, s, k]
             for t in range(slots):
-                # Left half of the product: basis^T local, for the four variables of slot s
+                # Hessian, left half of the product: basis^T local
                 for k in range(4):
                     for e in range(3):
                         value = 0.0
                         for d in range(3):
-                            value += basis[n, s, d, k] * local[n, d * slots + s, e * slots + t]
+                            value += basis[n, s, d, k] * local_H[n, d * slots + s, e * slots + t]
                         half[k, e] = value * scales[n, s, k]
                 # Right half: times the basis of slot t
                 for k in range(4):
@@ -215,21 +238,6 @@ def scatter_hessian(local: FloatArray, basis: FloatArray, places: IntArray, scal
                             for e in range(3):
                                 value += half[k, e] * basis[n, t, e, m]
                             H[i, j] += value * scales[n, t, m]
-
-
-@kernel
-def scatter_gradient(local: FloatArray, basis: FloatArray, places: IntArray, scales: FloatArray, g: FloatArray) -> None:
-    """Add local gradients ``(N, 3, S)`` to ``g (n,)``."""
-    count, slots = places.shape[0], places.shape[1]
-    for n in range(count):
-        for s in range(slots):
-            for k in range(4):
-                i = places[n, s, k]
-                if i >= 0:
-                    value = 0.0
-                    for d in range(3):
-                        value += local[n, d, s] * basis[n, s, d, k]
-                    g[i] += value * scales[n, s, k]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -387,8 +395,7 @@ class ReducedProgramme:
         scatter_rows(rows.entries, rows.positions, blocks, basis, rows.scales, data)
         local_g, local_H = self.objective.blocks(frame)
         g, H = np.zeros(n), np.zeros((n, n))
-        scatter_gradient(local_g, basis, self._places, self._scales, g)
-        scatter_hessian(local_H, basis, self._places, self._scales, H)
+        scatter_objective(local_g, local_H, basis, self._places, self._scales, g, H)
         hessian = self._hessian.matrix(H[self._hessian.indices, self._hessian_columns])
         return g, hessian, rows.pattern.matrix(data)
 

@@ -271,6 +271,15 @@ class _RepairSearch:
         last = self.answers[-1] if self.answers else None
         is_green = not self.best.wrong(self.stretch).any()
         turned, moved = measure_changes(original, self.best.motion, self.stretch.frames)
+        if turned > FAR_RAD:
+            advice = "Little of the clip is left: check its frame rate and its contacts."
+        elif is_green:
+            advice = "Nothing to do."
+        elif last is None:
+            advice = "There was no time to search: give a longer time limit."
+        else:
+            further = "Give contacts= for what is not green yet, or a finer span_s."
+            advice = further if last.is_solved else last.advice
         return RepairResult(
             SolveStatus.CONVERGED if is_green else SolveStatus.TIME_LIMIT if last is None else last.status,
             self.best.motion,
@@ -285,7 +294,7 @@ class _RepairSearch:
             self.best.displacement,
             () if last is None else last.worst,
             tuple(step for answer in self.answers for step in answer.history),
-            _next_step_advice(last, turned, is_green=is_green),
+            advice,
         )
 
 
@@ -302,17 +311,6 @@ def solve_displacement(
         on_iteration=on_iteration,
         on_failure="return",
     )
-
-
-def _next_step_advice(last: SQPResult | None, turned_rad: float, *, is_green: bool) -> str:
-    """What to do next, in a sentence."""
-    if turned_rad > FAR_RAD:
-        return "Little of the clip is left: check its frame rate and its contacts."
-    if is_green:
-        return "Nothing to do."
-    if last is None:
-        return "There was no time to search: give a longer time limit."
-    return "Give contacts= for what is not green yet, or a finer span_s." if last.is_solved else last.advice
 
 
 def _check_contacts(motion: Motion, track: Contacts, report: ValidityReport, stretch: EditWindow) -> None:

@@ -27,8 +27,17 @@ from marey.lie import SO3
 from marey.motion import Contacts, Motion, contact_positions, find_runs
 from marey.numerics import KnotSpline
 from marey.skeleton import contact_points, role_map
-from marey.spacetime.repair.programme import DisplacementProgramme, EditRows, ReferenceMotion, evaluate_spline
-from marey.spacetime.repair.rows import AngleRows, PointRows, WrenchRows, pendulum_rows, wrench_rows
+from marey.spacetime.repair.programme import (
+    AngleRows,
+    DisplacementProgramme,
+    EditRows,
+    PointRows,
+    ReferenceMotion,
+    WrenchRows,
+    evaluate_spline,
+    pendulum_rows,
+    wrench_rows,
+)
 from marey.spacetime.style import Style
 
 PLANT_ERROR_M: Final = 0.02  # [m] height of a heel or toe that stands, as captures have it
@@ -40,23 +49,37 @@ MIN_SIGNIFICANCE: Final = 3.0  # standard deviations
 MAX_ROUNDS: Final = 4
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Stance:
-    plants: FloatArray  # (N, 3) [m] median place of every contact
-    weight: FloatArray  # (3,) [m] mean of the centre of mass over the middle of the feet that stand
-
-
 def level_motion(motion: Motion, body: Body, track: Contacts) -> Motion:
     """The clip turned and lowered as a whole until its feet stand on a level floor; as it is if they do already.
 
     The tilt is the one that best explains the heights of the plants (2 cm each) and the weight beside the feet (5 cm):
     a line of footprints shows its own slope, and balance shows the lean to its sides.
     """
-    stance = _measure_stance(motion, body, track)
-    if stance is None:
+    positions, flags = _foot_positions(motion, track)
+    if int(flags.sum()) < MIN_PLANTED:
         return motion
-    level = _level_once(motion, stance)
-    # Median height of heels and toes in contact
+    # Median position of every contact, and the mean of the centre of mass over the middle of the feet that stand
+    stands = flags.any(axis=1)
+    runs = [(k, a, b) for k in range(flags.shape[1]) for a, b in find_runs(flags[:, k])]
+    plants = np.array([np.median(positions[a:b, k], axis=0) for k, a, b in runs])
+    shares = flags[stands] / flags[stands].sum(axis=1, keepdims=True)
+    middles = np.einsum("fk,fkc->fc", shares, positions[stands])
+    weight = (body.centre_of_mass(motion)[stands] - middles).mean(axis=0)
+    # The tilt is small but not infinitesimal: estimate, turn, estimate again
+    R, is_sure, turned = SO3.identity(), False, (plants, weight)
+    for k in range(MAX_ROUNDS):
+        angles, spread = _estimate_tilt(*turned)
+        is_sure = is_sure or float(np.linalg.norm(angles / spread)) > MIN_SIGNIFICANCE
+        step = SO3.exp(np.array([angles[0], 0.0, angles[1]]))
+        R = step if k == 0 else step @ R
+        turned = (step @ turned[0], step @ turned[1])
+    level = motion
+    if is_sure and np.linalg.norm(R.log()) >= TILT_RAD:
+        middle, wxyz = plants.mean(axis=0), motion.rotations.wxyz.copy()
+        wxyz[:, 0] = (R @ motion.rotations[:, 0]).wxyz
+        roots = middle + R @ (motion.root_positions - middle)
+        level = replace(motion, root_positions=roots, rotations=SO3(wxyz), source=None)
+    # Then the median height of heels and toes in contact is taken off
     positions, flags = _foot_positions(level, track)
     height = float(np.median(positions[flags][:, 1]))
     if abs(height) < LIFT_M and level is motion:
@@ -64,51 +87,24 @@ def level_motion(motion: Motion, body: Body, track: Contacts) -> Motion:
     return replace(level, root_positions=level.root_positions - [0.0, height, 0.0], source=None)
 
 
-def _level_once(motion: Motion, stance: _Stance) -> Motion:
-    turns, is_sure = list[SO3](), False
-    moved = stance
-    for _ in range(MAX_ROUNDS):
-        turn, spread = _estimate_tilt(moved)
-        is_sure = is_sure or float(np.linalg.norm(turn / spread)) > MIN_SIGNIFICANCE
-        turns.append(SO3.exp(np.array([turn[0], 0.0, turn[1]])))
-        moved = _Stance(turns[-1] @ moved.plants, turns[-1] @ moved.weight)
-    R = reduce(lambda first, then: then @ first, turns)
-    if not is_sure or np.linalg.norm(R.log()) < TILT_RAD:
-        return motion
-    middle = stance.plants.mean(axis=0)
-    wxyz = motion.rotations.wxyz.copy()
-    wxyz[:, 0] = (R @ motion.rotations[:, 0]).wxyz
-    return replace(
-        motion, root_positions=middle + R @ (motion.root_positions - middle), rotations=SO3(wxyz), source=None
-    )
-
-
-def _estimate_tilt(stance: _Stance) -> tuple[FloatArray, FloatArray]:
+def _estimate_tilt(plants: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
     r"""Turn about X and Z ``(2,)`` [rad] and its standard deviation.
 
     Least squares on :math:`y_i + \omega_z x_i - \omega_x z_i = h` and on the weight, :math:`v_x = \omega_z v_y`,
     :math:`v_z = -\omega_x v_y`.
+
+    Args:
+        plants: where feet stand ``(N, 3)`` [m].
+        weight: centre of mass over the middle of the feet ``(3,)`` [m].
     """
-    p = stance.plants - stance.plants.mean(axis=0)
+    p = plants - plants.mean(axis=0)
     rows = np.column_stack([-p[:, 2], p[:, 0], -np.ones(len(p))]) / PLANT_ERROR_M
-    up = stance.weight[1]
+    up = weight[1]
     balance = np.array([[0.0, -up, 0.0], [up, 0.0, 0.0]]) / BALANCE_ERROR_M
     A = np.concatenate([rows, balance])
-    b = -np.concatenate([p[:, 1] / PLANT_ERROR_M, stance.weight[[0, 2]] / BALANCE_ERROR_M])
+    b = -np.concatenate([p[:, 1] / PLANT_ERROR_M, weight[[0, 2]] / BALANCE_ERROR_M])
     covariance: FloatArray = np.linalg.inv(A.T @ A).astype(np.float64)
     return (covariance @ (A.T @ b))[:2], np.sqrt(covariance.diagonal()[:2])
-
-
-def _measure_stance(motion: Motion, body: Body, track: Contacts) -> _Stance | None:
-    positions, flags = _foot_positions(motion, track)
-    stands = flags.any(axis=1)
-    if int(flags.sum()) < MIN_PLANTED:
-        return None
-    plants = [np.median(positions[a:b, k], axis=0) for k in range(flags.shape[1]) for a, b in find_runs(flags[:, k])]
-    shares = flags[stands] / flags[stands].sum(axis=1, keepdims=True)
-    middles = np.einsum("fk,fkc->fc", shares, positions[stands])
-    weight = (body.centre_of_mass(motion)[stands] - middles).mean(axis=0)
-    return _Stance(np.array(plants), weight)
 
 
 def _foot_positions(motion: Motion, track: Contacts) -> tuple[FloatArray, BoolArray]:
