@@ -180,8 +180,8 @@ class WeightedSources:
     def local_rotations(self) -> FloatArray:
         """Blended local rotations ``(N, J, 4)``; the root's yaw is blended as a number, so that full turns count."""
         # Yaws shifted by whole turns so that all begin within half a turn of the first
-        first = self.sources[0].yaw[0]
-        turns = [np.round((s.yaw[0] - first) / (2.0 * np.pi)) for s in self.sources]
+        first = float(self.sources[0].yaw[0])
+        turns = [float(np.round((float(s.yaw[0]) - first) / (2.0 * np.pi))) for s in self.sources]
         yaw = self.mean([s.yaw - 2.0 * np.pi * turn for s, turn in zip(self.sources, turns, strict=True)])
         tilt = mean_rotations([s.tilt for s in self.sources], self.weights, self.rotations)
         joints = mean_rotations([s.joints for s in self.sources], self.weights, self.rotations)

@@ -275,7 +275,7 @@ class KnotSpline:
         design: Any = self.design(t)
         gram, normal = self.second_derivative_gram(), design.T @ design
         share = smoothing * float(normal.diagonal().max()) / float(gram.diagonal().max())
-        fitted = splu(csc_array(normal + share * gram)).solve(design.T @ flat)
+        fitted: Any = splu(csc_array(normal + share * gram)).solve(design.T @ flat)
         return np.asarray(fitted, dtype=np.float64).reshape(-1, *samples.shape[1:])
 
     def __repr__(self) -> str:

@@ -112,7 +112,8 @@ class HessianScatter:
         self._layout, self._instants, self._scales = layout, instants, scales
         self._quadratics, self._residuals = quadratics, residuals
         size, curves = layout.num_unknowns, layout.num_curve_unknowns
-        total = cast(Any, coo_array(sum(2.0 * term.matrix for term in quadratics)))
+        doubled: Any = sum(2.0 * term.matrix for term in quadratics)
+        total = cast(Any, coo_array(doubled))
         diagonal = np.arange(size)
         rows = [np.asarray(total.row, dtype=np.int64), diagonal]
         columns = [np.asarray(total.col, dtype=np.int64), diagonal]

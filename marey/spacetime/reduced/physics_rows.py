@@ -147,7 +147,8 @@ def wrench_rows(scene: RowContext) -> RowGroup:
         blocks = [np.einsum("bi,bis->bs", matrix, block[nodes]) for block in frame.wrench_blocks]
         return values, np.stack(blocks, axis=1)
 
-    parts = tuple(WRENCH_PARTS[r] if r < len(WRENCH_PARTS) else "pressure inside the soles" for r in rows)
+    words = (*WRENCH_PARTS, *["pressure inside the soles"] * int(supports.count.max(initial=0)))
+    parts = tuple(words[int(r)] for r in rows)
     ends = supports.lower[nodes, rows], supports.upper[nodes, rows]
     return scene.group("ground force", nodes, ends, evaluate, parts=parts)
 

@@ -66,13 +66,13 @@ def level_motion(motion: Motion, body: Body, track: Contacts) -> Motion:
     middles = np.einsum("fk,fkc->fc", shares, positions[stands])
     weight = (body.centre_of_mass(motion)[stands] - middles).mean(axis=0)
     # The tilt is small but not infinitesimal: estimate, turn, estimate again
-    R, is_sure, turned = SO3.identity(), False, (plants, weight)
-    for k in range(MAX_ROUNDS):
+    turns, is_sure, turned = list[SO3](), False, (plants, weight)
+    for _ in range(MAX_ROUNDS):
         angles, spread = _estimate_tilt(*turned)
         is_sure = is_sure or float(np.linalg.norm(angles / spread)) > MIN_SIGNIFICANCE
-        step = SO3.exp(np.array([angles[0], 0.0, angles[1]]))
-        R = step if k == 0 else step @ R
-        turned = (step @ turned[0], step @ turned[1])
+        turns.append(SO3.exp(np.array([angles[0], 0.0, angles[1]])))
+        turned = (turns[-1] @ turned[0], turns[-1] @ turned[1])
+    R = reduce(lambda first, then: then @ first, turns)
     level = motion
     if is_sure and np.linalg.norm(R.log()) >= TILT_RAD:
         middle, wxyz = plants.mean(axis=0), motion.rotations.wxyz.copy()
