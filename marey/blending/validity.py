@@ -66,7 +66,7 @@ def check_flight(motion: Motion, body: Body | None = None) -> FlightCheck:
     across = np.linalg.svd(level)[2][1]
     H = compute_momentum(body, motion, cutoff_hz=None)[:, 3:]
     off = H - H.mean(axis=0)
-    spins: FloatArray = np.linalg.solve(whole_body_inertia(body, motion), off[..., None])[..., 0]
+    spins = np.asarray(np.linalg.solve(whole_body_inertia(body, motion), off[..., None]), dtype=np.float64)[..., 0]
     return FlightCheck(
         gravity=float(fit[2, 1]),
         horizontal=float(np.hypot(fit[2, 0], fit[2, 2])),

@@ -275,8 +275,9 @@ class KnotSpline:
         design: Any = self.design(t)
         gram, normal = self.second_derivative_gram(), design.T @ design
         share = smoothing * float(normal.diagonal().max()) / float(gram.diagonal().max())
-        fitted: Any = splu(csc_array(normal + share * gram)).solve(design.T @ flat)
-        return np.asarray(fitted, dtype=np.float64).reshape(-1, *samples.shape[1:])
+        factor: Any = splu(csc_array(normal + share * gram))
+        fitted = np.asarray(factor.solve(design.T @ flat), dtype=np.float64)
+        return fitted.reshape(-1, *samples.shape[1:])
 
     def __repr__(self) -> str:
         return f"KnotSpline({self.num_spans} spans, {self.num_coefficients} coefficients, {self.knots[-1]:g} s)"
