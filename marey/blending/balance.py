@@ -7,7 +7,7 @@ comes down where an ankle would be too far away.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -20,18 +20,35 @@ from marey.motion import Motion, ensure_contacts
 NUM_DIRECTIONS: Final = 24  # of half planes round the soles
 _ANGLES: Final = 2.0 * np.pi * np.arange(NUM_DIRECTIONS) / NUM_DIRECTIONS
 DIRECTIONS: Final[FloatArray] = np.stack([np.sin(_ANGLES), np.cos(_ANGLES)], axis=1)
-STAY_WEIGHT: Final = 0.03  # weight of a shift against that of pressure beside the soles
-KEEP_WEIGHT: Final = 1e6  # times as much where the root is to stay
-COM_FOLLOWS_ROOT: Final = (
-    0.87  # [-] part of the root's shift that the centre of mass makes, feet staying where they are
-)
-REST_WEIGHT: Final = 100.0  # [s²] weight of its speed at both ends
-JERK_WEIGHT: Final = 1e-8  # [s⁶] weight of its third derivative
-MAX_SHIFT_M: Final = 0.08  # [m] a shift beyond this counts as pressure beside the soles does
-MAX_SHIFT_ITERATIONS: Final = 30
-SHIFT_TOL_M: Final = 1e-5  # [m]
 STENCIL_REACH: Final = 3  # frames that a row of the equations spans
 NUM_BANDS: Final = 2 * STENCIL_REACH + 2
+
+
+@dataclass(frozen=True, slots=True)
+class BalanceSettings:
+    """How far and how hard a clip leans."""
+
+    stay_weight: float = 0.03  # [-] weight of a shift against that of pressure beside the soles
+    keep_weight: float = 1e6  # [-] times as much where the root is to stay
+    com_follows_root: float = 0.87  # [-] part of the root's shift that the centre of mass makes while feet stay
+    rest_weight: float = 100.0  # [s²] weight of its speed at both ends
+    jerk_weight: float = 1e-8  # [s⁶] weight of its third derivative
+    max_shift_m: float = 0.08  # [m] a shift beyond this counts as pressure beside the soles does
+    max_iterations: int = 30  # Newton's steps of one pass
+    shift_tol_m: float = 1e-5  # [m] a step below ends them
+    num_passes: int = 2  # of measuring and moving: legs that follow have masses of their own
+    cutoff_hz: float = 12.0  # [Hz] as the validity report measures forces
+    window_s: float = 0.04  # [s] and averages them, by a window of this standard deviation
+    min_support_fraction: float = 0.1  # [-] of a support that is left by the margin
+    min_carried_weight: float = 0.2  # [body weights] less is about to fly
+    max_leg_extension: float = 0.992  # [-] straightest that the root's height leaves a leg
+    allowed_leg_extension: float = 0.975  # [-] a leg that was not as straight as this before may become so
+    final_leg_extension: float = 0.9995  # [-] straightest leg after the root was moved
+    lowering_time_s: float = 0.2  # [s] over which the root goes down so that a leg reaches
+    max_lowering_m: float = 0.05  # [m] the most that it goes down
+
+
+DEFAULT_SETTINGS: Final = BalanceSettings()
 
 
 class PressureConstraints(NamedTuple):
@@ -45,7 +62,11 @@ class PressureConstraints(NamedTuple):
 
 
 def solve_least_shift(
-    need: PressureConstraints, rate_hz: float, keep: Sequence[int] = (), before: FloatArray | None = None
+    need: PressureConstraints,
+    rate_hz: float,
+    keep: Sequence[int] = (),
+    before: FloatArray | None = None,
+    settings: BalanceSettings = DEFAULT_SETTINGS,
 ) -> FloatArray:
     r"""Find the least shift ``(F, 2)`` [m] of the root that brings the pressure onto the soles.
 
@@ -60,6 +81,7 @@ def solve_least_shift(
         rate_hz: frames per second.
         keep: frames with no shift.
         before: shift ``(F, 2)`` [m] that the clip has already, from which the new one goes on.
+        settings: weights and limits.
     """
     from scipy.linalg import solveh_banded
 
@@ -68,11 +90,11 @@ def solve_least_shift(
     # L: the pressure of a pendulum moves with its shift and against its acceleration
     pendulum = -need.lever[:, None] * curve
     pendulum[:, 1] += 1.0
-    pendulum *= COM_FOLLOWS_ROOT
+    pendulum *= settings.com_follows_root
     if before is not None:
         need = need._replace(places=need.places - _apply_rows(pendulum, before))
-    still = np.full(count, STAY_WEIGHT)
-    still[[0, -1, *keep]] *= KEEP_WEIGHT
+    still = np.full(count, settings.stay_weight)
+    still[[0, -1, *keep]] *= settings.keep_weight
     ends = np.isin(np.arange(count), (0, count - 2))
     # Lower bands of the matrix of 2 F unknowns, x and z by turns, with room for rows beyond the ends: size, jerk,
     # speed at the ends and acceleration in flight do not change from step to step
@@ -80,15 +102,15 @@ def solve_least_shift(
     jerk = _stencil_rows(count, (-1.0, 3.0, -3.0, 1.0), -1) * rate_hz**3
     speed = _stencil_rows(count, (-1.0, 1.0), 0) * rate_hz
     _add_normal_blocks(fixed, np.ones((count, 1)), 0, _identity_blocks(still))
-    _add_normal_blocks(fixed, jerk, -1, _identity_blocks(np.full(count, JERK_WEIGHT)))
-    _add_normal_blocks(fixed, speed, 0, REST_WEIGHT * _identity_blocks(ends))
+    _add_normal_blocks(fixed, jerk, -1, _identity_blocks(np.full(count, settings.jerk_weight)))
+    _add_normal_blocks(fixed, speed, 0, settings.rest_weight * _identity_blocks(ends))
     _add_normal_blocks(fixed, need.lever[:, None] * curve, -1, _identity_blocks(~need.is_carried))
     beyond = need.places @ DIRECTIONS.T - need.bounds
     shift = np.zeros_like(need.places)
-    for _ in range(MAX_SHIFT_ITERATIONS):
+    for _ in range(settings.max_iterations):
         # Half planes that the pressure, and the shift itself, is beyond at present
         out = (beyond + _apply_rows(pendulum, shift) @ DIRECTIONS.T > 0.0) & need.is_bound[:, None]
-        far = shift @ DIRECTIONS.T > MAX_SHIFT_M
+        far = shift @ DIRECTIONS.T > settings.max_shift_m
         bands = fixed.copy()
         _add_normal_blocks(bands, pendulum, -1, _direction_blocks(out))
         _add_normal_blocks(bands, np.ones((count, 1)), 0, _direction_blocks(far))
@@ -97,11 +119,11 @@ def solve_least_shift(
         spread = np.pad(np.zeros_like(pull), ((1, 1), (0, 0)))
         for n in range(3):
             spread[n : n + count] += pendulum[:, n : n + 1] * pull
-        right = spread[1:-1] + MAX_SHIFT_M * (far @ DIRECTIONS)
+        right = spread[1:-1] + settings.max_shift_m * (far @ DIRECTIONS)
         own = bands[:, 2 * STENCIL_REACH : bands.shape[1] - 2 * STENCIL_REACH]
         last = shift
         shift = np.asarray(solveh_banded(own, right.ravel(), lower=True), dtype=np.float64).reshape(-1, 2)
-        if np.abs(shift - last).max() < SHIFT_TOL_M:
+        if np.abs(shift - last).max() < settings.shift_tol_m:
             break
     return shift
 
@@ -134,6 +156,7 @@ def _add_normal_blocks(bands: FloatArray, rows: FloatArray, first: int, blocks: 
     at = np.arange(len(rows)) + first + STENCIL_REACH
     for i in range(rows.shape[1]):
         for j in range(i + 1):
+            # Block (i, j) of A^T W A; only the lower bands are kept
             part = (rows[:, i] * rows[:, j])[:, None, None] * blocks
             for a, b in ((0, 0), (0, 1), (1, 0), (1, 1)):
                 below = 2 * (i - j) + a - b
@@ -141,32 +164,32 @@ def _add_normal_blocks(bands: FloatArray, rows: FloatArray, first: int, blocks: 
                     bands[below, 2 * (at + j) + b] += part[:, a, b]
 
 
-MAX_LEG_EXTENSION: Final = 0.992  # [-] straightest that the root's height leaves a leg
-ALLOWED_LEG_EXTENSION: Final = 0.975  # [-] a leg that was not as straight as this before may become so
-LOWERING_TIME_S: Final = 0.2  # [s] over which the root goes down so that a leg reaches
-MAX_LOWERING_M: Final = 0.05  # [m]
-
-
-def lower_root_to_reach(motion: Motion, ankles: Sequence[FloatArray]) -> Motion:
+def lower_root_to_reach(
+    motion: Motion, ankles: Sequence[FloatArray], *, settings: BalanceSettings = DEFAULT_SETTINGS
+) -> Motion:
     """The clip with its root lower where a leg is too short for its ankle, with time to go down and up.
 
     Args:
         motion: any clip.
         ankles: where the left and the right ankle will be, ``(F, 3)`` [m] each.
+        settings: how straight legs may be, how far and how fast the root goes down.
     """
     positions, down = motion.joint_positions(), np.zeros(motion.num_frames)
     for side, goals in zip(("left", "right"), ankles, strict=True):
         limb = Limb.from_name(motion.skeleton, f"{side}_leg")
         hip, ankle = positions[:, limb.upper], positions[:, limb.end]
+        # The leg keeps its extension, within what is allowed
         chain = positions[0, [limb.upper, limb.middle, limb.end]]
         length = float(np.linalg.norm(np.diff(chain, axis=0), axis=1).sum())
-        reach = np.clip(np.linalg.norm(hip - ankle, axis=1), ALLOWED_LEG_EXTENSION * length, MAX_LEG_EXTENSION * length)
+        low, high = settings.allowed_leg_extension * length, settings.max_leg_extension * length
+        reach = np.clip(np.linalg.norm(hip - ankle, axis=1), low, high)
+        # Pythagoras: how high the hip may be over an ankle that is that far away over the ground
         apart = hip - goals
         room = np.maximum(reach**2 - apart[:, 0] ** 2 - apart[:, 2] ** 2, 0.0)
         down = np.maximum(down, apart[:, 1] - np.sqrt(room))
     # A smooth curve above what is needed: the highest within reach, averaged over as many frames
-    down = np.clip(down, 0.0, MAX_LOWERING_M)
-    half = max(1, round(LOWERING_TIME_S * motion.rate_hz))
+    down = np.clip(down, 0.0, settings.max_lowering_m)
+    half = max(1, round(settings.lowering_time_s * motion.rate_hz))
     windows = np.lib.stride_tricks.sliding_window_view
     high = windows(np.pad(down, half, mode="edge"), 2 * half + 1).max(axis=1)
     hann = np.asarray(np.hanning(2 * half + 3), dtype=np.float64)[1:-1]
@@ -174,13 +197,7 @@ def lower_root_to_reach(motion: Motion, ankles: Sequence[FloatArray]) -> Motion:
     return replace(motion, root_positions=motion.root_positions - down[:, None] * [0.0, 1.0, 0.0])
 
 
-NUM_BALANCE_PASSES: Final = 2  # of measuring and moving: legs that follow have masses of their own
-CUTOFF_HZ: Final = 12.0  # as the validity report measures forces
-WINDOW_S: Final = 0.04  # [s] and averages them, by a window of this standard deviation
 MARGIN_M: Final = 0.01  # [m] inside the edge of the soles
-MIN_SUPPORT_FRACTION: Final = 0.1  # [-] of a support that is left by that margin
-MIN_CARRIED_WEIGHT: Final = 0.2  # [body weights] less is about to fly
-MAX_SHIFTED_LEG_EXTENSION: Final = 0.9995  # [-] straightest leg
 MIN_FRAMES: Final = 5  # shorter clips have no accelerations to speak of
 SIDES: Final = ("left", "right")
 
@@ -191,6 +208,7 @@ def balance_motion(
     *,
     keep: Sequence[int] = (),
     margin_m: float = MARGIN_M,
+    settings: BalanceSettings = DEFAULT_SETTINGS,
 ) -> Motion:
     r"""Let a clip lean where it would tip: into curves, back before stops, over the foot that carries.
 
@@ -208,6 +226,7 @@ def balance_motion(
         body: by default that of the skeleton.
         keep: frames in which the root stays where it is.
         margin_m: [m] inside the edge of the soles that the pressure keeps to.
+        settings: weights and limits.
 
     Raises:
         InputError: a frame to keep is not in the clip, or the margin is no small number.
@@ -222,41 +241,46 @@ def balance_motion(
     if motion.num_frames < MIN_FRAMES:
         return motion
     body = Body.from_motion(motion) if body is None else body
+    # Each pass measures the clip as it was moved and begins at the last shift
     shift, shown = np.zeros((motion.num_frames, 2)), motion
-    for _ in range(NUM_BALANCE_PASSES):
-        shift = solve_least_shift(_pressure_constraints(shown, body, margin_m), motion.rate_hz, keep, shift)
-        shown = shift_root(motion, shift)
+    for _ in range(settings.num_passes):
+        need = _pressure_constraints(shown, body, margin_m, settings)
+        shift = solve_least_shift(need, motion.rate_hz, keep, shift, settings)
+        shown = shift_root(motion, shift, settings)
     return shown
 
 
-def shift_root(motion: Motion, shift: FloatArray) -> Motion:
+def shift_root(motion: Motion, shift: FloatArray, settings: BalanceSettings = DEFAULT_SETTINGS) -> Motion:
     """The clip with its root moved by ``shift`` ``(F, 2)`` [m] over the ground, and its feet where they were."""
+    # Ankles are held where they are, legs bend for the moved root
     legs = [Limb.from_name(motion.skeleton, f"{side}_leg") for side in SIDES]
     positions, frames = motion.joint_frames()
     ankles = [positions[:, leg.end] for leg in legs]
     moved = motion.root_positions.copy()
     moved[:, [0, 2]] += shift
-    held = lower_root_to_reach(replace(motion, root_positions=moved), ankles)
+    held = lower_root_to_reach(replace(motion, root_positions=moved), ankles, settings=settings)
     for leg, goals in zip(legs, ankles, strict=True):
         held = solve_two_bone(
-            held, leg, goals, end_rotations=frames[:, leg.end], stretch=MAX_SHIFTED_LEG_EXTENSION
+            held, leg, goals, end_rotations=frames[:, leg.end], stretch=settings.final_leg_extension
         ).motion
     return held
 
 
-def _pressure_constraints(motion: Motion, body: Body, margin_m: float) -> PressureConstraints:
+def _pressure_constraints(
+    motion: Motion, body: Body, margin_m: float, settings: BalanceSettings
+) -> PressureConstraints:
     """Where the ground has to push, and where it can."""
     from scipy.ndimage import gaussian_filter1d
 
-    dynamics = solve_inverse_dynamics(body, motion, cutoff_hz=CUTOFF_HZ)
-    averaged = gaussian_filter1d(dynamics.wrench, WINDOW_S * motion.rate_hz, axis=0, mode="mirror")
+    dynamics = solve_inverse_dynamics(body, motion, cutoff_hz=settings.cutoff_hz)
+    averaged = gaussian_filter1d(dynamics.wrench, settings.window_s * motion.rate_hz, axis=0, mode="mirror")
     wrench = np.asarray(averaged, dtype=np.float64)
-    supports = find_supports(motion, slack_s=WINDOW_S)
+    supports = find_supports(motion, slack_s=settings.window_s)
     normal = wrench[:, 1] / body.weight_n
-    carried = supports.carried & (normal > MIN_CARRIED_WEIGHT)
+    carried = supports.carried & (normal > settings.min_carried_weight)
     pressure = compute_centre_of_pressure(wrench, supports.floor_m)[0]
     places = np.where(carried[:, None], pressure, dynamics.com)[:, [0, 2]]
-    pull = GRAVITY * np.where(carried, np.maximum(normal, MIN_CARRIED_WEIGHT), 1.0)
+    pull = GRAVITY * np.where(carried, np.maximum(normal, settings.min_carried_weight), 1.0)
     lever = (dynamics.com[:, 1] - supports.floor_m) / pull
     # How far along each direction the pressure may go: the soles without their rim
     along = supports.points[:, :, [0, 2]] @ DIRECTIONS.T
@@ -264,5 +288,5 @@ def _pressure_constraints(motion: Motion, body: Body, margin_m: float) -> Pressu
     high = np.where(carried[:, None], np.where(on, along, -np.inf).max(axis=1, initial=-np.inf), 0.0)
     low = np.where(carried[:, None], np.where(on, along, np.inf).min(axis=1, initial=np.inf), 0.0)
     half = 0.5 * (high - low)
-    bounds = 0.5 * (high + low) + np.maximum(half - margin_m, MIN_SUPPORT_FRACTION * half)
+    bounds = 0.5 * (high + low) + np.maximum(half - margin_m, settings.min_support_fraction * half)
     return PressureConstraints(places, lever, bounds, carried & ~supports.grips.any(axis=1), carried)

@@ -187,6 +187,7 @@ def blend(
         raise InputError("no phase is long enough to be blended", "Give longer clips")
     body = Body.from_motion(motions[0]) if body is None else body
     rate = motions[0].rate_hz if rate_hz is None else rate_hz
+    # All sources stand where the first one begins; phases follow one another
     joiner = _PhaseSequence(body, w, rule, rate, realign=realign)
     places = [compute_placement(clip[0], clips[0][0]) for clip in clips]
     for number in range(len(clips[0])):
@@ -212,6 +213,7 @@ class _PhaseSequence:
         duration = blend_duration([p.duration_s for p in placed], self._weights, self._rule.time)
         if self._before is not None:
             self._boundaries.append(BoundaryCheck.between(*self._before, placed, duration, self._weights, self._body))
+        # Frames of the common clock that fall into the phase
         shares = self._shares(duration)
         if len(shares):
             poses = evaluate_blend(placed, self._weights, shares, self._rule, self._body)
@@ -220,6 +222,7 @@ class _PhaseSequence:
             self._checks.append(PhaseCheck.from_residuals(placed[0].kind, duration, poses.com_off_m))
         self._begin_s += duration
         self._before = placed, duration
+        # After a flight each source is turned to the blended heading
         is_turning = self._realign and placed[0].kind == "flight"
         return self._realign_placements(placed, places) if is_turning else places
 
@@ -296,6 +299,7 @@ def blend_plants(phases: Sequence[MotionPhase], weights: FloatArray) -> tuple[St
     plants: list[StancePlant] = []
     for own in zip(*(phase.plants for phase in phases), strict=True):
         position = np.tensordot(weights, np.stack([p.position for p in own]), axes=1)
+        # Headings relative to the first, by the shorter way round
         turns = np.array([p.yaw_rad - own[0].yaw_rad for p in own])
         turns = (turns + np.pi) % (2.0 * np.pi) - np.pi
         spread = float(weights @ [p.spread_m for p in own])

@@ -231,6 +231,7 @@ def blend_by_contact(mixture: WeightedSources, feet: Sequence[str]) -> BlendedPo
     centres = mixture.mean([s.centres for s in mixture.sources])
     positions, frames = joint_frames(body.skeleton, np.zeros_like(centres), wxyz)
     legs = [_PlantedLeg.from_mixture(mixture, foot, positions, frames) for foot in feet]
+    # All that is not a planted leg turns as blended; its first moment is known up to the root
     free = np.ones(body.skeleton.num_joints, dtype=bool)
     for leg in legs:
         free &= ~leg.thigh & ~leg.shank & ~leg.foot
@@ -248,6 +249,7 @@ def blend_by_contact(mixture: WeightedSources, feet: Sequence[str]) -> BlendedPo
         feet=np.stack([leg.foot_moment for leg in legs], axis=1),
     )
     roots, turned, reached, off, steps = solve_roots(search)
+    # Legs take the rotations that the search found
     for number, leg in enumerate(legs):
         leg.bend(wxyz, frames, turned[:, number])
     off = np.maximum(off, np.max([np.linalg.norm(reached[:, i] - leg.ankle, axis=-1) for i, leg in enumerate(legs)], 0))
@@ -281,9 +283,11 @@ class _PlantedLeg:
         pole = normalise(mixture.mean([s.feet[foot].knee for s in mixture.sources]))
         paths = [s.feet[foot] for s in mixture.sources]
         R_foot = mean_rotations([p.R_world_ankle for p in paths], mixture.weights, "slerp")
+        # The blended foot stands on its blended ball
         turn = R_foot @ frames[:, limb.end].inverse()
         ball = ball_position(body.skeleton, foot, positions, frames)
         stand = mixture.mean([p.ball for p in paths]) - turn @ (ball - ankle)
+        # Masses and first moments of thigh, shank and foot about hip, knee and ankle
         below = [_subtree_joints(body.skeleton.parents, joint) for joint in (limb.upper, limb.middle, limb.end)]
         groups = (below[0] & ~below[1], below[1] & ~below[2], below[2])
         points = positions + frames @ body.centres

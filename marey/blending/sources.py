@@ -72,6 +72,7 @@ class BlendSource:
         Positions follow a cubic through the frames: a straight line between two frames of a flight is an acceleration
         of zero, and kinks at the frames. Rotations follow the arc between two frames.
         """
+        # Frame before each share, and the part of the step after it
         place = np.clip(shares, 0.0, 1.0) * (len(self.roots) - 1)
         low = np.minimum(np.floor(place).astype(np.int64), len(self.roots) - 2)
         part = place - low
@@ -163,6 +164,7 @@ def mean_rotations(rotations: Sequence[SO3], weights: FloatArray, method: str = 
         return SO3.exp(np.tensordot(weights, np.stack([q.log() for q in rotations]), axes=1))
     if len(rotations) == 2:
         return rotations[0].slerp(rotations[1], float(weights[1]))
+    # Body-frame iteration from the heaviest source
     mean = rotations[int(np.argmax(weights))]
     for _ in range(50):
         step = np.tensordot(weights, np.stack([(mean.inverse() @ q).log() for q in rotations]), axes=1)

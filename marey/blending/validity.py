@@ -59,11 +59,14 @@ def check_flight(motion: Motion, body: Body | None = None) -> FlightCheck:
         raise InputError(f"a flight of {motion.num_frames} frames", "Give at least five")
     body = Body.from_motion(motion) if body is None else body
     centres = body.centre_of_mass(motion)
+    # Parabola of the centre of mass by least squares, with time from the middle of the flight
     t = np.linspace(-1.0, 1.0, len(centres)) * 0.5 * motion.duration_s
     basis = np.stack([np.ones_like(t), t, 0.5 * t * t], axis=1)
     fit = np.linalg.lstsq(basis, centres, rcond=None)[0]
+    # The path over the ground against its principal line
     level = centres[:, [0, 2]] - centres[:, [0, 2]].mean(axis=0)
     across = np.linalg.svd(level)[2][1]
+    # Angular momentum against its mean, as a spin of the whole body
     H = compute_momentum(body, motion, cutoff_hz=None)[:, 3:]
     off = H - H.mean(axis=0)
     spins = np.asarray(np.linalg.solve(whole_body_inertia(body, motion), off[..., None]), dtype=np.float64)[..., 0]
@@ -136,6 +139,7 @@ def check_contact(motion: Motion, body: Body | None = None, *, floor_m: float = 
         GRAVITY,
         0.0,
     ]
+    # Friction that the blend needs, and the margin of balance inside the soles
     ratio = np.hypot(force[:, 0], force[:, 2]) / np.maximum(force[:, 1], 1e-9)
     polygon = np.concatenate(corners)
     margin = min(polygon_margin(c, polygon) for c in centres[:, [0, 2]])
@@ -226,6 +230,7 @@ class BoundaryCheck:
         body: Body,
     ) -> BoundaryCheck:
         """Compare the blended velocity at the end of one phase with that at the start of the next."""
+        # Blended velocities on both sides of the border, by the law of blend_velocity
         leave = np.stack([end_velocity(p, body, -1) for p in before])
         arrive = np.stack([end_velocity(p, body, 0) for p in after])
         spans = [np.array([p.duration_s for p in phases]) for phases in (before, after)]
@@ -353,6 +358,7 @@ def predict_landing_jump(
     """Level jump of velocity [m/s] at landing after realigning two flights that turn differently."""
     velocities = np.stack([end_velocity(phase, body, -1) for phase in phases])
     spans = np.array([phase.duration_s for phase in phases])
+    # Velocities of the sources, scaled in time, before and after they are turned to the blended heading
     scale = weights * spans / blend_duration(spans, weights)
     goal = float(weights @ turns)
     turned = np.stack([SO3.exp((goal - t) * UP) @ v for t, v in zip(turns, velocities, strict=True)])

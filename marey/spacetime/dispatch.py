@@ -102,6 +102,7 @@ def check_problem(problem: SpacetimeProblem) -> None:
         interpolate_pose_keys(layout)
         return
 
+    # In the reduced space plants, keys and names are checked against the behaviour
     behaviour = load_problem_behaviour(problem)
     layout = build_layout(problem, behaviour.dimension)
     validate_reduced(problem, layout, build_reduced_space(behaviour))

@@ -101,6 +101,7 @@ class StoreKey:
         contacts = [contact for phase in problem.phases for contact in phase.contacts]
         places = np.array([contact.position for contact in contacts]).reshape(-1, 3)
         away = (places - places[:1]) / POSITION_UNIT_M
+        # Contacts and kinds of keys must agree; durations, positions and angles are compared
         names = ["+".join(sorted(contact.point for contact in phase.contacts)) for phase in problem.phases]
         ends = [(key.lower, key.upper, *key.target) for key in problem.keys]
         kinds = [
@@ -189,6 +190,7 @@ class MotionStore:
             if found is None:
                 raise InputError(f"the store has nothing like '{problem.name}'", "Give it time: quota_s=5")
             return StoreAnswer(found[0], motion_from_entry(found[0]), None, found[1], is_improved=False)
+        # Refine from the nearest entry, each phase stretched to its new length
         start = None if found is None else retime_entry(found[0], problem)
         result = optimize(problem, warm_start=start, time_limit_s=quota_s, on_failure="return")
         q = build_character(problem).from_motion(result.motion)

@@ -64,6 +64,7 @@ def check_with_lines(problem: SpacetimeProblem, place: TomlLocation, check: Prob
     )
     parts: list[FilePart] = [("key", i, "") for i in needed] or _find_needed_contacts(problem, what, differs)
     parts = parts or [("phase", i, "") for i, phase in enumerate(problem.phases) if f"'{phase.name}'" in what]
+    # Phases that the message names, else settings that bring it about
     lines = sorted({place.lines.get(part, 1) for part in parts or _find_needed_settings(problem, place, check)}) or [1]
     all_lines = f"; lines {', '.join(map(str, lines[:-1]))} and {lines[-1]}" if len(lines) > 1 else ""
     raise FormatError(what + all_lines, place.file, lines[-1], fix)
@@ -112,6 +113,7 @@ def _find_needed_settings(problem: SpacetimeProblem, place: TomlLocation, check:
         usual = item.default if item.default_factory is MISSING else item.default_factory()
         if usual is MISSING or item.name == "keys" or (item.name, 0, "") not in place.lines:
             continue
+        # Try the usual value of each setting that the file gives
         after = _find_error(replace(problem, **{item.name: usual}), check)
         if after is None:
             ending.append((item.name, 0, ""))

@@ -101,6 +101,7 @@ def edit_physically(
         motion, check, stretch, pins, keys, physics=physics, styles=styles, report=before
     )
     answer = solve_displacement(programme, max_iterations, time_limit_s, on_iteration)
+    # The clip with the displacement added, judged as before
     displacement = programme.displacement(answer.x)
     edited = stage.motion(displacement)
     result = RepairResult(
@@ -261,6 +262,7 @@ class ValidEditor:
     def drop(self, goal: PointPin | PoseKey) -> None:
         """Take a pin or a key away."""
         frame = self._goal_frame(goal.time_s)
+        # A pin goes by point and frame, a key by frame
         point = goal.point if isinstance(goal, PointPin) else None
         pins = {where: pin for where, pin in self._pins.items() if where != (point, frame)}
         keys = {where: key for where, key in self._keys.items() if isinstance(goal, PointPin) or where != frame}

@@ -161,9 +161,11 @@ def solve_pose_coordinates(stage: DisplacementProblem, key: PoseKey, near: Float
         root_positions=pose.root_position[None],
         rotations=pose.rotations[None],
     )
+    # Angles nearest to those of the clip, by whole turns
     q: FloatArray = np.array(stage.tree.from_motion(stage.body.motion(one))[0], dtype=np.float64)
     turns = np.flatnonzero(stage.tree.kinds != PRISMATIC)
     q[turns] += 2.0 * np.pi * np.rint((near[turns] - q[turns]) / (2.0 * np.pi))
+    # What the joints of the tree cannot take of the pose
     lost = (stage.tree.to_motion(q[None], clip.rate_hz).rotations[0].inverse() @ pose.rotations).log()
     angles = np.linalg.norm(lost, axis=-1)
     if angles.max() > POSE_TOL:

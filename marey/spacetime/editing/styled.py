@@ -54,6 +54,7 @@ class StyledProgramme:
         """Gradient, Hessian without the styles' own, Jacobian."""
         gradient, hessian, jacobian = self._inner.derivatives(x)
         layout, states = self._layout, self._states(x)
+        # Slopes of the styles by the four control points about each instant
         pull = np.zeros((layout.num_points, layout.num_angles))
         for style in self._styles:
             for order, slopes in enumerate(evaluate_style(style, *states)[1:]):
@@ -94,6 +95,7 @@ class SimplifiedProgramme:
         kept = angles[:, (angles != 0.0).any(axis=0)]
         if not kept.shape[1]:
             raise InputError("S moves no angle", "Give it at least one column that does")
+        # Unknowns of flights and impacts stay as they are
         rest = layout.num_unknowns - layout.num_curve_unknowns
         blocks = [tools.kron(tools.eye_array(layout.num_points), tools.csr_array(kept)), tools.eye_array(rest)]
         self._inner = inner

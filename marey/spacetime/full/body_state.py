@@ -204,6 +204,7 @@ def compute_body_state(
     com_jets = _motion_jets(com_rates, (com.J[..., keep], com.Jd[..., keep], com.Jdd[..., keep]))
     force = np.stack([whole.df_dq, whole.df_dqd, whole.df_dqdd])[..., keep]
     momentum = np.stack([whole.dp_dq, whole.dp_dqd, np.zeros_like(whole.dp_dq)])[..., keep]
+    # Momentum and force about the origin become those about the centre of mass
     spin = _shift_to_com(StateJet(whole.momentum, momentum), com_jets[0])
     spin_rate = _shift_to_com(StateJet(whole.wrench, force), com_jets[0])
     found: dict[str, PointJets] = {}

@@ -95,14 +95,20 @@ def key_rows(layout: FullLayout, builder: InstantBuilder, key: Key) -> list[RowF
     if key.kind in ("pose", "velocity", "range", "turn"):
         return [_coordinate_rows(layout, key, at)]
     if key.kind == "force":
-        return [_force_rows(layout, key, phase, at)]
+        contact = layout.timeline.phases[phase].contacts[0]
+        normal = contact_frame(contact)[0][None]
+        low, high = -np.inf if key.lower is None else key.lower, np.inf if key.upper is None else key.upper
+        ends = np.full((len(at), 1), low), np.full((len(at), 1), high)
+
+        def evaluate(state: BodyState, _: FloatArray) -> tuple[StateJet, Coefficients]:
+            return compute_support_wrench(state, at, contact, layout)[0].apply_matrix(normal), None
+
+        return [RowFamily(at, *ends, ("force along the normal",), evaluate)]
     if key.kind == "bar":
         return [_bar_rows(layout, key, phase, times, at)]
     if key.kind == "com_velocity":
         return [_target_rows(layout, key, world_com_velocity(layout, phase, times, at), SPEED_ROW)]
     placed = world_point(layout, phase, times, at, "com" if key.kind == "com" else key.point or "com")
-    if key.kind == "clearance":
-        return [_clearance_rows(key, placed)]
     return [_target_rows(layout, key, placed, POSITION_ROW)]
 
 
@@ -176,47 +182,25 @@ def _coordinate_rows(layout: FullLayout, key: Key, at: IntArray) -> RowFamily:
 
 
 def _target_rows(layout: FullLayout, key: Key, placed: WorldVector, scale: float) -> RowFamily:
-    axes = np.array(
-        [i for i in layout.figure.axes if i < len(key.target) and key.target[i] is not None], dtype=np.int64
-    )
-    if axes.size == 0:
-        raise InputError(f"key '{key.kind}' in phase '{key.phase}' has no target", "Give at least one component")
-    target = np.array([key.target[i] for i in axes], dtype=np.float64)
-    columns = None if placed.columns is None else placed.columns[:, axes]
-    coefficients = None if placed.coefficients is None else scale * placed.coefficients[:, axes]
-
-    def evaluate(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
-        return (placed.jet(state, x).columns(axes) - target) * scale, coefficients
-
+    """A vector in the world at a target, components without a value free; of a clearance, its height between ends."""
+    axes = [int(i) for i in layout.figure.axes if i < len(key.target) and key.target[i] is not None]
     what = key.point or {"com": "centre of mass", "com_velocity": "velocity of the centre of mass"}.get(key.kind, "")
     labels = tuple(f"{what} along {'xyz'[i]}" for i in axes)
-    shape = (len(placed.at), len(axes))
-    return RowFamily(placed.at, np.zeros(shape), np.zeros(shape), labels, evaluate, columns)
-
-
-def _clearance_rows(key: Key, placed: WorldVector) -> RowFamily:
-    up = np.array([1])
-    columns = None if placed.columns is None else placed.columns[:, up]
-    coefficients = None if placed.coefficients is None else POSITION_ROW * placed.coefficients[:, up]
+    target, low, high = np.array([key.target[i] for i in axes], dtype=np.float64), 0.0, 0.0
+    if key.kind == "clearance":
+        axes, labels, target = [1], (f"height of {key.point}",), np.zeros(1)
+        low, high = scale * (key.lower or 0.0), np.inf if key.upper is None else scale * key.upper
+    if not axes:
+        raise InputError(f"key '{key.kind}' in phase '{key.phase}' has no target", "Give at least one component")
+    chosen = np.array(axes, dtype=np.int64)
+    columns = None if placed.columns is None else placed.columns[:, chosen]
+    coefficients = None if placed.coefficients is None else scale * placed.coefficients[:, chosen]
 
     def evaluate(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
-        return placed.jet(state, x).columns(up) * POSITION_ROW, coefficients
+        return (placed.jet(state, x).columns(chosen) - target) * scale, coefficients
 
-    lower = np.full((len(placed.at), 1), POSITION_ROW * (key.lower or 0.0))
-    upper = np.full_like(lower, np.inf if key.upper is None else POSITION_ROW * key.upper)
-    return RowFamily(placed.at, lower, upper, (f"height of {key.point}",), evaluate, columns)
-
-
-def _force_rows(layout: FullLayout, key: Key, phase: int, at: IntArray) -> RowFamily:
-    contact = layout.timeline.phases[phase].contacts[0]
-    normal = contact_frame(contact)[0][None]
-
-    def evaluate(state: BodyState, _: FloatArray) -> tuple[StateJet, Coefficients]:
-        return compute_support_wrench(state, at, contact, layout)[0].apply_matrix(normal), None
-
-    lower = np.full((len(at), 1), -np.inf if key.lower is None else key.lower)
-    upper = np.full((len(at), 1), np.inf if key.upper is None else key.upper)
-    return RowFamily(at, lower, upper, ("force along the normal",), evaluate)
+    shape = (len(placed.at), len(axes))
+    return RowFamily(placed.at, np.full(shape, low), np.full(shape, high), labels, evaluate, columns)
 
 
 def _bar_rows(layout: FullLayout, key: Key, phase: int, times: FloatArray, at: IntArray) -> RowFamily:

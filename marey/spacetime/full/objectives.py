@@ -211,9 +211,11 @@ def _integrate_squares(
 
     sparse = cast(Any, scipy.sparse)  # its stubs know few types
     spline, timeline = layout.timeline.spline, layout.timeline
+    # As many Gauss points as make the integral of the squared polynomial exact
     times, shares = spline.gauss_times(4 - order)
     phases = np.clip(np.searchsorted(timeline.edges, times) - 1, 0, len(weights) - 1)
     design: Any = spline.design(times, order)
+    # Weights differ from phase to phase: each angle has a Gram matrix of its own
     total = sparse.csc_array((layout.num_curve_unknowns, layout.num_curve_unknowns))
     for i in range(layout.num_angles):
         gram = design.T @ sparse.diags_array(shares * weights[phases, i]) @ design
@@ -293,11 +295,13 @@ def compute_noise_gains(layout: FullLayout) -> FloatArray:
     """Acceleration of the hands by torques ``(D,)`` [m/s^2 per N m], root mean square; zero for the root."""
     figure, tree = layout.figure, layout.figure.tree
     q = figure.coordinates(neutral_pose(figure, layout.problem.guess)[None])
+    # Inertia about each joint: the torque of a unit acceleration
     unit = np.eye(tree.num_dofs)[figure.angles]
     poses = np.repeat(q, len(unit), axis=0)
     inertias = compute_torques(tree, poses, np.zeros_like(poses), unit, gravity=0.0)[
         np.arange(len(unit)), figure.angles
     ]
+    # Levers of the hands: rows of their Jacobians
     reach = [compute_point_motion(tree, q, q * 0.0, q * 0.0, *figure.point(hand)).J[0] for hand in find_hands(layout)]
     levers = np.sqrt(sum((J[:, figure.angles] ** 2).sum(axis=0) for J in reach) / max(len(reach), 1))
     gains = levers / inertias

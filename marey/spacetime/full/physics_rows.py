@@ -110,6 +110,7 @@ def flight_rows(layout: FullLayout, flight: FlightUnknowns, instants: IntArray) 
             return state.spin_rate.at(instants).columns(spins) * (1.0 / layout.weight), None
 
         return _equality_rows(instants, shape, tuple(f"moment in flight about {'xyz'[i]}" for i in spins), rate)
+    # The level is an unknown of the flight
     columns = np.broadcast_to(layout.spin_columns(flight)[None, :, None], (*shape, 1))
     scale = 1.0 / layout.spin_scale
 
@@ -248,6 +249,7 @@ def _hand_over_rows(layout: FullLayout, builder: InstantBuilder, phase: int) -> 
     if old.point == new.point:
         return []
     at = np.array([builder.add(phase + 1, layout.timeline.edges[phase + 1])])
+    # The new point is at its plant while the old one still is, and does not move
     apart = np.asarray(new.position) - np.asarray(old.position)
     axes = layout.figure.axes
 

@@ -74,12 +74,14 @@ class JacobianScatter:
 
     def keep(self, used: BoolArray, scales: FloatArray) -> None:
         """Fix the pattern to the entries in use, and scale columns."""
+        # Entries that are ever used, rows that have any, and columns in units of their scales
         self._used = np.flatnonzero(used)
         rows, columns = self.rows[self._used], self._columns[self._used]
         self.is_kept = np.bincount(rows, minlength=self._num_rows) > 0
         renumbered = np.cumsum(self.is_kept) - 1
         self._factors = scales[columns]
         count = int(self.is_kept.sum())
+        # Entries of one place are added up; the order is that of a compressed column matrix
         keys = columns * count + renumbered[rows]
         unique, self._places = np.unique(keys, return_inverse=True)
         self._indices = (unique % count).astype(np.int32)
@@ -113,6 +115,7 @@ class HessianScatter:
         self._quadratics, self._residuals = quadratics, residuals
         size, curves = layout.num_unknowns, layout.num_curve_unknowns
         doubled: Any = sum(2.0 * term.matrix for term in quadratics)
+        # Constant part: quadratic terms and a ridge on all unknowns
         total = cast(Any, coo_array(doubled))
         diagonal = np.arange(size)
         rows = [np.asarray(total.row, dtype=np.int64), diagonal]
@@ -124,6 +127,7 @@ class HessianScatter:
             shape = (*near.shape, near.shape[1])
             rows.append(np.broadcast_to(near[:, :, None], shape).ravel())
             columns.append(np.broadcast_to(near[:, None, :], shape).ravel())
+        # Entries of one place are added up, column by column
         all_rows, all_columns = np.concatenate(rows), np.concatenate(columns)
         unique, self._places = np.unique(all_columns * size + all_rows, return_inverse=True)
         self._factors = scales[all_rows] * scales[all_columns]
@@ -137,6 +141,7 @@ class HessianScatter:
         """Gradient ``(n,)`` and Hessian by scaled unknowns, at unscaled ones."""
         from scipy.sparse import csc_array
 
+        # Slope of the constant part; residuals add theirs while their blocks are made
         points = real[: self._curves]
         gradient = np.zeros(self._layout.num_unknowns)
         gradient[: self._curves] = 2.0 * RIDGE * points
@@ -204,6 +209,7 @@ class FullProgramme:
         self._hessian = HessianScatter(layout, self.instants, self._quadratics, self._residuals, self._scales)
 
     def _place_rows(self, guess: FloatArray) -> None:
+        # Entries that are zero at random states are zero by structure
         probes = np.random.default_rng(0).normal(scale=PROBE_SPREAD, size=(PROBES, guess.size))
         self._scatter = JacobianScatter(self.layout, self.instants, self.families)
         used = np.zeros(self._scatter.rows.size, dtype=bool)
@@ -213,6 +219,7 @@ class FullProgramme:
         values = self._all_values(self._jets(guess))
         lower, upper = (self._flat([getattr(f, end) for f in self.families]) for end in ("lower", "upper"))
         empty = ~self._scatter.is_kept
+        # A row that no unknown changes must hold as it is
         wrong = np.flatnonzero(empty & ((values < lower - 1e-9) | (values > upper + 1e-9)))
         if wrong.size:
             raise InputError(f"{self._all_names()[wrong[0]]} cannot be changed by this character", "Leave it out")
@@ -298,6 +305,7 @@ class FullProgramme:
         _, rows = self.values(points / self._scales)
         gaps = [(end[self.is_linear] - rows[self.is_linear]) for end in (self.row_lower, self.row_upper)]
         width, count = self.layout.num_angles, self.layout.num_points
+        # Least change and least second difference of it, one quadratic programme for each angle
         bend = np.diff(np.eye(count), 2, axis=0)
         H = bend.T @ bend + 1e-3 * np.eye(count)
         for i in range(width):

@@ -116,6 +116,7 @@ def motion_from_unknowns(layout: FullLayout, x: FloatArray, rate_hz: float, name
     for phase, time in zip(phases, times, strict=True):
         builder.add(int(phase), float(time))
     track = sample_track(layout, x, builder.build())
+    # Contact track: what the contacts of each phase hold
     held = [{n for c in phase.contacts for n in contact_track_names(c.point)} for phase in layout.timeline.phases]
     names = tuple(sorted({name for points in held for name in points}))
     active = np.array([[n in held[p] for n in names] for p in phases], dtype=bool).reshape(count, len(names))

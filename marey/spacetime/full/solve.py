@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -44,6 +44,7 @@ BETWEEN_FRAMES_ADVICE = "It holds at its frames, not between them: raise frames_
 CHECK_PER_SPAN = 8  # samples of the dense check in a span: four times the two frames of the solver
 
 OnIteration = Callable[[SQPIteration], bool | None]
+Solution = TypeVar("Solution")  # of a problem at some durations, in either space
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,7 @@ def refine_solution(
         layout, x = refine_layout(solution.layout), refine_unknowns(solution.layout, solution.x)
         if reference is not None:
             reference = refine_unknowns(solution.layout, reference)
+        # Solve on the finer spline from the same motion; keep the coarse one if that fails
         programme = _build_programme(layout, x, options, reference, solution.extra)
         answer = _solve_programme(programme, x, options.warm(), began, solution.answer)
         start = refine_unknowns(solution.layout, solution.start)
@@ -204,6 +206,7 @@ def build_full_result(solution: FullSolution, began: float, iterations: int | No
     total = answer.iterations if iterations is None else iterations
     track = sample_track(layout, x, layout.timeline.grid(CHECK_PER_SPAN))
     check = check_solution(layout.figure.tree, problem, track)
+    # What holds at the frames only is not solved
     is_broken = answer.is_solved and not check.has_physics
     return SpacetimeResult(
         status=SolveStatus.STALLED if is_broken else answer.status,
@@ -236,15 +239,6 @@ MAX_SOLVES: Final = 12
 SHORTEST_STEP: Final = 1e-3  # [-] of the durations; the search ends below
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DurationResult:
-    """A solved problem at some durations, its value and the value's slope by the free ones."""
-
-    solution: FullSolution
-    value: float
-    slope: FloatArray  # (n,) [1/s]
-
-
 def find_free_phases(problem: SpacetimeProblem) -> list[int]:
     """Numbers of the phases whose duration is free."""
     ranges = [phase.duration_range_s for phase in problem.phases]
@@ -254,37 +248,76 @@ def find_free_phases(problem: SpacetimeProblem) -> list[int]:
 def solve_durations(
     problem: SpacetimeProblem, tree: JointTree, options: FullOptions, *, warm_start: Motion | None = None
 ) -> SpacetimeResult:
-    """Solve a problem with its free durations: downhill along the slope, halving steps that do not pay."""
+    """Solve a problem with its free durations: downhill along the slope, shortening steps that do not pay."""
     began, levels = time.perf_counter(), problem.refine
     free, problem = find_free_phases(problem), replace(problem, refine=0)
-    low, high = np.array([problem.phases[i].duration_range_s for i in free], dtype=np.float64).T
-    first = best = _evaluate_solution(solve_full(problem, tree, options, warm_start=warm_start), free)
-    durations = np.array([problem.phases[i].duration_s for i in free])
-    spent, step = best.solution.answer.iterations, FIRST_STEP
-    for _ in range(MAX_SOLVES - 1):
-        move = descent_direction(best.slope, durations, low, high) * step
-        if options.is_over(began) or not best.solution.answer.is_solved or np.abs(move).max(initial=0.0) < 1e-9:
-            break
-        trial = np.clip(durations + move, low, high)
-        # Solve at other durations, from the last solution
-        layout, left = best.solution.layout, replace(options, time_limit_s=options.left_s(began))
-        other = replace_durations(layout.problem, free, trial, _count_spans(layout, free))
-        found = _evaluate_solution(solve_full(other, tree, left, start=best.solution.x), free)
-        spent += found.solution.answer.iterations
-        if found.solution.answer.is_solved and found.value < best.value:
-            turned = float(found.slope @ best.slope) < 0.0
-            best, durations, step = found, trial, step * (0.5 if turned else 1.5)
-        else:
-            step *= 0.35
-        if step < SHORTEST_STEP:
-            break
-    solution = best.solution
-    if first.solution.start.size == solution.start.size:
-        solution = replace(solution, start=first.solution.start)
+    solution = solve_full(problem, tree, options, warm_start=warm_start)
+    first, spent = solution.start, solution.answer.iterations
+
+    def solve(best: FullSolution, durations: FloatArray) -> FullSolution:
+        """Solve at other durations, from the last solution."""
+        nonlocal spent
+        layout, left = best.layout, replace(options, time_limit_s=options.left_s(began))
+        other = replace_durations(layout.problem, free, durations, _count_spans(layout, free))
+        found = solve_full(other, tree, left, start=best.x)
+        spent += found.answer.iterations
+        return found
+
+    if solution.answer.is_solved:
+        solution = descend_durations(
+            solution,
+            np.array([problem.phases[i].duration_s for i in free]),
+            np.array([problem.phases[i].duration_range_s for i in free], dtype=np.float64),
+            value=lambda found: found.answer.objective if found.answer.is_solved else np.inf,
+            slope=lambda found: compute_duration_slope(found, free),
+            solve=solve,
+            is_over=lambda: options.is_over(began),
+        )
+    if first.size == solution.start.size:
+        solution = replace(solution, start=first)
+    # Finer splines follow once the durations are known
     coarse = solution.answer.iterations
     asked = replace(solution.layout, problem=replace(solution.layout.problem, refine=levels))
     solution = refine_solution(replace(solution, layout=asked), options, began=began)
     return build_full_result(solution, began, spent + solution.answer.iterations - coarse)
+
+
+def descend_durations(
+    best: Solution,
+    durations: FloatArray,
+    ranges: FloatArray,
+    *,
+    value: Callable[[Solution], float],
+    slope: Callable[[Solution], FloatArray],
+    solve: Callable[[Solution, FloatArray], Solution],
+    is_over: Callable[[], bool],
+) -> Solution:
+    """Change durations as long as the value falls, shortening steps that do not pay.
+
+    Args:
+        best: the solution at the durations to begin with.
+        durations: these ``(n,)`` [s].
+        ranges: lowest and highest of each ``(n, 2)`` [s].
+        value: objective of a solution; infinite if it is none.
+        slope: of the value by the durations ``(n,)`` [1/s].
+        solve: solves at other durations, from a solution.
+        is_over: whether the time is spent.
+    """
+    direction, step = slope(best), FIRST_STEP
+    for _ in range(MAX_SOLVES - 1):
+        move = descent_direction(direction, durations, *ranges.T) * step
+        if is_over() or step < SHORTEST_STEP or np.abs(move).max(initial=0.0) < 1e-9:
+            break
+        trial = np.clip(durations + move, *ranges.T)
+        found = solve(best, trial)
+        if not value(found) < value(best):
+            step *= 0.35
+            continue
+        # A slope that turned round tells that the step was too long
+        before, direction = direction, slope(found)
+        best, durations = found, trial
+        step *= 0.5 if float(direction @ before) < 0.0 else 1.5
+    return best
 
 
 def replace_durations(
@@ -300,10 +333,6 @@ def replace_durations(
 
 def _count_spans(layout: FullLayout, free: list[int]) -> FloatArray:
     return np.array([len(layout.timeline.breaks(i)) - 1 for i in free], dtype=np.float64)
-
-
-def _evaluate_solution(solution: FullSolution, free: list[int]) -> DurationResult:
-    return DurationResult(solution, solution.answer.objective, compute_duration_slope(solution, free))
 
 
 def compute_duration_slope(solution: FullSolution, free: list[int]) -> FloatArray:

@@ -170,6 +170,7 @@ def _check_key(key: Key, problem: SpacetimeProblem) -> None:
 def _max_distance(figure: Character, one: str, other: str) -> float:
     """Farthest two named points can be apart [m]: the lengths of the segments between them, stretched."""
     a, b = _joint_chain(figure, one), _joint_chain(figure, other)
+    # The common part of both chains does not count, the rest is stretched out
     shared = len([1 for (i, _), (j, _) in zip(a, b, strict=False) if i == j])
     ends = [figure.point(name)[1] for name in (one, other)]
     if shared == len(a) == len(b):
@@ -212,6 +213,7 @@ def _check_contradictions(layout: FullLayout) -> None:
         family = "velocity" if key.kind == "velocity" else "angle"
         time = round(layout.timeline.time_of(layout.problem.phase_index(key.phase), key.at), 9)
         for i, low, high in key_angle_ranges(layout, key):
+            # Two keys on one coordinate at one instant must leave a common value
             other = seen.get((family, time, i))
             if other is not None and (low > other[2] + SAME_ANGLE_RAD or high < other[1] - SAME_ANGLE_RAD):
                 first = other[0]

@@ -75,6 +75,7 @@ def contact_frame(contact: Contact) -> tuple[FloatArray, FloatArray, FloatArray]
     """Unit normal, direction of the heading and across it, right-handed."""
     normal = np.asarray(contact.normal, dtype=np.float64)
     ahead = np.array([0.0, 0.0, 1.0]) if abs(normal[2]) < 0.9 else np.array([0.0, 1.0, 0.0])
+    # Heading 0 is +Z, or +Y on a wall that faces it, across the normal
     ahead = ahead - normal * float(normal @ ahead)
     ahead = ahead / float(np.linalg.norm(ahead))
     across: FloatArray = np.cross(normal, ahead)

@@ -97,6 +97,7 @@ def build_reduced_space(behaviour: BehaviourSpace) -> ReducedSpace:
     mean, modes = np.zeros(tree.num_dofs), np.zeros((tree.num_dofs, behaviour.dimension))
     mean[behaviour.columns] = behaviour.mean
     modes[behaviour.columns] = behaviour.basis * behaviour.deviations
+    # Coordinates that no clip moves keep their value
     still = np.setdiff1d(np.arange(tree.num_dofs), [*behaviour.columns, *root, *turns])
     if behaviour.poses:
         mean[still] = next(iter(behaviour.poses.values())).q[still]
@@ -188,11 +189,13 @@ def _solve_leg_variables(built: ReducedProblem, leg: int, interval: LegInterval,
     ).position.swapaxes(0, 1)
     turn = np.deg2rad(contact.heading_deg)
     heading = np.array([np.sin(turn), 0.0, np.cos(turn)])
+    # Swivel: the knee about the line from hip to ankle, from the heading of the foot
     n = (ankle - hip) / np.linalg.norm(ankle - hip, axis=1, keepdims=True)
     u = heading - (n @ heading)[:, None] * n
     u /= np.linalg.norm(u, axis=1, keepdims=True)
     side = knee - hip
     swivel = np.arctan2(np.einsum("fi,fi->f", side, np.cross(n, u)), np.einsum("fi,fi->f", side, u))
+    # Lift: pitch of the foot against that of a flat one
     back = ankle - ball
     pitch = np.arctan2(back[:, 1], -(back @ heading))
     flat = np.arctan2(-geometry.ball[1], geometry.ball[2])

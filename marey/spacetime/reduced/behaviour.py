@@ -306,6 +306,7 @@ def fit_behaviour(
 def compute_principal_components(rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Mean ``(n,)``, orthonormal directions ``(n, r)`` and variances ``(r,)`` of samples ``(T, n)``, largest first."""
     mean = rows.mean(axis=0)
+    # Signs are fixed by the largest entry: the same bytes on every machine
     _, s, vt = np.linalg.svd(rows - mean, full_matrices=False)
     signs = np.sign(vt[np.arange(len(vt)), np.argmax(np.abs(vt), axis=1)])  # same bytes on every machine
     return mean, (vt * signs[:, None]).T, s**2 / max(len(rows) - 1, 1)
@@ -430,6 +431,7 @@ def read_behaviour(path: Path) -> BehaviourSpace:
 
 
 def _restore_behaviour(tensors: Tensors, described: Mapping[str, Any]) -> BehaviourSpace:
+    # Body, then the space on its coordinates
     skeleton = Skeleton(
         tuple(str(name) for name in described["joints"]),
         tensors["skeleton.parents"],

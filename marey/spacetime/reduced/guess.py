@@ -119,6 +119,7 @@ def bound_feet(scene: RowContext, roll: FootRoll) -> None:
             continue
         index = variables.indices(interval.curves)
         knots = interval.curves.spline.knots
+        # A control point acts over four spans: it may lift the heel if all of them are on the toes
         lifted, struck = find_toe_start(scene.layout, roll, interval), find_heel_stop(scene.layout, roll, interval)
         for k in range(len(index)):
             swivel, lift = index[k]
@@ -167,6 +168,7 @@ def set_flight_globals(scene: RowContext) -> None:
     for phase in variables.flights:
         nodes = [scene.nodes.at(phase - 1, layout.edges[phase]), scene.nodes.at(phase + 1, layout.edges[phase + 1])]
         com = compute_com_motion(scene.space.tree, state.q[nodes], state.qd[nodes], state.qdd[nodes]).position
+        # Ballistic from where the body leaves to where it lands, without spin
         duration = float(layout.edges[phase + 1] - layout.edges[phase])
         velocity = (com[1] - com[0]) / duration
         velocity[1] += 0.5 * scene.gravity * duration

@@ -128,9 +128,6 @@ def replay_tape(
             out[k, i] = registers[outputs[i]]
 
 
-LINEAR, PRODUCT, ROOT, RECIPROCAL, SINE, COSINE, ANGLE, POSITIVE_ROOT = range(8)
-
-
 class Tape:
     """Operations in the order in which they were written down."""
 
@@ -170,17 +167,17 @@ class Jet:
 
     def __add__(self, other: Jet | float) -> Jet:
         if isinstance(other, Jet):
-            return self.tape.append(LINEAR, self.register, other.register, (0.0, 1.0, 1.0))
-        return self.tape.append(LINEAR, self.register, self.register, (float(other), 1.0, 0.0))
+            return self.tape.append(OP_LINEAR, self.register, other.register, (0.0, 1.0, 1.0))
+        return self.tape.append(OP_LINEAR, self.register, self.register, (float(other), 1.0, 0.0))
 
     def __mul__(self, other: Jet | float) -> Jet:
         if isinstance(other, Jet):
-            return self.tape.append(PRODUCT, self.register, other.register)
-        return self.tape.append(LINEAR, self.register, self.register, (0.0, float(other), 0.0))
+            return self.tape.append(OP_PRODUCT, self.register, other.register)
+        return self.tape.append(OP_LINEAR, self.register, self.register, (0.0, float(other), 0.0))
 
     def __sub__(self, other: Jet | float) -> Jet:
         if isinstance(other, Jet):
-            return self.tape.append(LINEAR, self.register, other.register, (0.0, 1.0, -1.0))
+            return self.tape.append(OP_LINEAR, self.register, other.register, (0.0, 1.0, -1.0))
         return self + (-other)
 
     def __neg__(self) -> Jet:
@@ -190,23 +187,23 @@ class Jet:
 
     def root(self) -> Jet:
         """Square root."""
-        return self.tape.append(ROOT, self.register, self.register)
+        return self.tape.append(OP_ROOT, self.register, self.register)
 
     def positive_root(self, rounding: float) -> Jet:
         r"""Square root of the positive part, with a round corner: :math:`\sqrt{(x + \sqrt{x^2 + \epsilon})/2}`."""
-        return self.tape.append(POSITIVE_ROOT, self.register, self.register, (rounding, 0.0, 0.0))
+        return self.tape.append(OP_POSITIVE_ROOT, self.register, self.register, (rounding, 0.0, 0.0))
 
     def reciprocal(self) -> Jet:
         """One over it."""
-        return self.tape.append(RECIPROCAL, self.register, self.register)
+        return self.tape.append(OP_RECIPROCAL, self.register, self.register)
 
     def sine(self) -> Jet:
         """Sine of an angle [rad]."""
-        return self.tape.append(SINE, self.register, self.register)
+        return self.tape.append(OP_SINE, self.register, self.register)
 
     def cosine(self) -> Jet:
         """Cosine of an angle [rad]."""
-        return self.tape.append(COSINE, self.register, self.register)
+        return self.tape.append(OP_COSINE, self.register, self.register)
 
 
 Vector = list[Jet]
@@ -235,7 +232,7 @@ class JetFunction:
 
 def angle_of_vector(y: Jet, x: Jet) -> Jet:
     """``atan2(y, x)`` [rad]."""
-    return y.tape.append(ANGLE, y.register, x.register)
+    return y.tape.append(OP_ANGLE, y.register, x.register)
 
 
 def sum_jets(terms: Sequence[Jet]) -> Jet:
@@ -262,13 +259,8 @@ def cross(a: Vector, b: Vector) -> Vector:
     return [a[(i + 1) % 3] * b[(i + 2) % 3] - a[(i + 2) % 3] * b[(i + 1) % 3] for i in range(3)]
 
 
-def scale_vector(a: Vector, factor: Jet) -> Vector:
+def scale_vector(a: Vector, factor: Jet | float) -> Vector:
     """Vector times a number."""
-    return [x * factor for x in a]
-
-
-def scale_vector_constant(a: Vector, factor: float) -> Vector:
-    """Vector times a constant."""
     return [x * factor for x in a]
 
 

@@ -113,6 +113,7 @@ def build_layout(problem: SpacetimeProblem, dimension: int) -> ReducedLayout:
     spans = [phase.span_s or problem.span_s * (FLIGHT_SPAN_FRACTION if phase.is_flight else 1.0) for phase in phases]
     breaks = [_count_spans(edges[i], edges[i + 1], spans[i]) for i in range(len(phases))]
     layout = ReducedLayout(edges, breaks, contacts)
+    # Curves over the whole motion, over runs on the ground, and over what each leg does
     everything = (0, len(phases))
     layout.amplitudes = layout.add("amplitude", everything, dimension, 1.0)
     layout.angles = layout.add("root angle", everything, 3, ANGLE_SCALE)

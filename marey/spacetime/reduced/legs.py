@@ -30,7 +30,6 @@ from marey.spacetime.reduced.jets import (
     normalise,
     rotate_columns,
     scale_vector,
-    scale_vector_constant,
     solve_euler_angles,
 )
 
@@ -107,22 +106,25 @@ def record_leg(leg: Leg, rounding: float = STRETCH_ROUNDING) -> JetFunction:
     heading: Columns = [[c, zero, -s], [zero, zero + 1.0, zero], [s, zero, c]]
     lift = rotate_columns(heading, np.array([1.0, 0.0, 0.0]), z[7])
     ankle = add_vectors(plant[:3], matrix_times_vector(lift, plant[5:8]))
+    # From hip to ankle, and the thigh that bends the knee on its circle about that line
     line = [a - h for a, h in zip(ankle, hip, strict=True)]
     square = dot(line, line)
     thigh, bend = _thigh_frame(leg, line, square, plant, z[6], rounding)
+    # Angles of hip, knee, ankle and toe from the frames on both sides of each joint
     hips = solve_euler_angles(leg.hip_axes, _relative_rotation(matrix_times_matrix(pelvis, leg.hip_frame), thigh))
     knee = (bend - leg.straight) * leg.knee_sign
     shank = rotate_columns(matrix_times_matrix(thigh, leg.knee_frame), leg.knee_axis, knee)
     foot = matrix_times_matrix(lift, leg.foot_flat)
     ankles = solve_euler_angles(leg.ankle_axes, _relative_rotation(matrix_times_matrix(shank, leg.ankle_frame), foot))
     toe = z[7] * plant[8] * -leg.toe_sign + leg.toe_flat
+    # Twists of the joints about the world's origin
     ball = add_vectors(ankle, matrix_times_constant(lift, leg.ball))
-    centre = add_vectors(hip, scale_vector_constant(matrix_times_constant(thigh, leg.thigh), leg.lengths[0]))
+    centre = add_vectors(hip, scale_vector(matrix_times_constant(thigh, leg.thigh), leg.lengths[0]))
     twists = [
         *_axis_twists(hip, _rotation_axes(matrix_times_matrix(pelvis, leg.hip_frame), thigh, leg.hip_axes)),
         *_axis_twists(centre, [matrix_times_constant(shank, leg.knee_axis)]),
         *_axis_twists(ankle, _rotation_axes(matrix_times_matrix(shank, leg.ankle_frame), foot, leg.ankle_axes)),
-        *_axis_twists(ball, [scale_vector_constant(lift[0], leg.toe_sign)]),
+        *_axis_twists(ball, [scale_vector(lift[0], leg.toe_sign)]),
     ]
     return tape.finish([*hips, knee, *ankles, toe, square * leg.reach**-2, *twists])
 
@@ -151,6 +153,7 @@ def _thigh_frame(
     leg: Leg, line: Vector, square: Jet, plant: Vector, swivel: Jet, rounding: float
 ) -> tuple[Columns, Jet]:
     """World frame of the thigh, and the bend of the knee [rad]."""
+    # x along the line and r across it: where the knee is
     l1, l2 = leg.lengths
     length = square.root()
     n = scale_vector(line, length.reciprocal())
@@ -161,6 +164,7 @@ def _thigh_frame(
     ahead = dot(heading, n)
     u = normalise([h - ahead * y for h, y in zip(heading, n, strict=True)])
     side = add_vectors(scale_vector(u, swivel.cosine()), scale_vector(cross(n, u), swivel.sine()))
+    # Frame of the thigh: along the bone, about the hinge, forward
     along = normalise(add_vectors(scale_vector(n, x), scale_vector(side, r)))
     hinge = cross(side, n)
     front = cross(along, hinge)
@@ -173,7 +177,7 @@ def _rotation_axes(before: Columns, after: Columns, axes: FloatArray) -> list[Ve
     """World axes of three successive turns: the first moves with what is before, the last with what is after."""
     first, last = matrix_times_constant(before, axes[0]), matrix_times_constant(after, axes[2])
     hand = float(axes[0] @ np.cross(axes[1], axes[2]))
-    return [first, scale_vector_constant(normalise(cross(last, first)), hand), last]
+    return [first, scale_vector(normalise(cross(last, first)), hand), last]
 
 
 def _axis_twists(origin: Vector, axes: list[Vector]) -> list[Jet]:
@@ -258,6 +262,7 @@ def measure_leg(tree: JointTree, side: str) -> Leg:
     hip, knee, ankle, toe = dofs[0], dofs[3], dofs[4], dofs[7]
     thigh, shank = tree.offsets[knee], tree.offsets[ankle]
     b1, b2 = thigh / np.linalg.norm(thigh), frames[knee] @ shank / np.linalg.norm(shank)
+    # A positive flexion moves the shank backward
     axis = frames[knee] @ tree.axes[knee]
     sign = 1.0 if (frames[hip] @ np.cross(b1, axis))[2] > 0.0 else -1.0
     flexion = sign * axis
@@ -276,6 +281,7 @@ def measure_leg(tree: JointTree, side: str) -> Leg:
     if np.any(toes):
         _, y, z = foot @ frames[toe] @ toes
         toe_angle, length = toe_sign * float(np.arctan2(y, z)), float(np.linalg.norm(toes))
+    # Sole in proportion to the foot
     size = float(np.linalg.norm(ball)) / FOOT_M
     heel, tip = np.array([0.0, -ANKLE_M, -HEEL_M]) * size, np.array([0.0, -ANKLE_M * size, ball[2] + length])
     turn = SO3.from_axis_angle(tree.axes[toe], np.array(toe_angle)).matrix()

@@ -103,6 +103,7 @@ def build_nodes(
     basis = np.zeros((count, slots, 3, NUM_ACTIVE))
     feet = np.full((count, 2), FREE, dtype=np.int64)
     plants = np.zeros((2, count, NUM_PLANT))
+    # Slots: amplitudes, root angles, root position on the ground, both legs
     for phase in np.unique(phases).tolist():
         own = np.flatnonzero(phases == phase)
         t = times[own]
@@ -231,6 +232,7 @@ def build_supports(
         phase, left, right = int(nodes.phases[n]), int(nodes.feet[n, 0]), int(nodes.feet[n, 1])
         planted = [(leg, state) for leg, state in ((0, left), (1, right)) if state != FREE]
         contacts = [_find_contact(layout, leg, phase) for leg, _ in planted]
+        # Rows depend on the phase and on what the feet do, not on the node
         if (phase, left, right) not in known:
             soles = [
                 compute_sole_corners(legs[leg], c, state) for (leg, state), c in zip(planted, contacts, strict=True)
@@ -276,6 +278,7 @@ def _max_normal_force(
         return limits.lift_off
     if before and abs(time - layout.edges[phase]) < 1e-9:
         return limits.touch_down
+    # The first half of a stance after a flight is a landing
     landed = before and time < 0.5 * (layout.edges[phase] + layout.edges[phase + 1])
     cap = limits.land if landed or not after else limits.push
     return min(cap, sum(contact.max_force for contact in contacts))
@@ -299,6 +302,7 @@ def _support_rows(
     mu = min(contact.friction for contact in contacts) / np.sqrt(2.0)
     twist = limits.twist_m if len(contacts) == 2 else limits.twist_m / 3.0
     rows, low, high = [np.concatenate([up, np.zeros(3)])], [0.0], [np.inf]
+    # Friction as a pyramid, twist to both sides, an edge of the smaller polygon each
     sideways = [sign * np.array(axis) for axis in ((1.0, 0.0, 0.0), (0.0, 0.0, 1.0)) for sign in (1.0, -1.0)]
     rows += [np.concatenate([mu * up + side, np.zeros(3)]) for side in sideways]
     rows += [TWIST_SCALE * np.concatenate([twist * up, sign * up]) for sign in (1.0, -1.0)]
@@ -328,6 +332,7 @@ def _split_matrices(layout: ReducedLayout, nodes: CollocationNodes, n: int, legs
         else 0.0
         for leg in (0, 1)
     ]
+    # What moment is left about the shared centre is shared like the force
     middle = sum(a * c for a, c in zip(alpha, centres, strict=True))
     for leg in (0, 1):
         if alpha[leg] > 0.0:

@@ -119,6 +119,7 @@ class PoseMap:
         space = self.space
         y = self.nodes.local(coefficients)
         count, slots = self.nodes.count, y.shape[2]
+        # Upper body, root on the ground and free legs are linear in the unknowns
         states = y @ self._constant.transpose(0, 2, 1)  # (N, 3, D)
         states[:, 0] += self._rest
         G = self._constant.copy()
@@ -133,6 +134,7 @@ class PoseMap:
             columns = np.array([d + 3, d + 4, d + 5, d, d + 1, d + 2, first, first + 1], dtype=np.int64)
             jets = np.zeros((len(nodes), NUM_OUTPUTS, 3, 9 if gradients else 1))
             self.functions[leg](y[nodes][:, :, columns], self.nodes.plants[leg, nodes], None, jets)
+            # Planted legs follow from root, swivel and heel lift in closed form
             angles = jets[:, :NUM_ANGLES]
             states[nodes[:, None, None], np.arange(3)[:, None], space.legs[leg].dofs] = angles[..., 0].swapaxes(1, 2)
             stretch[nodes, leg] = jets[:, NUM_ANGLES, 0, 0]
@@ -140,6 +142,7 @@ class PoseMap:
             twists[nodes, leg] = sticks[..., 0]
             if not gradients:
                 continue
+            # Gradients and their rates, behind the three of the root's position
             rows = 3 + leg * NUM_ANGLES + np.arange(NUM_ANGLES)
             where = (nodes[:, None, None], rows[:, None], columns)
             G[nodes[:, None, None], space.legs[leg].dofs[:, None], columns] = angles[:, :, 0, 1:]
@@ -247,9 +250,11 @@ class NodeEvaluator:
         for leg in (0, 1):
             shares, dofs = self.shares[:, leg], self.space.legs[leg].dofs - 6
             twists = self._loaded_twists(leg, state.twists[:, leg])
+            # By the wrench, which the feet share
             turned = np.concatenate([twists[:, :, 3:], twists[:, :, :3]], axis=2) @ shares
             for block, force in zip(blocks, forces, strict=True):
                 block[:, dofs] -= turned @ force
+            # By the twists, which move with the leg
             own = np.einsum("nij,nj->ni", shares, wrench)
             swapped = np.concatenate([own[:, 3:], own[:, :3]], axis=1)
             gradient = self._loaded_twists(leg, state.twist_gradient[:, leg])

@@ -99,6 +99,7 @@ class ReducedObjective:
         state = frame.state
         moving = scene.space.moving
         G, (part, off) = state.G[heavy], self._part(frame)
+        # Accelerations: d(qdd)/dy = Gdd, 2 Gd, G; only moving coordinates have rates of G
         local = np.concatenate([state.Gdd[heavy], 2.0 * state.Gd[heavy], G[:, moving]], axis=2)
         Ha = local.swapaxes(1, 2) @ local
         Ha[:, 2 * S :, 2 * S :] = G.swapaxes(1, 2) @ G
@@ -107,9 +108,11 @@ class ReducedObjective:
         Ha *= self.accel[:, None, None]
         ga *= self.accel[:, None]
         if frame.torque is not None and frame.torque_blocks is not None:
+            # Torques
             T = np.concatenate(frame.torque_blocks, axis=2) * np.sqrt(self.torque)[:, None, None]
             Ha += T.swapaxes(1, 2) @ T
             ga += ((frame.torque * np.sqrt(self.torque)[:, None])[:, None] @ T)[:, 0]
+        # Distance of legs and root from the behaviour, and of the amplitudes from its mean
         E = self.spread * G[:, self.rows]
         E[:, :, :d] -= self.spread * scene.space.modes[self.rows]
         Hp = E.swapaxes(1, 2) @ E
@@ -308,12 +311,14 @@ def build_row_pattern(
         rows.append(np.repeat(start + group.owner[piece], 4))
         first += len(group.nodes)
     entries, owner = np.concatenate(pieces), np.concatenate(rows)
+    # What is fixed has no column
     columns = places[entries[:, 1], entries[:, 2], entries[:, 3]]
     free = columns >= 0
     entries, owner, columns = entries[free], owner[free], columns[free]
     number = variables.number[extra.columns]
     keep = number >= 0
     num_rows, count = int(starts[-1]), len(variables.order)
+    # Entries of one place share a value; the order is that of a compressed column matrix
     keys = np.concatenate([columns, number[keep]]) * num_rows + np.concatenate([owner, extra.rows[keep]])
     unique, where = np.unique(keys, return_inverse=True)
     pattern = SparsePattern(unique % num_rows, np.searchsorted(unique, np.arange(count + 1) * num_rows), num_rows)
@@ -390,9 +395,11 @@ class ReducedProgramme:
         """Gradient, Gauss-Newton Hessian and Jacobian of the rows."""
         frame = self.frame(x, derivatives=True)
         n, basis, rows = len(self.lower), self.scene.nodes.basis, self._rows
+        # Rows: blocks by local unknowns, scattered through the basis functions
         blocks = np.concatenate([group.evaluate(frame)[1] for group in self.groups])
         data = rows.constant.copy()
         scatter_rows(rows.entries, rows.positions, blocks, basis, rows.scales, data)
+        # Objective likewise, through a dense matrix of which the pattern is read
         local_g, local_H = self.objective.blocks(frame)
         g, H = np.zeros(n), np.zeros((n, n))
         scatter_objective(local_g, local_H, basis, self._places, self._scales, g, H)

@@ -21,15 +21,7 @@ import numpy as np
 from marey.base import FloatArray, InputError, MissingFileError
 from marey.motion import Motion
 from marey.numerics import SolveStatus, SQPIteration, SQPResult, solve_sqp
-from marey.spacetime.full.solve import (
-    DURATION_STEP,
-    FIRST_STEP,
-    MAX_SOLVES,
-    SHORTEST_STEP,
-    descent_direction,
-    find_free_phases,
-    replace_durations,
-)
+from marey.spacetime.full.solve import DURATION_STEP, descend_durations, find_free_phases, replace_durations
 from marey.spacetime.problem.definition import SpacetimeProblem
 from marey.spacetime.problem.solution import SpacetimeResult
 from marey.spacetime.reduced.assembly import (
@@ -162,6 +154,7 @@ def _solve_restart(
     behaviour = search.wider if attempt.is_wider and search.wider is not None else search.behaviour
     built = build_reduced_problem(search.problem, behaviour, settings)
     round_ = build_reduced_problem(search.problem, behaviour, replace(settings, rounding=SOFT_ROUNDING))
+    # First with a rounded corner, by which an overstretched leg can bend again
     start = _start_vector(search, attempt, built, round_, warm_start)
     soft = search.solve(round_, start, attempt.trust, SOFT_TOLERANCE)
     if soft.status is SolveStatus.STOPPED:
@@ -218,6 +211,7 @@ def refine_collocation(
     for _ in range(MAX_REFINEMENTS):
         if not result.is_solved or search.is_over:
             break
+        # Look where the dense check finds forces that nothing gives
         values = built.scene.variables.unpack(result.x)
         weak = find_weak_nodes(built, values, REFINEMENT_TOLERANCE)
         stray = find_stray_coordinates(built, values, STRAY_RAD)
@@ -246,25 +240,23 @@ class ReducedDurationResult:
 def optimise_durations(
     search: ReducedSearch, built: ReducedProblem, result: SQPResult, free: list[int]
 ) -> tuple[ReducedProblem, SQPResult]:
-    """Change the free durations within their ranges as long as that pays, halving steps that do not."""
-    ranges = np.array([search.problem.phases[p].duration_range_s for p in free], dtype=np.float64)
-    best = ReducedDurationResult(built, result, np.array([search.problem.phases[p].duration_s for p in free]))
-    slope, step = compute_reduced_duration_slope(best, free), FIRST_STEP
-    for _ in range(MAX_SOLVES - 1):
-        move = descent_direction(slope, best.durations, *ranges.T) * step
-        if search.is_over or step < SHORTEST_STEP or np.abs(move).max(initial=0.0) < 1e-9:
-            break
-        durations = np.clip(best.durations + move, *ranges.T)
+    """Change the free durations within their ranges as long as that pays."""
+
+    def solve(best: ReducedDurationResult, durations: FloatArray) -> ReducedDurationResult:
         again = rebuild_at_durations(best, free, durations)
-        found = ReducedDurationResult(
-            again, search.solve(again, transfer_vector(best.built, best.result.x, again), SHORT_STEPS), durations
-        )
-        if not (found.result.is_solved and found.result.objective < best.result.objective):
-            step *= 0.35
-            continue
-        before, best = slope, found
-        slope = compute_reduced_duration_slope(best, free)
-        step *= 0.5 if float(slope @ before) < 0.0 else 1.5
+        start = transfer_vector(best.built, best.result.x, again)
+        return ReducedDurationResult(again, search.solve(again, start, SHORT_STEPS), durations)
+
+    durations = np.array([search.problem.phases[p].duration_s for p in free])
+    best = descend_durations(
+        ReducedDurationResult(built, result, durations),
+        durations,
+        np.array([search.problem.phases[p].duration_range_s for p in free], dtype=np.float64),
+        value=lambda found: found.result.objective if found.result.is_solved else np.inf,
+        slope=lambda found: compute_reduced_duration_slope(found, free),
+        solve=solve,
+        is_over=lambda: search.is_over,
+    )
     return best.built, best.result
 
 
@@ -336,12 +328,14 @@ def optimize_reduced(
         rate_hz: of the motion that is given back.
         solver: method of :func:`marey.numerics.solve_sqp`.
     """
+    # The behaviour with as many coordinates as it needs, and a wider one for the last attempt
     whole = read_problem_behaviour(problem) if behaviour is None else behaviour
     space = whole.with_energy() if behaviour is None else behaviour
     wider = whole.truncate(min(space.dimension + MORE_COORDINATES, whole.dimension))
     search = ReducedSearch(problem, space, settings or choose_settings(problem), on_iteration, time_limit_s, solver)
     search.wider = wider if wider.dimension > space.dimension else None
     built, result = solve_with_restarts(search, stages, warm_start)
+    # Durations, then collocation where the dense check finds faults
     free = find_free_phases(problem)
     if free and result.is_solved:
         built, result = optimise_durations(search, built, result, free)

@@ -41,7 +41,9 @@ def sample_reduced_track(
     state = PoseMap(scene.space, nodes).evaluate(values[: scene.layout.num_coefficients], gradients=False)
     q, qd, qdd = state.q.copy(), state.qd.copy(), state.qdd.copy()
     root = scene.space.root
+    # In flight the solver's root is relative to the centre of mass, which falls
     for phase in scene.variables.flights:
+        # The solver's root is relative to the centre of mass, which falls
         own = np.flatnonzero(nodes.phases == phase)
         t = (nodes.times[own] - scene.layout.edges[phase])[:, None]
         c0, v0 = values[scene.variables.flight_of(phase)[:6]].reshape(2, 3)
@@ -107,9 +109,11 @@ def find_weak_nodes(built: ReducedProblem, values: FloatArray, tolerance: float)
     whole = compute_aggregate(scene.space.tree, track.q, track.qd, track.qdd, gravity=scene.gravity)
     wrench = whole.wrench / (scene.space.tree.mass * scene.gravity)
     about_com = wrench[:, 3:] - np.cross(whole.com, wrench[:, :3])
+    # Moment in flight, excess of friction and moments, and pull on the ground
     size = np.where(nodes.is_flight, np.linalg.norm(about_com, axis=1), 0.0)
     size = np.maximum(size, compute_ground_excess(built, nodes, wrench)[:, :2].max(axis=1))
     size = np.maximum(size, np.where(nodes.is_flight, 0.0, -wrench[:, 1]))
+    # Peaks above the tolerance
     padded = np.concatenate([[0.0], size, [0.0]])
     peaks = np.flatnonzero((size > tolerance) & (size >= padded[:-2]) & (size >= padded[2:]))
     return tuple((int(nodes.phases[n]), float(nodes.times[n])) for n in peaks)

@@ -161,6 +161,7 @@ def pendulum_rows(
         com: centre of mass ``(R, 3)`` [m].
         weight_n: of the body.
     """
+    # Level arm from the foot; a body nearly over it gives no row
     u = (com - feet)[:, [0, 2]]
     length = np.linalg.norm(u, axis=1)
     kept = np.flatnonzero(length > MIN_ARM_M)
@@ -364,6 +365,7 @@ class DisplacementProgramme:
         return points[index // 3] if index < 3 * len(points) else self._rows.angles.names[index - 3 * len(points)]
 
     def _states(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        # Four control points act at an instant
         near = self.displacement(x)[self._first[:, None] + np.arange(4)]  # (N, 4, D)
         moved = np.einsum("pna,nad->pnd", self._basis, near)
         reference = self._reference

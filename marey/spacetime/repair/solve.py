@@ -167,6 +167,7 @@ def make_valid(
     check = RepairCheck.from_motion(motion, body, contacts, friction)
     before = check.report(motion)
     wrong = before.levels > 0
+    # A whole clip may be levelled, a part of it must join the rest
     is_whole = stretch.first == 0 and stretch.last == motion.num_frames - 1
     search = _RepairSearch(check, stretch, motion, before)
     if wrong[stretch.frames].any():
@@ -234,6 +235,7 @@ class _RepairSearch:
                 break
             check = check.detect_again(motion)
             now = replace(now, motion=motion, report=check.report(motion))
+        # Levelling counts only if as much of the clip is green
         if now.merit(self.stretch)[0] <= self.last.merit(self.stretch)[0]:
             self.check, self.best, self.last = check, now, now
 
@@ -258,6 +260,7 @@ class _RepairSearch:
             is_further = now.displacement.shape == added.shape
             total = now.displacement + added if is_further else added
             self.last = _RepairState(moved, self.check.report(moved), total)
+            # The best state is kept; little gain ends the search
             after = self.last.merit(self.stretch)
             if after < self.best.merit(self.stretch):
                 self.best = self.last

@@ -236,6 +236,7 @@ def restrict_to_faults(stretch: EditWindow, wrong: BoolArray) -> EditWindow:
     times = np.flatnonzero(wrong[stretch.frames]) / stretch.rate_hz + stretch.times[0]
     if not len(times):
         return stretch
+    # A control point is free if frames within its reach are wrong
     knots = stretch.spline.knots
     low, high = knots[:-4], knots[4:]  # where each control point acts
     nearest = np.abs(stretch.spline.greville[:, None] - times).min(axis=1)
@@ -310,6 +311,7 @@ class DisplacementProblem:
     def motion(self, displacement: FloatArray) -> Motion:
         """The clip with control points ``(K, D)`` added; frames that none of them reaches stay bit for bit."""
         stretch = self.stretch
+        # Frames that no free control point reaches are not written
         moved = np.arange(stretch.first, stretch.last + 1)[stretch.control(stretch.times) > 0.0]
         q = self.q[moved] + evaluate_spline(stretch.spline, displacement, moved / stretch.rate_hz)
         part = self.tree.to_motion(q, stretch.rate_hz)
@@ -320,6 +322,7 @@ class DisplacementProblem:
     def reference(self) -> ReferenceMotion:
         """Smoothed coordinates at the instants, and what is missing from their wrench to that of the report."""
         rate_hz, n = self.clip.rate_hz, self.instants
+        # Rows see the wrench of the report: its difference from that of the smoothed clip is added
         smooth = smooth_values(self.q, rate_hz, min(CUTOFF_HZ, 0.45 * rate_hz))
         qd, qdd = compute_differences(smooth, rate_hz)
         q, qd, qdd = smooth[n], qd[n], qdd[n]
@@ -345,6 +348,7 @@ class DisplacementProblem:
         )
         if self.report.cause_flags[self.stretch.frames, CAUSES.index("haste")].any():
             rows = rows + self._pendulum()
+        # Near the ends of the stretch no row asks for more than the clip has
         now = np.einsum("ri,ri->r", rows.matrix, self.report.wrench[n][rows.instants])
         is_weak = (self.stretch.control(self.times) < 0.5)[rows.instants]
         lower = np.where(is_weak, np.minimum(rows.lower, now), rows.lower)
