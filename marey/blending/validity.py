@@ -282,11 +282,15 @@ def end_velocity(phase: MotionPhase, body: Body, end: int) -> FloatArray:
     return rate * ((-3.0 * a + 4.0 * b - c) if end == 0 else (3.0 * c - 4.0 * b + a)) / 2.0
 
 
-TURN_RAD: Final = float(np.deg2rad(30.0))  # turns in flight that differ by less blend well
-TILT_RAD: Final = float(np.deg2rad(30.0))  # a body that tilts by less does not visibly rotate
-AXIS_RAD: Final = float(np.deg2rad(20.0))  # axes of two tumbles nearer than this are the same
-MAX_TILT_RATIO: Final = 0.3  # [-] and their angles may differ by this part
-MAX_DURATION_RATIO: Final = 3.0  # [-] of durations: beyond it even the blended squares look wrong
+@dataclass(frozen=True, slots=True)
+class PredictionSettings:
+    """From which differences on a blend of two phases looks wrong."""
+
+    turn_rad: float = float(np.deg2rad(30.0))  # turns in flight that differ by less blend well
+    tilt_rad: float = float(np.deg2rad(30.0))  # a body that tilts by less does not visibly rotate
+    axis_rad: float = float(np.deg2rad(20.0))  # axes of two tumbles nearer than this are the same
+    max_tilt_ratio: float = 0.3  # [-] and their angles may differ by this part
+    max_duration_ratio: float = 3.0  # [-] of durations: beyond it even the blended squares look wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +302,12 @@ class BlendPrediction:
 
 
 def predict_validity(
-    first: MotionPhase, second: MotionPhase, weight: float = 0.5, body: Body | None = None
+    first: MotionPhase,
+    second: MotionPhase,
+    weight: float = 0.5,
+    body: Body | None = None,
+    *,
+    settings: PredictionSettings | None = None,
 ) -> BlendPrediction:
     """Tell whether a blend will look right, from the sources alone ([Safonova2006]_ §5.5).
 
@@ -311,18 +320,20 @@ def predict_validity(
         second: another of the same skeleton.
         weight: of the first.
         body: of the first by default.
+        settings: from which differences on a blend looks wrong.
     """
+    limits = PredictionSettings() if settings is None else settings
     if first.planted != second.planted:
         return BlendPrediction(False, (f"other contacts: {first.planted} and {second.planted}",))
     reasons: list[str] = []
     ratio = max(first.duration_s, second.duration_s) / min(first.duration_s, second.duration_s)
-    if ratio > MAX_DURATION_RATIO:
+    if ratio > limits.max_duration_ratio:
         reasons.append(f"one lasts {ratio:.1f} times as long as the other")
     if first.kind == "flight":
         body = Body.from_motion(first.motion) if body is None else body
         turns = [measure_flight_turn(phase) for phase in (first, second)]
         apart = abs(turns[0] - turns[1])
-        if apart > TURN_RAD:
+        if apart > limits.turn_rad:
             jump = predict_landing_jump((first, second), np.array(turns), np.array([weight, 1.0 - weight]), body)
             if jump > LEVEL_JUMP_MPS:
                 degrees = np.rad2deg(apart)
@@ -330,10 +341,10 @@ def predict_validity(
         # Tumbles may be blended if both turn about one axis, by about as much
         tilts = [measure_flight_tilt(phase) for phase in (first, second)]
         sizes = [float(np.linalg.norm(tilt)) for tilt in tilts]
-        is_same = min(sizes) >= 1e-6 and abs(sizes[0] - sizes[1]) <= MAX_TILT_RATIO * max(sizes)
+        is_same = min(sizes) >= 1e-6 and abs(sizes[0] - sizes[1]) <= limits.max_tilt_ratio * max(sizes)
         if is_same:
-            is_same = float(tilts[0] @ tilts[1]) / (sizes[0] * sizes[1]) > np.cos(AXIS_RAD)
-        if max(sizes) > TILT_RAD and not is_same:
+            is_same = float(tilts[0] @ tilts[1]) / (sizes[0] * sizes[1]) > np.cos(limits.axis_rad)
+        if max(sizes) > limits.tilt_rad and not is_same:
             reasons.append(f"the bodies tumble by {np.rad2deg(sizes[0]):.0f} and {np.rad2deg(sizes[1]):.0f} degrees")
     return BlendPrediction(not reasons, tuple(reasons))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -68,22 +69,26 @@ def _elementary_derivatives(code: int, x: float, rounding: float) -> tuple[float
     return c, -s, -c, s
 
 
+class TapeArrays(NamedTuple):
+    """A finished tape of N operations and R outputs."""
+
+    ops: IntArray  # (N, 3) code and two arguments
+    numbers: FloatArray  # (N, 3) constant and two factors of linear operations; the rounding of positive roots
+    outputs: IntArray  # (R,) registers asked for
+
+
 @kernel
-def replay_tape(
-    ops: IntArray, numbers: FloatArray, outputs: IntArray, z: FloatArray, data: FloatArray, nodes: IntArray,
-    out: FloatArray,
-) -> None:  # fmt: skip
+def replay_tape(tape: TapeArrays, z: FloatArray, data: FloatArray, nodes: IntArray, out: FloatArray) -> None:
     """Run a tape at the chosen nodes.
 
     Args:
-        ops: code and two arguments of each operation ``(N, 3)``.
-        numbers: constant and two factors of linear operations ``(N, 3)``; the rounding of positive roots.
-        outputs: registers asked for ``(R,)``.
+        tape: what was recorded.
         z: variables with their rates and accelerations ``(F, 3, V)``.
         data: numbers of each node that do not move ``(F, C)``.
         nodes: which of the F nodes.
         out: jets ``(F, R, 3, 1 + V)``, or ``(F, R, 3, 1)`` without gradients, written at ``nodes``.
     """
+    ops, numbers, outputs = tape.ops, tape.numbers, tape.outputs
     num_variables, num_data = z.shape[2], data.shape[1]
     first, columns = num_variables + num_data, out.shape[3]
     registers = np.zeros((first + len(ops), 3, columns))
@@ -154,7 +159,7 @@ class Tape:
         """Return the function that gives these outputs."""
         registers = np.array([jet.register for jet in outputs], dtype=np.int64)
         ops = np.array(self._ops, dtype=np.int64).reshape(-1, 3)
-        return JetFunction(ops, np.array(self._numbers).reshape(-1, 3), registers, self.num_variables)
+        return JetFunction(TapeArrays(ops, np.array(self._numbers).reshape(-1, 3), registers), self.num_variables)
 
 
 class Jet:
@@ -213,9 +218,8 @@ Columns = list[Vector]  # a matrix of jets: where each of three axes goes
 class JetFunction:
     """A finished tape."""
 
-    def __init__(self, ops: IntArray, numbers: FloatArray, outputs: IntArray, num_variables: int) -> None:
-        self._tape = (ops, numbers, outputs)
-        self.num_outputs, self.num_variables = len(outputs), num_variables
+    def __init__(self, tape: TapeArrays, num_variables: int) -> None:
+        self._tape, self.num_outputs, self.num_variables = tape, len(tape.outputs), num_variables
 
     def __call__(
         self, z: FloatArray, data: FloatArray, nodes: IntArray | None = None, out: FloatArray | None = None
@@ -226,7 +230,7 @@ class JetFunction:
         """
         chosen = np.arange(len(z)) if nodes is None else nodes
         jets = np.zeros((len(z), self.num_outputs, 3, 1 + self.num_variables)) if out is None else out
-        replay_tape(*self._tape, np.ascontiguousarray(z), np.ascontiguousarray(data), chosen, jets)
+        replay_tape(self._tape, np.ascontiguousarray(z), np.ascontiguousarray(data), chosen, jets)
         return jets
 
 

@@ -43,7 +43,6 @@ def sample_reduced_track(
     root = scene.space.root
     # In flight the solver's root is relative to the centre of mass, which falls
     for phase in scene.variables.flights:
-        # The solver's root is relative to the centre of mass, which falls
         own = np.flatnonzero(nodes.phases == phase)
         t = (nodes.times[own] - scene.layout.edges[phase])[:, None]
         c0, v0 = values[scene.variables.flight_of(phase)[:6]].reshape(2, 3)
