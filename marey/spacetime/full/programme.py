@@ -141,28 +141,28 @@ class HessianScatter:
         """Gradient ``(n,)`` and Hessian by scaled unknowns, at unscaled ones."""
         from scipy.sparse import csc_array
 
-        # Slope of the constant part; residuals add theirs while their blocks are made
+        # The constant part
         points = real[: self._curves]
         gradient = np.zeros(self._layout.num_unknowns)
         gradient[: self._curves] = 2.0 * RIDGE * points
         for term in self._quadratics:
             gradient[: self._curves] += term.gradient(points)
-        entries = [self._constant, *(self._add_residuals(term, state, gradient) for term in self._residuals)]
+        entries = [self._constant]
+        for term in self._residuals:
+            # Gauss-Newton: 2 w J^T r and 2 w J^T J, J by the control points that an instant sees
+            jets, count = term.evaluate(state), len(term.weights)
+            basis = self._instants.basis
+            slopes = sum(chain_blocks(jet, basis[:, at]) for jet, at in zip(jets, term.parts, strict=True))
+            slopes = np.asarray(slopes).reshape(count, jets[0].value.shape[1], -1)
+            residual = np.sum([jet.value for jet in jets], axis=0)
+            near = self._layout.columns_at(self._instants.first[term.parts[0]]).reshape(count, -1)
+            np.add.at(gradient, near, 2.0 * np.einsum("n,nm,nmc->nc", term.weights, residual, slopes))
+            weighted = 2.0 * term.weights[:, None, None] * slopes
+            entries.append((weighted.transpose(0, 2, 1) @ slopes).ravel())
         values = np.concatenate(entries) * self._factors
         data = np.bincount(self._places, weights=values, minlength=self._empty.nnz)
         hessian = csc_array((data, self._empty.indices, self._empty.indptr), shape=self._empty.shape)
         return gradient * self._scales, hessian
-
-    def _add_residuals(self, term: ResidualTerm, state: BodyState, gradient: FloatArray) -> FloatArray:
-        jets = term.evaluate(state)
-        slopes = sum(chain_blocks(jet, self._instants.basis[:, at]) for jet, at in zip(jets, term.parts, strict=True))
-        slopes = np.asarray(slopes).reshape(len(term.weights), jets[0].value.shape[1], -1)
-        values = np.sum([jet.value for jet in jets], axis=0)
-        near = self._layout.columns_at(self._instants.first[term.parts[0]]).reshape(len(term.weights), -1)
-        pull = 2.0 * np.einsum("n,nm,nmc->nc", term.weights, values, slopes)
-        np.add.at(gradient, near, pull)
-        weighted = 2.0 * term.weights[:, None, None] * slopes
-        return (weighted.transpose(0, 2, 1) @ slopes).ravel()
 
 
 PROBES: Final = 2  # random states that show which entries are ever used

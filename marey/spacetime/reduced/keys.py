@@ -75,7 +75,6 @@ def _angle_rows(scene: RowContext, key: Key, nodes: list[int]) -> RowGroup:
     goals = np.array([wanted[int(dof)] for dof in dofs])
     lower = goals if key.kind == "pose" else np.full(len(dofs), -np.inf if key.lower is None else key.lower)
     upper = goals if key.kind == "pose" else np.full(len(dofs), np.inf if key.upper is None else key.upper)
-
     return coordinate_rows(scene, f"key {key.kind}", index, dofs, (lower, upper))
 
 

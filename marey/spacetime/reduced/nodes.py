@@ -65,19 +65,25 @@ class CollocationNodes:
 def solver_instants(
     layout: ReducedLayout, roll: FootRoll, extra: tuple[tuple[int, float], ...] = ()
 ) -> list[tuple[int, float]]:
-    """Knots and middles of spans, and quarters of spans where a foot rolls or has just come down."""
+    """Knots and middles of spans, and more of spans where a foot rolls or has just come down: forces change fast."""
     instants: list[tuple[int, float]] = []
     for phase, breaks in enumerate(layout.breaks):
-        middles = 0.5 * (breaks[1:] + breaks[:-1])
-        quarters = [
-            a + share * (b - a)
-            for a, b in pairwise(breaks.tolist())
-            for share in _span_fractions(layout, roll, phase, a, b)
-        ]
-        own = [t for p, t in extra if p == phase]
-        times = np.sort(np.concatenate([breaks, middles, quarters, own]))
-        keep = np.append(True, np.diff(times) > SNAP_S)
-        instants += [(phase, float(t)) for t in times[keep]]
+        stances = [interval for leg in (0, 1) if (interval := layout.interval_of(leg, phase)).is_stance]
+        beside = [p for p in (phase - 1, phase + 1) if 0 <= p < layout.num_phases and layout.is_flight(p)]
+        borders = [float(layout.edges[max(p, phase)]) for p in beside]
+        times = [*breaks, *(0.5 * (breaks[1:] + breaks[:-1])), *(t for p, t in extra if p == phase)]
+        for a, b in pairwise(breaks.tolist()):
+            middle, is_rolling = 0.5 * (a + b), False
+            for stance in stances:
+                landed = stance.phases[0] > 0 and middle < layout.edges[stance.phases[0]] + LANDING_S
+                is_rolling |= landed or find_foot_state(layout, roll, stance, middle) != FLAT
+            # Eighths beside a flight, quarters elsewhere
+            near = any(abs(border - t) < SNAP_S for border in borders for t in (a, b))
+            shares = (0.125, 0.25, 0.75, 0.875) if near else (0.25, 0.75)
+            times += [a + share * (b - a) for share in shares] if is_rolling else []
+        ordered = np.sort(np.array(times))
+        keep = np.append(True, np.diff(ordered) > SNAP_S)
+        instants += [(phase, float(t)) for t in ordered[keep]]
     return instants
 
 
@@ -161,21 +167,6 @@ def find_heel_stop(layout: ReducedLayout, roll: FootRoll, interval: LegInterval)
     knots = interval.curves.spline.breaks
     early = knots[knots <= start + roll.heel_s + ROLL_SNAP_S]
     return float(max(early[-1], knots[1])) if len(knots) > 2 else start
-
-
-def _span_fractions(layout: ReducedLayout, roll: FootRoll, phase: int, start: float, stop: float) -> tuple[float, ...]:
-    """Where a span is looked at besides its ends and middle: more where forces change fast."""
-    middle, is_rolling = 0.5 * (start + stop), False
-    for interval in (layout.interval_of(leg, phase) for leg in (0, 1)):
-        if interval.is_stance:
-            landed = interval.phases[0] > 0 and middle < layout.edges[interval.phases[0]] + LANDING_S
-            is_rolling |= landed or find_foot_state(layout, roll, interval, middle) != FLAT
-    if not is_rolling:
-        return ()
-    beside = [p for p in (phase - 1, phase + 1) if 0 <= p < layout.num_phases and layout.is_flight(p)]
-    edges = [float(layout.edges[max(p, phase)]) for p in beside]
-    near = any(abs(edge - t) < SNAP_S for edge in edges for t in (start, stop))
-    return (0.125, 0.25, 0.75, 0.875) if near else (0.25, 0.75)
 
 
 def _fill_basis(

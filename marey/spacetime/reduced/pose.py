@@ -214,8 +214,20 @@ class NodeEvaluator:
             raw = compute_torque_jacobians(
                 tree, part.q, part.qd, qdd[heavy], joints=self.actuated, gravity=self.gravity
             )
-            pushes = (forces[0][heavy], forces[1][heavy], forces[2][heavy])
-            torque_blocks = self._with_contact(part, total.wrench[heavy], pushes, part.chain(moving, raw))
+            torque_blocks = part.chain(moving, raw)
+            # Take the derivatives of the ground's torques off those of a body without ground
+            for leg in (0, 1):
+                shares, dofs = self.shares[:, leg], self.space.legs[leg].dofs - 6
+                twists = self._loaded_twists(leg, part.twists[:, leg])
+                # By the wrench, which the feet share
+                turned = np.concatenate([twists[:, :, 3:], twists[:, :, :3]], axis=2) @ shares
+                for block, force in zip(torque_blocks, forces, strict=True):
+                    block[:, dofs] -= turned @ force[heavy]
+                # By the twists, which move with the leg
+                own = np.einsum("nij,nj->ni", shares, total.wrench[heavy])
+                swapped = np.concatenate([own[:, 3:], own[:, :3]], axis=1)
+                gradient = self._loaded_twists(leg, part.twist_gradient[:, leg])
+                torque_blocks[0][:, dofs] -= np.einsum("njks,nk->njs", gradient, swapped)
         scaled = (forces[0] / self.weight, forces[1] / self.weight, forces[2] / self.weight)
         wrench = total.wrench / self.weight
         return NodeState(state, wrench, total.momentum[:, 3:], torque, scaled, spins, torque_blocks)
@@ -242,24 +254,6 @@ class NodeEvaluator:
         qdd = state.qdd.copy()
         qdd[self.poses.flying, self.space.root[1]] -= self.gravity
         return qdd
-
-    def _with_contact(
-        self, state: PoseState, wrench: FloatArray, forces: StateBlocks, blocks: StateBlocks
-    ) -> StateBlocks:
-        """Take the derivatives of the ground's torques off those of a body without ground."""
-        for leg in (0, 1):
-            shares, dofs = self.shares[:, leg], self.space.legs[leg].dofs - 6
-            twists = self._loaded_twists(leg, state.twists[:, leg])
-            # By the wrench, which the feet share
-            turned = np.concatenate([twists[:, :, 3:], twists[:, :, :3]], axis=2) @ shares
-            for block, force in zip(blocks, forces, strict=True):
-                block[:, dofs] -= turned @ force
-            # By the twists, which move with the leg
-            own = np.einsum("nij,nj->ni", shares, wrench)
-            swapped = np.concatenate([own[:, 3:], own[:, :3]], axis=1)
-            gradient = self._loaded_twists(leg, state.twist_gradient[:, leg])
-            blocks[0][:, dofs] -= np.einsum("njks,nk->njs", gradient, swapped)
-        return blocks
 
     def _loaded_twists(self, leg: int, twists: FloatArray) -> FloatArray:
         """Twists of a leg's angles; the toe bears only while the foot stands on its toes."""

@@ -173,7 +173,18 @@ def make_valid(
     if wrong[stretch.frames].any():
         if is_whole:
             search.level()
-        _check_contacts(motion, search.check.track, search.last.report, stretch)
+        # A stretch must touch something that could carry it, or be as short as a jump
+        supports, flags = search.last.report.supports, find_touching_points(motion, search.check.track)
+        seconds = (stretch.last - stretch.first) / motion.rate_hz
+        if all(name.endswith("hand") for name in flags):
+            raise InputError(f"'{motion.name}' has no feet that could touch", "Give contacts, or a skeleton with feet")
+        if not supports.active[stretch.frames].any():
+            if any(active[stretch.frames].any() for active in flags.values()):
+                what = f"the feet stand {supports.lifted_m:+.2f} m from the floor"
+                raise InputError(what, "Repair the whole clip, not a part of it")
+            if seconds > MAX_FLIGHT_S:
+                what = f"nothing touches the floor for {seconds:.2f} s"
+                raise InputError(what, "Give contacts= that say what stands where")
         search.run(began, max_iterations, time_limit_s, on_iteration)
     result = search.result(motion, before, time.perf_counter() - began)
     if on_failure == "raise" and not result.is_solved:
@@ -314,21 +325,3 @@ def solve_displacement(
         on_iteration=on_iteration,
         on_failure="return",
     )
-
-
-def _check_contacts(motion: Motion, track: Contacts, report: ValidityReport, stretch: EditWindow) -> None:
-    """A stretch must touch something that could carry it, or be as short as a jump."""
-    flags = find_touching_points(motion, track)
-    if not any(not name.endswith("hand") for name in flags):
-        raise InputError(f"'{motion.name}' has no feet that could touch", "Give contacts, or a skeleton with feet")
-    if report.supports.active[stretch.frames].any():
-        return
-    touches = any(active[stretch.frames].any() for active in flags.values())
-    if touches:
-        raise InputError(
-            f"the feet stand {report.supports.lifted_m:+.2f} m from the floor",
-            "Repair the whole clip, not a part of it",
-        )
-    seconds = (stretch.last - stretch.first) / motion.rate_hz
-    if seconds > MAX_FLIGHT_S:
-        raise InputError(f"nothing touches the floor for {seconds:.2f} s", "Give contacts= that say what stands where")
