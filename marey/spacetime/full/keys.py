@@ -83,7 +83,7 @@ def world_com_velocity(layout: FullLayout, phase: int, times: FloatArray, at: In
 
 
 def key_rows(layout: FullLayout, builder: InstantBuilder, key: Key) -> list[RowFamily]:
-    """Rows of one key; those that only bound control points give none (see :func:`narrow_bounds`)."""
+    """Rows of one key; those that only bound control points give none (see :func:`find_point_bounds`)."""
     if _find_bounded_points(layout, key) is not None:
         return []
     phase = layout.problem.phase_index(key.phase)
@@ -112,12 +112,13 @@ def key_rows(layout: FullLayout, builder: InstantBuilder, key: Key) -> list[RowF
     return [_target_rows(layout, key, placed, POSITION_ROW)]
 
 
-def narrow_bounds(layout: FullLayout, lower: FloatArray, upper: FloatArray) -> None:
-    """Narrow the bounds ``(K, D)`` of control points for joint limits, and for keys that hold through a phase.
+def find_point_bounds(layout: FullLayout) -> tuple[FloatArray, FloatArray]:
+    """Lowest and highest control points ``(K, D)``, by joint limits and by keys that hold through a phase.
 
     A spline stays within the hull of its control points, so this is enough at every instant.
     """
-    keys, timeline = layout.problem.keys, layout.timeline
+    keys, timeline, tree = layout.problem.keys, layout.timeline, layout.figure.tree
+    lower, upper = (np.tile(end[layout.figure.angles], (layout.num_points, 1)) for end in (tree.lower, tree.upper))
     for name, (low, high) in layout.problem.limits.items():
         i = layout.figure.angle_index(name)
         lower[:, i], upper[:, i] = low, high
@@ -136,6 +137,7 @@ def narrow_bounds(layout: FullLayout, lower: FloatArray, upper: FloatArray) -> N
             for i, value, _ in key_angle_ranges(layout, key):
                 if value == 0.0 and lower[end, i] == upper[end, i]:
                     lower[inner, i], upper[inner, i] = lower[end, i], upper[end, i]
+    return lower, upper
 
 
 def _find_bounded_points(layout: FullLayout, key: Key) -> IntArray | None:

@@ -12,7 +12,7 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, InputError, IntArray
 from marey.numerics import solve_qp
 from marey.spacetime.full.body_state import BodyState, Derivatives, StateJet, compute_body_state, compute_body_values
-from marey.spacetime.full.keys import key_rows, narrow_bounds
+from marey.spacetime.full.keys import find_point_bounds, key_rows
 from marey.spacetime.full.layout import FullLayout, InstantBuilder, Instants
 from marey.spacetime.full.objectives import (
     RIDGE,
@@ -341,10 +341,7 @@ def _build_families(layout: FullLayout, builder: InstantBuilder, extra: Frames) 
 
 def _bounds(layout: FullLayout) -> tuple[FloatArray, FloatArray]:
     """Limits of the unknowns: joint limits on control points; a body that never touches anything floats in place."""
-    tree, keep = layout.figure.tree, layout.figure.angles
-    lower = np.tile(tree.lower[keep], (layout.num_points, 1))
-    upper = np.tile(tree.upper[keep], (layout.num_points, 1))
-    narrow_bounds(layout, lower, upper)
+    lower, upper = find_point_bounds(layout)
     low, high = (np.full(layout.num_unknowns, sign * np.inf) for sign in (-1.0, 1.0))
     low[: lower.size], high[: upper.size] = lower.ravel(), upper.ravel()
     for flight in layout.flights:

@@ -10,7 +10,7 @@ import numpy as np
 
 from marey.base import FloatArray, InputError, UnknownNameError
 from marey.spacetime.full.body_state import Character
-from marey.spacetime.full.keys import key_angle_ranges, narrow_bounds
+from marey.spacetime.full.keys import find_point_bounds, key_angle_ranges
 from marey.spacetime.full.layout import MAX_SPANS, FullLayout
 from marey.spacetime.problem.definition import (
     AXES,
@@ -233,10 +233,7 @@ def _format_range(low: float, high: float) -> str:
 
 def _check_bounds(layout: FullLayout) -> None:
     """Keys that leave a coordinate no room inside its limits."""
-    tree, keep = layout.figure.tree, layout.figure.angles
-    lower = np.tile(tree.lower[keep], (layout.num_points, 1))
-    upper = np.tile(tree.upper[keep], (layout.num_points, 1))
-    narrow_bounds(layout, lower, upper)
+    lower, upper = find_point_bounds(layout)
     empty = np.argwhere(lower > upper + SAME_ANGLE_RAD)
     if empty.size:
         point, i = (int(v) for v in empty[0])

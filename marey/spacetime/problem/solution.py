@@ -151,6 +151,16 @@ def measure_solution(
             away = float(np.linalg.norm(inside - mean, axis=1).max())
             drift_si = max(drift_si, away)
             drift = max(drift, away / max(float(np.linalg.norm(mean)), spin_floor))
+    # Lowest height above what clearance keys ask for; with "@joint" the point is the joint that carries it
+    clearance, names = np.inf, [phase.name for phase in phases]
+    for key in problem.keys:
+        if key.kind == "clearance" and key.point is not None and key.at is None:
+            chosen = track.phases == names.index(key.phase)
+            bare, _, joint = key.point.partition("@")
+            dof, place = tree.points[bare]
+            place = np.zeros(3) if joint else place
+            motion = compute_point_motion(tree, track.q[chosen], track.qd[chosen], track.qdd[chosen], dof, place)
+            clearance = min(clearance, float(motion.position[:, 1].min()) - (key.lower or 0.0))
     ground = measure_ground(wrench)
     borders = np.flatnonzero((np.diff(track.phases) != 0) & (np.diff(track.times) < 1e-9))
     q = track.q[:, root]
@@ -169,7 +179,7 @@ def measure_solution(
         max_force=_largest_row(wrench[:, :3]),
         root_jump_m=_largest_row(q[borders + 1] - q[borders]),
         com_velocity_jump=_largest_row(velocity[borders + 1] - velocity[borders]),
-        clearance_m=compute_clearance(tree, problem, track),
+        clearance_m=clearance,
         limit_excess_rad=over_rad,
     )
 
@@ -214,23 +224,6 @@ def _check_support(
     cop = _largest((edges[loaded] / normal[loaded, None]).clip(0.0))
     moments = below[:, np.array([label in MOMENT_LABELS for label in support.labels])].clip(0.0)
     return GroundExcess(_largest(cone), cop, _largest(moments), float(normal.min()), drift)
-
-
-def compute_clearance(tree: JointTree, problem: SpacetimeProblem, track: SolutionTrack) -> float:
-    """Lowest height above what the clearance keys ask for [m]; infinite without any."""
-    lowest = np.inf
-    names = [phase.name for phase in _lasting_phases(problem)]
-    for key in problem.keys:
-        if key.kind != "clearance" or key.point is None or key.at is not None:
-            continue
-        chosen = track.phases == names.index(key.phase)
-        # With "@joint" the point is the joint that carries it
-        bare, _, joint = key.point.partition("@")
-        dof, place = tree.points[bare]
-        place = np.zeros(3) if joint else place
-        motion = compute_point_motion(tree, track.q[chosen], track.qd[chosen], track.qdd[chosen], dof, place)
-        lowest = min(lowest, float(motion.position[:, 1].min()) - (key.lower or 0.0))
-    return lowest
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

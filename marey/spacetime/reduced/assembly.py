@@ -36,10 +36,9 @@ from marey.spacetime.reduced.physics_rows import (
     RowContext,
     clearance_rows,
     com_joint_rows,
+    flight_rows,
     leg_joint_rows,
     limit_rows,
-    moment_rows,
-    momentum_rows,
     stretch_rows,
     upper_body_limit_rows,
     wrench_rows,
@@ -142,7 +141,7 @@ def build_reduced_problem(
         *build_key_rows(scene, problem),
     ]
     if settings.has_physics:
-        groups += [wrench_rows(scene), momentum_rows(scene), moment_rows(scene)]
+        groups += [wrench_rows(scene), *flight_rows(scene)]
     usual = settings.border_weight * float(np.sqrt(problem.objective.prior))  # it is a prior too
     objective = ReducedObjective(scene, problem.objective, build_border_prior(scene, usual))
     programme = ReducedProgramme(scene, groups, objective)

@@ -153,38 +153,36 @@ def wrench_rows(scene: RowContext) -> RowGroup:
     return scene.group("ground force", nodes, ends, evaluate, parts=parts)
 
 
-def momentum_rows(scene: RowContext) -> RowGroup:
-    """Angular momentum about the centre of mass is the flight's own at every node in the air."""
+def flight_rows(scene: RowContext) -> list[RowGroup]:
+    """Rows of every node in the air, about the centre of mass.
+
+    The angular momentum is the flight's own; no moment acts, to a small share of the weight, so that momentum holds
+    between nodes.
+    """
     flying = scene.maker.poses.flying
     nodes, axes = np.repeat(flying, 3), np.tile(np.arange(3), len(flying))
 
-    def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
+    def momentum(frame: NodeState) -> tuple[FloatArray, FloatArray]:
         values = MOMENTUM_SCALE * frame.momentum[nodes, axes]
         if frame.momentum_blocks is None:
             return values, empty_blocks()
         return values, MOMENTUM_SCALE * np.stack([block[nodes, axes] for block in frame.momentum_blocks], axis=1)
 
-    own = [
-        (r, int(scene.variables.flight_of(int(scene.nodes.phases[n]))[6 + a]), -MOMENTUM_SCALE)
-        for r, (n, a) in enumerate(zip(nodes, axes, strict=True))
-    ]
-    zero = np.zeros(len(nodes))
-    return scene.group("angular momentum in flight", nodes, (zero, zero), evaluate, unknowns=own)
-
-
-def moment_rows(scene: RowContext) -> RowGroup:
-    """No moment about the centre of mass in flight, to a small share of the weight: momentum holds between nodes."""
-    flying = scene.maker.poses.flying
-    nodes, axes = np.repeat(flying, 3), np.tile(np.arange(3), len(flying))
-
-    def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
+    def moment(frame: NodeState) -> tuple[FloatArray, FloatArray]:
         values = frame.wrench[nodes, 3 + axes]
         if frame.wrench_blocks is None:
             return values, empty_blocks()
         return values, np.stack([block[nodes, 3 + axes] for block in frame.wrench_blocks], axis=1)
 
-    end = np.full(len(nodes), FLIGHT_MOMENT)
-    return scene.group("moment in flight", nodes, (-end, end), evaluate)
+    own = [
+        (r, int(scene.variables.flight_of(int(scene.nodes.phases[n]))[6 + a]), -MOMENTUM_SCALE)
+        for r, (n, a) in enumerate(zip(nodes, axes, strict=True))
+    ]
+    zero, end = np.zeros(len(nodes)), np.full(len(nodes), FLIGHT_MOMENT)
+    return [
+        scene.group("angular momentum in flight", nodes, (zero, zero), momentum, unknowns=own),
+        scene.group("moment in flight", nodes, (-end, end), moment),
+    ]
 
 
 def stretch_rows(scene: RowContext) -> RowGroup:

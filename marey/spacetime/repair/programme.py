@@ -285,6 +285,9 @@ class DisplacementProgramme:
         *,
         figure: JointTree | None = None,
     ) -> None:
+        from scipy import sparse
+
+        tools: Any = sparse  # its stubs know few types
         self._figure = tree if figure is None else figure  # same turns, bones of the clip: it says where points are
         self._tree, self._S, self._reference, self._rows, self._styles = tree, S, reference, rows, styles
         self._rough = reference.raw - reference.q
@@ -296,7 +299,17 @@ class DisplacementProgramme:
         self._shape: tuple[int, int] = (spline.num_coefficients, int(S.shape[1]))
         bound = np.where(np.repeat(is_free, S.shape[1]), np.inf, 0.0)
         self.lower, self.upper = -bound, bound
-        self._hessian: Any = self._objective(spline)
+        # Size and accelerations of the displacement, exact by Gauss points. Weights are roots of the share of the body
+        # that hangs on a coordinate: heavy parts move last, light ones not alone
+        times, shares = spline.gauss_times(4)
+        design: Any = spline.design(times)
+        gram: Any = spline.second_derivative_gram()
+        total: Any = design.T @ tools.diags_array(shares) @ design + SMOOTHNESS_WEIGHT * gram
+        masses = np.array([tree.far_mass(i) for i in range(tree.num_dofs)])
+        heavy = np.sqrt(np.maximum(masses / tree.mass, LEAST_WEIGHT))
+        weights = np.where(tree.kinds != PRISMATIC, heavy / ANGLE_SCALE**2, 1.0 / ROOT_SCALE_M**2)
+        scaled = S * self._scales
+        self._hessian: Any = tools.csc_array(tools.kron(total, scaled.T @ (weights[:, None] * scaled)))
         self._angle_scales = np.where(tree.kinds[rows.angles.dofs] == PRISMATIC, ROOT_SCALE_M, ANGLE_SCALE)
         below, above = (end.ravel() / POINT_SCALE_M for end in (rows.points.lower, rows.points.upper))
         self.row_lower = np.concatenate([rows.wrenches.lower, below, rows.angles.lower / self._angle_scales])
@@ -379,22 +392,6 @@ class DisplacementProgramme:
         still = np.zeros_like(q)
         found = compute_points_motion(self._figure, q, still, still, self._links, self._places)
         return found.position[rows.instants, self._which], found.J[rows.instants, self._which]
-
-    def _objective(self, spline: KnotSpline) -> Any:
-        from scipy import sparse
-
-        tools: Any = sparse  # its stubs know few types
-        times, shares = spline.gauss_times(4)
-        design: Any = spline.design(times)
-        gram: Any = spline.second_derivative_gram()
-        total: Any = design.T @ tools.diags_array(shares) @ design + SMOOTHNESS_WEIGHT * gram
-        # Root of the share of the body that hangs on each coordinate: heavy parts move last, light ones not alone
-        masses = np.array([self._tree.far_mass(i) for i in range(self._tree.num_dofs)])
-        heavy = np.sqrt(np.maximum(masses / self._tree.mass, LEAST_WEIGHT))
-        turns = self._tree.kinds != PRISMATIC
-        weights = np.where(turns, heavy / ANGLE_SCALE**2, 1.0 / ROOT_SCALE_M**2)
-        scaled = self._S * self._scales
-        return tools.csc_array(tools.kron(total, scaled.T @ (weights[:, None] * scaled)))
 
     def _lay_out(self) -> None:
         """Find the pattern of the Jacobian once: values are laid out row by row, then put in column order."""
