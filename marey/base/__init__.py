@@ -1,4 +1,4 @@
-"""Ground floor: errors, read-only arrays, the kernel decorator, records from TOML, files of named arrays."""
+"""Ground floor: errors, read-only arrays, lazy kernels, records from TOML, atomic files, jobs in processes."""
 
 from marey.base.arrays import EPS, BoolArray, FloatArray, IntArray, frozen, frozen_bools, frozen_ints
 from marey.base.deprecation import deprecated_names
@@ -12,7 +12,8 @@ from marey.base.errors import (
     MissingFileError,
     UnknownNameError,
 )
-from marey.base.files import TensorFormat, Tensors, cache_folder
+from marey.base.files import TensorFormat, Tensors, atomic_file, cache_folder, write_atomically
+from marey.base.jobs import DaskJobs, ask_workers, count_cores, run_in_pool, serve_requests
 from marey.base.kernels import inline_kernel, kernel, numba_function
 from marey.base.toml import (
     TomlLocation,
@@ -34,6 +35,7 @@ __all__ = [
     "EPS",
     "BoolArray",
     "ConvergenceError",
+    "DaskJobs",
     "FloatArray",
     "FormatError",
     "InputError",
@@ -50,8 +52,11 @@ __all__ = [
     "as_numbers",
     "as_table",
     "as_text",
+    "ask_workers",
+    "atomic_file",
     "cache_folder",
     "check_keys",
+    "count_cores",
     "format_toml_keys",
     "format_toml_value",
     "frozen",
@@ -65,6 +70,9 @@ __all__ = [
     "read_records",
     "read_tables",
     "read_toml_text",
+    "run_in_pool",
+    "serve_requests",
+    "write_atomically",
 ]
 
 __getattr__ = deprecated_names(

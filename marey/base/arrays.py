@@ -20,7 +20,7 @@ def frozen(values: ArrayLike, *shape: int | None, name: str) -> FloatArray:
     """Copy to a read-only float64 array of the given shape; ``None`` is any length.
 
     Without a shape, any is taken. An array that is already read-only,
-    float64 and owns its data is returned as it is: nobody can change it.
+    float64 and owns its data is returned unchanged, since it cannot be modified.
 
     Raises:
         InputError: the shape is wrong, or a value is not finite; the message names the first bad index.

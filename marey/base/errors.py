@@ -14,7 +14,7 @@ class MareyError(Exception):
 
 
 class MareyWarning(UserWarning):
-    """Something was asked for that was held at what is possible; the message tells what and at which value."""
+    """A requested value was clamped to its possible range; the message names the value and the bound."""
 
 
 class FormatError(MareyError, ValueError):
@@ -67,7 +67,7 @@ class UnknownNameError(MareyError, KeyError):
 
 
 class ConvergenceError(MareyError, ArithmeticError):
-    """An iteration did not reach its tolerance; ``report`` is what it had in hand."""
+    """An iteration did not reach its tolerance; ``report`` is its last state."""
 
     def __init__(self, what: str, report: object = None) -> None:
         super().__init__(what, report)

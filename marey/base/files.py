@@ -1,4 +1,4 @@
-"""Files: the cache folder of the user, and `.safetensors` files of named arrays and plain facts.
+"""Files: the cache folder of the user, files written whole or not at all, `.safetensors` files of named arrays.
 
 A `.safetensors` file cannot run code when it is read.
 """
@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import sys
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
@@ -28,6 +30,29 @@ def cache_folder() -> Path:
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "marey"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "marey"
+
+
+@contextmanager
+def atomic_file(target: Path) -> Generator[Path]:
+    """Yield a draft beside ``target`` that takes its name when the block succeeds and is removed when it fails.
+
+    A reader sees the old file or the whole new one, also when this process is killed.
+    """
+    draft = target.with_name(f".{target.stem[:64]}-{secrets.token_hex(6)}{target.suffix}")
+    try:
+        yield draft
+        draft.replace(target)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def write_atomically(target: Path, data: bytes) -> None:
+    """Write a file so that its name appears only when all of its bytes are on the disk."""
+    with atomic_file(target) as draft, draft.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 MAX_BYTES: Final = 1 << 30  # [byte] far above any model or limits in use

@@ -20,7 +20,7 @@ from marey.base.errors import MareyWarning
 from marey.base.files import cache_folder
 
 FOLDER_VARIABLE = "MAREY_KERNEL_CACHE"
-UNUSED_DAYS = 30.0  # versions of a kernel that nobody loaded for this long are removed when a new one is written
+UNUSED_DAYS = 30.0  # versions of a kernel that were not loaded for this long are removed when a new one is written
 
 
 def enable_cache(dispatcher: Any, stamp: str) -> None:
@@ -78,6 +78,29 @@ class _Locator:
         return self._stamp[:16]
 
 
+class _TolerantFiles(IndexDataCacheFile):
+    """Files of one kernel; a signature of another version, or a damaged file, counts as not compiled.
+
+    An index names the types of arguments. A type that was renamed or moved since cannot be unpickled.
+    """
+
+    def _load_index(self) -> dict[Any, str]:
+        try:
+            return cast(Any, super())._load_index()
+        except OSError:
+            raise
+        except Exception:
+            return {}
+
+    def _load_data(self, name: str) -> Any:
+        try:
+            return cast(Any, super())._load_data(name)
+        except OSError:
+            raise
+        except Exception as error:
+            raise OSError(str(error)) from error
+
+
 class _StampedCache(FunctionCache):
     """A cache of one kernel whose freshness is its stamp."""
 
@@ -86,23 +109,20 @@ class _StampedCache(FunctionCache):
         self._py_func = function
         self._impl = _StampedImpl(function, stamp, folder)
         self._cache_path = str(folder)
-        self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, stamp)
+        self._cache_file = _TolerantFiles(self._cache_path, self._impl.filename_base, stamp)
         self._kernel = f"{function.__module__}.{function.__qualname__}"
         self.enable()
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
             cast(Any, super()).save_overload(sig, data)
-            self._remove_unused()
+            # Remove files of this kernel's other versions that nobody read for `UNUSED_DAYS`
+            oldest = time.time() - UNUSED_DAYS * 86400.0
+            for path in Path(self._cache_path).glob(f"{self._kernel}-*"):
+                status = path.stat()
+                if max(status.st_atime, status.st_mtime) < oldest:
+                    path.unlink(missing_ok=True)
         except OSError as error:  # a full disk costs time at the next start, not the result
             warnings.warn(
                 f"compiled code was not kept ({error}); the next run compiles it anew", MareyWarning, stacklevel=2
             )
-
-    def _remove_unused(self) -> None:
-        """Remove files of this kernel's other versions that nobody read for ``UNUSED_DAYS``."""
-        oldest = time.time() - UNUSED_DAYS * 86400.0
-        for path in Path(self._cache_path).glob(f"{self._kernel}-*"):
-            status = path.stat()
-            if max(status.st_atime, status.st_mtime) < oldest:
-                path.unlink(missing_ok=True)

@@ -16,7 +16,7 @@ from marey.base.errors import FormatError, InputError, MissingFileError
 
 MAX_BYTES: Final = 4_000_000  # ten thousand way-points have 0.3 MB
 MAX_NUMBER: Final = 1e6
-FREE: Final = "free"  # TOML has no null: a number that is left open
+FREE: Final = "free"  # TOML has no null; this text marks an unconstrained number
 OPEN: Final = (FREE, "all")  # both read as none
 
 Record = TypeVar("Record")
@@ -24,7 +24,7 @@ Record = TypeVar("Record")
 
 @dataclass(frozen=True, slots=True)
 class TomlLocation:
-    """Where in the file we are, to name the line of a mistake."""
+    """Position in a TOML file, used to report the line of an error."""
 
     file: str
     lines: Mapping[tuple[str, int, str], int]  # (table, number of the table, key) -> line
@@ -133,7 +133,12 @@ def as_text(value: Any, key: str, place: TomlLocation) -> str:
 
 def as_number(value: Any, key: str, place: TomlLocation) -> float:
     """The value, which must be a finite number of a sensible size."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
+    # Whether a number is neither NaN nor infinite; a whole number may be too large for a float and yet finite
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not (isinstance(value, int) or math.isfinite(value))
+    ):
         place.fail(f"'{key}' is not a finite number", f"Write {key} = 1.0, say", key)
     if key in place.positive and value <= 0:
         place.fail(f"'{key}' is {value}", "It must be positive", key)
@@ -141,11 +146,6 @@ def as_number(value: Any, key: str, place: TomlLocation) -> float:
         shown = value if abs(value) < 1e15 else "too large"  # a whole number may have thousands of digits
         place.fail(f"'{key}' is {shown}", "Lengths are in metres, at most a million of them", key)
     return float(value)
-
-
-def _is_finite(value: int | float) -> bool:
-    """Whether a number is neither NaN nor infinite; a whole number may be too large for a float and yet finite."""
-    return isinstance(value, int) or math.isfinite(value)
 
 
 def as_numbers(value: Any, count: int, key: str, place: TomlLocation) -> tuple[float, ...]:
@@ -158,7 +158,7 @@ def as_numbers(value: Any, count: int, key: str, place: TomlLocation) -> tuple[f
 
 
 def check_keys(table: Mapping[str, Any], known: tuple[str, ...], place: TomlLocation) -> None:
-    """Refuse a key that nobody reads; the nearest known one is named."""
+    """Refuse an unknown key and name the nearest known one."""
     for key in table:
         if key not in known:
             near = get_close_matches(key, known, n=1)

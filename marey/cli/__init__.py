@@ -1,4 +1,4 @@
-"""The command `marey`: one verb a public function."""
+"""The command `marey`: one verb per public function."""
 
 from marey.cli.entry import main
 

@@ -6,28 +6,23 @@ from typing import Annotated
 
 import typer
 
-from marey.cli import tools as _bench
-from marey.cli import tools as _cite
-from marey.cli import tools as _studio
-from marey.cli.clips import compress as _compress
-from marey.cli.clips import contacts as _contacts
-from marey.cli.clips import contacts as _plant
-from marey.cli.clips import convert as _convert
-from marey.cli.clips import convert as _retarget
-from marey.cli.clips import fit as _fit
-from marey.cli.clips import ik as _ik
-from marey.cli.clips import info as _info
-from marey.cli.clips import library as _library
-from marey.cli.clips import limits as _limits
-from marey.cli.clips import physics as _physics
-from marey.cli.clips import pictures as _pictures
-from marey.cli.synthesis import demo as _demo
-from marey.cli.synthesis import graph as _graph
-from marey.cli.synthesis import muscle as _muscle
-from marey.cli.synthesis import optimize as _optimize
-from marey.cli.synthesis import simulate as _simulate
-from marey.cli.synthesis import synth as _synth
-from marey.cli.synthesis import walk as _walk
+from marey.cli import tools
+from marey.cli.clips import (
+    blend,
+    compress,
+    contacts,
+    convert,
+    edit,
+    fit,
+    ik,
+    info,
+    library,
+    limits,
+    physics,
+    pictures,
+    track,
+)
+from marey.cli.synthesis import demo, graph, muscle, optimize, simulate, synth, walk
 
 app = typer.Typer(
     name="marey",
@@ -57,28 +52,31 @@ def _options(  # pyright: ignore[reportUnusedFunction] (typer calls it)
     """Turn motion capture into controllable, physically valid human motion."""
 
 
-app.command("info")(_info.info)
-app.command("convert")(_convert.convert)
-app.command("contacts")(_contacts.contacts)
-app.command("retarget")(_retarget.retarget)
-app.command("plant")(_plant.plant)
-app.command("fit")(_fit.fit)
-app.command("ik")(_ik.ik)
-app.add_typer(_limits.app, name="limits")
-app.command("physics")(_physics.physics)
-app.command("compress")(_compress.compress)
-app.command("decompress")(_compress.decompress)
-app.command("optimize")(_optimize.optimize)
-app.command("walk")(_walk.walk)
-app.command("synth")(_synth.synth)
-app.command("simulate")(_simulate.simulate)
-app.command("muscle")(_muscle.muscle)
-app.add_typer(_library.app, name="library")
-app.add_typer(_graph.app, name="graph")
-app.command("strip")(_pictures.strip)
-app.command("film")(_pictures.film)
-app.command("plot")(_pictures.plot)
-app.command("studio")(_studio.studio)
-app.command("demo")(_demo.demo)
-app.command("bench")(_bench.bench)
-app.command("cite")(_cite.cite)
+app.command("info")(info.info)
+app.command("convert")(convert.convert)
+app.command("contacts")(contacts.contacts)
+app.command("retarget")(convert.retarget)
+app.command("plant")(contacts.plant)
+app.command("fit")(fit.fit)
+app.command("ik")(ik.ik)
+app.add_typer(limits.app, name="limits")
+app.command("track")(track.track)
+app.command("physics")(physics.physics)
+app.command("compress")(compress.compress)
+app.command("decompress")(compress.decompress)
+app.command("optimize")(optimize.optimize)
+app.command("edit")(edit.edit)
+app.command("walk")(walk.walk)
+app.command("blend")(blend.blend)
+app.command("synth")(synth.synth)
+app.command("simulate")(simulate.simulate)
+app.command("muscle")(muscle.muscle)
+app.add_typer(library.app, name="library")
+app.add_typer(graph.app, name="graph")
+app.command("strip")(pictures.strip)
+app.command("film")(pictures.film)
+app.command("plot")(pictures.plot)
+app.command("studio")(tools.studio)
+app.command("demo")(demo.demo)
+app.command("bench")(tools.bench)
+app.command("cite")(tools.cite)

@@ -1,4 +1,4 @@
-"""What verbs share: reading a clip or stdin, results on stdout, remarks on stderr, progress, files to write.
+"""Shared parts of verbs: reading a clip or stdin, results on stdout, remarks on stderr, progress, output files.
 
 Targets are checked before time is spent on what goes into them.
 """

@@ -1,4 +1,4 @@
-"""How the command starts and ends: arguments in, exit code out, a user's error in one line.
+"""Entry point of the command: arguments, exit code, user errors in one line.
 
 Exit codes: 0 done, 1 the work failed, 2 wrong usage, 130 stopped by Ctrl-C.
 """
@@ -30,24 +30,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if is_debug:
             traceback.print_exc()
-        return _report_error(error)
+        # Say in one line what went wrong
+        usage = getattr(error, "format_message", None)  # typer's errors; their classes moved between versions
+        if callable(usage):
+            sentence = _one_line(str(usage())).rstrip(".")
+            print(f"marey: {sentence}. Try: marey {_failed_verb(error)}--help", file=sys.stderr)
+            return int(getattr(error, "exit_code", WRONG_USAGE))
+        if type(error).__name__ == "Abort":
+            print("marey: stopped", file=sys.stderr)
+            return STOPPED
+        print(f"marey: {_one_line(_error_sentence(error))}", file=sys.stderr)
+        return FAILED
     if code == STOPPED:  # newer versions of typer turn Ctrl-C into this code themselves
         print("marey: stopped", file=sys.stderr)
     return code if isinstance(code, int) else DONE
-
-
-def _report_error(error: Exception) -> int:
-    """Say in one line what went wrong."""
-    usage = getattr(error, "format_message", None)  # typer's errors; their classes moved between versions
-    if callable(usage):
-        sentence = _one_line(str(usage())).rstrip(".")
-        print(f"marey: {sentence}. Try: marey {_failed_verb(error)}--help", file=sys.stderr)
-        return int(getattr(error, "exit_code", WRONG_USAGE))
-    if type(error).__name__ == "Abort":
-        print("marey: stopped", file=sys.stderr)
-        return STOPPED
-    print(f"marey: {_one_line(_error_sentence(error))}", file=sys.stderr)
-    return FAILED
 
 
 def _error_sentence(error: Exception) -> str:

@@ -18,7 +18,7 @@ def studio(
     paths: Annotated[
         list[str] | None, typer.Argument(metavar="[CLIP|LIBRARY]...", help="What to open.", show_default=False)
     ] = None,
-    host: Annotated[str, typer.Option(help="Address to listen on; loopback unless told otherwise.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address to listen on; loopback by default.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535)] = 8080,
     open_browser: Annotated[bool, typer.Option("--open", help="Open a browser window too.")] = False,
     max_upload_mb: Annotated[int, typer.Option(min=1, max=4096, help="Largest file a user may upload.")] = 64,
@@ -64,7 +64,7 @@ def cite(
 ) -> None:
     """Print the BibTeX of the methods used.
 
-    Give keys, or public functions whose sources are wanted.
+    Give keys, or public functions to print the sources of.
     """
     entries = references()
     keys = [key for name in names or () for key in cited_keys(name)] if names else list(entries)
@@ -82,7 +82,7 @@ def references() -> dict[str, str]:
 
 
 def cited_keys(name: str) -> tuple[str, ...]:
-    """Keys that a name stands for: the key itself, or those in the docstring of a public function or package.
+    """Keys of a name: the key itself, or those in the docstring of a public function or package.
 
     Raises:
         UnknownNameError: neither a key nor a public name.

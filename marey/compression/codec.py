@@ -70,7 +70,10 @@ def compress(motion: Motion, *, max_error_m: float = 1e-3, method: str = "defaul
     for name in options:
         if name not in known:
             raise UnknownNameError("option", name, f"method '{method}'", known)
-    is_inside = _is_skeleton_inside(options.pop("skeleton", "inside"))
+    where = options.pop("skeleton", "inside")
+    if where not in ("inside", "outside"):
+        raise InputError(f"skeleton is {where!r}", "Choose 'inside' or 'outside' the file")
+    is_inside = where == "inside"
     bound_m = _require_positive(max_error_m, "max_error_m", MIN_ERROR_M)
     if method == "tournier2011":
         thinned = encode_tournier(motion, max_error_m=bound_m, **options)
@@ -91,7 +94,7 @@ def decompress(data: bytes, *, skeleton: Skeleton | None = None) -> Motion:
         skeleton: needed if the file holds only its fingerprint.
 
     Raises:
-        FormatError: the data are no compressed motion, of another version, cut off or damaged.
+        FormatError: the data are not a compressed motion, or are of another version, truncated or damaged.
         InputError: the skeleton is missing or another one.
     """
     method, body = unpack_file(data)
@@ -147,7 +150,7 @@ def _encode_wavelet(motion: Motion, bound: ErrorBound, *, is_inside: bool) -> by
 
 def _encode_to_distortion(motion: Motion, percent: float, *, is_inside: bool, is_locked: bool) -> bytes:
     spread = compute_movement(motion)
-    if spread == 0.0:  # nothing moves, so the rate has no scale
+    if spread == 0.0:  # a motionless clip has no rate-distortion scale
         return _encode_within(motion, ErrorBound(STILL_ERROR_M, SHELL_M), None, is_inside=is_inside)
 
     def is_good(decoded: Motion) -> bool:
@@ -162,12 +165,6 @@ def _is_within(motion: Motion, decoded: Motion, bound: ErrorBound) -> bool:
     limit = bound.max_error_m
     worst = compute_joint_errors(motion, decoded).max()
     return bool(worst <= limit and compute_shell_errors(motion, decoded, bound.shell_m).max() <= limit)
-
-
-def _is_skeleton_inside(where: object) -> bool:
-    if where not in ("inside", "outside"):
-        raise InputError(f"skeleton is {where!r}", "Choose 'inside' or 'outside' the file")
-    return where == "inside"
 
 
 def _require_positive(value: Any, name: str, least: float) -> float:

@@ -99,7 +99,7 @@ class FieldWriter:
         self.packed(text.encode("utf-8", "surrogatepass"))
 
     def ints(self, values: IntArray) -> None:
-        """Whole numbers of any sign in as few bytes each as the largest needs, bytes of one weight together."""
+        """Signed integers in the fewest bytes of the largest, grouped by significance."""
         flat = np.asarray(values, dtype=np.int64).reshape(-1)
         zigzag = ((flat << 1) ^ (flat >> 63)).astype("<u8")
         width = 1

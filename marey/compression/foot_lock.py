@@ -32,7 +32,7 @@ def detect_standing_points(motion: Motion) -> BoolArray:
         InputError: the skeleton has no such legs.
     """
     if not has_lockable_feet(motion.skeleton):
-        raise InputError(f"{motion.skeleton!r} has no two legs with ankles and toes", "Leave lock_feet out")
+        raise InputError(f"{motion.skeleton!r} lacks two legs with ankles and toes", "Leave lock_feet out")
     roles = role_map(motion.skeleton)
     tracks = motion.joint_positions()[:, [roles[name] for leg in LEGS for name in leg[1:]]]
     height = tracks[..., 1] - tracks[..., 1].min(axis=0)

@@ -42,7 +42,7 @@ def unwrap_rotation_vectors(wxyz: FloatArray) -> FloatArray:
 
 
 GAUSS_NEWTON_STEPS = 25
-LARGEST_COSINE = 0.9  # axes nearer to one another than this do not tell two angles apart
+LARGEST_COSINE = 0.9  # axes closer than this cannot distinguish two angles
 
 
 def fit_universal_axes(matrices: FloatArray) -> tuple[FloatArray, FloatArray, float] | None:
@@ -62,24 +62,34 @@ def fit_universal_axes(matrices: FloatArray) -> tuple[FloatArray, FloatArray, fl
     mean = entries.mean(axis=0)
     centred = entries - mean
     moments = centred.T @ centred / len(entries)
-    a, b = _starting_axes(mean.reshape(3, 3))
+    # Pairs `(S, 3)` of axes that are perpendicular in the mean pose, all around
+    mean_axes = mean.reshape(3, 3)
+    grid = np.array([(x, y, z) for x in (-1, 0, 1) for y in (-1, 0, 1) for z in (-1, 0, 1) if (x, y, z) > (0, 0, 0)])
+    b = np.repeat(grid / np.linalg.norm(grid, axis=1)[:, None], 4, axis=0)
+    first, second = _tangent_vectors(b @ mean_axes.T)
+    angles = np.tile(np.arange(4) * np.pi / 4.0, len(grid))[:, None]
+    a = np.cos(angles) * first + np.sin(angles) * second
     for _ in range(GAUSS_NEWTON_STEPS):
-        a, b = _gauss_newton_step(moments, a, b)
+        a = a
+        b = b
+        a1, a2 = _tangent_vectors(a)
+        b1, b2 = _tangent_vectors(b)
+        pairs = ((a1, b), (a2, b), (a, b1), (a, b2), (a, b))
+        rows = np.stack([np.einsum("si,sj->sij", x, y).reshape(-1, 9) for x, y in pairs], axis=1)
+        gram = np.einsum("spi,ij,sqj->spq", rows, moments, rows)
+        damped = gram[:, :4, :4] + (1e-9 * np.trace(gram, axis1=1, axis2=2) + 1e-300)[:, None, None] * np.eye(4)
+        move: FloatArray = -np.asarray(np.linalg.solve(damped, gram[:, :4, 4:]), dtype=np.float64)[..., 0]
+        move *= np.minimum(1.0, 0.5 / np.maximum(np.abs(move).max(axis=1), 1e-300))[:, None]
+        a = a + move[:, :1] * a1 + move[:, 1:2] * a2
+        b = b + move[:, 2:3] * b1 + move[:, 3:] * b2
+        a = a / np.linalg.norm(a, axis=1)[:, None]
+        b = b / np.linalg.norm(b, axis=1)[:, None]
     products = np.einsum("si,sj->sij", a, b).reshape(-1, 9)
     variances = np.einsum("si,ij,sj->s", products, moments, products)
     cosines = products @ mean
     variances[np.abs(cosines) > LARGEST_COSINE] = np.inf
     best = int(np.argmin(variances))
     return None if not np.isfinite(variances[best]) else (a[best], b[best], float(cosines[best]))
-
-
-def _starting_axes(mean: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Pairs ``(S, 3)`` of axes that are perpendicular in the mean pose, all around."""
-    grid = np.array([(x, y, z) for x in (-1, 0, 1) for y in (-1, 0, 1) for z in (-1, 0, 1) if (x, y, z) > (0, 0, 0)])
-    b = np.repeat(grid / np.linalg.norm(grid, axis=1)[:, None], 4, axis=0)
-    first, second = _tangent_vectors(b @ mean.T)
-    angles = np.tile(np.arange(4) * np.pi / 4.0, len(grid))[:, None]
-    return np.cos(angles) * first + np.sin(angles) * second, b
 
 
 def _tangent_vectors(unit: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -89,20 +99,6 @@ def _tangent_vectors(unit: FloatArray) -> tuple[FloatArray, FloatArray]:
     first /= np.linalg.norm(first, axis=1)[:, None]
     second = np.cross(unit, first)
     return first, second / np.maximum(np.linalg.norm(second, axis=1)[:, None], 1e-12)
-
-
-def _gauss_newton_step(moments: FloatArray, a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
-    a1, a2 = _tangent_vectors(a)
-    b1, b2 = _tangent_vectors(b)
-    pairs = ((a1, b), (a2, b), (a, b1), (a, b2), (a, b))
-    rows = np.stack([np.einsum("si,sj->sij", x, y).reshape(-1, 9) for x, y in pairs], axis=1)
-    gram = np.einsum("spi,ij,sqj->spq", rows, moments, rows)
-    damped = gram[:, :4, :4] + (1e-9 * np.trace(gram, axis1=1, axis2=2) + 1e-300)[:, None, None] * np.eye(4)
-    move: FloatArray = -np.asarray(np.linalg.solve(damped, gram[:, :4, 4:]), dtype=np.float64)[..., 0]
-    move *= np.minimum(1.0, 0.5 / np.maximum(np.abs(move).max(axis=1), 1e-300))[:, None]
-    a = a + move[:, :1] * a1 + move[:, 1:2] * a2
-    b = b + move[:, 2:3] * b1 + move[:, 3:] * b2
-    return a / np.linalg.norm(a, axis=1)[:, None], b / np.linalg.norm(b, axis=1)[:, None]
 
 
 FIXED, HINGE, UNIVERSAL, BALL, FREE = range(5)
@@ -195,7 +191,9 @@ def _fit_joint(track: SO3, bone: SO3, tolerance: float, grid: float) -> tuple[in
         kind, constants, numbers = found
         if geodesic_distance(track, _rebuild_rotations(kind, constants, numbers, grid)).max() <= tolerance:
             return kind, constants, numbers
-    ball = _fit_ball(track, bone)
+    centre = _round_to_grid((_chordal_mean(track) @ bone.inverse()).log(), BALL_GRID)
+    rest = SO3.exp(centre * BALL_GRID).inverse() @ track @ bone.inverse()
+    ball = BALL, centre[None], unwrap_rotation_vectors(rest.wxyz)
     if np.linalg.norm(ball[2], axis=1).max() < MAX_VECTOR_RAD:
         return ball
     return FREE, np.zeros((0, 3), dtype=np.int64), track.continuous().wxyz.copy()
@@ -238,13 +236,6 @@ def _fit_universal(track: SO3, grid: float) -> tuple[int, IntArray, FloatArray] 
     second = 2.0 * np.arctan2(rest.wxyz[:, 1:] @ b, rest.wxyz[:, 0])
     numbers = np.stack([_centre_angles(np.unwrap(first)), _centre_angles(np.unwrap(second))], axis=1)
     return UNIVERSAL, np.stack([centre, before, after]), numbers
-
-
-def _fit_ball(track: SO3, bone: SO3) -> tuple[int, IntArray, FloatArray]:
-
-    centre = _round_to_grid((_chordal_mean(track) @ bone.inverse()).log(), BALL_GRID)
-    rest = SO3.exp(centre * BALL_GRID).inverse() @ track @ bone.inverse()
-    return BALL, centre[None], unwrap_rotation_vectors(rest.wxyz)
 
 
 def _rebuild_rotations(kind: int, constants: IntArray, numbers: FloatArray, grid: float) -> SO3:

@@ -145,7 +145,11 @@ def _predict_rotations(q: SO3, count: int, prediction: str) -> SO3:
     """
     if q.shape[0] == 1:
         return SO3.concatenate([q] * count) if count else q[:0]
-    q = _reflect_ends(q)
+    # One sample more before the first, two more after the last: q_{-1} = q_0 q_1^{-1} q_0
+    first_ends, last_ends = q[:1], q[-1:]
+    third = q[max(-3, -q.shape[0])][None]
+    ends = [last_ends @ q[-2][None].inverse() @ last_ends, last_ends @ third.inverse() @ last_ends]
+    q = SO3.concatenate([first_ends @ q[1:2].inverse() @ first_ends, q, *ends])
     before, here, after, far = (q[i : i + count] for i in range(4))
     middle = (here.inverse() @ after).power(0.5)
     if prediction == "linear":
@@ -164,11 +168,3 @@ def _predict_points(p: FloatArray, count: int, prediction: str) -> FloatArray:
     if prediction == "linear":
         return 0.5 * (here + after)
     return (9.0 * (here + after) - before - far) / 16.0
-
-
-def _reflect_ends(q: SO3) -> SO3:
-    """One sample more before the first, two more after the last: :math:`q_{-1} = q_0 q_1^{-1} q_0`."""
-    first, last = q[:1], q[-1:]
-    third = q[max(-3, -q.shape[0])][None]
-    ends = [last @ q[-2][None].inverse() @ last, last @ third.inverse() @ last]
-    return SO3.concatenate([first @ q[1:2].inverse() @ first, q, *ends])

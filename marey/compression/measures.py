@@ -1,4 +1,4 @@
-"""How far a decoded motion is from the captured one: the measures of two communities, side by side."""
+"""Error measures of decoded motions, from two communities."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def compute_distortion(original: Motion, decoded: Motion) -> float:
 
 
 def compute_movement(motion: Motion) -> float:
-    """How far joints are from their means over time [m], root mean square; 0 for a clip in which nothing moves."""
+    """Root-mean-square deviation of joints from their means [m]; 0 for a motionless clip."""
     positions = motion.joint_positions()
     spread = _rms(positions - positions.mean(axis=0))
     return spread if spread > MIN_MOVEMENT_M else 0.0
@@ -73,7 +73,7 @@ def compute_shell_errors(original: Motion, decoded: Motion, shell_m: float = ACL
 
 @dataclass(frozen=True, slots=True)
 class CodecReport:
-    """What compression cost and what it saved."""
+    """Error and ratio of a compressed motion."""
 
     bytes: int
     ratio_acl: float  # against 40 bytes a joint a frame

@@ -163,29 +163,6 @@ def code_plain(coder: Coder, data: Bytes, place: int, bit: int, is_reading: bool
 
 
 @kernel
-def _code_mixed(coder: Coder, data: Bytes, node: int, group: int, bit: int, is_reading: bool) -> int:
-    """Write or read decision ``node`` with all models; ``coder.contexts`` says where each looks."""
-    weights, counters, odds = coder.weights[group * NODES + node], coder.counters, coder.odds
-    total = 0
-    for m in range(MODELS):
-        vote = coder.stretch[counters[m, coder.contexts[m] + node] >> 12]
-        odds[m] = vote
-        total += weights[m] * vote
-    chance = coder.squash[min(max(total >> 16, -ODDS_LIMIT), ODDS_LIMIT) + 2048]
-    bit = code_bit(coder.interval, data, chance, bit, is_reading)
-    error = (((bit << 16) - chance) >> 4) * LEARNING
-    target = 65535 if bit else 0
-    for m in range(MODELS):
-        weights[m] += (odds[m] * error + 0x8000) >> 16
-        place = coder.contexts[m] + node
-        counter = int(counters[m, place])
-        seen, level = counter & 255, counter >> 8
-        level += ((target - level) * coder.rates[seen]) >> 16
-        counters[m, place] = (level << 8) | min(seen + 1, RATE_LIMIT)
-    return bit
-
-
-@kernel
 def code_number(
     coder: Coder, data: Bytes, value: int, channel: int, group: int, fast: int, slow: int, ratio: int,
     last: int, beside: int, signs: int, is_reading: bool,
@@ -218,7 +195,27 @@ def code_number(
     magnitude = abs(value)
     bits = 0
     while bits < MAX_BITS:
-        if not _code_mixed(coder, data, min(bits, NODES - 1), group, 1 if (magnitude >> bits) > 0 else 0, is_reading):
+        # Write or read decision `node` with all models; `coder.contexts` says where each looks
+        node = min(bits, NODES - 1)
+        bit = 1 if (magnitude >> bits) > 0 else 0
+        weights, counters, odds = coder.weights[group * NODES + node], coder.counters, coder.odds
+        total = 0
+        for m in range(MODELS):
+            vote = coder.stretch[counters[m, coder.contexts[m] + node] >> 12]
+            odds[m] = vote
+            total += weights[m] * vote
+        chance = coder.squash[min(max(total >> 16, -ODDS_LIMIT), ODDS_LIMIT) + 2048]
+        bit = code_bit(coder.interval, data, chance, bit, is_reading)
+        error = (((bit << 16) - chance) >> 4) * LEARNING
+        target = 65535 if bit else 0
+        for m in range(MODELS):
+            weights[m] += (odds[m] * error + 0x8000) >> 16
+            place_mixed = coder.contexts[m] + node
+            counter = int(counters[m, place_mixed])
+            seen, level = counter & 255, counter >> 8
+            level += ((target - level) * coder.rates[seen]) >> 16
+            counters[m, place_mixed] = (level << 8) | min(seen + 1, RATE_LIMIT)
+        if not bit:
             break
         bits += 1
     if bits == 0:

@@ -172,7 +172,7 @@ SPRING: Final = 2e-3  # [m^2] weight of the squared coordinates against squared 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TournierCode:
-    """What the codec keeps of a motion: a pose space and every 2^p-th sample of a few tracks."""
+    """Encoded motion: a pose model and every 2^p-th sample of a few effector tracks."""
 
     model: GeodesicModel
     ends: tuple[int, ...]  # joints whose tracks are kept
@@ -232,9 +232,17 @@ def encode_tournier(
     root_drop = _count_dropped_levels(motion.root_positions[:, None], root_levels, max_error_m)
     end_drop = _count_dropped_levels(tracks, end_levels, max_error_m)
     if aliasing != "allow":
-        root_drop = _check_aliasing(turns, root_drop, is_asked=root_levels is not None)
+        is_asked = root_levels is not None
+        safe = coarsest_safe_level(turns)
+        if is_asked and root_drop > safe:
+            levels = len(level_sizes(len(turns)))
+            what = f"keeping {levels - root_drop} levels leaves the root's turns more than a quarter apart"
+            raise InputError(what, f"Keep {levels - safe} at least")
+        root_drop = min(root_drop, safe)
+    # The model as the reader will have it
+    centre = SO3.exp(_to_single(fitted.centre.log()))
     return TournierCode(
-        _round_model(fitted),
+        _build_model(fitted.skeleton, centre, _to_single(fitted.basis), fitted.rate_hz),
         joints,
         _to_single(motion.root_positions[:: 1 << root_drop]),
         SO3(_to_single(turns.wxyz[:: 1 << root_drop])),
@@ -341,12 +349,6 @@ def _build_model(skeleton: Skeleton, centre: SO3, basis: FloatArray, rate_hz: fl
     return GeodesicModel(skeleton, centre, basis, metric, shares, ones, np.zeros(3), rate_hz)
 
 
-def _round_model(model: GeodesicModel) -> GeodesicModel:
-    """The model as the reader will have it."""
-    centre = SO3.exp(_to_single(model.centre.log()))
-    return _build_model(model.skeleton, centre, _to_single(model.basis), model.rate_hz)
-
-
 def _to_single(values: FloatArray) -> FloatArray:
     return np.asarray(values, dtype=np.float32).astype(np.float64)
 
@@ -364,7 +366,7 @@ def _choose_ends(skeleton: Skeleton, given: tuple[str | int, ...] | None) -> tup
 
 
 def _count_dropped_levels(track: FloatArray, levels: int | None, max_error_m: float) -> int:
-    """How many of the finest levels to drop: as asked, or as many as keep the track ``(F, E, 3)`` near."""
+    """Number of finest levels to drop: as given, or as the error of the track ``(F, E, 3)`` allows."""
     sizes = level_sizes(len(track))
     if levels is not None:
         if not 1 <= levels <= len(sizes):
@@ -377,15 +379,6 @@ def _count_dropped_levels(track: FloatArray, levels: int | None, max_error_m: fl
             break
         dropped += 1
     return dropped
-
-
-def _check_aliasing(turns: SO3, dropped: int, *, is_asked: bool) -> int:
-    safe = coarsest_safe_level(turns)
-    if is_asked and dropped > safe:
-        levels = len(level_sizes(len(turns)))
-        what = f"keeping {levels - dropped} levels leaves the root's turns more than a quarter apart"
-        raise InputError(what, f"Keep {levels - safe} at least")
-    return min(dropped, safe)
 
 
 EDIT_SPRING: Final = 1e-6  # [m^2] holds the coordinates near those of the clip, well below a goal's pull
@@ -428,32 +421,24 @@ def edit_motion(
         raise InputError(f"frames {start} to {stop} of {motion.num_frames}", "Give a range inside the clip")
     moved = motion.skeleton.index(joint) if isinstance(joint, str) else int(joint)
     if not 0 < moved < motion.skeleton.num_joints:
-        raise InputError(f"joint {joint} cannot be moved in a pose space", "Name a joint below the root")
+        raise InputError(f"joint {joint} cannot be moved by a pose model", "Name a joint below the root")
     space = PGA(explained=VARIANCE_SHARE).fit(motion) if model is None else model
     part = motion[start:stop]
     before = space.encode(part)
     offset = edit_window(stop - start)[:, None] * frozen(offset_world, 3, name="offset_world")
-    coordinates = _solve_edit(space, part, before, moved, offset)
+    # Coordinates whose moved joint is displaced, the other end effectors where the model had them
+    turns = part.rotations[:, :1]
+    roots = part.root_positions
+    posed = space.decode(before, root_positions=roots, root_rotations=turns[:, 0], skeleton=part.skeleton)
+    roles = role_map(part.skeleton)
+    held = [j for j in [roles[role] for role in END_ROLES if role in roles] if j != moved]
+    places = turns.inverse() @ (posed.joint_positions() - roots[:, None])
+    goal = places[:, moved] + (turns[:, 0].inverse() @ offset)
+    targets = np.concatenate([places[:, held], np.repeat(goal[:, None], GOAL_WEIGHT, axis=1)], axis=1)
+    coordinates = solve_coordinates(space, (*held, *[moved] * GOAL_WEIGHT), targets, EDIT_SPRING, before)
     wxyz = np.array(motion.rotations.wxyz)
     wxyz[start:stop, 1:] = space.rotations(coordinates).wxyz[:, 1:]
     return Motion(
         motion.skeleton, motion.rate_hz, motion.root_positions, SO3(wxyz), motion.contacts, motion.translations,
         name=motion.name,
     )  # fmt: skip
-
-
-def _solve_edit(space: GeodesicModel, part: Motion, before: FloatArray, moved: int, offset: FloatArray) -> FloatArray:
-    """Coordinates whose moved joint is displaced, the other end effectors where the model had them."""
-    turns = part.rotations[:, :1]
-    roots = part.root_positions
-    posed = space.decode(before, root_positions=roots, root_rotations=turns[:, 0], skeleton=part.skeleton)
-    held = [j for j in _held_ends(part) if j != moved]
-    places = turns.inverse() @ (posed.joint_positions() - roots[:, None])
-    goal = places[:, moved] + (turns[:, 0].inverse() @ offset)
-    targets = np.concatenate([places[:, held], np.repeat(goal[:, None], GOAL_WEIGHT, axis=1)], axis=1)
-    return solve_coordinates(space, (*held, *[moved] * GOAL_WEIGHT), targets, EDIT_SPRING, before)
-
-
-def _held_ends(part: Motion) -> list[int]:
-    roles = role_map(part.skeleton)
-    return [roles[role] for role in END_ROLES if role in roles]

@@ -32,8 +32,8 @@ from marey.compression.foot_lock import (
 from marey.compression.joint_fit import WIDTHS, JointFit, fit_joints, read_fit, write_fit
 from marey.compression.joint_kinds import compute_columns, compute_rotations
 from marey.compression.predictive.closed_loop import read_offsets, write_offsets
-from marey.compression.predictive.frames import read_frames, write_frames
 from marey.compression.predictive.pose_error import compute_reach
+from marey.compression.predictive.predictor import read_frames, write_frames
 from marey.compression.range_coder import (
     GROUPS,
     RATIOS,
@@ -309,47 +309,59 @@ def encode_wavelet(
     def tried(code: int) -> tuple[_WaveletCode, bool]:
         octave = code // STEPS_PER_OCTAVE
         if octave not in measured:
-            measured[octave] = _analyse_clip(motion, FIT_SHARE * 2.0**octave)
-        coded = _quantise_clip(measured[octave], code)
+            skeleton = motion.skeleton
+            fit, numbers = fit_joints(motion, FIT_SHARE * 2.0**octave / compute_reach(skeleton, 0.03))
+            check_writable(*numbers.shape)
+            joints = fit.joints(skeleton)
+            free = int(joints.starts[1])
+            metric = _compute_metric(motion, joints, numbers)
+            metric[np.diag_indices(len(metric))] += FLOOR_M2
+            weights = np.concatenate([np.full(3, np.sqrt(skeleton.num_joints)), np.sqrt(np.diag(metric))])
+            measured[octave] = _AnalysedClip(fit, numbers, free, weights, metric[free - 3 :, free - 3 :])
+        # Quantise everything with one step
+        clip = measured[octave]
+        step = decode_step(code)
+        codes = encode_steps(clip.weights)
+        weights_clip = decode_steps(codes)
+        mean_steps = step / weights_clip[clip.free :]
+        mean = np.rint(clip.numbers[:, clip.free :].mean(axis=0) / mean_steps).astype(np.int64)
+        rest = clip.numbers[:, clip.free :] - mean * mean_steps
+        basis, scales = _quantise_basis(rest, clip.metric, weights_clip[clip.free :], step)
+        rows = basis * _basis_steps(weights_clip[clip.free :], scales, step)
+        scores = _project_scores(rest, rows, clip.metric)
+        tracks = np.concatenate([clip.numbers[:, : clip.free] * weights_clip[: clip.free], scores], axis=1)
+        coded = _WaveletCode(clip.fit, clip.free, codes, code, mean, basis, scales, _quantise_tracks(tracks, step))
         decoded = _decode_motion(coded, motion.skeleton, motion.rate_hz, None, motion.name, moving)
         return coded, is_good(decoded if stands is None else lock_feet(decoded, stands))
 
-    _write_code(out, _search_largest_step(tried, round(STEPS_PER_OCTAVE * np.log2(first_step_m)), motion.name))
-    return bytes(out.data)
-
-
-def _search_largest_step(tried: Callable[[int], tuple[_WaveletCode, bool]], code: int, name: str) -> _WaveletCode:
-    """Go by octaves until the verdict changes, then halve the stride down to the finest step."""
-    coded, good = tried(code)
-    stride, best = STEPS_PER_OCTAVE, coded if good else None
-    while abs(code) <= LARGEST_CODE - STEPS_PER_OCTAVE:
-        code += stride if good else -stride
-        coded, is_good = tried(code)
-        best = coded if is_good else best
-        if is_good != good:
+    # Go by octaves until the verdict changes, then halve the stride down to the finest step
+    code_step = round(STEPS_PER_OCTAVE * np.log2(first_step_m))
+    name = motion.name
+    coded_step, good = tried(code_step)
+    stride, coded_code = STEPS_PER_OCTAVE, coded_step if good else None
+    while abs(code_step) <= LARGEST_CODE - STEPS_PER_OCTAVE:
+        code_step += stride if good else -stride
+        coded_step, is_good_step = tried(code_step)
+        coded_code = coded_step if is_good_step else coded_code
+        if is_good_step != good:
             break
-    if best is None:
+    if coded_code is None:
         raise ConvergenceError(f"no step of the quantiser fits '{name}'; ask for another error")
-    low = best.step_code
+    low = coded_code.step_code
     while stride > 1:
         stride //= 2
-        coded, is_good = tried(low + stride)
-        if is_good:
-            low, best = low + stride, coded
-    return best
-
-
-def _analyse_clip(motion: Motion, tolerance_m: float) -> _AnalysedClip:
-
-    skeleton = motion.skeleton
-    fit, numbers = fit_joints(motion, tolerance_m / compute_reach(skeleton, 0.03))
-    check_writable(*numbers.shape)
-    joints = fit.joints(skeleton)
-    free = int(joints.starts[1])
-    metric = _compute_metric(motion, joints, numbers)
-    metric[np.diag_indices(len(metric))] += FLOOR_M2
-    weights = np.concatenate([np.full(3, np.sqrt(skeleton.num_joints)), np.sqrt(np.diag(metric))])
-    return _AnalysedClip(fit, numbers, free, weights, metric[free - 3 :, free - 3 :])
+        coded_step, is_good_step = tried(low + stride)
+        if is_good_step:
+            low, coded_code = low + stride, coded_step
+    write_fit(out, coded_code.fit)
+    out.ints(coded_code.weight_codes)
+    out.ints(np.array([coded_code.step_code]))
+    out.ints(coded_code.mean)
+    out.ints(coded_code.scale_codes)
+    zeros = np.zeros(len(coded_code.basis), dtype=np.int64)
+    out.raw(write_frames(coded_code.basis, zeros, 0, *build_odds_tables()).tobytes())
+    out.data += write_wavelet(coded_code.waves, *build_odds_tables()).tobytes()
+    return bytes(out.data)
 
 
 def _compute_metric(motion: Motion, joints: JointTables, numbers: FloatArray) -> FloatArray:
@@ -359,21 +371,6 @@ def _compute_metric(motion: Motion, joints: JointTables, numbers: FloatArray) ->
     owners = np.repeat(np.arange(len(joints.kinds)), np.diff(joints.starts))
     columns = compute_columns(joints, np.ascontiguousarray(numbers[rows]), owners)
     return compute_position_metric(np.array(motion.skeleton.parents), places, frames.matrix(), columns, owners)
-
-
-def _quantise_clip(clip: _AnalysedClip, step_code: int) -> _WaveletCode:
-    """Quantise everything with one step."""
-    step = decode_step(step_code)
-    codes = encode_steps(clip.weights)
-    weights = decode_steps(codes)
-    mean_steps = step / weights[clip.free :]
-    mean = np.rint(clip.numbers[:, clip.free :].mean(axis=0) / mean_steps).astype(np.int64)
-    rest = clip.numbers[:, clip.free :] - mean * mean_steps
-    basis, scales = _quantise_basis(rest, clip.metric, weights[clip.free :], step)
-    rows = basis * _basis_steps(weights[clip.free :], scales, step)
-    scores = _project_scores(rest, rows, clip.metric)
-    tracks = np.concatenate([clip.numbers[:, : clip.free] * weights[: clip.free], scores], axis=1)
-    return _WaveletCode(clip.fit, clip.free, codes, step_code, mean, basis, scales, _quantise_tracks(tracks, step))
 
 
 def decode_step(code: int) -> float:
@@ -420,7 +417,7 @@ def _quantise_tracks(tracks: FloatArray, step: float) -> IntArray:
 
     waves = forward_wavelet(np.ascontiguousarray(tracks)) / step
     if np.abs(waves).max(initial=0.0) > LARGEST_NUMBER:
-        raise ConvergenceError("so small a distortion needs more digits than this codec has; ask for a bound instead")
+        raise ConvergenceError("this codec does not reach so small a distortion; give an error bound instead")
     return (np.sign(waves) * np.floor(np.abs(waves) + 0.5 - DEAD_ZONE).clip(0.0)).astype(np.int64)
 
 
@@ -446,18 +443,6 @@ def _decode_motion(
     return Motion(skeleton, rate_hz, numbers[:, :3], SO3(wxyz), contacts, moving, name=name)
 
 
-def _write_code(out: FieldWriter, coded: _WaveletCode) -> None:
-
-    write_fit(out, coded.fit)
-    out.ints(coded.weight_codes)
-    out.ints(np.array([coded.step_code]))
-    out.ints(coded.mean)
-    out.ints(coded.scale_codes)
-    zeros = np.zeros(len(coded.basis), dtype=np.int64)
-    out.raw(write_frames(coded.basis, zeros, 0, *build_odds_tables()).tobytes())
-    out.data += write_wavelet(coded.waves, *build_odds_tables()).tobytes()
-
-
 def decode_wavelet(fields: FieldReader, given: Skeleton | None) -> Motion:
     """Undo :func:`encode_waves`."""
     skeleton = read_skeleton(fields, given)
@@ -466,13 +451,6 @@ def decode_wavelet(fields: FieldReader, given: Skeleton | None) -> Motion:
     stands = read_standing(fields, frames)
     if stands is not None and not has_lockable_feet(skeleton):
         raise format_error("feet to lock on a skeleton without legs")
-    coded = _read_code(fields, frames, skeleton)
-    decoded = _decode_motion(coded, skeleton, rate_hz, contacts, name, moving)
-    return decoded if stands is None else lock_feet(decoded, stands)
-
-
-def _read_code(fields: FieldReader, frames: int, skeleton: Skeleton) -> _WaveletCode:
-
     fit = read_fit(fields, skeleton.num_joints)
     widths = np.array(WIDTHS)[fit.kinds]
     free, count = 3 + int(widths[0]), 3 + int(widths.sum())
@@ -488,4 +466,6 @@ def _read_code(fields: FieldReader, frames: int, skeleton: Skeleton) -> _Wavelet
     waves, used = read_wavelet(rest, frames, width, *build_odds_tables())
     if used < 0:
         raise format_error("the stream of waves ends too soon")
-    return _WaveletCode(fit, free, codes, step, mean, basis, scales, waves)
+    coded = _WaveletCode(fit, free, codes, step, mean, basis, scales, waves)
+    decoded = _decode_motion(coded, skeleton, rate_hz, contacts, name, moving)
+    return decoded if stands is None else lock_feet(decoded, stands)

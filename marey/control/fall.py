@@ -14,9 +14,7 @@ from marey.base import FloatArray
 from marey.simulate import Simulator, State
 from marey.skeleton import Skeleton, role_map
 
-LOW_HEIGHT_FRACTION: Final = (
-    0.75  # [-] of the height that the centre of mass should have: lower is no bent knee but a fall
-)
+LOW_HEIGHT_FRACTION: Final = 0.75  # [-] of the reference height of the centre of mass; lower is a fall, not a bent knee
 FAR_M: Final = 0.6  # [m] beyond the reach of one step, whose capture point cannot be caught any more
 LEAN_RAD: Final = radians(50.0)  # between the trunk and that of the clip: more is doubled over
 RESTING_M: Final = 0.2  # [m] parts that the clip has lower than this may touch the ground
@@ -60,7 +58,7 @@ def detect_fall(
         wanted_m: height that it should have [m].
         capture_error_m: how far its capture point is from where it should be [m].
         lean_rad: how far its trunk leans from where it should be [rad].
-        may_rest: tells of a joint if its part may lie on the ground, as in a clip of somebody who kneels.
+        may_rest: whether the segment of a joint may lie on the ground, as in a clip of a kneeling person.
     """
     if lean_rad > LEAN_RAD:
         return Fall(state.time_s, "lean")
@@ -93,7 +91,7 @@ def _trunk_joints(skeleton: Skeleton) -> tuple[int, int, int]:
 
 
 def find_grounded_part(simulator: Simulator, may_rest: Callable[[int], bool] | None = None) -> str | None:
-    """Name of a part that bears on the ground and is neither foot nor hand, nor one that may."""
+    """Name of a segment in contact with the ground other than feet, hands and permitted ones."""
     contacts = simulator.contacts
     if contacts is None:
         return None

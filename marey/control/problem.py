@@ -1,4 +1,4 @@
-"""The problem of one control step: which internal forces bring the figure nearest to what it is told.
+"""The problem of one control step: the internal forces that bring the figure nearest to its tasks.
 
 Kinetic products, rows and the programme in units of its own are assembled in compiled loops.
 """

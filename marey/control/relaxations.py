@@ -1,7 +1,7 @@
 r"""Convex relaxations of control with internal forces, by name.
 
 All keep :math:`Mv = f + J^T\lambda + A^T\mu`, :math:`Jv \ge b`, :math:`\lambda \ge 0` and the bounds on
-:math:`\mu`; they drop complementarity and differ in what they pay for it. [Tournier2011]_ §14.3; ``gap`` is ours.
+:math:`\mu`; they drop complementarity and differ in their penalty. [Tournier2011]_ §14.3; ``gap`` is ours.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ GAP_BALANCE: Final = 0.6  # [-] strength over gap; convex from 0.5 on, where rou
 
 @dataclass(frozen=True, slots=True)
 class Relaxation:
-    """What is paid for, besides the goals."""
+    """Penalty besides the goals."""
 
     name: str = "gap"
     weight: float = 0.01  # of the extra objective: rho of "gap", w of "sticky", a factor for the others
@@ -78,7 +78,7 @@ def _closed_contact_penalty(problem: ControlProblem, relaxation: Relaxation) -> 
 
 
 def _kinetic_penalty(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
-    r"""(14.8) :math:`\frac12\lambda^T J M^{-1} J^T\lambda`: weak contacts, so that actuators are paid to work."""
+    r"""(14.8) :math:`\frac12\lambda^T J M^{-1} J^T\lambda`: penalises contact forces, so that actuators work."""
     return _work_family(problem, -1.0)
 
 

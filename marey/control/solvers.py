@@ -91,7 +91,7 @@ def _call_daqp(
 
 
 def solve_control(problem: ControlProblem, relaxation: Relaxation | None = None) -> ControlSolution:
-    """Actuation of least cost under a relaxation; if there is none, no actuation with the status that says why."""
+    """Actuation of least cost under a relaxation; zero actuation with a status where there is none."""
     return solve_with_open_rows(
         problem, Relaxation() if relaxation is None else relaxation, np.zeros_like(problem.is_equal)
     )
@@ -164,7 +164,7 @@ def unpack_solution(problem: ControlProblem, z: FloatArray, status: SolveStatus)
 
 
 def no_actuation(problem: ControlProblem, status: SolveStatus) -> ControlSolution:
-    """No actuation, for want of a plan."""
+    """Zero actuation, since no plan was found."""
     nothing = np.zeros(problem.num_actuators)
     return ControlSolution(nothing, problem.free_velocity, np.zeros(problem.ends.size), 0.0, status)
 
@@ -191,7 +191,7 @@ def solve_refined(problem: ControlProblem, relaxation: Relaxation | None = None)
     """Actuation of a relaxation, then the best one for the contacts that it found.
 
     Each one-sided row is closed, and then stays, or open, and then pushes nothing, as in ``solve_exactly``; but the
-    states are not enumerated: the relaxation tells the first, and rows that pull or sink are flipped.
+    states are not enumerated: the relaxation gives the first, and rows that pull or sink are flipped.
     """
     relaxation = Relaxation() if relaxation is None else relaxation
     first = solve_control(problem, relaxation)
@@ -205,26 +205,29 @@ def refine_contacts(problem: ControlProblem, relaxation: Relaxation, first: Cont
         return first
     bare = replace(relaxation, name="none")
     best, lowest = first, np.inf
-    for closed in _initial_active_rows(problem, first):
+    # Rows `(m,)` that may be closed: those that press, or only those that stay where they are
+    away = problem.rows @ first.planned_velocity - problem.ends
+    presses = find_pressing_rows(problem, first)
+    stays = presses & (away < LIFTED)
+    for closed in [presses] if (stays == presses).all() else [presses, stays]:
         for _ in range(MAX_REFINEMENTS):
-            found = _solve_with_closed(problem, bare, closed, one_sided & ~closed)
+            is_open = one_sided & ~closed
+            quadratic, linear = closed_contact_goals(problem, closed)
+            held = problem.with_goals(problem.goal_matrix + quadratic, problem.goal_vector + linear)
+            found = solve_with_open_rows(held, bare, is_open)
             cost = problem.goal(found.planned_velocity)
             if not found.is_solved or cost >= lowest:
                 break
             best, lowest = found, cost
-            flipped = _flip_rows(problem, found, closed, one_sided)
+            # Closed rows without force open where they are pulled; open rows that sink close
+            away_rows = problem.rows @ found.planned_velocity - problem.ends
+            loose = closed & (found.multipliers <= 0.0) & (away_rows > STILL_SPEED / 100.0)
+            sunk = one_sided & ~closed & (away_rows < STILL_SPEED)
+            flipped = (closed & ~loose) | sunk
             if (flipped == closed).all():
                 break
             closed = flipped
     return best
-
-
-def _initial_active_rows(problem: ControlProblem, first: ControlSolution) -> list[BoolArray]:
-    """Rows ``(m,)`` that may be closed: those that press, or only those that stay where they are."""
-    away = problem.rows @ first.planned_velocity - problem.ends
-    presses = find_pressing_rows(problem, first)
-    stays = presses & (away < LIFTED)
-    return [presses] if (stays == presses).all() else [presses, stays]
 
 
 def find_pressing_rows(problem: ControlProblem, found: ControlSolution) -> BoolArray:
@@ -242,24 +245,8 @@ def closed_contact_goals(problem: ControlProblem, closed: BoolArray) -> tuple[Fl
     return pulled @ rows, -pulled @ ends
 
 
-def _solve_with_closed(
-    problem: ControlProblem, relaxation: Relaxation, closed: BoolArray, is_open: BoolArray
-) -> ControlSolution:
-    quadratic, linear = closed_contact_goals(problem, closed)
-    held = problem.with_goals(problem.goal_matrix + quadratic, problem.goal_vector + linear)
-    return solve_with_open_rows(held, relaxation, is_open)
-
-
-def _flip_rows(problem: ControlProblem, found: ControlSolution, closed: BoolArray, one_sided: BoolArray) -> BoolArray:
-    """Closed rows without force open where they are pulled; open rows that sink close."""
-    away = problem.rows @ found.planned_velocity - problem.ends
-    loose = closed & (found.multipliers <= 0.0) & (away > STILL_SPEED / 100.0)
-    sunk = one_sided & ~closed & (away < STILL_SPEED)
-    return (closed & ~loose) | sunk
-
-
 RANK: Final = 1e-6  # [-] of the strongest direction; a task that feels less of a direction leaves it free
-FEASIBLE: Final = 1e-9  # [-] by which rows give way, so that the last level's solution stays one
+FEASIBLE: Final = 1e-9  # [-] relaxation of rows, so that the solution of the last level stays feasible
 
 
 def solve_strictly(
@@ -294,32 +281,28 @@ def solve_strictly(
                 return no_actuation(problem, status)
             basis = np.diag(1.0 / np.sqrt(np.diag(programme.H)))
         else:
-            y, found = _restrict_programme(programme, z, basis).solve()
+            # The same programme in the coordinates of a subspace through a point that keeps all rows
+            bounded = np.isfinite(programme.low) | np.isfinite(programme.high)
+            rows = np.concatenate([programme.A, np.eye(z.size)[bounded]])
+            here = rows @ z
+            lower = np.concatenate([programme.lower, programme.low[bounded]])
+            upper = np.concatenate([programme.upper, programme.high[bounded]])
+            give = FEASIBLE * (1.0 + np.abs(here))
+            n = basis.shape[1]
+            least: FloatArray = np.minimum(lower - here, -give)
+            most: FloatArray = np.maximum(upper - here, give)
+            y, found = ControlProgramme(
+                basis.T @ programme.H @ basis,
+                basis.T @ (programme.H @ z + programme.g),
+                rows @ basis,
+                *(least, most, np.full(n, -np.inf), np.full(n, np.inf)),
+            ).solve()
             z = z + basis @ y if found is SolveStatus.CONVERGED else z
         basis = _free_directions(problem, features, basis, rank) if number < last else basis
         if not basis.shape[1]:
             break
     assert z is not None
     return unpack_solution(problem, z, SolveStatus.CONVERGED)
-
-
-def _restrict_programme(programme: ControlProgramme, z: FloatArray, basis: FloatArray) -> ControlProgramme:
-    """The same programme in the coordinates of a subspace through a point that keeps all rows."""
-    bounded = np.isfinite(programme.low) | np.isfinite(programme.high)
-    rows = np.concatenate([programme.A, np.eye(z.size)[bounded]])
-    here = rows @ z
-    lower = np.concatenate([programme.lower, programme.low[bounded]])
-    upper = np.concatenate([programme.upper, programme.high[bounded]])
-    give = FEASIBLE * (1.0 + np.abs(here))
-    n = basis.shape[1]
-    least: FloatArray = np.minimum(lower - here, -give)
-    most: FloatArray = np.maximum(upper - here, give)
-    return ControlProgramme(
-        basis.T @ programme.H @ basis,
-        basis.T @ (programme.H @ z + programme.g),
-        rows @ basis,
-        *(least, most, np.full(n, -np.inf), np.full(n, np.inf)),
-    )
 
 
 def _free_directions(

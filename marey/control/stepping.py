@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
-from marey.control.reference.centre_of_mass import HORIZONTAL_AXES, project_into_hull
+from marey.control.reference.centre_of_mass import HORIZONTAL_AXES
 from marey.control.reference.clip import Reference, Soles
 from marey.control.support import convex_hull, hull_distances
 from marey.motion import find_runs
@@ -27,7 +27,7 @@ UP = np.array([0.0, 1.0, 0.0])
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FloorPlanes:
-    """What a figure walks on: the highest of some planes that are not too steep; without any, height zero."""
+    """Ground of a walking figure: the highest of the planes that are not too steep; height zero without any."""
 
     grounds: tuple[Ground, ...]
 
@@ -75,7 +75,7 @@ FLAT_M: Final = 0.02  # [m] a sole whose corners are all lower lies flat
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FootSchedule:
-    """How both feet of a clip stand, frame by frame."""
+    """Stances of both feet of a clip, frame by frame."""
 
     phases: IntArray  # (F, 2) AIR, HEEL, FLAT or BALL
     landings: IntArray  # (F, 2) frame in which a foot that is in the air lands; F where it never does
@@ -120,7 +120,7 @@ EDGE_CORNERS: Final = {HEEL: slice(0, 2), BALL: slice(2, 4)}
 
 
 class SwingTarget(NamedTuple):
-    """Where a foot in the air shall be now."""
+    """Target of a swinging foot at the current step."""
 
     offset: FloatArray  # (3,) [m] from where the clip has it
     velocity: FloatArray  # (3,) [m/s] with which that changes
@@ -136,7 +136,7 @@ class SteppingFoot:
     offset: FloatArray = field(default_factory=lambda: np.zeros(2))  # [m] from where it stands in the clip (x, z)
     lifted: FloatArray = field(default_factory=lambda: np.zeros(3))  # [m] from the clip when it was lifted
     begun: int = 0  # step in which it was lifted
-    due: int = 0  # step in which it shall land, or should have landed
+    due: int = 0  # step of its planned landing, which may have passed
     is_own: bool = False  # whether it takes, or took, a step that the clip does not have
     sunk_m: float = 0.0  # [m] that it has gone down in search of the ground
 
@@ -149,7 +149,7 @@ class SteppingFoot:
 class Footsteps:
     """Both feet of a figure that follows a clip.
 
-    A foot that comes down early stands; one that is late goes on down until it lands, and the other one waits for it.
+    A foot that lands early stands; a late foot continues downwards until it lands, and the other foot waits.
     Where it came down becomes the place of the clip: what the clip does from there on is moved with the feet, so that
     a drift is never pulled back.
     """
@@ -179,7 +179,33 @@ class Footsteps:
         for side in range(2):
             foot = self.feet[side]
             if foot.is_down:
-                self._stand(step, side, points[side], gaps[side])
+                # A foot that is down rolls as the clip does, is lifted, or has lost the ground
+                places = points[side]
+                gaps_stand = gaps[side]
+                foot_stand, other = self.feet[side], self.feet[1 - side]
+                # A foot that has slipped stands where it is now
+                now = self.floor.under(places[EDGE_CORNERS[foot_stand.edge]].mean(axis=0))
+                foot_stand.offset, foot_stand.anchor = (
+                    foot_stand.offset + (now - foot_stand.anchor)[HORIZONTAL_AXES],
+                    now,
+                )
+                wanted = int(self.schedule.phases[self._frame(max(step, foot_stand.due)), side])
+                foot_stand.is_own = foot_stand.is_own and wanted == AIR
+                if (
+                    wanted == AIR
+                    and not foot_stand.is_own
+                    and (other.is_down or not self.schedule.phases[self._frame(step)].any())
+                ):
+                    self._lift(step, side, places, int(self.schedule.landings[self._frame(step), side]))
+                elif float(gaps_stand.min()) > LOST_M:
+                    self._lift(step, side, places, step)
+                elif wanted == AIR:
+                    foot_stand.phase = FLAT if foot_stand.is_own else foot_stand.phase
+                elif wanted == BALL and float(gaps_stand[2:4].max()) < TILT_M and foot_stand.edge != BALL:
+                    self._hold(foot_stand, BALL, places)
+                    foot_stand.phase = BALL
+                elif wanted in (FLAT, BALL) and not (wanted == BALL and foot_stand.phase == HEEL):
+                    foot_stand.phase = wanted if foot_stand.edge == BALL or wanted == FLAT else FLAT
             elif float(gaps[side].min()) < TOUCH_M and self._may_land(foot, step):
                 self._land(step, side, points[side], gaps[side])
         self.offset = self._mean_offset(self._frame(step), pivot)
@@ -214,29 +240,6 @@ class Footsteps:
     def _hold(self, foot: SteppingFoot, edge: int, places: FloatArray) -> None:
         foot.edge, foot.anchor = edge, self.floor.under(places[EDGE_CORNERS[edge]].mean(axis=0))
 
-    def _slip(self, foot: SteppingFoot, places: FloatArray) -> None:
-        """A foot that has slipped stands where it is now."""
-        now = self.floor.under(places[EDGE_CORNERS[foot.edge]].mean(axis=0))
-        foot.offset, foot.anchor = foot.offset + (now - foot.anchor)[HORIZONTAL_AXES], now
-
-    def _stand(self, step: int, side: int, places: FloatArray, gaps: FloatArray) -> None:
-        """A foot that is down rolls as the clip does, is lifted, or has lost the ground."""
-        foot, other = self.feet[side], self.feet[1 - side]
-        self._slip(foot, places)
-        wanted = int(self.schedule.phases[self._frame(max(step, foot.due)), side])
-        foot.is_own = foot.is_own and wanted == AIR
-        if wanted == AIR and not foot.is_own and (other.is_down or not self.schedule.phases[self._frame(step)].any()):
-            self._lift(step, side, places, int(self.schedule.landings[self._frame(step), side]))
-        elif float(gaps.min()) > LOST_M:
-            self._lift(step, side, places, step)
-        elif wanted == AIR:
-            foot.phase = FLAT if foot.is_own else foot.phase
-        elif wanted == BALL and float(gaps[2:4].max()) < TILT_M and foot.edge != BALL:
-            self._hold(foot, BALL, places)
-            foot.phase = BALL
-        elif wanted in (FLAT, BALL) and not (wanted == BALL and foot.phase == HEEL):
-            foot.phase = wanted if foot.edge == BALL or wanted == FLAT else FLAT
-
     def _lift(self, step: int, side: int, places: FloatArray, due: int) -> None:
         foot, i = self.feet[side], self._frame(step)
         foot.phase, foot.begun, foot.due, foot.is_own = AIR, step, due, False
@@ -248,7 +251,7 @@ class Footsteps:
         return self.reference.soles[i, side]
 
     def _mean_offset(self, i: int, pivot: FloatArray) -> FloatArray:
-        """How far ``(2,)`` [m] the clip is moved: as the feet are, each by what it bears."""
+        """Offset ``(2,)`` [m] of the clip: mean of the offsets of the feet, weighted by their loads."""
         left, right = self.feet
         if left.is_down and right.is_down:
             a, b = self.reference.soles[i][:, HORIZONTAL_AXES]
@@ -259,12 +262,12 @@ class Footsteps:
         return left.offset if left.is_down else right.offset
 
     def swing(self, step: int, side: int, landing: FloatArray) -> SwingTarget:
-        """Where a foot in the air shall be: as it was lifted, then more and more on the way to its landing.
+        """Target of a swinging foot: blends from its lift-off pose to its landing.
 
         Args:
             step: now.
             side: 0 left, 1 right.
-            landing: where it shall land ``(2,)`` [m] (x, z), from where the clip lands.
+            landing: its landing position ``(2,)`` [m] (x, z), relative to that of the clip.
         """
         foot, dt = self.feet[side], self.reference.dt
         whole = max(foot.due - foot.begun, 1)
@@ -298,22 +301,6 @@ def begin_recovery_step(at: TrackingStep) -> None:
     if not _is_quiet(at) or _capture_distance(at) <= OUT_M:
         return
     at.steps.step_out(at.step, _stepping_foot(at), at.points, RECOVERY_STEP_S)
-
-
-def capturing_offset(at: TrackingStep, side: int) -> FloatArray:
-    r"""How far from the clip ``(2,)`` [m] a foot must land to catch the figure.
-
-    Until then the ground pushes at the place p of the other sole that is nearest to the capture point, so that this
-    will be at :math:`p + (\xi - p)\,e^{\omega T}`.
-    """
-    foot, stance = at.steps.feet[side], at.points[1 - side, :4][:, HORIZONTAL_AXES]
-    point, left_s = at.capture_point(), max(foot.due - at.step, 0) * at.dt
-    push = project_into_hull(convex_hull(stance), point, 0.0)
-    away = (point - push) * np.exp(at.sway.frequency * left_s)
-    away = away * (1.0 + BEYOND_M / max(float(np.linalg.norm(away)), 1e-9))
-    way = push + away - stance.mean(axis=0)
-    way = way * min(1.0, LONGEST_M / max(float(np.linalg.norm(way)), 1e-9))
-    return stance.mean(axis=0) + way - at.reference.soles[at.frame, side][HORIZONTAL_AXES]
 
 
 def _is_quiet(at: TrackingStep) -> bool:

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from marey.control.tasks import Centre
 
 
-SUPPORT_TOUCH_M: Final = 5e-3  # [m] points nearer to the ground than this bear the figure
+SUPPORT_TOUCH_M: Final = 5e-3  # [m] points nearer to the ground than this support the figure
 FADE_S: Final = 0.2  # [s] in which a support that is lost is forgotten
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Support:
-    """What a figure stands on."""
+    """Support of a figure."""
 
     points: FloatArray  # (n, 3) [m] that touch
     hull: FloatArray  # (h, 2) [m] corners (x, z), counterclockwise in (x, z)
@@ -36,7 +36,7 @@ class Support:
         return np.array([x, mean[1], z])
 
     def hold(self, hold_s: float) -> float:
-        """How much of it still counts, from 1 to 0."""
+        """Remaining weight, from 1 to 0."""
         return float(np.clip(1.0 - (self.lost_s - hold_s) / FADE_S, 0.0, 1.0))
 
 

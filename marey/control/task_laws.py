@@ -1,6 +1,6 @@
 r"""Tasks as features of one step: what each asks of a velocity, :math:`\Gamma v \approx \tilde\gamma`.
 
-Features of feet need the soles, how they lie on the ground, and which points may bear a figure.
+Features of feet need the soles, their pose on the ground, and the points of support.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from marey.base import BoolArray, FloatArray, InputError, UnknownNameError
 from marey.control.support import Support, hull_distances
 from marey.control.tasks import (
     SIDES,
-    ControlTask,
     Drive,
     FootTask,
     Gains,
@@ -30,7 +29,7 @@ from marey.control.tasks import (
 )
 from marey.kinematics import ComTask, LookAtTask, OrientationTask, PointTask, PoseTask
 from marey.lie import SO3
-from marey.simulate import ConstraintRows, Mechanics, Simulator, StepSystem, contact_spheres
+from marey.simulate import ConstraintRows, Mechanics, Simulator, contact_spheres
 from marey.skeleton import Pose, Skeleton, t_pose
 
 
@@ -53,12 +52,6 @@ def control_form(features: Iterable[Feature], size: int) -> tuple[FloatArray, Fl
         quadratic += pulled @ feature.matrix
         linear -= pulled @ feature.target
     return quadratic, linear
-
-
-def max_angular_speed(system: StepSystem, velocity: FloatArray) -> float:
-    """Largest angular velocity [rad/s] of any segment at a velocity ``(d,)``."""
-    turns = system.mechanics.angular @ velocity
-    return float(np.sqrt(np.einsum("ji,ji->j", turns, turns).max()))
 
 
 @lru_cache(maxsize=64)
@@ -97,7 +90,7 @@ def sole_target(frame: FloatArray, normal: FloatArray, heading_rad: float | None
 Stance = Iterable[str]
 STICK_WEIGHT: Final = 1e4  # [s²/m²] points that stand stay: above all goals, below what must hold
 FLAT_WEIGHT: Final = 1e3  # [s²/m²] soles that stand come down flat
-STANCE_TOUCH_M: Final = 1e-3  # [m] points that come nearer than this in the step may bear the figure
+STANCE_TOUCH_M: Final = 1e-3  # [m] points that come nearer than this in the step can support the figure
 FOOT_M: Final = 0.1  # [m] a sole's turn counts as much as a shift by its half length
 DOWN: Final = 0.2  # [-] part of a gap that a sole which stands closes in a step
 DOWN_SPEED: Final = 0.1  # [m/s] at most
@@ -125,7 +118,7 @@ def _stance_rows(rows: ConstraintRows, stance: tuple[str, ...]) -> BoolArray:
 def stance_features(
     rows: ConstraintRows, stance: tuple[str, ...], dt: float, simulator: Simulator, here: Mechanics
 ) -> tuple[ConstraintRows, list[Feature]]:
-    """Rows that may bear a figure, and features that keep its soles where they stand.
+    """Contact rows of a figure, and features that keep its soles in place.
 
     A plan must not lean on points that do not touch, so that these are left out. Points that touch by a hair are taken
     to touch: what leans on them brings them down.
@@ -150,7 +143,17 @@ def stance_features(
     near = is_normal & (gaps > 0.0) & (gaps <= STANCE_TOUCH_M)
     rows = replace(rows, b=np.where(near, -DOWN * gaps / dt, rows.b))
     stuck = ~far & (rows.owners >= 0) & (stands | (rows.partners >= 0))
-    return select_rows(rows, ~far), [Feature(rows.J[stuck], rows.b[stuck], STICK_WEIGHT), lie, *landing]
+    # Some rows of many; rows of friction go with their partners
+    kept = ~far
+    numbers = np.cumsum(kept) - 1
+    partners = np.where(rows.partners >= 0, numbers[rows.partners], -1)[kept]
+    columns = ("J", "b", "lower", "upper", "directions", "owners", "slots", "grips", "priorities")
+    picked = {column: getattr(rows, column)[kept] for column in columns}
+    return replace(rows, partners=partners, names=(), **picked), [
+        Feature(rows.J[stuck], rows.b[stuck], STICK_WEIGHT),
+        lie,
+        *landing,
+    ]
 
 
 def _landing_position(side: str, simulator: Simulator, here: Mechanics) -> Feature:
@@ -160,16 +163,7 @@ def _landing_position(side: str, simulator: Simulator, here: Mechanics) -> Featu
     return Feature(matrix, np.zeros(3), FLAT_WEIGHT)
 
 
-def select_rows(rows: ConstraintRows, kept: BoolArray) -> ConstraintRows:
-    """Some rows of many; rows of friction go with their partners."""
-    numbers = np.cumsum(kept) - 1
-    partners = np.where(rows.partners >= 0, numbers[rows.partners], -1)[kept]
-    columns = ("J", "b", "lower", "upper", "directions", "owners", "slots", "grips", "priorities")
-    picked = {column: getattr(rows, column)[kept] for column in columns}
-    return replace(rows, partners=partners, names=(), **picked)
-
-
-SLOW_GAINS: Final = Gains(3.0, 0.0)  # of the whole body, which falls as fast as it may be corrected
+SLOW_GAINS: Final = Gains(3.0, 0.0)  # of the whole body, whose natural frequency limits the gain
 MODERATE_GAINS: Final = Gains(5.0, 0.0)  # of poses, which settle what goals leave open
 FAST_GAINS: Final = Gains()
 OFFSET_M: Final = 0.1  # [m] a sole's turn counts as much as a shift by its half length
@@ -191,7 +185,7 @@ class StepContext:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskLaw:
-    """How far a task is from its target, and how that changes."""
+    """Error of a task and its rate."""
 
     error: FloatArray  # (r,)
     matrix: FloatArray  # (r, d)
@@ -202,13 +196,8 @@ class TaskLaw:
     fence_ends: FloatArray | None = None  # (s,)
 
 
-def as_drive(task: ControlTask | Drive) -> Drive:
-    """A task with the gains of its kind, unless it has its own."""
-    return task if isinstance(task, Drive) else Drive(task)
-
-
 def make_features(drive: Drive, scene: StepContext) -> tuple[list[Feature], float]:
-    """Features of a task in one step, none where it has no meaning, and how far it is from its target."""
+    """Features of a task in one step (none where it is undefined), and its distance from its target."""
     law = task_law(drive.task, scene, drive.flow)
     if law is None:
         return [], 0.0
@@ -274,7 +263,8 @@ def _look_at_law(task: LookAtTask, scene: StepContext, flow: FloatArray | None) 
     if far < 1e-3:
         return None
     turn = SO3.from_two_vectors(view / far, gaze).log()
-    along = _cross(view) / far**2
+    # Matrix `(3, 3)` of the product with a vector
+    along = np.array([[0.0, -view[2], view[1]], [view[2], 0.0, -view[0]], [-view[1], view[0], 0.0]]) / far**2
     matrix = here.angular[j] - np.outer(gaze, gaze @ here.angular[j]) + along @ here.point_jacobian(j, task.point)
     return TaskLaw(turn, matrix, None if flow is None else along @ flow, _task_weight(task.weight))
 
@@ -333,12 +323,8 @@ def _capture_point_rows(
     here, gravity = scene.here, max(float(np.linalg.norm(scene.simulator.gravity)), 1e-6)
     height = max(float(here.com[1] - support.points[:, 1].mean()), 0.1)
     normals, inside = hull_distances(support.hull, here.com[[0, 2]])
-    margin = min(margin_m, 0.5 * _inner_radius(support.hull))
+    margin = min(margin_m, 0.5 * float(hull_distances(support.hull, support.hull.mean(axis=0))[1].min()))
     return normals @ here.com_jacobian[[0, 2]], -(inside - margin) / (scene.dt + float(np.sqrt(height / gravity)))
-
-
-def _inner_radius(hull: FloatArray) -> float:
-    return float(hull_distances(hull, hull.mean(axis=0))[1].min())
 
 
 @task_law.register
@@ -383,7 +369,17 @@ def _mode_law(
 def _pose_law(task: PoseTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
     simulator = scene.simulator
     if simulator.model is None:
-        law = _joint_law(task, scene, flow)
+        # Every joint in its own frame, in the full space
+        simulator_law = scene.simulator
+        joints, d = simulator_law.mechanism.joints, scene.here.inertia.shape[0]
+        state, pose = simulator_law.state, t_pose(simulator_law.body.skeleton) if task.pose is None else task.pose
+        error = (pose.rotations[joints].inverse() @ state.rotations[joints]).log().ravel()
+        matrix = np.eye(d)[6:]
+        if task.joints is not None:
+            chosen = np.repeat(np.isin(joints, [scene.joint(j) for j in task.joints]), 3)
+            error, matrix = error[chosen], matrix[chosen]
+        _check_flow(flow, error.size)
+        law = TaskLaw(error, matrix, flow, task.weight, MODERATE_GAINS)
     else:
         law = _mode_law(_coordinates(task.pose, simulator), scene, flow, task.weight)
     return (
@@ -391,20 +387,6 @@ def _pose_law(task: PoseTask, scene: StepContext, flow: FloatArray | None) -> Ta
         if task.root_weight == 0.0 or task.pose is None
         else _append_root_rows(law, task.pose, scene, task.root_weight)
     )
-
-
-def _joint_law(task: PoseTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
-    """Every joint in its own frame, in the full space."""
-    simulator = scene.simulator
-    joints, d = simulator.mechanism.joints, scene.here.inertia.shape[0]
-    state, pose = simulator.state, t_pose(simulator.body.skeleton) if task.pose is None else task.pose
-    error = (pose.rotations[joints].inverse() @ state.rotations[joints]).log().ravel()
-    matrix = np.eye(d)[6:]
-    if task.joints is not None:
-        chosen = np.repeat(np.isin(joints, [scene.joint(j) for j in task.joints]), 3)
-        error, matrix = error[chosen], matrix[chosen]
-    _check_flow(flow, error.size)
-    return TaskLaw(error, matrix, flow, task.weight, MODERATE_GAINS)
 
 
 def _check_flow(flow: FloatArray | None, size: int) -> None:
@@ -465,8 +447,3 @@ def _single_row(goal: FloatArray, width: int = 3) -> FloatArray:
 
 def _task_weight(weight: object) -> FloatArray | float:
     return float(weight) if isinstance(weight, float | int) else np.asarray(weight, dtype=np.float64)
-
-
-def _cross(v: FloatArray) -> FloatArray:
-    """Matrix ``(3, 3)`` of the product with a vector."""
-    return np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])

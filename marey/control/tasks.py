@@ -1,4 +1,4 @@
-"""What a controller is asked for beyond the tasks of inverse kinematics: momentum, support, gaze, modes, feet.
+"""Tasks of a controller beyond those of inverse kinematics: momentum, support, gaze, modes, feet.
 
 Gains say how fast an error is corrected; the gaze frame is the one that a head should have.
 """
@@ -47,8 +47,8 @@ class Gains:
         return stiffness
 
 
-NEAREST_M: Final = 1e-3  # [m] to look at something nearer has no direction
-LEAST_ACROSS: Final = 0.05  # [-] part of "up" across the gaze; below it, upright has no meaning
+NEAREST_M: Final = 1e-3  # [m] the gaze towards a nearer point has no direction
+LEAST_ACROSS: Final = 0.05  # [-] component of "up" across the gaze, below which the roll of the head is undefined
 
 
 def gaze_frame(view: FloatArray, up: FloatArray) -> FloatArray | None:
@@ -92,7 +92,7 @@ CENTRES: Final[tuple[Centre, ...]] = ("hull", "mean")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MomentumTask:
-    """The angular momentum about the centre of mass shall be as given: no arms that whirl, no body that tips.
+    """The angular momentum about the centre of mass follows a target: limits whirling arms and tipping.
 
     ``weight`` multiplies the squared momentum per kilogram of body mass [s²/m⁴]. [Tournier2011]_ §15.2.
     """
@@ -109,7 +109,7 @@ class MomentumTask:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SupportTask:
-    r"""The centre of mass shall stay above the middle of what the figure stands on. [Tournier2011]_ §15.2.
+    r"""The centre of mass stays above the centre of the support. [Tournier2011]_ §15.2.
 
     The source takes the mean of the points that touch (``centre="mean"``); we take the middle of their hull. With a
     margin, the capture point :math:`c + \dot c\sqrt{h/g}` is also fenced in: it stays that far inside the hull, so that
@@ -137,7 +137,7 @@ class SupportTask:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GazeTask:
-    """The head shall look at a place and stay upright: its whole frame follows. [Tournier2011]_ §15.1.
+    """The head looks at a position and stays upright: its whole frame follows. [Tournier2011]_ §15.1.
 
     A target nearer than a millimetre, or straight above or below, asks for nothing.
     """
@@ -165,7 +165,7 @@ class GazeTask:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModesTask:
-    """The coordinates of the pose model shall be as given: a ``PoseTask`` for clips that were encoded beforehand.
+    """The coordinates of the pose model follow a target: a ``PoseTask`` for encoded clips.
 
     ``weight`` multiplies the squared angles by which joints differ [1/rad²], as in the full space
     (``metric="joints"``), or squares of standard deviations (``metric="deviations"``), as in inverse kinematics: the
@@ -187,7 +187,7 @@ class ModesTask:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowsTask:
-    r"""Rows of one's own: after the step, :math:`\Gamma v` shall be as given. Gains do not matter to it."""
+    r"""User-defined rows: after the step, :math:`\Gamma v` equals the target. Gains have no effect."""
 
     matrix: ArrayLike  # (r, d) Γ
     target: ArrayLike  # (r,)
@@ -204,7 +204,7 @@ class RowsTask:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FootTask:
-    """A sole shall be at a place, flat, and point somewhere: to place a step, or to keep a foot where it stands.
+    """A sole is flat at a position with a heading: places a step, or keeps a foot in place.
 
     ``weight`` multiplies the squared distance [1/m²] of the middle of the sole, and of its ends.
     """
@@ -226,7 +226,7 @@ class FootTask:
         normal = frozen(self.normal, 3, name="normal")
         length = float(np.linalg.norm(normal))
         if length < 1e-9:
-            raise InputError("the normal of a foot's place is zero", "Give the direction that points out of the ground")
+            raise InputError("the normal of a foot target is zero", "Give the direction that points out of the ground")
         object.__setattr__(self, "normal", frozen(normal / length, 3, name="normal"))
         object.__setattr__(self, "goal", frozen(self.target_world, 3, name="target_world"))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import Final, TypedDict, Unpack
@@ -107,7 +107,7 @@ class Tracker:
         self.frame = 0
         self.fall: Fall | None = None
         velocity = np.array(self.reference.velocities[0])
-        velocity[3:6] += self._sway.velocity[0] - self._first_com_velocity()
+        velocity[3:6] += self._sway.velocity[0] - (self.reference.com[1] - self.reference.com[0]) / self.reference.dt
         first = self.reference.motion[0]
         rise = np.array([0.0, self.steps.floor.height(self.reference.com[0, [0, 2]]), 0.0])
         self.simulator.reset(replace(first, root_position=first.root_position + rise), velocity=velocity)
@@ -118,9 +118,6 @@ class Tracker:
         """Be where another tracker of the same clip is, whose simulator was in the same state."""
         self.frame, self.fall = other.frame, other.fall
         self.steps.go_on_from(other.steps)
-
-    def _first_com_velocity(self) -> FloatArray:
-        return (self.reference.com[1] - self.reference.com[0]) / self.reference.dt
 
     @property
     def time_s(self) -> float:
@@ -146,7 +143,10 @@ class Tracker:
             return self.simulator.step(self.reference.dt, forces)
         pivot = self._sway.pivot[min(self.frame, len(self.reference) - 1)]
         self.steps.update(self.frame, self._points(), pivot)
-        at = self._instant()
+        here, velocity = self.simulator.mechanics(), self.simulator.state.velocity
+        points = self._soles.places(here.joints, here.frames)
+        clip = (self.reference, self._sway, self.frame, self.steps)
+        at = TrackingStep(self.simulator, here, velocity, *clip, points, self.weights)
         if self.weights.step > 0.0:
             begin_recovery_step(at)
         self.controller.stance = self._stance(at)
@@ -178,7 +178,7 @@ class Tracker:
         return tuple(side for side, foot, lies in feet if foot.phase == FLAT and lies)
 
     def _goals(self, at: TrackingStep) -> list[RowsTask]:
-        """What the clip asks for in this step, as far as it counts."""
+        """Weighted tasks of the clip in this step."""
         w, laws = self.weights, list[RowsTask]()
         if w.com > 0.0:
             laws.append(com_rows(at))
@@ -190,15 +190,9 @@ class Tracker:
             laws.append(pose_rows(at, self._moving))
         return laws + [foot_rows(at, side) for side in range(2) if w.swing > 0.0 and w.stance > 0.0]
 
-    def _instant(self) -> TrackingStep:
-        here, velocity = self.simulator.mechanics(), self.simulator.state.velocity
-        points = self._soles.places(here.joints, here.frames)
-        clip = (self.reference, self._sway, self.frame, self.steps)
-        return TrackingStep(self.simulator, here, velocity, *clip, points, self.weights)
-
 
 class TrackOptions(TypedDict, total=False):
-    """What :func:`track` and :func:`track_result` can be told; see there."""
+    """Options of :func:`track_clip` and :func:`solve_tracking`."""
 
     model: PoseModel | int | None
     body: Body | None
@@ -214,16 +208,16 @@ class TrackOptions(TypedDict, total=False):
 
 
 def track_clip(motion: Motion, **options: Unpack[TrackOptions]) -> Motion:
-    """What a clip becomes when a figure with mass and muscles does it, and is pushed; see :func:`track_result`."""
+    """Motion of a simulated figure that follows a clip; see :func:`solve_tracking`."""
     return solve_tracking(motion, **options).motion
 
 
 def solve_tracking(motion: Motion, **options: Unpack[TrackOptions]) -> TrackingResult:
-    """Let a simulated figure follow a clip with forces from inside alone, and tell how near it came.
+    """Make a simulated figure follow a clip by internal forces, and report the error.
 
     Each step asks for the clip's accelerations: of the centre of mass, whose path is first made fit for the soles, of
     the angular momentum, the feet and all joints; errors are taken back as fast as the ground allows. Feet in the air
-    land where balance wants them. A figure that falls does so as a body would; the run ends a second later.
+    land where balance requires. A fall is simulated; the run ends one second later.
 
     Args:
         motion: any clip of a figure with two feet: captured, walked by ``marey.locomotion`` or from a graph.
@@ -246,7 +240,34 @@ def solve_tracking(motion: Motion, **options: Unpack[TrackOptions]) -> TrackingR
     dt, seconds, simulator = options.get("dt", DT_S), options.get("seconds"), resolve_simulator(motion, options)
     tracker = Tracker(simulator, motion, dt=dt, weights=options.get("weights"), tasks=options.get("tasks", ()))
     count = len(tracker.reference) - 1 if seconds is None else ceil(_check_positive(seconds) / dt - 1e-9)
-    return run_tracker(tracker, count, tuple(options.get("pushes", ())), options.get("on_step"))
+    # Make steps until they are done or a figure has lain for a while
+    pushes = tuple(options.get("pushes", ()))
+    on_step = options.get("on_step")
+    recorder, dt_tracker = Recorder(tracker.simulator), tracker.reference.dt
+    errors, planned = [tracker.error_m], list[bool]()
+    for n in range(count):
+        try:
+            tracker.step(forces_at(pushes, n * dt_tracker, dt_tracker))
+        except ConvergenceError:  # the simulator stays at its last good state
+            tracker.fall = tracker.fall or Fall(n * dt_tracker, "unstable")
+            break
+        recorder.record()
+        errors.append(tracker.error_m)
+        report = tracker.controller.report
+        planned.append(report is not None and report.is_planned and tracker.fall is None)
+        if on_step is not None:
+            on_step(tracker.simulator)
+        if tracker.fall is not None and (n + 1) * dt_tracker > tracker.fall.time_s + AFTER_FALL_S:
+            break
+    motion_tracker = recorder.motion(f"{tracker.reference.motion.name} tracked")
+    return TrackingResult(
+        motion_tracker,
+        tracker.reference,
+        np.array(errors),
+        tracker.fall,
+        recorder.forces,
+        np.array(planned, dtype=np.bool_),
+    )
 
 
 def resolve_simulator(motion: Motion, options: TrackOptions) -> Simulator:
@@ -261,32 +282,6 @@ def resolve_simulator(motion: Motion, options: TrackOptions) -> Simulator:
         ground=options.get("ground"),
         limits=options.get("limits"),
         dt=options.get("dt", DT_S),
-    )
-
-
-def run_tracker(
-    tracker: Tracker, count: int, pushes: Sequence[Push] = (), on_step: Callable[[Simulator], None] | None = None
-) -> TrackingResult:
-    """Make steps until they are done or a figure has lain for a while."""
-    recorder, dt = Recorder(tracker.simulator), tracker.reference.dt
-    errors, planned = [tracker.error_m], list[bool]()
-    for n in range(count):
-        try:
-            tracker.step(forces_at(pushes, n * dt, dt))
-        except ConvergenceError:  # the simulator stays at its last good state
-            tracker.fall = tracker.fall or Fall(n * dt, "unstable")
-            break
-        recorder.record()
-        errors.append(tracker.error_m)
-        report = tracker.controller.report
-        planned.append(report is not None and report.is_planned and tracker.fall is None)
-        if on_step is not None:
-            on_step(tracker.simulator)
-        if tracker.fall is not None and (n + 1) * dt > tracker.fall.time_s + AFTER_FALL_S:
-            break
-    motion = recorder.motion(f"{tracker.reference.motion.name} tracked")
-    return TrackingResult(
-        motion, tracker.reference, np.array(errors), tracker.fall, recorder.forces, np.array(planned, dtype=np.bool_)
     )
 
 

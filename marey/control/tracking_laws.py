@@ -14,14 +14,14 @@ import numpy as np
 from marey.base import FloatArray, InputError, IntArray
 from marey.control.reference.centre_of_mass import HORIZONTAL_AXES, CentreOfMassPath, project_into_hull
 from marey.control.reference.clip import SIDES, Reference
-from marey.control.stepping import EDGE_CORNERS, FLAT, Footsteps, capturing_offset
+from marey.control.stepping import BEYOND_M, EDGE_CORNERS, FLAT, LONGEST_M, Footsteps
 from marey.control.support import convex_hull
 from marey.control.task_laws import sole_frame, sole_target
 from marey.control.tasks import RowsTask
 from marey.lie import SO3
 from marey.simulate import Mechanics, Simulator
 
-NEAR_M: Final = 0.003  # [m] corners that are lower bear the figure
+NEAR_M: Final = 0.003  # [m] lower corners support the figure
 EDGE_M: Final = 0.01  # [m] pressure is asked for no nearer to the edge of the soles
 
 
@@ -30,14 +30,14 @@ VelocityGains = tuple[float, float]  # length of a step [s], and how fast errors
 
 @dataclass(frozen=True, slots=True)
 class TrackWeights:
-    """How much the parts of a clip count against one another, and how fast errors are taken back."""
+    """Weights of the tasks of a clip, and the rates of error correction."""
 
     com: float = 5e4  # of squared velocities of the centre of mass [s²/m²]
     momentum: float = 2e4  # of squared angular momenta per kilogram of the body
     root: float = 20.0  # of squared turns of the root
     pose: float = 1.0  # of squared turns of all joints
     swing: float = 3e3  # of a foot in the air
-    stance: float = 3e3  # of the edge of a foot that bears the figure
+    stance: float = 3e3  # of the edge of a supporting foot
     roll: float = 30.0  # of squared turns of a foot on the ground
     com_per_s: float = 8.0  # of the height of the centre of mass
     capture: float = 2.0  # [-] of the capture point, beyond what keeps it from running away
@@ -99,20 +99,20 @@ class TrackingStep:
         return self.here.com_jacobian @ self.velocity
 
     def capture_point(self) -> FloatArray:
-        """Where ``(2,)`` [m] a stop would need support."""
+        """Capture point ``(2,)`` [m]."""
         return (self.here.com + self.com_velocity() / self.sway.frequency)[HORIZONTAL_AXES]
 
     def capture_error(self) -> FloatArray:
-        """How far ``(2,)`` [m] the capture point is from where it should be."""
+        """Error ``(2,)`` [m] of the capture point."""
         wanted = self.rest() if self.is_over else self.sway.capture(self.frame)
         return self.capture_point() - wanted - self.steps.offset
 
     def rest(self) -> FloatArray:
-        """Place ``(2,)`` [m] between the feet of the clip, where somebody who stands still is safe."""
+        """Position ``(2,)`` [m] between the feet of the clip, where a standing figure is stable."""
         return self.reference.soles[self.frame][:, HORIZONTAL_AXES].mean(axis=0)
 
     def pivot(self) -> FloatArray:
-        """Where ``(2,)`` [m] the ground shall carry the centre of mass, before the soles have their say."""
+        """Desired centre of pressure ``(2,)`` [m], before it is projected on the soles."""
         pivot = self.rest() if self.is_over else self.sway.pivot[self.frame]
         return pivot + self.steps.offset + (1.0 + self.weights.capture) * self.capture_error()
 
@@ -128,7 +128,7 @@ class TrackingStep:
 def correct_velocity(
     pace: VelocityGains, now: FloatArray, wanted: FloatArray, then: FloatArray, error: FloatArray
 ) -> FloatArray:
-    """Velocity after a step, from the present one, the wanted one, that of the next frame, and the way to go."""
+    """Velocity after a step, from the present, the desired and the next frame's velocity and the position error."""
     h, per_s = pace
     return now + (then - wanted) + h * (2.0 * per_s * (wanted - now) + per_s**2 * error)
 
@@ -140,7 +140,11 @@ def com_rows(at: TrackingStep) -> RowsTask:
     """
     h, w, sway, i = at.dt, at.weights, at.sway, at.frame
     now, com, pivot = at.com_velocity(), at.here.com, at.pivot()
-    hull = bearing_hull(at)
+    # Hull `(h, 2)` [m] of the corners that bear the figure: of feet that stand, else of any
+    low = at.steps.floor.gaps(at.points) < NEAR_M
+    planned = low & np.array([[foot.is_down] for foot in at.steps.feet])
+    bearing = planned if planned.any() else low
+    hull = convex_hull(at.points[bearing][:, HORIZONTAL_AXES])
     if len(hull):
         pivot = project_into_hull(hull, pivot + sway.shift[i], EDGE_M) - sway.shift[i]
     rise = at.steps.floor.rise(pivot)
@@ -148,14 +152,6 @@ def com_rows(at: TrackingStep) -> RowsTask:
     target = correct_velocity((h, w.com_per_s), now, wanted, then, at.target_com() - com)
     target[HORIZONTAL_AXES] = now[HORIZONTAL_AXES] + h * sway.stiffness[i] * (com[HORIZONTAL_AXES] - pivot)
     return RowsTask(at.here.com_jacobian, target, weight=w.com)
-
-
-def bearing_hull(at: TrackingStep) -> FloatArray:
-    """Hull ``(h, 2)`` [m] of the corners that bear the figure: of feet that stand, else of any."""
-    low = at.steps.floor.gaps(at.points) < NEAR_M
-    planned = low & np.array([[foot.is_down] for foot in at.steps.feet])
-    bearing = planned if planned.any() else low
-    return convex_hull(at.points[bearing][:, HORIZONTAL_AXES])
 
 
 def momentum_rows(at: TrackingStep) -> RowsTask:
@@ -197,14 +193,14 @@ SOLE_ARM_M: Final = 0.1  # [m] a sole's turn counts as much as a shift by its ha
 LOOK_AHEADS: Final = 8  # moments until a landing in which the capture point is foreseen
 LONGEST_S: Final = 0.7  # [s] that the capture point is foreseen at most
 APART_M: Final = 0.08  # [m] feet keep to their sides by as much, if the clip does
-LANDING_PHASE: Final = 0.8  # [-] part of the way down that a foot goes in a step: what does not touch does not bear
+LANDING_PHASE: Final = 0.8  # [-] fraction of its height that a landing foot moves down per step
 DOWN_M_S: Final = 0.5  # [m/s] at most
 DOWN_RAD_S: Final = 4.0  # [rad/s] at most
 ZERO_VELOCITY: Final = np.zeros(3)
 
 
 def foot_rows(at: TrackingStep, side: int) -> RowsTask:
-    """A foot that is held by the edge it stands on, or swings to where the clip, and balance, want it."""
+    """A foot held by its supporting edge, or swinging to the target of clip and balance."""
     return _standing_rows(at, side) if at.steps.feet[side].is_down else _swinging_rows(at, side)
 
 
@@ -261,10 +257,20 @@ def _align_to_normal(normal: FloatArray, turn: SO3) -> SO3:
 
 
 def landing_offset(at: TrackingStep, side: int) -> FloatArray:
-    """How far from the clip ``(2,)`` [m] a foot shall land: as the other one stands, and by what balance needs."""
+    """Offset ``(2,)`` [m] of a landing from the clip: that of the other foot plus a correction for balance."""
     other, foot = at.steps.feet[1 - side], at.steps.feet[side]
     if foot.is_own:
-        return _avoid_crossing(at, side, capturing_offset(at, side))
+        # How far from the clip `(2,)` [m] a foot must land to catch the figure
+        foot_offset, stance = at.steps.feet[side], at.points[1 - side, :4][:, HORIZONTAL_AXES]
+        point, left_s_offset = at.capture_point(), max(foot_offset.due - at.step, 0) * at.dt
+        push = project_into_hull(convex_hull(stance), point, 0.0)
+        away = (point - push) * np.exp(at.sway.frequency * left_s_offset)
+        away = away * (1.0 + BEYOND_M / max(float(np.linalg.norm(away)), 1e-9))
+        way = push + away - stance.mean(axis=0)
+        way = way * min(1.0, LONGEST_M / max(float(np.linalg.norm(way)), 1e-9))
+        return _avoid_crossing(
+            at, side, stance.mean(axis=0) + way - at.reference.soles[at.frame, side][HORIZONTAL_AXES]
+        )
     base = other.offset if other.is_down else at.steps.offset
     if foot.due >= len(at.reference):  # it never lands
         return _avoid_crossing(at, side, base)

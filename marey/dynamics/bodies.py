@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints
-from marey.dynamics.segments import masses_from_capsules, masses_from_table, place_landmarks, sum_joint_masses
+from marey.dynamics.segments import masses_from_capsules, masses_from_table, place_landmarks
 from marey.lie import SO3
 from marey.motion import MassTable, Motion, mass_table, standing_height
 from marey.skeleton import RoleMap, Skeleton, role_map
@@ -45,26 +45,23 @@ def check_inertias(names: tuple[str, ...], masses: FloatArray, inertias: FloatAr
     masses = frozen(masses, len(names), name="masses")
     inertias = frozen(inertias, len(names), 3, 3, name="inertias")
     for name, mass, inertia in zip(names, masses, inertias, strict=True):
-        _check_inertia(name, float(mass), inertia)
+        mass_inertia = float(mass)
+        if mass_inertia < 0.0:
+            raise InputError(f"link '{name}' weighs {mass_inertia:g} kg", "A mass is zero or more")
+        if mass_inertia == 0.0 and np.any(inertia):
+            raise InputError(f"link '{name}' has an inertia but no mass", "Give it a mass, or no inertia")
+        slack = INERTIA_TOL * max(float(np.trace(inertia)), 1e-300)
+        if np.abs(inertia - inertia.T).max() > slack:
+            raise InputError(f"the inertia of link '{name}' is not symmetric", "Give (I + I.T) / 2")
+        low, middle, high = np.linalg.eigvalsh(inertia)
+        if low < -slack or low + middle < high - slack:
+            moments = f"{low:.3g}, {middle:.3g}, {high:.3g}"
+            raise InputError(
+                f"no solid has the moments {moments} of link '{name}'", "Each is at most the sum of the others"
+            )
     if masses.sum() <= 0.0:
         raise InputError("there is no mass", "Give at least one link a positive mass")
     return masses, inertias
-
-
-def _check_inertia(name: str, mass: float, inertia: FloatArray) -> None:
-    if mass < 0.0:
-        raise InputError(f"link '{name}' weighs {mass:g} kg", "A mass is zero or more")
-    if mass == 0.0 and np.any(inertia):
-        raise InputError(f"link '{name}' has an inertia but no mass", "Give it a mass, or no inertia")
-    slack = INERTIA_TOL * max(float(np.trace(inertia)), 1e-300)
-    if np.abs(inertia - inertia.T).max() > slack:
-        raise InputError(f"the inertia of link '{name}' is not symmetric", "Give (I + I.T) / 2")
-    low, middle, high = np.linalg.eigvalsh(inertia)
-    if low < -slack or low + middle < high - slack:
-        moments = f"{low:.3g}, {middle:.3g}, {high:.3g}"
-        raise InputError(
-            f"no solid has the moments {moments} of link '{name}'", "Each is at most the sum of the others"
-        )
 
 
 def normalise_orientations(orientations: FloatArray, count: int) -> FloatArray:
@@ -238,8 +235,21 @@ def _assemble_body(skeleton: Skeleton, mass_kg: float | None, height_m: float | 
         lumps, source = masses_from_capsules(skeleton, mass), "capsules of one density"
         report.append("too few parts of a human body are known: masses are by the volume of capsules")
     elif missing:
-        report.append(f"no joints for {', '.join(missing)}: the other segments share their mass")
-    return Body(skeleton, *sum_joint_masses(lumps, skeleton.num_joints), height, source, tuple(report))
+        report.append(f"no joints for {', '.join(missing)}: their mass is distributed over the other segments")
+    # Masses `(J,)`, centres `(J, 3)` and inertias about them `(J, 3, 3)`, by the parallel-axis theorem
+    num_joints = skeleton.num_joints
+    masses, centres, inertias = np.zeros(num_joints), np.zeros((num_joints, 3)), np.zeros((num_joints, 3, 3))
+    for lump in lumps:
+        masses[lump.joint] += lump.mass
+        centres[lump.joint] += lump.mass * lump.centre
+    has_mass = masses > 0.0
+    centres[has_mass] /= masses[has_mass, None]
+    for lump in lumps:
+        d = lump.centre - centres[lump.joint]
+        inertias[lump.joint] += lump.inertia + lump.mass * (float(d @ d) * np.eye(3) - np.outer(d, d))
+    return Body(
+        skeleton, *(masses, centres, 0.5 * (inertias + inertias.transpose(0, 2, 1))), height, source, tuple(report)
+    )
 
 
 def _standing_height(skeleton: Skeleton) -> float:

@@ -27,53 +27,6 @@ def allocate_fit() -> FitScratch:
 
 
 @kernel
-def _factorise(columns: FloatArray, count: int, Q: FloatArray, R: FloatArray) -> None:
-    """Orthogonal factors of the first columns ``(6, count)``, by modified Gram-Schmidt."""
-    for j in range(count):
-        for i in range(6):
-            Q[i, j] = columns[i, j]
-        for k in range(j):
-            share = 0.0
-            for i in range(6):
-                share += Q[i, k] * Q[i, j]
-            R[k, j] = share
-            for i in range(6):
-                Q[i, j] -= share * Q[i, k]
-        square = 0.0
-        for i in range(6):
-            square += Q[i, j] * Q[i, j]
-        length = np.sqrt(square)
-        R[j, j] = length
-        for i in range(6):
-            Q[i, j] = Q[i, j] / length if length > NO_LENGTH else 0.0
-
-
-@kernel
-def _solve_factorised(count: int, target: FloatArray, Q: FloatArray, R: FloatArray, x: FloatArray) -> None:
-    """Solve for ``x[:count]`` with the factors of the columns; a column that the others span gets nothing."""
-    for j in range(count - 1, -1, -1):
-        value = 0.0
-        for i in range(6):
-            value += Q[i, j] * target[i]
-        for k in range(j + 1, count):
-            value -= R[j, k] * x[k]
-        x[j] = value / R[j, j] if R[j, j] > NO_LENGTH else 0.0
-
-
-@kernel
-def _find_steepest_column(A: FloatArray, num: int, residual: FloatArray, least: float) -> int:
-    """Number of the column along which the residual is longest, -1 if it is nowhere longer than ``least``."""
-    best, slope = -1, least
-    for j in range(num):
-        gain = 0.0
-        for i in range(6):
-            gain += A[i, j] * residual[i]
-        if gain > slope:
-            best, slope = j, gain
-    return best
-
-
-@kernel
 def _is_used(used: IntArray, count: int, column: int) -> bool:
     found = False
     for k in range(count):
@@ -109,8 +62,33 @@ def _solve_active_columns(A: FloatArray, target: FloatArray, count: int, room: F
         for k in range(count):
             for i in range(6):
                 chosen[i, k] = A[i, used[k]]
-        _factorise(chosen, count, Q, R)
-        _solve_factorised(count, target, Q, R, rows[1])
+        # Orthogonal factors of the first columns `(6, count)`, by modified Gram-Schmidt
+        for j in range(count):
+            for i in range(6):
+                Q[i, j] = chosen[i, j]
+            for k in range(j):
+                share = 0.0
+                for i in range(6):
+                    share += Q[i, k] * Q[i, j]
+                R[k, j] = share
+                for i in range(6):
+                    Q[i, j] -= share * Q[i, k]
+            square = 0.0
+            for i in range(6):
+                square += Q[i, j] * Q[i, j]
+            length = np.sqrt(square)
+            R[j, j] = length
+            for i in range(6):
+                Q[i, j] = Q[i, j] / length if length > NO_LENGTH else 0.0
+        # Solve for `x[:count]` with the factors of the columns; a column that the others span gets nothing
+        x = rows[1]
+        for j in range(count - 1, -1, -1):
+            value = 0.0
+            for i in range(6):
+                value += Q[i, j] * target[i]
+            for k in range(j + 1, count):
+                value -= R[j, k] * x[k]
+            x[j] = value / R[j, j] if R[j, j] > NO_LENGTH else 0.0
         left = _step_to_boundary(used, count, rows[0], rows[1])
         if left == count:
             break
@@ -128,7 +106,14 @@ def solve_nonnegative(A: FloatArray, num: int, target: FloatArray, weights: Floa
         square += target[i] * target[i]
     least = GAIN_TOL * max(np.sqrt(square), 1e-9)
     for _ in range(MAX_ROUNDS):
-        best = _find_steepest_column(A, num, residual, least)
+        # Number of the column along which the residual is longest, -1 if it is nowhere longer than `least`
+        best, slope = -1, least
+        for j in range(num):
+            gain = 0.0
+            for i in range(6):
+                gain += A[i, j] * residual[i]
+            if gain > slope:
+                best, slope = j, gain
         if best < 0 or count == 6 or _is_used(used, count, best):
             break
         used[count], x[count] = best, 0.0
@@ -159,28 +144,13 @@ def _axis_direction(e: int) -> Vector:
 
 
 @kernel
-def _add_point_columns(
-    A: FloatArray, owner: IntArray, num: int, p: int, arm: Vector, edges: FloatArray, is_grip: bool, lever: float
-) -> int:
-    """Add what point ``p`` can give to the columns ``(6, num)``; returns how many there are then."""
-    for e in range(6 if is_grip else len(edges)):
-        force = _axis_direction(e) if is_grip else row3(edges, e)
-        moment = cross(arm, force)
-        for i in range(3):
-            A[i, num], A[3 + i, num] = force[i], moment[i] / lever
-        owner[num] = p
-        num += 1
-    return num
-
-
-@kernel
 def fit_moving_cones(
     targets: FloatArray, arms: FloatArray, active: BoolArray, grips: BoolArray, edges: FloatArray, lever: float
 ) -> tuple[FloatArray, FloatArray]:
-    """What contacts at moving points can give.
+    """Generators of the wrenches of contacts at moving points.
 
     Args:
-        targets: wanted force and moment ``(F, 6)``, the moment over ``lever``.
+        targets: demanded force and moment ``(F, 6)``, the moment over ``lever``.
         arms: points ``(F, P, 3)`` relative to the point about which moments are taken.
         active: which of them touch ``(F, P)``.
         grips: which of them hold on ``(F, P)``: they can push in every direction.
@@ -198,7 +168,18 @@ def fit_moving_cones(
         num = 0
         for p in range(num_points):
             if active[f, p]:
-                num = _add_point_columns(A, owner, num, p, row3(arms[f], p), edges, grips[f, p], lever)
+                # Add what point `p` can give to the columns `(6, num_columns)`; returns how many there are then
+                num_columns = num
+                arm = row3(arms[f], p)
+                is_grip = grips[f, p]
+                for e in range(6 if is_grip else len(edges)):
+                    force = _axis_direction(e) if is_grip else row3(edges, e)
+                    moment = cross(arm, force)
+                    for i in range(3):
+                        A[i, num_columns], A[3 + i, num_columns] = force[i], moment[i] / lever
+                    owner[num_columns] = p
+                    num_columns += 1
+                num = num_columns
         solve_nonnegative(A, num, targets[f], weights, room)
         for j in range(num):
             if weights[j] > 0.0:
@@ -217,7 +198,7 @@ MARGIN_NAMES: Final = ("friction", "tipping_x", "tipping_y", "twist", "pull", "p
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConeMargins:
-    """How far inside its bounds a wrench is, frame by frame; negative is outside ([Fang2003]_ eq. 4.9-4.16)."""
+    """Margins of a wrench inside its bounds, frame by frame; negative is outside ([Fang2003]_ eq. 4.9-4.16)."""
 
     friction: FloatArray  # (F,) [N] C1: friction · f_n - |f_t|
     tipping_x: FloatArray  # (F,) [N m] C2: f_n |T_x| - |moment about y|
@@ -383,7 +364,7 @@ class GripSupport:
             raise InputError(what, "Give positive numbers")
 
     def margins(self, wrenches: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """How much force [N] and moment [N m] is left ``(F,)``; negative is more than the hand can hold."""
+        """Margins of force [N] and moment [N m] ``(F,)``; negative beyond the capacity of the hand."""
         force, moment = shift_wrench(wrenches, self.centre)
         held = self.max_force_n - np.linalg.norm(force, axis=-1)
         return held, self.max_moment_nm - np.abs(moment).max(axis=-1)
@@ -391,7 +372,7 @@ class GripSupport:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConeProjection:
-    """The wrench of a cone nearest to each wanted one."""
+    """The wrench of a cone nearest to each demanded one."""
 
     distance: FloatArray  # (F,) [N] with moments divided by the lever
     wrenches: FloatArray  # (F, 6) the nearest ones, about the world origin
@@ -413,7 +394,9 @@ def project_on_cone(
     """
     wanted = frozen(np.atleast_2d(wrenches), None, 6, name="wrenches")
     edges = frozen(generators, 6, None, name="generators")
-    _check_positive(lever_m, "lever_m")
+    name = "lever_m"
+    if not (np.isfinite(lever_m) and lever_m > 0.0):
+        raise InputError(f"{name} is {lever_m}", "It must be positive")
     scaled = [_scale_wrenches(w, about, lever_m) for w in (edges.T, wanted)]
     weights = fit_fixed_cone(np.ascontiguousarray(scaled[0].T), scaled[1])
     away = scaled[1] - weights @ scaled[0]
@@ -492,8 +475,3 @@ def _check_unit(normal: FloatArray) -> None:
 def _check_friction(friction: float) -> None:
     if not (np.isfinite(friction) and friction >= 0.0):
         raise InputError(f"friction is {friction}", "It is 0 or more; shoes on a floor have 0.5 to 1")
-
-
-def _check_positive(value: float, name: str) -> None:
-    if not (np.isfinite(value) and value > 0.0):
-        raise InputError(f"{name} is {value}", "It must be positive")

@@ -9,7 +9,7 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.lie import SO3
-from marey.motion import BodySegment, MassTable, TrunkPart
+from marey.motion import BodySegment, MassTable
 from marey.skeleton import RoleMap, Skeleton, capsules, foot_points, t_pose
 
 SIDES: Final = ("left_", "right_")
@@ -58,7 +58,11 @@ def place_landmarks(skeleton: Skeleton, roles: RoleMap, table: MassTable, statur
     marks = {role: positions[joint] for role, joint in roles.joints.items()}
     stand = StandingSkeleton(roles, positions, frames, marks)
     _add_head(stand, skeleton, table.head_length * stature_m)
-    _add_feet(stand, skeleton)
+    points = foot_points(skeleton, stand.roles)
+    at = points.positions(stand.positions, stand.frames)
+    for side in SIDES:
+        if side + "foot" not in stand.landmarks and side + "ball" in points.names:
+            stand.landmarks[side + "foot"] = at[points.index(side + "ball")]
     for side in SIDES:
         _add_hand(stand, skeleton, side, table.hand_length * stature_m)
     return stand
@@ -76,14 +80,6 @@ def _add_head(stand: StandingSkeleton, skeleton: Skeleton, length_m: float) -> N
         marks["crown"] = marks["neck"] + length_m * UP
     else:
         marks["crown"] = stand.positions[head] + tip
-
-
-def _add_feet(stand: StandingSkeleton, skeleton: Skeleton) -> None:
-    points = foot_points(skeleton, stand.roles)
-    at = points.positions(stand.positions, stand.frames)
-    for side in SIDES:
-        if side + "foot" not in stand.landmarks and side + "ball" in points.names:
-            stand.landmarks[side + "foot"] = at[points.index(side + "ball")]
 
 
 def _add_hand(stand: StandingSkeleton, skeleton: Skeleton, side: str, length_m: float) -> None:
@@ -111,7 +107,21 @@ def masses_from_table(
             continue
         scaled = replace(segment, share=segment.share * mass_kg / total)
         if segment.name == "trunk":
-            lumps += _build_trunk(stand, table.trunk_parts, scaled, ends)
+            # The three parts of the trunk, moved together so that their common centre is the printed one of the trunk
+            parts = table.trunk_parts
+            near, far = ends
+            total_trunk = sum(part.share for part in parts)
+            shift = scaled.along - sum(part.share * part.along for part in parts) / total_trunk
+            length = float(np.linalg.norm(far - near))
+            lumps_trunk: list[SegmentMass] = []
+            for part in parts:
+                mass = scaled.share * part.share / total_trunk
+                inertia = mass * (part.length * length) ** 2 * _gyration_matrix(far - near, FORWARD, part.radii)
+                centre = near + (part.along + shift) * (far - near)
+                lumps_trunk.append(
+                    stand.segment_mass(_find_spine_joint(stand, centre, far - near), mass, centre, inertia)
+                )
+            lumps += lumps_trunk
         else:
             lumps.append(_build_segment(stand, scaled, ends, stature_m))
     return lumps, missing
@@ -143,23 +153,6 @@ def _find_carrier(stand: StandingSkeleton, segment: BodySegment) -> int:
     return next((stand.roles[name] for name in names if name in stand.roles), 0)
 
 
-def _build_trunk(
-    stand: StandingSkeleton, parts: tuple[TrunkPart, ...], trunk: BodySegment, ends: tuple[FloatArray, FloatArray]
-) -> list[SegmentMass]:
-    """The three parts of the trunk, moved together so that their common centre is the printed one of the trunk."""
-    near, far = ends
-    total = sum(part.share for part in parts)
-    shift = trunk.along - sum(part.share * part.along for part in parts) / total
-    length = float(np.linalg.norm(far - near))
-    lumps: list[SegmentMass] = []
-    for part in parts:
-        mass = trunk.share * part.share / total
-        inertia = mass * (part.length * length) ** 2 * _gyration_matrix(far - near, FORWARD, part.radii)
-        centre = near + (part.along + shift) * (far - near)
-        lumps.append(stand.segment_mass(_find_spine_joint(stand, centre, far - near), mass, centre, inertia))
-    return lumps
-
-
 def _find_spine_joint(stand: StandingSkeleton, centre: FloatArray, down: FloatArray) -> int:
     """The highest joint of the spine that is not above a point of the trunk; the pelvis at least."""
     spine = [stand.roles[role] for role in _SPINE if role in stand.roles]
@@ -179,7 +172,7 @@ def _gyration_matrix(along: FloatArray, front: FloatArray, radii: tuple[float, f
 
 
 def masses_from_capsules(skeleton: Skeleton, mass_kg: float) -> list[SegmentMass]:
-    """Lumps of the solid body drawn around a skeleton, all of one density; a point of mass if it has no extent."""
+    """Segments of the solid body around a skeleton, with uniform density; a point mass if it has no extent."""
     solid = capsules(skeleton)
     if not len(solid):
         return [SegmentMass(0, mass_kg, np.zeros(3), 0.4 * mass_kg * 0.05**2 * np.eye(3))]
@@ -204,17 +197,3 @@ def _capsule_inertia(mass: float, along: FloatArray, radius: float) -> FloatArra
     across += balls * (0.4 * radius**2 + 0.25 * length**2 + 0.375 * length * radius)
     a = along / length if float(np.linalg.norm(along)) > 1e-9 else UP
     return across * np.eye(3) + (axial - across) * np.outer(a, a)
-
-
-def sum_joint_masses(lumps: list[SegmentMass], num_joints: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Masses ``(J,)``, centres ``(J, 3)`` and inertias about them ``(J, 3, 3)``, by the parallel-axis theorem."""
-    masses, centres, inertias = np.zeros(num_joints), np.zeros((num_joints, 3)), np.zeros((num_joints, 3, 3))
-    for lump in lumps:
-        masses[lump.joint] += lump.mass
-        centres[lump.joint] += lump.mass * lump.centre
-    has_mass = masses > 0.0
-    centres[has_mass] /= masses[has_mass, None]
-    for lump in lumps:
-        d = lump.centre - centres[lump.joint]
-        inertias[lump.joint] += lump.inertia + lump.mass * (float(d @ d) * np.eye(3) - np.outer(d, d))
-    return masses, centres, 0.5 * (inertias + inertias.transpose(0, 2, 1))

@@ -138,16 +138,6 @@ def twist_power(twist: Spatial, wrench: Spatial) -> float:
 
 
 @kernel
-def symmetric_times(J: SymmetricMatrix, a: Vector) -> Vector:
-    """Symmetric matrix times a vector."""
-    return (
-        J[0] * a[0] + J[3] * a[1] + J[4] * a[2],
-        J[3] * a[0] + J[1] * a[1] + J[5] * a[2],
-        J[4] * a[0] + J[5] * a[1] + J[2] * a[2],
-    )
-
-
-@kernel
 def inertia_times(m: float, h: Vector, J: SymmetricMatrix, v: Spatial) -> Spatial:
     r"""Momentum of an inertia that moves with twist ``v``: (A.16), repaired.
 
@@ -156,7 +146,16 @@ def inertia_times(m: float, h: Vector, J: SymmetricMatrix, v: Spatial) -> Spatia
     With ``m = 0`` it is a rate of inertia times a twist.
     """
     linear = add3(scale3(m, v[1]), cross(v[0], h))
-    return linear, add3(symmetric_times(J, v[0]), cross(h, v[1]))
+    # Symmetric matrix times a vector
+    a = v[0]
+    return linear, add3(
+        (
+            J[0] * a[0] + J[3] * a[1] + J[4] * a[2],
+            J[3] * a[0] + J[1] * a[1] + J[5] * a[2],
+            J[4] * a[0] + J[5] * a[1] + J[2] * a[2],
+        ),
+        cross(h, v[1]),
+    )
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Where a body is supported: touching corners of soles and palms, their friction cones and support polygon."""
+"""Supports of a body: corners of soles and palms in contact, their friction cones and support polygon."""
 
 from __future__ import annotations
 
@@ -12,27 +12,6 @@ from marey.dynamics.contact_cones import compute_friction_edges
 from marey.lie import SO3
 from marey.motion import Contacts, Motion, detect_contacts
 from marey.skeleton import contact_points, foot_points, leg_length, role_map
-
-
-@kernel
-def _convex_hull(points: FloatArray, count: int, hull: FloatArray) -> int:
-    """Corners of the convex hull of ``points[:count]`` ``(n, 2)``, counter-clockwise; returns how many (Andrew)."""
-    order = np.argsort(points[:count, 0] + 1e-9 * points[:count, 1], kind="mergesort")
-    size = 0
-    for turn in range(2):
-        start = size
-        for i in range(count):
-            p = order[i] if turn == 0 else order[count - 1 - i]
-            while size - start >= 2:
-                ax, ay = hull[size - 1, 0] - hull[size - 2, 0], hull[size - 1, 1] - hull[size - 2, 1]
-                bx, by = points[p, 0] - hull[size - 2, 0], points[p, 1] - hull[size - 2, 1]
-                if ax * by - ay * bx > 0.0:
-                    break
-                size -= 1
-            hull[size, 0], hull[size, 1] = points[p, 0], points[p, 1]
-            size += 1
-        size -= 1
-    return size
 
 
 @kernel
@@ -54,7 +33,26 @@ def compute_polygon_margins(places: FloatArray, points: FloatArray, active: Bool
                 count += 1
         if count == 0:
             continue
-        size = max(_convex_hull(chosen, count, hull), 1)
+        # Corners of the convex hull of `chosen[:count]` `(n, 2)`, counter-clockwise; returns how many (Andrew)
+        order = np.argsort(chosen[:count, 0] + 1e-9 * chosen[:count, 1], kind="mergesort")
+        size_hull = 0
+        for turn in range(2):
+            start = size_hull
+            for i in range(count):
+                p_hull = order[i] if turn == 0 else order[count - 1 - i]
+                while size_hull - start >= 2:
+                    ax_hull, ay_hull = (
+                        hull[size_hull - 1, 0] - hull[size_hull - 2, 0],
+                        hull[size_hull - 1, 1] - hull[size_hull - 2, 1],
+                    )
+                    bx, by = chosen[p_hull, 0] - hull[size_hull - 2, 0], chosen[p_hull, 1] - hull[size_hull - 2, 1]
+                    if ax_hull * by - ay_hull * bx > 0.0:
+                        break
+                    size_hull -= 1
+                hull[size_hull, 0], hull[size_hull, 1] = chosen[p_hull, 0], chosen[p_hull, 1]
+                size_hull += 1
+            size_hull -= 1
+        size = max(size_hull, 1)
         nearest, is_inside = np.inf, size >= 3
         for k in range(size):
             ax, ay = hull[k, 0], hull[k, 1]
@@ -139,10 +137,31 @@ def find_supports(
     """
     given = contacts if contacts is not None else motion.contacts
     track = detect_contacts(motion) if given is None else given
-    _check_track(track, motion)
+    check_length(track, motion)
+    known = {*contact_points(motion.skeleton).names, *LIMBS, "feet", "hands"}
+    for name in track.names:
+        if name not in known:
+            raise UnknownNameError("contact point", name, f"skeleton '{motion.skeleton.name}'", sorted(known))
     origins, R_world_joint = motion.joint_frames() if frames is None else frames
-    soles = _find_soles(motion, track, origins, R_world_joint)
-    palms = _find_palms(motion, track, origins, R_world_joint)
+    points_soles = foot_points(motion.skeleton)
+    places = points_soles.positions(origins, R_world_joint)
+    stature_m = leg_length(motion.skeleton, role_map(motion.skeleton)) / LEG_SHARE
+    soles: list[_LimbCorners] = []
+    for limb, side in enumerate(("left", "right")):
+        columns = [i for i, name in enumerate(points_soles.names) if name.startswith(side)]
+        if len(columns) == 3:
+            whole = (f"{side}_foot", "feet")
+            heel, toe = _contact_flags(track, f"{side}_heel", *whole), _contact_flags(track, f"{side}_toe", *whole)
+            soles.append(_sole_corners(limb, places[:, columns], np.stack([heel, toe, toe], axis=1), stature_m))
+    points = contact_points(motion.skeleton)
+    palms: list[_LimbCorners] = []
+    for limb, name in ((2, "left_hand"), (3, "right_hand")):
+        flags = _contact_flags(track, name, "hands")
+        if name in points.names and flags.any():
+            place = points.positions(origins, R_world_joint)[:, points.index(name)]
+            middles = place[:, None] + PALM_HALF_M * np.array([[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]])
+            half = np.broadcast_to(np.array([PALM_HALF_M, 0.0, 0.0]), middles.shape)
+            palms.append(_LimbCorners(limb, middles, np.repeat(flags[:, None], 2, axis=1), half))
     floor_m = _floor_height(floor, soles)
     return _assemble_supports(motion, soles, palms, floor, floor_m, friction, slack_s, was_given=given is not None)
 
@@ -165,32 +184,10 @@ def check_length(track: Contacts, motion: Motion) -> None:
         )
 
 
-def _check_track(track: Contacts, motion: Motion) -> None:
-    check_length(track, motion)
-    known = {*contact_points(motion.skeleton).names, *LIMBS, "feet", "hands"}
-    for name in track.names:
-        if name not in known:
-            raise UnknownNameError("contact point", name, f"skeleton '{motion.skeleton.name}'", sorted(known))
-
-
 def _contact_flags(track: Contacts, *names: str) -> BoolArray:
     """Whether any of the named points touches ``(F,)``; names that the track lacks do not."""
     found = [track.active[:, track.names.index(name)] for name in names if name in track.names]
     return np.any(found, axis=0) if found else np.zeros(len(track), dtype=np.bool_)
-
-
-def _find_soles(motion: Motion, track: Contacts, origins: FloatArray, R_world_joint: SO3) -> list[_LimbCorners]:
-    points = foot_points(motion.skeleton)
-    places = points.positions(origins, R_world_joint)
-    stature_m = leg_length(motion.skeleton, role_map(motion.skeleton)) / LEG_SHARE
-    soles: list[_LimbCorners] = []
-    for limb, side in enumerate(("left", "right")):
-        columns = [i for i, name in enumerate(points.names) if name.startswith(side)]
-        if len(columns) == 3:
-            whole = (f"{side}_foot", "feet")
-            heel, toe = _contact_flags(track, f"{side}_heel", *whole), _contact_flags(track, f"{side}_toe", *whole)
-            soles.append(_sole_corners(limb, places[:, columns], np.stack([heel, toe, toe], axis=1), stature_m))
-    return soles
 
 
 def _sole_corners(limb: int, middles: FloatArray, flags: BoolArray, stature_m: float) -> _LimbCorners:
@@ -203,19 +200,6 @@ def _sole_corners(limb: int, middles: FloatArray, flags: BoolArray, stature_m: f
     moved[:, 2] += max(0.0, SOLE_LENGTH * stature_m - length) * ahead
     half = SOLE_HALF_WIDTH * stature_m * np.cross(UP, ahead)
     return _LimbCorners(limb, moved, flags, np.repeat(half[:, None], 3, axis=1))
-
-
-def _find_palms(motion: Motion, track: Contacts, origins: FloatArray, R_world_joint: SO3) -> list[_LimbCorners]:
-    points = contact_points(motion.skeleton)
-    palms: list[_LimbCorners] = []
-    for limb, name in ((2, "left_hand"), (3, "right_hand")):
-        flags = _contact_flags(track, name, "hands")
-        if name in points.names and flags.any():
-            place = points.positions(origins, R_world_joint)[:, points.index(name)]
-            middles = place[:, None] + PALM_HALF_M * np.array([[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]])
-            half = np.broadcast_to(np.array([PALM_HALF_M, 0.0, 0.0]), middles.shape)
-            palms.append(_LimbCorners(limb, middles, np.repeat(flags[:, None], 2, axis=1), half))
-    return palms
 
 
 def _floor_height(floor: Floor, soles: list[_LimbCorners]) -> float:
@@ -271,7 +255,7 @@ def _assemble_supports(
     lifted = float(np.median(planted)) - floor_m if len(planted) and floor != "plants" else 0.0
     return Supports(
         np.array(limbs, dtype=np.int64),
-        _stack_columns(points, num_frames, 3),
+        np.stack(points, axis=1) if points else np.zeros((num_frames, 0, 3)),
         _flag_table(active, num_frames),
         _flag_table(touching, num_frames),
         compute_friction_edges(UP, friction, NUM_EDGES),
@@ -310,7 +294,7 @@ def _lowest_heights(soles: list[_LimbCorners], num_frames: int) -> FloatArray:
 
 
 def _slide_distances(soles: list[_LimbCorners], rate_hz: float, num_frames: int) -> FloatArray:
-    """How far [m] the stillest planted point of the foot that slides most moves in a window around each frame."""
+    """Displacement [m] of the slowest planted point of the most sliding foot in a window around each frame."""
     half = max(1, round(0.5 * SLIDE_WINDOW_S * rate_hz))
     worst = np.zeros(num_frames)
     if num_frames <= 2 * half:
@@ -323,10 +307,6 @@ def _slide_distances(soles: list[_LimbCorners], rate_hz: float, num_frames: int)
         worst[half:-half] = np.maximum(worst[half:-half], np.where(np.isfinite(moved), scale * moved, 0.0))
     worst[:half], worst[-half:] = worst[half], worst[-half - 1]
     return worst
-
-
-def _stack_columns(columns: list[FloatArray], num_frames: int, width: int) -> FloatArray:
-    return np.stack(columns, axis=1) if columns else np.zeros((num_frames, 0, width))
 
 
 def _flag_table(columns: list[BoolArray], num_frames: int) -> BoolArray:

@@ -56,7 +56,7 @@ def largest_component(source: IntArray, target: IntArray, count: int) -> IntArra
 
 
 def shortest_costs_to(wanted: IntArray, source: IntArray, target: IntArray, cost: FloatArray, count: int) -> FloatArray:
-    """Least cost ``(N,)`` from every node to the nearest wanted one; inf where there is no way."""
+    """Least cost ``(N,)`` from every node to the nearest target; inf where it is unreachable."""
     import scipy.sparse.csgraph as csgraph
     from scipy.sparse import csr_array
 

@@ -23,7 +23,7 @@ SLACK, PIN_TOLERANCE = 12, 13  # the last of Goals.rows()
 HEADING_TOL: Final = 0.26  # [rad] 15 degrees
 BIN_SHIFT: Final = 0.0123  # [rad] of the bins of directions: no usual direction is between two of them
 MAX_BLOCKED: Final = 4096  # edges that the ground blocked, kept for a second look
-MAX_STEP_SHIFT_M: Final = 0.03  # [m] by which a step gives way so that a pick stands where it shall
+MAX_STEP_SHIFT_M: Final = 0.03  # [m] by which a footstep moves so that a pick meets its target
 MAX_STEP_ROTATION_RAD: Final = 0.052  # [rad] and turns
 MAX_ANCHOR_ROTATION_RAD: Final = 0.2  # [rad] by which all of them turn together
 NO_PIN: Final = np.full((1, 2), np.nan)
@@ -51,7 +51,7 @@ class GraphArrays(NamedTuple):
     root: FloatArray  # (N, 3) root in the anchor's frame
     feet: FloatArray  # (N, 2, 2) [m] middles of left and right foot in the anchor's frame; NaN where not planted
     kind: IntArray  # (N,) contact class
-    flight: FloatArray  # (E, 2) [m] ground between the feet, rise of the root; zero for edges that are no flights
+    flight: FloatArray  # (E, 2) [m] ground between the feet, rise of the root; zero for edges that are not flights
     is_standing: BoolArray  # (N,) the state begins a slow, upright stance on both feet: one may start and end there
     price: FloatArray  # (E,) share of the cost that is transitions and gaps between merged states
     power: FloatArray  # (E,) [1/s] the rest per second: cost = seconds * power + price
@@ -143,7 +143,7 @@ class SearchMemory(NamedTuple):
     real: FloatArray  # (C, 5) of each: anchor, cost so far, estimate of the cost left; X and following
     heap: IntArray  # (B,)
     keys: FloatArray  # (B,)
-    blocked: IntArray  # (MAX_BLOCKED, 2) search state and edge that met a wall on its way
+    blocked: IntArray  # (MAX_BLOCKED, 2) search state and edge that met a wall
     counts: IntArray  # (6,) see STATES and following
 
     @property
@@ -158,7 +158,7 @@ class SearchMemory(NamedTuple):
 
     @property
     def goal_cost(self) -> float:
-        """What the best way costs that was found so far; inf if none was."""
+        """Cost of the best path found so far; inf without one."""
         return float(self.real[self.goal, G]) if self.goal != EMPTY else np.inf
 
     def chain(self) -> list[int]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
-from marey.blending import BlendedPoses, BlendSettings, BlendSource, blend_sources
+from marey.blending import BlendSettings, BlendSource, blend_sources
 from marey.graph.arrays import EMPTY, GraphArrays
 from marey.graph.database.clips import Database
 from marey.graph.database.compact import median_step_cost
@@ -64,7 +64,7 @@ class PathStep:
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """A way through the graph, or why there is none."""
+    """A path through the graph, or the reason why there is none."""
 
     status: str  # "OPTIMAL", "BOUNDED", or a code: why there is nothing
     steps: tuple[PathStep, ...] = ()
@@ -95,7 +95,7 @@ class SearchResult:
 
     @cached_property
     def motion(self) -> Motion | None:
-        """The motion of the way, rebuilt when first asked for; None if there is no way."""
+        """The motion of the path, rebuilt at first access; None without a path."""
         return None if self._final is None else self._final[0]
 
     @cached_property
@@ -203,8 +203,16 @@ def blended_hands(graph: MotionGraph, first: IntArray, second: IntArray, weights
         several = np.concatenate([own, own[-1:]])  # a source has two frames at least
         sources = _state_sources(graph, first[several], second[several], planted)
         for number, weight in enumerate(weights):
-            poses = blend_poses(graph.database, sources, float(weight), planted)
-            found[own, number] = _hand_joint(graph.database, poses, hand)[:-1]
+            # Blend two sources frame by frame, the first with `weight_poses`
+            weight_poses = float(weight)
+            shares = np.linspace(0.0, 1.0, len(sources[0].roots))
+            weights_poses = np.array([weight_poses, 1.0 - weight_poses])
+            poses = blend_sources(
+                sources, weights_poses, shares, planted_feet(planted), rule=BlendSettings(), body=graph.database.body
+            )
+            points = contact_points(graph.database.body.skeleton)
+            positions, frames = joint_frames(graph.database.body.skeleton, poses.roots, poses.wxyz)
+            found[own, number] = points.positions(positions, frames)[:, points.index(hand)][:-1]
     return found
 
 
@@ -244,21 +252,6 @@ def anchored_source(database: Database, poses: IntArray, planted: tuple[str, ...
 def planted_feet(planted: tuple[str, ...]) -> tuple[str, ...]:
     """Planted feet of a class, without hands and events."""
     return tuple(name for name in planted if name in ("left", "right"))
-
-
-def blend_poses(
-    database: Database, sources: tuple[BlendSource, BlendSource], weight: float, planted: tuple[str, ...]
-) -> BlendedPoses:
-    """Blend two sources frame by frame, the first with ``weight``."""
-    shares = np.linspace(0.0, 1.0, len(sources[0].roots))
-    weights = np.array([weight, 1.0 - weight])
-    return blend_sources(sources, weights, shares, planted_feet(planted), rule=BlendSettings(), body=database.body)
-
-
-def _hand_joint(database: Database, poses: BlendedPoses, hand: str) -> FloatArray:
-    points = contact_points(database.body.skeleton)
-    positions, frames = joint_frames(database.body.skeleton, poses.roots, poses.wxyz)
-    return points.positions(positions, frames)[:, points.index(hand)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

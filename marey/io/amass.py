@@ -35,7 +35,7 @@ MAX_MEMBERS: Final = 1000
 
 
 def read_arrays(path: AnyPath, wanted: Iterable[str], *, spare: Collection[str] = ()) -> dict[str, NDArray[Any]]:
-    """Return those of the wanted arrays that the archive holds; damaged ``spare`` ones are left out.
+    """Return the requested arrays of the archive; damaged ``spare`` ones are omitted.
 
     Raises:
         FormatError: the archive is damaged, an array needs pickle, or its packed form is a bomb.
@@ -62,34 +62,34 @@ def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: AnyPath, is_spa
     with archive.open(info) as member:
         try:
             content = member.read(size + 1)
-            return _array(content, name, path)
+            # Decode one `.npy` member, after its header was checked against the bytes that follow
+            from io import BytesIO
+
+            stream = BytesIO(content)
+            version = np.lib.format.read_magic(stream)
+            if version not in ((1, 0), (2, 0)):
+                raise ValueError(f"array format {version}")
+            read_header = (
+                np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            )
+            shape, in_columns, kind = read_header(stream)
+            if kind.hasobject:
+                raise format_error(
+                    path, f"'{name}' holds Python objects", "They could run code. Save it with plain arrays."
+                )
+            count = 1
+            for length in shape:
+                count *= length
+            if count * kind.itemsize != len(content) - stream.tell():
+                raise ValueError(f"it announces {count} values, {len(content) - stream.tell()} bytes follow")
+            array = np.frombuffer(content, dtype=kind, count=count, offset=stream.tell())
+            return array.reshape(shape, order="F" if in_columns else "C")
         except FormatError:
             if is_spare:
                 return None
             raise
         except ValueError as error:
-            raise format_error(path, f"'{name}' is no plain array: {str(error)[:120]}") from error
-
-
-def _array(content: bytes, name: str, path: AnyPath) -> NDArray[Any]:
-    """Decode one `.npy` member, after its header was checked against the bytes that follow."""
-    from io import BytesIO
-
-    stream = BytesIO(content)
-    version = np.lib.format.read_magic(stream)
-    if version not in ((1, 0), (2, 0)):
-        raise ValueError(f"array format {version}")
-    read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, in_columns, kind = read_header(stream)
-    if kind.hasobject:
-        raise format_error(path, f"'{name}' holds Python objects", "They could run code. Save it with plain arrays.")
-    count = 1
-    for length in shape:
-        count *= length
-    if count * kind.itemsize != len(content) - stream.tell():
-        raise ValueError(f"it announces {count} values, {len(content) - stream.tell()} bytes follow")
-    array = np.frombuffer(content, dtype=kind, count=count, offset=stream.tell())
-    return array.reshape(shape, order="F" if in_columns else "C")
+            raise format_error(path, f"'{name}' is not a plain array: {str(error)[:120]}") from error
 
 
 KINDS: Final = {66: "SMPL body", 72: "SMPL", 156: "SMPL-H", 165: "SMPL-X"}  # values a frame
@@ -113,25 +113,26 @@ def read_amass(path: AnyPath, *, rate_hz: float | None = None, unit: str | None 
         raise InputError(f"unit '{unit}' for an AMASS archive", "AMASS is always in metres; leave unit out")
     arrays = read_arrays(path, WANTED, spare=("betas", "gender"))
     with as_format_error(path):
-        vectors, kind = _vectors(arrays, path)
+        # Axis-angle vectors (F, 22, 3) [rad] and the name of the body model
+        if "poses" in arrays:
+            poses = np.asarray(arrays["poses"], dtype=np.float64)
+        elif "root_orient" in arrays and "pose_body" in arrays:
+            poses = np.concatenate(
+                [np.asarray(arrays[n], dtype=np.float64) for n in ("root_orient", "pose_body")], axis=-1
+            )
+        else:
+            raise format_error(
+                path, "neither 'poses' nor 'root_orient' and 'pose_body' are in it", "Give an AMASS archive."
+            )
+        if poses.ndim != 2 or poses.shape[1] not in KINDS or len(poses) == 0:
+            widths = ", ".join(str(n) for n in KINDS)
+            raise format_error(
+                path, f"poses has shape {poses.shape}; rows of {widths} are read", "Give an AMASS archive."
+            )
+        vectors = poses[:, :66].reshape(-1, 22, 3)
+        kind = KINDS[poses.shape[1]]
         rate = _rate(arrays, path) if rate_hz is None else rate_hz
         return _motion(arrays, vectors, kind, rate, path)
-
-
-def _vectors(arrays: dict[str, Any], path: AnyPath) -> tuple[FloatArray, str]:
-    """Axis-angle vectors (F, 22, 3) [rad] and the name of the body model."""
-    if "poses" in arrays:
-        poses = np.asarray(arrays["poses"], dtype=np.float64)
-    elif "root_orient" in arrays and "pose_body" in arrays:
-        poses = np.concatenate([np.asarray(arrays[n], dtype=np.float64) for n in ("root_orient", "pose_body")], axis=-1)
-    else:
-        raise format_error(
-            path, "neither 'poses' nor 'root_orient' and 'pose_body' are in it", "Give an AMASS archive."
-        )
-    if poses.ndim != 2 or poses.shape[1] not in KINDS or len(poses) == 0:
-        widths = ", ".join(str(n) for n in KINDS)
-        raise format_error(path, f"poses has shape {poses.shape}; rows of {widths} are read", "Give an AMASS archive.")
-    return poses[:, :66].reshape(-1, 22, 3), KINDS[poses.shape[1]]
 
 
 def _rate(arrays: dict[str, Any], path: AnyPath) -> float:
@@ -142,7 +143,7 @@ def _rate(arrays: dict[str, Any], path: AnyPath) -> float:
 
 
 def _motion(arrays: dict[str, Any], vectors: FloatArray, kind: str, rate: float, path: AnyPath) -> Motion:
-    notes = [f"{kind} archive: the 22 body joints are kept, hands and face are left out"]
+    notes = [f"{kind} archive: the 22 body joints are read, hands and face are dropped"]
     warnings = [
         "the archive's body shape is not known here, so the poses are put on the proportions of marey.HUMAN: "
         "feet may float or sink by some centimetres"
@@ -153,7 +154,9 @@ def _motion(arrays: dict[str, Any], vectors: FloatArray, kind: str, rate: float,
     else:
         warnings.append("no 'trans' in it: the body stays in place")
     rotations = SO3.exp(vectors)
-    up = _vertical(rotations)
+    # `"+z"` as AMASS says, unless the pelvis clearly stands along +Y
+    upright = (rotations[:, 0] @ np.array([0.0, 1.0, 0.0])).mean(axis=0)
+    up = "+y" if upright[1] > 0.5 and upright[1] > upright[2] else "+z"
     if up == "+z":
         rotations = SO3(np.concatenate([(_Z_UP @ rotations[:, :1]).wxyz, rotations.wxyz[:, 1:]], axis=1))
         positions = _Z_UP @ positions
@@ -169,9 +172,3 @@ def _motion(arrays: dict[str, Any], vectors: FloatArray, kind: str, rate: float,
         load_report=LoadReport(warnings, notes),
         name=Path(path).stem,
     )
-
-
-def _vertical(rotations: SO3) -> str:
-    """``"+z"`` as AMASS says, unless the pelvis clearly stands along +Y."""
-    upright = (rotations[:, 0] @ np.array([0.0, 1.0, 0.0])).mean(axis=0)
-    return "+y" if upright[1] > 0.5 and upright[1] > upright[2] else "+z"

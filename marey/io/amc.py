@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, FormatError, IntArray, MissingFileError
+from marey.base import BoolArray, FloatArray, FormatError, MissingFileError
 from marey.io.asf import AsfSkeleton, load_asf
 from marey.io.euler import compose_euler
 from marey.io.text import TextFile, make_printable, parse_float, plural, read_text
@@ -33,7 +33,7 @@ class AmcFile:
 
 @dataclass(slots=True)
 class _AmcState:
-    """What the lines read so far amount to."""
+    """State of the parser after the lines read so far."""
 
     slots: dict[str, tuple[int, int]]  # bone -> first column, number of values
     moving: set[str]  # bones with values
@@ -53,42 +53,57 @@ def parse_amc(text: TextFile, names: Sequence[str], dofs: Sequence[Sequence[str]
     """
     turns = np.array([name[0] == "r" for dof in dofs for name in dof], dtype=np.bool_)
     moving = {name for name, dof in zip(names, dofs, strict=True) if dof}
-    state = _AmcState(_slots(names, dofs), moving, turns, degrees)
+    slots: dict[str, tuple[int, int]] = {}
+    start = 0
+    for name, dof in zip(names, dofs, strict=True):
+        slots[name] = (start, len(dof))
+        start += len(dof)
+    state = _AmcState(slots, moving, turns, degrees)
     number = 0
     for number, line in enumerate(text.data.decode("utf-8", errors="replace").split("\n"), start=1):
         words = line.split()
         if not words or words[0][0] == "#":
             continue
         if len(words) == 1 and words[0].isdecimal():
-            _new_frame(text, state, number)
+            if state.rows:
+                _finish_frame(text, state)
+            if (len(state.rows) + 1) * len(state.turns) > max(MAX_VALUES, len(text.data)):
+                what = f"most of the {len(state.turns)} values are missing from every frame"
+                raise text.error_on_line(what, number, "Use the skeleton that belongs to this motion.")
+            state.rows.append([0.0] * len(state.turns))
+            state.lines.append(number)
+            state.bones = set()
         elif words[0][0] == ":":
-            _keyword(text, state, words, number)
+            key = words[0].lower()
+            if key.startswith(":rad"):
+                state.degrees = False
+            elif key.startswith(":deg"):
+                state.degrees = True
+            elif key == ":samples-per-second":
+                rate = parse_float(words[1]) if len(words) > 1 else None
+                if rate is None or rate <= 0.0:
+                    raise text.error_on_line(
+                        "the sample rate is no positive number", number, "Write it in samples per second."
+                    )
+                state.rate_hz = rate
         else:
             _bone(text, state, words, number)
     if not state.rows:
         raise text.error_on_line("the file holds no frames", max(number - 1, 1), "Check that this is an AMC file.")
     _finish_frame(text, state)
-    return _build_file(text, state)
-
-
-def _slots(names: Sequence[str], dofs: Sequence[Sequence[str]]) -> dict[str, tuple[int, int]]:
-    slots: dict[str, tuple[int, int]] = {}
-    start = 0
-    for name, dof in zip(names, dofs, strict=True):
-        slots[name] = (start, len(dof))
-        start += len(dof)
-    return slots
-
-
-def _new_frame(text: TextFile, state: _AmcState, line: int) -> None:
-    if state.rows:
-        _finish_frame(text, state)
-    if (len(state.rows) + 1) * len(state.turns) > max(MAX_VALUES, len(text.data)):
-        what = f"most of the {len(state.turns)} values are missing from every frame"
-        raise text.error_on_line(what, line, "Use the skeleton that belongs to this motion.")
-    state.rows.append([0.0] * len(state.turns))
-    state.lines.append(line)
-    state.bones = set()
+    channels = np.array(state.rows).reshape(len(state.rows), len(state.turns))
+    if not state.degrees:
+        channels[:, state.turns] *= 180.0 / np.pi
+    bad = ~(np.abs(channels) <= MAX_VALUE)
+    if bad.any():
+        raise _bad_frame(text, state.lines[int(np.flatnonzero(bad.any(axis=1))[0])])
+    channels.setflags(write=False)
+    warnings = [
+        f"bone '{name}' is missing from frame {at} and maybe others; zero taken" for name, at in state.missing.items()
+    ]
+    if len(warnings) > MAX_WARNINGS:
+        warnings = [*warnings[:MAX_WARNINGS], f"and {len(warnings) - MAX_WARNINGS} more bones are missing"]
+    return AmcFile(channels, state.rate_hz, warnings)
 
 
 def _finish_frame(text: TextFile, state: _AmcState) -> None:
@@ -97,19 +112,6 @@ def _finish_frame(text: TextFile, state: _AmcState) -> None:
     if len(state.bones) < len(state.slots):
         for name in sorted(state.moving - state.bones - state.missing.keys()):
             state.missing[name] = len(state.rows) - 1
-
-
-def _keyword(text: TextFile, state: _AmcState, words: list[str], line: int) -> None:
-    key = words[0].lower()
-    if key.startswith(":rad"):
-        state.degrees = False
-    elif key.startswith(":deg"):
-        state.degrees = True
-    elif key == ":samples-per-second":
-        rate = parse_float(words[1]) if len(words) > 1 else None
-        if rate is None or rate <= 0.0:
-            raise text.error_on_line("the sample rate is no positive number", line, "Write it in samples per second.")
-        state.rate_hz = rate
 
 
 def _bone(text: TextFile, state: _AmcState, words: list[str], line: int) -> None:
@@ -151,22 +153,6 @@ def _bad_frame(text: TextFile, first_line: int) -> FormatError:
     return text.error_on_line("a value of this frame is too large", first_line, "Correct the value.")
 
 
-def _build_file(text: TextFile, state: _AmcState) -> AmcFile:
-    channels = np.array(state.rows).reshape(len(state.rows), len(state.turns))
-    if not state.degrees:
-        channels[:, state.turns] *= 180.0 / np.pi
-    bad = ~(np.abs(channels) <= MAX_VALUE)
-    if bad.any():
-        raise _bad_frame(text, state.lines[int(np.flatnonzero(bad.any(axis=1))[0])])
-    channels.setflags(write=False)
-    warnings = [
-        f"bone '{name}' is missing from frame {at} and maybe others; zero taken" for name, at in state.missing.items()
-    ]
-    if len(warnings) > MAX_WARNINGS:
-        warnings = [*warnings[:MAX_WARNINGS], f"and {len(warnings) - MAX_WARNINGS} more bones are missing"]
-    return AmcFile(channels, state.rate_hz, warnings)
-
-
 ASSUMED_RATE_HZ: Final = 120.0  # AMC files carry no rate; nearly all of the CMU database was recorded at this one
 
 
@@ -194,7 +180,8 @@ def read_amc(
     skeleton_path = Path(asf) if asf is not None else find_asf(Path(path))
     body = load_asf(skeleton_path, unit=unit)
     file = parse_amc(text, body.skeleton.names, body.dofs, degrees=body.degrees)
-    empty = _count_empty(file.channels)
+    filled = np.flatnonzero(file.channels.any(axis=1))
+    empty = int(filled[0]) if len(filled) else 0
     channels = file.channels[empty:]
     rate = rate_hz if rate_hz is not None else file.rate_hz or ASSUMED_RATE_HZ
     warnings = [*body.warnings, *file.warnings]
@@ -237,13 +224,9 @@ def find_asf(path: Path) -> Path:
     raise MissingFileError(str(wanted), f"{found}An AMC needs its ASF skeleton beside it, or name it with asf=.")
 
 
-def _count_empty(channels: FloatArray) -> int:
-    filled = np.flatnonzero(channels.any(axis=1))
-    return int(filled[0]) if len(filled) else 0
-
-
-def _columns(body: AsfSkeleton) -> tuple[IntArray, IntArray]:
-    """Rotation axes and columns ``(J, 3)`` for the composing kernel, whose first factor acts last."""
+def _rotations(channels: FloatArray, body: AsfSkeleton) -> SO3:
+    """Local rotations ``R = C E C^-1``, where E is the product of the joint's Euler angles."""
+    # Rotation axes and columns `(J, 3)` for the composing kernel, whose first factor acts last
     axes = np.full((len(body.dofs), 3), -1, dtype=np.int64)
     columns = np.full((len(body.dofs), 3), -1, dtype=np.int64)
     start = 0
@@ -253,12 +236,6 @@ def _columns(body: AsfSkeleton) -> tuple[IntArray, IntArray]:
             axes[joint, slot] = "xyz".index(letter)
             columns[joint, slot] = start + dofs.index(f"r{letter}")
         start += len(dofs)
-    return axes, columns
-
-
-def _rotations(channels: FloatArray, body: AsfSkeleton) -> SO3:
-    """Local rotations ``R = C E C^-1``, where E is the product of the joint's Euler angles."""
-    axes, columns = _columns(body)
     turns = SO3(compose_euler(np.ascontiguousarray(channels), axes, columns))
     return body.frames @ turns @ body.frames.inverse()
 

@@ -77,7 +77,15 @@ def parse_asf(text: TextFile) -> AsfFile:
     """Parse a whole ASF file."""
     if text.data.count(b"begin") > MAX_JOINTS + 1:
         raise text.error_on_line(f"more than {MAX_JOINTS} bones", 1, "Check that the file is a character's skeleton.")
-    sections = _sections(text)
+    sections_sections: list[tuple[str, int, list[Line]]] = [("", 1, [])]
+    for number, line in enumerate(text.data.decode("utf-8", errors="replace").split("\n"), start=1):
+        words = line.partition("#")[0].split()
+        if words and words[0].startswith(":"):
+            sections_sections.append((words[0][1:].lower(), number, []))
+            words = words[1:]
+        if words:
+            sections_sections[-1][2].append((number, words))
+    sections = sections_sections
     if not any(name in ("bonedata", "root", "hierarchy") for name, _, _ in sections):
         raise text.error_on_line(
             "no ASF section (:root, :bonedata, :hierarchy) found", 1, "Check that this is an ASF file."
@@ -85,29 +93,42 @@ def parse_asf(text: TextFile) -> AsfFile:
     file = AsfFile()
     for name, _, lines in sections:
         if name == "units":
-            _units(text, file, lines)
+            for number, words_units in lines:
+                key = words_units[0].lower()
+                if key == "length":
+                    (file.length,) = _numbers(text, number, words_units[1:], 1, "length")
+                    if not file.length > 0.0:
+                        raise text.error_on_line(
+                            f"the unit of length is {file.length:g}", number, "It must be positive; CMU writes 0.45."
+                        )
+                elif key == "angle":
+                    file.degrees = not (len(words_units) > 1 and words_units[1].lower().startswith("rad"))
         elif name == "root":
-            _root(text, file.root, lines)
+            root = file.root
+            for number, words_root in lines:
+                key_root = words_root[0].lower()
+                if key_root == "order":
+                    root.order = [_dof(text, number, word) for word in words_root[1:]]
+                elif key_root == "axis":
+                    root.axis = _axis_order(text, number, words_root[1] if len(words_root) > 1 else "")
+                elif key_root == "position":
+                    root.position = _vector(text, number, words_root[1:], "position")
+                elif key_root == "orientation":
+                    root.orientation = _vector(text, number, words_root[1:], "orientation")
         elif name == "bonedata":
-            _bones(text, file, lines)
+            for block in _blocks(text, lines):
+                bone = _bone(text, block)
+                if bone.name in file.bones:
+                    raise text.error_on_line(
+                        f"a second bone called '{make_printable(bone.name)}'", bone.line, "Give it another name."
+                    )
+                file.bones[bone.name] = bone
         elif name == "hierarchy":
             _hierarchy(text, file, lines)
     if not file.children:
         last = text.line_at(len(text.data) - 1)
         raise text.error_on_line("the file has no :hierarchy", last, "Export it again: no bone hangs on the root.")
     return file
-
-
-def _sections(text: TextFile) -> list[tuple[str, int, list[Line]]]:
-    sections: list[tuple[str, int, list[Line]]] = [("", 1, [])]
-    for number, line in enumerate(text.data.decode("utf-8", errors="replace").split("\n"), start=1):
-        words = line.partition("#")[0].split()
-        if words and words[0].startswith(":"):
-            sections.append((words[0][1:].lower(), number, []))
-            words = words[1:]
-        if words:
-            sections[-1][2].append((number, words))
-    return sections
 
 
 def _numbers(text: TextFile, line: int, words: Sequence[str], count: int, what: str) -> tuple[float, ...]:
@@ -128,32 +149,6 @@ def _vector(text: TextFile, line: int, words: Sequence[str], what: str) -> Vecto
     return (x, y, z)
 
 
-def _units(text: TextFile, file: AsfFile, lines: list[Line]) -> None:
-    for number, words in lines:
-        key = words[0].lower()
-        if key == "length":
-            (file.length,) = _numbers(text, number, words[1:], 1, "length")
-            if not file.length > 0.0:
-                raise text.error_on_line(
-                    f"the unit of length is {file.length:g}", number, "It must be positive; CMU writes 0.45."
-                )
-        elif key == "angle":
-            file.degrees = not (len(words) > 1 and words[1].lower().startswith("rad"))
-
-
-def _root(text: TextFile, root: AsfRoot, lines: list[Line]) -> None:
-    for number, words in lines:
-        key = words[0].lower()
-        if key == "order":
-            root.order = [_dof(text, number, word) for word in words[1:]]
-        elif key == "axis":
-            root.axis = _axis_order(text, number, words[1] if len(words) > 1 else "")
-        elif key == "position":
-            root.position = _vector(text, number, words[1:], "position")
-        elif key == "orientation":
-            root.orientation = _vector(text, number, words[1:], "orientation")
-
-
 def _dof(text: TextFile, line: int, word: str) -> str:
     if word.lower() not in DOFS:
         raise text.error_on_line(
@@ -166,16 +161,6 @@ def _axis_order(text: TextFile, line: int, word: str) -> str:
     if sorted(word.lower()) != ["x", "y", "z"]:
         raise text.error_on_line(f"axis order '{make_printable(word)}'", line, "It names x, y and z once each, as XYZ.")
     return word.lower()
-
-
-def _bones(text: TextFile, file: AsfFile, lines: list[Line]) -> None:
-    for block in _blocks(text, lines):
-        bone = _bone(text, block)
-        if bone.name in file.bones:
-            raise text.error_on_line(
-                f"a second bone called '{make_printable(bone.name)}'", bone.line, "Give it another name."
-            )
-        file.bones[bone.name] = bone
 
 
 def _blocks(text: TextFile, lines: list[Line]) -> Iterator[list[Line]]:
@@ -220,7 +205,12 @@ def _bone(text: TextFile, block: list[Line]) -> AsfBone:
             bone.axis = _vector(text, number, words[1:], "axis")
             bone.axis_order = _axis_order(text, number, words[4] if len(words) > 4 else "XYZ")
         elif key == "dof":
-            bone.dof = _dofs(text, number, words[1:])
+            dofs = [_dof(text, number, word) for word in words[1:]]
+            if len(set(dofs)) < len(dofs):
+                raise text.error_on_line(
+                    f"a degree of freedom is named twice: {' '.join(dofs)}", number, "Name each once."
+                )
+            bone.dof = dofs
         elif key not in ("id", "bodymass", "cofmass"):
             raise text.error_on_line(
                 f"unknown word '{make_printable(words[0])}' in a bone",
@@ -229,26 +219,15 @@ def _bone(text: TextFile, block: list[Line]) -> AsfBone:
             )
     if not bone.name:
         raise text.error_on_line("the bone that begins here has no name", bone.line, "Add: name NAME")
-    _set_limits(text, bone, limit_lines)
-    return bone
-
-
-def _dofs(text: TextFile, line: int, words: Sequence[str]) -> list[str]:
-    dofs = [_dof(text, line, word) for word in words]
-    if len(set(dofs)) < len(dofs):
-        raise text.error_on_line(f"a degree of freedom is named twice: {' '.join(dofs)}", line, "Name each once.")
-    return dofs
-
-
-def _set_limits(text: TextFile, bone: AsfBone, lines: list[Line]) -> None:
-    for number, words in lines:
+    for number, words in limit_lines:
         for inside in _PAIR.findall(" ".join(words).replace(",", " ")):
             bone.limits.append(_pair(text, number, inside.split()))
-    if lines and len(bone.limits) != len(bone.dof):
+    if limit_lines and len(bone.limits) != len(bone.dof):
         what = (
             f"bone '{make_printable(bone.name)}' has {len(bone.dof)} degrees of freedom and {len(bone.limits)} limits"
         )
-        raise text.error_on_line(what, lines[0][0], "Write one (low high) for each.")
+        raise text.error_on_line(what, limit_lines[0][0], "Write one (low high) for each.")
+    return bone
 
 
 def _pair(text: TextFile, line: int, words: list[str]) -> tuple[float, float]:
@@ -292,7 +271,7 @@ def read_asf(path: str | os.PathLike[str], *, rate_hz: float | None = None, unit
 
     Raises:
         MissingFileError: there is no such file.
-        FormatError: it is no ASF; the message has the line and the fix.
+        FormatError: it is not an ASF file; the message has the line and the fix.
     """
     asf = load_asf(path, unit=unit)
     joints = asf.skeleton.num_joints
@@ -323,7 +302,13 @@ def load_asf(path: str | os.PathLike[str], *, unit: str | None = None) -> AsfSke
     raw = draft.build()
     guess = _unit(raw, file, unit)
     axes = [(file.root.orientation, file.root.axis), *((bone.axis, bone.axis_order) for bone in order)]
-    frames = _axis_frames(axes, file.degrees)
+    # Rotations C, batch `(J,)`, of angles about x, y and z; the first letter of the order acts first
+    degrees = file.degrees
+    angles = np.array([angles for angles, _ in axes], dtype=np.float64)
+    order_frames = np.array([["xyz".index(letter) for letter in reversed(word)] for _, word in axes], dtype=np.int64)
+    columns = 3 * np.arange(len(axes))[:, None] + order_frames
+    table = (angles if degrees else np.rad2deg(angles)).reshape(1, -1)
+    frames = SO3(compose_euler(table, order_frames, columns)[0])
     limits = tuple(_limits(bone, frames[j], file.degrees) for j, bone in enumerate(order, start=1) if bone.limits)
     return AsfSkeleton(
         replace(raw.scaled(guess.metres), limits=limits),
@@ -375,15 +360,6 @@ def _unit(raw: Skeleton, file: AsfFile, unit: str | None) -> UnitGuess:
         name = "cmu" if abs(metres - METRES["cmu"]) < 1e-12 else f"inch/{file.length:g}"
         return UnitGuess(name, metres, f"length {file.length:g}: lengths are inches / {file.length:g}, {metres:.7f} m")
     return guess_unit(size)
-
-
-def _axis_frames(axes: Sequence[tuple[Vector, str]], degrees: bool) -> SO3:
-    """Rotations C, batch ``(J,)``, of angles about x, y and z; the first letter of the order acts first."""
-    angles = np.array([angles for angles, _ in axes], dtype=np.float64)
-    order = np.array([["xyz".index(letter) for letter in reversed(word)] for _, word in axes], dtype=np.int64)
-    columns = 3 * np.arange(len(axes))[:, None] + order
-    table = (angles if degrees else np.rad2deg(angles)).reshape(1, -1)
-    return SO3(compose_euler(table, order, columns)[0])
 
 
 def _limits(bone: AsfBone, frame: SO3, degrees: bool) -> EulerLimits:

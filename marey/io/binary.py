@@ -1,4 +1,4 @@
-"""What readers of binary and structured files share: is the file there, is it small enough, errors that name it."""
+"""Shared parts of readers of binary and structured files: existence, size limits, errors with the file name."""
 
 from __future__ import annotations
 
@@ -38,12 +38,6 @@ def file_size(path: AnyPath, *, limit: int) -> int:
     return size
 
 
-def read_limited(path: AnyPath, *, limit: int) -> bytes:
-    """Return the whole file; raises as :func:`file_size` does."""
-    file_size(path, limit=limit)
-    return Path(path).read_bytes()
-
-
 def map_file(path: AnyPath, *, limit: int) -> memoryview:
     """Return the bytes of a file without reading them yet; raises as :func:`file_size` does."""
     file_size(path, limit=limit)
@@ -81,7 +75,7 @@ def parse_json(text: bytes | str, path: AnyPath, *, limit: int = MAX_JSON_BYTES)
     """Parse JSON of limited size, count and depth.
 
     Raises:
-        FormatError: it is no JSON, too large or nested too deeply; the line is the one where parsing stopped.
+        FormatError: it is not JSON, too large or nested too deeply; the line is where parsing stopped.
     """
     content = text.encode() if isinstance(text, str) else text
     if len(content) > limit:

@@ -88,7 +88,7 @@ def read_parameters(content: memoryview, path: str) -> C3dParameters:
     """
     start = (content[0] - 1) * BLOCK
     if content[1] != 0x50 or start < 0 or start + 4 > len(content):
-        raise format_error(path, "this is no C3D file: the first two bytes point to no parameters")
+        raise format_error(path, "this is not a C3D file: the first two bytes do not point to parameters")
     processor = content[start + 3]
     if processor not in (INTEL, DEC, MIPS):
         raise format_error(path, f"the parameters name processor {processor}; 84, 85 and 86 are known")
@@ -96,32 +96,29 @@ def read_parameters(content: memoryview, path: str) -> C3dParameters:
     section = content[start : min(start + size, len(content))]
     numbers = NumberLayout(processor)
     try:
-        groups, found = _entries(section, numbers)
+        groups_entries: dict[int, str] = {}
+        found_entries: list[tuple[int, str, Any]] = []
+        at = 4
+        while at + 2 <= len(section):
+            length, group = abs(_to_signed(section[at])), _to_signed(section[at + 1])
+            if length == 0 or group == 0:
+                break
+            name = bytes(section[at + 2 : at + 2 + length]).decode("latin-1").strip().upper()
+            at += 2 + length
+            step = int.from_bytes(section[at : at + 2], "big" if numbers.processor == MIPS else "little")
+            if group < 0:
+                groups_entries[-group] = name
+            else:
+                found_entries.append((group, name, _value(section, at + 2, numbers)))
+            if step == 0:
+                break
+            at += step
+        groups = groups_entries
+        found = found_entries
     except (IndexError, ValueError) as error:
         raise format_error(path, "an entry of the parameters runs out of their section") from error
     values = {f"{groups.get(group, group)}:{name}": value for group, name, value in found}
     return C3dParameters(path, numbers, values)
-
-
-def _entries(section: memoryview, numbers: NumberLayout) -> tuple[dict[int, str], list[tuple[int, str, Any]]]:
-    groups: dict[int, str] = {}
-    found: list[tuple[int, str, Any]] = []
-    at = 4
-    while at + 2 <= len(section):
-        length, group = abs(_to_signed(section[at])), _to_signed(section[at + 1])
-        if length == 0 or group == 0:
-            break
-        name = bytes(section[at + 2 : at + 2 + length]).decode("latin-1").strip().upper()
-        at += 2 + length
-        step = int.from_bytes(section[at : at + 2], "big" if numbers.processor == MIPS else "little")
-        if group < 0:
-            groups[-group] = name
-        else:
-            found.append((group, name, _value(section, at + 2, numbers)))
-        if step == 0:
-            break
-        at += step
-    return groups, found
 
 
 def _value(section: memoryview, at: int, numbers: NumberLayout) -> Any:
@@ -184,33 +181,52 @@ def load_c3d_markers(path: AnyPath, *, rate_hz: float | None = None, unit: str |
         raise format_error(path, f"a C3D file has at least {2 * BLOCK} bytes, this has {len(content)}")
     with as_format_error(path):
         parameters = read_parameters(content, str(path))
-        points = _points(content, parameters)
-        return _markers(points, parameters, path, rate_hz, unit)
-
-
-def _points(content: memoryview, parameters: C3dParameters) -> _Points:
-    header = parameters.numbers.words(content[:BLOCK])
-    count = int(parameters.number("POINT:USED", float(header[1]))) & 0xFFFF
-    analogs = int(header[2]) & 0xFFFF
-    scale = parameters.number("POINT:SCALE", parameters.numbers.floats(content[12:16])[0])
-    start = (int(parameters.number("POINT:DATA_START", float(header[8]))) & 0xFFFF) - 1
-    if count == 0:
-        raise format_error(parameters.path, "it holds no points", "Give a file with marker trajectories.")
-    if start < 1 or start * BLOCK >= len(content) or scale == 0.0:
-        raise format_error(parameters.path, f"the data starts at block {start + 1} with scale {scale:g}: no such place")
-    width = 4 if scale < 0.0 else 2  # [byte] a negative scale announces floating-point data
-    row = (4 * count + analogs) * width
-    announced, available = _announced_frames(content, parameters), (len(content) - start * BLOCK) // row
-    frames = min(announced, available)
-    if frames < 1:
-        what = f"{announced} frames of {count} points announced, the file holds {available}"
-        raise format_error(parameters.path, what)
-    data = content[start * BLOCK : start * BLOCK + frames * row]
-    numbers = parameters.numbers
-    values = numbers.floats(data) if scale < 0.0 else numbers.words(data).astype(np.float64)
-    points = values.reshape(frames, -1)[:, : 4 * count].reshape(frames, count, 4)
-    positions = points[..., :3] if scale < 0.0 else points[..., :3] * scale
-    return _Points(positions, points[..., 3], announced - frames)
+        header = parameters.numbers.words(content[:BLOCK])
+        count = int(parameters.number("POINT:USED", float(header[1]))) & 0xFFFF
+        analogs = int(header[2]) & 0xFFFF
+        scale = parameters.number("POINT:SCALE", parameters.numbers.floats(content[12:16])[0])
+        start = (int(parameters.number("POINT:DATA_START", float(header[8]))) & 0xFFFF) - 1
+        if count == 0:
+            raise format_error(parameters.path, "it holds no points", "Give a file with marker trajectories.")
+        if start < 1 or start * BLOCK >= len(content) or scale == 0.0:
+            raise format_error(
+                parameters.path, f"the data starts at block {start + 1} with scale {scale:g}: no such place"
+            )
+        width = 4 if scale < 0.0 else 2  # [byte] a negative scale announces floating-point data
+        row = (4 * count + analogs) * width
+        announced, available = _announced_frames(content, parameters), (len(content) - start * BLOCK) // row
+        frames = min(announced, available)
+        if frames < 1:
+            what = f"{announced} frames of {count} points announced, the file holds {available}"
+            raise format_error(parameters.path, what)
+        data = content[start * BLOCK : start * BLOCK + frames * row]
+        numbers = parameters.numbers
+        values = numbers.floats(data) if scale < 0.0 else numbers.words(data).astype(np.float64)
+        points_points = values.reshape(frames, -1)[:, : 4 * count].reshape(frames, count, 4)
+        positions = points_points[..., :3] if scale < 0.0 else points_points[..., :3] * scale
+        points = _Points(positions, points_points[..., 3], announced - frames)
+        valid: BoolArray = (points.residuals >= 0.0) & np.isfinite(points.positions).all(axis=-1)
+        warnings: list[str] = []
+        if points.missing_frames:
+            warnings.append(f"the file is cut off: {points.missing_frames} announced frames are missing")
+        named = next(iter(parameters.texts("POINT:UNITS")), "").lower()
+        if not named and unit is None:
+            warnings.append("the file names no length unit; millimetres are assumed")
+        metres = unit_in_metres(unit or named or "mm")
+        seen = np.where(valid[..., None], points.positions, 0.0) * metres
+        axes, note, doubt = choose_axes(
+            seen, valid, parameters.texts("POINT:X_SCREEN"), parameters.texts("POINT:Y_SCREEN")
+        )
+        rate = parameters.number("POINT:RATE") if rate_hz is None else rate_hz
+        return Markers(
+            make_unique_labels(parameters.texts("POINT:LABELS"), seen.shape[1]),
+            rate,
+            rotate_to_axes(seen, axes),
+            valid,
+            source=Source(str(path), "c3d", unit or named or "mm", metres, axes[1]),
+            load_report=LoadReport(warnings + doubt, [note]),
+            name=Path(path).stem,
+        )
 
 
 def _announced_frames(content: memoryview, parameters: C3dParameters) -> int:
@@ -223,28 +239,3 @@ def _announced_frames(content: memoryview, parameters: C3dParameters) -> int:
     if header[4] == 65535 or frames < 1:  # the header's words are full: the long count is a parameter
         return max(frames, int(parameters.number("POINT:FRAMES", 0.0)))
     return frames
-
-
-def _markers(
-    points: _Points, parameters: C3dParameters, path: AnyPath, rate_hz: float | None, unit: str | None
-) -> Markers:
-    valid: BoolArray = (points.residuals >= 0.0) & np.isfinite(points.positions).all(axis=-1)
-    warnings: list[str] = []
-    if points.missing_frames:
-        warnings.append(f"the file is cut off: {points.missing_frames} announced frames are missing")
-    named = next(iter(parameters.texts("POINT:UNITS")), "").lower()
-    if not named and unit is None:
-        warnings.append("the file names no length unit; millimetres are assumed")
-    metres = unit_in_metres(unit or named or "mm")
-    seen = np.where(valid[..., None], points.positions, 0.0) * metres
-    axes, note, doubt = choose_axes(seen, valid, parameters.texts("POINT:X_SCREEN"), parameters.texts("POINT:Y_SCREEN"))
-    rate = parameters.number("POINT:RATE") if rate_hz is None else rate_hz
-    return Markers(
-        make_unique_labels(parameters.texts("POINT:LABELS"), seen.shape[1]),
-        rate,
-        rotate_to_axes(seen, axes),
-        valid,
-        source=Source(str(path), "c3d", unit or named or "mm", metres, axes[1]),
-        load_report=LoadReport(warnings + doubt, [note]),
-        name=Path(path).stem,
-    )

@@ -51,20 +51,6 @@ def describe_source(source: Source, *, channels: bool) -> tuple[dict[str, Any], 
     return described, tensors
 
 
-def restore_source(described: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]]) -> Source:
-    """Undo :func:`describe_source`."""
-    return Source(
-        path=str(described["path"]),
-        format=str(described["format"]),
-        unit=str(described["unit"]),
-        metres_per_unit=float(described["metres_per_unit"]),
-        up=str(described["up"]),
-        layout={from_plain(key): from_plain(value) for key, value in described["layout"]},
-        channels=tensors.get("source.channels"),
-        dropped=tensors.get("source.dropped"),
-    )
-
-
 def to_plain(value: Any) -> Any:
     """Turn nested tuples, mappings and arrays into JSON that :func:`from_plain` turns back without loss.
 
@@ -98,10 +84,6 @@ def from_plain(value: Any) -> Any:
         return tuple(from_plain(item) for item in tagged["tuple"])
     if "mapping" in tagged:
         return {from_plain(key): from_plain(item) for key, item in tagged["mapping"]}
-    return _array(tagged)
-
-
-def _array(tagged: Mapping[str, Any]) -> NDArray[Any]:
     kind = np.dtype(tagged["dtype"])
     if kind.kind not in "biufU":
         raise InputError(f"an array of {kind} in the source's layout", "Write the clip again")
@@ -135,8 +117,31 @@ def clip_bytes(motion: Motion, *, channels: bool = True) -> bytes:
     """Return the content of the file that :func:`write_clip` writes."""
     from safetensors.numpy import save
 
-    tensors = _motion_tensors(motion) | _limit_tensors(motion.skeleton.limits)
-    described = _describe_motion(motion)
+    tensors_motion: Tensors = {
+        "parents": motion.skeleton.parents,
+        "offsets": motion.skeleton.offsets,
+        "tips": motion.skeleton.tips,
+        "root_positions": motion.root_positions,
+        "rotations": motion.rotations.wxyz,
+    }
+    if motion.contacts is not None:
+        tensors_motion["contacts"] = motion.contacts.active
+    if motion.translations is not None:
+        tensors_motion["translations"] = motion.translations
+    tensors = tensors_motion | _limit_tensors(motion.skeleton.limits)
+    skeleton = motion.skeleton
+    described = {
+        "format": "marey-clip",
+        "clip_version": CLIP_VERSION,
+        "name": motion.name,
+        "rate_hz": motion.rate_hz,
+        "skeleton": skeleton.name,
+        "joints": list(skeleton.names),
+        "limits": [[limit.joint, limit.order] for limit in skeleton.limits],
+        "contacts": None if motion.contacts is None else list(motion.contacts.names),
+        "warnings": list(motion.load_report.warnings),
+        "notes": list(motion.load_report.notes),
+    }
     if motion.source is not None:
         described["source"], kept = describe_source(motion.source, channels=channels)
         tensors |= kept
@@ -158,7 +163,7 @@ def read_clip(path: AnyPath, *, rate_hz: float | None = None, unit: str | None =
         unit: clip files are in metres; anything but ``"m"`` is refused.
 
     Raises:
-        FormatError: the file is damaged, is no clip, or was written by a newer marey.
+        FormatError: the file is damaged, is not a clip, or was written by a newer version.
     """
     if unit not in (None, "m"):
         raise InputError(f"unit '{unit}' for a clip file", "Clip files are always in metres; leave unit out")
@@ -166,37 +171,6 @@ def read_clip(path: AnyPath, *, rate_hz: float | None = None, unit: str | None =
     with as_format_error(path, "Write the clip again."):
         motion = _restore_motion(tensors, described)
     return motion if rate_hz is None else replace(motion, rate_hz=rate_hz)
-
-
-def _describe_motion(motion: Motion) -> dict[str, Any]:
-    skeleton = motion.skeleton
-    return {
-        "format": "marey-clip",
-        "clip_version": CLIP_VERSION,
-        "name": motion.name,
-        "rate_hz": motion.rate_hz,
-        "skeleton": skeleton.name,
-        "joints": list(skeleton.names),
-        "limits": [[limit.joint, limit.order] for limit in skeleton.limits],
-        "contacts": None if motion.contacts is None else list(motion.contacts.names),
-        "warnings": list(motion.load_report.warnings),
-        "notes": list(motion.load_report.notes),
-    }
-
-
-def _motion_tensors(motion: Motion) -> Tensors:
-    tensors: Tensors = {
-        "parents": motion.skeleton.parents,
-        "offsets": motion.skeleton.offsets,
-        "tips": motion.skeleton.tips,
-        "root_positions": motion.root_positions,
-        "rotations": motion.rotations.wxyz,
-    }
-    if motion.contacts is not None:
-        tensors["contacts"] = motion.contacts.active
-    if motion.translations is not None:
-        tensors["translations"] = motion.translations
-    return tensors
 
 
 def _limit_tensors(limits: tuple[EulerLimits, ...]) -> Tensors:
@@ -212,11 +186,28 @@ def _limit_tensors(limits: tuple[EulerLimits, ...]) -> Tensors:
 def _read_tensors(path: AnyPath) -> tuple[Tensors, Mapping[str, Any]]:
     from safetensors import SafetensorError, safe_open
 
-    _check_header(path)
+    size = file_size(path, limit=MAX_CLIP_BYTES)
+    with Path(path).open("rb") as file_header:
+        announced = int.from_bytes(file_header.read(8), "little")
+    if size < 8 or announced > size - 8:
+        raise format_error(path, "the header is longer than the file: it is cut off or no safetensors file")
+    if announced > MAX_JSON_BYTES:
+        raise format_error(path, f"a header of {announced} bytes; the limit is {MAX_JSON_BYTES}")
     try:
         with cast(Any, safe_open(str(path), framework="np")) as file:
             metadata: dict[str, str] = file.metadata() or {}
-            described = _check_description(parse_json(metadata.get("marey", "{}"), path), path)
+            described_description = parse_json(metadata.get("marey", "{}"), path)
+            version: Any = (
+                cast(dict[str, Any], described_description).get("clip_version")
+                if isinstance(described_description, dict)
+                else None
+            )
+            if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+                raise format_error(path, "a safetensors file, but not a marey clip", "Give a file that marey wrote.")
+            if version > CLIP_VERSION:
+                what = f"clip version {version}; this marey reads versions up to {CLIP_VERSION}"
+                raise format_error(path, what, "Upgrade marey: pip install --upgrade marey")
+            described = cast(Mapping[str, Any], described_description)
             names = cast(list[str], file.keys())
             tensors: Tensors = {name: file.get_tensor(name) for name in names if name in TENSORS}
     except MareyError:
@@ -228,43 +219,10 @@ def _read_tensors(path: AnyPath) -> tuple[Tensors, Mapping[str, Any]]:
     return tensors, described
 
 
-def _check_header(path: AnyPath) -> None:
-    size = file_size(path, limit=MAX_CLIP_BYTES)
-    with Path(path).open("rb") as file:
-        announced = int.from_bytes(file.read(8), "little")
-    if size < 8 or announced > size - 8:
-        raise format_error(path, "the header is longer than the file: it is cut off or no safetensors file")
-    if announced > MAX_JSON_BYTES:
-        raise format_error(path, f"a header of {announced} bytes; the limit is {MAX_JSON_BYTES}")
-
-
-def _check_description(described: Any, path: AnyPath) -> Mapping[str, Any]:
-    version: Any = cast(dict[str, Any], described).get("clip_version") if isinstance(described, dict) else None
-    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise format_error(path, "a safetensors file, but not a marey clip", "Give a file that marey wrote.")
-    if version > CLIP_VERSION:
-        what = f"clip version {version}; this marey reads versions up to {CLIP_VERSION}"
-        raise format_error(path, what, "Upgrade marey: pip install --upgrade marey")
-    return cast(Mapping[str, Any], described)
-
-
 def _restore_motion(tensors: Tensors, described: Mapping[str, Any]) -> Motion:
     contacts = described["contacts"]
     source = described.get("source")
-    return Motion(
-        skeleton=_skeleton(tensors, described),
-        rate_hz=described["rate_hz"],
-        root_positions=_floats(tensors, "root_positions"),
-        rotations=SO3(_floats(tensors, "rotations")),
-        contacts=None if contacts is None else Contacts(_texts(contacts), tensors["contacts"]),
-        translations=_floats(tensors, "translations") if "translations" in tensors else None,
-        source=None if source is None else restore_source(source, tensors),
-        load_report=LoadReport(_texts(described["warnings"]), _texts(described["notes"])),
-        name=str(described["name"]),
-    )
-
-
-def _skeleton(tensors: Tensors, described: Mapping[str, Any]) -> Skeleton:
+    # Undo `describe_source`
     limits: list[EulerLimits] = []
     first = 0
     for number, (joint, order) in enumerate(described["limits"]):
@@ -272,13 +230,34 @@ def _skeleton(tensors: Tensors, described: Mapping[str, Any]) -> Skeleton:
         low, high = _floats(tensors, "limits.low")[span], _floats(tensors, "limits.high")[span]
         limits.append(EulerLimits(joint, order, low, high, SO3(_floats(tensors, "limits.axis")[number])))
         first = span.stop
-    return Skeleton(
-        _texts(described["joints"]),
-        tensors["parents"],
-        _floats(tensors, "offsets"),
-        _floats(tensors, "tips"),
-        tuple(limits),
-        str(described["skeleton"]),
+    return Motion(
+        skeleton=Skeleton(
+            _texts(described["joints"]),
+            tensors["parents"],
+            _floats(tensors, "offsets"),
+            _floats(tensors, "tips"),
+            tuple(limits),
+            str(described["skeleton"]),
+        ),
+        rate_hz=described["rate_hz"],
+        root_positions=_floats(tensors, "root_positions"),
+        rotations=SO3(_floats(tensors, "rotations")),
+        contacts=None if contacts is None else Contacts(_texts(contacts), tensors["contacts"]),
+        translations=_floats(tensors, "translations") if "translations" in tensors else None,
+        source=None
+        if source is None
+        else Source(
+            path=str(source["path"]),
+            format=str(source["format"]),
+            unit=str(source["unit"]),
+            metres_per_unit=float(source["metres_per_unit"]),
+            up=str(source["up"]),
+            layout={from_plain(key): from_plain(value) for key, value in source["layout"]},
+            channels=tensors.get("source.channels"),
+            dropped=tensors.get("source.dropped"),
+        ),
+        load_report=LoadReport(_texts(described["warnings"]), _texts(described["notes"])),
+        name=str(described["name"]),
     )
 
 

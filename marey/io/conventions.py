@@ -1,4 +1,4 @@
-"""What a file leaves unsaid: its unit of length, its vertical axis and how to turn it to +Y, its exact frame rate."""
+"""Conventions that a file does not state: unit of length, vertical axis, exact frame rate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from marey.skeleton import Skeleton, joint_positions
 
 CMU_UNIT_M: Final = 0.0254 / 0.45  # CMU lengths are inches / 0.45
 METRES: Final = {"m": 1.0, "cm": 0.01, "mm": 0.001, "inch": 0.0254, "cmu": CMU_UNIT_M}
-RARE: Final = 0.25  # [ln] handicap of the rare units, so that a child in centimetres is no giant in inches
+RARE: Final = 0.25  # [ln] prior against rare units, so that a child in centimetres is not read as a giant in inches
 HEIGHT_M: Final = 1.70  # a person's height, the middle of what we expect
 HEIGHT_OF_REACH: Final = 1.4  # height over the longest way from the root to a bone's end: 1.3 to 1.5 in CMU, SMPL
 PLAUSIBLE_M: Final = (0.5, 3.0)  # heights outside of this raise a warning
@@ -61,7 +61,7 @@ def guess_unit(reach_units: float) -> UnitGuess:
     """Choose the unit in which the skeleton is nearest to a person's size."""
     height = HEIGHT_OF_REACH * reach_units
     if not height > 0.0:
-        warning = "the skeleton has no length, so its unit cannot be told; cm taken. Give unit= to override"
+        warning = "the skeleton has no length, so its unit cannot be estimated; cm is assumed. Give unit= to override"
         return UnitGuess("cm", METRES["cm"], "unit cm taken", warning)
 
     def distance(name: str) -> float:
@@ -74,7 +74,7 @@ def guess_unit(reach_units: float) -> UnitGuess:
     note = f"unit {name} taken ({metres:g} m): the skeleton is then about {tall:.2f} m tall"
     if PLAUSIBLE_M[0] <= tall <= PLAUSIBLE_M[1]:
         return UnitGuess(name, metres, note)
-    warning = f"in no known unit is the skeleton of a person's size; {name} taken, {tall:.3g} m tall. Give unit="
+    warning = f"the skeleton has human size in no known unit; {name} is assumed, {tall:.3g} m tall. Give unit="
     return UnitGuess(name, metres, note, warning)
 
 

@@ -7,14 +7,13 @@ looks along +X; we turn it to look along +Z.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
 import numpy as np
 
 from marey.base import FloatArray, FormatError, InputError
-from marey.io.binary import AnyPath, as_format_error, format_error, parse_json, read_limited
+from marey.io.binary import AnyPath, as_format_error, file_size, format_error, parse_json
 from marey.io.conventions import COMMON_RATES
 from marey.lie import SO3
 from marey.motion import LoadReport, Motion, Source
@@ -77,47 +76,51 @@ def read_deepmimic(path: AnyPath, *, rate_hz: float | None = None, unit: str | N
         unit: the clips are in metres; anything but ``"m"`` is refused.
 
     Raises:
-        FormatError: the file is no JSON, or its rows are not those of the humanoid.
+        FormatError: the file is not JSON, or its rows are not those of the humanoid.
     """
     if unit not in (None, "m"):
         raise InputError(f"unit '{unit}' for a DeepMimic clip", "These clips are always in metres; leave unit out")
-    content = parse_json(read_limited(path, limit=MAX_BYTES), path)
+    # Whole file; raises as `file_size` does
+    file_size(path, limit=MAX_BYTES)
+    content = parse_json(Path(path).read_bytes(), path)
     with as_format_error(path):
-        rows, described = _rows(content, path)
-        return _motion(rows, described, path, rate_hz)
-
-
-def _rows(content: Any, path: AnyPath) -> tuple[FloatArray, Mapping[str, Any]]:
-    described = cast(dict[str, Any], content) if isinstance(content, dict) else {}
-    frames = described.get("Frames")
-    if not isinstance(frames, list) or not frames:
-        raise format_error(path, "no list 'Frames': this is no DeepMimic clip", "Give a file like humanoid3d_walk.txt.")
-    for number, row in enumerate(cast(list[Any], frames)):
-        length = len(cast(list[Any], row)) if isinstance(row, list) else 0
-        if length != ROW_LENGTH:
-            what = f"frame {number} has {length} values; the humanoid has {ROW_LENGTH}"
-            raise FormatError(what, str(path), 0, "Only humanoid3d clips are read.")
-    rows = np.array(frames, dtype=np.float64)
-    if not np.isfinite(rows).all():
-        frame, column = np.argwhere(~np.isfinite(rows))[0]
-        raise format_error(path, f"frame {frame}, value {column} is not finite")
-    return rows, described
-
-
-def _motion(rows: FloatArray, described: Mapping[str, Any], path: AnyPath, rate_hz: float | None) -> Motion:
-    positions, rotations = _rotate_to_face_z(rows[:, 1:4]), _rotations(rows)
-    rate, uneven, notes, warnings = _timing(rows[:, 0], path)
-    if uneven is not None and rate_hz is None:
-        positions, rotations = _resample_uniformly(positions, rotations, uneven, rate)
-    return Motion(
-        deepmimic_skeleton(),
-        rate if rate_hz is None else rate_hz,
-        positions,
-        rotations,
-        source=Source(str(path), "deepmimic", layout={"loop": str(described.get("Loop", "none"))}),
-        load_report=LoadReport(warnings, notes),
-        name=Path(path).stem,
-    )
+        described_rows = cast(dict[str, Any], content) if isinstance(content, dict) else {}
+        frames = described_rows.get("Frames")
+        if not isinstance(frames, list) or not frames:
+            raise format_error(
+                path, "no list 'Frames': this is no DeepMimic clip", "Give a file like humanoid3d_walk.txt."
+            )
+        for number, row in enumerate(cast(list[Any], frames)):
+            length = len(cast(list[Any], row)) if isinstance(row, list) else 0
+            if length != ROW_LENGTH:
+                what = f"frame {number} has {length} values; the humanoid has {ROW_LENGTH}"
+                raise FormatError(what, str(path), 0, "Only humanoid3d clips are read.")
+        rows_rows = np.array(frames, dtype=np.float64)
+        if not np.isfinite(rows_rows).all():
+            frame, column = np.argwhere(~np.isfinite(rows_rows))[0]
+            raise format_error(path, f"frame {frame}, value {column} is not finite")
+        rows = rows_rows
+        described = described_rows
+        positions, rotations = _rotate_to_face_z(rows[:, 1:4]), _rotations(rows)
+        rate, uneven, notes, warnings = _timing(rows[:, 0], path)
+        if uneven is not None and rate_hz is None:
+            wanted = np.arange(int(uneven[-1] * rate + 1e-6) + 1) / rate
+            before = np.clip(np.searchsorted(uneven, wanted, side="right") - 1, 0, len(uneven) - 2)
+            u = ((wanted - uneven[before]) / (uneven[before + 1] - uneven[before])).clip(0.0, 1.0)
+            a, b = rotations[before], rotations[before + 1]
+            step = (a.inverse() @ b).log()
+            moved = positions[before] + u[:, None] * (positions[before + 1] - positions[before])
+            positions = moved
+            rotations = a @ SO3.exp(u[:, None, None] * step)
+        return Motion(
+            deepmimic_skeleton(),
+            rate if rate_hz is None else rate_hz,
+            positions,
+            rotations,
+            source=Source(str(path), "deepmimic", layout={"loop": str(described.get("Loop", "none"))}),
+            load_report=LoadReport(warnings, notes),
+            name=Path(path).stem,
+        )
 
 
 def _rotations(rows: FloatArray) -> SO3:
@@ -148,7 +151,10 @@ def _timing(durations: FloatArray, path: AnyPath) -> tuple[float, FloatArray | N
         raise format_error(path, f"frame {int(np.argmax(steps <= 0.0))} lasts {steps[steps <= 0.0][0]:g} s")
     values, counts = np.unique(steps, return_counts=True)
     common = float(values[np.argmax(counts)])
-    rate = _meant_rate(common)
+    # The common rate that a duration of few digits stands for (0.016666 s is 1/60 s), else its inverse
+    rate = 1.0 / common
+    near = min(COMMON_RATES, key=lambda common: abs(common - rate))
+    rate = near if abs(near - rate) < CUT_DIGITS * rate else rate
     odd = np.abs(steps / common - 1.0) > SAME_DURATION
     notes = [f"frames of {common:g} s are read as {rate:g} Hz"] if rate * common != 1.0 else []
     if not odd.any():
@@ -157,24 +163,5 @@ def _timing(durations: FloatArray, path: AnyPath) -> tuple[float, FloatArray | N
     if times[-1] * rate > 100.0 * len(durations):
         raise format_error(path, f"frame {int(np.argmax(steps))} lasts {steps.max():g} s among frames of {common:g} s")
     times *= 1.0 / (common * rate)
-    what = f"{int(odd.sum())} of {len(steps)} frames do not last {common:g} s; the clip was sampled anew at {rate:g} Hz"
+    what = f"{int(odd.sum())} of {len(steps)} frames do not last {common:g} s; the clip was resampled at {rate:g} Hz"
     return rate, times, notes, [what]
-
-
-def _meant_rate(duration: float) -> float:
-    """The common rate that a duration of few digits stands for (0.016666 s is 1/60 s), else its inverse."""
-    rate = 1.0 / duration
-    near = min(COMMON_RATES, key=lambda common: abs(common - rate))
-    return near if abs(near - rate) < CUT_DIGITS * rate else rate
-
-
-def _resample_uniformly(
-    positions: FloatArray, rotations: SO3, times: FloatArray, rate: float
-) -> tuple[FloatArray, SO3]:
-    wanted = np.arange(int(times[-1] * rate + 1e-6) + 1) / rate
-    before = np.clip(np.searchsorted(times, wanted, side="right") - 1, 0, len(times) - 2)
-    u = ((wanted - times[before]) / (times[before + 1] - times[before])).clip(0.0, 1.0)
-    a, b = rotations[before], rotations[before + 1]
-    step = (a.inverse() @ b).log()
-    moved = positions[before] + u[:, None] * (positions[before + 1] - positions[before])
-    return moved, a @ SO3.exp(u[:, None, None] * step)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, cast
 
-from marey.base import InputError, MissingFileError
+from marey.base import InputError, MissingFileError, atomic_file
 from marey.motion import LoadReport, Motion
 
 READERS: Final = {
@@ -73,19 +72,8 @@ def save(motion: Motion, path: str | os.PathLike[str], **options: Any) -> None:
     if not target.parent.is_dir():
         raise MissingFileError(str(target.parent), "Make the folder first.")
     write = _load_function(WRITERS[suffix])
-    with _atomic_file(target) as draft:
+    with atomic_file(target) as draft:
         write(motion, draft, **options)
-
-
-@contextlib.contextmanager
-def _atomic_file(target: Path) -> Generator[Path]:
-    draft = target.with_name(f".{target.stem[:64]}-{secrets.token_hex(6)}{target.suffix}")
-    try:
-        yield draft
-        draft.replace(target)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
 
 
 def _load_function(home: tuple[str, str]) -> Callable[..., Any]:

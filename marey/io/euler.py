@@ -17,7 +17,7 @@ NONE: Final = -1  # a joint has fewer than three channels of this kind
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChannelMap:
-    """Which column of the channel table ``(F, C)`` drives which joint, and how.
+    """Map from the columns of the channel table ``(F, C)`` to joints.
 
     Rotations multiply in the order of their channels: ``Zrotation Yrotation Xrotation`` is ``Rz @ Ry @ Rx``.
     """
@@ -114,9 +114,19 @@ def compose_euler(channels: FloatArray, axes: IntArray, columns: IntArray) -> Fl
     where :math:`e = \pm 1` is the handedness of the order. A joint with fewer channels turns by zero about the others.
     """
     frames, joints, width = channels.shape[0], axes.shape[0], channels.shape[1]
-    places, signs = complete_axes(axes)
+    # Where each joint's three axes stand in a quaternion, missing ones filled in, and the sign of their order
+    places, signs = axes + 1, np.empty(len(axes))
+    for j in range(len(axes)):
+        for k in range(3):
+            if places[j, k] == 0:
+                place = 1
+                while place == places[j, 0] or place == places[j, 1] or place == places[j, 2]:
+                    place += 1
+                places[j, k] = place
+        a, b, c = places[j, 0], places[j, 1], places[j, 2]
+        signs[j] = (a - b) * (b - c) * (c - a) // 2
     wxyz = np.empty((frames, joints, 4))
-    sines, cosines = np.zeros(width + 1), np.ones(width + 1)  # the last entry, column -1, is no turn
+    sines, cosines = np.zeros(width + 1), np.ones(width + 1)  # the last entry, column -1, is not a rotation
     for f in range(frames):
         half_sincos(channels[f], sines, cosines)
         for j in range(joints):
@@ -128,22 +138,6 @@ def compose_euler(channels: FloatArray, axes: IntArray, columns: IntArray) -> Fl
             wxyz[f, j, places[j, 1]] = c0 * sc - s0 * cs
             wxyz[f, j, places[j, 2]] = signs[j] * (c0 * cs + s0 * sc)
     return wxyz
-
-
-@kernel
-def complete_axes(axes: IntArray) -> tuple[IntArray, FloatArray]:
-    """Where each joint's three axes stand in a quaternion, missing ones filled in, and the sign of their order."""
-    places, signs = axes + 1, np.empty(len(axes))
-    for j in range(len(axes)):
-        for k in range(3):
-            if places[j, k] == 0:
-                place = 1
-                while place == places[j, 0] or place == places[j, 1] or place == places[j, 2]:
-                    place += 1
-                places[j, k] = place
-        a, b, c = places[j, 0], places[j, 1], places[j, 2]
-        signs[j] = (a - b) * (b - c) * (c - a) // 2
-    return places, signs
 
 
 @kernel
@@ -167,7 +161,37 @@ def decompose_euler(wxyz: FloatArray, axes: IntArray, given: FloatArray, is_give
             if is_given and is_same_rotation(given[f, j], axes[j], q):
                 before[:] = given[f, j]
             else:
-                nearest_angles(q, i, k, m, sign, before)
+                # Replace `before` (3,) [deg] by the ones of rotation `q` that are nearest to them
+                # R_i R_k R_m is the extrinsic sequence m, k, i, whose sign is the opposite
+                a, b = q[0] - q[k + 1], q[m + 1] - sign * q[i + 1]
+                c, d = q[k + 1] + q[0], -sign * q[i + 1] - q[m + 1]
+                upper, lower = np.hypot(a, b), np.hypot(c, d)
+                middle = 2.0 * np.arctan2(lower, upper) - 0.5 * np.pi
+                half_sum, half_difference = np.arctan2(b, a), np.arctan2(d, c)
+                last_before = before[2] * DEGREE
+                if lower < GIMBAL:
+                    half_difference = half_sum - last_before
+                elif upper < GIMBAL:
+                    half_sum = half_difference + last_before
+                last = half_sum - half_difference
+                first = -sign * (half_sum + half_difference)
+                first, middle, last = first / DEGREE, middle / DEGREE, last / DEGREE
+                a0, a1, a2 = (
+                    unwrap_degrees(first, before[0]),
+                    unwrap_degrees(middle, before[1]),
+                    unwrap_degrees(last, before[2]),
+                )
+                b0, b1, b2 = (
+                    unwrap_degrees(first + 180.0, before[0]),
+                    unwrap_degrees(180.0 - middle, before[1]),
+                    unwrap_degrees(last + 180.0, before[2]),
+                )
+                way_a = (a0 - before[0]) ** 2 + (a1 - before[1]) ** 2 + (a2 - before[2]) ** 2
+                way_b = (b0 - before[0]) ** 2 + (b1 - before[1]) ** 2 + (b2 - before[2]) ** 2
+                if way_a <= way_b:
+                    before[0], before[1], before[2] = a0, a1, a2
+                else:
+                    before[0], before[1], before[2] = b0, b1, b2
             result[f, j] = before
     return result
 
@@ -189,37 +213,6 @@ def is_same_rotation(degrees: FloatArray, axes: IntArray, q: FloatArray) -> bool
     b = w * q[2] - y * q[0] + z * q[1] - x * q[3]
     c_ = w * q[3] - z * q[0] + x * q[2] - y * q[1]
     return 2.0 * np.sqrt(a * a + b * b + c_ * c_) < SAME_ROTATION
-
-
-@kernel
-def nearest_angles(q: FloatArray, i: int, k: int, m: int, sign: float, angles: FloatArray) -> None:
-    """Replace ``angles`` (3,) [deg] by the ones of rotation ``q`` that are nearest to them."""
-    # R_i R_k R_m is the extrinsic sequence m, k, i, whose sign is the opposite
-    a, b = q[0] - q[k + 1], q[m + 1] - sign * q[i + 1]
-    c, d = q[k + 1] + q[0], -sign * q[i + 1] - q[m + 1]
-    upper, lower = np.hypot(a, b), np.hypot(c, d)
-    middle = 2.0 * np.arctan2(lower, upper) - 0.5 * np.pi
-    half_sum, half_difference = np.arctan2(b, a), np.arctan2(d, c)
-    last_before = angles[2] * DEGREE
-    if lower < GIMBAL:
-        half_difference = half_sum - last_before
-    elif upper < GIMBAL:
-        half_sum = half_difference + last_before
-    last = half_sum - half_difference
-    first = -sign * (half_sum + half_difference)
-    first, middle, last = first / DEGREE, middle / DEGREE, last / DEGREE
-    a0, a1, a2 = unwrap_degrees(first, angles[0]), unwrap_degrees(middle, angles[1]), unwrap_degrees(last, angles[2])
-    b0, b1, b2 = (
-        unwrap_degrees(first + 180.0, angles[0]),
-        unwrap_degrees(180.0 - middle, angles[1]),
-        unwrap_degrees(last + 180.0, angles[2]),
-    )
-    way_a = (a0 - angles[0]) ** 2 + (a1 - angles[1]) ** 2 + (a2 - angles[2]) ** 2
-    way_b = (b0 - angles[0]) ** 2 + (b1 - angles[1]) ** 2 + (b2 - angles[2]) ** 2
-    if way_a <= way_b:
-        angles[0], angles[1], angles[2] = a0, a1, a2
-    else:
-        angles[0], angles[1], angles[2] = b0, b1, b2
 
 
 @kernel

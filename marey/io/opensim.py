@@ -143,15 +143,7 @@ def load_ground_reaction(path: AnyPath) -> GroundReaction:
     times = table["time"]
     if len(times) < 2 or not (np.diff(times) > 0.0).all():
         raise FormatError("the times do not rise", file, 1, "Export the file again.")
-    plates = _plates(table)
-    if not plates:
-        raise FormatError("no columns of ground force", file, 1, _FIXED)
-    values = {kind: np.stack([_vectors(table, plate, kind) for plate in plates.values()], axis=1) for kind in "vpm"}
-    return GroundReaction(tuple(plates), times, values["v"], values["p"], values["m"])
-
-
-def _plates(table: OpenSimTable) -> dict[str, Mapping[str, str]]:
-    """Columns of each plate that has three forces: ``vx``, ``px``, ``mx``, ... to column name."""
+    # Columns of each plate that has three forces: `vx`, `px`, `mx`, ..
     found: dict[str, dict[str, str]] = {}
     for name in table.names:
         match = _COLUMN.fullmatch(name)
@@ -159,7 +151,11 @@ def _plates(table: OpenSimTable) -> dict[str, Mapping[str, str]]:
             label = (match[1] or match[3] or "0").lower()
             kind = "m" if match[2].lower() != "force" else match[4].lower()
             found.setdefault(_SIDES.get(label, label), {})[kind + match[5].lower()] = name
-    return {label: columns for label, columns in found.items() if all("v" + axis in columns for axis in "xyz")}
+    plates = {label: columns for label, columns in found.items() if all("v" + axis in columns for axis in "xyz")}
+    if not plates:
+        raise FormatError("no columns of ground force", file, 1, _FIXED)
+    values = {kind: np.stack([_vectors(table, plate, kind) for plate in plates.values()], axis=1) for kind in "vpm"}
+    return GroundReaction(tuple(plates), times, values["v"], values["p"], values["m"])
 
 
 def _vectors(table: OpenSimTable, columns: Mapping[str, str], kind: str) -> FloatArray:

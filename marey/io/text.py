@@ -54,7 +54,16 @@ def read_text(path: str | os.PathLike[str]) -> TextFile:
         MissingFileError: there is no such file.
         FormatError: it is a folder, empty, too large, or not text.
     """
-    data = _normalise_text(str(path), read_bytes(path))
+    path_text = str(path)
+    data = read_bytes(path)
+    if data[:2] in _UTF16:
+        data = _recode(path_text, data[2:], _UTF16[data[:2]])
+    elif b"\0" in data[:256]:
+        data = _recode(path_text, data, "utf-16-le" if data[1:2] == b"\0" else "utf-16-be")
+    if data.startswith(b"\xef\xbb\xbf"):
+        data = data[3:]
+    if b"\r" in data and b"\n" not in data:
+        data = data.replace(b"\r", b"\n")
     was_cut = not data.endswith(b"\n")
     return TextFile(str(path), data + b"\n" if was_cut else data, was_cut)
 
@@ -107,18 +116,6 @@ _NUMBER: Final = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _UTF16: Final = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 
 
-def _normalise_text(path: str, data: bytes) -> bytes:
-    if data[:2] in _UTF16:
-        data = _recode(path, data[2:], _UTF16[data[:2]])
-    elif b"\0" in data[:256]:
-        data = _recode(path, data, "utf-16-le" if data[1:2] == b"\0" else "utf-16-be")
-    if data.startswith(b"\xef\xbb\xbf"):
-        data = data[3:]
-    if b"\r" in data and b"\n" not in data:
-        data = data.replace(b"\r", b"\n")
-    return data
-
-
 def _recode(path: str, data: bytes, encoding: str) -> bytes:
     text = data.decode(encoding, errors="replace")
     if sum(c.isascii() and c != "\0" for c in text[:256]) < 0.9 * len(text[:256]):
@@ -154,7 +151,7 @@ def parse_numbers(
     Returns:
         How many numbers were read; the byte where reading stopped; the byte that ends the first line which
         does not hold ``per_line`` numbers (-1 if none) and how many it holds; how many numbers of the line in
-        hand were read; whether reading stopped at something that is no number.
+        hand were read; whether reading stopped at a word that is not a number.
     """
     stop, capacity = len(data), len(values)
     count, in_line, odd_at, odd_count, p = 0, 0, -1, 0, start
@@ -284,28 +281,25 @@ def parse_number(data: NDArray[np.uint8], p: Int) -> tuple[float, Int]:
     if not seen:
         return 0.0, -1
     if data[p] == 101 or data[p] == 69:
-        power, p = parse_exponent(data, p + 1)
+        # Read the whole number after `e`; returns it and the byte after it, or -1
+        p_exponent = p + 1
+        negative_exponent = data[p_exponent] == 45
+        if negative_exponent or data[p_exponent] == 43:
+            p_exponent += 1
+        power, first = 0, p_exponent
+        while True:
+            digit_exponent = np.int64(data[p_exponent]) - 48
+            if digit_exponent < 0 or digit_exponent > 9:
+                break
+            power = min(power * 10 + digit_exponent, 9999)
+            p_exponent += 1
+        power = -power if negative_exponent else power
+        p = p_exponent if p_exponent > first else -1
         exponent += power
     if p < 0 or data[p] > 32:
         return 0.0, -1
     value = scale_by_ten(mantissa, exponent)
     return (-value if negative else value), p
-
-
-@kernel
-def parse_exponent(data: NDArray[np.uint8], p: Int) -> tuple[Int, Int]:
-    """Read the whole number after ``e``; returns it and the byte after it, or -1."""
-    negative = data[p] == 45
-    if negative or data[p] == 43:
-        p += 1
-    power, first = 0, p
-    while True:
-        digit = np.int64(data[p]) - 48
-        if digit < 0 or digit > 9:
-            break
-        power = min(power * 10 + digit, 9999)
-        p += 1
-    return (-power if negative else power), (p if p > first else -1)
 
 
 @kernel
@@ -321,7 +315,12 @@ def scale_by_ten(mantissa: Int, exponent: Int) -> float:
         exponent -= step
     while exponent < 0 and high > 1e-300:
         step = min(-exponent, 22)
-        high, low = divide_pair(high, low, TENS[step])
+        # The sum `high + low` over a power of ten that a float holds exactly
+        divisor = TENS[step]
+        quotient = high / divisor
+        product = quotient * divisor
+        rest = (high - product) - product_error(quotient, divisor, product) + low
+        high, low = two_sum(quotient, rest / divisor)
         exponent += step
     if exponent < 0:  # below 1e-300: nothing a motion can mean
         return 0.0 if exponent < -22 else high / TENS[-exponent]
@@ -338,15 +337,6 @@ def multiply_pair(high: float, low: float, factor: float) -> tuple[float, float]
 
 
 @kernel
-def divide_pair(high: float, low: float, divisor: float) -> tuple[float, float]:
-    """The sum ``high + low`` over a power of ten that a float holds exactly."""
-    quotient = high / divisor
-    product = quotient * divisor
-    rest = (high - product) - product_error(quotient, divisor, product) + low
-    return two_sum(quotient, rest / divisor)
-
-
-@kernel
 def two_sum(a: float, b: float) -> tuple[float, float]:
     """Rounded sum of a large and a small float, and what rounding lost."""
     total = a + b
@@ -355,7 +345,7 @@ def two_sum(a: float, b: float) -> tuple[float, float]:
 
 @kernel
 def product_error(a: float, b: float, product: float) -> float:
-    """What rounding lost in ``product = a * b``, by splitting both into halves ([Dekker1971]_)."""
+    """Rounding error of ``product = a * b``, by splitting both factors ([Dekker1971]_)."""
     a_big, b_big = 134217729.0 * a, 134217729.0 * b
     a_high, b_high = a_big - (a_big - a), b_big - (b_big - b)
     a_low, b_low = a - a_high, b - b_high

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, FormatError, InputError
+from marey.base import FormatError, InputError
 from marey.io.binary import AnyPath, as_format_error, map_file
 from marey.io.c3d import load_c3d_markers
 from marey.io.conventions import unit_in_metres
@@ -44,25 +44,52 @@ def load_trc_markers(path: AnyPath, *, rate_hz: float | None = None, unit: str |
     lines = bytes(content).decode("latin-1").splitlines()
     if len(lines) < HEADER_LINES:
         raise FormatError("the file ends within its header", file, len(lines), "Copy or export it again.")
-    settings = _settings(lines, file)
+    settings = dict(zip(lines[1].split(), lines[2].split(), strict=False))
+    if "NumMarkers" not in settings:
+        raise FormatError("the second line names no 'NumMarkers'", file, 2, "Copy or export the file again.")
     names = [cell.strip() for cell in lines[3].split("\t")[2:] if cell.strip()]
-    count = _count(settings, names, file)
+    count = int(_number(settings, "NumMarkers", file))
+    if not 0 < count <= MAX_MARKERS:
+        raise FormatError(f"{count} markers announced", file, 3, f"Between 1 and {MAX_MARKERS} are read.")
+    if count > 2 * max(len(names), 1):
+        raise FormatError(f"{count} markers announced, {len(names)} named", file, 4, "Export the file again.")
     warnings = [] if len(names) == count else [f"{count} markers announced, {len(names)} named"]
-    values = _values(lines, count, file)
+    # Coordinates `(F, M, 3)` in the file's unit; NaN where a cell is blank
+    rows: list[list[float]] = []
+    for number, line in enumerate(lines[HEADER_LINES:], start=HEADER_LINES + 1):
+        if line.strip():
+            rows.append(_parse_marker_row(line, count, file, number))
+    if not rows:
+        raise FormatError("the file ends before the first frame", file, len(lines), "Copy or export it again.")
+    values = np.array(rows).reshape(len(rows), count, 3)
     announced = int(_number(settings, "NumFrames", file, default=len(values)))
     if announced != len(values):
         warnings.append(f"{announced} frames announced, {len(values)} found")
     with as_format_error(path):
         rate = _number(settings, "DataRate", file) if rate_hz is None else rate_hz
         named = settings.get("Units", "mm").lower()
-        return _markers(values, make_unique_labels(names, count), rate, unit or named, warnings, path)
-
-
-def _settings(lines: list[str], file: str) -> dict[str, str]:
-    settings = dict(zip(lines[1].split(), lines[2].split(), strict=False))
-    if "NumMarkers" not in settings:
-        raise FormatError("the second line names no 'NumMarkers'", file, 2, "Copy or export the file again.")
-    return settings
+        names_markers = make_unique_labels(names, count)
+        unit_markers = unit or named
+        metres = unit_in_metres(unit_markers)
+        finite = np.isfinite(values).all(axis=-1)
+        zeros = finite & (values == 0.0).all(axis=-1)
+        notes: list[str] = []
+        if zeros.any():
+            notes.append(f"{int(zeros.sum())} positions that are exactly zero count as missing")
+        valid = finite & ~zeros
+        seen = np.where(valid[..., None], values, 0.0) * metres
+        axes, note, _ = choose_axes(seen, valid, (), ())
+        source = Source(str(path), "trc", unit_markers, metres, axes[1])
+        report = LoadReport(warnings, [*notes, note])
+        return Markers(
+            names_markers,
+            rate,
+            rotate_to_axes(seen, axes),
+            valid,
+            source=source,
+            load_report=report,
+            name=Path(path).stem,
+        )
 
 
 def _number(settings: dict[str, str], name: str, file: str, default: float | None = None) -> float:
@@ -77,26 +104,6 @@ def _number(settings: dict[str, str], name: str, file: str, default: float | Non
     if not np.isfinite(value) or abs(value) > 1e12:
         raise FormatError(f"{name} is {value}", file, 3, "It must be a plain number.")
     return value
-
-
-def _count(settings: dict[str, str], names: list[str], file: str) -> int:
-    count = int(_number(settings, "NumMarkers", file))
-    if not 0 < count <= MAX_MARKERS:
-        raise FormatError(f"{count} markers announced", file, 3, f"Between 1 and {MAX_MARKERS} are read.")
-    if count > 2 * max(len(names), 1):
-        raise FormatError(f"{count} markers announced, {len(names)} named", file, 4, "Export the file again.")
-    return count
-
-
-def _values(lines: list[str], count: int, file: str) -> FloatArray:
-    """Coordinates ``(F, M, 3)`` in the file's unit; NaN where a cell is blank."""
-    rows: list[list[float]] = []
-    for number, line in enumerate(lines[HEADER_LINES:], start=HEADER_LINES + 1):
-        if line.strip():
-            rows.append(_parse_marker_row(line, count, file, number))
-    if not rows:
-        raise FormatError("the file ends before the first frame", file, len(lines), "Copy or export it again.")
-    return np.array(rows).reshape(len(rows), count, 3)
 
 
 def _parse_marker_row(line: str, count: int, file: str, number: int) -> list[float]:
@@ -123,25 +130,6 @@ def _is_number(cell: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _markers(
-    values: FloatArray, names: tuple[str, ...], rate: float, unit: str, warnings: list[str], path: AnyPath
-) -> Markers:
-    metres = unit_in_metres(unit)
-    finite = np.isfinite(values).all(axis=-1)
-    zeros = finite & (values == 0.0).all(axis=-1)
-    notes: list[str] = []
-    if zeros.any():
-        notes.append(f"{int(zeros.sum())} positions that are exactly zero are taken as not seen")
-    valid = finite & ~zeros
-    seen = np.where(valid[..., None], values, 0.0) * metres
-    axes, note, _ = choose_axes(seen, valid, (), ())
-    source = Source(str(path), "trc", unit, metres, axes[1])
-    report = LoadReport(warnings, [*notes, note])
-    return Markers(
-        names, rate, rotate_to_axes(seen, axes), valid, source=source, load_report=report, name=Path(path).stem
-    )
 
 
 def load_markers(path: AnyPath, *, rate_hz: float | None = None, unit: str | None = None) -> Markers:

@@ -23,18 +23,6 @@ from marey.library.store import Store, expand_paths, file_sha256, is_library
 from marey.motion import Motion
 
 
-def verify_store(store: Store, *, repair: bool = False) -> VerifyReport:
-    """Compare catalogue and files; see :meth:`marey.library.Library.verify`."""
-    with store.catalogue.writing():  # one view of both: no clip is halfway in
-        records = {record.id: record for record in store.catalogue.find(Query())}
-        files = store.stored_ids()
-    missing = tuple(sorted(records.keys() - files))
-    damaged = tuple(sorted(i for i in records.keys() & files if not is_intact(store, records[i])))
-    strays = tuple(sorted(files - records.keys()))
-    repairs = _repair_store(store, missing, damaged, strays) if repair else ()
-    return VerifyReport(len(records), missing, damaged, strays, repairs)
-
-
 def is_intact(store: Store, record: ClipRecord) -> bool:
     """Whether the file of a clip has the bytes that were written and its motion has the address."""
     path = store.clip_path(record.id)
@@ -78,7 +66,7 @@ def _adopt_stray(store: Store, clip_id: str) -> str:
     with store.catalogue.writing():
         if clip_id not in store.catalogue.ids():
             store.catalogue.insert(record, motion_signature(motion))
-    return f"{clip_id[:12]}: wrote its row anew; tags are lost"
+    return f"{clip_id[:12]}: wrote its row again; tags are lost"
 
 
 Progress = Callable[[int, int, AddOutcome], None]  # files done, files in all, what became of the last
@@ -130,7 +118,7 @@ class Library:
         Args:
             paths: motion files, and folders that are searched for them.
             tags: words given to every clip; a clip that is already there gets them too.
-            subject: who moves; guessed from names such as ``07_01`` when not given.
+            subject: captured person; estimated from names such as ``07_01`` by default.
             rate_hz: frame rate to use instead of the files' own.
             unit: length unit of the files, as in :func:`marey.load`.
             workers: processes to start; 0 works in this process; by default one a core when there are enough files.
@@ -209,7 +197,16 @@ class Library:
         With ``repair``, rows without files are dropped, files without rows get their rows back, and damaged files
         are moved to the folder ``damaged``.
         """
-        return verify_store(self._store, repair=repair)
+        # Compare catalogue and files; see `verify`
+        store = self._store
+        with store.catalogue.writing():  # one view of both: no clip is halfway in
+            records = {record.id: record for record in store.catalogue.find(Query())}
+            files = store.stored_ids()
+        missing = tuple(sorted(records.keys() - files))
+        damaged = tuple(sorted(i for i in records.keys() & files if not is_intact(store, records[i])))
+        strays = tuple(sorted(files - records.keys()))
+        repairs = _repair_store(store, missing, damaged, strays) if repair else ()
+        return VerifyReport(len(records), missing, damaged, strays, repairs)
 
     def remove(self, ids: str | Iterable[str]) -> tuple[ClipRecord, ...]:
         """Remove clips, given by name or id, and return what they were; each goes whole or stays whole."""
@@ -235,7 +232,7 @@ class Library:
         return f"Library('{self.folder}', {len(self)} clips)"
 
     def _find_unchanged(self, job: IngestJob) -> AddOutcome | None:
-        """Return the result for a file that an earlier run has read and nobody has touched since."""
+        """Return the stored result for a file that is unchanged since an earlier run."""
         try:
             clip_id = self._store.catalogue.find_source(job, file_stamp(job.path))
         except OSError:

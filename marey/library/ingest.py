@@ -1,31 +1,177 @@
-"""From a file to a staged clip: read, find contacts, measure, write. Runs in a worker."""
+"""From a file to a staged clip: read, find contacts, measure, guess the behaviour, write. Runs in a worker."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from marey.library.behaviour import guess_behaviour, measure_features
+import numpy as np
+
+from marey.base import BoolArray, FloatArray
 from marey.library.records import ClipRecord, IngestJob, content_address, motion_signature
 from marey.library.store import StagedClip, file_sha256, flush_file, write_note
-from marey.motion import Motion
+from marey.motion import Motion, find_runs
+from marey.skeleton import RoleMap, Skeleton
+
+BEHAVIOURS: Final = ("walk", "run", "jump", "turn", "stand", "pick-up", "acrobatic", "other")
+
+UPSIDE_DOWN_RAD: Final = 2.13  # trunk tilt; bending to the floor reaches 113°, ducking at a run 120°, a cartwheel 140°
+LONGEST_FLIGHT_S: Final = 1.2  # a rise of 1.8 m; longer intervals in the air are hanging, swinging or climbing
+JUMP_FLIGHT_S: Final = 0.15
+JUMP_RISE: Final = 0.12  # [leg] of the pelvis over its median; runners rise by up to 0.10
+RUN_SPEED_MPS: Final = 2.3  # of the fastest tenth; fast walkers reach 2.2
+RUN_FLIGHT_S: Final = 0.04
+LOW_HAND: Final = 0.56  # [leg] below the knee of a standing person
+TURN_RAD: Final = 0.61  # 35°: veering walkers turn by 40°, straight ones by less than 15°
+SLOW_TURN_RAD: Final = 1.05  # 60°: motions in place also contain small rotations
+WINDING_RAD: Final = 1.75  # 100° between the extreme headings: there and back, or a figure of eight
+STAY_SPEED_MPS, STAY_DISTANCE_M = 0.4, 0.6  # slower and shorter motions are not walks
+PATH_SHARE: Final = 0.25  # of the path, at either end, that gives its direction there
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """Features of the classification rules; ``[leg]`` is a length over the leg length."""
+
+    mean_speed_mps: float  # of the root, horizontal
+    fast_speed_mps: float  # exceeded a tenth of the time
+    net_distance_m: float  # horizontal, from the first frame to the last
+    heading_change_rad: float  # of the pelvis, from the first frame to the last, full turns counted
+    heading_range_rad: float  # between the extreme headings
+    path_turn_rad: float  # between the directions of the path at its two ends
+    flight_s: float  # longest time without a foot or a hand on the ground
+    root_low_m: float  # lowest and highest pelvis above the ground
+    root_high_m: float
+    pelvis_low: float  # [leg] exceeded 99 % of the time
+    pelvis_median: float  # [leg]
+    pelvis_high: float  # [leg] exceeded 1 % of the time
+    hand_low: float  # [leg] lowest wrist above the ground
+    tilt_rad: float  # of the trunk from the vertical, exceeded 1 % of the time
+
+
+def guess_behaviour(features: Features) -> str:
+    """Return one of :data:`BEHAVIOURS`: the first rule that holds, from the rarest behaviour to the commonest."""
+    f = features
+    stays = f.mean_speed_mps < STAY_SPEED_MPS and f.net_distance_m < STAY_DISTANCE_M
+    if f.tilt_rad > UPSIDE_DOWN_RAD:
+        return "acrobatic"
+    if f.flight_s > LONGEST_FLIGHT_S:
+        return "other"
+    if f.flight_s >= JUMP_FLIGHT_S and f.pelvis_high - f.pelvis_median >= JUMP_RISE:
+        return "jump"
+    if f.hand_low < LOW_HAND and f.pelvis_median > 1.0 and f.flight_s < RUN_FLIGHT_S:
+        return "pick-up"
+    if _is_turning(f):
+        return "turn"
+    if f.fast_speed_mps > RUN_SPEED_MPS and f.flight_s >= RUN_FLIGHT_S:
+        return "run"
+    if not 1.0 < f.pelvis_median < 1.35:  # lies, sits or climbs most of the time
+        return "other"
+    if not stays:
+        return "walk"
+    return "stand" if f.pelvis_low > 0.9 else "other"
+
+
+def _is_turning(f: Features) -> bool:
+    if f.mean_speed_mps < 0.5:
+        return abs(f.heading_change_rad) > SLOW_TURN_RAD
+    return (
+        abs(f.heading_change_rad) > TURN_RAD
+        or f.heading_range_rad > WINDING_RAD
+        or (f.path_turn_rad > TURN_RAD and f.fast_speed_mps > RUN_SPEED_MPS)
+    )
+
+
+def measure_features(motion: Motion) -> Features:
+    """Measure what :func:`guess_behaviour` looks at; contacts are detected if the motion has none."""
+    from marey.motion import ensure_contacts, ground_height, headings, mean_speed, root_speeds
+    from marey.skeleton import role_map
+
+    roles, leg_m = role_map(motion.skeleton), mean_leg_length(motion.skeleton)
+    positions = motion.joint_positions()
+    pelvis_m = positions[:, roles.get("pelvis") or 0, 1] - ground_height(motion)
+    low, median, high = (float(np.percentile(pelvis_m, share)) / leg_m for share in (1, 50, 99))
+    turned = np.unwrap(headings(motion))
+    root = motion.root_positions[:, [0, 2]]
+    # Length of the longest run of true flags
+    return Features(
+        mean_speed_mps=mean_speed(motion),
+        fast_speed_mps=float(np.percentile(root_speeds(motion), 90)),
+        net_distance_m=float(np.linalg.norm(root[-1] - root[0])),
+        heading_change_rad=float(turned[-1] - turned[0]),
+        heading_range_rad=float(np.ptp(turned)),
+        path_turn_rad=_path_turn(root),
+        flight_s=max(
+            (
+                stop - start
+                for start, stop in find_runs(~_is_held(ensure_contacts(motion) if motion.contacts is None else motion))
+            ),
+            default=0,
+        )
+        / motion.rate_hz,
+        root_low_m=float(pelvis_m.min()),
+        root_high_m=float(pelvis_m.max()),
+        pelvis_low=low,
+        pelvis_median=median,
+        pelvis_high=high,
+        hand_low=_lowest_hand(positions, roles, ground_height(motion)) / leg_m,
+        tilt_rad=_tilt(positions, roles),
+    )
+
+
+def mean_leg_length(skeleton: Skeleton) -> float:
+    """Hip to knee to ankle [m], the mean of both sides; without legs, 0.49 of the height ([Winter2009]_ fig. 4.1)."""
+    from marey.motion import standing_height
+    from marey.skeleton import role_map
+
+    roles = role_map(skeleton)
+    rest = skeleton.rest_positions()
+    legs = [
+        float(np.linalg.norm(rest[hip] - rest[knee]) + np.linalg.norm(rest[knee] - rest[ankle]))
+        for hip, knee, ankle in ((roles.get(f"{side}_{part}") for part in _LEG) for side in ("left", "right"))
+        if hip is not None and knee is not None and ankle is not None
+    ]
+    length_m = float(np.mean(legs)) if legs else 0.49 * standing_height(skeleton)
+    return max(length_m, 1e-6)  # a skeleton of one point has no length
+
+
+_LEG: Final = ("hip", "knee", "ankle")
+
+
+def _is_held(motion: Motion) -> BoolArray:
+    """Whether any contact point touches, frame by frame; always, when nothing is known."""
+    track = motion.contacts
+    if track is None or not track.names:
+        return np.ones(motion.num_frames, dtype=bool)
+    return np.logical_or.reduce(track.active, axis=1)
+
+
+def _path_turn(root: FloatArray) -> float:
+    """Angle [rad] between the directions of a path ``(F, 2)`` over its first and last quarter."""
+    along = np.zeros(len(root))
+    np.cumsum(np.linalg.norm(np.diff(root, axis=0), axis=1), out=along[1:])
+    start, stop = np.searchsorted(along, [PATH_SHARE * along[-1], (1.0 - PATH_SHARE) * along[-1]])
+    first, last = root[start] - root[0], root[-1] - root[stop]
+    turn = np.arctan2(first[0] * last[1] - first[1] * last[0], first @ last)
+    return float(abs(turn))
+
+
+def _lowest_hand(positions: FloatArray, roles: RoleMap, ground_m: float) -> float:
+    hands = [joint for role in ("left_wrist", "right_wrist") if (joint := roles.get(role)) is not None]
+    return float(positions[:, hands, 1].min() - ground_m) if hands else float("inf")
+
+
+def _tilt(positions: FloatArray, roles: RoleMap) -> float:
+    pelvis, neck = roles.get("pelvis"), roles.get("neck")
+    if pelvis is None or neck is None:
+        return 0.0
+    trunk = positions[:, neck] - positions[:, pelvis]
+    return float(np.percentile(np.arctan2(np.hypot(trunk[:, 0], trunk[:, 2]), trunk[:, 1]), 99))
+
 
 _TRIAL_NAME: Final = re.compile(r"(?:s|subj|subject)?[_-]?0*(\d{1,4})[_-]\d{1,4}(?!\d)", re.IGNORECASE)
-
-
-def stage_file(job: IngestJob, clip_file: Path) -> StagedClip:
-    """Read a file and write it as a clip that :meth:`Store.take_in` can take in.
-
-    Raises:
-        MareyError: the file cannot be read; nothing is left behind.
-    """
-    from marey.io import load
-
-    stamp = file_stamp(job.path)
-    motion = ensure_stored_contacts(load(job.path, rate_hz=job.rate_hz, unit=job.unit))
-    return stage_motion(motion, job, clip_file, stamp)
 
 
 def stage_motion(motion: Motion, job: IngestJob, clip_file: Path, stamp: str) -> StagedClip:

@@ -1,4 +1,4 @@
-"""What the library says about a clip, what can be asked of it, and the address under which its motion is found.
+"""Records and queries of the library, and the content address of a clip.
 
 The address is a hash of what moves, so that the same motion is found under any name.
 """
@@ -65,7 +65,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class AddOutcome:
-    """What became of one file."""
+    """Result of adding one file."""
 
     path: str
     outcome: Outcome
@@ -146,7 +146,7 @@ class IngestJob:
 
     @property
     def options(self) -> str:
-        """What makes the same file another motion: part of the key that tells an unchanged file."""
+        """Options that change the motion of a file: part of the key of an unchanged file."""
         return f"rate_hz={self.rate_hz} unit={self.unit}"
 
     @property
@@ -155,7 +155,7 @@ class IngestJob:
         return str(Path(self.path).absolute())
 
 
-STEPS_PER_UNIT: Final = 65536.0  # 15 µm or 15 µrad: below any capture; a power of two, so that decimals are no ties
+STEPS_PER_UNIT: Final = 65536.0  # 15 µm or 15 µrad: below any capture; a power of two, so that decimals are not ties
 SIGNATURE_FRAMES: Final = 8
 TREE_HASH_BYTES: Final = 16
 SAME_MOTION_TOL: Final = 1e-4
@@ -190,7 +190,10 @@ def motion_signature(motion: Motion) -> bytes:
     frames = np.unique(np.linspace(0, motion.num_frames - 1, SIGNATURE_FRAMES).round().astype(int))
     columns = motion.rotations[frames].matrix()[..., :2].reshape(len(frames), -1, 6)
     values = np.concatenate([motion.joint_positions()[frames], columns], axis=-1)[:, order]
-    return _tree_hash(tree) + np.clip(values, -1e30, 1e30).astype("<f4").tobytes()
+    return (
+        hashlib.blake2b(json.dumps(tree).encode(), digest_size=TREE_HASH_BYTES).digest()
+        + np.clip(values, -1e30, 1e30).astype("<f4").tobytes()
+    )
 
 
 def is_same_motion(one: bytes, other: bytes) -> bool:
@@ -206,10 +209,6 @@ def _sort_by_name(skeleton: Skeleton) -> tuple[list[int], list[tuple[str, str]]]
     order = sorted(range(skeleton.num_joints), key=lambda j: skeleton.names[j])
     parents = ["" if p < 0 else skeleton.names[p] for p in map(int, skeleton.parents)]
     return order, [(skeleton.names[j], parents[j]) for j in order]
-
-
-def _tree_hash(tree: list[tuple[str, str]]) -> bytes:
-    return hashlib.blake2b(json.dumps(tree).encode(), digest_size=TREE_HASH_BYTES).digest()
 
 
 def _quantise(values: FloatArray) -> bytes:

@@ -12,51 +12,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, cast
 
-from marey.base import InputError, MareyError, MissingExtraError
+from marey.base import DaskJobs, MareyError, ask_workers, count_cores
 from marey.library.ingest import ensure_stored_contacts, file_stamp, stage_motion
-from marey.library.processes import ask_workers, count_cores
 from marey.library.records import IngestJob
 from marey.library.store import StagedClip, flush_file, write_note
 from marey.library.worker import answer_request
-
-RETRIES: Final = 3  # of a job whose worker dies
-WAIT_S: Final = 10  # [s] for the scheduler to answer
-
-
-def connect_dask(address: str, what: str) -> tuple[Any, Any]:
-    """The Dask module and a client of the scheduler at an address.
-
-    Raises:
-        MissingExtraError: Dask is not installed.
-        InputError: nobody answers there.
-    """
-    try:
-        import distributed
-    except ImportError as error:
-        raise MissingExtraError(what, "cluster") from error
-    dask = cast(Any, distributed)
-    try:
-        return dask, dask.Client(address, set_as_default=False, timeout=WAIT_S)
-    except (OSError, ValueError) as error:
-        raise InputError(f"no Dask scheduler answers at '{address}'", "Start one: dask scheduler") from error
 
 
 def stage_on_cluster(
     jobs: Sequence[IngestJob], clip_files: Sequence[Path], address: str, on_link: Callable[[str], None] | None = None
 ) -> Generator[tuple[int, str]]:
     """Number and answer of every job, as ``answer_request`` gives it; clips are written here."""
-    dask, connected = connect_dask(address, "a library on a cluster")
-    with connected as client:
-        if on_link is not None:
-            on_link(str(client.dashboard_link))
-        futures = {
-            client.submit(
-                stage_bytes, job, collect_files(job), _stamp_if_present(job), pure=False, retries=RETRIES
-            ): index
-            for index, job in enumerate(jobs)
-        }
-        for future in dask.as_completed(list(futures), loop=client.loop):
-            index = futures[future]
+    arguments = [(job, collect_files(job), file_stamp(job.path) if Path(job.path).is_file() else "") for job in jobs]
+    with DaskJobs(address, "a library on a cluster", on_link) as cluster:
+        for index, future in cluster.run(stage_bytes, arguments):
             yield index, _save_result(future, clip_files[index])
 
 
@@ -70,10 +39,6 @@ def _save_result(future: Any, clip_file: Path) -> str:
         flush_file(clip_file)
         write_note(StagedClip.from_json(line), clip_file)
     return line
-
-
-def _stamp_if_present(job: IngestJob) -> str:
-    return file_stamp(job.path) if Path(job.path).is_file() else ""
 
 
 def collect_files(job: IngestJob) -> dict[str, bytes]:
@@ -112,7 +77,7 @@ OnLink = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class StagingResult:
-    """What a worker made of one job: a staged clip, or the sentence that says why not."""
+    """Result of one job: a staged clip, or the reason of the failure."""
 
     index: int
     staged: StagedClip | None
@@ -143,7 +108,9 @@ def stage_clips(
         for index, line in stage_on_cluster(jobs, [_clip_file(folder, n) for n in range(len(jobs))], cluster, on_link):
             yield _parse_answer(line, index, folder)
         return
-    requests = [_format_request(index, job, folder) for index, job in enumerate(jobs)]
+    requests = [
+        json.dumps({"job": asdict(job), "clip_file": str(_clip_file(folder, index))}) for index, job in enumerate(jobs)
+    ]
     if workers == 0:
         yield from (_parse_answer(answer_request(request), index, folder) for index, request in enumerate(requests))
         return
@@ -153,10 +120,6 @@ def stage_clips(
 
 def _clip_file(folder: Path, index: int) -> Path:
     return folder / f"{index:06d}.safetensors"
-
-
-def _format_request(index: int, job: IngestJob, folder: Path) -> str:
-    return json.dumps({"job": asdict(job), "clip_file": str(_clip_file(folder, index))})
 
 
 def _parse_answer(line: str, index: int, folder: Path) -> StagingResult:

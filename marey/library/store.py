@@ -30,7 +30,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
-from marey.base import MareyError, MissingFileError
+from marey.base import MareyError, MissingFileError, write_atomically
 from marey.library.catalogue import Catalogue
 from marey.library.records import AddOutcome, ClipRecord, IngestJob
 
@@ -41,33 +41,19 @@ def flush_file(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def flush_folder(folder: Path) -> None:
-    """Return when the names in a folder are on the disk; a system that cannot open folders does it by itself."""
+def move_durably(path: Path, target: Path) -> None:
+    """Rename within the library, so that the new name survives a power cut."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    path.replace(target)
+    # When the names in a folder are on the disk; a system that cannot open folders does it by itself
     try:
-        handle = os.open(folder, os.O_RDONLY)
+        handle = os.open(target.parent, os.O_RDONLY)
     except OSError:
         return
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def write_atomic(path: Path, data: bytes) -> None:
-    """Write a file so that its name appears only when all of it is on the disk."""
-    part = path.with_name(path.name + ".part")
-    with part.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
-
-
-def move_durably(path: Path, target: Path) -> None:
-    """Rename within the library, so that the new name survives a power cut."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    path.replace(target)
-    flush_folder(target.parent)
 
 
 def file_sha256(path: Path) -> str:
@@ -306,16 +292,13 @@ class Store:
             lock.release()
             return []
         for note in sorted(folder.glob("*.json")):
-            self._adopt(note)
+            # Take in a clip whose note is complete: the note is written after the clip, so the clip is whole
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                staged = StagedClip.from_json(note.read_bytes())
+                clip_file = note.with_suffix(".safetensors")
+                if clip_file.exists() or self.clip_path(staged.record.id).exists():
+                    self._take_in(staged, clip_file)
         return [lock]
-
-    def _adopt(self, note: Path) -> None:
-        """Take in a clip whose note is complete: the note is written after the clip, so the clip is whole."""
-        with contextlib.suppress(ValueError, KeyError, TypeError):
-            staged = StagedClip.from_json(note.read_bytes())
-            clip_file = note.with_suffix(".safetensors")
-            if clip_file.exists() or self.clip_path(staged.record.id).exists():
-                self._take_in(staged, clip_file)
 
     def _empty_trash(self) -> None:
         with self.catalogue.writing():
@@ -329,4 +312,4 @@ class Store:
 
 def write_note(staged: StagedClip, clip_file: Path) -> None:
     """Write the note that lets another process take in the clip if this run is killed."""
-    write_atomic(clip_file.with_suffix(".json"), staged.to_json())
+    write_atomically(clip_file.with_suffix(".json"), staged.to_json())

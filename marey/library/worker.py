@@ -7,13 +7,10 @@ brings the interpreter down harms only itself, and the end of the caller closes 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import sys
 from pathlib import Path
 
-from marey.base import MareyError
-from marey.library.ingest import stage_file
+from marey.base import MareyError, serve_requests
+from marey.library.ingest import ensure_stored_contacts, file_stamp, stage_motion
 from marey.library.records import IngestJob
 
 
@@ -22,24 +19,18 @@ def answer_request(line: str) -> str:
     try:
         asked = json.loads(line)
         job = IngestJob(**(asked["job"] | {"tags": tuple(asked["job"]["tags"])}))
-        return stage_file(job, Path(asked["clip_file"])).to_json().decode()
+        # Read a file and write it as a clip that `take_in` can take in
+        clip_file = Path(asked["clip_file"])
+        from marey.io import load
+
+        stamp = file_stamp(job.path)
+        motion = ensure_stored_contacts(load(job.path, rate_hz=job.rate_hz, unit=job.unit))
+        return stage_motion(motion, job, clip_file, stamp).to_json().decode()
     except (MareyError, OSError) as error:
         return json.dumps({"error": str(error)})
     except Exception as error:
         return json.dumps({"error": f"{type(error).__name__}: {error}"})
 
 
-def main() -> None:
-    """Answer until stdin closes. What a library prints goes to stderr, not between the answers."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the caller, who closes stdin
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    for line in sys.stdin:
-        print(answer_request(line), file=answers, flush=True)
-
-
 if __name__ == "__main__":
-    try:
-        main()
-    except BrokenPipeError:
-        sys.exit(1)  # the caller is gone
+    serve_requests(answer_request)

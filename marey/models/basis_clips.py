@@ -1,4 +1,4 @@
-"""Which clips to learn a behaviour from: those with the right contacts that go the right way."""
+"""Selection of clips for a behaviour by contacts and direction."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ POOL = 2  # [-] times as many near clips as asked for are looked at for variety
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClipFeatures:
-    """What a clip does on the ground, or what is wanted."""
+    """Contact and direction features of a clip or of a request."""
 
     phases: tuple[str, ...]  # kinds of contact phases in time: ("double", "flight", "double")
     forward_m: float  # [m] from the first frame to the last, along the first facing
@@ -61,19 +61,15 @@ def choose_clips(candidates: Sequence[ClipFeatures], wanted: ClipFeatures, *, co
     matching = [i for i, clip in enumerate(candidates) if _contains_phases(clip.phases, wanted.phases)]
     is_relaxed = not matching
     if is_relaxed:
-        near = _relax_phases(wanted.phases)
+        # The same contacts with one double support less, or one more
+        phases = wanted.phases
+        fewer = [phases[:i] + phases[i + 1 :] for i, kind in enumerate(phases) if kind == "double" and len(phases) > 1]
+        more = [(*phases[:i], "double", *phases[i:]) for i in range(len(phases) + 1)]
+        near = fewer + more
         matching = [i for i, clip in enumerate(candidates) if any(_contains_phases(clip.phases, p) for p in near)]
     if not matching:
         raise InputError(f"no clip has the contacts {'|'.join(wanted.phases)}", "Add clips of this behaviour")
-    chosen = _choose_spread(candidates, matching, wanted, count)
-    warning = "" if len(chosen) >= FEWEST else f"a space of {len(chosen)} clips may give unnatural motions"
-    return ClipChoice(chosen, is_relaxed, warning)
-
-
-def _choose_spread(
-    candidates: Sequence[ClipFeatures], matching: list[int], wanted: ClipFeatures, count: int
-) -> tuple[int, ...]:
-    """The nearest, then of the near ones always that which is farthest from all chosen."""
+    # The nearest, then of the near ones always that which is farthest from all chosen
     table = np.array([candidates[i].vector() for i in matching])
     scale = np.maximum(table.std(axis=0), 1e-3)
     away = np.linalg.norm((table - wanted.vector()) / scale, axis=1)
@@ -82,16 +78,11 @@ def _choose_spread(
     while pool and len(chosen) < count:
         gaps = [min(float(np.linalg.norm((table[i] - table[j]) / scale)) for j in chosen) for i in pool]
         chosen.append(pool.pop(int(np.argmax(gaps))))
-    return tuple(matching[i] for i in sorted(chosen, key=lambda i: away[i]))
+    chosen = tuple(matching[i] for i in sorted(chosen, key=lambda i: away[i]))
+    warning = "" if len(chosen) >= FEWEST else f"a behaviour of {len(chosen)} clips may give unnatural motions"
+    return ClipChoice(chosen, is_relaxed, warning)
 
 
 def _contains_phases(phases: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
     size = len(wanted)
     return any(phases[i : i + size] == wanted for i in range(len(phases) - size + 1))
-
-
-def _relax_phases(phases: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """The same contacts with one double support less, or one more."""
-    fewer = [phases[:i] + phases[i + 1 :] for i, kind in enumerate(phases) if kind == "double" and len(phases) > 1]
-    more = [(*phases[:i], "double", *phases[i:]) for i in range(len(phases) + 1)]
-    return fewer + more

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import FloatArray
-from marey.lie import SO3, right_jacobian
+from marey.lie import SO3
 from marey.motion import Motion, headings
 
 SPACES = ("exponential", "euler")
@@ -87,11 +87,3 @@ def root_triples(motion: Motion) -> FloatArray:
 def root_from_triples(triples: FloatArray) -> SO3:
     """Root rotations of triples ``(..., 3)`` [rad]."""
     return SO3.exp(triples[..., 1, None] * UP) @ SO3.exp(triples * LEVEL)
-
-
-def root_jacobian(triples: FloatArray) -> FloatArray:
-    r"""Body angular velocity ``(..., 3, 3)`` per change of each number: :math:`J_r(s)`, :math:`e^{-s} e_y` for yaw."""
-    tilt = triples * LEVEL
-    columns = right_jacobian(tilt)
-    columns[..., :, 1] = SO3.exp(-tilt) @ UP
-    return columns

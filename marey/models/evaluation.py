@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, kernel
-from marey.lie.kernels import Quaternion, Vector, exponential, product, right_jacobian_times, rotate_xyz
+from marey.lie.kernels import Vector, exponential, product, right_jacobian_times, rotate_xyz
 
 LINEAR_TANGENT: Final = 0  # r_j = mean_j exp(sum_i x_i B_ji): canonical coordinates of the first kind
 GEODESIC_PRODUCT: Final = 1  # r_j = mean_j exp(x_1 B_j1) ... exp(x_k B_jk): coordinates of the second kind
@@ -53,18 +53,6 @@ def combination(basis: FloatArray, j: int, x: FloatArray) -> Vector:
 
 
 @kernel
-def euler_quaternion(x: float, y: float, z: float) -> Quaternion:
-    r"""Unit quaternion of :math:`R_z R_y R_x`."""
-    cx, sx, cy, sy, cz, sz = cos(x / 2), sin(x / 2), cos(y / 2), sin(y / 2), cos(z / 2), sin(z / 2)
-    return (
-        cz * cy * cx + sz * sy * sx,
-        cz * cy * sx - sz * sy * cx,
-        cz * sy * cx + sz * cy * sx,
-        sz * cy * cx - cz * sy * sx,
-    )
-
-
-@kernel
 def model_rotations(kind: int, mean_wxyz: FloatArray, basis: FloatArray, x: FloatArray, out_wxyz: FloatArray) -> None:
     """Write the local rotations ``(J, 4)`` of one pose with coordinates ``x`` ``(k,)``; see ``ModelArrays``."""
     for j in range(mean_wxyz.shape[0]):
@@ -82,7 +70,22 @@ def model_rotations(kind: int, mean_wxyz: FloatArray, basis: FloatArray, x: Floa
                 ew, ex, ey, ez = exponential(a, b, c)
                 w, u, v, t = product(m[0], m[1], m[2], m[3], ew, ex, ey, ez)
             elif kind == EULER_LINEAR:
-                w, u, v, t = euler_quaternion(m[1] + a, m[2] + b, m[3] + c)
+                # Unit quaternion of R_z R_y R_x
+                x_quaternion = m[1] + a
+                y = m[2] + b
+                z = m[3] + c
+                cx, sx, cy, sy, cz, sz = (
+                    cos(x_quaternion / 2),
+                    sin(x_quaternion / 2),
+                    cos(y / 2),
+                    sin(y / 2),
+                    cos(z / 2),
+                    sin(z / 2),
+                )
+                w = cz * cy * cx + sz * sy * sx
+                u = cz * cy * sx - sz * sy * cx
+                v = cz * sy * cx + sz * cy * sx
+                t = sz * cy * cx - cz * sy * sx
             else:
                 w, u, v, t = exponential(m[1] + a, m[2] + b, m[3] + c)
         out_wxyz[j, 0], out_wxyz[j, 1], out_wxyz[j, 2], out_wxyz[j, 3] = w, u, v, t
@@ -96,54 +99,41 @@ def model_jacobian(kind: int, mean_wxyz: FloatArray, basis: FloatArray, x: Float
     """
     for j in range(mean_wxyz.shape[0]):
         if kind == GEODESIC_PRODUCT:
-            _product_columns(basis, j, x, out)
+            # Columns P_i^{-1} v_i, where P_i is the product of the exponentials after the i-th
+            after = np.zeros(4)
+            w, u, v, t = 1.0, 0.0, 0.0, 0.0
+            for i in range(x.shape[0] - 1, -1, -1):
+                a, b, c = basis[j, 0, i], basis[j, 1, i], basis[j, 2, i]
+                out[j, 0, i], out[j, 1, i], out[j, 2, i] = rotate_back(w, u, v, t, a, b, c)
+                after[0], after[1], after[2], after[3] = exponential(a * x[i], b * x[i], c * x[i])
+                w, u, v, t = product(after[0], after[1], after[2], after[3], w, u, v, t)
         elif kind == EULER_LINEAR:
-            _euler_columns(mean_wxyz, basis, j, x, out)
+            # Columns e_x \dot a_x + R_x^T e_y \dot a_y + R_x^T R_y^T e_z \dot a_z
+            a_columns, b_columns, _ = combination(basis, j, x)
+            ax, ay = a_columns + mean_wxyz[j, 1], b_columns + mean_wxyz[j, 2]
+            cx, sx, cy, sy = cos(ax), sin(ax), cos(ay), sin(ay)
+            for i in range(x.shape[0]):
+                u_columns, v_columns, w_columns = basis[j, 0, i], basis[j, 1, i], basis[j, 2, i]
+                out[j, 0, i] = u_columns - sy * w_columns
+                out[j, 1, i] = cx * v_columns + sx * cy * w_columns
+                out[j, 2, i] = -sx * v_columns + cx * cy * w_columns
         else:
-            _tangent_columns(kind, mean_wxyz, basis, j, x, out)
-
-
-@kernel
-def _tangent_columns(
-    kind: int, mean_wxyz: FloatArray, basis: FloatArray, j: int, x: FloatArray, out: FloatArray
-) -> None:
-    r"""Columns :math:`J_r(\xi) v_i`; one :math:`\xi` for all of them."""
-    a, b, c = combination(basis, j, x)
-    if kind != LINEAR_TANGENT:
-        a, b, c = a + mean_wxyz[j, 1], b + mean_wxyz[j, 2], c + mean_wxyz[j, 3]
-    xx, xy, xz = right_jacobian_times(a, b, c, 1.0, 0.0, 0.0)
-    yx, yy, yz = right_jacobian_times(a, b, c, 0.0, 1.0, 0.0)
-    zx, zy, zz = right_jacobian_times(a, b, c, 0.0, 0.0, 1.0)
-    for i in range(x.shape[0]):
-        u, v, w = basis[j, 0, i], basis[j, 1, i], basis[j, 2, i]
-        out[j, 0, i] = xx * u + yx * v + zx * w
-        out[j, 1, i] = xy * u + yy * v + zy * w
-        out[j, 2, i] = xz * u + yz * v + zz * w
-
-
-@kernel
-def _product_columns(basis: FloatArray, j: int, x: FloatArray, out: FloatArray) -> None:
-    r"""Columns :math:`P_i^{-1} v_i`, where :math:`P_i` is the product of the exponentials after the i-th."""
-    after = np.zeros(4)
-    w, u, v, t = 1.0, 0.0, 0.0, 0.0
-    for i in range(x.shape[0] - 1, -1, -1):
-        a, b, c = basis[j, 0, i], basis[j, 1, i], basis[j, 2, i]
-        out[j, 0, i], out[j, 1, i], out[j, 2, i] = rotate_back(w, u, v, t, a, b, c)
-        after[0], after[1], after[2], after[3] = exponential(a * x[i], b * x[i], c * x[i])
-        w, u, v, t = product(after[0], after[1], after[2], after[3], w, u, v, t)
-
-
-@kernel
-def _euler_columns(mean_wxyz: FloatArray, basis: FloatArray, j: int, x: FloatArray, out: FloatArray) -> None:
-    r"""Columns :math:`e_x \dot a_x + R_x^T e_y \dot a_y + R_x^T R_y^T e_z \dot a_z`."""
-    a, b, _ = combination(basis, j, x)
-    ax, ay = a + mean_wxyz[j, 1], b + mean_wxyz[j, 2]
-    cx, sx, cy, sy = cos(ax), sin(ax), cos(ay), sin(ay)
-    for i in range(x.shape[0]):
-        u, v, w = basis[j, 0, i], basis[j, 1, i], basis[j, 2, i]
-        out[j, 0, i] = u - sy * w
-        out[j, 1, i] = cx * v + sx * cy * w
-        out[j, 2, i] = -sx * v + cx * cy * w
+            # Columns J_r(\xi) v_i; one \xi for all of them
+            a_tangent, b_tangent, c_columns = combination(basis, j, x)
+            if kind != LINEAR_TANGENT:
+                a_tangent, b_tangent, c_columns = (
+                    a_tangent + mean_wxyz[j, 1],
+                    b_tangent + mean_wxyz[j, 2],
+                    c_columns + mean_wxyz[j, 3],
+                )
+            xx, xy, xz = right_jacobian_times(a_tangent, b_tangent, c_columns, 1.0, 0.0, 0.0)
+            yx, yy, yz = right_jacobian_times(a_tangent, b_tangent, c_columns, 0.0, 1.0, 0.0)
+            zx, zy, zz = right_jacobian_times(a_tangent, b_tangent, c_columns, 0.0, 0.0, 1.0)
+            for i in range(x.shape[0]):
+                u_tangent, v_tangent, w_tangent = basis[j, 0, i], basis[j, 1, i], basis[j, 2, i]
+                out[j, 0, i] = xx * u_tangent + yx * v_tangent + zx * w_tangent
+                out[j, 1, i] = xy * u_tangent + yy * v_tangent + zy * w_tangent
+                out[j, 2, i] = xz * u_tangent + yz * v_tangent + zz * w_tangent
 
 
 @kernel

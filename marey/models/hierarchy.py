@@ -1,4 +1,4 @@
-"""Principal components in three levels: everybody, a person, a gait of that person; scores follow the speed."""
+"""Clustering of unlabelled units into gaits and subjects by their scores."""
 
 from __future__ import annotations
 
@@ -8,9 +8,63 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import FloatArray, InputError, UnknownNameError, frozen
+from marey.base import BoolArray, FloatArray, InputError, IntArray, UnknownNameError, frozen
+from marey.models.pca import check_choice, choose_count
 from marey.models.pose_model import check_name
-from marey.models.spectrum import check_choice, choose_count
+
+MAX_ROUNDS = 100  # k-means over a few hundred units settles in about ten
+OUTLIER = 2.2  # [-] times the median distance to the median of a group
+
+
+def k_means(points: ArrayLike, start: ArrayLike) -> IntArray:
+    """Group ``(n,)`` of each point ``(n, d)``, from centres ``(g, d)`` to start with; deterministic."""
+    x = frozen(points, None, None, name="points")
+    centres = np.array(frozen(start, None, x.shape[1], name="start"))
+    groups = np.full(len(x), -1)
+    for _ in range(MAX_ROUNDS):
+        nearest = np.argmin(((x[:, None] - centres) ** 2).sum(axis=-1), axis=1)
+        if np.array_equal(nearest, groups):
+            break
+        groups = nearest
+        for g in range(len(centres)):
+            if np.any(groups == g):
+                centres[g] = x[groups == g].mean(axis=0)
+    return groups.astype(np.int64)
+
+
+def sort_gaits(scores: ArrayLike, speeds: ArrayLike) -> tuple[str, ...]:
+    """Call each unit a walk or a run: two groups of scores ``(n, d)``, the faster of which runs.
+
+    The groups start at the two units that are farthest apart. [Glardon2005]_ §II.2.3.2.1.
+    """
+    x = frozen(scores, None, None, name="scores")
+    s = frozen(speeds, len(x), name="speeds")
+    if len(x) < 2:
+        raise InputError(f"{len(x)} unit to sort into two gaits", "Give two at least")
+    apart = ((x[:, None] - x) ** 2).sum(axis=-1)
+    one, two = divmod(int(np.argmax(apart)), len(x))
+    groups = k_means(x, x[[one, two]])
+    means = [float(s[groups == g].mean()) if np.any(groups == g) else -np.inf for g in (0, 1)]
+    run = int(np.argmax(means))
+    return tuple("run" if group == run else "walk" for group in groups.tolist())
+
+
+def sort_subjects(scores: ArrayLike, examples: Mapping[str, int]) -> tuple[str, ...]:
+    """Name the subject of each unit from its scores ``(n, d)`` and one unit of each subject (name to row)."""
+    x = frozen(scores, None, None, name="scores")
+    if not examples or any(not 0 <= row < len(x) for row in examples.values()):
+        raise InputError(f"examples {dict(examples)} among {len(x)} units", "Give one row of each subject")
+    names = tuple(examples)
+    groups = k_means(x, x[list(examples.values())])
+    return tuple(names[int(group)] for group in groups)
+
+
+def find_outliers(scores: ArrayLike) -> BoolArray:
+    """Tell which units ``(n,)`` of one group lie far from its median: more than 2.2 times the median distance."""
+    x: FloatArray = frozen(scores, None, None, name="scores")
+    distances = np.linalg.norm(x - np.median(x, axis=0), axis=1)
+    return distances > OUTLIER * np.median(distances)
+
 
 ROUTES = ("svd", "gram")
 SCALINGS = ("covariance", "correlation")
@@ -79,7 +133,16 @@ def principal_components(
     variances, directions = variances[kept], directions[:, kept]
     shares = variances / variances.sum() if variances.size else variances
     count = choose_count(shares, n_components, explained)
-    return Components(mean, _fix_signs(directions[:, :count]), scales, variances[:count], shares[:count])
+    # Fix signs: the entry of largest size is positive
+    directions_signs = directions[:, :count]
+    largest = np.argmax(np.abs(directions_signs), axis=0)
+    return Components(
+        mean,
+        directions_signs * np.where(directions_signs[largest, np.arange(directions_signs.shape[1])] < 0.0, -1.0, 1.0),
+        scales,
+        variances[:count],
+        shares[:count],
+    )
 
 
 def _decompose_by_svd(centred: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -103,12 +166,6 @@ def _scales(rows: FloatArray, scaling: str, weights: ArrayLike | None) -> FloatA
         return scales
     deviations = rows.std(axis=0)
     return scales / np.where(deviations > 0.0, deviations, 1.0)
-
-
-def _fix_signs(directions: FloatArray) -> FloatArray:
-    """Fix signs: the entry of largest size is positive."""
-    largest = np.argmax(np.abs(directions), axis=0)
-    return directions * np.where(directions[largest, np.arange(directions.shape[1])] < 0.0, -1.0, 1.0)
 
 
 def joint_shares(direction: ArrayLike, num_joints: int) -> FloatArray:
@@ -200,7 +257,7 @@ STANDING = "stand"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MotionUnits:
-    """Motion units: one row of numbers each, all of one length, with who did what how fast."""
+    """Motion units: rows of equal length with person, gait and speed."""
 
     table: FloatArray  # (n, p)
     subjects: tuple[str, ...]  # (n,)
@@ -235,7 +292,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Person:
-    """What one person does with the scores of everybody."""
+    """Components of one person."""
 
     space: Components
     leaves: Mapping[str, Leaf]  # by gait; a gait that was not captured is missing
@@ -309,7 +366,7 @@ class HierarchicalModel:
         return self.main.rows(alpha)
 
     def weights(self, people: Mapping[str, float] | None) -> dict[str, float]:
-        """Return the weights of those who count, summing to one.
+        """Return the non-zero weights, normalised to one.
 
         Raises:
             UnknownNameError: a name is not in the model.
@@ -360,7 +417,7 @@ class CollapsedModel:
 
 
 def gait_shares(leaves: Mapping[str, Leaf], running: float) -> dict[str, float]:
-    """Share of each gait that counts; who has one gait alone shows that gait."""
+    """Weight of each gait; a person with a single gait has weight one for it."""
     run = min(max(_check_number(running, "running"), 0.0), 1.0)
     if len(leaves) == 1:
         return dict.fromkeys(leaves, 1.0)

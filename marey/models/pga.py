@@ -13,6 +13,7 @@ import numpy as np
 from marey.base import FloatArray, InputError, frozen
 from marey.lie import SO3
 from marey.models.evaluation import LINEAR_TANGENT, ModelArrays
+from marey.models.pca import check_choice, choose_count, compute_spectrum
 from marey.models.pose_model import KINDS, GeodesicModel, check_name
 from marey.models.projection import (
     as_readonly,
@@ -23,7 +24,6 @@ from marey.models.projection import (
     solve_normals,
 )
 from marey.models.samples import Clips, Samples, gather_samples, lever_arms, mean_rotations
-from marey.models.spectrum import check_choice, choose_count, compute_spectrum
 
 MAX_SWEEPS = 50
 DECREASE_TOL = 1e-8  # [-] of the error in one sweep; a further sweep could not be seen
@@ -76,34 +76,27 @@ def _sweep_directions(fit: ExactFit, metric: FloatArray, wxyz: FloatArray) -> Ex
     for halving in range(MAX_HALVINGS):
         basis = arrays.basis.copy()
         basis[1:] += 0.5**halving * steps
-        moved, y = _orthonormalise(replace(arrays, basis=basis), metric, x)
+        # Directions made orthonormal in the metric, and the coordinates that go with them
+        arrays_orthonormalise = replace(arrays, basis=basis)
+        y = x
+        flat = (np.sqrt(metric)[:, None, None] * arrays_orthonormalise.basis).reshape(
+            -1, arrays_orthonormalise.basis.shape[2]
+        )
+        if arrays_orthonormalise.kind == LINEAR_TANGENT:
+            r = np.linalg.qr(flat)[1]
+            mixing = np.linalg.solve(r, np.linalg.svd(y @ r.T, full_matrices=False)[2].T)
+            directions = np.asarray(flat @ mixing, dtype=np.float64)
+            largest = np.argmax(np.abs(directions), axis=0)
+            mixing = mixing * np.where(directions[largest, np.arange(directions.shape[1])] < 0.0, -1.0, 1.0)
+            y = np.ascontiguousarray(np.linalg.solve(mixing, y.T).T, dtype=np.float64)
+        else:
+            _, s, vt = np.linalg.svd(flat, full_matrices=False)
+            mixing = (vt.T / s) @ vt
+        moved = replace(arrays_orthonormalise, basis=np.ascontiguousarray(arrays_orthonormalise.basis @ mixing))
         found = _measure_fit(moved, metric, wxyz, refine_coordinates(moved, metric, wxyz, y))
         if found.residual < fit.residual:
             return found
     return fit
-
-
-def _orthonormalise(arrays: ModelArrays, metric: FloatArray, x: FloatArray) -> tuple[ModelArrays, FloatArray]:
-    """Directions made orthonormal in the metric, and the coordinates that go with them.
-
-    Of the first kind, directions may be mixed without moving a pose: they become those of uncorrelated coordinates.
-    Of the second kind they may not: they become the nearest orthonormal ones.
-    """
-    flat = (np.sqrt(metric)[:, None, None] * arrays.basis).reshape(-1, arrays.basis.shape[2])
-    if arrays.kind == LINEAR_TANGENT:
-        r = np.linalg.qr(flat)[1]
-        mixing = np.linalg.solve(r, np.linalg.svd(x @ r.T, full_matrices=False)[2].T)
-        mixing = mixing * _signs(np.asarray(flat @ mixing, dtype=np.float64))
-        x = np.ascontiguousarray(np.linalg.solve(mixing, x.T).T, dtype=np.float64)
-    else:
-        _, s, vt = np.linalg.svd(flat, full_matrices=False)
-        mixing = (vt.T / s) @ vt
-    return replace(arrays, basis=np.ascontiguousarray(arrays.basis @ mixing)), x
-
-
-def _signs(directions: FloatArray) -> FloatArray:
-    largest = np.argmax(np.abs(directions), axis=0)
-    return np.where(directions[largest, np.arange(directions.shape[1])] < 0.0, -1.0, 1.0)
 
 
 METHODS = ("linearised", "exact")
@@ -145,16 +138,13 @@ class PGA:
             ConvergenceError: a joint turns all the way around, so that it has no mean; the message names it.
         """
         samples = gather_samples(motions)
-        model = self._fit_linearised(samples, _metric(self.weights, samples))
-        return _fit_exactly(model, samples) if self.method == "exact" else model
-
-    def _fit_linearised(self, samples: Samples, metric: FloatArray) -> GeodesicModel:
+        metric = _metric(self.weights, samples)
         centre = mean_rotations(samples)
         table = (centre.inverse() @ samples.rotations).log().reshape(samples.count, -1)
         found = compute_spectrum(table * np.repeat(np.sqrt(metric[1:]), 3))
         shares = found.shares()
         count = choose_count(shares, self.n_components, self.explained)
-        return GeodesicModel(
+        model = GeodesicModel(
             samples.skeleton,
             SO3.concatenate([SO3.identity(1), centre]),
             _basis(table, metric, found.directions[:, :count], found.deviations[:count]),
@@ -166,6 +156,7 @@ class PGA:
             kind=self.kind,
             projection="linear" if (self.method, self.kind) == ("linearised", "first") else "exact",
         )
+        return _fit_exactly(model, samples) if self.method == "exact" else model
 
 
 def _basis(table: FloatArray, metric: FloatArray, directions: FloatArray, deviations: FloatArray) -> FloatArray:

@@ -67,7 +67,9 @@ def mode_motion(model: PoseModel, component: int, *, reach: float = 2.0, count: 
     x[:, component] = np.linspace(-reach, reach, count) * model.deviations[component]
     moved = model.decode(x, rate_hz=1.0)
     share = 100.0 * float(model.explained[component])
-    return _rename_motion(moved, f"component {component + 1}: {share:.1f} %, -{reach:g} to +{reach:g} deviations")
+    name = f"component {component + 1}: {share:.1f} %, -{reach:g} to +{reach:g} deviations"
+    nothing = Contacts((), np.zeros((moved.num_frames, 0), dtype=np.bool_))  # a component touches no ground
+    return replace(moved, contacts=nothing, name=name)
 
 
 def mode_strips(
@@ -84,11 +86,6 @@ def mode_strips(
     """
     shown = range(min(components, model.num_components))
     return [draw(mode_motion(model, i, reach=reach, count=count)) for i in shown]
-
-
-def _rename_motion(motion: Motion, name: str) -> Motion:
-    nothing = Contacts((), np.zeros((motion.num_frames, 0), dtype=np.bool_))  # a component touches no ground
-    return replace(motion, contacts=nothing, name=name)
 
 
 def _axes(count: int) -> tuple[Any, list[Any]]:

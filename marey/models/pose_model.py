@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, Final, cast
@@ -16,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, MareyError, TensorFormat, Tensors, UnknownNameError, frozen
-from marey.lie import SO3
-from marey.models.charts import SPACES, root_from_triples, root_jacobian, root_triples, to_chart
+from marey.lie import SO3, right_jacobian
+from marey.models.charts import LEVEL, SPACES, UP, root_from_triples, root_triples, to_chart
 from marey.models.evaluation import (
     EULER_LINEAR,
     GEODESIC_PRODUCT,
@@ -129,7 +128,17 @@ class PoseModel(ABC):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a `.safetensors` file that ``load_model`` reads."""
-        write_model(self, path)
+        # Write a model that `load_model` gives back bit for bit; the same model makes the same bytes
+        family = "geodesic" if isinstance(self, GeodesicModel) else "linear"
+        arrays, settings = _OWN[family]
+        skeleton = self.skeleton
+        tensors: Tensors = {name: getattr(self, name) for name in (*_SHARED, *arrays)}
+        tensors |= {"parents": skeleton.parents, "offsets": skeleton.offsets, "tips": skeleton.tips}
+        if isinstance(self, GeodesicModel):
+            tensors["centre"] = self.centre.wxyz
+        described = {name: getattr(self, name) for name in ("rate_hz", *settings)}
+        described |= {"family": family, "skeleton": skeleton.name, "joints": list(skeleton.names)}
+        MODEL_FILE.write(os.fspath(path), tensors, described)
 
     def _full_rotations(self, coordinates: FloatArray) -> SO3:
         """Local rotations ``(F, J)`` with the root's own entry."""
@@ -143,22 +152,15 @@ class PoseModel(ABC):
         return count
 
     def _checked(self, coordinates: ArrayLike) -> FloatArray:
-        return check_coordinates(coordinates, self.num_components)
-
-
-def check_coordinates(coordinates: ArrayLike, count: int) -> FloatArray:
-    """Float64 coordinates ``(..., count)``, all finite.
-
-    Raises:
-        InputError: another width, or a value that is not finite.
-    """
-    x = np.ascontiguousarray(coordinates, dtype=np.float64)
-    if x.ndim == 0 or x.shape[-1] != count:
-        raise InputError(f"coordinates have shape {x.shape}, expected (..., {count})", f"The model has {count}")
-    if not np.isfinite(x).all():
-        where = tuple(int(i) for i in np.argwhere(~np.isfinite(x))[0])
-        raise InputError(f"coordinates hold {x[where]} at index {where}", "Give finite numbers")
-    return x
+        # Float64 coordinates `(..., count)`, all finite
+        count = self.num_components
+        x = np.ascontiguousarray(coordinates, dtype=np.float64)
+        if x.ndim == 0 or x.shape[-1] != count:
+            raise InputError(f"coordinates have shape {x.shape}, expected (..., {count})", f"The model has {count}")
+        if not np.isfinite(x).all():
+            where = tuple(int(i) for i in np.argwhere(~np.isfinite(x))[0])
+            raise InputError(f"coordinates hold {x[where]} at index {where}", "Give finite numbers")
+        return x
 
 
 def _flat(x: FloatArray) -> FloatArray:
@@ -195,7 +197,7 @@ class GeodesicModel(PoseModel):
     root_position: FloatArray
     rate_hz: float
     kind: str = "first"
-    projection: str = "linear"  # how `encode` projects unless told
+    projection: str = "linear"  # default projection of `encode`
     _arrays: ModelArrays = field(init=False)
 
     def __post_init__(self) -> None:
@@ -321,7 +323,11 @@ class LinearModel(PoseModel):
 
     def root_jacobian(self, coordinates: ArrayLike) -> FloatArray:
         """How the root turns with each coordinate, in its own frame: ``(..., 3, k)``; zero unless it is covered."""
-        return root_jacobian(self._root_triples(coordinates)) @ self.full_basis[0]
+        # Body angular velocity `(..., 3, 3)` per change of each number: J_r(s), e^{-s} e_y for yaw
+        tilt = self._root_triples(coordinates) * LEVEL
+        columns = right_jacobian(tilt)
+        columns[..., :, 1] = SO3.exp(-tilt) @ UP
+        return columns @ self.full_basis[0]
 
     def truncate(self, count: int) -> LinearModel:
         """Return the model of the first ``count`` components."""
@@ -350,20 +356,6 @@ _OWN: Final = {
 }
 
 
-def write_model(model: PoseModel, path: AnyPath) -> None:
-    """Write a model that :func:`load_model` gives back bit for bit; the same model makes the same bytes."""
-    family = "geodesic" if isinstance(model, GeodesicModel) else "linear"
-    arrays, settings = _OWN[family]
-    skeleton = model.skeleton
-    tensors: Tensors = {name: getattr(model, name) for name in (*_SHARED, *arrays)}
-    tensors |= {"parents": skeleton.parents, "offsets": skeleton.offsets, "tips": skeleton.tips}
-    if isinstance(model, GeodesicModel):
-        tensors["centre"] = model.centre.wxyz
-    described = {name: getattr(model, name) for name in ("rate_hz", *settings)}
-    described |= {"family": family, "skeleton": skeleton.name, "joints": list(skeleton.names)}
-    MODEL_FILE.write(os.fspath(path), tensors, described)
-
-
 def load_model(path: AnyPath) -> PoseModel:
     """Read a model written by ``PoseModel.save``, of this or any earlier version.
 
@@ -373,23 +365,19 @@ def load_model(path: AnyPath) -> PoseModel:
     """
     tensors, described = MODEL_FILE.read(os.fspath(path))
     try:
-        return _restore_model(tensors, described)
+        family = str(described["family"])
+        arrays, settings = _OWN[family]
+        for name in (*_SHARED, *arrays, "centre", "offsets", "tips"):
+            if tensors[name].dtype != np.float64:
+                raise InputError(f"tensor '{name}' holds {tensors[name].dtype}, expected float64")
+        joints = tuple(str(name) for name in cast(list[Any], described["joints"]))
+        name = str(described["skeleton"])
+        skeleton = Skeleton(joints, tensors["parents"], tensors["offsets"], tensors["tips"], name=name)
+        parts: dict[str, Any] = {name: tensors[name] for name in (*_SHARED, *arrays)}
+        parts |= {name: described[name] for name in settings}
+        parts |= {"skeleton": skeleton, "rate_hz": float(described["rate_hz"])}
+        if family == "linear":
+            return LinearModel(**parts)
+        return GeodesicModel(**parts, centre=SO3(tensors["centre"]))
     except (MareyError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise MODEL_FILE.damaged(os.fspath(path), error) from error
-
-
-def _restore_model(tensors: Tensors, described: Mapping[str, Any]) -> PoseModel:
-    family = str(described["family"])
-    arrays, settings = _OWN[family]
-    for name in (*_SHARED, *arrays, "centre", "offsets", "tips"):
-        if tensors[name].dtype != np.float64:
-            raise InputError(f"tensor '{name}' holds {tensors[name].dtype}, expected float64")
-    joints = tuple(str(name) for name in cast(list[Any], described["joints"]))
-    name = str(described["skeleton"])
-    skeleton = Skeleton(joints, tensors["parents"], tensors["offsets"], tensors["tips"], name=name)
-    parts: dict[str, Any] = {name: tensors[name] for name in (*_SHARED, *arrays)}
-    parts |= {name: described[name] for name in settings}
-    parts |= {"skeleton": skeleton, "rate_hz": float(described["rate_hz"])}
-    if family == "linear":
-        return LinearModel(**parts)
-    return GeodesicModel(**parts, centre=SO3(tensors["centre"]))

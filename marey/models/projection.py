@@ -147,7 +147,24 @@ def joint_normals(
         model_rotations(kind, mean_wxyz, basis, x[f], made)
         for j in range(1, joints):
             if kind == GEODESIC_PRODUCT:
-                _product_row(basis, j, x[f], row)
+                # As `_tangent_row`, second kind: x_i P_i^{-1} J_r(x_i v_i), P_i all that follows
+                x_row = x[f]
+                after, unit = np.zeros(4), np.eye(3)
+                w, u, v, t = 1.0, 0.0, 0.0, 0.0
+                for i in range(x_row.shape[0] - 1, -1, -1):
+                    a_row, b_row, c_row = (
+                        x_row[i] * basis[j, 0, i],
+                        x_row[i] * basis[j, 1, i],
+                        x_row[i] * basis[j, 2, i],
+                    )
+                    for n in range(3):
+                        p, q, r = right_jacobian_times(a_row, b_row, c_row, unit[n, 0], unit[n, 1], unit[n, 2])
+                        s = 3 * i + n
+                        row[0, s], row[1, s], row[2, s] = rotate_back(
+                            w, u, v, t, x_row[i] * p, x_row[i] * q, x_row[i] * r
+                        )
+                    after[0], after[1], after[2], after[3] = exponential(a_row, b_row, c_row)
+                    w, u, v, t = product(after[0], after[1], after[2], after[3], w, u, v, t)
             else:
                 _tangent_row(basis, j, x[f], row)
             a, b, c = log_between(wxyz[f, j], made[j])
@@ -167,21 +184,6 @@ def _tangent_row(basis: FloatArray, j: int, x: FloatArray, row: FloatArray) -> N
         for i in range(x.shape[0]):
             s = 3 * i + n
             row[0, s], row[1, s], row[2, s] = x[i] * p, x[i] * q, x[i] * r
-
-
-@kernel
-def _product_row(basis: FloatArray, j: int, x: FloatArray, row: FloatArray) -> None:
-    r"""As :func:`_tangent_row`, second kind: :math:`x_i P_i^{-1} J_r(x_i v_i)`, :math:`P_i` all that follows."""
-    after, unit = np.zeros(4), np.eye(3)
-    w, u, v, t = 1.0, 0.0, 0.0, 0.0
-    for i in range(x.shape[0] - 1, -1, -1):
-        a, b, c = x[i] * basis[j, 0, i], x[i] * basis[j, 1, i], x[i] * basis[j, 2, i]
-        for n in range(3):
-            p, q, r = right_jacobian_times(a, b, c, unit[n, 0], unit[n, 1], unit[n, 2])
-            s = 3 * i + n
-            row[0, s], row[1, s], row[2, s] = rotate_back(w, u, v, t, x[i] * p, x[i] * q, x[i] * r)
-        after[0], after[1], after[2], after[3] = exponential(a, b, c)
-        w, u, v, t = product(after[0], after[1], after[2], after[3], w, u, v, t)
 
 
 MAX_STEPS = 30  # Gauss-Newton settles in three or four; more only where a joint passes a half turn
@@ -221,7 +223,18 @@ def refine_coordinates(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray
         seen = (as_readonly(metric), as_readonly(wxyz[active]), as_readonly(x[active]))
         normals, slopes = pose_normals(arrays.kind, as_readonly(arrays.mean_wxyz), as_readonly(arrays.basis), *seen)
         steps = solve_normals(normals, slopes)
-        moved = _descend(arrays, metric, wxyz, x, errors, active, steps)
+        # Take each step, or a half, a quarter, ..
+        moved = np.zeros(len(active), dtype=np.bool_)
+        for halving in range(MAX_HALVINGS):
+            waiting = np.flatnonzero(~moved)
+            if not waiting.size:
+                break
+            frames = active[waiting]
+            tried = x[frames] + 0.5**halving * steps[waiting]
+            found = pose_errors(arrays, metric, wxyz[frames], tried)
+            better = found < errors[frames]
+            x[frames[better]], errors[frames[better]] = tried[better], found[better]
+            moved[waiting[better]] = True
         active = active[moved & (np.abs(steps).max(axis=1, initial=0.0) > STEP_TOL)]
         if not active.size:
             break
@@ -241,27 +254,3 @@ def solve_normals(normals: FloatArray, slopes: FloatArray) -> FloatArray:
     ridge = DAMPING * np.einsum("...ii->...", normals) + 1e-300
     regular = normals + ridge[:, None, None] * np.eye(size)
     return np.asarray(np.linalg.solve(regular, slopes[..., None]), dtype=np.float64)[..., 0]
-
-
-def _descend(
-    arrays: ModelArrays,
-    metric: FloatArray,
-    wxyz: FloatArray,
-    x: FloatArray,
-    errors: FloatArray,
-    active: np.ndarray[tuple[int], np.dtype[np.int64]],
-    steps: FloatArray,
-) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Take each step, or a half, a quarter, ... of it, whichever first lowers the error; say which frames moved."""
-    moved = np.zeros(len(active), dtype=np.bool_)
-    for halving in range(MAX_HALVINGS):
-        waiting = np.flatnonzero(~moved)
-        if not waiting.size:
-            break
-        frames = active[waiting]
-        tried = x[frames] + 0.5**halving * steps[waiting]
-        found = pose_errors(arrays, metric, wxyz[frames], tried)
-        better = found < errors[frames]
-        x[frames[better]], errors[frames[better]] = tried[better], found[better]
-        moved[waiting[better]] = True
-    return moved

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marey.base import BoolArray, ConvergenceError, FloatArray, InputError
+from marey.base import ConvergenceError, FloatArray, InputError
 from marey.lie import SO3, frechet_mean, geodesic_distance
 from marey.motion import Motion
 from marey.skeleton import Skeleton
@@ -43,11 +43,7 @@ def body_difference(a: Skeleton, b: Skeleton) -> str | None:
             return f"joint {joint} is called '{two}', not '{one}'"
         if a.parents[joint] != b.parents[joint]:
             return f"'{two}' hangs on '{b.names[b.parents[joint]]}', not on '{a.names[a.parents[joint]]}'"
-    return _rest_difference(a, b)
-
-
-def _rest_difference(a: Skeleton, b: Skeleton) -> str | None:
-    """Bones that rest in other directions mean other rotations, even under the same names."""
+    # Bones that rest in other directions mean other rotations, even under the same names
     u, v = a.offsets[1:], b.offsets[1:]
     along = np.einsum("ji,ji->j", u, v)
     lengths = np.linalg.norm(u, axis=1) * np.linalg.norm(v, axis=1)
@@ -126,18 +122,14 @@ def mean_rotations(samples: Samples) -> SO3:
     try:
         return frechet_mean(samples.rotations)
     except ConvergenceError as error:
-        spread = far_joints(samples)
+        # Joints whose samples leave the ball in which a mean is unique, with the largest angle [rad], widest first
+        middle = samples.rotations[samples.count // 2]
+        angles = geodesic_distance(middle, samples.rotations).max(axis=0)
+        order = np.argsort(-angles)
+        spread = {samples.skeleton.names[1 + j]: float(angles[j]) for j in order.tolist() if angles[j] > BALL_RAD}
         named = ", ".join(f"'{name}' ({np.rad2deg(angle):.0f} degrees)" for name, angle in list(spread.items())[:4])
         what = f"no mean pose: {named or 'a joint'} turns too far around. Leave out the clip or mend its flips"
         raise ConvergenceError(what, error.report) from error
-
-
-def far_joints(samples: Samples) -> dict[str, float]:
-    """Joints whose samples leave the ball in which a mean is unique, with the largest angle [rad], widest first."""
-    middle = samples.rotations[samples.count // 2]
-    angles = geodesic_distance(middle, samples.rotations).max(axis=0)
-    order = np.argsort(-angles)
-    return {samples.skeleton.names[1 + j]: float(angles[j]) for j in order.tolist() if angles[j] > BALL_RAD}
 
 
 def lever_arms(samples: Samples) -> FloatArray:
@@ -150,24 +142,16 @@ def lever_arms(samples: Samples) -> FloatArray:
     """
     total = np.zeros(samples.skeleton.num_joints)
     for motion in samples.motions:
-        total += _squared_reach(motion)
+        # Squared distances to all that hangs on a joint `(J,)` [m^2], summed over the frames
+        positions, frames = motion.joint_frames()
+        tipped = np.flatnonzero(np.linalg.norm(motion.skeleton.tips, axis=1) > 0.0)
+        tips = positions[:, tipped] + frames[:, tipped] @ motion.skeleton.tips[tipped]
+        points = np.concatenate([positions, tips], axis=1)
+        # Whether a joint `(row)` carries another or itself `(column)`
+        skeleton = motion.skeleton
+        below = np.eye(skeleton.num_joints, dtype=np.bool_)
+        for joint in range(skeleton.num_joints - 1, 0, -1):
+            below[skeleton.parents[joint]] |= below[joint]
+        carried = np.concatenate([below, below[:, tipped]], axis=1)
+        total += np.array([((points[:, own] - positions[:, j, None]) ** 2).sum() for j, own in enumerate(carried)])
     return np.sqrt(2.0 / 3.0 * total / samples.count)
-
-
-def _squared_reach(motion: Motion) -> FloatArray:
-    """Squared distances to all that hangs on a joint ``(J,)`` [m^2], summed over the frames."""
-    positions, frames = motion.joint_frames()
-    tipped = np.flatnonzero(np.linalg.norm(motion.skeleton.tips, axis=1) > 0.0)
-    tips = positions[:, tipped] + frames[:, tipped] @ motion.skeleton.tips[tipped]
-    points = np.concatenate([positions, tips], axis=1)
-    below = _carries(motion.skeleton)
-    carried = np.concatenate([below, below[:, tipped]], axis=1)
-    return np.array([((points[:, own] - positions[:, j, None]) ** 2).sum() for j, own in enumerate(carried)])
-
-
-def _carries(skeleton: Skeleton) -> BoolArray:
-    """Whether a joint ``(row)`` carries another or itself ``(column)``."""
-    carried = np.eye(skeleton.num_joints, dtype=np.bool_)
-    for joint in range(skeleton.num_joints - 1, 0, -1):
-        carried[skeleton.parents[joint]] |= carried[joint]
-    return carried

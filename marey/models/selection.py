@@ -49,12 +49,12 @@ def joint_error(model: PoseModel, motions: Motion | tuple[Motion, ...] | list[Mo
     return JointError(float(apart.mean()), float(np.percentile(apart, 95)), float(apart.max()))
 
 
-MAX_COUNT = 30  # components on a curve unless told; a walk has all but a thousandth of its variance in 22
+MAX_COUNT = 30  # default number of components of a curve; 22 hold 99.9 % of the variance of a walk
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SelectionCurve:
-    """What each number of components buys."""
+    """Explained variance and joint error by number of components."""
 
     counts: IntArray  # (n,) numbers of components, rising
     explained: FloatArray  # (n,) share of the variance of the fitted clips

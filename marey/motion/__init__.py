@@ -1,20 +1,24 @@
-"""Clips and what can be measured on them."""
+"""Motions, markers and key frames; contacts, phases, gait cycles, time base, resampling."""
 
 from marey.base.deprecation import deprecated_names
 from marey.motion.clip import Contacts, LoadReport, Motion, Source
-from marey.motion.contacts.detection import detect_contacts, ensure_contacts, slide_mm
-from marey.motion.contacts.phases import ContactPhase, StancePlant, contact_phases, feet_down
+from marey.motion.contacts.detection import (
+    ContactPhase,
+    StancePlant,
+    contact_phases,
+    detect_contacts,
+    ensure_contacts,
+    feet_down,
+    slide_mm,
+)
 from marey.motion.contacts.points import contact_positions
 from marey.motion.editing import concatenate, mirror, other_side
 from marey.motion.gait import GaitCycle, cadence, foot_strikes, gait_cycles
 from marey.motion.key_frames import KeyFrames
 from marey.motion.markers import Markers
-from marey.motion.mass import MASS_TABLES, BodySegment, MassTable, TrunkPart, centre_of_mass, mass_table, mass_weights
+from marey.motion.mass import BodySegment, MassTable, TrunkPart, centre_of_mass, mass_table, mass_weights
 from marey.motion.placement import (
-    RelativeRoot,
     align_to_ground,
-    decode_relative_root,
-    encode_relative_root,
     ground_height,
     headings,
     mean_speed,
@@ -27,7 +31,6 @@ from marey.motion.time_base import TimeBase, check_time_base
 from marey.motion.time_series import find_runs, lowpass, resample
 
 __all__ = [
-    "MASS_TABLES",
     "BodySegment",
     "ContactPhase",
     "Contacts",
@@ -37,7 +40,6 @@ __all__ = [
     "Markers",
     "MassTable",
     "Motion",
-    "RelativeRoot",
     "Source",
     "StancePlant",
     "TimeBase",
@@ -49,9 +51,7 @@ __all__ = [
     "concatenate",
     "contact_phases",
     "contact_positions",
-    "decode_relative_root",
     "detect_contacts",
-    "encode_relative_root",
     "ensure_contacts",
     "feet_down",
     "find_runs",

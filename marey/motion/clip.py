@@ -15,7 +15,7 @@ from marey.skeleton import Pose, Skeleton, joint_frames, joint_positions
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """What a reader converted from, so that a writer can give the file back."""
+    """Original conventions of a file, so that a writer can reproduce it."""
 
     path: str
     format: str  # "bvh", "asf/amc", "c3d", ...
@@ -29,7 +29,7 @@ class Source:
 
 
 class LoadReport:
-    """What a reader noticed: repairs are reported, never silent.
+    """Notes and warnings of a reader; repairs are always reported.
 
     Costly checks (is the frame rate of the header right?) run when ``warnings`` is first asked for.
     """
@@ -49,7 +49,7 @@ class LoadReport:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the user should look at, one sentence each."""
+        """Points that need attention, one sentence each."""
         if self._later is not None:
             later, self._later = self._later, None
             self._warnings = (*self._warnings, *later())
@@ -161,25 +161,22 @@ class Motion:
     def __getitem__(self, index: slice) -> Motion: ...
     def __getitem__(self, index: int | slice) -> Pose | Motion:
         if isinstance(index, slice):
-            return self._cut(index)
+            step = 1 if index.step is None else index.step
+            source = self.source
+            if source is not None and source.channels is not None:
+                source = replace(source, channels=source.channels[index], dropped=None)
+            return replace(
+                self,
+                rate_hz=self.rate_hz / abs(step),
+                root_positions=self.root_positions[index],
+                rotations=self.rotations[index],
+                contacts=None if self.contacts is None else self.contacts[index],
+                translations=None if self.translations is None else self.translations[index],
+                source=source,
+            )
         if not -self.num_frames <= index < self.num_frames:
             raise IndexError(f"frame {index} of a motion of {self.num_frames} frames")
         return Pose(self.skeleton, self.root_positions[index], self.rotations[index])
-
-    def _cut(self, index: slice) -> Motion:
-        step = 1 if index.step is None else index.step
-        source = self.source
-        if source is not None and source.channels is not None:
-            source = replace(source, channels=source.channels[index], dropped=None)
-        return replace(
-            self,
-            rate_hz=self.rate_hz / abs(step),
-            root_positions=self.root_positions[index],
-            rotations=self.rotations[index],
-            contacts=None if self.contacts is None else self.contacts[index],
-            translations=None if self.translations is None else self.translations[index],
-            source=source,
-        )
 
     def __len__(self) -> int:
         return self.num_frames

@@ -32,7 +32,14 @@ def concatenate(motions: Sequence[Motion], *, align: bool = False) -> Motion:
         raise InputError("no motion to join", "Give at least one")
     parts = [motions[0]]
     for number, motion in enumerate(motions[1:], start=1):
-        _check_same(motions[0], motion, number)
+        first = motions[0]
+        where = f"clip {number} ('{motion.name}')"
+        if motion.rate_hz != first.rate_hz:
+            fix = "Resample it first: marey.motion.resample(motion, rate_hz)"
+            raise InputError(f"{where} runs at {motion.rate_hz:g} Hz, the first at {first.rate_hz:g} Hz", fix)
+        difference = skeleton_difference(first.skeleton, motion.skeleton)
+        if difference:
+            raise InputError(f"{where} has another skeleton than the first: {difference}", "Retarget it first")
         parts.append(_place_after(parts[-1], motion) if align else motion)
     moving = [_translations(part) for part in parts] if any(p.translations is not None for p in parts) else None
     return replace(
@@ -61,16 +68,6 @@ def _translations(motion: Motion) -> FloatArray:
     if motion.translations is not None:
         return motion.translations
     return np.broadcast_to(motion.skeleton.offsets, (motion.num_frames, *motion.skeleton.offsets.shape))
-
-
-def _check_same(first: Motion, other: Motion, number: int) -> None:
-    where = f"clip {number} ('{other.name}')"
-    if other.rate_hz != first.rate_hz:
-        fix = "Resample it first: marey.motion.resample(motion, rate_hz)"
-        raise InputError(f"{where} runs at {other.rate_hz:g} Hz, the first at {first.rate_hz:g} Hz", fix)
-    difference = skeleton_difference(first.skeleton, other.skeleton)
-    if difference:
-        raise InputError(f"{where} has another skeleton than the first: {difference}", "Retarget it first")
 
 
 def skeleton_difference(a: Skeleton, b: Skeleton) -> str | None:
@@ -119,7 +116,9 @@ def mirror(motion: Motion, roles: RoleMap | None = None) -> Motion:
     skeleton = motion.skeleton
     roles = role_map(skeleton) if roles is None else roles
     opposite, alone = opposite_joints(skeleton, roles)
-    turns = _rest_rotations(skeleton, roles, opposite)
+    # C_j of `mirror`, batch `(J,)`; the root's parent, the world, has none
+    W = t_pose(skeleton, roles).joint_rotations()
+    turns = SO3(W[opposite].inverse().wxyz * FLIP) @ W
     own = SO3(motion.rotations.wxyz[:, opposite] * FLIP)
     parents = np.where(skeleton.parents == NO_PARENT, 0, skeleton.parents)
     above = SO3(np.where((skeleton.parents == NO_PARENT)[:, None], SO3.identity(1).wxyz, turns.wxyz[parents]))
@@ -161,14 +160,11 @@ def other_side(name: str) -> str:
     return _INITIAL.sub(lambda found: _OTHER[found[0]], name, count=1)
 
 
-def _counterpart(skeleton: Skeleton, name: str) -> str:
-    """As :func:`other_side`; an initial l or r counts too where the other name exists: ``lfingers``, ``rfingers``."""
-    guess = _OTHER.get(name[:1], name[:1]) + name[1:]
-    return guess if other_side(name) == name and guess in skeleton.names else other_side(name)
-
-
 def _find_opposite(skeleton: Skeleton, joint: int, opposite: IntArray) -> int:
-    name = _counterpart(skeleton, skeleton.names[joint])
+    # As `other_side`; an initial l or r counts too where the other name exists: `lfingers`, `rfingers`
+    name = skeleton.names[joint]
+    guess = _OTHER.get(name[:1], name[:1]) + name[1:]
+    name = guess if other_side(name) == name and guess in skeleton.names else other_side(name)
     if name != skeleton.names[joint]:
         found = skeleton.names.index(name) if name in skeleton.names else joint
         return found if opposite[found] < 0 else joint
@@ -178,12 +174,6 @@ def _find_opposite(skeleton: Skeleton, joint: int, opposite: IntArray) -> int:
     free = [int(c) for c in skeleton.children(int(opposite[parent])) if opposite[c] < 0]
     apart = [float(np.linalg.norm(skeleton.offsets[c] * MIRROR - skeleton.offsets[joint])) for c in free]
     return free[int(np.argmin(apart))] if free else joint
-
-
-def _rest_rotations(skeleton: Skeleton, roles: RoleMap, opposite: IntArray) -> SO3:
-    """C_j of :func:`mirror`, batch ``(J,)``; the root's parent, the world, has none."""
-    W = t_pose(skeleton, roles).joint_rotations()
-    return SO3(W[opposite].inverse().wxyz * FLIP) @ W
 
 
 def _mirror_contacts(contacts: Contacts) -> Contacts:

@@ -15,7 +15,7 @@ from marey.skeleton import RoleMap, role_map
 
 SMOOTHING_HZ: Final = 6.0
 HEADING_HZ: Final = 0.8
-WALKING_MPS: Final = 0.3  # slower is standing, or a treadmill: the pelvis tells the heading, not its path
+WALKING_MPS: Final = 0.3  # slower is standing or a treadmill: the heading is that of the pelvis, not of its path
 PROMINENCE_M: Final = 0.12  # a strike reaches this much further forward than the foot passes back to
 SPACING_S: Final = 0.3
 TOGETHER_S: Final = 0.1  # strikes of both feet this near are one step
@@ -155,7 +155,11 @@ def _measure_cycle(
     speed = float(np.hypot(*chord)) / duration
     if speed < WALKING_MPS:
         yaw = float(np.median(heading[start : stop + 1]))
-        belt = _belt_speed(ahead[start : stop + 1], motion.rate_hz)
+        # Median speed at which a foot goes back while it does: on a treadmill it stands on the belt then
+        ahead_speed = ahead[start : stop + 1]
+        rate_hz = motion.rate_hz
+        back = -np.diff(ahead_speed) * rate_hz
+        belt = float(np.median(back[back > 0.0])) if (back > 0.0).any() else 0.0
         return [GaitCycle(side, start, stop, opposite, duration, belt, yaw, is_treadmill=True)]
     smooth = _smooth_track(path, motion.rate_hz, 2.0 / duration)
     length = float(np.hypot(*np.diff(smooth, axis=0).T).sum())
@@ -164,12 +168,6 @@ def _measure_cycle(
         return []
     yaw = float(np.arctan2(chord[0], chord[1]))
     return [GaitCycle(side, start, stop, opposite, duration, speed, yaw, is_treadmill=False)]
-
-
-def _belt_speed(ahead: FloatArray, rate_hz: float) -> float:
-    """Median speed at which a foot goes back while it does: on a treadmill it stands on the belt then."""
-    back = -np.diff(ahead) * rate_hz
-    return float(np.median(back[back > 0.0])) if (back > 0.0).any() else 0.0
 
 
 def find_peaks(values: FloatArray, prominence: float, spacing: int) -> IntArray:
@@ -185,7 +183,7 @@ def find_peaks(values: FloatArray, prominence: float, spacing: int) -> IntArray:
 
 
 def _prominence(values: FloatArray, peak: int) -> float:
-    """How far one must go down from a peak to reach a higher one, on the shallower side."""
+    """Prominence of a peak."""
     higher = np.flatnonzero(values > values[peak])
     left = higher[higher < peak]
     right = higher[higher > peak]

@@ -75,7 +75,13 @@ class Markers:
             raise InputError(f"gap filling method '{method}'", "Use 'linear' or 'spline'")
         positions, valid = self.positions.copy(), self.valid.copy()
         for m in range(self.num_markers):
-            gaps = _short_gaps(self.valid[:, m], int(max_gap_s * self.rate_hz + 1e-9))
+            # Frames `(F,)` in a gap of at most `max_frames` that has a sighting on either side
+            valid_gaps = self.valid[:, m]
+            max_frames = int(max_gap_s * self.rate_hz + 1e-9)
+            gaps = np.zeros(len(valid_gaps), dtype=np.bool_)
+            seen = np.flatnonzero(valid_gaps)
+            for before, after in pairwise(seen):
+                gaps[before + 1 : after] = after - before - 1 <= max_frames
             if gaps.any():
                 positions[gaps, m] = _interpolate(self.positions[:, m], self.valid[:, m], gaps, method)
                 valid[gaps, m] = True
@@ -94,15 +100,6 @@ class Markers:
             f"Markers('{self.name}', {self.num_markers} markers, {self.num_frames} frames, {self.rate_hz:g} Hz, "
             f"{seen:.1f} % seen)"
         )
-
-
-def _short_gaps(valid: BoolArray, max_frames: int) -> BoolArray:
-    """Frames ``(F,)`` in a gap of at most ``max_frames`` that has a sighting on either side."""
-    gaps = np.zeros(len(valid), dtype=np.bool_)
-    seen = np.flatnonzero(valid)
-    for before, after in pairwise(seen):
-        gaps[before + 1 : after] = after - before - 1 <= max_frames
-    return gaps
 
 
 def _interpolate(track: FloatArray, valid: BoolArray, at: BoolArray, method: str) -> FloatArray:

@@ -160,7 +160,15 @@ def centre_of_mass(motion: Motion, roles: RoleMap | None = None) -> FloatArray:
         roles: which joint is which; guessed from the skeleton by default.
     """
     roles = role_map(motion.skeleton) if roles is None else roles
-    joints, tips, weights = _mass_points(motion.skeleton, roles)
+    # Joints `(P,)`, points in their frames `(P, 3)` [m] and weights `(P,)` whose sum is the centre of mass
+    skeleton = motion.skeleton
+    known: dict[str, tuple[int, FloatArray]] = {name: (joint, np.zeros(3)) for name, joint in roles.joints.items()}
+    for name, role in _TIP_ROLES.items():
+        known |= _bone_tip(skeleton, name, roles.get(role))
+    weights = mass_weights(frozenset(known))
+    joints = [known[name][0] for name in weights]
+    tips = np.array([known[name][1] for name in weights]).reshape(-1, 3)
+    weights = np.array(list(weights.values()))
     if not len(joints):
         return motion.joint_positions().mean(axis=1)
     positions, frames = motion.joint_frames()
@@ -186,17 +194,6 @@ def mass_weights(points: frozenset[str]) -> dict[str, float]:
             weights[name] = weights.get(name, 0.0) + segment.share * along / len(far)
     total = sum(weights.values())
     return {name: weight / total for name, weight in weights.items()}
-
-
-def _mass_points(skeleton: Skeleton, roles: RoleMap) -> tuple[list[int], FloatArray, FloatArray]:
-    """Joints ``(P,)``, points in their frames ``(P, 3)`` [m] and weights ``(P,)`` whose sum is the centre of mass."""
-    known: dict[str, tuple[int, FloatArray]] = {name: (joint, np.zeros(3)) for name, joint in roles.joints.items()}
-    for name, role in _TIP_ROLES.items():
-        known |= _bone_tip(skeleton, name, roles.get(role))
-    weights = mass_weights(frozenset(known))
-    joints = [known[name][0] for name in weights]
-    tips = np.array([known[name][1] for name in weights]).reshape(-1, 3)
-    return joints, tips, np.array(list(weights.values()))
 
 
 def _bone_tip(skeleton: Skeleton, name: str, joint: int | None) -> Mapping[str, tuple[int, FloatArray]]:

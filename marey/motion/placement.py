@@ -1,4 +1,4 @@
-"""Where a clip stands, which way it faces and how it travels: heading, ground height, speed, relative root motion."""
+"""Placement of a clip: heading, ground height, speed, relative root motion."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def encode_relative_root(motion: Motion) -> RelativeRoot:
     "relative to the previous pose"; the formulas above make it exact.
     """
     yaw = _twist_angles(motion.rotations[:, 0])
-    turns = np.concatenate([[0.0], _wrap(np.diff(yaw))])
+    turns = np.concatenate([[0.0], (np.diff(yaw) + np.pi) % (2.0 * np.pi) - np.pi])
     ground = np.diff(motion.root_positions[:, [0, 2]], axis=0)
     steps = np.concatenate([np.zeros((1, 2)), _turn(ground, -yaw[:-1])])
     tilts = SO3.exp(-yaw[:, None] * UP) @ motion.rotations[:, 0]
@@ -208,10 +208,6 @@ def _twist_angles(rotations: SO3) -> FloatArray:
         return np.zeros(len(w))
     held = np.maximum.accumulate(np.where(known, frames, int(np.argmax(known))))
     return 2.0 * np.arctan2(y, w)[held]
-
-
-def _wrap(angles: FloatArray) -> FloatArray:
-    return (angles + np.pi) % (2.0 * np.pi) - np.pi
 
 
 def _turn(vectors: FloatArray, yaw: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-r"""Is the frame rate of a clip right? Gravity, balance and the natural period of swinging limbs tell.
+r"""Check of the frame rate of a clip by gravity, balance and the natural period of swinging limbs.
 
 Each cue is a number without unit that does not depend on the frame rate as long as the rate is right. Lengths are in
 units of the leg, times in units of :math:`\sqrt{\mathrm{leg}/g}` (dynamic similarity, [Alexander1989]_). Played at
@@ -67,7 +67,31 @@ def find_body(motion: Motion, roles: RoleMap | None = None) -> BodyTracks | None
     cutoff = min(SMOOTHING_HZ, 0.4 * motion.rate_hz)
     if len(points) < MIN_FRAMES:
         return None
-    return _build_tracks(lowpass_values(points, motion.rate_hz, cutoff), used, 1.0 / (motion.rate_hz * unit_s), leg)
+    points_tracks = lowpass_values(points, motion.rate_hz, cutoff)
+    step = 1.0 / (motion.rate_hz * unit_s)
+    weights = mass_weights(frozenset(used))
+    names = [*used, "com"]
+    centre = np.einsum("p,fpi->fi", [weights.get(role, 0.0) for role in used], points_tracks)
+    points_tracks = np.concatenate([points_tracks, centre[:, None]], axis=1)
+    velocities = np.gradient(points_tracks, step, axis=0)
+    accelerations = np.gradient(velocities, step, axis=0)
+    position, velocity, acceleration = (
+        {name: values[:, k] for k, name in enumerate(names)} for values in (points_tracks, velocities, accelerations)
+    )
+    height = np.stack([np.minimum(position[s + "ankle"][:, 1] - 0.095, position[s + "foot"][:, 1]) for s in SIDES])
+    floor = np.percentile(height.min(axis=0), 5)
+    speed = np.stack([np.minimum(row_norms(velocity[s + "ankle"]), row_norms(velocity[s + "foot"])) for s in SIDES])
+    for values in position.values():
+        values[:, 1] -= floor
+    height -= floor
+    hands = np.full(len(points_tracks), np.inf)
+    for side in SIDES:
+        hands = np.minimum(hands, position[side + "wrist"][:, 1] if side + "wrist" in position else np.inf)
+    upright = (position["com"][:, 1] > UPRIGHT) & (hands > 0.25)
+    down = (speed < 0.16) & (height < 0.12) & upright
+    moving = (speed > 0.21) & (height > 0.024)
+    airborne = moving[0] & moving[1] & (hands > 0.42)
+    return BodyTracks(step, position, velocity, acceleration, height, speed, down, airborne, leg)
 
 
 def _ball_positions(motion: Motion, roles: RoleMap, joints: FloatArray) -> FloatArray:
@@ -94,32 +118,6 @@ def _steady_stretch(points: FloatArray) -> FloatArray:
     travelled = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(points, axis=0)).sum(axis=(1, 2)))])
     start = int(np.argmax(travelled[MAX_FRAMES - 1 :] - travelled[: len(points) - MAX_FRAMES + 1]))
     return points[start : start + MAX_FRAMES]
-
-
-def _build_tracks(points: FloatArray, used: list[str], step: float, leg_m: float) -> BodyTracks:
-    weights = mass_weights(frozenset(used))
-    names = [*used, "com"]
-    centre = np.einsum("p,fpi->fi", [weights.get(role, 0.0) for role in used], points)
-    points = np.concatenate([points, centre[:, None]], axis=1)
-    velocities = np.gradient(points, step, axis=0)
-    accelerations = np.gradient(velocities, step, axis=0)
-    position, velocity, acceleration = (
-        {name: values[:, k] for k, name in enumerate(names)} for values in (points, velocities, accelerations)
-    )
-    height = np.stack([np.minimum(position[s + "ankle"][:, 1] - 0.095, position[s + "foot"][:, 1]) for s in SIDES])
-    floor = np.percentile(height.min(axis=0), 5)
-    speed = np.stack([np.minimum(row_norms(velocity[s + "ankle"]), row_norms(velocity[s + "foot"])) for s in SIDES])
-    for values in position.values():
-        values[:, 1] -= floor
-    height -= floor
-    hands = np.full(len(points), np.inf)
-    for side in SIDES:
-        hands = np.minimum(hands, position[side + "wrist"][:, 1] if side + "wrist" in position else np.inf)
-    upright = (position["com"][:, 1] > UPRIGHT) & (hands > 0.25)
-    down = (speed < 0.16) & (height < 0.12) & upright
-    moving = (speed > 0.21) & (height > 0.024)
-    airborne = moving[0] & moving[1] & (hands > 0.42)
-    return BodyTracks(step, position, velocity, acceleration, height, speed, down, airborne, leg_m)
 
 
 def row_norms(vectors: FloatArray) -> FloatArray:
@@ -160,7 +158,14 @@ def slow_fall(body: BodyTracks) -> float | None:
     for start, stop in find_runs(body.airborne & (body.height > 0.05).all(axis=0), shortest=max(8, body.frames(0.5))):
         edge = max(1, (stop - start) // 6)
         path = body.position["com"][start + edge : stop - edge]
-        fall, is_ballistic = _fit_flight(path, body.step)
+        # Downward acceleration of a path `(N, 3)`, and whether it is a parabola of some height without side force
+        times = body.step * np.arange(len(path))
+        fit = np.polyfit(times, path, 2)
+        residual = path[:, 1] - np.polyval(fit[:, 1], times)
+        sideways = 2.0 * float(np.hypot(fit[0, 0], fit[0, 2]))
+        is_parabola = float(residual.std()) < 0.006 and float(np.ptp(path[:, 1])) > 0.02
+        fall = -2.0 * float(fit[0, 1])
+        is_ballistic = is_parabola and sideways < 0.06
         if fall >= NO_FLIGHT:
             return None
         if is_ballistic and HALF_SPEED[0] < fall < HALF_SPEED[1]:
@@ -168,18 +173,8 @@ def slow_fall(body: BodyTracks) -> float | None:
     return float(np.median(falls)) if falls else None
 
 
-def _fit_flight(path: FloatArray, step: float) -> tuple[float, bool]:
-    """Downward acceleration of a path ``(N, 3)``, and whether it is a parabola of some height without side force."""
-    times = step * np.arange(len(path))
-    fit = np.polyfit(times, path, 2)
-    residual = path[:, 1] - np.polyval(fit[:, 1], times)
-    sideways = 2.0 * float(np.hypot(fit[0, 0], fit[0, 2]))
-    is_parabola = float(residual.std()) < 0.006 and float(np.ptp(path[:, 1])) > 0.02
-    return -2.0 * float(fit[0, 1]), is_parabola and sideways < 0.06
-
-
 def _drop_on_feet(body: BodyTracks) -> float | None:
-    """How fast the centre of mass sinks while a foot stands, over g: feet push but never pull, so seldom near 1."""
+    """Downward acceleration of the centre of mass in stance over g; rarely near 1, since feet do not pull."""
     standing = body.down.any(axis=0)
     if standing.sum() <= body.frames(0.57):
         return None
@@ -296,12 +291,12 @@ CUES: Final[dict[str, Callable[[BodyTracks], float | None]]] = {
 
 CUE_NAMES: Final = tuple(CUES)
 MAX_HALVINGS: Final = 3  # a clip played more than eight times too fast is something else
-MIN_RATE_HZ: Final = 20.0  # nobody captures at less, so a header below twice this is not doubted
+MIN_RATE_HZ: Final = 20.0  # lowest rate of a capture; a header below twice this rate is not doubted
 
 
 @dataclass(frozen=True, slots=True)
 class CueWeight:
-    """What one cue says: ``slope * log(value / middle)``, with the value kept between ``low`` and ``high``."""
+    """Contribution of one cue: ``slope * log(value / middle)``, with the value clamped to ``low`` and ``high``."""
 
     slope: float
     middle: float
@@ -337,7 +332,7 @@ _SENTENCES: Final[Mapping[str, Callable[[float, float, float], str]]] = {  # of 
 
 @dataclass(frozen=True, slots=True)
 class TimeBase:
-    """What a clip says about its own frame rate."""
+    """Estimate of the frame rate of a clip from its motion."""
 
     rate_hz: float  # as the file has it
     suggested_rate_hz: float  # the same, unless the clip is suspect
@@ -369,7 +364,7 @@ def check_time_base(motion: Motion) -> TimeBase:
     the centre of mass in flight (:math:`9.81\,k^2` if time runs :math:`k` times too fast); what feet that can push but
     not pull allow (sinking, balance of the zero-moment point, the inverted pendulum on one foot); and the natural
     times of limbs (swing of a foot, step rate, turning of the hands). While the odds say too fast, the rate is halved.
-    That a clip is played too slowly is told from flights at a quarter of gravity alone, since people may move slowly.
+    A clip that plays too slowly is detected only from flights at a quarter of gravity, since slow motion is natural.
     A clip without legs, shorter than 30 frames, or not of human size is not tested.
 
     Args:

@@ -130,7 +130,17 @@ def resample(motion: Motion, rate_hz: float) -> Motion:
         raise InputError(f"rate_hz is {rate_hz}", "Give a positive number of frames per second")
     if rate_hz == motion.rate_hz:
         return motion
-    low, high, weight = _samples(motion.num_frames, motion.rate_hz, rate_hz)
+    # Frames before and after each sample and how far the sample is between them, in [0, 1)
+    num_frames = motion.num_frames
+    old_hz = motion.rate_hz
+    last = num_frames - 1
+    count = int(np.floor(last * rate_hz / old_hz + FRAME_TOL)) + 1
+    at: FloatArray = np.arange(count, dtype=np.float64) * old_hz / rate_hz
+    whole = np.rint(at)
+    at = np.minimum(np.where(np.abs(at - whole) < FRAME_TOL, whole, at), float(last))
+    low = np.floor(at).astype(np.int64)
+    high = np.minimum(low + 1, last)
+    weight = at - low
     nearest = np.where(weight < 0.5, low, high)
     moving = motion.translations
     return replace(
@@ -142,17 +152,6 @@ def resample(motion: Motion, rate_hz: float) -> Motion:
         translations=None if moving is None else _lerp(moving, low, high, weight),
         source=None if motion.source is None else replace(motion.source, channels=None, dropped=None),
     )
-
-
-def _samples(num_frames: int, old_hz: float, new_hz: float) -> tuple[IntArray, IntArray, FloatArray]:
-    """Frames before and after each sample and how far the sample is between them, in [0, 1)."""
-    last = num_frames - 1
-    count = int(np.floor(last * new_hz / old_hz + FRAME_TOL)) + 1
-    at: FloatArray = np.arange(count, dtype=np.float64) * old_hz / new_hz
-    whole = np.rint(at)
-    at = np.minimum(np.where(np.abs(at - whole) < FRAME_TOL, whole, at), float(last))
-    low = np.floor(at).astype(np.int64)
-    return low, np.minimum(low + 1, last), at - low
 
 
 def _lerp(values: FloatArray, low: IntArray, high: IntArray, weight: FloatArray) -> FloatArray:

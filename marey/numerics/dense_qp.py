@@ -117,7 +117,7 @@ def _solve_programme(programme: QuadraticProgramme, max_iterations: int) -> QPRe
 
 
 def _diagnose_failure(programme: QuadraticProgramme, status: SolveStatus, iterations: int) -> QPResult:
-    """Find out why there is no solution, which the exit flag tells only in part."""
+    """Diagnose why there is no solution; the exit flag is not specific."""
     from marey.numerics.qp_diagnosis import diagnose
 
     status, x, advice = diagnose(programme, status)

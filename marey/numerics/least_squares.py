@@ -158,7 +158,7 @@ class _Search:
                 return SolveStatus.CONVERGED if self.is_settled(J, free) else SolveStatus.STALLED
 
     def advance(self, J: FloatArray, free: BoolArray) -> bool:
-        """Take one step that does not raise the cost; tell whether there was one."""
+        """Take one step that does not increase the cost; return whether there is one."""
         cost = self.residual @ self.residual
         direction = gauss_newton_step(J[:, free], self.residual) if self.method == "gauss-newton" else None
         for trial in range(MAX_TRIALS):

@@ -1,4 +1,4 @@
-"""Why a quadratic programme has no solution: linear programmes tell; loads scipy, so it is imported when needed."""
+"""Diagnosis of infeasible quadratic programmes by linear programmes; loads scipy, so it is imported when needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a solver ended: one vocabulary for all of them."""
+"""Status of a solver; common to all solvers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CHOICES: Final = ("raise", "return")
 
 
 class SolveStatus(Enum):
-    """What the numbers in a result are worth."""
+    """Status of the numbers in a result."""
 
     CONVERGED = "converged"
     ITERATION_LIMIT = "iteration limit"

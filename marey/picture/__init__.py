@@ -1,16 +1,15 @@
-"""What to draw, as plain data, and pictures of it: solid bodies, film strips, films, plots."""
+"""Rendering without a window system: scenes as plain data, film strips, films, plots."""
 
 from marey.base.deprecation import deprecated_names
-from marey.picture.bodies import PALETTES, Palette, body_solids, foot_prints, joint_sides, root_path
-from marey.picture.files import PICTURE_SUFFIXES, save_film, save_image, save_pictures, write_atomically
+from marey.picture.bodies import Palette, body_solids
+from marey.picture.files import PICTURE_SUFFIXES, save_film, save_image, save_pictures
 from marey.picture.motions import ground_level, main_heading, make_light, motion_scene, render_motion
-from marey.picture.plots import SPAN_COLOURS, PhysicsCurves, plot_angles, plot_contacts, plot_physics, plot_speed
+from marey.picture.plots import PhysicsCurves, plot_angles, plot_contacts, plot_physics, plot_speed
 from marey.picture.raycast.capsules import Image, encode_srgb, render
 from marey.picture.raycast.scene import (
     CapsuleBatch,
     GroundMarks,
     GroundPattern,
-    Light,
     Margins,
     PinholeCamera,
     RenderScene,
@@ -23,15 +22,12 @@ from marey.picture.raycast.triangles import TriangleMesh, render_mesh
 from marey.picture.strips import Label, compare_strips, film_strip, write_labels
 
 __all__ = [
-    "PALETTES",
     "PICTURE_SUFFIXES",
-    "SPAN_COLOURS",
     "CapsuleBatch",
     "GroundMarks",
     "GroundPattern",
     "Image",
     "Label",
-    "Light",
     "Margins",
     "Palette",
     "PhysicsCurves",
@@ -43,10 +39,8 @@ __all__ = [
     "encode_srgb",
     "film_strip",
     "fit_height",
-    "foot_prints",
     "frame_balls",
     "ground_level",
-    "joint_sides",
     "linear_from_srgb",
     "main_heading",
     "make_light",
@@ -58,12 +52,10 @@ __all__ = [
     "render",
     "render_mesh",
     "render_motion",
-    "root_path",
     "save_film",
     "save_image",
     "save_pictures",
     "view_direction",
-    "write_atomically",
     "write_labels",
 ]
 
@@ -79,6 +71,5 @@ __getattr__ = deprecated_names(
         "display": "encode_srgb",
         "lamp_for": "make_light",
         "srgb": "linear_from_srgb",
-        "written": "write_atomically",
     },
 )

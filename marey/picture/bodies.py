@@ -1,8 +1,8 @@
-"""From a motion to solid bodies in world, and to marks on the ground: where feet stood and where the body went."""
+"""From a motion to solid bodies in world, and to marks on the ground: footprints and the path of the root."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import BoolArray, FloatArray, InputError, IntArray
+from marey.base import BoolArray, FloatArray, IntArray
 from marey.motion import Contacts, Motion, contact_positions, detect_contacts, find_runs
 from marey.picture.raycast.scene import CapsuleBatch, GroundMarks, linear_from_srgb
 from marey.skeleton import Capsules, Skeleton, capsules, contact_points, joint_frames, role_map
@@ -20,7 +20,7 @@ PAPER_COLOUR: Final = linear_from_srgb("#eceff2")  # what older bodies fade to
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Palette:
-    """Colours of one figure (linear RGB): calm, left and right told apart by hue."""
+    """Colours of one figure (linear RGB): muted, left and right distinguished by hue."""
 
     trunk: FloatArray = field(default_factory=lambda: linear_from_srgb("#d3d6d8"))
     left: FloatArray = field(default_factory=lambda: linear_from_srgb("#6d9bc8"))
@@ -93,17 +93,13 @@ def body_solids(
     body, starts, ends = place_capsules(motion, frames)
     fades = np.broadcast_to(np.asarray(fades, dtype=np.float64), len(frames))
     moves = np.broadcast_to(np.asarray(offsets, dtype=np.float64), (len(frames), 3))[:, None, :]
-    plain = _side_colours(motion.skeleton, body, palette)
+    sides = joint_sides(motion.skeleton)[body.joints]
+    plain = np.stack([palette.trunk, palette.left, palette.right])[sides]
     touching = _find_contact_capsules(motion.skeleton, body, contacts, frames)
     colours = np.where(touching[..., None], palette.contact, plain)
     colours = colours + fades[:, None, None] * (PAPER_COLOUR - colours)
     starts, ends = starts + moves, ends + moves
     return [CapsuleBatch(starts[i], ends[i], body.start_radii, body.end_radii, colours[i]) for i in range(len(frames))]
-
-
-def _side_colours(skeleton: Skeleton, body: Capsules, palette: Palette) -> FloatArray:
-    sides = joint_sides(skeleton)[body.joints]
-    return np.stack([palette.trunk, palette.left, palette.right])[sides]
 
 
 @lru_cache(maxsize=64)
@@ -132,24 +128,6 @@ def _find_contact_capsules(
         if name in contacts.names:
             touching |= contacts.track(name)[frames][:, None] & (body.joints == joint)
     return touching
-
-
-def resolve_frames(motion: Motion, frames: int | Sequence[int] | ArrayLike) -> IntArray:
-    """Frame numbers as an array; negative ones count from the end.
-
-    Raises:
-        InputError: none was given, or one lies outside the clip.
-    """
-    chosen = np.atleast_1d(np.asarray(frames, dtype=np.int64))
-    if chosen.ndim != 1 or not len(chosen):
-        raise InputError("no frame to draw", "Give at least one frame number")
-    outside = (chosen < -motion.num_frames) | (chosen >= motion.num_frames)
-    if outside.any():
-        raise InputError(
-            f"frame {chosen[outside][0]} of a motion of {motion.num_frames} frames",
-            f"Frames go from 0 to {motion.num_frames - 1}",
-        )
-    return np.where(chosen < 0, chosen + motion.num_frames, chosen)
 
 
 HEEL_RADIUS_M: Final = 0.034
@@ -196,7 +174,7 @@ def _limb_prints(
 
 
 def _flat_frames(flat: BoolArray, span: tuple[int, int]) -> BoolArray:
-    """Frames of a span in which all of the foot is down, or all of the span if there are none."""
+    """Frames of an interval with the whole foot in contact, or the whole interval if there are none."""
     inside = np.zeros(len(flat), dtype=np.bool_)
     inside[span[0] : span[1]] = True
     return inside & flat if (inside & flat).any() else inside

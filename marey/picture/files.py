@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from marey.base import InputError, MissingExtraError, MissingFileError, UnknownNameError
+from marey.base import InputError, MissingExtraError, MissingFileError, UnknownNameError, atomic_file
 from marey.motion import Motion
 from marey.picture.bodies import PALETTES, Palette, body_solids, contacts_or_detect
 from marey.picture.motions import (
@@ -59,22 +59,6 @@ def common_colours(pictures: Iterator[Image], palette: Palette) -> Bytes:
     return colours
 
 
-def write_gif(path: Path, pictures: Iterator[Image], fps: float, colours: Bytes) -> None:
-    """Write pictures with one table of colours ``(256, 3)``: no flicker, small files."""
-    from PIL import Image as Pillow
-
-    table = nearest_colour_table(colours)
-    indexed: list[Pillow.Image] = []
-    for picture in pictures:
-        frame = Pillow.fromarray(table[_colour_cells(picture)])
-        frame.putpalette(colours.tobytes())
-        indexed.append(frame)
-    ends = np.floor(np.arange(len(indexed) + 1) / fps / TICK_S + 0.5)
-    durations = (np.diff(ends) * 1000.0 * TICK_S).astype(int).tolist()
-    first, rest = indexed[0], indexed[1:]
-    first.save(path, format="GIF", save_all=True, append_images=rest, duration=durations, loop=0, optimize=False)
-
-
 def nearest_colour_table(colours: Bytes) -> Bytes:
     """Number of the nearest colour for every value of the leading bits of red, green and blue ``(64³,)``."""
     from scipy.spatial import KDTree
@@ -86,11 +70,6 @@ def nearest_colour_table(colours: Bytes) -> Bytes:
     table = np.asarray(tree.query(cells)[1], dtype=np.uint8)
     table[-1] = len(colours) - 1  # white stays white
     return table
-
-
-def _colour_cells(picture: Image) -> NDArray[np.int64]:
-    red, green, blue = np.moveaxis(picture.astype(np.int64) >> (8 - BITS), -1, 0)
-    return (red << (2 * BITS)) | (green << BITS) | blue
 
 
 Progress = Callable[[int, int], None]
@@ -112,7 +91,9 @@ def save_image(image: NDArray[np.uint8], path: str | os.PathLike[str]) -> Path:
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[-1] != 3:
         raise InputError(f"a picture of {image.dtype} and shape {image.shape}", "Give uint8 values (H, W, 3)")
     target = _check_target(path, PICTURE_SUFFIXES)
-    return write_atomically(target, lambda draft: Pillow.fromarray(np.ascontiguousarray(image)).save(draft))
+    with atomic_file(target) as draft:
+        Pillow.fromarray(np.ascontiguousarray(image)).save(draft)
+    return target
 
 
 def save_film(
@@ -191,8 +172,27 @@ def _write_film(
     pictures = drawn(frames, progress)
     if target.suffix.lower() == ".gif":
         colours = common_colours(drawn(frames[:: max(1, len(frames) // COLOUR_SAMPLES)], None), palette)
-        return write_atomically(target, lambda draft: write_gif(draft, pictures, fps, colours))
-    return write_atomically(target, lambda draft: _write_mp4(draft, pictures, fps))
+        with atomic_file(target) as draft:
+            # Write pictures with one table of colours `(256, 3)`: no flicker, small files
+            from PIL import Image as Pillow
+
+            table = nearest_colour_table(colours)
+            indexed: list[Pillow.Image] = []
+            for picture in pictures:
+                red, green, blue = np.moveaxis(picture.astype(np.int64) >> (8 - BITS), -1, 0)
+                frame = Pillow.fromarray(table[(red << (2 * BITS)) | (green << BITS) | blue])
+                frame.putpalette(colours.tobytes())
+                indexed.append(frame)
+            ends = np.floor(np.arange(len(indexed) + 1) / fps / TICK_S + 0.5)
+            durations = (np.diff(ends) * 1000.0 * TICK_S).astype(int).tolist()
+            first, rest = indexed[0], indexed[1:]
+            first.save(
+                draft, format="GIF", save_all=True, append_images=rest, duration=durations, loop=0, optimize=False
+            )
+        return target
+    with atomic_file(target) as draft:
+        _write_mp4(draft, pictures, fps)
+    return target
 
 
 def film_frames(motion: Motion, fps: float) -> NDArray[np.int64]:
@@ -253,7 +253,10 @@ def _write_mp4(path: Path, pictures: Iterator[Image], fps: float) -> None:
 
     (imageio's own writer leaves pipes open, which shows as warnings in the programs that use us.)
     """
-    program, first = _find_ffmpeg(), next(pictures)
+    # Path of the ffmpeg that imageio-ffmpeg brings
+    if find_spec("imageio_ffmpeg") is None:
+        raise MissingExtraError("writing MP4 films", "video")
+    program, first = str(cast(Any, import_module("imageio_ffmpeg")).get_ffmpeg_exe()), next(pictures)
     height, width, _ = first.shape
     reads = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", f"{fps:.12g}", "-i", "-"]
     codes = ["-an", "-c:v", "libx264", "-preset", "veryfast", "-crf", "18", "-pix_fmt", "yuv420p", "-threads", "1"]
@@ -275,28 +278,10 @@ def _write_mp4(path: Path, pictures: Iterator[Image], fps: float) -> None:
         raise InputError(f"ffmpeg could not write '{path.name}': {reason or process.returncode}")
 
 
-def _find_ffmpeg() -> str:
-    """Path of the ffmpeg that imageio-ffmpeg brings."""
-    if find_spec("imageio_ffmpeg") is None:
-        raise MissingExtraError("writing MP4 films", "video")
-    return str(cast(Any, import_module("imageio_ffmpeg")).get_ffmpeg_exe())
-
-
 def _check_target(path: str | os.PathLike[str], suffixes: tuple[str, ...]) -> Path:
     target = Path(path)
     if target.suffix.lower() not in suffixes:
         raise InputError(f"'{target.name}' has no suffix that can be written", f"Use one of {', '.join(suffixes)}")
     if not target.parent.is_dir():
         raise MissingFileError(str(target.parent), "Make the folder first.")
-    return target
-
-
-def write_atomically(target: Path, write: Callable[[Path], object]) -> Path:
-    """Write to a draft beside the target, then rename: a failed write leaves nothing."""
-    draft = target.with_name(f".{target.stem}.draft{os.getpid()}{target.suffix.lower()}")
-    try:
-        write(draft)
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
     return target

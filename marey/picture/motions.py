@@ -17,7 +17,6 @@ from marey.picture.bodies import (
     contacts_or_detect,
     foot_prints,
     place_capsules,
-    resolve_frames,
     root_path,
 )
 from marey.picture.raycast.capsules import Image, render
@@ -106,7 +105,10 @@ def is_travelling(motion: Motion, frames: IntArray) -> bool:
     if path_bend(motion) < BENT_PATH_FRACTION:
         places = places @ _principal_axis(motion.root_positions[:, [0, 2]])[0][:, None]
     gaps = np.linalg.norm(places[:, None] - places[None], axis=-1)[np.triu_indices(len(places), 1)]
-    return bool(gaps.min() >= MIN_BODY_SPACING * body_height(motion))
+    # Height [m] of the rest pose of the body, as a scale for distances
+    return bool(
+        gaps.min() >= MIN_BODY_SPACING * max(float(np.ptp(motion.skeleton.rest_positions(), axis=0).max()), 1e-3)
+    )
 
 
 def strip_frames(motion: Motion, count: int, *, by_movement: bool) -> IntArray:
@@ -123,11 +125,6 @@ def strip_frames(motion: Motion, count: int, *, by_movement: bool) -> IntArray:
     gone = np.concatenate([[0.0], np.cumsum(steps)])
     wanted = np.linspace(0.0, float(gone[-1]), count)
     return np.unique(np.interp(wanted, gone, np.arange(motion.num_frames)).round().astype(np.int64))
-
-
-def body_height(motion: Motion) -> float:
-    """Height [m] of the rest pose of the body, as a scale for distances."""
-    return max(float(np.ptp(motion.skeleton.rest_positions(), axis=0).max()), 1e-3)
 
 
 def smooth_camera_path(motion: Motion) -> FloatArray:
@@ -226,7 +223,22 @@ def motion_scene(
     marks: list[GroundMarks] = []
     for i, clip in enumerate(motions):
         palette, move = palettes[i % len(palettes)], aside * i
-        bodies += [b.moved(move) for b in _make_bodies(clip, frames, palette)]
+        shown = np.minimum(np.atleast_1d(np.asarray(frames, dtype=np.int64)), clip.num_frames - 1)
+        # Frame numbers as an array; negative ones count from the end
+        chosen = np.atleast_1d(np.asarray(shown, dtype=np.int64))
+        if chosen.ndim != 1 or not len(chosen):
+            raise InputError("no frame to draw", "Give at least one frame number")
+        outside = (chosen < -clip.num_frames) | (chosen >= clip.num_frames)
+        if outside.any():
+            raise InputError(
+                f"frame {chosen[outside][0]} of a motion of {clip.num_frames} frames",
+                f"Frames go from 0 to {clip.num_frames - 1}",
+            )
+        chosen = np.where(chosen < 0, chosen + clip.num_frames, chosen)
+        fades = np.linspace(OLDEST_FADE, 0.0, len(chosen)) if len(chosen) > 1 else 0.0
+        bodies += [
+            b.moved(move) for b in body_solids(clip, chosen, palette, contacts=contacts_or_detect(clip), fades=fades)
+        ]
         marks += [m.moved(move[[0, 2]]) for m in ([*make_traces(clip, palette)] if prints else [])]
     solids = CapsuleBatch.join(bodies)
     seen = camera or fit_camera(solids, direction, size)
@@ -234,13 +246,6 @@ def motion_scene(
         min(ground_level(clip, contacts_or_detect(clip)) for clip in motions), focus=ground_focus(solids), fade_m=FADE_M
     )
     return RenderScene(seen, solids, GroundMarks.join(marks), ground, make_light(direction))
-
-
-def _make_bodies(motion: Motion, frames: int | Sequence[int] | ArrayLike, palette: Palette) -> list[CapsuleBatch]:
-    shown = np.minimum(np.atleast_1d(np.asarray(frames, dtype=np.int64)), motion.num_frames - 1)
-    chosen = resolve_frames(motion, shown)
-    fades = np.linspace(OLDEST_FADE, 0.0, len(chosen)) if len(chosen) > 1 else 0.0
-    return body_solids(motion, chosen, palette, contacts=contacts_or_detect(motion), fades=fades)
 
 
 def make_traces(motion: Motion, palette: Palette) -> tuple[GroundMarks, GroundMarks]:

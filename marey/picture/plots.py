@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, MissingFileError
-from marey.motion import Contacts, Motion, contact_positions, find_runs, root_speeds
+from marey.motion import Motion, contact_positions, find_runs, root_speeds
 from marey.picture.bodies import contacts_or_detect
 from marey.picture.motions import ground_level
 from marey.skeleton import ROLES, contact_points, role_map
@@ -65,12 +65,25 @@ def plot_contacts(motion: Motion, path: str | os.PathLike[str] | None = None) ->
     """
     contacts = contacts_or_detect(motion)
     figure, axes = _make_panels(3, 1.7)
-    _draw_bars(axes[0], contacts, motion.rate_hz)
+    # One row a contact point, a bar from the first to after the last frame of each contact
+    axis_bars = axes[0]
+    rate_hz = motion.rate_hz
+    for k, name in enumerate(contacts.names):
+        bars = [(first / rate_hz, (last - first) / rate_hz) for first, last in find_runs(contacts.active[:, k])]
+        axis_bars.broken_barh(bars, (k - 0.36, 0.72), facecolors=_side_colour(name), label=name)
+    axis_bars.set_yticks(range(len(contacts.names)), [name.replace("_", " ") for name in contacts.names], fontsize=8)
+    axis_bars.set_ylim(len(contacts.names) - 0.4, -0.6)
     heights = 100.0 * (contact_positions(motion)[..., 1] - ground_level(motion, contacts))
     for axis, values, unit in ((axes[1], heights, "height [cm]"), (axes[2], point_speeds(motion), "speed [m/s]")):
         for k, name in enumerate(contact_points(motion.skeleton).names):
             if not name.endswith("_hand"):
-                _draw_track(axis, motion.times(), values[:, k], contacts, name)
+                times = motion.times()
+                values_track = values[:, k]
+                style = "-" if name.endswith("_heel") else "--"
+                _draw_curve(axis, times, values_track, name, _side_colour(name), style=style, width=0.8)
+                if name in contacts.names:
+                    touching = np.where(contacts.track(name), values_track, np.nan)
+                    _draw_curve(axis, times, touching, "", _side_colour(name), style=style, width=2.2)
         _label_axis(axis, unit)
     return _finish_figure(figure, axes[-1], motion, path)
 
@@ -109,23 +122,6 @@ def _find_joint(motion: Motion, name: str) -> int:
 
 def _side_colour(name: str) -> str:
     return LEFT if name.startswith("left_") else RIGHT if name.startswith("right_") else MIDDLE
-
-
-def _draw_bars(axis: Axes, contacts: Contacts, rate_hz: float) -> None:
-    """One row a contact point, a bar from the first to after the last frame of each contact."""
-    for k, name in enumerate(contacts.names):
-        bars = [(first / rate_hz, (last - first) / rate_hz) for first, last in find_runs(contacts.active[:, k])]
-        axis.broken_barh(bars, (k - 0.36, 0.72), facecolors=_side_colour(name), label=name)
-    axis.set_yticks(range(len(contacts.names)), [name.replace("_", " ") for name in contacts.names], fontsize=8)
-    axis.set_ylim(len(contacts.names) - 0.4, -0.6)
-
-
-def _draw_track(axis: Axes, times: FloatArray, values: FloatArray, contacts: Contacts, name: str) -> None:
-    style = "-" if name.endswith("_heel") else "--"
-    _draw_curve(axis, times, values, name, _side_colour(name), style=style, width=0.8)
-    if name in contacts.names:
-        touching = np.where(contacts.track(name), values, np.nan)
-        _draw_curve(axis, times, touching, "", _side_colour(name), style=style, width=2.2)
 
 
 def _draw_curve(
@@ -178,7 +174,7 @@ _Axes = Any  # matplotlib.axes.Axes, most of whose methods take untyped options
 
 SPAN_COLOURS: Final = {"green": "#4f9d69", "amber": "#e3a83b", "red": "#c8453c"}
 MEASURED: Final = "#1c2126"
-LABEL_SHARE: Final = 0.07  # [-] of the clip; shorter stretches have no room for a word
+LABEL_SHARE: Final = 0.07  # [-] of the clip; shorter intervals get no label
 HEIGHTS: Final = (0.55, 1.6, 1.2, 1.2, 1.3)
 
 
@@ -214,12 +210,50 @@ def plot_physics(curves: PhysicsCurves, path: str | os.PathLike[str] | None = No
     figure: Any = Figure(figsize=(9.0, 1.2 + sum(HEIGHTS)), dpi=DPI, layout="constrained")
     axes = list(figure.subplots(5, 1, sharex=True, gridspec_kw={"height_ratios": HEIGHTS}))
     draw_validity_bar(axes[0], curves)
-    _draw_vertical(axes[1], curves)
-    _draw_horizontal(axes[2], curves)
-    _draw_margins(axes[3], curves)
-    _draw_violation(axes[4], curves)
+    axis_vertical = axes[1]
+    axis_vertical.axhline(1.0, color="#b6bcc4", linewidth=0.7, linestyle=":")
+    axis_vertical.plot(curves.times, curves.forces[:, 1], color=MIDDLE, linewidth=2.6, alpha=0.55, label="needed")
+    axis_vertical.plot(curves.times, curves.left, color=LEFT, linewidth=1.0, label="left foot")
+    axis_vertical.plot(curves.times, curves.right, color=RIGHT, linewidth=1.0, label="right foot")
+    if curves.measured is not None:
+        axis_vertical.plot(
+            curves.times, _mask_curve(curves, 1), color=MEASURED, linewidth=1.2, linestyle="--", label="measured"
+        )
+    axis_vertical.set_ylabel("up [body weights]", fontsize=8)
+    axis_horizontal = axes[2]
+    for k, colour, name in ((0, "#7a5ea8", "along x"), (2, "#3f9b8f", "along z")):
+        axis_horizontal.plot(curves.times, curves.forces[:, k], color=colour, linewidth=1.2, label=name)
+        if curves.measured is not None:
+            axis_horizontal.plot(curves.times, _mask_curve(curves, k), color=colour, linewidth=1.0, linestyle="--")
+    axis_horizontal.set_ylabel("level [bw]", fontsize=8)
+    axis_margins = axes[3]
+    axis_margins.axhline(0.0, color="#9aa2ab", linewidth=0.8)
+    axis_margins.plot(curves.times, curves.friction_margin, color="#a2603c", linewidth=1.2, label="friction left [bw]")
+    axis_margins.plot(curves.times, 10.0 * curves.balance_margin, color="#2f6f8f", linewidth=1.2, label="balance [dm]")
+    axis_margins.set_ylim(-1.5, 1.5)
+    axis_margins.set_ylabel("margins", fontsize=8)
+    axis_violation = axes[4]
+    axis_violation.axhspan(0.0, curves.tolerance, color=SPAN_COLOURS["green"], alpha=0.15, linewidth=0.0)
+    axis_violation.fill_between(
+        curves.times, 0.0, curves.violation, color=SPAN_COLOURS["red"], alpha=0.45, linewidth=0.0
+    )
+    axis_violation.plot(
+        curves.times, curves.violation, color=SPAN_COLOURS["red"], linewidth=1.1, label="counted as missing"
+    )
+    axis_violation.set_ylim(0.0, max(3.0 * curves.tolerance, 1.05 * float(np.percentile(curves.violation, 99.0))))
+    axis_violation.set_ylabel("missing [bw]", fontsize=8)
     for axis in axes[1:]:
-        _decorate_axis(axis, curves)
+        # Grid, legend and a grey ground where nothing touches
+        axis.grid(visible=True, color="#e6e8eb", linewidth=0.6)
+        axis.set_axisbelow(True)
+        axis.tick_params(labelsize=8)
+        axis.spines[["top", "right"]].set_visible(False)
+        low, high = axis.get_ylim()
+        axis.fill_between(curves.times, low, high, where=curves.flight, color="#eef1f4", linewidth=0.0, zorder=0)
+        axis.set_ylim(low, high)
+        axis.legend(
+            fontsize=7, loc="lower right", bbox_to_anchor=(1.0, 0.97), borderaxespad=0.0, frameon=False, ncols=6
+        )
     axes[-1].set_xlabel("time [s]", fontsize=9)
     axes[-1].set_xlim(float(curves.times[0]), float(curves.times[-1]))
     figure.suptitle(curves.title, fontsize=9, wrap=True)
@@ -243,53 +277,7 @@ def draw_validity_bar(axis: _Axes, curves: PhysicsCurves) -> None:
     axis.tick_params(bottom=False)
 
 
-def _draw_vertical(axis: _Axes, curves: PhysicsCurves) -> None:
-    axis.axhline(1.0, color="#b6bcc4", linewidth=0.7, linestyle=":")
-    axis.plot(curves.times, curves.forces[:, 1], color=MIDDLE, linewidth=2.6, alpha=0.55, label="needed")
-    axis.plot(curves.times, curves.left, color=LEFT, linewidth=1.0, label="left foot")
-    axis.plot(curves.times, curves.right, color=RIGHT, linewidth=1.0, label="right foot")
-    if curves.measured is not None:
-        axis.plot(curves.times, _mask_curve(curves, 1), color=MEASURED, linewidth=1.2, linestyle="--", label="measured")
-    axis.set_ylabel("up [body weights]", fontsize=8)
-
-
-def _draw_horizontal(axis: _Axes, curves: PhysicsCurves) -> None:
-    for k, colour, name in ((0, "#7a5ea8", "along x"), (2, "#3f9b8f", "along z")):
-        axis.plot(curves.times, curves.forces[:, k], color=colour, linewidth=1.2, label=name)
-        if curves.measured is not None:
-            axis.plot(curves.times, _mask_curve(curves, k), color=colour, linewidth=1.0, linestyle="--")
-    axis.set_ylabel("level [bw]", fontsize=8)
-
-
-def _draw_margins(axis: _Axes, curves: PhysicsCurves) -> None:
-    axis.axhline(0.0, color="#9aa2ab", linewidth=0.8)
-    axis.plot(curves.times, curves.friction_margin, color="#a2603c", linewidth=1.2, label="friction left [bw]")
-    axis.plot(curves.times, 10.0 * curves.balance_margin, color="#2f6f8f", linewidth=1.2, label="balance [dm]")
-    axis.set_ylim(-1.5, 1.5)
-    axis.set_ylabel("margins", fontsize=8)
-
-
-def _draw_violation(axis: _Axes, curves: PhysicsCurves) -> None:
-    axis.axhspan(0.0, curves.tolerance, color=SPAN_COLOURS["green"], alpha=0.15, linewidth=0.0)
-    axis.fill_between(curves.times, 0.0, curves.violation, color=SPAN_COLOURS["red"], alpha=0.45, linewidth=0.0)
-    axis.plot(curves.times, curves.violation, color=SPAN_COLOURS["red"], linewidth=1.1, label="counted as missing")
-    axis.set_ylim(0.0, max(3.0 * curves.tolerance, 1.05 * float(np.percentile(curves.violation, 99.0))))
-    axis.set_ylabel("missing [bw]", fontsize=8)
-
-
 def _mask_curve(curves: PhysicsCurves, k: int) -> FloatArray:
     assert curves.measured is not None
     shown = np.ones(len(curves.times), dtype=np.bool_) if curves.is_measured is None else curves.is_measured
     return np.where(shown, curves.measured[:, k], np.nan)
-
-
-def _decorate_axis(axis: _Axes, curves: PhysicsCurves) -> None:
-    """Grid, legend and a grey ground where nothing touches."""
-    axis.grid(visible=True, color="#e6e8eb", linewidth=0.6)
-    axis.set_axisbelow(True)
-    axis.tick_params(labelsize=8)
-    axis.spines[["top", "right"]].set_visible(False)
-    low, high = axis.get_ylim()
-    axis.fill_between(curves.times, low, high, where=curves.flight, color="#eef1f4", linewidth=0.0, zorder=0)
-    axis.set_ylim(low, high)
-    axis.legend(fontsize=7, loc="lower right", bbox_to_anchor=(1.0, 0.97), borderaxespad=0.0, frameon=False, ncols=6)

@@ -158,11 +158,29 @@ def film_strip(
     row = (_place_in_world if travels else _place_side_by_side)(motion, frames, palette or PALETTES[0], direction)
     solids = CapsuleBatch.join(row.bodies)
     ground = GroundPattern(ground_level(motion, row.contacts), focus=ground_focus(solids), fade_m=FADE_M)
-    sheet = _lay_out_strip(row, ground, direction, width, height)
+    # Camera and size that hold all bodies and their feet, with room for a line of labels
+    solids_strip = CapsuleBatch.join(row.bodies)
+    feet = row.feet * [1.0, 0.0, 1.0] + [0.0, ground.height_m, 0.0]
+    points = np.concatenate([solids_strip.starts, solids_strip.ends, feet])
+    radii = np.concatenate([solids_strip.start_radii, solids_strip.end_radii, np.zeros(len(feet))])
+    letter = _letter_px(width)
+    margins = Margins(0.02 * width, 1.5 * letter, 5.0 * letter)
+    limits = (round(HEIGHT_SHARE[0] * width), round(HEIGHT_SHARE[1] * width)) if height is None else (height, height)
+    camera, tall = fit_height(points, radii, direction, width, wide_rad=WIDE_RAD, limits=limits, margins=margins)
+    sheet = _StripLayout(camera, (width, tall))
     image = render(
         RenderScene(sheet.camera, solids, row.marks, ground, make_light(direction)), sheet.size, threads=threads
     )
-    return write_labels(image, _make_labels(motion, frames, row, sheet, caption=caption))
+    # Times under the bodies, and a line about the clip
+    width_labels, height_labels = sheet.size
+    size = _letter_px(width_labels)
+    places = sheet.camera.project(row.feet, sheet.size)[:, 0]
+    times = motion.times()[frames]
+    labels = [Label(f"{t:.2f} s", x, height_labels - 2.6 * size, size) for t, x in zip(times, places, strict=True)]
+    if caption:
+        text = f"{motion.name}   {motion.duration_s:.2f} s   {motion.rate_hz:g} Hz   {mean_speed(motion):.2f} m/s"
+        labels.insert(0, Label(text, size, height_labels - 1.0 * size, size, centred=False))
+    return write_labels(image, labels)
 
 
 def compare_strips(
@@ -216,36 +234,6 @@ def _body_extent(body: CapsuleBatch, axis: FloatArray) -> tuple[float, float]:
     starts, ends = body.starts @ axis, body.ends @ axis
     low = np.minimum(starts - body.start_radii, ends - body.end_radii).min()
     return float(low), float(np.maximum(starts + body.start_radii, ends + body.end_radii).max())
-
-
-def _lay_out_strip(
-    row: _StripContent, ground: GroundPattern, direction: FloatArray, width: int, height: int | None
-) -> _StripLayout:
-    """Camera and size that hold all bodies and their feet, with room for a line of labels."""
-    solids = CapsuleBatch.join(row.bodies)
-    feet = row.feet * [1.0, 0.0, 1.0] + [0.0, ground.height_m, 0.0]
-    points = np.concatenate([solids.starts, solids.ends, feet])
-    radii = np.concatenate([solids.start_radii, solids.end_radii, np.zeros(len(feet))])
-    letter = _letter_px(width)
-    margins = Margins(0.02 * width, 1.5 * letter, 5.0 * letter)
-    limits = (round(HEIGHT_SHARE[0] * width), round(HEIGHT_SHARE[1] * width)) if height is None else (height, height)
-    camera, tall = fit_height(points, radii, direction, width, wide_rad=WIDE_RAD, limits=limits, margins=margins)
-    return _StripLayout(camera, (width, tall))
-
-
-def _make_labels(
-    motion: Motion, frames: IntArray, row: _StripContent, sheet: _StripLayout, *, caption: bool
-) -> list[Label]:
-    """Times under the bodies, and a line about the clip."""
-    width, height = sheet.size
-    size = _letter_px(width)
-    places = sheet.camera.project(row.feet, sheet.size)[:, 0]
-    times = motion.times()[frames]
-    labels = [Label(f"{t:.2f} s", x, height - 2.6 * size, size) for t, x in zip(times, places, strict=True)]
-    if caption:
-        text = f"{motion.name}   {motion.duration_s:.2f} s   {motion.rate_hz:g} Hz   {mean_speed(motion):.2f} m/s"
-        labels.insert(0, Label(text, size, height - 1.0 * size, size, centred=False))
-    return labels
 
 
 def _letter_px(width: int) -> int:

@@ -1,18 +1,14 @@
-"""From sketches to motions, whole: the engine is chosen, the motion checked; one sketch or thousands."""
+"""Synthesis of motions from sketches: choice of an engine, checks, batches and archives."""
 
 from marey.base.deprecation import deprecated_names
 from marey.pipeline.archive import ArchiveReport, run_archive
-from marey.pipeline.batch import BatchItem, BatchJob, BatchReport, run_batch
-from marey.pipeline.measures import SketchCheck, check_motion
+from marey.pipeline.batch import run_batch
+from marey.pipeline.measures import check_motion
 from marey.pipeline.synthesis import ENGINES, SynthesisResult, choose_engine, synthesize_sketch
 
 __all__ = [
     "ENGINES",
     "ArchiveReport",
-    "BatchItem",
-    "BatchJob",
-    "BatchReport",
-    "SketchCheck",
     "SynthesisResult",
     "check_motion",
     "choose_engine",

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from marey.base import InputError
+from marey.base import InputError, write_atomically
 from marey.library import ClipRecord, Library
-from marey.pipeline.batch import write_atomically
 
 if TYPE_CHECKING:
     from marey.motion import Motion
@@ -27,7 +26,7 @@ LIBRARY, MODELS, GRAPH, READY = "library", "models", "graph.safetensors", ".grap
 
 @dataclass(frozen=True, slots=True)
 class ArchiveReport:
-    """What became of an archive."""
+    """Result of an archive run."""
 
     clips: int  # in the library
     failed: tuple[str, ...]  # files that could not be read, each with its reason
@@ -74,7 +73,11 @@ def run_archive(
     """
     folder = Path(out_folder)
     folder.mkdir(parents=True, exist_ok=True)
-    _report_dashboard(cluster, on_link)
+    if cluster is not None and on_link is not None:
+        from marey.library.staging import connect_dask
+
+        with connect_dask(cluster, "an archive on a cluster")[1] as client:
+            on_link(str(client.dashboard_link))
     tell = _ignore_progress if on_step is None else on_step
     with Library(folder / LIBRARY) as library:
         added = library.add(
@@ -85,26 +88,31 @@ def run_archive(
         if not clips:
             raise InputError(f"none of {len(added.results)} files could be read", "Run `marey info` on one of them")
         ledger = _ResultLedger(folder / LEDGER_FILE)
-        models = _fit_models(library, clips, folder / MODELS, ledger, tell)
+        # A pose model of each behaviour, of the clips that share its most common joints
+        folder_models = folder / MODELS
+        from marey.models import PGA
+
+        folder_models.mkdir(exist_ok=True)
+        behaviours = sorted({clip.behaviour for clip in clips})
+        for number, behaviour in enumerate(behaviours):
+            own = _select_common_joints([clip for clip in clips if clip.behaviour == behaviour])
+            file = folder_models / f"{behaviour}.safetensors"
+            if not ledger.has(behaviour, _hash_inputs(own), file):
+                PGA().fit([library.load(clip.id) for clip in own]).save(file)
+                ledger.enter(behaviour, _hash_inputs(own))
+            tell("fit", number + 1, len(behaviours))
+        models = tuple(behaviours)
         graph, advice = _build_graph(library, clips, folder, ledger, tell, workers, cluster, settings)
     failed = tuple(f"{result.path}: {result.message}" for result in added.failed)
     return ArchiveReport(len(clips), failed, models, graph, advice, tuple(ledger.kept))
 
 
 def _ignore_progress(step: str, done: int, total: int) -> None:
-    """Nobody watches."""
-
-
-def _report_dashboard(cluster: str | None, on_link: Callable[[str], None] | None) -> None:
-    if cluster is not None and on_link is not None:
-        from marey.library.staging import connect_dask
-
-        with connect_dask(cluster, "an archive on a cluster")[1] as client:
-            on_link(str(client.dashboard_link))
+    """Default progress callback: does nothing."""
 
 
 class _ResultLedger:
-    """What was made, and of what; a result is entered when its file is whole."""
+    """Ledger of finished results and their inputs; a result is entered when its file is complete."""
 
     def __init__(self, file: Path) -> None:
         self._file, self.kept = file, list[str]()
@@ -131,24 +139,6 @@ def _hash_inputs(clips: Sequence[ClipRecord], settings: Mapping[str, Any] | None
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
 
 
-def _fit_models(
-    library: Library, clips: Sequence[ClipRecord], folder: Path, ledger: _ResultLedger, tell: OnStep
-) -> tuple[str, ...]:
-    """A pose model of each behaviour, of the clips that share its most common joints."""
-    from marey.models import PGA
-
-    folder.mkdir(exist_ok=True)
-    behaviours = sorted({clip.behaviour for clip in clips})
-    for number, behaviour in enumerate(behaviours):
-        own = _select_common_joints([clip for clip in clips if clip.behaviour == behaviour])
-        file = folder / f"{behaviour}.safetensors"
-        if not ledger.has(behaviour, _hash_inputs(own), file):
-            PGA().fit([library.load(clip.id) for clip in own]).save(file)
-            ledger.enter(behaviour, _hash_inputs(own))
-        tell("fit", number + 1, len(behaviours))
-    return tuple(behaviours)
-
-
 def _select_common_joints(clips: Sequence[ClipRecord]) -> list[ClipRecord]:
     joints = Counter(clip.joints for clip in clips).most_common(1)[0][0]
     return [clip for clip in clips if clip.joints == joints]
@@ -159,9 +149,9 @@ def _build_graph(
     workers: int | None,
     cluster: str | None, settings: dict[str, Any],
 ) -> tuple[str | None, str]:  # fmt: skip
-    """The graph of all clips, and why there is none."""
+    """The graph of all clips, or the reason why there is none."""
+    from marey.base import count_cores
     from marey.graph import build_graph, save_graph
-    from marey.library.processes import count_cores
 
     file, key = folder / GRAPH, _hash_inputs(clips, settings)
     if ledger.has("graph", key, file):

@@ -16,9 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
-from marey.base import FormatError, InputError, MareyError
-from marey.library.processes import ask_workers, count_cores
-from marey.library.staging import connect_dask
+from marey.base import DaskJobs, FormatError, InputError, MareyError, ask_workers, count_cores, write_atomically
 from marey.pipeline.synthesis import synthesize_sketch
 from marey.world import Sketch, load_sketch, parse_sketch, sketch_to_toml
 
@@ -51,7 +49,7 @@ class BatchJob:
 
 @dataclass(frozen=True, slots=True)
 class BatchItem:
-    """What became of one sketch."""
+    """Result of one sketch of a batch."""
 
     name: str
     status: str  # of the synthesis, or "ERROR"
@@ -110,21 +108,11 @@ def _encode_motion(motion: Motion, suffix: str) -> bytes:
 
 
 def store_result(report: dict[str, Any], data: bytes, folder: Path) -> BatchItem:
-    """Write motion and report, each whole or not at all; the report last, so that it stands for both."""
+    """Write motion and report atomically; the report last, so that it marks both as complete."""
     if data:
         write_atomically(folder / str(report["file"]), data)
     write_atomically(folder / f"{report['name']}{REPORT_SUFFIX}", json.dumps(report, indent=1).encode())
     return make_item(report)
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that its name appears only when all of it is on the disk."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with part.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
 
 
 def make_item(report: dict[str, Any], *, is_skipped: bool = False) -> BatchItem:
@@ -145,9 +133,6 @@ def load_finished_item(job: BatchJob, folder: Path) -> BatchItem | None:
         return None
 
 
-RETRIES: Final = 3  # of a job that fails on its worker
-
-
 def run_on_cluster(
     jobs: Sequence[BatchJob], folder: Path, address: str, on_link: Callable[[str], None] | None
 ) -> Generator[BatchItem]:
@@ -155,18 +140,13 @@ def run_on_cluster(
 
     Raises:
         MissingExtraError: Dask is not installed.
-        InputError: nobody answers at the address.
+        InputError: no scheduler answers at the address.
     """
-    dask, connected = connect_dask(address, "a batch on a cluster")
-    with connected as client:
-        if on_link is not None:
-            on_link(str(client.dashboard_link))
-        graphs = {path: client.scatter(Path(path).read_bytes(), broadcast=True) for path in _graph_files(jobs)}
-        futures = {
-            client.submit(run_job, job, graphs.get(job.graph or ""), pure=False, retries=RETRIES): job for job in jobs
-        }
-        for future in dask.as_completed(list(futures), loop=client.loop):
-            yield _store_future(future, futures[future], folder)
+    with DaskJobs(address, "a batch on a cluster", on_link) as cluster:
+        files = {job.graph for job in jobs if job.graph is not None}
+        graphs = {path: cluster.client.scatter(Path(path).read_bytes(), broadcast=True) for path in files}
+        for number, future in cluster.run(run_job, [(job, graphs.get(job.graph or "")) for job in jobs]):
+            yield _store_future(future, jobs[number], folder)
 
 
 def _store_future(future: Any, job: BatchJob, folder: Path) -> BatchItem:
@@ -175,10 +155,6 @@ def _store_future(future: Any, job: BatchJob, folder: Path) -> BatchItem:
     except Exception as error:
         return BatchItem(job.name, "ERROR", error=f"{type(error).__name__}: {error}")
     return store_result(report, data, folder)
-
-
-def _graph_files(jobs: Sequence[BatchJob]) -> set[str]:
-    return {job.graph for job in jobs if job.graph is not None}
 
 
 TRIES: Final = 3  # of a job whose process dies
@@ -194,11 +170,13 @@ def run_in_processes(jobs: Sequence[BatchJob], folder: Path, workers: int) -> Ge
     """Run jobs in worker processes; items in the order they are ready."""
     requests = [json.dumps({"job": asdict(job), "folder": str(folder)}) for job in jobs]
     for number, line in ask_workers(WORKER_MODULE, requests, workers, tries=TRIES):
-        yield make_item(json.loads(line)) if line else _report_crash(jobs[number])
-
-
-def _report_crash(job: BatchJob) -> BatchItem:
-    return BatchItem(job.name, "ERROR", error=f"its process died {TRIES} times. Run the batch again to retry")
+        yield (
+            make_item(json.loads(line))
+            if line
+            else BatchItem(
+                jobs[number].name, "ERROR", error=f"its process died {TRIES} times. Run the batch again to retry"
+            )
+        )
 
 
 AnyPath = str | os.PathLike[str]
@@ -208,7 +186,7 @@ OnItem = Callable[[BatchItem, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """What became of all sketches, in their order."""
+    """Results of all sketches of a batch, in order."""
 
     items: tuple[BatchItem, ...]
 
@@ -310,7 +288,7 @@ def _make_jobs(
     try:
         plain: dict[str, Any] = json.loads(json.dumps(options))
     except TypeError as error:
-        raise InputError(f"an option is no plain data: {error}", "Give numbers, words and lists") from error
+        raise InputError(f"an option is not plain data: {error}", "Give numbers, words and lists") from error
     file, key = _graph_file(graph, folder)
     named = [_name_and_text(sketch) for sketch in sketches]
     names = [name for name, _ in named]

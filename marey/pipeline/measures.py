@@ -1,4 +1,4 @@
-"""How well a motion keeps to its sketch, measured on its frames."""
+"""Measures of a motion against its sketch."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _measure_wet_plants(world: World, places: FloatArray, active: BoolArray) -> 
 
 
 def distance_into_water(world: World, place: FloatArray) -> float:
-    """How far [m] a place is in water, from the nearest bank or stone; 0 on land and on stones."""
+    """Distance [m] of a position in water from the nearest bank or stone; 0 on land and on stones."""
     banks = [0.5 * r.width_m - segment_distance(place, np.array(r.start), np.array(r.end)) for r in world.rivers]
     stones = [float(np.hypot(*(place - np.array(stone.position)))) - stone.radius_m for stone in world.stones]
     return max(0.0, min([max([0.0, *banks]), *stones]))

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from marey.base import FloatArray, MareyError
+from marey.base import MareyError
 from marey.motion import Motion, contact_positions
-from marey.pipeline.measures import SketchCheck, check_motion
+from marey.pipeline.measures import check_motion
 from marey.skeleton import contact_points
 from marey.world import Sketch
 
@@ -47,7 +47,7 @@ class SketchRepair:
     def sentence(self) -> str:
         """For people."""
         return (
-            f"{self.kept} of {self.tried} red stretches repaired: {self.before:.0%} of the frames valid before, "
+            f"{self.kept} of {self.tried} red intervals repaired: {self.before:.0%} of the frames valid before, "
             f"{self.after:.0%} after"
         )
 
@@ -105,18 +105,14 @@ def _repair_stretch(motion: Motion, start_s: float, stop_s: float, limit_s: floa
 def _keeps_sketch(before: Motion, after: Motion, sketch: Sketch) -> bool:
     """Whether a repaired motion keeps to the sketch as well as it did, or within the bars."""
     old, new = check_motion(before, sketch), check_motion(after, sketch)
-    return _is_within_bar(old, new) and all(
-        now <= max(REACH_TOLERANCE_M, was + 1e-6)
-        for was, now in zip(measure_reaches(before, sketch), measure_reaches(after, sketch), strict=True)
-    )
-
-
-def _is_within_bar(old: SketchCheck, new: SketchCheck) -> bool:
     return (
         new.slide_mm <= max(MAX_SLIDE_MM, old.slide_mm)
         and new.off_corridor_m <= max(MAX_OFF_CORRIDOR_M, old.off_corridor_m)
         and new.penetration_mm <= max(MAX_PENETRATION_MM, old.penetration_mm)
         and new.wet_plants <= old.wet_plants
+    ) and all(
+        now <= max(REACH_TOLERANCE_M, was + 1e-6)
+        for was, now in zip(measure_reaches(before, sketch), measure_reaches(after, sketch), strict=True)
     )
 
 
@@ -124,10 +120,9 @@ def measure_reaches(motion: Motion, sketch: Sketch) -> list[float]:
     """How near [m] a hand ever comes to each thing that is picked up or put down."""
     points, names = contact_positions(motion), contact_points(motion.skeleton).names
     hands = points[:, [k for k, name in enumerate(names) if name.endswith("hand")]]
-    return [float(np.linalg.norm(hands - place, axis=-1).min()) for place in _reach_targets(sketch)]
-
-
-def _reach_targets(sketch: Sketch) -> list[FloatArray]:
     events = [event for event in sketch.events if event.kind in ("pick", "place")]
     placed = [e.to if e.kind == "place" else sketch.world.object(e.object or "").position for e in events]
-    return [np.array(place) for place in placed if place is not None]
+    return [
+        float(np.linalg.norm(hands - place, axis=-1).min())
+        for place in [np.array(place) for place in placed if place is not None]
+    ]

@@ -45,7 +45,7 @@ class StraightPath:
         away = np.array(sketch.goal.position) - start
         length = float(np.hypot(*away))
         if length < 0.1:
-            raise InputError("start and goal are the same place", "The space-time engine needs a way between them")
+            raise InputError("start and goal are the same place", "The space-time engine needs a path between them")
         return cls(start, length, float(np.arctan2(away[0], away[1])))
 
     def at(self, along_m: FloatArray | float, aside_m: float = 0.0) -> FloatArray:
@@ -66,7 +66,7 @@ class StraightPath:
         off = max((segment_distance(p, self.start, self.at(self.length_m)) for p in points), default=0.0)
         if off > allowed - 0.08:  # a root sways by so much
             raise InputError(
-                f"the way bends {off:.2f} m off the straight line, and the space-time engine walks straight",
+                f"the path deviates {off:.2f} m from a straight line, but the space-time engine walks straight",
                 "Straighten it, widen the corridor, or take another engine",
             )
 
@@ -173,22 +173,13 @@ def solve_sketch(sketch: Sketch, *, rate_hz: float, limit_s: float | None = None
     jump with both feet from standing at the start to standing at the goal.
 
     Raises:
-        InputError: the sketch asks for more than that; the message says for what, and who could do it.
+        InputError: the sketch contains other requests; the message names them and a suitable engine.
     """
     from marey.motion import transform_motion
     from marey.spacetime import optimize_reduced
 
     line = StraightPath.from_sketch(sketch)
-    _check_supported(sketch, line)
-    jumps = [event for event in sketch.events if event.kind == "jump"]
-    problem = make_jump_problem(sketch, line, jumps[0]) if jumps else make_walk_problem(sketch, line)
-    found = optimize_reduced(problem, time_limit_s=TIME_LIMIT_S if limit_s is None else limit_s, rate_hz=rate_hz)
-    there = np.array([line.start[0], 0.0, line.start[1]])
-    return transform_motion(found.motion, line.heading_rad, np.zeros(3), there), found
-
-
-def _check_supported(sketch: Sketch, line: StraightPath) -> None:
-    """Say what this engine cannot do."""
+    # Say what this engine cannot do
     kinds = {event.kind for event in sketch.events}
     for kind in ("pick", "place", "stop"):
         if kind in kinds:
@@ -204,6 +195,11 @@ def _check_supported(sketch: Sketch, line: StraightPath) -> None:
         )
     line.check_straight(sketch)
     line.check_clear(sketch.world)
+    jumps = [event for event in sketch.events if event.kind == "jump"]
+    problem = make_jump_problem(sketch, line, jumps[0]) if jumps else make_walk_problem(sketch, line)
+    found = optimize_reduced(problem, time_limit_s=TIME_LIMIT_S if limit_s is None else limit_s, rate_hz=rate_hz)
+    there = np.array([line.start[0], 0.0, line.start[1]])
+    return transform_motion(found.motion, line.heading_rad, np.zeros(3), there), found
 
 
 def _facing_angle_deg(what: str, given_deg: float | None, line: StraightPath) -> float:
@@ -247,7 +243,7 @@ def make_walk_problem(sketch: Sketch, line: StraightPath) -> SpacetimeProblem:
 
     _facing_angle_deg("start", sketch.start.heading_deg, line)
     if abs(_facing_angle_deg("goal", sketch.goal.heading_deg, line)) > MAX_FACING_DEG:
-        raise InputError("the goal faces off the way", "The space-time engine ends its walk straight ahead")
+        raise InputError("the goal faces away from the path", "The space-time engine ends its walk straight ahead")
     places = plan_footsteps(line, sketch.world)
     steps = np.diff(places)
     step_s = STEP_S

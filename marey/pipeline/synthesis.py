@@ -41,7 +41,7 @@ COLD_EXPANSIONS: Final = 1000  # a search that ran out of time with fewer had no
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SynthesisResult:
-    """A motion for a sketch, how it was made and what it is worth; or why there is none."""
+    """A motion for a sketch with its report, or the reason why there is none."""
 
     status: str  # "OPTIMAL", "BOUNDED", "SOLVED", or a code: why there is no motion
     engine: str  # "graph", "locomotion" or "spacetime"
@@ -164,13 +164,31 @@ def synthesize_sketch(
         options = {name: value for name, value in options.items() if name not in LOCOMOTION_OPTIONS}
     wanted = {"k": k, "epsilon": epsilon, "budget_s": budget_s} | options
     if chosen == "locomotion":
-        made = _EngineOutput(SOLVED, chosen, _walk_sketch(sketch, model, rate_hz, options))
+        from marey.locomotion import walk_sketch
+
+        made = _EngineOutput(SOLVED, chosen, walk_sketch(sketch, model, rate_hz=rate_hz, **options).motion)
     elif chosen == "spacetime":
         made = _optimise_sketch(sketch, rate_hz, budget_s, options)
     else:
         given = {name: value for name, value in wanted.items() if value is not None}
         made = _search_graph(sketch, _load_graph(graph), {"budget_s": BUDGET_S} | given, rate_hz, refine=refine)
-    return _check_and_repair(made, sketch, begin, check=check, touch_up=touch_up)
+    motion, reaches, report, touched = made.motion, made.reaches_m, None, None
+    if motion is None:
+        took = time.perf_counter() - begin
+        return SynthesisResult(made.status, made.engine, None, None, None, took, made.advice, made.search)
+    if touch_up and motion.num_frames >= MIN_FRAMES:
+        from marey.pipeline.repair import repair_motion as touch
+
+        touched = touch(motion, sketch)
+        motion, reaches = touched.motion, tuple(measure_reaches(touched.motion, sketch))
+    motion = replace(motion, name=sketch.name)
+    errors = check_motion(motion, sketch, reaches_m=reaches)
+    if check and motion.num_frames >= MIN_FRAMES:
+        from marey.dynamics import check_validity
+
+        report = check_validity(motion)
+    took = time.perf_counter() - begin
+    return SynthesisResult(made.status, made.engine, motion, errors, report, took, "", made.search, touched)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,7 +218,10 @@ def _search_graph(
 ) -> _EngineOutput:
     from marey.graph import rebuild_for_sketch
 
-    search = _search_with_warm_kernels(graph, sketch, options)
+    # Search; once more if the time went by while kernels were being compiled, which happens once on a machine
+    found = graph.search(sketch, **options)
+    is_cold = found.stopped == "TIMEOUT" and found.expansions <= COLD_EXPANSIONS
+    search = graph.search(sketch, **options) if is_cold and not found.is_solved else found
     if not search.is_solved:
         return _EngineOutput(search.status, "graph", None, advice=search.advice, search=search)
     motion, reaches = rebuild_for_sketch(graph, search, sketch, rate_hz=rate_hz, refine=refine)
@@ -218,19 +239,6 @@ def _optimise_sketch(sketch: Sketch, rate_hz: float, limit_s: float | None, opti
     return _EngineOutput(SOLVED, "spacetime", replace(motion, contacts=trim_sliding_contacts(motion)))
 
 
-def _search_with_warm_kernels(graph: MotionGraph, sketch: Sketch, options: dict[str, Any]) -> SearchResult:
-    """Search; once more if the time went by while kernels were being compiled, which happens once on a machine."""
-    found = graph.search(sketch, **options)
-    is_cold = found.stopped == "TIMEOUT" and found.expansions <= COLD_EXPANSIONS
-    return graph.search(sketch, **options) if is_cold and not found.is_solved else found
-
-
-def _walk_sketch(sketch: Sketch, model: LocomotionModel | None, rate_hz: float, options: dict[str, Any]) -> Motion:
-    from marey.locomotion import walk_sketch
-
-    return walk_sketch(sketch, model, rate_hz=rate_hz, **options).motion
-
-
 def _load_graph(graph: MotionGraph | str | os.PathLike[str] | None) -> MotionGraph:
     if graph is None:
         from marey.samples import demo_graph
@@ -243,35 +251,13 @@ def _load_graph(graph: MotionGraph | str | os.PathLike[str] | None) -> MotionGra
     return graph
 
 
-def _check_and_repair(
-    made: _EngineOutput, sketch: Sketch, begin: float, *, check: bool, touch_up: bool
-) -> SynthesisResult:
-    motion, reaches, report, touched = made.motion, made.reaches_m, None, None
-    if motion is None:
-        took = time.perf_counter() - begin
-        return SynthesisResult(made.status, made.engine, None, None, None, took, made.advice, made.search)
-    if touch_up and motion.num_frames >= MIN_FRAMES:
-        from marey.pipeline.repair import repair_motion as touch
-
-        touched = touch(motion, sketch)
-        motion, reaches = touched.motion, tuple(measure_reaches(touched.motion, sketch))
-    motion = replace(motion, name=sketch.name)
-    errors = check_motion(motion, sketch, reaches_m=reaches)
-    if check and motion.num_frames >= MIN_FRAMES:
-        from marey.dynamics import check_validity
-
-        report = check_validity(motion)
-    took = time.perf_counter() - begin
-    return SynthesisResult(made.status, made.engine, motion, errors, report, took, "", made.search, touched)
-
-
 def synthesize(sketch: Sketch, engine: str = "auto", **options: Any) -> Motion:
     """The motion that a sketch asks for.
 
     Args:
         sketch: from :meth:`marey.Sketch.load`, or made by hand.
         engine: "auto", "graph", "locomotion" or "spacetime".
-        options: see :func:`marey.pipeline.synthesize_sketch`, which tells more about what was made.
+        options: see :func:`marey.pipeline.synthesize_sketch`, which also returns a report.
 
     Raises:
         InputError: there is no such motion; the message has the reason and what would help.

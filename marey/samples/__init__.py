@@ -1,12 +1,12 @@
-"""Clips and problems for a machine that has nothing else."""
+"""Shipped models, sketches, scripts and problems, and synthetic clips."""
 
 from marey.samples.cached_graph import DEMO_SETTINGS, demo_graph, demo_graph_file
 from marey.samples.gaits import jump, run, walk
-from marey.samples.graph_clips import demo_clips, demo_picks
-from marey.samples.installed_clips import load, names
-from marey.samples.picking import pick_up
+from marey.samples.graph_clips import demo_clips
 from marey.samples.shipped_files import (
     jump_problem,
+    load,
+    names,
     problem_file,
     problem_names,
     script_file,
@@ -20,12 +20,10 @@ __all__ = [
     "demo_clips",
     "demo_graph",
     "demo_graph_file",
-    "demo_picks",
     "jump",
     "jump_problem",
     "load",
     "names",
-    "pick_up",
     "problem_file",
     "problem_names",
     "run",

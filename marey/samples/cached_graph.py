@@ -44,7 +44,7 @@ def demo_graph(
         try:
             return load_graph(file)
         except (MareyError, OSError):
-            pass  # damaged: it is made anew
+            pass  # damaged: it is built again
     graph = build_graph(demo_clips(), on_progress=on_progress, **DEMO_SETTINGS)
     _save_to_cache(graph, file)
     return graph

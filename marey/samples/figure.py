@@ -79,7 +79,21 @@ def track_foot(times: FloatArray, steps: list[StanceStep], shape: FootShape, cle
     for step, following in pairwise(steps):
         off = (times > step.up_s) & (times < following.down_s)
         part = (times[off] - step.up_s) / (following.down_s - step.up_s)
-        ankle[off], pitch[off], toes[off] = _swing_track(step, following, part, shape, clearance_m)
+        duration = following.down_s - step.up_s
+        before, after = _stance_end(step, shape, 1.0), _stance_end(following, shape, 0.0)
+        u = part[:, None]
+        a = before[0]
+        rise = u * u * (3.0 - 2.0 * u)
+        curve = (
+            a
+            + rise * (after[0] - a)
+            + u * (1.0 - u) ** 2 * (before[1] * duration)
+            - u * u * (1.0 - u) * (after[1] * duration)
+        )
+        ankle_track, pitch_track = curve[:, :3], curve[:, 3]
+        ankle_track[:, 1] += clearance_m * (3125.0 / 108.0) * part**2 * (1.0 - part) ** 3  # highest at 0.4 of the swing
+        relaxed = np.clip(part / 0.6, 0.0, 1.0)
+        ankle[off], pitch[off], toes[off] = ankle_track, pitch_track, pitch_track * relaxed**2 * (3.0 - 2.0 * relaxed)
     return FootTrack(ankle, pitch, toes, heel_down, toe_down)
 
 
@@ -95,18 +109,6 @@ def _stance_track(step: StanceStep, part: FloatArray, shape: FootShape) -> tuple
     return ankle, pitch
 
 
-def _swing_track(
-    step: StanceStep, following: StanceStep, part: FloatArray, shape: FootShape, clearance_m: float
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    duration = following.down_s - step.up_s
-    before, after = _stance_end(step, shape, 1.0), _stance_end(following, shape, 0.0)
-    curve = _hermite(part[:, None], before[0], before[1] * duration, after[0], after[1] * duration)
-    ankle, pitch = curve[:, :3], curve[:, 3]
-    ankle[:, 1] += clearance_m * (3125.0 / 108.0) * part**2 * (1.0 - part) ** 3  # highest at 0.4 of the swing
-    relaxed = np.clip(part / 0.6, 0.0, 1.0)
-    return ankle, pitch, pitch * relaxed**2 * (3.0 - 2.0 * relaxed)
-
-
 def _stance_end(step: StanceStep, shape: FootShape, part: float) -> tuple[FloatArray, FloatArray]:
     """Ankle and pitch at an end of a stance, and their rates, by a one-sided difference."""
     h = 1e-5 if part == 0.0 else -1e-5
@@ -115,21 +117,16 @@ def _stance_end(step: StanceStep, shape: FootShape, part: float) -> tuple[FloatA
     return state[0], (state[1] - state[0]) / (h * (step.up_s - step.down_s))
 
 
-def _hermite(u: FloatArray, a: FloatArray, da: FloatArray, b: FloatArray, db: FloatArray) -> FloatArray:
-    rise = u * u * (3.0 - 2.0 * u)
-    return a + rise * (b - a) + u * (1.0 - u) ** 2 * da - u * u * (1.0 - u) * db
-
-
 REACH_TOL_M = 5e-4  # a planted ankle that misses its place by less is not seen to slide
 LOWERING_M = 0.004
-COM_PASSES = 4  # each pass brings the centre of mass about ten times nearer to its wish
-KNEE_HINT_RAD = 0.6  # bends the knee forward, which tells the leg solver its plane
+COM_PASSES = 4  # each pass reduces the error of the centre of mass about tenfold
+KNEE_HINT_RAD = 0.6  # bends the knee forward, which defines the plane of the leg solver
 X_AXIS, Y_AXIS, Z_AXIS = np.eye(3)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BodyTargets:
-    """What a body shall do, frame by frame ``(F,)`` or ``(F, 3)``; angles in radian."""
+    """Targets of a body, frame by frame ``(F,)`` or ``(F, 3)``; angles in radian."""
 
     com: FloatArray  # (F, 3) [m] centre of mass
     feet: dict[str, FootTrack]  # "left", "right"
@@ -142,19 +139,23 @@ class BodyTargets:
 
 
 def pose_body(skeleton: Skeleton, rate_hz: float, wish: BodyTargets, *, name: str) -> Motion:
-    """Pose the canonical human so that feet are where they shall be and the centre of mass too.
+    """Pose the canonical human so that feet and centre of mass meet their targets.
 
-    Where a leg is too short for the wish, the whole clip is lowered until it reaches; a constant shift needs no force.
+    Where a leg is too short, the whole clip is lowered until it reaches; a constant shift needs no force.
     """
     motion, missing_m = _match_centre_of_mass(skeleton, rate_hz, wish, name)
     while missing_m > REACH_TOL_M and wish.com[0, 1] > 0.0:
         wish = replace(wish, com=wish.com - np.array([0.0, LOWERING_M, 0.0]))
         motion, missing_m = _match_centre_of_mass(skeleton, rate_hz, wish, name)
-    return replace(motion, contacts=_contacts(wish))
+    tracks = {f"{side}_heel": foot.heel_down for side, foot in wish.feet.items()}
+    tracks |= {f"{side}_toe": foot.toe_down for side, foot in wish.feet.items()}
+    names = ("left_heel", "left_toe", "right_heel", "right_toe", "left_hand", "right_hand")
+    hands = np.zeros(len(wish.com), dtype=bool)
+    return replace(motion, contacts=Contacts(names, np.stack([tracks.get(name, hands) for name in names], axis=1)))
 
 
 def _match_centre_of_mass(skeleton: Skeleton, rate_hz: float, wish: BodyTargets, name: str) -> tuple[Motion, float]:
-    """Shift the root until the centre of mass is where it shall be."""
+    """Shift the root until the centre of mass meets its target."""
     root = wish.com + np.array([0.0, 0.02, 0.0])
     motion, missing_m = _pose_with_root(skeleton, rate_hz, wish, root, name)
     for _ in range(COM_PASSES):
@@ -175,9 +176,21 @@ def _pose_with_root(
         @ _rotation_about(X_AXIS, 0.3 * wish.lean)
     )
     local[:, 0] = pelvis.wxyz
-    _place_trunk(skeleton, local, wish)
+    # Undo the pelvis's roll and twice its yaw over three joints, so that shoulders counter the hips
+    third = 1.0 / 3.0
+    for joint in ("spine1", "spine2", "spine3"):
+        turn = _rotation_about(Y_AXIS, -2.0 * third * wish.pelvis_yaw) @ _rotation_about(
+            Z_AXIS, -third * wish.pelvis_roll
+        )
+        local[:, skeleton.index(joint)] = (turn @ _rotation_about(X_AXIS, 0.7 * third * wish.lean)).wxyz
+    for joint in ("neck", "head"):
+        back = _rotation_about(X_AXIS, -0.45 * wish.lean) @ _rotation_about(Y_AXIS, 0.5 * wish.pelvis_yaw)
+        local[:, skeleton.index(joint)] = back.wxyz
     for side, foot in wish.feet.items():
-        _place_arm(skeleton, local, wish, side)
+        sign = 1.0 if side == "left" else -1.0
+        hang = SO3.from_axis_angle(Z_AXIS, -sign * (0.5 * np.pi - wish.arm_out_rad))
+        local[:, skeleton.index(f"{side}_shoulder")] = (_rotation_about(X_AXIS, -wish.arm_flexion[side]) @ hang).wxyz
+        local[:, skeleton.index(f"{side}_elbow")] = _rotation_about(Y_AXIS, -sign * wish.elbow[side]).wxyz
         local[:, skeleton.index(f"{side}_knee")] = SO3.exp(KNEE_HINT_RAD * X_AXIS).wxyz
         local[:, skeleton.index(f"{side}_foot")] = _rotation_about(X_AXIS, foot.toe_pitch - foot.pitch).wxyz
     motion, missing_m = Motion(skeleton, rate_hz, root, SO3(local), name=name), 0.0
@@ -188,33 +201,5 @@ def _pose_with_root(
     return motion, missing_m
 
 
-def _place_trunk(skeleton: Skeleton, local: FloatArray, wish: BodyTargets) -> None:
-    """Undo the pelvis's roll and twice its yaw over three joints, so that shoulders counter the hips."""
-    third = 1.0 / 3.0
-    for joint in ("spine1", "spine2", "spine3"):
-        turn = _rotation_about(Y_AXIS, -2.0 * third * wish.pelvis_yaw) @ _rotation_about(
-            Z_AXIS, -third * wish.pelvis_roll
-        )
-        local[:, skeleton.index(joint)] = (turn @ _rotation_about(X_AXIS, 0.7 * third * wish.lean)).wxyz
-    for joint in ("neck", "head"):
-        back = _rotation_about(X_AXIS, -0.45 * wish.lean) @ _rotation_about(Y_AXIS, 0.5 * wish.pelvis_yaw)
-        local[:, skeleton.index(joint)] = back.wxyz
-
-
-def _place_arm(skeleton: Skeleton, local: FloatArray, wish: BodyTargets, side: str) -> None:
-    sign = 1.0 if side == "left" else -1.0
-    hang = SO3.from_axis_angle(Z_AXIS, -sign * (0.5 * np.pi - wish.arm_out_rad))
-    local[:, skeleton.index(f"{side}_shoulder")] = (_rotation_about(X_AXIS, -wish.arm_flexion[side]) @ hang).wxyz
-    local[:, skeleton.index(f"{side}_elbow")] = _rotation_about(Y_AXIS, -sign * wish.elbow[side]).wxyz
-
-
 def _rotation_about(axis: FloatArray, angle: FloatArray) -> SO3:
     return SO3.exp(angle[:, None] * axis)
-
-
-def _contacts(wish: BodyTargets) -> Contacts:
-    tracks = {f"{side}_heel": foot.heel_down for side, foot in wish.feet.items()}
-    tracks |= {f"{side}_toe": foot.toe_down for side, foot in wish.feet.items()}
-    names = ("left_heel", "left_toe", "right_heel", "right_toe", "left_hand", "right_hand")
-    hands = np.zeros(len(wish.com), dtype=bool)
-    return Contacts(names, np.stack([tracks.get(name, hands) for name in names], axis=1))

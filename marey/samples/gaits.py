@@ -1,7 +1,7 @@
 """Synthetic clips: a walk, a run and a jump made of laws, not of captured data.
 
 They obey what can be written down: planted feet do not slide, the centre of mass falls with gravity in
-flight, and steps follow measured laws of cadence. They are no substitute for a captured person.
+flight, and steps follow measured laws of cadence. They do not replace captured motion.
 """
 
 from __future__ import annotations
@@ -105,20 +105,16 @@ def jump(length_m: float = 1.2, *, stature_m: float = 1.75, rate_hz: float = RAT
         x = skeleton.rest_positions()[skeleton.index(f"{side}_ankle"), 0] * 1.25
         steps = [StanceStep(0.0, marks[2], x, 0.0, leave), StanceStep(marks[3], marks[6] + 1.0, x, length_m, land)]
         feet[side] = track_foot(times, steps, shape, clearance_m=0.10 + 0.08 * length_m)
-    wish = _plan_leap(skeleton, times, marks, length_m, feet)
-    return pose_body(skeleton, rate_hz, wish, name="jump")
-
-
-def _plan_leap(
-    skeleton: Skeleton, times: FloatArray, marks: FloatArray, length_m: float, feet: dict[str, FootTrack]
-) -> BodyTargets:
-    high, flight_s = 0.99 * _standing_com(skeleton), float(marks[3] - marks[2])
-    rise_mps = 0.5 * GRAVITY * flight_s - 0.10 / flight_s * high  # lands a tenth of its height lower
+    high, flight_s_leap = 0.99 * _standing_com(skeleton), float(marks[3] - marks[2])
+    rise_mps = 0.5 * GRAVITY * flight_s_leap - 0.10 / flight_s_leap * high  # lands a tenth of its height lower
     take, landing = 0.22 * min(1.0, length_m) + 0.03, length_m - 0.16 * min(1.0, length_m)
-    forward_mps = (landing - take) / flight_s
+    forward_mps = (landing - take) / flight_s_leap
     stand = (high, 0.0, 0.0)
-    leave, land = (1.06 * high, rise_mps, -GRAVITY), (0.96 * high, rise_mps - GRAVITY * flight_s, -GRAVITY)
-    keys_y = [stand, stand, (0.74 * high, 0.0, 0.0), leave, land, (0.72 * high, 0.0, 4.0), stand, stand]
+    leave_leap, land_leap = (
+        (1.06 * high, rise_mps, -GRAVITY),
+        (0.96 * high, rise_mps - GRAVITY * flight_s_leap, -GRAVITY),
+    )
+    keys_y = [stand, stand, (0.74 * high, 0.0, 0.0), leave_leap, land_leap, (0.72 * high, 0.0, 4.0), stand, stand]
     before, after = (0.03, 0.0, 0.0), (length_m + 0.03, 0.0, 0.0)
     over = [(0.05, 0.1, 0.0), (take, forward_mps, 0.0), (landing, forward_mps, 0.0), (length_m - 0.01, 0.15, 0.0)]
     keys_z = [before, before, *over, after, after]
@@ -129,7 +125,8 @@ def _plan_leap(
     lean = _interpolate_monotone(times, knots, [0.0, 0.0, 0.75, 0.12, 0.45, 0.7, 0.0, 0.0])
     still = np.zeros_like(times)
     both = {"left": arm, "right": arm}
-    return BodyTargets(com, feet, still, still, lean, both, 0.16, {"left": bend, "right": bend})
+    wish = BodyTargets(com, feet, still, still, lean, both, 0.16, {"left": bend, "right": bend})
+    return pose_body(skeleton, rate_hz, wish, name="jump")
 
 
 def _plan_feet(

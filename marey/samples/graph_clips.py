@@ -1,4 +1,4 @@
-"""Clips for a motion graph on a machine that has nothing else.
+"""Synthetic clips for the shipped motion graph.
 
 Walks, turns, runs and jumps come from the locomotion engine, picks from inverse kinematics on the engine's stand.
 """

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import BoolArray, FloatArray, InputError, UnknownNameError, frozen
+from marey.base import FloatArray, InputError, UnknownNameError, frozen
 from marey.kinematics import solve_two_bone
 from marey.lie import SO3
 from marey.motion import Contacts, Motion, centre_of_mass
@@ -61,41 +61,46 @@ def pick_up(
     if hand not in SIDES:
         raise UnknownNameError("hand", hand, "a body", SIDES)
     goal = frozen(np.asarray(thing, dtype=np.float64), 3, name="thing")
-    share, twist = _find_least_bend(stand, goal, hand)
+    # Least bend that brings the shoulder near enough, of many that are tried, and the twist [rad] of the trunk
+    middle = stand.root_position
+    twist = TWIST * float(np.clip(np.arctan2(goal[0] - middle[0], max(goal[2] - middle[2], 0.1)), -1.0, 1.0))
+    twist += FORWARD_RAD if hand == "right" else -FORWARD_RAD
+    shares = np.linspace(0.0, 1.0, TRIES)
+    # How much nearer `(F,)` [m] than an arm's use the shoulder is to the thing
+    body_bend = _bend_body(stand, shares, np.full(TRIES, twist), 1.0)
+    shoulder = body_bend.joint_positions()[:, body_bend.skeleton.index(f"{hand}_shoulder")]
+    spare = ARM_USE * _arm_length(body_bend, hand) - np.linalg.norm(goal - shoulder, axis=1)
+    enough = np.flatnonzero(spare >= 0.0)
+    first = int(enough[0]) if len(enough) else TRIES - 1
+    rise = spare[first] - spare[first - 1] if first else 1.0
+    share = float(shares[first] - (spare[first] / rise / (TRIES - 1) if first and spare[first] > 0.0 else 0.0))
     half_s = BEND_S[0] + BEND_S[1] * share
     times = np.arange(round((2.0 * (still_s + half_s) + HOLD_S) * rate_hz) + 1) / rate_hz
     near = _ease((np.minimum(times, times[-1] - times) - still_s) / half_s)
     body = _bend_body(stand, near * share, near * twist, rate_hz)
-    motion, missed_m = _lead_palm(body, hand, goal, near)
+    # Lead the palm from where it hangs to the thing and back; also by how much it misses the thing [m]
+    wrist = body.skeleton.index(f"{hand}_wrist")
+    hangs = _palm(body, hand)
+    way = hangs + near[:, None] ** HAND_LATER * (goal - hangs)
+    way = way + _ease(near / SOON)[:, None] * (_shorten_path(body, hand, way) - way)
+    motion = body
+    for _ in range(HAND_PASSES):
+        target = way - (_palm(motion, hand) - motion.joint_positions()[:, wrist])
+        motion = solve_two_bone(motion, f"{hand}_arm", target, keep_end=False, stretch=0.9995).motion
+    missed_m = float(np.linalg.norm(_palm(motion, hand)[near >= 1.0] - goal, axis=1).max())
     if missed_m > 1e-3:
         raise InputError(f"the thing at {goal.round(2).tolist()} is out of reach", "Stand nearer to it")
     name = f"pick-{hand}-{goal[1]:.2f}-{goal[2]:.2f}-{abs(goal[0]):.2f}"
-    return replace(motion, contacts=_contacts(near >= 1.0, hand), name=name)
+    touch = near >= 1.0
+    feet = np.ones((len(touch), 4), dtype=bool)
+    hands = np.stack([touch & (hand == side) for side in SIDES], axis=1)
+    return replace(motion, contacts=Contacts(CONTACTS, np.concatenate([feet, hands], axis=1)), name=name)
 
 
 def _ease(part: FloatArray) -> FloatArray:
     """0 before, 1 after, with the least jerk between."""
     u = np.clip(part, 0.0, 1.0)
     return u**3 * (10.0 - 15.0 * u + 6.0 * u * u)
-
-
-def _find_least_bend(stand: Pose, goal: FloatArray, hand: str) -> tuple[float, float]:
-    """Least bend that brings the shoulder near enough, of many that are tried, and the twist [rad] of the trunk."""
-    middle = stand.root_position
-    twist = TWIST * float(np.clip(np.arctan2(goal[0] - middle[0], max(goal[2] - middle[2], 0.1)), -1.0, 1.0))
-    twist += FORWARD_RAD if hand == "right" else -FORWARD_RAD
-    shares = np.linspace(0.0, 1.0, TRIES)
-    spare = _reach_margin(_bend_body(stand, shares, np.full(TRIES, twist), 1.0), goal, hand)
-    enough = np.flatnonzero(spare >= 0.0)
-    first = int(enough[0]) if len(enough) else TRIES - 1
-    rise = spare[first] - spare[first - 1] if first else 1.0
-    return float(shares[first] - (spare[first] / rise / (TRIES - 1) if first and spare[first] > 0.0 else 0.0)), twist
-
-
-def _reach_margin(body: Motion, goal: FloatArray, hand: str) -> FloatArray:
-    """How much nearer ``(F,)`` [m] than an arm's use the shoulder is to the thing."""
-    shoulder = body.joint_positions()[:, body.skeleton.index(f"{hand}_shoulder")]
-    return ARM_USE * _arm_length(body, hand) - np.linalg.norm(goal - shoulder, axis=1)
 
 
 def _bend_body(stand: Pose, share: FloatArray, twist: FloatArray, rate_hz: float) -> Motion:
@@ -150,19 +155,6 @@ def _palm(body: Motion, hand: str) -> FloatArray:
     return points.positions(positions, frames)[:, points.index(f"{hand}_hand")]
 
 
-def _lead_palm(body: Motion, hand: str, goal: FloatArray, near: FloatArray) -> tuple[Motion, float]:
-    """Lead the palm from where it hangs to the thing and back; also by how much it misses the thing [m]."""
-    wrist = body.skeleton.index(f"{hand}_wrist")
-    hangs = _palm(body, hand)
-    way = hangs + near[:, None] ** HAND_LATER * (goal - hangs)
-    way = way + _ease(near / SOON)[:, None] * (_shorten_path(body, hand, way) - way)
-    motion = body
-    for _ in range(HAND_PASSES):
-        target = way - (_palm(motion, hand) - motion.joint_positions()[:, wrist])
-        motion = solve_two_bone(motion, f"{hand}_arm", target, keep_end=False, stretch=0.9995).motion
-    return motion, float(np.linalg.norm(_palm(motion, hand)[near >= 1.0] - goal, axis=1).max())
-
-
 def _shorten_path(body: Motion, hand: str, way: FloatArray) -> FloatArray:
     """A way ``(F, 3)`` [m] of the palm, drawn in smoothly where it would pull the arm straight."""
     shoulder = body.joint_positions()[:, body.skeleton.index(f"{hand}_shoulder")]
@@ -177,9 +169,3 @@ def _arm_length(body: Motion, hand: str) -> float:
     """From the shoulder to the palm of a straight arm [m]."""
     bones = body.skeleton.offsets[[body.skeleton.index(f"{hand}_{part}") for part in ("elbow", "wrist")]]
     return float(np.linalg.norm(bones, axis=1).sum() + np.linalg.norm(_palm_offset(body, hand)))
-
-
-def _contacts(touch: BoolArray, hand: str) -> Contacts:
-    feet = np.ones((len(touch), 4), dtype=bool)
-    hands = np.stack([touch & (hand == side) for side in SIDES], axis=1)
-    return Contacts(CONTACTS, np.concatenate([feet, hands], axis=1))

@@ -1,30 +1,25 @@
-"""Simulation: a figure in few coordinates, or in all of them, obeys physics."""
+"""Simulation of figures in the coordinates of a pose model or in all joints: integrators, contacts, limits."""
 
 from marey.base.deprecation import deprecated_names
 from marey.simulate.constraints.ground import FRICTIONS, Ground, StepContacts, contact_spheres
 from marey.simulate.constraints.kinds import Ball, Constraint, HolonomicConstraint, Pin, VelocityConstraint
 from marey.simulate.forces import PointForce, Push, forces_at
-from marey.simulate.integrators.step import DAMPINGS, INTEGRATORS, StepSystem
-from marey.simulate.maximal_coordinates import MaximalSimulator, MaximalState
+from marey.simulate.integrators.step import StepSystem
 from marey.simulate.mechanics import Mechanics
 from marey.simulate.mjcf import to_mjcf
-from marey.simulate.monitor import Monitor, SimulationLog, conserved_momentum, momentum_scenario, plot_logs
+from marey.simulate.monitor import Monitor, SimulationLog, momentum_scenario
 from marey.simulate.recorder import Recorder
 from marey.simulate.simulator import Simulator
-from marey.simulate.solver.constrained_step import ConstraintRows, StepSolution, solve_step
+from marey.simulate.solver.constrained_step import ConstraintRows, solve_step
 from marey.simulate.state import State
 
 __all__ = [
-    "DAMPINGS",
     "FRICTIONS",
-    "INTEGRATORS",
     "Ball",
     "Constraint",
     "ConstraintRows",
     "Ground",
     "HolonomicConstraint",
-    "MaximalSimulator",
-    "MaximalState",
     "Mechanics",
     "Monitor",
     "Pin",
@@ -35,14 +30,11 @@ __all__ = [
     "Simulator",
     "State",
     "StepContacts",
-    "StepSolution",
     "StepSystem",
     "VelocityConstraint",
-    "conserved_momentum",
     "contact_spheres",
     "forces_at",
     "momentum_scenario",
-    "plot_logs",
     "solve_step",
     "to_mjcf",
 ]
@@ -52,6 +44,5 @@ __getattr__ = deprecated_names(
     {
         "Contacts": "StepContacts",
         "Rows": "ConstraintRows",
-        "Solution": "StepSolution",
     },
 )

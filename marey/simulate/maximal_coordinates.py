@@ -128,7 +128,15 @@ class MaximalSimulator:
             raise InputError("the root carries no mass", "Give it some, or use Simulator")
         self.body, self.gravity, self.stabilisation = body, frozen(gravity, 3, name="gravity"), float(stabilisation)
         self._heavy = np.flatnonzero(body.masses > 0.0)
-        self._carriers = _carriers(body)
+        # Number of the rigid body that each joint `(J,)` is part of: its own, or that of what it hangs on
+        out, count = np.zeros(body.skeleton.num_joints, dtype=np.int64), 0
+        for j, parent in enumerate(body.skeleton.parents):
+            if body.masses[j] > 0.0:
+                out[j] = count
+                count += 1
+            else:
+                out[j] = out[parent]
+        self._carriers = out
         self.reset()
 
     def reset(
@@ -144,9 +152,20 @@ class MaximalSimulator:
         pose = t_pose(self.body.skeleton) if pose is None else pose
         if pose.skeleton.names != self.body.skeleton.names:
             raise InputError("the pose has other joints than the body", "Retarget the pose to the body's skeleton")
-        places, turns = _world_frames(self.body, pose)
+        # Places `(J, 3)` [m] and rotations of all joints in world, on the body's own skeleton
+        skeleton = self.body.skeleton
+        places, turns = [pose.root_position], [pose.rotations[0]]
+        for j in range(1, skeleton.num_joints):
+            p = int(skeleton.parents[j])
+            places.append(places[p] + turns[p] @ skeleton.offsets[j])
+            turns.append(turns[p] @ pose.rotations[j])
+        places = np.stack(places)
+        turns = SO3.stack(turns)
         self._welded = pose.rotations.wxyz
-        self._arms = self._attachments(places, turns)
+        # Joints `(N, 2, 3)` of all bodies but the first, seen from their own centre and from their parent's
+        child, parent = self._heavy[1:], self._heavy[self._parents]
+        theirs = places[parent] + turns[parent] @ self.body.centres[parent]
+        self._arms = np.stack([-self.body.centres[child], turns[parent].inverse() @ (places[child] - theirs)], axis=1)
         count, heavy = self.body.skeleton.num_joints, self._heavy
         omega = np.zeros((count, 3)) if angular is None else frozen(angular, count, 3, name="angular")
         speed = np.zeros((count, 3)) if linear is None else frozen(linear, count, 3, name="linear")
@@ -183,7 +202,9 @@ class MaximalSimulator:
     def step(self, dt: float, forces: Iterable[PointForce] = ()) -> MaximalState:
         """Move on by ``dt`` [s] under gravity and forces from outside."""
         h, state = check_step(dt), self._state
-        inverse = self._inverse_inertia()
+        inverse = np.zeros((len(self._heavy), 6, 6))
+        inverse[:, :3, :3] = np.linalg.inv(self.body.inertias[self._heavy])
+        inverse[:, 3:, 3:] = np.eye(3) / self.body.masses[self._heavy, None, None]
         free = np.einsum("bij,bj->bi", inverse, self._free_momentum(h, pack_forces(self.body.skeleton, forces)))
         bodies = np.stack([self._children, self._parents], axis=1)
         blocks = joint_blocks(state.rotations.matrix(), self._arms, bodies)
@@ -214,12 +235,6 @@ class MaximalSimulator:
         above: IntArray = self.body.skeleton.parents[self._heavy[1:]]
         return self._carriers[above]
 
-    def _attachments(self, places: FloatArray, turns: SO3) -> FloatArray:
-        """Joints ``(N, 2, 3)`` of all bodies but the first, seen from their own centre and from their parent's."""
-        child, parent = self._heavy[1:], self._heavy[self._parents]
-        theirs = places[parent] + turns[parent] @ self.body.centres[parent]
-        return np.stack([-self.body.centres[child], turns[parent].inverse() @ (places[child] - theirs)], axis=1)
-
     def _free_momentum(self, h: float, pushes: ForceArrays) -> FloatArray:
         """Momentum ``(B, 6)`` at the end of a step without joints: turning bodies keep theirs in world."""
         state, masses = self._state, self.body.masses[self._heavy]
@@ -234,32 +249,3 @@ class MaximalSimulator:
             out[n, :3] += h * (state.rotations[n].inverse() @ np.cross(arm, force))
             out[n, 3:] += h * force
         return out
-
-    def _inverse_inertia(self) -> FloatArray:
-        out = np.zeros((len(self._heavy), 6, 6))
-        out[:, :3, :3] = np.linalg.inv(self.body.inertias[self._heavy])
-        out[:, 3:, 3:] = np.eye(3) / self.body.masses[self._heavy, None, None]
-        return out
-
-
-def _carriers(body: Body) -> IntArray:
-    """Number of the rigid body that each joint ``(J,)`` is part of: its own, or that of what it hangs on."""
-    out, count = np.zeros(body.skeleton.num_joints, dtype=np.int64), 0
-    for j, parent in enumerate(body.skeleton.parents):
-        if body.masses[j] > 0.0:
-            out[j] = count
-            count += 1
-        else:
-            out[j] = out[parent]
-    return out
-
-
-def _world_frames(body: Body, pose: Pose) -> tuple[FloatArray, SO3]:
-    """Places ``(J, 3)`` [m] and rotations of all joints in world, on the body's own skeleton."""
-    skeleton = body.skeleton
-    places, turns = [pose.root_position], [pose.rotations[0]]
-    for j in range(1, skeleton.num_joints):
-        p = int(skeleton.parents[j])
-        places.append(places[p] + turns[p] @ skeleton.offsets[j])
-        turns.append(turns[p] @ pose.rotations[j])
-    return np.stack(places), SO3.stack(turns)

@@ -55,28 +55,6 @@ def _tangent_rate(xi: FloatArray, rate: FloatArray, basis: FloatArray, j: int, o
 
 
 @kernel
-def _product_rate(rates: FloatArray, turns: FloatArray, j: int, out: FloatArray) -> None:
-    r"""Write :math:`\dot S e_i = S e_i \times \sum_{m>i} S e_m \dot\lambda_m`: what comes after turns the column."""
-    x = y = z = 0.0
-    for i in range(rates.shape[0] - 1, -1, -1):
-        a, b, c = turns[j, 0, i], turns[j, 1, i], turns[j, 2, i]
-        out[j, 0, i], out[j, 1, i], out[j, 2, i] = b * z - c * y, c * x - a * z, a * y - b * x
-        x, y, z = x + a * rates[i], y + b * rates[i], z + c * rates[i]
-
-
-@kernel
-def _euler_rate(xi: FloatArray, rate: FloatArray, basis: FloatArray, j: int, out: FloatArray) -> None:
-    """Write how the columns of Euler angles change while the first two angles do."""
-    cx, sx, cy, sy = cos(xi[0]), sin(xi[0]), cos(xi[1]), sin(xi[1])
-    a, b = rate[0], rate[1]
-    for i in range(basis.shape[2]):
-        v, w = basis[j, 1, i], basis[j, 2, i]
-        out[j, 0, i] = -cy * b * w
-        out[j, 1, i] = -sx * a * v + (cx * cy * a - sx * sy * b) * w
-        out[j, 2, i] = -cx * a * v - (sx * cy * a + cx * sy * b) * w
-
-
-@kernel
 def joint_column_rates(mech: Mechanism, coordinates: FloatArray, rates: FloatArray, turns: FloatArray) -> FloatArray:
     """How the columns of ``joint_columns`` (``turns``) change while the coordinates do: ``(J, 3, k)`` [1/s]."""
     out = np.zeros(mech.basis.shape)
@@ -85,7 +63,12 @@ def joint_column_rates(mech: Mechanism, coordinates: FloatArray, rates: FloatArr
     xi, rate = np.empty(3), np.empty(3)
     for j in range(1, mech.basis.shape[0]):
         if mech.kind == GEODESIC_PRODUCT:
-            _product_rate(rates, turns, j, out)
+            # Write \dot S e_i = S e_i \times \sum_{m>i} S e_m \dot\lambda_m: what comes after turns the column
+            x = y = z = 0.0
+            for i in range(rates.shape[0] - 1, -1, -1):
+                a, b, c = turns[j, 0, i], turns[j, 1, i], turns[j, 2, i]
+                out[j, 0, i], out[j, 1, i], out[j, 2, i] = b * z - c * y, c * x - a * z, a * y - b * x
+                x, y, z = x + a * rates[i], y + b * rates[i], z + c * rates[i]
             continue
         xi[0], xi[1], xi[2] = combination(mech.basis, j, coordinates)
         rate[0], rate[1], rate[2] = combination(mech.basis, j, rates)
@@ -93,7 +76,14 @@ def joint_column_rates(mech: Mechanism, coordinates: FloatArray, rates: FloatArr
             for r in range(3):
                 xi[r] += mech.mean_wxyz[j, 1 + r]
         if mech.kind == EULER_LINEAR:
-            _euler_rate(xi, rate, mech.basis, j, out)
+            # Write how the columns of Euler angles change while the first two angles do
+            cx, sx, cy, sy = cos(xi[0]), sin(xi[0]), cos(xi[1]), sin(xi[1])
+            a_rate, b_rate = rate[0], rate[1]
+            for i in range(mech.basis.shape[2]):
+                v, w = mech.basis[j, 1, i], mech.basis[j, 2, i]
+                out[j, 0, i] = -cy * b_rate * w
+                out[j, 1, i] = -sx * a_rate * v + (cx * cy * a_rate - sx * sy * b_rate) * w
+                out[j, 2, i] = -cx * a_rate * v - (sx * cy * a_rate + cx * sy * b_rate) * w
         else:
             _tangent_rate(xi, rate, mech.basis, j, out)
     return out
@@ -119,38 +109,6 @@ def to_world(frame: FloatArray, a: FloatArray, out: FloatArray) -> None:
     """Write a vector of a frame in world axes."""
     for r in range(3):
         out[r] = frame[r, 0] * a[0] + frame[r, 1] * a[1] + frame[r, 2] * a[2]
-
-
-@kernel
-def segment_twists(
-    mech: Mechanism,
-    frames: FloatArray,
-    joints: FloatArray,
-    turns: FloatArray,
-    angular: FloatArray,
-    linear: FloatArray,
-    v: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    """Angular velocity of each segment and velocity of its joint, ``(J, 3)`` in world, from the root outwards."""
-    count = mech.parents.shape[0]
-    w, u, local, arm = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros(3), np.zeros(3)
-    for r in range(3):
-        for i in range(v.shape[0]):
-            w[0, r] += angular[0, r, i] * v[i]
-            u[0, r] += linear[0, r, i] * v[i]
-    for j in range(1, count):
-        p = mech.parents[j]
-        for r in range(3):
-            local[r] = 0.0
-            for i in range(turns.shape[2]):
-                local[r] += turns[j, r, i] * v[6 + i]
-            arm[r] = joints[j, r] - joints[p, r]
-            u[j, r] = u[p, r]
-        add_cross(u[j], w[p], arm)
-        to_world(frames[j], local, w[j])
-        for r in range(3):
-            w[j, r] += w[p, r]
-    return w, u
 
 
 @kernel
@@ -208,7 +166,25 @@ def compute_quadratic_forces(
     if mech.is_com:
         v[3:6] = 0.0  # an even speed of the whole changes nothing inside
     rates = joint_column_rates(mech, coordinates, v[6:], turns)
-    w, u = segment_twists(mech, frames, joints, turns, angular, linear, v)
+    # Angular velocity of each segment and velocity of its joint, `(J, 3)` in world, from the root outwards
+    count = mech.parents.shape[0]
+    w, u, local_twists, arm = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros(3), np.zeros(3)
+    for r in range(3):
+        for i in range(v.shape[0]):
+            w[0, r] += angular[0, r, i] * v[i]
+            u[0, r] += linear[0, r, i] * v[i]
+    for j in range(1, count):
+        p_twists = mech.parents[j]
+        for r in range(3):
+            local_twists[r] = 0.0
+            for i in range(turns.shape[2]):
+                local_twists[r] += turns[j, r, i] * v[6 + i]
+            arm[r] = joints[j, r] - joints[p_twists, r]
+            u[j, r] = u[p_twists, r]
+        add_cross(u[j], w[p_twists], arm)
+        to_world(frames[j], local_twists, w[j])
+        for r in range(3):
+            w[j, r] += w[p_twists, r]
     moment, force = composite_momenta(mech, frames, joints, centres, w, u)
     out, pull, local, n, turn = np.zeros(v.shape[0]), np.zeros(3), np.zeros(3), np.zeros(3), np.zeros(3)
     add_cross(pull, force[0], u[0])

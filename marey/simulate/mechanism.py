@@ -92,7 +92,10 @@ def _free_joints(body: Body) -> _Coordinates:
     joints = np.flatnonzero(_carries_mass(body))
     mean = np.tile([1.0, 0.0, 0.0, 0.0], (body.skeleton.num_joints, 1))
     armature = np.repeat(np.where(body.masses[joints] > 0.0, 0.0, ARMATURE), 3)
-    return _Coordinates(FULL_SPACE, mean, _unit_columns(body, joints), joints, armature)
+    columns = np.zeros((body.skeleton.num_joints, 3, 3 * len(joints)))
+    for n, j in enumerate(joints):
+        columns[j, :, 3 * n : 3 * n + 3] = np.eye(3)
+    return _Coordinates(FULL_SPACE, mean, columns, joints, armature)
 
 
 def _model_coordinates(body: Body, model: PoseModel) -> _Coordinates:
@@ -122,13 +125,6 @@ def _square_roots(inertias: FloatArray) -> FloatArray:
     return np.sqrt(np.maximum(values, 0.0))[..., None] * np.swapaxes(axes, -1, -2)
 
 
-def _unit_columns(body: Body, joints: IntArray) -> FloatArray:
-    columns = np.zeros((body.skeleton.num_joints, 3, 3 * len(joints)))
-    for n, j in enumerate(joints):
-        columns[j, :, 3 * n : 3 * n + 3] = np.eye(3)
-    return columns
-
-
 Kind = TypeVar("Kind", np.float64, np.int64)
 
 
@@ -137,15 +133,6 @@ def as_kernel_array(array: NDArray[Kind]) -> NDArray[Kind]:
     view = np.ascontiguousarray(array)[...]
     view.setflags(write=False)
     return view
-
-
-@kernel
-def rotation_matrix(q: FloatArray, out: FloatArray) -> None:
-    """Rotation matrix of a unit quaternion."""
-    w, x, y, z = q[0], q[1], q[2], q[3]
-    out[0, 0], out[0, 1], out[0, 2] = 1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)
-    out[1, 0], out[1, 1], out[1, 2] = 2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)
-    out[2, 0], out[2, 1], out[2, 2] = 2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)
 
 
 @kernel
@@ -180,7 +167,25 @@ def forward_kinematics(
                 for c in range(3):
                     step += frames[p, r, c] * mech.offsets[j, c]
                 joints[j, r] = joints[p, r] + step
-        rotation_matrix(world[j], frames[j])
+        # Rotation matrix of a unit quaternion
+        q = world[j]
+        out = frames[j]
+        w_matrix, x_matrix, y_matrix, z_matrix = q[0], q[1], q[2], q[3]
+        out[0, 0], out[0, 1], out[0, 2] = (
+            1 - 2 * (y_matrix * y_matrix + z_matrix * z_matrix),
+            2 * (x_matrix * y_matrix - w_matrix * z_matrix),
+            2 * (x_matrix * z_matrix + w_matrix * y_matrix),
+        )
+        out[1, 0], out[1, 1], out[1, 2] = (
+            2 * (x_matrix * y_matrix + w_matrix * z_matrix),
+            1 - 2 * (x_matrix * x_matrix + z_matrix * z_matrix),
+            2 * (y_matrix * z_matrix - w_matrix * x_matrix),
+        )
+        out[2, 0], out[2, 1], out[2, 2] = (
+            2 * (x_matrix * z_matrix - w_matrix * y_matrix),
+            2 * (y_matrix * z_matrix + w_matrix * x_matrix),
+            1 - 2 * (x_matrix * x_matrix + y_matrix * y_matrix),
+        )
         mass = mech.masses[j]
         total += mass
         for r in range(3):
@@ -255,19 +260,18 @@ def world_jacobians(
 
 
 @kernel
-def weight_jacobians(
-    mech: Mechanism,
-    frames: FloatArray,
-    joints: FloatArray,
-    centres: FloatArray,
-    angular: FloatArray,
-    linear: FloatArray,
-) -> FloatArray:
-    """Square roots of masses times twists ``(6 S, d)``, over the segments with mass: its square is the inertia."""
-    size, count = angular.shape[2], 0
+def compute_mechanics(
+    mech: Mechanism, place: FloatArray, wxyz: FloatArray, coordinates: FloatArray
+) -> tuple[FloatArray, ...]:
+    """Frames, joints, centres, centre of mass, turns of joints, angular, linear and com columns, inertia ``(d, d)``."""
+    frames, joints, centres, com = forward_kinematics(mech, place.copy(), wxyz.copy())  # compiled for one kind of array
+    turns = joint_jacobians(mech, coordinates)
+    angular, linear, com_columns = world_jacobians(mech, frames, joints, centres, turns)
+    # Square roots of masses times twists `(6 S, d)`, over the segments with mass: its square is the inertia
+    size_jacobians, count = angular.shape[2], 0
     for j in range(mech.masses.shape[0]):
         count += mech.masses[j] > 0.0
-    rows = np.empty((6 * count, size))
+    rows = np.empty((6 * count, size_jacobians))
     lower = np.empty((3, 3))
     n = 0
     for j in range(mech.masses.shape[0]):
@@ -280,44 +284,26 @@ def weight_jacobians(
                 lower[r, c] = 0.0
                 for m in range(3):
                     lower[r, c] += mech.inertia_roots[j, r, m] * frames[j, c, m]
-        for i in range(size):
-            a, b, c = angular[j, 0, i], angular[j, 1, i], angular[j, 2, i]
+        for i in range(size_jacobians):
+            a_jacobians, b, c = angular[j, 0, i], angular[j, 1, i], angular[j, 2, i]
             rows[n, i] = root * (linear[j, 0, i] + b * z - c * y)
-            rows[n + 1, i] = root * (linear[j, 1, i] + c * x - a * z)
-            rows[n + 2, i] = root * (linear[j, 2, i] + a * y - b * x)
+            rows[n + 1, i] = root * (linear[j, 1, i] + c * x - a_jacobians * z)
+            rows[n + 2, i] = root * (linear[j, 2, i] + a_jacobians * y - b * x)
             for r in range(3):
-                rows[n + 3 + r, i] = lower[r, 0] * a + lower[r, 1] * b + lower[r, 2] * c
+                rows[n + 3 + r, i] = lower[r, 0] * a_jacobians + lower[r, 1] * b + lower[r, 2] * c
         n += 6
-    return rows
-
-
-@kernel
-def gram_matrix(rows: FloatArray) -> FloatArray:
-    """Product ``(d, d)`` of rows ``(S, d)`` with themselves; by hand, since threads of a library would stall it."""
+    # Product `(d, d)` of rows `(S, d)` with themselves; by hand, since threads of a library would stall it
     size = rows.shape[1]
-    out = np.zeros((size, size))
+    inertia = np.zeros((size, size))
     for r in range(rows.shape[0]):
         for i in range(size):
             a = rows[r, i]
             if a != 0.0:
                 for j in range(i + 1):
-                    out[i, j] += a * rows[r, j]
+                    inertia[i, j] += a * rows[r, j]
     for i in range(size):
         for j in range(i):
-            out[j, i] = out[i, j]
-    return out
-
-
-@kernel
-def compute_mechanics(
-    mech: Mechanism, place: FloatArray, wxyz: FloatArray, coordinates: FloatArray
-) -> tuple[FloatArray, ...]:
-    """Frames, joints, centres, centre of mass, turns of joints, angular, linear and com columns, inertia ``(d, d)``."""
-    frames, joints, centres, com = forward_kinematics(mech, place.copy(), wxyz.copy())  # compiled for one kind of array
-    turns = joint_jacobians(mech, coordinates)
-    angular, linear, com_columns = world_jacobians(mech, frames, joints, centres, turns)
-    rows = weight_jacobians(mech, frames, joints, centres, angular, linear)
-    inertia = gram_matrix(rows)
+            inertia[j, i] = inertia[i, j]
     for i in range(mech.armature.shape[0]):
         inertia[6 + i, 6 + i] += mech.armature[i]
     return frames, joints, centres, com, turns, angular, linear, com_columns, inertia

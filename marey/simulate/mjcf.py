@@ -13,7 +13,7 @@ from marey.simulate.constraints.ground import Ground, contact_spheres
 from marey.simulate.mechanism import make_mechanism
 from marey.skeleton import Pose
 
-DUST_KG, DUST_KGM2 = 1e-9, 1e-12  # MuJoCo wants mass on all that moves; joints between two segments have none
+DUST_KG, DUST_KGM2 = 1e-9, 1e-12  # MuJoCo requires mass on every moving body; joints between two segments have none
 STRAIGHT = (1.0, 0.0, 0.0, 0.0)
 CORNER_M = 1e-6  # [m] radius of the ball that stands for a corner of a sole: MuJoCo has no points
 
@@ -55,7 +55,15 @@ def to_mjcf(
         parts = f"{joint}{_inertial(body, j)}{geoms.get(j, '')}{inside}"
         return f'<body name="{name}" pos="{_numbers(place)}" quat="{_numbers(turn)}">{parts}</body>'
 
-    floor = "" if ground is None else _floor(ground)
+    floor = (
+        ""
+        if ground is None
+        else (
+            f'<geom name="ground" type="plane" size="0 0 1" pos="{_numbers(ground.point)}" '
+            f'zaxis="{_numbers(ground.normal)}" contype="1" conaffinity="0" condim="3" '
+            f'friction="{_friction_coefficient(ground)!r} 0 0"/>'
+        )
+    )
     return (
         f'<mujoco><compiler angle="radian" autolimits="false" balanceinertia="false"/>'
         f'<option gravity="{_numbers(gravity)}" timestep="{step_s!r}" cone="elliptic"/>'
@@ -84,14 +92,6 @@ def _geoms(body: Body, ground: Ground) -> dict[int, str]:
         joint = int(spheres.joints[n])
         found[joint] = found.get(joint, "") + text
     return found
-
-
-def _floor(ground: Ground) -> str:
-    return (
-        f'<geom name="ground" type="plane" size="0 0 1" pos="{_numbers(ground.point)}" '
-        f'zaxis="{_numbers(ground.normal)}" contype="1" conaffinity="0" condim="3" '
-        f'friction="{_friction_coefficient(ground)!r} 0 0"/>'
-    )
 
 
 def _friction_coefficient(ground: Ground) -> float:

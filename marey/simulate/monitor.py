@@ -52,34 +52,27 @@ def plot_logs(logs: Mapping[str, SimulationLog], path: str | os.PathLike[str] | 
     figure: Any = Figure(figsize=(8.0, 7.2), dpi=DPI, layout="constrained")
     axes = list(figure.subplots(len(LABELS), 1, sharex=True))
     for n, (name, log) in enumerate(logs.items()):
-        _draw_curve(axes, log, name, COLOURS[n % len(COLOURS)])
+        colour = COLOURS[n % len(COLOURS)]
+        sizes = (np.linalg.norm(log.linear, axis=1), np.linalg.norm(log.angular, axis=1))
+        for axis, values in zip(axes, (log.energy_j, *sizes, log.angular[:, 2]), strict=True):
+            axis.plot(log.times, values, color=colour, linewidth=1.4, label=name or None)
     for axis, label in zip(axes, LABELS, strict=True):
-        _label_axes(axis, label)
+        axis.set_ylabel(label, fontsize=9)
+        axis.grid(visible=True, color="#e6e8eb", linewidth=0.6)
+        axis.set_axisbelow(True)
+        axis.tick_params(labelsize=8)
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.ticklabel_format(useOffset=False)
+        low, high = axis.get_ylim()
+        if high - low < 0.02 * max(abs(low), abs(high)):  # a constant is drawn as one, not as its rounding
+            margin = 0.05 * max(abs(low), abs(high))
+            axis.set_ylim(low - margin, high + margin)
     if any(logs):
         axes[0].legend(fontsize=8, loc="upper left", frameon=False, ncols=len(logs))
     axes[-1].set_xlabel("time [s]", fontsize=9)
     if path is not None:
         save_figure(cast("Figure", figure), path)
     return cast("Figure", figure)
-
-
-def _draw_curve(axes: list[Axes], log: SimulationLog, name: str, colour: str) -> None:
-    sizes = (np.linalg.norm(log.linear, axis=1), np.linalg.norm(log.angular, axis=1))
-    for axis, values in zip(axes, (log.energy_j, *sizes, log.angular[:, 2]), strict=True):
-        axis.plot(log.times, values, color=colour, linewidth=1.4, label=name or None)
-
-
-def _label_axes(axis: Axes, label: str) -> None:
-    axis.set_ylabel(label, fontsize=9)
-    axis.grid(visible=True, color="#e6e8eb", linewidth=0.6)
-    axis.set_axisbelow(True)
-    axis.tick_params(labelsize=8)
-    axis.spines[["top", "right"]].set_visible(False)
-    axis.ticklabel_format(useOffset=False)
-    low, high = axis.get_ylim()
-    if high - low < 0.02 * max(abs(low), abs(high)):  # a constant is drawn as one, not as its rounding
-        margin = 0.05 * max(abs(low), abs(high))
-        axis.set_ylim(low - margin, high + margin)
 
 
 AXES: Final = "xyz"
@@ -247,13 +240,9 @@ def momentum_scenario(
             gravity=(0.0, 0.0, 0.0),
         )
         simulator.reset(pose)
-        logs[integrator] = _flight(simulator, push, dt, steps)
+        monitor = Monitor(simulator)
+        for n in range(steps):
+            simulator.step(dt, (push,) if n == 0 else ())
+            monitor.record()
+        logs[integrator] = monitor.log()
     return logs
-
-
-def _flight(simulator: Simulator, push: PointForce, dt: float, steps: int) -> SimulationLog:
-    monitor = Monitor(simulator)
-    for n in range(steps):
-        simulator.step(dt, (push,) if n == 0 else ())
-        monitor.record()
-    return monitor.log()

@@ -26,7 +26,16 @@ class Recorder:
         self._states: list[State] = [simulator.state]
         self._forces: list[FloatArray] = []
         self._touches: list[BoolArray] = []
-        self.track_names, self._track_of = _contact_tracks(simulator.body.skeleton)
+        # Names of the tracks; for each, how the names of its points begin, and the joints that carry its points
+        skeleton = simulator.body.skeleton
+        names, roles = contact_points(skeleton).names, role_map(skeleton)
+        found: list[tuple[tuple[str, ...], frozenset[int]]] = []
+        for name in names:
+            if name in HANDS:
+                found.append(((), _descendants(skeleton, roles[HANDS[name]])))
+            else:
+                found.append(((name, name.replace("toe", "ball")), frozenset()))
+        self.track_names, self._track_of = names, found
 
     def record(self) -> None:
         """Note the present state, which a step must have led to."""
@@ -40,7 +49,13 @@ class Recorder:
             impulse += found.impulses.sum(axis=0)
             pushing = (found.impulses * found.normals).sum(axis=1) > 0.0
             for name, joint, is_pushing, gap in zip(found.names, found.joints, pushing, found.gaps, strict=True):
-                for k in self._tracks_of(name, int(joint)):
+                # Which tracks a touching point belongs to: that of its sole's part, or that of its hand
+                joint_of = int(joint)
+                for k in [
+                    k
+                    for k, (prefixes, joints) in enumerate(self._track_of)
+                    if name.startswith(prefixes) or joint_of in joints
+                ]:
                     touches[k] |= is_pushing
                     before[k] |= gap < TOUCH_M
         if not self._touches:
@@ -72,24 +87,6 @@ class Recorder:
         track = Contacts(self.track_names, np.array(self._touches))
         rate = float(round(rate)) if abs(rate - round(rate)) < 1e-6 else rate
         return Motion(self.simulator.body.skeleton, rate, places, turns, contacts=track, name=name)
-
-    def _tracks_of(self, name: str, joint: int) -> list[int]:
-        """Which tracks a touching point belongs to: that of its sole's part, or that of its hand."""
-        return [
-            k for k, (prefixes, joints) in enumerate(self._track_of) if name.startswith(prefixes) or joint in joints
-        ]
-
-
-def _contact_tracks(skeleton: Skeleton) -> tuple[tuple[str, ...], list[tuple[tuple[str, ...], frozenset[int]]]]:
-    """Names of the tracks; for each, how the names of its points begin, and the joints that carry its points."""
-    names, roles = contact_points(skeleton).names, role_map(skeleton)
-    found: list[tuple[tuple[str, ...], frozenset[int]]] = []
-    for name in names:
-        if name in HANDS:
-            found.append(((), _descendants(skeleton, roles[HANDS[name]])))
-        else:
-            found.append(((name, name.replace("toe", "ball")), frozenset()))
-    return names, found
 
 
 def _descendants(skeleton: Skeleton, joint: int) -> frozenset[int]:

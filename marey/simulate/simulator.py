@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from marey.simulate.constraints.kinds import Ball, Constraint
 
 
-INERTIA_RATIO: Final = 1e-10  # of the largest: a smaller inertia is no inertia
+INERTIA_RATIO: Final = 1e-10  # of the largest; smaller inertias count as zero
 INERTIA_FLOOR: Final = 1e-8  # of the largest, given to every coordinate of a figure that lacks inertia
 
 
@@ -122,7 +122,12 @@ class Simulator:
             raise InputError("the pose has other joints than the body", "Retarget the pose to the body's skeleton")
         coordinates, wxyz = self._encode_pose(pose)
         v = np.zeros(self.num_dof) if velocity is None else frozen(velocity, self.num_dof, name="velocity")
-        self._done = [StepRecord(self._make_state(pose.root_position, SO3(wxyz), coordinates, v))]
+        root_position = pose.root_position
+        rotations = SO3(wxyz)
+        here = make_mechanics(self.mechanism, root_position, rotations.wxyz, frozen(coordinates, name="coordinates"))
+        place = root_position + (root_position - here.joints[0])  # of the centre of mass, when that is the place
+        momentum = self._floor_inertia(here.inertia) @ v
+        self._done = [StepRecord(State(self.body.skeleton, place, rotations, coordinates, v, momentum, root_position))]
         return self.state
 
     def mechanics(self) -> Mechanics:
@@ -230,12 +235,6 @@ class Simulator:
         wxyz[0] = pose.rotations.wxyz[0]
         return coordinates, wxyz
 
-    def _make_state(self, root_position: FloatArray, rotations: SO3, coordinates: FloatArray, v: FloatArray) -> State:
-        here = make_mechanics(self.mechanism, root_position, rotations.wxyz, frozen(coordinates, name="coordinates"))
-        place = root_position + (root_position - here.joints[0])  # of the centre of mass, when that is the place
-        momentum = self._floor_inertia(here.inertia) @ v
-        return State(self.body.skeleton, place, rotations, coordinates, v, momentum, root_position)
-
     def _floor_inertia(self, inertia: FloatArray) -> FloatArray:
         """Lift the inertia of a figure whose coordinates move nothing, from now on, and say so."""
         values = np.linalg.eigvalsh(inertia)
@@ -244,7 +243,7 @@ class Simulator:
         floor = INERTIA_FLOOR * float(values[-1])
         warnings.warn(
             f"some coordinates move no mass (inertia {values[0]:.1g} of {values[-1]:.1g} kg m²): "
-            f"each is given {floor:.1g} kg m². Take fewer coordinates, or give mass to what they move",
+            f"each is given {floor:.1g} kg m². Use fewer coordinates, or give mass to the segments that they move",
             MareyWarning,
             stacklevel=5,
         )

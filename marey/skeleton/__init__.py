@@ -2,9 +2,8 @@
 
 from marey.skeleton.body import BodyMesh, Capsules, capsule_mesh, capsules
 from marey.skeleton.calibration_pose import t_pose
-from marey.skeleton.canonical_human import HUMAN, HUMAN_STATURE_M, human
-from marey.skeleton.points import ContactPoints, FootPoints, contact_points, foot_points, leg_length
-from marey.skeleton.roles import ROLES, RoleMap, role_map
+from marey.skeleton.points import ContactPoints, contact_points, foot_points, leg_length
+from marey.skeleton.roles import HUMAN, HUMAN_STATURE_M, ROLES, RoleMap, human, role_map
 from marey.skeleton.tree import (
     MAX_JOINTS,
     NO_PARENT,
@@ -26,7 +25,6 @@ __all__ = [
     "Capsules",
     "ContactPoints",
     "EulerLimits",
-    "FootPoints",
     "Pose",
     "RoleMap",
     "Skeleton",

@@ -2,7 +2,7 @@
 
 The body looks human on any skeleton whose parts are known. Widths are parts of the leg, hip to ankle, so that they
 follow the size of the person. They are drawn to look right beside the breadths of [Winter2009]_ fig. 4.1; they weigh
-nothing. Triangles serve viewers and files that know only meshes.
+nothing. Triangles are for viewers and files that support meshes only.
 """
 
 from __future__ import annotations
@@ -147,12 +147,13 @@ def body_segments(skeleton: Skeleton) -> list[CapsuleDraft]:
     )
     body = [*_trunk_segments(stand), *_head_segments(stand)]
     for side in SIDES:
-        body += [*_limb_segments(stand, side), *_foot_segments(stand, side), *_hand_segments(stand, side)]
-    return body + thin_segments(skeleton, _find_covered_joints(stand))
-
-
-def _find_covered_joints(stand: _CalibratedSkeleton) -> frozenset[int]:
-    """Joints whose bone from the parent the body already shows: all roles, what lies between, and what is below."""
+        made: list[CapsuleDraft] = []
+        for upper, lower, radii in _LIMBS:
+            a, b = stand.at(f"{side}_{upper}"), stand.at(f"{side}_{lower}")
+            if a is not None and b is not None:
+                made.append(stand.segment(stand.roles[f"{side}_{upper}"], a, b, radii))
+        body += [*made, *_foot_segments(stand, side), *_hand_segments(stand, side)]
+    # Joints whose bone from the parent the body already shows: all roles, what lies between, and what is below
     found: set[int] = {0}
     for joint in stand.roles.joints.values():
         j = joint
@@ -165,16 +166,7 @@ def _find_covered_joints(stand: _CalibratedSkeleton) -> frozenset[int]:
         if parent in ends or (parent in found and parent not in stand.roles.joints.values()):
             ends.add(j)
             found.add(j)
-    return frozenset(found)
-
-
-def _limb_segments(stand: _CalibratedSkeleton, side: str) -> list[CapsuleDraft]:
-    made: list[CapsuleDraft] = []
-    for upper, lower, radii in _LIMBS:
-        a, b = stand.at(f"{side}_{upper}"), stand.at(f"{side}_{lower}")
-        if a is not None and b is not None:
-            made.append(stand.segment(stand.roles[f"{side}_{upper}"], a, b, radii))
-    return made
+    return body + thin_segments(skeleton, frozenset(found))
 
 
 def _foot_segments(stand: _CalibratedSkeleton, side: str) -> list[CapsuleDraft]:
@@ -309,7 +301,17 @@ def capsule_mesh(capsules: Capsules, segments: int = 12) -> BodyMesh:
     if segments < 3:
         raise InputError(f"rings of {segments} vertices", "A ring needs at least 3")
     arcs = max(2, segments // 4)
-    faces = _capsule_faces(2 * arcs, segments)
+    rings = 2 * arcs
+    k = np.arange(segments)
+    after = (k + 1) % segments
+    last = 1 + rings * segments
+    caps = [np.stack([np.zeros_like(k), 1 + after, 1 + k], axis=1)]
+    for ring in range(rings - 1):
+        low, high = 1 + ring * segments, 1 + (ring + 1) * segments
+        caps.append(np.stack([low + k, low + after, high + after], axis=1))
+        caps.append(np.stack([low + k, high + after, high + k], axis=1))
+    caps.append(np.stack([np.full_like(k, last), last - segments + k, last - segments + after], axis=1))
+    faces = np.concatenate(caps).astype(np.int64)
     shells = [_capsule_vertices(capsules, i, segments, arcs) for i in range(len(capsules))]
     count = 2 * arcs * segments + 2
     return BodyMesh(
@@ -332,27 +334,10 @@ def _capsule_vertices(capsules: Capsules, i: int, segments: int, arcs: int) -> F
     along = np.concatenate([r * np.sin(first), length + s * np.sin(second)])
     wide = np.concatenate([r * np.cos(first), s * np.cos(second)])
     turn = 2.0 * np.pi * np.arange(segments) / segments
-    u, v = _perpendicular_axes(axis)
-    circle = np.cos(turn)[:, None] * u + np.sin(turn)[:, None] * v
-    rings = a + along[:, None, None] * axis + wide[:, None, None] * circle
-    return np.concatenate([(a - r * axis)[None], rings.reshape(-1, 3), (b + s * axis)[None]])
-
-
-def _perpendicular_axes(axis: FloatArray) -> tuple[FloatArray, FloatArray]:
     helper = np.eye(3)[int(np.argmin(np.abs(axis)))]
     u = np.cross(helper, axis)
     u = u / np.linalg.norm(u)
-    return u, np.cross(axis, u)
-
-
-def _capsule_faces(rings: int, segments: int) -> IntArray:
-    k = np.arange(segments)
-    after = (k + 1) % segments
-    last = 1 + rings * segments
-    caps = [np.stack([np.zeros_like(k), 1 + after, 1 + k], axis=1)]
-    for ring in range(rings - 1):
-        low, high = 1 + ring * segments, 1 + (ring + 1) * segments
-        caps.append(np.stack([low + k, low + after, high + after], axis=1))
-        caps.append(np.stack([low + k, high + after, high + k], axis=1))
-    caps.append(np.stack([np.full_like(k, last), last - segments + k, last - segments + after], axis=1))
-    return np.concatenate(caps).astype(np.int64)
+    v = np.cross(axis, u)
+    circle = np.cos(turn)[:, None] * u + np.sin(turn)[:, None] * v
+    rings = a + along[:, None, None] * axis + wide[:, None, None] * circle
+    return np.concatenate([(a - r * axis)[None], rings.reshape(-1, 3), (b + s * axis)[None]])

@@ -41,33 +41,7 @@ def t_pose(skeleton: Skeleton, roles: RoleMap | None = None) -> Pose:
 
 @lru_cache(maxsize=64)  # a skeleton cannot be changed; limbs, feet and retargeting all ask for its pose
 def _t_pose(skeleton: Skeleton, roles: RoleMap) -> Pose:
-    start = _initial_rotations(skeleton, roles)
-    positions, world = _chain_frames(skeleton, start)
-    upright = _upright_rotation(positions, roles)
-    aims = _bone_targets(positions, world, roles)
-    feet = _ankle_frames(positions, world, roles, upright)
-    return _rotate_limbs(skeleton, start, upright, aims, feet)
-
-
-def _rotate_limbs(
-    skeleton: Skeleton, start: SO3, upright: SO3, aims: dict[int, tuple[FloatArray, FloatArray]], feet: dict[int, SO3]
-) -> Pose:
-    frames: list[SO3] = []
-    local: list[SO3] = []
-    for j in range(skeleton.num_joints):
-        parent = int(skeleton.parents[j])
-        R_world_parent = upright if parent == NO_PARENT else frames[parent]
-        R_world_joint = feet.get(j, R_world_parent @ start[j])
-        if j in aims:
-            bone_joint, goal_world = aims[j]
-            R_world_joint = shortest_arc(R_world_joint @ bone_joint, goal_world) @ R_world_joint
-        frames.append(R_world_joint)
-        local.append(R_world_joint if parent == NO_PARENT else R_world_parent.inverse() @ R_world_joint)
-    return Pose(skeleton, skeleton.offsets[0], SO3.stack(local))
-
-
-def _initial_rotations(skeleton: Skeleton, roles: RoleMap) -> SO3:
-    """Local rotations to begin from: the rest pose, or for LAFAN1 the pose its joint axes were drawn in."""
+    # Local rotations to begin from: the rest pose, or for LAFAN1 the pose its joint axes were drawn in
     start = np.zeros((skeleton.num_joints, 4))
     start[:, 0] = 1.0
     if roles.profile == "lafan1" and _legs_point_up(skeleton, roles):
@@ -78,22 +52,42 @@ def _initial_rotations(skeleton: Skeleton, roles: RoleMap) -> SO3:
             start[roles[f"{side}_ankle"]] = (np.cos(half), 0.0, 0.0, np.sin(half))
             start[roles[f"{side}_foot"]] = (np.cos(flat), 0.0, 0.0, np.sin(flat))
             start[roles[f"{side}_collar"]] = collar
-    return SO3(start)
+    start = SO3(start)
+    positions, frames = np.zeros((skeleton.num_joints, 3)), [start[0]]
+    for j in range(1, skeleton.num_joints):
+        parent = int(skeleton.parents[j])
+        positions[j] = positions[parent] + frames[parent] @ skeleton.offsets[j]
+        frames.append(frames[parent] @ start[j])
+    world = SO3.stack(frames)
+    upright = _upright_rotation(positions, roles)
+    # Joints whose bone is turned: bone direction in the joint's frame, wanted direction in world
+    aims: dict[int, tuple[FloatArray, FloatArray]] = {}
+    for side in SIDES:
+        across = LEFT if side == "left" else -LEFT
+        for upper, lower in _LIMBS:
+            a, b = roles.get(f"{side}_{upper}"), roles.get(f"{side}_{lower}")
+            if a is None or b is None or np.linalg.norm(positions[b] - positions[a]) < 1e-6:
+                continue
+            aims[a] = (world[a].inverse() @ (positions[b] - positions[a]), DOWN if upper in ("hip", "knee") else across)
+    feet = _ankle_frames(positions, world, roles, upright)
+    frames_limbs: list[SO3] = []
+    local: list[SO3] = []
+    for j in range(skeleton.num_joints):
+        parent_limbs = int(skeleton.parents[j])
+        R_world_parent = upright if parent_limbs == NO_PARENT else frames_limbs[parent_limbs]
+        R_world_joint = feet.get(j, R_world_parent @ start[j])
+        if j in aims:
+            bone_joint, goal_world = aims[j]
+            R_world_joint = shortest_arc(R_world_joint @ bone_joint, goal_world) @ R_world_joint
+        frames_limbs.append(R_world_joint)
+        local.append(R_world_joint if parent_limbs == NO_PARENT else R_world_parent.inverse() @ R_world_joint)
+    return Pose(skeleton, skeleton.offsets[0], SO3.stack(local))
 
 
 def _legs_point_up(skeleton: Skeleton, roles: RoleMap) -> bool:
     p = skeleton.rest_positions()
     leg = p[roles["left_ankle"]] - p[roles["left_hip"]]
     return float(leg @ (p[roles["neck"]] - p[roles["pelvis"]])) > 0.0
-
-
-def _chain_frames(skeleton: Skeleton, local: SO3) -> tuple[FloatArray, SO3]:
-    positions, frames = np.zeros((skeleton.num_joints, 3)), [local[0]]
-    for j in range(1, skeleton.num_joints):
-        parent = int(skeleton.parents[j])
-        positions[j] = positions[parent] + frames[parent] @ skeleton.offsets[j]
-        frames.append(frames[parent] @ local[j])
-    return positions, SO3.stack(frames)
 
 
 def _upright_rotation(positions: FloatArray, roles: RoleMap) -> SO3:
@@ -125,19 +119,6 @@ def _up_direction(positions: FloatArray, roles: RoleMap) -> FloatArray:
         if np.linalg.norm(top - low) > 1e-6:
             return top - low
     return UP
-
-
-def _bone_targets(positions: FloatArray, world: SO3, roles: RoleMap) -> dict[int, tuple[FloatArray, FloatArray]]:
-    """Joints whose bone is turned: bone direction in the joint's frame, wanted direction in world."""
-    aims: dict[int, tuple[FloatArray, FloatArray]] = {}
-    for side in SIDES:
-        across = LEFT if side == "left" else -LEFT
-        for upper, lower in _LIMBS:
-            a, b = roles.get(f"{side}_{upper}"), roles.get(f"{side}_{lower}")
-            if a is None or b is None or np.linalg.norm(positions[b] - positions[a]) < 1e-6:
-                continue
-            aims[a] = (world[a].inverse() @ (positions[b] - positions[a]), DOWN if upper in ("hip", "knee") else across)
-    return aims
 
 
 def _ankle_frames(positions: FloatArray, world: SO3, roles: RoleMap, upright: SO3) -> dict[int, SO3]:

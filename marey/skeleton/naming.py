@@ -19,14 +19,14 @@ def plain_name(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NamingProfile:
-    """One naming habit. In ``sided`` names, ``{side}`` stands for the word of the side."""
+    """One naming convention. In ``sided`` names, ``{side}`` is replaced by the word of the side."""
 
     name: str
     words: tuple[str, str]  # how it writes left and right
     middle: Mapping[str, str]  # role -> joint
     sided: Mapping[str, str]  # role without its side -> joint
     optional: tuple[str, ...] = ()  # roles that members of the family may lack
-    also: tuple[str, ...] = ()  # further joints that tell this family from its neighbours
+    also: tuple[str, ...] = ()  # further joints that distinguish this family from similar ones
     notes: tuple[str, ...] = field(default=())
 
     def joints(self) -> dict[str, str]:
@@ -39,12 +39,12 @@ class NamingProfile:
     def fits(self, plain_names: Iterable[str]) -> bool:
         """Tell whether every joint of the profile that is not optional is there."""
         have = set(plain_names)
-        needed = {joint for role, joint in self.joints().items() if _strip_side(role) not in self.optional}
+        needed = {
+            joint
+            for role, joint in self.joints().items()
+            if role.removeprefix("left_").removeprefix("right_") not in self.optional
+        }
         return needed <= have and set(self.also) <= have
-
-
-def _strip_side(role: str) -> str:
-    return role.removeprefix("left_").removeprefix("right_")
 
 
 _MOCAP_LIMBS: Final = {
@@ -163,7 +163,7 @@ _LEFT: Final = frozenset({"left", "l", "lft", "lf", "lt"})
 _RIGHT: Final = frozenset({"right", "r", "rgt", "rt", "rght"})
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
-# what is no limb of its own: helpers, fingers, face
+# joints that are not limbs: helpers, fingers, face
 _IGNORED: Final = frozenset((
     "twist", "roll", "helper", "aux", "adjust", "corrective", "ik", "fk", "pole", "target", "effector", "eff", "holder",
     "thumb", "index", "middle", "ring", "pinky", "pinkie", "little", "finger", "fingers", "metacarpal", "heel",
@@ -194,7 +194,7 @@ _MIDDLE_PARTS: Final = ("head", "neck", "spine", "pelvis")
 
 
 def parse_joint_name(name: str, prefix: str = "") -> tuple[str, str]:
-    """Return the side (``"left"``, ``"right"`` or ``""``) and the part (``""`` if unknown) that a name tells."""
+    """Return the side (``"left"``, ``"right"`` or ``""``) and the part (``""`` if unknown) of a joint name."""
     bare = name[len(prefix) :] if name.startswith(prefix) else name
     tail = bare[len(bare) - len(plain_name(bare)) :]
     words = [word.lower() for word in _WORD.findall(tail)]

@@ -95,7 +95,7 @@ def _limb_paths(skeleton: Skeleton, lengths: FloatArray) -> list[tuple[int, ...]
         path = stack.pop()
         kids = skeleton.children(path[-1])
         grown = [int(k) for k in kids if below[k] > TWIG * size]
-        if not grown and len(kids):  # a chain that only thins out goes on along its longest twig
+        if not grown and len(kids):  # a chain without branches continues along its longest child
             grown = [int(max(kids, key=lambda k: float(below[k])))] if len(path) > 1 else []
         if grown:
             stack += [(*path, k) for k in grown]
@@ -199,9 +199,24 @@ def guess_roles(skeleton: Skeleton) -> tuple[dict[str, int], list[str]]:
     by_name = _guess_by_name(skeleton)
     limbs = find_limbs(skeleton, by_name)
     by_shape = {} if limbs is None else limbs.roles()
-    joints, report = _merge(skeleton, by_name, by_shape)
+    joints: dict[str, int] = dict(by_name)
+    report: list[str] = []
+    for role, joint in by_shape.items():
+        if role not in joints and joint not in joints.values():
+            joints[role] = joint
+    for role, joint in joints.items():
+        name = skeleton.names[joint]
+        if role not in by_name:
+            report.append(f"{role}: '{name}', from its position in the chain (fairly sure)")
+        elif by_shape.get(role) == joint:
+            report.append(f"{role}: '{name}', from its name and its position (sure)")
+        elif role in by_shape:
+            other = skeleton.names[by_shape[role]]
+            report.append(f"{role}: '{name}', from its name; its position suggests '{other}' (check it)")
+        else:
+            report.append(f"{role}: '{name}', from its name (fairly sure)")
     if limbs is not None and not limbs.sides_are_named:
-        report.append("left and right are told from the way the feet point; check them")
+        report.append("left and right are estimated from the direction of the feet; check them")
     return joints, report
 
 
@@ -212,38 +227,28 @@ def _guess_by_name(skeleton: Skeleton) -> dict[str, int]:
     for side in SIDES:
         for parts in (_LEG, _ARM):
             chain = [(j, part) for j, (s, part) in enumerate(told) if s == side and part in parts]
-            joints |= {f"{side}_{part}": j for part, j in _assign_parts(skeleton, chain).items()}
-    return joints | _guess_trunk(skeleton, [part for _, part in told], [side for side, _ in told])
-
-
-def _assign_parts(skeleton: Skeleton, chain: list[tuple[int, str]]) -> dict[str, int]:
-    """Give each part its joint along one limb; words that name two parts are settled by their order.
-
-    In ``hip, knee, ankle, foot`` the last is the ball; in ``upleg, leg, foot, toe`` it is ``foot`` that is the
-    ankle. ``shoulder, arm`` are collar and shoulder; ``shoulder, elbow`` are not. Of two thighs the first counts:
-    the other is a twist joint.
-    """
-    found: dict[str, int] = {}
-    for j, part in chain:
-        found.setdefault(part, j)
-    for part, above, below in (("shoulder", "collar", "shoulder"), ("ankle", "ankle", "foot")):
-        named = [j for j, other in chain if other == part]
-        is_two = len(named) > 1 and _is_below(skeleton, named[1], named[0])
-        if is_two and (above if below == part else below) not in found:
-            found[above], found[below] = named[0], named[1]
-    return found
-
-
-def _guess_trunk(skeleton: Skeleton, parts: list[str], sides: list[str]) -> dict[str, int]:
-    plain = [part if not side else "" for part, side in zip(parts, sides, strict=True)]
+            # Give each part its joint along one limb; words that name two parts are settled by their order
+            found: dict[str, int] = {}
+            for j, part in chain:
+                found.setdefault(part, j)
+            for part, above, below in (("shoulder", "collar", "shoulder"), ("ankle", "ankle", "foot")):
+                named = [j for j, other in chain if other == part]
+                is_two = len(named) > 1 and _is_below(skeleton, named[1], named[0])
+                if is_two and (above if below == part else below) not in found:
+                    found[above], found[below] = named[0], named[1]
+            joints |= {f"{side}_{part}": j for part, j in found.items()}
+    plain = [
+        part_trunk if not side_trunk else ""
+        for part_trunk, side_trunk in zip([part for _, part in told], [side for side, _ in told], strict=True)
+    ]
     at = {kind: [j for j, part in enumerate(plain) if part == kind] for kind in ("pelvis", "spine", "neck", "head")}
-    joints: dict[str, int] = {}
+    joints_trunk: dict[str, int] = {}
     if at["pelvis"]:
         first, last = at["pelvis"][0], at["pelvis"][-1]  # "root" may carry "pelvis": the lower one holds the legs
-        joints["pelvis"] = last if _is_below(skeleton, last, first) else first
-    joints |= name_spine_joints(at["spine"])
-    joints |= {part: at[part][0] for part in ("neck", "head") if at[part]}
-    return joints
+        joints_trunk["pelvis"] = last if _is_below(skeleton, last, first) else first
+    joints_trunk |= name_spine_joints(at["spine"])
+    joints_trunk |= {part: at[part][0] for part in ("neck", "head") if at[part]}
+    return joints | joints_trunk
 
 
 def _is_below(skeleton: Skeleton, joint: int, ancestor: int) -> bool:
@@ -252,25 +257,3 @@ def _is_below(skeleton: Skeleton, joint: int, ancestor: int) -> bool:
             return True
         joint = int(skeleton.parents[joint])
     return False
-
-
-def _merge(
-    skeleton: Skeleton, by_name: Mapping[str, int], by_shape: Mapping[str, int]
-) -> tuple[dict[str, int], list[str]]:
-    joints: dict[str, int] = dict(by_name)
-    report: list[str] = []
-    for role, joint in by_shape.items():
-        if role not in joints and joint not in joints.values():
-            joints[role] = joint
-    for role, joint in joints.items():
-        name = skeleton.names[joint]
-        if role not in by_name:
-            report.append(f"{role}: '{name}', from its place in the chain (fairly sure)")
-        elif by_shape.get(role) == joint:
-            report.append(f"{role}: '{name}', from its name and its place (sure)")
-        elif role in by_shape:
-            other = skeleton.names[by_shape[role]]
-            report.append(f"{role}: '{name}', from its name; its place suggests '{other}' (check it)")
-        else:
-            report.append(f"{role}: '{name}', from its name (fairly sure)")
-    return joints, report

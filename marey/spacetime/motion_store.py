@@ -6,15 +6,13 @@ Each entry is one ``.safetensors`` file that is written completely or not at all
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, FormatError, InputError, MareyError, MissingFileError, TensorFormat
+from marey.base import FloatArray, FormatError, InputError, MareyError, MissingFileError, TensorFormat, write_atomically
 from marey.motion import Motion
 from marey.spacetime.dispatch import build_character, optimize
 from marey.spacetime.problem.definition import SpacetimeProblem
@@ -45,17 +43,7 @@ def write_entry(entry: StoreEntry, path: Path) -> None:
         "objective": entry.objective,
         "version": entry.version,
     }
-    data = ENTRY_FILE.pack({"q": entry.q}, facts)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    write_atomically(path, ENTRY_FILE.pack({"q": entry.q}, facts))
 
 
 def read_entry(path: Path) -> StoreEntry:

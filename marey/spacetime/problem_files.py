@@ -137,7 +137,9 @@ def load_problem(path: str | Path) -> SpacetimeProblem:
     problem, place = _read_problem(read_toml_text(path, "problem"), str(path))
     folder = Path(path).parent
     if problem.basis is not None:
-        problem = replace(problem, basis=_resolve_beside(folder, problem.basis))
+        # A behaviour lies beside the problem, or ships with the room
+        home = folder if (folder / problem.basis).is_file() else Path(__file__).parent / "behaviours"
+        problem = replace(problem, basis=_resolve_beside(home, problem.basis))
     return check_with_lines(
         replace(problem, character=_resolve_beside(folder, problem.character)), place, check_problem
     )

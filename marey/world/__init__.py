@@ -1,10 +1,8 @@
-"""Sketches and the world they are drawn in."""
+"""Sketches and worlds as plain data, with a TOML form."""
 
 from marey.base.deprecation import deprecated_names
 from marey.world.path import Path
 from marey.world.sketch import (
-    EVENT_KINDS,
-    SKETCH_VERSION,
     Event,
     GroundPose,
     KeyPose,
@@ -17,8 +15,6 @@ from marey.world.sketch import (
 from marey.world.things import Bar, Box, River, Stone, Table, Thing, Wall, World
 
 __all__ = [
-    "EVENT_KINDS",
-    "SKETCH_VERSION",
     "Bar",
     "Box",
     "Event",

@@ -1,4 +1,4 @@
-"""The sketch: what the user wants, before any engine has seen it; and its TOML file.
+"""The sketch as plain data, and its TOML file.
 
 Every mistake in a file is named with its line.
 """
@@ -36,7 +36,7 @@ HANDS: Final = ("left", "right")
 
 @dataclass(frozen=True, slots=True)
 class GroundPose:
-    """Where somebody stands and which way they face (``None``: any way)."""
+    """Position and heading on the ground (``None``: any heading)."""
 
     position: Point2
     heading_deg: float | None = None  # 0 is +Z, positive towards +X
@@ -66,7 +66,7 @@ class Event:
         if self.kind == "place" and self.to is None:
             raise InputError("a place event without a target", "Write to = [x, y, z]")
         if self.kind in ("pass", "jump", "stop") and self.at is None:
-            raise InputError(f"a {self.kind} event without a place", "Write at = [x, z]")
+            raise InputError(f"a {self.kind} event without a position", "Write at = [x, z]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,15 +199,11 @@ def sketch_to_toml(sketch: Sketch) -> str:
     if sketch.path is not None:
         points = ", ".join(format_toml_value(tuple(float(c) for c in p)) for p in sketch.path.points)
         rows += [f"points = [{points}]", f"kind = {format_toml_value(sketch.path.kind)}"]
-    for one, items in _thing_tables(sketch):
+    things = [(one, getattr(sketch.world, many)) for one, (many, _) in _THINGS.items()]
+    for one, items in [("event", sketch.events), ("key_pose", sketch.key_poses), *things]:
         for item in items:
             rows += ["", f"[[{one}]]", *format_toml_keys(item)]
     return "\n".join(rows) + "\n"
-
-
-def _thing_tables(sketch: Sketch) -> list[tuple[str, tuple[Any, ...]]]:
-    things = [(one, getattr(sketch.world, many)) for one, (many, _) in _THINGS.items()]
-    return [("event", sketch.events), ("key_pose", sketch.key_poses), *things]
 
 
 def save_sketch(sketch: Sketch, path: str | FilePath) -> None:

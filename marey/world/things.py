@@ -1,4 +1,4 @@
-"""What stands in the world: plain data in metres, on the ground plane (x, z) unless said otherwise."""
+"""Objects of the world: plain data in metres, on the ground plane (x, z) unless stated otherwise."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Point3 = tuple[float, float, float]  # (x, y, z) [m]
 
 @dataclass(frozen=True, slots=True)
 class Wall:
-    """A straight wall that nobody passes."""
+    """A straight wall that cannot be crossed."""
 
     start: Point2
     end: Point2

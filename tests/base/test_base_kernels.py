@@ -83,6 +83,40 @@ def test_a_second_process_and_a_new_comment_compile_nothing(tmp_path: Path) -> N
     assert (answer, second) == (7.0, first)
 
 
+TYPED = """
+from typing import NamedTuple
+from marey.base import kernel
+
+class {name}(NamedTuple):
+    x: float
+
+@kernel
+def outer(pair: "NamedTuple") -> float:
+    return pair.x + 1.0
+"""
+
+
+def test_a_renamed_type_of_an_argument_compiles_anew(tmp_path: Path) -> None:
+    """The signature in the cache names a class that is gone; it must not end the run."""
+    cache = os.environ | {"MAREY_KERNEL_CACHE": str(tmp_path / "cache")}
+    for name in ("Before", "After"):
+        (tmp_path / "typed.py").write_text(TYPED.format(name=name))
+        code = f"import typed; print(typed.outer(typed.{name}(2.0)))"
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, env=cache, check=False
+        )
+        assert done.stdout.strip() == "3.0", done.stderr
+
+
+def test_a_damaged_cache_file_compiles_anew(tmp_path: Path) -> None:
+    cache = {"MAREY_KERNEL_CACHE": str(tmp_path / "cache")}
+    write(tmp_path)
+    assert run(tmp_path, **cache)[0] == 7.0
+    for file in (tmp_path / "cache").iterdir():
+        file.write_bytes(file.read_bytes()[:-20])
+    assert run(tmp_path, **cache)[0] == 7.0
+
+
 def test_without_a_writable_folder_kernels_run_and_say_what_it_costs(tmp_path: Path) -> None:
     write(tmp_path)
     blocked = tmp_path / "file"

@@ -11,8 +11,8 @@ from marey.cli import main
 from marey.io import load, save
 from marey.library import Library
 from marey.locomotion import Engine, load_model
-from marey.samples import pick_up
 from marey.samples.graph_clips import _build_timeline, _perform_timeline
+from marey.samples.picking import pick_up
 
 SKETCH = """version = 1
 [start]
@@ -135,7 +135,7 @@ def test_targets_are_checked_before_the_work(run, clips, graph, sketch, tmp_path
     assert ".safetensors" in run("graph", "build", clips, "-o", tmp_path / "g.npz").err
     assert "no folder" in run("graph", "build", clips, "-o", tmp_path / "none" / "g.safetensors").err
     assert "cannot write" in run("graph", "search", graph, sketch, "-o", tmp_path / "way.txt").err
-    assert "no list of numbers" in run("graph", "search", graph, sketch, "--epsilon", "three").err
+    assert "not a list of numbers" in run("graph", "search", graph, sketch, "--epsilon", "three").err
 
 
 def test_empty_folder_and_damaged_graph_are_refused(run, tmp_path, graph):

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marey.base import FormatError, InputError, MareyError
-from marey.compression import FORMAT_VERSION, compress, decompress
-from marey.compression.file_format import HEADER, FieldReader, FieldWriter, pack_file, unpack_file
+from marey.compression import compress, decompress
+from marey.compression.file_format import FORMAT_VERSION, HEADER, FieldReader, FieldWriter, pack_file, unpack_file
 
 METHODS = ("default", "waves", "tournier2011")
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marey.base import InputError
-from marey.compression import (
+from marey.compression.lifting import (
+    coarsest_safe_level,
     level_sizes,
     lift_points,
     lift_rotations,
@@ -19,7 +20,6 @@ from marey.compression import (
     upsample_points,
     upsample_rotations,
 )
-from marey.compression.lifting import coarsest_safe_level
 from marey.lie import SO3, geodesic_distance
 
 LENGTHS = (1, 2, 3, 5, 17, 141, 1000)

@@ -10,15 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marey.base import FormatError, InputError
-from marey.compression import (
-    compress,
-    compute_distortion,
-    compute_distortion_energy,
-    compute_shell_errors,
-    decompress,
-    evaluate_codec,
-    measure_foot_skate,
-)
+from marey.compression import compress, compute_distortion, compute_shell_errors, decompress, evaluate_codec
 from marey.compression.file_format import (
     MAX_VALUES,
     FieldReader,
@@ -41,7 +33,7 @@ from marey.compression.foot_lock import (
     read_standing,
     write_standing,
 )
-from marey.compression.measures import compute_movement
+from marey.compression.measures import compute_distortion_energy, compute_movement, measure_foot_skate
 from marey.compression.predictive.closed_loop import read_offsets, write_offsets
 from marey.compression.tournier import _assemble_normal_equations, _evaluate_cost, _forward_kinematics
 from marey.compression.wavelet import decode_step, encode_wavelet

@@ -41,7 +41,7 @@ def steps():
 
 @pytest.mark.parametrize("clip", TABLE)
 def test_tournier_33_ratios_of_table_9_2(clip):
-    from marey.compression import level_sizes
+    from marey.compression.lifting import level_sizes
 
     frames, k, root, ends, ratio = TABLE[clip]
     sizes = level_sizes(frames)

@@ -8,8 +8,16 @@ import numpy as np
 import pytest
 
 import marey
-from marey.control import Fall, detect_fall, make_figure
-from marey.control.fall import LEAN_RAD, LOW_HEIGHT_FRACTION, find_grounded_part, trunk_angle, trunk_direction
+from marey.control.fall import (
+    LEAN_RAD,
+    LOW_HEIGHT_FRACTION,
+    Fall,
+    detect_fall,
+    find_grounded_part,
+    trunk_angle,
+    trunk_direction,
+)
+from marey.control.tracking import make_figure
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.simulate import Simulator

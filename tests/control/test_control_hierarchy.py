@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from marey.base import UnknownNameError
-from marey.control import Controller, ControlProblem, Drive, Gains, MomentumTask, Relaxation, SupportTask
+from marey.control import Controller, Drive, Gains, MomentumTask, Relaxation, SupportTask
+from marey.control.problem import ControlProblem
 from marey.control.solvers import solve_strictly
 from marey.control.support import hull_distances
 from marey.control.task_laws import Feature

@@ -9,17 +9,10 @@ import numpy as np
 import pytest
 
 from marey.base import InputError, UnknownNameError
-from marey.control import (
-    RELAXATIONS,
-    ControlProblem,
-    ControlSolution,
-    Relaxation,
-    realised_velocity,
-    solve_control,
-    solve_exactly,
-    solve_refined,
-)
-from marey.control.relaxations import control_objective, extra_objective
+from marey.control import Relaxation, solve_control
+from marey.control.problem import ControlProblem
+from marey.control.relaxations import RELAXATIONS, control_objective, extra_objective
+from marey.control.solvers import ControlSolution, realised_velocity, solve_exactly, solve_refined
 from marey.dynamics import Body
 from marey.lie import SO3
 from marey.models import PoseModel

@@ -10,15 +10,7 @@ import numpy as np
 import pytest
 
 import marey
-from marey.control import (
-    Reference,
-    TrackingResult,
-    TrackWeights,
-    make_figure,
-    make_reference,
-    solve_tracking,
-    track_balance,
-)
+from marey.control import Reference, TrackingResult, TrackWeights, make_reference, solve_tracking, track_balance
 from marey.control.reference.clip import find_soles, remove_short_phases
 from marey.control.stepping import (
     AIR,
@@ -32,6 +24,7 @@ from marey.control.stepping import (
     Footsteps,
     make_schedule,
 )
+from marey.control.tracking import make_figure
 from marey.motion import Motion, feet_down
 from marey.simulate import Ground, Push
 

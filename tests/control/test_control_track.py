@@ -18,7 +18,6 @@ from marey.control import (
     TrackingResult,
     TrackWeights,
     back_and_forth,
-    make_figure,
     make_reference,
     solve_tracking,
     track_clip,
@@ -27,6 +26,7 @@ from marey.control import (
 from marey.control.fall import trunk_angle
 from marey.control.reference.centre_of_mass import project_into_hull, solve_com_path
 from marey.control.reference.clip import bearing_points, find_soles, prepare_clip, sole_positions
+from marey.control.tracking import make_figure
 from marey.kinematics import BoxLimits
 from marey.lie import SO3
 from marey.motion import Motion, feet_down

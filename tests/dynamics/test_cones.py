@@ -10,14 +10,8 @@ from numpy.random import default_rng
 from scipy.optimize import linprog, nnls
 
 from marey.base import InputError, UnknownNameError
-from marey.dynamics import (
-    GripSupport,
-    RectangleSupport,
-    compute_friction_edges,
-    compute_point_generators,
-    project_on_cone,
-    shift_wrench,
-)
+from marey.dynamics import RectangleSupport, project_on_cone, shift_wrench
+from marey.dynamics.contact_cones import GripSupport, compute_friction_edges, compute_point_generators
 
 UP = (0.0, 1.0, 0.0)
 

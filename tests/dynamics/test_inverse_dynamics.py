@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from marey.base import InputError
-from marey.dynamics import GRAVITY, Body, MotionStates, compute_states, solve_inverse_dynamics, solve_newton_euler
+from marey.dynamics import GRAVITY, Body, MotionStates, solve_inverse_dynamics, solve_newton_euler
+from marey.dynamics.inverse.differentiation import compute_states
 from marey.io import load
 from marey.lie import SO3
 from marey.motion import Motion

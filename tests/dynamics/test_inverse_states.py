@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from marey.base import InputError
-from marey.dynamics import Body, compute_states, smooth_motion, solve_inverse_dynamics
-from marey.dynamics.inverse.differentiation import compute_differences, smooth_values
+from marey.dynamics import Body, solve_inverse_dynamics
+from marey.dynamics.inverse.differentiation import compute_differences, compute_states, smooth_motion, smooth_values
 from marey.io import load
 from marey.lie import SO3
 from marey.motion import Motion, lowpass

@@ -10,12 +10,12 @@ import pytest
 from marey.base import InputError, UnknownNameError
 from marey.dynamics import (
     JointTree,
-    SimplifiedTree,
     compute_aggregate,
     compute_aggregate_jacobians,
     compute_points_motion,
     compute_torque_jacobians,
 )
+from marey.dynamics.tree.reduced import SimplifiedTree
 from marey.lie import SO3, geodesic_distance
 from marey.motion import Contacts
 from marey.skeleton import role_map

@@ -10,8 +10,8 @@ from numpy.random import default_rng
 
 from marey import samples
 from marey.base import InputError, UnknownNameError
-from marey.dynamics import check_validity, compute_centre_of_pressure, find_supports, split_by_pressure, split_support
-from marey.dynamics.inverse.support_split import project_on_sole
+from marey.dynamics import check_validity, compute_centre_of_pressure, find_supports
+from marey.dynamics.inverse.support_split import project_on_sole, split_by_pressure, split_support
 from marey.dynamics.supports import compute_polygon_margins
 from marey.dynamics.validation.measures import fit_contact_supply
 

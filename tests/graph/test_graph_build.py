@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from marey.base import InputError, UnknownNameError
-from marey.graph import BuildCancelledError, build_graph, graph_bytes
-from marey.graph.construction.jobs import hash_task, pack_clip, run_clip_tasks, unpack_clip
+from marey.graph import build_graph, graph_bytes
+from marey.graph.construction.jobs import BuildCancelledError, hash_task, pack_clip, run_clip_tasks, unpack_clip
 from marey.graph.database.clips import gather_database, make_clip_tasks, project_principal
 from marey.graph.database.settings import GraphSettings
 
@@ -139,6 +139,6 @@ def test_a_cluster_gives_the_same_bytes_though_a_worker_dies(picking, picking_cl
 @pytest.mark.filterwarnings("ignore")
 def test_a_cluster_that_does_not_answer_is_named(picking_clips, monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr("marey.graph.construction.jobs.CONNECT_S", 0.5)
-    with pytest.raises(InputError, match="no cluster answers at 'tcp"):
+    monkeypatch.setattr("marey.base.jobs.CONNECT_S", 0.5)
+    with pytest.raises(InputError, match="no Dask scheduler answers at 'tcp"):
         build_graph(picking_clips[:1], cluster="tcp://127.0.0.1:9")

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from marey.base import InputError
-from marey.graph import build_graph, prepare_clips
+from marey.graph import build_graph
 from marey.graph.arrays import compose_planar, to_frame
 from marey.graph.construction.layout import _feet_gap
-from marey.graph.database.clips import classify_behaviour
+from marey.graph.database.clips import classify_behaviour, prepare_clips
 from marey.graph.database.events import (
     MIN_HOLD_FRAMES,
     PICKED_PREFIX,

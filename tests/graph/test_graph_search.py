@@ -243,7 +243,7 @@ def expansions_at_once(graph, problem: Sketch, heuristic: str, tolerance: float,
     with borrow_memory(2_000_000) as memory:
         run = AnytimeSearch(compiled, memory, SearchClock(time.perf_counter(), 120.0), None, few=False)
         run._search_all_constraints((epsilon,))
-        run._count()
+        run._accumulate_counts()
         assert run.best is not None
         assert run.proved <= epsilon
         return run.expansions

@@ -8,9 +8,15 @@ import numpy as np
 import pytest
 
 from marey.base import InputError, UnknownNameError
-from marey.graph import event_table, graph_report, register_event
+from marey.graph import graph_report, register_event
 from marey.graph.arrays import FLIGHT, NUM_TORQUES, PICK_RIGHT, GraphArrays
-from marey.graph.construction.event_tables import EVENT_KINDS, find_reaching_pairs, measure_event_reach, to_dict
+from marey.graph.construction.event_tables import (
+    EVENT_KINDS,
+    event_table,
+    find_reaching_pairs,
+    measure_event_reach,
+    to_dict,
+)
 from marey.graph.paths import BlendPartners
 
 

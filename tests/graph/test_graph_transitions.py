@@ -123,7 +123,7 @@ def test_a_lost_event_is_joined_by_the_nearest_poses(picking):
     assert joined.distance[added].max() < settings.reach * found.threshold
     assert notes == ()
     _, notes = rescue_events(database, alone, replace(settings, reach=0.0), metric)
-    assert any("like nothing else" in note for note in notes)
+    assert any("similar to no other" in note for note in notes)
 
 
 @pytest.mark.mocap

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from marey.base import FormatError, InputError, MareyError
-from marey.io import read_amass
+from marey.io.amass import read_amass
 from marey.lie import SO3, geodesic_distance
 from marey.skeleton import HUMAN
 
@@ -145,12 +145,12 @@ def npy(shape: str, data: bytes, kind: str = "<f8") -> bytes:
     ("member", "message"),
     [
         (npy("(1000000000, 156)", b"\0" * 80), "announces 156000000000 values, 80 bytes follow"),
-        (npy("(-1, 156)", b"\0" * 80), "is no plain array"),
-        (npy("(2, 'x')", b"\0" * 80), "is no plain array"),
+        (npy("(-1, 156)", b"\0" * 80), "is not a plain array"),
+        (npy("(2, 'x')", b"\0" * 80), "is not a plain array"),
         (npy("(10,)", b"\0" * 80, "|O"), "holds Python objects"),
-        (b"\x93NUMPY\x09\x00", "is no plain array"),
-        (b"plain noise", "is no plain array"),
-        (b"", "is no plain array"),
+        (b"\x93NUMPY\x09\x00", "is not a plain array"),
+        (b"plain noise", "is not a plain array"),
+        (b"", "is not a plain array"),
     ],
 )
 def test_a_damaged_member_ends_in_a_sentence(tmp_path, member, message):

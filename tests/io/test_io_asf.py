@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from marey.base import FormatError, MissingFileError
-from marey.io import load, read_amc, read_asf
+from marey.io import load
+from marey.io.amc import read_amc
+from marey.io.asf import read_asf
 from marey.lie import SO3, geodesic_distance
 
 BROKEN = Path(__file__).parent / "broken"

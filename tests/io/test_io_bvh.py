@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from marey.base import FormatError, InputError
-from marey.io import load, read_bvh
+from marey.io import load
+from marey.io.bvh.reader import read_bvh
 from marey.lie import SO3, geodesic_distance
 
 AXIS = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}

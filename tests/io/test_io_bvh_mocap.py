@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from marey.io import load, read_bvh, save
+from marey.io import load, save
 from marey.io.bvh.frames import read_frames
 from marey.io.bvh.hierarchy import read_tree
+from marey.io.bvh.reader import read_bvh
 from marey.io.text import read_text
 from marey.motion import Motion
 

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marey.base import InputError
-from marey.io import load, save, write_bvh
+from marey.io import load, save
+from marey.io.bvh.writer import write_bvh
 from marey.io.conventions import (
     METRES,
     detect_up,

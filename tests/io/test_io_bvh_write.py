@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from marey.base import InputError
-from marey.io import read_bvh, write_bvh
+from marey.io.bvh.reader import read_bvh
+from marey.io.bvh.writer import write_bvh
 from marey.lie import SO3, geodesic_distance
 from marey.motion import Motion
 from marey.skeleton import HUMAN, Skeleton

@@ -11,7 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from marey.base import FormatError, InputError, MareyError
-from marey.io import load_markers, markers_to_motion, read_c3d
+from marey.io import load_markers
+from marey.io.c3d import read_c3d
+from marey.io.markers import markers_to_motion
 from marey.motion import Markers
 
 INTEL, DEC, MIPS = 84, 85, 86
@@ -174,7 +176,7 @@ def test_markers_show_as_a_star_of_joints(tmp_path):
 
 
 def test_a_marker_star_is_written_and_read_as_gltf(tmp_path):
-    from marey.io import read_gltf, write_gltf
+    from marey.io.gltf.files import read_gltf, write_gltf
 
     (tmp_path / "a.c3d").write_bytes(c3d(some_positions()))
     motion = read_c3d(tmp_path / "a.c3d")
@@ -208,10 +210,10 @@ def without(name: bytes) -> bytes:
     [
         (b"", "the file is empty"),
         (b"\x02\x50", "at least 1024 bytes"),
-        (bytes(2000), "this is no C3D file"),
-        (np.random.default_rng(0).bytes(3000), "this is no C3D file"),
-        (patched(0, b"\xff"), "this is no C3D file"),
-        (patched(1, b"\x51"), "this is no C3D file"),
+        (bytes(2000), "this is not a C3D file"),
+        (np.random.default_rng(0).bytes(3000), "this is not a C3D file"),
+        (patched(0, b"\xff"), "this is not a C3D file"),
+        (patched(1, b"\x51"), "this is not a C3D file"),
         (patched(515, b"\x07"), "processor 7"),
         (patched(516, b"\x7f"), "runs out of their section|is missing|no points"),
         (patched(535, b"\x09"), "runs out of their section"),

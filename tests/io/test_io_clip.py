@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
 from marey.base import FormatError, InputError, MareyError, MissingFileError
-from marey.io import CLIP_VERSION, clip_bytes, read_clip, write_clip
+from marey.io import read_clip, write_clip
+from marey.io.clip import CLIP_VERSION, clip_bytes
 from marey.lie import SO3
 from marey.motion import Contacts, LoadReport, Motion, Source
 from marey.skeleton import HUMAN, EulerLimits, Skeleton

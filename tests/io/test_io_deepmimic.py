@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from marey.base import FormatError, InputError
-from marey.io import read_deepmimic
-from marey.io.deepmimic import deepmimic_skeleton
+from marey.io.deepmimic import deepmimic_skeleton, read_deepmimic
 from marey.lie import SO3
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pygltflib
 import pytest
 
-from marey.io import read_gltf, write_gltf
+from marey.io.gltf.files import read_gltf, write_gltf
 from marey.lie import SO3, geodesic_distance
 from marey.motion import Contacts, Motion
 from marey.skeleton import HUMAN, EulerLimits, Skeleton

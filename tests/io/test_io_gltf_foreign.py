@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation, Slerp
 
 from marey.base import FormatError, MareyError
-from marey.io import read_gltf, write_gltf
+from marey.io.gltf.files import read_gltf, write_gltf
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import HUMAN

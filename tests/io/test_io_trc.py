@@ -10,7 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from marey.base import FormatError, MareyError, UnknownNameError
-from marey.io import load_markers, load_table, read_trc
+from marey.io import load_markers
+from marey.io.opensim import load_table
+from marey.io.trc import read_trc
 
 
 def trc(

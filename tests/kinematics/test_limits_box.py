@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from marey.base import InputError
-from marey.io import load, read_asf
+from marey.io import load
+from marey.io.asf import read_asf
 from marey.kinematics import BoxLimits, ConeLimits, JointLimits, ReachConeLimits
 from marey.lie import SO3, geodesic_distance
 from marey.skeleton import HUMAN, EulerLimits, Pose, Skeleton

@@ -12,7 +12,9 @@ import pytest
 
 from marey.base import InputError, MareyError, MissingFileError, UnknownNameError
 from marey.io import save, write_clip
-from marey.library import CATALOGUE_VERSION, Library, Query, content_address, is_library
+from marey.library import Library, Query, is_library
+from marey.library.catalogue import CATALOGUE_VERSION
+from marey.library.records import content_address
 from marey.library.store import expand_paths
 from marey.lie import SO3, geodesic_distance
 from marey.motion import LoadReport, Motion

@@ -10,9 +10,7 @@ import pytest
 
 from marey import samples
 from marey.io import load
-from marey.library import BEHAVIOURS, guess_behaviour, measure_features
-from marey.library.behaviour import mean_leg_length
-from marey.library.ingest import guess_subject
+from marey.library.ingest import BEHAVIOURS, guess_behaviour, guess_subject, mean_leg_length, measure_features
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import HUMAN, Skeleton

@@ -55,9 +55,9 @@ def test_skeletons_beside_a_trial_go_with_it(tmp_path):
 
 def test_a_scheduler_that_does_not_answer_is_told(archive, tmp_path, monkeypatch):
     pytest.importorskip("distributed")
-    import marey.library.staging as cluster
+    import marey.base.jobs as jobs
 
-    monkeypatch.setattr(cluster, "WAIT_S", 0.3)
+    monkeypatch.setattr(jobs, "CONNECT_S", 0.3)
     with pytest.raises(InputError, match="no Dask scheduler"), Library(tmp_path / "library") as library:
         library.add(archive, cluster="tcp://127.0.0.1:9")
 

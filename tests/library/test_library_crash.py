@@ -116,11 +116,11 @@ def test_a_worker_that_dies_costs_its_own_file_only(tmp_path, folder, monkeypatc
     deadly.mkdir()
     (deadly / "sitecustomize.py").write_text(
         "import marey.library.ingest as ingest, os\n"
-        "real = ingest.stage\n"
-        "def stage(job, file):\n"
+        "real = ingest.stage_motion\n"
+        "def stage(motion, job, *rest):\n"
         "    if '03' in job.path.rsplit('/', 1)[-1]: os.abort()\n"
-        "    return real(job, file)\n"
-        "ingest.stage = stage\n"
+        "    return real(motion, job, *rest)\n"
+        "ingest.stage_motion = stage\n"
     )
     monkeypatch.syspath_prepend(str(deadly))
     with Library(tmp_path / "library") as store:

@@ -36,7 +36,7 @@ from marey.locomotion.units.segmentation import (
     repair_joint_flips,
     segment_clip,
 )
-from marey.models import sort_gaits, sort_subjects
+from marey.models.hierarchy import sort_gaits, sort_subjects
 from marey.motion import Motion, place
 from marey.skeleton import HUMAN, joint_positions
 

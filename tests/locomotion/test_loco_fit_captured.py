@@ -26,7 +26,8 @@ from marey.locomotion.fitting.quality import (
 )
 from marey.locomotion.fitting.trials import CapturedUnits, capture_units
 from marey.locomotion.units.gait_unit import MotionUnit
-from marey.models import principal_components, sort_gaits, sort_subjects
+from marey.models import principal_components
+from marey.models.hierarchy import sort_gaits, sort_subjects
 
 pytestmark = pytest.mark.mocap
 

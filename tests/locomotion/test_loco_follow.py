@@ -18,7 +18,8 @@ from marey.locomotion.steering.obstacles import BODY_RADIUS_M, Obstacle, find_ro
 from marey.locomotion.steering.path_schedule import plan_cruise
 from marey.motion import slide_mm
 from marey.skeleton import foot_points
-from marey.world import Box, Event, GroundPose, KeyPose, Path, River, Sketch, Table, Thing, Wall, World
+from marey.world import Box, Event, GroundPose, Path, River, Sketch, Table, Thing, Wall, World
+from marey.world.sketch import KeyPose
 
 CORNER = np.array([[0.0, 0.0], [0.0, 4.0], [4.0, 4.0], [4.0, 8.0]])
 STRAIGHT = np.array([[0.0, 0.0], [0.0, 10.0]])

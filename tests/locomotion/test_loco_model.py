@@ -17,7 +17,8 @@ from marey.locomotion.fitting.timing import (
 )
 from marey.locomotion.model.locomotion_model import SHIPPED_MODEL, standing_rows
 from marey.locomotion.units.gait_unit import positions_from_rows, rotations_from_rows
-from marey.models import joint_shares, principal_components
+from marey.models import principal_components
+from marey.models.hierarchy import joint_shares
 from marey.motion import Motion, centre_of_mass
 
 WALKS = (0.5, 0.8, 1.1, 1.4, 1.7, 2.0)  # [m/s]

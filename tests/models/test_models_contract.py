@@ -10,8 +10,9 @@ import pytest
 
 from marey import SO3, Motion, Skeleton, samples
 from marey.base import FormatError, InputError, MareyError, MissingFileError, UnknownNameError
-from marey.models import PCA, PGA, joint_error, load_model, reconstruct
+from marey.models import PCA, PGA, joint_error, load_model
 from marey.models.samples import body_difference
+from marey.models.selection import reconstruct
 
 SETTINGS = [
     PGA(n_components=6),

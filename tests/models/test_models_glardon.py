@@ -6,16 +6,8 @@ import numpy as np
 import pytest
 
 from marey.base import InputError, MareyError
-from marey.models import (
-    HierarchicalPCA,
-    MotionUnits,
-    find_outliers,
-    fit_speed_law,
-    joint_shares,
-    principal_components,
-    sort_gaits,
-    sort_subjects,
-)
+from marey.models import HierarchicalPCA, MotionUnits, find_outliers, fit_speed_law, principal_components
+from marey.models.hierarchy import joint_shares, sort_gaits, sort_subjects
 
 SUBJECTS = ("anna", "bert", "cleo")
 

@@ -11,18 +11,11 @@ from hypothesis import strategies as st
 
 from marey import SO3, Motion, Skeleton
 from marey.lie import geodesic_distance, right_jacobian, right_jacobian_inverse, stumpff
-from marey.models import (
-    EULER_LINEAR,
-    GEODESIC_PRODUCT,
-    LINEAR_TANGENT,
-    LOG_LINEAR,
-    PGA,
-    ModelArrays,
-    joint_distances,
-    load_model,
-)
+from marey.models import PGA, load_model
 from marey.models.charts import from_chart
+from marey.models.evaluation import EULER_LINEAR, GEODESIC_PRODUCT, LINEAR_TANGENT, LOG_LINEAR, ModelArrays
 from marey.models.samples import gather_samples, lever_arms
+from marey.models.selection import joint_distances
 
 GOLDEN = Path(__file__).parent / "golden"
 

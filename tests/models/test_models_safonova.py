@@ -10,7 +10,8 @@ import pytest
 from marey import SO3, Motion, samples
 from marey.base import InputError
 from marey.lie import geodesic_distance
-from marey.models import PCA, ClipFeatures, choose_clips, clip_features
+from marey.models import PCA
+from marey.models.basis_clips import ClipFeatures, choose_clips, clip_features
 from marey.models.charts import euler_angles, from_chart, root_from_triples, root_triples, to_chart
 from marey.motion import place
 

@@ -13,9 +13,11 @@ import pytest
 from marey import SO3, Motion, load
 from marey.base import ConvergenceError
 from marey.lie import frechet_mean, geodesic_distance
-from marey.models import LINEAR_TANGENT, PCA, PGA, joint_error, reconstruct
+from marey.models import PCA, PGA, joint_error
+from marey.models.evaluation import LINEAR_TANGENT
 from marey.models.pga import fit_exact
 from marey.models.projection import pose_errors
+from marey.models.selection import reconstruct
 
 
 def modes_for(model, *shares):

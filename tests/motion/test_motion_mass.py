@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from marey.io import load
 from marey.lie import SO3
-from marey.motion import MASS_TABLES, Motion, centre_of_mass, contact_phases, detect_contacts, mass_weights
+from marey.motion import Motion, centre_of_mass, contact_phases, detect_contacts, mass_weights
+from marey.motion.mass import MASS_TABLES
 from marey.samples import jump
 from marey.skeleton import HUMAN, ROLES, Pose, RoleMap, Skeleton
 

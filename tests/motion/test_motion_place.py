@@ -10,15 +10,8 @@ from hypothesis import strategies as st
 from marey.base import InputError
 from marey.io import load
 from marey.lie import SO3, geodesic_distance
-from marey.motion import (
-    Motion,
-    decode_relative_root,
-    encode_relative_root,
-    headings,
-    mean_speed,
-    place,
-    root_speeds,
-)
+from marey.motion import Motion, headings, mean_speed, place, root_speeds
+from marey.motion.placement import decode_relative_root, encode_relative_root
 from marey.samples import walk
 from marey.skeleton import HUMAN, Skeleton
 

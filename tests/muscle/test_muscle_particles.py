@@ -17,7 +17,8 @@ from marey.muscle import (
     simulate_controls,
     solve_control,
 )
-from marey.numerics import SolveStatus, finite_difference_jacobian
+from marey.numerics import SolveStatus
+from marey.numerics.differences import finite_difference_jacobian
 
 STEPS = 60
 PATH_KEYS = tuple(range(4, STEPS + 1, 4))

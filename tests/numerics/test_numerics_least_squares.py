@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from scipy.optimize import least_squares
 
 from marey.base import ConvergenceError, InputError, UnknownNameError
-from marey.numerics import SolveStatus, solve_least_squares
+from marey.numerics import SolveStatus
+from marey.numerics.least_squares import solve_least_squares
 
 METHODS = ["gauss-newton", "levenberg-marquardt"]
 TIMES = np.linspace(0.0, 3.0, 40)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 from marey.base import ConvergenceError, InputError
-from marey.numerics import QPResult, SolveStatus, solve_qp
+from marey.numerics import SolveStatus, solve_qp
+from marey.numerics.dense_qp import QPResult
 
 INF = np.inf
 

@@ -9,7 +9,8 @@ import pytest
 
 from marey.io import load
 from marey.motion import Motion, detect_contacts
-from marey.picture import PALETTES, CapsuleBatch, film_strip, foot_prints, ground_level, motion_scene, render
+from marey.picture import CapsuleBatch, film_strip, ground_level, motion_scene, render
+from marey.picture.bodies import PALETTES, foot_prints
 from marey.picture.motions import is_travelling, strip_frames
 
 pytestmark = pytest.mark.mocap

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from marey.base import InputError
-from marey.picture import SPAN_COLOURS, PhysicsCurves, plot_physics
+from marey.picture import PhysicsCurves, plot_physics
+from marey.picture.plots import SPAN_COLOURS
 
 
 def curves() -> PhysicsCurves:

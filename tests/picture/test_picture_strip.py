@@ -11,21 +11,18 @@ from marey.base import InputError, UnknownNameError
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.picture import (
-    PALETTES,
     CapsuleBatch,
     Palette,
     PinholeCamera,
     body_solids,
     compare_strips,
     film_strip,
-    foot_prints,
     ground_level,
-    joint_sides,
     main_heading,
     motion_scene,
     render_motion,
-    root_path,
 )
+from marey.picture.bodies import PALETTES, foot_prints, joint_sides, root_path
 from marey.picture.motions import ground_focus, is_travelling, path_bend, strip_frames
 from marey.skeleton import HUMAN, Skeleton, capsules
 

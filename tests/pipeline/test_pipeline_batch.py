@@ -13,10 +13,10 @@ from pathlib import Path as FilePath
 
 import pytest
 
-from marey.base import FormatError, InputError
+from marey.base import FormatError, InputError, write_atomically
 from marey.io import load
-from marey.pipeline import BatchJob, run_batch
-from marey.pipeline.batch import count_workers, load_finished_item, run_job, store_result, write_atomically
+from marey.pipeline import run_batch
+from marey.pipeline.batch import BatchJob, count_workers, load_finished_item, run_job, store_result
 from marey.world import GroundPose, Path, Sketch, save_sketch, sketch_to_toml
 
 FAST = {"check": False, "rate_hz": 30.0}
@@ -172,8 +172,8 @@ def test_a_cluster_of_two_makes_the_same_motions_though_one_dies(tmp_path):
 
 def test_a_scheduler_that_does_not_answer_is_told(tmp_path, monkeypatch):
     pytest.importorskip("distributed")
-    import marey.library.staging as cluster
+    import marey.base.jobs as jobs
 
-    monkeypatch.setattr(cluster, "WAIT_S", 0.3)
+    monkeypatch.setattr(jobs, "CONNECT_S", 0.3)
     with pytest.raises(InputError, match="no Dask scheduler"):
         run_batch([walk("a")], tmp_path, cluster="tcp://127.0.0.1:9")

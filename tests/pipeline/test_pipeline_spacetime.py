@@ -16,7 +16,8 @@ from marey.pipeline.spacetime_engine import (
     make_walk_problem,
     plan_footsteps,
 )
-from marey.world import Box, Event, GroundPose, KeyPose, Path, River, Sketch, Stone, Table, Thing, Wall, World
+from marey.world import Box, Event, GroundPose, Path, River, Sketch, Stone, Table, Thing, Wall, World
+from marey.world.sketch import KeyPose
 
 WALK = Sketch(
     GroundPose((1.0, 2.0), 90.0), GroundPose((3.6, 2.0)), Path(np.array([[1.0, 2.0], [3.6, 2.0]])), corridor_m=0.6
@@ -73,8 +74,8 @@ def test_a_river_too_wide_for_a_step_is_told():
         (replace(AHEAD, goal=GroundPose((0.0, 30.0))), "30.0 m"),
         (replace(AHEAD, goal=GroundPose((0.0, 0.05))), "same place"),
         (replace(AHEAD, events=(Event("jump", at=(0.0, 1.0)), Event("jump", at=(0.0, 3.0)))), "several jumps"),
-        (replace(AHEAD, path=Path(np.array([[0.0, 0.0], [1.0, 3.0], [0.0, 6.0]]))), "bends 1.00 m"),
-        (replace(AHEAD, events=(Event("pass", at=(1.0, 3.0)),)), "bends 1.00 m"),
+        (replace(AHEAD, path=Path(np.array([[0.0, 0.0], [1.0, 3.0], [0.0, 6.0]]))), "deviates 1.00 m"),
+        (replace(AHEAD, events=(Event("pass", at=(1.0, 3.0)),)), "deviates 1.00 m"),
         (replace(AHEAD, world=World(walls=(Wall((-1.0, 3.0), (1.0, 3.0)),))), "wall 1 is in the way"),
         (replace(AHEAD, world=World(tables=(Table((0.5, 3.0)),))), "table 1 is in the way"),
         (replace(AHEAD, world=World(boxes=(Box((0.0, 3.0), heading_deg=45.0),))), "box 1 is in the way"),

@@ -10,8 +10,9 @@ import pytest
 from marey.base import InputError, UnknownNameError
 from marey.locomotion import Engine
 from marey.motion import centre_of_mass, contact_phases
-from marey.samples import demo_clips, demo_picks, pick_up
-from marey.samples.graph_clips import HEIGHTS_M, PICKS_M
+from marey.samples import demo_clips
+from marey.samples.graph_clips import HEIGHTS_M, PICKS_M, demo_picks
+from marey.samples.picking import pick_up
 from marey.skeleton import contact_points
 
 

@@ -8,9 +8,10 @@ import pytest
 
 from marey.graph import graph_bytes
 from marey.locomotion import Engine, load_model
-from marey.samples import demo_graph, pick_up
+from marey.samples import demo_graph
 from marey.samples import graph_clips as _clips
 from marey.samples.cached_graph import cache_folder
+from marey.samples.picking import pick_up
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ def few_clips(monkeypatch):
     model = load_model()
     walks = [_clips._perform_timeline(model, f"walk-{v}", _clips._build_timeline(v, 1.2)) for v in (0.9, 1.2)]
     made = (*walks, pick_up(Engine(model).pose, [-0.1, 0.9, 0.4]))
-    monkeypatch.setattr(_clips, "demo_clips", lambda: made)
+    monkeypatch.setattr("marey.samples.cached_graph.demo_clips", lambda: made)
 
 
 def test_demo_graph_is_kept_and_made_anew_when_damaged(few_clips, tmp_path):

@@ -9,8 +9,8 @@ from marey import samples
 from marey.base import InputError, UnknownNameError
 from marey.dynamics import Body
 from marey.models import PGA
-from marey.simulate import DAMPINGS, PointForce, SimulationLog, Simulator, momentum_scenario
-from marey.simulate.integrators.step import add_damping
+from marey.simulate import PointForce, SimulationLog, Simulator, momentum_scenario
+from marey.simulate.integrators.step import DAMPINGS, add_damping
 
 H = 0.01
 

@@ -11,9 +11,10 @@ from marey.dynamics import GRAVITY, Body
 from marey.lie import SO3, hat
 from marey.models import PGA
 from marey.motion import Motion
-from marey.simulate import INTEGRATORS, Monitor, PointForce, SimulationLog, Simulator, conserved_momentum
+from marey.simulate import Monitor, PointForce, SimulationLog, Simulator
 from marey.simulate.integrators.geometric import left_jacobian_inverse_times
-from marey.simulate.integrators.step import MAX_HALVINGS
+from marey.simulate.integrators.step import INTEGRATORS, MAX_HALVINGS
+from marey.simulate.monitor import conserved_momentum
 from marey.simulate.solver.cholesky import solve_symmetric
 from marey.skeleton import Pose, Skeleton
 

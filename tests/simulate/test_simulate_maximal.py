@@ -9,7 +9,8 @@ from marey import samples
 from marey.base import FloatArray, InputError
 from marey.dynamics import GRAVITY, Body
 from marey.motion import Motion
-from marey.simulate import MaximalSimulator, PointForce, Simulator
+from marey.simulate import PointForce, Simulator
+from marey.simulate.maximal_coordinates import MaximalSimulator
 
 
 @pytest.fixture(scope="module")

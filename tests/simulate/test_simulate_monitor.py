@@ -11,8 +11,8 @@ from marey import samples
 from marey.base import InputError, MissingFileError, UnknownNameError
 from marey.dynamics import GRAVITY, Body
 from marey.models import PGA
-from marey.simulate import Monitor, SimulationLog, Simulator, momentum_scenario, plot_logs
-from marey.simulate.monitor import COLUMNS
+from marey.simulate import Monitor, SimulationLog, Simulator, momentum_scenario
+from marey.simulate.monitor import COLUMNS, plot_logs
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,8 @@ from marey.base import ConvergenceError, InputError, MareyError, UnknownNameErro
 from marey.dynamics import GRAVITY, Body
 from marey.lie import SO3
 from marey.models import PGA
-from marey.simulate import DAMPINGS, INTEGRATORS, Ball, Ground, PointForce, Simulator, State
+from marey.simulate import Ball, Ground, PointForce, Simulator, State
+from marey.simulate.integrators.step import DAMPINGS, INTEGRATORS
 from marey.skeleton import Pose, Skeleton, t_pose
 
 WALK = samples.walk()

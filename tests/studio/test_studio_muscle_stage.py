@@ -149,7 +149,7 @@ def test_the_stage_shows_a_scene_then_the_arm_with_its_goals(server, lab: Muscle
     assert stage._surface is not first and stage._figure and set(stage._gizmos._handles) == {"hand 1", "hand 2"}
     handle = stage._gizmos._handles["hand 2"]
     for phase in ("start", "update", "end"):
-        stage._gizmos._moved("hand 2", SimpleNamespace(phase=phase, target=handle))
+        stage._gizmos._report_drag("hand 2", SimpleNamespace(phase=phase, target=handle))
     assert [name for name, _ in moved] == ["hand 2"]
     np.testing.assert_allclose(moved[0][1], lab.goals.marks["hand 2"], atol=1e-9)
     stage.hide()
@@ -228,7 +228,7 @@ def test_the_panel_shows_whom_a_clip_strains(make_page) -> None:
     assert lab.job.join(60.0)
     page.panel._hear()
     assert lab.track is not None and not page.document.shown["Body"]
-    assert re.search(r"92 muscles give \d+% of all torques", page.panel._busy.content)
+    assert re.search(r"92 muscles supply \d+% of all torques", page.panel._busy.content)
     assert page.panel._bare.visible
     page.do(page.panel._bare)
     assert lab.track is None and page.document.shown["Body"]

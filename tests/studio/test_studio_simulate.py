@@ -99,7 +99,7 @@ def test_a_push_moves_the_figure_by_its_impulse(arena: SimulationDocument) -> No
     arena.ask("gravity_m_s2", 0.0)
     arena.ask("damping_per_s", 0.0)
     arena.home = type(arena.home)(arena.home.skeleton, arena.home.root_position + 2.0, arena.home.rotations)
-    arena._take_over(arena._made(), arena.home, None)
+    arena._take_over(arena._make_simulator(), arena.home, None)
     arena.push("pelvis", 90.0, 0.0, 150.0, 0.1)
     run(arena, 0.3)
     momentum = arena.trace.table()[-1, 4:7]

@@ -72,7 +72,7 @@ def test_the_stage_shows_everything_where_it_is(server) -> None:
     assert tuple(stage._gizmo.position) == pytest.approx((0.0, 0.0, 3.0)) and stage._gizmo.visible
     gizmo = SimpleNamespace(position=(1.0, 0.0, 2.0))
     for phase in ("start", "update", "update", "end"):
-        stage._dragged(SimpleNamespace(phase=phase, target=gizmo))
+        stage._drag_item(SimpleNamespace(phase=phase, target=gizmo))
     assert drags == [("way-point 2", 1.0, 2.0, True), ("way-point 2", 1.0, 2.0, False)]
     draft.remove("box 1")
     draft.open(load_sketch(sketch_file("stepping-stones")))

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from marey.base import InputError, UnknownNameError
 from marey.world import (
-    EVENT_KINDS,
     Bar,
     Box,
     Event,
@@ -29,6 +28,7 @@ from marey.world import (
     parse_sketch,
     sketch_to_toml,
 )
+from marey.world.sketch import EVENT_KINDS
 
 LEAST = Sketch(GroundPose((0.0, 0.0)), GroundPose((4.0, 1.0)))
 THINGS = {

@@ -25,7 +25,7 @@ def compress(
     out: Out = None,
     max_error_mm: Annotated[float, typer.Option(help="No joint of any frame is off by more [mm].")] = 1.0,
     distortion_percent: Annotated[
-        float | None, typer.Option(help="Ask for a distortion rate in place of a bound: far fewer bytes.")
+        float | None, typer.Option(help="Distortion rate instead of a bound; gives far smaller files.")
     ] = None,
     method: Annotated[str, typer.Option(help="default or tournier2011.")] = "default",
     json: Json = False,
@@ -40,7 +40,7 @@ def compress(
 
         motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit)
         data = squeeze(motion, max_error_m=1e-3 * max_error_mm, method=method, **options)
-        _write_atomically(data, target)
+        _write_output(data, target)
         _report_compression(clip, target, motion, data, is_json=json)
 
     _process_each(
@@ -115,18 +115,15 @@ def _output_path(path: str, out: str | None, suffix: str, *, is_many: bool) -> s
     return out
 
 
-def _write_atomically(data: bytes, target: str) -> None:
+def _write_output(data: bytes, target: str) -> None:
     """The whole file or none of it."""
     if target == "-":
         sys.stdout.buffer.write(data)
         return
     Path(target).parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(target).with_name(f".{Path(target).name}.{os.getpid()}")
-    try:
-        draft.write_bytes(data)
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
+    from marey.base import write_atomically
+
+    write_atomically(Path(target), data)
 
 
 def _report_compression(clip: str, target: str, motion: Motion, data: bytes, *, is_json: bool) -> None:

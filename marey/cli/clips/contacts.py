@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from marey.cli.common import Clip, Json, RateHz, Unit, load_clip, print_json, remark
-
-if TYPE_CHECKING:
-    from marey.motion import Motion
 
 
 def contacts(
@@ -27,27 +24,12 @@ def contacts(
     from marey.motion import ensure_contacts
 
     motion = ensure_contacts(load_clip(clip, rate_hz=read_rate_hz, unit=unit), method=method)
-    facts = contact_facts(motion)
-    if json:
-        print_json(facts | {"file": clip})
-    else:
-        for phase in facts["phases"]:
-            planted = " ".join(phase["planted"]) or "-"
-            typer.echo(f"{phase['start_s']:8.3f} {phase['stop_s']:8.3f} s  {phase['kind']:<8} {planted}")
-    if out is not None:
-        from marey.picture import plot_contacts
-
-        plot_contacts(motion, out)
-        remark(f"wrote {out}")
-
-
-def contact_facts(motion: Motion) -> dict[str, Any]:
-    """Phases and slide of a motion that has contacts, as plain JSON values."""
+    # Phases and slide of a motion that has contacts, as plain JSON values
     from marey.motion import contact_phases, slide_mm
 
     rate = motion.rate_hz
     track = motion.contacts
-    return {
+    facts = {
         "points": [] if track is None else list(track.names),
         "num_frames": motion.num_frames,
         "rate_hz": rate,
@@ -64,6 +46,17 @@ def contact_facts(motion: Motion) -> dict[str, Any]:
         ],
         "max_slide_mm": float(slide_mm(motion).max(initial=0.0)),
     }
+    if json:
+        print_json(facts | {"file": clip})
+    else:
+        for phase in facts["phases"]:
+            planted = " ".join(phase["planted"]) or "-"
+            typer.echo(f"{phase['start_s']:8.3f} {phase['stop_s']:8.3f} s  {phase['kind']:<8} {planted}")
+    if out is not None:
+        from marey.picture import plot_contacts
+
+        plot_contacts(motion, out)
+        remark(f"wrote {out}")
 
 
 def plant(
@@ -77,9 +70,9 @@ def plant(
     read_rate_hz: RateHz = None,
     unit: Unit = None,
 ) -> None:
-    """Keep planted feet where they stand.
+    """Hold planted feet at their positions.
 
-    Feet that slide, sink or hover are cleaned up; tells how much they slid before and after.
+    Removes sliding, sinking and hovering of feet and reports the slide before and after.
     """
     from marey.io import save
     from marey.locomotion import enforce_plants, pigeon_toe
@@ -88,25 +81,21 @@ def plant(
     edit = pigeon_toe(toe_in_deg * 0.017453292519943295) if toe_in_deg else None
     planted = enforce_plants(motion, detection=detection, ik=ik, floor_m=floor_m, edit=edit)
     save(planted, out)
-    facts = plant_facts(motion, planted) | {"file": clip, "out": out}
+    # How the planted frames slid before and after, as plain JSON values
+    from marey.locomotion import foot_plants, plant_slide_mm
+    from marey.locomotion.plants.schedule import effector_flags
+
+    assert planted.contacts is not None
+    flags = effector_flags(planted.contacts)
+    facts = {
+        "plants": len(foot_plants(planted)),
+        "slide_before_mm": float(plant_slide_mm(motion, flags).max(initial=0.0)),
+        "slide_after_mm": float(plant_slide_mm(planted, flags).max(initial=0.0)),
+        "root_lowered_m": float((motion.root_positions - planted.root_positions)[:, 1].max()),
+    } | {"file": clip, "out": out}
     if json:
         print_json(facts)
     else:
         before, after = facts["slide_before_mm"], facts["slide_after_mm"]
         typer.echo(f"{facts['plants']} foot plants; slide at most {before:.2f} mm a frame before, {after:.2f} after")
     remark(f"wrote {out}")
-
-
-def plant_facts(motion: Motion, planted: Motion) -> dict[str, Any]:
-    """How the planted frames slid before and after, as plain JSON values."""
-    from marey.locomotion import foot_plants, plant_slide_mm
-    from marey.locomotion.plants.schedule import effector_flags
-
-    assert planted.contacts is not None
-    flags = effector_flags(planted.contacts)
-    return {
-        "plants": len(foot_plants(planted)),
-        "slide_before_mm": float(plant_slide_mm(motion, flags).max(initial=0.0)),
-        "slide_after_mm": float(plant_slide_mm(planted, flags).max(initial=0.0)),
-        "root_lowered_m": float((motion.root_positions - planted.root_positions)[:, 1].max()),
-    }

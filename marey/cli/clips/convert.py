@@ -21,7 +21,7 @@ Out = Annotated[str, typer.Option("-o", "--out", help="File to write.", show_def
 def retarget(
     clip: Clip,
     out: Out,
-    to: Annotated[str, typer.Option(help="human, or a motion file whose skeleton is wanted.")] = "human",
+    to: Annotated[str, typer.Option(help="human, or a motion file with the target skeleton.")] = "human",
     read_rate_hz: RateHz = None,
     unit: Unit = None,
 ) -> None:

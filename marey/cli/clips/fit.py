@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from marey.library import Library
-    from marey.models import PCA, PGA, PoseModel
+    from marey.models import PCA, PGA
     from marey.motion import Motion
     from marey.picture import Image
 
@@ -51,10 +51,26 @@ def fit(
     settings = _make_settings(method, explained, components, kind, weights)
     for picture in (plot, modes):
         _check_picture(picture)
-    motions = _load_clips(clips, read_rate_hz, unit)
+    motions: list[Motion] = []
+    with progress_bar("reading") as report_clips:
+        for number, clip in enumerate(clips):
+            motions.append(load_clip(clip, rate_hz=read_rate_hz, unit=unit))
+            report_clips(number + 1, len(clips))
     model = settings.fit(motions)
     model.save(out)
-    facts = _model_facts(model, motions)
+    from marey.models import joint_error
+
+    error = joint_error(model, motions)
+    facts = {
+        "num_components": model.num_components,
+        "explained": float(model.explained.sum()),
+        "shares": model.explained.tolist(),
+        "num_clips": len(motions),
+        "num_frames": sum(motion.num_frames for motion in motions),
+        "mean_cm": error.mean_cm,
+        "p95_cm": error.p95_cm,
+        "max_cm": error.max_cm,
+    }
     if json:
         print_json(facts | {"file": out, "method": method})
     else:
@@ -62,7 +78,24 @@ def fit(
             f"{out}  {facts['num_components']} components  {100 * facts['explained']:.1f} %  "
             f"{facts['num_frames']} frames  joint error mean {facts['mean_cm']:.2f} cm, max {facts['max_cm']:.2f} cm"
         )
-    _draw_modes(model, plot, modes)
+    if plot is not None:
+        from marey.models import plot_explained
+
+        figure: Any = plot_explained(model)
+        figure.savefig(plot)
+        remark(f"wrote {plot}")
+    if modes is not None:
+        # The first components as film strips, from -2 to +2 deviations, one below the other `(H, W, 3)`
+        import numpy as np
+
+        from marey.models import mode_strips
+        from marey.picture import save_image
+
+        strips = mode_strips(model, _draw_mode_strip, components=4)
+        save_image(
+            np.concatenate(strips) if strips else _draw_mode_strip(model.decode(np.zeros((1, 0)), rate_hz=1.0)), modes
+        )
+        remark(f"wrote {modes}")
 
 
 def _fit_locomotion(
@@ -83,7 +116,13 @@ def _fit_locomotion(
     if report is not None:
         with progress_bar("judging") as tell:
             quality = report_held_out(model, clips, plan, report=tell)
-        _write_json(report, quality.to_dict())
+        value = quality.to_dict()
+        import json
+        from pathlib import Path
+
+        Path(report).write_text(
+            json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8"
+        )
         facts["report"] = report
         remark(f"errors of seen, unseen and left-out cycles:\n{quality.text()}")
     if as_json:
@@ -109,13 +148,6 @@ def _check_folder(path: str | None) -> None:
 
     if path is not None and not Path(path).parent.is_dir():
         raise MissingFileError(str(Path(path).parent), "Make the folder first.")
-
-
-def _write_json(path: str, value: Any) -> None:
-    import json
-    from pathlib import Path
-
-    Path(path).write_text(json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def _make_settings(method: str, explained: float, components: int | None, kind: str, weights: str | None) -> PCA | PGA:
@@ -147,57 +179,8 @@ def _check_picture(path: str | None) -> None:
         raise MissingFileError(str(Path(path).parent), "Make the folder first.")
 
 
-def _load_clips(clips: list[str], rate_hz: float | None, unit: str | None) -> list[Motion]:
-    motions: list[Motion] = []
-    with progress_bar("reading") as report:
-        for number, clip in enumerate(clips):
-            motions.append(load_clip(clip, rate_hz=rate_hz, unit=unit))
-            report(number + 1, len(clips))
-    return motions
-
-
-def _model_facts(model: PoseModel, motions: list[Motion]) -> dict[str, Any]:
-    from marey.models import joint_error
-
-    error = joint_error(model, motions)
-    return {
-        "num_components": model.num_components,
-        "explained": float(model.explained.sum()),
-        "shares": model.explained.tolist(),
-        "num_clips": len(motions),
-        "num_frames": sum(motion.num_frames for motion in motions),
-        "mean_cm": error.mean_cm,
-        "p95_cm": error.p95_cm,
-        "max_cm": error.max_cm,
-    }
-
-
-def _draw_modes(model: PoseModel, plot: str | None, modes: str | None) -> None:
-    if plot is not None:
-        from marey.models import plot_explained
-
-        figure: Any = plot_explained(model)
-        figure.savefig(plot)
-        remark(f"wrote {plot}")
-    if modes is not None:
-        from marey.picture import save_image
-
-        save_image(mode_picture(model), modes)
-        remark(f"wrote {modes}")
-
-
-def mode_picture(model: PoseModel, components: int = 4) -> Image:
-    """The first components as film strips, from -2 to +2 deviations, one below the other ``(H, W, 3)``."""
-    import numpy as np
-
-    from marey.models import mode_strips
-
-    strips = mode_strips(model, _draw_mode_strip, components=components)
-    return np.concatenate(strips) if strips else _draw_mode_strip(model.decode(np.zeros((1, 0)), rate_hz=1.0))
-
-
 def _draw_mode_strip(motion: Motion) -> Image:
-    """Film strip whose line of times gives way to the name of the component."""
+    """Film strip with the name of the component instead of times."""
     from marey.picture import Label, film_strip, write_labels
 
     drawn = film_strip(

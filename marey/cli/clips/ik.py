@@ -1,15 +1,15 @@
-"""`marey ik`: a pose in which hands, feet and head are where they shall be."""
+"""`marey ik`: a pose in which hands, feet and head meet their targets."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from marey.cli.common import Json, RateHz, Unit, load_clip, print_json, remark
 
 if TYPE_CHECKING:
-    from marey.kinematics import IKResult, PointTask
+    from marey.kinematics import PointTask
     from marey.skeleton import Pose, Skeleton
 
 
@@ -44,12 +44,42 @@ def ik(
     """
     body, start, rate_hz = load_start(clip, frame, rate_hz=read_rate_hz, unit=unit)
     tasks = [parse_task(text, body) for text in task]
-    result = solve_tasks(
-        body, tasks, start, method=method, model=model, limits=limits, root=root, tolerance_m=tolerance_m
+    # Solve, with the model and limits of files if any
+    from typing import cast
+
+    from marey.kinematics import load_limits, solve_ik
+    from marey.kinematics.ik.problem import Root
+    from marey.models import load_model
+
+    result = solve_ik(
+        body if model is None else load_model(model),
+        tasks,
+        start=start,
+        limits=None if limits is None else load_limits(limits),
+        method=method,
+        root=cast(Root, root),
+        tolerance_m=tolerance_m,
+        on_failure="return",
     )
     if out is not None:
-        write_pose(result.pose, out, rate_hz)
-    facts = ik_facts(result, task)
+        # Write a pose as a clip of one frame
+        pose = result.pose
+        from marey.io import save
+        from marey.lie import SO3
+        from marey.motion import Motion
+
+        save(Motion(pose.skeleton, rate_hz, pose.root_position[None], SO3(pose.rotations.wxyz[None]), name="pose"), out)
+        remark(f"wrote {out}")
+    # A result as plain JSON values
+    rows = zip(task, result.errors.tolist(), result.reached.tolist(), strict=True)
+    facts = {
+        "status": str(result.status),
+        "iterations": result.iterations,
+        "position_error_m": result.position_error_m,
+        "tasks": [{"task": task, "error_m": error, "reached": reached} for task, error, reached in rows],
+        "advice": result.advice,
+        "root_position": result.pose.root_position.tolist(),
+    }
     if json:
         print_json(facts | {"out": out})
     else:
@@ -97,56 +127,3 @@ def parse_task(text: str, skeleton: Skeleton) -> PointTask:
     roles = role_map(skeleton)
     is_role = name not in skeleton.names and name in roles
     return PointTask(roles[name] if is_role else skeleton.index(name), (x, y, z))
-
-
-def solve_tasks(
-    skeleton: Skeleton,
-    tasks: list[PointTask],
-    start: Pose | None,
-    *,
-    method: str,
-    model: str | None,
-    limits: str | None,
-    root: str,
-    tolerance_m: float,
-) -> IKResult:
-    """Solve, with the model and limits of files if any."""
-    from typing import cast
-
-    from marey.kinematics import load_limits, solve_ik
-    from marey.kinematics.ik.problem import Root
-    from marey.models import load_model
-
-    return solve_ik(
-        skeleton if model is None else load_model(model),
-        tasks,
-        start=start,
-        limits=None if limits is None else load_limits(limits),
-        method=method,
-        root=cast(Root, root),
-        tolerance_m=tolerance_m,
-        on_failure="return",
-    )
-
-
-def write_pose(pose: Pose, path: str, rate_hz: float) -> None:
-    """Write a pose as a clip of one frame."""
-    from marey.io import save
-    from marey.lie import SO3
-    from marey.motion import Motion
-
-    save(Motion(pose.skeleton, rate_hz, pose.root_position[None], SO3(pose.rotations.wxyz[None]), name="pose"), path)
-    remark(f"wrote {path}")
-
-
-def ik_facts(result: IKResult, tasks: list[str]) -> dict[str, Any]:
-    """A result as plain JSON values."""
-    rows = zip(tasks, result.errors.tolist(), result.reached.tolist(), strict=True)
-    return {
-        "status": str(result.status),
-        "iterations": result.iterations,
-        "position_error_m": result.position_error_m,
-        "tasks": [{"task": task, "error_m": error, "reached": reached} for task, error, reached in rows],
-        "advice": result.advice,
-        "root_position": result.pose.root_position.tolist(),
-    }

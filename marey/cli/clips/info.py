@@ -29,20 +29,29 @@ def info(
 
     def show(path: str) -> None:
         is_markers = Path(path).suffix.lower() in MARKER_SUFFIXES
-        facts = _marker_facts(path) if is_markers else motion_facts(path, rate_hz=read_rate_hz, unit=unit)
+        # Read a motion file and return what `marey info --json` prints of it
+        facts = (
+            _marker_facts(path)
+            if is_markers
+            else describe_motion(read_motion(path, rate_hz=read_rate_hz, unit=unit)) | {"file": path}
+        )
         if json:
             print_json(facts)
             return
-        typer.echo(_facts_line(facts))
+        if facts["kind"] == "markers":
+            parts = [f"{facts['num_markers']} markers ({100 * facts['valid_fraction']:.0f} % seen)"]
+        else:
+            parts = [f"{facts['num_joints']} joints"]
+        parts += [f"{facts['num_frames']} frames", f"{facts['rate_hz']:g} Hz", f"{facts['duration_s']:.2f} s"]
+        if facts["kind"] == "motion":
+            parts += [f"height {facts['height_m']:.2f} m", f"{facts['mean_speed_mps']:.2f} m/s"]
+            parts += [f"{facts['up'].lstrip('+').upper()} up"]
+            parts += [] if facts["unit"] == "m" else [f"({facts['unit']} -> m)"]
+        typer.echo("  ".join([facts["file"], *parts]))
         for warning in facts["warnings"]:
             remark(f"{path}: {warning}")
 
     for_each(files, show)
-
-
-def motion_facts(path: str, *, rate_hz: float | None = None, unit: str | None = None) -> dict[str, Any]:
-    """Read a motion file and return what `marey info --json` prints of it."""
-    return describe_motion(read_motion(path, rate_hz=rate_hz, unit=unit)) | {"file": path}
 
 
 def describe_motion(motion: Motion) -> dict[str, Any]:
@@ -94,16 +103,3 @@ def _marker_facts(path: str) -> dict[str, Any]:
         "warnings": list(markers.load_report.warnings),
         "notes": list(markers.load_report.notes),
     }
-
-
-def _facts_line(facts: dict[str, Any]) -> str:
-    if facts["kind"] == "markers":
-        parts = [f"{facts['num_markers']} markers ({100 * facts['valid_fraction']:.0f} % seen)"]
-    else:
-        parts = [f"{facts['num_joints']} joints"]
-    parts += [f"{facts['num_frames']} frames", f"{facts['rate_hz']:g} Hz", f"{facts['duration_s']:.2f} s"]
-    if facts["kind"] == "motion":
-        parts += [f"height {facts['height_m']:.2f} m", f"{facts['mean_speed_mps']:.2f} m/s"]
-        parts += [f"{facts['up'].lstrip('+').upper()} up"]
-        parts += [] if facts["unit"] == "m" else [f"({facts['unit']} -> m)"]
-    return "  ".join([facts["file"], *parts])

@@ -32,7 +32,7 @@ def add(
     cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler, tcp://host:port.")] = None,
     json: Json = False,
 ) -> None:
-    """Take motion files into the library; a run that was stopped goes on where it was."""
+    """Add motion files to the library; an interrupted run is resumed."""
     from marey.library import Library
 
     with Library(library) as store, progress_bar("add") as progress:

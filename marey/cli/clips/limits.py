@@ -30,9 +30,17 @@ def fit(
     json: Json = False,
 ) -> None:
     """Learn limits of every joint from clips."""
+    # Options of the class that learns this kind
+    from math import radians
+
+    from marey.base import UnknownNameError
     from marey.kinematics import fit_limits
 
-    options = _fit_options(kind, resolution, metric, margin_deg)
+    if metric not in ("so3", "euler", "euler_periodic"):
+        raise UnknownNameError("metric", metric, "marey limits fit", ("so3", "euler", "euler_periodic"))
+    options: dict[str, Any] = {"resolution": resolution, "metric": metric} if kind == "sdf" else {}
+    if margin_deg is not None and kind in ("sdf", "box", "cone", "reach"):
+        options["margin_rad"] = radians(margin_deg)
     limits = fit_limits([load_clip(clip, rate_hz=read_rate_hz, unit=unit) for clip in clips], kind, **options)
     limits.save(out)
     for note in getattr(limits, "notes", ()):
@@ -61,20 +69,6 @@ def show(
     if out is not None:
         plot_limits(found, _resolve_joints(found, joint), motion=motion, path=out)
         remark(f"wrote {out}")
-
-
-def _fit_options(kind: str, resolution: int, metric: str, margin_deg: float | None) -> dict[str, Any]:
-    """Options of the class that learns this kind."""
-    from math import radians
-
-    from marey.base import UnknownNameError
-
-    if metric not in ("so3", "euler", "euler_periodic"):
-        raise UnknownNameError("metric", metric, "marey limits fit", ("so3", "euler", "euler_periodic"))
-    options: dict[str, Any] = {"resolution": resolution, "metric": metric} if kind == "sdf" else {}
-    if margin_deg is not None and kind in ("sdf", "box", "cone", "reach"):
-        options["margin_rad"] = radians(margin_deg)
-    return options
 
 
 def _resolve_joints(limits: JointLimits, names: list[str] | None) -> list[str]:

@@ -52,7 +52,11 @@ def physics(
         facts = report.to_json(frames=frames) | {"file": clip}
         print_json(facts | ({} if measured is None else {"measured": measured.to_json()}))
     else:
-        _print_report(clip, report, measured)
+        typer.echo(f"{clip}  {report.verdict}")
+        for span in report.spans:
+            typer.echo(f"{span.start_s:8.3f} {span.stop_s:8.3f} s  {span.status:<6} {span.words}")
+        if measured is not None:
+            typer.echo(f"{measured.sentence}")
     if plot is not None:
         from marey.dynamics import plot_report
 
@@ -90,11 +94,3 @@ def _compare_forces(report: ValidityReport, grf: str, start_s: float) -> Reactio
     from marey.io import load_ground_reaction
 
     return compare_reaction(report, load_ground_reaction(grf), start_s=start_s)
-
-
-def _print_report(clip: str, report: ValidityReport, measured: ReactionComparison | None) -> None:
-    typer.echo(f"{clip}  {report.verdict}")
-    for span in report.spans:
-        typer.echo(f"{span.start_s:8.3f} {span.stop_s:8.3f} s  {span.status:<6} {span.words}")
-    if measured is not None:
-        typer.echo(f"{measured.sentence}")

@@ -42,34 +42,30 @@ def _load_sample(name: str) -> tuple[Motion, list[str]]:
     from marey import samples
 
     if name in samples.sketch_names():
-        return _synthesise_sample(name)
+        # What `marey synth` makes of a shipped sketch
+        from dataclasses import replace
+
+        from marey.base import InputError
+        from marey.cli.synthesis.demo_ahead import compile_ahead
+        from marey.pipeline import synthesize_sketch
+        from marey.samples import demo_graph, sketch_file
+        from marey.world import load_sketch
+
+        sketch = load_sketch(sketch_file(name))
+        with compile_ahead(remark):
+            graph = demo_graph()
+        result = synthesize_sketch(sketch, graph=graph, budget_s=SEARCH_S)
+        if result.motion is None:
+            raise InputError(f"no motion for '{name}', {result.status}", result.advice)
+        states, edges = len(graph.arrays.kind), len(graph.arrays.target)
+        lines = [f"graph      {states} states, {edges} edges, of {graph.size.poses} poses"]
+        lines.append(f"sketch     {name}: {result.sentence}")
+        return replace(result.motion, name=name), lines
     if name not in samples.script_names():
         return samples.load(name), []
     from marey.locomotion import load_script
 
     return load_script(samples.script_file(name)).render(), []
-
-
-def _synthesise_sample(name: str) -> tuple[Motion, list[str]]:
-    """What `marey synth` makes of a shipped sketch."""
-    from dataclasses import replace
-
-    from marey.base import InputError
-    from marey.cli.synthesis.demo_ahead import compile_ahead
-    from marey.pipeline import synthesize_sketch
-    from marey.samples import demo_graph, sketch_file
-    from marey.world import load_sketch
-
-    sketch = load_sketch(sketch_file(name))
-    with compile_ahead(remark):
-        graph = demo_graph()
-    result = synthesize_sketch(sketch, graph=graph, budget_s=SEARCH_S)
-    if result.motion is None:
-        raise InputError(f"no motion for '{name}', {result.status}", result.advice)
-    states, edges = len(graph.arrays.kind), len(graph.arrays.target)
-    lines = [f"graph      {states} states, {edges} edges, of {graph.size.poses} poses"]
-    lines.append(f"sketch     {name}: {result.sentence}")
-    return replace(result.motion, name=name), lines
 
 
 def run_demo(

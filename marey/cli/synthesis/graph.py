@@ -59,8 +59,23 @@ def build(
     from marey.graph import build_graph, save_graph
 
     check_target(out, (SUFFIX,))
-    settings = _parse_settings(clips, setting or [], mirror)
-    motions = _load_sources(clips, {"tags": tuple(tag or ()), "behaviour": behaviour, "subject": subject})
+    # Settings by name; the demo clips have their own to begin with
+    from marey.samples import DEMO_SETTINGS
+
+    settings: dict[str, Any] = dict(DEMO_SETTINGS) if DEMO in clips else {}
+    for one in setting or []:
+        name, is_pair, value = one.partition("=")
+        if not is_pair:
+            raise typer.BadParameter(f"'{one}' is not a setting: write name=value.")
+        settings[name.strip()] = _parse_value(value.strip())
+    settings = settings if mirror is None else settings | {"mirror": mirror}
+    # Clips of libraries, files and folders, in the order given
+    conditions = {"tags": tuple(tag or ()), "behaviour": behaviour, "subject": subject}
+    motions: list[Motion] = []
+    for source in clips:
+        motions += _load_source(source, conditions)
+    if not motions:
+        raise typer.BadParameter("no clip meets all conditions.")
     with progress_bar("prepare clips") as progress:
         graph = build_graph(
             motions, workers=workers, cluster=cluster, resume=resume, on_progress=progress, **settings
@@ -91,7 +106,7 @@ def search(
     count: Annotated[int, typer.Option(min=1, max=200, help="Bodies on the strip.")] = 12,
     json: Json = False,
 ) -> None:
-    """Search a graph for the way that a sketch asks for, and tell how good it is.
+    """Search a graph for the path of a sketch, and report its cost and bound.
 
     `marey synth` does more: it also brings hands to the millimetre and checks the motion.
     """
@@ -109,19 +124,6 @@ def search(
     raise typer.Exit(0 if found.steps else 1)
 
 
-def _parse_settings(clips: list[str], given: list[str], mirror: bool | None) -> dict[str, Any]:
-    """Settings by name; the demo clips have their own to begin with."""
-    from marey.samples import DEMO_SETTINGS
-
-    settings: dict[str, Any] = dict(DEMO_SETTINGS) if DEMO in clips else {}
-    for one in given:
-        name, is_pair, value = one.partition("=")
-        if not is_pair:
-            raise typer.BadParameter(f"'{one}' is no setting: write name=value.")
-        settings[name.strip()] = _parse_value(value.strip())
-    return settings if mirror is None else settings | {"mirror": mirror}
-
-
 def _parse_value(text: str) -> bool | int | float | str:
     if text in ("true", "false"):
         return text == "true"
@@ -131,16 +133,6 @@ def _parse_value(text: str) -> bool | int | float | str:
         except ValueError:
             continue
     return text
-
-
-def _load_sources(sources: list[str], conditions: dict[str, Any]) -> list[Motion]:
-    """Clips of libraries, files and folders, in the order given."""
-    found: list[Motion] = []
-    for source in sources:
-        found += _load_source(source, conditions)
-    if not found:
-        raise typer.BadParameter("there is no clip that all conditions hold for.")
-    return found
 
 
 def _load_source(source: str, conditions: dict[str, Any]) -> list[Motion]:
@@ -158,7 +150,7 @@ def _load_source(source: str, conditions: dict[str, Any]) -> list[Motion]:
     except MissingFileError:
         files = [file for file in sorted(Path(source).rglob("*")) if file.suffix.lower() in READABLE_SUFFIXES]
     if not files:
-        raise InputError(f"'{source}' is no library and has no motion files", "Give one that has")
+        raise InputError(f"'{source}' is not a library and contains no motion files", "Give one that has")
     return [read_motion(str(file)) for file in files]
 
 
@@ -192,7 +184,7 @@ def _parse_numbers(text: str) -> tuple[float, ...]:
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError as error:
-        raise typer.BadParameter(f"'{text}' is no list of numbers: write 3,2,1.") from error
+        raise typer.BadParameter(f"'{text}' is not a list of numbers: write 3,2,1.") from error
 
 
 def _print_report(graph: MotionGraph, facts: dict[str, Any], *, is_json: bool) -> None:

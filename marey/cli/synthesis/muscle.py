@@ -13,23 +13,7 @@ if TYPE_CHECKING:
     from marey.muscle import Film, MuscleTrack, SoftBodyScene
 
 
-GOAL_FORM = "write BONE=X,Y,Z@SECONDS, or X,Y,Z=X,Y,Z@SECONDS with a place of the body at rest"
-
-
-def solve_goals(scene: SoftBodyScene, texts: list[str]) -> tuple[Film, dict[str, Any]]:
-    """The film of a scene whose muscles meet goals, and the facts of the search."""
-    from marey.muscle import solve_scene
-
-    goals = [parse_goal(text) for text in texts]
-    with progress_bar("solve") as tell:
-        control = solve_scene(scene, goals, on_iteration=lambda number, cost: tell(number, 25))
-    result = control.result
-    facts: dict[str, Any] = {
-        "status": str(getattr(result.status, "value", result.status)),
-        "iterations": int(result.iterations),
-        "goal_errors_m": [float(error) for error in control.errors_m],
-    }
-    return control.film(), facts
+GOAL_FORM = "write BONE=X,Y,Z@SECONDS, or X,Y,Z=X,Y,Z@SECONDS with a point of the body at rest"
 
 
 def parse_goal(text: str) -> tuple[float, str | tuple[float, ...], tuple[float, ...]]:
@@ -93,7 +77,9 @@ def muscle(
         return
     if scene is None:
         raise typer.BadParameter("give a SCENE, or --list.")
-    if _is_clip(scene):
+    from marey.io import READABLE_SUFFIXES
+
+    if scene == "-" or (Path(scene).suffix.lower() in READABLE_SUFFIXES and Path(scene).suffix.lower() != ".toml"):
         _estimate_activations(load_clip(scene, rate_hz=read_rate_hz, unit=unit), scene, out, strip, is_json=json)
         return
     from marey.muscle import FILM_SUFFIXES
@@ -125,25 +111,34 @@ def _play_scene(
 
     found: SoftBodyScene = load_scene(name)
     if goals:
-        return solve_goals(found, goals)
-    activations = _parse_activations(given, [spline.name for spline in found.parts.splines])
-    with progress_bar(name) as tell:
-        return found.run(seconds, step_s, tell, activations), {}
+        # The film of a scene whose muscles meet goals, and the facts of the search
+        from marey.muscle import solve_scene
 
-
-def _parse_activations(given: list[str], known: list[str]) -> dict[str, float] | None:
+        goals_solve = [parse_goal(text) for text in goals]
+        with progress_bar("solve") as tell:
+            control = solve_scene(found, goals_solve, on_iteration=lambda number, cost: tell(number, 25))
+        result = control.result
+        facts: dict[str, Any] = {
+            "status": str(getattr(result.status, "value", result.status)),
+            "iterations": int(result.iterations),
+            "goal_errors_m": [float(error) for error in control.errors_m],
+        }
+        return control.film(), facts
+    known = [spline.name for spline in found.parts.splines]
     values: dict[str, float] = {}
     for text in given:
-        name, sign, number = text.rpartition("=")
+        name_activations, sign, number = text.rpartition("=")
         try:
-            values[name] = float(number)
+            values[name_activations] = float(number)
         except ValueError:
             sign = ""
-        if not sign or not 0.0 <= values[name] <= 1.0:
+        if not sign or not 0.0 <= values[name_activations] <= 1.0:
             raise typer.BadParameter(f"'{text}' is no activation; write NAME=0.8, from 0 to 1.")
-        if name not in known:
-            raise typer.BadParameter(f"there is no spline '{name}'; there are {', '.join(known)}.")
-    return values or None
+        if name_activations not in known:
+            raise typer.BadParameter(f"there is no spline '{name_activations}'; there are {', '.join(known)}.")
+    activations = values or None
+    with progress_bar(name) as tell:
+        return found.run(seconds, step_s, tell, activations), {}
 
 
 def _film_facts(film: Film) -> dict[str, Any]:
@@ -160,12 +155,6 @@ def _film_facts(film: Film) -> dict[str, Any]:
 def _film_sentence(film: Film) -> str:
     figures = "  ".join(f"{name} {value:.4g}" for name, value in film.metrics.items())
     return f"{film.num_frames} frames  {film.positions.shape[1]} nodes  {figures}"
-
-
-def _is_clip(name: str) -> bool:
-    from marey.io import READABLE_SUFFIXES
-
-    return name == "-" or (Path(name).suffix.lower() in READABLE_SUFFIXES and Path(name).suffix.lower() != ".toml")
 
 
 def _estimate_activations(motion: Any, name: str, out: str | None, strip: str | None, *, is_json: bool) -> None:

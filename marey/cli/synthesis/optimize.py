@@ -30,9 +30,7 @@ def optimize(
     derivatives: Annotated[str, typer.Option(help="linear-time, pinocchio or finite-difference.")] = "linear-time",
     solver: Annotated[str, typer.Option(help="sl1qp or fang2003.")] = "sl1qp",
     warm_start: Annotated[str | None, typer.Option(metavar="CLIP", help="Motion to start from.")] = None,
-    time_limit_s: Annotated[
-        float | None, typer.Option(min=1e-3, help="Stop after so long; the best so far is kept.")
-    ] = None,
+    time_limit_s: Annotated[float | None, typer.Option(min=1e-3, help="Time limit; the best result is kept.")] = None,
     source: Annotated[str | None, typer.Option("--from", metavar="CLIP", help="Clip to repair.")] = None,
     make_valid: Annotated[bool, typer.Option("--make-valid", help="Repair the clip given by --from.")] = False,
     start_s: Annotated[float | None, typer.Option(help="Repair from here on [s].")] = None,
@@ -47,9 +45,20 @@ def optimize(
     Ctrl-C stops the search and keeps the best motion found so far.
     """
     if names:
-        _list_problems(is_json=json)
+        from marey import samples
+
+        if json:
+            print_json(list(samples.problem_names()))
+        else:
+            typer.echo("\n".join(samples.problem_names()))
         return
-    _check_usage(problem, source, make_valid=make_valid, is_stretch=start_s is not None or stop_s is not None)
+    is_stretch = start_s is not None or stop_s is not None
+    if (problem is None) == (source is None):
+        raise typer.BadParameter("give either a PROBLEM or --from CLIP --make-valid.")
+    if source is not None and not make_valid:
+        raise typer.BadParameter("--from needs --make-valid.")
+    if problem is not None and (make_valid or is_stretch):
+        raise typer.BadParameter("--make-valid, --start-s and --stop-s go with --from CLIP.")
     if source is not None and (space is not None or warm_start is not None):
         raise typer.BadParameter("--space and --warm-start go with a PROBLEM.")
     check_targets(out, strip)
@@ -59,22 +68,18 @@ def optimize(
         else:
             options = {"space": space, "derivatives": derivatives, "solver": solver, "time_limit_s": time_limit_s}
             result, label = _solve_problem(str(problem), warm_start, watch, options), str(problem)
-    _write_result(result, out, strip)
+    write_motion(result.motion, out)
+    if strip is not None:
+        from marey.picture import compare_strips, save_image
+
+        save_image(compare_strips([result.guess, result.motion]), strip)
+        remark(f"wrote {strip}")
     if json:
         print_json({"problem": label, "out": out, **result.to_json()})
     else:
         typer.echo(result.sentence)
     if not result.is_solved:
         raise typer.Exit(1)
-
-
-def _check_usage(problem: str | None, source: str | None, *, make_valid: bool, is_stretch: bool) -> None:
-    if (problem is None) == (source is None):
-        raise typer.BadParameter("give either a PROBLEM or --from CLIP --make-valid.")
-    if source is not None and not make_valid:
-        raise typer.BadParameter("--from needs --make-valid.")
-    if problem is not None and (make_valid or is_stretch):
-        raise typer.BadParameter("--make-valid, --start-s and --stop-s go with --from CLIP.")
 
 
 def _solve_problem(
@@ -98,24 +103,6 @@ def _repair_clip(
     return make_valid(
         motion, start_s=start_s, stop_s=stop_s, time_limit_s=time_limit_s, on_iteration=watch, on_failure="return"
     )
-
-
-def _write_result(result: SpacetimeResult | RepairResult, out: str | None, strip: str | None) -> None:
-    write_motion(result.motion, out)
-    if strip is not None:
-        from marey.picture import compare_strips, save_image
-
-        save_image(compare_strips([result.guess, result.motion]), strip)
-        remark(f"wrote {strip}")
-
-
-def _list_problems(*, is_json: bool) -> None:
-    from marey import samples
-
-    if is_json:
-        print_json(list(samples.problem_names()))
-    else:
-        typer.echo("\n".join(samples.problem_names()))
 
 
 @contextmanager

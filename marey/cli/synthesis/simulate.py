@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -20,10 +20,6 @@ from marey.cli.common import (
     write_motion,
     write_strip,
 )
-
-if TYPE_CHECKING:
-    from marey.cli.synthesis.simulation_run import SimulationRun
-
 
 MODES = ("drop", "free", "puppet", "track", "balance")
 CONTROLLED_MODES = ("track", "balance")  # fewer modes leave too little to balance with
@@ -92,19 +88,13 @@ def simulate(
         done = run_simulation(wish, tell)
     for warning in done.warnings:
         remark(warning)
-    _write_outputs(done, out, csv, plot, strip, count)
-    if json:
-        print_json({"file": clip, "out": out, **done.facts})
-    else:
-        typer.echo(f"{clip}  {done.sentence}")
-
-
-def _write_outputs(
-    done: SimulationRun, out: str | None, csv: str | None, plot: str | None, strip: str | None, count: int
-) -> None:
     write_motion(done.motion, out)
     for target, save in ((csv, done.log.save_csv), (plot, done.log.plot)):
         if target is not None:
             save(target)
             remark(f"wrote {target}")
     write_strip(done.motion, strip, count)
+    if json:
+        print_json({"file": clip, "out": out, **done.facts})
+    else:
+        typer.echo(f"{clip}  {done.sentence}")

@@ -1,4 +1,4 @@
-"""What `marey simulate` does between reading a clip and writing a motion, in every mode."""
+"""The simulation of `marey simulate`, in every mode."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from marey.base import FloatArray, InputError, MareyWarning
-from marey.control import Drive, Gains, Puppet, TrackingResult, make_reference, solve_tracking, track_balance
+from marey.control import Drive, Gains, Puppet, make_reference, solve_tracking, track_balance
 from marey.dynamics import GRAVITY, Body
 from marey.kinematics import JointLimits, PoseTask
 from marey.models import PoseModel
@@ -40,7 +40,7 @@ BALL_FIX = "Write X,Y,Z:VX,VY,VZ@START in metres, metres per second and seconds,
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class SimulationRequest:
-    """What the command line asks for, as it was written."""
+    """Options of the command line."""
 
     motion: Motion
     mode: str
@@ -65,7 +65,7 @@ class SimulationRequest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SimulationRun:
-    """What came of it."""
+    """Result of a simulation."""
 
     motion: Motion
     log: SimulationLog
@@ -80,10 +80,40 @@ def run_simulation(wish: SimulationRequest, tell: ProgressListener) -> Simulatio
         warnings.simplefilter("always", MareyWarning)
         body = Body.from_motion(wish.motion, mass_kg=wish.mass_kg)
         pushes, throws = _parse_pushes(wish, body), [_parse_ball(text) for text in wish.balls]
-        simulator = _make_simulator(wish, body)
+        name, _, rate = wish.damping.partition(":")
+        is_free = wish.mode == "free"
+        simulator = Simulator(
+            body,
+            _load_pose_model(wish),
+            integrator=cast(Any, wish.integrator),
+            damping=cast(Any, name),
+            damping_rate=_parse_number(rate or "1", "damping", "Write NAME or NAME:RATE, for example energetic:5"),
+            gravity=(0.0, 0.0, 0.0) if is_free else (0.0, -GRAVITY, 0.0),
+            ground=None if is_free else _make_ground(wish),
+            limits=_load_limits(wish),
+        )
         if wish.mode in ("drop", "free"):
-            _place_figure(wish, simulator)
-            run = _simulate_passive(wish, simulator, pushes, throws, tell)
+            # Put the figure into the pose of the clip, above the origin, its lowest point so high above the ground
+            motion = simulator.body.motion(wish.motion)
+            frame = round(wish.start_s * motion.rate_hz)
+            if not 0 <= frame < motion.num_frames:
+                raise InputError(f"start at {wish.start_s:g} s of {motion.duration_s:.3g} s", "Start within the clip")
+            shape = simulator.reset(motion[frame]).pose
+            over = shape.root_position * (0.0, 1.0, 0.0)  # the ground turns about the origin
+            simulator.reset(Pose(shape.skeleton, over, shape.rotations))
+            up = np.array([0.0, wish.height_m - lowest_point_m(simulator, wish.slope_deg), 0.0])
+            velocity = _initial_velocity(simulator, motion, frame) if wish.is_moving else None
+            simulator.reset(Pose(shape.skeleton, over + up, shape.rotations), velocity=velocity)
+            # A figure without a will
+            steps = max(1, round((wish.seconds or DROP_S) / wish.step_s))
+            watch = RunMonitor(simulator)
+            for n in range(steps):
+                time_s = n * wish.step_s
+                throw_due_balls(simulator, throws, time_s, wish.step_s)
+                simulator.step(wish.step_s, forces_at(pushes, time_s, wish.step_s))
+                watch(simulator)
+                tell(n + 1, steps)
+            run = watch.run(wish, pushes)
         else:
             run = simulate_controlled(wish, simulator, pushes, throws, tell)
     said = (str(one.message) for one in caught if issubclass(one.category, MareyWarning))
@@ -112,21 +142,6 @@ def _parse_ball(text: str) -> tuple[float, Ball]:
     return start_s, Ball(np.array(place), np.array(speed))
 
 
-def _make_simulator(wish: SimulationRequest, body: Body) -> Simulator:
-    name, _, rate = wish.damping.partition(":")
-    is_free = wish.mode == "free"
-    return Simulator(
-        body,
-        _load_pose_model(wish),
-        integrator=cast(Any, wish.integrator),
-        damping=cast(Any, name),
-        damping_rate=_parse_number(rate or "1", "damping", "Write NAME or NAME:RATE, for example energetic:5"),
-        gravity=(0.0, 0.0, 0.0) if is_free else (0.0, -GRAVITY, 0.0),
-        ground=None if is_free else _make_ground(wish),
-        limits=_load_limits(wish),
-    )
-
-
 def _load_pose_model(wish: SimulationRequest) -> PoseModel | None:
     from marey.models import PGA, load_model
 
@@ -145,7 +160,7 @@ def _load_pose_model(wish: SimulationRequest) -> PoseModel | None:
 
 
 def _load_limits(wish: SimulationRequest) -> JointLimits | None:
-    """Limits of a file or of the clip; a figure that is dropped gets those of the clip unless told otherwise."""
+    """Limits from a file or from the clip; a dropped figure gets those of the clip by default."""
     from marey.kinematics import fit_limits, load_limits
 
     name = wish.limits or ("clip" if wish.mode == "drop" else "none")
@@ -171,20 +186,6 @@ def _parse_number(text: str, name: str, fix: str) -> float:
         raise InputError(f"{name} '{text}'", fix) from None
 
 
-def _place_figure(wish: SimulationRequest, simulator: Simulator) -> None:
-    """Put the figure into the pose of the clip, above the origin, its lowest point so high above the ground."""
-    motion = simulator.body.motion(wish.motion)
-    frame = round(wish.start_s * motion.rate_hz)
-    if not 0 <= frame < motion.num_frames:
-        raise InputError(f"start at {wish.start_s:g} s of {motion.duration_s:.3g} s", "Start within the clip")
-    shape = simulator.reset(motion[frame]).pose
-    over = shape.root_position * (0.0, 1.0, 0.0)  # the ground turns about the origin
-    simulator.reset(Pose(shape.skeleton, over, shape.rotations))
-    up = np.array([0.0, wish.height_m - lowest_point_m(simulator, wish.slope_deg), 0.0])
-    velocity = _initial_velocity(simulator, motion, frame) if wish.is_moving else None
-    simulator.reset(Pose(shape.skeleton, over + up, shape.rotations), velocity=velocity)
-
-
 def lowest_point_m(simulator: Simulator, slope_deg: float = 0.0) -> float:
     """Height [m] of the lowest point of a figure above the sloped ground through the origin, straight down."""
     spheres, _ = contact_spheres(simulator.body.skeleton)
@@ -206,25 +207,6 @@ def _initial_velocity(simulator: Simulator, motion: Motion, frame: int) -> Float
     else:
         rates = np.diff(simulator.model.encode(pair), axis=0)[0] / dt
     return np.concatenate([turns[0], travel, rates])
-
-
-def _simulate_passive(
-    wish: SimulationRequest,
-    simulator: Simulator,
-    pushes: tuple[Push, ...],
-    throws: list[tuple[float, Ball]],
-    tell: ProgressListener,
-) -> SimulationRun:
-    """A figure without a will."""
-    steps = max(1, round((wish.seconds or DROP_S) / wish.step_s))
-    watch = RunMonitor(simulator)
-    for n in range(steps):
-        time_s = n * wish.step_s
-        throw_due_balls(simulator, throws, time_s, wish.step_s)
-        simulator.step(wish.step_s, forces_at(pushes, time_s, wish.step_s))
-        watch(simulator)
-        tell(n + 1, steps)
-    return watch.run(wish, pushes)
 
 
 def throw_due_balls(simulator: Simulator, throws: list[tuple[float, Ball]], time_s: float, dt: float) -> None:
@@ -336,11 +318,8 @@ def simulate_controlled(
     else:
         steps = round((wish.seconds or clip.duration_s) / dt)
         found = solve_tracking(clip, pushes=pushes, dt=dt, seconds=wish.seconds, simulator=simulator, on_step=on_step)
-    return _add_controller_report(watch.run(wish, pushes, found.motion), found)
-
-
-def _add_controller_report(run: SimulationRun, found: TrackingResult) -> SimulationRun:
-    """A run with what its controller says of it."""
+    # A run with what its controller says of it
+    run = watch.run(wish, pushes, found.motion)
     fall: dict[str, Any] | None = None
     if found.fall is not None:
         fall = {"time_s": float(found.fall.time_s), "words": str(found.fall)}
@@ -370,13 +349,13 @@ def _simulate_puppet(
     throws: list[tuple[float, Ball]],
     tell: ProgressListener,
 ) -> SimulationRun:
-    """A puppet whose strings follow the clip, and how hard they pull."""
+    """A puppet whose external forces follow the clip, and the magnitude of these forces."""
     dt = wish.step_s
     reference = make_reference(_cut_start(wish), simulator, dt)
     simulator.reset(reference.motion[0], velocity=reference.velocities[0])
     puppet, watch, last = Puppet(simulator, alpha=wish.alpha), RunMonitor(simulator), len(reference) - 1
     steps = last if wish.seconds is None else max(1, round(wish.seconds / dt))
-    gains = Gains(1.0 / dt, 0.0, np.inf)  # strings that do not give: alpha alone says how much they count
+    gains = Gains(1.0 / dt, 0.0, np.inf)  # stiff springs: alpha alone sets their weight
     strings, errors = [0.0], [0.0]
     for n in range(steps):
         throw_due_balls(simulator, throws, n * dt, dt)

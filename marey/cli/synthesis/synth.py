@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from marey.cli.common import Json, check_targets, print_json, progress_bar, remark, write_motion, write_strip
-
-if TYPE_CHECKING:
-    from marey.pipeline import SynthesisResult
-
 
 ENGINES = ("auto", "graph", "locomotion", "spacetime")
 ENGINE_OPTIONS = {
@@ -31,10 +27,10 @@ def synth(
     graph: Annotated[str | None, typer.Option(metavar="FILE", help="Graph made by `marey graph build`.")] = None,
     k: Annotated[int | None, typer.Option(min=1, max=2, help="Motions of the graph that may be blended.")] = None,
     budget_s: Annotated[float | None, typer.Option(min=0.01, help="Time for search or optimisation [s].")] = None,
-    touch_up: Annotated[bool, typer.Option("--touch-up", help="Repair stretches that no body could make.")] = False,
+    touch_up: Annotated[bool, typer.Option("--touch-up", help="Repair intervals that are not valid.")] = False,
     model: Annotated[str | None, typer.Option(metavar="FILE", help="Model made by `marey fit locomotion`.")] = None,
     rate_hz: Annotated[float, typer.Option(min=1.0, max=1000.0, help="Frames per second.")] = 60.0,
-    speed: Annotated[float | None, typer.Option(help="Walking speed [m/s], in place of the sketch's.")] = None,
+    speed: Annotated[float | None, typer.Option(help="Walking speed [m/s], instead of that of the sketch.")] = None,
     leg_length: Annotated[float | None, typer.Option(help="Leg length [m] of the walker.")] = None,
     style: Annotated[str | None, typer.Option(help="Style of the walker's model.")] = None,
     strip: Annotated[str | None, typer.Option(metavar="PNG", help="Film strip to draw.")] = None,
@@ -63,7 +59,21 @@ def synth(
         _synthesise_batch(files, out, given, json=json)
         return
     check_targets(out, strip)
-    done = _synthesise_file(files[0], engine, graph, model, given)
+    file = files[0]
+    from marey.base import InputError
+    from marey.pipeline import choose_engine, synthesize_sketch
+    from marey.world import load_sketch
+
+    sketch = load_sketch(file)
+    chosen = choose_engine(sketch, graph) if engine == "auto" else engine
+    own = {name: value for name, value in given.items() if name in (*ENGINE_OPTIONS[chosen], *SHARED_OPTIONS)}
+    if chosen == "locomotion":
+        from marey.locomotion import load_model
+
+        own["model"] = load_model(model)
+    done = synthesize_sketch(sketch, chosen, graph=graph, **own)
+    if done.motion is None:
+        raise InputError(f"{file}: no motion, {done.status}", done.advice)
     assert done.motion is not None
     write_motion(done.motion, out)
     write_strip(done.motion, strip, count, layout="travel")
@@ -80,26 +90,6 @@ def _sketch_path(sketch: str) -> str:
     from marey.samples import sketch_file
 
     return str(sketch_file(sketch))
-
-
-def _synthesise_file(
-    file: str, engine: str, graph: str | None, model: str | None, options: dict[str, Any]
-) -> SynthesisResult:
-    from marey.base import InputError
-    from marey.pipeline import choose_engine, synthesize_sketch
-    from marey.world import load_sketch
-
-    sketch = load_sketch(file)
-    chosen = choose_engine(sketch, graph) if engine == "auto" else engine
-    own = {name: value for name, value in options.items() if name in (*ENGINE_OPTIONS[chosen], *SHARED_OPTIONS)}
-    if chosen == "locomotion":
-        from marey.locomotion import load_model
-
-        own["model"] = load_model(model)
-    result = synthesize_sketch(sketch, chosen, graph=graph, **own)
-    if result.motion is None:
-        raise InputError(f"{file}: no motion, {result.status}", result.advice)
-    return result
 
 
 def _synthesise_batch(files: list[str], out: str, options: dict[str, Any], *, json: bool) -> None:

@@ -1,17 +1,97 @@
-"""`marey walk`: a script becomes a motion."""
+"""`marey walk`: a script, or a crowd, becomes motions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from marey.cli.common import Json, check_target, check_targets, print_json, remark, write_motion, write_strip
+from marey.cli.common import (
+    Json,
+    check_target,
+    check_targets,
+    print_json,
+    progress_bar,
+    remark,
+    write_motion,
+    write_strip,
+)
 
 if TYPE_CHECKING:
-    from marey.locomotion import Performance
+    from collections.abc import Mapping
+
+    from marey.motion import Motion
+
+
+RATE_HZ = 60.0
+SPACING_M = 1.5  # between neighbours at the start, in rows
+LEGS_M, SPEEDS_MPS, TURNS_RADPS = (0.72, 1.02), (0.7, 1.7), (-0.15, 0.15)
+
+
+def walk_crowd(count: int, seconds: float, seed: int, model: str | None) -> list[Motion]:
+    """Let a crowd walk; size, style, speed and turning of each are drawn."""
+    import numpy as np
+
+    from marey.lie import SO3
+    from marey.locomotion import Crowd, load_model
+    from marey.motion import Motion
+
+    rng = np.random.default_rng(seed)
+    gaits = load_model(model)
+    side = int(np.ceil(np.sqrt(count)))
+    numbers = np.arange(count)
+    crowd = Crowd(
+        gaits, rng.uniform(*LEGS_M, count),
+        styles=[gaits.styles[int(i)] for i in rng.integers(len(gaits.styles), size=count)],
+        positions=SPACING_M * np.stack([numbers % side, numbers // side], axis=1).astype(np.float64),
+        speeds=rng.uniform(*SPEEDS_MPS, count), phases=rng.uniform(0.0, 1.0, count), plants=True,
+    )  # fmt: skip
+    crowd.set(turn_rate=rng.uniform(*TURNS_RADPS, count), over_s=1.0)
+    frames = max(2, round(seconds * RATE_HZ))
+    roots = np.empty((frames, count, 3))
+    wxyz = np.empty((frames, *crowd.rotations.shape))
+    with progress_bar("crowd") as tell:
+        for frame in range(frames):
+            roots[frame], wxyz[frame] = crowd.root_positions, crowd.rotations
+            crowd.step(1.0 / RATE_HZ)
+            tell(frame + 1, frames)
+    bodies = [crowd.poses(i).skeleton for i in range(count)]
+    return [
+        Motion(body, RATE_HZ, roots[:, i], SO3(wxyz[:, i]), name=f"person {i + 1}") for i, body in enumerate(bodies)
+    ]
+
+
+def write_crowd(people: list[Motion], out: str | None, strip: str | None) -> dict[str, Any]:
+    """Write one motion file for each person, OUT with a number behind its name, and a picture of all at the end."""
+    import numpy as np
+
+    files: list[str] = []
+    if out is not None:
+        from marey.io import save
+
+        width = len(str(len(people)))
+        target = Path(out)
+        for number, motion in enumerate(people, 1):
+            file = target.with_name(f"{target.stem}-{number:0{width}d}{target.suffix}")
+            save(motion, file)
+            files.append(str(file))
+        remark(f"wrote {files[0]} ... {files[-1]}")
+    if strip is not None:
+        from marey.picture import render_motion, save_image
+
+        save_image(render_motion(people, people[0].num_frames - 1, spacing_m=0.0), strip)
+        remark(f"wrote {strip}")
+    steps = [np.linalg.norm(np.diff(one.root_positions[:, [0, 2]], axis=0), axis=1).sum() for one in people]
+    speeds = [float(step) / one.duration_s for step, one in zip(steps, people, strict=True)]
+    return {"people": len(people), "num_frames": people[0].num_frames, "files": files, "mean_mps": speeds}
+
+
+def describe_crowd(facts: dict[str, Any]) -> str:
+    """Say in one line what was made."""
+    speeds = facts["mean_mps"]
+    span = f"{min(speeds):.2f} to {max(speeds):.2f} m/s"
+    return f"{facts['people']} people  {facts['num_frames']} frames at {RATE_HZ:g} Hz  {span}"
 
 
 def walk(
@@ -24,53 +104,59 @@ def walk(
     strip: Annotated[str | None, typer.Option(metavar="PNG", help="Film strip to draw.")] = None,
     report: Annotated[str | None, typer.Option(metavar="JSON", help="Report file to write.")] = None,
     count: Annotated[int, typer.Option(min=1, max=200, help="Bodies on the strip.")] = 12,
+    crowd: Annotated[int | None, typer.Option(min=1, max=1000, help="Walk N people in place of a script.")] = None,
+    seconds: Annotated[float, typer.Option(min=0.1, max=3600.0, help="Crowd: duration [s].")] = 5.0,
+    seed: Annotated[int, typer.Option(min=0, help="Crowd: seed of sizes, styles and speeds.")] = 0,
     names: Annotated[bool, typer.Option("--list", help="List the shipped scripts.")] = False,
     json: Json = False,
 ) -> None:
     """Walk, run and jump as a script says.
 
     A script is a time line of actions, transitions and jumps. `marey walk --list` names those that are shipped.
+    With --crowd N people of different size and style walk; each gets a file of its own, OUT with a number.
     """
     if names:
         _list_scripts(is_json=json)
         return
-    if script is None:
-        raise typer.BadParameter("give a SCRIPT, or --list.")
+    if (script is None) == (crowd is None):
+        raise typer.BadParameter("give a SCRIPT, --crowd N, or --list.")
     check_targets(out, strip)
     check_target(report, (".json",))
-    done = _perform_script(script, model)
+    if crowd is not None:
+        facts = write_crowd(walk_crowd(crowd, seconds, seed, model), out, strip)
+        _report_facts(facts, describe_crowd(facts), report, is_json=json)
+        return
+    from marey import samples
+    from marey.locomotion import load_model, load_script, perform_script
+
+    assert script is not None
+    is_name = script in samples.script_names() and not Path(script).is_file()
+    read = load_script(samples.script_file(script) if is_name or _is_name(script) else script)
+    done = perform_script(read, load_model(model))
     for warning in done.warnings:
         remark(warning)
     write_motion(done.motion, out)
     write_strip(done.motion, strip, count)
     facts = {"script": script, "out": out, **done.report.to_json()}
-    if report is not None:
-        _write_report(facts, report)
-    if json:
+    _report_facts(facts, done.report.sentence, report, is_json=json)
+
+
+def _report_facts(facts: Mapping[str, object], sentence: str, file: str | None, *, is_json: bool) -> None:
+    """Write the report, if one is asked for, and print it as JSON or as a sentence."""
+    if file is not None:
+        from json import dumps
+
+        Path(file).write_text(dumps(facts, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+        remark(f"wrote {file}")
+    if is_json:
         print_json(facts)
     else:
-        typer.echo(done.report.sentence)
-
-
-def _perform_script(script: str, model: str | None) -> Performance:
-    from marey import samples
-    from marey.locomotion import load_model, load_script, perform_script
-
-    is_name = script in samples.script_names() and not Path(script).is_file()
-    read = load_script(samples.script_file(script) if is_name or _is_name(script) else script)
-    return perform_script(read, load_model(model))
+        typer.echo(sentence)
 
 
 def _is_name(script: str) -> bool:
     """Whether the text looks like a name rather than a path; the message then lists the names there are."""
     return not Path(script).suffix and not Path(script).exists() and Path(script).name == script
-
-
-def _write_report(facts: Mapping[str, object], file: str) -> None:
-    from json import dumps
-
-    Path(file).write_text(dumps(facts, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
-    remark(f"wrote {file}")
 
 
 def _list_scripts(*, is_json: bool) -> None:

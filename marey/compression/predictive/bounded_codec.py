@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import ConvergenceError, FloatArray, IntArray
+from marey.base import ConvergenceError, FloatArray
 from marey.compression.file_format import (
     FieldReader,
     FieldWriter,
@@ -24,7 +24,6 @@ from marey.compression.file_format import (
 from marey.compression.joint_fit import WIDTHS, JointFit, fit_joints, read_fit, write_fit
 from marey.compression.joint_kinds import compute_rotations
 from marey.compression.predictive.closed_loop import decode_table, encode_poses, read_offsets, write_offsets
-from marey.compression.predictive.frames import read_frames, write_frames
 from marey.compression.predictive.pose_error import (
     CapturedClip,
     CodecBody,
@@ -33,6 +32,7 @@ from marey.compression.predictive.pose_error import (
     compute_joint_levers,
     compute_reach,
 )
+from marey.compression.predictive.predictor import read_frames, write_frames
 from marey.compression.range_coder import build_odds_tables
 from marey.lie import SO3
 from marey.motion import Motion
@@ -77,7 +77,7 @@ def encode_predictive(
 
 
 def _try_encode(motion: Motion, bound: ErrorBound, share: float, levels: int, *, is_inside: bool) -> bytes | None:
-    """Bytes of one try, or ``None`` if a frame could not be held."""
+    """Bytes of one attempt, or ``None`` if the error bound failed."""
     skeleton = motion.skeleton
     out = FieldWriter()
     write_skeleton(out, skeleton, is_inside=is_inside)
@@ -127,24 +127,16 @@ def decode_predictive(fields: FieldReader, given: Skeleton | None) -> Motion:
     moving = read_offsets(fields, frames, skeleton)
     fit = read_fit(fields, skeleton.num_joints)
     steps, levels = decode_steps(fields.ints(3 + int(np.array(WIDTHS)[fit.kinds].sum()))), fields.whole(24)
-    quantised, refined = read_stream(fields, frames, len(steps), levels)
+    # Quantised numbers `(F, n)` and refinements `(F,)` from what is left of the file
+    count = len(steps)
+    rest = np.frombuffer(fields.data, dtype=np.uint8)[fields.place :].copy()  # compiled for arrays that may change
+    check_table_size(frames, count, len(rest))
+    quantised, refined, used = read_frames(rest, frames, count, levels, *build_odds_tables())
+    if used < 0:
+        raise format_error("the stream of frames ends too soon")
     numbers = decode_table(quantised, refined, build_link_table(skeleton, fit.kinds), steps, levels)
     if not np.isfinite(numbers).all():
         raise format_error("the numbers run away")
     wxyz = compute_rotations(fit.joints(skeleton), numbers)
     motion = Motion(skeleton, rate_hz, numbers[:, :3], SO3(wxyz), contacts, moving, name=name)
     return motion if moving is not None else replace(motion, translations=None)
-
-
-def read_stream(fields: FieldReader, frames: int, count: int, levels: int) -> tuple[IntArray, IntArray]:
-    """Quantised numbers ``(F, n)`` and refinements ``(F,)`` from what is left of the file.
-
-    Raises:
-        FormatError: more numbers than so few bytes can hold, or the stream ends too soon.
-    """
-    rest = np.frombuffer(fields.data, dtype=np.uint8)[fields.place :].copy()  # compiled for arrays that may change
-    check_table_size(frames, count, len(rest))
-    quantised, refined, used = read_frames(rest, frames, count, levels, *build_odds_tables())
-    if used < 0:
-        raise format_error("the stream of frames ends too soon")
-    return quantised, refined

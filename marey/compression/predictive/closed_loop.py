@@ -1,4 +1,4 @@
-"""The closed loop: quantise, decode, measure the error, and go on from what the reader will have.
+"""The closed loop: quantise, decode, measure the error, and continue from the decoded values.
 
 Moving offsets, the tracks of joints whose bones change length, are coded before the poses.
 """
@@ -17,11 +17,9 @@ from marey.compression.file_format import (
     encode_steps,
     format_error,
 )
-from marey.compression.predictive.frames import order_frames, read_frames, write_frames
 from marey.compression.predictive.pose_error import (
     CapturedClip,
     CodecBody,
-    FrameState,
     compensate_rounding,
     compute_joint_error,
     new_frame_state,
@@ -32,10 +30,13 @@ from marey.compression.predictive.pose_error import (
 from marey.compression.predictive.predictor import (
     Predictor,
     new_predictor,
+    order_frames,
     predict_number,
     prepare_features,
+    read_frames,
     reset_predictor,
     update_weights,
+    write_frames,
 )
 from marey.compression.range_coder import build_odds_tables
 from marey.skeleton import Skeleton
@@ -52,38 +53,6 @@ def _quantise(p: Predictor, s: FloatArray, numbers: IntArray, t: int, i: int, wa
     numbers[t, i] = int(value)
     s[t, i] = start + value * step
     p.surprise[i] = value * scale
-
-
-@kernel
-def _encode_frame(
-    body: CodecBody,
-    goal: CapturedClip,
-    p: Predictor,
-    pose: FrameState,
-    s: FloatArray,
-    numbers: IntArray,
-    t: int,
-    scale: float,
-) -> float:
-    """Quantise one frame from the root outwards and return its largest squared error [m^2]."""
-    for c in range(3):
-        _quantise(p, s, numbers, t, c, goal.numbers[t, c], scale)
-        pose.positions[0, c] = s[t, c]
-    worst = 0.0
-    starts = body.joints.starts
-    for j in range(body.parents.shape[0]):
-        if j > 0:
-            position_joint(body, pose, t, j)
-        count = starts[j + 1] - starts[j]
-        if count > 0:
-            solve_joint(body, goal, pose, t, j)
-            for k in range(count):
-                i = starts[j] + k
-                _quantise(p, s, numbers, t, i, pose.wanted[k], scale)
-                compensate_rounding(pose, k, s[t, i] - pose.wanted[k], count)
-        rotate_joint(body, pose, j, s[t, starts[j] :])
-        worst = max(worst, compute_joint_error(body, goal, pose, t, j))
-    return worst
 
 
 @kernel
@@ -107,7 +76,24 @@ def encode_poses(
         prepare_features(p, s, t, strides[k], is_causal)
         scale, error = 1.0, 0.0
         for attempt in range(most + 1):
-            error = _encode_frame(body, goal, p, pose, s, numbers, t, scale)
+            # Quantise one frame from the root outwards and return its largest squared error [m^2]
+            for c in range(3):
+                _quantise(p, s, numbers, t, c, goal.numbers[t, c], scale)
+                pose.positions[0, c] = s[t, c]
+            error = 0.0
+            starts = body.joints.starts
+            for j in range(body.parents.shape[0]):
+                if j > 0:
+                    position_joint(body, pose, t, j)
+                count = starts[j + 1] - starts[j]
+                if count > 0:
+                    solve_joint(body, goal, pose, t, j)
+                    for k_frame in range(count):
+                        i = starts[j] + k_frame
+                        _quantise(p, s, numbers, t, i, pose.wanted[k_frame], scale)
+                        compensate_rounding(pose, k_frame, s[t, i] - pose.wanted[k_frame], count)
+                rotate_joint(body, pose, j, s[t, starts[j] :])
+                error = max(error, compute_joint_error(body, goal, pose, t, j))
             refined[t] = attempt
             if error <= limit_m * limit_m:
                 break

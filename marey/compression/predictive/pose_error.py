@@ -1,4 +1,4 @@
-"""Which numbers of a joint make up best for the errors of the joints above it, and how far a frame is off.
+"""Joint values that best compensate the errors of parent joints, and the error of a frame.
 
 Tables say what belongs together in a body: points that a joint answers for, numbers that predict one another.
 """
@@ -12,7 +12,6 @@ import numpy as np
 from marey.base import FloatArray, IntArray, kernel
 from marey.compression.joint_fit import BALL, FIXED, FREE, WIDTHS
 from marey.compression.joint_kinds import (
-    Four,
     JointTables,
     Three,
     compute_joint_column,
@@ -186,26 +185,6 @@ def _read_point_target(body: CodecBody, goal: CapturedClip, t: int, j: int, k: i
 
 
 @kernel
-def _add_point(
-    pose: FrameState, world: Four, origin: FloatArray, local: Three, target: Three, weight: float, count: int
-) -> None:
-    """Add one point to the normal equations, in the joint's frame."""
-    x, y, z = rotate_vector(world, local[0], local[1], local[2])
-    gap = (target[0] - x - origin[0], target[1] - y - origin[1], target[2] - z - origin[2])
-    u, v, w = rotate_vector(inverse(world), gap[0], gap[1], gap[2])
-    square = weight * weight
-    a, b, c = local
-    rows = pose.room
-    for i in range(count):
-        o = pose.columns[i]
-        rows[i, 0], rows[i, 1], rows[i, 2] = o[1] * c - o[2] * b, o[2] * a - o[0] * c, o[0] * b - o[1] * a
-        pose.slope[i] += square * (rows[i, 0] * u + rows[i, 1] * v + rows[i, 2] * w)
-        for k in range(i + 1):
-            dot = rows[i, 0] * rows[k, 0] + rows[i, 1] * rows[k, 1] + rows[i, 2] * rows[k, 2]
-            pose.normal[i, k] += square * dot
-
-
-@kernel
 def solve_small(matrix: FloatArray, right: FloatArray, first: int, count: int, room: FloatArray) -> None:
     """Solve the block ``first .. count`` of a symmetric system in place of ``right``; ``room`` is ``(4, 5)``."""
     n = count - first
@@ -244,22 +223,31 @@ def solve_joint(body: CodecBody, goal: CapturedClip, pose: FrameState, t: int, j
             )
         for k in range(body.point_starts[j + 1] - body.point_starts[j] + 3):
             at, target, weight = _read_point_target(body, goal, t, j, k)
-            _add_point(pose, world, pose.positions[j], at, target, weight, count)
-        _regularise(pose, count)
+            # Add one point to the normal equations, in the joint's frame
+            origin = pose.positions[j]
+            x, y, z = rotate_vector(world, at[0], at[1], at[2])
+            gap = (target[0] - x - origin[0], target[1] - y - origin[1], target[2] - z - origin[2])
+            u, v, w = rotate_vector(inverse(world), gap[0], gap[1], gap[2])
+            square = weight * weight
+            a, b, c = at
+            rows = pose.room
+            for i in range(count):
+                o = pose.columns[i]
+                rows[i, 0], rows[i, 1], rows[i, 2] = o[1] * c - o[2] * b, o[2] * a - o[0] * c, o[0] * b - o[1] * a
+                pose.slope[i] += square * (rows[i, 0] * u + rows[i, 1] * v + rows[i, 2] * w)
+                for k_point in range(i + 1):
+                    dot = rows[i, 0] * rows[k_point, 0] + rows[i, 1] * rows[k_point, 1] + rows[i, 2] * rows[k_point, 2]
+                    pose.normal[i, k_point] += square * dot
+        trace = 0.0
+        for i in range(count):
+            trace += pose.normal[i, i]
+        for i in range(count):
+            pose.normal[i, i] += REGULARISATION * trace + 1e-18
+            for k in range(i):
+                pose.normal[k, i] = pose.normal[i, k]
         solve_small(pose.normal, pose.slope, 0, count, pose.room)
         for i in range(count):
             pose.wanted[i] += pose.slope[i]
-
-
-@kernel
-def _regularise(pose: FrameState, count: int) -> None:
-    trace = 0.0
-    for i in range(count):
-        trace += pose.normal[i, i]
-    for i in range(count):
-        pose.normal[i, i] += REGULARISATION * trace + 1e-18
-        for k in range(i):
-            pose.normal[k, i] = pose.normal[i, k]
 
 
 @kernel

@@ -1,1 +1,1 @@
-"""Controllers of a simulated figure: internal forces, a puppet on strings, joint springs as a baseline."""
+"""Controllers of a simulated figure: internal forces, external forces (puppet), joint springs as a baseline."""

@@ -1,6 +1,6 @@
-"""Controller: internal forces that make a simulated figure do what it is told.
+"""Controller: internal forces that make a simulated figure follow its tasks.
 
-Strength is the largest force of each actuator, from the torques that joints can bear. In the physics of a step,
+Strength is the largest force of each actuator, from the maximal joint torques. In the physics of a step,
 actuators hold on to the speeds that were planned.
 """
 
@@ -32,7 +32,7 @@ from marey.control.task_laws import Feature, Stance, check_stance, control_form,
 from marey.control.tasks import ControlTask, Drive
 from marey.dynamics import Body
 from marey.numerics import SolveStatus
-from marey.simulate import ConstraintRows, Mechanics, PointForce, Simulator, State, StepSystem
+from marey.simulate import ConstraintRows, PointForce, Simulator, State, StepSystem
 from marey.skeleton import NO_PARENT, role_map
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def check_strength(simulator: Simulator, strongest: ArrayLike | None) -> FloatAr
     """Largest generalised force ``(k,)`` [N m] of each actuator: as given, for each or for all, or by the joints.
 
     Raises:
-        InputError: there is no actuator, or a bound is negative, not finite or one too many.
+        InputError: there is no actuator, or a bound is negative, not finite or superfluous.
     """
     count = simulator.num_dof - ROOT_SIZE
     if count < 1:
@@ -108,7 +108,7 @@ ROUNDING: Final = 1e-9  # [-] of its bound by which an actuator may seem to be a
 
 
 class ActuatedStep(NamedTuple):
-    """What comes of a plan."""
+    """Result of a planned step."""
 
     velocity: FloatArray  # (d,)
     actuation: FloatArray  # (k,) impulses
@@ -144,15 +144,10 @@ def actuate_step(
         actuation = np.where(over, np.clip(whole, -strongest, strongest), actuation)
         velocity, outcome = _solve_physics(simulator, system, actuation + stiff * wanted, stiff)
         whole = actuation + stiff * (wanted - velocity[ROOT_SIZE:])
-    return _apply_drive(velocity, np.clip(whole, -strongest, strongest), system, outcome)
-
-
-def _apply_drive(
-    velocity: FloatArray, actuation: FloatArray, system: StepSystem, outcome: ConstraintSolution | None
-) -> ActuatedStep:
-    inner = np.concatenate([np.zeros(ROOT_SIZE), actuation])
+    actuation_drive = np.clip(whole, -strongest, strongest)
+    inner = np.concatenate([np.zeros(ROOT_SIZE), actuation_drive])
     pushed = replace(system, rhs=system.rhs + inner, outer=system.outer + inner / system.dt)
-    return ActuatedStep(velocity, actuation, pushed, outcome)
+    return ActuatedStep(velocity, actuation_drive, pushed, outcome)
 
 
 def _solve_physics(
@@ -176,7 +171,7 @@ FADE_FACTOR: Final = 0.9  # [-] of the last actuation, where no new one can be f
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ControlReport:
-    """What a controller did in one step."""
+    """Report of one control step."""
 
     actuation: FloatArray  # (k,) mean generalised forces [N m] during the step
     planned_velocity: FloatArray  # (d,) what the programme believed
@@ -188,7 +183,7 @@ class ControlReport:
 
     @property
     def is_planned(self) -> bool:
-        """False where there was no plan, and the last actuation was faded out instead."""
+        """False where no plan was found and the last actuation was faded out."""
         return self.status is SolveStatus.CONVERGED
 
 
@@ -198,7 +193,7 @@ class Controller(TaskController[ControlReport]):
 
     Each step solves two quadratic programmes: one for the actuation, in which contacts are relaxed, and the
     simulator's own, which says what comes of it. [Tournier2011]_ §14.2. The first knows where the figure is and how it
-    moves, and nothing of the forces from outside: nobody foresees a push.
+    moves, and no external force: pushes are not anticipated.
 
     Args:
         simulator: the figure, its ground and its limits.
@@ -210,7 +205,7 @@ class Controller(TaskController[ControlReport]):
         strongest: largest generalised force of each actuator ``(k,)`` or of all [N m]; by default what the torques of
             human joints allow.
         stance: feet that stay where they stand: any of "left" and "right". The others may be lifted, and push if they
-            happen to touch. May be set anew at any time.
+            happen to touch. It can be changed at any time.
         hierarchy: "weights" weighs all tasks against one another; "strict" lets a task act only where those of lower
             priority number leave it free.
         polish: make the plan true, contact by contact, before it is carried out.
@@ -268,7 +263,33 @@ class Controller(TaskController[ControlReport]):
 
     def _plan_step(self, system: StepSystem, forces: tuple[PointForce, ...]) -> PlannedStep[ControlReport]:
         dt = system.dt
-        posed, errors = self._pose_problem(self.simulator.system(dt) if forces else system)
+        # The programme of a step, and how far the tasks are from their targets
+        system_problem = self.simulator.system(dt) if forces else system
+        here, dt_problem = system_problem.mechanics, system_problem.dt
+        features, errors_problem = self._goals(system_problem)
+        rows, standing = stance_features(self._rows(system_problem), self._stance, dt_problem, self.simulator, here)
+        # Joints that nothing else asks of shall not whirl
+        turns = here.turns.reshape(-1, here.turns.shape[2])
+        matrix = np.concatenate([np.zeros((len(turns), ROOT_SIZE)), turns], axis=1)
+        calm = Feature(matrix, np.zeros(len(turns)), DAMPING_WEIGHT)
+        features_problem = [*features, calm]
+        strongest = self.strongest * dt_problem
+        size = system_problem.rhs.size
+        fences = [feature for feature in features_problem if feature.is_fence]
+        quadratic, linear = control_form([feature for feature in features_problem if not feature.is_fence], size)
+        is_equal = np.isneginf(rows.lower) & (rows.partners < 0)
+        posed = _StepProblem(
+            ControlProblem(
+                *(system_problem.damped, system_problem.rhs, rows.J, rows.b, is_equal, quadratic, linear, strongest),
+                rows.partners,
+                rows.grips,
+                np.concatenate([np.zeros((0, size)), *(fence.matrix for fence in fences)]),
+                np.concatenate([np.zeros(0), *(fence.target for fence in fences)]),
+            ),
+            control_form(standing, system_problem.rhs.size),
+            [standing, *_split_levels(features), [calm]],
+        )
+        errors = errors_problem
         plan = self._solve_problem(posed)
         if not plan.is_solved:
             last = np.zeros(self.strongest.size) if self._report is None else self._report.actuation
@@ -287,7 +308,7 @@ class Controller(TaskController[ControlReport]):
     def _brake_step(
         self, attempt: PlannedStep[ControlReport], system: StepSystem, forces: tuple[PointForce, ...]
     ) -> State:
-        """One step in which all actuators only brake, where every plan leads to whirling; the simulator calms it."""
+        """One step in which all actuators brake, where every plan is unstable."""
         dt, count = system.dt, self.strongest.size
         still = ControlSolution(np.zeros(count), np.zeros(system.rhs.size), np.zeros(0), 0.0, SolveStatus.STALLED)
         done = actuate_step(self.simulator, system, still, self.strongest * dt, BRAKE_SPEED)
@@ -297,19 +318,6 @@ class Controller(TaskController[ControlReport]):
         told = replace(attempt.report(state), actuation=braking, planned_velocity=velocity, gap_j=0.0)
         self._report = replace(told, status=SolveStatus.STALLED)
         return state
-
-    def _pose_problem(self, system: StepSystem) -> tuple[_StepProblem, tuple[float, ...]]:
-        """The programme of a step, and how far the tasks are from their targets."""
-        here, dt = system.mechanics, system.dt
-        features, errors = self._goals(system)
-        rows, standing = stance_features(self._rows(system), self._stance, dt, self.simulator, here)
-        calm = _damp_joints(here)
-        posed = _StepProblem(
-            _make_problem(system, rows, [*features, calm], self.strongest * dt),
-            control_form(standing, system.rhs.size),
-            [standing, *_split_levels(features), [calm]],
-        )
-        return posed, errors
 
     def _solve_problem(self, posed: _StepProblem) -> ControlSolution:
         stance, problem = posed.stance, posed.problem
@@ -332,7 +340,10 @@ class Controller(TaskController[ControlReport]):
         """Contacts, limits and pins of the step, with friction as bounds on tangential impulses."""
         simulator = self.simulator
         if simulator.constrainer is None:
-            return _empty_rows(system.rhs.size)
+            none, whole = np.zeros(0), np.zeros(0, dtype=np.int64)
+            return ConstraintRows(
+                np.zeros((0, system.rhs.size)), none, none, none, np.zeros((0, 3)), whole, whole, whole, none, whole, ()
+            )
         now = (system.mechanics, simulator.state, system.dt, simulator.memory)
         return simulator.constrainer.rows(*now, friction="staggered")
 
@@ -345,35 +356,7 @@ class _StepProblem(NamedTuple):
     levels: list[list[Feature]]
 
 
-def _damp_joints(here: Mechanics) -> Feature:
-    """Joints that nothing else asks of shall not whirl."""
-    turns = here.turns.reshape(-1, here.turns.shape[2])
-    matrix = np.concatenate([np.zeros((len(turns), ROOT_SIZE)), turns], axis=1)
-    return Feature(matrix, np.zeros(len(turns)), DAMPING_WEIGHT)
-
-
 def _split_levels(features: list[Feature]) -> list[list[Feature]]:
     """Goals of each level, first things first; fences count at all of them."""
     ranks = sorted({feature.level for feature in features if not feature.is_fence})
     return [[f for f in features if f.level == rank and not f.is_fence] for rank in ranks]
-
-
-def _make_problem(
-    system: StepSystem, rows: ConstraintRows, features: list[Feature], strongest: FloatArray
-) -> ControlProblem:
-    size = system.rhs.size
-    fences = [feature for feature in features if feature.is_fence]
-    quadratic, linear = control_form([feature for feature in features if not feature.is_fence], size)
-    is_equal = np.isneginf(rows.lower) & (rows.partners < 0)
-    return ControlProblem(
-        *(system.damped, system.rhs, rows.J, rows.b, is_equal, quadratic, linear, strongest),
-        rows.partners,
-        rows.grips,
-        np.concatenate([np.zeros((0, size)), *(fence.matrix for fence in fences)]),
-        np.concatenate([np.zeros(0), *(fence.target for fence in fences)]),
-    )
-
-
-def _empty_rows(size: int) -> ConstraintRows:
-    none, whole = np.zeros(0), np.zeros(0, dtype=np.int64)
-    return ConstraintRows(np.zeros((0, size)), none, none, none, np.zeros((0, 3)), whole, whole, whole, none, whole, ())

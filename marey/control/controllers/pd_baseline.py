@@ -18,7 +18,7 @@ from marey.skeleton import Pose
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Keyframe:
-    """A state of a machine of poses: hold a pose for a while, then go on to the next."""
+    """A state of a pose state machine: holds a pose for a duration, then continues with the next."""
 
     pose: Pose
     duration_s: float = 1.0
@@ -62,7 +62,9 @@ class PDController:
         self.simulator, self.keyframes, self.repeats = simulator, tuple(keyframes), repeats
         self.stiffness, self.damping = stiffness, damping
         self.strongest = actuator_strength(simulator)
-        self._targets = _encode_targets(simulator, [k.pose for k in self.keyframes])
+        # Poses as coordinates, or as they are in the full space
+        poses = [k.pose for k in self.keyframes]
+        self._targets = list(poses) if simulator.model is None else list(encode_poses(poses, simulator))
         self._ends = np.cumsum([k.duration_s for k in self.keyframes])
 
     def keyframe_at(self, time_s: float) -> int:
@@ -93,8 +95,3 @@ class PDController:
             joints = self.simulator.mechanism.joints
             return (target.rotations[joints].inverse() @ state.rotations[joints]).log().ravel()
         return state.coordinates - target
-
-
-def _encode_targets(simulator: Simulator, poses: Sequence[Pose]) -> list[FloatArray] | list[Pose]:
-    """Poses as coordinates, or as they are in the full space."""
-    return list(poses) if simulator.model is None else list(encode_poses(poses, simulator))

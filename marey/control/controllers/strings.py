@@ -16,13 +16,13 @@ from marey.control.tasks import ControlTask, Drive
 from marey.simulate import PointForce, Simulator, State, StepContacts, StepSystem
 
 MAX_HALVINGS: Final = 4  # times that a step is halved
-MAX_ROTATION_RAD: Final = 0.3  # [rad] of a segment in one step; strings can pull harder than explicit forces bear
-RESIDUE: Final = 1e-6  # [-] of the mass that is left to a puppet that only follows: it settles what goals leave open
+MAX_ROTATION_RAD: Final = 0.3  # [rad] of a segment in one step; larger ones are unstable under external forces
+RESIDUE: Final = 1e-6  # [-] of the mass that regularises a puppet with alpha one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PuppetReport:
-    """What a puppet's strings did in one step."""
+    """External forces on a puppet in one step."""
 
     external_force: FloatArray  # (d,) generalised force from outside that would have done the same [N, N m]
     errors: tuple[float, ...]  # of the tasks before the step, [m] or [rad], or standard deviations
@@ -57,7 +57,7 @@ class Puppet(TaskController[PuppetReport]):
 
     @property
     def alpha(self) -> float:
-        """How much the tasks count, from 0 to 1."""
+        """Weight of the tasks, from 0 to 1."""
         return self._alpha
 
     @alpha.setter
@@ -92,7 +92,7 @@ class Puppet(TaskController[PuppetReport]):
     def _brake_step(
         self, attempt: PlannedStep[PuppetReport], system: StepSystem, forces: tuple[PointForce, ...]
     ) -> State:
-        """One step without strings, where they pull harder than any step bears; the simulator calms it."""
+        """One step without external forces, where they would be unstable."""
         state = self.simulator.step(system.dt, forces)
         self._report = replace(attempt.report(state), external_force=np.zeros(system.rhs.size))
         return state

@@ -11,7 +11,7 @@ import numpy as np
 
 from marey.base import FloatArray, InputError, frozen
 from marey.control.support import Support, next_support
-from marey.control.task_laws import Feature, StepContext, as_drive, make_features, max_angular_speed
+from marey.control.task_laws import Feature, StepContext, make_features
 from marey.control.tasks import ControlTask, Drive
 from marey.simulate import PointForce, Simulator, State, StepSystem
 
@@ -29,11 +29,11 @@ class PlannedStep(Generic[Report]):
     system: StepSystem  # with the forces that it was solved with
     velocity: FloatArray  # (d,)
     outcome: ConstraintSolution | None  # of the constraints
-    report: Callable[[State], Report]  # what to tell of it, once the figure has got there
+    report: Callable[[State], Report]  # message once the figure has arrived
 
 
 class TaskController(ABC, Generic[Report]):
-    """A simulated figure that is told what to do, step by step.
+    """A simulated figure that follows tasks, step by step.
 
     Args:
         simulator: the figure, its ground and its limits.
@@ -47,14 +47,15 @@ class TaskController(ABC, Generic[Report]):
 
     @property
     def tasks(self) -> tuple[Drive, ...]:
-        """What the figure is told, with its gains; new ones may be set at any time."""
+        """Tasks of the figure with their gains; they can be replaced at any time."""
         return self._drives
 
     @tasks.setter
     def tasks(self, tasks: Iterable[ControlTask | Drive]) -> None:
         if not isinstance(tasks, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
             raise InputError(f"tasks is a {type(tasks).__name__}", "Pass a list of tasks")
-        self._drives = tuple(as_drive(task) for task in tasks)
+        # A task with the gains of its kind, unless it has its own
+        self._drives = tuple(task if isinstance(task, Drive) else Drive(task) for task in tasks)
 
     @property
     def report(self) -> Report | None:
@@ -101,21 +102,20 @@ class TaskController(ABC, Generic[Report]):
         """One step, or two of half its length where something would turn too far in it."""
         system, support = self.simulator.system(dt, forces), self._support
         attempt = self._plan_step(system, forces)
-        if dt * max_angular_speed(system, attempt.velocity) <= self._max_turn:
-            return self._apply_step(attempt)
+        # Largest angular velocity [rad/s] of any segment at a velocity `(d,)`
+        turns = system.mechanics.angular @ attempt.velocity
+        if dt * float(np.sqrt(np.einsum("ji,ji->j", turns, turns).max())) <= self._max_turn:
+            state = self.simulator.advance(attempt.system, attempt.velocity, attempt.outcome)
+            self._report = attempt.report(state)
+            return state
         if not levels:
             return self._brake_step(attempt, system, forces)
         self._support = support
         self._step_or_halve(0.5 * dt, forces, levels - 1)
         return self._step_or_halve(0.5 * dt, forces, levels - 1)
 
-    def _apply_step(self, attempt: PlannedStep[Report]) -> State:
-        state = self.simulator.advance(attempt.system, attempt.velocity, attempt.outcome)
-        self._report = attempt.report(state)
-        return state
-
     def _goals(self, system: StepSystem) -> tuple[list[Feature], tuple[float, ...]]:
-        """What the tasks ask of a step, and how far they are from their targets."""
+        """Features of the tasks in a step, and their errors."""
         self._support = next_support(self._support, self.simulator, system.mechanics, system.dt)
         scene = StepContext(self.simulator, system.mechanics, system.dt, self._support)
         made = [make_features(drive, scene) for drive in self._drives]

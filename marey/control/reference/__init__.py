@@ -1,1 +1,1 @@
-"""What a clip asks of a simulated figure, step by step."""
+"""The reference of a tracked figure: coordinates, centre of mass and footholds of a clip, per step."""

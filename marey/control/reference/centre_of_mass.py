@@ -1,4 +1,4 @@
-"""Centres of mass that feet can bear: a clip's sway, made fit for the soles that it stands on."""
+"""Paths of the centre of mass whose centre of pressure stays inside the soles."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HORIZONTAL_AXES: Final = [0, 2]  # the axes of the ground
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CentreOfMassPath:
-    r"""How the centre of mass is carried: :math:`\ddot c = \omega^2 (c - p)` over the ground, a pendulum upside down.
+    r"""Path of the centre of mass as an inverted pendulum: :math:`\ddot c = \omega^2 (c - p)`.
 
     The pivot p is where the ground pushes, less a shift by what changes the angular momentum.
     """
@@ -49,7 +49,7 @@ def solve_com_path(reference: Reference, mass_kg: float, gravity: float = GRAVIT
     Args:
         reference: the clip.
         mass_kg: of the body.
-        gravity: [m/s²]; where there is next to none, as much as would still hold somebody down.
+        gravity: [m/s²], with a lower bound that still keeps a figure on the ground.
     """
     gravity = max(gravity, LEAST_GRAVITY)
     com, dt, bearing = reference.com, reference.dt, reference.bearing
@@ -57,14 +57,31 @@ def solve_com_path(reference: Reference, mass_kg: float, gravity: float = GRAVIT
     stiffness = np.maximum(gravity + lift, LEAST_PULL * gravity) / np.maximum(com[:, 1], LEAST_HEIGHT_M)
     level = com[:, HORIZONTAL_AXES]
     pivot = level - _second_differences(level, dt) / stiffness[:, None]
-    shift = _momentum_shift(reference.momenta, mass_kg * stiffness * com[:, 1], dt)
+    # From pivot to pressure `(F, 2)` [m]: (\dot L_z, -\dot L_x)/F_y
+    push_n = mass_kg * stiffness * com[:, 1]
+    rates = np.asarray(np.gradient(reference.momenta, dt, axis=0), dtype=np.float64)
+    width = max(1, round(SMOOTH_S / dt))
+    padded = np.pad(rates, ((width, width), (0, 0)), mode="edge")
+    window = np.asarray(np.hanning(2 * width + 3)[1:-1], dtype=np.float64)
+    calm = np.stack([np.convolve(padded[:, k], window / window.sum(), mode="valid") for k in range(3)], axis=1)
+    shift = np.asarray(np.stack([calm[:, 2], -calm[:, 0]], axis=1) / push_n[:, None], dtype=np.float64)
     for i in np.flatnonzero(bearing.any(axis=(1, 2))):
         hull = convex_hull(reference.corners[i][bearing[i]][:, HORIZONTAL_AXES])
         pivot[i] = project_into_hull(hull, pivot[i] + shift[i], MARGIN_M) - shift[i]
     path = np.array(com)
-    path[:, HORIZONTAL_AXES] = _solve_pendulum(pivot, level, stiffness * dt**2)
+    # Solve the pendulum for its path `(F, 2)`; `steps (F,)` are its stiffnesses times the squared time step
+    from scipy.linalg import solve_banded  # pyright: ignore[reportUnknownVariableType]  # scipy is untyped here
+
+    k = 1.0 / (stiffness * dt**2)[1:-1]
+    bands = np.zeros((3, len(pivot)))
+    bands[0, 2:], bands[1, 1:-1], bands[2, :-2] = -k, 1.0 + 2.0 * k, -k
+    bands[1, [0, -1]] = 1.0
+    known = np.array(pivot)
+    known[[0, -1]] = level[[0, -1]]
+    path[:, HORIZONTAL_AXES] = np.asarray(solve_banded((1, 1), bands, known), dtype=np.float64)
     frequency = float(np.sqrt(gravity / max(float(np.mean(com[:, 1])), LEAST_HEIGHT_M)))
-    return CentreOfMassPath(path, _first_differences(path, dt), pivot, shift, stiffness, frequency)
+    steps: FloatArray = np.diff(path, axis=0) / dt
+    return CentreOfMassPath(path, np.concatenate([steps, steps[-1:]]), pivot, shift, stiffness, frequency)
 
 
 def _second_differences(values: FloatArray, dt: float) -> FloatArray:
@@ -73,20 +90,14 @@ def _second_differences(values: FloatArray, dt: float) -> FloatArray:
     return np.concatenate([second[:1], second, second[-1:]])
 
 
-def _momentum_shift(momenta: FloatArray, push_n: FloatArray, dt: float) -> FloatArray:
-    r"""From pivot to pressure ``(F, 2)`` [m]: :math:`(\dot L_z, -\dot L_x)/F_y`."""
-    rates = np.asarray(np.gradient(momenta, dt, axis=0), dtype=np.float64)
-    width = max(1, round(SMOOTH_S / dt))
-    padded = np.pad(rates, ((width, width), (0, 0)), mode="edge")
-    window = np.asarray(np.hanning(2 * width + 3)[1:-1], dtype=np.float64)
-    calm = np.stack([np.convolve(padded[:, k], window / window.sum(), mode="valid") for k in range(3)], axis=1)
-    return np.asarray(np.stack([calm[:, 2], -calm[:, 0]], axis=1) / push_n[:, None], dtype=np.float64)
-
-
 def project_into_hull(hull: FloatArray, place: FloatArray, margin_m: float = 0.0) -> FloatArray:
     """Place ``(2,)`` or the nearest to it that is a margin inside a hull ``(h, 2)``; of a narrow hull, its middle."""
     if len(hull) < 3:
-        return _project_on_line(hull, place)
+        if len(hull) < 2:
+            return place if not len(hull) else hull[0]
+        way = hull[1] - hull[0]
+        along = float(np.clip((place - hull[0]) @ way / max(float(way @ way), 1e-12), 0.0, 1.0))
+        return hull[0] + along * way
     inside = hull_distances(hull, place)[1]
     widest = float(hull_distances(hull, hull.mean(axis=0))[1].min())
     margin = min(margin_m, 0.9 * widest)
@@ -101,29 +112,3 @@ def project_into_hull(hull: FloatArray, place: FloatArray, margin_m: float = 0.0
     if (hull_distances(smaller, place)[1] >= 0.0).all():
         return place
     return candidates[np.argmin(np.linalg.norm(candidates - place, axis=1))]
-
-
-def _project_on_line(hull: FloatArray, place: FloatArray) -> FloatArray:
-    if len(hull) < 2:
-        return place if not len(hull) else hull[0]
-    way = hull[1] - hull[0]
-    along = float(np.clip((place - hull[0]) @ way / max(float(way @ way), 1e-12), 0.0, 1.0))
-    return hull[0] + along * way
-
-
-def _solve_pendulum(pivot: FloatArray, level: FloatArray, steps: FloatArray) -> FloatArray:
-    """Solve the pendulum for its path ``(F, 2)``; ``steps (F,)`` are its stiffnesses times the squared time step."""
-    from scipy.linalg import solve_banded  # pyright: ignore[reportUnknownVariableType]  # scipy is untyped here
-
-    k = 1.0 / steps[1:-1]
-    bands = np.zeros((3, len(pivot)))
-    bands[0, 2:], bands[1, 1:-1], bands[2, :-2] = -k, 1.0 + 2.0 * k, -k
-    bands[1, [0, -1]] = 1.0
-    known = np.array(pivot)
-    known[[0, -1]] = level[[0, -1]]
-    return np.asarray(solve_banded((1, 1), bands, known), dtype=np.float64)
-
-
-def _first_differences(path: FloatArray, dt: float) -> FloatArray:
-    steps: FloatArray = np.diff(path, axis=0) / dt
-    return np.concatenate([steps, steps[-1:]])

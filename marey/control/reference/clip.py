@@ -10,18 +10,18 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, InputError, frozen, frozen_bools
 from marey.kinematics import solve_two_bone
 from marey.lie import SO3
-from marey.motion import Contacts, Motion, detect_contacts, feet_down, find_runs, lowpass, resample
+from marey.motion import Motion, detect_contacts, feet_down, find_runs, lowpass, resample
 from marey.simulate import Mechanics, Simulator, contact_spheres
 from marey.simulate.mechanics import make_mechanics
 from marey.skeleton import Skeleton, t_pose
 
 SIDES: Final = ("left", "right")
-SMOOTHING_HZ: Final = 8.0  # a body has no faster movements that matter; captures tremble
+SMOOTHING_HZ: Final = 8.0  # faster components are noise of the capture
 MIN_FRAMES: Final = 3  # an acceleration needs three
 GROUNDING_ROUNDS: Final = 2  # of bringing a body down to its feet
 SHORT_PERCENT: Final = 95.0  # of the heights of feet that do not reach the floor
 LOW_M: Final = 0.012  # [m] points of a clip that are lower touch the ground
-FLICKER_S: Final = 0.08  # [s] shorter swings and stances are no steps
+FLICKER_S: Final = 0.08  # [s] shorter swings and stances are not steps
 FLOOR_PERCENT: Final = 50.0  # of the heights of the lowest corner of standing soles
 
 
@@ -31,7 +31,7 @@ _ARRAYS: Final = (*_STATES, "corners", "soles", "sole_rates", "foot_turns", "foo
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Soles:
-    """Where both feet touch: corners of the soles, which ride on the ankles, and toes."""
+    """Contact points of both feet: corners of the soles, fixed to the ankles, and toes."""
 
     joints: tuple[int, int]  # ankles, left and right
     corners: FloatArray  # (2, 4, 3) [m] heel left, heel right, ball left, ball right, in the ankle's frame
@@ -65,7 +65,7 @@ class Reference:
     foot_turns: FloatArray  # (F, 2, 4) rotations of the ankles in world, as wxyz
     foot_rates: FloatArray  # (F, 2, 3) [rad/s] of the ankles in their own frames
     down: BoolArray  # (F, 2) feet on the ground, left and right
-    bearing: BoolArray  # (F, 2, 5) corners that are low enough to bear the figure
+    bearing: BoolArray  # (F, 2, 5) corners low enough to be in contact
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:
@@ -86,12 +86,12 @@ def find_soles(skeleton: Skeleton) -> Soles:
     """Corners of the soles of a skeleton.
 
     Raises:
-        InputError: it has no two feet to stand on.
+        InputError: it lacks two feet.
     """
     spheres, names = contact_spheres(skeleton)
     wanted = [[f"{side}_{part}_{way}" for part in ("heel", "ball") for way in SIDES] for side in SIDES]
     if any(name not in names for foot in wanted for name in foot):
-        raise InputError(f"'{skeleton.name}' has no two feet to stand on", "Name its ankles; see marey.skeleton.ROLES")
+        raise InputError(f"'{skeleton.name}' lacks two feet to stand on", "Name its ankles; see marey.skeleton.ROLES")
     numbers = [[names.index(name) for name in foot] for foot in wanted]
     left, right = (int(spheres.joints[foot[0]]) for foot in numbers)
     toes = [names.index(f"{side}_toe") for side in SIDES]
@@ -122,11 +122,23 @@ def make_reference(motion: Motion, simulator: Simulator, dt: float) -> Reference
         remove_short_phases(feet_down(clip.contacts), round(FLICKER_S / dt)),
         find_soles(simulator.body.skeleton),
     )
-    coordinates, posed = _encode_clip(clip, simulator)
+    # Coordinates `(F, k)` of a clip and the clip that they stand for
+    model, skeleton = simulator.model, simulator.body.skeleton
+    wxyz = np.array(clip.rotations.wxyz)
+    coordinates = np.zeros((len(clip), 0))
+    if model is not None:
+        coordinates = model.encode(replace(clip, skeleton=model.skeleton, translations=None))
+        wxyz[:, 1:] = model.rotations(coordinates).wxyz[:, 1:]
+    posed = Motion(skeleton, clip.rate_hz, clip.root_positions, SO3(wxyz), name=clip.name)
     here = [_frame_mechanics(simulator, posed, coordinates, i) for i in range(len(posed))]
     com = np.array([m.com for m in here])
     rates = _turn_rates(posed.rotations, dt)
-    velocities = _velocities(simulator, posed, coordinates, com, rates, dt)
+    # Velocities `(F, d)` from each frame to the next; the last is that of the one before
+    place = com if simulator.mechanism.is_com else posed.root_positions
+    inner = _repeat_last(np.diff(coordinates, axis=0) / dt)
+    if simulator.model is None:
+        inner = rates[:, simulator.mechanism.joints].reshape(len(rates), -1)
+    velocities = np.concatenate([rates[:, 0], _repeat_last(np.diff(place, axis=0) / dt), inner], axis=1)
     feet, corners = (
         clip.joint_frames()[1][:, list(soles.joints)],
         sole_positions(clip, soles),
@@ -176,13 +188,8 @@ def prepare_clip(motion: Motion, rate_hz: float) -> Motion:
     clip = resample_clip(motion, rate_hz)
     contacts = detect_contacts(clip) if clip.contacts is None else clip.contacts
     down, soles = feet_down(contacts), find_soles(clip.skeleton)
-    clip = level_soles(clip, soles, contacts)
-    return replace(ground_feet(shift_to_floor(clip, soles, down), soles, down), contacts=contacts)
-
-
-def level_soles(motion: Motion, soles: Soles, contacts: Contacts) -> Motion:
-    """Clip whose soles are level, in the mean, while heel and toe both touch: captures know feet to a few degrees."""
-    turns, wxyz = motion.joint_frames()[1], np.array(motion.rotations.wxyz)
+    # Clip whose soles are level, in the mean, while heel and toe both touch: captures know feet to a few degrees
+    turns, wxyz = clip.joint_frames()[1], np.array(clip.rotations.wxyz)
     for s, joint in enumerate(soles.joints):
         flat = contacts.track(f"{SIDES[s]}_heel") & contacts.track(f"{SIDES[s]}_toe")
         if not flat.any():
@@ -191,22 +198,16 @@ def level_soles(motion: Motion, soles: Soles, contacts: Contacts) -> Motion:
         up = np.cross((balls - heels).sum(axis=0), (soles.corners[s, [0, 2]] - soles.corners[s, [1, 3]]).sum(axis=0))
         wanted = (turns[flat, joint].inverse() @ np.array([0.0, 1.0, 0.0])).mean(axis=0)
         turn = SO3.from_two_vectors(up / np.linalg.norm(up), wanted / np.linalg.norm(wanted))
-        wxyz[:, joint] = (motion.rotations[:, joint] @ turn).wxyz
-    return replace(motion, rotations=SO3(wxyz))
-
-
-def ground_feet(motion: Motion, soles: Soles, down: BoolArray) -> Motion:
-    """Clip whose feet touch the floor with their lowest points while they are down, and only then.
-
-    Legs that are too short for that bring the whole body down a little.
-    """
-    result = motion
+        wxyz[:, joint] = (clip.rotations[:, joint] @ turn).wxyz
+    clip = replace(clip, rotations=SO3(wxyz))
+    # Clip whose feet touch the floor with their lowest points while they are down, and only then
+    result = shift_to_floor(clip, soles, down)
     for _ in range(GROUNDING_ROUNDS):
         result = _feet_on_floor(result, soles, down)
         high = _lowest_heights(result, soles)[down] if down.any() else np.zeros(1)
         drop = max(0.0, float(np.percentile(high, SHORT_PERCENT)))
         result = replace(result, root_positions=result.root_positions - (0.0, drop, 0.0))
-    return _feet_on_floor(result, soles, down)
+    return replace(_feet_on_floor(result, soles, down), contacts=contacts)
 
 
 def _feet_on_floor(motion: Motion, soles: Soles, down: BoolArray) -> Motion:
@@ -264,34 +265,11 @@ def sole_positions(motion: Motion, soles: Soles) -> FloatArray:
     return np.array([soles.places(o, f) for o, f in zip(origins, turns.matrix(), strict=True)])
 
 
-def _encode_clip(motion: Motion, simulator: Simulator) -> tuple[FloatArray, Motion]:
-    """Coordinates ``(F, k)`` of a clip and the clip that they stand for."""
-    model, skeleton = simulator.model, simulator.body.skeleton
-    wxyz = np.array(motion.rotations.wxyz)
-    coordinates = np.zeros((len(motion), 0))
-    if model is not None:
-        coordinates = model.encode(replace(motion, skeleton=model.skeleton, translations=None))
-        wxyz[:, 1:] = model.rotations(coordinates).wxyz[:, 1:]
-    posed = Motion(skeleton, motion.rate_hz, motion.root_positions, SO3(wxyz), name=motion.name)
-    return coordinates, posed
-
-
 def _frame_mechanics(simulator: Simulator, motion: Motion, coordinates: FloatArray, i: int) -> Mechanics:
     """Mechanics of a frame, the pelvis where the clip has it."""
     root, wxyz = motion.root_positions[i], motion.rotations[i].wxyz
     here = make_mechanics(simulator.mechanism, root, wxyz, coordinates[i])
     return make_mechanics(simulator.mechanism, root + (root - here.joints[0]), wxyz, coordinates[i])
-
-
-def _velocities(
-    simulator: Simulator, motion: Motion, coordinates: FloatArray, com: FloatArray, rates: FloatArray, dt: float
-) -> FloatArray:
-    """Velocities ``(F, d)`` from each frame to the next; the last is that of the one before."""
-    place = com if simulator.mechanism.is_com else motion.root_positions
-    inner = _repeat_last(np.diff(coordinates, axis=0) / dt)
-    if simulator.model is None:
-        inner = rates[:, simulator.mechanism.joints].reshape(len(rates), -1)
-    return np.concatenate([rates[:, 0], _repeat_last(np.diff(place, axis=0) / dt), inner], axis=1)
 
 
 def _turn_rates(turns: SO3, dt: float) -> FloatArray:

@@ -13,7 +13,6 @@ from marey.kinematics import solve_two_bone
 from marey.lie import SO3
 from marey.motion import (
     Contacts,
-    GaitCycle,
     Motion,
     centre_of_mass,
     concatenate,
@@ -55,9 +54,25 @@ def walk_in_place(motion: Motion, duration_s: float) -> Motion:
     if not cycles:
         raise InputError("there is no regular walking cycle in the clip", "Give a straight walk of two strides")
     calm = lowpass(motion, 8.0)
-    cycle = min(cycles, key=lambda c: _mismatch(calm, c))
+    # How much the ends of a cycle differ [rad]
+    cycle = min(
+        cycles, key=lambda c: float(np.abs((calm.rotations[c.start].inverse() @ calm.rotations[c.stop]).log()).sum())
+    )
     down = feet_down(detect_contacts(motion))[cycle.start : cycle.stop]
-    closed = _close_cycle(calm, cycle)
+    # Cycle whose end meets its start, without drift; the difference is spread over the cycle
+    frames_cycle = np.arange(cycle.start, cycle.stop)
+    share = (frames_cycle - cycle.start) / (cycle.stop - cycle.start)
+    gap = (calm.rotations[cycle.stop].inverse() @ calm.rotations[cycle.start]).log()
+    rotations = calm.rotations[frames_cycle] @ SO3.exp(share[:, None, None] * gap)
+    drift = calm.root_positions[cycle.stop] - calm.root_positions[cycle.start]
+    closed = replace(
+        calm,
+        root_positions=calm.root_positions[frames_cycle] - share[:, None] * drift,
+        rotations=rotations,
+        contacts=None,
+        translations=None,
+        source=None,
+    )
     stepping, flags = _step_in_place(shift_to_floor(closed, find_soles(motion.skeleton), down), down, cycle.heading_rad)
     frames = np.resize(np.arange(len(stepping)), int(np.ceil(duration_s * motion.rate_hz)) + 1)
     names = tuple(f"{side}_{part}" for side in SIDES for part in ("heel", "toe"))
@@ -75,28 +90,6 @@ def _num_frames(motion: Motion, frames: IntArray) -> Motion:
     return Motion(motion.skeleton, motion.rate_hz, motion.root_positions[frames], SO3(wxyz), name=motion.name)
 
 
-def _mismatch(motion: Motion, cycle: GaitCycle) -> float:
-    """How much the ends of a cycle differ [rad]."""
-    return float(np.abs((motion.rotations[cycle.start].inverse() @ motion.rotations[cycle.stop]).log()).sum())
-
-
-def _close_cycle(motion: Motion, cycle: GaitCycle) -> Motion:
-    """Cycle whose end meets its start, without drift; the difference is spread over the cycle."""
-    frames = np.arange(cycle.start, cycle.stop)
-    share = (frames - cycle.start) / (cycle.stop - cycle.start)
-    gap = (motion.rotations[cycle.stop].inverse() @ motion.rotations[cycle.start]).log()
-    rotations = motion.rotations[frames] @ SO3.exp(share[:, None, None] * gap)
-    drift = motion.root_positions[cycle.stop] - motion.root_positions[cycle.start]
-    return replace(
-        motion,
-        root_positions=motion.root_positions[frames] - share[:, None] * drift,
-        rotations=rotations,
-        contacts=None,
-        translations=None,
-        source=None,
-    )
-
-
 def _step_in_place(motion: Motion, down: BoolArray, heading_rad: float) -> tuple[Motion, BoolArray]:
     """Cycle with feet that step on the spot, flat, side by side; and which of them is down."""
     skeleton = motion.skeleton
@@ -112,7 +105,17 @@ def _step_in_place(motion: Motion, down: BoolArray, heading_rad: float) -> tuple
         spot = origins[down[:, s], ankle].mean(axis=0)
         spot = spot + (middle - (spot + under) @ ahead) * ahead
         targets[s] = spot
-        targets[s, :, 1] = _lifts(origins[:, ankle, 1], flags[:, s]) - under[1]
+        # How far the ankle is lifted `(F,)` [m]: as high as in the clip, smooth, and zero while the foot is down
+        heights = origins[:, ankle, 1]
+        down_lifts = flags[:, s]
+        twice = ~np.concatenate([down_lifts, down_lifts])
+        start, stop = max(find_runs(twice), key=lambda run: run[1] - run[0])
+        phase = (np.arange(start, stop) - start + 0.5) / (stop - start)
+        swing = np.arange(start, stop) % len(down_lifts)
+        top = max(MIN_SWING_LIFT_M, 0.5 * float(heights[swing].max() - heights[down_lifts].min()))
+        lifts = np.zeros(len(down_lifts))
+        lifts[swing] = top * np.sin(np.pi * phase) ** 2
+        targets[s, :, 1] = lifts - under[1]
         held.append(SO3(np.broadcast_to(flat.wxyz, (len(motion), 4))))
     result = replace(motion, root_positions=motion.root_positions + leg_rise(motion, targets, flags))
     for side, goals, turn in zip(SIDES, targets, held, strict=True):
@@ -140,18 +143,6 @@ def _keep_longest_swing(down: BoolArray) -> BoolArray:
     flags = np.ones(len(down), dtype=np.bool_)
     flags[np.arange(start, stop) % len(down)] = False
     return flags
-
-
-def _lifts(heights: FloatArray, down: BoolArray) -> FloatArray:
-    """How far the ankle is lifted ``(F,)`` [m]: as high as in the clip, smooth, and zero while the foot is down."""
-    twice = ~np.concatenate([down, down])
-    start, stop = max(find_runs(twice), key=lambda run: run[1] - run[0])
-    phase = (np.arange(start, stop) - start + 0.5) / (stop - start)
-    swing = np.arange(start, stop) % len(down)
-    top = max(MIN_SWING_LIFT_M, 0.5 * float(heights[swing].max() - heights[down].min()))
-    lifts = np.zeros(len(down))
-    lifts[swing] = top * np.sin(np.pi * phase) ** 2
-    return lifts
 
 
 def flatten_foot(skeleton: Skeleton, s: int, turns: SO3) -> tuple[SO3, FloatArray]:
@@ -208,13 +199,29 @@ def make_stand(
         shift, lift = np.zeros(len(times)), np.zeros(len(times))
     else:
         shift, lift = _ease(times / SHIFT_S), _ease(times / SHIFT_S - 1.0)
-    return _make_stand(pose, FEET.index(feet) - 1, shift, lift_m * lift)
+    # Clip of a stand on a side, or on both for -1; `shift` says how much of the weight has moved there
+    side = FEET.index(feet) - 1
+    lift_stand = lift_m * lift
+    count = len(shift)
+    still = _repeat_pose(pose, count)
+    ankles, turns, soles = _flatten_feet(pose)
+    targets = np.repeat(ankles[:, None], count, axis=1)
+    if side >= 0:
+        targets[1 - side, :, 1] += lift_stand
+    middle = soles.mean(axis=0)
+    goals = middle + shift[:, None] * ((soles[side] if side >= 0 else middle) - middle)
+    flags = np.ones((count, 2), dtype=np.bool_)
+    if side >= 0:
+        flags[:, 1 - side] = lift_stand < 1e-6
+    clip = _solve_legs(still, targets, turns, goals, flags)
+    names = tuple(f"{s}_{part}" for s in SIDES for part in ("heel", "toe"))
+    return replace(clip, contacts=Contacts(names, np.repeat(flags, 2, axis=1)))
 
 
 def make_balance_clip(source: Motion | Pose) -> Motion:
     """Clip of what a body does to keep its balance: it sways to all sides, bends its knees, and lifts each foot.
 
-    For models: a clip in which nobody had to balance has no modes to balance with.
+    For pose models: a clip without balancing has no modes to balance with.
     """
     pose = find_quiet_pose(source) if isinstance(source, Motion) else source
     phase = 2.0 * np.pi * np.arange(SWAY_FRAMES) / SWAY_FRAMES
@@ -248,27 +255,9 @@ def find_quiet_pose(motion: Motion) -> Pose:
 
 
 def _ease(phase: FloatArray) -> FloatArray:
-    """From 0 to 1 while the phase does, without a jerk at the ends."""
+    """Smooth step from 0 to 1 over the phase."""
     x = np.clip(phase, 0.0, 1.0)
     return x**3 * (10.0 - 15.0 * x + 6.0 * x**2)
-
-
-def _make_stand(pose: Pose, side: int, shift: FloatArray, lift: FloatArray) -> Motion:
-    """Clip of a stand on a side, or on both for -1; ``shift`` says how much of the weight has moved there."""
-    count = len(shift)
-    still = _repeat_pose(pose, count)
-    ankles, turns, soles = _flatten_feet(pose)
-    targets = np.repeat(ankles[:, None], count, axis=1)
-    if side >= 0:
-        targets[1 - side, :, 1] += lift
-    middle = soles.mean(axis=0)
-    goals = middle + shift[:, None] * ((soles[side] if side >= 0 else middle) - middle)
-    flags = np.ones((count, 2), dtype=np.bool_)
-    if side >= 0:
-        flags[:, 1 - side] = lift < 1e-6
-    clip = _solve_legs(still, targets, turns, goals, flags)
-    names = tuple(f"{s}_{part}" for s in SIDES for part in ("heel", "toe"))
-    return replace(clip, contacts=Contacts(names, np.repeat(flags, 2, axis=1)))
 
 
 def _repeat_pose(pose: Pose, count: int) -> Motion:

@@ -52,7 +52,7 @@ REFINEMENTS: Final = 2  # each takes about two digits off the error at the lowes
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MotionStates:
-    """What inverse dynamics needs of every frame: where each joint is, how fast it turns and how that changes."""
+    """Positions, velocities and accelerations of all joints at every frame."""
 
     root_positions: FloatArray  # (F, 3) [m] in world
     root_velocities: FloatArray  # (F, 3) [m/s]
@@ -93,7 +93,12 @@ def compute_states(motion: Motion, cutoff_hz: float | None = None) -> MotionStat
     if cutoff_hz is not None:
         motion = smooth_motion(motion, cutoff_hz)
     velocities, accelerations = compute_differences(motion.root_positions, motion.rate_hz)
-    rates, changes = _angular_rates(motion.rotations, motion.rate_hz)
+    # Angular velocities and accelerations `(F, J, 3)` in the frames that turn
+    rotations = motion.rotations
+    rate_hz = motion.rate_hz
+    rates, changes = quaternion_rates(
+        _extrapolate_ends(rotations.continuous().wxyz), FIRST * rate_hz, SECOND * rate_hz**2
+    )
     return MotionStates(motion.root_positions, velocities, accelerations, motion.rotations, rates, changes)
 
 
@@ -133,56 +138,38 @@ def smooth_values(values: FloatArray, rate_hz: float, cutoff_hz: float) -> Float
     count = len(values)
     if count < 4:
         return values
-    stiffness = _smoothing_weight(rate_hz, cutoff_hz)
-    columns = values.reshape(count, -1)
-    start, slope = columns[:1], (columns[-1:] - columns[:1]) / (count - 1)
-    line = start + np.arange(count)[:, None] * slope  # what a smoother leaves alone is left out of its rounding
-    return (line + _solve_smoothing(columns - line, stiffness)).reshape(values.shape)
-
-
-def _smoothing_weight(rate_hz: float, cutoff_hz: float) -> float:
-    r"""Weight :math:`\lambda` of the third differences that halves the power at the cutoff."""
+    # Weight \lambda of the third differences that halves the power at the cutoff
     if cutoff_hz < MIN_CUTOFF * rate_hz:
         raise InputError(
             f"cutoff_hz is {cutoff_hz:g}, too low for {rate_hz:g} frames a second",
             f"Resample the motion first, or give at least {MIN_CUTOFF * rate_hz:.3g}",
         )
-    return float((np.sqrt(2.0) - 1.0) / (2.0 * np.sin(np.pi * cutoff_hz / rate_hz)) ** 6)
-
-
-def _solve_smoothing(values: FloatArray, stiffness: float) -> FloatArray:
-    r"""Solve :math:`(I + \lambda D^T D) x = y` for columns ``(F, n)``, refined.
-
-    At 2000 frames a second the matrix has the condition number 1e12: without refinement an acceleration of 9.8 m/s²
-    comes out wrong by 0.05, with it by 4e-7.
-    """
+    stiffness = float((np.sqrt(2.0) - 1.0) / (2.0 * np.sin(np.pi * cutoff_hz / rate_hz)) ** 6)
+    columns = values.reshape(count, -1)
+    start, slope = columns[:1], (columns[-1:] - columns[:1]) / (count - 1)
+    line = start + np.arange(count)[:, None] * slope  # what a smoother leaves alone is left out of its rounding
+    # Solve (I + \lambda D^T D) x = y for columns `(F, n)`, refined
+    values_smoothing = columns - line
     from scipy import linalg
 
     lapack = cast(Any, linalg)  # scipy has no types
-    factor = (lapack.cholesky_banded(_smoothing_bands(len(values), stiffness), check_finite=False), False)
-    found = np.zeros_like(values)
-    for _ in range(1 + REFINEMENTS):
-        left = values - found - stiffness * _third_differences_twice(found)
-        found = found + cast(FloatArray, lapack.cho_solve_banded(factor, left, check_finite=False))
-    return found
-
-
-def _third_differences_twice(values: FloatArray) -> FloatArray:
-    """Product of :math:`D^T D` with columns ``(F, n)``."""
-    third, total = np.diff(values, 3, axis=0), np.zeros_like(values)
-    for k, weight in enumerate(THIRD):
-        total[k : len(values) - 3 + k] += weight * third
-    return total
-
-
-def _smoothing_bands(count: int, stiffness: float) -> FloatArray:
-    r"""Upper bands ``(4, F)`` of :math:`I + \lambda D^T D` with third differences :math:`D`."""
-    bands = np.zeros((4, count))
+    # Upper bands `(4, F)` of I + \lambda D^T D with third differences D
+    count_smoothing = len(values_smoothing)
+    bands = np.zeros((4, count_smoothing))
     for i in range(4):
         for j in range(i, 4):
-            bands[3 - (j - i), j : count - 3 + j] += stiffness * THIRD[i] * THIRD[j]
+            bands[3 - (j - i), j : count_smoothing - 3 + j] += stiffness * THIRD[i] * THIRD[j]
     bands[3] += 1.0
-    return bands
+    factor = (lapack.cholesky_banded(bands, check_finite=False), False)
+    found = np.zeros_like(values_smoothing)
+    for _ in range(1 + REFINEMENTS):
+        # Product of D^T D with columns `(F, n)`
+        third, total = np.diff(found, 3, axis=0), np.zeros_like(found)
+        for k, weight in enumerate(THIRD):
+            total[k : len(found) - 3 + k] += weight * third
+        left = values_smoothing - found - stiffness * total
+        found = found + cast(FloatArray, lapack.cho_solve_banded(factor, left, check_finite=False))
+    return (line + found).reshape(values.shape)
 
 
 def compute_differences(values: FloatArray, rate_hz: float) -> tuple[FloatArray, FloatArray]:
@@ -193,11 +180,6 @@ def compute_differences(values: FloatArray, rate_hz: float) -> tuple[FloatArray,
         for stencil in (FIRST, SECOND)
     )
     return first * rate_hz, second * rate_hz**2
-
-
-def _angular_rates(rotations: SO3, rate_hz: float) -> tuple[FloatArray, FloatArray]:
-    """Angular velocities and accelerations ``(F, J, 3)`` in the frames that turn."""
-    return quaternion_rates(_extrapolate_ends(rotations.continuous().wxyz), FIRST * rate_hz, SECOND * rate_hz**2)
 
 
 def _extrapolate_ends(values: FloatArray) -> FloatArray:

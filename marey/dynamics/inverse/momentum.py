@@ -61,7 +61,7 @@ class Flight:
 
     @property
     def length_scale(self) -> float:
-        """What to multiply all lengths with to make the body fall at gravity."""
+        """Scale of all lengths that makes the body fall at gravity."""
         return -GRAVITY / self.vertical
 
 
@@ -72,7 +72,7 @@ def fit_flight_gravity(
     contacts: Contacts | None = None,
     min_flight_s: float = MIN_FLIGHT_S,
 ) -> list[Flight]:
-    r"""Fit a parabola to the centre of mass in every flight, and tell how fast it falls.
+    r"""Fit a parabola to the centre of mass in every flight, and return its acceleration.
 
     A wrong unit of length shows in proportion, a wrong frame rate as its square, a wrong share of mass as a parabola
     that depends on what the limbs do: the check of lengths, rate and masses in one ([Safonova2006]_ ch. 3). Stretches

@@ -67,56 +67,6 @@ def _point_motion(s: FloatArray, p: int, r: Vector) -> tuple[Vector, Vector, Vec
 
 
 @kernel
-def _put_root_motion(
-    roots: FloatArray,
-    f: int,
-    wxyz: FloatArray,
-    rates: FloatArray,
-    changes: FloatArray,
-    n: int,
-    R: FloatArray,
-    s: FloatArray,
-) -> None:
-    """Rotation and motion of the root, whose path is given in world."""
-    a, b, c = _rotation_columns(wxyz, n)
-    _put_rotation_columns(R, 0, a, b, c)
-    for k in range(3):
-        put3(s, k, row3(roots, 3 * f + k))
-    put3(s, OMEGA, rotate(R, 0, row3(rates, n)))
-    put3(s, ALPHA, rotate(R, 0, row3(changes, n)))
-
-
-@kernel
-def _put_joint_motion(
-    p: int,
-    j: int,
-    offset: Vector,
-    wxyz: FloatArray,
-    rates: FloatArray,
-    changes: FloatArray,
-    n: int,
-    R: FloatArray,
-    s: FloatArray,
-) -> None:
-    r"""World rotation and motion of a joint from its parent's.
-
-    With the joint's own rate :math:`w` in its own frame, :math:`\omega_j = \omega_p + R_j w`,
-    :math:`\alpha_j = \alpha_p + R_j \dot w + \omega_p \times R_j w`.
-    """
-    a, b, c = _rotation_columns(wxyz, n)
-    _put_rotation_columns(R, j, rotate(R, p, a), rotate(R, p, b), rotate(R, p, c))
-    position, velocity, acceleration = _point_motion(s, p, rotate(R, p, offset))
-    omega = row3(s, ROWS * p + OMEGA)
-    own = rotate(R, j, row3(rates, n))
-    change = rotate(R, j, row3(changes, n))
-    put3(s, ROWS * j + POSITION, position)
-    put3(s, ROWS * j + VELOCITY, velocity)
-    put3(s, ROWS * j + ACCELERATION, acceleration)
-    put3(s, ROWS * j + OMEGA, add3(omega, own))
-    put3(s, ROWS * j + ALPHA, add3(add3(row3(s, ROWS * p + ALPHA), change), cross(omega, own)))
-
-
-@kernel
 def _inertia_times(R: FloatArray, j: int, inertias: FloatArray, v: Vector) -> Vector:
     r"""Inertia in world times a vector, :math:`R I R^T v`."""
     return rotate(R, j, rotate(inertias, j, rotate_back(R, j, v)))
@@ -150,27 +100,6 @@ def _add_joint_load(
     sums[f, 12] += 0.5 * (dot(linear, velocity) + dot(omega, spin))
     force = scale3(mass, (acceleration[0], acceleration[1] + gravity, acceleration[2]))
     return force, add3(rate, cross(r, force))
-
-
-@kernel
-def _accumulate_to_root(
-    parents: IntArray,
-    R: FloatArray,
-    s: FloatArray,
-    forces: FloatArray,
-    moments: FloatArray,
-    torques: FloatArray,
-    n: int,
-) -> None:
-    """Pass forces and moments from the leaves to the root; torques are the moments in the joints' frames."""
-    for j in range(len(parents) - 1, -1, -1):
-        force, moment = row3(forces, j), row3(moments, j)
-        put3(torques, n + j, rotate_back(R, j, moment))
-        if j > 0:
-            p = parents[j]
-            lever = subtract3(row3(s, ROWS * j + POSITION), row3(s, ROWS * p + POSITION))
-            _add_row(forces, p, force)
-            _add_row(moments, p, add3(moment, cross(lever, force)))
 
 
 @kernel
@@ -216,9 +145,30 @@ def newton_euler_clip(
         for j in range(joints):
             n = first + j
             if j == 0:
-                _put_root_motion(roots, f, wxyz, rates, changes, n, R, s)
+                # Rotation and motion of the root, whose path is given in world
+                a, b, c = _rotation_columns(wxyz, n)
+                _put_rotation_columns(R, 0, a, b, c)
+                for k in range(3):
+                    put3(s, k, row3(roots, 3 * f + k))
+                put3(s, OMEGA, rotate(R, 0, row3(rates, n)))
+                put3(s, ALPHA, rotate(R, 0, row3(changes, n)))
             else:
-                _put_joint_motion(parents[j], j, row3(offsets, j), wxyz, rates, changes, n, R, s)
+                # World rotation and motion of a joint from its parent's
+                p_motion = parents[j]
+                offset = row3(offsets, j)
+                a_motion, b_motion, c_motion = _rotation_columns(wxyz, n)
+                _put_rotation_columns(
+                    R, j, rotate(R, p_motion, a_motion), rotate(R, p_motion, b_motion), rotate(R, p_motion, c_motion)
+                )
+                position, velocity, acceleration = _point_motion(s, p_motion, rotate(R, p_motion, offset))
+                omega = row3(s, ROWS * p_motion + OMEGA)
+                own = rotate(R, j, row3(rates, n))
+                change = rotate(R, j, row3(changes, n))
+                put3(s, ROWS * j + POSITION, position)
+                put3(s, ROWS * j + VELOCITY, velocity)
+                put3(s, ROWS * j + ACCELERATION, acceleration)
+                put3(s, ROWS * j + OMEGA, add3(omega, own))
+                put3(s, ROWS * j + ALPHA, add3(add3(row3(s, ROWS * p_motion + ALPHA), change), cross(omega, own)))
             force, moment = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
             if masses[j] > 0.0:
                 force, moment = _add_joint_load(R, s, j, masses[j], row3(centres, j), inertias, gravity, f, sums)
@@ -229,7 +179,15 @@ def newton_euler_clip(
                 moment = subtract3(moment, add3(twist, cross(push, row3(s, ROWS * j + POSITION))))
             put3(forces, j, force)
             put3(moments, j, moment)
-        _accumulate_to_root(parents, R, s, forces, moments, torques, first)
+        # Pass forces and moments from the leaves to the root; torques are the moments in the joints' frames
+        for j in range(len(parents) - 1, -1, -1):
+            force_root, moment_root = row3(forces, j), row3(moments, j)
+            put3(torques, first + j, rotate_back(R, j, moment_root))
+            if j > 0:
+                p = parents[j]
+                lever = subtract3(row3(s, ROWS * j + POSITION), row3(s, ROWS * p + POSITION))
+                _add_row(forces, p, force_root)
+                _add_row(moments, p, add3(moment_root, cross(lever, force_root)))
         put3(wrench, 2 * f, row3(forces, 0))
         put3(wrench, 2 * f + 1, add3(row3(moments, 0), cross(row3(s, POSITION), row3(forces, 0))))
     return torques, wrench, sums
@@ -350,7 +308,7 @@ def solve_inverse_dynamics(
     """
     check_argument_types("inverse_dynamics", body=body, motion=motion)
     if contacts is not None and external is not None:
-        raise InputError("both contacts and external forces", "Give one: contacts stand for the ground's forces")
+        raise InputError("both contacts and external forces", "Give one: contacts replace the ground forces")
     motion = body.motion(motion)
     cutoff = None if cutoff_hz is None else min(cutoff_hz, 0.4 * motion.rate_hz)
     result = solve_newton_euler(
@@ -360,7 +318,10 @@ def solve_inverse_dynamics(
     if contacts is None:
         return result
 
-    return apply_ground_reaction(result, contacts)
+    # Same forces with the torques of a body that stands on its feet rather than hangs by its root
+    push = compute_ground_reaction(result, contacts)
+    loaded = solve_newton_euler(result.body, result.states, result.rate_hz, external=push, gravity=result.gravity)
+    return replace(result, torques=loaded.torques)
 
 
 def solve_newton_euler(
@@ -420,25 +381,10 @@ def check_argument_types(function: str, **given: object) -> None:
 
 
 def _check_finite(*results: FloatArray) -> None:
-    """Refuse forces ``(F, n)`` that are beyond numbers, as those of coordinates that are no metres."""
+    """Refuse forces ``(F, n)`` that are not finite, as from coordinates in wrong units."""
     bad = np.any([~np.isfinite(values).all(axis=1) for values in results], axis=0)
     if bad.any():
         raise InputError(f"the forces overflow at frame {int(np.argmax(bad))}", "Check units, rate and coordinates")
-
-
-def apply_ground_reaction(result: InverseDynamics, contacts: Contacts) -> InverseDynamics:
-    """Return the same forces with the torques of a body that stands on its feet rather than hangs by its root.
-
-    Two feet share the wrench by the ``"alpha"`` rule of ``split_support``. Where no foot touches, what the motion needs
-    stays on the root.
-
-    Args:
-        result: from ``inverse_dynamics``, without external forces.
-        contacts: which points of the feet touch the ground.
-    """
-    push = compute_ground_reaction(result, contacts)
-    loaded = solve_newton_euler(result.body, result.states, result.rate_hz, external=push, gravity=result.gravity)
-    return replace(result, torques=loaded.torques)
 
 
 def compute_ground_reaction(result: InverseDynamics, contacts: Contacts) -> FloatArray:

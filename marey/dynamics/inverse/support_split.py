@@ -1,4 +1,4 @@
-"""How feet and hands share what the ground gives: underdetermined in double support, settled by a rule with a name.
+"""Distribution of the ground reaction over feet and hands; in double support by a named rule.
 
 The rules are the centre of pressure, the friction cones, and least work of the limbs ([Safonova2006]_ §3.1.3).
 """
@@ -14,7 +14,6 @@ from marey.base import BoolArray, FloatArray, InputError, IntArray, UnknownNameE
 from marey.dynamics.bodies import GRAVITY
 from marey.dynamics.contact_cones import shift_wrench
 from marey.dynamics.supports import LIMBS, Supports
-from marey.lie import SO3
 from marey.numerics import solve_qp
 from marey.skeleton import role_map
 
@@ -42,7 +41,7 @@ class SupportSplit:
 
 
 def compute_centre_of_pressure(wrenches: FloatArray, floor_m: float = 0.0) -> tuple[FloatArray, BoolArray]:
-    r"""Where on the level floor the force acts ``(F, 3)`` [m], and whether there is such a place ``(F,)``.
+    r"""Centre of pressure on the level floor ``(F, 3)`` [m], and whether it is defined ``(F,)``.
 
     .. math:: x = (n_z + y f_x)/f_y,\qquad z = -(n_x - y f_z)/f_y
 
@@ -72,26 +71,23 @@ def split_by_pressure(
         wrenches: ``(F, 6)`` force [N] and moment about the world origin [N m].
         first: corners of the first sole ``(F, C, 3)`` [m].
         second: those of the second.
-        touching: whether each foot touches ``(F, 2)``; where one does it carries all, where none does nobody carries.
+        touching: whether each foot touches ``(F, 2)``; one foot alone carries all, no foot carries nothing.
         floor_m: height of the floor [m].
     """
     wanted = frozen(wrenches, None, 6, name="wrenches")
     places, _ = compute_centre_of_pressure(wanted, floor_m)
     middles = [corners.mean(axis=1) for corners in (first, second)]
-    share = _force_fractions(places, middles[0], middles[1], touching)
+    # Part of the first foot `(F,)`: one or zero on one foot, by the rule on both
+    second_fractions = middles[1]
+    line = middles[0] - second_fractions
+    length = np.maximum((line**2).sum(axis=-1), 1e-12)
+    along = np.clip(((places - second_fractions) * line).sum(axis=-1) / length, 0.0, 1.0)
+    share = np.where(touching.all(axis=1), along, touching[:, 0].astype(np.float64))
     acts = np.stack([project_on_sole(places, corners) for corners in (first, second)], axis=1)
     parts = np.stack([share, np.where(touching.any(axis=1), 1.0 - share, 0.0)], axis=1)
     forces = parts[..., None] * wanted[:, None, :3]
     left = wanted[:, 3:] - np.cross(acts, forces).sum(axis=1)
     return SupportSplit(forces, acts, parts[..., None] * left[:, None], share)
-
-
-def _force_fractions(places: FloatArray, first: FloatArray, second: FloatArray, touching: BoolArray) -> FloatArray:
-    """Part of the first foot ``(F,)``: one or zero on one foot, by the rule on both."""
-    line = first - second
-    length = np.maximum((line**2).sum(axis=-1), 1e-12)
-    along = np.clip(((places - second) * line).sum(axis=-1) / length, 0.0, 1.0)
-    return np.where(touching.all(axis=1), along, touching[:, 0].astype(np.float64))
 
 
 def project_on_sole(places: FloatArray, corners: FloatArray) -> FloatArray:
@@ -139,18 +135,20 @@ def split_support(
     if rule != "alpha":
         if corner_forces is None or (rule == "torque" and dynamics is None):
             raise InputError(f"the {rule} rule needs the forces at the corners", "Give corner_forces and dynamics")
-        return _split_corners(supports, corner_forces, dynamics if rule == "torque" else None)
+        dynamics_corners = dynamics if rule == "torque" else None
+        if dynamics_corners is None:
+            return sum_corners(supports, corner_forces)
+
+        return split_least_torque(dynamics_corners, supports, corner_forces)
     feet = [supports.points[:, supports.limbs == limb] for limb in (0, 1)]
     if not all(corners.shape[1] for corners in feet):
         raise InputError("this body does not have two feet", 'Use rule="cone"')
-    return split_by_pressure(wrenches, feet[0], feet[1], find_loaded_feet(supports), supports.floor_m)
-
-
-def find_loaded_feet(supports: Supports) -> BoolArray:
-    """Which feet carry ``(F, 2)``: those that touch, and where none does those that may within the timing slack."""
+    # Which feet carry `(F, 2)`: those that touch, and where none does those that may within the timing slack
     touch = np.stack([supports.limb_active(limb, slack=False) for limb in (0, 1)], axis=1)
     near = np.stack([supports.limb_active(limb) for limb in (0, 1)], axis=1)
-    return np.where(touch.any(axis=1, keepdims=True), touch, near)
+    return split_by_pressure(
+        wrenches, feet[0], feet[1], np.where(touch.any(axis=1, keepdims=True), touch, near), supports.floor_m
+    )
 
 
 def split_limbs(wrenches: FloatArray, supports: Supports, corner_forces: FloatArray) -> SupportSplit:
@@ -163,13 +161,6 @@ def split_limbs(wrenches: FloatArray, supports: Supports, corner_forces: FloatAr
     for ours, theirs in ((split.forces, feet.forces), (split.places, feet.places), (split.moments, feet.moments)):
         ours[only_feet, :2] = theirs[only_feet]
     return replace(split, share=np.where(only_feet, feet.share, split.share))
-
-
-def _split_corners(supports: Supports, corner_forces: FloatArray, dynamics: InverseDynamics | None) -> SupportSplit:
-    if dynamics is None:
-        return sum_corners(supports, corner_forces)
-
-    return split_least_torque(dynamics, supports, corner_forces)
 
 
 def sum_corners(supports: Supports, corner_forces: FloatArray) -> SupportSplit:
@@ -222,41 +213,37 @@ def split_least_torque(dynamics: InverseDynamics, supports: Supports, corner_for
     busy = np.stack([supports.active[:, columns].any(axis=1) for columns in limbs], axis=1).sum(axis=1) > 1
     origins, turns = dynamics.motion().joint_frames()
     for f in np.flatnonzero(busy & ~supports.grips.any(axis=1)):
-        shared[f] = _split_frame(dynamics, supports, origins[f], turns[f], corner_forces[f], int(f))
+        origins_frame = origins[f]
+        turns_frame = turns[f]
+        forces = corner_forces[f]
+        frame = int(f)
+        weight = dynamics.body.mass_kg * GRAVITY
+        corners = np.flatnonzero(supports.active[frame])
+        points, edges = supports.points[frame, corners], supports.edges
+        com = dynamics.com[frame]
+        # Force `(3, C · E)` of unit weights on the edges at each of C points
+        kept = np.concatenate([np.tile(edges.T, (1, len(points))), _moment_map(points - com, edges)])
+        total = (
+            np.concatenate([forces.sum(axis=0), np.cross(supports.points[frame] - com, forces).sum(axis=0)]) / weight
+        )
+        rows, values = [WRENCH_WEIGHT * kept], [WRENCH_WEIGHT * total]
+        for limb, names in LIMB_JOINTS.items():
+            carried = supports.limbs[corners] == limb
+            for joint in _find_joints(dynamics, names) if carried.any() else ():
+                rows.append(_moment_map(points - origins_frame[joint], edges) * np.repeat(carried, len(edges)))
+                values.append(turns_frame[joint] @ dynamics.torques[frame, joint] / weight)
+        A, b = np.concatenate(rows), np.concatenate(values)
+        H = A.T @ A + SMALL_WEIGHT**2 * np.eye(A.shape[1])
+        found = solve_qp(0.5 * (H + H.T), -A.T @ b, bounds=(np.zeros(A.shape[1]), np.full(A.shape[1], np.inf)))
+        shared_frame = np.zeros_like(forces)
+        shared_frame[corners] = weight * np.einsum("ce,ei->ci", found.x.reshape(len(corners), len(edges)), edges)
+        shared[f] = shared_frame if found.is_solved else forces
     return sum_corners(supports, shared)
-
-
-def _split_frame(
-    dynamics: InverseDynamics, supports: Supports, origins: FloatArray, turns: SO3, forces: FloatArray, frame: int
-) -> FloatArray:
-    weight = dynamics.body.mass_kg * GRAVITY
-    corners = np.flatnonzero(supports.active[frame])
-    points, edges = supports.points[frame, corners], supports.edges
-    com = dynamics.com[frame]
-    kept = np.concatenate([_force_map(points, edges), _moment_map(points - com, edges)])
-    total = np.concatenate([forces.sum(axis=0), np.cross(supports.points[frame] - com, forces).sum(axis=0)]) / weight
-    rows, values = [WRENCH_WEIGHT * kept], [WRENCH_WEIGHT * total]
-    for limb, names in LIMB_JOINTS.items():
-        carried = supports.limbs[corners] == limb
-        for joint in _find_joints(dynamics, names) if carried.any() else ():
-            rows.append(_moment_map(points - origins[joint], edges) * np.repeat(carried, len(edges)))
-            values.append(turns[joint] @ dynamics.torques[frame, joint] / weight)
-    A, b = np.concatenate(rows), np.concatenate(values)
-    H = A.T @ A + SMALL_WEIGHT**2 * np.eye(A.shape[1])
-    found = solve_qp(0.5 * (H + H.T), -A.T @ b, bounds=(np.zeros(A.shape[1]), np.full(A.shape[1], np.inf)))
-    shared = np.zeros_like(forces)
-    shared[corners] = weight * np.einsum("ce,ei->ci", found.x.reshape(len(corners), len(edges)), edges)
-    return shared if found.is_solved else forces
 
 
 def _find_joints(dynamics: InverseDynamics, names: tuple[str, ...]) -> IntArray:
     roles = role_map(dynamics.body.skeleton)
     return np.array([roles[name] for name in names if name in roles], dtype=np.int64)
-
-
-def _force_map(points: FloatArray, edges: FloatArray) -> FloatArray:
-    """Force ``(3, C · E)`` of unit weights on the edges at each of C points."""
-    return np.tile(edges.T, (1, len(points)))
 
 
 def _moment_map(arms: FloatArray, edges: FloatArray) -> FloatArray:

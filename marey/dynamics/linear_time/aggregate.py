@@ -32,7 +32,7 @@ AggregateBlocks = tuple[
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Aggregate:
-    """What Newton's laws ask of the world at each frame.
+    """Aggregate momentum and demanded wrench at each frame.
 
     Momentum and wrench are (linear, angular) and (force, moment), about the origin of the world and in its axes: the
     order of [Fang2003]_ and of Pinocchio's ``Force``, not the (torque, force) of the rest of the library. The wrench

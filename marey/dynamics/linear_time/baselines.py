@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, IntArray, MissingExtraError, kernel
+from marey.base import FloatArray, InputError, MissingExtraError, kernel
 from marey.dynamics.bodies import GRAVITY
 from marey.dynamics.linear_time.passes import (
     TreeArrays,
@@ -70,24 +70,6 @@ def wrench_to_parent(R: FloatArray, r: FloatArray, i: int, x: Spatial) -> Spatia
 
 
 @kernel
-def put_link_transform(tree: TreeArrays, i: int, q: float, frame: Frame) -> Spatial:
-    """Rotation and arm of link ``i`` from its parent; returns the joint's twist."""
-    kinds, rests, geometry = tree[1], tree[2], tree[3]
-    R, r, S, own = frame[0], frame[1], frame[2], frame[9]
-    axis: Vector = (geometry[i, 0], geometry[i, 1], geometry[i, 2])
-    arm: Vector = (geometry[i, 3], geometry[i, 4], geometry[i, 5])
-    s: Spatial = (axis, (0.0, 0.0, 0.0))
-    put_axis_rotation(axis, 0.0 if kinds[i] == PRISMATIC else q, own, 0)
-    multiply_matrices(rests, i, own, 0, R, i)
-    if kinds[i] == PRISMATIC:
-        s = ((0.0, 0.0, 0.0), axis)
-        arm = add3(arm, scale3(q, rotate(R, i, axis)))
-    r[i, 0], r[i, 1], r[i, 2] = arm
-    put6(S, i, s)
-    return s
-
-
-@kernel
 def newton_euler_frame(tree: TreeArrays, states: TreeStates, f: int, frame: Frame) -> None:
     """Newton-Euler at frame ``f``, B.1-B.6: base to leaves, then leaves to base."""
     parents, inertias = tree[0], tree[4]
@@ -98,7 +80,20 @@ def newton_euler_frame(tree: TreeArrays, states: TreeStates, f: int, frame: Fram
     fill_zero(w)
     for i in range(D):
         k = parents[i]
-        s = put_link_transform(tree, i, q[f, i], frame)
+        # Rotation and arm of link `i` from its parent; returns the joint's twist
+        q_transform = q[f, i]
+        kinds, rests, geometry = tree[1], tree[2], tree[3]
+        R_transform, r_transform, S, own_transform = frame[0], frame[1], frame[2], frame[9]
+        axis: Vector = (geometry[i, 0], geometry[i, 1], geometry[i, 2])
+        arm: Vector = (geometry[i, 3], geometry[i, 4], geometry[i, 5])
+        s: Spatial = (axis, (0.0, 0.0, 0.0))
+        put_axis_rotation(axis, 0.0 if kinds[i] == PRISMATIC else q_transform, own_transform, 0)
+        multiply_matrices(rests, i, own_transform, 0, R_transform, i)
+        if kinds[i] == PRISMATIC:
+            s = ((0.0, 0.0, 0.0), axis)
+            arm = add3(arm, scale3(q_transform, rotate(R_transform, i, axis)))
+        r_transform[i, 0], r_transform[i, 1], r_transform[i, 2] = arm
+        put6(S, i, s)
         moved = scale6(qd[f, i], s)
         vb, ab = twist_to_child(R, r, i, row6(V, k)), twist_to_child(R, r, i, row6(A, k))
         v = plus6(vb, moved)
@@ -132,30 +127,6 @@ def put_tangent(T: FloatArray, i: int, n: int, x: Spatial) -> None:
 
 
 @kernel
-def start_tangents(frame: Frame, j: int, rate: float, T: FloatArray) -> None:
-    """Tangents ``T (D+1, 30)`` at joint ``j``: of velocity by q, qd, of acceleration by q, qd, qdd."""
-    s, vb = row6(frame[2], j), row6(frame[5], j)
-    vq = cross6(vb, s)
-    put_tangent(T, j, 0, vq)
-    put_tangent(T, j, 1, s)
-    put_tangent(T, j, 2, plus6(cross6(row6(frame[6], j), s), scale6(rate, cross6(vq, s))))
-    put_tangent(T, j, 3, cross6(row6(frame[3], j), s))
-    put_tangent(T, j, 4, s)
-
-
-@kernel
-def propagate_tangents(frame: Frame, i: int, k: int, rate: float, T: FloatArray) -> None:
-    """Tangents at link ``i`` from those at its parent ``k``."""
-    R, r = frame[0], frame[1]
-    moved = scale6(rate, row6(frame[2], i))
-    for n in range(2):
-        v = twist_to_child(R, r, i, tangent_row(T, k, n))
-        put_tangent(T, i, n, v)
-        put_tangent(T, i, 2 + n, plus6(twist_to_child(R, r, i, tangent_row(T, k, 2 + n)), cross6(v, moved)))
-    put_tangent(T, i, 4, twist_to_child(R, r, i, tangent_row(T, k, 4)))
-
-
-@kernel
 def add_link_tangents(inertias: FloatArray, frame: Frame, i: int, T: FloatArray, U: FloatArray) -> None:
     """Add link ``i``'s own share to ``U (D+1, 30)``: tangents of momentum by q, qd, of force by q, qd, qdd."""
     m, h, J = inertia_row(inertias, i)
@@ -181,11 +152,32 @@ def differentiate_by_coordinate(
     R, r = frame[0], frame[1]
     D = parents.shape[0]
     fill_zero(U)
-    start_tangents(frame, j, qd[f, j], T)
+    # Tangents `T (D+1, 30)` at joint `j`: of velocity by q, qd, of acceleration by q, qd, qdd
+    rate = qd[f, j]
+    s_tangents, vb = row6(frame[2], j), row6(frame[5], j)
+    vq = cross6(vb, s_tangents)
+    put_tangent(T, j, 0, vq)
+    put_tangent(T, j, 1, s_tangents)
+    put_tangent(T, j, 2, plus6(cross6(row6(frame[6], j), s_tangents), scale6(rate, cross6(vq, s_tangents))))
+    put_tangent(T, j, 3, cross6(row6(frame[3], j), s_tangents))
+    put_tangent(T, j, 4, s_tangents)
     for i in range(D + 1):
         inside[i] = 1.0 if i == j or (j < i < D and inside[parents[i]] > 0.0) else 0.0
         if inside[i] > 0.0 and i > j:
-            propagate_tangents(frame, i, parents[i], qd[f, i], T)
+            # Tangents at link `i` from those at its parent `k`
+            k = parents[i]
+            R_tangents, r_tangents = frame[0], frame[1]
+            moved = scale6(qd[f, i], row6(frame[2], i))
+            for n in range(2):
+                v = twist_to_child(R_tangents, r_tangents, i, tangent_row(T, k, n))
+                put_tangent(T, i, n, v)
+                put_tangent(
+                    T,
+                    i,
+                    2 + n,
+                    plus6(twist_to_child(R_tangents, r_tangents, i, tangent_row(T, k, 2 + n)), cross6(v, moved)),
+                )
+            put_tangent(T, i, 4, twist_to_child(R_tangents, r_tangents, i, tangent_row(T, k, 4)))
     for i in range(D - 1, j - 1, -1):
         if inside[i] > 0.0:
             add_link_tangents(inertias, frame, i, T, U)
@@ -339,18 +331,3 @@ def pinocchio_aggregate_blocks(
             if force is not None:
                 blocks[n, f, 3:] -= hat(force[:3]) @ J_com
     return totals, blocks
-
-
-def pinocchio_torque_blocks(tree: JointTree, states: TreeStates, gravity: FloatArray, joints: IntArray) -> FloatArray:
-    """Derivatives ``(3, F, k, D)`` of the torques of ``joints`` by q, qd and qdd, frame by frame."""
-    pin, model = import_pinocchio(), pinocchio_model(tree).copy()
-    model.gravity.linear = gravity
-    data: Any = model.createData()
-    frames, D = states[0].shape
-    out = np.empty((3, frames, len(joints), D))
-    for f in range(frames):
-        blocks = pin.computeRNEADerivatives(model, data, states[0][f], states[1][f], states[2][f])
-        for n, block in enumerate(blocks):
-            full = np.triu(block) + np.triu(block, 1).T if n == 2 else block
-            out[n, f] = full[joints]
-    return out

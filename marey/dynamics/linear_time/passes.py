@@ -94,16 +94,6 @@ def fill_zero(array: FloatArray) -> None:
 
 
 @kernel
-def put_world_frame(R: FloatArray, P: FloatArray) -> None:
-    """Put the world's own frame into the last row."""
-    D = P.shape[0] - 1
-    for r in range(3):
-        P[D, r] = 0.0
-        for c in range(3):
-            R[D, r, c] = 1.0 if r == c else 0.0
-
-
-@kernel
 def compute_link_frames(
     parents: IntArray,
     kinds: IntArray,
@@ -116,10 +106,15 @@ def compute_link_frames(
 ) -> None:
     """World rotations ``R (D+3, 3, 3)`` and origins ``P (D+1, 3)`` [m] of all links at coordinates ``q[f]``.
 
-    The last two matrices are room to work in: allocating them anew would cost as much as a few joints.
+    The last two matrices are work space; allocating them costs as much as a few joints.
     """
     D = parents.shape[0]
-    put_world_frame(R, P)
+    # Put the world's own frame into the last row
+    D_frame = P.shape[0] - 1
+    for r in range(3):
+        P[D_frame, r] = 0.0
+        for c in range(3):
+            R[D_frame, r, c] = 1.0 if r == c else 0.0
     for i in range(D):
         k = parents[i]
         axis: Vector = (geometry[i, 0], geometry[i, 1], geometry[i, 2])
@@ -279,7 +274,7 @@ def leaf_to_base_recursion(
     w: FloatArray,
     columns: FloatArray,
 ) -> None:
-    r"""Sums of all sub-trees, and the columns ``(4, D, 6)`` of the Jacobians, in one loop: B.7-B.16, repaired.
+    r"""Sums of all sub-trees, and the columns ``(4, D, 6)`` of the Jacobians, in one loop ([Fang2003]_ B.7-B.16).
 
     .. math:: b = I^*s,\quad e = D\bar v + s\times p^*,\quad
         \partial_{\dot q} f_0 = e + \dot I^\circ s + v\times b,\quad
@@ -330,17 +325,6 @@ def leaf_to_base_recursion(
 
 
 @kernel
-def put_jacobian_columns(columns: FloatArray, o: Vector, f: int, blocks: FloatArray) -> None:
-    """Columns about the point ``o`` as Jacobians ``(4, F, 6, D)`` about the origin of the world."""
-    for n in range(4):
-        for i in range(columns.shape[1]):
-            force, moment = shift_wrench_to_origin(row6(columns[n], i), o)
-            for c in range(3):
-                blocks[n, f, c, i] = force[c]
-                blocks[n, f, 3 + c, i] = moment[c]
-
-
-@kernel
 def linear_time_jacobians(tree: TreeArrays, states: TreeStates, gravity: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Momentum and force ``(2, F, 6)``, Jacobians ``(4, F, 6, D)`` (dp/dq, dp/dqd = df/dqdd, df/dq, df/dqd)."""
     parents, kinds, rests, geometry, inertias, first = tree
@@ -357,5 +341,11 @@ def linear_time_jacobians(tree: TreeArrays, states: TreeStates, gravity: FloatAr
         leaf_to_base_recursion(parents, qd, qdd, f, S, V, A, weights, rates, p, w, columns)
         put6(totals[0], f, shift_wrench_to_origin(row6(p, D), o))
         put6(totals[1], f, shift_wrench_to_origin(row6(w, D), o))
-        put_jacobian_columns(columns, o, f, blocks)
+        # Columns about the point `o` as Jacobians `(4, F, 6, D)` about the origin of the world
+        for n in range(4):
+            for i in range(columns.shape[1]):
+                force, moment = shift_wrench_to_origin(row6(columns[n], i), o)
+                for c in range(3):
+                    blocks[n, f, c, i] = force[c]
+                    blocks[n, f, 3 + c, i] = moment[c]
     return totals, blocks

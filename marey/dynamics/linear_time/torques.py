@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen, frozen_ints, kernel
 from marey.dynamics.bodies import GRAVITY
-from marey.dynamics.linear_time.baselines import pinocchio_torque_blocks
+from marey.dynamics.linear_time.baselines import import_pinocchio, pinocchio_model
 from marey.dynamics.linear_time.passes import (
     AnyTree,
     TreeArrays,
@@ -39,7 +39,6 @@ from marey.dynamics.spatial import (
     scale6,
     twist_power,
 )
-from marey.dynamics.tree.joint_tree import JointTree
 from marey.dynamics.tree.reduced import reduce_jacobian
 
 
@@ -84,7 +83,7 @@ def put_lever_rows(
     columns: FloatArray,
     levers: FloatArray,
 ) -> None:
-    r"""What links above a joint do to its torque: three twists and one wrench of each joint, ``levers (3, D, 6)``.
+    r"""Effect of parent links on the torque of a joint: three twists and one wrench of each, ``levers (3, D, 6)``.
 
     .. math:: \partial_{q_k}\tau_i = \langle A_k, b_i\rangle + \langle N_k, z_i\rangle,\qquad
         \partial_{\dot q_k}\tau_i = \langle 2N_k, b_i\rangle + \langle s_k, z_i\rangle,\qquad
@@ -194,7 +193,7 @@ def compute_torque_jacobians(
         q: coordinates ``(F, D)``.
         qd: their velocities.
         qdd: their accelerations.
-        joints: the ``k`` coordinates whose torques are wanted, all by default.
+        joints: the ``k`` coordinates of the torques to return, all by default.
         gravity: downward acceleration of free fall [m/s^2].
         method: ``"sub-tree"``, Fang's extension ([Fang2003]_ §8.2): aggregates of sub-trees, whose cost grows with the
             number of torques; or ``"pinocchio"``.
@@ -206,17 +205,26 @@ def compute_torque_jacobians(
     if len(chosen) and not (chosen.min() >= 0 and chosen.max() < body.num_dofs):
         raise InputError("a joint is out of range", f"The tree has coordinates 0 to {body.num_dofs - 1}")
     if method == "pinocchio":
-        blocks = pinocchio_torque_blocks(body, states, gravity_vector(gravity), chosen)
+        # Derivatives `(3, F, k, D)` of the torques of `chosen` by q, qd and qdd, frame by frame
+        gravity_blocks = gravity_vector(gravity)
+        pin, model = import_pinocchio(), pinocchio_model(body).copy()
+        model.gravity.linear = gravity_blocks
+        data: Any = model.createData()
+        frames, D = states[0].shape
+        out = np.empty((3, frames, len(chosen), D))
+        for f in range(frames):
+            blocks = pin.computeRNEADerivatives(model, data, states[0][f], states[1][f], states[2][f])
+            for n, block in enumerate(blocks):
+                full = np.triu(block) + np.triu(block, 1).T if n == 2 else block
+                out[n, f] = full[chosen]
+        blocks = out
     else:
-        blocks = _subtree_torque_jacobians(body, states, gravity_vector(gravity), chosen)
+        # Derivatives `(3, F, k, D)` of the torques of chosen coordinates `(k,)`, which may repeat
+        gravity_jacobians = gravity_vector(gravity)
+        once, places = np.unique(chosen, return_inverse=True)
+        rows = np.full(body.num_dofs, -1)
+        rows[once] = np.arange(len(once))
+        blocks = linear_time_torque_jacobians(body.arrays, states, gravity_jacobians, rows, len(once))
+        blocks = blocks if np.array_equal(once, chosen) else blocks[:, :, places]
     dq, dqd, dqdd = reduce_jacobian(tree, blocks)
     return dq, dqd, dqdd
-
-
-def _subtree_torque_jacobians(body: JointTree, states: TreeStates, gravity: FloatArray, chosen: IntArray) -> FloatArray:
-    """Derivatives ``(3, F, k, D)`` of the torques of chosen coordinates ``(k,)``, which may repeat."""
-    once, places = np.unique(chosen, return_inverse=True)
-    rows = np.full(body.num_dofs, -1)
-    rows[once] = np.arange(len(once))
-    blocks = linear_time_torque_jacobians(body.arrays, states, gravity, rows, len(once))
-    return blocks if np.array_equal(once, chosen) else blocks[:, :, places]

@@ -18,7 +18,6 @@ import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray
 from marey.dynamics.tree.coordinates import PRISMATIC, REVOLUTE, WORLD, Point, TreeSkeleton
-from marey.lie import SO3
 from marey.skeleton import NO_PARENT, Skeleton
 
 AXES: Final = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
@@ -133,26 +132,6 @@ def add_root(draft: TreeDraft, slides: str, turns: str, group: str) -> int:
     for letter in turns:
         link = draft.add(f"root_r{letter}", link, AXES[letter], group=group)
     return link
-
-
-def plan_random_tree(rng: np.random.Generator, num_dofs: int, massless: float) -> TreeParts:
-    """Tree in which each joint hangs on the one before it or on a near ancestor of that; the last link has mass."""
-    if num_dofs < 1:
-        raise InputError(f"a tree of {num_dofs} joints", "It needs at least one")
-    draft = TreeDraft()
-    for i in range(num_dofs):
-        axis, parent = rng.normal(size=3), i - 1
-        for _ in range(int(rng.integers(0, 4)) if i > 1 else 0):
-            parent = max(draft.parents[parent], 0)
-        kind = PRISMATIC if rng.random() < 0.3 else REVOLUTE
-        offset, turn = 0.4 * rng.normal(size=3), SO3.random(rng).wxyz
-        unit = axis / np.linalg.norm(axis)
-        draft.add(f"q{i}", parent, unit, group=f"q{i}", kind=kind, offset=offset, orientation=turn)
-        if i == num_dofs - 1 or rng.random() >= massless:
-            corners = 0.2 * rng.normal(size=(8, 3))  # a solid: eight points, so that its moments are possible
-            for corner in corners:
-                draft.weigh(i, float(rng.uniform(0.1, 0.5)), corner, np.zeros((3, 3)))
-    return draft.build(None, {})
 
 
 SIDES: Final = {"left": 1.0, "right": -1.0}  # sign of the side's X

@@ -55,7 +55,10 @@ def compose_joint_rotation(tree: JointTree, dofs: Sequence[int], q: FloatArray) 
 
 def coordinates_from_motion(tree: JointTree, figure: TreeSkeleton, motion: Motion) -> FloatArray:
     """Coordinates ``(F, D)`` of a clip, each curve continuous in time."""
-    check_same_skeleton(figure, motion)
+    # Refuse a clip of other bones; bones that a body got back may be missing in the clip
+    ours, theirs = figure.skeleton, motion.skeleton
+    if not (_has_same_bones(ours, theirs) or _has_same_bones(ours, restore_bones(theirs))):
+        raise InputError(f"the clip is of skeleton {theirs!r}, the tree moves {ours!r}", "Retarget the clip first")
     q = np.zeros((motion.num_frames, tree.num_dofs))
     for j, dofs in enumerate(figure.joint_dofs):
         turns = _select_kind(tree, dofs, REVOLUTE)
@@ -64,13 +67,6 @@ def coordinates_from_motion(tree: JointTree, figure: TreeSkeleton, motion: Motio
     for i in _select_kind(tree, figure.joint_dofs[0], PRISMATIC):
         q[:, i] = (motion.root_positions - tree.offsets[i]) @ tree.axes[i]
     return q
-
-
-def check_same_skeleton(figure: TreeSkeleton, motion: Motion) -> None:
-    """Refuse a clip of other bones; bones that a body got back may be missing in the clip."""
-    ours, theirs = figure.skeleton, motion.skeleton
-    if not (_has_same_bones(ours, theirs) or _has_same_bones(ours, restore_bones(theirs))):
-        raise InputError(f"the clip is of skeleton {theirs!r}, the tree moves {ours!r}", "Retarget the clip first")
 
 
 def _has_same_bones(a: Skeleton, b: Skeleton) -> bool:
@@ -113,17 +109,6 @@ def continuous_euler_angles(rotations: SO3, frame: FloatArray) -> FloatArray:
     )  # the two triples are equally far from themselves
     on_far = np.concatenate([[False], np.cumsum(swaps) % 2 == 1])
     return np.unwrap(np.where(on_far[:, None], far, near), axis=0)
-
-
-def compute_gimbal_margins(tree: JointTree, q: FloatArray) -> dict[str, float]:
-    """Least angle [rad] of each joint of three turns to its gimbal lock, where its middle turn is a right angle."""
-    margins: dict[str, float] = {}
-    for group in dict.fromkeys(tree.groups):
-        turns = [i for i in range(tree.num_dofs) if tree.groups[i] == group and tree.kinds[i] == REVOLUTE]
-        if len(turns) == 3:
-            sine = np.abs(np.sin(q[:, turns[1]])).max()
-            margins[group] = float(0.5 * np.pi - np.arcsin(sine))
-    return margins
 
 
 def _select_kind(tree: JointTree, dofs: Sequence[int], kind: int) -> list[int]:

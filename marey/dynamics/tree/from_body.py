@@ -42,7 +42,7 @@ _CMU_FINGERS: Final = ("lefthandindex1", "righthandindex1", "lthumb", "rthumb")
 
 
 class BodyProtocol(Protocol):
-    """What a tree needs of a body."""
+    """Interface of a body that a joint tree uses."""
 
     @property
     def skeleton(self) -> Skeleton:
@@ -67,7 +67,7 @@ class BodyProtocol(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointAxes:
-    """How one joint will turn."""
+    """Rotation axes of one joint."""
 
     axes: FloatArray  # (n, 3) in the joint's frame, in the order they act; none for a stiff joint
     letters: str  # (n,) name of each turn; empty for a hinge
@@ -87,7 +87,30 @@ def plan_body_tree(
     skeleton = body.skeleton
     plans = choose_joint_axes(skeleton, role_map(skeleton), motion, fingers=fingers)
     draft = TreeDraft()
-    links, dofs = _add_joints(draft, skeleton, plans, root_order)
+    # Add all turns; returns the link that carries each joint and where on it the joint is, and its coordinates
+    root = add_root(draft, "xyz", root_order, skeleton.names[0])
+    links: list[tuple[int, FloatArray]] = [(root, np.zeros(3))]
+    dofs: list[tuple[int, ...]] = [tuple(range(root + 1))]
+    for j in range(1, skeleton.num_joints):
+        link_joints, shift_joints = links[int(skeleton.parents[j])]
+        plan, offset, own = plans[j], shift_joints + skeleton.offsets[j], list[int]()
+        orientation = plan.orientation.wxyz
+        for n, axis in enumerate(plan.axes):
+            name = f"{skeleton.names[j]}_r{plan.letters[n]}" if plan.letters else skeleton.names[j]
+            link_joints = draft.add(
+                name,
+                link_joints,
+                axis,
+                group=skeleton.names[j],
+                offset=offset,
+                orientation=orientation,
+                bounds=plan.bounds,
+            )
+            offset, orientation = np.zeros(3), SO3.identity().wxyz
+            own.append(link_joints)
+        links.append((link_joints, offset))
+        dofs.append(tuple(own))
+    dofs = tuple(dofs)
     for j in np.flatnonzero(body.masses):
         link, shift = links[int(j)]
         draft.weigh(link, float(body.masses[j]), body.centres[j] + shift, body.inertias[j])
@@ -97,7 +120,7 @@ def plan_body_tree(
 
 
 def _describe_joints(skeleton: Skeleton, plans: list[JointAxes]) -> tuple[str, ...]:
-    """Which joints are hinges and which are stiff, in sentences."""
+    """Description of hinges and fixed joints, in sentences."""
     found = {1: list[str](), 0: list[str]()}
     for name, plan in zip(skeleton.names[1:], plans[1:], strict=True):
         if len(plan.axes) in found:
@@ -106,32 +129,25 @@ def _describe_joints(skeleton: Skeleton, plans: list[JointAxes]) -> tuple[str, .
     return tuple(f"{words[count]}: {', '.join(names)}" for count, names in found.items() if names)
 
 
-def _add_joints(
-    draft: TreeDraft, skeleton: Skeleton, plans: list[JointAxes], root_order: str
-) -> tuple[list[tuple[int, FloatArray]], tuple[tuple[int, ...], ...]]:
-    """Add all turns; returns the link that carries each joint and where on it the joint is, and its coordinates."""
-    root = add_root(draft, "xyz", root_order, skeleton.names[0])
-    links: list[tuple[int, FloatArray]] = [(root, np.zeros(3))]
-    dofs: list[tuple[int, ...]] = [tuple(range(root + 1))]
-    for j in range(1, skeleton.num_joints):
-        link, shift = links[int(skeleton.parents[j])]
-        plan, offset, own = plans[j], shift + skeleton.offsets[j], list[int]()
-        orientation = plan.orientation.wxyz
-        for n, axis in enumerate(plan.axes):
-            name = f"{skeleton.names[j]}_r{plan.letters[n]}" if plan.letters else skeleton.names[j]
-            link = draft.add(
-                name, link, axis, group=skeleton.names[j], offset=offset, orientation=orientation, bounds=plan.bounds
-            )
-            offset, orientation = np.zeros(3), SO3.identity().wxyz
-            own.append(link)
-        links.append((link, offset))
-        dofs.append(tuple(own))
-    return links, tuple(dofs)
-
-
 def choose_joint_axes(skeleton: Skeleton, roles: RoleMap, motion: Motion | None, *, fingers: bool) -> list[JointAxes]:
     """How each joint will turn; the root's entry is not used."""
-    turns = rest_rotations_to_hanging(skeleton, roles)
+    # For each joint of a limb, the rotation that turns the limb's rest pose straight down
+    turns: dict[int, SO3] = {}
+    for top, others in LIMB_ROLES.items():
+        for side in ("left", "right"):
+            upper, lower = roles.get(f"{side}_{top}"), roles.get(f"{side}_{others[0]}")
+            if upper is None or lower is None:
+                continue
+            rest = skeleton.rest_positions()
+            bone = rest[lower] - rest[upper]
+            if np.linalg.norm(bone) > 0.0:
+                turn = SO3.from_two_vectors(bone, DOWN)
+                inside = [upper]
+                for j in range(upper + 1, skeleton.num_joints):
+                    if skeleton.parents[j] in inside:
+                        inside.append(j)
+                for joint in inside:
+                    turns[joint] = turn
     parts = {j: role.split("_")[-1] for role, j in roles.joints.items()}
     plans: list[JointAxes] = []
     for j, name in enumerate(skeleton.names):
@@ -152,31 +168,6 @@ def choose_joint_axes(skeleton: Skeleton, roles: RoleMap, motion: Motion | None,
                 order = _choose_rotation_order(order, start.inverse() @ motion.rotations[:, j], frame)
             plans.append(JointAxes(_axes_in_order(frame, order), order, start))
     return plans
-
-
-def rest_rotations_to_hanging(skeleton: Skeleton, roles: RoleMap) -> dict[int, SO3]:
-    """For each joint of a limb, the rotation that turns the limb's rest pose straight down."""
-    turns: dict[int, SO3] = {}
-    for top, others in LIMB_ROLES.items():
-        for side in ("left", "right"):
-            upper, lower = roles.get(f"{side}_{top}"), roles.get(f"{side}_{others[0]}")
-            if upper is None or lower is None:
-                continue
-            rest = skeleton.rest_positions()
-            bone = rest[lower] - rest[upper]
-            if np.linalg.norm(bone) > 0.0:
-                turn = SO3.from_two_vectors(bone, DOWN)
-                for joint in _subtree_joints(skeleton, upper):
-                    turns[joint] = turn
-    return turns
-
-
-def _subtree_joints(skeleton: Skeleton, top: int) -> list[int]:
-    inside = [top]
-    for j in range(top + 1, skeleton.num_joints):
-        if skeleton.parents[j] in inside:
-            inside.append(j)
-    return inside
 
 
 def _find_hinge(skeleton: Skeleton, roles: RoleMap, j: int, motion: Motion | None) -> FloatArray | None:

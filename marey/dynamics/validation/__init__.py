@@ -1,1 +1,1 @@
-"""The validity check: could a body have made this motion?"""
+"""The validity check of motions."""

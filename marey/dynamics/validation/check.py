@@ -12,21 +12,22 @@ from marey.base import FloatArray, InputError
 from marey.dynamics.bodies import GRAVITY, Body
 from marey.dynamics.contact_cones import LEVER_M, shift_wrench
 from marey.dynamics.inverse.newton_euler import InverseDynamics, check_argument_types, solve_inverse_dynamics
-from marey.dynamics.inverse.support_split import split_limbs
-from marey.dynamics.supports import FOOT_SLACK_M, Floor, Supports, find_supports
+from marey.dynamics.inverse.support_split import compute_centre_of_pressure, split_limbs
+from marey.dynamics.supports import FOOT_SLACK_M, Floor, Supports, compute_polygon_margins, find_supports
 from marey.dynamics.validation.measures import (
     LASTING_S,
+    LASTING_WEIGHT,
+    LOW_NORMAL,
+    MOMENT_WEIGHT,
+    SLIP_MARGIN,
     ContactSupply,
     average_gaussian,
     compute_momentum_drift,
-    compute_pressure_margins,
     compute_tipping_ratio,
-    find_causes,
     find_frames_near_flight,
     fit_contact_supply,
-    weight_missing_wrench,
 )
-from marey.dynamics.validation.report import Status, ValidityReport, find_spans
+from marey.dynamics.validation.report import CAUSES, Status, ValidityReport, find_spans
 from marey.motion import Contacts, Motion
 from marey.skeleton import Skeleton, leg_length, role_map
 
@@ -50,7 +51,7 @@ WALKING_TIPPING_RATIO: Final = (
     1.0  # [-] beyond it the pressure runs backwards under the foot; captured walks have 0.5 to 0.9
 )
 RUNNING_TIPPING_RATIO: Final = 1.15  # [-] captured runs have 0.8 to 1.1
-SIZE_TOL: Final = 0.02  # [-] of the legs; a body and a clip that differ by more are told apart
+SIZE_TOL: Final = 0.02  # [-] of the leg length; a body and a clip that differ by more are treated as different people
 TIPPING_LIMITS: Final = (1.0, 1.1)  # [-] amber and red, over the two above
 
 
@@ -68,7 +69,7 @@ def check_validity(
     limits: JointLimits | None = None,
     gravity: float = GRAVITY,
 ) -> ValidityReport:
-    r"""Say which frames of a motion a body could have made, and what is wrong with the others ([Fang2003]_ §4.2, F26).
+    r"""Classify the frames of a motion as valid or not, with the causes ([Fang2003]_ §4.2, F26).
 
     The six numbers of the aggregate wrench :math:`f_0` must lie in the cone that friction and the shape of soles and
     palms allow; in flight they must vanish. The distance to the cone, moments taken about the centre of mass and
@@ -100,9 +101,20 @@ def check_validity(
         UnknownNameError: the contact track names a point that the body does not have.
     """
     window = window_s if window_s is not None else 0.0 if cutoff_hz is None else WINDOW_S
-    _check_options(tolerance, gravity, slack_s, window)
+    if not (np.isfinite(tolerance) and tolerance > 0.0):
+        raise InputError(f"tolerance is {tolerance}", "Give a positive part of the body weight, 0.05 for instance")
+    if not (np.isfinite(gravity) and gravity >= 0.0):
+        raise InputError(f"gravity is {gravity}", "Give 0 or more, in m/s² along -Y")
+    if slack_s is not None and not 0.0 <= slack_s <= 1.0:
+        raise InputError(f"slack_s is {slack_s}", "Give 0 to 1 s")
+    if not 0.0 <= window <= 1.0:
+        raise InputError(f"window_s is {window}", "Give 0 to 1 s")
     check_argument_types("validity", motion=motion)
-    body = _default_body(motion) if body is None else body
+    body = (
+        (Body.from_motion(motion) if motion.translations is not None else _cached_body(motion.skeleton))
+        if body is None
+        else body
+    )
     check_argument_types("validity", motion=motion, body=body)
     dynamics = solve_inverse_dynamics(body, motion, cutoff_hz=cutoff_hz, gravity=gravity)
     dynamics = replace(dynamics, wrench=average_gaussian(dynamics.wrench, motion.rate_hz, window))
@@ -110,8 +122,24 @@ def check_validity(
     slack = _timing_slack(window, motion.rate_hz, is_detected=is_detected) if slack_s is None else slack_s
     supports = find_supports(motion, contacts, floor=floor, friction=friction, slack_s=slack)
     supply = fit_contact_supply(dynamics, supports)
-    weighed = weight_missing_wrench(supply.missing, supports.carried, motion.rate_hz)
-    places, balance = compute_pressure_margins(dynamics, supports)
+    # What counts of a missing wrench `(F, 6)`: what lasts on the ground, or the frame alone where that is more
+    missing = supply.missing
+    carried = supports.carried
+    rate_hz = motion.rate_hz
+    steady = LASTING_WEIGHT * average_gaussian(missing * carried[:, None], rate_hz, LASTING_S)
+    brief = MOMENT_WEIGHT * missing
+    is_brief = np.linalg.norm(brief, axis=-1) > np.linalg.norm(steady, axis=-1)
+    weighed = np.where(is_brief[:, None], brief, steady)
+    # Centre of pressure `(F, 3)` [m] and how far inside the polygon of the supports it is `(F,)` [m]
+    weight = dynamics.body.mass_kg * GRAVITY
+    places, _ = compute_centre_of_pressure(dynamics.wrench, supports.floor_m)
+    normal = dynamics.forces[:, 1] / weight
+    under = dynamics.com * [1.0, 0.0, 1.0] + [0.0, supports.floor_m, 0.0]
+    places = np.where((normal > LOW_NORMAL / 4.0)[:, None], places, under)
+    flat = np.ascontiguousarray(places[:, [0, 2]])
+    points = np.ascontiguousarray(supports.points[..., [0, 2]])
+    margins = compute_polygon_margins(flat, points, supports.active & ~supports.grips)
+    balance = margins * np.clip(normal / LOW_NORMAL, 0.0, 1.0)
     hurry = compute_tipping_ratio(dynamics, supports, places)
     checks = _FrameMeasures(
         np.linalg.norm(weighed, axis=-1),
@@ -139,10 +167,6 @@ def _limit_excess(motion: Motion, limits: JointLimits | None) -> FloatArray:
 
 def _timing_slack(window_s: float, rate_hz: float, *, is_detected: bool) -> float:
     return DETECTED_SLACK_S * is_detected + max(window_s, STENCIL_FRAMES / rate_hz)
-
-
-def _default_body(motion: Motion) -> Body:
-    return Body.from_motion(motion) if motion.translations is not None else _cached_body(motion.skeleton)
 
 
 @lru_cache(maxsize=64)  # a skeleton cannot be changed, and clips share theirs
@@ -174,17 +198,6 @@ class _FrameMeasures:
         return np.where(worst <= 1.0, 0, np.where(worst <= 2.0, 1, 2)).astype(np.int8)
 
 
-def _check_options(tolerance: float, gravity: float, slack_s: float | None, window_s: float) -> None:
-    if not (np.isfinite(tolerance) and tolerance > 0.0):
-        raise InputError(f"tolerance is {tolerance}", "Give a positive part of the body weight, 0.05 for instance")
-    if not (np.isfinite(gravity) and gravity >= 0.0):
-        raise InputError(f"gravity is {gravity}", "Give 0 or more, in m/s² along -Y")
-    if slack_s is not None and not 0.0 <= slack_s <= 1.0:
-        raise InputError(f"slack_s is {slack_s}", "Give 0 to 1 s")
-    if not 0.0 <= window_s <= 1.0:
-        raise InputError(f"window_s is {window_s}", "Give 0 to 1 s")
-
-
 def _build_report(
     motion: Motion,
     dynamics: InverseDynamics,
@@ -200,10 +213,31 @@ def _build_report(
     force = supply.needed[:, :3]
     friction = float(np.hypot(supports.edges[0, 0], supports.edges[0, 2]))
     margin = friction * force[:, 1] - np.hypot(force[:, 0], force[:, 2])
-    flags = find_causes(supply, supports, weighed, checks.ratios(), balance, margin)
+    # Why each frame is not green `(F, C)`, by CAUSES
+    ratios = checks.ratios()
+    flags = np.zeros((len(weighed), len(CAUSES)), dtype=np.bool_)
+    column = {name: k for k, name in enumerate(CAUSES)}
+    lacks = ratios[:, 0] > 1.0
+    carried = supports.carried
+    up, level = weighed[:, 1], np.hypot(weighed[:, 0], weighed[:, 2])
+    twist, tip = np.abs(weighed[:, 4]), np.hypot(weighed[:, 3], weighed[:, 5])
+    total = np.linalg.norm(weighed, axis=-1)
+    pulls = -up > 0.5 * total
+    flags[:, column["pull"]] = lacks & pulls
+    slips = (margin < -SLIP_MARGIN) | (twist > 0.6 * total)
+    flags[:, column["slip"]] = lacks & carried & ~pulls & slips
+    flags[:, column["tipping"]] = lacks & carried & ~pulls & ((balance < 0.0) | ~slips)
+    turns = np.maximum(tip, twist) > np.hypot(up, level)
+    flags[:, column["hover"]] = lacks & ~carried & ~pulls & ~turns
+    flags[:, column["momentum"]] = lacks & ~carried & ~pulls & turns
+    for k, name in enumerate(("slide", "penetration", "limits", "haste"), start=1):
+        flags[:, column[name]] = ratios[:, k] > 1.0
     flags = flags & (levels > 0)[:, None]
     lack = np.linalg.norm(supply.missing, axis=-1)
-    available = _wrench_about_origin(weight * supply.given, dynamics.com)
+    # Wrenches about the world origin of those about the centre of mass with moments over `LEVER_M`
+    scaled = weight * supply.given
+    force_origin, moment = shift_wrench(np.concatenate([scaled[:, :3], LEVER_M * scaled[:, 3:]], axis=1), -dynamics.com)
+    available = np.concatenate([force_origin, moment], axis=1)
     return ValidityReport(
         name=motion.name,
         times=motion.times(),
@@ -230,19 +264,13 @@ def _build_report(
     )
 
 
-def _wrench_about_origin(scaled: FloatArray, com: FloatArray) -> FloatArray:
-    """Wrenches about the world origin of those about the centre of mass with moments over ``LEVER_M``."""
-    force, moment = shift_wrench(np.concatenate([scaled[:, :3], LEVER_M * scaled[:, 3:]], axis=1), -com)
-    return np.concatenate([force, moment], axis=1)
-
-
 def _collect_warnings(motion: Motion, dynamics: InverseDynamics, supports: Supports) -> list[str]:
     notes = [f"body: {note}" for note in dynamics.body.report]
     ours, theirs = (leg_length(s, role_map(s)) for s in (dynamics.body.skeleton, motion.skeleton))
     if abs(ours - theirs) > SIZE_TOL * max(ours, theirs):
         notes.append(
             f"the legs of the body are {ours:.2f} m long, those of the clip {theirs:.2f} m: "
-            "contacts are taken from the clip, forces from the body"
+            "contacts are those of the clip, forces those of the body"
         )
     if not supports.points.shape[1]:
         notes.append("this body has no feet or hands that could touch: every frame is taken as flight")

@@ -84,7 +84,14 @@ def compare_reaction(report: ValidityReport, reaction: GroundReaction, *, start_
         InputError: fewer than ten frames can be compared.
     """
     measured = reaction.at(report.times + start_s)
-    used = find_comparable_frames(report, measured)
+    # Frames `(F,)` in which the plates carry all of the body
+    loaded = measured.is_loaded()
+    used = any_in_row(loaded)
+    longest = MISSED_S * report.dynamics.rate_hz
+    for limb, side in enumerate(SIDES):
+        felt = loaded[:, measured.names.index(side)] if side in measured.names else any_in_row(loaded)
+        for start, stop in find_runs(report.supports.limb_active(limb, slack=False) & ~felt):
+            used[start:stop] &= (stop - start) <= longest
     if int(used.sum()) < MIN_FRAMES:
         raise InputError(
             f"only {int(used.sum())} frames of '{report.name}' stand on the plates with all feet",
@@ -97,7 +104,8 @@ def compare_reaction(report: ValidityReport, reaction: GroundReaction, *, start_
     places, _ = compute_centre_of_pressure(wanted, report.supports.floor_m)
     truth, _ = compute_centre_of_pressure(given, report.supports.floor_m)
     away = np.linalg.norm((places - truth)[used], axis=-1)
-    twists = [_vertical_moment(values, truth)[used] for values in (wanted, given)]
+    # Moment about the vertical through places `(F, 3)`
+    twists = [(values[:, 3:] - np.cross(truth, values[:, :3]))[:, 1][used] for values in (wanted, given)]
     return ReactionComparison(
         times=report.times,
         used=used,
@@ -115,18 +123,6 @@ def compare_reaction(report: ValidityReport, reaction: GroundReaction, *, start_
     )
 
 
-def find_comparable_frames(report: ValidityReport, measured: GroundReaction) -> BoolArray:
-    """Frames ``(F,)`` in which the plates carry all of the body."""
-    loaded = measured.is_loaded()
-    used = any_in_row(loaded)
-    longest = MISSED_S * report.dynamics.rate_hz
-    for limb, side in enumerate(SIDES):
-        felt = loaded[:, measured.names.index(side)] if side in measured.names else any_in_row(loaded)
-        for start, stop in find_runs(report.supports.limb_active(limb, slack=False) & ~felt):
-            used[start:stop] &= (stop - start) <= longest
-    return used
-
-
 def _foot_errors(report: ValidityReport, measured: GroundReaction, used: BoolArray, weight: float) -> dict[str, float]:
     """Vertical error of each foot [body weights], the computed force shared by the alpha rule."""
     if not set(SIDES) <= set(measured.names):
@@ -138,11 +134,6 @@ def _foot_errors(report: ValidityReport, measured: GroundReaction, used: BoolArr
         )
         for k, side in enumerate(SIDES)
     }
-
-
-def _vertical_moment(wrenches: FloatArray, places: FloatArray) -> FloatArray:
-    """Moment about the vertical through places ``(F, 3)``."""
-    return (wrenches[:, 3:] - np.cross(places, wrenches[:, :3]))[:, 1]
 
 
 def _root_mean_square(values: FloatArray) -> float:

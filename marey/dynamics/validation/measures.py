@@ -1,4 +1,4 @@
-"""What of a wrench is missing, where the pressure lies, when a body flies, and what is wrong with a frame.
+"""Measures of a frame: missing wrench, centre of pressure, flight, and causes of invalidity.
 
 A body on one foot moves as gravity tips it; a clip that is played too fast moves harder.
 """
@@ -14,22 +14,20 @@ from marey.base import BoolArray, FloatArray
 from marey.dynamics.bodies import GRAVITY
 from marey.dynamics.contact_cones import LEVER_M, fit_moving_cones
 from marey.dynamics.inverse.newton_euler import InverseDynamics
-from marey.dynamics.inverse.support_split import compute_centre_of_pressure
-from marey.dynamics.supports import Supports, any_in_row, compute_polygon_margins, widen_flags
-from marey.dynamics.validation.report import CAUSES
+from marey.dynamics.supports import Supports, any_in_row, widen_flags
 from marey.motion import find_runs
 
 TIPPING_WINDOW_S: Final = (
     1.2  # [s] standard deviation: a stride or two on both sides; a single stop or start is hasty too
 )
-MIN_ARM_M: Final = 0.08  # [m] a body that stays nearer over its foot than this, on the whole, tells nothing
+MIN_ARM_M: Final = 0.08  # [m] below this mean offset from its foot a body gives no information
 MIN_SHARE: Final = 0.2  # of the window on one foot
-MIN_COSINE: Final = 0.4  # [-] between what gravity does and what the body does; less is no pendulum
-MIN_NORMAL: Final = 0.2  # [body weights] with less force there is no centre of pressure to speak of
+MIN_COSINE: Final = 0.4  # [-] between tipping by gravity and acceleration; below it, not a pendulum
+MIN_NORMAL: Final = 0.2  # [body weights] force below which the centre of pressure is undefined
 
 
 def compute_tipping_ratio(dynamics: InverseDynamics, supports: Supports, places: FloatArray) -> FloatArray:
-    r"""How many times as hard as gravity tips it a body on one foot moves ``(F,)``; zero where nothing tells.
+    r"""Horizontal acceleration over the tipping effect of gravity on one foot ``(F,)``; zero where undefined.
 
     With :math:`u` from the middle of the foot to the centre of mass and :math:`w` from the centre of pressure that the
     motion needs to the centre of mass, both level, it is :math:`\sum u\cdot w/\sum u\cdot u` over the frames on one
@@ -52,7 +50,16 @@ def compute_tipping_ratio(dynamics: InverseDynamics, supports: Supports, places:
         sums = np.stack([(arm * arm).sum(axis=1), (arm * needed).sum(axis=1), (needed * needed).sum(axis=1)])
         total += np.where(used, sums, 0.0)
     share = np.any(alone, axis=0).astype(np.float64)
-    return _pendulum_ratios(*_average_over_window(np.concatenate([total, share[None]]), dynamics.rate_hz))
+    # Rows `(K, F)` averaged over a Gaussian window that is cut at the ends of the clip
+    rows = np.concatenate([total, share[None]])
+    rate_hz = dynamics.rate_hz
+    half = min(int(np.ceil(3.0 * TIPPING_WINDOW_S * rate_hz)), rows.shape[1] - 1)
+    window = np.exp(-0.5 * (np.arange(-half, half + 1) / (TIPPING_WINDOW_S * rate_hz)) ** 2)
+    length = rows.shape[1] + 2 * half
+    spectrum = np.fft.rfft(window, length)
+    inside = np.fft.irfft(np.fft.rfft(np.ones(rows.shape[1]), length) * spectrum, length)[half : half + rows.shape[1]]
+    means = np.fft.irfft(np.fft.rfft(rows, length, axis=1) * spectrum, length, axis=1)
+    return _pendulum_ratios(*np.maximum(means[:, half : half + rows.shape[1]] / np.maximum(inside, 1e-9), 0.0))
 
 
 def _find_single_support(dynamics: InverseDynamics, supports: Supports) -> tuple[BoolArray, BoolArray]:
@@ -61,17 +68,6 @@ def _find_single_support(dynamics: InverseDynamics, supports: Supports) -> tuple
     weight = dynamics.body.mass_kg * GRAVITY
     free = ~np.any(hands, axis=0) & (dynamics.forces[:, 1] > MIN_NORMAL * weight)
     return left & ~right & free, right & ~left & free
-
-
-def _average_over_window(rows: FloatArray, rate_hz: float) -> FloatArray:
-    """Rows ``(K, F)`` averaged over a Gaussian window that is cut at the ends of the clip."""
-    half = min(int(np.ceil(3.0 * TIPPING_WINDOW_S * rate_hz)), rows.shape[1] - 1)
-    window = np.exp(-0.5 * (np.arange(-half, half + 1) / (TIPPING_WINDOW_S * rate_hz)) ** 2)
-    length = rows.shape[1] + 2 * half
-    spectrum = np.fft.rfft(window, length)
-    inside = np.fft.irfft(np.fft.rfft(np.ones(rows.shape[1]), length) * spectrum, length)[half : half + rows.shape[1]]
-    means = np.fft.irfft(np.fft.rfft(rows, length, axis=1) * spectrum, length, axis=1)
-    return np.maximum(means[:, half : half + rows.shape[1]] / np.maximum(inside, 1e-9), 0.0)
 
 
 def _pendulum_ratios(arms: FloatArray, products: FloatArray, needs: FloatArray, share: FloatArray) -> FloatArray:
@@ -99,7 +95,7 @@ MIN_FLIGHT_S: Final = 0.08  # [s] shorter gaps between contacts are not called a
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ContactSupply:
-    """What contacts give towards what a motion needs; moments about the centre of mass."""
+    """Wrench supplied by contacts, and the demand of the motion; moments about the centre of mass."""
 
     needed: FloatArray  # (F, 6) [body weights, moments over LEVER_M]
     given: FloatArray  # (F, 6) nearest that the contacts can give
@@ -107,7 +103,7 @@ class ContactSupply:
 
     @property
     def missing(self) -> FloatArray:
-        """What no contact gives ``(F, 6)``."""
+        """Missing wrench ``(F, 6)``."""
         return self.needed - self.given
 
 
@@ -129,17 +125,6 @@ def fit_contact_supply(dynamics: InverseDynamics, supports: Supports) -> Contact
     return ContactSupply(needed, given + held, forces)
 
 
-def weight_missing_wrench(missing: FloatArray, carried: BoolArray, rate_hz: float) -> FloatArray:
-    """What counts of a missing wrench ``(F, 6)``: what lasts on the ground, or the frame alone where that is more.
-
-    In the air, where ``carried`` ``(F,)`` is false, only the frame counts: a capture falls at 9 to 11 m/s².
-    """
-    steady = LASTING_WEIGHT * average_gaussian(missing * carried[:, None], rate_hz, LASTING_S)
-    brief = MOMENT_WEIGHT * missing
-    is_brief = np.linalg.norm(brief, axis=-1) > np.linalg.norm(steady, axis=-1)
-    return np.where(is_brief[:, None], brief, steady)
-
-
 def average_gaussian(values: FloatArray, rate_hz: float, window_s: float) -> FloatArray:
     """Mean of values ``(F, ...)`` over a Gaussian window of this standard deviation, the clip mirrored at its ends."""
     half = min(int(np.ceil(3.0 * window_s * rate_hz)), len(values) - 1)
@@ -151,22 +136,6 @@ def average_gaussian(values: FloatArray, rate_hz: float, window_s: float) -> Flo
     longer = np.concatenate([columns[half:0:-1], columns, columns[-2 : -half - 2 : -1]])
     means = [cast(FloatArray, np.convolve(longer[:, k], window, mode="valid")) for k in range(columns.shape[1])]
     return np.stack(means, axis=1).reshape(values.shape)
-
-
-def compute_pressure_margins(dynamics: InverseDynamics, supports: Supports) -> tuple[FloatArray, FloatArray]:
-    """Centre of pressure ``(F, 3)`` [m] and how far inside the polygon of the supports it is ``(F,)`` [m].
-
-    Near take-off, where little force is left, the margin is taken as that of ``LOW_NORMAL``.
-    """
-    weight = dynamics.body.mass_kg * GRAVITY
-    places, _ = compute_centre_of_pressure(dynamics.wrench, supports.floor_m)
-    normal = dynamics.forces[:, 1] / weight
-    under = dynamics.com * [1.0, 0.0, 1.0] + [0.0, supports.floor_m, 0.0]
-    places = np.where((normal > LOW_NORMAL / 4.0)[:, None], places, under)
-    flat = np.ascontiguousarray(places[:, [0, 2]])
-    points = np.ascontiguousarray(supports.points[..., [0, 2]])
-    margins = compute_polygon_margins(flat, points, supports.active & ~supports.grips)
-    return places, margins * np.clip(normal / LOW_NORMAL, 0.0, 1.0)
 
 
 def compute_momentum_drift(dynamics: InverseDynamics, supports: Supports) -> FloatArray:
@@ -192,37 +161,3 @@ def find_frames_near_flight(supports: Supports, rate_hz: float) -> BoolArray:
 def find_flights(active: BoolArray, rate_hz: float, least_s: float = MIN_FLIGHT_S) -> list[tuple[int, int]]:
     """Begin and end (exclusive) of every stretch without support ``(F, P)`` that is long enough to be a flight."""
     return [(a, b) for a, b in find_runs(~any_in_row(active)) if (b - a) >= least_s * rate_hz]
-
-
-def find_causes(
-    supply: ContactSupply,
-    supports: Supports,
-    weighed: FloatArray,
-    ratios: FloatArray,
-    balance: FloatArray,
-    friction_margin: FloatArray,
-) -> BoolArray:
-    """Why each frame is not green ``(F, C)``, by CAUSES.
-
-    Of the wrench that is missing, the largest part names the cause: upwards or sideways with nothing below is hover,
-    downwards is pull, a moment is tipping on the ground and momentum in the air, a moment about the normal or a force
-    beyond friction is slip.
-    """
-    flags = np.zeros((len(weighed), len(CAUSES)), dtype=np.bool_)
-    column = {name: k for k, name in enumerate(CAUSES)}
-    lacks = ratios[:, 0] > 1.0
-    carried = supports.carried
-    up, level = weighed[:, 1], np.hypot(weighed[:, 0], weighed[:, 2])
-    twist, tip = np.abs(weighed[:, 4]), np.hypot(weighed[:, 3], weighed[:, 5])
-    total = np.linalg.norm(weighed, axis=-1)
-    pulls = -up > 0.5 * total
-    flags[:, column["pull"]] = lacks & pulls
-    slips = (friction_margin < -SLIP_MARGIN) | (twist > 0.6 * total)
-    flags[:, column["slip"]] = lacks & carried & ~pulls & slips
-    flags[:, column["tipping"]] = lacks & carried & ~pulls & ((balance < 0.0) | ~slips)
-    turns = np.maximum(tip, twist) > np.hypot(up, level)
-    flags[:, column["hover"]] = lacks & ~carried & ~pulls & ~turns
-    flags[:, column["momentum"]] = lacks & ~carried & ~pulls & turns
-    for k, name in enumerate(("slide", "penetration", "limits", "haste"), start=1):
-        flags[:, column[name]] = ratios[:, k] > 1.0
-    return flags

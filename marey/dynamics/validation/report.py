@@ -1,4 +1,4 @@
-"""What the validity check found: the green, amber and red stretches of a clip, with causes in words and as curves."""
+"""The validity report: green, amber and red intervals of a clip, with causes as text and as curves."""
 
 from __future__ import annotations
 
@@ -20,13 +20,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from marey.dynamics.validation.measured import ReactionComparison
-    from marey.picture import PhysicsCurves
 
 
 COLOURS: Final = ("green", "amber", "red")
 CAUSES: Final = ("slip", "tipping", "pull", "hover", "momentum", "slide", "penetration", "limits", "haste")
 WORDS: Final = {
-    "slip": "the feet would slip: more sideways force or twist is needed than friction gives",
+    "slip": "the feet would slip: the motion needs more tangential force or twist than friction allows",
     "tipping": "the body would tip over: the ground would have to push beside the feet",
     "pull": "the ground would have to pull: the body comes down faster than it falls",
     "hover": "something must carry the body, and nothing that touches can",
@@ -76,7 +75,7 @@ class ValiditySpan:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ValidityReport:
-    """How far a motion could have been made by a body on its contacts, frame by frame; every number is finite.
+    """Validity of a motion on its contacts, frame by frame; all numbers are finite.
 
     Wrenches are force [N], then moment about the world origin [N m], in world axes.
     """
@@ -116,7 +115,7 @@ class ValidityReport:
 
     @property
     def wrench(self) -> FloatArray:
-        """What the motion needs ``(F, 6)``."""
+        """Demanded wrench ``(F, 6)``."""
         return self.dynamics.wrench
 
     @property
@@ -156,7 +155,7 @@ class ValidityReport:
         """One sentence."""
         share = f"{100.0 * self.valid_fraction:.0f} % of {self.num_frames} frames are green"
         if not self.cause_counts:
-            return f"{self.colour}: {share}; nothing that this body could not do"
+            return f"{self.colour}: {share}; no violations"
         worst = int(np.argmax(np.where(self.levels > 0, self.lack, 0.0)))
         cause = next(iter(self.cause_counts))
         return (
@@ -259,34 +258,31 @@ def _build_span(
     return ValiditySpan(start, stop, start / rate_hz, stop / rate_hz, COLOURS[level], causes, worst, words)
 
 
-def build_physics_curves(report: ValidityReport, measured: ReactionComparison | None = None) -> PhysicsCurves:
-    """What to draw of a report, with the forces of force plates if there are any."""
-    from marey.picture import PhysicsCurves
-
-    weight = report.dynamics.body.mass_kg * GRAVITY
-    title = f"{report.name} · {report.verdict}"
-    return PhysicsCurves(
-        name=report.name,
-        title=title if measured is None else f"{title}\n{measured.sentence}",
-        times=report.times,
-        spans=tuple((s.start_s, s.stop_s, s.status, s.causes[0] if s.causes else "") for s in report.spans),
-        forces=report.wrench[:, :3] / weight,
-        left=report.split.forces[:, 0, 1] / weight,
-        right=report.split.forces[:, 1, 1] / weight,
-        violation=report.violation,
-        tolerance=report.tolerance,
-        friction_margin=report.friction_margin,
-        balance_margin=report.balance_margin,
-        flight=~any_in_row(report.supports.touching),
-        measured=None if measured is None else measured.measured / weight,
-        is_measured=None if measured is None else measured.used,
-    )
-
-
 def plot_report(
     report: ValidityReport, path: str | os.PathLike[str] | None = None, *, measured: ReactionComparison | None = None
 ) -> Figure:
     """Draw a report: the coloured bar, forces, margins and what is missing; see ``marey.picture.plot_physics``."""
-    from marey.picture import plot_physics
+    # What to draw of a report, with the forces of force plates if there are any
+    from marey.picture import PhysicsCurves, plot_physics
 
-    return plot_physics(build_physics_curves(report, measured), path)
+    weight = report.dynamics.body.mass_kg * GRAVITY
+    title = f"{report.name} · {report.verdict}"
+    return plot_physics(
+        PhysicsCurves(
+            name=report.name,
+            title=title if measured is None else f"{title}\n{measured.sentence}",
+            times=report.times,
+            spans=tuple((s.start_s, s.stop_s, s.status, s.causes[0] if s.causes else "") for s in report.spans),
+            forces=report.wrench[:, :3] / weight,
+            left=report.split.forces[:, 0, 1] / weight,
+            right=report.split.forces[:, 1, 1] / weight,
+            violation=report.violation,
+            tolerance=report.tolerance,
+            friction_margin=report.friction_margin,
+            balance_margin=report.balance_margin,
+            flight=~any_in_row(report.supports.touching),
+            measured=None if measured is None else measured.measured / weight,
+            is_measured=None if measured is None else measured.used,
+        ),
+        path,
+    )

@@ -18,7 +18,7 @@ from marey.graph.construction.layout import CompactParts, anchor_displacements, 
 from marey.graph.database.clips import Database, Progress, gather_database, make_clip_tasks
 from marey.graph.database.compact import PhasePaths, cull_transitions, median_step_cost
 from marey.graph.database.settings import GraphSettings
-from marey.graph.database.transitions import PoseMetric, Transitions, find_transitions
+from marey.graph.database.transitions import PoseMetric, find_transitions
 from marey.graph.motion_graph import GraphSize, MotionGraph
 from marey.motion import Motion
 
@@ -43,7 +43,7 @@ def build_graph(
         behaviours: behaviour of each clip by name; by default what happens in it: "pick", "jump", "run" or "walk".
         workers: processes that make clips ready.
         cluster: address of a Dask scheduler, ``tcp://host:port``, that does it in their place.
-        resume: folder that keeps clips that are ready, so that a build that was killed goes on from there.
+        resume: folder of prepared clips, from which an interrupted build continues.
         on_progress: called with how many clips are ready, of how many.
         cancel: asked between clips whether to stop.
         **settings: those of :class:`GraphSettings`.
@@ -80,36 +80,15 @@ def assemble_graph(database: Database, settings: GraphSettings) -> MotionGraph:
     cost = ways.cost + price * (gap[ways.source] + gap[after])
     kept = select_cheapest([group[ways.source], group[after], _bin_landing_directions(database, ways, settings)], cost)
     kept = select_diverse_edges(database, ways, kept, group, cost, settings)
-    return _build_component(settings, database, transitions, ways, group, gap, kept, cost, notes)
-
-
-def _bin_landing_directions(database: Database, ways: PhasePaths, settings: GraphSettings) -> IntArray:
-    """Landing direction of flights, in bins; zero for ways on the ground."""
-    flights = np.array([not planted for planted in database.classes])[database.phases.kind[ways.source]]
-    yaw = anchor_displacements(database, ways)[:, 2]
-    return np.where(flights, np.floor(yaw / settings.yaw_bin_rad).astype(np.int64) + FLIGHT_BIN, 0)
-
-
-def _build_component(
-    settings: GraphSettings,
-    database: Database,
-    transitions: Transitions,
-    ways: PhasePaths,
-    group: IntArray,
-    gap: FloatArray,
-    kept: IntArray,
-    cost: FloatArray,
-    notes: tuple[str, ...],
-) -> MotionGraph:
-    after = database.phases.after[ways.through]
-    source, target = group[ways.source[kept]], group[after[kept]]
+    after_component = database.phases.after[ways.through]
+    source, target = group[ways.source[kept]], group[after_component[kept]]
     count = int(group.max()) + 1
     states = largest_component(source, target, count)
     number = np.full(count, -1, dtype=np.int64)
     number[states] = np.arange(len(states))
     inside = (number[source] >= 0) & (number[target] >= 0)
     if len(states) < 2 or not inside.any():
-        raise InputError("the clips do not flow into one another", "Raise `density` or `cross`, or add clips")
+        raise InputError("there are no transitions between the clips", "Raise `density` or `cross`, or add clips")
     kept = kept[inside]
     kept = kept[np.argsort(number[group[ways.source[kept]]], kind="stable")]
     members = tuple(_order_by_centrality(np.flatnonzero(group == state), gap) for state in states)
@@ -121,6 +100,13 @@ def _build_component(
     )
     told = (*database.notes, *notes)
     return MotionGraph(settings, database, transitions, ways.select(kept), arrays, members, tables, size, told)
+
+
+def _bin_landing_directions(database: Database, ways: PhasePaths, settings: GraphSettings) -> IntArray:
+    """Landing direction of flights, in bins; zero for ways on the ground."""
+    flights = np.array([not planted for planted in database.classes])[database.phases.kind[ways.source]]
+    yaw = anchor_displacements(database, ways)[:, 2]
+    return np.where(flights, np.floor(yaw / settings.yaw_bin_rad).astype(np.int64) + FLIGHT_BIN, 0)
 
 
 def _order_by_centrality(members: IntArray, gap: FloatArray) -> IntArray:

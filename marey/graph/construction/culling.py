@@ -76,7 +76,12 @@ def rescue_events(
     Each is priced by its distance like any other. Pairs farther than ``reach`` thresholds are not joined, and the event
     is named in the notes.
     """
-    main = _in_main_component(database, transitions)
+    # Whether each pose is in the largest part of the full graph in which everything reaches everything
+    own = np.flatnonzero(database.clip[1:] == database.clip[:-1])
+    source_component = np.concatenate([own, transitions.source])
+    target_component = np.concatenate([own + 1, transitions.target])
+    main = np.zeros(database.num_poses, dtype=bool)
+    main[largest_component(source_component, target_component, database.num_poses)] = True
     lost = [int(s) for s in event_phases(database) if not main[database.phases.start[s]]]
     added: list[tuple[IntArray, IntArray, FloatArray]] = []
     notes: list[str] = []
@@ -86,7 +91,7 @@ def rescue_events(
         if links is None:
             clip = database.clips[database.clip[database.phases.start[phase]]]
             what = "a flight" if not database.classes[database.phases.kind[phase]] else "a pick"
-            note = f"{what} of '{clip}' is like nothing else and is left out"
+            note = f"{what} of '{clip}' is similar to no other clip and is left out"
             notes += [note] if note not in notes else []
         else:
             added += links
@@ -100,16 +105,6 @@ def rescue_events(
         target=np.concatenate([transitions.target, target[key]]),
         distance=np.concatenate([transitions.distance, D[key]]),
     ), tuple(notes)
-
-
-def _in_main_component(database: Database, transitions: Transitions) -> BoolArray:
-    """Whether each pose is in the largest part of the full graph in which everything reaches everything."""
-    own = np.flatnonzero(database.clip[1:] == database.clip[:-1])
-    source = np.concatenate([own, transitions.source])
-    target = np.concatenate([own + 1, transitions.target])
-    main = np.zeros(database.num_poses, dtype=bool)
-    main[largest_component(source, target, database.num_poses)] = True
-    return main
 
 
 class _EventLinker:
@@ -191,16 +186,12 @@ def select_diverse_edges(
     stay = np.zeros(len(kept), dtype=bool)
     stay[select_cheapest([source, table.kind[after], *bins], cost[kept])] = True
     stay |= _rank_in_groups(source, cost[kept]) < settings.spare
-    events = is_event(database)
+    # Whether each phase begins with a pick or is a flight `(S,)`
+    wanted = np.array([not planted or planted[-1].startswith(PICKED_PREFIX) for planted in database.classes])
+    events = wanted[database.phases.kind]
     stay |= events[ways.source[kept]] | events[after]
     stay |= _rank_in_groups(group[after], cost[kept]) < 2  # the cheapest ways into a state stay, or it could be lost
     return kept[stay]
-
-
-def is_event(database: Database) -> BoolArray:
-    """Whether each phase begins with a pick or is a flight ``(S,)``."""
-    wanted = np.array([not planted or planted[-1].startswith(PICKED_PREFIX) for planted in database.classes])
-    return wanted[database.phases.kind]
 
 
 def _next_step(database: Database) -> FloatArray:

@@ -1,6 +1,6 @@
-"""What a graph can do: costs to get to an event, by the numbers of the event (the table H_mg), and how small it is.
+"""Tables of costs to events by their parameters (H_mg), and the report of a graph.
 
-The report tells which events can be reached from where.
+The report lists which events are reachable from which states.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class EventTable:
     states: IntArray  # (K,) where events begin
     numbers: FloatArray  # (K, 2) [m] what they are
     cells: IntArray  # (B, 2) cells that hold an event
-    costs: FloatArray  # (N, B) least cost to an event of the cell, inf where there is no way
+    costs: FloatArray  # (N, B) least cost to an event of the cell, inf where it is unreachable
 
     def bound(self, low: tuple[float, float], high: tuple[float, float]) -> FloatArray:
         """Least cost ``(N,)`` to an event whose numbers may lie between ``low`` and ``high``.
@@ -57,7 +57,7 @@ class EventTable:
         return self.costs[:, near].min(axis=1, initial=np.inf)
 
     def nearest(self, number: float, axis: int = 0) -> float | None:
-        """The event number nearest to one asked for; none if there are no events."""
+        """The event parameter nearest to a requested one; None without events."""
         if not len(self.numbers):
             return None
         return float(self.numbers[int(np.argmin(np.abs(self.numbers[:, axis] - number))), axis])
@@ -106,7 +106,7 @@ def register_event(name: str, axes: tuple[str, str], find: Finder) -> None:
     Args:
         name: of the kind.
         axes: what its two numbers are called.
-        find: tells where in a graph the events begin, and their numbers.
+        find: returns the states of a graph at which events begin, and their parameters.
 
     Raises:
         InputError: there is such a kind already.
@@ -130,14 +130,10 @@ def event_table(kind: str, arrays: GraphArrays, cell_m: float = TABLE_CELL_M) ->
     of_event = np.floor(numbers / cell_m).astype(np.int64)
     cells = np.unique(of_event, axis=0)
     columns = [
-        shortest_costs_to(np.unique(states[_has_event(of_event, cell)]), source, arrays.target, arrays.cost, count)
+        shortest_costs_to(np.unique(states[(of_event == cell).all(axis=1)]), source, arrays.target, arrays.cost, count)
         for cell in cells
     ]
     return EventTable(kind, known.axes, cell_m, states, numbers, cells, np.stack(columns, axis=1))
-
-
-def _has_event(cells: IntArray, cell: IntArray) -> BoolArray:
-    return (cells == cell).all(axis=1)
 
 
 LOW_REACH_FRACTION = 0.10  # [-] of pairs of states that reach an event: fewer and blends will hardly be found
@@ -200,7 +196,7 @@ class GraphReport:
 
 
 def graph_report(graph: MotionGraph, *, pairs: bool = True) -> GraphReport:
-    """Sizes, and for each kind of event and cell who reaches it ([Safonova2006]_ F28).
+    """Sizes, and for each kind of event and cell the states that reach it ([Safonova2006]_ F28).
 
     Args:
         graph: the graph.
@@ -262,18 +258,13 @@ def _fraction(costs: FloatArray) -> float:
 
 def _fraction_of_pairs(table: EventTable, arrays: GraphArrays, partners: BlendPartners) -> float:
     """Share of the pairs that may be blended from which both go, step by step, to a pair of events."""
-    allowed = _adjacency(partners)
+    count = len(partners.first) - 1
+    allowed = np.zeros((count, count), dtype=bool)
+    allowed[np.repeat(np.arange(count), np.diff(partners.first)), partners.partner] = True
     is_event = np.zeros(len(arrays.event), dtype=bool)
     is_event[table.states] = True
     reached = find_reaching_pairs(arrays, allowed, allowed & is_event[:, None] & is_event[None])
     return float(reached.sum() / max(allowed.sum(), 1))
-
-
-def _adjacency(partners: BlendPartners) -> BoolArray:
-    count = len(partners.first) - 1
-    allowed = np.zeros((count, count), dtype=bool)
-    allowed[np.repeat(np.arange(count), np.diff(partners.first)), partners.partner] = True
-    return allowed
 
 
 def find_reaching_pairs(arrays: GraphArrays, allowed: BoolArray, goal: BoolArray) -> BoolArray:
@@ -290,7 +281,7 @@ def find_reaching_pairs(arrays: GraphArrays, allowed: BoolArray, goal: BoolArray
 
 
 def transitions_per_s(graph: MotionGraph, edges: Sequence[int] | IntArray) -> float:
-    """How often a way goes over from one clip to another, inside its edges and where they meet [1/s]."""
+    """Transitions between clips per second of a path [1/s]."""
     seconds = float(graph.arrays.seconds[np.asarray(edges, dtype=np.int64)].sum())
     jumps, end = 0, -1
     for edge in edges:

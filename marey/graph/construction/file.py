@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from marey.base import FloatArray, InputError, IntArray, MareyError, TensorFormat, frozen
+from marey.base import FloatArray, InputError, IntArray, MareyError, TensorFormat, atomic_file, frozen
 from marey.dynamics import Body
 from marey.graph.arrays import GraphArrays
 from marey.graph.construction.event_tables import EventTable
@@ -32,20 +32,6 @@ def hash_arrays(tensors: Mapping[str, NDArray[Any]]) -> str:
         found.update(f"{name} {array.dtype.str} {array.shape}".encode())
         found.update(array.tobytes())
     return found.hexdigest()
-
-
-def write_atomically(
-    kind: TensorFormat, path: Path, tensors: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]
-) -> None:
-    """Write a file at once: somebody who is killed meanwhile leaves the old file, or none."""
-    if path.suffix != ".safetensors":
-        kind.write(path, tensors, facts)  # which refuses the name
-    unfinished = path.with_name(f".{path.stem}.{os.getpid()}.safetensors")
-    try:
-        kind.write(unfinished, tensors, facts)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def check_graph(graph: MotionGraph) -> None:
@@ -110,7 +96,8 @@ def save_graph(graph: MotionGraph, path: AnyPath) -> None:
         InputError: the name does not end in `.safetensors`.
         MissingFileError: the folder does not exist.
     """
-    write_atomically(GRAPH_FILE, Path(path), *_pack_graph(graph))
+    with atomic_file(Path(path)) as draft:
+        GRAPH_FILE.write(draft, *_pack_graph(graph))
 
 
 def graph_bytes(graph: MotionGraph) -> bytes:
@@ -138,9 +125,24 @@ def load_graph(path: AnyPath) -> MotionGraph:
 def _pack_graph(graph: MotionGraph) -> tuple[Tensors, dict[str, Any]]:
     database = graph.database
     tensors: Tensors = {}
-    for prefix, owner, names in _array_groups(graph):
+    # Prefix, owner and names of all arrays of a graph
+    database_groups = graph.database
+    for prefix, owner, names in [
+        ("database", database_groups, DATABASE),
+        ("phases", database_groups.phases, PHASES),
+        ("body", database_groups.body, BODY),
+        ("skeleton", database_groups.body.skeleton, SKELETON),
+        ("transitions", graph.transitions, TRANSITIONS),
+        ("ways", graph.ways, WAYS),
+        ("arrays", graph.arrays, GraphArrays._fields),
+        *((f"tables/{kind}", table, TABLE) for kind, table in graph.tables.items()),
+    ]:
         tensors |= {f"{prefix}/{name}": _compact_dtype(getattr(owner, name)) for name in names}
-    tensors["members/first"], tensors["members/phases"] = _flatten_members(graph.members)
+    first = np.concatenate([[0], np.cumsum([len(row) for row in graph.members])])
+    tensors["members/first"], tensors["members/phases"] = (
+        first.astype(np.int32),
+        np.concatenate(graph.members).astype(np.int32),
+    )
     facts = {
         "settings": asdict(graph.settings),
         "rate_hz": database.rate_hz,
@@ -158,31 +160,11 @@ def _pack_graph(graph: MotionGraph) -> tuple[Tensors, dict[str, Any]]:
     return tensors, {**facts, "sha256": hash_arrays(tensors)}
 
 
-def _array_groups(graph: MotionGraph) -> list[tuple[str, Any, Sequence[str]]]:
-    """Prefix, owner and names of all arrays of a graph."""
-    database = graph.database
-    return [
-        ("database", database, DATABASE),
-        ("phases", database.phases, PHASES),
-        ("body", database.body, BODY),
-        ("skeleton", database.body.skeleton, SKELETON),
-        ("transitions", graph.transitions, TRANSITIONS),
-        ("ways", graph.ways, WAYS),
-        ("arrays", graph.arrays, GraphArrays._fields),
-        *((f"tables/{kind}", table, TABLE) for kind, table in graph.tables.items()),
-    ]
-
-
 def _compact_dtype(array: NDArray[Any]) -> NDArray[Any]:
     """Whole numbers in half the room, flags as bytes."""
     if array.dtype == np.bool_:
         return array.astype(np.uint8)
     return array.astype(np.int32) if array.dtype.kind == "i" else np.asarray(array, dtype=np.float64)
-
-
-def _flatten_members(rows: Sequence[IntArray]) -> tuple[NDArray[Any], NDArray[Any]]:
-    first = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
-    return first.astype(np.int32), np.concatenate(rows).astype(np.int32)
 
 
 class _ArrayReader:
@@ -205,7 +187,19 @@ class _ArrayReader:
 
 def _unpack_graph(tensors: Tensors, facts: Mapping[str, Any]) -> MotionGraph:
     reader = _ArrayReader(tensors)
-    database = _unpack_database(reader, facts)
+    about = facts["skeleton"]
+    skeleton = Skeleton(tuple(about["joints"]), **reader.group("skeleton", SKELETON), name=str(about["name"]))
+    own = facts["body"]
+    body = Body(skeleton, **reader.group("body", BODY), height_m=float(own["height_m"]), source=str(own["source"]))
+    database = Database(
+        body=body,
+        rate_hz=float(facts["rate_hz"]),
+        clips=tuple(facts["clips"]),
+        behaviours=tuple(facts["behaviours"]),
+        classes=tuple(tuple(planted) for planted in facts["classes"]),
+        phases=PhaseTable(**reader.group("phases", PHASES)),
+        **_check_file(reader.group("database", DATABASE)),
+    )
     transitions = Transitions(
         **reader.group("transitions", TRANSITIONS), threshold=float(facts["threshold"]), num_like=int(facts["num_like"])
     )
@@ -229,22 +223,6 @@ def _unpack_table(reader: _ArrayReader, kind: str, about: Mapping[str, Any]) -> 
     first, second = about["axes"]
     axes = (str(first), str(second))
     return EventTable(kind, axes, float(about["cell_m"]), **reader.group(f"tables/{kind}", TABLE))
-
-
-def _unpack_database(reader: _ArrayReader, facts: Mapping[str, Any]) -> Database:
-    about = facts["skeleton"]
-    skeleton = Skeleton(tuple(about["joints"]), **reader.group("skeleton", SKELETON), name=str(about["name"]))
-    own = facts["body"]
-    body = Body(skeleton, **reader.group("body", BODY), height_m=float(own["height_m"]), source=str(own["source"]))
-    return Database(
-        body=body,
-        rate_hz=float(facts["rate_hz"]),
-        clips=tuple(facts["clips"]),
-        behaviours=tuple(facts["behaviours"]),
-        classes=tuple(tuple(planted) for planted in facts["classes"]),
-        phases=PhaseTable(**reader.group("phases", PHASES)),
-        **_check_file(reader.group("database", DATABASE)),
-    )
 
 
 def _check_file(arrays: dict[str, Any]) -> dict[str, Any]:

@@ -8,19 +8,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marey.base import InputError, MareyError, MissingExtraError, TensorFormat
-from marey.graph.construction.file import write_atomically
+from marey.base import DaskJobs, MareyError, TensorFormat, atomic_file, run_in_pool
 from marey.graph.database.clips import ClipTask, PhaseRun, PreparedClip, Progress
 from marey.motion import ContactPhase, StancePlant
 
 CLIP_FILE: Final = TensorFormat("marey-graph-clip", "prepared clip", 1, "Delete it; it will be made again.")
-CONNECT_S: Final = 10.0  # [s] patience with a cluster that does not answer
-RETRIES: Final = 3  # of a clip whose worker died
 IsCancelled = Callable[[], bool]
 
 
@@ -86,61 +83,19 @@ def _iterate_results(
     tasks: Sequence[ClipTask], left: list[int], workers: int, cluster: str | None, cancel: IsCancelled | None
 ) -> _PreparedClips:
     """Clips as they get ready; ends early when cancelled."""
-    if cluster is not None:
-        return _run_on_cluster(tasks, left, cluster, cancel)
-    if workers > 1 and len(left) > 1:
-        return _run_in_pool(tasks, left, workers, cancel)
-    return _run_in_process(tasks, left, cancel)
-
-
-def _run_in_process(tasks: Sequence[ClipTask], left: list[int], cancel: IsCancelled | None) -> _PreparedClips:
-    for number in left:
-        if cancel is not None and cancel():
-            return
-        yield number, tasks[number]()
+    waiting = [tasks[number] for number in left]
+    if cluster is None:
+        for index, clip in run_in_pool(run_task, waiting, workers, cancel):
+            yield left[index], clip
+        return
+    with DaskJobs(cluster, "a build on a cluster") as jobs:
+        for index, future in jobs.run(run_task, [(task,) for task in waiting], cancel):
+            yield left[index], future.result()
 
 
 def run_task(task: ClipTask) -> PreparedClip:
     """Make one clip ready; a name that other processes can find."""
     return task()
-
-
-def _run_in_pool(
-    tasks: Sequence[ClipTask], left: list[int], workers: int, cancel: IsCancelled | None
-) -> _PreparedClips:
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor, as_completed
-
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        jobs = {pool.submit(run_task, tasks[number]): number for number in left}
-        for job in as_completed(jobs):
-            yield jobs[job], job.result()
-            if cancel is not None and cancel():
-                pool.shutdown(wait=False, cancel_futures=True)
-                return
-
-
-def _run_on_cluster(
-    tasks: Sequence[ClipTask], left: list[int], address: str, cancel: IsCancelled | None
-) -> _PreparedClips:
-    try:
-        import distributed
-    except ImportError as error:
-        raise MissingExtraError("a build on a cluster", "cluster") from error
-    dask = cast(Any, distributed)
-    try:
-        connected = dask.Client(address, set_as_default=False, timeout=CONNECT_S)
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"no cluster answers at '{address}'", "Start `dask scheduler` and `dask worker` there"
-        ) from error
-    with connected as client:
-        jobs = {client.submit(run_task, tasks[number], pure=False, retries=RETRIES): number for number in left}
-        for job in dask.as_completed(list(jobs), loop=client.loop):
-            yield jobs[job], job.result()
-            if cancel is not None and cancel():
-                client.cancel(list(jobs))
-                return
 
 
 class _ClipStore:
@@ -151,7 +106,7 @@ class _ClipStore:
         self._folder = folder
 
     def load(self, task: ClipTask) -> PreparedClip | None:
-        """A clip that was made ready before; none if there is none or its file is damaged."""
+        """A clip prepared by an earlier build; None if it is absent or damaged."""
         path = self._path(task)
         if not path.is_file():
             return None
@@ -162,7 +117,8 @@ class _ClipStore:
 
     def save(self, task: ClipTask, clip: PreparedClip) -> None:
         """Keep a clip; a killed process leaves no half of one."""
-        write_atomically(CLIP_FILE, self._path(task), *pack_clip(clip))
+        with atomic_file(self._path(task)) as draft:
+            CLIP_FILE.write(draft, *pack_clip(clip))
 
     def _path(self, task: ClipTask) -> Path:
         return self._folder / f"{hash_task(task)}.safetensors"

@@ -29,13 +29,13 @@ from marey.lie import SO3
 from marey.skeleton import contact_points, joint_frames
 
 MIN_FLIGHT_S: Final = 0.15  # [s] shortest flight that is a jump
-MIN_PATH_LENGTH_M: Final = 1e-3  # [m] of flights that cross nothing; zero means that an edge is no flight
+MIN_PATH_LENGTH_M: Final = 1e-3  # [m] of flights that cross nothing; zero marks edges that are not flights
 TORQUE_SHARES: Final = 6  # instants of an edge whose torques are compared
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompactParts:
-    """What arrays are made of: ways that stay, sorted by the state that they leave."""
+    """Paths after culling, sorted by their source state."""
 
     database: Database
     transitions: Transitions
@@ -61,10 +61,31 @@ def make_arrays(parts: CompactParts, settings: GraphSettings) -> GraphArrays:
     yaw = SO3(database.wxyz[:, 0]).twist_angle([0.0, 1.0, 0.0])
     roots = np.stack([database.roots[:, 0], database.roots[:, 2], yaw], axis=1)
     tracks = _EdgeTracks.from_parts(parts, roots, compute_pose_costs(database, settings))
-    hands, events = _state_events(database, phases)
+    # Hands `(N, 3)` [m] of picks in the anchor's frame, and events `(N,)`
+    hands, events = np.zeros((len(phases), 3)), np.zeros(len(phases), dtype=np.int64)
+    for n, phase in enumerate(phases):
+        planted = database.classes[database.phases.kind[phase]]
+        picked = [name for name in planted if name.startswith(PICKED_PREFIX)]
+        events[n] = FLIGHT if not planted else STAND if STANDING in planted else NO_EVENT
+        if picked:
+            hand = picked[0].removeprefix(PICKED_PREFIX)
+            events[n] = PICK_LEFT if hand.startswith("left") else PICK_RIGHT
+            pose = int(database.phases.start[phase])
+            # Where a hand is `(3,)` [m] in a pose
+            root = database.roots[pose]
+            wxyz = database.wxyz[pose]
+            points = contact_points(database.body.skeleton)
+            positions, frames = joint_frames(database.body.skeleton, root[None], wxyz[None])
+            at = points.positions(positions, frames)[0, points.index(hand)]
+            x, z, _ = to_frame(np.array([at[0], at[2], 0.0]), database.phases.anchor[phase])
+            hands[n] = x, at[1], z
     cost, delta = parts.cost[kept], anchor_displacements(database, ways)[kept]
     places = to_frame(roots[table.start[phases]], table.anchor[phases])
-    path, arc = _close_paths(tracks, compose_planar(delta, places[parts.state[after]])[:, :2])
+    # Ways of the root that end where the next state begins, and their lengths
+    ends = compose_planar(delta, places[parts.state[after]])[:, :2]
+    path = tracks.path.copy()
+    arc = tracks.arc + np.linalg.norm(ends - path[:, -1], axis=1)
+    path[:, -1] = ends
     standing = np.array([STANDING in planted for planted in database.classes])
     return GraphArrays(
         first=np.searchsorted(source, np.arange(len(parts.members) + 1)),
@@ -101,14 +122,6 @@ def _foot_centres(database: Database, feet: FloatArray) -> FloatArray:
     return moved
 
 
-def _close_paths(tracks: _EdgeTracks, ends: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Ways of the root that end where the next state begins, and their lengths."""
-    path = tracks.path.copy()
-    arc = tracks.arc + np.linalg.norm(ends - path[:, -1], axis=1)
-    path[:, -1] = ends
-    return path, arc
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _EdgeTracks:
     path: FloatArray  # (E, SAMPLES, 2) [m]
@@ -141,30 +154,6 @@ class _EdgeTracks:
 
 def _spread_evenly(count: int, samples: int) -> IntArray:
     return (np.arange(samples) * (count - 1) + (samples - 1) // 2) // (samples - 1)
-
-
-def _state_events(database: Database, phases: IntArray) -> tuple[FloatArray, IntArray]:
-    """Hands ``(N, 3)`` [m] of picks in the anchor's frame, and events ``(N,)``."""
-    hands, events = np.zeros((len(phases), 3)), np.zeros(len(phases), dtype=np.int64)
-    for n, phase in enumerate(phases):
-        planted = database.classes[database.phases.kind[phase]]
-        picked = [name for name in planted if name.startswith(PICKED_PREFIX)]
-        events[n] = FLIGHT if not planted else STAND if STANDING in planted else NO_EVENT
-        if picked:
-            hand = picked[0].removeprefix(PICKED_PREFIX)
-            events[n] = PICK_LEFT if hand.startswith("left") else PICK_RIGHT
-            pose = int(database.phases.start[phase])
-            at = hand_position(database, database.roots[pose], database.wxyz[pose], hand)
-            x, z, _ = to_frame(np.array([at[0], at[2], 0.0]), database.phases.anchor[phase])
-            hands[n] = x, at[1], z
-    return hands, events
-
-
-def hand_position(database: Database, root: FloatArray, wxyz: FloatArray, hand: str) -> FloatArray:
-    """Where a hand is ``(3,)`` [m] in a pose."""
-    points = contact_points(database.body.skeleton)
-    positions, frames = joint_frames(database.body.skeleton, root[None], wxyz[None])
-    return points.positions(positions, frames)[0, points.index(hand)]
 
 
 def _flight_sizes(database: Database, ways: PhasePaths, kept: IntArray) -> FloatArray:

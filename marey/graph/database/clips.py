@@ -50,7 +50,7 @@ class PhaseRun:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedClip:
-    """What a clip gives to a graph: runs of clean phases, and remarks."""
+    """Clean phases and remarks of a prepared clip."""
 
     runs: tuple[PhaseRun, ...]
     notes: tuple[str, ...]
@@ -78,7 +78,15 @@ class ClipTask:
         slow = resample(clip, self.settings.rate_hz)
         at = np.minimum(np.rint(slow.times() * clip.rate_hz).astype(np.int64), clip.num_frames - 1)
         phases = split_events(slow, contact_phases(slow), self.settings.pick_height_m)
-        runs = _split_usable_runs(phases)
+        # Runs of at least two phases with feet on the ground or in flight, and hands free
+        runs_usable: list[list[ContactPhase]] = [[]]
+        for phase in phases:
+            hands = any(name.endswith("hand") for name in phase.planted if not name.startswith(PICKED_PREFIX))
+            if phase.kind in GROUNDED and not hands:
+                runs_usable[-1].append(phase)
+            elif runs_usable[-1]:
+                runs_usable.append([])
+        runs = [run for run in runs_usable if len(run) >= 2]
         if not runs:
             notes.append(f"'{name}' has fewer than two clean phases and is left out")
         made = tuple(self._run(name, n, slow, torques[at], run) for n, run in enumerate(runs))
@@ -96,7 +104,7 @@ class ClipTask:
         start, stop = calibration_range(clip)
         if (start, stop) != (0, clip.num_frames):
             seconds = (clip.num_frames - stop + start) / clip.rate_hz
-            notes.append(f"'{self.motion.name}' lost {seconds:.2f} s in which the arms are held out")
+            notes.append(f"'{self.motion.name}' lost {seconds:.2f} s with the arms held out")
             clip = clip[start:stop]
         if clip.num_frames < MIN_FRAMES:
             return None
@@ -118,7 +126,7 @@ class ClipTask:
 
 
 def _without_picks(contacts: Contacts | None) -> Contacts | None:
-    """A contact track without picks, which bear no weight."""
+    """A contact track without picks, which carry no load."""
     if contacts is None:
         return None
     kept = [n for n, name in enumerate(contacts.names) if not name.startswith(PICKED_PREFIX)]
@@ -142,18 +150,6 @@ def _is_same_body(motion: Motion, body: Body) -> bool:
     return bool(np.abs(lengths[0] - lengths[1]).max() < 1e-3)
 
 
-def _split_usable_runs(phases: Sequence[ContactPhase]) -> list[list[ContactPhase]]:
-    """Runs of at least two phases with feet on the ground or in flight, and hands free."""
-    runs: list[list[ContactPhase]] = [[]]
-    for phase in phases:
-        hands = any(name.endswith("hand") for name in phase.planted if not name.startswith(PICKED_PREFIX))
-        if phase.kind in GROUNDED and not hands:
-            runs[-1].append(phase)
-        elif runs[-1]:
-            runs.append([])
-    return [run for run in runs if len(run) >= 2]
-
-
 def classify_behaviour(phases: Sequence[ContactPhase]) -> str:
     """What happens in a run: "pick", "jump" or "walk"; a run has flights too, but all of them from one foot to one."""
     if any(name.startswith(PICKED_PREFIX) for phase in phases for name in phase.planted):
@@ -167,7 +163,7 @@ def classify_behaviour(phases: Sequence[ContactPhase]) -> str:
 
 Progress = Callable[[int, int], None]
 NO_NEXT_PHASE: Final = -1  # no next phase
-TORQUE_SCORES: Final = 24  # numbers that stand for the torques of a pose
+TORQUE_SCORES: Final = 24  # numbers that represent the torques of a pose
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -268,7 +264,7 @@ def gather_database(clips: Iterable[PreparedClip], body: Body, settings: GraphSe
         for run in clip.runs:
             rows.add(run)
     if not rows.names:
-        raise InputError("no clip has two clean phases", "Give clips in which somebody walks or jumps")
+        raise InputError("no clip has two clean phases", "Give clips with walks or jumps")
     torques = np.concatenate(rows.torques).reshape(len(np.concatenate(rows.roots)), -1)
     return Database(
         body=body,
@@ -315,9 +311,14 @@ class _DatabaseBuilder:
         """Add the poses of consecutive phases of one clip."""
         anchor = np.zeros(3)
         for k, phase in enumerate(run.phases):
-            feet = _planted_positions(phase)
+            feet = np.full((2, 3), np.nan)
+            for plant in phase.plants:
+                feet[("left", "right").index(plant.foot)] = _plant_position(plant)
             anchor = _anchor_foot(phase, anchor, run.roots)
-            kind = self._class(phase.planted)
+            planted = phase.planted
+            if planted not in self.classes:
+                self.classes.append(planted)
+            kind = self.classes.index(planted)
             after = len(self._phases) + 1 if k + 1 < len(run.phases) else NO_NEXT_PHASE
             self.phase.append(np.full(len(phase), len(self._phases), dtype=np.int64))
             self._phases.append((phase.start + self._poses, phase.stop + self._poses, kind, after, anchor, feet))
@@ -328,11 +329,6 @@ class _DatabaseBuilder:
         self.names.append(run.name)
         self.behaviours.append(run.behaviour)
         self._poses += len(run.roots)
-
-    def _class(self, planted: tuple[str, ...]) -> int:
-        if planted not in self.classes:
-            self.classes.append(planted)
-        return self.classes.index(planted)
 
     def table(self) -> PhaseTable:
         """The phases of all clips."""
@@ -354,10 +350,3 @@ def _anchor_foot(phase: ContactPhase, before: FloatArray, roots: FloatArray) -> 
 
 def _plant_position(plant: StancePlant) -> FloatArray:
     return np.array([plant.position[0], plant.position[2], plant.yaw_rad])
-
-
-def _planted_positions(phase: ContactPhase) -> FloatArray:
-    feet = np.full((2, 3), np.nan)
-    for plant in phase.plants:
-        feet[("left", "right").index(plant.foot)] = _plant_position(plant)
-    return feet

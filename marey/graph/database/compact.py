@@ -142,13 +142,13 @@ class PhasePaths:
 
 
 def compute_pose_costs(database: Database, settings: GraphSettings) -> FloatArray:
-    """Cost ``(P,)`` [(100 N m)² s] of showing each pose: squared torques, plus the price of time."""
+    """Cost ``(P,)`` [(100 N m)² s] of each pose: squared torques plus the cost of time."""
     seconds = 1.0 / database.rate_hz
     return np.maximum((database.effort / EFFORT_UNIT + settings.effort_per_s) * seconds, COST_FLOOR)
 
 
 def median_step_cost(database: Database, settings: GraphSettings) -> float:
-    """Median cost of a phase on one foot, or of any phase if there is none: what a step costs."""
+    """Median cost of a step: of phases on one foot, or of all phases without them."""
     sums = np.add.reduceat(compute_pose_costs(database, settings), database.phases.start)
     single = np.array([len(planted) == 1 for planted in database.classes])[database.phases.kind]
     return float(np.median(sums[single] if single.any() else sums))
@@ -158,7 +158,7 @@ def compute_transition_costs(database: Database, transitions: Transitions, setti
     r"""Cost ``(E,)`` of each transition: :math:`w_0 - w_s \ln p`, both in costs of a step.
 
     The source maximises a sum of probabilities, which no shortest way can do; this is the form that adds up. The fixed
-    price :math:`w_0` is ours: without it ways go over from clip to clip several times in a step.
+    cost :math:`w_0` is ours: without it paths change between clips several times in a step.
     """
     price = settings.transition_price + settings.transition_weight * transitions.distance / transitions.scale
     return median_step_cost(database, settings) * price
@@ -171,12 +171,27 @@ def cull_transitions(database: Database, transitions: Transitions, settings: Gra
     no transitions, and every flight keeps its own landing.
     """
     if settings.culling == "one-jump":
-        return _single_transition_paths(database, transitions, settings)
-    return _shortest_paths(database, transitions, settings)
-
-
-def _shortest_paths(database: Database, transitions: Transitions, settings: GraphSettings) -> PhasePaths:
-    """Cheapest ways of any number of transitions, by Dijkstra's search within each class."""
+        # Cheapest ways with one transition at most: sums of costs before and after it, no search
+        table = database.phases
+        cost = compute_pose_costs(database, settings)
+        total = np.concatenate([[0.0], np.cumsum(cost)])
+        phases = np.arange(len(table.start))
+        source = np.concatenate([phases, database.phase[transitions.source]])
+        through = np.concatenate([phases, database.phase[transitions.target]])
+        before = total[transitions.source + 1] - total[table.start[source[len(phases) :]]]
+        onward = total[table.stop[through[len(phases) :]]] - total[transitions.target]
+        jumping = before + compute_transition_costs(database, transitions, settings) + onward
+        costs = np.concatenate([total[table.stop] - total[table.start], jumping])
+        jump = np.concatenate([np.full(len(phases), -1), np.arange(len(transitions.source))])
+        order = np.lexsort((costs, through, source))
+        fresh = np.ones(len(order), dtype=bool)
+        fresh[1:] = (np.diff(source[order]) != 0) | (np.diff(through[order]) != 0)
+        kept = order[fresh]
+        kept = kept[table.after[through[kept]] >= 0]
+        jumps = jump[kept]
+        first = np.concatenate([[0], np.cumsum(jumps >= 0)])
+        return PhasePaths(source[kept], through[kept], costs[kept], first, jumps[jumps >= 0])
+    # Cheapest ways of any number of transitions, by Dijkstra's search within each class
     table = database.phases
     order = np.argsort(transitions.source, kind="stable")
     first = np.searchsorted(transitions.source[order], np.arange(database.num_poses + 1))
@@ -202,29 +217,6 @@ def _shortest_paths(database: Database, transitions: Transitions, settings: Grap
         first[number] + lengths[number] - 1 - (np.arange(len(jumps)) - first[number])
     )  # they are written backwards
     return PhasePaths(edges[:, 0], edges[:, 1], costs, first, order[jumps[forward]])
-
-
-def _single_transition_paths(database: Database, transitions: Transitions, settings: GraphSettings) -> PhasePaths:
-    """Cheapest ways with one transition at most: sums of costs before and after it, no search."""
-    table = database.phases
-    cost = compute_pose_costs(database, settings)
-    total = np.concatenate([[0.0], np.cumsum(cost)])
-    phases = np.arange(len(table.start))
-    source = np.concatenate([phases, database.phase[transitions.source]])
-    through = np.concatenate([phases, database.phase[transitions.target]])
-    before = total[transitions.source + 1] - total[table.start[source[len(phases) :]]]
-    onward = total[table.stop[through[len(phases) :]]] - total[transitions.target]
-    jumping = before + compute_transition_costs(database, transitions, settings) + onward
-    costs = np.concatenate([total[table.stop] - total[table.start], jumping])
-    jump = np.concatenate([np.full(len(phases), -1), np.arange(len(transitions.source))])
-    order = np.lexsort((costs, through, source))
-    fresh = np.ones(len(order), dtype=bool)
-    fresh[1:] = (np.diff(source[order]) != 0) | (np.diff(through[order]) != 0)
-    kept = order[fresh]
-    kept = kept[table.after[through[kept]] >= 0]
-    jumps = jump[kept]
-    first = np.concatenate([[0], np.cumsum(jumps >= 0)])
-    return PhasePaths(source[kept], through[kept], costs[kept], first, jumps[jumps >= 0])
 
 
 def path_pose_ranges(database: Database, transitions: Transitions, ways: PhasePaths, way: int) -> list[tuple[int, int]]:

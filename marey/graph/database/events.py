@@ -19,9 +19,9 @@ STANDING: Final = "standing"
 MIN_SPLIT_FRAMES: Final = 3  # poses on either side of a cut: a phase of fewer cannot be blended
 MIN_HOLD_FRAMES: Final = 12  # poses before and after a pick in which the body holds still over what it picks
 CROUCH_S: Final = 1.0  # [s] before or after a flight a low hand belongs to the jump
-SLOW_MPS: Final = 0.25  # [m/s] root of somebody who comes to stand
+SLOW_MPS: Final = 0.25  # [m/s] speed of the root when a person comes to a stand
 SLOW_RADPS: Final = 1.0  # [rad/s] and root mean square of the joints
-REST_MPS: Final = 0.08  # [m/s] root of somebody who stands
+REST_MPS: Final = 0.08  # [m/s] speed of the root of a standing person
 REST_RADPS: Final = 0.4  # [rad/s] and the joints
 UPRIGHT: Final = 0.965  # [-] of the clip's usual root height
 UPRIGHT_HEIGHT_FRACTION: Final = (
@@ -88,18 +88,16 @@ def _split_stance(phases: list[ContactPhase], frame: int, event: str) -> list[Co
     if abs(at - frame) > 2 * MIN_SPLIT_FRAMES:
         return phases
     phase = phases[n]
-    rest = replace(phase, start=at, planted=(*_feet_down(phase), event))
+    rest = replace(
+        phase, start=at, planted=(*tuple(name for name in phase.planted if name in ("left", "right")), event)
+    )
     return [*phases[:n], replace(phase, stop=at), rest, *phases[n + 1 :]]
-
-
-def _feet_down(phase: ContactPhase) -> tuple[str, ...]:
-    return tuple(name for name in phase.planted if name in ("left", "right"))
 
 
 def _split_rests(
     phase: ContactPhase, calm: _RestMeasure, following: list[ContactPhase], *, is_first: bool
 ) -> list[ContactPhase]:
-    """Cut a double support where the body has come to rest, and where it moves on; the hold of a pick is no rest."""
+    """Cut a double support where the body comes to rest and where it starts again; holding a pick is not rest."""
     if phase.kind != "double" or len(phase.plants) != 2 or len(phase.planted) != 2 + _has_event(phase):
         return [phase]
     pieces, rest = list[ContactPhase](), phase
@@ -111,10 +109,14 @@ def _split_rests(
         if begin >= end or phase.stop - begin < MIN_SPLIT_FRAMES:
             continue
         pieces += [] if is_opening else [replace(rest, stop=begin)]
-        rest = _as_standing(phase, begin)
+        plants = tuple(sorted(phase.plants, key=lambda plant: plant.foot))
+        rest = replace(phase, start=begin, planted=("left", "right", STANDING), plants=plants)
         if phase.stop - end >= MIN_SPLIT_FRAMES and end - begin >= MIN_SPLIT_FRAMES:
             pieces.append(replace(rest, stop=end))
-            rest = _leading_stance(phase, end, following)
+            # What comes after a stand: the foot that stays is the leading one, as in the double support of a walk
+            stays = following[0].planted if following and len(following[0].planted) == 1 else ("right",)
+            plants_stance = tuple(sorted(phase.plants, key=lambda plant: (plant.foot in stays, plant.foot)))
+            rest = replace(phase, start=end, planted=tuple(plant.foot for plant in plants_stance), plants=plants_stance)
     return [*pieces, rest]
 
 
@@ -122,24 +124,12 @@ def _has_event(phase: ContactPhase) -> bool:
     return bool(phase.planted) and phase.planted[-1].startswith(PICKED_PREFIX)
 
 
-def _as_standing(phase: ContactPhase, start: int) -> ContactPhase:
-    plants = tuple(sorted(phase.plants, key=lambda plant: plant.foot))
-    return replace(phase, start=start, planted=("left", "right", STANDING), plants=plants)
-
-
-def _leading_stance(phase: ContactPhase, start: int, following: list[ContactPhase]) -> ContactPhase:
-    """What comes after a stand: the foot that stays is the leading one, as in the double support of a walk."""
-    stays = following[0].planted if following and len(following[0].planted) == 1 else ("right",)
-    plants = tuple(sorted(phase.plants, key=lambda plant: (plant.foot in stays, plant.foot)))
-    return replace(phase, start=start, planted=tuple(plant.foot for plant in plants), plants=plants)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _RestMeasure:
-    """How calm a body is, frame by frame ``(F,)``."""
+    """Stillness of a body, frame by frame ``(F,)``."""
 
     slow: BoolArray  # upright, both feet flat, and slow
-    unrest: FloatArray  # [-] one where root or joints move as fast as those of somebody who stands may
+    unrest: FloatArray  # [-] one where root or joints move at the largest speed of a standing person
 
     @classmethod
     def from_motion(cls, motion: Motion) -> _RestMeasure:
@@ -167,7 +157,7 @@ class _RestMeasure:
 
 
 def _is_flat(motion: Motion) -> BoolArray:
-    """Whether heel and toe of both feet are in contact ``(F,)``, as far as the contact track tells."""
+    """Whether heel and toe of both feet are in contact ``(F,)`` according to the contact track."""
     if motion.contacts is None:
         return np.ones(motion.num_frames, dtype=bool)
     names = [f"{side}_{part}" for side in ("left", "right") for part in ("heel", "toe")]
@@ -184,7 +174,7 @@ def _flag_ranges(on: BoolArray) -> list[tuple[int, int]]:
 def calibration_range(motion: Motion, span: float = 0.85) -> tuple[int, int]:
     """Frames ``[start, stop)`` left when the arms-out poses at the ends of a clip are taken away.
 
-    Somebody holds the arms out when the wrists are farther apart than ``span`` of what straight arms allow and are
+    The arms are held out when the wrists are farther apart than ``span`` of what straight arms allow and are
     not far from the height of the shoulders; the arms' way down from there goes too.
     """
     roles = role_map(motion.skeleton)
@@ -239,7 +229,8 @@ def lift_pivots(motion: Motion, worst_m: float) -> Motion:
     down = np.stack([active[:, foot.columns].any(axis=1) for foot in feet], axis=1)
     shortest = max(int(np.ceil(LIFT_S * motion.rate_hz)), 2)
     for number, foot in enumerate(feet):
-        for start, stop in _stance_ranges(down[:, number]):
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], down[:, number], [False]]).astype(np.int8)))
+        for start, stop in [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]:
             for wanted in foot.pivots(start, stop, worst_m, shortest):
                 a, b = _supported_range(wanted, stop - shortest, down[:, 1 - number])
                 down[a:b, number] = False
@@ -248,7 +239,7 @@ def lift_pivots(motion: Motion, worst_m: float) -> Motion:
 
 
 def _supported_range(wanted: tuple[int, int], last: int, other: BoolArray) -> tuple[int, int]:
-    """The first range of frames, as long as that wanted and not before it, in which the other foot stands."""
+    """The first interval of the given length, not before the given one, in which the other foot stands."""
     length = wanted[1] - wanted[0]
     for start in range(wanted[0], last - length + 1):
         if other[start : start + length].all():
@@ -294,8 +285,3 @@ class _FootTrack:
     def _is_wandering(self, frames: slice, worst_m: float) -> bool:
         off = self._ball[frames] - np.median(self._ball[frames], axis=0)
         return bool(np.hypot(*off.T).max() > worst_m or np.ptp(self._yaw[frames]) > TURN_RAD)
-
-
-def _stance_ranges(down: BoolArray) -> list[tuple[int, int]]:
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], down, [False]]).astype(np.int8)))
-    return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]

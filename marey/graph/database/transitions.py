@@ -44,7 +44,12 @@ def compute_lee_features(database: Database, settings: GraphSettings) -> FloatAr
     rotations = SO3(database.wxyz[:, joints])
     mean = _mean_rotation(rotations)
     angles = (mean.inverse() @ rotations).log()
-    rates = _central_differences(database, angles)
+    # Central differences [1/s] within each clip
+    rates = np.zeros_like(angles)
+    for number in range(len(database.clips)):
+        own = np.flatnonzero(database.clip == number)
+        if len(own) > 1:
+            rates[own] = np.gradient(angles[own], axis=0) * database.rate_hz
     yaw = SO3(database.wxyz[:, 0]).twist_angle(UP)
     tilt = (SO3.exp(-yaw[:, None] * UP) @ SO3(database.wxyz[:, 0])).log()
     parts = [
@@ -82,16 +87,6 @@ def _mean_rotation(rotations: SO3) -> SO3:
     return mean
 
 
-def _central_differences(database: Database, values: FloatArray) -> FloatArray:
-    """Central differences [1/s] within each clip."""
-    rates = np.zeros_like(values)
-    for number in range(len(database.clips)):
-        own = np.flatnonzero(database.clip == number)
-        if len(own) > 1:
-            rates[own] = np.gradient(values[own], axis=0) * database.rate_hz
-    return rates
-
-
 def _foot_columns(database: Database, settings: GraphSettings, yaw: FloatArray) -> FloatArray:
     """Anchor foot and the other planted foot in the frame of the root, weighted ``(P, 6)``; zero where not planted.
 
@@ -99,7 +94,11 @@ def _foot_columns(database: Database, settings: GraphSettings, yaw: FloatArray) 
     """
     table, phase = database.phases, database.phase
     feet = table.feet[phase]
-    anchored = _anchor_side(table.feet, table.anchor)[phase]
+    # Which foot is the anchor `(S,)`: 0 left, 1 right, -1 none
+    off = np.abs(table.feet[:, :, :2] - table.anchor[:, None, :2]).sum(axis=-1)
+    off = np.where(np.isfinite(off), off, np.inf)
+    side_anchor = np.argmin(off, axis=1)
+    anchored = np.where(np.isfinite(off.min(axis=1)), side_anchor, -1)[phase]
     columns: list[FloatArray] = []
     for rank, weight in ((0, 1.0), (1, SECOND_FOOT_WEIGHT)):
         side = np.where(anchored < 0, 0, anchored if rank == 0 else 1 - anchored)
@@ -111,14 +110,6 @@ def _foot_columns(database: Database, settings: GraphSettings, yaw: FloatArray) 
         local *= weight * np.array([settings.foot_weight, settings.foot_weight, settings.foot_yaw_weight])
         columns.append(np.where(np.isfinite(local) & (anchored >= 0)[:, None], local, 0.0))
     return np.concatenate(columns, axis=1)
-
-
-def _anchor_side(feet: FloatArray, anchor: FloatArray) -> IntArray:
-    """Which foot is the anchor ``(S,)``: 0 left, 1 right, -1 none."""
-    off = np.abs(feet[:, :, :2] - anchor[:, None, :2]).sum(axis=-1)
-    off = np.where(np.isfinite(off), off, np.inf)
-    side = np.argmin(off, axis=1)
-    return np.where(np.isfinite(off.min(axis=1)), side, -1)
 
 
 def squared_distances(first: FloatArray, second: FloatArray) -> FloatArray:
@@ -198,7 +189,7 @@ def split_blocks(count: int, size: int = 1024) -> Iterator[slice]:
 
 
 NEIGHBOURHOOD: Final = 2  # poses: of a valley of the distance only its lowest place, within so many poses, is kept
-STOPPING: Final = 2  # phases before and after a stand in which somebody stops or starts
+STOPPING: Final = 2  # phases before and after a stand that belong to stopping and starting
 SAMPLE: Final = 400  # walking poses on which the threshold is set
 
 PosePairs = tuple[IntArray, IntArray, FloatArray]
@@ -207,7 +198,7 @@ PosePairs = tuple[IntArray, IntArray, FloatArray]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Transitions:
-    """From pose ``source`` one may go on with pose ``target``, as if it were its own successor."""
+    """Pose ``target`` may follow pose ``source`` in place of its own successor."""
 
     source: IntArray  # (E,)
     target: IntArray  # (E,) the successor of the pose that is like ``source``
@@ -266,7 +257,7 @@ def find_transitions(database: Database, settings: GraphSettings, metric: PoseMe
     is kept, and at most ``links`` of one pose: standing poses would else all be joined.
 
     Raises:
-        InputError: no two poses are alike; the message tells the smallest distance.
+        InputError: no two poses are similar; the message gives the smallest distance.
     """
     metric = PoseMetric(database, settings) if metric is None else metric
     threshold = calibrate_threshold(database, settings, metric)
@@ -312,16 +303,16 @@ class _TransitionFinder:
             kept = _smallest_in_groups(i, D[i, j], settings.links)
             self._found.append((here[i[kept]], own[j[kept]], D[i[kept], j[kept]]))
         if self._count > 1:
-            self._scan_behaviours(here, own, np.where(~same & is_low, D, np.inf))
-
-    def _scan_behaviours(self, here: IntArray, own: IntArray, D: FloatArray) -> None:
-        """Remember the nearest pairs of each two behaviours, whether near enough or not."""
-        limit = self._settings.reach * self._threshold
-        i, j = np.nonzero(limit > D)
-        value = D[i, j]
-        pair = self._behaviour[here[i]] * self._count + self._behaviour[own[j]]
-        kept = _smallest_in_groups(pair, value, self._settings.cross_links)
-        self._others.append((here[i[kept]], own[j[kept]], value[kept]))
+            # Remember the nearest pairs of each two behaviours, whether near enough or not
+            D_behaviours = np.where(~same & is_low, D, np.inf)
+            limit_behaviours = self._settings.reach * self._threshold
+            i_behaviours, j_behaviours = np.nonzero(limit_behaviours > D_behaviours)
+            value = D_behaviours[i_behaviours, j_behaviours]
+            pair = self._behaviour[here[i_behaviours]] * self._count + self._behaviour[own[j_behaviours]]
+            kept_behaviours = _smallest_in_groups(pair, value, self._settings.cross_links)
+            self._others.append(
+                (here[i_behaviours[kept_behaviours]], own[j_behaviours[kept_behaviours]], value[kept_behaviours])
+            )
 
     def collect_pairs(self) -> PosePairs:
         """All pairs, with those added that two behaviours lack."""

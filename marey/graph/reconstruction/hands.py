@@ -32,7 +32,7 @@ MAX_SHIFT_PER_M: Final = 0.05  # [-] of the way in which they do
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PickTarget:
-    """Where a hand shall be at the end of a step, and the root, if it is pinned."""
+    """Target of a hand at the end of a step, and of the root if it is pinned."""
 
     hand: FloatArray  # (3,) [m]
     root: FloatArray | None = None  # (2,) [m] x, z
@@ -50,7 +50,26 @@ def refine_footsteps(
     for step, aim in sorted(aims.items()):
         before = max(mark for mark in marks if mark <= step)
         after = min((mark for mark in marks if mark > step + 1), default=len(result.places) - 1)
-        result = _move_footsteps(result, _pick_error(graph, result, step, aim), before, step + 1, after, most_m)
+        # Carry footsteps between two constraints, most at the pick between them
+        missing = _pick_error(graph, result, step, aim)
+        pick = step + 1
+        pivot, shift, turn = missing
+        steps = np.linalg.norm(np.diff(result.places[:, :2], axis=0), axis=1)
+        share = np.zeros(len(result.places))
+        for first, last, rises in ((before, pick, True), (pick, after, False)):
+            gone = np.concatenate([[0.0], np.cumsum(steps[first:last])])
+            part = smoothstep(gone / max(float(gone[-1]), 1e-9))
+            share[first : last + 1] = part if rises else 1.0 - part
+        most = min(most_m, MAX_SHIFT_PER_M * float(steps[before:pick].sum()))
+        size = float(np.linalg.norm(shift))
+        shift = shift * min(1.0, most / max(size, 1e-9))
+        turn = float(np.clip(turn, -MAX_FOOTSTEP_ROTATION_RAD, MAX_FOOTSTEP_ROTATION_RAD))
+        angle = share * turn
+        c, s, away = np.cos(angle), np.sin(angle), result.places[:, :2] - pivot
+        turned = np.stack([c * away[:, 0] + s * away[:, 1], -s * away[:, 0] + c * away[:, 1]], axis=1)
+        places = np.column_stack([turned + pivot + share[:, None] * shift, result.places[:, 2] + angle])
+        moved = tuple(replace(step, place=places[n]) for n, step in enumerate(result.steps))
+        result = replace(result, steps=moved, places=places)
     return result
 
 
@@ -80,34 +99,6 @@ def _pick_error(
     spare = float(np.linalg.norm(own) - np.linalg.norm(wanted))
     shared = 0.5 * spare * wanted / max(float(np.linalg.norm(wanted)), 1e-9)
     return here, there + shared - here, (turn + np.pi) % (2.0 * np.pi) - np.pi
-
-
-def _move_footsteps(
-    result: SearchResult,
-    missing: tuple[FloatArray, FloatArray, float],
-    before: int,
-    pick: int,
-    after: int,
-    most_m: float,
-) -> SearchResult:
-    """Carry footsteps between two constraints, most at the pick between them."""
-    pivot, shift, turn = missing
-    steps = np.linalg.norm(np.diff(result.places[:, :2], axis=0), axis=1)
-    share = np.zeros(len(result.places))
-    for first, last, rises in ((before, pick, True), (pick, after, False)):
-        gone = np.concatenate([[0.0], np.cumsum(steps[first:last])])
-        part = smoothstep(gone / max(float(gone[-1]), 1e-9))
-        share[first : last + 1] = part if rises else 1.0 - part
-    most = min(most_m, MAX_SHIFT_PER_M * float(steps[before:pick].sum()))
-    size = float(np.linalg.norm(shift))
-    shift = shift * min(1.0, most / max(size, 1e-9))
-    turn = float(np.clip(turn, -MAX_FOOTSTEP_ROTATION_RAD, MAX_FOOTSTEP_ROTATION_RAD))
-    angle = share * turn
-    c, s, away = np.cos(angle), np.sin(angle), result.places[:, :2] - pivot
-    turned = np.stack([c * away[:, 0] + s * away[:, 1], -s * away[:, 0] + c * away[:, 1]], axis=1)
-    places = np.column_stack([turned + pivot + share[:, None] * shift, result.places[:, 2] + angle])
-    moved = tuple(replace(step, place=places[n]) for n, step in enumerate(result.steps))
-    return replace(result, steps=moved, places=places)
 
 
 WEIGHT_SPAN: Final = 1.0 / 9.0  # [-] a weight stays within one step of the search's grid
@@ -153,7 +144,14 @@ def _refine_run_weight(
     steps = result.steps
     weight = steps[step].weight
     tried = np.clip(weight + WEIGHT_SPAN * np.linspace(-1.0, 1.0, NUM_TRIED), 0.0, 1.0)
-    anchors = _anchors(graph, steps, run, weight, tried)
+    # Anchors `(len(run) + 1, T, 3)` from the start of a run to its end, at each weight tried
+    found = [np.tile(steps[run.start].place, (len(tried), 1))]
+    for number in run:
+        step_anchors = steps[number]
+        weights = step_anchors.weight + _weight_sign(step_anchors, weight) * (tried - weight)
+        delta = blended_deltas(graph, np.array([step_anchors.edge]), np.array([step_anchors.other]), weights)[0]
+        found.append(compose_planar(found[-1], delta))
+    anchors = np.stack(found)
     own = np.array([graph.arrays.target[steps[step].edge]]), np.array([graph.arrays.target[steps[step].other]])
     hands = blended_hands(graph, *own, tried)[0]
     at = anchors[step - run.start + 1]
@@ -163,46 +161,31 @@ def _refine_run_weight(
     turn = np.abs((shift[:, 2] + np.pi) % (2.0 * np.pi) - np.pi)
     far = (np.hypot(shift[:, 0], shift[:, 1]) > MAX_SHIFT_M) | (turn > MAX_TURN_RAD)
     best = int(np.argmin(np.where(far, np.inf, away)))
-    return _with_weight(graph, result, run, float(tried[best]) - weight, weight)
-
-
-def _anchors(
-    graph: MotionGraph, steps: tuple[PathStep, ...], run: range, weight: float, tried: FloatArray
-) -> FloatArray:
-    """Anchors ``(len(run) + 1, T, 3)`` from the start of a run to its end, at each weight tried."""
-    found = [np.tile(steps[run.start].place, (len(tried), 1))]
+    # The way with other weights in a run, and what follows carried along
+    change = float(tried[best]) - weight
+    steps_weight, places_weight, at_weight = list(result.steps), result.places.copy(), result.places[run.start]
     for number in run:
-        step = steps[number]
-        weights = step.weight + _weight_sign(step, weight) * (tried - weight)
-        delta = blended_deltas(graph, np.array([step.edge]), np.array([step.other]), weights)[0]
-        found.append(compose_planar(found[-1], delta))
-    return np.stack(found)
+        step_weight = steps_weight[number]
+        steps_weight[number] = replace(
+            step_weight, weight=step_weight.weight + _weight_sign(step_weight, weight) * change, place=at_weight
+        )
+        w = np.array([steps_weight[number].weight])
+        at_weight = compose_planar(
+            at_weight, blended_deltas(graph, np.array([step_weight.edge]), np.array([step_weight.other]), w)[0, 0]
+        )
+        places_weight[number + 1] = at_weight
+    # Places `(n, 3)`, all carried with the first one, which is now elsewhere
+    places_positions = result.places[run.stop :]
+    moved = compose_planar(at_weight, to_frame(places_positions, places_positions[0]))
+    places_weight[run.stop :] = moved
+    for number in range(run.stop, len(steps_weight)):
+        steps_weight[number] = replace(steps_weight[number], place=moved[number - run.stop])
+    return replace(result, steps=tuple(steps_weight), places=places_weight)
 
 
 def _weight_sign(step: PathStep, weight: float) -> float:
     """Whether a step of the run has the weight itself, or what is left of it."""
     return 1.0 if abs(step.weight - weight) < 1e-9 else -1.0
-
-
-def _with_weight(graph: MotionGraph, result: SearchResult, run: range, change: float, weight: float) -> SearchResult:
-    """The way with other weights in a run, and what follows carried along."""
-    steps, places, at = list(result.steps), result.places.copy(), result.places[run.start]
-    for number in run:
-        step = steps[number]
-        steps[number] = replace(step, weight=step.weight + _weight_sign(step, weight) * change, place=at)
-        w = np.array([steps[number].weight])
-        at = compose_planar(at, blended_deltas(graph, np.array([step.edge]), np.array([step.other]), w)[0, 0])
-        places[number + 1] = at
-    moved = _carry_positions(result.places[run.stop :], at)
-    places[run.stop :] = moved
-    for number in range(run.stop, len(steps)):
-        steps[number] = replace(steps[number], place=moved[number - run.stop])
-    return replace(result, steps=tuple(steps), places=places)
-
-
-def _carry_positions(places: FloatArray, first: FloatArray) -> FloatArray:
-    """Places ``(n, 3)``, all carried with the first one, which is now elsewhere."""
-    return compose_planar(first, to_frame(places, places[0]))
 
 
 REACH_EASE_S: Final = 0.4  # [s] over which a hand leaves its own way, and comes back to it
@@ -213,7 +196,7 @@ REACH_TOL_M: Final = 1e-4  # [m] to which inverse kinematics goes
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HandTarget:
-    """A hand that shall be somewhere at a frame."""
+    """Target of a hand at a frame."""
 
     frame: int
     hand: str  # "left_hand", "right_hand", or "" for the nearer one
@@ -288,7 +271,7 @@ def find_pick_targets(graph: MotionGraph, result: SearchResult, sketch: Sketch) 
 def find_hand_targets(
     graph: MotionGraph, result: SearchResult, frames: Sequence[int], sketch: Sketch
 ) -> list[HandTarget]:
-    """What hands reach for in a way, by the picks and places of its sketch; ``frames`` are those of its constraints."""
+    """Targets of the hands on a path, from the picks and places of its sketch; ``frames`` are of its constraints."""
     aims = find_pick_targets(graph, result, sketch)
     return [
         HandTarget(frame, HANDS[_step_event(graph, result, step)], aims[step].hand)
@@ -298,7 +281,7 @@ def find_hand_targets(
 
 
 def _step_event(graph: MotionGraph, result: SearchResult, step: int) -> int:
-    """What happens at the end of a step."""
+    """Event at the end of a step."""
     return int(graph.arrays.event[graph.arrays.target[result.steps[step].edge]])
 
 

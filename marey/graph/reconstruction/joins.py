@@ -1,4 +1,4 @@
-"""Where one stretch of poses ends and another begins: jumps of pose and of speed, spread over the time around them.
+"""Junctions of pose sequences: discontinuities of pose and velocity, distributed over a time window.
 
 Poses are read at the times of the output's clock, on which events fall on frames.
 """
@@ -47,7 +47,7 @@ class Discontinuity:
 
     @property
     def ramp_s(self) -> float:
-        """Time [s] on either side that the root takes for its share without haste and without a jerk."""
+        """Time [s] on either side over which the root is smoothed within speed and acceleration bounds."""
         drift = FADE_MAX_SLOPE * 0.5 * float(np.linalg.norm(self.shift)) / DRIFT_MPS
         brake = FADE_MAX_CURVATURE * 0.5 * float(np.linalg.norm(self.pace)) / BRAKE_MPS2
         return float(np.clip(max(drift, brake), RAMP_S, LONGEST_RAMP_S))
@@ -101,7 +101,7 @@ def join_tracks(pieces: Sequence[PoseTrack]) -> tuple[PoseTrack, list[Discontinu
 
 
 def _measure_discontinuity(piece: PoseTrack, after: PoseTrack, knot: int) -> Discontinuity:
-    """What jumps from the last pose of a piece to the first of the next; a single pose goes on as it came.
+    """Discontinuities between the last pose of a piece and the first of the next.
 
     Speeds are those with which both come to that pose: where one clip goes on there is no jump.
     """
@@ -129,54 +129,39 @@ def spread_discontinuities(track: PoseTrack, cuts: Sequence[Discontinuity], fixe
 
     What is added on either side is :math:`s\,p(u) + v\,T q(u)` with :math:`u = |t| / T`: from the jump and its slope
     at the cut to nothing at T, twice differentiable there. Both sides have a part of the jump as the room to the next
-    fixed time allows; flights are left as they are, since what falls shall fall freely.
+    fixed time allows; flights are unchanged, since they are ballistic.
     """
     roots, turns = track.roots.copy(), np.zeros((*track.wxyz.shape[:2], 3))
     is_held = track.in_flight
     for cut in cuts:
         if not cut.is_none:
-            place, slope = _ramp_weights(track.times, is_held, cut, fixed)
+            # What every pose `(K,)` gets of a jump of place, and of one of speed [s]
+            times = track.times
+            away, ahead = times - times[cut.knot], np.arange(len(times)) >= cut.knot
+            # Time [s] before and after a cut in which poses may change: to the next fixed time, and to the next flight
+            here, reach_time = times[cut.knot], cut.ramp_s
+            marks = fixed - here
+            is_fixed = bool(len(marks)) and float(np.abs(marks).min()) < 1e-6
+            before = min(reach_time, -float(marks[marks < -1e-6].max(initial=-reach_time)))
+            after = 0.0 if is_fixed else min(reach_time, float(marks[marks > 1e-6].min(initial=reach_time)))
+            landed, leaves = np.flatnonzero(is_held[: cut.knot]) + 1, np.flatnonzero(is_held[cut.knot :]) + cut.knot
+            ground_before = min(before, here - float(times[landed[-1]])) if len(landed) else before
+            ground_after = min(after, float(times[leaves[0]]) - here) if len(leaves) else after
+            before, after = (ground_before, ground_after) if ground_before + ground_after > 0.0 else (before, after)
+            share = before / max(before + after, 1e-12)
+            place, slope = np.zeros_like(away), np.zeros_like(away)
+            for side, reach, part in ((~ahead, before, share), (ahead, after, share - 1.0)):
+                if reach > 0.0:
+                    u = np.clip(np.abs(away[side]) / reach, 0.0, 1.0)
+                    place[side] = part * fade_out(u)
+                    slope[side] = part * np.sign(away[side]) * reach * velocity_ramp(u)
             roots += place[:, None] * cut.shift + slope[:, None] * cut.pace
             turns += place[:, None, None] * cut.turn + slope[:, None, None] * cut.spin
     return replace(track, roots=roots, wxyz=(SO3(track.wxyz) @ SO3.exp(turns)).wxyz)
 
 
-def _ramp_weights(
-    times: FloatArray, is_held: BoolArray, cut: Discontinuity, fixed: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """What every pose ``(K,)`` gets of a jump of place, and of one of speed [s]."""
-    away, ahead = times - times[cut.knot], np.arange(len(times)) >= cut.knot
-    before, after = _available_time(times, is_held, cut, fixed)
-    share = before / max(before + after, 1e-12)
-    place, slope = np.zeros_like(away), np.zeros_like(away)
-    for side, reach, part in ((~ahead, before, share), (ahead, after, share - 1.0)):
-        if reach > 0.0:
-            u = np.clip(np.abs(away[side]) / reach, 0.0, 1.0)
-            place[side] = part * fade_out(u)
-            slope[side] = part * np.sign(away[side]) * reach * velocity_ramp(u)
-    return place, slope
-
-
-def _available_time(
-    times: FloatArray, is_held: BoolArray, cut: Discontinuity, fixed: FloatArray
-) -> tuple[float, float]:
-    """Time [s] before and after a cut in which poses may change: to the next fixed time, and to the next flight.
-
-    None after it where the cut itself is fixed. A cut in the middle of a flight is spread over that flight.
-    """
-    here, reach = times[cut.knot], cut.ramp_s
-    marks = fixed - here
-    is_fixed = bool(len(marks)) and float(np.abs(marks).min()) < 1e-6
-    before = min(reach, -float(marks[marks < -1e-6].max(initial=-reach)))
-    after = 0.0 if is_fixed else min(reach, float(marks[marks > 1e-6].min(initial=reach)))
-    landed, leaves = np.flatnonzero(is_held[: cut.knot]) + 1, np.flatnonzero(is_held[cut.knot :]) + cut.knot
-    ground_before = min(before, here - float(times[landed[-1]])) if len(landed) else before
-    ground_after = min(after, float(times[leaves[0]]) - here) if len(leaves) else after
-    return (ground_before, ground_after) if ground_before + ground_after > 0.0 else (before, after)
-
-
 def fade_out(u: FloatArray) -> FloatArray:
-    """From one at 0 to zero at 1, with no slope and no bend at either end."""
+    """Smooth fade from one at 0 to zero at 1, with zero first and second derivatives at both ends."""
     return 1.0 - smootherstep(u)
 
 

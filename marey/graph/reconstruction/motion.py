@@ -1,4 +1,4 @@
-"""From a way through the graph back to a motion."""
+"""Reconstruction of the motion of a path through the graph."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from marey.base import FloatArray, InputError
+from marey.base import InputError
 from marey.blending import balance_motion
 from marey.graph.paths import SearchResult
 from marey.graph.reconstruction.hands import (
@@ -43,7 +43,7 @@ def rebuild_motion(graph: MotionGraph, result: SearchResult, *, rate_hz: float |
         rate_hz: frames per second; those of the graph by default.
 
     Raises:
-        InputError: there is no way, or the rate is no positive number.
+        InputError: there is no path, or the rate is not positive.
     """
     return rebuild_events(graph, result, rate_hz=rate_hz)[0]
 
@@ -53,7 +53,7 @@ def rebuild_events(
 ) -> tuple[Motion, tuple[int, ...]]:
     """As :func:`rebuild`, with the frame at which each constraint is met."""
     if not result.is_solved:
-        raise InputError(f"there is no way to rebuild: {result.status}", result.advice)
+        raise InputError(f"there is no path to rebuild: {result.status}", result.advice)
     rate = graph.database.rate_hz if rate_hz is None else float(rate_hz)
     if not (np.isfinite(rate) and rate > 0.0):
         raise InputError(f"rate_hz is {rate_hz}", "Give a positive number of frames per second")
@@ -61,22 +61,18 @@ def rebuild_events(
     times = output_times(track.seconds, met, rate)
     shown = sample_track(replace(track, plants=plant_positions(track)), times)
     motion = Motion(graph.database.body.skeleton, rate, shown.roots, SO3(shown.wxyz), name="graph")
-    frames = _nearest_frames(times, met)
+    frames = tuple(int(np.argmin(np.abs(times - time))) for time in met)
     held, _ = refine_reaches(hold_feet(motion, shown.plants), measure_hand_targets(graph, result, motion, frames))
     return held, frames
-
-
-def _nearest_frames(times: FloatArray, met: FloatArray) -> tuple[int, ...]:
-    return tuple(int(np.argmin(np.abs(times - time))) for time in met)
 
 
 def rebuild_for_sketch(
     graph: MotionGraph, result: SearchResult, sketch: Sketch, *, rate_hz: float | None = None, refine: bool = True
 ) -> tuple[Motion, tuple[float, ...]]:
-    """As :func:`rebuild`, with hands brought to what the sketch has them pick up and put down.
+    """As :func:`rebuild`, with hands at the objects of picks and places.
 
     First by the weights of blends, as far as they go, then by footsteps that move up to 3 cm (not in rivers and on
-    stones), then by arm and spine. Between the two the root moves so that nobody tips: see
+    stones), then by arm and spine. Between the two the root moves so that the body is balanced: see
     :func:`marey.blending.balance_motion`.
 
     Returns:
@@ -91,7 +87,10 @@ def _run_stages(
 ) -> tuple[Motion, list[HandTarget], tuple[int, ...]]:
     """The motion, what its hands reach for, and the frames of its constraints."""
     if refine:
-        result = _refine_path(graph, result, sketch)
+        # Weights and footsteps moved a little; where a root is pinned, the search has moved them already
+        aims = {step: aim for step, aim in find_pick_targets(graph, result, sketch).items() if aim.root is None}
+        result = refine_weights(graph, result, {step: aim.hand for step, aim in aims.items()})
+        result = result if sketch.world.rivers or sketch.world.stones else refine_footsteps(graph, result, aims)
     motion, frames = rebuild_events(graph, result, rate_hz=rate_hz)
     reaches = find_hand_targets(graph, result, frames, sketch)
     if refine:
@@ -105,13 +104,6 @@ def _pinned_frames(graph: MotionGraph, result: SearchResult, sketch: Sketch, fra
     aims = find_pick_targets(graph, result, sketch)
     met = zip(result.met, frames, strict=True)
     return [frame for step, frame in met if step in aims and aims[step].root is not None]
-
-
-def _refine_path(graph: MotionGraph, result: SearchResult, sketch: Sketch) -> SearchResult:
-    """Weights and footsteps moved a little; where a root is pinned, the search has moved them already."""
-    aims = {step: aim for step, aim in find_pick_targets(graph, result, sketch).items() if aim.root is None}
-    result = refine_weights(graph, result, {step: aim.hand for step, aim in aims.items()})
-    return result if sketch.world.rivers or sketch.world.stones else refine_footsteps(graph, result, aims)
 
 
 def final_errors(graph: MotionGraph, result: SearchResult, sketch: Sketch) -> tuple[Motion, tuple[float, ...]]:

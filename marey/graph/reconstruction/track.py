@@ -35,7 +35,7 @@ def build_path_track(graph: MotionGraph, result: SearchResult) -> tuple[PoseTrac
     """Poses of a way with its jumps spread out, and the times ``(C,)`` [s] at which its constraints are met.
 
     Poses in which something is picked up are the database's own, unchanged: there a hand is where the search has seen
-    it. A way that ends in a stand goes on until it rests.
+    it. A path that ends in a stand continues until rest.
     """
     parts = [split_step(graph, step) for step in result.steps]
     parts.append(_append_rest(graph, result))
@@ -117,7 +117,7 @@ def place_poses(graph: MotionGraph, poses: IntArray, phase: int, place: FloatArr
 
 
 def _append_rest(graph: MotionGraph, result: SearchResult) -> list[PoseTrack]:
-    """What is shown after the last step: its last pose, and if one stands, what leads from it to rest."""
+    """Poses after the last step: its last pose, and the transition to rest if it ends in a stand."""
     step, table = result.steps[-1], graph.database.phases
     if step.is_blended:
         return [step_track(graph, step).rows(slice(-1, None), np.zeros(1))]
@@ -127,18 +127,19 @@ def _append_rest(graph: MotionGraph, result: SearchResult) -> list[PoseTrack]:
         return [place_poses(graph, table.start[[after]], after, result.places[-1])]
     last = min(int(table.stop[after]), int(table.start[after]) + round(SETTLE_S * graph.database.rate_hz))
     own: IntArray = np.arange(int(table.start[after]), last)
-    shown = _load_range(graph, own[: _find_stillest_pose(graph, own) + 1], after, result.places[-1])
+    # The pose of some that is left most slowly; none after the last of them is looked at
+    wxyz = SO3(graph.database.wxyz[own])
+    turned = np.linalg.norm((wxyz[:-1].inverse() @ wxyz[1:]).log(), axis=-1).mean(axis=1)
+    moved = np.linalg.norm(np.diff(graph.database.roots[own], axis=0), axis=1)
+    speed = np.append(turned + moved, np.inf)
+    shown = _load_range(
+        graph,
+        own[: (int(np.flatnonzero(speed <= speed.min() + REST_DISTANCE)[0]) if len(own) > 1 else 0) + 1],
+        after,
+        result.places[-1],
+    )
     rest = hold_last_pose(shown, REST_S, graph.database.rate_hz)
     return [shown, rest] if len(shown.times) > 1 else [rest]
-
-
-def _find_stillest_pose(graph: MotionGraph, poses: IntArray) -> int:
-    """The pose of some that is left most slowly; none after the last of them is looked at."""
-    wxyz = SO3(graph.database.wxyz[poses])
-    turned = np.linalg.norm((wxyz[:-1].inverse() @ wxyz[1:]).log(), axis=-1).mean(axis=1)
-    moved = np.linalg.norm(np.diff(graph.database.roots[poses], axis=0), axis=1)
-    speed = np.append(turned + moved, np.inf)
-    return int(np.flatnonzero(speed <= speed.min() + REST_DISTANCE)[0]) if len(poses) > 1 else 0
 
 
 def _blend_edges(graph: MotionGraph, first: PoseTrack, second: PoseTrack, step: PathStep) -> PoseTrack:
@@ -162,7 +163,7 @@ def _blend_edges(graph: MotionGraph, first: PoseTrack, second: PoseTrack, step: 
 
 
 def _arrival_velocity(tracks: tuple[PoseTrack, PoseTrack], weights: FloatArray, seconds: float) -> Velocity | None:
-    """How fast a blend comes to its first pose: as its sources do, at its own pace."""
+    """Velocity of a blend at its first pose."""
     pace, spin = np.zeros(3), np.zeros((tracks[0].wxyz.shape[1], 3))
     for track, weight in zip(tracks, weights, strict=True):
         if track.arrival is None:
@@ -220,19 +221,18 @@ def _split_stances(track: PoseTrack, foot: int, own: IntArray) -> list[IntArray]
     jumps = 1 + np.flatnonzero(np.linalg.norm(np.diff(places, axis=0), axis=1) > SHUFFLE_M)
     for jump in jumps:
         t, at = track.times[own], float(track.times[own[jump]])
-        carried = next((r for r in _stance_times(track, 1 - foot) if r[0] <= at <= r[1]), (at, at))
+        # Times [s] from which to which a foot stands
+        found = find_runs(~np.isnan(track.plants[:, 1 - foot, 0]))
+        carried = next(
+            (r for r in [(float(track.times[a]), float(track.times[b - 1])) for a, b in found] if r[0] <= at <= r[1]),
+            (at, at),
+        )
         begin = max(at - HALF_STEP_S, carried[0] + SETTLED_S)
         end = begin + 2.0 * HALF_STEP_S
         before, after = own[t <= begin], own[t >= end]
         if len(before) > 1 and len(after) > 1 and end <= carried[1]:
             return [before, *_split_stances(track, foot, after)]
     return [own]
-
-
-def _stance_times(track: PoseTrack, foot: int) -> list[tuple[float, float]]:
-    """Times [s] from which to which a foot stands."""
-    found = find_runs(~np.isnan(track.plants[:, foot, 0]))
-    return [(float(track.times[a]), float(track.times[b - 1])) for a, b in found]
 
 
 def hold_feet(motion: Motion, places: FloatArray) -> Motion:
@@ -250,12 +250,24 @@ def hold_feet(motion: Motion, places: FloatArray) -> Motion:
         held = solve_two_bone(
             held, limb, ankles, end_rotations=turns @ frames[:, limb.end], stretch=MAX_LEG_EXTENSION
         ).motion
-    return replace(held, contacts=foot_contacts(held, places))
+    # Heels and toes of planted feet that are on the ground and stay in place
+    names, points = contact_points(held.skeleton).names, contact_positions(held)
+    steps = np.linalg.norm(np.diff(points, axis=0), axis=-1)
+    steps = np.maximum(np.pad(steps, ((1, 0), (0, 0))), np.pad(steps, ((0, 1), (0, 0))))
+    touching = (steps < min(STILL_M, STILL_MPS / held.rate_hz)) & (points[:, :, 1] < LOW_M)
+    active = np.zeros((held.num_frames, len(names)), dtype=bool)
+    for n, side in enumerate(SIDES):
+        for part in ("heel", "toe"):
+            number = names.index(f"{side}_{part}")
+            active[:, number] = touching[:, number] & ~np.isnan(places[:, n, 0])
+    return replace(held, contacts=Contacts(names, active))
 
 
 def _foot_targets(motion: Motion, side: str, places: FloatArray) -> tuple[FloatArray, SO3]:
-    """Where the ankle goes ``(F, 3)`` and the turn of the foot about the vertical."""
-    heel, ball = _sole_points(motion, side)
+    """Path of the ankle ``(F, 3)`` and yaw of the foot."""
+    names, points = contact_points(motion.skeleton).names, contact_positions(motion)
+    heel = points[:, names.index(f"{side}_heel")]
+    ball = points[:, names.index(f"{side}_toe")]
     ankle = motion.joint_positions()[:, Limb.from_name(motion.skeleton, f"{side}_leg").end]
     planted = ~np.isnan(places[:, 0])
     along = (ball - heel) * [1.0, 0.0, 1.0]
@@ -267,43 +279,20 @@ def _foot_targets(motion: Motion, side: str, places: FloatArray) -> tuple[FloatA
     low = ball[:, 1] + np.minimum(0.0, (heel - ball)[:, 1])
     shift = np.stack([places[:, 0] - ball[:, 0], 0.0 * low, places[:, 1] - ball[:, 2]], axis=1)
     shift = fill_gaps(np.where(planted[:, None], shift, 0.0), planted)
-    down = fill_gaps(-low[:, None], _flat_frames(low, planted))[:, 0]
+    # Frames of each stance in which the foot is about as low as it gets; in the others it lands or leaves
+    flat = np.zeros_like(planted)
+    for start, stop in find_runs(planted):
+        flat[start:stop] = low[start:stop] < np.quantile(low[start:stop], MIN_LEG_EXTENSION) + HOVER_M
+    down = fill_gaps(-low[:, None], flat)[:, 0]
     shift[:, 1] = np.maximum(down, -low) + _swing_lift(low, planted, HALF_STEP_S * motion.rate_hz)
     return turn @ (ankle - ball) + ball + shift, turn
 
 
 def _swing_lift(low: FloatArray, planted: BoolArray, shortest: float) -> FloatArray:
-    """How much [m] feet are lifted in swings in which they stay on the ground: small steps that no clip has taken."""
+    """Lift [m] of feet in swings without clearance, as in small steps between clips."""
     lift = np.zeros_like(low)
     for start, stop in find_runs(~planted):
         if start > 0 and stop < len(low) and stop - start > shortest and low[start:stop].max() < LOW_SWING_M:
             u = np.arange(1, stop - start + 1) / (stop - start + 1)
             lift[start:stop] = LIFT_M * 16.0 * (u * (1.0 - u)) ** 2
     return lift
-
-
-def _flat_frames(low: FloatArray, planted: BoolArray) -> BoolArray:
-    """Frames of each stance in which the foot is about as low as it gets; in the others it lands or leaves."""
-    flat = np.zeros_like(planted)
-    for start, stop in find_runs(planted):
-        flat[start:stop] = low[start:stop] < np.quantile(low[start:stop], MIN_LEG_EXTENSION) + HOVER_M
-    return flat
-
-
-def _sole_points(motion: Motion, side: str) -> tuple[FloatArray, FloatArray]:
-    names, points = contact_points(motion.skeleton).names, contact_positions(motion)
-    return points[:, names.index(f"{side}_heel")], points[:, names.index(f"{side}_toe")]
-
-
-def foot_contacts(motion: Motion, places: FloatArray) -> Contacts:
-    """Heels and toes of planted feet that are on the ground and stay in place."""
-    names, points = contact_points(motion.skeleton).names, contact_positions(motion)
-    steps = np.linalg.norm(np.diff(points, axis=0), axis=-1)
-    steps = np.maximum(np.pad(steps, ((1, 0), (0, 0))), np.pad(steps, ((0, 1), (0, 0))))
-    touching = (steps < min(STILL_M, STILL_MPS / motion.rate_hz)) & (points[:, :, 1] < LOW_M)
-    active = np.zeros((motion.num_frames, len(names)), dtype=bool)
-    for n, side in enumerate(SIDES):
-        for part in ("heel", "toe"):
-            number = names.index(f"{side}_{part}")
-            active[:, number] = touching[:, number] & ~np.isnan(places[:, n, 0])
-    return Contacts(names, active)

@@ -38,7 +38,7 @@ from marey.graph.search.problem import Detour, Detours, SearchClock, SearchPath,
 SPARSE_EDGES_BELOW: Final = 3.0  # below this epsilon only edges that differ are looked at
 FIRST_CHUNK: Final = 256  # expansions before the first look at the clock
 CLOCK_INTERVAL_S: Final = 0.03  # [s] between two looks
-CLOSE_EPSILON: Final = 1.21  # with a way at hand, only smaller epsilons are worth a search over all constraints
+CLOSE_EPSILON: Final = 1.21  # once a path is known, only smaller epsilons are searched over all constraints
 STAGE_SHARE: Final = 0.5  # of the budget that may go into ways found constraint by constraint
 OnSolution = Callable[[SearchSolution], bool | None]
 
@@ -104,29 +104,35 @@ class AnytimeSearch:
     def run_schedule(self, schedule: Sequence[float]) -> None:
         """Search with one epsilon after the other."""
         if len(self.problem.wishes) > 1:
-            self._search_by_stages(schedule)
+            # Meet the constraints one after the other, each from where the last was met: ways that are soon found
+            share = self.clock.part(self._stage_share)
+            # Least cost that any way can have
+            epsilon = schedule[0]
+            clear_memory(self.memory)
+            self._begin(self.problem, self.problem.starts(), epsilon)
+            self._low = self._least_open_cost()
+            self._stages = tuple(self.problem.stage(layer) for layer in range(len(self.problem.wishes)))
+            best_hands: dict[str, int] = {}
+            for number in range(len(schedule)):
+                way, is_settled = self._chain_stages(schedule[: number + 1], share)
+                if way is not None and way.cost < self.cost:
+                    self.best, best_hands = way, self._hands
+                    self._report_solution(schedule[number], min(self.proved, way.cost / max(self._low, 1e-300)))
+                if self.done or self.stopped or not is_settled:
+                    break
+            self.stopped = self.clock.stopped
+            self.problem = self.problem.with_assigned_hands(best_hands)
         if not self.done and not self.stopped:
             most = (
                 self.proved if self.best is None else min(self.proved, CLOSE_EPSILON)
             )  # the others are proved already
             self._search_all_constraints([epsilon for epsilon in schedule if epsilon < most] or schedule[-1:])
-        self._collect_counts()
-
-    def _search_by_stages(self, schedule: Sequence[float]) -> None:
-        """Meet the constraints one after the other, each from where the last was met: ways that are soon found."""
-        share = self.clock.part(self._stage_share)
-        self._low = self._start_bound(schedule[0])
-        self._stages = tuple(self.problem.stage(layer) for layer in range(len(self.problem.wishes)))
-        best_hands: dict[str, int] = {}
-        for number in range(len(schedule)):
-            way, is_settled = self._chain_stages(schedule[: number + 1], share)
-            if way is not None and way.cost < self.cost:
-                self.best, best_hands = way, self._hands
-                self._report_solution(schedule[number], min(self.proved, way.cost / max(self._low, 1e-300)))
-            if self.done or self.stopped or not is_settled:
-                break
-        self.stopped = self.clock.stopped
-        self.problem = self.problem.with_assigned_hands(best_hands)
+        # Add up what the last search did, and how far it got
+        self._accumulate_counts()
+        count = self.memory.num_states
+        met = self.memory.whole[:count, MET]
+        most_counts = int(met.max(initial=0))
+        self._got = most_counts, float(self.memory.real[:count, H][met == most_counts].min(initial=np.inf))
 
     def _chain_stages(self, schedule: Sequence[float], clock: SearchClock) -> tuple[SearchPath | None, bool]:
         """One way for each constraint, joined; None if one was not found. And whether all epsilons were searched.
@@ -169,12 +175,6 @@ class AnytimeSearch:
             if not self._search_epsilon(p, epsilon, upper, clock):
                 return False
         return True
-
-    def _start_bound(self, epsilon: float) -> float:
-        """Least cost that any way can have."""
-        clear_memory(self.memory)
-        self._begin(self.problem, self.problem.starts(), epsilon)
-        return self._least_open_cost()
 
     def _search_all_constraints(self, schedule: Sequence[float]) -> None:
         """Anytime repairing A* over all constraints ([Likhachev2004]_)."""
@@ -226,18 +226,16 @@ class AnytimeSearch:
                 p.made.roads, p.world, p.rows, p.terms, self.memory, upper, epsilon, is_few, p.made.rates.apart,
                 self._chunk,
             )  # fmt: skip
-            self._adapt_chunk(time.perf_counter() - before)
+            # So many expansions that the clock is looked at in time; this changes nothing that is found
+            seconds = time.perf_counter() - before
+            factor = float(np.clip(CLOCK_INTERVAL_S / max(seconds, 1e-6), 0.5, 2.0))
+            self._chunk = int(np.clip(factor * self._chunk, 32, 100_000))
         self.stopped = "MEMORY" if state == FULL else ""
         return state == DONE
 
     def _least_open_cost(self) -> float:
         """Least cost that a way can have which was not found yet."""
         return least_open_cost(self.memory.whole, self.memory.real, self.memory.num_states)
-
-    def _adapt_chunk(self, seconds: float) -> None:
-        """So many expansions that the clock is looked at in time; this changes nothing that is found."""
-        factor = float(np.clip(CLOCK_INTERVAL_S / max(seconds, 1e-6), 0.5, 2.0))
-        self._chunk = int(np.clip(factor * self._chunk, 32, 100_000))
 
     def _accept_solution(self, epsilon: float, *, is_settled: bool) -> None:
         """Keep what was found, with the bound that is proved."""
@@ -250,7 +248,7 @@ class AnytimeSearch:
         self._report_solution(epsilon, min(epsilon, proved) if is_settled else proved)
 
     def _report_solution(self, epsilon: float, proved: float) -> None:
-        """Write down the best way and tell of it."""
+        """Record the best path and report it."""
         self.proved = max(1.0, min(proved, self.proved))
         expansions = self.expansions + int(self.memory.counts[EXPANSIONS])
         found = SearchSolution(
@@ -265,14 +263,6 @@ class AnytimeSearch:
         assert self.best is not None
         return compose_planar(self.best.places, self.best.made.roads.root[self.best.nodes])[:, :2]
 
-    def _collect_counts(self) -> None:
-        """Add up what the last search did, and how far it got."""
-        self._accumulate_counts()
-        count = self.memory.num_states
-        met = self.memory.whole[:count, MET]
-        most = int(met.max(initial=0))
-        self._got = most, float(self.memory.real[:count, H][met == most].min(initial=np.inf))
-
     def _accumulate_counts(self) -> None:
         counts = self.memory.counts
         self.expansions += int(counts[EXPANSIONS])
@@ -280,11 +270,11 @@ class AnytimeSearch:
         counts[EXPANSIONS] = counts[VIOLATIONS] = 0
 
     def advice(self, code: str) -> str:
-        """What would help when there is no way."""
+        """Advice when there is no path."""
         done, left = self._got
         wishes = self.problem.wishes
         wish = wishes[min(done, len(wishes) - 1)]
         got = f"{done} of {len(wishes)} constraints were met; '{wish.name}' was not (cost left {left:.3g})"
         more = {"TIMEOUT": "give more time", "CANCELLED": "let it run longer", "MEMORY": "raise max_states"}
-        first = more.get(code, "this graph has no way for the sketch")
+        first = more.get(code, "this graph has no path for the sketch")
         return f"{got}: {first}, widen the corridor, raise tolerances, use k = 2, or add clips"

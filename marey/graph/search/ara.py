@@ -65,7 +65,7 @@ from marey.graph.search.footsteps import (
 CELL_SIZES_M = np.array(
     [0.1, 0.05, 0.02]
 )  # [m] places in one cell are the same place: on the way, near a pick, a tight one
-DIRECTION_COUNTS = np.array([60, 120, 360])  # directions that are told apart there
+DIRECTION_COUNTS = np.array([60, 120, 360])  # number of direction bins
 FINE_REACH = 1.0  # [m] from a pick, finer cells are used
 TIGHT_TOLERANCE_M = 0.03  # [m] a pick with no more tolerance than this is tight
 CONSISTENT = 1e-9  # an estimate may fall by this much more than an edge costs
@@ -86,7 +86,7 @@ def find_slot(table: IntArray, whole: IntArray, key: int) -> int:
 
 @kernel
 def cell_level(wish: FloatArray, x: float, z: float) -> int:
-    """Which of the cells are used at a place: finer ones near a pick, the finest where it has little tolerance."""
+    """Resolution at a position: finer cells near a pick, the finest for small tolerances."""
     dx, dz = x - wish[GOAL_X], z - wish[GOAL_Z]
     if wish[HANDS] == 0.0 or dx * dx + dz * dz > FINE_REACH**2:
         return 0

@@ -11,7 +11,7 @@ it keeps its weight, so no planted foot moves.
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -101,12 +101,8 @@ def lay_out_pairs(graph: MotionGraph, roads: SearchGraph) -> tuple[SearchGraph, 
         Roads, their arc lengths ``(E,)`` [m], and what is blended.
     """
     distance = state_distances(graph)
-    links = _collect_pairs(graph, roads, find_partners(graph, distance), distance)
-    return _append_rows(graph, roads, links, _enumerate_rows(graph, links, distance))
-
-
-def _collect_pairs(graph: MotionGraph, roads: SearchGraph, partners: BlendPartners, distance: FloatArray) -> _EdgePairs:
-    """Pairs of edges up to some edges before and after pairs of events, and the pairs of states between them."""
+    # Pairs of edges up to some edges before and after pairs of events, and the pairs of states between them
+    partners = find_partners(graph, distance)
     count = graph.num_states
     source = np.repeat(np.arange(count), np.diff(roads.first))
     into = np.argsort(roads.target, kind="stable")
@@ -128,7 +124,8 @@ def _collect_pairs(graph: MotionGraph, roads: SearchGraph, partners: BlendPartne
             nodes.update(fresh)
     edges = np.unique(np.concatenate(found), axis=0) if found else np.zeros((0, 2), dtype=np.int64)
     ends = np.concatenate([source[edges], roads.target[edges]], axis=1)
-    return _EdgePairs(edges[:, 0], edges[:, 1], ends, np.array(sorted(nodes), dtype=np.int64).reshape(-1, 2))
+    links = _EdgePairs(edges[:, 0], edges[:, 1], ends, np.array(sorted(nodes), dtype=np.int64).reshape(-1, 2))
+    return _append_rows(graph, roads, links, _enumerate_rows(graph, links, distance))
 
 
 def _unique_pairs(pairs: IntArray) -> set[tuple[int, int]]:
@@ -146,7 +143,12 @@ def _blendable_states(partners: BlendPartners) -> BoolArray:
 def _event_pairs(graph: MotionGraph, partners: BlendPartners, distance: FloatArray) -> IntArray:
     """Pairs of picks, and of flights, of one class ``(n, 2)``: each with those that are most like it."""
     arrays, found = graph.arrays, set[tuple[int, int]]()
-    size = _event_sizes(graph)
+    # What events of one class differ by `(N, 3)` [m]: where the hand is, or how far and high one flies
+    arrays_sizes = graph.arrays
+    size = np.where(np.isin(arrays_sizes.event, PICK_EVENTS)[:, None], arrays_sizes.hand, 0.0)
+    source = np.repeat(np.arange(graph.num_states), np.diff(arrays_sizes.first))
+    flights = np.flatnonzero((arrays_sizes.flight[:, 0] > 0.0) & (arrays_sizes.event[source] == FLIGHT))
+    size[source[flights], :2] = arrays_sizes.flight[flights]
     is_jump = (arrays.event == FLIGHT) & (size[:, 0] > SHORTEST_JUMP_M)
     for s in np.flatnonzero(np.isin(arrays.event, PICK_EVENTS) | is_jump).tolist():
         others = partners.of(s)
@@ -155,16 +157,6 @@ def _event_pairs(graph: MotionGraph, partners: BlendPartners, distance: FloatArr
         nearest = others[np.argsort(distance[s, others], kind="stable")][:NEIGHBOURS]
         found.update((min(s, p), max(s, p)) for p in nearest.tolist())
     return np.array(sorted(found), dtype=np.int64).reshape(-1, 2)
-
-
-def _event_sizes(graph: MotionGraph) -> FloatArray:
-    """What events of one class differ by ``(N, 3)`` [m]: where the hand is, or how far and high one flies."""
-    arrays = graph.arrays
-    size = np.where(np.isin(arrays.event, PICK_EVENTS)[:, None], arrays.hand, 0.0)
-    source = np.repeat(np.arange(graph.num_states), np.diff(arrays.first))
-    flights = np.flatnonzero((arrays.flight[:, 0] > 0.0) & (arrays.event[source] == FLIGHT))
-    size[source[flights], :2] = arrays.flight[flights]
-    return size
 
 
 def _neighbouring_pairs(
@@ -191,7 +183,13 @@ def _enumerate_rows(graph: MotionGraph, links: _EdgePairs, distance: FloatArray)
     for p, q in (links.nodes.T, links.nodes.T[::-1]):
         number[p, q] = count + W * np.arange(len(links.nodes))
     begin, finish = _state_numbers(number, A, C), _state_numbers(number, B, D)
-    is_good, limit = _is_duration_kept(graph, links), GAP_COST_FACTOR * graph.transitions.threshold
+    # Blends `(L, W)` that last about as long as what they are mostly made of
+    T = graph.arrays.seconds
+    most = np.where(WEIGHTS >= 0.5, T[links.a][:, None], T[links.c][:, None])
+    is_good, limit = (
+        np.abs(np.log(blended_seconds(graph, links.a, links.c, WEIGHTS) / most)) <= np.log(MAX_STRETCH),
+        GAP_COST_FACTOR * graph.transitions.threshold,
+    )
     found = [_lookup(begin, finish, np.zeros(begin.shape), is_good & (begin >= 0) & (finish >= 0))]
     for state, part in ((A, (1.0 - w) ** 2), (C, w**2)):
         gap = part * distance[A, C][:, None]
@@ -201,12 +199,8 @@ def _enumerate_rows(graph: MotionGraph, links: _EdgePairs, distance: FloatArray)
     leaves = is_good & (B != D)[:, None] & (gap <= limit) & (begin >= count)
     nearer = np.asarray(np.where(w >= 0.5, B[:, None], D[:, None]), dtype=np.int64)
     found.append(_lookup(begin, nearer, gap, leaves))
-    return _concatenate_rows(found)
-
-
-def _concatenate_rows(parts: Sequence[_BlendedRows]) -> _BlendedRows:
-    whole = (np.concatenate([part[column] for part in parts]).astype(np.int64) for column in range(4))
-    return _BlendedRows(*whole, gap=np.concatenate([part.gap for part in parts]))
+    whole = (np.concatenate([part[column] for part in found]).astype(np.int64) for column in range(4))
+    return _BlendedRows(*whole, gap=np.concatenate([part.gap for part in found]))
 
 
 def _state_numbers(number: IntArray, first: IntArray, second: IntArray) -> IntArray:
@@ -220,13 +214,6 @@ def _state_numbers(number: IntArray, first: IntArray, second: IntArray) -> IntAr
 def _lookup(begin: IntArray, finish: IntArray, gap: FloatArray, chosen: BoolArray) -> _BlendedRows:
     link, weight = np.nonzero(chosen)
     return _BlendedRows(link, weight, begin[chosen], finish[chosen], gap[chosen])
-
-
-def _is_duration_kept(graph: MotionGraph, links: _EdgePairs) -> BoolArray:
-    """Blends ``(L, W)`` that last about as long as what they are mostly made of."""
-    T = graph.arrays.seconds
-    most = np.where(WEIGHTS >= 0.5, T[links.a][:, None], T[links.c][:, None])
-    return np.abs(np.log(blended_seconds(graph, links.a, links.c, WEIGHTS) / most)) <= np.log(MAX_STRETCH)
 
 
 def _append_rows(
@@ -309,7 +296,7 @@ _lock = threading.Lock()
 def prepare_graph(graph: MotionGraph, k: int = 1, *, calm: bool = False) -> PreparedGraph:
     """A graph, with blends of two near its picks if ``k`` is 2; made ready when it is first asked for.
 
-    A calm one has flights and picks only where a constraint asks for them.
+    With ``calm``, flights and picks are allowed only where a constraint requires them.
     """
     with _lock:
         for known in _prepared_graphs:
@@ -337,13 +324,8 @@ def _no_edges(roads: SearchGraph) -> BoolArray:
 
 def _forbid_extra_events(made: PreparedGraph) -> PreparedGraph:
     """The same graph with all flights and picks set apart."""
-    roads = link_single_picks(made.roads)
-    apart = (roads.flight[:, 0] > 0.0) | np.isin(roads.event[roads.target], PICKS)
-    return replace(made, roads=roads, rates=measure_rates_without(roads, made.rates, apart), is_calm=True)
-
-
-def link_single_picks(roads: SearchGraph) -> SearchGraph:
-    """The same, with the picks to which states lead that have but one way to go."""
+    # The same, with the picks to which states lead that have but one way to go
+    roads = made.roads
     single = np.flatnonzero(np.diff(roads.first) == 1)
     edge = roads.first[single]
     pick: IntArray = np.where(np.isin(roads.event, PICKS), np.arange(len(roads.event)), EMPTY)
@@ -355,11 +337,13 @@ def link_single_picks(roads: SearchGraph) -> SearchGraph:
             break
         pick[single[new]] = after[new]
         end[single[new]] = compose_planar(roads.delta[edge[new]], end[roads.target[edge[new]]])
-    return roads._replace(pick=np.where(own == EMPTY, pick, EMPTY), pick_end=end)
+    roads = roads._replace(pick=np.where(own == EMPTY, pick, EMPTY), pick_end=end)
+    apart = (roads.flight[:, 0] > 0.0) | np.isin(roads.event[roads.target], PICKS)
+    return replace(made, roads=roads, rates=measure_rates_without(roads, made.rates, apart), is_calm=True)
 
 
 def make_search_graph(arrays: GraphArrays, stands: BoolArray) -> SearchGraph:
-    """Arrays of a graph in the order in which they are searched: copies, since kernels want them not frozen."""
+    """Arrays of a graph in search order; copies, since kernels need writable arrays."""
     order, few = order_diverse_edges(arrays.first, arrays.cost, arrays.delta, NUM_CHEAP_EDGES)
     whole = np.array
     return SearchGraph(

@@ -1,6 +1,6 @@
 """Compiled steps in the world: tests of one edge against walls, water and constraints, and moves of footsteps.
 
-The steps of an approach give way by some centimetres, so that its end is exact.
+The footsteps of an approach move by some centimetres, so that its end is exact.
 
 Arrays are handed over one by one: a tuple of many arrays costs more to hand over than the tests themselves.
 ``grid`` is x and z of the first corner and the size of a cell [m]; ``c`` and ``s`` are cosine and sine of the anchor.
@@ -52,7 +52,7 @@ def wrap_angle(angle: float) -> float:
 
 @kernel
 def is_cell_set(cells: BoolArray, grid: FloatArray, x: float, z: float) -> bool:
-    """Whether the cell of a place is set; outside there is none."""
+    """Whether the cell of a position is set; false outside the grid."""
     column = int(np.floor((x - grid[0]) / grid[2]))
     row = int(np.floor((z - grid[1]) / grid[2]))
     if row < 0 or column < 0 or row >= cells.shape[0] or column >= cells.shape[1]:
@@ -121,7 +121,7 @@ def is_picked(
     wish: FloatArray, event: IntArray, hand: FloatArray, node: int, x: float, z: float, c: float, s: float, rx: float,
     rz: float,
 ) -> bool:  # fmt: skip
-    """Whether a state at an anchor has the wanted hand at the object, and its root (rx, rz) where it is pinned."""
+    """Whether a state at an anchor has the given hand at the object, and its root (rx, rz) at its pin."""
     what = event[node]
     if not (what == 1 or what == 2) or (int(wish[HANDS]) & what) == 0:
         return False
@@ -165,7 +165,7 @@ def is_crossed(wish: FloatArray, x: float, z: float, nx: float, nz: float) -> bo
 
 @kernel
 def is_reached(wish: FloatArray, stands: bool, x: float, z: float, yaw: float) -> bool:
-    """Whether a root is where it is wanted, turned and standing as wanted."""
+    """Whether a root meets its position, heading and stance targets."""
     if wish[STOP] != 0.0 and not stands:
         return False
     dx, dz = x - wish[GOAL_X], z - wish[GOAL_Z]
@@ -178,7 +178,7 @@ METRES_PER_RADIAN = (
     MAX_STEP_SHIFT_M / MAX_STEP_ROTATION_RAD
 )  # [m] a turn of a step counts as a move by it at this distance
 ERROR_FRACTION = 0.9  # of its tolerance that a pinned root may be off, so that the hand is nearer
-MIN_STEP_M = 0.05  # [m] an approach that is shorter has no steps
+MIN_STEP_M = 0.05  # [m] a shorter approach has no steps
 
 
 @kernel
@@ -190,7 +190,7 @@ def transform_point(place: FloatArray, x: float, z: float) -> tuple[float, float
 
 @kernel
 def solve_step_changes(places: FloatArray, target: FloatArray) -> FloatArray:
-    r"""What each step gives way by ``(n, 3)`` [m], [rad] so that the last of ``places`` comes to ``target``.
+    r"""Correction of each step ``(n, 3)`` [m], [rad] that brings the last of ``places`` to ``target``.
 
     All from step i on moves by :math:`d_i` and turns by :math:`\theta_i` about its foot. To first order that carries
     the last place by :math:`\sum_i d_i + \theta_i a_i` with :math:`a_i` the last place seen from step i, turned by a
@@ -223,23 +223,8 @@ def solve_step_changes(places: FloatArray, target: FloatArray) -> FloatArray:
 
 
 @kernel
-def apply_step_changes(places: FloatArray, changes: FloatArray) -> FloatArray:
-    """Places of steps that give way, each carried by those before it."""
-    moved = places.copy()
-    turn = 0.0
-    for i in range(1, len(places)):
-        c, s = np.cos(turn), np.sin(turn)
-        dx, dz = places[i, 0] - places[i - 1, 0], places[i, 1] - places[i - 1, 1]
-        moved[i, 0] = moved[i - 1, 0] + c * dx + s * dz + changes[i, 0]
-        moved[i, 1] = moved[i - 1, 1] - s * dx + c * dz + changes[i, 1]
-        turn += changes[i, 2]
-        moved[i, 2] = wrap_angle(places[i, 2] + turn)
-    return moved
-
-
-@kernel
 def feasible_fraction(changes: FloatArray) -> float:
-    """Which part of some changes is no more than a step may give way by."""
+    """Largest fraction of the changes that stays within what a step may move."""
     most = 1.0
     for i in range(len(changes)):
         most = max(
@@ -253,30 +238,20 @@ def move_steps(places: FloatArray, target: FloatArray) -> FloatArray:
     """Places ``(n, 3)`` with the first as it is and the last at ``target``; turns are small, so three rounds do."""
     moved = places
     for _ in range(3):
-        moved = apply_step_changes(moved, solve_step_changes(moved, target))
+        # Places of steps that give way, each carried by those before it
+        changes = solve_step_changes(moved, target)
+        moved_changes = moved.copy()
+        turn = 0.0
+        for i in range(1, len(moved)):
+            c, s = np.cos(turn), np.sin(turn)
+            dx, dz = moved[i, 0] - moved[i - 1, 0], moved[i, 1] - moved[i - 1, 1]
+            moved_changes[i, 0] = moved_changes[i - 1, 0] + c * dx + s * dz + changes[i, 0]
+            moved_changes[i, 1] = moved_changes[i - 1, 1] - s * dx + c * dz + changes[i, 1]
+            turn += changes[i, 2]
+            moved_changes[i, 2] = wrap_angle(moved[i, 2] + turn)
+        moved = moved_changes
     moved[-1, 0], moved[-1, 1], moved[-1, 2] = target[0], target[1], target[2]
     return moved
-
-
-@kernel
-def ideal_anchor(wish: FloatArray, hand: FloatArray, root: FloatArray, place: FloatArray) -> FloatArray:
-    """Anchor (3,) at which the hand is over its object and the root at its pin; what is left is shared by both."""
-    hx, hz = transform_point(place, hand[0], hand[2])
-    goal, turn = place.copy(), 0.0
-    tx, tz = wish[GOAL_X], wish[GOAL_Z]
-    if np.isfinite(wish[PIN_X]):
-        rx, rz = transform_point(place, root[0], root[1])
-        wx, wz = tx - wish[PIN_X], tz - wish[PIN_Z]
-        own, wanted = np.hypot(hx - rx, hz - rz), max(np.hypot(wx, wz), 1e-9)
-        turn = wrap_angle(np.arctan2(wx, wz) - np.arctan2(hx - rx, hz - rz))
-        room = np.sqrt(max(wish[TOLERANCE] ** 2 - (hand[1] - wish[GOAL_Y]) ** 2, 0.0))
-        spare = own - wanted
-        part = min(max(0.5 * abs(spare), abs(spare) - ERROR_FRACTION * wish[PIN_TOLERANCE]), room) * np.sign(spare)
-        tx, tz = tx + part * wx / wanted, tz + part * wz / wanted
-    goal[2] = wrap_angle(place[2] + turn)
-    at_x, at_z = transform_point(goal, hand[0], hand[2])
-    goal[0], goal[1] = goal[0] + tx - at_x, goal[1] + tz - at_z
-    return goal
 
 
 @kernel
@@ -308,29 +283,13 @@ def is_near_pick(wish: FloatArray, event: int, hand: FloatArray, root: FloatArra
 
 @kernel
 def is_pick_unreachable(roads: SearchGraph, wish: FloatArray, node: int, x: float, z: float, yaw: float) -> bool:
-    """Whether a state at an anchor leads to one pick only, and that one cannot be moved to where it shall be."""
+    """Whether a state at an anchor leads to a single pick that cannot be moved to its target."""
     if len(roads.pick) == 0 or roads.pick[node] == EMPTY:
         return False
     pick, delta, place = int(roads.pick[node]), roads.pick_end[node], np.array([x, z, yaw])
     ex, ez = transform_point(place, delta[0], delta[1])
     place[0], place[1], place[2] = ex, ez, wrap_angle(yaw + delta[2])
     return not is_near_pick(wish, int(roads.event[pick]), roads.hand[pick], roads.root[pick], place)
-
-
-@kernel
-def trace_approach(whole: IntArray, real: FloatArray, s: int) -> tuple[IntArray, FloatArray]:
-    """Search states since the last constraint was met, up to one, and their anchors with room for one more."""
-    count, at = 1, s
-    while whole[at, PARENT] != EMPTY and whole[whole[at, PARENT], MET] == whole[s, MET]:
-        at = whole[at, PARENT]
-        count += 1
-    states, places = np.empty(count, dtype=np.int64), np.empty((count + 1, 3))
-    at = s
-    for i in range(count - 1, -1, -1):
-        states[i] = at
-        places[i, 0], places[i, 1], places[i, 2] = real[at, X], real[at, Z], real[at, YAW]
-        at = whole[at, PARENT]
-    return states, places
 
 
 @kernel
@@ -368,7 +327,7 @@ def move_to_pick(
         roads: the graph.
         world: of the sketch.
         grid: of its cells.
-        wish: what is to be picked up.
+        wish: constraint of the pick.
         memory: of the search.
         s: search state.
         e: edge from it.
@@ -378,14 +337,41 @@ def move_to_pick(
     hand, root = roads.hand[t], roads.root[t]
     if not is_near_pick(wish, int(roads.event[t]), hand, root, place):
         return False
-    states, places = trace_approach(whole, memory.real, s)
+    # Search states since the last constraint was met, up to one, and their anchors with room for one more
+    count, at = 1, s
+    while whole[at, PARENT] != EMPTY and whole[whole[at, PARENT], MET] == whole[s, MET]:
+        at = whole[at, PARENT]
+        count += 1
+    states, places = np.empty(count, dtype=np.int64), np.empty((count + 1, 3))
+    at = s
+    for i in range(count - 1, -1, -1):
+        states[i] = at
+        places[i, 0], places[i, 1], places[i, 2] = memory.real[at, X], memory.real[at, Z], memory.real[at, YAW]
+        at = whole[at, PARENT]
     n = len(states)
     places[n, 0], places[n, 1], places[n, 2] = place[0], place[1], place[2]
     length = 0.0
     for i in range(n):
         length += np.hypot(places[i + 1, 0] - places[i, 0], places[i + 1, 1] - places[i, 1])
     if length > MIN_STEP_M:
-        ideal = ideal_anchor(wish, hand, root, place)
+        # Anchor (3,) at which the hand is over its object and the root at its pin; what is left is shared by both
+        hx, hz = transform_point(place, hand[0], hand[2])
+        ideal, turn = place.copy(), 0.0
+        tx, tz = wish[GOAL_X], wish[GOAL_Z]
+        if np.isfinite(wish[PIN_X]):
+            rx, rz = transform_point(place, root[0], root[1])
+            wx, wz = tx - wish[PIN_X], tz - wish[PIN_Z]
+            own, wanted = np.hypot(hx - rx, hz - rz), max(np.hypot(wx, wz), 1e-9)
+            turn = wrap_angle(np.arctan2(wx, wz) - np.arctan2(hx - rx, hz - rz))
+            room = np.sqrt(max(wish[TOLERANCE] ** 2 - (hand[1] - wish[GOAL_Y]) ** 2, 0.0))
+            spare = own - wanted
+            part_anchor = min(max(0.5 * abs(spare), abs(spare) - ERROR_FRACTION * wish[PIN_TOLERANCE]), room) * np.sign(
+                spare
+            )
+            tx, tz = tx + part_anchor * wx / wanted, tz + part_anchor * wz / wanted
+        ideal[2] = wrap_angle(place[2] + turn)
+        at_x, at_z = transform_point(ideal, hand[0], hand[2])
+        ideal[0], ideal[1] = ideal[0] + tx - at_x, ideal[1] + tz - at_z
         ax, az = transform_point(place, root[0], root[1])
         bx, bz = transform_point(ideal, root[0], root[1])
         part = feasible_fraction(solve_step_changes(places, ideal))

@@ -94,12 +94,33 @@ class GroundGrid:
         x: FloatArray = low[0] + GRID_CELL_M * (np.arange(int(count[0])) + 0.5)
         z: FloatArray = low[1] + GRID_CELL_M * (np.arange(int(count[1])) + 0.5)
         X, Z = np.tile(x, (len(z), 1)), np.tile(z[:, None], (1, len(x)))
-        walls = _obstacle_distance(sketch.world, X, Z)
+        # Distance [m] of every cell to what stands in the way, negative inside
+        walls = np.full(X.shape, np.inf)
+        for wall in sketch.world.walls:
+            walls = np.minimum(walls, segment_distance(wall.start, wall.end, X, Z) - 0.5 * wall.thickness_m)
+        for box in (*sketch.world.tables, *sketch.world.boxes):
+            walls = np.minimum(walls, box_distance(box.position, box.size, box.heading_deg, X, Z))
         free = walls > BODY_RADIUS_M
         if sketch.path is not None:
             half = 0.5 * sketch.corridor_m
-            free &= _path_distance(sketch, x, z, half) <= max(half - CLEARANCE_M, 0.5 * half)
-        return cls(low, x, z, free, _dilate_cells(free), (walls > 0.0) & ~_river_cells(sketch.world, X, Z))
+            # Distance [m] of cells to the path; inf where it is more than `half`
+            assert sketch.path is not None
+            count_distance = max(2, int(np.ceil(sketch.path.length_m / GRID_CELL_M)))
+            points_distance = sketch.path.point_at(np.linspace(0.0, sketch.path.length_m, count_distance + 1))
+            least = np.full((len(z), len(x)), np.inf)
+            for a, b in pairwise(points_distance):
+                columns = slice(*np.searchsorted(x, [min(a[0], b[0]) - half, max(a[0], b[0]) + half]))
+                rows = slice(*np.searchsorted(z, [min(a[1], b[1]) - half, max(a[1], b[1]) + half]))
+                X_distance, Z_distance = np.meshgrid(x[columns], z[rows])
+                least[rows, columns] = np.minimum(least[rows, columns], segment_distance(a, b, X_distance, Z_distance))
+            free &= least <= max(half - CLEARANCE_M, 0.5 * half)
+        # Free cells and those near them: a root that is tested here and there may cut a corner in between
+        wide = free
+        for axis in (0, 1):
+            wide = np.logical_or.reduce(
+                [np.roll(wide, step, axis=axis) for step in range(-DILATION_CELLS, DILATION_CELLS + 1)]
+            )
+        return cls(low, x, z, free, wide, (walls > 0.0) & ~_river_cells(sketch.world, X, Z))
 
     def cell(self, place: Sequence[float]) -> tuple[int, int]:
         """Row and column of a place (x, z)."""
@@ -122,29 +143,9 @@ class GroundGrid:
         )
 
 
-def _dilate_cells(free: BoolArray) -> BoolArray:
-    """Free cells and those near them: a root that is tested here and there may cut a corner in between."""
-    wide = free
-    for axis in (0, 1):
-        wide = np.logical_or.reduce(
-            [np.roll(wide, step, axis=axis) for step in range(-DILATION_CELLS, DILATION_CELLS + 1)]
-        )
-    return wide
-
-
 def _box_corners(world: World) -> list[tuple[float, float]]:
     ends = [end for strip in (*world.walls, *world.rivers) for end in (strip.start, strip.end)]
     return ends + [thing.position for thing in (*world.stones, *world.tables, *world.boxes)]
-
-
-def _obstacle_distance(world: World, X: FloatArray, Z: FloatArray) -> FloatArray:
-    """Distance [m] of every cell to what stands in the way, negative inside."""
-    least = np.full(X.shape, np.inf)
-    for wall in world.walls:
-        least = np.minimum(least, segment_distance(wall.start, wall.end, X, Z) - 0.5 * wall.thickness_m)
-    for box in (*world.tables, *world.boxes):
-        least = np.minimum(least, box_distance(box.position, box.size, box.heading_deg, X, Z))
-    return least
 
 
 def _river_cells(world: World, X: FloatArray, Z: FloatArray) -> BoolArray:
@@ -175,17 +176,3 @@ def box_distance(
     u, v = np.cos(a) * dx - np.sin(a) * dz, np.sin(a) * dx + np.cos(a) * dz
     ou, ov = np.abs(u) - 0.5 * size[0], np.abs(v) - 0.5 * size[1]
     return np.hypot(np.maximum(ou, 0.0), np.maximum(ov, 0.0)) + np.minimum(np.maximum(ou, ov), 0.0)
-
-
-def _path_distance(sketch: Sketch, x: FloatArray, z: FloatArray, reach_m: float) -> FloatArray:
-    """Distance [m] of cells to the path; inf where it is more than ``reach_m``."""
-    assert sketch.path is not None
-    count = max(2, int(np.ceil(sketch.path.length_m / GRID_CELL_M)))
-    points = sketch.path.point_at(np.linspace(0.0, sketch.path.length_m, count + 1))
-    least = np.full((len(z), len(x)), np.inf)
-    for a, b in pairwise(points):
-        columns = slice(*np.searchsorted(x, [min(a[0], b[0]) - reach_m, max(a[0], b[0]) + reach_m]))
-        rows = slice(*np.searchsorted(z, [min(a[1], b[1]) - reach_m, max(a[1], b[1]) + reach_m]))
-        X, Z = np.meshgrid(x[columns], z[rows])
-        least[rows, columns] = np.minimum(least[rows, columns], segment_distance(a, b, X, Z))
-    return least

@@ -58,13 +58,13 @@ def compute_potentials(
         first: edges of state s are ``first[s]`` to ``first[s + 1]``.
         target: of each edge ``(E,)``.
         cost: of each edge ``(E,)``.
-        counts: edges that meet what is wanted ``(E,)``.
-        apart: edges that are taken to meet what is wanted and for nothing else ``(E,)``.
+        counts: edges that meet the constraint ``(E,)``.
+        apart: edges that are used only to meet the constraint ``(E,)``.
         after: least cost from then on ``(N,)``.
         sweeps: give up after so many.
 
     Returns:
-        Costs ``(N,)``, inf where there is no way, and whether they settled.
+        Costs ``(N,)``, inf where unreachable, and whether they converged.
     """
     value = np.full(len(first) - 1, np.inf)
     via = np.full(len(first) - 1, -1, dtype=np.int64)
@@ -78,7 +78,7 @@ def compute_potentials(
 def least_chosen_cycle_rate(
     source: IntArray, via: IntArray, target: IntArray, cost: FloatArray, length: FloatArray
 ) -> float:
-    """Least cost per length of the cycles that the chosen edges of all states close; inf if there is none."""
+    """Least cost per length of the cycles formed by the chosen edges of all states; inf without a cycle."""
     count = len(via)
     mark = np.full(count, -1, dtype=np.int64)
     best = np.inf
@@ -133,7 +133,7 @@ RATE_FRACTIONS: Final = (0.0, 0.6, 0.995)  # of the rate of the cheapest cycle, 
 ZIGZAG_FACTOR: Final = float(
     np.sqrt(2.0)
 )  # [-] slope of an interpolant of values that differ by their distance at most
-NUM_DIRECTION_BINS: Final = 60  # directions that a bound tells apart
+NUM_DIRECTION_BINS: Final = 60  # direction bins of a bound
 NEIGHBOUR_BINS: Final = 2  # by which moved footsteps turn at most
 MAX_SWEEPS: Final = 2000
 REACH_CELLS: Final = 2.0  # a place within a tolerance has all four cells round it within that and so many cells
@@ -141,7 +141,7 @@ PICKS: Final = (1, 2)
 
 
 class CostRates(NamedTuple):
-    """What a graph costs per metre."""
+    """Cost per metre of a graph."""
 
     apart: BoolArray  # (E,) edges that are taken only to meet a constraint
     length: FloatArray  # (E,) [m] by which the way left may fall along an edge
@@ -150,7 +150,7 @@ class CostRates(NamedTuple):
 
 
 def worst_case(way_m: FloatArray) -> FloatArray:
-    r"""How much [m] the way left can differ between two places with a way of ``way_m`` between them.
+    r"""Bound [m] of the difference of remaining distances between positions that are ``way_m`` apart.
 
     The field holds values at centres of cells of size :math:`\Delta`, which differ by no more than their distance; in
     between it is linear in each direction. Coupling the four corners of one place with those of the other gives
@@ -199,19 +199,17 @@ def find_meeting_edges(roads: SearchGraph, goals: ConstraintArrays, layer: int) 
     if goals.kind[layer] == PICK:
         low = np.abs(roads.hand[:, 1] - goals.place[layer, 1]) <= goals.tolerance[layer]
         wanted = np.isin(roads.event, [e for e in PICKS if e & goals.hands[layer]]) & low
-        return (wanted & _is_pinned(roads, goals, layer))[t]
+        # States `(N,)` whose hand is as far from the root as the object is from where the root is pinned, if it is
+        away = np.hypot(*(np.broadcast_to(goals.pin, (len(goals.kind), 2))[layer] - goals.place[layer][[0, 2]]))
+        own = np.linalg.norm(roads.hand[:, [0, 2]] - roads.root[:, :2], axis=1)
+        return (
+            wanted & (np.isnan(away) | (np.abs(own - away) <= goals.tolerance[layer] + goals.root_tolerance[layer]))
+        )[t]
     return roads.stands[t] if goals.stop[layer] else np.ones(len(t), dtype=bool)
 
 
-def _is_pinned(roads: SearchGraph, goals: ConstraintArrays, layer: int) -> BoolArray:
-    """States ``(N,)`` whose hand is as far from the root as the object is from where the root is pinned, if it is."""
-    away = np.hypot(*(np.broadcast_to(goals.pin, (len(goals.kind), 2))[layer] - goals.place[layer][[0, 2]]))
-    own = np.linalg.norm(roads.hand[:, [0, 2]] - roads.root[:, :2], axis=1)
-    return np.isnan(away) | (np.abs(own - away) <= goals.tolerance[layer] + goals.root_tolerance[layer])
-
-
 def max_meeting_distance(roads: SearchGraph, goals: ConstraintArrays, layer: int, meets: BoolArray) -> float:
-    """How far [m] the root can be from a constraint when an edge has met it."""
+    """Largest distance [m] of the root from a constraint that an edge meets."""
     if not meets.any() or goals.kind[layer] not in (PICK, JUMP, STEP):
         return float(goals.tolerance[layer])
     slack = float(np.broadcast_to(goals.slack, len(goals.kind))[layer])
@@ -236,7 +234,7 @@ def is_root_pinned(goals: ConstraintArrays, layer: int) -> bool:
 
 
 def slack_allowance(goals: ConstraintArrays) -> FloatArray:
-    """By how much ``(L,)`` [m] the way left may fall when a constraint is met by moving footsteps."""
+    """Decrease ``(L,)`` [m] of the remaining distance when moved footsteps meet a constraint."""
     slack = np.broadcast_to(goals.slack, len(goals.kind))
     return np.where(slack > 0.0, worst_case(slack), 0.0)
 
@@ -302,14 +300,29 @@ def compute_bounds(
     count, states = len(goals.kind), len(roads.first) - 1
     flat = np.zeros((count, states))
     if name == "euclid":
-        return _repeat_layers(_euclidean_distance(ground, goals), goals), HeuristicTerms(
-            np.array([rates.edge]), flat[None]
-        )
+        # Distance [m] of every cell to the goal, as the crow flies
+        away = np.hypot(ground.x[None] - goals.place[-1, 0], ground.z[:, None] - goals.place[-1, 2])
+        return _repeat_layers(
+            np.maximum(away - goals.tolerance[-1] - REACH_CELLS * GRID_CELL_M, 0.0), goals
+        ), HeuristicTerms(np.array([rates.edge]), flat[None])
     if name == "2d":
         return _repeat_layers(layers.distance[-1], goals), HeuristicTerms(np.array([rates.edge]), flat[None])
     if name in DIRECTIONAL_HEURISTICS:
         also = (rates.edge,) if name == "combined" else ()
-        return layers.distance, _cycle_terms(roads, rates, layers, final, also)
+        # Potentials through all layers, at some shares of the rate of the cheapest cycle, and at other rates
+        states_terms, count_terms = len(roads.first) - 1, len(layers.meets)
+        rate: FloatArray = np.array([*also, *(rates.cycle * share for share in RATE_FRACTIONS)])
+        base = np.zeros((len(rate), count_terms, states_terms))
+        for r in range(len(rate)):
+            after = np.zeros(states_terms) if final is None else final
+            cost = roads.cost - rate[r] * rates.length
+            for layer in range(count_terms - 1, -1, -1):
+                meets = layers.meets[layer]
+                after, _ = compute_potentials(
+                    roads.first, roads.target, cost, meets, rates.apart, after, states_terms + 2
+                )
+                base[r, layer] = after
+        return layers.distance, HeuristicTerms(rate, base) if final is None else HeuristicTerms(rate, base, final)
     if name == "graph":
         return layers.distance, HeuristicTerms(
             np.zeros(1), _dearest_event_cost(roads, rates, goals, layers, np.zeros(count))[None]
@@ -337,7 +350,13 @@ def _dearest_event_cost(
     def tables(apart: BoolArray) -> FloatArray:
         costs = np.zeros((len(rest), len(roads.first) - 1))
         for layer in np.flatnonzero(goals.kind != REACH):
-            costs[layer] = compute_meeting_costs(roads, layers.meets[layer], apart)
+            # Least cost `(N,)` of meeting a constraint, wherever: the table H_mg of [Safonova2006]_ F23
+            meets = layers.meets[layer]
+            states = len(roads.first) - 1
+            values, _ = compute_potentials(
+                roads.first, roads.target, roads.cost, meets, apart, np.zeros(states), states + 2
+            )
+            costs[layer] = values
         return costs + rest[:, None]
 
     own = tables(rates.apart)
@@ -348,36 +367,12 @@ def _dearest_event_cost(
     return ahead
 
 
-def compute_meeting_costs(roads: SearchGraph, meets: BoolArray, apart: BoolArray) -> FloatArray:
-    """Least cost ``(N,)`` of meeting a constraint, wherever: the table H_mg of [Safonova2006]_ F23."""
-    states = len(roads.first) - 1
-    values, _ = compute_potentials(roads.first, roads.target, roads.cost, meets, apart, np.zeros(states), states + 2)
-    return values
-
-
-def _cycle_terms(
-    roads: SearchGraph, rates: CostRates, layers: ConstraintLayers, final: FloatArray | None, also: tuple[float, ...]
-) -> HeuristicTerms:
-    """Potentials through all layers, at some shares of the rate of the cheapest cycle, and at other rates."""
-    states, count = len(roads.first) - 1, len(layers.meets)
-    rate: FloatArray = np.array([*also, *(rates.cycle * share for share in RATE_FRACTIONS)])
-    base = np.zeros((len(rate), count, states))
-    for r in range(len(rate)):
-        after = np.zeros(states) if final is None else final
-        cost = roads.cost - rate[r] * rates.length
-        for layer in range(count - 1, -1, -1):
-            meets = layers.meets[layer]
-            after, _ = compute_potentials(roads.first, roads.target, cost, meets, rates.apart, after, states + 2)
-            base[r, layer] = after
-    return HeuristicTerms(rate, base) if final is None else HeuristicTerms(rate, base, final)
-
-
 def add_direction_terms(
     roads: SearchGraph, rates: CostRates, goals: ConstraintArrays, layers: ConstraintLayers, terms: HeuristicTerms
 ) -> HeuristicTerms:
-    """Terms of "cycle" that know how the anchor is turned: what turning to the wanted directions costs, too.
+    """Terms of "cycle" that know how the anchor is turned: they include the cost of turning to the target directions.
 
-    Directions are told apart in bins; an edge may lead to the two bins in which its turn can end, so that the bound is
+    Directions are binned; an edge may lead to the two bins in which its turn can end, so that the bound is
     below what it stands for.
     """
     states, width = len(roads.first) - 1, 2.0 * np.pi / NUM_DIRECTION_BINS
@@ -413,18 +408,12 @@ def _least_of_neighbour_bins(after: FloatArray) -> FloatArray:
 
 
 def _is_facing(roads: SearchGraph, goals: ConstraintArrays, layer: int, edge: IntArray, end: IntArray) -> BoolArray:
-    """Edges that end in a bin of directions of the anchor in which the root may face as wanted."""
+    """Edges that end in a direction bin compatible with the target heading of the root."""
     if goals.kind[layer] != REACH or np.isnan(goals.heading[layer]):
         return np.ones(len(edge), dtype=bool)
     width = 2.0 * np.pi / NUM_DIRECTION_BINS
     middle = (end + 0.5) * width - np.pi - BIN_SHIFT + roads.root[roads.target[edge], 2] - goals.heading[layer]
     return np.abs((middle + np.pi) % (2.0 * np.pi) - np.pi) <= HEADING_TOL + 0.5 * width + 1e-9
-
-
-def _euclidean_distance(ground: GroundGrid, goals: ConstraintArrays) -> FloatArray:
-    """Distance [m] of every cell to the goal, as the crow flies."""
-    away = np.hypot(ground.x[None] - goals.place[-1, 0], ground.z[:, None] - goals.place[-1, 2])
-    return np.maximum(away - goals.tolerance[-1] - REACH_CELLS * GRID_CELL_M, 0.0)
 
 
 def _distance_at_constraints(ground: GroundGrid, goals: ConstraintArrays, layers: ConstraintLayers) -> FloatArray:

@@ -82,7 +82,7 @@ class Detours:
         self._is_ready = True
 
     def find(self, edge: int, place: FloatArray, free: BoolArray, grid: FloatArray) -> Detour | None:
-        """The cheapest way along an edge, from an anchor, on which the root keeps to free cells; None if there is none.
+        """The cheapest way along an edge, from an anchor, on which the root stays in free cells; None if there is none.
 
         Args:
             edge: of the graph.
@@ -99,11 +99,13 @@ class Detours:
         legal = np.zeros(self._graph.database.num_poses, dtype=bool)
         for phase in same:
             poses = np.arange(int(table.start[phase]), int(table.stop[phase]))
-            legal[poses] = _is_free(compose_planar(place, self._roots[poses]), free, grid)
-        return self._shortest_pose_path(start, stop - 1, legal)
-
-    def _shortest_pose_path(self, start: int, last: int, legal: BoolArray) -> Detour | None:
-        """Dijkstra over legal poses from one pose to another; the next pose of the clip, or a transition."""
+            places = compose_planar(place, self._roots[poses])
+            column = np.floor((places[:, 0] - grid[0]) / grid[2]).astype(np.int64)
+            row = np.floor((places[:, 1] - grid[1]) / grid[2]).astype(np.int64)
+            inside = (row >= 0) & (column >= 0) & (row < free.shape[0]) & (column < free.shape[1])
+            legal[poses] = inside & free[np.clip(row, 0, free.shape[0] - 1), np.clip(column, 0, free.shape[1] - 1)]
+        # Dijkstra over legal poses from one pose to another; the next pose of the clip, or a transition
+        last = stop - 1
         import heapq
 
         if not (legal[start] and legal[last]):
@@ -114,7 +116,20 @@ class Detours:
         while heap:
             spent, pose = heapq.heappop(heap)
             if pose == last:
-                return Detour(_consecutive_ranges(came, start, last), spent + float(self._cost[last]))
+                # Runs of poses from start to last
+                poses_path = [last]
+                while poses_path[-1] != start:
+                    poses_path.append(came[poses_path[-1]])
+                poses_path.reverse()
+                cuts = [
+                    0,
+                    *(n for n in range(1, len(poses_path)) if poses_path[n] != poses_path[n - 1] + 1),
+                    len(poses_path),
+                ]
+                return Detour(
+                    tuple((poses_path[a], poses_path[b - 1] + 1) for a, b in pairwise(cuts)),
+                    spent + float(self._cost[last]),
+                )
             if spent > best[pose]:
                 continue
             for there, cost in self._next(pose):
@@ -132,23 +147,6 @@ class Detours:
         return found + [(int(transitions.target[j]), own + float(self._extra[j])) for j in jumps]
 
 
-def _is_free(places: FloatArray, free: BoolArray, grid: FloatArray) -> BoolArray:
-    column = np.floor((places[:, 0] - grid[0]) / grid[2]).astype(np.int64)
-    row = np.floor((places[:, 1] - grid[1]) / grid[2]).astype(np.int64)
-    inside = (row >= 0) & (column >= 0) & (row < free.shape[0]) & (column < free.shape[1])
-    return inside & free[np.clip(row, 0, free.shape[0] - 1), np.clip(column, 0, free.shape[1] - 1)]
-
-
-def _consecutive_ranges(came: dict[int, int], start: int, last: int) -> tuple[tuple[int, int], ...]:
-    """Runs of poses from start to last."""
-    poses = [last]
-    while poses[-1] != start:
-        poses.append(came[poses[-1]])
-    poses.reverse()
-    cuts = [0, *(n for n in range(1, len(poses)) if poses[n] != poses[n - 1] + 1), len(poses)]
-    return tuple((poses[a], poses[b - 1] + 1) for a, b in pairwise(cuts))
-
-
 DIRECTION_CHANGE_RAD: Final = 1.0  # [rad] between start and goal, from which on a bound that knows of turns pays
 
 
@@ -162,7 +160,7 @@ class CancelToken(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SearchClock:
-    """Time, and who may stop it."""
+    """Time limit and cancellation of a search."""
 
     begin: float
     budget_s: float
@@ -209,7 +207,7 @@ class SearchProblem:
         slack_m: float = 0.0,
         arm_m: float = 0.0,
     ) -> SearchProblem | SearchFailure:
-        """Compile a sketch, or tell why it is impossible; only the first ``until`` constraints, if given."""
+        """Compile a sketch, or return why it is infeasible; with ``until``, only its first constraints."""
         roads, ground = made.roads, GroundGrid.from_sketch(sketch)
         wishes = compile_sketch(sketch, pick_tolerance_m=pick_tolerance_m, slack_m=slack_m, arm_m=arm_m)[:until]
         goals = pack_constraints(wishes)
@@ -256,7 +254,7 @@ class SearchProblem:
         return SearchProblem._with(self.made, self.sketch, wishes, self.ground, self.heuristic)
 
     def stage(self, layer: int, hands: int | None = None) -> SearchProblem:
-        """One constraint alone: its bound is sharper than that of all together. It ends where one can go on."""
+        """Search for one constraint, whose bound is tighter; it ends in states with a continuation."""
         is_last = layer + 1 == len(self.wishes) or self.heuristic not in DIRECTIONAL_HEURISTICS
         final = None if is_last else np.where(np.isfinite(self.terms.base[0, layer + 1]), 0.0, np.inf)
         wish = self.wishes[layer]
@@ -281,7 +279,7 @@ class SearchProblem:
 
 
 def constraint_object(wish: SketchConstraint) -> str:
-    """What a pick or a put-down is about; nothing for others."""
+    """Object of a pick or place; empty for other constraints."""
     return wish.name.partition(" ")[2] if wish.kind == PICK else ""
 
 

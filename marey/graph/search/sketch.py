@@ -33,14 +33,14 @@ class SketchConstraint:
     is_stop: bool = False
     hold_s: float = 0.0
     pin_tolerance_m: float = np.nan  # of the root at its pin; NaN: that of the hand
-    slack_m: float = 0.0  # by which footsteps may move hand and root to where they shall be
+    slack_m: float = 0.0  # by which footsteps may move hand and root towards their targets
     pin: tuple[float, float] = (np.nan, np.nan)  # [m] x, z of the root while something is picked up; NaN: anywhere
     name: str = "goal"
 
 
 @dataclass(frozen=True, slots=True)
 class SearchFailure:
-    """Why there is no way, and what would help."""
+    """Reason why there is no path, and advice."""
 
     code: str
     advice: str
@@ -160,7 +160,7 @@ def _must_cross(sketch: Sketch, river: River, place: FloatArray, others: list[Sk
 
 
 def _has_way_round(river: River, place: FloatArray) -> bool:
-    """Whether an end of the river is nearer than the way round is worth: the search shall find it."""
+    """Whether an end of the river is so near that the search may walk round it."""
     ends = [np.linalg.norm(place - np.array(end)) for end in (river.start, river.end)]
     return bool(min(ends) < 1.0)
 
@@ -233,7 +233,7 @@ def _nearest_event_advice(roads: SearchGraph, wish: SketchConstraint) -> str:
         return f"the clips jump over {longest:.2f} m of water at most: add clips, narrow the river, or add stones"
     return (
         f"{wish.name} asks for {wish.length_m:.2f} m and a rise of {wish.rise_m:.2f} m; the clips jump "
-        f"{flights[:, 0].max():.2f} m and rise {flights[:, 1].max():.2f} m at most: add clips, or ask for less"
+        f"{flights[:, 0].max():.2f} m and rise {flights[:, 1].max():.2f} m at most: add clips, or request less"
     )
 
 
@@ -242,5 +242,5 @@ def check_route(ground: GroundGrid, sketch: Sketch, layers: ConstraintLayers) ->
     if np.isfinite(layers.distance[0][ground.cell(sketch.start.position)]):
         return None
     return SearchFailure(
-        "NO_2D_ROUTE", "Walls close the way: open them, widen the corridor, or move what is behind them"
+        "NO_2D_ROUTE", "Walls block every path: open them, widen the corridor, or move the targets behind them"
     )

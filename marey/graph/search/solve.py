@@ -17,7 +17,7 @@ from marey.graph.reconstruction.motion import final_errors
 from marey.graph.search.anytime import STAGE_SHARE, AnytimeSearch, OnSolution, compile_kernels
 from marey.graph.search.blended_graph import DEFAULT_MAX_STATES, borrow_memory, prepare_graph
 from marey.graph.search.problem import CancelToken, Detours, SearchClock, SearchProblem
-from marey.graph.search.sketch import SearchFailure, SketchConstraint
+from marey.graph.search.sketch import SearchFailure
 from marey.motion import Motion
 from marey.world import Sketch
 
@@ -30,7 +30,7 @@ __all__ = ["EPSILONS", "PathStep", "SearchResult", "SearchSolution", "search_gra
 EPSILONS: Final = (3.0, 2.0, 1.5, 1.2, 1.0)
 """Factors of the best cost within which solutions are sought. Larger ones lead into places that one cannot stop in."""
 UNBLENDED_FRACTION: Final = 0.5  # of the budget that may be spent before blends are looked at
-SLACK_M: Final = 0.12  # by which footsteps may bring hand and root of a pick to where they shall be
+SLACK_M: Final = 0.12  # by which footsteps may move hand and root of a pick towards their targets
 ARM_M: Final = 0.05  # that arm and spine do of what a hand is off
 SEARCH_METHODS: Final = ("moved", "img_ara")
 NO_EXTRA_JUMPS_FRACTION: Final = (
@@ -85,8 +85,15 @@ def search_graph(
         InputError: ``k`` or ``epsilon`` make no search.
         UnknownNameError: there is no such method.
     """
-    schedule = _check_schedule(k, epsilon)
-    is_blended = k == 2 and _has_events(sketch)
+    schedule = tuple(float(value) for value in epsilon)
+    if k not in (1, 2):
+        raise InputError(f"k is {k}", "One motion, or two that are blended")
+    if not schedule or not min(schedule) >= 1.0 or any(a <= b for a, b in pairwise(schedule)):
+        raise InputError(f"epsilon is {schedule}", "Give falling numbers, none below 1")
+    # Whether there is something that blends may help with
+    is_blended = k == 2 and (
+        bool(sketch.world.rivers) or any(event.kind in ("pick", "place", "jump") for event in sketch.events)
+    )
     if method not in SEARCH_METHODS:
         raise UnknownNameError("method", method, "the search", SEARCH_METHODS)
     slack_m = SLACK_M if method == "moved" else 0.0
@@ -107,7 +114,7 @@ def search_graph(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _SearchQuery:
-    """What is asked for, and how."""
+    """Arguments of one search."""
 
     graph: MotionGraph
     sketch: Sketch
@@ -154,7 +161,12 @@ class _SearchQuery:
         is_over = clock.stopped != "" or (run is not None and run.done and run.proved > 1.0)
         if self.is_blended and not is_over:
             run = self._search_blends(memory, clock, patience, run, calm)
-        return _timeout_failure(problem) if run is None else run
+        # What to say where time was over before anything was looked at
+        return (
+            (problem if isinstance(problem, SearchFailure) else SearchFailure("TIMEOUT", "give more time"))
+            if run is None
+            else run
+        )
 
     def _problem(self, k: int, calm: bool) -> SearchProblem | SearchFailure:
         made, arm_m = prepare_graph(self.graph, k, calm=calm), ARM_M if self.slack_m > 0.0 else 0.0
@@ -176,33 +188,9 @@ class _SearchQuery:
         return run
 
 
-def _timeout_failure(problem: SearchProblem | SearchFailure) -> SearchFailure:
-    """What to say where time was over before anything was looked at."""
-    return problem if isinstance(problem, SearchFailure) else SearchFailure("TIMEOUT", "give more time")
-
-
-def _has_events(sketch: Sketch) -> bool:
-    """Whether there is something that blends may help with."""
-    return bool(sketch.world.rivers) or any(event.kind in ("pick", "place", "jump") for event in sketch.events)
-
-
 def _has_walls(sketch: Sketch) -> bool:
     world = sketch.world
     return bool(sketch.path is not None or world.walls or world.tables or world.boxes)
-
-
-def _check_schedule(k: int, epsilon: Sequence[float]) -> tuple[float, ...]:
-    schedule = tuple(float(value) for value in epsilon)
-    if k not in (1, 2):
-        raise InputError(f"k is {k}", "One motion, or two that are blended")
-    if not schedule or not min(schedule) >= 1.0 or any(a <= b for a, b in pairwise(schedule)):
-        raise InputError(f"epsilon is {schedule}", "Give falling numbers, none below 1")
-    return schedule
-
-
-def _hand_tolerance(wishes: Sequence[SketchConstraint]) -> float:
-    """What is asked of hands [m], if less than the search has to find since arm and spine do the rest."""
-    return min((wish.pin_tolerance_m for wish in wishes if wish.pin_tolerance_m < wish.tolerance_m), default=np.inf)
 
 
 def _make_result(graph: MotionGraph, sketch: Sketch, run: AnytimeSearch, clock: SearchClock) -> SearchResult:
@@ -213,6 +201,7 @@ def _make_result(graph: MotionGraph, sketch: Sketch, run: AnytimeSearch, clock: 
             advice=run.advice(code),
         )  # fmt: skip
     way, wishes = run.best, run.problem.wishes
+    # What is asked of hands [m], if less than the search has to find since arm and spine do the rest
     return SearchResult(
         status=OPTIMAL if run.proved <= 1.0 else BOUNDED,
         steps=way.steps(wishes, run.detours),
@@ -224,7 +213,9 @@ def _make_result(graph: MotionGraph, sketch: Sketch, run: AnytimeSearch, clock: 
         seconds=clock.seconds,
         history=tuple(run.history),
         found_errors=way.errors(wishes),
-        tolerance_m=_hand_tolerance(wishes),
+        tolerance_m=min(
+            (wish.pin_tolerance_m for wish in wishes if wish.pin_tolerance_m < wish.tolerance_m), default=np.inf
+        ),
         met=way.met_at,
         violations=run.violations,
         stopped=run.stopped,
@@ -233,7 +224,7 @@ def _make_result(graph: MotionGraph, sketch: Sketch, run: AnytimeSearch, clock: 
 
 
 def make_rebuilder(graph: MotionGraph, sketch: Sketch) -> Callable[[SearchResult], tuple[Motion, tuple[float, ...]]]:
-    """How results of a graph become motions that do what a sketch asks for, and how exactly they do."""
+    """Reconstruction of search results as motions, and their errors."""
 
     def rebuilt(result: SearchResult) -> tuple[Motion, tuple[float, ...]]:
 

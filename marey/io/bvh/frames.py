@@ -64,7 +64,7 @@ BLOCK = 512  # words found before they are turned into numbers: few enough to st
 def read_plain(
     data: NDArray[np.uint8], start: Int, middle: Int, stop: Int, half: Int, per_line: Int, values: FloatArray
 ) -> bool:
-    """Fill ``values`` with a table of which every line holds ``per_line`` words; tells whether it was such a table.
+    """Fill ``values`` with a table whose lines hold ``per_line`` words each; returns whether it was such a table.
 
     Two parts are read in turns, from ``start`` to ``middle`` and from there to ``stop``; each ends with a line end.
     ``start`` lies on the line before the table, and 24 bytes follow ``stop``.
@@ -162,7 +162,7 @@ def to_numbers(words: NDArray[np.uint64], lengths: IntArray, decimals: Int, valu
 
 @kernel
 def read_misfits(data: NDArray[np.uint8], ends: IntArray, lengths: IntArray, values: FloatArray) -> bool:
-    """Read the words of another shape one by one; tells whether all are numbers."""
+    """Read the words of an irregular table one by one; returns whether all are numbers."""
     for n in range(len(values)):
         if np.isnan(values[n]):
             start = ends[n] - lengths[n]
@@ -188,13 +188,6 @@ MARGIN: Final = 24  # bytes that must follow what is read by words of eight byte
 SMALLEST: Final = 1 << 12  # bytes; a smaller table is read at once anyway
 
 
-def compose_table(channels: FloatArray, layout: ChannelMap) -> FloatArray:
-    """Local rotations ``(F, J, 4)``, read-only, of channel values ``(F, C)`` [deg]."""
-    wxyz = compose_euler(channels, layout.axes, layout.columns)
-    wxyz.setflags(write=False)
-    return wxyz
-
-
 def read_plain_table(text: TextFile, start: int, frames: int, width: int) -> FloatArray | None:
     """Channel values ``(frames, width)``; ``None`` if the table is small or not plain: then go the careful way.
 
@@ -205,7 +198,7 @@ def read_plain_table(text: TextFile, start: int, frames: int, width: int) -> Flo
         return None
     stop = text.data.rfind(b"\n", 0, len(text.data) - MARGIN) + 1
     middle = text.data.find(b"\n", (start + stop) // 2, stop) + 1
-    half = _count_lines(text, start, middle) - 1  # the first line end is that of the header
+    half = int(count_lines(text.array(), start, middle)) - 1  # the first line end is that of the header
     rest = text.data.count(b"\n", stop)
     if not 0 < half < frames - rest:
         return None
@@ -213,13 +206,8 @@ def read_plain_table(text: TextFile, start: int, frames: int, width: int) -> Flo
     return values if _fill_values(text, (start, middle, stop), half, values) else None
 
 
-def _count_lines(text: TextFile, start: int, stop: int) -> int:
-
-    return int(count_lines(text.array(), start, stop))
-
-
 def _fill_values(text: TextFile, bounds: tuple[int, int, int], half: int, values: FloatArray) -> bool:
-    """Read all but the last lines by words, and these number by number; tells whether all lines are plain."""
+    """Read all but the last lines by words, and those by numbers; returns whether all lines are regular."""
     start, middle, stop = bounds
     width = values.shape[1]
     whole = len(values) - text.data.count(b"\n", stop)
@@ -240,7 +228,7 @@ _FIELD: Final = re.compile(rb"[\s:]*(frames|frame[ \t]*time)[ \t]*:?[ \t]*([^\s:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BvhFrames:
-    """What follows the word MOTION."""
+    """The MOTION section."""
 
     channels: FloatArray  # (F, C) [deg or file unit], read-only
     wxyz: FloatArray  # (F, J, 4) local rotations in the file's axes, read-only
@@ -262,7 +250,15 @@ def read_frames(text: TextFile, start: int, layout: ChannelMap) -> BvhFrames:
     plain = read_plain_table(text, said.data_at, said.frames or 0, layout.num_channels)
     if plain is not None:
         return _build_frames(text, said, plain, layout, (), ())
-    values, scan = _scan(text, said, layout.num_channels)
+    # Read all numbers
+    num_channels = layout.num_channels
+    room = (len(text.data) - said.data_at) // 2 + 1  # a number and its separator take two bytes
+    guess = room if said.frames is None else min(room, (said.frames + 1) * num_channels)
+    values = np.empty(guess)
+    scan = _parse(text, said.data_at, values, num_channels)
+    if scan.count == guess < room and scan.stopped_at < len(text.data) and not scan.is_bad:
+        values = np.empty(room)
+        scan = _parse(text, said.data_at, values, num_channels)
     warnings: list[str] = []
     notes: list[str] = []
     count = _count_frames(text, said, layout.num_channels, scan, warnings, notes)
@@ -279,9 +275,17 @@ def _build_frames(
     notes: tuple[str, ...],
 ) -> BvhFrames:
     _check_range(text, channels, said.data_at)
-    _check_size(text, len(channels), len(layout.names))
+    # Refuse a small file that would become a huge motion: many joints without channels, many frames
+    frames = len(channels)
+    joints = len(layout.names)
+    if frames * joints > max(MAX_ROTATIONS, len(text.data) // BYTES_A_ROTATION):
+        what = f"{frames} frames of {joints} joints, most of them without channels, are too many"
+        raise text.error(what, len(text.data) - 1, "Remove the joints that never move.")
     channels.setflags(write=False)
-    return BvhFrames(channels, compose_table(channels, layout), said.frame_time, warnings, notes)
+    # Local rotations `(F, J, 4)`, read-only, of channel values `(F, C)` [deg]
+    wxyz = compose_euler(channels, layout.axes, layout.columns)
+    wxyz.setflags(write=False)
+    return BvhFrames(channels, wxyz, said.frame_time, warnings, notes)
 
 
 def _read_fields(text: TextFile, at: int) -> _AnnouncedTable:
@@ -290,18 +294,15 @@ def _read_fields(text: TextFile, at: int) -> _AnnouncedTable:
         at = match.end()
         word = match[2].decode("utf-8", errors="replace")
         if match[1].lower() == b"frames":
-            frames = _parse_count(text, word, match.start(2))
+            at_count = match.start(2)
+            value = parse_float(word)
+            if value is None or value < 0 or value != int(value):
+                what = f"the number of frames is '{make_printable(word)}'"
+                raise text.error(what, at_count, "Write a whole number after 'Frames:'.")
+            frames = int(value)
         else:
             frame_time = word
     return _AnnouncedTable(frames, frame_time, at)
-
-
-def _parse_count(text: TextFile, word: str, at: int) -> int:
-    value = parse_float(word)
-    if value is None or value < 0 or value != int(value):
-        what = f"the number of frames is '{make_printable(word)}'"
-        raise text.error(what, at, "Write a whole number after 'Frames:'.")
-    return int(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,20 +311,8 @@ class _TableScan:
     stopped_at: int  # byte
     odd_at: int  # byte that ends the first line with a wrong number of values, or -1
     odd_count: int  # how many that line holds
-    in_line: int  # values of the line in hand when reading stopped
-    is_bad: bool  # stopped at something that is no number
-
-
-def _scan(text: TextFile, said: _AnnouncedTable, num_channels: int) -> tuple[FloatArray, _TableScan]:
-    """Read all numbers. Memory follows what the file holds, never what it announces."""
-    room = (len(text.data) - said.data_at) // 2 + 1  # a number and its separator take two bytes
-    guess = room if said.frames is None else min(room, (said.frames + 1) * num_channels)
-    values = np.empty(guess)
-    scan = _parse(text, said.data_at, values, num_channels)
-    if scan.count == guess < room and scan.stopped_at < len(text.data) and not scan.is_bad:
-        values = np.empty(room)
-        scan = _parse(text, said.data_at, values, num_channels)
-    return values, scan
+    in_line: int  # values of the current line when reading stopped
+    is_bad: bool  # stopped at a word that is not a number
 
 
 def _parse(text: TextFile, at: int, values: FloatArray, num_channels: int) -> _TableScan:
@@ -343,7 +332,16 @@ def _count_frames(
         line = text.line_at(scan.stopped_at)
         warnings.append(f"text after the last frame was ignored, from line {line}: '{text.word_at(scan.stopped_at)}'")
     if scan.odd_at >= 0 and not (said.frames == count and rest == 0):
-        rest = _check_last_line(text, num_channels, scan, warnings)
+        # A line of the wrong length is an error, unless it is the last one and the file ends in its midst
+        is_last = not text.data[scan.odd_at :].strip()
+        if not (is_last and text.was_cut and scan.odd_count < num_channels):
+            what = f"expected {num_channels} channel values, found {scan.odd_count}"
+            raise text.error(what, scan.odd_at, "Check that the line was not truncated.")
+        line_last = text.line_at(scan.odd_at)
+        warnings.append(
+            f"the file ends within line {line_last}, at {scan.odd_count} of {num_channels} values; line left out"
+        )
+        rest = 0
     elif scan.odd_at >= 0:
         notes.append(f"lines do not hold one frame each; the values were cut every {num_channels}")
     if count == 0:
@@ -353,17 +351,6 @@ def _count_frames(
     elif said.frames != count:
         warnings.append(f"the header announces {plural(said.frames, 'frame')}, the file holds {count}")
     return count
-
-
-def _check_last_line(text: TextFile, num_channels: int, scan: _TableScan, warnings: list[str]) -> int:
-    """A line of the wrong length is an error, unless it is the last one and the file ends in its midst."""
-    is_last = not text.data[scan.odd_at :].strip()
-    if not (is_last and text.was_cut and scan.odd_count < num_channels):
-        what = f"expected {num_channels} channel values, found {scan.odd_count}"
-        raise text.error(what, scan.odd_at, "Check that the line was not truncated.")
-    line = text.line_at(scan.odd_at)
-    warnings.append(f"the file ends within line {line}, at {scan.odd_count} of {num_channels} values; line left out")
-    return 0
 
 
 def _bad_value(text: TextFile, at: int) -> FormatError:
@@ -382,10 +369,3 @@ def _check_range(text: TextFile, channels: FloatArray, data_at: int) -> None:
     line = text.line_at(data_at) + 1 + frame
     what = f"channel {column + 1} of frame {frame} is {channels[frame, column]:g}"
     raise FormatError(what, text.path, line, f"No capture exceeds {MAX_CHANNEL:g}; correct the value.")
-
-
-def _check_size(text: TextFile, frames: int, joints: int) -> None:
-    """Refuse a small file that would become a huge motion: many joints without channels, many frames."""
-    if frames * joints > max(MAX_ROTATIONS, len(text.data) // BYTES_A_ROTATION):
-        what = f"{frames} frames of {joints} joints, most of them without channels, are too many"
-        raise text.error(what, len(text.data) - 1, "Remove the joints that never move.")

@@ -235,13 +235,6 @@ FLIP_DEG: Final = 40.0  # a joint at 120 Hz would need 4800 degrees a second; ma
 CMU_HEIGHT_M: Final = (1.0, 2.4)  # height of a CMU skeleton read in CMU units; else it was rescaled
 
 
-def find_profile(raw: Skeleton) -> str:
-    """``"cmu"`` for the 2010 conversion of the CMU database in its own unit, else empty. ``raw`` is in file units."""
-    height = HEIGHT_OF_REACH * longest_reach(raw.parents, raw.offsets, raw.tips) * METRES["cmu"]
-    is_cmu = CMU_NAMES.issubset(raw.names) and CMU_HEIGHT_M[0] <= height <= CMU_HEIGHT_M[1]
-    return "cmu" if is_cmu else ""
-
-
 def leading_rows(
     channels: FloatArray, layout: ChannelMap, profile: str, raw: Skeleton
 ) -> tuple[int, list[str], list[str]]:
@@ -252,18 +245,24 @@ def leading_rows(
         return 0, warnings, notes
     dropped = int(_is_added_pose(channels, layout))
     if dropped:
-        notes.append("frame 0 is a T-pose that was added to the capture; left out (source.dropped keeps it)")
-    empty = _count_empty(channels[dropped:])
+        notes.append("frame 0 is a T-pose that was added to the capture; dropped (kept in source.dropped)")
+    # How many rows at the start are all zero, unless all rows are
+    channels_empty = channels[dropped:]
+    count = 0
+    while count < len(channels_empty) and not channels_empty[count].any():
+        count += 1
+    empty = 0 if count == len(channels_empty) else count
     if empty:
         what = f"only zeros at the start, for {plural(empty, 'frame')}"
         warnings.append(f"{what}: not captured, left out (source.dropped keeps them)")
-    if _lacks_thorax(raw):
+    names = ("Neck", "LeftShoulder", "RightShoulder")
+    if all(n in raw.names and not raw.offsets[raw.index(n)].any() for n in names):
         notes.append(LOST_BONES)
     return dropped + empty, warnings, notes
 
 
 def _is_added_pose(channels: FloatArray, layout: ChannelMap) -> bool:
-    """Whole degrees, mostly zero, where the next frame begins: nobody moves like that."""
+    """Whole degrees, mostly zero, before the first captured frame: not a captured pose."""
     if len(channels) < 2:
         return False
     places = layout.positions[0][layout.positions[0] != NONE]
@@ -271,19 +270,6 @@ def _is_added_pose(channels: FloatArray, layout: ChannelMap) -> bool:
         return False
     turns = channels[0, layout.columns[layout.columns != NONE]]
     return bool((turns == np.rint(turns)).all() and np.count_nonzero(turns) < 0.2 * len(turns))
-
-
-def _count_empty(channels: FloatArray) -> int:
-    """How many rows at the start are all zero, unless all rows are."""
-    count = 0
-    while count < len(channels) and not channels[count].any():
-        count += 1
-    return 0 if count == len(channels) else count
-
-
-def _lacks_thorax(raw: Skeleton) -> bool:
-    names = ("Neck", "LeftShoulder", "RightShoulder")
-    return all(n in raw.names and not raw.offsets[raw.index(n)].any() for n in names)
 
 
 def joint_flips(motion: Motion) -> tuple[str, ...]:
@@ -337,9 +323,13 @@ def _interpret_header(head: bytes) -> BvhTree:
     names, warnings = _make_names_unique(header.names)
     if layout.num_channels == 0:
         raise FormatError("no joint has channels", "", head.count(b"\n") + 1, "Add a CHANNELS line to each joint.")
-    draft = SkeletonDraft("bvh", names, header.parents, list(header.offsets), dict(_first_tips(header)))
+    # The end site of each joint that has one; of several the first, as dict keeps the last
+    draft = SkeletonDraft("bvh", names, header.parents, list(header.offsets), dict(list(reversed(header.end_sites))))
     raw = draft.build()
-    profile = find_profile(raw)
+    # `"cmu"` for the 2010 conversion of the CMU database in its own unit, else empty
+    height = HEIGHT_OF_REACH * longest_reach(raw.parents, raw.offsets, raw.tips) * METRES["cmu"]
+    is_cmu = CMU_NAMES.issubset(raw.names) and CMU_HEIGHT_M[0] <= height <= CMU_HEIGHT_M[1]
+    profile = "cmu" if is_cmu else ""
     sites = tuple(header.end_sites)
     return BvhTree(tuple(header.names), layout, sites, raw, profile, _unit(raw, profile), tuple(warnings))
 
@@ -369,11 +359,6 @@ def _free_name(stem: str, taken: set[str], counters: dict[str, int]) -> str:
         number += 1
     counters[stem] = number
     return f"{stem}_{number}"
-
-
-def _first_tips(header: BvhHeader) -> list[tuple[int, Vector]]:
-    """The end site of each joint that has one; of several the first, as dict keeps the last."""
-    return list(reversed(header.end_sites))
 
 
 def _unit(raw: Skeleton, profile: str) -> UnitGuess:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -29,7 +28,7 @@ def read_bvh(path: str | os.PathLike[str], *, rate_hz: float | None = None, unit
 
     Raises:
         MissingFileError: there is no such file.
-        FormatError: it is no BVH; the message has the line and the fix.
+        FormatError: it is not a BVH file; the message has the line and the fix.
     """
     text = read_text(path)
     tree, at = read_tree(text)
@@ -39,7 +38,7 @@ def read_bvh(path: str | os.PathLike[str], *, rate_hz: float | None = None, unit
     dropped, warnings, notes = leading_rows(frames.channels, tree.layout, tree.profile, tree.raw)
     motion = _motion(tree, frames, dropped, guess, rate, text.path)
     if motion.source is not None and motion.source.up != "+y":
-        notes.append("Z is up in the file; turned so that Y is up")
+        notes.append("Z is up in the file; rotated so that Y is up")
     said = [*tree.warnings, *frames.warnings, *warnings, *([guess.warning] if guess.warning else [])]
     noted = [guess.note, *([rate_note] if rate_note else []), *frames.notes, *notes]
     report = LoadReport(said, noted, later=lambda: joint_flips(motion))
@@ -65,22 +64,18 @@ def _motion(tree: BvhTree, frames: BvhFrames, dropped: int, guess: UnitGuess, ra
             guess.name,
             guess.metres,
             up,
-            _layout(tree, frames, rate),
+            {
+                "names": tree.names,
+                "channels": tree.layout.names,
+                "end_sites": tree.end_sites,
+                "frame_time": frames.frame_time,
+                "rate_hz": rate,
+                "profile": tree.profile,
+            },
             channels,
             frames.channels[:dropped] if dropped else None,
         ),
     )
-
-
-def _layout(tree: BvhTree, frames: BvhFrames, rate: float) -> dict[str, Any]:
-    return {
-        "names": tree.names,
-        "channels": tree.layout.names,
-        "end_sites": tree.end_sites,
-        "frame_time": frames.frame_time,
-        "rate_hz": rate,
-        "profile": tree.profile,
-    }
 
 
 def _rate(text: TextFile, frames: BvhFrames, rate_hz: float | None) -> tuple[float, str | None]:

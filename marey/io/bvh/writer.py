@@ -79,7 +79,18 @@ def choose_channels(motion: Motion, source: Source | None) -> tuple[tuple[str, .
         names = [tuple(n) for n in cast(Sequence[Sequence[str]], source.layout["channels"])]
     for joint in _find_joints_needing_rotation(motion, source, names):
         names[joint] = (*names[joint], *(r for r in ROTATIONS if r not in names[joint]))
-    for joint in _find_joints_needing_position(motion, source, names):
+    # Joints that leave their offset, in their parent's frame, along an axis that has no channel
+    up = source.up if source else "+y"
+    need: list[int] = []
+    for joint_position, channels in enumerate(names):
+        fixed = [axis for axis, name in enumerate(POSITIONS) if name not in channels]
+        track = _position_track(motion, joint_position)
+        if not fixed or track is None:
+            continue
+        away = to_file(track - motion.skeleton.offsets[joint_position], up)
+        if np.abs(away[:, fixed]).max() > SAME_POSITION:
+            need.append(joint_position)
+    for joint in need:
         names[joint] = (*POSITIONS, *(n for n in names[joint] if n not in POSITIONS))
     return tuple(names)
 
@@ -91,28 +102,17 @@ def _find_joints_needing_rotation(motion: Motion, source: Source | None, names: 
         return []
     full = ChannelMap.from_names([(*n, *(r for r in ROTATIONS if r not in n)) for n in names])
     angles = _angles(motion, source, full)
-    spare = np.array([[full.names[j][c] not in names[j] for c in _rotation_slots(full, j)] for j in narrow])
+    spare = np.array(
+        [
+            [
+                full.names[j][c] not in names[j]
+                for c in [i for i, name in enumerate(full.names[j]) if name.endswith("rotation")]
+            ]
+            for j in narrow
+        ]
+    )
     used = np.abs(angles[:, narrow]).max(axis=0) > np.rad2deg(SAME_ROTATION)
     return [j for j, need in zip(narrow, (used & spare).any(axis=1), strict=True) if need]
-
-
-def _rotation_slots(layout: ChannelMap, joint: int) -> list[int]:
-    return [i for i, name in enumerate(layout.names[joint]) if name.endswith("rotation")]
-
-
-def _find_joints_needing_position(motion: Motion, source: Source | None, names: Sequence[tuple[str, ...]]) -> list[int]:
-    """Joints that leave their offset, in their parent's frame, along an axis that has no channel."""
-    up = source.up if source else "+y"
-    need: list[int] = []
-    for joint, channels in enumerate(names):
-        fixed = [axis for axis, name in enumerate(POSITIONS) if name not in channels]
-        track = _position_track(motion, joint)
-        if not fixed or track is None:
-            continue
-        away = to_file(track - motion.skeleton.offsets[joint], up)
-        if np.abs(away[:, fixed]).max() > SAME_POSITION:
-            need.append(joint)
-    return need
 
 
 def _position_track(motion: Motion, joint: int) -> FloatArray | None:
@@ -131,7 +131,9 @@ def build_channel_table(
     table = np.zeros((motion.num_frames, layout.num_channels))
     angles = _angles(motion, source, layout)
     for joint in range(motion.skeleton.num_joints):
-        _fill_rotations(table, layout, joint, angles)
+        for slot in range(3):
+            if layout.columns[joint, slot] != NONE:
+                table[:, layout.columns[joint, slot]] = angles[:, joint, slot]
         _fill_positions(table, layout, joint, motion, source, metres, own)
     if own is None or source is None or source.dropped is None or not np.array_equal(table, own):
         return table
@@ -153,23 +155,13 @@ def _angles(motion: Motion, source: Source | None, layout: ChannelMap) -> FloatA
     if own is not None:
         padded = np.concatenate([own, np.zeros((len(own), 1))], axis=1)  # column NONE is the last one: zero
         given = np.ascontiguousarray(padded[:, layout.columns])
-    return decompose_euler(wxyz, _complete_axes(layout.axes), given, own is not None)
-
-
-def _complete_axes(axes: IntArray) -> IntArray:
-    """Fill the missing axes of each joint so that every row is an order of 0, 1, 2."""
-    result = axes.copy()
+    # Fill the missing axes of each joint so that every row is an order of 0, 1, 2
+    result = layout.axes.copy()
     for row in result:
         missing = [a for a in range(len(AXES)) if a not in row]
         for slot in np.flatnonzero(row == NONE):
             row[slot] = missing.pop(0)
-    return result
-
-
-def _fill_rotations(table: FloatArray, layout: ChannelMap, joint: int, angles: FloatArray) -> None:
-    for slot in range(3):
-        if layout.columns[joint, slot] != NONE:
-            table[:, layout.columns[joint, slot]] = angles[:, joint, slot]
+    return decompose_euler(wxyz, result, given, own is not None)
 
 
 def _fill_positions(
@@ -230,7 +222,18 @@ def write_bvh(motion: Motion, path: str | os.PathLike[str], *, unit: str | None 
     """
     source = motion.source if motion.source is not None and _is_matching_source(motion.source, motion) else None
     metres = unit_in_metres(unit) if unit else source.metres_per_unit if source else unit_in_metres(DEFAULT_UNIT)
-    plan = _plan_layout(motion, source, metres)
+    skeleton = motion.skeleton
+    up = source.up if source else "+y"
+    names = cast(Sequence[str], source.layout["names"]) if source else skeleton.names
+    plan = BvhPlan(
+        tuple(re.sub(r"[\s{}]+", " ", name).strip() or skeleton.names[j] for j, name in enumerate(names)),
+        _depth_first(skeleton.parents),
+        choose_channels(motion, source),
+        to_file(skeleton.offsets, up) / metres,
+        _end_sites(motion, source, metres),
+        _frame_time(motion.rate_hz, source),
+        DECIMALS + 2 if metres >= 1.0 else DECIMALS,
+    )
     table = build_channel_table(motion, source, plan.channels, metres)
     rows = _in_file_order(table, plan)
     head = "\n".join([*_hierarchy(motion, plan), "MOTION", f"Frames: {len(rows)}", f"Frame Time: {plan.frame_time}\n"])
@@ -241,25 +244,6 @@ def _is_matching_source(source: Source, motion: Motion) -> bool:
     """Whether the source describes a BVH with this motion's joints."""
     names = source.layout.get("names")
     return source.format == "bvh" and names is not None and len(names) == motion.skeleton.num_joints
-
-
-def _plan_layout(motion: Motion, source: Source | None, metres: float) -> BvhPlan:
-    skeleton = motion.skeleton
-    up = source.up if source else "+y"
-    names = cast(Sequence[str], source.layout["names"]) if source else skeleton.names
-    return BvhPlan(
-        tuple(_clean_name(name) or skeleton.names[j] for j, name in enumerate(names)),
-        _depth_first(skeleton.parents),
-        choose_channels(motion, source),
-        to_file(skeleton.offsets, up) / metres,
-        _end_sites(motion, source, metres),
-        _frame_time(motion.rate_hz, source),
-        DECIMALS + 2 if metres >= 1.0 else DECIMALS,
-    )
-
-
-def _clean_name(name: str) -> str:
-    return re.sub(r"[\s{}]+", " ", name).strip()
 
 
 def _depth_first(parents: IntArray) -> tuple[int, ...]:
@@ -305,24 +289,21 @@ def _hierarchy(motion: Motion, plan: BvhPlan) -> list[str]:
         depths[joint] = depths[parents[joint]] + 1 if joint else 0
         lines += _close_braces(open_braces, int(depths[joint]))
         open_braces = int(depths[joint]) + 1
-        lines += _joint_lines(plan, joint, int(depths[joint]))
+        depth = int(depths[joint])
+        tab, inner = _tabs(depth), _tabs(depth + 1)
+        channels = plan.channels[joint]
+        lines_joint = [f"{tab}{'JOINT' if depth else 'ROOT'} {plan.names[joint]}", f"{tab}{{"]
+        lines_joint.append(f"{inner}OFFSET {_numbers(plan.offsets[joint], plan.decimals)}")
+        lines_joint.append(f"{inner}CHANNELS {len(channels)} {' '.join(channels)}".rstrip())
+        for offset in plan.sites.get(joint, ()):
+            lines_joint += [f"{inner}End Site", f"{inner}{{"]
+            lines_joint += [f"{inner}\tOFFSET {_numbers(offset, plan.decimals)}", f"{inner}}}"]
+        lines += lines_joint
     return lines + _close_braces(open_braces, 0)
 
 
 def _close_braces(have: int, want: int) -> list[str]:
     return [_tabs(depth) + "}" for depth in range(have - 1, want - 1, -1)]
-
-
-def _joint_lines(plan: BvhPlan, joint: int, depth: int) -> list[str]:
-    tab, inner = _tabs(depth), _tabs(depth + 1)
-    channels = plan.channels[joint]
-    lines = [f"{tab}{'JOINT' if depth else 'ROOT'} {plan.names[joint]}", f"{tab}{{"]
-    lines.append(f"{inner}OFFSET {_numbers(plan.offsets[joint], plan.decimals)}")
-    lines.append(f"{inner}CHANNELS {len(channels)} {' '.join(channels)}".rstrip())
-    for offset in plan.sites.get(joint, ()):
-        lines += [f"{inner}End Site", f"{inner}{{"]
-        lines += [f"{inner}\tOFFSET {_numbers(offset, plan.decimals)}", f"{inner}}}"]
-    return lines
 
 
 def _tabs(depth: int) -> str:

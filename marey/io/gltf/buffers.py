@@ -40,14 +40,11 @@ class GltfDocument:
     def items(self, name: str) -> list[dict[str, Any]]:
         """Return a top-level list of objects; empty where the file has none."""
         if name not in self.lists:
-            self.lists[name] = self._check_items(name)
+            found = self.root.get(name, [])
+            if not isinstance(found, list) or not all(isinstance(item, dict) for item in cast(list[Any], found)):
+                raise format_error(self.path, f"'{name}' is not a list of objects")
+            self.lists[name] = cast(list[dict[str, Any]], found)
         return self.lists[name]
-
-    def _check_items(self, name: str) -> list[dict[str, Any]]:
-        found = self.root.get(name, [])
-        if not isinstance(found, list) or not all(isinstance(item, dict) for item in cast(list[Any], found)):
-            raise format_error(self.path, f"'{name}' is not a list of objects")
-        return cast(list[dict[str, Any]], found)
 
     def item(self, name: str, index: Any) -> dict[str, Any]:
         """Return one object of a top-level list; a number outside it is an error of the file."""
@@ -110,7 +107,15 @@ def _buffer(shell: GltfDocument, index: int, item: dict[str, Any], chunk: memory
     elif isinstance(uri, str) and uri.startswith("data:"):
         data = _decode_uri(uri, shell.path)
     else:
-        data = _read_beside(str(uri), shell.path)
+        path = shell.path
+        name = unquote(str(uri))
+        folder = Path(path).resolve().parent
+        file = (folder / name).resolve()
+        if "://" in name or folder not in file.parents:
+            raise format_error(path, f"the buffer '{name}' lies outside the file's folder", "Put it beside the file.")
+        if not file.is_file():
+            raise format_error(path, f"its buffer '{name}' is not there", "Put it beside the file.")
+        data = map_file(file, limit=MAX_GLTF_BYTES)
     if data is None or len(data) < length:
         have = 0 if data is None else len(data)
         raise format_error(shell.path, f"buffer {index} announces {length} bytes, there are {have}")
@@ -122,17 +127,6 @@ def _decode_uri(uri: str, path: AnyPath) -> memoryview:
         return memoryview(base64.b64decode(uri.partition("base64,")[2], validate=True))
     except (binascii.Error, ValueError):
         raise format_error(path, "a buffer inside the file is no valid base64") from None
-
-
-def _read_beside(uri: str, path: AnyPath) -> memoryview:
-    name = unquote(uri)
-    folder = Path(path).resolve().parent
-    file = (folder / name).resolve()
-    if "://" in name or folder not in file.parents:
-        raise format_error(path, f"the buffer '{name}' lies outside the file's folder", "Put it beside the file.")
-    if not file.is_file():
-        raise format_error(path, f"its buffer '{name}' is not there", "Put it beside the file.")
-    return map_file(file, limit=MAX_GLTF_BYTES)
 
 
 def to_glb(root: dict[str, Any], data: bytes) -> bytes:
@@ -167,7 +161,13 @@ def read_accessor(document: GltfDocument, index: Any) -> FloatArray:
         FormatError: the accessor asks for more than its buffer holds, or is of an unknown kind.
     """
     accessor = document.item("accessors", index)
-    kind, size, count = _layout(document, index, accessor)
+    component, shape, count = accessor.get("componentType"), accessor.get("type"), accessor.get("count")
+    if component not in _TYPES or shape not in _SIZES:
+        raise format_error(document.path, f"accessor {index} is of an unknown kind ({component}, {shape})")
+    if not isinstance(count, int) or count < 1:
+        raise format_error(document.path, f"accessor {index} has count {count}")
+    kind = np.dtype(_TYPES[component])
+    size = _SIZES[shape]
     if "bufferView" in accessor:
         raw = _view(document, accessor, kind, count, size)
     elif count <= MAX_SPARSE_COUNT:
@@ -175,20 +175,22 @@ def read_accessor(document: GltfDocument, index: Any) -> FloatArray:
     else:
         raise format_error(document.path, f"accessor {index} asks for {count} elements without any data")
     if "sparse" in accessor:
-        raw = _apply_sparse(document, accessor, raw)
+        sparse = accessor["sparse"]
+        count_sparse = sparse["count"]
+        if not isinstance(count_sparse, int) or not 1 <= count_sparse <= len(raw):
+            raise format_error(document.path, f"a sparse accessor replaces {count_sparse} of {len(raw)} elements")
+        where = _TYPES[sparse["indices"]["componentType"]]
+        places = _view(document, sparse["indices"], np.dtype(where), count_sparse, 1)[:, 0].astype(np.int64)
+        values_sparse = _view(document, sparse["values"], raw.dtype, count_sparse, raw.shape[1])
+        if places.min() < 0 or places.max() >= len(raw):
+            raise format_error(document.path, "a sparse accessor replaces an element that does not exist")
+        changed = raw.copy()
+        changed[places] = values_sparse
+        raw = changed
     values = _normalise_integers(raw) if accessor.get("normalized") else raw.astype(np.float64)
     if not np.isfinite(values).all():
         raise format_error(document.path, f"accessor {index} holds a value that is not finite")
     return values
-
-
-def _layout(document: GltfDocument, index: Any, accessor: dict[str, Any]) -> tuple[np.dtype[Any], int, int]:
-    component, shape, count = accessor.get("componentType"), accessor.get("type"), accessor.get("count")
-    if component not in _TYPES or shape not in _SIZES:
-        raise format_error(document.path, f"accessor {index} is of an unknown kind ({component}, {shape})")
-    if not isinstance(count, int) or count < 1:
-        raise format_error(document.path, f"accessor {index} has count {count}")
-    return np.dtype(_TYPES[component]), _SIZES[shape], count
 
 
 def _view(document: GltfDocument, accessor: dict[str, Any], kind: np.dtype[Any], count: int, size: int) -> NDArray[Any]:
@@ -209,21 +211,6 @@ def _view(document: GltfDocument, accessor: dict[str, Any], kind: np.dtype[Any],
         return np.frombuffer(data, dtype=kind).reshape(count, size)
     rows = np.ndarray((count, element), np.uint8, buffer=data, strides=(stride, 1))
     return np.ascontiguousarray(rows).view(kind)
-
-
-def _apply_sparse(document: GltfDocument, accessor: dict[str, Any], raw: NDArray[Any]) -> NDArray[Any]:
-    sparse = accessor["sparse"]
-    count = sparse["count"]
-    if not isinstance(count, int) or not 1 <= count <= len(raw):
-        raise format_error(document.path, f"a sparse accessor replaces {count} of {len(raw)} elements")
-    where = _TYPES[sparse["indices"]["componentType"]]
-    places = _view(document, sparse["indices"], np.dtype(where), count, 1)[:, 0].astype(np.int64)
-    values = _view(document, sparse["values"], raw.dtype, count, raw.shape[1])
-    if places.min() < 0 or places.max() >= len(raw):
-        raise format_error(document.path, "a sparse accessor replaces an element that does not exist")
-    changed = raw.copy()
-    changed[places] = values
-    return changed
 
 
 def _normalise_integers(raw: NDArray[Any]) -> FloatArray:

@@ -19,18 +19,21 @@ import numpy as np
 from marey.base import FloatArray, InputError
 from marey.io.binary import AnyPath, as_format_error, format_error
 from marey.io.conventions import unit_in_metres
-from marey.io.gltf.animation import AnimationTrack, guess_rate, read_tracks, sample_track
 from marey.io.gltf.buffers import GltfDocument, read_document
 from marey.io.gltf.nodes import (
+    AnimationTrack,
     Local,
     NodeTree,
     choose_joints,
     compose_transforms,
     default_local,
+    guess_rate,
     local_transform,
+    read_tracks,
     read_tree,
     rest_worlds,
     rotation_part,
+    sample_track,
 )
 from marey.io.gltf.writer import restore_contacts, restore_limits, write_gltf
 from marey.lie import SO3
@@ -48,7 +51,7 @@ UNREADABLE: Final = ("EXT_meshopt_compression", "KHR_meshopt_compression")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rig:
-    """What is needed to play an animation on the joints of a file."""
+    """Joints and animation of a glTF file."""
 
     document: GltfDocument
     tree: NodeTree
@@ -78,7 +81,18 @@ def read_gltf(path: AnyPath, *, rate_hz: float | None = None, unit: str | None =
     scale = unit_in_metres(unit or "m")
     document = read_document(path)
     with as_format_error(path), np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused as not finite
-        return _scale_motion(_read(document, rate_hz), scale, unit or "m")
+        motion = _read(document, rate_hz)
+        unit_motion = unit or "m"
+        if scale == 1.0:
+            return motion
+        return replace(
+            motion,
+            skeleton=motion.skeleton.scaled(scale),
+            root_positions=motion.root_positions * scale,
+            translations=None if motion.translations is None else motion.translations * scale,
+            source=replace(motion.source or Source("", "gltf"), unit=unit_motion, metres_per_unit=scale),
+            load_report=LoadReport(_size_warning(motion.skeleton.scaled(scale)), motion.load_report.notes),
+        )
 
 
 def _read(document: GltfDocument, rate_hz: float | None) -> Motion:
@@ -89,10 +103,30 @@ def _read(document: GltfDocument, rate_hz: float | None) -> Motion:
             )
     notes: list[str] = []
     warnings: list[str] = []
-    own = _own_extras(document)
+    extras = document.root.get("extras")
+    own = cast(dict[str, Any], extras).get("marey") if isinstance(extras, dict) else None
+    own = cast(dict[str, Any], own) if isinstance(own, dict) and cast(dict[str, Any], own).get("version") == 1 else {}
     rig = _build_rig(document, own, rate_hz, notes, warnings)
     positions, rotations, translations = _sample_animation(rig)
-    skeleton, moving = _skeleton(rig, own, translations)
+    names: list[str] = []
+    taken: set[str] = set()
+    for joint in rig.joints:
+        name = "root" if joint == NO_PARENT else str(rig.tree.items[joint].get("name") or f"node_{joint}")
+        if name in taken:
+            name = f"{name}_{joint}"
+        names.append(name)
+        taken.add(name)
+    rest = np.concatenate([position for _, position in rig.rest])
+    drift = np.abs(translations - translations[:1]).max() if translations.size else 0.0
+    offsets = translations[0].copy()
+    if drift > RIGID_TOL:
+        offsets = rest - rest[[max(parent, 0) for parent in rig.parents]]
+    offsets[0] = rest[0]
+    tips: Mapping[str, Any] = own["tips"] if "tips" in own else _end_nodes(rig, names)
+    ends = np.array([tips.get(name, (0.0, 0.0, 0.0)) for name in names], dtype=np.float64)
+    called = str(own.get("skeleton") or "skeleton")
+    skeleton = Skeleton(tuple(names), np.array(rig.parents), offsets, ends, restore_limits(own), called)
+    moving = bool(drift > RIGID_TOL)
     if moving:
         notes.append("bones change their length in the animation, so joint translations are kept frame by frame")
     same_frames = rig.frames == own.get("num_frames")
@@ -109,12 +143,6 @@ def _read(document: GltfDocument, rate_hz: float | None) -> Motion:
     )
 
 
-def _own_extras(document: GltfDocument) -> Mapping[str, Any]:
-    extras = document.root.get("extras")
-    own = cast(dict[str, Any], extras).get("marey") if isinstance(extras, dict) else None
-    return cast(dict[str, Any], own) if isinstance(own, dict) and cast(dict[str, Any], own).get("version") == 1 else {}
-
-
 def _animation_name(document: GltfDocument) -> str:
     animations = document.items("animations")
     return str(animations[0].get("name", "")) if animations else ""
@@ -129,7 +157,18 @@ def _build_rig(
     if len(animations) > 1:
         others = ", ".join(f"'{item.get('name', '?')}'" for item in animations[1:6])
         warnings.append(f"the file holds {len(animations)} animations; the first was read, not {others}")
-    skins = _skins(document, notes)
+    skins = sorted(document.items("skins"), key=lambda skin: -len(skin["joints"]))
+    for skin in skins:
+        for joint in skin["joints"]:
+            document.item("nodes", joint)
+    used_skins: list[dict[str, Any]] = []
+    for skin in skins:
+        known = {joint for other in used_skins for joint in other["joints"]}
+        if not used_skins or known & set(skin["joints"]):
+            used_skins.append(skin)
+    if len(used_skins) < len(skins):
+        notes.append(f"{len(skins) - len(used_skins)} of {len(skins)} skins belong to other bodies and were dropped")
+    skins = used_skins
     joints = choose_joints(tree, _select_nodes(tree, skins, found))
     if not joints:
         what = "no node is animated or part of a skin, so there is no skeleton"
@@ -147,21 +186,6 @@ def _build_rig(
     parents = [place.get(int(tree.parents[j]), 0) if i else NO_PARENT for i, j in enumerate(joints)]
     rest = rest_worlds(document, tree, joints, skins)
     return _Rig(document, tree, joints, parents, rest, tracks, rate, frames, start)
-
-
-def _skins(document: GltfDocument, notes: list[str]) -> list[dict[str, Any]]:
-    skins = sorted(document.items("skins"), key=lambda skin: -len(skin["joints"]))
-    for skin in skins:
-        for joint in skin["joints"]:
-            document.item("nodes", joint)
-    used: list[dict[str, Any]] = []
-    for skin in skins:
-        known = {joint for other in used for joint in other["joints"]}
-        if not used or known & set(skin["joints"]):
-            used.append(skin)
-    if len(used) < len(skins):
-        notes.append(f"{len(skins) - len(used)} of {len(skins)} skins belong to other bodies and were left out")
-    return used
 
 
 def _select_nodes(tree: NodeTree, skins: list[dict[str, Any]], tracks: list[AnimationTrack]) -> set[int]:
@@ -206,27 +230,28 @@ def _sample_animation(rig: _Rig) -> tuple[FloatArray, SO3, FloatArray]:
     above = np.array(rig.parents[1:], dtype=np.int64)
     for first in range(0, rig.frames, BLOCK):
         block = slice(first, min(first + BLOCK, rig.frames))
-        linear, places = _world_transforms(rig, rig.start_s + np.arange(block.start, block.stop) / rig.rate_hz)
+        # Linear parts `(F, J, 3, 3)` and origins `(F, J, 3)` of all joints in world, at `times` [s]
+        times = rig.start_s + np.arange(block.start, block.stop) / rig.rate_hz
+        frames_transforms = len(times)
+        worlds: dict[int, Local] = {
+            NO_PARENT: (np.tile(np.eye(3), (frames_transforms, 1, 1)), np.zeros((frames_transforms, 3)))
+        }
+        for joint in rig.joints:
+            waiting = [joint]
+            while waiting[-1] not in worlds:
+                waiting.append(int(rig.tree.parents[waiting[-1]]))
+            for node in waiting[-2::-1]:
+                worlds[node] = compose_transforms(
+                    worlds[int(rig.tree.parents[node])], _local_transforms(rig, node, times)
+                )
+        linear = np.stack([worlds[joint][0] for joint in rig.joints], axis=1)
+        places = np.stack([worlds[joint][1] for joint in rig.joints], axis=1)
         frames = rotation_part(linear.reshape(-1, 3, 3)).reshape(-1, count) @ undo_rest
         to_parent = frames[:, above].inverse()
         positions[block], wxyz[block, 0] = places[:, 0], frames[:, 0].wxyz
         wxyz[block, 1:] = (to_parent @ frames[:, 1:]).wxyz
         translations[block, 1:] = to_parent @ (places[:, 1:] - places[:, above])
     return positions, SO3(wxyz), translations
-
-
-def _world_transforms(rig: _Rig, times: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Linear parts ``(F, J, 3, 3)`` and origins ``(F, J, 3)`` of all joints in world, at ``times`` [s]."""
-    frames = len(times)
-    worlds: dict[int, Local] = {NO_PARENT: (np.tile(np.eye(3), (frames, 1, 1)), np.zeros((frames, 3)))}
-    for joint in rig.joints:
-        waiting = [joint]
-        while waiting[-1] not in worlds:
-            waiting.append(int(rig.tree.parents[waiting[-1]]))
-        for node in waiting[-2::-1]:
-            worlds[node] = compose_transforms(worlds[int(rig.tree.parents[node])], _local_transforms(rig, node, times))
-    linear = np.stack([worlds[joint][0] for joint in rig.joints], axis=1)
-    return linear, np.stack([worlds[joint][1] for joint in rig.joints], axis=1)
 
 
 def _local_transforms(rig: _Rig, node: int, times: FloatArray) -> Local:
@@ -244,21 +269,6 @@ def _local_transforms(rig: _Rig, node: int, times: FloatArray) -> Local:
     return local_transform(values["translation"], values["rotation"], values["scale"])
 
 
-def _skeleton(rig: _Rig, own: Mapping[str, Any], translations: FloatArray) -> tuple[Skeleton, bool]:
-    names = _unique_names(rig)
-    rest = np.concatenate([position for _, position in rig.rest])
-    drift = np.abs(translations - translations[:1]).max() if translations.size else 0.0
-    offsets = translations[0].copy()
-    if drift > RIGID_TOL:
-        offsets = rest - rest[[max(parent, 0) for parent in rig.parents]]
-    offsets[0] = rest[0]
-    tips: Mapping[str, Any] = own["tips"] if "tips" in own else _end_nodes(rig, names)
-    ends = np.array([tips.get(name, (0.0, 0.0, 0.0)) for name in names], dtype=np.float64)
-    called = str(own.get("skeleton") or "skeleton")
-    skeleton = Skeleton(tuple(names), np.array(rig.parents), offsets, ends, restore_limits(own), called)
-    return skeleton, bool(drift > RIGID_TOL)
-
-
 def _end_nodes(rig: _Rig, names: list[str]) -> dict[str, FloatArray]:
     """Where a joint without joints below it carries one bare node, that node is where its bone ends."""
     tips: dict[str, FloatArray] = {}
@@ -270,33 +280,8 @@ def _end_nodes(rig: _Rig, names: list[str]) -> dict[str, FloatArray]:
     return tips
 
 
-def _unique_names(rig: _Rig) -> list[str]:
-    names: list[str] = []
-    taken: set[str] = set()
-    for joint in rig.joints:
-        name = "root" if joint == NO_PARENT else str(rig.tree.items[joint].get("name") or f"node_{joint}")
-        if name in taken:
-            name = f"{name}_{joint}"
-        names.append(name)
-        taken.add(name)
-    return names
-
-
 def _size_warning(skeleton: Skeleton) -> list[str]:
     extent = float(np.ptp(skeleton.rest_positions(), axis=0).max())
     if skeleton.num_joints < 5 or 0.2 < extent < 5.0:
         return []
     return [f"the skeleton is {extent:.3g} m large; if its unit is not the metre, say so: unit='cm'"]
-
-
-def _scale_motion(motion: Motion, factor: float, unit: str) -> Motion:
-    if factor == 1.0:
-        return motion
-    return replace(
-        motion,
-        skeleton=motion.skeleton.scaled(factor),
-        root_positions=motion.root_positions * factor,
-        translations=None if motion.translations is None else motion.translations * factor,
-        source=replace(motion.source or Source("", "gltf"), unit=unit, metres_per_unit=factor),
-        load_report=LoadReport(_size_warning(motion.skeleton.scaled(factor)), motion.load_report.notes),
-    )

@@ -1,6 +1,6 @@
 """A Motion as glTF 2.0: joints as nodes, a skinned capsule body, one animation ([Khronos2021]_).
 
-What glTF has no field for is kept in ``extras``: rate, contacts, tips, limits, notes.
+Data without a glTF field are stored in ``extras``: rate, contacts, tips, limits, notes.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ class SkinnedBody:
 
 def build_skinned_body(skeleton: Skeleton, *, segments: int = 12) -> SkinnedBody | None:
     """Return the capsule body of a skeleton, or None where no bone has a length."""
-    body = _marker_balls(skeleton) if _is_star(skeleton) else capsules(skeleton)
+    # Whether every joint hangs on the root alone, as markers do: there are no bones to draw then
+    body = (
+        _marker_balls(skeleton)
+        if skeleton.num_joints > 2 and not skeleton.parents[1:].any() and bool(skeleton.tips[1:].any(axis=1).all())
+        else capsules(skeleton)
+    )
     if len(body) == 0:
         return None
     mesh = capsule_mesh(body, segments)
     positions = skeleton.rest_positions()[mesh.joints] + mesh.vertices
     return SkinnedBody(positions, vertex_normals(positions, mesh.faces), mesh.faces, mesh.joints)
-
-
-def _is_star(skeleton: Skeleton) -> bool:
-    """Whether every joint hangs on the root alone, as markers do: there are no bones to draw then."""
-    return skeleton.num_joints > 2 and not skeleton.parents[1:].any() and bool(skeleton.tips[1:].any(axis=1).all())
 
 
 def _marker_balls(skeleton: Skeleton) -> Capsules:
@@ -151,7 +151,11 @@ def build_gltf(motion: Motion, *, body: bool = True) -> tuple[dict[str, Any], by
     """Return the description and the buffer of :func:`write_gltf`."""
     pack = GltfPack()
     skeleton = motion.skeleton
-    nodes = _nodes(skeleton)
+    nodes: list[dict[str, Any]] = []
+    for joint, name in enumerate(skeleton.names):
+        node: dict[str, Any] = {"name": name, "translation": [float(x) for x in skeleton.offsets[joint]]}
+        children = [int(child) for child in skeleton.children(joint)]
+        nodes.append(node | {"children": children} if children else node)
     skin = build_skinned_body(skeleton) if body else None
     root: dict[str, Any] = {
         "asset": {"version": "2.0", "generator": "marey"},
@@ -162,18 +166,24 @@ def build_gltf(motion: Motion, *, body: bool = True) -> tuple[dict[str, Any], by
     }
     if skin is not None:
         nodes.append({"name": f"{skeleton.name} body", "mesh": 0, "skin": 0})
-        root |= {"meshes": [_mesh(skin, skeleton, pack)], "materials": [MATERIAL], "skins": [_skin(skeleton, pack)]}
+        count = len(skin.positions)
+        joints, weights = np.zeros((count, 4), dtype=np.uint16), np.zeros((count, 4), dtype=np.float32)
+        joints[:, 0], weights[:, 0] = skin.joints, 1.0
+        attributes = {
+            "POSITION": pack.add(skin.positions.astype(np.float32), target=VERTICES, bounds=True),
+            "NORMAL": pack.add(_unit32(skin.normals), target=VERTICES),
+            "JOINTS_0": pack.add(joints, target=VERTICES),
+            "WEIGHTS_0": pack.add(weights, target=VERTICES),
+        }
+        indices = pack.add(skin.faces.reshape(-1).astype(np.uint32), target=INDICES)
+        primitive = {"attributes": attributes, "indices": indices, "material": 0}
+        root |= {
+            "meshes": [{"name": f"{skeleton.name} body", "primitives": [primitive]}],
+            "materials": [MATERIAL],
+            "skins": [_skin(skeleton, pack)],
+        }
     root |= {"nodes": nodes, "accessors": pack.accessors, "bufferViews": pack.views}
     return root, pack.data()
-
-
-def _nodes(skeleton: Skeleton) -> list[dict[str, Any]]:
-    nodes: list[dict[str, Any]] = []
-    for joint, name in enumerate(skeleton.names):
-        node: dict[str, Any] = {"name": name, "translation": [float(x) for x in skeleton.offsets[joint]]}
-        children = [int(child) for child in skeleton.children(joint)]
-        nodes.append(node | {"children": children} if children else node)
-    return nodes
 
 
 def _skin(skeleton: Skeleton, pack: GltfPack) -> dict[str, Any]:
@@ -181,21 +191,6 @@ def _skin(skeleton: Skeleton, pack: GltfPack) -> dict[str, Any]:
     columns[:, 3, :3] = -skeleton.rest_positions()  # frames of the rest pose are aligned with the world
     joints = list(range(skeleton.num_joints))
     return {"joints": joints, "skeleton": 0, "inverseBindMatrices": pack.add(columns.astype(np.float32))}
-
-
-def _mesh(skin: SkinnedBody, skeleton: Skeleton, pack: GltfPack) -> dict[str, Any]:
-    count = len(skin.positions)
-    joints, weights = np.zeros((count, 4), dtype=np.uint16), np.zeros((count, 4), dtype=np.float32)
-    joints[:, 0], weights[:, 0] = skin.joints, 1.0
-    attributes = {
-        "POSITION": pack.add(skin.positions.astype(np.float32), target=VERTICES, bounds=True),
-        "NORMAL": pack.add(_unit32(skin.normals), target=VERTICES),
-        "JOINTS_0": pack.add(joints, target=VERTICES),
-        "WEIGHTS_0": pack.add(weights, target=VERTICES),
-    }
-    indices = pack.add(skin.faces.reshape(-1).astype(np.uint32), target=INDICES)
-    primitive = {"attributes": attributes, "indices": indices, "material": 0}
-    return {"name": f"{skeleton.name} body", "primitives": [primitive]}
 
 
 def _animation(motion: Motion, pack: GltfPack) -> dict[str, Any]:
@@ -207,20 +202,17 @@ def _animation(motion: Motion, pack: GltfPack) -> dict[str, Any]:
         samplers.append({"input": times, "interpolation": "LINEAR", "output": pack.add(values)})
         channels.append({"sampler": len(samplers) - 1, "target": {"node": joint, "path": path}})
 
-    xyzw = _unit32(_make_signs_continuous(motion.rotations.wxyz)[..., [1, 2, 3, 0]])
+    # Choose between q and -q so that neighbouring frames lie on the same side, as linear interpolation needs
+    wxyz = motion.rotations.wxyz
+    dots = np.einsum("fjc,fjc->fj", wxyz[1:], wxyz[:-1])
+    signs = np.cumprod(np.where(dots < 0.0, -1.0, 1.0), axis=0)
+    xyzw = _unit32(np.concatenate([wxyz[:1], wxyz[1:] * signs[..., None]])[..., [1, 2, 3, 0]])
     add(0, "translation", motion.root_positions.astype(np.float32))
     for joint in range(motion.skeleton.num_joints):
         add(joint, "rotation", xyzw[:, joint])
         if motion.translations is not None and joint:
             add(joint, "translation", motion.translations[:, joint].astype(np.float32))
     return {"name": motion.name, "channels": channels, "samplers": samplers}
-
-
-def _make_signs_continuous(wxyz: FloatArray) -> FloatArray:
-    """Choose between q and -q so that neighbouring frames lie on the same side, as linear interpolation needs."""
-    dots = np.einsum("fjc,fjc->fj", wxyz[1:], wxyz[:-1])
-    signs = np.cumprod(np.where(dots < 0.0, -1.0, 1.0), axis=0)
-    return np.concatenate([wxyz[:1], wxyz[1:] * signs[..., None]])
 
 
 def _unit32(vectors: FloatArray) -> NDArray[np.float32]:

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError, IntArray
+from marey.base import FloatArray, InputError, IntArray
 from marey.motion.clip import Contacts, Motion
 from marey.motion.contacts.points import LEG_M, SIDES, PointTracks, track_points
 from marey.motion.contacts.rules import any_column, build_contact_track
@@ -26,19 +26,15 @@ def detect_by_threshold(motion: Motion) -> Contacts:
     It splits plants when the capture is noisy and needs other thresholds for other gaits: it is here to compare with.
     """
     tracks = track_points(motion)
-    planted = detect_low_and_slow(tracks)
+    # Whether each point `(F, K)` is under both thresholds; hands against the floor of the feet
+    feet_slow = [k for side in SIDES for k in tracks.columns(side)]
+    floor = np.percentile(tracks.heights, FLOOR_PERCENTILE, axis=0)
+    hands = [k for k in range(len(tracks.names)) if k not in feet_slow]
+    floor[hands] = floor[feet_slow].min(initial=np.inf)
+    low = tracks.heights < floor + HEIGHT_M * tracks.size
+    planted = low & (tracks.speeds < SPEED_MPS * np.sqrt(tracks.size))
     feet = np.stack([any_column(planted[:, tracks.columns(side)]) for side in SIDES], axis=1)
     return build_contact_track(tracks, planted, feet)
-
-
-def detect_low_and_slow(tracks: PointTracks) -> BoolArray:
-    """Return whether each point ``(F, K)`` is under both thresholds; hands against the floor of the feet."""
-    feet = [k for side in SIDES for k in tracks.columns(side)]
-    floor = np.percentile(tracks.heights, FLOOR_PERCENTILE, axis=0)
-    hands = [k for k in range(len(tracks.names)) if k not in feet]
-    floor[hands] = floor[feet].min(initial=np.inf)
-    low = tracks.heights < floor + HEIGHT_M * tracks.size
-    return low & (tracks.speeds < SPEED_MPS * np.sqrt(tracks.size))
 
 
 # Enclosed windows as parts of a cycle that starts with the strike of the foot: (walk start, end), (run start, end).
@@ -69,7 +65,11 @@ def detect_by_adaptive_threshold(motion: Motion) -> Contacts:
     """
     tracks = track_points(motion)
     strikes = foot_strikes(motion)
-    usual = _usual_cycle(strikes)
+    # Median number of frames between strikes of one foot
+    lengths = np.concatenate([np.diff(strikes[side]) for side in SIDES])
+    if not len(lengths):
+        raise InputError("no foot strikes twice, so there is no gait cycle", "Use method='hysteresis'")
+    usual = float(np.median(lengths))
     planted = np.zeros(tracks.heights.shape, dtype=bool)
     for side in SIDES:
         for cycle in _split_cycles(strikes[side], usual, motion.num_frames):
@@ -106,14 +106,6 @@ def find_plant_in_window(heights: FloatArray, begin: int, end: int, *, delta: fl
     return (begin + int(below[0]), begin + int(below[-1]) + 1) if len(below) else (begin, end + 1)
 
 
-def _usual_cycle(strikes: dict[str, IntArray]) -> float:
-    """Median number of frames between strikes of one foot."""
-    lengths = np.concatenate([np.diff(strikes[side]) for side in SIDES])
-    if not len(lengths):
-        raise InputError("no foot strikes twice, so there is no gait cycle", "Use method='hysteresis'")
-    return float(np.median(lengths))
-
-
 def _split_cycles(strikes: IntArray, usual: float, num_frames: int) -> list[tuple[float, float]]:
     """Cycles of one foot, with those that the ends of the clip cut."""
     if not len(strikes):
@@ -126,7 +118,7 @@ def _split_cycles(strikes: IntArray, usual: float, num_frames: int) -> list[tupl
 
 
 def _run_fraction(tracks: PointTracks, start: float, stop: float) -> float:
-    """How much of a run a cycle is, from 0 (walk) to 1, by its Froude number."""
+    """Fraction of running of a cycle, from 0 (walk) to 1, by its Froude number."""
     speed = float(tracks.root_speeds[max(0, round(start)) : max(1, round(stop))].mean())
     froude = speed**2 / (GRAVITY_MPS2 * LEG_M * tracks.size)
     return float(np.clip((froude - RUN_FROUDE[0]) / (RUN_FROUDE[1] - RUN_FROUDE[0]), 0.0, 1.0))

@@ -86,38 +86,29 @@ def detect_still_and_low(tracks: PointTracks) -> BoolArray:
     enter = tracks.speeds < np.maximum(ENTER_SPEED_MPS * froude, ENTER_SHARE * pelvis)
     stay = tracks.speeds < np.maximum(STAY_SPEED_MPS * froude, STAY_SHARE * pelvis)
     slow = keep_entered_runs(stay, enter)
-    stay_m, landing_m, leaving_m = (tracks.size * m for m in _tolerances(tracks))
-    plant = keep_entered_runs(slow & (heights < plant_floors(heights, slow) + stay_m), enter)
-    sunk, window = np.where(plant, heights, np.inf), tracks.frames(TOUCH_WINDOW_S)
-    near = TOUCH_TIME_S * np.abs(differentiate(heights, tracks.rate_hz))
-    landed = heights - local_floor(sunk, 0, window) < landing_m + near
-    resting = heights - local_floor(sunk, window, 0) < leaving_m + near
-    return _trim_plants(plant, landed, resting)
-
-
-def _is_hand(tracks: PointTracks) -> BoolArray:
-    return np.array([name.endswith("hand") for name in tracks.names], dtype=bool)
-
-
-def _tolerances(tracks: PointTracks) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Heights ``(K,)`` [m] of a plant: within it, at its start and at its end."""
+    # Heights `(K,)` [m] of a plant: within it, at its start and at its end
     is_hand = _is_hand(tracks)
-    stay_m = np.where(is_hand, HAND_STAY_M, STAY_HEIGHT_M)
-    return stay_m, np.where(is_hand, HAND_TOUCH_M, LANDING_M), np.where(is_hand, HAND_TOUCH_M, LEAVING_M)
-
-
-def plant_floors(heights: FloatArray, slow: BoolArray) -> FloatArray:
-    """Floor of each run of ``slow`` ``(F, K)`` [m], on the frames of the run; minus infinity elsewhere."""
+    stay_m_tolerances = np.where(is_hand, HAND_STAY_M, STAY_HEIGHT_M)
+    stay_m, landing_m, leaving_m = (
+        tracks.size * m
+        for m in (
+            stay_m_tolerances,
+            np.where(is_hand, HAND_TOUCH_M, LANDING_M),
+            np.where(is_hand, HAND_TOUCH_M, LEAVING_M),
+        )
+    )
+    # Floor of each run of `slow` `(F, K)` [m], on the frames of the run; minus infinity elsewhere
     floors = np.full_like(heights, -np.inf)
     for k in range(heights.shape[1]):
         for start, stop in find_runs(slow[:, k]):
             rank = int(FLOOR_SHARE * (stop - start))
             floors[start:stop, k] = np.partition(heights[start:stop, k], rank)[rank]
-    return floors
-
-
-def _trim_plants(plant: BoolArray, landed: BoolArray, resting: BoolArray) -> BoolArray:
-    """Cut each run of ``plant`` to the part from its first landed to its last resting frame."""
+    plant = keep_entered_runs(slow & (heights < floors + stay_m), enter)
+    sunk, window = np.where(plant, heights, np.inf), tracks.frames(TOUCH_WINDOW_S)
+    near = TOUCH_TIME_S * np.abs(differentiate(heights, tracks.rate_hz))
+    landed = heights - local_floor(sunk, 0, window) < landing_m + near
+    resting = heights - local_floor(sunk, window, 0) < leaving_m + near
+    # Cut each run of `plant` to the part from its first landed to its last resting frame
     kept = np.zeros_like(plant)
     for k in range(plant.shape[1]):
         for start, stop in find_runs(plant[:, k]):
@@ -125,3 +116,7 @@ def _trim_plants(plant: BoolArray, landed: BoolArray, resting: BoolArray) -> Boo
             if landed[start + first, k] and resting[stop - 1 - last, k]:
                 kept[start + first : stop - last, k] = True
     return kept
+
+
+def _is_hand(tracks: PointTracks) -> BoolArray:
+    return np.array([name.endswith("hand") for name in tracks.names], dtype=bool)

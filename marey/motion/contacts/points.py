@@ -1,4 +1,4 @@
-"""Where the contact points are and how fast they move: what every contact detector looks at."""
+"""Positions and speeds of contact points, the input of every contact detector."""
 
 from __future__ import annotations
 

@@ -27,15 +27,45 @@ BEARING_M = 0.30  # [m] a body whose centre is this far from its feet topples, u
 def clean_feet(tracks: PointTracks, planted: BoolArray) -> BoolArray:
     """Return whether each foot is down ``(F, 2)``: its point flags ``(F, K)``, less what is in the air."""
     feet = np.stack([_clean_runs(any_column(planted[:, tracks.columns(side)]), tracks) for side in SIDES], axis=1)
-    feet = _remove_falling_plants(feet, tracks)
-    feet = _remove_lifted_plants(feet, tracks)
+    # A foot that is still at the top of a jump is not planted
+    kept = feet.copy()
+    for s in range(2):
+        for start, stop in find_runs(feet[:, s]):
+            kept[start:stop, s] &= not is_falling(tracks, start, stop)
+    feet = kept
+    # A foot held still in the air is not planted
+    soles = np.stack([tracks.heights[:, tracks.columns(side)].min(axis=1, initial=np.inf) for side in SIDES], axis=1)
+    kept_plants = feet.copy()
+    ground = min((float(np.median(soles[a:b, s])) for s in range(2) for a, b in find_runs(feet[:, s])), default=0.0)
+    for s in range(2):
+        for start, stop in find_runs(feet[:, s]):
+            level = float(np.median(soles[start:stop, s]))
+            above = level - float(np.median(soles[start:stop, 1 - s])) > LIFTED_M * tracks.size
+            idle = above and bool(feet[start:stop, 1 - s].all())
+            upright = float(tracks.root_heights[start:stop].max()) - level > STANDING_SHARE * LEG_M * tracks.size
+            aloft = level - ground > LIFTED_M * tracks.size and not upright
+            kept_plants[start:stop, s] &= not (idle or aloft)
+    feet = kept_plants
     feet = np.stack([_add_rolls(feet[:, s], tracks, side) for s, side in enumerate(SIDES)], axis=1)
     return _add_squats(feet, tracks)
 
 
 def support_body(tracks: PointTracks, feet: BoolArray, hands: BoolArray) -> BoolArray:
     """Put feet down ``(F, 2)`` where the body would else hang in the air: no foot, no hand ``(F,)`` and no fall."""
-    feet = _remove_false_flights(feet, hands, tracks)
+    # Where no foot and no hand is down and the body does not fall, the feet before and after carry it
+    closed, reach = feet.copy(), tracks.frames(FLIGHT_CLOSE_S)
+    for start, stop in inner_runs(~(any_column(feet) | hands)):
+        if stop - start < reach and not is_falling(tracks, start, stop):
+            first = last = (start + stop + 1) // 2
+            closed[start:stop] |= (feet[start - 1] | feet[stop]) & _are_slow(tracks, start, stop)
+        else:
+            falling = start + np.flatnonzero(tracks.falls[start:stop] < FREE_FALL_MPS2)
+            first, last = (int(falling[0]), int(falling[-1]) + 1) if len(falling) else (start, stop)
+        if closed[start:stop].any():
+            continue
+        closed[start : first if first - start < reach else start] |= feet[start - 1]
+        closed[last if stop - last < reach else stop : stop] |= feet[stop]
+    feet = closed
     feet = _add_squats(feet, tracks)
     return np.stack([_clean_runs(feet[:, s], tracks) for s in range(2)], axis=1)
 
@@ -71,35 +101,6 @@ def _clean_runs(down: BoolArray, tracks: PointTracks) -> BoolArray:
     return down
 
 
-def _remove_falling_plants(feet: BoolArray, tracks: PointTracks) -> BoolArray:
-    """A foot that is still at the top of a jump is not planted."""
-    kept = feet.copy()
-    for s in range(2):
-        for start, stop in find_runs(feet[:, s]):
-            kept[start:stop, s] &= not is_falling(tracks, start, stop)
-    return kept
-
-
-def _remove_lifted_plants(feet: BoolArray, tracks: PointTracks) -> BoolArray:
-    """A foot held still in the air is not planted.
-
-    It is in the air if it is above the other foot, which carries the body all the while, or if it is above all other
-    plants and the body never stands up on it (a handstand).
-    """
-    soles = np.stack([tracks.heights[:, tracks.columns(side)].min(axis=1, initial=np.inf) for side in SIDES], axis=1)
-    kept = feet.copy()
-    ground = min((float(np.median(soles[a:b, s])) for s in range(2) for a, b in find_runs(feet[:, s])), default=0.0)
-    for s in range(2):
-        for start, stop in find_runs(feet[:, s]):
-            level = float(np.median(soles[start:stop, s]))
-            above = level - float(np.median(soles[start:stop, 1 - s])) > LIFTED_M * tracks.size
-            idle = above and bool(feet[start:stop, 1 - s].all())
-            upright = float(tracks.root_heights[start:stop].max()) - level > STANDING_SHARE * LEG_M * tracks.size
-            aloft = level - ground > LIFTED_M * tracks.size and not upright
-            kept[start:stop, s] &= not (idle or aloft)
-    return kept
-
-
 def _add_squats(feet: BoolArray, tracks: PointTracks) -> BoolArray:
     """In a deep squat both feet below the body are planted, however they rise or slide.
 
@@ -130,14 +131,11 @@ def is_off_feet(tracks: PointTracks, feet: BoolArray) -> BoolArray:
     ]
     left: FloatArray = np.where(feet[:, :1], soles[0], soles[1])
     right: FloatArray = np.where(feet[:, 1:], soles[1], soles[0])
-    return ~any_column(feet) | (_distance_to_segment(tracks.centres[:, [0, 2]], left, right) > BEARING_M * tracks.size)
-
-
-def _distance_to_segment(points: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
-    along = b - a
+    points = tracks.centres[:, [0, 2]]
+    along = right - left
     length = np.maximum(np.einsum("fi,fi->f", along, along), 1e-12)
-    t = np.clip(np.einsum("fi,fi->f", points - a, along) / length, 0.0, 1.0)
-    return np.linalg.norm(points - a - t[:, None] * along, axis=-1)
+    t = np.clip(np.einsum("fi,fi->f", points - left, along) / length, 0.0, 1.0)
+    return ~any_column(feet) | (np.linalg.norm(points - left - t[:, None] * along, axis=-1) > BEARING_M * tracks.size)
 
 
 def _add_rolls(down: BoolArray, tracks: PointTracks, side: str) -> BoolArray:
@@ -150,27 +148,6 @@ def _add_rolls(down: BoolArray, tracks: PointTracks, side: str) -> BoolArray:
         travel = np.linalg.norm(path - path[0], axis=1).max()
         down[start:stop] |= speed < ROLL_SPEED_MPS and travel < ROLL_TRAVEL_M * tracks.size
     return down
-
-
-def _remove_false_flights(feet: BoolArray, hands: BoolArray, tracks: PointTracks) -> BoolArray:
-    """Where no foot and no hand is down and the body does not fall, the feet before and after carry it.
-
-    With a fall in it, the time is cut to the fall. Without, a foot that stays slow was down all the while (on a badly
-    calibrated floor it seems to rise); else the time is closed in the middle.
-    """
-    closed, reach = feet.copy(), tracks.frames(FLIGHT_CLOSE_S)
-    for start, stop in inner_runs(~(any_column(feet) | hands)):
-        if stop - start < reach and not is_falling(tracks, start, stop):
-            first = last = (start + stop + 1) // 2
-            closed[start:stop] |= (feet[start - 1] | feet[stop]) & _are_slow(tracks, start, stop)
-        else:
-            falling = start + np.flatnonzero(tracks.falls[start:stop] < FREE_FALL_MPS2)
-            first, last = (int(falling[0]), int(falling[-1]) + 1) if len(falling) else (start, stop)
-        if closed[start:stop].any():
-            continue
-        closed[start : first if first - start < reach else start] |= feet[start - 1]
-        closed[last if stop - last < reach else stop : stop] |= feet[stop]
-    return closed
 
 
 def _are_slow(tracks: PointTracks, start: int, stop: int) -> BoolArray:

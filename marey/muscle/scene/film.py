@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from marey.base import FloatArray, InputError, MissingFileError, frozen
+from marey.base import FloatArray, InputError, MissingFileError, atomic_file, frozen, write_atomically
 from marey.muscle.scene.film_gltf import encode_film_glb
 from marey.muscle.scene.surface import EmbeddedSurface
 from marey.muscle.scene.tables import ViewPart
@@ -35,7 +35,6 @@ from marey.picture import (
     save_image,
     save_pictures,
     view_direction,
-    write_atomically,
     write_labels,
 )
 
@@ -188,12 +187,14 @@ def save_film_file(film: Film, path: Path, fps: float | None, width: int | None)
     if fps is not None and not 0.0 < fps <= 1000.0:
         raise InputError(f"a film of {fps} frames a second", "Ask for more than 0 and at most 1000")
     if suffix == ".npz":
-        return write_atomically(path, lambda draft: _write_arrays(film, draft))
+        with atomic_file(path) as draft:
+            _write_arrays(film, draft)
+        return path
     if suffix in SEQUENCE_SUFFIXES:
         return _write_sequence(film, path, select_frames(film, fps or FILM_FPS))
     if suffix == ".glb":
-        content = encode_film_glb(film, select_frames(film, fps or FILM_FPS))
-        return write_atomically(path, lambda draft: draft.write_bytes(content))
+        write_atomically(path, encode_film_glb(film, select_frames(film, fps or FILM_FPS)))
+        return path
 
     return save_strip(film, path, width) if suffix == ".png" else save_video(film, path, fps or FILM_FPS, width)
 

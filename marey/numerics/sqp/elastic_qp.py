@@ -86,7 +86,7 @@ class InteriorPoint:
                 break
             try:
                 point = self._advance(point, gap, dual, primal)
-            except np.linalg.LinAlgError:  # rounding has the last word: the point in hand is the answer
+            except np.linalg.LinAlgError:  # limited by rounding: return the current point
                 break
         return point, self.num_factors
 
@@ -104,7 +104,7 @@ class InteriorPoint:
         span = sides.penalty - sides.floors
         w = np.where(sides.floors < 0.0, 0.5, START_SHARE) * span
         total, count = float(s @ w) + float(t @ (span - w)), 2 * s.size
-        if not count:  # without rows the gradient tells how hard the box may have to push
+        if not count:  # without rows the gradient bounds the multipliers of the box
             total, count = float(np.abs(self.gradient) @ width), max(d.size, 1)
         gap = total / count + 1e-9
         above, below = self._room(d)

@@ -34,7 +34,7 @@ MIN_TRUST = 1e-7
 GOOD_RATIO, POOR_RATIO, ACCEPT_RATIO = 0.7, 0.25, 1e-4  # [-] of the foretold fall of the penalty
 CREEPING = 0.02  # [-] step limit below which a search that is off its rows seeks them alone
 MAX_TURNS = 16  # times it may do so, come back, or start afresh
-FIRM = 1e-6  # [-] damping above which a short step does not tell that the search has arrived
+FIRM = 1e-6  # [-] damping above which a short step does not imply convergence
 GAP_SHARE = 1e-3  # [-] of the objective: a larger gap to the optimum is reported
 TINY = 1e-300
 
@@ -183,7 +183,7 @@ class ProjectedSearch:
         return step, active
 
     def correction(self, active: BoolArray, wanted: FloatArray, is_euclidean: bool) -> tuple[FloatArray, FloatArray]:
-        """Least step whose active rows change as wanted, and how hard each row pushes.
+        """Least step that satisfies the linearised active rows, and their multipliers.
 
         Conjugate gradients on ``J J'``, which is never formed.
         """
@@ -210,7 +210,7 @@ class ProjectedSearch:
         return x, pushes
 
     def move(self, step: FloatArray, active: BoolArray) -> bool:
-        """Go along the step within its limit, which shrinks until the penalty falls; tell if anything moved."""
+        """Line search along the step until the penalty decreases; return whether x changed."""
         start, back = self.current, None
         while self.trust >= MIN_TRUST and not self.record.exhausted_quota():
             if float(np.abs(step).max(initial=0.0)) > self.trust and back is None:

@@ -1,4 +1,4 @@
-"""What a sparse nonlinear programme offers to its solver, and what every SQP method records about its trials."""
+"""Interface of sparse nonlinear programmes, and the record of the trials of an SQP method."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class NonlinearProgramme(Protocol):
         ...
 
     def values(self, x: FloatArray) -> tuple[float, FloatArray]:
-        """Objective and rows ``(m,)`` at x; NaN where they cannot be told, which shortens the step."""
+        """Objective and rows ``(m,)`` at x; NaN where they are undefined, which shortens the step."""
         ...
 
     def derivatives(self, x: FloatArray) -> tuple[FloatArray, Any, Any]:
@@ -61,13 +61,13 @@ class NonlinearProgramme(Protocol):
         ...
 
     def row_name(self, index: int) -> str:
-        """What a row asks for, in words: phase, time, quantity."""
+        """Description of a row: phase, time, quantity."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SQPIteration:
-    """Where an iteration came to; handed to ``on_iteration``."""
+    """State of an iteration; passed to ``on_iteration``."""
 
     index: int
     x: FloatArray  # (n,) current iterate
@@ -130,13 +130,13 @@ def worst_rows(programme: NonlinearProgramme, rows: FloatArray, tolerance: float
     return tuple((programme.row_name(int(i)), float(violations[i])) for i in order if violations[i] > tolerance)
 
 
-LARGEST: Final = float(np.finfo(np.float64).max)  # stands for what cannot be told
+LARGEST: Final = float(np.finfo(np.float64).max)  # value of an undefined quantity
 
 ADVICE: Final = {
     SolveStatus.CONVERGED: "Nothing to do.",
     SolveStatus.ITERATION_LIMIT: "Allow more iterations or start nearer to the solution.",
     SolveStatus.TIME_LIMIT: "Allow more time, or solve a coarser programme first.",
-    SolveStatus.STOPPED: "Stopped as asked; the best iterate is kept.",
+    SolveStatus.STOPPED: "Stopped on request; the best iterate is kept.",
     SolveStatus.INFEASIBLE: "Relax the rows named as worst, or start elsewhere.",
     SolveStatus.STALLED: "Check the derivatives against differences, or start elsewhere.",
     SolveStatus.NOT_FINITE: "Start where the objective, the rows and their derivatives are finite.",
@@ -154,7 +154,7 @@ class TrialPoint:
 
     @property
     def is_finite(self) -> bool:
-        """Whether the programme could be told here."""
+        """Whether the programme is defined at this point."""
         return bool(np.isfinite(self.objective) and np.isfinite(self.rows).all())
 
     @property
@@ -163,7 +163,7 @@ class TrialPoint:
         return float(self.violations.max(initial=0.0))
 
     def merit(self, penalty: float) -> float:
-        """Exact penalty; infinite where the programme cannot be told."""
+        """Exact penalty; infinite where the programme is undefined."""
         return self.objective + penalty * float(self.violations.sum()) if self.is_finite else np.inf
 
     def rank(self, tolerance: float) -> tuple[float, float]:
@@ -216,7 +216,7 @@ class SolveRecord:
     def report(
         self, current: TrialPoint, step: float, trust: float, penalty: float, is_accepted: bool, num_inner: int
     ) -> bool:
-        """Write down an iteration, show it, and tell whether the caller wants to stop."""
+        """Record an iteration, call ``on_iteration``, and return whether the caller wants to stop."""
         entry = SQPIteration(
             len(self.history) + 1,
             current.x,

@@ -156,7 +156,7 @@ def _run_method(
 
 
 def _evaluate_only_point(programme: NonlinearProgramme, x: FloatArray, settings: SQPSettings) -> SQPResult:
-    """What the only point there is is worth."""
+    """Result of a programme without free variables."""
     record = SolveRecord(programme, settings)
     trial = record.evaluate(x)
     record.keep(trial)

@@ -24,7 +24,7 @@ RIDGE_SHARE = 0.01  # [-] of the Hessian's mean diagonal
 MIN_RIDGE = 1e-6
 TINY = 1e-300
 STILL_TRUST = 0.01  # below, a small predicted fall says little
-STUCK_SHARE = 0.01  # [-] of the violation: less is no progress
+STUCK_SHARE = 0.01  # [-] of the violation; a smaller decrease is not progress
 STUCK_TRUST = 1e-3  # at which that is the programme's fault
 MAX_STUCK = 5  # iterations without progress before a programme is called infeasible
 
@@ -71,7 +71,7 @@ class TrustSearch:
         return self.verdict(before, actual, predicted, is_accepted)
 
     def solve_step(self) -> QPStep:
-        """Solve the quadratic programme; raise the penalty while that makes the rows give way."""
+        """Solve the quadratic programme; raise the penalty while that reduces the violation."""
         step = self.solve_qp(self.current.rows)
         now, is_held = float(self.current.violations.sum()), False
         while (
@@ -128,7 +128,7 @@ class TrustSearch:
 
     @property
     def ridge(self) -> float:
-        """What a unit of stiffness adds to the diagonal: the objective may not see a variable at all."""
+        """Diagonal scale of the regularisation; the objective may not depend on a variable."""
         return max(RIDGE_SHARE * self.qp.mean_curvature, MIN_RIDGE)
 
     def learn(self, step: QPStep, trial: TrialPoint) -> None:
@@ -171,7 +171,7 @@ class TrustSearch:
             self.trust *= 0.5 if ratio > ACCEPT_RATIO else 0.35
 
     def verdict(self, before: TrialPoint, actual: float, predicted: float, is_accepted: bool) -> SolveStatus | None:
-        """Return the status that ends the search, or None to go on."""
+        """Return the status that ends the search, or None to continue."""
         tolerance = self.settings.tolerance
         scale = tolerance * (1.0 + abs(before.objective))
         is_feasible = self.current.violation < tolerance

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import FloatArray, InputError, IntArray, kernel
-from marey.picture.raycast.scene import CapsuleBatch, GroundMarks, GroundPattern, Light, RenderScene
+from marey.picture.raycast.scene import CapsuleBatch, GroundPattern, Light, RenderScene
 from marey.picture.raycast.surfaces import (
     BLUE,
     END_RADIUS,
@@ -270,7 +270,7 @@ TILE_PX: Final = 8  # [pixel] side of a picture tile; 4 to 16 take the same time
 CELL_M: Final = 0.12  # [m] side of a cell of the lamp's plane and of the ground
 MAX_CELLS: Final = 200_000  # cells grow rather than be more than this
 MAX_PIXELS: Final = 64_000_000  # 8000 x 8000
-ENCODE_STEPS: Final = 8192  # linear values told apart; the darkest step is under half a display value
+ENCODE_STEPS: Final = 8192  # number of linear values; the darkest step is below half a display value
 MARK_EDGE_M: Final = 0.05  # [m] marks are looked for this far around, so that their edges can be averaged
 UNBOUNDED: Final = 1e9  # a tangent wider than any picture
 
@@ -302,14 +302,39 @@ def pack_scene(scene: RenderScene, size: tuple[int, int]) -> PackedScene:
     """Prepare a scene for the kernels: tapers of the cones, and which bodies matter where."""
     eye, floor, lamp = pack_camera(scene, size), pack_ground(scene), pack_light(scene.light)
     cones = pack_solids(scene.solids)
-    grids, starts, items = _sort_into_cells(eye, floor, lamp, cones, scene.marks)
+    # Sort cones and marks into the cells where a ray may meet them, or their shadow
+    marks_cells = scene.marks
+    begins, ends = cones[:, 0:3], cones[:, 0:3] + cones[:, 3:6] * cones[:, LENGTH, None]
+    radii_cells = cones[:, START_RADIUS : END_RADIUS + 1]
+    largest = radii_cells.max(axis=1, initial=0.0)
+    lowest = np.minimum(begins[:, 1], ends[:, 1]) - floor.height
+    drop = np.maximum(np.maximum(begins[:, 1], ends[:, 1]) - floor.height, 0.5) / lamp.direction[1]
+    plane = np.array([lamp.across, lamp.along]).T
+    ground = np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]])
+    reach = np.sqrt(np.maximum((GROUND_REACH * largest) ** 2 - np.maximum(lowest, 0.0) ** 2, 0.0))
+    sorter = _CellSorter()
+    grids = SceneGrids(
+        sorter.tiles(eye, begins, ends, radii_cells),
+        sorter.cells(begins @ plane, ends @ plane, largest + lamp.softness * drop + 0.01),
+        sorter.cells(begins @ ground, ends @ ground, np.where(reach > 0.0, reach, -np.inf)),
+        sorter.cells(
+            marks_cells.starts,
+            marks_cells.ends,
+            np.maximum(marks_cells.start_radii, marks_cells.end_radii) + MARK_EDGE_M,
+        ),
+        sorter.neighbours(begins, ends, largest),
+    )
+    starts = np.concatenate(sorter.starts)
+    items = np.concatenate(sorter.items)
+    marks = scene.marks
+    radii = [marks.start_radii[:, None], marks.end_radii[:, None]]
     return PackedScene(
         eye,
         floor,
         lamp,
         grids,
         cones,
-        _pack_marks(scene.marks),
+        np.concatenate([marks.starts, marks.ends, *radii, marks.colours, marks.opacities[:, None]], axis=1),
         starts,
         items,
         encode_srgb(np.linspace(0.0, 1.0, ENCODE_STEPS)),
@@ -330,11 +355,6 @@ def pack_solids(solids: CapsuleBatch) -> FloatArray:
     radii = np.where(swallowed, larger, [ra, rb])
     shapes = np.stack([np.where(swallowed, 0.0, lengths), *radii, sines, 1.0 - sines**2], axis=1)
     return np.concatenate([starts, axes, shapes, solids.colours], axis=1)
-
-
-def _pack_marks(marks: GroundMarks) -> FloatArray:
-    radii = [marks.start_radii[:, None], marks.end_radii[:, None]]
-    return np.concatenate([marks.starts, marks.ends, *radii, marks.colours, marks.opacities[:, None]], axis=1)
 
 
 def pack_camera(scene: RenderScene, size: tuple[int, int]) -> PackedCamera:
@@ -383,29 +403,6 @@ def encode_srgb(linear: FloatArray) -> FloatArray:
     """Display values, 0 to 255, of linear ones between 0 and 1 (IEC 61966-2-1, the inverse of ``srgb``)."""
     curve = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * np.maximum(linear, 0.0) ** (1 / 2.4) - 0.055)
     return np.floor(255.0 * np.clip(curve, 0.0, 1.0) + 0.5)
-
-
-def _sort_into_cells(
-    eye: PackedCamera, floor: PackedGround, lamp: PackedLight, cones: FloatArray, marks: GroundMarks
-) -> tuple[SceneGrids, IntArray, IntArray]:
-    """Sort cones and marks into the cells where a ray may meet them, or their shadow."""
-    begins, ends = cones[:, 0:3], cones[:, 0:3] + cones[:, 3:6] * cones[:, LENGTH, None]
-    radii = cones[:, START_RADIUS : END_RADIUS + 1]
-    largest = radii.max(axis=1, initial=0.0)
-    lowest = np.minimum(begins[:, 1], ends[:, 1]) - floor.height
-    drop = np.maximum(np.maximum(begins[:, 1], ends[:, 1]) - floor.height, 0.5) / lamp.direction[1]
-    plane = np.array([lamp.across, lamp.along]).T
-    ground = np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]])
-    reach = np.sqrt(np.maximum((GROUND_REACH * largest) ** 2 - np.maximum(lowest, 0.0) ** 2, 0.0))
-    sorter = _CellSorter()
-    grids = SceneGrids(
-        sorter.tiles(eye, begins, ends, radii),
-        sorter.cells(begins @ plane, ends @ plane, largest + lamp.softness * drop + 0.01),
-        sorter.cells(begins @ ground, ends @ ground, np.where(reach > 0.0, reach, -np.inf)),
-        sorter.cells(marks.starts, marks.ends, np.maximum(marks.start_radii, marks.end_radii) + MARK_EDGE_M),
-        sorter.neighbours(begins, ends, largest),
-    )
-    return grids, np.concatenate(sorter.starts), np.concatenate(sorter.items)
 
 
 class _CellSorter:

@@ -76,7 +76,7 @@ def view_direction(heading_rad: float, *, turn_rad: float, elevation_rad: float)
     turn shows more of its front, and the camera stands ``elevation_rad`` above the horizon.
     """
     towards = np.array([np.sin(heading_rad), 0.0, np.cos(heading_rad)])
-    side = np.cross(towards, UP)  # to the right of who faces `towards`
+    side = np.cross(towards, UP)  # to the right of a viewer along `towards`
     stands = np.cos(turn_rad) * side + np.sin(turn_rad) * towards
     return -(np.cos(elevation_rad) * stands + np.sin(elevation_rad) * UP)
 
@@ -151,28 +151,20 @@ def fit_height(
     low, high = limits
     while low < high:
         middle = (low + high) // 2
-        if _fills_width(points, radii, direction, (width, middle), wide_rad, margins):
+        # Whether a picture a little higher would move the camera no nearer
+        size = (width, middle)
+        fov_width, taller = _vertical_fov_rad(wide_rad, size), (size[0], 2 * size[1])
+        here = frame_balls(points, radii, direction, size, fov_rad=fov_width, margins=margins)
+        there = frame_balls(
+            points, radii, direction, taller, fov_rad=_vertical_fov_rad(wide_rad, taller), margins=margins
+        )
+        forward = here.axes()[2]
+        if bool(forward @ (there.position - here.position) < 1e-6):
             high = middle
         else:
             low = middle + 1
     fov = _vertical_fov_rad(wide_rad, (width, low))
     return frame_balls(points, radii, direction, (width, low), fov_rad=fov, margins=margins), low
-
-
-def _fills_width(
-    points: ArrayLike,
-    radii: ArrayLike,
-    direction: ArrayLike,
-    size: tuple[int, int],
-    wide_rad: float,
-    margins: Margins | None,
-) -> bool:
-    """Whether a picture a little higher would move the camera no nearer."""
-    fov, taller = _vertical_fov_rad(wide_rad, size), (size[0], 2 * size[1])
-    here = frame_balls(points, radii, direction, size, fov_rad=fov, margins=margins)
-    there = frame_balls(points, radii, direction, taller, fov_rad=_vertical_fov_rad(wide_rad, taller), margins=margins)
-    forward = here.axes()[2]
-    return bool(forward @ (there.position - here.position) < 1e-6)
 
 
 def _vertical_fov_rad(wide_rad: float, size: tuple[int, int]) -> float:

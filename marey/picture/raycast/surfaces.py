@@ -39,7 +39,7 @@ class CellGrid(NamedTuple):
 
 
 class SceneGrids(NamedTuple):
-    """What lies where, so that a ray asks few bodies."""
+    """Acceleration grids of the ray caster."""
 
     on_screen: CellGrid  # cones by picture tile
     from_lamp: CellGrid  # cones by cell of the lamp's plane, soft edges included
@@ -317,7 +317,7 @@ def draw_marks(
 
 @kernel
 def ground_visibility(floor: PackedGround, x: float, z: float) -> float:
-    """How much of the ground is left at a point: 1 near the focus, 0 far away."""
+    """Opacity of the ground at a point: 1 near the focus, 0 far away."""
     ax, az, bx, bz = floor.focus
     gap = _stroke_distance(x - ax, z - az, bx - ax, bz - az, 0.0, 0.0)
     f = min(max((floor.fade_end - gap) / (floor.fade_end - floor.fade_start), 0.0), 1.0)

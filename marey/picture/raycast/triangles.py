@@ -116,39 +116,6 @@ def _interpolate_corners(table: FloatArray, faces: Numbers, f: int, w: Vector) -
 
 
 @kernel
-def _shade_face(
-    eye: PackedCamera,
-    lamp: PackedLight,
-    vertices: FloatArray,
-    normals: FloatArray,
-    colours: FloatArray,
-    faces: Numbers,
-    shadow: Buffer,
-    frame: FloatArray,
-    f: int,
-    u: float,
-    v: float,
-) -> Vector:
-    """Light that triangle ``f`` sends to sample point (u, v); both its sides look alike."""
-    ray = _sample_ray(eye, u, v)
-    w = _barycentric_weights(vertices, faces, f, eye.position, ray)
-    d, n, p = unit(ray), _interpolate_corners(normals, faces, f, w), _interpolate_corners(vertices, faces, f, w)
-    n = unit(n) if dot(n, n) > 0.0 else point_on_ray((0.0, 0.0, 0.0), -1.0, d)
-    if dot(n, d) > 0.0:
-        n = point_on_ray((0.0, 0.0, 0.0), -1.0, n)
-    facing, lit = dot(n, lamp.direction), 0.0
-    if facing > 0.0:
-        lit = _shadow_visibility(shadow, frame, lamp, p, frame[3] * (3.0 - 2.0 * facing))
-    half = point_on_ray(lamp.direction, -1.0, d)
-    shine = max(dot(n, half), 0.0) / max(np.sqrt(dot(half, half)), 1e-12)
-    away = 1.0 - min(-dot(n, d), 1.0)
-    sky = lamp.floor + (lamp.sky - lamp.floor) * (0.5 + 0.5 * n[1])
-    light = (lamp.key * max(facing, 0.0) * lit + sky) * (1.0 - RIM * away * away * away)
-    gloss = GLOSS * lit * shine**24
-    return point_on_ray((gloss, gloss, gloss), light, _interpolate_corners(colours, faces, f, w))
-
-
-@kernel
 def _ground_light_fraction(
     eye: PackedCamera,
     floor: PackedGround,
@@ -225,7 +192,27 @@ def shade_mesh(
                         light, share * behind, (out[row, column, 0], out[row, column, 1], out[row, column, 2])
                     )
                 else:
-                    seen = _shade_face(eye, lamp, vertices, normals, colours, faces, shadow, frame, f, c + 0.5, r + 0.5)
+                    # Light that triangle `f` sends to sample point (u, v); both its sides look alike
+                    ray = _sample_ray(eye, c + 0.5, r + 0.5)
+                    w = _barycentric_weights(vertices, faces, f, eye.position, ray)
+                    d, n, p = (
+                        unit(ray),
+                        _interpolate_corners(normals, faces, f, w),
+                        _interpolate_corners(vertices, faces, f, w),
+                    )
+                    n = unit(n) if dot(n, n) > 0.0 else point_on_ray((0.0, 0.0, 0.0), -1.0, d)
+                    if dot(n, d) > 0.0:
+                        n = point_on_ray((0.0, 0.0, 0.0), -1.0, n)
+                    facing, lit = dot(n, lamp.direction), 0.0
+                    if facing > 0.0:
+                        lit = _shadow_visibility(shadow, frame, lamp, p, frame[3] * (3.0 - 2.0 * facing))
+                    half = point_on_ray(lamp.direction, -1.0, d)
+                    shine = max(dot(n, half), 0.0) / max(np.sqrt(dot(half, half)), 1e-12)
+                    away = 1.0 - min(-dot(n, d), 1.0)
+                    sky = lamp.floor + (lamp.sky - lamp.floor) * (0.5 + 0.5 * n[1])
+                    light_face = (lamp.key * max(facing, 0.0) * lit + sky) * (1.0 - RIM * away * away * away)
+                    gloss = GLOSS * lit * shine**24
+                    seen = point_on_ray((gloss, gloss, gloss), light_face, _interpolate_corners(colours, faces, f, w))
                     light = point_on_ray(light, share, seen)
             for c in range(3):
                 out[row, column, c] = light[c]
@@ -289,13 +276,28 @@ class TriangleMesh:
         side = np.cross(axis, np.eye(3)[int(np.argmin(np.abs(axis)))])
         side /= np.linalg.norm(side)
         frame = np.stack([side, np.cross(axis, side), axis])
-        rings = _capsule_rings(radii, float(np.linalg.norm(b - a)))
+        length = float(np.linalg.norm(b - a))
+        angles = np.linspace(0.0, 0.5 * np.pi, RING_SEGMENTS // 2 + 1)
+        first = [(radii[0] * np.sin(t), -radii[0] * np.cos(t)) for t in angles]
+        last = [(radii[1] * np.cos(t), length + radii[1] * np.sin(t)) for t in angles]
+        rings = [(float(r), float(z)) for r, z in [*first, *last]]
         around = np.arange(2 * RING_SEGMENTS) * np.pi / RING_SEGMENTS
         circle = np.stack([np.cos(around), np.sin(around)], axis=-1)
         local = np.concatenate([np.column_stack([r * circle, np.full(2 * RING_SEGMENTS, z)]) for r, z in rings])
         vertices: FloatArray = np.asarray(a + local @ frame, dtype=np.float64)
+        around_faces = 2 * RING_SEGMENTS
+        i, j = np.meshgrid(np.arange(len(rings) - 1), np.arange(around_faces), indexing="ij")
+        a_faces, b_faces = i * around_faces + j, i * around_faces + (j + 1) % around_faces
+        c, d = a_faces + around_faces, b_faces + around_faces
         return cls(
-            vertices, _tube_faces(len(rings), 2 * RING_SEGMENTS), np.broadcast_to(np.asarray(colour), vertices.shape)
+            vertices,
+            np.concatenate(
+                [
+                    np.stack([a_faces, b_faces, d], axis=-1).reshape(-1, 3),
+                    np.stack([a_faces, d, c], axis=-1).reshape(-1, 3),
+                ]
+            ),
+            np.broadcast_to(np.asarray(colour), vertices.shape),
         )
 
     def moved(self, offset: ArrayLike) -> TriangleMesh:
@@ -323,27 +325,23 @@ def render_mesh(scene: RenderScene, mesh: TriangleMesh, size: tuple[int, int]) -
     behind = linear_from_srgb(render(replace(scene, solids=CapsuleBatch.none()), size) / 255.0)
     if not len(mesh.faces):
         return np.asarray(encode_srgb(behind), dtype=np.uint8)
-    eye, lamp, faces = _pack_sample_camera(scene, size), pack_light(scene.light), mesh.faces.astype(np.int32)
+    eye, lamp, faces = (
+        pack_camera(scene, (SAMPLES * size[0], SAMPLES * size[1])),
+        pack_light(scene.light),
+        mesh.faces.astype(np.int32),
+    )
     shadow, frame = _render_lamp_depth(lamp, mesh.vertices, faces)
     contact, corner = _contact_shadow(scene, mesh.vertices, faces)
-    which = _find_visible_faces(eye, mesh.vertices, faces)
-    arrays = (np.ascontiguousarray(mesh.vertices), mesh.normals(), np.ascontiguousarray(mesh.colours), faces)
-    shade_mesh(eye, pack_ground(scene), lamp, *arrays, which, shadow, frame, contact, corner, behind)
-    return np.asarray(encode_srgb(behind), dtype=np.uint8)
-
-
-def _pack_sample_camera(scene: RenderScene, size: tuple[int, int]) -> PackedCamera:
-    return pack_camera(scene, (SAMPLES * size[0], SAMPLES * size[1]))
-
-
-def _find_visible_faces(eye: PackedCamera, vertices: FloatArray, faces: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Triangle that each sample sees; those behind the camera are left out."""
-    local = (vertices - eye.position) @ np.array([eye.right, eye.up, eye.forward]).T
+    # Triangle that each sample sees; those behind the camera are left out
+    local = (mesh.vertices - eye.position) @ np.array([eye.right, eye.up, eye.forward]).T
     deep = np.maximum(local[:, 2], 1e-9)
     x, y = local[:, 0] / deep / eye.per_pixel, local[:, 1] / deep / eye.per_pixel
     points = np.stack([0.5 * eye.width + x, 0.5 * eye.height - y, -1.0 / deep], axis=1)
     points[local[:, 2] <= 1e-6] = np.nan
-    return _rasterise_faces(points, faces, (eye.height, eye.width))[1]
+    which = _rasterise_faces(points, faces, (eye.height, eye.width))[1]
+    arrays = (np.ascontiguousarray(mesh.vertices), mesh.normals(), np.ascontiguousarray(mesh.colours), faces)
+    shade_mesh(eye, pack_ground(scene), lamp, *arrays, which, shadow, frame, contact, corner, behind)
+    return np.asarray(encode_srgb(behind), dtype=np.uint8)
 
 
 def _render_lamp_depth(
@@ -385,17 +383,3 @@ def _rasterise_faces(
     depth, which = np.full(shape, FAR_DEPTH, dtype=np.float32), np.full(shape, NOTHING, dtype=np.int32)
     fill_depth_buffer(np.ascontiguousarray(points), faces, depth, which)
     return depth, which
-
-
-def _capsule_rings(radii: tuple[float, float], length: float) -> list[tuple[float, float]]:
-    angles = np.linspace(0.0, 0.5 * np.pi, RING_SEGMENTS // 2 + 1)
-    first = [(radii[0] * np.sin(t), -radii[0] * np.cos(t)) for t in angles]
-    last = [(radii[1] * np.cos(t), length + radii[1] * np.sin(t)) for t in angles]
-    return [(float(r), float(z)) for r, z in [*first, *last]]
-
-
-def _tube_faces(rings: int, around: int) -> IntArray:
-    i, j = np.meshgrid(np.arange(rings - 1), np.arange(around), indexing="ij")
-    a, b = i * around + j, i * around + (j + 1) % around
-    c, d = a + around, b + around
-    return np.concatenate([np.stack([a, b, d], axis=-1).reshape(-1, 3), np.stack([a, d, c], axis=-1).reshape(-1, 3)])

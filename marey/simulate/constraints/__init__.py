@@ -1,1 +1,1 @@
-"""What holds a figure: ground, joint limits, pins, balls, gathered for one step."""
+"""Constraints of a figure in one step: ground, joint limits, pins, balls."""

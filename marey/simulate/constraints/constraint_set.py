@@ -27,7 +27,7 @@ from marey.simulate.constraints.ground import (
     pack_planes,
 )
 from marey.simulate.constraints.joint_limits import LimitRows
-from marey.simulate.constraints.kinds import CONTACT_PRIORITY, Ball, Constraint, append_balls, ball_rows, move_balls
+from marey.simulate.constraints.kinds import CONTACT_PRIORITY, Ball, Constraint, append_balls, ball_rows
 from marey.simulate.mechanics import Mechanics
 from marey.simulate.mechanism import Mechanism, as_kernel_array
 from marey.simulate.solver.cholesky import cholesky, solve_cholesky
@@ -44,7 +44,7 @@ from marey.simulate.state import State
 from marey.skeleton import capsules
 
 LIMIT_PRIORITY: Final = 1
-LIMIT_PASSES: Final = 4  # solutions anew with rows for limits that the last one broke
+LIMIT_PASSES: Final = 4  # further solves with rows for limits that the last one violated
 SLOTS: Final = 9  # rows that a contact can have, as in the kernels
 
 Grounds = Ground | Iterable[Ground] | None
@@ -52,7 +52,7 @@ Grounds = Ground | Iterable[Ground] | None
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SolverState:
-    """What one step tells the next; a step never changes it, so a step that is given up leaves no trace."""
+    """State passed from one step to the next; immutable, so that a rejected step has no effect."""
 
     warm: FloatArray  # (S,) last multipliers of all possible rows
     contacts: ContactMemory  # where corners stand, and last normal impulses
@@ -178,7 +178,7 @@ class ConstraintSet:
             dt: length of the step [s].
             memory: of the last step.
             friction: how to write the rows of contacts, in place of how the grounds say: "coulomb" facets of cones,
-                "staggered" a normal and two tangential rows (their ``partners`` and ``grips`` tell what bounds them),
+                "staggered" a normal and two tangential rows (bounded by their ``partners`` and ``grips``),
                 "stick" or "frictionless".
         """
         at = self._step_start(here, state, dt, memory)
@@ -213,12 +213,51 @@ class ConstraintSet:
         free = solve_cholesky(factor, rhs)
         gathered = self._assemble_rows(at, free)
         if at.memory.balls:
-            factor, free, gathered = self._append_balls(at, factor, free, gathered)
+            # The same step with balls: more velocities, more rows
+            factor = factor
+            free = free
+            balls, rows = at.memory.balls, gathered.rows
+            hits = ball_rows(balls, self._solid, self.grounds, at.here, at.state.velocity, at.dt)
+            wider = np.concatenate([rows.J, np.zeros((len(rows), 3 * len(balls)))], axis=1)
+            factor, free = append_balls(factor, free, balls, at.dt)
+            gathered = gathered._replace(rows=stack_rows([replace(rows, J=wider), hits]))
         slots, warm = gathered.rows.slots, at.memory.warm
         found = solve_factored(factor, free, gathered.rows, start=np.where(slots >= 0, warm[slots], 0.0))
         if self._limit_rows is not None:
             gathered, found = self._enforce_limits(at, factor, free, gathered, found)
-        contacts, remembered = self._finish_step(at, gathered, found)
+        # Contacts with their impulses, and what the next step has to know
+        near, rows_step, here_step, memory_step = gathered.near, gathered.rows, at.here, at.memory
+        which = near.which
+        impulses = contact_impulses(rows_step.directions, rows_step.owners, found.multipliers, len(which))
+        velocity = np.ascontiguousarray(found.velocity[: self._size])
+        kept = update_contact_memory(
+            *(here_step.angular, here_step.linear, self.spheres, self._planes, which, near.arms, near.places),
+            *(impulses, velocity, memory_step.contacts),
+        )
+        contacts = StepContacts(
+            tuple(self.sphere_names[int(s)] for s in which[:, 1]),
+            self.spheres.joints[which[:, 1]],
+            near.places,
+            self._planes.normals[which[:, 0]],
+            near.gaps,
+            impulses,
+            at.dt,
+        )
+        warm_step, is_slot = np.zeros(len(memory_step.warm)), rows_step.slots >= 0
+        warm_step[rows_step.slots[is_slot]] = found.multipliers[is_slot]
+        # Balls after a step with velocities `(3 B,)`
+        balls_move = memory_step.balls
+        velocities = found.velocity[self._size :]
+        dt_balls = at.dt
+        speeds = velocities.reshape(-1, 3)
+        remembered = SolverState(
+            warm_step,
+            kept,
+            gathered.logs,
+            tuple(
+                replace(b, place=b.place + dt_balls * u, velocity=u) for b, u in zip(balls_move, speeds, strict=True)
+            ),
+        )
         return ConstraintSolution(
             found.velocity[: self._size],
             (found.multipliers @ gathered.rows.J)[: self._size],
@@ -236,16 +275,6 @@ class ConstraintSet:
     def _assemble_rows(self, at: _StepStart, expected: FloatArray) -> _StepRows:
         """All rows of a step that is expected to come to about a velocity."""
         expected = as_kernel_array(expected)
-        near, contact_part = self._contact_rows(at, expected)
-        parts, logs = [contact_part], at.memory.logs
-        if self._limit_rows is not None:
-            J, b, who, logs = self._limit_rows.rows(at.state.rotations.wxyz, at.here.turns, logs, expected, at.dt)
-            parts.append(self._make_limit_rows(J, b, who))
-        parts += [constraint.rows(at.here, self.skeleton, at.dt) for constraint in self._constraints]
-        return _StepRows(stack_rows(parts), near, logs)
-
-    def _contact_rows(self, at: _StepStart, expected: FloatArray) -> tuple[_NearContacts, ConstraintRows]:
-
         here, planes, spheres = at.here, at.planes, self.spheres
         columns = (here.angular, here.linear)
         which, gaps, arms, speeds = find_near_contacts(
@@ -255,7 +284,13 @@ class ConstraintSet:
         found = (which, gaps, arms, speeds, at.memory.contacts, at.state.velocity, at.dt)
         table = write_contact_rows(*columns, near.places, spheres, planes, *found)
         priorities = np.full(len(table.b), CONTACT_PRIORITY)
-        return near, ConstraintRows(*table, priorities, RowNames(self._slot_names, table.slots))
+        contact_part = ConstraintRows(*table, priorities, RowNames(self._slot_names, table.slots))
+        parts, logs = [contact_part], at.memory.logs
+        if self._limit_rows is not None:
+            J, b, who, logs = self._limit_rows.rows(at.state.rotations.wxyz, at.here.turns, logs, expected, at.dt)
+            parts.append(self._make_limit_rows(J, b, who))
+        parts += [constraint.rows(at.here, self.skeleton, at.dt) for constraint in self._constraints]
+        return _StepRows(stack_rows(parts), near, logs)
 
     def _make_limit_rows(self, J: FloatArray, b: FloatArray, who: IntArray, *, is_new: bool = True) -> ConstraintRows:
         slots = who + len(self.grounds) * len(self.sphere_names) * SLOTS
@@ -286,40 +321,3 @@ class ConstraintSet:
             start = np.concatenate([found.multipliers, np.zeros(len(b))])
             found = solve_factored(factor, free, gathered.rows, start=start)
         return gathered, found
-
-    def _append_balls(
-        self, at: _StepStart, factor: FloatArray, free: FloatArray, gathered: _StepRows
-    ) -> tuple[FloatArray, FloatArray, _StepRows]:
-        """The same step with balls: more velocities, more rows."""
-        balls, rows = at.memory.balls, gathered.rows
-        hits = ball_rows(balls, self._solid, self.grounds, at.here, at.state.velocity, at.dt)
-        wider = np.concatenate([rows.J, np.zeros((len(rows), 3 * len(balls)))], axis=1)
-        factor, free = append_balls(factor, free, balls, at.dt)
-        return factor, free, gathered._replace(rows=stack_rows([replace(rows, J=wider), hits]))
-
-    def _finish_step(
-        self, at: _StepStart, gathered: _StepRows, found: StepSolution
-    ) -> tuple[StepContacts, SolverState]:
-        """Contacts with their impulses, and what the next step has to know."""
-        near, rows, here, memory = gathered.near, gathered.rows, at.here, at.memory
-        which = near.which
-        impulses = contact_impulses(rows.directions, rows.owners, found.multipliers, len(which))
-        velocity = np.ascontiguousarray(found.velocity[: self._size])
-        kept = update_contact_memory(
-            *(here.angular, here.linear, self.spheres, self._planes, which, near.arms, near.places),
-            *(impulses, velocity, memory.contacts),
-        )
-        contacts = StepContacts(
-            tuple(self.sphere_names[int(s)] for s in which[:, 1]),
-            self.spheres.joints[which[:, 1]],
-            near.places,
-            self._planes.normals[which[:, 0]],
-            near.gaps,
-            impulses,
-            at.dt,
-        )
-        warm, is_slot = np.zeros(len(memory.warm)), rows.slots >= 0
-        warm[rows.slots[is_slot]] = found.multipliers[is_slot]
-        return contacts, SolverState(
-            warm, kept, gathered.logs, move_balls(memory.balls, found.velocity[self._size :], at.dt)
-        )

@@ -25,24 +25,6 @@ FAR_M = 0.02  # [m] an anchor that is farther away is lost
 
 
 @kernel
-def write_point_row(
-    angular: FloatArray,
-    linear: FloatArray,
-    j: int | IntArray,
-    arm: FloatArray,
-    x: float,
-    y: float,
-    z: float,
-    out: FloatArray,
-) -> None:
-    """Write the row of a direction at a point."""
-    p, q, r = arm[1] * z - arm[2] * y, arm[2] * x - arm[0] * z, arm[0] * y - arm[1] * x
-    for i in range(out.shape[0]):
-        out[i] = x * linear[j, 0, i] + y * linear[j, 1, i] + z * linear[j, 2, i]
-        out[i] += p * angular[j, 0, i] + q * angular[j, 1, i] + r * angular[j, 2, i]
-
-
-@kernel
 def point_velocity(
     angular: FloatArray, linear: FloatArray, j: int | IntArray, arm: FloatArray, v: FloatArray
 ) -> tuple[float, float, float]:
@@ -150,20 +132,6 @@ def _cone_rows(
 
 
 @kernel
-def _tangent_rows(
-    out: RowTable, i: int, owner: int, slot: int, axes: FloatArray, pull: FloatArray, mu: float, most: float
-) -> int:
-    """Write two tangential rows with impulses up to ``most``; return the number of the next row."""
-    for f in range(2):
-        bound = axes[f, 0] * pull[0] + axes[f, 1] * pull[1] + axes[f, 2] * pull[2]
-        _begin_row(out, i, owner, slot + 1 + f, bound, mu)
-        out.directions[i] = axes[f]
-        out.lower[i], out.upper[i] = -most, most
-        i += 1
-    return i
-
-
-@kernel
 def slip_speed(
     angular: FloatArray, linear: FloatArray, j: int | IntArray, arm: FloatArray, n: FloatArray, velocity: FloatArray
 ) -> float:
@@ -219,14 +187,31 @@ def write_contact_rows(
         if touches and mode == COULOMB:
             i = _cone_rows(out, i, c, slot, bound - mu * kept, n, axes, pull, mu, int(planes.facets[p]))
         elif touches:
-            i = _tangent_rows(
-                out, i, c, slot, axes, pull, mu, np.inf if mode == STICK else mu * float(memory.pushes[p, s])
-            )
+            # Write two tangential rows with impulses up to `most_rows`; return the number of the next row
+            i_rows = i
+            most_rows = np.inf if mode == STICK else mu * float(memory.pushes[p, s])
+            for f in range(2):
+                bound_rows = axes[f, 0] * pull[0] + axes[f, 1] * pull[1] + axes[f, 2] * pull[2]
+                _begin_row(out, i_rows, c, slot + 1 + f, bound_rows, mu)
+                out.directions[i_rows] = axes[f]
+                out.lower[i_rows], out.upper[i_rows] = -most_rows, most_rows
+                i_rows += 1
+            i = i_rows
             if mode == STAGGERED:
                 out.partners[first + 1 : i] = first
         for k in range(first, i):
             u = out.directions[k]
-            write_point_row(angular, linear, spheres.joints[s], arms[c], u[0], u[1], u[2], out.J[k])
+            # Write the row of a direction at a point
+            j = spheres.joints[s]
+            arm = arms[c]
+            x = u[0]
+            y = u[1]
+            z = u[2]
+            out_row = out.J[k]
+            p_row, q, r_row = arm[1] * z - arm[2] * y, arm[2] * x - arm[0] * z, arm[0] * y - arm[1] * x
+            for i_row in range(out_row.shape[0]):
+                out_row[i_row] = x * linear[j, 0, i_row] + y * linear[j, 1, i_row] + z * linear[j, 2, i_row]
+                out_row[i_row] += p_row * angular[j, 0, i_row] + q * angular[j, 1, i_row] + r_row * angular[j, 2, i_row]
     b, lower, upper, directions, whole = b[:i], lower[:i], upper[:i], directions[:i], whole[:, :i]
     return RowTable(out.J[:i], b, lower, upper, directions, whole[0], whole[1], whole[2], out.grips[:i])
 

@@ -160,7 +160,24 @@ def contact_spheres(skeleton: Skeleton) -> tuple[ContactSpheres, tuple[str, ...]
     figure that has fallen lies on its hands, head, knees, hips and back.
     """
     corners, feet = _sole_corners(skeleton)
-    found = corners + _body_spheres(skeleton, feet, corners)
+    # Balls at the ends of the solid segments that are not feet; of those inside one another only the larger
+    pose, solid = t_pose(skeleton), capsules(skeleton)
+    origins, frames = pose.joint_positions(), pose.joint_rotations()
+    candidates: list[tuple[float, int, FloatArray, FloatArray]] = []
+    for s in range(len(solid)):
+        j = int(solid.joints[s])
+        ends = ((solid.starts[s], solid.start_radii[s]), (solid.ends[s], solid.end_radii[s]))
+        if j not in feet:
+            candidates += [(float(r), j, np.array(p), origins[j] + frames[j] @ p) for p, r in ends]
+    sole = min((float((origins[j] + frames[j] @ p)[1]) for _, j, p, _ in corners), default=-np.inf)
+    candidates = [c for c in candidates if c[3][1] - c[0] > sole + ABOVE_SOLE_M]
+    candidates.sort(key=lambda c: (-c[0], c[1]))
+    kept: list[tuple[float, int, FloatArray, FloatArray]] = []
+    for radius, j, offset, place in candidates:
+        if all(np.linalg.norm(place - p) + radius > r + INSIDE_M for r, _, _, p in kept):
+            kept.append((radius, j, offset, place))
+    kept.sort(key=lambda c: c[1])
+    found = corners + [(f"{skeleton.names[j]}_{n}", j, offset, r) for n, (r, j, offset, _) in enumerate(kept)]
     joints = np.array([j for _, j, _, _ in found], dtype=np.int64)
     offsets = np.array([offset for _, _, offset, _ in found], dtype=np.float64).reshape(-1, 3)
     radii = np.array([radius for _, _, _, radius in found], dtype=np.float64)
@@ -197,27 +214,3 @@ def _sole_corners(skeleton: Skeleton) -> tuple[list[_NamedSphere], frozenset[int
         found.append((f"{side}_toe", carrier, offset, TOE_RADIUS_M))
         feet |= {ankle, carrier, *(int(c) for c in skeleton.children(ankle))}
     return found, frozenset(feet)
-
-
-def _body_spheres(skeleton: Skeleton, feet: frozenset[int], corners: list[_NamedSphere]) -> list[_NamedSphere]:
-    """Balls at the ends of the solid segments that are not feet; of those inside one another only the larger.
-
-    The ankle's end of a shank that reaches down to the sole is left out: the corners of the sole bear the figure.
-    """
-    pose, solid = t_pose(skeleton), capsules(skeleton)
-    origins, frames = pose.joint_positions(), pose.joint_rotations()
-    candidates: list[tuple[float, int, FloatArray, FloatArray]] = []
-    for s in range(len(solid)):
-        j = int(solid.joints[s])
-        ends = ((solid.starts[s], solid.start_radii[s]), (solid.ends[s], solid.end_radii[s]))
-        if j not in feet:
-            candidates += [(float(r), j, np.array(p), origins[j] + frames[j] @ p) for p, r in ends]
-    sole = min((float((origins[j] + frames[j] @ p)[1]) for _, j, p, _ in corners), default=-np.inf)
-    candidates = [c for c in candidates if c[3][1] - c[0] > sole + ABOVE_SOLE_M]
-    candidates.sort(key=lambda c: (-c[0], c[1]))
-    kept: list[tuple[float, int, FloatArray, FloatArray]] = []
-    for radius, j, offset, place in candidates:
-        if all(np.linalg.norm(place - p) + radius > r + INSIDE_M for r, _, _, p in kept):
-            kept.append((radius, j, offset, place))
-    kept.sort(key=lambda c: c[1])
-    return [(f"{skeleton.names[j]}_{n}", j, offset, r) for n, (r, j, offset, _) in enumerate(kept)]

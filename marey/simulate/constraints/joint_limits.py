@@ -2,7 +2,7 @@ r"""Joint limits of every kind as rows of a step.
 
 An ellipsoid has a level :math:`f = x^T A x`, :math:`x = \log(c^{-1} q)`, with the body gradient
 :math:`2 J_r^{-T}(x)\,A x`; its row is :math:`-\nabla f \cdot \omega \ge -(1 - f)/h`. [Tournier2011]_ §12.4. Limits of
-other kinds tell a distance d only outside, so it is measured where the free step would end.
+other kinds define a distance d only outside, so it is measured at the end of the free step.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RECOVERY_FRACTION = 0.2  # [-] part of a violation that a step repairs
 RECOVERY_RAD_S = 2.0  # [rad/s] a violation is left at this speed at most
 NEAR_HALF_TURN = pi - 1e-3  # [rad] beyond, the logarithm is continued from the last step
 LEAST_RAD = 1e-9  # [rad] of a violation
-LEAST_ROW = 1e-6  # [-] a row that no coordinate can move is none
+LEAST_ROW = 1e-6  # [-] a row that no coordinate can change is dropped
 
 
 @kernel
@@ -110,7 +110,7 @@ def ellipsoid_rows(
 def distance_rows(
     turns: FloatArray, violation: FloatArray, gradient: FloatArray, omega: FloatArray, dt: float
 ) -> tuple[FloatArray, FloatArray, IntArray]:
-    r"""Rows ``(m, d)``, bounds and joints of limits that tell a distance, from now and from the end of a free step.
+    r"""Rows ``(m, d)``, bounds and joints of limits with a distance, from the current state and the end of a free step.
 
     With the distance :math:`d_1` and slope at the end of the free step,
     :math:`d_1 + h \nabla d \cdot (\omega - \omega_{free}) \le (1 - \gamma)\,d_0`.

@@ -8,7 +8,7 @@ fig. 14.3).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol, final, runtime_checkable
 
 import numpy as np
@@ -167,8 +167,32 @@ def ball_rows(
     """Rows ``(m, d + 3 B)`` of balls against the figure and against the grounds."""
     d, found = len(velocity), list[tuple[FloatArray, float, str]]()
     for n, ball in enumerate(balls):
-        touches = [(t, "figure") for t in _nearest_capsule_contact(ball, solid, here, velocity)]
-        touches += [(t, "ground") for t in _ground_contacts(ball, grounds, d)]
+        # The nearest capsule of the figure
+        frames, origins = here.frames[solid.joints], here.joints[solid.joints]
+        starts = origins + np.einsum("sij,sj->si", frames, solid.starts)
+        ends = origins + np.einsum("sij,sj->si", frames, solid.ends)
+        along = ends - starts
+        part = np.einsum("si,si->s", ball.place - starts, along) / np.maximum(
+            np.einsum("si,si->s", along, along), 1e-12
+        )
+        part = np.clip(part, 0.0, 1.0)
+        away = starts + part[:, None] * along - ball.place
+        lengths = np.linalg.norm(away, axis=1)
+        radii = solid.start_radii + part * (solid.end_radii - solid.start_radii)
+        gaps = lengths - radii - ball.radius_m
+        s = int(np.argmin(gaps))
+        normal = away[s] / lengths[s] if lengths[s] > 1e-9 else np.array([0.0, 1.0, 0.0])
+        j = int(solid.joints[s])
+        offset = here.frames[j].T @ (ball.place + away[s] - radii[s] * normal - here.joints[j])
+        row_contact = normal @ here.point_jacobian(j, offset)
+        touches = [
+            (t, "figure") for t in [_BallContact(float(gaps[s]), normal, row_contact, float(row_contact @ velocity))]
+        ]
+        still = np.zeros(d)
+        touches += [
+            (t, "ground")
+            for t in [_BallContact(float(g.gaps(ball.place)) - ball.radius_m, -g.normal, still, 0.0) for g in grounds]
+        ]
         for touch, other in touches:
             approach = float(ball.velocity @ touch.normal) - touch.speed
             if touch.gap > NEAR_M + 2.0 * dt * max(0.0, approach):
@@ -189,31 +213,6 @@ def _separation_speed(ball: Ball, gap: float, approach: float, dt: float) -> flo
     return -gap / dt if gap >= 0.0 else min(-GAMMA * gap / dt, RECOVERY_M_S)
 
 
-def _nearest_capsule_contact(ball: Ball, solid: Capsules, here: Mechanics, velocity: FloatArray) -> list[_BallContact]:
-    """The nearest capsule of the figure."""
-    frames, origins = here.frames[solid.joints], here.joints[solid.joints]
-    starts = origins + np.einsum("sij,sj->si", frames, solid.starts)
-    ends = origins + np.einsum("sij,sj->si", frames, solid.ends)
-    along = ends - starts
-    part = np.einsum("si,si->s", ball.place - starts, along) / np.maximum(np.einsum("si,si->s", along, along), 1e-12)
-    part = np.clip(part, 0.0, 1.0)
-    away = starts + part[:, None] * along - ball.place
-    lengths = np.linalg.norm(away, axis=1)
-    radii = solid.start_radii + part * (solid.end_radii - solid.start_radii)
-    gaps = lengths - radii - ball.radius_m
-    s = int(np.argmin(gaps))
-    normal = away[s] / lengths[s] if lengths[s] > 1e-9 else np.array([0.0, 1.0, 0.0])
-    j = int(solid.joints[s])
-    offset = here.frames[j].T @ (ball.place + away[s] - radii[s] * normal - here.joints[j])
-    row = normal @ here.point_jacobian(j, offset)
-    return [_BallContact(float(gaps[s]), normal, row, float(row @ velocity))]
-
-
-def _ground_contacts(ball: Ball, grounds: Sequence[Ground], d: int) -> list[_BallContact]:
-    still = np.zeros(d)
-    return [_BallContact(float(g.gaps(ball.place)) - ball.radius_m, -g.normal, still, 0.0) for g in grounds]
-
-
 def append_balls(
     U: FloatArray, free_velocity: FloatArray, balls: Sequence[Ball], dt: float
 ) -> tuple[FloatArray, FloatArray]:
@@ -226,9 +225,3 @@ def append_balls(
         factor[at, at] = np.sqrt(ball.mass_kg) * np.eye(3)
         velocity[at] = ball.velocity + dt * ball.gravity
     return factor, velocity
-
-
-def move_balls(balls: Sequence[Ball], velocities: FloatArray, dt: float) -> tuple[Ball, ...]:
-    """Balls after a step with velocities ``(3 B,)``."""
-    speeds = velocities.reshape(-1, 3)
-    return tuple(replace(b, place=b.place + dt * u, velocity=u) for b, u in zip(balls, speeds, strict=True))

@@ -13,7 +13,7 @@ from marey.lie.kernels import exponential, product, right_jacobian_times, rotate
 from marey.simulate.mechanism import Mechanism, forward_kinematics, write_model_rotations
 
 NAIVE, IDENTITY, CONSTANT = 0, 1, 2
-SURPLUS_DECAY_S = 5.0  # [s] growth by less than a tenth a second is the price of an explicit scheme
+SURPLUS_DECAY_S = 5.0  # [s] decay time of the tolerated energy surplus of an explicit scheme
 SERIES_BELOW = 1e-4  # [rad²] where the closed form of the inverse cancels
 
 
@@ -43,7 +43,7 @@ def momentum_right_hand_side(
     r"""Right-hand side ``(d,)`` of :math:`M(g_k)\,v_{k+1} = \ldots` from the momentum of the last step and the forces.
 
     ``NAIVE`` :math:`p + hF` (11.14); ``IDENTITY`` :math:`J_r^{-T}(hv)\,p + hF` (11.12); ``CONSTANT``
-    :math:`Ad^T_{\exp hv}\,p + h J_l^T(hv)\,F` (11.13, simplified since the factors commute). The momentum is carried
+    :math:`Ad^T_{\exp hv}\,p + h J_l^T(hv)\,F` (11.13), simplified since the factors commute. The momentum is carried
     over the ``last`` step, whose length [s] may have been another.
     """
     out = p + h * force

@@ -58,27 +58,20 @@ def add_damping(
         for i in range(6, size):
             out[i, i] += amount * inertia[i, i]
     else:
-        _add_ends(mech, amount, frames, angular, linear, out)
+        # Add the squared speeds of the ends to the diagonal, for every coordinate but the root's
+        for n in range(mech.ends.shape[0]):
+            j = mech.ends[n]
+            p, q, r = mech.tips[n, 0], mech.tips[n, 1], mech.tips[n, 2]
+            x = frames[j, 0, 0] * p + frames[j, 0, 1] * q + frames[j, 0, 2] * r
+            y = frames[j, 1, 0] * p + frames[j, 1, 1] * q + frames[j, 1, 2] * r
+            z = frames[j, 2, 0] * p + frames[j, 2, 1] * q + frames[j, 2, 2] * r
+            for i in range(6, out.shape[0]):
+                a, b, c = angular[j, 0, i], angular[j, 1, i], angular[j, 2, i]
+                u = linear[j, 0, i] + b * z - c * y
+                v = linear[j, 1, i] + c * x - a * z
+                w = linear[j, 2, i] + a * y - b * x
+                out[i, i] += amount * (u * u + v * v + w * w)
     return out
-
-
-@kernel
-def _add_ends(
-    mech: Mechanism, amount: float, frames: FloatArray, angular: FloatArray, linear: FloatArray, out: FloatArray
-) -> None:
-    """Add the squared speeds of the ends to the diagonal, for every coordinate but the root's."""
-    for n in range(mech.ends.shape[0]):
-        j = mech.ends[n]
-        p, q, r = mech.tips[n, 0], mech.tips[n, 1], mech.tips[n, 2]
-        x = frames[j, 0, 0] * p + frames[j, 0, 1] * q + frames[j, 0, 2] * r
-        y = frames[j, 1, 0] * p + frames[j, 1, 1] * q + frames[j, 1, 2] * r
-        z = frames[j, 2, 0] * p + frames[j, 2, 1] * q + frames[j, 2, 2] * r
-        for i in range(6, out.shape[0]):
-            a, b, c = angular[j, 0, i], angular[j, 1, i], angular[j, 2, i]
-            u = linear[j, 0, i] + b * z - c * y
-            v = linear[j, 1, i] + c * x - a * z
-            w = linear[j, 2, i] + a * y - b * x
-            out[i, i] += amount * (u * u + v * v + w * w)
 
 
 Damping = Literal["none", "uniform", "kinematic", "energetic"]
@@ -108,37 +101,6 @@ def check_rate(rate: float) -> float:
 
 
 @kernel
-def compute_external_forces(
-    weight: FloatArray,
-    pushed: IntArray,
-    offsets: FloatArray,
-    pushes: FloatArray,
-    frames: FloatArray,
-    angular: FloatArray,
-    linear: FloatArray,
-    com_columns: FloatArray,
-) -> FloatArray:
-    r"""Body covector ``(d,)`` of the weight ``(3,)`` and of forces on points, :math:`\sum J_P^T F_P`."""
-    out = np.zeros(com_columns.shape[1])
-    for i in range(out.shape[0]):
-        out[i] = weight[0] * com_columns[0, i] + weight[1] * com_columns[1, i] + weight[2] * com_columns[2, i]
-    for n in range(pushed.shape[0]):
-        j = pushed[n]
-        x = y = z = 0.0
-        for m in range(3):
-            x += frames[j, 0, m] * offsets[n, m]
-            y += frames[j, 1, m] * offsets[n, m]
-            z += frames[j, 2, m] * offsets[n, m]
-        u, v, w = pushes[n, 0], pushes[n, 1], pushes[n, 2]
-        for i in range(out.shape[0]):
-            out[i] += u * linear[j, 0, i] + v * linear[j, 1, i] + w * linear[j, 2, i]
-            out[i] += (y * w - z * v) * angular[j, 0, i]
-            out[i] += (z * u - x * w) * angular[j, 1, i]
-            out[i] += (x * v - y * u) * angular[j, 2, i]
-    return out
-
-
-@kernel
 def assemble_step(
     mech: Mechanism,
     scheme: int,
@@ -165,7 +127,24 @@ def assemble_step(
     v, p = velocity.copy(), momentum.copy()  # so that what is called is compiled for one kind of array
     here = compute_mechanics(mech, place, wxyz, coordinates)
     frames, joints, centres, _, turns, angular, linear, com_columns, inertia = here
-    outer = inner + compute_external_forces(weight, pushed, offsets, pushes, frames, angular, linear, com_columns)
+    # Body covector `(d,)` of the weight `(3,)` and of forces on points, \sum J_P^T F_P
+    out = np.zeros(com_columns.shape[1])
+    for i in range(out.shape[0]):
+        out[i] = weight[0] * com_columns[0, i] + weight[1] * com_columns[1, i] + weight[2] * com_columns[2, i]
+    for n in range(pushed.shape[0]):
+        j = pushed[n]
+        x = y = z = 0.0
+        for m in range(3):
+            x += frames[j, 0, m] * offsets[n, m]
+            y += frames[j, 1, m] * offsets[n, m]
+            z += frames[j, 2, m] * offsets[n, m]
+        u, v_forces, w = pushes[n, 0], pushes[n, 1], pushes[n, 2]
+        for i in range(out.shape[0]):
+            out[i] += u * linear[j, 0, i] + v_forces * linear[j, 1, i] + w * linear[j, 2, i]
+            out[i] += (y * w - z * v_forces) * angular[j, 0, i]
+            out[i] += (z * u - x * w) * angular[j, 1, i]
+            out[i] += (x * v_forces - y * u) * angular[j, 2, i]
+    outer = inner + out
     damped = add_damping(mech, damping, rate * h, inertia, frames, angular, linear)
     rhs, is_definite, upper, new = p, True, damped, v
     for n in range(passes + 1):
@@ -307,7 +286,7 @@ class StepRecord:
     state: State
     system: StepSystem | None = None  # None before the first step
     outcome: ConstraintSolution | None = None  # of the constraints, if there are any
-    memory: SolverState | None = None  # what the constraints tell the next step
+    memory: SolverState | None = None  # state of the constraints for the next step
     extra_damping: float = 0.0
 
 

@@ -18,22 +18,6 @@ DIFFERENCE_STEP = 1e-4  # [rad/s] of the Jacobian; the own forces are quadratic,
 
 
 @kernel
-def variational_residual(
-    mech: Mechanism, h: float, v: FloatArray, inertia: FloatArray, carried: FloatArray, force: FloatArray
-) -> FloatArray:
-    r"""Residual ``(d,)`` of (11.11): :math:`J_l^{-T}(hv) M v - J_r^{-T}(hv_k)\,p_k - h F`, with the last two given."""
-    p = inertia @ v
-    out = p - carried - h * force
-    for n in range(1 + mech.joints.shape[0]):
-        i = 0 if n == 0 else 6 + 3 * (n - 1)
-        a, b, c = left_jacobian_inverse_times(-h * v[i], -h * v[i + 1], -h * v[i + 2], p[i], p[i + 1], p[i + 2])
-        out[i] += a - p[i]
-        out[i + 1] += b - p[i + 1]
-        out[i + 2] += c - p[i + 2]
-    return out
-
-
-@kernel
 def _evaluate_residual(
     mech: Mechanism,
     h: float,
@@ -46,7 +30,16 @@ def _evaluate_residual(
 ) -> FloatArray:
     frames, joints, centres, turns, angular, linear = here
     force = outer + compute_quadratic_forces(mech, coordinates, frames, joints, centres, turns, angular, linear, v)
-    return variational_residual(mech, h, v, inertia, carried, force)
+    # Residual `(d,)` of (11.11): J_l^{-T}(hv) M v - J_r^{-T}(hv_k)\,p_k - h F, with the last two given
+    p = inertia @ v
+    out = p - carried - h * force
+    for n in range(1 + mech.joints.shape[0]):
+        i = 0 if n == 0 else 6 + 3 * (n - 1)
+        a, b, c = left_jacobian_inverse_times(-h * v[i], -h * v[i + 1], -h * v[i + 2], p[i], p[i + 1], p[i + 2])
+        out[i] += a - p[i]
+        out[i + 1] += b - p[i + 1]
+        out[i + 2] += c - p[i + 2]
+    return out
 
 
 @kernel

@@ -32,51 +32,27 @@ class ActiveSet(NamedTuple):
 
 
 @kernel
-def _append_factor_row(A: FloatArray, active: ActiveSet, count: int) -> None:
-    """Extend the upper factor of the free rows by the last of them."""
-    free, U = active.free, active.U
-    new = free[count]
-    rest = A[new, new]
-    for i in range(count):
-        total = A[free[i], new]
-        for k in range(i):
-            total -= U[k, i] * U[k, count]
-        total /= U[i, i]
-        U[i, count] = total
-        rest -= total * total
-    U[count, count] = sqrt(max(rest, PIVOT_PART * A[new, new]))
-
-
-@kernel
 def _free_unknown(A: FloatArray, active: ActiveSet, count: int, i: int, shut: BoolArray) -> int:
     """Let an unknown go; return how many are free."""
     active.free[count], active.is_free[i], shut[i] = i, True, True
-    _append_factor_row(A, active, count)
+    # Extend the upper factor of the free rows by the last of them
+    free, U = active.free, active.U
+    new = free[count]
+    rest = A[new, new]
+    for i_row in range(count):
+        total = A[free[i_row], new]
+        for k in range(i_row):
+            total -= U[k, i_row] * U[k, count]
+        total /= U[i_row, i_row]
+        U[i_row, count] = total
+        rest -= total * total
+    U[count, count] = sqrt(max(rest, PIVOT_PART * A[new, new]))
     return count + 1
 
 
 @kernel
-def _remove_factor_row(active: ActiveSet, count: int, place: int) -> None:
-    """Take one row out of the factor: its column goes, and rotations bring the rest back to a triangle."""
-    free, U = active.free, active.U
-    active.is_free[free[place]] = False
-    for c in range(place, count - 1):
-        free[c] = free[c + 1]
-        for i in range(c + 2):
-            U[i, c] = U[i, c + 1]
-    for k in range(place, count - 1):
-        a, b = U[k, k], U[k + 1, k]
-        length = sqrt(a * a + b * b)
-        c, s = a / length, b / length
-        U[k, k] = length
-        for j in range(k + 1, count - 1):
-            x, y = U[k, j], U[k + 1, j]
-            U[k, j], U[k + 1, j] = c * x + s * y, c * y - s * x
-
-
-@kernel
 def _solve_free(programme: BoundedProgramme, x: FloatArray, active: ActiveSet, count: int) -> FloatArray:
-    """Where the free unknowns want to go while the others stay ``(count,)``."""
+    """Solution for the free unknowns with the others fixed ``(count,)``."""
     A, r, U, free = programme.A, programme.r, active.U, active.free
     z = np.empty(count)
     for n in range(count):
@@ -94,25 +70,6 @@ def _solve_free(programme: BoundedProgramme, x: FloatArray, active: ActiveSet, c
             total -= U[n, k] * z[k]
         z[n] = total / U[n, n]
     return z
-
-
-@kernel
-def _most_violating(programme: BoundedProgramme, x: FloatArray, shut: BoolArray, tolerance: float) -> int:
-    """Unknown at a bound that should leave it most, or -1; ``shut`` ones do not count."""
-    A, lower, upper = programme.A, programme.lower, programme.upper
-    best, found = 0.0, -1
-    for i in range(x.shape[0]):
-        if shut[i]:
-            continue
-        w = programme.r[i]
-        for j in range(x.shape[0]):
-            if x[j] != 0.0:
-                w -= A[i, j] * x[j]
-        if (x[i] <= lower[i] and w > tolerance) or (x[i] >= upper[i] and w < -tolerance):
-            size = abs(w) / sqrt(A[i, i])
-            if size > best:
-                best, found = size, i
-    return found
 
 
 @kernel
@@ -166,7 +123,7 @@ def solve_bounded(
         kept: ``(m,)`` which are there at all; the others are nothing.
         start: ``(m,)`` first guess: what is strictly between its bounds is free at first.
         soft: ``(m,)`` compliance E.
-        tolerance: a slope at a bound below this is none.
+        tolerance: gradients at a bound below this count as zero.
         max_changes: of the set of free ones; the count comes back, one more where this did not do.
     """
     A, r, lower, upper = programme
@@ -185,12 +142,41 @@ def solve_bounded(
         if blocking >= 0:
             i = active.free[blocking]
             shut[i] = i == newest  # back at once: rounding brought it in
-            _remove_factor_row(active, count, blocking)
+            # Take one row out of the factor: its column goes, and rotations bring the rest back to a triangle
+            free, U = active.free, active.U
+            active.is_free[free[blocking]] = False
+            for c in range(blocking, count - 1):
+                free[c] = free[c + 1]
+                for i_row in range(c + 2):
+                    U[i_row, c] = U[i_row, c + 1]
+            for k in range(blocking, count - 1):
+                a, b = U[k, k], U[k + 1, k]
+                length = sqrt(a * a + b * b)
+                c, s = a / length, b / length
+                U[k, k] = length
+                for j in range(k + 1, count - 1):
+                    x_row, y = U[k, j], U[k + 1, j]
+                    U[k, j], U[k + 1, j] = c * x_row + s * y, c * y - s * x_row
             count -= 1
         else:
             if newest >= 0 and active.is_free[newest]:  # true progress: what was shut out may try again
                 shut = active.is_free | ~kept
-            newest = _most_violating(programme, x, shut, tolerance)
+            # Unknown at a bound that should leave it most, or -1; `shut` ones do not count
+            A_violating, lower_violating, upper_violating = programme.A, programme.lower, programme.upper
+            best, newest = 0.0, -1
+            for i_violating in range(x.shape[0]):
+                if shut[i_violating]:
+                    continue
+                w = programme.r[i_violating]
+                for j in range(x.shape[0]):
+                    if x[j] != 0.0:
+                        w -= A_violating[i_violating, j] * x[j]
+                if (x[i_violating] <= lower_violating[i_violating] and w > tolerance) or (
+                    x[i_violating] >= upper_violating[i_violating] and w < -tolerance
+                ):
+                    size = abs(w) / sqrt(A_violating[i_violating, i_violating])
+                    if size > best:
+                        best, newest = size, i_violating
             if newest < 0:
                 break
             count = _free_unknown(A, active, count, newest, shut)

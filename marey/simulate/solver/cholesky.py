@@ -1,6 +1,6 @@
 """Compiled factor of an inertia, and what is solved with it.
 
-Plain loops: so small a matrix does not pay for the threads of a library.
+Plain loops: library threads are slower for small matrices.
 """
 
 from __future__ import annotations
@@ -70,15 +70,6 @@ def solve_cholesky(U: FloatArray, y: FloatArray) -> FloatArray:
     forward_substitute(U, x)
     back_substitute(U, x)
     return x
-
-
-@kernel
-def forward_substitute_rows(U: FloatArray, rows: FloatArray) -> FloatArray:
-    """Rows ``(m, d)`` of :math:`(U^{-T} J^T)^T`."""
-    out = rows.copy()
-    for r in range(rows.shape[0]):
-        forward_substitute(U, out[r])
-    return out
 
 
 @kernel

@@ -20,7 +20,12 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray, kernel
 from marey.simulate.solver.bounded_qp import BoundedProgramme, solve_bounded
-from marey.simulate.solver.cholesky import back_substitute, cholesky, forward_substitute_rows, solve_cholesky
+from marey.simulate.solver.cholesky import (
+    back_substitute,
+    cholesky,
+    forward_substitute,
+    solve_cholesky,
+)
 
 BILATERAL: Final = 0
 UNILATERAL: Final = 1
@@ -44,7 +49,7 @@ class ConstraintRows:
     slots: IntArray  # (m,) which of all possible rows of the figure it is; NO_SLOT for rows made by the user
     partners: IntArray  # (m,) for a tangential row the normal one that bounds it by friction; -1 for none
     grips: FloatArray  # (m,) coefficient of friction of the contact's ground; zero for other rows
-    priorities: IntArray  # (m,) who gives way where not all can hold: lower first
+    priorities: IntArray  # (m,) priority when not all rows can hold; lower ones are relaxed first
     names: Sequence[str]  # (m,)
 
     @property
@@ -79,7 +84,7 @@ class ContactMemory(NamedTuple):
 
 
 class RowNames(Sequence[str]):
-    """Names of rows, looked up only when somebody asks."""
+    """Names of rows, built on demand."""
 
     def __init__(self, all_names: Sequence[str], slots: IntArray) -> None:
         self._all_names, self._slots = all_names, slots
@@ -144,42 +149,11 @@ class RowArrays(NamedTuple):
 
 
 @kernel
-def assemble_dual(
-    U: FloatArray, rows: FloatArray, bounds: FloatArray, free_velocity: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    r"""Rows in the metric of M ``(m, d)``, :math:`J M^{-1} J^T` ``(m, m)`` and :math:`b - J v_{free}` ``(m,)``."""
-    W = forward_substitute_rows(U, rows)
-    m, d = rows.shape
-    A, columns, r = np.zeros((m, m)), np.ascontiguousarray(W.T), bounds.copy()
-    for i in range(m):
-        for k in range(d):
-            r[i] -= rows[i, k] * free_velocity[k]
-            f = W[i, k]
-            if f != 0.0:
-                for j in range(i + 1):  # plain loops: so small a product does not pay for threads
-                    A[i, j] += f * columns[k, j]
-    for i in range(m):
-        for j in range(i):
-            A[j, i] = A[i, j]
-    return W, A, r
-
-
-@kernel
-def primal_velocity(U: FloatArray, free_velocity: FloatArray, W: FloatArray, x: FloatArray) -> FloatArray:
-    r"""Velocity :math:`v_{free} + U^{-1} W^T \lambda`."""
-    d = U.shape[0]
-    y = np.zeros(d)
-    for i in range(x.shape[0]):
-        if x[i] != 0.0:
-            for k in range(d):
-                y[k] += W[i, k] * x[i]
-    back_substitute(U, y)
-    return free_velocity + y
-
-
-@kernel
-def _drop_parallel(A: FloatArray, r: FloatArray, lower: FloatArray, upper: FloatArray, kept: BoolArray) -> None:
-    """Keep only the tighter one of two one-sided rows that point the same way."""
+def _disable_slack_rows(A: FloatArray, r: FloatArray, lower: FloatArray, upper: FloatArray) -> BoolArray:
+    kept = np.ones(r.shape[0], dtype=np.bool_)
+    for i in range(r.shape[0]):
+        kept[i] = A[i, i] > 0.0  # a row that nothing can change is dropped
+    # Keep only the tighter one of two one-sided rows that point the same way
     m = A.shape[0]
     for i in range(m):
         if not kept[i] or lower[i] != 0.0 or not np.isinf(upper[i]):
@@ -193,45 +167,7 @@ def _drop_parallel(A: FloatArray, r: FloatArray, lower: FloatArray, upper: Float
                 else:
                     kept[i] = False
                     break
-
-
-@kernel
-def _disable_slack_rows(A: FloatArray, r: FloatArray, lower: FloatArray, upper: FloatArray) -> BoolArray:
-    kept = np.ones(r.shape[0], dtype=np.bool_)
-    for i in range(r.shape[0]):
-        kept[i] = A[i, i] > 0.0  # a row that nothing can move is none
-    _drop_parallel(A, r, lower, upper, kept)
     return kept
-
-
-@kernel
-def _update_friction_bounds(
-    x: FloatArray, partners: IntArray, grips: FloatArray, low: FloatArray, high: FloatArray
-) -> bool:
-    """Bound tangential multipliers by normal ones; tell whether the bounds have settled."""
-    moved, greatest = 0.0, 0.0
-    for i in range(x.shape[0]):
-        if partners[i] >= 0:
-            bound = grips[i] * max(0.0, x[partners[i]])
-            moved, greatest = max(moved, abs(bound - high[i])), max(greatest, bound)
-            low[i], high[i] = -bound, bound
-    return moved <= BOUND_TOL * greatest
-
-
-@kernel
-def _row_violations(rows: RowArrays, velocity: FloatArray) -> FloatArray:
-    """How far a velocity breaks each row; rows with bounded multipliers may be broken."""
-    J, b, lower, upper = rows.J, rows.b, rows.lower, rows.upper
-    out = np.zeros(b.shape[0])
-    for i in range(b.shape[0]):
-        gap = b[i]
-        for k in range(velocity.shape[0]):
-            gap -= J[i, k] * velocity[k]
-        if np.isinf(lower[i]):
-            out[i] = abs(gap)
-        elif np.isinf(upper[i]):
-            out[i] = max(0.0, gap)
-    return out
 
 
 @kernel
@@ -255,7 +191,24 @@ def solve_constrained_velocity(
         tolerance: [m/s] rows may be missed by this, relative to the largest right-hand side above one.
         max_passes: of normal and tangential impulses in turn.
     """
-    W, A, r = assemble_dual(U, rows.J, rows.b, free_velocity)
+    # Rows in the metric of M `(m_dual, d_dual)`, J M^{-1} J^T `(m_dual, m_dual)` and b - J v_{free} `(m_dual,)`
+    rows_dual = rows.J
+    # Rows `(m, d)` of (U^{-T} J^T)^T
+    W = rows_dual.copy()
+    for r_rows in range(rows_dual.shape[0]):
+        forward_substitute(U, W[r_rows])
+    m_dual, d_dual = rows_dual.shape
+    A, columns, r = np.zeros((m_dual, m_dual)), np.ascontiguousarray(W.T), rows.b.copy()
+    for i in range(m_dual):
+        for k in range(d_dual):
+            r[i] -= rows_dual[i, k] * free_velocity[k]
+            f = W[i, k]
+            if f != 0.0:
+                for j in range(i + 1):  # plain loops are faster than threads for small products
+                    A[i, j] += f * columns[k, j]
+    for i in range(m_dual):
+        for j in range(i):
+            A[j, i] = A[i, j]
     m = r.shape[0]
     size = 1.0
     for i in range(m):
@@ -271,10 +224,38 @@ def solve_constrained_velocity(
         x, more = solve_bounded(programme, kept, x, soft, tolerance * size, 20 + 4 * m)
         changes += more
         passes += 1
-        if _update_friction_bounds(x, rows.partners, rows.grips, programme.lower, programme.upper):
+        # Bound tangential multipliers by normal ones; tell whether the bounds have settled
+        low = programme.lower
+        high = programme.upper
+        moved, greatest = 0.0, 0.0
+        for i in range(x.shape[0]):
+            if rows.partners[i] >= 0:
+                bound = rows.grips[i] * max(0.0, x[rows.partners[i]])
+                moved, greatest = max(moved, abs(bound - high[i])), max(greatest, bound)
+                low[i], high[i] = -bound, bound
+        if moved <= BOUND_TOL * greatest:
             break
-    velocity = primal_velocity(U, free_velocity, W, x)
-    return velocity, x, _row_violations(rows, velocity), changes, passes
+    # Velocity v_{free} + U^{-1} W^T \lambda
+    d = U.shape[0]
+    y = np.zeros(d)
+    for i in range(x.shape[0]):
+        if x[i] != 0.0:
+            for k in range(d):
+                y[k] += W[i, k] * x[i]
+    back_substitute(U, y)
+    velocity = free_velocity + y
+    # How far a velocity breaks each row; rows with bounded multipliers may be broken
+    J, b, lower, upper = rows.J, rows.b, rows.lower, rows.upper
+    out = np.zeros(b.shape[0])
+    for i in range(b.shape[0]):
+        gap = b[i]
+        for k in range(velocity.shape[0]):
+            gap -= J[i, k] * velocity[k]
+        if np.isinf(lower[i]):
+            out[i] = abs(gap)
+        elif np.isinf(upper[i]):
+            out[i] = max(0.0, gap)
+    return velocity, x, out, changes, passes
 
 
 TOLERANCE: Final = 1e-10  # [m/s], [rad/s] rows may be missed by; a decade below what is promised
@@ -283,7 +264,7 @@ IMPLAUSIBLE_ENERGY_RATIO: Final = (
     10.0  # [-] times the speed that a row asks for: faster than this, the whole figure never has to move
 )
 SLOW: Final = 1.0  # [m/s] where nothing is asked for
-COMPLIANCES: Final = (1e-6, 1e-4, 1e-2)  # [-] compliance of the highest priority once they do, until they let go
+COMPLIANCES: Final = (1e-6, 1e-4, 1e-2)  # [-] compliance of the highest priority in that case
 PRIORITY_STEP: Final = 1e3  # [-] each lower priority is softer by this
 MAX_COMPLIANCE: Final = 1e-2  # [-]
 REPORTED_VIOLATION: Final = 1e-5  # [m/s] a row that is missed by more is named
@@ -359,7 +340,9 @@ def solve_factored(
     for softness in COMPLIANCES:
         if is_kept and not is_energy_implausible(U, free_velocity, found.velocity, fastest):
             break
-        softer = solved(relaxed_compliance(rows.priorities, softness), np.zeros(count))
+        # Compliance `(m,)` of rows that cannot all be kept, the highest priority's given
+        below = rows.priorities.max() - rows.priorities
+        softer = solved(np.minimum(softness * PRIORITY_STEP**below, MAX_COMPLIANCE), np.zeros(count))
         names = tuple(dict.fromkeys(rows.names[int(i)] for i in np.flatnonzero(softer.missed > REPORTED_VIOLATION)))
         found, is_kept = replace(softer, relaxed=names, changes=found.changes + softer.changes), True
     return found
@@ -374,9 +357,3 @@ def is_energy_implausible(U: FloatArray, free_velocity: FloatArray, velocity: Fl
         before, after = (0.5 * float(moved @ moved) for moved in (U @ free_velocity, U @ velocity))
         heaviest = float((U**2).sum(axis=0).max(initial=0.0))
         return after > before + 0.5 * heaviest * (IMPLAUSIBLE_ENERGY_RATIO * max(fastest, SLOW)) ** 2
-
-
-def relaxed_compliance(priorities: IntArray, softness: float) -> FloatArray:
-    """Compliance ``(m,)`` of rows that cannot all be kept, the highest priority's given."""
-    below = priorities.max() - priorities
-    return np.minimum(softness * PRIORITY_STEP**below, MAX_COMPLIANCE)

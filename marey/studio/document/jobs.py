@@ -1,4 +1,4 @@
-"""Long jobs beside the session: each runs in a thread of its own, tells how far it is, and can be stopped."""
+"""Long jobs of a session: each runs in its own thread, reports progress, and can be stopped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from marey.numerics import SQPIteration
 
 
 class SearchOutcome(Protocol):
-    """What a search gives back: a motion and what happened, in one line."""
+    """Result of a search: a motion and a summary line."""
 
     @property
     def motion(self) -> Motion:
@@ -31,7 +31,7 @@ OptimisationSolve = Callable[[Callable[[SQPIteration], bool]], SearchOutcome]
 
 @dataclass(frozen=True, slots=True)
 class OptimisationListener:
-    """Who is told how it goes; called from the task's thread, so each leaves a note with the session's worker."""
+    """Progress callbacks; called from the job's thread, they post to the session's worker."""
 
     on_step: Callable[[SQPIteration], None]
     on_end: Callable[[SearchOutcome], None]
@@ -48,8 +48,8 @@ class OptimisationJob:
 
         Args:
             solve: does the work; calls what it is given after every iteration, and ends where that says True.
-            listener: told at once.
-            what: repair or jump, for the line that tells how far it is.
+            listener: notified immediately.
+            what: repair or jump, for the progress line.
             label: of the clip it will give.
         """
         self.what, self.label = what, label
@@ -62,11 +62,11 @@ class OptimisationJob:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask it to end after the iteration in hand; the best motion so far is kept."""
+        """Request a stop after the current iteration; the best motion is kept."""
         self._stop.set()
 
     def listen(self, listener: OptimisationListener | None) -> None:
-        """Tell another one from now on, or none; an end that was reached meanwhile is told at once."""
+        """Replace the listener, or remove it; a result that is ready is reported immediately."""
         with self._lock:
             self._listener, outcome = listener, self._outcome
         if listener is not None and outcome is not None:
@@ -74,7 +74,7 @@ class OptimisationJob:
 
     @property
     def is_running(self) -> bool:
-        """Whether it still works; no more when its end is told."""
+        """Whether the job is running; false once its end was reported."""
         return self._outcome is None
 
     def _run(self) -> None:
@@ -107,7 +107,7 @@ JobListener = Callable[[], None]
 
 
 class StoppedError(Exception):
-    """Raised inside a job that somebody asked to end."""
+    """Raised inside a job that was asked to stop."""
 
 
 class BackgroundJob(Generic[T]):
@@ -118,8 +118,8 @@ class BackgroundJob(Generic[T]):
 
         Args:
             what: a few words for the page.
-            work: does it; calls :meth:`tell` as it goes on, which raises :class:`StoppedError` when it shall end.
-            listener: told every now and then, and at the end.
+            work: calls :meth:`tell` with its progress, which raises :class:`StoppedError` after a stop request.
+            listener: notified periodically and at the end.
         """
         self.what, self.words, self.share = what, "starting", 0.0
         self.result: T | None = None

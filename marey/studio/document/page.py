@@ -26,7 +26,7 @@ TRAIL_POINTS = 400  # enough for a smooth line, few enough for the page
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClipFrames:
-    """What the stage needs, frame by frame; float32 is precise enough for the screen."""
+    """Data of the view, frame by frame, in float32."""
 
     motion: Motion  # with contacts
     positions: Float32  # (F, J, 3) [m]
@@ -100,7 +100,7 @@ class PageDocument:
     )
 
     def open(self, label: str, film: ClipFrames) -> None:
-        """Put a clip on the stage, at its first frame; playing goes on if it did."""
+        """Show a clip at its first frame; a playing state is kept."""
         self.label, self.film, self.frame, self.report = label, film, 0.0, None
 
     def seek(self, frame: float) -> None:
@@ -147,7 +147,7 @@ class PageDocument:
 
     @property
     def active_muscles(self) -> MuscleDocument | None:
-        """The soft body, if it is on the stage instead of the clip; all else goes before it."""
+        """The soft body, if it is shown instead of the clip; it has the lowest precedence."""
         lab, draft = self.lab, self.draft
         is_first = self.live is None and self.active_simulation is None and (draft is None or not draft.is_open)
         return lab if lab is not None and lab.is_on and lab.act is not None and is_first else None

@@ -23,7 +23,7 @@ HANDLES: Final = (
 )  # roles that can be dragged
 METHODS: Final = ("projected-lm", "pg-armijo", "projected-cg", "projected-dogleg", "dls", "svd-clamp", "ccd")
 MAX_UNDO: Final = 100
-DRAG_WEIGHT: Final = 10.0  # [-] of the goal in hand, against 1 of those that hold
+DRAG_WEIGHT: Final = 10.0  # [-] weight of the dragged goal, against 1 of the others
 FOOT_WEIGHT: Final = 100.0  # [-] of feet that hold, so that a hand out of reach does not lift the body off the ground
 NUM_MODES: Final = 6  # sliders of the pose space
 MODE_RANGE: Final = 3.0  # standard deviations to each side
@@ -42,7 +42,12 @@ class PoseEditor:
     """Edited only by the session's worker."""
 
     def __init__(self, pose: Pose) -> None:
-        self.joints = _handle_joints(pose.skeleton)
+        skeleton = pose.skeleton
+        roles = role_map(skeleton)
+        joints = {handle: roles[handle] for handle in HANDLES if handle in roles}
+        if not joints:
+            raise InputError(f"skeleton '{skeleton.name}' has no joint that can be dragged", "Its roles are unknown")
+        self.joints = joints
         positions = pose.joint_positions()
         goals = {handle: positions[joint].copy() for handle, joint in self.joints.items()}
         self.state = PoseEditorState(pose, goals, KeyFrames(pose.skeleton))
@@ -163,11 +168,3 @@ def _weight(handle: str, dragged: str) -> float:
     if handle == dragged:
         return DRAG_WEIGHT
     return FOOT_WEIGHT if handle.endswith("ankle") else 1.0
-
-
-def _handle_joints(skeleton: Skeleton) -> dict[str, int]:
-    roles = role_map(skeleton)
-    joints = {handle: roles[handle] for handle in HANDLES if handle in roles}
-    if not joints:
-        raise InputError(f"skeleton '{skeleton.name}' has no joint that can be dragged", "Its roles are unknown")
-    return joints

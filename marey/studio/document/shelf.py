@@ -14,7 +14,7 @@ MAX_NAME = 80  # characters of a file name that we keep
 
 
 class ClipCatalogue:
-    """Labels and how to load what they stand for; nothing is read before it is opened."""
+    """Labels and loaders of clips; a clip is read when it is opened."""
 
     def __init__(self) -> None:
         self._loaders: dict[str, Loader] = {}
@@ -31,7 +31,7 @@ class ClipCatalogue:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What there is to open, in the order it was put there."""
+        """Available clips, in order of addition."""
         return tuple(self._loaders)
 
     def load(self, label: str) -> Motion:
@@ -63,30 +63,24 @@ class ClipCatalogue:
         if path.is_file():
             self._put_file(path, path.name)
         elif is_library(path):
-            self._put_library(path)
+            from marey.library import Library
+
+            with Library(path, create=False) as library:
+                for record in library.clips():
+                    self.put(record.name, _library_loader(path, record.id))
         else:
-            self._put_folder(path)
+            from marey.io import READABLE_SUFFIXES
+
+            files = sorted(f for f in path.rglob("*") if f.suffix.lower() in READABLE_SUFFIXES and f.is_file())
+            if not files:
+                raise InputError(f"no motion file in '{path}'", f"Known are {', '.join(READABLE_SUFFIXES)}")
+            for file in files:
+                self._put_file(file, str(file.relative_to(path)))
 
     def _put_file(self, path: Path, label: str) -> None:
         from marey.io import load
 
         self.put(label, lambda: load(path))
-
-    def _put_folder(self, folder: Path) -> None:
-        from marey.io import READABLE_SUFFIXES
-
-        files = sorted(f for f in folder.rglob("*") if f.suffix.lower() in READABLE_SUFFIXES and f.is_file())
-        if not files:
-            raise InputError(f"no motion file in '{folder}'", f"Known are {', '.join(READABLE_SUFFIXES)}")
-        for file in files:
-            self._put_file(file, str(file.relative_to(folder)))
-
-    def _put_library(self, folder: Path) -> None:
-        from marey.library import Library
-
-        with Library(folder, create=False) as library:
-            for record in library.clips():
-                self.put(record.name, _library_loader(folder, record.id))
 
     def _put_samples(self) -> None:
         from marey import samples

@@ -1,4 +1,4 @@
-"""The live walk of one page: its characters, who is driven, whether time passes.
+"""The live walk of one page: its characters, the driven one, and whether time advances.
 
 A character has an engine, the commands given to it, its footprints, obstacles and recording.
 """
@@ -90,7 +90,7 @@ class WalkRecording:
 
 
 class WalkCharacter:
-    """Commands of one character. A value that is no number is refused; one outside its range is held at the end."""
+    """Commands of one character. Values that are not numbers are refused; values out of range are clamped."""
 
     def __init__(self, name: str, engine: Engine) -> None:
         self.name, self.engine = name, engine

@@ -61,7 +61,7 @@ def _hold_edit(number: int) -> Callable[[MuscleDocument, float], None]:
 
 
 def bars_html(live: LiveScene) -> str:
-    """How active each spline is now, and who drives it."""
+    """Activation of each spline and its source."""
     rows = "".join(_bar(name, value, name in live.held) for name, value in live.activations().items())
     return f'<div data-testid="activations" style="padding:0.2em 0.8em;font-size:0.8em;line-height:1.5">{rows}</div>'
 
@@ -163,7 +163,7 @@ class MusclePanel:
         self._tell(f"goal {goal}", lambda lab: lab.move(goal, place))
 
     def close(self) -> None:
-        """The page goes; what is computed goes on without it."""
+        """The page is closed; running computations continue."""
         lab = self._session.document.lab
         if lab is not None and lab.job is not None:
             lab.job.listen(None)
@@ -301,7 +301,7 @@ def state_html(lab: MuscleDocument | None) -> str:
 
 
 def state_lines(lab: MuscleDocument) -> list[str]:
-    """What is told, line by line."""
+    """Status text, line by line."""
     paused = "" if lab.is_running else ", paused"
     lines: list[str] = []
     if lab.is_on and lab.is_reaching:
@@ -342,7 +342,7 @@ def busy_html(document: PageDocument) -> str:
     track = lab.track
     now = track.activations[min(document.index, len(track.activations) - 1)]
     most = sorted(zip(track.names, now.tolist(), strict=True), key=lambda pair: -pair[1])[:NUM_BUSIEST]
-    rows = [f"{len(track.names)} muscles give {track.given:.0%} of all torques"]
+    rows = [f"{len(track.names)} muscles supply {track.given:.0%} of all torques"]
     rows += [f"{name}: {value:.0%}" for name, value in most]
     return _box_html("".join(f"<div>{escape(row)}</div>" for row in rows), "strain")
 

@@ -1,4 +1,4 @@
-"""The Physics tab: is the clip valid, which forces does it need, repair a stretch, make a jump."""
+"""The Physics tab: validity, ground forces, repair of an interval, optimised jumps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 PLOT_POINTS = 400
-LISTED = 4  # stretches told in words
+LISTED = 4  # intervals described in text
 SHORT_S = 0.05  # shorter ones are seen in the bar only
 REPAIR_MARGIN_S = 0.4  # [s] around a stretch, in which a repair can join the clip
 TIME_LIMIT_S = 60.0  # of a repair or a jump; the best so far is kept
@@ -102,7 +102,7 @@ class PhysicsPanel:
             raise InputError("the clip was not checked", "Press 'Check this clip' first")
         bad = [span for span in report.spans if span.status != "green"]
         if not bad:
-            raise InputError("every stretch is green", "There is nothing to repair")
+            raise InputError("every interval is green", "There is nothing to repair")
         worst, last = max(bad, key=lambda span: span.violation), float(report.times[-1])
         begin, end = max(worst.start_s - REPAIR_MARGIN_S, 0.0), min(worst.stop_s + REPAIR_MARGIN_S, last)
         self._from.value, self._to.value = round(begin, 2), round(end, 2)
@@ -174,7 +174,7 @@ class PhysicsPanel:
 
 
 def verdict_html(report: ValidityReport | None) -> str:
-    """What the check found, with the first stretches that are not green."""
+    """Result of the check, with the first intervals that are not green."""
     if report is None:
         return '<div data-testid="validity" style="padding:0 0.8em">Not checked.</div>'
     rows = [f'<div style="color:{VALID[report.colour]}">{escape(report.verdict)}</div>']

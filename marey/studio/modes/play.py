@@ -20,7 +20,7 @@ EXPORTS = {"BVH": ".bvh", "GLB": ".glb", "Clip": ".safetensors", "Film strip": "
 
 
 class Panel(Protocol):
-    """What the session asks of a panel."""
+    """Interface of a panel."""
 
     def refresh(self, document: PageDocument) -> None:
         """Show what the document says."""
@@ -41,7 +41,7 @@ class ClipPanel:
         self._session = session
 
     def refresh(self, document: PageDocument) -> None:
-        """List the shelf anew and describe what is open."""
+        """Refresh the list of clips and describe the open one."""
         if self._picker.options != self._session.shelf.labels:
             self._picker.options = self._session.shelf.labels
         self._shown.show(document.label)

@@ -1,4 +1,4 @@
-"""What a search tells: a chart of its costs and bounds, solutions as they come, and why something cannot be."""
+"""Progress of a search: a chart of costs and bounds, solutions as they appear, and the reason of a failure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def cost_chart_svg(runs: dict[int, list[SearchSolution]], until_s: float) -> str
 
     Args:
         runs: k that was asked for -> solutions in the order they came. A search with k = 2 begins with k = 1, and its
-            bound begins anew when it goes over.
+            bound restarts when it changes.
         until_s: end of the time axis [s].
     """
     solutions = [solution for found in runs.values() for solution in found]
@@ -140,12 +140,6 @@ def way_lines(draft: SketchEditor) -> list[str]:
     return lines
 
 
-def events_html(events: tuple[Event, ...]) -> str:
-    """The events in their order."""
-    rows = [f"<div>{number}. {escape(describe_event(e))}</div>" for number, e in enumerate(events, start=1)]
-    return box_html("events", "".join(rows) or "<div>Nothing to do on the way.</div>")
-
-
 def describe_event(event: Event) -> str:
     """An event for people."""
     if event.kind == "pick":
@@ -188,7 +182,7 @@ def headline(synthesis: SynthesisJob) -> str:
 
 
 def _bar(synthesis: SynthesisJob) -> str:
-    """How much of the time for the search is gone."""
+    """Elapsed fraction of the search time."""
     if not synthesis.is_running or synthesis.looking_s is None:
         return ""
     share = min((synthesis.elapsed_s - synthesis.looking_s) / synthesis.order.budget_s, 1.0)

@@ -49,7 +49,7 @@ SIDE_PX: Final = 150
 
 
 class SimulationPlots:
-    """Owns its widgets; drawn anew only now and then."""
+    """Owns its widgets; redrawn at a low rate."""
 
     def __init__(self, gui: viser.GuiApi) -> None:
         self._energy = _plot(gui, "Energy [J]", ("kinetic", "potential", "total"))
@@ -120,7 +120,7 @@ LABELS: Final = {  # slider -> label, step, hint
 CHECKBOXES: Final = {
     "is_full": ("All joints move", "the full space instead of modes"),
     "has_limits": ("Joint limits of the clip", "with half a radian of room"),
-    "is_reaching": ("Reach for the hand", "the figure follows the hand by itself instead of being pulled"),
+    "is_reaching": ("Reach for the hand", "the figure follows the hand by internal forces instead of being pulled"),
 }
 
 RELEVANT_MODES: Final = {  # wills to which a widget means something, where it is not all of them
@@ -134,7 +134,7 @@ RELEVANT_MODES: Final = {  # wills to which a widget means something, where it i
 
 
 class ControllerGroup:
-    """What the figure wants, and all sliders."""
+    """Mode of the figure, and all sliders."""
 
     def __init__(self, gui: viser.GuiApi, tell: SimulationEdit) -> None:
         self.will = SyncedWidget(gui.add_dropdown("The figure is", options=CONTROLLERS))
@@ -354,7 +354,7 @@ class SimulationPanel:
 
 
 def make_first_simulation(figures: FigureFactory, frame: int) -> SimulationDocument:
-    """A figure that stands; one without feet is let go."""
+    """A standing figure; a figure without feet is passive."""
     try:
         return SimulationDocument(figures, frame, SimulationSettings(will="balance"))
     except MareyError:
@@ -375,7 +375,7 @@ _AGAIN: Final = {"This frame": partial(_restart, is_standing=False), "Standing":
 
 
 def state_html(arena: SimulationDocument | None) -> str:
-    """Time, pace, what bears the figure, what it wants."""
+    """Time, speed, support and mode of the figure."""
     if arena is None:
         return _box_html("<div>Press 'Simulate this figure' and pull the body with the mouse.</div>")
     return _box_html("".join(f"<div>{escape(line)}</div>" for line in state_lines(arena)))
@@ -386,7 +386,7 @@ def _box_html(text: str) -> str:
 
 
 def state_lines(arena: SimulationDocument) -> list[str]:
-    """What is told of the figure, line by line."""
+    """Status text of the figure, line by line."""
     simulator, is_full = arena.simulator, arena.wish.is_full
     space = "all joints" if is_full else f"{simulator.num_dof - 6} modes"
     lines = [

@@ -59,10 +59,9 @@ class ResultWindow:
         content = progress_html(synthesis)
         if self.progress.content != content:
             self.progress.content = content
-        self._offer(tuple(draft.pair), document.label)
-
-    def _offer(self, labels: tuple[str, ...], label: str) -> None:
-        """Choose among clips that are compared."""
+        # Choose among clips that are compared
+        labels = tuple(draft.pair)
+        label = document.label
         set_visible(self.which, bool(labels))
         if not labels:
             return
@@ -139,20 +138,20 @@ class SketchPanel:
         set_visible(self._stop, is_busy)
 
     def close(self) -> None:
-        """The page is gone; a search that runs goes on for a page that comes back."""
+        """The page is closed; a running search continues for a page that reconnects."""
         draft = self._session.document.draft
         if draft is not None and draft.synthesis is not None:
             draft.synthesis.listen(None)
 
     def click_ground(self, event: Any) -> None:
-        """A ray from the camera: the way goes on to where it meets the ground."""
+        """A ray from the camera: its intersection with the ground becomes a way-point."""
         if self._session.document.active_sketch is None:
             return
         origin, ray = np.array(event.ray_origin, dtype=np.float64), np.array(event.ray_direction, dtype=np.float64)
         self._session.post(f"sketch click {next(self._clicks) % 100}", lambda: self._go_on(origin, ray))
 
     def click_item(self, label: str) -> None:
-        """A mark or a thing was clicked: take it in hand."""
+        """Select the clicked mark or object."""
         if self._session.document.active_sketch is not None:
             self._tell("select", lambda draft: draft.select(label))
 

@@ -1,9 +1,10 @@
-"""Groups of widgets of the Sketch tab. Each tells edits of the draft, and follows what the draft says."""
+"""Groups of widgets of the Sketch tab. Each reports edits of the sketch and follows its state."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from html import escape
 from typing import Any, Final
 
 import viser
@@ -14,7 +15,7 @@ from marey.studio.document.sketch.forms import FOUND_BY_ENGINE, KINDS, PATH_KIND
 from marey.studio.document.sketch.items import EVENTS, MEASURES, event_labels
 from marey.studio.document.sketch.synthesis import BUDGET_S
 from marey.studio.document.walk import clamp_value
-from marey.studio.modes.progress import events_html
+from marey.studio.modes.progress import box_html, describe_event
 from marey.studio.modes.walk import SliderField
 
 SketchEdit = Callable[[str, Callable[[SketchEditor], None]], None]  # a key, under which the newest wins, and the edit
@@ -87,7 +88,10 @@ class ObjectsGroup:
         """List the events in their order."""
         if self.brush.value != draft.brush:
             self.brush.value = draft.brush
-        content = events_html(draft.drawn.events)
+        # The events in their order
+        events = draft.drawn.events
+        rows = [f"<div>{number}. {escape(describe_event(e))}</div>" for number, e in enumerate(events, start=1)]
+        content = box_html("events", "".join(rows) or "<div>No events on the path.</div>")
         if self.listing.content != content:
             self.listing.content = content
 
@@ -131,7 +135,7 @@ class ItemGroup:
         self.remove.on_click(only_from_user(lambda: tell("remove", lambda draft: draft.remove(draft.selected))))
 
     def refresh(self, draft: SketchEditor) -> None:
-        """Describe the item in hand."""
+        """Describe the selected item."""
         options = (NOTHING, *draft.items())
         if self.which.options != options:
             self.which.options = options
@@ -148,13 +152,10 @@ class ItemGroup:
         if stand is not None:
             self.any.value = stand.heading_deg is None
         set_visible(self.order, draft.selected in event_labels(draft.drawn) and len(draft.drawn.events) > 1)
-        self._measure(draft)
-
-    def _measure(self, draft: SketchEditor) -> None:
-        """Show what of the item can be turned or resized."""
+        # Show what of the item can be turned or resized
         measures = draft.measures(draft.selected)
-        stand = draft.stand(draft.selected)
-        if stand is not None and stand.heading_deg is None:
+        stand_measure = draft.stand(draft.selected)
+        if stand_measure is not None and stand_measure.heading_deg is None:
             measures.pop("facing_deg")
         for name, field in self.fields.items():
             set_visible(field.slider, name in measures)

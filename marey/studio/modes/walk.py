@@ -60,7 +60,7 @@ class SliderField:
 
 
 class CharacterGroup:
-    """Who walks, and who is driven."""
+    """The characters and the driven one."""
 
     def __init__(self, gui: viser.GuiApi, tell: WalkEdit) -> None:
         names: list[str] = ["Walker 1"]
@@ -344,7 +344,7 @@ def _box_html(text: str) -> str:
 
 
 def state_lines(walk: WalkDocument) -> list[str]:
-    """What is told of the driven character, line by line."""
+    """Status text of the driven character, line by line."""
     walker = walk.active_character
     engine = walker.engine
     lines = [

@@ -49,7 +49,7 @@ def is_allowed_origin(origin: str | None, address: str | None, host: str) -> boo
     """Whether a socket may stay: its page must come from the very address it connects to.
 
     A studio on the loopback address also insists on a loopback name, so that a foreign name which resolves to
-    this machine (DNS rebinding) is refused. Programs that are no browsers send no origin.
+    this machine (DNS rebinding) is refused. Other programs than browsers send no origin.
     """
     named = _hostname(f"//{address}") if address else None
     if host in LOOPBACK and named not in LOOPBACK:
@@ -90,7 +90,7 @@ def limit_uploads(client: viser.ClientHandle, max_bytes: int, refuse: Callable[[
     wire.register_handler(messages.FileTransferPart, part)
 
 
-SESSION_COOKIE = "marey-session"  # under this name the page remembers who it is
+SESSION_COOKIE = "marey-session"  # key of the page's identity in its local storage
 FORGET_AFTER_S = 3600.0  # a page that does not come back loses its state
 
 
@@ -110,7 +110,14 @@ class Studio:
         self._sessions: dict[int, tuple[str, Session]] = {}
         self._parked: dict[str, tuple[float, PageDocument, ClipCatalogue]] = {}
         self._lock = threading.Lock()
-        self._server = _listen(host, port)
+        import io
+
+        with contextlib.redirect_stdout(io.StringIO()):  # the server prints a banner of its own
+            server = viser.ViserServer(host=host, port=port, verbose=False)
+        if port not in (0, server.get_port()):
+            server.stop()
+            raise InputError(f"port {port} is taken", "Choose another with --port")
+        self._server = server
         restrict_origins(self._server, host)
         self._server.scene.set_up_direction("+y")
         self._server.gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(92, 132, 190))
@@ -170,22 +177,11 @@ class Studio:
 
 
 def _session_name(client: viser.ClientHandle) -> str | None:
-    """Ask the page who it is; a page that keeps nothing is a new one."""
+    """Ask the page for its identity; a page without one is new."""
     try:
         return client.local_storage.get_item(SESSION_COOKIE, timeout=2.0)
     except (RuntimeError, TimeoutError):
         return None
-
-
-def _listen(host: str, port: int) -> viser.ViserServer:
-    import io
-
-    with contextlib.redirect_stdout(io.StringIO()):  # the server prints a banner of its own
-        server = viser.ViserServer(host=host, port=port, verbose=False)
-    if port not in (0, server.get_port()):
-        server.stop()
-        raise InputError(f"port {port} is taken", "Choose another with --port")
-    return server
 
 
 def serve(

@@ -103,7 +103,14 @@ class Session:
     def send(self, motion: Motion, name: str) -> None:
         """Send a clip to the user as a file; called by the worker."""
         path = Path(self._folder.name) / f"export{Path(name).suffix}"
-        _write_export(motion, path)
+        if path.suffix == ".png":
+            from marey.picture import film_strip, save_image
+
+            save_image(film_strip(motion), path)
+        else:
+            from marey.io import save
+
+            save(motion, path)
         self.send_bytes(name, path.read_bytes())
 
     def send_bytes(self, name: str, content: bytes) -> None:
@@ -305,7 +312,12 @@ class Session:
         if document.active_muscles is None or is_posing:
             lab.is_on = False
             stage.hide()
-            self._draw_strain()
+            # Muscles of the whole body, over the clip that they were computed for
+            document_strain, lab_strain = self.document, self.document.lab
+            if lab_strain is None or lab_strain.track is None or lab_strain.track_label != document_strain.label:
+                self._body_muscles.hide()
+            else:
+                self._body_muscles.draw(lab_strain.track, document_strain.index)
             return False
         self._walk_stage.hide()
         if self._simulate_stage is not None:
@@ -315,14 +327,6 @@ class Session:
         self._stage.hide_clip(lab.place() if document.shown["Follow"] else (0.0, 0.0), 0.0)
         stage.draw(lab)
         return True
-
-    def _draw_strain(self) -> None:
-        """Muscles of the whole body, over the clip that they were computed for."""
-        document, lab = self.document, self.document.lab
-        if lab is None or lab.track is None or lab.track_label != document.label:
-            self._body_muscles.hide()
-        else:
-            self._body_muscles.draw(lab.track, document.index)
 
     def _draw_sketch(self) -> None:
         """The sketch while it is drawn, and under the clips that were made from it."""
@@ -355,14 +359,3 @@ class Session:
         size = max(1.0, float(film.positions[0, :, 1].max()))
         self._client.camera.position = (x + 1.6 * size, 0.75 * size, z + 1.15 * size)
         self._client.camera.look_at = (x, 0.42 * size, z)
-
-
-def _write_export(motion: Motion, path: Path) -> None:
-    if path.suffix == ".png":
-        from marey.picture import film_strip, save_image
-
-        save_image(film_strip(motion), path)
-    else:
-        from marey.io import save
-
-        save(motion, path)

@@ -39,7 +39,7 @@ class SessionWorker:
             self._change.notify()
 
     def stop(self) -> None:
-        """End the thread after the job in hand."""
+        """End the thread after the current job."""
         with self._change:
             self._stopped = True
             self._change.notify()

@@ -56,7 +56,18 @@ class ClipStage:
         self.clear()
         self._film = film
         for joint in np.unique(film.body.joints):
-            self._bones[int(joint)] = self._add_bone(film, int(joint))
+            joint_bone = int(joint)
+            vertices, faces = joint_part(film.body, joint_bone)
+            name = film.motion.skeleton.names[joint_bone]
+            self._bones[int(joint)] = self._scene.add_batched_meshes_simple(
+                f"/stage/clip/body/{joint_bone}",
+                vertices=vertices,
+                faces=faces,
+                batched_wxyzs=film.wxyz[0, joint_bone][None],
+                batched_positions=film.positions[0, joint_bone][None],
+                batched_colors=BODY_COLOUR[joint_side(name)],
+                lod="off",
+            )
         self._marks = self._add_marks(film)
         trail = film.trail()
         if len(trail) > 1:
@@ -95,7 +106,7 @@ class ClipStage:
         self._ground.visible = on
 
     def _follow(self, place: tuple[float, float], heading_rad: float = 0.0) -> None:
-        """Move the world under the camera; the ground comes along by whole metres, so that it has no end."""
+        """Move the world under the camera; the ground follows by whole metres, so that it appears infinite."""
         (x, z), cos, sin = place, np.cos(heading_rad), np.sin(heading_rad)
         self._world.wxyz = (float(np.cos(0.5 * heading_rad)), 0.0, float(-np.sin(0.5 * heading_rad)), 0.0)
         self._world.position = (float(sin * z - cos * x), 0.0, float(-sin * x - cos * z))
@@ -114,19 +125,6 @@ class ClipStage:
             if handle is not None:
                 handle.remove()
         self._bones, self._marks, self._trail, self._film = {}, None, None, None
-
-    def _add_bone(self, film: ClipFrames, joint: int) -> viser.BatchedMeshHandle:
-        vertices, faces = joint_part(film.body, joint)
-        name = film.motion.skeleton.names[joint]
-        return self._scene.add_batched_meshes_simple(
-            f"/stage/clip/body/{joint}",
-            vertices=vertices,
-            faces=faces,
-            batched_wxyzs=film.wxyz[0, joint][None],
-            batched_positions=film.positions[0, joint][None],
-            batched_colors=BODY_COLOUR[joint_side(name)],
-            lod="off",
-        )
 
     def _add_marks(self, film: ClipFrames) -> viser.BatchedMeshHandle | None:
         count = len(film.contact_names)

@@ -20,7 +20,7 @@ from marey.picture import CapsuleBatch, Palette, body_solids
 from marey.skeleton import HUMAN, capsule_mesh, capsules
 from marey.studio.document.muscle.goals import SIDE
 from marey.studio.document.muscle.lab import MuscleDocument
-from marey.studio.document.muscle.scenes import StageAct, SurfaceState, shade_colours
+from marey.studio.document.muscle.scenes import SurfaceState, shade_colours
 from marey.studio.document.page import Float32
 from marey.studio.view.clip import BODY_COLOUR, joint_part
 from marey.studio.view.widgets import DragHandles
@@ -104,7 +104,13 @@ def cut_at_level(vertices: FloatArray, faces: Faces, shares: FloatArray, level: 
     i, j = np.divmod(unique, len(vertices))
     t = ((level - shares[i]) / np.where(shares[i] == shares[j], 1.0, shares[j] - shares[i]))[:, None]
     points = np.concatenate([vertices, vertices[i] + t * (vertices[j] - vertices[i])])
-    return compact_mesh(points.astype(np.float32), cut.astype(np.int32))
+    # Only the vertices that some triangle uses, and the triangles renumbered
+    vertices_mesh = points.astype(np.float32)
+    faces_mesh = cut.astype(np.int32)
+    used = np.zeros(len(vertices_mesh), dtype=np.bool_)
+    used[faces_mesh.ravel()] = True
+    numbers_mesh = np.cumsum(used, dtype=np.int32) - 1
+    return vertices_mesh[used], numbers_mesh[faces_mesh].astype(np.int32)
 
 
 def _rotate_corners(faces: Faces, odd: NDArray[np.bool_], picked: NDArray[np.bool_]) -> Faces:
@@ -120,14 +126,6 @@ def outward_normals(vertices: FloatArray, faces: Faces) -> FloatArray:
     corner, count = faces.ravel(), len(vertices)
     sums = np.stack([np.bincount(corner, np.repeat(normals[:, k], 3), count) for k in range(3)], axis=1)
     return sums / np.maximum(np.linalg.norm(sums, axis=1), 1e-12)[:, None]
-
-
-def compact_mesh(vertices: Float32, faces: Faces) -> tuple[Float32, Faces]:
-    """Only the vertices that some triangle uses, and the triangles renumbered."""
-    used = np.zeros(len(vertices), dtype=np.bool_)
-    used[faces.ravel()] = True
-    numbers = np.cumsum(used, dtype=np.int32) - 1
-    return vertices[used], numbers[faces].astype(np.int32)
 
 
 def make_rods(ends: FloatArray, radii: FloatArray, rings: Rings) -> tuple[Float32, Faces]:
@@ -201,15 +199,6 @@ class MuscleStage:
         if act is None:
             return
         self._root.visible = True
-        self._draw_act(act)
-        if lab.is_reaching and not self._figure:
-            self._figure = _add_figure(self._scene)
-        for part in self._figure:
-            if part.visible != lab.is_reaching:
-                part.visible = lab.is_reaching
-        self._show_goals(lab.marks)
-
-    def _draw_act(self, act: StageAct) -> None:
         look = act.look()
         if self._surface is None or self._surface.faces is not act.faces:
             if self._surface is not None:
@@ -222,6 +211,25 @@ class MuscleStage:
                 self._bones.remove()
             self._bones = BoneMesh(self._scene, act.radii, look.bones)
         self._bones.draw(look.bones)
+        if lab.is_reaching and not self._figure:
+            # The standing figure without the arm that is soft
+            scene = self._scene
+            pose, mesh = make_hanging_pose(), capsule_mesh(capsules(HUMAN))
+            places, turns = pose.joint_positions(), pose.joint_rotations()
+            soft = {f"{SIDE}_{joint}" for joint in ("shoulder", "elbow", "wrist")}
+            nodes: list[viser.MeshHandle] = []
+            for joint in np.unique(mesh.joints).tolist():
+                if HUMAN.names[joint] in soft:
+                    continue
+                vertices, faces = joint_part(mesh, joint)
+                node = scene.add_mesh_simple(f"{ROOT}/figure/{joint}", vertices, faces, color=BODY_COLOUR[""])
+                node.position, node.wxyz = places[joint], turns.wxyz[joint]
+                nodes.append(node)
+            self._figure = nodes
+        for part in self._figure:
+            if part.visible != lab.is_reaching:
+                part.visible = lab.is_reaching
+        self._show_goals(lab.marks)
 
     def _show_goals(self, marks: dict[str, FloatArray]) -> None:
         if tuple(marks) != self._marks:
@@ -249,22 +257,6 @@ class BoneMesh:
         """Make room for others."""
         if self._node is not None:
             self._node.remove()
-
-
-def _add_figure(scene: viser.SceneApi) -> list[viser.MeshHandle]:
-    """The standing figure without the arm that is soft."""
-    pose, mesh = make_hanging_pose(), capsule_mesh(capsules(HUMAN))
-    places, turns = pose.joint_positions(), pose.joint_rotations()
-    soft = {f"{SIDE}_{joint}" for joint in ("shoulder", "elbow", "wrist")}
-    nodes: list[viser.MeshHandle] = []
-    for joint in np.unique(mesh.joints).tolist():
-        if HUMAN.names[joint] in soft:
-            continue
-        vertices, faces = joint_part(mesh, joint)
-        node = scene.add_mesh_simple(f"{ROOT}/figure/{joint}", vertices, faces, color=BODY_COLOUR[""])
-        node.position, node.wxyz = places[joint], turns.wxyz[joint]
-        nodes.append(node)
-    return nodes
 
 
 BODY_MUSCLES_ROOT: Final = "/stage/clip/muscles"  # so that it goes where the clip goes
@@ -301,7 +293,14 @@ class BodyMuscleNodes:
         solids = make_muscle_solids(track, at)
         level = colour_levels(solids.colours)
         for k, node in enumerate(self._levels):
-            _place_node(node, solids, level == k)
+            picked = level == k
+            if picked.any():
+                ends = np.stack([solids.starts[picked], solids.ends[picked]], axis=1)
+                radii = np.stack([solids.start_radii[picked], solids.end_radii[picked]], axis=1)
+                vertices_node, faces_node = make_rods(ends, radii, OPEN)
+                node.vertices, node.faces = vertices_node, faces_node.astype(np.uint32)
+            if node.visible != bool(picked.any()):
+                node.visible = bool(picked.any())
         vertices, faces = thin_bones(body_solids(track.motion, np.array([at]), GREY)[0])
         self._bones.vertices, self._bones.faces, self._bones.visible = vertices, faces.astype(np.uint32), True
 
@@ -323,15 +322,3 @@ def thin_bones(solids: CapsuleBatch) -> tuple[Float32, Faces]:
 
 def _node(scene: viser.SceneApi, name: str, colour: tuple[int, int, int]) -> viser.MeshHandle:
     return scene.add_mesh_simple(name, HIDDEN_VERTICES, HIDDEN_FACE, color=colour, side="double", visible=False)
-
-
-def _place_node(
-    node: viser.MeshHandle, solids: CapsuleBatch, picked: np.ndarray[tuple[int], np.dtype[np.bool_]]
-) -> None:
-    if picked.any():
-        ends = np.stack([solids.starts[picked], solids.ends[picked]], axis=1)
-        radii = np.stack([solids.start_radii[picked], solids.end_radii[picked]], axis=1)
-        vertices, faces = make_rods(ends, radii, OPEN)
-        node.vertices, node.faces = vertices, faces.astype(np.uint32)
-    if node.visible != bool(picked.any()):
-        node.visible = bool(picked.any())

@@ -245,28 +245,24 @@ class SimulationMarks:
         self._plumb = LineMark(scene, f"{ROOT}/plumb", MASS_COLOUR)
         self._string = LineMark(scene, f"{ROOT}/string", HAND_COLOUR)
         self._spheres = SphereMarks(scene, f"{ROOT}/spheres", SPHERES)
-        self._slope = _tilted_ground(scene)
+        ground = add_ground(scene, f"{ROOT}/slope")
+        ground.visible = False
+        self._slope = ground
 
     def draw(self, arena: SimulationDocument) -> None:
         """Follow the simulation."""
         stand = arena.standing()
-        self._draw_forces(arena)
-        self._draw_standing(arena, stand)
+        weight_n, on = arena.body.mass_kg * 9.81, arena.shown["Forces"]
+        self._ground_forces.draw(*ground_forces(arena), weight_n, on=on)
+        self._outer_forces.draw(*outer_forces(arena), weight_n, on=on)
+        self._support.draw(stand.corners, on=arena.shown["Support"])
+        self._plumb.draw(stand.com, stand.foot, on=arena.shown["Centre of mass"])
         self._draw_string(arena)
         self._spheres.draw(*spheres(arena, stand))
         self._slope.visible = arena.wish.slope_deg != 0.0
         half = -0.5 * np.radians(arena.wish.slope_deg)
         self._slope.wxyz = (float(np.cos(half)), float(np.sin(half)), 0.0, 0.0)
         self._slope.position = arena.pivot
-
-    def _draw_forces(self, arena: SimulationDocument) -> None:
-        weight_n, on = arena.body.mass_kg * 9.81, arena.shown["Forces"]
-        self._ground_forces.draw(*ground_forces(arena), weight_n, on=on)
-        self._outer_forces.draw(*outer_forces(arena), weight_n, on=on)
-
-    def _draw_standing(self, arena: SimulationDocument, stand: SupportState) -> None:
-        self._support.draw(stand.corners, on=arena.shown["Support"])
-        self._plumb.draw(stand.com, stand.foot, on=arena.shown["Centre of mass"])
 
     def _draw_string(self, arena: SimulationDocument) -> None:
         hand = arena.hand
@@ -295,15 +291,9 @@ def ground_forces(arena: SimulationDocument) -> tuple[FloatArray, FloatArray]:
 
 
 def outer_forces(arena: SimulationDocument) -> tuple[FloatArray, FloatArray]:
-    """Places ``(n, 3)`` [m] and forces [N] of hands, strings and pushes, which are seen a little longer."""
+    """Places ``(n, 3)`` [m] and forces [N] of hands, external forces and pushes, which stay visible a little longer."""
     here, names = arena.simulator.mechanics(), arena.clip.skeleton.names
     found = [(here.point(names.index(f.joint), f.offset_m), f.force_n) for f in arena.visible_forces()]
     found += arena.will.outer()
     strong = [(place, force) for place, force in found if np.linalg.norm(force) > LEAST_N]
     return np.array([p for p, _ in strong]).reshape(-1, 3), np.array([f for _, f in strong]).reshape(-1, 3)
-
-
-def _tilted_ground(scene: viser.SceneApi) -> viser.GridHandle:
-    ground = add_ground(scene, f"{ROOT}/slope")
-    ground.visible = False
-    return ground

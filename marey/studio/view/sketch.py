@@ -93,42 +93,54 @@ class SketchStage:
         if draft.drawn.points:
             self._ends[0].draw(draft.drawn.points[0], draft.drawn.start)
             self._ends[1].draw(draft.drawn.points[-1], draft.drawn.goal)
-        self._draw_items(draft)
-        if film is not None:
-            self._carry(draft, film, now_s)
-        self._draw_gizmo(draft)
-        self._prints.draw(film if draft.shown["Footprints"] else None)
-
-    def _draw_items(self, draft: SketchEditor) -> None:
         labels = [label for label in draft.items() if not is_pick(draft, label)]  # a pick is its object
-        for label in set(self._nodes) - set(labels):
-            self._forget(label)
+        for label_items in set(self._nodes) - set(labels):
+            self._forget(label_items)
         scale = float(np.clip(draft.size_m() / SCALE_M, 1.0, 3.0))
-        for number, label in enumerate(labels):
-            form = draft.form(label)
-            kind = "mark" if form is None else form.kind
-            if label in self._nodes and self._nodes[label][0] != kind:
-                self._forget(label)
-            if label not in self._nodes:
-                self._nodes[label] = (kind, self._add(label, kind))
-            node = self._nodes[label][1]
-            if form is None:
-                _place_mark(node, label, draft, number, scale)
+        for number, label_items in enumerate(labels):
+            form_items = draft.form(label_items)
+            kind = "mark" if form_items is None else form_items.kind
+            if label_items in self._nodes and self._nodes[label_items][0] != kind:
+                self._forget(label_items)
+            if label_items not in self._nodes:
+                self._nodes[label_items] = (kind, self._add(label_items, kind))
+            node = self._nodes[label_items][1]
+            if form_items is None:
+                x_items, y_items, z_items = draft.place_of(label_items)
+                node.position, node.scale = (x_items, max(y_items, scale * BALL_M), z_items), scale
+                last = len(draft.drawn.points) - 1
+                colour = START if number == 0 else GOAL if number == last else BETWEEN
+                node.color = colour if label_items.startswith("way-point") else EVENT_COLOUR
             else:
-                _place_form(node, form)
-                node.color = _highlight_colour(COLOUR[kind]) if label == draft.selected else COLOUR[kind]
-            self._name(label, draft)
-
-    def _carry(self, draft: SketchEditor, film: ClipFrames, now_s: float) -> None:
-        """Let things follow the hand that took them."""
-        if self._carried[0] is not film or self._carried[1] is not draft.drawn:
-            self._carried = film, draft.drawn, carried_objects(film, draft.drawn)
-        frame = min(max(round(now_s * film.motion.rate_hz), 0), film.num_frames - 1)
-        for name, places in self._carried[2].items():
-            x, y, z = places[frame].tolist()
-            label = f"object {name}"
-            self._nodes[label][1].position = (x, max(y, OBJECT_M), z)
-            self._names[label].position = (x, y + NAME_M, z)
+                _place_form(node, form_items)
+                node.color = _highlight_colour(COLOUR[kind]) if label_items == draft.selected else COLOUR[kind]
+            self._name(label_items, draft)
+        if film is not None:
+            # Let things follow the hand that took them
+            if self._carried[0] is not film or self._carried[1] is not draft.drawn:
+                self._carried = film, draft.drawn, carried_objects(film, draft.drawn)
+            frame = min(max(round(now_s * film.motion.rate_hz), 0), film.num_frames - 1)
+            for name, places in self._carried[2].items():
+                x, y, z = places[frame].tolist()
+                label = f"object {name}"
+                self._nodes[label][1].position = (x, max(y, OBJECT_M), z)
+                self._names[label].position = (x, y + NAME_M, z)
+        if self._gizmo is None:
+            self._gizmo = self._scene.add_transform_controls(
+                f"{ROOT}/handle",
+                scale=GIZMO_M,
+                active_axes=(True, False, True),
+                disable_rotations=True,
+                depth_test=False,
+            )
+            self._gizmo.on_update(self._drag_item)
+        self._gizmo.visible = draft.is_open and bool(draft.selected)
+        if draft.selected and not self._held:
+            x_gizmo, y_gizmo, z_gizmo = draft.place_of(draft.selected)
+            form = draft.form(draft.selected)
+            self._gizmo.position = (x_gizmo, y_gizmo if form is None or form.kind == "object" else 0.0, z_gizmo)
+        self._label = draft.selected
+        self._prints.draw(film if draft.shown["Footprints"] else None)
 
     def _add(self, label: str, kind: str) -> Any:
         name = f"{ROOT}/item_{next(self._numbers)}"
@@ -159,23 +171,6 @@ class SketchStage:
         node.position, node.visible = (x, y + NAME_M, z), bool(text)
         if node.text != text:
             node.text = text
-
-    def _draw_gizmo(self, draft: SketchEditor) -> None:
-        if self._gizmo is None:
-            self._gizmo = self._scene.add_transform_controls(
-                f"{ROOT}/handle",
-                scale=GIZMO_M,
-                active_axes=(True, False, True),
-                disable_rotations=True,
-                depth_test=False,
-            )
-            self._gizmo.on_update(self._drag_item)
-        self._gizmo.visible = draft.is_open and bool(draft.selected)
-        if draft.selected and not self._held:
-            x, y, z = draft.place_of(draft.selected)
-            form = draft.form(draft.selected)
-            self._gizmo.position = (x, y if form is None or form.kind == "object" else 0.0, z)
-        self._label = draft.selected
 
     def _click(self, label: str, _: Any) -> None:
         self._clicked(label)
@@ -283,14 +278,6 @@ class ClipFootprints:
         self._node.batched_scales = pad_rows(np.ones(len(places)), MAX_PRINTS, HIDDEN_SCALE)
         colours = np.array([PRINT_COLOUR[side] for side in sides]).reshape(-1, 3)
         self._node.batched_colors = pad_rows(colours, MAX_PRINTS, 200).astype(np.uint8)
-
-
-def _place_mark(node: Any, label: str, draft: SketchEditor, number: int, scale: float) -> None:
-    x, y, z = draft.place_of(label)
-    node.position, node.scale = (x, max(y, scale * BALL_M), z), scale
-    last = len(draft.drawn.points) - 1
-    colour = START if number == 0 else GOAL if number == last else BETWEEN
-    node.color = colour if label.startswith("way-point") else EVENT_COLOUR
 
 
 def _highlight_colour(colour: tuple[int, int, int]) -> tuple[int, int, int]:

@@ -126,7 +126,7 @@ class SearchPathLines:
         self.draw(None)
 
     def draw(self, synthesis: SynthesisJob | None) -> None:
-        """Show the newest two ways of a search that goes on; nothing otherwise."""
+        """Show the newest two paths of a running search."""
         ways = [] if synthesis is None or not synthesis.is_running else distinct_paths(synthesis.solutions)
         self._best.visible, self._before.visible = len(ways) > 0, len(ways) > 1
         if not ways or ways[-1] is self._shown:
@@ -229,9 +229,15 @@ def carried_objects(film: ClipFrames, drawn: SketchState) -> dict[str, Float32]:
             continue
         goal = _goal(drawn, event)
         allowed = hands if event.kind == "pick" else [holder.get(event.object, hands[0])]
-        frame, hand = _nearest(film, allowed, goal, after)
+        # Frame and hand that come nearest to a place, not before a frame
+        away = np.linalg.norm(film.contact_points[after:, allowed] - np.array(goal), axis=-1)
+        frame, hand = np.unravel_index(int(away.argmin()), away.shape)
+        frame = after + int(frame)
+        hand = allowed[int(hand)]
         if event.kind == "pick":
-            places[event.object] = _follow_hand(film, goal, frame, hand)
+            places_hand = np.tile(np.array(goal, dtype=np.float32), (film.num_frames, 1))
+            places_hand[frame:] = film.contact_points[frame:, hand]
+            places[event.object] = places_hand
             holder[event.object] = hand
         elif event.object in places:
             places[event.object][frame:] = goal
@@ -244,16 +250,3 @@ def _goal(drawn: SketchState, event: Event) -> Point3:
         return event.to
     form = drawn.forms[object_number(drawn, event)]
     return form.x, form.height_m, form.z
-
-
-def _nearest(film: ClipFrames, hands: list[int], goal: Point3, after: int) -> tuple[int, int]:
-    """Frame and hand that come nearest to a place, not before a frame."""
-    away = np.linalg.norm(film.contact_points[after:, hands] - np.array(goal), axis=-1)
-    frame, hand = np.unravel_index(int(away.argmin()), away.shape)
-    return after + int(frame), hands[int(hand)]
-
-
-def _follow_hand(film: ClipFrames, goal: Point3, frame: int, hand: int) -> Float32:
-    places = np.tile(np.array(goal, dtype=np.float32), (film.num_frames, 1))
-    places[frame:] = film.contact_points[frame:, hand]
-    return places

@@ -101,14 +101,14 @@ class PredictedPoses:
 
 
 class ObstacleBoxes:
-    """Boxes on the ground, each with a label that tells what its character decided."""
+    """Boxes on the ground, each with a label of its character's decision."""
 
     def __init__(self, scene: viser.SceneApi) -> None:
         self._scene = scene
         self._nodes: dict[tuple[str, int], tuple[viser.BoxHandle, viser.LabelHandle]] = {}
 
     def draw(self, walk: WalkDocument) -> None:
-        """Add what is new, take away what is gone, tell decisions."""
+        """Add new boxes, remove old ones, update decisions."""
         present = {(w.name, i): dropped for w in walk.walkers for i, dropped in enumerate(w.obstacles())}
         for key in set(self._nodes) - set(present):
             for node in reversed(self._nodes.pop(key)):
@@ -220,11 +220,15 @@ class CharacterBodies:
         self._colours = {j: np.array(BODY_COLOUR[joint_side(skeleton.names[j])]) for j in self._joints}
         self._nodes: dict[int, viser.BatchedMeshHandle] = {}
         self._names: list[viser.LabelHandle] = []
-        self._painted: tuple[int, int] = (0, 0)  # how many there are, who is driven
+        self._painted: tuple[int, int] = (0, 0)  # number of characters and index of the driven one
 
     def draw(self, walk: WalkDocument) -> None:
         """Place all of them."""
-        places, wxyz = _frames(walk)
+        # World frames of every joint of everybody, `(n, J, 3)` and `(n, J, 4)`
+        poses = [walker.pose for walker in walk.walkers]
+        frames = [joint_frames(p.skeleton, p.root_position[None], p.rotations.wxyz[None]) for p in poses]
+        places = np.concatenate([place for place, _ in frames]).astype(np.float32)
+        wxyz = np.concatenate([rotation.wxyz for _, rotation in frames]).astype(np.float32)
         places -= np.array([walk.place()[0], 0.0, walk.place()[1]], dtype=np.float32)
         scales = np.array([w.engine.leg_length_m / walk.leg_length_m for w in walk.walkers], dtype=np.float32)
         if len(walk.walkers) != self._painted[0]:
@@ -273,11 +277,3 @@ class CharacterBodies:
         pale[walk.selected] = 0.0
         for joint, node in self._nodes.items():
             node.batched_colors = ((1.0 - pale) * self._colours[joint] + pale * GREY).astype(np.uint8)
-
-
-def _frames(walk: WalkDocument) -> tuple[Float32, Float32]:
-    """World frames of every joint of everybody, ``(n, J, 3)`` and ``(n, J, 4)``."""
-    poses = [walker.pose for walker in walk.walkers]
-    frames = [joint_frames(p.skeleton, p.root_position[None], p.rotations.wxyz[None]) for p in poses]
-    places = np.concatenate([place for place, _ in frames]).astype(np.float32)
-    return places, np.concatenate([rotation.wxyz for _, rotation in frames]).astype(np.float32)

@@ -4,7 +4,7 @@ A widget never overwrites a hand that changes it.
 
 The server assigns what a page sends first and calls handlers later, on other threads. A refresh in between must not
 put the old value back, or the handler reads that. So a widget is assigned only when the document says something else
-than the page is known to show, and the worker tells what the page shows together with the edit.
+than the page is known to show, and the worker sends the shown value together with the edit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from marey.base import BoolArray, FloatArray
 from marey.dynamics import ValiditySpan
 from marey.motion import find_runs
 
-MAX_STALE_REFRESHES: Final = 15  # pictures in which an edit is on its way; later it must have been refused
+MAX_STALE_REFRESHES: Final = 15  # frames until an edit without confirmation counts as refused
 T = TypeVar("T")
 D = TypeVar("D")  # what is edited
 Edit = Callable[[D], None]
@@ -54,7 +54,7 @@ class SyncedWidget(Generic[T]):
         self._known = value
 
     def show(self, value: T) -> None:
-        """Assign the widget if the page shows another value, or shows one for long that nobody told us of."""
+        """Assign the widget if the page shows another value, or an unconfirmed one for long."""
         self._apart = self._apart + 1 if self.widget.value != value else 0
         if value != self._known or self._apart >= MAX_STALE_REFRESHES:
             self._known, self._apart = value, 0
@@ -82,7 +82,7 @@ SCALE = 0.22  # [m] arm of a handle
 
 
 class DragHandles:
-    """Owns the handles; tells where they are dragged, and puts them where they shall be."""
+    """Owns the handles; reports where they are dragged, and places them at their targets."""
 
     def __init__(self, scene: viser.SceneApi, dragged: DragListener, released: ReleaseListener) -> None:
         self._scene, self._dragged, self._released = scene, dragged, released

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import save
 
-from marey.io import clip_bytes, write_gltf
+from marey.io.clip import clip_bytes
+from marey.io.gltf.files import write_gltf
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import Skeleton

@@ -47,7 +47,7 @@ def shoulder() -> FloatArray:
 
 
 class HandGoals:
-    """Where the hand shall be, one place after the other; edited only by the session's worker."""
+    """Targets of the hand in order; edited only by the session's worker."""
 
     def __init__(self) -> None:
         self.shoulder = shoulder()
@@ -89,7 +89,7 @@ class HandGoals:
 
 @dataclass(frozen=True, slots=True)
 class _ReachSearch:
-    """Gauss-Newton that tells how it goes, and ends with the best so far when it is stopped."""
+    """Gauss-Newton that reports progress and returns the best iterate when it is stopped."""
 
     job: BackgroundJob[ReachResult]
 
@@ -106,7 +106,7 @@ class _ReachSearch:
 
 
 def search_progress(costs: Sequence[float]) -> float:
-    """How far a search is, by the decades that its cost has fallen; about four are usual."""
+    """Progress of a search by the decades of its cost; about four are usual."""
     fallen = np.log10(max(costs[0], 1e-12) / max(costs[-1], 1e-12))
     return float(np.clip(0.05 + 0.25 * fallen, 0.05, 0.95))
 
@@ -125,12 +125,12 @@ TIP_GOAL_NAME: Final = "aim"
 
 
 class TipGoal:
-    """Where the tip of a body shall be; edited only by the session's worker."""
+    """Target of the tip of a body; edited only by the session's worker."""
 
     def __init__(self, live: LiveScene) -> None:
         """Take the end of the last bone, or the point of the surface that is farthest from what is held."""
         self.bone = None if live.stage.bones is None else live.stage.bones.names[-1]
-        self.scene = SoftBodyScene(live.scene.name, live.scene.parts)  # one of its own: the live body goes on
+        self.scene = SoftBodyScene(live.scene.name, live.scene.parts)  # a separate body: the live one continues
         self.start = _bone_end(live) if self.bone is not None else _farthest_point(live)
         self.place: FloatArray = self.start.copy()
         self.miss_m: float | None = None
@@ -142,7 +142,7 @@ class TipGoal:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TipGoalResult:
-    """What was found: activations, the film of the scene under them, and how far off its tip is in time."""
+    """Activations, the film of the scene under them, and the error of its tip."""
 
     control: SceneControl
     film: Film

@@ -46,7 +46,7 @@ class MuscleDocument:
         self.act: StageAct | None = None  # what is on the stage
         self.goals = HandGoals()
         self.is_reaching = False  # the arm is on the stage
-        self.aim: TipGoal | None = None  # where the tip of the scene's body shall come
+        self.aim: TipGoal | None = None  # target of the tip of the scene's body
         self.reach: ReachResult | None = None  # the last answer
         self.track: MuscleTrack | None = None  # muscles of a clip
         self.track_label = ""  # of that clip
@@ -99,7 +99,7 @@ class MuscleDocument:
         self._play(self.need_live().film())
 
     def go_live(self) -> None:
-        """Let the scene itself go on."""
+        """Continue the scene."""
         self.act, self.is_running, self.aim = self.need_live(), True, None
 
     def make_film(self, listener: JobListener | None) -> None:
@@ -149,7 +149,7 @@ class MuscleDocument:
         """Share the torques of a clip among the muscles of a body."""
 
         def work(job: BackgroundJob[tuple[str, MuscleTrack]]) -> tuple[str, MuscleTrack]:
-            job.tell("torques, and who gives them", 0.3)
+            job.tell("torques and the muscles that supply them", 0.3)
             return label, estimate_activations(motion)
 
         self._start("muscles", work, listener)
@@ -170,9 +170,15 @@ class MuscleDocument:
         if isinstance(job.result, Film):
             self._play(job.result)
         elif isinstance(job.result, ReachResult):
-            self._take_reach(job.result)
+            found = job.result
+            self.reach, self.goals.misses_m = found, found.misses_m
+            self.enter_arm()
         elif isinstance(job.result, TipGoalResult):
-            self._take_aimed(job.result)
+            found_aimed = job.result
+            aim = self.aim
+            self._play(found_aimed.film)
+            if aim is not None:
+                self.aim, aim.miss_m = aim, found_aimed.miss_m
         elif job.result is not None:
             self.track_label, self.track = job.result
         return None
@@ -183,7 +189,7 @@ class MuscleDocument:
         return self.job is not None and self.job.is_running
 
     def glb(self) -> tuple[str, bytes]:
-        """What is on the stage as an animated file: its name and content."""
+        """The current scene as an animated file: name and content."""
         film = self._need_act().film()
         if film.num_frames < 2:
             raise InputError("nothing has moved yet", "Let the scene run, make its film, or solve first")
@@ -214,7 +220,7 @@ class MuscleDocument:
         return x, z
 
     def camera(self) -> tuple[Position3, Position3]:
-        """Where the camera is and looks, to see all of the body as its film does."""
+        """Camera that shows the whole body as in its film."""
         act = self._need_act()
         look, (x, z) = act.look(), self.place()
         points = np.concatenate([look.surface, look.bones.reshape(-1, 3)])
@@ -240,16 +246,6 @@ class MuscleDocument:
     def _play(self, film: Film) -> None:
         self.act, self.is_running, self.is_reaching, self.is_on = FilmReplay(film), True, False, True
         self.aim = None
-
-    def _take_aimed(self, found: TipGoalResult) -> None:
-        aim = self.aim
-        self._play(found.film)
-        if aim is not None:
-            self.aim, aim.miss_m = aim, found.miss_m
-
-    def _take_reach(self, found: ReachResult) -> None:
-        self.reach, self.goals.misses_m = found, found.misses_m
-        self.enter_arm()
 
     def _start(self, what: str, work: Callable[[BackgroundJob[Any]], Any], listener: JobListener | None) -> None:
         if self.is_busy:

@@ -1,4 +1,4 @@
-"""What the Muscle tab puts on the stage: a scene that is stepped live, or a film. No browser type here."""
+"""Contents of the Muscle tab: a live scene or a film, free of browser types."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SurfaceState(NamedTuple):
 
 
 class StageAct(Protocol):
-    """What is on the stage and passes its own time."""
+    """A scene with its own clock."""
 
     time_s: float
 
@@ -167,7 +167,7 @@ class LiveScene:
         self.step_ms = TIMING_MEMORY * self.step_ms + (1.0 - TIMING_MEMORY) * spent_ms if self.step_ms else spent_ms
 
     def film(self) -> Film:
-        """What happened since the last reset: the last half minute of it at most."""
+        """Recording since the last reset, at most half a minute."""
         positions, alphas, ends, angles = (np.stack(column) for column in zip(*self._kept, strict=True))
         names = () if self.stage.bones is None else self.stage.bones.names
         return Film(
@@ -262,7 +262,7 @@ def mix_activations(stage: SceneModel, held: Mapping[str, float], time_s: float)
 
 
 class SurfaceShades:
-    """How red and how blue each point of a surface is: its paint, taken apart."""
+    """Red and blue components of the paint of a surface."""
 
     def __init__(self, paint: Paint) -> None:
         self._paint = paint

@@ -1,4 +1,4 @@
-"""The live simulation of one page, free of any browser type: a figure, what it wants, and what is done to it."""
+"""The live simulation of one page, free of any browser type: a figure, its controller, and external actions."""
 
 from __future__ import annotations
 
@@ -132,7 +132,13 @@ class SimulationDocument:
         lift = self.ground.gaps(place) - 0.2
         place = place + max(0.0, -float(lift)) * self.ground.normal
         velocity = (goal - place - drop) / flight_s
-        self._renew_balls((*self.balls[-(MAX_BALLS - 1) :], Ball(place, velocity, 0.11, mass)))
+        # A simulator with these balls; the oldest are forgotten
+        balls = (*self.balls[-(MAX_BALLS - 1) :], Ball(place, velocity, 0.11, mass))
+        if len(balls) <= len(self.balls):  # too many: begin again with the others
+            state = self.simulator.state
+            self._take_over(self._make_simulator(), state.pose, state.velocity)
+        for ball in balls[len(self.balls) :]:
+            self.simulator.throw(replace(ball, gravity=self.simulator.gravity))
 
     @property
     def balls(self) -> tuple[Ball, ...]:
@@ -162,7 +168,7 @@ class SimulationDocument:
         return (*now, *(pushes if self.time_s < until_s else ()))
 
     def standing(self) -> SupportState:
-        """What bears the figure, and where its centre of mass is."""
+        """Support and centre of mass of the figure."""
         return measure_support(self.simulator, self.ground.normal, self.pivot)
 
     def place(self) -> tuple[float, float]:
@@ -222,7 +228,15 @@ class SimulationDocument:
         if any(float(np.linalg.norm(push.force_n)) > LEAST_N for push in pushes):
             self._last_push = self.time_s + PUSH_VISIBLE_S, pushes
         self.pulls = (*self._pull(), *pushes)
-        self._step_controller()
+        # Let the will make its step; limits that make it unstable are given up
+        try:
+            self.will.step(STEP_S, self.pulls)
+        except ConvergenceError:
+            if not self.wish.is_limited:
+                raise
+            self.ask("has_limits", False)
+            self.remarks = ["Joint limits were given up: with them a step was unstable."]
+            self.will.step(STEP_S, self.pulls)
         if not float(np.abs(self.simulator.state.root_position).max()) < ROOM_SIZE_M:
             raise InputError(
                 "the figure left the room", "It is back at its start; take more damping, or smaller forces"
@@ -246,17 +260,6 @@ class SimulationDocument:
         self.hand, self._pushes = None, []
         self.will.begin_again()
 
-    def _step_controller(self) -> None:
-        """Let the will make its step; limits that make it unstable are given up."""
-        try:
-            self.will.step(STEP_S, self.pulls)
-        except ConvergenceError:
-            if not self.wish.is_limited:
-                raise
-            self.ask("has_limits", False)
-            self.remarks = ["Joint limits were given up: with them a step was unstable."]
-            self.will.step(STEP_S, self.pulls)
-
     def _pull(self) -> tuple[PointForce, ...]:
         """The hand's pull, unless it sets a goal."""
         hand, will = self.hand, self.will
@@ -275,7 +278,8 @@ class SimulationDocument:
         before, pivot = self.wish, self.pivot
         try:
             if wish.slope_deg != before.slope_deg:
-                self.pivot = self._turning_point()
+                # Where the ground turns: under the figure, so that it is not thrown up
+                self.pivot = self.standing().foot
             self.wish = wish
             if wish.will in ON_FEET and (wish.will, wish.feet) != (before.will, before.feet):
                 self.start(is_standing=wish.will == "balance")
@@ -287,10 +291,6 @@ class SimulationDocument:
             self.wish, self.pivot = before, pivot
             raise
 
-    def _turning_point(self) -> FloatArray:
-        """Where the ground turns: under the figure, so that it is not thrown up."""
-        return self.standing().foot
-
     def _make_simulator(self) -> Simulator:
         """A simulator as the sliders say."""
         wish = self.wish
@@ -298,7 +298,7 @@ class SimulationDocument:
             return self.figures.simulator(wish, self.ground)
 
     def _take_over(self, simulator: Simulator, pose: Pose, velocity: FloatArray | None) -> None:
-        """Let another simulator go on from a pose; rates of modes are kept where there are as many."""
+        """Continue with another simulator from a pose; mode rates are kept if their number is the same."""
         balls = self.balls if velocity is not None else ()
         left_s = self._now_s if velocity is not None else 0.0
         moving = None
@@ -317,16 +317,8 @@ class SimulationDocument:
         if self.is_recording and self.take is not None:
             self.take.go_on(simulator)
 
-    def _renew_balls(self, balls: tuple[Ball, ...]) -> None:
-        """A simulator with these balls; the oldest are forgotten."""
-        if len(balls) <= len(self.balls):  # one too many: begin anew with the others
-            state = self.simulator.state
-            self._take_over(self._make_simulator(), state.pose, state.velocity)
-        for ball in balls[len(self.balls) :]:
-            self.simulator.throw(replace(ball, gravity=self.simulator.gravity))
-
 
 def _shift_push(push: Push, by_s: float) -> Push:
-    """A push that is under way, for a clock that begins anew."""
+    """An active push, shifted to a restarted clock."""
     left_s = push.start_s + push.duration_s - by_s
     return Push(push.joint, push.force_n, max(0.0, push.start_s - by_s), max(min(left_s, push.duration_s), 1e-6))

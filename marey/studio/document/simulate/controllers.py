@@ -1,4 +1,4 @@
-"""What moves a simulated figure: the hand that pulls it, a puppeteer, balance, or the clip."""
+"""Controllers of the simulated figure: mouse, puppet, balance, or clip."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class PullingHand:
         return here.point(self.joint, self.offset)
 
     def goal(self, names: tuple[str, ...]) -> PointTask:
-        """What the figure is to reach by itself."""
+        """Target of the figure's own motion."""
         return PointTask(names[self.joint], self.target, point=self.offset, weight=GOAL_WEIGHT)
 
     def force(self, here: Mechanics, velocity: FloatArray, dt: float, stiffness_n_m: float) -> FloatArray:
@@ -77,7 +77,7 @@ def clamp_position(place: ArrayLike) -> FloatArray:
     """A place ``(3,)`` [m]; a page may send anything.
 
     Raises:
-        InputError: it is no place in the room.
+        InputError: the position is outside the room.
     """
     point = np.asarray(place, dtype=np.float64)
     if point.shape != (3,) or not np.isfinite(point).all() or float(np.abs(point).max()) > ROOM_SIZE_M:
@@ -97,7 +97,7 @@ class FigureController(ABC):
 
     def __init__(self, simulator: Simulator, wish: SimulationSettings) -> None:
         self.simulator, self.wish = simulator, wish
-        self.goal: PointTask | None = None  # what the hand asks for, where it is no pull
+        self.goal: PointTask | None = None  # target of the hand, if it does not pull
 
     def hear(self, wish: SimulationSettings) -> None:
         """Follow the sliders."""
@@ -115,7 +115,7 @@ class FigureController(ABC):
 
     @property
     def is_over(self) -> bool:
-        """Whether it has done all it wanted, on its feet."""
+        """Whether it has completed its clip without a fall."""
         return False
 
     def begin_again(self) -> None:
@@ -175,7 +175,7 @@ class PuppetFigure(FigureController):
         return ((self.simulator.mechanics().com, report.force_n),)
 
     def step(self, dt: float, forces: Sequence[PointForce]) -> None:
-        """Physics and strings at once; at alpha zero physics alone, with its small steps where it is unstable."""
+        """Physics with external forces; at alpha zero physics alone, with sub-steps where it is unstable."""
         if self.wish.alpha == 0.0:
             self._puppet.reset()
             self.simulator.step(dt, forces)

@@ -156,7 +156,13 @@ class FigureFactory:
         self.motion = motion
         self.body = Body.from_motion(motion)
         self.clip = self.body.motion(motion)
-        self._lesson = _thin_clip(self.clip)
+        # Every so many frames of a clip that is long
+        clip = self.clip
+        stride = ceil(clip.num_frames / MAX_LEARNT_FRAMES)
+        wxyz = np.ascontiguousarray(clip.rotations.wxyz[::stride])
+        self._lesson = Motion(
+            clip.skeleton, clip.rate_hz / stride, clip.root_positions[::stride], SO3(wxyz), name=clip.name
+        )
         self._space: PoseModel | None = None
         self._limits: JointLimits | None = None
 
@@ -174,7 +180,7 @@ class FigureFactory:
 
     @property
     def num_modes(self) -> int | None:
-        """Modes that the clip has; None while nobody asked for any."""
+        """Modes of the clip; None until they are needed."""
         return None if self._space is None else self._space.num_components
 
     def space(self, modes: int) -> PoseModel:
@@ -191,7 +197,7 @@ class FigureFactory:
         return self._space.truncate(min(modes, self._space.num_components))
 
     def standing(self, feet: str) -> Pose:
-        """How it stands most quietly; on one foot, from a pose in which its feet are beside each other."""
+        """Quiet standing pose; for one foot, from a pose with parallel feet."""
         return make_stand(_standing_source(self.clip, feet), 1.0)[0]
 
     def limits(self) -> JointLimits:
@@ -206,19 +212,15 @@ class FigureFactory:
 def place_on_ground(simulator: Simulator, pose: Pose, ground: Ground) -> Pose:
     """The pose as the simulator has it, moved up or down until it touches the ground; in the air it is left there."""
     simulator.reset(pose)
-    low = float(_ground_gaps(simulator, ground).min()) / float(ground.normal[1])
+    # Heights [m] of all points that can touch, above the ground
+    (joints, offsets, radii), _ = contact_spheres(simulator.body.skeleton)
+    here_gaps = simulator.mechanics()
+    centres = here_gaps.joints[joints] + (here_gaps.frames[joints] @ offsets[:, :, None])[:, :, 0]
+    low = float((ground.gaps(centres) - radii).min()) / float(ground.normal[1])
     here = simulator.state.pose
     if low > NEAR_M:
         return here
     return Pose(here.skeleton, here.root_position - np.array([0.0, low, 0.0]), here.rotations)
-
-
-def _ground_gaps(simulator: Simulator, ground: Ground) -> FloatArray:
-    """Heights [m] of all points that can touch, above the ground."""
-    (joints, offsets, radii), _ = contact_spheres(simulator.body.skeleton)
-    here = simulator.mechanics()
-    centres = here.joints[joints] + (here.frames[joints] @ offsets[:, :, None])[:, :, 0]
-    return ground.gaps(centres) - radii
 
 
 def _standing_source(clip: Motion, feet: str) -> Motion | Pose:
@@ -240,10 +242,3 @@ def _stands(clip: Motion) -> list[Motion]:
         return [make_stand(_standing_source(clip, feet), LEARNT_STAND_S, feet=feet) for feet in FEET]
     except MareyError:
         return []
-
-
-def _thin_clip(clip: Motion) -> Motion:
-    """Every so many frames of a clip that is long."""
-    stride = ceil(clip.num_frames / MAX_LEARNT_FRAMES)
-    wxyz = np.ascontiguousarray(clip.rotations.wxyz[::stride])
-    return Motion(clip.skeleton, clip.rate_hz / stride, clip.root_positions[::stride], SO3(wxyz), name=clip.name)

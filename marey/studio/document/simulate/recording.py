@@ -1,4 +1,4 @@
-"""What is kept of a simulation: a take as one clip, and the last seconds of energies, momenta and support."""
+"""Recordings of a simulation: a clip, and the last seconds of energies, momenta and support."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class EnergyTrace:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SupportState:
-    """How a figure stands: what bears it, and where its centre of mass is over that."""
+    """Support of a figure and its centre of mass over it."""
 
     com: FloatArray  # (3,) [m]
     foot: FloatArray  # (3,) [m] of the ground straight under the centre of mass

@@ -55,7 +55,7 @@ SPEED_MPS: Final = (0.0, 5.0)  # 0: the engine chooses
 MAX_POINTS, MAX_THINGS, MAX_EVENTS = 200, 200, 50
 MAX_UNDO: Final = 100
 DROP_FRACTIONS: Final = (0.5, 0.7, 0.3, 0.85, 0.15)  # of the way, where things are dropped
-MIN_SPACING_M: Final = 0.95  # a thing beside the way is no farther from it
+MIN_SPACING_M: Final = 0.95  # largest distance of an object beside the path
 BESIDE_M: Final = 0.9  # from the way to a thing that is dropped beside it
 STEP_M: Final = 1.5  # from the goal to a way-point that is added by a button
 SAME_M: Final = 1e-3  # neighbours of the way that are nearer are one
@@ -136,7 +136,7 @@ class SketchEditor:
         self.selected = ""
 
     def clear(self) -> None:
-        """Begin anew: a start, a goal and nothing else."""
+        """Start a new sketch with a start and a goal."""
         self._change(SketchState())
         self.selected = ""
 
@@ -243,7 +243,7 @@ class SketchEditor:
         self._change(replace(self.drawn, speed_mps=speed if speed > 0.0 else None))
 
     def select(self, label: str) -> None:
-        """Take an item in hand; an empty label lets go."""
+        """Select an item; an empty label clears the selection."""
         if label:
             self._need(label)
         self.selected = label
@@ -289,7 +289,7 @@ class SketchEditor:
         return next(name for name in (f"thing{n}" for n in range(1, MAX_THINGS + 2)) if name not in taken)
 
     def _number_on_way(self, here: Point2) -> int:
-        """Which way-point a new one becomes: between two others if it lies on the way, else the last."""
+        """Index of a new way-point: between two others if it lies on the path, else the last."""
         points = self.drawn.points
         if self.drawn.way == FOUND_BY_ENGINE or len(points) < 2:
             return len(points)
@@ -300,7 +300,7 @@ class SketchEditor:
         return sum(way.nearest(point)[0] < along for point in points)
 
     def _spot(self, kind: str) -> tuple[Point2, float]:
-        """Where a thing is dropped, and the heading [rad] of the way there; an object onto the table in hand."""
+        """Position of a dropped object and heading [rad] of the path there; objects go onto a selected table."""
         table = self.form(self.selected)
         if kind == "object" and table is not None and table.kind == "table":
             return near_edge(table, nearest_on_path(self.drawn, (table.x, table.z))[0]), 0.0

@@ -105,7 +105,7 @@ def rest_height(forms: Iterable[SketchObject], place: Point2) -> float:
 
 
 def rest_on_support(forms: tuple[SketchObject, ...], before: Point3, here: Point2, *, follows: bool = False) -> Point3:
-    """Where something comes that is dragged: what stands on a table or on the floor stands there again.
+    """New position of a dragged object, placed on the table or floor below it.
 
     What hung in the air keeps its height, unless ``follows``.
     """
@@ -138,7 +138,7 @@ def _clamp_half(value: float, half: float) -> float:
 
 
 def object_from_thing(thing: AnyThing) -> SketchObject:
-    """How the page shows a thing."""
+    """Display of an object."""
     match thing:
         case Wall():
             return _strip("wall", thing, thing.thickness_m, thing.height_m)
@@ -230,7 +230,7 @@ class SketchState:
     def sketch(self) -> Sketch:
         """What the engines are given."""
         if len(self.points) < 2:
-            raise InputError("the sketch has no way", "Add way-points: Ctrl and a click on the ground")
+            raise InputError("the sketch has no path", "Add way-points: Ctrl and a click on the ground")
         path = None if self.way == FOUND_BY_ENGINE else Path(np.array(self.points), self.way)
         return Sketch(
             start=replace(self.start, position=self.points[0]),
@@ -246,7 +246,7 @@ class SketchState:
 
     @classmethod
     def from_sketch(cls, sketch: Sketch) -> SketchState:
-        """A sketch to go on with."""
+        """A sketch to edit further."""
         ends = (sketch.start.position, sketch.goal.position)
         points = ends if sketch.path is None else tuple((float(x), float(z)) for x, z in sketch.path.points)
         points = points if ground_distance(points[0], ends[0]) < NEAR_M else (ends[0], *points)

@@ -1,4 +1,4 @@
-"""What of a sketch can be selected, turned or resized, and the events that are made from a selection."""
+"""Items of a sketch that can be selected, rotated or resized, and events made from a selection."""
 
 from __future__ import annotations
 
@@ -69,11 +69,8 @@ def item_position(drawn: SketchState, label: str) -> Point3:
     if (number := form_labels(drawn).get(label)) is not None:
         form = drawn.forms[number]
         return form.x, form.height_m, form.z
-    return event_position(drawn, drawn.events[event_labels(drawn)[label]])
-
-
-def event_position(drawn: SketchState, event: Event) -> Point3:
-    """Where an event is: a pick is where its object is."""
+    # Where an event is: a pick is where its object is
+    event = drawn.events[event_labels(drawn)[label]]
     if event.to is not None:
         return event.to
     if event.kind == "pick":
@@ -117,7 +114,7 @@ def _move_object(drawn: SketchState, number: int, here: Point2) -> SketchState:
 
 
 def _carry_objects(drawn: SketchState, before: SketchObject, after: SketchObject) -> SketchState:
-    """What stood on a table goes with it, also where something is to be put down."""
+    """Objects on a table and placement targets move with it."""
     if before.kind != "table":
         return drawn
     forms = [
@@ -165,7 +162,7 @@ def resize_item(drawn: SketchState, label: str, field: str, value: float) -> Ske
 
 
 def item_stand(drawn: SketchState, label: str) -> GroundPose | None:
-    """How one stands at the start or at the goal; None for what is neither."""
+    """Heading at the start or at the goal; None otherwise."""
     number = point_labels(drawn).get(label)
     if number == 0:
         return drawn.start
@@ -194,7 +191,7 @@ def remove_item(drawn: SketchState, label: str) -> SketchState:
     """The sketch without an item; the events of an object go with it."""
     if (number := point_labels(drawn).get(label)) is not None:
         if len(drawn.points) <= 2:
-            raise InputError("a way has a start and a goal", "Drag them instead")
+            raise InputError("a path has a start and a goal", "Drag them instead")
         return replace(drawn, points=(*drawn.points[:number], *drawn.points[number + 1 :]))
     if (number := form_labels(drawn).get(label)) is not None:
         form = drawn.forms[number]
@@ -229,9 +226,25 @@ def new_event(drawn: SketchState, kind: str, selected: str, front: tuple[Point2,
     number = form_labels(drawn).get(selected)
     form = None if number is None else drawn.forms[number]
     if kind == "pick":
-        return _make_pick(drawn, form)
+        picked = {e.object for e in drawn.events if e.kind == "pick"}
+        free = [f.name for f in drawn.forms if f.kind == "object" and f.name not in picked]
+        if form is not None and form.kind == "object":
+            if form.name in picked:
+                raise InputError(f"'{form.name}' is picked up already", "Drop another object")
+            return Event("pick", object=form.name)
+        if not free:
+            raise InputError("there is nothing to pick up", "Drop an object first")
+        return Event("pick", object=free[-1])
     if kind == "place":
-        return _make_place(drawn, form, front)
+        placed = {e.object for e in drawn.events if e.kind == "place"}
+        held = [e.object for e in drawn.events if e.kind == "pick" and e.object not in placed]
+        if not held:
+            raise InputError("nothing is held that could be put down", "Add a pick first")
+        (x, z), heading = front
+        here = (x + ASIDE_M * cos(heading), z - ASIDE_M * sin(heading))
+        if form is not None and form.kind == "table":
+            here = near_edge(form, nearest_on_path(drawn, (form.x, form.z))[0])
+        return Event("place", object=held[-1], to=rest_on_support(drawn.forms, (x, FLOOR_M, z), here, follows=True))
     spot = front[0]
     if selected:
         x, _, z = item_position(drawn, selected)
@@ -248,37 +261,13 @@ def event_at(drawn: SketchState, kind: str, here: Point2) -> Event:
 
 
 def nearest_on_path(drawn: SketchState, place: Point2) -> tuple[Point2, float]:
-    """The place on the way that is nearest, and the heading [rad] there; the place itself where there is no way."""
+    """Nearest position on the path and its heading [rad]; the position itself without a path."""
     if drawn.way == FOUND_BY_ENGINE or len(drawn.points) < 2:
         return place, 0.0
     way = Path(np.array(drawn.points), drawn.way)
     along = way.nearest(place)[0]
     x, z = way.point_at(along).tolist()
     return (x, z), float(way.heading_at(along))
-
-
-def _make_pick(drawn: SketchState, form: SketchObject | None) -> Event:
-    picked = {e.object for e in drawn.events if e.kind == "pick"}
-    free = [f.name for f in drawn.forms if f.kind == "object" and f.name not in picked]
-    if form is not None and form.kind == "object":
-        if form.name in picked:
-            raise InputError(f"'{form.name}' is picked up already", "Drop another object")
-        return Event("pick", object=form.name)
-    if not free:
-        raise InputError("there is nothing to pick up", "Drop an object first")
-    return Event("pick", object=free[-1])
-
-
-def _make_place(drawn: SketchState, form: SketchObject | None, front: tuple[Point2, float]) -> Event:
-    placed = {e.object for e in drawn.events if e.kind == "place"}
-    held = [e.object for e in drawn.events if e.kind == "pick" and e.object not in placed]
-    if not held:
-        raise InputError("nothing is held that could be put down", "Add a pick first")
-    (x, z), heading = front
-    here = (x + ASIDE_M * cos(heading), z - ASIDE_M * sin(heading))
-    if form is not None and form.kind == "table":
-        here = near_edge(form, nearest_on_path(drawn, (form.x, form.z))[0])
-    return Event("place", object=held[-1], to=rest_on_support(drawn.forms, (x, FLOOR_M, z), here, follows=True))
 
 
 def _make_jump(drawn: SketchState, form: SketchObject | None, spot: Point2) -> Event:

@@ -137,7 +137,7 @@ class SynthesisJob:
 
     def _count(self, done: int, of: int) -> None:
         if self.is_stopped:
-            raise InputError("stopped while the motion graph was built", "Press 'Synthesise' to go on")
+            raise InputError("stopped while the motion graph was built", "Press 'Synthesise' to continue")
         self._say(f"building the motion graph: {done} of {of} clips")
 
     def _say(self, words: str) -> None:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from marey.library.processes import ask_workers, count_cores
+from marey.base import ask_workers, count_cores
 
 ECHO = """
 import json, os, sys

@@ -1,0 +1,203 @@
+"""Jobs of many files: worker programs that answer lines of JSON, a pool of processes, a Dask cluster.
+
+A worker program (``python -m MODULE``) answers each line of stdin with one line of stdout, so a caller needs no
+``if __name__ == "__main__"``, and the end of the caller closes stdin, which ends the worker. A worker that dies takes
+one try of one request with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Generator, Iterable, Sequence
+from pathlib import Path
+from typing import IO, Any, Final, TypeVar, cast
+
+from marey.base.errors import InputError, MissingExtraError
+
+RETRIES: Final = 3  # of a job whose worker on a cluster dies
+CONNECT_S: Final = 10.0  # [s] to wait for the scheduler of a cluster
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+IsCancelled = Callable[[], bool]
+
+
+def count_cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def serve_requests(answer: Callable[[str], str]) -> None:
+    """Answer lines of stdin until it closes: the main function of a worker program.
+
+    What a library prints goes to stderr, not between the answers; Ctrl-C is for the caller, who closes stdin.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    try:
+        for line in sys.stdin:
+            print(answer(line), file=answers, flush=True)
+    except BrokenPipeError:
+        sys.exit(1)
+
+
+def ask_workers(module: str, requests: Sequence[str], workers: int, *, tries: int = 1) -> Generator[tuple[int, str]]:
+    """Number and answer of every request, in the order they are ready; an empty answer where the worker died.
+
+    Args:
+        module: of the workers; its answers end in ``}``.
+        requests: lines of JSON.
+        workers: how many processes, one or more.
+        tries: how often a request is put before its answer is empty.
+    """
+    pool = _WorkerPool(module, requests, workers, tries)
+    try:
+        for _ in requests:
+            yield pool.answers.get()
+    finally:
+        pool.close()
+
+
+class _WorkerPool:
+    """Threads that each feed one process, and start another when it dies."""
+
+    def __init__(self, module: str, requests: Sequence[str], workers: int, tries: int) -> None:
+        self.answers: queue.Queue[tuple[int, str]] = queue.Queue(4 * workers)  # what is not taken yet fills the disk
+        self._waiting: queue.SimpleQueue[tuple[int, str]] = queue.SimpleQueue()
+        for item in enumerate(requests):
+            self._waiting.put(item)
+        self._module, self._tries, self._is_closed = module, tries, False
+        self._processes: dict[int, subprocess.Popen[str]] = {}
+        self._threads = [threading.Thread(target=self._feed, args=(n,), daemon=True) for n in range(workers)]
+        for thread in self._threads:
+            thread.start()
+
+    def _feed(self, worker: int) -> None:
+        with contextlib.suppress(queue.Empty):
+            while not self._is_closed:
+                number, request = self._waiting.get_nowait()
+                self.answers.put((number, self._ask_with_retries(worker, request)))
+
+    def _ask_with_retries(self, worker: int, request: str) -> str:
+        for _ in range(self._tries):
+            answer = self._ask(worker, request)
+            if answer or self._is_closed:
+                return answer
+        return ""
+
+    def _ask(self, worker: int, request: str) -> str:
+        process = self._processes.get(worker)
+        if process is not None and process.poll() is not None:
+            _end_worker(process)  # it died between two requests: its pipes are still open
+            process = None
+        if process is None:
+            module = self._module
+            paths = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
+            process = self._processes[worker] = subprocess.Popen(
+                [sys.executable, "-P", "-m", module],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=os.environ | {"PYTHONPATH": paths},
+                text=True,
+                encoding="utf-8",
+            )
+        line = ""
+        with contextlib.suppress(OSError, ValueError):
+            print(request, file=cast(IO[str], process.stdin), flush=True)
+            line = cast(IO[str], process.stdout).readline()
+        if not line.endswith("}\n"):
+            _end_worker(process)
+            return ""
+        return line
+
+    def close(self) -> None:
+        """End every process, busy or not, and wait for it."""
+        self._is_closed = True
+        while any(thread.is_alive() for thread in self._threads):
+            for process in tuple(self._processes.values()):
+                process.kill()
+            with contextlib.suppress(queue.Empty):
+                self.answers.get(timeout=0.01)
+        for process in self._processes.values():
+            _end_worker(process)
+
+
+def _end_worker(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    with contextlib.suppress(OSError), process:  # closes its pipes and waits
+        pass
+
+
+def run_in_pool(
+    function: Callable[[Item], Result], items: Sequence[Item], workers: int, cancel: IsCancelled | None = None
+) -> Generator[tuple[int, Result]]:
+    """Yield the number and result of every item as they are ready; ends early when cancelled between items.
+
+    With one worker, or one item, the work is done in this process. ``function`` and the items are pickled otherwise.
+    """
+    if workers <= 1 or len(items) <= 1:
+        for number, item in enumerate(items):
+            if cancel is not None and cancel():
+                return
+            yield number, function(item)
+        return
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+
+    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        jobs = {pool.submit(function, item): number for number, item in enumerate(items)}
+        for job in as_completed(jobs):
+            yield jobs[job], job.result()
+            if cancel is not None and cancel():
+                pool.shutdown(wait=False, cancel_futures=True)
+                return
+
+
+class DaskJobs:
+    """A connection to a Dask cluster that runs jobs there; used as a context manager.
+
+    Raises:
+        MissingExtraError: Dask is not installed.
+        InputError: no scheduler answers at the address.
+    """
+
+    def __init__(self, address: str, what: str, on_link: Callable[[str], None] | None = None) -> None:
+        try:
+            import distributed
+        except ImportError as error:
+            raise MissingExtraError(what, "cluster") from error
+        self._dask = cast(Any, distributed)
+        try:
+            self.client = self._dask.Client(address, set_as_default=False, timeout=CONNECT_S)
+        except (OSError, ValueError) as error:
+            fix = "Start `dask scheduler` and `dask worker` there"
+            raise InputError(f"no Dask scheduler answers at '{address}'", fix) from error
+        if on_link is not None:
+            on_link(str(self.client.dashboard_link))
+
+    def __enter__(self) -> DaskJobs:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.client.close()
+
+    def run(
+        self, function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]], cancel: IsCancelled | None = None
+    ) -> Generator[tuple[int, Any]]:
+        """Yield the number and the future of every job as they are ready; the caller takes ``future.result()``."""
+        jobs = {
+            self.client.submit(function, *values, pure=False, retries=RETRIES): number
+            for number, values in enumerate(arguments)
+        }
+        for job in self._dask.as_completed(list(jobs), loop=self.client.loop):
+            yield jobs[job], job
+            if cancel is not None and cancel():
+                self.client.cancel(list(jobs))
+                return
