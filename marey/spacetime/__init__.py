@@ -21,7 +21,7 @@ from marey.spacetime.reduced.behaviour import BehaviourPose, BehaviourSpace
 from marey.spacetime.reduced.clip_selection import ClipSelection, select_clips
 from marey.spacetime.reduced.solve import optimize_reduced
 from marey.spacetime.repair.solve import RepairResult, make_valid
-from marey.spacetime.style import build_pose_style, build_stillness_style
+from marey.spacetime.style import Style, build_pose_style, build_stillness_style
 
 __all__ = [
     "EXAMPLES",
@@ -38,6 +38,7 @@ __all__ = [
     "SpacetimeResult",
     "StoreAnswer",
     "StoreEntry",
+    "Style",
     "ValidEditor",
     "build_flip_problem",
     "build_jump_problem",
