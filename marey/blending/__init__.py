@@ -2,13 +2,7 @@
 
 from marey.base.deprecation import deprecated_names
 from marey.blending.balance import balance_motion, lower_root_to_reach
-from marey.blending.gravity_rules import (
-    blend_acceleration,
-    blend_duration,
-    blend_velocity,
-    check_blend_weights,
-    gravity_factor,
-)
+from marey.blending.gravity_rules import blend_duration
 from marey.blending.phase_blending import (
     BlendedPhase,
     BlendResult,
@@ -21,7 +15,7 @@ from marey.blending.phase_blending import (
 )
 from marey.blending.phases import MotionPhase, cut_phases, hold_plants, phase_string
 from marey.blending.pose_blending import BlendedPoses
-from marey.blending.sources import BlendSource, Placement, PlantedFootPath
+from marey.blending.sources import BlendSource
 from marey.blending.validity import (
     BlendPrediction,
     BlendReport,
@@ -29,7 +23,6 @@ from marey.blending.validity import (
     ContactCheck,
     FlightCheck,
     PhaseCheck,
-    blend_pressure,
     check_contact,
     check_flight,
     measure_flight_tilt,
@@ -37,7 +30,6 @@ from marey.blending.validity import (
     polygon_margin,
     predict_landing_jump,
     predict_validity,
-    velocity_jump,
     whole_body_inertia,
 )
 
@@ -54,23 +46,16 @@ __all__ = [
     "FlightCheck",
     "MotionPhase",
     "PhaseCheck",
-    "Placement",
-    "PlantedFootPath",
     "align_phase",
     "balance_motion",
     "blend",
-    "blend_acceleration",
     "blend_duration",
     "blend_phase",
     "blend_plants",
-    "blend_pressure",
     "blend_sources",
-    "blend_velocity",
-    "check_blend_weights",
     "check_contact",
     "check_flight",
     "cut_phases",
-    "gravity_factor",
     "hold_plants",
     "lower_root_to_reach",
     "measure_flight_tilt",
@@ -79,7 +64,6 @@ __all__ = [
     "polygon_margin",
     "predict_landing_jump",
     "predict_validity",
-    "velocity_jump",
     "whole_body_inertia",
 ]
 
@@ -87,14 +71,12 @@ __getattr__ = deprecated_names(
     __name__,
     {
         "BlendRule": "BlendSettings",
-        "FootPath": "PlantedFootPath",
         "Poses": "BlendedPoses",
         "Source": "BlendSource",
         "ValidityRule": "BlendPrediction",
         "aligned": "align_phase",
         "balanced": "balance_motion",
         "blended_plants": "blend_plants",
-        "checked_weights": "check_blend_weights",
         "flight_tilt": "measure_flight_tilt",
         "flight_turn": "measure_flight_turn",
         "landing_jump": "predict_landing_jump",

@@ -7,31 +7,48 @@ comes down where an ankle would be too far away.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError
-from marey.dynamics import GRAVITY, Body, Supports, compute_centre_of_pressure, find_supports, solve_inverse_dynamics
+from marey.dynamics import GRAVITY, Body, compute_centre_of_pressure, find_supports, solve_inverse_dynamics
 from marey.kinematics import Limb, solve_two_bone
 from marey.motion import Motion, ensure_contacts
 
 NUM_DIRECTIONS: Final = 24  # of half planes round the soles
 _ANGLES: Final = 2.0 * np.pi * np.arange(NUM_DIRECTIONS) / NUM_DIRECTIONS
 DIRECTIONS: Final[FloatArray] = np.stack([np.sin(_ANGLES), np.cos(_ANGLES)], axis=1)
-STAY_WEIGHT: Final = 0.03  # weight of a shift against that of pressure beside the soles
-KEEP_WEIGHT: Final = 1e6  # times as much where the root is to stay
-COM_FOLLOWS_ROOT: Final = (
-    0.87  # [-] part of the root's shift that the centre of mass makes, feet staying where they are
-)
-REST_WEIGHT: Final = 100.0  # [s²] weight of its speed at both ends
-JERK_WEIGHT: Final = 1e-8  # [s⁶] weight of its third derivative
-MAX_SHIFT_M: Final = 0.08  # [m] a shift beyond this counts as pressure beside the soles does
-MAX_SHIFT_ITERATIONS: Final = 30
-SHIFT_TOL_M: Final = 1e-5  # [m]
 STENCIL_REACH: Final = 3  # frames that a row of the equations spans
 NUM_BANDS: Final = 2 * STENCIL_REACH + 2
+
+
+@dataclass(frozen=True, slots=True)
+class BalanceSettings:
+    """How far and how hard a clip leans."""
+
+    stay_weight: float = 0.03  # [-] weight of a shift against that of pressure beside the soles
+    keep_weight: float = 1e6  # [-] times as much where the root is to stay
+    com_follows_root: float = 0.87  # [-] part of the root's shift that the centre of mass makes while feet stay
+    rest_weight: float = 100.0  # [s²] weight of its speed at both ends
+    jerk_weight: float = 1e-8  # [s⁶] weight of its third derivative
+    max_shift_m: float = 0.08  # [m] a shift beyond this counts as pressure beside the soles does
+    max_iterations: int = 30  # Newton's steps of one pass
+    shift_tol_m: float = 1e-5  # [m] a step below ends them
+    num_passes: int = 2  # of measuring and moving: legs that follow have masses of their own
+    cutoff_hz: float = 12.0  # [Hz] as the validity report measures forces
+    window_s: float = 0.04  # [s] and averages them, by a window of this standard deviation
+    min_support_fraction: float = 0.1  # [-] of a support that is left by the margin
+    min_carried_weight: float = 0.2  # [body weights] less is about to fly
+    max_leg_extension: float = 0.992  # [-] straightest that the root's height leaves a leg
+    allowed_leg_extension: float = 0.975  # [-] a leg that was not as straight as this before may become so
+    final_leg_extension: float = 0.9995  # [-] straightest leg after the root was moved
+    lowering_time_s: float = 0.2  # [s] over which the root goes down so that a leg reaches
+    max_lowering_m: float = 0.05  # [m] the most that it goes down
+
+
+DEFAULT_SETTINGS: Final = BalanceSettings()
 
 
 class PressureConstraints(NamedTuple):
@@ -45,7 +62,11 @@ class PressureConstraints(NamedTuple):
 
 
 def solve_least_shift(
-    need: PressureConstraints, rate_hz: float, keep: Sequence[int] = (), before: FloatArray | None = None
+    need: PressureConstraints,
+    rate_hz: float,
+    keep: Sequence[int] = (),
+    before: FloatArray | None = None,
+    settings: BalanceSettings = DEFAULT_SETTINGS,
 ) -> FloatArray:
     r"""Find the least shift ``(F, 2)`` [m] of the root that brings the pressure onto the soles.
 
@@ -60,44 +81,49 @@ def solve_least_shift(
         rate_hz: frames per second.
         keep: frames with no shift.
         before: shift ``(F, 2)`` [m] that the clip has already, from which the new one goes on.
+        settings: weights and limits.
     """
+    from scipy.linalg import solveh_banded
+
     count = len(need.places)
     curve = _stencil_rows(count, (1.0, -2.0, 1.0), -1) * rate_hz**2
+    # L: the pressure of a pendulum moves with its shift and against its acceleration
     pendulum = -need.lever[:, None] * curve
     pendulum[:, 1] += 1.0
-    pendulum *= COM_FOLLOWS_ROOT
+    pendulum *= settings.com_follows_root
     if before is not None:
         need = need._replace(places=need.places - _apply_rows(pendulum, before))
-    still = np.full(count, STAY_WEIGHT)
-    still[[0, -1, *keep]] *= KEEP_WEIGHT
+    still = np.full(count, settings.stay_weight)
+    still[[0, -1, *keep]] *= settings.keep_weight
     ends = np.isin(np.arange(count), (0, count - 2))
-    fixed = _zero_bands(count)
+    # Lower bands of the matrix of 2 F unknowns, x and z by turns, with room for rows beyond the ends: size, jerk,
+    # speed at the ends and acceleration in flight do not change from step to step
+    fixed = np.zeros((NUM_BANDS, 2 * (count + 2 * STENCIL_REACH)))
+    jerk = _stencil_rows(count, (-1.0, 3.0, -3.0, 1.0), -1) * rate_hz**3
+    speed = _stencil_rows(count, (-1.0, 1.0), 0) * rate_hz
     _add_normal_blocks(fixed, np.ones((count, 1)), 0, _identity_blocks(still))
-    _add_normal_blocks(
-        fixed,
-        _stencil_rows(count, (-1.0, 3.0, -3.0, 1.0), -1) * rate_hz**3,
-        -1,
-        _identity_blocks(np.full(count, JERK_WEIGHT)),
-    )
-    _add_normal_blocks(fixed, _stencil_rows(count, (-1.0, 1.0), 0) * rate_hz, 0, REST_WEIGHT * _identity_blocks(ends))
+    _add_normal_blocks(fixed, jerk, -1, _identity_blocks(np.full(count, settings.jerk_weight)))
+    _add_normal_blocks(fixed, speed, 0, settings.rest_weight * _identity_blocks(ends))
     _add_normal_blocks(fixed, need.lever[:, None] * curve, -1, _identity_blocks(~need.is_carried))
-    return _solve_weighted_shift(need, pendulum, fixed)
-
-
-def _solve_weighted_shift(need: PressureConstraints, pendulum: FloatArray, fixed: FloatArray) -> FloatArray:
     beyond = need.places @ DIRECTIONS.T - need.bounds
     shift = np.zeros_like(need.places)
-    for _ in range(MAX_SHIFT_ITERATIONS):
+    for _ in range(settings.max_iterations):
+        # Half planes that the pressure, and the shift itself, is beyond at present
         out = (beyond + _apply_rows(pendulum, shift) @ DIRECTIONS.T > 0.0) & need.is_bound[:, None]
-        far = shift @ DIRECTIONS.T > MAX_SHIFT_M
+        far = shift @ DIRECTIONS.T > settings.max_shift_m
         bands = fixed.copy()
         _add_normal_blocks(bands, pendulum, -1, _direction_blocks(out))
-        _add_normal_blocks(bands, np.ones((len(shift), 1)), 0, _direction_blocks(far))
-        right = _apply_rows_transposed(pendulum, np.where(out, -beyond, 0.0) @ DIRECTIONS) + MAX_SHIFT_M * (
-            far @ DIRECTIONS
-        )
-        before, shift = shift, _solve_banded(bands, right)
-        if np.abs(shift - before).max() < SHIFT_TOL_M:
+        _add_normal_blocks(bands, np.ones((count, 1)), 0, _direction_blocks(far))
+        # Right side: L transposed times the excess
+        pull = np.where(out, -beyond, 0.0) @ DIRECTIONS
+        spread = np.pad(np.zeros_like(pull), ((1, 1), (0, 0)))
+        for n in range(3):
+            spread[n : n + count] += pendulum[:, n : n + 1] * pull
+        right = spread[1:-1] + settings.max_shift_m * (far @ DIRECTIONS)
+        own = bands[:, 2 * STENCIL_REACH : bands.shape[1] - 2 * STENCIL_REACH]
+        last = shift
+        shift = np.asarray(solveh_banded(own, right.ravel(), lower=True), dtype=np.float64).reshape(-1, 2)
+        if np.abs(shift - last).max() < settings.shift_tol_m:
             break
     return shift
 
@@ -125,24 +151,12 @@ def _apply_rows(rows: FloatArray, shift: FloatArray) -> FloatArray:
     return rows[:, :1] * padded[:-2] + rows[:, 1:2] * shift + rows[:, 2:] * padded[2:]
 
 
-def _apply_rows_transposed(rows: FloatArray, values: FloatArray) -> FloatArray:
-    """The transpose of such rows, times values ``(F, 2)``."""
-    spread = np.pad(np.zeros_like(values), ((1, 1), (0, 0)))
-    for n in range(3):
-        spread[n : n + len(values)] += rows[:, n : n + 1] * values
-    return spread[1:-1]
-
-
-def _zero_bands(count: int) -> FloatArray:
-    """Lower bands of a symmetric matrix of 2 F unknowns, x and z by turns, with room for rows beyond the ends."""
-    return np.zeros((NUM_BANDS, 2 * (count + 2 * STENCIL_REACH)))
-
-
 def _add_normal_blocks(bands: FloatArray, rows: FloatArray, first: int, blocks: FloatArray) -> None:
     """Add :math:`A^T W A` of rows ``(F, S)`` that begin ``first`` frames on, with blocks W ``(F, 2, 2)``."""
     at = np.arange(len(rows)) + first + STENCIL_REACH
     for i in range(rows.shape[1]):
         for j in range(i + 1):
+            # Block (i, j) of A^T W A; only the lower bands are kept
             part = (rows[:, i] * rows[:, j])[:, None, None] * blocks
             for a, b in ((0, 0), (0, 1), (1, 0), (1, 1)):
                 below = 2 * (i - j) + a - b
@@ -150,57 +164,40 @@ def _add_normal_blocks(bands: FloatArray, rows: FloatArray, first: int, blocks: 
                     bands[below, 2 * (at + j) + b] += part[:, a, b]
 
 
-def _solve_banded(bands: FloatArray, right: FloatArray) -> FloatArray:
-    from scipy.linalg import solveh_banded  # pyright: ignore[reportUnknownVariableType] (scipy has no types)
-
-    own = bands[:, 2 * STENCIL_REACH : bands.shape[1] - 2 * STENCIL_REACH]
-    return np.asarray(solveh_banded(own, right.ravel(), lower=True), dtype=np.float64).reshape(-1, 2)
-
-
-MAX_LEG_EXTENSION: Final = 0.992  # [-] straightest that the root's height leaves a leg
-ALLOWED_LEG_EXTENSION: Final = 0.975  # [-] a leg that was not as straight as this before may become so
-LOWERING_TIME_S: Final = 0.2  # [s] over which the root goes down so that a leg reaches
-MAX_LOWERING_M: Final = 0.05  # [m]
-
-
-def lower_root_to_reach(motion: Motion, ankles: Sequence[FloatArray]) -> Motion:
+def lower_root_to_reach(
+    motion: Motion, ankles: Sequence[FloatArray], *, settings: BalanceSettings = DEFAULT_SETTINGS
+) -> Motion:
     """The clip with its root lower where a leg is too short for its ankle, with time to go down and up.
 
     Args:
         motion: any clip.
         ankles: where the left and the right ankle will be, ``(F, 3)`` [m] each.
+        settings: how straight legs may be, how far and how fast the root goes down.
     """
     positions, down = motion.joint_positions(), np.zeros(motion.num_frames)
     for side, goals in zip(("left", "right"), ankles, strict=True):
         limb = Limb.from_name(motion.skeleton, f"{side}_leg")
         hip, ankle = positions[:, limb.upper], positions[:, limb.end]
+        # The leg keeps its extension, within what is allowed
         chain = positions[0, [limb.upper, limb.middle, limb.end]]
         length = float(np.linalg.norm(np.diff(chain, axis=0), axis=1).sum())
-        reach = np.clip(np.linalg.norm(hip - ankle, axis=1), ALLOWED_LEG_EXTENSION * length, MAX_LEG_EXTENSION * length)
+        low, high = settings.allowed_leg_extension * length, settings.max_leg_extension * length
+        reach = np.clip(np.linalg.norm(hip - ankle, axis=1), low, high)
+        # Pythagoras: how high the hip may be over an ankle that is that far away over the ground
         apart = hip - goals
         room = np.maximum(reach**2 - apart[:, 0] ** 2 - apart[:, 2] ** 2, 0.0)
         down = np.maximum(down, apart[:, 1] - np.sqrt(room))
-    down = _smooth_upper_envelope(np.clip(down, 0.0, MAX_LOWERING_M), LOWERING_TIME_S * motion.rate_hz)
+    # A smooth curve above what is needed: the highest within reach, averaged over as many frames
+    down = np.clip(down, 0.0, settings.max_lowering_m)
+    half = max(1, round(settings.lowering_time_s * motion.rate_hz))
+    windows = np.lib.stride_tricks.sliding_window_view
+    high = windows(np.pad(down, half, mode="edge"), 2 * half + 1).max(axis=1)
+    hann = np.asarray(np.hanning(2 * half + 3), dtype=np.float64)[1:-1]
+    down = windows(np.pad(high, half, mode="edge"), 2 * half + 1) @ (hann / hann.sum())
     return replace(motion, root_positions=motion.root_positions - down[:, None] * [0.0, 1.0, 0.0])
 
 
-def _smooth_upper_envelope(values: FloatArray, reach: float) -> FloatArray:
-    """A smooth curve above ``values`` (F,): the highest within ``reach`` frames, averaged over as many."""
-    half = max(1, round(reach))
-    padded = np.pad(values, half, mode="edge")
-    high = np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1).max(axis=1)
-    window = np.asarray(np.hanning(2 * half + 3), dtype=np.float64)[1:-1]
-    again = np.lib.stride_tricks.sliding_window_view(np.pad(high, half, mode="edge"), 2 * half + 1)
-    return again @ (window / window.sum())
-
-
-NUM_BALANCE_PASSES: Final = 2  # of measuring and moving: legs that follow have masses of their own
-CUTOFF_HZ: Final = 12.0  # as the validity report measures forces
-WINDOW_S: Final = 0.04  # [s] and averages them, by a window of this standard deviation
 MARGIN_M: Final = 0.01  # [m] inside the edge of the soles
-MIN_SUPPORT_FRACTION: Final = 0.1  # [-] of a support that is left by that margin
-MIN_CARRIED_WEIGHT: Final = 0.2  # [body weights] less is about to fly
-MAX_SHIFTED_LEG_EXTENSION: Final = 0.9995  # [-] straightest leg
 MIN_FRAMES: Final = 5  # shorter clips have no accelerations to speak of
 SIDES: Final = ("left", "right")
 
@@ -211,6 +208,7 @@ def balance_motion(
     *,
     keep: Sequence[int] = (),
     margin_m: float = MARGIN_M,
+    settings: BalanceSettings = DEFAULT_SETTINGS,
 ) -> Motion:
     r"""Let a clip lean where it would tip: into curves, back before stops, over the foot that carries.
 
@@ -228,74 +226,67 @@ def balance_motion(
         body: by default that of the skeleton.
         keep: frames in which the root stays where it is.
         margin_m: [m] inside the edge of the soles that the pressure keeps to.
+        settings: weights and limits.
 
     Raises:
         InputError: a frame to keep is not in the clip, or the margin is no small number.
         UnknownNameError: the skeleton lacks a leg.
     """
-    _check_balance_request(motion, keep, margin_m)
-    motion = ensure_contacts(motion)
-    if motion.num_frames < MIN_FRAMES:
-        return motion
-    body = Body.from_motion(motion) if body is None else body
-    shift, shown = np.zeros((motion.num_frames, 2)), motion
-    for _ in range(NUM_BALANCE_PASSES):
-        shift = solve_least_shift(_pressure_constraints(shown, body, margin_m), motion.rate_hz, keep, shift)
-        shown = shift_root(motion, shift)
-    return shown
-
-
-def _check_balance_request(motion: Motion, keep: Sequence[int], margin_m: float) -> None:
     wrong = [frame for frame in keep if not 0 <= frame < motion.num_frames]
     if wrong:
         raise InputError(f"frame {wrong[0]} is to stay, of {motion.num_frames}", "Count frames from zero")
     if not 0.0 <= margin_m <= 0.1:
         raise InputError(f"margin_m is {margin_m}", "Give 0 to 0.1 m")
+    motion = ensure_contacts(motion)
+    if motion.num_frames < MIN_FRAMES:
+        return motion
+    body = Body.from_motion(motion) if body is None else body
+    # Each pass measures the clip as it was moved and begins at the last shift
+    shift, shown = np.zeros((motion.num_frames, 2)), motion
+    for _ in range(settings.num_passes):
+        need = _pressure_constraints(shown, body, margin_m, settings)
+        shift = solve_least_shift(need, motion.rate_hz, keep, shift, settings)
+        shown = shift_root(motion, shift, settings)
+    return shown
 
 
-def shift_root(motion: Motion, shift: FloatArray) -> Motion:
+def shift_root(motion: Motion, shift: FloatArray, settings: BalanceSettings = DEFAULT_SETTINGS) -> Motion:
     """The clip with its root moved by ``shift`` ``(F, 2)`` [m] over the ground, and its feet where they were."""
+    # Ankles are held where they are, legs bend for the moved root
     legs = [Limb.from_name(motion.skeleton, f"{side}_leg") for side in SIDES]
     positions, frames = motion.joint_frames()
     ankles = [positions[:, leg.end] for leg in legs]
     moved = motion.root_positions.copy()
     moved[:, [0, 2]] += shift
-    held = lower_root_to_reach(replace(motion, root_positions=moved), ankles)
+    held = lower_root_to_reach(replace(motion, root_positions=moved), ankles, settings=settings)
     for leg, goals in zip(legs, ankles, strict=True):
         held = solve_two_bone(
-            held, leg, goals, end_rotations=frames[:, leg.end], stretch=MAX_SHIFTED_LEG_EXTENSION
+            held, leg, goals, end_rotations=frames[:, leg.end], stretch=settings.final_leg_extension
         ).motion
     return held
 
 
-def _pressure_constraints(motion: Motion, body: Body, margin_m: float) -> PressureConstraints:
+def _pressure_constraints(
+    motion: Motion, body: Body, margin_m: float, settings: BalanceSettings
+) -> PressureConstraints:
     """Where the ground has to push, and where it can."""
-    dynamics = solve_inverse_dynamics(body, motion, cutoff_hz=CUTOFF_HZ)
-    wrench = _moving_average(dynamics.wrench, motion.rate_hz)
-    supports = find_supports(motion, slack_s=WINDOW_S)
+    from scipy.ndimage import gaussian_filter1d
+
+    dynamics = solve_inverse_dynamics(body, motion, cutoff_hz=settings.cutoff_hz)
+    averaged = gaussian_filter1d(dynamics.wrench, settings.window_s * motion.rate_hz, axis=0, mode="mirror")
+    wrench = np.asarray(averaged, dtype=np.float64)
+    supports = find_supports(motion, slack_s=settings.window_s)
     normal = wrench[:, 1] / body.weight_n
-    carried = supports.carried & (normal > MIN_CARRIED_WEIGHT)
-    places = np.where(carried[:, None], compute_centre_of_pressure(wrench, supports.floor_m)[0], dynamics.com)[
-        :, [0, 2]
-    ]
-    lever = (dynamics.com[:, 1] - supports.floor_m) / (
-        GRAVITY * np.where(carried, np.maximum(normal, MIN_CARRIED_WEIGHT), 1.0)
-    )
-    bounds = _pressure_bounds(supports, carried, margin_m)
-    return PressureConstraints(places, lever, bounds, carried & ~supports.grips.any(axis=1), carried)
-
-
-def _moving_average(values: FloatArray, rate_hz: float) -> FloatArray:
-    from scipy.ndimage import gaussian_filter1d  # pyright: ignore[reportUnknownVariableType] (scipy has no types)
-
-    return np.asarray(gaussian_filter1d(values, WINDOW_S * rate_hz, axis=0, mode="mirror"), dtype=np.float64)
-
-
-def _pressure_bounds(supports: Supports, carried: BoolArray, margin_m: float) -> FloatArray:
-    """How far ``(F, K)`` [m] along each direction the pressure may go: the soles without their rim."""
+    carried = supports.carried & (normal > settings.min_carried_weight)
+    pressure = compute_centre_of_pressure(wrench, supports.floor_m)[0]
+    places = np.where(carried[:, None], pressure, dynamics.com)[:, [0, 2]]
+    pull = GRAVITY * np.where(carried, np.maximum(normal, settings.min_carried_weight), 1.0)
+    lever = (dynamics.com[:, 1] - supports.floor_m) / pull
+    # How far along each direction the pressure may go: the soles without their rim
     along = supports.points[:, :, [0, 2]] @ DIRECTIONS.T
     on = (supports.active & carried[:, None])[..., None]
     high = np.where(carried[:, None], np.where(on, along, -np.inf).max(axis=1, initial=-np.inf), 0.0)
     low = np.where(carried[:, None], np.where(on, along, np.inf).min(axis=1, initial=np.inf), 0.0)
     half = 0.5 * (high - low)
-    return 0.5 * (high + low) + np.maximum(half - margin_m, MIN_SUPPORT_FRACTION * half)
+    bounds = 0.5 * (high + low) + np.maximum(half - margin_m, settings.min_support_fraction * half)
+    return PressureConstraints(places, lever, bounds, carried & ~supports.grips.any(axis=1), carried)

@@ -47,7 +47,7 @@ def blend_duration(durations: Sequence[float] | FloatArray, weights: ArrayLike, 
     .. math:: T^2 = \sum_i w_i T_i^2 \quad\text{("sqrt")}, \qquad T = \sum_i w_i T_i \quad\text{("linear")}
 
     [Safonova2006]_ (5.7). With "sqrt" a blend of flights falls at gravity; with "linear", the naive rule, gravity is
-    multiplied by :func:`gravity_factor`.
+    multiplied by :math:`\sum_i w_i T_i^2 / T^2 \ge 1` (5.8).
 
     Raises:
         InputError: a duration is not positive, or an extrapolated blend would last no time.
@@ -64,24 +64,6 @@ def blend_duration(durations: Sequence[float] | FloatArray, weights: ArrayLike, 
     return float(np.sqrt(square)) if rule == "sqrt" else square
 
 
-def gravity_factor(durations: Sequence[float] | FloatArray, weights: ArrayLike, rule: str = "linear") -> float:
-    r"""By how much a blend of flights falls faster than its sources.
-
-    .. math:: s = \frac{\sum_i w_i T_i^2}{T^2} \ge 1, \qquad \max_w s = \frac{(1+\rho)^2}{4\rho},\ \rho = T_2/T_1
-
-    [Safonova2006]_ (5.8); the largest value, at :math:`w_1 = \rho/(1+\rho)`, is ours.
-    """
-    T, w = frozen(durations, None, name="durations"), frozen(weights, None, name="weights")
-    return float(w @ T**2) / blend_duration(T, w, rule) ** 2
-
-
 def blend_velocity(velocities: FloatArray, durations: FloatArray, weights: FloatArray, duration_s: float) -> FloatArray:
     r"""Velocity of a blend from those of its sources ``(k, ..., 3)``: :math:`V = \sum_i w_i V_i\,T_i/T`."""
     return np.tensordot(weights * durations / duration_s, velocities, axes=1)
-
-
-def blend_acceleration(
-    accelerations: FloatArray, durations: FloatArray, weights: FloatArray, duration_s: float
-) -> FloatArray:
-    r"""Acceleration of a blend from those of its sources ``(k, ..., 3)``: :math:`A = \sum_i w_i A_i\,(T_i/T)^2`."""
-    return np.tensordot(weights * (durations / duration_s) ** 2, accelerations, axes=1)

@@ -47,8 +47,11 @@ class BlendSettings:
     extrapolate: bool = False
 
     def __post_init__(self) -> None:
-        for kind, name, known in (("root", self.root, ROOT_SCHEMES), ("stance", self.stance, STANCE_SCHEMES),
-                                  ("rotations", self.rotations, ROTATION_MEANS)):  # fmt: skip
+        for kind, name, known in (
+            ("root", self.root, ROOT_SCHEMES),
+            ("stance", self.stance, STANCE_SCHEMES),
+            ("rotations", self.rotations, ROTATION_MEANS),
+        ):
             if name not in known:
                 raise UnknownNameError(kind, name, "blending", known)
 
@@ -176,9 +179,15 @@ def blend(
     rule = BlendSettings(time, root, stance, rotations, extrapolate)
     w = check_blend_weights(weights, len(motions), extrapolate=extrapolate)
     clips = [cut_phases(motion, clean=clean) for motion in motions]
-    _check_phase_strings(clips)
+    strings = [phase_string(clip) for clip in clips]
+    if len(set(strings)) > 1:
+        fix = "Cut the clips to the same phases"
+        raise InputError(f"the sequences of contacts differ: {' and '.join(strings)}", fix)
+    if not clips or not clips[0]:
+        raise InputError("no phase is long enough to be blended", "Give longer clips")
     body = Body.from_motion(motions[0]) if body is None else body
     rate = motions[0].rate_hz if rate_hz is None else rate_hz
+    # All sources stand where the first one begins; phases follow one another
     joiner = _PhaseSequence(body, w, rule, rate, realign=realign)
     places = [compute_placement(clip[0], clips[0][0]) for clip in clips]
     for number in range(len(clips[0])):
@@ -204,6 +213,7 @@ class _PhaseSequence:
         duration = blend_duration([p.duration_s for p in placed], self._weights, self._rule.time)
         if self._before is not None:
             self._boundaries.append(BoundaryCheck.between(*self._before, placed, duration, self._weights, self._body))
+        # Frames of the common clock that fall into the phase
         shares = self._shares(duration)
         if len(shares):
             poses = evaluate_blend(placed, self._weights, shares, self._rule, self._body)
@@ -212,6 +222,7 @@ class _PhaseSequence:
             self._checks.append(PhaseCheck.from_residuals(placed[0].kind, duration, poses.com_off_m))
         self._begin_s += duration
         self._before = placed, duration
+        # After a flight each source is turned to the blended heading
         is_turning = self._realign and placed[0].kind == "flight"
         return self._realign_placements(placed, places) if is_turning else places
 
@@ -224,21 +235,19 @@ class _PhaseSequence:
 
     def _realign_placements(self, placed: list[MotionPhase], places: list[Placement]) -> list[Placement]:
         """Places that turn each source, about its centre of mass at landing, to the blended heading."""
-        ends = [p.motion for p in placed]
-        starts = [float(m.rotations[0, 0].twist_angle(UP)) for m in ends]
-        spins = [
-            float(
-                np.ptp(_unwrapped_heading(m)[[0, -1]]) * np.sign(_unwrapped_heading(m)[-1] - _unwrapped_heading(m)[0])
-            )
-            for m in ends
-        ]
+        motions = [phase.motion for phase in placed]
+        yaws = [np.unwrap(motion.rotations[:, 0].twist_angle(UP)) for motion in motions]
+        spins = np.array([float(np.ptp(yaw[[0, -1]]) * np.sign(yaw[-1] - yaw[0])) for yaw in yaws])
+        # Headings at lift-off within half a turn of the first
+        starts = [float(motion.rotations[0, 0].twist_angle(UP)) for motion in motions]
         whole = [start - 2.0 * np.pi * np.round((start - starts[0]) / (2.0 * np.pi)) for start in starts]
-        landing = np.array(whole) + np.array(spins)
+        landing = np.array(whole) + spins
         goal = float(self._weights @ landing)
         turned: list[Placement] = []
-        for motion, place, yaw in zip(ends, places, landing, strict=True):
+        for motion, (first, here, there), yaw in zip(motions, places, landing, strict=True):
             pivot = self._body.centre_of_mass(self._body.motion(motion[-1:]))[0] * [1.0, 0.0, 1.0]
-            turned.append(_compose_turn(place, goal - float(yaw), pivot))
+            turn = goal - float(yaw)
+            turned.append((first + turn, here, SO3.exp(turn * UP) @ (there - pivot) + pivot))
         return turned
 
     def result(self, like: Motion) -> BlendResult:
@@ -254,16 +263,6 @@ class _PhaseSequence:
             name="blend",
         )
         return BlendResult(motion, BlendReport(tuple(self._checks), tuple(self._boundaries)))
-
-
-def _unwrapped_heading(motion: Motion) -> FloatArray:
-    return np.unwrap(motion.rotations[:, 0].twist_angle(UP))
-
-
-def _compose_turn(place: Placement, turn: float, pivot: FloatArray) -> Placement:
-    """Carry out ``place``, then turn about ``pivot`` (3,) [m]."""
-    first, here, there = place
-    return first + turn, here, SO3.exp(turn * UP) @ (there - pivot) + pivot
 
 
 def place_phase(phase: MotionPhase, place: Placement) -> MotionPhase:
@@ -300,6 +299,7 @@ def blend_plants(phases: Sequence[MotionPhase], weights: FloatArray) -> tuple[St
     plants: list[StancePlant] = []
     for own in zip(*(phase.plants for phase in phases), strict=True):
         position = np.tensordot(weights, np.stack([p.position for p in own]), axes=1)
+        # Headings relative to the first, by the shorter way round
         turns = np.array([p.yaw_rad - own[0].yaw_rad for p in own])
         turns = (turns + np.pi) % (2.0 * np.pi) - np.pi
         spread = float(weights @ [p.spread_m for p in own])
@@ -317,13 +317,3 @@ def _check_same_contacts(phases: Sequence[MotionPhase]) -> None:
             )
         if phase.motion.skeleton.names != first.motion.skeleton.names:
             raise InputError("the phases have other joints", "Retarget one motion to the skeleton of the other")
-
-
-def _check_phase_strings(clips: Sequence[tuple[MotionPhase, ...]]) -> None:
-    strings = [phase_string(clip) for clip in clips]
-    if len(set(strings)) > 1:
-        raise InputError(
-            f"the sequences of contacts differ: {' and '.join(strings)}", "Cut the clips to the same phases"
-        )
-    if not clips or not clips[0]:
-        raise InputError("no phase is long enough to be blended", "Give longer clips")

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError
+from marey.base import InputError
 from marey.kinematics import Limb, solve_two_bone
 from marey.motion import ContactPhase, Contacts, Motion, StancePlant, contact_phases, contact_positions, ensure_contacts
 from marey.numerics import fill_gaps
@@ -84,25 +84,20 @@ def hold_plants(motion: Motion, phases: tuple[ContactPhase, ...] | None = None) 
         if f"{side}_toe" not in names:
             continue
         ball = points[:, names.index(f"{side}_toe")]
-        shift = _plant_shifts(side, ball, phases)
+        # What carries the ball over its plant while planted, the instant at which it leaves included
+        shift, known = np.zeros_like(ball), np.zeros(len(ball), dtype=bool)
+        for phase in phases:
+            for plant in phase.plants:
+                if plant.foot == side:
+                    frames = slice(phase.start, phase.stop + 1)
+                    shift[frames] = (plant.position - ball[frames]) * [1.0, 0.0, 1.0]
+                    known[frames] = True
+        shift = fill_gaps(shift, known)
         if shift.any():
             limb = Limb.from_name(motion.skeleton, f"{side}_leg")
             ankles = held.joint_positions()[:, limb.end]
             held = solve_two_bone(held, limb, ankles + shift, stretch=MAX_PLANT_LEG_EXTENSION).motion
     return held
-
-
-def _plant_shifts(side: str, ball: FloatArray, phases: tuple[ContactPhase, ...]) -> FloatArray:
-    """What to add to a foot ``(F, 3)`` [m] so that it is over its plant while planted."""
-    shift = np.zeros_like(ball)
-    known = np.zeros(len(ball), dtype=bool)
-    for phase in phases:
-        for plant in phase.plants:
-            if plant.foot == side:
-                frames = slice(phase.start, phase.stop + 1)  # and the instant at which it leaves
-                shift[frames] = (plant.position - ball[frames]) * [1.0, 0.0, 1.0]
-                known[frames] = True
-    return fill_gaps(shift, known)
 
 
 def mark_planted(motion: Motion, planted: tuple[str, ...]) -> Motion:

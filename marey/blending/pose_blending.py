@@ -8,30 +8,48 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray, kernel
-from marey.blending.sources import UP, BlendSource, ball_position, get_leg, mean_rotations, normalise
+from marey.blending.sources import (
+    UP,
+    BlendSource,
+    ball_position,
+    find_knee_direction,
+    get_leg,
+    mean_rotations,
+    normalise,
+    project_across,
+)
 from marey.dynamics import Body
 from marey.kinematics import Limb
 from marey.lie import SO3
+from marey.lie.kernels import cross, dot, row3, solve3
 from marey.skeleton import joint_frames
 
 MAX_ROOT_ITERATIONS = 20
 MAX_ROOT_STEP_M = 0.1  # [m] longest step of the root
 DIFFERENCE_STEP_M = 1e-6  # [m] for differences
 COM_TOL_M = 1e-9  # [m]
+SINGULAR_BELOW = 1e-6  # [-] determinant of a Jacobian that counts as singular
 EXTENSION_SLACK = 1e-4  # [-] of a leg that is never stretched out
 
 
-@kernel
-def _cross(a: FloatArray, b: FloatArray, out: FloatArray) -> None:
-    x = a[1] * b[2] - a[2] * b[1]
-    y = a[2] * b[0] - a[0] * b[2]
-    out[2] = a[0] * b[1] - a[1] * b[0]
-    out[0], out[1] = x, y
+class RootSearch(NamedTuple):
+    """What is known of N poses with L planted legs whose root is sought."""
+
+    com: FloatArray  # (N, 3) [m] wanted centre of mass
+    rest: FloatArray  # (N, 3) [kg m] first moment of all but the planted legs, the root at the origin
+    rest_mass: float  # [kg] their mass
+    hips: FloatArray  # (N, L, 3) [m] relative to the root
+    ankles: FloatArray  # (N, L, 3) [m] where they stand
+    poles: FloatArray  # (N, L, 3) directions towards which the knees bend
+    lengths: FloatArray  # (L, 2) [m] thigh and shank
+    masses: FloatArray  # (L, 3) [kg] thigh, shank, foot
+    centres: FloatArray  # (N, L, 2, 3) [m] of thigh and shank: along the bone, to its side, along the knee's axis
+    feet: FloatArray  # (N, L, 3) [kg m] first moments of the planted feet
 
 
 @kernel
@@ -43,129 +61,69 @@ def _normalise(v: FloatArray) -> float:
 
 
 @kernel
-def _solve3(A: FloatArray, b: FloatArray, x: FloatArray) -> None:
-    """Solve ``A x = b`` by Cramer's rule; a singular ``A`` counts as the identity."""
-    c = np.empty(3)
-    _cross(A[:, 1], A[:, 2], c)
-    det = A[0, 0] * c[0] + A[1, 0] * c[1] + A[2, 0] * c[2]
-    if abs(det) < 1e-6:
-        x[:] = b
-        return
-    x[0] = (b[0] * c[0] + b[1] * c[1] + b[2] * c[2]) / det
-    _cross(A[:, 2], A[:, 0], c)
-    x[1] = (b[0] * c[0] + b[1] * c[1] + b[2] * c[2]) / det
-    _cross(A[:, 0], A[:, 1], c)
-    x[2] = (b[0] * c[0] + b[1] * c[1] + b[2] * c[2]) / det
-
-
-@kernel
-def _solve_leg_frame(
-    hip: FloatArray, ankle: FloatArray, pole: FloatArray, lengths: FloatArray, frame: FloatArray, reached: FloatArray
-) -> float:
-    """Columns of ``frame``: along thigh, along shank, axis of the knee; returns how far the ankle is short [m]."""
-    l1, l2 = lengths[0], lengths[1]
-    n, b = frame[0], frame[1]
-    n[:] = ankle - hip
-    far = _normalise(n)
-    length = min(max(far, abs(l1 - l2) + 1e-6), (1.0 - EXTENSION_SLACK) * (l1 + l2))
-    reached[:] = hip + length * n
-    dot = pole[0] * n[0] + pole[1] * n[1] + pole[2] * n[2]
-    b[:] = pole - dot * n
-    _normalise(b)
-    _cross(n, b, frame[2])
-    x = (l1 * l1 - l2 * l2 + length * length) / (2.0 * length)
-    r = np.sqrt(max(l1 * l1 - x * x, 0.0))
-    knee = x * n + r * b
-    b[:] = (length * n - knee) / l2
-    n[:] = knee / l1
-    return far - length
-
-
-@kernel
 def _first_moment(
-    root: FloatArray,
-    rest: FloatArray,
-    rest_mass: float,
-    hips: FloatArray,
-    ankles: FloatArray,
-    poles: FloatArray,
-    lengths: FloatArray,
-    masses: FloatArray,
-    centres: FloatArray,
-    feet: FloatArray,
-    frames: FloatArray,
-    reached: FloatArray,
-    out: FloatArray,
-) -> float:
-    """First moment of mass [kg m] of the whole body with its root there, into ``out``; returns the worst shortage."""
-    out[:] = rest + rest_mass * root
-    worst = 0.0
-    side = np.empty(3)
-    for leg in range(len(lengths)):
-        hip = root + hips[leg]
-        short = _solve_leg_frame(hip, ankles[leg], poles[leg], lengths[leg], frames[leg], reached[leg])
-        worst = max(worst, abs(short))
-        knee = hip + lengths[leg, 0] * frames[leg, 0]
+    search: RootSearch, f: int, root: FloatArray, frames: FloatArray, reached: FloatArray, out: FloatArray
+) -> None:
+    """Write the first moment of mass [kg m] of the whole body with its root there into ``out (3,)``.
+
+    ``frames (L, 3, 3)`` take the directions of thigh and shank and the axis of the knee, ``reached (L, 3)`` the ankles.
+    """
+    out[:] = search.rest[f] + search.rest_mass * root
+    for leg in range(len(search.lengths)):
+        l1, l2 = search.lengths[leg, 0], search.lengths[leg, 1]
+        hip, ankle, pole = root + search.hips[f, leg], search.ankles[f, leg], search.poles[f, leg]
+        n, b, axis = frames[leg, 0], frames[leg, 1], frames[leg, 2]
+        # From the hip towards the ankle, no farther than the leg reaches
+        n[:] = ankle - hip
+        far = _normalise(n)
+        length = min(max(far, abs(l1 - l2) + 1e-6), (1.0 - EXTENSION_SLACK) * (l1 + l2))
+        reached[leg] = hip + length * n
+        # The knee lies on its circle about that line, in the direction of the pole
+        b[:] = pole - dot(row3(search.poles[f], leg), row3(frames[leg], 0)) * n
+        _normalise(b)
+        axis[0], axis[1], axis[2] = cross(row3(frames[leg], 0), row3(frames[leg], 1))
+        x = (l1 * l1 - l2 * l2 + length * length) / (2.0 * length)
+        r = np.sqrt(max(l1 * l1 - x * x, 0.0))
+        knee = x * n + r * b
+        b[:] = (length * n - knee) / l2
+        n[:] = knee / l1
+        # Thigh and shank turn with their frames, the foot keeps its rotation
+        knee = hip + l1 * n
+        side = np.empty(3)
         for bone in range(2):
-            along, axis = frames[leg, bone], frames[leg, 2]
-            _cross(axis, along, side)
-            c = centres[leg, bone]
+            side[0], side[1], side[2] = cross(row3(frames[leg], 2), row3(frames[leg], bone))
+            c = search.centres[f, leg, bone]
             start = hip if bone == 0 else knee
-            out += masses[leg, bone] * (start + c[0] * along + c[1] * side + c[2] * axis)
-        out += feet[leg] + masses[leg, 2] * (reached[leg] - ankles[leg])
-    return worst
+            out += search.masses[leg, bone] * (start + c[0] * frames[leg, bone] + c[1] * side + c[2] * axis)
+        out += search.feet[f, leg] + search.masses[leg, 2] * (reached[leg] - ankle)
 
 
 @kernel
-def solve_roots(
-    com: FloatArray,
-    rest: FloatArray,
-    rest_mass: float,
-    hips: FloatArray,
-    ankles: FloatArray,
-    poles: FloatArray,
-    lengths: FloatArray,
-    masses: FloatArray,
-    centres: FloatArray,
-    feet: FloatArray,
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, IntArray]:
-    r"""Root positions with which the body has its centre of mass at ``com``, its planted feet where they stand.
+def solve_roots(search: RootSearch) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, IntArray]:
+    r"""Root positions with which the body has its centre of mass where it is wanted, its planted feet where they stand.
 
     Newton's method on :math:`\frac1m\sum_i m_i c_i(P) = P_{com}` with the knees on their circles:
     [Safonova2006]_ App. C, whose sums lack the division by the mass.
-
-    Args:
-        com: wanted centre of mass ``(N, 3)`` [m].
-        rest: first moment ``(N, 3)`` [kg m] of all but the planted legs, the root at the origin.
-        rest_mass: their mass [kg].
-        hips: hips ``(N, L, 3)`` [m] relative to the root.
-        ankles: planted ankles ``(N, L, 3)`` [m].
-        poles: directions ``(N, L, 3)`` towards which the knees bend.
-        lengths: thigh and shank ``(L, 2)`` [m].
-        masses: thigh, shank, foot ``(L, 3)`` [kg].
-        centres: of thigh and shank ``(N, L, 2, 3)`` [m]: along the bone, to its side, along the knee's axis.
-        feet: first moments ``(N, L, 3)`` [kg m] of the planted feet.
 
     Returns:
         Roots ``(N, 3)``, leg frames ``(N, L, 3, 3)`` (rows: thigh, shank, axis), ankles reached ``(N, L, 3)``, how far
         the centre of mass is off ``(N,)`` [m], steps ``(N,)``.
     """
-    count, legs = com.shape[0], lengths.shape[0]
+    com, legs = search.com, search.lengths.shape[0]
+    count = com.shape[0]
     roots, frames, reached = np.empty((count, 3)), np.empty((count, legs, 3, 3)), np.empty((count, legs, 3))
     off, steps = np.empty(count), np.zeros(count, dtype=np.int64)
-    total = rest_mass + masses.sum()
+    total = search.rest_mass + search.masses.sum()
     moment, moved, J = np.empty(3), np.empty(3), np.empty((3, 3))
     root, probe, move = np.empty(3), np.empty(3), np.empty(3)
     for f in range(count):
-        root[:] = com[f] - rest[f] / total if f == 0 else roots[f - 1] + com[f] - com[f - 1]
+        # Begin at the last root, carried along with the centre of mass
+        root[:] = com[f] - search.rest[f] / total if f == 0 else roots[f - 1] + com[f] - com[f - 1]
         goal = total * com[f]
         best = np.inf
         damping = 1.0
         for step in range(MAX_ROOT_ITERATIONS):
-            _first_moment(
-                root, rest[f], rest_mass, hips[f], ankles[f], poles[f], lengths, masses, centres[f], feet[f], frames[f],
-                reached[f], moment,
-            )  # fmt: skip
+            _first_moment(search, f, root, frames[f], reached[f], moment)
             miss = (goal - moment) / total
             size = float(np.linalg.norm(miss))
             if size < best:
@@ -176,21 +134,17 @@ def solve_roots(
             if size < COM_TOL_M or damping < 0.05:
                 break
             steps[f] = step + 1
+            # Jacobian of the centre of mass by differences, then a damped Newton step of limited length
             for i in range(3):
                 probe[:] = root
                 probe[i] += DIFFERENCE_STEP_M
-                _first_moment(
-                    probe, rest[f], rest_mass, hips[f], ankles[f], poles[f], lengths, masses, centres[f], feet[f],
-                    frames[f], reached[f], moved,
-                )  # fmt: skip
+                _first_moment(search, f, probe, frames[f], reached[f], moved)
                 J[:, i] = (moved - moment) / (DIFFERENCE_STEP_M * total)
-            _solve3(J, miss, move)
+            move[0], move[1], move[2] = solve3(J, (miss[0], miss[1], miss[2]), SINGULAR_BELOW)
             far = np.sqrt(move[0] * move[0] + move[1] * move[1] + move[2] * move[2])
             root += damping * min(1.0, MAX_ROOT_STEP_M / max(far, 1e-12)) * move
-        _first_moment(
-            roots[f], rest[f], rest_mass, hips[f], ankles[f], poles[f], lengths, masses, centres[f], feet[f], frames[f],
-            reached[f], moment,
-        )  # fmt: skip
+        # Legs of the best root
+        _first_moment(search, f, roots[f], frames[f], reached[f], moment)
         miss = moment / total - com[f]
         off[f] = float(np.linalg.norm(miss))
     return roots, frames, reached, off, steps
@@ -225,17 +179,14 @@ class WeightedSources:
 
     def local_rotations(self) -> FloatArray:
         """Blended local rotations ``(N, J, 4)``; the root's yaw is blended as a number, so that full turns count."""
-        yaw = self.mean(unwrap_yaws([s.yaw for s in self.sources]))
+        # Yaws shifted by whole turns so that all begin within half a turn of the first
+        first = float(self.sources[0].yaw[0])
+        turns = [float(np.round((float(s.yaw[0]) - first) / (2.0 * np.pi))) for s in self.sources]
+        yaw = self.mean([s.yaw - 2.0 * np.pi * turn for s, turn in zip(self.sources, turns, strict=True)])
         tilt = mean_rotations([s.tilt for s in self.sources], self.weights, self.rotations)
         joints = mean_rotations([s.joints for s in self.sources], self.weights, self.rotations)
         root = SO3.exp(yaw[:, None] * UP) @ tilt
         return np.concatenate([root.wxyz[:, None], joints.wxyz], axis=1)
-
-
-def unwrap_yaws(yaws: Sequence[FloatArray]) -> list[FloatArray]:
-    """Yaws ``(N,)`` shifted by whole turns so that all begin within half a turn of the first."""
-    first = yaws[0][0]
-    return [yaw - 2.0 * np.pi * np.round((yaw[0] - first) / (2.0 * np.pi)) for yaw in yaws]
 
 
 def blend_by_root(mixture: WeightedSources) -> BlendedPoses:
@@ -252,7 +203,9 @@ def blend_by_com(mixture: WeightedSources) -> BlendedPoses:
     wxyz = mixture.local_rotations()
     centres = mixture.mean([s.centres for s in mixture.sources])
     positions, frames = joint_frames(mixture.body.skeleton, np.zeros_like(centres), wxyz)
-    return BlendedPoses(centres - _centre_of_mass(mixture.body, positions, frames), wxyz, np.zeros(len(centres)))
+    shares = mixture.body.masses / mixture.body.mass_kg
+    away = np.einsum("j,njk->nk", shares, positions + frames @ mixture.body.centres)
+    return BlendedPoses(centres - away, wxyz, np.zeros(len(centres)))
 
 
 def blend_by_foot(mixture: WeightedSources, foot: str) -> BlendedPoses:
@@ -278,22 +231,25 @@ def blend_by_contact(mixture: WeightedSources, feet: Sequence[str]) -> BlendedPo
     centres = mixture.mean([s.centres for s in mixture.sources])
     positions, frames = joint_frames(body.skeleton, np.zeros_like(centres), wxyz)
     legs = [_PlantedLeg.from_mixture(mixture, foot, positions, frames) for foot in feet]
+    # All that is not a planted leg turns as blended; its first moment is known up to the root
     free = np.ones(body.skeleton.num_joints, dtype=bool)
     for leg in legs:
         free &= ~leg.thigh & ~leg.shank & ~leg.foot
     points = positions + frames @ body.centres
-    roots, turned, reached, off, steps = solve_roots(
-        centres,
-        np.einsum("j,njk->nk", body.masses * free, points),
-        float(body.masses[free].sum()),
-        np.stack([positions[:, leg.limb.upper] for leg in legs], axis=1),
-        np.stack([leg.ankle for leg in legs], axis=1),
-        np.stack([leg.pole for leg in legs], axis=1),
-        np.array([leg.lengths for leg in legs]),
-        np.array([leg.masses for leg in legs]),
-        np.stack([leg.centres for leg in legs], axis=1),
-        np.stack([leg.foot_moment for leg in legs], axis=1),
+    search = RootSearch(
+        com=centres,
+        rest=np.einsum("j,njk->nk", body.masses * free, points),
+        rest_mass=float(body.masses[free].sum()),
+        hips=np.stack([positions[:, leg.limb.upper] for leg in legs], axis=1),
+        ankles=np.stack([leg.ankle for leg in legs], axis=1),
+        poles=np.stack([leg.pole for leg in legs], axis=1),
+        lengths=np.array([leg.lengths for leg in legs]),
+        masses=np.array([leg.masses for leg in legs]),
+        centres=np.stack([leg.centres for leg in legs], axis=1),
+        feet=np.stack([leg.foot_moment for leg in legs], axis=1),
     )
+    roots, turned, reached, off, steps = solve_roots(search)
+    # Legs take the rotations that the search found
     for number, leg in enumerate(legs):
         leg.bend(wxyz, frames, turned[:, number])
     off = np.maximum(off, np.max([np.linalg.norm(reached[:, i] - leg.ankle, axis=-1) for i, leg in enumerate(legs)], 0))
@@ -327,14 +283,20 @@ class _PlantedLeg:
         pole = normalise(mixture.mean([s.feet[foot].knee for s in mixture.sources]))
         paths = [s.feet[foot] for s in mixture.sources]
         R_foot = mean_rotations([p.R_world_ankle for p in paths], mixture.weights, "slerp")
+        # The blended foot stands on its blended ball
         turn = R_foot @ frames[:, limb.end].inverse()
         ball = ball_position(body.skeleton, foot, positions, frames)
         stand = mixture.mean([p.ball for p in paths]) - turn @ (ball - ankle)
+        # Masses and first moments of thigh, shank and foot about hip, knee and ankle
         below = [_subtree_joints(body.skeleton.parents, joint) for joint in (limb.upper, limb.middle, limb.end)]
         groups = (below[0] & ~below[1], below[1] & ~below[2], below[2])
         points = positions + frames @ body.centres
         masses = np.array([body.masses[group].sum() for group in groups])
-        bones = np.stack(_bone_frames(hip, knee, ankle, pole), axis=1)
+        # Frames of thigh and shank before they turn; a straight leg bends towards its pole
+        along = normalise(ankle - hip)
+        bend = find_knee_direction(hip, knee, ankle, normalise(project_across(pole, along)))
+        axis = normalise(np.cross(along, bend))
+        bones = np.stack([_frame_rows(normalise(end), axis) for end in (knee - hip, ankle - knee)], axis=1)
         heavy = [np.einsum("j,njk->nk", body.masses * group, points) for group in groups]
         middles = [h - m * start for h, m, start in zip(heavy, masses, (hip, knee, ankle), strict=True)]
         centres = np.stack(
@@ -344,9 +306,18 @@ class _PlantedLeg:
         parents = tuple(int(body.skeleton.parents[j]) for j in (limb.upper, limb.middle, limb.end))
         moment = masses[2] * stand + turn @ middles[2]
         return cls(
-            limb, (parents[0], parents[1], parents[2]), *groups, np.array([first, second]), masses, stand, R_foot, pole,
-            bones, centres, moment,
-        )  # fmt: skip
+            limb,
+            (parents[0], parents[1], parents[2]),
+            *groups,
+            lengths=np.array([first, second]),
+            masses=masses,
+            ankle=stand,
+            R_world_foot=R_foot,
+            pole=pole,
+            bones=bones,
+            centres=centres,
+            foot_moment=moment,
+        )
 
     def bend(self, wxyz: FloatArray, frames: SO3, turned: FloatArray) -> None:
         """Write the local rotations of hip, knee and ankle into ``wxyz``; ``turned`` are new legs (N, 3, 3)."""
@@ -360,22 +331,9 @@ class _PlantedLeg:
         wxyz[:, ankle] = ((turns[1] @ frames[:, self.parents[2]]).inverse() @ self.R_world_foot).wxyz
 
 
-def _bone_frames(
-    hip: FloatArray, knee: FloatArray, ankle: FloatArray, pole: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Rows along, side, axis ``(N, 3, 3)`` of thigh and shank; a straight leg bends towards its pole."""
-    along = normalise(ankle - hip)
-    bend = knee - hip
-    bend = bend - along * (bend * along).sum(axis=-1, keepdims=True)
-    size = np.linalg.norm(bend, axis=-1, keepdims=True)
-    hint = normalise(pole - along * (pole * along).sum(axis=-1, keepdims=True))
-    sure = np.clip(size / 0.01, 0.0, 1.0)
-    axis = normalise(np.cross(along, normalise(sure * bend / np.maximum(size, 1e-12) + (1.0 - sure) * hint)))
-    return _frame_rows(normalise(knee - hip), axis), _frame_rows(normalise(ankle - knee), axis)
-
-
 def _frame_rows(along: FloatArray, axis: FloatArray) -> FloatArray:
-    axis = normalise(axis - along * (axis * along).sum(axis=-1, keepdims=True))
+    """Rows along, side, axis ``(N, 3, 3)`` of a bone."""
+    axis = normalise(project_across(axis, along))
     return np.stack([along, np.cross(axis, along), axis], axis=1)
 
 
@@ -386,7 +344,3 @@ def _subtree_joints(parents: IntArray, joint: int) -> BoolArray:
     for j in range(joint + 1, len(parents)):
         found[j] = found[parents[j]]
     return found
-
-
-def _centre_of_mass(body: Body, positions: FloatArray, frames: SO3) -> FloatArray:
-    return np.einsum("j,njk->nk", body.masses / body.mass_kg, positions + frames @ body.centres)

@@ -55,7 +55,15 @@ class BlendSource:
         tilt = SO3.exp(-yaw[:, None] * UP) @ motion.rotations[:, 0]
         positions, frames = motion.joint_frames()
         centres = np.einsum("j,njk->nk", body.masses / body.mass_kg, positions + frames @ body.centres)
-        paths = {foot: _foot_path(motion.skeleton, foot, positions, frames) for foot in feet}
+        paths: dict[str, PlantedFootPath] = {}
+        for foot in feet:
+            limb = get_leg(motion.skeleton, foot)
+            hip, knee, ankle = (positions[:, joint] for joint in (limb.upper, limb.middle, limb.end))
+            front = frames[:, limb.upper] @ limb.pole_upper
+            front = project_across(front, normalise(ankle - hip))
+            bend = find_knee_direction(hip, knee, ankle, normalise(front))
+            ball = ball_position(motion.skeleton, foot, positions, frames)
+            paths[foot] = PlantedFootPath(ball, frames[:, limb.end], bend)
         return cls(motion.root_positions, yaw, tilt, motion.rotations[:, 1:], centres, paths)
 
     def at(self, shares: FloatArray) -> BlendSource:
@@ -64,6 +72,7 @@ class BlendSource:
         Positions follow a cubic through the frames: a straight line between two frames of a flight is an acceleration
         of zero, and kinks at the frames. Rotations follow the arc between two frames.
         """
+        # Frame before each share, and the part of the step after it
         place = np.clip(shares, 0.0, 1.0) * (len(self.roots) - 1)
         low = np.minimum(np.floor(place).astype(np.int64), len(self.roots) - 2)
         part = place - low
@@ -93,18 +102,20 @@ class BlendSource:
         return BlendSource(roots, self.yaw + turn, self.tilt, self.joints, centres, feet)
 
 
-def _foot_path(skeleton: Skeleton, foot: str, positions: FloatArray, frames: SO3) -> PlantedFootPath:
-    limb = get_leg(skeleton, foot)
-    hip, knee, ankle = (positions[:, joint] for joint in (limb.upper, limb.middle, limb.end))
-    along = normalise(ankle - hip)
-    bend = knee - hip
-    bend = bend - along * (bend * along).sum(axis=-1, keepdims=True)
-    front = frames[:, limb.upper] @ limb.pole_upper
-    front = front - along * (front * along).sum(axis=-1, keepdims=True)
+def project_across(v: FloatArray, along: FloatArray) -> FloatArray:
+    """The part of vectors ``(N, 3)`` across unit vectors ``(N, 3)``."""
+    return v - along * (v * along).sum(axis=-1, keepdims=True)
+
+
+def find_knee_direction(hip: FloatArray, knee: FloatArray, ankle: FloatArray, front: FloatArray) -> FloatArray:
+    """Unit vectors ``(N, 3)`` across the line from hip to ankle, in which the knee bends.
+
+    A leg straighter than 1 cm has no plane: ``front (N, 3)``, a unit vector across that line, tells.
+    """
+    bend = project_across(knee - hip, normalise(ankle - hip))
     size = np.linalg.norm(bend, axis=-1, keepdims=True)
-    sure = np.clip(size / 0.01, 0.0, 1.0)  # a leg straighter than 1 cm has no plane: its front tells
-    bend = normalise(sure * bend / np.maximum(size, 1e-12) + (1.0 - sure) * normalise(front))
-    return PlantedFootPath(ball_position(skeleton, foot, positions, frames), frames[:, limb.end], bend)
+    sure = np.clip(size / 0.01, 0.0, 1.0)
+    return normalise(sure * bend / np.maximum(size, 1e-12) + (1.0 - sure) * front)
 
 
 @lru_cache(maxsize=64)
@@ -124,19 +135,17 @@ def ball_position(skeleton: Skeleton, foot: str, positions: FloatArray, R_world_
 def interpolate_catmull_rom(values: FloatArray, low: IntArray, part: FloatArray) -> FloatArray:
     """Catmull-Rom curve through values ``(F, k)`` at ``low + part``, exact for parabolas inside and at the ends."""
     last = len(values) - 1
-    before, after = np.maximum(low - 1, 0), np.minimum(low + 2, last)
+    # One frame beyond each end, on the parabola through the last three
+    beyond: list[FloatArray] = []
+    for end, step in ((0, 1), (last, -1)):
+        a, b = values[end], values[end + step]
+        c = values[end + 2 * step] if len(values) > 2 else 2.0 * b - a
+        beyond.append(3.0 * a - 3.0 * b + c)
     p1, p2 = values[low], values[low + 1]
-    p0 = np.where((low == 0)[:, None], _extrapolate_end(values, 0, 1), values[before])
-    p3 = np.where((low == last - 1)[:, None], _extrapolate_end(values, last, -1), values[after])
+    p0 = np.where((low == 0)[:, None], beyond[0], values[np.maximum(low - 1, 0)])
+    p3 = np.where((low == last - 1)[:, None], beyond[1], values[np.minimum(low + 2, last)])
     t = part[:, None]
     return p1 + 0.5 * t * (p2 - p0 + t * (2.0 * p0 - 5.0 * p1 + 4.0 * p2 - p3 + t * (3.0 * (p1 - p2) + p3 - p0)))
-
-
-def _extrapolate_end(values: FloatArray, end: int, step: int) -> FloatArray:
-    """The value one frame beyond an end, on the parabola through the last three."""
-    a, b = values[end], values[end + step]
-    c = values[end + 2 * step] if len(values) > 2 else 2.0 * b - a
-    return 3.0 * a - 3.0 * b + c
 
 
 def normalise(v: FloatArray) -> FloatArray:
@@ -155,6 +164,7 @@ def mean_rotations(rotations: Sequence[SO3], weights: FloatArray, method: str = 
         return SO3.exp(np.tensordot(weights, np.stack([q.log() for q in rotations]), axes=1))
     if len(rotations) == 2:
         return rotations[0].slerp(rotations[1], float(weights[1]))
+    # Body-frame iteration from the heaviest source
     mean = rotations[int(np.argmax(weights))]
     for _ in range(50):
         step = np.tensordot(weights, np.stack([(mean.inverse() @ q).log() for q in rotations]), axes=1)

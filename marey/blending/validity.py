@@ -59,14 +59,17 @@ def check_flight(motion: Motion, body: Body | None = None) -> FlightCheck:
         raise InputError(f"a flight of {motion.num_frames} frames", "Give at least five")
     body = Body.from_motion(motion) if body is None else body
     centres = body.centre_of_mass(motion)
+    # Parabola of the centre of mass by least squares, with time from the middle of the flight
     t = np.linspace(-1.0, 1.0, len(centres)) * 0.5 * motion.duration_s
     basis = np.stack([np.ones_like(t), t, 0.5 * t * t], axis=1)
     fit = np.linalg.lstsq(basis, centres, rcond=None)[0]
+    # The path over the ground against its principal line
     level = centres[:, [0, 2]] - centres[:, [0, 2]].mean(axis=0)
     across = np.linalg.svd(level)[2][1]
+    # Angular momentum against its mean, as a spin of the whole body
     H = compute_momentum(body, motion, cutoff_hz=None)[:, 3:]
     off = H - H.mean(axis=0)
-    spins = _solve_batch(whole_body_inertia(body, motion), off)
+    spins = np.asarray(np.linalg.solve(whole_body_inertia(body, motion), off[..., None]), dtype=np.float64)[..., 0]
     return FlightCheck(
         gravity=float(fit[2, 1]),
         horizontal=float(np.hypot(fit[2, 0], fit[2, 2])),
@@ -74,10 +77,6 @@ def check_flight(motion: Motion, body: Body | None = None) -> FlightCheck:
         momentum_drift=float(np.linalg.norm(off, axis=1).max() / max(float(np.linalg.norm(H.mean(axis=0))), 1e-9)),
         spin_drift=float(np.linalg.norm(spins, axis=1).max()),
     )
-
-
-def _solve_batch(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
-    return np.asarray(np.linalg.solve(matrices, vectors[..., None]), dtype=np.float64)[..., 0]
 
 
 def whole_body_inertia(body: Body, motion: Motion) -> FloatArray:
@@ -140,6 +139,7 @@ def check_contact(motion: Motion, body: Body | None = None, *, floor_m: float = 
         GRAVITY,
         0.0,
     ]
+    # Friction that the blend needs, and the margin of balance inside the soles
     ratio = np.hypot(force[:, 0], force[:, 2]) / np.maximum(force[:, 1], 1e-9)
     polygon = np.concatenate(corners)
     margin = min(polygon_margin(c, polygon) for c in centres[:, [0, 2]])
@@ -174,48 +174,19 @@ def _segment_distance(p: FloatArray, ends: FloatArray) -> float:
 def _convex_hull(points: FloatArray) -> FloatArray:
     """Corners of the convex hull, counter-clockwise (Andrew's two chains)."""
     order = points[np.lexsort((points[:, 1], points[:, 0]))]
-    chains: list[list[FloatArray]] = []
+    hull: list[FloatArray] = []
     for line in (order, order[::-1]):
         chain: list[FloatArray] = []
-        for p in line:
-            while len(chain) > 1 and _cross_of_corner(chain[-2], chain[-1], p) <= 0.0:
+        for c in line:
+            # A corner that does not turn to the left is inside
+            while len(chain) > 1:
+                a, b = chain[-2:]
+                if (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]) > 0.0:
+                    break
                 chain.pop()
-            chain.append(p)
-        chains.append(chain[:-1])
-    hull = chains[0] + chains[1]
+            chain.append(c)
+        hull += chain[:-1]
     return np.array(hull if hull else [order[0]])
-
-
-def _cross_of_corner(a: FloatArray, b: FloatArray, c: FloatArray) -> float:
-    return float((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))
-
-
-def blend_pressure(
-    pressures: FloatArray, forces: FloatArray, centres: FloatArray, durations: FloatArray, weights: FloatArray
-) -> FloatArray:
-    r"""Centre of pressure ``(2,)`` (x, z) [m] of a blend of two motions.
-
-    .. math:: p = \alpha_1 p_1 + \alpha_2 p_2 + \frac{w_1 w_2}{F_n}
-              \big(\Delta F_n\,\Delta c - \Delta c_y\,\Delta F\big)_{xz}, \qquad
-              \alpha_i = w_i\Big(\frac{T_i}{T}\Big)^2\frac{F_{n,i}}{F_n}
-
-    with :math:`\Delta c = c_2 - c_1`, :math:`\Delta F = (T_1/T)^2 F_1 - (T_2/T)^2 F_2`. The mean stays in a common
-    convex polygon; the cross term vanishes where centres or forces agree. Open in [Safonova2006]_ §5.6, solved here.
-
-    Args:
-        pressures: of the sources ``(2, 2)`` (x, z) [m].
-        forces: from the ground ``(2, 3)`` [N].
-        centres: centres of mass above the floor ``(2, 3)`` [m].
-        durations: ``(2,)`` [s].
-        weights: ``(2,)``.
-    """
-    T = np.sqrt(float(weights @ durations**2))
-    scaled = (durations / T)[:, None] ** 2 * forces
-    total = float(weights @ scaled[:, 1])
-    share = weights * scaled[:, 1] / total
-    dF, dc = scaled[0] - scaled[1], centres[1] - centres[0]
-    cross = dF[1] * dc - dc[1] * dF
-    return share @ pressures + weights[0] * weights[1] / total * cross[[0, 2]]
 
 
 REACH_TOL_M: Final = 0.01  # [m] a centre of mass farther off than this is out of reach of the legs
@@ -259,6 +230,7 @@ class BoundaryCheck:
         body: Body,
     ) -> BoundaryCheck:
         """Compare the blended velocity at the end of one phase with that at the start of the next."""
+        # Blended velocities on both sides of the border, by the law of blend_velocity
         leave = np.stack([end_velocity(p, body, -1) for p in before])
         arrive = np.stack([end_velocity(p, body, 0) for p in after])
         spans = [np.array([p.duration_s for p in phases]) for phases in (before, after)]
@@ -310,41 +282,15 @@ def end_velocity(phase: MotionPhase, body: Body, end: int) -> FloatArray:
     return rate * ((-3.0 * a + 4.0 * b - c) if end == 0 else (3.0 * c - 4.0 * b + a)) / 2.0
 
 
-def velocity_jump(
-    velocities: FloatArray,
-    before_s: FloatArray,
-    after_s: FloatArray,
-    weights: FloatArray,
-    turns: FloatArray | None = None,
-) -> FloatArray:
-    r"""Jump ``(3,)`` [m/s] of a blend's velocity at the border of two phases.
+@dataclass(frozen=True, slots=True)
+class PredictionSettings:
+    """From which differences on a blend of two phases looks wrong."""
 
-    .. math:: \Delta V = \sum_i w_i \Big[R(\psi - \psi_i)\frac{T_i'}{T'} - \frac{T_i}{T}\Big] V_i
-
-    Zero if and only if the phases of all sources have the same ratio of durations and nobody is turned
-    ([Safonova2006]_ §5.4; the closed form is ours).
-
-    Args:
-        velocities: of the sources at the border ``(k, 3)`` [m/s].
-        before_s: durations of their phases before it ``(k,)`` [s].
-        after_s: after it.
-        weights: ``(k,)``.
-        turns: by how much each is realigned ``(k,)`` [rad]; not at all by default.
-    """
-    before, after = (np.sqrt(float(weights @ T**2)) for T in (before_s, after_s))
-    turned = velocities
-    if turns is not None:
-        c, s = np.cos(turns), np.sin(turns)
-        x, y, z = velocities.T
-        turned = np.stack([c * x + s * z, y, c * z - s * x], axis=1)
-    return (weights * after_s / after) @ turned - (weights * before_s / before) @ velocities
-
-
-TURN_RAD: Final = float(np.deg2rad(30.0))  # turns in flight that differ by less blend well
-TILT_RAD: Final = float(np.deg2rad(30.0))  # a body that tilts by less does not visibly rotate
-AXIS_RAD: Final = float(np.deg2rad(20.0))  # axes of two tumbles nearer than this are the same
-MAX_TILT_RATIO: Final = 0.3  # [-] and their angles may differ by this part
-MAX_DURATION_RATIO: Final = 3.0  # [-] of durations: beyond it even the blended squares look wrong
+    turn_rad: float = float(np.deg2rad(30.0))  # turns in flight that differ by less blend well
+    tilt_rad: float = float(np.deg2rad(30.0))  # a body that tilts by less does not visibly rotate
+    axis_rad: float = float(np.deg2rad(20.0))  # axes of two tumbles nearer than this are the same
+    max_tilt_ratio: float = 0.3  # [-] and their angles may differ by this part
+    max_duration_ratio: float = 3.0  # [-] of durations: beyond it even the blended squares look wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +302,12 @@ class BlendPrediction:
 
 
 def predict_validity(
-    first: MotionPhase, second: MotionPhase, weight: float = 0.5, body: Body | None = None
+    first: MotionPhase,
+    second: MotionPhase,
+    weight: float = 0.5,
+    body: Body | None = None,
+    *,
+    settings: PredictionSettings | None = None,
 ) -> BlendPrediction:
     """Tell whether a blend will look right, from the sources alone ([Safonova2006]_ §5.5).
 
@@ -369,33 +320,33 @@ def predict_validity(
         second: another of the same skeleton.
         weight: of the first.
         body: of the first by default.
+        settings: from which differences on a blend looks wrong.
     """
+    limits = PredictionSettings() if settings is None else settings
     if first.planted != second.planted:
         return BlendPrediction(False, (f"other contacts: {first.planted} and {second.planted}",))
     reasons: list[str] = []
     ratio = max(first.duration_s, second.duration_s) / min(first.duration_s, second.duration_s)
-    if ratio > MAX_DURATION_RATIO:
+    if ratio > limits.max_duration_ratio:
         reasons.append(f"one lasts {ratio:.1f} times as long as the other")
     if first.kind == "flight":
         body = Body.from_motion(first.motion) if body is None else body
-        reasons += _flight_faults(first, second, weight, body)
+        turns = [measure_flight_turn(phase) for phase in (first, second)]
+        apart = abs(turns[0] - turns[1])
+        if apart > limits.turn_rad:
+            jump = predict_landing_jump((first, second), np.array(turns), np.array([weight, 1.0 - weight]), body)
+            if jump > LEVEL_JUMP_MPS:
+                degrees = np.rad2deg(apart)
+                reasons.append(f"turns differ by {degrees:.0f} degrees and the landing would jump by {jump:.1f} m/s")
+        # Tumbles may be blended if both turn about one axis, by about as much
+        tilts = [measure_flight_tilt(phase) for phase in (first, second)]
+        sizes = [float(np.linalg.norm(tilt)) for tilt in tilts]
+        is_same = min(sizes) >= 1e-6 and abs(sizes[0] - sizes[1]) <= limits.max_tilt_ratio * max(sizes)
+        if is_same:
+            is_same = float(tilts[0] @ tilts[1]) / (sizes[0] * sizes[1]) > np.cos(limits.axis_rad)
+        if max(sizes) > limits.tilt_rad and not is_same:
+            reasons.append(f"the bodies tumble by {np.rad2deg(sizes[0]):.0f} and {np.rad2deg(sizes[1]):.0f} degrees")
     return BlendPrediction(not reasons, tuple(reasons))
-
-
-def _flight_faults(first: MotionPhase, second: MotionPhase, weight: float, body: Body) -> list[str]:
-    reasons: list[str] = []
-    turns = [measure_flight_turn(phase) for phase in (first, second)]
-    apart = abs(turns[0] - turns[1])
-    if apart > TURN_RAD:
-        jump = predict_landing_jump((first, second), np.array(turns), np.array([weight, 1.0 - weight]), body)
-        if jump > LEVEL_JUMP_MPS:
-            degrees = np.rad2deg(apart)
-            reasons.append(f"turns differ by {degrees:.0f} degrees and the landing would jump by {jump:.1f} m/s")
-    tilts = [measure_flight_tilt(phase) for phase in (first, second)]
-    sizes = [float(np.linalg.norm(tilt)) for tilt in tilts]
-    if max(sizes) > TILT_RAD and not _is_same_axis(tilts, sizes):
-        reasons.append(f"the bodies tumble by {np.rad2deg(sizes[0]):.0f} and {np.rad2deg(sizes[1]):.0f} degrees")
-    return reasons
 
 
 def measure_flight_turn(phase: MotionPhase) -> float:
@@ -418,15 +369,9 @@ def predict_landing_jump(
     """Level jump of velocity [m/s] at landing after realigning two flights that turn differently."""
     velocities = np.stack([end_velocity(phase, body, -1) for phase in phases])
     spans = np.array([phase.duration_s for phase in phases])
+    # Velocities of the sources, scaled in time, before and after they are turned to the blended heading
     scale = weights * spans / blend_duration(spans, weights)
     goal = float(weights @ turns)
     turned = np.stack([SO3.exp((goal - t) * UP) @ v for t, v in zip(turns, velocities, strict=True)])
     jump = scale @ (turned - velocities)
     return float(np.hypot(jump[0], jump[2]))
-
-
-def _is_same_axis(tilts: list[FloatArray], sizes: list[float]) -> bool:
-    if min(sizes) < 1e-6:
-        return False
-    cosine = float(tilts[0] @ tilts[1]) / (sizes[0] * sizes[1])
-    return cosine > np.cos(AXIS_RAD) and abs(sizes[0] - sizes[1]) <= MAX_TILT_RATIO * max(sizes)

@@ -3,7 +3,7 @@
 from marey.base.deprecation import deprecated_names
 from marey.numerics.dense_qp import solve_qp
 from marey.numerics.differences import fill_gaps, smootherstep, smoothstep
-from marey.numerics.splines import KnotSpline, UniformBSpline
+from marey.numerics.splines import KnotSpline, evaluate_clamped_spline
 from marey.numerics.sqp.programme import NonlinearProgramme, SQPIteration, SQPResult
 from marey.numerics.sqp.solver import solve_sqp
 from marey.numerics.status import SolveStatus
@@ -14,7 +14,7 @@ __all__ = [
     "SQPIteration",
     "SQPResult",
     "SolveStatus",
-    "UniformBSpline",
+    "evaluate_clamped_spline",
     "fill_gaps",
     "smootherstep",
     "smoothstep",

@@ -1,4 +1,4 @@
-"""B-splines over uniform knots, and cubic splines over knots of any spacing, aligned with the phases of a motion.
+"""Cubic splines over knots of any spacing, aligned with the phases of a motion, and curves of control points.
 
 Both rest on the Cox-de Boor recurrences, evaluated over many times at once.
 """
@@ -6,8 +6,8 @@ Both rest on the Cox-de Boor recurrences, evaluated over many times at once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +17,11 @@ from marey.base import EPS, FloatArray, InputError, IntArray, UnknownNameError, 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array, csr_array
 
+Side = Literal["left", "right"]
 
+DEGREE = 3
+MAX_SPANS = 100_000  # of a phase; more is a slip of the pen that would fill the memory
+WHOLE_SPANS_TOL = 1e-9  # [-] of a span; a phase of 0.3 s holds three spans of 0.1 s, not four
 EDGE_TOL = 64 * EPS  # [-] of the larger of span and times; a time computed as the end may miss it by rounding
 
 
@@ -32,15 +36,6 @@ def clip_to_domain(t: FloatArray, start: float, stop: float) -> FloatArray:
     if np.any(bad):
         raise InputError(f"time {t[bad][0]:g} is outside the curve", f"It goes from {start:g} to {stop:g}")
     return np.clip(t, start, stop)
-
-
-def uniform_knots(start: float, stop: float, num_spans: int, degree: int, is_clamped: bool) -> FloatArray:
-    """Knots ``(num_spans + 2 * degree + 1,)``: equal spans from start to stop, ends repeated or continued."""
-    index = np.arange(-degree, num_spans + degree + 1)
-    if is_clamped:
-        index = np.clip(index, 0, num_spans)
-    share = index / num_spans
-    return start * (1.0 - share) + stop * share
 
 
 def local_basis(knots: FloatArray, degree: int, spans: IntArray, t: FloatArray) -> FloatArray:
@@ -89,168 +84,23 @@ def blossom(
     return points[:, degree]
 
 
-def difference_weights(knots: FloatArray, degree: int) -> FloatArray:
-    r"""Factors :math:`p / (\tau_{k+p+1} - \tau_{k+1})` of the coefficients' differences in the derivative."""
-    return degree / (knots[degree + 1 : -1] - knots[1 : -degree - 1])
+def evaluate_clamped_spline(points: FloatArray, u: FloatArray) -> FloatArray:
+    """Points ``(*S, n)`` of a B-spline at parameters ``(*S)`` from 0 to 1.
 
+    The knots are equally spaced and repeated at the ends, so that the curve begins at the first control point and ends
+    at the last.
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class UniformBSpline:
-    r"""A curve :math:`x(t) = \sum_k c_k\,\phi_k(t)` over equal knot spans between ``start`` and ``stop``.
-
-    At most ``degree + 1`` of the basis functions are not zero at any time. With clamped ends the first and last knots
-    are repeated, so that the curve starts at the first coefficient and ends at the last. [Fang2003]_ §2.3.
+    Args:
+        points: control points ``(K, n)``; the curve is cubic, or of degree ``K - 1`` with fewer than four.
+        u: parameters.
     """
-
-    coefficients: FloatArray  # (K, ...) one row for each basis function
-    degree: int = 3
-    start: float = 0.0  # [s]
-    stop: float = 1.0  # [s]
-    is_clamped: bool = True
-
-    def __post_init__(self) -> None:
-        coefficients = frozen(self.coefficients, name="coefficients")
-        object.__setattr__(self, "coefficients", coefficients)
-        object.__setattr__(self, "start", float(self.start))
-        object.__setattr__(self, "stop", float(self.stop))
-        if self.degree < 0:
-            raise InputError(f"degree is {self.degree}", "It cannot be negative")
-        if coefficients.ndim == 0 or len(coefficients) <= self.degree:
-            raise InputError(f"{coefficients.shape} coefficients for degree {self.degree}", "Give more than the degree")
-        if not (np.isfinite(self.start) and np.isfinite(self.stop) and self.start < self.stop):
-            raise InputError(f"the curve goes from {self.start} to {self.stop}", "The stop must come after the start")
-
-    @classmethod
-    def fit(
-        cls,
-        times: ArrayLike,
-        values: ArrayLike,
-        *,
-        num_spans: int,
-        degree: int = 3,
-        interval: tuple[float, float] | None = None,
-        is_clamped: bool = True,
-        weights: ArrayLike | None = None,
-    ) -> UniformBSpline:
-        r"""Curve nearest to samples: :math:`\min_c \sum_i w_i \|x(t_i) - y_i\|^2`.
-
-        Args:
-            times: when each sample was taken ``(m,)`` [s], in any order.
-            values: samples ``(m, ...)``.
-            num_spans: how many equal spans; the curve has ``num_spans + degree`` coefficients.
-            degree: of the pieces.
-            interval: start and stop [s]; those of the times by default.
-            is_clamped: repeat the knots at the ends.
-            weights: how much each sample counts ``(m,)``, positive.
-
-        Raises:
-            InputError: the samples leave a coefficient undetermined (Schoenberg-Whitney); the message tells where.
-        """
-        from marey.numerics.spline_matrices import fit_coefficients
-
-        t = frozen(times, None, name="times")
-        if num_spans < 1 or t.size == 0:
-            raise InputError(f"a fit of {t.size} samples over {num_spans} spans", "Both must be at least one")
-        start, stop = (float(t.min()), float(t.max())) if interval is None else interval
-        empty = cls(np.zeros(num_spans + degree), degree, start, stop, is_clamped)
-        return replace(empty, coefficients=fit_coefficients(empty, t, values, weights))
-
-    @property
-    def num_coefficients(self) -> int:
-        """How many basis functions there are."""
-        return len(self.coefficients)
-
-    @property
-    def num_spans(self) -> int:
-        """How many polynomial pieces the curve has."""
-        return self.num_coefficients - self.degree
-
-    @property
-    def knots(self) -> FloatArray:
-        """Knot times ``(K + degree + 1,)`` [s]."""
-        return uniform_knots(self.start, self.stop, self.num_spans, self.degree, self.is_clamped)
-
-    @property
-    def greville(self) -> FloatArray:
-        """Time ``(K,)`` [s] at which each coefficient has most of its say: the mean of its inner knots."""
-        if self.degree == 0:
-            return 0.5 * (self.knots[:-1] + self.knots[1:])
-        inner = np.lib.stride_tricks.sliding_window_view(self.knots[1:-1], self.degree)
-        return inner.mean(axis=-1)
-
-    def __call__(self, times: ArrayLike, derivative: int = 0) -> FloatArray:
-        """Values ``(..., *S)`` at times ``(...)`` [s], or derivatives of any order, for coefficients ``(K, *S)``."""
-        if derivative:
-            return self.derivative(derivative)(times)
-        t = np.asarray(times, dtype=np.float64)
-        spans, basis = self._local(t.ravel())
-        rows = self.coefficients[spans[:, None] + np.arange(self.degree + 1)]
-        return np.einsum("mk,mk...->m...", basis, rows).reshape(t.shape + self.coefficients.shape[1:])
-
-    def derivative(self, order: int = 1) -> UniformBSpline:
-        r"""Return the derivative as a curve of lower degree.
-
-        .. math:: c'_k = p\,\frac{c_{k+1} - c_k}{\tau_{k+p+1} - \tau_{k+1}}
-        """
-        if order < 0:
-            raise InputError(f"derivative of order {order}", "It cannot be negative")
-        curve = self
-        for _ in range(order):
-            curve = curve._differentiate()
-        return curve
-
-    def basis_matrix(self, times: ArrayLike, derivative: int = 0) -> csr_array:
-        """Sparse matrix ``(m, K)`` that takes coefficients to values (or derivatives) at times ``(m,)`` [s]."""
-        from marey.numerics.spline_matrices import sparse_rows, times_differences
-
-        t = frozen(times, None, name="times")
-        if derivative > self.degree:
-            return sparse_rows(np.zeros((t.size, 0)), np.zeros((t.size, 0), dtype=np.int64), self.num_coefficients)
-        lowered = self.derivative(derivative)
-        spans, basis = lowered._local(t)
-        matrix = sparse_rows(basis, spans[:, None] + np.arange(lowered.degree + 1), lowered.num_coefficients)
-        for degree in range(lowered.degree + 1, self.degree + 1):
-            knots = uniform_knots(self.start, self.stop, self.num_spans, degree, self.is_clamped)
-            matrix = times_differences(matrix, difference_weights(knots, degree))
-        return matrix
-
-    def refine(self, factor: int = 2) -> UniformBSpline:
-        """Same curve with every span cut into ``factor`` equal ones, by knot insertion (blossoms)."""
-        if factor < 1:
-            raise InputError(f"spans cut into {factor}", "The factor is at least one")
-        finer = replace(self, coefficients=np.zeros(self.num_spans * factor + self.degree))
-        new = finer.knots
-        j = np.arange(finer.num_coefficients)
-        arguments = new[j[:, None] + np.arange(1, self.degree + 1)]
-        pieces = np.clip(j - self.degree // 2, 0, finer.num_spans - 1) // factor  # one piece under each new basis
-        return replace(self, coefficients=blossom(self.knots, self.coefficients, self.degree, pieces, arguments))
-
-    def _local(self, t: FloatArray) -> tuple[IntArray, FloatArray]:
-        """Span index ``(m,)`` of each time, and the basis functions ``(m, degree + 1)`` there."""
-        t = clip_to_domain(t, self.start, self.stop)
-        width = (self.stop - self.start) / self.num_spans
-        spans = np.clip(((t - self.start) / width).astype(np.int64), 0, self.num_spans - 1)
-        return spans, local_basis(self.knots, self.degree, spans, t)
-
-    def _differentiate(self) -> UniformBSpline:
-        if self.degree == 0:
-            return replace(self, coefficients=np.zeros_like(self.coefficients))
-        weights = difference_weights(self.knots, self.degree)
-        shape = (-1,) + (1,) * (self.coefficients.ndim - 1)
-        slopes = weights.reshape(shape) * np.diff(self.coefficients, axis=0)
-        return replace(self, coefficients=slopes, degree=self.degree - 1)
-
-    def __repr__(self) -> str:
-        ends = "clamped" if self.is_clamped else "open"
-        shape = self.coefficients.shape[1:]
-        return f"UniformBSpline(degree {self.degree}, {self.num_spans} spans, {ends}, values {shape})"
-
-
-Side = Literal["left", "right"]
-
-DEGREE = 3
-MAX_SPANS = 100_000  # of a phase; more is a slip of the pen that would fill the memory
-WHOLE_SPANS_TOL = 1e-9  # [-] of a span; a phase of 0.3 s holds three spans of 0.1 s, not four
+    degree = min(DEGREE, len(points) - 1)
+    num_spans = len(points) - degree
+    knots = np.clip(np.arange(-degree, num_spans + degree + 1), 0, num_spans) / num_spans
+    t = clip_to_domain(u.ravel(), 0.0, 1.0)
+    spans = np.clip((t / (1.0 / num_spans)).astype(np.int64), 0, num_spans - 1)
+    near = points[spans[:, None] + np.arange(degree + 1)]
+    return np.einsum("mk,mkn->mn", local_basis(knots, degree, spans, t), near).reshape(*u.shape, points.shape[1])
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -350,10 +200,12 @@ class KnotSpline:
             derivative: order, 0 to 3.
             side: from which side a time exactly on a knot is seen, where a derivative may jump.
         """
-        from marey.numerics.spline_matrices import sparse_rows
+        from scipy.sparse import csr_array
 
         spans, basis = self.local(t, derivative, side)
-        return sparse_rows(basis, spans[:, None] + np.arange(DEGREE + 1), self.num_coefficients)
+        columns = spans[:, None] + np.arange(DEGREE + 1)
+        starts = np.arange(len(basis) + 1, dtype=np.int64) * np.int64(DEGREE + 1)
+        return csr_array((basis.ravel(), columns.ravel(), starts), (len(basis), self.num_coefficients))
 
     def local(self, t: ArrayLike, derivative: int = 0, side: Side = "right") -> tuple[IntArray, FloatArray]:
         """First of the four functions that live at each time ``(T,)``, and the four's values ``(T, 4)``."""
@@ -377,15 +229,16 @@ class KnotSpline:
         Args:
             weights: of the spans ``(S,)``, or one for all.
         """
-        from marey.numerics.spline_matrices import weighted_gram
+        from scipy.sparse import csc_array, diags_array
 
         times, quadrature = self.gauss_times(2)
         spans = _expand_per_phase(weights, self.num_spans, "weights")
-        return weighted_gram(self.design(times, 2), quadrature * np.repeat(spans, 2))
+        design: Any = self.design(times, 2)
+        return csc_array(design.T @ diags_array(quadrature * np.repeat(spans, 2)) @ design)
 
     def refine(self, factor: int = 2) -> tuple[KnotSpline, csr_array]:
         """Cut every span into ``factor`` equal ones: the finer basis, and the matrix that keeps the curve the same."""
-        from marey.numerics.spline_matrices import drop_zeros
+        from scipy.sparse import csr_array
 
         if factor < 1:
             raise InputError(f"spans cut into {factor}", "The factor is at least one")
@@ -399,7 +252,7 @@ class KnotSpline:
         pieces = np.searchsorted(self.knots, middle, side="right") - 1 - DEGREE
         arguments = finer.knots[j[:, None] + np.arange(1, DEGREE + 1)]
         matrix = blossom(self.knots, np.eye(self.num_coefficients), DEGREE, pieces, arguments)
-        return finer, drop_zeros(matrix)
+        return finer, csr_array(matrix)
 
     def fit(self, t: ArrayLike, values: ArrayLike, *, smoothing: float = 1e-9) -> FloatArray:
         r"""Coefficients ``(K, ...)`` of the curve nearest to samples ``(T, ...)`` at times ``(T,)`` [s].
@@ -409,7 +262,8 @@ class KnotSpline:
         Raises:
             InputError: a sample is missing or not finite, or a time is outside the knots.
         """
-        from marey.numerics.spline_matrices import fit_with_smoothing
+        from scipy.sparse import csc_array
+        from scipy.sparse.linalg import splu
 
         samples = frozen(values, name="values")
         if samples.size == 0 or samples.shape[:1] != np.shape(t):
@@ -417,7 +271,12 @@ class KnotSpline:
                 f"values have shape {samples.shape}, there are {np.size(t)} times", "Give one row for each"
             )
         flat = samples.reshape(samples.shape[0], -1)
-        fitted = fit_with_smoothing(self.design(t), self.second_derivative_gram(), flat, smoothing)
+        # Normal equations with a share of the Gram matrix of accelerations
+        design: Any = self.design(t)
+        gram, normal = self.second_derivative_gram(), design.T @ design
+        share = smoothing * float(normal.diagonal().max()) / float(gram.diagonal().max())
+        factor: Any = splu(csc_array(normal + share * gram))
+        fitted = np.asarray(factor.solve(design.T @ flat), dtype=np.float64)
         return fitted.reshape(-1, *samples.shape[1:])
 
     def __repr__(self) -> str:

@@ -14,25 +14,10 @@ from marey.spacetime.examples import (
     build_walk_problem,
 )
 from marey.spacetime.motion_store import MotionStore, StoreAnswer, StoreEntry
-from marey.spacetime.problem.definition import (
-    Contact,
-    Formulation,
-    Key,
-    Objective,
-    ProblemPhase,
-    SpacetimeProblem,
-    report_formulations,
-)
-from marey.spacetime.problem.solution import (
-    SolutionCheck,
-    SolutionTrack,
-    SpacetimeResult,
-    ValidityBar,
-    check_solution,
-    compute_validity_bar,
-)
+from marey.spacetime.problem.definition import SpacetimeProblem
+from marey.spacetime.problem.solution import SpacetimeResult
 from marey.spacetime.problem_files import load_problem, parse_problem, problem_to_toml, save_problem
-from marey.spacetime.reduced.behaviour import BehaviourPose, BehaviourSpace, ContactBorder
+from marey.spacetime.reduced.behaviour import BehaviourPose, BehaviourSpace
 from marey.spacetime.reduced.clip_selection import ClipSelection, select_clips
 from marey.spacetime.reduced.solve import optimize_reduced
 from marey.spacetime.repair.solve import RepairResult, make_valid
@@ -44,34 +29,23 @@ __all__ = [
     "BehaviourPose",
     "BehaviourSpace",
     "ClipSelection",
-    "Contact",
-    "ContactBorder",
     "EditIterate",
-    "Formulation",
-    "Key",
     "MotionStore",
-    "Objective",
     "PointPin",
     "PoseKey",
-    "ProblemPhase",
     "RepairResult",
-    "SolutionCheck",
-    "SolutionTrack",
     "SpacetimeProblem",
     "SpacetimeResult",
     "StoreAnswer",
     "StoreEntry",
     "Style",
     "ValidEditor",
-    "ValidityBar",
     "build_flip_problem",
     "build_jump_problem",
     "build_pose_style",
     "build_run_problem",
     "build_stillness_style",
     "build_walk_problem",
-    "check_solution",
-    "compute_validity_bar",
     "edit_kinematically",
     "edit_physically",
     "load_problem",
@@ -81,7 +55,6 @@ __all__ = [
     "optimize_styled",
     "parse_problem",
     "problem_to_toml",
-    "report_formulations",
     "save_problem",
     "select_clips",
 ]
@@ -89,13 +62,10 @@ __all__ = [
 __getattr__ = deprecated_names(
     __name__,
     {
-        "Border": "ContactBorder",
         "KeyPose": "BehaviourPose",
-        "Phase": "ProblemPhase",
         "Pin": "PointPin",
         "Problem": "SpacetimeProblem",
         "Selection": "ClipSelection",
-        "Track": "SolutionTrack",
         "calm_style": "build_stillness_style",
         "edit_kinematic": "edit_kinematically",
         "edit_valid": "edit_physically",
@@ -103,7 +73,6 @@ __getattr__ = deprecated_names(
         "jump_problem": "build_jump_problem",
         "pose_style": "build_pose_style",
         "run_problem": "build_run_problem",
-        "validity_bar": "compute_validity_bar",
         "walk_problem": "build_walk_problem",
     },
 )

@@ -76,7 +76,12 @@ def optimize(
             problem, warm_start=warm_start, on_iteration=on_iteration, time_limit_s=time_limit_s, solver=solver
         )
     else:
-        result = _optimize_full(problem, FullOptions(derivatives, solver, on_iteration, time_limit_s), warm_start)
+        tree, options = build_character(problem), FullOptions(derivatives, solver, on_iteration, time_limit_s)
+        if find_free_phases(problem):
+            result = solve_durations(problem, tree, options, warm_start=warm_start)
+        else:
+            began = time.perf_counter()
+            result = build_full_result(solve_full(problem, tree, options, warm_start=warm_start), began)
     if on_failure == "raise" and not result.is_solved:
         raise ConvergenceError(result.sentence, report=result)
     return result
@@ -97,6 +102,7 @@ def check_problem(problem: SpacetimeProblem) -> None:
         interpolate_pose_keys(layout)
         return
 
+    # In the reduced space plants, keys and names are checked against the behaviour
     behaviour = load_problem_behaviour(problem)
     layout = build_layout(problem, behaviour.dimension)
     validate_reduced(problem, layout, build_reduced_space(behaviour))
@@ -106,14 +112,6 @@ def check_problem(problem: SpacetimeProblem) -> None:
             behaviour.tree.index(name)
         if key.point is not None and key.point not in FEET:
             behaviour.tree.point(key.point)
-
-
-def _optimize_full(problem: SpacetimeProblem, options: FullOptions, warm_start: Motion | None) -> SpacetimeResult:
-    tree = build_character(problem)
-    if find_free_phases(problem):
-        return solve_durations(problem, tree, options, warm_start=warm_start)
-    began = time.perf_counter()
-    return build_full_result(solve_full(problem, tree, options, warm_start=warm_start), began)
 
 
 def build_character(problem: SpacetimeProblem) -> JointTree:

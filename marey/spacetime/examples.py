@@ -138,17 +138,17 @@ STRAIGHT_FRACTIONS: Final = (0.35, 0.45, 0.55, 0.65)  # of the flight, where the
 STRAIGHT_RAD: Final = {"Leg": (0.0, 0.25), "UpLeg_rx": (-0.35, 0.0), "UpLeg_rz": (-0.2, 0.2)}  # knee, hip
 
 
-def place_feet(
-    forward_m: float, turn_deg: float = 0.0, *, height_m: float = 0.0, half_width_m: float = JUMP_STANCE_M
-) -> tuple[Contact, ...]:
+def place_feet(forward_m: float, turn_deg: float = 0.0, *, height_m: float = 0.0) -> tuple[Contact, ...]:
     """Both feet side by side, ``forward_m`` along +Z, facing ``turn_deg`` to the left of it."""
     turn = np.deg2rad(turn_deg)
-    across = half_width_m * np.array([np.cos(turn), 0.0, -np.sin(turn)])
+    across = JUMP_STANCE_M * np.array([np.cos(turn), 0.0, -np.sin(turn)])
     middle = np.array([0.0, height_m, forward_m])
-    return tuple(
-        Contact(f"{side}_foot", _foot_position(middle + sign * across), heading_deg=turn_deg)
-        for side, sign in (("left", 1.0), ("right", -1.0))
-    )
+    feet: list[Contact] = []
+    for side, sign in (("left", 1.0), ("right", -1.0)):
+        # Rounded, so that a file gives the same problem back; adding zero takes the sign off a zero
+        x, y, z = (round(float(c), 9) + 0.0 for c in middle + sign * across)
+        feet.append(Contact(f"{side}_foot", (x, y, z), heading_deg=turn_deg))
+    return tuple(feet)
 
 
 def build_jump_problem(
@@ -305,8 +305,3 @@ def _step_positions(steps_m: Sequence[float]) -> list[float]:
     if len(steps_m) == 0 or len(steps_m) % 2:
         raise InputError(f"{len(steps_m)} steps", "Give an even number: a walk begins and ends on the left foot")
     return [0.0, *(round(float(place), 9) for place in np.cumsum(steps_m))]
-
-
-def _foot_position(point: np.ndarray[tuple[int], np.dtype[np.float64]]) -> tuple[float, float, float]:
-    x, y, z = (round(float(c), 9) + 0.0 for c in point)
-    return x, y, z

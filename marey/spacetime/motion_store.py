@@ -6,23 +6,13 @@ Each entry is one ``.safetensors`` file that is written completely or not at all
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from marey.base import (
-    FloatArray,
-    FormatError,
-    InputError,
-    MareyError,
-    MissingFileError,
-    TensorFormat,
-    Tensors,
-    write_atomically,
-)
+from marey.base import FloatArray, FormatError, InputError, MareyError, MissingFileError, TensorFormat, write_atomically
 from marey.motion import Motion
 from marey.spacetime.dispatch import build_character, optimize
 from marey.spacetime.problem.definition import SpacetimeProblem
@@ -42,12 +32,6 @@ class StoreEntry:
     violation: float  # largest, of scaled rows
     objective: float
     version: int = 1  # counts improvements
-
-    def is_better_than(self, other: StoreEntry) -> bool:
-        """Never more violated; less violated, or as little and cheaper."""
-        if self.violation != other.violation:
-            return self.violation < other.violation
-        return self.objective < other.objective
 
 
 def write_entry(entry: StoreEntry, path: Path) -> None:
@@ -70,20 +54,17 @@ def read_entry(path: Path) -> StoreEntry:
     """
     tensors, facts = ENTRY_FILE.read(path)
     try:
-        return _restore_entry(tensors, facts, path)
+        q = tensors["q"]
+        rate_hz, violation, objective = (float(facts[name]) for name in ("rate_hz", "violation", "objective"))
+        is_motion = q.ndim == 2 and len(q) >= 4 and np.isfinite(q).all() and rate_hz > 0.0
+        if not is_motion or np.isnan(violation + objective):
+            raise ValueError("its numbers make no motion")
+        problem = parse_problem(str(facts["problem"]), file=path.name)
+        return StoreEntry(problem, q.astype(np.float64), rate_hz, violation, objective, int(facts["version"]))
     except FormatError as error:
         raise ENTRY_FILE.format_error(path, f"a store entry with a broken problem: {error}") from error
     except (MareyError, KeyError, TypeError, ValueError) as error:
         raise ENTRY_FILE.damaged(path, error) from error
-
-
-def _restore_entry(tensors: Tensors, facts: Mapping[str, Any], path: Path) -> StoreEntry:
-    q = tensors["q"]
-    rate_hz, violation, objective = (float(facts[name]) for name in ("rate_hz", "violation", "objective"))
-    if q.ndim != 2 or len(q) < 4 or not np.isfinite(q).all() or not rate_hz > 0.0 or np.isnan(violation + objective):
-        raise ValueError("its numbers make no motion")
-    problem = parse_problem(str(facts["problem"]), file=path.name)
-    return StoreEntry(problem, q.astype(np.float64), rate_hz, violation, objective, int(facts["version"]))
 
 
 QUOTA_S: Final = 2.0
@@ -108,6 +89,7 @@ class StoreKey:
         contacts = [contact for phase in problem.phases for contact in phase.contacts]
         places = np.array([contact.position for contact in contacts]).reshape(-1, 3)
         away = (places - places[:1]) / POSITION_UNIT_M
+        # Contacts and kinds of keys must agree; durations, positions and angles are compared
         names = ["+".join(sorted(contact.point for contact in phase.contacts)) for phase in problem.phases]
         ends = [(key.lower, key.upper, *key.target) for key in problem.keys]
         kinds = [
@@ -196,9 +178,11 @@ class MotionStore:
             if found is None:
                 raise InputError(f"the store has nothing like '{problem.name}'", "Give it time: quota_s=5")
             return StoreAnswer(found[0], motion_from_entry(found[0]), None, found[1], is_improved=False)
+        # Refine from the nearest entry, each phase stretched to its new length
         start = None if found is None else retime_entry(found[0], problem)
         result = optimize(problem, warm_start=start, time_limit_s=quota_s, on_failure="return")
-        fresh = _build_entry(problem, result)
+        q = build_character(problem).from_motion(result.motion)
+        fresh = StoreEntry(problem, q, result.motion.rate_hz, result.violation, result.objective)
         kept, is_improved = self._keep(fresh)
         distance = np.inf if found is None else found[1]
         return StoreAnswer(kept, motion_from_entry(kept), result, distance, is_improved=is_improved)
@@ -206,7 +190,8 @@ class MotionStore:
     def _keep(self, fresh: StoreEntry) -> tuple[StoreEntry, bool]:
         """The better of a fresh entry and the stored one, and whether the store was changed."""
         old = self.entry(fresh.problem)
-        if old is not None and not fresh.is_better_than(old):
+        # Never more violated; less violated, or as little and cheaper
+        if old is not None and (fresh.violation, fresh.objective) >= (old.violation, old.objective):
             return old, False
         new = fresh if old is None else replace(fresh, version=old.version + 1)
         write_entry(new, self._path(fresh.problem))
@@ -221,12 +206,6 @@ class MotionStore:
         return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}{SUFFIX}"
 
 
-def _build_entry(problem: SpacetimeProblem, result: SpacetimeResult) -> StoreEntry:
-    tree = build_character(problem)
-    motion = result.motion
-    return StoreEntry(problem, tree.from_motion(motion), motion.rate_hz, result.violation, result.objective)
-
-
 def motion_from_entry(entry: StoreEntry) -> Motion:
     """The clip of an entry."""
     return build_character(entry.problem).to_motion(entry.q, entry.rate_hz)
@@ -234,17 +213,13 @@ def motion_from_entry(entry: StoreEntry) -> Motion:
 
 def retime_entry(entry: StoreEntry, problem: SpacetimeProblem) -> Motion:
     """The clip of an entry, each phase stretched to the length it has in another problem."""
-    old = _phase_edges(entry.problem)
-    new = _phase_edges(problem)
+    old, new = (
+        np.concatenate([[0.0], np.cumsum([phase.duration_s for phase in one.phases])])
+        for one in (entry.problem, problem)
+    )
     length = float(new[-1])
     count = max(4, round(length * entry.rate_hz) + 1)
     times: FloatArray = np.interp(np.linspace(0.0, length, count), new, old)
     frames = np.arange(len(entry.q)) / entry.rate_hz
     columns: list[FloatArray] = [np.interp(times, frames, entry.q[:, i]) for i in range(entry.q.shape[1])]
-    q = np.stack(columns, axis=1)
-    return build_character(problem).to_motion(q, entry.rate_hz)
-
-
-def _phase_edges(problem: SpacetimeProblem) -> FloatArray:
-    """When phases begin and end ``(P + 1,)`` [s]."""
-    return np.concatenate([[0.0], np.cumsum([phase.duration_s for phase in problem.phases])])
+    return build_character(problem).to_motion(np.stack(columns, axis=1), entry.rate_hz)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import MISSING, fields, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from marey.base import (
     FormatError,
@@ -51,23 +51,23 @@ def check_with_lines(problem: SpacetimeProblem, place: TomlLocation, check: Prob
     error = _find_error(problem, check)
     if error is None:
         return problem
-    what, fix = _split_sentences(error)
+    what, fix = str(error).removesuffix(", ..."), "Use a name that exists"
+    if isinstance(error, InputError):
+        what, fix = error.what, error.fix
 
     def differs(other: SpacetimeProblem) -> bool:
         return str(_find_error(other, check)) != str(error)
 
-    parts = _find_needed_keys(problem, differs) or _find_needed_contacts(problem, what, differs)
+    # The keys that are left when every one that has no part in the refusal is taken away, else contacts likewise
+    needed = _minimal_subset(
+        len(problem.keys), lambda rest: differs(replace(problem, keys=tuple(problem.keys[i] for i in rest)))
+    )
+    parts: list[FilePart] = [("key", i, "") for i in needed] or _find_needed_contacts(problem, what, differs)
     parts = parts or [("phase", i, "") for i, phase in enumerate(problem.phases) if f"'{phase.name}'" in what]
+    # Phases that the message names, else settings that bring it about
     lines = sorted({place.lines.get(part, 1) for part in parts or _find_needed_settings(problem, place, check)}) or [1]
     all_lines = f"; lines {', '.join(map(str, lines[:-1]))} and {lines[-1]}" if len(lines) > 1 else ""
     raise FormatError(what + all_lines, place.file, lines[-1], fix)
-
-
-def _split_sentences(error: InputError | UnknownNameError) -> tuple[str, str]:
-    """What is wrong, and what to do."""
-    if isinstance(error, InputError):
-        return error.what, error.fix
-    return str(error).removesuffix(", ..."), "Use a name that exists"
 
 
 def _find_error(problem: SpacetimeProblem, check: ProblemCheck) -> InputError | UnknownNameError | None:
@@ -78,14 +78,6 @@ def _find_error(problem: SpacetimeProblem, check: ProblemCheck) -> InputError | 
     except MareyError:
         return None
     return None
-
-
-def _find_needed_keys(problem: SpacetimeProblem, differs: DiffersFromError) -> list[FilePart]:
-    """The keys that are left when every one that has no part in the refusal is taken away."""
-    kept = _minimal_subset(
-        len(problem.keys), lambda rest: differs(replace(problem, keys=tuple(problem.keys[i] for i in rest)))
-    )
-    return [("key", i, "") for i in kept]
 
 
 def _find_needed_contacts(problem: SpacetimeProblem, what: str, differs: DiffersFromError) -> list[FilePart]:
@@ -121,6 +113,7 @@ def _find_needed_settings(problem: SpacetimeProblem, place: TomlLocation, check:
         usual = item.default if item.default_factory is MISSING else item.default_factory()
         if usual is MISSING or item.name == "keys" or (item.name, 0, "") not in place.lines:
             continue
+        # Try the usual value of each setting that the file gives
         after = _find_error(replace(problem, **{item.name: usual}), check)
         if after is None:
             ending.append((item.name, 0, ""))
@@ -184,21 +177,7 @@ def _read_problem(text: str, file: str) -> tuple[SpacetimeProblem, TomlLocation]
     version = data.pop("version", PROBLEM_VERSION)
     if version != PROBLEM_VERSION:
         place.fail(f"problem version {version}", f"This marey reads version {PROBLEM_VERSION}", "version")
-    phases = _read_phases(data, place)
-    keys = read_records(data, "key", Key, place)
-    _check_phase_names(phases, keys, place)
-    objective = read_record(data.get("objective", {}), Objective, place.at("objective"))
-    rest = {name: value for name, value in data.items() if name not in ("phase", "key", "objective")}
-    name = as_text(rest.pop("name", Path(file).stem), "name", place)
-    return read_record(rest, SpacetimeProblem, place, name=name, phases=phases, keys=keys, objective=objective), place
-
-
-def _resolve_beside(folder: Path, name: str) -> str:
-    """A file beside the problem if there is one of that name, else the name as it is."""
-    return str(folder / name) if (folder / name).is_file() else name
-
-
-def _read_phases(data: dict[str, Any], place: TomlLocation) -> tuple[ProblemPhase, ...]:
+    # Contacts are numbered through the file, phases and keys each by themselves
     phases: list[ProblemPhase] = []
     count = 0
     for number, row in enumerate(read_tables(data, "phase", place)):
@@ -206,17 +185,24 @@ def _read_phases(data: dict[str, Any], place: TomlLocation) -> tuple[ProblemPhas
         rows = read_tables(table, "contact", place)
         contacts = tuple(read_record(r, Contact, place.at("phase.contact", count + i)) for i, r in enumerate(rows))
         count += len(rows)
-        rest = {name: value for name, value in table.items() if name != "contact"}
-        phases.append(read_record(rest, ProblemPhase, place.at("phase", number), contacts=contacts))
-    return tuple(phases)
-
-
-def _check_phase_names(phases: tuple[ProblemPhase, ...], keys: tuple[Key, ...], place: TomlLocation) -> None:
+        own = {name: value for name, value in table.items() if name != "contact"}
+        phases.append(read_record(own, ProblemPhase, place.at("phase", number), contacts=contacts))
+    keys = read_records(data, "key", Key, place)
     names = [phase.name for phase in phases]
-    for number, name in enumerate(names):
-        if name in names[:number]:
-            place.at("phase", number).fail(f"two phases are called '{name}'", "Phase names must differ", "name")
+    for number, phase_name in enumerate(names):
+        if phase_name in names[:number]:
+            place.at("phase", number).fail(f"two phases are called '{phase_name}'", "Phase names must differ", "name")
     for number, key in enumerate(keys):
         if key.phase not in names:
             error = UnknownNameError("phase", key.phase, "this problem", names)
             place.at("key", number).fail(str(error), "A key names one of the phases", "phase")
+    objective = read_record(data.get("objective", {}), Objective, place.at("objective"))
+    rest = {name: value for name, value in data.items() if name not in ("phase", "key", "objective")}
+    name = as_text(rest.pop("name", Path(file).stem), "name", place)
+    given = {"name": name, "phases": tuple(phases), "keys": keys, "objective": objective}
+    return read_record(rest, SpacetimeProblem, place, **given), place
+
+
+def _resolve_beside(folder: Path, name: str) -> str:
+    """A file beside the problem if there is one of that name, else the name as it is."""
+    return str(folder / name) if (folder / name).is_file() else name

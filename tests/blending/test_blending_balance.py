@@ -10,7 +10,7 @@ import pytest
 from marey.base import InputError
 from marey.blending import balance_motion, lower_root_to_reach
 from marey.blending.balance import (
-    COM_FOLLOWS_ROOT,
+    DEFAULT_SETTINGS,
     DIRECTIONS,
     NUM_DIRECTIONS,
     PressureConstraints,
@@ -39,7 +39,7 @@ def pressure(places: np.ndarray, shift: np.ndarray) -> np.ndarray:
     """Where the ground pushes after a shift: the twin of the equations, by differences."""
     bend = np.zeros_like(shift)
     bend[1:-1] = np.diff(shift, n=2, axis=0) * RATE**2
-    return places + COM_FOLLOWS_ROOT * (shift - LEVER * bend)
+    return places + DEFAULT_SETTINGS.com_follows_root * (shift - LEVER * bend)
 
 
 def pushed(beside_m: float, start: int = 100, stop: int = 140) -> np.ndarray:
@@ -75,7 +75,7 @@ def test_a_lasting_pull_is_met_by_the_lean_of_a_pendulum():
     places[120:-120, 0] = 0.08
     shift = solve_least_shift(need(places, -0.05, 0.05), RATE)[:, 0]
     middle = shift[500:700]
-    np.testing.assert_allclose(middle, -0.03 / COM_FOLLOWS_ROOT, atol=0.002)
+    np.testing.assert_allclose(middle, -0.03 / DEFAULT_SETTINGS.com_follows_root, atol=0.002)
 
 
 def test_frames_to_keep_stay():

@@ -6,18 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles.blend_laws import blend_acceleration, blend_pressure, gravity_factor, velocity_jump
 
 from marey.base import InputError, UnknownNameError
-from marey.blending import (
-    blend_acceleration,
-    blend_duration,
-    blend_pressure,
-    blend_velocity,
-    check_blend_weights,
-    gravity_factor,
-    polygon_margin,
-    velocity_jump,
-)
+from marey.blending import blend_duration, polygon_margin
+from marey.blending.gravity_rules import blend_velocity, check_blend_weights
 
 G = np.array([0.0, -9.81, 0.0])
 UP = np.array([0.0, 1.0, 0.0])

@@ -8,7 +8,7 @@ from scipy.integrate import quad_vec
 from scipy.interpolate import BSpline
 
 from marey.base import InputError, MareyError
-from marey.numerics import KnotSpline
+from marey.numerics import KnotSpline, evaluate_clamped_spline
 
 EDGES = [0.0, 0.35, 0.75, 1.3]
 
@@ -162,3 +162,24 @@ def test_bad_input_is_refused_with_its_reason(call, message):
 def test_what_cannot_be_fitted_is_refused(call, message):
     with pytest.raises(MareyError, match=message):
         call()
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5, 12])
+def test_curves_of_control_points_agree_with_scipy(count):
+    points = np.random.default_rng(count).normal(size=(count, 3))
+    degree = min(3, count - 1)
+    spans = count - degree
+    knots = np.concatenate([np.zeros(degree), np.linspace(0.0, 1.0, spans + 1), np.ones(degree)])
+    u = np.linspace(0.0, 1.0, 97)
+    want = BSpline(knots, points, degree)(u)
+    np.testing.assert_allclose(evaluate_clamped_spline(points, u), want, atol=1e-14)
+    assert evaluate_clamped_spline(points, u.reshape(97, 1, 1)).shape == (97, 1, 1, 3)
+
+
+def test_curves_of_control_points_meet_their_ends_and_go_no_farther():
+    points = np.random.default_rng(0).normal(size=(7, 2))
+    ends = evaluate_clamped_spline(points, np.array([0.0, 1.0, np.nextafter(1.0, 2.0)]))
+    np.testing.assert_array_equal(ends, points[[0, -1, -1]])
+    for outside in (1.5, np.nan):
+        with pytest.raises(InputError, match="outside"):
+            evaluate_clamped_spline(points, np.array([outside]))

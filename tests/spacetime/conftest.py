@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 
 import pytest
 
-from marey.samples import problem_file
+import marey.spacetime
 from marey.spacetime import BehaviourSpace
+
+FOLDER = Path(marey.spacetime.__file__).parent / "behaviours"
 
 
 @pytest.fixture(scope="session")
@@ -17,7 +20,7 @@ def behaviour() -> Callable[[str], BehaviourSpace]:
 
     @cache
     def load(name: str) -> BehaviourSpace:
-        return BehaviourSpace.load(problem_file("jump-1.3").parent / f"{name}.safetensors").with_energy()
+        return BehaviourSpace.load(FOLDER / f"{name}.safetensors").with_energy()
 
     return load
 

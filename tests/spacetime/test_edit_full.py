@@ -6,18 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from oracles.validity_bar import compute_validity_bar
 
 from marey.base import InputError
 from marey.dynamics import JointTree, compute_aggregate
-from marey.spacetime import (
-    ProblemPhase,
-    SolutionTrack,
-    SpacetimeProblem,
-    build_pose_style,
-    compute_validity_bar,
-    optimize,
-    optimize_styled,
-)
+from marey.spacetime import SpacetimeProblem, build_pose_style, optimize, optimize_styled
 from marey.spacetime.editing.styled import SimplifiedProgramme, StyledProgramme
 from marey.spacetime.examples import build_ground_leaping
 from marey.spacetime.full.body_state import Character
@@ -25,6 +18,8 @@ from marey.spacetime.full.layout import FullLayout
 from marey.spacetime.full.programme import FullProgramme
 from marey.spacetime.full.sampling import build_flat_guess, sample_track
 from marey.spacetime.full.solve import CHECK_PER_SPAN, solve_full
+from marey.spacetime.problem.definition import ProblemPhase
+from marey.spacetime.problem.solution import SolutionTrack
 
 TREE = JointTree.fang22()
 

@@ -9,10 +9,11 @@ from functools import cache
 import numpy as np
 import pytest
 
-from marey.spacetime import EXAMPLES, SolutionCheck, SolutionTrack, SpacetimeProblem, check_solution
+from marey.spacetime import EXAMPLES, SpacetimeProblem
 from marey.spacetime.dispatch import build_character
 from marey.spacetime.full.sampling import compute_worst_excess, contact_track_names, find_weak_instants, sample_track
 from marey.spacetime.full.solve import FullSolution, solve_full
+from marey.spacetime.problem.solution import SolutionCheck, SolutionTrack, check_solution
 
 PEGS = EXAMPLES["pegs"]()
 

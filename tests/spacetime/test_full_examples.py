@@ -8,27 +8,18 @@ from functools import cache
 
 import numpy as np
 import pytest
+from oracles.formulations import report_formulations
 
 from marey.base import ConvergenceError, FloatArray
 from marey.dynamics import compute_aggregate, compute_point_motion
 from marey.motion import Motion
 from marey.numerics import SolveStatus, SQPIteration
 from marey.samples import problem_file, problem_names
-from marey.spacetime import (
-    EXAMPLES,
-    Contact,
-    Key,
-    Objective,
-    ProblemPhase,
-    SpacetimeProblem,
-    SpacetimeResult,
-    load_problem,
-    optimize,
-    report_formulations,
-)
+from marey.spacetime import EXAMPLES, SpacetimeProblem, SpacetimeResult, load_problem, optimize
 from marey.spacetime.dispatch import build_character
 from marey.spacetime.examples import build_dismount, build_leaping
 from marey.spacetime.full.solve import compute_duration_slope, find_free_phases, replace_durations, solve_full
+from marey.spacetime.problem.definition import Contact, Key, Objective, ProblemPhase
 
 QUICK = ("dismount-0.6", "dismount-0.8", "monkey-bars", "pegs", "ground-leap")
 FOOT = Contact("left_foot", (0.0, 0.0, 0.0), friction=1.0)

@@ -9,14 +9,14 @@ import pytest
 
 from marey.base import FloatArray
 from marey.dynamics import compute_aggregate, compute_com_motion, compute_point_motion
-from marey.spacetime import EXAMPLES, Contact, Key, Objective, ProblemPhase, SpacetimeProblem, SpacetimeResult, optimize
+from marey.spacetime import EXAMPLES, SpacetimeProblem, SpacetimeResult, optimize
 from marey.spacetime.dispatch import build_character
 from marey.spacetime.full.body_state import Character
-from marey.spacetime.full.layout import FullLayout
+from marey.spacetime.full.layout import FullLayout, InstantBuilder
 from marey.spacetime.full.physics_rows import POSITION_ROW, SPEED_ROW
 from marey.spacetime.full.programme import FullProgramme
 from marey.spacetime.full.sampling import build_flat_guess, sample_track, set_flight_unknowns
-from marey.spacetime.problem.timeline import InstantBuilder
+from marey.spacetime.problem.definition import Contact, Key, Objective, ProblemPhase
 
 FOOT = Contact("left_foot", (0.0, 0.0, 0.0), friction=1.0)
 HOP = SpacetimeProblem(

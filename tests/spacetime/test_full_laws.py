@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from marey.base import FloatArray
 from marey.dynamics import JointTree, compute_aggregate, compute_point_motion
-from marey.spacetime import EXAMPLES, Contact, Key, Objective, ProblemPhase, SpacetimeProblem, SpacetimeResult, optimize
+from marey.spacetime import EXAMPLES, SpacetimeProblem, SpacetimeResult, optimize
 from marey.spacetime.dispatch import build_character
 from marey.spacetime.full.body_state import (
     Character,
@@ -23,7 +23,7 @@ from marey.spacetime.full.body_state import (
     point_partials,
     skew_matrices,
 )
-from marey.spacetime.full.layout import FullLayout
+from marey.spacetime.full.layout import FullLayout, InstantBuilder, Timeline
 from marey.spacetime.full.programme import FullProgramme, chain_blocks
 from marey.spacetime.full.sampling import (
     ALLOWED_EXCESS,
@@ -34,8 +34,8 @@ from marey.spacetime.full.sampling import (
     sample_track,
 )
 from marey.spacetime.full.solve import find_free_phases, replace_durations
+from marey.spacetime.problem.definition import Contact, Key, Objective, ProblemPhase
 from marey.spacetime.problem.support import build_support
-from marey.spacetime.problem.timeline import InstantBuilder, Timeline
 
 FOOT = Contact("left_foot", (0.0, 0.0, 0.0), friction=1.0)
 HOP = SpacetimeProblem(

@@ -10,20 +10,12 @@ import pytest
 
 from marey.base import InputError
 from marey.numerics import SolveStatus, SQPIteration
-from marey.spacetime import (
-    EXAMPLES,
-    Contact,
-    Objective,
-    ProblemPhase,
-    SpacetimeProblem,
-    SpacetimeResult,
-    optimize,
-    parse_problem,
-)
+from marey.spacetime import EXAMPLES, SpacetimeProblem, SpacetimeResult, optimize, parse_problem
 from marey.spacetime.dispatch import build_character
 from marey.spacetime.full.layout import halve_spans, refine_layout, refine_unknowns
 from marey.spacetime.full.sampling import sample_track
 from marey.spacetime.full.solve import BETWEEN_FRAMES_ADVICE, COARSE_ADVICE, FullSolution, build_full_result, solve_full
+from marey.spacetime.problem.definition import Contact, Objective, ProblemPhase
 
 BARS = EXAMPLES["monkey-bars"]()
 FOOT = Contact("left_foot", (0.0, 0.0, 0.0), friction=1.0)

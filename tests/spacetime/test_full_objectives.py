@@ -9,7 +9,7 @@ import pytest
 
 from marey.base import FloatArray
 from marey.dynamics import JointTree, compute_point_motion, compute_torques
-from marey.spacetime import EXAMPLES, Contact, Objective, ProblemPhase, SpacetimeProblem, optimize
+from marey.spacetime import EXAMPLES, SpacetimeProblem, optimize
 from marey.spacetime.dispatch import build_character
 from marey.spacetime.full.body_state import Character
 from marey.spacetime.full.layout import FullLayout, refine_layout, refine_unknowns
@@ -23,6 +23,7 @@ from marey.spacetime.full.objectives import (
 )
 from marey.spacetime.full.programme import FullProgramme
 from marey.spacetime.full.sampling import build_flat_guess, neutral_pose, sample_track, set_flight_unknowns
+from marey.spacetime.problem.definition import Contact, Objective, ProblemPhase
 
 NAMES = tuple(item.name for item in fields(Objective))
 HOP = SpacetimeProblem(

@@ -12,10 +12,10 @@ from scipy.optimize import linprog
 
 from marey.base import FloatArray, InputError
 from marey.dynamics import JointTree, compute_aggregate, compute_point_motion
-from marey.spacetime import EXAMPLES, Contact, Key, ProblemPhase, SpacetimeProblem
+from marey.spacetime import EXAMPLES, SpacetimeProblem
 from marey.spacetime.dispatch import build_character
 from marey.spacetime.full.body_state import Character, StateJet, compute_body_state, skew_matrices
-from marey.spacetime.full.layout import FullLayout
+from marey.spacetime.full.layout import FullLayout, Timeline
 from marey.spacetime.full.objectives import compute_world_axes
 from marey.spacetime.full.sampling import (
     NEUTRAL_POSES,
@@ -26,8 +26,8 @@ from marey.spacetime.full.sampling import (
     neutral_pose,
     set_flight_unknowns,
 )
+from marey.spacetime.problem.definition import Contact, Key, ProblemPhase
 from marey.spacetime.problem.support import build_support, contact_frame
-from marey.spacetime.problem.timeline import Timeline
 
 FOOT = Contact("left_foot", (0.3, 0.1, -0.2), heading_deg=30.0)
 STAND = ProblemPhase("stand", 0.5, (FOOT,))

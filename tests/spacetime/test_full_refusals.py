@@ -9,10 +9,11 @@ import pytest
 
 from marey.base import InputError, MareyError
 from marey.motion import Motion
-from marey.spacetime import EXAMPLES, Contact, Key, Objective, ProblemPhase, SpacetimeProblem, optimize
+from marey.spacetime import EXAMPLES, SpacetimeProblem, optimize
 from marey.spacetime.dispatch import build_character
 from marey.spacetime.full.body_state import Character
 from marey.spacetime.full.validation import _max_distance  # pyright: ignore[reportPrivateUsage]
+from marey.spacetime.problem.definition import Contact, Key, Objective, ProblemPhase
 
 FOOT = Contact("left_foot", (0.0, 0.0, 0.0))
 STAND = SpacetimeProblem("stand", (ProblemPhase("stand", 0.4, (FOOT,)),), guess="stand")

@@ -10,10 +10,10 @@ from scipy.integrate import quad
 
 from marey.base import FloatArray
 from marey.dynamics import JointTree, compute_aggregate, compute_torques
-from marey.spacetime import EXAMPLES, Contact, Key, Objective, ProblemPhase, SpacetimeProblem
+from marey.spacetime import EXAMPLES, SpacetimeProblem
 from marey.spacetime.dispatch import build_character
 from marey.spacetime.full.body_state import BodyState, Character
-from marey.spacetime.full.layout import FullLayout
+from marey.spacetime.full.layout import FullLayout, InstantBuilder, Timeline
 from marey.spacetime.full.objectives import (
     ACCEL_UNIT,
     build_quadratic_terms,
@@ -23,7 +23,7 @@ from marey.spacetime.full.objectives import (
 )
 from marey.spacetime.full.programme import FullProgramme
 from marey.spacetime.full.sampling import build_flat_guess, sample_track, set_flight_unknowns
-from marey.spacetime.problem.timeline import InstantBuilder, Timeline
+from marey.spacetime.problem.definition import Contact, Key, Objective, ProblemPhase
 
 ALL_TERMS = Objective(accel=1.0, torque=0.5, prior=0.4, energy=0.3, contact_force=0.5, contact_jerk=0.2)
 

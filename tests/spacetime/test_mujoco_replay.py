@@ -19,7 +19,8 @@ from marey.dynamics import (
     compute_torques,
 )
 from marey.motion import Motion
-from marey.spacetime import Contact, Objective, ProblemPhase, SpacetimeProblem, optimize
+from marey.spacetime import SpacetimeProblem, optimize
+from marey.spacetime.problem.definition import Contact, Objective, ProblemPhase
 
 mujoco = pytest.importorskip("mujoco", reason="MuJoCo is not installed; it comes with marey[dev]")
 

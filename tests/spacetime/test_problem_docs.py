@@ -11,7 +11,8 @@ import pytest
 
 from marey.cli import main
 from marey.dynamics import CAUSES, JointTree, compute_com_motion
-from marey.spacetime import Objective, SpacetimeProblem, optimize, parse_problem, problem_to_toml
+from marey.spacetime import SpacetimeProblem, optimize, parse_problem, problem_to_toml
+from marey.spacetime.problem.definition import Objective
 
 PAGE = Path(__file__).parents[2] / "docs" / "physics.md"
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -14,10 +14,6 @@ from marey.dynamics import compute_torques
 from marey.samples import problem_file
 from marey.spacetime import (
     BehaviourSpace,
-    Contact,
-    Key,
-    Objective,
-    ProblemPhase,
     SpacetimeProblem,
     build_flip_problem,
     build_jump_problem,
@@ -27,6 +23,7 @@ from marey.spacetime import (
     optimize,
     optimize_reduced,
 )
+from marey.spacetime.problem.definition import Contact, Key, Objective, ProblemPhase
 from marey.spacetime.reduced.assembly import build_reduced_problem, choose_settings
 
 FOLDER = Path(marey.spacetime.__file__).parent / "behaviours"

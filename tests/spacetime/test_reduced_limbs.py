@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import marey.spacetime
 from marey.base import InputError, UnknownNameError
 from marey.dynamics import JointTree, compute_points_motion
-from marey.samples import problem_file
 from marey.spacetime import BehaviourSpace
 from marey.spacetime.reduced.jets import Tape, angle_of_vector
 from marey.spacetime.reduced.legs import (
     AXES_OUTPUT,
-    STRETCH_OUTPUT,
+    NUM_ANGLES,
     align_legs,
     compute_sole_centre,
     find_root_dofs,
@@ -24,12 +25,13 @@ from marey.spacetime.reduced.legs import (
     record_leg,
 )
 
+STRETCH_OUTPUT = NUM_ANGLES  # stands behind the angles
 HEIGHTS = (0.55, 0.7, 0.85, 0.92)  # [m] of the root: crouched to nearly stretched
 
 
 @pytest.fixture(scope="module")
 def tree():
-    return BehaviourSpace.load(problem_file("jump-1.3").with_name("jump.safetensors")).tree
+    return BehaviourSpace.load(Path(marey.spacetime.__file__).parent / "behaviours" / "jump.safetensors").tree
 
 
 @pytest.fixture(scope="module", params=["left", "right"])

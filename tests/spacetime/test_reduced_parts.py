@@ -8,15 +8,8 @@ import numpy as np
 import pytest
 
 from marey.dynamics import compute_aggregate, compute_com_motion
-from marey.spacetime import (
-    Contact,
-    Key,
-    ProblemPhase,
-    SpacetimeProblem,
-    build_jump_problem,
-    build_run_problem,
-    build_walk_problem,
-)
+from marey.spacetime import SpacetimeProblem, build_jump_problem, build_run_problem, build_walk_problem
+from marey.spacetime.problem.definition import Contact, Key, ProblemPhase
 from marey.spacetime.reduced.assembly import (
     ReducedSettings,
     build_reduced_problem,

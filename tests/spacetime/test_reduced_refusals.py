@@ -11,10 +11,6 @@ import marey.spacetime
 from marey.base import InputError, MissingFileError, UnknownNameError
 from marey.spacetime import (
     BehaviourSpace,
-    Contact,
-    Key,
-    Objective,
-    ProblemPhase,
     SpacetimeProblem,
     build_flip_problem,
     build_jump_problem,
@@ -23,6 +19,7 @@ from marey.spacetime import (
     optimize,
     optimize_reduced,
 )
+from marey.spacetime.problem.definition import Contact, Key, Objective, ProblemPhase
 
 FOLDER = Path(marey.spacetime.__file__).parent / "behaviours"
 

@@ -10,8 +10,9 @@ import pytest
 
 import marey.spacetime
 from marey.numerics import SolveStatus
-from marey.spacetime import BehaviourSpace, Key, build_jump_problem, build_walk_problem, optimize, optimize_reduced
+from marey.spacetime import BehaviourSpace, build_jump_problem, build_walk_problem, optimize, optimize_reduced
 from marey.spacetime.full.solve import find_free_phases
+from marey.spacetime.problem.definition import Key
 from marey.spacetime.reduced import solve as search_module
 from marey.spacetime.reduced.assembly import ReducedSettings, build_reduced_problem, choose_settings
 from marey.spacetime.reduced.solve import (

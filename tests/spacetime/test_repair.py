@@ -21,7 +21,7 @@ from marey.samples import jump, names, run, walk
 from marey.samples import load as load_sample
 from marey.skeleton import contact_points
 from marey.spacetime import RepairResult, make_valid
-from marey.spacetime.repair.rows import pendulum_rows, wrench_rows
+from marey.spacetime.repair.programme import pendulum_rows, wrench_rows
 from marey.spacetime.repair.window import build_coordinate_map, level_motion
 
 

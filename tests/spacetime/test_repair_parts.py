@@ -10,8 +10,7 @@ from marey.dynamics import Body, JointTree, check_validity
 from marey.motion import Contacts
 from marey.numerics import KnotSpline
 from marey.samples import walk
-from marey.spacetime.repair.programme import evaluate_spline
-from marey.spacetime.repair.rows import AngleRows, PointRows, convex_hull, wrench_shift_matrix
+from marey.spacetime.repair.programme import AngleRows, PointRows, convex_hull, evaluate_spline, wrench_shift_matrix
 from marey.spacetime.repair.window import (
     DisplacementProblem,
     find_limb,

@@ -7,16 +7,8 @@ import pytest
 from marey import samples
 from marey.base import FormatError, MissingFileError
 from marey.io import save
-from marey.spacetime import (
-    Contact,
-    Key,
-    Objective,
-    ProblemPhase,
-    SpacetimeProblem,
-    load_problem,
-    parse_problem,
-    problem_to_toml,
-)
+from marey.spacetime import SpacetimeProblem, load_problem, parse_problem, problem_to_toml
+from marey.spacetime.problem.definition import Contact, Key, Objective, ProblemPhase
 
 LEAP = """
 version = 1

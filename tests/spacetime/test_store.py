@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from marey.base import FormatError, InputError, MissingFileError
-from marey.spacetime import Contact, Key, MotionStore, Objective, ProblemPhase, SpacetimeProblem, StoreEntry
+from marey.spacetime import MotionStore, SpacetimeProblem, StoreEntry
 from marey.spacetime.motion_store import StoreKey, motion_from_entry, read_entry, retime_entry, write_entry
+from marey.spacetime.problem.definition import Contact, Key, Objective, ProblemPhase
 
 
 def hop(flight_s: float = 0.3, reach_m: float = 0.5, name: str = "hop") -> SpacetimeProblem:

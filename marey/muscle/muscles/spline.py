@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, UnknownNameError, frozen
-from marey.numerics import UniformBSpline
+from marey.numerics import evaluate_clamped_spline
 
 Region = str | tuple[str, float] | ArrayLike
 CURVES: Final = ("b-spline", "catmull-rom", "polyline")
@@ -79,7 +79,7 @@ class ActivationSpline:
         """Points of the curve ``(..., 3)`` at parameters from 0 to 1."""
         u = np.clip(frozen(s, name="s"), 0.0, 1.0)
         if self.curve == "b-spline":
-            return UniformBSpline(self.points, min(3, len(self.points) - 1))(u)
+            return evaluate_clamped_spline(self.points, u)
         points, spans = self.points, len(self.points) - 1
         if self.curve == "polyline":
             knots = np.linspace(0.0, 1.0, len(points))

@@ -19,7 +19,6 @@ from marey.numerics import SolveStatus, SQPIteration, SQPResult, solve_sqp
 from marey.spacetime.editing.goals import (
     PointPin,
     PoseKey,
-    check_pins,
     find_footprint_shifts,
     find_goal_frames,
     find_goal_window,
@@ -102,6 +101,7 @@ def edit_physically(
         motion, check, stretch, pins, keys, physics=physics, styles=styles, report=before
     )
     answer = solve_displacement(programme, max_iterations, time_limit_s, on_iteration)
+    # The clip with the displacement added, judged as before
     displacement = programme.displacement(answer.x)
     edited = stage.motion(displacement)
     result = RepairResult(
@@ -151,7 +151,6 @@ def build_edit_programme(
     Raises:
         InputError: goals outside the stretch or that contradict one another; an ``S`` that fits no tree.
     """
-    check_pins(pins, motion.rate_hz)
     frames = find_goal_frames(motion, stretch, pins, keys)
     steps = find_footprint_shifts(motion, check.track, pins)
     now = check.report(motion) if report is None else report
@@ -263,6 +262,7 @@ class ValidEditor:
     def drop(self, goal: PointPin | PoseKey) -> None:
         """Take a pin or a key away."""
         frame = self._goal_frame(goal.time_s)
+        # A pin goes by point and frame, a key by frame
         point = goal.point if isinstance(goal, PointPin) else None
         pins = {where: pin for where, pin in self._pins.items() if where != (point, frame)}
         keys = {where: key for where, key in self._keys.items() if isinstance(goal, PointPin) or where != frame}

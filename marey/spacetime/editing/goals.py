@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Final
 
 import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen
-from marey.dynamics import PRISMATIC, JointTree
+from marey.dynamics import PRISMATIC
 from marey.motion import Contacts, Motion, contact_positions, find_runs
 from marey.skeleton import Pose, contact_points
-from marey.spacetime.repair.rows import AngleRows, PointRows
+from marey.spacetime.repair.programme import AngleRows, PointRows
 from marey.spacetime.repair.window import (
     DisplacementProblem,
     EditWindow,
@@ -69,8 +70,15 @@ def find_goal_frames(
     """Frame of every pin and key ``(G,)``.
 
     Raises:
-        InputError: one lies outside the stretch, or where the clip may not move.
+        InputError: one lies outside the stretch, or where the clip may not move; or two pins ask one point to be at
+            two places at once.
     """
+    for pin, other in combinations(pins, 2):
+        apart = float(np.linalg.norm(pin.place - other.place))
+        is_same = pin.point == other.point and abs(pin.time_s - other.time_s) < 0.5 / motion.rate_hz
+        if is_same and apart > SAME_M:
+            what = f"'{pin.point}' is pinned to two places {apart:.3f} m apart at {other.time_s:g} s"
+            raise InputError(what, "Drop one of them")
     found: list[int] = []
     for goal in (*pins, *keys):
         frame = round(goal.time_s * motion.rate_hz)
@@ -81,17 +89,6 @@ def find_goal_frames(
             raise InputError(f"{what} at {goal.time_s:g} s", f"It must lie well inside the stretch, {ends}")
         found.append(frame)
     return np.array(found, dtype=np.int64)
-
-
-def check_pins(pins: Sequence[PointPin], rate_hz: float) -> None:
-    """Refuse pins that ask one point to be at two places at once."""
-    for i, pin in enumerate(pins):
-        for other in pins[:i]:
-            apart = float(np.linalg.norm(pin.place - other.place))
-            if pin.point == other.point and abs(pin.time_s - other.time_s) < 0.5 / rate_hz and apart > SAME_M:
-                raise InputError(
-                    f"'{pin.point}' is pinned to two places {apart:.3f} m apart at {pin.time_s:g} s", "Drop one of them"
-                )
 
 
 def find_footprint_shifts(motion: Motion, track: Contacts, pins: Sequence[PointPin]) -> tuple[FootprintShift, ...]:
@@ -123,19 +120,17 @@ def find_goal_window(
 
 
 def pin_rows(stage: DisplacementProblem, pins: Sequence[PointPin]) -> PointRows:
-    """Three rows for each pin."""
-    return PointRows.from_entries(
-        [
-            (
-                _nearest_instant(stage, pin.time_s),
-                find_tree_point(stage.figure, pin.point),
-                pin.place,
-                pin.band_m,
-                f"{pin.point} at its pin, {pin.time_s:.2f} s",
-            )
-            for pin in pins
-        ]
-    )
+    """Three rows for each pin on a contact point, or on a joint that turns."""
+    found: list[tuple[int, tuple[int, FloatArray], FloatArray, float, str]] = []
+    points, figure = dict(stage.figure.points), stage.figure.figure
+    joints = {} if figure is None else dict(zip(figure.skeleton.names, figure.joint_dofs, strict=True))
+    known = points | {name: (dofs[-1], np.zeros(3)) for name, dofs in joints.items() if dofs and name not in points}
+    for pin in pins:
+        if pin.point not in known:
+            raise UnknownNameError("point", pin.point, "this body", list(known))
+        label = f"{pin.point} at its pin, {pin.time_s:.2f} s"
+        found.append((_nearest_instant(stage, pin.time_s), known[pin.point], pin.place, pin.band_m, label))
+    return PointRows.from_entries(found)
 
 
 def key_rows(stage: DisplacementProblem, keys: Sequence[PoseKey]) -> AngleRows:
@@ -166,9 +161,11 @@ def solve_pose_coordinates(stage: DisplacementProblem, key: PoseKey, near: Float
         root_positions=pose.root_position[None],
         rotations=pose.rotations[None],
     )
+    # Angles nearest to those of the clip, by whole turns
     q: FloatArray = np.array(stage.tree.from_motion(stage.body.motion(one))[0], dtype=np.float64)
     turns = np.flatnonzero(stage.tree.kinds != PRISMATIC)
     q[turns] += 2.0 * np.pi * np.rint((near[turns] - q[turns]) / (2.0 * np.pi))
+    # What the joints of the tree cannot take of the pose
     lost = (stage.tree.to_motion(q[None], clip.rate_hz).rotations[0].inverse() @ pose.rotations).log()
     angles = np.linalg.norm(lost, axis=-1)
     if angles.max() > POSE_TOL:
@@ -178,17 +175,6 @@ def solve_pose_coordinates(stage: DisplacementProblem, key: PoseKey, near: Float
             "In this clip it is a hinge, or stiff",
         )
     return q
-
-
-def find_tree_point(tree: JointTree, name: str) -> tuple[int, FloatArray]:
-    """Link and place of a contact point, or of a joint that turns."""
-    if name in tree.points:
-        return tree.points[name]
-    figure = tree.figure
-    joints = {} if figure is None else dict(zip(figure.skeleton.names, figure.joint_dofs, strict=True))
-    if not joints.get(name):
-        raise UnknownNameError("point", name, "this body", [*tree.points, *(n for n, dofs in joints.items() if dofs)])
-    return joints[name][-1], np.zeros(3)
 
 
 def _nearest_instant(stage: DisplacementProblem, time_s: float) -> int:

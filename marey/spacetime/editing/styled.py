@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from marey.base import BoolArray, ConvergenceError, FloatArray, InputError
+from marey.base import ConvergenceError, FloatArray, InputError
 from marey.numerics import NonlinearProgramme, SQPIteration, SQPResult, solve_sqp
 from marey.spacetime.dispatch import build_character
 from marey.spacetime.full.body_state import Character
@@ -54,6 +54,7 @@ class StyledProgramme:
         """Gradient, Hessian without the styles' own, Jacobian."""
         gradient, hessian, jacobian = self._inner.derivatives(x)
         layout, states = self._layout, self._states(x)
+        # Slopes of the styles by the four control points about each instant
         pull = np.zeros((layout.num_points, layout.num_angles))
         for style in self._styles:
             for order, slopes in enumerate(evaluate_style(style, *states)[1:]):
@@ -83,12 +84,31 @@ class SimplifiedProgramme:
         from scipy import sparse
 
         tools: Any = sparse  # scipy has no stubs
-        kept = build_angle_map(layout, S)
+        # The part of S that moves angles; columns that only slide the root are left out
+        matrix = check_coordinate_map(S, layout.figure.tree.num_dofs)
+        angles = matrix[layout.figure.angles]
+        crowded = np.flatnonzero((angles != 0.0).sum(axis=1) > 1)
+        if crowded.size:
+            raise InputError(
+                f"'{layout.figure.names[crowded[0]]}' follows two simplified coordinates", "Let it follow one"
+            )
+        kept = angles[:, (angles != 0.0).any(axis=0)]
+        if not kept.shape[1]:
+            raise InputError("S moves no angle", "Give it at least one column that does")
+        # Unknowns of flights and impacts stay as they are
         rest = layout.num_unknowns - layout.num_curve_unknowns
         blocks = [tools.kron(tools.eye_array(layout.num_points), tools.csr_array(kept)), tools.eye_array(rest)]
         self._inner = inner
         self._T: Any = tools.csr_array(tools.block_diag(blocks[: 2 if rest else 1]))
-        self.lower, self.upper = _simplified_bounds(self._T, inner.lower, inner.upper)
+        # Each whole unknown keeps its ends, and follows one simplified one only
+        entries = self._T.tocoo()
+        self.lower, self.upper = np.full(self._T.shape[1], -np.inf), np.full(self._T.shape[1], np.inf)
+        ends = np.stack([inner.lower[entries.row] / entries.data, inner.upper[entries.row] / entries.data])
+        ends = np.sort(ends, axis=0)
+        np.maximum.at(self.lower, entries.col, ends[0])
+        np.minimum.at(self.upper, entries.col, ends[1])
+        if np.any(self.lower > self.upper):
+            raise InputError("coordinates that move as one have limits that exclude one another", "Fuse others")
         self.row_lower, self.row_upper, self.is_linear = inner.row_lower, inner.row_upper, inner.is_linear
 
     def expand(self, y: FloatArray) -> FloatArray:
@@ -113,36 +133,6 @@ class SimplifiedProgramme:
     def row_name(self, index: int) -> str:
         """What a row asks for."""
         return self._inner.row_name(index)
-
-
-def build_angle_map(layout: FullLayout, S: FloatArray) -> FloatArray:
-    """The part of ``S (D, d)`` that moves angles, ``(angles, d')``; columns that only slide the root are left out.
-
-    Raises:
-        InputError: another shape, numbers that are not finite, or a coordinate that follows two at once.
-    """
-    matrix = check_coordinate_map(S, layout.figure.tree.num_dofs)
-    angles = matrix[layout.figure.angles]
-    crowded = np.flatnonzero((angles != 0.0).sum(axis=1) > 1)
-    if crowded.size:
-        raise InputError(f"'{layout.figure.names[crowded[0]]}' follows two simplified coordinates", "Let it follow one")
-    kept = angles[:, (angles != 0.0).any(axis=0)]
-    if not kept.shape[1]:
-        raise InputError("S moves no angle", "Give it at least one column that does")
-    return kept
-
-
-def _simplified_bounds(T: Any, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Ends of the simplified unknowns: each whole one keeps its own, and follows one only."""
-    entries = T.tocoo()
-    low, high = np.full(T.shape[1], -np.inf), np.full(T.shape[1], np.inf)
-    ends = np.sort(np.stack([lower[entries.row] / entries.data, upper[entries.row] / entries.data]), axis=0)
-    np.maximum.at(low, entries.col, ends[0])
-    np.minimum.at(high, entries.col, ends[1])
-    crossed: BoolArray = low > high
-    if crossed.any():
-        raise InputError("coordinates that move as one have limits that exclude one another", "Fuse others")
-    return low, high
 
 
 OnIteration = Callable[[SQPIteration], bool | None]

@@ -5,7 +5,6 @@ Everything here is independent of where the root is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -96,6 +95,9 @@ def point_partials(J: FloatArray, Jd: FloatArray, Jdd: FloatArray) -> tuple[Floa
 
 
 Derivatives = Literal["linear-time", "pinocchio", "finite-difference"]
+CurveRates = tuple[FloatArray, FloatArray, FloatArray]  # values, first and second time derivatives
+NamedPoints = tuple[tuple[str, int, FloatArray], ...]  # name, coordinate whose link carries it, place in the link
+PointJets = tuple[StateJet, StateJet, StateJet]
 
 PRISMATIC = 1
 AT_JOINT = "@joint"  # suffix of the joint that carries a point: the knee of a foot, the elbow of a hand
@@ -136,7 +138,11 @@ class Character:
         if name in names:
             return names.index(name)
         if name in ("yaw", "pitch", "roll"):
-            return self.root_angle({"pitch": 0, "yaw": 1, "roll": 2}[name])
+            axis = {"pitch": 0, "yaw": 1, "roll": 2}[name]
+            for i in self.root_angles:
+                if abs(self.tree.axes[self.angles[i]][axis]) > 0.9:
+                    return int(i)
+            raise UnknownNameError("turn about axis", "xyz"[axis], "the character", names)
         raise UnknownNameError("coordinate", name, "the character", names)
 
     @property
@@ -144,13 +150,6 @@ class Character:
         """Which angles turn the whole body: those before the first link with mass, that one included."""
         heavy = int(np.flatnonzero(self.tree.masses > 0.0)[0])
         return np.flatnonzero(self.angles <= heavy)
-
-    def root_angle(self, axis: int) -> int:
-        """The root's angle about a world axis."""
-        for i in self.root_angles:
-            if abs(self.tree.axes[self.angles[i]][axis]) > 0.9:
-                return int(i)
-        raise UnknownNameError("turn about axis", "xyz"[axis], "the character", self.names)
 
     def point(self, name: str) -> tuple[int, FloatArray]:
         """Coordinate and place of a named point; ``left_foot@joint`` is the joint whose segment carries it."""
@@ -183,14 +182,11 @@ class BodyState:
     com_acceleration: StateJet
     spin: StateJet  # (n, 3) [kg m^2/s] angular momentum about the centre of mass
     spin_rate: StateJet  # (n, 3) [N m]
-    points: dict[str, tuple[StateJet, StateJet, StateJet]]  # position, velocity, acceleration from the root
+    points: dict[str, PointJets]  # position, velocity, acceleration from the root
 
 
 def compute_body_state(
-    figure: Character,
-    curves: tuple[FloatArray, FloatArray, FloatArray],
-    points: tuple[tuple[str, int, FloatArray], ...],
-    derivatives: Derivatives = "linear-time",
+    figure: Character, curves: CurveRates, points: NamedPoints, derivatives: Derivatives = "linear-time"
 ) -> BodyState:
     """Evaluate a character along curves ``(n, D)`` of its angles, with all derivatives by them.
 
@@ -204,26 +200,38 @@ def compute_body_state(
     tree, keep = figure.tree, figure.angles
     whole = compute_aggregate_jacobians(tree, q, qd, qdd, gravity=0.0, method=METHODS[derivatives])
     com = compute_com_motion(tree, q, qd, qdd)
-    com_jets = _motion_jets(com.position, com.velocity, com.acceleration, (com.J, com.Jd, com.Jdd), keep)
+    com_rates = (com.position, com.velocity, com.acceleration)
+    com_jets = _motion_jets(com_rates, (com.J[..., keep], com.Jd[..., keep], com.Jdd[..., keep]))
     force = np.stack([whole.df_dq, whole.df_dqd, whole.df_dqdd])[..., keep]
     momentum = np.stack([whole.dp_dq, whole.dp_dqd, np.zeros_like(whole.dp_dq)])[..., keep]
+    # Momentum and force about the origin become those about the centre of mass
     spin = _shift_to_com(StateJet(whole.momentum, momentum), com_jets[0])
     spin_rate = _shift_to_com(StateJet(whole.wrench, force), com_jets[0])
-    places = _evaluate_points(figure, (q, qd, qdd), points, _point_jets)
-    return BodyState(*_angle_jets(curves), curves[2], *com_jets, spin, spin_rate, places)
+    found: dict[str, PointJets] = {}
+    if points:
+        at = _points_motion(figure, (q, qd, qdd), points)
+        for i, (name, _, _) in enumerate(points):
+            jacobians = (at.J[:, i][..., keep], at.Jd[:, i][..., keep], at.Jdd[:, i][..., keep])
+            found[name] = _motion_jets((at.position[:, i], at.velocity[:, i], at.acceleration[:, i]), jacobians)
+    # Angles and speeds are the variables themselves
+    count, width = curves[0].shape
+    unit = np.broadcast_to(np.eye(width), (count, width, width))
+    angles, speeds, _ = _motion_jets(curves, (unit, np.zeros_like(unit), np.zeros_like(unit)))
+    return BodyState(angles, speeds, curves[2], *com_jets, spin, spin_rate, found)
 
 
-def compute_body_values(
-    figure: Character,
-    curves: tuple[FloatArray, FloatArray, FloatArray],
-    points: tuple[tuple[str, int, FloatArray], ...],
-) -> BodyState:
-    """As :func:`body_state`, without derivatives: its jets have no columns, so that what is made of them has none."""
+def compute_body_values(figure: Character, curves: CurveRates, points: NamedPoints) -> BodyState:
+    """As :func:`compute_body_state`, without derivatives: its jets have no columns, nor has what is made of them."""
     q, qd, qdd = (figure.coordinates(curve) for curve in curves)
     whole = compute_aggregate(figure.tree, q, qd, qdd, gravity=0.0)
     com, force = np.asarray(whole.com), np.asarray(whole.wrench)[:, :3]
     rate = np.asarray(whole.wrench)[:, 3:] - cross_rows(com, force)
-    places = _evaluate_points(figure, (q, qd, qdd), points, _constant_point_jets)
+    found: dict[str, PointJets] = {}
+    if points:
+        at = _points_motion(figure, (q, qd, qdd), points)
+        for i, (name, _, _) in enumerate(points):
+            position, velocity, acceleration = at.position[:, i], at.velocity[:, i], at.acceleration[:, i]
+            found[name] = _constant_jet(position), _constant_jet(velocity), _constant_jet(acceleration)
     return BodyState(
         angles=_constant_jet(curves[0]),
         speeds=_constant_jet(curves[1]),
@@ -233,25 +241,12 @@ def compute_body_values(
         com_acceleration=_constant_jet(force / float(figure.tree.mass)),
         spin=_constant_jet(np.asarray(whole.angular_momentum)),
         spin_rate=_constant_jet(rate),
-        points=places,
+        points=found,
     )
 
 
 def _constant_jet(value: FloatArray) -> StateJet:
     return StateJet(value, np.zeros((3, *value.shape, 0)))
-
-
-def _constant_point_jets(motion: PointMotion, i: int, _: IntArray) -> tuple[StateJet, StateJet, StateJet]:
-    return (
-        _constant_jet(motion.position[:, i]),
-        _constant_jet(motion.velocity[:, i]),
-        _constant_jet(motion.acceleration[:, i]),
-    )
-
-
-def _point_jets(motion: PointMotion, i: int, keep: IntArray) -> tuple[StateJet, StateJet, StateJet]:
-    rates = (motion.position[:, i], motion.velocity[:, i], motion.acceleration[:, i])
-    return _motion_jets(*rates, (motion.J[:, i], motion.Jd[:, i], motion.Jdd[:, i]), keep)
 
 
 def _shift_to_com(wrench: StateJet, com: StateJet) -> StateJet:
@@ -265,33 +260,12 @@ def _shift_to_com(wrench: StateJet, com: StateJet) -> StateJet:
     return StateJet(angular.value - shift, partials)
 
 
-def _motion_jets(
-    position: FloatArray,
-    velocity: FloatArray,
-    acceleration: FloatArray,
-    jacobians: tuple[FloatArray, FloatArray, FloatArray],
-    keep: IntArray,
-) -> tuple[StateJet, StateJet, StateJet]:
-    J, Jd, Jdd = (jacobian[..., keep] for jacobian in jacobians)
-    partials = point_partials(J, Jd, Jdd)
-    return StateJet(position, partials[0]), StateJet(velocity, partials[1]), StateJet(acceleration, partials[2])
+def _motion_jets(rates: CurveRates, jacobians: CurveRates) -> PointJets:
+    """Jets of position, velocity and acceleration from a Jacobian and its rates."""
+    partials = point_partials(*jacobians)
+    return StateJet(rates[0], partials[0]), StateJet(rates[1], partials[1]), StateJet(rates[2], partials[2])
 
 
-def _angle_jets(curves: tuple[FloatArray, FloatArray, FloatArray]) -> tuple[StateJet, StateJet]:
-    count, width = curves[0].shape
-    unit = np.broadcast_to(np.eye(width), (count, width, width))
-    partials = point_partials(unit, np.zeros_like(unit), np.zeros_like(unit))
-    return StateJet(curves[0], partials[0]), StateJet(curves[1], partials[1])
-
-
-def _evaluate_points(
-    figure: Character,
-    states: tuple[FloatArray, FloatArray, FloatArray],
-    points: tuple[tuple[str, int, FloatArray], ...],
-    jets: Callable[[PointMotion, int, IntArray], tuple[StateJet, StateJet, StateJet]],
-) -> dict[str, tuple[StateJet, StateJet, StateJet]]:
-    if not points:
-        return {}
+def _points_motion(figure: Character, states: CurveRates, points: NamedPoints) -> PointMotion:
     dofs = np.array([dof for _, dof, _ in points], dtype=np.int64)
-    motion = compute_points_motion(figure.tree, *states, dofs, np.array([place for _, _, place in points]))
-    return {name: jets(motion, i, figure.angles) for i, (name, _, _) in enumerate(points)}
+    return compute_points_motion(figure.tree, *states, dofs, np.array([place for _, _, place in points]))

@@ -9,7 +9,7 @@ import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray
 from marey.spacetime.full.body_state import BodyState, StateJet
-from marey.spacetime.full.layout import FullLayout
+from marey.spacetime.full.layout import SNAP_S, FullLayout, InstantBuilder
 from marey.spacetime.full.physics_rows import (
     POSITION_ROW,
     SPEED_ROW,
@@ -20,7 +20,6 @@ from marey.spacetime.full.physics_rows import (
 )
 from marey.spacetime.problem.definition import Key
 from marey.spacetime.problem.support import contact_frame
-from marey.spacetime.problem.timeline import SNAP_S, InstantBuilder
 
 CLEARANCE_PER_SPAN = 4  # instants per span at which something is kept clear of something
 
@@ -46,8 +45,19 @@ def world_point(layout: FullLayout, phase: int, times: FloatArray, at: IntArray,
         contact = layout.timeline.phases[phase].contacts[0]
         plant = np.asarray(contact.position)
         return WorldVector(at, lambda s, _: local(s) - s.points[contact.point][0].at(at) + plant, None, None)
-    after = times - flight.start_s
-    columns, coefficients, centre = _ballistic_com(layout, phase, after)
+    # In flight the centre of mass is on its parabola, linear in the unknowns of the flight
+    axes, place, speed = layout.figure.axes, layout.place_columns(flight), layout.speed_columns(flight)
+    after = (times - flight.start_s)[:, None]
+    columns, coefficients = np.zeros((len(at), 3, 2), dtype=np.int64), np.zeros((len(at), 3, 2))
+    columns[:, axes, 0], columns[:, axes, 1] = place, speed
+    coefficients[:, axes, 0], coefficients[:, axes, 1] = 1.0, after
+    drop = 0.5 * after**2 * layout.gravity
+
+    def centre(x: FloatArray) -> FloatArray:
+        value = drop.copy()
+        value[:, axes] += x[place] + after * x[speed]
+        return value
+
     return WorldVector(at, lambda s, x: local(s) - s.com.at(at) + centre(x), columns, coefficients)
 
 
@@ -72,65 +82,62 @@ def world_com_velocity(layout: FullLayout, phase: int, times: FloatArray, at: In
     return WorldVector(at, jet, columns, coefficients)
 
 
-def _ballistic_com(
-    layout: FullLayout, phase: int, after: FloatArray
-) -> tuple[IntArray, FloatArray, Callable[[FloatArray], FloatArray]]:
-    flight = layout.flight_of(phase)
-    assert flight is not None
-    axes, place, speed = layout.figure.axes, layout.place_columns(flight), layout.speed_columns(flight)
-    columns = np.zeros((len(after), 3, 2), dtype=np.int64)
-    coefficients = np.zeros((len(after), 3, 2))
-    columns[:, axes, 0], columns[:, axes, 1] = place, speed
-    coefficients[:, axes, 0], coefficients[:, axes, 1] = 1.0, after[:, None]
-    drop = 0.5 * after[:, None] ** 2 * layout.gravity
-
-    def centre(x: FloatArray) -> FloatArray:
-        value = drop.copy()
-        value[:, axes] += x[place] + after[:, None] * x[speed]
-        return value
-
-    return columns, coefficients, centre
-
-
 def key_rows(layout: FullLayout, builder: InstantBuilder, key: Key) -> list[RowFamily]:
-    """Rows of one key; those that only bound control points give none (see :func:`held_bounds`)."""
+    """Rows of one key; those that only bound control points give none (see :func:`find_point_bounds`)."""
     if _find_bounded_points(layout, key) is not None:
         return []
     phase = layout.problem.phase_index(key.phase)
-    times = _key_times(layout, key, phase)
+    if key.at is not None:
+        times = np.array([layout.timeline.time_of(phase, key.at)])
+    else:
+        times = layout.timeline.even_frames(phase, CLEARANCE_PER_SPAN)
     at = np.array([builder.add(phase, float(t)) for t in times], dtype=np.int64)
     if key.kind in ("pose", "velocity", "range", "turn"):
         return [_coordinate_rows(layout, key, at)]
     if key.kind == "force":
-        return [_force_rows(layout, key, phase, at)]
+        contact = layout.timeline.phases[phase].contacts[0]
+        normal = contact_frame(contact)[0][None]
+        low, high = -np.inf if key.lower is None else key.lower, np.inf if key.upper is None else key.upper
+        ends = np.full((len(at), 1), low), np.full((len(at), 1), high)
+
+        def evaluate(state: BodyState, _: FloatArray) -> tuple[StateJet, Coefficients]:
+            return compute_support_wrench(state, at, contact, layout)[0].apply_matrix(normal), None
+
+        return [RowFamily(at, *ends, ("force along the normal",), evaluate)]
     if key.kind == "bar":
         return [_bar_rows(layout, key, phase, times, at)]
     if key.kind == "com_velocity":
         return [_target_rows(layout, key, world_com_velocity(layout, phase, times, at), SPEED_ROW)]
     placed = world_point(layout, phase, times, at, "com" if key.kind == "com" else key.point or "com")
-    if key.kind == "clearance":
-        return [_clearance_rows(key, placed)]
     return [_target_rows(layout, key, placed, POSITION_ROW)]
 
 
-def narrow_bounds(layout: FullLayout, lower: FloatArray, upper: FloatArray) -> None:
-    """Narrow the bounds ``(K, D)`` of control points for joint limits, and for keys that hold through a phase.
+def find_point_bounds(layout: FullLayout) -> tuple[FloatArray, FloatArray]:
+    """Lowest and highest control points ``(K, D)``, by joint limits and by keys that hold through a phase.
 
     A spline stays within the hull of its control points, so this is enough at every instant.
     """
+    keys, timeline, tree = layout.problem.keys, layout.timeline, layout.figure.tree
+    lower, upper = (np.tile(end[layout.figure.angles], (layout.num_points, 1)) for end in (tree.lower, tree.upper))
     for name, (low, high) in layout.problem.limits.items():
         i = layout.figure.angle_index(name)
         lower[:, i], upper[:, i] = low, high
-    for key in layout.problem.keys:
+    for key in keys:
         points = _find_bounded_points(layout, key)
         for i, low, high in key_angle_ranges(layout, key) if points is not None else ():
             lower[points, i] = np.maximum(lower[points, i], low)
             upper[points, i] = np.minimum(upper[points, i], high)
-    for end, inner in ((0, 1), (-1, -2)):
-        for i in _find_stopped_angles(layout, end):
-            fixed = lower[end, i] == upper[end, i]
-            lower[inner, i] = lower[end, i] if fixed else lower[inner, i]
-            upper[inner, i] = upper[end, i] if fixed else upper[inner, i]
+    # An angle that is fixed and stopped at an end of the motion fixes the next control point too
+    for end, inner, edge in ((0, 1, 0.0), (-1, -2, timeline.duration_s)):
+        for key in keys:
+            if key.kind != "velocity" or key.at is None:
+                continue
+            if abs(timeline.time_of(layout.problem.phase_index(key.phase), key.at) - edge) >= SNAP_S:
+                continue
+            for i, value, _ in key_angle_ranges(layout, key):
+                if value == 0.0 and lower[end, i] == upper[end, i]:
+                    lower[inner, i], upper[inner, i] = lower[end, i], upper[end, i]
+    return lower, upper
 
 
 def _find_bounded_points(layout: FullLayout, key: Key) -> IntArray | None:
@@ -139,38 +146,12 @@ def _find_bounded_points(layout: FullLayout, key: Key) -> IntArray | None:
         return None
     phase = layout.problem.phase_index(key.phase)
     if key.at is None:
-        return _active_points(layout, phase)
+        knots, edges = layout.timeline.spline.knots, layout.timeline.edges
+        return np.flatnonzero((knots[:-4] < edges[phase + 1] - 1e-9) & (knots[4:] > edges[phase] + 1e-9))
     time = layout.timeline.time_of(phase, key.at)
     if time <= 0.0:
         return np.array([0])
     return np.array([layout.num_points - 1]) if time >= layout.timeline.duration_s - SNAP_S else None
-
-
-def _find_stopped_angles(layout: FullLayout, end: int) -> list[int]:
-    """Angles that a velocity key stops at an end of the motion, 0 or -1."""
-    wanted = 0.0 if end == 0 else layout.timeline.duration_s
-    found: list[int] = []
-    for key in layout.problem.keys:
-        if key.kind == "velocity" and key.at is not None:
-            time = layout.timeline.time_of(layout.problem.phase_index(key.phase), key.at)
-            if abs(time - wanted) < SNAP_S:
-                found += [i for i, value, _ in key_angle_ranges(layout, key) if value == 0.0]
-    return found
-
-
-def _active_points(layout: FullLayout, phase: int) -> IntArray:
-    spline, edges = layout.timeline.spline, layout.timeline.edges
-    starts, ends = spline.knots[:-4], spline.knots[4:]
-    return np.flatnonzero((starts < edges[phase + 1] - 1e-9) & (ends > edges[phase] + 1e-9))
-
-
-def _key_times(layout: FullLayout, key: Key, phase: int) -> FloatArray:
-    if key.at is not None:
-        return np.array([layout.timeline.time_of(phase, key.at)])
-    breaks = layout.timeline.breaks(phase)
-    shares = np.arange(CLEARANCE_PER_SPAN) / CLEARANCE_PER_SPAN
-    inner = (breaks[:-1, None] + np.diff(breaks)[:, None] * shares).ravel()
-    return np.concatenate([inner, breaks[-1:]])
 
 
 def key_angle_ranges(layout: FullLayout, key: Key) -> list[tuple[int, float, float]]:
@@ -203,47 +184,25 @@ def _coordinate_rows(layout: FullLayout, key: Key, at: IntArray) -> RowFamily:
 
 
 def _target_rows(layout: FullLayout, key: Key, placed: WorldVector, scale: float) -> RowFamily:
-    axes = np.array(
-        [i for i in layout.figure.axes if i < len(key.target) and key.target[i] is not None], dtype=np.int64
-    )
-    if axes.size == 0:
-        raise InputError(f"key '{key.kind}' in phase '{key.phase}' has no target", "Give at least one component")
-    target = np.array([key.target[i] for i in axes], dtype=np.float64)
-    columns = None if placed.columns is None else placed.columns[:, axes]
-    coefficients = None if placed.coefficients is None else scale * placed.coefficients[:, axes]
-
-    def evaluate(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
-        return (placed.jet(state, x).columns(axes) - target) * scale, coefficients
-
+    """A vector in the world at a target, components without a value free; of a clearance, its height between ends."""
+    axes = [int(i) for i in layout.figure.axes if i < len(key.target) and key.target[i] is not None]
     what = key.point or {"com": "centre of mass", "com_velocity": "velocity of the centre of mass"}.get(key.kind, "")
     labels = tuple(f"{what} along {'xyz'[i]}" for i in axes)
-    shape = (len(placed.at), len(axes))
-    return RowFamily(placed.at, np.zeros(shape), np.zeros(shape), labels, evaluate, columns)
-
-
-def _clearance_rows(key: Key, placed: WorldVector) -> RowFamily:
-    up = np.array([1])
-    columns = None if placed.columns is None else placed.columns[:, up]
-    coefficients = None if placed.coefficients is None else POSITION_ROW * placed.coefficients[:, up]
+    target, low, high = np.array([key.target[i] for i in axes], dtype=np.float64), 0.0, 0.0
+    if key.kind == "clearance":
+        axes, labels, target = [1], (f"height of {key.point}",), np.zeros(1)
+        low, high = scale * (key.lower or 0.0), np.inf if key.upper is None else scale * key.upper
+    if not axes:
+        raise InputError(f"key '{key.kind}' in phase '{key.phase}' has no target", "Give at least one component")
+    chosen = np.array(axes, dtype=np.int64)
+    columns = None if placed.columns is None else placed.columns[:, chosen]
+    coefficients = None if placed.coefficients is None else scale * placed.coefficients[:, chosen]
 
     def evaluate(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
-        return placed.jet(state, x).columns(up) * POSITION_ROW, coefficients
+        return (placed.jet(state, x).columns(chosen) - target) * scale, coefficients
 
-    lower = np.full((len(placed.at), 1), POSITION_ROW * (key.lower or 0.0))
-    upper = np.full_like(lower, np.inf if key.upper is None else POSITION_ROW * key.upper)
-    return RowFamily(placed.at, lower, upper, (f"height of {key.point}",), evaluate, columns)
-
-
-def _force_rows(layout: FullLayout, key: Key, phase: int, at: IntArray) -> RowFamily:
-    contact = layout.timeline.phases[phase].contacts[0]
-    normal = contact_frame(contact)[0][None]
-
-    def evaluate(state: BodyState, _: FloatArray) -> tuple[StateJet, Coefficients]:
-        return compute_support_wrench(state, at, contact, layout)[0].apply_matrix(normal), None
-
-    lower = np.full((len(at), 1), -np.inf if key.lower is None else key.lower)
-    upper = np.full((len(at), 1), np.inf if key.upper is None else key.upper)
-    return RowFamily(at, lower, upper, ("force along the normal",), evaluate)
+    shape = (len(placed.at), len(axes))
+    return RowFamily(placed.at, np.full(shape, low), np.full(shape, high), labels, evaluate, columns)
 
 
 def _bar_rows(layout: FullLayout, key: Key, phase: int, times: FloatArray, at: IntArray) -> RowFamily:

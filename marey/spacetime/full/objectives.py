@@ -23,31 +23,45 @@ from marey.base import FloatArray, IntArray
 from marey.dynamics import JointTree, compute_point_motion, compute_torque_jacobians, compute_torques
 from marey.lie import SO3
 from marey.spacetime.full.body_state import BodyState, Character, StateJet
-from marey.spacetime.full.layout import FullLayout
+from marey.spacetime.full.layout import FullLayout, InstantBuilder
 from marey.spacetime.full.physics_rows import compute_support_wrench
 from marey.spacetime.full.sampling import interpolate_pose_keys, neutral_pose
-from marey.spacetime.problem.timeline import InstantBuilder
 
 
 def compute_torque_jet(layout: FullLayout, state: BodyState, at: IntArray, phase: int) -> StateJet:
     """Torques ``(n, D)`` [mg m] of all angles at instants of one phase; those of the root are zero."""
     figure = layout.figure
-    scale = 1.0 / layout.weight
-    total, axes = _free_torques(figure, state, at, scale), compute_world_axes(figure, state.angles.value[at])
+    tree, scale = figure.tree, 1.0 / layout.weight
+    # tau_0: the root held still, gravity off
+    curves = (state.angles.value[at], state.speeds.value[at], state.accelerations[at])
+    q, qd, qdd = (figure.coordinates(curve) for curve in curves)
+    free = compute_torques(tree, q, qd, qdd, gravity=0.0)[:, figure.angles]
+    slopes = compute_torque_jacobians(tree, q, qd, qdd, joints=figure.angles, gravity=0.0)
+    total = StateJet(free, np.stack(slopes)[..., figure.angles]) * scale
+    # One where the first angle carries the second, itself included
+    mask = np.zeros((tree.num_dofs, tree.num_dofs))
+    for i in range(tree.num_dofs):
+        mask[i, tree.subtree(i)] = 1.0
+    carries = mask[np.ix_(figure.angles, figure.angles)]
+    axes, share = compute_world_axes(figure, curves[0]), float(tree.mass) * scale
     contacts = layout.timeline.phases[phase].contacts
-    share = float(figure.tree.mass) * scale
     if not contacts:
+        # In flight the field is that of the falling root
         field = state.com_acceleration.at(at) * -1.0
-        return total + _generalised_force(figure, axes, state.com.at(at), field) * share
+        return total + _generalised_force(carries, axes, state.com.at(at), field) * share
     place, _, pull = (jet.at(at) for jet in state.points[contacts[0].point])
     force, moment = compute_support_wrench(state, at, contacts[0], layout)
     field = pull * -1.0 - layout.gravity
-    total = (
-        total
-        + _generalised_force(figure, axes, state.com.at(at), field) * share
-        - _generalised_force(figure, axes, place, force)
-    )
-    return total - _generalised_moment(figure, axes, moment, figure.point(contacts[0].point)[0])
+    total = total + _generalised_force(carries, axes, state.com.at(at), field) * share
+    total = total - _generalised_force(carries, axes, place, force)
+    # S^T n: the part of the contact moment along each axis that carries its link
+    on_path = carries[:, list(figure.angles).index(figure.point(contacts[0].point)[0])]
+    value = np.einsum("nai,ni->na", axes, moment.value) * on_path
+    partials = np.einsum("nai,pnid->pnad", axes, moment.partials, optimize=True) * on_path[:, None]
+    turned = np.cross(axes[:, :, None], axes[:, None])  # (n, d, a): s_d x s_a
+    bends = np.einsum("ndai,ni->nad", turned, moment.value) * (carries - np.eye(len(carries))).T
+    partials[0] += bends * on_path[:, None]
+    return total - StateJet(value, partials)
 
 
 def compute_world_axes(figure: Character, angles: FloatArray) -> FloatArray:
@@ -65,44 +79,17 @@ def compute_world_axes(figure: Character, angles: FloatArray) -> FloatArray:
     return axes[:, figure.angles]
 
 
-def _free_torques(figure: Character, state: BodyState, at: IntArray, scale: float) -> StateJet:
-    curves = (state.angles.value[at], state.speeds.value[at], state.accelerations[at])
-    q, qd, qdd = (figure.coordinates(curve) for curve in curves)
-    value = compute_torques(figure.tree, q, qd, qdd, gravity=0.0)[:, figure.angles]
-    slopes = compute_torque_jacobians(figure.tree, q, qd, qdd, joints=figure.angles, gravity=0.0)
-    return StateJet(value, np.stack(slopes)[..., figure.angles]) * scale
+def _generalised_force(carries: FloatArray, axes: FloatArray, place: StateJet, push: StateJet) -> StateJet:
+    """Generalised force ``J^T v`` of a push ``v`` at a place whose Jacobian is the first partial of its jet.
 
-
-def _ancestor_matrix(figure: Character) -> FloatArray:
-    """One where the first angle carries the second, itself included ``(D, D)``."""
-    tree = figure.tree
-    mask = np.zeros((tree.num_dofs, tree.num_dofs))
-    for i in range(tree.num_dofs):
-        mask[i, tree.subtree(i)] = 1.0
-    return mask[np.ix_(figure.angles, figure.angles)]
-
-
-def _generalised_force(figure: Character, axes: FloatArray, place: StateJet, push: StateJet) -> StateJet:
-    """Generalised force ``J^T v`` of a push ``v`` at a place whose Jacobian is the first partial of its jet."""
-    J, carries = place.partials[0], _ancestor_matrix(figure)
+    ``carries (D, D)`` is one where the first angle carries the second.
+    """
+    J = place.partials[0]
     value = np.einsum("nia,ni->na", J, push.value)
     partials = np.einsum("nia,pnid->pnad", J, push.partials, optimize=True)
     bends = np.cross(push.value[:, None], axes) @ J  # (n, d, a): v . (s_d x J_a)
     strict = carries - np.eye(len(carries))
     partials[0] += (bends * carries).transpose(0, 2, 1) + bends * strict
-    return StateJet(value, partials)
-
-
-def _generalised_moment(figure: Character, axes: FloatArray, moment: StateJet, dof: int) -> StateJet:
-    """Generalised force of a moment on the link ``dof``: its part along each axis that carries the link."""
-    carries = _ancestor_matrix(figure)
-    on_path = carries[:, list(figure.angles).index(dof)]
-    value = np.einsum("nai,ni->na", axes, moment.value) * on_path
-    partials = np.einsum("nai,pnid->pnad", axes, moment.partials, optimize=True) * on_path[:, None]
-    strict = carries - np.eye(len(carries))
-    turned = np.cross(axes[:, :, None], axes[:, None])  # (n, d, a): s_d x s_a
-    bends = np.einsum("ndai,ni->nad", turned, moment.value) * strict.T
-    partials[0] += bends * on_path[:, None]
     return StateJet(value, partials)
 
 
@@ -224,9 +211,11 @@ def _integrate_squares(
 
     sparse = cast(Any, scipy.sparse)  # its stubs know few types
     spline, timeline = layout.timeline.spline, layout.timeline
+    # As many Gauss points as make the integral of the squared polynomial exact
     times, shares = spline.gauss_times(4 - order)
     phases = np.clip(np.searchsorted(timeline.edges, times) - 1, 0, len(weights) - 1)
     design: Any = spline.design(times, order)
+    # Weights differ from phase to phase: each angle has a Gram matrix of its own
     total = sparse.csc_array((layout.num_curve_unknowns, layout.num_curve_unknowns))
     for i in range(layout.num_angles):
         gram = design.T @ sparse.diags_array(shares * weights[phases, i]) @ design
@@ -246,21 +235,6 @@ HANDS: Final = ("hands", "left_hand", "right_hand")
 def find_hands(layout: FullLayout) -> list[str]:
     """Named points of the character that are hands."""
     return [name for name in HANDS if name in layout.figure.tree.points]
-
-
-def build_motor_terms(layout: FullLayout, builder: InstantBuilder) -> list[ResidualTerm]:
-    """The terms ``min_jerk``, ``min_torque_change`` and ``min_variance``, where they have a weight."""
-    wanted, terms = layout.problem.objective, list[ResidualTerm]()
-    for p, phase in enumerate(layout.timeline.phases):
-        if wanted.min_jerk > 0.0:
-            held = {contact.point for contact in phase.contacts}
-            free = [hand for hand in find_hands(layout) if hand not in held]
-            terms += [_hand_jerk_term(layout, builder, p, hand, wanted.min_jerk) for hand in free]
-        if wanted.min_torque_change > 0.0:
-            terms.append(_torque_change_term(layout, builder, p, wanted.min_torque_change))
-        if wanted.min_variance > 0.0:
-            terms.append(_variance_term(layout, builder, p, wanted.min_variance))
-    return terms
 
 
 def _hand_jerk_term(layout: FullLayout, builder: InstantBuilder, phase: int, hand: str, weight: float) -> ResidualTerm:
@@ -321,11 +295,13 @@ def compute_noise_gains(layout: FullLayout) -> FloatArray:
     """Acceleration of the hands by torques ``(D,)`` [m/s^2 per N m], root mean square; zero for the root."""
     figure, tree = layout.figure, layout.figure.tree
     q = figure.coordinates(neutral_pose(figure, layout.problem.guess)[None])
+    # Inertia about each joint: the torque of a unit acceleration
     unit = np.eye(tree.num_dofs)[figure.angles]
     poses = np.repeat(q, len(unit), axis=0)
     inertias = compute_torques(tree, poses, np.zeros_like(poses), unit, gravity=0.0)[
         np.arange(len(unit)), figure.angles
     ]
+    # Levers of the hands: rows of their Jacobians
     reach = [compute_point_motion(tree, q, q * 0.0, q * 0.0, *figure.point(hand)).J[0] for hand in find_hands(layout)]
     levers = np.sqrt(sum((J[:, figure.angles] ** 2).sum(axis=0) for J in reach) / max(len(reach), 1))
     gains = levers / inertias
@@ -337,17 +313,23 @@ TORQUE_UNIT: Final = 0.01  # [(mg m)^2 s] a tenth of the weight at a metre in ev
 
 
 def build_residual_terms(layout: FullLayout, builder: InstantBuilder) -> list[ResidualTerm]:
-    """Terms that need the dynamics: torques and hands everywhere, contact forces in supports."""
-    wanted = layout.problem.objective
-    terms: list[ResidualTerm] = build_motor_terms(layout, builder)
-    for p, phase in enumerate(layout.timeline.phases):
+    """Terms that need the dynamics, if they have a weight: torques and hands everywhere, contact forces in supports."""
+    wanted, terms, phases = layout.problem.objective, list[ResidualTerm](), layout.timeline.phases
+    for p, phase in enumerate(phases):
+        if wanted.min_jerk > 0.0:
+            held = {contact.point for contact in phase.contacts}
+            free = [hand for hand in find_hands(layout) if hand not in held]
+            terms += [_hand_jerk_term(layout, builder, p, hand, wanted.min_jerk) for hand in free]
+        if wanted.min_torque_change > 0.0:
+            terms.append(_torque_change_term(layout, builder, p, wanted.min_torque_change))
+        if wanted.min_variance > 0.0:
+            terms.append(_variance_term(layout, builder, p, wanted.min_variance))
+    for p, phase in enumerate(phases):
         if wanted.torque > 0.0:
             terms.append(_torque_term(layout, builder, p, wanted.torque))
-        if not phase.contacts:
-            continue
-        if wanted.contact_force > 0.0:
+        if phase.contacts and wanted.contact_force > 0.0:
             terms.append(_force_term(layout, builder, p, wanted.contact_force))
-        if wanted.contact_jerk > 0.0:
+        if phase.contacts and wanted.contact_jerk > 0.0:
             terms.append(_force_change_term(layout, builder, p, wanted.contact_jerk))
     return terms
 

@@ -10,10 +10,9 @@ import numpy as np
 
 from marey.base import FloatArray, IntArray
 from marey.spacetime.full.body_state import AT_JOINT, BodyState, StateJet
-from marey.spacetime.full.layout import FlightUnknowns, FullLayout
+from marey.spacetime.full.layout import FlightUnknowns, FullLayout, InstantBuilder
 from marey.spacetime.problem.definition import Contact
-from marey.spacetime.problem.support import PhaseSupport, build_support, contact_frame
-from marey.spacetime.problem.timeline import InstantBuilder
+from marey.spacetime.problem.support import build_support, contact_frame
 
 POSITION_ROW: Final = 10.0  # [1/m] a violation of 1e-4 is 0.01 mm
 SPEED_ROW: Final = 3.0  # [s/m]
@@ -57,47 +56,43 @@ def contact_rows(layout: FullLayout, phase: int, instants: IntArray) -> RowFamil
     """Friction cone or strength of the grip, pressure inside the support, twist, normal force."""
     contact = layout.timeline.phases[phase].contacts[0]
     support = build_support(layout.timeline.phases[phase], MARGIN_M)
-    round_label = "strength of the grip" if support.friction is None else "friction cone"
-
-    if support.friction is not None:
-
-        def flat(state: BodyState, _: FloatArray) -> tuple[StateJet, Coefficients]:
-            force, moment = compute_support_wrench(state, instants, contact, layout)
-            return StateJet.stack([force, moment]).apply_matrix(support.matrix), None
-
-        shape = (len(instants), len(support.lower))
-        lower, upper = (np.broadcast_to(end, shape) for end in (support.lower, support.upper))
-        return RowFamily(instants, lower, upper, support.labels, flat)
+    lower, upper, labels = support.lower, support.upper, support.labels
+    if support.friction is None:
+        # The strength of a grip is a round row before the flat ones; that of a foot is a pyramid among them
+        lower, upper = np.concatenate([[0.0], lower]), np.concatenate([[np.inf], upper])
+        labels = ("strength of the grip", *labels)
 
     def evaluate(state: BodyState, _: FloatArray) -> tuple[StateJet, Coefficients]:
         force, moment = compute_support_wrench(state, instants, contact, layout)
-        _, slope = support.round_row(force.value)
-        curved = force.component_along(slope)
-        curved = StateJet(support.round_row(force.value)[0][:, None], curved.partials)
-        return StateJet.stack([curved, StateJet.stack([force, moment]).apply_matrix(support.matrix)]), None
+        flat = StateJet.stack([force, moment]).apply_matrix(support.matrix)
+        if support.friction is not None:
+            return flat, None
+        value, slope = support.round_row(force.value)
+        return StateJet.stack([StateJet(value[:, None], force.component_along(slope).partials), flat]), None
 
-    lower, upper = np.concatenate([[0.0], support.lower]), np.concatenate([[np.inf], support.upper])
     shape = (len(instants), len(lower))
-    labels = (round_label, *support.labels)
     return RowFamily(instants, np.broadcast_to(lower, shape), np.broadcast_to(upper, shape), labels, evaluate)
 
 
 def tilt_rows(layout: FullLayout, phase: int, instants: IntArray) -> list[RowFamily]:
     """A foot that carries the body keeps its segment upright: its joint stays high above the plant."""
-    feet = [contact for contact in layout.timeline.phases[phase].contacts if contact.kind == "foot"]
-    return [_tilt_jet(layout, contact, instants) for contact in feet]
+    rows: list[RowFamily] = []
+    for contact in layout.timeline.phases[phase].contacts:
+        if contact.kind != "foot":
+            continue
+        length = float(np.linalg.norm(layout.figure.point(contact.point)[1]))
+        normal = contact_frame(contact)[0][None] * (TILT_ROW / length)
 
+        def evaluate(
+            state: BodyState, _: FloatArray, foot: str = contact.point, normal: FloatArray = normal
+        ) -> tuple[StateJet, Coefficients]:
+            joint, sole = (state.points[name][0].at(instants) for name in (joint_point_name(foot), foot))
+            return (joint - sole).apply_matrix(normal), None
 
-def _tilt_jet(layout: FullLayout, contact: Contact, at: IntArray) -> RowFamily:
-    length = float(np.linalg.norm(layout.figure.point(contact.point)[1]))
-    normal = contact_frame(contact)[0][None] * (TILT_ROW / length)
-
-    def evaluate(state: BodyState, _: FloatArray) -> tuple[StateJet, Coefficients]:
-        joint, sole = (state.points[name][0].at(at) for name in (joint_point_name(contact.point), contact.point))
-        return (joint - sole).apply_matrix(normal), None
-
-    lower = np.full((len(at), 1), TILT_ROW * np.cos(np.deg2rad(contact.max_tilt_deg)))
-    return RowFamily(at, lower, np.full_like(lower, np.inf), (f"tilt over {contact.point}",), evaluate)
+        lower = np.full((len(instants), 1), TILT_ROW * np.cos(np.deg2rad(contact.max_tilt_deg)))
+        label = f"tilt over {contact.point}"
+        rows.append(RowFamily(instants, lower, np.full_like(lower, np.inf), (label,), evaluate))
+    return rows
 
 
 def joint_point_name(point: str) -> str:
@@ -115,6 +110,7 @@ def flight_rows(layout: FullLayout, flight: FlightUnknowns, instants: IntArray) 
             return state.spin_rate.at(instants).columns(spins) * (1.0 / layout.weight), None
 
         return _equality_rows(instants, shape, tuple(f"moment in flight about {'xyz'[i]}" for i in spins), rate)
+    # The level is an unknown of the flight
     columns = np.broadcast_to(layout.spin_columns(flight)[None, :, None], (*shape, 1))
     scale = 1.0 / layout.spin_scale
 
@@ -126,24 +122,25 @@ def flight_rows(layout: FullLayout, flight: FlightUnknowns, instants: IntArray) 
     return _equality_rows(instants, shape, labels, level, columns)
 
 
-def add_physics_frames(
-    layout: FullLayout, builder: InstantBuilder, phase: int, extra: tuple[tuple[int, float], ...] = ()
-) -> IntArray:
-    """Numbers of the frames of a phase: its knots, what divides its spans, and what was asked for besides."""
-    times = layout.timeline.even_frames(phase, layout.problem.frames_per_span)
-    times = np.unique(np.concatenate([times, [time for p, time in extra if p == phase]]))
-    return np.array([builder.add(phase, float(t)) for t in times], dtype=np.int64)
-
-
 def joint_rows(layout: FullLayout, builder: InstantBuilder) -> list[RowFamily]:
     """Where phases meet: take-off and touch-down of every flight, hand-over between supports."""
     rows: list[RowFamily] = []
+    phases, edges, impact = layout.timeline.phases, layout.timeline.edges, layout.problem.impact
     for flight in layout.flights:
         if flight.before is not None:
-            rows += _take_off_rows(layout, builder, flight, flight.before)
+            # The flight starts with the position and the velocity that the support gave it
+            at, phase = np.array([builder.add(flight.before, edges[flight.before + 1])]), flight.before
+            rows.append(_position_continuity_rows(layout, at, phase, flight, 0.0, "centre of mass at take-off"))
+            rows.append(_velocity_continuity_rows(layout, at, phase, flight, 0.0, "velocity at take-off"))
         if flight.after is not None:
-            rows += _touch_down_rows(layout, builder, flight, flight.after)
-    phases = layout.timeline.phases
+            # It ends where the support begins; the velocity fits as the kind of impact allows
+            at, phase = np.array([builder.add(flight.after, edges[flight.after])]), flight.after
+            length = flight.end_s - flight.start_s
+            rows.append(_position_continuity_rows(layout, at, phase, flight, length, "centre of mass at touch-down"))
+            if impact == "none":
+                rows.append(_velocity_continuity_rows(layout, at, phase, flight, length, "velocity at touch-down"))
+            if impact == "bounded":
+                rows += _bounded_impact_rows(layout, at, phase, flight)
     for i in range(len(phases) - 1):
         if phases[i].contacts and phases[i + 1].contacts:
             rows += _hand_over_rows(layout, builder, i)
@@ -162,29 +159,6 @@ def _equality_rows(
 
 def _axis_labels(layout: FullLayout, what: str) -> tuple[str, ...]:
     return tuple(f"{what} along {'xyz'[i]}" for i in layout.figure.axes)
-
-
-def _take_off_rows(layout: FullLayout, builder: InstantBuilder, flight: FlightUnknowns, phase: int) -> list[RowFamily]:
-    """The flight starts with the place and the velocity that the support gave it."""
-    at = np.array([builder.add(phase, layout.timeline.edges[phase + 1])])
-    return [
-        _position_continuity_rows(layout, at, phase, flight, 0.0, "centre of mass at take-off"),
-        _velocity_continuity_rows(layout, at, phase, flight, 0.0, "velocity at take-off"),
-    ]
-
-
-def _touch_down_rows(
-    layout: FullLayout, builder: InstantBuilder, flight: FlightUnknowns, phase: int
-) -> list[RowFamily]:
-    """The flight ends where the support begins; the velocity fits as the kind of impact allows."""
-    at = np.array([builder.add(phase, layout.timeline.edges[phase])])
-    length = flight.end_s - flight.start_s
-    rows = [_position_continuity_rows(layout, at, phase, flight, length, "centre of mass at touch-down")]
-    if layout.problem.impact == "none":
-        rows.append(_velocity_continuity_rows(layout, at, phase, flight, length, "velocity at touch-down"))
-    if layout.problem.impact == "bounded":
-        rows += _bounded_impact_rows(layout, at, phase, flight)
-    return rows
 
 
 def _position_continuity_rows(
@@ -235,40 +209,21 @@ def _bounded_impact_rows(layout: FullLayout, at: IntArray, phase: int, flight: F
     """
     contact = layout.timeline.phases[phase].contacts[0]
     support = build_support(layout.timeline.phases[phase])
-    impulse = next(c for p, c in layout.impulses if p == phase) + np.arange(len(layout.figure.axes))
-    length = flight.end_s - flight.start_s
-    met = _velocity_continuity_rows(layout, at, phase, flight, length, "velocity at touch-down", impulse)
-    return [
-        met,
-        _impulse_cone_jet(at, support, impulse, layout),
-        *_impulse_moment_jet(at, contact, support, impulse, layout),
-    ]
-
-
-def _impulse_cone_jet(at: IntArray, support: PhaseSupport, impulse: IntArray, layout: FullLayout) -> RowFamily:
-    axes = layout.figure.axes
-
-    def evaluate(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
-        jump = np.zeros((1, 3))
-        jump[0, axes] = x[impulse]
-        value, slope = support.round_row(jump)
-        none = np.zeros((3, 1, 1, layout.num_angles))
-        return StateJet(value[:, None], none), slope[:, None, axes]
-
-    lower, upper = np.zeros((1, 1)), np.full((1, 1), np.inf)
-    return RowFamily(at, lower, upper, ("impulse inside the friction cone",), evaluate, impulse[None, None])
-
-
-def _impulse_moment_jet(
-    at: IntArray, contact: Contact, support: PhaseSupport, impulse: IntArray, layout: FullLayout
-) -> list[RowFamily]:
     axes, spins = layout.figure.axes, layout.figure.spins
+    impulse = next(c for p, c in layout.impulses if p == phase) + np.arange(len(axes))
+
+    def jump(x: FloatArray) -> FloatArray:
+        value = np.zeros((1, 3))
+        value[0, axes] = x[impulse]
+        return value
+
+    def cone(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
+        value, slope = support.round_row(jump(x))
+        return StateJet(value[:, None], np.zeros((3, 1, 1, layout.num_angles))), slope[:, None, axes]
 
     def arm(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
         lever = state.points[contact.point][0].at(at) - state.com.at(at)
-        jump = np.zeros((1, 3))
-        jump[0, axes] = x[impulse]
-        turned = lever.cross(StateJet(jump, np.zeros_like(lever.partials)))
+        turned = lever.cross(StateJet(jump(x), np.zeros_like(lever.partials)))
         by_jump = np.cross(lever.value[0][None, :], np.eye(3)).T  # (3, 3) column j: lever x e_j
         return turned.columns(spins), by_jump[spins][:, axes][None]
 
@@ -276,10 +231,16 @@ def _impulse_moment_jet(
         velocity = state.com_velocity.at(at) - state.points[contact.point][1].at(at)
         return velocity.apply_matrix(support.normal[None]), None
 
+    length = flight.end_s - flight.start_s
+    zero, infinite = np.zeros((1, 1)), np.full((1, 1), np.inf)
     columns = np.broadcast_to(impulse, (1, len(spins), len(impulse)))
     labels = tuple(f"turn by the impulse about {'xyz'[i]}" for i in spins)
-    falling = RowFamily(at, np.full((1, 1), -np.inf), np.zeros((1, 1)), ("rebound at touch-down",), rebound)
-    return [_equality_rows(at, (1, len(spins)), labels, arm, columns), falling]
+    return [
+        _velocity_continuity_rows(layout, at, phase, flight, length, "velocity at touch-down", impulse),
+        RowFamily(at, zero, infinite, ("impulse inside the friction cone",), cone, impulse[None, None]),
+        _equality_rows(at, (1, len(spins)), labels, arm, columns),
+        RowFamily(at, -infinite, zero, ("rebound at touch-down",), rebound),
+    ]
 
 
 def _hand_over_rows(layout: FullLayout, builder: InstantBuilder, phase: int) -> list[RowFamily]:
@@ -288,6 +249,7 @@ def _hand_over_rows(layout: FullLayout, builder: InstantBuilder, phase: int) -> 
     if old.point == new.point:
         return []
     at = np.array([builder.add(phase + 1, layout.timeline.edges[phase + 1])])
+    # The new point is at its plant while the old one still is, and does not move
     apart = np.asarray(new.position) - np.asarray(old.position)
     axes = layout.figure.axes
 

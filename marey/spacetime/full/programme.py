@@ -12,8 +12,8 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, InputError, IntArray
 from marey.numerics import solve_qp
 from marey.spacetime.full.body_state import BodyState, Derivatives, StateJet, compute_body_state, compute_body_values
-from marey.spacetime.full.keys import key_rows, narrow_bounds
-from marey.spacetime.full.layout import FullLayout
+from marey.spacetime.full.keys import find_point_bounds, key_rows
+from marey.spacetime.full.layout import FullLayout, InstantBuilder, Instants
 from marey.spacetime.full.objectives import (
     RIDGE,
     TORQUE_TERMS,
@@ -25,7 +25,6 @@ from marey.spacetime.full.objectives import (
 )
 from marey.spacetime.full.physics_rows import (
     RowFamily,
-    add_physics_frames,
     contact_rows,
     flight_rows,
     joint_point_name,
@@ -34,7 +33,6 @@ from marey.spacetime.full.physics_rows import (
     tilt_rows,
 )
 from marey.spacetime.full.sampling import Frames
-from marey.spacetime.problem.timeline import InstantBuilder, Instants
 
 EvaluatedRows = list[tuple[StateJet, FloatArray | None]]
 
@@ -61,14 +59,9 @@ class JacobianScatter:
             if family.columns is not None:
                 rows.append(np.broadcast_to(numbers[:, :, None], family.columns.shape).ravel())
                 columns.append(family.columns.ravel())
-        self._rows, self._columns = np.concatenate(rows), np.concatenate(columns)
+        self.rows, self._columns = np.concatenate(rows), np.concatenate(columns)
         self._num_rows = start
         self.is_kept: BoolArray = np.ones(start, dtype=bool)
-
-    @property
-    def num_entries(self) -> int:
-        """Entries before any is left out."""
-        return self._rows.size
 
     def entries(self, jets: EvaluatedRows) -> FloatArray:
         """Values of all entries, in the order they were laid out."""
@@ -81,12 +74,14 @@ class JacobianScatter:
 
     def keep(self, used: BoolArray, scales: FloatArray) -> None:
         """Fix the pattern to the entries in use, and scale columns."""
+        # Entries that are ever used, rows that have any, and columns in units of their scales
         self._used = np.flatnonzero(used)
-        rows, columns = self._rows[self._used], self._columns[self._used]
+        rows, columns = self.rows[self._used], self._columns[self._used]
         self.is_kept = np.bincount(rows, minlength=self._num_rows) > 0
         renumbered = np.cumsum(self.is_kept) - 1
         self._factors = scales[columns]
         count = int(self.is_kept.sum())
+        # Entries of one place are added up; the order is that of a compressed column matrix
         keys = columns * count + renumbered[rows]
         unique, self._places = np.unique(keys, return_inverse=True)
         self._indices = (unique % count).astype(np.int32)
@@ -119,7 +114,9 @@ class HessianScatter:
         self._layout, self._instants, self._scales = layout, instants, scales
         self._quadratics, self._residuals = quadratics, residuals
         size, curves = layout.num_unknowns, layout.num_curve_unknowns
-        total = cast(Any, coo_array(sum(2.0 * term.matrix for term in quadratics)))
+        doubled: Any = sum(2.0 * term.matrix for term in quadratics)
+        # Constant part: quadratic terms and a ridge on all unknowns
+        total = cast(Any, coo_array(doubled))
         diagonal = np.arange(size)
         rows = [np.asarray(total.row, dtype=np.int64), diagonal]
         columns = [np.asarray(total.col, dtype=np.int64), diagonal]
@@ -130,6 +127,7 @@ class HessianScatter:
             shape = (*near.shape, near.shape[1])
             rows.append(np.broadcast_to(near[:, :, None], shape).ravel())
             columns.append(np.broadcast_to(near[:, None, :], shape).ravel())
+        # Entries of one place are added up, column by column
         all_rows, all_columns = np.concatenate(rows), np.concatenate(columns)
         unique, self._places = np.unique(all_columns * size + all_rows, return_inverse=True)
         self._factors = scales[all_rows] * scales[all_columns]
@@ -143,27 +141,28 @@ class HessianScatter:
         """Gradient ``(n,)`` and Hessian by scaled unknowns, at unscaled ones."""
         from scipy.sparse import csc_array
 
+        # The constant part
         points = real[: self._curves]
         gradient = np.zeros(self._layout.num_unknowns)
         gradient[: self._curves] = 2.0 * RIDGE * points
         for term in self._quadratics:
             gradient[: self._curves] += term.gradient(points)
-        entries = [self._constant, *(self._add_residuals(term, state, gradient) for term in self._residuals)]
+        entries = [self._constant]
+        for term in self._residuals:
+            # Gauss-Newton: 2 w J^T r and 2 w J^T J, J by the control points that an instant sees
+            jets, count = term.evaluate(state), len(term.weights)
+            basis = self._instants.basis
+            slopes = sum(chain_blocks(jet, basis[:, at]) for jet, at in zip(jets, term.parts, strict=True))
+            slopes = np.asarray(slopes).reshape(count, jets[0].value.shape[1], -1)
+            residual = np.sum([jet.value for jet in jets], axis=0)
+            near = self._layout.columns_at(self._instants.first[term.parts[0]]).reshape(count, -1)
+            np.add.at(gradient, near, 2.0 * np.einsum("n,nm,nmc->nc", term.weights, residual, slopes))
+            weighted = 2.0 * term.weights[:, None, None] * slopes
+            entries.append((weighted.transpose(0, 2, 1) @ slopes).ravel())
         values = np.concatenate(entries) * self._factors
         data = np.bincount(self._places, weights=values, minlength=self._empty.nnz)
         hessian = csc_array((data, self._empty.indices, self._empty.indptr), shape=self._empty.shape)
         return gradient * self._scales, hessian
-
-    def _add_residuals(self, term: ResidualTerm, state: BodyState, gradient: FloatArray) -> FloatArray:
-        jets = term.evaluate(state)
-        slopes = sum(chain_blocks(jet, self._instants.basis[:, at]) for jet, at in zip(jets, term.parts, strict=True))
-        slopes = np.asarray(slopes).reshape(len(term.weights), jets[0].value.shape[1], -1)
-        values = np.sum([jet.value for jet in jets], axis=0)
-        near = self._layout.columns_at(self._instants.first[term.parts[0]]).reshape(len(term.weights), -1)
-        pull = 2.0 * np.einsum("n,nm,nmc->nc", term.weights, values, slopes)
-        np.add.at(gradient, near, pull)
-        weighted = 2.0 * term.weights[:, None, None] * slopes
-        return (weighted.transpose(0, 2, 1) @ slopes).ravel()
 
 
 PROBES: Final = 2  # random states that show which entries are ever used
@@ -192,7 +191,15 @@ class FullProgramme:
         self._residuals = build_residual_terms(layout, builder)
         self.instants: Instants = builder.build()
         self._scales = layout.scales
-        self._points = _collect_points(layout)
+        # Every point that some row looks at, once
+        names = [c.point for phase in layout.timeline.phases for c in phase.contacts]
+        names += [key.point for key in layout.problem.keys if key.point is not None]
+        names += find_hands(layout) if layout.problem.objective.min_jerk > 0.0 else []
+        points: dict[str, tuple[int, FloatArray]] = {name: layout.figure.point(name) for name in names}
+        upright = [c.point for phase in layout.timeline.phases for c in phase.contacts if c.kind == "foot"]
+        for name in upright + [key.point for key in layout.problem.keys if key.kind == "bar" and key.point is not None]:
+            points[joint_point_name(name)] = layout.figure.point(joint_point_name(name))
+        self._points = tuple((name, dof, place) for name, (dof, place) in points.items())
         self._quadratics = build_quadratic_terms(layout, reference)
         self.lower, self.upper = (bound / self._scales for bound in _bounds(layout))
         self._cache: tuple[bytes, BodyState] | None = None
@@ -202,15 +209,17 @@ class FullProgramme:
         self._hessian = HessianScatter(layout, self.instants, self._quadratics, self._residuals, self._scales)
 
     def _place_rows(self, guess: FloatArray) -> None:
+        # Entries that are zero at random states are zero by structure
         probes = np.random.default_rng(0).normal(scale=PROBE_SPREAD, size=(PROBES, guess.size))
         self._scatter = JacobianScatter(self.layout, self.instants, self.families)
-        used = np.zeros(self._scatter.num_entries, dtype=bool)
+        used = np.zeros(self._scatter.rows.size, dtype=bool)
         for probe in probes:
             used |= self._scatter.entries(self._jets(guess + probe)) != 0.0
         self._scatter.keep(used, self._scales)
         values = self._all_values(self._jets(guess))
         lower, upper = (self._flat([getattr(f, end) for f in self.families]) for end in ("lower", "upper"))
         empty = ~self._scatter.is_kept
+        # A row that no unknown changes must hold as it is
         wrong = np.flatnonzero(empty & ((values < lower - 1e-9) | (values > upper + 1e-9)))
         if wrong.size:
             raise InputError(f"{self._all_names()[wrong[0]]} cannot be changed by this character", "Leave it out")
@@ -296,6 +305,7 @@ class FullProgramme:
         _, rows = self.values(points / self._scales)
         gaps = [(end[self.is_linear] - rows[self.is_linear]) for end in (self.row_lower, self.row_upper)]
         width, count = self.layout.num_angles, self.layout.num_points
+        # Least change and least second difference of it, one quadratic programme for each angle
         bend = np.diff(np.eye(count), 2, axis=0)
         H = bend.T @ bend + 1e-3 * np.eye(count)
         for i in range(width):
@@ -308,16 +318,14 @@ class FullProgramme:
                 points[own] += step.x if step.is_solved else 0.0
         return points
 
-    def family_of_rows(self) -> IntArray:
-        """Number of the family each kept row belongs to."""
-        sizes = [family.lower.size for family in self.families]
-        return np.repeat(np.arange(len(sizes)), sizes)[self._scatter.is_kept]
-
 
 def _build_families(layout: FullLayout, builder: InstantBuilder, extra: Frames) -> list[RowFamily]:
     families: list[RowFamily] = []
     for p, phase in enumerate(layout.timeline.phases):
-        frames = add_physics_frames(layout, builder, p, extra)
+        # Frames of the physics: knots, what divides the spans, and what was asked for besides
+        times = layout.timeline.even_frames(p, layout.problem.frames_per_span)
+        times = np.unique(np.concatenate([times, [time for q, time in extra if q == p]]))
+        frames = np.array([builder.add(p, float(t)) for t in times], dtype=np.int64)
         flight = layout.flight_of(p)
         if flight is not None:
             families.append(flight_rows(layout, flight, frames))
@@ -331,24 +339,9 @@ def _build_families(layout: FullLayout, builder: InstantBuilder, extra: Frames) 
     return families
 
 
-def _collect_points(layout: FullLayout) -> tuple[tuple[str, int, FloatArray], ...]:
-    """Every point that some row looks at, once."""
-    names = [c.point for phase in layout.timeline.phases for c in phase.contacts]
-    names += [key.point for key in layout.problem.keys if key.point is not None]
-    names += find_hands(layout) if layout.problem.objective.min_jerk > 0.0 else []
-    points: dict[str, tuple[int, FloatArray]] = {name: layout.figure.point(name) for name in names}
-    upright = [c.point for phase in layout.timeline.phases for c in phase.contacts if c.kind == "foot"]
-    for name in upright + [key.point for key in layout.problem.keys if key.kind == "bar" and key.point is not None]:
-        points[joint_point_name(name)] = layout.figure.point(joint_point_name(name))
-    return tuple((name, dof, place) for name, (dof, place) in points.items())
-
-
 def _bounds(layout: FullLayout) -> tuple[FloatArray, FloatArray]:
     """Limits of the unknowns: joint limits on control points; a body that never touches anything floats in place."""
-    tree, keep = layout.figure.tree, layout.figure.angles
-    lower = np.tile(tree.lower[keep], (layout.num_points, 1))
-    upper = np.tile(tree.upper[keep], (layout.num_points, 1))
-    narrow_bounds(layout, lower, upper)
+    lower, upper = find_point_bounds(layout)
     low, high = (np.full(layout.num_unknowns, sign * np.inf) for sign in (-1.0, 1.0))
     low[: lower.size], high[: upper.size] = lower.ravel(), upper.ravel()
     for flight in layout.flights:

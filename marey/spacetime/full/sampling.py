@@ -6,79 +6,62 @@ to the rows. First guesses are neutral poses, turned and bent towards the key po
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError, UnknownNameError
+from marey.base import FloatArray, InputError, UnknownNameError
 from marey.dynamics import compute_aggregate, compute_com_motion, compute_point_motion
 from marey.motion import Contacts, Motion
 from marey.spacetime.full.body_state import Character
-from marey.spacetime.full.layout import FlightUnknowns, FullLayout
+from marey.spacetime.full.layout import FullLayout, InstantBuilder, Instants
 from marey.spacetime.problem.solution import SolutionTrack
 from marey.spacetime.problem.support import build_support
-from marey.spacetime.problem.timeline import InstantBuilder, Instants
-
-MotionRates = tuple[FloatArray, FloatArray, FloatArray]
 
 
 def sample_track(layout: FullLayout, x: FloatArray, instants: Instants) -> SolutionTrack:
     """Coordinates with the root in place, and exact derivatives, at instants; unknowns unscaled."""
-    figure = layout.figure
-    states = tuple(figure.coordinates(curve) for curve in instants.curves(layout.points(x)))
-    q, qd, qdd = states
-    centre = compute_com_motion(figure.tree, q, qd, qdd)
-    com: MotionRates = (centre.position, centre.velocity, centre.acceleration)
+    figure, g = layout.figure, layout.gravity
+    q, qd, qdd = (figure.coordinates(curve) for curve in instants.curves(layout.points(x)))
+    com = compute_com_motion(figure.tree, q, qd, qdd)
     for p, phase in enumerate(layout.timeline.phases):
-        chosen = instants.phases == p
-        if not chosen.any():
+        chosen = np.flatnonzero(instants.phases == p)
+        if not len(chosen):
             continue
         flight = layout.flight_of(p)
         if flight is None:
-            place = np.asarray(phase.contacts[0].position)
-            root = _root_from_plant(layout, (q[chosen], qd[chosen], qdd[chosen]), phase.contacts[0].point, place)
+            # The root goes where the contact point stays on its plant
+            dof, place = figure.point(phase.contacts[0].point)
+            motion = compute_point_motion(figure.tree, q[chosen], qd[chosen], qdd[chosen], dof, place)
+            plant = np.asarray(phase.contacts[0].position)
+            root = (plant - motion.position, -motion.velocity, -motion.acceleration)
         else:
+            # The centre of mass falls from where the support before, or the unknowns of the flight, let it go
+            if flight.before is None:
+                start, speed = np.zeros(3), np.zeros(3)
+                start[figure.axes] = x[layout.place_columns(flight)]
+                speed[figure.axes] = x[layout.speed_columns(flight)]
+            else:
+                edge = float(layout.timeline.edges[flight.before + 1])
+                start, speed, _ = compute_support_com(layout, x, flight.before, edge)
+                still = np.setdiff1d(np.arange(3), figure.axes)
+                start[still] = speed[still] = 0.0
             after = (instants.times[chosen] - flight.start_s)[:, None]
-            root = _root_from_flight(layout, x, flight, after, (com[0][chosen], com[1][chosen], com[2][chosen]))
-        _put_root(layout, chosen, states, root)
+            root = (
+                start + after * speed + 0.5 * after**2 * g - com.position[chosen],
+                speed + after * g - com.velocity[chosen],
+                g - com.acceleration[chosen],
+            )
+        for state, rate in zip((q, qd, qdd), root, strict=True):
+            state[np.ix_(chosen, figure.slides)] = rate[:, figure.axes]
     return SolutionTrack(instants.times, instants.phases, q, qd, qdd)
-
-
-def _put_root(layout: FullLayout, chosen: BoolArray, states: tuple[FloatArray, ...], root: MotionRates) -> None:
-    slides, axes = layout.figure.slides, layout.figure.axes
-    for state, rate in zip(states, root, strict=True):
-        state[np.ix_(np.flatnonzero(chosen), slides)] = rate[:, axes]
-
-
-def _root_from_plant(layout: FullLayout, states: MotionRates, point: str, plant: FloatArray) -> MotionRates:
-    dof, place = layout.figure.point(point)
-    motion = compute_point_motion(layout.figure.tree, *states, dof, place)
-    return plant - motion.position, -motion.velocity, -motion.acceleration
-
-
-def _root_from_flight(
-    layout: FullLayout, x: FloatArray, flight: FlightUnknowns, after: FloatArray, com: MotionRates
-) -> MotionRates:
-    place, speed = (np.zeros(3) for _ in range(2))
-    place[layout.figure.axes], speed[layout.figure.axes] = compute_take_off(layout, x, flight)
-    g = layout.gravity
-    return place + after * speed + 0.5 * after**2 * g - com[0], speed + after * g - com[1], g - com[2]
-
-
-def compute_take_off(layout: FullLayout, x: FloatArray, flight: FlightUnknowns) -> tuple[FloatArray, FloatArray]:
-    """Place and velocity of the centre of mass at the start of a flight, as its support gives them."""
-    if flight.before is None:
-        return x[layout.place_columns(flight)], x[layout.speed_columns(flight)]
-    place, speed, _ = compute_support_com(layout, x, flight.before, float(layout.timeline.edges[flight.before + 1]))
-    return place[layout.figure.axes], speed[layout.figure.axes]
 
 
 def compute_support_com(
     layout: FullLayout, x: FloatArray, phase: int, time: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Centre of mass, its velocity, and the angular momentum about it, at an instant of a support."""
-    from marey.dynamics import compute_aggregate
-
     builder = InstantBuilder(layout.timeline)
     builder.add(phase, time)
     figure = layout.figure
@@ -94,51 +77,37 @@ def compute_support_com(
 
 def set_flight_unknowns(layout: FullLayout, x: FloatArray) -> FloatArray:
     """Set place, speed and spin of every flight from the supports around it: ballistic from one to the other."""
-    x, axes, g = x.copy(), layout.figure.axes, layout.gravity
+    x, axes, figure, timeline = x.copy(), layout.figure.axes, layout.figure, layout.timeline
     for flight in layout.flights:
         length = flight.end_s - flight.start_s
-        ends: list[FloatArray | None] = [None, None]
+        drop = 0.5 * layout.gravity * length**2
+        start = end = None
         if flight.before is not None:
-            ends[0] = compute_support_com(layout, x, flight.before, float(layout.timeline.edges[flight.before + 1]))[0]
+            start = compute_support_com(layout, x, flight.before, float(timeline.edges[flight.before + 1]))[0]
         if flight.after is not None:
-            ends[1] = compute_support_com(layout, x, flight.after, float(layout.timeline.edges[flight.after]))[0]
-        place, speed = _ballistic_start(ends, length, g, np.asarray(layout.problem.start_com))
+            end = compute_support_com(layout, x, flight.after, float(timeline.edges[flight.after]))[0]
+        # Between two supports the velocity follows; beside a free end the flight begins, or would, at rest
+        speed = np.zeros(3)
+        if start is None:
+            place = np.asarray(layout.problem.start_com) if end is None else end - drop
+        else:
+            place = start
+            if end is not None:
+                speed = (end - start - drop) / length
         x[layout.place_columns(flight)], x[layout.speed_columns(flight)] = place[axes], speed[axes]
-        x[layout.spin_columns(flight)] = _mean_spin(layout, x, flight)[layout.figure.spins]
+        # The angular momentum is the mean over the flight
+        builder = InstantBuilder(timeline)
+        for phase in flight.phases:
+            for time in timeline.gauss_frames(phase, 2):
+                builder.add(phase, float(time))
+        states = [figure.coordinates(curve) for curve in builder.build().curves(layout.points(x))]
+        whole = compute_aggregate(figure.tree, states[0], states[1], states[2], gravity=0.0)
+        x[layout.spin_columns(flight)] = np.asarray(whole.angular_momentum).mean(axis=0)[figure.spins]
     return x
-
-
-def _ballistic_start(
-    ends: list[FloatArray | None], length_s: float, g: FloatArray, resting: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Place and velocity at the start of a flight of some length between two places, either of which may be free."""
-    start, end = ends
-    if start is None and end is None:
-        return resting, np.zeros(3)
-    if end is None:
-        assert start is not None
-        return start, np.zeros(3)
-    if start is None:
-        return end - 0.5 * g * length_s**2, np.zeros(3)
-    return start, (end - start - 0.5 * g * length_s**2) / length_s
-
-
-def _mean_spin(layout: FullLayout, x: FloatArray, flight: FlightUnknowns) -> FloatArray:
-    from marey.dynamics import compute_aggregate
-
-    builder = InstantBuilder(layout.timeline)
-    for phase in flight.phases:
-        for time in layout.timeline.gauss_frames(phase, 2):
-            builder.add(phase, float(time))
-    states = [layout.figure.coordinates(curve) for curve in builder.build().curves(layout.points(x))]
-    whole = compute_aggregate(layout.figure.tree, states[0], states[1], states[2], gravity=0.0)
-    return np.asarray(whole.angular_momentum).mean(axis=0)
 
 
 def motion_from_unknowns(layout: FullLayout, x: FloatArray, rate_hz: float, name: str) -> Motion:
     """The motion at a frame rate, with its contact track; the last frame is at or before the end."""
-    from dataclasses import replace
-
     count = int(np.floor(layout.timeline.duration_s * rate_hz + 1e-6)) + 1
     times = np.minimum(np.arange(count) / rate_hz, layout.timeline.duration_s)
     edges = layout.timeline.edges
@@ -147,6 +116,7 @@ def motion_from_unknowns(layout: FullLayout, x: FloatArray, rate_hz: float, name
     for phase, time in zip(phases, times, strict=True):
         builder.add(int(phase), float(time))
     track = sample_track(layout, x, builder.build())
+    # Contact track: what the contacts of each phase hold
     held = [{n for c in phase.contacts for n in contact_track_names(c.point)} for phase in layout.timeline.phases]
     names = tuple(sorted({name for points in held for name in points}))
     active = np.array([[n in held[p] for n in names] for p in phases], dtype=bool).reshape(count, len(names))
@@ -179,7 +149,10 @@ def find_weak_instants(layout: FullLayout, x: FloatArray) -> Frames:
     """
     found: list[tuple[int, float]] = []
     for p, (times, excess) in enumerate(_phase_excesses(layout, x)):
-        found += [(p, float(times[i])) for i in _find_peaks(excess)]
+        above = excess > ALLOWED_EXCESS
+        starts = np.flatnonzero(above & ~np.concatenate([[False], above[:-1]]))
+        ends = np.flatnonzero(above & ~np.concatenate([above[1:], [False]])) + 1
+        found += [(p, float(times[a + np.argmax(excess[a:b])])) for a, b in zip(starts, ends, strict=True)]
     return tuple(found)
 
 
@@ -189,33 +162,26 @@ def compute_worst_excess(layout: FullLayout, x: FloatArray) -> float:
 
 
 def _phase_excesses(layout: FullLayout, x: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
-    """Times and what is missing there, for each phase."""
+    """Times of a dense grid, and what is missing there [mg], for each phase."""
     track = sample_track(layout, x, layout.timeline.grid(SAMPLES_PER_SPAN))
     whole = compute_aggregate(layout.figure.tree, track.q, track.qd, track.qdd, gravity=layout.problem.gravity)
-    wrench, com = np.asarray(whole.wrench) / layout.weight, np.asarray(whole.com)
-    phases = [track.phases == p for p in range(len(layout.timeline.phases))]
-    return [(track.times[c], _support_excess(layout, p, wrench[c], com[c])) for p, c in enumerate(phases)]
-
-
-def _support_excess(layout: FullLayout, phase: int, wrench: FloatArray, com: FloatArray) -> FloatArray:
-    """What is missing at samples of a phase ``(n,)`` [mg]."""
-    if layout.timeline.phases[phase].is_flight:
-        return np.linalg.norm(wrench[:, 3:] - np.cross(com, wrench[:, :3]), axis=1)
-    support = build_support(layout.timeline.phases[phase])
-    force = wrench[:, :3]
-    moment = wrench[:, 3:] - np.cross(support.centre, force)
-    rows = np.concatenate([force, moment], axis=1) @ support.matrix.T
-    outside = np.maximum(support.lower - rows, rows - support.upper)
-    outside[:, [label == "normal force" for label in support.labels]] *= 0.1  # a tenth over the cap is harmless
-    return np.maximum(outside.max(axis=1), -support.round_row(force)[0])
-
-
-def _find_peaks(excess: FloatArray) -> list[int]:
-    """Largest sample of every stretch above what is allowed."""
-    above = excess > ALLOWED_EXCESS
-    starts = np.flatnonzero(above & ~np.concatenate([[False], above[:-1]]))
-    ends = np.flatnonzero(above & ~np.concatenate([above[1:], [False]])) + 1
-    return [int(a + np.argmax(excess[a:b])) for a, b in zip(starts, ends, strict=True)]
+    all_wrenches, com = np.asarray(whole.wrench) / layout.weight, np.asarray(whole.com)
+    found: list[tuple[FloatArray, FloatArray]] = []
+    for p, phase in enumerate(layout.timeline.phases):
+        chosen = track.phases == p
+        wrench, force = all_wrenches[chosen], all_wrenches[chosen, :3]
+        if phase.is_flight:
+            # No moment acts about the centre of mass
+            excess = np.linalg.norm(wrench[:, 3:] - np.cross(com[chosen], force), axis=1)
+        else:
+            support = build_support(phase)
+            moment = wrench[:, 3:] - np.cross(support.centre, force)
+            rows = np.concatenate([force, moment], axis=1) @ support.matrix.T
+            outside = np.maximum(support.lower - rows, rows - support.upper)
+            outside[:, [label == "normal force" for label in support.labels]] *= 0.1  # a tenth over the cap is harmless
+            excess = np.maximum(outside.max(axis=1), -support.round_row(force)[0])
+        found.append((track.times[chosen], excess))
+    return found
 
 
 # [rad] neutral poses by limb; arms and legs go forward with negative angles, knees and elbows bend with positive ones
@@ -250,16 +216,12 @@ def interpolate_pose_keys(layout: FullLayout) -> FloatArray:
             time = layout.timeline.time_of(layout.problem.phase_index(key.phase), key.at)
             for name, value in key.joints.items():
                 keyed.setdefault(layout.figure.angle_index(name), []).append((time, value))
-    for i, keys in keyed.items():
-        points[:, i] = _interpolate_angle(times, sorted(keys), points[0, i])
+    for i, found in keyed.items():
+        # A motion without a key at its start leaves from the neutral pose
+        keys = sorted(found)
+        keys = keys if keys[0][0] <= 0.0 else [(0.0, points[0, i]), *keys]
+        points[:, i] = np.interp(times, [time for time, _ in keys], [value for _, value in keys])
     return points
-
-
-def _interpolate_angle(times: FloatArray, keys: list[tuple[float, float]], neutral: float) -> FloatArray:
-    """Line through keys; a motion without a key at its start leaves from the neutral pose."""
-    if keys[0][0] > 0.0:
-        keys = [(0.0, neutral), *keys]
-    return np.interp(times, [time for time, _ in keys], [value for _, value in keys])
 
 
 def build_flat_guess(layout: FullLayout) -> FloatArray:

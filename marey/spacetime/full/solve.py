@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -44,6 +44,7 @@ BETWEEN_FRAMES_ADVICE = "It holds at its frames, not between them: raise frames_
 CHECK_PER_SPAN = 8  # samples of the dense check in a span: four times the two frames of the solver
 
 OnIteration = Callable[[SQPIteration], bool | None]
+Solution = TypeVar("Solution")  # of a problem at some durations, in either space
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,20 @@ class FullOptions:
     on_iteration: OnIteration | None = None
     time_limit_s: float | None = None
     penalty: float = 10.0
+
+    def warm(self) -> FullOptions:
+        """Options of a search whose start is nearly a solution."""
+        return replace(self, penalty=max(self.penalty, WARM_PENALTY))
+
+    def left_s(self, began: float) -> float | None:
+        """What is left of the time limit [s], a little at least; ``began`` is of ``time.perf_counter``."""
+        if self.time_limit_s is None:
+            return None
+        return max(self.time_limit_s - (time.perf_counter() - began), 1e-3)
+
+    def is_over(self, began: float) -> bool:
+        """Whether the time is spent."""
+        return self.time_limit_s is not None and time.perf_counter() - began > self.time_limit_s
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,8 +135,9 @@ def refine_solution(
         layout, x = refine_layout(solution.layout), refine_unknowns(solution.layout, solution.x)
         if reference is not None:
             reference = refine_unknowns(solution.layout, reference)
+        # Solve on the finer spline from the same motion; keep the coarse one if that fails
         programme = _build_programme(layout, x, options, reference, solution.extra)
-        answer = _solve_programme(programme, x, _warm_options(options), began, solution.answer)
+        answer = _solve_programme(programme, x, options.warm(), began, solution.answer)
         start = refine_unknowns(solution.layout, solution.start)
         levels = (*solution.levels, solution.answer.iterations - sum(solution.levels))
         finer = FullSolution(layout, programme, start, answer, solution.extra, levels)
@@ -142,22 +158,17 @@ def _build_programme(
     return FullProgramme(layout, guess, derivatives=options.derivatives, reference=near, extra=extra)
 
 
-def _warm_options(options: FullOptions) -> FullOptions:
-    return replace(options, penalty=max(options.penalty, WARM_PENALTY))
-
-
 def _solve_programme(
     programme: FullProgramme, start: FloatArray, options: FullOptions, began: float, old: SQPResult | None = None
 ) -> SQPResult:
     """Solve from unscaled unknowns within what is left of the quotas; iterations are added to those of ``old``."""
     spent = 0 if old is None else old.iterations
-    left = None if options.time_limit_s is None else options.time_limit_s - (time.perf_counter() - began)
     answer = solve_sqp(
         programme,
         start / programme.layout.scales,
         method="fang2003" if options.solver == "fang2003" else "sl1qp",
         max_iterations=max(programme.layout.problem.max_iterations - spent, 1),
-        time_limit_s=None if left is None else max(left, 1e-3),
+        time_limit_s=options.left_s(began),
         penalty=options.penalty,
         on_iteration=options.on_iteration,
         on_failure="return",
@@ -170,31 +181,21 @@ def _solve_programme(
 def _solve_until_physics_holds(
     solution: FullSolution, options: FullOptions, reference: FloatArray | None, began: float
 ) -> FullSolution:
-    """Solve again with more frames until physics holds between them, a few times at most."""
+    """Solve again with frames where the last solution broke physics between them, a few times at most."""
     for _ in range(MAX_REFINEMENTS):
-        finer = _solve_with_added_frames(solution, options, reference, began)
-        if finer is None:
+        if not solution.answer.is_solved:
             break
-        solution = finer
+        layout = solution.layout
+        weak = tuple(frame for frame in find_weak_instants(layout, solution.x) if frame not in solution.extra)
+        if not weak or options.is_over(began):
+            break
+        extra = (*solution.extra, *weak)
+        finer = _build_programme(layout, solution.x, options, reference, extra)
+        answer = _solve_programme(finer, solution.x, options.warm(), began, solution.answer)
+        if not answer.is_solved and compute_worst_excess(layout, solution.x) < GROSS_EXCESS:
+            break  # what was missing between frames is small: keep the motion that has it
+        solution = replace(solution, programme=finer, answer=answer, extra=extra)
     return solution
-
-
-def _solve_with_added_frames(
-    solution: FullSolution, options: FullOptions, reference: FloatArray | None, began: float
-) -> FullSolution | None:
-    """Solve again with frames where the last solution broke physics between them; None if it nowhere did."""
-    if not solution.answer.is_solved:
-        return None
-    weak = tuple(frame for frame in find_weak_instants(solution.layout, solution.x) if frame not in solution.extra)
-    if not weak or (options.time_limit_s is not None and time.perf_counter() - began > options.time_limit_s):
-        return None
-    extra = (*solution.extra, *weak)
-    layout = solution.layout
-    finer = _build_programme(layout, solution.x, options, reference, extra)
-    answer = _solve_programme(finer, solution.x, _warm_options(options), began, solution.answer)
-    if not answer.is_solved and compute_worst_excess(layout, solution.x) < GROSS_EXCESS:
-        return None  # what was missing between frames is small: keep the motion that has it
-    return replace(solution, programme=finer, answer=answer, extra=extra)
 
 
 def build_full_result(solution: FullSolution, began: float, iterations: int | None = None) -> SpacetimeResult:
@@ -205,6 +206,7 @@ def build_full_result(solution: FullSolution, began: float, iterations: int | No
     total = answer.iterations if iterations is None else iterations
     track = sample_track(layout, x, layout.timeline.grid(CHECK_PER_SPAN))
     check = check_solution(layout.figure.tree, problem, track)
+    # What holds at the frames only is not solved
     is_broken = answer.is_solved and not check.has_physics
     return SpacetimeResult(
         status=SolveStatus.STALLED if is_broken else answer.status,
@@ -220,20 +222,15 @@ def build_full_result(solution: FullSolution, began: float, iterations: int | No
         history=answer.history,
         advice=BETWEEN_FRAMES_ADVICE if is_broken else answer.advice,
         problem=problem,
-        counts=_count_rows(solution),
+        counts={
+            "unknowns": layout.num_unknowns,
+            "control_points": layout.num_curve_unknowns,
+            "rows": len(solution.programme.row_lower),
+            "frames": len(solution.programme.instants.times),
+            "spans": layout.timeline.spline.num_spans,
+        },
         levels=(*solution.levels, total - sum(solution.levels)),
     )
-
-
-def _count_rows(solution: FullSolution) -> dict[str, int]:
-    layout, programme = solution.layout, solution.programme
-    return {
-        "unknowns": layout.num_unknowns,
-        "control_points": layout.num_curve_unknowns,
-        "rows": len(programme.row_lower),
-        "frames": len(programme.instants.times),
-        "spans": layout.timeline.spline.num_spans,
-    }
 
 
 DURATION_STEP: Final = 1e-5  # [-] of a duration, for the slope
@@ -242,65 +239,85 @@ MAX_SOLVES: Final = 12
 SHORTEST_STEP: Final = 1e-3  # [-] of the durations; the search ends below
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DurationResult:
-    """A solved problem at some durations, its value and the value's slope by the free ones."""
-
-    solution: FullSolution
-    value: float
-    slope: FloatArray  # (n,) [1/s]
-
-
 def find_free_phases(problem: SpacetimeProblem) -> list[int]:
     """Numbers of the phases whose duration is free."""
-    free = [i for i, phase in enumerate(problem.phases) if phase.duration_range_s is not None]
-    return [i for i in free if _duration_range(problem, i)[0] < _duration_range(problem, i)[1]]
+    ranges = [phase.duration_range_s for phase in problem.phases]
+    return [i for i, ends in enumerate(ranges) if ends is not None and ends[0] < ends[1]]
 
 
 def solve_durations(
     problem: SpacetimeProblem, tree: JointTree, options: FullOptions, *, warm_start: Motion | None = None
 ) -> SpacetimeResult:
-    """Solve a problem with its free durations: downhill along the slope, halving steps that do not pay."""
+    """Solve a problem with its free durations: downhill along the slope, shortening steps that do not pay."""
     began, levels = time.perf_counter(), problem.refine
     free, problem = find_free_phases(problem), replace(problem, refine=0)
-    low, high = (np.array([_duration_range(problem, i)[end] for i in free]) for end in (0, 1))
-    first = best = _evaluate_solution(solve_full(problem, tree, options, warm_start=warm_start), free)
-    durations = np.array([problem.phases[i].duration_s for i in free])
-    spent, step = best.solution.answer.iterations, FIRST_STEP
-    for _ in range(MAX_SOLVES - 1):
-        move = descent_direction(best.slope, durations, low, high) * step
-        if (
-            _is_out_of_time(options, began)
-            or not best.solution.answer.is_solved
-            or np.abs(move).max(initial=0.0) < 1e-9
-        ):
-            break
-        trial = np.clip(durations + move, low, high)
-        found = _evaluate_solution(_solve_at_durations(best.solution, free, trial, tree, options, began), free)
-        spent += found.solution.answer.iterations
-        if found.solution.answer.is_solved and found.value < best.value:
-            turned = float(found.slope @ best.slope) < 0.0
-            best, durations, step = found, trial, step * (0.5 if turned else 1.5)
-        else:
-            step *= 0.35
-        if step < SHORTEST_STEP:
-            break
-    solution = replace(best.solution, start=_pick_start(first, best))
+    solution = solve_full(problem, tree, options, warm_start=warm_start)
+    first, spent = solution.start, solution.answer.iterations
+
+    def solve(best: FullSolution, durations: FloatArray) -> FullSolution:
+        """Solve at other durations, from the last solution."""
+        nonlocal spent
+        layout, left = best.layout, replace(options, time_limit_s=options.left_s(began))
+        other = replace_durations(layout.problem, free, durations, _count_spans(layout, free))
+        found = solve_full(other, tree, left, start=best.x)
+        spent += found.answer.iterations
+        return found
+
+    if solution.answer.is_solved:
+        solution = descend_durations(
+            solution,
+            np.array([problem.phases[i].duration_s for i in free]),
+            np.array([problem.phases[i].duration_range_s for i in free], dtype=np.float64),
+            value=lambda found: found.answer.objective if found.answer.is_solved else np.inf,
+            slope=lambda found: compute_duration_slope(found, free),
+            solve=solve,
+            is_over=lambda: options.is_over(began),
+        )
+    if first.size == solution.start.size:
+        solution = replace(solution, start=first)
+    # Finer splines follow once the durations are known
     coarse = solution.answer.iterations
     asked = replace(solution.layout, problem=replace(solution.layout.problem, refine=levels))
     solution = refine_solution(replace(solution, layout=asked), options, began=began)
     return build_full_result(solution, began, spent + solution.answer.iterations - coarse)
 
 
-def _pick_start(first: DurationResult, best: DurationResult) -> FloatArray:
-    same = first.solution.start.size == best.solution.start.size
-    return first.solution.start if same else best.solution.start
+def descend_durations(
+    best: Solution,
+    durations: FloatArray,
+    ranges: FloatArray,
+    *,
+    value: Callable[[Solution], float],
+    slope: Callable[[Solution], FloatArray],
+    solve: Callable[[Solution, FloatArray], Solution],
+    is_over: Callable[[], bool],
+) -> Solution:
+    """Change durations as long as the value falls, shortening steps that do not pay.
 
-
-def _duration_range(problem: SpacetimeProblem, phase: int) -> tuple[float, float]:
-    span = problem.phases[phase].duration_range_s
-    assert span is not None
-    return span
+    Args:
+        best: the solution at the durations to begin with.
+        durations: these ``(n,)`` [s].
+        ranges: lowest and highest of each ``(n, 2)`` [s].
+        value: objective of a solution; infinite if it is none.
+        slope: of the value by the durations ``(n,)`` [1/s].
+        solve: solves at other durations, from a solution.
+        is_over: whether the time is spent.
+    """
+    direction, step = slope(best), FIRST_STEP
+    for _ in range(MAX_SOLVES - 1):
+        move = descent_direction(direction, durations, *ranges.T) * step
+        if is_over() or step < SHORTEST_STEP or np.abs(move).max(initial=0.0) < 1e-9:
+            break
+        trial = np.clip(durations + move, *ranges.T)
+        found = solve(best, trial)
+        if not value(found) < value(best):
+            step *= 0.35
+            continue
+        # A slope that turned round tells that the step was too long
+        before, direction = direction, slope(found)
+        best, durations = found, trial
+        step *= 0.5 if float(direction @ before) < 0.0 else 1.5
+    return best
 
 
 def replace_durations(
@@ -316,25 +333,6 @@ def replace_durations(
 
 def _count_spans(layout: FullLayout, free: list[int]) -> FloatArray:
     return np.array([len(layout.timeline.breaks(i)) - 1 for i in free], dtype=np.float64)
-
-
-def _solve_at_durations(
-    solution: FullSolution, free: list[int], durations: FloatArray, tree: JointTree, options: FullOptions, began: float
-) -> FullSolution:
-    """Solve at other durations, from the last solution."""
-    problem = replace_durations(solution.layout.problem, free, durations, _count_spans(solution.layout, free))
-    left = options.time_limit_s
-    if left is not None:
-        left = max(left - (time.perf_counter() - began), 1e-3)
-    return solve_full(problem, tree, replace(options, time_limit_s=left), start=solution.x)
-
-
-def _is_out_of_time(options: FullOptions, began: float) -> bool:
-    return options.time_limit_s is not None and time.perf_counter() - began > options.time_limit_s
-
-
-def _evaluate_solution(solution: FullSolution, free: list[int]) -> DurationResult:
-    return DurationResult(solution, solution.answer.objective, compute_duration_slope(solution, free))
 
 
 def compute_duration_slope(solution: FullSolution, free: list[int]) -> FloatArray:
@@ -356,16 +354,12 @@ def compute_duration_slope(solution: FullSolution, free: list[int]) -> FloatArra
 
 def _lagrangian(layout: FullLayout, solution: FullSolution) -> float:
     r""":math:`f + \lambda^T c` at the solution's unknowns on another time line."""
-    programme = FullProgramme(layout, solution.start, extra=_rescale_frames(solution, layout))
-    value, rows = programme.values(solution.answer.x)
-    return value + float(solution.answer.multipliers @ rows)
-
-
-def _rescale_frames(solution: FullSolution, layout: FullLayout) -> Frames:
-    """Extra frames at the same shares of their phases."""
+    # Extra frames keep their shares of their phases
     old, new = solution.layout.timeline.edges, layout.timeline.edges
     shares = [(p, (t - old[p]) / (old[p + 1] - old[p])) for p, t in solution.extra]
-    return tuple((p, float(new[p] + share * (new[p + 1] - new[p]))) for p, share in shares)
+    extra = tuple((p, float(new[p] + share * (new[p + 1] - new[p]))) for p, share in shares)
+    value, rows = FullProgramme(layout, solution.start, extra=extra).values(solution.answer.x)
+    return value + float(solution.answer.multipliers @ rows)
 
 
 def descent_direction(slope: FloatArray, durations: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:

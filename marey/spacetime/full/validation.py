@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import fields
-from itertools import pairwise
+from itertools import combinations, pairwise, product
 
 import numpy as np
 
 from marey.base import FloatArray, InputError, UnknownNameError
 from marey.spacetime.full.body_state import Character
-from marey.spacetime.full.keys import key_angle_ranges, narrow_bounds
-from marey.spacetime.full.layout import FullLayout
+from marey.spacetime.full.keys import find_point_bounds, key_angle_ranges
+from marey.spacetime.full.layout import MAX_SPANS, FullLayout
 from marey.spacetime.problem.definition import (
     AXES,
     CONTACT_KINDS,
@@ -24,7 +24,6 @@ from marey.spacetime.problem.definition import (
     check_key_conflicts,
 )
 from marey.spacetime.problem.support import build_support
-from marey.spacetime.problem.timeline import check_phases
 
 SAME_ANGLE_RAD = 1e-9  # [rad] values of two keys this near are the same
 REACH_TOL_M = 1e-6  # [m]
@@ -39,12 +38,27 @@ def validate_numbers(problem: SpacetimeProblem) -> None:
         InputError: with the phase or key it is about.
         UnknownNameError: a key names a phase or kind that does not exist.
     """
-    check_phases(problem)
+    # Phases last some finite time, and have no more spans than memory holds
+    for phase in problem.phases:
+        if not np.isfinite(phase.duration_s) or phase.duration_s < 0.0:
+            raise InputError(f"phase '{phase.name}' lasts {phase.duration_s} s", "Give a duration above 0")
+        if phase.duration_s == 0.0:
+            raise InputError(f"phase '{phase.name}' has zero duration", "Give a duration above 0, or leave it out")
+        span = problem.span_s if phase.span_s is None else phase.span_s
+        if not (np.isfinite(span) and span > 0.0):
+            raise InputError(f"knot spacing of phase '{phase.name}' is {span} s", "Give span_s above 0")
+        if phase.duration_s > MAX_SPANS * span:
+            raise InputError(
+                f"phase '{phase.name}' of {phase.duration_s:g} s has more than {MAX_SPANS} spans of {span:g} s",
+                "Shorten it, or give a longer span_s",
+            )
     for name in ("span_s", "gravity", "height_m", "mass_kg", "start_com"):
         _require_finite(getattr(problem, name), f"{name} of problem '{problem.name}'")
     if problem.gravity < 0.0:
         raise InputError(f"gravity is {problem.gravity:g} m/s²", "It pulls down along Y: give 0 or more")
-    _check_limits(problem)
+    for name, (low, high) in problem.limits.items():
+        if not low <= high:
+            raise InputError(f"limits of {name} from {low} to {high} rad", "Give the lowest angle first")
     if not 1 <= problem.frames_per_span <= MAX_FRAMES or problem.max_iterations < 1:
         raise InputError(
             f"frames_per_span is {problem.frames_per_span}, max_iterations {problem.max_iterations}",
@@ -57,7 +71,14 @@ def validate_numbers(problem: SpacetimeProblem) -> None:
         if not np.isfinite(weight) or weight < 0.0:
             raise InputError(f"weight {item.name} is {weight}", "Weights are finite and not negative")
     for phase in problem.phases:
-        _check_range(phase)
+        if phase.duration_range_s is not None:
+            low, high = phase.duration_range_s
+            _require_finite((low, high), f"duration_range_s of phase '{phase.name}'")
+            if not 0.0 < low <= phase.duration_s <= high:
+                raise InputError(
+                    f"phase '{phase.name}' lasts {phase.duration_s:g} s, outside its range {low:g} to {high:g} s",
+                    "Give 0 < lowest <= duration_s <= highest",
+                )
         for contact in phase.contacts:
             _check_contact(contact, phase)
     for key in problem.keys:
@@ -73,15 +94,22 @@ def validate_full(layout: FullLayout) -> None:
             figure.point(contact.point)
         if phase.contacts:
             build_support(phase)
-            _check_reach(figure, phase.contacts, f"in phase '{phase.name}'")
+            for one, other in combinations(phase.contacts, 2):
+                _check_pair(figure, one, other, f"in phase '{phase.name}'")
+    # Contacts of two supports in a row hold at one instant
     for before, after in pairwise(problem.phases):
-        if before.contacts and after.contacts:
-            _check_hand_over(figure, before, after)
+        for one, other in product(before.contacts, after.contacts):
+            _check_pair(figure, one, other, f"from phase '{before.name}' to '{after.name}'")
     for key in problem.keys:
         if key.point is not None:
             figure.point(key.point)
-        if key.kind == "point" and key.point is not None:
-            _check_target(figure, key, problem)
+        phase = problem.phases[problem.phase_index(key.phase)]
+        if key.kind == "point" and key.point is not None and phase.contacts and len(key.target) == 3:
+            if any(value is None for value in key.target):
+                continue
+            x, y, z = (float(value or 0.0) for value in key.target)
+            goal = Contact(key.point, (x, y, z))
+            _check_pair(figure, phase.contacts[0], goal, f"(a key in phase '{phase.name}')")
     _check_contradictions(layout)
     _check_bounds(layout)
 
@@ -90,24 +118,6 @@ def _require_finite(values: float | Iterable[float | None] | None, what: str) ->
     given = [values] if values is None or isinstance(values, float | int) else list(values)
     if any(value is not None and not np.isfinite(value) for value in given):
         raise InputError(f"{what} is {values}", "Give finite numbers")
-
-
-def _check_limits(problem: SpacetimeProblem) -> None:
-    for name, (low, high) in problem.limits.items():
-        if not low <= high:
-            raise InputError(f"limits of {name} from {low} to {high} rad", "Give the lowest angle first")
-
-
-def _check_range(phase: ProblemPhase) -> None:
-    if phase.duration_range_s is None:
-        return
-    low, high = phase.duration_range_s
-    _require_finite((low, high), f"duration_range_s of phase '{phase.name}'")
-    if not 0.0 < low <= phase.duration_s <= high:
-        raise InputError(
-            f"phase '{phase.name}' lasts {phase.duration_s:g} s, outside its range {low:g} to {high:g} s",
-            "Give 0 < lowest <= duration_s <= highest",
-        )
 
 
 def _check_contact(contact: Contact, phase: ProblemPhase) -> None:
@@ -160,6 +170,7 @@ def _check_key(key: Key, problem: SpacetimeProblem) -> None:
 def _max_distance(figure: Character, one: str, other: str) -> float:
     """Farthest two named points can be apart [m]: the lengths of the segments between them, stretched."""
     a, b = _joint_chain(figure, one), _joint_chain(figure, other)
+    # The common part of both chains does not count, the rest is stretched out
     shared = len([1 for (i, _), (j, _) in zip(a, b, strict=False) if i == j])
     ends = [figure.point(name)[1] for name in (one, other)]
     if shared == len(a) == len(b):
@@ -182,12 +193,6 @@ def _joint_chain(figure: Character, point: str) -> list[tuple[int, FloatArray]]:
     return chain[::-1]
 
 
-def _check_reach(figure: Character, contacts: tuple[Contact, ...], where: str) -> None:
-    for i, one in enumerate(contacts):
-        for other in contacts[i + 1 :]:
-            _check_pair(figure, one, other, where)
-
-
 def _check_pair(figure: Character, one: Contact, other: Contact, where: str) -> None:
     apart = float(np.linalg.norm(np.asarray(one.position) - np.asarray(other.position)))
     reach = _max_distance(figure, one.point, other.point)
@@ -199,22 +204,6 @@ def _check_pair(figure: Character, one: Contact, other: Contact, where: str) -> 
         )
 
 
-def _check_hand_over(figure: Character, before: ProblemPhase, after: ProblemPhase) -> None:
-    where = f"from phase '{before.name}' to '{after.name}'"
-    for one in before.contacts:
-        for other in after.contacts:
-            _check_pair(figure, one, other, where)
-
-
-def _check_target(figure: Character, key: Key, problem: SpacetimeProblem) -> None:
-    phase = problem.phases[problem.phase_index(key.phase)]
-    if not phase.contacts or len(key.target) != 3 or any(value is None for value in key.target):
-        return
-    x, y, z = (float(value or 0.0) for value in key.target)
-    goal = Contact(key.point or "", (x, y, z))
-    _check_pair(figure, phase.contacts[0], goal, f"(a key in phase '{phase.name}')")
-
-
 def _check_contradictions(layout: FullLayout) -> None:
     """Two keys that want different values of one coordinate at one instant."""
     seen: dict[tuple[str, float, int], tuple[Key, float, float]] = {}
@@ -224,6 +213,7 @@ def _check_contradictions(layout: FullLayout) -> None:
         family = "velocity" if key.kind == "velocity" else "angle"
         time = round(layout.timeline.time_of(layout.problem.phase_index(key.phase), key.at), 9)
         for i, low, high in key_angle_ranges(layout, key):
+            # Two keys on one coordinate at one instant must leave a common value
             other = seen.get((family, time, i))
             if other is not None and (low > other[2] + SAME_ANGLE_RAD or high < other[1] - SAME_ANGLE_RAD):
                 first = other[0]
@@ -243,10 +233,7 @@ def _format_range(low: float, high: float) -> str:
 
 def _check_bounds(layout: FullLayout) -> None:
     """Keys that leave a coordinate no room inside its limits."""
-    tree, keep = layout.figure.tree, layout.figure.angles
-    lower = np.tile(tree.lower[keep], (layout.num_points, 1))
-    upper = np.tile(tree.upper[keep], (layout.num_points, 1))
-    narrow_bounds(layout, lower, upper)
+    lower, upper = find_point_bounds(layout)
     empty = np.argwhere(lower > upper + SAME_ANGLE_RAD)
     if empty.size:
         point, i = (int(v) for v in empty[0])

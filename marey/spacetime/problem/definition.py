@@ -1,7 +1,6 @@
 """A motion that is wanted, as plain data: phases with their contacts, keys, objective and space.
 
-Keys that no motion of any character could satisfy together are refused; three formulations of the same problem are
-counted (Fang F22).
+Keys that no motion of any character could satisfy together are refused.
 """
 
 from __future__ import annotations
@@ -122,9 +121,13 @@ class SpacetimeProblem:
     def __post_init__(self) -> None:
         if not self.phases:
             raise InputError(f"problem '{self.name}' has no phase", "Add at least one [[phase]]")
-        _check_choice("space", self.space, SPACES)
-        _check_choice("flight", self.flight, FLIGHTS)
-        _check_choice("impact", self.impact, IMPACTS)
+        for what, value, known in (
+            ("space", self.space, SPACES),
+            ("flight", self.flight, FLIGHTS),
+            ("impact", self.impact, IMPACTS),
+        ):
+            if value not in known:
+                raise InputError(f"{what} '{value}'", f"It is one of {', '.join(known)}")
 
     @property
     def duration_s(self) -> float:
@@ -137,11 +140,6 @@ class SpacetimeProblem:
         if name not in names:
             raise UnknownNameError("phase", name, f"problem '{self.name}'", names)
         return names.index(name)
-
-
-def _check_choice(what: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise InputError(f"{what} '{value}'", f"It is one of {', '.join(known)}")
 
 
 SAME_TOL: Final = 1e-9  # [m], [m/s], [rad] values this near are the same
@@ -160,6 +158,11 @@ class KeyInterval(NamedTuple):
     end: float
     key: Key
 
+    @property
+    def words(self) -> str:
+        """The interval as text."""
+        return f"{self.low:g}" if self.low == self.high else f"at least {self.low:g}"
+
 
 def check_key_conflicts(problem: SpacetimeProblem) -> None:
     """Refuse two keys that want different values of the same thing at the same instant.
@@ -167,26 +170,23 @@ def check_key_conflicts(problem: SpacetimeProblem) -> None:
     Raises:
         InputError: with both keys and both values.
     """
-    wishes = [wish for key in problem.keys for wish in _key_intervals(problem, key)]
-    for one, other in combinations(wishes, 2):
-        if (
-            one.what == other.what
-            and _is_compatible(one, other)
-            and max(one.low, other.low) > min(one.high, other.high) + SAME_TOL
-        ):
+    intervals: list[KeyInterval] = []
+    for key in problem.keys:
+        begin = problem.phase_index(key.phase) + (0.0 if key.at is None else key.at)
+        end = begin + (1.0 if key.at is None else 0.0)
+        intervals += [KeyInterval(what, low, high, begin, end, key) for what, low, high in _key_ranges(key)]
+    for one, other in combinations(intervals, 2):
+        if one.what != other.what or max(one.low, other.low) <= min(one.high, other.high) + SAME_TOL:
+            continue
+        # Speeds before and after a border are two things
+        if one.key.kind in VELOCITY_KINDS and one.key.phase != other.key.phase:
+            continue
+        if max(one.begin, other.begin) <= min(one.end, other.end):
             raise InputError(
                 f"keys '{one.key.kind}' in phase '{one.key.phase}' and '{other.key.kind}' in phase "
-                f"'{other.key.phase}' contradict: {one.what} cannot be "
-                f"{_describe_interval(one)} and {_describe_interval(other)}",
+                f"'{other.key.phase}' contradict: {one.what} cannot be {one.words} and {other.words}",
                 "Change one of them",
             )
-
-
-def _key_intervals(problem: SpacetimeProblem, key: Key) -> Iterator[KeyInterval]:
-    begin = problem.phase_index(key.phase) + (0.0 if key.at is None else key.at)
-    end = begin + (1.0 if key.at is None else 0.0)
-    for what, low, high in _key_ranges(key):
-        yield KeyInterval(what, low, high, begin, end, key)
 
 
 def _key_ranges(key: Key) -> Iterator[tuple[str, float, float]]:
@@ -201,48 +201,3 @@ def _key_ranges(key: Key) -> Iterator[tuple[str, float, float]]:
     elif key.kind in ("pose", "velocity"):
         for name, value in key.joints.items():
             yield f"the speed of {name}" if key.kind == "velocity" else name, value, value
-
-
-def _is_compatible(one: KeyInterval, other: KeyInterval) -> bool:
-    """Whether two keys share an instant; speeds before and after a border are two things."""
-    if one.key.kind in VELOCITY_KINDS and one.key.phase != other.key.phase:
-        return False
-    return max(one.begin, other.begin) <= min(one.end, other.end)
-
-
-def _describe_interval(wish: KeyInterval) -> str:
-    return f"{wish.low:g}" if wish.low == wish.high else f"at least {wish.low:g}"
-
-
-@dataclass(frozen=True, slots=True)
-class Formulation:
-    """Sizes of one formulation for a character, a number of bases and of contacts ([Fang2003]_ fig. 2.2)."""
-
-    name: str
-    unknowns: int
-    physics_rows: int
-    physics_entries: int  # non-zeros of the physics Jacobian; 0 where the dynamics are integrated
-    kinematic_entries: int  # non-zeros of one kinematic row
-    dynamics: str
-
-
-def report_formulations(num_dofs: int, num_bases: int, num_contacts: int = 1) -> tuple[Formulation, ...]:
-    """Count unknowns and rows of spacetime constraints, optimal control and motion optimisation.
-
-    Args:
-        num_dofs: actuated degrees of freedom; the root adds six.
-        num_bases: spline functions of each curve, and frames of the physics.
-        num_contacts: contact coordinates among the unknowns of spacetime constraints.
-    """
-    if num_dofs < 1 or num_bases < 4 or num_contacts < 0:
-        raise InputError(
-            f"{num_dofs} degrees of freedom, {num_bases} bases, {num_contacts} contacts",
-            "Give at least 1, 4 and 0",
-        )
-    D, K, C = num_dofs, num_bases, num_contacts
-    wide = 2 * D + C + 6
-    return (
-        Formulation("spacetime constraints", K * wide, K * (D + 6), K * (D + 6) * wide, 4 * (D + 6), "implicit"),
-        Formulation("optimal control", K * D, 0, 0, K * D, "forward integration"),
-        Formulation("motion optimisation", K * (D + 6), 6 * K, 6 * K * 4 * (D + 6), 4 * (D + 6), "inverse"),
-    )

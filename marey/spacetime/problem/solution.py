@@ -1,22 +1,22 @@
 """Solutions and their dense check: whether a motion holds between the instants at which it was solved.
 
-The check is independent of the solver. The validity bar tells how far each instant is from what its own contacts can
-give ([Fang2003]_ F26).
+The check is independent of the solver.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
-from marey.dynamics import GRAVITY, JointTree, compute_aggregate, compute_point_motion
+from marey.dynamics import JointTree, compute_aggregate, compute_point_motion
 from marey.motion import Motion
 from marey.numerics import SolveStatus, SQPIteration
 from marey.spacetime.problem.definition import ProblemPhase, SpacetimeProblem
-from marey.spacetime.problem.support import MOMENT_LABELS, PhaseSupport, build_support
+from marey.spacetime.problem.support import MOMENT_LABELS, build_support
 
 STANDARD_GRAVITY = 9.81  # [m/s^2]
 MIN_LOAD = 0.2  # [mg] normal force above which the pressure point counts
@@ -70,6 +70,17 @@ class SolutionTrack:
     qdd: FloatArray
 
 
+@dataclass(frozen=True, slots=True)
+class GroundExcess:
+    """What the contacts of a motion were found to exceed."""
+
+    cone: float = 0.0  # [mg] beyond friction, or beyond the strength of a grip
+    cop: float = 0.0  # [m] pressure point outside the support
+    moment: float = 0.0  # [mg m]
+    least: float = np.inf  # [mg] lowest normal force
+    drift: float = 0.0  # [m] of contact points from their plants
+
+
 def check_solution(tree: JointTree, problem: SpacetimeProblem, track: SolutionTrack) -> SolutionCheck:
     """Measure a motion against its problem.
 
@@ -78,60 +89,123 @@ def check_solution(tree: JointTree, problem: SpacetimeProblem, track: SolutionTr
         problem: phases, contacts and keys; phases are numbered as in ``track.phases``.
         track: coordinates with exact derivatives, about four times denser than the frames of the solver.
     """
-    whole = compute_aggregate(tree, track.q, track.qd, track.qdd, gravity=problem.gravity)
+
+    def measure_ground(wrench: FloatArray) -> GroundExcess:
+        parts = [GroundExcess()]
+        for p, phase in enumerate(_lasting_phases(problem)):
+            chosen = track.phases == p
+            if phase.contacts and chosen.any():
+                parts.append(_check_support(tree, phase, track, wrench[chosen], chosen))
+        return GroundExcess(
+            max(part.cone for part in parts),
+            max(part.cop for part in parts),
+            max(part.moment for part in parts),
+            min(part.least for part in parts),
+            max(part.drift for part in parts),
+        )
+
+    over = max(_largest((tree.lower - track.q).clip(0.0)), _largest((track.q - tree.upper).clip(0.0)))
     weight = tree.mass * STANDARD_GRAVITY
-    wrench = whole.wrench / weight
-    spin, com = np.asarray(whole.angular_momentum), np.asarray(whole.com)
-    phases = [phase for phase in problem.phases if phase.duration_s > 0.0 or phase.contacts]
-    parts = [_SupportExcess() for _ in phases]
-    for p, phase in enumerate(phases):
-        chosen = track.phases == p
-        if phase.contacts and chosen.any():
-            parts[p] = _check_support(phase, wrench[chosen], compute_plant_drift(tree, phase, track, chosen))
+    return measure_solution(
+        tree, problem, track, measure_ground, weight=weight, root=np.arange(3), spin_floor=SPIN_FLOOR, over_rad=over
+    )
+
+
+def measure_solution(
+    tree: JointTree,
+    problem: SpacetimeProblem,
+    track: SolutionTrack,
+    measure_ground: Callable[[FloatArray], GroundExcess],
+    *,
+    weight: float,
+    root: IntArray,
+    spin_floor: float,
+    over_rad: float,
+) -> SolutionCheck:
+    """Measure a motion on a dense grid.
+
+    Args:
+        tree: the character.
+        problem: phases, contacts and keys.
+        track: the motion.
+        measure_ground: what contacts exceed under wrenches ``(T, 6)`` about the world's origin, over the weight.
+        weight: of the body [N].
+        root: coordinates of the root's position.
+        spin_floor: [kg m^2/s] momentum below which drift is measured against this.
+        over_rad: how far coordinates are beyond their limits.
+    """
+    whole = compute_aggregate(tree, track.q, track.qd, track.qdd, gravity=problem.gravity)
+    wrench, com = whole.wrench / weight, np.asarray(whole.com)
+    spin, velocity = np.asarray(whole.angular_momentum), np.asarray(whole.com_velocity)
+    phases = _lasting_phases(problem)
     flying = np.array([phase.is_flight for phase in phases])[track.phases]
+    # In flight nothing pushes, and nothing turns the body about its centre of mass
     about_com = wrench[:, 3:] - np.cross(com, wrench[:, :3])
-    force = _max_abs(np.linalg.norm(wrench[flying, :3], axis=1))
-    moment = _max_abs(np.linalg.norm(about_com[flying], axis=1))
-    drift, drift_si = _spin_drift(spin, track.phases, phases)
-    jumps = _velocity_jumps(track, np.asarray(whole.com_velocity))
-    cone, press = max(p.cone for p in parts), max(p.moment for p in parts)
-    least = min(p.least for p in parts)
+    force, moment = _largest_row(wrench[flying, :3]), _largest_row(about_com[flying])
+    # Spread of the angular momentum in each flight
+    drift = drift_si = 0.0
+    for p, phase in enumerate(phases):
+        inside = spin[track.phases == p]
+        if phase.is_flight and len(inside):
+            mean = inside.mean(axis=0)
+            away = float(np.linalg.norm(inside - mean, axis=1).max())
+            drift_si = max(drift_si, away)
+            drift = max(drift, away / max(float(np.linalg.norm(mean)), spin_floor))
+    # Lowest height above what clearance keys ask for; with "@joint" the point is the joint that carries it
+    clearance, names = np.inf, [phase.name for phase in phases]
+    for key in problem.keys:
+        if key.kind == "clearance" and key.point is not None and key.at is None:
+            chosen = track.phases == names.index(key.phase)
+            bare, _, joint = key.point.partition("@")
+            dof, place = tree.points[bare]
+            place = np.zeros(3) if joint else place
+            motion = compute_point_motion(tree, track.q[chosen], track.qd[chosen], track.qdd[chosen], dof, place)
+            clearance = min(clearance, float(motion.position[:, 1].min()) - (key.lower or 0.0))
+    ground = measure_ground(wrench)
+    borders = np.flatnonzero((np.diff(track.phases) != 0) & (np.diff(track.times) < 1e-9))
+    q = track.q[:, root]
     return SolutionCheck(
         samples=len(track.times),
-        wrench_residual=max(force, moment, cone, press, -least, 0.0),
+        wrench_residual=max(force, moment, ground.cone, ground.moment, -ground.least, 0.0),
         flight_force=force,
         flight_moment=moment,
         angular_momentum_drift=drift,
         angular_momentum_drift_si=drift_si,
-        plant_drift_m=max(p.drift for p in parts),
-        cone_excess=cone,
-        cop_excess_m=max(p.cop for p in parts),
-        moment_excess=press,
-        min_normal_force=least,
-        max_force=_max_abs(np.linalg.norm(wrench[:, :3], axis=1)),
-        root_jump_m=jumps[0],
-        com_velocity_jump=jumps[1],
-        clearance_m=compute_clearance(tree, problem, track, phases),
-        limit_excess_rad=_limit_excess(tree, track.q),
+        plant_drift_m=ground.drift,
+        cone_excess=ground.cone,
+        cop_excess_m=ground.cop,
+        moment_excess=ground.moment,
+        min_normal_force=ground.least,
+        max_force=_largest_row(wrench[:, :3]),
+        root_jump_m=_largest_row(q[borders + 1] - q[borders]),
+        com_velocity_jump=_largest_row(velocity[borders + 1] - velocity[borders]),
+        clearance_m=clearance,
+        limit_excess_rad=over_rad,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _SupportExcess:
-    """What one support phase was found to exceed."""
-
-    cone: float = 0.0
-    cop: float = 0.0
-    moment: float = 0.0
-    least: float = np.inf
-    drift: float = 0.0
+def _lasting_phases(problem: SpacetimeProblem) -> list[ProblemPhase]:
+    """The phases that a track numbers."""
+    return [phase for phase in problem.phases if phase.duration_s > 0.0 or phase.contacts]
 
 
-def _max_abs(values: FloatArray) -> float:
-    return float(values.max()) if values.size else 0.0
+def _largest(values: FloatArray) -> float:
+    return float(values.max(initial=0.0))
 
 
-def _check_support(phase: ProblemPhase, wrench: FloatArray, drift: float) -> _SupportExcess:
+def _largest_row(rows: FloatArray) -> float:
+    return float(np.linalg.norm(rows, axis=1).max(initial=0.0))
+
+
+def _check_support(
+    tree: JointTree, phase: ProblemPhase, track: SolutionTrack, wrench: FloatArray, chosen: BoolArray
+) -> GroundExcess:
+    """What one support exceeds, under wrenches ``(n, 6)`` of the chosen samples."""
+    # Contact points away from their plants
+    drift, states = 0.0, (track.q[chosen], track.qd[chosen], track.qdd[chosen])
+    for contact in phase.contacts:
+        at = compute_point_motion(tree, *states, *tree.points[contact.point]).position
+        drift = max(drift, _largest_row(at - np.asarray(contact.position)))
     support = build_support(phase)
     force = wrench[:, :3]
     moment = wrench[:, 3:] - np.cross(support.centre, force)
@@ -139,84 +213,17 @@ def _check_support(phase: ProblemPhase, wrench: FloatArray, drift: float) -> _Su
     below, above = support.lower - rows, rows - support.upper
     if support.friction is None:
         strength = np.linalg.norm(force, axis=1) - support.max_force
-        return _SupportExcess(
-            _max_abs(strength.clip(0.0)), 0.0, _max_abs(np.maximum(below, above).clip(0.0)), np.inf, drift
+        return GroundExcess(
+            _largest(strength.clip(0.0)), 0.0, _largest(np.maximum(below, above).clip(0.0)), np.inf, drift
         )
     normal = force @ support.normal
     sideways = np.linalg.norm(force - normal[:, None] * support.normal, axis=1)
     cone = (sideways - support.friction * normal.clip(0.0)).clip(0.0)
-    is_moment = np.array([label in MOMENT_LABELS for label in support.labels])
-    moments = below[:, is_moment].clip(0.0)
-    return _SupportExcess(
-        _max_abs(cone), _cop_excess(support, normal, below), _max_abs(moments), float(normal.min()), drift
-    )
-
-
-def _cop_excess(support: PhaseSupport, normal: FloatArray, below: FloatArray) -> float:
-    """Distance of the pressure point beyond an edge, where the foot is loaded [m]."""
-    edges = below[:, 1 : 1 + len(support.hull)]
-    loaded = normal > MIN_LOAD
-    return _max_abs((edges[loaded] / normal[loaded, None]).clip(0.0))
-
-
-def compute_plant_drift(tree: JointTree, phase: ProblemPhase, track: SolutionTrack, chosen: BoolArray) -> float:
-    """Largest distance of the contact points of a phase from their plants [m]."""
-    worst = 0.0
-    for contact in phase.contacts:
-        dof, place = tree.points[contact.point]
-        at = compute_point_motion(tree, track.q[chosen], track.qd[chosen], track.qdd[chosen], dof, place).position
-        worst = max(worst, _max_abs(np.linalg.norm(at - np.asarray(contact.position), axis=1)))
-    return worst
-
-
-def _spin_drift(spin: FloatArray, numbers: IntArray, phases: list[ProblemPhase]) -> tuple[float, float]:
-    """Spread of the angular momentum about the centre of mass in each flight, relative and absolute."""
-    relative = absolute = 0.0
-    for p, phase in enumerate(phases):
-        inside = spin[numbers == p]
-        if not phase.is_flight or not len(inside):
-            continue
-        mean = inside.mean(axis=0)
-        away = float(np.linalg.norm(inside - mean, axis=1).max())
-        absolute = max(absolute, away)
-        relative = max(relative, away / max(float(np.linalg.norm(mean)), SPIN_FLOOR))
-    return relative, absolute
-
-
-def _velocity_jumps(track: SolutionTrack, com_velocity: FloatArray) -> tuple[float, float]:
-    borders = np.flatnonzero((np.diff(track.phases) != 0) & (np.diff(track.times) < 1e-9))
-    slides = slice(0, 3)
-    place = np.linalg.norm(track.q[borders + 1, slides] - track.q[borders, slides], axis=1)
-    return _max_abs(place), _max_abs(np.linalg.norm(com_velocity[borders + 1] - com_velocity[borders], axis=1))
-
-
-def _limit_excess(tree: JointTree, q: FloatArray) -> float:
-    return max(_max_abs((tree.lower - q).clip(0.0)), _max_abs((q - tree.upper).clip(0.0)))
-
-
-def _find_point(tree: JointTree, name: str) -> tuple[int, FloatArray]:
-    """Link and place of a named point; with ``@joint``, of the joint that carries it."""
-    bare, _, joint = name.partition("@")
-    dof, place = tree.points[bare]
-    return dof, np.zeros(3) if joint else place
-
-
-def compute_clearance(
-    tree: JointTree, problem: SpacetimeProblem, track: SolutionTrack, phases: list[ProblemPhase]
-) -> float:
-    """Lowest height above what the clearance keys ask for [m]; infinite without any."""
-    lowest = np.inf
-    names = [phase.name for phase in phases]
-    for key in problem.keys:
-        if key.kind != "clearance" or key.point is None or key.at is not None:
-            continue
-        chosen = track.phases == names.index(key.phase)
-        dof, place = _find_point(tree, key.point)
-        height = compute_point_motion(tree, track.q[chosen], track.qd[chosen], track.qdd[chosen], dof, place).position[
-            :, 1
-        ]
-        lowest = min(lowest, float(height.min()) - (key.lower or 0.0))
-    return lowest
+    # Distance of the pressure point beyond an edge, where the foot is loaded
+    edges, loaded = below[:, 1 : 1 + len(support.hull)], normal > MIN_LOAD
+    cop = _largest((edges[loaded] / normal[loaded, None]).clip(0.0))
+    moments = below[:, np.array([label in MOMENT_LABELS for label in support.labels])].clip(0.0)
+    return GroundExcess(_largest(cone), cop, _largest(moments), float(normal.min()), drift)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -277,66 +284,3 @@ class SpacetimeResult:
     def __repr__(self) -> str:
         numbers = f"{self.iterations} iterations, {self.seconds:.2f} s, violation {self.violation:.1e}"
         return f"SpacetimeResult({self.status}, {numbers}, wrench residual {self.check.wrench_residual:.3f} mg)"
-
-
-GREEN_LIMIT: Final = 0.05  # [body weights]
-RED_LIMIT: Final = 0.25
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ValidityBar:
-    """Violation of T samples of a solution."""
-
-    times: FloatArray  # (T,) [s]
-    violation: FloatArray  # (T,) [body weights; moments over 1 m]
-    is_flight: BoolArray  # (T,) whether nothing touches
-
-    @property
-    def green(self) -> float:
-        """Share of the samples within 0.05 body weights."""
-        return float((self.violation <= GREEN_LIMIT).mean())
-
-    @property
-    def red_in_flight(self) -> float:
-        """Share of the samples in flight beyond 0.25 body weights; zero without a flight."""
-        flying = self.violation[self.is_flight]
-        return float((flying > RED_LIMIT).mean()) if len(flying) else 0.0
-
-
-def compute_validity_bar(
-    tree: JointTree, problem: SpacetimeProblem, track: SolutionTrack, *, gravity: float | None = None
-) -> ValidityBar:
-    """Weigh every sample of a solution against the contacts of its problem.
-
-    Args:
-        tree: the character.
-        problem: phases and contacts, numbered as in ``track.phases``.
-        track: coordinates with exact derivatives on a dense grid.
-        gravity: [m/s²]; the problem's by default.
-    """
-    g = problem.gravity if gravity is None else gravity
-    whole = compute_aggregate(tree, track.q, track.qd, track.qdd, gravity=g)
-    wrench = whole.wrench / (tree.mass * GRAVITY)
-    moments = wrench[:, 3:] - np.cross(whole.com, wrench[:, :3])
-    violation = np.linalg.norm(wrench[:, :3], axis=1) + np.linalg.norm(moments, axis=1)
-    phases = [phase for phase in problem.phases if phase.duration_s > 0.0 or phase.contacts]
-    for p, phase in enumerate(phases):
-        chosen = track.phases == p
-        if phase.contacts and chosen.any():
-            violation[chosen] = _worst_row(phase, wrench[chosen])
-    is_flight = np.array([phase.is_flight for phase in phases])[track.phases]
-    return ValidityBar(track.times, violation, is_flight)
-
-
-def _worst_row(phase: ProblemPhase, wrench: FloatArray) -> FloatArray:
-    """Worst row of a support ``(n,)``."""
-    support = build_support(phase)
-    force = wrench[:, :3]
-    moment = wrench[:, 3:] - np.cross(support.centre, force)
-    rows = np.concatenate([force, moment], axis=1) @ support.matrix.T
-    worst = np.maximum(support.lower - rows, rows - support.upper).max(axis=1).clip(0.0)
-    if support.friction is None:
-        return np.maximum(worst, np.linalg.norm(force, axis=1) - support.max_force)
-    normal = force @ support.normal
-    sideways = np.linalg.norm(force - normal[:, None] * support.normal, axis=1)
-    return np.maximum(worst, sideways - support.friction * normal.clip(0.0))

@@ -55,20 +55,27 @@ def build_support(phase: ProblemPhase, margin_m: float = 0.0) -> PhaseSupport:
     ``margin_m`` is taken off the sides of the feet: what holds at frames with it holds between them without it.
     """
     kinds = {contact.kind for contact in phase.contacts}
-    if kinds == {"grip"} and len(phase.contacts) == 1:
-        return _grip_support(phase.contacts[0])
     if kinds == {"foot"}:
         return _foot_support(phase.contacts, phase.name, margin_m)
-    raise InputError(
-        f"phase '{phase.name}' mixes {len(phase.contacts)} contacts of kinds {', '.join(sorted(kinds))}",
-        "A phase of the full space has one grip, or feet on one plane; split it",
-    )
+    if kinds != {"grip"} or len(phase.contacts) != 1:
+        raise InputError(
+            f"phase '{phase.name}' mixes {len(phase.contacts)} contacts of kinds {', '.join(sorted(kinds))}",
+            "A phase of the full space has one grip, or feet on one plane; split it",
+        )
+    # A grip bears any force up to its strength, and small moments about every axis
+    contact = phase.contacts[0]
+    matrix = np.concatenate([np.zeros((3, 3)), np.eye(3)], axis=1)
+    limit = np.full(3, contact.twist_m)
+    labels = ("moment about x", "moment about y", "moment about z")
+    centre, normal = np.asarray(contact.position, dtype=np.float64), contact_frame(contact)[0]
+    return PhaseSupport(centre, normal, matrix, -limit, limit, labels, np.zeros((0, 3)), None, contact.max_force)
 
 
 def contact_frame(contact: Contact) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Unit normal, direction of the heading and across it, right-handed."""
     normal = np.asarray(contact.normal, dtype=np.float64)
     ahead = np.array([0.0, 0.0, 1.0]) if abs(normal[2]) < 0.9 else np.array([0.0, 1.0, 0.0])
+    # Heading 0 is +Z, or +Y on a wall that faces it, across the normal
     ahead = ahead - normal * float(normal @ ahead)
     ahead = ahead / float(np.linalg.norm(ahead))
     across: FloatArray = np.cross(normal, ahead)
@@ -78,19 +85,24 @@ def contact_frame(contact: Contact) -> tuple[FloatArray, FloatArray, FloatArray]
     return normal, along, side
 
 
-def _grip_support(contact: Contact) -> PhaseSupport:
-    matrix = np.concatenate([np.zeros((3, 3)), np.eye(3)], axis=1)
-    limit = np.full(3, contact.twist_m)
-    labels = ("moment about x", "moment about y", "moment about z")
-    centre, normal = np.asarray(contact.position, dtype=np.float64), contact_frame(contact)[0]
-    return PhaseSupport(centre, normal, matrix, -limit, limit, labels, np.zeros((0, 3)), None, contact.max_force)
-
-
 def _foot_support(contacts: tuple[Contact, ...], phase: str, margin_m: float) -> PhaseSupport:
-    first = contacts[0]
-    normal, along, across = contact_frame(first)
-    centre = np.asarray(first.position, dtype=np.float64)
-    corners = np.concatenate([_sole_corners(contact, margin_m) for contact in contacts]) - centre
+    r"""Rows of feet: normal force, an edge of the hull each, the pyramid of friction, the twist to both sides.
+
+    A force at the point :math:`p` of the plane has the moment :math:`n = p \times f`. The point is on the inner side
+    of the edge from :math:`a` along :math:`e` (counter-clockwise about :math:`N`) where
+    :math:`N \cdot (e \times (p - a)) \ge 0`, hence :math:`e \cdot n - e \cdot (a \times N) f_n \ge 0`: nothing is
+    divided by the force.
+    """
+    normal, along, across = contact_frame(contacts[0])
+    centre = np.asarray(contacts[0].position, dtype=np.float64)
+    # Corners of the soles, smaller by the margin
+    signs = np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]], dtype=np.float64)
+    soles: list[FloatArray] = []
+    for contact in contacts:
+        _, ahead, aside = contact_frame(contact)
+        length, width = (max(side - margin_m, 0.1 * side) for side in contact.half_extents_m)
+        soles.append(signs[:, :1] * length * ahead + signs[:, 1:] * width * aside + np.asarray(contact.position))
+    corners = np.concatenate(soles) - centre
     height = np.abs(corners @ normal).max()
     if height > 1e-6:
         raise InputError(
@@ -99,35 +111,9 @@ def _foot_support(contacts: tuple[Contact, ...], phase: str, margin_m: float) ->
         )
     hull = _convex_hull(np.stack([corners @ along, corners @ across], axis=1))
     points = hull[:, :1] * along + hull[:, 1:] * across
-    twist, cap = max(c.twist_m for c in contacts), sum(c.max_force for c in contacts)
+    twist_m, cap = max(c.twist_m for c in contacts), sum(c.max_force for c in contacts)
     friction = min(c.friction for c in contacts)
-    matrix, labels = _foot_rows(points, (normal, along, across), twist, friction)
-    lower, upper = np.zeros(len(matrix)), np.full(len(matrix), np.inf)
-    upper[0] = cap
-    return PhaseSupport(centre, normal, matrix, lower, upper, labels, points, friction, cap)
-
-
-def _sole_corners(contact: Contact, margin_m: float) -> FloatArray:
-    _, along, across = contact_frame(contact)
-    length, width = (max(side - margin_m, 0.1 * side) for side in contact.half_extents_m)
-    signs = np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]], dtype=np.float64)
-    corners = signs[:, :1] * length * along + signs[:, 1:] * width * across
-    return corners + np.asarray(contact.position)
-
-
-def _foot_rows(
-    points: FloatArray, frame: tuple[FloatArray, FloatArray, FloatArray], twist_m: float, friction: float
-) -> tuple[FloatArray, tuple[str, ...]]:
-    r"""Normal force, an edge of the hull each, and the twist to both sides.
-
-    A force at the point :math:`p` of the plane has the moment :math:`n = p \times f`. The point is on the inner side
-    of the edge from :math:`a` along :math:`e` (counter-clockwise about :math:`N`) where
-    :math:`N \cdot (e \times (p - a)) \ge 0`, hence :math:`e \cdot n - e \cdot (a \times N) f_n \ge 0`: nothing is
-    divided by the force.
-    """
-    normal, along, across = frame
-    rows = [np.concatenate([normal, np.zeros(3)])]
-    labels = ["normal force"]
+    rows, labels = [np.concatenate([normal, np.zeros(3)])], ["normal force"]
     for start, end in zip(points, np.roll(points, -1, axis=0), strict=True):
         edge = (end - start) / np.linalg.norm(end - start)
         rows.append(np.concatenate([-(edge @ np.cross(start, normal)) * normal, edge]))
@@ -139,7 +125,9 @@ def _foot_rows(
     for sign in (1.0, -1.0):
         rows.append(np.concatenate([twist_m * normal, sign * normal]))
         labels.append(TWIST)
-    return np.array(rows), tuple(labels)
+    lower, upper = np.zeros(len(rows)), np.full(len(rows), np.inf)
+    upper[0] = cap
+    return PhaseSupport(centre, normal, np.array(rows), lower, upper, tuple(labels), points, friction, cap)
 
 
 def _convex_hull(points: FloatArray) -> FloatArray:
@@ -147,17 +135,16 @@ def _convex_hull(points: FloatArray) -> FloatArray:
     ordered = sorted({(round(float(x), 12), round(float(y), 12)) for x, y in points})
     if len(ordered) < 3:
         raise InputError("a support without area", "Give half extents above 0")
-    lower, upper = _monotone_chain(ordered), _monotone_chain(ordered[::-1])
-    return np.array(lower[:-1] + upper[:-1])
-
-
-def _monotone_chain(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    chain: list[tuple[float, float]] = []
-    for x, y in points:
-        while len(chain) >= 2:
-            (ax, ay), (bx, by) = chain[-2:]
-            if (bx - ax) * (y - ay) - (by - ay) * (x - ax) > 1e-14:
-                break
-            chain.pop()
-        chain.append((x, y))
-    return chain
+    hull: list[tuple[float, float]] = []
+    for line in (ordered, ordered[::-1]):
+        chain: list[tuple[float, float]] = []
+        for x, y in line:
+            # A corner that does not turn to the left is inside
+            while len(chain) >= 2:
+                (ax, ay), (bx, by) = chain[-2:]
+                if (bx - ax) * (y - ay) - (by - ay) * (x - ax) > 1e-14:
+                    break
+                chain.pop()
+            chain.append((x, y))
+        hull += chain[:-1]
+    return np.array(hull)

@@ -23,10 +23,9 @@ from marey.spacetime.reduced.guess import (
     set_flight_globals,
 )
 from marey.spacetime.reduced.keys import build_key_rows, find_key_instants, validate_reduced
-from marey.spacetime.reduced.layout import Curves, LegInterval, ReducedLayout, ReducedVariables, build_layout
+from marey.spacetime.reduced.layout import Curves, LegInterval, ReducedVariables, build_layout
 from marey.spacetime.reduced.legs import SIDES, STRETCH_ROUNDING, find_root_dofs, measure_leg
 from marey.spacetime.reduced.nodes import (
-    CollocationNodes,
     FootRoll,
     NormalForceLimits,
     build_nodes,
@@ -37,10 +36,9 @@ from marey.spacetime.reduced.physics_rows import (
     RowContext,
     clearance_rows,
     com_joint_rows,
+    flight_rows,
     leg_joint_rows,
     limit_rows,
-    moment_rows,
-    momentum_rows,
     stretch_rows,
     upper_body_limit_rows,
     wrench_rows,
@@ -98,6 +96,7 @@ def build_reduced_space(behaviour: BehaviourSpace) -> ReducedSpace:
     mean, modes = np.zeros(tree.num_dofs), np.zeros((tree.num_dofs, behaviour.dimension))
     mean[behaviour.columns] = behaviour.mean
     modes[behaviour.columns] = behaviour.basis * behaviour.deviations
+    # Coordinates that no clip moves keep their value
     still = np.setdiff1d(np.arange(tree.num_dofs), [*behaviour.columns, *root, *turns])
     if behaviour.poses:
         mean[still] = next(iter(behaviour.poses.values())).q[still]
@@ -114,7 +113,12 @@ def build_reduced_problem(
     validate_reduced(problem, layout, space)
     instants = solver_instants(layout, settings.roll, (*find_key_instants(problem, layout), *settings.looks))
     nodes = build_nodes(layout, space.legs, settings.roll, instants, space.dimension)
-    scene = build_row_context(problem, behaviour, space, layout, nodes, settings)
+    supports = build_supports(layout, nodes, space.legs, settings.limits)
+    has_torque = problem.objective.torque > 0.0 and settings.has_physics
+    poses = PoseMap(space, nodes, settings.rounding)
+    maker = NodeEvaluator(poses, supports, gravity=problem.gravity, has_torque=has_torque)
+    scene = RowContext(behaviour, space, layout, nodes, supports, maker, ReducedVariables(layout), problem.gravity)
+    # Poses at the ends are fixed, the guess fills what lies between
     seats = (
         place_on_plants(scene, behaviour.pose("start"), layout.contacts[0], "start"),
         place_on_plants(scene, behaviour.pose("end"), layout.contacts[-1], "end"),
@@ -124,6 +128,7 @@ def build_reduced_problem(
     fix_end(scene, seats[1], at_start=False)
     fill_guess(scene, *seats, settings.crouch_m, settings.lean_m)
     scene.variables.finish()
+    # Rows of the body, of the keys and of physics
     floor = np.full(nodes.count, min(c.position[1] for phase in problem.phases for c in phase.contacts))
     groups = [
         leg_joint_rows(scene),
@@ -136,28 +141,11 @@ def build_reduced_problem(
         *build_key_rows(scene, problem),
     ]
     if settings.has_physics:
-        groups += [wrench_rows(scene), momentum_rows(scene), moment_rows(scene)]
+        groups += [wrench_rows(scene), *flight_rows(scene)]
     usual = settings.border_weight * float(np.sqrt(problem.objective.prior))  # it is a prior too
     objective = ReducedObjective(scene, problem.objective, build_border_prior(scene, usual))
     programme = ReducedProgramme(scene, groups, objective)
     return ReducedProblem(problem, settings, scene, programme, scene.variables.pack(scene.variables.values), seats)
-
-
-def build_row_context(
-    problem: SpacetimeProblem,
-    behaviour: BehaviourSpace,
-    space: ReducedSpace,
-    layout: ReducedLayout,
-    nodes: CollocationNodes,
-    settings: ReducedSettings,
-) -> RowContext:
-    """What rows and objective work with at some nodes."""
-    supports = build_supports(layout, nodes, space.legs, settings.limits)
-    has_torque = problem.objective.torque > 0.0 and settings.has_physics
-    maker = NodeEvaluator(
-        PoseMap(space, nodes, settings.rounding), supports, gravity=problem.gravity, has_torque=has_torque
-    )
-    return RowContext(behaviour, space, layout, nodes, supports, maker, ReducedVariables(layout), problem.gravity)
 
 
 def vector_from_motion(built: ReducedProblem, motion: Motion) -> FloatArray:
@@ -200,11 +188,13 @@ def _solve_leg_variables(built: ReducedProblem, leg: int, interval: LegInterval,
     ).position.swapaxes(0, 1)
     turn = np.deg2rad(contact.heading_deg)
     heading = np.array([np.sin(turn), 0.0, np.cos(turn)])
+    # Swivel: the knee about the line from hip to ankle, from the heading of the foot
     n = (ankle - hip) / np.linalg.norm(ankle - hip, axis=1, keepdims=True)
     u = heading - (n @ heading)[:, None] * n
     u /= np.linalg.norm(u, axis=1, keepdims=True)
     side = knee - hip
     swivel = np.arctan2(np.einsum("fi,fi->f", side, np.cross(n, u)), np.einsum("fi,fi->f", side, u))
+    # Lift: pitch of the foot against that of a flat one
     back = ankle - ball
     pitch = np.arctan2(back[:, 1], -(back @ heading))
     flat = np.arctan2(-geometry.ball[1], geometry.ball[2])

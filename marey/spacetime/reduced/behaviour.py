@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,6 +35,25 @@ VARIANCE_FRACTION: Final = 0.9  # of the variance, [Safonova2006]_ (3.2)
 MIN_DIMENSION: Final = 7
 MAX_DIMENSION: Final = 10
 VARIANCE_FLOOR: Final = 1e-6  # [rad^2] a coordinate that never moved has no say
+
+SAMPLE_HZ: Final = 30.0
+BEFORE_S: Final = 0.95  # [s] kept before a flight
+AFTER_S: Final = 0.75  # [s] kept after it
+SMOOTH_HZ: Final = 6.0  # [Hz] before velocities and accelerations are taken
+LIFT_LEAD_S: Final = 0.02  # [s] contacts are labelled a little late as feet leave
+MIN_DEVIATION: Final = 0.05  # [rad] of a usual angle
+LIMIT_MARGIN: Final = 0.35  # [rad] beyond what the clips show
+HIP_LIMIT: Final = 2.4  # [rad] of each turn, whatever a noisy clip shows
+ANKLE_LIMIT: Final = 1.2  # [rad]
+TOE_LIMIT: Final = 1.3  # [rad] captured toes jitter and hardly bend; a heel lifts as far as this
+MAX_ACCEL: Final = 2e5  # [rad^2/s^3] what is more in a clip is noise of its joints
+NUM_MIXED_FRAMES: Final = 12  # dimensions at which clips are probably of several behaviours
+SAME_BONES_M: Final = 1e-6
+BEHAVIOUR_FILE: Final = TensorFormat(
+    "marey-behaviour", "behaviour", 1, "Fit one with BehaviourSpace.fit, or name a shipped one."
+)
+_TREE_FIELDS: Final = ("parents", "kinds", "axes", "offsets", "masses", "centres", "inertias", "orientations")
+_SPACE_FIELDS: Final = ("columns", "mean", "basis", "variances", "lower", "upper")
 
 AnyPath = str | os.PathLike[str]
 
@@ -128,16 +147,144 @@ class BehaviourSpace:
         Raises:
             InputError: no clip, or a clip without what ``window`` asks for.
         """
-        return fit_behaviour(motions, dimension, energy, root_order, free_root, mass_kg, window, name)
+        if not motions:
+            raise InputError("a behaviour of no clips", "Give at least one; three or more make a better space")
+        body = Body.from_motion(motions[0], mass_kg)
+        tree = JointTree.from_body(body, root_order=root_order, fingers=False)
+        samples = [_sample_clip(tree, body, motion, window) for motion in motions]
+        # Coordinates: all turns but the root's free ones; those that no clip moves are left out
+        slides, turns = find_root_dofs(tree)
+        free = [dof for dof in turns if "xyz"[int(np.argmax(np.abs(tree.axes[dof])))] in free_root]
+        is_moved = np.concatenate([s.q[s.keep] for s in samples]).var(axis=0) >= VARIANCE_FLOOR
+        columns = np.array([i for i in np.flatnonzero(is_moved) if i not in slides and i not in free], dtype=np.int64)
+        # Principal components of thinned-out poses: max(d_0.9, 7) of them, at most 10
+        rows = np.concatenate([s.q[s.keep][:: max(1, round(s.rate_hz / SAMPLE_HZ))][:, columns] for s in samples])
+        mean, basis, variances = compute_principal_components(rows)
+        wanted = dimension
+        if wanted is None:
+            enough = int(np.searchsorted(np.cumsum(variances) / variances.sum(), energy - 1e-12)) + 1
+            wanted = int(np.clip(enough, min(MIN_DIMENSION, len(variances)), MAX_DIMENSION))
+        if not 1 <= wanted <= min(len(variances), len(rows) - 1):
+            raise InputError(f"dimension {wanted}", f"{len(rows)} poses of {len(columns)} coordinates allow fewer")
+        rest = float(variances[wanted:].mean()) if wanted < len(variances) else VARIANCE_FLOOR
+        # Limits: what the clips show and a margin, hips, ankles and toes within fixed ones
+        poses = np.concatenate([s.smooth for s in samples])
+        lower = np.maximum(poses.min(axis=0) - LIMIT_MARGIN, tree.lower)
+        upper = np.minimum(poses.max(axis=0) + LIMIT_MARGIN, np.where(np.isfinite(tree.upper), tree.upper, np.inf))
+        for side in SIDES:
+            dofs = find_leg_dofs(tree, side)
+            for part, most in ((dofs[:3], HIP_LIMIT), (dofs[4:7], ANKLE_LIMIT)):
+                lower[part], upper[part] = np.maximum(lower[part], -most), np.minimum(upper[part], most)
+        toes = [find_leg_dofs(tree, side)[7] for side in SIDES]
+        lower[toes], upper[toes] = np.minimum(lower[toes], -TOE_LIMIT), np.maximum(upper[toes], TOE_LIMIT)
+        upper = np.maximum(upper, lower + LIMIT_MARGIN)
+        # Square acceleration of all coordinates over the time of each clip: (rate^2) / rate
+        accelerations = [float((np.gradient(s.rates, axis=0)[s.keep] ** 2).sum() * s.rate_hz) for s in samples]
+        notes: list[str] = []
+        if len(samples) < 3:
+            notes.append(f"only {len(samples)} clips: the space may be too narrow")
+        needed = int(np.searchsorted(np.cumsum(variances) / variances.sum(), 0.9)) + 1
+        if needed > NUM_MIXED_FRAMES:
+            notes.append(f"{needed} dimensions for 90 % of the variance: the clips are probably of several behaviours")
+        return cls(
+            tree=align_legs(tree),
+            columns=columns,
+            mean=mean,
+            basis=basis[:, :wanted],
+            variances=np.maximum(variances[:wanted], VARIANCE_FLOOR),
+            residual_variance=max(rest, VARIANCE_FLOOR),
+            explained=float(variances[:wanted].sum() / variances.sum()),
+            lower=lower,
+            upper=upper,
+            borders=_fit_borders(tree, samples),
+            poses=_choose_key_poses(samples, at_rest=window == "flight"),
+            accel_scale=min(float(np.median(accelerations)), MAX_ACCEL),
+            trials=tuple(s.name for s in samples),
+            name=name,
+            report=tuple(notes),
+        )
 
     @staticmethod
     def load(path: AnyPath) -> BehaviourSpace:
-        """Read a behaviour written by :meth:`save`."""
-        return read_behaviour(Path(path))
+        """Read a behaviour written by :meth:`save`.
+
+        Raises:
+            MissingFileError: there is no such file.
+            FormatError: the file is damaged, holds something else, or was written by a newer marey.
+        """
+        tensors, described = BEHAVIOUR_FILE.read(Path(path))
+        try:
+            skeleton = Skeleton(
+                tuple(str(name) for name in described["joints"]),
+                tensors["skeleton.parents"],
+                tensors["skeleton.offsets"],
+                tensors["skeleton.tips"],
+                name=str(described["skeleton"]),
+            )
+            dofs = tuple(tuple(int(dof) for dof in joint) for joint in described["joint_dofs"])
+            points = {
+                str(name): (int(p[0]), np.array(p[1:], dtype=np.float64)) for name, p in described["points"].items()
+            }
+            tree = JointTree(
+                names=tuple(str(name) for name in described["coordinates"]),
+                **{name: tensors[f"tree.{name}"] for name in _TREE_FIELDS},  # type: ignore[arg-type]
+                lower=tensors["tree.lower"],
+                upper=tensors["tree.upper"],
+                groups=tuple(str(name) for name in described["groups"]),
+                points=points,
+                figure=TreeSkeleton(skeleton, dofs),
+            )
+            return BehaviourSpace(
+                tree=tree,
+                **{name: tensors[f"space.{name}"] for name in _SPACE_FIELDS},  # type: ignore[arg-type]
+                residual_variance=float(described["residual_variance"]),
+                explained=float(described["explained"]),
+                borders={
+                    str(n): ContactBorder(tensors[f"border.{n}.mean"], tensors[f"border.{n}.deviation"])
+                    for n in described["borders"]
+                },
+                poses={
+                    str(n): BehaviourPose(tensors[f"pose.{n}.q"], tensors[f"pose.{n}.qd"]) for n in described["poses"]
+                },
+                accel_scale=float(described["accel_scale"]),
+                trials=tuple(str(trial) for trial in described["trials"]),
+                name=str(described["name"]),
+                report=tuple(str(line) for line in described["report"]),
+            )
+        except (MareyError, KeyError, TypeError, ValueError, IndexError) as error:
+            raise BEHAVIOUR_FILE.damaged(Path(path), error) from error
 
     def save(self, path: AnyPath) -> None:
-        """Write the behaviour, its body included, to a ``.safetensors`` file."""
-        write_behaviour(self, Path(path))
+        """Write the behaviour, its body included, to a ``.safetensors`` file that gives it back bit for bit."""
+        tree, figure = self.tree, self.tree.figure
+        assert figure is not None
+        skeleton = figure.skeleton
+        tensors: Tensors = {f"tree.{name}": getattr(tree, name) for name in _TREE_FIELDS}
+        tensors |= {"tree.lower": tree.lower, "tree.upper": tree.upper}
+        tensors |= {f"space.{name}": getattr(self, name) for name in _SPACE_FIELDS}
+        tensors |= {f"skeleton.{name}": getattr(skeleton, name) for name in ("parents", "offsets", "tips")}
+        for name, border in self.borders.items():
+            tensors |= {f"border.{name}.mean": border.mean, f"border.{name}.deviation": border.deviation}
+        for name, pose in self.poses.items():
+            tensors |= {f"pose.{name}.q": pose.q, f"pose.{name}.qd": pose.qd}
+        # What is not an array
+        facts: dict[str, Any] = {
+            "name": self.name,
+            "trials": self.trials,
+            "report": self.report,
+            "residual_variance": self.residual_variance,
+            "explained": self.explained,
+            "accel_scale": self.accel_scale,
+            "coordinates": tree.names,
+            "groups": tree.groups,
+            "points": {name: [dof, *point.tolist()] for name, (dof, point) in tree.points.items()},
+            "skeleton": skeleton.name,
+            "joints": skeleton.names,
+            "joint_dofs": figure.joint_dofs,
+            "borders": sorted(self.borders),
+            "poses": sorted(self.poses),
+        }
+        BEHAVIOUR_FILE.write(Path(path), tensors, facts)
 
     @property
     def dimension(self) -> int:
@@ -183,8 +330,6 @@ class BehaviourSpace:
 
     def truncate(self, dimension: int) -> BehaviourSpace:
         """Return the space with fewer coordinates; the variance left out goes to the residual."""
-        from dataclasses import replace
-
         if not 1 <= dimension <= self.dimension:
             raise InputError(f"dimension {dimension} of {self.dimension}", "It is at least 1 and at most what is there")
         rest = len(self.columns) - self.dimension
@@ -201,21 +346,6 @@ class BehaviourSpace:
     def __repr__(self) -> str:
         size = f"{self.dimension} of {len(self.columns)} coordinates"
         return f"BehaviourSpace('{self.name}', {size}, {len(self.trials)} clips)"
-
-
-SAMPLE_HZ: Final = 30.0
-BEFORE_S: Final = 0.95  # [s] kept before a flight
-AFTER_S: Final = 0.75  # [s] kept after it
-SMOOTH_HZ: Final = 6.0  # [Hz] before velocities and accelerations are taken
-LIFT_LEAD_S: Final = 0.02  # [s] contacts are labelled a little late as feet leave
-MIN_DEVIATION: Final = 0.05  # [rad] of a usual angle
-LIMIT_MARGIN: Final = 0.35  # [rad] beyond what the clips show
-HIP_LIMIT: Final = 2.4  # [rad] of each turn, whatever a noisy clip shows
-ANKLE_LIMIT: Final = 1.2  # [rad]
-TOE_LIMIT: Final = 1.3  # [rad] captured toes jitter and hardly bend; a heel lifts as far as this
-MAX_ACCEL: Final = 2e5  # [rad^2/s^3] what is more in a clip is noise of its joints
-NUM_MIXED_FRAMES: Final = 12  # dimensions at which clips are probably of several behaviours
-SAME_BONES_M: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -236,61 +366,13 @@ class ClipSample:
         return np.gradient(self.smooth, axis=0) * self.rate_hz
 
 
-def fit_behaviour(
-    motions: Sequence[Motion],
-    dimension: int | None,
-    energy: float,
-    root_order: str,
-    free_root: str,
-    mass_kg: float | None,
-    window: str | None,
-    name: str,
-) -> BehaviourSpace:
-    """See :meth:`BehaviourSpace.fit`."""
-    if not motions:
-        raise InputError("a behaviour of no clips", "Give at least one; three or more make a better space")
-    body = Body.from_motion(motions[0], mass_kg)
-    tree = JointTree.from_body(body, root_order=root_order, fingers=False)
-    samples = [_sample_clip(tree, body, motion, window) for motion in motions]
-    columns = _choose_columns(tree, free_root, samples)
-    rows = np.concatenate([_resample(s.q[s.keep], s.rate_hz)[:, columns] for s in samples])
-    mean, basis, variances = compute_principal_components(rows)
-    wanted = _choose_dimension(variances, energy) if dimension is None else dimension
-    if not 1 <= wanted <= min(len(variances), len(rows) - 1):
-        raise InputError(f"dimension {wanted}", f"{len(rows)} poses of {len(columns)} coordinates allow fewer")
-    rest = float(variances[wanted:].mean()) if wanted < len(variances) else VARIANCE_FLOOR
-    lower, upper = _fit_limits(tree, samples)
-    return BehaviourSpace(
-        tree=align_legs(tree),
-        columns=columns,
-        mean=mean,
-        basis=basis[:, :wanted],
-        variances=np.maximum(variances[:wanted], VARIANCE_FLOOR),
-        residual_variance=max(rest, VARIANCE_FLOOR),
-        explained=float(variances[:wanted].sum() / variances.sum()),
-        lower=lower,
-        upper=upper,
-        borders=_fit_borders(tree, samples),
-        poses=_choose_key_poses(samples, at_rest=window == "flight"),
-        accel_scale=_median_acceleration(tree, samples),
-        trials=tuple(s.name for s in samples),
-        name=name,
-        report=_describe_fit(samples, variances),
-    )
-
-
 def compute_principal_components(rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Mean ``(n,)``, orthonormal directions ``(n, r)`` and variances ``(r,)`` of samples ``(T, n)``, largest first."""
     mean = rows.mean(axis=0)
+    # Signs are fixed by the largest entry: the same bytes on every machine
     _, s, vt = np.linalg.svd(rows - mean, full_matrices=False)
     signs = np.sign(vt[np.arange(len(vt)), np.argmax(np.abs(vt), axis=1)])  # same bytes on every machine
     return mean, (vt * signs[:, None]).T, s**2 / max(len(rows) - 1, 1)
-
-
-def _choose_dimension(variances: FloatArray, energy: float) -> int:
-    """max(d_0.9, 7), at most 10."""
-    enough = int(np.searchsorted(np.cumsum(variances) / variances.sum(), energy - 1e-12)) + 1
-    return int(np.clip(enough, min(MIN_DIMENSION, len(variances)), MAX_DIMENSION))
 
 
 def _sample_clip(tree: JointTree, body: Body, motion: Motion, window: str | None) -> ClipSample:
@@ -303,60 +385,23 @@ def _sample_clip(tree: JointTree, body: Body, motion: Motion, window: str | None
     phases = contact_phases(motion)
     q = tree.from_motion(own)
     smooth = tree.from_motion(lowpass(own, SMOOTH_HZ))
-    keep = _choose_window(motion, phases, window)
-    flight = _find_longest_flight(phases) if window == "flight" else None
-    edges = None if flight is None else (flight.start, flight.stop)
-    return ClipSample(motion.name, motion.rate_hz, q, smooth, phases, keep, edges)
-
-
-def _choose_window(motion: Motion, phases: tuple[ContactPhase, ...], window: str | None) -> slice:
-    if window is None:
-        return slice(0, motion.num_frames)
+    keep, edges = slice(0, motion.num_frames), None
     if window == "stance":
-        stances = [
-            phase for phase in phases if phase.kind == "left" and phase.start > 0 and phase.stop < motion.num_frames
-        ]
+        # From the middle of the first whole stance on the left foot to that of the last
+        stances = [p for p in phases if p.kind == "left" and p.start > 0 and p.stop < motion.num_frames]
         if not stances:
             raise InputError(f"clip '{motion.name}' never stands on its left foot alone", "Leave it out")
         middles = [(phase.start + phase.stop) // 2 for phase in stances]
-        return slice(middles[0], max(middles[-1] + 1, middles[0] + 4))
-    longest = _find_longest_flight(phases)
-    if window != "flight" or longest is None:
-        raise InputError(f"clip '{motion.name}' has no {window}", "Leave it out, or fit whole clips")
-    start = longest.start - int(BEFORE_S * motion.rate_hz)
-    return slice(max(start, 0), min(longest.stop + int(AFTER_S * motion.rate_hz), motion.num_frames))
-
-
-def _find_longest_flight(phases: tuple[ContactPhase, ...]) -> ContactPhase | None:
-    flights = [phase for phase in phases if phase.kind == "flight"]
-    return max(flights, key=len) if flights else None
-
-
-def _choose_columns(tree: JointTree, free_root: str, samples: list[ClipSample]) -> IntArray:
-    """All turns but the root's free ones; those that no clip moves are left out."""
-    slides, turns = find_root_dofs(tree)
-    free = [dof for dof in turns if "xyz"[int(np.argmax(np.abs(tree.axes[dof])))] in free_root]
-    poses = np.concatenate([s.q[s.keep] for s in samples])
-    still = np.flatnonzero(poses.var(axis=0) < VARIANCE_FLOOR)
-    legs = {int(dof) for dof in range(tree.num_dofs)} - set(still.tolist())
-    return np.array([i for i in sorted(legs) if i not in slides and i not in free], dtype=np.int64)
-
-
-def _resample(q: FloatArray, rate_hz: float) -> FloatArray:
-    return q[:: max(1, round(rate_hz / SAMPLE_HZ))]
-
-
-def _fit_limits(tree: JointTree, samples: list[ClipSample]) -> tuple[FloatArray, FloatArray]:
-    poses = np.concatenate([s.smooth for s in samples])
-    lower = np.maximum(poses.min(axis=0) - LIMIT_MARGIN, tree.lower)
-    upper = np.minimum(poses.max(axis=0) + LIMIT_MARGIN, np.where(np.isfinite(tree.upper), tree.upper, np.inf))
-    for side in SIDES:
-        dofs = find_leg_dofs(tree, side)
-        for part, most in ((dofs[:3], HIP_LIMIT), (dofs[4:7], ANKLE_LIMIT)):
-            lower[part], upper[part] = np.maximum(lower[part], -most), np.minimum(upper[part], most)
-    toes = [find_leg_dofs(tree, side)[7] for side in SIDES]
-    lower[toes], upper[toes] = np.minimum(lower[toes], -TOE_LIMIT), np.maximum(upper[toes], TOE_LIMIT)
-    return lower, np.maximum(upper, lower + LIMIT_MARGIN)
+        keep = slice(middles[0], max(middles[-1] + 1, middles[0] + 4))
+    elif window is not None:
+        flights = [phase for phase in phases if phase.kind == "flight"]
+        if window != "flight" or not flights:
+            raise InputError(f"clip '{motion.name}' has no {window}", "Leave it out, or fit whole clips")
+        longest = max(flights, key=len)
+        start = longest.start - int(BEFORE_S * motion.rate_hz)
+        keep = slice(max(start, 0), min(longest.stop + int(AFTER_S * motion.rate_hz), motion.num_frames))
+        edges = (longest.start, longest.stop)
+    return ClipSample(motion.name, motion.rate_hz, q, smooth, phases, keep, edges)
 
 
 def _fit_borders(tree: JointTree, samples: list[ClipSample]) -> dict[str, ContactBorder]:
@@ -392,120 +437,3 @@ def _choose_key_poses(samples: list[ClipSample], *, at_rest: bool) -> dict[str, 
         rate = samples[best].rates[frames[best]]
         poses[name] = BehaviourPose(stack[best], np.zeros_like(rate) if at_rest else rate)
     return poses
-
-
-def _median_acceleration(tree: JointTree, samples: list[ClipSample]) -> float:
-    """Median over clips of the square acceleration of all coordinates, over time."""
-    sums = [
-        float((np.gradient(s.rates, axis=0)[s.keep] ** 2).sum() * s.rate_hz)  # (rate^2) / rate
-        for s in samples
-    ]
-    return min(float(np.median(sums)), MAX_ACCEL)
-
-
-def _describe_fit(samples: list[ClipSample], variances: FloatArray) -> tuple[str, ...]:
-    notes: list[str] = []
-    if len(samples) < 3:
-        notes.append(f"only {len(samples)} clips: the space may be too narrow")
-    needed = int(np.searchsorted(np.cumsum(variances) / variances.sum(), 0.9)) + 1
-    if needed > NUM_MIXED_FRAMES:
-        notes.append(f"{needed} dimensions for 90 % of the variance: the clips are probably of several behaviours")
-    return tuple(notes)
-
-
-BEHAVIOUR_FILE: Final = TensorFormat(
-    "marey-behaviour", "behaviour", 1, "Fit one with BehaviourSpace.fit, or name a shipped one."
-)
-_TREE_FIELDS: Final = ("parents", "kinds", "axes", "offsets", "masses", "centres", "inertias", "orientations")
-_SPACE_FIELDS: Final = ("columns", "mean", "basis", "variances", "lower", "upper")
-
-
-def write_behaviour(behaviour: BehaviourSpace, path: Path) -> None:
-    """Write a behaviour that :func:`read_behaviour` gives back bit for bit."""
-    tree, figure = behaviour.tree, behaviour.tree.figure
-    assert figure is not None
-    skeleton = figure.skeleton
-    tensors: Tensors = {f"tree.{name}": getattr(tree, name) for name in _TREE_FIELDS}
-    tensors |= {"tree.lower": tree.lower, "tree.upper": tree.upper}
-    tensors |= {f"space.{name}": getattr(behaviour, name) for name in _SPACE_FIELDS}
-    tensors |= {f"skeleton.{name}": getattr(skeleton, name) for name in ("parents", "offsets", "tips")}
-    for name, border in behaviour.borders.items():
-        tensors |= {f"border.{name}.mean": border.mean, f"border.{name}.deviation": border.deviation}
-    for name, pose in behaviour.poses.items():
-        tensors |= {f"pose.{name}.q": pose.q, f"pose.{name}.qd": pose.qd}
-    BEHAVIOUR_FILE.write(path, tensors, _describe_behaviour(behaviour, figure))
-
-
-def _describe_behaviour(behaviour: BehaviourSpace, figure: TreeSkeleton) -> dict[str, Any]:
-    """What is not an array."""
-    tree, skeleton = behaviour.tree, figure.skeleton
-    return {
-        "name": behaviour.name,
-        "trials": behaviour.trials,
-        "report": behaviour.report,
-        "residual_variance": behaviour.residual_variance,
-        "explained": behaviour.explained,
-        "accel_scale": behaviour.accel_scale,
-        "coordinates": tree.names,
-        "groups": tree.groups,
-        "points": {name: [dof, *point.tolist()] for name, (dof, point) in tree.points.items()},
-        "skeleton": skeleton.name,
-        "joints": skeleton.names,
-        "joint_dofs": figure.joint_dofs,
-        "borders": sorted(behaviour.borders),
-        "poses": sorted(behaviour.poses),
-    }
-
-
-def read_behaviour(path: Path) -> BehaviourSpace:
-    """Read a behaviour file.
-
-    Raises:
-        MissingFileError: there is no such file.
-        FormatError: the file is damaged, holds something else, or was written by a newer marey.
-    """
-    tensors, described = BEHAVIOUR_FILE.read(path)
-    try:
-        return _restore_behaviour(tensors, described)
-    except (MareyError, KeyError, TypeError, ValueError, IndexError) as error:
-        raise BEHAVIOUR_FILE.damaged(path, error) from error
-
-
-def _restore_behaviour(tensors: Tensors, described: Mapping[str, Any]) -> BehaviourSpace:
-    skeleton = Skeleton(
-        tuple(str(name) for name in described["joints"]),
-        tensors["skeleton.parents"],
-        tensors["skeleton.offsets"],
-        tensors["skeleton.tips"],
-        name=str(described["skeleton"]),
-    )
-    dofs = tuple(tuple(int(dof) for dof in joint) for joint in described["joint_dofs"])
-    points = {str(name): (int(p[0]), np.array(p[1:], dtype=np.float64)) for name, p in described["points"].items()}
-    tree = JointTree(
-        names=tuple(str(name) for name in described["coordinates"]),
-        **{name: tensors[f"tree.{name}"] for name in _TREE_FIELDS},  # type: ignore[arg-type]
-        lower=tensors["tree.lower"],
-        upper=tensors["tree.upper"],
-        groups=tuple(str(name) for name in described["groups"]),
-        points=points,
-        figure=TreeSkeleton(skeleton, dofs),
-    )
-    return BehaviourSpace(
-        tree=tree,
-        **{name: tensors[f"space.{name}"] for name in _SPACE_FIELDS},  # type: ignore[arg-type]
-        residual_variance=float(described["residual_variance"]),
-        explained=float(described["explained"]),
-        borders={
-            str(n): ContactBorder(*_read_pair(tensors, f"border.{n}", "mean", "deviation"))
-            for n in described["borders"]
-        },
-        poses={str(n): BehaviourPose(*_read_pair(tensors, f"pose.{n}", "q", "qd")) for n in described["poses"]},
-        accel_scale=float(described["accel_scale"]),
-        trials=tuple(str(trial) for trial in described["trials"]),
-        name=str(described["name"]),
-        report=tuple(str(line) for line in described["report"]),
-    )
-
-
-def _read_pair(tensors: Tensors, stem: str, first: str, second: str) -> tuple[FloatArray, FloatArray]:
-    return tensors[f"{stem}.{first}"], tensors[f"{stem}.{second}"]

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.motion import ContactPhase, Motion, contact_phases, headings
+from marey.motion import Motion, contact_phases, headings
 from marey.spacetime.problem.definition import SpacetimeProblem
 
 PHASE_LETTERS: Final = {"double": "B", "left": "L", "right": "R", "flight": "-", "hands": "h", "unsupported": "?"}
@@ -47,11 +47,21 @@ def select_clips(motions: Sequence[Motion], problem: SpacetimeProblem, *, count:
         InputError: no clip shows these contacts.
     """
     wanted = encode_phase_pattern(problem)
-    goal = _problem_features(problem)
+    # Displacement, turn and height of flight of the problem itself
+    grounded = [phase for phase in problem.phases if phase.contacts]
+    if not grounded:
+        raise InputError(f"problem '{problem.name}' never touches the ground", "Give a phase with contacts")
+    places = [np.mean([c.position for c in phase.contacts], axis=0) for phase in (grounded[0], grounded[-1])]
+    turns = [np.deg2rad(np.mean([c.heading_deg for c in phase.contacts])) for phase in (grounded[0], grounded[-1])]
+    c, s = np.cos(turns[0]), np.sin(turns[0])
+    x, _, z = places[1] - places[0]
+    longest = max((phase.duration_s for phase in problem.phases if phase.is_flight), default=0.0)
+    goal = np.array([s * x + c * z, c * x - s * z, turns[1] - turns[0], _flight_rise(longest)])
     found = [(i, _clip_features(motion, wanted)) for i, motion in enumerate(motions)]
     report: list[str] = []
     if not any(f is not None for _, f in found):
-        shorter = [p for p in (_without_double(wanted, k) for k in range(len(wanted))) if p]
+        doubles = [k for k, letter in enumerate(wanted) if letter == "B" and len(wanted) > 1]
+        shorter = [wanted[:k] + wanted[k + 1 :] for k in doubles]
         found = [
             (i, next((f for p in shorter if (f := _clip_features(m, p)) is not None), None))
             for i, m in enumerate(motions)
@@ -61,7 +71,11 @@ def select_clips(motions: Sequence[Motion], problem: SpacetimeProblem, *, count:
     if not known:
         raise InputError(f"no example of this contact sequence ({wanted})", "Add clips that step like this")
     known.sort(key=lambda item: _feature_distance(item[1], goal))
-    chosen = _pick_farthest(known[: POOL_FACTOR * max(count, MIN_CLIPS)], count)
+    # The nearest, then always the one farthest from those chosen
+    chosen, rest = [known[0]], known[1 : POOL_FACTOR * max(count, MIN_CLIPS)]
+    while rest and len(chosen) < max(count, MIN_CLIPS):
+        gaps = [min(_feature_distance(f, g) for _, g in chosen) for _, f in rest]
+        chosen.append(rest.pop(int(np.argmax(gaps))))
     if len(chosen) < MIN_CLIPS:
         report.append(f"only {len(chosen)} clips: the space may be too narrow")
     return ClipSelection(
@@ -71,20 +85,12 @@ def select_clips(motions: Sequence[Motion], problem: SpacetimeProblem, *, count:
 
 def encode_phase_pattern(problem: SpacetimeProblem) -> str:
     """Phases as letters: B both feet, L left, R right, - flight; equal neighbours once."""
-    letters = [
-        _phase_letter(tuple(contact.point.split("_")[0] for contact in phase.contacts)) for phase in problem.phases
-    ]
+    letters: list[str] = []
+    for phase in problem.phases:
+        sides = [contact.point.split("_")[0] for contact in phase.contacts]
+        one = PHASE_LETTERS.get(sides[0], "?") if sides else "-"
+        letters.append("B" if {"left", "right"} <= set(sides) else one)
     return "".join(a for a, b in zip(letters, ["", *letters[:-1]], strict=True) if a != b)
-
-
-def _phase_letter(sides: tuple[str, ...]) -> str:
-    if not sides:
-        return "-"
-    return "B" if {"left", "right"} <= set(sides) else PHASE_LETTERS.get(sides[0], "?")
-
-
-def _without_double(pattern: str, k: int) -> str:
-    return pattern[:k] + pattern[k + 1 :] if pattern[k] == "B" and len(pattern) > 1 else ""
 
 
 def _clip_features(motion: Motion, wanted: str) -> FloatArray | None:
@@ -94,7 +100,7 @@ def _clip_features(motion: Motion, wanted: str) -> FloatArray | None:
     if at < 0:
         return None
     part = phases[at : at + len(wanted)]
-    first, last = _contact_centre(part[0]), _contact_centre(part[-1])
+    first, last = ((phase.start + phase.stop) // 2 for phase in (part[0], part[-1]))
     yaw = headings(motion)
     c, s = np.cos(yaw[first]), np.sin(yaw[first])
     x, _, z = motion.root_positions[last] - motion.root_positions[first]
@@ -102,34 +108,9 @@ def _clip_features(motion: Motion, wanted: str) -> FloatArray | None:
     return np.array([s * x + c * z, c * x - s * z, yaw[last] - yaw[first], _flight_rise(longest)])
 
 
-def _problem_features(problem: SpacetimeProblem) -> FloatArray:
-    grounded = [phase for phase in problem.phases if phase.contacts]
-    if not grounded:
-        raise InputError(f"problem '{problem.name}' never touches the ground", "Give a phase with contacts")
-    places = [np.mean([c.position for c in phase.contacts], axis=0) for phase in (grounded[0], grounded[-1])]
-    turns = [np.deg2rad(np.mean([c.heading_deg for c in phase.contacts])) for phase in (grounded[0], grounded[-1])]
-    c, s = np.cos(turns[0]), np.sin(turns[0])
-    x, _, z = places[1] - places[0]
-    longest = max((phase.duration_s for phase in problem.phases if phase.is_flight), default=0.0)
-    return np.array([s * x + c * z, c * x - s * z, turns[1] - turns[0], _flight_rise(longest)])
-
-
 def _flight_rise(flight_s: float) -> float:
     return 9.81 * (RISE_S * flight_s) ** 2 / 2.0
 
 
-def _contact_centre(phase: ContactPhase) -> int:
-    return (phase.start + phase.stop) // 2
-
-
 def _feature_distance(features: FloatArray, goal: FloatArray) -> float:
     return float(np.linalg.norm((features - goal) / FEATURE_SCALES))
-
-
-def _pick_farthest(known: list[tuple[int, FloatArray]], count: int) -> list[tuple[int, FloatArray]]:
-    """The nearest, then always the one farthest from those chosen."""
-    chosen, rest = [known[0]], known[1:]
-    while rest and len(chosen) < max(count, MIN_CLIPS):
-        gaps = [min(_feature_distance(f, g) for _, g in chosen) for _, f in rest]
-        chosen.append(rest.pop(int(np.argmax(gaps))))
-    return chosen

@@ -8,15 +8,14 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, IntArray
+from marey.base import FloatArray, InputError
 from marey.dynamics import compute_com_motion, compute_points_motion
 from marey.spacetime.problem.definition import Contact
 from marey.spacetime.reduced.behaviour import BehaviourPose
 from marey.spacetime.reduced.layout import FEET, Curves, ReducedVariables
-from marey.spacetime.reduced.legs import compute_sole_centre, pack_plant
+from marey.spacetime.reduced.legs import compute_sole_centre
 from marey.spacetime.reduced.nodes import FootRoll, find_heel_stop, find_toe_start
 from marey.spacetime.reduced.physics_rows import RowContext
-from marey.spacetime.reduced.pose import ReducedSpace
 
 CROUCH_M: Final = 0.10  # [m] how much lower than standing the root is held
 SUPPORT_STRETCH: Final = 0.985  # of a leg at the ends of the motion
@@ -44,19 +43,49 @@ def place_on_plants(
         InputError: the plants are too far apart for the legs; the message tells the distance.
     """
     space, behaviour = scene.space, scene.behaviour
-    planted = [leg for leg in (0, 1) if contacts[leg] is not None]
+    plants = {leg: contact for leg, contact in enumerate(contacts) if contact is not None}
     q, qd = pose.q.copy(), pose.qd.copy()
     a = behaviour.encode(q)
-    rates = behaviour.encode(qd + _mean_pose(behaviour.mean, behaviour.columns, len(q)))
+    # Encoding takes the mean pose off, which a velocity does not have
+    mean = np.zeros(len(q))
+    mean[behaviour.columns] = behaviour.mean
+    rates = behaviour.encode(qd + mean)
     q[behaviour.columns] = behaviour.decode(a)
-    if planted:
-        heading = float(np.mean([np.deg2rad(_require_contact(contacts[leg]).heading_deg) for leg in planted]))
-        _rotate_heading(space, q, qd, heading)
+    if plants:
+        heading = float(np.mean([np.deg2rad(contact.heading_deg) for contact in plants.values()]))
+        # Face the heading, velocities too
+        yaw = int(space.turns[int(np.argmax(np.abs(space.tree.axes[space.turns][:, 1])))])
+        qd[space.root] = _heading_matrix(heading - q[yaw]) @ qd[space.root]
+        q[yaw] = heading
         q[space.root] = 0.0
-        ankles, hips = _leg_positions(space, q)
-        goals = {leg: _ankle_goal(space, leg, _require_contact(contacts[leg])) for leg in planted}
-        q[space.root] = np.mean([goals[leg] - ankles[leg] for leg in planted], axis=0)
-        _lower_into_reach(space, q, hips, goals, name)
+        dofs = [space.legs[leg].dofs[k] for k in (6, 2) for leg in (0, 1)]
+        zero = np.zeros((1, len(q)))
+        places = compute_points_motion(space.tree, q[None], zero, zero, dofs, np.zeros((4, 3))).position[0]
+        ankles, hips = places[:2], places[2:]
+        # The root stands over the feet
+        goals: dict[int, FloatArray] = {}
+        for leg, contact in plants.items():
+            R = _heading_matrix(np.deg2rad(contact.heading_deg))
+            goals[leg] = np.asarray(contact.position) - R @ compute_sole_centre(space.legs[leg])
+        q[space.root] = np.mean([goal - ankles[leg] for leg, goal in goals.items()], axis=0)
+        # Lower it until every leg reaches its plant
+        root, drops = q[space.root].copy(), np.arange(0.0, MAX_DROP_M, 0.002)
+        for drop in drops:
+            gaps = [
+                float(np.linalg.norm(goal - hips[leg] - root + [0.0, drop, 0.0])) / space.legs[leg].reach
+                for leg, goal in goals.items()
+            ]
+            if max(gaps) <= SUPPORT_STRETCH:
+                q[space.root[1]] -= drop
+                break
+        else:
+            away = {leg: float(np.linalg.norm(goal - hips[leg] - root)) for leg, goal in goals.items()}
+            leg = max(away, key=lambda k: away[k])
+            raise InputError(
+                f"the {name} plants {FEET[leg]} {away[leg]:.2f} m from its hip, "
+                f"the leg is {space.legs[leg].reach:.2f} m long",
+                "Put the plants nearer together",
+            )
     return SupportPose(q, qd, a, rates)
 
 
@@ -90,6 +119,7 @@ def bound_feet(scene: RowContext, roll: FootRoll) -> None:
             continue
         index = variables.indices(interval.curves)
         knots = interval.curves.spline.knots
+        # A control point acts over four spans: it may lift the heel if all of them are on the toes
         lifted, struck = find_toe_start(scene.layout, roll, interval), find_heel_stop(scene.layout, roll, interval)
         for k in range(len(index)):
             swivel, lift = index[k]
@@ -107,11 +137,25 @@ def fill_guess(
 ) -> None:
     """Amplitudes and tilt linear, yaw turning in flight, root held over its feet and lowered, flights ballistic."""
     layout, space, variables = scene.layout, scene.space, scene.variables
-    _set_coefficients(
-        variables, layout.amplitudes, lambda t: _interpolate(layout.edges, t, start.amplitudes, end.amplitudes)
-    )
-    turns = (start.q[space.turns], end.q[space.turns])
-    _set_coefficients(variables, layout.angles, lambda t: _interpolate_root_angles(scene, t, *turns))
+    edges, flights = layout.edges, variables.flights
+
+    def line(t: FloatArray, first: FloatArray, last: FloatArray) -> FloatArray:
+        share = ((t - edges[0]) / (edges[-1] - edges[0]))[:, None]
+        return (1.0 - share) * first + share * last
+
+    def angles(t: FloatArray) -> FloatArray:
+        """Root angles ``(K, 3)``: linear, but yaw and what turns far turn only around flights if there is one."""
+        first, last = start.q[space.turns], end.q[space.turns]
+        out = line(t, first, last)
+        yaw = int(np.argmax(np.abs(space.tree.axes[space.turns][:, 1])))
+        if flights:
+            ends = [edges[flights[0]] - TURN_LEAD_S, edges[flights[-1] + 1] + TURN_LEAD_S]
+            for k in (yaw, *np.flatnonzero(np.abs(last - first) > np.pi / 2)):
+                out[:, k] = np.interp(t, ends, [first[k], last[k]])
+        return out
+
+    _set_coefficients(variables, layout.amplitudes, lambda t: line(t, start.amplitudes, end.amplitudes))
+    _set_coefficients(variables, layout.angles, angles)
     for (first, _), curves in layout.roots:
         _set_coefficients(variables, curves, lambda t, p=first: _hold_root(scene, t, p, start, end, crouch_m, lean_m))
     set_flight_globals(scene)
@@ -124,6 +168,7 @@ def set_flight_globals(scene: RowContext) -> None:
     for phase in variables.flights:
         nodes = [scene.nodes.at(phase - 1, layout.edges[phase]), scene.nodes.at(phase + 1, layout.edges[phase + 1])]
         com = compute_com_motion(scene.space.tree, state.q[nodes], state.qd[nodes], state.qdd[nodes]).position
+        # Ballistic from where the body leaves to where it lands, without spin
         duration = float(layout.edges[phase + 1] - layout.edges[phase])
         velocity = (com[1] - com[0]) / duration
         velocity[1] += 0.5 * scene.gravity * duration
@@ -138,57 +183,23 @@ def _hold_root(
     times = np.array([0.0, layout.edges[-1]])
     ends = np.stack([start.q[root], end.q[root]])
     ground = [p for p in range(layout.num_phases) if not layout.is_flight(p)]
-    centres = np.stack([_feet_centre(scene, p) for p in ground])
+    feet = {p: np.mean([c.position for c in layout.contacts[p] if c is not None], axis=0) for p in ground}
+    centres = np.stack(list(feet.values()))
+    # A line through the ends of the motion and the middles of the supports
     middles = np.array([0.5 * (layout.edges[p] + layout.edges[p + 1]) for p in ground])
     shift = 0.5 * (ends[0] - centres[0] + ends[1] - centres[-1])
     line_t = np.concatenate([[times[0]], middles, [times[1]]])
     line_x = np.concatenate([ends[:1], centres + shift, ends[1:]])
+    heights = ends[:, 1] - centres[[0, -1], 1]
+    last = max(p for p in ground if any(a <= first < b and a <= p < b for (a, b), _ in layout.roots))
     out = np.zeros((len(t), 3))
     for i, time in enumerate(t):
-        phase = max(int(np.searchsorted(layout.edges, float(time), side="right")) - 1, first)
-        phase = min(phase, max(p for p in ground if _is_same_run(layout.roots, first, p)))
+        phase = min(max(int(np.searchsorted(layout.edges, float(time), side="right")) - 1, first), last)
         wanted = np.array([float(np.interp(float(time), line_t, line_x[:, k])) for k in range(3)])
-        home = _feet_centre(scene, phase) + shift
+        home = feet[phase] + shift
         out[i] = home + np.clip(wanted - home, -lean_m, lean_m)
-        out[i, 1] = (
-            np.interp(time, times, ends[:, 1] - _feet_centres_at_ends(scene)) + _feet_centre(scene, phase)[1] - crouch_m
-        )
+        out[i, 1] = np.interp(time, times, heights) + feet[phase][1] - crouch_m
     return out
-
-
-def _is_same_run(roots: list[tuple[tuple[int, int], Curves]], first: int, phase: int) -> bool:
-    return any(a <= first < b and a <= phase < b for (a, b), _ in roots)
-
-
-def _feet_centres_at_ends(scene: RowContext) -> FloatArray:
-    return np.array([_feet_centre(scene, 0)[1], _feet_centre(scene, scene.layout.num_phases - 1)[1]])
-
-
-def _feet_centre(scene: RowContext, phase: int) -> FloatArray:
-    places = [np.asarray(contact.position) for contact in scene.layout.contacts[phase] if contact is not None]
-    if not places:
-        return np.zeros(3)
-    return np.mean(places, axis=0)
-
-
-def _interpolate_root_angles(scene: RowContext, t: FloatArray, start: FloatArray, end: FloatArray) -> FloatArray:
-    """Root angles ``(K, 3)``: linear, but yaw turns only around flights if there is one."""
-    layout, space = scene.layout, scene.space
-    out = _interpolate(layout.edges, t, start, end)
-    yaw = int(np.argmax(np.abs(space.tree.axes[space.turns][:, 1])))
-    flights = scene.variables.flights
-    if flights:
-        first, last = layout.edges[flights[0]] - TURN_LEAD_S, layout.edges[flights[-1] + 1] + TURN_LEAD_S
-        out[:, yaw] = np.interp(t, [first, last], [start[yaw], end[yaw]])
-        big = np.abs(end - start) > np.pi / 2
-        for k in np.flatnonzero(big):
-            out[:, k] = np.interp(t, [first, last], [start[k], end[k]])
-    return out
-
-
-def _interpolate(edges: FloatArray, t: FloatArray, start: FloatArray, end: FloatArray) -> FloatArray:
-    share = ((t - edges[0]) / (edges[-1] - edges[0]))[:, None]
-    return (1.0 - share) * start + share * end
 
 
 def _set_coefficients(variables: ReducedVariables, curves: Curves, value: Callable[[FloatArray], FloatArray]) -> None:
@@ -209,58 +220,7 @@ def _fix_curves(
         variables.fix(index[inner], value + rate * step / 3.0)
 
 
-def _rotate_heading(space: ReducedSpace, q: FloatArray, qd: FloatArray, heading: float) -> None:
-    """Face the heading, velocities too."""
-    yaw = int(space.turns[int(np.argmax(np.abs(space.tree.axes[space.turns][:, 1])))])
-    turn = heading - q[yaw]
+def _heading_matrix(turn: float) -> FloatArray:
+    """Rotation ``(3, 3)`` about the vertical by an angle [rad]."""
     c, s = np.cos(turn), np.sin(turn)
-    qd[space.root] = np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]]) @ qd[space.root]
-    q[yaw] = heading
-
-
-def _leg_positions(space: ReducedSpace, q: FloatArray) -> tuple[FloatArray, FloatArray]:
-    dofs = [space.legs[leg].dofs[k] for k in (6, 2) for leg in (0, 1)]
-    zero = np.zeros((1, len(q)))
-    places = compute_points_motion(space.tree, q[None], zero, zero, dofs, np.zeros((4, 3))).position[0]
-    return places[:2], places[2:]
-
-
-def _ankle_goal(space: ReducedSpace, leg: int, contact: Contact) -> FloatArray:
-    """Where the ankle of a flat planted foot is (3,) [m]."""
-    geometry = space.legs[leg]
-    data = pack_plant(geometry, np.asarray(contact.position), float(np.deg2rad(contact.heading_deg)))
-    c, s = data[3], data[4]
-    turn = np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]])
-    return np.asarray(contact.position) - turn @ compute_sole_centre(geometry)
-
-
-def _lower_into_reach(
-    space: ReducedSpace, q: FloatArray, hips: FloatArray, goals: dict[int, FloatArray], name: str
-) -> None:
-    root = q[space.root].copy()
-    for drop in np.arange(0.0, MAX_DROP_M, 0.002):
-        gaps = {
-            leg: float(np.linalg.norm(goal - hips[leg] - root + [0.0, drop, 0.0])) / space.legs[leg].reach
-            for leg, goal in goals.items()
-        }
-        if max(gaps.values()) <= SUPPORT_STRETCH:
-            q[space.root[1]] -= drop
-            return
-    leg = max(goals, key=lambda k: float(np.linalg.norm(goals[k] - hips[k] - root)))
-    distance = float(np.linalg.norm(goals[leg] - hips[leg] - root))
-    raise InputError(
-        f"the {name} plants {FEET[leg]} {distance:.2f} m from its hip, the leg is {space.legs[leg].reach:.2f} m long",
-        "Put the plants nearer together",
-    )
-
-
-def _mean_pose(mean: FloatArray, columns: IntArray, count: int) -> FloatArray:
-    """The mean pose as all coordinates, so that encoding a velocity takes it off again."""
-    full = np.zeros(count)
-    full[columns] = mean
-    return full
-
-
-def _require_contact(contact: Contact | None) -> Contact:
-    assert contact is not None
-    return contact
+    return np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -68,43 +69,32 @@ def _elementary_derivatives(code: int, x: float, rounding: float) -> tuple[float
     return c, -s, -c, s
 
 
-@kernel
-def _angle_jet(out: FloatArray, y: FloatArray, x: FloatArray, spare: FloatArray) -> None:
-    """Write ``atan2(y, x)``: turned onto the first axis, where the arc tangent is ``t - t^3 / 3``."""
-    turn = math.atan2(y[0, 0], x[0, 0])
-    c, s = math.cos(turn), math.sin(turn)
-    ahead = c * x[0, 0] + s * y[0, 0]
-    for k in range(3):
-        for j in range(out.shape[1]):
-            spare[0, k, j] = c * x[k, j] + s * y[k, j]
-            spare[1, k, j] = c * y[k, j] - s * x[k, j]
-    f = 1.0 / ahead
-    _compose_jet(spare[2], spare[0], f, -f * f, 2.0 * f * f * f, -6.0 * f * f * f * f)
-    _multiply_jets(spare[0], spare[1], spare[2])
-    _compose_jet(out, spare[0], turn, 1.0, 0.0, -2.0)
+class TapeArrays(NamedTuple):
+    """A finished tape of N operations and R outputs."""
+
+    ops: IntArray  # (N, 3) code and two arguments
+    numbers: FloatArray  # (N, 3) constant and two factors of linear operations; the rounding of positive roots
+    outputs: IntArray  # (R,) registers asked for
 
 
 @kernel
-def replay_tape(
-    ops: IntArray, numbers: FloatArray, outputs: IntArray, z: FloatArray, data: FloatArray, nodes: IntArray,
-    out: FloatArray,
-) -> None:  # fmt: skip
+def replay_tape(tape: TapeArrays, z: FloatArray, data: FloatArray, nodes: IntArray, out: FloatArray) -> None:
     """Run a tape at the chosen nodes.
 
     Args:
-        ops: code and two arguments of each operation ``(N, 3)``.
-        numbers: constant and two factors of linear operations ``(N, 3)``; the rounding of positive roots.
-        outputs: registers asked for ``(R,)``.
+        tape: what was recorded.
         z: variables with their rates and accelerations ``(F, 3, V)``.
         data: numbers of each node that do not move ``(F, C)``.
         nodes: which of the F nodes.
         out: jets ``(F, R, 3, 1 + V)``, or ``(F, R, 3, 1)`` without gradients, written at ``nodes``.
     """
+    ops, numbers, outputs = tape.ops, tape.numbers, tape.outputs
     num_variables, num_data = z.shape[2], data.shape[1]
     first, columns = num_variables + num_data, out.shape[3]
     registers = np.zeros((first + len(ops), 3, columns))
     spare = np.zeros((3, 3, columns))
     for k in nodes:
+        # Variables with their rates and unit gradients, then the numbers of the node
         for i in range(num_variables):
             if columns > 1:
                 registers[i, 0, i + 1] = 1.0
@@ -112,6 +102,7 @@ def replay_tape(
                 registers[i, d, 0] = z[k, d, i]
         for i in range(num_data):
             registers[num_variables + i, 0, 0] = data[k, i]
+        # Operations in the order in which they were recorded
         for n in range(len(ops)):
             code, target = ops[n, 0], registers[first + n]
             a, b = registers[ops[n, 1]], registers[ops[n, 2]]
@@ -123,15 +114,23 @@ def replay_tape(
             elif code == OP_PRODUCT:
                 _multiply_jets(target, a, b)
             elif code == OP_ANGLE:
-                _angle_jet(target, a, b, spare)
+                # atan2(a, b), turned onto the first axis, where the arc tangent is t - t^3 / 3
+                turn = math.atan2(a[0, 0], b[0, 0])
+                c, s = math.cos(turn), math.sin(turn)
+                ahead = c * b[0, 0] + s * a[0, 0]
+                for i in range(3):
+                    for j in range(target.shape[1]):
+                        spare[0, i, j] = c * b[i, j] + s * a[i, j]
+                        spare[1, i, j] = c * a[i, j] - s * b[i, j]
+                f = 1.0 / ahead
+                _compose_jet(spare[2], spare[0], f, -f * f, 2.0 * f * f * f, -6.0 * f * f * f * f)
+                _multiply_jets(spare[0], spare[1], spare[2])
+                _compose_jet(target, spare[0], turn, 1.0, 0.0, -2.0)
             else:
                 f0, f1, f2, f3 = _elementary_derivatives(code, a[0, 0], numbers[n, 0])
                 _compose_jet(target, a, f0, f1, f2, f3)
         for i in range(len(outputs)):
             out[k, i] = registers[outputs[i]]
-
-
-LINEAR, PRODUCT, ROOT, RECIPROCAL, SINE, COSINE, ANGLE, POSITIVE_ROOT = range(8)
 
 
 class Tape:
@@ -160,7 +159,7 @@ class Tape:
         """Return the function that gives these outputs."""
         registers = np.array([jet.register for jet in outputs], dtype=np.int64)
         ops = np.array(self._ops, dtype=np.int64).reshape(-1, 3)
-        return JetFunction(ops, np.array(self._numbers).reshape(-1, 3), registers, self.num_variables)
+        return JetFunction(TapeArrays(ops, np.array(self._numbers).reshape(-1, 3), registers), self.num_variables)
 
 
 class Jet:
@@ -173,17 +172,17 @@ class Jet:
 
     def __add__(self, other: Jet | float) -> Jet:
         if isinstance(other, Jet):
-            return self.tape.append(LINEAR, self.register, other.register, (0.0, 1.0, 1.0))
-        return self.tape.append(LINEAR, self.register, self.register, (float(other), 1.0, 0.0))
+            return self.tape.append(OP_LINEAR, self.register, other.register, (0.0, 1.0, 1.0))
+        return self.tape.append(OP_LINEAR, self.register, self.register, (float(other), 1.0, 0.0))
 
     def __mul__(self, other: Jet | float) -> Jet:
         if isinstance(other, Jet):
-            return self.tape.append(PRODUCT, self.register, other.register)
-        return self.tape.append(LINEAR, self.register, self.register, (0.0, float(other), 0.0))
+            return self.tape.append(OP_PRODUCT, self.register, other.register)
+        return self.tape.append(OP_LINEAR, self.register, self.register, (0.0, float(other), 0.0))
 
     def __sub__(self, other: Jet | float) -> Jet:
         if isinstance(other, Jet):
-            return self.tape.append(LINEAR, self.register, other.register, (0.0, 1.0, -1.0))
+            return self.tape.append(OP_LINEAR, self.register, other.register, (0.0, 1.0, -1.0))
         return self + (-other)
 
     def __neg__(self) -> Jet:
@@ -193,23 +192,23 @@ class Jet:
 
     def root(self) -> Jet:
         """Square root."""
-        return self.tape.append(ROOT, self.register, self.register)
+        return self.tape.append(OP_ROOT, self.register, self.register)
 
     def positive_root(self, rounding: float) -> Jet:
         r"""Square root of the positive part, with a round corner: :math:`\sqrt{(x + \sqrt{x^2 + \epsilon})/2}`."""
-        return self.tape.append(POSITIVE_ROOT, self.register, self.register, (rounding, 0.0, 0.0))
+        return self.tape.append(OP_POSITIVE_ROOT, self.register, self.register, (rounding, 0.0, 0.0))
 
     def reciprocal(self) -> Jet:
         """One over it."""
-        return self.tape.append(RECIPROCAL, self.register, self.register)
+        return self.tape.append(OP_RECIPROCAL, self.register, self.register)
 
     def sine(self) -> Jet:
         """Sine of an angle [rad]."""
-        return self.tape.append(SINE, self.register, self.register)
+        return self.tape.append(OP_SINE, self.register, self.register)
 
     def cosine(self) -> Jet:
         """Cosine of an angle [rad]."""
-        return self.tape.append(COSINE, self.register, self.register)
+        return self.tape.append(OP_COSINE, self.register, self.register)
 
 
 Vector = list[Jet]
@@ -219,9 +218,8 @@ Columns = list[Vector]  # a matrix of jets: where each of three axes goes
 class JetFunction:
     """A finished tape."""
 
-    def __init__(self, ops: IntArray, numbers: FloatArray, outputs: IntArray, num_variables: int) -> None:
-        self._tape = (ops, numbers, outputs)
-        self.num_outputs, self.num_variables = len(outputs), num_variables
+    def __init__(self, tape: TapeArrays, num_variables: int) -> None:
+        self._tape, self.num_outputs, self.num_variables = tape, len(tape.outputs), num_variables
 
     def __call__(
         self, z: FloatArray, data: FloatArray, nodes: IntArray | None = None, out: FloatArray | None = None
@@ -232,13 +230,13 @@ class JetFunction:
         """
         chosen = np.arange(len(z)) if nodes is None else nodes
         jets = np.zeros((len(z), self.num_outputs, 3, 1 + self.num_variables)) if out is None else out
-        replay_tape(*self._tape, np.ascontiguousarray(z), np.ascontiguousarray(data), chosen, jets)
+        replay_tape(self._tape, np.ascontiguousarray(z), np.ascontiguousarray(data), chosen, jets)
         return jets
 
 
 def angle_of_vector(y: Jet, x: Jet) -> Jet:
     """``atan2(y, x)`` [rad]."""
-    return y.tape.append(ANGLE, y.register, x.register)
+    return y.tape.append(OP_ANGLE, y.register, x.register)
 
 
 def sum_jets(terms: Sequence[Jet]) -> Jet:
@@ -265,13 +263,8 @@ def cross(a: Vector, b: Vector) -> Vector:
     return [a[(i + 1) % 3] * b[(i + 2) % 3] - a[(i + 2) % 3] * b[(i + 1) % 3] for i in range(3)]
 
 
-def scale_vector(a: Vector, factor: Jet) -> Vector:
+def scale_vector(a: Vector, factor: Jet | float) -> Vector:
     """Vector times a number."""
-    return [x * factor for x in a]
-
-
-def scale_vector_constant(a: Vector, factor: float) -> Vector:
-    """Vector times a constant."""
     return [x * factor for x in a]
 
 

@@ -7,9 +7,9 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.spacetime.problem.definition import AXES, Contact, Key, SpacetimeProblem
+from marey.spacetime.problem.definition import AXES, Key, SpacetimeProblem
 from marey.spacetime.reduced.layout import FEET, ReducedLayout
-from marey.spacetime.reduced.physics_rows import RowContext, RowGroup, empty_blocks, height_rows, value_blocks
+from marey.spacetime.reduced.physics_rows import RowContext, RowGroup, coordinate_rows, empty_blocks, height_rows
 from marey.spacetime.reduced.pose import NodeState, ReducedSpace
 
 KNOWN_KINDS: Final = ("pose", "range", "turn", "clearance", "com")
@@ -36,25 +36,28 @@ def build_key_rows(scene: RowContext, problem: SpacetimeProblem) -> list[RowGrou
     """Rows of all keys."""
     groups: list[RowGroup] = []
     for key in problem.keys:
-        nodes = _find_nodes(scene, problem, key)
+        phase = problem.phase_index(key.phase)
+        nodes = [int(n) for n in np.flatnonzero(scene.nodes.phases == phase)]
+        if key.at is not None:
+            nodes = [scene.nodes.at(*_phase_instant(scene.layout, phase, key.at))]
         if key.kind in ("pose", "range", "turn"):
             groups.append(_angle_rows(scene, key, nodes))
-        elif key.kind == "clearance":
-            groups.append(_clearance_rows(scene, key, nodes))
-        else:
+        elif key.kind == "com":
             groups.append(_com_rows(scene, key, nodes))
+        else:
+            # Clearance: the sole of a free foot, or any named point, above a height
+            points = [scene.space.tree.point(key.point or "")] if key.point not in FEET else []
+            if key.point in FEET:
+                leg = scene.space.legs[FEET.index(key.point)]
+                points = [(int(leg.dofs[6]), leg.heel_local), (int(leg.dofs[7]), leg.tip_local)]
+            rows = [(n, dof, place) for n in nodes for dof, place in points]
+            least = np.full(len(rows), 0.0 if key.lower is None else key.lower)
+            groups.append(height_rows(scene, "key clearance", rows, least))
     return groups
 
 
 def _phase_instant(layout: ReducedLayout, phase: int, share: float) -> tuple[int, float]:
     return phase, float(layout.edges[phase] + share * (layout.edges[phase + 1] - layout.edges[phase]))
-
-
-def _find_nodes(scene: RowContext, problem: SpacetimeProblem, key: Key) -> list[int]:
-    phase = problem.phase_index(key.phase)
-    if key.at is None:
-        return [int(n) for n in np.flatnonzero(scene.nodes.phases == phase)]
-    return [scene.nodes.at(*_phase_instant(scene.layout, phase, key.at))]
 
 
 def _angle_rows(scene: RowContext, key: Key, nodes: list[int]) -> RowGroup:
@@ -72,32 +75,7 @@ def _angle_rows(scene: RowContext, key: Key, nodes: list[int]) -> RowGroup:
     goals = np.array([wanted[int(dof)] for dof in dofs])
     lower = goals if key.kind == "pose" else np.full(len(dofs), -np.inf if key.lower is None else key.lower)
     upper = goals if key.kind == "pose" else np.full(len(dofs), np.inf if key.upper is None else key.upper)
-
-    def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
-        values = frame.state.q[index, dofs]
-        if frame.wrench_blocks is None:
-            return values, empty_blocks()
-        return values, value_blocks(frame.state.G[index, dofs])
-
-    return RowGroup(
-        f"key {key.kind}", lower, upper, index, np.arange(len(index)), scene.used(index), evaluate,
-        scene.nodes.times[index], tuple(tree.names[int(dof)] for dof in dofs),
-    )  # fmt: skip
-
-
-def _clearance_rows(scene: RowContext, key: Key, nodes: list[int]) -> RowGroup:
-    """Sole of a free foot, or any named point, above a height."""
-    least = 0.0 if key.lower is None else key.lower
-    if key.point in FEET:
-        leg = scene.space.legs[FEET.index(key.point)]
-        points = [(int(leg.dofs[6]), leg.heel_local), (int(leg.dofs[7]), leg.tip_local)]
-    else:
-        points = [scene.space.tree.point(key.point or "")]
-    rows = [(n, dof, place) for n in nodes for dof, place in points]
-    return height_rows(
-        scene, "key clearance", [r[0] for r in rows], [r[1] for r in rows], [r[2] for r in rows],
-        np.full(len(rows), least),
-    )  # fmt: skip
+    return coordinate_rows(scene, f"key {key.kind}", index, dofs, (lower, upper))
 
 
 def _com_rows(scene: RowContext, key: Key, nodes: list[int]) -> RowGroup:
@@ -126,10 +104,7 @@ def _com_rows(scene: RowContext, key: Key, nodes: list[int]) -> RowGroup:
         values = np.zeros(len(index))
         return values, empty_blocks() if frame.wrench_blocks is None else np.zeros((len(index), 3, scene.slots))
 
-    return RowGroup(
-        "key com", ends, ends, index, np.arange(len(index)), empty, evaluate, scene.nodes.times[index],
-        is_linear=True, globals=extra,
-    )  # fmt: skip
+    return scene.group("key com", index, (ends, ends), evaluate, mask=empty, is_linear=True, unknowns=extra)
 
 
 MAX_SPREAD: Final = 0.95  # of both legs stretched to the sides: no farther can two feet be
@@ -155,16 +130,16 @@ def validate_reduced(problem: SpacetimeProblem, layout: ReducedLayout, space: Re
                     f"{FEET[leg]} has another plant in phase '{name}' without having left the first one",
                     "Put a phase between them in which it is free, or give both the same plant",
                 )
-    _check_spread(problem, layout, space)
-
-
-def _check_spread(problem: SpacetimeProblem, layout: ReducedLayout, space: ReducedSpace) -> None:
-    """Feet planted at once, or one after the other with no flight between: the legs reach both at that instant."""
+    # Feet planted at once, or one after the other with no flight between: the legs reach both at that instant
     hips = float(np.linalg.norm(space.legs[0].hip_offset - space.legs[1].hip_offset))
     reach = hips + MAX_SPREAD * (space.legs[0].reach + space.legs[1].reach)
     for phase in range(layout.num_phases):
         for later in range(phase, min(phase + 2, layout.num_phases)):
-            for left, right in _plant_pairs(layout, phase, later):
+            # Plants of a left and a right foot, one in each of two phases
+            (l1, r1), (l2, r2) = layout.contacts[phase], layout.contacts[later]
+            for left, right in ((l1, r2), (l2, r1)):
+                if left is None or right is None:
+                    continue
                 apart = float(np.linalg.norm(np.subtract(left.position, right.position)))
                 if apart > reach:
                     names = " and ".join(f"'{problem.phases[p].name}'" for p in sorted({phase, later}))
@@ -172,9 +147,3 @@ def _check_spread(problem: SpacetimeProblem, layout: ReducedLayout, space: Reduc
                         f"the feet of phase {names} are planted {apart:.2f} m apart, this body reaches {reach:.2f} m",
                         "Put the plants nearer together, or a flight between them",
                     )
-
-
-def _plant_pairs(layout: ReducedLayout, phase: int, later: int) -> list[tuple[Contact, Contact]]:
-    """Plants of a left and a right foot, one in each of two phases."""
-    (l1, r1), (l2, r2) = layout.contacts[phase], layout.contacts[later]
-    return [(left, right) for left, right in ((l1, r2), (l2, r1)) if left is not None and right is not None]

@@ -91,14 +91,10 @@ class ReducedLayout:
         """What a leg does in a phase."""
         return next(i for i in self.legs[leg] if i.phases[0] <= phase < i.phases[1])
 
-    def phase_knots(self, phases: tuple[int, int]) -> FloatArray:
-        """Clamped knots of a run of phases."""
-        inner = np.unique(np.concatenate([self.breaks[p] for p in range(*phases)]))
-        return np.concatenate([np.repeat(inner[0], 3), inner, np.repeat(inner[-1], 3)])
-
     def add(self, name: str, phases: tuple[int, int], num_curves: int, scale: float | FloatArray) -> Curves:
         """Append curves over a run of phases."""
-        spline = KnotSpline(self.phase_knots(phases))
+        inner = np.unique(np.concatenate([self.breaks[p] for p in range(*phases)]))
+        spline = KnotSpline(np.concatenate([np.repeat(inner[0], 3), inner, np.repeat(inner[-1], 3)]))
         curves = Curves(name, spline, num_curves, self.num_coefficients, scale)
         self.families.append(curves)
         self.num_coefficients += curves.size
@@ -117,6 +113,7 @@ def build_layout(problem: SpacetimeProblem, dimension: int) -> ReducedLayout:
     spans = [phase.span_s or problem.span_s * (FLIGHT_SPAN_FRACTION if phase.is_flight else 1.0) for phase in phases]
     breaks = [_count_spans(edges[i], edges[i + 1], spans[i]) for i in range(len(phases))]
     layout = ReducedLayout(edges, breaks, contacts)
+    # Curves over the whole motion, over runs on the ground, and over what each leg does
     everything = (0, len(phases))
     layout.amplitudes = layout.add("amplitude", everything, dimension, 1.0)
     layout.angles = layout.add("root angle", everything, 3, ANGLE_SCALE)

@@ -30,7 +30,6 @@ from marey.spacetime.reduced.jets import (
     normalise,
     rotate_columns,
     scale_vector,
-    scale_vector_constant,
     solve_euler_angles,
 )
 
@@ -40,7 +39,6 @@ NUM_ANGLES: Final = 8  # hip 3, knee, ankle 3, toe
 NUM_PLANT: Final = 9
 """pivot 3 [m], cosine and sine of the heading, ankle from the pivot in the flat foot's axes 3 [m], and whether the toe
 stays flat while the heel lifts (1) or goes with the foot (0)"""
-STRETCH_OUTPUT: Final = 8  # output: square distance from hip to ankle over the square length of the leg
 AXES_OUTPUT: Final = 9  # outputs from here on: for each angle its axis 3 and the velocity of the world's origin 3
 NUM_OUTPUTS: Final = AXES_OUTPUT + 6 * NUM_ANGLES
 
@@ -97,26 +95,36 @@ def record_leg(leg: Leg, rounding: float = STRETCH_ROUNDING) -> JetFunction:
     """
     tape = Tape(NUM_VARIABLES, NUM_PLANT)
     z, plant = tape.variables(), tape.data()
-    pelvis = _pelvis_frame(leg, z)
+    # Frames of the pelvis and of the flat foot's axes: heading, then the lift of the heel about the X axis
+    zero = z[0] * 0.0
+    pelvis: Columns = [[zero + float(i == j) for i in range(3)] for j in range(3)]
+    for axis, turn in zip(leg.root_axes, z[3:6], strict=True):
+        pelvis = rotate_columns(pelvis, axis, turn)
     hip = add_vectors(z[:3], matrix_times_constant(pelvis, leg.hip_offset))
-    lift = _foot_rotation(plant, z[7])
+    c, s = plant[3], plant[4]
+    zero = c * 0.0
+    heading: Columns = [[c, zero, -s], [zero, zero + 1.0, zero], [s, zero, c]]
+    lift = rotate_columns(heading, np.array([1.0, 0.0, 0.0]), z[7])
     ankle = add_vectors(plant[:3], matrix_times_vector(lift, plant[5:8]))
+    # From hip to ankle, and the thigh that bends the knee on its circle about that line
     line = [a - h for a, h in zip(ankle, hip, strict=True)]
     square = dot(line, line)
     thigh, bend = _thigh_frame(leg, line, square, plant, z[6], rounding)
+    # Angles of hip, knee, ankle and toe from the frames on both sides of each joint
     hips = solve_euler_angles(leg.hip_axes, _relative_rotation(matrix_times_matrix(pelvis, leg.hip_frame), thigh))
     knee = (bend - leg.straight) * leg.knee_sign
     shank = rotate_columns(matrix_times_matrix(thigh, leg.knee_frame), leg.knee_axis, knee)
     foot = matrix_times_matrix(lift, leg.foot_flat)
     ankles = solve_euler_angles(leg.ankle_axes, _relative_rotation(matrix_times_matrix(shank, leg.ankle_frame), foot))
     toe = z[7] * plant[8] * -leg.toe_sign + leg.toe_flat
+    # Twists of the joints about the world's origin
     ball = add_vectors(ankle, matrix_times_constant(lift, leg.ball))
-    centre = add_vectors(hip, scale_vector_constant(matrix_times_constant(thigh, leg.thigh), leg.lengths[0]))
+    centre = add_vectors(hip, scale_vector(matrix_times_constant(thigh, leg.thigh), leg.lengths[0]))
     twists = [
         *_axis_twists(hip, _rotation_axes(matrix_times_matrix(pelvis, leg.hip_frame), thigh, leg.hip_axes)),
         *_axis_twists(centre, [matrix_times_constant(shank, leg.knee_axis)]),
         *_axis_twists(ankle, _rotation_axes(matrix_times_matrix(shank, leg.ankle_frame), foot, leg.ankle_axes)),
-        *_axis_twists(ball, [scale_vector_constant(lift[0], leg.toe_sign)]),
+        *_axis_twists(ball, [scale_vector(lift[0], leg.toe_sign)]),
     ]
     return tape.finish([*hips, knee, *ankles, toe, square * leg.reach**-2, *twists])
 
@@ -141,32 +149,22 @@ def compute_sole_centre(leg: Leg) -> FloatArray:
     return 0.5 * (leg.heel + leg.tip)
 
 
-def _pelvis_frame(leg: Leg, z: Vector) -> Columns:
-    zero = z[0] * 0.0
-    columns: Columns = [[zero + float(i == j) for i in range(3)] for j in range(3)]
-    for axis, turn in zip(leg.root_axes, z[3:6], strict=True):
-        columns = rotate_columns(columns, axis, turn)
-    return columns
-
-
-def _foot_rotation(plant: Vector, lift: Jet) -> Columns:
-    """Heading, then the lift of the heel about the X axis: where the axes of the flat foot go."""
-    c, s = plant[3], plant[4]
-    zero = c * 0.0
-    heading: Columns = [[c, zero, -s], [zero, zero + 1.0, zero], [s, zero, c]]
-    return rotate_columns(heading, np.array([1.0, 0.0, 0.0]), lift)
-
-
 def _thigh_frame(
     leg: Leg, line: Vector, square: Jet, plant: Vector, swivel: Jet, rounding: float
 ) -> tuple[Columns, Jet]:
     """World frame of the thigh, and the bend of the knee [rad]."""
+    # x along the line and r across it: where the knee is
     l1, l2 = leg.lengths
     length = square.root()
     n = scale_vector(line, length.reciprocal())
     x = (square + (l1**2 - l2**2)) * length.reciprocal() * 0.5
     r = (-(x * x) + l1**2).positive_root(rounding)
-    side = _knee_direction(n, plant, swivel)
+    # The knee bends across the leg, in the heading of the foot turned by the swivel
+    heading = [plant[4], plant[3] * 0.0, plant[3]]
+    ahead = dot(heading, n)
+    u = normalise([h - ahead * y for h, y in zip(heading, n, strict=True)])
+    side = add_vectors(scale_vector(u, swivel.cosine()), scale_vector(cross(n, u), swivel.sine()))
+    # Frame of the thigh: along the bone, about the hinge, forward
     along = normalise(add_vectors(scale_vector(n, x), scale_vector(side, r)))
     hinge = cross(side, n)
     front = cross(along, hinge)
@@ -175,19 +173,11 @@ def _thigh_frame(
     return thigh, angle_of_vector(r * length, x * (length - x) - r * r)
 
 
-def _knee_direction(n: Vector, plant: Vector, swivel: Jet) -> Vector:
-    """Unit direction across the leg in which the knee bends."""
-    heading = [plant[4], plant[3] * 0.0, plant[3]]
-    along = dot(heading, n)
-    u = normalise([h - along * x for h, x in zip(heading, n, strict=True)])
-    return add_vectors(scale_vector(u, swivel.cosine()), scale_vector(cross(n, u), swivel.sine()))
-
-
 def _rotation_axes(before: Columns, after: Columns, axes: FloatArray) -> list[Vector]:
     """World axes of three successive turns: the first moves with what is before, the last with what is after."""
     first, last = matrix_times_constant(before, axes[0]), matrix_times_constant(after, axes[2])
     hand = float(axes[0] @ np.cross(axes[1], axes[2]))
-    return [first, scale_vector_constant(normalise(cross(last, first)), hand), last]
+    return [first, scale_vector(normalise(cross(last, first)), hand), last]
 
 
 def _axis_twists(origin: Vector, axes: list[Vector]) -> list[Jet]:
@@ -255,7 +245,14 @@ def align_legs(tree: JointTree) -> JointTree:
             offsets[bone] -= off * axis
     figure = tree.figure
     assert figure is not None
-    return replace(tree, offsets=offsets, figure=TreeSkeleton(_move_skeleton(tree, offsets, figure), figure.joint_dofs))
+    # The bones of the skeleton change as those of the tree
+    old = figure.skeleton
+    bones = old.offsets.copy()
+    for joint, own in enumerate(figure.joint_dofs):
+        if joint and own:
+            bones[joint] += offsets[own[0]] - tree.offsets[own[0]]
+    skeleton = Skeleton(old.names, old.parents, bones, old.tips, old.limits, old.name)
+    return replace(tree, offsets=offsets, figure=TreeSkeleton(skeleton, figure.joint_dofs))
 
 
 def measure_leg(tree: JointTree, side: str) -> Leg:
@@ -265,12 +262,26 @@ def measure_leg(tree: JointTree, side: str) -> Leg:
     hip, knee, ankle, toe = dofs[0], dofs[3], dofs[4], dofs[7]
     thigh, shank = tree.offsets[knee], tree.offsets[ankle]
     b1, b2 = thigh / np.linalg.norm(thigh), frames[knee] @ shank / np.linalg.norm(shank)
+    # A positive flexion moves the shank backward
     axis = frames[knee] @ tree.axes[knee]
     sign = 1.0 if (frames[hip] @ np.cross(b1, axis))[2] > 0.0 else -1.0
     flexion = sign * axis
     rest = frames[hip] @ frames[knee] @ frames[ankle]  # R_pelvis_foot with no turns
-    foot, ball, toe_sign = _flatten_foot(rest, tree.offsets[toe], frames[toe] @ tree.axes[toe])
-    toe_angle, length = _flatten_toe(tree, side, foot @ frames[toe], toe_sign)
+    # World rotation of a flat foot that points to +Z: the hinge of the toes along X, the ball at its height
+    bone, hinge = tree.offsets[toe], frames[toe] @ tree.axes[toe]
+    toe_sign = 1.0 if (rest @ hinge)[0] > 0.0 else -1.0
+    foot_length, drop = float(np.linalg.norm(bone)), (ANKLE_M - BALL_M) / FOOT_M
+    across, along = np.array([1.0, 0.0, 0.0]), np.array([0.0, -drop, np.sqrt(1.0 - drop**2)])
+    world = np.stack([across, along, np.cross(across, along)], axis=1)
+    local = np.stack([toe_sign * hinge, bone / foot_length, np.cross(toe_sign * hinge, bone / foot_length)], axis=1)
+    foot, ball = world @ local.T, along * foot_length
+    # Angle that lays the toes level on it
+    toe_angle, length = 0.0, TOE_M
+    toes = tree.skeleton.tips[role_map(tree.skeleton)[f"{side}_foot"]]
+    if np.any(toes):
+        _, y, z = foot @ frames[toe] @ toes
+        toe_angle, length = toe_sign * float(np.arctan2(y, z)), float(np.linalg.norm(toes))
+    # Sole in proportion to the foot
     size = float(np.linalg.norm(ball)) / FOOT_M
     heel, tip = np.array([0.0, -ANKLE_M, -HEEL_M]) * size, np.array([0.0, -ANKLE_M * size, ball[2] + length])
     turn = SO3.from_axis_angle(tree.axes[toe], np.array(toe_angle)).matrix()
@@ -299,34 +310,3 @@ def measure_leg(tree: JointTree, side: str) -> Leg:
         heel_local=foot.T @ heel,
         tip_local=(foot @ frames[toe] @ turn).T @ (tip - ball),
     )
-
-
-def _flatten_foot(rest: FloatArray, ball: FloatArray, hinge: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-    """World rotation of a flat foot that points to +Z, ball from ankle in world, and the hinge's sign along X."""
-    sign = 1.0 if (rest @ hinge)[0] > 0.0 else -1.0
-    length = float(np.linalg.norm(ball))
-    drop = (ANKLE_M - BALL_M) / FOOT_M
-    across, along = np.array([1.0, 0.0, 0.0]), np.array([0.0, -drop, np.sqrt(1.0 - drop**2)])
-    world = np.stack([across, along, np.cross(across, along)], axis=1)
-    local = np.stack([sign * hinge, ball / length, np.cross(sign * hinge, ball / length)], axis=1)
-    return world @ local.T, along * length, sign
-
-
-def _flatten_toe(tree: JointTree, side: str, frame: FloatArray, sign: float) -> tuple[float, float]:
-    """Angle [rad] that lays the toes level on a flat foot, and their length [m]."""
-    skeleton = tree.skeleton
-    tip = skeleton.tips[role_map(skeleton)[f"{side}_foot"]]
-    if not np.any(tip):
-        return 0.0, TOE_M
-    _, y, z = frame @ tip
-    return sign * float(np.arctan2(y, z)), float(np.linalg.norm(tip))
-
-
-def _move_skeleton(tree: JointTree, offsets: FloatArray, figure: TreeSkeleton) -> Skeleton:
-    """The skeleton with the bones of the tree's changed offsets."""
-    skeleton = figure.skeleton
-    bones = skeleton.offsets.copy()
-    for joint, dofs in enumerate(figure.joint_dofs):
-        if joint and dofs:
-            bones[joint] += offsets[dofs[0]] - tree.offsets[dofs[0]]
-    return Skeleton(skeleton.names, skeleton.parents, bones, skeleton.tips, skeleton.limits, skeleton.name)

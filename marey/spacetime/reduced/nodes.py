@@ -18,6 +18,7 @@ from marey.spacetime.reduced.layout import LEG_SLOTS, NUM_ACTIVE, Curves, LegInt
 from marey.spacetime.reduced.legs import NUM_PLANT, Leg, compute_sole_centre, pack_plant
 
 SNAP_S: Final = 1e-9  # [s] instants this near are one
+LANDING_S: Final = 0.15  # [s] after a landing in which forces change fast
 ROLL_SNAP_S: Final = 1e-4  # [s] a roll this near to a knot begins there, also if the knots are stretched a little
 FLAT, ON_TOES, ON_HEEL, FREE = 0, 1, 2, 3  # what a foot does at a node
 
@@ -64,19 +65,25 @@ class CollocationNodes:
 def solver_instants(
     layout: ReducedLayout, roll: FootRoll, extra: tuple[tuple[int, float], ...] = ()
 ) -> list[tuple[int, float]]:
-    """Knots and middles of spans, and quarters of spans where a foot rolls or has just come down."""
+    """Knots and middles of spans, and more of spans where a foot rolls or has just come down: forces change fast."""
     instants: list[tuple[int, float]] = []
     for phase, breaks in enumerate(layout.breaks):
-        middles = 0.5 * (breaks[1:] + breaks[:-1])
-        quarters = [
-            a + share * (b - a)
-            for a, b in pairwise(breaks.tolist())
-            for share in _span_fractions(layout, roll, phase, a, b)
-        ]
-        own = [t for p, t in extra if p == phase]
-        times = np.sort(np.concatenate([breaks, middles, quarters, own]))
-        keep = np.append(True, np.diff(times) > SNAP_S)
-        instants += [(phase, float(t)) for t in times[keep]]
+        stances = [interval for leg in (0, 1) if (interval := layout.interval_of(leg, phase)).is_stance]
+        beside = [p for p in (phase - 1, phase + 1) if 0 <= p < layout.num_phases and layout.is_flight(p)]
+        borders = [float(layout.edges[max(p, phase)]) for p in beside]
+        times = [*breaks, *(0.5 * (breaks[1:] + breaks[:-1])), *(t for p, t in extra if p == phase)]
+        for a, b in pairwise(breaks.tolist()):
+            middle, is_rolling = 0.5 * (a + b), False
+            for stance in stances:
+                landed = stance.phases[0] > 0 and middle < layout.edges[stance.phases[0]] + LANDING_S
+                is_rolling |= landed or find_foot_state(layout, roll, stance, middle) != FLAT
+            # Eighths beside a flight, quarters elsewhere
+            near = any(abs(border - t) < SNAP_S for border in borders for t in (a, b))
+            shares = (0.125, 0.25, 0.75, 0.875) if near else (0.25, 0.75)
+            times += [a + share * (b - a) for share in shares] if is_rolling else []
+        ordered = np.sort(np.array(times))
+        keep = np.append(True, np.diff(ordered) > SNAP_S)
+        instants += [(phase, float(t)) for t in ordered[keep]]
     return instants
 
 
@@ -102,6 +109,7 @@ def build_nodes(
     basis = np.zeros((count, slots, 3, NUM_ACTIVE))
     feet = np.full((count, 2), FREE, dtype=np.int64)
     plants = np.zeros((2, count, NUM_PLANT))
+    # Slots: amplitudes, root angles, root position on the ground, both legs
     for phase in np.unique(phases).tolist():
         own = np.flatnonzero(phases == phase)
         t = times[own]
@@ -115,11 +123,22 @@ def build_nodes(
             _fill_basis(interval.curves, own, t, dimension + 6 + leg * LEG_SLOTS, coefficients, basis)
             if interval.contact is not None:
                 feet[own, leg] = [find_foot_state(layout, roll, interval, time) for time in t]
-                plants[leg, own] = [_plant_numbers(legs[leg], interval, state) for state in feet[own, leg]]
+                position = np.asarray(interval.contact.position)
+                heading = float(np.deg2rad(interval.contact.heading_deg))
+                plants[leg, own] = [
+                    pack_plant(legs[leg], position, heading, on_heel=state == ON_HEEL) for state in feet[own, leg]
+                ]
     flight = np.array([layout.is_flight(p) for p in phases])
-    return CollocationNodes(
-        times, phases, _simpson_weights(layout, phases, times), coefficients, basis, feet, plants, flight
-    )
+    # Weights of Simpson's rule over the spans, exact for squares of accelerations; other instants weigh nothing
+    weights = np.zeros(len(times))
+    for phase, breaks in enumerate(layout.breaks):
+        here = np.flatnonzero(phases == phase)
+        for a, b in pairwise(breaks.tolist()):
+            for time, share in ((a, 1.0), (0.5 * (a + b), 4.0), (b, 1.0)):
+                near = here[np.abs(times[here] - time) < SNAP_S]
+                if len(near):
+                    weights[near[0]] += share * (b - a) / 6.0
+    return CollocationNodes(times, phases, weights, coefficients, basis, feet, plants, flight)
 
 
 def find_foot_state(layout: ReducedLayout, roll: FootRoll, interval: LegInterval, time: float) -> int:
@@ -150,34 +169,6 @@ def find_heel_stop(layout: ReducedLayout, roll: FootRoll, interval: LegInterval)
     return float(max(early[-1], knots[1])) if len(knots) > 2 else start
 
 
-def _span_fractions(layout: ReducedLayout, roll: FootRoll, phase: int, start: float, stop: float) -> tuple[float, ...]:
-    """Where a span is looked at besides its ends and middle: more where forces change fast."""
-    if not _is_rolling(layout, roll, phase, 0.5 * (start + stop)):
-        return ()
-    beside = [p for p in (phase - 1, phase + 1) if 0 <= p < layout.num_phases and layout.is_flight(p)]
-    edges = [float(layout.edges[max(p, phase)]) for p in beside]
-    near = any(abs(edge - t) < SNAP_S for edge in edges for t in (start, stop))
-    return (0.125, 0.25, 0.75, 0.875) if near else (0.25, 0.75)
-
-
-def _is_rolling(layout: ReducedLayout, roll: FootRoll, phase: int, time: float) -> bool:
-    for leg in (0, 1):
-        interval = layout.interval_of(leg, phase)
-        if not interval.is_stance:
-            continue
-        landed = interval.phases[0] > 0 and time < layout.edges[interval.phases[0]] + 0.15
-        if landed or find_foot_state(layout, roll, interval, time) != FLAT:
-            return True
-    return False
-
-
-def _plant_numbers(leg: Leg, interval: LegInterval, state: int) -> FloatArray:
-    contact = interval.contact
-    assert contact is not None
-    heading = float(np.deg2rad(contact.heading_deg))
-    return pack_plant(leg, np.asarray(contact.position), heading, on_heel=state == ON_HEEL)
-
-
 def _fill_basis(
     curves: Curves, nodes: IntArray, times: FloatArray, slot: int, coefficients: IntArray, basis: FloatArray
 ) -> None:
@@ -189,19 +180,6 @@ def _fill_basis(
         for i in range(curves.num_curves):
             basis[nodes, slot + i, derivative] = values
             coefficients[nodes, slot + i] = curves.index(first[:, None] + np.arange(NUM_ACTIVE), i)
-
-
-def _simpson_weights(layout: ReducedLayout, phases: IntArray, times: FloatArray) -> FloatArray:
-    """Weights of Simpson's rule over the spans; exact for squares of accelerations. Other instants weigh nothing."""
-    weights = np.zeros(len(times))
-    for phase, breaks in enumerate(layout.breaks):
-        own = np.flatnonzero(phases == phase)
-        for a, b in pairwise(breaks.tolist()):
-            for time, share in ((a, 1.0), (0.5 * (a + b), 4.0), (b, 1.0)):
-                near = own[np.abs(times[own] - time) < SNAP_S]
-                if len(near):
-                    weights[near[0]] += share * (b - a) / 6.0
-    return weights
 
 
 HEEL_STRIP_M: Final = 0.04  # [m] length of the sole that bears while the foot rolls on its heel
@@ -245,8 +223,11 @@ def build_supports(
         phase, left, right = int(nodes.phases[n]), int(nodes.feet[n, 0]), int(nodes.feet[n, 1])
         planted = [(leg, state) for leg, state in ((0, left), (1, right)) if state != FREE]
         contacts = [_find_contact(layout, leg, phase) for leg, _ in planted]
+        # Rows depend on the phase and on what the feet do, not on the node
         if (phase, left, right) not in known:
-            soles = [_sole_outline(legs[leg], c, state) for (leg, state), c in zip(planted, contacts, strict=True)]
+            soles = [
+                compute_sole_corners(legs[leg], c, state) for (leg, state), c in zip(planted, contacts, strict=True)
+            ]
             known[phase, left, right] = _support_rows(np.concatenate(soles), contacts, limits)
         rows, low, high = known[phase, left, right]
         k = len(rows)
@@ -256,18 +237,14 @@ def build_supports(
     return NodeSupports(matrix, lower, upper, count, shares)
 
 
-def compute_sole_corners(leg: Leg, contact: Contact, state: int) -> FloatArray:
-    """Corners ``(4, 3)`` [m] of the bearing part of a planted sole, in world."""
-    return _sole_outline(leg, contact, state)
-
-
 def _find_contact(layout: ReducedLayout, leg: int, phase: int) -> Contact:
     contact = layout.interval_of(leg, phase).contact
     assert contact is not None
     return contact
 
 
-def _sole_outline(leg: Leg, contact: Contact, state: int) -> FloatArray:
+def compute_sole_corners(leg: Leg, contact: Contact, state: int) -> FloatArray:
+    """Corners ``(4, 3)`` [m] of the bearing part of a planted sole, in world."""
     centre = compute_sole_centre(leg)
     back, front = leg.heel[2] - centre[2], leg.tip[2] - centre[2]
     if state == ON_TOES:
@@ -292,6 +269,7 @@ def _max_normal_force(
         return limits.lift_off
     if before and abs(time - layout.edges[phase]) < 1e-9:
         return limits.touch_down
+    # The first half of a stance after a flight is a landing
     landed = before and time < 0.5 * (layout.edges[phase] + layout.edges[phase + 1])
     cap = limits.land if landed or not after else limits.push
     return min(cap, sum(contact.max_force for contact in contacts))
@@ -305,13 +283,17 @@ def _support_rows(
     About :math:`o`: :math:`0 \le f_y \le f_{max}`, :math:`|f_{x,z}| \le \mu f_y/\sqrt2`, the twist
     :math:`|m_y| \le c f_y`, and :math:`e \cdot m_o - e \cdot (a \times Y) f_y \ge 0` for every edge :math:`a + s e`.
     """
+    from scipy.spatial import ConvexHull
+
     o = corners.mean(axis=0)
-    hull = _convex_hull((corners - o)[:, [2, 0]])  # (along Z, along X): counter-clockwise about Y
+    flat = (corners - o)[:, [2, 0]]  # (along Z, along X): the hull is counter-clockwise about Y
+    hull = flat[ConvexHull(flat).vertices]
     points = np.stack([hull[:, 1], np.zeros(len(hull)), hull[:, 0]], axis=1)
     up = np.array([0.0, 1.0, 0.0])
     mu = min(contact.friction for contact in contacts) / np.sqrt(2.0)
     twist = limits.twist_m if len(contacts) == 2 else limits.twist_m / 3.0
     rows, low, high = [np.concatenate([up, np.zeros(3)])], [0.0], [np.inf]
+    # Friction as a pyramid, twist to both sides, an edge of the smaller polygon each
     sideways = [sign * np.array(axis) for axis in ((1.0, 0.0, 0.0), (0.0, 0.0, 1.0)) for sign in (1.0, -1.0)]
     rows += [np.concatenate([mu * up + side, np.zeros(3)]) for side in sideways]
     rows += [TWIST_SCALE * np.concatenate([twist * up, sign * up]) for sign in (1.0, -1.0)]
@@ -336,16 +318,18 @@ def _split_matrices(layout: ReducedLayout, nodes: CollocationNodes, n: int, legs
     phase = int(nodes.phases[n])
     alpha = np.array([left, 1.0 - left])
     centres = [
-        _sole_outline(legs[leg], _find_contact(layout, leg, phase), int(nodes.feet[n, leg])).mean(axis=0)
+        compute_sole_corners(legs[leg], _find_contact(layout, leg, phase), int(nodes.feet[n, leg])).mean(axis=0)
         if alpha[leg] > 0.0
         else 0.0
         for leg in (0, 1)
     ]
+    # What moment is left about the shared centre is shared like the force
     middle = sum(a * c for a, c in zip(alpha, centres, strict=True))
     for leg in (0, 1):
         if alpha[leg] > 0.0:
             out[leg] = alpha[leg] * np.eye(6)
-            out[leg, 3:, :3] = alpha[leg] * _skew_matrix(np.asarray(centres[leg] - middle))
+            v = np.asarray(centres[leg] - middle)
+            out[leg, 3:, :3] = alpha[leg] * np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])
     return out
 
 
@@ -369,14 +353,3 @@ def _neighbour_fraction(layout: ReducedLayout, phase: int) -> float:
     if (left is None) == (right is None):
         return 0.5
     return 1.0 if left is not None else 0.0
-
-
-def _skew_matrix(v: FloatArray) -> FloatArray:
-    return np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])
-
-
-def _convex_hull(points: FloatArray) -> FloatArray:
-    """Corners of the convex hull of points ``(n, 2)``, counter-clockwise."""
-    from scipy.spatial import ConvexHull
-
-    return points[ConvexHull(points).vertices]

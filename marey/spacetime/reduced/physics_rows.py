@@ -5,7 +5,7 @@ Rows come in groups; each group gives values and blocks by node.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -92,6 +92,36 @@ class RowContext:
         """Slots in use at nodes ``(B, S)``."""
         return self.nodes.coefficients[nodes, :, 0] >= 0
 
+    def group(
+        self,
+        label: str,
+        nodes: IntArray,
+        ends: tuple[FloatArray, FloatArray],
+        evaluate: EvaluateGroup,
+        *,
+        mask: BoolArray | None = None,
+        parts: tuple[str, ...] = (),
+        is_linear: bool = False,
+        unknowns: Sequence[tuple[int, int, float]] = (),
+    ) -> RowGroup:
+        """Rows of one piece each, at ``nodes (r,)`` and between two ends.
+
+        Args:
+            label: what the rows say.
+            nodes: of each row.
+            ends: lower and upper end of each row.
+            evaluate: values and blocks at a frame.
+            mask: slots ``(r, S)`` that a row may depend on; all in use by default.
+            parts: what each row is, for the report.
+            is_linear: whether the rows are.
+            unknowns: row, global unknown and factor of constant entries.
+        """
+        mask = self.used(nodes) if mask is None else mask
+        owner, times = np.arange(len(nodes)), self.nodes.times[nodes]
+        return RowGroup(
+            label, *ends, nodes, owner, mask, evaluate, times, parts, is_linear=is_linear, globals=list(unknowns)
+        )
+
     def leg_mask(self, nodes: IntArray, leg: int) -> BoolArray:
         """Slots that the angles of a leg may depend on."""
         d = self.space.dimension
@@ -117,52 +147,42 @@ def wrench_rows(scene: RowContext) -> RowGroup:
         blocks = [np.einsum("bi,bis->bs", matrix, block[nodes]) for block in frame.wrench_blocks]
         return values, np.stack(blocks, axis=1)
 
-    parts = tuple(_row_label(int(r)) for r in rows)
-    lower, upper = supports.lower[nodes, rows], supports.upper[nodes, rows]
-    return RowGroup(
-        "ground force", lower, upper, nodes, np.arange(len(nodes)), scene.used(nodes), evaluate,
-        scene.nodes.times[nodes], parts,
-    )  # fmt: skip
+    words = (*WRENCH_PARTS, *["pressure inside the soles"] * int(supports.count.max(initial=0)))
+    parts = tuple(words[int(r)] for r in rows)
+    ends = supports.lower[nodes, rows], supports.upper[nodes, rows]
+    return scene.group("ground force", nodes, ends, evaluate, parts=parts)
 
 
-def momentum_rows(scene: RowContext) -> RowGroup:
-    """Angular momentum about the centre of mass is the flight's own at every node in the air."""
+def flight_rows(scene: RowContext) -> list[RowGroup]:
+    """Rows of every node in the air, about the centre of mass.
+
+    The angular momentum is the flight's own; no moment acts, to a small share of the weight, so that momentum holds
+    between nodes.
+    """
     flying = scene.maker.poses.flying
     nodes, axes = np.repeat(flying, 3), np.tile(np.arange(3), len(flying))
 
-    def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
+    def momentum(frame: NodeState) -> tuple[FloatArray, FloatArray]:
         values = MOMENTUM_SCALE * frame.momentum[nodes, axes]
         if frame.momentum_blocks is None:
             return values, empty_blocks()
         return values, MOMENTUM_SCALE * np.stack([block[nodes, axes] for block in frame.momentum_blocks], axis=1)
 
-    extra = [
-        (r, int(scene.variables.flight_of(int(scene.nodes.phases[n]))[6 + a]), -MOMENTUM_SCALE)
-        for r, (n, a) in enumerate(zip(nodes, axes, strict=True))
-    ]
-    zero = np.zeros(len(nodes))
-    return RowGroup(
-        "angular momentum in flight", zero, zero, nodes, np.arange(len(nodes)), scene.used(nodes), evaluate,
-        scene.nodes.times[nodes], globals=extra,
-    )  # fmt: skip
-
-
-def moment_rows(scene: RowContext) -> RowGroup:
-    """No moment about the centre of mass in flight, to a small share of the weight: momentum holds between nodes."""
-    flying = scene.maker.poses.flying
-    nodes, axes = np.repeat(flying, 3), np.tile(np.arange(3), len(flying))
-
-    def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
+    def moment(frame: NodeState) -> tuple[FloatArray, FloatArray]:
         values = frame.wrench[nodes, 3 + axes]
         if frame.wrench_blocks is None:
             return values, empty_blocks()
         return values, np.stack([block[nodes, 3 + axes] for block in frame.wrench_blocks], axis=1)
 
-    end = np.full(len(nodes), FLIGHT_MOMENT)
-    return RowGroup(
-        "moment in flight", -end, end, nodes, np.arange(len(nodes)), scene.used(nodes), evaluate,
-        scene.nodes.times[nodes],
-    )  # fmt: skip
+    own = [
+        (r, int(scene.variables.flight_of(int(scene.nodes.phases[n]))[6 + a]), -MOMENTUM_SCALE)
+        for r, (n, a) in enumerate(zip(nodes, axes, strict=True))
+    ]
+    zero, end = np.zeros(len(nodes)), np.full(len(nodes), FLIGHT_MOMENT)
+    return [
+        scene.group("angular momentum in flight", nodes, (zero, zero), momentum, unknowns=own),
+        scene.group("moment in flight", nodes, (-end, end), moment),
+    ]
 
 
 def stretch_rows(scene: RowContext) -> RowGroup:
@@ -170,7 +190,7 @@ def stretch_rows(scene: RowContext) -> RowGroup:
     pairs = [(n, leg) for n in range(scene.nodes.count) for leg in (0, 1) if scene.nodes.feet[n, leg] != FREE]
     nodes, legs = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     mask = np.concatenate([scene.leg_mask(nodes[i : i + 1], int(leg)) for i, leg in enumerate(legs)])
-    upper = np.full(len(nodes), STRETCH_SCALE * MAX_STRETCH**2)
+    ends = np.full(len(nodes), -np.inf), np.full(len(nodes), STRETCH_SCALE * MAX_STRETCH**2)
 
     def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
         values = STRETCH_SCALE * frame.state.stretch[nodes, legs]
@@ -178,83 +198,86 @@ def stretch_rows(scene: RowContext) -> RowGroup:
             return values, empty_blocks()
         return values, value_blocks(STRETCH_SCALE * frame.state.stretch_gradient[nodes, legs])
 
-    return RowGroup(
-        "reach", np.full(len(nodes), -np.inf), upper, nodes, np.arange(len(nodes)), mask, evaluate,
-        scene.nodes.times[nodes], tuple(FEET[int(leg)] for leg in legs),
-    )  # fmt: skip
+    return scene.group("reach", nodes, ends, evaluate, mask=mask, parts=tuple(FEET[int(leg)] for leg in legs))
+
+
+def coordinate_rows(
+    scene: RowContext,
+    label: str,
+    nodes: IntArray,
+    dofs: IntArray,
+    ends: tuple[FloatArray, FloatArray],
+    *,
+    mask: BoolArray | None = None,
+    is_linear: bool = False,
+) -> RowGroup:
+    """Coordinates ``dofs (r,)`` at ``nodes (r,)`` between two ends."""
+
+    def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
+        values = frame.state.q[nodes, dofs]
+        if frame.wrench_blocks is None:
+            return values, empty_blocks()
+        return values, value_blocks(frame.state.G[nodes, dofs])
+
+    parts = tuple(scene.space.tree.names[int(dof)] for dof in dofs)
+    return scene.group(label, nodes, ends, evaluate, mask=mask, parts=parts, is_linear=is_linear)
 
 
 def limit_rows(scene: RowContext, *, planted: bool) -> RowGroup:
     """Angles of the legs stay within their limits; of free legs the rows are linear."""
-    nodes, dofs, masks = list[int](), list[int](), list[BoolArray]()
+    rows, masks = list[tuple[int, int]](), list[BoolArray]()
     for leg in (0, 1):
         own = np.flatnonzero((scene.nodes.feet[:, leg] != FREE) == planted)
-        mask = scene.leg_mask(own, leg)
-        for i, n in enumerate(own):
-            for dof in scene.space.legs[leg].dofs[: 7 if planted else 8]:
-                nodes.append(int(n))
-                dofs.append(int(dof))
-                masks.append(mask[i])
-    index, columns = np.array(nodes, dtype=np.int64), np.array(dofs, dtype=np.int64)
-
-    def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
-        values = frame.state.q[index, columns]
-        if frame.wrench_blocks is None:
-            return values, empty_blocks()
-        return values, value_blocks(frame.state.G[index, columns])
-
-    behaviour = scene.behaviour
-    return RowGroup(
-        "joint limit", behaviour.lower[columns], behaviour.upper[columns], index, np.arange(len(index)),
-        np.array(masks, dtype=bool).reshape(len(index), scene.slots), evaluate, scene.nodes.times[index],
-        tuple(scene.space.tree.names[int(dof)] for dof in columns), not planted,
-    )  # fmt: skip
+        for n, mask in zip(own, scene.leg_mask(own, leg), strict=True):
+            dofs = scene.space.legs[leg].dofs[: 7 if planted else 8]
+            rows += [(int(n), int(dof)) for dof in dofs]
+            masks += [mask] * len(dofs)
+    nodes, columns = np.array(rows, dtype=np.int64).reshape(-1, 2).T
+    ends = scene.behaviour.lower[columns], scene.behaviour.upper[columns]
+    all_masks = np.array(masks, dtype=bool).reshape(len(nodes), scene.slots)
+    return coordinate_rows(scene, "joint limit", nodes, columns, ends, mask=all_masks, is_linear=not planted)
 
 
 def upper_body_limit_rows(scene: RowContext, dofs: tuple[int, ...]) -> RowGroup:
     """Coordinates of the upper body stay within their limits; the poses at the ends of the motion have a say."""
-    index, columns = (a.ravel() for a in np.meshgrid(np.arange(scene.nodes.count), np.array(dofs, dtype=np.int64)))
+    nodes, columns = (a.ravel() for a in np.meshgrid(np.arange(scene.nodes.count), np.array(dofs, dtype=np.int64)))
     poses = [scene.behaviour.decode(scene.behaviour.encode(pose.q)) for pose in scene.behaviour.poses.values()]
     lower, upper = scene.behaviour.lower.copy(), scene.behaviour.upper.copy()
     own = scene.behaviour.columns
     lower[own], upper[own] = np.min([lower[own], *poses], axis=0), np.max([upper[own], *poses], axis=0)
-    mask = np.zeros((len(index), scene.slots), dtype=bool)
+    mask = np.zeros((len(nodes), scene.slots), dtype=bool)
     mask[:, : scene.space.dimension] = True
-
-    def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
-        values = frame.state.q[index, columns]
-        if frame.wrench_blocks is None:
-            return values, empty_blocks()
-        return values, value_blocks(frame.state.G[index, columns])
-
-    return RowGroup(
-        "joint limit", lower[columns], upper[columns], index, np.arange(len(index)), mask, evaluate,
-        scene.nodes.times[index], tuple(scene.space.tree.names[int(dof)] for dof in columns), is_linear=True,
-    )  # fmt: skip
+    ends = lower[columns], upper[columns]
+    return coordinate_rows(scene, "joint limit", nodes, columns, ends, mask=mask, is_linear=True)
 
 
 def clearance_rows(scene: RowContext, floor: FloatArray) -> RowGroup:
     """Heel and toes of a free foot stay above ``floor`` (N,) [m], the ground under each node."""
-    nodes, dofs, points = list[int](), list[int](), list[FloatArray]()
+    nodes, edges = scene.nodes, scene.layout.edges
+    rows: list[tuple[int, int, FloatArray]] = []
     for leg in (0, 1):
         geometry = scene.space.legs[leg]
-        for n in np.flatnonzero(scene.nodes.feet[:, leg] == FREE):
-            if _is_contact_border(scene, int(n)):
-                continue
-            for dof, point in ((geometry.dofs[6], geometry.heel_local), (geometry.dofs[7], geometry.tip_local)):
-                nodes.append(int(n))
-                dofs.append(int(dof))
-                points.append(point)
-    return height_rows(scene, "clearance", nodes, dofs, points, floor[nodes] if nodes else np.zeros(0))
+        for n in np.flatnonzero(nodes.feet[:, leg] == FREE):
+            # Where a foot leaves or lands its plant decides
+            phase, time = int(nodes.phases[n]), nodes.times[n]
+            if min(abs(time - edges[phase]), abs(time - edges[phase + 1])) >= 1e-9:
+                rows.append((int(n), int(geometry.dofs[6]), geometry.heel_local))
+                rows.append((int(n), int(geometry.dofs[7]), geometry.tip_local))
+    return height_rows(scene, "clearance", rows, floor[[n for n, _, _ in rows]] if rows else np.zeros(0))
 
 
-def height_rows(
-    scene: RowContext, label: str, nodes: list[int], dofs: list[int], points: list[FloatArray], least: FloatArray
-) -> RowGroup:
-    """Points of links, one for each row, stay above heights ``least`` (r,) [m] at their nodes."""
-    index = np.array(nodes, dtype=np.int64)
-    kinds = sorted({(dof, tuple(point)) for dof, point in zip(dofs, points, strict=True)})
-    which = np.array([kinds.index((d, tuple(p))) for d, p in zip(dofs, points, strict=True)], dtype=np.int64)
+def height_rows(scene: RowContext, label: str, rows: list[tuple[int, int, FloatArray]], least: FloatArray) -> RowGroup:
+    """Points stay above heights ``least`` (r,) [m].
+
+    Args:
+        scene: what rows are built of.
+        label: what they say.
+        rows: node of each row, coordinate whose link carries its point, place of the point in the link.
+        least: the heights.
+    """
+    index = np.array([n for n, _, _ in rows], dtype=np.int64)
+    kinds = sorted({(dof, tuple(point)) for _, dof, point in rows})
+    which = np.array([kinds.index((dof, tuple(point))) for _, dof, point in rows], dtype=np.int64)
     seen, inverse = np.unique(index, return_inverse=True)
 
     def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
@@ -268,26 +291,44 @@ def height_rows(
         values = CLEARANCE_SCALE * moved.position[inverse, which, 1]
         if frame.wrench_blocks is None:
             return values, empty_blocks()
-        rows = moved.J[inverse, which, 1][:, None, :] @ state.G[index]
-        return values, value_blocks(CLEARANCE_SCALE * rows[:, 0])
+        slopes = moved.J[inverse, which, 1][:, None, :] @ state.G[index]
+        return values, value_blocks(CLEARANCE_SCALE * slopes[:, 0])
 
-    lower, extra = CLEARANCE_SCALE * np.asarray(least, dtype=np.float64), list[tuple[int, int, float]]()
+    # In flight the height of the centre of mass is on the parabola of its unknowns
+    lower, own = CLEARANCE_SCALE * np.asarray(least, dtype=np.float64), list[tuple[int, int, float]]()
     for r, n in enumerate(index):
         phase = int(scene.nodes.phases[n])
         if scene.layout.is_flight(phase):
             fall = scene.nodes.times[n] - scene.layout.edges[phase]
-            own = scene.variables.flight_of(phase)
-            extra += [(r, int(own[1]), CLEARANCE_SCALE), (r, int(own[4]), CLEARANCE_SCALE * fall)]
+            flight = scene.variables.flight_of(phase)
+            own += [(r, int(flight[1]), CLEARANCE_SCALE), (r, int(flight[4]), CLEARANCE_SCALE * fall)]
             lower[r] += CLEARANCE_SCALE * 0.5 * scene.gravity * fall**2
-    return RowGroup(
-        label, lower, np.full(len(index), np.inf), index, np.arange(len(index)), scene.used(index), evaluate,
-        scene.nodes.times[index], tuple(scene.space.tree.names[dof] for dof in dofs), globals=extra,
-    )  # fmt: skip
+    parts = tuple(scene.space.tree.names[dof] for _, dof, _ in rows)
+    ends = lower, np.full(len(index), np.inf)
+    return scene.group(label, index, ends, evaluate, parts=parts, unknowns=own)
 
 
 def leg_joint_rows(scene: RowContext) -> RowGroup:
     """A leg that lands or leaves has the same angles and velocities on both sides of that instant."""
-    pieces, masks, times, parts = _leg_joints(scene)
+    # Pieces of the rows where legs land or leave, their slots, and the rows' times and names
+    pieces: list[tuple[int, int, int, int, float]] = []  # row, node, dof, derivative, sign
+    masks: list[BoolArray] = []
+    times: list[float] = []
+    parts: list[str] = []
+    for leg in (0, 1):
+        for first, second in zip(scene.layout.legs[leg][:-1], scene.layout.legs[leg][1:], strict=True):
+            time = float(scene.layout.edges[second.phases[0]])
+            sides = (
+                (scene.nodes.at(first.phases[1] - 1, time), 1.0),
+                (scene.nodes.at(second.phases[0], time), -1.0),
+            )
+            for derivative in (0, 1):
+                for dof in scene.space.legs[leg].dofs:
+                    for node, sign in sides:
+                        pieces.append((len(times), node, int(dof), derivative, sign * JOINT_SCALES[derivative]))
+                        masks.append(scene.leg_mask(np.array([node]), leg)[0])
+                    times.append(time)
+                    parts.append(f"{scene.space.tree.names[dof]}{' velocity' if derivative else ''}")
     table = np.array([p[:4] for p in pieces], dtype=np.int64).reshape(-1, 4)
     weight = np.array([p[4] for p in pieces])
     owner, nodes, dofs, order = table.T
@@ -312,7 +353,25 @@ def leg_joint_rows(scene: RowContext) -> RowGroup:
 
 def com_joint_rows(scene: RowContext) -> RowGroup:
     """The centre of mass leaves the ground and comes back on the parabola of the flight between."""
-    nodes, lower, times, extra = _com_joints(scene)
+    # Nodes beside flights, ends of their rows, and what the flight's own unknowns add to them
+    nodes, lower, extra = list[int](), list[float](), list[tuple[int, int, float]]()
+    layout = scene.layout
+    for phase in scene.variables.flights:
+        own = scene.variables.flight_of(phase)
+        for beside, edge in ((phase - 1, phase), (phase + 1, phase + 1)):
+            if not 0 <= beside < layout.num_phases:
+                continue
+            time = float(layout.edges[edge])
+            fall = time - float(layout.edges[phase])
+            for derivative in (0, 1):
+                for axis in range(3):
+                    r, scale = len(nodes), COM_SCALES[derivative]
+                    nodes.append(scene.nodes.at(beside, time))
+                    drop = -scene.gravity * (0.5 * fall**2, fall)[derivative] if axis == 1 else 0.0
+                    lower.append(scale * drop)
+                    extra.append((r, int(own[3 + axis]), -scale * (fall if derivative == 0 else 1.0)))
+                    if derivative == 0:
+                        extra.append((r, int(own[axis]), -scale))
     index = np.array(nodes, dtype=np.int64)
     order, axes = (np.arange(len(index)) // 3) % 2, np.arange(len(index)) % 3
     scales = np.array(COM_SCALES)[order]
@@ -335,68 +394,4 @@ def com_joint_rows(scene: RowContext) -> RowGroup:
         return values, blocks
 
     ends = np.array(lower)
-    return RowGroup(
-        "centre of mass at a flight's end", ends, ends, index, np.arange(len(index)), scene.used(index), evaluate,
-        np.array(times), globals=extra,
-    )  # fmt: skip
-
-
-def _leg_joints(
-    scene: RowContext,
-) -> tuple[list[tuple[int, int, int, int, float]], list[BoolArray], list[float], list[str]]:
-    """Pieces of the rows where legs land or leave, their slots, and the rows' times and names."""
-    pieces: list[tuple[int, int, int, int, float]] = []  # row, node, dof, derivative, sign
-    masks: list[BoolArray] = []
-    times: list[float] = []
-    parts: list[str] = []
-    for leg in (0, 1):
-        for first, second in zip(scene.layout.legs[leg][:-1], scene.layout.legs[leg][1:], strict=True):
-            time = float(scene.layout.edges[second.phases[0]])
-            sides = (
-                (scene.nodes.at(first.phases[1] - 1, time), 1.0),
-                (scene.nodes.at(second.phases[0], time), -1.0),
-            )
-            for derivative in (0, 1):
-                for dof in scene.space.legs[leg].dofs:
-                    for node, sign in sides:
-                        pieces.append((len(times), node, int(dof), derivative, sign * JOINT_SCALES[derivative]))
-                        masks.append(scene.leg_mask(np.array([node]), leg)[0])
-                    times.append(time)
-                    parts.append(f"{scene.space.tree.names[dof]}{' velocity' if derivative else ''}")
-    return pieces, masks, times, parts
-
-
-def _com_joints(scene: RowContext) -> tuple[list[int], list[float], list[float], list[tuple[int, int, float]]]:
-    """Nodes beside flights, ends and times of their rows, and what the flight's own unknowns add to them."""
-    nodes, lower, times, extra = list[int](), list[float](), list[float](), list[tuple[int, int, float]]()
-    layout = scene.layout
-    for phase in scene.variables.flights:
-        own = scene.variables.flight_of(phase)
-        for beside, edge in ((phase - 1, phase), (phase + 1, phase + 1)):
-            if not 0 <= beside < layout.num_phases:
-                continue
-            time = float(layout.edges[edge])
-            fall = time - float(layout.edges[phase])
-            for derivative in (0, 1):
-                for axis in range(3):
-                    r, scale = len(nodes), COM_SCALES[derivative]
-                    nodes.append(scene.nodes.at(beside, time))
-                    times.append(time)
-                    drop = -scene.gravity * (0.5 * fall**2, fall)[derivative] if axis == 1 else 0.0
-                    lower.append(scale * drop)
-                    extra.append((r, int(own[3 + axis]), -scale * (fall if derivative == 0 else 1.0)))
-                    if derivative == 0:
-                        extra.append((r, int(own[axis]), -scale))
-    return nodes, lower, times, extra
-
-
-def _row_label(row: int) -> str:
-    """Which of a support's rows it is, in words."""
-    return WRENCH_PARTS[row] if row < len(WRENCH_PARTS) else "pressure inside the soles"
-
-
-def _is_contact_border(scene: RowContext, node: int) -> bool:
-    """Whether a node is where a foot leaves or lands: the plant decides there."""
-    phase = int(scene.nodes.phases[node])
-    edges = scene.layout.edges
-    return min(abs(scene.nodes.times[node] - edges[phase]), abs(scene.nodes.times[node] - edges[phase + 1])) < 1e-9
+    return scene.group("centre of mass at a flight's end", index, (ends, ends), evaluate, unknowns=extra)

@@ -98,73 +98,8 @@ class PoseMap:
         )
         self.planted = [np.flatnonzero(nodes.feet[:, leg] != FREE) for leg in (0, 1)]
         self.flying = np.flatnonzero(nodes.is_flight)
-        self._constant = self._constant_part()
-        self._rest = space.mean.copy()
-        self._rest[np.concatenate([space.root, space.turns])] = 0.0
-
-    def evaluate(self, coefficients: FloatArray, *, gradients: bool = True) -> PoseState:
-        """Poses for all coefficients ``(K,)``, with their derivatives or with those left at zero."""
-        space = self.space
-        y = self.nodes.local(coefficients)
-        count, slots = self.nodes.count, y.shape[2]
-        states = y @ self._constant.transpose(0, 2, 1)  # (N, 3, D)
-        states[:, 0] += self._rest
-        G = self._constant.copy()
-        Gd, Gdd = np.zeros((2, count, 19, slots))
-        stretch, stretch_gradient = np.zeros((count, 2)), np.zeros((count, 2, slots))
-        twists, twist_gradient = np.zeros((count, 2, 8, 6)), np.zeros((count, 2, 8, 6, slots))
-        for leg in (0, 1):
-            nodes = self.planted[leg]
-            columns = self._leg_columns(leg)
-            jets = self._jets(leg, y[nodes][:, :, columns], nodes, gradients=gradients)
-            angles = jets[:, :NUM_ANGLES]
-            states[nodes[:, None, None], np.arange(3)[:, None], space.legs[leg].dofs] = angles[..., 0].swapaxes(1, 2)
-            stretch[nodes, leg] = jets[:, NUM_ANGLES, 0, 0]
-            sticks = jets[:, AXES_OUTPUT:, 0].reshape(len(nodes), 8, 6, jets.shape[-1])
-            twists[nodes, leg] = sticks[..., 0]
-            if not gradients:
-                continue
-            rows = 3 + leg * NUM_ANGLES + np.arange(NUM_ANGLES)
-            where = (nodes[:, None, None], rows[:, None], columns)
-            G[nodes[:, None, None], space.legs[leg].dofs[:, None], columns] = angles[:, :, 0, 1:]
-            Gd[where], Gdd[where] = angles[:, :, 1, 1:], angles[:, :, 2, 1:]
-            stretch_gradient[nodes[:, None], leg, columns] = jets[:, NUM_ANGLES, 0, 1:]
-            twist_gradient[nodes[:, None], leg, :, :, columns] = sticks[..., 1:].transpose(0, 3, 1, 2)
-        self._centre_flights(states, G, Gd, Gdd, gradients=gradients)
-        q, qd, qdd = (np.ascontiguousarray(states[:, k]) for k in range(3))
-        return PoseState(y, q, qd, qdd, G, Gd, Gdd, stretch, stretch_gradient, twists, twist_gradient)
-
-    def _centre_flights(
-        self, states: FloatArray, G: FloatArray, Gd: FloatArray, Gdd: FloatArray, *, gradients: bool
-    ) -> None:
-        """Put the centre of mass at rest in the origin: ``p = -com(Q)``."""
-        nodes, root = self.flying, self.space.root
-        if not len(nodes):
-            return
-        states[nodes[:, None, None], np.arange(3)[:, None], root] = 0.0
-        com = compute_com_motion(self.space.tree, states[nodes, 0], states[nodes, 1], states[nodes, 2])
-        for k, value in enumerate((com.position, com.velocity, com.acceleration)):
-            states[nodes[:, None], k, root] = -value
-        if not gradients:
-            return
-        rest = G[nodes]
-        G[nodes[:, None], root] = -(com.J @ rest)
-        Gd[nodes[:, None], np.arange(3)] = -(com.Jd @ rest)
-        Gdd[nodes[:, None], np.arange(3)] = -(com.Jdd @ rest)
-
-    def _jets(self, leg: int, z: FloatArray, nodes: IntArray, *, gradients: bool) -> FloatArray:
-        out = np.zeros((len(nodes), NUM_OUTPUTS, 3, 9 if gradients else 1))
-        return self.functions[leg](z, self.nodes.plants[leg, nodes], None, out)
-
-    def _leg_columns(self, leg: int) -> IntArray:
-        """Slots of root position, root angles, swivel and lift."""
-        d = self.space.dimension
-        first = d + 6 + leg * LEG_SLOTS
-        return np.array([d + 3, d + 4, d + 5, d, d + 1, d + 2, first, first + 1], dtype=np.int64)
-
-    def _constant_part(self) -> FloatArray:
-        """dq/dy without planted legs and flying roots ``(N, D, S)``."""
-        space, d = self.space, self.space.dimension
+        # The constant part of dq/dy: without planted legs and flying roots
+        d = space.dimension
         G = np.zeros((self.nodes.count, space.tree.num_dofs, self.nodes.basis.shape[1]))
         G[:, :, :d] = space.modes
         G[:, space.turns] = 0.0
@@ -175,7 +110,59 @@ class PoseMap:
             slots = d + 6 + leg * LEG_SLOTS + np.arange(LEG_SLOTS)
             G[:, dofs, slots] = 1.0
             G[self.planted[leg][:, None], dofs] = 0.0
-        return G
+        self._constant = G
+        self._rest = space.mean.copy()
+        self._rest[np.concatenate([space.root, space.turns])] = 0.0
+
+    def evaluate(self, coefficients: FloatArray, *, gradients: bool = True) -> PoseState:
+        """Poses for all coefficients ``(K,)``, with their derivatives or with those left at zero."""
+        space = self.space
+        y = self.nodes.local(coefficients)
+        count, slots = self.nodes.count, y.shape[2]
+        # Upper body, root on the ground and free legs are linear in the unknowns
+        states = y @ self._constant.transpose(0, 2, 1)  # (N, 3, D)
+        states[:, 0] += self._rest
+        G = self._constant.copy()
+        Gd, Gdd = np.zeros((2, count, 19, slots))
+        stretch, stretch_gradient = np.zeros((count, 2)), np.zeros((count, 2, slots))
+        twists, twist_gradient = np.zeros((count, 2, 8, 6)), np.zeros((count, 2, 8, 6, slots))
+        for leg in (0, 1):
+            nodes = self.planted[leg]
+            # Slots of root position, root angles, swivel and lift
+            d = space.dimension
+            first = d + 6 + leg * LEG_SLOTS
+            columns = np.array([d + 3, d + 4, d + 5, d, d + 1, d + 2, first, first + 1], dtype=np.int64)
+            jets = np.zeros((len(nodes), NUM_OUTPUTS, 3, 9 if gradients else 1))
+            self.functions[leg](y[nodes][:, :, columns], self.nodes.plants[leg, nodes], None, jets)
+            # Planted legs follow from root, swivel and heel lift in closed form
+            angles = jets[:, :NUM_ANGLES]
+            states[nodes[:, None, None], np.arange(3)[:, None], space.legs[leg].dofs] = angles[..., 0].swapaxes(1, 2)
+            stretch[nodes, leg] = jets[:, NUM_ANGLES, 0, 0]
+            sticks = jets[:, AXES_OUTPUT:, 0].reshape(len(nodes), 8, 6, jets.shape[-1])
+            twists[nodes, leg] = sticks[..., 0]
+            if not gradients:
+                continue
+            # Gradients and their rates, behind the three of the root's position
+            rows = 3 + leg * NUM_ANGLES + np.arange(NUM_ANGLES)
+            where = (nodes[:, None, None], rows[:, None], columns)
+            G[nodes[:, None, None], space.legs[leg].dofs[:, None], columns] = angles[:, :, 0, 1:]
+            Gd[where], Gdd[where] = angles[:, :, 1, 1:], angles[:, :, 2, 1:]
+            stretch_gradient[nodes[:, None], leg, columns] = jets[:, NUM_ANGLES, 0, 1:]
+            twist_gradient[nodes[:, None], leg, :, :, columns] = sticks[..., 1:].transpose(0, 3, 1, 2)
+        if len(self.flying):
+            # Put the centre of mass of flying bodies at rest in the origin: p = -com(Q)
+            nodes, root = self.flying, space.root
+            states[nodes[:, None, None], np.arange(3)[:, None], root] = 0.0
+            com = compute_com_motion(space.tree, states[nodes, 0], states[nodes, 1], states[nodes, 2])
+            for k, value in enumerate((com.position, com.velocity, com.acceleration)):
+                states[nodes[:, None], k, root] = -value
+            if gradients:
+                rest = G[nodes]
+                G[nodes[:, None], root] = -(com.J @ rest)
+                Gd[nodes[:, None], np.arange(3)] = -(com.Jd @ rest)
+                Gdd[nodes[:, None], np.arange(3)] = -(com.Jdd @ rest)
+        q, qd, qdd = (np.ascontiguousarray(states[:, k]) for k in range(3))
+        return PoseState(y, q, qd, qdd, G, Gd, Gdd, stretch, stretch_gradient, twists, twist_gradient)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -217,7 +204,9 @@ class NodeEvaluator:
         tree, moving, heavy = self.space.tree, self.space.moving, self.heavy
         total = compute_aggregate_jacobians(tree, state.q, state.qd, qdd, gravity=self.gravity)
         forces = state.chain(moving, (total.df_dq, total.df_dqd, total.df_dqdd))
-        spins = _rate_chain(state, moving, total.dp_dq[:, 3:], total.dp_dqd[:, 3:])
+        # Momentum does not depend on accelerations
+        dq, dqd = total.dp_dq[:, 3:], total.dp_dqd[:, 3:]
+        spins = (dq @ state.G + dqd[..., moving] @ state.Gd, dqd @ state.G, np.zeros_like(dqd @ state.G))
         torque, torque_blocks = None, None
         if self.has_torque:
             part = state.take(heavy)
@@ -225,8 +214,20 @@ class NodeEvaluator:
             raw = compute_torque_jacobians(
                 tree, part.q, part.qd, qdd[heavy], joints=self.actuated, gravity=self.gravity
             )
-            pushes = (forces[0][heavy], forces[1][heavy], forces[2][heavy])
-            torque_blocks = self._with_contact(part, total.wrench[heavy], pushes, part.chain(moving, raw))
+            torque_blocks = part.chain(moving, raw)
+            # Take the derivatives of the ground's torques off those of a body without ground
+            for leg in (0, 1):
+                shares, dofs = self.shares[:, leg], self.space.legs[leg].dofs - 6
+                twists = self._loaded_twists(leg, part.twists[:, leg])
+                # By the wrench, which the feet share
+                turned = np.concatenate([twists[:, :, 3:], twists[:, :, :3]], axis=2) @ shares
+                for block, force in zip(torque_blocks, forces, strict=True):
+                    block[:, dofs] -= turned @ force[heavy]
+                # By the twists, which move with the leg
+                own = np.einsum("nij,nj->ni", shares, total.wrench[heavy])
+                swapped = np.concatenate([own[:, 3:], own[:, :3]], axis=1)
+                gradient = self._loaded_twists(leg, part.twist_gradient[:, leg])
+                torque_blocks[0][:, dofs] -= np.einsum("njks,nk->njs", gradient, swapped)
         scaled = (forces[0] / self.weight, forces[1] / self.weight, forces[2] / self.weight)
         wrench = total.wrench / self.weight
         return NodeState(state, wrench, total.momentum[:, 3:], torque, scaled, spins, torque_blocks)
@@ -239,39 +240,20 @@ class NodeEvaluator:
     def _torque(self, part: PoseState, qdd: FloatArray, wrench: FloatArray) -> FloatArray:
         """Torques ``(N', D - 6)`` of the joints at the nodes that count."""
         free = compute_torques(self.space.tree, part.q, part.qd, qdd[self.heavy], gravity=self.gravity)[:, 6:]
-        return free - self._contact_torque(part, wrench[self.heavy])
+        # Those that the ground causes at the legs that stand on it are taken off
+        ground = np.zeros_like(free)
+        for leg in (0, 1):
+            own = np.einsum("nij,nj->ni", self.shares[:, leg], wrench[self.heavy])
+            twists = self._loaded_twists(leg, part.twists[:, leg])
+            lines = twists[:, :, 3:] @ own[:, :3, None] + twists[:, :, :3] @ own[:, 3:, None]
+            ground[:, self.space.legs[leg].dofs - 6] = lines[:, :, 0]
+        return free - ground
 
     def _free_fall_accelerations(self, state: PoseState) -> FloatArray:
         """Accelerations with the root of flying bodies in free fall: no force acts on them."""
         qdd = state.qdd.copy()
         qdd[self.poses.flying, self.space.root[1]] -= self.gravity
         return qdd
-
-    def _contact_torque(self, state: PoseState, wrench: FloatArray) -> FloatArray:
-        """Torques ``(N, D - 6)`` that the ground causes at the legs that stand on it."""
-        out = np.zeros((len(wrench), len(self.actuated)))
-        for leg in (0, 1):
-            own = np.einsum("nij,nj->ni", self.shares[:, leg], wrench)
-            twists = self._loaded_twists(leg, state.twists[:, leg])
-            lines = twists[:, :, 3:] @ own[:, :3, None] + twists[:, :, :3] @ own[:, 3:, None]
-            out[:, self._leg(leg).dofs - 6] = lines[:, :, 0]
-        return out
-
-    def _with_contact(
-        self, state: PoseState, wrench: FloatArray, forces: StateBlocks, blocks: StateBlocks
-    ) -> StateBlocks:
-        """Take the derivatives of the ground's torques off those of a body without ground."""
-        for leg in (0, 1):
-            shares, dofs = self.shares[:, leg], self._leg(leg).dofs - 6
-            twists = self._loaded_twists(leg, state.twists[:, leg])
-            turned = np.concatenate([twists[:, :, 3:], twists[:, :, :3]], axis=2) @ shares
-            for block, force in zip(blocks, forces, strict=True):
-                block[:, dofs] -= turned @ force
-            own = np.einsum("nij,nj->ni", shares, wrench)
-            swapped = np.concatenate([own[:, 3:], own[:, :3]], axis=1)
-            gradient = self._loaded_twists(leg, state.twist_gradient[:, leg])
-            blocks[0][:, dofs] -= np.einsum("njks,nk->njs", gradient, swapped)
-        return blocks
 
     def _loaded_twists(self, leg: int, twists: FloatArray) -> FloatArray:
         """Twists of a leg's angles; the toe bears only while the foot stands on its toes."""
@@ -280,11 +262,3 @@ class NodeEvaluator:
         out[feet == FREE] = 0.0
         out[feet != ON_TOES, 7] = 0.0
         return out
-
-    def _leg(self, leg: int) -> Leg:
-        return self.space.legs[leg]
-
-
-def _rate_chain(state: PoseState, moving: IntArray, dq: FloatArray, dqd: FloatArray) -> StateBlocks:
-    """As :meth:`PoseState.chain` for what does not depend on accelerations."""
-    return dq @ state.G + dqd[..., moving] @ state.Gd, dqd @ state.G, np.zeros_like(dqd @ state.G)

@@ -99,6 +99,7 @@ class ReducedObjective:
         state = frame.state
         moving = scene.space.moving
         G, (part, off) = state.G[heavy], self._part(frame)
+        # Accelerations: d(qdd)/dy = Gdd, 2 Gd, G; only moving coordinates have rates of G
         local = np.concatenate([state.Gdd[heavy], 2.0 * state.Gd[heavy], G[:, moving]], axis=2)
         Ha = local.swapaxes(1, 2) @ local
         Ha[:, 2 * S :, 2 * S :] = G.swapaxes(1, 2) @ G
@@ -107,9 +108,11 @@ class ReducedObjective:
         Ha *= self.accel[:, None, None]
         ga *= self.accel[:, None]
         if frame.torque is not None and frame.torque_blocks is not None:
+            # Torques
             T = np.concatenate(frame.torque_blocks, axis=2) * np.sqrt(self.torque)[:, None, None]
             Ha += T.swapaxes(1, 2) @ T
             ga += ((frame.torque * np.sqrt(self.torque)[:, None])[:, None] @ T)[:, 0]
+        # Distance of legs and root from the behaviour, and of the amplitudes from its mean
         E = self.spread * G[:, self.rows]
         E[:, :, :d] -= self.spread * scene.space.modes[self.rows]
         Hp = E.swapaxes(1, 2) @ E
@@ -119,7 +122,13 @@ class ReducedObjective:
         Ha[:, :S, :S] += self.prior[:, None, None] * Hp
         ga[:, :S] += self.prior[:, None] * gp
         g[heavy], H[heavy] = ga, Ha
-        self._add_border(frame, g, H)
+        # Usual angles at lift-off and landing
+        b, r = self.borders, self._border(frame)
+        rows = b.weights[:, None] * frame.state.G[b.nodes, b.dofs]
+        for node in np.unique(b.nodes):
+            own = b.nodes == node
+            g[node, :S] += r[own] @ rows[own]
+            H[node, :S, :S] += rows[own].T @ rows[own]
         return g.reshape(N, 3, S), H
 
     def _part(self, frame: NodeState) -> tuple[tuple[FloatArray, FloatArray], FloatArray]:
@@ -132,14 +141,6 @@ class ReducedObjective:
     def _border(self, frame: NodeState) -> FloatArray:
         b = self.borders
         return b.weights * (frame.state.q[b.nodes, b.dofs] - b.means)
-
-    def _add_border(self, frame: NodeState, g: FloatArray, H: FloatArray) -> None:
-        S, b, r = self.scene.slots, self.borders, self._border(frame)
-        rows = b.weights[:, None] * frame.state.G[b.nodes, b.dofs]
-        for node in np.unique(b.nodes):
-            own = b.nodes == node
-            g[node, :S] += r[own] @ rows[own]
-            H[node, :S, :S] += rows[own].T @ rows[own]
 
 
 def build_border_prior(scene: RowContext, weight: float = BORDER_WEIGHT) -> BorderPrior:
@@ -186,10 +187,25 @@ def scatter_rows(
 
 
 @kernel
-def scatter_hessian(local: FloatArray, basis: FloatArray, places: IntArray, scales: FloatArray, H: FloatArray) -> None:
-    """Add local Hessians ``(N, 3 S, 3 S)``, ordered (derivative, slot), to the dense ``H (n, n)``.
+def scatter_objective(
+    local_g: FloatArray,
+    local_H: FloatArray,
+    basis: FloatArray,
+    places: IntArray,
+    scales: FloatArray,
+    g: FloatArray,
+    H: FloatArray,
+) -> None:
+    """Add local gradients and Hessians to the dense ``g (n,)`` and ``H (n, n)``.
 
-    ``places (N, S, 4)`` are numbers of variables, -1 for what is fixed or empty; ``scales (N, S, 4)`` their scales.
+    Args:
+        local_g: by local unknowns, rates and accelerations ``(N, 3, S)``.
+        local_H: ``(N, 3 S, 3 S)``, ordered (derivative, slot).
+        basis: ``(N, S, 3, 4)``.
+        places: numbers of variables ``(N, S, 4)``, -1 for what is fixed or empty.
+        scales: of the variables ``(N, S, 4)``.
+        g: gradient, added to.
+        H: Hessian, added to.
     """
     count, slots = places.shape[0], places.shape[1]
     half = np.empty((4, 3))
@@ -197,13 +213,23 @@ def scatter_hessian(local: FloatArray, basis: FloatArray, places: IntArray, scal
         for s in range(slots):
             if places[n, s, 0] < 0 and places[n, s, 1] < 0 and places[n, s, 2] < 0 and places[n, s, 3] < 0:
                 continue
+            # Gradient: basis^T local, for the four variables of slot s
+            for k in range(4):
+                i = places[n, s, k]
+                if i >= 0:
+                    value = 0.0
+                    for d in range(3):
+                        value += local_g[n, d, s] * basis[n, s, d, k]
+                    g[i] += value * scales[n, s, k]
             for t in range(slots):
+                # Hessian, left half of the product: basis^T local
                 for k in range(4):
                     for e in range(3):
                         value = 0.0
                         for d in range(3):
-                            value += basis[n, s, d, k] * local[n, d * slots + s, e * slots + t]
+                            value += basis[n, s, d, k] * local_H[n, d * slots + s, e * slots + t]
                         half[k, e] = value * scales[n, s, k]
+                # Right half: times the basis of slot t
                 for k in range(4):
                     i = places[n, s, k]
                     if i < 0:
@@ -215,21 +241,6 @@ def scatter_hessian(local: FloatArray, basis: FloatArray, places: IntArray, scal
                             for e in range(3):
                                 value += half[k, e] * basis[n, t, e, m]
                             H[i, j] += value * scales[n, t, m]
-
-
-@kernel
-def scatter_gradient(local: FloatArray, basis: FloatArray, places: IntArray, scales: FloatArray, g: FloatArray) -> None:
-    """Add local gradients ``(N, 3, S)`` to ``g (n,)``."""
-    count, slots = places.shape[0], places.shape[1]
-    for n in range(count):
-        for s in range(slots):
-            for k in range(4):
-                i = places[n, s, k]
-                if i >= 0:
-                    value = 0.0
-                    for d in range(3):
-                        value += local[n, d, s] * basis[n, s, d, k]
-                    g[i] += value * scales[n, s, k]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -273,20 +284,6 @@ class RowPattern:
     constant: FloatArray  # values of the data that never change
 
 
-def collect_globals(groups: list[RowGroup], starts: IntArray) -> GlobalEntries:
-    """Constant entries of all groups."""
-    found = [
-        (int(start) + row, column, factor)
-        for group, start in zip(groups, starts[:-1], strict=True)
-        for row, column, factor in group.globals
-    ]
-    return GlobalEntries(
-        np.array([row for row, _, _ in found], dtype=np.int64),
-        np.array([column for _, column, _ in found], dtype=np.int64),
-        np.array([factor for _, _, factor in found], dtype=np.float64),
-    )
-
-
 def build_row_pattern(
     groups: list[RowGroup],
     starts: IntArray,
@@ -305,13 +302,23 @@ def build_row_pattern(
         variables: of the search.
         extra: constant entries.
     """
-    entries, owner = _collect_pieces(groups, starts)
+    # Entries (piece, node, slot, k) of all groups, and the row of each
+    pieces, rows, first = list[IntArray](), list[IntArray](), 0
+    for group, start in zip(groups, starts[:-1], strict=True):
+        piece, slot = np.nonzero(group.mask)
+        quad = np.repeat(np.stack([first + piece, group.nodes[piece], slot], axis=1), 4, axis=0)
+        pieces.append(np.column_stack([quad, np.tile(np.arange(4), len(piece))]))
+        rows.append(np.repeat(start + group.owner[piece], 4))
+        first += len(group.nodes)
+    entries, owner = np.concatenate(pieces), np.concatenate(rows)
+    # What is fixed has no column
     columns = places[entries[:, 1], entries[:, 2], entries[:, 3]]
     free = columns >= 0
     entries, owner, columns = entries[free], owner[free], columns[free]
     number = variables.number[extra.columns]
     keep = number >= 0
     num_rows, count = int(starts[-1]), len(variables.order)
+    # Entries of one place share a value; the order is that of a compressed column matrix
     keys = np.concatenate([columns, number[keep]]) * num_rows + np.concatenate([owner, extra.rows[keep]])
     unique, where = np.unique(keys, return_inverse=True)
     pattern = SparsePattern(unique % num_rows, np.searchsorted(unique, np.arange(count + 1) * num_rows), num_rows)
@@ -319,32 +326,6 @@ def build_row_pattern(
     np.add.at(constant, where[len(entries) :], (extra.factors * variables.scales[extra.columns])[keep])
     own = scales[entries[:, 1], entries[:, 2], entries[:, 3]]
     return RowPattern(pattern, np.ascontiguousarray(entries), where[: len(entries)].copy(), own, constant)
-
-
-def build_hessian_pattern(places: IntArray, count: int) -> tuple[SparsePattern, IntArray]:
-    """Variables that meet at a node; also the column of each entry."""
-    meet = np.zeros((count, count), dtype=bool)
-    for own in places:
-        used = np.unique(own)
-        used = used[used >= 0]
-        meet[used[:, None], used] = True
-    meet[np.arange(count), np.arange(count)] = True
-    columns, rows = np.nonzero(meet.T)
-    return SparsePattern(rows, np.searchsorted(columns, np.arange(count + 1)), count), columns
-
-
-def _collect_pieces(groups: list[RowGroup], starts: IntArray) -> tuple[IntArray, IntArray]:
-    """Entries (piece, node, slot, k) of all groups, and the row of each."""
-    entries: list[IntArray] = []
-    rows: list[IntArray] = []
-    first = 0
-    for group, start in zip(groups, starts[:-1], strict=True):
-        piece, slot = np.nonzero(group.mask)
-        quad = np.repeat(np.stack([first + piece, group.nodes[piece], slot], axis=1), 4, axis=0)
-        entries.append(np.column_stack([quad, np.tile(np.arange(4), len(piece))]))
-        rows.append(np.repeat(start + group.owner[piece], 4))
-        first += len(group.nodes)
-    return np.concatenate(entries), np.concatenate(rows)
 
 
 class ReducedProgramme:
@@ -362,11 +343,31 @@ class ReducedProgramme:
         coefficients = scene.nodes.coefficients
         self._places: IntArray = np.append(self.variables.number, -1)[coefficients]
         self._scales: FloatArray = np.append(self.variables.scales, 0.0)[coefficients]
-        self._globals = collect_globals(self.groups, self.starts)
+        # Constant entries of all groups
+        found = [
+            (int(start) + row, column, factor)
+            for group, start in zip(self.groups, self.starts[:-1], strict=True)
+            for row, column, factor in group.globals
+        ]
+        self._globals = GlobalEntries(
+            np.array([row for row, _, _ in found], dtype=np.int64),
+            np.array([column for _, column, _ in found], dtype=np.int64),
+            np.array([factor for _, _, factor in found], dtype=np.float64),
+        )
         self._rows = build_row_pattern(
             self.groups, self.starts, self._places, self._scales, self.variables, self._globals
         )
-        self._hessian, self._hessian_columns = build_hessian_pattern(self._places, len(self.lower))
+        # Entries of the Hessian: variables that meet at a node
+        count = len(self.lower)
+        meet = np.zeros((count, count), dtype=bool)
+        for own in self._places:
+            used = np.unique(own)
+            used = used[used >= 0]
+            meet[used[:, None], used] = True
+        meet[np.arange(count), np.arange(count)] = True
+        self._hessian_columns, rows = np.nonzero(meet.T)
+        starts = np.searchsorted(self._hessian_columns, np.arange(count + 1))
+        self._hessian = SparsePattern(rows, starts, count)
 
     @property
     def num_rows(self) -> int:
@@ -394,13 +395,14 @@ class ReducedProgramme:
         """Gradient, Gauss-Newton Hessian and Jacobian of the rows."""
         frame = self.frame(x, derivatives=True)
         n, basis, rows = len(self.lower), self.scene.nodes.basis, self._rows
+        # Rows: blocks by local unknowns, scattered through the basis functions
         blocks = np.concatenate([group.evaluate(frame)[1] for group in self.groups])
         data = rows.constant.copy()
         scatter_rows(rows.entries, rows.positions, blocks, basis, rows.scales, data)
+        # Objective likewise, through a dense matrix of which the pattern is read
         local_g, local_H = self.objective.blocks(frame)
         g, H = np.zeros(n), np.zeros((n, n))
-        scatter_gradient(local_g, basis, self._places, self._scales, g)
-        scatter_hessian(local_H, basis, self._places, self._scales, H)
+        scatter_objective(local_g, local_H, basis, self._places, self._scales, g, H)
         hessian = self._hessian.matrix(H[self._hessian.indices, self._hessian_columns])
         return g, hessian, rows.pattern.matrix(data)
 

@@ -21,15 +21,7 @@ import numpy as np
 from marey.base import FloatArray, InputError, MissingFileError
 from marey.motion import Motion
 from marey.numerics import SolveStatus, SQPIteration, SQPResult, solve_sqp
-from marey.spacetime.full.solve import (
-    DURATION_STEP,
-    FIRST_STEP,
-    MAX_SOLVES,
-    SHORTEST_STEP,
-    descent_direction,
-    find_free_phases,
-    replace_durations,
-)
+from marey.spacetime.full.solve import DURATION_STEP, descend_durations, find_free_phases, replace_durations
 from marey.spacetime.problem.definition import SpacetimeProblem
 from marey.spacetime.problem.solution import SpacetimeResult
 from marey.spacetime.reduced.assembly import (
@@ -162,6 +154,7 @@ def _solve_restart(
     behaviour = search.wider if attempt.is_wider and search.wider is not None else search.behaviour
     built = build_reduced_problem(search.problem, behaviour, settings)
     round_ = build_reduced_problem(search.problem, behaviour, replace(settings, rounding=SOFT_ROUNDING))
+    # First with a rounded corner, by which an overstretched leg can bend again
     start = _start_vector(search, attempt, built, round_, warm_start)
     soft = search.solve(round_, start, attempt.trust, SOFT_TOLERANCE)
     if soft.status is SolveStatus.STOPPED:
@@ -184,20 +177,19 @@ def _start_vector(
         settings = replace(round_.settings, has_physics=attempt.stages != 2)
         easier = build_reduced_problem(problem, search.behaviour, settings)
         return search.solve(easier, built.start, 0.5, SOFT_TOLERANCE).x
-    return _start_from_other_durations(search, attempt.flight, round_) if attempt.flight != 1.0 else built.start
-
-
-def _start_from_other_durations(search: ReducedSearch, share: float, built: ReducedProblem) -> FloatArray:
-    """Start for the asked flight times from a solution for others."""
-    flights = built.scene.variables.flights
-    durations = np.array([built.problem.phases[p].duration_s for p in flights])
-    problem = replace_durations(built.problem, flights, share * durations, count_phase_spans(built, flights))
-    other = build_reduced_problem(problem, built.scene.behaviour, built.settings)
+    if attempt.flight == 1.0:
+        return built.start
+    # From a solution for other flight times
+    flights = round_.scene.variables.flights
+    durations = np.array([round_.problem.phases[p].duration_s for p in flights])
+    spans = count_phase_spans(round_, flights)
+    problem = replace_durations(round_.problem, flights, attempt.flight * durations, spans)
+    other = build_reduced_problem(problem, round_.scene.behaviour, round_.settings)
     result = search.solve(other, other.start, 0.5, SOFT_TOLERANCE)
     if result.is_solved:
         times = ", ".join(f"'{problem.phases[p].name}' {problem.phases[p].duration_s:.2f} s" for p in flights)
         search.remarks.append(f"Other flight times can be solved: {times}.")
-    return transfer_vector(other, result.x, built)
+    return transfer_vector(other, result.x, round_)
 
 
 def count_phase_spans(built: ReducedProblem, phases: list[int]) -> FloatArray:
@@ -219,6 +211,7 @@ def refine_collocation(
     for _ in range(MAX_REFINEMENTS):
         if not result.is_solved or search.is_over:
             break
+        # Look where the dense check finds forces that nothing gives
         values = built.scene.variables.unpack(result.x)
         weak = find_weak_nodes(built, values, REFINEMENT_TOLERANCE)
         stray = find_stray_coordinates(built, values, STRAY_RAD)
@@ -247,21 +240,23 @@ class ReducedDurationResult:
 def optimise_durations(
     search: ReducedSearch, built: ReducedProblem, result: SQPResult, free: list[int]
 ) -> tuple[ReducedProblem, SQPResult]:
-    """Change the free durations within their ranges as long as that pays, halving steps that do not."""
-    ranges = np.array([search.problem.phases[p].duration_range_s for p in free], dtype=np.float64)
-    best = ReducedDurationResult(built, result, np.array([search.problem.phases[p].duration_s for p in free]))
-    slope, step = compute_reduced_duration_slope(best, free), FIRST_STEP
-    for _ in range(MAX_SOLVES - 1):
-        move = descent_direction(slope, best.durations, *ranges.T) * step
-        if search.is_over or step < SHORTEST_STEP or np.abs(move).max(initial=0.0) < 1e-9:
-            break
-        found = _solve_at_durations(search, best, free, np.clip(best.durations + move, *ranges.T))
-        if not (found.result.is_solved and found.result.objective < best.result.objective):
-            step *= 0.35
-            continue
-        before, best = slope, found
-        slope = compute_reduced_duration_slope(best, free)
-        step *= 0.5 if float(slope @ before) < 0.0 else 1.5
+    """Change the free durations within their ranges as long as that pays."""
+
+    def solve(best: ReducedDurationResult, durations: FloatArray) -> ReducedDurationResult:
+        again = rebuild_at_durations(best, free, durations)
+        start = transfer_vector(best.built, best.result.x, again)
+        return ReducedDurationResult(again, search.solve(again, start, SHORT_STEPS), durations)
+
+    durations = np.array([search.problem.phases[p].duration_s for p in free])
+    best = descend_durations(
+        ReducedDurationResult(built, result, durations),
+        durations,
+        np.array([search.problem.phases[p].duration_range_s for p in free], dtype=np.float64),
+        value=lambda found: found.result.objective if found.result.is_solved else np.inf,
+        slope=lambda found: compute_reduced_duration_slope(found, free),
+        solve=solve,
+        is_over=lambda: search.is_over,
+    )
     return best.built, best.result
 
 
@@ -285,15 +280,6 @@ def rebuild_at_durations(timed: ReducedDurationResult, free: list[int], duration
     new = np.concatenate([[0.0], np.cumsum([phase.duration_s for phase in problem.phases])])
     looks = tuple((p, float(np.interp(t, old[p : p + 2], new[p : p + 2]))) for p, t in built.settings.looks)
     return build_reduced_problem(problem, built.scene.behaviour, replace(built.settings, looks=looks))
-
-
-def _solve_at_durations(
-    search: ReducedSearch, timed: ReducedDurationResult, free: list[int], durations: FloatArray
-) -> ReducedDurationResult:
-    again = rebuild_at_durations(timed, free, durations)
-    return ReducedDurationResult(
-        again, search.solve(again, transfer_vector(timed.built, timed.result.x, again), SHORT_STEPS), durations
-    )
 
 
 def _lagrangian(timed: ReducedDurationResult, other: ReducedProblem) -> float:
@@ -342,12 +328,14 @@ def optimize_reduced(
         rate_hz: of the motion that is given back.
         solver: method of :func:`marey.numerics.solve_sqp`.
     """
+    # The behaviour with as many coordinates as it needs, and a wider one for the last attempt
     whole = read_problem_behaviour(problem) if behaviour is None else behaviour
     space = whole.with_energy() if behaviour is None else behaviour
     wider = whole.truncate(min(space.dimension + MORE_COORDINATES, whole.dimension))
     search = ReducedSearch(problem, space, settings or choose_settings(problem), on_iteration, time_limit_s, solver)
     search.wider = wider if wider.dimension > space.dimension else None
     built, result = solve_with_restarts(search, stages, warm_start)
+    # Durations, then collocation where the dense check finds faults
     free = find_free_phases(problem)
     if free and result.is_solved:
         built, result = optimise_durations(search, built, result, free)

@@ -9,8 +9,7 @@ import numpy as np
 from marey.base import BoolArray, FloatArray
 from marey.dynamics import compute_aggregate, compute_points_motion
 from marey.motion import Contacts, Motion
-from marey.spacetime.problem.definition import Contact
-from marey.spacetime.problem.solution import SolutionCheck, SolutionTrack, compute_clearance
+from marey.spacetime.problem.solution import GroundExcess, SolutionCheck, SolutionTrack, measure_solution
 from marey.spacetime.reduced.assembly import ReducedProblem
 from marey.spacetime.reduced.legs import pack_plant
 from marey.spacetime.reduced.nodes import (
@@ -42,6 +41,7 @@ def sample_reduced_track(
     state = PoseMap(scene.space, nodes).evaluate(values[: scene.layout.num_coefficients], gradients=False)
     q, qd, qdd = state.q.copy(), state.qd.copy(), state.qdd.copy()
     root = scene.space.root
+    # In flight the solver's root is relative to the centre of mass, which falls
     for phase in scene.variables.flights:
         own = np.flatnonzero(nodes.phases == phase)
         t = (nodes.times[own] - scene.layout.edges[phase])[:, None]
@@ -61,40 +61,34 @@ def motion_from_solution(built: ReducedProblem, values: FloatArray, rate_hz: flo
     phases = np.clip(np.searchsorted(layout.edges, times + 1e-9, side="right") - 1, 0, layout.num_phases - 1)
     instants = [(int(p), float(min(t, layout.edges[-1]))) for p, t in zip(phases, times, strict=True)]
     track, nodes = sample_reduced_track(built, values, instants)
-    return replace(built.scene.space.tree.to_motion(track.q, rate_hz, _contact_track(nodes)), name=name)
+    active: BoolArray = np.zeros((nodes.count, 4), dtype=bool)
+    for leg in (0, 1):
+        state = nodes.feet[:, leg]
+        active[:, 2 * leg] = (state != FREE) & (state != ON_TOES)
+        active[:, 2 * leg + 1] = (state != FREE) & (state != ON_HEEL)
+    contacts = Contacts(("left_heel", "left_toe", "right_heel", "right_toe"), active)
+    return replace(built.scene.space.tree.to_motion(track.q, rate_hz, contacts), name=name)
 
 
 def check_track(built: ReducedProblem, values: FloatArray) -> SolutionCheck:
     """Measure a solution on a grid four times finer than the solver's nodes."""
     scene = built.scene
     track, nodes = sample_reduced_track(built, values, find_check_instants(built))
-    whole = compute_aggregate(scene.space.tree, track.q, track.qd, track.qdd, gravity=scene.gravity)
-    wrench, flying = whole.wrench / (scene.space.tree.mass * scene.gravity), nodes.is_flight
-    about_com = wrench[:, 3:] - np.cross(whole.com, wrench[:, :3])
-    force, moment = _row_norms(wrench[flying, :3]), _row_norms(about_com[flying])
-    excess = compute_ground_excess(built, nodes, wrench)
-    cone, press, cop = (float(column.max(initial=0.0)) for column in excess.T)
-    least = float(wrench[~flying, 1].min(initial=np.inf))
-    drift, drift_si = _spin_drift(np.asarray(whole.angular_momentum), nodes, scene)
-    jumps = np.flatnonzero((np.diff(nodes.phases) != 0) & (np.diff(nodes.times) < 1e-9))
-    q, velocity = track.q[:, scene.space.root], np.asarray(whole.com_velocity)
-    return SolutionCheck(
-        samples=nodes.count,
-        wrench_residual=max(force, moment, cone, press, -least, 0.0),
-        flight_force=force,
-        flight_moment=moment,
-        angular_momentum_drift=drift,
-        angular_momentum_drift_si=drift_si,
-        plant_drift_m=compute_reduced_plant_drift(scene, track, nodes),
-        cone_excess=cone,
-        cop_excess_m=cop,
-        moment_excess=press,
-        min_normal_force=least,
-        max_force=_row_norms(wrench[:, :3]),
-        root_jump_m=_row_norms(q[jumps + 1] - q[jumps]),
-        com_velocity_jump=_row_norms(velocity[jumps + 1] - velocity[jumps]),
-        clearance_m=compute_clearance(scene.space.tree, built.problem, track, list(built.problem.phases)),
-        limit_excess_rad=float(compute_limit_excess(scene, track).max(initial=0.0)),
+
+    def measure_ground(wrench: FloatArray) -> GroundExcess:
+        cone, press, cop = (float(c.max(initial=0.0)) for c in compute_ground_excess(built, nodes, wrench).T)
+        least = float(wrench[~nodes.is_flight, 1].min(initial=np.inf))
+        return GroundExcess(cone, cop, press, least, compute_reduced_plant_drift(scene, track, nodes))
+
+    return measure_solution(
+        scene.space.tree,
+        built.problem,
+        track,
+        measure_ground,
+        weight=scene.space.tree.mass * scene.gravity,
+        root=scene.space.root,
+        spin_floor=SPIN_FLOOR,
+        over_rad=float(compute_limit_excess(scene, track).max(initial=0.0)),
     )
 
 
@@ -114,9 +108,11 @@ def find_weak_nodes(built: ReducedProblem, values: FloatArray, tolerance: float)
     whole = compute_aggregate(scene.space.tree, track.q, track.qd, track.qdd, gravity=scene.gravity)
     wrench = whole.wrench / (scene.space.tree.mass * scene.gravity)
     about_com = wrench[:, 3:] - np.cross(whole.com, wrench[:, :3])
+    # Moment in flight, excess of friction and moments, and pull on the ground
     size = np.where(nodes.is_flight, np.linalg.norm(about_com, axis=1), 0.0)
     size = np.maximum(size, compute_ground_excess(built, nodes, wrench)[:, :2].max(axis=1))
     size = np.maximum(size, np.where(nodes.is_flight, 0.0, -wrench[:, 1]))
+    # Peaks above the tolerance
     padded = np.concatenate([[0.0], size, [0.0]])
     peaks = np.flatnonzero((size > tolerance) & (size >= padded[:-2]) & (size >= padded[2:]))
     return tuple((int(nodes.phases[n]), float(nodes.times[n])) for n in peaks)
@@ -153,14 +149,10 @@ def compute_reduced_plant_drift(scene: RowContext, track: SolutionTrack, nodes: 
             for k, on_heel in ((0, False), (1, True)):
                 if nodes.feet[n, leg] == (ON_HEEL, ON_TOES)[k]:
                     continue  # ball in the air, heel in the air
-                goal = _foot_pivot(scene, leg, contact, on_heel=on_heel)
+                heading = float(np.deg2rad(contact.heading_deg))
+                goal = pack_plant(geometry, np.asarray(contact.position), heading, on_heel=on_heel)[:3]
                 worst = max(worst, float(np.linalg.norm(moved[n, k] - goal)))
     return worst
-
-
-def _foot_pivot(scene: RowContext, leg: int, contact: Contact, *, on_heel: bool) -> FloatArray:
-    heading = float(np.deg2rad(contact.heading_deg))
-    return pack_plant(scene.space.legs[leg], np.asarray(contact.position), heading, on_heel=on_heel)[:3]
 
 
 def compute_ground_excess(built: ReducedProblem, nodes: CollocationNodes, wrench: FloatArray) -> FloatArray:
@@ -179,28 +171,3 @@ def compute_ground_excess(built: ReducedProblem, nodes: CollocationNodes, wrench
         out[n, 1] = max(edges, float(-rows[5:7].min() / TWIST_SCALE))
         out[n, 2] = edges / float(f[1]) if f[1] > MIN_LOAD else 0.0
     return out
-
-
-def _spin_drift(spin: FloatArray, nodes: CollocationNodes, scene: RowContext) -> tuple[float, float]:
-    relative = absolute = 0.0
-    for phase in scene.variables.flights:
-        inside = spin[nodes.phases == phase]
-        mean = inside.mean(axis=0)
-        away = float(np.linalg.norm(inside - mean, axis=1).max())
-        absolute = max(absolute, away)
-        relative = max(relative, away / max(float(np.linalg.norm(mean)), SPIN_FLOOR))
-    return relative, absolute
-
-
-def _contact_track(nodes: CollocationNodes) -> Contacts:
-    names = ("left_heel", "left_toe", "right_heel", "right_toe")
-    active: BoolArray = np.zeros((nodes.count, 4), dtype=bool)
-    for leg in (0, 1):
-        state = nodes.feet[:, leg]
-        active[:, 2 * leg] = (state != FREE) & (state != ON_TOES)
-        active[:, 2 * leg + 1] = (state != FREE) & (state != ON_HEEL)
-    return Contacts(names, active)
-
-
-def _row_norms(rows: FloatArray) -> float:
-    return float(np.linalg.norm(rows, axis=1).max(initial=0.0)) if len(rows) else 0.0

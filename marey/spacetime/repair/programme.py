@@ -1,20 +1,241 @@
-"""A displacement of a clip as a sparse programme: rows on wrenches, points and angles at chosen instants."""
+"""A displacement of a clip as a sparse programme: rows on wrenches, points and angles at chosen instants.
+
+A displaced clip keeps wrenches that contacts can give, points that stay, angles within bounds.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
 from marey.dynamics import PRISMATIC, JointTree, compute_aggregate, compute_aggregate_jacobians, compute_points_motion
 from marey.numerics import KnotSpline
-from marey.spacetime.repair.rows import AngleRows, PointRows, WrenchRows
 from marey.spacetime.style import Style, evaluate_style
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
+
+
+NUM_SIDES: Final = 8  # of the pyramid inside the friction cone
+MAX_FORCE: Final = 6.0  # [body weights] along the normal
+EDGE_SCALE: Final = 4.0  # rows of the support's edges are in metres of body weight: a few centimetres matter
+COPLANAR_M: Final = 0.06  # [m] supports that differ more in height are no single floor
+FLIGHT_BAND: Final = 0.01  # [body weights, and times one metre] what may be missing in the air
+MARGIN_M: Final = 0.005  # [m] the support is taken smaller by this, for what happens between instants
+MAX_TIPPING_RATIO: Final = 0.9  # [-] captured walks move half to nine tenths as hard as gravity tips them
+MIN_ARM_M: Final = 0.08  # [m] a body nearer over its foot tells nothing
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowTable:
+    """Rows as arrays of equal length; two tables of one kind are added one below the other."""
+
+    def __add__(self, other: Self) -> Self:
+        pairs = [(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)]
+        return type(self)(*(a + b if isinstance(a, tuple) else np.concatenate([a, b]) for a, b in pairs))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WrenchRows(RowTable):
+    r"""Rows :math:`l \le a^T f_0(t) \le u` on wrenches about the world origin."""
+
+    instants: IntArray  # (R,) which instant
+    matrix: FloatArray  # (R, 6)
+    lower: FloatArray  # (R,)
+    upper: FloatArray  # (R,)
+    names: tuple[str, ...]  # (R,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PointRows(RowTable):
+    """Points of the body that are somewhere at an instant: three rows each."""
+
+    instants: IntArray  # (R,) which instant
+    links: IntArray  # (R,) coordinate whose link carries the point
+    points: FloatArray  # (R, 3) [m] in the link's frame
+    targets: FloatArray  # (R, 3) [m]
+    lower: FloatArray  # (R, 3) [m] how far below its target it may be along each axis
+    upper: FloatArray  # (R, 3) [m] how far above
+    names: tuple[str, ...]  # (R,)
+
+    @classmethod
+    def from_entries(cls, found: list[tuple[int, tuple[int, FloatArray], FloatArray, float, str]]) -> PointRows:
+        """From (instant, point of the tree, target, band, name); an infinite band keeps the point above its target."""
+        bands = np.array([f[3] for f in found], dtype=np.float64)[:, None] * np.ones(3)
+        is_floor = np.isinf(bands) & (np.arange(3) == 1)
+        return cls(
+            np.array([f[0] for f in found], dtype=np.int64),
+            np.array([f[1][0] for f in found], dtype=np.int64),
+            np.array([f[1][1] for f in found]).reshape(-1, 3),
+            np.array([f[2] for f in found]).reshape(-1, 3),
+            np.where(is_floor, 0.0, -bands),
+            bands,
+            tuple(f[4] for f in found),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AngleRows(RowTable):
+    """Coordinates that lie between two ends at an instant; linear."""
+
+    instants: IntArray  # (R,) which instant
+    dofs: IntArray  # (R,) which coordinate of the tree
+    lower: FloatArray  # (R,) [rad] or [m]
+    upper: FloatArray  # (R,)
+    names: tuple[str, ...]  # (R,)
+
+    @classmethod
+    def from_entries(cls, found: list[tuple[int, int, float, float, str]]) -> AngleRows:
+        """From (instant, coordinate, lower, upper, name)."""
+        return cls(
+            np.array([f[0] for f in found], dtype=np.int64),
+            np.array([f[1] for f in found], dtype=np.int64),
+            np.array([f[2] for f in found], dtype=np.float64),
+            np.array([f[3] for f in found], dtype=np.float64),
+            tuple(f[4] for f in found),
+        )
+
+
+def wrench_rows(
+    times: FloatArray,
+    points: FloatArray,
+    active: BoolArray,
+    com: FloatArray,
+    *,
+    friction: float,
+    weight_n: float,
+    skipped: BoolArray,
+) -> WrenchRows:
+    """Rows of every instant: nothing in flight, the cone of the floor in support.
+
+    Args:
+        times: of the instants ``(N,)`` [s], for names.
+        points: corners of what may touch ``(N, P, 3)`` [m].
+        active: which do ``(N, P)``.
+        com: centre of mass ``(N, 3)`` [m]; moments in flight are taken there.
+        friction: coefficient of the floor.
+        weight_n: of the body.
+        skipped: instants without rows ``(N,)``.
+
+    Instants whose supports lie at different heights get no row, as no single floor carries them; nor do those that
+    the caller leaves out with ``skipped``.
+    """
+    parts: list[tuple[int, FloatArray, FloatArray, FloatArray, list[str]]] = []
+    for n, t in enumerate(times):
+        if skipped[n]:
+            continue
+        corners = points[n, active[n]]
+        if not len(corners):
+            band, names = np.full(6, FLIGHT_BAND), ["force in the air"] * 3 + ["moment in the air"] * 3
+            parts.append((n, wrench_shift_matrix(com[n]), -band, band, names))
+        elif np.ptp(corners[:, 1]) < COPLANAR_M:
+            parts.append((n, *_support_cone_rows(corners, friction)))
+        else:
+            continue
+        parts[-1][4][:] = [f"{name} at {t:.2f} s" for name in parts[-1][4]]
+    return WrenchRows(
+        np.concatenate([np.full(len(p[1]), p[0]) for p in parts] or [np.zeros(0, dtype=np.int64)]),
+        np.concatenate([p[1] for p in parts] or [np.zeros((0, 6))]) / weight_n,
+        np.concatenate([p[2] for p in parts] or [np.zeros(0)]),
+        np.concatenate([p[3] for p in parts] or [np.zeros(0)]),
+        tuple(name for p in parts for name in p[4]),
+    )
+
+
+def pendulum_rows(
+    times: FloatArray, instants: IntArray, feet: FloatArray, com: FloatArray, weight_n: float
+) -> WrenchRows:
+    r"""Rows that let a body on one foot move no harder than ``MAX_TIPPING_RATIO`` times as gravity tips it.
+
+    With :math:`u` from the foot to the centre of mass and :math:`p` from the foot to the centre of pressure, both
+    level, :math:`u\cdot p \ge (1 - h)\,u\cdot u`, divided by :math:`|u|` and times the normal force: linear in the
+    wrench. A clip that is played too fast breaks them.
+
+    Args:
+        times: of all instants ``(N,)`` [s], for names.
+        instants: those on one foot ``(R,)``.
+        feet: middle of that foot ``(R, 3)`` [m].
+        com: centre of mass ``(R, 3)`` [m].
+        weight_n: of the body.
+    """
+    # Level arm from the foot; a body nearly over it gives no row
+    u = (com - feet)[:, [0, 2]]
+    length = np.linalg.norm(u, axis=1)
+    kept = np.flatnonzero(length > MIN_ARM_M)
+    matrix = np.zeros((len(kept), 6))
+    for r, k in enumerate(kept):
+        along = u[k] / length[k]
+        row = np.array([0.0, -(1.0 - MAX_TIPPING_RATIO) * length[k], 0.0, -along[1], 0.0, along[0]])
+        matrix[r] = EDGE_SCALE * row @ wrench_shift_matrix(feet[k])
+    return WrenchRows(
+        instants[kept],
+        matrix / weight_n,
+        np.zeros(len(kept)),
+        np.full(len(kept), np.inf),
+        tuple(f"haste at {times[instants[k]]:.2f} s" for k in kept),
+    )
+
+
+def wrench_shift_matrix(place: FloatArray) -> FloatArray:
+    """Matrix ``(6, 6)`` that takes a wrench about the origin to one about a place."""
+    x, y, z = place
+    matrix = np.eye(6)
+    matrix[3:, :3] = -np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    return matrix
+
+
+def _support_cone_rows(corners: FloatArray, friction: float) -> tuple[FloatArray, FloatArray, FloatArray, list[str]]:
+    r"""Normal force, friction, centre of pressure and twist about the middle of the supports.
+
+    With :math:`p_x f_y = n_z` and :math:`p_z f_y = -n_x` about the middle, :math:`a\cdot p \le b` becomes
+    :math:`b f_y - a_x n_z + a_z n_x \ge 0`, free of a division.
+    """
+    middle = corners.mean(axis=0)
+    flat = corners[:, [0, 2]] - middle[[0, 2]]
+    normal = np.array([[0.0, 1.0, 0.0, 0.0, 0.0, 0.0]])
+    # Sides of the pyramid inside the friction cone
+    angles = 2.0 * np.pi * np.arange(NUM_SIDES) / NUM_SIDES
+    slope = friction * np.cos(np.pi / NUM_SIDES)
+    zeros = np.zeros_like(angles)
+    sides = np.stack([-np.sin(angles), zeros + slope, -np.cos(angles), zeros, zeros, zeros], axis=1)
+    # Edges of the hull, counter-clockwise: the centre of pressure stays inside
+    hull = convex_hull(flat)
+    along = np.roll(hull, -1, axis=0) - hull
+    length = np.maximum(np.linalg.norm(along, axis=1), 1e-9)
+    out = np.stack([along[:, 1], -along[:, 0]], axis=1) / length[:, None]
+    room = np.maximum((out * hull).sum(axis=1) - MARGIN_M, 0.0)
+    none = np.zeros(len(hull))
+    edges = EDGE_SCALE * np.stack([none, room, none, out[:, 1], none, -out[:, 0]], axis=1)
+    reach = friction * float(np.linalg.norm(flat, axis=1).mean())
+    twists = np.array([[0.0, reach, 0.0, 0.0, 1.0, 0.0], [0.0, reach, 0.0, 0.0, -1.0, 0.0]])
+    matrix = np.concatenate([normal, sides, edges, twists]) @ wrench_shift_matrix(middle)
+    lower, upper = np.zeros(len(matrix)), np.full(len(matrix), np.inf)
+    upper[0] = MAX_FORCE
+    names = ["normal force", *["friction"] * len(sides), *["balance"] * len(edges), *["twist"] * 2]
+    return matrix, lower, upper, names
+
+
+def convex_hull(points: FloatArray) -> FloatArray:
+    """Corners of the hull of points in the plane ``(P, 2)``, counter-clockwise; the chain of Andrew."""
+    if len(points) < 2:
+        return points
+    order = points[np.lexsort((points[:, 1], points[:, 0]))]
+    hull: list[FloatArray] = []
+    for line in (order, order[::-1]):
+        chain: list[FloatArray] = []
+        for c in line:
+            # A corner that does not turn to the left is inside
+            while len(chain) > 1:
+                a, b = chain[-2:]
+                if (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]) > 1e-12:
+                    break
+                chain.pop()
+            chain.append(c)
+        hull += chain[:-1]
+    return np.array(hull)
 
 
 ROOT_SCALE_M: Final = 0.05  # a step of one in scaled variables
@@ -64,17 +285,31 @@ class DisplacementProgramme:
         *,
         figure: JointTree | None = None,
     ) -> None:
+        from scipy import sparse
+
+        tools: Any = sparse  # its stubs know few types
         self._figure = tree if figure is None else figure  # same turns, bones of the clip: it says where points are
         self._tree, self._S, self._reference, self._rows, self._styles = tree, S, reference, rows, styles
         self._rough = reference.raw - reference.q
-        self._scales = np.array([_coordinate_scale(tree, S[:, j]) for j in range(S.shape[1])])
+        slides = ((S != 0.0) & (tree.kinds == PRISMATIC)[:, None]).any(axis=0)
+        self._scales = np.where(slides, ROOT_SCALE_M, ANGLE_SCALE)
         local = [spline.local(reference.times, order) for order in range(3)]
         self._first: IntArray = local[0][0]
         self._basis = np.stack([values for _, values in local])  # (3, N, 4)
         self._shape: tuple[int, int] = (spline.num_coefficients, int(S.shape[1]))
         bound = np.where(np.repeat(is_free, S.shape[1]), np.inf, 0.0)
         self.lower, self.upper = -bound, bound
-        self._hessian: Any = self._objective(spline)
+        # Size and accelerations of the displacement, exact by Gauss points. Weights are roots of the share of the body
+        # that hangs on a coordinate: heavy parts move last, light ones not alone
+        times, shares = spline.gauss_times(4)
+        design: Any = spline.design(times)
+        gram: Any = spline.second_derivative_gram()
+        total: Any = design.T @ tools.diags_array(shares) @ design + SMOOTHNESS_WEIGHT * gram
+        masses = np.array([tree.far_mass(i) for i in range(tree.num_dofs)])
+        heavy = np.sqrt(np.maximum(masses / tree.mass, LEAST_WEIGHT))
+        weights = np.where(tree.kinds != PRISMATIC, heavy / ANGLE_SCALE**2, 1.0 / ROOT_SCALE_M**2)
+        scaled = S * self._scales
+        self._hessian: Any = tools.csc_array(tools.kron(total, scaled.T @ (weights[:, None] * scaled)))
         self._angle_scales = np.where(tree.kinds[rows.angles.dofs] == PRISMATIC, ROOT_SCALE_M, ANGLE_SCALE)
         below, above = (end.ravel() / POINT_SCALE_M for end in (rows.points.lower, rows.points.upper))
         self.row_lower = np.concatenate([rows.wrenches.lower, below, rows.angles.lower / self._angle_scales])
@@ -97,17 +332,42 @@ class DisplacementProgramme:
         cost = 0.5 * float(x @ (self._hessian @ x))
         for style in self._styles:
             cost += float(evaluate_style(style, q, qd, qdd)[0].sum()) / len(q)
-        return cost, self._row_values(q, qd, qdd)
+        # Wrenches about the origin, points against their targets, angles as they are in the clip
+        wrenches, points, angles = self._rows.wrenches, self._rows.points, self._rows.angles
+        physics = np.zeros(0)
+        if wrenches.lower.size:
+            wrench = compute_aggregate(self._tree, q, qd, qdd).wrench + self._reference.offset
+            physics = np.einsum("ri,ri->r", wrenches.matrix, wrench[wrenches.instants])
+        exact = q + self._rough
+        positions = self._positions(exact)[0] - points.targets
+        return cost, np.concatenate(
+            [physics, positions.ravel() / POINT_SCALE_M, exact[angles.instants, angles.dofs] / self._angle_scales]
+        )
 
     def derivatives(self, x: FloatArray) -> tuple[FloatArray, Any, csc_array]:
         """Gradient, constant Hessian, Jacobian by the linear-time method."""
         from scipy.sparse import csc_array
 
         q, qd, qdd = self._states(x)
-        parts = [self._wrench_jacobian(q, qd, qdd), self._point_jacobian(q + self._rough), self._angle_jacobian]
+        scaled, wrenches, points = self._S * self._scales, self._rows.wrenches, self._rows.points
+        parts: list[FloatArray] = []
+        if wrenches.lower.size:
+            found = compute_aggregate_jacobians(self._tree, q, qd, qdd)
+            by_state = np.stack([found.df_dq, found.df_dqd, found.df_dqdd]) @ scaled  # (3, N, 6, d)
+            near = np.einsum("pna,pnid->niad", self._basis, by_state, optimize=True)  # (N, 6, 4, d)
+            parts.append((wrenches.matrix[:, None] @ near.reshape(len(near), 6, -1)[wrenches.instants]).ravel())
+        J = self._positions(q + self._rough)[1] @ (self._S * (self._scales / POINT_SCALE_M))  # (R, 3, d)
+        basis = self._basis[0, points.instants]  # (R, 4)
+        parts += [(basis[:, None, :, None] * J[:, :, None]).ravel(), self._angle_jacobian]
         values = np.concatenate(parts)[self._order]
         jacobian = csc_array((values, self._indices, self._pointers), shape=(self.row_lower.size, self.num_variables))
-        return self._hessian @ x + self._style_gradient(q, qd, qdd), self._hessian, jacobian
+        # Styles by values, rates and accelerations of the control points about each instant
+        pull = np.zeros(self._shape)
+        for style in self._styles:
+            for order, slopes in enumerate(evaluate_style(style, q, qd, qdd)[1:]):
+                shares = (slopes @ scaled) / len(q)
+                np.add.at(pull, self._first[:, None] + np.arange(4), self._basis[order][:, :, None] * shares[:, None])
+        return self._hessian @ x + pull.ravel(), self._hessian, jacobian
 
     def row_name(self, index: int) -> str:
         """What a row asks for."""
@@ -118,22 +378,11 @@ class DisplacementProgramme:
         return points[index // 3] if index < 3 * len(points) else self._rows.angles.names[index - 3 * len(points)]
 
     def _states(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        # Four control points act at an instant
         near = self.displacement(x)[self._first[:, None] + np.arange(4)]  # (N, 4, D)
         moved = np.einsum("pna,nad->pnd", self._basis, near)
         reference = self._reference
         return reference.q + moved[0], reference.qd + moved[1], reference.qdd + moved[2]
-
-    def _row_values(self, q: FloatArray, qd: FloatArray, qdd: FloatArray) -> FloatArray:
-        wrenches, points, angles = self._rows.wrenches, self._rows.points, self._rows.angles
-        physics = np.zeros(0)
-        if wrenches.lower.size:
-            wrench = compute_aggregate(self._tree, q, qd, qdd).wrench + self._reference.offset
-            physics = np.einsum("ri,ri->r", wrenches.matrix, wrench[wrenches.instants])
-        exact = q + self._rough
-        positions = self._positions(exact)[0] - points.targets
-        return np.concatenate(
-            [physics, positions.ravel() / POINT_SCALE_M, exact[angles.instants, angles.dofs] / self._angle_scales]
-        )
 
     def _positions(self, q: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Places ``(R, 3)`` and Jacobians ``(R, 3, D)`` of the points of the rows."""
@@ -144,84 +393,33 @@ class DisplacementProgramme:
         found = compute_points_motion(self._figure, q, still, still, self._links, self._places)
         return found.position[rows.instants, self._which], found.J[rows.instants, self._which]
 
-    def _wrench_jacobian(self, q: FloatArray, qd: FloatArray, qdd: FloatArray) -> FloatArray:
-        rows = self._rows.wrenches
-        if not rows.lower.size:
-            return np.zeros(0)
-        found = compute_aggregate_jacobians(self._tree, q, qd, qdd)
-        by_state = np.stack([found.df_dq, found.df_dqd, found.df_dqdd]) @ (self._S * self._scales)  # (3, N, 6, d)
-        near = np.einsum("pna,pnid->niad", self._basis, by_state, optimize=True)  # (N, 6, 4, d)
-        shape = near.shape[0], 6, -1
-        return (rows.matrix[:, None] @ near.reshape(shape)[rows.instants]).ravel()
-
-    def _point_jacobian(self, q: FloatArray) -> FloatArray:
-        J = self._positions(q)[1] @ (self._S * (self._scales / POINT_SCALE_M))  # (R, 3, d)
-        basis = self._basis[0, self._rows.points.instants]  # (R, 4)
-        return (basis[:, None, :, None] * J[:, :, None]).ravel()
-
-    def _style_gradient(self, q: FloatArray, qd: FloatArray, qdd: FloatArray) -> FloatArray:
-        gradient = np.zeros(self._shape)
-        near = self._first[:, None] + np.arange(4)
-        for style in self._styles:
-            for order, by_state in enumerate(evaluate_style(style, q, qd, qdd)[1:]):
-                shares = (by_state @ (self._S * self._scales)) / len(q)
-                np.add.at(gradient, near, self._basis[order][:, :, None] * shares[:, None])
-        return gradient.ravel()
-
-    def _objective(self, spline: KnotSpline) -> Any:
-        from scipy import sparse
-
-        tools: Any = sparse  # scipy has no stubs
-        times, shares = spline.gauss_times(4)
-        design: Any = spline.design(times)
-        gram: Any = spline.second_derivative_gram()
-        total: Any = design.T @ tools.diags_array(shares) @ design + SMOOTHNESS_WEIGHT * gram
-        turns = self._tree.kinds != PRISMATIC
-        weights = np.where(turns, self._weights() / ANGLE_SCALE**2, 1.0 / ROOT_SCALE_M**2)
-        scaled = self._S * self._scales
-        return tools.csc_array(tools.kron(total, scaled.T @ (weights[:, None] * scaled)))
-
-    def _weights(self) -> FloatArray:
-        """Root of the share of the body that hangs on each coordinate: heavy parts move last, light ones not alone."""
-        masses = np.array([self._tree.far_mass(i) for i in range(self._tree.num_dofs)])
-        return np.sqrt(np.maximum(masses / self._tree.mass, LEAST_WEIGHT))
-
     def _lay_out(self) -> None:
         """Find the pattern of the Jacobian once: values are laid out row by row, then put in column order."""
         points, angles, count = self._rows.points, self._rows.angles, self._shape[1]
         carried = np.column_stack([points.links, points.points])
         distinct, self._which = np.unique(carried, axis=0, return_inverse=True)
         self._links, self._places = distinct[:, 0].astype(np.int64), distinct[:, 1:]
+        # Wrenches and points see all coordinates of the four control points about their instants
         dense = np.concatenate([self._rows.wrenches.instants, np.repeat(points.instants, 3)])
-        columns = (
-            np.repeat(self._columns(dense), count, axis=1) + np.tile(np.arange(count, dtype=np.int64), 4)
-        ).ravel()
-        rows = np.repeat(np.arange(len(dense)), 4 * count)
+        near = np.repeat(self._columns(dense), count, axis=1) + np.tile(np.arange(count, dtype=np.int64), 4)
+        # Angles see those that move them
         some, kept = np.nonzero(self._S[angles.dofs])
         linear = self._columns(angles.instants[some]) + kept[:, None]
         slopes = self._S[angles.dofs[some], kept] * self._scales[kept] / self._angle_scales[some]
         self._angle_jacobian = (self._basis[0, angles.instants[some]] * slopes[:, None]).ravel()
-        self._compress(
-            np.concatenate([rows, np.repeat(len(dense) + some, 4)]),
-            np.concatenate([columns, linear.ravel()]),
-        )
-
-    def _columns(self, instants: IntArray) -> IntArray:
-        """First column of each of the four control points that an instant sees ``(R, 4)``."""
-        return (self._first[instants][:, None] + np.arange(4)) * self._shape[1]
-
-    def _compress(self, rows: IntArray, columns: IntArray) -> None:
+        rows = np.concatenate([np.repeat(np.arange(len(dense)), 4 * count), np.repeat(len(dense) + some, 4)])
+        columns = np.concatenate([near.ravel(), linear.ravel()])
         self._order = np.lexsort((rows, columns))
         self._indices = rows[self._order].astype(np.int32)
         counts = np.bincount(columns, minlength=self.num_variables)
         self._pointers = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+
+    def _columns(self, instants: IntArray) -> IntArray:
+        """First column of each of the four control points that an instant sees ``(R, 4)``."""
+        return (self._first[instants][:, None] + np.arange(4)) * self._shape[1]
 
 
 def evaluate_spline(spline: KnotSpline, points: FloatArray, times: FloatArray) -> FloatArray:
     """Values ``(T, D)`` of a spline with control points ``(K, D)``."""
     first, basis = spline.local(times)
     return np.einsum("ta,tad->td", basis, points[first[:, None] + np.arange(4)])
-
-
-def _coordinate_scale(tree: JointTree, column: FloatArray) -> float:
-    return ROOT_SCALE_M if (tree.kinds[column != 0.0] == PRISMATIC).any() else ANGLE_SCALE

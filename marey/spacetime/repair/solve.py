@@ -167,12 +167,24 @@ def make_valid(
     check = RepairCheck.from_motion(motion, body, contacts, friction)
     before = check.report(motion)
     wrong = before.levels > 0
+    # A whole clip may be levelled, a part of it must join the rest
     is_whole = stretch.first == 0 and stretch.last == motion.num_frames - 1
     search = _RepairSearch(check, stretch, motion, before)
     if wrong[stretch.frames].any():
         if is_whole:
             search.level()
-        _check_contacts(motion, search.check.track, search.last.report, stretch)
+        # A stretch must touch something that could carry it, or be as short as a jump
+        supports, flags = search.last.report.supports, find_touching_points(motion, search.check.track)
+        seconds = (stretch.last - stretch.first) / motion.rate_hz
+        if all(name.endswith("hand") for name in flags):
+            raise InputError(f"'{motion.name}' has no feet that could touch", "Give contacts, or a skeleton with feet")
+        if not supports.active[stretch.frames].any():
+            if any(active[stretch.frames].any() for active in flags.values()):
+                what = f"the feet stand {supports.lifted_m:+.2f} m from the floor"
+                raise InputError(what, "Repair the whole clip, not a part of it")
+            if seconds > MAX_FLIGHT_S:
+                what = f"nothing touches the floor for {seconds:.2f} s"
+                raise InputError(what, "Give contacts= that say what stands where")
         search.run(began, max_iterations, time_limit_s, on_iteration)
     result = search.result(motion, before, time.perf_counter() - began)
     if on_failure == "raise" and not result.is_solved:
@@ -234,6 +246,7 @@ class _RepairSearch:
                 break
             check = check.detect_again(motion)
             now = replace(now, motion=motion, report=check.report(motion))
+        # Levelling counts only if as much of the clip is green
         if now.merit(self.stretch)[0] <= self.last.merit(self.stretch)[0]:
             self.check, self.best, self.last = check, now, now
 
@@ -246,7 +259,19 @@ class _RepairSearch:
             before = self.last.merit(self.stretch)
             if before[0] == 0.0 or (left is not None and left <= 0.0):
                 return
-            self._pass(max_iterations, left, on_iteration)
+            # One search from the clip as it is now
+            now = self.last
+            stretch = restrict_to_faults(self.stretch, now.wrong(self.stretch))
+            stage = DisplacementProblem(now.motion, self.check.body, self.check.track, stretch, now.report)
+            programme = stage.programme(friction=self.check.friction)
+            answer = solve_displacement(programme, max_iterations, left, on_iteration)
+            self.answers.append(answer)
+            added = programme.displacement(answer.x)
+            moved = stage.motion(added)
+            is_further = now.displacement.shape == added.shape
+            total = now.displacement + added if is_further else added
+            self.last = _RepairState(moved, self.check.report(moved), total)
+            # The best state is kept; little gain ends the search
             after = self.last.merit(self.stretch)
             if after < self.best.merit(self.stretch):
                 self.best = self.last
@@ -260,6 +285,15 @@ class _RepairSearch:
         last = self.answers[-1] if self.answers else None
         is_green = not self.best.wrong(self.stretch).any()
         turned, moved = measure_changes(original, self.best.motion, self.stretch.frames)
+        if turned > FAR_RAD:
+            advice = "Little of the clip is left: check its frame rate and its contacts."
+        elif is_green:
+            advice = "Nothing to do."
+        elif last is None:
+            advice = "There was no time to search: give a longer time limit."
+        else:
+            further = "Give contacts= for what is not green yet, or a finer span_s."
+            advice = further if last.is_solved else last.advice
         return RepairResult(
             SolveStatus.CONVERGED if is_green else SolveStatus.TIME_LIMIT if last is None else last.status,
             self.best.motion,
@@ -274,22 +308,8 @@ class _RepairSearch:
             self.best.displacement,
             () if last is None else last.worst,
             tuple(step for answer in self.answers for step in answer.history),
-            _next_step_advice(last, turned, is_green=is_green),
+            advice,
         )
-
-    def _pass(self, max_iterations: int, left: float | None, on_iteration: OnIteration | None) -> None:
-        """One search from the clip as it is now."""
-        now = self.last
-        stretch = restrict_to_faults(self.stretch, now.wrong(self.stretch))
-        stage = DisplacementProblem(now.motion, self.check.body, self.check.track, stretch, now.report)
-        programme = stage.programme(friction=self.check.friction)
-        answer = solve_displacement(programme, max_iterations, left, on_iteration)
-        self.answers.append(answer)
-        added = programme.displacement(answer.x)
-        moved = stage.motion(added)
-        is_further = now.displacement.shape == added.shape
-        total = now.displacement + added if is_further else added
-        self.last = _RepairState(moved, self.check.report(moved), total)
 
 
 def solve_displacement(
@@ -305,32 +325,3 @@ def solve_displacement(
         on_iteration=on_iteration,
         on_failure="return",
     )
-
-
-def _next_step_advice(last: SQPResult | None, turned_rad: float, *, is_green: bool) -> str:
-    """What to do next, in a sentence."""
-    if turned_rad > FAR_RAD:
-        return "Little of the clip is left: check its frame rate and its contacts."
-    if is_green:
-        return "Nothing to do."
-    if last is None:
-        return "There was no time to search: give a longer time limit."
-    return "Give contacts= for what is not green yet, or a finer span_s." if last.is_solved else last.advice
-
-
-def _check_contacts(motion: Motion, track: Contacts, report: ValidityReport, stretch: EditWindow) -> None:
-    """A stretch must touch something that could carry it, or be as short as a jump."""
-    flags = find_touching_points(motion, track)
-    if not any(not name.endswith("hand") for name in flags):
-        raise InputError(f"'{motion.name}' has no feet that could touch", "Give contacts, or a skeleton with feet")
-    if report.supports.active[stretch.frames].any():
-        return
-    touches = any(active[stretch.frames].any() for active in flags.values())
-    if touches:
-        raise InputError(
-            f"the feet stand {report.supports.lifted_m:+.2f} m from the floor",
-            "Repair the whole clip, not a part of it",
-        )
-    seconds = (stretch.last - stretch.first) / motion.rate_hz
-    if seconds > MAX_FLIGHT_S:
-        raise InputError(f"nothing touches the floor for {seconds:.2f} s", "Give contacts= that say what stands where")

@@ -26,9 +26,18 @@ from marey.dynamics import (
 from marey.lie import SO3
 from marey.motion import Contacts, Motion, contact_positions, find_runs
 from marey.numerics import KnotSpline
-from marey.skeleton import Skeleton, contact_points, role_map
-from marey.spacetime.repair.programme import DisplacementProgramme, EditRows, ReferenceMotion, evaluate_spline
-from marey.spacetime.repair.rows import AngleRows, PointRows, WrenchRows, pendulum_rows, wrench_rows
+from marey.skeleton import contact_points, role_map
+from marey.spacetime.repair.programme import (
+    AngleRows,
+    DisplacementProgramme,
+    EditRows,
+    PointRows,
+    ReferenceMotion,
+    WrenchRows,
+    evaluate_spline,
+    pendulum_rows,
+    wrench_rows,
+)
 from marey.spacetime.style import Style
 
 PLANT_ERROR_M: Final = 0.02  # [m] height of a heel or toe that stands, as captures have it
@@ -40,79 +49,62 @@ MIN_SIGNIFICANCE: Final = 3.0  # standard deviations
 MAX_ROUNDS: Final = 4
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Stance:
-    plants: FloatArray  # (N, 3) [m] median place of every contact
-    weight: FloatArray  # (3,) [m] mean of the centre of mass over the middle of the feet that stand
-
-
 def level_motion(motion: Motion, body: Body, track: Contacts) -> Motion:
     """The clip turned and lowered as a whole until its feet stand on a level floor; as it is if they do already.
 
     The tilt is the one that best explains the heights of the plants (2 cm each) and the weight beside the feet (5 cm):
     a line of footprints shows its own slope, and balance shows the lean to its sides.
     """
-    stance = _measure_stance(motion, body, track)
-    if stance is None:
+    positions, flags = _foot_positions(motion, track)
+    if int(flags.sum()) < MIN_PLANTED:
         return motion
-    level = _level_once(motion, stance)
-    height = float(np.median(_planted_positions(level, track)[:, 1]))
+    # Median position of every contact, and the mean of the centre of mass over the middle of the feet that stand
+    stands = flags.any(axis=1)
+    runs = [(k, a, b) for k in range(flags.shape[1]) for a, b in find_runs(flags[:, k])]
+    plants = np.array([np.median(positions[a:b, k], axis=0) for k, a, b in runs])
+    shares = flags[stands] / flags[stands].sum(axis=1, keepdims=True)
+    middles = np.einsum("fk,fkc->fc", shares, positions[stands])
+    weight = (body.centre_of_mass(motion)[stands] - middles).mean(axis=0)
+    # The tilt is small but not infinitesimal: estimate, turn, estimate again
+    turns, is_sure, turned = list[SO3](), False, (plants, weight)
+    for _ in range(MAX_ROUNDS):
+        angles, spread = _estimate_tilt(*turned)
+        is_sure = is_sure or float(np.linalg.norm(angles / spread)) > MIN_SIGNIFICANCE
+        turns.append(SO3.exp(np.array([angles[0], 0.0, angles[1]])))
+        turned = (turns[-1] @ turned[0], turns[-1] @ turned[1])
+    R = reduce(lambda first, then: then @ first, turns)
+    level = motion
+    if is_sure and np.linalg.norm(R.log()) >= TILT_RAD:
+        middle, wxyz = plants.mean(axis=0), motion.rotations.wxyz.copy()
+        wxyz[:, 0] = (R @ motion.rotations[:, 0]).wxyz
+        roots = middle + R @ (motion.root_positions - middle)
+        level = replace(motion, root_positions=roots, rotations=SO3(wxyz), source=None)
+    # Then the median height of heels and toes in contact is taken off
+    positions, flags = _foot_positions(level, track)
+    height = float(np.median(positions[flags][:, 1]))
     if abs(height) < LIFT_M and level is motion:
         return motion
     return replace(level, root_positions=level.root_positions - [0.0, height, 0.0], source=None)
 
 
-def _level_once(motion: Motion, stance: _Stance) -> Motion:
-    turns, is_sure = list[SO3](), False
-    moved = stance
-    for _ in range(MAX_ROUNDS):
-        turn, spread = _estimate_tilt(moved)
-        is_sure = is_sure or float(np.linalg.norm(turn / spread)) > MIN_SIGNIFICANCE
-        turns.append(SO3.exp(np.array([turn[0], 0.0, turn[1]])))
-        moved = _Stance(turns[-1] @ moved.plants, turns[-1] @ moved.weight)
-    R = reduce(lambda first, then: then @ first, turns)
-    if not is_sure or np.linalg.norm(R.log()) < TILT_RAD:
-        return motion
-    middle = stance.plants.mean(axis=0)
-    wxyz = motion.rotations.wxyz.copy()
-    wxyz[:, 0] = (R @ motion.rotations[:, 0]).wxyz
-    return replace(
-        motion, root_positions=middle + R @ (motion.root_positions - middle), rotations=SO3(wxyz), source=None
-    )
-
-
-def _estimate_tilt(stance: _Stance) -> tuple[FloatArray, FloatArray]:
+def _estimate_tilt(plants: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
     r"""Turn about X and Z ``(2,)`` [rad] and its standard deviation.
 
     Least squares on :math:`y_i + \omega_z x_i - \omega_x z_i = h` and on the weight, :math:`v_x = \omega_z v_y`,
     :math:`v_z = -\omega_x v_y`.
+
+    Args:
+        plants: where feet stand ``(N, 3)`` [m].
+        weight: centre of mass over the middle of the feet ``(3,)`` [m].
     """
-    p = stance.plants - stance.plants.mean(axis=0)
+    p = plants - plants.mean(axis=0)
     rows = np.column_stack([-p[:, 2], p[:, 0], -np.ones(len(p))]) / PLANT_ERROR_M
-    up = stance.weight[1]
+    up = weight[1]
     balance = np.array([[0.0, -up, 0.0], [up, 0.0, 0.0]]) / BALANCE_ERROR_M
     A = np.concatenate([rows, balance])
-    b = -np.concatenate([p[:, 1] / PLANT_ERROR_M, stance.weight[[0, 2]] / BALANCE_ERROR_M])
+    b = -np.concatenate([p[:, 1] / PLANT_ERROR_M, weight[[0, 2]] / BALANCE_ERROR_M])
     covariance: FloatArray = np.linalg.inv(A.T @ A).astype(np.float64)
     return (covariance @ (A.T @ b))[:2], np.sqrt(covariance.diagonal()[:2])
-
-
-def _measure_stance(motion: Motion, body: Body, track: Contacts) -> _Stance | None:
-    positions, flags = _foot_positions(motion, track)
-    stands = flags.any(axis=1)
-    if int(flags.sum()) < MIN_PLANTED:
-        return None
-    plants = [np.median(positions[a:b, k], axis=0) for k in range(flags.shape[1]) for a, b in find_runs(flags[:, k])]
-    shares = flags[stands] / flags[stands].sum(axis=1, keepdims=True)
-    middles = np.einsum("fk,fkc->fc", shares, positions[stands])
-    weight = (body.centre_of_mass(motion)[stands] - middles).mean(axis=0)
-    return _Stance(np.array(plants), weight)
-
-
-def _planted_positions(motion: Motion, track: Contacts) -> FloatArray:
-    """Places of heels and toes in contact, one a frame ``(N, 3)`` [m]."""
-    positions, flags = _foot_positions(motion, track)
-    return positions[flags]
 
 
 def _foot_positions(motion: Motion, track: Contacts) -> tuple[FloatArray, BoolArray]:
@@ -148,10 +140,18 @@ def build_coordinate_map(tree: JointTree) -> FloatArray:
     Joints of the spine turn by equal amounts, so do those of neck and head. Hands, fingers, toes and collars stay.
     """
     skeleton = tree.skeleton
-    roles = role_map(skeleton)
-    fused = _find_chain(skeleton)
-    held = {skeleton.names[roles.joints[role]] for role in FIXED_JOINTS if role in roles.joints}
-    hinges = {skeleton.names[roles.joints[role]] for role in HINGE_JOINTS if role in roles.joints}
+    joints = role_map(skeleton).joints
+    # The chain to which each joint of spine and neck belongs
+    fused: dict[str, str] = {}
+    for chain, top, bottom in (("spine", "spine3", "spine1"), ("neck", "head", "neck")):
+        if top in joints and bottom in joints:
+            joint = joints[top]
+            while joint > joints[bottom]:
+                fused[skeleton.names[joint]] = chain
+                joint = int(skeleton.parents[joint])
+            fused[skeleton.names[joints[bottom]]] = chain
+    held = {skeleton.names[joints[role]] for role in FIXED_JOINTS if role in joints}
+    hinges = {skeleton.names[joints[role]] for role in HINGE_JOINTS if role in joints}
     columns: dict[str, list[int]] = {}
     for i, name in enumerate(tree.names):
         group = tree.groups[i]
@@ -166,20 +166,6 @@ def build_coordinate_map(tree: JointTree) -> FloatArray:
     return S
 
 
-def _find_chain(skeleton: Skeleton) -> dict[str, str]:
-    """Name of the chain to which joints of spine and neck belong."""
-    joints = role_map(skeleton).joints
-    found: dict[str, str] = {}
-    for chain, top, bottom in (("spine", "spine3", "spine1"), ("neck", "head", "neck")):
-        if top in joints and bottom in joints:
-            j = joints[top]
-            while j > joints[bottom]:
-                found[skeleton.names[j]] = chain
-                j = int(skeleton.parents[j])
-            found[skeleton.names[joints[bottom]]] = chain
-    return found
-
-
 CUTOFF_HZ: Final = 6.0  # forces of a report are averaged over about as long
 INSTANTS_PER_SPAN: Final = 2
 MIN_SPANS: Final = 4
@@ -191,6 +177,7 @@ STEP_SLACK_S: Final = 0.07  # [s] a footprint carries from this before its conta
 NEAR_FLOOR_M: Final = 0.2  # [m] a foot that swings lower than this is watched
 SWING_M: Final = 0.02  # [m] height of a heel or toe that has left the floor
 KNEE_ROOM: Final = 0.02  # [rad] from a straight limb
+NO_WRENCH_ROWS: Final = WrenchRows(np.zeros(0, dtype=np.int64), np.zeros((0, 6)), np.zeros(0), np.zeros(0), ())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -249,6 +236,7 @@ def restrict_to_faults(stretch: EditWindow, wrong: BoolArray) -> EditWindow:
     times = np.flatnonzero(wrong[stretch.frames]) / stretch.rate_hz + stretch.times[0]
     if not len(times):
         return stretch
+    # A control point is free if frames within its reach are wrong
     knots = stretch.spline.knots
     low, high = knots[:-4], knots[4:]  # where each control point acts
     nearest = np.abs(stretch.spline.greville[:, None] - times).min(axis=1)
@@ -310,7 +298,7 @@ class DisplacementProblem:
         """The stretch as a programme: contacts, limits, and what is asked beyond."""
         reference = self.reference()
         rows = EditRows(
-            self._wrenches(reference, friction) if physics else _empty_wrench_rows(),
+            self._wrenches(reference, friction) if physics else NO_WRENCH_ROWS,
             reduce(add, [self._plants(), self._floor(), *([] if points is None else [points])]),
             self._limits(reference.raw) if angles is None else self._limits(reference.raw) + angles,
         )
@@ -323,6 +311,7 @@ class DisplacementProblem:
     def motion(self, displacement: FloatArray) -> Motion:
         """The clip with control points ``(K, D)`` added; frames that none of them reaches stay bit for bit."""
         stretch = self.stretch
+        # Frames that no free control point reaches are not written
         moved = np.arange(stretch.first, stretch.last + 1)[stretch.control(stretch.times) > 0.0]
         q = self.q[moved] + evaluate_spline(stretch.spline, displacement, moved / stretch.rate_hz)
         part = self.tree.to_motion(q, stretch.rate_hz)
@@ -333,6 +322,7 @@ class DisplacementProblem:
     def reference(self) -> ReferenceMotion:
         """Smoothed coordinates at the instants, and what is missing from their wrench to that of the report."""
         rate_hz, n = self.clip.rate_hz, self.instants
+        # Rows see the wrench of the report: its difference from that of the smoothed clip is added
         smooth = smooth_values(self.q, rate_hz, min(CUTOFF_HZ, 0.45 * rate_hz))
         qd, qdd = compute_differences(smooth, rate_hz)
         q, qd, qdd = smooth[n], qd[n], qdd[n]
@@ -343,32 +333,26 @@ class DisplacementProblem:
     def _wrenches(self, reference: ReferenceMotion, friction: float) -> WrenchRows:
         """Cones at the instants. Near the ends, where little can move, no row asks for more than the clip has."""
         supports, n = self.report.supports, self.instants
+        # Corners of soles and palms, those of moved footprints where they will be
+        slack, corners = round(STEP_SLACK_S * self.clip.rate_hz), supports.points.copy()
+        for step in self.steps:
+            corners[max(0, step.start - slack) : step.stop + slack, supports.limbs == step.limb] += step.shift
         rows = wrench_rows(
             self.times,
-            self._corners()[n],
+            corners[n],
             supports.active[n],
             self.report.dynamics.com[n],
             friction=friction,
             weight_n=self.body.weight_n,
             skipped=np.asarray(supports.grips[n].any(axis=1)),
         )
-        if self._exceeds_tipping_ratio():
+        if self.report.cause_flags[self.stretch.frames, CAUSES.index("haste")].any():
             rows = rows + self._pendulum()
+        # Near the ends of the stretch no row asks for more than the clip has
         now = np.einsum("ri,ri->r", rows.matrix, self.report.wrench[n][rows.instants])
         is_weak = (self.stretch.control(self.times) < 0.5)[rows.instants]
         lower = np.where(is_weak, np.minimum(rows.lower, now), rows.lower)
         return replace(rows, lower=lower, upper=np.where(is_weak, np.maximum(rows.upper, now), rows.upper))
-
-    def _corners(self) -> FloatArray:
-        """Corners of soles and palms ``(F, P, 3)`` [m], those of moved footprints where they will be."""
-        supports, slack = self.report.supports, round(STEP_SLACK_S * self.clip.rate_hz)
-        points = supports.points.copy()
-        for step in self.steps:
-            points[max(0, step.start - slack) : step.stop + slack, supports.limbs == step.limb] += step.shift
-        return points
-
-    def _exceeds_tipping_ratio(self) -> bool:
-        return bool(self.report.cause_flags[self.stretch.frames, CAUSES.index("haste")].any())
 
     def _pendulum(self) -> WrenchRows:
         """Rows of the instants on one foot."""
@@ -442,7 +426,3 @@ def find_limb(name: str) -> int:
     """Which of left foot, right foot, left hand and right hand a contact point belongs to."""
     side, part = name.split("_")
     return 2 * (part == "hand") + (side == "right")
-
-
-def _empty_wrench_rows() -> WrenchRows:
-    return WrenchRows(np.zeros(0, dtype=np.int64), np.zeros((0, 6)), np.zeros(0), np.zeros(0), ())
