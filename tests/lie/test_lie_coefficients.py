@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marey.base import EPS
-from marey.lie import half_cotangent_remainder, one_minus_cos_over_square, sinc, stumpff
+from marey.lie import half_cotangent_remainder, kernels, one_minus_cos_over_square, sinc, stumpff
 
 
 def log_uniform(low: float, high: float) -> st.SearchStrategy[float]:
@@ -76,3 +76,11 @@ def test_coefficients_are_even_and_keep_the_shape_of_a_batch():
     for order in range(1, 6):
         assert stumpff(order, theta).shape == theta.shape
         np.testing.assert_array_equal(stumpff(order, theta), stumpff(order, -theta))
+
+
+@given(theta=log_uniform(1e-12, np.pi))
+def test_compiled_coefficient_of_the_inverse_keeps_full_precision_at_every_angle(theta):
+    with mp.workdps(100):
+        half = mp.mpf(theta) / 2
+        exact = (1 - half * mp.cot(half)) / mp.mpf(theta) ** 2
+    assert abs(kernels.half_cotangent_remainder(theta * theta) - exact) <= 16 * EPS * exact

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from marey.lie import SO3
+from marey.lie import SO3, kernels, left_jacobian_inverse, right_jacobian, right_jacobian_inverse
 from marey.lie import formulas as _formulas
 from marey.lie import quaternions as _quaternions
 
@@ -77,3 +77,39 @@ def test_large_batches_use_the_compiled_loops():
     identity = (r @ r.inverse()).wxyz
     assert _quaternions.KERNELS in sys.modules
     np.testing.assert_allclose(identity, np.broadcast_to([1.0, 0.0, 0.0, 0.0], identity.shape), atol=1e-15)
+
+
+ANGLES = [0.0, 1e-12, 1e-6, 1e-3, 9e-3, 1.1e-2, 0.3, 0.999, 1.001, 2.0, 3.0, np.pi]
+
+
+@pytest.mark.parametrize("angle", ANGLES)
+def test_compiled_jacobian_inverses_are_those_of_the_batches_at_every_angle(angle):
+    rng = np.random.default_rng(2)
+    axis, u = rng.normal(size=3), rng.normal(size=3)
+    v = angle * axis / np.linalg.norm(axis)
+    right, left = np.empty((3, 3)), kernels.left_jacobian_inverse_times(tuple(v), tuple(u))
+    kernels.write_right_jacobian_inverse(tuple(v), right)
+    np.testing.assert_allclose(right, right_jacobian_inverse(v), rtol=0, atol=1e-15)
+    np.testing.assert_allclose(left, left_jacobian_inverse(v) @ u, rtol=0, atol=4e-15)
+    again = kernels.right_jacobian_inverse_times(tuple(v), tuple(u))
+    np.testing.assert_allclose(again, right_jacobian_inverse(v) @ u, rtol=0, atol=4e-15)
+    kernels.write_right_jacobian(tuple(v), right)
+    np.testing.assert_allclose(right, right_jacobian(v), rtol=0, atol=1e-15)
+
+
+def test_vector_algebra_is_that_of_numpy():
+    rng = np.random.default_rng(3)
+    a, b, A = rng.normal(size=3), rng.normal(size=3), rng.normal(size=(3, 3))
+    assert kernels.dot(tuple(a), tuple(b)) == pytest.approx(a @ b)
+    np.testing.assert_allclose(kernels.cross(tuple(a), tuple(b)), np.cross(a, b))
+    np.testing.assert_allclose(kernels.unit(tuple(a)), a / np.linalg.norm(a))
+    np.testing.assert_allclose(kernels.solve3(A, tuple(b), 1e-9), np.linalg.solve(A, b))
+    assert kernels.solve3(np.zeros((3, 3)), (1.0, 2.0, 3.0), 1e-9) == (1.0, 2.0, 3.0)
+    q = SO3.random(rng).wxyz
+    np.testing.assert_allclose(kernels.unrotate(tuple(q), kernels.rotate(tuple(q), tuple(a))), a)
+
+
+@pytest.mark.parametrize("b", [(0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (-1.0, 0.0, 0.0)])
+def test_shortest_rotation_carries_one_direction_to_the_other(b):
+    q = kernels.shortest_rotation((1.0, 0.0, 0.0), b)
+    np.testing.assert_allclose(kernels.rotate(q, (1.0, 0.0, 0.0)), b, atol=1e-15)
