@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from marey.base import BoolArray, FloatArray, InputError
 from marey.lie import SO3
 from marey.locomotion.checks import check_name, check_positive, check_time
-from marey.locomotion.engine.feet import LEG_SOLVERS, FootPlanter, Footprint, predict_pose
+from marey.locomotion.engine.feet import FootPlanter, Footprint, predict_pose
 from marey.locomotion.engine.requests import (
     ParameterChanges,
     ParameterLimiter,
@@ -25,6 +25,7 @@ from marey.locomotion.engine.requests import (
 from marey.locomotion.model.locomotion_model import SCALINGS, LocomotionModel, Style
 from marey.locomotion.model.walker import GaitWalker, make_body_arrays
 from marey.locomotion.planning.parameters import GaitParameters
+from marey.locomotion.plants.state import EFFECTOR_POINTS, LEG_SOLVERS
 from marey.locomotion.steering.course import add_obstacle
 from marey.locomotion.transitions.jump_library import make_model_jumps
 from marey.locomotion.transitions.state_machine import JumpStateMachine
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from marey.locomotion.model.walker import FrameSource, RawFrame
 
 
-CONTACT_NAMES: Final = ("right_heel", "right_toe", "left_heel", "left_toe")
 MAX_FRAMES: Final = 500_000  # more than two hours at 60 Hz
 
 
@@ -48,7 +48,7 @@ def build_clip(poses: list[Pose], rate_hz: float, contacts: BoolArray) -> Motion
         rate_hz,
         np.stack([pose.root_position for pose in poses]),
         SO3(np.stack([pose.rotations.wxyz for pose in poses])),
-        Contacts(CONTACT_NAMES, contacts),
+        Contacts(EFFECTOR_POINTS, contacts),
         np.stack([pose.skeleton.offsets for pose in poses]) if grew else None,
         name="locomotion",
     )

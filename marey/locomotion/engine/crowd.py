@@ -27,7 +27,15 @@ from marey.locomotion.planning.parameters import (
     plan_constant,
     plan_ramp,
 )
-from marey.locomotion.plants.state import PLANT_EASE_S, LegArrays, PlantOptions, allocate_plant_state, make_leg_arrays
+from marey.locomotion.plants.state import (
+    PLANT_EASE_S,
+    LegArrays,
+    PlantForecast,
+    PlantOptions,
+    PlantState,
+    allocate_plant_state,
+    make_leg_arrays,
+)
 from marey.locomotion.plants.step import plant_step
 from marey.skeleton import Pose
 
@@ -68,9 +76,8 @@ def move_crowd(
 def plant_crowd(
     build: BodyArrays,
     legs: LegArrays,
-    ease_s: float,
     walkers: WalkerState,
-    states: FloatArray,
+    states: PlantState,
     dt: float,
     roots: FloatArray,
     rotations: FloatArray,
@@ -79,19 +86,10 @@ def plant_crowd(
     """Hold all feet to the ground, and tell the walkers where they are."""
     for i in range(roots.shape[0]):
         leg = walkers.places[i, 0, LEG_AT]
-        bits = plant_step(
-            dt,
-            walkers.held[i],
-            walkers.until[i],
-            landings[i],
-            PlantOptions(walkers.shift[i], walkers.yaw[i], ease_s),
-            0.0,
-            leg / build.own_leg,
-            legs,
-            states[i],
-            roots[i],
-            rotations[i],
-        )
+        forecast = PlantForecast(walkers.held[i], walkers.until[i], landings[i], walkers.shift[i], walkers.yaw[i])
+        options = PlantOptions(PLANT_EASE_S, 0.0, leg / build.own_leg)
+        state = PlantState(states.feet[i], states.root_drop[i])
+        bits = plant_step(dt, forecast, options, legs, state, roots[i], rotations[i])
         write_effectors(build, leg, roots[i], rotations[i], walkers.feet[i])
         for e in range(4):
             walkers.touch[i, e] = np.bool_((bits >> e) & 1)
@@ -280,10 +278,7 @@ class Crowd:
         for step in split_step(check_time("dt", dt)):
             move_crowd(self._gaits, self._build, self._plans, self._walkers, step, roots, rotations, landings)
             if self.plants:
-                plant_crowd(
-                    self._build, self._legs, PLANT_EASE_S, self._walkers, self._states, step, roots, rotations,
-                    landings,
-                )  # fmt: skip
+                plant_crowd(self._build, self._legs, self._walkers, self._states, step, roots, rotations, landings)
             else:
                 self._walkers.feet[:], self._walkers.touch[:] = self._walkers.ease, True
 

@@ -6,7 +6,6 @@ restores it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -16,12 +15,19 @@ from marey.lie import SO3
 from marey.locomotion.model.locomotion_model import LocomotionModel
 from marey.locomotion.model.walker import FrameSource, GaitWalker, RawFrame
 from marey.locomotion.plants.baselines import plant_step_priority
-from marey.locomotion.plants.state import allocate_plant_state, make_leg_arrays, make_plant_options, read_plant_goals
+from marey.locomotion.plants.state import (
+    FEET,
+    PlantForecast,
+    PlantOptions,
+    PlantState,
+    allocate_plant_state,
+    make_leg_arrays,
+)
 from marey.locomotion.plants.step import plant_step
 from marey.skeleton import Pose
 
-LEG_SOLVERS: Final = ("analytic", "priority")
-SIDES: Final = ("right", "left")
+NO_SHIFT: Final = np.zeros((4, 3))  # [m]
+NO_YAW: Final = np.zeros(2)  # [rad]
 
 
 class Footprint(NamedTuple):
@@ -33,45 +39,30 @@ class Footprint(NamedTuple):
     time_s: float
 
 
-def _select_plant_kernel(ik: str) -> Callable[..., int]:
-    """The kernel of a way to pose legs; they compile when first used."""
-    if ik == "priority":
-        return plant_step_priority
-
-    return plant_step
-
-
 class FootPlanter:
     """Holds the feet of one character to the ground."""
 
     def __init__(self, model: LocomotionModel, ik: str) -> None:
-        self._own_leg, self._ik = model.leg_length_m, ik
-        self._legs, self._options, self._state = (
-            make_leg_arrays(model.skeleton),
-            make_plant_options(),
-            allocate_plant_state(),
-        )
+        self._own_leg, self._plant = model.leg_length_m, plant_step_priority if ik == "priority" else plant_step
+        self._legs, self._state = make_leg_arrays(model.skeleton), allocate_plant_state()
         self.contacts: BoolArray = np.zeros(4, dtype=np.bool_)
 
     def plant(self, dt: float, frame: RawFrame) -> None:
         """Correct a frame in place; ``dt`` [s] has passed since the last one."""
-        scale = frame.leg_length_m / self._own_leg
-        self._options.shift[:] = 0.0 if frame.shift is None else frame.shift
-        self._options.toe_in[:] = 0.0 if frame.yaw is None else frame.yaw
-        bits = _select_plant_kernel(self._ik)(
-            dt, frame.planted, frame.until_s, frame.landing, self._options, 0.0, scale, self._legs, self._state,
-            frame.root_position, frame.rotations,
-        )  # fmt: skip
+        shift, yaw = (NO_SHIFT if frame.shift is None else frame.shift), (NO_YAW if frame.yaw is None else frame.yaw)
+        forecast = PlantForecast(frame.planted, frame.until_s, frame.landing, shift, yaw)
+        options = PlantOptions(scale=frame.leg_length_m / self._own_leg)
+        bits = self._plant(dt, forecast, options, self._legs, self._state, frame.root_position, frame.rotations)
         self.contacts = np.array([bits >> e & 1 for e in range(4)], dtype=np.bool_)
 
     def pass_through(self, frame: RawFrame) -> None:
         """Let a frame be as it is; the contacts are those that the source tells."""
         self.contacts = frame.planted.copy()
-        self._state[:] = 0.0
+        self._state = allocate_plant_state()
 
     def goals(self) -> FloatArray:
         """Where the effectors ``(4, 3)`` [m] are held, are about to land, or were held last."""
-        return read_plant_goals(self._state)
+        return self._state.goals()
 
     def new_footprints(self, before: BoolArray, feet: FloatArray, time_s: float) -> list[Footprint]:
         """Footprints of the feet that were in the air and are not; ``feet`` ``(4, 3)`` [m] is where they are."""
@@ -81,16 +72,16 @@ class FootPlanter:
             if self.contacts[pair].any() and not before[pair].any():
                 ankle, toe = feet[2 * side], feet[2 * side + 1]
                 heading = float(np.arctan2(toe[0] - ankle[0], toe[2] - ankle[2]))
-                found.append(Footprint(SIDES[side], ankle.copy(), heading, time_s))
+                found.append(Footprint(FEET[side], ankle.copy(), heading, time_s))
         return found
 
-    def snapshot(self) -> tuple[FloatArray, BoolArray]:
+    def snapshot(self) -> tuple[PlantState, BoolArray]:
         """Remember this moment."""
         return self._state.copy(), self.contacts.copy()
 
-    def restore(self, snapshot: tuple[FloatArray, BoolArray]) -> None:
+    def restore(self, snapshot: tuple[PlantState, BoolArray]) -> None:
         """Come back to a moment."""
-        self._state[:], self.contacts = snapshot[0], snapshot[1].copy()
+        self._state, self.contacts = snapshot[0].copy(), snapshot[1].copy()
 
 
 PREDICTION_STEP_S: Final = 1.0 / 60.0  # [s] feet are planted frame by frame; without plants one step is exact
@@ -102,24 +93,18 @@ def predict_pose(
     """Pose of a source in ``tau`` [s]; what it is made of is left as it was."""
     moment, footing = source.snapshot(), None if feet is None else feet.snapshot()
     try:
-        return _advance_and_pose(source, walker, feet, model, tau)
+        count = max(1, int(np.ceil(tau / PREDICTION_STEP_S - 1e-9))) if tau > 0.0 else 0
+        frame = source.frame()
+        if feet is not None and count == 0:
+            feet.plant(0.0, frame)
+        for _ in range(count):
+            source.advance(tau / count)
+            frame = source.frame()
+            if feet is not None:
+                feet.plant(tau / count, frame)
+            walker.show_feet(frame.root_position, frame.rotations, frame.planted if feet is None else feet.contacts)
+        return Pose(model.skeleton_for(frame.leg_length_m), frame.root_position, SO3(frame.rotations))
     finally:
         source.restore(moment)
         if feet is not None and footing is not None:
             feet.restore(footing)
-
-
-def _advance_and_pose(
-    source: FrameSource, walker: GaitWalker, feet: FootPlanter | None, model: LocomotionModel, tau: float
-) -> Pose:
-    count = max(1, int(np.ceil(tau / PREDICTION_STEP_S - 1e-9))) if tau > 0.0 else 0
-    frame = source.frame()
-    if feet is not None and count == 0:
-        feet.plant(0.0, frame)
-    for _ in range(count):
-        source.advance(tau / count)
-        frame = source.frame()
-        if feet is not None:
-            feet.plant(tau / count, frame)
-        walker.show_feet(frame.root_position, frame.rotations, frame.planted if feet is None else feet.contacts)
-    return Pose(model.skeleton_for(frame.leg_length_m), frame.root_position, SO3(frame.rotations))

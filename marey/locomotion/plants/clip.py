@@ -15,15 +15,15 @@ from marey.base import BoolArray, FloatArray, InputError, UnknownNameError
 from marey.kinematics import Limb, solve_two_bone
 from marey.lie import SO3
 from marey.locomotion.plants.baselines import plant_clip_priority
-from marey.locomotion.plants.schedule import GoalEdit, PlantSchedule, clean_contact_flags, effector_flags, plan_schedule
+from marey.locomotion.plants.schedule import clean_contact_flags, effector_flags, plan_schedule
 from marey.locomotion.plants.state import (
     EFFECTOR_POINTS,
     FEET,
+    LEG_SOLVERS,
     PLANT_EASE_S,
-    LegArrays,
+    PlantOptions,
     allocate_plant_state,
     make_leg_arrays,
-    make_plant_options,
 )
 from marey.locomotion.plants.step import plant_clip
 from marey.motion import Contacts, Motion, contact_positions, detect_contacts, ensure_contacts, find_runs
@@ -31,7 +31,6 @@ from marey.numerics import smoothstep
 from marey.skeleton import Pose, contact_points
 
 DETECTIONS: Final = ("contacts", "adaptive", "threshold")
-SOLVERS: Final = ("analytic", "priority")
 LONGEST_EASE_S: Final = 2.0  # [s] no swing lasts longer
 
 PlantEdit = Callable[[str, FloatArray, Pose], FloatArray]
@@ -69,16 +68,35 @@ def enforce_plants(
         UnknownNameError: a leg lacks a joint, or there is no such detection or solver.
         InputError: ``plants`` has another shape, a number is no number, or bones change their length.
     """
-    _check_plant_request(motion, ease_s, ik, detection)
-    legs = make_leg_arrays(motion.skeleton)
+    if detection not in DETECTIONS:
+        raise UnknownNameError("detection", detection, "enforce_plants", DETECTIONS)
+    if ik not in LEG_SOLVERS:
+        raise UnknownNameError("solver", ik, "enforce_plants", LEG_SOLVERS)
+    if ease_s is not None and not 0.0 < ease_s <= LONGEST_EASE_S:
+        raise InputError(f"ease_s is {ease_s}", "Give a time in seconds, such as 0.2")
+    if motion.translations is not None:
+        raise InputError("the bones of this clip change their length", "Retarget it first: marey.retarget(motion)")
+    legs, frames = make_leg_arrays(motion.skeleton), motion.num_frames
     points = np.ascontiguousarray(motion.joint_positions()[:, legs.joints[:, 2:].reshape(4)])
     if plants is None:
-        flags = clean_contact_flags(_detect_flags(motion, detection), points, legs, motion.rate_hz)
+        clip = ensure_contacts(motion) if detection == "contacts" else None
+        contacts = detect_contacts(motion, method=detection) if clip is None else clip.contacts
+        flags = clean_contact_flags(effector_flags(contacts), points, legs, motion.rate_hz)
     else:
-        flags = _given_flags(plants, motion.num_frames)
-    goal_edit = None if edit is None else _make_goal_edit(motion, edit)
-    schedule = plan_schedule(flags, points, legs, motion.rate_hz, floor_m=floor_m, edit=goal_edit)
-    return _enforce_schedule(motion, schedule, legs, PLANT_EASE_S if ease_s is None else float(ease_s), ik)
+        flags = np.ascontiguousarray(np.asarray(plants))
+        if flags.shape != (frames, 4) or flags.dtype != np.bool_:
+            raise InputError(f"plants is {flags.dtype} of shape {flags.shape}", f"Give true or false, ({frames}, 4)")
+    names = [f"{side}_{part}" for side in FEET for part in ("ankle", "foot")]
+    goal_edit = None if edit is None else lambda effector, frame, goal: edit(names[effector], goal, motion[frame])
+    forecasts, floor_y = plan_schedule(flags, points, legs, motion.rate_hz, floor_m=floor_m, edit=goal_edit)
+    options = PlantOptions(PLANT_EASE_S if ease_s is None else float(ease_s), floor_y)
+    roots, wxyz = motion.root_positions.copy(), motion.rotations.wxyz.copy()
+    plant = plant_clip_priority if ik == "priority" else plant_clip
+    bits = plant(1.0 / motion.rate_hz, forecasts, options, legs, allocate_plant_state(), roots, wxyz)
+    held = (bits[:, None] >> np.arange(4)) & 1 == 1
+    return replace(
+        motion, root_positions=roots, rotations=SO3(wxyz), contacts=Contacts(EFFECTOR_POINTS, held), source=None
+    )
 
 
 def pigeon_toe(angle_rad: float) -> PlantEdit:
@@ -99,65 +117,6 @@ def pigeon_toe(angle_rad: float) -> PlantEdit:
         return np.array([ankle[0] + c * x + s * z, goal[1], ankle[2] + c * z - s * x])
 
     return turned
-
-
-def _check_plant_request(motion: Motion, ease_s: float | None, ik: str, detection: str) -> None:
-    if detection not in DETECTIONS:
-        raise UnknownNameError("detection", detection, "enforce_plants", DETECTIONS)
-    if ik not in SOLVERS:
-        raise UnknownNameError("solver", ik, "enforce_plants", SOLVERS)
-    if ease_s is not None and not 0.0 < ease_s <= LONGEST_EASE_S:
-        raise InputError(f"ease_s is {ease_s}", "Give a time in seconds, such as 0.2")
-    if motion.translations is not None:
-        raise InputError("the bones of this clip change their length", "Retarget it first: marey.retarget(motion)")
-
-
-def _given_flags(plants: BoolArray, frames: int) -> BoolArray:
-    flags = np.asarray(plants)
-    if flags.shape != (frames, 4) or flags.dtype != np.bool_:
-        raise InputError(f"plants is {flags.dtype} of shape {flags.shape}", f"Give true or false, ({frames}, 4)")
-    return np.ascontiguousarray(flags)
-
-
-def _detect_flags(motion: Motion, detection: str) -> BoolArray:
-    if detection != "contacts":
-        return effector_flags(detect_contacts(motion, method=detection))
-    contacts = ensure_contacts(motion).contacts
-    assert contacts is not None
-    return effector_flags(contacts)
-
-
-def _make_goal_edit(motion: Motion, edit: PlantEdit) -> GoalEdit:
-    names = [f"{side}_{part}" for side in FEET for part in ("ankle", "foot")]
-
-    def changed(effector: int, frame: int, goal: FloatArray) -> FloatArray:
-        return edit(names[effector], goal, motion[frame])
-
-    return changed
-
-
-def _enforce_schedule(motion: Motion, schedule: PlantSchedule, legs: LegArrays, ease_s: float, ik: str) -> Motion:
-
-    plant = plant_clip_priority if ik == "priority" else plant_clip
-    roots, wxyz = motion.root_positions.copy(), motion.rotations.wxyz.copy()
-    flags = plant(
-        1.0 / motion.rate_hz,
-        schedule.planted,
-        schedule.until_s,
-        schedule.landing,
-        schedule.shifts,
-        schedule.toe_in,
-        make_plant_options(ease_s=ease_s),
-        schedule.floor_y,
-        legs,
-        allocate_plant_state(),
-        roots,
-        wxyz,
-    )
-    held = (flags[:, None] >> np.arange(4)) & 1 == 1
-    return replace(
-        motion, root_positions=roots, rotations=SO3(wxyz), contacts=Contacts(EFFECTOR_POINTS, held), source=None
-    )
 
 
 LANDING_EASE_S: Final = 0.15  # [s] before the strike, over which the ankle leaves its way
@@ -192,26 +151,18 @@ def _ankle_shifts(motion: Motion, side: str) -> FloatArray:
     shift = np.zeros((motion.num_frames, 3))
     before = 0
     for start, stop in find_runs(heel | toe):
-        landed = _find_flat_frame(heel[start:stop], toe[start:stop]) + start
-        if landed > start > 0:
-            shift[start:landed] = (path[landed] - path[start:landed]) * [1.0, 0.0, 1.0]
-            _ease_shift_in(shift, start, max(before, start - round(LANDING_EASE_S * motion.rate_hz)))
+        # A foot that lands on its heel alone, and keeps it down, pivots until heel and toe are down.
+        both = start + np.flatnonzero(heel[start:stop] & toe[start:stop])
+        lands_on_heel = heel[start] and not toe[start]
+        if start > 0 and lands_on_heel and len(both) and heel[start : both[0]].all():
+            flat = int(both[0])
+            shift[start:flat] = (path[flat] - path[start:flat]) * [1.0, 0.0, 1.0]
+            # The shift fades in before the strike by a cubic step.
+            first = max(before, start - round(LANDING_EASE_S * motion.rate_hz))
+            u = (np.arange(first, start) - first) / max(start - first, 1)
+            shift[first:start] = smoothstep(u)[:, None] * shift[start]
         before = stop
     return shift
-
-
-def _find_flat_frame(heel: BoolArray, toe: BoolArray) -> int:
-    """Frame of a stance at which a foot that landed on its heel is flat; 0 if it landed otherwise."""
-    if not heel[0] or toe[0]:
-        return 0
-    both = np.flatnonzero(heel & toe)
-    return int(both[0]) if len(both) and heel[: both[0]].all() else 0
-
-
-def _ease_shift_in(shift: FloatArray, start: int, first: int) -> None:
-    """Fade the shift of a landing foot in over the frames before, by a cubic step."""
-    u = (np.arange(first, start) - first) / max(start - first, 1)
-    shift[first:start] = smoothstep(u)[:, None] * shift[start]
 
 
 def trim_sliding_contacts(motion: Motion) -> Contacts:

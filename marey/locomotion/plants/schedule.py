@@ -14,7 +14,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError
 from marey.kinematics.foot_plants import FloorPlane
-from marey.locomotion.plants.state import EFFECTOR_POINTS, FEET, NO_PLANT_S, LegArrays, make_leg_arrays
+from marey.locomotion.plants.state import EFFECTOR_POINTS, FEET, NO_PLANT_S, LegArrays, PlantForecast, make_leg_arrays
 from marey.motion import Contacts, Motion, ensure_contacts, find_runs
 
 MAX_BRIDGED_GAP_S: Final = 0.06  # [s] shorter gaps between two contacts of a point are flicker of the detector
@@ -39,20 +39,9 @@ class PlannedPlant:
     ground: float  # [m] height of the ground there
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PlantSchedule:
-    """Arrays of ``plant_step``, frames first."""
-
-    planted: BoolArray  # (F, 4)
-    until_s: FloatArray  # (F, 4)
-    landing: FloatArray  # (F, 4, 3) [m]
-    shifts: FloatArray  # (F, 4, 3) [m]
-    toe_in: FloatArray  # (F, 2) [rad]
-    floor_y: float  # [m]
-
-
-def effector_flags(contacts: Contacts) -> BoolArray:
+def effector_flags(contacts: Contacts | None) -> BoolArray:
     """Flags ``(F, 4)`` of right ankle, right toe, left ankle, left toe; a missing point is never in contact."""
+    assert contacts is not None  # of a clip that has its contacts ensured
     missing = np.zeros(len(contacts), dtype=np.bool_)
     tracks = [contacts.track(name) if name in contacts.names else missing for name in EFFECTOR_POINTS]
     return np.stack(tracks, axis=1)
@@ -66,19 +55,17 @@ def clean_contact_flags(flags: BoolArray, points: FloatArray, legs: LegArrays, r
     tidy = np.zeros_like(flags)
     for k in range(4):
         for start, stop in find_runs(flags[:, k], round(MAX_BRIDGED_GAP_S * rate_hz)):
-            first, last = _find_standing_interval(points[start:stop, k], float(legs.reach[k // 2]))
+            # The part [first, last) of the contact in which its point is near the place where it stands
+            path, leg_m = points[start:stop, k], float(legs.reach[k // 2])
+            away = path - standing_position(path)
+            near = (np.hypot(away[:, 0], away[:, 2]) < HOLD * leg_m) & (away[:, 1] < LIFT * leg_m)
+            core = int(np.argmin(np.linalg.norm(away, axis=1)))
+            far = np.flatnonzero(~near)
+            first = int(far[far < core].max(initial=-1)) + 1
+            last = int(far[far > core].min(initial=len(path)))
             whole = start == 0 or stop == len(flags) or last - first >= MIN_PLANT_S * rate_hz
             tidy[start + first : start + last, k] = whole
     return tidy
-
-
-def _find_standing_interval(path: FloatArray, leg_m: float) -> tuple[int, int]:
-    """Part ``[first, last)`` of a contact in which its point is near the place where it stands."""
-    away = path - standing_position(path)
-    near = (np.hypot(away[:, 0], away[:, 2]) < HOLD * leg_m) & (away[:, 1] < LIFT * leg_m)
-    core = int(np.argmin(np.linalg.norm(away, axis=1)))
-    far = np.flatnonzero(~near)
-    return int(far[far < core].max(initial=-1)) + 1, int(far[far > core].min(initial=len(path)))
 
 
 def standing_position(path: FloatArray) -> FloatArray:
@@ -95,8 +82,8 @@ def plan_schedule(
     *,
     floor_m: float | None = None,
     edit: GoalEdit | None = None,
-) -> PlantSchedule:
-    """Plan the plants of a clip.
+) -> tuple[PlantForecast, float]:
+    """Plan the plants of a clip; returns the forecasts of all frames, frames first, and the height of the floor [m].
 
     Args:
         flags: what is planted ``(F, 4)``.
@@ -106,29 +93,27 @@ def plan_schedule(
         floor_m: height of the floor; None fits a plane to the plants and keeps steps.
         edit: changes goals.
     """
-    plants, floor = _plan_plants(flags, points, legs, floor_m)
-    frames = len(flags)
-    schedule = PlantSchedule(
-        flags, np.full((frames, 4), NO_PLANT_S), points.copy(), np.zeros((frames, 4, 3)), np.zeros((frames, 2)), floor
-    )
-    for plant in plants:
-        _announce_plant(schedule, plant, points[plant.start, plant.effector], rate_hz)
-    for plant in plants if edit is not None else ():
-        assert edit is not None
-        _apply_edit(schedule, plant, points, legs, edit)
-    return schedule
-
-
-def _plan_plants(
-    flags: BoolArray, points: FloatArray, legs: LegArrays, floor_m: float | None
-) -> tuple[list[PlannedPlant], float]:
-    """Plants by effector and time, and the height of the floor."""
     found = [(k, start, stop) for k in range(4) for start, stop in find_runs(flags[:, k])]
     places = [standing_position(points[start:stop, k]) for k, start, stop in found]
     soles = [place - np.array([0.0, legs.rest[k], 0.0]) for place, (k, _, _) in zip(places, found, strict=True)]
     floor, grounds = _ground_heights(np.array(soles).reshape(-1, 3), legs, floor_m)
     plants = [PlannedPlant(*run, place, float(y)) for run, place, y in zip(found, places, grounds, strict=True)]
-    return plants, floor
+    frames = len(flags)
+    forecast = PlantForecast(
+        flags, np.full((frames, 4), NO_PLANT_S), points.copy(), np.zeros((frames, 4, 3)), np.zeros((frames, 2))
+    )
+    for plant in plants:
+        # The frames before a plant, from the end of the one before on, are told when and where it starts.
+        k, before = plant.effector, max(_previous_plant_end(flags, plant) - 1, 0)
+        raw = points[plant.start, k]
+        forecast.until_s[before : plant.start, k] = (plant.start - np.arange(before, plant.start)) / rate_hz
+        forecast.landing[before : plant.start, k] = raw
+        away = plant.place - raw
+        forecast.shift[before : plant.stop, k] = (away[0], plant.ground - floor, away[2])
+    if edit is not None:
+        for plant in plants:
+            _apply_edit(forecast, plant, points, legs, edit)
+    return forecast, floor
 
 
 def _ground_heights(soles: FloatArray, legs: LegArrays, floor_m: float | None) -> tuple[float, FloatArray]:
@@ -146,38 +131,28 @@ def _ground_heights(soles: FloatArray, legs: LegArrays, floor_m: float | None) -
     return float(np.median(ground)), np.where(on_floor, ground, soles[:, 1])
 
 
-def _previous_plant_end(schedule: PlantSchedule, plant: PlannedPlant) -> int:
+def _previous_plant_end(flags: BoolArray, plant: PlannedPlant) -> int:
     """First frame after the plant before."""
-    earlier = np.flatnonzero(schedule.planted[: plant.start, plant.effector])
+    earlier = np.flatnonzero(flags[: plant.start, plant.effector])
     return int(earlier[-1]) + 1 if len(earlier) else 0
 
 
-def _announce_plant(schedule: PlantSchedule, plant: PlannedPlant, raw: FloatArray, rate_hz: float) -> None:
-    """Tell the frames before and in a plant of it."""
-    k, before = plant.effector, max(_previous_plant_end(schedule, plant) - 1, 0)
-    waiting = slice(before, plant.start)
-    schedule.until_s[waiting, k] = (plant.start - np.arange(before, plant.start)) / rate_hz
-    schedule.landing[waiting, k] = raw
-    away = plant.place - raw
-    schedule.shifts[before : plant.stop, k] = (away[0], plant.ground - schedule.floor_y, away[2])
-
-
 def _apply_edit(
-    schedule: PlantSchedule, plant: PlannedPlant, points: FloatArray, legs: LegArrays, edit: GoalEdit
+    forecast: PlantForecast, plant: PlannedPlant, points: FloatArray, legs: LegArrays, edit: GoalEdit
 ) -> None:
     """Shift an ankle's plant, or turn the foot of a toe's, as an edit asks."""
-    k, before = plant.effector, _previous_plant_end(schedule, plant)
+    k, before = plant.effector, _previous_plant_end(forecast.planted, plant)
     goal = np.array([plant.place[0], plant.ground + legs.rest[k], plant.place[2]])
     wanted = np.asarray(edit(k, plant.start, goal), dtype=np.float64)
     if wanted.shape != (3,) or not np.isfinite(wanted).all():
         raise InputError("an edit of a foot plant gave no point", "Return three finite numbers, in metres")
     if k % 2 == 0:
-        schedule.shifts[before : plant.stop, k] += wanted - goal
+        forecast.shift[before : plant.stop, k] += wanted - goal
         return
     ankle = points[plant.start, k - 1]
     old, new = goal - ankle, wanted - ankle
     turn = float(np.arctan2(new[0], new[2]) - np.arctan2(old[0], old[2]))
-    schedule.toe_in[before : plant.stop, k // 2] = (turn + np.pi) % (2.0 * np.pi) - np.pi
+    forecast.toe_in[before : plant.stop, k // 2] = (turn + np.pi) % (2.0 * np.pi) - np.pi
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -199,13 +174,16 @@ def effector_positions(motion: Motion) -> FloatArray:
 
 def foot_plants(motion: Motion) -> tuple[FootPlant, ...]:
     """Footprints of a clip in the order of time: each stance of each foot, by the contact track or by detection."""
-    points, flags = effector_positions(motion), _contact_flags(motion)
+    points, flags = effector_positions(motion), effector_flags(ensure_contacts(motion).contacts)
     found: list[FootPlant] = []
     for s, side in enumerate(FEET):
         a, t = 2 * s, 2 * s + 1
         for start, stop in find_runs(flags[:, a] | flags[:, t]):
-            ankle = _held_position(points[start:stop, a], flags[start:stop, a])
-            toe = _held_position(points[start:stop, t], flags[start:stop, t])
+            places: list[FloatArray] = []
+            for k in (a, t):
+                path, held = points[start:stop, k], flags[start:stop, k]
+                places.append(standing_position(path[held] if held.any() else path))
+            ankle, toe = places
             heading = float(np.arctan2(toe[0] - ankle[0], toe[2] - ankle[2]))
             found.append(FootPlant(side, start, stop, ankle, toe, heading))
     return tuple(sorted(found, key=lambda plant: plant.start))
@@ -222,20 +200,11 @@ def plant_slide_mm(motion: Motion, plants: BoolArray | None = None) -> FloatArra
         plants: flags ``(F, 4)``; those of the contact track if not given, which is detected if there is none.
     """
     points = effector_positions(motion)
-    flags = _contact_flags(motion) if plants is None else np.asarray(plants, dtype=np.bool_)
+    found = plants if plants is not None else effector_flags(ensure_contacts(motion).contacts)
+    flags = np.asarray(found, dtype=np.bool_)
     steps = np.diff(points[..., [0, 2]], axis=0)
     slides = np.zeros(flags.shape)
     slides[1:] = 1000.0 * np.hypot(steps[..., 0], steps[..., 1])
     inner = np.zeros_like(flags)
     inner[1:-1] = flags[:-2] & flags[1:-1] & flags[2:]
     return np.where(inner, slides, 0.0)
-
-
-def _contact_flags(motion: Motion) -> BoolArray:
-    contacts = ensure_contacts(motion).contacts
-    assert contacts is not None
-    return effector_flags(contacts)
-
-
-def _held_position(path: FloatArray, held: BoolArray) -> FloatArray:
-    return standing_position(path[held] if held.any() else path)

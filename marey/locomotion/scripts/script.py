@@ -30,6 +30,7 @@ from marey.locomotion.checks import check_number, check_positive, check_weights
 from marey.locomotion.engine.character import MAX_FRAMES, Engine
 from marey.locomotion.model.locomotion_model import load_model
 from marey.locomotion.plants.schedule import plant_slide_mm
+from marey.locomotion.plants.state import EFFECTOR_POINTS
 from marey.motion import Contacts, Motion, contact_positions, find_runs
 from marey.skeleton import Pose, contact_points
 
@@ -213,9 +214,6 @@ def _check_style(style: Mapping[str, float] | None) -> None:
         raise InputError("'style' has no weight above zero", "Give at least one style some weight")
 
 
-CONTACT_POINTS: Final = ("right_heel", "right_toe", "left_heel", "left_toe")  # in the order of EFFECTORS
-
-
 @dataclass(frozen=True, slots=True)
 class ScriptPart:
     """When an element of the time line was played."""
@@ -285,9 +283,9 @@ def measure_script(
         rate_hz=motion.rate_hz,
         distance_m=_path_length_m(motion, 0, motion.num_frames),
         slide_mean_mm={
-            name: _masked_mean(slides[:, k], _contact_track(motion, name)) for k, name in enumerate(CONTACT_POINTS)
+            name: _masked_mean(slides[:, k], _contact_track(motion, name)) for k, name in enumerate(EFFECTOR_POINTS)
         },
-        slide_max_mm={name: float(slides[:, k].max()) for k, name in enumerate(CONTACT_POINTS)},
+        slide_max_mm={name: float(slides[:, k].max()) for k, name in enumerate(EFFECTOR_POINTS)},
         parts=tuple(_measure_part(script, motion, joints, part) for part in parts),
         warnings=warnings,
     )
@@ -349,7 +347,7 @@ def _measure_flight(
 
 def _sides_down(motion: Motion, frame: int) -> list[str]:
     """Sides whose heel or toe is down."""
-    return sorted({name.split("_", maxsplit=1)[0] for name in CONTACT_POINTS if _contact_track(motion, name)[frame]})
+    return sorted({name.split("_", maxsplit=1)[0] for name in EFFECTOR_POINTS if _contact_track(motion, name)[frame]})
 
 
 def find_longest_run(flags: BoolArray) -> tuple[int, int]:
@@ -508,7 +506,7 @@ class _ScriptPlayer:
             self.script.rate_hz,
             np.stack([pose.root_position for pose in self.poses]),
             SO3(np.stack([pose.rotations.wxyz for pose in self.poses])),
-            contacts=Contacts(CONTACT_POINTS, np.stack(self.planted)),
+            contacts=Contacts(EFFECTOR_POINTS, np.stack(self.planted)),
             translations=None if is_same else sizes,
             name=self.script.name,
         )

@@ -16,7 +16,7 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, InputError
 from marey.blending import balance_motion
 from marey.lie import SO3
-from marey.locomotion.engine.character import CONTACT_NAMES, Engine
+from marey.locomotion.engine.character import Engine
 from marey.locomotion.model.locomotion_model import LocomotionModel
 from marey.locomotion.planning.corners import (
     arrive_with_heading,
@@ -32,6 +32,7 @@ from marey.locomotion.planning.ground_path import (
     resample_evenly,
 )
 from marey.locomotion.plants.clip import pivot_landing_feet
+from marey.locomotion.plants.state import EFFECTOR_POINTS
 from marey.locomotion.steering.decision import find_leap
 from marey.locomotion.steering.guide import HaltGoal, LeapGoal, PathGoal, PathGuide
 from marey.locomotion.steering.obstacles import BODY_RADIUS_M, Obstacle, find_route, shift_path_past
@@ -437,6 +438,6 @@ def _build_motion(poses: list[Pose], contacts: BoolArray, rate_hz: float) -> Mot
         rate_hz,
         np.stack([pose.root_position for pose in poses]),
         SO3(np.stack([pose.rotations.wxyz for pose in poses])),
-        Contacts(CONTACT_NAMES, contacts),
+        Contacts(EFFECTOR_POINTS, contacts),
         name="follow",
     )
