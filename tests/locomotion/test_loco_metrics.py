@@ -6,23 +6,21 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from oracles.speed_fits import FITS, fit_line_law, fit_thin_plate_splines, leave_speed_out, make_flat_synthesis
 
 from marey.base import InputError
 from marey.lie import SO3
-from marey.locomotion import LocomotionModel, distance_matrix, load_model, motion_distance
+from marey.locomotion import LocomotionModel, load_model
 from marey.locomotion.fitting.hierarchy import UnitTable, cycle_mean, fit_shared_speed_law, flatten_units, prior_rows
 from marey.locomotion.fitting.quality import (
     COMPARED_JOINTS,
-    FITS,
     UnitGroup,
-    fit_line_law,
-    fit_thin_plate_splines,
+    distance_matrix,
     group_by_speed,
-    leave_speed_out,
     leave_unit_out,
-    make_flat_synthesis,
     make_model_synthesis,
     make_pooled_fit,
+    motion_distance,
     report_quality,
     rms_degrees,
     synthesis_errors,

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marey.locomotion import FrequencyTable, plan_profile
 from marey.locomotion.planning.baselines import search_linear_frequency_profile
 from marey.locomotion.planning.speed_profile import (
     BACKWARDS,
@@ -15,9 +14,11 @@ from marey.locomotion.planning.speed_profile import (
     TOO_CLOSE,
     TOO_FAST,
     TOO_HARD,
+    FrequencyTable,
     evaluate_speed,
     integrate_cycles,
     interpolate_cadence,
+    plan_profile,
     profile_coefficients,
     profile_extremes,
     search_heel_strikes,

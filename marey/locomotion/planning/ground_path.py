@@ -94,20 +94,6 @@ def heading_vector(heading_rad: float) -> FloatArray:
     return np.array([np.sin(heading_rad), np.cos(heading_rad)])
 
 
-def cubic_bezier(
-    start: ArrayLike, heading: float, end: ArrayLike, end_heading: float, *, handle: float = HANDLE
-) -> GroundPath:
-    """Cubic Bézier curve from one place and direction to another, arms ``handle`` times the distance."""
-    p, q = np.asarray(start, dtype=np.float64), np.asarray(end, dtype=np.float64)
-    arm = handle * float(np.linalg.norm(q - p))
-    return sample_bezier(np.stack([p, p + arm * heading_vector(heading), q - arm * heading_vector(end_heading), q]))
-
-
-def sample_bezier(controls: FloatArray, *, spacing_m: float = SPACING_M) -> GroundPath:
-    """Bézier curve of any degree, in points evenly apart."""
-    return GroundPath(resample_evenly(evaluate_bezier(controls, 400), spacing_m))
-
-
 def evaluate_bezier(controls: FloatArray, count: int) -> FloatArray:
     """Points ``(count, 2)`` of a Bézier curve, by de Casteljau's corner cutting."""
     u = np.linspace(0.0, 1.0, count)[:, None, None]
@@ -125,11 +111,6 @@ def resample_evenly(points: FloatArray, spacing_m: float = SPACING_M) -> FloatAr
     length = float(lengths[-1])
     s: FloatArray = np.linspace(0.0, length, max(3, int(np.ceil(length / spacing_m)) + 1))
     return np.stack([np.interp(s, lengths, points[:, i]) for i in range(2)], axis=-1)
-
-
-def concatenate_paths(*ways: GroundPath) -> GroundPath:
-    """One way after another; each begins where the last one ended."""
-    return GroundPath(np.concatenate([ways[0].points, *(way.points[1:] for way in ways[1:])]))
 
 
 def curvature_speed_limit(

@@ -336,7 +336,7 @@ class SketchWalk:
         )
 
 
-def follow_sketch(
+def walk_sketch(
     sketch: Sketch,
     model: LocomotionModel | None = None,
     *,
@@ -344,8 +344,8 @@ def follow_sketch(
     speed_mps: float | None = None,
     run: float | None = None,
     **options: Any,
-) -> Motion:
-    """Walk a sketch from its start to its goal.
+) -> SketchWalk:
+    """Walk a sketch from its start to its goal; returns the motion, the plan, and how near the path the root stayed.
 
     Corners are rounded inside the corridor, curves are taken as fast as a body can, rivers and boxes are jumped over
     where the model knows such jumps and else passed where the corridor lets. The root stays in the corridor in
@@ -362,19 +362,6 @@ def follow_sketch(
     Raises:
         InputError: the sketch cannot be walked; the message says where, and what would help.
     """
-    return walk_sketch(sketch, model, rate_hz=rate_hz, speed_mps=speed_mps, run=run, **options).motion
-
-
-def walk_sketch(
-    sketch: Sketch,
-    model: LocomotionModel | None = None,
-    *,
-    rate_hz: float = 60.0,
-    speed_mps: float | None = None,
-    run: float | None = None,
-    **options: Any,
-) -> SketchWalk:
-    """As :func:`follow`, with what was planned and how near the path the root stayed."""
     check_sketch(sketch)
     speed = (
         speed_mps if speed_mps is not None else sketch.speed_mps if sketch.speed_mps is not None else DEFAULT_SPEED_MPS

@@ -92,7 +92,6 @@ LEAP_S: Final = 0.6  # [s] from the last look at a moving obstacle to the landin
 MAX_MEETING_TIME_S: Final = 20.0  # [s] an obstacle that is not met by then is taken where it will be then
 MAX_CACHED_TABLES: Final = 4
 MAX_CACHED_LEAPS: Final = 1000  # leaps whose measures are remembered
-CHOICES: Final = ("clear", "jump", "round", "stop", "wait")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +109,7 @@ class ClearingLeap:
 class ObstacleDecision:
     """What will be done about an obstacle, and why."""
 
-    choice: str  # one of CHOICES
+    choice: str  # "clear", "jump", "round", "stop" or "wait"
     obstacle: Obstacle
     reasons: tuple[str, ...] = ()  # why what was not chosen was not possible
     leap: ClearingLeap | None = None

@@ -102,8 +102,6 @@ class JumpSnapshot(NamedTuple):
     walker: object
 
 
-STATES: Final = ("neutral", "adapt", "blend-in", "jump", "blend-out", "restore")
-"""The six states of [Glardon2005]_ §III.3.4."""
 SAME_PHASE: Final = 1e-3  # [-] of a cycle before a heel strike: as good as there
 MAX_PHASE_LATE: Final = 0.05  # [-] of a cycle after it: not too late
 MAX_WAIT_S: Final = 20.0  # [s] beyond what was planned; then the jump is given up
@@ -227,7 +225,7 @@ class JumpStateMachine:
 
     @property
     def state(self) -> str:
-        """One of ``STATES``; the walker's own word in place of neutral."""
+        """One of the six states of [Glardon2005]_ §III.3.4; the walker's own word in place of neutral."""
         now = self._now
         if now.plan is not None:
             return now.plan.state(now.clock_s)
