@@ -8,7 +8,8 @@ from marey.locomotion.fitting.fit import fit_locomotion
 from marey.locomotion.fitting.person import RecoveredParameters, add_style, fit_style_weights, recover_parameters
 from marey.locomotion.fitting.quality import report_held_out
 from marey.locomotion.fitting.trials import load_manifest
-from marey.locomotion.model.locomotion_model import EFFECTORS, JumpModel, LocomotionModel, load_model
+from marey.locomotion.model.jump_model import JumpModel
+from marey.locomotion.model.locomotion_model import EFFECTORS, LocomotionModel, load_model
 from marey.locomotion.planning.parameters import GaitParameters
 from marey.locomotion.planning.run_up import RunUpLaw
 from marey.locomotion.plants.clip import enforce_plants, pigeon_toe, trim_sliding_contacts

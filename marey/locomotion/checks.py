@@ -13,18 +13,14 @@ from marey.base import InputError, UnknownNameError
 MAX_TIME_S: Final = 36_000.0  # [s] ten hours in one go are a mistake
 
 
-def is_number(value: object) -> bool:
-    """Tell whether a value is a number; flags are none."""
-    return isinstance(value, int | float | np.floating | np.integer) and not isinstance(value, bool)
-
-
 def check_number(name: str, value: object) -> float:
     """Return a finite number.
 
     Raises:
         InputError: it is none.
     """
-    if not is_number(value):
+    # A flag is a whole number to Python, but none here.
+    if not (isinstance(value, int | float | np.floating | np.integer) and not isinstance(value, bool)):
         raise InputError(f"{name} is {value!r}", "It must be a number")
     number = _to_float(value)
     if not isfinite(number):

@@ -11,7 +11,7 @@ from oracles.speed_fits import FITS, fit_line_law, fit_thin_plate_splines, leave
 from marey.base import InputError
 from marey.lie import SO3
 from marey.locomotion import LocomotionModel, load_model
-from marey.locomotion.fitting.hierarchy import UnitTable, cycle_mean, fit_shared_speed_law, flatten_units, prior_rows
+from marey.locomotion.fitting.hierarchy import cycle_mean, fit_shared_speed_law, flatten_units, prior_rows
 from marey.locomotion.fitting.quality import (
     COMPARED_JOINTS,
     UnitGroup,
@@ -27,6 +27,7 @@ from marey.locomotion.fitting.quality import (
     widest_spread,
 )
 from marey.locomotion.units.gait_unit import MotionUnit, rotations_from_rows
+from marey.models import MotionUnits
 from marey.skeleton import HUMAN
 
 SPEEDS = np.linspace(1.0, 1.9, 10)
@@ -137,8 +138,8 @@ def test_the_common_slope_is_exact_where_everybody_has_it():
             rows.append(offset + s * slope)
             speeds.append(s)
             names.append(name)
-    table = UnitTable(np.array(rows), tuple(names), ("walk",) * len(rows), np.array(speeds))
-    centred = UnitTable(
+    table = MotionUnits(np.array(rows), tuple(names), ("walk",) * len(rows), np.array(speeds))
+    centred = MotionUnits(
         table.table - np.array([people[n] for n in names])[:, None], table.subjects, table.gaits, table.speeds
     )
     np.testing.assert_allclose(fit_shared_speed_law(centred, "walk").slope, slope, atol=1e-12)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from marey.base import BoolArray, FloatArray, InputError
 from marey.lie import SO3
 from marey.locomotion.checks import check_name, check_positive, check_time
-from marey.locomotion.engine.feet import FootPlanter, Footprint, predict_pose
+from marey.locomotion.engine.feet import FootPlanter, Footprint
 from marey.locomotion.engine.requests import (
     ParameterChanges,
     ParameterLimiter,
@@ -22,38 +22,21 @@ from marey.locomotion.engine.requests import (
     resolve_model,
     split_step,
 )
-from marey.locomotion.model.locomotion_model import SCALINGS, LocomotionModel, Style
+from marey.locomotion.model.locomotion_model import LocomotionModel, Style
 from marey.locomotion.model.walker import GaitWalker, make_body_arrays
-from marey.locomotion.planning.parameters import GaitParameters
+from marey.locomotion.planning.parameters import SCALINGS, GaitParameters
 from marey.locomotion.plants.state import EFFECTOR_POINTS, LEG_SOLVERS
 from marey.locomotion.steering.course import add_obstacle
-from marey.locomotion.transitions.jump_library import make_model_jumps
+from marey.locomotion.steering.decision import ObstacleDecision
+from marey.locomotion.steering.obstacles import Obstacle
+from marey.locomotion.transitions.approach import JumpAnswer
+from marey.locomotion.transitions.jump_library import ModelJumps
 from marey.locomotion.transitions.state_machine import JumpStateMachine
 from marey.motion import Contacts, Motion
 from marey.skeleton import Pose, Skeleton
 
-if TYPE_CHECKING:
-    from marey.locomotion.model.walker import FrameSource, RawFrame
-
-
 MAX_FRAMES: Final = 500_000  # more than two hours at 60 Hz
-
-
-def build_clip(poses: list[Pose], rate_hz: float, contacts: BoolArray) -> Motion:
-    """A clip of poses; of a body that changed its size, with moving bones."""
-    skeleton = poses[-1].skeleton
-    grew = any(pose.skeleton is not skeleton for pose in poses)
-    return Motion(
-        skeleton,
-        rate_hz,
-        np.stack([pose.root_position for pose in poses]),
-        SO3(np.stack([pose.rotations.wxyz for pose in poses])),
-        Contacts(EFFECTOR_POINTS, contacts),
-        np.stack([pose.skeleton.offsets for pose in poses]) if grew else None,
-        name="locomotion",
-    )
-
-
+PREDICTION_STEP_S: Final = 1.0 / 60.0  # [s] feet are planted frame by frame; without plants one step is exact
 INTERPOLATIONS: Final = ("cubic", "slerp")
 MAX_FOOTPRINTS: Final = 256  # footprints that are kept
 
@@ -122,11 +105,7 @@ class Engine:
         )
         self._walker = GaitWalker(gaits, build, start, **check_start(phase, position, heading_rad))
         self._feet = FootPlanter(model, ik)
-        self._begin()
-
-    def _begin(self) -> None:
-        """Nothing has happened yet; the first frame is shown."""
-        self._machine: Any = None
+        self._machine: JumpStateMachine | None = None
         self._drivers: list[EngineDriver] = []
         self._time_s = 0.0
         self._events: tuple[str, ...] = ()
@@ -150,17 +129,17 @@ class Engine:
     @property
     def phase(self) -> float:
         """Cycles of the gait, unwrapped: whole numbers are right heel strikes."""
-        return float(self._moving.phase)
+        return float(self._source.phase)
 
     @property
     def position(self) -> FloatArray:
         """Where the character is, ``(x, z)`` [m]: a point that moves at its speed, without the swaying of a walk."""
-        return np.asarray(self._moving.position, dtype=np.float64)
+        return np.asarray(self._source.position, dtype=np.float64)
 
     @property
     def heading_rad(self) -> float:
         """Direction of travel; 0 is +Z, positive to the left."""
-        return float(self._moving.heading_rad)
+        return float(self._source.heading_rad)
 
     @property
     def speed(self) -> float:
@@ -175,7 +154,7 @@ class Engine:
     @property
     def targets(self) -> GaitParameters:
         """Parameters at the end of the ramp or plan under way."""
-        return self._moving.target
+        return self._source.target
 
     @property
     def leg_length_m(self) -> float:
@@ -248,7 +227,7 @@ class Engine:
         """
         over = check_time("over_s", over_s)
         wish = ParameterChanges(speed=speed, run=run, style=style, turn_rate=turn_rate, leg_length_m=leg_length_m)
-        wanted = self._controller.parameters(self._moving.target, wish)
+        wanted = self._controller.parameters(self._source.target, wish)
         if self._machine is not None and self._machine.is_busy:
             self._machine.wish(wanted, over)
         else:
@@ -270,8 +249,8 @@ class Engine:
         """
         self._walker.follow_plan(*check_plan(self._controller, self.parameters, times_s, speed, run, turn_rate))
 
-    def jump(self, length_m: float, kind: str = "walk", **options: Any) -> Any:
-        """Jump over a length [m], take-off toe to landing heel; see :meth:`Machine.jump` for options.
+    def jump(self, length_m: float, kind: str = "walk", **options: Any) -> JumpAnswer:
+        """Jump over a length [m], take-off toe to landing heel; see :meth:`JumpStateMachine.jump` for options.
 
         Args:
             length_m: out of the model's range it is held at its end, with a warning.
@@ -281,18 +260,18 @@ class Engine:
         return self.jumper.jump(length_m, kind, **options)
 
     @property
-    def jumper(self) -> Any:
+    def jumper(self) -> JumpStateMachine:
         """The jump machine round the walker."""
         if self._machine is None:
-            self._machine = JumpStateMachine(self._walker, make_model_jumps(self.model, self._controller.scaling))
+            self._machine = JumpStateMachine(self._walker, ModelJumps(self.model, self._controller.scaling))
         return self._machine
 
     @property
-    def takeoff(self) -> FloatArray | None:
+    def takeoff(self) -> tuple[float, float] | None:
         """Where the toe of a jump under way takes off, ``(x, z)`` [m]; ``None`` without one."""
         return None if self._machine is None else self._machine.takeoff
 
-    def add_obstacle(self, obstacle: Any, **options: Any) -> Any:
+    def add_obstacle(self, obstacle: Obstacle, **options: Any) -> ObstacleDecision:
         """Put an obstacle in the way; returns whether it will be jumped over or walked round, and why."""
         return add_obstacle(self, obstacle, **options)
 
@@ -326,9 +305,29 @@ class Engine:
 
     def predict(self, tau: float) -> Pose:
         """Pose that will be reached in ``tau`` [s] with the parameters as they are planned; changes nothing."""
-        return predict_pose(
-            self._source, self._walker, self._feet if self.plants else None, self.model, check_time("tau", tau)
-        )
+        ahead_s = check_time("tau", tau)
+        source, feet = self._source, self._feet if self.plants else None
+        moment, footing = self._walker.snapshot(), self._feet.snapshot()
+        machine = None if self._machine is None else self._machine.snapshot()
+        try:
+            count = max(1, int(np.ceil(ahead_s / PREDICTION_STEP_S - 1e-9))) if ahead_s > 0.0 else 0
+            frame = source.frame()
+            if feet is not None and count == 0:
+                feet.plant(0.0, frame)
+            for _ in range(count):
+                source.advance(ahead_s / count)
+                frame = source.frame()
+                if feet is not None:
+                    feet.plant(ahead_s / count, frame)
+                touch = frame.planted if feet is None else feet.contacts
+                self._walker.show_feet(frame.root_position, frame.rotations, touch)
+            return Pose(self.model.skeleton_for(frame.leg_length_m), frame.root_position, SO3(frame.rotations))
+        finally:
+            # The character is left as it was.
+            self._walker.restore(moment)
+            if self._machine is not None and machine is not None:
+                self._machine.restore(machine)
+            self._feet.restore(footing)
 
     def run(self, seconds: float, rate_hz: float = 60.0) -> Motion:
         """Let time pass and return the motion, first frame now.
@@ -344,19 +343,15 @@ class Engine:
         for i in range(1, count + 1):
             poses.append(self.step(max(start + i / rate - self._time_s, 0.0)))
             contacts.append(self.contacts)
-        return build_clip(poses, rate, np.stack(contacts))
+        return build_clip(poses, rate, np.stack(contacts), name="locomotion")
 
     @property
-    def _source(self) -> FrameSource:
-        return self._walker if self._machine is None else self._machine
-
-    @property
-    def _moving(self) -> Any:
+    def _source(self) -> GaitWalker | JumpStateMachine:
         return self._walker if self._machine is None else self._machine
 
     def _show(self, dt: float) -> None:
         """Make the pose of this moment: what the source shows, with its feet on the ground."""
-        frame: RawFrame = self._source.frame()
+        frame = self._source.frame()
         leg = frame.leg_length_m
         if abs(leg - self._skeleton_leg) > 1e-12:
             self._skeleton, self._skeleton_leg = self.model.skeleton_for(leg), leg
@@ -368,3 +363,18 @@ class Engine:
         feet = self._walker.show_feet(frame.root_position, frame.rotations, self._feet.contacts)
         self._prints.extend(self._feet.new_footprints(before, feet, self._time_s))
         self._pose = Pose(self._skeleton, frame.root_position, SO3(frame.rotations))
+
+
+def build_clip(poses: list[Pose], rate_hz: float, contacts: BoolArray, *, name: str) -> Motion:
+    """A clip of poses with its contact track ``(F, 4)``; of a body that changes its size, with moving bones."""
+    skeleton = poses[0].skeleton
+    grew = any(pose.skeleton is not skeleton for pose in poses)
+    return Motion(
+        skeleton,
+        rate_hz,
+        np.stack([pose.root_position for pose in poses]),
+        SO3(np.stack([pose.rotations.wxyz for pose in poses])),
+        Contacts(EFFECTOR_POINTS, contacts),
+        np.stack([pose.skeleton.offsets for pose in poses]) if grew else None,
+        name=name,
+    )

@@ -13,13 +13,14 @@ from marey.lie import SO3
 from marey.locomotion.checks import check_name, check_number, check_time
 from marey.locomotion.engine.requests import LEG_RANGE_M, MAX_COORDINATE, MAX_TURN_RATE, resolve_model, split_step
 from marey.locomotion.model.clockwork import ParameterPlan, WalkerState, advance_walker, write_walker_frame
-from marey.locomotion.model.locomotion_model import SCALINGS, GaitArrays, LocomotionModel, Style
+from marey.locomotion.model.locomotion_model import GaitArrays, LocomotionModel, Style
 from marey.locomotion.model.synthesis import LEG_AT, BodyArrays, write_effectors
 from marey.locomotion.model.walker import allocate_walkers, make_body_arrays
 from marey.locomotion.planning.parameters import (
     LEG,
     RAMP_TOTAL,
     RUN,
+    SCALINGS,
     SPEED,
     STYLES,
     TURN,
@@ -148,13 +149,6 @@ class Crowd:
         )
         rows[:, STYLES:] = self._weights(styles)
         rows[:, SPEED] = self._clamp_speeds(self._broadcast_values("speeds", speeds), rows)
-        self._allocate_arrays(rows, positions, headings_rad, phases)
-        self.step(0.0)
-
-    def _allocate_arrays(
-        self, rows: FloatArray, positions: ArrayLike | None, headings_rad: ArrayLike, phases: ArrayLike
-    ) -> None:
-
         count, joints = self._count, self.model.skeleton.num_joints
         self._walkers = allocate_walkers(rows.shape[1], count)
         _, values = plan_constant(rows, self._posture)
@@ -172,6 +166,7 @@ class Crowd:
         self._roots, self._rotations = np.zeros((count, 3)), np.zeros((count, joints, 4))
         self._landings = np.zeros((count, 4, 3))
         self._legs, self._states = make_leg_arrays(self.model.skeleton), allocate_plant_state(count)
+        self.step(0.0)
 
     # What they do
 

@@ -1,8 +1,4 @@
-"""Feet of one character on the ground, and the prediction of its poses.
-
-The foot planter keeps the state of the plant kernel, contacts and footprints. A prediction runs the character ahead and
-restores it.
-"""
+"""Feet of one character on the ground: the state of the plant kernel, contacts and footprints."""
 
 from __future__ import annotations
 
@@ -11,9 +7,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from marey.base import BoolArray, FloatArray
-from marey.lie import SO3
 from marey.locomotion.model.locomotion_model import LocomotionModel
-from marey.locomotion.model.walker import FrameSource, GaitWalker, RawFrame
+from marey.locomotion.model.walker import RawFrame
 from marey.locomotion.plants.baselines import plant_step_priority
 from marey.locomotion.plants.state import (
     FEET,
@@ -24,7 +19,6 @@ from marey.locomotion.plants.state import (
     make_leg_arrays,
 )
 from marey.locomotion.plants.step import plant_step
-from marey.skeleton import Pose
 
 NO_SHIFT: Final = np.zeros((4, 3))  # [m]
 NO_YAW: Final = np.zeros(2)  # [rad]
@@ -82,29 +76,3 @@ class FootPlanter:
     def restore(self, snapshot: tuple[PlantState, BoolArray]) -> None:
         """Come back to a moment."""
         self._state, self.contacts = snapshot[0].copy(), snapshot[1].copy()
-
-
-PREDICTION_STEP_S: Final = 1.0 / 60.0  # [s] feet are planted frame by frame; without plants one step is exact
-
-
-def predict_pose(
-    source: FrameSource, walker: GaitWalker, feet: FootPlanter | None, model: LocomotionModel, tau: float
-) -> Pose:
-    """Pose of a source in ``tau`` [s]; what it is made of is left as it was."""
-    moment, footing = source.snapshot(), None if feet is None else feet.snapshot()
-    try:
-        count = max(1, int(np.ceil(tau / PREDICTION_STEP_S - 1e-9))) if tau > 0.0 else 0
-        frame = source.frame()
-        if feet is not None and count == 0:
-            feet.plant(0.0, frame)
-        for _ in range(count):
-            source.advance(tau / count)
-            frame = source.frame()
-            if feet is not None:
-                feet.plant(tau / count, frame)
-            walker.show_feet(frame.root_position, frame.rotations, frame.planted if feet is None else feet.contacts)
-        return Pose(model.skeleton_for(frame.leg_length_m), frame.root_position, SO3(frame.rotations))
-    finally:
-        source.restore(moment)
-        if feet is not None and footing is not None:
-            feet.restore(footing)

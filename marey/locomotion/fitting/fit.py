@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from marey.base import FloatArray, InputError
 from marey.lie import SO3
 from marey.locomotion.fitting.hierarchy import (
     EXPLAINED,
-    UnitTable,
+    concatenate_units,
     fit_shared_speed_law,
     fit_tree,
     flatten_units,
@@ -25,20 +25,21 @@ from marey.locomotion.fitting.hierarchy import (
 )
 from marey.locomotion.fitting.jumps import fit_jumps
 from marey.locomotion.fitting.timing import RUN_INDEX, fit_cadence_factors, fit_flight_heights, measure_gait_tables
-from marey.locomotion.fitting.trials import CapturedUnits, ClipSource, Manifest, Progress, capture_units, load_manifest
+from marey.locomotion.fitting.trials import ClipSource, Manifest, Progress, capture_units, load_manifest
 from marey.locomotion.model.locomotion_model import (
     EFFECTORS,
     GAITS,
     HUMAN_LEG_M,
     TIMINGS,
-    GaitArrays,
     LocomotionModel,
     expand_gait_arrays,
     round_tree,
 )
 from marey.locomotion.units.gait_unit import MotionUnit, find_far_rotations, joint_means, unit_rows
 from marey.locomotion.units.segmentation import NUM_FRAMES
+from marey.models import MotionUnits
 from marey.motion import Motion, centre_of_mass
+from marey.motion.editing import opposite_joints
 from marey.skeleton import HUMAN, joint_positions
 
 STANDING_KNEE_RAD: Final = float(
@@ -51,24 +52,21 @@ NUM_SECANT_STEPS: Final = 4  # of secants that have settled after three
 LOWER_BODY_PARTS: Final = ("pelvis", "hip", "knee", "ankle", "foot")
 
 
-def build_standing_rows(units: Sequence[MotionUnit], people: Sequence[str], means: FloatArray) -> FloatArray:
-    """Rows ``(K, D)`` of people at rest; who was only seen running stands as the others do on average."""
-    walks = [unit for unit in units if unit.gait == "walk"]
-    own = {person: [unit for unit in walks if unit.subject == person] or walks for person in people}
-    return np.stack([build_standing_row(own[person], means) for person in people])
-
-
 def build_standing_row(walks: Sequence[MotionUnit], means: FloatArray) -> FloatArray:
     """Row ``(D,)`` of a person at rest: feet flat under the hips, soft knees, the upper body as it is on average.
 
     The upper body is the mean over the walks, made alike on both sides.
     """
-    wxyz = symmetrise_pose(joint_means(np.concatenate([unit.wxyz for unit in walks])))
+    mean = joint_means(np.concatenate([unit.wxyz for unit in walks]))
+    mirrored = mean[opposite_joints(HUMAN)[0]] * np.array([1.0, 1.0, -1.0, -1.0])
+    wxyz = SO3(mean).slerp(SO3(mirrored), 0.5).wxyz.copy()
     spine = HUMAN.index("spine1")
     wxyz[spine] = (SO3(wxyz[0]) @ SO3(wxyz[spine])).wxyz
     for j, name in enumerate(HUMAN.names):
         if name.endswith(LOWER_BODY_PARTS):
-            wxyz[j] = SO3.exp(_soft_bend(name)).wxyz
+            # A softly bent leg whose foot stays level
+            share = {"hip": -0.5, "knee": 1.0, "ankle": -0.5}.get(name.split("_")[-1], 0.0)
+            wxyz[j] = SO3.exp(np.array([share * STANDING_KNEE_RAD, 0.0, 0.0])).wxyz
     wxyz = balance_standing_pose(wxyz)
     root = np.zeros((1, 3))
     ankle = joint_positions(HUMAN, root, wxyz[None])[0, HUMAN.index("right_ankle"), 1]
@@ -126,26 +124,6 @@ def _com_over_feet(wxyz: FloatArray) -> float:
     return float((centre_of_mass(motion)[0, 2] - ankle) / (ball - ankle))
 
 
-def _soft_bend(name: str) -> FloatArray:
-    """Rotation vector ``(3,)`` [rad] of a joint of a softly bent leg whose foot stays level."""
-    share = {"hip": -0.5, "knee": 1.0, "ankle": -0.5}.get(name.split("_")[-1], 0.0)
-    return np.array([share * STANDING_KNEE_RAD, 0.0, 0.0])
-
-
-def symmetrise_pose(wxyz: FloatArray) -> FloatArray:
-    """Mean ``(J, 4)`` of a pose and its mirror image."""
-    swap = [HUMAN.index(_opposite_side(name)) for name in HUMAN.names]
-    mirrored = wxyz[swap] * np.array([1.0, 1.0, -1.0, -1.0])
-    return SO3(wxyz).slerp(SO3(mirrored), 0.5).wxyz.copy()
-
-
-def _opposite_side(name: str) -> str:
-    for a, b in (("left", "right"), ("right", "left")):
-        if name.startswith(a):
-            return b + name.removeprefix(a)
-    return name
-
-
 SPEED_EXTRAPOLATION: Final = (
     1.25,
     1.1,
@@ -176,29 +154,24 @@ def fit_locomotion(
     plan = manifest if isinstance(manifest, Manifest) else load_manifest(manifest)
     captured = capture_units(source, plan, "train", report=report, num_frames=num_frames)
     model = fit_units(captured.units, plan.default_style)
-    facts = {**summarise_capture(captured), "audit": audit_rotations(captured.units, model.gaits.means)}
-    facts["labels"] = {name: text for name, text in plan.labels.items() if name in model.styles}
+    # What became of the clips, and the joints for which lines may not replace arcs, as plain data for the model's file
+    units = captured.units
+    rows = flatten_units(units, model.gaits.means).table.reshape(len(units), units[0].num_frames, -1)
+    far = find_far_rotations(rows, HUMAN.names)
+    facts = {
+        "clips": sorted({unit.clip for unit in units}),
+        "num_units": len(units),
+        "rejected": [f"{r.clip} {r.start}-{r.stop}: {r.reason}" for r in captured.rejected],
+        "notes": list(captured.notes),
+        "audit": [
+            f"{name}: up to {np.rad2deg(a):.0f}°, axes {np.rad2deg(b):.0f}° apart" for name, (a, b) in far.items()
+        ],
+        "labels": {name: text for name, text in plan.labels.items() if name in model.styles},
+    }
     model = replace(model, info=facts)
     if not jumps:
         return model
     return replace(model, jumps=fit_jumps(source, skeleton=HUMAN, means=model.gaits.means))
-
-
-def summarise_capture(captured: CapturedUnits) -> dict[str, Any]:
-    """What became of the clips, as plain data for the model's file."""
-    return {
-        "clips": sorted({unit.clip for unit in captured.units}),
-        "num_units": len(captured.units),
-        "rejected": [f"{r.clip} {r.start}-{r.stop}: {r.reason}" for r in captured.rejected],
-        "notes": list(captured.notes),
-    }
-
-
-def audit_rotations(units: Sequence[MotionUnit], means: FloatArray) -> list[str]:
-    """Joints of the units for which lines may not replace arcs, one sentence each."""
-    table = flatten_units(units, means).table.reshape(len(units), units[0].num_frames, -1)
-    found = find_far_rotations(table, HUMAN.names)
-    return [f"{name}: up to {np.rad2deg(a):.0f}°, axes {np.rad2deg(b):.0f}° apart" for name, (a, b) in found.items()]
 
 
 def fit_units(
@@ -217,63 +190,48 @@ def fit_units(
     means = joint_means(np.concatenate([unit.wxyz for unit in units]))
     table = flatten_units(units, means)
     people = tuple(dict.fromkeys(table.subjects))
-    standing = build_standing_rows(units, people, means)
+    # Who was only seen running stands as the others do on average.
+    walks = [unit for unit in units if unit.gait == "walk"]
+    own = {person: [unit for unit in walks if unit.subject == person] or walks for person in people}
+    standing = np.stack([build_standing_row(own[person], means) for person in people])
     num_frames = units[0].num_frames
     lines = {gait: fit_shared_speed_law(table, gait) for gait in GAITS}
     at_rest = {person: np.tile(standing[k], num_frames) for k, person in enumerate(people)}
-    whole = table.append_tables([*prior_units(table, lines, at_rest, posture_columns()), _make_standing_table(at_rest)])
+    stands = MotionUnits(np.stack(list(at_rest.values())), people, ("stand",) * len(people), np.zeros(len(people)))
+    whole = concatenate_units([table, *prior_units(table, lines, at_rest, posture_columns()), stands])
     tree = round_tree(fit_tree(whole, explained=explained))
     limits = np.array([SPEED_EXTRAPOLATION[t] * lines[gait].fastest for t, gait in enumerate(GAITS)])
-    gaits, heights = _build_gaits(tree, round_to_single(standing), means, limits, num_frames)
-    lent = np.array([[not table.rows_of(person, gait) for gait in GAITS] for person in people])
-    return LocomotionModel(
-        skeleton=HUMAN,
-        leg_length_m=HUMAN_LEG_M,
-        styles=people,
-        default_style=_default_style(people, lent, default_style),
-        tree=tree,
-        rest_heights=compute_rest_heights(),
-        lent=lent,
-        heights=heights,
-        **_add_timing(gaits),
-    )
-
-
-def _default_style(people: Sequence[str], lent: FloatArray, chosen: Sequence[str]) -> dict[str, float]:
-    """Even weights of those who were chosen, or who showed both gaits, or of everybody."""
-    both = [person for k, person in enumerate(people) if not lent[k].any()]
-    named = [person for person in chosen if person in people] or both or list(people)
-    return {person: 1.0 / len(named) for person in named}
-
-
-def _build_gaits(
-    tree: Any, standing: FloatArray, means: FloatArray, limits: FloatArray, num_frames: int
-) -> tuple[GaitArrays, FloatArray]:
-    """Arrays of the gaits, flights corrected, and the correction of the root's height in runs."""
-    raw = expand_gait_arrays(tree, standing, means, limits, num_frames=num_frames)
+    # The root's height in runs is corrected, so that flights fall freely.
+    raw = expand_gait_arrays(tree, round_to_single(standing), means, limits, num_frames=num_frames)
     heights = round_to_single(fit_flight_heights(raw, HUMAN, HUMAN_LEG_M))
-    return expand_gait_arrays(tree, standing, means, limits, num_frames=num_frames, heights=heights), heights
-
-
-def _add_timing(gaits: GaitArrays) -> dict[str, Any]:
-    """Arrays with their tables of events and frequencies, and the frequencies of all timings."""
+    gaits = expand_gait_arrays(tree, round_to_single(standing), means, limits, num_frames=num_frames, heights=heights)
+    # Tables of events, and the frequencies of all timings
     tables = measure_gait_tables(gaits, HUMAN, HUMAN_LEG_M)
     stance = tables.stance.copy()
     stance[:, RUN_INDEX] *= fit_cadence_factors(gaits, HUMAN, HUMAN_LEG_M)
     found = tables._replace(stance=stance)
     frequencies = {name: round_to_single(getattr(found, name)) for name in TIMINGS}
-    timed = gaits._replace(frequency=frequencies["stance"], events=round_to_single(tables.events))
-    return {"gaits": timed, "frequencies": frequencies}
+    # The model's own style is the even mixture of those who were chosen, or who showed both gaits, or of everybody.
+    lent = np.array([[not table.rows_of(person, gait) for gait in GAITS] for person in people])
+    both = [person for k, person in enumerate(people) if not lent[k].any()]
+    named = [person for person in default_style if person in people] or both or list(people)
+    return LocomotionModel(
+        skeleton=HUMAN,
+        leg_length_m=HUMAN_LEG_M,
+        styles=people,
+        default_style={person: 1.0 / len(named) for person in named},
+        gaits=gaits._replace(frequency=frequencies["stance"], events=round_to_single(tables.events)),
+        tree=tree,
+        rest_heights=compute_rest_heights(),
+        lent=lent,
+        heights=heights,
+        frequencies=frequencies,
+    )
 
 
 def round_to_single(array: FloatArray) -> FloatArray:
     """Round to single precision, as a file holds it."""
     return array.astype(np.float32).astype(np.float64)
-
-
-def _make_standing_table(at_rest: dict[str, FloatArray]) -> UnitTable:
-    people = tuple(at_rest)
-    return UnitTable(np.stack(list(at_rest.values())), people, ("stand",) * len(people), np.zeros(len(people)))
 
 
 def compute_rest_heights() -> FloatArray:

@@ -22,28 +22,14 @@ SLOW_RUN: Final = 0.5  # [-] of the slowest captured run
 PERSON_VARIANCE_RATIO: Final = 1.0  # [-] variance between persons over that of one person at one speed
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class UnitTable:
-    """Rows of units with who did what how fast; the input of the hierarchical model."""
-
-    table: FloatArray  # (n, p)
-    subjects: tuple[str, ...]
-    gaits: tuple[str, ...]
-    speeds: FloatArray  # (n,) [1/s]
-
-    def rows_of(self, subject: str, gait: str) -> list[int]:
-        """Rows of one gait of one subject."""
-        return [i for i, (s, g) in enumerate(zip(self.subjects, self.gaits, strict=True)) if (s, g) == (subject, gait)]
-
-    def append_tables(self, others: Sequence[UnitTable]) -> UnitTable:
-        """Tables one below the other."""
-        parts = [self, *others]
-        return UnitTable(
-            np.concatenate([part.table for part in parts]),
-            tuple(s for part in parts for s in part.subjects),
-            tuple(g for part in parts for g in part.gaits),
-            np.concatenate([part.speeds for part in parts]),
-        )
+def concatenate_units(parts: Sequence[MotionUnits]) -> MotionUnits:
+    """Tables of units one below the other."""
+    return MotionUnits(
+        np.concatenate([part.table for part in parts]),
+        tuple(s for part in parts for s in part.subjects),
+        tuple(g for part in parts for g in part.gaits),
+        np.concatenate([part.speeds for part in parts]),
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +47,7 @@ class SharedSpeedLaw:
         return self.mean + (speed - self.speed) * self.slope
 
 
-def fit_shared_speed_law(units: UnitTable, gait: str) -> SharedSpeedLaw:
+def fit_shared_speed_law(units: MotionUnits, gait: str) -> SharedSpeedLaw:
     r"""Fit one slope to everybody, each person with an offset that is random.
 
     .. math:: \theta_i - \lambda_k\bar\theta_k = (1 - \lambda_k)\,b + a\,(s_i - \lambda_k\bar s_k) + \epsilon_i, \qquad
@@ -88,8 +74,8 @@ def fit_shared_speed_law(units: UnitTable, gait: str) -> SharedSpeedLaw:
 
 
 def prior_units(
-    units: UnitTable, lines: dict[str, SharedSpeedLaw], standing: dict[str, FloatArray], posture: FloatArray
-) -> list[UnitTable]:
+    units: MotionUnits, lines: dict[str, SharedSpeedLaw], standing: dict[str, FloatArray], posture: FloatArray
+) -> list[MotionUnits]:
     """Units that stand in for what was not captured.
 
     A person with a gait gets two units on the common slope through the person's mean, at the slowest speed that
@@ -104,17 +90,28 @@ def prior_units(
         standing: row ``(p,)`` of each person at rest.
         posture: ``(D,)`` 1 for columns whose mean over the cycle belongs to a person's posture, else 0.
     """
-    lent: list[UnitTable] = []
+    lent: list[MotionUnits] = []
     for person in dict.fromkeys(units.subjects):
         for gait, line in lines.items():
             rows = units.rows_of(person, gait)
             if rows:
-                found = _prior_table(units.table[rows], units.speeds[rows], line, person, gait)
+                pair, speeds = prior_rows(units.table[rows], units.speeds[rows], line)
+                copies = max(1, (NUM_SUFFICIENT_UNITS - len(rows) + 1) // 2)
+                table, at = np.tile(pair, (copies, 1)), np.tile(speeds, copies)
             else:
-                found = _borrow_gait(units, lines, posture, person, gait)
-            lent.append(found)
+                # The common gait, moved by how the person's posture in the other gait differs from the common one
+                other = GAITS[1 - GAITS.index(gait)]
+                own = units.rows_of(person, other)
+                offset = units.table[own].mean(axis=0) - lines[other].at(float(units.speeds[own].mean()))
+                at = np.linspace(line.slowest, line.fastest, 4)
+                table = np.stack([line.at(float(s)) for s in at]) + cycle_mean(offset, posture)
+            lent.append(MotionUnits(table, (person,) * len(at), (gait,) * len(at), at))
             if gait == "run":
-                lent.append(_slow_run_table(found, line, standing[person]))
+                # A run at a part of the slowest speed: that part of the way from standing to the slowest run
+                slope = (table[-1] - table[0]) / (at[-1] - at[0])
+                slowest = table[0] + (line.slowest - at[0]) * slope
+                slow = standing[person] + SLOW_RUN * (slowest - standing[person])
+                lent.append(MotionUnits(slow[None], (person,), (gait,), np.array([SLOW_RUN * line.slowest])))
     return lent
 
 
@@ -124,34 +121,6 @@ def prior_rows(table: FloatArray, speeds: FloatArray, line: SharedSpeedLaw) -> t
     reach = max(speed - line.slowest, 0.25 * (line.fastest - line.slowest))
     at = np.array([speed - reach, speed + reach])
     return centre + (at - speed)[:, None] * line.slope, at
-
-
-def _prior_table(table: FloatArray, speeds: FloatArray, line: SharedSpeedLaw, person: str, gait: str) -> UnitTable:
-    rows, at = prior_rows(table, speeds, line)
-    copies = max(1, (NUM_SUFFICIENT_UNITS - len(table) + 1) // 2)
-    count = 2 * copies
-    return UnitTable(np.tile(rows, (copies, 1)), (person,) * count, (gait,) * count, np.tile(at, copies))
-
-
-def _slow_run_table(run: UnitTable, line: SharedSpeedLaw, standing: FloatArray) -> UnitTable:
-    """A run at a part of the slowest speed: that part of the way from standing to the slowest run."""
-    slope = (run.table[-1] - run.table[0]) / (run.speeds[-1] - run.speeds[0])
-    slowest = run.table[0] + (line.slowest - run.speeds[0]) * slope
-    table = standing + SLOW_RUN * (slowest - standing)
-    return UnitTable(table[None], run.subjects[:1], run.gaits[:1], np.array([SLOW_RUN * line.slowest]))
-
-
-def _borrow_gait(
-    units: UnitTable, lines: dict[str, SharedSpeedLaw], posture: FloatArray, person: str, gait: str
-) -> UnitTable:
-    other = GAITS[1 - GAITS.index(gait)]
-    rows = units.rows_of(person, other)
-    offset = units.table[rows].mean(axis=0) - lines[other].at(float(units.speeds[rows].mean()))
-    mean_offset = cycle_mean(offset, posture)
-    line = lines[gait]
-    at = np.linspace(line.slowest, line.fastest, 4)
-    table = np.stack([line.at(float(s)) for s in at]) + mean_offset
-    return UnitTable(table, (person,) * 4, (gait,) * 4, at)
 
 
 def cycle_mean(row: FloatArray, posture: FloatArray) -> FloatArray:
@@ -166,14 +135,14 @@ NOISY_JOINT_WEIGHT: Final = 0.25  # of joints whose captured angles are mostly n
 LEG_PARTS: Final = ("pelvis", "hip", "knee", "ankle", "foot")
 
 
-def flatten_units(units: Sequence[MotionUnit], means: FloatArray) -> UnitTable:
+def flatten_units(units: Sequence[MotionUnit], means: FloatArray) -> MotionUnits:
     """Rows of units, flattened."""
     rows = np.stack([unit_rows(unit.root, unit.wxyz, means).ravel() for unit in units])
     subjects, gaits = tuple(unit.subject for unit in units), tuple(unit.gait for unit in units)
-    return UnitTable(rows, subjects, gaits, np.array([unit.speed_n for unit in units]))
+    return MotionUnits(rows, subjects, gaits, np.array([unit.speed_n for unit in units]))
 
 
-def fit_tree(units: UnitTable, *, explained: float = EXPLAINED[0]) -> HierarchicalModel:
+def fit_tree(units: MotionUnits, *, explained: float = EXPLAINED[0]) -> HierarchicalModel:
     """Fit main, personal and gait components; columns of noisy joints weigh less in all of them."""
     weights = column_weights()
     scales = np.tile(weights, units.table.shape[1] // len(weights))

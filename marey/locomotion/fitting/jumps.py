@@ -20,7 +20,7 @@ from marey.locomotion.fitting.trials import (
     make_loader,
     trial_subject,
 )
-from marey.locomotion.model.locomotion_model import JumpModel
+from marey.locomotion.model.jump_model import JumpModel
 from marey.locomotion.planning.run_up import THESIS_LAWS, RunUpLaw, fit_run_up
 from marey.locomotion.units.captured_jumps import (
     CapturedJump,
@@ -144,14 +144,6 @@ def compute_event_marks(jump: CapturedJump) -> FloatArray:
     return np.clip(np.array(parts), 0.0, 1.0)
 
 
-def fit_captured_run_up(table: JumpTable) -> RunUpLaw:
-    """The law of the captured leaps' run-ups; with the slope of the thesis where they are too few."""
-    speeds = table.numbers("speed_mps")[table.is_leap] / measure_leg_length(table.jumps[0].motion.skeleton)
-    return fit_run_up(
-        table.lengths, speeds, THESIS_LAWS[table.kind].slope if len(speeds) < MIN_JUMPS_FOR_SLOPE else None
-    )
-
-
 def path_speed(jump: CapturedJump) -> float:
     r"""Mean speed of the root along its path over leg length [1/s], [Glardon2005]_ §III.1.3.2.
 
@@ -194,11 +186,8 @@ def _solve_least_squares(left: FloatArray, right: FloatArray) -> FloatArray:
 
 JUMP_VARIANCE_EXPLAINED: Final = 0.97  # [-] of the variance of the rows; the thesis keeps 80 % of jumps
 MAX_WALK_APPROACH_MPS: Final = 1.6  # [m/s] who leaps at less came walking
-LENGTH_LIMITS: Final = {
-    "walk": (0.42, 1.4),
-    "run": (0.55, 1.15),
-    "standing": (0.0, 1.1),
-}  # shortest l_n; part of the longest
+LENGTH_LIMITS: Final = {"walk": (0.42, 1.4), "run": (0.55, 1.15), "standing": (0.0, 1.1)}
+"""Shortest l_n by kind, and the longest as a part of the longest captured."""
 EXTRAPOLATION_FACTOR: Final = 1.05  # [-] how far poses go on beyond the longest and highest captured
 STEP_LENGTHS: Final = (0.1, 0.9)  # [-] l_n of steps of walks that may stand at the short end
 STEP_FLIGHTS_S: Final = (0.05, 0.06)  # longest of a step in walking, shortest of one in running
@@ -225,24 +214,19 @@ def fit_jumps(
         rates: true frames per second of trials or subjects whose files are wrong.
         report: is told what was found, a line at a time.
     """
-    load, tell = make_loader(source, rates), report or _ignore_progress
-    trials = choose_trials(manifest)
-    jumps = {kind: capture_jumps(load, kind, trials[kind], tell, skeleton=skeleton) for kind in KINDS}
+    load, trials = make_loader(source, rates), choose_trials(manifest)
+    jumps = {kind: capture_jumps(load, kind, trials[kind], report, skeleton=skeleton) for kind in KINDS}
     if means is None:
         poses = [jump.motion.rotations.wxyz[::6] for some in jumps.values() for jump in some]
         means = joint_means(np.concatenate(poses))
     return {kind: fit_kind(kind, jumps[kind], means) for kind in KINDS}
 
 
-def _ignore_progress(_: str) -> None:
-    return None
-
-
 def capture_jumps(
     load: TrialLoader,
     kind: str,
     names: Iterable[str],
-    tell: Callable[[str], None] = _ignore_progress,
+    report: Callable[[str], None] | None = None,
     *,
     skeleton: Skeleton = HUMAN,
 ) -> list[CapturedJump]:
@@ -253,7 +237,9 @@ def capture_jumps(
         jumps = find_standing_jumps(body) if kind == "standing" else find_leaps(body, with_steps=kind == "walk")
         for jump in jumps:
             reason = find_jump_fault(jump, kind)
-            tell(f"{kind} {name}: {jump.length_m:.2f} m, {jump.flight_s:.3f} s in the air, {reason or 'taken'}")
+            if report is not None:
+                fate = reason or "taken"
+                report(f"{kind} {name}: {jump.length_m:.2f} m, {jump.flight_s:.3f} s in the air, {fate}")
             if reason is None:
                 found.append(replace(jump, subject=trial_subject(name), clip=name))
     if not found:
@@ -301,12 +287,20 @@ def fit_kind(kind: str, jumps: list[CapturedJump], means: FloatArray) -> JumpMod
     range_n = {"captured": captured, "limits": np.array([shortest, part * captured[1]])}
     shares = np.full(len(table.people), 1.0 / len(table.people))
     arrays = {"shares": shares, **poses, **fit_timing(table), **range_n}
-    law, held = fit_captured_run_up(table), {name: frozen(array, name=name) for name, array in arrays.items()}
+    # The law of the captured leaps' run-ups, with the slope of the thesis where they are too few
+    speeds = table.numbers("speed_mps")[table.is_leap] / measure_leg_length(jumps[0].motion.skeleton)
+    slope = THESIS_LAWS[kind].slope if len(speeds) < MIN_JUMPS_FOR_SLOPE else None
+    law, held = fit_run_up(table.lengths, speeds, slope), {n: frozen(array, name=n) for n, array in arrays.items()}
     model = JumpModel(
         kind=kind, people=table.people, run_up=law, captured_run_up=law, frequency_law=np.array([1.0, 0.0]), **held
     )
     frequency = frozen(fit_frequency_law(model, fit_path_speed(table)), 2, name="frequency_law")
-    return replace(model, run_up=fit_synthesised_run_up(model), frequency_law=frequency)
+    # The law of the jumps that the model makes, within its limits; the captured jumps give the tolerance.
+    lengths = np.linspace(float(model.limits[0]), float(model.limits[1]), NUM_LENGTHS)
+    made = np.array([model.unit(float(length)).mean_speed_mps for length in lengths]) / model.leg_length_m
+    own_law = fit_run_up(lengths, made)
+    own_law = replace(own_law, tolerance=max(own_law.tolerance, law.tolerance))
+    return replace(model, run_up=own_law, frequency_law=frequency)
 
 
 def fit_frequency_law(model: JumpModel, path_speed: RunUpLaw) -> FloatArray:
@@ -320,11 +314,3 @@ def fit_frequency_law(model: JumpModel, path_speed: RunUpLaw) -> FloatArray:
     paths = [np.linalg.norm(np.diff(model.unit(float(n)).rows[:, :3], axis=0), axis=1).sum() for n in lengths]
     slope, constant = np.polyfit(lengths, [path_speed.speed(float(n)) for n in lengths] / np.array(paths), 1)
     return np.array([constant, slope])
-
-
-def fit_synthesised_run_up(model: JumpModel) -> RunUpLaw:
-    """The law of the jumps that a model makes, within its limits; the captured jumps give the tolerance."""
-    lengths = np.linspace(float(model.limits[0]), float(model.limits[1]), NUM_LENGTHS)
-    speeds = np.array([model.unit(float(length)).mean_speed_mps for length in lengths]) / model.leg_length_m
-    law = fit_run_up(lengths, speeds)
-    return replace(law, tolerance=max(law.tolerance, model.captured_run_up.tolerance))

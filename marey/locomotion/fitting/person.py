@@ -164,19 +164,16 @@ def _search_parameters(model: LocomotionModel, goal: FloatArray, run: float) -> 
     s, k = np.unravel_index(int(np.argmin(apart)), apart.shape)
     weights, best = np.eye(len(model.styles))[k], float(speeds[s])
     for _ in range(SWEEPS):
-        best = _minimise_parabola(speeds, np.linalg.norm(np.einsum("k,skm->sm", weights, table) - goal, axis=-1))
+        # Where a curve of squared errors is lowest, by a parabola through its lowest point and its neighbours
+        errors = np.linalg.norm(np.einsum("k,skm->sm", weights, table) - goal, axis=-1)
+        i = int(np.clip(np.argmin(errors), 1, len(speeds) - 2))
+        a, b, c = np.square(errors[i - 1 : i + 2])
+        bend = a - 2.0 * b + c
+        shift = 0.5 * (a - c) / bend if bend > 0.0 else 0.0
+        best = float(speeds[i] + np.clip(shift, -1.0, 1.0) * (speeds[i + 1] - speeds[i]))
         weights = _solve_style_weights(model, _people_scores(model, best, run), goal)
     error = float(np.linalg.norm(weights @ _people_scores(model, best, run) - goal))
     return best, weights, error, run
-
-
-def _minimise_parabola(speeds: FloatArray, errors: FloatArray) -> float:
-    """Where a curve of squared errors is lowest, by a parabola through its lowest point and its neighbours."""
-    i = int(np.clip(np.argmin(errors), 1, len(speeds) - 2))
-    a, b, c = np.square(errors[i - 1 : i + 2])
-    bend = a - 2.0 * b + c
-    shift = 0.5 * (a - c) / bend if bend > 0.0 else 0.0
-    return float(speeds[i] + np.clip(shift, -1.0, 1.0) * (speeds[i + 1] - speeds[i]))
 
 
 def _solve_style_weights(model: LocomotionModel, people: FloatArray, goal: FloatArray) -> FloatArray:

@@ -127,11 +127,6 @@ def measure_stance_path(paths: FloatArray, events: FloatArray) -> float:
     return float(planted[planted >= STILL_FRACTION * np.median(planted)].mean())
 
 
-def measure_step_length(paths: FloatArray) -> float:
-    """Distance [m] along the path between the ankles at the right strike."""
-    return float(paths[0, 0, 2] - paths[0, 2, 2])
-
-
 def measure_gait_tables(gaits: GaitArrays, skeleton: Skeleton, leg_length_m: float) -> GaitTables:
     """Measure every style and gait on the speeds of ``gaits.speeds``; its own tables are not looked at."""
     num_styles, speeds = len(gaits.base), gaits.speeds
@@ -146,7 +141,8 @@ def measure_gait_tables(gaits: GaitArrays, skeleton: Skeleton, leg_length_m: flo
                 events[k, run, g] = detect_unit_events(paths, bool(run), leg_length_m)
                 path = measure_stance_path(paths, events[k, run, g])
                 stance[k, run, g] = s * leg_length_m / path if path > 0.0 else 0.0
-                steps[k, run, g] = measure_step_length(paths) / leg_length_m
+                # A step is the distance between the ankles at the right strike.
+                steps[k, run, g] = float(paths[0, 0, 2] - paths[0, 2, 2]) / leg_length_m
             events[k, run, 0] = events[k, run, 1]
     glardon = np.stack([[_thesis_cadence(steps[k, t], gaits, k, t) for t in (0, 1)] for k in range(num_styles)])
     inman = np.broadcast_to(INMAN * np.sqrt(speeds), shape).copy()
@@ -168,10 +164,7 @@ def _thesis_cadence(steps: FloatArray, gaits: GaitArrays, style: int, run: int) 
 
 
 NUM_FLIGHT_SPEEDS: Final = 12  # at which flights are corrected, about from the slowest run to the fastest
-SLOW_RUN_FRACTION, FAST_RUN_FRACTION = (
-    1.2,
-    0.85,
-)  # [-] of the slowest and fastest run: where one line in speed serves best
+SLOW_RUN_FRACTION, FAST_RUN_FRACTION = 1.2, 0.85  # [-] of the slowest and fastest run: one line in speed serves best
 STANCE_WEIGHT: Final = 30.0  # [1/m] a centimetre off its height in stance counts as much as 0.3 g in flight
 SMOOTH_WEIGHT: Final = 0.15  # [-] of a change of the root's acceleration in stance
 MAX_CADENCE_CHANGE: Final = 0.025  # [-] the planted foot may slip by this part of the speed; plants hold it anyway
@@ -222,10 +215,8 @@ def fit_flight_heights(gaits: GaitArrays, skeleton: Skeleton, leg_m: float) -> F
     num_styles = len(gaits.base)
     heights: list[FloatArray] = []
     for k in range(num_styles):
-        slowest, fastest = (
-            SLOW_RUN_FRACTION * float(gaits.slowest[k, RUN_INDEX]),
-            FAST_RUN_FRACTION * float(gaits.limits[RUN_INDEX]),
-        )
+        slowest = SLOW_RUN_FRACTION * float(gaits.slowest[k, RUN_INDEX])
+        fastest = FAST_RUN_FRACTION * float(gaits.limits[RUN_INDEX])
         speeds = np.linspace(slowest, fastest, NUM_FLIGHT_SPEEDS)
         units = [gaits.row(float(s), 1.0, np.eye(num_styles)[k]) for s in speeds]
         found = [

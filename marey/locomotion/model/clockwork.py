@@ -180,25 +180,6 @@ def find_rest_time(plan: ParameterPlan) -> float:
 
 
 @kernel
-def update_planted(
-    gaits: GaitArrays, build: BodyArrays, phase: float, values: FloatArray, held: BoolArray, fresh: bool
-) -> None:
-    """Which effectors are down; a plant neither starts twice nor comes back when parameters shift its ends."""
-    events = np.empty(8)
-    s_n = normalise_speed(values[SPEED], values[LEG], build.own_leg, build.froude)
-    evaluate_foot_events(gaits, s_n, values[RUN], values[STYLES:], events)
-    for e in range(4):
-        start, end = events[PLANT_EVENTS[e][0]], events[PLANT_EVENTS[e][1]]
-        into = phase - start - floor(phase - start)
-        if fresh:
-            held[e] = into < end - start
-        elif held[e]:
-            held[e] = into < end - start or into > 0.9
-        else:
-            held[e] = into < 0.5 * (end - start)
-
-
-@kernel
 def predict_plant_times(gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, walker: WalkerState) -> None:
     """Times [s] to the starts of the next plants of effectors in the air, while parameters change.
 
@@ -262,40 +243,42 @@ def advance_walker(gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, wa
     integrate_clock(gaits, build, plan, walker.state, clock[NOW], TO_TIME)
     write_placement(gaits, walker.state, walker.here, walker.places[0])
     if settling[STOOD] > 0.0:
-        advance_standing(plan, walker)
+        # Standing on both feet, phase where the first step begins; a foot that stands oddly makes one small step.
+        if clock[NOW] < plan.knots[plan.knots.shape[0] - 1] or walker.here[TURN] != 0.0:
+            settling[TRIED] = 0.0  # whoever turns on the spot, or changes, steps again and again
+        calm = clock[NOW] - settling[SINCE] >= SETTLE_S + PAUSE_S
+        if settling[FOOT] < 0.0 and settling[TRIED] < 3.0 and calm:
+            # The odder foot steps first; none steps twice.
+            ease, feet = walker.ease, walker.feet
+            worst, tried = MAX_STANDING_OFFSET * walker.here[LEG], int(settling[TRIED])
+            for e in range(4):
+                off = sqrt((feet[e, 0] - ease[e, 0]) ** 2 + (feet[e, 2] - ease[e, 2]) ** 2)
+                if not walker.touch[e]:
+                    off += worst  # a foot that was let go stands again after a step
+                if not tried & (1 << (e // 2)) and off > worst:
+                    worst, settling[FOOT] = off, e // 2
+            if settling[FOOT] >= 0.0:
+                settling[SINCE] = walker.clock[NOW]
+                settling[TRIED] = tried | (1 << int(settling[FOOT]))
+        for e in range(4):
+            walker.held[e] = int(settling[FOOT]) != e // 2
     else:
-        update_planted(gaits, build, walker.state[PHASE], walker.here, walker.held, settling[FRESH] > 0.0)
+        # A plant neither starts twice nor comes back when parameters shift its ends.
+        phase, values, held = walker.state[PHASE], walker.here, walker.held
+        events = np.empty(8)
+        s_n = normalise_speed(values[SPEED], values[LEG], build.own_leg, build.froude)
+        evaluate_foot_events(gaits, s_n, values[RUN], values[STYLES:], events)
+        for e in range(4):
+            start, end = events[PLANT_EVENTS[e][0]], events[PLANT_EVENTS[e][1]]
+            into = phase - start - floor(phase - start)
+            if settling[FRESH] > 0.0:
+                held[e] = into < end - start
+            elif held[e]:
+                held[e] = into < end - start or into > 0.9
+            else:
+                held[e] = into < 0.5 * (end - start)
     settling[FRESH] = 0.0
     predict_landings(gaits, build, plan, walker)
-
-
-@kernel
-def advance_standing(plan: ParameterPlan, walker: WalkerState) -> None:
-    """Stand on both feet, phase where the first step begins; a foot that stands oddly makes one small step."""
-    clock, settling = walker.clock, walker.settling
-    if clock[NOW] < plan.knots[plan.knots.shape[0] - 1] or walker.here[TURN] != 0.0:
-        settling[TRIED] = 0.0  # whoever turns on the spot, or changes, steps again and again
-    calm = clock[NOW] - settling[SINCE] >= SETTLE_S + PAUSE_S
-    if settling[FOOT] < 0.0 and settling[TRIED] < 3.0 and calm:
-        choose_settling_foot(walker)
-    for e in range(4):
-        walker.held[e] = int(settling[FOOT]) != e // 2
-
-
-@kernel
-def choose_settling_foot(walker: WalkerState) -> None:
-    """Let the odder foot step first; none steps twice."""
-    ease, feet, settling = walker.ease, walker.feet, walker.settling
-    worst, tried = MAX_STANDING_OFFSET * walker.here[LEG], int(settling[TRIED])
-    for e in range(4):
-        off = sqrt((feet[e, 0] - ease[e, 0]) ** 2 + (feet[e, 2] - ease[e, 2]) ** 2)
-        if not walker.touch[e]:
-            off += worst  # a foot that was let go stands again after a step
-        if not tried & (1 << (e // 2)) and off > worst:
-            worst, settling[FOOT] = off, e // 2
-    if settling[FOOT] >= 0.0:
-        settling[SINCE] = walker.clock[NOW]
-        settling[TRIED] = tried | (1 << int(settling[FOOT]))
 
 
 @kernel

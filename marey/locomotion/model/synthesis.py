@@ -234,19 +234,6 @@ def conjugate_hip_rotation(q_hip: Quaternion, q_knee: Quaternion, turn: Quaterni
 
 
 @kernel
-def raise_settling_leg(build: BodyArrays, side: int, part: float, rotations: FloatArray) -> None:
-    """Raise a foot under its hip: thigh forward, shank back, the foot level, all about the hips' own axis."""
-    angle = SETTLING_LIFT * sin(pi * part) ** 2
-    q_hip = quaternion_at(rotations, build.legs[side, 0])
-    q_knee = quaternion_at(rotations, build.legs[side, 1])
-    q_ankle = quaternion_at(rotations, build.legs[side, 2])
-    forth, back = (cos(0.5 * angle), -sin(0.5 * angle), 0.0, 0.0), (cos(angle), sin(angle), 0.0, 0.0)
-    write_rotation(rotations[build.legs[side, 0]], multiply(forth, q_hip))
-    write_rotation(rotations[build.legs[side, 1]], multiply(q_knee, conjugate_hip_rotation(q_hip, q_knee, back)))
-    write_rotation(rotations[build.legs[side, 2]], multiply(conjugate_hip_rotation(q_hip, q_knee, forth), q_ankle))
-
-
-@kernel
 def write_frame(
     gaits: GaitArrays,
     build: BodyArrays,
@@ -285,7 +272,20 @@ def write_frame(
             write_pose(gaits, build, weights, at, root, rotations)
             write_effectors(build, at[LEG_AT], root, rotations, ease)
             if settling[0] >= 0.0:
-                raise_settling_leg(build, int(settling[0]), settling[1], rotations)
+                # Raise a foot under its hip: thigh forward, shank back, the foot level, all about the hips' own axis
+                side = int(settling[0])
+                angle = SETTLING_LIFT * sin(pi * settling[1]) ** 2
+                q_hip = quaternion_at(rotations, build.legs[side, 0])
+                q_knee = quaternion_at(rotations, build.legs[side, 1])
+                q_ankle = quaternion_at(rotations, build.legs[side, 2])
+                forth, back = (cos(0.5 * angle), -sin(0.5 * angle), 0.0, 0.0), (cos(angle), sin(angle), 0.0, 0.0)
+                write_rotation(rotations[build.legs[side, 0]], multiply(forth, q_hip))
+                write_rotation(
+                    rotations[build.legs[side, 1]], multiply(q_knee, conjugate_hip_rotation(q_hip, q_knee, back))
+                )
+                write_rotation(
+                    rotations[build.legs[side, 2]], multiply(conjugate_hip_rotation(q_hip, q_knee, forth), q_ankle)
+                )
             write_effectors(build, at[LEG_AT], root, rotations, landing)
         elif seen[k - 1 if k < 5 else 2 * (k - 5)] > 0.0:
             write_pose(gaits, build, weights, at, low_root, low)

@@ -161,8 +161,11 @@ def _round_gentle_corners(points: FloatArray, slack_m: float) -> FloatArray:
         if turn < STRAIGHT_RAD:
             continue
         room = 0.5 * min(lengths[i - 1] * (2.0 if i == 1 else 1.0), lengths[i] * (2.0 if i == last else 1.0))
-        reach = min(0.98 * float(room), slack_m / _corner_cut(turn), MAX_CUT_M)
-        pieces.append(_sample_corner(points[i], units[i - 1], units[i], reach))
+        # A curve that begins one metre before the corner passes it at a distance that grows with its reach.
+        before, after = heading_vector(0.0), heading_vector(turn)
+        middle = evaluate_bezier(_corner_controls(np.zeros(2), before, after, 1.0), 3)[1]
+        reach = min(0.98 * float(room), slack_m / max(float(np.linalg.norm(middle)), 1e-6), MAX_CUT_M)
+        pieces.append(evaluate_bezier(_corner_controls(points[i], units[i - 1], units[i], reach), CORNER_POINTS))
     return resample_evenly(np.concatenate([*pieces, points[-1:]]))
 
 
@@ -172,17 +175,6 @@ def _corner_controls(corner: FloatArray, before: FloatArray, after: FloatArray, 
     return np.stack(
         [first, first + arm * before, first + 2.0 * arm * before, last - 2.0 * arm * after, last - arm * after, last]
     )
-
-
-def _sample_corner(corner: FloatArray, before: FloatArray, after: FloatArray, reach: float) -> FloatArray:
-    return evaluate_bezier(_corner_controls(corner, before, after, reach), CORNER_POINTS)
-
-
-def _corner_cut(turn: float) -> float:
-    """Distance from the corner to the curve that begins one metre before it."""
-    before, after = heading_vector(0.0), heading_vector(turn)
-    middle = evaluate_bezier(_corner_controls(np.zeros(2), before, after, 1.0), 3)[1]
-    return max(float(np.linalg.norm(middle)), 1e-6)
 
 
 def join_from_heading(line: FloatArray, heading_rad: float, slack_m: float) -> FloatArray:
@@ -220,10 +212,11 @@ def _find_widest_turn(
 ) -> FloatArray | None:
     """The line, joined from another place and direction by a way that stays near the band."""
     way = GroundPath(line)
+    spans = [span for span in TURN_SPANS_M if span < way.length_m - 0.1] or [0.5 * way.length_m]
     for radius in TURN_RADII_M:
         found = [
             (len(turn) * 0.01 - span, span, turn)
-            for span in _join_spans(way)
+            for span in spans
             for turn in find_dubins_paths(start, heading, way.point_at(span), float(way.heading_at(span)), radius)
             if max_distance_to_line(turn[::5], band) <= slack_m
         ]
@@ -231,10 +224,6 @@ def _find_widest_turn(
             _, span, turn = min(found, key=lambda one: one[0])
             return resample_evenly(np.concatenate([turn, line[way.lengths > span + 1e-6]]))
     return None
-
-
-def _join_spans(way: GroundPath) -> list[float]:
-    return [span for span in TURN_SPANS_M if span < way.length_m - 0.1] or [0.5 * way.length_m]
 
 
 def smooth_points(points: FloatArray, over_m: float = 0.6) -> FloatArray:

@@ -27,11 +27,11 @@ from marey.base import (
     frozen,
 )
 from marey.locomotion.checks import check_number, check_positive, check_weights
-from marey.locomotion.engine.character import MAX_FRAMES, Engine
+from marey.locomotion.engine.character import MAX_FRAMES, Engine, build_clip
 from marey.locomotion.model.locomotion_model import load_model
 from marey.locomotion.plants.schedule import plant_slide_mm
 from marey.locomotion.plants.state import EFFECTOR_POINTS
-from marey.motion import Contacts, Motion, contact_positions, find_runs
+from marey.motion import Motion, contact_positions, find_runs
 from marey.skeleton import Pose, contact_points
 
 if TYPE_CHECKING:
@@ -270,27 +270,6 @@ class ScriptReport:
         )
 
 
-def measure_script(
-    script: Script, motion: Motion, parts: tuple[ScriptPart, ...], warnings: tuple[str, ...]
-) -> ScriptReport:
-    """Measure a motion part by part."""
-    joints = motion.joint_positions()
-    slides = plant_slide_mm(motion)
-    return ScriptReport(
-        name=script.name,
-        seconds=motion.num_frames / motion.rate_hz,
-        num_frames=motion.num_frames,
-        rate_hz=motion.rate_hz,
-        distance_m=_path_length_m(motion, 0, motion.num_frames),
-        slide_mean_mm={
-            name: _masked_mean(slides[:, k], _contact_track(motion, name)) for k, name in enumerate(EFFECTOR_POINTS)
-        },
-        slide_max_mm={name: float(slides[:, k].max()) for k, name in enumerate(EFFECTOR_POINTS)},
-        parts=tuple(_measure_part(script, motion, joints, part) for part in parts),
-        warnings=warnings,
-    )
-
-
 def _masked_mean(values: FloatArray, flags: BoolArray) -> float:
     return float(values[flags].mean()) if flags.any() else 0.0
 
@@ -330,7 +309,8 @@ def _measure_flight(
     """Length and time of the longest flight between two frames, and how far from its place it began."""
     assert motion.contacts is not None
     active = motion.contacts.active
-    leave, land = find_longest_run(np.asarray(~active[start:stop].any(axis=1)))
+    # The longest stretch in which nothing is down; empty if there is none
+    leave, land = max(find_runs(~active[start:stop].any(axis=1)), key=lambda run: run[1] - run[0], default=(0, 0))
     leave, land = leave + start, land + start
     if land <= leave or leave == 0 or land >= motion.num_frames:
         return {}
@@ -348,11 +328,6 @@ def _measure_flight(
 def _sides_down(motion: Motion, frame: int) -> list[str]:
     """Sides whose heel or toe is down."""
     return sorted({name.split("_", maxsplit=1)[0] for name in EFFECTOR_POINTS if _contact_track(motion, name)[frame]})
-
-
-def find_longest_run(flags: BoolArray) -> tuple[int, int]:
-    """First index and the one after the last of the longest stretch of true values; equal if there is none."""
-    return max(find_runs(flags), key=lambda run: run[1] - run[0], default=(0, 0))
 
 
 JUMP_LIMIT_S: Final = 60.0  # run-up, jump and return together
@@ -373,7 +348,21 @@ class Performance:
     @property
     def report(self) -> ScriptReport:
         """What was asked and what was measured."""
-        return measure_script(self.script, self.motion, self.parts, self.warnings)
+        script, motion = self.script, self.motion
+        joints, slides = motion.joint_positions(), plant_slide_mm(motion)
+        return ScriptReport(
+            name=script.name,
+            seconds=motion.num_frames / motion.rate_hz,
+            num_frames=motion.num_frames,
+            rate_hz=motion.rate_hz,
+            distance_m=_path_length_m(motion, 0, motion.num_frames),
+            slide_mean_mm={
+                name: _masked_mean(slides[:, k], _contact_track(motion, name)) for k, name in enumerate(EFFECTOR_POINTS)
+            },
+            slide_max_mm={name: float(slides[:, k].max()) for k, name in enumerate(EFFECTOR_POINTS)},
+            parts=tuple(_measure_part(script, motion, joints, part) for part in self.parts),
+            warnings=self.warnings,
+        )
 
 
 def perform_script(script: Script, model: LocomotionModel | None = None) -> Performance:
@@ -384,7 +373,8 @@ def perform_script(script: Script, model: LocomotionModel | None = None) -> Perf
         with player.at(index):
             player.play(index, element)
         player.parts.append(ScriptPart(index, start_s, player.time_s))
-    return Performance(script, player.motion(), tuple(player.parts), (*script.warnings, *player.remarks))
+    motion = build_clip(player.poses, script.rate_hz, np.stack(player.planted), name=script.name)
+    return Performance(script, motion, tuple(player.parts), (*script.warnings, *player.remarks))
 
 
 @dataclass(slots=True, eq=False)
@@ -494,22 +484,6 @@ class _ScriptPlayer:
         where = self.script.where(index)
         new = dict.fromkeys(f"{where}{w.message}" for w in heard if issubclass(w.category, MareyWarning))
         self.remarks += [text for text in new if text not in self.remarks]
-
-    def motion(self) -> Motion:
-        """All frames as one clip; bones that change with the size travel along."""
-        sizes = np.stack([pose.skeleton.offsets for pose in self.poses])
-        is_same = bool(np.abs(sizes - sizes[0]).max() < SAME_TIME_S)
-        from marey.lie import SO3
-
-        return Motion(
-            self.poses[0].skeleton,
-            self.script.rate_hz,
-            np.stack([pose.root_position for pose in self.poses]),
-            SO3(np.stack([pose.rotations.wxyz for pose in self.poses])),
-            contacts=Contacts(EFFECTOR_POINTS, np.stack(self.planted)),
-            translations=None if is_same else sizes,
-            name=self.script.name,
-        )
 
 
 def _add_location(script: Script, index: int, error: MareyError) -> MareyError:

@@ -6,17 +6,15 @@ beside.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError
+from marey.base import FloatArray, InputError
 from marey.blending import balance_motion
-from marey.lie import SO3
-from marey.locomotion.engine.character import Engine
+from marey.locomotion.engine.character import Engine, build_clip
 from marey.locomotion.model.locomotion_model import LocomotionModel
 from marey.locomotion.planning.corners import (
     arrive_with_heading,
@@ -32,12 +30,10 @@ from marey.locomotion.planning.ground_path import (
     resample_evenly,
 )
 from marey.locomotion.plants.clip import pivot_landing_feet
-from marey.locomotion.plants.state import EFFECTOR_POINTS
 from marey.locomotion.steering.decision import find_leap
 from marey.locomotion.steering.guide import HaltGoal, LeapGoal, PathGoal, PathGuide
 from marey.locomotion.steering.obstacles import BODY_RADIUS_M, Obstacle, find_route, shift_path_past
-from marey.motion import Contacts, Motion
-from marey.skeleton import Pose
+from marey.motion import Motion
 from marey.world import Event, River, Sketch, Wall, World
 
 MAX_JUMPED_HEIGHT_M: Final = 0.5  # [m] a taller box is walked round
@@ -147,45 +143,57 @@ def plan_sketch(engine: Engine, sketch: Sketch, *, speed_mps: float, sway_m: flo
     hurdles = list_hurdles(sketch.world)
     corners = sketch_polyline(sketch)
     if corners is None:
-        corners = _route_sketch(sketch, [h for h in hurdles if not h.is_jumpable])
+        # Without a path the way leads past the events, round what cannot be jumped over.
+        start, end = np.array(sketch.start.position), np.array(sketch.goal.position)
+        marks = [np.array(e.at) for e in sketch.events if e.at is not None]
+        boxes, stations = [h.box for h in hurdles if not h.is_jumpable], [start, *marks, end]
+        legs = [find_route(a, b, boxes, radius_m=BODY_RADIUS_M) for a, b in pairwise(stations)]
+        corners = join_points(start, np.concatenate(legs), end)
     slack = 0.5 * sketch.corridor_m - sway_m
     if slack < 0.05:
         raise InputError(
             f"the corridor is {sketch.corridor_m:.2f} m wide, and a walker sways", f"Give it {2 * sway_m + 0.1:.2f} m"
         )
     line = GroundPath(resample_evenly(corners))
-    way = GroundPath(round_corners(corners, slack) if _is_polyline(sketch) else resample_evenly(corners))
+    has_corners = sketch.path is None or sketch.path.kind == "polyline"
+    way = GroundPath(round_corners(corners, slack) if has_corners else resample_evenly(corners))
     leaps = _plan_jump_events(engine, sketch, way, speed_mps)
     for hurdle in sorted(hurdles, key=lambda h: way.nearest(h.box.position)):
         way, leap = _pass_hurdle(engine, way, hurdle, slack, speed_mps)
         if leap is not None:
             leaps = [one for one in leaps if abs(one[0] - leap.along_m) > leap.length_m + 0.5] + [(leap.along_m, leap)]
-    way = _apply_end_headings(way, sketch, slack)
-    goals = _order_goals(sketch, way, [leap for _, leap in leaps])
-    _check_passes(sketch, way)
-    return SketchPlan(way, tuple(goals), line.points)
-
-
-def _is_polyline(sketch: Sketch) -> bool:
-    return sketch.path is None or sketch.path.kind == "polyline"
-
-
-def _route_sketch(sketch: Sketch, solid: Sequence[Hurdle]) -> FloatArray:
-    start, goal = np.array(sketch.start.position), np.array(sketch.goal.position)
-    marks = [np.array(e.at) for e in sketch.events if e.at is not None]
-    boxes, stations = [h.box for h in solid], [start, *marks, goal]
-    legs = [find_route(a, b, boxes, radius_m=BODY_RADIUS_M) for a, b in pairwise(stations)]
-    return join_points(start, np.concatenate(legs), goal)
-
-
-def _apply_end_headings(way: GroundPath, sketch: Sketch, slack: float) -> GroundPath:
-    """Begin and end in the directions of the stands."""
+    # The way begins and ends in the directions of the stands.
     points = way.points
     if sketch.start.heading_deg is not None:
         points = join_from_heading(points, float(np.radians(sketch.start.heading_deg)), slack)
     if sketch.goal.heading_deg is not None:
         points = arrive_with_heading(points, float(np.radians(sketch.goal.heading_deg)), slack)
-    return GroundPath(points)
+    way = GroundPath(points)
+    # Leaps and stops in the order of the way, and the stand at its end
+    goals: list[PathGoal] = [HaltGoal(way.length_m, REST_S)]
+    goals += [_stop_goal(event, way) for event in sketch.events if event.kind == "stop"]
+    for _, goal in leaps:
+        if goal.kind == "standing":
+            goals.append(HaltGoal(goal.along_m - 1e-3, 0.2))
+        elif _total_bend(way, goal.along_m - STRAIGHT_BEFORE_M, goal.along_m + goal.length_m + 0.5) > STRAIGHT_RAD:
+            x, z = way.point_at(goal.along_m)
+            raise InputError(
+                f"the way bends at the jump at ({x:.2f}, {z:.2f})", "Straighten it there over three metres"
+            )
+        goals.append(goal)
+    goals.sort(key=lambda goal: goal.along_m)
+    # Every event lies near the way.
+    most = max(PASS_RADIUS_M, 0.5 * sketch.corridor_m)
+    for event in sketch.events:
+        if event.at is None:
+            continue
+        gap = float(np.linalg.norm(way.points - np.array(event.at), axis=1).min())
+        if gap > most:
+            raise InputError(
+                f"the {event.kind} event at ({event.at[0]:.2f}, {event.at[1]:.2f}) is {gap:.2f} m from the path",
+                "Lead the path there, or move the event",
+            )
+    return SketchPlan(way, tuple(goals), line.points)
 
 
 def _pass_hurdle(
@@ -262,38 +270,9 @@ def _plan_jump_event(engine: Engine, event: Event, along: float, speed_mps: floa
     return LeapGoal(along, event.length_m, kind)
 
 
-def _order_goals(sketch: Sketch, way: GroundPath, leaps: Sequence[LeapGoal]) -> list[PathGoal]:
-    """Leaps and stops in the order of the way, and the stand at its end."""
-    goals: list[PathGoal] = [HaltGoal(way.length_m, REST_S)]
-    goals += [_stop_goal(event, way) for event in sketch.events if event.kind == "stop"]
-    for leap in leaps:
-        if leap.kind == "standing":
-            goals.append(HaltGoal(leap.along_m - 1e-3, 0.2))
-        elif _total_bend(way, leap.along_m - STRAIGHT_BEFORE_M, leap.along_m + leap.length_m + 0.5) > STRAIGHT_RAD:
-            x, z = way.point_at(leap.along_m)
-            raise InputError(
-                f"the way bends at the jump at ({x:.2f}, {z:.2f})", "Straighten it there over three metres"
-            )
-        goals.append(leap)
-    return sorted(goals, key=lambda goal: goal.along_m)
-
-
 def _stop_goal(event: Event, way: GroundPath) -> HaltGoal:
     assert event.at is not None
     return HaltGoal(way.nearest(event.at), STOP_S if event.seconds is None else event.seconds)
-
-
-def _check_passes(sketch: Sketch, way: GroundPath) -> None:
-    most = max(PASS_RADIUS_M, 0.5 * sketch.corridor_m)
-    for event in sketch.events:
-        if event.at is None:
-            continue
-        gap = float(np.linalg.norm(way.points - np.array(event.at), axis=1).min())
-        if gap > most:
-            raise InputError(
-                f"the {event.kind} event at ({event.at[0]:.2f}, {event.at[1]:.2f}) is {gap:.2f} m from the path",
-                "Lead the path there, or move the event",
-            )
 
 
 DEFAULT_SPEED_MPS: Final = 1.3  # of a sketch that does not say
@@ -416,15 +395,4 @@ def _record_walk(engine: Engine, plan: SketchPlan, speed: float, run: float, rat
         if engine.time_s > longest:
             x, z = engine.position
             raise InputError(f"no end after {longest:.0f} s, at ({x:.2f}, {z:.2f})", "Simplify the sketch there")
-    return _build_motion(poses, np.array(contacts), rate_hz)
-
-
-def _build_motion(poses: list[Pose], contacts: BoolArray, rate_hz: float) -> Motion:
-    return Motion(
-        poses[-1].skeleton,
-        rate_hz,
-        np.stack([pose.root_position for pose in poses]),
-        SO3(np.stack([pose.rotations.wxyz for pose in poses])),
-        Contacts(EFFECTOR_POINTS, contacts),
-        name="follow",
-    )
+    return build_clip(poses, rate_hz, np.array(contacts), name="follow")

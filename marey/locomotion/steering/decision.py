@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from marey.base import FloatArray
 from marey.locomotion.model.locomotion_model import LocomotionModel
 from marey.locomotion.planning.ground_path import GroundPath, heading_vector
 from marey.locomotion.planning.run_up import clamp_approach_speed
 from marey.locomotion.steering.obstacles import BODY_RADIUS_M, Extent, Obstacle, find_detour
-from marey.skeleton import Skeleton, foot_points, joint_frames
+from marey.skeleton import foot_points, joint_frames
 
 if TYPE_CHECKING:
     from marey.locomotion.engine.character import Engine
@@ -47,41 +46,29 @@ def measure_clearance(plan: LeapPlan, height_m: float) -> LeapClearance:
         height_m: of the obstacle.
     """
     times = np.linspace(0.0, plan.duration_s, NUM_FRAMES)
-    ahead, up, joint = _sole_paths(plan, times)
-    take_off, landing = (RIGHT_POINTS, LEFT_POINTS) if plan.side == 0 else (LEFT_POINTS, RIGHT_POINTS)
-    stance = int(np.searchsorted(times, 0.5 * plan.times_s[0]))
-    landed = min(int(np.searchsorted(times, 0.5 * (plan.times_s[1] + plan.times_s[2]))), NUM_FRAMES - 1)
-    toe, heel = float(ahead[stance, take_off][TOE_END]), float(ahead[landed, landing][HEEL])
-    low = _low_intervals(ahead, up, max(height_m, SOLE_M))
-    low = np.sort(
-        np.concatenate([low[(low > toe - SEARCH_MARGIN_M) & (low < heel + SEARCH_MARGIN_M)], [toe, max(heel, toe)]])
-    )
-    widest = int(np.argmax(np.diff(low)))
-    start, stop = float(low[widest]), float(low[widest + 1])
-    return LeapClearance(start - toe, stop - start, heel - stop, toe - float(joint[stance]))
-
-
-def _low_intervals(ahead: FloatArray, up: FloatArray, height: float) -> FloatArray:
-    """Places ``(K,)`` along the way over which a point of a foot is low; fast points leave no holes between frames."""
-    is_low = np.minimum(up[:-1], up[1:]) < height
-    before, after, u = ahead[:-1][is_low][:, None], ahead[1:][is_low][:, None], np.linspace(0.0, 1.0, 6)
-    return ((1.0 - u) * before + u * after).ravel()
-
-
-def _sole_paths(plan: LeapPlan, times: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Forward places and heights ``(T, 6)`` [m] of the sole's points, and forward places of the take-off toe joint."""
+    # Forward places and heights `(T, 6)` [m] of the sole's points, and forward places of the take-off toe joint
     frames = [plan.frame(float(t)) for t in times]
     roots, rotations = np.stack([f.root for f in frames]), np.stack([f.rotations for f in frames])
     points = foot_points(plan.skeleton)
     positions, R_world_joint = joint_frames(plan.skeleton, roots, rotations)
     soles = points.positions(positions, R_world_joint)
     forward = np.array([np.sin(plan.heading_rad), 0.0, np.cos(plan.heading_rad)])
-    toe = _toe_joint(plan.skeleton, plan.side)
-    return soles @ forward, soles[..., 1], positions[:, toe] @ forward
-
-
-def _toe_joint(skeleton: Skeleton, side: int) -> int:
-    return skeleton.index("right_foot" if side == 0 else "left_foot")
+    toe_joint = plan.skeleton.index("right_foot" if plan.side == 0 else "left_foot")
+    ahead, up, joint = soles @ forward, soles[..., 1], positions[:, toe_joint] @ forward
+    take_off, landing = (RIGHT_POINTS, LEFT_POINTS) if plan.side == 0 else (LEFT_POINTS, RIGHT_POINTS)
+    stance = int(np.searchsorted(times, 0.5 * plan.times_s[0]))
+    landed = min(int(np.searchsorted(times, 0.5 * (plan.times_s[1] + plan.times_s[2]))), NUM_FRAMES - 1)
+    toe, heel = float(ahead[stance, take_off][TOE_END]), float(ahead[landed, landing][HEEL])
+    # Places `(K,)` along the way over which a point of a foot is low; fast points leave no holes between frames
+    is_low = np.minimum(up[:-1], up[1:]) < max(height_m, SOLE_M)
+    before, after, u = ahead[:-1][is_low][:, None], ahead[1:][is_low][:, None], np.linspace(0.0, 1.0, 6)
+    low = ((1.0 - u) * before + u * after).ravel()
+    low = np.sort(
+        np.concatenate([low[(low > toe - SEARCH_MARGIN_M) & (low < heel + SEARCH_MARGIN_M)], [toe, max(heel, toe)]])
+    )
+    widest = int(np.argmax(np.diff(low)))
+    start, stop = float(low[widest]), float(low[widest + 1])
+    return LeapClearance(start - toe, stop - start, heel - stop, toe - float(joint[stance]))
 
 
 MEAN_ACCELERATION: Final = 0.5  # [m/s²] a harder run-up is not tried; [Glardon2005]_ §IV.1.2 prints no value

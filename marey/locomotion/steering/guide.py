@@ -181,7 +181,10 @@ class PathGuide:
         if isinstance(goal, LeapGoal) and goal.along_m - self.along_m < RUN_UP_M:
             if self._plan_leap(engine, goal):
                 return
-            self._check_takeoff_missed(goal)
+            if goal.along_m - self.along_m < TOO_LATE_M:
+                x, z = self.way.point_at(goal.along_m)
+                why = self.trouble or "the way is not straight before it"
+                raise InputError(f"the jump at ({x:.2f}, {z:.2f}) cannot be made: {why}", "Give it a longer run-up")
         end = self.way if goal is None or isinstance(goal, LeapGoal) else self.way.until(goal.along_m)
         last = 0.0 if isinstance(goal, HaltGoal) else None
         now = engine.parameters
@@ -243,18 +246,12 @@ class PathGuide:
         """Ask for the jump once the way is straight up to it."""
         if goal.kind == "standing":
             return self._ask(engine)
-        if self._is_straight(engine, goal):
-            return self._ask(engine)
-        return self._plan_approach(engine, goal)
-
-    def _is_straight(self, engine: Engine, goal: LeapGoal) -> bool:
         s, heading = np.linspace(self.along_m, goal.along_m, 20), float(self.way.heading_at(goal.along_m))
         off = np.angle(np.exp(1j * (engine.heading_rad - heading)))
         bend = float(np.abs(self.way.heading_at(s) - heading).max())
-        return max(bend, abs(float(off))) <= STRAIGHT_APPROACH_RAD and abs(engine.parameters.turn_rate) < SLOW_TURN
-
-    def _plan_approach(self, engine: Engine, goal: LeapGoal) -> bool:
-        """Follow a profile along a bent way up to the take-off; the engine takes over where it is straight."""
+        if max(bend, abs(float(off))) <= STRAIGHT_APPROACH_RAD and abs(engine.parameters.turn_rate) < SLOW_TURN:
+            return self._ask(engine)
+        # Follow a profile along a bent way up to the take-off; the engine takes over where it is straight
         found = plan_approach_profile(engine, goal.length_m, goal.kind, goal.along_m - self.along_m)
         if isinstance(found, str):
             self.trouble = found
@@ -267,12 +264,6 @@ class PathGuide:
         self._feet = (foot, "left" if foot == "right" else "right")
         self._follow(engine, schedule_from_profile(profile, self.along_m))
         return True
-
-    def _check_takeoff_missed(self, goal: LeapGoal) -> None:
-        if goal.along_m - self.along_m < TOO_LATE_M:
-            x, z = self.way.point_at(goal.along_m)
-            why = self.trouble or "the way is not straight before it"
-            raise InputError(f"the jump at ({x:.2f}, {z:.2f}) cannot be made: {why}", "Give it a longer run-up")
 
     def _ask(self, engine: Engine) -> bool:
         goal = self.goals[0]

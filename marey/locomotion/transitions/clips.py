@@ -10,37 +10,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import acos, cos, sin, sqrt
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray, kernel
 from marey.lie.kernels import exp, multiply, quaternion_at, rotate, write_rotation
 from marey.locomotion.model.locomotion_model import EFFECTORS, EVENTS
-from marey.locomotion.model.synthesis import write_effectors
-from marey.locomotion.model.walker import NEVER_S, make_body_arrays
+from marey.locomotion.model.synthesis import BodyArrays, write_effectors
+from marey.locomotion.model.walker import NEVER_S, GaitWalker, make_body_arrays
 from marey.skeleton import Skeleton
-
-if TYPE_CHECKING:
-    from marey.locomotion.model.synthesis import BodyArrays
-
-
-@kernel
-def interpolate_row(rows: FloatArray, phase: float) -> FloatArray:
-    """Catmull-Rom between the rows ``(N, D)`` of a clip that runs once, phase 0 to 1; the ends hold."""
-    last = rows.shape[0] - 1
-    place = min(max(phase, 0.0), 1.0) * last
-    i = min(int(place), last - 1)
-    u = place - i
-    out = np.empty(rows.shape[1])
-    for k in range(rows.shape[1]):
-        start, stop = rows[i, k], rows[i + 1, k]
-        before = rows[i - 1, k] if i > 0 else 3.0 * rows[0, k] - 3.0 * rows[1, k] + rows[2, k]
-        after = rows[i + 2, k] if i + 2 <= last else 3.0 * stop - 3.0 * start + rows[i - 1, k]
-        slope, end_slope, rise = 0.5 * (stop - before), 0.5 * (after - start), stop - start
-        cubic = slope + end_slope - 2.0 * rise
-        out[k] = start + u * (slope + u * (3.0 * rise - 2.0 * slope - end_slope + u * cubic))
-    return out
 
 
 @kernel
@@ -58,7 +37,19 @@ def write_jump_frame(
 
     A mirrored jump has left and right exchanged, ``S R S`` with ``S = diag(-1, 1, 1)``.
     """
-    row = interpolate_row(rows, phase)
+    # Catmull-Rom between the rows of a clip that runs once, phase 0 to 1; the ends hold.
+    last = rows.shape[0] - 1
+    place = min(max(phase, 0.0), 1.0) * last
+    i = min(int(place), last - 1)
+    u = place - i
+    row = np.empty(rows.shape[1])
+    for c in range(rows.shape[1]):
+        start, stop = rows[i, c], rows[i + 1, c]
+        before = rows[i - 1, c] if i > 0 else 3.0 * rows[0, c] - 3.0 * rows[1, c] + rows[2, c]
+        after = rows[i + 2, c] if i + 2 <= last else 3.0 * stop - 3.0 * start + rows[i - 1, c]
+        slope, end_slope, rise = 0.5 * (stop - before), 0.5 * (after - start), stop - start
+        cubic = slope + end_slope - 2.0 * rise
+        row[c] = start + u * (slope + u * (3.0 * rise - 2.0 * slope - end_slope + u * cubic))
     for j in range(rotations.shape[0]):
         k = opposite[j] if is_mirrored else j
         w, x, y, z = multiply(quaternion_at(means, k), exp((row[3 + 3 * k], row[4 + 3 * k], row[5 + 3 * k])))
@@ -110,27 +101,19 @@ class PoseFrame(NamedTuple):
     rotations: FloatArray  # (J, 4) wxyz, the root's first
 
 
-class GaitClip(Protocol):
-    """Walking or running with frozen parameters."""
+@dataclass(frozen=True, slots=True, eq=False)
+class ConstantGait:
+    """Walking or running with frozen parameters, by phase."""
 
-    @property
-    def speed(self) -> float:
-        """Forward speed [m/s]."""
-        ...
-
-    @property
-    def frequency_hz(self) -> float:
-        """Cycles per second."""
-        ...
-
-    @property
-    def events(self) -> FloatArray:
-        """Unwrapped phases ``(8,)`` of the foot events, in the order of EVENTS."""
-        ...
+    walker: GaitWalker
+    speed: float  # [m/s]
+    run: float
+    frequency_hz: float
+    events: FloatArray  # (8,) unwrapped phases of the foot events, in the order of EVENTS
 
     def frame(self, phase: float) -> PoseFrame:
         """Pose at any phase, relative to the carriage."""
-        ...
+        return PoseFrame(*self.walker.pose_at(phase, self.speed, self.run, np.zeros(2), 0.0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -28,8 +28,8 @@ from marey.locomotion.transitions.alignment import (
 )
 from marey.locomotion.transitions.clips import (
     RIGHT,
+    ConstantGait,
     FootholdSchedule,
-    GaitClip,
     JumpClip,
     PoseFrame,
     Span,
@@ -55,7 +55,7 @@ class LeapPlan:
     """
 
     skeleton: Skeleton
-    gait: GaitClip
+    gait: ConstantGait
     jump: JumpClip
     side: int  # RIGHT or LEFT: the take-off foot
     heading_rad: float
@@ -91,10 +91,18 @@ class LeapPlan:
         """Raw pose at a time since the heel strike [s]."""
         toe_off, strike, _ = self.times_s
         if time_s < toe_off:
-            return self._blend_in(self.into.progress(time_s))
+            p = self.into.progress(time_s)
+            phase, jump_phase = self.into.phases(p)
+            return blend_frames(
+                self._gait(self.start, self.into.a[0], phase), self._jump(jump_phase), BLEND_WEIGHTS[self.weight](p)
+            )
         if time_s < strike:
             return self._jump(self._jump_phase(time_s))
-        return self._blend_out(self.out.progress(time_s - strike))
+        p = self.out.progress(time_s - strike)
+        jump_phase, phase = self.out.phases(p)
+        return blend_frames(
+            self._jump(jump_phase), self._gait(self.landing, self.out.b[0], phase), BLEND_WEIGHTS[self.weight](p)
+        )
 
     def jump_phase(self, time_s: float) -> float:
         """Phase of the jump at a time since the heel strike."""
@@ -135,18 +143,6 @@ class LeapPlan:
     def _gait(self, start: FloatArray, window: float, phase: float) -> PoseFrame:
         return place_frame(self.gait.frame(phase), self._carriage(start, phase - window), self.heading_rad)
 
-    def _blend_in(self, p: float) -> PoseFrame:
-        phase, jump_phase = self.into.phases(p)
-        return blend_frames(
-            self._gait(self.start, self.into.a[0], phase), self._jump(jump_phase), BLEND_WEIGHTS[self.weight](p)
-        )
-
-    def _blend_out(self, p: float) -> PoseFrame:
-        jump_phase, phase = self.out.phases(p)
-        return blend_frames(
-            self._jump(jump_phase), self._gait(self.landing, self.out.b[0], phase), BLEND_WEIGHTS[self.weight](p)
-        )
-
     def after(self, time_s: float) -> PoseFrame:
         """Pose of the gait alone at a time past the end [s of the plan], if nothing is changed."""
         phase = self.out.b[1] + (time_s - self.duration_s) * self.gait.frequency_hz
@@ -164,7 +160,7 @@ SWING_ALIGNMENT: Final = (
 
 def plan_leap(
     skeleton: Skeleton,
-    gait: GaitClip,
+    gait: ConstantGait,
     jump: JumpClip,
     position: FloatArray,
     heading_rad: float,
@@ -210,7 +206,7 @@ class LeapStances(NamedTuple):
     landing: HeldStance
 
 
-def _make_leap_stances(skeleton: Skeleton, gait: GaitClip, jump: JumpClip, side: int) -> LeapStances:
+def _make_leap_stances(skeleton: Skeleton, gait: ConstantGait, jump: JumpClip, side: int) -> LeapStances:
     ankle, other = (0, 2) if side == RIGHT else (2, 0)
     leaving, landing = split_gait_events(gait.events, side)
     flat = 0.5 * float(jump.events[TOE_STRIKE] + jump.events[HEEL_OFF])
@@ -223,7 +219,7 @@ def _make_leap_stances(skeleton: Skeleton, gait: GaitClip, jump: JumpClip, side:
 
 
 def align_windows(
-    stances: LeapStances, gait: GaitClip, jump: JumpClip, side: int, phase: float | None, rate: str
+    stances: LeapStances, gait: ConstantGait, jump: JumpClip, side: int, phase: float | None, rate: str
 ) -> tuple[Alignment, Alignment]:
     """Windows of both blends: the stance of the take-off foot, and of the landing foot.
 
@@ -400,14 +396,6 @@ def plan_standing_jump(
     ground = (jump.events[2] * jump.duration_s, (1.0 - jump.events[5]) * jump.duration_s)
     blends = tuple(min(GROUND_FRACTION * span, MAX_BLEND_S) for span in ground)
     return StandingJumpPlan(skeleton, stand, jump, heading_rad, start, anchor, end, (blends[0], blends[1]))
-
-
-def schedule_standing_footholds(plan: StandingJumpPlan) -> FootholdSchedule:
-    """Foot plants of a two-foot jump: both feet leave and land alike."""
-    heel_off, toe_off, strike, toe_strike = plan.jump.events[2:6] * plan.duration_s
-    ankle = [(-np.inf, heel_off), (strike, np.inf)]
-    toe = [(-np.inf, toe_off), (toe_strike, np.inf)]
-    return schedule_footholds(plan.skeleton, plan.frame, {0: ankle, 1: toe, 2: ankle, 3: toe})
 
 
 def _ankle_midpoint(skeleton: Skeleton, frame: PoseFrame) -> FloatArray:

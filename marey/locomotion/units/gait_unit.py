@@ -140,11 +140,6 @@ def straighten_cycle(root: FloatArray, wxyz: FloatArray, heading_rad: float) -> 
     return Cycle(R_turn @ root, turned)
 
 
-def centre_root_path(root: FloatArray) -> FloatArray:
-    """Root path ``(N, 3)`` about the middle of its sway on the ground; heights stay."""
-    return root - root.mean(axis=0) * np.array([1.0, 0.0, 1.0])
-
-
 def warp_phases(count: int, opposite: float) -> FloatArray:
     r"""Phases ``(N,)`` of the source at which to sample so that the other foot strikes at one half.
 

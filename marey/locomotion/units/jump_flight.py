@@ -101,7 +101,11 @@ def ground_root_path(
     for feet, is_down in air.stances(times):
         low = np.minimum(geometry.heels[:, feet, 1], geometry.balls[:, feet, 1]).mean(axis=1) + root[:, 1]
         heel, toe = (part[:, feet].mean(axis=1) + root for part in (geometry.heels, geometry.toes))
-        slide = _support_slide(heel, toe, roll, is_down)
+        # How far `(N, 3)` the support has slid since the stance began; what was rolled over does not count
+        middle = 0.5 * (roll[1:] + roll[:-1])[:, None]
+        steps = (1.0 - middle) * np.diff(heel, axis=0) + middle * np.diff(toe, axis=0)
+        steps *= (is_down[1:] & is_down[:-1])[:, None]
+        slide = np.concatenate([np.zeros((1, 3)), np.cumsum(steps, axis=0)])
         slide[:, 1] = low
         rows = np.flatnonzero(is_down)
         slide[rows] = _smooth_triangular(slide[rows])
@@ -129,14 +133,6 @@ def _smooth_triangular(values: FloatArray) -> FloatArray:
     padded = np.concatenate([first, values, last])
     taps = np.convolve(np.ones(reach + 1), np.ones(reach + 1)) / (reach + 1) ** 2
     return np.stack([np.convolve(column, taps, mode="valid") for column in padded.T], axis=1)
-
-
-def _support_slide(heel: FloatArray, toe: FloatArray, roll: FloatArray, is_down: BoolArray) -> FloatArray:
-    """How far ``(N, 3)`` the support has slid since the stance began; what was rolled over does not count."""
-    middle = 0.5 * (roll[1:] + roll[:-1])[:, None]
-    steps = (1.0 - middle) * np.diff(heel, axis=0) + middle * np.diff(toe, axis=0)
-    steps *= (is_down[1:] & is_down[:-1])[:, None]
-    return np.concatenate([np.zeros((1, 3)), np.cumsum(steps, axis=0)])
 
 
 def fit_ballistic_path(
@@ -258,13 +254,13 @@ def hold_jump_feet(
         toe, ankle = (positions[:, HUMAN.index(f"{side}_{part}")] for part in ("foot", "ankle"))
         shift = sum((_toe_shift(toe, times, s) for s in stances if s.side == side), start=np.zeros_like(toe))
         low = soles[:, [points.index(f"{side}_{part}") for part in ("heel", "toe")], 1].min(axis=1) + shift[:, 1]
-        shift[:, 1] += np.where(_has_toes_down(times, stances, side), 0.0, _sole_lift(low))
+        shift[:, 1] += np.where(
+            np.any([(times >= s.toes_s) & (times <= s.off_s) for s in stances if s.side == side], axis=0),
+            0.0,
+            _sole_lift(low),
+        )
         motion = solve_two_bone(motion, _leg_limb(side), ankle + shift, stretch=MAX_LEG_EXTENSION).motion
     return motion.rotations.wxyz
-
-
-def _has_toes_down(times: FloatArray, stances: tuple[StanceTimes, ...], side: str) -> BoolArray:
-    return np.any([(times >= s.toes_s) & (times <= s.off_s) for s in stances if s.side == side], axis=0)
 
 
 def _toe_shift(toe: FloatArray, times: FloatArray, stance: StanceTimes) -> FloatArray:

@@ -136,13 +136,6 @@ def leaving_and_landing_feet(kind: str) -> tuple[tuple[str, ...], tuple[str, ...
     return (BOTH_FEET, BOTH_FEET) if kind == "standing" else (("right",), ("left",))
 
 
-def flight_edge_rows(kind: str) -> list[int]:
-    """Canonical rows of toe off and heel strike."""
-    steps = canonical_steps(kind)
-    middle = len(steps) // 2
-    return [sum(steps[:middle]), sum(steps[: middle + 1])]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class JumpDraft:
     """Rows at the canonical instants, how long their pieces last, and where in them the feet strike and leave."""

@@ -12,20 +12,19 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError, IntArray
+from marey.base import BoolArray, FloatArray, InputError
 from marey.kinematics import retarget
 from marey.lie import SO3
 from marey.locomotion.units.gait_unit import (
     Cycle,
     MotionUnit,
-    centre_root_path,
     close_cycle,
     closing_residual,
     resample_cycle,
     straighten_cycle,
     warp_phases,
 )
-from marey.motion import GaitCycle, Motion, align_to_ground, check_time_base, gait_cycles, headings, lowpass
+from marey.motion import GaitCycle, Motion, align_to_ground, gait_cycles, headings, lowpass
 from marey.skeleton import HUMAN, Skeleton, foot_points, joint_frames, leg_length, role_map
 
 FLIP_RAD_S: Final = float(np.deg2rad(30.0)) * 120.0  # [rad/s] no joint of a walking or running body turns faster
@@ -44,46 +43,30 @@ def repair_joint_flips(motion: Motion) -> tuple[Motion, tuple[str, ...]]:
     """Bridge short flips of single joints by the shortest arc; what was done to limbs, one sentence each."""
     wxyz = motion.rotations.wxyz.copy()
     fast = joint_angular_speeds(wxyz, motion.rate_hz) > FLIP_RAD_S
-    limbs = find_limb_joints(motion)
+    # Repairs of arms, legs and trunk are told; toes and fingers tremble in every capture.
+    roles = role_map(motion.skeleton).joints
+    limbs = {motion.skeleton.names[j] for role, j in roles.items() if not role.endswith(("_foot", "_wrist"))}
     notes: list[str] = []
     for joint in np.flatnonzero(fast.any(axis=0)).tolist():
-        for first, last in _find_flip_intervals(np.flatnonzero(fast[:, joint]), motion):
-            wxyz[first : last + 1, joint] = _interpolate_gap(wxyz[first, joint], wxyz[last, joint], last - first + 1)
+        # Flips near each other are one cluster; clusters that are too long, or at an end, are left.
+        clusters: list[tuple[int, int]] = []
+        for flip in np.flatnonzero(fast[:, joint]).tolist():
+            if clusters and flip - clusters[-1][1] <= FLIP_CLUSTER_GAP_S * motion.rate_hz:
+                clusters[-1] = (clusters[-1][0], flip)
+            else:
+                clusters.append((flip, flip))
+        for begin, end in clusters:
+            first, last = begin - FLIP_MARGIN_FRAMES, end + 1 + FLIP_MARGIN_FRAMES
+            if first < 0 or last >= motion.num_frames or last - first > MAX_SPAN_S * motion.rate_hz:
+                continue
+            count = last - first + 1
+            start = SO3(np.broadcast_to(wxyz[first, joint], (count, 4)))
+            wxyz[first : last + 1, joint] = start.slerp(SO3(wxyz[last, joint]), np.linspace(0.0, 1.0, count)).wxyz
             if motion.skeleton.names[joint] in limbs:
                 notes.append(f"{motion.name}: '{motion.skeleton.names[joint]}' bridged over frames {first} to {last}")
     if not fast.any():
         return motion, ()
     return replace(motion, rotations=SO3(wxyz), source=None), tuple(notes)
-
-
-def find_limb_joints(motion: Motion) -> frozenset[str]:
-    """Names of the joints of a clip's arms, legs and trunk: toes and fingers tremble in every capture."""
-    roles = role_map(motion.skeleton).joints
-    return frozenset(
-        motion.skeleton.names[joint] for role, joint in roles.items() if not role.endswith(("_foot", "_wrist"))
-    )
-
-
-def _find_flip_intervals(jumps: IntArray, motion: Motion) -> list[tuple[int, int]]:
-    """First and last frame to be trusted round each cluster of jumps; clusters too long, or at an end, are left."""
-    clusters: list[tuple[int, int]] = []
-    for jump in jumps.tolist():
-        if clusters and jump - clusters[-1][1] <= FLIP_CLUSTER_GAP_S * motion.rate_hz:
-            clusters[-1] = (clusters[-1][0], jump)
-        else:
-            clusters.append((jump, jump))
-    spans = [(begin - FLIP_MARGIN_FRAMES, end + 1 + FLIP_MARGIN_FRAMES) for begin, end in clusters]
-    longest = MAX_SPAN_S * motion.rate_hz
-    return [(a, b) for a, b in spans if a >= 0 and b < motion.num_frames and b - a <= longest]
-
-
-def _interpolate_gap(start: FloatArray, end: FloatArray, count: int) -> FloatArray:
-    return SO3(np.broadcast_to(start, (count, 4))).slerp(SO3(end), np.linspace(0.0, 1.0, count)).wxyz
-
-
-def check_frame_rate(motion: Motion) -> str | None:
-    """Why the frame rate of a clip is doubted, or ``None``: gravity in flight and the tempo of the limbs tell."""
-    return check_time_base(motion).warning
 
 
 NUM_FRAMES: Final = 50  # of a unit; the thesis has 25, half as many as a run needs
@@ -98,10 +81,7 @@ CADENCES: Final = {"walk": (0.6, 1.3), "run": (0.8, 1.18)}
 LEG_JOINTS: Final = tuple(f"{side}_{part}" for side in ("left", "right") for part in ("hip", "knee", "ankle"))
 LIMB_JOINTS: Final = (*LEG_JOINTS, *(f"{side}_{part}" for side in ("left", "right") for part in ("shoulder", "elbow")))
 ANKLE_HEIGHT_FRACTION: Final = 0.039 / 0.491  # height of the ankle over thigh and shank, [Winter2009]_ fig. 4.1
-LANDED_HEIGHT_FRACTION: Final = {
-    "walk": 0.01,
-    "run": 0.03,
-}  # [-] of the leg: a sole so near its lowest has struck; runs sink in
+LANDED_HEIGHT_FRACTION: Final = {"walk": 0.01, "run": 0.03}  # [-] of the leg: a sole so near its lowest has struck
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +119,7 @@ def segment_clip(
     whole, notes = repair_joint_flips(motion)
     body = align_to_ground(retarget(whole, skeleton, contacts=False))
     smooth = lowpass(body, SMOOTHING_HZ[gait]) if body.rate_hz > 2.5 * SMOOTHING_HZ[gait] else body
-    leg_m = measure_leg_length(motion.skeleton)
+    leg_m, own_leg_m = measure_leg_length(motion.skeleton), measure_leg_length(skeleton)
     units: list[MotionUnit] = []
     rejected: list[RejectedCycle] = []
     for cycle in gait_cycles(body):
@@ -148,8 +128,13 @@ def segment_clip(
             rejected.append(RejectedCycle(motion.name, cycle.start, cycle.stop, found))
             continue
         unit = replace(found, subject=subject, gait=gait, clip=motion.name, leg_length_m=leg_m)
-        unit = scaled_speed(unit, measure_leg_length(skeleton))
-        ratio = unit_cadence(unit, measure_leg_length(skeleton)) / expected_cadence(unit.speed_n, gait)
+        # The cycle was measured on the model's body, all lengths scaled by the legs: its speed becomes the performer's
+        # own, and is normalised so that equal Froude numbers are equal speeds.
+        scale = own_leg_m / leg_m
+        speed_mps = unit.speed_mps / scale
+        unit = replace(unit, speed_mps=speed_mps, speed_n=speed_mps * np.sqrt(scale) / own_leg_m)
+        cadence = float(np.sqrt(leg_m / own_leg_m)) / unit.duration_s
+        ratio = cadence / expected_cadence(unit.speed_n, gait)
         if not CADENCES[gait][0] < ratio < CADENCES[gait][1]:
             reason = f"{ratio:.2f} times the usual cadence of a {gait}"
             rejected.append(RejectedCycle(motion.name, cycle.start, cycle.stop, reason))
@@ -158,29 +143,19 @@ def segment_clip(
     return units, rejected, list(notes)
 
 
-def unit_cadence(unit: MotionUnit, leg_m: float) -> float:
-    """Cycles per second [Hz] of a unit, scaled to the model's legs."""
-    return float(np.sqrt(unit.leg_length_m / leg_m)) / unit.duration_s
-
-
 def expected_cadence(speed_n: float, gait: str) -> float:
     """Cycles per second [Hz] at a normalised speed [1/s], over 346 walks and 111 runs of public captures."""
     return 0.776 * speed_n**0.425 if gait == "walk" else 1.03 + 0.127 * speed_n
 
 
-def scaled_speed(unit: MotionUnit, leg_m: float) -> MotionUnit:
-    """Speed as the performer had it, and normalised so that equal Froude numbers are equal speeds.
-
-    The cycle was measured on the model's body, all lengths scaled by the legs: ``speed_mps`` comes in on that body.
-    """
-    ratio = leg_m / unit.leg_length_m  # lengths on the model's body over lengths on the performer's
-    own = unit.speed_mps / ratio
-    return replace(unit, speed_mps=own, speed_n=own * np.sqrt(ratio) / leg_m)
-
-
 def _build_unit(smooth: Motion, body: Motion, cycle: GaitCycle, num_frames: int, landed: float) -> MotionUnit | str:
     """One unit on the body it was captured on, or why not; the right foot strikes at its first frame."""
-    start, stop, opposite = _find_strikes(body, cycle, landed)
+    # Strikes are moved from the farthest reach to where the sole meets the ground.
+    heights = compute_sole_heights(body)
+    other = "left" if cycle.side == "right" else "right"
+    start = _find_landing_frame(heights[cycle.side], cycle.start, body, landed)
+    stop = _find_landing_frame(heights[cycle.side], cycle.stop, body, landed)
+    opposite = _find_landing_frame(heights[other], cycle.opposite, body, landed)
     turn = (headings(body)[start:stop] - cycle.heading_rad + np.pi) % (2.0 * np.pi) - np.pi
     if abs(float(np.mean(turn))) > MAX_SIDEWAYS_RAD:
         return "sideways or backwards"
@@ -190,23 +165,34 @@ def _build_unit(smooth: Motion, body: Motion, cycle: GaitCycle, num_frames: int,
     speed = joint_angular_speeds(body.rotations.wxyz[start : stop + 1][:, joints], body.rate_hz).max()
     if speed > FLIP_RAD_S:
         return f"a joint turns at {np.rad2deg(speed):.0f} degrees a second"
-    stop = _find_closing_frame(smooth, start, stop)
+    # The end of the cycle slides to the frame whose pose is nearest to its start.
     legs = [body.skeleton.index(name) for name in LEG_JOINTS]
-    residual = closing_residual(smooth.rotations.wxyz[start], smooth.rotations.wxyz[stop])[legs].max()
+    wxyz, reach = smooth.rotations.wxyz[:, legs], round(CYCLE_END_SEARCH * (stop - start))
+    tried = range(stop - reach, min(stop + reach, smooth.num_frames - 1) + 1)
+    stop = tried[int(np.argmin([np.square(closing_residual(wxyz[start], wxyz[i])).sum() for i in tried]))]
+    residual = closing_residual(wxyz[start], wxyz[stop]).max()
     if residual > MAX_RESIDUAL_RAD:
         return f"its ends differ by {np.rad2deg(residual):.0f} degrees"
     cut = slice(start, stop + 1)
     straight = straighten_cycle(smooth.root_positions[cut], smooth.rotations.wxyz[cut], cycle.heading_rad)
     part = (opposite - start) / (stop - start)
-    even = _roll_to_right_strike(resample_cycle(close_cycle(*straight), warp_phases(num_frames, part)), cycle.side)
-    root = centre_root_path(even.root) - np.array([0.0, _floor_height(body, cut), 0.0])
+    even = resample_cycle(close_cycle(*straight), warp_phases(num_frames, part))
+    if cycle.side == "left":
+        # A cycle that begins with a left strike is rolled so that the right strike inside it comes first.
+        half = len(even.root) // 2
+        even = Cycle(np.roll(even.root, -half, axis=0), np.roll(even.wxyz, -half, axis=0))
+    # The root is about the middle of its sway; the ground is where soles are at their lowest, both feet alike.
+    floor_m = float(np.mean([np.percentile(heights[side][cut], 10.0) for side in heights]))
+    root = even.root - even.root.mean(axis=0) * np.array([1.0, 0.0, 1.0]) - np.array([0.0, floor_m, 0.0])
+    chord = smooth.root_positions[stop] - smooth.root_positions[start]
+    path_mps = float(np.hypot(chord[0], chord[2])) * smooth.rate_hz / (stop - start)
     return MotionUnit(
         root / measure_leg_length(body.skeleton),
         even.wxyz,
         "",
         "",
         0.0,
-        cycle.speed_mps if cycle.is_treadmill else _path_speed(smooth, start, stop),
+        cycle.speed_mps if cycle.is_treadmill else path_mps,
         0.0,
         (stop - start) / body.rate_hz,
         start=start,
@@ -214,30 +200,6 @@ def _build_unit(smooth: Motion, body: Motion, cycle: GaitCycle, num_frames: int,
         side=cycle.side,
         opposite=part if cycle.side == "right" else 1.0 - part,
     )
-
-
-def _path_speed(motion: Motion, start: int, stop: int) -> float:
-    """Distance over ground between two frames by the time between them [m/s]."""
-    chord = motion.root_positions[stop] - motion.root_positions[start]
-    return float(np.hypot(chord[0], chord[2])) * motion.rate_hz / (stop - start)
-
-
-def _roll_to_right_strike(cycle: Cycle, side: str) -> Cycle:
-    """A cycle that begins with a left strike, rolled so that the right strike inside it comes first."""
-    if side == "right":
-        return cycle
-    half = len(cycle.root) // 2
-    return Cycle(np.roll(cycle.root, -half, axis=0), np.roll(cycle.wxyz, -half, axis=0))
-
-
-def _find_closing_frame(motion: Motion, start: int, stop: int) -> int:
-    """Slide the end of a cycle to the frame whose pose is nearest to its start."""
-    reach = round(CYCLE_END_SEARCH * (stop - start))
-    last = min(stop + reach, motion.num_frames - 1)
-    legs = [motion.skeleton.index(name) for name in LEG_JOINTS]
-    wxyz = motion.rotations.wxyz[:, legs]
-    costs = [np.square(closing_residual(wxyz[start], wxyz[i])).sum() for i in range(stop - reach, last + 1)]
-    return stop - reach + int(np.argmin(costs))
 
 
 def compute_sole_heights(motion: Motion) -> dict[str, FloatArray]:
@@ -248,15 +210,6 @@ def compute_sole_heights(motion: Motion) -> dict[str, FloatArray]:
     return {s: heights[:, [feet.index(f"{s}_heel"), feet.index(f"{s}_ball")]].min(axis=1) for s in sides}
 
 
-def _find_strikes(motion: Motion, cycle: GaitCycle, landed: float) -> tuple[int, int, int]:
-    """Frames of start, stop and opposite strike, moved from the farthest reach to where the sole meets the ground."""
-    heights = compute_sole_heights(motion)
-    other = "left" if cycle.side == "right" else "right"
-    start = _find_landing_frame(heights[cycle.side], cycle.start, motion, landed)
-    stop = _find_landing_frame(heights[cycle.side], cycle.stop, motion, landed)
-    return start, stop, _find_landing_frame(heights[other], cycle.opposite, motion, landed)
-
-
 def _find_landing_frame(height: FloatArray, peak: int, motion: Motion, landed: float) -> int:
     """First frame after the foot reached farthest at which its sole is near the ground of the coming stance."""
     span = round(0.25 * motion.rate_hz)
@@ -264,12 +217,6 @@ def _find_landing_frame(height: FloatArray, peak: int, motion: Motion, landed: f
     near = float(ahead.min()) + landed * measure_leg_length(motion.skeleton)
     down = np.flatnonzero(ahead <= near)
     return peak + int(down[0]) if len(down) else peak
-
-
-def _floor_height(motion: Motion, cut: slice) -> float:
-    """Height [m] of the ground under one cycle: where soles are at their lowest, both feet alike."""
-    heights = compute_sole_heights(motion)
-    return float(np.mean([np.percentile(heights[side][cut], 10.0) for side in heights]))
 
 
 FLAT_PHASES: Final = {"walk": (0.12, 0.28), "run": (0.06, 0.13)}  # phases at which the whole sole is down
