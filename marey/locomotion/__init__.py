@@ -1,9 +1,8 @@
 """On-line walking, running and jumping from a model of captured gaits."""
 
 from marey.base.deprecation import deprecated_names
-from marey.locomotion.engine.character import Engine
+from marey.locomotion.engine.character import Engine, Footprint
 from marey.locomotion.engine.crowd import Crowd
-from marey.locomotion.engine.feet import Footprint
 from marey.locomotion.fitting.fit import fit_locomotion
 from marey.locomotion.fitting.person import RecoveredParameters, add_style, fit_style_weights, recover_parameters
 from marey.locomotion.fitting.quality import report_held_out
@@ -12,7 +11,14 @@ from marey.locomotion.model.jump_model import JumpModel
 from marey.locomotion.model.locomotion_model import EFFECTORS, LocomotionModel, load_model
 from marey.locomotion.planning.parameters import GaitParameters
 from marey.locomotion.planning.run_up import RunUpLaw
-from marey.locomotion.plants.clip import enforce_plants, pigeon_toe, trim_sliding_contacts
+from marey.locomotion.plants.clip import (
+    FootPlant,
+    enforce_plants,
+    foot_plants,
+    pigeon_toe,
+    plant_slide_mm,
+    trim_sliding_contacts,
+)
 from marey.locomotion.plants.detection import (
     PlantInterval,
     detect_events,
@@ -20,7 +26,6 @@ from marey.locomotion.plants.detection import (
     detect_plants_by_threshold,
     plant_windows,
 )
-from marey.locomotion.plants.schedule import FootPlant, foot_plants, plant_slide_mm
 from marey.locomotion.scripts.files import load_script, save_script, script_to_toml
 from marey.locomotion.scripts.script import Action, JumpAction, Performance, Script, Transition, perform_script
 from marey.locomotion.scripts.sketch import walk_sketch

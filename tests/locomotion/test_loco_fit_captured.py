@@ -11,7 +11,7 @@ from oracles.speed_fits import leave_speed_out, make_flat_synthesis
 
 from marey.cli import main
 from marey.locomotion import LocomotionModel, load_manifest, load_model
-from marey.locomotion.fitting.hierarchy import column_weights, fit_shared_speed_law, flatten_units
+from marey.locomotion.fitting.fit import column_weights, fit_shared_speed_law, flatten_units
 from marey.locomotion.fitting.quality import (
     UnitGroup,
     count_components,

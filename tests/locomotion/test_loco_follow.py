@@ -10,8 +10,7 @@ import pytest
 
 from marey.base import InputError
 from marey.locomotion import Engine, load_model, walk_sketch
-from marey.locomotion.planning.corners import max_distance_to_line
-from marey.locomotion.planning.ground_path import straight_path
+from marey.locomotion.planning.ground_path import max_distance_to_line, straight_path
 from marey.locomotion.scripts.sketch import SketchWalk, list_hurdles, plan_sketch
 from marey.locomotion.steering.guide import HaltGoal, LeapGoal
 from marey.locomotion.steering.obstacles import BODY_RADIUS_M, Obstacle, find_route, shift_path_past

@@ -11,7 +11,7 @@ from oracles.speed_fits import FITS, fit_line_law, fit_thin_plate_splines, leave
 from marey.base import InputError
 from marey.lie import SO3
 from marey.locomotion import LocomotionModel, load_model
-from marey.locomotion.fitting.hierarchy import cycle_mean, fit_shared_speed_law, flatten_units, prior_rows
+from marey.locomotion.fitting.fit import cycle_mean, fit_shared_speed_law, flatten_units, prior_rows
 from marey.locomotion.fitting.quality import (
     COMPARED_JOINTS,
     UnitGroup,

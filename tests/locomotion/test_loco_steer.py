@@ -8,19 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marey.base import InputError
-from marey.locomotion.planning.corners import (
-    arrive_with_heading,
-    find_dubins_paths,
-    join_from_heading,
-    max_distance_to_line,
-    round_corners,
-)
 from marey.locomotion.planning.ground_path import (
     GroundPath,
+    arrive_with_heading,
     curvature_speed_limit,
+    find_dubins_paths,
     heading_vector,
+    join_from_heading,
     limit_acceleration,
+    max_distance_to_line,
     resample_evenly,
+    round_corners,
     straight_path,
 )
 from marey.locomotion.steering.obstacles import BODY_RADIUS_M, Obstacle, find_detour, sample_obstacle

@@ -6,8 +6,7 @@ import pytest
 from marey.base import InputError, MareyWarning
 from marey.lie import SO3
 from marey.locomotion import Engine, load_model
-from marey.locomotion.transitions.clips import compute_effectors
-from marey.locomotion.transitions.jump_library import ModelJumps
+from marey.locomotion.transitions.clips import ModelJumps, compute_effectors
 from marey.skeleton import joint_positions
 
 RATE = 60.0

@@ -100,7 +100,7 @@ def plant(
 def plant_facts(motion: Motion, planted: Motion) -> dict[str, Any]:
     """How the planted frames slid before and after, as plain JSON values."""
     from marey.locomotion import foot_plants, plant_slide_mm
-    from marey.locomotion.plants.schedule import effector_flags
+    from marey.locomotion.plants.clip import effector_flags
 
     assert planted.contacts is not None
     flags = effector_flags(planted.contacts)

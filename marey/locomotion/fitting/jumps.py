@@ -11,7 +11,6 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray, frozen
 from marey.library import Library
-from marey.locomotion.fitting.hierarchy import LEG_PARTS
 from marey.locomotion.fitting.trials import (
     KINDS,
     TRIAL_RATES_HZ,
@@ -30,8 +29,7 @@ from marey.locomotion.units.captured_jumps import (
     retarget_to_body,
     sample_captured_jump,
 )
-from marey.locomotion.units.gait_unit import joint_means
-from marey.locomotion.units.segmentation import measure_leg_length
+from marey.locomotion.units.gait_unit import LEG_PARTS, joint_means, measure_leg_length
 from marey.models import principal_components
 from marey.motion import mirror
 from marey.skeleton import HUMAN, Skeleton

@@ -11,8 +11,7 @@ import numpy as np
 from marey.base import FloatArray, InputError, UnknownNameError
 from marey.locomotion.fitting.quality import motion_distance, rms_degrees
 from marey.locomotion.model.locomotion_model import GAITS, LocomotionModel, load_model
-from marey.locomotion.units.gait_unit import MotionUnit, rotations_from_rows, unit_rows
-from marey.locomotion.units.segmentation import level_feet, segment_clip
+from marey.locomotion.units.gait_unit import MotionUnit, level_feet, rotations_from_rows, segment_clip, unit_rows
 from marey.motion import Motion
 
 METHODS: Final = ("least-squares", "mahalanobis")

@@ -13,7 +13,7 @@ import numpy as np
 
 from marey.base import FloatArray, InputError
 from marey.lie import SO3
-from marey.locomotion.fitting.hierarchy import SharedSpeedLaw, fit_shared_speed_law, flatten_units, prior_rows
+from marey.locomotion.fitting.fit import SharedSpeedLaw, fit_shared_speed_law, flatten_units, prior_rows
 from marey.locomotion.fitting.trials import ClipSource, Manifest, Progress, capture_units
 from marey.locomotion.model.locomotion_model import LocomotionModel
 from marey.locomotion.units.gait_unit import MotionUnit, joint_means, rotations_from_rows, unit_rows

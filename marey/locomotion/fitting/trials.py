@@ -26,8 +26,15 @@ from marey.base import (
 from marey.io import load
 from marey.library import Library
 from marey.locomotion.model.locomotion_model import GAITS, HUMAN_LEG_M
-from marey.locomotion.units.gait_unit import MotionUnit, joint_means, unit_rows
-from marey.locomotion.units.segmentation import NUM_FRAMES, RejectedCycle, level_feet, segment_clip
+from marey.locomotion.units.gait_unit import (
+    NUM_FRAMES,
+    MotionUnit,
+    RejectedCycle,
+    joint_means,
+    level_feet,
+    segment_clip,
+    unit_rows,
+)
 from marey.models import find_outliers
 from marey.motion import Motion, check_time_base
 

@@ -7,13 +7,13 @@ are few and not deep.
 
 from __future__ import annotations
 
-from math import cos, floor, pi, sin, sqrt
+from math import cos, floor, sin, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.lie.kernels import Quaternion, conjugate, exp, log, multiply, quaternion_at, rotate, write_rotation
+from marey.lie.kernels import conjugate, exp, log, multiply, quaternion_at, rotate, write_rotation
 from marey.locomotion.model.locomotion_model import GaitArrays
 
 
@@ -141,7 +141,6 @@ def catmull_rom_weight(r: int, u: float) -> float:
 
 
 S_N, RUN_AT, PHASE_AT, X_AT, Z_AT, HEADING_AT, LEG_AT, BANK_AT = 0, 1, 2, 3, 4, 5, 6, 7  # columns of a placing
-SETTLING_LIFT = 0.25  # [rad] of the thigh in a small step: 3 % of the leg high
 
 
 class BodyArrays(NamedTuple):
@@ -224,77 +223,3 @@ def write_effectors(build: BodyArrays, leg: float, root: FloatArray, rotations: 
             if part >= 2:
                 row = 2 * side + part - 2
                 out[row, 0], out[row, 1], out[row, 2] = p
-
-
-@kernel
-def conjugate_hip_rotation(q_hip: Quaternion, q_knee: Quaternion, turn: Quaternion) -> Quaternion:
-    """A turn about the pelvis's axis, in the frame of the shank."""
-    q = multiply(q_hip, q_knee)
-    return multiply(multiply(conjugate(q), turn), q)
-
-
-@kernel
-def write_frame(
-    gaits: GaitArrays,
-    build: BodyArrays,
-    weights: FloatArray,
-    places: FloatArray,
-    seen: FloatArray,
-    settling: FloatArray,
-    ease: FloatArray,
-    root: FloatArray,
-    rotations: FloatArray,
-    landing: FloatArray,
-    shift: FloatArray,
-    yaw: FloatArray,
-) -> None:
-    """Pose of one walker, before foot plants, and where its feet will land.
-
-    Args:
-        gaits: the model.
-        build: the body.
-        weights: of the styles ``(K,)``.
-        places: ``(7, 8)`` placings: now, when each effector lands, and in the middle of each foot's stance.
-        seen: ``(4,)`` the landings that count: where positive.
-        settling: ``(2,)`` foot that makes a small step, or -1, and how far it is in it.
-        ease: out, effectors ``(4, 3)`` [m] now, without that step.
-        root: out ``(3,)`` [m].
-        rotations: out ``(J, 4)``.
-        landing: out ``(4, 3)`` [m], for effectors that do not land where they are now.
-        shift: out ``(4, 3)`` [m] to be added to landings: feet are set where the raw foot will be in mid-stance, so
-            that it has the least to be held back; on a curve that is on the curve, not on its tangent.
-        yaw: out ``(2,)`` [rad] to be added to the feet that land, for the same reason.
-    """
-    low_root, low, feet = np.empty(3), np.empty((build.num_low, 4)), np.empty((4, 3))
-    for k in range(7):
-        at = places[k]
-        if k == 0:
-            write_pose(gaits, build, weights, at, root, rotations)
-            write_effectors(build, at[LEG_AT], root, rotations, ease)
-            if settling[0] >= 0.0:
-                # Raise a foot under its hip: thigh forward, shank back, the foot level, all about the hips' own axis
-                side = int(settling[0])
-                angle = SETTLING_LIFT * sin(pi * settling[1]) ** 2
-                q_hip = quaternion_at(rotations, build.legs[side, 0])
-                q_knee = quaternion_at(rotations, build.legs[side, 1])
-                q_ankle = quaternion_at(rotations, build.legs[side, 2])
-                forth, back = (cos(0.5 * angle), -sin(0.5 * angle), 0.0, 0.0), (cos(angle), sin(angle), 0.0, 0.0)
-                write_rotation(rotations[build.legs[side, 0]], multiply(forth, q_hip))
-                write_rotation(
-                    rotations[build.legs[side, 1]], multiply(q_knee, conjugate_hip_rotation(q_hip, q_knee, back))
-                )
-                write_rotation(
-                    rotations[build.legs[side, 2]], multiply(conjugate_hip_rotation(q_hip, q_knee, forth), q_ankle)
-                )
-            write_effectors(build, at[LEG_AT], root, rotations, landing)
-        elif seen[k - 1 if k < 5 else 2 * (k - 5)] > 0.0:
-            write_pose(gaits, build, weights, at, low_root, low)
-            write_effectors(build, at[LEG_AT], low_root, low, feet)
-            for e in range(4):
-                for c in range(0, 3, 2):
-                    if k == e + 1:
-                        landing[e, c], landing[e, 1], shift[e, c] = feet[e, c], feet[e, 1], 0.0
-                    elif k == 5 + e // 2 and seen[e] > 0.0:
-                        shift[e, c] = feet[e, c] - landing[e, c]
-            if k >= 5:
-                yaw[k - 5] = at[HEADING_AT] - places[1 + 2 * (k - 5), HEADING_AT]

@@ -1,26 +1,31 @@
 """Foot plants of any clip: feet that slide, sink or hover are held where they stand.
 
-Heels stay where they strike while the foot rolls down, and contact tracks are trimmed to what stays in place.
+Contact flags become forecasts, which tell the kernel for every frame what is planted, what comes next, and where. Heels
+stay where they strike while the foot rolls down, and contact tracks are trimmed to what stays in place. The measures
+tell where the feet of a clip were planted and how far they slide there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, UnknownNameError
 from marey.kinematics import Limb, solve_two_bone
+from marey.kinematics.foot_plants import FloorPlane
 from marey.lie import SO3
 from marey.locomotion.plants.baselines import plant_clip_priority
-from marey.locomotion.plants.schedule import clean_contact_flags, effector_flags, plan_schedule
 from marey.locomotion.plants.state import (
     EFFECTOR_POINTS,
     FEET,
     LEG_SOLVERS,
+    NO_PLANT_S,
     PLANT_EASE_S,
+    LegArrays,
+    PlantForecast,
     PlantOptions,
     allocate_plant_state,
     make_leg_arrays,
@@ -29,6 +34,199 @@ from marey.locomotion.plants.step import plant_clip
 from marey.motion import Contacts, Motion, contact_positions, detect_contacts, ensure_contacts, find_runs
 from marey.numerics import smoothstep
 from marey.skeleton import Pose, contact_points
+
+MAX_BRIDGED_GAP_S: Final = 0.06  # [s] shorter gaps between two contacts of a point are flicker of the detector
+MIN_PLANT_S: Final = 0.05  # [s] shorter contacts are not plants
+HOLD: Final = 0.016  # [-] of the leg, 15 mm: a point farther from where it stands has not landed, or is leaving
+LIFT: Final = 0.010  # [-] of the leg: the same upwards
+LEVEL: Final = 0.027  # [-] of the leg: plants nearer than this to the floor are on it; others are on steps
+HELD_PART: Final = 0.2  # [-] at each end of a contact the foot still rolls: the middle says where it stands
+
+GoalEdit = Callable[[int, int, FloatArray], FloatArray]
+"""Effector, frame in which it lands and goal ``(3,)`` [m]; returns the goal wanted."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlannedPlant:
+    """One plant of one effector."""
+
+    effector: int
+    start: int
+    stop: int
+    place: FloatArray  # (3,) [m] where it stands in the clip
+    ground: float  # [m] height of the ground there
+
+
+def effector_flags(contacts: Contacts | None) -> BoolArray:
+    """Flags ``(F, 4)`` of right ankle, right toe, left ankle, left toe; a missing point is never in contact."""
+    assert contacts is not None  # of a clip that has its contacts ensured
+    missing = np.zeros(len(contacts), dtype=np.bool_)
+    tracks = [contacts.track(name) if name in contacts.names else missing for name in EFFECTOR_POINTS]
+    return np.stack(tracks, axis=1)
+
+
+def clean_contact_flags(flags: BoolArray, points: FloatArray, legs: LegArrays, rate_hz: float) -> BoolArray:
+    """Contacts ``(F, 4)`` in which the effector stands: without flicker, and without the ends in which the foot rolls.
+
+    A heel touches before its ankle stands still, and toes touch after the ball of the foot has left.
+    """
+    tidy = np.zeros_like(flags)
+    for k in range(4):
+        for start, stop in find_runs(flags[:, k], round(MAX_BRIDGED_GAP_S * rate_hz)):
+            # The part [first, last) of the contact in which its point is near the place where it stands
+            path, leg_m = points[start:stop, k], float(legs.reach[k // 2])
+            away = path - standing_position(path)
+            near = (np.hypot(away[:, 0], away[:, 2]) < HOLD * leg_m) & (away[:, 1] < LIFT * leg_m)
+            core = int(np.argmin(np.linalg.norm(away, axis=1)))
+            far = np.flatnonzero(~near)
+            first = int(far[far < core].max(initial=-1)) + 1
+            last = int(far[far > core].min(initial=len(path)))
+            whole = start == 0 or stop == len(flags) or last - first >= MIN_PLANT_S * rate_hz
+            tidy[start + first : start + last, k] = whole
+    return tidy
+
+
+def standing_position(path: FloatArray) -> FloatArray:
+    """Where a contact ``(N, 3)`` stands: the median of its middle part."""
+    margin = int(HELD_PART * len(path))
+    return np.median(path[margin : len(path) - margin], axis=0)
+
+
+def plan_schedule(
+    flags: BoolArray,
+    points: FloatArray,
+    legs: LegArrays,
+    rate_hz: float,
+    *,
+    floor_m: float | None = None,
+    edit: GoalEdit | None = None,
+) -> tuple[PlantForecast, float]:
+    """Plan the plants of a clip; returns the forecasts of all frames, frames first, and the height of the floor [m].
+
+    Args:
+        flags: what is planted ``(F, 4)``.
+        points: raw positions of the effectors ``(F, 4, 3)`` [m].
+        legs: of the clip's skeleton.
+        rate_hz: frames per second.
+        floor_m: height of the floor; None fits a plane to the plants and keeps steps.
+        edit: changes goals.
+    """
+    found = [(k, start, stop) for k in range(4) for start, stop in find_runs(flags[:, k])]
+    places = [standing_position(points[start:stop, k]) for k, start, stop in found]
+    soles = [place - np.array([0.0, legs.rest[k], 0.0]) for place, (k, _, _) in zip(places, found, strict=True)]
+    floor, grounds = _ground_heights(np.array(soles).reshape(-1, 3), legs, floor_m)
+    plants = [PlannedPlant(*run, place, float(y)) for run, place, y in zip(found, places, grounds, strict=True)]
+    frames = len(flags)
+    forecast = PlantForecast(
+        flags, np.full((frames, 4), NO_PLANT_S), points.copy(), np.zeros((frames, 4, 3)), np.zeros((frames, 2))
+    )
+    for plant in plants:
+        # The frames before a plant, from the end of the one before on, are told when and where it starts.
+        k, before = plant.effector, max(_previous_plant_end(flags, plant) - 1, 0)
+        raw = points[plant.start, k]
+        forecast.until_s[before : plant.start, k] = (plant.start - np.arange(before, plant.start)) / rate_hz
+        forecast.landing[before : plant.start, k] = raw
+        away = plant.place - raw
+        forecast.shift[before : plant.stop, k] = (away[0], plant.ground - floor, away[2])
+    if edit is not None:
+        for plant in plants:
+            _apply_edit(forecast, plant, points, legs, edit)
+    return forecast, floor
+
+
+def _ground_heights(soles: FloatArray, legs: LegArrays, floor_m: float | None) -> tuple[float, FloatArray]:
+    """Height of the floor, and of the ground under each plant [m]."""
+    if floor_m is not None:
+        if not np.isfinite(floor_m):
+            raise InputError(f"floor_m is {floor_m}", "Give a height in metres")
+        return float(floor_m), np.full(len(soles), float(floor_m))
+    if len(soles) == 0:
+        return 0.0, np.zeros(0)
+    ground = FloorPlane.fit(soles).under(soles)
+    on_floor = np.abs(soles[:, 1] - ground) < LEVEL * float(legs.reach.min())
+    if on_floor.any():
+        ground = FloorPlane.fit(soles[on_floor]).under(soles)
+    return float(np.median(ground)), np.where(on_floor, ground, soles[:, 1])
+
+
+def _previous_plant_end(flags: BoolArray, plant: PlannedPlant) -> int:
+    """First frame after the plant before."""
+    earlier = np.flatnonzero(flags[: plant.start, plant.effector])
+    return int(earlier[-1]) + 1 if len(earlier) else 0
+
+
+def _apply_edit(
+    forecast: PlantForecast, plant: PlannedPlant, points: FloatArray, legs: LegArrays, edit: GoalEdit
+) -> None:
+    """Shift an ankle's plant, or turn the foot of a toe's, as an edit asks."""
+    k, before = plant.effector, _previous_plant_end(forecast.planted, plant)
+    goal = np.array([plant.place[0], plant.ground + legs.rest[k], plant.place[2]])
+    wanted = np.asarray(edit(k, plant.start, goal), dtype=np.float64)
+    if wanted.shape != (3,) or not np.isfinite(wanted).all():
+        raise InputError("an edit of a foot plant gave no point", "Return three finite numbers, in metres")
+    if k % 2 == 0:
+        forecast.shift[before : plant.stop, k] += wanted - goal
+        return
+    ankle = points[plant.start, k - 1]
+    old, new = goal - ankle, wanted - ankle
+    turn = float(np.arctan2(new[0], new[2]) - np.arctan2(old[0], old[2]))
+    forecast.toe_in[before : plant.stop, k // 2] = (turn + np.pi) % (2.0 * np.pi) - np.pi
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FootPlant:
+    """One stance of one foot."""
+
+    side: str  # "right" or "left"
+    start: int  # first frame of the contact
+    stop: int  # first frame after it
+    ankle: FloatArray  # (3,) [m] where the ankle stands
+    toe: FloatArray  # (3,) [m] where the ball of the foot stands
+    heading_rad: float  # ankle to ball: 0 is +Z, positive to the left
+
+
+def effector_positions(motion: Motion) -> FloatArray:
+    """Right ankle, right toe, left ankle, left toe ``(F, 4, 3)`` [m] of a clip."""
+    return np.ascontiguousarray(motion.joint_positions()[:, make_leg_arrays(motion.skeleton).joints[:, 2:].reshape(4)])
+
+
+def foot_plants(motion: Motion) -> tuple[FootPlant, ...]:
+    """Footprints of a clip in the order of time: each stance of each foot, by the contact track or by detection."""
+    points, flags = effector_positions(motion), effector_flags(ensure_contacts(motion).contacts)
+    found: list[FootPlant] = []
+    for s, side in enumerate(FEET):
+        a, t = 2 * s, 2 * s + 1
+        for start, stop in find_runs(flags[:, a] | flags[:, t]):
+            places: list[FloatArray] = []
+            for k in (a, t):
+                path, held = points[start:stop, k], flags[start:stop, k]
+                places.append(standing_position(path[held] if held.any() else path))
+            ankle, toe = places
+            heading = float(np.arctan2(toe[0] - ankle[0], toe[2] - ankle[2]))
+            found.append(FootPlant(side, start, stop, ankle, toe, heading))
+    return tuple(sorted(found, key=lambda plant: plant.start))
+
+
+def plant_slide_mm(motion: Motion, plants: BoolArray | None = None) -> FloatArray:
+    """How far each planted effector has moved over the ground since the frame before ``(F, 4)`` [mm].
+
+    Right ankle, right toe, left ankle, left toe. Zero where the effector is not planted, and in the first and the last
+    frame of a plant, in which it may land and leave ([Glardon2005]_, acceptance A26-A27).
+
+    Args:
+        motion: any clip.
+        plants: flags ``(F, 4)``; those of the contact track if not given, which is detected if there is none.
+    """
+    points = effector_positions(motion)
+    found = plants if plants is not None else effector_flags(ensure_contacts(motion).contacts)
+    flags = np.asarray(found, dtype=np.bool_)
+    steps = np.diff(points[..., [0, 2]], axis=0)
+    slides = np.zeros(flags.shape)
+    slides[1:] = 1000.0 * np.hypot(steps[..., 0], steps[..., 1])
+    inner = np.zeros_like(flags)
+    inner[1:-1] = flags[:-2] & flags[1:-1] & flags[2:]
+    return np.where(inner, slides, 0.0)
+
 
 DETECTIONS: Final = ("contacts", "adaptive", "threshold")
 LONGEST_EASE_S: Final = 2.0  # [s] no swing lasts longer

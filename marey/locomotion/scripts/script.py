@@ -29,7 +29,7 @@ from marey.base import (
 from marey.locomotion.checks import check_number, check_positive, check_weights
 from marey.locomotion.engine.character import MAX_FRAMES, Engine, build_clip
 from marey.locomotion.model.locomotion_model import load_model
-from marey.locomotion.plants.schedule import plant_slide_mm
+from marey.locomotion.plants.clip import plant_slide_mm
 from marey.locomotion.plants.state import EFFECTOR_POINTS
 from marey.motion import Motion, contact_positions, find_runs
 from marey.skeleton import Pose, contact_points

@@ -16,18 +16,16 @@ from marey.base import FloatArray, InputError
 from marey.blending import balance_motion
 from marey.locomotion.engine.character import Engine, build_clip
 from marey.locomotion.model.locomotion_model import LocomotionModel
-from marey.locomotion.planning.corners import (
-    arrive_with_heading,
-    join_from_heading,
-    max_distance_to_line,
-    round_corners,
-)
 from marey.locomotion.planning.ground_path import (
     COMFORTABLE_CURVES,
     FAST_CURVES,
     GroundPath,
+    arrive_with_heading,
     heading_vector,
+    join_from_heading,
+    max_distance_to_line,
     resample_evenly,
+    round_corners,
 )
 from marey.locomotion.plants.clip import pivot_landing_feet
 from marey.locomotion.steering.decision import find_leap

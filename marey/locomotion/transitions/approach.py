@@ -15,8 +15,15 @@ from marey.locomotion.model.walker import GaitWalker
 from marey.locomotion.planning.ground_path import heading_vector
 from marey.locomotion.planning.run_up import MAX_ACCELERATION, clamp_approach_speed, gait_change_speed, plan_run_up
 from marey.locomotion.planning.speed_profile import FrequencyTable, plan_profile
-from marey.locomotion.transitions.clips import LEFT, RIGHT, ConstantGait, JumpClip, blend_frames, place_frame
-from marey.locomotion.transitions.jump_library import ModelJumps
+from marey.locomotion.transitions.clips import (
+    LEFT,
+    RIGHT,
+    ConstantGait,
+    JumpClip,
+    ModelJumps,
+    blend_frames,
+    place_frame,
+)
 from marey.locomotion.transitions.jump_plan import LeapPlan, find_takeoff_foot, plan_leap
 
 REQUEST_KINDS: Final = ("walk", "run", "standing")

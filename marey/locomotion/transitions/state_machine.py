@@ -23,8 +23,13 @@ from marey.locomotion.transitions.approach import (
     plan_approach,
     plan_leap_for,
 )
-from marey.locomotion.transitions.clips import FootholdSchedule, PoseFrame, compute_effectors, schedule_footholds
-from marey.locomotion.transitions.jump_library import ModelJumps
+from marey.locomotion.transitions.clips import (
+    FootholdSchedule,
+    ModelJumps,
+    PoseFrame,
+    compute_effectors,
+    schedule_footholds,
+)
 from marey.locomotion.transitions.jump_plan import (
     LeapPlan,
     StandingJumpPlan,

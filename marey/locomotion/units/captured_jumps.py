@@ -15,9 +15,8 @@ import numpy as np
 from marey.base import BoolArray, FloatArray
 from marey.kinematics import retarget
 from marey.lie import SO3
-from marey.locomotion.units.gait_unit import unit_rows
+from marey.locomotion.units.gait_unit import measure_leg_length, unit_rows
 from marey.locomotion.units.jump_flight import SIDES
-from marey.locomotion.units.segmentation import measure_leg_length
 from marey.motion import Motion, centre_of_mass, feet_down, find_runs, headings, lowpass, mirror, place
 from marey.skeleton import Skeleton, contact_points
 

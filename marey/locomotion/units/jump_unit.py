@@ -13,7 +13,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError
 from marey.locomotion.units.captured_jumps import canonical_steps, canonical_times, interpolate_cubic
-from marey.locomotion.units.gait_unit import rotations_from_rows, unit_rows
+from marey.locomotion.units.gait_unit import measure_leg_length, rotations_from_rows, unit_rows
 from marey.locomotion.units.jump_flight import (
     GRAVITY,
     Airtime,
@@ -26,7 +26,6 @@ from marey.locomotion.units.jump_flight import (
     list_stances,
     measure_jump_length,
 )
-from marey.locomotion.units.segmentation import measure_leg_length
 from marey.skeleton import HUMAN
 
 
