@@ -28,7 +28,7 @@ from marey.locomotion.plants.detection import (
 )
 from marey.locomotion.scripts.files import load_script, save_script, script_to_toml
 from marey.locomotion.scripts.script import Action, JumpAction, Performance, Script, Transition, perform_script
-from marey.locomotion.scripts.sketch import walk_sketch
+from marey.locomotion.scripts.sketch import SketchWalkSettings, walk_sketch
 from marey.locomotion.steering.course import add_obstacle, get_obstacle_course
 from marey.locomotion.steering.decision import ObstacleDecision
 from marey.locomotion.steering.guide import stop_at
@@ -54,6 +54,7 @@ __all__ = [
     "RecoveredParameters",
     "RunUpLaw",
     "Script",
+    "SketchWalkSettings",
     "Transition",
     "add_obstacle",
     "add_style",

@@ -22,7 +22,10 @@ def check_number(name: str, value: object) -> float:
     # A flag is a whole number to Python, but none here.
     if not (isinstance(value, int | float | np.floating | np.integer) and not isinstance(value, bool)):
         raise InputError(f"{name} is {value!r}", "It must be a number")
-    number = _to_float(value)
+    try:
+        number = float(cast(float, value))
+    except OverflowError:  # a whole number of hundreds of digits
+        number = nan
     if not isfinite(number):
         raise InputError(f"{name} is {number}", "It must be a finite number")
     return number
@@ -72,10 +75,3 @@ def check_weights(name: str, value: object) -> dict[str, float]:
     if below:
         raise InputError(f"{name} gives '{below[0]}' the weight {weights[below[0]]}", "Weights are zero or more")
     return weights
-
-
-def _to_float(value: object) -> float:
-    try:
-        return float(cast(float, value))
-    except OverflowError:  # a whole number of hundreds of digits
-        return nan

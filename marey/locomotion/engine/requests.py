@@ -64,11 +64,6 @@ class ParameterLimiter:
         limit = (1.0 - run) * self._limits[0] + run * self._limits[1]
         return float(limit / self._model.scales(leg_length_m, self.scaling)[0])
 
-    def add_note(self, note: str) -> None:
-        """Keep a note and warn."""
-        self.notes = (note,)
-        warnings.warn(note, MareyWarning, stacklevel=4)
-
     def _held(self, name: str, wished: float | None, present: float, low: float, high: float) -> float:
         value = present if wished is None else check_number(name, wished)
         held = min(max(value, low), high)
@@ -108,7 +103,9 @@ def check_plan(
     fastest = np.array([controller.fastest(float(share), now.leg_length_m) for share in shares])
     held = np.clip(speeds, 0.0, fastest)
     if np.abs(held - speeds).max() > 1e-9:
-        controller.add_note(f"speeds of a plan are out of range and were held between 0 and {fastest.max():.3g}")
+        note = f"speeds of a plan are out of range and were held between 0 and {fastest.max():.3g}"
+        controller.notes = (note,)
+        warnings.warn(note, MareyWarning, stacklevel=3)
     return times, held, runs, None if turns is None else np.clip(turns, -MAX_TURN_RATE, MAX_TURN_RATE)
 
 

@@ -120,16 +120,17 @@ def fit_timing(table: JumpTable) -> dict[str, FloatArray]:
     spans = np.array([np.diff(jump.knots) for jump in table.jumps])
     spans = np.maximum(np.delete(spans, spans.shape[1] // 2, axis=1), SHORTEST_PIECE_S)
     marks = np.array([compute_event_marks(jump) for jump in table.jumps])
-    leaps, shortest = table.at[table.is_leap, 1], float(table.at[:, 1].min())
+    leaps, shortest, kind = table.at[table.is_leap, 1], float(table.at[:, 1].min()), table.kind
+    flown = table.numbers("flight_mps")[table.is_leap] / measure_leg_length(table.jumps[0].motion.skeleton)
     return {
         "pieces": _fit_planes(table, np.log(spans)),
         "piece_limits": np.stack([spans.min(axis=0), spans.max(axis=0)]),
         "marks": _fit_planes(table, marks),
         "mark_limits": np.stack([marks[table.is_leap].min(axis=0), marks[table.is_leap].max(axis=0)]),
         "flight_law": _fit_line(table.lengths, leaps, AIRTIME_SLOPE_S),
-        "flight_speed": _fit_flight_speed(table),
+        "flight_speed": _fit_line(table.lengths, flown, THESIS_LAWS[kind].slope if kind in THESIS_LAWS else 1.0),
         "flight_limits": np.array(
-            [shortest if table.kind == "standing" else SHORTEST_LEAP_S, MAX_FLIGHT_FACTOR * float(leaps.max())]
+            [shortest if kind == "standing" else SHORTEST_LEAP_S, MAX_FLIGHT_FACTOR * float(leaps.max())]
         ),
     }
 
@@ -151,18 +152,6 @@ def path_speed(jump: CapturedJump) -> float:
     """
     steps = np.linalg.norm(np.diff(jump.motion.root_positions, axis=0), axis=1)
     return float(steps.mean()) * jump.motion.rate_hz / measure_leg_length(jump.motion.skeleton)
-
-
-def fit_path_speed(table: JumpTable) -> RunUpLaw:
-    """The line of mean path speeds [1/s] by length, from which the thesis has its jump frequency."""
-    speeds = np.array([path_speed(jump) for jump in table.jumps])[table.is_leap]
-    return fit_run_up(table.lengths, speeds, 1.0 if len(speeds) < MIN_JUMPS_FOR_SLOPE else None)
-
-
-def _fit_flight_speed(table: JumpTable) -> FloatArray:
-    """Constant and slope [1/s] of the speed of flights by length."""
-    speeds = table.numbers("flight_mps")[table.is_leap] / measure_leg_length(table.jumps[0].motion.skeleton)
-    return _fit_line(table.lengths, speeds, THESIS_LAWS[table.kind].slope if table.kind in THESIS_LAWS else 1.0)
 
 
 def _fit_line(lengths: FloatArray, values: FloatArray, slope: float) -> FloatArray:
@@ -292,7 +281,10 @@ def fit_kind(kind: str, jumps: list[CapturedJump], means: FloatArray) -> JumpMod
     model = JumpModel(
         kind=kind, people=table.people, run_up=law, captured_run_up=law, frequency_law=np.array([1.0, 0.0]), **held
     )
-    frequency = frozen(fit_frequency_law(model, fit_path_speed(table)), 2, name="frequency_law")
+    # The thesis has its jump frequency from the line of mean path speeds by length.
+    paths = np.array([path_speed(jump) for jump in jumps])[table.is_leap]
+    path_law = fit_run_up(table.lengths, paths, 1.0 if len(paths) < MIN_JUMPS_FOR_SLOPE else None)
+    frequency = frozen(fit_frequency_law(model, path_law), 2, name="frequency_law")
     # The law of the jumps that the model makes, within its limits; the captured jumps give the tolerance.
     lengths = np.linspace(float(model.limits[0]), float(model.limits[1]), NUM_LENGTHS)
     made = np.array([model.unit(float(length)).mean_speed_mps for length in lengths]) / model.leg_length_m

@@ -190,7 +190,13 @@ class QualityReport:
     def text(self) -> str:
         """A table to read."""
         head = f"{'style':8}{'gait':6}{'train':>6}{'test':>6}{'seen':>8}{'unseen':>8}{'left out':>10}{'/ spread':>10}"
-        return "\n".join([head, *(_format_group(group) for group in self.groups)])
+        rows = [head]
+        for group in self.groups:
+            numbers = zip((group.train_rms_deg, group.test_rms_deg, group.left_out_rms_deg), (8, 8, 10), strict=True)
+            shown = "".join(f"{'-' if n is None else f'{n:.1f}°':>{width}}" for n, width in numbers)
+            ratio = "-" if group.left_out_ratio is None else f"{group.left_out_ratio:.2f}"
+            rows.append(f"{group.subject:8}{group.gait:6}{group.num_train:>6}{group.num_test:>6}{shown}{ratio:>10}")
+        return "\n".join(rows)
 
 
 def report_quality(
@@ -276,10 +282,3 @@ def _measure_group(
         rms_degrees(left) if left else None,
         float(np.mean(left) / spread) if left and spread > 0.0 else None,
     )
-
-
-def _format_group(group: GroupError) -> str:
-    numbers = (group.train_rms_deg, group.test_rms_deg, group.left_out_rms_deg)
-    shown = "".join(f"{'-' if n is None else f'{n:.1f}°':>{w}}" for n, w in zip(numbers, (8, 8, 10), strict=True))
-    ratio = "-" if group.left_out_ratio is None else f"{group.left_out_ratio:.2f}"
-    return f"{group.subject:8}{group.gait:6}{group.num_train:>6}{group.num_test:>6}{shown}{ratio:>10}"

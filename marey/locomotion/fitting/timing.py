@@ -78,16 +78,13 @@ def detect_stance_spans(
             gone |= height > np.median(height[(phases >= begin) & (phases <= end)]) + HEEL_UP * leg_m
         early = phases[(phases > end) & gone]
         spans.append((float(late[-1]) if len(late) else begin, float(early[0]) if len(early) else end))
-    return spans[0], (_detect_toe_strike(paths[:, 2 * side + 1, 1], spans[1], 0.5 * side), spans[1][1])
-
-
-def _detect_toe_strike(heights: FloatArray, span: tuple[float, float], strike: float) -> float:
-    """Phase at which a toe ``(N,)`` is down, not before it stands still."""
-    level = float(np.median(_interpolate_cyclic(heights, np.linspace(*span, NUM_SUBSAMPLES * len(heights)))))
-    high = float(_interpolate_cyclic(heights, np.array([strike]))[0])
-    phases = np.linspace(strike, span[1], NUM_SUBSAMPLES * len(heights))
-    down = phases[_interpolate_cyclic(heights, phases) <= level + TOE_DOWN * max(high - level, 0.0)]
-    return max(float(down[0]) if len(down) else span[0], span[0])
+    # The toe is down once it is near its level in stance, but not before it stands still.
+    heights, (still, off), count = paths[:, 2 * side + 1, 1], spans[1], NUM_SUBSAMPLES * count
+    level = float(np.median(_interpolate_cyclic(heights, np.linspace(still, off, count))))
+    high = float(_interpolate_cyclic(heights, np.array([0.5 * side]))[0])
+    after = np.linspace(0.5 * side, off, count)
+    down = after[_interpolate_cyclic(heights, after) <= level + TOE_DOWN * max(high - level, 0.0)]
+    return spans[0], (max(float(down[0]) if len(down) else still, still), off)
 
 
 def _interpolate_cyclic(values: FloatArray, phases: FloatArray) -> FloatArray:

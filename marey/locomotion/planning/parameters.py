@@ -44,10 +44,6 @@ class GaitParameters(NamedTuple):
         """Columns ``(P,)`` of a plan, posture and lean unset."""
         return np.concatenate([[self.speed, self.run, self.turn_rate, self.leg_length_m, 0.0, 0.0], self.weights])
 
-    def replace_values(self, **changes: float | FloatArray) -> GaitParameters:
-        """Return the parameters with some of them changed."""
-        return self._replace(**changes)
-
     @classmethod
     def from_row(cls, row: FloatArray) -> GaitParameters:
         """Back from the columns of a plan."""

@@ -285,8 +285,13 @@ def enforce_plants(
         if flags.shape != (frames, 4) or flags.dtype != np.bool_:
             raise InputError(f"plants is {flags.dtype} of shape {flags.shape}", f"Give true or false, ({frames}, 4)")
     names = [f"{side}_{part}" for side in FEET for part in ("ankle", "foot")]
-    goal_edit = None if edit is None else lambda effector, frame, goal: edit(names[effector], goal, motion[frame])
-    forecasts, floor_y = plan_schedule(flags, points, legs, motion.rate_hz, floor_m=floor_m, edit=goal_edit)
+
+    def edit_goal(effector: int, frame: int, goal: FloatArray) -> FloatArray:
+        return goal if edit is None else edit(names[effector], goal, motion[frame])
+
+    forecasts, floor_y = plan_schedule(
+        flags, points, legs, motion.rate_hz, floor_m=floor_m, edit=None if edit is None else edit_goal
+    )
     options = PlantOptions(PLANT_EASE_S if ease_s is None else float(ease_s), floor_y)
     roots, wxyz = motion.root_positions.copy(), motion.rotations.wxyz.copy()
     plant = plant_clip_priority if ik == "priority" else plant_clip

@@ -65,12 +65,12 @@ def parse_script(text: str, *, file: str = "<script>") -> Script:
     timeline = tuple(_read_toml_element(kind, number, row, place) for _, kind, number, row in rows)
     header = {key: value for key, value in data.items() if key not in _ELEMENT_TYPES}
     header.setdefault("name", Path(file).stem.strip("<>") or "script")
-    read = {"timeline": timeline, "file": file, "lines": tuple(line for line, *_ in rows)}
+    order = tuple(line for line, *_ in rows)
     for key in _DERIVED_FIELDS:
         if key in header:
             place.at(key).fail(f"unknown key '{key}'", "Write [[action]], [[transition]] and [[jump]]")
-    check_order_with_lines(read["timeline"], place.file, read["lines"])
-    return _read_record(header, Script, place, **read)
+    check_order_with_lines(timeline, file, order)
+    return _read_record(header, Script, place, timeline=timeline, file=file, lines=order)
 
 
 def check_order_with_lines(timeline: tuple[Element, ...], file: str, lines: tuple[int, ...]) -> None:

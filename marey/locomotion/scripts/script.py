@@ -17,7 +17,6 @@ from warnings import warn
 import numpy as np
 
 from marey.base import (
-    BoolArray,
     FloatArray,
     FormatError,
     InputError,
@@ -270,15 +269,6 @@ class ScriptReport:
         )
 
 
-def _masked_mean(values: FloatArray, flags: BoolArray) -> float:
-    return float(values[flags].mean()) if flags.any() else 0.0
-
-
-def _contact_track(motion: Motion, name: str) -> BoolArray:
-    assert motion.contacts is not None
-    return motion.contacts.track(name)
-
-
 def _measure_part(script: Script, motion: Motion, joints: FloatArray, part: ScriptPart) -> PartReport:
     element = script.timeline[part.index]
     start, stop = (round(time_s * motion.rate_hz) for time_s in (part.start_s, part.stop_s))
@@ -310,7 +300,9 @@ def _measure_flight(
     assert motion.contacts is not None
     active = motion.contacts.active
     # The longest stretch in which nothing is down; empty if there is none
-    leave, land = max(find_runs(~active[start:stop].any(axis=1)), key=lambda run: run[1] - run[0], default=(0, 0))
+    leave, land = max(
+        find_runs(np.asarray(~active[start:stop].any(axis=1))), key=lambda run: run[1] - run[0], default=(0, 0)
+    )
     leave, land = leave + start, land + start
     if land <= leave or leave == 0 or land >= motion.num_frames:
         return {}
@@ -327,7 +319,9 @@ def _measure_flight(
 
 def _sides_down(motion: Motion, frame: int) -> list[str]:
     """Sides whose heel or toe is down."""
-    return sorted({name.split("_", maxsplit=1)[0] for name in EFFECTOR_POINTS if _contact_track(motion, name)[frame]})
+    contacts = motion.contacts
+    assert contacts is not None
+    return sorted({name.split("_", maxsplit=1)[0] for name in EFFECTOR_POINTS if contacts.track(name)[frame]})
 
 
 JUMP_LIMIT_S: Final = 60.0  # run-up, jump and return together
@@ -349,16 +343,17 @@ class Performance:
     def report(self) -> ScriptReport:
         """What was asked and what was measured."""
         script, motion = self.script, self.motion
+        assert motion.contacts is not None
         joints, slides = motion.joint_positions(), plant_slide_mm(motion)
+        tracks = [motion.contacts.track(name) for name in EFFECTOR_POINTS]
+        means = [float(slides[down, k].mean()) if down.any() else 0.0 for k, down in enumerate(tracks)]
         return ScriptReport(
             name=script.name,
             seconds=motion.num_frames / motion.rate_hz,
             num_frames=motion.num_frames,
             rate_hz=motion.rate_hz,
             distance_m=_path_length_m(motion, 0, motion.num_frames),
-            slide_mean_mm={
-                name: _masked_mean(slides[:, k], _contact_track(motion, name)) for k, name in enumerate(EFFECTOR_POINTS)
-            },
+            slide_mean_mm=dict(zip(EFFECTOR_POINTS, means, strict=True)),
             slide_max_mm={name: float(slides[:, k].max()) for k, name in enumerate(EFFECTOR_POINTS)},
             parts=tuple(_measure_part(script, motion, joints, part) for part in self.parts),
             warnings=self.warnings,
@@ -460,15 +455,15 @@ class _ScriptPlayer:
 
     def style(self, style: Mapping[str, float] | None) -> Mapping[str, float]:
         """Weights by name; numbers, as in the thesis, count the styles of the model from zero."""
-        wanted = style or self.script.style or self.default_style
-        return {self.style_name(name): weight for name, weight in wanted.items()}
-
-    def style_name(self, name: str) -> str:
-        if name not in self.styles and name.isdecimal() and int(name) < len(self.styles):
-            return self.styles[int(name)]
-        if name not in self.styles:
-            raise UnknownNameError("style", name, "this model", self.styles)
-        return name
+        weights: dict[str, float] = {}
+        for name, weight in (style or self.script.style or self.default_style).items():
+            if name in self.styles:
+                weights[name] = weight
+            elif name.isdecimal() and int(name) < len(self.styles):
+                weights[self.styles[int(name)]] = weight
+            else:
+                raise UnknownNameError("style", name, "this model", self.styles)
+        return weights
 
     @contextmanager
     def at(self, index: int) -> Generator[None]:
@@ -480,16 +475,12 @@ class _ScriptPlayer:
             except FormatError:
                 raise
             except MareyError as error:
-                raise _add_location(self.script, index, error) from None
+                # The error with file and line, or the number of the element
+                what = getattr(error, "what", None) or str(error)
+                fix = str(getattr(error, "fix", "")) or "Change this element of the time line"
+                if index < len(self.script.lines):
+                    raise FormatError(what, self.script.file, self.script.lines[index], fix) from None
+                raise InputError(self.script.where(index) + what, fix) from None
         where = self.script.where(index)
         new = dict.fromkeys(f"{where}{w.message}" for w in heard if issubclass(w.category, MareyWarning))
         self.remarks += [text for text in new if text not in self.remarks]
-
-
-def _add_location(script: Script, index: int, error: MareyError) -> MareyError:
-    """The error with file and line, or the number of the element."""
-    what = getattr(error, "what", None) or str(error)
-    fix = str(getattr(error, "fix", "")) or "Change this element of the time line"
-    if index < len(script.lines):
-        return FormatError(what, script.file, script.lines[index], fix)
-    return InputError(script.where(index) + what, fix)

@@ -205,18 +205,17 @@ def decide_detour_or_stop(
     others: Sequence[Obstacle] = (),
 ) -> ObstacleDecision:
     """Go round an obstacle, or stop before it when both sides are closed."""
-    met = obstacle.after(_time_to_meet(engine, obstacle)) if obstacle.is_moving else obstacle
+    met = obstacle
+    if obstacle.is_moving:
+        # Where the obstacle will be when the walker is beside it
+        seen = obstacle.extent_from(engine.position, engine.heading_rad)
+        closing = engine.parameters.speed - float(np.array(obstacle.velocity) @ heading_vector(engine.heading_rad))
+        beside_s = max(0.5 * (seen.front + seen.rear), 0.0) / max(closing, 0.2)
+        met = obstacle.after(min(beside_s, MAX_MEETING_TIME_S))
     way = find_detour(met, engine.position, engine.heading_rad, side=side, others=others)
     if way is not None:
         return ObstacleDecision("round", obstacle, tuple(reasons), way=way)
     return ObstacleDecision("stop", obstacle, (*reasons, "no way round is free"))
-
-
-def _time_to_meet(engine: Engine, obstacle: Obstacle) -> float:
-    """When the walker will be beside an obstacle that moves [s]."""
-    seen = obstacle.extent_from(engine.position, engine.heading_rad)
-    closing = engine.parameters.speed - float(np.array(obstacle.velocity) @ heading_vector(engine.heading_rad))
-    return min(max(0.5 * (seen.front + seen.rear), 0.0) / max(closing, 0.2), MAX_MEETING_TIME_S)
 
 
 def find_leap(

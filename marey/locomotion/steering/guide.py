@@ -139,23 +139,16 @@ class PathGuide:
             self._plan(engine)
         return self.goal is not None or self.along_m < self.way.length_m
 
-    def request_replan(self) -> None:
-        """Plan anew at the next step, whatever the feet do."""
-        self._since_s = np.inf
-
     def _waiting(self, dt: float) -> bool:
         self._waited_s += dt
-        if self._waited_s < self._current_halt().seconds:
+        goal = self.goals[0]
+        assert isinstance(goal, HaltGoal)
+        if self._waited_s < goal.seconds:
             return True
         self.goals.pop(0)
         self.stage = "cruise"
-        self.request_replan()
+        self._since_s = np.inf  # plan anew at the next step, whatever the feet do
         return bool(self.goals)
-
-    def _current_halt(self) -> HaltGoal:
-        goal = self.goals[0]
-        assert isinstance(goal, HaltGoal)
-        return goal
 
     def _jumping(self, engine: Engine) -> bool:
         """Wait for the take-off, planning it anew at heel strikes; then for the landing."""
@@ -326,15 +319,11 @@ def standing_toes(engine: Engine) -> FloatArray:
     stand = type(engine)(
         engine.model,
         leg_length_m=engine.leg_length_m,
-        style=dict(_current_style(engine)),
+        style=dict(zip(engine.model.styles, engine.parameters.weights.tolist(), strict=True)),
         heading_rad=engine.heading_rad,
         plants=False,
     )
     return toe_ends(stand.pose)[:, [0, 2]]
-
-
-def _current_style(engine: Engine) -> list[tuple[str, float]]:
-    return [(name, float(w)) for name, w in zip(engine.model.styles, engine.parameters.weights, strict=True)]
 
 
 def plan_halt_before(engine: Engine, line: FloatArray) -> tuple[GroundPath, HaltGoal]:
