@@ -9,15 +9,14 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import BoolArray, FloatArray, InputError
+from marey.base import BoolArray, FloatArray, InputError, frozen
 from marey.lie import SO3
-from marey.locomotion.checks import check_name, check_positive, check_time
+from marey.locomotion.checks import check_name, check_number, check_positive, check_time
 from marey.locomotion.engine.requests import (
+    MAX_COORDINATE,
     ParameterChanges,
     ParameterLimiter,
     check_plan,
-    check_start,
-    resolve_leg_length,
     resolve_model,
     split_step,
 )
@@ -165,13 +164,22 @@ class Engine:
         self.model, self.plants = model, bool(plants)
         gaits = model.with_timing(timing)
         self._controller = ParameterLimiter(model, gaits.limits, scaling)
-        leg = resolve_leg_length(model, leg_length_m, size)
+        if leg_length_m is not None and size is not None:
+            raise InputError("both leg_length_m and size are given", "Give one of them")
+        leg = model.leg_length_m if leg_length_m is None else check_positive("leg_length_m", leg_length_m)
+        leg = leg if size is None else check_positive("size", size) * model.leg_length_m
         wish = ParameterChanges(speed=speed, run=run, turn_rate=turn_rate, leg_length_m=leg, style=style)
         start = self._controller.first(wish)
         build = make_body_arrays(
             model.skeleton, model.leg_length_m, froude=scaling == "froude", cubic=interpolation == "cubic"
         )
-        self._walker = GaitWalker(gaits, build, start, **check_start(phase, position, heading_rad))
+        numbers = {"phase": check_number("phase", phase), "heading_rad": check_number("heading_rad", heading_rad)}
+        place = frozen(position, 2, name="position")
+        # Beyond a number so large, a step would be lost in rounding.
+        for name, value in (*numbers.items(), ("position", place)):
+            if np.abs(value).max() > MAX_COORDINATE:
+                raise InputError(f"{name} is {value}", f"Give numbers of at most {MAX_COORDINATE:g}")
+        self._walker = GaitWalker(gaits, build, start, position=place, **numbers)
         self._feet = FootPlanter(model, ik)
         self._machine: JumpStateMachine | None = None
         self._drivers: list[EngineDriver] = []

@@ -142,6 +142,7 @@ class Crowd:
         froude = check_name("scaling", scaling, "the locomotion engine", SCALINGS) == "froude"
         self._build = make_body_arrays(model.skeleton, model.leg_length_m, froude=froude, cubic=True)
         self._posture = PostureLaw(model.leg_length_m, froude, self._gaits.power)
+        # Parameters of all characters, held within what the model knows
         rows = np.zeros((self._count, STYLES + len(model.styles)))
         rows[:, LEG], rows[:, RUN] = (
             np.clip(legs, *LEG_RANGE_M),
@@ -149,11 +150,13 @@ class Crowd:
         )
         rows[:, STYLES:] = self._weights(styles)
         rows[:, SPEED] = self._clamp_speeds(self._broadcast_values("speeds", speeds), rows)
+        # Arrays of walkers, plans and plants, characters first
         count, joints = self._count, self.model.skeleton.num_joints
         self._walkers = allocate_walkers(rows.shape[1], count)
         _, values = plan_constant(rows, self._posture)
         self._plans = ParameterPlan(np.zeros((count, RAMP_TOTAL)), np.repeat(values, RAMP_TOTAL, axis=1))
         self._ends = np.zeros_like(rows)  # [s] in the time of each plan
+        # Where they start
         clock = self._walkers.clock
         clock[:, 3], clock[:, 6] = (
             self._broadcast_values("phases", phases),
@@ -247,7 +250,16 @@ class Crowd:
         Raises:
             InputError: a value is not finite, or arrays do not have as many entries as characters change.
         """
-        chosen = self._select_rows(where)
+        given = np.arange(self._count) if where is None else np.asarray(where)
+        if given.dtype == np.bool_ and given.shape == (self._count,):
+            chosen = np.flatnonzero(given)
+        elif given.ndim == 1 and np.issubdtype(given.dtype, np.integer):
+            chosen = np.unique(given.astype(np.int64))
+        else:
+            chosen = np.array([-1])
+        if len(chosen) and not 0 <= chosen[0] <= chosen[-1] < self._count:
+            raise InputError(f"where does not choose among {self._count} characters", "Give their numbers or flags")
+        # What is not asked for goes on as planned.
         now, to = self._walkers.here[chosen], self._plans.values[chosen, -1]
         ends = np.maximum(self._ends[chosen] - self._walkers.clock[chosen, :1], 0.0)
         over = self._broadcast_values("over_s", over_s, len(chosen))
@@ -284,18 +296,6 @@ class Crowd:
         walkers.clock[chosen, :3] = 0.0
         walkers.clock[chosen, 3:] = walkers.state[chosen, 3:]
         self._plans.knots[chosen], self._plans.values[chosen], self._ends[chosen] = knots, values, ends
-
-    def _select_rows(self, where: ArrayLike | None) -> IntArray:
-        if where is None:
-            return np.arange(self._count)
-        given = np.asarray(where)
-        if given.dtype == np.bool_ and given.shape == (self._count,):
-            return np.flatnonzero(given)
-        if given.ndim == 1 and np.issubdtype(given.dtype, np.integer):
-            numbers = given.astype(np.int64)
-            if len(numbers) == 0 or (numbers.min() >= 0 and numbers.max() < self._count):
-                return np.unique(numbers)
-        raise InputError(f"where does not choose among {self._count} characters", "Give their numbers or flags")
 
     def _broadcast_values(self, name: str, values: ArrayLike, count: int | None = None) -> FloatArray:
         count = self._count if count is None else count

@@ -127,37 +127,3 @@ def resolve_model(model: LocomotionModel | None) -> LocomotionModel:
         raise InputError(f"model is {model!r}", "Give what load_model() returns, or None for the shipped model")
 
     return load_model()
-
-
-def resolve_leg_length(model: LocomotionModel, leg_length_m: float | None, size: float | None) -> float:
-    """Leg length [m] of a character, given as such or by its size."""
-    if leg_length_m is not None and size is not None:
-        raise InputError("both leg_length_m and size are given", "Give one of them")
-    if size is not None:
-        return check_positive("size", size) * model.leg_length_m
-    return model.leg_length_m if leg_length_m is None else check_positive("leg_length_m", leg_length_m)
-
-
-class WalkerStart(TypedDict):
-    """Where a walker begins."""
-
-    phase: float
-    position: FloatArray
-    heading_rad: float
-
-
-def check_start(phase: object, position: ArrayLike, heading_rad: object) -> WalkerStart:
-    """Return phase, place ``(2,)`` [m] and heading [rad] of a walker that begins.
-
-    Raises:
-        InputError: one of them is not finite, or so large that a step would be lost in rounding.
-    """
-    numbers = WalkerStart(
-        phase=check_number("phase", phase),
-        position=frozen(position, 2, name="position"),
-        heading_rad=check_number("heading_rad", heading_rad),
-    )
-    for name, value in numbers.items():
-        if np.abs(np.asarray(value, dtype=np.float64)).max() > MAX_COORDINATE:
-            raise InputError(f"{name} is {value}", f"Give numbers of at most {MAX_COORDINATE:g}")
-    return numbers

@@ -362,6 +362,8 @@ def fit_units(
     stance[:, RUN_INDEX] *= fit_cadence_factors(gaits, HUMAN, HUMAN_LEG_M)
     found = tables._replace(stance=stance)
     frequencies = {name: round_to_single(getattr(found, name)) for name in TIMINGS}
+    # The effectors' heights above the floor, feet flat on the ground
+    flat = joint_positions(HUMAN, HUMAN.offsets[:1], SO3.identity(1, HUMAN.num_joints).wxyz)[0]
     # The model's own style is the even mixture of those who were chosen, or who showed both gaits, or of everybody.
     lent = np.array([[not table.rows_of(person, gait) for gait in GAITS] for person in people])
     both = [person for k, person in enumerate(people) if not lent[k].any()]
@@ -373,7 +375,7 @@ def fit_units(
         default_style={person: 1.0 / len(named) for person in named},
         gaits=gaits._replace(frequency=frequencies["stance"], events=round_to_single(tables.events)),
         tree=tree,
-        rest_heights=compute_rest_heights(),
+        rest_heights=np.array([flat[HUMAN.index(name), 1] for name in EFFECTORS]) / HUMAN_LEG_M,
         lent=lent,
         heights=heights,
         frequencies=frequencies,
@@ -383,9 +385,3 @@ def fit_units(
 def round_to_single(array: FloatArray) -> FloatArray:
     """Round to single precision, as a file holds it."""
     return array.astype(np.float32).astype(np.float64)
-
-
-def compute_rest_heights() -> FloatArray:
-    """Heights ``(4,)`` of the effectors above the floor over leg length, feet flat on the ground."""
-    positions = joint_positions(HUMAN, HUMAN.offsets[:1], SO3.identity(1, HUMAN.num_joints).wxyz)[0]
-    return np.array([positions[HUMAN.index(name), 1] for name in EFFECTORS]) / HUMAN_LEG_M

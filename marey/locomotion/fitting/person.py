@@ -118,6 +118,7 @@ def add_style(
     """
     if name in model.styles:
         raise InputError(f"there is a style '{name}' already", "Choose another name")
+    # Tables of the new style are the mixture's; what a captured cycle has beside it is added to the unit itself.
     gaits, w = model.gaits, model.weights(style)
     base = np.einsum("k,ktnd->tnd", w, gaits.base)
     lift = np.einsum("k,ktcnd->tcnd", w, gaits.lift)
@@ -128,6 +129,7 @@ def add_style(
     own = {"base": base, "lift": lift, **mixed}
     constant = {part: getattr(gaits, part)[0] for part in ("standing", "slope", "offset", "has_gait")}
     added = {part: np.concatenate([getattr(gaits, part), value[None]]) for part, value in {**own, **constant}.items()}
+    # Frequencies of all timings
     frequencies = {
         part: np.concatenate([table, np.tensordot(w, table, axes=1)[None]]) for part, table in model.frequencies.items()
     }

@@ -24,7 +24,6 @@ from marey.locomotion.model.synthesis import (
     X_AT,
     Z_AT,
     BodyArrays,
-    cadence_scale,
     copy_values,
     evaluate_cadence,
     evaluate_foot_events,
@@ -93,9 +92,9 @@ def interpolate_plan(plan: ParameterPlan, knot: int, t: float, out: FloatArray) 
 def cycle_rate(gaits: GaitArrays, build: BodyArrays, values: FloatArray) -> float:
     """Cycles per second [Hz] with these parameters."""
     s_n = normalise_speed(values[SPEED], values[LEG], build.own_leg, build.froude)
-    return evaluate_cadence(gaits, s_n, values[RUN], values[STYLES:]) * cadence_scale(
-        values[LEG], build.own_leg, build.froude
-    )
+    # Short legs are short pendulums: they step faster than the tables tell.
+    scale = sqrt(build.own_leg / values[LEG]) if build.froude else 1.0
+    return evaluate_cadence(gaits, s_n, values[RUN], values[STYLES:]) * scale
 
 
 @kernel
@@ -141,6 +140,7 @@ def integrate_clock(
     """
     knots, values = plan.knots, plan.values
     last = knots.shape[0] - 1
+    # Whole pieces of the plan, knot by knot; the piece in which `t` lies is integrated in part.
     while int(state[KNOT]) < last:
         knot = int(state[KNOT])
         length = knots[knot + 1] - knots[knot]
@@ -156,6 +156,7 @@ def integrate_clock(
         if state[PIECE] >= pieces:
             state[KNOT] += 1
             state[PIECE] = 0
+    # After the last knot the parameters are held.
     if keep == TO_TIME:
         h = t - knots[last]
         state[PHASE] += h * cycle_rate(gaits, build, values[last])
@@ -285,20 +286,6 @@ def advance_walker(gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, wa
 
 
 @kernel
-def time_to_mid_stance(
-    gaits: GaitArrays, build: BodyArrays, values: FloatArray, ankle: int, events: FloatArray
-) -> float:
-    """Time [s] from the strike of a heel to the middle of its flat stance, where the raw foot moves least."""
-    hertz = cycle_rate(gaits, build, values)
-    if hertz <= 0.0:
-        return 0.0
-    s_n = normalise_speed(values[SPEED], values[LEG], build.own_leg, build.froude)
-    evaluate_foot_events(gaits, s_n, values[RUN], values[STYLES:], events)
-    start = PLANT_EVENTS[ankle][0]
-    return min(max(0.5 * (events[start + 1] + events[start + 2]) - events[start], 0.0) / hertz, MAX_MID_STANCE_S)
-
-
-@kernel
 def predict_landings(gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, walker: WalkerState) -> None:
     """When effectors in the air come down, and the walker's placing then."""
     there, state, events = np.empty(plan.values.shape[1]), np.empty(7), np.empty(8)
@@ -328,7 +315,14 @@ def predict_landings(gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, 
             interpolate_plan(plan, int(walker.clock[KNOT]), now + walker.until[e], there)
             write_placement(gaits, state, there, walker.places[1 + e])
             if e % 2 == 0:
-                middle = now + walker.until[e] + time_to_mid_stance(gaits, build, there, e, events)
+                # From the strike of the heel to the middle of its flat stance, where the raw foot moves least
+                middle, hertz = now + walker.until[e], cycle_rate(gaits, build, there)
+                if hertz > 0.0:
+                    s_n = normalise_speed(there[SPEED], there[LEG], build.own_leg, build.froude)
+                    evaluate_foot_events(gaits, s_n, there[RUN], there[STYLES:], events)
+                    start = PLANT_EVENTS[e][0]
+                    flat = max(0.5 * (events[start + 1] + events[start + 2]) - events[start], 0.0)
+                    middle += min(flat / hertz, MAX_MID_STANCE_S)
                 copy_values(state, walker.clock)
                 integrate_clock(gaits, build, plan, state, middle, TO_TIME)
                 interpolate_plan(plan, int(walker.clock[KNOT]), middle, there)

@@ -241,6 +241,7 @@ def expand_gait_arrays(
     for k, person in enumerate(people):
         for t, gait in enumerate(GAITS):
             law = tree.people[person].leaves[gait].law
+            # The line b + a s of the leaf
             lifting = collapsed.lifts[person, gait]
             line = collapsed.bases[person, gait] + law.offset @ lifting
             base[k, t] = line.reshape(num_frames, columns)
@@ -248,6 +249,7 @@ def expand_gait_arrays(
             if heights is not None and gait == "run":
                 base[k, t, :, 1] += heights[k, 0]
                 lift[k, t, 0, :, 1] += heights[k, 1]
+            # What is left of standing: theta_0 - b
             lift[k, t, 1] = standing[k] - base[k, t]
             slowest[k, t], power = law.slowest, law.power
     rest = np.broadcast_to([0.0, 1.0], (*shape, NUM_SCORES)).copy()
@@ -285,12 +287,14 @@ def load_model(path: AnyPath | None = None) -> LocomotionModel:
         styles = tuple(str(name) for name in facts["styles"])
         scale = float(tensors["scale"][0])
         skeleton, leg_m = HUMAN if scale == 1.0 else HUMAN.scaled(scale), HUMAN_LEG_M * scale
+        # Gaits are multiplied out again from the tree and the standing poses.
         tree = _read_tree(tensors, list(styles))
         named = ("standing", "means", "limits", "heights", "events", "rest_heights")
         standing, means, limits, heights, events, rest = (_to_double(tensors[name]) for name in named)
         gaits = expand_gait_arrays(tree, standing, means, limits, num_frames=int(facts["num_frames"]), heights=heights)
         found = {name: _to_double(tensors[f"{TIMING_PREFIX}{name}"]) for name in TIMINGS}
         gaits = gaits._replace(events=events, frequency=found["stance"])
+        # Jump models by kind; none in a file without them
         jumps: dict[str, JumpModel] = {}
         for kind in facts["jumps"]:
             start = f"{JUMP_PREFIX}{kind}/"
@@ -368,6 +372,7 @@ def _read_tree(tensors: Mapping[str, NDArray[Any]], people: list[str]) -> Hierar
         _to_double(tensors["main/variances"]),
         _to_double(tensors["main/shares"]),
     )
+    # Every person has a level of its own, with a leaf for each gait that was captured or lent.
     found: dict[str, Person] = {}
     for name in people:
         leaves: dict[str, Leaf] = {}

@@ -31,12 +31,6 @@ def normalise_speed(speed: float, leg: float, own_leg: float, froude: bool) -> f
 
 
 @kernel
-def cadence_scale(leg: float, own_leg: float, froude: bool) -> float:
-    """How many times faster than the tables this character steps: short legs are short pendulums."""
-    return sqrt(own_leg / leg) if froude else 1.0
-
-
-@kernel
 def find_table_row(speeds: FloatArray, s_n: float) -> tuple[int, float]:
     """Row of the tables below a speed, and how far it is to the next; the ends hold."""
     last = speeds.shape[0] - 1
@@ -167,6 +161,7 @@ def write_unit(
     place = (at[PHASE_AT] - floor(at[PHASE_AT])) * count
     i = int(place)
     u = place - i
+    # The columns: a cubic through four rows, or the two rows round the phase, one in each array
     after = np.empty(columns.shape[0])
     for c in range(columns.shape[0]):
         columns[c], after[c] = 0.0, 0.0
@@ -175,6 +170,7 @@ def write_unit(
         if share != 0.0:
             out = after if r == 2 and not cubic else columns
             add_unit_row(gaits, at[S_N], at[RUN_AT], weights, (i + r - 1) % count, share, out)
+    # The rotations: mean times exponential; SLERP between the two rows of the thesis (Eq. III.1.16)
     for j in range(joints):
         q = exp((columns[3 + 3 * j], columns[4 + 3 * j], columns[5 + 3 * j]))
         if not cubic:

@@ -378,6 +378,7 @@ def plan_profile(
         raise InputError(f"run is {run}", "Give two shares of running, from 0 (walk) to 1 (run)")
     check_name("method", method, "speed profiles", PROFILE_METHODS)
     check_name("rule", rule, "speed profiles", RULES)
+    # The phase at which the foot strikes
     if isinstance(foot, str):
         if foot not in FEET:
             raise InputError(f"foot '{foot}'", "It is 'right', 'left' or a phase from 0 to 1")
@@ -388,6 +389,7 @@ def plan_profile(
             raise InputError(f"the phase of the foot is {foot}", "It lies from 0 to 1")
     table = FrequencyTable.from_source(source)
     if method == "quadratic-linF":
+        # The thesis's closed form, with the mean of both frequencies
         powers, duration, final, code = search_linear_frequency_profile(
             (s1, s2),
             (table.at(s1, run[0]), table.at(s2, run[1])),
@@ -399,6 +401,7 @@ def plan_profile(
             return SpeedProfile(np.zeros(5), 1.0, phase, phase, run, 0.0, STATUS[code], table)
         hardest = max(abs(powers[1]), abs(powers[1] + 2.0 * powers[2])) / duration
         return SpeedProfile(powers, duration, phase, final + strike, run, float(hardest), "ok", table)
+    # The exact phase integral, for each heel strike near the even profile
     fastest = float(table.speeds_mps[-1]) if fastest_mps is None else fastest_mps
     problem = ProfileProblem(
         *table.frequency_table(),

@@ -274,6 +274,7 @@ def enforce_plants(
         raise InputError(f"ease_s is {ease_s}", "Give a time in seconds, such as 0.2")
     if motion.translations is not None:
         raise InputError("the bones of this clip change their length", "Retarget it first: marey.retarget(motion)")
+    # What is planted: as told, or by the contacts of the clip, without flicker
     legs, frames = make_leg_arrays(motion.skeleton), motion.num_frames
     points = np.ascontiguousarray(motion.joint_positions()[:, legs.joints[:, 2:].reshape(4)])
     if plants is None:
@@ -284,6 +285,7 @@ def enforce_plants(
         flags = np.ascontiguousarray(np.asarray(plants))
         if flags.shape != (frames, 4) or flags.dtype != np.bool_:
             raise InputError(f"plants is {flags.dtype} of shape {flags.shape}", f"Give true or false, ({frames}, 4)")
+    # Where the plants are, as edited
     names = [f"{side}_{part}" for side in FEET for part in ("ankle", "foot")]
 
     def edit_goal(effector: int, frame: int, goal: FloatArray) -> FloatArray:
@@ -292,6 +294,7 @@ def enforce_plants(
     forecasts, floor_y = plan_schedule(
         flags, points, legs, motion.rate_hz, floor_m=floor_m, edit=None if edit is None else edit_goal
     )
+    # Frame by frame the feet are held, and the contact track tells what is.
     options = PlantOptions(PLANT_EASE_S if ease_s is None else float(ease_s), floor_y)
     roots, wxyz = motion.root_positions.copy(), motion.rotations.wxyz.copy()
     plant = plant_clip_priority if ik == "priority" else plant_clip

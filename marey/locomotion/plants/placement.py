@@ -161,6 +161,7 @@ def begin_plants(foot: FootState, frame: FootFrame, f: Vector) -> None:
     flat = flat_foot_vector(foot, norm(f))
     ground = frame.floor_y + foot.level
     soon_s = ANNOUNCED * frame.dt
+    # The ankle comes down: a foot's length from a held toe, where it is, or where it was foreseen.
     if frame.ankle_down and not foot.ankle_held:
         if foot.toe_held:
             set3(foot.ankle_goal, subtract3(get3(foot.toe_goal), flat))
@@ -168,6 +169,7 @@ def begin_plants(foot: FootState, frame: FootFrame, f: Vector) -> None:
             set3(foot.ankle_goal, begin_unannounced_plant(foot, ankle, ground + foot.ankle_rest, frame.ankle_edit))
         else:
             begin_announced_plant(foot)
+    # The toe comes down, in the same way
     if frame.toe_down and not foot.toe_held:
         if frame.ankle_down:
             set3(foot.toe_goal, add3(get3(foot.ankle_goal), flat))

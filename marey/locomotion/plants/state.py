@@ -202,6 +202,7 @@ def make_leg_arrays(
     bones = np.linalg.norm(np.diff(p[joints], axis=1), axis=-1)
     if bones.min() < 1e-6:
         raise InputError("a bone of a leg has no length", "Foot plants need thigh, shank and foot")
+    # Heights of ankles and toes over the soles of a body that stands
     points = foot_points(skeleton, roles)
     sole = {name: points.offsets[k] for k, name in enumerate(points.names)}
     floor = np.array([(p[ball] + R[ball] @ sole[f"{s}_ball"])[1] for s, ball in zip(FEET, joints[:, 3], strict=True)])

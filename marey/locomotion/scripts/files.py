@@ -257,6 +257,7 @@ def _read_xml_element(node: XmlNode, file: str) -> Element:
         else:
             known = (*_TAGS[node.tag], *(("perso",) if node.tag != "transition" else ()))
             _xml_error(file, child, f"unknown tag <{child.tag}> in a <{node.tag}>", f"Known are {', '.join(known)}")
+    # What is left out has no default.
     missing = [tag for tag in _REQUIRED_TAGS[node.tag] if tag not in seen]
     if missing:
         _xml_error(

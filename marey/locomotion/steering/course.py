@@ -219,9 +219,11 @@ class ObstacleCourse:
             self._resume_course()  # it went out of the way
         if self._active is None and decision.choice != "clear":
             self._speed, self._run = self._engine.targets.speed, self._engine.targets.run
+        # What was decided replaces the plan in use.
         self.decision, self._planned, self._guide = decision, decision.obstacle, None
         self._planned_s = self._engine.time_s
         self._active = None if decision.choice == "clear" else index
+        # A curved run-up, a detour and a stop have a guide; a straight run-up is the engine's own.
         if decision.choice == "jump" and decision.way is not None and decision.leap is not None:
             leap = decision.leap
             goal = LeapGoal(leap.ahead_m, leap.length_m, leap.kind)

@@ -260,6 +260,7 @@ def _find_leap_of_kind(
         wanted, cleared = speed - tolerance, table.measured(engine, kind, length, height_m)
         if cleared.length_m < need:
             return f"a {kind} leap at this speed clears {cleared.length_m:.2f} m"
+    # The mean acceleration up to the take-off, (s2^2 - s1^2) / (2 d)
     last = clamp_approach_speed(speed, wanted, tolerance)
     ahead = extent.front - EDGE_M - cleared.start_m - cleared.tip_m
     mean = (last - speed) * (last + speed) / (2.0 * ahead) if ahead > 0.0 else np.inf

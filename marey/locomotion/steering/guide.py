@@ -169,6 +169,7 @@ class PathGuide:
     def _plan(self, engine: Engine) -> None:
         self._since_s = 0.0
         goal = self.goal
+        # A stop or a jump that is near is planned for; until then the way is cruised.
         if isinstance(goal, HaltGoal) and self._plan_halt(engine, goal):
             return
         if isinstance(goal, LeapGoal) and goal.along_m - self.along_m < RUN_UP_M:
@@ -212,6 +213,7 @@ class PathGuide:
         is_starting = now.speed < 0.5 * self.speed_mps  # from a stand to a stand: a bump, as high as the wished speed
         lasting = max(1.5 * left / self.speed_mps, 2.0 * float(np.sqrt(left / PREFERRED_MPS2))) if is_starting else None
         phase, run = engine.phase % 1.0, (now.run, 0.0)
+        # Either heel may strike on the spot; the profile that bends least is taken.
         found = [
             plan_profile(engine, now.speed, 0.0, left, phase, run=run, foot=foot, lasting_s=lasting)
             for foot in ("right", "left")

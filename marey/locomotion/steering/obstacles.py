@@ -238,6 +238,7 @@ def find_route(start: FloatArray, goal: FloatArray, boxes: Sequence[Obstacle], *
     nodes = np.concatenate([start[None], goal[None], *[_corner_points(box, radius_m + CLEARANCE_M) for box in boxes]])
     is_open = _is_free(nodes, boxes, radius_m)
     is_open[:2] = True
+    # Dijkstra's search; a line of sight is tested only where it would shorten the way.
     best, before, heap = {0: 0.0}, {0: 0}, [(0.0, 0)]
     while heap:
         cost, at = heappop(heap)

@@ -130,7 +130,14 @@ def fit_request_to_gait(walker: GaitWalker, jumps: ModelJumps, request: JumpRequ
     """Clamp the length to what the model knows, and under ``jump-now`` change the jump to what fits the gait."""
     now = walker.parameters
     if request.priority == "jump-now":
-        request = _fit_length_to_speed(now.speed, now.run, jumps, request, now.leg_length_m)
+        # The jump becomes what the present gait and speed allow.
+        kind = "standing" if now.speed < STANDING_MPS else "run" if now.run > 0.5 else "walk"
+        if kind == "standing":
+            request = replace(request, kind=kind)
+        else:
+            wanted, tolerance = jumps.run_up(kind, request.length_m, now.leg_length_m)
+            if kind != request.kind or abs(now.speed - wanted) > tolerance:
+                request = replace(request, kind=kind, length_m=jumps.length_for(kind, now.speed, now.leg_length_m))
     shortest, longest = jumps.limits_m(request.kind, now.leg_length_m)
     length = min(max(request.length_m, shortest), longest)
     if length != request.length_m and request.priority != "jump-now":
@@ -139,19 +146,10 @@ def fit_request_to_gait(walker: GaitWalker, jumps: ModelJumps, request: JumpRequ
     return replace(request, length_m=length)
 
 
-def _fit_length_to_speed(speed: float, run: float, jumps: ModelJumps, request: JumpRequest, leg: float) -> JumpRequest:
-    if speed < STANDING_MPS:
-        return replace(request, kind="standing")
-    kind = "run" if run > 0.5 else "walk"
-    wanted, tolerance = jumps.run_up(kind, request.length_m, leg)
-    if kind == request.kind and abs(speed - wanted) <= tolerance:
-        return request
-    return replace(request, kind=kind, length_m=jumps.length_for(kind, speed, leg))
-
-
 def _plan_ramp_approach(walker: GaitWalker, jumps: ModelJumps, request: JumpRequest) -> JumpApproach:
     now = walker.parameters
     speed, run = _approach_speeds(walker, jumps, request)[0], _run_fraction(request)
+    # A turn dies out first; whoever already does what is wanted needs no time to change.
     strike = float(walker.events(speed, run)[4 * request.side]) % 1.0
     least = (
         MIN_TURN_CHANGE_S

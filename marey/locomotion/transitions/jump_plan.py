@@ -266,47 +266,34 @@ def split_gait_events(events: FloatArray, side: int) -> tuple[FloatArray, FloatA
 def schedule_leap_footholds(plan: LeapPlan) -> FootholdSchedule:
     """Foot plants of a leap: of the take-off foot, of the other, and the first ones after it.
 
-    While two motions are blended, an event that both have falls where :meth:`Alignment.shared` puts it; one that the
-    gait alone has (the other foot's leaving, the next heel strike of a walk) falls where the gait has it.
+    While two motions are blended, an event that both have falls where :meth:`Alignment.progress_of_shared_event` puts
+    it; one that the gait alone has (the other foot's leaving, the next heel strike of a walk) falls where the gait has
+    it.
     """
-    own, other = ((0, 1), (2, 3)) if plan.side == RIGHT else ((2, 3), (0, 1))
-    spans = dict(zip((*own, *other), (*_takeoff_foot_spans(plan), *_landing_foot_spans(plan)), strict=True))
+    into, out, jump = plan.into, plan.out, plan.jump.events
+    toe_off, strike, end = plan.times_s
+    # The take-off foot: this stance, and the next
+    events, after = split_gait_events(plan.gait.events, plan.side)
+    heel_off = into.time_of(into.progress_of_shared_event(events[HEEL_OFF], jump[HEEL_OFF]))
+    toe_on = into.time_of(into.progress_of_shared_event(events[TOE_STRIKE], jump[TOE_STRIKE]))
+    ankle: list[Span] = [(-np.inf, heel_off), (_time_after_leap(plan, events[STRIKE] + 1.0), np.inf)]
+    toe: list[Span] = [(toe_on, toe_off), (_time_after_leap(plan, events[TOE_STRIKE] + 1.0), np.inf)]
+    # The other foot: what is left of its last stance, where that is not past, ...
+    left: list[float] = []
+    for event in (HEEL_OFF, TOE_OFF):
+        p = into.places(after[event] - 1.0, 0.0)[0]
+        left.append(into.time_of(p) if 0.0 < p < 1.0 else -np.inf)
+    # ... the landing, which may last beyond the blend, and the next stance
+    landed_toe = strike + out.time_of(out.progress_of_shared_event(jump[5], after[TOE_STRIKE]))
+    landed_heel_off, landed_toe_off = np.inf, end if after[TOE_OFF] <= out.b[1] else np.inf
+    if after[HEEL_OFF] < out.b[1]:
+        landed_heel_off = strike + out.time_of(out.progress_of_shared_event(jump[6], after[HEEL_OFF]))
+    next_heel, next_toe = (_time_after_leap(plan, after[event] + 1.0) for event in (STRIKE, TOE_STRIKE))
+    other_ankle: list[Span] = [(-np.inf, left[0]), (strike, landed_heel_off), (next_heel, np.inf)]
+    other_toe: list[Span] = [(-np.inf, left[1]), (landed_toe, landed_toe_off), (next_toe, np.inf)]
+    order = (0, 1, 2, 3) if plan.side == RIGHT else (2, 3, 0, 1)
+    spans: dict[int, list[Span]] = dict(zip(order, (ankle, toe, other_ankle, other_toe), strict=True))
     return schedule_footholds(plan.skeleton, lambda t: plan.frame(t) if t < plan.duration_s else plan.after(t), spans)
-
-
-def _takeoff_foot_spans(plan: LeapPlan) -> tuple[list[Span], list[Span]]:
-    """Plants of the take-off foot's ankle and toe: this stance, and the next."""
-    events, jump = split_gait_events(plan.gait.events, plan.side)[0], plan.jump.events
-    heel_off = plan.into.time_of(plan.into.progress_of_shared_event(events[HEEL_OFF], jump[HEEL_OFF]))
-    toe_on = plan.into.time_of(plan.into.progress_of_shared_event(events[TOE_STRIKE], jump[TOE_STRIKE]))
-    return (
-        [(-np.inf, heel_off), (_time_after_leap(plan, events[STRIKE] + 1.0), np.inf)],
-        [(toe_on, plan.times_s[0]), (_time_after_leap(plan, events[TOE_STRIKE] + 1.0), np.inf)],
-    )
-
-
-def _landing_foot_spans(plan: LeapPlan) -> tuple[list[Span], list[Span]]:
-    """Plants of the landing foot's ankle and toe: what is left of the last stance, the landing, and the next."""
-    events, jump, out = split_gait_events(plan.gait.events, plan.side)[1], plan.jump.events, plan.out
-    strike, end = plan.times_s[1:]
-    toe_on = strike + out.time_of(out.progress_of_shared_event(jump[5], events[TOE_STRIKE]))
-    heel_off = (
-        strike + out.time_of(out.progress_of_shared_event(jump[6], events[HEEL_OFF]))
-        if events[HEEL_OFF] < out.b[1]
-        else np.inf
-    )
-    toe_off = end if events[TOE_OFF] <= out.b[1] else np.inf
-    left = [_time_before_leap(plan, events[event] - 1.0) for event in (HEEL_OFF, TOE_OFF)]
-    return (
-        [(-np.inf, left[0]), (strike, heel_off), (_time_after_leap(plan, events[STRIKE] + 1.0), np.inf)],
-        [(-np.inf, left[1]), (toe_on, toe_off), (_time_after_leap(plan, events[TOE_STRIKE] + 1.0), np.inf)],
-    )
-
-
-def _time_before_leap(plan: LeapPlan, phase: float) -> float:
-    """Time at which the gait before the leap has a phase [s]; minus infinity where that is past."""
-    p = plan.into.places(phase, 0.0)[0]
-    return plan.into.time_of(p) if 0.0 < p < 1.0 else -np.inf
 
 
 def _time_after_leap(plan: LeapPlan, phase: float) -> float:

@@ -82,18 +82,17 @@ def find_far_rotations(table: FloatArray, names: Sequence[str]) -> dict[str, tup
     """
     logs = table[..., 3:].reshape(*table.shape[:2], len(names), 3)
     sizes = np.linalg.norm(logs, axis=-1)
-    spread = np.max([_axis_spread(logs[:, f], sizes[:, f]) for f in range(table.shape[1])], axis=0)
+    # Largest angle between the axes of one frame, whichever way they turn; short vectors have no axis
+    spread = np.zeros(len(names))
+    for f in range(table.shape[1]):
+        axes = logs[:, f] / np.maximum(sizes[:, f, :, None], 1e-12)
+        across = np.abs(np.einsum("aji,bji->abj", axes, axes))
+        both = (sizes[:, None, f] > NEAR_RAD) & (sizes[None, :, f] > NEAR_RAD)
+        angles = np.arccos(np.clip(np.where(both, across, 1.0), -1.0, 1.0))
+        spread = np.maximum(spread, angles.max(axis=(0, 1)))
     largest = sizes.max(axis=(0, 1))
     told = (largest > FAR_RAD) & (spread > SPREAD_RAD)
     return {names[j]: (float(largest[j]), float(spread[j])) for j in np.flatnonzero(told).tolist()}
-
-
-def _axis_spread(logs: FloatArray, sizes: FloatArray) -> FloatArray:
-    """Largest angle ``(J,)`` [rad] between the axes of rotation vectors ``(n, J, 3)``, whichever way they turn."""
-    axes = logs / np.maximum(sizes[..., None], 1e-12)
-    across = np.abs(np.einsum("aji,bji->abj", axes, axes))
-    both = (sizes[:, None] > NEAR_RAD) & (sizes[None] > NEAR_RAD)
-    return np.arccos(np.clip(np.where(both, across, 1.0), -1.0, 1.0)).max(axis=(0, 1))
 
 
 def root_from_rows(rows: FloatArray, leg_length_m: float) -> FloatArray:
@@ -374,14 +373,43 @@ def level_feet(units: Sequence[MotionUnit], leg_length_m: float) -> list[MotionU
     """
     people = dict.fromkeys(unit.subject for unit in units)
     pitches = {person: foot_pitches([unit for unit in units if unit.subject == person]) for person in people}
-    return [_ground_unit(_pitch_ankles(unit, pitches[unit.subject]), leg_length_m) for unit in units]
+    rest, level = HUMAN.rest_positions(), list[MotionUnit]()
+    for unit in units:
+        # Ankles are pitched up about the foot's own axis across.
+        root, wxyz = unit.root.copy(), unit.wxyz.copy()
+        for side in (0, 1):
+            ankle = HUMAN.index(f"{SIDES[side]}_ankle")
+            turn = SO3.exp(-pitches[unit.subject][side] * LATERAL_AXIS)
+            wxyz[:, ankle] = (SO3(wxyz[:, ankle]) @ turn).wxyz
+        # Height over a standing body's while the foot is flat: of the ankle, in a run of the lower of ankle and ball
+        positions, _ = joint_frames(HUMAN, unit.root * leg_length_m, wxyz)
+        lifts: list[float] = []
+        for side in (0, 1):
+            parts = [HUMAN.index(f"{SIDES[side]}_{part}") for part in ("ankle", "foot")]
+            heights = positions[flat_frames(unit, side)][:, parts, 1] - rest[parts, 1]
+            lifts.append(float(heights[:, 0].mean() if unit.gait == "walk" else heights.min(axis=1).mean()))
+        root[:, 1] -= np.mean(lifts) / leg_length_m
+        level.append(replace(unit, root=root, wxyz=wxyz))
+    return level
 
 
 def foot_pitches(units: Sequence[MotionUnit]) -> FloatArray:
     """Mean pitch ``(2,)`` [rad] of right and left foot against level while flat; positive has the toes too low."""
-    told = [unit for unit in units if unit.gait == "walk"] or list(units)
-    pitches = np.mean([[_measure_pitch(unit, side) for side in (0, 1)] for unit in told], axis=0)
-    return np.clip(pitches, -MAX_PITCH_RAD, MAX_PITCH_RAD)
+
+    def slope(line: FloatArray) -> FloatArray:
+        return np.arctan2(-line[..., 1], np.hypot(line[..., 0], line[..., 2]))
+
+    pitches: list[list[float]] = []
+    for unit in [unit for unit in units if unit.gait == "walk"] or units:
+        # How much steeper than at rest the line from ankle to ball points down while the foot is flat
+        positions, _ = joint_frames(HUMAN, unit.root, unit.wxyz)
+        both: list[float] = []
+        for side in (0, 1):
+            ankle, ball = (HUMAN.index(f"{SIDES[side]}_{part}") for part in ("ankle", "foot"))
+            down = slope(positions[:, ball] - positions[:, ankle])[flat_frames(unit, side)]
+            both.append(float(down.mean() - slope(HUMAN.offsets[ball])))
+        pitches.append(both)
+    return np.clip(np.mean(pitches, axis=0), -MAX_PITCH_RAD, MAX_PITCH_RAD)
 
 
 def flat_frames(unit: MotionUnit, side: int) -> BoolArray:
@@ -389,38 +417,3 @@ def flat_frames(unit: MotionUnit, side: int) -> BoolArray:
     begin, end = FLAT_PHASES[unit.gait]
     phases = (np.arange(unit.num_frames) / unit.num_frames - 0.5 * side) % 1.0
     return (phases >= begin) & (phases <= end)
-
-
-def _measure_pitch(unit: MotionUnit, side: int) -> float:
-    """How much steeper than at rest the line from ankle to ball points down [rad], while the foot is flat."""
-    ankle, ball = (HUMAN.index(f"{SIDES[side]}_{part}") for part in ("ankle", "foot"))
-    positions, _ = joint_frames(HUMAN, unit.root, unit.wxyz)
-    down = _line_slope(positions[:, ball] - positions[:, ankle])[flat_frames(unit, side)]
-    return float(down.mean() - _line_slope(HUMAN.offsets[ball]))
-
-
-def _line_slope(line: FloatArray) -> FloatArray:
-    return np.arctan2(-line[..., 1], np.hypot(line[..., 0], line[..., 2]))
-
-
-def _pitch_ankles(unit: MotionUnit, pitches: FloatArray) -> MotionUnit:
-    """A unit whose ankles are pitched up by ``(2,)`` [rad] about the foot's own axis across."""
-    wxyz = unit.wxyz.copy()
-    for side in (0, 1):
-        ankle = HUMAN.index(f"{SIDES[side]}_ankle")
-        wxyz[:, ankle] = (SO3(wxyz[:, ankle]) @ SO3.exp(-pitches[side] * LATERAL_AXIS)).wxyz
-    return replace(unit, wxyz=wxyz)
-
-
-def _ground_unit(unit: MotionUnit, leg_length_m: float) -> MotionUnit:
-    """A unit whose ankles are as high as a standing body's while their feet are flat; of a run, the lower ankle."""
-    positions, _ = joint_frames(HUMAN, unit.root * leg_length_m, unit.wxyz)
-    lifts: list[float] = []
-    for side in (0, 1):
-        parts = [HUMAN.index(f"{SIDES[side]}_{part}") for part in ("ankle", "foot")]
-        rest = HUMAN.rest_positions()[parts, 1]
-        heights = positions[flat_frames(unit, side)][:, parts, 1] - rest
-        lifts.append(float(heights[:, 0].mean() if unit.gait == "walk" else heights.min(axis=1).mean()))
-    root = unit.root.copy()
-    root[:, 1] -= np.mean(lifts) / leg_length_m
-    return replace(unit, root=root)
