@@ -13,20 +13,19 @@ from marey.base import InputError, UnknownNameError
 MAX_TIME_S: Final = 36_000.0  # [s] ten hours in one go are a mistake
 
 
-def is_number(value: object) -> bool:
-    """Tell whether a value is a number; flags are none."""
-    return isinstance(value, int | float | np.floating | np.integer) and not isinstance(value, bool)
-
-
 def check_number(name: str, value: object) -> float:
     """Return a finite number.
 
     Raises:
         InputError: it is none.
     """
-    if not is_number(value):
+    # A flag is a whole number to Python, but none here.
+    if not (isinstance(value, int | float | np.floating | np.integer) and not isinstance(value, bool)):
         raise InputError(f"{name} is {value!r}", "It must be a number")
-    number = _to_float(value)
+    try:
+        number = float(cast(float, value))
+    except OverflowError:  # a whole number of hundreds of digits
+        number = nan
     if not isfinite(number):
         raise InputError(f"{name} is {number}", "It must be a finite number")
     return number
@@ -76,10 +75,3 @@ def check_weights(name: str, value: object) -> dict[str, float]:
     if below:
         raise InputError(f"{name} gives '{below[0]}' the weight {weights[below[0]]}", "Weights are zero or more")
     return weights
-
-
-def _to_float(value: object) -> float:
-    try:
-        return float(cast(float, value))
-    except OverflowError:  # a whole number of hundreds of digits
-        return nan

@@ -24,8 +24,7 @@ from marey.kinematics.ik.calls import full_pose_space
 from marey.kinematics.ik.coordinates import (
     compute_gradient,
     evaluate_state,
-    new_rows,
-    new_state,
+    new_dense_model,
     project_and_evaluate,
     retract,
     whiten_rows,
@@ -35,6 +34,7 @@ from marey.kinematics.ik.dual_step import compute_descent
 from marey.kinematics.ik.problem import collect_targets, mean_bone_length
 from marey.kinematics.ik.solve import NO_HISTORY, build_solver_inputs, compile_tasks
 from marey.kinematics.ik.starts import guess_from_pose, match_body
+from marey.kinematics.ik.state import new_rows, new_state
 from marey.lie import SO3, right_jacobian
 from marey.numerics import SolveStatus
 from marey.skeleton import Pose, Skeleton, SkeletonDraft, joint_frames, joint_positions
@@ -147,10 +147,10 @@ def prepared(tasks: list, limits: BoxLimits | None = None, start: Pose | None = 
     guess = guess_from_pose(body, start)
     space = full_pose_space(run)
     state = new_state(problem.layout, guess.root, guess.wxyz, guess.x)
-    cost = project_and_evaluate(problem.layout, space, run.targets, run.active, state)
-    rows = new_rows(problem.layout, space)
+    cost = project_and_evaluate(problem.layout, space, run.goals, state)
+    rows = new_rows(problem.layout, REF71.num_joints, 0)
     J = np.zeros((3 * len(run.errors), 3 + 3 * REF71.num_joints))
-    write_jacobian(problem.layout, space, run.targets, run.active, state, rows, J)
+    write_jacobian(problem.layout, space, run.goals, state, rows, J)
     return run, space, state, rows, J, cost
 
 
@@ -199,7 +199,7 @@ def test_engell_02_the_jacobian_agrees_with_central_differences(limits):
             step = np.zeros(J.shape[1])
             step[n] = sign * h
             retract(run.problem.layout, space, state, step, trial, taken)
-            evaluate_state(run.problem.layout, space, run.targets, run.active, trial)
+            evaluate_state(run.problem.layout, space, run.goals, trial)
             sides.append(trial.errors.ravel().copy())
         numeric = -(sides[0] - sides[1]) / (2 * h)
         assert np.abs(numeric - J[:, n]).max() < 1e-7 * max(1.0, np.abs(J).max())
@@ -216,10 +216,11 @@ def test_engell_03_the_linear_time_gradient_is_that_of_the_jacobian_and_weights_
     run, space, state, rows, J, cost = prepared(tasks, None, start)
     layout = run.problem.layout
     torques = np.zeros((REF71.num_joints + 1, 3))
-    compute_descent(layout.blocks, layout.lists, state.errors, rows.shifts, rows.turns, state.pulls, torques)
-    e, g, s = np.zeros(J.shape[0]), np.zeros(J.shape[1]), np.zeros(J.shape[1])
-    whiten_rows(layout.blocks.weights, state.errors, J, e)
-    compute_gradient(layout, space, state, rows, J, e, g, s)
+    compute_descent(layout, state, rows, torques)
+    at = new_dense_model(*J.shape)
+    at.J[:], g = J, at.g
+    whiten_rows(layout.blocks.weights, state.errors, at.J, at.e)
+    compute_gradient(layout, space, state, rows, at)
     linear = np.concatenate([torques[-1], np.einsum("jkc,jk->jc", rows.frames, torques[:-1]).ravel()])
     assert np.abs(g + 2.0 * linear).max() < 1e-12 * np.abs(g).max()
     direction, trial, taken = (
@@ -230,7 +231,7 @@ def test_engell_03_the_linear_time_gradient_is_that_of_the_jacobian_and_weights_
     remainders = []
     for h in (1e-2, 5e-3):  # Taylor: the remainder falls with the square of the step
         retract(layout, space, state, h * direction, trial, taken)
-        remainders.append(abs(evaluate_state(layout, space, run.targets, run.active, trial) - cost - h * g @ direction))
+        remainders.append(abs(evaluate_state(layout, space, run.goals, trial) - cost - h * g @ direction))
     assert remainders[0] / remainders[1] == pytest.approx(4.0, rel=0.15)
 
 

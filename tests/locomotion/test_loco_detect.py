@@ -15,15 +15,8 @@ from hypothesis import strategies as st
 from marey import samples
 from marey.base import BoolArray, FloatArray, InputError
 from marey.io import load
-from marey.locomotion import (
-    PlantInterval,
-    detect_events,
-    detect_plants,
-    detect_plants_by_threshold,
-    effector_positions,
-    plant_windows,
-)
-from marey.locomotion.plants.schedule import effector_flags
+from marey.locomotion import PlantInterval, detect_events, detect_plants, detect_plants_by_threshold, plant_windows
+from marey.locomotion.plants.clip import effector_flags, effector_positions
 from marey.motion import Motion
 
 FRAMES = 25

@@ -7,9 +7,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from marey.base import InputError, UnknownNameError
+from marey.base import InputError, MareyWarning, UnknownNameError
 from marey.lie import SO3, geodesic_distance
-from marey.locomotion import EVENTS, Engine, GaitParameters, LocomotionModel, MareyWarning, load_model
+from marey.locomotion import Engine, GaitParameters, LocomotionModel, load_model
+from marey.locomotion.model.locomotion_model import EVENTS
 
 SIZES_M = (0.6, 0.9, 1.1)
 

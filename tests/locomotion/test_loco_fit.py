@@ -10,31 +10,28 @@ import pytest
 from marey.base import FormatError, InputError
 from marey.lie import SO3
 from marey.locomotion import LocomotionModel, load_manifest, load_model
-from marey.locomotion.fitting.fit import fit_units
-from marey.locomotion.fitting.hierarchy import column_weights, posture_columns
+from marey.locomotion.fitting.fit import column_weights, fit_units, posture_columns
 from marey.locomotion.fitting.trials import TrialGroup, reject_outliers
 from marey.locomotion.units.gait_unit import (
     Cycle,
     MotionUnit,
     close_cycle,
     closing_residual,
-    find_far_rotations,
-    resample_cycle,
-    root_from_rows,
-    rotations_from_rows,
-    straighten_cycle,
-    unit_rows,
-    unwrap_rotation_vectors,
-    warp_phases,
-)
-from marey.locomotion.units.segmentation import (
     expected_cadence,
+    find_far_rotations,
     foot_pitches,
     joint_angular_speeds,
     level_feet,
     measure_leg_length,
     repair_joint_flips,
+    resample_cycle,
+    root_from_rows,
+    rotations_from_rows,
     segment_clip,
+    straighten_cycle,
+    unit_rows,
+    unwrap_rotation_vectors,
+    warp_phases,
 )
 from marey.models.hierarchy import sort_gaits, sort_subjects
 from marey.motion import Motion, place

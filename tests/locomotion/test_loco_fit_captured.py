@@ -7,16 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from oracles.speed_fits import leave_speed_out, make_flat_synthesis
 
 from marey.cli import main
 from marey.locomotion import LocomotionModel, load_manifest, load_model
-from marey.locomotion.fitting.hierarchy import column_weights, fit_shared_speed_law, flatten_units
+from marey.locomotion.fitting.fit import column_weights, fit_shared_speed_law, flatten_units
 from marey.locomotion.fitting.quality import (
     UnitGroup,
     count_components,
-    leave_speed_out,
     leave_unit_out,
-    make_flat_synthesis,
     make_model_synthesis,
     make_pooled_fit,
     measure_held_out_cells,

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from marey.base import InputError
-from marey.locomotion import Engine, SketchWalk, follow_sketch, load_model, walk_sketch
-from marey.locomotion.planning.corners import max_distance_to_line
-from marey.locomotion.planning.ground_path import straight_path
-from marey.locomotion.scripts.sketch import list_hurdles, plan_sketch
+from marey.locomotion import Engine, load_model, walk_sketch
+from marey.locomotion.planning.ground_path import max_distance_to_line, straight_path
+from marey.locomotion.scripts.sketch import SketchWalk, list_hurdles, plan_sketch
 from marey.locomotion.steering.guide import HaltGoal, LeapGoal
 from marey.locomotion.steering.obstacles import BODY_RADIUS_M, Obstacle, find_route, shift_path_past
 from marey.locomotion.steering.path_schedule import plan_cruise
@@ -98,7 +97,7 @@ def test_stands_have_their_headings(model):
 
 def test_stop_event_is_a_stand_of_its_seconds(model):
     sketch = sketched(STRAIGHT, events=(Event("stop", (0.0, 5.0), seconds=1.5),))
-    motion = follow_sketch(sketch, model)
+    motion = walk_sketch(sketch, model).motion
     root = motion.root_positions[:, 2]
     near = np.abs(root - 5.0) < 0.1
     assert near.sum() / motion.rate_hz > 1.5
@@ -180,7 +179,7 @@ def test_without_a_path_a_way_is_found_round_walls(model):
 
 def test_fast_sketches_are_run(model):
     sketch = sketched(np.array([[0.0, 0.0], [0.0, 14.0]]), speed_mps=3.0)
-    motion = follow_sketch(sketch, model, rate_hz=30.0)
+    motion = walk_sketch(sketch, model, rate_hz=30.0).motion
     assert motion.rate_hz == 30.0
     assert (~motion.contacts.active.any(axis=1)).mean() > 0.1  # flights
 
@@ -221,13 +220,13 @@ def test_what_cannot_be_walked_is_refused_with_advice(model, changes, word):
 
 def test_jump_on_a_corner_is_refused(model):
     with pytest.raises(InputError, match="bends"):
-        follow_sketch(sketched(events=(Event("jump", (0.0, 4.0)),)), model)
+        walk_sketch(sketched(events=(Event("jump", (0.0, 4.0)),)), model)
 
 
 @pytest.mark.parametrize("wrong", [{"speed_mps": -1.0}, {"rate_hz": 0.0}, {"speed_mps": float("nan")}])
 def test_follow_refuses_bad_numbers(model, wrong):
     with pytest.raises(InputError, match="positive"):
-        follow_sketch(sketched(), model, **wrong)
+        walk_sketch(sketched(), model, **wrong)
 
 
 def test_route_keeps_away_from_boxes_and_is_short():

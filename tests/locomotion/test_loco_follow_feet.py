@@ -5,13 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from marey.locomotion import Engine
 from marey.locomotion.plants.clip import pivot_landing_feet
-from marey.locomotion.scripts.sketch import (  # the motion before its feet are settled
-    _engine_at_start,
-    _face_path,
-    _record_walk,
-    plan_sketch,
-)
+from marey.locomotion.scripts.sketch import _record_walk, plan_sketch  # the motion before its feet are settled
 from marey.motion import Motion, contact_positions, slide_mm
 from marey.world import GroundPose, Path, Sketch
 
@@ -22,9 +18,9 @@ SKETCH = Sketch(
 
 @pytest.fixture(scope="module")
 def raw() -> Motion:
-    engine = _engine_at_start(SKETCH, None, {})
-    plan = plan_sketch(engine, SKETCH, speed_mps=1.2)
-    return _record_walk(_face_path(engine, plan, {}), plan, 1.2, 0.0, 60.0)
+    plan = plan_sketch(Engine(position=SKETCH.start.position), SKETCH, speed_mps=1.2)
+    engine = Engine(position=plan.way.points[0], heading_rad=float(plan.way.headings[0]))
+    return _record_walk(engine, plan, 1.2, 0.0, 60.0)
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from oracles.jump_scores import score_left_out_jumps
 
 from marey.base import InputError, MissingFileError
 from marey.lie import SO3
 from marey.locomotion.fitting.jumps import capture_jumps, find_jump_fault, fit_jumps, fit_kind
-from marey.locomotion.fitting.quality import score_left_out_jumps
 from marey.locomotion.fitting.trials import TRIAL_RATES_HZ, FolderLoader, make_loader
 from marey.locomotion.units.captured_jumps import (
     CapturedJump,

@@ -11,7 +11,7 @@ import pytest
 from marey.base import FloatArray, InputError, UnknownNameError
 from marey.lie import SO3
 from marey.locomotion import load_model
-from marey.locomotion.model.locomotion_model import JumpModel
+from marey.locomotion.model.jump_model import JumpModel
 from marey.locomotion.planning.run_up import THESIS_LAWS, RunUpLaw, fit_run_up, get_thesis_law
 from marey.locomotion.units.jump_unit import JumpUnit
 from marey.motion import Motion, centre_of_mass, mirror

@@ -6,29 +6,28 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from oracles.speed_fits import FITS, fit_line_law, fit_thin_plate_splines, leave_speed_out, make_flat_synthesis
 
 from marey.base import InputError
 from marey.lie import SO3
-from marey.locomotion import LocomotionModel, distance_matrix, load_model, motion_distance
-from marey.locomotion.fitting.hierarchy import UnitTable, cycle_mean, fit_shared_speed_law, flatten_units, prior_rows
+from marey.locomotion import LocomotionModel, load_model
+from marey.locomotion.fitting.fit import cycle_mean, fit_shared_speed_law, flatten_units, prior_rows
 from marey.locomotion.fitting.quality import (
     COMPARED_JOINTS,
-    FITS,
     UnitGroup,
-    fit_line_law,
-    fit_thin_plate_splines,
+    distance_matrix,
     group_by_speed,
-    leave_speed_out,
     leave_unit_out,
-    make_flat_synthesis,
     make_model_synthesis,
     make_pooled_fit,
+    motion_distance,
     report_quality,
     rms_degrees,
     synthesis_errors,
     widest_spread,
 )
 from marey.locomotion.units.gait_unit import MotionUnit, rotations_from_rows
+from marey.models import MotionUnits
 from marey.skeleton import HUMAN
 
 SPEEDS = np.linspace(1.0, 1.9, 10)
@@ -139,8 +138,8 @@ def test_the_common_slope_is_exact_where_everybody_has_it():
             rows.append(offset + s * slope)
             speeds.append(s)
             names.append(name)
-    table = UnitTable(np.array(rows), tuple(names), ("walk",) * len(rows), np.array(speeds))
-    centred = UnitTable(
+    table = MotionUnits(np.array(rows), tuple(names), ("walk",) * len(rows), np.array(speeds))
+    centred = MotionUnits(
         table.table - np.array([people[n] for n in names])[:, None], table.subjects, table.gaits, table.speeds
     )
     np.testing.assert_allclose(fit_shared_speed_law(centred, "walk").slope, slope, atol=1e-12)

@@ -204,7 +204,7 @@ def test_events_are_in_order_within_a_step(model):
 def test_styles_are_names_mappings_or_the_default(model):
     assert model.weights("35")[model.styles.index("35")] == 1.0
     np.testing.assert_allclose(model.weights({"35": 3.0, "16": 1.0}).sum(), 1.0)
-    np.testing.assert_array_equal(model.weights(), model.default_weights)
+    np.testing.assert_array_equal(model.weights(), model.weights(model.default_style))
     np.testing.assert_array_equal(model.weights("calm"), model.weights("35"))
     assert len(set(model.labels)) == len(model.styles) and not set(model.labels) & set(model.styles)
     with pytest.raises(UnknownNameError, match="35x"):

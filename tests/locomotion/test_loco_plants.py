@@ -14,8 +14,8 @@ import marey.locomotion
 from marey.base import BoolArray, FloatArray, InputError, UnknownNameError
 from marey.dynamics import check_validity
 from marey.io import load, save
-from marey.locomotion import Engine, effector_positions, enforce_plants, foot_plants, pigeon_toe, plant_slide_mm
-from marey.locomotion.plants.schedule import effector_flags
+from marey.locomotion import Engine, enforce_plants, foot_plants, pigeon_toe, plant_slide_mm
+from marey.locomotion.plants.clip import effector_flags, effector_positions
 from marey.locomotion.plants.state import make_leg_arrays
 from marey.motion import Motion
 from marey.samples import walk

@@ -6,19 +6,21 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.ease import cubic_step, eased_effector, interrupted_ease
 
 from marey.base import FloatArray, InputError
 from marey.lie import SO3
 from marey.locomotion.plants.baselines import pose_leg_priority
-from marey.locomotion.plants.easing import cubic_step, ease_cubic, eased_effector, interrupted_ease
+from marey.locomotion.plants.easing import ease_cubic, ease_vector
 from marey.locomotion.plants.leg import heel_rise_angle, pose_leg, write_leg_frames
 from marey.locomotion.plants.placement import roll_in_time, write_foot_measures
 from marey.locomotion.plants.state import (
+    FOOT_RECORD,
     NO_PLANT_S,
+    PlantForecast,
+    PlantOptions,
     allocate_plant_state,
     make_leg_arrays,
-    make_plant_options,
-    read_plant_goals,
 )
 from marey.locomotion.plants.step import plant_step
 from marey.skeleton import HUMAN, joint_positions, t_pose
@@ -38,14 +40,20 @@ class Character:
     """A body in a raw pose whose feet are planted frame by frame."""
 
     def __init__(self, scale: float = 1.0, toe_in_rad: float = 0.0) -> None:
-        self.state, self.options, self.scale = allocate_plant_state(), make_plant_options(toe_in_rad=toe_in_rad), scale
+        self.state, self.options = allocate_plant_state(), PlantOptions(scale=scale)
+        self.toe_in = np.array([toe_in_rad, -toe_in_rad])
         self.skeleton = HUMAN.scaled(scale)
+
+    def plant(self, dt, planted, until, landing, root, wxyz) -> int:
+        """One frame in place."""
+        forecast = PlantForecast(planted, until, landing, np.zeros((4, 3)), self.toe_in)
+        return plant_step(dt, forecast, self.options, LEGS, self.state, root, wxyz)
 
     def step(self, root: FloatArray, wxyz: FloatArray, planted=ALL, until=NOWHERE, landing=None, dt=DT):
         """Return flags, root and effectors ``(4, 3)``."""
         root, wxyz = np.array(root, dtype=np.float64), np.array(wxyz, dtype=np.float64)
         landing = np.zeros((4, 3)) if landing is None else landing
-        flags = plant_step(dt, planted, until, landing, self.options, 0.0, self.scale, LEGS, self.state, root, wxyz)
+        flags = self.plant(dt, planted, until, landing, root, wxyz)
         assert np.isfinite(wxyz).all() and np.isfinite(root).all()
         return flags, root, joint_positions(self.skeleton, root[None], wxyz[None])[0, EFFECTORS]
 
@@ -120,6 +128,46 @@ def test_glardon_a30_easing_step_by_step_is_easing_in_one(x: float, target: floa
     assert value == pytest.approx(target, abs=1e-9) and abs(rate) < 1e-6
 
 
+@given(points, points, points, st.floats(0.05, 0.3), st.floats(0.3, 0.8), st.integers(3, 40))
+def test_glardon_a30_the_kernel_eases_in_and_out_as_the_source(a, b, goal, ease_s, stance_s, steps) -> None:
+    """The kernel's shift on the raw motion gives the effector of Eq. 2.6: eased in, held, eased out."""
+
+    def raw(t: float) -> FloatArray:
+        return a + b * np.sin(t)
+
+    span = (1.0, 1.0 + stance_s)
+    ends, dt = (raw(span[0]), raw(span[1])), ease_s / steps
+    shift, rate = np.zeros(3), np.zeros(3)
+    for start, target in ((span[0] - ease_s, goal - ends[0]), (span[1], np.zeros(3))):
+        if start == span[1]:
+            shift[:], rate[:] = goal - ends[1], 0.0  # a held effector leaves from where it is held
+        for n in range(steps):
+            t = start + (n + 1) * dt
+            eased = raw(t) + np.array(ease_vector(shift, rate, tuple(target), ease_s - n * dt, dt))
+            wanted = eased_effector(t, raw(t), goal, span, ends, ease_s)
+            np.testing.assert_allclose(eased, goal if n + 1 == steps and start < span[0] else wanted, atol=1e-9)
+    np.testing.assert_allclose(shift, 0.0, atol=1e-9)
+
+
+@given(points, points, points, points, times, st.floats(0.05, 1.0), st.integers(2, 40))
+def test_glardon_a30_the_kernel_goes_on_after_an_interruption_as_the_repaired_equation(
+    a, b, goal, at, change, wait, steps
+) -> None:
+    """From rest the kernel is Eq. 2.7 as repaired, so it meets both ends; with a velocity it keeps that too."""
+
+    def raw(t: float) -> FloatArray:
+        return a + b * t
+
+    arrival, dt = change + wait, wait / steps
+    then, there = (change, at, raw(change)), (arrival, goal, raw(arrival))
+    shift, rate = at - raw(change), np.zeros(3)
+    for n in range(steps):
+        t = change + (n + 1) * dt
+        eased = raw(t) + np.array(ease_vector(shift, rate, tuple(goal - raw(arrival)), wait - n * dt, dt))
+        np.testing.assert_allclose(eased, interrupted_ease(min(t, arrival), raw(t), then, there), atol=1e-9)
+    np.testing.assert_allclose(raw(arrival) + shift, goal, atol=1e-9)
+
+
 @given(st.floats(-1.0, 1.0), st.floats(-5.0, 5.0), st.floats(-1.0, 1.0), st.integers(1, 30))
 def test_an_interrupted_ease_keeps_its_value_and_its_speed(x: float, v: float, target: float, steps: int) -> None:
     value, rate = ease_cubic(x, v, target, 0.3, 1e-9)
@@ -138,16 +186,17 @@ def test_times_out_of_order_are_refused() -> None:
 # ---- A32: both solvers
 
 
-def leg_row() -> FloatArray:
-    row = allocate_plant_state()[0]
-    write_leg_frames(row, 0, tuple(CROUCH_ROOT), CROUCH.copy(), LEGS, 1.0)
-    return row
+def crouched_foot() -> np.record:
+    foot = allocate_plant_state().feet.view(np.recarray)[0]
+    write_foot_measures(foot, 0, 1.0, LEGS)
+    write_leg_frames(foot, 0, tuple(CROUCH_ROOT), CROUCH.copy(), LEGS, 1.0)
+    return foot
 
 
 def test_glardon_a32_both_solvers_put_the_ankle_on_ten_thousand_targets() -> None:
     rng = np.random.default_rng(7)
-    row = leg_row()
-    hip, ankle = row[56:59].copy(), row[56 + 22 : 59 + 22].copy()
+    foot = crouched_foot()
+    hip, ankle = foot.origin[0].copy(), foot.origin[2].copy()
     reach = LEGS.reach[0] - LEGS.rest[0]
     directions = ankle - hip + rng.normal(0.0, 0.25, (10_000, 3))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
@@ -155,8 +204,8 @@ def test_glardon_a32_both_solvers_put_the_ankle_on_ten_thousand_targets() -> Non
     turns = SO3.exp(rng.normal(0.0, 0.2, (10_000, 3))).wxyz
     worst = 0.0
     for target, turn in zip(targets, turns, strict=True):
-        exact, _ = pose_leg(row, 0, tuple(target), tuple(turn), LEGS, CROUCH.copy())
-        near, miss = pose_leg_priority(row, 0, tuple(target), tuple(turn), 1.0, LEGS, CROUCH.copy())
+        exact, _ = pose_leg(foot, 0, tuple(target), tuple(turn), LEGS, CROUCH.copy())
+        near, miss = pose_leg_priority(foot, 0, tuple(target), tuple(turn), LEGS, CROUCH.copy())
         worst = max(worst, float(np.linalg.norm(np.subtract(exact, near))))
         assert np.linalg.norm(np.subtract(exact, target)) < 1e-9 and miss < 0.0005
     assert worst < 0.0005
@@ -164,12 +213,11 @@ def test_glardon_a32_both_solvers_put_the_ankle_on_ten_thousand_targets() -> Non
 
 @pytest.mark.parametrize("far_m", [1.0, 3.0, 1e6])
 def test_glardon_a32_targets_out_of_reach_give_a_finite_pose_and_the_miss(far_m: float) -> None:
-    row = leg_row()
-    target = (row[56] + far_m, row[57], row[58])
+    foot = crouched_foot()
+    target = tuple(foot.origin[0] + np.array([far_m, 0.0, 0.0]))
     for pose in (pose_leg, pose_leg_priority):
         wxyz = CROUCH.copy()
-        sized = () if pose is pose_leg else (1.0,)
-        reached, miss = pose(row, 0, target, (1.0, 0.0, 0.0, 0.0), *sized, LEGS, wxyz)
+        reached, miss = pose(foot, 0, target, (1.0, 0.0, 0.0, 0.0), LEGS, wxyz)
         assert np.isfinite(wxyz).all() and np.isfinite(reached).all()
         assert miss > far_m - 1.0 and miss > 0.05
 
@@ -199,7 +247,7 @@ def test_a_standing_body_that_sways_keeps_its_feet() -> None:
         flags, _, feet = one.step(CROUCH_ROOT + sway, CROUCH)
         assert flags == 0b1111
         np.testing.assert_allclose(feet, first, atol=1e-9)
-    np.testing.assert_allclose(read_plant_goals(one.state), first, atol=1e-9)
+    np.testing.assert_allclose(one.state.goals(), first, atol=1e-9)
 
 
 @settings(max_examples=25)
@@ -231,11 +279,11 @@ def test_a_foot_lands_where_it_was_foreseen() -> None:
 
 def test_a_foot_that_lands_flat_holds_its_toe_at_once_and_one_on_its_heel_rolls_down_first() -> None:
     """A flat one takes no time; then the time grows with the height of the toe, up to a limit, in any size."""
-    row = np.zeros(allocate_plant_state().shape[1])
+    foot = np.zeros(1, dtype=FOOT_RECORD).view(np.recarray)[0]
     for size in (0.6, 1.0):
-        write_foot_measures(row, 0, size, LEGS)
+        write_foot_measures(foot, 0, size, LEGS)
         flat = size * (LEGS.rest[1] - LEGS.rest[0])
-        times_s = [roll_in_time(row, flat + size * rise) for rise in (-0.02, 0.0, 0.01, 0.02, 0.04, 0.10)]
+        times_s = [roll_in_time(foot, flat + size * rise) for rise in (-0.02, 0.0, 0.01, 0.02, 0.04, 0.10)]
         np.testing.assert_allclose(times_s, [0.0, 0.0, 0.0125, 0.025, 0.05, 0.05], atol=1e-12)
 
 
@@ -317,7 +365,7 @@ def test_toes_bend_on_the_floor_instead_of_piercing_it() -> None:
     ankle, toe = LEGS.joints[0, 2:]
     wxyz[ankle] = (SO3(wxyz[ankle]) @ SO3.exp(np.array([0.7, 0.0, 0.0]))).wxyz
     root, turned = CROUCH_ROOT + np.array([0.0, 0.06, 0.0]), wxyz.copy()
-    plant_step(DT, NONE, NOWHERE, np.zeros((4, 3)), one.options, 0.0, 1.0, LEGS, one.state, root, turned)
+    one.plant(DT, NONE, NOWHERE, np.zeros((4, 3)), root, turned)
     p, R = (v[0] for v in joint_frames_of(root, turned))
     raw_p, raw_R = (v[0] for v in joint_frames_of(CROUCH_ROOT + np.array([0.0, 0.06, 0.0]), wxyz))
     assert (raw_p[toe] + SO3(raw_R[toe]) @ LEGS.tip[0])[1] < -0.005
@@ -336,14 +384,15 @@ def test_a_frame_costs_microseconds_and_no_memory() -> None:
     import tracemalloc
 
     one = Character()
-    root, wxyz, landing = CROUCH_ROOT.copy(), CROUCH.copy(), np.zeros((4, 3))
-    plant_step(DT, ALL, NOWHERE, landing, one.options, 0.0, 1.0, LEGS, one.state, root, wxyz)
+    root, wxyz = CROUCH_ROOT.copy(), CROUCH.copy()
+    forecast = PlantForecast(ALL, NOWHERE, np.zeros((4, 3)), np.zeros((4, 3)), one.toe_in)
+    plant_step(DT, forecast, one.options, LEGS, one.state, root, wxyz)
     tracemalloc.start()
     before, best = tracemalloc.get_traced_memory()[0], 1.0
     for _ in range(20):
         start = time.perf_counter()
         for _ in range(100):
-            plant_step(DT, ALL, NOWHERE, landing, one.options, 0.0, 1.0, LEGS, one.state, root, wxyz)
+            plant_step(DT, forecast, one.options, LEGS, one.state, root, wxyz)
         best = min(best, (time.perf_counter() - start) / 100)
     grown = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marey.base import InputError, UnknownNameError
-from marey.locomotion import FrequencyTable, SpeedProfile, plan_profile
 from marey.locomotion.planning.baselines import solve_quadratic_profile
+from marey.locomotion.planning.speed_profile import FrequencyTable, SpeedProfile, plan_profile
 
 LEG_M = 0.88
 

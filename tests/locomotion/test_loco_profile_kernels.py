@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marey.locomotion import FrequencyTable, plan_profile
 from marey.locomotion.planning.baselines import search_linear_frequency_profile
 from marey.locomotion.planning.speed_profile import (
     BACKWARDS,
@@ -15,9 +14,13 @@ from marey.locomotion.planning.speed_profile import (
     TOO_CLOSE,
     TOO_FAST,
     TOO_HARD,
+    FrequencyTable,
+    ProfileProblem,
+    StrikePlace,
     evaluate_speed,
     integrate_cycles,
     interpolate_cadence,
+    plan_profile,
     profile_coefficients,
     profile_extremes,
     search_heel_strikes,
@@ -82,9 +85,9 @@ def test_speed_and_shape_of_a_parabola():
 @settings(max_examples=40)
 @given(cycles=st.floats(2.0, 9.0), s1=st.floats(0.4, 2.0), s2=st.floats(0.4, 2.0))
 def test_duration_makes_the_cycles_asked_for_or_says_on_which_side_it_fails(cycles, s1, s2):
-    ends, goal, runs, powers = np.array([s1, s2, 0.0]), np.array([6.0, cycles]), np.zeros(2), np.empty(5)
-    bracket = np.array([6.0 / 4.0, 18.0 / (s1 + s2 - np.sqrt(s1 * s2))])
-    duration = solve_duration(SPEEDS, HERTZ, runs, ends, goal, False, bracket, powers)
+    ends, runs, powers = np.array([s1, s2, 0.0]), np.zeros(2), np.empty(5)
+    bracket = (6.0 / 4.0, 18.0 / (s1 + s2 - np.sqrt(s1 * s2)))
+    duration = solve_duration(ProfileProblem(SPEEDS, HERTZ, runs, ends, False), 6.0, cycles, *bracket, powers)
     if duration > 0.0:
         assert bracket[0] <= duration <= bracket[1]
         assert integrate_cycles(SPEEDS, HERTZ, powers, runs, duration, 1.0) == pytest.approx(cycles, abs=1e-9)
@@ -106,11 +109,8 @@ def test_duration_makes_the_cycles_asked_for_or_says_on_which_side_it_fails(cycl
     ],
 )
 def test_search_tells_what_is_wrong(ends, place, limits, code):
-    best = np.zeros(8)
-    found = search_heel_strikes(
-        SPEEDS, HERTZ, np.zeros(2), np.array(ends), np.array(place), False, np.array(limits), best
-    )
-    assert found == code
+    problem = ProfileProblem(SPEEDS, HERTZ, np.zeros(2), np.array(ends), False)
+    assert search_heel_strikes(problem, StrikePlace(*place, *limits), np.zeros(8)) == code
 
 
 def test_search_prefers_the_duration_asked_for():

@@ -8,19 +8,10 @@ import numpy as np
 import pytest
 
 from marey import samples
-from marey.base import FormatError, InputError
+from marey.base import FormatError, InputError, MareyWarning
 from marey.io import load, save
-from marey.locomotion import (
-    Action,
-    JumpAction,
-    MareyWarning,
-    Script,
-    Transition,
-    load_model,
-    load_script,
-    parse_script,
-    perform_script,
-)
+from marey.locomotion import Action, JumpAction, Script, Transition, load_model, load_script, perform_script
+from marey.locomotion.scripts.files import parse_script
 from marey.motion import Motion, headings
 
 WALK = Action(2.0, 1.2)

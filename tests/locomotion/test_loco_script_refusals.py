@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from marey.base import FormatError, InputError, MareyError, MissingFileError, UnknownNameError
-from marey.locomotion import Engine, LocomotionModel, MareyWarning, load_model, load_script, plan_profile
+from marey.base import FormatError, InputError, MareyError, MareyWarning, MissingFileError, UnknownNameError
+from marey.locomotion import Engine, LocomotionModel, load_model, load_script
+from marey.locomotion.planning.speed_profile import plan_profile
 
 BAD = (float("nan"), float("inf"), -float("inf"))
 DT = 1.0 / 60.0

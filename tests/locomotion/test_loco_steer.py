@@ -8,20 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marey.base import InputError
-from marey.locomotion.planning.corners import (
-    arrive_with_heading,
-    find_dubins_paths,
-    join_from_heading,
-    max_distance_to_line,
-    round_corners,
-)
 from marey.locomotion.planning.ground_path import (
     GroundPath,
-    cubic_bezier,
+    arrive_with_heading,
     curvature_speed_limit,
+    find_dubins_paths,
     heading_vector,
+    join_from_heading,
     limit_acceleration,
+    max_distance_to_line,
     resample_evenly,
+    round_corners,
     straight_path,
 )
 from marey.locomotion.steering.obstacles import BODY_RADIUS_M, Obstacle, find_detour, sample_obstacle
@@ -52,13 +49,6 @@ def test_way_goes_straight_on_beyond_its_ends():
 def test_way_refuses_points_that_repeat():
     with pytest.raises(InputError, match="alike"):
         GroundPath(np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0]]))
-
-
-@given(heading=angles, end_heading=angles)
-def test_bezier_begins_and_ends_in_the_directions_asked_for(heading, end_heading):
-    way = cubic_bezier((0.0, 0.0), heading, (3.0, 4.0), end_heading)
-    for at, wished in ((0, heading), (-1, end_heading)):
-        assert abs(np.angle(np.exp(1j * (way.headings[at] - wished)))) < 0.02
 
 
 def test_curves_are_taken_slowly_enough():

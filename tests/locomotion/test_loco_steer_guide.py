@@ -7,8 +7,13 @@ import pytest
 
 from marey.base import InputError
 from marey.locomotion import Engine, Obstacle, load_model
-from marey.locomotion.planning.corners import round_corners
-from marey.locomotion.planning.ground_path import GroundPath, curvature_speed_limit, heading_vector, straight_path
+from marey.locomotion.planning.ground_path import (
+    GroundPath,
+    curvature_speed_limit,
+    heading_vector,
+    round_corners,
+    straight_path,
+)
 from marey.locomotion.scripts.sketch import check_sketch, join_points, list_hurdles, sketch_polyline
 from marey.locomotion.steering.decision import decide_obstacle, find_leap, get_leap_table
 from marey.locomotion.steering.guide import HaltGoal, LeapGoal, PathGuide, plan_halt_before, standing_toes

@@ -6,8 +6,7 @@ import pytest
 from marey.base import InputError, MareyWarning
 from marey.lie import SO3
 from marey.locomotion import Engine, load_model
-from marey.locomotion.transitions.clips import compute_effectors
-from marey.locomotion.transitions.jump_library import make_model_jumps
+from marey.locomotion.transitions.clips import ModelJumps, compute_effectors
 from marey.skeleton import joint_positions
 
 RATE = 60.0
@@ -22,7 +21,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def jumps(model):
-    return make_model_jumps(model)
+    return ModelJumps(model)
 
 
 def started(model, kind, **options):

@@ -12,8 +12,8 @@ from marey.locomotion.model.walker import NEVER_S, RawFrame
 from marey.locomotion.planning.parameters import GaitParameters
 from marey.locomotion.planning.run_up import MAX_ACCELERATION
 from marey.locomotion.transitions.clips import LEFT, JumpClip
-from marey.locomotion.transitions.jump_library import opposite_joints
 from marey.locomotion.transitions.state_machine import JumpStateMachine
+from marey.motion.editing import opposite_joints
 from marey.skeleton import HUMAN
 
 WALK = np.array([0.0, 0.06, 0.40, 0.62, 0.50, 0.56, 0.90, 1.12])
@@ -22,7 +22,7 @@ LEAP = np.array([0.0, 0.06, 0.25, 0.40, 0.70, 0.73, 0.85, 1.0])
 HIP_HEIGHT = float(HUMAN.offsets[0][1])
 UPRIGHT = SO3.identity(HUMAN.num_joints).wxyz
 RIGHT_HIP, LEFT_HIP = HUMAN.index("right_hip"), HUMAN.index("left_hip")
-OTHER_SIDE = opposite_joints(HUMAN)
+OTHER_SIDE = opposite_joints(HUMAN)[0]
 
 
 class PlainWalker:

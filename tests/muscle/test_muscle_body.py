@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from marey.base import ConvergenceError, InputError, UnknownNameError
-from marey.muscle import ActivationSpline, Lattice, Muscles, SoftBody, TetMesh
+from marey.muscle import ActivationSpline, Muscles, SoftBody, TetMesh
+from marey.muscle.elastic.lattice import Lattice
 
 YOUNG, G = 4e4, 9.82
 STILL = (0.0, 0.0, 0.0)

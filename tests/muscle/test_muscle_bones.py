@@ -7,7 +7,8 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from marey.base import InputError, UnknownNameError
-from marey.muscle import Bone, Bones, SoftBody, TetMesh
+from marey.muscle import SoftBody, TetMesh
+from marey.muscle.body.bones import Bone, Bones
 from marey.skeleton import Skeleton
 
 G = 9.82

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from marey.base import InputError
-from marey.muscle import ActivationSpline, ContactPlane, Lattice, Muscles, SoftBody, TetMesh
-from marey.muscle.body.contact import find_axis_pairs
+from marey.muscle import ActivationSpline, Muscles, SoftBody, TetMesh
+from marey.muscle.body.contact import ContactPlane, ContactState, StepStart, find_axis_pairs
+from marey.muscle.elastic.lattice import Lattice
 
 G = 9.82
 BLOCK = Lattice.from_mask(np.ones((4, 4, 4), dtype=bool), 0.025)
@@ -70,11 +71,11 @@ def test_engell_55_normal_forces_are_never_negative_and_print_would_pull():
     x, v, m, springs = particles([-1e-3, -1e-3, 0.01], [5.0, -0.1, 0.0])
     ground = ContactPlane(stiffness=100.0, damping=1.0).compile(x, m, springs)
     loads, forces = np.zeros(3), np.zeros((3, 3))
-    add_explicit_contact(x, v, m, 1e-3, ground, False, forces, loads)
+    add_explicit_contact(StepStart(x, v, m, 1e-3), ground, False, forces, loads)
     assert loads.min() >= 0.0 and loads[1] > 0.0 and loads[2] == 0.0
     assert forces[:, 1].min() >= 0.0
     forces[:] = 0.0
-    add_explicit_contact(x, v, m, 1e-3, ground, True, forces, loads)  # Eq. 96 as printed
+    add_explicit_contact(StepStart(x, v, m, 1e-3), ground, True, forces, loads)  # Eq. 96 as printed
     assert loads[0] < 0.0 and forces[0, 1] < 0.0  # a node that leaves is held back
 
 
@@ -84,7 +85,7 @@ def test_engell_55_no_node_is_pulled_in_an_implicit_step():
     x, v, m, springs = particles([-1e-4, -1e-4, 1e-3], [2.0, 0.0, -1.0])
     ground = ContactPlane().compile(x, m, springs)
     active, loads = np.array([1, 1, 0]), np.zeros(3)
-    changed = update_contacts(x, v, 1 / 60, ground, active, loads)
+    changed = update_contacts(StepStart(x, v, m, 1 / 60), v, ground, ContactState(active, loads))
     assert changed == 2
     assert active.tolist() == [0, 1, 1]  # the one that leaves goes free, the one that fell through is caught
     assert loads.min() >= 0.0
@@ -126,7 +127,7 @@ def test_friction_never_reverses_a_motion():
     ground = ContactPlane(friction=50.0).compile(x, m, springs)
     for h in (1e-4, 1e-2, 1.0):
         forces, loads = np.zeros((2, 3)), np.zeros(2)
-        add_explicit_contact(x, v, m, h, ground, False, forces, loads)
+        add_explicit_contact(StepStart(x, v, m, h), ground, False, forces, loads)
         after = v[:, 0] + h * forces[:, 0] / m
         assert (after >= -1e-15).all() and (after <= v[:, 0]).all()
 
@@ -140,7 +141,8 @@ def drag(ground: ContactPlane, velocity: tuple[float, float, float]):
     arrays = ground.compile(x, m, np.array([[0, 1], [1, 2]]))
     v = np.tile(np.asarray(velocity), (3, 1))
     forces, blocks = np.zeros((3, 3)), np.zeros((3, 3, 3))
-    add_implicit_contact(x, v, m, 1e-3, arrays, np.ones(3, dtype=np.int64), loads, v, forces, blocks)
+    state = ContactState(np.ones(3, dtype=np.int64), loads)
+    add_implicit_contact(StepStart(x, v, m, 1e-3), arrays, state, v, forces, blocks)
     flat = blocks[1] / 1e-3
     assert np.linalg.eigvalsh(flat).min() > -1e-12  # it only takes energy
     return -(flat @ v[1])

@@ -8,9 +8,6 @@ import pytest
 from marey.base import ConvergenceError, InputError, UnknownNameError
 from marey.muscle import (
     ActivationSpline,
-    Bone,
-    Bones,
-    ContactPlane,
     Muscles,
     OptimalControlProblem,
     SoftBody,
@@ -21,6 +18,8 @@ from marey.muscle import (
     simulate_controls,
     solve_control,
 )
+from marey.muscle.body.bones import Bone, Bones
+from marey.muscle.body.contact import ContactPlane
 from marey.muscle.optimal_control.adjoint import compute_total_cost, make_gauss_newton_model
 from marey.muscle.optimal_control.segments import make_spline_segments
 from marey.numerics import SolveStatus

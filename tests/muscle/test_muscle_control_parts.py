@@ -8,9 +8,6 @@ import pytest
 from marey.base import ConvergenceError, InputError, UnknownNameError
 from marey.muscle import (
     ActivationSpline,
-    Bone,
-    Bones,
-    Lattice,
     Muscles,
     OptimalControlProblem,
     SoftBody,
@@ -20,6 +17,8 @@ from marey.muscle import (
     compute_adjoint_gradient,
     simulate_controls,
 )
+from marey.muscle.body.bones import Bone, Bones
+from marey.muscle.elastic.lattice import Lattice
 from marey.muscle.optimal_control.adjoint import compute_total_cost
 from marey.muscle.optimal_control.bone_coordinates import make_bordered_solver
 from marey.muscle.optimal_control.coordinates import FreeNodeMatrix, StepPattern, factorise

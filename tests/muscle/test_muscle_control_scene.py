@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from marey.base import InputError, UnknownNameError
-from marey.muscle import PositionGoal, load_scene, solve_scene
-from marey.muscle.optimal_control.scene_goals import build_coarse_scene
+from marey.muscle import load_scene, solve_scene
+from marey.muscle.optimal_control.solve import PositionGoal, build_coarse_scene
 
 WORM = """
 version = 1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from oracles.hill import HillCurves, follow_excitation
 
 from marey.base import InputError, UnknownNameError
-from marey.muscle import HillCurves, follow_excitation
 
 GROOTE, MUJOCO = HillCurves("de-groote"), HillCurves("mujoco")
 

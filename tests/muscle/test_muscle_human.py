@@ -13,15 +13,8 @@ import marey
 from marey.base import InputError, UnknownNameError
 from marey.lie import SO3
 from marey.motion import Motion
-from marey.muscle import (
-    MusclePath,
-    compute_muscle_geometry,
-    draw_muscle_strip,
-    estimate_activations,
-    find_governed_axes,
-    make_human_muscles,
-    make_muscle_solids,
-)
+from marey.muscle import draw_muscle_strip, estimate_activations, make_muscle_solids
+from marey.muscle.human.muscle_paths import MusclePath, compute_muscle_geometry, find_governed_axes, make_human_muscles
 from marey.skeleton import HUMAN, human
 
 HANGING = {("left_shoulder", 2): -75.0, ("right_shoulder", 2): 75.0}

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.elastic import add_cell_forces, add_exact_stiffness
 
 from marey.lie import SO3
 from marey.muscle import SoftBody, TetMesh
@@ -96,6 +97,24 @@ def test_the_stiffness_of_a_step_never_pushes_and_has_the_forces_of_the_exact_on
     assert values.min() > -1e-12 * values.max()
     forces = body.elastic.assemble(x, exact=False)
     assert np.abs(forces - body.forces(x)).max() < 1e-12 * YOUNG * 0.1**2
+
+
+@pytest.mark.parametrize("material", MATERIALS)
+@pytest.mark.parametrize("size", [1e-3, 1e-2, 4e-2])
+def test_eight_cells_at_once_give_what_one_at_a_time_gives(material, size):
+    body = small_body(material)
+    elastic, x = body.elastic, shaken(body, size, seed=5)  # at four centimetres many cells are inside out
+    plain = np.zeros_like(x)
+    forces = body.forces(x)  # leaves the pressures of nodes at x
+    add_cell_forces(elastic.number, elastic.arrays, x, elastic.pressures, plain)
+    assert np.abs(forces - plain).max() < 1e-10 * np.abs(plain).max()
+    sums = np.zeros_like(x), np.zeros_like(elastic.blocks.values), np.zeros_like(elastic.rises)
+    assembled = elastic.assemble(x, exact=True)
+    add_exact_stiffness(elastic.number, elastic.arrays, x, elastic.pressures, *sums)
+    assert np.abs(assembled - plain).max() < 1e-10 * np.abs(plain).max()
+    assert np.abs(elastic.blocks.values - sums[1]).max() < 1e-9 * np.abs(sums[1]).max()
+    if len(elastic.rises):
+        assert np.abs(elastic.rises - sums[2]).max() < 1e-12 * np.abs(sums[2]).max()
 
 
 def test_flat_and_vanished_cells_give_numbers():

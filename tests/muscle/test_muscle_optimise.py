@@ -17,8 +17,12 @@ from marey.muscle import (
     simulate_controls,
     solve_control,
 )
-from marey.muscle.optimal_control.adjoint import compute_control_cost, compute_control_gradient
-from marey.muscle.optimal_control.gauss_newton import BoxQuadraticModel, solve_positive
+from marey.muscle.optimal_control.adjoint import (
+    BoxQuadraticModel,
+    compute_control_cost,
+    compute_control_gradient,
+    solve_positive,
+)
 from marey.muscle.optimal_control.problem import make_time_basis
 from marey.numerics import SolveStatus, solve_qp
 

@@ -12,7 +12,6 @@ from marey.lie import SO3
 from marey.motion import Motion
 from marey.muscle import (
     HandGoal,
-    make_arm_motion,
     make_hanging_pose,
     make_soft_arm,
     measure_arm,
@@ -20,6 +19,7 @@ from marey.muscle import (
     solve_elbow_flexion,
     solve_reach,
 )
+from marey.muscle.human.arm_reach import make_arm_motion
 from marey.skeleton import HUMAN
 
 SHOULDER = HUMAN.names.index("left_shoulder")

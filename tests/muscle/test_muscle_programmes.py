@@ -6,19 +6,15 @@ import numpy as np
 import pytest
 
 from marey.base import FormatError, InputError, MissingFileError, UnknownNameError
-from marey.muscle import (
+from marey.muscle import ActivationSpline, Muscles, TetMesh, load_programmes
+from marey.muscle.muscles.programmes import (
     ActivationPlan,
     ActivationProfile,
-    ActivationSpline,
     Constant,
     Cosine,
-    Function,
     Impulse,
     Keyframed,
-    Muscles,
-    TetMesh,
     Wave,
-    load_programmes,
     programme_from_table,
 )
 
@@ -88,17 +84,6 @@ def test_rate_is_limited(muscles: Muscles):
     alpha = plan.sample(np.arange(60) / 60.0)
     assert np.abs(np.diff(alpha, axis=0)).max() <= 2.0 / 60.0 + 1e-12
     assert alpha.min() == pytest.approx(0.6)
-
-
-def test_callable_is_checked(muscles: Muscles):
-    plan = ActivationPlan(muscles, {"left": Function(lambda t, s: 1.0 - 0.1 * t)})
-    assert plan.at(1.0)[0] == pytest.approx(0.9)
-    with pytest.raises(InputError, match="at 11 s"):
-        plan.at(11.0)
-    with pytest.raises(InputError, match="shape"):
-        Function(lambda t, s: [1.0, 2.0]).at(0.0, ALONG)
-    with pytest.raises(InputError, match="nan"):
-        Function(lambda t, s: float("nan")).at(0.0, ALONG)
 
 
 @pytest.mark.parametrize(

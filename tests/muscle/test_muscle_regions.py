@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from marey.base import InputError, UnknownNameError
-from marey.muscle import ActivationSpline, Embedding, Lattice, Muscles, SoftBody, TetMesh
-from marey.muscle.muscles.regions import HostGeometry, compute_node_distances, find_regions, make_edge_graph
+from marey.muscle import ActivationSpline, Muscles, SoftBody, TetMesh
+from marey.muscle.elastic.lattice import Lattice
+from marey.muscle.muscles.embedding import Embedding
+from marey.muscle.muscles.setup import HostGeometry, compute_node_distances, find_regions, make_edge_graph
 
 
 def fork() -> Lattice:

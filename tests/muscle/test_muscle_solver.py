@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 from marey.base import InputError
-from marey.muscle import ActivationSpline, Bone, Bones, ContactPlane, Lattice, Muscles, SoftBody, TetMesh
+from marey.muscle import ActivationSpline, Muscles, SoftBody, TetMesh
+from marey.muscle.body.bones import Bone, Bones
 from marey.muscle.body.conjugate_gradients import apply_system, contract_forces, expand_unknowns
+from marey.muscle.body.contact import ContactPlane
 from marey.muscle.body.linear_system import invert_coarse_matrix
+from marey.muscle.elastic.lattice import Lattice
 
 
 def arm(**options: object) -> SoftBody:

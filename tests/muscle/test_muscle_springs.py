@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from marey.base import InputError
-from marey.muscle import Lattice, SoftBody
+from marey.muscle import SoftBody
+from marey.muscle.elastic.lattice import Lattice
 
 YOUNG = 4e4
 STILL = (0.0, 0.0, 0.0)
@@ -126,7 +127,7 @@ def test_a_stiffer_cell_stiffens_its_springs():
     lattice = Lattice.from_mask(np.ones((2, 1, 1), bool), 0.1)
     soft = SoftBody.from_mesh(lattice)
     hard = SoftBody.from_mesh(lattice, stiffness_scale=[1.0, 9.0])
-    ratio = hard.elastic.stiffness / soft.elastic.stiffness
+    ratio = hard.elastic.springs.stiffness / soft.elastic.springs.stiffness
     assert set(np.round(ratio, 9)) == {1.0, 5.0, 9.0}
 
 

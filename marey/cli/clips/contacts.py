@@ -83,7 +83,7 @@ def plant(
     save(planted, out)
     # How the planted frames slid before and after, as plain JSON values
     from marey.locomotion import foot_plants, plant_slide_mm
-    from marey.locomotion.plants.schedule import effector_flags
+    from marey.locomotion.plants.clip import effector_flags
 
     assert planted.contacts is not None
     flags = effector_flags(planted.contacts)

@@ -4,30 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray, frozen_bools
 from marey.kinematics.ik.calls import (
-    ALLOWED_RAD,
-    ClipSolution,
     Guess,
     SolverInputs,
     allocate_clip,
-    allocate_frame,
     full_pose_space,
+    solve_clip_dense,
     solve_clip_full,
-    solve_clip_limited,
-    solve_clip_newton,
-    solve_clip_penalised,
+    solve_dual_pose,
 )
-from marey.kinematics.ik.coordinates import new_state
-from marey.kinematics.ik.full_space import evaluate_goals
+from marey.kinematics.ik.levenberg_marquardt import ALLOWED_RAD
 from marey.kinematics.ik.methods import find_method
+from marey.kinematics.ik.pace import ClipSolution, limit_pose_step
 from marey.kinematics.ik.problem import IKProblem, Root
-from marey.kinematics.ik.reduced import limit_state_step
 from marey.kinematics.ik.solve import (
     MODEL_LIMITS_CONFLICT,
     NO_HISTORY,
@@ -37,20 +32,15 @@ from marey.kinematics.ik.solve import (
     solve_with_restarts,
 )
 from marey.kinematics.ik.starts import PosedBody, guess_from_pose, match_body
-from marey.kinematics.ik.state import SpeedLimits
+from marey.kinematics.ik.state import REACHED, STATIONARY, Goals, PoseArrays, SpeedLimits, evaluate_goals
 from marey.kinematics.ik.tasks import Task
 from marey.kinematics.limits.contract import JointLimits
-from marey.kinematics.limits.tables import FREE, Bounds
 from marey.lie import SO3
 from marey.models import PoseModel
 from marey.motion import Motion
 from marey.numerics import SolveStatus
 from marey.numerics.status import OnFailure, check_on_failure, raise_if_asked
 from marey.skeleton import Pose, Skeleton
-
-if TYPE_CHECKING:
-    from marey.kinematics.ik.coordinates import ModelSpace
-
 
 MAX_STEP_RATIO: Final = 4.5  # [-] of what the goals ask for; 5 would be a jump, and projections on limits add a little
 LIMB_FRACTION: Final = 0.25  # [-] of the reach: a goal that moves so far asks for a turn of 1 rad
@@ -72,86 +62,44 @@ def build_speed_limits(body: PosedBody, limits: JointLimits | None, max_turn: fl
 
 
 def solve_frames(
-    run: SolverInputs,
-    guess: Guess,
-    method: str,
-    body: PosedBody,
-    limits: JointLimits | None,
-    targets: FloatArray,
-    active: BoolArray,
-) -> ClipSolution:
-    """Solve all frames, each from the answer before; the guess is the first answer."""
-    frames, joints = len(targets), body.skeleton.num_joints
-    clip = allocate_clip(frames, joints, len(guess.x), targets.shape[1])
-    p = run.problem
+    run: SolverInputs, guess: Guess, method: str, body: PosedBody, limits: JointLimits | None, goals: Goals
+) -> tuple[ClipSolution, BoolArray]:
+    """Solve all frames, each from the answer before; the guess is the first answer.
+
+    Returns also the frames whose pose is not one of the model, since the model and the limits disagree ``(F,)``.
+    """
+    frames, p = len(goals.targets), run.problem
+    clip = allocate_clip(frames, body.skeleton.num_joints, len(guess.x), goals.targets.shape[1])
+    is_left = np.zeros(frames, dtype=np.bool_)
     if method == "projected-lm" and p.bounds is not None and run.space is None:
-        solve_clip_full(run, guess, p.bounds, targets, active, clip)
-        return clip
-    if method == "projected-lm" and p.bounds is not None and run.space is not None:
-        _solve_model_frames(run, guess, run.space, p.bounds, targets, active, clip)
-        return clip
+        solve_clip_full(run, guess, p.bounds, goals, clip)
+        return clip, is_left
+    if method == "projected-lm" and p.bounds is not None:
+        solve_clip_dense(run, guess, goals, clip, bounds=p.bounds)
+        is_left[:] = clip.violations > ALLOWED_RAD
+        for f in np.flatnonzero(is_left):
+            # The model has no pose inside the limits: go on in the full space
+            pose = Guess(clip.roots[f], clip.wxyz[f], clip.x[f])
+            single = replace(run, targets=goals.targets[f], active=goals.active[f], errors=clip.errors[f])
+            more = solve_dual_pose(single, pose, p.bounds)
+            clip.iterations[f] += more.iterations
+            clip.stops[f], clip.objectives[f], clip.gradients[f] = more.stop, more.objective, more.gradient
+        return clip, is_left
     for f in range(frames):
-        frame = replace(run, targets=targets[f], active=active[f], errors=clip.errors[f])
-        last = Guess(guess.root.copy(), guess.wxyz.copy(), guess.x.copy())
+        frame = replace(run, targets=goals.targets[f], active=goals.active[f], errors=clip.errors[f])
+        last = PoseArrays(guess.root.copy(), guess.wxyz.copy(), guess.x.copy(), np.zeros_like(frame.errors))
         outcome = solve_with_restarts(frame, guess, method, body, limits, restarts=0)
-        clip.counts[f, :5] = (*outcome[:2], *outcome[3:])
-        _limit_frame(frame, limits, last, guess, targets, active, f, clip.counts[f])
+        clip.stops[f], clip.iterations[f], is_left[f] = outcome.stop, outcome.iterations, outcome.is_left
+        # A pose that went too far is brought back on its way, and into its limits
+        pose, space = frame.pose_arrays(guess), full_pose_space(run)
+        clip.is_held[f], _, is_reached = limit_pose_step(p.layout, space, run.pace, goals, f, last, pose)
+        if clip.is_held[f]:
+            clip.stops[f] = REACHED if is_reached else STATIONARY
+            if limits is not None:
+                guess.wxyz[:] = limits.project_rotations(SO3(guess.wxyz[None])).wxyz[0]
+            evaluate_goals(p.layout, frame.goals, pose)
         clip.roots[f], clip.wxyz[f], clip.x[f] = guess.root, guess.wxyz, guess.x
-    return clip
-
-
-def _solve_model_frames(
-    run: SolverInputs,
-    guess: Guess,
-    space: ModelSpace,
-    bounds: Bounds,
-    targets: FloatArray,
-    active: BoolArray,
-    clip: ClipSolution,
-) -> None:
-    """Fill a clip in the space of a model, in one compiled loop."""
-    if bounds.kind == FREE:
-        solve_clip_newton(run, guess, None, targets, active, clip)
-        return
-    solve_clip_penalised(run, guess, space, bounds, targets, active, clip)
-    _repair_frames(run, bounds, targets, active, clip)
-
-
-def _repair_frames(
-    run: SolverInputs, bounds: Bounds, targets: FloatArray, active: BoolArray, clip: ClipSolution
-) -> None:
-    """Solve frames anew whose model has no pose inside the limits, in the full space; leave a flag in the counts."""
-    left = clip.counts[:, 4] > ALLOWED_RAD
-    clip.counts[:, 4] = left
-    for f in np.flatnonzero(left):
-        guess = Guess(clip.roots[f].copy(), clip.wxyz[f].copy(), clip.x[f])
-        single = allocate_frame(run, guess)
-        solve_clip_limited(run, guess, bounds, targets[f : f + 1], active[f : f + 1], single)
-        clip.roots[f], clip.wxyz[f], clip.errors[f] = single.roots[0], single.wxyz[0], single.errors[0]
-        single.counts[0, 1] += clip.counts[f, 1]
-        clip.counts[f, :4] = single.counts[0, :4]
-
-
-def _limit_frame(
-    run: SolverInputs,
-    limits: JointLimits | None,
-    last: Guess,
-    guess: Guess,
-    targets: FloatArray,
-    active: BoolArray,
-    f: int,
-    counts: FloatArray,
-) -> None:
-    """Bring a pose that went too far in frame f back on its way, and into its limits."""
-    layout = run.problem.layout
-    state = new_state(layout, guess.root, guess.wxyz, guess.x)
-    old = new_state(layout, last.root, last.wxyz, last.x)
-    if not limit_state_step(layout, full_pose_space(run), run.pace, targets, active, f, old, state, counts):
-        return
-    guess.root[:], guess.wxyz[:], guess.x[:] = state.root, state.wxyz, state.x
-    if limits is not None:
-        guess.wxyz[:] = limits.project_rotations(SO3(guess.wxyz[None])).wxyz[0]
-    evaluate_goals(layout, run.targets, run.active, guess.root, guess.wxyz, run.errors)
+    return clip, is_left
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -238,8 +186,8 @@ def track(
     run = replace(run, active=active[0], pace=build_speed_limits(body, limits, max_turn))
     guess = guess_from_pose(body, start)
     solve_with_restarts(run, guess, method, body, limits, restarts=6 if start is None else 0)
-    clip = solve_frames(run, guess, method, body, limits, targets, active)
-    result = _build_result(body, problem, clip, rate_hz, active, len(task_trajectories))
+    clip, is_left = solve_frames(run, guess, method, body, limits, Goals(targets, active))
+    result = _build_result(body, problem, clip, is_left, rate_hz, active, len(task_trajectories))
     raise_if_asked("track", result.status, result.advice, result, on_failure)
     return result
 
@@ -269,7 +217,13 @@ def _active_blocks(problem: IKProblem, frames: int, tasks: int, valid: ArrayLike
 
 
 def _build_result(
-    body: PosedBody, problem: IKProblem, clip: ClipSolution, rate_hz: float, active: BoolArray, num_tasks: int
+    body: PosedBody,
+    problem: IKProblem,
+    clip: ClipSolution,
+    is_left: BoolArray,
+    rate_hz: float,
+    active: BoolArray,
+    num_tasks: int,
 ) -> IKTrackResult:
     frames = len(clip.roots)
     sizes = np.sqrt((clip.errors**2).sum(axis=-1))
@@ -279,22 +233,20 @@ def _build_result(
     is_place = ~np.array(problem.is_angle, dtype=np.bool_)
     places = sizes[:, is_place].max(axis=1) if is_place.any() else np.zeros(frames)
     motion = Motion(body.skeleton, rate_hz, clip.roots, SO3(clip.wxyz), name="tracked")
-    status, advice = _read_clip_status(reached, clip.counts)
+    status, advice = _read_clip_status(reached, clip, is_left)
     coordinates = clip.x if body.model is not None else None
-    counts = clip.counts[:, 1].astype(np.int64)
-    held = np.asarray(clip.counts[:, 5] > 0.0, dtype=np.bool_)
-    return IKTrackResult(status, motion, counts, errors, reached, places, coordinates, held, advice)
+    return IKTrackResult(status, motion, clip.iterations, errors, reached, places, coordinates, clip.is_held, advice)
 
 
-def _read_clip_status(reached: BoolArray, counts: FloatArray) -> tuple[SolveStatus, str]:
-    missed, left = np.flatnonzero(~reached.all(axis=1)), np.flatnonzero(counts[:, 4])
+def _read_clip_status(reached: BoolArray, clip: ClipSolution, is_left: BoolArray) -> tuple[SolveStatus, str]:
+    missed, left = np.flatnonzero(~reached.all(axis=1)), np.flatnonzero(is_left)
     note = f" In {len(left)} frames, first in {left[0]}: {MODEL_LIMITS_CONFLICT}" if len(left) else ""
-    if held := int(counts[missed, 5].sum()):
+    if held := int(clip.is_held[missed].sum()):
         note += f" {held} of them were held back so that no joint jumps; max_turn=None lets them."
     if not len(missed):
         return SolveStatus.CONVERGED, f"All goals are met in all frames.{note}"
     first, total = int(missed[0]), len(missed)
-    if (counts[missed, 0] == 1).all():
+    if (clip.stops[missed] == STATIONARY).all():
         advice = (
             "Each is the nearest pose that could be found; move the goals, free the root, or loosen the tolerances."
         )

@@ -11,16 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
-from marey.kinematics.ik.moves import clamp_vector, compute_box_frames, project_to_box
-from marey.kinematics.ik.state import (
-    IKLayout,
-    evaluate_prior,
-    evaluate_residuals,
-    forward_kinematics,
-    linearise,
-    rotate_vector,
-)
-from marey.lie.kernels import exponential, product
+from marey.kinematics.ik.active_set import clamp_vector, compute_box_frames, project_to_box, turn_joint
+from marey.kinematics.ik.state import Goals, IKLayout, IKState, LinearRows, evaluate_pose, linearise
+from marey.lie.kernels import exp, quaternion_at, rotate, row3
 from marey.models.evaluation import model_jacobian, model_rotations
 
 
@@ -35,55 +28,25 @@ class ModelSpace(NamedTuple):
     reference: FloatArray  # (k,) where they pull
 
 
-class IKState(NamedTuple):
-    """A pose, and all that is worked out from it."""
+class DenseModel(NamedTuple):
+    """A linear model of the objective: rows of weight one, n coordinates. Limits add rows below those of the goals."""
 
-    root: FloatArray  # (3,) [m]
-    wxyz: FloatArray  # (J, 4)
-    vectors: FloatArray  # (J, 3) [rad] rotation vectors of limited joints
-    x: FloatArray  # (k,) coordinates of the model
-    positions: FloatArray  # (J, 3) [m]
-    world: FloatArray  # (J, 4)
-    errors: FloatArray  # (B, 3)
-    places: FloatArray  # (B, 3) [m]
-    pulls: FloatArray  # (J + 1, 3)
-
-
-class LinearRows(NamedTuple):
-    """Scratch of the linearisation."""
-
-    shifts: FloatArray  # (B, 3, 3)
-    turns: FloatArray  # (N, 3, 3)
-    frames: FloatArray  # (J, 3, 3)
-    model: FloatArray  # (J, 3, k)
+    J: FloatArray  # (m, n)
+    e: FloatArray  # (m,) what is missing
+    H: FloatArray  # (n, n) scratch of the normal equations
+    g: FloatArray  # (n,) gradient of the objective
+    s: FloatArray  # (n,) springs
+    step: FloatArray  # (n,)
+    taken: FloatArray  # (n,) what limits left of the step
+    free: BoolArray  # (n,) coordinates that may move
 
 
 @kernel
-def new_state(layout: IKLayout, root: FloatArray, wxyz: FloatArray, x: FloatArray) -> IKState:
-    """A state that holds copies of a pose."""
-    joints, blocks = wxyz.shape[0], layout.blocks.kinds.shape[0]
-    return IKState(
-        root.copy(),
-        wxyz.copy(),
-        np.zeros((joints, 3)),
-        x.copy(),
-        np.zeros((joints, 3)),
-        np.zeros((joints, 4)),
-        np.zeros((blocks, 3)),
-        np.zeros((blocks, 3)),
-        np.zeros((joints + 1, 3)),
-    )
-
-
-@kernel
-def new_rows(layout: IKLayout, space: ModelSpace) -> LinearRows:
-    """Room for a linearisation."""
-    joints, blocks = layout.tree.parents.shape[0], layout.blocks.kinds.shape[0]
-    return LinearRows(
-        np.zeros((blocks, 3, 3)),
-        np.zeros((layout.lists.chain.shape[0], 3, 3)),
-        np.zeros((joints, 3, 3)),
-        np.zeros((joints, 3, space.basis.shape[2])),
+def new_dense_model(m: int, n: int) -> DenseModel:
+    """Room for a linear model of m rows and n coordinates."""
+    free = np.ones(n, dtype=np.bool_)
+    return DenseModel(
+        np.zeros((m, n)), np.zeros(m), np.zeros((n, n)), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n), free
     )
 
 
@@ -94,18 +57,14 @@ def num_coordinates(layout: IKLayout, space: ModelSpace) -> int:
 
 
 @kernel
-def evaluate_state(
-    layout: IKLayout, space: ModelSpace, targets: FloatArray, active: BoolArray, state: IKState
-) -> float:
+def evaluate_state(layout: IKLayout, space: ModelSpace, goals: Goals, state: IKState) -> float:
     """Work out everything from the pose (root, wxyz, or x in the reduced space) and return the objective."""
     if space.is_reduced:
-        a, b, c, d = state.wxyz[0, 0], state.wxyz[0, 1], state.wxyz[0, 2], state.wxyz[0, 3]
+        # The model gives the joints below the root; the root's own rotation stays
+        a, b, c, d = quaternion_at(state.wxyz, 0)
         model_rotations(space.kind, space.mean_wxyz, space.basis, state.x, state.wxyz)
         state.wxyz[0, 0], state.wxyz[0, 1], state.wxyz[0, 2], state.wxyz[0, 3] = a, b, c, d
-    forward_kinematics(layout.tree, state.root, state.wxyz, state.positions, state.world)
-    cost = evaluate_residuals(layout, targets, active, state.positions, state.world, state.errors, state.places)
-    if layout.springs.stiffness.any():
-        cost += evaluate_prior(layout.springs, state.root, state.wxyz, state.world, state.pulls)
+    cost = evaluate_pose(layout, goals, state)
     for i in range(space.stiffness.shape[0]):
         away = state.x[i] - space.reference[i]
         cost += space.stiffness[i] * away * away
@@ -113,53 +72,30 @@ def evaluate_state(
 
 
 @kernel
-def project_and_evaluate(
-    layout: IKLayout, space: ModelSpace, targets: FloatArray, active: BoolArray, state: IKState
-) -> float:
+def project_and_evaluate(layout: IKLayout, space: ModelSpace, goals: Goals, state: IKState) -> float:
     """Bring limited joints into their boxes, then evaluate."""
     if not space.is_reduced:
         project_to_box(layout.box, state.wxyz, state.vectors)
-    return evaluate_state(layout, space, targets, active, state)
-
-
-@kernel
-def copy_state(source: IKState, target: IKState) -> None:
-    """Overwrite one state by another."""
-    target.root[:], target.wxyz[:], target.vectors[:], target.x[:] = source.root, source.wxyz, source.vectors, source.x
-    target.positions[:], target.world[:], target.errors[:] = source.positions, source.world, source.errors
-    target.places[:], target.pulls[:] = source.places, source.pulls
-
-
-@kernel
-def write_joint_axes(layout: IKLayout, space: ModelSpace, state: IKState, rows: LinearRows) -> None:
-    """Write the world axes of each joint's coordinates: its own axes, or those of its rotation vector when limited."""
-    for j in range(state.wxyz.shape[0]):
-        for c in range(3):
-            x, y, z = rotate_vector(
-                state.world, j, 1.0 if c == 0 else 0.0, 1.0 if c == 1 else 0.0, 1.0 if c == 2 else 0.0
-            )
-            rows.frames[j, 0, c], rows.frames[j, 1, c], rows.frames[j, 2, c] = x, y, z
-    if not space.is_reduced:
-        compute_box_frames(layout.box, state.world, state.vectors, rows.frames)
+    return evaluate_state(layout, space, goals, state)
 
 
 @kernel
 def write_jacobian(
-    layout: IKLayout,
-    space: ModelSpace,
-    targets: FloatArray,
-    active: BoolArray,
-    state: IKState,
-    rows: LinearRows,
-    J: FloatArray,
+    layout: IKLayout, space: ModelSpace, goals: Goals, state: IKState, rows: LinearRows, J: FloatArray
 ) -> None:
     """Write the Jacobian ``(3 B, n)`` of the blocks; columns of frozen joints are zero."""
-    linearise(
-        layout, targets, active, state.positions, state.world, state.errors, state.places, rows.shifts, rows.turns
-    )
-    write_joint_axes(layout, space, state, rows)
+    linearise(layout, goals, state, rows)
+    # World axes of each joint's coordinates: its own axes, or those of its rotation vector when limited
+    for j in range(state.wxyz.shape[0]):
+        for c in range(3):
+            axis = (1.0 if c == 0 else 0.0, 1.0 if c == 1 else 0.0, 1.0 if c == 2 else 0.0)
+            x, y, z = rotate(quaternion_at(state.world, j), axis)
+            rows.frames[j, 0, c], rows.frames[j, 1, c], rows.frames[j, 2, c] = x, y, z
     if space.is_reduced:
         model_jacobian(space.kind, space.mean_wxyz, space.basis, state.x, rows.model)
+    else:
+        compute_box_frames(layout.box, state.world, state.vectors, rows.frames)
+    # Each block moves with the root's place and with the joints of its chain
     J[:] = 0.0
     mobility, lists, last = layout.springs.mobility, layout.lists, state.wxyz.shape[0]
     for b in range(state.errors.shape[0]):
@@ -194,6 +130,7 @@ def whiten_rows(weights: FloatArray, errors: FloatArray, J: FloatArray, e: Float
     """Turn blocks into rows of weight one: with W = U^T U, write U e ``(3 B,)`` and replace J by U J."""
     U = np.zeros((3, 3))
     for b in range(errors.shape[0]):
+        # Cholesky: W = U^T U
         U[:] = weights[b]
         for k in range(3):
             U[k, k] = np.sqrt(max(U[k, k], 0.0))
@@ -202,6 +139,7 @@ def whiten_rows(weights: FloatArray, errors: FloatArray, J: FloatArray, e: Float
             for i in range(k + 1, 3):
                 for c in range(i, 3):
                     U[i, c] -= U[k, i] * U[k, c]
+        # The rows of the block, from the left times U
         for r in range(3):
             e[3 * b + r] = 0.0
             for c in range(r, 3):
@@ -215,41 +153,23 @@ def whiten_rows(weights: FloatArray, errors: FloatArray, J: FloatArray, e: Float
 
 @kernel
 def linearise_objective(
-    layout: IKLayout,
-    space: ModelSpace,
-    targets: FloatArray,
-    active: BoolArray,
-    state: IKState,
-    rows: LinearRows,
-    J: FloatArray,
-    e: FloatArray,
-    g: FloatArray,
-    s: FloatArray,
-    free: BoolArray,
+    layout: IKLayout, space: ModelSpace, goals: Goals, state: IKState, rows: LinearRows, at: DenseModel
 ) -> float:
     """Write residuals, Jacobian, gradient, springs and what may move, weights taken in; return the largest slope."""
-    write_jacobian(layout, space, targets, active, state, rows, J)
-    whiten_rows(layout.blocks.weights, state.errors, J, e)
-    compute_gradient(layout, space, state, rows, J, e, g, s)
-    return mark_free_coordinates(layout, space, state, g, free)
+    J = at.J[: 3 * state.errors.shape[0]]
+    write_jacobian(layout, space, goals, state, rows, J)
+    whiten_rows(layout.blocks.weights, state.errors, J, at.e)
+    compute_gradient(layout, space, state, rows, at)
+    return mark_free_coordinates(layout, space, state, at.g, at.free)
 
 
 @kernel
-def compute_gradient(
-    layout: IKLayout,
-    space: ModelSpace,
-    state: IKState,
-    rows: LinearRows,
-    J: FloatArray,
-    e: FloatArray,
-    g: FloatArray,
-    s: FloatArray,
-) -> None:
+def compute_gradient(layout: IKLayout, space: ModelSpace, state: IKState, rows: LinearRows, at: DenseModel) -> None:
     """Write the gradient g ``(n,)`` of the objective, and the springs s ``(n,)`` on each coordinate."""
-    last = state.wxyz.shape[0]
+    J, e, g, s, last = at.J, at.e, at.g, at.s, state.wxyz.shape[0]
     for n in range(g.shape[0]):
         total = 0.0
-        for r in range(e.shape[0]):
+        for r in range(3 * state.errors.shape[0]):
             total += J[r, n] * e[r]
         g[n], s[n] = -2.0 * total, 0.0
     for c in range(3):
@@ -297,17 +217,13 @@ def retract(
     for j in range(1 if space.is_reduced else old.wxyz.shape[0]):
         x, y, z = step[3 + 3 * j], step[4 + 3 * j], step[5 + 3 * j]
         if not space.is_reduced and layout.box.boxed[j]:
-            x, y, z = old.vectors[j, 0] + x, old.vectors[j, 1] + y, old.vectors[j, 2] + z
-            clamp_vector(layout.box, j, old.vectors, x, y, z, new.vectors)
+            wanted = (old.vectors[j, 0] + x, old.vectors[j, 1] + y, old.vectors[j, 2] + z)
+            clamp_vector(layout.box, j, old.vectors, wanted, new.vectors)
             for c in range(3):
                 taken[3 + 3 * j + c] = new.vectors[j, c] - old.vectors[j, c]
-            a, b, c_, d = exponential(new.vectors[j, 0], new.vectors[j, 1], new.vectors[j, 2])
+            a, b, c_, d = exp(row3(new.vectors, j))
         else:
-            a, b, c_, d = exponential(x, y, z)
-            q = old.wxyz[j]
-            a, b, c_, d = product(q[0], q[1], q[2], q[3], a, b, c_, d)
-            scale = 1.5 - 0.5 * (a * a + b * b + c_ * c_ + d * d)
-            a, b, c_, d = scale * a, scale * b, scale * c_, scale * d
+            a, b, c_, d = turn_joint(old.wxyz, j, (x, y, z))
         new.wxyz[j, 0], new.wxyz[j, 1], new.wxyz[j, 2], new.wxyz[j, 3] = a, b, c_, d
     for i in range(old.x.shape[0]):
         new.x[i] = old.x[i] + step[6 + i]

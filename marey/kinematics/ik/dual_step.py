@@ -9,9 +9,49 @@ joints; no Jacobian is formed. With P half the gradient of the springs,
 from __future__ import annotations
 
 from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
-from marey.kinematics.ik.state import COM, POINT, KinematicChains, PosePrior, RotationVectorBox, TaskBlocks
+from marey.kinematics.ik.state import (
+    COM,
+    POINT,
+    IKLayout,
+    IKState,
+    KinematicChains,
+    LinearRows,
+    PosePrior,
+    RotationVectorBox,
+)
+from marey.lie.kernels import Vector, row3
+
+
+class StepBuffers(NamedTuple):
+    """Scratch of one step; L joints have limits of their own, or may have: all of them or none."""
+
+    torques: FloatArray  # (J + 1, 3) forces on the joints and on the root's place, world axes
+    slopes: FloatArray  # (J + 1, 3) half the negative gradient, world axes
+    ease: FloatArray  # (J + 1,) compliance of each joint
+    eased: FloatArray  # (N, 3, 3) compliance times the rows of the blocks
+    G: FloatArray  # (L, 3, 3) compliance of limited joints
+    S: FloatArray  # (3 B, 3 B) matrix of the dual
+    y: FloatArray  # (3 B,) its right-hand side, then its solution
+
+
+@kernel
+def new_step_buffers(layout: IKLayout, limited: int) -> StepBuffers:
+    """Room for a step."""
+    joints, blocks = layout.tree.parents.shape[0], layout.blocks.kinds.shape[0]
+    return StepBuffers(
+        np.zeros((joints + 1, 3)),
+        np.zeros((joints + 1, 3)),
+        np.zeros(joints + 1),
+        np.zeros((layout.lists.chain.shape[0], 3, 3)),
+        np.zeros((limited, 3, 3)),
+        np.zeros((3 * blocks, 3 * blocks)),
+        np.zeros(3 * blocks),
+    )
 
 
 @kernel
@@ -48,23 +88,18 @@ def solve_cholesky(U: FloatArray, y: FloatArray) -> None:
 
 @kernel
 def compute_compliances(
-    springs: PosePrior,
-    box: RotationVectorBox,
-    damping: float,
-    frames: FloatArray,
-    free: BoolArray,
-    ease: FloatArray,
-    G: FloatArray,
+    layout: IKLayout, boxed: BoolArray, damping: float, frames: FloatArray, free: BoolArray, step: StepBuffers
 ) -> None:
-    r"""Write :math:`g_j = \lambda / (\lambda / m_j + s_j)` ``(J + 1,)`` and, for limited joints, F g F^T ``(J, 3, 3)``.
+    r"""Write :math:`g_j = \lambda / (\lambda / m_j + s_j)`, and F g F^T of limited joints.
 
-    ``frames`` F holds the world axes of their coordinates, and only the ``free`` ones count.
+    ``frames`` F holds the world axes of the coordinates of limited joints, and only the ``free`` ones count.
     """
+    prior, ease, G = layout.springs, step.ease, step.G
     for j in range(ease.shape[0]):
-        m = springs.mobility[j]
-        ease[j] = damping * m / (damping + m * springs.stiffness[j])
+        m = prior.mobility[j]
+        ease[j] = damping * m / (damping + m * prior.stiffness[j])
     for j in range(G.shape[0]):
-        if box.boxed[j]:
+        if boxed[j]:
             for r in range(3):
                 for c in range(3):
                     total = 0.0
@@ -75,10 +110,9 @@ def compute_compliances(
 
 
 @kernel
-def multiply_compliance(
-    lists: KinematicChains, boxed: BoolArray, turns: FloatArray, ease: FloatArray, G: FloatArray, eased: FloatArray
-) -> None:
+def multiply_compliance(lists: KinematicChains, boxed: BoolArray, turns: FloatArray, step: StepBuffers) -> None:
     """Write L G ``(N, 3, 3)``: how far each block goes for a unit torque on each joint that moves it."""
+    G, eased = step.G, step.eased
     for i in range(lists.chain.shape[0]):
         j = lists.chain[i]
         if G.shape[0] > 0 and boxed[j]:
@@ -87,55 +121,49 @@ def multiply_compliance(
                 for c in range(3):
                     eased[i, r, c] = x * G[j, 0, c] + y * G[j, 1, c] + z * G[j, 2, c]
         else:
-            g = ease[j]
+            g = step.ease[j]
             for r in range(3):
                 for c in range(3):
                     eased[i, r, c] = g * turns[i, r, c]
 
 
 @kernel
-def assemble_dual_matrix(
-    blocks: TaskBlocks,
-    lists: KinematicChains,
-    damping: float,
-    ease: FloatArray,
-    is_limited: bool,
-    shifts: FloatArray,
-    turns: FloatArray,
-    eased: FloatArray,
-    S: FloatArray,
-) -> None:
+def assemble_dual_matrix(layout: IKLayout, damping: float, rows: LinearRows, step: StepBuffers) -> None:
     r"""Write the upper triangle of :math:`J G J^T + \lambda W^{-1}` ``(3 B, 3 B)``."""
-    kinds, softness, g, pair = blocks.kinds, blocks.softness, ease[ease.shape[0] - 1], 0
+    kinds, softness, shifts, S = layout.blocks.kinds, layout.blocks.softness, rows.shifts, step.S
+    g, pair, is_limited = step.ease[step.ease.shape[0] - 1], 0, step.G.shape[0] > 0
     for e in range(softness.shape[0]):
         for f in range(e + 1):
             both = (kinds[e] == POINT or kinds[e] == COM) and (kinds[f] == POINT or kinds[f] == COM)
-            for r in range(3):  # rows of f, columns of e: f <= e, so this is the upper triangle
+            # What the root's place adds, and the damping. Rows of f, columns of e: f <= e is the upper triangle.
+            for r in range(3):
                 x, y, z = g * shifts[f, r, 0], g * shifts[f, r, 1], g * shifts[f, r, 2]
                 for c in range(3):
                     total = x * shifts[e, c, 0] + y * shifts[e, c, 1] + z * shifts[e, c, 2]
                     S[3 * f + r, 3 * e + c] = total + (damping * softness[e, r, c] if e == f else 0.0)
+            # What the joints that both blocks have in common add
             if both and not is_limited:
-                add_lever_products(lists, pair, 3 * f, 3 * e, ease, turns, S)
+                add_lever_products(layout.lists, pair, 3 * f, 3 * e, rows.turns, step)
             else:
-                add_jacobian_products(lists, pair, 3 * f, 3 * e, turns, eased, S)
+                add_jacobian_products(layout.lists, pair, 3 * f, 3 * e, rows.turns, step)
             pair += 1
 
 
 @kernel
 def add_lever_products(
-    lists: KinematicChains, pair: int, row: int, column: int, ease: FloatArray, turns: FloatArray, S: FloatArray
+    lists: KinematicChains, pair: int, row: int, column: int, turns: FloatArray, step: StepBuffers
 ) -> None:
     r"""Add :math:`\sum_j g_j [l_f]_\times [l_e]_\times^T` over common joints j.
 
     The product is :math:`(l_e \cdot l_f) I - l_e l_f^T`.
     """
-    firsts, seconds, chain = lists.pair_first, lists.pair_second, lists.chain
+    firsts, seconds, chain, S = lists.pair_first, lists.pair_second, lists.chain, step.S
     a = b = c = d = e = f = h = i = j = 0.0
     for k in range(lists.pair_start[pair], lists.pair_start[pair + 1]):
         m, n = firsts[k], seconds[k]
-        g = ease[chain[n]]
-        x, y, z = turns[m, 1, 2], turns[m, 2, 0], turns[m, 0, 1]  # the lever inside -[l]x
+        g = step.ease[chain[n]]
+        # The levers inside -[l]x
+        x, y, z = turns[m, 1, 2], turns[m, 2, 0], turns[m, 0, 1]
         u, v, w = g * turns[n, 1, 2], g * turns[n, 2, 0], g * turns[n, 0, 1]
         a, b, c = a + y * v + z * w, b - x * v, c - x * w
         d, e, f = d - y * u, e + x * u + z * w, f - y * w
@@ -153,10 +181,10 @@ def add_lever_products(
 
 @kernel
 def add_jacobian_products(
-    lists: KinematicChains, pair: int, row: int, column: int, turns: FloatArray, eased: FloatArray, S: FloatArray
+    lists: KinematicChains, pair: int, row: int, column: int, turns: FloatArray, step: StepBuffers
 ) -> None:
     r"""Add :math:`\sum_j L_f G L_e^T` over common joints."""
-    firsts, seconds = lists.pair_first, lists.pair_second
+    firsts, seconds, eased, S = lists.pair_first, lists.pair_second, step.eased, step.S
     for k in range(lists.pair_start[pair], lists.pair_start[pair + 1]):
         m, n = firsts[k], seconds[k]
         for r in range(3):
@@ -166,83 +194,85 @@ def add_jacobian_products(
 
 
 @kernel
-def apply_block_force(
-    lists: KinematicChains, b: int, x: float, y: float, z: float, shifts: FloatArray, turns: FloatArray, out: FloatArray
-) -> None:
-    """Add what a force ``(x, y, z)`` on block b does to every joint that moves it, and to the root's place."""
-    chain, last = lists.chain, out.shape[0] - 1
+def apply_block_force(lists: KinematicChains, b: int, force: Vector, rows: LinearRows, out: FloatArray) -> None:
+    """Add what a force on block b does to every joint that moves it, and to the root's place."""
+    shifts, turns, last = rows.shifts, rows.turns, out.shape[0] - 1
+    x, y, z = force
     for c in range(3):
         out[last, c] += shifts[b, 0, c] * x + shifts[b, 1, c] * y + shifts[b, 2, c] * z
     for i in range(lists.chain_start[b], lists.chain_start[b + 1]):
-        j = chain[i]
+        j = lists.chain[i]
         for c in range(3):
             out[j, c] += turns[i, 0, c] * x + turns[i, 1, c] * y + turns[i, 2, c] * z
 
 
 @kernel
-def compute_descent(
-    blocks: TaskBlocks,
-    lists: KinematicChains,
-    errors: FloatArray,
-    shifts: FloatArray,
-    turns: FloatArray,
-    pulls: FloatArray,
-    out: FloatArray,
-) -> None:
+def compute_descent(layout: IKLayout, state: IKState, rows: LinearRows, out: FloatArray) -> None:
     """Write half the negative gradient ``(J + 1, 3)`` in world axes: torques on the joints, the force on the root."""
     for j in range(out.shape[0]):
         for c in range(3):
-            out[j, c] = -pulls[j, c]
-    W = blocks.weights
-    for b in range(errors.shape[0]):
-        u, v, w = errors[b, 0], errors[b, 1], errors[b, 2]
+            out[j, c] = -state.pulls[j, c]
+    W = layout.blocks.weights
+    for b in range(state.errors.shape[0]):
+        u, v, w = row3(state.errors, b)
         x = W[b, 0, 0] * u + W[b, 0, 1] * v + W[b, 0, 2] * w
         y = W[b, 1, 0] * u + W[b, 1, 1] * v + W[b, 1, 2] * w
         z = W[b, 2, 0] * u + W[b, 2, 1] * v + W[b, 2, 2] * w
-        apply_block_force(lists, b, x, y, z, shifts, turns, out)
+        apply_block_force(layout.lists, b, (x, y, z), rows, out)
 
 
 @kernel
 def add_prior_shift(
-    lists: KinematicChains,
-    damping: float,
-    shift_ease: float,
-    shifts: FloatArray,
-    eased: FloatArray,
-    pulls: FloatArray,
-    y: FloatArray,
+    lists: KinematicChains, damping: float, rows: LinearRows, pulls: FloatArray, step: StepBuffers
 ) -> None:
     r"""Add :math:`J G P / \lambda` to y ``(3 B,)``: where the springs alone would take the blocks, undone."""
-    last = pulls.shape[0] - 1
-    for b in range(shifts.shape[0]):
+    last, eased = pulls.shape[0] - 1, step.eased
+    for b in range(rows.shifts.shape[0]):
         for r in range(3):
             total = 0.0
             for c in range(3):
-                total += shift_ease * shifts[b, r, c] * pulls[last, c]
+                total += step.ease[last] * rows.shifts[b, r, c] * pulls[last, c]
             for i in range(lists.chain_start[b], lists.chain_start[b + 1]):
                 j = lists.chain[i]
                 total += eased[i, r, 0] * pulls[j, 0] + eased[i, r, 1] * pulls[j, 1] + eased[i, r, 2] * pulls[j, 2]
-            y[3 * b + r] += total / damping
+            step.y[3 * b + r] += total / damping
+
+
+@kernel
+def subtract_fixed_shift(
+    lists: KinematicChains, boxed: BoolArray, held: FloatArray, rows: LinearRows, y: FloatArray
+) -> None:
+    """Take from y ``(3 B,)`` what the held coordinates do to the blocks."""
+    frames, turns = rows.frames, rows.turns
+    for b in range(lists.chain_start.shape[0] - 1):
+        for i in range(lists.chain_start[b], lists.chain_start[b + 1]):
+            j = lists.chain[i]
+            if not boxed[j] or (held[j, 0] == 0.0 and held[j, 1] == 0.0 and held[j, 2] == 0.0):
+                continue
+            u = frames[j, 0, 0] * held[j, 0] + frames[j, 0, 1] * held[j, 1] + frames[j, 0, 2] * held[j, 2]
+            v = frames[j, 1, 0] * held[j, 0] + frames[j, 1, 1] * held[j, 1] + frames[j, 1, 2] * held[j, 2]
+            w = frames[j, 2, 0] * held[j, 0] + frames[j, 2, 1] * held[j, 1] + frames[j, 2, 2] * held[j, 2]
+            for r in range(3):
+                y[3 * b + r] -= turns[i, r, 0] * u + turns[i, r, 1] * v + turns[i, r, 2] * w
 
 
 @kernel
 def predict_prior_change(
-    springs: PosePrior,
-    box: RotationVectorBox,
-    ease: FloatArray,
-    G: FloatArray,
-    frames: FloatArray,
+    prior: PosePrior,
+    walls: RotationVectorBox,
     held: FloatArray,
+    frames: FloatArray,
     pulls: FloatArray,
-    torques: FloatArray,
+    step: StepBuffers,
 ) -> float:
     r"""Change of the springs that is expected: :math:`\sum_j 2 P_j \cdot \Delta_j + s_j |\Delta_j|^2`."""
-    total = 0.0
+    total, torques, G = 0.0, step.torques, step.G
     for j in range(torques.shape[0]):
-        x, y, z = ease[j] * torques[j, 0], ease[j] * torques[j, 1], ease[j] * torques[j, 2]
-        if j < G.shape[0] and box.boxed[j]:
-            u, v, w = torques[j, 0], torques[j, 1], torques[j, 2]
-            a, b, c = held[j, 0], held[j, 1], held[j, 2]
+        u, v, w = row3(torques, j)
+        x, y, z = step.ease[j] * u, step.ease[j] * v, step.ease[j] * w
+        if j < G.shape[0] and walls.boxed[j]:
+            # A limited joint: its compliance times the torque, and what is held
+            a, b, c = row3(held, j)
             x = G[j, 0, 0] * u + G[j, 0, 1] * v + G[j, 0, 2] * w
             y = G[j, 1, 0] * u + G[j, 1, 1] * v + G[j, 1, 2] * w
             z = G[j, 2, 0] * u + G[j, 2, 1] * v + G[j, 2, 2] * w
@@ -250,35 +280,26 @@ def predict_prior_change(
             y += frames[j, 1, 0] * a + frames[j, 1, 1] * b + frames[j, 1, 2] * c
             z += frames[j, 2, 0] * a + frames[j, 2, 1] * b + frames[j, 2, 2] * c
         total += 2.0 * (pulls[j, 0] * x + pulls[j, 1] * y + pulls[j, 2] * z)
-        total += springs.stiffness[j] * (x * x + y * y + z * z)
+        total += prior.stiffness[j] * (x * x + y * y + z * z)
     return total
 
 
 @kernel
-def solve_dual_step(
-    blocks: TaskBlocks,
-    lists: KinematicChains,
-    damping: float,
-    shifts: FloatArray,
-    turns: FloatArray,
-    pulls: FloatArray,
-    S: FloatArray,
-    y: FloatArray,
-    torques: FloatArray,
-) -> float:
+def solve_dual(layout: IKLayout, damping: float, rows: LinearRows, pulls: FloatArray, step: StepBuffers) -> float:
     r"""Solve S x = y in place, write the torques ``(J + 1, 3)`` of the step, return the task part of what it expects.
 
     The residual that the linear model leaves is :math:`\lambda W^{-1} x`.
     """
-    factor_cholesky(S)
-    solve_cholesky(S, y)
+    torques, V = step.torques, layout.blocks.softness
+    factor_cholesky(step.S)
+    solve_cholesky(step.S, step.y)
     for j in range(torques.shape[0]):
         for c in range(3):
             torques[j, c] = -pulls[j, c] / damping
-    expected, V = 0.0, blocks.softness
+    expected = 0.0
     for b in range(V.shape[0]):
-        u, v, w = y[3 * b], y[3 * b + 1], y[3 * b + 2]
-        apply_block_force(lists, b, u, v, w, shifts, turns, torques)
+        u, v, w = step.y[3 * b], step.y[3 * b + 1], step.y[3 * b + 2]
+        apply_block_force(layout.lists, b, (u, v, w), rows, torques)
         expected += V[b, 0, 0] * u * u + V[b, 1, 1] * v * v + V[b, 2, 2] * w * w
         expected += 2.0 * (V[b, 0, 1] * u * v + V[b, 0, 2] * u * w + V[b, 1, 2] * v * w)
     return damping * damping * expected

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -17,108 +17,79 @@ from marey.kinematics.ik.baselines.projected_gradient import (
     PG_UNIT,
     TRANSPOSE_BUSS,
     TRANSPOSE_FIXED,
+    GradientStep,
     solve_gradient,
 )
 from marey.kinematics.ik.calls import (
-    ALLOWED_RAD,
     START_DAMPING,
-    ClipSolution,
     Guess,
     SolverInputs,
     SolverOutcome,
-    allocate_frame,
+    allocate_clip,
     full_pose_space,
-    relative_damping_flag,
-    solve_clip_limited,
-    solve_clip_newton,
-    solve_clip_penalised,
+    select_bounds,
+    solve_clip_dense,
+    solve_dual_pose,
 )
-from marey.kinematics.ik.full_space import (
-    MAX_DAMPING,
+from marey.kinematics.ik.dense_step import DLS, DOGLEG, MARQUARDT, MEREDITH_MADDOCK, PSEUDO_INVERSE, SVD_CLAMP
+from marey.kinematics.ik.levenberg_marquardt import ALLOWED_RAD, MAX_DAMPING, StopRule, propose_step
+from marey.kinematics.ik.state import (
+    COM,
     OUT_OF_ITERATIONS,
     REACHED,
     STATIONARY,
+    Goals,
+    PoseArrays,
+    RotationVectorBox,
     evaluate_goals,
-    propose_step,
-    solve_flat,
 )
-from marey.kinematics.ik.reduced import DLS, DOGLEG, MARQUARDT, MEREDITH_MADDOCK, PSEUDO_INVERSE, SVD_CLAMP
-from marey.kinematics.ik.state import COM, RotationVectorBox
 from marey.kinematics.limits.box import BoxLimits
 from marey.kinematics.limits.contract import JointLimits
-from marey.kinematics.limits.tables import BOX, FREE, Bounds
+from marey.kinematics.limits.tables import Bounds
 from marey.lie import SO3
-
-if TYPE_CHECKING:
-    from marey.kinematics.ik.coordinates import ModelSpace
-
 
 Method = Callable[[SolverInputs, Guess], SolverOutcome]
 
 
 def solve_projected_lm(run: SolverInputs, guess: Guess) -> SolverOutcome:
     """Levenberg-Marquardt with an active set: on boxes, on what projections tell of other limits, or by walls."""
+    bounds = run.problem.bounds
     if run.space is not None:
-        if run.problem.bounds is not None and run.problem.bounds.kind != FREE:
-            return _solve_penalised(run, guess, run.space, run.problem.bounds)
-
-        return _solve_newton(run, guess, MARQUARDT, relative_damping_flag(run))
+        found, violation = _solve_dense(run, guess, MARQUARDT, None, bounds)
+        if bounds is None or violation <= ALLOWED_RAD:
+            return found
+        # No pose of the model is inside the limits: go on in the full space
+        more = solve_dual_pose(run, guess, bounds)
+        spent, tries = found.iterations + more.iterations, found.evaluations + more.evaluations
+        return more._replace(iterations=spent, evaluations=tries, is_left=True)
     if run.limits is not None:
         return _solve_python_limits(run, guess, run.limits)
-    if run.problem.bounds is not None and run.problem.bounds.kind > BOX:
-        return _solve_limited(run, guess, run.problem.bounds)
-
-    solve: Callable[..., tuple[int, int, int, float, float]] = solve_flat
-    p = run.problem
-    ended = solve(
-        *p.flat,
-        run.targets,
-        run.active,
-        guess.root,
-        guess.wxyz,
-        run.errors,
-        run.max_iterations,
-        p.seek_optimum,
-        START_DAMPING,
-        run.history,
-    )
-    return SolverOutcome(*ended)
+    return solve_dual_pose(run, guess, select_bounds(bounds))
 
 
-def _solve_limited(run: SolverInputs, guess: Guess, bounds: Bounds) -> SolverOutcome:
-    clip = allocate_frame(run, guess)
-    tries = solve_clip_limited(run, guess, bounds, run.targets[None], run.active[None], clip)
-    return _read_first_frame(run, clip, tries)
-
-
-def _solve_penalised(run: SolverInputs, guess: Guess, space: ModelSpace, bounds: Bounds) -> SolverOutcome:
-    clip = allocate_frame(run, guess)
-    tries = solve_clip_penalised(run, guess, space, bounds, run.targets[None], run.active[None], clip)
-    found = _read_first_frame(run, clip, tries)
-    if clip.counts[0, 4] <= ALLOWED_RAD:
-        return found
-    more = _solve_limited(run, guess, bounds)
-    spent, tries = found.iterations + more.iterations, found.evaluations + more.evaluations
-    return more._replace(iterations=spent, evaluations=tries, is_left=True)
-
-
-def _read_first_frame(run: SolverInputs, clip: ClipSolution, tries: int) -> SolverOutcome:
-    stop, count, cost, gradient = clip.counts[0, :4].tolist()
-    run.errors[:] = clip.errors[0]
-    return SolverOutcome(int(stop), int(count), tries, cost, gradient)
+def _solve_dense(
+    run: SolverInputs, guess: Guess, method: int, option: float | None = 0.0, bounds: Bounds | None = None
+) -> tuple[SolverOutcome, float]:
+    """One frame by dense steps; also how far it is outside the bounds [rad]."""
+    clip = allocate_clip(1, len(guess.wxyz), len(guess.x), len(run.errors))
+    goals = Goals(run.targets[None], run.active[None])
+    solve_clip_dense(run, guess, goals, clip, bounds=bounds, method=method, option=option)
+    stop, count, tries = int(clip.stops[0]), int(clip.iterations[0]), int(clip.evaluations[0])
+    ended = SolverOutcome(stop, count, tries, float(clip.objectives[0]), float(clip.gradients[0]))
+    return ended, float(clip.violations[0])
 
 
 def _solve_python_limits(run: SolverInputs, guess: Guess, limits: JointLimits) -> SolverOutcome:
     """Levenberg-Marquardt whose every step is projected by limits that only Python knows."""
-    p, errors = run.problem, run.errors
+    p = run.problem
     guess.wxyz[:] = limits.project_rotations(SO3(guess.wxyz[None])).wxyz[0]
-    cost, is_reached = evaluate_goals(p.layout, run.targets, run.active, guess.root, guess.wxyz, errors)
+    cost, is_reached = evaluate_goals(p.layout, run.goals, run.pose_arrays(guess))
     damping, stop, count, gradient = START_DAMPING * cost, OUT_OF_ITERATIONS, 0, 0.0
     while count < run.max_iterations and (p.seek_optimum or not is_reached):
         count += 1
-        root, wxyz, gradient = propose_step(p.layout, run.targets, run.active, guess.root, guess.wxyz, damping)
+        root, wxyz, gradient = propose_step(p.layout, run.goals, run.pose_arrays(guess), damping)
         wxyz = np.array(limits.project_rotations(SO3(wxyz[None])).wxyz[0])
-        new_cost, new_reached = evaluate_goals(p.layout, run.targets, run.active, root, wxyz, errors)
+        new_cost, new_reached = evaluate_goals(p.layout, run.goals, PoseArrays(root, wxyz, guess.x, run.errors))
         change = max(np.abs(root - guess.root).max(), np.abs(wxyz - guess.wxyz).max())
         if new_cost < cost:
             is_still = cost - new_cost < 1e-9 * cost and change < 1e-6
@@ -131,39 +102,16 @@ def _solve_python_limits(run: SolverInputs, guess: Guess, limits: JointLimits) -
         if is_still or damping > MAX_DAMPING:
             stop = STATIONARY
             break
-    cost, is_reached = evaluate_goals(p.layout, run.targets, run.active, guess.root, guess.wxyz, errors)
+    cost, is_reached = evaluate_goals(p.layout, run.goals, run.pose_arrays(guess))
     held = float(limits.violations(SO3(guess.wxyz[None])).max()) if stop == STATIONARY else 0.0
     stop = REACHED if is_reached and (stop == STATIONARY or not p.seek_optimum) else stop
     return SolverOutcome(stop, count, count + 1, cost, 0.0 if stop == STATIONARY and held <= 1e-6 else gradient)
 
 
-def _solve_newton(run: SolverInputs, guess: Guess, code: int, option: float) -> SolverOutcome:
-    clip = allocate_frame(run, guess)
-    tries = solve_clip_newton(run, guess, (code, option), run.targets[None], run.active[None], clip)
-    return _read_first_frame(run, clip, tries)
-
-
 def _solve_gradient(run: SolverInputs, guess: Guess, code: int, option: float) -> SolverOutcome:
-
     p = run.problem
-    return SolverOutcome(
-        *solve_gradient(
-            p.layout,
-            full_pose_space(run),
-            run.targets,
-            run.active,
-            guess.root,
-            guess.wxyz,
-            guess.x,
-            run.errors,
-            run.max_iterations,
-            p.seek_optimum,
-            code,
-            option,
-            p.unit_m,
-            run.history,
-        )
-    )
+    stop, way = StopRule(run.max_iterations, p.seek_optimum), GradientStep(full_pose_space(run), code, option, p.unit_m)
+    return SolverOutcome(*solve_gradient(p.layout, way, run.goals, run.pose_arrays(guess), stop, run.history))
 
 
 def solve_projected_gradient(run: SolverInputs, guess: Guess) -> SolverOutcome:
@@ -178,18 +126,18 @@ def solve_conjugate_gradient(run: SolverInputs, guess: Guess) -> SolverOutcome:
 
 def solve_dogleg(run: SolverInputs, guess: Guess) -> SolverOutcome:
     """Powell's dogleg in a trust region, steps projected."""
-    return _solve_newton(run, guess, DOGLEG, 0.0)
+    return _solve_dense(run, guess, DOGLEG)[0]
 
 
 def solve_pseudo_inverse(run: SolverInputs, guess: Guess) -> SolverOutcome:
     """Gauss-Newton with the truncated pseudo-inverse; each pose is clamped."""
     _check_without_limits(run, "pseudo-inverse")
-    return _solve_newton(run, guess, PSEUDO_INVERSE, 0.0)
+    return _solve_dense(run, guess, PSEUDO_INVERSE)[0]
 
 
 def solve_damped_least_squares(run: SolverInputs, guess: Guess) -> SolverOutcome:
     """Damped least squares with a constant damping; each pose is clamped."""
-    return _solve_newton(run, guess, DLS, 0.3 * run.problem.unit_m if run.step is None else run.step)
+    return _solve_dense(run, guess, DLS, 0.3 * run.problem.unit_m if run.step is None else run.step)[0]
 
 
 def solve_svd_clamp(run: SolverInputs, guess: Guess) -> SolverOutcome:
@@ -198,11 +146,11 @@ def solve_svd_clamp(run: SolverInputs, guess: Guess) -> SolverOutcome:
     p = run.problem
     box = p.layout.box
     loose = replace(run, problem=p.with_box(_unbounded_box(box)))
-    stop, count, tries, cost, gradient, _ = _solve_newton(loose, guess, SVD_CLAMP, 0.0)
+    stop, count, tries, cost, gradient, _ = _solve_dense(loose, guess, SVD_CLAMP)[0]
     if box.boxed.any():
         limits = BoxLimits(p.skeleton, box.low, box.high)
         guess.wxyz[:] = limits.project_rotations(SO3(guess.wxyz[None])).wxyz[0]
-        cost, is_reached = evaluate_goals(p.layout, run.targets, run.active, guess.root, guess.wxyz, run.errors)
+        cost, is_reached = evaluate_goals(p.layout, run.goals, run.pose_arrays(guess))
         stop, gradient = (stop, gradient) if is_reached else (STATIONARY, np.inf)
     return SolverOutcome(stop, count, tries, cost, gradient)
 
@@ -212,7 +160,7 @@ def solve_jacobian_transpose(run: SolverInputs, guess: Guess) -> SolverOutcome:
     choice = _check_variant(run, {"fixed": 0, "buss": 1, "meredith-maddock": 2})
     if choice == 2:
         _check_without_limits(run, "meredith-maddock")
-        return _solve_newton(run, guess, MEREDITH_MADDOCK, 1e-3 if run.step is None else run.step)
+        return _solve_dense(run, guess, MEREDITH_MADDOCK, 1e-3 if run.step is None else run.step)[0]
     step = 0.005 if run.step is None else run.step
     return _solve_gradient(run, guess, TRANSPOSE_BUSS if choice else TRANSPOSE_FIXED, step)
 
@@ -223,11 +171,7 @@ def solve_coordinate_descent(run: SolverInputs, guess: Guess) -> SolverOutcome:
     if run.space is not None or (run.problem.layout.blocks.kinds == COM).any():
         raise InputError("ccd turns joints one by one", "Give it a skeleton, not a model, and no ComTask")
     p = run.problem
-    return SolverOutcome(
-        *solve_ccd(
-            p.layout, run.targets, run.active, guess.root, guess.wxyz, run.errors, run.max_iterations, run.history
-        )
-    )
+    return SolverOutcome(*solve_ccd(p.layout, run.goals, run.pose_arrays(guess), run.max_iterations, run.history))
 
 
 METHODS: Final[dict[str, tuple[Method, int]]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -80,7 +80,7 @@ class IKProblem:
     skeleton: Skeleton
     goals: tuple[int, ...]  # which of the tasks are blocks, in order
     layout: IKLayout
-    flat: tuple[FloatArray | IntArray | BoolArray, ...]  # the fields of the layout one by one
+    fields: tuple[tuple[Any, ...], ...]  # the parts of the layout as plain tuples, which are quick to hand to a kernel
     is_angle: tuple[bool, ...]  # of each block: its error is in rad, not in m
     tolerances: tuple[float, ...]  # of each block [m] or [rad]
     active: BoolArray  # (B,) all of them
@@ -94,7 +94,7 @@ class IKProblem:
     def with_box(self, box: RotationVectorBox) -> IKProblem:
         """Return the same tasks under other limits."""
         layout = self.layout._replace(box=box)
-        return replace(self, layout=layout, flat=flatten_layout(layout))
+        return replace(self, layout=layout, fields=split_layout(layout))
 
 
 _CACHE: OrderedDict[tuple[object, ...], IKProblem] = OrderedDict()
@@ -165,7 +165,7 @@ def _build_problem(
         skeleton,
         tuple(goals),
         layout,
-        flatten_layout(layout),
+        split_layout(layout),
         angles,
         tuple(blocks.tolerances.tolist()),
         np.ones(len(goals), dtype=np.bool_),
@@ -202,9 +202,9 @@ def joint_index(skeleton: Skeleton, joint: str | int) -> int:
     return int(joint)
 
 
-def flatten_layout(layout: IKLayout) -> tuple[FloatArray | IntArray | BoolArray, ...]:
-    """All arrays of a layout in order."""
-    return (*layout.tree, *layout.blocks, *layout.lists, *layout.mass, *layout.springs, *layout.box)
+def split_layout(layout: IKLayout) -> tuple[tuple[Any, ...], ...]:
+    """Parts of a layout as plain tuples."""
+    return tuple(tuple(part) for part in layout)
 
 
 def _priority_factors(tasks: Sequence[Task]) -> list[float]:

@@ -10,7 +10,8 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError
-from marey.kinematics.ik.calls import ALLOWED_RAD, Guess, SolverInputs, SolverOutcome
+from marey.kinematics.ik.calls import Guess, SolverInputs, SolverOutcome
+from marey.kinematics.ik.levenberg_marquardt import ALLOWED_RAD
 from marey.kinematics.ik.methods import find_method, solve_projected_lm
 from marey.kinematics.ik.problem import ROOTS, IKProblem, Root, collect_targets, compile_problem
 from marey.kinematics.ik.starts import (
@@ -22,6 +23,7 @@ from marey.kinematics.ik.starts import (
     guess_from_pose,
     match_body,
 )
+from marey.kinematics.ik.state import OUT_OF_ITERATIONS
 from marey.kinematics.ik.tasks import ComTask, PoseTask, Task
 from marey.kinematics.limits.contract import JointLimits
 from marey.kinematics.limits.tables import largest_violation
@@ -97,7 +99,6 @@ def read_status(is_reached: bool, stop: int, objective: float, gradient: float) 
     return SolveStatus.STALLED if stop == 1 else SolveStatus.ITERATION_LIMIT
 
 
-OUT_OF_ITERATIONS: Final = 2  # how a solver ended
 METHODS_WITHOUT_STOP: Final = ("pseudo-inverse", "dls", "jacobian-transpose")  # they do not notice that nothing is won
 RESTARTS: Final = 6  # starts to try after the first, when none was given
 HELD_RAD: Final = 1e-9  # [rad] a pose inside the limits to this needs no repair
@@ -262,7 +263,7 @@ def solve_with_restarts(
     best = _enforce_limits(run, guess, solver(run, guess), limits, method)
     if best.stop == 0 or not restarts:
         return best
-    kept = Guess(guess.root.copy(), guess.wxyz.copy(), guess.x.copy())
+    kept = guess.copy()
     errors = run.errors.copy()
     iterations, evaluations = best.iterations, best.evaluations
     for other in generate_restarts(run, body, limits, restarts):
@@ -272,7 +273,8 @@ def solve_with_restarts(
             best, kept, errors = tried, other, run.errors.copy()
         if best.stop == 0:
             break
-    guess.root[:], guess.wxyz[:], guess.x[:], run.errors[:] = kept.root, kept.wxyz, kept.x, errors
+    guess.assign(kept)
+    run.errors[:] = errors
     return best._replace(iterations=iterations, evaluations=evaluations)
 
 
@@ -281,13 +283,14 @@ def accept_nearest(run: SolverInputs, guess: Guess, outcome: SolverOutcome) -> S
 
     Such a method steps about an unreachable goal for ever; the default goes on from its pose, and decides.
     """
-    other = Guess(guess.root.copy(), guess.wxyz.copy(), guess.x.copy())
+    other = guess.copy()
     default = find_method("projected-lm")[1]
     judge = replace(run, errors=run.errors.copy(), history=NO_HISTORY, max_iterations=default, variant=None)
     more = solve_projected_lm(judge, other)
     if read_status(more.stop == 0, more.stop, more.objective, more.gradient) is not SolveStatus.INFEASIBLE:
         return outcome
-    guess.root[:], guess.wxyz[:], guess.x[:], run.errors[:] = other.root, other.wxyz, other.x, judge.errors
+    guess.assign(other)
+    run.errors[:] = judge.errors
     tries = outcome.evaluations + more.evaluations
     return more._replace(iterations=outcome.iterations + more.iterations, evaluations=tries)
 

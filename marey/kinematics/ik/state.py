@@ -9,14 +9,27 @@ an orientation :math:`A = J_r^{-1}, C = 0`, and so on. One form serves all of th
 
 from __future__ import annotations
 
-from math import atan2, cos, sin, sqrt
+from math import atan2, sqrt
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray, kernel
-from marey.lie.kernels import Vector, logarithm, product, rotate_xyz
+from marey.lie.kernels import (
+    Vector,
+    conjugate,
+    log,
+    logarithm,
+    multiply,
+    product,
+    quaternion_at,
+    rotate,
+    row3,
+    write_right_jacobian_inverse,
+)
 
+REACHED, STATIONARY, OUT_OF_ITERATIONS = 0, 1, 2  # how a solver ended
+DIVERGED: Final = 1e12  # an objective this large has diverged
 POINT: Final = 0  # a point of the body shall be at a place
 ORIENTATION: Final = 1  # a joint shall be turned as given
 LOOK_AT: Final = 2  # an axis of a joint shall pass through a place
@@ -89,6 +102,45 @@ class IKLayout(NamedTuple):
     box: RotationVectorBox
 
 
+class Goals(NamedTuple):
+    """What the blocks ask for in one frame, or, with a leading axis of frames, in a clip."""
+
+    targets: FloatArray  # (B, 4) places, padded, or quaternions
+    active: BoolArray  # (B,) blocks that count
+
+
+class PoseArrays(NamedTuple):
+    """A pose that a solver starts from and overwrites by its answer."""
+
+    root: FloatArray  # (3,) [m]
+    wxyz: FloatArray  # (J, 4)
+    x: FloatArray  # (k,) coordinates of the model; empty without one
+    errors: FloatArray  # (B, 3) written: what is missing in the end
+
+
+class IKState(NamedTuple):
+    """A pose, and all that is worked out from it."""
+
+    root: FloatArray  # (3,) [m]
+    wxyz: FloatArray  # (J, 4)
+    vectors: FloatArray  # (J, 3) [rad] rotation vectors of limited joints
+    x: FloatArray  # (k,) coordinates of the model
+    positions: FloatArray  # (J, 3) [m]
+    world: FloatArray  # (J, 4)
+    errors: FloatArray  # (B, 3)
+    places: FloatArray  # (B, 3) [m]
+    pulls: FloatArray  # (J + 1, 3) half the gradient of the pose prior, in world axes
+
+
+class LinearRows(NamedTuple):
+    """How the blocks move: with the root's place, with the turns of joints, with the coordinates of a model."""
+
+    shifts: FloatArray  # (B, 3, 3)
+    turns: FloatArray  # (N, 3, 3)
+    frames: FloatArray  # (J, 3, 3) world axes of each joint's coordinates
+    model: FloatArray  # (J, 3, k)
+
+
 class SpeedLimits(NamedTuple):
     """How fast a clip may go, and where its limits are widest."""
 
@@ -101,48 +153,37 @@ NO_SPEED_LIMITS: Final = SpeedLimits(np.inf, 1.0, np.zeros((0, 4)))
 
 
 @kernel
-def rotate_vector(q: FloatArray, j: int, a: float, b: float, c: float) -> Vector:
-    """Turn a vector by the j-th of some unit quaternions."""
-    return rotate_xyz(q[j, 0], q[j, 1], q[j, 2], q[j, 3], a, b, c)
+def new_state(layout: IKLayout, root: FloatArray, wxyz: FloatArray, x: FloatArray) -> IKState:
+    """A state that holds copies of a pose."""
+    joints, blocks = wxyz.shape[0], layout.blocks.kinds.shape[0]
+    return IKState(
+        root.copy(),
+        wxyz.copy(),
+        np.zeros((joints, 3)),
+        x.copy(),
+        np.zeros((joints, 3)),
+        np.zeros((joints, 4)),
+        np.zeros((blocks, 3)),
+        np.zeros((blocks, 3)),
+        np.zeros((joints + 1, 3)),
+    )
 
 
 @kernel
-def rotate_vector_back(q: FloatArray, j: int, a: float, b: float, c: float) -> Vector:
-    """Turn a vector by the inverse of the j-th of some unit quaternions."""
-    return rotate_xyz(q[j, 0], -q[j, 1], -q[j, 2], -q[j, 3], a, b, c)
+def new_rows(layout: IKLayout, limited: int, coordinates: int) -> LinearRows:
+    """Room for a linearisation, with the axes of ``limited`` joints, all or none, and the coordinates of a model."""
+    blocks, joints = layout.blocks.kinds.shape[0], layout.tree.parents.shape[0]
+    turns = np.zeros((layout.lists.chain.shape[0], 3, 3))
+    model = np.zeros((joints if coordinates > 0 else 0, 3, coordinates))
+    return LinearRows(np.zeros((blocks, 3, 3)), turns, np.zeros((limited, 3, 3)), model)
 
 
 @kernel
-def write_right_jacobian(x: float, y: float, z: float, out: FloatArray) -> None:
-    r"""Write :math:`J_r(v) = I - c_2 [v]_\times + c_3 [v]_\times^2`."""
-    square = x * x + y * y + z * z
-    if square < 1e-4:
-        c2, c3 = 0.5 - square / 24.0 + square * square / 720.0, 1.0 / 6.0 - square / 120.0 + square * square / 5040.0
-    else:
-        theta = sqrt(square)
-        half = sin(0.5 * theta)
-        c2, c3 = 2.0 * half * half / square, (theta - sin(theta)) / (theta * square)
-    _write_polynomial(x, y, z, -c2, c3, out)
-
-
-@kernel
-def write_inverse_right_jacobian(x: float, y: float, z: float, out: FloatArray) -> None:
-    r"""Write :math:`J_r^{-1}(v) = I + \frac12 [v]_\times + c [v]_\times^2`."""
-    square = x * x + y * y + z * z
-    if square < 1e-4:
-        c = 1.0 / 12.0 + square / 720.0 + square * square / 30240.0
-    else:
-        half = 0.5 * sqrt(square)
-        c = (1.0 - half * cos(half) / sin(half)) / square
-    _write_polynomial(x, y, z, 0.5, c, out)
-
-
-@kernel
-def _write_polynomial(x: float, y: float, z: float, a: float, b: float, out: FloatArray) -> None:
-    r"""Write :math:`I + a [v]_\times + b [v]_\times^2`."""
-    out[0, 0], out[0, 1], out[0, 2] = 1.0 - b * (y * y + z * z), b * x * y - a * z, b * x * z + a * y
-    out[1, 0], out[1, 1], out[1, 2] = b * x * y + a * z, 1.0 - b * (x * x + z * z), b * y * z - a * x
-    out[2, 0], out[2, 1], out[2, 2] = b * x * z - a * y, b * y * z + a * x, 1.0 - b * (x * x + y * y)
+def copy_state(source: IKState, target: IKState) -> None:
+    """Overwrite one state by another."""
+    target.root[:], target.wxyz[:], target.vectors[:], target.x[:] = source.root, source.wxyz, source.vectors, source.x
+    target.positions[:], target.world[:], target.errors[:] = source.positions, source.world, source.errors
+    target.places[:], target.pulls[:] = source.places, source.pulls
 
 
 @kernel
@@ -176,7 +217,7 @@ def compute_mass_centre(mass: MassPoints, positions: FloatArray, world: FloatArr
     x = y = z = 0.0
     for i in range(mass.joints.shape[0]):
         j, m = mass.joints[i], mass.weights[i]
-        u, v, w = rotate_vector(world, j, mass.points[i, 0], mass.points[i, 1], mass.points[i, 2])
+        u, v, w = rotate(quaternion_at(world, j), row3(mass.points, i))
         x, y, z = x + m * (positions[j, 0] + u), y + m * (positions[j, 1] + v), z + m * (positions[j, 2] + w)
     return x, y, z
 
@@ -200,58 +241,37 @@ def look_at_residual(aim: Vector, away: Vector) -> Vector:
 
 
 @kernel
-def orientation_residual(targets: FloatArray, b: int, world: FloatArray, j: int) -> Vector:
-    """Rotation vector [rad] in world axes from how a joint is turned to how it shall be."""
-    w, x, y, z = product(
-        targets[b, 0],
-        targets[b, 1],
-        targets[b, 2],
-        targets[b, 3],
-        world[j, 0],
-        -world[j, 1],
-        -world[j, 2],
-        -world[j, 3],
-    )
-    return logarithm(w, x, y, z)
-
-
-@kernel
-def evaluate_residuals(
-    layout: IKLayout,
-    targets: FloatArray,
-    active: BoolArray,
-    positions: FloatArray,
-    world: FloatArray,
-    errors: FloatArray,
-    places: FloatArray,
-) -> float:
+def evaluate_residuals(layout: IKLayout, goals: Goals, state: IKState) -> float:
     """Write what is missing and where the points are, both ``(B, 3)``; return the objective, the sum of e^T W e."""
     kinds, joints, points, W = layout.blocks.kinds, layout.blocks.joints, layout.blocks.points, layout.blocks.weights
+    positions, world, targets = state.positions, state.world, goals.targets
     total, axes = 0.0, layout.blocks.axes
     for b in range(kinds.shape[0]):
         j, kind = joints[b], kinds[b]
-        x, y, z = rotate_vector(world, j, points[b, 0], points[b, 1], points[b, 2])
+        # Where the block's point is: carried by a joint, or the centre of mass
+        x, y, z = rotate(quaternion_at(world, j), row3(points, b))
         x, y, z = positions[j, 0] + x, positions[j, 1] + y, positions[j, 2] + z
         if kind == COM:
             x, y, z = compute_mass_centre(layout.mass, positions, world)
-        places[b, 0], places[b, 1], places[b, 2] = x, y, z
+        state.places[b, 0], state.places[b, 1], state.places[b, 2] = x, y, z
+        # What is missing: a way [m], or a rotation vector [rad] in world axes
         x, y, z = targets[b, 0] - x, targets[b, 1] - y, targets[b, 2] - z
-        if not active[b]:
+        if not goals.active[b]:
             x, y, z = 0.0, 0.0, 0.0
         elif kind == ORIENTATION:
-            x, y, z = orientation_residual(targets, b, world, j)
+            x, y, z = log(multiply(quaternion_at(targets, b), conjugate(quaternion_at(world, j))))
         elif kind == LOOK_AT:
-            aims = layout.blocks.aims
-            x, y, z = look_at_residual(rotate_vector(world, j, aims[b, 0], aims[b, 1], aims[b, 2]), (x, y, z))
+            x, y, z = look_at_residual(rotate(quaternion_at(world, j), row3(layout.blocks.aims, b)), (x, y, z))
         x, y, z = axes[b, 0] * x, axes[b, 1] * y, axes[b, 2] * z
-        errors[b, 0], errors[b, 1], errors[b, 2] = x, y, z
+        state.errors[b, 0], state.errors[b, 1], state.errors[b, 2] = x, y, z
+        # e^T W e of a symmetric W
         total += W[b, 0, 0] * x * x + W[b, 1, 1] * y * y + W[b, 2, 2] * z * z
         total += 2.0 * (W[b, 0, 1] * x * y + W[b, 0, 2] * x * z + W[b, 1, 2] * y * z)
     return total
 
 
 @kernel
-def evaluate_prior(prior: PosePrior, root: FloatArray, wxyz: FloatArray, world: FloatArray, pulls: FloatArray) -> float:
+def evaluate_prior(prior: PosePrior, state: IKState) -> float:
     r"""Write the half gradient ``(J + 1, 3)`` of the pose prior in world axes and return its objective.
 
     .. math:: \sum_j s_j \|\rho_j\|^2, \qquad \rho_j = \log(\bar r_j^{-1} r_j), \qquad
@@ -259,6 +279,7 @@ def evaluate_prior(prior: PosePrior, root: FloatArray, wxyz: FloatArray, world: 
 
     since :math:`J_r^{-T}(\rho)\,\rho = \rho`.
     """
+    root, wxyz, world, pulls = state.root, state.wxyz, state.world, state.pulls
     total, joints = 0.0, wxyz.shape[0]
     for j in range(joints):
         s = prior.stiffness[j]
@@ -269,7 +290,7 @@ def evaluate_prior(prior: PosePrior, root: FloatArray, wxyz: FloatArray, world: 
         w, x, y, z = product(r[0], -r[1], -r[2], -r[3], q[0], q[1], q[2], q[3])
         x, y, z = logarithm(w, x, y, z)
         total += s * (x * x + y * y + z * z)
-        pulls[j, 0], pulls[j, 1], pulls[j, 2] = rotate_vector(world, j, s * x, s * y, s * z)
+        pulls[j, 0], pulls[j, 1], pulls[j, 2] = rotate(quaternion_at(world, j), (s * x, s * y, s * z))
     for c in range(3):
         away = root[c] - prior.reference_root[c]
         pulls[joints, c] = prior.stiffness[joints] * away
@@ -300,7 +321,7 @@ def compute_mass_levers(layout: IKLayout, positions: FloatArray, world: FloatArr
     carried, levers = np.zeros(joints), np.zeros((joints, 3))
     for i in range(mass.joints.shape[0]):
         j, m = mass.joints[i], mass.weights[i]
-        u, v, w = rotate_vector(world, j, mass.points[i, 0], mass.points[i, 1], mass.points[i, 2])
+        u, v, w = rotate(quaternion_at(world, j), row3(mass.points, i))
         carried[j] += m
         levers[j, 0] += m * (positions[j, 0] + u)
         levers[j, 1] += m * (positions[j, 1] + v)
@@ -317,65 +338,49 @@ def compute_mass_levers(layout: IKLayout, positions: FloatArray, world: FloatArr
 
 
 @kernel
-def linearise(
-    layout: IKLayout,
-    targets: FloatArray,
-    active: BoolArray,
-    positions: FloatArray,
-    world: FloatArray,
-    errors: FloatArray,
-    places: FloatArray,
-    shifts: FloatArray,
-    turns: FloatArray,
-) -> None:
+def linearise(layout: IKLayout, goals: Goals, state: IKState, rows: LinearRows) -> None:
     r"""Write how blocks move: C ``(B, 3, 3)`` with the root, :math:`A - C [l]_\times` ``(N, 3, 3)`` with turns."""
     kinds, chain_start, chain = layout.blocks.kinds, layout.lists.chain_start, layout.lists.chain
+    positions, turns = state.positions, rows.turns
     for b in range(kinds.shape[0]):
         kind, start, stop = kinds[b], chain_start[b], chain_start[b + 1]
         for r in range(3):
             for c in range(3):
-                shifts[b, r, c] = 1.0 if r == c else 0.0
-        if kind == POINT and active[b]:
-            x, y, z = places[b, 0], places[b, 1], places[b, 2]
+                rows.shifts[b, r, c] = 1.0 if r == c else 0.0
+        if kind == POINT and goals.active[b]:
+            # A = 0, C = I: the lever runs from the joint to the point
+            x, y, z = state.places[b, 0], state.places[b, 1], state.places[b, 2]
             for i in range(start, stop):
                 j = chain[i]
-                write_lever_rows(turns, i, x - positions[j, 0], y - positions[j, 1], z - positions[j, 2])
-        elif kind == COM and active[b]:
-            levers = compute_mass_levers(layout, positions, world)
+                write_lever_rows(turns, i, (x - positions[j, 0], y - positions[j, 1], z - positions[j, 2]))
+        elif kind == COM and goals.active[b]:
+            # The same with the lever of all the mass that the joint carries
+            levers = compute_mass_levers(layout, positions, state.world)
             for i in range(start, stop):
-                j = chain[i]
-                write_lever_rows(turns, i, levers[j, 0], levers[j, 1], levers[j, 2])
+                write_lever_rows(turns, i, row3(levers, chain[i]))
         else:
-            write_block_rows(layout, b, targets[b], active[b], positions, errors[b], places[b], shifts[b], turns)
+            write_block_rows(layout, goals, b, state, rows)
 
 
 @kernel
-def write_lever_rows(turns: FloatArray, i: int, u: float, v: float, w: float) -> None:
-    r"""Write :math:`-[l]_\times` for the lever l = (u, v, w)."""
+def write_lever_rows(turns: FloatArray, i: int, lever: Vector) -> None:
+    r"""Write :math:`-[l]_\times`."""
+    u, v, w = lever
     turns[i, 0, 0], turns[i, 0, 1], turns[i, 0, 2] = 0.0, w, -v
     turns[i, 1, 0], turns[i, 1, 1], turns[i, 1, 2] = -w, 0.0, u
     turns[i, 2, 0], turns[i, 2, 1], turns[i, 2, 2] = v, -u, 0.0
 
 
 @kernel
-def write_block_rows(
-    layout: IKLayout,
-    b: int,
-    target: FloatArray,
-    is_active: bool,
-    positions: FloatArray,
-    error: FloatArray,
-    place: FloatArray,
-    C: FloatArray,
-    turns: FloatArray,
-) -> None:
+def write_block_rows(layout: IKLayout, goals: Goals, b: int, state: IKState, rows: LinearRows) -> None:
     """Write the rows of an orientation, of a gaze, or zeros for a block that does not count."""
-    A = np.zeros((3, 3))
+    A, C, turns = np.zeros((3, 3)), rows.shifts[b], rows.turns
+    place, positions = state.places[b], state.positions
     C[:] = 0.0
-    if is_active and layout.blocks.kinds[b] == ORIENTATION:
-        write_inverse_right_jacobian(error[0], error[1], error[2], A)
-    elif is_active and layout.blocks.kinds[b] == LOOK_AT:
-        look_at_coefficients(target, place, A, C)
+    if goals.active[b] and layout.blocks.kinds[b] == ORIENTATION:
+        write_right_jacobian_inverse(row3(state.errors, b), A)
+    elif goals.active[b] and layout.blocks.kinds[b] == LOOK_AT:
+        look_at_coefficients(goals.targets[b], place, A, C)
     for i in range(layout.lists.chain_start[b], layout.lists.chain_start[b + 1]):
         j = layout.lists.chain[i]
         u, v, w = place[0] - positions[j, 0], place[1] - positions[j, 1], place[2] - positions[j, 2]
@@ -383,3 +388,38 @@ def write_block_rows(
             turns[i, r, 0] = A[r, 0] - C[r, 1] * w + C[r, 2] * v
             turns[i, r, 1] = A[r, 1] + C[r, 0] * w - C[r, 2] * u
             turns[i, r, 2] = A[r, 2] - C[r, 0] * v + C[r, 1] * u
+
+
+@kernel
+def evaluate_parts(layout: IKLayout, goals: Goals, state: IKState) -> tuple[float, float]:
+    """Work out everything from root and rotations; return the objective, and the part of it that is the pose prior."""
+    forward_kinematics(layout.tree, state.root, state.wxyz, state.positions, state.world)
+    cost, bent = evaluate_residuals(layout, goals, state), 0.0
+    if layout.springs.stiffness.any():
+        bent = evaluate_prior(layout.springs, state)
+    return cost + bent, bent
+
+
+@kernel
+def evaluate_pose(layout: IKLayout, goals: Goals, state: IKState) -> float:
+    """Work out everything from root and rotations; return the objective."""
+    return evaluate_parts(layout, goals, state)[0]
+
+
+@kernel
+def is_all_reached(tolerances: FloatArray, active: BoolArray, errors: FloatArray) -> bool:
+    """Tell whether every active block is within its tolerance."""
+    for b in range(errors.shape[0]):
+        square = errors[b, 0] ** 2 + errors[b, 1] ** 2 + errors[b, 2] ** 2
+        if active[b] and square > tolerances[b] ** 2:
+            return False
+    return True
+
+
+@kernel
+def evaluate_goals(layout: IKLayout, goals: Goals, pose: PoseArrays) -> tuple[float, bool]:
+    """Write what is missing in a pose ``(B, 3)``; return its objective and whether all goals are reached."""
+    state = new_state(layout, pose.root, pose.wxyz, pose.x)
+    cost = evaluate_pose(layout, goals, state)
+    pose.errors[:] = state.errors
+    return cost, is_all_reached(layout.blocks.tolerances, goals.active, pose.errors)

@@ -1,8 +1,4 @@
-"""Intervals of rotation vectors, and intervals of the Euler angles that a file names.
-
-The compiler's cache watches each file alone: kernels elsewhere call these, so after a change here delete
-``__pycache__``.
-"""
+"""Intervals of rotation vectors, and intervals of the Euler angles that a file names."""
 
 from __future__ import annotations
 
@@ -22,7 +18,18 @@ from marey.kinematics.limits.contract import (
     contiguous_wxyz,
 )
 from marey.lie import SO3
-from marey.lie.kernels import Quaternion, Vector, conjugate, exp, log, multiply, quaternion_at, rotate, write_rotation
+from marey.lie.kernels import (
+    Quaternion,
+    Vector,
+    conjugate,
+    exp,
+    left_jacobian_inverse_times,
+    log,
+    multiply,
+    quaternion_at,
+    rotate,
+    write_rotation,
+)
 from marey.motion import Motion
 from marey.skeleton import EulerLimits, Skeleton
 
@@ -30,20 +37,6 @@ CheckArrays = tuple[FloatArray, FloatArray, FloatArray]
 
 TWO_PI = 2.0 * np.pi
 LOCK_COS = 1e-9  # [-] cosine of the middle Euler angle below which the gradient is capped: gimbal lock
-
-
-@kernel
-def left_jacobian_inverse_times(v: Vector, g: Vector) -> Vector:
-    r"""Body gradient of a function of ``v = log(R)``: :math:`J_r^{-T}(v)\,g = J_l^{-1}(v)\,g`."""
-    square = v[0] * v[0] + v[1] * v[1] + v[2] * v[2]
-    if square < 1e-4:
-        k = 1.0 / 12.0 + square / 720.0 + square * square / 30240.0
-    else:
-        half = 0.5 * np.sqrt(square)
-        k = (1.0 - half / np.tan(half)) / square
-    c0, c1, c2 = v[1] * g[2] - v[2] * g[1], v[2] * g[0] - v[0] * g[2], v[0] * g[1] - v[1] * g[0]
-    d0, d1, d2 = v[1] * c2 - v[2] * c1, v[2] * c0 - v[0] * c2, v[0] * c1 - v[1] * c0
-    return g[0] - 0.5 * c0 + k * d0, g[1] - 0.5 * c1 + k * d1, g[2] - 0.5 * c2 + k * d2
 
 
 @kernel

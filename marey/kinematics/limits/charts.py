@@ -9,11 +9,22 @@ from itertools import pairwise
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray, kernel
-from marey.kinematics.limits.box import TWO_PI, CheckArrays, clamp, left_jacobian_inverse_times
+from marey.kinematics.limits.box import TWO_PI, CheckArrays, clamp
 from marey.kinematics.limits.distance_field import find_nearest_points
 from marey.kinematics.limits.distance_grid import GridTables, field_value, project_on_field
 from marey.lie import SO3, geodesic_distance
-from marey.lie.kernels import Quaternion, Vector, conjugate, exp, log, multiply, quaternion_at, rotate, write_rotation
+from marey.lie.kernels import (
+    Quaternion,
+    Vector,
+    conjugate,
+    exp,
+    left_jacobian_inverse_times,
+    log,
+    multiply,
+    quaternion_at,
+    rotate,
+    write_rotation,
+)
 
 FREE, LOG, ZYZ = 0, 1, 2  # charts: no limit, rotation vector, Euler angles Z-Y-Z
 LOCK_SINE = 1e-8  # [-] sine of the middle Z-Y-Z angle below which the first angle takes the whole turn

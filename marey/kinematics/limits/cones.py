@@ -16,7 +16,6 @@ from marey.kinematics.limits.box import (
     check_order,
     circular_interval,
     clamp,
-    left_jacobian_inverse_times,
     nearest_angle,
 )
 from marey.kinematics.limits.charts import split_inliers
@@ -29,7 +28,23 @@ from marey.kinematics.limits.contract import (
     contiguous_wxyz,
 )
 from marey.lie import SO3
-from marey.lie.kernels import Quaternion, Vector, conjugate, exp, log, multiply, quaternion_at, rotate, write_rotation
+from marey.lie.kernels import (
+    Quaternion,
+    Vector,
+    conjugate,
+    cross,
+    dot,
+    exp,
+    left_jacobian_inverse_times,
+    log,
+    multiply,
+    norm,
+    quaternion_at,
+    rotate,
+    row3,
+    unit,
+    write_rotation,
+)
 from marey.motion import Motion
 from marey.skeleton import Skeleton
 
@@ -125,42 +140,20 @@ def check_cones(
 
 
 @kernel
-def _dot(a: Vector, b: Vector) -> float:
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
-
-
-@kernel
-def _cross(a: Vector, b: Vector) -> Vector:
-    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
-
-
-@kernel
-def _unit(a: Vector) -> Vector:
-    scale = 1.0 / np.sqrt(max(_dot(a, a), 1e-300))
-    return scale * a[0], scale * a[1], scale * a[2]
-
-
-@kernel
-def _read_vector(rows: FloatArray, i: int) -> Vector:
-    return rows[i, 0], rows[i, 1], rows[i, 2]
-
-
-@kernel
 def angle_between(a: Vector, b: Vector) -> float:
     """Angle of two unit vectors [rad], to a few ulp."""
-    c = _cross(a, b)
-    return np.arctan2(np.sqrt(_dot(c, c)), _dot(a, b))
+    return np.arctan2(norm(cross(a, b)), dot(a, b))
 
 
 @kernel
 def nearest_on_arc(d: Vector, a: Vector, b: Vector) -> Vector:
     """Nearest point of the short great arc from ``a`` to ``b`` to the direction ``d``."""
-    n = _unit(_cross(a, b))
-    k = _dot(n, d)
-    p = _unit((d[0] - k * n[0], d[1] - k * n[1], d[2] - k * n[2]))
-    if _dot(_cross(a, p), n) >= 0.0 and _dot(_cross(p, b), n) >= 0.0:
+    n = unit(cross(a, b))
+    k = dot(n, d)
+    p = unit((d[0] - k * n[0], d[1] - k * n[1], d[2] - k * n[2]))
+    if dot(cross(a, p), n) >= 0.0 and dot(cross(p, b), n) >= 0.0:
         return p
-    return a if _dot(d, a) >= _dot(d, b) else b
+    return a if dot(d, a) >= dot(d, b) else b
 
 
 @kernel
@@ -171,9 +164,9 @@ def is_in_polygon(d: Vector, corners: FloatArray, count: int, inner: Vector) -> 
     if then :math:`(v_i \times v_{i+1}) \cdot d \ge 0`. [Engell2012]_ §13, after Wilhelms and Van Gelder.
     """
     for i in range(count):
-        v, w = _read_vector(corners, i), _read_vector(corners, (i + 1) % count)
-        if _dot(_cross(inner, v), d) >= 0.0 and _dot(_cross(w, inner), d) >= 0.0:
-            return _dot(_cross(v, w), d) >= 0.0
+        v, w = row3(corners, i), row3(corners, (i + 1) % count)
+        if dot(cross(inner, v), d) >= 0.0 and dot(cross(w, inner), d) >= 0.0:
+            return dot(cross(v, w), d) >= 0.0
     return False
 
 
@@ -184,9 +177,9 @@ def nearest_in_polygon(d: Vector, corners: FloatArray, count: int, inner: Vector
         return d
     best, found = -2.0, d
     for i in range(count):
-        p = nearest_on_arc(d, _read_vector(corners, i), _read_vector(corners, (i + 1) % count))
-        if _dot(p, d) > best:
-            best, found = _dot(p, d), p
+        p = nearest_on_arc(d, row3(corners, i), row3(corners, (i + 1) % count))
+        if dot(p, d) > best:
+            best, found = dot(p, d), p
     return found
 
 
@@ -228,16 +221,16 @@ def check_reach_cones(
             local = multiply(conjugate(centre), quaternion_at(wxyz[f], j))
             q = multiply(conjugate(frame), multiply(local, frame))
             angle = 2.0 * np.arctan2(q[1], q[0])
-            d = _unit(rotate(q, (1.0, 0.0, 0.0)))
-            p = nearest_in_polygon(d, corners[j], counts[j], _read_vector(inner, j))
+            d = unit(rotate(q, (1.0, 0.0, 0.0)))
+            p = nearest_in_polygon(d, corners[j], counts[j], row3(inner, j))
             at = nearest_angle(angle, twist[j, 0], twist[j, 1])
             t = clamp(at, twist[j, 0], twist[j, 1])
             away = angle_between(d, p)
             if away < 1e-15 and at == t:
                 continue
             slope = twist_gradient(q)
-            k = _dot(d, p)
-            side = _unit((k * d[0] - p[0], k * d[1] - p[1], k * d[2] - p[2]))
+            k = dot(d, p)
+            side = unit((k * d[0] - p[0], k * d[1] - p[1], k * d[2] - p[2]))
             g = rotate(conjugate(q), (away * side[0], away * side[1], away * side[2]))
             g = ((at - t) * slope[0], (at - t) * slope[1] - g[2], (at - t) * slope[2] + g[1])  # plus x cross g
             g = rotate(frame, g)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray, kernel
-from marey.kinematics.limits.box import CheckArrays, left_jacobian_inverse_times
+from marey.kinematics.limits.box import CheckArrays
 from marey.kinematics.limits.charts import split_inliers
 from marey.kinematics.limits.cones import check_joint_batch, freeze_with_infinities
 from marey.kinematics.limits.contract import (
@@ -22,7 +22,17 @@ from marey.kinematics.limits.contract import (
 )
 from marey.kinematics.limits.sdf import MAX_SPREAD_RAD
 from marey.lie import SO3
-from marey.lie.kernels import Vector, conjugate, exp, log, multiply, quaternion_at, rotate, write_rotation
+from marey.lie.kernels import (
+    Vector,
+    conjugate,
+    exp,
+    left_jacobian_inverse_times,
+    log,
+    multiply,
+    quaternion_at,
+    rotate,
+    write_rotation,
+)
 from marey.motion import Motion
 from marey.skeleton import Skeleton
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from marey.base import FloatArray, FormatError, InputError, IntArray, MissingFileError, frozen, frozen_ints, kernel
 from marey.kinematics.limits.distance_field import DistanceField, FieldGrid, field_from_function
 from marey.kinematics.limits.sdf import JointField
-from marey.lie.kernels import Vector
+from marey.lie.kernels import Vector, dot, subtract3
 
 # Six tetrahedra of a cube about its long diagonal (corners by bits x, y, z): neighbours split shared faces alike, so
 # the surface has no cracks.
@@ -105,16 +105,6 @@ def _cut_tetrahedron(
 
 
 @kernel
-def _subtract(a: Vector, b: Vector) -> Vector:
-    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
-
-
-@kernel
-def _dot(a: Vector, b: Vector) -> float:
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
-
-
-@kernel
 def _squared_offset(a: Vector, t: float, b: Vector) -> float:
     """Squared length of ``a - t b``."""
     x, y, z = a[0] - t * b[0], a[1] - t * b[1], a[2] - t * b[2]
@@ -124,27 +114,27 @@ def _squared_offset(a: Vector, t: float, b: Vector) -> float:
 @kernel
 def _triangle_distance_squared(p: Vector, a: Vector, b: Vector, c: Vector) -> float:
     """Squared distance of a point to a triangle, by the region of its nearest feature."""
-    ab, ac, ap = _subtract(b, a), _subtract(c, a), _subtract(p, a)
-    d1, d2 = _dot(ab, ap), _dot(ac, ap)
+    ab, ac, ap = subtract3(b, a), subtract3(c, a), subtract3(p, a)
+    d1, d2 = dot(ab, ap), dot(ac, ap)
     if d1 <= 0.0 and d2 <= 0.0:
-        return _dot(ap, ap)
-    bp = _subtract(p, b)
-    d3, d4 = _dot(ab, bp), _dot(ac, bp)
+        return dot(ap, ap)
+    bp = subtract3(p, b)
+    d3, d4 = dot(ab, bp), dot(ac, bp)
     if d3 >= 0.0 and d4 <= d3:
-        return _dot(bp, bp)
-    cp = _subtract(p, c)
-    d5, d6 = _dot(ab, cp), _dot(ac, cp)
+        return dot(bp, bp)
+    cp = subtract3(p, c)
+    d5, d6 = dot(ab, cp), dot(ac, cp)
     if d6 >= 0.0 and d5 <= d6:
-        return _dot(cp, cp)
+        return dot(cp, cp)
     vc, vb, va = d1 * d4 - d3 * d2, d5 * d2 - d1 * d6, d3 * d6 - d5 * d4
     if vc <= 0.0 and d1 >= 0.0 and d3 <= 0.0:
         return _squared_offset(ap, d1 / (d1 - d3), ab)
     if vb <= 0.0 and d2 >= 0.0 and d6 <= 0.0:
         return _squared_offset(ap, d2 / (d2 - d6), ac)
     if va <= 0.0 and d4 - d3 >= 0.0 and d5 - d6 >= 0.0:
-        return _squared_offset(bp, (d4 - d3) / ((d4 - d3) + (d5 - d6)), _subtract(c, b))
+        return _squared_offset(bp, (d4 - d3) / ((d4 - d3) + (d5 - d6)), subtract3(c, b))
     n = (ab[1] * ac[2] - ab[2] * ac[1], ab[2] * ac[0] - ab[0] * ac[2], ab[0] * ac[1] - ab[1] * ac[0])
-    return _dot(n, ap) ** 2 / _dot(n, n)
+    return dot(n, ap) ** 2 / dot(n, n)
 
 
 @kernel
@@ -165,14 +155,14 @@ def mesh_distance(points: FloatArray, vertices: FloatArray, faces: IntArray) -> 
             d = _triangle_distance_squared(p, a, b, c)
             if d < best:
                 best, nearest[n] = d, f
-            u, v, w = _subtract(a, p), _subtract(b, p), _subtract(c, p)
-            lu, lv, lw = np.sqrt(_dot(u, u)), np.sqrt(_dot(v, v)), np.sqrt(_dot(w, w))
+            u, v, w = subtract3(a, p), subtract3(b, p), subtract3(c, p)
+            lu, lv, lw = np.sqrt(dot(u, u)), np.sqrt(dot(v, v)), np.sqrt(dot(w, w))
             volume = (
                 u[0] * (v[1] * w[2] - v[2] * w[1])
                 + u[1] * (v[2] * w[0] - v[0] * w[2])
                 + u[2] * (v[0] * w[1] - v[1] * w[0])
             )
-            below = lu * lv * lw + _dot(u, v) * lw + _dot(v, w) * lu + _dot(w, u) * lv
+            below = lu * lv * lw + dot(u, v) * lw + dot(v, w) * lu + dot(w, u) * lv
             angle += 2.0 * np.arctan2(volume, below)
         out[n] = -np.sqrt(best) if angle > 2.0 * np.pi else np.sqrt(best)
     return out, nearest

@@ -4,56 +4,106 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import BoolArray, FloatArray, InputError
+from marey.base import BoolArray, FloatArray, InputError, frozen
 from marey.lie import SO3
-from marey.locomotion.checks import check_name, check_positive, check_time
-from marey.locomotion.engine.feet import LEG_SOLVERS, FootPlanter, Footprint, predict_pose
+from marey.locomotion.checks import check_name, check_number, check_positive, check_time
 from marey.locomotion.engine.requests import (
+    MAX_COORDINATE,
     ParameterChanges,
     ParameterLimiter,
     check_plan,
-    check_start,
-    resolve_leg_length,
     resolve_model,
     split_step,
 )
-from marey.locomotion.model.locomotion_model import SCALINGS, LocomotionModel, Style
-from marey.locomotion.model.walker import GaitWalker, make_body_arrays
-from marey.locomotion.planning.parameters import GaitParameters
+from marey.locomotion.model.locomotion_model import LocomotionModel, Style
+from marey.locomotion.model.walker import GaitWalker, RawFrame, make_body_arrays
+from marey.locomotion.planning.parameters import SCALINGS, GaitParameters
+from marey.locomotion.plants.baselines import plant_step_priority
+from marey.locomotion.plants.state import (
+    EFFECTOR_POINTS,
+    FEET,
+    LEG_SOLVERS,
+    PlantForecast,
+    PlantOptions,
+    PlantState,
+    allocate_plant_state,
+    make_leg_arrays,
+)
+from marey.locomotion.plants.step import plant_step
 from marey.locomotion.steering.course import add_obstacle
-from marey.locomotion.transitions.jump_library import make_model_jumps
+from marey.locomotion.steering.decision import ObstacleDecision
+from marey.locomotion.steering.obstacles import Obstacle
+from marey.locomotion.transitions.approach import JumpAnswer
+from marey.locomotion.transitions.clips import ModelJumps
 from marey.locomotion.transitions.state_machine import JumpStateMachine
 from marey.motion import Contacts, Motion
 from marey.skeleton import Pose, Skeleton
 
-if TYPE_CHECKING:
-    from marey.locomotion.model.walker import FrameSource, RawFrame
+NO_SHIFT: Final = np.zeros((4, 3))  # [m]
+NO_YAW: Final = np.zeros(2)  # [rad]
 
 
-CONTACT_NAMES: Final = ("right_heel", "right_toe", "left_heel", "left_toe")
+class Footprint(NamedTuple):
+    """Where a foot came down."""
+
+    side: str  # "right" or "left"
+    position: FloatArray  # (3,) [m] the ankle, in world
+    heading_rad: float  # direction of the foot; 0 is +Z, positive to the left
+    time_s: float
+
+
+class FootPlanter:
+    """Holds the feet of one character to the ground."""
+
+    def __init__(self, model: LocomotionModel, ik: str) -> None:
+        self._own_leg, self._plant = model.leg_length_m, plant_step_priority if ik == "priority" else plant_step
+        self._legs, self._state = make_leg_arrays(model.skeleton), allocate_plant_state()
+        self.contacts: BoolArray = np.zeros(4, dtype=np.bool_)
+
+    def plant(self, dt: float, frame: RawFrame) -> None:
+        """Correct a frame in place; ``dt`` [s] has passed since the last one."""
+        shift, yaw = (NO_SHIFT if frame.shift is None else frame.shift), (NO_YAW if frame.yaw is None else frame.yaw)
+        forecast = PlantForecast(frame.planted, frame.until_s, frame.landing, shift, yaw)
+        options = PlantOptions(scale=frame.leg_length_m / self._own_leg)
+        bits = self._plant(dt, forecast, options, self._legs, self._state, frame.root_position, frame.rotations)
+        self.contacts = np.array([bits >> e & 1 for e in range(4)], dtype=np.bool_)
+
+    def pass_through(self, frame: RawFrame) -> None:
+        """Let a frame be as it is; the contacts are those that the source tells."""
+        self.contacts = frame.planted.copy()
+        self._state = allocate_plant_state()
+
+    def goals(self) -> FloatArray:
+        """Where the effectors ``(4, 3)`` [m] are held, are about to land, or were held last."""
+        return self._state.goals()
+
+    def new_footprints(self, before: BoolArray, feet: FloatArray, time_s: float) -> list[Footprint]:
+        """Footprints of the feet that were in the air and are not; ``feet`` ``(4, 3)`` [m] is where they are."""
+        found: list[Footprint] = []
+        for side in range(2):
+            pair = slice(2 * side, 2 * side + 2)
+            if self.contacts[pair].any() and not before[pair].any():
+                ankle, toe = feet[2 * side], feet[2 * side + 1]
+                heading = float(np.arctan2(toe[0] - ankle[0], toe[2] - ankle[2]))
+                found.append(Footprint(FEET[side], ankle.copy(), heading, time_s))
+        return found
+
+    def snapshot(self) -> tuple[PlantState, BoolArray]:
+        """Remember this moment."""
+        return self._state.copy(), self.contacts.copy()
+
+    def restore(self, snapshot: tuple[PlantState, BoolArray]) -> None:
+        """Come back to a moment."""
+        self._state, self.contacts = snapshot[0].copy(), snapshot[1].copy()
+
+
 MAX_FRAMES: Final = 500_000  # more than two hours at 60 Hz
-
-
-def build_clip(poses: list[Pose], rate_hz: float, contacts: BoolArray) -> Motion:
-    """A clip of poses; of a body that changed its size, with moving bones."""
-    skeleton = poses[-1].skeleton
-    grew = any(pose.skeleton is not skeleton for pose in poses)
-    return Motion(
-        skeleton,
-        rate_hz,
-        np.stack([pose.root_position for pose in poses]),
-        SO3(np.stack([pose.rotations.wxyz for pose in poses])),
-        Contacts(CONTACT_NAMES, contacts),
-        np.stack([pose.skeleton.offsets for pose in poses]) if grew else None,
-        name="locomotion",
-    )
-
-
+PREDICTION_STEP_S: Final = 1.0 / 60.0  # [s] feet are planted frame by frame; without plants one step is exact
 INTERPOLATIONS: Final = ("cubic", "slerp")
 MAX_FOOTPRINTS: Final = 256  # footprints that are kept
 
@@ -114,19 +164,24 @@ class Engine:
         self.model, self.plants = model, bool(plants)
         gaits = model.with_timing(timing)
         self._controller = ParameterLimiter(model, gaits.limits, scaling)
-        leg = resolve_leg_length(model, leg_length_m, size)
+        if leg_length_m is not None and size is not None:
+            raise InputError("both leg_length_m and size are given", "Give one of them")
+        leg = model.leg_length_m if leg_length_m is None else check_positive("leg_length_m", leg_length_m)
+        leg = leg if size is None else check_positive("size", size) * model.leg_length_m
         wish = ParameterChanges(speed=speed, run=run, turn_rate=turn_rate, leg_length_m=leg, style=style)
         start = self._controller.first(wish)
         build = make_body_arrays(
             model.skeleton, model.leg_length_m, froude=scaling == "froude", cubic=interpolation == "cubic"
         )
-        self._walker = GaitWalker(gaits, build, start, **check_start(phase, position, heading_rad))
+        numbers = {"phase": check_number("phase", phase), "heading_rad": check_number("heading_rad", heading_rad)}
+        place = frozen(position, 2, name="position")
+        # Beyond a number so large, a step would be lost in rounding.
+        for name, value in (*numbers.items(), ("position", place)):
+            if np.abs(value).max() > MAX_COORDINATE:
+                raise InputError(f"{name} is {value}", f"Give numbers of at most {MAX_COORDINATE:g}")
+        self._walker = GaitWalker(gaits, build, start, position=place, **numbers)
         self._feet = FootPlanter(model, ik)
-        self._begin()
-
-    def _begin(self) -> None:
-        """Nothing has happened yet; the first frame is shown."""
-        self._machine: Any = None
+        self._machine: JumpStateMachine | None = None
         self._drivers: list[EngineDriver] = []
         self._time_s = 0.0
         self._events: tuple[str, ...] = ()
@@ -150,17 +205,17 @@ class Engine:
     @property
     def phase(self) -> float:
         """Cycles of the gait, unwrapped: whole numbers are right heel strikes."""
-        return float(self._moving.phase)
+        return float(self._source.phase)
 
     @property
     def position(self) -> FloatArray:
         """Where the character is, ``(x, z)`` [m]: a point that moves at its speed, without the swaying of a walk."""
-        return np.asarray(self._moving.position, dtype=np.float64)
+        return np.asarray(self._source.position, dtype=np.float64)
 
     @property
     def heading_rad(self) -> float:
         """Direction of travel; 0 is +Z, positive to the left."""
-        return float(self._moving.heading_rad)
+        return float(self._source.heading_rad)
 
     @property
     def speed(self) -> float:
@@ -175,7 +230,7 @@ class Engine:
     @property
     def targets(self) -> GaitParameters:
         """Parameters at the end of the ramp or plan under way."""
-        return self._moving.target
+        return self._source.target
 
     @property
     def leg_length_m(self) -> float:
@@ -248,7 +303,7 @@ class Engine:
         """
         over = check_time("over_s", over_s)
         wish = ParameterChanges(speed=speed, run=run, style=style, turn_rate=turn_rate, leg_length_m=leg_length_m)
-        wanted = self._controller.parameters(self._moving.target, wish)
+        wanted = self._controller.parameters(self._source.target, wish)
         if self._machine is not None and self._machine.is_busy:
             self._machine.wish(wanted, over)
         else:
@@ -270,8 +325,8 @@ class Engine:
         """
         self._walker.follow_plan(*check_plan(self._controller, self.parameters, times_s, speed, run, turn_rate))
 
-    def jump(self, length_m: float, kind: str = "walk", **options: Any) -> Any:
-        """Jump over a length [m], take-off toe to landing heel; see :meth:`Machine.jump` for options.
+    def jump(self, length_m: float, kind: str = "walk", **options: Any) -> JumpAnswer:
+        """Jump over a length [m], take-off toe to landing heel; see :meth:`JumpStateMachine.jump` for options.
 
         Args:
             length_m: out of the model's range it is held at its end, with a warning.
@@ -281,18 +336,18 @@ class Engine:
         return self.jumper.jump(length_m, kind, **options)
 
     @property
-    def jumper(self) -> Any:
+    def jumper(self) -> JumpStateMachine:
         """The jump machine round the walker."""
         if self._machine is None:
-            self._machine = JumpStateMachine(self._walker, make_model_jumps(self.model, self._controller.scaling))
+            self._machine = JumpStateMachine(self._walker, ModelJumps(self.model, self._controller.scaling))
         return self._machine
 
     @property
-    def takeoff(self) -> FloatArray | None:
+    def takeoff(self) -> tuple[float, float] | None:
         """Where the toe of a jump under way takes off, ``(x, z)`` [m]; ``None`` without one."""
         return None if self._machine is None else self._machine.takeoff
 
-    def add_obstacle(self, obstacle: Any, **options: Any) -> Any:
+    def add_obstacle(self, obstacle: Obstacle, **options: Any) -> ObstacleDecision:
         """Put an obstacle in the way; returns whether it will be jumped over or walked round, and why."""
         return add_obstacle(self, obstacle, **options)
 
@@ -326,9 +381,29 @@ class Engine:
 
     def predict(self, tau: float) -> Pose:
         """Pose that will be reached in ``tau`` [s] with the parameters as they are planned; changes nothing."""
-        return predict_pose(
-            self._source, self._walker, self._feet if self.plants else None, self.model, check_time("tau", tau)
-        )
+        ahead_s = check_time("tau", tau)
+        source, feet = self._source, self._feet if self.plants else None
+        moment, footing = self._walker.snapshot(), self._feet.snapshot()
+        machine = None if self._machine is None else self._machine.snapshot()
+        try:
+            count = max(1, int(np.ceil(ahead_s / PREDICTION_STEP_S - 1e-9))) if ahead_s > 0.0 else 0
+            frame = source.frame()
+            if feet is not None and count == 0:
+                feet.plant(0.0, frame)
+            for _ in range(count):
+                source.advance(ahead_s / count)
+                frame = source.frame()
+                if feet is not None:
+                    feet.plant(ahead_s / count, frame)
+                touch = frame.planted if feet is None else feet.contacts
+                self._walker.show_feet(frame.root_position, frame.rotations, touch)
+            return Pose(self.model.skeleton_for(frame.leg_length_m), frame.root_position, SO3(frame.rotations))
+        finally:
+            # The character is left as it was.
+            self._walker.restore(moment)
+            if self._machine is not None and machine is not None:
+                self._machine.restore(machine)
+            self._feet.restore(footing)
 
     def run(self, seconds: float, rate_hz: float = 60.0) -> Motion:
         """Let time pass and return the motion, first frame now.
@@ -344,19 +419,15 @@ class Engine:
         for i in range(1, count + 1):
             poses.append(self.step(max(start + i / rate - self._time_s, 0.0)))
             contacts.append(self.contacts)
-        return build_clip(poses, rate, np.stack(contacts))
+        return build_clip(poses, rate, np.stack(contacts), name="locomotion")
 
     @property
-    def _source(self) -> FrameSource:
-        return self._walker if self._machine is None else self._machine
-
-    @property
-    def _moving(self) -> Any:
+    def _source(self) -> GaitWalker | JumpStateMachine:
         return self._walker if self._machine is None else self._machine
 
     def _show(self, dt: float) -> None:
         """Make the pose of this moment: what the source shows, with its feet on the ground."""
-        frame: RawFrame = self._source.frame()
+        frame = self._source.frame()
         leg = frame.leg_length_m
         if abs(leg - self._skeleton_leg) > 1e-12:
             self._skeleton, self._skeleton_leg = self.model.skeleton_for(leg), leg
@@ -368,3 +439,18 @@ class Engine:
         feet = self._walker.show_feet(frame.root_position, frame.rotations, self._feet.contacts)
         self._prints.extend(self._feet.new_footprints(before, feet, self._time_s))
         self._pose = Pose(self._skeleton, frame.root_position, SO3(frame.rotations))
+
+
+def build_clip(poses: list[Pose], rate_hz: float, contacts: BoolArray, *, name: str) -> Motion:
+    """A clip of poses with its contact track ``(F, 4)``; of a body that changes its size, with moving bones."""
+    skeleton = poses[0].skeleton
+    grew = any(pose.skeleton is not skeleton for pose in poses)
+    return Motion(
+        skeleton,
+        rate_hz,
+        np.stack([pose.root_position for pose in poses]),
+        SO3(np.stack([pose.rotations.wxyz for pose in poses])),
+        Contacts(EFFECTOR_POINTS, contacts),
+        np.stack([pose.skeleton.offsets for pose in poses]) if grew else None,
+        name=name,
+    )

@@ -13,13 +13,14 @@ from marey.lie import SO3
 from marey.locomotion.checks import check_name, check_number, check_time
 from marey.locomotion.engine.requests import LEG_RANGE_M, MAX_COORDINATE, MAX_TURN_RATE, resolve_model, split_step
 from marey.locomotion.model.clockwork import ParameterPlan, WalkerState, advance_walker, write_walker_frame
-from marey.locomotion.model.locomotion_model import SCALINGS, GaitArrays, LocomotionModel, Style
+from marey.locomotion.model.locomotion_model import GaitArrays, LocomotionModel, Style
 from marey.locomotion.model.synthesis import LEG_AT, BodyArrays, write_effectors
 from marey.locomotion.model.walker import allocate_walkers, make_body_arrays
 from marey.locomotion.planning.parameters import (
     LEG,
     RAMP_TOTAL,
     RUN,
+    SCALINGS,
     SPEED,
     STYLES,
     TURN,
@@ -27,7 +28,15 @@ from marey.locomotion.planning.parameters import (
     plan_constant,
     plan_ramp,
 )
-from marey.locomotion.plants.state import PLANT_EASE_S, LegArrays, PlantOptions, allocate_plant_state, make_leg_arrays
+from marey.locomotion.plants.state import (
+    PLANT_EASE_S,
+    LegArrays,
+    PlantForecast,
+    PlantOptions,
+    PlantState,
+    allocate_plant_state,
+    make_leg_arrays,
+)
 from marey.locomotion.plants.step import plant_step
 from marey.skeleton import Pose
 
@@ -68,9 +77,8 @@ def move_crowd(
 def plant_crowd(
     build: BodyArrays,
     legs: LegArrays,
-    ease_s: float,
     walkers: WalkerState,
-    states: FloatArray,
+    states: PlantState,
     dt: float,
     roots: FloatArray,
     rotations: FloatArray,
@@ -79,19 +87,10 @@ def plant_crowd(
     """Hold all feet to the ground, and tell the walkers where they are."""
     for i in range(roots.shape[0]):
         leg = walkers.places[i, 0, LEG_AT]
-        bits = plant_step(
-            dt,
-            walkers.held[i],
-            walkers.until[i],
-            landings[i],
-            PlantOptions(walkers.shift[i], walkers.yaw[i], ease_s),
-            0.0,
-            leg / build.own_leg,
-            legs,
-            states[i],
-            roots[i],
-            rotations[i],
-        )
+        forecast = PlantForecast(walkers.held[i], walkers.until[i], landings[i], walkers.shift[i], walkers.yaw[i])
+        options = PlantOptions(PLANT_EASE_S, 0.0, leg / build.own_leg)
+        state = PlantState(states.feet[i], states.root_drop[i])
+        bits = plant_step(dt, forecast, options, legs, state, roots[i], rotations[i])
         write_effectors(build, leg, roots[i], rotations[i], walkers.feet[i])
         for e in range(4):
             walkers.touch[i, e] = np.bool_((bits >> e) & 1)
@@ -143,6 +142,7 @@ class Crowd:
         froude = check_name("scaling", scaling, "the locomotion engine", SCALINGS) == "froude"
         self._build = make_body_arrays(model.skeleton, model.leg_length_m, froude=froude, cubic=True)
         self._posture = PostureLaw(model.leg_length_m, froude, self._gaits.power)
+        # Parameters of all characters, held within what the model knows
         rows = np.zeros((self._count, STYLES + len(model.styles)))
         rows[:, LEG], rows[:, RUN] = (
             np.clip(legs, *LEG_RANGE_M),
@@ -150,18 +150,13 @@ class Crowd:
         )
         rows[:, STYLES:] = self._weights(styles)
         rows[:, SPEED] = self._clamp_speeds(self._broadcast_values("speeds", speeds), rows)
-        self._allocate_arrays(rows, positions, headings_rad, phases)
-        self.step(0.0)
-
-    def _allocate_arrays(
-        self, rows: FloatArray, positions: ArrayLike | None, headings_rad: ArrayLike, phases: ArrayLike
-    ) -> None:
-
+        # Arrays of walkers, plans and plants, characters first
         count, joints = self._count, self.model.skeleton.num_joints
         self._walkers = allocate_walkers(rows.shape[1], count)
         _, values = plan_constant(rows, self._posture)
         self._plans = ParameterPlan(np.zeros((count, RAMP_TOTAL)), np.repeat(values, RAMP_TOTAL, axis=1))
         self._ends = np.zeros_like(rows)  # [s] in the time of each plan
+        # Where they start
         clock = self._walkers.clock
         clock[:, 3], clock[:, 6] = (
             self._broadcast_values("phases", phases),
@@ -174,6 +169,7 @@ class Crowd:
         self._roots, self._rotations = np.zeros((count, 3)), np.zeros((count, joints, 4))
         self._landings = np.zeros((count, 4, 3))
         self._legs, self._states = make_leg_arrays(self.model.skeleton), allocate_plant_state(count)
+        self.step(0.0)
 
     # What they do
 
@@ -254,7 +250,16 @@ class Crowd:
         Raises:
             InputError: a value is not finite, or arrays do not have as many entries as characters change.
         """
-        chosen = self._select_rows(where)
+        given = np.arange(self._count) if where is None else np.asarray(where)
+        if given.dtype == np.bool_ and given.shape == (self._count,):
+            chosen = np.flatnonzero(given)
+        elif given.ndim == 1 and np.issubdtype(given.dtype, np.integer):
+            chosen = np.unique(given.astype(np.int64))
+        else:
+            chosen = np.array([-1])
+        if len(chosen) and not 0 <= chosen[0] <= chosen[-1] < self._count:
+            raise InputError(f"where does not choose among {self._count} characters", "Give their numbers or flags")
+        # What is not asked for goes on as planned.
         now, to = self._walkers.here[chosen], self._plans.values[chosen, -1]
         ends = np.maximum(self._ends[chosen] - self._walkers.clock[chosen, :1], 0.0)
         over = self._broadcast_values("over_s", over_s, len(chosen))
@@ -280,10 +285,7 @@ class Crowd:
         for step in split_step(check_time("dt", dt)):
             move_crowd(self._gaits, self._build, self._plans, self._walkers, step, roots, rotations, landings)
             if self.plants:
-                plant_crowd(
-                    self._build, self._legs, PLANT_EASE_S, self._walkers, self._states, step, roots, rotations,
-                    landings,
-                )  # fmt: skip
+                plant_crowd(self._build, self._legs, self._walkers, self._states, step, roots, rotations, landings)
             else:
                 self._walkers.feet[:], self._walkers.touch[:] = self._walkers.ease, True
 
@@ -294,18 +296,6 @@ class Crowd:
         walkers.clock[chosen, :3] = 0.0
         walkers.clock[chosen, 3:] = walkers.state[chosen, 3:]
         self._plans.knots[chosen], self._plans.values[chosen], self._ends[chosen] = knots, values, ends
-
-    def _select_rows(self, where: ArrayLike | None) -> IntArray:
-        if where is None:
-            return np.arange(self._count)
-        given = np.asarray(where)
-        if given.dtype == np.bool_ and given.shape == (self._count,):
-            return np.flatnonzero(given)
-        if given.ndim == 1 and np.issubdtype(given.dtype, np.integer):
-            numbers = given.astype(np.int64)
-            if len(numbers) == 0 or (numbers.min() >= 0 and numbers.max() < self._count):
-                return np.unique(numbers)
-        raise InputError(f"where does not choose among {self._count} characters", "Give their numbers or flags")
 
     def _broadcast_values(self, name: str, values: ArrayLike, count: int | None = None) -> FloatArray:
         count = self._count if count is None else count

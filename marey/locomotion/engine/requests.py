@@ -64,11 +64,6 @@ class ParameterLimiter:
         limit = (1.0 - run) * self._limits[0] + run * self._limits[1]
         return float(limit / self._model.scales(leg_length_m, self.scaling)[0])
 
-    def add_note(self, note: str) -> None:
-        """Keep a note and warn."""
-        self.notes = (note,)
-        warnings.warn(note, MareyWarning, stacklevel=4)
-
     def _held(self, name: str, wished: float | None, present: float, low: float, high: float) -> float:
         value = present if wished is None else check_number(name, wished)
         held = min(max(value, low), high)
@@ -108,7 +103,9 @@ def check_plan(
     fastest = np.array([controller.fastest(float(share), now.leg_length_m) for share in shares])
     held = np.clip(speeds, 0.0, fastest)
     if np.abs(held - speeds).max() > 1e-9:
-        controller.add_note(f"speeds of a plan are out of range and were held between 0 and {fastest.max():.3g}")
+        note = f"speeds of a plan are out of range and were held between 0 and {fastest.max():.3g}"
+        controller.notes = (note,)
+        warnings.warn(note, MareyWarning, stacklevel=3)
     return times, held, runs, None if turns is None else np.clip(turns, -MAX_TURN_RATE, MAX_TURN_RATE)
 
 
@@ -130,37 +127,3 @@ def resolve_model(model: LocomotionModel | None) -> LocomotionModel:
         raise InputError(f"model is {model!r}", "Give what load_model() returns, or None for the shipped model")
 
     return load_model()
-
-
-def resolve_leg_length(model: LocomotionModel, leg_length_m: float | None, size: float | None) -> float:
-    """Leg length [m] of a character, given as such or by its size."""
-    if leg_length_m is not None and size is not None:
-        raise InputError("both leg_length_m and size are given", "Give one of them")
-    if size is not None:
-        return check_positive("size", size) * model.leg_length_m
-    return model.leg_length_m if leg_length_m is None else check_positive("leg_length_m", leg_length_m)
-
-
-class WalkerStart(TypedDict):
-    """Where a walker begins."""
-
-    phase: float
-    position: FloatArray
-    heading_rad: float
-
-
-def check_start(phase: object, position: ArrayLike, heading_rad: object) -> WalkerStart:
-    """Return phase, place ``(2,)`` [m] and heading [rad] of a walker that begins.
-
-    Raises:
-        InputError: one of them is not finite, or so large that a step would be lost in rounding.
-    """
-    numbers = WalkerStart(
-        phase=check_number("phase", phase),
-        position=frozen(position, 2, name="position"),
-        heading_rad=check_number("heading_rad", heading_rad),
-    )
-    for name, value in numbers.items():
-        if np.abs(np.asarray(value, dtype=np.float64)).max() > MAX_COORDINATE:
-            raise InputError(f"{name} is {value}", f"Give numbers of at most {MAX_COORDINATE:g}")
-    return numbers

@@ -1,45 +1,198 @@
-"""Training of a locomotion model from captured clips.
+"""Training of a locomotion model from captured clips: hierarchical components with a shared speed law as prior.
 
-The standing unit, for subjects who were captured in gaits only, is balanced from their walking units.
+What all subjects have in common is lent to those of whom too little was captured. The standing unit, for subjects who
+were captured in gaits only, is balanced from their walking units.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
 from marey.base import FloatArray, InputError
 from marey.lie import SO3
-from marey.locomotion.fitting.hierarchy import (
-    EXPLAINED,
-    UnitTable,
-    fit_shared_speed_law,
-    fit_tree,
-    flatten_units,
-    posture_columns,
-    prior_units,
-)
 from marey.locomotion.fitting.jumps import fit_jumps
 from marey.locomotion.fitting.timing import RUN_INDEX, fit_cadence_factors, fit_flight_heights, measure_gait_tables
-from marey.locomotion.fitting.trials import CapturedUnits, ClipSource, Manifest, Progress, capture_units, load_manifest
+from marey.locomotion.fitting.trials import ClipSource, Manifest, Progress, capture_units, load_manifest
 from marey.locomotion.model.locomotion_model import (
     EFFECTORS,
     GAITS,
     HUMAN_LEG_M,
     TIMINGS,
-    GaitArrays,
     LocomotionModel,
     expand_gait_arrays,
     round_tree,
 )
-from marey.locomotion.units.gait_unit import MotionUnit, find_far_rotations, joint_means, unit_rows
-from marey.locomotion.units.segmentation import NUM_FRAMES
+from marey.locomotion.units.gait_unit import (
+    LEG_PARTS,
+    NUM_FRAMES,
+    MotionUnit,
+    find_far_rotations,
+    joint_means,
+    unit_rows,
+)
+from marey.models import Components, HierarchicalModel, HierarchicalPCA, MotionUnits, principal_components
 from marey.motion import Motion, centre_of_mass
+from marey.motion.editing import opposite_joints
 from marey.skeleton import HUMAN, joint_positions
+
+NUM_SUFFICIENT_UNITS: Final = 8  # captures of a person and gait that need no more than two lent ones
+SLOW_RUN: Final = 0.5  # [-] of the slowest captured run
+PERSON_VARIANCE_RATIO: Final = 1.0  # [-] variance between persons over that of one person at one speed
+
+
+def concatenate_units(parts: Sequence[MotionUnits]) -> MotionUnits:
+    """Tables of units one below the other."""
+    return MotionUnits(
+        np.concatenate([part.table for part in parts]),
+        tuple(s for part in parts for s in part.subjects),
+        tuple(g for part in parts for g in part.gaits),
+        np.concatenate([part.speeds for part in parts]),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SharedSpeedLaw:
+    """How everybody changes with speed in one gait: shared slope, and the range that was captured."""
+
+    slope: FloatArray  # (p,) [s]
+    mean: FloatArray  # (p,) of everybody at `speed`
+    speed: float  # [1/s]
+    slowest: float  # [1/s]
+    fastest: float  # [1/s]
+
+    def at(self, speed: float) -> FloatArray:
+        """Row ``(p,)`` at a normalised speed [1/s]."""
+        return self.mean + (speed - self.speed) * self.slope
+
+
+def fit_shared_speed_law(units: MotionUnits, gait: str) -> SharedSpeedLaw:
+    r"""Fit one slope to everybody, each person with an offset that is random.
+
+    .. math:: \theta_i - \lambda_k\bar\theta_k = (1 - \lambda_k)\,b + a\,(s_i - \lambda_k\bar s_k) + \epsilon_i, \qquad
+              \lambda_k = 1 - (1 + n_k\,\rho)^{-1/2}
+
+    with :math:`\rho` the variance between persons over that within one: the random-effects estimator, which weighs how
+    persons change against how they differ. All slopes within persons alone (:math:`\rho\to\infty`) are too flat where
+    everybody was captured in a narrow range of speeds.
+    """
+    people = [s for s in dict.fromkeys(units.subjects) if units.rows_of(s, gait)]
+    design: list[FloatArray] = []
+    values: list[FloatArray] = []
+    for person in people:
+        rows = units.rows_of(person, gait)
+        speeds, table = units.speeds[rows], units.table[rows]
+        part = 1.0 - 1.0 / np.sqrt(1.0 + len(rows) * PERSON_VARIANCE_RATIO)
+        design.append(np.stack([np.full(len(rows), 1.0 - part), speeds - part * speeds.mean()], axis=1))
+        values.append(table - part * table.mean(axis=0))
+    solved = np.linalg.lstsq(np.concatenate(design), np.concatenate(values), rcond=None)[0]
+    every = units.speeds[[i for i, g in enumerate(units.gaits) if g == gait]]
+    slowest, fastest = np.percentile(every, [2.0, 98.0])
+    speed = float(every.mean())
+    return SharedSpeedLaw(solved[1], solved[0] + speed * solved[1], speed, float(slowest), float(fastest))
+
+
+def prior_units(
+    units: MotionUnits, lines: dict[str, SharedSpeedLaw], standing: dict[str, FloatArray], posture: FloatArray
+) -> list[MotionUnits]:
+    """Units that stand in for what was not captured.
+
+    A person with a gait gets two units on the common slope through the person's mean, at the slowest speed that
+    anybody showed and as far above the mean (more of them for fewer than eight captures): they weigh as two captures,
+    so a wide range of own speeds decides and a narrow one yields. A person without a gait gets the common gait, moved
+    by the mean posture of the other gait. Runs slower than anybody showed shrink towards standing in proportion to
+    speed: people then keep their cadence.
+
+    Args:
+        units: captured units, without standing.
+        lines: common line by gait.
+        standing: row ``(p,)`` of each person at rest.
+        posture: ``(D,)`` 1 for columns whose mean over the cycle belongs to a person's posture, else 0.
+    """
+    lent: list[MotionUnits] = []
+    for person in dict.fromkeys(units.subjects):
+        for gait, line in lines.items():
+            rows = units.rows_of(person, gait)
+            if rows:
+                pair, speeds = prior_rows(units.table[rows], units.speeds[rows], line)
+                copies = max(1, (NUM_SUFFICIENT_UNITS - len(rows) + 1) // 2)
+                table, at = np.tile(pair, (copies, 1)), np.tile(speeds, copies)
+            else:
+                # The common gait, moved by how the person's posture in the other gait differs from the common one
+                other = GAITS[1 - GAITS.index(gait)]
+                own = units.rows_of(person, other)
+                offset = units.table[own].mean(axis=0) - lines[other].at(float(units.speeds[own].mean()))
+                at = np.linspace(line.slowest, line.fastest, 4)
+                table = np.stack([line.at(float(s)) for s in at]) + cycle_mean(offset, posture)
+            lent.append(MotionUnits(table, (person,) * len(at), (gait,) * len(at), at))
+            if gait == "run":
+                # A run at a part of the slowest speed: that part of the way from standing to the slowest run
+                slope = (table[-1] - table[0]) / (at[-1] - at[0])
+                slowest = table[0] + (line.slowest - at[0]) * slope
+                slow = standing[person] + SLOW_RUN * (slowest - standing[person])
+                lent.append(MotionUnits(slow[None], (person,), (gait,), np.array([SLOW_RUN * line.slowest])))
+    return lent
+
+
+def prior_rows(table: FloatArray, speeds: FloatArray, line: SharedSpeedLaw) -> tuple[FloatArray, FloatArray]:
+    """Two rows ``(2, p)`` on the common slope through a person's mean, and their speeds ``(2,)``."""
+    centre, speed = table.mean(axis=0), float(speeds.mean())
+    reach = max(speed - line.slowest, 0.25 * (line.fastest - line.slowest))
+    at = np.array([speed - reach, speed + reach])
+    return centre + (at - speed)[:, None] * line.slope, at
+
+
+def cycle_mean(row: FloatArray, posture: FloatArray) -> FloatArray:
+    """Mean over the frames of a unit's row ``(N * D,)``, repeated, in the columns ``posture`` ``(D,)`` alone."""
+    frames = row.reshape(-1, len(posture))
+    return np.tile(frames.mean(axis=0) * posture, len(frames))
+
+
+EXPLAINED: Final = (0.98, 0.999)  # of the main level (the thesis: 0.95); of the levels below, which cost little
+NOISY_JOINTS: Final = ("neck", "head", "left_wrist", "right_wrist", "left_foot", "right_foot")
+NOISY_JOINT_WEIGHT: Final = 0.25  # of joints whose captured angles are mostly noise
+
+
+def flatten_units(units: Sequence[MotionUnit], means: FloatArray) -> MotionUnits:
+    """Rows of units, flattened."""
+    rows = np.stack([unit_rows(unit.root, unit.wxyz, means).ravel() for unit in units])
+    subjects, gaits = tuple(unit.subject for unit in units), tuple(unit.gait for unit in units)
+    return MotionUnits(rows, subjects, gaits, np.array([unit.speed_n for unit in units]))
+
+
+def fit_tree(units: MotionUnits, *, explained: float = EXPLAINED[0]) -> HierarchicalModel:
+    """Fit main, personal and gait components; columns of noisy joints weigh less in all of them."""
+    weights = column_weights()
+    scales = np.tile(weights, units.table.shape[1] // len(weights))
+    scaled = MotionUnits(units.table * scales, units.subjects, units.gaits, units.speeds)
+    count = principal_components(scaled.table, explained=explained).count
+    fitted = HierarchicalPCA(explained=EXPLAINED[1], n_main=count).fit(scaled)
+    main = fitted.main
+    unscaled = Components(main.mean / scales, main.directions, scales, main.variances, main.shares)
+    return HierarchicalModel(unscaled, fitted.people)
+
+
+def column_weights() -> FloatArray:
+    """Weight ``(D,)`` of the columns of a unit in the components: noisy joints count less."""
+    weights = np.ones(3 + 3 * HUMAN.num_joints)
+    for name in NOISY_JOINTS:
+        j = HUMAN.index(name)
+        weights[3 + 3 * j : 6 + 3 * j] = NOISY_JOINT_WEIGHT
+    return weights
+
+
+def posture_columns() -> FloatArray:
+    """One for the columns ``(D,)`` of a person's posture, zero for root and legs."""
+    columns = np.zeros(3 + 3 * HUMAN.num_joints)
+    for j, name in enumerate(HUMAN.names):
+        if not name.endswith(LEG_PARTS):
+            columns[3 + 3 * j : 6 + 3 * j] = 1.0
+    return columns
+
 
 STANDING_KNEE_RAD: Final = float(
     np.deg2rad(12.0)
@@ -48,14 +201,6 @@ STANDING_COM_FRACTION: Final = 0.38  # [-] of the way from ankle to ball: where 
 PROBE_RAD: Final = 0.01
 STANDING_HEAD_AHEAD_M: Final = 0.03  # [m] how far the head of a standing body is ahead of its pelvis
 NUM_SECANT_STEPS: Final = 4  # of secants that have settled after three
-LOWER_BODY_PARTS: Final = ("pelvis", "hip", "knee", "ankle", "foot")
-
-
-def build_standing_rows(units: Sequence[MotionUnit], people: Sequence[str], means: FloatArray) -> FloatArray:
-    """Rows ``(K, D)`` of people at rest; who was only seen running stands as the others do on average."""
-    walks = [unit for unit in units if unit.gait == "walk"]
-    own = {person: [unit for unit in walks if unit.subject == person] or walks for person in people}
-    return np.stack([build_standing_row(own[person], means) for person in people])
 
 
 def build_standing_row(walks: Sequence[MotionUnit], means: FloatArray) -> FloatArray:
@@ -63,12 +208,16 @@ def build_standing_row(walks: Sequence[MotionUnit], means: FloatArray) -> FloatA
 
     The upper body is the mean over the walks, made alike on both sides.
     """
-    wxyz = symmetrise_pose(joint_means(np.concatenate([unit.wxyz for unit in walks])))
+    mean = joint_means(np.concatenate([unit.wxyz for unit in walks]))
+    mirrored = mean[opposite_joints(HUMAN)[0]] * np.array([1.0, 1.0, -1.0, -1.0])
+    wxyz = SO3(mean).slerp(SO3(mirrored), 0.5).wxyz.copy()
     spine = HUMAN.index("spine1")
     wxyz[spine] = (SO3(wxyz[0]) @ SO3(wxyz[spine])).wxyz
     for j, name in enumerate(HUMAN.names):
-        if name.endswith(LOWER_BODY_PARTS):
-            wxyz[j] = SO3.exp(_soft_bend(name)).wxyz
+        if name.endswith(LEG_PARTS):
+            # A softly bent leg whose foot stays level
+            share = {"hip": -0.5, "knee": 1.0, "ankle": -0.5}.get(name.split("_")[-1], 0.0)
+            wxyz[j] = SO3.exp(np.array([share * STANDING_KNEE_RAD, 0.0, 0.0])).wxyz
     wxyz = balance_standing_pose(wxyz)
     root = np.zeros((1, 3))
     ankle = joint_positions(HUMAN, root, wxyz[None])[0, HUMAN.index("right_ankle"), 1]
@@ -126,26 +275,6 @@ def _com_over_feet(wxyz: FloatArray) -> float:
     return float((centre_of_mass(motion)[0, 2] - ankle) / (ball - ankle))
 
 
-def _soft_bend(name: str) -> FloatArray:
-    """Rotation vector ``(3,)`` [rad] of a joint of a softly bent leg whose foot stays level."""
-    share = {"hip": -0.5, "knee": 1.0, "ankle": -0.5}.get(name.split("_")[-1], 0.0)
-    return np.array([share * STANDING_KNEE_RAD, 0.0, 0.0])
-
-
-def symmetrise_pose(wxyz: FloatArray) -> FloatArray:
-    """Mean ``(J, 4)`` of a pose and its mirror image."""
-    swap = [HUMAN.index(_opposite_side(name)) for name in HUMAN.names]
-    mirrored = wxyz[swap] * np.array([1.0, 1.0, -1.0, -1.0])
-    return SO3(wxyz).slerp(SO3(mirrored), 0.5).wxyz.copy()
-
-
-def _opposite_side(name: str) -> str:
-    for a, b in (("left", "right"), ("right", "left")):
-        if name.startswith(a):
-            return b + name.removeprefix(a)
-    return name
-
-
 SPEED_EXTRAPOLATION: Final = (
     1.25,
     1.1,
@@ -176,29 +305,24 @@ def fit_locomotion(
     plan = manifest if isinstance(manifest, Manifest) else load_manifest(manifest)
     captured = capture_units(source, plan, "train", report=report, num_frames=num_frames)
     model = fit_units(captured.units, plan.default_style)
-    facts = {**summarise_capture(captured), "audit": audit_rotations(captured.units, model.gaits.means)}
-    facts["labels"] = {name: text for name, text in plan.labels.items() if name in model.styles}
+    # What became of the clips, and the joints for which lines may not replace arcs, as plain data for the model's file
+    units = captured.units
+    rows = flatten_units(units, model.gaits.means).table.reshape(len(units), units[0].num_frames, -1)
+    far = find_far_rotations(rows, HUMAN.names)
+    facts = {
+        "clips": sorted({unit.clip for unit in units}),
+        "num_units": len(units),
+        "rejected": [f"{r.clip} {r.start}-{r.stop}: {r.reason}" for r in captured.rejected],
+        "notes": list(captured.notes),
+        "audit": [
+            f"{name}: up to {np.rad2deg(a):.0f}°, axes {np.rad2deg(b):.0f}° apart" for name, (a, b) in far.items()
+        ],
+        "labels": {name: text for name, text in plan.labels.items() if name in model.styles},
+    }
     model = replace(model, info=facts)
     if not jumps:
         return model
     return replace(model, jumps=fit_jumps(source, skeleton=HUMAN, means=model.gaits.means))
-
-
-def summarise_capture(captured: CapturedUnits) -> dict[str, Any]:
-    """What became of the clips, as plain data for the model's file."""
-    return {
-        "clips": sorted({unit.clip for unit in captured.units}),
-        "num_units": len(captured.units),
-        "rejected": [f"{r.clip} {r.start}-{r.stop}: {r.reason}" for r in captured.rejected],
-        "notes": list(captured.notes),
-    }
-
-
-def audit_rotations(units: Sequence[MotionUnit], means: FloatArray) -> list[str]:
-    """Joints of the units for which lines may not replace arcs, one sentence each."""
-    table = flatten_units(units, means).table.reshape(len(units), units[0].num_frames, -1)
-    found = find_far_rotations(table, HUMAN.names)
-    return [f"{name}: up to {np.rad2deg(a):.0f}°, axes {np.rad2deg(b):.0f}° apart" for name, (a, b) in found.items()]
 
 
 def fit_units(
@@ -217,66 +341,47 @@ def fit_units(
     means = joint_means(np.concatenate([unit.wxyz for unit in units]))
     table = flatten_units(units, means)
     people = tuple(dict.fromkeys(table.subjects))
-    standing = build_standing_rows(units, people, means)
+    # Who was only seen running stands as the others do on average.
+    walks = [unit for unit in units if unit.gait == "walk"]
+    own = {person: [unit for unit in walks if unit.subject == person] or walks for person in people}
+    standing = np.stack([build_standing_row(own[person], means) for person in people])
     num_frames = units[0].num_frames
     lines = {gait: fit_shared_speed_law(table, gait) for gait in GAITS}
     at_rest = {person: np.tile(standing[k], num_frames) for k, person in enumerate(people)}
-    whole = table.append_tables([*prior_units(table, lines, at_rest, posture_columns()), _make_standing_table(at_rest)])
+    stands = MotionUnits(np.stack(list(at_rest.values())), people, ("stand",) * len(people), np.zeros(len(people)))
+    whole = concatenate_units([table, *prior_units(table, lines, at_rest, posture_columns()), stands])
     tree = round_tree(fit_tree(whole, explained=explained))
     limits = np.array([SPEED_EXTRAPOLATION[t] * lines[gait].fastest for t, gait in enumerate(GAITS)])
-    gaits, heights = _build_gaits(tree, round_to_single(standing), means, limits, num_frames)
-    lent = np.array([[not table.rows_of(person, gait) for gait in GAITS] for person in people])
-    return LocomotionModel(
-        skeleton=HUMAN,
-        leg_length_m=HUMAN_LEG_M,
-        styles=people,
-        default_style=_default_style(people, lent, default_style),
-        tree=tree,
-        rest_heights=compute_rest_heights(),
-        lent=lent,
-        heights=heights,
-        **_add_timing(gaits),
-    )
-
-
-def _default_style(people: Sequence[str], lent: FloatArray, chosen: Sequence[str]) -> dict[str, float]:
-    """Even weights of those who were chosen, or who showed both gaits, or of everybody."""
-    both = [person for k, person in enumerate(people) if not lent[k].any()]
-    named = [person for person in chosen if person in people] or both or list(people)
-    return {person: 1.0 / len(named) for person in named}
-
-
-def _build_gaits(
-    tree: Any, standing: FloatArray, means: FloatArray, limits: FloatArray, num_frames: int
-) -> tuple[GaitArrays, FloatArray]:
-    """Arrays of the gaits, flights corrected, and the correction of the root's height in runs."""
-    raw = expand_gait_arrays(tree, standing, means, limits, num_frames=num_frames)
+    # The root's height in runs is corrected, so that flights fall freely.
+    raw = expand_gait_arrays(tree, round_to_single(standing), means, limits, num_frames=num_frames)
     heights = round_to_single(fit_flight_heights(raw, HUMAN, HUMAN_LEG_M))
-    return expand_gait_arrays(tree, standing, means, limits, num_frames=num_frames, heights=heights), heights
-
-
-def _add_timing(gaits: GaitArrays) -> dict[str, Any]:
-    """Arrays with their tables of events and frequencies, and the frequencies of all timings."""
+    gaits = expand_gait_arrays(tree, round_to_single(standing), means, limits, num_frames=num_frames, heights=heights)
+    # Tables of events, and the frequencies of all timings
     tables = measure_gait_tables(gaits, HUMAN, HUMAN_LEG_M)
     stance = tables.stance.copy()
     stance[:, RUN_INDEX] *= fit_cadence_factors(gaits, HUMAN, HUMAN_LEG_M)
     found = tables._replace(stance=stance)
     frequencies = {name: round_to_single(getattr(found, name)) for name in TIMINGS}
-    timed = gaits._replace(frequency=frequencies["stance"], events=round_to_single(tables.events))
-    return {"gaits": timed, "frequencies": frequencies}
+    # The effectors' heights above the floor, feet flat on the ground
+    flat = joint_positions(HUMAN, HUMAN.offsets[:1], SO3.identity(1, HUMAN.num_joints).wxyz)[0]
+    # The model's own style is the even mixture of those who were chosen, or who showed both gaits, or of everybody.
+    lent = np.array([[not table.rows_of(person, gait) for gait in GAITS] for person in people])
+    both = [person for k, person in enumerate(people) if not lent[k].any()]
+    named = [person for person in default_style if person in people] or both or list(people)
+    return LocomotionModel(
+        skeleton=HUMAN,
+        leg_length_m=HUMAN_LEG_M,
+        styles=people,
+        default_style={person: 1.0 / len(named) for person in named},
+        gaits=gaits._replace(frequency=frequencies["stance"], events=round_to_single(tables.events)),
+        tree=tree,
+        rest_heights=np.array([flat[HUMAN.index(name), 1] for name in EFFECTORS]) / HUMAN_LEG_M,
+        lent=lent,
+        heights=heights,
+        frequencies=frequencies,
+    )
 
 
 def round_to_single(array: FloatArray) -> FloatArray:
     """Round to single precision, as a file holds it."""
     return array.astype(np.float32).astype(np.float64)
-
-
-def _make_standing_table(at_rest: dict[str, FloatArray]) -> UnitTable:
-    people = tuple(at_rest)
-    return UnitTable(np.stack(list(at_rest.values())), people, ("stand",) * len(people), np.zeros(len(people)))
-
-
-def compute_rest_heights() -> FloatArray:
-    """Heights ``(4,)`` of the effectors above the floor over leg length, feet flat on the ground."""
-    positions = joint_positions(HUMAN, HUMAN.offsets[:1], SO3.identity(1, HUMAN.num_joints).wxyz)[0]
-    return np.array([positions[HUMAN.index(name), 1] for name in EFFECTORS]) / HUMAN_LEG_M

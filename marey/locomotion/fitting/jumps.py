@@ -11,7 +11,6 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray, frozen
 from marey.library import Library
-from marey.locomotion.fitting.hierarchy import LEG_PARTS
 from marey.locomotion.fitting.trials import (
     KINDS,
     TRIAL_RATES_HZ,
@@ -20,7 +19,7 @@ from marey.locomotion.fitting.trials import (
     make_loader,
     trial_subject,
 )
-from marey.locomotion.model.locomotion_model import JumpModel
+from marey.locomotion.model.jump_model import JumpModel
 from marey.locomotion.planning.run_up import THESIS_LAWS, RunUpLaw, fit_run_up
 from marey.locomotion.units.captured_jumps import (
     CapturedJump,
@@ -30,8 +29,7 @@ from marey.locomotion.units.captured_jumps import (
     retarget_to_body,
     sample_captured_jump,
 )
-from marey.locomotion.units.gait_unit import joint_means
-from marey.locomotion.units.segmentation import measure_leg_length
+from marey.locomotion.units.gait_unit import LEG_PARTS, joint_means, measure_leg_length
 from marey.models import principal_components
 from marey.motion import mirror
 from marey.skeleton import HUMAN, Skeleton
@@ -122,16 +120,17 @@ def fit_timing(table: JumpTable) -> dict[str, FloatArray]:
     spans = np.array([np.diff(jump.knots) for jump in table.jumps])
     spans = np.maximum(np.delete(spans, spans.shape[1] // 2, axis=1), SHORTEST_PIECE_S)
     marks = np.array([compute_event_marks(jump) for jump in table.jumps])
-    leaps, shortest = table.at[table.is_leap, 1], float(table.at[:, 1].min())
+    leaps, shortest, kind = table.at[table.is_leap, 1], float(table.at[:, 1].min()), table.kind
+    flown = table.numbers("flight_mps")[table.is_leap] / measure_leg_length(table.jumps[0].motion.skeleton)
     return {
         "pieces": _fit_planes(table, np.log(spans)),
         "piece_limits": np.stack([spans.min(axis=0), spans.max(axis=0)]),
         "marks": _fit_planes(table, marks),
         "mark_limits": np.stack([marks[table.is_leap].min(axis=0), marks[table.is_leap].max(axis=0)]),
         "flight_law": _fit_line(table.lengths, leaps, AIRTIME_SLOPE_S),
-        "flight_speed": _fit_flight_speed(table),
+        "flight_speed": _fit_line(table.lengths, flown, THESIS_LAWS[kind].slope if kind in THESIS_LAWS else 1.0),
         "flight_limits": np.array(
-            [shortest if table.kind == "standing" else SHORTEST_LEAP_S, MAX_FLIGHT_FACTOR * float(leaps.max())]
+            [shortest if kind == "standing" else SHORTEST_LEAP_S, MAX_FLIGHT_FACTOR * float(leaps.max())]
         ),
     }
 
@@ -144,14 +143,6 @@ def compute_event_marks(jump: CapturedJump) -> FloatArray:
     return np.clip(np.array(parts), 0.0, 1.0)
 
 
-def fit_captured_run_up(table: JumpTable) -> RunUpLaw:
-    """The law of the captured leaps' run-ups; with the slope of the thesis where they are too few."""
-    speeds = table.numbers("speed_mps")[table.is_leap] / measure_leg_length(table.jumps[0].motion.skeleton)
-    return fit_run_up(
-        table.lengths, speeds, THESIS_LAWS[table.kind].slope if len(speeds) < MIN_JUMPS_FOR_SLOPE else None
-    )
-
-
 def path_speed(jump: CapturedJump) -> float:
     r"""Mean speed of the root along its path over leg length [1/s], [Glardon2005]_ §III.1.3.2.
 
@@ -161,18 +152,6 @@ def path_speed(jump: CapturedJump) -> float:
     """
     steps = np.linalg.norm(np.diff(jump.motion.root_positions, axis=0), axis=1)
     return float(steps.mean()) * jump.motion.rate_hz / measure_leg_length(jump.motion.skeleton)
-
-
-def fit_path_speed(table: JumpTable) -> RunUpLaw:
-    """The line of mean path speeds [1/s] by length, from which the thesis has its jump frequency."""
-    speeds = np.array([path_speed(jump) for jump in table.jumps])[table.is_leap]
-    return fit_run_up(table.lengths, speeds, 1.0 if len(speeds) < MIN_JUMPS_FOR_SLOPE else None)
-
-
-def _fit_flight_speed(table: JumpTable) -> FloatArray:
-    """Constant and slope [1/s] of the speed of flights by length."""
-    speeds = table.numbers("flight_mps")[table.is_leap] / measure_leg_length(table.jumps[0].motion.skeleton)
-    return _fit_line(table.lengths, speeds, THESIS_LAWS[table.kind].slope if table.kind in THESIS_LAWS else 1.0)
 
 
 def _fit_line(lengths: FloatArray, values: FloatArray, slope: float) -> FloatArray:
@@ -194,11 +173,8 @@ def _solve_least_squares(left: FloatArray, right: FloatArray) -> FloatArray:
 
 JUMP_VARIANCE_EXPLAINED: Final = 0.97  # [-] of the variance of the rows; the thesis keeps 80 % of jumps
 MAX_WALK_APPROACH_MPS: Final = 1.6  # [m/s] who leaps at less came walking
-LENGTH_LIMITS: Final = {
-    "walk": (0.42, 1.4),
-    "run": (0.55, 1.15),
-    "standing": (0.0, 1.1),
-}  # shortest l_n; part of the longest
+LENGTH_LIMITS: Final = {"walk": (0.42, 1.4), "run": (0.55, 1.15), "standing": (0.0, 1.1)}
+"""Shortest l_n by kind, and the longest as a part of the longest captured."""
 EXTRAPOLATION_FACTOR: Final = 1.05  # [-] how far poses go on beyond the longest and highest captured
 STEP_LENGTHS: Final = (0.1, 0.9)  # [-] l_n of steps of walks that may stand at the short end
 STEP_FLIGHTS_S: Final = (0.05, 0.06)  # longest of a step in walking, shortest of one in running
@@ -225,24 +201,19 @@ def fit_jumps(
         rates: true frames per second of trials or subjects whose files are wrong.
         report: is told what was found, a line at a time.
     """
-    load, tell = make_loader(source, rates), report or _ignore_progress
-    trials = choose_trials(manifest)
-    jumps = {kind: capture_jumps(load, kind, trials[kind], tell, skeleton=skeleton) for kind in KINDS}
+    load, trials = make_loader(source, rates), choose_trials(manifest)
+    jumps = {kind: capture_jumps(load, kind, trials[kind], report, skeleton=skeleton) for kind in KINDS}
     if means is None:
         poses = [jump.motion.rotations.wxyz[::6] for some in jumps.values() for jump in some]
         means = joint_means(np.concatenate(poses))
     return {kind: fit_kind(kind, jumps[kind], means) for kind in KINDS}
 
 
-def _ignore_progress(_: str) -> None:
-    return None
-
-
 def capture_jumps(
     load: TrialLoader,
     kind: str,
     names: Iterable[str],
-    tell: Callable[[str], None] = _ignore_progress,
+    report: Callable[[str], None] | None = None,
     *,
     skeleton: Skeleton = HUMAN,
 ) -> list[CapturedJump]:
@@ -253,7 +224,9 @@ def capture_jumps(
         jumps = find_standing_jumps(body) if kind == "standing" else find_leaps(body, with_steps=kind == "walk")
         for jump in jumps:
             reason = find_jump_fault(jump, kind)
-            tell(f"{kind} {name}: {jump.length_m:.2f} m, {jump.flight_s:.3f} s in the air, {reason or 'taken'}")
+            if report is not None:
+                fate = reason or "taken"
+                report(f"{kind} {name}: {jump.length_m:.2f} m, {jump.flight_s:.3f} s in the air, {fate}")
             if reason is None:
                 found.append(replace(jump, subject=trial_subject(name), clip=name))
     if not found:
@@ -301,12 +274,23 @@ def fit_kind(kind: str, jumps: list[CapturedJump], means: FloatArray) -> JumpMod
     range_n = {"captured": captured, "limits": np.array([shortest, part * captured[1]])}
     shares = np.full(len(table.people), 1.0 / len(table.people))
     arrays = {"shares": shares, **poses, **fit_timing(table), **range_n}
-    law, held = fit_captured_run_up(table), {name: frozen(array, name=name) for name, array in arrays.items()}
+    # The law of the captured leaps' run-ups, with the slope of the thesis where they are too few
+    speeds = table.numbers("speed_mps")[table.is_leap] / measure_leg_length(jumps[0].motion.skeleton)
+    slope = THESIS_LAWS[kind].slope if len(speeds) < MIN_JUMPS_FOR_SLOPE else None
+    law, held = fit_run_up(table.lengths, speeds, slope), {n: frozen(array, name=n) for n, array in arrays.items()}
     model = JumpModel(
         kind=kind, people=table.people, run_up=law, captured_run_up=law, frequency_law=np.array([1.0, 0.0]), **held
     )
-    frequency = frozen(fit_frequency_law(model, fit_path_speed(table)), 2, name="frequency_law")
-    return replace(model, run_up=fit_synthesised_run_up(model), frequency_law=frequency)
+    # The thesis has its jump frequency from the line of mean path speeds by length.
+    paths = np.array([path_speed(jump) for jump in jumps])[table.is_leap]
+    path_law = fit_run_up(table.lengths, paths, 1.0 if len(paths) < MIN_JUMPS_FOR_SLOPE else None)
+    frequency = frozen(fit_frequency_law(model, path_law), 2, name="frequency_law")
+    # The law of the jumps that the model makes, within its limits; the captured jumps give the tolerance.
+    lengths = np.linspace(float(model.limits[0]), float(model.limits[1]), NUM_LENGTHS)
+    made = np.array([model.unit(float(length)).mean_speed_mps for length in lengths]) / model.leg_length_m
+    own_law = fit_run_up(lengths, made)
+    own_law = replace(own_law, tolerance=max(own_law.tolerance, law.tolerance))
+    return replace(model, run_up=own_law, frequency_law=frequency)
 
 
 def fit_frequency_law(model: JumpModel, path_speed: RunUpLaw) -> FloatArray:
@@ -320,11 +304,3 @@ def fit_frequency_law(model: JumpModel, path_speed: RunUpLaw) -> FloatArray:
     paths = [np.linalg.norm(np.diff(model.unit(float(n)).rows[:, :3], axis=0), axis=1).sum() for n in lengths]
     slope, constant = np.polyfit(lengths, [path_speed.speed(float(n)) for n in lengths] / np.array(paths), 1)
     return np.array([constant, slope])
-
-
-def fit_synthesised_run_up(model: JumpModel) -> RunUpLaw:
-    """The law of the jumps that a model makes, within its limits; the captured jumps give the tolerance."""
-    lengths = np.linspace(float(model.limits[0]), float(model.limits[1]), NUM_LENGTHS)
-    speeds = np.array([model.unit(float(length)).mean_speed_mps for length in lengths]) / model.leg_length_m
-    law = fit_run_up(lengths, speeds)
-    return replace(law, tolerance=max(law.tolerance, model.captured_run_up.tolerance))

@@ -11,8 +11,7 @@ import numpy as np
 from marey.base import FloatArray, InputError, UnknownNameError
 from marey.locomotion.fitting.quality import motion_distance, rms_degrees
 from marey.locomotion.model.locomotion_model import GAITS, LocomotionModel, load_model
-from marey.locomotion.units.gait_unit import MotionUnit, rotations_from_rows, unit_rows
-from marey.locomotion.units.segmentation import level_feet, segment_clip
+from marey.locomotion.units.gait_unit import MotionUnit, level_feet, rotations_from_rows, segment_clip, unit_rows
 from marey.motion import Motion
 
 METHODS: Final = ("least-squares", "mahalanobis")
@@ -119,6 +118,7 @@ def add_style(
     """
     if name in model.styles:
         raise InputError(f"there is a style '{name}' already", "Choose another name")
+    # Tables of the new style are the mixture's; what a captured cycle has beside it is added to the unit itself.
     gaits, w = model.gaits, model.weights(style)
     base = np.einsum("k,ktnd->tnd", w, gaits.base)
     lift = np.einsum("k,ktcnd->tcnd", w, gaits.lift)
@@ -129,6 +129,7 @@ def add_style(
     own = {"base": base, "lift": lift, **mixed}
     constant = {part: getattr(gaits, part)[0] for part in ("standing", "slope", "offset", "has_gait")}
     added = {part: np.concatenate([getattr(gaits, part), value[None]]) for part, value in {**own, **constant}.items()}
+    # Frequencies of all timings
     frequencies = {
         part: np.concatenate([table, np.tensordot(w, table, axes=1)[None]]) for part, table in model.frequencies.items()
     }
@@ -164,19 +165,16 @@ def _search_parameters(model: LocomotionModel, goal: FloatArray, run: float) -> 
     s, k = np.unravel_index(int(np.argmin(apart)), apart.shape)
     weights, best = np.eye(len(model.styles))[k], float(speeds[s])
     for _ in range(SWEEPS):
-        best = _minimise_parabola(speeds, np.linalg.norm(np.einsum("k,skm->sm", weights, table) - goal, axis=-1))
+        # Where a curve of squared errors is lowest, by a parabola through its lowest point and its neighbours
+        errors = np.linalg.norm(np.einsum("k,skm->sm", weights, table) - goal, axis=-1)
+        i = int(np.clip(np.argmin(errors), 1, len(speeds) - 2))
+        a, b, c = np.square(errors[i - 1 : i + 2])
+        bend = a - 2.0 * b + c
+        shift = 0.5 * (a - c) / bend if bend > 0.0 else 0.0
+        best = float(speeds[i] + np.clip(shift, -1.0, 1.0) * (speeds[i + 1] - speeds[i]))
         weights = _solve_style_weights(model, _people_scores(model, best, run), goal)
     error = float(np.linalg.norm(weights @ _people_scores(model, best, run) - goal))
     return best, weights, error, run
-
-
-def _minimise_parabola(speeds: FloatArray, errors: FloatArray) -> float:
-    """Where a curve of squared errors is lowest, by a parabola through its lowest point and its neighbours."""
-    i = int(np.clip(np.argmin(errors), 1, len(speeds) - 2))
-    a, b, c = np.square(errors[i - 1 : i + 2])
-    bend = a - 2.0 * b + c
-    shift = 0.5 * (a - c) / bend if bend > 0.0 else 0.0
-    return float(speeds[i] + np.clip(shift, -1.0, 1.0) * (speeds[i + 1] - speeds[i]))
 
 
 def _solve_style_weights(model: LocomotionModel, people: FloatArray, goal: FloatArray) -> FloatArray:

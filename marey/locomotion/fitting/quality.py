@@ -1,37 +1,23 @@
 """Quality of a model against trials it has not seen ([Glardon2005]_ §III.1.5).
 
-Distances between synthesised and captured cycles, the methods of synthesis that are compared by them, and the reports
-on gaits and jumps that were left out of the fit.
+Distances between synthesised and captured cycles, and the report on gaits that were left out of the fit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.library import Library
 from marey.lie import SO3
-from marey.locomotion.fitting.hierarchy import SharedSpeedLaw, fit_shared_speed_law, flatten_units, prior_rows
-from marey.locomotion.fitting.jumps import MIN_LEAP_FLIGHT_S, capture_jumps, fit_kind
-from marey.locomotion.fitting.trials import (
-    TRIAL_RATES_HZ,
-    ClipSource,
-    Manifest,
-    Progress,
-    TrialLoader,
-    capture_units,
-    choose_trials,
-    make_loader,
-)
-from marey.locomotion.model.locomotion_model import JumpModel, LocomotionModel
-from marey.locomotion.units.captured_jumps import CapturedJump, canonical_steps, sample_captured_jump
+from marey.locomotion.fitting.fit import SharedSpeedLaw, fit_shared_speed_law, flatten_units, prior_rows
+from marey.locomotion.fitting.trials import ClipSource, Manifest, Progress, capture_units
+from marey.locomotion.model.locomotion_model import LocomotionModel
 from marey.locomotion.units.gait_unit import MotionUnit, joint_means, rotations_from_rows, unit_rows
-from marey.models import fit_speed_law, principal_components
+from marey.models import principal_components
 from marey.skeleton import HUMAN
 
 COMPARED_JOINTS: Final = tuple(
@@ -134,32 +120,6 @@ def leave_unit_out(group: UnitGroup, fit: RowFit) -> list[float]:
     return [error for i in range(len(group.units)) for error in group.errors(fit, [i])]
 
 
-def leave_speed_out(group: UnitGroup, fit: RowFit, width_mps: float = 1.0 / 3.6) -> tuple[list[float], list[float]]:
-    """Distances [rad²] of the units of each bin of speed from a fit without that bin: inner bins, outermost bins."""
-    numbers = [int(unit.speed_mps / width_mps) for unit in group.units]
-    inner: list[float] = []
-    outer: list[float] = []
-    for number in sorted(set(numbers)):
-        rows = [i for i, n in enumerate(numbers) if n == number]
-        if len(rows) > len(numbers) - 2:
-            continue
-        (outer if number in (min(numbers), max(numbers)) else inner).extend(group.errors(fit, rows))
-    return inner, outer
-
-
-NUM_COMPONENTS: Final = 2  # of a person in a gait; the measurements we compare with kept as many
-PROCESS_LENGTH: Final = 1.0  # [1/s] over which cycles of a Gaussian process resemble one another
-PROCESS_NOISE: Final = 0.3  # [-] deviation of one cycle over the deviation with speed
-SAME_SPEED: Final = 0.05  # [1/s] a spline through two units nearer than this would be wild
-
-
-def fit_line_law(table: FloatArray, speeds: FloatArray) -> RowPrediction:
-    """Two components, each a line in speed: one person's single-parameter model, [Glardon2005]_ §II.2.3.1."""
-    space = principal_components(table, n_components=min(NUM_COMPONENTS, len(table) - 1))
-    law = fit_speed_law(space.scores(table), speeds)
-    return lambda s: space.rows(law(max(s, law.slowest)))
-
-
 def make_pooled_fit(line: SharedSpeedLaw) -> RowFit:
     """What the shipped model does: a person's own line, with two units on the common slope beside the captured ones."""
 
@@ -174,63 +134,12 @@ def make_pooled_fit(line: SharedSpeedLaw) -> RowFit:
     return fit
 
 
-def fit_thin_plate_splines(table: FloatArray, speeds: FloatArray) -> RowPrediction:
-    """Thin-plate splines on top of a line: the verbs and adverbs that [Glardon2005]_ §II.2.3.2.1 compares with."""
-    bins = (speeds / SAME_SPEED).astype(np.int64)
-    kept = np.unique(bins)
-    centres = np.array([speeds[bins == b].mean() for b in kept])
-    means = np.stack([table[bins == b].mean(axis=0) for b in kept])
-    poly = np.stack([np.ones_like(centres), centres], axis=1)
-    plates = np.abs(centres[:, None] - centres) ** 3
-    system = np.block([[plates, poly], [poly.T, np.zeros((2, 2))]])
-    wanted = np.concatenate([means, np.zeros((2, means.shape[1]))])
-    weights = np.asarray(np.linalg.lstsq(system, wanted, rcond=None)[0], dtype=np.float64)
-    return lambda s: np.concatenate([np.abs(s - centres) ** 3, [1.0, s]]) @ weights
-
-
-def fit_gaussian_process(table: FloatArray, speeds: FloatArray) -> RowPrediction:
-    """A Gaussian process round a line in speed: what the thesis names for few samples."""
-    poly = np.stack([np.ones_like(speeds), speeds], axis=1)
-    line = np.linalg.lstsq(poly, table, rcond=None)[0]
-    kernel = np.exp(-0.5 * ((speeds[:, None] - speeds) / PROCESS_LENGTH) ** 2)
-    weights = np.linalg.solve(kernel + PROCESS_NOISE**2 * np.eye(len(speeds)), table - poly @ line)
-    return lambda s: np.array([1.0, s]) @ line + np.exp(-0.5 * ((s - speeds) / PROCESS_LENGTH) ** 2) @ weights
-
-
-FITS: Final[Mapping[str, RowFit]] = {
-    "line": fit_line_law,
-    "radial": fit_thin_plate_splines,
-    "process": fit_gaussian_process,
-}
-"""By name, for comparisons; ``make_pooled_fit`` needs to know everybody."""
-
-
 def make_model_synthesis(model: LocomotionModel) -> Synthesis:
     """The cycle of a trained model, in the unit's own style and gait and at its speed."""
 
     def synthesis(unit: MotionUnit) -> FloatArray:
         run = float(unit.gait == "run")
         return rotations_from_rows(model.gaits.row(unit.speed_n, run, model.weights(unit.subject)), model.gaits.means)
-
-    return synthesis
-
-
-def make_flat_synthesis(
-    model: LocomotionModel, units: Mapping[tuple[str, str], tuple[FloatArray, FloatArray]]
-) -> Synthesis:
-    """The flat variant: a law for every person and gait in the main components, without the levels between.
-
-    Args:
-        model: gives the main components and the means.
-        units: rows ``(n, p)`` and speeds ``(n,)`` of every person and gait.
-    """
-    main = model.tree.main
-    laws = {key: fit_speed_law(main.scores(rows), speeds) for key, (rows, speeds) in units.items()}
-
-    def synthesis(unit: MotionUnit) -> FloatArray:
-        law = laws[unit.subject, unit.gait]
-        row = main.rows(law(max(unit.speed_n, law.slowest)))
-        return rotations_from_rows(row.reshape(unit.num_frames, -1), model.gaits.means)
 
     return synthesis
 
@@ -281,7 +190,13 @@ class QualityReport:
     def text(self) -> str:
         """A table to read."""
         head = f"{'style':8}{'gait':6}{'train':>6}{'test':>6}{'seen':>8}{'unseen':>8}{'left out':>10}{'/ spread':>10}"
-        return "\n".join([head, *(_format_group(group) for group in self.groups)])
+        rows = [head]
+        for group in self.groups:
+            numbers = zip((group.train_rms_deg, group.test_rms_deg, group.left_out_rms_deg), (8, 8, 10), strict=True)
+            shown = "".join(f"{'-' if n is None else f'{n:.1f}°':>{width}}" for n, width in numbers)
+            ratio = "-" if group.left_out_ratio is None else f"{group.left_out_ratio:.2f}"
+            rows.append(f"{group.subject:8}{group.gait:6}{group.num_train:>6}{group.num_test:>6}{shown}{ratio:>10}")
+        return "\n".join(rows)
 
 
 def report_quality(
@@ -367,68 +282,3 @@ def _measure_group(
         rms_degrees(left) if left else None,
         float(np.mean(left) / spread) if left and spread > 0.0 else None,
     )
-
-
-def _format_group(group: GroupError) -> str:
-    numbers = (group.train_rms_deg, group.test_rms_deg, group.left_out_rms_deg)
-    shown = "".join(f"{'-' if n is None else f'{n:.1f}°':>{w}}" for n, w in zip(numbers, (8, 8, 10), strict=True))
-    ratio = "-" if group.left_out_ratio is None else f"{group.left_out_ratio:.2f}"
-    return f"{group.subject:8}{group.gait:6}{group.num_train:>6}{group.num_test:>6}{shown}{ratio:>10}"
-
-
-@dataclass(frozen=True, slots=True)
-class JumpScore:
-    """One captured jump against the jump of its length and airtime, by a model fitted without its trial."""
-
-    kind: str
-    clip: str
-    length_m: float
-    angle_deg: float  # mean over frames and joints
-    length_error_m: float  # of the plain law
-    duration_error_s: float  # of the pieces on the ground
-
-
-def score_left_out_jumps(
-    source: str | Path | Library | TrialLoader,
-    manifest: Mapping[str, Iterable[str]] | None = None,
-    *,
-    means: FloatArray,
-    rates: Mapping[str, float] = TRIAL_RATES_HZ,
-    kinds: Iterable[str] = ("run", "standing"),
-    report: Callable[[str], None] | None = None,
-) -> tuple[JumpScore, ...]:
-    """Score every captured leap and standing jump by a model that was fitted without its trial.
-
-    Walking leaps are left out: there is one, and nothing foretells it.
-
-    Args:
-        source: as for :func:`fit_jumps`.
-        manifest: names of trials by kind.
-        means: ``(J, 4)`` of the gait model.
-        rates: true frames per second of trials or subjects.
-        kinds: of jumps.
-        report: is told each score.
-    """
-    load, trials = make_loader(source, rates), choose_trials(manifest)
-    scores: list[JumpScore] = []
-    for kind in kinds:
-        jumps = capture_jumps(load, kind, trials[kind])
-        for clip in dict.fromkeys(jump.clip for jump in jumps if jump.flight_s >= MIN_LEAP_FLIGHT_S):
-            model = fit_kind(kind, [jump for jump in jumps if jump.clip != clip], means)
-            held = [jump for jump in jumps if jump.clip == clip and jump.flight_s >= MIN_LEAP_FLIGHT_S]
-            scores += [score_jump(model, jump) for jump in held]
-            if report is not None:
-                report(f"{kind} {clip}: {scores[-1].angle_deg:.1f} degrees")
-    return tuple(scores)
-
-
-def score_jump(model: JumpModel, jump: CapturedJump) -> JumpScore:
-    """A captured jump against the model's, of the same person where the model knows him."""
-    length_n = jump.length_m / model.leg_length_m
-    mix = model.mix_people({jump.subject: 1.0})
-    sketch = model.plain(mix, length_n, jump.flight_s)
-    own = rotations_from_rows(sample_captured_jump(jump, model.means, canonical_steps(model.kind)), model.means)
-    angles = (SO3(rotations_from_rows(sketch.rows, model.means)).inverse() @ SO3(own)).angle()
-    lasts = float(sketch.knots[-1] - jump.knots[-1])
-    error_m = model.edges(mix, length_n, jump.flight_s).length_m - jump.length_m
-    return JumpScore(model.kind, jump.clip, jump.length_m, float(np.rad2deg(angles.mean())), error_m, lasts)

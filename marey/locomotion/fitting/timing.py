@@ -78,16 +78,13 @@ def detect_stance_spans(
             gone |= height > np.median(height[(phases >= begin) & (phases <= end)]) + HEEL_UP * leg_m
         early = phases[(phases > end) & gone]
         spans.append((float(late[-1]) if len(late) else begin, float(early[0]) if len(early) else end))
-    return spans[0], (_detect_toe_strike(paths[:, 2 * side + 1, 1], spans[1], 0.5 * side), spans[1][1])
-
-
-def _detect_toe_strike(heights: FloatArray, span: tuple[float, float], strike: float) -> float:
-    """Phase at which a toe ``(N,)`` is down, not before it stands still."""
-    level = float(np.median(_interpolate_cyclic(heights, np.linspace(*span, NUM_SUBSAMPLES * len(heights)))))
-    high = float(_interpolate_cyclic(heights, np.array([strike]))[0])
-    phases = np.linspace(strike, span[1], NUM_SUBSAMPLES * len(heights))
-    down = phases[_interpolate_cyclic(heights, phases) <= level + TOE_DOWN * max(high - level, 0.0)]
-    return max(float(down[0]) if len(down) else span[0], span[0])
+    # The toe is down once it is near its level in stance, but not before it stands still.
+    heights, (still, off), count = paths[:, 2 * side + 1, 1], spans[1], NUM_SUBSAMPLES * count
+    level = float(np.median(_interpolate_cyclic(heights, np.linspace(still, off, count))))
+    high = float(_interpolate_cyclic(heights, np.array([0.5 * side]))[0])
+    after = np.linspace(0.5 * side, off, count)
+    down = after[_interpolate_cyclic(heights, after) <= level + TOE_DOWN * max(high - level, 0.0)]
+    return spans[0], (max(float(down[0]) if len(down) else still, still), off)
 
 
 def _interpolate_cyclic(values: FloatArray, phases: FloatArray) -> FloatArray:
@@ -127,11 +124,6 @@ def measure_stance_path(paths: FloatArray, events: FloatArray) -> float:
     return float(planted[planted >= STILL_FRACTION * np.median(planted)].mean())
 
 
-def measure_step_length(paths: FloatArray) -> float:
-    """Distance [m] along the path between the ankles at the right strike."""
-    return float(paths[0, 0, 2] - paths[0, 2, 2])
-
-
 def measure_gait_tables(gaits: GaitArrays, skeleton: Skeleton, leg_length_m: float) -> GaitTables:
     """Measure every style and gait on the speeds of ``gaits.speeds``; its own tables are not looked at."""
     num_styles, speeds = len(gaits.base), gaits.speeds
@@ -146,7 +138,8 @@ def measure_gait_tables(gaits: GaitArrays, skeleton: Skeleton, leg_length_m: flo
                 events[k, run, g] = detect_unit_events(paths, bool(run), leg_length_m)
                 path = measure_stance_path(paths, events[k, run, g])
                 stance[k, run, g] = s * leg_length_m / path if path > 0.0 else 0.0
-                steps[k, run, g] = measure_step_length(paths) / leg_length_m
+                # A step is the distance between the ankles at the right strike.
+                steps[k, run, g] = float(paths[0, 0, 2] - paths[0, 2, 2]) / leg_length_m
             events[k, run, 0] = events[k, run, 1]
     glardon = np.stack([[_thesis_cadence(steps[k, t], gaits, k, t) for t in (0, 1)] for k in range(num_styles)])
     inman = np.broadcast_to(INMAN * np.sqrt(speeds), shape).copy()
@@ -168,10 +161,7 @@ def _thesis_cadence(steps: FloatArray, gaits: GaitArrays, style: int, run: int) 
 
 
 NUM_FLIGHT_SPEEDS: Final = 12  # at which flights are corrected, about from the slowest run to the fastest
-SLOW_RUN_FRACTION, FAST_RUN_FRACTION = (
-    1.2,
-    0.85,
-)  # [-] of the slowest and fastest run: where one line in speed serves best
+SLOW_RUN_FRACTION, FAST_RUN_FRACTION = 1.2, 0.85  # [-] of the slowest and fastest run: one line in speed serves best
 STANCE_WEIGHT: Final = 30.0  # [1/m] a centimetre off its height in stance counts as much as 0.3 g in flight
 SMOOTH_WEIGHT: Final = 0.15  # [-] of a change of the root's acceleration in stance
 MAX_CADENCE_CHANGE: Final = 0.025  # [-] the planted foot may slip by this part of the speed; plants hold it anyway
@@ -222,10 +212,8 @@ def fit_flight_heights(gaits: GaitArrays, skeleton: Skeleton, leg_m: float) -> F
     num_styles = len(gaits.base)
     heights: list[FloatArray] = []
     for k in range(num_styles):
-        slowest, fastest = (
-            SLOW_RUN_FRACTION * float(gaits.slowest[k, RUN_INDEX]),
-            FAST_RUN_FRACTION * float(gaits.limits[RUN_INDEX]),
-        )
+        slowest = SLOW_RUN_FRACTION * float(gaits.slowest[k, RUN_INDEX])
+        fastest = FAST_RUN_FRACTION * float(gaits.limits[RUN_INDEX])
         speeds = np.linspace(slowest, fastest, NUM_FLIGHT_SPEEDS)
         units = [gaits.row(float(s), 1.0, np.eye(num_styles)[k]) for s in speeds]
         found = [

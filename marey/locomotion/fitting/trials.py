@@ -26,10 +26,17 @@ from marey.base import (
 from marey.io import load
 from marey.library import Library
 from marey.locomotion.model.locomotion_model import GAITS, HUMAN_LEG_M
-from marey.locomotion.units.gait_unit import MotionUnit, joint_means, unit_rows
-from marey.locomotion.units.segmentation import NUM_FRAMES, RejectedCycle, check_frame_rate, level_feet, segment_clip
+from marey.locomotion.units.gait_unit import (
+    NUM_FRAMES,
+    MotionUnit,
+    RejectedCycle,
+    joint_means,
+    level_feet,
+    segment_clip,
+    unit_rows,
+)
 from marey.models import find_outliers
-from marey.motion import Motion
+from marey.motion import Motion, check_time_base
 
 SHIPPED_MANIFEST: Final = Path(__file__).parents[1] / "data" / "locomotion.toml"
 
@@ -194,7 +201,8 @@ def capture_units(
     clips = plan.clips(split)
     for done, (group, clip) in enumerate(clips):
         motion = load(clip)
-        doubt = check_frame_rate(motion)
+        # Why the frame rate of a clip is doubted, or `None`: gravity in flight and the tempo of the limbs tell
+        doubt = check_time_base(motion).warning
         notes += [f"{clip}: {doubt}"] if doubt is not None else []
         found, left, mended = segment_clip(motion, group.subject, group.gait, num_frames=num_frames)
         units += found

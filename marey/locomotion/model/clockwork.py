@@ -6,12 +6,13 @@ and the clock keeps the state at the last whole piece, its anchor.
 
 from __future__ import annotations
 
-from math import ceil, cos, floor, sin, sqrt
+from math import ceil, cos, floor, pi, sin, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
+from marey.lie.kernels import conjugate, multiply, quaternion_at, write_rotation
 from marey.locomotion.model.locomotion_model import GaitArrays
 from marey.locomotion.model.synthesis import (
     BANK_AT,
@@ -23,12 +24,12 @@ from marey.locomotion.model.synthesis import (
     X_AT,
     Z_AT,
     BodyArrays,
-    cadence_scale,
     copy_values,
     evaluate_cadence,
     evaluate_foot_events,
     normalise_speed,
-    write_frame,
+    write_effectors,
+    write_pose,
 )
 from marey.locomotion.planning.parameters import BANK, LEG, MAX_MID_STANCE_S, POSTURE, RUN, SPEED, STYLES, TURN
 
@@ -43,6 +44,7 @@ NEVER_S = 1e9  # [s] as in the seam
 SETTLE_S = 0.45  # [s] a small step on the spot
 PAUSE_S = 0.1  # [s] on both feet before the next
 STAND_PHASE = 0.25  # the right foot under the body: here stands end, and from here the left foot makes the first step
+SETTLING_LIFT = 0.25  # [rad] of the thigh in a small step: 3 % of the leg high
 MAX_STANDING_OFFSET = 0.035  # of the leg: feet farther than this from where they stand at ease step there
 PLANT_EVENTS = ((0, 2), (1, 3), (4, 6), (5, 7))  # first and last event of each effector's plant
 
@@ -90,9 +92,9 @@ def interpolate_plan(plan: ParameterPlan, knot: int, t: float, out: FloatArray) 
 def cycle_rate(gaits: GaitArrays, build: BodyArrays, values: FloatArray) -> float:
     """Cycles per second [Hz] with these parameters."""
     s_n = normalise_speed(values[SPEED], values[LEG], build.own_leg, build.froude)
-    return evaluate_cadence(gaits, s_n, values[RUN], values[STYLES:]) * cadence_scale(
-        values[LEG], build.own_leg, build.froude
-    )
+    # Short legs are short pendulums: they step faster than the tables tell.
+    scale = sqrt(build.own_leg / values[LEG]) if build.froude else 1.0
+    return evaluate_cadence(gaits, s_n, values[RUN], values[STYLES:]) * scale
 
 
 @kernel
@@ -138,6 +140,7 @@ def integrate_clock(
     """
     knots, values = plan.knots, plan.values
     last = knots.shape[0] - 1
+    # Whole pieces of the plan, knot by knot; the piece in which `t` lies is integrated in part.
     while int(state[KNOT]) < last:
         knot = int(state[KNOT])
         length = knots[knot + 1] - knots[knot]
@@ -153,6 +156,7 @@ def integrate_clock(
         if state[PIECE] >= pieces:
             state[KNOT] += 1
             state[PIECE] = 0
+    # After the last knot the parameters are held.
     if keep == TO_TIME:
         h = t - knots[last]
         state[PHASE] += h * cycle_rate(gaits, build, values[last])
@@ -169,36 +173,6 @@ def write_placement(gaits: GaitArrays, state: FloatArray, values: FloatArray, ou
 
 
 @kernel
-def find_rest_time(plan: ParameterPlan) -> float:
-    """When [s] the plan comes to rest for good: no speed, and the posture of standing; never, if it goes on."""
-    i = plan.knots.shape[0] - 1
-    if plan.values[i, SPEED] > 0.0:
-        return NEVER_S
-    while i > 0 and plan.values[i - 1, SPEED] <= 0.0 and plan.values[i - 1, POSTURE] <= 0.0:
-        i -= 1
-    return float(plan.knots[i])
-
-
-@kernel
-def update_planted(
-    gaits: GaitArrays, build: BodyArrays, phase: float, values: FloatArray, held: BoolArray, fresh: bool
-) -> None:
-    """Which effectors are down; a plant neither starts twice nor comes back when parameters shift its ends."""
-    events = np.empty(8)
-    s_n = normalise_speed(values[SPEED], values[LEG], build.own_leg, build.froude)
-    evaluate_foot_events(gaits, s_n, values[RUN], values[STYLES:], events)
-    for e in range(4):
-        start, end = events[PLANT_EVENTS[e][0]], events[PLANT_EVENTS[e][1]]
-        into = phase - start - floor(phase - start)
-        if fresh:
-            held[e] = into < end - start
-        elif held[e]:
-            held[e] = into < end - start or into > 0.9
-        else:
-            held[e] = into < 0.5 * (end - start)
-
-
-@kernel
 def predict_plant_times(gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, walker: WalkerState) -> None:
     """Times [s] to the starts of the next plants of effectors in the air, while parameters change.
 
@@ -206,13 +180,20 @@ def predict_plant_times(gaits: GaitArrays, build: BodyArrays, plan: ParameterPla
     """
     mark, state, here = np.empty(7), np.empty(7), np.empty(plan.values.shape[1])
     events, gap, cycle = np.empty(8), np.empty(4), np.empty(4)
-    now, rest, waiting = walker.clock[NOW], find_rest_time(plan), 4
+    # When the plan comes to rest for good: no speed, and the posture of standing; never, if it goes on
+    last, rest = plan.knots.shape[0] - 1, NEVER_S
+    if plan.values[last, SPEED] <= 0.0:
+        while last > 0 and plan.values[last - 1, SPEED] <= 0.0 and plan.values[last - 1, POSTURE] <= 0.0:
+            last -= 1
+        rest = float(plan.knots[last])
+    now, waiting = walker.clock[NOW], 4
     copy_values(mark, walker.clock)
     hertz, tick = 0.0, 0
     while waiting > 0 and (
         tick <= NUM_LOOK_AHEAD_STEPS
         or (now + LOOK_AHEAD_STEP_S * (tick - 1) < rest < NEVER_S and tick <= 8 * NUM_LOOK_AHEAD_STEPS)
     ):
+        # State and parameters at this tick
         t = now + LOOK_AHEAD_STEP_S * tick
         integrate_clock(gaits, build, plan, mark, t, TO_ANCHOR)
         copy_values(state, mark)
@@ -220,6 +201,7 @@ def predict_plant_times(gaits: GaitArrays, build: BodyArrays, plan: ParameterPla
         interpolate_plan(plan, int(mark[KNOT]), t, here)
         s_n = normalise_speed(here[SPEED], here[LEG], build.own_leg, build.froude)
         evaluate_foot_events(gaits, s_n, here[RUN], here[STYLES:], events)
+        # Gaps of phase to the plants; one that closes between two ticks gives the time by a line.
         waiting = 0
         for e in range(4):
             missing = events[PLANT_EVENTS[e][0]] - state[PHASE]
@@ -234,6 +216,7 @@ def predict_plant_times(gaits: GaitArrays, build: BodyArrays, plan: ParameterPla
             gap[e] = missing
         hertz = cycle_rate(gaits, build, here)
         tick += 1
+    # Plants that were not reached: at the stop, or as if nothing changed after the last tick
     for e in range(4):
         if not walker.held[e] and walker.until[e] >= NEVER_S:
             if rest < NEVER_S:
@@ -246,6 +229,7 @@ def predict_plant_times(gaits: GaitArrays, build: BodyArrays, plan: ParameterPla
 def advance_walker(gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, walker: WalkerState, dt: float) -> None:
     """Move one walker on by ``dt`` [s]: its clock, which effectors are down, when and where the others will be."""
     clock, settling = walker.clock, walker.settling
+    # The clock and its parameters; a stand waits at the phase from which the first step begins.
     clock[NOW] += dt
     integrate_clock(gaits, build, plan, clock, clock[NOW], TO_ANCHOR)
     interpolate_plan(plan, int(clock[KNOT]), clock[NOW], walker.here)
@@ -258,58 +242,47 @@ def advance_walker(gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, wa
         settling[TRIED], settling[STOOD] = 0.0, 0.0
     if settling[FOOT] >= 0.0 and clock[NOW] - settling[SINCE] >= SETTLE_S:
         settling[FOOT] = -1.0
+    # The state now, from the anchor on
     copy_values(walker.state, clock)
     integrate_clock(gaits, build, plan, walker.state, clock[NOW], TO_TIME)
     write_placement(gaits, walker.state, walker.here, walker.places[0])
     if settling[STOOD] > 0.0:
-        advance_standing(plan, walker)
+        # Standing on both feet, phase where the first step begins; a foot that stands oddly makes one small step.
+        if clock[NOW] < plan.knots[plan.knots.shape[0] - 1] or walker.here[TURN] != 0.0:
+            settling[TRIED] = 0.0  # whoever turns on the spot, or changes, steps again and again
+        calm = clock[NOW] - settling[SINCE] >= SETTLE_S + PAUSE_S
+        if settling[FOOT] < 0.0 and settling[TRIED] < 3.0 and calm:
+            # The odder foot steps first; none steps twice.
+            ease, feet = walker.ease, walker.feet
+            worst, tried = MAX_STANDING_OFFSET * walker.here[LEG], int(settling[TRIED])
+            for e in range(4):
+                off = sqrt((feet[e, 0] - ease[e, 0]) ** 2 + (feet[e, 2] - ease[e, 2]) ** 2)
+                if not walker.touch[e]:
+                    off += worst  # a foot that was let go stands again after a step
+                if not tried & (1 << (e // 2)) and off > worst:
+                    worst, settling[FOOT] = off, e // 2
+            if settling[FOOT] >= 0.0:
+                settling[SINCE] = walker.clock[NOW]
+                settling[TRIED] = tried | (1 << int(settling[FOOT]))
+        for e in range(4):
+            walker.held[e] = int(settling[FOOT]) != e // 2
     else:
-        update_planted(gaits, build, walker.state[PHASE], walker.here, walker.held, settling[FRESH] > 0.0)
+        # A plant neither starts twice nor comes back when parameters shift its ends.
+        phase, values, held = walker.state[PHASE], walker.here, walker.held
+        events = np.empty(8)
+        s_n = normalise_speed(values[SPEED], values[LEG], build.own_leg, build.froude)
+        evaluate_foot_events(gaits, s_n, values[RUN], values[STYLES:], events)
+        for e in range(4):
+            start, end = events[PLANT_EVENTS[e][0]], events[PLANT_EVENTS[e][1]]
+            into = phase - start - floor(phase - start)
+            if settling[FRESH] > 0.0:
+                held[e] = into < end - start
+            elif held[e]:
+                held[e] = into < end - start or into > 0.9
+            else:
+                held[e] = into < 0.5 * (end - start)
     settling[FRESH] = 0.0
     predict_landings(gaits, build, plan, walker)
-
-
-@kernel
-def advance_standing(plan: ParameterPlan, walker: WalkerState) -> None:
-    """Stand on both feet, phase where the first step begins; a foot that stands oddly makes one small step."""
-    clock, settling = walker.clock, walker.settling
-    if clock[NOW] < plan.knots[plan.knots.shape[0] - 1] or walker.here[TURN] != 0.0:
-        settling[TRIED] = 0.0  # whoever turns on the spot, or changes, steps again and again
-    calm = clock[NOW] - settling[SINCE] >= SETTLE_S + PAUSE_S
-    if settling[FOOT] < 0.0 and settling[TRIED] < 3.0 and calm:
-        choose_settling_foot(walker)
-    for e in range(4):
-        walker.held[e] = int(settling[FOOT]) != e // 2
-
-
-@kernel
-def choose_settling_foot(walker: WalkerState) -> None:
-    """Let the odder foot step first; none steps twice."""
-    ease, feet, settling = walker.ease, walker.feet, walker.settling
-    worst, tried = MAX_STANDING_OFFSET * walker.here[LEG], int(settling[TRIED])
-    for e in range(4):
-        off = sqrt((feet[e, 0] - ease[e, 0]) ** 2 + (feet[e, 2] - ease[e, 2]) ** 2)
-        if not walker.touch[e]:
-            off += worst  # a foot that was let go stands again after a step
-        if not tried & (1 << (e // 2)) and off > worst:
-            worst, settling[FOOT] = off, e // 2
-    if settling[FOOT] >= 0.0:
-        settling[SINCE] = walker.clock[NOW]
-        settling[TRIED] = tried | (1 << int(settling[FOOT]))
-
-
-@kernel
-def time_to_mid_stance(
-    gaits: GaitArrays, build: BodyArrays, values: FloatArray, ankle: int, events: FloatArray
-) -> float:
-    """Time [s] from the strike of a heel to the middle of its flat stance, where the raw foot moves least."""
-    hertz = cycle_rate(gaits, build, values)
-    if hertz <= 0.0:
-        return 0.0
-    s_n = normalise_speed(values[SPEED], values[LEG], build.own_leg, build.froude)
-    evaluate_foot_events(gaits, s_n, values[RUN], values[STYLES:], events)
-    start = PLANT_EVENTS[ankle][0]
-    return min(max(0.5 * (events[start + 1] + events[start + 2]) - events[start], 0.0) / hertz, MAX_MID_STANCE_S)
 
 
 @kernel
@@ -334,6 +307,7 @@ def predict_landings(gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, 
                 walker.until[e] = max(SETTLE_S - (now - walker.settling[SINCE]), 0.0)
             elif hertz > 0.0 and not walker.held[e]:
                 walker.until[e] = (missing - floor(missing)) / hertz
+    # The placing at each landing that is near, and in the middle of the stance of its foot
     for e in range(4):
         if walker.until[e] <= LANDING_NOTICE_S:
             copy_values(state, walker.clock)
@@ -341,11 +315,38 @@ def predict_landings(gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, 
             interpolate_plan(plan, int(walker.clock[KNOT]), now + walker.until[e], there)
             write_placement(gaits, state, there, walker.places[1 + e])
             if e % 2 == 0:
-                middle = now + walker.until[e] + time_to_mid_stance(gaits, build, there, e, events)
+                # From the strike of the heel to the middle of its flat stance, where the raw foot moves least
+                middle, hertz = now + walker.until[e], cycle_rate(gaits, build, there)
+                if hertz > 0.0:
+                    s_n = normalise_speed(there[SPEED], there[LEG], build.own_leg, build.froude)
+                    evaluate_foot_events(gaits, s_n, there[RUN], there[STYLES:], events)
+                    start = PLANT_EVENTS[e][0]
+                    flat = max(0.5 * (events[start + 1] + events[start + 2]) - events[start], 0.0)
+                    middle += min(flat / hertz, MAX_MID_STANCE_S)
                 copy_values(state, walker.clock)
                 integrate_clock(gaits, build, plan, state, middle, TO_TIME)
                 interpolate_plan(plan, int(walker.clock[KNOT]), middle, there)
                 write_placement(gaits, state, there, walker.places[5 + e // 2])
+
+
+@kernel
+def raise_settling_leg(build: BodyArrays, side: int, part: float, rotations: FloatArray) -> None:
+    """Raise a foot under its hip: thigh forward, shank back, the foot level, all about the hips' own axis."""
+    hip, knee, ankle = build.legs[side, 0], build.legs[side, 1], build.legs[side, 2]
+    angle = SETTLING_LIFT * sin(pi * part) ** 2
+    q_hip, q_knee, q_ankle = (
+        quaternion_at(rotations, hip),
+        quaternion_at(rotations, knee),
+        quaternion_at(rotations, ankle),
+    )
+    forth, back = (cos(0.5 * angle), -sin(0.5 * angle), 0.0, 0.0), (cos(angle), sin(angle), 0.0, 0.0)
+    # Turns about the pelvis's axis, in the frame of the shank
+    q = multiply(q_hip, q_knee)
+    shank_back = multiply(multiply(conjugate(q), back), q)
+    shank_forth = multiply(multiply(conjugate(q), forth), q)
+    write_rotation(rotations[hip], multiply(forth, q_hip))
+    write_rotation(rotations[knee], multiply(q_knee, shank_back))
+    write_rotation(rotations[ankle], multiply(shank_forth, q_ankle))
 
 
 @kernel
@@ -357,12 +358,45 @@ def write_walker_frame(
     rotations: FloatArray,
     landing: FloatArray,
 ) -> None:
-    """Pose of one walker now, before foot plants, and where its effectors will land."""
-    seen, settling = np.empty(4), np.empty(2)
+    """Pose of one walker now, before foot plants, and where its feet will land.
+
+    Landings are shifted and turned: feet are set where the raw foot will be in mid-stance, so that it has the least to
+    be held back; on a curve that is on the curve, not on its tangent.
+
+    Args:
+        gaits: the model.
+        build: the body.
+        walker: placings and small steps; ``ease``, ``shift`` and ``yaw`` are written.
+        root: out ``(3,)`` [m].
+        rotations: out ``(J, 4)``.
+        landing: out ``(4, 3)`` [m], for effectors that do not land where they are now.
+    """
+    weights, places, until = walker.here[STYLES:], walker.places, walker.until
+    # The pose now, and where its effectors are; `ease` is without the small step, which ends there.
+    leg = places[0, LEG_AT]
+    write_pose(gaits, build, weights, places[0], root, rotations)
+    write_effectors(build, leg, root, rotations, walker.ease)
+    if walker.settling[FOOT] >= 0.0:
+        part = min((walker.clock[NOW] - walker.settling[SINCE]) / SETTLE_S, 1.0)
+        raise_settling_leg(build, int(walker.settling[FOOT]), part, rotations)
+    write_effectors(build, leg, root, rotations, landing)
+    low_root, low, feet = np.empty(3), np.empty((build.num_low, 4)), np.empty((4, 3))
+    # Where effectors will be when they land
     for e in range(4):
-        seen[e] = 1.0 if walker.until[e] <= LANDING_NOTICE_S else 0.0
-    settling[0] = walker.settling[FOOT]
-    settling[1] = min((walker.clock[NOW] - walker.settling[SINCE]) / SETTLE_S, 1.0)
-    weights = walker.here[STYLES:]
-    places, shift, yaw = walker.places, walker.shift, walker.yaw
-    write_frame(gaits, build, weights, places, seen, settling, walker.ease, root, rotations, landing, shift, yaw)
+        if until[e] <= LANDING_NOTICE_S:
+            write_pose(gaits, build, weights, places[1 + e], low_root, low)
+            write_effectors(build, places[1 + e, LEG_AT], low_root, low, feet)
+            for c in range(3):
+                landing[e, c] = feet[e, c]
+            walker.shift[e, 0], walker.shift[e, 2] = 0.0, 0.0
+    # From there to where the raw foot will be in the middle of its stance
+    for side in range(2):
+        if until[2 * side] <= LANDING_NOTICE_S:
+            middle = places[5 + side]
+            write_pose(gaits, build, weights, middle, low_root, low)
+            write_effectors(build, middle[LEG_AT], low_root, low, feet)
+            for e in range(2 * side, 2 * side + 2):
+                if until[e] <= LANDING_NOTICE_S:
+                    walker.shift[e, 0] = feet[e, 0] - landing[e, 0]
+                    walker.shift[e, 2] = feet[e, 2] - landing[e, 2]
+            walker.yaw[side] = middle[HEADING_AT] - places[1 + 2 * side, HEADING_AT]

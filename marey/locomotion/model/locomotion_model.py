@@ -1,31 +1,26 @@
-"""The locomotion model: gaits and jumps as plain arrays, ready for compiled code, and their file.
+"""The locomotion model: gaits as plain arrays, ready for compiled code, with jumps, and its file.
 
-The hierarchical model of gaits is expanded into the arrays that the engine runs on; jumps are synthesised by length and
-height. On disk a model is one ``.safetensors`` file of plain numbers that cannot run code.
+The hierarchical model of gaits is expanded into the arrays that the engine runs on. On disk a model is one
+``.safetensors`` file of plain numbers that cannot run code.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marey.base import BoolArray, FloatArray, InputError, MareyError, TensorFormat, frozen
+from marey.base import BoolArray, FloatArray, InputError, MareyError, TensorFormat
 from marey.locomotion.checks import check_name, check_number, check_positive, check_weights
-from marey.locomotion.planning.run_up import RunUpLaw, get_thesis_law
-from marey.locomotion.units.jump_flight import measure_jump_length
-from marey.locomotion.units.jump_unit import JUMP_LEG_M, FlightEdges, JumpDraft, JumpUnit, flight_edge_rows
+from marey.locomotion.model.jump_model import JumpModel
+from marey.locomotion.planning.parameters import SCALINGS
 from marey.models import Components, HierarchicalModel, Leaf, Person, SpeedLaw
 from marey.skeleton import HUMAN, Skeleton
-
-if TYPE_CHECKING:
-    import os
-
 
 EVENTS: Final = ("RHS", "RTS", "RHO", "RTO", "LHS", "LTS", "LHO", "LTO")
 """Right and left: heel (ankle) strike, toe strike, heel off, toe off; in the columns of every event table."""
@@ -35,7 +30,6 @@ EFFECTORS: Final = ("right_ankle", "right_foot", "left_ankle", "left_foot")
 
 GAITS: Final = ("walk", "run")
 TIMINGS: Final = ("stance", "glardon", "inman")
-SCALINGS: Final = ("froude", "leg")
 
 Style = str | Mapping[str, float] | None
 
@@ -121,7 +115,7 @@ class LocomotionModel:
     frequencies: Mapping[str, FloatArray]  # (K, 2, G) [Hz] by timing
     lent: BoolArray  # (K, 2) this person never showed this gait: it is the common one in the person's posture
     heights: FloatArray  # (K, 2, N) over leg length: what the root's height in runs was corrected by
-    jumps: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    jumps: Mapping[str, JumpModel] = field(default_factory=dict[str, JumpModel])
     info: Mapping[str, Any] = field(default_factory=dict[str, Any])  # clips, settings and figures of the fit
 
     def skeleton_for(self, leg_length_m: float) -> Skeleton:
@@ -154,11 +148,6 @@ class LocomotionModel:
             raise InputError("all style weights are zero", "Give one style a positive weight")
         return weights / weights.sum()
 
-    @property
-    def default_weights(self) -> FloatArray:
-        """Weights ``(K,)`` of the model's own mixture of styles."""
-        return self.weights(None)
-
     def with_timing(self, timing: str) -> GaitArrays:
         """Return the arrays with the cycle frequencies of a timing: ``"stance"``, ``"glardon"`` or ``"inman"``."""
         check_name("timing", timing, "this model", self.frequencies)
@@ -181,7 +170,28 @@ class LocomotionModel:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a ``.safetensors`` file; the same model makes the same bytes."""
-        write_model(self, path)
+        tensors = _tree_tensors(self.tree)
+        tensors |= {
+            "standing": to_single(standing_rows(self)),
+            "means": self.gaits.means,
+            "limits": self.gaits.limits,
+            "events": to_single(self.gaits.events),
+            "heights": to_single(self.heights),
+            "lent": self.lent.astype(np.uint8),
+            "rest_heights": self.rest_heights,
+            "scale": np.array([self.leg_length_m / HUMAN_LEG_M]),
+        }
+        tensors |= {f"{TIMING_PREFIX}{name}": to_single(table) for name, table in self.frequencies.items()}
+        for kind, jump in self.jumps.items():
+            tensors |= {f"{JUMP_PREFIX}{kind}/{name}": array for name, array in jump.to_arrays().items()}
+        facts = {
+            "styles": list(self.styles),
+            "default_style": dict(self.default_style),
+            "num_frames": int(self.gaits.base.shape[2]),
+            "jumps": list(self.jumps),
+            "info": dict(self.info),
+        }
+        FORMAT.write(Path(path), tensors, facts)
 
     def __repr__(self) -> str:
         return (
@@ -192,11 +202,6 @@ class LocomotionModel:
 NUM_SPEEDS: Final = 36
 SPEED_POWER: Final = 1.6  # of the grid of speeds: denser near standing, where frequency rises as a root
 NUM_SCORES: Final = 2  # a line in speed, and what is left of standing
-
-
-def speed_grid(fastest: float) -> FloatArray:
-    """Normalised speeds ``(G,)`` [1/s] of the tables, from zero."""
-    return fastest * np.linspace(0.0, 1.0, NUM_SPEEDS) ** SPEED_POWER
 
 
 def expand_gait_arrays(
@@ -236,6 +241,7 @@ def expand_gait_arrays(
     for k, person in enumerate(people):
         for t, gait in enumerate(GAITS):
             law = tree.people[person].leaves[gait].law
+            # The line b + a s of the leaf
             lifting = collapsed.lifts[person, gait]
             line = collapsed.bases[person, gait] + law.offset @ lifting
             base[k, t] = line.reshape(num_frames, columns)
@@ -243,238 +249,18 @@ def expand_gait_arrays(
             if heights is not None and gait == "run":
                 base[k, t, :, 1] += heights[k, 0]
                 lift[k, t, 0, :, 1] += heights[k, 1]
+            # What is left of standing: theta_0 - b
             lift[k, t, 1] = standing[k] - base[k, t]
             slowest[k, t], power = law.slowest, law.power
     rest = np.broadcast_to([0.0, 1.0], (*shape, NUM_SCORES)).copy()
     slope = np.broadcast_to([1.0, 0.0], (*shape, NUM_SCORES)).copy()
-    speeds = speed_grid(float(limits.max()))
+    # Normalised speeds `(G,)` [1/s] of the tables, from zero
+    speeds = float(limits.max()) * np.linspace(0.0, 1.0, NUM_SPEEDS) ** SPEED_POWER
     return GaitArrays(
         base, lift, rest, slope, np.zeros((*shape, NUM_SCORES)), slowest, power,
         np.ones(shape, dtype=np.bool_), speeds, np.zeros((*shape, len(speeds))),
         np.zeros((*shape, len(speeds), len(EVENTS))), means, limits,
     )  # fmt: skip
-
-
-NUM_ROWS: Final = {"walk": 61, "run": 61, "standing": 121}  # about one every 1/60 s
-JUMP_TIMINGS: Final = ("ballistic", "glardon")
-FREQUENCIES_HZ: Final = (0.3, 3.0)  # of jumps timed as in the thesis
-RUN_UP_LAWS: Final = ("model", "captured", "glardon")
-SECANT_STEPS: Final = 4
-MAX_LENGTH_CORRECTION: Final = (
-    0.2  # [-] how far l_n may stray from what is asked so that the poses are of the right length
-)
-LENGTH_TOL_M: Final = 2e-3  # [m] poses this near the length are good enough; the flight makes up the rest
-_SINGLE_FIELDS: Final = ("mean", "lift")
-_DOUBLE_FIELDS: Final = (
-    *("shares", "offsets", "slopes", "centre", "pose_limits", "pieces", "piece_limits", "marks", "mark_limits"),
-    *("flight_law", "flight_speed", "flight_limits", "frequency_law", "captured", "limits", "means"),
-)
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class JumpModel:
-    r"""Jumps of one kind by normalised length :math:`l_n` and time in the air :math:`T`.
-
-    .. math:: \theta = \theta_0 + \Big[\sum_k w_k \alpha_0^k + (l_n - \bar l)\,a_l + (T - \bar T)\,a_T\Big] E^T
-
-    [Glardon2005]_ §II.2.3.3 has one line in :math:`l_n` for each person. Public captures hold few leaps, so slopes are
-    shared and offsets personal, and time in the air is a second parameter: of a standing jump it follows a line in
-    :math:`l_n`, of a leap it is what makes the flight as fast as the run-up, unless a height is asked for. Rows lie
-    evenly between shared instants (toe off, heel strike, ...), so that like is mixed with like; how long the pieces
-    last is modelled apart.
-    """
-
-    kind: str
-    people: tuple[str, ...]  # (K,)
-    shares: FloatArray  # (K,) weights of the default mixture, summing to one
-    mean: FloatArray  # (p,) p = N D
-    lift: FloatArray  # (C, p)
-    offsets: FloatArray  # (K, C)
-    slopes: FloatArray  # (2, C) by l_n and by T [s]
-    centre: FloatArray  # (2,) l_n and T [s] at which the offsets hold
-    pose_limits: FloatArray  # (2, 2) least and greatest l_n and T [s] for poses
-    pieces: FloatArray  # (3, S - 1) log durations [s] of the pieces but the flight: constant, by l_n, by T
-    piece_limits: FloatArray  # (2, S - 1) [s] shortest and longest captured
-    marks: FloatArray  # (3, 5) RTS, RHO as parts of the take-off stance, LTS, LHO, LTO of what comes after landing
-    mark_limits: FloatArray  # (2, 5) earliest and latest captured
-    flight_law: FloatArray  # (2,) [s] constant, by l_n
-    flight_speed: FloatArray  # (2,) [1/s] constant, by l_n: of the centre of mass over leg length
-    flight_limits: FloatArray  # (2,) [s]
-    frequency_law: FloatArray  # (2,) [Hz] constant, by l_n: how the thesis times whole jumps
-    captured: FloatArray  # (2,) l_n
-    limits: FloatArray  # (2,) l_n
-    run_up: RunUpLaw  # of the jumps that the model makes
-    captured_run_up: RunUpLaw  # of the jumps it was fitted on
-    means: FloatArray  # (J, 4) wxyz
-
-    @property
-    def skeleton(self) -> Skeleton:
-        """The body on which jumps are measured; others are scaled."""
-        return HUMAN
-
-    @property
-    def leg_length_m(self) -> float:
-        """Leg length [m] of that body."""
-        return JUMP_LEG_M
-
-    def unit(
-        self,
-        length_n: float,
-        weights: Mapping[str, float] | None = None,
-        *,
-        height_n: float | None = None,
-        leg_length_m: float | None = None,
-        scaling: str = "froude",
-        timing: str = "ballistic",
-        calibrated: bool = True,
-    ) -> JumpUnit:
-        """One jump.
-
-        Args:
-            length_n: length over leg length; beyond ``limits`` the nearest that is known.
-            weights: of people; names that this kind does not know are left out, the default mixture if none is left.
-            height_n: rise of the centre of mass over leg length; what goes with the length if not given.
-            leg_length_m: of the character [m]; the model's own by default.
-            scaling: ``"froude"`` lasts as the root of the leg length, so that it falls at g; ``"leg"`` lasts as the
-                model's, as in the thesis.
-            timing: ``"ballistic"`` takes the time that gravity and the run-up give, ``"glardon"`` plays the same poses
-                at the frequency that the thesis fits to whole jumps: flights then fall too fast or too slowly.
-            calibrated: make the measured length the requested one; without, the plain law of the thesis.
-        """
-        wanted = self._checked(length_n, height_n, scaling)
-        check_name("timing", timing, "a jump model", JUMP_TIMINGS)
-        mix = self.mix_people(weights)
-        flight_s = self._solve_flight_time(mix, wanted)
-        for _ in range(0 if height_n is None else 3):
-            flight_s = self._clamp_flight(self.edges(mix, wanted, flight_s).airtime_for((height_n or 0.0) * JUMP_LEG_M))
-        asked = self._calibrate_length(mix, wanted, flight_s) if calibrated else wanted
-        unit = self._build_jump_unit(self.plain(mix, asked, flight_s), wanted * JUMP_LEG_M, calibrated=calibrated)
-        if timing == "glardon":
-            unit = replace(unit, duration_s=1.0 / float(np.clip(self.frequency_law @ [1.0, wanted], *FREQUENCIES_HZ)))
-        leg_m = JUMP_LEG_M if leg_length_m is None else check_positive("leg_length_m", leg_length_m)
-        return unit.scaled(leg_m, keeps_time=scaling == "leg")
-
-    def mix_people(self, weights: Mapping[str, float] | None) -> FloatArray:
-        """Weights ``(K,)`` of the people of this kind, summing to one."""
-        wanted = {} if weights is None else check_weights("weights", weights)
-        given = np.array([wanted.get(name, 0.0) for name in self.people])
-        total = float(given.sum())
-        return given / total if total > 0.0 else self.shares
-
-    def run_up_law(self, name: str = "model") -> RunUpLaw:
-        """The law of run-up speeds by name: of the jumps the ``"model"`` makes, ``"captured"``, or ``"glardon"``."""
-        check_name("run-up law", name, "a jump model", RUN_UP_LAWS)
-        if name == "glardon":
-            return get_thesis_law(self.kind)
-        return self.run_up if name == "model" else self.captured_run_up
-
-    def rows(self, mix: FloatArray, length_n: float, flight_s: float) -> FloatArray:
-        """Rows ``(N, D)`` of the plain law at the canonical instants, for weights ``(K,)``.
-
-        Beyond what was captured poses stay as they are: lines go on for ever, knees do not. A longer jump is then flown
-        faster and longer.
-        """
-        scores = mix @ self.offsets + (self._known(length_n, flight_s) - self.centre) @ self.slopes
-        return (self.mean + scores @ self.lift).reshape(-1, 3 + 3 * len(self.means))
-
-    def edges(self, mix: FloatArray, length_n: float, flight_s: float) -> FlightEdges:
-        """Toe off and heel strike of the plain law."""
-        scores = mix @ self.offsets + (self._known(length_n, flight_s) - self.centre) @ self.slopes
-        width, rows = 3 + 3 * len(self.means), flight_edge_rows(self.kind)
-        lift = self.lift.reshape(len(self.lift), -1, width)[:, rows].reshape(len(self.lift), -1)
-        flat = self.mean.reshape(-1, width)[rows].ravel() + scores @ lift
-        return FlightEdges.from_rows(self.kind, flat.reshape(2, width), self.means)
-
-    def _known(self, length_n: float, flight_s: float) -> FloatArray:
-        """Length and airtime ``(2,)`` within what was captured."""
-        return np.clip(np.array([length_n, flight_s]), *self.pose_limits)
-
-    def plain(self, mix: FloatArray, length_n: float, flight_s: float) -> JumpDraft:
-        """A jump by the plain laws of poses, durations and events."""
-        at = np.array([1.0, *self._known(length_n, flight_s)])
-        spans = np.clip(np.exp(at @ self.pieces), *self.piece_limits)
-        spans = np.insert(spans, len(spans) // 2, flight_s)
-        marks = np.clip(at @ self.marks, *self.mark_limits)
-        return JumpDraft.from_rows(self.kind, self.rows(mix, length_n, flight_s), spans, marks, self.means)
-
-    def _checked(self, length_n: float, height_n: float | None, scaling: str) -> float:
-        """The length within the limits."""
-        if height_n is not None:
-            check_positive("height_n", height_n)
-        check_name("scaling", scaling, "a jump model", SCALINGS)
-        return float(np.clip(check_number("length_n", length_n), *self.limits))
-
-    def _clamp_flight(self, flight_s: float) -> float:
-        return float(np.clip(flight_s, *self.flight_limits))
-
-    def _solve_flight_time(self, mix: FloatArray, length_n: float) -> float:
-        """Time in the air [s]: of a standing jump by its law, of a leap so that it flies as fast as it is run up to."""
-        flight_s = self._clamp_flight(float(self.flight_law @ [1.0, length_n]))
-        speed = float(self.flight_speed @ [1.0, length_n]) * JUMP_LEG_M
-        for _ in range(0 if self.kind == "standing" else 4):
-            way = length_n * JUMP_LEG_M - self.edges(mix, length_n, flight_s).spread_m
-            flight_s = 0.4 * flight_s + 0.6 * self._clamp_flight(way / speed)
-        return flight_s
-
-    def _calibrate_length(self, mix: FloatArray, length_n: float, flight_s: float) -> float:
-        """Length to ask for so that the poses are as long as wanted, as near as the law allows: a secant search."""
-        asked, slope = length_n, JUMP_LEG_M
-        made = self.edges(mix, asked, flight_s).length_m
-        for _ in range(SECANT_STEPS):
-            short_m = length_n * JUMP_LEG_M - made
-            step = (
-                float(
-                    np.clip(asked + short_m / slope, length_n - MAX_LENGTH_CORRECTION, length_n + MAX_LENGTH_CORRECTION)
-                )
-                - asked
-            )
-            if abs(short_m) < LENGTH_TOL_M or abs(step) < 1e-4:
-                break
-            before, asked = made, asked + step
-            made = self.edges(mix, asked, flight_s).length_m
-            slope = float(np.clip((made - before) / step, 0.3 * JUMP_LEG_M, 3.0 * JUMP_LEG_M))
-        return asked
-
-    def _build_jump_unit(self, sketch: JumpDraft, wanted_m: float, *, calibrated: bool) -> JumpUnit:
-        sketch = sketch.match_stance_speeds()
-        rows, times, geometry = sketch.fit_root_path(NUM_ROWS[self.kind], wanted_m if calibrated else None)
-        air, end, root = sketch.air, float(times[-1]), rows[:, :3] * JUMP_LEG_M
-        height = (geometry.com + root)[:, 1]
-        flying = (times >= air.off_s) & (times <= air.land_s)
-        length_m = measure_jump_length(geometry, times, root, air)
-        return JumpUnit(
-            kind=self.kind,
-            rows=frozen(rows, None, None, name="rows"),
-            duration_s=end,
-            events=frozen(sketch.events() / end, 8, name="events"),
-            length_m=length_m,
-            requested_m=wanted_m,
-            rise_m=float(height[flying].max() - np.interp(air.off_s, times, height)),
-            flight=(air.off_s / end, air.land_s / end),
-            run_up_speed_mps=self.run_up.speed(length_m / JUMP_LEG_M) * JUMP_LEG_M,
-            leg_length_m=JUMP_LEG_M,
-        )
-
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Arrays that hold all of the model, poses in single precision; names are UTF-8 bytes."""
-        large = {name: getattr(self, name).astype(np.float32) for name in _SINGLE_FIELDS}
-        small = {name: np.array(getattr(self, name)) for name in _DOUBLE_FIELDS}
-        laws = np.array([self.run_up.to_numbers(), self.captured_run_up.to_numbers()])
-        text = "\n".join((self.kind, *self.people)).encode()
-        return {**large, **small, "laws": laws, "names": np.frombuffer(text, dtype=np.uint8).copy()}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> JumpModel:
-        """The model that :meth:`to_arrays` gave."""
-        kind, *people = bytes(arrays["names"]).decode().split("\n")
-        check_name("kind of jump", kind, "a jump model", NUM_ROWS)
-        held = {name: frozen(np.asarray(arrays[name]), name=name) for name in (*_SINGLE_FIELDS, *_DOUBLE_FIELDS)}
-        own, captured = (RunUpLaw.from_numbers(law) for law in arrays["laws"])
-        return cls(kind=kind, people=tuple(people), run_up=own, captured_run_up=captured, **held)
-
-    def __repr__(self) -> str:
-        low, high = self.limits * JUMP_LEG_M
-        return f"JumpModel({self.kind}, {low:.2f} to {high:.2f} m, people {', '.join(self.people)})"
 
 
 SHIPPED_MODEL: Final = Path(__file__).parents[1] / "data" / "locomotion.safetensors"
@@ -498,35 +284,38 @@ def load_model(path: AnyPath | None = None) -> LocomotionModel:
     file = SHIPPED_MODEL if path is None else Path(path)
     tensors, facts = FORMAT.read(file)
     try:
-        return _read_locomotion_model(tensors, facts)
+        styles = tuple(str(name) for name in facts["styles"])
+        scale = float(tensors["scale"][0])
+        skeleton, leg_m = HUMAN if scale == 1.0 else HUMAN.scaled(scale), HUMAN_LEG_M * scale
+        # Gaits are multiplied out again from the tree and the standing poses.
+        tree = _read_tree(tensors, list(styles))
+        named = ("standing", "means", "limits", "heights", "events", "rest_heights")
+        standing, means, limits, heights, events, rest = (_to_double(tensors[name]) for name in named)
+        gaits = expand_gait_arrays(tree, standing, means, limits, num_frames=int(facts["num_frames"]), heights=heights)
+        found = {name: _to_double(tensors[f"{TIMING_PREFIX}{name}"]) for name in TIMINGS}
+        gaits = gaits._replace(events=events, frequency=found["stance"])
+        # Jump models by kind; none in a file without them
+        jumps: dict[str, JumpModel] = {}
+        for kind in facts["jumps"]:
+            start = f"{JUMP_PREFIX}{kind}/"
+            arrays = {name.removeprefix(start): array for name, array in tensors.items() if name.startswith(start)}
+            jumps[str(kind)] = JumpModel.from_arrays(arrays)
+        return LocomotionModel(
+            skeleton,
+            leg_m,
+            styles,
+            {str(name): float(weight) for name, weight in facts["default_style"].items()},
+            gaits,
+            tree,
+            rest,
+            found,
+            np.asarray(tensors["lent"], dtype=np.bool_),
+            heights,
+            jumps,
+            cast(Mapping[str, Any], facts["info"]),
+        )
     except (MareyError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise FORMAT.damaged(file, error) from error
-
-
-def write_model(model: LocomotionModel, path: AnyPath) -> None:
-    """Write a model that :func:`load_model` gives back; the same model makes the same bytes."""
-    tensors = _tree_tensors(model.tree)
-    tensors |= {
-        "standing": to_single(standing_rows(model)),
-        "means": model.gaits.means,
-        "limits": model.gaits.limits,
-        "events": to_single(model.gaits.events),
-        "heights": to_single(model.heights),
-        "lent": model.lent.astype(np.uint8),
-        "rest_heights": model.rest_heights,
-        "scale": np.array([model.leg_length_m / HUMAN_LEG_M]),
-    }
-    tensors |= {f"{TIMING_PREFIX}{name}": to_single(table) for name, table in model.frequencies.items()}
-    for kind, jump in model.jumps.items():
-        tensors |= {f"{JUMP_PREFIX}{kind}/{name}": array for name, array in jump.to_arrays().items()}
-    facts = {
-        "styles": list(model.styles),
-        "default_style": dict(model.default_style),
-        "num_frames": int(model.gaits.base.shape[2]),
-        "jumps": list(model.jumps),
-        "info": dict(model.info),
-    }
-    FORMAT.write(Path(path), tensors, facts)
 
 
 def standing_rows(model: LocomotionModel) -> FloatArray:
@@ -545,14 +334,9 @@ def round_tree(tree: HierarchicalModel) -> HierarchicalModel:
     return _read_tree(_tree_tensors(tree), list(tree.people))
 
 
-def human_leg_length() -> float:
-    """Leg length [m] of the canonical human, hip joint to floor."""
-    positions = HUMAN.rest_positions()
-    hip, knee, ankle = (positions[HUMAN.index(f"right_{part}")] for part in ("hip", "knee", "ankle"))
-    return float(np.linalg.norm(hip - knee) + np.linalg.norm(knee - ankle) + ankle[1])
-
-
-HUMAN_LEG_M: Final = human_leg_length()
+_HIP, _KNEE, _ANKLE = (HUMAN.rest_positions()[HUMAN.index(f"right_{part}")] for part in ("hip", "knee", "ankle"))
+HUMAN_LEG_M: Final = float(np.linalg.norm(_HIP - _KNEE) + np.linalg.norm(_KNEE - _ANKLE) + _ANKLE[1])
+"""Leg length [m] of the canonical human, hip joint to floor."""
 
 
 def _tree_tensors(tree: HierarchicalModel) -> Tensors:
@@ -588,18 +372,19 @@ def _read_tree(tensors: Mapping[str, NDArray[Any]], people: list[str]) -> Hierar
         _to_double(tensors["main/variances"]),
         _to_double(tensors["main/shares"]),
     )
-    return HierarchicalModel(main, {name: _read_person(tensors, f"person/{name}") for name in people})
-
-
-def _read_person(tensors: Mapping[str, NDArray[Any]], key: str) -> Person:
-    leaves = {gait: _read_leaf(tensors, f"{key}/{gait}") for gait in GAITS if f"{key}/{gait}/law" in tensors}
-    return Person(_read_components(tensors, key), leaves)
-
-
-def _read_leaf(tensors: Mapping[str, NDArray[Any]], key: str) -> Leaf:
-    standing, slope, offset = _to_double(tensors[f"{key}/law"])
-    slowest, power = _to_double(tensors[f"{key}/slowest"]).tolist()
-    return Leaf(_read_components(tensors, key), SpeedLaw(standing, slope, offset, slowest, power))
+    # Every person has a level of its own, with a leaf for each gait that was captured or lent.
+    found: dict[str, Person] = {}
+    for name in people:
+        leaves: dict[str, Leaf] = {}
+        for gait in GAITS:
+            key = f"person/{name}/{gait}"
+            if f"{key}/law" in tensors:
+                standing, slope, offset = _to_double(tensors[f"{key}/law"])
+                slowest, power = _to_double(tensors[f"{key}/slowest"]).tolist()
+                law = SpeedLaw(standing, slope, offset, slowest, power)
+                leaves[gait] = Leaf(_read_components(tensors, key), law)
+        found[name] = Person(_read_components(tensors, f"person/{name}"), leaves)
+    return HierarchicalModel(main, found)
 
 
 def _read_components(tensors: Mapping[str, NDArray[Any]], key: str) -> Components:
@@ -615,39 +400,3 @@ def _to_double(array: NDArray[Any]) -> FloatArray:
         raise InputError("a tensor holds a number that is not finite")
     out.setflags(write=False)
     return out
-
-
-def _read_locomotion_model(tensors: Tensors, facts: Mapping[str, Any]) -> LocomotionModel:
-    styles = tuple(str(name) for name in facts["styles"])
-    scale = float(tensors["scale"][0])
-    skeleton, leg_m = HUMAN if scale == 1.0 else HUMAN.scaled(scale), HUMAN_LEG_M * scale
-    tree = _read_tree(tensors, list(styles))
-    named = ("standing", "means", "limits", "heights", "events", "rest_heights")
-    standing, means, limits, heights, events, rest = (_to_double(tensors[name]) for name in named)
-    gaits = expand_gait_arrays(tree, standing, means, limits, num_frames=int(facts["num_frames"]), heights=heights)
-    found = {name: _to_double(tensors[f"{TIMING_PREFIX}{name}"]) for name in TIMINGS}
-    gaits = gaits._replace(events=events, frequency=found["stance"])
-    return LocomotionModel(
-        skeleton,
-        leg_m,
-        styles,
-        {str(name): float(weight) for name, weight in facts["default_style"].items()},
-        gaits,
-        tree,
-        rest,
-        found,
-        np.asarray(tensors["lent"], dtype=np.bool_),
-        heights,
-        _read_jumps(tensors, facts),
-        cast(Mapping[str, Any], facts["info"]),
-    )
-
-
-def _read_jumps(tensors: Tensors, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Jump models by kind; none in a file without them."""
-    found: dict[str, Any] = {}
-    for kind in facts["jumps"]:
-        start = f"{JUMP_PREFIX}{kind}/"
-        arrays = {name.removeprefix(start): array for name, array in tensors.items() if name.startswith(start)}
-        found[str(kind)] = JumpModel.from_arrays(arrays)
-    return found

@@ -7,13 +7,13 @@ are few and not deep.
 
 from __future__ import annotations
 
-from math import cos, floor, pi, sin, sqrt
+from math import cos, floor, sin, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.lie.kernels import Quaternion, conjugate, exp, log, multiply, quaternion_at, rotate, write_rotation
+from marey.lie.kernels import conjugate, exp, log, multiply, quaternion_at, rotate, write_rotation
 from marey.locomotion.model.locomotion_model import GaitArrays
 
 
@@ -28,12 +28,6 @@ def copy_values(out: FloatArray, values: FloatArray) -> None:
 def normalise_speed(speed: float, leg: float, own_leg: float, froude: bool) -> float:
     """Normalised speed [1/s] of a character with a leg of its own length ([Glardon2005]_ §III.1.2)."""
     return speed / sqrt(leg * own_leg) if froude else speed / leg
-
-
-@kernel
-def cadence_scale(leg: float, own_leg: float, froude: bool) -> float:
-    """How many times faster than the tables this character steps: short legs are short pendulums."""
-    return sqrt(own_leg / leg) if froude else 1.0
 
 
 @kernel
@@ -141,7 +135,6 @@ def catmull_rom_weight(r: int, u: float) -> float:
 
 
 S_N, RUN_AT, PHASE_AT, X_AT, Z_AT, HEADING_AT, LEG_AT, BANK_AT = 0, 1, 2, 3, 4, 5, 6, 7  # columns of a placing
-SETTLING_LIFT = 0.25  # [rad] of the thigh in a small step: 3 % of the leg high
 
 
 class BodyArrays(NamedTuple):
@@ -168,6 +161,7 @@ def write_unit(
     place = (at[PHASE_AT] - floor(at[PHASE_AT])) * count
     i = int(place)
     u = place - i
+    # The columns: a cubic through four rows, or the two rows round the phase, one in each array
     after = np.empty(columns.shape[0])
     for c in range(columns.shape[0]):
         columns[c], after[c] = 0.0, 0.0
@@ -176,6 +170,7 @@ def write_unit(
         if share != 0.0:
             out = after if r == 2 and not cubic else columns
             add_unit_row(gaits, at[S_N], at[RUN_AT], weights, (i + r - 1) % count, share, out)
+    # The rotations: mean times exponential; SLERP between the two rows of the thesis (Eq. III.1.16)
     for j in range(joints):
         q = exp((columns[3 + 3 * j], columns[4 + 3 * j], columns[5 + 3 * j]))
         if not cubic:
@@ -224,77 +219,3 @@ def write_effectors(build: BodyArrays, leg: float, root: FloatArray, rotations: 
             if part >= 2:
                 row = 2 * side + part - 2
                 out[row, 0], out[row, 1], out[row, 2] = p
-
-
-@kernel
-def conjugate_hip_rotation(q_hip: Quaternion, q_knee: Quaternion, turn: Quaternion) -> Quaternion:
-    """A turn about the pelvis's axis, in the frame of the shank."""
-    q = multiply(q_hip, q_knee)
-    return multiply(multiply(conjugate(q), turn), q)
-
-
-@kernel
-def raise_settling_leg(build: BodyArrays, side: int, part: float, rotations: FloatArray) -> None:
-    """Raise a foot under its hip: thigh forward, shank back, the foot level, all about the hips' own axis."""
-    angle = SETTLING_LIFT * sin(pi * part) ** 2
-    q_hip = quaternion_at(rotations, build.legs[side, 0])
-    q_knee = quaternion_at(rotations, build.legs[side, 1])
-    q_ankle = quaternion_at(rotations, build.legs[side, 2])
-    forth, back = (cos(0.5 * angle), -sin(0.5 * angle), 0.0, 0.0), (cos(angle), sin(angle), 0.0, 0.0)
-    write_rotation(rotations[build.legs[side, 0]], multiply(forth, q_hip))
-    write_rotation(rotations[build.legs[side, 1]], multiply(q_knee, conjugate_hip_rotation(q_hip, q_knee, back)))
-    write_rotation(rotations[build.legs[side, 2]], multiply(conjugate_hip_rotation(q_hip, q_knee, forth), q_ankle))
-
-
-@kernel
-def write_frame(
-    gaits: GaitArrays,
-    build: BodyArrays,
-    weights: FloatArray,
-    places: FloatArray,
-    seen: FloatArray,
-    settling: FloatArray,
-    ease: FloatArray,
-    root: FloatArray,
-    rotations: FloatArray,
-    landing: FloatArray,
-    shift: FloatArray,
-    yaw: FloatArray,
-) -> None:
-    """Pose of one walker, before foot plants, and where its feet will land.
-
-    Args:
-        gaits: the model.
-        build: the body.
-        weights: of the styles ``(K,)``.
-        places: ``(7, 8)`` placings: now, when each effector lands, and in the middle of each foot's stance.
-        seen: ``(4,)`` the landings that count: where positive.
-        settling: ``(2,)`` foot that makes a small step, or -1, and how far it is in it.
-        ease: out, effectors ``(4, 3)`` [m] now, without that step.
-        root: out ``(3,)`` [m].
-        rotations: out ``(J, 4)``.
-        landing: out ``(4, 3)`` [m], for effectors that do not land where they are now.
-        shift: out ``(4, 3)`` [m] to be added to landings: feet are set where the raw foot will be in mid-stance, so
-            that it has the least to be held back; on a curve that is on the curve, not on its tangent.
-        yaw: out ``(2,)`` [rad] to be added to the feet that land, for the same reason.
-    """
-    low_root, low, feet = np.empty(3), np.empty((build.num_low, 4)), np.empty((4, 3))
-    for k in range(7):
-        at = places[k]
-        if k == 0:
-            write_pose(gaits, build, weights, at, root, rotations)
-            write_effectors(build, at[LEG_AT], root, rotations, ease)
-            if settling[0] >= 0.0:
-                raise_settling_leg(build, int(settling[0]), settling[1], rotations)
-            write_effectors(build, at[LEG_AT], root, rotations, landing)
-        elif seen[k - 1 if k < 5 else 2 * (k - 5)] > 0.0:
-            write_pose(gaits, build, weights, at, low_root, low)
-            write_effectors(build, at[LEG_AT], low_root, low, feet)
-            for e in range(4):
-                for c in range(0, 3, 2):
-                    if k == e + 1:
-                        landing[e, c], landing[e, 1], shift[e, c] = feet[e, c], feet[e, 1], 0.0
-                    elif k == 5 + e // 2 and seen[e] > 0.0:
-                        shift[e, c] = feet[e, c] - landing[e, c]
-            if k >= 5:
-                yaw[k - 5] = at[HEADING_AT] - places[1 + 2 * (k - 5), HEADING_AT]

@@ -1,13 +1,11 @@
 """The walker: plays the gait model along a plan; its frames are not yet held to the ground.
 
-``FrameSource`` is the interface between what moves (walking, jumps, blends of both) and what holds the feet to the
-ground.
+A ``RawFrame`` is what the walker, and the jump state machine round it, hand to what holds the feet to the ground.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol, cast
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -52,42 +50,13 @@ class RawFrame(NamedTuple):
     yaw: FloatArray | None = None  # (2,) [rad] added to the right and the left foot when they land
 
 
-class FrameSource(Protocol):
-    """Something that moves a body: the walker, or the jump machine round it."""
-
-    @property
-    def state(self) -> str:
-        """What it does, in a word: ``standing``, ``locomotion``, ..."""
-        ...
-
-    def advance(self, dt: float) -> tuple[str, ...]:
-        """Move on by ``dt`` [s], at least zero; returns the foot events (names of ``EVENTS``) that were passed."""
-        ...
-
-    def frame(self) -> RawFrame:
-        """What the body looks like now; changes nothing."""
-        ...
-
-    def snapshot(self) -> object:
-        """All that :meth:`restore` needs to come back to this moment."""
-        ...
-
-    def restore(self, snapshot: object) -> None:
-        """Come back to the moment of a snapshot of this source; a snapshot may be restored many times."""
-        ...
-
-
 INITIAL_SETTLING: Final = np.array([-1.0, -10.0, 3.0, 0.0, 1.0])  # no foot steps, none did for long, both stand well
 _STARTS: Final = (0, 1, 4, 5)  # events at which each effector comes down
 _ENDS: Final = (2, 3, 6, 7)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _WalkerSnapshot:
-    """A walker at one time."""
-
-    plan: ParameterPlan
-    arrays: tuple[FloatArray | BoolArray, ...]
+WalkerSnapshot = tuple[ParameterPlan, tuple[FloatArray | BoolArray, ...]]
+"""A walker at one time: its plan and its arrays."""
 
 
 class GaitWalker:
@@ -193,17 +162,19 @@ class GaitWalker:
     def place(self, phase: float, position: ArrayLike, heading_rad: float) -> None:
         """Put the walker at a phase and a place at once; the plan goes on."""
         arrays, at = self._arrays, np.asarray(position, dtype=np.float64)
-        self._restart_plan()
+        # Cut from the plan what is past, so that the state at its start may be changed
+        times, rows = self._remaining_plan()
+        self._replan(times[None], rows[None])
         arrays.clock[3:7] = phase, at[0], at[1], heading_rad
         arrays.settling[:] = INITIAL_SETTLING
-        self._refresh(0.0)
+        advance_walker(self._gaits, self._build, self._plan, arrays, 0.0)
         self.frame()
         arrays.feet[:] = arrays.ease
 
     def advance(self, dt: float) -> tuple[str, ...]:
         """Move on by ``dt`` [s]; returns the foot events that were passed."""
         before = self._arrays.held.copy()
-        self._refresh(dt)
+        advance_walker(self._gaits, self._build, self._plan, self._arrays, dt)
         after = self._arrays.held
         return tuple(EVENTS[_STARTS[e] if after[e] else _ENDS[e]] for e in range(4) if after[e] != before[e])
 
@@ -275,29 +246,22 @@ class GaitWalker:
         evaluate_foot_events(self._gaits, self.normal_speed(speed), float(run), self._arrays.here[STYLES:], out)
         return out
 
-    def snapshot(self) -> object:
+    def snapshot(self) -> WalkerSnapshot:
         """Remember this moment."""
-        return _WalkerSnapshot(self._plan, tuple(array.copy() for array in self._arrays))
+        return self._plan, tuple(array.copy() for array in self._arrays)
 
-    def restore(self, snapshot: object) -> None:
-        """Come back to a moment."""
-        moment = cast("_WalkerSnapshot", snapshot)
-        self._plan = moment.plan
-        for mine, its in zip(self._arrays, moment.arrays, strict=True):
+    def restore(self, snapshot: WalkerSnapshot) -> None:
+        """Come back to a moment; a snapshot may be restored many times."""
+        self._plan, arrays = snapshot
+        for mine, its in zip(self._arrays, arrays, strict=True):
             mine[:] = its
 
     def _replan(self, knots: FloatArray, values: FloatArray) -> None:
-
         arrays = self._arrays
         arrays.settling[1] -= arrays.clock[0]
         arrays.clock[:3] = 0.0
         arrays.clock[3:] = arrays.state[3:]
         self._plan = ParameterPlan(np.ascontiguousarray(knots[0]), np.ascontiguousarray(values[0]))
-
-    def _restart_plan(self) -> None:
-        """Cut from the plan what is past, so that the state at its start may be changed."""
-        times, rows = self._remaining_plan()
-        self._replan(times[None], rows[None])
 
     def _remaining_plan(self) -> tuple[FloatArray, FloatArray]:
         """Knots [s from now] and parameters of what is left of the plan, beginning now."""
@@ -305,10 +269,6 @@ class GaitWalker:
         later = plan.knots > t
         now = self._arrays.here if t > 0.0 else plan.values[0]
         return np.r_[0.0, plan.knots[later] - t], np.concatenate([now[None], plan.values[later]])
-
-    def _refresh(self, dt: float) -> None:
-
-        advance_walker(self._gaits, self._build, self._plan, self._arrays, dt)
 
 
 def allocate_walkers(num_parameters: int, *batch: int) -> WalkerState:

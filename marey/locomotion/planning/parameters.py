@@ -16,6 +16,7 @@ POSTURE: Final = 4
 BANK: Final = 5
 STYLES: Final = 6
 
+SCALINGS: Final = ("froude", "leg")  # how size and speed go together
 MAX_MID_STANCE_S: Final = 0.5  # [s] no stance is foreseen farther than this after its strike
 SHORTEST_RAMP_S: Final = 0.1  # [s] [Glardon2005]_ §III.2.4.3 changes at once; faster than this is a jerk
 BODY: Final = slice(POSTURE, STYLES)  # columns that follow the others, as fast as a body can
@@ -42,10 +43,6 @@ class GaitParameters(NamedTuple):
     def row(self) -> FloatArray:
         """Columns ``(P,)`` of a plan, posture and lean unset."""
         return np.concatenate([[self.speed, self.run, self.turn_rate, self.leg_length_m, 0.0, 0.0], self.weights])
-
-    def replace_values(self, **changes: float | FloatArray) -> GaitParameters:
-        """Return the parameters with some of them changed."""
-        return self._replace(**changes)
 
     @classmethod
     def from_row(cls, row: FloatArray) -> GaitParameters:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol, cast, runtime_checkable
+from typing import Final, NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -77,37 +76,43 @@ def integrate_cycles(
     return 0.5 * total * duration * end / PANELS
 
 
+class ProfileProblem(NamedTuple):
+    """A change of speed whose duration is searched."""
+
+    speeds: FloatArray  # (G,) [m/s] of the table of cadences
+    hertz: FloatArray  # (2, G) [Hz] of walks and runs
+    runs: FloatArray  # (2,) share of running at both ends
+    ends: FloatArray  # (3,) both speeds [m/s] and the first acceleration [m/s²]
+    is_quartic: bool
+
+
+class StrikePlace(NamedTuple):
+    """Where a heel shall strike, and what the profile up to there may ask."""
+
+    distance: float  # [m]
+    phase: float  # now
+    foot: float  # phase of the foot
+    ahead: float  # [cycle] least number of cycles up to the strike
+    lasting: float  # [s] wished duration: the profile nearest to it is kept; 0 keeps the one that bends least
+    fastest: float  # [m/s]
+    hardest: float  # [m/s²]
+
+
 @kernel
-def _excess_cycles(
-    speeds: FloatArray,
-    hertz: FloatArray,
-    runs: FloatArray,
-    ends: FloatArray,
-    goal: FloatArray,
-    is_quartic: bool,
-    duration: float,
-    powers: FloatArray,
-) -> float:
-    """Cycles made in ``duration`` beyond those wanted; ``goal`` is the distance and the cycles."""
-    profile_coefficients(is_quartic, ends, goal[0], duration, powers)
-    return integrate_cycles(speeds, hertz, powers, runs, duration, 1.0) - goal[1]
+def _excess_cycles(problem: ProfileProblem, distance: float, cycles: float, duration: float, out: FloatArray) -> float:
+    """Cycles made over a distance in ``duration`` beyond those wanted; ``out`` are the powers of the profile."""
+    profile_coefficients(problem.is_quartic, problem.ends, distance, duration, out)
+    return integrate_cycles(problem.speeds, problem.hertz, out, problem.runs, duration, 1.0) - cycles
 
 
 @kernel
 def solve_duration(
-    speeds: FloatArray,
-    hertz: FloatArray,
-    runs: FloatArray,
-    ends: FloatArray,
-    goal: FloatArray,
-    is_quartic: bool,
-    bracket: FloatArray,
-    powers: FloatArray,
+    problem: ProfileProblem, distance: float, cycles: float, shortest: float, longest: float, powers: FloatArray
 ) -> float:
     """Duration that makes exactly the wanted cycles, by false position (Illinois); -1 below, -2 above the bracket."""
-    low, high = bracket[0], bracket[1]
-    f_low = _excess_cycles(speeds, hertz, runs, ends, goal, is_quartic, low, powers)
-    f_high = _excess_cycles(speeds, hertz, runs, ends, goal, is_quartic, high, powers)
+    low, high = shortest, longest
+    f_low = _excess_cycles(problem, distance, cycles, low, powers)
+    f_high = _excess_cycles(problem, distance, cycles, high, powers)
     if f_low > 0.0:
         return -1.0
     if f_high < 0.0:
@@ -115,9 +120,10 @@ def solve_duration(
     side, middle = 0, low
     for _ in range(80):
         middle = (low * f_high - high * f_low) / (f_high - f_low) if f_high != f_low else 0.5 * (low + high)
-        f = _excess_cycles(speeds, hertz, runs, ends, goal, is_quartic, middle, powers)
+        f = _excess_cycles(problem, distance, cycles, middle, powers)
         if abs(f) < 1e-11 or high - low < 1e-12 * high:
             break
+        # An end that stays twice has its value halved, so that it moves too (Illinois).
         if f > 0.0:
             high, f_high = middle, f
             f_low, side = (0.5 * f_low, 1) if side == 1 else (f_low, 1)
@@ -140,64 +146,52 @@ def profile_extremes(powers: FloatArray, duration: float) -> tuple[float, float,
 
 
 @kernel
-def search_heel_strikes(
-    speeds: FloatArray,
-    hertz: FloatArray,
-    runs: FloatArray,
-    ends: FloatArray,
-    place: FloatArray,
-    is_quartic: bool,
-    limits: FloatArray,
-    best: FloatArray,
-) -> int:
+def search_heel_strikes(problem: ProfileProblem, place: StrikePlace, best: FloatArray) -> int:
     """Try the heel strikes round the likeliest one and keep the profile that bends least.
 
-    ``place``: distance, phase now, phase of the foot, least cycles ahead, and a duration (0 for none): the profile
-    that lasts nearest to it is then kept instead. ``limits``: highest speed, acceleration.
     ``best``: powers (5), duration, final phase, greatest acceleration. Returns one of the codes above.
     """
-    s1, s2 = ends[0], ends[1]
-    distance, phase, foot, ahead, lasting = place[0], place[1], place[2], place[3], place[4]
-    slack = s1 + s2 - np.sqrt(s1 * s2)  # S >= 0 when the quadratic's A <= (sqrt s1 + sqrt s2)^2
+    s1, s2, distance, lasting = problem.ends[0], problem.ends[1], place.distance, place.lasting
+    # Shortest and longest duration: at the highest speed, and as slow as the profile stays above zero. The quadratic
+    # does while its A <= (sqrt s1 + sqrt s2)^2.
+    slack = s1 + s2 - np.sqrt(s1 * s2)
     slowest = 3.0 * distance / slack if slack > 1e-9 else distance / 0.05
-    bracket = np.array([distance / limits[0], slowest * (2.0 if is_quartic else 1.0)])
-    powers, goal = np.empty(5), np.array([distance, 0.0])
+    shortest, longest = distance / place.fastest, slowest * (2.0 if problem.is_quartic else 1.0)
+    # The likeliest strike is that of an even change of speed, or of the wished duration.
+    powers = np.empty(5)
     even = lasting if lasting > 0.0 else 2.0 * distance / max(s1 + s2, 0.5)
-    even = min(max(even, bracket[0]), bracket[1])
-    likely = np.floor(phase - foot + _excess_cycles(speeds, hertz, runs, ends, goal, is_quartic, even, powers) + 0.5)
+    even = min(max(even, shortest), longest)
+    likely = np.floor(place.phase - place.foot + _excess_cycles(problem, distance, 0.0, even, powers) + 0.5)
     code, score, middle = TOO_CLOSE, np.inf, np.inf
     for step in STRIKE_OFFSETS:
         if abs(step) > 1 and score == middle and score < np.inf:
             continue  # neither neighbour bends less than the middle: the next ones bend more
-        goal[1] = likely + step + foot - phase
-        if goal[1] <= ahead:
+        cycles = likely + step + place.foot - place.phase
+        if cycles <= place.ahead:
             continue
-        duration = solve_duration(speeds, hertz, runs, ends, goal, is_quartic, bracket, powers)
+        duration = solve_duration(problem, distance, cycles, shortest, longest, powers)
         if duration < 0.0:
             code = code if code > BACKWARDS or duration == -1.0 else BACKWARDS
             continue
-        fault, hardest = _classify_profile(powers, duration, limits)
-        bend = hardest if is_quartic else abs(2.0 * powers[2] / duration)
+        # What is wrong with the profile, if anything
+        low, high, hardest = profile_extremes(powers, duration)
+        fault = FOUND
+        if low < -1e-9:
+            fault = BACKWARDS
+        elif high > place.fastest:
+            fault = TOO_FAST
+        elif hardest > place.hardest:
+            fault = TOO_HARD
+        bend = hardest if problem.is_quartic else abs(2.0 * powers[2] / duration)
         bend = abs(duration - lasting) if lasting > 0.0 else bend
         if fault != FOUND:
             code = max(code, fault)
         elif bend < score:
             score = bend
-            best[:5], best[5], best[6], best[7] = powers, duration, goal[1] + phase, hardest
+            best[:5], best[5], best[6], best[7] = powers, duration, cycles + place.phase, hardest
         if step == 0:
             middle = score
     return FOUND if score < np.inf else code
-
-
-@kernel
-def _classify_profile(powers: FloatArray, duration: float, limits: FloatArray) -> tuple[int, float]:
-    """What is wrong with a profile, and its greatest acceleration."""
-    low, high, hardest = profile_extremes(powers, duration)
-    if low < -1e-9:
-        return BACKWARDS, hardest
-    if high > limits[0]:
-        return TOO_FAST, hardest
-    return (TOO_HARD if hardest > limits[1] else FOUND), hardest
 
 
 PROFILE_METHODS: Final = ("exact", "quadratic-linF", "quartic")
@@ -372,74 +366,6 @@ def plan_profile(
     """
     numbers = {"s1": s1, "s2": s2, "distance_m": distance_m, "phase": phase, "acceleration": acceleration}
     limits = {"acceleration_cap": acceleration_cap, "fastest_mps": fastest_mps, "lasting_s": lasting_s}
-    _check_profile_request(numbers, limits, run, method, rule)
-    table, strike = FrequencyTable.from_source(source), _foot_phase(foot)
-    if method == "quadratic-linF":
-        powers, duration, final, code = search_linear_frequency_profile(
-            (s1, s2),
-            (table.at(s1, run[0]), table.at(s2, run[1])),
-            distance_m,
-            phase - strike,
-            is_signed=rule == "signed",
-        )
-        return _build_linear_profile(powers, duration, final + strike, code, phase=phase, run=run, table=table)
-    fastest = float(table.speeds_mps[-1]) if fastest_mps is None else fastest_mps
-    ends, place = (
-        np.array([s1, s2, acceleration]),
-        np.array([distance_m, phase, strike, MIN_PHASE_TO_STRIKE, lasting_s or 0.0]),
-    )
-    return _search_profile(
-        table, ends, place, run, np.array([fastest, acceleration_cap]), is_quartic=method == "quartic"
-    )
-
-
-def _search_profile(
-    table: FrequencyTable,
-    ends: FloatArray,
-    place: FloatArray,
-    run: tuple[float, float],
-    limits: FloatArray,
-    *,
-    is_quartic: bool,
-) -> SpeedProfile:
-
-    best, phase, code = np.zeros(8), float(place[1]), TOO_CLOSE
-    if place[0] > 1e-6:
-        code = search_heel_strikes(*table.frequency_table(), np.array(run), ends, place, is_quartic, limits, best)
-    if code != 0:
-        return SpeedProfile(np.zeros(5), 1.0, phase, phase, run, 0.0, STATUS[code], table)
-    return SpeedProfile(best[:5], float(best[5]), phase, float(best[6]), run, float(best[7]), "ok", table)
-
-
-def _build_linear_profile(
-    powers: FloatArray,
-    duration: float,
-    final: float,
-    code: int,
-    *,
-    phase: float,
-    run: tuple[float, float],
-    table: FrequencyTable,
-) -> SpeedProfile:
-    if code != 0:
-        return SpeedProfile(np.zeros(5), 1.0, phase, phase, run, 0.0, STATUS[code], table)
-    hardest = max(abs(powers[1]), abs(powers[1] + 2.0 * powers[2])) / duration
-    return SpeedProfile(powers, duration, phase, final, run, float(hardest), "ok", table)
-
-
-def _foot_phase(foot: str | float) -> float:
-    if isinstance(foot, str):
-        if foot not in FEET:
-            raise InputError(f"foot '{foot}'", "It is 'right', 'left' or a phase from 0 to 1")
-        return FEET[foot]
-    if not 0.0 <= check_number("foot", foot) < 1.0:
-        raise InputError(f"the phase of the foot is {foot}", "It lies from 0 to 1")
-    return float(foot)
-
-
-def _check_profile_request(
-    numbers: Mapping[str, float], limits: Mapping[str, float | None], run: tuple[float, float], method: str, rule: str
-) -> None:
     for name, value in numbers.items():
         check_number(name, value)
     if min(numbers["s1"], numbers["s2"]) < 0.0:
@@ -452,3 +378,49 @@ def _check_profile_request(
         raise InputError(f"run is {run}", "Give two shares of running, from 0 (walk) to 1 (run)")
     check_name("method", method, "speed profiles", PROFILE_METHODS)
     check_name("rule", rule, "speed profiles", RULES)
+    # The phase at which the foot strikes
+    if isinstance(foot, str):
+        if foot not in FEET:
+            raise InputError(f"foot '{foot}'", "It is 'right', 'left' or a phase from 0 to 1")
+        strike = FEET[foot]
+    else:
+        strike = check_number("foot", foot)
+        if not 0.0 <= strike < 1.0:
+            raise InputError(f"the phase of the foot is {foot}", "It lies from 0 to 1")
+    table = FrequencyTable.from_source(source)
+    if method == "quadratic-linF":
+        # The thesis's closed form, with the mean of both frequencies
+        powers, duration, final, code = search_linear_frequency_profile(
+            (s1, s2),
+            (table.at(s1, run[0]), table.at(s2, run[1])),
+            distance_m,
+            phase - strike,
+            is_signed=rule == "signed",
+        )
+        if code != 0:
+            return SpeedProfile(np.zeros(5), 1.0, phase, phase, run, 0.0, STATUS[code], table)
+        hardest = max(abs(powers[1]), abs(powers[1] + 2.0 * powers[2])) / duration
+        return SpeedProfile(powers, duration, phase, final + strike, run, float(hardest), "ok", table)
+    # The exact phase integral, for each heel strike near the even profile
+    fastest = float(table.speeds_mps[-1]) if fastest_mps is None else fastest_mps
+    problem = ProfileProblem(
+        *table.frequency_table(),
+        np.array(run, dtype=np.float64),
+        np.array([s1, s2, acceleration], dtype=np.float64),
+        method == "quartic",
+    )
+    place = StrikePlace(
+        float(distance_m),
+        float(phase),
+        strike,
+        MIN_PHASE_TO_STRIKE,
+        float(lasting_s or 0.0),
+        float(fastest),
+        float(acceleration_cap),
+    )
+    best, code = np.zeros(8), TOO_CLOSE
+    if distance_m > 1e-6:
+        code = search_heel_strikes(problem, place, best)
+    if code != 0:
+        return SpeedProfile(np.zeros(5), 1.0, phase, phase, run, 0.0, STATUS[code], table)
+    return SpeedProfile(best[:5], float(best[5]), phase, float(best[6]), run, float(best[7]), "ok", table)

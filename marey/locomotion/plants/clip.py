@@ -1,37 +1,234 @@
 """Foot plants of any clip: feet that slide, sink or hover are held where they stand.
 
-Heels stay where they strike while the foot rolls down, and contact tracks are trimmed to what stays in place.
+Contact flags become forecasts, which tell the kernel for every frame what is planted, what comes next, and where. Heels
+stay where they strike while the foot rolls down, and contact tracks are trimmed to what stays in place. The measures
+tell where the feet of a clip were planted and how far they slide there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, UnknownNameError
 from marey.kinematics import Limb, solve_two_bone
+from marey.kinematics.foot_plants import FloorPlane
 from marey.lie import SO3
 from marey.locomotion.plants.baselines import plant_clip_priority
-from marey.locomotion.plants.schedule import GoalEdit, PlantSchedule, clean_contact_flags, effector_flags, plan_schedule
 from marey.locomotion.plants.state import (
     EFFECTOR_POINTS,
     FEET,
+    LEG_SOLVERS,
+    NO_PLANT_S,
     PLANT_EASE_S,
     LegArrays,
+    PlantForecast,
+    PlantOptions,
     allocate_plant_state,
     make_leg_arrays,
-    make_plant_options,
 )
 from marey.locomotion.plants.step import plant_clip
 from marey.motion import Contacts, Motion, contact_positions, detect_contacts, ensure_contacts, find_runs
 from marey.numerics import smoothstep
 from marey.skeleton import Pose, contact_points
 
+MAX_BRIDGED_GAP_S: Final = 0.06  # [s] shorter gaps between two contacts of a point are flicker of the detector
+MIN_PLANT_S: Final = 0.05  # [s] shorter contacts are not plants
+HOLD: Final = 0.016  # [-] of the leg, 15 mm: a point farther from where it stands has not landed, or is leaving
+LIFT: Final = 0.010  # [-] of the leg: the same upwards
+LEVEL: Final = 0.027  # [-] of the leg: plants nearer than this to the floor are on it; others are on steps
+HELD_PART: Final = 0.2  # [-] at each end of a contact the foot still rolls: the middle says where it stands
+
+GoalEdit = Callable[[int, int, FloatArray], FloatArray]
+"""Effector, frame in which it lands and goal ``(3,)`` [m]; returns the goal wanted."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlannedPlant:
+    """One plant of one effector."""
+
+    effector: int
+    start: int
+    stop: int
+    place: FloatArray  # (3,) [m] where it stands in the clip
+    ground: float  # [m] height of the ground there
+
+
+def effector_flags(contacts: Contacts | None) -> BoolArray:
+    """Flags ``(F, 4)`` of right ankle, right toe, left ankle, left toe; a missing point is never in contact."""
+    assert contacts is not None  # of a clip that has its contacts ensured
+    missing = np.zeros(len(contacts), dtype=np.bool_)
+    tracks = [contacts.track(name) if name in contacts.names else missing for name in EFFECTOR_POINTS]
+    return np.stack(tracks, axis=1)
+
+
+def clean_contact_flags(flags: BoolArray, points: FloatArray, legs: LegArrays, rate_hz: float) -> BoolArray:
+    """Contacts ``(F, 4)`` in which the effector stands: without flicker, and without the ends in which the foot rolls.
+
+    A heel touches before its ankle stands still, and toes touch after the ball of the foot has left.
+    """
+    tidy = np.zeros_like(flags)
+    for k in range(4):
+        for start, stop in find_runs(flags[:, k], round(MAX_BRIDGED_GAP_S * rate_hz)):
+            # The part [first, last) of the contact in which its point is near the place where it stands
+            path, leg_m = points[start:stop, k], float(legs.reach[k // 2])
+            away = path - standing_position(path)
+            near = (np.hypot(away[:, 0], away[:, 2]) < HOLD * leg_m) & (away[:, 1] < LIFT * leg_m)
+            core = int(np.argmin(np.linalg.norm(away, axis=1)))
+            far = np.flatnonzero(~near)
+            first = int(far[far < core].max(initial=-1)) + 1
+            last = int(far[far > core].min(initial=len(path)))
+            whole = start == 0 or stop == len(flags) or last - first >= MIN_PLANT_S * rate_hz
+            tidy[start + first : start + last, k] = whole
+    return tidy
+
+
+def standing_position(path: FloatArray) -> FloatArray:
+    """Where a contact ``(N, 3)`` stands: the median of its middle part."""
+    margin = int(HELD_PART * len(path))
+    return np.median(path[margin : len(path) - margin], axis=0)
+
+
+def plan_schedule(
+    flags: BoolArray,
+    points: FloatArray,
+    legs: LegArrays,
+    rate_hz: float,
+    *,
+    floor_m: float | None = None,
+    edit: GoalEdit | None = None,
+) -> tuple[PlantForecast, float]:
+    """Plan the plants of a clip; returns the forecasts of all frames, frames first, and the height of the floor [m].
+
+    Args:
+        flags: what is planted ``(F, 4)``.
+        points: raw positions of the effectors ``(F, 4, 3)`` [m].
+        legs: of the clip's skeleton.
+        rate_hz: frames per second.
+        floor_m: height of the floor; None fits a plane to the plants and keeps steps.
+        edit: changes goals.
+    """
+    found = [(k, start, stop) for k in range(4) for start, stop in find_runs(flags[:, k])]
+    places = [standing_position(points[start:stop, k]) for k, start, stop in found]
+    soles = [place - np.array([0.0, legs.rest[k], 0.0]) for place, (k, _, _) in zip(places, found, strict=True)]
+    floor, grounds = _ground_heights(np.array(soles).reshape(-1, 3), legs, floor_m)
+    plants = [PlannedPlant(*run, place, float(y)) for run, place, y in zip(found, places, grounds, strict=True)]
+    frames = len(flags)
+    forecast = PlantForecast(
+        flags, np.full((frames, 4), NO_PLANT_S), points.copy(), np.zeros((frames, 4, 3)), np.zeros((frames, 2))
+    )
+    for plant in plants:
+        # The frames before a plant, from the end of the one before on, are told when and where it starts.
+        k, before = plant.effector, max(_previous_plant_end(flags, plant) - 1, 0)
+        raw = points[plant.start, k]
+        forecast.until_s[before : plant.start, k] = (plant.start - np.arange(before, plant.start)) / rate_hz
+        forecast.landing[before : plant.start, k] = raw
+        away = plant.place - raw
+        forecast.shift[before : plant.stop, k] = (away[0], plant.ground - floor, away[2])
+    if edit is not None:
+        for plant in plants:
+            _apply_edit(forecast, plant, points, legs, edit)
+    return forecast, floor
+
+
+def _ground_heights(soles: FloatArray, legs: LegArrays, floor_m: float | None) -> tuple[float, FloatArray]:
+    """Height of the floor, and of the ground under each plant [m]."""
+    if floor_m is not None:
+        if not np.isfinite(floor_m):
+            raise InputError(f"floor_m is {floor_m}", "Give a height in metres")
+        return float(floor_m), np.full(len(soles), float(floor_m))
+    if len(soles) == 0:
+        return 0.0, np.zeros(0)
+    ground = FloorPlane.fit(soles).under(soles)
+    on_floor = np.abs(soles[:, 1] - ground) < LEVEL * float(legs.reach.min())
+    if on_floor.any():
+        ground = FloorPlane.fit(soles[on_floor]).under(soles)
+    return float(np.median(ground)), np.where(on_floor, ground, soles[:, 1])
+
+
+def _previous_plant_end(flags: BoolArray, plant: PlannedPlant) -> int:
+    """First frame after the plant before."""
+    earlier = np.flatnonzero(flags[: plant.start, plant.effector])
+    return int(earlier[-1]) + 1 if len(earlier) else 0
+
+
+def _apply_edit(
+    forecast: PlantForecast, plant: PlannedPlant, points: FloatArray, legs: LegArrays, edit: GoalEdit
+) -> None:
+    """Shift an ankle's plant, or turn the foot of a toe's, as an edit asks."""
+    k, before = plant.effector, _previous_plant_end(forecast.planted, plant)
+    goal = np.array([plant.place[0], plant.ground + legs.rest[k], plant.place[2]])
+    wanted = np.asarray(edit(k, plant.start, goal), dtype=np.float64)
+    if wanted.shape != (3,) or not np.isfinite(wanted).all():
+        raise InputError("an edit of a foot plant gave no point", "Return three finite numbers, in metres")
+    if k % 2 == 0:
+        forecast.shift[before : plant.stop, k] += wanted - goal
+        return
+    ankle = points[plant.start, k - 1]
+    old, new = goal - ankle, wanted - ankle
+    turn = float(np.arctan2(new[0], new[2]) - np.arctan2(old[0], old[2]))
+    forecast.toe_in[before : plant.stop, k // 2] = (turn + np.pi) % (2.0 * np.pi) - np.pi
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FootPlant:
+    """One stance of one foot."""
+
+    side: str  # "right" or "left"
+    start: int  # first frame of the contact
+    stop: int  # first frame after it
+    ankle: FloatArray  # (3,) [m] where the ankle stands
+    toe: FloatArray  # (3,) [m] where the ball of the foot stands
+    heading_rad: float  # ankle to ball: 0 is +Z, positive to the left
+
+
+def effector_positions(motion: Motion) -> FloatArray:
+    """Right ankle, right toe, left ankle, left toe ``(F, 4, 3)`` [m] of a clip."""
+    return np.ascontiguousarray(motion.joint_positions()[:, make_leg_arrays(motion.skeleton).joints[:, 2:].reshape(4)])
+
+
+def foot_plants(motion: Motion) -> tuple[FootPlant, ...]:
+    """Footprints of a clip in the order of time: each stance of each foot, by the contact track or by detection."""
+    points, flags = effector_positions(motion), effector_flags(ensure_contacts(motion).contacts)
+    found: list[FootPlant] = []
+    for s, side in enumerate(FEET):
+        a, t = 2 * s, 2 * s + 1
+        for start, stop in find_runs(flags[:, a] | flags[:, t]):
+            places: list[FloatArray] = []
+            for k in (a, t):
+                path, held = points[start:stop, k], flags[start:stop, k]
+                places.append(standing_position(path[held] if held.any() else path))
+            ankle, toe = places
+            heading = float(np.arctan2(toe[0] - ankle[0], toe[2] - ankle[2]))
+            found.append(FootPlant(side, start, stop, ankle, toe, heading))
+    return tuple(sorted(found, key=lambda plant: plant.start))
+
+
+def plant_slide_mm(motion: Motion, plants: BoolArray | None = None) -> FloatArray:
+    """How far each planted effector has moved over the ground since the frame before ``(F, 4)`` [mm].
+
+    Right ankle, right toe, left ankle, left toe. Zero where the effector is not planted, and in the first and the last
+    frame of a plant, in which it may land and leave ([Glardon2005]_, acceptance A26-A27).
+
+    Args:
+        motion: any clip.
+        plants: flags ``(F, 4)``; those of the contact track if not given, which is detected if there is none.
+    """
+    points = effector_positions(motion)
+    found = plants if plants is not None else effector_flags(ensure_contacts(motion).contacts)
+    flags = np.asarray(found, dtype=np.bool_)
+    steps = np.diff(points[..., [0, 2]], axis=0)
+    slides = np.zeros(flags.shape)
+    slides[1:] = 1000.0 * np.hypot(steps[..., 0], steps[..., 1])
+    inner = np.zeros_like(flags)
+    inner[1:-1] = flags[:-2] & flags[1:-1] & flags[2:]
+    return np.where(inner, slides, 0.0)
+
+
 DETECTIONS: Final = ("contacts", "adaptive", "threshold")
-SOLVERS: Final = ("analytic", "priority")
 LONGEST_EASE_S: Final = 2.0  # [s] no swing lasts longer
 
 PlantEdit = Callable[[str, FloatArray, Pose], FloatArray]
@@ -69,16 +266,43 @@ def enforce_plants(
         UnknownNameError: a leg lacks a joint, or there is no such detection or solver.
         InputError: ``plants`` has another shape, a number is no number, or bones change their length.
     """
-    _check_plant_request(motion, ease_s, ik, detection)
-    legs = make_leg_arrays(motion.skeleton)
+    if detection not in DETECTIONS:
+        raise UnknownNameError("detection", detection, "enforce_plants", DETECTIONS)
+    if ik not in LEG_SOLVERS:
+        raise UnknownNameError("solver", ik, "enforce_plants", LEG_SOLVERS)
+    if ease_s is not None and not 0.0 < ease_s <= LONGEST_EASE_S:
+        raise InputError(f"ease_s is {ease_s}", "Give a time in seconds, such as 0.2")
+    if motion.translations is not None:
+        raise InputError("the bones of this clip change their length", "Retarget it first: marey.retarget(motion)")
+    # What is planted: as told, or by the contacts of the clip, without flicker
+    legs, frames = make_leg_arrays(motion.skeleton), motion.num_frames
     points = np.ascontiguousarray(motion.joint_positions()[:, legs.joints[:, 2:].reshape(4)])
     if plants is None:
-        flags = clean_contact_flags(_detect_flags(motion, detection), points, legs, motion.rate_hz)
+        clip = ensure_contacts(motion) if detection == "contacts" else None
+        contacts = detect_contacts(motion, method=detection) if clip is None else clip.contacts
+        flags = clean_contact_flags(effector_flags(contacts), points, legs, motion.rate_hz)
     else:
-        flags = _given_flags(plants, motion.num_frames)
-    goal_edit = None if edit is None else _make_goal_edit(motion, edit)
-    schedule = plan_schedule(flags, points, legs, motion.rate_hz, floor_m=floor_m, edit=goal_edit)
-    return _enforce_schedule(motion, schedule, legs, PLANT_EASE_S if ease_s is None else float(ease_s), ik)
+        flags = np.ascontiguousarray(np.asarray(plants))
+        if flags.shape != (frames, 4) or flags.dtype != np.bool_:
+            raise InputError(f"plants is {flags.dtype} of shape {flags.shape}", f"Give true or false, ({frames}, 4)")
+    # Where the plants are, as edited
+    names = [f"{side}_{part}" for side in FEET for part in ("ankle", "foot")]
+
+    def edit_goal(effector: int, frame: int, goal: FloatArray) -> FloatArray:
+        return goal if edit is None else edit(names[effector], goal, motion[frame])
+
+    forecasts, floor_y = plan_schedule(
+        flags, points, legs, motion.rate_hz, floor_m=floor_m, edit=None if edit is None else edit_goal
+    )
+    # Frame by frame the feet are held, and the contact track tells what is.
+    options = PlantOptions(PLANT_EASE_S if ease_s is None else float(ease_s), floor_y)
+    roots, wxyz = motion.root_positions.copy(), motion.rotations.wxyz.copy()
+    plant = plant_clip_priority if ik == "priority" else plant_clip
+    bits = plant(1.0 / motion.rate_hz, forecasts, options, legs, allocate_plant_state(), roots, wxyz)
+    held = (bits[:, None] >> np.arange(4)) & 1 == 1
+    return replace(
+        motion, root_positions=roots, rotations=SO3(wxyz), contacts=Contacts(EFFECTOR_POINTS, held), source=None
+    )
 
 
 def pigeon_toe(angle_rad: float) -> PlantEdit:
@@ -99,65 +323,6 @@ def pigeon_toe(angle_rad: float) -> PlantEdit:
         return np.array([ankle[0] + c * x + s * z, goal[1], ankle[2] + c * z - s * x])
 
     return turned
-
-
-def _check_plant_request(motion: Motion, ease_s: float | None, ik: str, detection: str) -> None:
-    if detection not in DETECTIONS:
-        raise UnknownNameError("detection", detection, "enforce_plants", DETECTIONS)
-    if ik not in SOLVERS:
-        raise UnknownNameError("solver", ik, "enforce_plants", SOLVERS)
-    if ease_s is not None and not 0.0 < ease_s <= LONGEST_EASE_S:
-        raise InputError(f"ease_s is {ease_s}", "Give a time in seconds, such as 0.2")
-    if motion.translations is not None:
-        raise InputError("the bones of this clip change their length", "Retarget it first: marey.retarget(motion)")
-
-
-def _given_flags(plants: BoolArray, frames: int) -> BoolArray:
-    flags = np.asarray(plants)
-    if flags.shape != (frames, 4) or flags.dtype != np.bool_:
-        raise InputError(f"plants is {flags.dtype} of shape {flags.shape}", f"Give true or false, ({frames}, 4)")
-    return np.ascontiguousarray(flags)
-
-
-def _detect_flags(motion: Motion, detection: str) -> BoolArray:
-    if detection != "contacts":
-        return effector_flags(detect_contacts(motion, method=detection))
-    contacts = ensure_contacts(motion).contacts
-    assert contacts is not None
-    return effector_flags(contacts)
-
-
-def _make_goal_edit(motion: Motion, edit: PlantEdit) -> GoalEdit:
-    names = [f"{side}_{part}" for side in FEET for part in ("ankle", "foot")]
-
-    def changed(effector: int, frame: int, goal: FloatArray) -> FloatArray:
-        return edit(names[effector], goal, motion[frame])
-
-    return changed
-
-
-def _enforce_schedule(motion: Motion, schedule: PlantSchedule, legs: LegArrays, ease_s: float, ik: str) -> Motion:
-
-    plant = plant_clip_priority if ik == "priority" else plant_clip
-    roots, wxyz = motion.root_positions.copy(), motion.rotations.wxyz.copy()
-    flags = plant(
-        1.0 / motion.rate_hz,
-        schedule.planted,
-        schedule.until_s,
-        schedule.landing,
-        schedule.shifts,
-        schedule.toe_in,
-        make_plant_options(ease_s=ease_s),
-        schedule.floor_y,
-        legs,
-        allocate_plant_state(),
-        roots,
-        wxyz,
-    )
-    held = (flags[:, None] >> np.arange(4)) & 1 == 1
-    return replace(
-        motion, root_positions=roots, rotations=SO3(wxyz), contacts=Contacts(EFFECTOR_POINTS, held), source=None
-    )
 
 
 LANDING_EASE_S: Final = 0.15  # [s] before the strike, over which the ankle leaves its way
@@ -192,26 +357,18 @@ def _ankle_shifts(motion: Motion, side: str) -> FloatArray:
     shift = np.zeros((motion.num_frames, 3))
     before = 0
     for start, stop in find_runs(heel | toe):
-        landed = _find_flat_frame(heel[start:stop], toe[start:stop]) + start
-        if landed > start > 0:
-            shift[start:landed] = (path[landed] - path[start:landed]) * [1.0, 0.0, 1.0]
-            _ease_shift_in(shift, start, max(before, start - round(LANDING_EASE_S * motion.rate_hz)))
+        # A foot that lands on its heel alone, and keeps it down, pivots until heel and toe are down.
+        both = start + np.flatnonzero(heel[start:stop] & toe[start:stop])
+        lands_on_heel = heel[start] and not toe[start]
+        if start > 0 and lands_on_heel and len(both) and heel[start : both[0]].all():
+            flat = int(both[0])
+            shift[start:flat] = (path[flat] - path[start:flat]) * [1.0, 0.0, 1.0]
+            # The shift fades in before the strike by a cubic step.
+            first = max(before, start - round(LANDING_EASE_S * motion.rate_hz))
+            u = (np.arange(first, start) - first) / max(start - first, 1)
+            shift[first:start] = smoothstep(u)[:, None] * shift[start]
         before = stop
     return shift
-
-
-def _find_flat_frame(heel: BoolArray, toe: BoolArray) -> int:
-    """Frame of a stance at which a foot that landed on its heel is flat; 0 if it landed otherwise."""
-    if not heel[0] or toe[0]:
-        return 0
-    both = np.flatnonzero(heel & toe)
-    return int(both[0]) if len(both) and heel[: both[0]].all() else 0
-
-
-def _ease_shift_in(shift: FloatArray, start: int, first: int) -> None:
-    """Fade the shift of a landing foot in over the frames before, by a cubic step."""
-    u = (np.arange(first, start) - first) / max(start - first, 1)
-    shift[first:start] = smoothstep(u)[:, None] * shift[start]
 
 
 def trim_sliding_contacts(motion: Motion) -> Contacts:

@@ -100,7 +100,11 @@ def _detect_in_window(heights: FloatArray, begin: float, end: float, delta: floa
     """Plant in ``[begin, end]`` frames of a closed curve."""
     inner: FloatArray = np.arange(np.ceil(begin), np.floor(end) + 1.0, dtype=np.float64)
     places = np.unique(np.concatenate([np.array([begin]), inner, np.array([end])]))
-    curve = interpolate_height(heights, places)
+    # The closed curve at these places, linear between frames
+    below = np.floor(places).astype(np.int64)
+    part = places - below
+    count = len(heights)
+    curve = (1.0 - part) * heights[below % count] + part * heights[(below + 1) % count]
     lowest = float(curve.min())
     threshold = lowest + max(delta * (0.5 * float(curve[0] + curve[-1]) - lowest), margin_m)
     low = np.flatnonzero(curve <= threshold)
@@ -114,14 +118,6 @@ def _interpolate_crossing(places: FloatArray, curve: FloatArray, k: int, thresho
     """Where the curve passes the threshold between places ``k`` and ``k + 1``."""
     part = (threshold - curve[k]) / (curve[k + 1] - curve[k])
     return float(places[k] + part * (places[k + 1] - places[k]))
-
-
-def interpolate_height(heights: FloatArray, places: FloatArray) -> FloatArray:
-    """Heights of a closed curve ``(N,)`` at frames with fractions, linear in between."""
-    below = np.floor(places).astype(np.int64)
-    part = places - below
-    count = len(heights)
-    return (1.0 - part) * heights[below % count] + part * heights[(below + 1) % count]
 
 
 def detect_plants_by_threshold(

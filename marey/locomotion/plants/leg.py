@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from math import acos, atan2, cos, exp, sin, sqrt
 
-from marey.base import FloatArray, IntArray, kernel
-from marey.dynamics.spatial import add3, cross, dot, row3, scale3, subtract3
-from marey.lie.kernels import Quaternion, Vector, conjugate, multiply, quaternion_at, rotate
-from marey.locomotion.plants.state import LegArrays
+from marey.base import FloatArray, kernel
+from marey.dynamics.spatial import add3, cross, dot, put3, row3, scale3, subtract3
+from marey.lie.kernels import Quaternion, Vector, conjugate, multiply, quaternion_at, rotate, write_rotation
+from marey.locomotion.plants.state import ANKLE, HIP, KNEE, TOE, FootState, LegArrays
 
 SOFTNESS = 0.5  # [-] saturation starts this part of the last stretch before the largest extension
 MAX_LEG_EXTENSION = 0.995  # [-] largest extension of a leg: beyond it a knee snaps straight ([Glardon2005]_ §III.2.4)
 STRAIGHT_LEG = 0.9999  # [-] as straight as a captured leg is taken to be
-TOE_RETURN_S, TOE_RETURN_RADPS = (
-    0.05,
-    5.0,
-)  # how bent toes stretch: by half in 0.035 s, but no faster than 290 degrees/s
-ORIGIN, ABOVE, WORLD, BEND = 56, 59, 63, 100  # columns of a row: frames of hip, knee, ankle and toe, 11 numbers each
+TOE_RETURN_S = 0.05  # [s] bent toes stretch by half in 0.035 s ...
+TOE_RETURN_RADPS = 5.0  # [rad/s] ... but no faster than 290 degrees/s
 WEAK_BEND = 0.08  # [-] of the thigh: a knee that bends out less has no plane of its own
 
 
@@ -59,26 +56,18 @@ def yaw_rotation(angle: float) -> Quaternion:
 
 
 @kernel
-def joint_in_ancestor(
-    top: int, j: int, parents: IntArray, offsets: FloatArray, scale: float, rotations: FloatArray
-) -> tuple[Vector, Quaternion]:
-    """Origin of joint ``j`` and rotation of its parent, in the frame of ``top``, which is above it."""
-    p, q = scale3(scale, row3(offsets, j)), (1.0, 0.0, 0.0, 0.0)
-    k = int(parents[j])
-    while k > top:
-        r = quaternion_at(rotations, k)
-        p = add3(scale3(scale, row3(offsets, k)), rotate(r, p))
-        q = multiply(r, q)
-        k = int(parents[k])
-    return p, q
-
-
-@kernel
 def joint_in_world(
     j: int, top: int, origin: Vector, world: Quaternion, legs: LegArrays, scale: float, rotations: FloatArray
 ) -> tuple[Vector, Quaternion, Quaternion]:
-    """Origin of joint ``j``, world rotations of its parent and of itself, from those of ``top``."""
-    p, q = joint_in_ancestor(top, j, legs.parents, legs.offsets, scale, rotations)
+    """Origin of joint ``j``, world rotations of its parent and of itself, from those of its ancestor ``top``."""
+    # Up the chain from the joint: its origin and the rotation of its parent in the frame of `top`.
+    p, q = scale3(scale, row3(legs.offsets, j)), (1.0, 0.0, 0.0, 0.0)
+    k = int(legs.parents[j])
+    while k > top:
+        r = quaternion_at(rotations, k)
+        p = add3(scale3(scale, row3(legs.offsets, k)), rotate(r, p))
+        q = multiply(r, q)
+        k = int(legs.parents[k])
     above = multiply(world, q)
     return add3(origin, rotate(world, p)), above, multiply(above, quaternion_at(rotations, j))
 
@@ -133,15 +122,19 @@ def solve_leg(
     total = l1 + l2
     g = subtract3(target, hip)
     far = norm(g)
+    # The distance to the target saturates before the knee snaps straight.
     soft, limit = saturation_limits(norm(a) / total)
     a = unit(a) if norm(a) > 1e-9 * total else unit(k)
     g = scale3(1.0 / far, g) if far > 1e-9 * total else a
     length = max(saturate_length(far, soft * total, limit * total), abs(l1 - l2) + 1e-6 * total)
+    # The knee's own plane turns with the line from hip to ankle.
     bend = bend_direction(k, a, l1, pole)
     bent = rotate(shortest_rotation(a, g), bend)
+    # Law of cosines at the hip, with the knee on the side of `bent`
     cosine = min(1.0, max(-1.0, (l1 * l1 + length * length - l2 * l2) / (2.0 * l1 * length)))
     k_new = add3(scale3(l1 * cosine, g), scale3(l1 * sqrt(1.0 - cosine * cosine), bent))
     s_new = subtract3(scale3(length, g), k_new)
+    # Thigh and shank turn with their planes, so that no twist about the bones is added.
     n, m = cross(a, bend), cross(g, bent)
     upper = rotation_between_frames(unit(k), n, unit(k_new), m)
     lower = rotation_between_frames(unit(s), n, unit(s_new), m)
@@ -149,55 +142,48 @@ def solve_leg(
 
 
 @kernel
-def write_unit_quaternion(rows: FloatArray, i: int, q: Quaternion) -> None:
-    """Write a quaternion, normalised, into a row."""
-    size = 1.0 / sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3])
-    rows[i, 0], rows[i, 1], rows[i, 2], rows[i, 3] = size * q[0], size * q[1], size * q[2], size * q[3]
+def get3(values: FloatArray) -> Vector:
+    """Three numbers of an array."""
+    return values[0], values[1], values[2]
 
 
 @kernel
-def get3(row: FloatArray, at: int) -> Vector:
-    """Three numbers of a row."""
-    return row[at], row[at + 1], row[at + 2]
+def set3(out: FloatArray, value: Vector) -> None:
+    """Write three numbers into an array."""
+    out[0], out[1], out[2] = value
 
 
 @kernel
-def set3(row: FloatArray, at: int, value: Vector) -> None:
-    """Write three numbers into a row."""
-    row[at], row[at + 1], row[at + 2] = value
+def get4(values: FloatArray) -> Quaternion:
+    """Four numbers of an array."""
+    return values[0], values[1], values[2], values[3]
 
 
 @kernel
-def get4(row: FloatArray, at: int) -> Quaternion:
-    """Four numbers of a row."""
-    return row[at], row[at + 1], row[at + 2], row[at + 3]
-
-
-@kernel
-def set4(row: FloatArray, at: int, value: Quaternion) -> None:
-    """Write four numbers into a row."""
-    row[at], row[at + 1], row[at + 2], row[at + 3] = value
+def set4(out: FloatArray, value: Quaternion) -> None:
+    """Write four numbers into an array."""
+    out[0], out[1], out[2], out[3] = value
 
 
 @kernel
 def write_leg_frames(
-    row: FloatArray, foot: int, root: Vector, rotations: FloatArray, legs: LegArrays, scale: float
+    foot: FootState, side: int, root: Vector, rotations: FloatArray, legs: LegArrays, scale: float
 ) -> None:
-    """Write origin, world rotation of the parent and own world rotation of hip, knee, ankle and toe into a row."""
+    """Write origin, world rotation of the parent and own world rotation of hip, knee, ankle and toe into the state."""
     top, origin, world = 0, root, quaternion_at(rotations, 0)
     for j in range(4):
-        joint = legs.joints[foot, j]
+        joint = legs.joints[side, j]
         origin, above, world = joint_in_world(joint, top, origin, world, legs, scale, rotations)
-        set3(row, ORIGIN + 11 * j, origin)
-        set4(row, ABOVE + 11 * j, above)
-        set4(row, WORLD + 11 * j, world)
+        put3(foot.origin, j, origin)
+        set4(foot.above[j], above)
+        set4(foot.world[j], world)
         top = joint
 
 
 @kernel
-def leg_extension(row: FloatArray) -> tuple[float, float, float]:
-    """Length of thigh and shank [m] of a row with frames, and where saturation starts and ends, as parts of it."""
-    hip, knee, ankle = get3(row, ORIGIN), get3(row, ORIGIN + 11), get3(row, ORIGIN + 22)
+def leg_extension(foot: FootState) -> tuple[float, float, float]:
+    """Length of thigh and shank [m] of a raw leg, and where saturation starts and ends, as parts of it."""
+    hip, knee, ankle = row3(foot.origin, HIP), row3(foot.origin, KNEE), row3(foot.origin, ANKLE)
     reach = norm(subtract3(knee, hip)) + norm(subtract3(ankle, knee))
     soft, limit = saturation_limits(norm(subtract3(ankle, hip)) / reach)
     return reach, soft, limit
@@ -205,42 +191,50 @@ def leg_extension(row: FloatArray) -> tuple[float, float, float]:
 
 @kernel
 def pose_leg(
-    row: FloatArray, foot: int, target: Vector, turn: Quaternion, legs: LegArrays, rotations: FloatArray
+    foot: FootState, side: int, target: Vector, turn: Quaternion, legs: LegArrays, rotations: FloatArray
 ) -> tuple[Vector, float]:
     """Move the ankle to ``target`` and turn the foot by ``turn`` against the raw pose.
 
-    The row holds the frames of the raw leg. Returns the ankle reached and the miss [m].
+    The state holds the frames of the raw leg. Returns the ankle reached and the miss [m].
     """
-    W_hip, W_knee, W_ankle = get4(row, WORLD), get4(row, WORLD + 11), get4(row, WORLD + 22)
-    pole = rotate(W_hip, row3(legs.pole, foot))
-    upper, lower, reached = solve_leg(get3(row, ORIGIN), get3(row, ORIGIN + 11), get3(row, ORIGIN + 22), target, pole)
-    above_knee, above_ankle = multiply(upper, get4(row, ABOVE + 11)), multiply(lower, get4(row, ABOVE + 22))
-    write_unit_quaternion(
-        rotations, legs.joints[foot, 0], multiply(conjugate(get4(row, ABOVE)), multiply(upper, W_hip))
+    W_hip, W_knee, W_ankle = (
+        quaternion_at(foot.world, HIP),
+        quaternion_at(foot.world, KNEE),
+        quaternion_at(foot.world, ANKLE),
     )
-    write_unit_quaternion(rotations, legs.joints[foot, 1], multiply(conjugate(above_knee), multiply(lower, W_knee)))
-    write_unit_quaternion(rotations, legs.joints[foot, 2], multiply(conjugate(above_ankle), multiply(turn, W_ankle)))
+    pole = rotate(W_hip, row3(legs.pole, side))
+    upper, lower, reached = solve_leg(
+        row3(foot.origin, HIP), row3(foot.origin, KNEE), row3(foot.origin, ANKLE), target, pole
+    )
+    # R_parent_joint = R_world_parent^-1 R_world_joint: the parents of knee and ankle turn with thigh and shank.
+    above_hip = quaternion_at(foot.above, HIP)
+    above_knee = multiply(upper, quaternion_at(foot.above, KNEE))
+    above_ankle = multiply(lower, quaternion_at(foot.above, ANKLE))
+    hip, knee, ankle = legs.joints[side, HIP], legs.joints[side, KNEE], legs.joints[side, ANKLE]
+    write_rotation(rotations[hip], multiply(conjugate(above_hip), multiply(upper, W_hip)))
+    write_rotation(rotations[knee], multiply(conjugate(above_knee), multiply(lower, W_knee)))
+    write_rotation(rotations[ankle], multiply(conjugate(above_ankle), multiply(turn, W_ankle)))
     return reached, norm(subtract3(reached, target))
 
 
 @kernel
 def bend_toes(
-    row: FloatArray, foot: int, ankle: Vector, turn: Quaternion, floor_y: float, dt: float, scale: float,
-    legs: LegArrays,
-    rotations: FloatArray,
-) -> None:  # fmt: skip
+    foot: FootState, side: int, ankle: Vector, floor_y: float, dt: float, legs: LegArrays, rotations: FloatArray
+) -> None:
     """Bend toes whose end would be under the floor about the foot's lateral axis; they stretch again in time."""
-    toe = add3(ankle, rotate(turn, subtract3(get3(row, ORIGIN + 33), get3(row, ORIGIN + 22))))
-    above, W_toe = multiply(turn, get4(row, ABOVE + 33)), multiply(turn, get4(row, WORLD + 33))
-    axis = rotate(multiply(turn, get4(row, WORLD + 22)), row3(legs.lateral, foot))
-    needed = toe_clearance_angle(rotate(W_toe, scale3(scale, row3(legs.tip, foot))), axis, floor_y - toe[1])
-    slack = max(0.0, row[BEND] - needed)
+    turn = get4(foot.turn)
+    toe = add3(ankle, rotate(turn, subtract3(row3(foot.origin, TOE), row3(foot.origin, ANKLE))))
+    above, W_toe = multiply(turn, quaternion_at(foot.above, TOE)), multiply(turn, quaternion_at(foot.world, TOE))
+    axis = rotate(multiply(turn, quaternion_at(foot.world, ANKLE)), row3(legs.lateral, side))
+    needed = toe_clearance_angle(rotate(W_toe, scale3(foot.size, row3(legs.tip, side))), axis, floor_y - toe[1])
+    # What is bent more than needed stretches exponentially, but no faster than the limit.
+    slack = max(0.0, foot.toe_bend - needed)
     bend = needed + max(slack * exp(-dt / TOE_RETURN_S), slack - TOE_RETURN_RADPS * dt)
-    row[BEND] = bend
+    foot.toe_bend = bend
     if bend > 1e-9:
         half = -0.5 * bend  # from ahead to up is against the lateral axis
         bent = multiply((cos(half), sin(half) * axis[0], sin(half) * axis[1], sin(half) * axis[2]), W_toe)
-        write_unit_quaternion(rotations, legs.joints[foot, 3], multiply(conjugate(above), bent))
+        write_rotation(rotations[legs.joints[side, TOE]], multiply(conjugate(above), bent))
 
 
 @kernel

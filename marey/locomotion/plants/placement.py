@@ -6,105 +6,71 @@ A foot is turned flat on the ground or on its way there; a plant begins, holds a
 from __future__ import annotations
 
 from math import atan2, sqrt
+from typing import NamedTuple
 
-from marey.base import FloatArray, kernel
+from marey.base import kernel
 from marey.dynamics.spatial import add3, row3, scale3, subtract3
 from marey.lie.kernels import Quaternion, Vector, conjugate, exp, log, multiply, rotate
 from marey.locomotion.plants.easing import ease_cubic, ease_vector, track_vector
 from marey.locomotion.plants.leg import get3, get4, norm, set3, set4, shortest_rotation, unit, yaw_rotation
 from marey.locomotion.plants.state import (
-    ALIVE,
-    ANKLE_AHEAD,
-    ANKLE_HELD,
     ANNOUNCED,
     EASE_PART,
     FADE_MPS,
     FADE_RADPS,
     FASTEST_MPS,
     FASTEST_RADPS,
-    FINAL,
-    FLAT,
-    GOAL_A,
-    GOAL_T,
-    HEADING,
-    HEEL,
-    HEEL_DROP,
-    LATERAL,
-    LET_GO,
-    LEVEL,
-    RAW,
-    REST_A,
-    REST_T,
-    RISE,
     ROLL_IN_M,
     ROLL_IN_S,
     ROLL_S,
-    SETTLE,
     SETTLE_S,
-    SHIFT_A,
-    SHIFT_T,
     SHORT_S,
     SINK_M,
     SINK_S,
-    SINK_TIME,
-    SIZE,
     SWING_PART,
-    TARGET,
-    TILT,
-    TIPTOE,
     TIPTOE_M,
-    TOE_AHEAD,
-    TOE_HELD,
-    TURN,
-    TURN_BACK,
-    WAIT,
-    YAW,
+    FootState,
     LegArrays,
 )
 
 
-@kernel
-def write_foot_measures(row: FloatArray, foot: int, scale: float, legs: LegArrays) -> None:
-    """Copy what the other kernels need of a foot into its row, in the size of the character."""
-    row[REST_A], row[REST_T], row[SIZE] = scale * legs.rest[2 * foot], scale * legs.rest[2 * foot + 1], scale
-    flat = unit((legs.foot[foot, 0], 0.0, legs.foot[foot, 2]))
-    row[FLAT], row[FLAT + 1] = flat[0], flat[2]
-    set3(row, LATERAL, row3(legs.lateral, foot))
-    set3(row, HEEL, scale3(scale, row3(legs.heel, foot)))
-    row[HEEL_DROP] = scale * legs.heel_drop[foot]
+class FootFrame(NamedTuple):
+    """One foot in one frame: its raw pose, what of it is down, and where and when the rest will land."""
+
+    ankle: Vector  # [m] raw, as all below
+    toe: Vector  # [m]
+    W_ankle: Quaternion
+    ankle_down: bool  # is held in this frame
+    toe_down: bool
+    ankle_s: float  # [s] until it is held
+    toe_s: float
+    ankle_landing: Vector  # [m]
+    toe_landing: Vector  # [m]
+    ankle_edit: Vector  # [m] added to where it lands; y is the ground there
+    toe_edit: Vector  # [m]
+    ease_s: float
+    floor_y: float
+    dt: float
 
 
 @kernel
-def flat_foot_vector(row: FloatArray, length: float) -> Vector:
+def write_foot_measures(foot: FootState, side: int, scale: float, legs: LegArrays) -> None:
+    """Copy what the other kernels need of a foot into its state, in the size of the character."""
+    foot.ankle_rest, foot.toe_rest, foot.size = scale * legs.rest[2 * side], scale * legs.rest[2 * side + 1], scale
+    flat = unit((legs.foot[side, 0], 0.0, legs.foot[side, 2]))
+    foot.flat[0], foot.flat[1] = flat[0], flat[2]
+    set3(foot.lateral, row3(legs.lateral, side))
+    set3(foot.heel, scale3(scale, row3(legs.heel, side)))
+    foot.heel_drop = scale * legs.heel_drop[side]
+
+
+@kernel
+def flat_foot_vector(foot: FootState, length: float) -> Vector:
     """Ankle to toe [m] of a foot that lies flat along its heading."""
-    rise = row[REST_T] - row[REST_A]
+    rise = foot.toe_rest - foot.ankle_rest
     along = sqrt(max(length * length - rise * rise, 0.0))
-    ahead = rotate(yaw_rotation(row[HEADING]), (row[FLAT], 0.0, row[FLAT + 1]))
+    ahead = rotate(yaw_rotation(foot.heading), (foot.flat[0], 0.0, foot.flat[1]))
     return along * ahead[0], rise, along * ahead[2]
-
-
-@kernel
-def foot_heading(row: FloatArray, W_ankle: Quaternion) -> float:
-    """Yaw of a foot, by its lateral axis, so that a steep foot has one too."""
-    left = rotate(W_ankle, get3(row, LATERAL))
-    return atan2(-left[2], left[0])
-
-
-@kernel
-def heel_lift(row: FloatArray, W_ankle: Quaternion) -> float:
-    """How much higher [m] than on a flat foot an ankle is whose heel touches the floor."""
-    return max(0.0, -rotate(W_ankle, get3(row, HEEL))[1] - row[HEEL_DROP])
-
-
-@kernel
-def yaw_since_last_frame(row: FloatArray, W_ankle: Quaternion) -> float:
-    """Yaw [rad] by which the raw foot has turned since the last frame; keeps the rotation for the next."""
-    last = get4(row, RAW)
-    set4(row, RAW, W_ankle)
-    if row[ALIVE] == 0.0:
-        return 0.0
-    step = multiply(W_ankle, conjugate(last))
-    return 2.0 * atan2(step[2] if step[0] >= 0.0 else -step[2], abs(step[0]))
 
 
 @kernel
@@ -121,94 +87,100 @@ def predict_tilt(turned: Vector, flat: Vector, rise: float, done: float) -> Vect
 
 
 @kernel
-def orient_foot(
-    row: FloatArray, raw: Vector, W_ankle: Quaternion, held: bool, first_s: float, flat_s: float, rise: float,
-    toe_in: float, ease_s: float, dt: float,
-) -> Vector:  # fmt: skip
-    """Ankle to toe [m] of the corrected foot; keeps its yaw and tilt in the memory.
+def orient_foot(foot: FootState, frame: FootFrame, rise: float, toe_in: float) -> Vector:
+    """Ankle to toe [m] of the corrected foot; keeps its yaw and tilt in the state.
 
-    A held foot keeps its heading; one that lands in ``first_s`` turns in by then. The tilt eases to what lays the foot
-    flat if that is due in ``flat_s``, when the raw toe will be ``rise`` [m] above the ankle; else to none.
+    A held foot keeps its heading; one that lands turns in until then. The tilt eases to what lays the foot flat if that
+    is due within the ease time, when the raw toe will be ``rise`` [m] above the ankle; else to none.
     """
-    since = yaw_since_last_frame(row, W_ankle)
-    coming = flat_s <= ease_s
-    if held and row[ANKLE_HELD] + row[TOE_HELD] > 0.0:
-        row[YAW + 1] = -since / dt if dt > 1e-9 else 0.0
-        row[YAW] -= since
+    dt, ease_s, raw = frame.dt, frame.ease_s, subtract3(frame.toe, frame.ankle)
+    held, was_held = frame.ankle_down or frame.toe_down, foot.ankle_held or foot.toe_held
+    first_s = min(frame.ankle_s, frame.toe_s)
+    flat_s = max(max(frame.ankle_s, frame.toe_s), foot.settle_s if held else 0.0)
+    # Yaw by which the raw foot has turned since the last frame
+    since = 0.0
+    if foot.is_alive:
+        step = multiply(frame.W_ankle, conjugate(get4(foot.raw_rotation)))
+        since = 2.0 * atan2(step[2] if step[0] >= 0.0 else -step[2], abs(step[0]))
+    set4(foot.raw_rotation, frame.W_ankle)
+    if held and was_held:
+        foot.yaw_rate = -since / dt if dt > 1e-9 else 0.0
+        foot.yaw -= since
     elif first_s <= ease_s:
-        row[YAW], row[YAW + 1] = ease_cubic(row[YAW], row[YAW + 1], toe_in, first_s + dt, dt)
+        foot.yaw, foot.yaw_rate = ease_cubic(foot.yaw, foot.yaw_rate, toe_in, first_s + dt, dt)
     else:
-        row[YAW], row[YAW + 1] = ease_cubic(row[YAW], row[YAW + 1], 0.0, row[TURN_BACK], dt)
-    turned = rotate(yaw_rotation(row[YAW]), raw)
-    if not held or row[ANKLE_HELD] + row[TOE_HELD] == 0.0:
-        row[HEADING] = foot_heading(row, multiply(yaw_rotation(row[YAW]), W_ankle))
-    if coming:
-        flat = flat_foot_vector(row, norm(raw))
-        needed = predict_tilt(turned, flat, rise, 1.0 - flat_s / ease_s)
+        foot.yaw, foot.yaw_rate = ease_cubic(foot.yaw, foot.yaw_rate, 0.0, foot.turn_back_s, dt)
+    turned = rotate(yaw_rotation(foot.yaw), raw)
+    if not held or not was_held:
+        # The heading is that of the lateral axis, so that a steep foot has one too.
+        left = rotate(multiply(yaw_rotation(foot.yaw), frame.W_ankle), get3(foot.lateral))
+        foot.heading = atan2(-left[2], left[0])
+    if flat_s > ease_s:
+        ease_vector(foot.tilt, foot.tilt_rate, (0.0, 0.0, 0.0), foot.turn_back_s, dt)
+    else:
+        needed = predict_tilt(turned, flat_foot_vector(foot, norm(raw)), rise, 1.0 - flat_s / ease_s)
         if flat_s <= 0.0:
-            track_vector(row, TILT, needed, dt, FASTEST_RADPS)
+            track_vector(foot.tilt, foot.tilt_rate, needed, dt, FASTEST_RADPS)
         else:
-            ease_vector(row, TILT, needed, flat_s + dt, dt)
-    else:
-        ease_vector(row, TILT, (0.0, 0.0, 0.0), row[TURN_BACK], dt)
-    return rotate(exp(get3(row, TILT)), turned)
+            ease_vector(foot.tilt, foot.tilt_rate, needed, flat_s + dt, dt)
+    return rotate(exp(get3(foot.tilt)), turned)
 
 
 @kernel
-def store_foot_target(row: FloatArray, target: Vector, f: Vector, f0: Vector) -> None:
-    """Put the ankle's target and the foot's turn, which takes ``f0`` to ``f``, into the memory."""
-    set3(row, TARGET, target)
-    turn = multiply(exp(get3(row, TILT)), yaw_rotation(row[YAW]))
+def store_foot_target(foot: FootState, target: Vector, f: Vector, f0: Vector) -> None:
+    """Put the ankle's target and the foot's turn, which takes ``f0`` to ``f``, into the state."""
+    set3(foot.target, target)
+    turn = multiply(exp(get3(foot.tilt)), yaw_rotation(foot.yaw))
     turn = multiply(shortest_rotation(unit(rotate(turn, f0)), unit(f)), turn)
-    set4(row, TURN, turn)
+    set4(foot.turn, turn)
 
 
 @kernel
-def begin_unannounced_plant(row: FloatArray, place: Vector, lowest_y: float, shift: Vector) -> Vector:
+def begin_unannounced_plant(foot: FootState, place: Vector, lowest_y: float, shift: Vector) -> Vector:
     """Goal of a plant that nobody announced: where the effector is; in the first frame of all, shifted as asked."""
-    if row[ALIVE] == 0.0:
+    if not foot.is_alive:
         return place[0] + shift[0], place[1], place[2] + shift[2]
-    row[RISE], row[RISE + 1], row[SETTLE], row[SINK_TIME] = place[1] - lowest_y, 0.0, SETTLE_S, SETTLE_S
+    foot.rise, foot.rise_rate, foot.settle_s, foot.sink_s = place[1] - lowest_y, 0.0, SETTLE_S, SETTLE_S
     return place
 
 
 @kernel
-def begin_announced_plant(row: FloatArray) -> None:
+def begin_announced_plant(foot: FootState) -> None:
     """Let an announced effector come down from the height at which it lands, falling already."""
-    row[SINK_TIME] = SINK_S
-    row[RISE + 1] = -1.5 * row[RISE] / SINK_S  # twice as fast it would dip below its rest height
+    foot.sink_s = SINK_S
+    foot.rise_rate = -1.5 * foot.rise / SINK_S  # twice as fast it would dip below its rest height
 
 
 @kernel
-def begin_plants(
-    row: FloatArray, ankle_down: bool, toe_down: bool, ankle: Vector, f: Vector, shift_a: Vector, shift_t: Vector,
-    floor_y: float, dt: float,
-) -> None:  # fmt: skip
+def begin_plants(foot: FootState, frame: FootFrame, f: Vector) -> None:
     """Choose where an effector that comes down now is held: where it was foreseen, or where it is.
 
     The second effector of a foot is held a foot's length from the first, so that both can be kept.
     """
-    was_ankle, was_toe = row[ANKLE_HELD] > 0.0, row[TOE_HELD] > 0.0
-    flat = flat_foot_vector(row, norm(f))
-    ground = floor_y + row[LEVEL]
-    if ankle_down and not was_ankle:
-        if was_toe:
-            set3(row, GOAL_A, subtract3(get3(row, GOAL_T), flat))
-        elif row[ALIVE] == 0.0 or row[ANKLE_AHEAD] > ANNOUNCED * dt:
-            set3(row, GOAL_A, begin_unannounced_plant(row, ankle, ground + row[REST_A], shift_a))
+    ankle = add3(frame.ankle, get3(foot.ankle_shift))
+    flat = flat_foot_vector(foot, norm(f))
+    ground = frame.floor_y + foot.level
+    soon_s = ANNOUNCED * frame.dt
+    # The ankle comes down: a foot's length from a held toe, where it is, or where it was foreseen.
+    if frame.ankle_down and not foot.ankle_held:
+        if foot.toe_held:
+            set3(foot.ankle_goal, subtract3(get3(foot.toe_goal), flat))
+        elif not foot.is_alive or foot.ankle_ahead_s > soon_s:
+            set3(foot.ankle_goal, begin_unannounced_plant(foot, ankle, ground + foot.ankle_rest, frame.ankle_edit))
         else:
-            begin_announced_plant(row)
-    if toe_down and not was_toe:
-        if ankle_down:
-            set3(row, GOAL_T, add3(get3(row, GOAL_A), flat))
-        elif was_ankle:
-            toe = add3(get3(row, GOAL_A), f)
-            set3(row, GOAL_T, begin_unannounced_plant(row, toe, ground + row[REST_T], (0.0, 0.0, 0.0)))
-        elif row[ALIVE] == 0.0 or row[TOE_AHEAD] > ANNOUNCED * dt:
+            begin_announced_plant(foot)
+    # The toe comes down, in the same way
+    if frame.toe_down and not foot.toe_held:
+        if frame.ankle_down:
+            set3(foot.toe_goal, add3(get3(foot.ankle_goal), flat))
+        elif foot.ankle_held:
+            toe = add3(get3(foot.ankle_goal), f)
+            set3(foot.toe_goal, begin_unannounced_plant(foot, toe, ground + foot.toe_rest, (0.0, 0.0, 0.0)))
+        elif not foot.is_alive or foot.toe_ahead_s > soon_s:
             toe = add3(ankle, f)
-            set3(row, GOAL_T, begin_unannounced_plant(row, toe, ground + row[REST_T], shift_t))
+            set3(foot.toe_goal, begin_unannounced_plant(foot, toe, ground + foot.toe_rest, frame.toe_edit))
         else:
-            begin_announced_plant(row)
+            begin_announced_plant(foot)
 
 
 @kernel
@@ -219,118 +191,86 @@ def fade_time(size: float, speed: float, next_s: float, ease_s: float) -> float:
 
 
 @kernel
-def start_easing_out(row: FloatArray, ankle_down: bool, toe_down: bool, next_s: float, ease_s: float) -> None:
+def start_easing_out(foot: FootState, ankle_down: bool, toe_down: bool, next_s: float, ease_s: float) -> None:
     """When an effector leaves, give its correction time to fade."""
-    if not ((row[ANKLE_HELD] > 0.0 and not ankle_down) or (row[TOE_HELD] > 0.0 and not toe_down)):
+    if not ((foot.ankle_held and not ankle_down) or (foot.toe_held and not toe_down)):
         return
-    turn = abs(row[YAW]) + norm(get3(row, TILT))
-    row[TURN_BACK] = ROLL_S if toe_down else fade_time(turn, FADE_RADPS, next_s, ease_s)
+    turn = abs(foot.yaw) + norm(get3(foot.tilt))
+    foot.turn_back_s = ROLL_S if toe_down else fade_time(turn, FADE_RADPS, next_s, ease_s)
     if not ankle_down and not toe_down:
-        row[LET_GO] = fade_time(norm(get3(row, SHIFT_A)), FADE_MPS, next_s, ease_s)
+        foot.let_go_s = fade_time(norm(get3(foot.ankle_shift)), FADE_MPS, next_s, ease_s)
 
 
 @kernel
-def ease_ground_level(row: FloatArray, level: float, next_s: float, ease_s: float, dt: float) -> None:
-    """Ease the ground under a foot in the air to that of its coming plant."""
-    if row[ALIVE] == 0.0:
-        row[LEVEL] = level
+def place_foot(foot: FootState, frame: FootFrame, f: Vector) -> Vector:
+    """Where the ankle [m] shall be: at its plant, on the sphere round a planted toe, or on its eased way.
+
+    Ease-in and ease-out of the corrections are those of [Glardon2005]_ Eq. 2.6 and 2.7, see ``ease_cubic``.
+    """
+    ankle, toe, ease_s, dt = frame.ankle, frame.toe, frame.ease_s, frame.dt
+    toe_first = frame.toe_s < frame.ankle_s and frame.toe_s <= ease_s
+    # The ground under a foot in the air eases to that of its coming plant.
+    level = frame.toe_edit[1] if toe_first else frame.ankle_edit[1]
+    next_s = min(frame.ankle_s, frame.toe_s)
+    if not foot.is_alive:
+        foot.level = level
     elif 0.0 < next_s <= ease_s:
-        row[LEVEL], row[LEVEL + 1] = ease_cubic(row[LEVEL], row[LEVEL + 1], level, next_s + dt, dt)
-
-
-@kernel
-def tiptoe_rise(rise: float, whole: float) -> float:
-    """How far [m] a held toe goes up with its raw one: hardly near the ground, all the way from ``whole`` on."""
-    x = min(1.0, max(0.0, rise / whole))
-    return max(0.0, rise) * x * x * (3.0 - 2.0 * x)
-
-
-@kernel
-def place_foot(
-    row: FloatArray, ankle: Vector, toe: Vector, f: Vector, W_ankle: Quaternion, ankle_down: bool, toe_down: bool,
-    ankle_s: float, toe_s: float, land_a: Vector, land_t: Vector, shift_a: Vector, shift_t: Vector, ease_s: float,
-    floor_y: float, dt: float,
-) -> Vector:  # fmt: skip
-    """Where the ankle [m] shall be: at its plant, on the sphere round a planted toe, or on its eased way."""
-    toe_first = toe_s < ankle_s and toe_s <= ease_s
-    ease_ground_level(row, shift_t[1] if toe_first else shift_a[1], min(ankle_s, toe_s), ease_s, dt)
-    ground = floor_y + row[LEVEL]
-    low_a, low_t = ground + row[REST_A] + heel_lift(row, W_ankle), ground + row[REST_T]
-    if ankle_down or toe_down:
-        row[RISE], row[RISE + 1] = ease_cubic(row[RISE], row[RISE + 1], 0.0, row[SINK_TIME], dt)
-    if ankle_down:
-        row[GOAL_A + 1] = low_a + row[RISE]
-        placed = get3(row, GOAL_A)
-        if toe_down:
-            set3(row, GOAL_T, add3(placed, f))
-        track_vector(row, SHIFT_A, subtract3(placed, ankle), dt, FASTEST_MPS)
-        track_vector(row, SHIFT_T, subtract3(add3(placed, f), toe), dt, FASTEST_MPS)
+        foot.level, foot.level_rate = ease_cubic(foot.level, foot.level_rate, level, next_s + dt, dt)
+    ground = frame.floor_y + foot.level
+    # A pitched foot stands on its heel, its ankle higher than that of a flat foot.
+    W_ankle = multiply(exp(get3(foot.tilt)), multiply(yaw_rotation(foot.yaw), frame.W_ankle))
+    heel_lift = max(0.0, -rotate(W_ankle, get3(foot.heel))[1] - foot.heel_drop)
+    low_a, low_t = ground + foot.ankle_rest + heel_lift, ground + foot.toe_rest
+    if frame.ankle_down or frame.toe_down:
+        foot.rise, foot.rise_rate = ease_cubic(foot.rise, foot.rise_rate, 0.0, foot.sink_s, dt)
+    if frame.ankle_down:
+        foot.ankle_goal[1] = low_a + foot.rise
+        placed = get3(foot.ankle_goal)
+        if frame.toe_down:
+            set3(foot.toe_goal, add3(placed, f))
+        track_vector(foot.ankle_shift, foot.ankle_shift_rate, subtract3(placed, ankle), dt, FASTEST_MPS)
+        track_vector(foot.toe_shift, foot.toe_shift_rate, subtract3(add3(placed, f), toe), dt, FASTEST_MPS)
         return placed
-    if toe_down:
-        row[GOAL_T + 1] = low_t + row[RISE] + tiptoe_rise(row[TIPTOE], TIPTOE_M * row[SIZE])
-        placed = subtract3(get3(row, GOAL_T), f)
-        track_vector(row, SHIFT_T, subtract3(get3(row, GOAL_T), toe), dt, FASTEST_MPS)
-        track_vector(row, SHIFT_A, subtract3(placed, ankle), dt, FASTEST_MPS)
+    if frame.toe_down:
+        # A held toe goes up with its raw one: hardly near the ground, all the way from the height of a tiptoe on.
+        x = min(1.0, max(0.0, foot.toe_risen / (TIPTOE_M * foot.size)))
+        foot.toe_goal[1] = low_t + foot.rise + max(0.0, foot.toe_risen) * x * x * (3.0 - 2.0 * x)
+        placed = subtract3(get3(foot.toe_goal), f)
+        track_vector(foot.toe_shift, foot.toe_shift_rate, subtract3(get3(foot.toe_goal), toe), dt, FASTEST_MPS)
+        track_vector(foot.ankle_shift, foot.ankle_shift_rate, subtract3(placed, ankle), dt, FASTEST_MPS)
         return placed
     if toe_first:
-        row[RISE] = min(SINK_M * row[SIZE], max(0.0, land_t[1] - low_t))
-        goal = (land_t[0] + shift_t[0], low_t + row[RISE], land_t[2] + shift_t[2])
-        set3(row, GOAL_T, goal)
-        shift = ease_vector(row, SHIFT_T, subtract3(goal, land_t), toe_s + dt, dt)
+        # Ease-in of a toe that lands before its ankle
+        landing, edit = frame.toe_landing, frame.toe_edit
+        foot.rise = min(SINK_M * foot.size, max(0.0, landing[1] - low_t))
+        goal = (landing[0] + edit[0], low_t + foot.rise, landing[2] + edit[2])
+        set3(foot.toe_goal, goal)
+        shift = ease_vector(foot.toe_shift, foot.toe_shift_rate, subtract3(goal, landing), frame.toe_s + dt, dt)
         placed = subtract3(add3(toe, shift), f)
-        track_vector(row, SHIFT_A, subtract3(placed, ankle), dt, FASTEST_MPS)
+        track_vector(foot.ankle_shift, foot.ankle_shift_rate, subtract3(placed, ankle), dt, FASTEST_MPS)
     else:
-        if row[ANKLE_HELD] + row[TOE_HELD] > 0.0:
-            for c in range(6):
-                row[SHIFT_A + c] = row[FINAL + c]
-        wanted, remaining = (0.0, 0.0, 0.0), row[LET_GO]
-        if ankle_s <= ease_s:
-            row[RISE] = min(SINK_M * row[SIZE], max(0.0, land_a[1] - low_a))
-            goal = (land_a[0] + shift_a[0], low_a + row[RISE], land_a[2] + shift_a[2])
-            set3(row, GOAL_A, goal)
-            wanted, remaining = subtract3(goal, land_a), ankle_s + dt
-        placed = add3(ankle, ease_vector(row, SHIFT_A, wanted, remaining, dt))
-        track_vector(row, SHIFT_T, subtract3(add3(placed, f), toe), dt, FASTEST_MPS)
+        # An ankle that was held leaves from where it was posed: a leg that did not reach had another shift.
+        if foot.ankle_held or foot.toe_held:
+            set3(foot.ankle_shift, get3(foot.posed_shift))
+            set3(foot.ankle_shift_rate, get3(foot.posed_shift_rate))
+        # Ease-out to no shift; ease-in to that of the landing once it is near
+        wanted, remaining = (0.0, 0.0, 0.0), foot.let_go_s
+        if frame.ankle_s <= ease_s:
+            landing, edit = frame.ankle_landing, frame.ankle_edit
+            foot.rise = min(SINK_M * foot.size, max(0.0, landing[1] - low_a))
+            goal = (landing[0] + edit[0], low_a + foot.rise, landing[2] + edit[2])
+            set3(foot.ankle_goal, goal)
+            wanted, remaining = subtract3(goal, landing), frame.ankle_s + dt
+        placed = add3(ankle, ease_vector(foot.ankle_shift, foot.ankle_shift_rate, wanted, remaining, dt))
+        track_vector(foot.toe_shift, foot.toe_shift_rate, subtract3(add3(placed, f), toe), dt, FASTEST_MPS)
     return placed[0], max(placed[1], low_a), placed[2]
 
 
 @kernel
-def raise_toe_above_floor(f: Vector, ankle_y: float, lowest_y: float) -> Vector:
-    """Foot vector, raised if its toe would be under the floor."""
-    if ankle_y + f[1] >= lowest_y:
-        return f
-    length = norm(f)
-    rise = min(length, max(-length, lowest_y - ankle_y))
-    along = unit((f[0], 0.0, f[2]))
-    flat = sqrt(length * length - rise * rise)
-    return flat * along[0], rise, flat * along[2]
-
-
-@kernel
-def is_down(row: FloatArray, wanted: bool, barred: int) -> bool:
-    """Whether an effector is to be held: wanted, and not let go before its time."""
-    if not wanted:
-        row[barred] = 0.0
-    return wanted and row[barred] == 0.0
-
-
-@kernel
-def roll_in_time(row: FloatArray, rise: float) -> float:
+def roll_in_time(foot: FootState, rise: float) -> float:
     """Time [s] in which a foot rolls down after its toe touched: none if it lands flat, as in a run.
 
     ``rise`` [m] is how far the raw toe is above the ankle then.
     """
-    open_m = rise - (row[REST_T] - row[REST_A])
-    return ROLL_IN_S * min(1.0, max(0.0, open_m / (ROLL_IN_M * row[SIZE])))
-
-
-@kernel
-def is_rolling(row: FloatArray, ankle_down: bool, toe_down: bool, roll_s: float, dt: float) -> bool:
-    """Whether a foot that stands on its heel still rolls down onto its toe."""
-    if not toe_down:
-        row[WAIT] = roll_s
-    elif row[ALIVE] == 0.0 or row[TOE_HELD] > 0.0 or not ankle_down:
-        row[WAIT] = 0.0
-    else:
-        row[WAIT] = max(0.0, row[WAIT] - dt)
-    return toe_down and row[WAIT] > 1e-9
+    open_m = rise - (foot.toe_rest - foot.ankle_rest)
+    return ROLL_IN_S * min(1.0, max(0.0, open_m / (ROLL_IN_M * foot.size)))

@@ -1,37 +1,17 @@
-"""Arrays of the foot-plant kernel: legs, options, and the columns of its state.
+"""Arrays of the foot-plant kernel: legs, what a frame foresees, and the state with one record for each foot.
 
 One set of plain arrays serves any number of characters with the same body.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple, get_args, get_type_hints
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from marey.base import FloatArray, InputError, IntArray, frozen
+from marey.base import BoolArray, FloatArray, InputError, IntArray, frozen
 from marey.skeleton import RoleMap, Skeleton, foot_points, role_map, t_pose
-
-# columns of a foot's row of the memory
-ALIVE, ANKLE_HELD, TOE_HELD, ANKLE_BARRED, TOE_BARRED = 0, 1, 2, 3, 4
-LET_GO, TURN_BACK, SETTLE = 5, 6, 7  # [s] left of easing out the shift, the turn, and of settling after a surprise
-YAW, TILT, SHIFT_A, GOAL_A, GOAL_T, SHIFT_T = 8, 10, 16, 22, 25, 28  # rates of those eased stand behind them
-HEADING, ANKLE_AHEAD, TOE_AHEAD, RAW = 34, 35, 36, 37  # RAW: raw rotation of the ankle one frame ago
-RISE, TARGET, TURN = 41, 43, 46  # TARGET, TURN: what the legs are posed with in this frame
-LEVEL = 51  # [m] of the ground under this foot, over the floor, and its rate
-LOWEST_A, LOWEST_T = 55, 101  # [m] lowest height that the raw path of a held ankle, toe has had
-SINK_TIME, WAIT = (
-    53,
-    54,
-)  # [s] left until a landed effector is all the way down, and until a foot has rolled onto its toe
-NEED = 50  # [m] how far the hip is too high
-FINAL = 102  # [m] shift of the ankle as posed, and its rate
-RISEN, TIPTOE = 108, 109  # [m] how far the raw heel of a held ankle has risen; and the raw toe
-LEAST = 110  # [m] least distance over the ground that a held toe has had from its raw one
-REST_A, REST_T, SIZE = 112, 113, 114  # [m] rest heights of ankle and toe, and the size of the character
-FLAT, LATERAL, HEEL, HEEL_DROP = 115, 117, 120, 123  # as in Legs, lengths in the character's size; FLAT: left, ahead
-ROOT_DROP = 0  # of the body's row: how far the root is lowered [m], and its rate
 
 SETTLE_S = 0.06  # [s] a plant that nobody announced settles in this time
 SINK_S = 0.08  # [s] a foot that lands above its rest height comes down in this time
@@ -64,14 +44,20 @@ MARGIN_RAD = 0.05  # [rad] over which a heel that must rise takes over from one 
 FORCED_RAD = 0.35  # [rad] a heel that must rise this much more than it would has stayed behind: its toe is let go
 STEEP_RAD = 1.4  # [rad] a foot stands on its toe no steeper than this
 
-
 FEET: Final = ("right", "left")
 EFFECTOR_POINTS: Final = ("right_heel", "right_toe", "left_heel", "left_toe")
 """What the four effectors, right ankle, right toe, left ankle, left toe, are called in a contact track."""
-STATE_SHAPE: Final = (3, 124)  # right foot, left foot, body
-GOAL_COLUMNS: Final = (22, 25)  # first columns of the ankle's and the toe's goal in a foot's row of the memory
+LEG_SOLVERS: Final = ("analytic", "priority")
 PLANT_EASE_S: Final = 0.20  # [s] longest ease-in or ease-out (Appendix B)
 NO_PLANT_S: Final = 1e3  # [s] no plant is coming
+
+HIP, KNEE, ANKLE, TOE = 0, 1, 2, 3  # joints of a leg, in `LegArrays.joints` and in the frames of a `FootState`
+
+Vector2 = Annotated[FloatArray, 2]
+Vector3 = Annotated[FloatArray, 3]
+Vector4 = Annotated[FloatArray, 4]
+Points = Annotated[FloatArray, (4, 3)]
+Rotations = Annotated[FloatArray, (4, 4)]
 
 
 class LegArrays(NamedTuple):
@@ -91,11 +77,107 @@ class LegArrays(NamedTuple):
 
 
 class PlantOptions(NamedTuple):
-    """How feet are planted; one may serve many characters."""
+    """How the feet of one character are planted."""
 
+    ease_s: float = PLANT_EASE_S  # [s] longest ease-in or ease-out
+    floor_y: float = 0.0  # [m] height of the floor
+    scale: float = 1.0  # [-] size of the character over that of the legs' skeleton
+
+
+class PlantForecast(NamedTuple):
+    """What a frame of raw motion knows of its plants; effectors are right ankle, right toe, left ankle, left toe."""
+
+    planted: BoolArray  # (4,) which effectors are to be held now
+    until_s: FloatArray  # (4,) [s] until the next plant of each effector starts; large if none is known
+    landing: FloatArray  # (4, 3) [m] raw positions in world that the effectors will have when those plants start
     shift: FloatArray  # (4, 3) [m] added to where each effector would land; y is the ground there, over the floor
     toe_in: FloatArray  # (2,) [rad] yaw added to each landing foot, positive to the left
-    ease_s: float  # [s] longest ease-in or ease-out
+
+
+class FootState:
+    """Record of one foot that the kernel keeps from frame to frame; numpy's record has the same fields.
+
+    A correction that eases has its rate beside it. Frames of the leg are those of the raw motion in this frame.
+    """
+
+    is_alive: bool  # a frame has been seen
+    ankle_held: bool
+    toe_held: bool
+    ankle_barred: bool  # let go before the end of its plant
+    toe_barred: bool
+    let_go_s: float  # [s] left of easing out the shift
+    turn_back_s: float  # [s] left of easing out the turn
+    settle_s: float  # [s] left of settling after a plant that nobody announced
+    sink_s: float  # [s] left until a landed effector is all the way down
+    wait_s: float  # [s] left until a foot has rolled onto its toe
+    yaw: float  # [rad] of the correction
+    yaw_rate: float
+    tilt: Vector3  # [rad] rotation vector of the correction
+    tilt_rate: Vector3
+    ankle_shift: Vector3  # [m] of the correction
+    ankle_shift_rate: Vector3
+    toe_shift: Vector3  # [m]
+    toe_shift_rate: Vector3
+    posed_shift: Vector3  # [m] of the ankle as it was posed
+    posed_shift_rate: Vector3
+    ankle_goal: Vector3  # [m] where it is held, is about to land, or was held last
+    toe_goal: Vector3  # [m]
+    heading: float  # [rad] of the foot
+    ankle_ahead_s: float  # [s] to the next plant, one frame ago
+    toe_ahead_s: float
+    raw_rotation: Vector4  # of the raw ankle one frame ago
+    rise: float  # [m] over its rest height of an effector that comes down
+    rise_rate: float
+    target: Vector3  # [m] what the leg is posed with in this frame: the ankle ...
+    turn: Vector4  # ... and the turn of the foot against the raw one
+    needed_drop: float  # [m] how far the hip is too high
+    level: float  # [m] of the ground under this foot, over the floor
+    level_rate: float
+    ankle_lowest: float  # [m] lowest height that the raw path of a held ankle has had
+    toe_lowest: float  # [m]
+    heel_risen: float  # [m] how far the raw heel of a held ankle has risen
+    toe_risen: float  # [m] how far the raw toe of a held toe has risen
+    least_lag: float  # [m] least distance over the ground that a held toe has had from its raw one
+    toe_bend: float  # [rad] of toes that would pierce the floor
+    ankle_rest: float  # [m] rest height, in the character's size, as all below
+    toe_rest: float  # [m]
+    size: float  # [-] of the character
+    flat: Vector2  # direction of a flat foot: left, ahead
+    lateral: Vector3
+    heel: Vector3  # [m]
+    heel_drop: float  # [m]
+    origin: Points  # [m] of hip, knee, ankle and toe
+    above: Rotations  # world rotation of the parent of each
+    world: Rotations  # world rotation of each
+
+
+def _record_type(kind: type[Any]) -> np.dtype[np.void]:
+    """Return numpy's record with the annotated fields of a class."""
+    scalars = {bool: np.bool_, float: np.float64}
+    fields: list[Any] = []
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        shape = get_args(hint)[-1] if hint not in scalars else ()
+        fields.append((name, scalars.get(hint, np.float64), shape))
+    return np.dtype(fields, align=True)
+
+
+FOOT_RECORD: Final = _record_type(FootState)
+
+
+class PlantState(NamedTuple):
+    """What the kernel remembers of a character: zeros before the first frame."""
+
+    feet: NDArray[np.void]  # (2,) records of `FootState`, right first
+    root_drop: FloatArray  # (2,) [m] how far the root is lowered, and its rate
+
+    def copy(self) -> PlantState:
+        """Return an independent copy."""
+        return PlantState(self.feet.copy(), self.root_drop.copy())
+
+    def goals(self) -> FloatArray:
+        """Where the effectors ``(..., 4, 3)`` [m] are held, or are about to land, or were held last."""
+        pairs = np.stack([self.feet["ankle_goal"], self.feet["toe_goal"]], axis=-2)
+        return pairs.reshape(*pairs.shape[:-3], 4, 3)
 
 
 def make_leg_arrays(
@@ -120,6 +202,7 @@ def make_leg_arrays(
     bones = np.linalg.norm(np.diff(p[joints], axis=1), axis=-1)
     if bones.min() < 1e-6:
         raise InputError("a bone of a leg has no length", "Foot plants need thigh, shank and foot")
+    # Heights of ankles and toes over the soles of a body that stands
     points = foot_points(skeleton, roles)
     sole = {name: points.offsets[k] for k, name in enumerate(points.names)}
     floor = np.array([(p[ball] + R[ball] @ sole[f"{s}_ball"])[1] for s, ball in zip(FEET, joints[:, 3], strict=True)])
@@ -140,17 +223,6 @@ def make_leg_arrays(
     )
 
 
-def make_plant_options(*, ease_s: float = PLANT_EASE_S, toe_in_rad: float = 0.0) -> PlantOptions:
-    """Options without shifts; ``toe_in_rad`` turns both feet inwards (a pigeon toe, [Glardon2005]_ §III.2.5)."""
-    return PlantOptions(np.zeros((4, 3)), np.array([toe_in_rad, -toe_in_rad]), float(ease_s))
-
-
-def allocate_plant_state(*batch: int) -> FloatArray:
-    """Memory ``(*batch, 3, S)`` of the kernel for characters that start: zeros."""
-    return np.zeros((*batch, *STATE_SHAPE))
-
-
-def read_plant_goals(state: FloatArray) -> FloatArray:
-    """Where the effectors ``(..., 4, 3)`` [m] are held, or are about to land, or were held last."""
-    columns = [slice(c, c + 3) for c in GOAL_COLUMNS]
-    return np.stack([state[..., foot, column] for foot in range(2) for column in columns], axis=-2)
+def allocate_plant_state(*batch: int) -> PlantState:
+    """State of characters that start, ``batch`` first in its arrays."""
+    return PlantState(np.zeros((*batch, 2), dtype=FOOT_RECORD), np.zeros((*batch, 2)))

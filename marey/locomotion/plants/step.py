@@ -3,236 +3,325 @@
 Each foot is an ankle and a direction to its toe. Both are the raw ones plus a correction that is state: a shift of the
 ankle, a yaw, and a tilt of the foot. While a foot is held the correction is whatever keeps it in place; otherwise it
 eases, to nothing or to what the coming plant needs. As the correction is state, raw motion may change at any time.
+
+Where a leg does not reach, the root comes down a little, then the heel rises, then the plant ends.
 """
 
 from __future__ import annotations
 
+from math import atan2, sqrt
+
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, IntArray, kernel
-from marey.dynamics.spatial import add3, row3, subtract3
-from marey.lie.kernels import Vector, exp, multiply, rotate
+from marey.base import FloatArray, IntArray, kernel
+from marey.dynamics.spatial import add3, row3, scale3, subtract3
+from marey.lie.kernels import Vector, log, quaternion_at, rotate
+from marey.locomotion.plants.easing import track_vector
 from marey.locomotion.plants.leg import (
-    ORIGIN,
-    WORLD,
     bend_toes,
     get3,
     get4,
+    heel_rise_angle,
     leg_extension,
     norm,
     pose_leg,
+    set3,
+    shortest_rotation,
+    unit,
     write_leg_frames,
     yaw_rotation,
 )
 from marey.locomotion.plants.placement import (
+    FootFrame,
     begin_plants,
-    is_down,
-    is_rolling,
     orient_foot,
     place_foot,
-    raise_toe_above_floor,
     roll_in_time,
     start_easing_out,
     store_foot_target,
     write_foot_measures,
 )
-from marey.locomotion.plants.reach import allow_replant, hip_excess, lower_root, release_by_height, release_by_reach
 from marey.locomotion.plants.state import (
-    ALIVE,
-    ANKLE_AHEAD,
-    ANKLE_BARRED,
-    ANKLE_HELD,
+    ANKLE,
+    CLOSE_M,
+    DROP_MPS,
     DROP_PART,
-    GOAL_T,
+    FASTEST_MPS,
+    FORCED_RAD,
+    HALF_LIFE_S,
+    HEEL_M,
+    HIP,
+    LAG_M,
     LEAVE_M,
-    LET_GO,
-    LEVEL,
-    LOWEST_A,
-    LOWEST_T,
-    NEED,
-    REST_T,
-    RISEN,
+    LOST_M,
+    MARGIN_RAD,
+    ROLL_S,
     SEEN_M,
     SEEN_S,
-    SETTLE,
     SETTLE_S,
-    SHIFT_A,
     SHOWN_M,
-    SINK_TIME,
-    SIZE,
-    TARGET,
-    TILT,
-    TOE_AHEAD,
-    TOE_BARRED,
-    TOE_HELD,
-    TURN,
-    TURN_BACK,
+    STEEP_RAD,
+    TOE,
+    TOE_M,
+    TWIST_RAD,
     UNSEEN_M,
-    WAIT,
-    YAW,
+    FootState,
     LegArrays,
+    PlantForecast,
     PlantOptions,
+    PlantState,
 )
 
 
 @kernel
-def update_foot(
-    row: FloatArray, foot: int, dt: float, planted: BoolArray, until_s: FloatArray, landing: FloatArray,
-    options: PlantOptions, floor_y: float,
-) -> None:  # fmt: skip
-    """Update the memory of one foot: target of its ankle, turn of the foot, and what the hip lacks to reach."""
-    a, t = 2 * foot, 2 * foot + 1
-    p_ankle, p_toe, W_ankle = get3(row, ORIGIN + 22), get3(row, ORIGIN + 33), get4(row, WORLD + 22)
-    if row[ALIVE] == 0.0:
-        row[LOWEST_A], row[LOWEST_T] = UNSEEN_M, UNSEEN_M
-    allow_replant(row)
-    release_by_height(row, floor_y)
-    ankle_down, toe_down = is_down(row, planted[a], ANKLE_BARRED), is_down(row, planted[t], TOE_BARRED)
-    land_a, land_t = row3(landing, a), row3(landing, t)
-    rise = (p_toe[1] if planted[t] else land_t[1]) - (p_ankle[1] if ankle_down else land_a[1])
-    roll_s = roll_in_time(row, rise)
-    rolling = is_rolling(row, ankle_down, toe_down, roll_s, dt)
+def release_by_height(foot: FootState, floor_y: float) -> None:
+    """Let go of a heel, or of a toe that stands alone, whose raw one has left; a toe that lags behind leaves sooner."""
+    ground = floor_y + foot.level
+    ankle_y, toe_y = foot.origin[ANKLE, 1], foot.origin[TOE, 1]
+    # How far the raw path of a held effector is over its rest height, or over its lowest point if that is more
+    foot.ankle_lowest = min(foot.ankle_lowest, ankle_y) if foot.ankle_held else UNSEEN_M
+    foot.heel_risen = ankle_y - max(foot.ankle_lowest, ground + foot.ankle_rest) if foot.ankle_held else 0.0
+    foot.toe_lowest = min(foot.toe_lowest, toe_y) if foot.toe_held else UNSEEN_M
+    foot.toe_risen = toe_y - max(foot.toe_lowest, ground + foot.toe_rest) if foot.toe_held else 0.0
+    if foot.toe_held and foot.heel_risen > HEEL_M * foot.size:
+        foot.ankle_barred = True
+    shift = foot.toe_shift
+    lag = sqrt(shift[0] * shift[0] + shift[2] * shift[2])
+    foot.least_lag = min(foot.least_lag, lag) if foot.toe_held else UNSEEN_M
+    highest = LEAVE_M if lag - foot.least_lag > LAG_M * foot.size else TOE_M
+    if not foot.ankle_held and foot.toe_risen > highest * foot.size:
+        foot.toe_barred = True
+
+
+@kernel
+def hip_excess(hip: Vector, target: Vector, reach: float) -> float:
+    """How much lower [m] a hip must be for a target to be within reach."""
+    dx, dz = hip[0] - target[0], hip[2] - target[2]
+    height = sqrt(max(reach * reach - dx * dx - dz * dz, 0.0))
+    return max(0.0, hip[1] - target[1] - height)
+
+
+@kernel
+def update_foot(foot: FootState, side: int, dt: float, forecast: PlantForecast, options: PlantOptions) -> None:
+    """Update the state of one foot: target of its ankle, turn of the foot, and what the hip lacks to reach."""
+    a, t = 2 * side, 2 * side + 1
+    p_ankle, p_toe = row3(foot.origin, ANKLE), row3(foot.origin, TOE)
+    if not foot.is_alive:
+        foot.ankle_lowest, foot.toe_lowest = UNSEEN_M, UNSEEN_M
+    # A foot that was let go as a whole may stand again once its correction has faded.
+    in_air = not foot.ankle_held and not foot.toe_held
+    if in_air and foot.ankle_barred and foot.toe_barred and foot.let_go_s <= 0.0:
+        foot.ankle_barred, foot.toe_barred = False, False
+    release_by_height(foot, options.floor_y)
+    # What is held: wanted, and not let go before its time
+    foot.ankle_barred = foot.ankle_barred and forecast.planted[a]
+    foot.toe_barred = foot.toe_barred and forecast.planted[t]
+    ankle_down = forecast.planted[a] and not foot.ankle_barred
+    toe_down = forecast.planted[t] and not foot.toe_barred
+    land_a, land_t = row3(forecast.landing, a), row3(forecast.landing, t)
+    # A foot that stands on its heel still rolls down onto its toe, which is held afterwards.
+    rise = (p_toe[1] if forecast.planted[t] else land_t[1]) - (p_ankle[1] if ankle_down else land_a[1])
+    roll_s = roll_in_time(foot, rise)
+    if not toe_down:
+        foot.wait_s = roll_s
+    elif not foot.is_alive or foot.toe_held or not ankle_down:
+        foot.wait_s = 0.0
+    else:
+        foot.wait_s = max(0.0, foot.wait_s - dt)
+    rolling = toe_down and foot.wait_s > 1e-9
     toe_down = toe_down and not rolling
-    held = ankle_down or toe_down
-    ankle_s = 0.0 if ankle_down else until_s[a]
-    toe_s = 0.0 if toe_down else row[WAIT] if rolling else until_s[t]
+    ankle_s = 0.0 if ankle_down else forecast.until_s[a]
+    toe_s = 0.0 if toe_down else foot.wait_s if rolling else forecast.until_s[t]
     if not toe_down and not rolling and toe_s >= ankle_s:
         toe_s += roll_s
-    start_easing_out(row, ankle_down, toe_down, min(until_s[a], until_s[t]), options.ease_s)
-    f0 = subtract3(p_toe, p_ankle)
-    flat_s = max(max(ankle_s, toe_s), row[SETTLE] if held else 0.0)
-    shift_a, shift_t = row3(options.shift, a), row3(options.shift, t)
-    f = orient_foot(row, f0, W_ankle, held, min(ankle_s, toe_s), flat_s, rise, options.toe_in[foot], options.ease_s, dt)
-    now = add3(p_ankle, get3(row, SHIFT_A))
-    begin_plants(row, ankle_down, toe_down, now, f, shift_a, shift_t, floor_y, dt)
-    turned = multiply(exp(get3(row, TILT)), multiply(yaw_rotation(row[YAW]), W_ankle))
-    target = place_foot(row, p_ankle, p_toe, f, turned, ankle_down, toe_down, ankle_s, toe_s, land_a, land_t, shift_a,
-                        shift_t, options.ease_s, floor_y, dt)  # fmt: skip
-    if not toe_down:
-        f = raise_toe_above_floor(f, target[1], floor_y + row[LEVEL] + row[REST_T])
-    store_foot_target(row, target, f, f0)
-    update_needed_reach(row, ankle_down, toe_down, min(ankle_s, toe_s))
-    store_foot_history(row, ankle_down, toe_down, until_s[a], until_s[t], dt)
-
-
-@kernel
-def update_needed_reach(row: FloatArray, ankle_down: bool, toe_down: bool, first_s: float) -> None:
-    """Tell how far the hip is too high, as far as the root shall be lowered for it."""
-    reach, soft, _ = leg_extension(row)
-    weight = 1.0 - row[SETTLE] / SETTLE_S
-    if toe_down:  # the more the raw heel has risen, the more the heel rises instead
-        left = 1.0 - row[RISEN] / (LEAVE_M * row[SIZE])
+    start_easing_out(foot, ankle_down, toe_down, min(forecast.until_s[a], forecast.until_s[t]), options.ease_s)
+    frame = FootFrame(
+        p_ankle, p_toe, quaternion_at(foot.world, ANKLE), ankle_down, toe_down, ankle_s, toe_s, land_a, land_t,
+        row3(forecast.shift, a), row3(forecast.shift, t), options.ease_s, options.floor_y, dt,
+    )  # fmt: skip
+    f = orient_foot(foot, frame, rise, forecast.toe_in[side])
+    begin_plants(foot, frame, f)
+    target = place_foot(foot, frame, f)
+    lowest_y = options.floor_y + foot.level + foot.toe_rest
+    if not toe_down and target[1] + f[1] < lowest_y:
+        # A toe in the air that would be under the floor is raised to it.
+        length = norm(f)
+        up = min(length, max(-length, lowest_y - target[1]))
+        along = unit((f[0], 0.0, f[2]))
+        flat = sqrt(length * length - up * up)
+        f = (flat * along[0], up, flat * along[2])
+    store_foot_target(foot, target, f, subtract3(p_toe, p_ankle))
+    # How far the hip is too high, as far as the root shall be lowered for this foot
+    reach, soft, _ = leg_extension(foot)
+    weight = 1.0 - foot.settle_s / SETTLE_S
+    if toe_down:
+        # The more the raw heel has risen, the more the heel rises instead.
+        left = 1.0 - foot.heel_risen / (LEAVE_M * foot.size)
         weight *= min(1.0, max(0.0, 1.5 * left)) if ankle_down else 0.0
     elif not ankle_down:
-        early = min(1.0, first_s / SEEN_S)
+        early = min(1.0, min(ankle_s, toe_s) / SEEN_S)
         weight = 1.0 - early * early * (3.0 - 2.0 * early)
-    row[NEED] = weight * hip_excess(get3(row, ORIGIN), get3(row, TARGET), soft * reach)
+    foot.needed_drop = weight * hip_excess(row3(foot.origin, HIP), get3(foot.target), soft * reach)
+    # What the next frame has to know of this one
+    foot.is_alive, foot.ankle_held, foot.toe_held = True, ankle_down, toe_down
+    foot.ankle_ahead_s, foot.toe_ahead_s = forecast.until_s[a], forecast.until_s[t]
+    foot.let_go_s = max(0.0, foot.let_go_s - dt)
+    foot.turn_back_s = max(0.0, foot.turn_back_s - dt)
+    foot.settle_s = max(0.0, foot.settle_s - dt)
+    foot.sink_s = max(0.0, foot.sink_s - dt)
 
 
 @kernel
-def store_foot_history(
-    row: FloatArray, ankle_down: bool, toe_down: bool, ankle_s: float, toe_s: float, dt: float
-) -> None:
-    """Keep what the next frame has to know of this one."""
-    row[ALIVE] = 1.0
-    row[ANKLE_HELD], row[TOE_HELD] = 1.0 if ankle_down else 0.0, 1.0 if toe_down else 0.0
-    row[ANKLE_AHEAD], row[TOE_AHEAD] = ankle_s, toe_s
-    row[LET_GO] = max(0.0, row[LET_GO] - dt)
-    row[TURN_BACK] = max(0.0, row[TURN_BACK] - dt)
-    row[SETTLE] = max(0.0, row[SETTLE] - dt)
-    row[SINK_TIME] = max(0.0, row[SINK_TIME] - dt)
+def lower_root(root_drop: FloatArray, needed: float, most: float, dt: float) -> float:
+    """How far the root is lowered [m]: critically damped towards what is needed, never less, at most ``most``."""
+    needed = min(needed, most)
+    omega = 1.678 / HALF_LIFE_S  # a critically damped step is half done after 1.678 / omega
+    away, rate = root_drop[0] - needed, root_drop[1]
+    j = rate + omega * away
+    fade = 2.718281828459045 ** (-omega * dt)
+    drop = needed + (away + j * dt) * fade
+    root_drop[1] = (rate - j * omega * dt) * fade
+    if drop < needed:
+        drop = needed
+        root_drop[1] = max(root_drop[1], 0.0)
+    drop = min(most, min(drop, root_drop[0] + DROP_MPS * dt))
+    root_drop[0] = drop
+    return drop
+
+
+@kernel
+def raise_heel(foot: FootState, hip: Vector, reach: float) -> float:
+    """Let a foot on its toe roll so far that its ankle is within reach; keeps the turn, returns how far [rad]."""
+    target, toe = get3(foot.target), get3(foot.toe_goal)
+    f0 = subtract3(row3(foot.origin, TOE), row3(foot.origin, ANKLE))
+    f = subtract3(toe, target)
+    length = norm(f)
+    ahead = unit((f[0], 0.0, f[2]))
+    angle = atan2(-f[1], sqrt(f[0] * f[0] + f[2] * f[2]))
+    needed = min(STEEP_RAD, heel_rise_angle(hip, toe, ahead, length, reach))
+    gap = angle - needed
+    if gap >= MARGIN_RAD:
+        return 0.0
+    # A parabola over the margin joins the heel that rises with the one that must.
+    raised = needed + (0.25 * (gap + MARGIN_RAD) ** 2 / MARGIN_RAD if gap > -MARGIN_RAD else 0.0)
+    half = yaw_rotation(min(raised, STEEP_RAD))
+    c, s = half[0] * half[0] - half[2] * half[2], 2.0 * half[0] * half[2]
+    f = (length * c * ahead[0], -length * s, length * c * ahead[2])
+    set3(foot.tilt, log(shortest_rotation(unit(rotate(yaw_rotation(foot.yaw), f0)), unit(f))))
+    store_foot_target(foot, subtract3(toe, f), f, f0)
+    return raised - angle
+
+
+@kernel
+def release_by_reach(foot: FootState, drop: float, dt: float, ease_s: float) -> None:
+    """Let a heel rise that must, and let go of what the leg cannot keep."""
+    reach, soft, _ = leg_extension(foot)
+    hip = row3(foot.origin, HIP)
+    ankle = (foot.origin[ANKLE, 0], foot.origin[ANKLE, 1] + drop, foot.origin[ANKLE, 2])
+    # A flat foot out of reach goes onto its toe, whose heel rises as far as the leg needs.
+    is_flat = foot.toe_held and foot.ankle_held
+    if is_flat and norm(subtract3(get3(foot.target), hip)) > soft * reach + CLOSE_M:
+        foot.ankle_barred, foot.ankle_held, foot.turn_back_s = True, False, ROLL_S
+    on_toe = foot.toe_held and not foot.ankle_held
+    stretched = on_toe and raise_heel(foot, hip, soft * reach) > FORCED_RAD
+    way = subtract3(get3(foot.target), hip)
+    excess = norm(way) - soft * reach
+    if foot.ankle_held and excess > LOST_M:
+        foot.ankle_barred = True
+    if stretched:
+        foot.toe_barred = True
+    # A foot in the air is brought within reach.
+    if not foot.ankle_held and not foot.toe_held and excess > 0.0:
+        set3(foot.target, add3(hip, scale3(soft * reach / norm(way), way)))
+        set3(foot.ankle_shift, subtract3(get3(foot.target), ankle))
+    # A foot that is lost on its toe, or twisted, is let go as a whole.
+    twisted = abs(foot.yaw) > TWIST_RAD and (foot.ankle_held or foot.toe_held)
+    if (on_toe and excess > LOST_M) or twisted:
+        foot.ankle_barred, foot.toe_barred, foot.let_go_s = True, True, ease_s
+    track_vector(foot.posed_shift, foot.posed_shift_rate, subtract3(get3(foot.target), ankle), dt, FASTEST_MPS)
 
 
 @kernel
 def update_feet(
-    dt: float, planted: BoolArray, until_s: FloatArray, landing: FloatArray, options: PlantOptions, floor_y: float,
-    scale: float, legs: LegArrays, state: FloatArray, root_position: FloatArray, rotations: FloatArray,
+    dt: float, forecast: PlantForecast, options: PlantOptions, legs: LegArrays, state: PlantState, root: FloatArray,
+    rotations: FloatArray,
 ) -> None:  # fmt: skip
-    """Update the memory for one frame and lower the root; the legs are not posed yet."""
-    root = (root_position[0], root_position[1], root_position[2])
-    for foot in range(2):
-        write_leg_frames(state[foot], foot, root, rotations, legs, scale)
-        write_foot_measures(state[foot], foot, scale, legs)
-        update_foot(state[foot], foot, dt, planted, until_s, landing, options, floor_y)
-    most = DROP_PART * scale * min(legs.reach[0], legs.reach[1])
-    drop = lower_root(state[2], max(state[0, NEED], state[1, NEED]), most, dt)
-    root_position[1] -= drop
-    for foot in range(2):
+    """Update the state for one frame and lower the root; the legs are not posed yet."""
+    p_root = get3(root)
+    for side in range(2):
+        write_leg_frames(state.feet[side], side, p_root, rotations, legs, options.scale)
+        write_foot_measures(state.feet[side], side, options.scale, legs)
+        update_foot(state.feet[side], side, dt, forecast, options)
+    most = DROP_PART * options.scale * min(legs.reach[0], legs.reach[1])
+    needed = max(state.feet[0].needed_drop, state.feet[1].needed_drop)
+    drop = lower_root(state.root_drop, needed, most, dt)
+    root[1] -= drop
+    for side in range(2):
         for j in range(4):
-            state[foot, ORIGIN + 11 * j + 1] -= drop
-        release_by_reach(state[foot], drop, dt, options.ease_s)
+            state.feet[side].origin[j, 1] -= drop
+        release_by_reach(state.feet[side], drop, dt, options.ease_s)
 
 
 @kernel
-def encode_foot_flags(row: FloatArray, foot: int, ankle: Vector, miss: float) -> int:
+def encode_foot_flags(foot: FootState, side: int, ankle: Vector, miss: float) -> int:
     """Bits of one foot: what is held and where it should be, and whether the ankle missed its target."""
     flags = 0
-    f0 = subtract3(get3(row, ORIGIN + 33), get3(row, ORIGIN + 22))
-    toe = add3(ankle, rotate(get4(row, TURN), f0))
-    if row[ANKLE_HELD] > 0.0 and miss < SHOWN_M:
-        flags |= 1 << (2 * foot)
-    if row[TOE_HELD] > 0.0 and norm(subtract3(toe, get3(row, GOAL_T))) < SHOWN_M:
-        flags |= 2 << (2 * foot)
+    f0 = subtract3(row3(foot.origin, TOE), row3(foot.origin, ANKLE))
+    toe = add3(ankle, rotate(get4(foot.turn), f0))
+    if foot.ankle_held and miss < SHOWN_M:
+        flags |= 1 << (2 * side)
+    if foot.toe_held and norm(subtract3(toe, get3(foot.toe_goal))) < SHOWN_M:
+        flags |= 2 << (2 * side)
     if miss > SEEN_M:
-        flags |= 16 << foot
+        flags |= 16 << side
     return flags
 
 
 @kernel
 def plant_step(
-    dt: float, planted: BoolArray, until_s: FloatArray, landing: FloatArray, options: PlantOptions, floor_y: float,
-    scale: float, legs: LegArrays, state: FloatArray, root_position: FloatArray, rotations: FloatArray,
+    dt: float, forecast: PlantForecast, options: PlantOptions, legs: LegArrays, state: PlantState, root: FloatArray,
+    rotations: FloatArray,
 ) -> int:  # fmt: skip
     """Plant the feet of one character in one frame, in place and without allocating.
 
-    Effectors are right ankle, right toe, left ankle, left toe, as in ``EFFECTORS``.
-
     Args:
         dt: time since the last frame [s].
-        planted: which effectors are to be held now ``(4,)``.
-        until_s: time ``(4,)`` [s] until the next plant of each effector starts; large if none is known.
-        landing: raw positions ``(4, 3)`` [m] in world that the effectors will have when those plants start.
-        options: edits and ease time.
-        floor_y: height of the floor [m].
-        scale: size of the character over that of ``legs``.
+        forecast: what is held now, and what lands where and when.
+        options: ease time, floor and size.
         legs: of the skeleton.
-        state: memory ``(3, S)``, see ``plant_state``; zeros before the first frame.
-        root_position: ``(3,)`` [m] raw root, lowered if a leg does not reach.
+        state: zeros before the first frame.
+        root: ``(3,)`` [m] raw position of the root, lowered if a leg does not reach.
         rotations: ``(J, 4)`` raw local rotations; those of the legs are changed.
 
     Returns:
         Bits 0-3: effector is held. Bits 4, 5: the right, left ankle is farther than 0.5 mm from where it should be.
     """
-    update_feet(dt, planted, until_s, landing, options, floor_y, scale, legs, state, root_position, rotations)
+    update_feet(dt, forecast, options, legs, state, root, rotations)
     flags = 0
-    for foot in range(2):
-        row = state[foot]
-        turn, ground = get4(row, TURN), floor_y + row[LEVEL]
-        ankle, miss = pose_leg(row, foot, get3(row, TARGET), turn, legs, rotations)
-        bend_toes(row, foot, ankle, turn, ground, dt, scale, legs, rotations)
-        flags |= encode_foot_flags(row, foot, ankle, miss)
+    for side in range(2):
+        foot = state.feet[side]
+        ankle, miss = pose_leg(foot, side, get3(foot.target), get4(foot.turn), legs, rotations)
+        bend_toes(foot, side, ankle, options.floor_y + foot.level, dt, legs, rotations)
+        flags |= encode_foot_flags(foot, side, ankle, miss)
     return flags
 
 
 @kernel
-def copy_frame_edits(options: PlantOptions, shifts: FloatArray, toe_in: FloatArray, f: int) -> None:
-    """Copy the edits of frame ``f`` into the options."""
-    for k in range(4):
-        for c in range(3):
-            options.shift[k, c] = shifts[f, k, c]
-    options.toe_in[0], options.toe_in[1] = toe_in[f, 0], toe_in[f, 1]
+def forecast_of_frame(forecasts: PlantForecast, f: int) -> PlantForecast:
+    """Forecast of one frame, or of one character, of many."""
+    return PlantForecast(
+        forecasts.planted[f], forecasts.until_s[f], forecasts.landing[f], forecasts.shift[f], forecasts.toe_in[f]
+    )
 
 
 @kernel
 def plant_clip(
-    dt: float, planted: BoolArray, until_s: FloatArray, landing: FloatArray, shifts: FloatArray, toe_in: FloatArray,
-    options: PlantOptions, floor_y: float, legs: LegArrays, state: FloatArray, roots: FloatArray, rotations: FloatArray,
+    dt: float, forecasts: PlantForecast, options: PlantOptions, legs: LegArrays, state: PlantState, roots: FloatArray,
+    rotations: FloatArray,
 ) -> IntArray:  # fmt: skip
     """Plant the feet of all frames in place; arguments are those of ``plant_step``, frames first; returns flags."""
     flags = np.empty(len(roots), dtype=np.int64)
     for f in range(len(roots)):
-        copy_frame_edits(options, shifts, toe_in, f)
-        flags[f] = plant_step(
-            dt, planted[f], until_s[f], landing[f], options, floor_y, 1.0, legs, state, roots[f], rotations[f]
-        )
+        now = forecast_of_frame(forecasts, f)
+        flags[f] = plant_step(dt, now, options, legs, state, roots[f], rotations[f])
     return flags

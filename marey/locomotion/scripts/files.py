@@ -51,34 +51,26 @@ def parse_script(text: str, *, file: str = "<script>") -> Script:
     version = data.pop("version", SCRIPT_VERSION)
     if version != SCRIPT_VERSION:
         place.fail(f"script version {version}", f"This marey reads version {SCRIPT_VERSION}", "version")
-    rows = _ordered_elements(data, place)
-    timeline = tuple(_read_toml_element(kind, number, row, place) for _, kind, number, row in rows)
-    header = {key: value for key, value in data.items() if key not in _ELEMENT_TYPES}
-    header.setdefault("name", Path(file).stem.strip("<>") or "script")
-    read = {"timeline": timeline, "file": file, "lines": tuple(line for line, *_ in rows)}
-    return _build_script(header, place, read)
-
-
-def _build_script(header: dict[str, Any], place: TomlLocation, read: dict[str, Any]) -> Script:
-    for key in _DERIVED_FIELDS:
-        if key in header:
-            place.at(key).fail(f"unknown key '{key}'", "Write [[action]], [[transition]] and [[jump]]")
-    check_order_with_lines(read["timeline"], place.file, read["lines"])
-    return _read_record(header, Script, place, **read)
-
-
-def _ordered_elements(data: dict[str, Any], place: TomlLocation) -> list[tuple[int, str, int, Any]]:
-    """Line, kind, number and table of every element, in the order of the file: TOML itself forgets it."""
-    rows: list[tuple[int, str, int, Any]] = []
+    # Line, kind, number and table of every element, in the order of the file: TOML itself forgets it.
+    elements: list[tuple[int, str, int, Any]] = []
     for kind in _ELEMENT_TYPES:
         tables = read_tables(data, kind, place)
         lines = [place.lines.get((kind, number, "")) for number in range(len(tables))]
         if None in lines or (kind, len(tables), "") in place.lines:
             place.at(kind).fail(f"the order of '{kind}' on the time line is not clear", f"Write each as [[{kind}]]")
-        rows += [
+        elements += [
             (cast(int, line), kind, number, row) for number, (line, row) in enumerate(zip(lines, tables, strict=True))
         ]
-    return sorted(rows, key=lambda row: row[0])
+    rows = sorted(elements, key=lambda row: row[0])
+    timeline = tuple(_read_toml_element(kind, number, row, place) for _, kind, number, row in rows)
+    header = {key: value for key, value in data.items() if key not in _ELEMENT_TYPES}
+    header.setdefault("name", Path(file).stem.strip("<>") or "script")
+    order = tuple(line for line, *_ in rows)
+    for key in _DERIVED_FIELDS:
+        if key in header:
+            place.at(key).fail(f"unknown key '{key}'", "Write [[action]], [[transition]] and [[jump]]")
+    check_order_with_lines(timeline, file, order)
+    return _read_record(header, Script, place, timeline=timeline, file=file, lines=order)
 
 
 def check_order_with_lines(timeline: tuple[Element, ...], file: str, lines: tuple[int, ...]) -> None:
@@ -106,18 +98,11 @@ def _read_record(table: dict[str, Any], kind: type[Any], place: TomlLocation, **
         return read_record(table, kind, place, **read)
     except FormatError as error:
         named = error.what.split("'")[1] if error.what.startswith("'") else ""
-        found = [key for key in _accepted_spellings(named) if _has_line(place, key)]
+        spellings = [named, *(short for short, long in _SPELLINGS.items() if long == named)]
+        found = [key for key in spellings if key and (place.table, place.number, key) in place.lines]
         if found:
             place.fail(error.what, error.fix, found[0])
         raise
-
-
-def _accepted_spellings(key: str) -> list[str]:
-    return [key, *(short for short, long in _SPELLINGS.items() if long == key)]
-
-
-def _has_line(place: TomlLocation, key: str) -> bool:
-    return bool(key) and (place.table, place.number, key) in place.lines
 
 
 def script_to_toml(script: Script) -> str:
@@ -125,12 +110,8 @@ def script_to_toml(script: Script) -> str:
     rows = [f"version = {SCRIPT_VERSION}", *format_toml_keys(script, leave_out=_DERIVED_FIELDS)]
     names = {kind: name for name, kind in _ELEMENT_TYPES.items()}
     for element in script.timeline:
-        rows += ["", f"[[{names[type(element)]}]]", *_written_keys(element)]
+        rows += ["", f"[[{names[type(element)]}]]", *[row for row in format_toml_keys(element) if row != 'name = ""']]
     return "\n".join(rows) + "\n"
-
-
-def _written_keys(element: Element) -> list[str]:
-    return [row for row in format_toml_keys(element) if row != 'name = ""']
 
 
 def save_script(script: Script, path: str | Path) -> None:
@@ -258,12 +239,25 @@ def _read_xml_element(node: XmlNode, file: str) -> Element:
         if child.tag in _TAGS[node.tag]:
             values[_TAGS[node.tag][child.tag]] = _read_number(child, file)
         elif child.tag == "perso" and node.tag != "transition":
-            _read_style(child, styles, file)
+            # <perso id="2">0.7</perso> is the third style of the model, or `id` is its name.
+            name = child.attributes.get("id", "")
+            if not name or name in styles:
+                _xml_error(
+                    file,
+                    child,
+                    f"<perso> has {'an id given before' if name else 'no id'}",
+                    'Write <perso id="0">1.0</perso>',
+                )
+            weight = _read_number(child, file)
+            if weight < 0.0:
+                _xml_error(file, child, f"style '{name}' has the weight {weight:g}", "Weights are zero or more")
+            styles[name] = weight
         elif node.tag == "jump" and child.tag in ("type", "takeoff"):
             values |= _read_jump_value(child, file)
         else:
             known = (*_TAGS[node.tag], *(("perso",) if node.tag != "transition" else ()))
             _xml_error(file, child, f"unknown tag <{child.tag}> in a <{node.tag}>", f"Known are {', '.join(known)}")
+    # What is left out has no default.
     missing = [tag for tag in _REQUIRED_TAGS[node.tag] if tag not in seen]
     if missing:
         _xml_error(
@@ -272,19 +266,6 @@ def _read_xml_element(node: XmlNode, file: str) -> Element:
     if node.tag == "transition":
         return _build_record(Transition, node, file, **values)
     return _build_record(Action if node.tag == "action" else JumpAction, node, file, style=styles or None, **values)
-
-
-def _read_style(node: XmlNode, styles: dict[str, float], file: str) -> None:
-    """``<perso id="2">0.7</perso>``: the third style of the model, or ``id`` is its name."""
-    name = node.attributes.get("id", "")
-    if not name or name in styles:
-        _xml_error(
-            file, node, f"<perso> has {'an id given before' if name else 'no id'}", 'Write <perso id="0">1.0</perso>'
-        )
-    weight = _read_number(node, file)
-    if weight < 0.0:
-        _xml_error(file, node, f"style '{name}' has the weight {weight:g}", "Weights are zero or more")
-    styles[name] = weight
 
 
 def _read_jump_value(node: XmlNode, file: str) -> dict[str, Any]:

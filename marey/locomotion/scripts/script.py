@@ -17,7 +17,6 @@ from warnings import warn
 import numpy as np
 
 from marey.base import (
-    BoolArray,
     FloatArray,
     FormatError,
     InputError,
@@ -27,10 +26,11 @@ from marey.base import (
     frozen,
 )
 from marey.locomotion.checks import check_number, check_positive, check_weights
-from marey.locomotion.engine.character import MAX_FRAMES, Engine
+from marey.locomotion.engine.character import MAX_FRAMES, Engine, build_clip
 from marey.locomotion.model.locomotion_model import load_model
-from marey.locomotion.plants.schedule import plant_slide_mm
-from marey.motion import Contacts, Motion, contact_positions, find_runs
+from marey.locomotion.plants.clip import plant_slide_mm
+from marey.locomotion.plants.state import EFFECTOR_POINTS
+from marey.motion import Motion, contact_positions, find_runs
 from marey.skeleton import Pose, contact_points
 
 if TYPE_CHECKING:
@@ -213,9 +213,6 @@ def _check_style(style: Mapping[str, float] | None) -> None:
         raise InputError("'style' has no weight above zero", "Give at least one style some weight")
 
 
-CONTACT_POINTS: Final = ("right_heel", "right_toe", "left_heel", "left_toe")  # in the order of EFFECTORS
-
-
 @dataclass(frozen=True, slots=True)
 class ScriptPart:
     """When an element of the time line was played."""
@@ -272,36 +269,6 @@ class ScriptReport:
         )
 
 
-def measure_script(
-    script: Script, motion: Motion, parts: tuple[ScriptPart, ...], warnings: tuple[str, ...]
-) -> ScriptReport:
-    """Measure a motion part by part."""
-    joints = motion.joint_positions()
-    slides = plant_slide_mm(motion)
-    return ScriptReport(
-        name=script.name,
-        seconds=motion.num_frames / motion.rate_hz,
-        num_frames=motion.num_frames,
-        rate_hz=motion.rate_hz,
-        distance_m=_path_length_m(motion, 0, motion.num_frames),
-        slide_mean_mm={
-            name: _masked_mean(slides[:, k], _contact_track(motion, name)) for k, name in enumerate(CONTACT_POINTS)
-        },
-        slide_max_mm={name: float(slides[:, k].max()) for k, name in enumerate(CONTACT_POINTS)},
-        parts=tuple(_measure_part(script, motion, joints, part) for part in parts),
-        warnings=warnings,
-    )
-
-
-def _masked_mean(values: FloatArray, flags: BoolArray) -> float:
-    return float(values[flags].mean()) if flags.any() else 0.0
-
-
-def _contact_track(motion: Motion, name: str) -> BoolArray:
-    assert motion.contacts is not None
-    return motion.contacts.track(name)
-
-
 def _measure_part(script: Script, motion: Motion, joints: FloatArray, part: ScriptPart) -> PartReport:
     element = script.timeline[part.index]
     start, stop = (round(time_s * motion.rate_hz) for time_s in (part.start_s, part.stop_s))
@@ -332,7 +299,10 @@ def _measure_flight(
     """Length and time of the longest flight between two frames, and how far from its place it began."""
     assert motion.contacts is not None
     active = motion.contacts.active
-    leave, land = find_longest_run(np.asarray(~active[start:stop].any(axis=1)))
+    # The longest stretch in which nothing is down; empty if there is none
+    leave, land = max(
+        find_runs(np.asarray(~active[start:stop].any(axis=1))), key=lambda run: run[1] - run[0], default=(0, 0)
+    )
     leave, land = leave + start, land + start
     if land <= leave or leave == 0 or land >= motion.num_frames:
         return {}
@@ -349,12 +319,9 @@ def _measure_flight(
 
 def _sides_down(motion: Motion, frame: int) -> list[str]:
     """Sides whose heel or toe is down."""
-    return sorted({name.split("_", maxsplit=1)[0] for name in CONTACT_POINTS if _contact_track(motion, name)[frame]})
-
-
-def find_longest_run(flags: BoolArray) -> tuple[int, int]:
-    """First index and the one after the last of the longest stretch of true values; equal if there is none."""
-    return max(find_runs(flags), key=lambda run: run[1] - run[0], default=(0, 0))
+    contacts = motion.contacts
+    assert contacts is not None
+    return sorted({name.split("_", maxsplit=1)[0] for name in EFFECTOR_POINTS if contacts.track(name)[frame]})
 
 
 JUMP_LIMIT_S: Final = 60.0  # run-up, jump and return together
@@ -375,7 +342,22 @@ class Performance:
     @property
     def report(self) -> ScriptReport:
         """What was asked and what was measured."""
-        return measure_script(self.script, self.motion, self.parts, self.warnings)
+        script, motion = self.script, self.motion
+        assert motion.contacts is not None
+        joints, slides = motion.joint_positions(), plant_slide_mm(motion)
+        tracks = [motion.contacts.track(name) for name in EFFECTOR_POINTS]
+        means = [float(slides[down, k].mean()) if down.any() else 0.0 for k, down in enumerate(tracks)]
+        return ScriptReport(
+            name=script.name,
+            seconds=motion.num_frames / motion.rate_hz,
+            num_frames=motion.num_frames,
+            rate_hz=motion.rate_hz,
+            distance_m=_path_length_m(motion, 0, motion.num_frames),
+            slide_mean_mm=dict(zip(EFFECTOR_POINTS, means, strict=True)),
+            slide_max_mm={name: float(slides[:, k].max()) for k, name in enumerate(EFFECTOR_POINTS)},
+            parts=tuple(_measure_part(script, motion, joints, part) for part in self.parts),
+            warnings=self.warnings,
+        )
 
 
 def perform_script(script: Script, model: LocomotionModel | None = None) -> Performance:
@@ -386,7 +368,8 @@ def perform_script(script: Script, model: LocomotionModel | None = None) -> Perf
         with player.at(index):
             player.play(index, element)
         player.parts.append(ScriptPart(index, start_s, player.time_s))
-    return Performance(script, player.motion(), tuple(player.parts), (*script.warnings, *player.remarks))
+    motion = build_clip(player.poses, script.rate_hz, np.stack(player.planted), name=script.name)
+    return Performance(script, motion, tuple(player.parts), (*script.warnings, *player.remarks))
 
 
 @dataclass(slots=True, eq=False)
@@ -472,15 +455,15 @@ class _ScriptPlayer:
 
     def style(self, style: Mapping[str, float] | None) -> Mapping[str, float]:
         """Weights by name; numbers, as in the thesis, count the styles of the model from zero."""
-        wanted = style or self.script.style or self.default_style
-        return {self.style_name(name): weight for name, weight in wanted.items()}
-
-    def style_name(self, name: str) -> str:
-        if name not in self.styles and name.isdecimal() and int(name) < len(self.styles):
-            return self.styles[int(name)]
-        if name not in self.styles:
-            raise UnknownNameError("style", name, "this model", self.styles)
-        return name
+        weights: dict[str, float] = {}
+        for name, weight in (style or self.script.style or self.default_style).items():
+            if name in self.styles:
+                weights[name] = weight
+            elif name.isdecimal() and int(name) < len(self.styles):
+                weights[self.styles[int(name)]] = weight
+            else:
+                raise UnknownNameError("style", name, "this model", self.styles)
+        return weights
 
     @contextmanager
     def at(self, index: int) -> Generator[None]:
@@ -492,32 +475,12 @@ class _ScriptPlayer:
             except FormatError:
                 raise
             except MareyError as error:
-                raise _add_location(self.script, index, error) from None
+                # The error with file and line, or the number of the element
+                what = getattr(error, "what", None) or str(error)
+                fix = str(getattr(error, "fix", "")) or "Change this element of the time line"
+                if index < len(self.script.lines):
+                    raise FormatError(what, self.script.file, self.script.lines[index], fix) from None
+                raise InputError(self.script.where(index) + what, fix) from None
         where = self.script.where(index)
         new = dict.fromkeys(f"{where}{w.message}" for w in heard if issubclass(w.category, MareyWarning))
         self.remarks += [text for text in new if text not in self.remarks]
-
-    def motion(self) -> Motion:
-        """All frames as one clip; bones that change with the size travel along."""
-        sizes = np.stack([pose.skeleton.offsets for pose in self.poses])
-        is_same = bool(np.abs(sizes - sizes[0]).max() < SAME_TIME_S)
-        from marey.lie import SO3
-
-        return Motion(
-            self.poses[0].skeleton,
-            self.script.rate_hz,
-            np.stack([pose.root_position for pose in self.poses]),
-            SO3(np.stack([pose.rotations.wxyz for pose in self.poses])),
-            contacts=Contacts(CONTACT_POINTS, np.stack(self.planted)),
-            translations=None if is_same else sizes,
-            name=self.script.name,
-        )
-
-
-def _add_location(script: Script, index: int, error: MareyError) -> MareyError:
-    """The error with file and line, or the number of the element."""
-    what = getattr(error, "what", None) or str(error)
-    fix = str(getattr(error, "fix", "")) or "Change this element of the time line"
-    if index < len(script.lines):
-        return FormatError(what, script.file, script.lines[index], fix)
-    return InputError(script.where(index) + what, fix)

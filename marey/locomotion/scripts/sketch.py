@@ -6,42 +6,59 @@ beside.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError
+from marey.base import FloatArray, InputError
 from marey.blending import balance_motion
-from marey.lie import SO3
-from marey.locomotion.engine.character import CONTACT_NAMES, Engine
+from marey.locomotion.engine.character import Engine, build_clip
 from marey.locomotion.model.locomotion_model import LocomotionModel
-from marey.locomotion.planning.corners import (
-    arrive_with_heading,
-    join_from_heading,
-    max_distance_to_line,
-    round_corners,
-)
 from marey.locomotion.planning.ground_path import (
     COMFORTABLE_CURVES,
     FAST_CURVES,
     GroundPath,
+    arrive_with_heading,
     heading_vector,
+    join_from_heading,
+    max_distance_to_line,
     resample_evenly,
+    round_corners,
 )
 from marey.locomotion.plants.clip import pivot_landing_feet
 from marey.locomotion.steering.decision import find_leap
 from marey.locomotion.steering.guide import HaltGoal, LeapGoal, PathGoal, PathGuide
 from marey.locomotion.steering.obstacles import BODY_RADIUS_M, Obstacle, find_route, shift_path_past
-from marey.motion import Contacts, Motion
-from marey.skeleton import Pose
+from marey.motion import Motion
 from marey.world import Event, River, Sketch, Wall, World
 
-MAX_JUMPED_HEIGHT_M: Final = 0.5  # [m] a taller box is walked round
-RIVER_DEPTH_M: Final = 0.0
 SUPPORTED_EVENTS: Final = ("pass", "jump", "stop")
+
+
+@dataclass(frozen=True, slots=True)
+class SketchWalkSettings:
+    """How a sketch is walked."""
+
+    default_speed_mps: float = 1.3  # [m/s] of a sketch that does not say
+    run_speed_fraction: float = 0.9  # [-] of the fastest walk: whoever is faster runs
+    sway_m: float = 0.08  # [m] the root sways from its line when walking
+    max_corridor_tries: int = 3  # each keeps farther from the walls of the corridor
+    max_duration_s: float = 600.0  # [s] a walk that lasts longer has got stuck
+    stop_s: float = 1.0  # [s] of a stop event that does not say
+    rest_s: float = 0.5  # [s] standing at the goal
+    pass_radius_m: float = 0.5  # [m] how near a pass event is passed, at least
+    straight_before_m: float = 1.2  # [m] of run-up that must be straight
+    straight_rad: float = 0.12  # [rad] a way that bends less is straight
+    max_jumped_height_m: float = 0.5  # [m] a taller box is walked round
+    max_run_up_mps2: float = 1.0  # [m/s²] a sketch asks for its jumps: any run-up that the planner allows is tried
+    standing_jump_m: float = 0.3  # [m] length of a jump for height
+    stop_look_ahead_m: float = 0.3  # [m] stops planned farther off end in creeping
+    stop_braking_factor: float = 1.1  # [-] times an even braking: longer ones end in creeping
+
+
+DEFAULT_SETTINGS: Final = SketchWalkSettings()
 
 
 class Hurdle(NamedTuple):
@@ -52,14 +69,12 @@ class Hurdle(NamedTuple):
     is_jumpable: bool
 
 
-def list_hurdles(world: World) -> list[Hurdle]:
+def list_hurdles(world: World, *, max_jumped_height_m: float = DEFAULT_SETTINGS.max_jumped_height_m) -> list[Hurdle]:
     """Rivers, boxes, walls and tables of a world."""
-    found = [
-        Hurdle(f"river {i + 1}", _strip_obstacle(r, r.width_m, RIVER_DEPTH_M), True) for i, r in enumerate(world.rivers)
-    ]
+    found = [Hurdle(f"river {i + 1}", _strip_obstacle(r, r.width_m, 0.0), True) for i, r in enumerate(world.rivers)]
     for i, box in enumerate(world.boxes):
         shape = Obstacle(box.position, (box.size[1], box.size[0]), box.height_m, float(np.radians(box.heading_deg)))
-        found.append(Hurdle(f"box {i + 1}", shape, box.height_m <= MAX_JUMPED_HEIGHT_M))
+        found.append(Hurdle(f"box {i + 1}", shape, box.height_m <= max_jumped_height_m))
     found += [
         Hurdle(f"wall {i + 1}", _strip_obstacle(w, w.thickness_m, w.height_m), False) for i, w in enumerate(world.walls)
     ]
@@ -118,16 +133,6 @@ def join_points(start: FloatArray, points: FloatArray, goal: FloatArray) -> Floa
     return np.array(kept)
 
 
-SWAY_M: Final = 0.08  # [m] the root sways from its line when walking
-STOP_S: Final = 1.0  # [s] of a stop event that does not say
-REST_S: Final = 0.5  # [s] standing at the goal
-STRAIGHT_BEFORE_M: Final = 1.2  # [m] of run-up that must be straight
-STRAIGHT_RAD: Final = 0.12
-PASS_RADIUS_M: Final = 0.5  # [m] how near a pass event is passed, at least
-MAX_RUN_UP_MPS2: Final = 1.0  # [m/s²] a sketch asks for its jumps: any run-up that the planner allows is tried
-STANDING_M: Final = 0.3  # [m] length of a jump for height
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class SketchPlan:
     """What is walked, and what is done on it."""
@@ -137,58 +142,82 @@ class SketchPlan:
     line: FloatArray  # (N, 2) [m] the sketched line, close points: the middle of the corridor
 
 
-def plan_sketch(engine: Engine, sketch: Sketch, *, speed_mps: float, sway_m: float = SWAY_M) -> SketchPlan:
+def plan_sketch(
+    engine: Engine, sketch: Sketch, *, speed_mps: float, settings: SketchWalkSettings = DEFAULT_SETTINGS
+) -> SketchPlan:
     """Make a sketch walkable for a character that stands at its start.
 
     Raises:
         InputError: something cannot be walked; the message says what, where and what would help.
     """
-    hurdles = list_hurdles(sketch.world)
+    hurdles = list_hurdles(sketch.world, max_jumped_height_m=settings.max_jumped_height_m)
     corners = sketch_polyline(sketch)
     if corners is None:
-        corners = _route_sketch(sketch, [h for h in hurdles if not h.is_jumpable])
-    slack = 0.5 * sketch.corridor_m - sway_m
+        # Without a path the way leads past the events, round what cannot be jumped over.
+        start, end = np.array(sketch.start.position), np.array(sketch.goal.position)
+        marks = [np.array(e.at) for e in sketch.events if e.at is not None]
+        boxes, stations = [h.box for h in hurdles if not h.is_jumpable], [start, *marks, end]
+        legs = [find_route(a, b, boxes, radius_m=BODY_RADIUS_M) for a, b in pairwise(stations)]
+        corners = join_points(start, np.concatenate(legs), end)
+    slack = 0.5 * sketch.corridor_m - settings.sway_m
     if slack < 0.05:
         raise InputError(
-            f"the corridor is {sketch.corridor_m:.2f} m wide, and a walker sways", f"Give it {2 * sway_m + 0.1:.2f} m"
+            f"the corridor is {sketch.corridor_m:.2f} m wide, and a walker sways",
+            f"Give it {2 * settings.sway_m + 0.1:.2f} m",
         )
     line = GroundPath(resample_evenly(corners))
-    way = GroundPath(round_corners(corners, slack) if _is_polyline(sketch) else resample_evenly(corners))
-    leaps = _plan_jump_events(engine, sketch, way, speed_mps)
+    has_corners = sketch.path is None or sketch.path.kind == "polyline"
+    way = GroundPath(round_corners(corners, slack) if has_corners else resample_evenly(corners))
+    leaps: list[tuple[float, LeapGoal]] = []
+    for event in sketch.events:
+        if event.kind == "jump" and event.at is not None:
+            along = way.nearest(event.at)
+            leaps.append((along, _plan_jump_event(engine, event, along, speed_mps, settings)))
     for hurdle in sorted(hurdles, key=lambda h: way.nearest(h.box.position)):
-        way, leap = _pass_hurdle(engine, way, hurdle, slack, speed_mps)
+        way, leap = _pass_hurdle(engine, way, hurdle, slack, speed_mps, settings)
         if leap is not None:
             leaps = [one for one in leaps if abs(one[0] - leap.along_m) > leap.length_m + 0.5] + [(leap.along_m, leap)]
-    way = _apply_end_headings(way, sketch, slack)
-    goals = _order_goals(sketch, way, [leap for _, leap in leaps])
-    _check_passes(sketch, way)
-    return SketchPlan(way, tuple(goals), line.points)
-
-
-def _is_polyline(sketch: Sketch) -> bool:
-    return sketch.path is None or sketch.path.kind == "polyline"
-
-
-def _route_sketch(sketch: Sketch, solid: Sequence[Hurdle]) -> FloatArray:
-    start, goal = np.array(sketch.start.position), np.array(sketch.goal.position)
-    marks = [np.array(e.at) for e in sketch.events if e.at is not None]
-    boxes, stations = [h.box for h in solid], [start, *marks, goal]
-    legs = [find_route(a, b, boxes, radius_m=BODY_RADIUS_M) for a, b in pairwise(stations)]
-    return join_points(start, np.concatenate(legs), goal)
-
-
-def _apply_end_headings(way: GroundPath, sketch: Sketch, slack: float) -> GroundPath:
-    """Begin and end in the directions of the stands."""
+    # The way begins and ends in the directions of the stands.
     points = way.points
     if sketch.start.heading_deg is not None:
         points = join_from_heading(points, float(np.radians(sketch.start.heading_deg)), slack)
     if sketch.goal.heading_deg is not None:
         points = arrive_with_heading(points, float(np.radians(sketch.goal.heading_deg)), slack)
-    return GroundPath(points)
+    way = GroundPath(points)
+    # Leaps and stops in the order of the way, and the stand at its end
+    straight_m = settings.straight_before_m
+    goals: list[PathGoal] = [HaltGoal(way.length_m, settings.rest_s)]
+    goals += [
+        HaltGoal(way.nearest(event.at), settings.stop_s if event.seconds is None else event.seconds)
+        for event in sketch.events
+        if event.kind == "stop" and event.at is not None
+    ]
+    for _, goal in leaps:
+        if goal.kind == "standing":
+            goals.append(HaltGoal(goal.along_m - 1e-3, 0.2))
+        elif _total_bend(way, goal.along_m - straight_m, goal.along_m + goal.length_m + 0.5) > settings.straight_rad:
+            x, z = way.point_at(goal.along_m)
+            raise InputError(
+                f"the way bends at the jump at ({x:.2f}, {z:.2f})", "Straighten it there over three metres"
+            )
+        goals.append(goal)
+    goals.sort(key=lambda goal: goal.along_m)
+    # Every event lies near the way.
+    most = max(settings.pass_radius_m, 0.5 * sketch.corridor_m)
+    for event in sketch.events:
+        if event.at is None:
+            continue
+        gap = float(np.linalg.norm(way.points - np.array(event.at), axis=1).min())
+        if gap > most:
+            raise InputError(
+                f"the {event.kind} event at ({event.at[0]:.2f}, {event.at[1]:.2f}) is {gap:.2f} m from the path",
+                "Lead the path there, or move the event",
+            )
+    return SketchPlan(way, tuple(goals), line.points)
 
 
 def _pass_hurdle(
-    engine: Engine, way: GroundPath, hurdle: Hurdle, slack: float, speed_mps: float
+    engine: Engine, way: GroundPath, hurdle: Hurdle, slack: float, speed_mps: float, settings: SketchWalkSettings
 ) -> tuple[GroundPath, LeapGoal | None]:
     """Leave a hurdle beside the way, jump over it, or shift the way past it."""
     near = hurdle.box.distance(way.points)
@@ -197,7 +226,7 @@ def _pass_hurdle(
         return way, None
     why = f"{hurdle.name} cannot be jumped over"
     if hurdle.is_jumpable:
-        leap = _plan_leap_over(engine, way, hurdle, speed_mps)
+        leap = _plan_leap_over(engine, way, hurdle, speed_mps, settings)
         if isinstance(leap, LeapGoal):
             return way, leap
         why = leap
@@ -210,18 +239,20 @@ def _pass_hurdle(
     return GroundPath(bent), None
 
 
-def _plan_leap_over(engine: Engine, way: GroundPath, hurdle: Hurdle, speed_mps: float) -> LeapGoal | str:
+def _plan_leap_over(
+    engine: Engine, way: GroundPath, hurdle: Hurdle, speed_mps: float, settings: SketchWalkSettings
+) -> LeapGoal | str:
     """The leap over a hurdle on the way, or why there is none."""
     inside = np.flatnonzero(hurdle.box.distance(way.points) < 1e-3)
     if len(inside) == 0:
         return "it lies beside the way"
     entry = float(way.lengths[inside[0]])
     heading = float(way.heading_at(entry))
-    if _total_bend(way, entry - STRAIGHT_BEFORE_M, entry + 2.0) > STRAIGHT_RAD:
+    if _total_bend(way, entry - settings.straight_before_m, entry + 2.0) > settings.straight_rad:
         return "the way bends there"
     extent = hurdle.box.track_extent_from(way.point_at(entry) - 3.0 * heading_vector(heading), heading)
     assert extent is not None
-    leap, reasons = find_leap(engine, extent, hurdle.box.height_m, MAX_RUN_UP_MPS2, speed_mps=speed_mps)
+    leap, reasons = find_leap(engine, extent, hurdle.box.height_m, settings.max_run_up_mps2, speed_mps=speed_mps)
     if leap is None:
         return "; ".join(reasons)
     return LeapGoal(entry - 3.0 + leap.ahead_m, leap.length_m, leap.kind)
@@ -233,21 +264,12 @@ def _total_bend(way: GroundPath, first: float, last: float) -> float:
     return float(headings.max() - headings.min())
 
 
-def _plan_jump_events(
-    engine: Engine, sketch: Sketch, way: GroundPath, speed_mps: float
-) -> list[tuple[float, LeapGoal]]:
-    found: list[tuple[float, LeapGoal]] = []
-    for event in sketch.events:
-        if event.kind == "jump" and event.at is not None:
-            along = way.nearest(event.at)
-            found.append((along, _plan_jump_event(engine, event, along, speed_mps)))
-    return found
-
-
-def _plan_jump_event(engine: Engine, event: Event, along: float, speed_mps: float) -> LeapGoal:
+def _plan_jump_event(
+    engine: Engine, event: Event, along: float, speed_mps: float, settings: SketchWalkSettings
+) -> LeapGoal:
     """A jump where the sketch wants one: for height from a stand, else a leap that goes with the speed."""
     if event.height_m is not None:
-        return LeapGoal(along, event.length_m or STANDING_M, "standing", height_m=event.height_m)
+        return LeapGoal(along, event.length_m or settings.standing_jump_m, "standing", height_m=event.height_m)
     jumps, leg = engine.jumper.jumps, engine.leg_length_m
     limits = {kind: jumps.limits_m(kind, leg) for kind in ("walk", "run")}
     if event.length_m is None:
@@ -259,47 +281,6 @@ def _plan_jump_event(engine: Engine, event: Event, along: float, speed_mps: floa
             f"a jump of {event.length_m:.2f} m", f"The model leaps {limits['walk'][0]:.2f} to {limits['run'][1]:.2f} m"
         )
     return LeapGoal(along, event.length_m, kind)
-
-
-def _order_goals(sketch: Sketch, way: GroundPath, leaps: Sequence[LeapGoal]) -> list[PathGoal]:
-    """Leaps and stops in the order of the way, and the stand at its end."""
-    goals: list[PathGoal] = [HaltGoal(way.length_m, REST_S)]
-    goals += [_stop_goal(event, way) for event in sketch.events if event.kind == "stop"]
-    for leap in leaps:
-        if leap.kind == "standing":
-            goals.append(HaltGoal(leap.along_m - 1e-3, 0.2))
-        elif _total_bend(way, leap.along_m - STRAIGHT_BEFORE_M, leap.along_m + leap.length_m + 0.5) > STRAIGHT_RAD:
-            x, z = way.point_at(leap.along_m)
-            raise InputError(
-                f"the way bends at the jump at ({x:.2f}, {z:.2f})", "Straighten it there over three metres"
-            )
-        goals.append(leap)
-    return sorted(goals, key=lambda goal: goal.along_m)
-
-
-def _stop_goal(event: Event, way: GroundPath) -> HaltGoal:
-    assert event.at is not None
-    return HaltGoal(way.nearest(event.at), STOP_S if event.seconds is None else event.seconds)
-
-
-def _check_passes(sketch: Sketch, way: GroundPath) -> None:
-    most = max(PASS_RADIUS_M, 0.5 * sketch.corridor_m)
-    for event in sketch.events:
-        if event.at is None:
-            continue
-        gap = float(np.linalg.norm(way.points - np.array(event.at), axis=1).min())
-        if gap > most:
-            raise InputError(
-                f"the {event.kind} event at ({event.at[0]:.2f}, {event.at[1]:.2f}) is {gap:.2f} m from the path",
-                "Lead the path there, or move the event",
-            )
-
-
-DEFAULT_SPEED_MPS: Final = 1.3  # of a sketch that does not say
-RUN_SPEED_FRACTION: Final = 0.9  # of the fastest walk: faster is run
-MAX_CORRIDOR_TRIES: Final = 3  # each keeps farther from the walls of the corridor
-MAX_DURATION_S: Final = 600.0
-BRISK_STOP_LIMITS: Final = (0.3, 1.1)  # [m], [-] of stops: planned farther off or longer they end in creeping
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -335,16 +316,17 @@ class SketchWalk:
         )
 
 
-def follow_sketch(
+def walk_sketch(
     sketch: Sketch,
     model: LocomotionModel | None = None,
     *,
     rate_hz: float = 60.0,
     speed_mps: float | None = None,
     run: float | None = None,
+    settings: SketchWalkSettings = DEFAULT_SETTINGS,
     **options: Any,
-) -> Motion:
-    """Walk a sketch from its start to its goal.
+) -> SketchWalk:
+    """Walk a sketch from its start to its goal; returns the motion, the plan, and how near the path the root stayed.
 
     Corners are rounded inside the corridor, curves are taken as fast as a body can, rivers and boxes are jumped over
     where the model knows such jumps and else passed where the corridor lets. The root stays in the corridor in
@@ -356,87 +338,60 @@ def follow_sketch(
         rate_hz: frames per second.
         speed_mps: in place of the sketch's own.
         run: 0 walks, 1 runs; by default as the speed asks.
+        settings: margins, waiting times and limits.
         **options: of :class:`Engine`, such as ``leg_length_m`` or ``style``.
 
     Raises:
         InputError: the sketch cannot be walked; the message says where, and what would help.
     """
-    return walk_sketch(sketch, model, rate_hz=rate_hz, speed_mps=speed_mps, run=run, **options).motion
-
-
-def walk_sketch(
-    sketch: Sketch,
-    model: LocomotionModel | None = None,
-    *,
-    rate_hz: float = 60.0,
-    speed_mps: float | None = None,
-    run: float | None = None,
-    **options: Any,
-) -> SketchWalk:
-    """As :func:`follow`, with what was planned and how near the path the root stayed."""
     check_sketch(sketch)
-    speed = (
-        speed_mps if speed_mps is not None else sketch.speed_mps if sketch.speed_mps is not None else DEFAULT_SPEED_MPS
-    )
+    given = sketch.speed_mps if speed_mps is None else speed_mps
+    speed = settings.default_speed_mps if given is None else given
     if not (np.isfinite(speed) and speed > 0.0 and np.isfinite(rate_hz) and rate_hz > 0.0):
         raise InputError(f"a speed of {speed} m/s at {rate_hz} Hz", "Both are positive numbers")
-    sway, excess = SWAY_M, 0.0
-    for _ in range(MAX_CORRIDOR_TRIES):
-        engine = _engine_at_start(sketch, model, options)
-        share = _run_fraction(engine, speed, str(options.get("scaling", "froude"))) if run is None else run
-        plan = plan_sketch(engine, sketch, speed_mps=speed, sway_m=sway)
-        motion = balance_motion(
-            pivot_landing_feet(_record_walk(_face_path(engine, plan, options), plan, speed, share, rate_hz))
-        )
+    excess, tries = 0.0, settings.max_corridor_tries
+    for _ in range(tries):
+        heading = 0.0 if sketch.start.heading_deg is None else float(np.radians(sketch.start.heading_deg))
+        engine = Engine(model, position=sketch.start.position, heading_rad=heading, **options)
+        # Whoever is faster than most of the walks runs.
+        factor = engine.model.scales(engine.leg_length_m, str(options.get("scaling", "froude")))[0]
+        is_fast = speed * factor > settings.run_speed_fraction * float(engine.model.gaits.limits[0])
+        share = float(is_fast) if run is None else run
+        plan = plan_sketch(engine, sketch, speed_mps=speed, settings=settings)
+        # Somebody who may face any way begins along the path.
+        heading = float(plan.way.headings[0])
+        if abs(heading - engine.heading_rad) >= 1e-6:
+            engine = Engine(engine.model, position=plan.way.points[0], heading_rad=heading, **options)
+        motion = balance_motion(pivot_landing_feet(_record_walk(engine, plan, speed, share, rate_hz, settings)))
         off = max_distance_to_line(motion.root_positions[:, [0, 2]], plan.line)
         excess = off - 0.5 * sketch.corridor_m
         if excess <= 0.0:
             return SketchWalk(motion, plan, off, sketch.corridor_m)
-        sway += excess + 0.01
+        # The next try keeps farther from the walls of the corridor.
+        settings = replace(settings, sway_m=settings.sway_m + (excess + 0.01))
     raise InputError(
         f"the root leaves the corridor by {100.0 * excess:.0f} cm", f"Widen it from {sketch.corridor_m:.2f} m"
     )
 
 
-def _engine_at_start(sketch: Sketch, model: LocomotionModel | None, options: dict[str, Any]) -> Engine:
-    heading = 0.0 if sketch.start.heading_deg is None else float(np.radians(sketch.start.heading_deg))
-    return Engine(model, position=sketch.start.position, heading_rad=heading, **options)
-
-
-def _face_path(engine: Engine, plan: SketchPlan, options: dict[str, Any]) -> Engine:
-    """Let somebody who may face any way begin along the path."""
-    heading = float(plan.way.headings[0])
-    if abs(heading - engine.heading_rad) < 1e-6:
-        return engine
-    return Engine(engine.model, position=plan.way.points[0], heading_rad=heading, **options)
-
-
-def _run_fraction(engine: Engine, speed: float, scaling: str) -> float:
-    factor = engine.model.scales(engine.leg_length_m, scaling)[0]
-    return 1.0 if speed * factor > RUN_SPEED_FRACTION * float(engine.model.gaits.limits[0]) else 0.0
-
-
-def _record_walk(engine: Engine, plan: SketchPlan, speed: float, run: float, rate_hz: float) -> Motion:
+def _record_walk(
+    engine: Engine,
+    plan: SketchPlan,
+    speed: float,
+    run: float,
+    rate_hz: float,
+    settings: SketchWalkSettings = DEFAULT_SETTINGS,
+) -> Motion:
     curves = COMFORTABLE_CURVES if run < 0.5 else FAST_CURVES
-    guide = PathGuide(plan.way, plan.goals, speed_mps=speed, run=run, curves=curves, stops=BRISK_STOP_LIMITS)
+    stops = settings.stop_look_ahead_m, settings.stop_braking_factor
+    guide = PathGuide(plan.way, plan.goals, speed_mps=speed, run=run, curves=curves, stops=stops)
     engine.add_driver(guide)
     poses, contacts = [engine.pose], [engine.contacts]
-    longest = min(MAX_DURATION_S, 60.0 + 10.0 * plan.way.length_m / speed)
+    longest = min(settings.max_duration_s, 60.0 + 10.0 * plan.way.length_m / speed)
     while not guide.is_done:
         poses.append(engine.step(len(poses) / rate_hz - engine.time_s))
         contacts.append(engine.contacts)
         if engine.time_s > longest:
             x, z = engine.position
             raise InputError(f"no end after {longest:.0f} s, at ({x:.2f}, {z:.2f})", "Simplify the sketch there")
-    return _build_motion(poses, np.array(contacts), rate_hz)
-
-
-def _build_motion(poses: list[Pose], contacts: BoolArray, rate_hz: float) -> Motion:
-    return Motion(
-        poses[-1].skeleton,
-        rate_hz,
-        np.stack([pose.root_position for pose in poses]),
-        SO3(np.stack([pose.rotations.wxyz for pose in poses])),
-        Contacts(CONTACT_NAMES, contacts),
-        name="follow",
-    )
+    return build_clip(poses, rate_hz, np.array(contacts), name="follow")

@@ -43,22 +43,6 @@ def sample_arc(start: FloatArray, heading_rad: float, turn_rad: float, length_m:
     return start + chord[:, None] * np.stack([np.sin(heading_rad + half), np.cos(heading_rad + half)], axis=-1)
 
 
-def find_curved_leap(
-    engine: Engine, obstacle: Obstacle, *, mean_acceleration: float = MEAN_ACCELERATION
-) -> ObstacleDecision | None:
-    r"""Try run-ups that turn by a constant rate first: their ways to the obstacle have other lengths.
-
-    Of the run-ups that end with a heel strike before the edge, the one with the smallest change of acceleration
-    :math:`|2 a t_2|` is taken, then the one that turns least ([Glardon2005]_ §IV.1.6 leaves the choice open).
-    """
-    found: list[tuple[float, float, ObstacleDecision]] = []
-    for turn in RUN_UP_TURNS_RAD:
-        decision = _try_curved_run_up(engine, obstacle, turn, mean_acceleration)
-        if decision is not None:
-            found.append((decision[0], abs(turn), decision[1]))
-    return min(found, key=lambda one: one[:2])[2] if found else None
-
-
 def _try_curved_run_up(
     engine: Engine, obstacle: Obstacle, turn: float, mean_acceleration: float
 ) -> tuple[float, ObstacleDecision] | None:
@@ -164,30 +148,26 @@ class ObstacleCourse:
         elif self._guide is None and self.decision is not None and self.decision.choice == "jump":
             self._jumping()
         elif self._has_moved() and engine.state not in AIRBORNE_STATES:
-            self._decide(self._active, prefer=None if self._is_jumping() else "round")
+            is_jumping = self.decision is not None and self.decision.choice == "jump"
+            self._decide(self._active, prefer=None if is_jumping else "round")
         else:
-            self._advance_guide(engine, dt)
+            try:
+                if self._guide is not None and not self._guide(engine, dt):
+                    # Back on the line: go on; before something that closes the way: stand until it moves
+                    self._guide = None
+                    if self.decision is not None and self.decision.choice != "stop":
+                        self._resume_course()
+                        self._done()
+            except InputError as error:  # a curved run-up that did not come to its take-off
+                assert self._active is not None
+                self._begin(self._active, decide_detour_or_stop(engine, self._obstacles[self._active], [error.what]))
+            # Keep the decision true to what a curved run-up came to
+            asked = None if self._guide is None else self._guide.take_off
+            if asked is not None and self.decision is not None and self.decision.leap is not None:
+                leap = replace(self.decision.leap, speed_mps=asked[1])
+                self.decision = replace(self.decision, foot=asked[0], leap=leap)
         self._obstacles = [box.after(dt) if box.is_moving else box for box in self._obstacles]
         return True
-
-    def _is_jumping(self) -> bool:
-        return self.decision is not None and self.decision.choice == "jump"
-
-    def _advance_guide(self, engine: Engine, dt: float) -> None:
-        try:
-            if self._guide is not None and not self._guide(engine, dt):
-                self._finish_guide()
-        except InputError as error:  # a curved run-up that did not come to its take-off
-            assert self._active is not None
-            self._begin(self._active, decide_detour_or_stop(engine, self._obstacles[self._active], [error.what]))
-        self._update_takeoff()
-
-    def _update_takeoff(self) -> None:
-        """Keep the decision true to what a curved run-up came to."""
-        asked = None if self._guide is None else self._guide.take_off
-        if asked is not None and self.decision is not None and self.decision.leap is not None:
-            leap = replace(self.decision.leap, speed_mps=asked[1])
-            self.decision = replace(self.decision, foot=asked[0], leap=leap)
 
     def _decide(self, index: int, *, prefer: str | None = None, side: str | None = None) -> ObstacleDecision:
         others = [box for i, box in enumerate(self._obstacles) if i != index]
@@ -219,7 +199,15 @@ class ObstacleCourse:
             return replace(
                 decision, reasons=tuple(reasons), foot=foot, leap=replace(leap, speed_mps=float(answer.speed))
             )
-        curved = find_curved_leap(self._engine, decision.obstacle, mean_acceleration=self._mean_acceleration)
+        # Run-ups that turn by a constant rate first have ways of other lengths to the obstacle. Of the run-ups
+        # that end with a heel strike before the edge, the one with the smallest change of acceleration |2 a t_2| is
+        # taken, then the one that turns least ([Glardon2005]_ §IV.1.6 leaves the choice open).
+        found: list[tuple[float, float, ObstacleDecision]] = []
+        for turn in RUN_UP_TURNS_RAD:
+            tried = _try_curved_run_up(self._engine, decision.obstacle, turn, self._mean_acceleration)
+            if tried is not None:
+                found.append((tried[0], abs(turn), tried[1]))
+        curved = min(found, key=lambda one: one[:2])[2] if found else None
         if curved is not None:
             return replace(curved, reasons=(*reasons, *curved.reasons))
         return decide_detour_or_stop(self._engine, decision.obstacle, reasons)
@@ -231,9 +219,11 @@ class ObstacleCourse:
             self._resume_course()  # it went out of the way
         if self._active is None and decision.choice != "clear":
             self._speed, self._run = self._engine.targets.speed, self._engine.targets.run
+        # What was decided replaces the plan in use.
         self.decision, self._planned, self._guide = decision, decision.obstacle, None
         self._planned_s = self._engine.time_s
         self._active = None if decision.choice == "clear" else index
+        # A curved run-up, a detour and a stop have a guide; a straight run-up is the engine's own.
         if decision.choice == "jump" and decision.way is not None and decision.leap is not None:
             leap = decision.leap
             goal = LeapGoal(leap.ahead_m, leap.length_m, leap.kind)
@@ -244,17 +234,14 @@ class ObstacleCourse:
             self._guide = PathGuide(decision.way, speed_mps=self._speed, run=self._run, slowest_mps=slowest)
         elif decision.choice == "stop":
             self._cancel_jump()
-            self._guide = self._plan_stop(decision.obstacle)
+            engine = self._engine
+            front = decision.obstacle.extent_from(engine.position, engine.heading_rad).front
+            left = max(front - BODY_RADIUS_M - STOP_SHORT_M, 0.05)
+            self._guide = PathGuide(
+                straight_path(engine.position, engine.heading_rad, left + 1.0), [HaltGoal(left)], speed_mps=self._speed
+            )
         elif decision.choice == "jump" and decision.obstacle.is_moving:
             self._replan(index)
-
-    def _plan_stop(self, obstacle: Obstacle) -> PathGuide:
-        engine = self._engine
-        front = obstacle.extent_from(engine.position, engine.heading_rad).front
-        left = max(front - BODY_RADIUS_M - STOP_SHORT_M, 0.05)
-        return PathGuide(
-            straight_path(engine.position, engine.heading_rad, left + 1.0), [HaltGoal(left)], speed_mps=self._speed
-        )
 
     def _cancel_jump(self) -> None:
         if self._engine.state == "adapt":
@@ -324,13 +311,6 @@ class ObstacleCourse:
 
     def _done(self) -> None:
         self._active, self._guide, self._planned = None, None, None
-
-    def _finish_guide(self) -> None:
-        """Back on the line: go on; before something that closes the way: stand until it moves."""
-        self._guide = None
-        if self.decision is not None and self.decision.choice != "stop":
-            self._resume_course()
-            self._done()
 
     def _resume_course(self) -> None:
         """Straight on, as fast as before."""

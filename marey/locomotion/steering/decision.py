@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from marey.base import FloatArray
 from marey.locomotion.model.locomotion_model import LocomotionModel
 from marey.locomotion.planning.ground_path import GroundPath, heading_vector
 from marey.locomotion.planning.run_up import clamp_approach_speed
 from marey.locomotion.steering.obstacles import BODY_RADIUS_M, Extent, Obstacle, find_detour
-from marey.skeleton import Skeleton, foot_points, joint_frames
+from marey.skeleton import foot_points, joint_frames
 
 if TYPE_CHECKING:
     from marey.locomotion.engine.character import Engine
@@ -47,41 +46,29 @@ def measure_clearance(plan: LeapPlan, height_m: float) -> LeapClearance:
         height_m: of the obstacle.
     """
     times = np.linspace(0.0, plan.duration_s, NUM_FRAMES)
-    ahead, up, joint = _sole_paths(plan, times)
-    take_off, landing = (RIGHT_POINTS, LEFT_POINTS) if plan.side == 0 else (LEFT_POINTS, RIGHT_POINTS)
-    stance = int(np.searchsorted(times, 0.5 * plan.times_s[0]))
-    landed = min(int(np.searchsorted(times, 0.5 * (plan.times_s[1] + plan.times_s[2]))), NUM_FRAMES - 1)
-    toe, heel = float(ahead[stance, take_off][TOE_END]), float(ahead[landed, landing][HEEL])
-    low = _low_intervals(ahead, up, max(height_m, SOLE_M))
-    low = np.sort(
-        np.concatenate([low[(low > toe - SEARCH_MARGIN_M) & (low < heel + SEARCH_MARGIN_M)], [toe, max(heel, toe)]])
-    )
-    widest = int(np.argmax(np.diff(low)))
-    start, stop = float(low[widest]), float(low[widest + 1])
-    return LeapClearance(start - toe, stop - start, heel - stop, toe - float(joint[stance]))
-
-
-def _low_intervals(ahead: FloatArray, up: FloatArray, height: float) -> FloatArray:
-    """Places ``(K,)`` along the way over which a point of a foot is low; fast points leave no holes between frames."""
-    is_low = np.minimum(up[:-1], up[1:]) < height
-    before, after, u = ahead[:-1][is_low][:, None], ahead[1:][is_low][:, None], np.linspace(0.0, 1.0, 6)
-    return ((1.0 - u) * before + u * after).ravel()
-
-
-def _sole_paths(plan: LeapPlan, times: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Forward places and heights ``(T, 6)`` [m] of the sole's points, and forward places of the take-off toe joint."""
+    # Forward places and heights `(T, 6)` [m] of the sole's points, and forward places of the take-off toe joint
     frames = [plan.frame(float(t)) for t in times]
     roots, rotations = np.stack([f.root for f in frames]), np.stack([f.rotations for f in frames])
     points = foot_points(plan.skeleton)
     positions, R_world_joint = joint_frames(plan.skeleton, roots, rotations)
     soles = points.positions(positions, R_world_joint)
     forward = np.array([np.sin(plan.heading_rad), 0.0, np.cos(plan.heading_rad)])
-    toe = _toe_joint(plan.skeleton, plan.side)
-    return soles @ forward, soles[..., 1], positions[:, toe] @ forward
-
-
-def _toe_joint(skeleton: Skeleton, side: int) -> int:
-    return skeleton.index("right_foot" if side == 0 else "left_foot")
+    toe_joint = plan.skeleton.index("right_foot" if plan.side == 0 else "left_foot")
+    ahead, up, joint = soles @ forward, soles[..., 1], positions[:, toe_joint] @ forward
+    take_off, landing = (RIGHT_POINTS, LEFT_POINTS) if plan.side == 0 else (LEFT_POINTS, RIGHT_POINTS)
+    stance = int(np.searchsorted(times, 0.5 * plan.times_s[0]))
+    landed = min(int(np.searchsorted(times, 0.5 * (plan.times_s[1] + plan.times_s[2]))), NUM_FRAMES - 1)
+    toe, heel = float(ahead[stance, take_off][TOE_END]), float(ahead[landed, landing][HEEL])
+    # Places `(K,)` along the way over which a point of a foot is low; fast points leave no holes between frames
+    is_low = np.minimum(up[:-1], up[1:]) < max(height_m, SOLE_M)
+    before, after, u = ahead[:-1][is_low][:, None], ahead[1:][is_low][:, None], np.linspace(0.0, 1.0, 6)
+    low = ((1.0 - u) * before + u * after).ravel()
+    low = np.sort(
+        np.concatenate([low[(low > toe - SEARCH_MARGIN_M) & (low < heel + SEARCH_MARGIN_M)], [toe, max(heel, toe)]])
+    )
+    widest = int(np.argmax(np.diff(low)))
+    start, stop = float(low[widest]), float(low[widest + 1])
+    return LeapClearance(start - toe, stop - start, heel - stop, toe - float(joint[stance]))
 
 
 MEAN_ACCELERATION: Final = 0.5  # [m/s²] a harder run-up is not tried; [Glardon2005]_ §IV.1.2 prints no value
@@ -92,7 +79,6 @@ LEAP_S: Final = 0.6  # [s] from the last look at a moving obstacle to the landin
 MAX_MEETING_TIME_S: Final = 20.0  # [s] an obstacle that is not met by then is taken where it will be then
 MAX_CACHED_TABLES: Final = 4
 MAX_CACHED_LEAPS: Final = 1000  # leaps whose measures are remembered
-CHOICES: Final = ("clear", "jump", "round", "stop", "wait")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +96,7 @@ class ClearingLeap:
 class ObstacleDecision:
     """What will be done about an obstacle, and why."""
 
-    choice: str  # one of CHOICES
+    choice: str  # "clear", "jump", "round", "stop" or "wait"
     obstacle: Obstacle
     reasons: tuple[str, ...] = ()  # why what was not chosen was not possible
     leap: ClearingLeap | None = None
@@ -219,18 +205,17 @@ def decide_detour_or_stop(
     others: Sequence[Obstacle] = (),
 ) -> ObstacleDecision:
     """Go round an obstacle, or stop before it when both sides are closed."""
-    met = obstacle.after(_time_to_meet(engine, obstacle)) if obstacle.is_moving else obstacle
+    met = obstacle
+    if obstacle.is_moving:
+        # Where the obstacle will be when the walker is beside it
+        seen = obstacle.extent_from(engine.position, engine.heading_rad)
+        closing = engine.parameters.speed - float(np.array(obstacle.velocity) @ heading_vector(engine.heading_rad))
+        beside_s = max(0.5 * (seen.front + seen.rear), 0.0) / max(closing, 0.2)
+        met = obstacle.after(min(beside_s, MAX_MEETING_TIME_S))
     way = find_detour(met, engine.position, engine.heading_rad, side=side, others=others)
     if way is not None:
         return ObstacleDecision("round", obstacle, tuple(reasons), way=way)
     return ObstacleDecision("stop", obstacle, (*reasons, "no way round is free"))
-
-
-def _time_to_meet(engine: Engine, obstacle: Obstacle) -> float:
-    """When the walker will be beside an obstacle that moves [s]."""
-    seen = obstacle.extent_from(engine.position, engine.heading_rad)
-    closing = engine.parameters.speed - float(np.array(obstacle.velocity) @ heading_vector(engine.heading_rad))
-    return min(max(0.5 * (seen.front + seen.rear), 0.0) / max(closing, 0.2), MAX_MEETING_TIME_S)
 
 
 def find_leap(
@@ -275,6 +260,7 @@ def _find_leap_of_kind(
         wanted, cleared = speed - tolerance, table.measured(engine, kind, length, height_m)
         if cleared.length_m < need:
             return f"a {kind} leap at this speed clears {cleared.length_m:.2f} m"
+    # The mean acceleration up to the take-off, (s2^2 - s1^2) / (2 d)
     last = clamp_approach_speed(speed, wanted, tolerance)
     ahead = extent.front - EDGE_M - cleared.start_m - cleared.tip_m
     mean = (last - speed) * (last + speed) / (2.0 * ahead) if ahead > 0.0 else np.inf

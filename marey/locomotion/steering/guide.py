@@ -139,23 +139,16 @@ class PathGuide:
             self._plan(engine)
         return self.goal is not None or self.along_m < self.way.length_m
 
-    def request_replan(self) -> None:
-        """Plan anew at the next step, whatever the feet do."""
-        self._since_s = np.inf
-
     def _waiting(self, dt: float) -> bool:
         self._waited_s += dt
-        if self._waited_s < self._current_halt().seconds:
+        goal = self.goals[0]
+        assert isinstance(goal, HaltGoal)
+        if self._waited_s < goal.seconds:
             return True
         self.goals.pop(0)
         self.stage = "cruise"
-        self.request_replan()
+        self._since_s = np.inf  # plan anew at the next step, whatever the feet do
         return bool(self.goals)
-
-    def _current_halt(self) -> HaltGoal:
-        goal = self.goals[0]
-        assert isinstance(goal, HaltGoal)
-        return goal
 
     def _jumping(self, engine: Engine) -> bool:
         """Wait for the take-off, planning it anew at heel strikes; then for the landing."""
@@ -176,12 +169,16 @@ class PathGuide:
     def _plan(self, engine: Engine) -> None:
         self._since_s = 0.0
         goal = self.goal
+        # A stop or a jump that is near is planned for; until then the way is cruised.
         if isinstance(goal, HaltGoal) and self._plan_halt(engine, goal):
             return
         if isinstance(goal, LeapGoal) and goal.along_m - self.along_m < RUN_UP_M:
             if self._plan_leap(engine, goal):
                 return
-            self._check_takeoff_missed(goal)
+            if goal.along_m - self.along_m < TOO_LATE_M:
+                x, z = self.way.point_at(goal.along_m)
+                why = self.trouble or "the way is not straight before it"
+                raise InputError(f"the jump at ({x:.2f}, {z:.2f}) cannot be made: {why}", "Give it a longer run-up")
         end = self.way if goal is None or isinstance(goal, LeapGoal) else self.way.until(goal.along_m)
         last = 0.0 if isinstance(goal, HaltGoal) else None
         now = engine.parameters
@@ -216,6 +213,7 @@ class PathGuide:
         is_starting = now.speed < 0.5 * self.speed_mps  # from a stand to a stand: a bump, as high as the wished speed
         lasting = max(1.5 * left / self.speed_mps, 2.0 * float(np.sqrt(left / PREFERRED_MPS2))) if is_starting else None
         phase, run = engine.phase % 1.0, (now.run, 0.0)
+        # Either heel may strike on the spot; the profile that bends least is taken.
         found = [
             plan_profile(engine, now.speed, 0.0, left, phase, run=run, foot=foot, lasting_s=lasting)
             for foot in ("right", "left")
@@ -243,18 +241,12 @@ class PathGuide:
         """Ask for the jump once the way is straight up to it."""
         if goal.kind == "standing":
             return self._ask(engine)
-        if self._is_straight(engine, goal):
-            return self._ask(engine)
-        return self._plan_approach(engine, goal)
-
-    def _is_straight(self, engine: Engine, goal: LeapGoal) -> bool:
         s, heading = np.linspace(self.along_m, goal.along_m, 20), float(self.way.heading_at(goal.along_m))
         off = np.angle(np.exp(1j * (engine.heading_rad - heading)))
         bend = float(np.abs(self.way.heading_at(s) - heading).max())
-        return max(bend, abs(float(off))) <= STRAIGHT_APPROACH_RAD and abs(engine.parameters.turn_rate) < SLOW_TURN
-
-    def _plan_approach(self, engine: Engine, goal: LeapGoal) -> bool:
-        """Follow a profile along a bent way up to the take-off; the engine takes over where it is straight."""
+        if max(bend, abs(float(off))) <= STRAIGHT_APPROACH_RAD and abs(engine.parameters.turn_rate) < SLOW_TURN:
+            return self._ask(engine)
+        # Follow a profile along a bent way up to the take-off; the engine takes over where it is straight
         found = plan_approach_profile(engine, goal.length_m, goal.kind, goal.along_m - self.along_m)
         if isinstance(found, str):
             self.trouble = found
@@ -267,12 +259,6 @@ class PathGuide:
         self._feet = (foot, "left" if foot == "right" else "right")
         self._follow(engine, schedule_from_profile(profile, self.along_m))
         return True
-
-    def _check_takeoff_missed(self, goal: LeapGoal) -> None:
-        if goal.along_m - self.along_m < TOO_LATE_M:
-            x, z = self.way.point_at(goal.along_m)
-            why = self.trouble or "the way is not straight before it"
-            raise InputError(f"the jump at ({x:.2f}, {z:.2f}) cannot be made: {why}", "Give it a longer run-up")
 
     def _ask(self, engine: Engine) -> bool:
         goal = self.goals[0]
@@ -335,15 +321,11 @@ def standing_toes(engine: Engine) -> FloatArray:
     stand = type(engine)(
         engine.model,
         leg_length_m=engine.leg_length_m,
-        style=dict(_current_style(engine)),
+        style=dict(zip(engine.model.styles, engine.parameters.weights.tolist(), strict=True)),
         heading_rad=engine.heading_rad,
         plants=False,
     )
     return toe_ends(stand.pose)[:, [0, 2]]
-
-
-def _current_style(engine: Engine) -> list[tuple[str, float]]:
-    return [(name, float(w)) for name, w in zip(engine.model.styles, engine.parameters.weights, strict=True)]
 
 
 def plan_halt_before(engine: Engine, line: FloatArray) -> tuple[GroundPath, HaltGoal]:

@@ -83,10 +83,20 @@ class Obstacle:
         """As :meth:`seen_from`, of the part that lies on the walker's own track; None where there is none."""
         away = self.corners() - point
         ahead, left = away @ heading_vector(heading_rad), away @ heading_vector(heading_rad + 0.5 * np.pi)
-        kept = _clip_to_band(np.stack([ahead, left], axis=-1), half_width_m)
-        if len(kept) == 0:
+        # The corners (ahead, left), clipped to the band between two lines beside the way
+        polygon = np.stack([ahead, left], axis=-1)
+        for sign in (1.0, -1.0):
+            kept: list[FloatArray] = []
+            for a, b in zip(polygon, np.roll(polygon, -1, axis=0), strict=True):
+                over_a, over_b = sign * float(a[1]) - half_width_m, sign * float(b[1]) - half_width_m
+                if over_a <= 0.0:
+                    kept.append(a)
+                if over_a * over_b < 0.0:
+                    kept.append(a + over_a / (over_a - over_b) * (b - a))
+            polygon = np.array(kept).reshape(-1, 2)
+        if len(polygon) == 0:
             return None
-        low, high = kept.min(axis=0), kept.max(axis=0)
+        low, high = polygon.min(axis=0), polygon.max(axis=0)
         return Extent(float(low[0]), float(high[0]), float(low[1]), float(high[1]))
 
     def distance(self, points: FloatArray) -> FloatArray:
@@ -105,20 +115,6 @@ class Obstacle:
     def is_moving(self) -> bool:
         """Whether it has a velocity."""
         return self.velocity != (0.0, 0.0)
-
-
-def _clip_to_band(polygon: FloatArray, half_width: float) -> FloatArray:
-    """The part ``(K, 2)`` of a convex polygon (ahead, left) between two lines beside the way."""
-    for sign in (1.0, -1.0):
-        kept: list[FloatArray] = []
-        for a, b in zip(polygon, np.roll(polygon, -1, axis=0), strict=True):
-            over_a, over_b = sign * float(a[1]) - half_width, sign * float(b[1]) - half_width
-            if over_a <= 0.0:
-                kept.append(a)
-            if over_a * over_b < 0.0:
-                kept.append(a + over_a / (over_a - over_b) * (b - a))
-        polygon = np.array(kept).reshape(-1, 2)
-    return polygon
 
 
 def sample_obstacle(rng: np.random.Generator, position: FloatArray, heading_rad: float) -> Obstacle:
@@ -199,7 +195,8 @@ def _search_side(
             pair for handle in HANDLES for pair in _detour_controls(extent, offset, handle, position, heading, margin)
         ]
         rough = [GroundPath(_sample_controls(pair, NUM_COARSE_POINTS, 0.1)) for pair in tried]
-        free = [i for i, way in enumerate(rough) if all(_is_clear(box, way, radius) for box in boxes)]
+        clearances = [min(box.distance(way.points).min() for box in boxes) for way in rough]
+        free = [i for i, clearance in enumerate(clearances) if clearance >= radius + 0.5 * SWAY_M]
         if free:
             best = min(free, key=lambda i: float(np.abs(rough[i].curvatures).max()))
             return GroundPath(_sample_controls(tried[best], NUM_FINE_POINTS, SPACING_M))
@@ -208,10 +205,6 @@ def _search_side(
 
 def _sample_controls(pair: tuple[FloatArray, FloatArray], count: int, spacing_m: float) -> FloatArray:
     return resample_evenly(np.concatenate([evaluate_bezier(controls, count) for controls in pair]), spacing_m)
-
-
-def _is_clear(box: Obstacle, way: GroundPath, radius: float) -> bool:
-    return bool(box.distance(way.points).min() >= radius + 0.5 * SWAY_M)
 
 
 def _detour_controls(
@@ -245,11 +238,15 @@ def find_route(start: FloatArray, goal: FloatArray, boxes: Sequence[Obstacle], *
     nodes = np.concatenate([start[None], goal[None], *[_corner_points(box, radius_m + CLEARANCE_M) for box in boxes]])
     is_open = _is_free(nodes, boxes, radius_m)
     is_open[:2] = True
+    # Dijkstra's search; a line of sight is tested only where it would shorten the way.
     best, before, heap = {0: 0.0}, {0: 0}, [(0.0, 0)]
     while heap:
         cost, at = heappop(heap)
         if at == 1:
-            return _trace_route(nodes, before)
+            chain = [1]
+            while chain[-1] != 0:
+                chain.append(before[chain[-1]])
+            return nodes[chain[::-1]]
         if cost > best[at]:
             continue
         for to in np.flatnonzero(is_open):
@@ -283,13 +280,6 @@ def _is_visible(a: FloatArray, b: FloatArray, boxes: Sequence[Obstacle], radius:
     return bool(_is_free(line[ends : count - ends], boxes, radius).all())
 
 
-def _trace_route(nodes: FloatArray, before: dict[int, int]) -> FloatArray:
-    chain = [1]
-    while chain[-1] != 0:
-        chain.append(before[chain[-1]])
-    return nodes[chain[::-1]]
-
-
 def shift_path_past(
     way: GroundPath, box: Obstacle, slack_m: float, *, radius_m: float = BODY_RADIUS_M
 ) -> FloatArray | None:
@@ -303,17 +293,15 @@ def shift_path_past(
     for shift in shifts:
         if abs(shift) > slack_m:
             break
-        bent = _shift_path(way, shift, float(along.min()) - radius_m, float(along.max()) + radius_m)
+        # A bump beside the box, with ramps of a quintic step before and after it
+        first, last = float(along.min()) - radius_m, float(along.max()) + radius_m
+        ramp = max(1.0, SHIFT_RAMP * abs(shift))
+        u = np.clip(np.minimum((way.lengths - first + ramp) / ramp, (last + ramp - way.lengths) / ramp), 0.0, 1.0)
+        bump = shift * u**3 * (10.0 - 15.0 * u + 6.0 * u * u)
+        bent = resample_evenly(way.points + bump[:, None] * left_vectors(way.headings))
         if box.distance(bent).min() >= radius_m:
             return bent
     return None
-
-
-def _shift_path(way: GroundPath, shift: float, first: float, last: float) -> FloatArray:
-    ramp = max(1.0, SHIFT_RAMP * abs(shift))
-    u = np.clip(np.minimum((way.lengths - first + ramp) / ramp, (last + ramp - way.lengths) / ramp), 0.0, 1.0)
-    bump = shift * u**3 * (10.0 - 15.0 * u + 6.0 * u * u)
-    return resample_evenly(way.points + bump[:, None] * left_vectors(way.headings))
 
 
 def left_vectors(headings: FloatArray) -> FloatArray:

@@ -98,24 +98,15 @@ def plan_cruise(
     planned[0] = speed_now
     if last == 0.0:
         planned[-1] = 0.0
-    return PathSchedule(
-        times,
-        planned,
-        along_m + np.interp(times, gone, ahead.lengths),
-        plan_run_fractions(times, planned, run, speed_mps),
-    )
-
-
-def plan_run_fractions(times: FloatArray, speeds: FloatArray, run: tuple[float, float], speed_mps: float) -> FloatArray:
-    """Share of running ``(P,)``: what is wished, less where the speed is a walk's; a change takes a second."""
+    # Share of running `(P,)`: what is wished, less where the speed is a walk's; a change takes a second
     low, high = min(0.5 * speed_mps, SLOWEST_RUN[0]), min(0.8 * speed_mps, SLOWEST_RUN[1])
-    wished = run[1] * np.clip((speeds - low) / max(high - low, 1e-6), 0.0, 1.0)
+    wished = run[1] * np.clip((planned - low) / max(high - low, 1e-6), 0.0, 1.0)
     shares = np.empty_like(wished)
     shares[0] = run[0]
     for i in range(1, len(shares)):
         room = float(times[i] - times[i - 1])
         shares[i] = shares[i - 1] + min(max(float(wished[i] - shares[i - 1]), -room), room)
-    return shares
+    return PathSchedule(times, planned, along_m + np.interp(times, gone, ahead.lengths), shares)
 
 
 def schedule_from_profile(profile: SpeedProfile, along_m: float) -> PathSchedule:

@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import expm1, isfinite, log1p
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 
 from marey.base import EPS, FloatArray, InputError, UnknownNameError
-from marey.locomotion.transitions.clips import GaitClip, PoseFrame, compute_effectors
+from marey.locomotion.transitions.clips import ConstantGait, JumpClip, compute_effectors
 from marey.skeleton import Skeleton
 
 SAME_RATE: Final = 1e-9  # [-] relative difference of two rates under which both are one
@@ -25,22 +25,10 @@ NUM_PIECES: Final = 32
 PROGRESS_TABLE: Final[FloatArray] = np.linspace(0.0, 1.0, NUM_PIECES + 1)
 
 
-def _linear_weight(p: float) -> float:
-    return p
-
-
-def _cubic_weight(p: float) -> float:
-    return p * p * (3.0 - 2.0 * p)
-
-
-def _quintic_weight(p: float) -> float:
-    return p * p * p * (10.0 + p * (6.0 * p - 15.0))
-
-
 BLEND_WEIGHTS: Final[Mapping[str, Callable[[float], float]]] = {
-    "linear": _linear_weight,
-    "cubic": _cubic_weight,
-    "quintic": _quintic_weight,
+    "linear": lambda p: p,
+    "cubic": lambda p: p * p * (3.0 - 2.0 * p),
+    "quintic": lambda p: p * p * p * (10.0 + p * (6.0 * p - 15.0)),
 }
 """How much of the second motion is seen at the progress p; ``linear`` is Glardon's, the others leave no kink."""
 
@@ -90,7 +78,16 @@ class Alignment:
     def progress(self, time_s: float) -> float:
         """How far the blend is after ``time_s`` since its start, 0 to 1."""
         if self.bends != NO_BEND:
-            return _interpolate_progress(self, time_s)
+            # Hermite's cubic between the rows of the table, so that the rate has no steps
+            times, rates = _tabulate_progress(self)
+            if time_s >= times[-1]:
+                return 1.0
+            i = int(np.searchsorted(times, max(time_s, 0.0), side="right")) - 1
+            h = float(times[i + 1] - times[i])
+            u, rise = (max(time_s, 0.0) - float(times[i])) / h, 1.0 / NUM_PIECES
+            start, stop = h * float(rates[i]), h * float(rates[i + 1])
+            bend = u * (start + u * (3.0 * rise - 2.0 * start - stop + u * (start + stop - 2.0 * rise)))
+            return float(PROGRESS_TABLE[i]) + bend
         alpha, beta = self.rates
         slope = beta - alpha
         grown = time_s if abs(slope) < SAME_RATE * alpha else expm1(min(slope * time_s, 700.0)) / slope
@@ -163,19 +160,6 @@ def _tabulate_progress(alignment: Alignment) -> tuple[FloatArray, FloatArray]:
     return np.concatenate([[0.0], np.cumsum(pieces)]), 1.0 / slow[::2]
 
 
-def _interpolate_progress(alignment: Alignment, time_s: float) -> float:
-    """Hermite's cubic between the rows of the table, so that the rate has no steps."""
-    times, rates = _tabulate_progress(alignment)
-    if time_s >= times[-1]:
-        return 1.0
-    i = int(np.searchsorted(times, max(time_s, 0.0), side="right")) - 1
-    h = float(times[i + 1] - times[i])
-    u, rise = (max(time_s, 0.0) - float(times[i])) / h, 1.0 / NUM_PIECES
-    start, stop = h * float(rates[i]), h * float(rates[i + 1])
-    bend = u * (start + u * (3.0 * rise - 2.0 * start - stop + u * (start + stop - 2.0 * rise)))
-    return float(PROGRESS_TABLE[i]) + bend
-
-
 STRIKE, TOE_STRIKE, HEEL_OFF, TOE_OFF = range(4)
 MAX_FALSE_POSITION_STEPS: Final = 8
 NEAR_M: Final = 1e-3
@@ -183,12 +167,8 @@ PASSING_POINTS: Final = 9
 LONGEST_S: Final = 0.5  # [s] the engine foresees no stance farther than this
 
 
-class PhasedMotion(Protocol):
-    """A gait or a jump: poses by phase."""
-
-    def frame(self, phase: float) -> PoseFrame:
-        """Pose at a phase."""
-        ...
+PhasedMotion = ConstantGait | JumpClip
+"""A gait or a jump: poses by phase."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -214,7 +194,7 @@ def make_stance(skeleton: Skeleton, motion: PhasedMotion, ankle: int, held: floa
     return HeldStance(skeleton, motion, ankle, held, foot, stride_m)
 
 
-def make_gait_stance(skeleton: Skeleton, gait: GaitClip, events: FloatArray, ankle: int) -> HeldStance:
+def make_gait_stance(skeleton: Skeleton, gait: ConstantGait, events: FloatArray, ankle: int) -> HeldStance:
     """Stance of a gait; its foot is held where it is in the middle of lying flat, ``events`` ``(4,)``."""
     flat = max(0.5 * float(events[TOE_STRIKE] + events[HEEL_OFF]) - float(events[STRIKE]), 0.0)
     held = float(events[STRIKE]) + min(flat, LONGEST_S * gait.frequency_hz)

@@ -11,11 +11,19 @@ import numpy as np
 from marey.base import FloatArray, InputError, MareyWarning, frozen
 from marey.locomotion.checks import check_name, check_positive
 from marey.locomotion.model.locomotion_model import EFFECTORS
+from marey.locomotion.model.walker import GaitWalker
 from marey.locomotion.planning.ground_path import heading_vector
 from marey.locomotion.planning.run_up import MAX_ACCELERATION, clamp_approach_speed, gait_change_speed, plan_run_up
-from marey.locomotion.planning.speed_profile import CadenceSource, FrequencyTable, plan_profile
-from marey.locomotion.transitions.clips import LEFT, RIGHT, JumpClip, blend_frames, place_frame
-from marey.locomotion.transitions.jump_library import JumpLibrary, SteerableWalker, freeze_gait
+from marey.locomotion.planning.speed_profile import FrequencyTable, plan_profile
+from marey.locomotion.transitions.clips import (
+    LEFT,
+    RIGHT,
+    ConstantGait,
+    JumpClip,
+    ModelJumps,
+    blend_frames,
+    place_frame,
+)
 from marey.locomotion.transitions.jump_plan import LeapPlan, find_takeoff_foot, plan_leap
 
 REQUEST_KINDS: Final = ("walk", "run", "standing")
@@ -86,7 +94,7 @@ class JumpApproach:
     cycles: float
     knots: tuple[FloatArray, FloatArray, FloatArray] | None = None  # times [s], speeds [m/s] and shares of running
 
-    def start(self, walker: SteerableWalker) -> None:
+    def start(self, walker: GaitWalker) -> None:
         """Let the walker change its parameters accordingly, and hold its style and size."""
         turn = walker.parameters.turn_rate
         if self.request.takeoff is None and _is_steady(walker, self.speed, self.run):
@@ -98,14 +106,16 @@ class JumpApproach:
             walker.follow_plan(times, speeds, runs, np.interp(times, [0.0, MIN_TURN_CHANGE_S], [turn, 0.0]))
 
 
-def plan_approach(walker: SteerableWalker, jumps: JumpLibrary, request: JumpRequest) -> JumpApproach:
+def plan_approach(walker: GaitWalker, jumps: ModelJumps, request: JumpRequest) -> JumpApproach:
     """Choose the run-up of a jump ([Glardon2005]_ §III.3.2).
 
     Raises:
         InputError: there is no run-up within the limits; the message says what to change.
     """
     request = fit_request_to_gait(walker, jumps, request)
-    warm_up_clip(get_jump_clip(walker, jumps, request))
+    # One frame is played, so that what is made or loaded at first use is there before the take-off.
+    frame = get_jump_clip(walker, jumps, request).frame(0.0)
+    blend_frames(place_frame(frame, np.zeros(2), 0.0), frame, 0.5)
     if request.kind == "standing":
         speed = walker.parameters.speed
         return JumpApproach(request, 0.0, 0.0, abs(speed) / STOPPING_MPS2 if abs(speed) > SAME_VALUE else 0.0, 0.0)
@@ -116,17 +126,18 @@ def plan_approach(walker: SteerableWalker, jumps: JumpLibrary, request: JumpRequ
     )
 
 
-def warm_up_clip(clip: JumpClip) -> None:
-    """Play a frame, so that what is made or loaded at first use is there before the take-off."""
-    frame = clip.frame(0.0)
-    blend_frames(place_frame(frame, np.zeros(2), 0.0), frame, 0.5)
-
-
-def fit_request_to_gait(walker: SteerableWalker, jumps: JumpLibrary, request: JumpRequest) -> JumpRequest:
+def fit_request_to_gait(walker: GaitWalker, jumps: ModelJumps, request: JumpRequest) -> JumpRequest:
     """Clamp the length to what the model knows, and under ``jump-now`` change the jump to what fits the gait."""
     now = walker.parameters
     if request.priority == "jump-now":
-        request = _fit_length_to_speed(now.speed, now.run, jumps, request, now.leg_length_m)
+        # The jump becomes what the present gait and speed allow.
+        kind = "standing" if now.speed < STANDING_MPS else "run" if now.run > 0.5 else "walk"
+        if kind == "standing":
+            request = replace(request, kind=kind)
+        else:
+            wanted, tolerance = jumps.run_up(kind, request.length_m, now.leg_length_m)
+            if kind != request.kind or abs(now.speed - wanted) > tolerance:
+                request = replace(request, kind=kind, length_m=jumps.length_for(kind, now.speed, now.leg_length_m))
     shortest, longest = jumps.limits_m(request.kind, now.leg_length_m)
     length = min(max(request.length_m, shortest), longest)
     if length != request.length_m and request.priority != "jump-now":
@@ -135,19 +146,10 @@ def fit_request_to_gait(walker: SteerableWalker, jumps: JumpLibrary, request: Ju
     return replace(request, length_m=length)
 
 
-def _fit_length_to_speed(speed: float, run: float, jumps: JumpLibrary, request: JumpRequest, leg: float) -> JumpRequest:
-    if speed < STANDING_MPS:
-        return replace(request, kind="standing")
-    kind = "run" if run > 0.5 else "walk"
-    wanted, tolerance = jumps.run_up(kind, request.length_m, leg)
-    if kind == request.kind and abs(speed - wanted) <= tolerance:
-        return request
-    return replace(request, kind=kind, length_m=jumps.length_for(kind, speed, leg))
-
-
-def _plan_ramp_approach(walker: SteerableWalker, jumps: JumpLibrary, request: JumpRequest) -> JumpApproach:
+def _plan_ramp_approach(walker: GaitWalker, jumps: ModelJumps, request: JumpRequest) -> JumpApproach:
     now = walker.parameters
     speed, run = _approach_speeds(walker, jumps, request)[0], _run_fraction(request)
+    # A turn dies out first; whoever already does what is wanted needs no time to change.
     strike = float(walker.events(speed, run)[4 * request.side]) % 1.0
     least = (
         MIN_TURN_CHANGE_S
@@ -174,7 +176,7 @@ def _plan_ramp_approach(walker: SteerableWalker, jumps: JumpLibrary, request: Ju
     return JumpApproach(request, speed, run, run_up.duration_s, run_up.cycles, run_up.knots())
 
 
-def _is_steady(walker: SteerableWalker, speed: float, run: float) -> bool:
+def _is_steady(walker: GaitWalker, speed: float, run: float) -> bool:
     """Whether the walker already does what is wanted, straight on, and will go on so."""
     now = walker.parameters
     changes = (now.speed - speed, now.run - run, now.turn_rate, walker.remaining_s)
@@ -185,7 +187,7 @@ def _run_fraction(request: JumpRequest) -> float:
     return 1.0 if request.kind == "run" else 0.0
 
 
-def _approach_speeds(walker: SteerableWalker, jumps: JumpLibrary, request: JumpRequest) -> tuple[float, ...]:
+def _approach_speeds(walker: GaitWalker, jumps: ModelJumps, request: JumpRequest) -> tuple[float, ...]:
     """Speeds at which the jump can be approached, the one nearest to the present first."""
     leg = walker.parameters.leg_length_m
     wanted, tolerance = jumps.run_up(request.kind, request.length_m, leg)
@@ -193,10 +195,10 @@ def _approach_speeds(walker: SteerableWalker, jumps: JumpLibrary, request: JumpR
     return nearest, wanted, wanted - tolerance, wanted + tolerance
 
 
-def _plan_profile_approach(walker: SteerableWalker, jumps: JumpLibrary, request: JumpRequest) -> JumpApproach:
+def _plan_profile_approach(walker: GaitWalker, jumps: ModelJumps, request: JumpRequest) -> JumpApproach:
     """A speed profile whose last heel strike puts the take-off toe on its place."""
     now, run = walker.parameters, _run_fraction(request)
-    table = FrequencyTable.from_source(walker if isinstance(walker, CadenceSource) else walker.frequency)
+    table = FrequencyTable.from_source(walker)
     assert request.takeoff is not None
     heading = walker.heading_rad + 0.5 * MIN_TURN_CHANGE_S * now.turn_rate  # once the turn has died out
     ahead = float((np.array(request.takeoff) - walker.position) @ heading_vector(heading))
@@ -204,7 +206,9 @@ def _plan_profile_approach(walker: SteerableWalker, jumps: JumpLibrary, request:
     for speed in _approach_speeds(walker, jumps, request):
         if speed < STANDING_MPS:
             continue
-        way = ahead - takeoff_offset(walker, jumps, request, speed)
+        # The planted take-off toe will be ahead of the carriage at the heel strike.
+        plan = plan_leap_for(walker, jumps, request, speed, position=np.zeros(2), heading_rad=0.0)
+        way = ahead - float(find_planted_toe(plan, jumps.rest_heights_m(walker.parameters.leg_length_m))[1])
         strike = float(walker.events(speed, run)[4 * request.side]) % 1.0
         profile = plan_profile(table, now.speed, speed, way, walker.phase % 1.0, run=(now.run, run), foot=strike)
         if profile.is_feasible:
@@ -214,12 +218,6 @@ def _plan_profile_approach(walker: SteerableWalker, jumps: JumpLibrary, request:
     raise InputError(
         f"no run-up ends at {request.takeoff}, {ahead:.2f} m ahead: {reasons[0]}", "Take off farther away, or slow down"
     )
-
-
-def takeoff_offset(walker: SteerableWalker, jumps: JumpLibrary, request: JumpRequest, speed: float) -> float:
-    """How far the planted take-off toe will be ahead of the carriage at the heel strike [m]."""
-    plan = plan_leap_for(walker, jumps, request, speed, position=np.zeros(2), heading_rad=0.0)
-    return float(find_planted_toe(plan, jumps.rest_heights_m(walker.parameters.leg_length_m))[1])
 
 
 def find_planted_toe(plan: LeapPlan, rest_heights: FloatArray) -> FloatArray:
@@ -232,8 +230,8 @@ def find_planted_toe(plan: LeapPlan, rest_heights: FloatArray) -> FloatArray:
 
 
 def plan_leap_for(
-    walker: SteerableWalker,
-    jumps: JumpLibrary,
+    walker: GaitWalker,
+    jumps: ModelJumps,
     request: JumpRequest,
     speed: float,
     *,
@@ -242,13 +240,14 @@ def plan_leap_for(
     phase: float | None = None,
 ) -> LeapPlan:
     """Plan the leap from a gait of a given speed [m/s] at a place ``(x, z)`` [m]."""
-    gait = freeze_gait(walker, speed, _run_fraction(request))
+    run = _run_fraction(request)
+    gait = ConstantGait(walker, speed, run, walker.frequency(speed, run), np.array(walker.events(speed, run)))
     body = jumps.skeleton_for(walker.parameters.leg_length_m)
     clip = get_jump_clip(walker, jumps, request)
     return plan_leap(body, gait, clip, position, heading_rad, side=request.side, phase=phase)
 
 
-def get_jump_clip(walker: SteerableWalker, jumps: JumpLibrary, request: JumpRequest) -> JumpClip:
+def get_jump_clip(walker: GaitWalker, jumps: ModelJumps, request: JumpRequest) -> JumpClip:
     """The jump that was asked for, in the walker's style and size."""
     leg, weights = walker.parameters.leg_length_m, walker.parameters.weights
     return jumps.clip(request.kind, request.length_m, leg, weights, height_m=request.height_m, side=request.side)

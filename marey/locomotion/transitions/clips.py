@@ -1,46 +1,28 @@
 """What a transition plays: a gait at constant speed or a jump, placed in the world, with its footholds.
 
 Compiled functions interpolate the frames of jumps and blend two poses; the schedule of footholds tells when and where
-the feet are down.
+the feet are down. The jumps of a model are made by kind and length, in metres for legs of any length.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import acos, cos, sin, sqrt
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, IntArray, kernel
+from marey.base import BoolArray, FloatArray, IntArray, UnknownNameError, kernel
 from marey.lie.kernels import exp, multiply, quaternion_at, rotate, write_rotation
-from marey.locomotion.model.locomotion_model import EFFECTORS, EVENTS
-from marey.locomotion.model.synthesis import write_effectors
-from marey.locomotion.model.walker import NEVER_S, make_body_arrays
+from marey.locomotion.model.jump_model import JumpModel
+from marey.locomotion.model.locomotion_model import EFFECTORS, EVENTS, LocomotionModel
+from marey.locomotion.model.synthesis import BodyArrays, write_effectors
+from marey.locomotion.model.walker import NEVER_S, GaitWalker, make_body_arrays
+from marey.motion.editing import opposite_joints
 from marey.skeleton import Skeleton
-
-if TYPE_CHECKING:
-    from marey.locomotion.model.synthesis import BodyArrays
-
-
-@kernel
-def interpolate_row(rows: FloatArray, phase: float) -> FloatArray:
-    """Catmull-Rom between the rows ``(N, D)`` of a clip that runs once, phase 0 to 1; the ends hold."""
-    last = rows.shape[0] - 1
-    place = min(max(phase, 0.0), 1.0) * last
-    i = min(int(place), last - 1)
-    u = place - i
-    out = np.empty(rows.shape[1])
-    for k in range(rows.shape[1]):
-        start, stop = rows[i, k], rows[i + 1, k]
-        before = rows[i - 1, k] if i > 0 else 3.0 * rows[0, k] - 3.0 * rows[1, k] + rows[2, k]
-        after = rows[i + 2, k] if i + 2 <= last else 3.0 * stop - 3.0 * start + rows[i - 1, k]
-        slope, end_slope, rise = 0.5 * (stop - before), 0.5 * (after - start), stop - start
-        cubic = slope + end_slope - 2.0 * rise
-        out[k] = start + u * (slope + u * (3.0 * rise - 2.0 * slope - end_slope + u * cubic))
-    return out
 
 
 @kernel
@@ -58,7 +40,19 @@ def write_jump_frame(
 
     A mirrored jump has left and right exchanged, ``S R S`` with ``S = diag(-1, 1, 1)``.
     """
-    row = interpolate_row(rows, phase)
+    # Catmull-Rom between the rows of a clip that runs once, phase 0 to 1; the ends hold.
+    last = rows.shape[0] - 1
+    place = min(max(phase, 0.0), 1.0) * last
+    i = min(int(place), last - 1)
+    u = place - i
+    row = np.empty(rows.shape[1])
+    for c in range(rows.shape[1]):
+        start, stop = rows[i, c], rows[i + 1, c]
+        before = rows[i - 1, c] if i > 0 else 3.0 * rows[0, c] - 3.0 * rows[1, c] + rows[2, c]
+        after = rows[i + 2, c] if i + 2 <= last else 3.0 * stop - 3.0 * start + rows[i - 1, c]
+        slope, end_slope, rise = 0.5 * (stop - before), 0.5 * (after - start), stop - start
+        cubic = slope + end_slope - 2.0 * rise
+        row[c] = start + u * (slope + u * (3.0 * rise - 2.0 * slope - end_slope + u * cubic))
     for j in range(rotations.shape[0]):
         k = opposite[j] if is_mirrored else j
         w, x, y, z = multiply(quaternion_at(means, k), exp((row[3 + 3 * k], row[4 + 3 * k], row[5 + 3 * k])))
@@ -110,27 +104,19 @@ class PoseFrame(NamedTuple):
     rotations: FloatArray  # (J, 4) wxyz, the root's first
 
 
-class GaitClip(Protocol):
-    """Walking or running with frozen parameters."""
+@dataclass(frozen=True, slots=True, eq=False)
+class ConstantGait:
+    """Walking or running with frozen parameters, by phase."""
 
-    @property
-    def speed(self) -> float:
-        """Forward speed [m/s]."""
-        ...
-
-    @property
-    def frequency_hz(self) -> float:
-        """Cycles per second."""
-        ...
-
-    @property
-    def events(self) -> FloatArray:
-        """Unwrapped phases ``(8,)`` of the foot events, in the order of EVENTS."""
-        ...
+    walker: GaitWalker
+    speed: float  # [m/s]
+    run: float
+    frequency_hz: float
+    events: FloatArray  # (8,) unwrapped phases of the foot events, in the order of EVENTS
 
     def frame(self, phase: float) -> PoseFrame:
         """Pose at any phase, relative to the carriage."""
-        ...
+        return PoseFrame(*self.walker.pose_at(phase, self.speed, self.run, np.zeros(2), 0.0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -235,3 +221,74 @@ def schedule_footholds(skeleton: Skeleton, frame: Callable[[float], PoseFrame], 
             if np.isfinite(start):
                 places[e, i] = compute_effectors(skeleton, frame(start))[e]
     return FootholdSchedule(starts, stops, places)
+
+
+MAX_CACHED_CLIPS: Final = 32  # clips; one takes some milliseconds to make
+
+_Key = tuple[str, float, float, float | None, int, bytes]
+
+
+class ModelJumps:
+    """Jumps of a locomotion model, in metres for legs of any length; the last ones made are kept."""
+
+    def __init__(self, model: LocomotionModel, scaling: str = "froude") -> None:
+        self._model, self._scaling = model, scaling
+        self._kept: OrderedDict[_Key, JumpClip] = OrderedDict()
+        self._opposite = opposite_joints(model.skeleton)[0]
+        self._body: tuple[float, Skeleton] | None = None
+
+    def _model_of(self, kind: str) -> JumpModel:
+        if kind not in self._model.jumps:
+            raise UnknownNameError("kind of jump", kind, "this model", tuple(self._model.jumps))
+        return self._model.jumps[kind]
+
+    def limits_m(self, kind: str, leg_length_m: float) -> tuple[float, float]:
+        """Shortest and longest jump of a kind [m]."""
+        low, high = self._model_of(kind).limits
+        return float(low) * leg_length_m, float(high) * leg_length_m
+
+    def run_up(self, kind: str, length_m: float, leg_length_m: float) -> tuple[float, float]:
+        """Speed of the approach and its tolerance [m/s]."""
+        law, scale = self._model_of(kind).run_up, self._speed_scale(leg_length_m)
+        return law.speed(length_m / leg_length_m) * scale, law.tolerance * scale
+
+    def length_for(self, kind: str, speed: float, leg_length_m: float) -> float:
+        """Length [m] of the jump whose approach has this speed [m/s]."""
+        return self._model_of(kind).run_up.length(speed / self._speed_scale(leg_length_m)) * leg_length_m
+
+    def _speed_scale(self, leg_length_m: float) -> float:
+        own = self._model.leg_length_m
+        return sqrt(leg_length_m * own) if self._scaling == "froude" else leg_length_m
+
+    def clip(
+        self, kind: str, length_m: float, leg_length_m: float, weights: FloatArray, *, height_m: float | None, side: int
+    ) -> JumpClip:
+        """The jump itself; mirrored for a take-off with the left foot.
+
+        ``weights`` ``(K,)`` are of the model's styles; styles that never jumped are left out.
+        """
+        key = (kind, length_m, leg_length_m, height_m, side, np.asarray(weights).tobytes())
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            return self._kept[key]
+        leg, height_n = leg_length_m, None if height_m is None else height_m / leg_length_m
+        mixture = {name: float(w) for name, w in zip(self._model.styles, weights, strict=True)}
+        unit = self._model_of(kind).unit(
+            length_m / leg, mixture, height_n=height_n, leg_length_m=leg, scaling=self._scaling
+        )
+        opposite = self._opposite if side == LEFT else None
+        clip = JumpClip(unit.rows, self._model.gaits.means, leg, unit.duration_s, unit.events, opposite)
+        self._kept[key] = clip
+        while len(self._kept) > MAX_CACHED_CLIPS:
+            self._kept.popitem(last=False)
+        return clip
+
+    def rest_heights_m(self, leg_length_m: float) -> FloatArray:
+        """Heights ``(4,)`` [m] of the effectors of a foot that stands flat."""
+        return self._model.rest_heights * leg_length_m
+
+    def skeleton_for(self, leg_length_m: float) -> Skeleton:
+        """The body with legs of this length."""
+        if self._body is None or self._body[0] != leg_length_m:
+            self._body = leg_length_m, self._model.skeleton_for(leg_length_m)
+        return self._body[1]

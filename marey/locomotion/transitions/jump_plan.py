@@ -28,8 +28,8 @@ from marey.locomotion.transitions.alignment import (
 )
 from marey.locomotion.transitions.clips import (
     RIGHT,
+    ConstantGait,
     FootholdSchedule,
-    GaitClip,
     JumpClip,
     PoseFrame,
     Span,
@@ -55,7 +55,7 @@ class LeapPlan:
     """
 
     skeleton: Skeleton
-    gait: GaitClip
+    gait: ConstantGait
     jump: JumpClip
     side: int  # RIGHT or LEFT: the take-off foot
     heading_rad: float
@@ -91,10 +91,18 @@ class LeapPlan:
         """Raw pose at a time since the heel strike [s]."""
         toe_off, strike, _ = self.times_s
         if time_s < toe_off:
-            return self._blend_in(self.into.progress(time_s))
+            p = self.into.progress(time_s)
+            phase, jump_phase = self.into.phases(p)
+            return blend_frames(
+                self._gait(self.start, self.into.a[0], phase), self._jump(jump_phase), BLEND_WEIGHTS[self.weight](p)
+            )
         if time_s < strike:
             return self._jump(self._jump_phase(time_s))
-        return self._blend_out(self.out.progress(time_s - strike))
+        p = self.out.progress(time_s - strike)
+        jump_phase, phase = self.out.phases(p)
+        return blend_frames(
+            self._jump(jump_phase), self._gait(self.landing, self.out.b[0], phase), BLEND_WEIGHTS[self.weight](p)
+        )
 
     def jump_phase(self, time_s: float) -> float:
         """Phase of the jump at a time since the heel strike."""
@@ -135,18 +143,6 @@ class LeapPlan:
     def _gait(self, start: FloatArray, window: float, phase: float) -> PoseFrame:
         return place_frame(self.gait.frame(phase), self._carriage(start, phase - window), self.heading_rad)
 
-    def _blend_in(self, p: float) -> PoseFrame:
-        phase, jump_phase = self.into.phases(p)
-        return blend_frames(
-            self._gait(self.start, self.into.a[0], phase), self._jump(jump_phase), BLEND_WEIGHTS[self.weight](p)
-        )
-
-    def _blend_out(self, p: float) -> PoseFrame:
-        jump_phase, phase = self.out.phases(p)
-        return blend_frames(
-            self._jump(jump_phase), self._gait(self.landing, self.out.b[0], phase), BLEND_WEIGHTS[self.weight](p)
-        )
-
     def after(self, time_s: float) -> PoseFrame:
         """Pose of the gait alone at a time past the end [s of the plan], if nothing is changed."""
         phase = self.out.b[1] + (time_s - self.duration_s) * self.gait.frequency_hz
@@ -164,7 +160,7 @@ SWING_ALIGNMENT: Final = (
 
 def plan_leap(
     skeleton: Skeleton,
-    gait: GaitClip,
+    gait: ConstantGait,
     jump: JumpClip,
     position: FloatArray,
     heading_rad: float,
@@ -210,7 +206,7 @@ class LeapStances(NamedTuple):
     landing: HeldStance
 
 
-def _make_leap_stances(skeleton: Skeleton, gait: GaitClip, jump: JumpClip, side: int) -> LeapStances:
+def _make_leap_stances(skeleton: Skeleton, gait: ConstantGait, jump: JumpClip, side: int) -> LeapStances:
     ankle, other = (0, 2) if side == RIGHT else (2, 0)
     leaving, landing = split_gait_events(gait.events, side)
     flat = 0.5 * float(jump.events[TOE_STRIKE] + jump.events[HEEL_OFF])
@@ -223,7 +219,7 @@ def _make_leap_stances(skeleton: Skeleton, gait: GaitClip, jump: JumpClip, side:
 
 
 def align_windows(
-    stances: LeapStances, gait: GaitClip, jump: JumpClip, side: int, phase: float | None, rate: str
+    stances: LeapStances, gait: ConstantGait, jump: JumpClip, side: int, phase: float | None, rate: str
 ) -> tuple[Alignment, Alignment]:
     """Windows of both blends: the stance of the take-off foot, and of the landing foot.
 
@@ -270,47 +266,34 @@ def split_gait_events(events: FloatArray, side: int) -> tuple[FloatArray, FloatA
 def schedule_leap_footholds(plan: LeapPlan) -> FootholdSchedule:
     """Foot plants of a leap: of the take-off foot, of the other, and the first ones after it.
 
-    While two motions are blended, an event that both have falls where :meth:`Alignment.shared` puts it; one that the
-    gait alone has (the other foot's leaving, the next heel strike of a walk) falls where the gait has it.
+    While two motions are blended, an event that both have falls where :meth:`Alignment.progress_of_shared_event` puts
+    it; one that the gait alone has (the other foot's leaving, the next heel strike of a walk) falls where the gait has
+    it.
     """
-    own, other = ((0, 1), (2, 3)) if plan.side == RIGHT else ((2, 3), (0, 1))
-    spans = dict(zip((*own, *other), (*_takeoff_foot_spans(plan), *_landing_foot_spans(plan)), strict=True))
+    into, out, jump = plan.into, plan.out, plan.jump.events
+    toe_off, strike, end = plan.times_s
+    # The take-off foot: this stance, and the next
+    events, after = split_gait_events(plan.gait.events, plan.side)
+    heel_off = into.time_of(into.progress_of_shared_event(events[HEEL_OFF], jump[HEEL_OFF]))
+    toe_on = into.time_of(into.progress_of_shared_event(events[TOE_STRIKE], jump[TOE_STRIKE]))
+    ankle: list[Span] = [(-np.inf, heel_off), (_time_after_leap(plan, events[STRIKE] + 1.0), np.inf)]
+    toe: list[Span] = [(toe_on, toe_off), (_time_after_leap(plan, events[TOE_STRIKE] + 1.0), np.inf)]
+    # The other foot: what is left of its last stance, where that is not past, ...
+    left: list[float] = []
+    for event in (HEEL_OFF, TOE_OFF):
+        p = into.places(after[event] - 1.0, 0.0)[0]
+        left.append(into.time_of(p) if 0.0 < p < 1.0 else -np.inf)
+    # ... the landing, which may last beyond the blend, and the next stance
+    landed_toe = strike + out.time_of(out.progress_of_shared_event(jump[5], after[TOE_STRIKE]))
+    landed_heel_off, landed_toe_off = np.inf, end if after[TOE_OFF] <= out.b[1] else np.inf
+    if after[HEEL_OFF] < out.b[1]:
+        landed_heel_off = strike + out.time_of(out.progress_of_shared_event(jump[6], after[HEEL_OFF]))
+    next_heel, next_toe = (_time_after_leap(plan, after[event] + 1.0) for event in (STRIKE, TOE_STRIKE))
+    other_ankle: list[Span] = [(-np.inf, left[0]), (strike, landed_heel_off), (next_heel, np.inf)]
+    other_toe: list[Span] = [(-np.inf, left[1]), (landed_toe, landed_toe_off), (next_toe, np.inf)]
+    order = (0, 1, 2, 3) if plan.side == RIGHT else (2, 3, 0, 1)
+    spans: dict[int, list[Span]] = dict(zip(order, (ankle, toe, other_ankle, other_toe), strict=True))
     return schedule_footholds(plan.skeleton, lambda t: plan.frame(t) if t < plan.duration_s else plan.after(t), spans)
-
-
-def _takeoff_foot_spans(plan: LeapPlan) -> tuple[list[Span], list[Span]]:
-    """Plants of the take-off foot's ankle and toe: this stance, and the next."""
-    events, jump = split_gait_events(plan.gait.events, plan.side)[0], plan.jump.events
-    heel_off = plan.into.time_of(plan.into.progress_of_shared_event(events[HEEL_OFF], jump[HEEL_OFF]))
-    toe_on = plan.into.time_of(plan.into.progress_of_shared_event(events[TOE_STRIKE], jump[TOE_STRIKE]))
-    return (
-        [(-np.inf, heel_off), (_time_after_leap(plan, events[STRIKE] + 1.0), np.inf)],
-        [(toe_on, plan.times_s[0]), (_time_after_leap(plan, events[TOE_STRIKE] + 1.0), np.inf)],
-    )
-
-
-def _landing_foot_spans(plan: LeapPlan) -> tuple[list[Span], list[Span]]:
-    """Plants of the landing foot's ankle and toe: what is left of the last stance, the landing, and the next."""
-    events, jump, out = split_gait_events(plan.gait.events, plan.side)[1], plan.jump.events, plan.out
-    strike, end = plan.times_s[1:]
-    toe_on = strike + out.time_of(out.progress_of_shared_event(jump[5], events[TOE_STRIKE]))
-    heel_off = (
-        strike + out.time_of(out.progress_of_shared_event(jump[6], events[HEEL_OFF]))
-        if events[HEEL_OFF] < out.b[1]
-        else np.inf
-    )
-    toe_off = end if events[TOE_OFF] <= out.b[1] else np.inf
-    left = [_time_before_leap(plan, events[event] - 1.0) for event in (HEEL_OFF, TOE_OFF)]
-    return (
-        [(-np.inf, left[0]), (strike, heel_off), (_time_after_leap(plan, events[STRIKE] + 1.0), np.inf)],
-        [(-np.inf, left[1]), (toe_on, toe_off), (_time_after_leap(plan, events[TOE_STRIKE] + 1.0), np.inf)],
-    )
-
-
-def _time_before_leap(plan: LeapPlan, phase: float) -> float:
-    """Time at which the gait before the leap has a phase [s]; minus infinity where that is past."""
-    p = plan.into.places(phase, 0.0)[0]
-    return plan.into.time_of(p) if 0.0 < p < 1.0 else -np.inf
 
 
 def _time_after_leap(plan: LeapPlan, phase: float) -> float:
@@ -400,14 +383,6 @@ def plan_standing_jump(
     ground = (jump.events[2] * jump.duration_s, (1.0 - jump.events[5]) * jump.duration_s)
     blends = tuple(min(GROUND_FRACTION * span, MAX_BLEND_S) for span in ground)
     return StandingJumpPlan(skeleton, stand, jump, heading_rad, start, anchor, end, (blends[0], blends[1]))
-
-
-def schedule_standing_footholds(plan: StandingJumpPlan) -> FootholdSchedule:
-    """Foot plants of a two-foot jump: both feet leave and land alike."""
-    heel_off, toe_off, strike, toe_strike = plan.jump.events[2:6] * plan.duration_s
-    ankle = [(-np.inf, heel_off), (strike, np.inf)]
-    toe = [(-np.inf, toe_off), (toe_strike, np.inf)]
-    return schedule_footholds(plan.skeleton, plan.frame, {0: ankle, 1: toe, 2: ankle, 3: toe})
 
 
 def _ankle_midpoint(skeleton: Skeleton, frame: PoseFrame) -> FloatArray:

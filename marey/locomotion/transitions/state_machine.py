@@ -5,13 +5,13 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Final, NamedTuple, Protocol
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, MareyWarning
-from marey.locomotion.model.walker import RawFrame
+from marey.locomotion.model.walker import GaitWalker, RawFrame, WalkerSnapshot
 from marey.locomotion.planning.parameters import GaitParameters
 from marey.locomotion.planning.run_up import MAX_ACCELERATION
 from marey.locomotion.transitions.approach import (
@@ -23,60 +23,22 @@ from marey.locomotion.transitions.approach import (
     plan_approach,
     plan_leap_for,
 )
-from marey.locomotion.transitions.clips import FootholdSchedule, PoseFrame, compute_effectors
-from marey.locomotion.transitions.jump_library import JumpLibrary, SteerableWalker
+from marey.locomotion.transitions.clips import (
+    FootholdSchedule,
+    ModelJumps,
+    PoseFrame,
+    compute_effectors,
+    schedule_footholds,
+)
 from marey.locomotion.transitions.jump_plan import (
     LeapPlan,
+    StandingJumpPlan,
     plan_standing_jump,
     schedule_leap_footholds,
-    schedule_standing_footholds,
 )
-from marey.skeleton import Skeleton
 
-
-class JumpPlan(Protocol):
-    """A transition as a function of the time since its start."""
-
-    @property
-    def skeleton(self) -> Skeleton:
-        """The body."""
-        ...
-
-    @property
-    def duration_s(self) -> float:
-        """How long it lasts."""
-        ...
-
-    @property
-    def end_phase(self) -> float:
-        """Phase at which walking goes on."""
-        ...
-
-    @property
-    def end_position(self) -> FloatArray:
-        """Carriage ``(x, z)`` [m] with which walking goes on."""
-        ...
-
-    @property
-    def heading_rad(self) -> float:
-        """Direction, all the time."""
-        ...
-
-    def state(self, time_s: float) -> str:
-        """One of blend-in, jump, blend-out."""
-        ...
-
-    def frame(self, time_s: float) -> PoseFrame:
-        """Raw pose."""
-        ...
-
-    def carriage(self, time_s: float) -> FloatArray:
-        """Where the character is on the ground ``(x, z)`` [m]."""
-        ...
-
-    def gait_phase(self, time_s: float) -> float:
-        """Phase of the gait."""
-        ...
+JumpPlan = LeapPlan | StandingJumpPlan
+"""A transition as a function of the time since its start."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,15 +57,10 @@ class JumpState:
     feet: FootholdSchedule | None = None
 
 
-class JumpSnapshot(NamedTuple):
-    """A moment of the machine and of its walker."""
-
-    moment: JumpState
-    walker: object
+JumpSnapshot = tuple[JumpState, WalkerSnapshot]
+"""A moment of the machine and of its walker."""
 
 
-STATES: Final = ("neutral", "adapt", "blend-in", "jump", "blend-out", "restore")
-"""The six states of [Glardon2005]_ §III.3.4."""
 SAME_PHASE: Final = 1e-3  # [-] of a cycle before a heel strike: as good as there
 MAX_PHASE_LATE: Final = 0.05  # [-] of a cycle after it: not too late
 MAX_WAIT_S: Final = 20.0  # [s] beyond what was planned; then the jump is given up
@@ -125,7 +82,7 @@ class JumpStateMachine:
     what is to be restored.
     """
 
-    def __init__(self, walker: SteerableWalker, jumps: JumpLibrary) -> None:
+    def __init__(self, walker: GaitWalker, jumps: ModelJumps) -> None:
         self._walker, self._jumps = walker, jumps
         self._now = JumpState()
 
@@ -207,7 +164,7 @@ class JumpStateMachine:
     # Reading
 
     @property
-    def jumps(self) -> JumpLibrary:
+    def jumps(self) -> ModelJumps:
         """What can be jumped."""
         return self._jumps
 
@@ -227,7 +184,7 @@ class JumpStateMachine:
 
     @property
     def state(self) -> str:
-        """One of ``STATES``; the walker's own word in place of neutral."""
+        """One of the six states of [Glardon2005]_ §III.3.4; the walker's own word in place of neutral."""
         now = self._now
         if now.plan is not None:
             return now.plan.state(now.clock_s)
@@ -303,13 +260,12 @@ class JumpStateMachine:
 
     def snapshot(self) -> JumpSnapshot:
         """All that :meth:`restore` needs."""
-        return JumpSnapshot(self._now, self._walker.snapshot())
+        return self._now, self._walker.snapshot()
 
-    def restore(self, snapshot: object) -> None:
+    def restore(self, snapshot: JumpSnapshot) -> None:
         """Come back to the moment of a snapshot."""
-        assert isinstance(snapshot, JumpSnapshot)
-        self._now = snapshot.moment
-        self._walker.restore(snapshot.walker)
+        self._now, moment = snapshot
+        self._walker.restore(moment)
 
     # The states
 
@@ -344,7 +300,8 @@ class JumpStateMachine:
     def _try_take_off(self) -> None:
         now, wait = self._now, self._time_to_take_off()
         if wait == 0.0:
-            self._leap()
+            plan, feet = self._planned()
+            self._now = replace(self._now, stage="leap", clock_s=0.0, deadline_s=plan.duration_s, plan=plan, feet=feet)
         elif now.clock_s + wait > now.latest_s:
             warnings.warn("no heel strike in time for the jump; it was given up", MareyWarning, stacklevel=2)
             self._restore_parameters()
@@ -367,10 +324,6 @@ class JumpStateMachine:
             return 0.0
         return (missing if missing > SAME_PHASE else missing + 1.0) / hertz
 
-    def _leap(self) -> None:
-        plan, feet = self._planned()
-        self._now = replace(self._now, stage="leap", clock_s=0.0, deadline_s=plan.duration_s, plan=plan, feet=feet)
-
     def _planned(self) -> tuple[JumpPlan, FootholdSchedule]:
         walker, request = self._walker, self._now.request
         assert request is not None
@@ -389,7 +342,11 @@ class JumpStateMachine:
         stand = PoseFrame(*walker.pose_at(0.0, 0.0, 0.0, np.zeros(2), 0.0))
         clip, body = get_jump_clip(walker, self._jumps, request), self._jumps.skeleton_for(self.parameters.leg_length_m)
         jump = plan_standing_jump(body, stand, clip, place, heading)
-        return jump, schedule_standing_footholds(jump)
+        # Foot plants of a two-foot jump: both feet leave and land alike
+        heel_off, toe_off, strike, toe_strike = jump.jump.events[2:6] * jump.duration_s
+        ankle = [(-np.inf, heel_off), (strike, np.inf)]
+        toe = [(-np.inf, toe_off), (toe_strike, np.inf)]
+        return jump, schedule_footholds(jump.skeleton, jump.frame, {0: ankle, 1: toe, 2: ankle, 3: toe})
 
     def _land(self) -> None:
         now = self._now

@@ -15,9 +15,8 @@ import numpy as np
 from marey.base import BoolArray, FloatArray
 from marey.kinematics import retarget
 from marey.lie import SO3
-from marey.locomotion.units.gait_unit import unit_rows
+from marey.locomotion.units.gait_unit import measure_leg_length, unit_rows
 from marey.locomotion.units.jump_flight import SIDES
-from marey.locomotion.units.segmentation import measure_leg_length
 from marey.motion import Motion, centre_of_mass, feet_down, find_runs, headings, lowpass, mirror, place
 from marey.skeleton import Skeleton, contact_points
 
@@ -176,9 +175,16 @@ def _measure_jump(
     )
     flight = (land - off) / local.rate_hz
     flown = float(com[land, 2] - com[off, 2]) / flight if flight > 0.0 else speed
-    length = captured_length(local, off, land, leaving, landing)
+    # Way along +Z from the ball of the foot that leaves to the heel of the foot that lands
+    positions, turns = local.joint_frames()
+    points = contact_points(local.skeleton)
+    feet = points.positions(positions, turns)[..., 2]
+    toes = [positions[max(off - 1, 0), local.skeleton.index(f"{side}_foot"), 2] for side in leaving]
+    heels = [feet[land, points.index(f"{side}_heel")] for side in landing]
+    length = float(np.mean(heels) - np.mean(toes))
     fall = _fit_fall(com[off:land, 1], local.rate_hz)
-    return CapturedJump(local, knots, enforce_event_order(events), length, flight, rise, speed, flown, fall)
+    # An event that comes too early waits for the one before.
+    return CapturedJump(local, knots, np.maximum.accumulate(events), length, flight, rise, speed, flown, fall)
 
 
 def _fit_fall(heights: FloatArray, rate_hz: float) -> float:
@@ -188,21 +194,6 @@ def _fit_fall(heights: FloatArray, rate_hz: float) -> float:
     if len(middle) < 6:
         return 0.0
     return 2.0 * float(np.polyfit(np.arange(len(middle)) / rate_hz, middle, 2)[0])
-
-
-def captured_length(local: Motion, off: int, land: int, leaving: tuple[str, ...], landing: tuple[str, ...]) -> float:
-    """Way [m] along +Z from the ball of the foot that leaves at ``off`` to the heel of the foot that lands."""
-    positions, turns = local.joint_frames()
-    points = contact_points(local.skeleton)
-    feet = points.positions(positions, turns)[..., 2]
-    toes = [positions[max(off - 1, 0), local.skeleton.index(f"{side}_foot"), 2] for side in leaving]
-    heels = [feet[land, points.index(f"{side}_heel")] for side in landing]
-    return float(np.mean(heels) - np.mean(toes))
-
-
-def enforce_event_order(events: FloatArray) -> FloatArray:
-    """Events in their order: what comes too early waits for the one before."""
-    return np.maximum.accumulate(events)
 
 
 def _find_stance_events(body: Motion, side: str, start: int, stop: int) -> tuple[float, float, float, float]:
@@ -234,18 +225,15 @@ def _sole_heights(motion: Motion) -> FloatArray:
 
 def _feet_down(body: Motion) -> dict[str, BoolArray]:
     assert body.contacts is not None  # on_body detects them
-    flags = feet_down(body.contacts)
-    return {side: _remove_short_runs(flags[:, k], body) for k, side in enumerate(SIDES)}
-
-
-def _remove_short_runs(flags: BoolArray, body: Motion) -> BoolArray:
-    """Flags without short gaps, then without short runs."""
-    out = flags.copy()
-    for value, shortest_s in ((True, SHORTEST_GAP_S), (False, SHORTEST_STANCE_S)):
-        for start, stop in find_runs(out != value):
-            if stop - start < shortest_s * body.rate_hz and start > 0 and stop < len(out):
-                out[start:stop] = value
-    return out
+    found: dict[str, BoolArray] = {}
+    for side, flags in zip(SIDES, feet_down(body.contacts).T, strict=True):
+        # Short gaps are closed first, then short stances are left out.
+        down = found[side] = flags.copy()
+        for value, shortest_s in ((True, SHORTEST_GAP_S), (False, SHORTEST_STANCE_S)):
+            for start, stop in find_runs(down != value):
+                if stop - start < shortest_s * body.rate_hz and start > 0 and stop < len(down):
+                    down[start:stop] = value
+    return found
 
 
 def _last_rest_frame(upright: BoolArray, still: BoolArray) -> int:

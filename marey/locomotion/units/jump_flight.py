@@ -7,7 +7,6 @@ stay in place, and the other foot stays above the ground.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -101,7 +100,11 @@ def ground_root_path(
     for feet, is_down in air.stances(times):
         low = np.minimum(geometry.heels[:, feet, 1], geometry.balls[:, feet, 1]).mean(axis=1) + root[:, 1]
         heel, toe = (part[:, feet].mean(axis=1) + root for part in (geometry.heels, geometry.toes))
-        slide = _support_slide(heel, toe, roll, is_down)
+        # How far `(N, 3)` the support has slid since the stance began; what was rolled over does not count
+        middle = 0.5 * (roll[1:] + roll[:-1])[:, None]
+        steps = (1.0 - middle) * np.diff(heel, axis=0) + middle * np.diff(toe, axis=0)
+        steps *= (is_down[1:] & is_down[:-1])[:, None]
+        slide = np.concatenate([np.zeros((1, 3)), np.cumsum(steps, axis=0)])
         slide[:, 1] = low
         rows = np.flatnonzero(is_down)
         slide[rows] = _smooth_triangular(slide[rows])
@@ -129,14 +132,6 @@ def _smooth_triangular(values: FloatArray) -> FloatArray:
     padded = np.concatenate([first, values, last])
     taps = np.convolve(np.ones(reach + 1), np.ones(reach + 1)) / (reach + 1) ** 2
     return np.stack([np.convolve(column, taps, mode="valid") for column in padded.T], axis=1)
-
-
-def _support_slide(heel: FloatArray, toe: FloatArray, roll: FloatArray, is_down: BoolArray) -> FloatArray:
-    """How far ``(N, 3)`` the support has slid since the stance began; what was rolled over does not count."""
-    middle = 0.5 * (roll[1:] + roll[:-1])[:, None]
-    steps = (1.0 - middle) * np.diff(heel, axis=0) + middle * np.diff(toe, axis=0)
-    steps *= (is_down[1:] & is_down[:-1])[:, None]
-    return np.concatenate([np.zeros((1, 3)), np.cumsum(steps, axis=0)])
 
 
 def fit_ballistic_path(
@@ -191,6 +186,7 @@ LEAST_FLEXION_RAD: Final = float(np.deg2rad(8.0))  # a knee nearer to straight w
 SOFT_FLEXION_RAD: Final = float(np.deg2rad(6.0))  # over which flexion bends over to the least
 MAX_LEG_EXTENSION: Final = 0.9975  # [-] largest extension of a leg: a knee bent by 8 degrees
 FOOT_EASE_S: Final = 0.15  # [s] in which a foot in the air gets to where it will stand, or away from it
+LEG_LIMBS: Final = {side: Limb.from_name(HUMAN, f"{side}_leg") for side in SIDES}
 KNEES: Final = [HUMAN.index(f"{side}_knee") for side in SIDES]
 TOE_REST_M: Final = float(HUMAN.rest_positions()[HUMAN.index("left_foot"), 1])  # height of the toe joint, standing
 LATERAL_AXIS: Final = np.array([1.0, 0.0, 0.0])
@@ -231,11 +227,6 @@ def bend_knees(rows: FloatArray, means: FloatArray) -> FloatArray:
     return out
 
 
-@lru_cache(maxsize=2)
-def _leg_limb(side: str) -> Limb:
-    return Limb.from_name(HUMAN, f"{side}_leg")
-
-
 def hold_jump_feet(
     wxyz: FloatArray, root: FloatArray, times: FloatArray, stances: tuple[StanceTimes, ...]
 ) -> FloatArray:
@@ -258,13 +249,14 @@ def hold_jump_feet(
         toe, ankle = (positions[:, HUMAN.index(f"{side}_{part}")] for part in ("foot", "ankle"))
         shift = sum((_toe_shift(toe, times, s) for s in stances if s.side == side), start=np.zeros_like(toe))
         low = soles[:, [points.index(f"{side}_{part}") for part in ("heel", "toe")], 1].min(axis=1) + shift[:, 1]
-        shift[:, 1] += np.where(_has_toes_down(times, stances, side), 0.0, _sole_lift(low))
-        motion = solve_two_bone(motion, _leg_limb(side), ankle + shift, stretch=MAX_LEG_EXTENSION).motion
+        # A sole in the air that would be below ground is lifted, smoothly over the neighbouring rows.
+        need = np.pad(np.maximum(-low, 0.0), 3, mode="edge")
+        wide = np.max([need[k : k + len(low) + 4] for k in range(3)], axis=0)
+        lift = np.convolve(wide, np.array([0.1, 0.2, 0.4, 0.2, 0.1]), mode="valid")
+        has_toes_down = np.any([(times >= s.toes_s) & (times <= s.off_s) for s in stances if s.side == side], axis=0)
+        shift[:, 1] += np.where(has_toes_down, 0.0, lift)
+        motion = solve_two_bone(motion, LEG_LIMBS[side], ankle + shift, stretch=MAX_LEG_EXTENSION).motion
     return motion.rotations.wxyz
-
-
-def _has_toes_down(times: FloatArray, stances: tuple[StanceTimes, ...], side: str) -> BoolArray:
-    return np.any([(times >= s.toes_s) & (times <= s.off_s) for s in stances if s.side == side], axis=0)
 
 
 def _toe_shift(toe: FloatArray, times: FloatArray, stance: StanceTimes) -> FloatArray:
@@ -278,11 +270,3 @@ def _toe_shift(toe: FloatArray, times: FloatArray, stance: StanceTimes) -> Float
     held = np.clip(np.arange(len(times)), first, last)
     before, after = (stance.strike_s - times) / FOOT_EASE_S, (times - stance.off_s) / FOOT_EASE_S
     return (1.0 - smoothstep(np.maximum(before, after)))[:, None] * (place - toe[held])
-
-
-def _sole_lift(low: FloatArray) -> FloatArray:
-    """How far ``(N,)`` [m] a sole must be lifted, smoothed over its neighbours, so that it is nowhere below ground."""
-    need = np.maximum(-low, 0.0)
-    padded = np.pad(need, 3, mode="edge")
-    wide = np.max([padded[k : k + len(need) + 4] for k in range(3)], axis=0)
-    return np.asarray(np.convolve(wide, np.array([0.1, 0.2, 0.4, 0.2, 0.1]), mode="valid"), dtype=np.float64)

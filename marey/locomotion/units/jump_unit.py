@@ -13,7 +13,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError
 from marey.locomotion.units.captured_jumps import canonical_steps, canonical_times, interpolate_cubic
-from marey.locomotion.units.gait_unit import rotations_from_rows, unit_rows
+from marey.locomotion.units.gait_unit import measure_leg_length, rotations_from_rows, unit_rows
 from marey.locomotion.units.jump_flight import (
     GRAVITY,
     Airtime,
@@ -26,7 +26,6 @@ from marey.locomotion.units.jump_flight import (
     list_stances,
     measure_jump_length,
 )
-from marey.locomotion.units.segmentation import measure_leg_length
 from marey.skeleton import HUMAN
 
 
@@ -134,13 +133,6 @@ class FlightEdges:
 def leaving_and_landing_feet(kind: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Feet that leave and feet that land."""
     return (BOTH_FEET, BOTH_FEET) if kind == "standing" else (("right",), ("left",))
-
-
-def flight_edge_rows(kind: str) -> list[int]:
-    """Canonical rows of toe off and heel strike."""
-    steps = canonical_steps(kind)
-    middle = len(steps) // 2
-    return [sum(steps[:middle]), sum(steps[: middle + 1])]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,12 +7,13 @@ to convergence is the reference of the one-solve step.
 from __future__ import annotations
 
 from math import ceil
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.muscle.body.contact import add_explicit_contact
+from marey.muscle.body.conjugate_gradients import multiply_blocks
+from marey.muscle.body.contact import StepStart, add_explicit_contact
 from marey.muscle.body.implicit import ImplicitScheme, ImplicitSolution
 from marey.muscle.body.linear_system import HELD
 
@@ -41,20 +42,21 @@ class ExplicitScheme:
         x, v, short = body.positions, body.velocities, h / count
         inverse = np.where(body.carriers == HELD, 0.0, 1.0 / body.masses)[:, None]
         for _ in range(count):
-            v = v + short * inverse * self._forces(body, x, v, short, load, alphas)
+            forces = body.elastic.forces(x) + load - body.damping[0] * body.masses[:, None] * v
+            if body.damping[1] > 0:
+                # Rayleigh damping by the stiffness at x.
+                elastic, drag = body.elastic, np.empty_like(v)
+                elastic.assemble(x, exact=False)
+                multiply_blocks(elastic.blocks, elastic.rises, elastic.rise_stiffness, v, drag)
+                forces -= body.damping[1] * drag
+            forces += self.implicit.spline_forces(x, v, alphas)
+            if body.ground is not None:
+                start = StepStart(x, v, body.masses, short)
+                add_explicit_contact(start, body.ground, False, forces, self.implicit.contact.loads)
+            # (134) and (135)
+            v = v + short * inverse * forces
             x = x + short * v
         return ImplicitSolution(x, v, 0, 0.0, count)
-
-    def _forces(
-        self, body: SoftBody, x: FloatArray, v: FloatArray, h: float, load: FloatArray, alphas: FloatArray
-    ) -> FloatArray:
-        forces = body.elastic.forces(x) + load - body.damping[0] * body.masses[:, None] * v
-        if body.damping[1] > 0:
-            forces -= body.damping[1] * self.implicit.multiply_stiffness(body, x, v)
-        forces += self.implicit.spline_forces(x, v, alphas)
-        if body.ground is not None:
-            add_explicit_contact(x, v, body.masses, h, body.ground, False, forces, self.implicit.loads)
-        return forces
 
 
 def compute_stable_step(body: SoftBody, implicit: ImplicitScheme) -> float:
@@ -62,16 +64,21 @@ def compute_stable_step(body: SoftBody, implicit: ImplicitScheme) -> float:
 
     [Engell2012]_ §2.19. Bounds of s are row sums of the stiffness at rest, and of each spline segment.
     """
-    body.elastic.assemble(body.mesh.nodes.copy(), exact=False)
-    starts, _, values = body.elastic.blocks
+    elastic, muscles = body.elastic, implicit.system.muscles
+    elastic.assemble(body.mesh.nodes.copy(), exact=False)
+    starts, columns, values = elastic.blocks
     sums = np.add.reduceat(np.abs(values).sum(axis=2), starts[:-1], axis=0).max(axis=1)
-    if len(body.elastic.rises):
-        sizes = np.abs(body.elastic.rises).sum(axis=1)
+    if len(elastic.rises):
+        sizes = np.abs(elastic.rises).sum(axis=1)
         rows = np.add.reduceat(sizes, starts[:-1])
-        np.add.at(
-            sums, body.elastic.blocks.columns, sizes * np.repeat(body.elastic.rise_stiffness * rows, np.diff(starts))
-        )
-    s = float((sums / body.masses).max()) + implicit.bound_spline_rate(body)
+        np.add.at(sums, columns, sizes * np.repeat(elastic.rise_stiffness * rows, np.diff(starts)))
+    s = float((sums / body.masses).max())
+    if len(muscles.segments):
+        # Damping of the segments is counted as stiffness.
+        entries = np.repeat(np.arange(len(muscles.points)), np.diff(muscles.starts))
+        light = np.bincount(entries, muscles.weights**2 / body.masses[muscles.nodes], minlength=len(muscles.points))
+        ends = light[muscles.segments].sum(axis=1)
+        s += float((2.0 * ends * muscles.stiffness + (2.0 * ends * muscles.damping) ** 2).max())
     d = body.damping[0] + body.damping[1] * s
     return float((np.sqrt(d * d + 4.0 * s) - d) / s)
 
@@ -98,58 +105,42 @@ class NewtonScheme:
 
     def solve(self, body: SoftBody, h: float, load: FloatArray, alphas: FloatArray) -> ImplicitSolution:
         """New positions and velocities after ``h`` [s]; the body is not changed."""
-        problem = _NewtonProblem(body, self.implicit, h, load, alphas)
+        held = body.carriers == HELD
+        masses = body.masses[:, None]
+        stiffness = body.tangent(body.positions, exact=False) if body.damping[1] > 0 else None
+
+        def evaluate_residual(v: FloatArray) -> FloatArray:
+            """Impulse that is missing (V, 3) [N s]; none on held nodes."""
+            x = body.positions + h * v
+            forces = body.elastic.forces(x) + load - body.damping[0] * masses * v
+            if stiffness is not None:
+                forces -= body.damping[1] * (stiffness @ v.ravel()).reshape(v.shape)
+            forces += self.implicit.spline_forces(x, v, alphas)
+            out = h * forces - masses * (v - body.velocities)
+            out[held] = 0.0
+            return out
+
+        def measure_impulse(impulse: FloatArray) -> float:
+            """Size of an impulse, in the norm of masses."""
+            return float(np.sqrt(np.sum(impulse**2 / masses)))
+
         new = body.velocities.copy()
-        new[body.carriers == HELD] = 0.0
-        size = max(problem.norm(body.masses[:, None] * body.velocities + h * load), MIN_IMPULSE)
-        total, residual = 0, problem.residual(new)
+        new[held] = 0.0
+        size = max(measure_impulse(masses * body.velocities + h * load), MIN_IMPULSE)
+        total, residual = 0, evaluate_residual(new)
         for _ in range(MAX_NEWTON):
-            left = problem.norm(residual)
-            if left <= NEWTON_TOLERANCE * size:
+            if measure_impulse(residual) <= NEWTON_TOLERANCE * size:
                 break
             self.implicit.linearise(body, body.positions + h * new, new, h, alphas)
             step, count = self.implicit.correction(body, residual, FORCING)
             total += count
-            new, residual = problem.search(new, step, residual)
-        return ImplicitSolution(body.positions + h * new, new, total, problem.norm(residual) / size)
-
-
-class _NewtonProblem:
-    """One step as equations for the new velocities."""
-
-    def __init__(
-        self, body: SoftBody, implicit: ImplicitScheme, h: float, load: FloatArray, alphas: FloatArray
-    ) -> None:
-        self.body, self.implicit, self.h, self.load, self.alphas = body, implicit, h, load, alphas
-        self.held = body.carriers == HELD
-        self.stiffness: Any = None
-        if body.damping[1] > 0:
-            self.stiffness = body.tangent(body.positions, exact=False).tocsr()
-
-    def residual(self, v: FloatArray) -> FloatArray:
-        """Impulse that is missing (V, 3) [N s]; none on held nodes."""
-        body, h = self.body, self.h
-        x = body.positions + h * v
-        forces = body.elastic.forces(x) + self.load - body.damping[0] * body.masses[:, None] * v
-        if self.stiffness is not None:
-            forces -= body.damping[1] * (self.stiffness @ v.ravel()).reshape(v.shape)
-        forces += self.implicit.spline_forces(x, v, self.alphas)
-        out = h * forces - body.masses[:, None] * (v - body.velocities)
-        out[self.held] = 0.0
-        return out
-
-    def norm(self, impulse: FloatArray) -> float:
-        """Size of an impulse, in the norm of masses."""
-        return float(np.sqrt(np.sum(impulse**2 / self.body.masses[:, None])))
-
-    def search(self, v: FloatArray, step: FloatArray, residual: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Velocities along the step where what is left along it has shrunk, and the residual there."""
-        slope, share = float(np.sum(residual * step)), 1.0
-        tried, left = v, residual
-        for _ in range(MAX_BACKTRACKS):
-            tried = v + share * step
-            left = self.residual(tried)
-            if abs(float(np.sum(left * step))) <= MAX_SLOPE * abs(slope):
-                break
-            share *= 0.5
-        return tried, left
+            # Shorten the correction until what is left along it has shrunk.
+            slope, share = float(np.sum(residual * step)), 1.0
+            start = new
+            for _ in range(MAX_BACKTRACKS):
+                new = start + share * step
+                residual = evaluate_residual(new)
+                if abs(float(np.sum(residual * step))) <= MAX_SLOPE * abs(slope):
+                    break
+                share *= 0.5
+        return ImplicitSolution(body.positions + h * new, new, total, measure_impulse(residual) / size)

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, UnknownNameError, frozen
 from marey.lie import SO3
-from marey.muscle.body.linear_system import BoneArrays, CoarseSpace, empty_bone_arrays
-from marey.muscle.mesh.tet_mesh import IndexArray, freeze_indices
+from marey.muscle.body.linear_system import BoneArrays, CoarseSpace
+from marey.muscle.mesh.tet_mesh import freeze_indices
 
 if TYPE_CHECKING:
     from marey.muscle.body.soft_body import SoftBody
@@ -108,12 +108,18 @@ class Bones:
             if name not in skeleton.names:
                 raise UnknownNameError("joint", name, "the skeleton", skeleton.names)
         places = skeleton.rest_positions() + frozen(origin, 3, name="origin")
-        bones = [
-            _bone_from_joint(
-                skeleton, j, places, joints.get(name, "fixed"), nodes.get(name, ()), (masses or {}).get(name, 0.0)
-            )
-            for j, name in enumerate(skeleton.names)
-        ]
+        bones: list[Bone] = []
+        for j, name in enumerate(skeleton.names):
+            joint = joints.get(name, "fixed")
+            kind, axis = (joint, (0.0, 0.0, 1.0)) if isinstance(joint, str) else joint[:2]
+            limits = joint[2] if not isinstance(joint, str) and len(joint) == 3 else None
+            # A bone ends in the middle of its children.
+            children = np.flatnonzero(np.asarray(skeleton.parents) == j)
+            end = places[children].mean(axis=0) if len(children) else places[j]
+            parent = None if skeleton.parents[j] < 0 else skeleton.names[int(skeleton.parents[j])]
+            mass_kg = (masses or {}).get(name, 0.0)
+            carried = nodes.get(name, ())
+            bones.append(Bone(name, places[j], parent, kind, axis, limits, mass_kg=mass_kg, end=end, nodes=carried))
         return Bones(bones, limit_stiffness, joint_damping)
 
     def bind(self, body: SoftBody) -> AttachedBones:
@@ -127,24 +133,6 @@ class Bones:
         return AttachedBones(self, body)
 
 
-def _bone_from_joint(
-    skeleton: Skeleton, j: int, places: FloatArray, joint: JointSpec, nodes: ArrayLike, mass_kg: float
-) -> Bone:
-    kind = joint if isinstance(joint, str) else joint[0]
-    axis = (0.0, 0.0, 1.0) if isinstance(joint, str) else joint[1]
-    limits = joint[2] if not isinstance(joint, str) and len(joint) == 3 else None
-    children = np.flatnonzero(np.asarray(skeleton.parents) == j)
-    end = places[children].mean(axis=0) if len(children) else places[j]
-    parent = int(skeleton.parents[j])
-    name = None if parent < 0 else skeleton.names[parent]
-    return Bone(skeleton.names[j], places[j], name, kind, axis, limits, mass_kg=mass_kg, end=end, nodes=nodes)
-
-
-def find_carried_nodes(carriers: IndexArray) -> IndexArray:
-    """Numbers of the nodes that bones carry."""
-    return np.flatnonzero(carriers >= 0).astype(np.int32)
-
-
 ROD_RADIUS: Final = 0.1  # [-] of the length: how thick the rod is whose inertia a bone's own mass has
 MIN_INERTIA: Final = 1e-9  # [kg m^2] of a rate that moves nothing, so that its row can be solved
 
@@ -156,7 +144,9 @@ class NoBones:
     names: tuple[str, ...] = ()
 
     def __init__(self) -> None:
-        self.arrays: BoneArrays = empty_bone_arrays()
+        index, points, twists = np.zeros(0, dtype=np.int32), np.zeros((0, 3)), np.zeros((0, 6))
+        moves, inertia = np.zeros((0, 0), dtype=np.int32), np.zeros((0, 0))
+        self.arrays = BoneArrays(index, index, points, twists, moves, inertia, twists)
 
     def start(self, velocities: FloatArray) -> FloatArray:
         """Unknowns (V, 3) that a solve starts from."""
@@ -202,7 +192,7 @@ class AttachedBones:
         self._hinges = np.zeros(len(counts))
         self.rotations: FloatArray = self._turns.copy()
         self.origins: FloatArray = self._rest.copy()
-        nodes = find_carried_nodes(body.carriers)
+        nodes = np.flatnonzero(body.carriers >= 0).astype(np.int32)
         self._node_rest = body.mesh.nodes[nodes]
         self._node_masses = body.masses[nodes]
         d, b = len(self._rates), len(counts)
@@ -212,9 +202,14 @@ class AttachedBones:
             if self.parents[bone] >= 0:
                 moves[bone] |= moves[self.parents[bone]]
         self.arrays = BoneArrays(
-            nodes, body.carriers[nodes].copy(), self._node_rest.copy(), np.zeros((d, 6)), moves, np.zeros((d, d)),
-            np.zeros((b, 6)),
-        )  # fmt: skip
+            nodes,
+            body.carriers[nodes].copy(),
+            arms=self._node_rest.copy(),
+            screws=np.zeros((d, 6)),
+            moves=moves,
+            inertia=np.zeros((d, d)),
+            twists=np.zeros((b, 6)),
+        )
         self._inertias = np.array([compute_rod_inertia(bone) for bone in given.bones])
         self._momenta = np.zeros((b, 6))  # (angular about the origin, linear), at the end of the last step
         self._torques = np.zeros(d)
@@ -294,7 +289,7 @@ class AttachedBones:
     def _spatial_inertia(self, k: int, centre: FloatArray) -> FloatArray:
         """Inertia (6, 6) of a bone's own mass about the world's origin, for (angular, linear)."""
         mass, turn = self.given.bones[k].mass_kg, self.rotations[k]
-        cross = _cross_matrix(centre)
+        cross = np.array([[0.0, -centre[2], centre[1]], [centre[2], 0.0, -centre[0]], [-centre[1], centre[0], 0.0]])
         out = np.zeros((6, 6))
         out[:3, :3] = turn @ self._inertias[k] @ turn.T - mass * cross @ cross
         out[:3, 3:], out[3:, :3], out[3:, 3:] = mass * cross, -mass * cross, mass * np.eye(3)
@@ -329,48 +324,30 @@ class AttachedBones:
 
     def join(self, coarse: CoarseSpace) -> None:
         """Write the matrix of regions and rates from that of regions and bones."""
-        whole = self._coarse_expansion(coarse.regions)
-        coarse.inverse[:] = whole.T @ coarse.raw @ whole
-        rates = slice(6 * coarse.regions, None)
-        coarse.inverse[rates, rates] += self.arrays.inertia
-
-    def _coarse_expansion(self, regions: int) -> FloatArray:
-        """What regions and rates (6 A + D) do to regions and bones (6 A + 6 B)."""
+        # What regions and rates (6 A + D) do to regions and bones (6 A + 6 B).
         bones, rates = self.arrays.moves.shape
-        out = np.zeros((6 * (regions + bones), 6 * regions + rates))
-        out[: 6 * regions, : 6 * regions] = np.eye(6 * regions)
+        first = 6 * coarse.regions
+        whole = np.zeros((first + 6 * bones, first + rates))
+        whole[:first, :first] = np.eye(first)
         twists = self.arrays.moves[:, None, :] * self.arrays.screws.T  # (B, 6, D)
-        out[6 * regions :, 6 * regions :] = twists.reshape(6 * bones, rates)
-        return out
+        whole[first:, first:] = twists.reshape(6 * bones, rates)
+        coarse.inverse[:] = whole.T @ coarse.raw @ whole
+        coarse.inverse[first:, first:] += self.arrays.inertia
 
     def carry(self, h: float, unknowns: FloatArray, positions: FloatArray, velocities: FloatArray) -> FloatArray:
         """Turn the joints by their new rates; positions (V, 3) after the step. Velocities of carried nodes follow."""
         arrays = self.arrays
         out = positions + h * velocities
         self._rates[:] = unknowns[len(positions) :].ravel()[: len(self._rates)]
+        # Momenta of bones with their nodes, about the world's origin, which a turn does not change.
         twists = (arrays.moves * self._rates) @ arrays.screws
-        self._store_momenta(twists, velocities)
-        self._integrate_joints(h)
-        owners = arrays.owners
-        arms = self._node_rest - self._rest[owners]
-        arrays.arms[:] = self.origins[owners] + np.einsum("cij,cj->ci", self.rotations[owners], arms)
-        out[arrays.nodes] = arrays.arms
-        self._update_screws()
-        twists = ((arrays.moves * self._rates) @ arrays.screws)[owners]
-        velocities[arrays.nodes] = twists[:, 3:] + np.cross(twists[:, :3], arrays.arms)
-        return out
-
-    def _store_momenta(self, twists: FloatArray, velocities: FloatArray) -> None:
-        """Momenta of bones with their nodes, about the world's origin, which a turn does not change."""
-        arrays, centres = self.arrays, self._transform_points(self._centres)
+        centres = self._transform_points(self._centres)
         linear = self._node_masses[:, None] * velocities[arrays.nodes]
-        both = np.hstack([np.cross(arrays.arms, linear), linear])
         self._momenta[:] = 0.0
-        np.add.at(self._momenta, arrays.owners, both)
+        np.add.at(self._momenta, arrays.owners, np.hstack([np.cross(arrays.arms, linear), linear]))
         for k in range(len(self.names)):
             self._momenta[k] += self._spatial_inertia(k, centres[k]) @ twists[k]
-
-    def _integrate_joints(self, h: float) -> None:
+        # Joints turn by their rates, parents first.
         for k, bone in enumerate(self.given.bones):
             rates = self._rates[self._first[k] : self._first[k + 1]]
             above, parent = self.parents[k], self._parent_rotation(k)
@@ -384,6 +361,15 @@ class AttachedBones:
                 self.origins[k] = self.origins[above] + parent @ (self._rest[k] - self._rest[above])
             elif bone.kind == "free":
                 self.origins[k] += h * rates[3:]
+        # Carried nodes follow, with the velocities of their new places.
+        owners = arrays.owners
+        arms = self._node_rest - self._rest[owners]
+        arrays.arms[:] = self.origins[owners] + np.einsum("cij,cj->ci", self.rotations[owners], arms)
+        out[arrays.nodes] = arrays.arms
+        self._update_screws()
+        twists = ((arrays.moves * self._rates) @ arrays.screws)[owners]
+        velocities[arrays.nodes] = twists[:, 3:] + np.cross(twists[:, :3], arrays.arms)
+        return out
 
 
 def compute_rod_inertia(bone: Bone) -> FloatArray:
@@ -393,7 +379,3 @@ def compute_rod_inertia(bone: Bone) -> FloatArray:
     return bone.mass_kg * (
         (square * np.eye(3) - np.outer(along, along)) / 12 + 0.5 * ROD_RADIUS**2 * square * np.eye(3)
     )
-
-
-def _cross_matrix(a: FloatArray) -> FloatArray:
-    return np.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])

@@ -6,51 +6,38 @@ The same system is solved by sparse factors for comparison, which is slower.
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from marey.base import FloatArray, kernel
 from marey.muscle.body.linear_system import FREE, BoneArrays, LinearSystem, apply_preconditioner
-from marey.muscle.mesh.graphs import load_linear_solvers, load_sparse
+from marey.muscle.elastic.assembly import BlockMatrix, to_sparse_tangent
 from marey.muscle.mesh.tet_mesh import IndexArray
 from marey.muscle.muscles.transfer import add_muscle_diagonal, add_muscle_product
-
-_FREE_NODE = -1
 
 
 @kernel
 def multiply_blocks(
-    starts: IndexArray, columns: IndexArray, values: FloatArray, rises: FloatArray, weights: FloatArray, v: FloatArray,
-    out: FloatArray,
-) -> None:  # fmt: skip
+    blocks: BlockMatrix, rises: FloatArray, weights: FloatArray, velocities: FloatArray, out: FloatArray
+) -> None:
     r"""Write :math:`(A + G^T\,\mathrm{diag}(w)\,G)\,v` (V, 3); G: rises of node volumes, w (V,): their weights."""
-    out[:] = 0.0
-    if rises.shape[0] > 0:
-        _multiply_with_volumes(starts, columns, values.ravel(), rises.ravel(), weights, v.ravel(), out.ravel())
-    else:
-        _multiply_plain(starts, columns, values.ravel(), v.ravel(), out.ravel())
-
-
-@kernel
-def _multiply_plain(starts: IndexArray, columns: IndexArray, a: FloatArray, v: FloatArray, out: FloatArray) -> None:
+    starts, columns, a = blocks.starts, blocks.columns, blocks.values.ravel()
+    g, v, y = rises.ravel(), velocities.ravel(), out.ravel()
+    y[:] = 0.0
+    if rises.shape[0] == 0:
+        for n in range(starts.shape[0] - 1):
+            y0, y1, y2 = 0.0, 0.0, 0.0
+            for k in range(starts[n], starts[n + 1]):
+                j, q = 3 * np.uint32(columns[k]), 9 * np.uint32(k)
+                v0, v1, v2 = v[j], v[j + 1], v[j + 2]
+                y0 += a[q] * v0 + a[q + 1] * v1 + a[q + 2] * v2
+                y1 += a[q + 3] * v0 + a[q + 4] * v1 + a[q + 5] * v2
+                y2 += a[q + 6] * v0 + a[q + 7] * v1 + a[q + 8] * v2
+            y[3 * n], y[3 * n + 1], y[3 * n + 2] = y0, y1, y2
+        return
     for n in range(starts.shape[0] - 1):
-        y0, y1, y2 = 0.0, 0.0, 0.0
-        for k in range(starts[n], starts[n + 1]):
-            j, q = 3 * np.uint32(columns[k]), 9 * np.uint32(k)
-            v0, v1, v2 = v[j], v[j + 1], v[j + 2]
-            y0 += a[q] * v0 + a[q + 1] * v1 + a[q + 2] * v2
-            y1 += a[q + 3] * v0 + a[q + 4] * v1 + a[q + 5] * v2
-            y2 += a[q + 6] * v0 + a[q + 7] * v1 + a[q + 8] * v2
-        out[3 * n], out[3 * n + 1], out[3 * n + 2] = y0, y1, y2
-
-
-@kernel
-def _multiply_with_volumes(
-    starts: IndexArray, columns: IndexArray, a: FloatArray, g: FloatArray, weights: FloatArray, v: FloatArray,
-    out: FloatArray,
-) -> None:  # fmt: skip
-    for n in range(starts.shape[0] - 1):
+        # Row n of A v and of G v in one pass over its blocks;
         y0, y1, y2, rise = 0.0, 0.0, 0.0, 0.0
         for k in range(starts[n], starts[n + 1]):
             j, q, p = 3 * np.uint32(columns[k]), 9 * np.uint32(k), 3 * np.uint32(k)
@@ -59,15 +46,16 @@ def _multiply_with_volumes(
             y1 += a[q + 3] * v0 + a[q + 4] * v1 + a[q + 5] * v2
             y2 += a[q + 6] * v0 + a[q + 7] * v1 + a[q + 8] * v2
             rise += g[p] * v0 + g[p + 1] * v1 + g[p + 2] * v2
-        out[3 * n] += y0
-        out[3 * n + 1] += y1
-        out[3 * n + 2] += y2
+        y[3 * n] += y0
+        y[3 * n + 1] += y1
+        y[3 * n + 2] += y2
+        # then G^T of it, weighted.
         rise *= weights[n]
         for k in range(starts[n], starts[n + 1]):
             j, p = 3 * np.uint32(columns[k]), 3 * np.uint32(k)
-            out[j] += g[p] * rise
-            out[j + 1] += g[p + 1] * rise
-            out[j + 2] += g[p + 2] * rise
+            y[j] += g[p] * rise
+            y[j + 1] += g[p + 1] * rise
+            y[j + 2] += g[p + 2] * rise
 
 
 @kernel
@@ -94,10 +82,10 @@ def expand_unknowns(bones: BoneArrays, u: FloatArray, v: FloatArray) -> None:
 
 @kernel
 def contract_forces(carriers: IndexArray, bones: BoneArrays, f: FloatArray, out: FloatArray) -> None:
-    """Write what forces (V, 3) do to the unknowns (V + R, 3): the transpose of :func:`expand`."""
+    """Write what forces (V, 3) do to the unknowns (V + R, 3): the transpose of :func:`expand_unknowns`."""
     count = f.shape[0]
     for n in range(count):
-        free = carriers[n] == _FREE_NODE
+        free = carriers[n] == FREE
         for i in range(3):
             out[n, i] = f[n, i] if free else 0.0
     for n in range(count, out.shape[0]):
@@ -127,7 +115,7 @@ def apply_system(s: LinearSystem, u: FloatArray, out: FloatArray) -> None:
     count = s.carriers.shape[0]
     v, f = s.nodal[0], s.nodal[1]
     expand_unknowns(s.bones, u, v)
-    multiply_blocks(s.starts, s.columns, s.values, s.rises, s.weights, v, f)
+    multiply_blocks(s.matrix, s.rises, s.weights, v, f)
     if s.blocks.shape[0] > 0:
         add_muscle_product(s.muscles, s.blocks, v, f, s.work)
     contract_forces(s.carriers, s.bones, f, out)
@@ -143,33 +131,29 @@ def invert_diagonal(s: LinearSystem, places: IndexArray) -> None:
     for n in range(count):
         for i in range(3):
             for j in range(3):
-                out[n, i, j] = s.values[places[n], i, j]
+                out[n, i, j] = s.matrix.values[places[n], i, j]
     if s.rises.shape[0] > 0:
         for n in range(count):
-            for k in range(s.starts[n], s.starts[n + 1]):
+            for k in range(s.matrix.starts[n], s.matrix.starts[n + 1]):
                 for i in range(3):
                     for j in range(3):
-                        out[s.columns[k], i, j] += s.weights[n] * s.rises[k, i] * s.rises[k, j]
+                        out[s.matrix.columns[k], i, j] += s.weights[n] * s.rises[k, i] * s.rises[k, j]
     if s.blocks.shape[0] > 0:
         add_muscle_diagonal(s.muscles, s.blocks, out)
+    # Each block is symmetric: its inverse by cofactors.
     for n in range(count):
-        _invert_block(out[n])
-
-
-@kernel
-def _invert_block(b: FloatArray) -> None:
-    """The inverse of a symmetric 3x3 block, in place."""
-    c00 = b[1, 1] * b[2, 2] - b[1, 2] * b[1, 2]
-    c01 = b[0, 2] * b[1, 2] - b[0, 1] * b[2, 2]
-    c02 = b[0, 1] * b[1, 2] - b[0, 2] * b[1, 1]
-    c11 = b[0, 0] * b[2, 2] - b[0, 2] * b[0, 2]
-    c12 = b[0, 1] * b[0, 2] - b[0, 0] * b[1, 2]
-    c22 = b[0, 0] * b[1, 1] - b[0, 1] * b[0, 1]
-    scale = 1.0 / (b[0, 0] * c00 + b[0, 1] * c01 + b[0, 2] * c02)
-    b[0, 0], b[1, 1], b[2, 2] = c00 * scale, c11 * scale, c22 * scale
-    b[0, 1] = b[1, 0] = c01 * scale
-    b[0, 2] = b[2, 0] = c02 * scale
-    b[1, 2] = b[2, 1] = c12 * scale
+        b = out[n]
+        c00 = b[1, 1] * b[2, 2] - b[1, 2] * b[1, 2]
+        c01 = b[0, 2] * b[1, 2] - b[0, 1] * b[2, 2]
+        c02 = b[0, 1] * b[1, 2] - b[0, 2] * b[1, 1]
+        c11 = b[0, 0] * b[2, 2] - b[0, 2] * b[0, 2]
+        c12 = b[0, 1] * b[0, 2] - b[0, 0] * b[1, 2]
+        c22 = b[0, 0] * b[1, 1] - b[0, 1] * b[0, 1]
+        scale = 1.0 / (b[0, 0] * c00 + b[0, 1] * c01 + b[0, 2] * c02)
+        b[0, 0], b[1, 1], b[2, 2] = c00 * scale, c11 * scale, c22 * scale
+        b[0, 1] = b[1, 0] = c01 * scale
+        b[0, 2] = b[2, 0] = c02 * scale
+        b[1, 2] = b[2, 1] = c12 * scale
 
 
 @kernel
@@ -194,8 +178,10 @@ def solve_conjugate_gradients(
     preconditioner, about that of the energy of the error; ``scratch`` is (4, V + R, 3).
     """
     r, z, p, q = scratch[0], scratch[1], scratch[2], scratch[3]
+    # How large a residual counts as solved.
     apply_preconditioner(s, drive, z)
     scale = max(dot_rows(drive, z), 0.0)
+    # The residual of what u holds, and the first direction.
     apply_system(s, u, q)
     for n in range(r.shape[0]):
         for i in range(3):
@@ -212,6 +198,7 @@ def solve_conjugate_gradients(
         curvature = dot_rows(p, q)
         if not curvature > 0.0:
             break
+        # Go to the minimum along p, then take the next conjugate direction.
         step = rz / curvature
         for n in range(r.shape[0]):
             for i in range(3):
@@ -234,47 +221,12 @@ MAX_REFINEMENTS: Final = 100
 
 def solve_direct(system: LinearSystem, right: FloatArray, unknowns: FloatArray) -> tuple[int, float]:
     """Solve for the unknowns (V + R, 3) in place: factors of all but splines, then conjugate gradients with them."""
-    linear, reach = load_linear_solvers(), _expansion_matrix(system, unknowns.size)
-    factors = linear.splu(
-        (reach.T @ _block_matrix(system) @ reach + _own_inertia_matrix(system, unknowns.size)).tocsc()
-    )
-    if not len(system.blocks):
-        unknowns[:] = factors.solve(right.ravel()).reshape(unknowns.shape)
-        return 1, 0.0
-    out, count = np.empty_like(unknowns), [0]
+    from scipy import sparse
+    from scipy.sparse.linalg import LinearOperator, cg, splu
 
-    def times(u: FloatArray) -> FloatArray:
-        count[0] += 1
-        apply_system(system, np.ascontiguousarray(u).reshape(unknowns.shape), out)
-        return out.ravel() + _idle_unknowns(system, unknowns.size) * u
-
-    shape = (unknowns.size, unknowns.size)
-    found, _ = linear.cg(
-        linear.LinearOperator(shape, matvec=times, dtype=np.float64), right.ravel(), rtol=DIRECT_TOL,
-        maxiter=MAX_REFINEMENTS,
-        M=linear.LinearOperator(shape, matvec=factors.solve, dtype=np.float64),
-    )  # fmt: skip
-    unknowns[:] = found.reshape(unknowns.shape)
-    return count[0], DIRECT_TOL
-
-
-def _block_matrix(system: LinearSystem) -> Any:
-    """Blocks and volumes (3V, 3V)."""
-    count = len(system.carriers)
-    whole = (
-        load_sparse().bsr_array((system.values, system.columns, system.starts), shape=(3 * count, 3 * count)).tocsc()
-    )
-    if len(system.rises):
-        wide = 3 * system.columns[:, None].astype(np.int64) + np.arange(3)
-        starts = 3 * system.starts.astype(np.int64)
-        rises = load_sparse().csr_array((system.rises.ravel(), wide.ravel(), starts), shape=(count, 3 * count))
-        whole = whole + rises.T @ load_sparse().diags_array(system.weights) @ rises
-    return whole
-
-
-def _expansion_matrix(system: LinearSystem, size: int) -> Any:
-    """What unknowns do to velocities of nodes (3V, unknowns)."""
-    count, bones = len(system.carriers), system.bones
+    count, size, bones = len(system.carriers), unknowns.size, system.bones
+    rates = len(bones.screws)
+    # What unknowns do to velocities of nodes (3V, unknowns).
     free = (3 * np.flatnonzero(system.carriers == FREE)[:, None] + np.arange(3)).ravel()
     rows, columns, values = [free], [free], [np.ones(len(free))]
     for d, screw in enumerate(bones.screws):
@@ -283,22 +235,29 @@ def _expansion_matrix(system: LinearSystem, size: int) -> Any:
         columns.append(np.full(3 * len(moved), 3 * count + d))
         values.append((screw[3:] + np.cross(screw[:3], bones.arms[moved])).ravel())
     entries = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
-    return load_sparse().coo_array(entries, shape=(3 * count, size)).tocsc()
-
-
-def _idle_unknowns(system: LinearSystem, size: int) -> FloatArray:
-    """One for unknowns that nothing moves, so that their rows can be solved."""
-    count, rates = len(system.carriers), len(system.bones.screws)
-    out = np.zeros(size)
-    out[: 3 * count] = np.repeat(system.carriers != FREE, 3)
-    out[3 * count + rates :] = 1.0
-    return out
-
-
-def _own_inertia_matrix(system: LinearSystem, size: int) -> Any:
-    """Inertia of rates, and ones for idle unknowns."""
-    whole = load_sparse().diags_array(_idle_unknowns(system, size)).tolil()
-    first, rates = 3 * len(system.carriers), len(system.bones.screws)
+    reach = sparse.coo_array(entries, shape=(3 * count, size)).tocsc()
+    # One for unknowns that nothing moves, so that their rows can be solved; the inertia of rates.
+    idle = np.zeros(size)
+    idle[: 3 * count] = np.repeat(system.carriers != FREE, 3)
+    idle[3 * count + rates :] = 1.0
+    own = sparse.diags_array(idle).tolil()
     if rates:
-        whole[first : first + rates, first : first + rates] = system.bones.inertia
-    return whole.tocsc()
+        own[3 * count : 3 * count + rates, 3 * count : 3 * count + rates] = bones.inertia
+    matrix = to_sparse_tangent(system.matrix, system.rises, system.weights)
+    factors = splu((reach.T @ matrix @ reach + own).tocsc())
+    if not len(system.blocks):
+        unknowns[:] = factors.solve(right.ravel()).reshape(unknowns.shape)
+        return 1, 0.0
+    out, evaluations = np.empty_like(unknowns), 0
+
+    def multiply(u: FloatArray) -> FloatArray:
+        nonlocal evaluations
+        evaluations += 1
+        apply_system(system, np.ascontiguousarray(u).reshape(unknowns.shape), out)
+        return out.ravel() + idle * u
+
+    whole = LinearOperator((size, size), matvec=multiply, dtype=np.float64)
+    inverse = LinearOperator((size, size), matvec=factors.solve, dtype=np.float64)
+    found, _ = cg(whole, right.ravel(), rtol=DIRECT_TOL, maxiter=MAX_REFINEMENTS, M=inverse)
+    unknowns[:] = found.reshape(unknowns.shape)
+    return evaluations, DIRECT_TOL

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marey.base import FloatArray, InputError, IntArray, frozen, kernel
-from marey.muscle.muscles.regions import make_edge_graph
+from marey.muscle.muscles.setup import make_edge_graph
 
 RECOVERY_FRACTION = 0.2  # [-] part of a depth that a step takes back: a deep node comes out slowly, without a jump
 STABLE_FRACTION = 0.2  # [-] of m/h^2: the stiffest penalty of an explicit step
@@ -38,60 +38,61 @@ class ContactPlaneArrays(NamedTuple):
     pairs: IntArray  # (V, 2) nodes behind and before each node along the body's axis; (0, 2) where friction has no axis
 
 
-@kernel
-def predict_contacts(x: FloatArray, v: FloatArray, h: float, ground: ContactPlaneArrays, active: IntArray) -> int:
-    """Guess which nodes touch during a step: those below the plane at its end if nothing stops them."""
-    count, n, q = 0, ground.normal, ground.point
-    for j in range(x.shape[0]):
-        d, u = 0.0, 0.0
-        for r in range(3):
-            d += n[r] * (x[j, r] - q[r])
-            u += n[r] * v[j, r]
-        active[j] = 1 if d + h * u < SLACK_M else 0
-        count += active[j]
-    return count
+class StepStart(NamedTuple):
+    """A body at the start of a step."""
+
+    positions: FloatArray  # (V, 3) [m]
+    velocities: FloatArray  # (V, 3) [m/s]
+    masses: FloatArray  # (V,) [kg]
+    step_s: float
+
+
+class ContactState(NamedTuple):
+    """Which nodes touch the plane, and how hard."""
+
+    active: IntArray  # (V,) 1 for nodes that touch in this step
+    loads: FloatArray  # (V,) [N] normal forces last found, never negative in an implicit step
 
 
 @kernel
-def _body_axis(x: FloatArray, j: int, ground: ContactPlaneArrays) -> tuple[float, float, float]:
-    """The body's axis at a node, in the plane; zero where it has none."""
-    if ground.pairs.shape[0] == 0:
-        return 0.0, 0.0, 0.0
-    a, b, n = ground.pairs[j, 0], ground.pairs[j, 1], ground.normal
-    ex, ey, ez = x[b, 0] - x[a, 0], x[b, 1] - x[a, 1], x[b, 2] - x[a, 2]
-    up = ex * n[0] + ey * n[1] + ez * n[2]
-    ex, ey, ez = ex - up * n[0], ey - up * n[1], ez - up * n[2]
-    size = sqrt(ex * ex + ey * ey + ez * ez)
-    return (ex / size, ey / size, ez / size) if size > 0.0 else (0.0, 0.0, 0.0)
+def _normal_motion(x: FloatArray, v: FloatArray, j: int, ground: ContactPlaneArrays) -> tuple[float, float]:
+    """Height of a node over the plane [m], and its velocity along the normal [m/s]."""
+    n, q = ground.normal, ground.point
+    height = n[0] * (x[j, 0] - q[0]) + n[1] * (x[j, 1] - q[1]) + n[2] * (x[j, 2] - q[2])
+    return height, n[0] * v[j, 0] + n[1] * v[j, 1] + n[2] * v[j, 2]
 
 
 @kernel
 def _friction_block(
-    x: FloatArray, j: int, u: tuple[float, float, float], load: float, ground: ContactPlaneArrays, out: FloatArray
+    x: FloatArray, j: int, u: FloatArray, load: float, ground: ContactPlaneArrays, out: FloatArray
 ) -> None:
-    """Write the damping of friction at a node ``(3, 3)`` [N s/m]: the force is minus this times the velocity."""
+    """Write the damping of friction at a node ``(3, 3)`` [N s/m]: the force is minus this times the velocity u."""
     n, s = ground.normal, ground.smoothing * ground.smoothing
+    # The body's axis at the node, in the plane; zero where friction has none.
+    e0, e1, e2 = 0.0, 0.0, 0.0
+    if ground.pairs.shape[0] > 0:
+        a, b = ground.pairs[j, 0], ground.pairs[j, 1]
+        e0, e1, e2 = x[b, 0] - x[a, 0], x[b, 1] - x[a, 1], x[b, 2] - x[a, 2]
+        up = e0 * n[0] + e1 * n[1] + e2 * n[2]
+        e0, e1, e2 = e0 - up * n[0], e1 - up * n[1], e2 - up * n[2]
+        size = sqrt(e0 * e0 + e1 * e1 + e2 * e2)
+        e0, e1, e2 = (e0 / size, e1 / size, e2 / size) if size > 0.0 else (0.0, 0.0, 0.0)
+    # The sliding velocity along the axis, and its square across.
     un = u[0] * n[0] + u[1] * n[1] + u[2] * n[2]
-    t = (u[0] - un * n[0], u[1] - un * n[1], u[2] - un * n[2])
-    e = _body_axis(x, j, ground)
-    forwards = t[0] * e[0] + t[1] * e[1] + t[2] * e[2]
-    sideways2 = max(0.0, t[0] * t[0] + t[1] * t[1] + t[2] * t[2] - forwards * forwards)
+    t0, t1, t2 = u[0] - un * n[0], u[1] - un * n[1], u[2] - un * n[2]
+    forwards = t0 * e0 + t1 * e1 + t2 * e2
+    sideways2 = max(0.0, t0 * t0 + t1 * t1 + t2 * t2 - forwards * forwards)
+    # Coefficients along and across, and the roots of u_T^T D u_T + D v_s^2.
     blend = 0.5 + 0.5 * forwards / sqrt(forwards * forwards + s)
     mu, side = ground.friction[1] + (ground.friction[0] - ground.friction[1]) * blend, ground.friction[2]
     square = mu * mu * forwards * forwards + side * side * sideways2
     along = load * mu * mu / sqrt(square + mu * mu * s) if mu > 0.0 else 0.0
     across = load * side * side / sqrt(square + side * side * s) if side > 0.0 else 0.0
+    e = (e0, e1, e2)
     for r in range(3):
         for c in range(3):
             flat = (1.0 if r == c else 0.0) - n[r] * n[c]
             out[r, c] = across * flat + (along - across) * e[r] * e[c]
-
-
-@kernel
-def _height(x: FloatArray, j: int, ground: ContactPlaneArrays) -> float:
-    """Height of a node over the plane [m]."""
-    n, q = ground.normal, ground.point
-    return n[0] * (x[j, 0] - q[0]) + n[1] * (x[j, 1] - q[1]) + n[2] * (x[j, 2] - q[2])
 
 
 @kernel
@@ -102,14 +103,18 @@ def _normal_damping(j: int, d: float, h: float, ground: ContactPlaneArrays) -> f
 
 
 @kernel
+def predict_contacts(start: StepStart, ground: ContactPlaneArrays, active: IntArray) -> None:
+    """Guess which nodes touch during a step: those below the plane at its end if nothing stops them."""
+    for j in range(active.shape[0]):
+        d, u = _normal_motion(start.positions, start.velocities, j, ground)
+        active[j] = 1 if d + start.step_s * u < SLACK_M else 0
+
+
+@kernel
 def add_implicit_contact(
-    x: FloatArray,
-    v: FloatArray,
-    m: FloatArray,
-    h: float,
+    start: StepStart,
     ground: ContactPlaneArrays,
-    active: IntArray,
-    loads: FloatArray,
+    state: ContactState,
     guess: FloatArray,
     forces: FloatArray,
     blocks: FloatArray,
@@ -119,27 +124,23 @@ def add_implicit_contact(
     The step solves for the new velocity, so forces leave out what the blocks hold: all that goes with velocity.
 
     Args:
-        x: positions ``(V, 3)`` [m].
-        v: velocities ``(V, 3)`` at the start of the step [m/s].
-        m: masses ``(V,)`` [kg].
-        h: length of the step [s].
+        start: the body at the start of the step.
         ground: the plane.
-        active: ``(V,)`` 1 for the nodes that touch in this step, from :func:`start_contacts`.
-        loads: normal forces ``(V,)`` last found [N]; a node with none takes what stops it alone.
+        state: nodes that touch, from :func:`predict_contacts`; a node without a load takes what stops it alone.
         guess: velocities ``(V, 3)`` at which friction is weighed: those of the start, or better those last solved.
         forces: added to.
         blocks: added to; diagonal blocks of the matrix of the step.
     """
-    n, drag = ground.normal, np.empty((3, 3))
-    for j in range(x.shape[0]):
-        if active[j] == 0:
+    n, h, drag = ground.normal, start.step_s, np.empty((3, 3))
+    for j in range(state.active.shape[0]):
+        if state.active[j] == 0:
             continue
-        d = _height(x, j, ground)
-        un = n[0] * v[j, 0] + n[1] * v[j, 1] + n[2] * v[j, 2]
+        d, un = _normal_motion(start.positions, start.velocities, j, ground)
         hard = _normal_damping(j, d, h, ground)
         push = -ground.stiffness[j] * d
-        load = loads[j] if loads[j] > 0.0 else max(0.0, (push - hard * un) / (1.0 + h * hard / m[j]))
-        _friction_block(x, j, (guess[j, 0], guess[j, 1], guess[j, 2]), load, ground, drag)
+        stopping = max(0.0, (push - hard * un) / (1.0 + h * hard / start.masses[j]))
+        load = state.loads[j] if state.loads[j] > 0.0 else stopping
+        _friction_block(start.positions, j, guess[j], load, ground, drag)
         for r in range(3):
             forces[j, r] += push * n[r]
             for c in range(3):
@@ -147,80 +148,70 @@ def add_implicit_contact(
 
 
 @kernel
-def update_contacts(
-    x: FloatArray, v: FloatArray, h: float, ground: ContactPlaneArrays, active: IntArray, loads: FloatArray
-) -> int:
-    """After a solve: write the normal forces ``(V,)``, let go of nodes that are pulled, catch those that went through.
+def update_contacts(start: StepStart, solved: FloatArray, ground: ContactPlaneArrays, state: ContactState) -> int:
+    """After a solve: write the normal forces, let go of nodes that are pulled, catch those that went through.
 
     Args:
-        x: positions at the start of the step ``(V, 3)`` [m].
-        v: velocities that were solved for ``(V, 3)`` [m/s].
-        h: length of the step [s].
+        start: the body at the start of the step.
+        solved: velocities that were solved for ``(V, 3)`` [m/s].
         ground: the plane.
-        active: which nodes touch; written.
-        loads: normal forces [N]; written, never negative.
+        state: written.
 
     Returns:
         How many nodes changed: solve again if there are any.
     """
-    changed, n = 0, ground.normal
-    for j in range(x.shape[0]):
-        d = _height(x, j, ground)
-        un = n[0] * v[j, 0] + n[1] * v[j, 1] + n[2] * v[j, 2]
-        load = -ground.stiffness[j] * d - _normal_damping(j, d, h, ground) * un if active[j] == 1 else 0.0
-        touches = load >= 0.0 if active[j] == 1 else d + h * un < -SLACK_M
-        loads[j] = max(0.0, load)
-        changed += 1 if touches != (active[j] == 1) else 0
-        active[j] = 1 if touches else 0
+    changed, h = 0, start.step_s
+    for j in range(state.active.shape[0]):
+        d, un = _normal_motion(start.positions, solved, j, ground)
+        was = state.active[j] == 1
+        load = -ground.stiffness[j] * d - _normal_damping(j, d, h, ground) * un if was else 0.0
+        touches = load >= 0.0 if was else d + h * un < -SLACK_M
+        state.loads[j] = max(0.0, load)
+        changed += 1 if touches != was else 0
+        state.active[j] = 1 if touches else 0
     return changed
 
 
 @kernel
 def add_explicit_contact(
-    x: FloatArray,
-    v: FloatArray,
-    m: FloatArray,
-    h: float,
-    ground: ContactPlaneArrays,
-    adheres: bool,
-    forces: FloatArray,
-    loads: FloatArray,
+    start: StepStart, ground: ContactPlaneArrays, adheres: bool, forces: FloatArray, loads: FloatArray
 ) -> None:
     r"""Add the contact of an explicit step to forces ``(V, 3)`` [N] and write the normal forces ``(V,)``.
 
     Stiffness and damping are held where a step of h is stable. Friction never reverses a node:
     :math:`\|t\|\,h \le m\,\|u_T\|`. With ``adheres`` the normal force is that of Eq. 96 as printed, without the clamp.
     """
-    n, drag = ground.normal, np.empty((3, 3))
-    for j in range(x.shape[0]):
+    n, h, drag = ground.normal, start.step_s, np.empty((3, 3))
+    for j in range(loads.shape[0]):
         loads[j] = 0.0
-        d = _height(x, j, ground)
+        v, mass = start.velocities[j], start.masses[j]
+        d, un = _normal_motion(start.positions, start.velocities, j, ground)
         if d >= 0.0:
             continue
-        un = n[0] * v[j, 0] + n[1] * v[j, 1] + n[2] * v[j, 2]
-        k = min(ground.stiffness[j], STABLE_FRACTION * m[j] / (h * h))
-        c = min(ground.damping[j], 2.0 * sqrt(STABLE_FRACTION) * m[j] / h)
+        # (96): the normal force, clamped unless it adheres
+        k = min(ground.stiffness[j], STABLE_FRACTION * mass / (h * h))
+        c = min(ground.damping[j], 2.0 * sqrt(STABLE_FRACTION) * mass / h)
         load = -k * d - c * un
         if not adheres:
             load = max(0.0, load)
         loads[j] = load
-        _friction_block(x, j, (v[j, 0], v[j, 1], v[j, 2]), max(0.0, load), ground, drag)
-        tx, ty, tz = 0.0, 0.0, 0.0
-        for c2 in range(3):
-            tx -= drag[0, c2] * v[j, c2]
-            ty -= drag[1, c2] * v[j, c2]
-            tz -= drag[2, c2] * v[j, c2]
-        slip = sqrt(max(0.0, v[j, 0] ** 2 + v[j, 1] ** 2 + v[j, 2] ** 2 - un * un))
-        size = sqrt(tx * tx + ty * ty + tz * tz)
-        part = min(1.0, m[j] * slip / (h * size)) if size > 0.0 else 0.0
-        forces[j, 0] += load * n[0] + part * tx
-        forces[j, 1] += load * n[1] + part * ty
-        forces[j, 2] += load * n[2] + part * tz
+        # Friction, at most as much as stops the node.
+        _friction_block(start.positions, j, v, max(0.0, load), ground, drag)
+        t0, t1, t2 = 0.0, 0.0, 0.0
+        for i in range(3):
+            t0 -= drag[0, i] * v[i]
+            t1 -= drag[1, i] * v[i]
+            t2 -= drag[2, i] * v[i]
+        slip = sqrt(max(0.0, v[0] ** 2 + v[1] ** 2 + v[2] ** 2 - un * un))
+        size = sqrt(t0 * t0 + t1 * t1 + t2 * t2)
+        part = min(1.0, mass * slip / (h * size)) if size > 0.0 else 0.0
+        forces[j, 0] += load * n[0] + part * t0
+        forces[j, 1] += load * n[1] + part * t1
+        forces[j, 2] += load * n[2] + part * t2
 
 
 STIFFNESS_PER_KG: Final = 2e6  # [1/s^2] of the mean mass of a node: sixteen nodes on one sink by 0.08 mm
 SMOOTHING_M_S: Final = 1e-4  # [m/s] below this speed friction is a stiff damper; a tenth of that in print: no creep
-SNAKE_FRICTION: Final = (0.1, 0.5, 1.0)  # forwards, backwards, sideways
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -250,7 +241,13 @@ class ContactPlane:
                 raise InputError(f"{name} of the ground is {value}", "It must be above zero")
         if self.damping is not None and not (np.isfinite(self.damping) and self.damping >= 0.0):
             raise InputError(f"damping of the ground is {self.damping}", "It cannot be negative")
-        _check_friction(self)
+        values = np.asarray(self.friction, dtype=np.float64)
+        if values.shape not in ((), (3,)) or not np.isfinite(values).all() or (values < 0.0).any():
+            fix = "Give one number or (forwards, backwards, sideways), 0 and up"
+            raise InputError(f"friction of the ground is {self.friction}", fix)
+        if values.shape == (3,) and np.ptp(values) > 0.0 and self.axis is None:
+            fix = "Give axis, as in the rest shape"
+            raise InputError("friction differs by direction, but the body has no axis", fix)
 
     @property
     def frictions(self) -> FloatArray:
@@ -288,17 +285,15 @@ def find_axis_pairs(nodes: FloatArray, cells: NDArray[np.integer], axis: FloatAr
     rows = np.repeat(np.arange(len(nodes)), np.diff(graph.indptr))
     offset = nodes[graph.indices] - nodes[rows]
     straight = offset @ axis / np.linalg.norm(offset, axis=1)  # cosine with the axis
-    behind, before = _best_neighbours(rows, graph.indices, -straight), _best_neighbours(rows, graph.indices, straight)
-    return np.stack([behind[behind], before[before]], axis=1)
-
-
-def _best_neighbours(rows: IntArray, columns: NDArray[np.integer], score: FloatArray) -> IntArray:
-    """The neighbour of each node with the largest score above zero; itself where there is none."""
-    best = np.arange(int(rows.max()) + 1)
-    order = np.argsort(score, kind="stable")
-    order = order[score[order] > 0.0]
-    best[rows[order]] = columns[order]
-    return best
+    found: list[IntArray] = []
+    for score in (-straight, straight):
+        # The neighbour of each node with the largest score above zero; itself where there is none.
+        best = np.arange(int(rows.max()) + 1)
+        order = np.argsort(score, kind="stable")
+        order = order[score[order] > 0.0]
+        best[rows[order]] = graph.indices[order]
+        found.append(best[best])
+    return np.stack(found, axis=1)
 
 
 def _check_direction(values: ArrayLike, name: str) -> FloatArray:
@@ -307,12 +302,3 @@ def _check_direction(values: ArrayLike, name: str) -> FloatArray:
     if size == 0.0:
         raise InputError(f"{name} of the ground is zero", "It needs a direction")
     return frozen(v / size, 3, name=name)
-
-
-def _check_friction(ground: ContactPlane) -> None:
-    values = np.asarray(ground.friction, dtype=np.float64)
-    if values.shape not in ((), (3,)) or not np.isfinite(values).all() or (values < 0.0).any():
-        fix = "Give one number or (forwards, backwards, sideways), 0 and up"
-        raise InputError(f"friction of the ground is {ground.friction}", fix)
-    if values.shape == (3,) and np.ptp(values) > 0.0 and ground.axis is None:
-        raise InputError("friction differs by direction, but the body has no axis", "Give axis, as in the rest shape")

@@ -16,35 +16,35 @@ from marey.muscle.body.conjugate_gradients import (
     solve_conjugate_gradients,
     solve_direct,
 )
-from marey.muscle.body.contact import add_implicit_contact, predict_contacts, update_contacts
+from marey.muscle.body.contact import (
+    ContactState,
+    StepStart,
+    add_implicit_contact,
+    predict_contacts,
+    update_contacts,
+)
 from marey.muscle.body.linear_system import (
     FREE,
     LinearSystem,
     assemble_coarse_matrix,
-    empty_muscle_arrays,
     invert_coarse_matrix,
     make_coarse_space,
     update_region_arms,
 )
-from marey.muscle.elastic.assembly import find_diagonal_positions
 from marey.muscle.mesh.tet_mesh import IndexArray
-from marey.muscle.muscles.transfer import evaluate_segments, scatter_forces
+from marey.muscle.muscles.transfer import MuscleArrays, evaluate_segments, scatter_forces
 
 if TYPE_CHECKING:
-    from marey.muscle.body.contact import ContactPlaneArrays
     from marey.muscle.body.soft_body import SoftBody
 
 
-MIN_INERTIA_DETERMINANT = (
-    1e-12  # [-] determinant of an inertia over its trace cubed: below, the part is a line and keeps its turn
-)
+MIN_INERTIA_DETERMINANT = 1e-12  # [-] of an inertia, over its trace cubed: below, the part is a line, keeps its turn
 
 
 @kernel
 def restore_momentum(
-    parts: IndexArray, loose: BoolArray, m: FloatArray, x: FloatArray, before: FloatArray, impulse: FloatArray,
-    decay: float, v: FloatArray,
-) -> None:  # fmt: skip
+    parts: IndexArray, loose: BoolArray, start: StepStart, impulse: FloatArray, decay: float, v: FloatArray
+) -> None:
     r"""Give every loose part the momentum that impulses leave it, by a rigid change of its velocities.
 
     The positions move along the new velocities, so that :math:`\sum m\,x \times v` is the same before and after.
@@ -52,83 +52,64 @@ def restore_momentum(
     Args:
         parts: (V,) number of the part of each node.
         loose: (P,) nothing holds the part.
-        m: masses (V,) [kg].
-        x: positions (V, 3) [m] at the start.
-        before: velocities (V, 3) [m/s] at the start.
+        start: the body at the start of the step.
         impulse: (V, 3) [N s] of all forces from outside.
         decay: factor of drag on momentum.
         v: new velocities (V, 3) [m/s], changed in place.
     """
-    total = np.zeros((loose.shape[0], 10))
+    x, m, before, count = start.positions, start.masses, start.velocities, loose.shape[0]
+    # Masses and centres of the parts.
+    mass, centre = np.zeros(count), np.zeros((count, 3))
     for n in range(m.shape[0]):
-        t = total[parts[n]]
-        t[0] += m[n]
+        k = parts[n]
+        mass[k] += m[n]
         for i in range(3):
-            t[1 + i] += m[n] * x[n, i]
+            centre[k, i] += m[n] * x[n, i]
+    for k in range(count):
+        for i in range(3):
+            centre[k, i] /= mass[k]
+    # Linear and angular momentum that are missing, and inertias about the centres.
+    linear, angular, inertia = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros((count, 3, 3))
+    a, d = np.empty(3), np.empty(3)
     for n in range(m.shape[0]):
-        _add_momentum_defect(total[parts[n]], m[n], x[n], before[n], impulse[n], decay, v[n])
-    inertia = _part_inertias(parts, total, m, x)
-    turn = np.zeros((loose.shape[0], 3))
-    for k in range(loose.shape[0]):
+        k = parts[n]
+        for i in range(3):
+            a[i] = x[n, i] - centre[k, i]
+            d[i] = decay * (m[n] * before[n, i] + impulse[n, i]) - m[n] * v[n, i]
+            linear[k, i] += d[i]
+        angular[k, 0] += a[1] * d[2] - a[2] * d[1]
+        angular[k, 1] += a[2] * d[0] - a[0] * d[2]
+        angular[k, 2] += a[0] * d[1] - a[1] * d[0]
+        square = a[0] * a[0] + a[1] * a[1] + a[2] * a[2]
+        for i in range(3):
+            inertia[k, i, i] += m[n] * square
+            for j in range(3):
+                inertia[k, i, j] -= m[n] * a[i] * a[j]
+    # The angular velocity that makes up for it, by Cramer's rule; none for a part that is nearly a line.
+    turn = np.zeros((count, 3))
+    for k in range(count):
         if loose[k]:
-            _angular_velocity(inertia[k], total[k], turn[k])
+            A, b = inertia[k], angular[k]
+            c00 = A[1, 1] * A[2, 2] - A[1, 2] * A[1, 2]
+            c01 = A[0, 2] * A[1, 2] - A[0, 1] * A[2, 2]
+            c02 = A[0, 1] * A[1, 2] - A[0, 2] * A[1, 1]
+            c11 = A[0, 0] * A[2, 2] - A[0, 2] * A[0, 2]
+            c12 = A[0, 1] * A[0, 2] - A[0, 0] * A[1, 2]
+            c22 = A[0, 0] * A[1, 1] - A[0, 1] * A[0, 1]
+            det = A[0, 0] * c00 + A[0, 1] * c01 + A[0, 2] * c02
+            trace = A[0, 0] + A[1, 1] + A[2, 2]
+            if det > MIN_INERTIA_DETERMINANT * trace * trace * trace:
+                turn[k, 0] = (c00 * b[0] + c01 * b[1] + c02 * b[2]) / det
+                turn[k, 1] = (c01 * b[0] + c11 * b[1] + c12 * b[2]) / det
+                turn[k, 2] = (c02 * b[0] + c12 * b[1] + c22 * b[2]) / det
     for n in range(m.shape[0]):
         k = parts[n]
         if loose[k]:
-            t, w = total[k], turn[k]
-            a0, a1, a2 = x[n, 0] - t[1] / t[0], x[n, 1] - t[2] / t[0], x[n, 2] - t[3] / t[0]
-            v[n, 0] += t[4] / t[0] + w[1] * a2 - w[2] * a1
-            v[n, 1] += t[5] / t[0] + w[2] * a0 - w[0] * a2
-            v[n, 2] += t[6] / t[0] + w[0] * a1 - w[1] * a0
-
-
-@kernel
-def _angular_velocity(a: FloatArray, t: FloatArray, out: FloatArray) -> None:
-    """Write the angular velocity (3,) that a torque impulse in ``t`` gives an inertia (3, 3), by Cramer's rule."""
-    c00 = a[1, 1] * a[2, 2] - a[1, 2] * a[1, 2]
-    c01 = a[0, 2] * a[1, 2] - a[0, 1] * a[2, 2]
-    c02 = a[0, 1] * a[1, 2] - a[0, 2] * a[1, 1]
-    c11 = a[0, 0] * a[2, 2] - a[0, 2] * a[0, 2]
-    c12 = a[0, 1] * a[0, 2] - a[0, 0] * a[1, 2]
-    c22 = a[0, 0] * a[1, 1] - a[0, 1] * a[0, 1]
-    det = a[0, 0] * c00 + a[0, 1] * c01 + a[0, 2] * c02
-    trace = a[0, 0] + a[1, 1] + a[2, 2]
-    if det > MIN_INERTIA_DETERMINANT * trace * trace * trace:
-        out[0] = (c00 * t[7] + c01 * t[8] + c02 * t[9]) / det
-        out[1] = (c01 * t[7] + c11 * t[8] + c12 * t[9]) / det
-        out[2] = (c02 * t[7] + c12 * t[8] + c22 * t[9]) / det
-
-
-@kernel
-def _add_momentum_defect(
-    t: FloatArray, m: float, x: FloatArray, before: FloatArray, impulse: FloatArray, decay: float, v: FloatArray
-) -> None:
-    a0, a1, a2 = x[0] - t[1] / t[0], x[1] - t[2] / t[0], x[2] - t[3] / t[0]
-    d0 = decay * (m * before[0] + impulse[0]) - m * v[0]
-    d1 = decay * (m * before[1] + impulse[1]) - m * v[1]
-    d2 = decay * (m * before[2] + impulse[2]) - m * v[2]
-    t[4] += d0
-    t[5] += d1
-    t[6] += d2
-    t[7] += a1 * d2 - a2 * d1
-    t[8] += a2 * d0 - a0 * d2
-    t[9] += a0 * d1 - a1 * d0
-
-
-@kernel
-def _part_inertias(parts: IndexArray, total: FloatArray, m: FloatArray, x: FloatArray) -> FloatArray:
-    out = np.zeros((total.shape[0], 3, 3))
-    a = np.empty(3)
-    for n in range(m.shape[0]):
-        t, o = total[parts[n]], out[parts[n]]
-        for i in range(3):
-            a[i] = x[n, i] - t[1 + i] / t[0]
-        square = a[0] * a[0] + a[1] * a[1] + a[2] * a[2]
-        for i in range(3):
-            o[i, i] += m[n] * square
-            for j in range(3):
-                o[i, j] -= m[n] * a[i] * a[j]
-    return out
+            w = turn[k]
+            a0, a1, a2 = x[n, 0] - centre[k, 0], x[n, 1] - centre[k, 1], x[n, 2] - centre[k, 2]
+            v[n, 0] += linear[k, 0] / mass[k] + w[1] * a2 - w[2] * a1
+            v[n, 1] += linear[k, 1] / mass[k] + w[2] * a0 - w[0] * a2
+            v[n, 2] += linear[k, 2] / mass[k] + w[0] * a1 - w[1] * a0
 
 
 ROUGH_FACTOR: Final = 10.0  # [-] how much less is asked of a solve that another will better
@@ -153,20 +134,28 @@ class ImplicitScheme:
     def __init__(self, body: SoftBody) -> None:
         blocks = body.elastic.blocks
         count, rows = len(body.masses), len(body.masses) + body.bones.num_rows
-        muscles = empty_muscle_arrays() if body.muscles is None else body.muscles.arrays
+        muscles = MuscleArrays.empty() if body.muscles is None else body.muscles.arrays
         points, segments = len(muscles.points), len(muscles.rest)
-        self.places = find_diagonal_positions(blocks.starts, blocks.columns)
-        coarse = make_coarse_space(body.mesh.nodes, blocks, body.carriers, body.bones.arrays)
+        # Where the diagonal blocks lie.
+        own = np.arange(count, dtype=np.int32)[:, None]
+        self.places = np.ascontiguousarray(blocks.find_positions(own)[:, 0, 0])
         self.system = LinearSystem(
-            blocks.starts, blocks.columns, blocks.values, body.elastic.rises, np.zeros(count), body.carriers,
-            np.zeros((count, 3, 3)), body.bones.arrays, coarse, muscles, np.zeros((segments, 3, 3)),
-            np.zeros((2, points, 3)), np.zeros((2, count, 3)),
-        )  # fmt: skip
+            blocks,
+            body.elastic.rises,
+            weights=np.zeros(count),
+            carriers=body.carriers,
+            diagonal=np.zeros((count, 3, 3)),
+            bones=body.bones.arrays,
+            coarse=make_coarse_space(body.mesh.nodes, blocks, body.carriers, body.bones.arrays),
+            muscles=muscles,
+            blocks=np.zeros((segments, 3, 3)),
+            work=np.zeros((2, points, 3)),
+            nodal=np.zeros((2, count, 3)),
+        )
         self.point_forces = np.zeros((points, 3))
         self.scratch = np.zeros((4, rows, 3))
-        self.active = np.zeros(count, dtype=np.int64)
-        self.loads = np.zeros(count)
-        self.contact = np.zeros((count, 3, 3))
+        self.contact = ContactState(np.zeros(count, dtype=np.int64), np.zeros(count))
+        self.contact_blocks = np.zeros((count, 3, 3))
         self.push = np.zeros((count, 3))
         self.prepared = False  # whether the preconditioner is that of this step
         self.is_rough = False  # whether a second solve will follow, so that the first need not be good
@@ -180,43 +169,53 @@ class ImplicitScheme:
         Elastic forces are linear about the start of the step, or about a solution ``near`` its end. Bones are moved,
         the body is not.
         """
-        x, v = body.positions, body.velocities
-        forces = self._linearised_forces(body, x if near is None else near.positions)
+        x, v, elastic = body.positions, body.velocities, body.elastic
+        # Elastic forces where the body is, as the tangent there, or near the end of the step, sees them.
+        here = x if near is None else near.positions
+        forces = elastic.assemble(here, exact=False)
+        if here is not x:
+            back = np.empty_like(forces)
+            multiply_blocks(elastic.blocks, elastic.rises, elastic.rise_stiffness, here - x, back)
+            forces += back
         self.tolerance = body.tolerance * (ROUGH_FACTOR if self.is_rough and near is None else 1.0)
         self.prepared = near is not None  # what preconditioned the first solve does for the second
         self._assemble_matrix(body, h)
-        muscle = self._muscle_impulse(x, v, h, alphas)
+        # Momenta and impulses; bones keep the momenta of the nodes they carry.
+        muscle = self._spline_impulse(x, v, alphas, h)
         momenta = body.masses[:, None] * v
-        momenta[body.bones.arrays.nodes] = 0.0  # bones keep those of the nodes they carry
+        momenta[body.bones.arrays.nodes] = 0.0
         unknowns = body.bones.start(v)
         drive = h * load + muscle
-        new, count, residual = self._solve_with_contact(body, h, momenta + drive + h * forces, unknowns, drive)
-        self._restore_momentum(body, h, load, muscle, new)
-        work = self._external_work(body, h * load + muscle, new)
+        start = StepStart(x, v, body.masses, h)
+        new, count, residual = self._solve_with_contact(body, start, momenta + drive + h * forces, unknowns, drive)
+        # Parts that nothing holds or touches keep their momentum. What is implicit of splines turns nothing: they act
+        # between their points.
+        stuck = body.carriers != FREE
+        if body.ground is not None:
+            stuck = stuck | (self.contact.active != 0)
+        loose = np.bincount(body.parts, weights=stuck) == 0
+        if loose.any():
+            decay = 1.0 / (1.0 + h * body.damping[0])
+            restore_momentum(body.parts, loose, start, drive, decay, new)
+        work = np.inf
+        if not len(body.bones.names):
+            ground = 0.0 if body.ground is None else max(0.0, float(np.sum(self.push * new)))
+            work = float(np.sum(drive * new)) + ground
         return ImplicitSolution(body.bones.carry(h, unknowns, x, new), new, count, residual, 1, work)
 
-    def _linearised_forces(self, body: SoftBody, here: FloatArray) -> FloatArray:
-        """Elastic forces (V, 3) [N] where the body is, as the tangent at positions ``here`` sees them."""
-        forces = body.elastic.assemble(here, exact=False)
-        if here is not body.positions:
-            back = np.empty_like(forces)
-            elastic = body.elastic
-            multiply_blocks(*elastic.blocks, elastic.rises, elastic.rise_stiffness, here - body.positions, back)
-            forces += back
-        return forces
-
     def _assemble_matrix(self, body: SoftBody, h: float) -> None:
+        """M + h C + h^2 K with Rayleigh damping, from the stiffness that was assembled last."""
         mass_rate, stiffness_time = body.damping
         factor = h * h + h * stiffness_time
-        values = self.system.values
+        values = self.system.matrix.values
         values *= factor
         for i in range(3):
             values[self.places, i, i] += (1.0 + h * mass_rate) * body.masses
         np.multiply(factor, body.elastic.rise_stiffness, out=self.system.weights)
         body.bones.weigh(h)
 
-    def _muscle_impulse(self, x: FloatArray, v: FloatArray, h: float, alphas: FloatArray) -> FloatArray:
-        """Impulse of the splines (V, 3) [N s] on the right of a system for new velocities."""
+    def _spline_impulse(self, x: FloatArray, v: FloatArray, alphas: FloatArray, h: float) -> FloatArray:
+        """Impulse of the splines (V, 3) [N s] on the right of a system for new velocities; fills their blocks."""
         out = np.zeros_like(x)
         s = self.system
         if len(s.blocks):
@@ -224,62 +223,58 @@ class ImplicitScheme:
             scatter_forces(s.muscles, h * self.point_forces, out)
         return out
 
+    def spline_forces(self, x: FloatArray, v: FloatArray, alphas: FloatArray) -> FloatArray:
+        """Forces of the splines (V, 3) [N], damping included."""
+        out = np.zeros_like(x)
+        s = self.system
+        if len(s.blocks):
+            evaluate_segments(s.muscles, x, v, alphas, 0.0, self.point_forces, s.blocks)
+            scatter_forces(s.muscles, self.point_forces, out)
+        return out
+
     def _solve_with_contact(
-        self, body: SoftBody, h: float, rhs: FloatArray, unknowns: FloatArray, drive: FloatArray
+        self, body: SoftBody, start: StepStart, rhs: FloatArray, unknowns: FloatArray, drive: FloatArray
     ) -> tuple[FloatArray, int, float]:
-        ground = body.ground
+        """Solve, then let go of nodes that the ground pulls and catch those that fell through, and solve again."""
+        ground, values = body.ground, self.system.matrix.values
         if ground is None:
             return self._solve_linear(body, rhs, unknowns, drive)
-
-        x, v = body.positions, body.velocities
-        base = self.system.values[self.places]
-        predict_contacts(x, v, h, ground, self.active)
-        new, total, residual = v, 0, 0.0
+        base = values[self.places]
+        predict_contacts(start, ground, self.contact.active)
+        new, total, residual = start.velocities, 0, 0.0
         for _ in range(MAX_CONTACT_PASSES):
-            push = self._add_contact(body, h, ground, new, base)
-            new, count, residual = self._solve_linear(body, rhs + push, unknowns, drive)
+            # The contact adds to the diagonal, and its impulse to the right side.
+            forces, blocks = np.zeros_like(start.positions), self.contact_blocks
+            blocks[:] = 0.0
+            add_implicit_contact(start, ground, self.contact, new, forces, blocks)
+            values[self.places] = base + blocks
+            self.push = start.step_s * forces
+            new, count, residual = self._solve_linear(body, rhs + self.push, unknowns, drive)
             total += count
-            if update_contacts(x, new, h, ground, self.active, self.loads) == 0:
+            if update_contacts(start, new, ground, self.contact) == 0:
                 break
         return new, total, residual
-
-    def _add_contact(
-        self, body: SoftBody, h: float, ground: ContactPlaneArrays, guess: FloatArray, base: FloatArray
-    ) -> FloatArray:
-        """Add the contact to the diagonal; its impulse (V, 3) [N s] on the right."""
-        forces, blocks = np.zeros_like(body.positions), self.contact
-        blocks[:] = 0.0
-        state = (body.positions, body.velocities, body.masses, h)
-        add_implicit_contact(*state, ground, self.active, self.loads, guess, forces, blocks)
-        self.system.values[self.places] = base + blocks
-        self.push = h * forces
-        return self.push
 
     def _solve_linear(
         self, body: SoftBody, rhs: FloatArray, unknowns: FloatArray, drive: FloatArray
     ) -> tuple[FloatArray, int, float]:
-
+        """Velocities (V, 3) for an impulse on nodes; writes the unknowns (V + R, 3)."""
         s = self.system
-        right = self._contract(body, rhs)
+        right, driving = np.empty_like(unknowns), np.empty_like(unknowns)
+        contract_forces(s.carriers, s.bones, rhs, right)
         body.bones.push(rhs, right)
         if body.settings.solver == "direct":
             count, residual = solve_direct(s, right, unknowns)
         else:
-            count, residual = self._solve_gradients(body, right, unknowns, self._contract(body, drive), self.tolerance)
+            contract_forces(s.carriers, s.bones, drive, driving)
+            count, residual = self._solve_gradients(body, right, unknowns, driving, self.tolerance)
         new = np.empty_like(rhs)
         expand_unknowns(s.bones, unknowns, new)
         return new, count, residual
 
-    def _contract(self, body: SoftBody, impulse: FloatArray) -> FloatArray:
-        """What an impulse on nodes (V, 3) does to the unknowns (V + R, 3)."""
-        out = np.empty((len(impulse) + body.bones.num_rows, 3))
-        contract_forces(self.system.carriers, self.system.bones, impulse, out)
-        return out
-
     def _solve_gradients(
         self, body: SoftBody, right: FloatArray, unknowns: FloatArray, drive: FloatArray, tolerance: float
     ) -> tuple[int, float]:
-
         s = self.system
         if not self.prepared:
             invert_diagonal(s, self.places)
@@ -294,7 +289,7 @@ class ImplicitScheme:
         self.prepared = False
         body.elastic.assemble(x, exact=False)
         self._assemble_matrix(body, h)
-        self._muscle_impulse(x, v, h, alphas)
+        self._spline_impulse(x, v, alphas, h)
 
     def correction(self, body: SoftBody, rhs: FloatArray, tolerance: float) -> tuple[FloatArray, int]:
         """Change of velocities (V, 3) for an impulse (V, 3), the residual cut to a share of it; iterations."""
@@ -302,49 +297,3 @@ class ImplicitScheme:
         if body.settings.solver == "direct":
             return out, solve_direct(self.system, rhs, out)[0]
         return out, self._solve_gradients(body, rhs, out, rhs, tolerance)[0]
-
-    def multiply_stiffness(self, body: SoftBody, x: FloatArray, v: FloatArray) -> FloatArray:
-        """The stiffness at x times v (V, 3) [N/s]."""
-        out = np.empty_like(v)
-        body.elastic.assemble(x, exact=False)
-        multiply_blocks(*body.elastic.blocks, body.elastic.rises, body.elastic.rise_stiffness, v, out)
-        return out
-
-    def spline_forces(self, x: FloatArray, v: FloatArray, alphas: FloatArray) -> FloatArray:
-        """Forces of the splines (V, 3) [N], damping included."""
-        out = np.zeros_like(x)
-        s = self.system
-        if len(s.blocks):
-            evaluate_segments(s.muscles, x, v, alphas, 0.0, self.point_forces, s.blocks)
-            scatter_forces(s.muscles, self.point_forces, out)
-        return out
-
-    def bound_spline_rate(self, body: SoftBody) -> float:
-        """Highest stiffness over mass of the segments [1/s^2], damping counted as stiffness; zero without splines."""
-        arrays = self.system.muscles
-        if not len(arrays.segments):
-            return 0.0
-        entries = np.repeat(np.arange(len(arrays.points)), np.diff(arrays.starts))
-        light = np.bincount(entries, arrays.weights**2 / body.masses[arrays.nodes], minlength=len(arrays.points))
-        ends = light[arrays.segments].sum(axis=1)
-        return float((2.0 * ends * arrays.stiffness + (2.0 * ends * arrays.damping) ** 2).max())
-
-    def _external_work(self, body: SoftBody, impulse: FloatArray, new: FloatArray) -> float:
-        if len(body.bones.names):
-            return np.inf
-        ground = 0.0 if body.ground is None else max(0.0, float(np.sum(self.push * new)))
-        return float(np.sum(impulse * new)) + ground
-
-    def _restore_momentum(
-        self, body: SoftBody, h: float, load: FloatArray, muscle: FloatArray, new: FloatArray
-    ) -> None:
-        """Momentum of parts that nothing holds or touches."""
-        stuck = body.carriers != FREE
-        if body.ground is not None:
-            stuck = stuck | (self.active != 0)
-        loose = np.bincount(body.parts, weights=stuck) == 0
-        if not loose.any():
-            return
-        impulse = h * load + muscle  # what is implicit of splines turns nothing: they act between their points
-        decay = 1.0 / (1.0 + h * body.damping[0])
-        restore_momentum(body.parts, loose, body.masses, body.positions, body.velocities, impulse, decay, new)

@@ -13,7 +13,6 @@ import numpy as np
 
 from marey.base import FloatArray, kernel
 from marey.muscle.elastic.assembly import BlockMatrix
-from marey.muscle.mesh.graphs import compute_graph_distances, load_sparse
 from marey.muscle.mesh.tet_mesh import IndexArray
 from marey.muscle.muscles.transfer import MuscleArrays
 
@@ -52,11 +51,9 @@ class LinearSystem(NamedTuple):
     Unknowns are (V + R, 3): velocities of free nodes, then rates of joints in rows of three.
     """
 
-    starts: IndexArray
-    columns: IndexArray
-    values: FloatArray  # (nnz, 3, 3) [kg]
-    rises: FloatArray  # (nnz, 3) [m^2], or (0, 3)
-    weights: FloatArray  # (V,)
+    matrix: BlockMatrix  # A [kg]
+    rises: FloatArray  # G (nnz, 3) [m^2], or (0, 3)
+    weights: FloatArray  # w (V,)
     carriers: IndexArray  # (V,)
     diagonal: FloatArray  # (V, 3, 3) inverses of diagonal blocks
     bones: BoneArrays
@@ -65,27 +62,6 @@ class LinearSystem(NamedTuple):
     blocks: FloatArray  # (S, 3, 3) [kg] of segments of splines
     work: FloatArray  # (2, N, 3)
     nodal: FloatArray  # (2, V, 3) scratch
-
-
-def empty_bone_arrays() -> BoneArrays:
-    """No bone, no rate."""
-    index, table = np.zeros(0, dtype=np.int32), np.zeros((0, 0))
-    moves = np.zeros((0, 0), dtype=np.int32)
-    return BoneArrays(index, index, np.zeros((0, 3)), np.zeros((0, 6)), moves, table, np.zeros((0, 6)))
-
-
-def empty_muscle_arrays() -> MuscleArrays:
-    """No spline."""
-    starts, index, row = np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
-    points, empty = np.zeros((0, 3)), np.zeros((0, 0))
-    return MuscleArrays(
-        starts=starts, nodes=index, weights=row, shares=row,
-        cells_carry=np.zeros(1, dtype=np.int64), turns=index, cell_starts=starts, cell_nodes=index, cell_weights=row,
-        segments=np.zeros((0, 2), dtype=np.int64), rest=row, stiffness=row, damping=row, laws=index,
-        hill=np.zeros((0, 6)), mix=empty, rest_arms=points, offsets=points, points=points, velocities=points,
-        levers=points, frames=np.zeros((0, 3, 3)), arms=points,
-        inverses=np.zeros((0, 3, 3)), directions=points, buffer=np.zeros((2, 0, 3)),
-    )  # fmt: skip
 
 
 MIN_PIVOT = 1e-11  # [-] of a pivot over its diagonal: the motion is no motion of its own
@@ -109,29 +85,8 @@ def update_region_arms(c: CoarseSpace, x: FloatArray) -> None:
 
 
 @kernel
-def assemble_coarse_matrix(s: LinearSystem) -> None:
-    """Write :math:`Z^T A Z` of blocks and volumes, (angular, linear) for each region and bone."""
-    c = s.coarse
-    c.raw[:] = 0.0
-    for n in range(s.carriers.shape[0]):
-        a = c.labels[n]
-        if a < 0:
-            continue
-        touched = 0
-        for k in range(s.starts[n], s.starts[n + 1]):
-            b = c.labels[s.columns[k]]
-            if b >= 0:
-                touched = _mark_touched(c, b, touched)
-                _add_block_row(c.row[b], s.values[k], c.arms[s.columns[k]])
-        for t in range(touched):
-            b = c.touched[t]
-            _add_rigid_pair(c.raw, 6 * a, 6 * b, c.row[b], c.arms[n])
-    if s.rises.shape[0] > 0:
-        _add_volume_terms(s)
-
-
-@kernel
 def _mark_touched(c: CoarseSpace, b: Any, touched: int) -> int:
+    """Note that region b takes part in a row; how many do."""
     for t in range(touched):
         if c.touched[t] == b:
             return touched
@@ -140,45 +95,61 @@ def _mark_touched(c: CoarseSpace, b: Any, touched: int) -> int:
 
 
 @kernel
-def _add_block_row(row: FloatArray, block: FloatArray, arm: FloatArray) -> None:
-    """Add one block times the rigid motion of its column, (3, 6)."""
-    for i in range(3):
-        b0, b1, b2 = block[i, 0], block[i, 1], block[i, 2]
-        row[i, 0] += arm[1] * b2 - arm[2] * b1
-        row[i, 1] += arm[2] * b0 - arm[0] * b2
-        row[i, 2] += arm[0] * b1 - arm[1] * b0
-        row[i, 3] += b0
-        row[i, 4] += b1
-        row[i, 5] += b2
-
-
-@kernel
-def _add_rigid_pair(raw: FloatArray, i: int, j: int, row: FloatArray, arm: FloatArray) -> None:
-    """Add the rigid motion of a row (3, 6), which is cleared."""
-    for e in range(6):
-        r0, r1, r2 = row[0, e], row[1, e], row[2, e]
-        raw[i, j + e] += arm[1] * r2 - arm[2] * r1
-        raw[i + 1, j + e] += arm[2] * r0 - arm[0] * r2
-        raw[i + 2, j + e] += arm[0] * r1 - arm[1] * r0
-        raw[i + 3, j + e] += r0
-        raw[i + 4, j + e] += r1
-        raw[i + 5, j + e] += r2
-        row[0, e], row[1, e], row[2, e] = 0.0, 0.0, 0.0
+def assemble_coarse_matrix(s: LinearSystem) -> None:
+    """Write :math:`Z^T A Z` of blocks and volumes, (angular, linear) for each region and bone."""
+    c, m = s.coarse, s.matrix
+    c.raw[:] = 0.0
+    for n in range(s.carriers.shape[0]):
+        a = c.labels[n]
+        if a < 0:
+            continue
+        # A Z: the row of blocks of node n times the rigid motion of each region that it meets, (3, 6) each.
+        touched = 0
+        for k in range(m.starts[n], m.starts[n + 1]):
+            b = c.labels[m.columns[k]]
+            if b >= 0:
+                touched = _mark_touched(c, b, touched)
+                row, block, arm = c.row[b], m.values[k], c.arms[m.columns[k]]
+                for i in range(3):
+                    b0, b1, b2 = block[i, 0], block[i, 1], block[i, 2]
+                    row[i, 0] += arm[1] * b2 - arm[2] * b1
+                    row[i, 1] += arm[2] * b0 - arm[0] * b2
+                    row[i, 2] += arm[0] * b1 - arm[1] * b0
+                    row[i, 3] += b0
+                    row[i, 4] += b1
+                    row[i, 5] += b2
+        # Z^T of it: the rigid motion of the region of n; the rows are cleared for the next node.
+        arm, i = c.arms[n], 6 * a
+        for t in range(touched):
+            j, row = 6 * c.touched[t], c.row[c.touched[t]]
+            for e in range(6):
+                r0, r1, r2 = row[0, e], row[1, e], row[2, e]
+                c.raw[i, j + e] += arm[1] * r2 - arm[2] * r1
+                c.raw[i + 1, j + e] += arm[2] * r0 - arm[0] * r2
+                c.raw[i + 2, j + e] += arm[0] * r1 - arm[1] * r0
+                c.raw[i + 3, j + e] += r0
+                c.raw[i + 4, j + e] += r1
+                c.raw[i + 5, j + e] += r2
+                row[0, e], row[1, e], row[2, e] = 0.0, 0.0, 0.0
+    if s.rises.shape[0] > 0:
+        _add_volume_terms(s)
 
 
 @kernel
 def _add_volume_terms(s: LinearSystem) -> None:
-    c = s.coarse
+    r"""Add :math:`Z^T G^T \mathrm{diag}(w) G Z`: a product of rank one for each node."""
+    c, m = s.coarse, s.matrix
     for n in range(s.carriers.shape[0]):
         weight = s.weights[n]
         if weight == 0.0:
             continue
+        # G Z: the change of the volume around n with the rigid motion of each region, (6,) each.
         touched = 0
-        for k in range(s.starts[n], s.starts[n + 1]):
-            b = c.labels[s.columns[k]]
+        for k in range(m.starts[n], m.starts[n + 1]):
+            b = c.labels[m.columns[k]]
             if b >= 0:
                 touched = _mark_touched(c, b, touched)
-                g, arm, row = s.rises[k], c.arms[s.columns[k]], c.row[b, 0]
+                g, arm, row = s.rises[k], c.arms[m.columns[k]], c.row[b, 0]
                 row[0] += arm[1] * g[2] - arm[2] * g[1]
                 row[1] += arm[2] * g[0] - arm[0] * g[2]
                 row[2] += arm[0] * g[1] - arm[1] * g[0]
@@ -203,6 +174,7 @@ def invert_coarse_matrix(a: FloatArray) -> None:
     diagonal, column = np.empty(size), np.empty(size)
     for k in range(size):
         diagonal[k] = a[k, k]
+    # Sweep on each diagonal entry in turn; only the lower half is kept.
     for k in range(size):
         pivot = a[k, k]
         fits = pivot > MIN_PIVOT * diagonal[k]
@@ -232,6 +204,7 @@ def apply_preconditioner(s: LinearSystem, r: FloatArray, z: FloatArray) -> None:
     given, found = c.vectors[0], c.vectors[1]
     given[:] = 0.0
     found[:] = 0.0
+    # D^-1 r, and Z^T r of the regions.
     for n in range(count):
         r0, r1, r2 = r[n, 0], r[n, 1], r[n, 2]
         z[n, 0] = d[n, 0, 0] * r0 + d[n, 0, 1] * r1 + d[n, 0, 2] * r2
@@ -249,10 +222,12 @@ def apply_preconditioner(s: LinearSystem, r: FloatArray, z: FloatArray) -> None:
     rates = s.bones.screws.shape[0]
     for k in range(rates):
         given[6 * c.regions + k] = r[count + k // 3, k % 3]
+    # (Z^T A Z)^-1 of it.
     for k in range(given.shape[0]):
         g = given[k]
         for j in range(given.shape[0]):
             found[j] += c.inverse[k, j] * g
+    # Z of the answer.
     for n in range(count):
         a = c.labels[n]
         if 0 <= a < c.regions:
@@ -273,36 +248,37 @@ MAX_REGIONS: Final = 36  # the matrix of regions is dense: six rows each
 
 def make_coarse_space(nodes: FloatArray, blocks: BlockMatrix, carriers: IndexArray, bones: BoneArrays) -> CoarseSpace:
     """Cut the free nodes (V, 3) into regions, along the edges of the matrix; each bone is one more."""
-    labels = _partition_nodes(nodes, blocks, carriers)
-    regions, size = int(labels.max(initial=-1)) + 1, len(bones.moves)
-    carried = carriers >= 0
-    labels[carried] = regions + carriers[carried]
-    rates = len(bones.screws)
-    raw, whole = np.zeros((6 * (regions + size), 6 * (regions + size))), 6 * regions + rates
-    row = np.zeros((regions + size, 3, 6))
-    return CoarseSpace(
-        labels, regions, np.zeros_like(nodes), raw, np.zeros((whole, whole)), np.zeros((2, whole)), row,
-        np.zeros(regions + size, dtype=np.int32),
-    )  # fmt: skip
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import dijkstra
 
-
-def _partition_nodes(nodes: FloatArray, blocks: BlockMatrix, carriers: IndexArray) -> IndexArray:
-    """Region of each free node (V,), -1 elsewhere: seeds farthest from one another, then the nearest seed."""
-    starts, columns, _ = blocks
-    rows = np.repeat(np.arange(len(nodes)), np.diff(starts))
-    free = (carriers[rows] == FREE) & (carriers[columns] == FREE)
-    lengths = np.linalg.norm(nodes[rows[free]] - nodes[columns[free]], axis=1)
-    shape = (len(nodes), len(nodes))
-    graph = load_sparse().csr_array((lengths + 1e-12, (rows[free], columns[free])), shape=shape)
+    # Lengths of the edges between free nodes.
+    rows = np.repeat(np.arange(len(nodes)), np.diff(blocks.starts))
+    free = (carriers[rows] == FREE) & (carriers[blocks.columns] == FREE)
+    rows, columns = rows[free], blocks.columns[free]
+    lengths = np.linalg.norm(nodes[rows] - nodes[columns], axis=1)
+    graph = csr_array((lengths + 1e-12, (rows, columns)), shape=(len(nodes), len(nodes)))
+    # Each next seed is the node farthest from the seeds before it; a node belongs to the nearest seed.
     inside = carriers == FREE
-    count = min(MAX_REGIONS, -(-int(inside.sum()) // NODES_PER_REGION))
+    regions = min(MAX_REGIONS, -(-int(inside.sum()) // NODES_PER_REGION))
     labels = np.full(len(nodes), -1, dtype=np.int32)
     nearest = np.where(inside, np.inf, -1.0)
-    for number in range(count):
+    for number in range(regions):
         seed = int(np.argmax(nearest))
-        found = compute_graph_distances(graph, seed)
+        found = dijkstra(graph, indices=[seed])[0]
         closer = inside & (found < nearest)
         labels[closer] = number
         nearest[closer] = found[closer]
         nearest[seed] = 0.0
-    return labels
+    regions = int(labels.max(initial=-1)) + 1
+    labels[carriers >= 0] = regions + carriers[carriers >= 0]
+    rigid, whole = regions + len(bones.moves), 6 * regions + len(bones.screws)
+    return CoarseSpace(
+        labels,
+        regions,
+        arms=np.zeros_like(nodes),
+        raw=np.zeros((6 * rigid, 6 * rigid)),
+        inverse=np.zeros((whole, whole)),
+        vectors=np.zeros((2, whole)),
+        row=np.zeros((rigid, 3, 6)),
+        touched=np.zeros(rigid, dtype=np.int32),
+    )

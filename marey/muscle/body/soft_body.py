@@ -17,13 +17,20 @@ from marey.muscle.body.baselines import ExplicitScheme, NewtonScheme
 from marey.muscle.body.bones import AttachedBones, NoBones
 from marey.muscle.body.implicit import ImplicitScheme, ImplicitSolution
 from marey.muscle.body.linear_system import FREE, HELD
+from marey.muscle.elastic.assembly import ElasticModel, to_sparse_tangent
 from marey.muscle.elastic.lattice import Lattice, make_spring_elasticity
-from marey.muscle.elastic.tetrahedra import ElasticModel, make_tetrahedral_elasticity, to_sparse_tangent
-from marey.muscle.mesh.graphs import find_connected_parts, sum_by_index
-from marey.muscle.mesh.tet_mesh import IndexArray, TetMesh, check_mesh, freeze_indices
+from marey.muscle.elastic.tetrahedra import make_tetrahedral_elasticity
+from marey.muscle.mesh.tet_mesh import (
+    IndexArray,
+    TetMesh,
+    check_mesh,
+    find_connected_parts,
+    freeze_indices,
+    sum_by_index,
+)
 
 if TYPE_CHECKING:
-    from scipy.sparse import bsr_matrix
+    from scipy.sparse import csr_array
 
     from marey.muscle.body.bones import Bones
     from marey.muscle.body.contact import ContactPlane
@@ -51,7 +58,9 @@ class BodyStepper:
     def __init__(self, body: SoftBody) -> None:
         self.body = body
         self.implicit = ImplicitScheme(body)
-        self.scheme = _make_scheme(body, self.implicit)
+        schemes = {"newton": NewtonScheme, "explicit": ExplicitScheme}
+        named = schemes.get(body.settings.integrator)
+        self.scheme = self.implicit if named is None else named(body, self.implicit)
         self.alphas = np.ones(len(self.implicit.system.blocks))
         self.inverted = 0
         self.known: list[tuple[FloatArray, float]] = []
@@ -65,7 +74,9 @@ class BodyStepper:
         if external is not None:
             load = load + frozen(external, len(body.masses), 3, name="external")
         if activations is not None:
-            self.alphas = self._alphas(activations)
+            if body.muscles is None:
+                raise InputError("activations are given, but the body has no muscles", "Pass muscles= to from_mesh")
+            self.alphas = np.ascontiguousarray(body.muscles.alphas(activations))
         start, kept = (body.positions, body.velocities), body.bones.snapshot()
         try:
             return self._step_with_halving(dt, load, 0)
@@ -73,11 +84,6 @@ class BodyStepper:
             body.positions, body.velocities = start
             body.bones.restore(kept)
             raise
-
-    def _alphas(self, activations: ArrayLike) -> FloatArray:
-        if self.body.muscles is None:
-            raise InputError("activations are given, but the body has no muscles", "Pass muscles= to from_mesh")
-        return np.ascontiguousarray(self.body.muscles.alphas(activations))
 
     def _step_with_halving(self, h: float, load: FloatArray, level: int) -> StepReport:
         body = self.body
@@ -143,12 +149,6 @@ class BodyStepper:
         return 0.5 * float(self.body.masses @ np.einsum("ni,ni->n", v, v)) + known
 
 
-def _make_scheme(body: SoftBody, implicit: ImplicitScheme) -> ImplicitScheme | NewtonScheme | ExplicitScheme:
-    if body.settings.integrator == "newton":
-        return NewtonScheme(body, implicit)
-    return ExplicitScheme(body, implicit) if body.settings.integrator == "explicit" else implicit
-
-
 GRAVITY: Final = (0.0, -9.82, 0.0)  # [m/s^2] as in [Engell2012]_
 INTEGRATORS: Final = ("implicit", "newton", "explicit")
 SOLVERS: Final = ("pcg", "direct")
@@ -188,7 +188,9 @@ class SoftBody:
         self.gravity = frozen(gravity, 3, name="gravity")
         self.carriers: IndexArray = np.full(len(masses), FREE, dtype=np.int32)
         self.carriers[freeze_indices(pinned, None, len(masses), name="pinned")] = HELD
-        self.parts = find_body_parts(len(masses), elastic)
+        starts, columns, _ = elastic.blocks
+        rows = np.repeat(np.arange(len(masses)), np.diff(starts))
+        self.parts: IndexArray = find_connected_parts(len(masses), rows, columns)[1].astype(np.int32)
         self.muscles = muscles
         self._bones = bones
         self.ground = None if ground is None else ground.compile(solid.nodes, masses, solid.cells)
@@ -224,19 +226,30 @@ class SoftBody:
                 semi-implicit Euler in small steps.
             tolerance: residual of a linear solve over what drives the step.
         """
-        solid = _load_mesh(mesh)
+        if isinstance(mesh, tuple):
+            solid = TetMesh(np.asarray(mesh[0], dtype=float), np.asarray(mesh[1]))
+        else:
+            solid = mesh if isinstance(mesh, TetMesh | Lattice) else TetMesh.from_file(mesh)
         if not (np.isfinite(density_kg_m3) and density_kg_m3 > 0):
             raise InputError(f"density_kg_m3 is {density_kg_m3}", "It must be positive")
         if isinstance(solid, Lattice):
             elastic: ElasticModel = make_spring_elasticity(solid, young_pa, stiffness_scale)
         else:
+            check_mesh(solid)
             elastic = make_tetrahedral_elasticity(solid, material, young_pa, poisson, stiffness_scale)
-        settings = BodySettings(integrator, solver, tolerance, damping)
-        masses = density_kg_m3 * _compute_node_volumes(solid)
+        corners = solid.cells.shape[1]
+        volumes = sum_by_index(solid.cells, np.repeat(solid.volumes / corners, corners), len(solid.nodes))
         return SoftBody(
-            solid, elastic, masses, settings, pinned=pinned, gravity=gravity, ground=ground, muscles=muscles,
+            solid,
+            elastic,
+            density_kg_m3 * volumes,
+            BodySettings(integrator, solver, tolerance, damping),
+            pinned=pinned,
+            gravity=gravity,
+            ground=ground,
+            muscles=muscles,
             bones=bones,
-        )  # fmt: skip
+        )
 
     @property
     def cells(self) -> IndexArray:
@@ -292,13 +305,13 @@ class SoftBody:
         """Elastic forces (V, 3) [N] at positions x, or at the present ones."""
         return self.elastic.forces(self._check_positions(x))
 
-    def tangent(self, x: FloatArray | None = None, *, exact: bool = True) -> bsr_matrix:
+    def tangent(self, x: FloatArray | None = None, *, exact: bool = True) -> csr_array[np.float64]:
         r"""Stiffness :math:`-\partial f/\partial x` (3V, 3V) [N/m] of :meth:`forces`.
 
         Unless ``exact``, no cell has a negative eigenvalue: what an implicit step uses.
         """
         self.elastic.assemble(self._check_positions(x), exact=exact)
-        return to_sparse_tangent(self.elastic)
+        return to_sparse_tangent(self.elastic.blocks, self.elastic.rises, self.elastic.rise_stiffness)
 
     def _check_positions(self, x: FloatArray | None) -> FloatArray:
         """Positions as kernels take them; read-only ones are copied, for a kernel is compiled for each kind."""
@@ -308,25 +321,3 @@ class SoftBody:
         if here.shape != self.positions.shape:
             raise InputError(f"x has shape {here.shape}, expected {self.positions.shape}")
         return here if here.flags.writeable else here.copy()
-
-
-def find_body_parts(count: int, elastic: ElasticModel) -> IndexArray:
-    """Number of the connected part of each node (V,)."""
-    starts, columns, _ = elastic.blocks
-    return find_connected_parts(count, np.repeat(np.arange(count), np.diff(starts)), columns)[1].astype(np.int32)
-
-
-def _load_mesh(mesh: MeshSource) -> TetMesh | Lattice:
-    if isinstance(mesh, Lattice):
-        return mesh
-    if isinstance(mesh, tuple):
-        solid = TetMesh(np.asarray(mesh[0], dtype=float), np.asarray(mesh[1]))
-    else:
-        solid = mesh if isinstance(mesh, TetMesh) else TetMesh.from_file(mesh)
-    check_mesh(solid)
-    return solid
-
-
-def _compute_node_volumes(solid: TetMesh | Lattice) -> FloatArray:
-    corners = solid.cells.shape[1]
-    return sum_by_index(solid.cells, np.repeat(solid.volumes / corners, corners), len(solid.nodes))

@@ -6,91 +6,73 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations, product
 from math import sqrt
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import BoolArray, FloatArray, InputError, frozen, kernel
-from marey.muscle.elastic.assembly import BlockMatrix, find_block_positions, make_block_pattern
-from marey.muscle.mesh.graphs import sum_by_index
-from marey.muscle.mesh.tet_mesh import IndexArray, freeze_indices
+from marey.base import FloatArray, InputError, frozen, kernel
+from marey.muscle.elastic.assembly import BlockMatrix
+from marey.muscle.mesh.tet_mesh import IndexArray, freeze_indices, sum_by_index
 
 MIN_LENGTH_RATIO = 1e-9  # of the length at rest; a shorter spring has no direction and pushes nowhere
 
 
+class SpringArrays(NamedTuple):
+    """Springs as kernels read them."""
+
+    pairs: IndexArray  # (S, 2)
+    stiffness: FloatArray  # (S,) [N/m]
+    lengths: FloatArray  # (S,) [m] at rest
+    places: IndexArray  # (S, 2, 2) where the ends of each add into the values of the matrix
+
+
 @kernel
-def compute_lattice_energy(springs: IndexArray, stiffness: FloatArray, lengths: FloatArray, x: FloatArray) -> float:
+def compute_lattice_energy(springs: SpringArrays, x: FloatArray) -> float:
     r"""Energy :math:`\sum \frac{k}{2} (l - l_0)^2` [J]."""
     energy = 0.0
-    for s in range(springs.shape[0]):
-        a, b = springs[s, 0], springs[s, 1]
+    for s in range(springs.pairs.shape[0]):
+        a, b = springs.pairs[s, 0], springs.pairs[s, 1]
         d0, d1, d2 = x[b, 0] - x[a, 0], x[b, 1] - x[a, 1], x[b, 2] - x[a, 2]
-        energy += 0.5 * stiffness[s] * (sqrt(d0 * d0 + d1 * d1 + d2 * d2) - lengths[s]) ** 2
+        energy += 0.5 * springs.stiffness[s] * (sqrt(d0 * d0 + d1 * d1 + d2 * d2) - springs.lengths[s]) ** 2
     return energy
 
 
 @kernel
-def add_lattice_forces(
-    springs: IndexArray, stiffness: FloatArray, lengths: FloatArray, x: FloatArray, out: FloatArray
-) -> None:
+def add_lattice_forces(springs: SpringArrays, x: FloatArray, out: FloatArray) -> None:
     """Add the forces (V, 3) [N]."""
-    for s in range(springs.shape[0]):
-        a, b = springs[s, 0], springs[s, 1]
-        d0, d1, d2 = x[b, 0] - x[a, 0], x[b, 1] - x[a, 1], x[b, 2] - x[a, 2]
-        length = sqrt(d0 * d0 + d1 * d1 + d2 * d2)
-        if length > MIN_LENGTH_RATIO * lengths[s]:
-            pull = stiffness[s] * (1.0 - lengths[s] / length)
-            out[a, 0] += pull * d0
-            out[a, 1] += pull * d1
-            out[a, 2] += pull * d2
-            out[b, 0] -= pull * d0
-            out[b, 1] -= pull * d1
-            out[b, 2] -= pull * d2
+    for s in range(springs.pairs.shape[0]):
+        a, b = springs.pairs[s, 0], springs.pairs[s, 1]
+        d = (x[b, 0] - x[a, 0], x[b, 1] - x[a, 1], x[b, 2] - x[a, 2])
+        length = sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2])
+        if length > MIN_LENGTH_RATIO * springs.lengths[s]:
+            pull = springs.stiffness[s] * (1.0 - springs.lengths[s] / length)
+            for i in range(3):
+                out[a, i] += pull * d[i]
+                out[b, i] -= pull * d[i]
 
 
 @kernel
-def add_lattice_stiffness(
-    springs: IndexArray, stiffness: FloatArray, lengths: FloatArray, places: IndexArray, exact: bool, x: FloatArray,
-    values: FloatArray,
-) -> None:  # fmt: skip
+def add_lattice_stiffness(springs: SpringArrays, x: FloatArray, exact: bool, values: FloatArray) -> None:
     r"""Add blocks :math:`k\,ee^T + k(1 - l_0/l)(I - ee^T)`; unless exact, a pushing spring has no second term."""
-    for s in range(springs.shape[0]):
-        a, b = springs[s, 0], springs[s, 1]
-        d0, d1, d2 = x[b, 0] - x[a, 0], x[b, 1] - x[a, 1], x[b, 2] - x[a, 2]
-        length = sqrt(d0 * d0 + d1 * d1 + d2 * d2)
-        if length <= MIN_LENGTH_RATIO * lengths[s]:
+    for s in range(springs.pairs.shape[0]):
+        a, b = springs.pairs[s, 0], springs.pairs[s, 1]
+        d = (x[b, 0] - x[a, 0], x[b, 1] - x[a, 1], x[b, 2] - x[a, 2])
+        length = sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2])
+        if length <= MIN_LENGTH_RATIO * springs.lengths[s]:
             continue
-        across = stiffness[s] * (1.0 - lengths[s] / length)
+        across = springs.stiffness[s] * (1.0 - springs.lengths[s] / length)
         if not exact:
             across = max(across, 0.0)
-        along = (stiffness[s] - across) / (length * length)
-        d = (d0, d1, d2)
+        along = (springs.stiffness[s] - across) / (length * length)
+        places = springs.places[s]
         for i in range(3):
             for j in range(3):
                 entry = along * d[i] * d[j] + (across if i == j else 0.0)
-                values[places[s, 0, 0], i, j] += entry
-                values[places[s, 1, 1], i, j] += entry
-                values[places[s, 0, 1], i, j] -= entry
-                values[places[s, 1, 0], i, j] -= entry
-
-
-@kernel
-def spring_drag(springs: IndexArray, drag: FloatArray, x: FloatArray, v: FloatArray, out: FloatArray) -> None:
-    r"""Add :math:`-c\,ee^T(v_a - v_b)` (V, 3) [N]; ``drag`` (S,) [N s/m]."""
-    for s in range(springs.shape[0]):
-        a, b = springs[s, 0], springs[s, 1]
-        d0, d1, d2 = x[b, 0] - x[a, 0], x[b, 1] - x[a, 1], x[b, 2] - x[a, 2]
-        square = d0 * d0 + d1 * d1 + d2 * d2
-        if square > 0.0:
-            closing = d0 * (v[b, 0] - v[a, 0]) + d1 * (v[b, 1] - v[a, 1]) + d2 * (v[b, 2] - v[a, 2])
-            pull = drag[s] * closing / square
-            out[a, 0] += pull * d0
-            out[a, 1] += pull * d1
-            out[a, 2] += pull * d2
-            out[b, 0] -= pull * d0
-            out[b, 1] -= pull * d1
-            out[b, 2] -= pull * d2
+                values[places[0, 0], i, j] += entry
+                values[places[1, 1], i, j] += entry
+                values[places[0, 1], i, j] -= entry
+                values[places[1, 0], i, j] -= entry
 
 
 CUBE_QUADS: Final = np.array([[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]])
@@ -109,14 +91,32 @@ class Lattice:
     @staticmethod
     def from_mask(mask: ArrayLike, spacing_m: float, *, origin: ArrayLike = (0.0, 0.0, 0.0)) -> Lattice:
         """Cells where the grid ``mask``, (nx, ny) or (nx, ny, nz), is true; its first corner lies at ``origin`` [m]."""
-        filled = _check_mask(mask, spacing_m)
+        filled = np.asarray(mask)
+        if filled.dtype != np.bool_ or filled.ndim not in (2, 3):
+            raise InputError(
+                f"mask is {filled.dtype} of {filled.ndim} axes", "Give a grid of truth values, 2 or 3 axes"
+            )
+        if not filled.any():
+            raise InputError("mask is empty", "At least one cell must be true")
+        if not (np.isfinite(spacing_m) and spacing_m > 0):
+            raise InputError(f"spacing_m is {spacing_m}", "It must be positive")
         corners = np.array(list(product((0, 1), repeat=filled.ndim)))
         keys = np.argwhere(filled)[:, None, :] + corners
         grid, cells = np.unique(keys.reshape(-1, filled.ndim), axis=0, return_inverse=True)
         flat = np.zeros((len(grid), 3))
         flat[:, : filled.ndim] = grid * spacing_m
         numbered = cells.reshape(-1, len(corners)).astype(np.int32)
-        springs, shares = _lattice_springs(numbered, filled.ndim)
+        # All springs once, with the sum of what each cell gives to them. Every cell gives k1/4 to its edges, k2/2 to
+        # diagonals of faces, k3 to its own (in the plane k1/2, k2), with k1 = 11/3 k, k2 = k3 = k = 6 E h/35 (in the
+        # plane k1 = 2 k, k = 3 E h/8). A lattice is then isotropic with Young's modulus E; Poisson's ratio is 1/4, in
+        # the plane 1/3, as it must be where all forces are central.
+        solid = {1: 11 / 3 * 6 / 35 / 4, 2: 6 / 35 / 2, 3: 6 / 35}
+        share = solid if filled.ndim == 3 else {1: 2 * 3 / 8 / 2, 2: 3 / 8}
+        pairs = list(combinations(range(len(corners)), 2))
+        gifts = np.array([share[int(np.abs(corners[a] - corners[b]).sum())] for a, b in pairs])
+        joined = np.sort(numbered[:, pairs].reshape(-1, 2), axis=1)
+        found, which = np.unique(joined, axis=0, return_inverse=True)
+        springs, shares = found.astype(np.int32), sum_by_index(which, np.tile(gifts, len(numbered)), len(found))
         return Lattice(flat + frozen(origin, 3, name="origin"), numbered, springs, shares, float(spacing_m))
 
     @staticmethod
@@ -158,42 +158,11 @@ class Lattice:
         return quads[:, [0, 1, 2, 0, 2, 3]].reshape(-1, 3)
 
 
-def _check_mask(mask: ArrayLike, spacing_m: float) -> BoolArray:
-    filled = np.asarray(mask)
-    if filled.dtype != np.bool_ or filled.ndim not in (2, 3):
-        raise InputError(f"mask is {filled.dtype} of {filled.ndim} axes", "Give a grid of truth values, 2 or 3 axes")
-    if not filled.any():
-        raise InputError("mask is empty", "At least one cell must be true")
-    if not (np.isfinite(spacing_m) and spacing_m > 0):
-        raise InputError(f"spacing_m is {spacing_m}", "It must be positive")
-    return filled
-
-
-def _lattice_springs(cells: IndexArray, axes: int) -> tuple[IndexArray, FloatArray]:
-    r"""All springs once, with the sum of what each cell gives to them.
-
-    Every cell gives :math:`k_1/4` to its edges, :math:`k_2/2` to diagonals of faces, :math:`k_3` to its own (in the
-    plane :math:`k_1/2`, :math:`k_2`), with :math:`k_1 = 11/3\,k`, :math:`k_2 = k_3 = k = 6 E h/35` (in the plane
-    :math:`k_1 = 2 k`, :math:`k = 3 E h/8`). A lattice is then isotropic with Young's modulus E; Poisson's ratio is 1/4,
-    in the plane 1/3, as it must be where all forces are central.
-    """
-    corners = np.array(list(product((0, 1), repeat=axes)))
-    share = {1: 11 / 3 * 6 / 35 / 4, 2: 6 / 35 / 2, 3: 6 / 35} if axes == 3 else {1: 2 * 3 / 8 / 2, 2: 3 / 8}
-    pairs = list(combinations(range(len(corners)), 2))
-    gifts = np.array([share[int(np.abs(corners[a] - corners[b]).sum())] for a, b in pairs])
-    joined = np.sort(cells[:, pairs].reshape(-1, 2), axis=1)
-    springs, which = np.unique(joined, axis=0, return_inverse=True)
-    return springs.astype(np.int32), sum_by_index(which, np.tile(gifts, len(cells)), len(springs))
-
-
 @dataclass(slots=True, eq=False)
 class SpringElasticity:
     """Springs as an elastic model."""
 
-    springs: IndexArray  # (S, 2)
-    stiffness: FloatArray  # (S,) [N/m]
-    lengths: FloatArray  # (S,) [m] at rest
-    places: IndexArray  # (S, 2, 2)
+    springs: SpringArrays
     cells: IndexArray
     blocks: BlockMatrix
     rises: FloatArray  # (0, 3): no volume term
@@ -201,18 +170,18 @@ class SpringElasticity:
 
     def energy(self, x: FloatArray) -> float:
         """Elastic energy [J]."""
-        return compute_lattice_energy(self.springs, self.stiffness, self.lengths, x)
+        return compute_lattice_energy(self.springs, x)
 
     def forces(self, x: FloatArray) -> FloatArray:
         """Elastic forces (V, 3) [N]."""
         out = np.zeros_like(x)
-        add_lattice_forces(self.springs, self.stiffness, self.lengths, x, out)
+        add_lattice_forces(self.springs, x, out)
         return out
 
     def assemble(self, x: FloatArray, *, exact: bool) -> FloatArray:
         """Fill ``blocks`` at x; the forces (V, 3) [N]."""
         self.blocks.values[:] = 0.0
-        add_lattice_stiffness(self.springs, self.stiffness, self.lengths, self.places, exact, x, self.blocks.values)
+        add_lattice_stiffness(self.springs, x, exact, self.blocks.values)
         return self.forces(x)
 
     def inverted(self, x: FloatArray) -> int:
@@ -229,27 +198,25 @@ def make_spring_elasticity(lattice: Lattice, young_pa: float, scale: ArrayLike |
     """Springs of a lattice; ``scale`` (C,) multiplies those of each cell (a shared spring takes the mean)."""
     if not (np.isfinite(young_pa) and young_pa > 0):
         raise InputError(f"young_pa is {young_pa}", "It must be positive")
-    factor = np.ones(len(lattice.springs)) if scale is None else _spring_means(lattice, scale)
-    springs = freeze_indices(lattice.springs, 2, len(lattice.nodes), name="springs")
-    starts, columns = make_block_pattern(len(lattice.nodes), springs)
-    lengths = np.linalg.norm(lattice.nodes[springs[:, 0]] - lattice.nodes[springs[:, 1]], axis=1)
-    stiffness = young_pa * lattice.spacing_m * lattice.shares * factor
-    blocks = BlockMatrix(starts, columns, np.zeros((len(columns), 3, 3)))
-    places = find_block_positions(starts, columns, springs)
-    none = np.zeros((0, 3))
-    return SpringElasticity(
-        springs, stiffness, lengths, places, lattice.cells, blocks, none, np.zeros(len(lattice.nodes))
+    factor = np.ones(len(lattice.springs))
+    if scale is not None:
+        factors = frozen(scale, len(lattice.cells), name="stiffness_scale")
+        if factors.min() <= 0:
+            raise InputError(f"stiffness_scale[{int(factors.argmin())}] is {factors.min()}", "It must be positive")
+        # Mean over the cells that share a spring; keys number its two ends.
+        count = len(lattice.nodes)
+        pairs = np.array(list(combinations(range(lattice.cells.shape[1]), 2)))
+        joined = np.sort(lattice.cells[:, pairs].reshape(-1, 2), axis=1).astype(np.int64)
+        keys = lattice.springs[:, 0].astype(np.int64) * count + lattice.springs[:, 1]
+        which = np.searchsorted(keys, joined[:, 0] * count + joined[:, 1])
+        total = sum_by_index(which, np.repeat(factors, len(pairs)), len(keys))
+        factor = total / np.bincount(which, minlength=len(keys))
+    ends = freeze_indices(lattice.springs, 2, len(lattice.nodes), name="springs")
+    blocks = BlockMatrix.from_groups(len(lattice.nodes), ends)
+    springs = SpringArrays(
+        ends,
+        young_pa * lattice.spacing_m * lattice.shares * factor,
+        np.linalg.norm(lattice.nodes[ends[:, 0]] - lattice.nodes[ends[:, 1]], axis=1),
+        blocks.find_positions(ends),
     )
-
-
-def _spring_means(lattice: Lattice, scale: ArrayLike) -> FloatArray:
-    factors = frozen(scale, len(lattice.cells), name="stiffness_scale")
-    if factors.min() <= 0:
-        raise InputError(f"stiffness_scale[{int(factors.argmin())}] is {factors.min()}", "It must be positive")
-    count = len(lattice.nodes)
-    pairs = np.array(list(combinations(range(lattice.cells.shape[1]), 2)))
-    joined = np.sort(lattice.cells[:, pairs].reshape(-1, 2), axis=1).astype(np.int64)
-    keys = lattice.springs[:, 0].astype(np.int64) * count + lattice.springs[:, 1]
-    which = np.searchsorted(keys, joined[:, 0] * count + joined[:, 1])
-    total = sum_by_index(which, np.repeat(factors, len(pairs)), len(keys))
-    return total / np.bincount(which, minlength=len(keys))
+    return SpringElasticity(springs, lattice.cells, blocks, np.zeros((0, 3)), np.zeros(len(lattice.nodes)))

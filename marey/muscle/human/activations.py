@@ -78,12 +78,14 @@ def _minimise_frame(normal: FloatArray, pull: FloatArray, power: float, a: Float
     for _ in range(MAX_NEWTON_STEPS):
         if worst < SLOPE_TOL:
             break
+        # Activations that no bound holds back.
         free = np.empty(count, dtype=np.int64)
         inside = 0
         for m in range(count):
             if not ((a[m] <= 0.0 and slope[m] > 0.0) or (a[m] >= 1.0 and slope[m] < 0.0)):
                 free[inside] = m
                 inside += 1
+        # Newton's step for them.
         H = np.empty((inside, inside))
         g = np.empty(inside)
         for i in range(inside):
@@ -92,6 +94,7 @@ def _minimise_frame(normal: FloatArray, pull: FloatArray, power: float, a: Float
                 H[i, j] = normal[free[i], free[j]]
             H[i, i] += max((power - 1.0) * max(a[free[i]], 0.0) ** (power - 2.0), 1e-6)
         step = np.linalg.solve(H, g)
+        # The step is halved and projected until the cost falls (Armijo).
         value = _cost_value(normal, pull, power, a)
         length = 1.0
         tried = a.copy()
@@ -159,7 +162,6 @@ def compute_capacities(
 
 RESERVE_NM: Final = 5.0  # [N m] size of a torque that costs as much as a fully active muscle, over sqrt(weight)
 RESERVE_WEIGHT: Final = 100.0  # [-]
-SATURATED_ACTIVATION: Final = 0.999  # [-] activation from which a muscle counts as giving all it can
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -237,7 +239,7 @@ def estimate_activations(
     Args:
         motion: any clip; put on ``marey.HUMAN`` first unless it has those joints. Feet on the ground carry the body:
             contacts are detected where the clip has none.
-        muscles: lines over the joints of ``marey.HUMAN``; :func:`human_muscles` by default.
+        muscles: lines over the joints of ``marey.HUMAN``; :func:`make_human_muscles` by default.
         body: masses, by default those of the figure.
         hill: strength depends on length and speed of the fibres; else it is the largest force.
         passive: stretched fibres pull also when at rest. Lengths at rest are those of standing.
@@ -260,10 +262,19 @@ def estimate_activations(
     geometry = compute_muscle_geometry(smoothed, lines, axes)
     joints = [figure.skeleton.names.index(joint) for joint, _ in axes]
     torques = needed.torques[:, joints, [axis for _, axis in axes]]
-    active, resting = _compute_tensions(geometry, lines, figure.skeleton, hill=hill, passive=passive)
-    activations, left = _share_frame_torques(
-        geometry.arms, active, torques - np.einsum("fma,fm->fa", geometry.arms, resting), power
+    # Tensions at full activation and at rest (F, M) [N].
+    largest = np.array([muscle.largest_force_n for muscle in lines])
+    fibres = np.array([muscle.fibre_length_m for muscle in lines])
+    active, resting = compute_capacities(
+        geometry.lengths, geometry.speeds, compute_standing_lengths(lines, figure.skeleton), fibres, largest
     )
+    if not hill:
+        active = np.broadcast_to(largest, active.shape).copy()
+    resting = resting if passive else np.zeros_like(resting)
+    # Torques that are left for active tension, shared frame by frame; all in units of a reserve.
+    wanted = torques - np.einsum("fma,fm->fa", geometry.arms, resting)
+    turning = np.ascontiguousarray((geometry.arms * active[..., None]).transpose(0, 2, 1)) / RESERVE_NM
+    activations, left = share_torques(turning, np.ascontiguousarray(wanted) / RESERVE_NM, RESERVE_WEIGHT, power, 0.05)
     if not np.isfinite(left).all():
         raise InputError("torques of the motion are not finite", "Look at the clip with `marey physics`")
     forces = active * activations + resting
@@ -283,25 +294,3 @@ def compute_standing_lengths(muscles: Sequence[MusclePath], skeleton: Skeleton =
         turns[0, skeleton.names.index(joint), axis] = np.deg2rad(degrees)
     pose = Motion(skeleton, 1.0, np.zeros((1, 3)), SO3.exp(turns))
     return compute_muscle_geometry(pose, muscles, ()).lengths[0]
-
-
-def _compute_tensions(
-    geometry: MuscleGeometry, muscles: Sequence[MusclePath], skeleton: Skeleton, *, hill: bool, passive: bool
-) -> tuple[FloatArray, FloatArray]:
-    """Tension at full activation and at rest ``(F, M)`` [N]."""
-    largest = np.array([muscle.largest_force_n for muscle in muscles])
-    fibres = np.array([muscle.fibre_length_m for muscle in muscles])
-    active, resting = compute_capacities(
-        geometry.lengths, geometry.speeds, compute_standing_lengths(muscles, skeleton), fibres, largest
-    )
-    if not hill:
-        active = np.broadcast_to(largest, active.shape).copy()
-    return active, resting if passive else np.zeros_like(resting)
-
-
-def _share_frame_torques(
-    arms: FloatArray, active: FloatArray, wanted: FloatArray, power: float
-) -> tuple[FloatArray, FloatArray]:
-
-    turning = np.ascontiguousarray((arms * active[..., None]).transpose(0, 2, 1)) / RESERVE_NM
-    return share_torques(turning, np.ascontiguousarray(wanted) / RESERVE_NM, RESERVE_WEIGHT, power, 0.05)

@@ -24,7 +24,7 @@ from marey.muscle.muscles.spline import ActivationSpline
 from marey.muscle.optimal_control.adjoint import ControlResult
 from marey.muscle.optimal_control.problem import OptimalControlProblem, StateGoal
 from marey.muscle.optimal_control.soft_system import SoftSystem
-from marey.muscle.optimal_control.solve import solve_control
+from marey.muscle.optimal_control.solve import ActivationSettings, solve_control
 from marey.skeleton import HUMAN, Pose, Skeleton
 
 ARM_THICKNESS_M: Final = 0.08  # [m] of the flesh
@@ -66,41 +66,34 @@ def make_soft_arm(
         raise InputError(f"an arm of {upper:g} m and {fore:g} m", "Give lengths between 0.1 and 1 m")
     block = TetMesh.box((ARM_THICKNESS_M, TORSO_M + upper + fore, ARM_THICKNESS_M), counts)
     mesh = TetMesh(block.nodes - [ARM_THICKNESS_M / 2, upper + fore, ARM_THICKNESS_M / 2], block.cells)
-    muscles = Muscles(mesh, _arm_splines(upper), young_pa=YOUNG_PA, transfer="virtual_work")
-    return SoftBody.from_mesh(
-        mesh,
-        young_pa=YOUNG_PA,
-        muscles=muscles,
-        bones=_arm_bones(mesh, upper, fore, shoulder),
-        damping=(0.5, 0.02),
-        pinned=np.flatnonzero(mesh.nodes[:, 1] > 0.3 * TORSO_M),
-    )
-
-
-def _arm_splines(upper: float) -> list[ActivationSpline]:
-    """One muscle in front of and one behind each joint."""
+    # One muscle in front of and one behind each joint.
     spans = ((0.9 * TORSO_M, -0.6 * upper), (-0.3 * upper, -upper - 0.17))
     rows = [(high, low, side * MUSCLE_DEPTH_M) for high, low in spans for side in (1.0, -1.0)]
-    return [
-        ActivationSpline(np.linspace((0.0, high, z), (0.0, low, z), 4), STIFFNESS_N_M, name, alpha_min=ALPHA_MIN)
-        for name, (high, low, z) in zip(ARM_MUSCLES, rows, strict=True)
-    ]
-
-
-def _arm_bones(mesh: TetMesh, upper: float, fore: float, shoulder: str) -> Bones:
+    muscles = Muscles(
+        mesh,
+        [
+            ActivationSpline(np.linspace((0.0, high, z), (0.0, low, z), 4), STIFFNESS_N_M, name, alpha_min=ALPHA_MIN)
+            for name, (high, low, z) in zip(ARM_MUSCLES, rows, strict=True)
+        ],
+        young_pa=YOUNG_PA,
+        transfer="virtual_work",
+    )
+    # Bones carry the nodes on the axis of the arm, but near the joints.
     x, y, z = mesh.nodes.T
     core = np.maximum(np.abs(x), np.abs(z)) < 0.01
     near = np.flatnonzero(core & (y < -JOINT_CLEARANCE_M) & (y > -upper + JOINT_CLEARANCE_M))
     far = np.flatnonzero(core & (y < -upper - JOINT_CLEARANCE_M))
     elbow, wrist = (0.0, -upper, 0.0), (0.0, -upper - fore, 0.0)
-    return Bones(
-        [
-            Bone(
-                "upper", (0, 0, 0), None, shoulder, FLEXION_AXIS, (-1.0, 2.6), BONE_MASSES_KG[0], end=elbow, nodes=near
-            ),
-            Bone("fore", elbow, "upper", "hinge", FLEXION_AXIS, (-0.05, 2.4), BONE_MASSES_KG[1], end=wrist, nodes=far),
-        ],
-        joint_damping=0.3,
+    masses, axis = BONE_MASSES_KG, FLEXION_AXIS
+    upper_arm = Bone("upper", (0, 0, 0), None, shoulder, axis, (-1.0, 2.6), masses[0], end=elbow, nodes=near)
+    forearm = Bone("fore", elbow, "upper", "hinge", axis, (-0.05, 2.4), masses[1], end=wrist, nodes=far)
+    return SoftBody.from_mesh(
+        mesh,
+        young_pa=YOUNG_PA,
+        muscles=muscles,
+        bones=Bones([upper_arm, forearm], joint_damping=0.3),
+        damping=(0.5, 0.02),
+        pinned=np.flatnonzero(mesh.nodes[:, 1] > 0.3 * TORSO_M),
     )
 
 
@@ -108,9 +101,7 @@ PoseStage = Callable[[Sequence["HandGoal"]], Sequence[Pose]]
 ControlStage = Callable[[OptimalControlProblem], ControlResult]
 
 DT_S: Final = 1 / 30
-KNOTS_PER_S: Final = 8.0  # of the activations
-GOAL_WEIGHT: Final = 1e4  # [1/m²] of a missed place against the square of an activation
-EFFORT: Final = 1e-2
+ARM_SETTINGS: Final = ActivationSettings()
 ELBOW_WEIGHT: Final = 0.05  # [-] of the elbow's place against the hand's
 MAX_DURATION_S: Final = 8.0
 SIDES: Final = ("left", "right")
@@ -186,6 +177,7 @@ def solve_reach(
     arm: SoftBody | None = None,
     solve: ControlStage | None = None,
     dt: float = DT_S,
+    settings: ActivationSettings = ARM_SETTINGS,
 ) -> ReachResult:
     """Bring the hand to some places at some times with muscles: key poses, then activations, then the soft arm.
 
@@ -198,9 +190,10 @@ def solve_reach(
         skeleton: a figure with the joints of ``marey.HUMAN``.
         limits: of its joints, for example learnt: ``marey.kinematics.fit_limits(clips)``.
         poses: from goals to key poses; inverse kinematics under the limits by default.
-        arm: :func:`soft_arm` of the figure by default; bones "upper" and "fore".
+        arm: :func:`make_soft_arm` of the figure by default; bones "upper" and "fore".
         solve: from the problem to activations; Gauss-Newton by default.
         dt: step [s].
+        settings: how activations are weighed against goals.
     """
     if side not in SIDES:
         raise InputError(f"side is '{side}'", "Give left or right")
@@ -214,9 +207,14 @@ def solve_reach(
     violations = np.array([0.0 if limits is None else float(limits.violation(pose).max()) for pose in found])
     system = SoftSystem(make_soft_arm(*measure_arm(skeleton, side)) if arm is None else arm, dt=dt)
     shoulder = make_hanging_pose(skeleton).joint_positions()[skeleton.names.index(f"{side}_shoulder")]
-    keys = [_arm_positions(pose, side) - shoulder for pose in found]
-    problem = _reach_problem(system, [_goal_step(goal, dt) for goal in wanted], keys)
-    control = (solve or _gauss_newton)(problem)
+    elbow_wrist = [skeleton.names.index(f"{side}_{joint}") for joint in ("elbow", "wrist")]
+    keys = [pose.joint_positions()[elbow_wrist] - shoulder for pose in found]
+    steps = [_goal_step(goal, dt) for goal in wanted]
+    targets = list[StateGoal]()
+    for step, (elbow, wrist) in zip(steps, keys, strict=True):
+        targets.append(StateGoal(step, wrist, components=system.end_components("fore")))
+        targets.append(StateGoal(step, elbow, ELBOW_WEIGHT, components=system.end_components("upper")))
+    control = _solve_activations(system, targets, max(steps), solve, settings)
     return ReachResult(wanted, found, violations, control, system, side, shoulder)
 
 
@@ -265,30 +263,15 @@ def make_arm_motion(angles: FloatArray, rate_hz: float, side: str = "left", skel
     return Motion(skeleton, rate_hz, root, SO3(rotations))
 
 
-def _arm_positions(pose: Pose, side: str) -> FloatArray:
-    """Elbow and wrist ``(2, 3)`` [m] in world."""
-    names = pose.skeleton.names
-    return pose.joint_positions()[[names.index(f"{side}_elbow"), names.index(f"{side}_wrist")]]
-
-
-def _reach_problem(system: SoftSystem, steps: Sequence[int], keys: Sequence[FloatArray]) -> OptimalControlProblem:
-    goals = list[StateGoal]()
-    for step, (elbow, wrist) in zip(steps, keys, strict=True):
-        goals.append(StateGoal(step, wrist, components=system.end_components("fore")))
-        goals.append(StateGoal(step, elbow, ELBOW_WEIGHT, components=system.end_components("upper")))
-    return _control_problem(system, max(steps), goals)
-
-
-def _control_problem(system: SoftSystem, steps: int, goals: Sequence[StateGoal]) -> OptimalControlProblem:
-    """The problem of meeting goals with little activation, from rest."""
-    knots = max(4, round(KNOTS_PER_S * system.dt * steps))
-    return OptimalControlProblem(
-        system, system.state(), steps, goals, effort=EFFORT, goal_weight=GOAL_WEIGHT, bounds=(0.0, 1.0), knots=knots
-    )
-
-
-def _gauss_newton(problem: OptimalControlProblem) -> ControlResult:
-    return solve_control(problem, tolerance=1e-2, max_iterations=25)
+def _solve_activations(
+    system: SoftSystem, goals: Sequence[StateGoal], steps: int, solve: ControlStage | None, settings: ActivationSettings
+) -> ControlResult:
+    """Activations that meet the goals, by Gauss-Newton unless another solver is given."""
+    knots = max(4, round(settings.knots_per_s * system.dt * steps))
+    problem = settings.make_problem(system, steps, goals, knots)
+    if solve is not None:
+        return solve(problem)
+    return solve_control(problem, tolerance=settings.tolerance, max_iterations=settings.max_iterations)
 
 
 def _goal_step(goal: HandGoal, dt: float) -> int:
@@ -316,7 +299,7 @@ class ElbowFlexion:
 
     @property
     def activations(self) -> FloatArray:
-        """``(N, 4)``, see :class:`Reach`."""
+        """``(N, 4)``, see :class:`ReachResult`."""
         return self.control.controls
 
     def __repr__(self) -> str:
@@ -330,6 +313,7 @@ def solve_elbow_flexion(
     arm: SoftBody | None = None,
     solve: ControlStage | None = None,
     dt: float = DT_S,
+    settings: ActivationSettings = ARM_SETTINGS,
 ) -> ElbowFlexion:
     """Activations that reproduce the elbow of a clip on a soft arm whose upper bone is held.
 
@@ -338,9 +322,10 @@ def solve_elbow_flexion(
     Args:
         motion: any clip up to 8 s whose arm joints have known roles.
         side: "left" or "right".
-        arm: ``soft_arm(shoulder="fixed")`` by default.
+        arm: ``make_soft_arm(shoulder="fixed")`` by default.
         solve: from the problem to activations.
         dt: step [s].
+        settings: how activations are weighed against goals.
     """
     if side not in SIDES:
         raise InputError(f"side is '{side}'", "Give left or right")
@@ -358,11 +343,12 @@ def solve_elbow_flexion(
     rest = system.state()[system.end_components("fore")]
     joint = system.state()[system.end_components("upper")]
     steps = range(2, count + 1, 2)
+    turns = [SO3.exp(wanted[i] * np.array(FLEXION_AXIS)) for i in steps]
     goals = [
-        StateGoal(i, joint + _rotate_arm(rest - joint, wanted[i]), components=system.end_components("fore"))
-        for i in steps
+        StateGoal(i, joint + np.asarray(turn @ (rest - joint)), components=system.end_components("fore"))
+        for i, turn in zip(steps, turns, strict=True)
     ]
-    return ElbowFlexion(wanted, (solve or _gauss_newton)(_control_problem(system, count, goals)), system)
+    return ElbowFlexion(wanted, _solve_activations(system, goals, count, solve, settings), system)
 
 
 def measure_elbow_angles(motion: Motion, side: str = "left") -> FloatArray:
@@ -378,7 +364,3 @@ def measure_elbow_angles(motion: Motion, side: str = "left") -> FloatArray:
     upper, fore = elbow - shoulder, wrist - elbow
     cosine = np.einsum("fi,fi->f", upper, fore) / (np.linalg.norm(upper, axis=1) * np.linalg.norm(fore, axis=1))
     return np.arccos(np.clip(cosine, -1.0, 1.0))
-
-
-def _rotate_arm(arm: FloatArray, angle: float) -> FloatArray:
-    return np.asarray(SO3.exp(angle * np.array(FLEXION_AXIS)) @ arm)

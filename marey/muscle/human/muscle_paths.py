@@ -1,16 +1,21 @@
-"""Muscles as lines over a skeleton: their lengths and moment arms at every frame of a motion."""
+"""Muscles as lines over a skeleton: their lengths and moment arms at every frame of a motion.
+
+``muscles.toml`` places the muscles of the canonical human, after [Rajagopal2016]_ (legs) and [Holzbaur2005]_ (arms).
+"""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Any
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError, UnknownNameError, frozen
+from marey.base import FloatArray, InputError, UnknownNameError, frozen
 from marey.motion import Motion, other_side
-from marey.muscle.human.muscle_table import GOVERNED_AXES, LEFT_MUSCLES
 from marey.skeleton import HUMAN, HUMAN_STATURE_M, Skeleton, joint_frames
 
 
@@ -34,6 +39,12 @@ class MusclePath:
                 raise InputError(f"{what} of muscle '{self.name}' is {getattr(self, what)}", "It must be above zero")
 
 
+@cache
+def _read_muscle_table() -> dict[str, Any]:
+    """The muscles of the left side, and the axes of joints that they govern."""
+    return tomllib.loads((files("marey.muscle.human") / "muscles.toml").read_text(encoding="utf-8"))
+
+
 @lru_cache(maxsize=8)
 def make_human_muscles(skeleton: Skeleton = HUMAN) -> tuple[MusclePath, ...]:
     """The muscles of a skeleton with the joints of ``marey.HUMAN``, 46 a side.
@@ -44,13 +55,21 @@ def make_human_muscles(skeleton: Skeleton = HUMAN) -> tuple[MusclePath, ...]:
     _check_joints(skeleton, HUMAN.names)
     rest = HUMAN.rest_positions()
     scale = float(np.ptp(skeleton.rest_positions()[:, 1]) / np.ptp(rest[:, 1]))
-    return tuple(_scale_path(row, rest, scale, side) for side in ("left", "right") for row in LEFT_MUSCLES)
+    muscles: list[MusclePath] = []
+    for side, sign in (("left", 1.0), ("right", -1.0)):
+        for row in _read_muscle_table()["muscle"]:
+            joints = tuple(joint if side == "left" else other_side(joint) for joint, *_ in row["points"])
+            places = np.array([sign, 1.0, 1.0]) * np.array([place for _, *place in row["points"]]) * HUMAN_STATURE_M
+            offsets = scale * (places - rest[[HUMAN.names.index(joint) for joint in joints]])
+            force, fibre = row["largest_force_n"] * scale**2, row["fibre_length_m"] * scale
+            muscles.append(MusclePath(f"{side}_{row['name']}", joints, offsets, force, fibre))
+    return tuple(muscles)
 
 
 def find_governed_axes(skeleton: Skeleton) -> tuple[tuple[str, int], ...]:
     """Joints and axes (0 x, 1 y, 2 z of the joint's own frame) whose torque is shared among muscles."""
     rows = list[tuple[str, int]]()
-    for name, axes in GOVERNED_AXES.items():
+    for name, axes in _read_muscle_table()["governed_axes"].items():
         for joint in dict.fromkeys((name, other_side(name))):
             rows += [(joint, "xyz".index(axis)) for axis in axes]
     return tuple(row for row in rows if row[0] in skeleton.names)
@@ -85,57 +104,32 @@ def compute_muscle_geometry(
     _check_joints(skeleton, [joint for muscle in muscles for joint in muscle.joints] + [joint for joint, _ in axes])
     places, turns = joint_frames(skeleton, motion.root_positions, motion.rotations.wxyz, motion.translations)
     frames = turns.matrix()
-    below = _descendant_matrix(skeleton)
-    points = tuple(_path_points(muscle, skeleton, places, frames) for muscle in muscles)
+    # Whether the second joint (J, J) hangs on the first, or is it.
+    below = np.eye(skeleton.num_joints, dtype=np.bool_)
+    for child, parent in enumerate(skeleton.parents):
+        if parent >= 0:
+            below[:, child] |= below[:, parent]
+    carriers = [[skeleton.names.index(name) for name in muscle.joints] for muscle in muscles]
+    points = tuple(
+        places[:, who] + np.einsum("fpij,pj->fpi", frames[:, who], muscle.offsets)
+        for who, muscle in zip(carriers, muscles, strict=True)
+    )
     lengths = np.stack([np.linalg.norm(np.diff(line, axis=1), axis=2).sum(axis=1) for line in points], axis=1)
     speeds = np.gradient(lengths, 1.0 / motion.rate_hz, axis=0) if len(lengths) > 1 else np.zeros_like(lengths)
     arms = np.zeros((*lengths.shape, len(axes)))
     for a, (name, axis) in enumerate(axes):
         joint = skeleton.names.index(name)
-        for m, muscle in enumerate(muscles):
-            hangs = below[joint, [skeleton.names.index(carrier) for carrier in muscle.joints]]
+        for m in range(len(muscles)):
+            hangs = below[joint, carriers[m]]
             if hangs.any() and not hangs.all():
-                arms[:, m, a] = _moment_arm(points[m], hangs, places[:, joint], frames[:, joint, :, axis])
+                # r = -dl/dtheta: only pieces of the line between the two sides of the joint count.
+                line, centre, about = points[m], places[:, joint], frames[:, joint, :, axis]
+                for s in np.flatnonzero(hangs[1:] != hangs[:-1]):
+                    step = line[:, s + 1] - line[:, s]
+                    along = step / np.maximum(np.linalg.norm(step, axis=1, keepdims=True), 1e-12)
+                    moved, sign = (line[:, s + 1], 1.0) if hangs[s + 1] else (line[:, s], -1.0)
+                    arms[:, m, a] -= sign * np.einsum("fi,fi->f", about, np.cross(moved - centre, along))
     return MuscleGeometry(points, lengths, speeds, arms)
-
-
-def _moment_arm(line: FloatArray, hangs: BoolArray, centre: FloatArray, axis: FloatArray) -> FloatArray:
-    """Moment arm ``(F,)`` of one line about one axis: only pieces between the two sides of the joint count."""
-    arm = np.zeros(len(line))
-    for s in np.flatnonzero(hangs[1:] != hangs[:-1]):
-        step = line[:, s + 1] - line[:, s]
-        along = step / np.maximum(np.linalg.norm(step, axis=1, keepdims=True), 1e-12)
-        moved, sign = (line[:, s + 1], 1.0) if hangs[s + 1] else (line[:, s], -1.0)
-        arm -= sign * np.einsum("fi,fi->f", axis, np.cross(moved - centre, along))
-    return arm
-
-
-def _path_points(muscle: MusclePath, skeleton: Skeleton, places: FloatArray, frames: FloatArray) -> FloatArray:
-    carriers = [skeleton.names.index(name) for name in muscle.joints]
-    return places[:, carriers] + np.einsum("fpij,pj->fpi", frames[:, carriers], muscle.offsets)
-
-
-def _scale_path(
-    row: tuple[str, float, float, tuple[tuple[str, float, float, float], ...]],
-    rest: FloatArray,
-    scale: float,
-    side: str,
-) -> MusclePath:
-    name, force, fibre, points = row
-    names = tuple(joint if side == "left" else other_side(joint) for joint, *_ in points)
-    flip = np.array([1.0 if side == "left" else -1.0, 1.0, 1.0])
-    places = flip * np.array([place for _, *place in points]) * HUMAN_STATURE_M
-    carriers = [HUMAN.names.index(joint) for joint in names]
-    return MusclePath(f"{side}_{name}", names, scale * (places - rest[carriers]), force * scale**2, fibre * scale)
-
-
-def _descendant_matrix(skeleton: Skeleton) -> BoolArray:
-    """``(J, J)`` whether the second joint hangs on the first, or is it."""
-    below = np.eye(skeleton.num_joints, dtype=np.bool_)
-    for joint, parent in enumerate(skeleton.parents):
-        if parent >= 0:
-            below[:, joint] |= below[:, parent]
-    return below
 
 
 def _check_joints(skeleton: Skeleton, names: Sequence[str]) -> None:

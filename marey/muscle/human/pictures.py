@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -16,7 +15,7 @@ from marey.muscle.human.activations import MuscleTrack
 from marey.muscle.human.arm_reach import ReachResult, make_soft_arm
 from marey.muscle.human.muscle_paths import MusclePath
 from marey.muscle.muscles.forces import Muscles
-from marey.muscle.scene.film import BoneTrack, Film, Paint, make_paint
+from marey.muscle.scene.film import BoneTrack, Film, make_paint
 from marey.muscle.scene.surface import surface_of_mesh
 from marey.picture import (
     CapsuleBatch,
@@ -70,14 +69,8 @@ def draw_muscle_strip(
     track: MuscleTrack, path: str | Path | None = None, *, count: int = 7, width: int = 1600, height: int = 560
 ) -> Image:
     """Draw figures with their muscles side by side, evenly in time: ``(H, W, 3)``; written if a path is given."""
-    frames = np.linspace(0, len(track.activations) - 1, max(1, count)).round().astype(np.int64)
-    image = render(_strip_scene(track, [int(frame) for frame in frames], (width, height)), (width, height))
-    if path is not None:
-        save_image(image, path)
-    return image
-
-
-def _strip_scene(track: MuscleTrack, frames: Sequence[int], size: tuple[int, int]) -> RenderScene:
+    frames = np.linspace(0, len(track.activations) - 1, max(1, count)).round().astype(np.int64).tolist()
+    size = (width, height)
     heading = main_heading(track.motion)
     along = np.array([np.sin(heading), 0.0, np.cos(heading)])
     floor = ground_level(track.motion, track.motion.contacts)
@@ -97,9 +90,11 @@ def _strip_scene(track: MuscleTrack, frames: Sequence[int], size: tuple[int, int
     margins = Margins(0.02 * size[0], 0.05 * size[1], 0.08 * size[1])
     camera = camera_on(places, radii, look, size, fov_rad=np.deg2rad(14.0), margins=margins)
     line = np.stack([np.zeros(2), ((len(frames) - 1) * GAP_M * along)[[0, 2]]])
-    return RenderScene(
-        camera, solids, GroundMarks.none(), GroundPattern(0.0, focus=line, fade_m=(0.6, 2.5)), make_light(look)
-    )
+    ground = GroundPattern(0.0, focus=line, fade_m=(0.6, 2.5))
+    image = render(RenderScene(camera, solids, GroundMarks.none(), ground, make_light(look)), size)
+    if path is not None:
+        save_image(image, path)
+    return image
 
 
 def _make_spindle(muscle: MusclePath, line: FloatArray, colour: FloatArray, shortened: float) -> CapsuleBatch:
@@ -133,7 +128,11 @@ def make_reach_film(found: ReachResult) -> Film:
 def make_hanging_film(shoulder: FloatArray, arm: SoftBody | None = None) -> Film:
     """One frame of a soft arm at rest that hangs from ``shoulder`` (3,) [m]."""
     body = make_soft_arm() if arm is None else arm
-    joints = _bone_ends(body)
+    # Both ends of each bone (B, 2, 3) [m] where it is now.
+    if isinstance(body.bones, NoBones):
+        joints = np.zeros((0, 2, 3))
+    else:
+        joints = np.stack([body.bones.origins, body.bones.ends], axis=1)
     passive = np.zeros((1, _require_muscles(body).num_splines))
     return make_arm_film(body, (shoulder + body.mesh.nodes)[None], passive, (shoulder + joints)[None], 1.0)
 
@@ -150,6 +149,8 @@ def make_arm_film(body: SoftBody, positions: FloatArray, activations: FloatArray
     """
     muscles, skin = _require_muscles(body), surface_of_mesh(body.mesh.surface)
     count = len(positions)
+    middles = muscles.points()[muscles.arrays.segments].mean(axis=1)
+    reaches = np.full(muscles.num_splines, PAINT_REACH_M)
     radii = np.tile(np.array(BONE_RADII_M), (ends.shape[1], 1))
     return Film(
         "arm",
@@ -157,22 +158,9 @@ def make_arm_film(body: SoftBody, positions: FloatArray, activations: FloatArray
         positions,
         np.stack([muscles.alphas(row) for row in activations]),
         skin,
-        _arm_paint(body, muscles),
+        make_paint(skin.at(body.mesh.nodes), middles, np.asarray(muscles.owners), reaches),
         BoneTrack(tuple(body.bones.names), ends, radii, np.zeros((count, 0))),
     )
-
-
-def _arm_paint(body: SoftBody, muscles: Muscles) -> Paint:
-    middles = muscles.points()[muscles.arrays.segments].mean(axis=1)
-    rest = surface_of_mesh(body.mesh.surface).at(body.mesh.nodes)
-    return make_paint(rest, middles, np.asarray(muscles.owners), np.full(muscles.num_splines, PAINT_REACH_M))
-
-
-def _bone_ends(body: SoftBody) -> FloatArray:
-    """Both ends of each bone ``(B, 2, 3)`` [m] where it is now."""
-    if isinstance(body.bones, NoBones):
-        return np.zeros((0, 2, 3))
-    return np.stack([body.bones.origins, body.bones.ends], axis=1)
 
 
 def _require_muscles(body: SoftBody) -> Muscles:

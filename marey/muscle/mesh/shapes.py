@@ -43,17 +43,39 @@ class Solid:
         if self.kind not in SOLID_KINDS:
             raise InputError(f"a solid of kind '{self.kind}'", f"It is one of {', '.join(SOLID_KINDS)}")
         if self.kind == "rod":
-            _check_rod(self)
+            if len(self.points) < 1 or len(self.radii) not in (1, len(self.points)):
+                raise InputError(
+                    f"a rod through {len(self.points)} points with {len(self.radii)} radii",
+                    "Give one radius, or one a point",
+                )
+            if min(self.radii) <= 0.0:
+                raise InputError(f"a rod of radius {min(self.radii)}", "Radii are positive")
         elif min(self.size) <= 0.0:
             raise InputError(f"a {self.kind} of size {self.size}", "Give three positive widths")
 
     def distance(self, points: FloatArray) -> FloatArray:
         """Signed distance ``(N,)`` [m] of points ``(N, 3)``."""
         if self.kind == "rod":
-            return _rod_distance(points, np.array(self.points), np.broadcast_to(self.radii, len(self.points)))
+            # The nearest of the capsules between two corners; radii are linear along each.
+            corners = np.array(self.points)
+            radii = np.broadcast_to(self.radii, len(self.points))
+            if len(corners) == 1:
+                return np.linalg.norm(points - corners[0], axis=1) - radii[0]
+            best = np.full(len(points), np.inf)
+            for a, b, ra, rb in zip(corners[:-1], corners[1:], radii[:-1], radii[1:], strict=True):
+                axis = b - a
+                h = np.clip((points - a) @ axis / max(float(axis @ axis), 1e-300), 0.0, 1.0)
+                best = np.minimum(best, np.linalg.norm(points - a - h[:, None] * axis, axis=1) - (ra + h * (rb - ra)))
+            return best
         if self.kind == "box":
-            return _box_distance(points - self.centre, 0.5 * np.array(self.size), self.round_m)
-        return _ellipsoid_distance(points - self.centre, 0.5 * np.array(self.size))
+            q = np.abs(points - self.centre) - (0.5 * np.array(self.size) - self.round_m)
+            outside = np.linalg.norm(np.maximum(q, 0.0), axis=1)
+            return outside + np.minimum(q.max(axis=1), 0.0) - self.round_m
+        # First-order distance k0 (k0 - 1) / k1 of an ellipsoid, with k0 = |p / h|, k1 = |p / h^2|.
+        p = points - self.centre
+        half = 0.5 * np.array(self.size)
+        k0, k1 = np.linalg.norm(p / half, axis=1), np.linalg.norm(p / half**2, axis=1)
+        return np.where(k1 > 1e-12, k0 * (k0 - 1.0) / np.maximum(k1, 1e-12), -float(half.min()))
 
     def bounds(self) -> FloatArray:
         """Corners ``(2, 3)`` [m] of an upright box that holds the solid."""
@@ -92,38 +114,6 @@ class Shape:
         return np.stack([boxes[:, 0].min(axis=0) - swell, boxes[:, 1].max(axis=0) + swell])
 
 
-def _check_rod(solid: Solid) -> None:
-    if len(solid.points) < 1 or len(solid.radii) not in (1, len(solid.points)):
-        raise InputError(
-            f"a rod through {len(solid.points)} points with {len(solid.radii)} radii", "Give one radius, or one a point"
-        )
-    if min(solid.radii) <= 0.0:
-        raise InputError(f"a rod of radius {min(solid.radii)}", "Radii are positive")
-
-
-def _rod_distance(p: FloatArray, points: FloatArray, radii: FloatArray) -> FloatArray:
-    if len(points) == 1:
-        return np.linalg.norm(p - points[0], axis=1) - radii[0]
-    best = np.full(len(p), np.inf)
-    for a, b, ra, rb in zip(points[:-1], points[1:], radii[:-1], radii[1:], strict=True):
-        axis = b - a
-        h = np.clip((p - a) @ axis / max(float(axis @ axis), 1e-300), 0.0, 1.0)
-        best = np.minimum(best, np.linalg.norm(p - a - h[:, None] * axis, axis=1) - (ra + h * (rb - ra)))
-    return best
-
-
-def _box_distance(p: FloatArray, half: FloatArray, rounding: float) -> FloatArray:
-    q = np.abs(p) - (half - rounding)
-    outside = np.linalg.norm(np.maximum(q, 0.0), axis=1)
-    return outside + np.minimum(q.max(axis=1), 0.0) - rounding
-
-
-def _ellipsoid_distance(p: FloatArray, half: FloatArray) -> FloatArray:
-    """First-order distance :math:`k_0 (k_0 - 1) / k_1` with :math:`k_0 = |p / h|`, :math:`k_1 = |p / h^2|`."""
-    k0, k1 = np.linalg.norm(p / half, axis=1), np.linalg.norm(p / half**2, axis=1)
-    return np.where(k1 > 1e-12, k0 * (k0 - 1.0) / np.maximum(k1, 1e-12), -float(half.min()))
-
-
 def _smooth_union(a: FloatArray, b: FloatArray, width: float) -> FloatArray:
     """Smaller of two distances; nearer to each other than ``width`` they melt by a quadratic fillet."""
     if width <= 0.0 or not np.isfinite(a).all():
@@ -146,7 +136,9 @@ def voxelise(shape: Shape, spacing_m: float, *, flat: bool = False) -> tuple[Boo
     low, high = shape.bounds()
     nx, ny, nz = (max(round(float(width) / spacing_m), 1) for width in high - low)
     counts = (nx, ny, 1 if flat else nz)
-    _check_grid_size(counts[0] * counts[1] * counts[2], spacing_m)
+    count = counts[0] * counts[1] * counts[2]
+    if count > 4_000_000:
+        raise InputError(f"a grid of {count} cells of {spacing_m} m", "Take a larger spacing_m")
     origin = 0.5 * (low + high) - 0.5 * spacing_m * np.array(counts)
     origin[2] = -0.5 * spacing_m if flat else origin[2]
     cells = np.argwhere(np.ones(counts, dtype=np.bool_))
@@ -156,11 +148,6 @@ def voxelise(shape: Shape, spacing_m: float, *, flat: bool = False) -> tuple[Boo
         raise InputError(f"no cell of {spacing_m} m fits into the shape", "Take a smaller spacing_m")
     origin[2] = 0.0 if flat else origin[2]
     return (mask[..., 0] if flat else mask), origin
-
-
-def _check_grid_size(count: int, spacing_m: float) -> None:
-    if count > 4_000_000:
-        raise InputError(f"a grid of {count} cells of {spacing_m} m", "Take a larger spacing_m")
 
 
 CellIndices = NDArray[np.int32]
@@ -195,11 +182,49 @@ def tetrahedralise_shape(shape: Shape, spacing_m: float) -> tuple[FloatArray, Ce
     levels = shape.distance(nodes)
     kept = (levels[cells] < 0.0).any(axis=1)
     cells = cells[kept]
-    nodes, levels = _snap_vertices(nodes, levels, _unique_edges(cells))
-    nodes, cells = _clip_cells(nodes, levels, cells)
+    # Move vertices to the nearest of the cut points that lie too near to them, so that no sliver is born.
+    pairs = np.concatenate([cells[:, [i, j]] for i in range(4) for j in range(i + 1, 4)])
+    edges = np.unique(np.sort(pairs, axis=1), axis=0)
+    edges = edges[levels[edges[:, 0]] * levels[edges[:, 1]] < 0.0]
+    ends = np.concatenate([edges, edges[:, ::-1]])
+    vertex, other = ends.T
+    steps = nodes[other] - nodes[vertex]
+    lengths = np.linalg.norm(steps, axis=1)
+    share = levels[vertex] / (levels[vertex] - levels[other])
+    limit = np.where(lengths > LONG_EDGE_FRACTION * lengths.max(initial=0.0), SNAP_LONG, SNAP_SHORT)
+    near = np.flatnonzero(share < limit)
+    nearest = near[np.lexsort((share[near] * lengths[near], vertex[near]))]
+    chosen = nearest[np.unique(vertex[nearest], return_index=True)[1]]
+    nodes, levels = nodes.copy(), levels.copy()
+    nodes[vertex[chosen]] += share[chosen, None] * steps[chosen]
+    levels[vertex[chosen]] = 0.0
+    # Keep what lies below level zero; cut cells are split into tetrahedra.
+    sides = np.sign(levels[cells]).astype(np.int64)
+    order = np.argsort(sides, axis=1, kind="stable")  # inside first, then on the surface, then outside
+    cells, sides = np.take_along_axis(cells, order, axis=1), np.take_along_axis(sides, order, axis=1)
+    num_in, num_out = (sides < 0).sum(axis=1), (sides > 0).sum(axis=1)
+    cutter = _EdgeCutter(nodes, levels)
+    parts: list[NDArray[np.int64]] = [cells[(num_out == 0) & (num_in > 0)].astype(np.int64)]
+    for count_in, count_out in ((1, 3), (1, 2), (1, 1), (2, 2), (2, 1), (3, 1)):
+        here = cells[(num_in == count_in) & (num_out == count_out)]
+        parts.append(cutter.pieces(here, count_in, count_out))
+    nodes = cutter.nodes()
+    cells = np.concatenate(parts).astype(np.int32)
     if not len(cells):
         raise InputError(f"no cell of {spacing_m} m fits into the shape", "Take a smaller spacing_m")
-    return _renumber_nodes(nodes, _orient_and_filter(nodes, cells))
+    # Every cell gets a positive volume; what has none is dropped.
+    p = nodes[cells]
+    volumes = np.einsum("ti,ti->t", np.cross(p[:, 1] - p[:, 0], p[:, 2] - p[:, 0]), p[:, 3] - p[:, 0]) / 6.0
+    cells = np.where((volumes < 0.0)[:, None], cells[:, [0, 2, 1, 3]], cells)
+    cells = cells[np.abs(volumes) > MIN_VOLUME_FRACTION * np.median(np.abs(volumes))].astype(np.int32)
+    # Nodes that are used, renumbered along the longest axis so that neighbours stand near in memory.
+    used = np.unique(cells)
+    axis = int(np.argmax(np.ptp(nodes[used], axis=0)))
+    used = used[np.argsort(nodes[used, axis], kind="stable")]
+    number = np.full(len(nodes), -1, dtype=np.int32)
+    number[used] = np.arange(len(used), dtype=np.int32)
+    cells = number[cells]
+    return nodes[used], cells[np.argsort(cells.min(axis=1), kind="stable")]
 
 
 def _make_lattice(shape: Shape, h: float) -> tuple[FloatArray, CellIndices]:
@@ -229,43 +254,6 @@ def _cells_along_axis(corner: NDArray[np.int64], centre: NDArray[np.int64], axis
     return np.concatenate(cells)
 
 
-def _unique_edges(cells: CellIndices) -> CellIndices:
-    pairs = np.concatenate([cells[:, [i, j]] for i in range(4) for j in range(i + 1, 4)])
-    return np.unique(np.sort(pairs, axis=1), axis=0)
-
-
-def _snap_vertices(nodes: FloatArray, levels: FloatArray, edges: CellIndices) -> tuple[FloatArray, FloatArray]:
-    """Move vertices to the nearest of the cut points that lie too near to them, so that no sliver is born."""
-    edges = edges[levels[edges[:, 0]] * levels[edges[:, 1]] < 0.0]
-    ends = np.concatenate([edges, edges[:, ::-1]])
-    vertex, other = ends.T
-    steps = nodes[other] - nodes[vertex]
-    lengths = np.linalg.norm(steps, axis=1)
-    share = levels[vertex] / (levels[vertex] - levels[other])
-    limit = np.where(lengths > LONG_EDGE_FRACTION * lengths.max(initial=0.0), SNAP_LONG, SNAP_SHORT)
-    near = np.flatnonzero(share < limit)
-    order = near[np.lexsort((share[near] * lengths[near], vertex[near]))]
-    chosen = order[np.unique(vertex[order], return_index=True)[1]]
-    nodes, levels = nodes.copy(), levels.copy()
-    nodes[vertex[chosen]] += share[chosen, None] * steps[chosen]
-    levels[vertex[chosen]] = 0.0
-    return nodes, levels
-
-
-def _clip_cells(nodes: FloatArray, levels: FloatArray, cells: CellIndices) -> tuple[FloatArray, CellIndices]:
-    """Keep what lies below level zero; cut cells are split into tetrahedra."""
-    sides = np.sign(levels[cells]).astype(np.int64)
-    order = np.argsort(sides, axis=1, kind="stable")  # inside first, then on the surface, then outside
-    cells, sides = np.take_along_axis(cells, order, axis=1), np.take_along_axis(sides, order, axis=1)
-    num_in, num_out = (sides < 0).sum(axis=1), (sides > 0).sum(axis=1)
-    cutter = _EdgeCutter(nodes, levels)
-    parts: list[NDArray[np.int64]] = [cells[(num_out == 0) & (num_in > 0)].astype(np.int64)]
-    for count_in, count_out in ((1, 3), (1, 2), (1, 1), (2, 2), (2, 1), (3, 1)):
-        here = cells[(num_in == count_in) & (num_out == count_out)]
-        parts.append(cutter.pieces(here, count_in, count_out))
-    return cutter.nodes(), np.concatenate(parts).astype(np.int32)
-
-
 class _EdgeCutter:
     """Makes one node for every cut edge, however many cells share it."""
 
@@ -288,7 +276,13 @@ class _EdgeCutter:
             return np.concatenate([inner, level, cuts[:, 0]], axis=1)
         if num_in == 2 and num_out == 1:
             base = np.stack([inner[:, 0], inner[:, 1], cuts[:, 1, 0], cuts[:, 0, 0]], axis=1)
-            return _split_pyramids(base, level[:, 0])
+            # A pyramid makes two tetrahedra; the diagonal of its base starts at its smallest vertex.
+            top = level[:, 0]
+            a, b, c, d = base.T
+            first = np.minimum(a, c) < np.minimum(b, d)
+            one = np.where(first[:, None], np.stack([a, b, c, top], axis=1), np.stack([b, c, d, top], axis=1))
+            two = np.where(first[:, None], np.stack([a, c, d, top], axis=1), np.stack([b, d, a, top], axis=1))
+            return np.concatenate([one, two])
         if num_in == 2:
             return _split_prisms(np.concatenate([inner[:, :1], cuts[:, 0], inner[:, 1:], cuts[:, 1]], axis=1))
         return _split_prisms(np.concatenate([inner, cuts[:, :, 0]], axis=1))
@@ -302,15 +296,6 @@ class _EdgeCutter:
         return self._made[key]
 
 
-def _split_pyramids(base: NDArray[np.int64], top: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Two tetrahedra each; the diagonal of the base starts at its smallest vertex."""
-    a, b, c, d = base.T
-    first = np.minimum(a, c) < np.minimum(b, d)
-    one = np.where(first[:, None], np.stack([a, b, c, top], axis=1), np.stack([b, c, d, top], axis=1))
-    two = np.where(first[:, None], np.stack([a, c, d, top], axis=1), np.stack([b, d, a, top], axis=1))
-    return np.concatenate([one, two])
-
-
 def _split_prisms(prisms: NDArray[np.int64]) -> NDArray[np.int64]:
     """Three tetrahedra each; every diagonal starts at the smallest vertex of its side ([Dompierre1999]_)."""
     turned = np.take_along_axis(prisms, PRISM_ROTATIONS[np.argmin(prisms, axis=1)], axis=1)
@@ -319,22 +304,3 @@ def _split_prisms(prisms: NDArray[np.int64]) -> NDArray[np.int64]:
     with_24 = [turned[:, [0, 1, 2, 4]], turned[:, [0, 4, 2, 5]]]
     parts = [np.where(first[:, None], x, y) for x, y in zip(with_15, with_24, strict=True)]
     return np.concatenate([*parts, turned[:, [0, 4, 5, 3]]])
-
-
-def _orient_and_filter(nodes: FloatArray, cells: CellIndices) -> CellIndices:
-    """The same cells with positive volume; what has none is dropped."""
-    p = nodes[cells]
-    volumes = np.einsum("ti,ti->t", np.cross(p[:, 1] - p[:, 0], p[:, 2] - p[:, 0]), p[:, 3] - p[:, 0]) / 6.0
-    cells = np.where((volumes < 0.0)[:, None], cells[:, [0, 2, 1, 3]], cells)
-    return cells[np.abs(volumes) > MIN_VOLUME_FRACTION * np.median(np.abs(volumes))].astype(np.int32)
-
-
-def _renumber_nodes(nodes: FloatArray, cells: CellIndices) -> tuple[FloatArray, CellIndices]:
-    """Nodes that are used, renumbered along the longest axis so that neighbours stand near in memory."""
-    used = np.unique(cells)
-    axis = int(np.argmax(np.ptp(nodes[used], axis=0)))
-    used = used[np.argsort(nodes[used, axis], kind="stable")]
-    number = np.full(len(nodes), -1, dtype=np.int32)
-    number[used] = np.arange(len(used), dtype=np.int32)
-    cells = number[cells]
-    return nodes[used], cells[np.argsort(cells.min(axis=1), kind="stable")]

@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marey.base import FloatArray, FormatError, InputError, IntArray, MissingExtraError, MissingFileError, frozen
-from marey.muscle.mesh.graphs import find_close_pairs, find_connected_parts
 
 IndexArray: TypeAlias = NDArray[np.int32]
 
 CELL_FACES: Final = np.array(
     [[1, 2, 3], [0, 3, 2], [0, 1, 3], [0, 2, 1]]
 )  # of a cell; face a lies opposite to corner a
+EDGE_FRACTION: Final = 0.05  # [-] length of an edge over the diagonal of the box, if none is asked for
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +42,18 @@ class TetMesh:
     @staticmethod
     def box(size: ArrayLike, counts: tuple[int, int, int], *, origin: ArrayLike = (0.0, 0.0, 0.0)) -> TetMesh:
         """A box of ``size`` (3,) [m] with its lowest corner at ``origin``; each of ``counts`` cubes makes six cells."""
-        return make_box(size, counts, origin)
+        extent = frozen(size, 3, name="size")
+        if extent.min() <= 0 or min(counts) < 1:
+            raise InputError(f"a box of size {extent.tolist()} m in {tuple(counts)} cubes", "Both must be positive")
+        nx, ny, nz = (int(n) for n in counts)
+        grid = np.stack(np.meshgrid(np.arange(nx + 1), np.arange(ny + 1), np.arange(nz + 1), indexing="ij"), axis=-1)
+        nodes = grid.reshape(-1, 3) * (extent / (nx, ny, nz)) + frozen(origin, 3, name="origin")
+        strides = np.array([(ny + 1) * (nz + 1), nz + 1, 1])
+        corners = grid[:nx, :ny, :nz].reshape(-1, 3) @ strides
+        # Each cube is cut in six along its long diagonal (Kuhn); faces of neighbours match.
+        paths = np.array([np.cumsum([0, *strides[list(order)]]) for order in permutations(range(3))])  # (6, 4)
+        cells = (corners[:, None, None] + paths).reshape(-1, 4).astype(np.int32)
+        return TetMesh(nodes, orient_cells(nodes, cells))
 
     @staticmethod
     def cylinder(radius_m: float, length_m: float, *, rings: int = 4, layers: int | None = None) -> TetMesh:
@@ -50,17 +61,94 @@ class TetMesh:
 
         Ring k of a section has 6 k nodes; without ``layers`` the cells are about as long as wide.
         """
-        return make_cylinder(radius_m, length_m, rings, layers)
+        if not (radius_m > 0 and length_m > 0 and rings >= 1 and (layers is None or layers >= 1)):
+            raise InputError(f"a cylinder of radius {radius_m} m, length {length_m} m, {rings} rings, {layers} layers")
+        height = layers or max(1, round(length_m / (radius_m / rings)))
+        # Nodes (N, 2) in the unit disc, 6 k on ring k, and triangles (6 rings^2, 3).
+        points = [np.zeros((1, 2))]
+        corners: list[tuple[int, int, int]] = []
+        for k in range(1, rings + 1):
+            angles = 2 * np.pi * np.arange(6 * k) / (6 * k)
+            points.append(k / rings * np.stack([np.cos(angles), np.sin(angles)], axis=1))
+            # Triangles between ring k - 1 and ring k, which starts at node 1 + 3 k (k - 1).
+            outer, inner = 1 + 3 * k * (k - 1), 1 + 3 * (k - 1) * (k - 2) if k > 1 else 0
+            for sector in range(6):
+                for i in range(k):
+                    a, b = outer + sector * k + i, outer + (sector * k + i + 1) % (6 * k)
+                    c = inner + (sector * (k - 1) + i) % max(1, 6 * (k - 1))
+                    corners.append((a, b, c))
+                    if i < k - 1:
+                        corners.append((b, inner + (sector * (k - 1) + i + 1) % (6 * (k - 1)), c))
+        # The disc is extruded in layers of prisms, each cut in three along diagonals that leave the lower number below:
+        # neighbours choose the same.
+        disc, low = np.concatenate(points), np.sort(np.array(corners), axis=1)
+        levels = np.linspace(0.0, length_m, height + 1)
+        layers_of_nodes = [
+            np.column_stack([radius_m * disc[:, 0], np.full(len(disc), y), radius_m * disc[:, 1]]) for y in levels
+        ]
+        nodes, parts = np.concatenate(layers_of_nodes), list[IndexArray]()
+        for k in range(height):
+            a, b, c = (low + k * len(disc)).T
+            up_a, up_b, up_c = a + len(disc), b + len(disc), c + len(disc)
+            parts += [np.column_stack([a, b, c, up_c]), np.column_stack([a, b, up_b, up_c])]
+            parts.append(np.column_stack([a, up_a, up_b, up_c]))
+        cells = np.concatenate(parts).astype(np.int32)
+        return TetMesh(nodes, orient_cells(nodes, cells))
 
     @staticmethod
     def from_file(path: str | PathLike[str]) -> TetMesh:
         """The tetrahedra of a mesh file (VTK, VTU, MSH, MEDIT, ...), repaired. Needs the extra ``soft``."""
-        return read_mesh(path)
+        file = Path(path)
+        if not file.is_file():
+            raise MissingFileError(str(file))
+        # The many errors of meshio become one.
+        try:
+            from meshio import (  # pyright: ignore[reportMissingTypeStubs]
+                read,  # pyright: ignore[reportUnknownVariableType]
+            )
+        except ImportError:
+            raise MissingExtraError("reading a mesh file", "soft") from None
+        talk = StringIO()
+        try:
+            with redirect_stdout(talk), redirect_stderr(talk):
+                mesh = cast(Any, read(file))
+        except (Exception, SystemExit) as error:  # meshio ends the process on files it does not know
+            what = talk.getvalue().strip() or str(error)
+            raise FormatError(f"not a mesh file ({what})", str(file), 0, "meshio reads VTK, VTU, MSH, MEDIT") from None
+        points = np.asarray(mesh.points, dtype=np.float64)
+        blocks = [(block.type, np.asarray(block.data)) for block in mesh.cells]
+        tetrahedra = [data for kind, data in blocks if kind == "tetra"]
+        if not tetrahedra:
+            kinds = ", ".join(sorted({kind for kind, _ in blocks})) or "nothing"
+            raise FormatError(f"no tetrahedra, only {kinds}", str(file), 0, "Fill a surface by TetMesh.from_surface")
+        nodes = frozen(points, None, 3, name=f"points of {file.name}")
+        cells = freeze_indices(np.concatenate(tetrahedra), 4, len(nodes), name=f"cells of {file.name}")
+        return repair_mesh(nodes, cells)[0]
 
     @staticmethod
     def from_surface(vertices: ArrayLike, faces: ArrayLike, *, edge_m: float | None = None) -> TetMesh:
         """Fill a closed surface, (N, 3) [m] and (M, 3), by fTetWild; it may be dirty. Needs the extra ``soft``."""
-        return fill_surface(vertices, faces, edge_m)
+        points = frozen(vertices, None, 3, name="vertices")
+        triangles = freeze_indices(faces, 3, len(points), name="faces")
+        if not len(triangles):
+            raise InputError("the surface has no face")
+        size = float(np.linalg.norm(np.ptp(points, axis=0)))
+        edge = EDGE_FRACTION * size if edge_m is None else float(edge_m)
+        if not (np.isfinite(edge) and edge > 0):
+            raise InputError(f"edge_m is {edge_m}", "It must be positive")
+        # fTetWild leaves a file where it runs: it runs in a folder of its own.
+        try:
+            import pytetwild
+        except ImportError:
+            raise MissingExtraError("filling a surface", "soft") from None
+        with TemporaryDirectory() as folder, chdir(folder):
+            found = cast(Any, pytetwild).tetrahedralize(
+                points.copy(), triangles.copy(), edge_length_abs=edge, num_threads=1
+            )
+        nodes, cells = np.asarray(found[0], dtype=np.float64), np.asarray(found[1], dtype=np.int32)
+        if not len(cells):
+            raise InputError("the surface encloses nothing", "It must be closed, and larger than its edges")
+        return repair_mesh(nodes, cells)[0]
 
     @property
     def volumes(self) -> FloatArray:
@@ -75,7 +163,9 @@ class TetMesh:
     @property
     def surface(self) -> IndexArray:
         """Faces (M, 3) that belong to one cell only, seen counter-clockwise from outside."""
-        return find_boundary_faces(self.cells)
+        faces = self.cells[:, CELL_FACES].reshape(-1, 3)
+        _, first, counts = np.unique(np.sort(faces, axis=1), axis=0, return_index=True, return_counts=True)
+        return faces[np.sort(first[counts == 1])]
 
     def repair(self) -> tuple[TetMesh, MeshReport]:
         """A mesh that can be simulated, and what was done to get it, with cell numbers."""
@@ -108,13 +198,6 @@ def compute_cell_volumes(nodes: FloatArray, cells: IndexArray) -> FloatArray:
     p = nodes[cells]
     edges = p[:, 1:] - p[:, :1]
     return np.einsum("ti,ti->t", edges[:, 0], np.cross(edges[:, 1], edges[:, 2])) / 6.0
-
-
-def find_boundary_faces(cells: IndexArray) -> IndexArray:
-    """Faces (M, 3) of one cell only, outward, in the order of cells."""
-    faces = cells[:, CELL_FACES].reshape(-1, 3)
-    _, first, counts = np.unique(np.sort(faces, axis=1), axis=0, return_index=True, return_counts=True)
-    return faces[np.sort(first[counts == 1])]
 
 
 SLIVER_VOLUME: Final = 1e-9  # [-] volume of a cell over the cube of the box's diagonal
@@ -161,54 +244,60 @@ def repair_mesh(nodes: FloatArray, cells: IndexArray) -> tuple[TetMesh, MeshRepo
     Raises:
         InputError: no cell is left.
     """
+    from scipy.spatial import KDTree
+
     size = float(np.linalg.norm(np.ptp(nodes, axis=0))) if len(nodes) else 0.0
-    first = _find_first_coincident(nodes, MERGE_DISTANCE * size)
+    # For each node the lowest number of a node at its place.
+    pairs = np.zeros((0, 2), dtype=np.int64)
+    if len(nodes):
+        pairs = KDTree(nodes).query_pairs(MERGE_DISTANCE * size, output_type="ndarray")
+    _, groups = find_connected_parts(len(nodes), pairs[:, 0], pairs[:, 1])
+    lowest = np.full(groups.max(initial=0) + 1, len(nodes))
+    np.minimum.at(lowest, groups, np.arange(len(nodes)))
+    first = lowest[groups]
+    # Cells without volume, and cells that were given before.
     joined = first[cells].astype(np.int32)
     volumes = compute_cell_volumes(nodes, joined)
     sliver = np.abs(volumes) <= SLIVER_VOLUME * size**3
-    copy = ~sliver & ~_is_first_occurrence(np.sort(joined, axis=1))
+    copy = ~sliver
+    copy[np.unique(np.sort(joined, axis=1), axis=0, return_index=True)[1]] = False
     kept = ~sliver & ~copy
     if not kept.any():
         raise InputError(f"none of {len(cells)} cells has a volume", "Check the mesh and its units")
     flipped = kept & (volumes < 0)
     joined[flipped] = joined[flipped][:, [0, 2, 1, 3]]
-    numbers, mesh = _remove_unused_nodes(nodes, joined[kept])
-    merged = np.flatnonzero(first != np.arange(len(nodes)))
-    used = np.zeros(len(nodes), dtype=bool)
-    used[joined[kept]] = True
+    # Nodes of no cell are left out.
+    used = np.unique(joined[kept])
+    numbers = np.full(len(nodes), -1)
+    numbers[used] = np.arange(len(used))
+    mesh = TetMesh(nodes[used], numbers[joined[kept]].astype(np.int32))
+    own = first == np.arange(len(nodes))
+    parts, _ = find_connected_parts(len(mesh.nodes), np.repeat(mesh.cells[:, 0], 3), mesh.cells[:, 1:].ravel())
     report = MeshReport(
-        np.flatnonzero(flipped), np.flatnonzero(sliver), np.flatnonzero(copy), merged,
-        np.flatnonzero(~used & (first == np.arange(len(nodes)))), count_parts(mesh), numbers[first],
-    )  # fmt: skip
+        flipped=np.flatnonzero(flipped),
+        slivers=np.flatnonzero(sliver),
+        duplicates=np.flatnonzero(copy),
+        merged=np.flatnonzero(~own),
+        unreferenced=np.flatnonzero((numbers < 0) & own),
+        parts=parts,
+        node_numbers=numbers[first],
+    )
     return mesh, report
 
 
-def _find_first_coincident(nodes: FloatArray, tolerance: float) -> IntArray:
-    """For each node the lowest number of a node at its place (V,)."""
-    pairs = find_close_pairs(nodes, tolerance)
-    _, groups = find_connected_parts(len(nodes), pairs[:, 0], pairs[:, 1])
-    lowest = np.full(groups.max(initial=0) + 1, len(nodes))
-    np.minimum.at(lowest, groups, np.arange(len(nodes)))
-    return lowest[groups]
+def find_connected_parts(count: int, rows: NDArray[Any], columns: NDArray[Any]) -> tuple[int, IntArray]:
+    """Connected parts of a graph of ``count`` nodes with the given edges: how many, and the part of each node."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    graph = coo_array((np.ones(len(rows)), (rows, columns)), shape=(count, count)).tocsr()
+    found, labels = connected_components(graph, directed=False)
+    return int(found), labels.astype(np.int64)
 
 
-def _is_first_occurrence(rows: IndexArray) -> np.ndarray:
-    _, first = np.unique(rows, axis=0, return_index=True)
-    out = np.zeros(len(rows), dtype=bool)
-    out[first] = True
-    return out
-
-
-def _remove_unused_nodes(nodes: FloatArray, cells: IndexArray) -> tuple[IntArray, TetMesh]:
-    used = np.unique(cells)
-    numbers = np.full(len(nodes), -1)
-    numbers[used] = np.arange(len(used))
-    return numbers, TetMesh(nodes[used], numbers[cells].astype(np.int32))
-
-
-def count_parts(mesh: TetMesh) -> int:
-    """How many connected parts a mesh has."""
-    return find_connected_parts(len(mesh.nodes), np.repeat(mesh.cells[:, 0], 3), mesh.cells[:, 1:].ravel())[0]
+def sum_by_index(numbers: NDArray[Any], values: NDArray[Any], count: int) -> FloatArray:
+    """Sum of the values of each number (count,)."""
+    return cast(FloatArray, np.bincount(numbers.ravel(), weights=values, minlength=count))
 
 
 def check_mesh(mesh: TetMesh) -> None:
@@ -223,81 +312,11 @@ def check_mesh(mesh: TetMesh) -> None:
     bad = np.flatnonzero(mesh.volumes <= SLIVER_VOLUME * size**3)
     if len(bad):
         raise InputError(
-            f"{len(bad)} cells are inside out or flat: {format_indices(bad)}", "mesh, report = mesh.repaired()"
+            f"{len(bad)} cells are inside out or flat: {format_indices(bad)}", "mesh, report = mesh.repair()"
         )
     lone = np.setdiff1d(np.arange(len(mesh.nodes)), mesh.cells)
     if len(lone):
-        raise InputError(
-            f"{len(lone)} nodes belong to no cell: {format_indices(lone)}", "mesh, report = mesh.repaired()"
-        )
-
-
-def make_box(size: ArrayLike, counts: tuple[int, int, int], origin: ArrayLike) -> TetMesh:
-    """Cubes cut in six along the long diagonal (Kuhn); faces of neighbours match."""
-    extent = frozen(size, 3, name="size")
-    if extent.min() <= 0 or min(counts) < 1:
-        raise InputError(f"a box of size {extent.tolist()} m in {tuple(counts)} cubes", "Both must be positive")
-    nx, ny, nz = (int(n) for n in counts)
-    grid = np.stack(np.meshgrid(np.arange(nx + 1), np.arange(ny + 1), np.arange(nz + 1), indexing="ij"), axis=-1)
-    nodes = grid.reshape(-1, 3) * (extent / (nx, ny, nz)) + frozen(origin, 3, name="origin")
-    strides = np.array([(ny + 1) * (nz + 1), nz + 1, 1])
-    corners = grid[:nx, :ny, :nz].reshape(-1, 3) @ strides
-    return TetMesh(nodes, orient_cells(nodes, _split_cubes(corners, strides)))
-
-
-def _split_cubes(corners: np.ndarray, strides: np.ndarray) -> IndexArray:
-    paths = np.array([np.cumsum([0, *strides[list(order)]]) for order in permutations(range(3))])  # (6, 4)
-    return (corners[:, None, None] + paths).reshape(-1, 4).astype(np.int32)
-
-
-def make_cylinder(radius_m: float, length_m: float, rings: int, layers: int | None) -> TetMesh:
-    """Disc of rings of 6 k nodes, extruded in layers of prisms, each cut in three."""
-    if not (radius_m > 0 and length_m > 0 and rings >= 1 and (layers is None or layers >= 1)):
-        raise InputError(f"a cylinder of radius {radius_m} m, length {length_m} m, {rings} rings, {layers} layers")
-    height = layers or max(1, round(length_m / (radius_m / rings)))
-    disc, triangles = _mesh_disc(rings)
-    levels = np.linspace(0.0, length_m, height + 1)
-    nodes = np.concatenate([np.column_stack([radius_m * disc[:, 0], np.full(len(disc), y), radius_m * disc[:, 1]])
-                            for y in levels])  # fmt: skip
-    cells = np.concatenate([_split_layer_prisms(triangles, k * len(disc), len(disc)) for k in range(height)])
-    return TetMesh(nodes, orient_cells(nodes, cells))
-
-
-def _mesh_disc(rings: int) -> tuple[FloatArray, np.ndarray]:
-    """Nodes (N, 2) in the unit disc and triangles (6 rings^2, 3)."""
-    points = [np.zeros((1, 2))]
-    triangles: list[tuple[int, int, int]] = []
-    for k in range(1, rings + 1):
-        angles = 2 * np.pi * np.arange(6 * k) / (6 * k)
-        points.append(k / rings * np.stack([np.cos(angles), np.sin(angles)], axis=1))
-        triangles += _mesh_ring(k)
-    return np.concatenate(points), np.array(triangles)
-
-
-def _mesh_ring(k: int) -> list[tuple[int, int, int]]:
-    """Triangles between ring k - 1 and ring k; ring k starts at node ``1 + 3 k (k - 1)``."""
-    outer, inner = 1 + 3 * k * (k - 1), 1 + 3 * (k - 1) * (k - 2) if k > 1 else 0
-    out: list[tuple[int, int, int]] = []
-    for sector in range(6):
-        for i in range(k):
-            a, b = outer + sector * k + i, outer + (sector * k + i + 1) % (6 * k)
-            c = inner + (sector * (k - 1) + i) % max(1, 6 * (k - 1))
-            out.append((a, b, c))
-            if i < k - 1:
-                out.append((b, inner + (sector * (k - 1) + i + 1) % (6 * (k - 1)), c))
-    return out
-
-
-def _split_layer_prisms(triangles: np.ndarray, start: int, step: int) -> IndexArray:
-    """Cut along diagonals that leave the lower number below: neighbours choose the same."""
-    low = np.sort(triangles, axis=1) + start
-    a, b, c = low.T
-    cells = np.concatenate([
-        np.column_stack([a, b, c, c + step]),
-        np.column_stack([a, b, b + step, c + step]),
-        np.column_stack([a, a + step, b + step, c + step]),
-    ])  # fmt: skip
-    return cells.astype(np.int32)
+        raise InputError(f"{len(lone)} nodes belong to no cell: {format_indices(lone)}", "mesh, report = mesh.repair()")
 
 
 def orient_cells(nodes: FloatArray, cells: IndexArray) -> IndexArray:
@@ -306,69 +325,3 @@ def orient_cells(nodes: FloatArray, cells: IndexArray) -> IndexArray:
     flipped = compute_cell_volumes(nodes, cells) < 0
     out[flipped] = out[flipped][:, [0, 2, 1, 3]]
     return out
-
-
-EDGE_FRACTION: Final = 0.05  # [-] length of an edge over the diagonal of the box, if none is asked for
-
-
-def read_mesh(path: str | PathLike[str]) -> TetMesh:
-    """Tetrahedra of a file, repaired."""
-    file = Path(path)
-    if not file.is_file():
-        raise MissingFileError(str(file))
-    points, blocks = _read_with_meshio(file)
-    tetrahedra = [data for kind, data in blocks if kind == "tetra"]
-    if not tetrahedra:
-        kinds = ", ".join(sorted({kind for kind, _ in blocks})) or "nothing"
-        raise FormatError(f"no tetrahedra, only {kinds}", str(file), 0, "Fill a surface by TetMesh.from_surface")
-    nodes = frozen(points, None, 3, name=f"points of {file.name}")
-    cells = freeze_indices(np.concatenate(tetrahedra), 4, len(nodes), name=f"cells of {file.name}")
-    return repair_mesh(nodes, cells)[0]
-
-
-def _read_with_meshio(file: Path) -> tuple[FloatArray, list[tuple[str, IndexArray]]]:
-    """Points and blocks of cells as meshio reads them; its many errors become one."""
-    try:
-        from meshio import (  # pyright: ignore[reportMissingTypeStubs]
-            read,  # pyright: ignore[reportUnknownVariableType]
-        )
-    except ImportError:
-        raise MissingExtraError("reading a mesh file", "soft") from None
-    talk = StringIO()
-    try:
-        with redirect_stdout(talk), redirect_stderr(talk):
-            mesh = cast(Any, read(file))
-    except (Exception, SystemExit) as error:  # meshio ends the process on files it does not know
-        what = talk.getvalue().strip() or str(error)
-        raise FormatError(f"not a mesh file ({what})", str(file), 0, "meshio reads VTK, VTU, MSH, MEDIT") from None
-    return np.asarray(mesh.points, dtype=np.float64), [(block.type, np.asarray(block.data)) for block in mesh.cells]
-
-
-def fill_surface(vertices: ArrayLike, faces: ArrayLike, edge_m: float | None) -> TetMesh:
-    """Tetrahedra inside a closed surface, repaired."""
-    points = frozen(vertices, None, 3, name="vertices")
-    triangles = freeze_indices(faces, 3, len(points), name="faces")
-    if not len(triangles):
-        raise InputError("the surface has no face")
-    size = float(np.linalg.norm(np.ptp(points, axis=0)))
-    edge = EDGE_FRACTION * size if edge_m is None else float(edge_m)
-    if not (np.isfinite(edge) and edge > 0):
-        raise InputError(f"edge_m is {edge_m}", "It must be positive")
-    nodes, cells = _tetrahedralise(points, triangles, edge)
-    if not len(cells):
-        raise InputError("the surface encloses nothing", "It must be closed, and larger than its edges")
-    return repair_mesh(nodes, cells)[0]
-
-
-def _tetrahedralise(points: FloatArray, triangles: IndexArray, edge: float) -> tuple[FloatArray, IndexArray]:
-    """Nodes and cells by fTetWild, which leaves a file where it runs: it runs in a folder of its own."""
-    try:
-        import pytetwild
-    except ImportError:
-        raise MissingExtraError("filling a surface", "soft") from None
-    with TemporaryDirectory() as folder, chdir(folder):
-        found = cast(Any, pytetwild).tetrahedralize(
-            points.copy(), triangles.copy(), edge_length_abs=edge, num_threads=1
-        )
-    nodes, cells = found[:2]
-    return np.asarray(nodes, dtype=np.float64), np.asarray(cells, dtype=np.int32)

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marey.base import FloatArray, InputError, IntArray, MareyWarning, frozen
 
-SparseMatrix = Any  # a sparse array of scipy, which has no types
+SparseMatrix: TypeAlias = "csr_array[np.float64]"
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
 INSIDE_TOL: Final = 1e-10  # [-] a weight this far below zero is on a face
 _NEWTON_STEPS: Final = 8  # steps to invert a cube's map: an affine cube takes one
 _NUM_CANDIDATES: Final = 24  # cubes and squares that are tried for a point, nearest centres first
@@ -43,7 +46,11 @@ class Embedding:
         found = _locate_in_simplices(p, nodes, cells) if is_simplex(nodes, cells) else _locate_in_boxes(p, nodes, cells)
         chosen, weights = found
         corners = nodes[cells[chosen]]
-        outside = _distance_outside(p, corners, weights)
+        # Distance from each point to its cell, from above: to the point of the weights without the negative ones.
+        held = np.maximum(weights, 0.0)
+        held /= held.sum(axis=1, keepdims=True)
+        gap = np.linalg.norm(np.einsum("nk,nkc->nc", held, corners) - p, axis=1)
+        outside = np.where(weights.min(axis=1) < -INSIDE_TOL, gap, 0.0)
         _check_outside(outside, np.linalg.norm(np.ptp(corners, axis=1), axis=1) / np.sqrt(3.0))
         return cls(chosen, cells[chosen].astype(np.int64), weights, outside, len(nodes))
 
@@ -58,10 +65,11 @@ class Embedding:
 
     def matrix(self) -> SparseMatrix:
         """The sparse W ``(N, V)``."""
-        from marey.muscle.scipy_functions import sparse
+        from scipy import sparse
 
         shape = len(self.nodes), self.num_nodes
-        return sparse.csr_array((self.weights.ravel(), self.nodes.ravel(), self.starts), shape=shape)
+        matrix = sparse.csr_array((self.weights.ravel(), self.nodes.ravel(), self.starts), shape=shape)
+        return cast(SparseMatrix, matrix)
 
 
 def check_nodes_and_cells(nodes: ArrayLike, cells: ArrayLike) -> tuple[FloatArray, NDArray[np.integer]]:
@@ -93,52 +101,32 @@ def is_simplex(nodes: FloatArray, cells: NDArray[np.integer]) -> bool:
 
 
 def _locate_in_simplices(p: FloatArray, nodes: FloatArray, cells: NDArray[np.integer]) -> tuple[IntArray, FloatArray]:
-    inverse, origin = _barycentric_maps(nodes, cells)
+    # For each cell the matrix from a point to the weights of all corners but the first, and that corner.
+    corners = nodes[cells]
+    edges = np.swapaxes(corners[:, 1:] - corners[:, :1], 1, 2)
+    inverse = (np.linalg.inv(edges) if cells.shape[1] == 4 else np.linalg.pinv(edges)).astype(np.float64)
+    origin = corners[:, 0]
     chosen, weights = np.empty(len(p), dtype=np.int64), np.empty((len(p), cells.shape[1]))
     for i, point in enumerate(p):
         local = np.einsum("trc,tc->tr", inverse, point - origin)
         all_weights = np.concatenate([1.0 - local.sum(axis=1, keepdims=True), local], axis=1)
         inside = np.flatnonzero(all_weights.min(axis=1) >= -INSIDE_TOL)
-        chosen[i] = inside[0] if len(inside) else _nearest_simplex(point, nodes, cells, all_weights)
+        if len(inside):
+            chosen[i] = inside[0]
+        else:
+            held = np.maximum(all_weights, 0.0)
+            held /= held.sum(axis=1, keepdims=True)
+            gaps = np.linalg.norm(np.einsum("tk,tkc->tc", held, corners) - point, axis=1)
+            chosen[i] = int(np.argmin(gaps))
         weights[i] = all_weights[chosen[i]]
     return chosen, weights
 
 
-def _barycentric_maps(nodes: FloatArray, cells: NDArray[np.integer]) -> tuple[FloatArray, FloatArray]:
-    """For each cell the matrix from a point to the weights of all corners but the first, and that corner."""
-    corners = nodes[cells]
-    edges = np.swapaxes(corners[:, 1:] - corners[:, :1], 1, 2)
-    inverse = np.linalg.inv(edges) if cells.shape[1] == 4 else np.linalg.pinv(edges)
-    return inverse.astype(np.float64), corners[:, 0]
-
-
-def _nearest_simplex(point: FloatArray, nodes: FloatArray, cells: NDArray[np.integer], weights: FloatArray) -> int:
-    held = np.maximum(weights, 0.0)
-    held /= held.sum(axis=1, keepdims=True)
-    return int(np.argmin(np.linalg.norm(np.einsum("tk,tkc->tc", held, nodes[cells]) - point, axis=1)))
-
-
 def _locate_in_boxes(p: FloatArray, nodes: FloatArray, cells: NDArray[np.integer]) -> tuple[IntArray, FloatArray]:
-    from marey.muscle.scipy_functions import KDTree
+    from scipy.spatial import KDTree
 
     corners = nodes[cells]
-    signs = _corner_signs(corners)
-    near = np.atleast_2d(
-        KDTree(corners.mean(axis=1)).query(p, k=min(_NUM_CANDIDATES, len(cells)))[1].reshape(len(p), -1)
-    )
-    chosen, weights = np.empty(len(p), dtype=np.int64), np.empty((len(p), cells.shape[1]))
-    for i, point in enumerate(p):
-        tried = np.sort(near[i])
-        local = _box_coordinates(point, corners[tried], signs[tried])
-        beyond = np.maximum(np.abs(local) - 1.0, 0.0).max(axis=1)
-        inside = np.flatnonzero(beyond <= INSIDE_TOL)
-        best = int(inside[0]) if len(inside) else int(np.argmin(beyond))
-        chosen[i], weights[i] = tried[best], _shape_functions(local[best : best + 1], signs[tried[best : best + 1]])[0]
-    return chosen, weights
-
-
-def _corner_signs(corners: FloatArray) -> FloatArray:
-    """On which side of its cell's centre each corner lies ``(C, k, d)``; d is 2 for squares."""
+    # On which side of its cell's centre each corner lies (C, k, d); d is 2 for squares.
     d = 3 if corners.shape[1] == 8 else 2
     offset = (corners - corners.mean(axis=1, keepdims=True))[..., :d]
     signs = np.where(offset >= 0.0, 1.0, -1.0)
@@ -146,37 +134,32 @@ def _corner_signs(corners: FloatArray) -> FloatArray:
     bad = np.flatnonzero((np.sort(numbers, axis=1) != np.arange(2**d)).any(axis=1))
     if len(bad):
         raise InputError(f"cell {bad[0]} is no box along the axes", "Give squares and cubes unturned, or tetrahedra")
-    return signs
-
-
-def _shape_functions(local: FloatArray, signs: FloatArray) -> FloatArray:
-    return np.prod(0.5 * (1.0 + signs * local[:, None, :]), axis=2)
-
-
-def _box_coordinates(point: FloatArray, corners: FloatArray, signs: FloatArray) -> FloatArray:
-    """Local coordinates from -1 to 1 of a point in several boxes, by Newton's method."""
-    d = int(signs.shape[2])
-    local: FloatArray = np.zeros((len(corners), d))
-    for _ in range(_NEWTON_STEPS):
-        factors: FloatArray = 0.5 * (1.0 + signs * local[:, None, :])
-        slopes = np.empty_like(signs)
-        for c in range(d):
-            slopes[..., c] = 0.5 * signs[..., c] * np.prod(np.delete(factors, c, axis=2), axis=2)
-        residual = point[:d] - np.einsum("bk,bkc->bc", np.prod(factors, axis=2), corners[..., :d])
-        jacobian = np.einsum("bkc,bkd->bcd", corners[..., :d], slopes)
-        step = np.asarray(np.linalg.solve(jacobian, residual[..., None]), dtype=np.float64)[..., 0]
-        local = local + np.clip(step, -4.0, 4.0)
-        if np.abs(step).max() < INSIDE_TOL:
-            break
-    return local
-
-
-def _distance_outside(p: FloatArray, corners: FloatArray, weights: FloatArray) -> FloatArray:
-    """Distance from each point to its cell, from above: to the point of the weights without the negative ones [m]."""
-    held = np.maximum(weights, 0.0)
-    held /= held.sum(axis=1, keepdims=True)
-    gap = np.linalg.norm(np.einsum("nk,nkc->nc", held, corners) - p, axis=1)
-    return np.where(weights.min(axis=1) < -INSIDE_TOL, gap, 0.0)
+    near = np.atleast_2d(
+        KDTree(corners.mean(axis=1)).query(p, k=min(_NUM_CANDIDATES, len(cells)))[1].reshape(len(p), -1)
+    )
+    chosen, weights = np.empty(len(p), dtype=np.int64), np.empty((len(p), cells.shape[1]))
+    for i, point in enumerate(p):
+        tried = np.sort(near[i])
+        box, side = corners[tried][..., :d], signs[tried]
+        # Local coordinates of the point in the boxes that are tried, from -1 to 1, by Newton's method.
+        local: FloatArray = np.zeros((len(tried), d))
+        for _ in range(_NEWTON_STEPS):
+            factors: FloatArray = 0.5 * (1.0 + side * local[:, None, :])
+            slopes = np.empty_like(side)
+            for c in range(d):
+                slopes[..., c] = 0.5 * side[..., c] * np.prod(np.delete(factors, c, axis=2), axis=2)
+            residual = point[:d] - np.einsum("bk,bkc->bc", np.prod(factors, axis=2), box)
+            jacobian = np.einsum("bkc,bkd->bcd", box, slopes)
+            step = np.asarray(np.linalg.solve(jacobian, residual[..., None]), dtype=np.float64)[..., 0]
+            local = local + np.clip(step, -4.0, 4.0)
+            if np.abs(step).max() < INSIDE_TOL:
+                break
+        beyond = np.maximum(np.abs(local) - 1.0, 0.0).max(axis=1)
+        inside = np.flatnonzero(beyond <= INSIDE_TOL)
+        best = int(inside[0]) if len(inside) else int(np.argmin(beyond))
+        chosen[i] = tried[best]
+        weights[i] = np.prod(0.5 * (1.0 + side[best] * local[best]), axis=1)
+    return chosen, weights
 
 
 def _check_outside(outside: FloatArray, size: FloatArray) -> None:

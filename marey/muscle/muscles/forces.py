@@ -1,7 +1,6 @@
-r"""Activation splines compiled for one body: forces, their derivatives, and what the implicit step needs.
+r"""Activation splines compiled for one body: their forces, and what the implicit step needs.
 
-With the transfer T and the embedding W of points, :math:`F = T f(W x, W v, \alpha)`; the operators that turn with the
-body are held still. [Engell2012]_ §25.4; blocks of springs are those of §27.
+With the transfer T and the embedding W of points, :math:`F = T f(W x, W v, \alpha)`; [Engell2012]_ §20 and §25.4.
 """
 
 from __future__ import annotations
@@ -14,93 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marey.base import FloatArray, InputError, IntArray, MareyWarning, UnknownNameError, frozen
-from marey.muscle.muscles.embedding import Embedding, SparseMatrix, check_nodes_and_cells
+from marey.muscle.muscles.embedding import Embedding, check_nodes_and_cells
 from marey.muscle.muscles.setup import HostBody, compile_splines, compute_lumped_masses
 from marey.muscle.muscles.spline import ActivationSpline
 from marey.muscle.muscles.transfer import TRANSFERS, evaluate_segments, gather_velocities, scatter_forces, update_points
 
 if TYPE_CHECKING:
     from marey.muscle.muscles.transfer import MuscleArrays
-
-
-def _segment_directions(muscles: Muscles, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Unit directions ``(S, 3)`` and lengths ``(S,)`` [m] of segments."""
-    p = muscles.points(x)
-    pairs = muscles.arrays.segments
-    d = p[pairs[:, 1]] - p[pairs[:, 0]]
-    lengths = np.maximum(np.linalg.norm(d, axis=1), 1e-9 * muscles.arrays.rest)
-    return d / lengths[:, None], lengths
-
-
-def compute_spring_energy(muscles: Muscles, x: FloatArray, alpha: FloatArray) -> float:
-    """Energy of all springs [J]."""
-    _, lengths = _segment_directions(muscles, x)
-    return float(0.5 * np.sum(muscles.arrays.stiffness * (lengths - alpha * muscles.arrays.rest) ** 2))
-
-
-def make_transfer_matrix(muscles: Muscles, x: FloatArray) -> SparseMatrix:
-    """The transfer as a matrix ``(3V, 3N)``: of unit forces at points."""
-    from marey.muscle.scipy_functions import sparse
-
-    if muscles.transfer == "virtual_work":
-        return sparse.csr_array(sparse.kron(muscles.embedding.matrix().T, np.eye(3)))
-    count = len(muscles.arrays.points)
-    columns = np.zeros((3 * len(x), 3 * count))
-    for i in range(3 * count):
-        unit = np.zeros((count, 3))
-        unit[i // 3, i % 3] = 1.0
-        columns[:, i] = muscles.spread(unit, x).ravel()
-    return sparse.csr_array(columns)
-
-
-def _point_matrix(muscles: Muscles, blocks: FloatArray) -> SparseMatrix:
-    """Blocks of segments ``(S, 3, 3)`` as the matrix of a network of springs ``(3N, 3N)``."""
-    from marey.muscle.scipy_functions import sparse
-
-    pairs, count = muscles.arrays.segments, len(muscles.arrays.points)
-    rows = np.concatenate([pairs[:, 0], pairs[:, 1], pairs[:, 0], pairs[:, 1]])
-    columns = np.concatenate([pairs[:, 0], pairs[:, 1], pairs[:, 1], pairs[:, 0]])
-    values = np.concatenate([blocks, blocks, -blocks, -blocks])
-    order = np.argsort(rows, kind="stable")
-    starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=count))])
-    return sparse.csr_array(sparse.bsr_array((values[order], columns[order], starts), shape=(3 * count, 3 * count)))
-
-
-def make_stiffness_matrix(muscles: Muscles, x: FloatArray, alpha: FloatArray) -> SparseMatrix:
-    """Minus the derivative of the forces by positions, at rest ``(3V, 3V)`` [N/m]."""
-    from marey.muscle.scipy_functions import sparse
-
-    e, lengths = _segment_directions(muscles, x)
-    k, rest = muscles.arrays.stiffness, muscles.arrays.rest
-    outer = e[:, :, None] * e[:, None, :]
-    across = k * (1.0 - alpha * rest / lengths)
-    blocks = (k - across)[:, None, None] * outer + across[:, None, None] * np.eye(3)
-    W = sparse.kron(muscles.embedding.matrix(), np.eye(3))
-    return sparse.csr_array(make_transfer_matrix(muscles, x) @ _point_matrix(muscles, blocks) @ W)
-
-
-def make_damping_matrix(muscles: Muscles, x: FloatArray) -> SparseMatrix:
-    """Minus the derivative of the forces by velocities ``(3V, 3V)`` [N s/m]."""
-    from marey.muscle.scipy_functions import sparse
-
-    e, _ = _segment_directions(muscles, x)
-    blocks = muscles.arrays.damping[:, None, None] * e[:, :, None] * e[:, None, :]
-    T = make_transfer_matrix(muscles, x)
-    return sparse.csr_array(T @ _point_matrix(muscles, blocks) @ T.T)
-
-
-def differentiate_by_alpha(muscles: Muscles, x: FloatArray) -> SparseMatrix:
-    r"""Derivative of the forces by each contraction ``(3V, S)`` [N]: :math:`+k l_0 e` at the far point of a segment."""
-    from marey.muscle.scipy_functions import sparse
-
-    e, _ = _segment_directions(muscles, x)
-    pull = (muscles.arrays.stiffness * muscles.arrays.rest)[:, None] * e
-    pairs, count = muscles.arrays.segments, len(e)
-    rows = np.concatenate([(3 * pairs[:, [1]] + np.arange(3)).ravel(), (3 * pairs[:, [0]] + np.arange(3)).ravel()])
-    columns = np.tile(np.repeat(np.arange(count), 3), 2)
-    values = np.concatenate([pull.ravel(), -pull.ravel()])
-    G = sparse.csr_array((values, (rows, columns)), shape=(3 * len(muscles.arrays.points), count))
-    return sparse.csr_array(make_transfer_matrix(muscles, x) @ G)
 
 
 EXPLICIT_STEP_FRACTION = 0.828  # [-] of tau: critical damping taken explicitly is stable below it
@@ -152,9 +71,15 @@ class Muscles:
             raise UnknownNameError("transfer", transfer, "activation splines", TRANSFERS)
         if not splines:
             raise InputError("no activation splines", "Give at least one")
-        nodes, cells = _mesh_arrays(body)
+        nodes, cells = (
+            check_nodes_and_cells(*body) if isinstance(body, tuple) else check_nodes_and_cells(body.nodes, body.cells)
+        )
         self.splines: tuple[ActivationSpline, ...] = tuple(splines)
-        self.names: tuple[str, ...] = _unique_names(self.splines)
+        names = tuple(s.name or f"spline{i}" for i, s in enumerate(self.splines))
+        twice = [n for n in names if names.count(n) > 1]
+        if twice:
+            raise InputError(f"two splines are called '{twice[0]}'", "Give each a name of its own")
+        self.names: tuple[str, ...] = names
         self.transfer = transfer
         self.rest_nodes: FloatArray = nodes
         self.masses: FloatArray = (
@@ -237,7 +162,12 @@ class Muscles:
         if activations is None:
             return np.ones(self.num_segments)
         if isinstance(activations, Mapping):
-            activations = self._activations_by_name(activations)
+            by_number = np.zeros(self.num_splines)
+            for name, value in activations.items():
+                if name not in self.names:
+                    raise UnknownNameError("spline", name, "the muscles", self.names)
+                by_number[self.names.index(name)] = value
+            activations = by_number
         values = frozen(activations, name="activations").ravel()
         if len(values) == self.num_splines:
             _check_range(values, 1.0, "activation of spline")
@@ -249,14 +179,6 @@ class Muscles:
             )
         _check_range(values, np.inf, "alpha of segment")
         return np.array(values)
-
-    def _activations_by_name(self, given: Mapping[str, float]) -> FloatArray:
-        values = np.zeros(self.num_splines)
-        for name, value in given.items():
-            if name not in self.names:
-                raise UnknownNameError("spline", name, "the muscles", self.names)
-            values[self.names.index(name)] = value
-        return values
 
     def _check_nodal(self, x: FloatArray | None, name: str = "x") -> FloatArray:
         """Checked positions or velocities of all nodes ``(V, 3)``, writable as in a step; those at rest for None."""
@@ -317,44 +239,6 @@ class Muscles:
         out = np.zeros((len(self.arrays.points), 3))
         gather_velocities(self.arrays, self._check_nodal(v, "v"), out)
         return out
-
-    def momentum_defect(self, point_forces: FloatArray, x: FloatArray | None = None) -> tuple[float, float]:
-        r"""Net force and torque that the transfer adds, over :math:`\sum\|f\|` and :math:`\sum\|p\|\|f\|`."""
-        at = self._check_nodal(x)
-        nodal, p = self.spread(point_forces, at), self.acting_points(at)
-        force = np.linalg.norm(nodal.sum(axis=0) - point_forces.sum(axis=0))
-        torque = np.linalg.norm(np.cross(at, nodal).sum(axis=0) - np.cross(p, point_forces).sum(axis=0))
-        sizes = np.linalg.norm(point_forces, axis=1)
-        arm = float(np.max(np.linalg.norm(at - at.mean(axis=0), axis=1)))
-        return float(force / sizes.sum()), float(torque / (arm * sizes.sum()))
-
-    def energy(self, x: FloatArray, alpha: ArrayLike | None = None) -> float:
-        r"""Energy of the springs :math:`\sum \tfrac12 k (l - \alpha l_0)^2` [J], of which virtual work is the slope."""
-        return compute_spring_energy(self, self._check_nodal(x), self.alphas(alpha))
-
-    def stiffness(self, x: FloatArray, alpha: ArrayLike | None = None) -> SparseMatrix:
-        """Minus the derivative of the forces by positions ``(3V, 3V)`` [N/m]; exact for virtual work."""
-        return make_stiffness_matrix(self, self._check_nodal(x), self.alphas(alpha))
-
-    def damping_matrix(self, x: FloatArray) -> SparseMatrix:
-        """Minus the derivative of the forces by velocities ``(3V, 3V)`` [N s/m]."""
-        return make_damping_matrix(self, self._check_nodal(x))
-
-    def by_alpha(self, x: FloatArray) -> SparseMatrix:
-        """Derivative of the forces by the contraction of each segment ``(3V, S)`` [N]."""
-        return differentiate_by_alpha(self, self._check_nodal(x))
-
-
-def _mesh_arrays(body: MeshLike | tuple[ArrayLike, ArrayLike]) -> tuple[FloatArray, NDArray[np.integer]]:
-    return check_nodes_and_cells(*body) if isinstance(body, tuple) else check_nodes_and_cells(body.nodes, body.cells)
-
-
-def _unique_names(splines: tuple[ActivationSpline, ...]) -> tuple[str, ...]:
-    names = tuple(s.name or f"spline{i}" for i, s in enumerate(splines))
-    twice = [n for n in names if names.count(n) > 1]
-    if twice:
-        raise InputError(f"two splines are called '{twice[0]}'", "Give each a name of its own")
-    return names
 
 
 def _check_range(values: FloatArray, top: float, what: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final, cast
@@ -146,7 +146,7 @@ class Keyframed(ActivationProgramme):
 
     def at(self, time_s: float, along_m: FloatArray) -> FloatArray:
         """Held before the first key and after the last."""
-        from marey.muscle.scipy_functions import PchipInterpolator
+        from scipy.interpolate import PchipInterpolator
 
         t = time_s % self.every_s if self.every_s is not None else time_s
         t = float(np.clip(t, self.times_s[0], self.times_s[-1]))
@@ -180,22 +180,6 @@ class ActivationProfile(ActivationProgramme):
         share = along_m / max(float(along_m[-1] + along_m[0]), 1e-300)  # middles: the ends lie as far out as the first
         shape = np.interp(share, self.shares, self.values)
         return passive + (shape - passive) * (0.5 - 0.5 * np.cos(np.pi * part))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Function(ActivationProgramme):
-    """Any function of time [s] and arc lengths ``(n,)`` [m] that gives one value or one for each segment."""
-
-    function: Callable[[float, FloatArray], ArrayLike]
-
-    def at(self, time_s: float, along_m: FloatArray) -> FloatArray:
-        """What the function says, checked."""
-        values = np.asarray(self.function(time_s, along_m), dtype=np.float64)
-        if values.shape not in ((), along_m.shape):
-            raise InputError(f"a programme gave shape {values.shape}", f"Give one value or {len(along_m)}")
-        if not np.isfinite(values).all() or (values < 0.0).any():
-            raise InputError(f"a programme gave {values} at {time_s:g} s", "Values are finite and not negative")
-        return np.array(np.broadcast_to(values, along_m.shape))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -339,22 +323,21 @@ def _load_csv(file: Path) -> dict[str, ActivationProgramme]:
     if not rows or rows[0][0].strip() != "time_s" or len(rows[0]) < 2:
         raise FormatError("the first row names no columns", str(file), 1, "Write time_s,NAME,NAME,...")
     names = [name.strip() for name in rows[0][1:]]
-    values = np.array([_parse_row(row, len(rows[0]), file, i + 2) for i, row in enumerate(rows[1:])])
+    table: list[list[float]] = []
+    for line, row in enumerate(rows[1:], start=2):
+        if len(row) != len(rows[0]):
+            what = f"expected {len(rows[0])} values, found {len(row)}"
+            raise FormatError(what, str(file), line, "Check that the row is whole")
+        try:
+            table.append([float(text) for text in row])
+        except ValueError:
+            raise FormatError(f"'{','.join(row)}' holds no numbers", str(file), line, "Write numbers") from None
+        if not np.isfinite(table[-1]).all():
+            raise FormatError("a value is not finite", str(file), line, "Write finite numbers")
+    values = np.array(table)
     if len(values) == 0:
         raise FormatError("there are no rows", str(file), 2, "Write a row for each time")
     try:
         return {name: Keyframed(values[:, 0], values[:, i + 1]) for i, name in enumerate(names)}
     except InputError as error:
         raise FormatError(error.what, str(file), 2, error.fix or "Mend the column") from None
-
-
-def _parse_row(row: list[str], count: int, file: Path, line: int) -> list[float]:
-    if len(row) != count:
-        raise FormatError(f"expected {count} values, found {len(row)}", str(file), line, "Check that the row is whole")
-    try:
-        values = [float(text) for text in row]
-    except ValueError:
-        raise FormatError(f"'{','.join(row)}' holds no numbers", str(file), line, "Write numbers") from None
-    if not np.isfinite(values).all():
-        raise FormatError("a value is not finite", str(file), line, "Write finite numbers")
-    return values

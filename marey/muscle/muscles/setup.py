@@ -1,28 +1,231 @@
-"""From splines and a body to compiled arrays: samples, regions, stiffness and damping of segments."""
+"""From splines and a body to compiled arrays: the regions of points, and stiffness and damping of segments.
+
+A region is the nodes that a point of a spline moves ([Engell2012]_ §20.4, Fig. 29). Distances run inside the body,
+along the edges of its cells, so that the spline of one limb does not pull another. A force at a point is distributed
+over the nodes of its region so that force and torque are kept.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marey.base import FloatArray, IntArray
-from marey.muscle.muscles.embedding import Embedding, is_flat, is_simplex
-from marey.muscle.muscles.regions import (
-    ForceDistribution,
-    HostGeometry,
-    Regions,
-    distribute_by_region,
-    distribute_by_weights,
-    find_regions,
-    make_edge_graph,
-)
+from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen
+from marey.muscle.muscles.embedding import Embedding, SparseMatrix, is_flat, is_simplex
 from marey.muscle.muscles.spline import HILL_CURVES, ActivationSpline
-from marey.muscle.muscles.transfer import MuscleArrays, make_mixing_matrix, update_points
+from marey.muscle.muscles.transfer import HillSegments, MuscleArrays, make_mixing_matrix, update_points
 
-HILL_DAMPING = 0.1  # [-] viscous part of a Hill-type segment
+REGION_KINDS: Final = ("voronoi", "cell", "radius")
+MIN_INERTIA_RATIO: Final = 1e-6  # [-] smallest to largest moment of inertia: below, a region is a line and cannot turn
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Regions:
+    """Regions of points, one after another: entries ``starts[i]:starts[i + 1]`` belong to point i."""
+
+    starts: IntArray  # (N + 1,)
+    nodes: IntArray  # (nnz,)
+    paint: FloatArray  # (nnz,) in (0, 1]
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def of(self, i: int) -> IntArray:
+        """Nodes of the region of one point."""
+        return self.nodes[self.starts[i] : self.starts[i + 1]]
+
+    def matrix(self, masses: FloatArray) -> SparseMatrix:
+        r"""The averages :math:`A_{ij} = m_j/M_i` ``(N, V)`` of Eq. 84; rows sum to one."""
+        from scipy import sparse
+
+        values = self.paint * masses[self.nodes]
+        totals = np.add.reduceat(values, self.starts[:-1])
+        values = values / np.repeat(totals, np.diff(self.starts))
+        matrix = sparse.csr_array((values, self.nodes, self.starts), shape=(len(self), len(masses)))
+        return cast(SparseMatrix, matrix)
+
+    @classmethod
+    def join(cls, sets: list[IntArray], paint: list[FloatArray]) -> Regions:
+        """Regions of lists of nodes and their paint."""
+        starts = np.concatenate([[0], np.cumsum([len(s) for s in sets])]).astype(np.int64)
+        return cls(starts, np.concatenate(sets).astype(np.int64), np.concatenate(paint))
+
+
+def make_edge_graph(nodes: FloatArray, cells: NDArray[np.integer]) -> SparseMatrix:
+    """Lengths of the edges between nodes that share a cell ``(V, V)`` [m]."""
+    from scipy import sparse
+
+    a, b = np.triu_indices(cells.shape[1], k=1)
+    pairs = np.unique(np.sort(np.stack([cells[:, a].ravel(), cells[:, b].ravel()], axis=1), axis=1), axis=0)
+    lengths = np.linalg.norm(nodes[pairs[:, 0]] - nodes[pairs[:, 1]], axis=1)
+    rows, columns = np.concatenate([pairs.T, pairs.T[::-1]], axis=1)
+    return sparse.csr_array((np.tile(np.maximum(lengths, 1e-300), 2), (rows, columns)), shape=(len(nodes), len(nodes)))
+
+
+def compute_node_distances(
+    points: FloatArray, embedding: Embedding, nodes: FloatArray, graph: SparseMatrix, *, metric: str, limit: float
+) -> FloatArray:
+    """How far every node is from every point ``(N, V)`` [m], inside the body or straight; infinite beyond the limit."""
+    if metric == "euclidean":
+        straight = np.linalg.norm(points[:, None] - nodes[None], axis=2)
+        return np.where(straight <= limit, straight, np.inf)
+    from scipy import sparse
+    from scipy.sparse.csgraph import dijkstra
+
+    count = len(embedding.nodes)
+    reach = np.linalg.norm(nodes[embedding.nodes] - points[:, None], axis=2)
+    near = np.maximum(reach, 1e-300).ravel(), embedding.nodes.ravel(), embedding.starts
+    starts = sparse.csr_array(near, shape=(count, len(nodes)))
+    whole = sparse.block_array([[graph, None], [starts, sparse.csr_array((count, count))]], format="csr")
+    found = dijkstra(whole, directed=True, indices=len(nodes) + np.arange(count), limit=limit)
+    return found[:, : len(nodes)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HostGeometry:
+    """A body as regions see it."""
+
+    nodes: FloatArray  # (V, 3) [m] at rest
+    graph: SparseMatrix  # (V, V) [m] lengths of edges
+
+
+def find_regions(
+    splines: Sequence[ActivationSpline], bound: Sequence[Embedding], flesh: HostGeometry, *, overlap: bool = True
+) -> Regions:
+    """Regions of the points of splines; an empty one takes the nodes of its cell, a thin one its neighbours too.
+
+    Args:
+        splines: what has regions.
+        bound: the samples of each, bound to the body.
+        flesh: the body at rest.
+        overlap: each spline has regions of its own; else a node goes to the nearest of all that take nearest nodes.
+    """
+    kinds = [_parse_region(spline, len(flesh.nodes)) for spline in splines]
+    # How far nodes are from each spline's points (N, V); infinite where they are none of its business.
+    reached: list[FloatArray] = []
+    for spline, at, (kind, radius, colour) in zip(splines, bound, kinds, strict=True):
+        d = np.full((len(at.nodes), len(flesh.nodes)), np.inf)
+        if kind != "cell":
+            p = at(flesh.nodes)
+            d = compute_node_distances(p, at, flesh.nodes, flesh.graph, metric=spline.metric, limit=radius)
+        reached.append(np.where(colour > 0.0, d, np.inf))
+    least = [
+        d.min(axis=0) if k[0] == "voronoi" else np.full(d.shape[1], np.inf) for d, k in zip(reached, kinds, strict=True)
+    ]
+    owners = np.argmin(np.array(least), axis=0)
+    sets: list[IntArray] = []
+    paint: list[FloatArray] = []
+    graph = flesh.graph
+    for i, (at, d, (kind, _, colour)) in enumerate(zip(bound, reached, kinds, strict=True)):
+        if kind == "voronoi":
+            # Nodes whose nearest point is each; the first of equals.
+            mine = d if overlap else np.where(owners == i, d, np.inf)
+            owner = np.where(np.isfinite(mine).any(axis=0), np.argmin(mine, axis=0), -1)
+            members = [np.flatnonzero(owner == k) for k in range(len(d))]
+        else:
+            members = list(at.nodes) if kind == "cell" else [np.flatnonzero(np.isfinite(row)) for row in d]
+        for k, nodes in enumerate(members):
+            region = nodes if len(nodes) else at.nodes[k]
+            if is_thin(flesh.nodes[region]):
+                around = np.concatenate([graph.indices[graph.indptr[j] : graph.indptr[j + 1]] for j in region])
+                region = np.unique(np.concatenate([region, around])).astype(np.int64)
+            sets.append(region)
+            paint.append(np.where(colour[region] > 0.0, colour[region], 1.0))
+    return Regions.join(sets, paint)
+
+
+def _parse_region(spline: ActivationSpline, count: int) -> tuple[str, float, FloatArray]:
+    """Name, radius [m] and paint ``(V,)`` of a spline's regions."""
+    limit, paint = spline.max_radius or np.inf, np.ones(count)
+    region = spline.region
+    if isinstance(region, str):
+        if region not in ("voronoi", "cell"):
+            raise UnknownNameError("region", region, "activation splines", REGION_KINDS)
+        return region, limit, paint
+    if isinstance(region, tuple) and len(region) == 2 and region[0] == "radius":
+        radius = float(cast(float, region[1]))
+        if not radius > 0.0:
+            raise InputError(f"the region's radius is {radius} m", "It must be above zero")
+        return "radius", min(limit, radius), paint
+    paint = frozen(cast(FloatArray, region), count, name="region")
+    if paint.min() < 0.0 or paint.max() <= 0.0:
+        raise InputError("painted weights are negative or all zero", "Paint at least one node, from 0 to 1")
+    return "voronoi", limit, paint
+
+
+def is_thin(x: FloatArray) -> bool:
+    """Whether points are one point or a line, so that no torque can be given to them."""
+    r = x - x.mean(axis=0)
+    moments = np.linalg.eigvalsh(np.eye(3) * np.sum(r * r) - r.T @ r)
+    return bool(moments[0] <= MIN_INERTIA_RATIO * moments[2])
+
+
+MAX_LEVER = 3.0  # [-] in spreads of a region: a point farther off its centre turns with it, else weights grow past ten
+MIN_LEVER = 1e-8  # [-] of a region's size: rounding
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ForceDistribution:
+    """Loads of points, one after another, or of one point."""
+
+    starts: IntArray  # (N + 1,)
+    nodes: IntArray  # (nnz,)
+    weights: FloatArray  # (nnz,) sum to one for each point
+    shares: FloatArray  # (nnz,) of the region's mass
+    arms: FloatArray  # (nnz, 3) [m] from its centre
+    offsets: FloatArray  # (N, 3) [m] part of the way to the point that turns with the region
+    turns: IntArray  # (N,)
+
+    @classmethod
+    def join(cls, loads: list[ForceDistribution]) -> ForceDistribution:
+        """Loads of several points as one."""
+        starts = np.concatenate([[0], np.cumsum([len(load.nodes) for load in loads])]).astype(np.int64)
+        names = ("nodes", "weights", "shares", "arms", "offsets", "turns")
+        return cls(starts, *(np.concatenate([getattr(load, name) for load in loads]) for name in names))
+
+
+def distribute_by_weights(nodes: IntArray, weights: FloatArray) -> ForceDistribution:
+    """A load by given weights alone."""
+    ends, count = np.array([0, len(nodes)]), len(nodes)
+    turns, nothing = np.zeros(1, dtype=np.int64), np.zeros((1, 3))
+    return ForceDistribution(
+        ends, nodes.astype(np.int64), weights, np.zeros(count), np.zeros((count, 3)), nothing, turns
+    )
+
+
+def distribute_by_region(
+    nodes: IntArray, shares: FloatArray, point: FloatArray, rest: FloatArray
+) -> ForceDistribution | None:
+    r"""The least load over a region that keeps force and all first moments, torque among them.
+
+    .. math:: \lambda_j = w_j\,\Big(1 + \sum_k \frac{q_k\,(e_k\cdot r_j)}{\sigma_k^2}\Big)
+
+    with the point's way q from the centre, and the principal axes e_k and spreads sigma_k of the region. It is the
+    solution of least :math:`\sum \|F_j\|^2/m_j`. Along axes where the way is longer than ``MAX_LEVER`` spreads the
+    point
+    turns with the region instead.
+
+    Returns:
+        The load, or None where a region is a line that would have to turn.
+    """
+    centre = shares @ rest[nodes]
+    arms = rest[nodes] - centre
+    squares, axes = np.linalg.eigh((shares[:, None] * arms).T @ arms)
+    way = axes.T @ (point - centre)
+    size = float(np.sqrt(max(squares.sum(), 0.0)))
+    near = (squares > (MIN_LEVER * size) ** 2) & (way**2 <= MAX_LEVER**2 * squares)
+    slope = np.divide(way, squares, out=np.zeros(3), where=near)
+    offset = axes @ np.where(near | (np.abs(way) <= MIN_LEVER * size), 0.0, way)
+    turns = int(offset.any())
+    if turns and is_thin(rest[nodes]):
+        return None
+    weights = shares * (1.0 + arms @ (axes @ slope))
+    ends = np.array([0, len(nodes)])
+    return ForceDistribution(ends, nodes, weights, shares, arms, offset[None], np.array([turns]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,24 +242,15 @@ class HostBody:
     force_scale: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SegmentProperties:
-    """What the segments of all splines are like."""
-
-    pairs: IntArray  # (S, 2)
-    rest: FloatArray
-    stiffness: FloatArray
-    damping: FloatArray
-    laws: IntArray
-    hill: FloatArray  # (S, 6)
-
-
 def compute_lumped_masses(nodes: FloatArray, cells: NDArray[np.integer], density_kg_m3: float) -> FloatArray:
     """An equal part of each cell's mass for each of its nodes ``(V,)`` [kg]; squares are as thick as wide."""
     corners = nodes[cells]
     if is_simplex(nodes, cells):
         edges = corners[:, 1:] - corners[:, :1]
-        sizes = np.abs(np.linalg.det(edges)) / 6.0 if cells.shape[1] == 4 else _triangle_areas(edges)
+        if cells.shape[1] == 4:
+            sizes = np.abs(np.linalg.det(edges)) / 6.0
+        else:  # triangles are one metre thick
+            sizes = 0.5 * np.linalg.norm(np.cross(edges[:, 0], edges[:, 1]), axis=1)
     else:
         spans = np.ptp(corners, axis=1)
         sizes = spans[:, 0] ** 2 * spans[:, 1] if is_flat(nodes) else np.prod(spans, axis=1)
@@ -64,106 +258,88 @@ def compute_lumped_masses(nodes: FloatArray, cells: NDArray[np.integer], density
     return np.bincount(cells.ravel(), weights=parts, minlength=len(nodes)).astype(np.float64)
 
 
-def _triangle_areas(edges: FloatArray) -> FloatArray:
-    return 0.5 * np.linalg.norm(np.cross(edges[:, 0], edges[:, 1]), axis=1)  # [m^2], one metre thick
-
-
-def compute_cell_size(nodes: FloatArray, cells: NDArray[np.integer]) -> float:
-    """Length of a usual edge between neighbouring nodes [m]."""
-    return float(np.median(np.ptp(nodes[cells], axis=1).max(axis=1)))
-
-
 def compile_splines(host: HostBody, splines: Sequence[ActivationSpline]) -> tuple[MuscleArrays, Embedding, list[int]]:
     """Arrays for the kernels, where the samples lie, and how many each spline has."""
-    size = compute_cell_size(host.nodes, host.cells)
+    # About one sample for each usual edge between neighbouring nodes.
+    size = float(np.median(np.ptp(host.nodes[host.cells], axis=1).max(axis=1)))
     samples = [s.sample(s.samples or max(2, 1 + round(s.length / size))) for s in splines]
     bound = [Embedding.from_points(p, host.nodes, host.cells) for p in samples]
-    flesh = HostGeometry(host.nodes, make_edge_graph(host.nodes, host.cells))
-    regions = find_regions(splines, bound, flesh, overlap=host.overlap)
-    counts = [len(p) for p in samples]
-    whole = _join_embeddings(bound)
-    return _make_arrays(host, whole, regions, _segment_properties(host, splines, samples, regions)), whole, counts
-
-
-def _join_embeddings(bound: list[Embedding]) -> Embedding:
     parts = ("cells", "nodes", "weights", "outside")
     cells, nodes, weights, outside = (np.concatenate([getattr(b, name) for b in bound]) for name in parts)
-    return Embedding(cells, nodes, weights, outside, bound[0].num_nodes)
-
-
-def _segment_properties(
-    host: HostBody, splines: Sequence[ActivationSpline], samples: list[FloatArray], regions: Regions
-) -> SegmentProperties:
+    whole = Embedding(cells, nodes, weights, outside, bound[0].num_nodes)
+    flesh = HostGeometry(host.nodes, make_edge_graph(host.nodes, host.cells))
+    regions = find_regions(splines, bound, flesh, overlap=host.overlap)
+    load = _force_distribution(host, whole, regions)
+    # Masses that the points move; a node that several points of one spline share counts once for it.
+    counts = [len(p) for p in samples]
     moved = regions.paint * host.masses[regions.nodes]
     region_masses = np.add.reduceat(moved, regions.starts[:-1])
-    rows: list[tuple[IntArray, FloatArray, FloatArray, FloatArray, IntArray, FloatArray]] = []
+    rows: list[tuple[NDArray[Any], ...]] = []
     first = 0
     for spline, p in zip(splines, samples, strict=True):
-        own = region_masses[first : first + len(p)]
-        mine = slice(regions.starts[first], regions.starts[first + len(p)])
+        last = first + len(p)
+        mine = slice(regions.starts[first], regions.starts[last])
         shared = np.bincount(regions.nodes[mine], minlength=len(host.masses))[regions.nodes[mine]]
-        shares = np.add.reduceat(moved[mine] / shared, regions.starts[first : first + len(p)] - mine.start)
-        numbers = first + np.arange(len(p))
+        shares = np.add.reduceat(moved[mine] / shared, regions.starts[first:last] - mine.start)
         rest = np.linalg.norm(np.diff(p, axis=0), axis=1)
-        k = np.full(len(rest), spline.stiffness) if spline.stiffness else _host_stiffness(host, spline, rest, shares)
-        k = host.force_scale * k
-        reduced = own[1:] * own[:-1] / (own[1:] + own[:-1])
-        c = 2.0 * spline.damping_ratio * np.sqrt(k * reduced)
-        law = np.full(len(rest), int(spline.law == "hill"))
+        ones = np.ones(len(rest))
+        # Stiffness r E A / l of segments: r times that of the part of the body around them. [Engell2012]_ §21
+        inner = shares[1:-1] if len(shares) > 2 else shares
+        area = float(np.median(inner)) / (host.density_kg_m3 * float(rest.mean()))
+        own = np.full(len(rest), spline.stiffness) if spline.stiffness else spline.ratio * host.young_pa * area / rest
+        k = host.force_scale * own
+        # Damping that is critical, at a ratio of one, for the reduced mass of what hangs on both ends.
+        m = region_masses[first:last]
+        c = 2.0 * spline.damping_ratio * np.sqrt(k * (m[1:] * m[:-1] / (m[1:] + m[:-1])))
+        force = host.force_scale * spline.force_n * ones if spline.force_n else k * (1.0 - spline.alpha_min) * rest
+        numbers = first + np.arange(len(p))
         rows.append(
             (
                 np.stack([numbers[:-1], numbers[1:]], axis=1),
                 rest,
                 k,
                 c,
-                law,
-                _hill_rows(spline, rest, k, host.force_scale),
+                np.full(len(rest), int(spline.law == "hill")),
+                force,
+                spline.optimal_length * rest,
+                spline.speed_per_s * ones,
+                spline.alpha_min * ones,
+                np.full(len(rest), HILL_CURVES.index(spline.curves)),
             )
         )
-        first += len(p)
-    pairs, rest, k, c, laws, hill = (np.concatenate(column) for column in zip(*rows, strict=True))
-    return SegmentProperties(pairs, rest, k, c, laws, hill)
-
-
-def _host_stiffness(host: HostBody, spline: ActivationSpline, rest: FloatArray, masses: FloatArray) -> FloatArray:
-    r"""Stiffness :math:`r E A / l` of segments: r times that of the part of the body around them. [Engell2012]_ §21."""
-    inner = masses[1:-1] if len(masses) > 2 else masses
-    area = float(np.median(inner)) / (host.density_kg_m3 * float(rest.mean()))
-    return spline.ratio * host.young_pa * area / rest
-
-
-def _hill_rows(spline: ActivationSpline, rest: FloatArray, k: FloatArray, scale: float) -> FloatArray:
-    top = np.full(len(rest), scale * spline.force_n) if spline.force_n else k * (1.0 - spline.alpha_min) * rest
-    ones = np.ones(len(rest))
-    return np.stack(
-        [
-            top,
-            spline.optimal_length * rest,
-            spline.speed_per_s * ones,
-            HILL_DAMPING * ones,
-            HILL_CURVES.index(spline.curves) * ones,
-            spline.alpha_min * ones,
-        ],
-        axis=1,
-    )
-
-
-def _make_arrays(host: HostBody, bound: Embedding, regions: Regions, segments: SegmentProperties) -> MuscleArrays:
-
-    count = len(bound.nodes)
-    cells = (bound.starts, bound.nodes.ravel(), bound.weights.ravel())
-    load, s = _force_distribution(host, bound, regions), segments
-    mix = make_mixing_matrix(host.transfer, regions.matrix(host.masses))
-    by_cells = np.array([int(host.transfer not in ("conservative", "virtual_work"))])
+        first = last
+    pairs, rest, k, c, laws, *hill = (np.concatenate(column) for column in zip(*rows, strict=True))
+    count = len(whole.nodes)
     arrays = MuscleArrays(
-        load.starts, load.nodes, load.weights, load.shares, by_cells, load.turns, *cells,
-        s.pairs, s.rest, s.stiffness, s.damping, s.laws, s.hill, mix, load.arms, load.offsets,
-        points=np.zeros((count, 3)), velocities=np.zeros((count, 3)), levers=np.zeros((count, 3)),
-        frames=np.tile(np.eye(3), (count, 1, 1)), arms=np.zeros((len(load.nodes), 3)),
-        inverses=np.zeros((count, 3, 3)), directions=np.zeros((len(s.rest), 3)), buffer=np.zeros((2, count, 3)),
-    )  # fmt: skip
+        starts=load.starts,
+        nodes=load.nodes,
+        weights=load.weights,
+        shares=load.shares,
+        cells_carry=np.array([int(host.transfer not in ("conservative", "virtual_work"))]),
+        turns=load.turns,
+        cell_starts=whole.starts,
+        cell_nodes=whole.nodes.ravel(),
+        cell_weights=whole.weights.ravel(),
+        segments=pairs,
+        rest=rest,
+        stiffness=k,
+        damping=c,
+        laws=laws,
+        hill=HillSegments(*hill),
+        mix=make_mixing_matrix(host.transfer, regions.matrix(host.masses)),
+        rest_arms=load.arms,
+        offsets=load.offsets,
+        points=np.zeros((count, 3)),
+        velocities=np.zeros((count, 3)),
+        levers=np.zeros((count, 3)),
+        frames=np.tile(np.eye(3), (count, 1, 1)),
+        arms=np.zeros((len(load.nodes), 3)),
+        inverses=np.zeros((count, 3, 3)),
+        directions=np.zeros((len(rest), 3)),
+        buffer=np.zeros((2, count, 3)),
+    )
     update_points(arrays, np.array(host.nodes))  # writable, as in a step: a kernel is compiled for each kind
-    return arrays
+    return arrays, whole, counts
 
 
 def _force_distribution(host: HostBody, bound: Embedding, regions: Regions) -> ForceDistribution:

@@ -1,15 +1,8 @@
-r"""Activation splines: curves in a soft body along which it contracts, and the gains that settle them.
-
-From rest a critically damped spring keeps the part :math:`(1 + n)\,e^{-n}` of its deviation after the time
-:math:`n\tau`. The thesis prints :math:`k = 1/\tau^2`, :math:`c = 2/\tau` (Eq. 80), which holds for a unit mass; with
-the reduced mass :math:`\mu = (1/m_a + 1/m_b)^{-1}` of what hangs on both ends it is :math:`k = \mu/\tau^2`,
-:math:`c = 2\mu/\tau`. [Engell2012]_ §20.3.
-"""
+"""Activation splines: curves in a soft body along which it contracts. [Engell2012]_ §20."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp
 from typing import Final, Literal
 
 import numpy as np
@@ -61,15 +54,42 @@ class ActivationSpline:
         object.__setattr__(self, "points", points)
         if len(points) < 2 or float(np.linalg.norm(np.ptp(points, axis=0))) == 0.0:
             raise InputError(f"{len(points)} control points in one place", "A spline needs at least two that differ")
-        _check_choices(self)
-        _check_numbers(self)
+        for kind, value, known in (
+            ("curve", self.curve, CURVES),
+            ("sampling", self.sampling, SAMPLINGS),
+            ("metric", self.metric, METRICS),
+            ("law", self.law, LAWS),
+            ("curves", self.curves, HILL_CURVES),
+        ):
+            if value not in known:
+                raise UnknownNameError(kind, str(value), "activation splines", known)
+        positive = ("stiffness", "max_radius", "ratio", "force_n", "optimal_length", "speed_per_s")
+        for name in positive:
+            number = getattr(self, name)
+            if number is not None and not (np.isfinite(number) and number > 0.0):
+                raise InputError(f"{name} of spline '{self.name}' is {number}", "It must be above zero")
+        if not 0.0 <= self.alpha_min < 1.0:
+            raise InputError(f"alpha_min of spline '{self.name}' is {self.alpha_min}", "It lies from 0 to below 1")
+        if not (np.isfinite(self.damping_ratio) and self.damping_ratio >= 0.0):
+            raise InputError(f"damping_ratio of spline '{self.name}' is {self.damping_ratio}", "It cannot be negative")
+        if self.samples is not None and self.samples < 2:
+            raise InputError(f"{self.samples} samples of spline '{self.name}'", "At least two make a segment")
 
     def __call__(self, s: ArrayLike) -> FloatArray:
         """Points of the curve ``(..., 3)`` at parameters from 0 to 1."""
         u = np.clip(frozen(s, name="s"), 0.0, 1.0)
         if self.curve == "b-spline":
             return evaluate_clamped_spline(self.points, u)
-        return _evaluate_polyline(self.points, u) if self.curve == "polyline" else _evaluate_catmull_rom(self.points, u)
+        points, spans = self.points, len(self.points) - 1
+        if self.curve == "polyline":
+            knots = np.linspace(0.0, 1.0, len(points))
+            return np.stack([np.interp(u, knots, points[:, c]) for c in range(3)], axis=-1)
+        # Catmull-Rom: the cubic through all points, with the slope of the neighbours at each.
+        ends = np.vstack([2.0 * points[0] - points[1], points, 2.0 * points[-1] - points[-2]])
+        k = np.minimum((u * spans).astype(np.int64), spans - 1)
+        t = (u * spans - k)[..., None]
+        a, b, c, d = ends[k], ends[k + 1], ends[k + 2], ends[k + 3]
+        return b + 0.5 * t * (c - a + t * (2.0 * a - 5.0 * b + 4.0 * c - d + t * (3.0 * (b - c) + d - a)))
 
     @property
     def length(self) -> float:
@@ -80,49 +100,19 @@ class ActivationSpline:
         """Points ``(count, 3)`` along the curve: Eq. 75, or equally long pieces, or closer ones where it bends."""
         if count < 2:
             raise InputError(f"{count} samples of a spline", "At least two make a segment")
-        s = np.linspace(0.0, 1.0, count)
-        return self(s if self.sampling == "uniform" else _parameters_at_fractions(self, s))
-
-
-def _check_choices(spline: ActivationSpline) -> None:
-    for kind, value, known in (
-        ("curve", spline.curve, CURVES),
-        ("sampling", spline.sampling, SAMPLINGS),
-        ("metric", spline.metric, METRICS),
-        ("law", spline.law, LAWS),
-        ("curves", spline.curves, HILL_CURVES),
-    ):
-        if value not in known:
-            raise UnknownNameError(kind, str(value), "activation splines", known)
-
-
-def _check_numbers(spline: ActivationSpline) -> None:
-    positive = ("stiffness", "max_radius", "ratio", "force_n", "optimal_length", "speed_per_s")
-    for name in positive:
-        value = getattr(spline, name)
-        if value is not None and not (np.isfinite(value) and value > 0.0):
-            raise InputError(f"{name} of spline '{spline.name}' is {value}", "It must be above zero")
-    if not 0.0 <= spline.alpha_min < 1.0:
-        raise InputError(f"alpha_min of spline '{spline.name}' is {spline.alpha_min}", "It lies from 0 to below 1")
-    if not (np.isfinite(spline.damping_ratio) and spline.damping_ratio >= 0.0):
-        raise InputError(f"damping_ratio of spline '{spline.name}' is {spline.damping_ratio}", "It cannot be negative")
-    if spline.samples is not None and spline.samples < 2:
-        raise InputError(f"{spline.samples} samples of spline '{spline.name}'", "At least two make a segment")
-
-
-def _evaluate_polyline(points: FloatArray, u: FloatArray) -> FloatArray:
-    knots = np.linspace(0.0, 1.0, len(points))
-    return np.stack([np.interp(u, knots, points[:, c]) for c in range(3)], axis=-1)
-
-
-def _evaluate_catmull_rom(points: FloatArray, u: FloatArray) -> FloatArray:
-    """The cubic through all points, with the slope of the neighbours at each."""
-    spans = len(points) - 1
-    ends = np.vstack([2.0 * points[0] - points[1], points, 2.0 * points[-1] - points[-2]])
-    k = np.minimum((u * spans).astype(np.int64), spans - 1)
-    t = (u * spans - k)[..., None]
-    a, b, c, d = ends[k], ends[k + 1], ends[k + 2], ends[k + 3]
-    return b + 0.5 * t * (c - a + t * (2.0 * a - 5.0 * b + 4.0 * c - d + t * (3.0 * (b - c) + d - a)))
+        fractions = np.linspace(0.0, 1.0, count)
+        if self.sampling == "uniform":
+            return self(fractions)
+        # Parameters at fractions of the arc length, or of arc length and turning angle together.
+        s, arc, p = _arc_lengths(self)
+        measure = arc / arc[-1]
+        if self.sampling == "curvature":
+            steps = np.diff(p, axis=0)
+            unit = steps / np.maximum(np.linalg.norm(steps, axis=1, keepdims=True), 1e-300)
+            turn = np.arccos(np.clip(np.sum(unit[1:] * unit[:-1], axis=1), -1.0, 1.0))
+            angle = np.concatenate([[0.0, 0.0], np.cumsum(turn)])
+            measure = (measure + angle / np.pi) / (1.0 + angle[-1] / np.pi)
+        return self(np.interp(fractions, measure, s))
 
 
 def _arc_lengths(spline: ActivationSpline) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -131,49 +121,3 @@ def _arc_lengths(spline: ActivationSpline) -> tuple[FloatArray, FloatArray, Floa
     p = spline(s)
     steps = np.linalg.norm(np.diff(p, axis=0), axis=1)
     return s, np.concatenate([[0.0], np.cumsum(steps)]), p
-
-
-def _parameters_at_fractions(spline: ActivationSpline, fractions: FloatArray) -> FloatArray:
-    """Parameters at fractions of the arc length, or of arc length and turning angle together."""
-    s, arc, p = _arc_lengths(spline)
-    measure = arc / arc[-1]
-    if spline.sampling == "curvature":
-        steps = np.diff(p, axis=0)
-        unit = steps / np.maximum(np.linalg.norm(steps, axis=1, keepdims=True), 1e-300)
-        turn = np.arccos(np.clip(np.sum(unit[1:] * unit[:-1], axis=1), -1.0, 1.0))
-        angle = np.concatenate([[0.0, 0.0], np.cumsum(turn)])
-        measure = (measure + angle / np.pi) / (1.0 + angle[-1] / np.pi)
-    return np.interp(fractions, measure, s)
-
-
-def solve_settling_time(remaining: float) -> float:
-    r"""How many time constants a critically damped spring needs until this part of its deviation is left.
-
-    Solves :math:`(1 + n)\,e^{-n} = \varepsilon` by halving: 6.638 for 0.01.
-    """
-    if not 0.0 < remaining < 1.0:
-        raise InputError(f"the remaining part is {remaining}", "It lies between 0 and 1")
-    low, high = 0.0, 1.0
-    while (1.0 + high) * exp(-high) > remaining:
-        high *= 2.0
-    for _ in range(200):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if (1.0 + middle) * exp(-middle) > remaining else (low, middle)
-    return 0.5 * (low + high)
-
-
-def compute_critical_gains(
-    mass_a_kg: float, mass_b_kg: float, dt: float = 1.0 / 60.0, *, remaining: float = 0.01
-) -> tuple[float, float]:
-    """Stiffness [N/m] and damping [N s/m] of a segment between two masses that settles within a frame.
-
-    Args:
-        mass_a_kg: mass that one end moves.
-        mass_b_kg: mass that the other end moves.
-        dt: length of a frame [s].
-        remaining: part of the deviation that is left after it.
-    """
-    if not (mass_a_kg > 0.0 and mass_b_kg > 0.0 and dt > 0.0):
-        raise InputError(f"masses {mass_a_kg}, {mass_b_kg} and a frame of {dt} s", "All must be above zero")
-    mu, tau = mass_a_kg * mass_b_kg / (mass_a_kg + mass_b_kg), dt / solve_settling_time(remaining)
-    return mu / tau**2, 2.0 * mu / tau

@@ -33,10 +33,21 @@ from marey.muscle.muscles.embedding import SparseMatrix
 from marey.muscle.muscles.hill import compute_hill_slopes, vector_length
 
 SPRING, HILL = 0, 1  # laws of a segment
+HILL_DAMPING = 0.1  # [-] viscous part of a Hill-type segment
 MIN_SEGMENT_RATIO = 1e-9  # [-] of the rest length: below, the last direction is kept
 MIN_INERTIA_DETERMINANT = 1e-12  # [-] determinant of an inertia over its trace cubed: below, a region is a line
 ROTATION_TOL = 1e-13  # [rad] a decade or two above rounding
 MAX_ROTATION_STEPS = 60  # steps to fit a rotation: two or three from the last one, more after a jump
+
+
+class HillSegments(NamedTuple):
+    """What the Hill law needs of each segment."""
+
+    force_n: FloatArray  # (S,) greatest
+    length_m: FloatArray  # (S,) optimal
+    speed_per_s: FloatArray  # (S,) highest, in optimal lengths
+    alpha_min: FloatArray  # (S,) contraction at full activation
+    curves: IntArray  # (S,) number in HILL_CURVES
 
 
 class MuscleArrays(NamedTuple):
@@ -56,9 +67,7 @@ class MuscleArrays(NamedTuple):
     stiffness: FloatArray  # (S,) [N/m]
     damping: FloatArray  # (S,) [N s/m]
     laws: IntArray  # (S,) SPRING or HILL
-    hill: (
-        FloatArray  # (S, 6) greatest force [N], optimal length [m], highest speed [1/s], damping [-], curves, alpha_min
-    )
+    hill: HillSegments
     mix: FloatArray  # (N, N), or (0, 0)
     rest_arms: FloatArray  # (nnz, 3) [m] from the centre of the region, at rest
     offsets: FloatArray  # (N, 3) [m] part of the way to the point that turns with the region
@@ -70,6 +79,40 @@ class MuscleArrays(NamedTuple):
     inverses: FloatArray  # (N, 3, 3) [1/m^2]
     directions: FloatArray  # (S, 3)
     buffer: FloatArray  # (2, N, 3)
+
+    @staticmethod
+    def empty() -> MuscleArrays:
+        """No spline."""
+        starts, index, row = np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
+        points, frames = np.zeros((0, 3)), np.zeros((0, 3, 3))
+        return MuscleArrays(
+            starts=starts,
+            nodes=index,
+            weights=row,
+            shares=row,
+            cells_carry=np.zeros(1, dtype=np.int64),
+            turns=index,
+            cell_starts=starts,
+            cell_nodes=index,
+            cell_weights=row,
+            segments=np.zeros((0, 2), dtype=np.int64),
+            rest=row,
+            stiffness=row,
+            damping=row,
+            laws=index,
+            hill=HillSegments(row, row, row, row, index),
+            mix=np.zeros((0, 0)),
+            rest_arms=points,
+            offsets=points,
+            points=points,
+            velocities=points,
+            levers=points,
+            frames=frames,
+            arms=points,
+            inverses=frames,
+            directions=points,
+            buffer=np.zeros((2, 0, 3)),
+        )
 
 
 @kernel
@@ -94,27 +137,9 @@ def _weighted_sums(starts: IntArray, nodes: IntArray, weights: FloatArray, x: Fl
 
 
 @kernel
-def _invert_symmetric(a: FloatArray, out: FloatArray) -> bool:
-    """Inverse of a symmetric 3x3 matrix; zero, and False, where it is not positive."""
-    c00 = a[1, 1] * a[2, 2] - a[1, 2] * a[1, 2]
-    c01 = a[0, 2] * a[1, 2] - a[0, 1] * a[2, 2]
-    c02 = a[0, 1] * a[1, 2] - a[0, 2] * a[1, 1]
-    c22 = a[0, 0] * a[1, 1] - a[0, 1] * a[0, 1]
-    det = a[0, 0] * c00 + a[0, 1] * c01 + a[0, 2] * c02
-    trace = a[0, 0] + a[1, 1] + a[2, 2]
-    good = a[0, 0] > 0.0 and c22 > 0.0 and det > MIN_INERTIA_DETERMINANT * trace * trace * trace
-    s = 1.0 / det if good else 0.0
-    out[0, 0], out[0, 1], out[0, 2] = s * c00, s * c01, s * c02
-    out[1, 1] = s * (a[0, 0] * a[2, 2] - a[0, 2] * a[0, 2])
-    out[1, 2] = s * (a[0, 1] * a[0, 2] - a[0, 0] * a[1, 2])
-    out[2, 2] = s * c22
-    out[1, 0], out[2, 0], out[2, 1] = out[0, 1], out[0, 2], out[1, 2]
-    return good
-
-
-@kernel
 def _rotate_frame(R: FloatArray, d: tuple[float, float, float], angle: float, work: FloatArray) -> None:
     """Turn R by a rotation vector d of its own frame, and keep it orthonormal."""
+    # The rotation as a quaternion, then its matrix in work.
     half = 0.5 * angle
     k = sin(half) / angle if angle > 0.0 else 0.5
     w, x, y, z = cos(half), k * d[0], k * d[1], k * d[2]
@@ -125,6 +150,7 @@ def _rotate_frame(R: FloatArray, d: tuple[float, float, float], angle: float, wo
         R[r, 0] = a * work[0, 0] + b * work[1, 0] + c * 2.0 * (x * z - w * y)
         R[r, 1] = a * work[0, 1] + b * work[1, 1] + c * 2.0 * (y * z + w * x)
         R[r, 2] = a * work[0, 2] + b * work[1, 2] + c * (1.0 - 2.0 * (x * x + y * y))
+    # Gram-Schmidt on the columns, so that rounding does not add up.
     n = 1.0 / vector_length(R[0, 0], R[1, 0], R[2, 0])
     ax, ay, az = n * R[0, 0], n * R[1, 0], n * R[2, 0]
     t = ax * R[0, 1] + ay * R[1, 1] + az * R[2, 1]
@@ -140,6 +166,7 @@ def _fit_rotation(A: FloatArray, R: FloatArray, S: FloatArray, M: FloatArray, in
     r"""Newton's method for the rotation that fits best, from the last one; writes R and (tr S 1 - S)^-1."""
     good = False
     for _ in range(MAX_ROTATION_STEPS):
+        # S = R^T A, the part b of it that is not symmetric, and M = tr S 1 - S.
         for r in range(3):
             for c in range(3):
                 S[r, c] = R[0, r] * A[0, c] + R[1, r] * A[1, c] + R[2, r] * A[2, c]
@@ -148,7 +175,21 @@ def _fit_rotation(A: FloatArray, R: FloatArray, S: FloatArray, M: FloatArray, in
         for r in range(3):
             for c in range(3):
                 M[r, c] = (trace if r == c else 0.0) - 0.5 * (S[r, c] + S[c, r])
-        good = _invert_symmetric(M, inverse)
+        # Inverse of M by cofactors; zero where it is not positive.
+        c00 = M[1, 1] * M[2, 2] - M[1, 2] * M[1, 2]
+        c01 = M[0, 2] * M[1, 2] - M[0, 1] * M[2, 2]
+        c02 = M[0, 1] * M[1, 2] - M[0, 2] * M[1, 1]
+        c22 = M[0, 0] * M[1, 1] - M[0, 1] * M[0, 1]
+        det = M[0, 0] * c00 + M[0, 1] * c01 + M[0, 2] * c02
+        total = M[0, 0] + M[1, 1] + M[2, 2]
+        good = M[0, 0] > 0.0 and c22 > 0.0 and det > MIN_INERTIA_DETERMINANT * total * total * total
+        scale = 1.0 / det if good else 0.0
+        inverse[0, 0], inverse[0, 1], inverse[0, 2] = scale * c00, scale * c01, scale * c02
+        inverse[1, 1] = scale * (M[0, 0] * M[2, 2] - M[0, 2] * M[0, 2])
+        inverse[1, 2] = scale * (M[0, 1] * M[0, 2] - M[0, 0] * M[1, 2])
+        inverse[2, 2] = scale * c22
+        inverse[1, 0], inverse[2, 0], inverse[2, 1] = inverse[0, 1], inverse[0, 2], inverse[1, 2]
+        # Newton's step M^-1 b, or a short step along b; no longer than a radian.
         if good:
             d = (
                 inverse[0, 0] * bx + inverse[0, 1] * by + inverse[0, 2] * bz,
@@ -177,6 +218,7 @@ def update_points(arrays: MuscleArrays, x: FloatArray) -> None:
     for i in range(arrays.points.shape[0]):
         if arrays.turns[i] == 0:
             continue
+        # A = sum of w x r^T over the region
         first, last, A = arrays.starts[i], arrays.starts[i + 1], work[0]
         _clear_rows(A)
         for e in range(first, last):
@@ -186,24 +228,20 @@ def update_points(arrays: MuscleArrays, x: FloatArray) -> None:
                     A[r, c] += w * x[j, r] * arrays.rest_arms[e, c]
         R = arrays.frames[i]
         _fit_rotation(A, R, work[1], work[2], work[3])
-        _rotate_matrix(R, work[3], work[1], arrays.inverses[i])
+        # R (tr S 1 - S)^-1 R^T
+        inverse, half, out = work[3], work[1], arrays.inverses[i]
+        for r in range(3):
+            for c in range(3):
+                half[r, c] = R[r, 0] * inverse[0, c] + R[r, 1] * inverse[1, c] + R[r, 2] * inverse[2, c]
+        for r in range(3):
+            for c in range(3):
+                out[r, c] = _row_product(half, r, R[c])
         for e in range(first, last):
             for c in range(3):
                 arrays.arms[e, c] = _row_product(R, c, arrays.rest_arms[e])
         for c in range(3):
             arrays.levers[i, c] = _row_product(R, c, arrays.offsets[i])
             arrays.points[i, c] += arrays.levers[i, c]
-
-
-@kernel
-def _rotate_matrix(R: FloatArray, inverse: FloatArray, work: FloatArray, out: FloatArray) -> None:
-    """Write R inverse R^T."""
-    for r in range(3):
-        for c in range(3):
-            work[r, c] = R[r, 0] * inverse[0, c] + R[r, 1] * inverse[1, c] + R[r, 2] * inverse[2, c]
-    for r in range(3):
-        for c in range(3):
-            out[r, c] = _row_product(work, r, R[c])
 
 
 @kernel
@@ -284,16 +322,6 @@ def scatter_forces(arrays: MuscleArrays, f: FloatArray, out: FloatArray) -> None
 
 
 @kernel
-def _hill_segment(row: FloatArray, length: float, speed: float, alpha: float) -> tuple[float, float, float]:
-    """Tension [N] of a Hill-type segment, its slope by length [N/m] and by speed [N s/m]."""
-    top, best, fastest, b = row[0], row[1], row[2], row[3]
-    a = min(1.0, max(0.0, (1.0 - alpha) / (1.0 - row[5])))
-    x, v = length / best, speed / (best * fastest)
-    force, by_length, by_speed = compute_hill_slopes(int(row[4]), a, x, v, b)
-    return top * force, top * by_length / best, top * by_speed / (best * fastest)
-
-
-@kernel
 def evaluate_segments(
     arrays: MuscleArrays,
     x: FloatArray,
@@ -322,6 +350,7 @@ def evaluate_segments(
         dx = arrays.points[j, 0] - arrays.points[i, 0]
         dy = arrays.points[j, 1] - arrays.points[i, 1]
         dz = arrays.points[j, 2] - arrays.points[i, 2]
+        # (77): direction and length of the segment; a segment without length keeps its last direction
         length = vector_length(dx, dy, dz)
         e = arrays.directions[s]
         if length > MIN_SEGMENT_RATIO * arrays.rest[s]:
@@ -330,11 +359,18 @@ def evaluate_segments(
         uy = arrays.velocities[j, 1] - arrays.velocities[i, 1]
         uz = arrays.velocities[j, 2] - arrays.velocities[i, 2]
         speed = e[0] * ux + e[1] * uy + e[2] * uz
+        # (78) and (79): tension of spring and damper
         k, c = arrays.stiffness[s], arrays.damping[s]
         tension = k * (length - alpha[s] * arrays.rest[s]) + c * speed
         if arrays.laws[s] == HILL:
-            tension, k, c = _hill_segment(arrays.hill[s], length, speed, alpha[s])
-            k, c = max(k, 0.0), max(c, 0.0)
+            # Tension [N], its slope by length [N/m] and by speed [N s/m] of a Hill-type segment.
+            hill = arrays.hill
+            top, best, fastest = hill.force_n[s], hill.length_m[s], hill.speed_per_s[s]
+            a = min(1.0, max(0.0, (1.0 - alpha[s]) / (1.0 - hill.alpha_min[s])))
+            stretch, rate = length / best, speed / (best * fastest)
+            force, by_length, by_speed = compute_hill_slopes(hill.curves[s], a, stretch, rate, HILL_DAMPING)
+            tension = top * force
+            k, c = max(top * by_length / best, 0.0), max(top * by_speed / (best * fastest), 0.0)
         across = max(0.0, tension - c * speed) / max(length, 0.1 * arrays.rest[s])
         axial = tension - c * speed if h > 0.0 else tension
         for r in range(3):
@@ -380,11 +416,6 @@ TRANSFERS: Final = ("conservative", "virtual_work", "transpose", "pinv", "gradie
 RANK_TOL: Final = 1e-10  # [-] eigenvalues below this part of the largest belong to points that share a region
 GRADIENT_STEPS: Final = 200
 SOLVE_TOL: Final = 1e-11  # [-] of the right-hand side
-
-
-def compute_gram(A: SparseMatrix) -> FloatArray:
-    """The small matrix A A^T ``(N, N)``."""
-    return np.asarray((A @ A.T).toarray())
 
 
 def invert_by_rank(gram: FloatArray) -> FloatArray:
@@ -437,15 +468,10 @@ def make_mixing_matrix(method: str, A: SparseMatrix) -> FloatArray:
     """How forces of points are mixed before the transpose spreads them ``(N, N)``; empty where they are not."""
     if method not in ("pinv", "gradient", "pcg"):
         return np.zeros((0, 0))
-    gram = compute_gram(A)
+    gram = np.asarray((A @ A.T).toarray())
     if method == "pinv":
         return invert_by_rank(gram)
     if method == "gradient":
         return iterate_gradient(gram)
     feasible = gram @ invert_by_rank(gram)
     return feasible @ solve_gram_pcg(gram, feasible)
-
-
-def compute_effective_counts(A: SparseMatrix) -> FloatArray:
-    r"""Effective number of nodes of each region, :math:`\nu_i = M_i^2/\sum m^2` ``(N,)``."""
-    return 1.0 / np.asarray(A.multiply(A).sum(axis=1)).ravel()

@@ -1,6 +1,8 @@
-"""The adjoint method: cost of controls, its gradient by one backward sweep, and forward sensitivities.
+"""The adjoint method, and Gauss-Newton for space-time control.
 
-The state of a search and the result of an optimal control are built on it.
+One backward sweep gives the gradient of the cost of controls, forward sensitivities its Gauss-Newton matrix. Each
+iteration solves a quadratic model of the whole motion, small and dense, with bounds on the variables and a cost on
+their absolute values.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import ConvergenceError, FloatArray, InputError
+from marey.base import EPS, BoolArray, ConvergenceError, FloatArray, InputError
 from marey.muscle.optimal_control.problem import RATE_SMOOTHING, OptimalControlProblem, StateGoal, freeze_controls
 from marey.numerics import SolveStatus
 
@@ -50,7 +52,7 @@ def compute_control_cost(problem: OptimalControlProblem, controls: FloatArray) -
 
 
 def compute_control_gradient(problem: OptimalControlProblem, controls: FloatArray) -> FloatArray:
-    """Gradient ``(N, s)`` of :func:`control_cost`."""
+    """Gradient ``(N, s)`` of :func:`compute_control_cost`."""
     gradient = problem.effort * (controls - problem.rest)
     change = np.diff(controls, axis=0)
     slope = problem.smooth * change + 0.5 * problem.rate * change / np.sqrt(change**2 + RATE_SMOOTHING**2)
@@ -148,9 +150,22 @@ def make_gauss_newton_model(
     :math:`S_{i+1} = (\partial F/\partial q)S_i + (\partial F/\partial\alpha)\,\partial\alpha^i/\partial u`; only the
     unknowns that had a say so far are carried.
     """
+    from scipy import sparse
+
     n, count = problem.num_unknowns, problem.system.num_controls
-    hessian = np.asarray(_control_curvature(problem, controls), dtype=np.float64)
+    # Curvature of the controls' own cost; the rounded rate term by its weights |.|/x.
+    steps = problem.steps
+    spread = sparse.kron(problem.basis, sparse.eye_array(count), format="csr")
+    total = problem.effort * (spread.T @ spread)
+    if steps > 1 and (problem.rate or problem.smooth):
+        change = np.diff(controls, axis=0)
+        rates = problem.smooth + 0.5 * problem.rate / np.sqrt(change**2 + RATE_SMOOTHING**2)
+        lag = sparse.eye_array(steps - 1, steps, k=1) - sparse.eye_array(steps - 1, steps)
+        D = sparse.kron(lag, sparse.eye_array(count), format="csr") @ spread
+        total = total + D.T @ sparse.diags_array(rates.ravel()) @ D
+    hessian = np.asarray(total.toarray(), dtype=np.float64)
     gradient = (problem.basis.T @ compute_control_gradient(problem, controls)).ravel()
+    # Sensitivities of the state, step by step.
     S = np.zeros((problem.system.num_states, n))
     basis = np.asarray(problem.basis.toarray(), dtype=np.float64)
     last = max(goal.step for goal in problem.goals)
@@ -165,24 +180,6 @@ def make_gauss_newton_model(
             gradient[:used] += J.T @ (weights * goal.residual(states[t + 1]))
             hessian[:used, :used] += J.T @ (weights[:, None] * J)
     return GaussNewtonModel(gradient, hessian)
-
-
-def _control_curvature(problem: OptimalControlProblem, controls: FloatArray) -> FloatArray:
-    """Curvature ``(n, n)`` of the controls' own cost; the rounded rate term by its weights |.|/x."""
-    from marey.muscle.scipy_functions import sparse_arrays
-
-    steps, count = problem.shape
-    spread = sparse_arrays.kron(problem.basis, sparse_arrays.eye_array(count), format="csr")
-    total = problem.effort * (spread.T @ spread)
-    if steps > 1 and (problem.rate or problem.smooth):
-        change = np.diff(controls, axis=0)
-        weights = problem.smooth + 0.5 * problem.rate / np.sqrt(change**2 + RATE_SMOOTHING**2)
-        lag = sparse_arrays.diags_array(
-            [-np.ones(steps - 1), np.ones(steps - 1)], offsets=[0, 1], shape=(steps - 1, steps)
-        )
-        D = sparse_arrays.kron(lag, sparse_arrays.eye_array(count), format="csr") @ spread
-        total = total + D.T @ sparse_arrays.diags_array(weights.ravel()) @ D
-    return np.asarray(total.toarray(), dtype=np.float64)
 
 
 OnIteration = Callable[[int, float], bool | None]
@@ -261,3 +258,140 @@ class ControlSearch:
             return np.full(self.unknowns.size, -np.inf), np.full(self.unknowns.size, np.inf)
         times = self.unknowns.size // bounds[0].size
         return np.tile(bounds[0], times), np.tile(bounds[1], times)
+
+
+MAX_PASSES = 100  # each pass changes the set of free variables; a handful is usual
+SLOPE_TOL = 1e-11  # [-] of the largest slope at the start
+ARMIJO = 1e-4  # [-] share of the promised decrease that a pass has to bring
+MIN_STEP_FRACTION = 1e-10  # [-] of a full step; below, rounding stops the descent
+
+
+class BoxQuadraticModel:
+    r"""Minimise :math:`\frac12d^THd + g^Td + \lambda\|u+d\|_1` with :math:`l \le u + d \le h`.
+
+    Newton's method on the variables that no end holds, inside the orthant that the slopes choose: an end of an orthant
+    is zero, so that variables become exactly zero and stay there while their slope is below λ.
+    """
+
+    def __init__(
+        self, H: FloatArray, g: FloatArray, u: FloatArray, ends: tuple[FloatArray, FloatArray], weight: float
+    ) -> None:
+        self.H, self.g, self.u, self.weight = H, g, u, weight
+        self.lower, self.upper = ends
+
+    def value(self, y: FloatArray) -> float:
+        """Value at ``y = u + d``, relative to the smooth cost at ``u``."""
+        d = y - self.u
+        return float(0.5 * d @ (self.H @ d) + self.g @ d + self.weight * np.abs(y).sum())
+
+    def solve(self) -> tuple[FloatArray, BoolArray]:
+        """Minimiser ``y = u + d`` and which variables are free there."""
+        y = np.clip(self.u, self.lower, self.upper)
+        scale = SLOPE_TOL * max(1.0, float(np.max(np.abs(self.g), initial=0.0)))
+        free = np.zeros(y.size, dtype=np.bool_)
+        for _ in range(MAX_PASSES):
+            # Slope at y with the cost of absolute values, and the ends of the orthant that it points into.
+            slope, low, high = self.H @ (y - self.u) + self.g, self.lower, self.upper
+            if self.weight != 0.0:
+                leaving = np.where(np.abs(slope) > self.weight, -np.sign(slope), 0.0)
+                sign = np.where(y != 0.0, np.sign(y), leaving)
+                low = np.where(sign > 0.0, np.maximum(low, 0.0), np.where(sign == 0.0, 0.0, low))
+                high = np.where(sign < 0.0, np.minimum(high, 0.0), np.where(sign == 0.0, 0.0, high))
+                slope = np.where(sign == 0.0, 0.0, slope + self.weight * sign)
+            free = ~((y <= low) & (slope >= 0.0)) & ~((y >= high) & (slope <= 0.0))
+            if not free.any() or float(np.abs(slope[free]).max()) <= scale:
+                break
+            step = np.zeros_like(y)
+            step[free] = -solve_positive(self.H[np.ix_(free, free)], slope[free])
+            # Halve the step until the model falls; rounding is all that is left if it does not.
+            here, share, moved = self.value(y), 1.0, y
+            while share > MIN_STEP_FRACTION:
+                tried = np.clip(y + share * step, low, high)
+                if self.value(tried) <= here + ARMIJO * float(slope @ (tried - y)) + EPS * abs(here):
+                    moved = tried
+                    break
+                share *= 0.5
+            if np.array_equal(moved, y):
+                break
+            y = moved
+        return y, free
+
+
+def solve_positive(H: FloatArray, g: FloatArray) -> FloatArray:
+    """Solve ``H x = g`` for a positive matrix; a share of its diagonal is added until it is one."""
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+    share, diagonal = 0.0, np.maximum(np.diag(H), EPS * max(1.0, float(np.max(np.diag(H)))))
+    while True:
+        try:
+            factor = cho_factor(H + np.diag(share * diagonal), check_finite=False)
+            return np.asarray(cho_solve(factor, g, check_finite=False), dtype=np.float64)
+        except LinAlgError:
+            share = max(1e-12, 10.0 * share)
+
+
+FIRST_DAMPING = 1e-8  # [-] of the diagonal: next to none
+MIN_DAMPING, MAX_DAMPING = 1e-12, 1e8
+GOOD, POOR = 0.75, 0.25  # [-] share of the promised decrease above which damping falls, below which it grows
+SHRINK, GROW, REJECT = 0.1, 4.0, 10.0  # factors of damping
+DIAGONAL_FLOOR = 1e-9  # [-] of the largest diagonal; unknowns without effect are damped too
+MAX_UNKNOWNS = 6000  # a matrix of so many rows takes 0.3 GB
+COST_ROUNDING = 64 * EPS  # [-] of the cost; promises below are noise
+
+
+def minimise_gauss_newton(search: ControlSearch) -> None:
+    r"""Minimise by damped Gauss-Newton steps inside the bounds; the search ends where no step promises more.
+
+    .. math:: \min_d\ g^Td + \tfrac12d^T(H + \lambda\,\mathrm{diag}H)d + \lambda_1\|u+d\|_1
+
+    The thesis used a quasi-Newton method; here 3 to 5 iterations do ([Engell2012]_ §28).
+    """
+    if search.unknowns.size > MAX_UNKNOWNS:
+        raise InputError(f"{search.unknowns.size} unknowns are too many for Gauss-Newton", "Use knots, or 'lbfgs'")
+    ends, damping = search.ends(), FIRST_DAMPING
+    cost, controls, states = search.run(search.unknowns)
+    if not np.isfinite(cost):
+        search.status = SolveStatus.NOT_FINITE
+        return
+    if not search.note(cost):
+        return
+    for _ in range(search.max_iterations):
+        model = make_gauss_newton_model(search.problem, controls, states)
+        found = _find_accepted_step(search, model, cost, ends, damping)
+        if found is None:
+            return
+        (new_cost, controls, states), damping, promised = found
+        search.iterations += 1
+        settled = promised <= search.tolerance * (abs(cost) + EPS) or cost - new_cost <= COST_ROUNDING * abs(cost)
+        cost = new_cost
+        if not search.note(cost):
+            return
+        if settled:
+            search.status = SolveStatus.CONVERGED
+            return
+
+
+def _find_accepted_step(
+    search: ControlSearch, model: GaussNewtonModel, cost: float, ends: tuple[FloatArray, FloatArray], damping: float
+) -> tuple[tuple[float, FloatArray, FloatArray], float, float] | None:
+    """First damped step that lowers the cost: its run, the next damping, what it promised; sets the status if none."""
+    diagonal = np.diag(model.hessian)
+    scale = np.maximum(diagonal, DIAGONAL_FLOOR * max(float(diagonal.max(initial=0.0)), EPS))
+    sparse = search.problem.sparse
+    while damping <= MAX_DAMPING:
+        damped = model.hessian + np.diag(damping * scale)
+        box = BoxQuadraticModel(damped, model.gradient, search.unknowns, ends, sparse)
+        y, _ = box.solve()
+        promised = box.value(search.unknowns) - box.value(y)
+        if promised <= COST_ROUNDING * (abs(cost) + EPS):
+            search.status = SolveStatus.CONVERGED
+            return None
+        run = search.run(y)
+        ratio = (cost - run[0]) / promised
+        if ratio > EPS:
+            search.unknowns = y
+            factor = SHRINK if ratio > GOOD else GROW if ratio < POOR else 1.0
+            return run, max(MIN_DAMPING, damping * factor), promised
+        damping *= REJECT
+    search.status = SolveStatus.STALLED
+    return None

@@ -11,8 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from marey.base import EPS, ConvergenceError, FloatArray, InputError
-from marey.muscle.optimal_control.adjoint import ControlSearch, compute_adjoint_gradient, compute_total_cost
-from marey.muscle.optimal_control.gauss_newton import BoxQuadraticModel, solve_positive
+from marey.muscle.optimal_control.adjoint import (
+    BoxQuadraticModel,
+    ControlSearch,
+    compute_adjoint_gradient,
+    compute_total_cost,
+    solve_positive,
+)
 from marey.muscle.optimal_control.problem import OptimalControlProblem
 from marey.numerics import SolveStatus
 
@@ -36,16 +41,23 @@ def minimise_ilqr(search: ControlSearch) -> None:
     .. math:: Q_{aa} = eI + B^TVB + \lambda D,\quad \delta a = -Q_{aa}^{-1}Q_a - Q_{aa}^{-1}Q_{aq}\,\delta q
     """
     problem = search.problem
-    _check_ilqr(problem)
+    if problem.knots is not None or problem.sparse or problem.rate or problem.smooth:
+        raise InputError(
+            "method 'ilqr' treats every step by itself: no knots, sparse, rate or smooth term",
+            "Use 'gauss-newton' or 'lbfgs'",
+        )
     cost, controls, states = search.run(search.unknowns)
     if not np.isfinite(cost):
         search.status = SolveStatus.NOT_FINITE
         return
     if not search.note(cost):
         return
-    damping = FIRST_DAMPING
+    damping, m, s = FIRST_DAMPING, problem.system.num_states, problem.system.num_controls
+    dq, da = np.hstack([np.eye(m), np.zeros((m, s))]), np.hstack([np.zeros((s, m)), np.eye(s)])
     for _ in range(search.max_iterations):
-        slopes = _linearise_steps(problem, controls, states)
+        # Derivatives of every step by state (m, m) and by control (m, s).
+        both = (problem.system.jvp(states[t], controls[t], t, states[t + 1], dq, da) for t in range(problem.steps))
+        slopes = [(J[:, :m], J[:, m:]) for J in both]
         found = None
         while found is None and damping <= MAX_DAMPING:
             policy = _sweep_riccati(problem, controls, states, slopes, damping)
@@ -68,22 +80,6 @@ def minimise_ilqr(search: ControlSearch) -> None:
             return
 
 
-def _check_ilqr(problem: OptimalControlProblem) -> None:
-    if problem.knots is not None or problem.sparse or problem.rate or problem.smooth:
-        raise InputError(
-            "method 'ilqr' treats every step by itself: no knots, sparse, rate or smooth term",
-            "Use 'gauss-newton' or 'lbfgs'",
-        )
-
-
-def _linearise_steps(problem: OptimalControlProblem, controls: FloatArray, states: FloatArray) -> StepJacobians:
-    """Derivatives of every step by state ``(m, m)`` and by control ``(m, s)``."""
-    m, s = problem.system.num_states, problem.system.num_controls
-    dq, da = np.hstack([np.eye(m), np.zeros((m, s))]), np.hstack([np.zeros((s, m)), np.eye(s)])
-    both = (problem.system.jvp(states[t], controls[t], t, states[t + 1], dq, da) for t in range(problem.steps))
-    return [(J[:, :m], J[:, m:]) for J in both]
-
-
 def _sweep_riccati(
     problem: OptimalControlProblem,
     controls: FloatArray,
@@ -97,7 +93,11 @@ def _sweep_riccati(
     change, feedback = np.zeros((steps, s)), np.zeros((steps, s, m))
     lower, upper = problem.bounds or (np.full(s, -np.inf), np.full(s, np.inf))
     for t in range(steps - 1, -1, -1):
-        curve, slope = _add_goals(problem, t + 1, states[t + 1], curve, slope)
+        q = states[t + 1]
+        for goal in (g for g in problem.goals if g.step == t + 1):
+            C = goal.pick(np.eye(q.size))
+            weights = problem.goal_weight * goal.weight
+            curve, slope = curve + C.T @ (weights[:, None] * C), slope + C.T @ (weights * goal.residual(q))
         A, B = slopes[t]
         Qa, Qq = B.T @ slope + problem.effort * (controls[t] - problem.rest), A.T @ slope
         Qaa, Qaq, Qqq = B.T @ curve @ B + problem.effort * np.eye(s), B.T @ curve @ A, A.T @ curve @ A
@@ -111,16 +111,6 @@ def _sweep_riccati(
         curve = Qqq + K.T @ Qaa @ K + K.T @ Qaq + Qaq.T @ K
         change[t], feedback[t] = k, K
     return FeedbackPolicy(change, feedback, promised)
-
-
-def _add_goals(
-    problem: OptimalControlProblem, step: int, q: FloatArray, curve: FloatArray, slope: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    for goal in (g for g in problem.goals if g.step == step):
-        C = goal.pick(np.eye(q.size))
-        weights = problem.goal_weight * goal.weight
-        curve, slope = curve + C.T @ (weights[:, None] * C), slope + C.T @ (weights * goal.residual(q))
-    return curve, slope
 
 
 def _roll_out(
@@ -156,7 +146,7 @@ class _StopError(Exception):
 
 def minimise_lbfgs(search: ControlSearch, checkpoints: int | None = None) -> None:
     """Minimise by L-BFGS-B; with a sparse term each unknown is the difference of two that are not negative."""
-    from marey.muscle.scipy_functions import minimize
+    from scipy.optimize import minimize
 
     split = search.problem.sparse > 0.0
     lower, upper = search.ends()
@@ -188,11 +178,22 @@ def minimise_lbfgs(search: ControlSearch, checkpoints: int | None = None) -> Non
         if not search.note(float(intermediate_result.fun)):
             raise _StopError
 
-    options = {"maxiter": search.max_iterations, "maxfun": 4 * search.max_iterations, "maxcor": LBFGS_MEMORY}
-    options |= {"ftol": search.tolerance, "gtol": 1e-14}
     try:
-        box = list(zip(*ends, strict=True))
-        found = minimize(cost, start, jac=True, method="L-BFGS-B", bounds=box, callback=each, options=options)
+        found = minimize(
+            cost,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=list(zip(*ends, strict=True)),
+            callback=each,
+            options={
+                "maxiter": search.max_iterations,
+                "maxfun": 4 * search.max_iterations,
+                "maxcor": LBFGS_MEMORY,
+                "ftol": search.tolerance,
+                "gtol": 1e-14,
+            },
+        )
     except _StopError:
         return
     search.unknowns = _join_halves(np.asarray(found.x, dtype=np.float64), split)

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray, kernel
-from marey.muscle.body.bones import compute_rod_inertia
+from marey.muscle.body.linear_system import FREE
 from marey.muscle.optimal_control.coordinates import FreeNodeMatrix, JointForces, LinearSolver, StepPattern, factorise
 from marey.muscle.optimal_control.segments import project_border_blocks
 
 if TYPE_CHECKING:
-    from marey.muscle.body.bones import AttachedBones, Bone
+    from marey.muscle.body.bones import AttachedBones
 
 
 class HingeChain(NamedTuple):
-    """Hinges, parents first, and the points that bones carry."""
+    """Hinges, parents first, and the points that bones carry; a ball joint is three hinges."""
 
     bones: IntArray  # (H,) bone of each hinge
     axes: FloatArray  # (H, 3) at rest
@@ -27,22 +27,6 @@ class HingeChain(NamedTuple):
     moves: FloatArray  # (B, H) one where a hinge moves a bone
     owners: IntArray  # (C,) bone of each point
     points: FloatArray  # (C, 3) [m] at rest
-
-
-@kernel
-def _axis_rotation(axis: FloatArray, angle: float, out: FloatArray) -> None:
-    """Rotation matrix about a unit axis."""
-    c, s = np.cos(angle), np.sin(angle)
-    x, y, z = axis
-    for i in range(3):
-        for j in range(3):
-            out[i, j] = (1.0 - c) * axis[i] * axis[j] + (c if i == j else 0.0)
-    out[0, 1] -= s * z
-    out[0, 2] += s * y
-    out[1, 0] += s * z
-    out[1, 2] -= s * x
-    out[2, 0] -= s * y
-    out[2, 1] += s * x
 
 
 @kernel
@@ -54,17 +38,29 @@ def pose_chain(chain: HingeChain, angles: FloatArray) -> tuple[FloatArray, Float
         for i in range(3):
             rotations[k, i, i] = 1.0
     axes, origins = np.empty((hinges, 3)), np.empty((hinges, 3))
+    # Parents first: a hinge turns all bones that hang on it.
     for h in range(hinges):
         k = chain.bones[h]
         axes[h] = rotations[k] @ chain.axes[h]
         origins[h] = rotations[k] @ chain.origins[h] + shifts[k]
-        _axis_rotation(chain.axes[h], angles[h], one)
+        # The rotation of the hinge about its axis at rest.
+        axis, c, s = chain.axes[h], np.cos(angles[h]), np.sin(angles[h])
+        for i in range(3):
+            for j in range(3):
+                one[i, j] = (1.0 - c) * axis[i] * axis[j] + (c if i == j else 0.0)
+        one[0, 1] -= s * axis[2]
+        one[0, 2] += s * axis[1]
+        one[1, 0] += s * axis[2]
+        one[1, 2] -= s * axis[0]
+        one[2, 0] -= s * axis[1]
+        one[2, 1] += s * axis[0]
         turned = rotations[k] @ one
         shift = origins[h] - turned @ chain.origins[h]
         for b in range(num):
             if chain.moves[b, h] > 0.0:
                 rotations[b] = turned
                 shifts[b] = shift
+    # Carried points, and the cross products of axes and arms.
     points, J = np.empty((count, 3)), np.zeros((count, 3, hinges))
     for p in range(count):
         b = chain.owners[p]
@@ -81,94 +77,48 @@ def pose_chain(chain: HingeChain, angles: FloatArray) -> tuple[FloatArray, Float
     return points, J, axes
 
 
-FREE = -1  # what carriers call a node that nothing holds
-
-
-class HingeTable(NamedTuple):
-    """Joints as a chain of hinges, parents first; a ball joint is three of them."""
-
-    bones: IntArray  # (H,) bone of each hinge
-    axes: FloatArray  # (H, 3) at rest
-    origins: FloatArray  # (H, 3) [m] at rest
-    lower: FloatArray  # (H,) [rad]
-    upper: FloatArray  # (H,) [rad]
-    moves: FloatArray  # (B, H) one where a hinge moves a bone
-
-
-def make_hinges(bones: AttachedBones) -> HingeTable:
-    """Hinges of bones; a ball joint turns about the axes of the world in turn.
-
-    Raises:
-        InputError: a bone is free; control knows hinges, ball joints and fixed ones.
-    """
-    owners: list[int] = []
-    axes: list[FloatArray] = []
-    ends: list[tuple[float, float]] = []
-    given = bones.given.bones
-    for k, bone in enumerate(given):
-        if bone.kind == "free":
-            raise InputError(f"bone '{bone.name}' is free", "Control knows hinges, ball joints and fixed bones")
-        own = [np.asarray(bone.axis, dtype=np.float64)] if bone.kind == "hinge" else list(np.eye(3))
-        own = [] if bone.kind == "fixed" else own
-        limits = bone.limits if bone.kind == "hinge" and bone.limits is not None else (-np.inf, np.inf)
-        owners, axes, ends = owners + [k] * len(own), axes + own, ends + [limits] * len(own)
-    moves = np.zeros((len(given), len(owners)))
-    for k, parent in enumerate(bones.parents):
-        moves[k] = moves[parent] if parent >= 0 else 0.0
-        moves[k, np.asarray(owners, dtype=np.int64) == k] = 1.0
-    origins = np.array([given[k].origin for k in owners]).reshape(-1, 3)
-    lower, upper = np.array(ends, dtype=np.float64).reshape(-1, 2).T
-    return HingeTable(np.array(owners, dtype=np.int64), np.array(axes).reshape(-1, 3), origins, lower, upper, moves)
-
-
-def make_mass_points(bones: AttachedBones) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Points ``(E, 3)``, masses ``(E,)`` and bones ``(E,)`` that weigh as the bones' own masses, then their ends.
-
-    Six points stand for the mass of a bone; its end weighs nothing.
-    """
-    points: list[FloatArray] = []
-    masses: list[float] = []
-    owners: list[int] = []
-    for k, bone in enumerate(bones.given.bones):
-        if bone.mass_kg > 0.0:
-            points += _equivalent_masses(bone, compute_rod_inertia(bone))
-            masses += [bone.mass_kg / 6] * 6
-            owners += [k] * 6
-    for k, bone in enumerate(bones.given.bones):
-        points, masses, owners = [*points, np.asarray(bone.end)], [*masses, 0.0], [*owners, k]
-    return np.array(points).reshape(-1, 3), np.array(masses), np.array(owners, dtype=np.int64)
-
-
-def _equivalent_masses(bone: Bone, inertia: FloatArray) -> list[FloatArray]:
-    """Six equal masses with the centre and inertia of a bone, on its main axes."""
-    spread, axes = np.linalg.eigh(0.5 * np.trace(inertia) * np.eye(3) - inertia)
-    arms = np.sqrt(np.maximum(3.0 * spread / bone.mass_kg, 0.0))
-    centre = np.asarray(bone.centre, dtype=np.float64)
-    return [centre + sign * arms[i] * axes[:, i] for i in range(3) for sign in (1.0, -1.0)]
-
-
 class BoneCoordinates:
     """Free nodes and angles of hinges; carried points follow their bones."""
 
     def __init__(self, pattern: StepPattern, carriers: IntArray, rest: FloatArray, bones: AttachedBones) -> None:
-
-        self.hinges = make_hinges(bones)
+        # A ball joint turns about the axes of the world in turn: three hinges.
+        owners: list[int] = []
+        axes: list[FloatArray] = []
+        ends: list[tuple[float, float]] = []
+        given = bones.given.bones
+        for k, bone in enumerate(given):
+            if bone.kind == "free":
+                raise InputError(f"bone '{bone.name}' is free", "Control knows hinges, ball joints and fixed bones")
+            own = [np.asarray(bone.axis, dtype=np.float64)] if bone.kind == "hinge" else list(np.eye(3))
+            own = [] if bone.kind == "fixed" else own
+            limits = bone.limits if bone.kind == "hinge" and bone.limits is not None else (-np.inf, np.inf)
+            owners, axes, ends = owners + [k] * len(own), axes + own, ends + [limits] * len(own)
+        moves = np.zeros((len(given), len(owners)))
+        for k, parent in enumerate(bones.parents):
+            moves[k] = moves[parent] if parent >= 0 else 0.0
+            moves[k, np.asarray(owners, dtype=np.int64) == k] = 1.0
+        origins = np.array([given[k].origin for k in owners]).reshape(-1, 3)
+        self._lower, self._upper = np.array(ends, dtype=np.float64).reshape(-1, 2).T  # (H,) [rad]
         self.free: IntArray = np.flatnonzero(carriers == FREE)
         self.carried: IntArray = np.flatnonzero(carriers >= 0)
         self.owners: IntArray = carriers[self.carried]
-        self.num_angles = len(self.hinges.bones)
+        self.num_angles = len(owners)
         self.size = 3 * self.free.size + self.num_angles
         self._shape = rest.shape
         self._stiffness, self._damping = bones.given.limit_stiffness, bones.given.joint_damping
         self._matrix = FreeNodeMatrix(pattern, self.free, len(rest))
         self._pairs = (pattern.rows, pattern.columns)
-        self._free_places, self._carried_places = (
-            _index_nodes(self.free, len(rest)),
-            _index_nodes(self.carried, len(rest)),
-        )
-        hinges = self.hinges
+        # Place of each point among the free and among the carried ones; -1 where it is not there.
+        self._free_places, self._carried_places = np.full((2, len(rest)), -1, dtype=np.int64)
+        self._free_places[self.free] = np.arange(self.free.size)
+        self._carried_places[self.carried] = np.arange(self.carried.size)
         self._chain = HingeChain(
-            hinges.bones, hinges.axes, hinges.origins, hinges.moves, self.owners, rest[self.carried]
+            np.array(owners, dtype=np.int64),
+            np.array(axes).reshape(-1, 3),
+            origins,
+            moves,
+            self.owners,
+            rest[self.carried],
         )
         self._last: tuple[bytes, FloatArray, FloatArray, FloatArray] | None = None
 
@@ -210,7 +160,10 @@ class BoneCoordinates:
         J = self._pose(z)[1]
         right, below, corner = project_border_blocks(values, *self._pairs, self._free_places, self._carried_places, J)
         curve = self._curvature(z, forces[self.carried])
-        corner += (curve if exact else _clamp_negative(curve)) + np.diag(joints.stiffness[3 * self.free.size :])
+        if not exact:
+            bends, vectors = np.linalg.eigh(curve)
+            curve = (vectors * np.maximum(bends, 0.0)) @ vectors.T
+        corner += curve + np.diag(joints.stiffness[3 * self.free.size :])
         return make_bordered_solver(factorise(self._matrix.best(values)), right, below, corner)
 
     def joints(self, z: FloatArray, before: FloatArray, dt: float) -> JointForces:
@@ -218,7 +171,7 @@ class BoneCoordinates:
         found = JointForces(self.size)
         first = 3 * self.free.size
         angles, rate = z[first:], self._damping / dt
-        over, under = angles - self.hinges.upper, angles - self.hinges.lower
+        over, under = angles - self._upper, angles - self._lower
         beyond = np.maximum(over, 0.0) + np.minimum(under, 0.0)
         found.values[first:] = -self._stiffness * beyond - rate * (angles - before[first:])
         found.stiffness[first:] = self._stiffness * ((over > 0.0) | (under < 0.0)) + rate
@@ -239,16 +192,9 @@ class BoneCoordinates:
         found = np.zeros((self.num_angles, self.num_angles))
         for j in range(self.num_angles):
             turned = np.cross(axes[None, : j + 1], J[:, None, :, j])  # hinges before j turn its columns
-            above = self.hinges.moves[self.hinges.bones[j], : j + 1]
+            above = self._chain.moves[self._chain.bones[j], : j + 1]
             found[: j + 1, j] = above * np.einsum("chi,ci->h", turned, forces)
         return found + np.triu(found, 1).T
-
-
-def _index_nodes(nodes: IntArray, count: int) -> IntArray:
-    """Place of each of ``count`` points among ``nodes``; -1 where it is not there."""
-    found = np.full(count, -1, dtype=np.int64)
-    found[nodes] = np.arange(nodes.size)
-    return found
 
 
 def make_bordered_solver(solve: LinearSolver, right: FloatArray, below: FloatArray, corner: FloatArray) -> LinearSolver:
@@ -266,9 +212,3 @@ def make_bordered_solver(solve: LinearSolver, right: FloatArray, below: FloatArr
         return np.concatenate([inner - reach @ outer, outer])
 
     return solved
-
-
-def _clamp_negative(curve: FloatArray) -> FloatArray:
-    """A symmetric matrix without its negative eigenvalues."""
-    values, vectors = np.linalg.eigh(curve)
-    return (vectors * np.maximum(values, 0.0)) @ vectors.T

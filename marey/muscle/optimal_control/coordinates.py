@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +17,9 @@ from marey.base import ConvergenceError, FloatArray, IntArray
 from marey.muscle.optimal_control.segments import add_segment_blocks, add_volume_blocks
 
 if TYPE_CHECKING:
-    from marey.muscle.elastic.tetrahedra import ElasticModel
+    from scipy.sparse import csc_array
+
+    from marey.muscle.elastic.assembly import ElasticModel
     from marey.muscle.optimal_control.segments import WeightedSegments
 
 
@@ -84,14 +86,14 @@ class FreeNodeMatrix:
         found[self._flat] = values[self._kept].ravel()
         return found.reshape(self.size, self.size)
 
-    def sparse(self, values: FloatArray) -> Any:
+    def sparse(self, values: FloatArray) -> csc_array[np.float64]:
         """Matrix ``(size, size)``, sparse by columns."""
-        from marey.muscle.scipy_functions import sparse_arrays
+        from scipy.sparse import csc_array
 
         data = values[self._kept].ravel()[self._order]
-        return sparse_arrays.csc_array((data, self._indices, self._starts), shape=(self.size, self.size))
+        return csc_array((data, self._indices, self._starts), shape=(self.size, self.size))
 
-    def best(self, values: FloatArray) -> Any:
+    def best(self, values: FloatArray) -> FloatArray | csc_array[np.float64]:
         """Dense where it is small, else sparse."""
         return self.dense(values) if self.size <= self.DENSE else self.sparse(values)
 
@@ -201,18 +203,19 @@ class NodeCoordinates:
         return JointForces(self.size)
 
 
-def factorise(matrix: Any) -> LinearSolver:
+def factorise(matrix: FloatArray | csc_array[np.float64]) -> LinearSolver:
     """Solver with a matrix, dense or sparse by columns, or with its transpose; for one column or many."""
-    from marey.muscle.scipy_functions import lu_factor, lu_solve, splu
+    from scipy.linalg import lu_factor, lu_solve
+    from scipy.sparse.linalg import splu
 
     if isinstance(matrix, np.ndarray):
         found = lu_factor(matrix, overwrite_a=True, check_finite=False)
-        return lambda b, transposed: lu_solve(found, b, trans=int(transposed), check_finite=False)
+        return lambda b, transposed: lu_solve(found, b, trans=1 if transposed else 0, check_finite=False)
     try:
         parts = splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.01, options={"SymmetricMode": True})
     except RuntimeError as error:
         raise ConvergenceError(f"the matrix of a step of the soft body is singular: {error}") from None
-    return lambda b, transposed: parts.solve(b, "T" if transposed else "N")
+    return lambda b, transposed: np.asarray(cast(Any, parts).solve(b, "T" if transposed else "N"))
 
 
 RESIDUAL_TOL = 1e-11  # [-] of the forces in play: what is left over after a step
@@ -308,7 +311,10 @@ class NewtonStep:
         Raises:
             ConvergenceError: Newton's method did not settle: the step is too long for what happens in it.
         """
-        z = self._initial_guess()
+        # Begin where all went on as before, or where it is if that is nearer.
+        ahead = self.system.chart.ahead(self.before, self.x, self.v, self.system.dt)
+        there, here = (float(np.linalg.norm(self.residual(z)[0])) for z in (ahead, self.before))
+        z = ahead if there <= here else self.before
         rest, scale = self.residual(z)
         for _ in range(MAX_NEWTON):
             if float(np.linalg.norm(rest)) <= RESIDUAL_TOL * scale:
@@ -321,12 +327,6 @@ class NewtonStep:
         if left <= ACCEPTED_RESIDUAL:
             return z
         raise ConvergenceError(f"step {t} of the soft body did not settle: {left:.2e} of the forces is left", report=z)
-
-    def _initial_guess(self) -> FloatArray:
-        """Coordinates if all went on as before, or as they are where that is nearer."""
-        ahead = self.system.chart.ahead(self.before, self.x, self.v, self.system.dt)
-        there, here = (float(np.linalg.norm(self.residual(z)[0])) for z in (ahead, self.before))
-        return ahead if there <= here else self.before
 
     def _full_newton_step(self, z: FloatArray, rest: FloatArray) -> _Iterate | None:
         """A whole Newton step with the exact matrix, if it goes downhill and leaves much less over.

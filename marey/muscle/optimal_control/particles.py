@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,15 +13,22 @@ from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints, ke
 MIN_LENGTH_M = 1e-9  # [m] below, a spring has no direction and pulls nowhere
 
 
+class ParticleSprings(NamedTuple):
+    """Damped springs between particles."""
+
+    pairs: IntArray  # (S, 2)
+    rest: FloatArray  # (S,) [m]
+    stiffness: FloatArray  # (S,) [N/m]
+    damping: FloatArray  # (S,) [N s/m]
+
+
 @kernel
-def compute_spring_forces(
-    x: FloatArray, v: FloatArray, springs: IntArray, rest: FloatArray, k: FloatArray, c: FloatArray
-) -> FloatArray:
-    """Forces of springs and their dampers on particles ``(V, D)``: positions, velocities, pairs, rest lengths."""
+def compute_spring_forces(springs: ParticleSprings, x: FloatArray, v: FloatArray) -> FloatArray:
+    """Forces of springs and their dampers on particles ``(V, D)`` at positions and velocities."""
     forces = np.zeros_like(x)
     dim = x.shape[1]
-    for s in range(springs.shape[0]):
-        a, b = springs[s]
+    for s in range(springs.pairs.shape[0]):
+        a, b = springs.pairs[s]
         square, dot = 0.0, 0.0
         for i in range(dim):
             e = x[a, i] - x[b, i]
@@ -29,7 +37,8 @@ def compute_spring_forces(
         length = np.sqrt(square)
         if length < MIN_LENGTH_M:
             continue
-        pull = -(k[s] * (length - rest[s]) + c[s] * dot / length) / length
+        stretch = length - springs.rest[s]
+        pull = -(springs.stiffness[s] * stretch + springs.damping[s] * dot / length) / length
         for i in range(dim):
             f = pull * (x[a, i] - x[b, i])
             forces[a, i] += f
@@ -38,64 +47,19 @@ def compute_spring_forces(
 
 
 @kernel
-def multiply_spring_transposes(
-    x: FloatArray,
-    v: FloatArray,
-    springs: IntArray,
-    rest: FloatArray,
-    k: FloatArray,
-    c: FloatArray,
-    w: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    r"""Products :math:`(\partial f/\partial x)^T w` and :math:`(\partial f/\partial v)^T w`, each ``(V, D)``.
-
-    With unit vector h, :math:`H = (I - hh^T)/l` and T the tension, the blocks of [Engell2012]_ §27 are
-    :math:`-h(kh^T + c\,\Delta v^T H) - TH` and :math:`-c\,hh^T`.
-    """
-    to_x, to_v = np.zeros_like(x), np.zeros_like(x)
-    dim = x.shape[1]
-    h, across = np.zeros(dim), np.zeros(dim)
-    for s in range(springs.shape[0]):
-        a, b = springs[s]
-        length = 0.0
-        for i in range(dim):
-            h[i] = x[a, i] - x[b, i]
-            length += h[i] * h[i]
-        length = np.sqrt(length)
-        if length < MIN_LENGTH_M:
-            continue
-        rate, along = 0.0, 0.0
-        for i in range(dim):
-            h[i] /= length
-            rate += h[i] * (v[a, i] - v[b, i])
-            along += h[i] * (w[a, i] - w[b, i])
-        for i in range(dim):
-            across[i] = (v[a, i] - v[b, i] - rate * h[i]) / length
-        tension = k[s] * (length - rest[s]) + c[s] * rate
-        for i in range(dim):
-            side = (w[a, i] - w[b, i] - along * h[i]) / length
-            in_x = -(k[s] * h[i] + c[s] * across[i]) * along - tension * side
-            in_v = -c[s] * h[i] * along
-            to_x[a, i] += in_x
-            to_x[b, i] -= in_x
-            to_v[a, i] += in_v
-            to_v[b, i] -= in_v
-    return to_x, to_v
-
-
-@kernel
-def compute_spring_tangents(
-    x: FloatArray, v: FloatArray, springs: IntArray, rest: FloatArray, k: FloatArray, c: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def compute_spring_tangents(springs: ParticleSprings, x: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
     r"""Blocks :math:`\partial f_a/\partial x_a` and :math:`\partial f_a/\partial v_a` per spring, ``(S, D, D)``.
 
-    The force on b and the columns of b have the opposite sign.
+    With unit vector h, :math:`H = (I - hh^T)/l` and T the tension, the blocks of [Engell2012]_ §27 are
+    :math:`-h(kh^T + c\,\Delta v^T H) - TH` and :math:`-c\,hh^T`. The force on b and the columns of b have the opposite
+    sign.
     """
-    num, dim = springs.shape[0], x.shape[1]
+    num, dim = springs.pairs.shape[0], x.shape[1]
     in_x, in_v = np.zeros((num, dim, dim)), np.zeros((num, dim, dim))
     h, across = np.zeros(dim), np.zeros(dim)
     for s in range(num):
-        a, b = springs[s]
+        a, b = springs.pairs[s]
+        k, c = springs.stiffness[s], springs.damping[s]
         length = 0.0
         for i in range(dim):
             h[i] = x[a, i] - x[b, i]
@@ -103,38 +67,37 @@ def compute_spring_tangents(
         length = np.sqrt(length)
         if length < MIN_LENGTH_M:
             continue
+        # The rate of the length, and H times the difference of velocities.
         rate = 0.0
         for i in range(dim):
             h[i] /= length
             rate += h[i] * (v[a, i] - v[b, i])
         for i in range(dim):
             across[i] = (v[a, i] - v[b, i] - rate * h[i]) / length
-        tension = k[s] * (length - rest[s]) + c[s] * rate
+        tension = k * (length - springs.rest[s]) + c * rate
         for i in range(dim):
             for j in range(dim):
                 side = ((1.0 if i == j else 0.0) - h[i] * h[j]) / length
-                in_x[s, i, j] = -h[i] * (k[s] * h[j] + c[s] * across[j]) - tension * side
-                in_v[s, i, j] = -c[s] * h[i] * h[j]
+                in_x[s, i, j] = -h[i] * (k * h[j] + c * across[j]) - tension * side
+                in_v[s, i, j] = -c * h[i] * h[j]
     return in_x, in_v
 
 
 @kernel
-def multiply_spring_tangents(
-    springs: IntArray, in_x: FloatArray, in_v: FloatArray, dx: FloatArray, dv: FloatArray
-) -> FloatArray:
-    """Change of the forces ``(V, D, n)`` for n changes of positions and velocities at once ``(V, D, n)``."""
-    change = np.zeros_like(dx)
-    dim, num = dx.shape[1], dx.shape[2]
-    for s in range(springs.shape[0]):
-        a, b = springs[s]
+def multiply_spring_blocks(pairs: IntArray, blocks: FloatArray, d: FloatArray, transposed: bool) -> FloatArray:
+    """Blocks of springs, or their transposes, times n changes of particles at once ``(V, D, n)``."""
+    out = np.zeros_like(d)
+    dim, num = d.shape[1], d.shape[2]
+    for s in range(pairs.shape[0]):
+        a, b = pairs[s]
         for i in range(dim):
             for j in range(dim):
-                p, q = in_x[s, i, j], in_v[s, i, j]
+                entry = blocks[s, j, i] if transposed else blocks[s, i, j]
                 for n in range(num):
-                    d = p * (dx[a, j, n] - dx[b, j, n]) + q * (dv[a, j, n] - dv[b, j, n])
-                    change[a, i, n] += d
-                    change[b, i, n] -= d
-    return change
+                    change = entry * (d[a, j, n] - d[b, j, n])
+                    out[a, i, n] += change
+                    out[b, i, n] -= change
+    return out
 
 
 GRAVITY = 9.82  # [m/s²] of [Engell2012]_ §26
@@ -172,9 +135,6 @@ class MassSpringSystem:
         object.__setattr__(self, "springs", springs)
         object.__setattr__(self, "gravity", frozen(self.gravity, None, name="gravity"))
         object.__setattr__(self, "actuated", frozen_ints(self.actuated, None, name="actuated"))
-        self._check()
-
-    def _check(self) -> None:
         if not self.masses.size or self.masses.min() <= 0.0:
             raise InputError(f"masses are {self.masses}", "Every particle needs a mass above zero")
         if self.dt <= 0.0 or not np.isfinite(self.dt):
@@ -210,7 +170,7 @@ class MassSpringSystem:
     def step(self, q: FloatArray, a: FloatArray, t: int) -> FloatArray:
         """State after one step from ``q`` with control forces ``a`` [N]."""
         x, v = self.split(q)
-        forces = compute_spring_forces(x, v, *self._springs()) + self.masses[:, None] * self.gravity
+        forces = compute_spring_forces(self._springs(), x, v) + self.masses[:, None] * self.gravity
         forces[self.actuated] += a.reshape(-1, self.gravity.size)
         v_next = v + self.dt * forces / self.masses[:, None]
         return np.concatenate([(x + self.dt * v_next).ravel(), v_next.ravel()])
@@ -221,10 +181,12 @@ class MassSpringSystem:
         r_x, r_v = self.split(r)
         s = r_v + self.dt * r_x
         w = self.dt * s / self.masses[:, None]
-        in_x, in_v = multiply_spring_transposes(x, v, *self._springs(), w)
-        if self.printed:
-            in_x, _ = multiply_spring_transposes(x, v, *self._springs(), self.dt * r_v / self.masses[:, None])
-        return np.concatenate([(r_x + in_x).ravel(), (s + in_v).ravel()]), w[self.actuated].ravel()
+        by_x, by_v = compute_spring_tangents(self._springs(), x, v)
+        # As printed, the change of the new positions with the forces is missing.
+        w_x = self.dt * r_v / self.masses[:, None] if self.printed else w
+        in_x = multiply_spring_blocks(self.springs, by_x, w_x[:, :, None], True)
+        in_v = multiply_spring_blocks(self.springs, by_v, w[:, :, None], True)
+        return np.concatenate([r_x.ravel() + in_x.ravel(), s.ravel() + in_v.ravel()]), w[self.actuated].ravel()
 
     def jvp(
         self, q: FloatArray, a: FloatArray, t: int, q_next: FloatArray, dq: FloatArray, da: FloatArray
@@ -233,13 +195,15 @@ class MassSpringSystem:
         x, v = self.split(q)
         dim, num = self.gravity.size, dq.shape[1]
         dx, dv = np.ascontiguousarray(dq).reshape(2, -1, dim, num)
-        change = multiply_spring_tangents(self.springs, *compute_spring_tangents(x, v, *self._springs()), dx, dv)
+        by_x, by_v = compute_spring_tangents(self._springs(), x, v)
+        change = multiply_spring_blocks(self.springs, by_x, dx, False)
+        change += multiply_spring_blocks(self.springs, by_v, dv, False)
         change[self.actuated] += da.reshape(-1, dim, num)
         dv_next = dv + self.dt * change / self.masses[:, None, None]
         return np.concatenate([dx + self.dt * dv_next, dv_next]).reshape(-1, num)
 
-    def _springs(self) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
-        return self.springs, self.rest_lengths, self.stiffness, self.damping
+    def _springs(self) -> ParticleSprings:
+        return ParticleSprings(self.springs, self.rest_lengths, self.stiffness, self.damping)
 
 
 def make_network(

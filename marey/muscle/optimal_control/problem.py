@@ -138,7 +138,7 @@ class OptimalControlProblem:
         system: what moves.
         start: first state ``(m,)``.
         steps: number of steps.
-        goals: :class:`Goal` objects, or (times [s], whole states, weights per time).
+        goals: :class:`StateGoal` objects, or (times [s], whole states, weights per time).
         effort: weight e of the squared controls.
         sparse: weight λ of the absolute values of the unknowns.
         rate: weight β of the total variation of the controls.
@@ -186,8 +186,18 @@ class OptimalControlProblem:
         for name, value in (("effort", effort), ("sparse", sparse), ("rate", rate), ("smooth", smooth)):
             put(self, name, _check_weight(name, value))
         put(self, "goal_weight", _check_weight("goal_weight", goal_weight))
-        put(self, "goals", check_goals(goals, system, self.steps))
-        put(self, "rest", _broadcast_controls("rest", rest, system.num_controls))
+        listed = tuple(goals) if all(isinstance(goal, StateGoal) for goal in goals) else _goals_at_times(goals, system)
+        found = cast(tuple[StateGoal, ...], listed)
+        if not found:
+            raise InputError("there is no goal", "Give at least one")
+        for goal in found:
+            goal.check(self.steps, system.num_states)
+        put(self, "goals", tuple(sorted(found, key=lambda goal: goal.step)))
+        count = system.num_controls
+        given = np.asarray(rest, dtype=np.float64)
+        if given.shape not in ((), (count,)):
+            raise InputError(f"rest has shape {given.shape}", f"Give one number, or one for each of {count} controls")
+        put(self, "rest", frozen(np.array(np.broadcast_to(given, (count,))), count, name="rest"))
         put(self, "bounds", _check_bounds(bounds, system.num_controls))
         put(self, "knots", None if knots is None else _check_count("knots", knots))
         put(self, "basis", make_time_basis(self.steps, self.knots))
@@ -220,17 +230,6 @@ def freeze_controls(problem: OptimalControlProblem, controls: ArrayLike) -> Floa
     return frozen(controls, *problem.shape, name="controls")
 
 
-def check_goals(goals: Goals, system: ControlledSystem, steps: int) -> tuple[StateGoal, ...]:
-    """Goals as objects, each inside the motion and of the right size."""
-    listed = tuple(goals) if all(isinstance(goal, StateGoal) for goal in goals) else _goals_at_times(goals, system)
-    found = cast(tuple[StateGoal, ...], listed)
-    if not found:
-        raise InputError("there is no goal", "Give at least one")
-    for goal in found:
-        goal.check(steps, system.num_states)
-    return tuple(sorted(found, key=lambda goal: goal.step))
-
-
 def _goals_at_times(goals: Any, system: ControlledSystem) -> tuple[StateGoal, ...]:
     if len(goals) not in (2, 3):
         raise InputError("goals are neither Goal objects nor (times, targets, weights)")
@@ -243,16 +242,17 @@ def _goals_at_times(goals: Any, system: ControlledSystem) -> tuple[StateGoal, ..
 
 def make_time_basis(steps: int, knots: int | None) -> Any:
     """Matrix ``(steps, K)`` from coefficients to steps: the identity, or clamped B-splines, cubic if there are four."""
-    from marey.muscle.scipy_functions import design_matrix, sparse_arrays
+    from scipy import sparse
+    from scipy.interpolate import BSpline
 
     if knots is None:
-        return sparse_arrays.csr_array(sparse_arrays.eye_array(steps))
+        return sparse.csr_array(sparse.eye_array(steps))
     if knots > steps:
         raise InputError(f"knots is {knots}", f"There are only {steps} steps")
     degree = min(3, knots - 1)
     inner = np.linspace(0.0, 1.0, knots - degree + 1)
     padded = np.concatenate([np.zeros(degree), inner, np.ones(degree)])
-    return sparse_arrays.csr_array(design_matrix(np.linspace(0.0, 1.0, steps), padded, degree))
+    return sparse.csr_array(BSpline.design_matrix(np.linspace(0.0, 1.0, steps), padded, degree))
 
 
 def _check_count(name: str, value: int) -> int:
@@ -277,13 +277,6 @@ def check_number(name: str, value: object) -> float:
     if not np.isfinite(number):
         raise InputError(f"{name} is {number}", "Give a finite number")
     return number
-
-
-def _broadcast_controls(name: str, values: ArrayLike, count: int) -> FloatArray:
-    given = np.asarray(values, dtype=np.float64)
-    if given.shape not in ((), (count,)):
-        raise InputError(f"{name} has shape {given.shape}", f"Give one number, or one for each of {count} controls")
-    return frozen(np.array(np.broadcast_to(given, (count,))), count, name=name)
 
 
 def _check_bounds(bounds: tuple[ArrayLike, ArrayLike] | None, count: int) -> tuple[FloatArray, FloatArray] | None:

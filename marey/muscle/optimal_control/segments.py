@@ -5,7 +5,7 @@ The weights are constant. Compiled functions add forces, derivatives and the blo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -75,6 +75,7 @@ def differentiate_segments(
         length = np.sqrt(h[0] * h[0] + h[1] * h[1] + h[2] * h[2])
         if length < MIN_LENGTH_M:
             continue
+        # Blocks of §27: -h (k h^T + c u^T H) - T H by the vector, -c h h^T by its rate
         k, c = segments.stiffness[s], segments.damping[s]
         h /= length
         rate = h[0] * u[0] + h[1] * u[1] + h[2] * u[2]
@@ -178,6 +179,7 @@ def project_border_blocks(
     corner = np.zeros((hinges, hinges))
     for b in range(len(values)):
         r, c = rows[b], columns[b]
+        # Values times J on the right, J^T times values on the left, or both.
         if carried[c] >= 0 and free[r] >= 0:
             for i in range(3):
                 for j in range(3):
@@ -208,6 +210,8 @@ def make_spline_segments(muscles: Muscles, spread: NodeSelection | None = None) 
     region as the conservative transfer of the muscles does, which is the default for such muscles. Where a region is
     too thin to carry its point by itself, the cell does.
     """
+    from scipy.sparse import csr_array
+
     arrays = muscles.arrays
     if np.any(arrays.laws != 0):
         raise InputError("a spline has the law 'hill'", "Control works with splines of the law 'spring'")
@@ -216,26 +220,21 @@ def make_spline_segments(muscles: Muscles, spread: NodeSelection | None = None) 
     kind = spread or ("region" if muscles.transfer == "conservative" else "cell")
     if kind == "region" and muscles.transfer != "conservative":
         raise InputError(f"the muscles have the transfer '{muscles.transfer}'", "Regions need 'conservative' ones")
-    W: Any = muscles.embedding.matrix() if kind == "cell" else _region_weights(muscles)
+    # Weights (N, V) by which cells, or regions, carry their points.
+    weights = muscles.embedding.matrix()
+    if kind == "region":
+        whole = weights.toarray()
+        for i in np.flatnonzero(arrays.turns == 0):
+            part = slice(arrays.starts[i], arrays.starts[i + 1])
+            whole[i] = np.bincount(arrays.nodes[part], arrays.weights[part], minlength=whole.shape[1])
+        weights = csr_array(whole)
     pairs = np.asarray(arrays.segments, dtype=np.int64)
-    lags = (W[pairs[:, 0]] - W[pairs[:, 1]]).tocsr()
+    lags = (weights[pairs[:, 0]] - weights[pairs[:, 1]]).tocsr()
     lags.eliminate_zeros()
     starts, nodes = lags.indptr.astype(np.int64), lags.indices.astype(np.int64)
     return WeightedSegments(
         starts, nodes, lags.data, arrays.rest.copy(), arrays.stiffness.copy(), arrays.damping.copy()
     )
-
-
-def _region_weights(muscles: Muscles) -> Any:
-    """Weights ``(N, V)`` by which regions carry their points."""
-    from marey.muscle.scipy_functions import sparse_arrays
-
-    arrays = muscles.arrays
-    W = np.asarray(muscles.embedding.matrix().toarray(), dtype=np.float64)
-    for i in np.flatnonzero(arrays.turns == 0):
-        part = slice(arrays.starts[i], arrays.starts[i + 1])
-        W[i] = np.bincount(arrays.nodes[part], arrays.weights[part], minlength=W.shape[1])
-    return sparse_arrays.csr_array(W)
 
 
 def make_edge_dampers(nodes: FloatArray, cells: IntArray, strengths: FloatArray) -> WeightedSegments:

@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen, frozen_ints, kernel
-from marey.muscle.body.bones import AttachedBones
+from marey.muscle.body.bones import AttachedBones, compute_rod_inertia
+from marey.muscle.body.linear_system import FREE
 from marey.muscle.elastic.lattice import SpringElasticity
-from marey.muscle.optimal_control.bone_coordinates import BoneCoordinates, make_mass_points
+from marey.muscle.optimal_control.bone_coordinates import BoneCoordinates
 from marey.muscle.optimal_control.coordinates import (
     GeneralisedCoordinates,
     NewtonStep,
@@ -103,6 +104,7 @@ def differentiate_ground_forces(
             un += n[i] * v[j, i]
         if d >= ground.rounding:
             continue
+        # Sliding velocity u_T, and its size rounded by v_s.
         push, slope = _normal_force(d, ground.stiffness[j], ground.rounding)
         square = ground.smoothing**2
         for i in range(3):
@@ -119,7 +121,6 @@ def differentiate_ground_forces(
 
 
 CONTROLS: Final = ("activation", "alpha", "segments", "nodes")
-FREE: Final = -1  # what the carriers of a body call a node that nothing holds
 
 
 class BodyPoints(NamedTuple):
@@ -136,50 +137,34 @@ class BodyPoints(NamedTuple):
         carriers = np.asarray(body.carriers, dtype=np.int64)
         if not isinstance(body.bones, AttachedBones):
             return BodyPoints(body.mesh.nodes, body.masses, carriers, None)
-        x, m, owners = make_mass_points(body.bones)
-        rest, masses = np.vstack([body.mesh.nodes, x]), np.concatenate([body.masses, m])
-        return BodyPoints(rest, masses, np.concatenate([carriers, owners]), body.bones)
+        # Points that weigh as the bones' own masses; then their ends, which weigh nothing.
+        points: list[FloatArray] = []
+        weights: list[float] = []
+        owners: list[int] = []
+        for k, bone in enumerate(body.bones.given.bones):
+            if bone.mass_kg > 0.0:
+                # Six equal masses with the centre and inertia of the bone, on its main axes.
+                inertia = compute_rod_inertia(bone)
+                spread, axes = np.linalg.eigh(0.5 * np.trace(inertia) * np.eye(3) - inertia)
+                arms = np.sqrt(np.maximum(3.0 * spread / bone.mass_kg, 0.0))
+                centre = np.asarray(bone.centre, dtype=np.float64)
+                points += [centre + sign * arms[i] * axes[:, i] for i in range(3) for sign in (1.0, -1.0)]
+                weights += [bone.mass_kg / 6] * 6
+                owners += [k] * 6
+        for k, bone in enumerate(body.bones.given.bones):
+            points, weights, owners = [*points, np.asarray(bone.end)], [*weights, 0.0], [*owners, k]
+        return BodyPoints(
+            np.vstack([body.mesh.nodes, np.array(points).reshape(-1, 3)]),
+            np.concatenate([body.masses, np.array(weights)]),
+            np.concatenate([carriers, np.array(owners, dtype=np.int64)]),
+            body.bones,
+        )
 
     def chart(self, pattern: StepPattern) -> GeneralisedCoordinates:
         """Coordinates in which the points move."""
         if self.bones is None:
             return NodeCoordinates(pattern, self.carriers == FREE)
         return BoneCoordinates(pattern, self.carriers, self.rest, self.bones)
-
-
-def check_control(control: str | None, muscles: Muscles | None) -> str:
-    """The kind of control of a body, by name or as its muscles ask for."""
-    chosen = control or ("nodes" if muscles is None else "activation")
-    if chosen not in CONTROLS:
-        raise UnknownNameError("control", chosen, "soft systems", CONTROLS)
-    if muscles is None and chosen != "nodes":
-        raise InputError(f"control is '{chosen}', but the body has no muscles", "Give it some, or use 'nodes'")
-    return chosen
-
-
-def check_actuated_nodes(body: SoftBody, actuated: ArrayLike | None) -> IntArray:
-    """Free nodes that forces act on; all of them by default."""
-    free = np.flatnonzero(body.carriers == FREE)
-    nodes = frozen_ints(free if actuated is None else actuated, None, name="actuated")
-    strange = nodes[~np.isin(nodes, free)]
-    if strange.size:
-        raise InputError(f"actuated names node {strange[0]}, which is held or not there", "Name free nodes only")
-    return nodes
-
-
-def make_body_segments(body: SoftBody, spread: NodeSelection | None, time_s: float) -> WeightedSegments:
-    """Segments of splines, then dampers along the edges of cells if there is a time for them."""
-    parts = [] if body.muscles is None else [make_spline_segments(body.muscles, spread)]
-    elastic = body.elastic
-    if time_s > 0.0 and isinstance(elastic, SpringElasticity):
-        parts.append(
-            make_pair_dampers(np.asarray(elastic.springs, dtype=np.int64), elastic.lengths, time_s * elastic.stiffness)
-        )
-    elif time_s > 0.0:
-        arrays = cast("TetrahedralElasticity", elastic).arrays
-        strengths = 3.0 * time_s * arrays.mu * arrays.volumes  # Young's modulus is about three times mu
-        parts.append(make_edge_dampers(body.mesh.nodes, np.asarray(body.cells, dtype=np.int64), strengths))
-    return join_segments(parts)
 
 
 def make_smooth_ground(body: SoftBody, rounding_m: float, smoothing_m_s: float) -> SmoothContactPlane | None:
@@ -254,17 +239,38 @@ class SoftSystem:
         if not (np.isfinite(dt) and dt > 0.0):
             raise InputError(f"dt is {dt}", "Give a time step above zero, in seconds")
         self.body, self.dt = body, float(dt)
-        self.control: str = check_control(control, body.muscles)
-        self.actuated: IntArray = (
-            check_actuated_nodes(body, actuated) if self.control == "nodes" else np.zeros(0, np.int64)
-        )
+        muscles = body.muscles
+        chosen = control or ("nodes" if muscles is None else "activation")
+        if chosen not in CONTROLS:
+            raise UnknownNameError("control", chosen, "soft systems", CONTROLS)
+        if muscles is None and chosen != "nodes":
+            raise InputError(f"control is '{chosen}', but the body has no muscles", "Give it some, or use 'nodes'")
+        self.control: str = chosen
+        self.actuated: IntArray = np.zeros(0, np.int64)
+        if self.control == "nodes":
+            free = np.flatnonzero(body.carriers == FREE)
+            self.actuated = frozen_ints(free if actuated is None else actuated, None, name="actuated")
+            strange = self.actuated[~np.isin(self.actuated, free)]
+            if strange.size:
+                fix = "Name free nodes only"
+                raise InputError(f"actuated names node {strange[0]}, which is held or not there", fix)
         points = BodyPoints.from_body(body)
         self.rest: FloatArray = points.rest  # (V + E, 3) nodes, then mass points of bones
         self.point_masses: FloatArray = points.masses  # (V + E,)
         self.masses: FloatArray = np.repeat(points.masses, 3)
-        self.segments: WeightedSegments = make_body_segments(
-            body, spread, body.damping[1] if damping_s is None else damping_s
-        )
+        # Segments of splines, then dampers along the edges of cells if there is a time for them.
+        time_s = body.damping[1] if damping_s is None else damping_s
+        parts = [] if body.muscles is None else [make_spline_segments(body.muscles, spread)]
+        elastic = body.elastic
+        if time_s > 0.0 and isinstance(elastic, SpringElasticity):
+            springs = elastic.springs
+            pairs = np.asarray(springs.pairs, dtype=np.int64)
+            parts.append(make_pair_dampers(pairs, springs.lengths, time_s * springs.stiffness))
+        elif time_s > 0.0:
+            arrays = cast("TetrahedralElasticity", elastic).arrays
+            strengths = 3.0 * time_s * arrays.mu * arrays.volumes  # Young's modulus is about three times mu
+            parts.append(make_edge_dampers(body.mesh.nodes, np.asarray(body.cells, dtype=np.int64), strengths))
+        self.segments: WeightedSegments = join_segments(parts)
         self.pattern = StepPattern(body.elastic, self.segments, len(points.masses))
         self.chart: GeneralisedCoordinates = points.chart(self.pattern)
         self.ground: SmoothContactPlane | None = make_smooth_ground(body, rounding_m, smoothing_m_s)
@@ -373,16 +379,14 @@ class SoftSystem:
             return rate * u - found.reshape(u.shape)
 
         blocks = self._blocks(x, by_x + by_v / self.dt, contact, True)
-        return StepSlopes(blocks, drag, self._by_control(by_alpha))
-
-    def _by_control(self, by_alpha: FloatArray) -> FloatArray:
-        """Derivative of the forces by the controls ``(3 (V + E), s)``."""
+        # Derivative of the forces by the controls (3 (V + E), s).
         if self.control == "nodes":
-            found = np.zeros((3 * self.num_points, self.num_controls))
-            found[self.components(self.actuated), np.arange(self.num_controls)] = 1.0
-            return found
-        columns = sum_segment_columns(self.segments, by_alpha, self._owners, self.num_points)
-        return columns.reshape(3 * self.num_points, -1)
+            by_control = np.zeros((3 * self.num_points, self.num_controls))
+            by_control[self.components(self.actuated), np.arange(self.num_controls)] = 1.0
+        else:
+            columns = sum_segment_columns(self.segments, by_alpha, self._owners, self.num_points)
+            by_control = columns.reshape(3 * self.num_points, -1)
+        return StepSlopes(blocks, drag, by_control)
 
     def step(self, q: FloatArray, a: FloatArray, t: int) -> FloatArray:
         """State after one step.

@@ -1,20 +1,22 @@
-"""Space-time control: the one door to all methods."""
+"""Space-time control: the one door to all methods, for any system and for the body of a scene."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import InputError, UnknownNameError
-from marey.muscle.optimal_control.adjoint import ControlResult, ControlSearch, OnIteration
+from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen
+from marey.muscle.optimal_control.adjoint import ControlResult, ControlSearch, OnIteration, minimise_gauss_newton
 from marey.muscle.optimal_control.baselines import minimise_ilqr, minimise_lbfgs
-from marey.muscle.optimal_control.gauss_newton import minimise_gauss_newton
-from marey.muscle.optimal_control.problem import OptimalControlProblem, check_number
+from marey.muscle.optimal_control.problem import OptimalControlProblem, StateGoal, check_number
+from marey.muscle.optimal_control.soft_system import SoftSystem
+from marey.muscle.scene.film import Film
+from marey.muscle.scene.run import SceneModel, SoftBodyScene, build_scene
 from marey.numerics import SolveStatus
 from marey.numerics.status import OnFailure, check_on_failure, raise_if_asked
 
@@ -124,3 +126,169 @@ def _make_result(search: ControlSearch, goal_tolerance: float | None, began: flo
         reached and search.status is not SolveStatus.NOT_FINITE,
         advice,
     )
+
+
+DT_S: Final = 1 / 30
+MAX_CONTROL_CELLS: Final = 800  # of the body that is solved; the found activations drive the finer one
+COARSENING_FRACTIONS: Final = (1.0, 0.85, 0.7, 0.55, 0.4)  # [-] of the wished growth of cells, tried in turn
+GOAL_TOLERANCE_M: Final = 0.02
+MAX_POINT_DISTANCE: Final = 3.0  # [cells] a point farther than this from the body does not belong to it
+
+
+@dataclass(frozen=True, slots=True)
+class ActivationSettings:
+    """How activations are weighed against the places that they shall reach."""
+
+    knots_per_s: float = 8.0  # [1/s] of the activations over time: muscles do not act faster
+    goal_weight: float = 1e4  # [1/m²] of a missed place against the square of an activation: a centimetre is one
+    effort: float = 1e-2  # [-] of the squared activations: little, so that goals come first
+    smooth: float = 0.0  # [-] of the squared change from step to step
+    tolerance: float = 1e-2  # [-] of the cost: goals are met to millimetres by then
+    max_iterations: int = 25  # per round of growing goal weights; three to five are usual
+
+    def make_problem(
+        self, system: SoftSystem, steps: int, goals: Sequence[StateGoal], knots: int
+    ) -> OptimalControlProblem:
+        """The problem of meeting goals with little activation, from rest."""
+        return OptimalControlProblem(
+            system,
+            system.state(),
+            steps,
+            goals,
+            effort=self.effort,
+            smooth=self.smooth,
+            goal_weight=self.goal_weight,
+            bounds=(0.0, 1.0),
+            knots=knots,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PositionGoal:
+    """Where a point of a body shall be, and when."""
+
+    time_s: float
+    point: str | ArrayLike  # name of a bone, whose end is meant, or (3,) [m] a place of the body at rest
+    place: ArrayLike  # (3,) [m]
+
+    def __post_init__(self) -> None:
+        if check_number("time_s of a goal", self.time_s) <= 0.0:
+            raise InputError(f"a goal is at {self.time_s} s", "Give a time above zero")
+        object.__setattr__(self, "place", frozen(self.place, 3, name="place of a goal"))
+        if not isinstance(self.point, str):
+            object.__setattr__(self, "point", frozen(self.point, 3, name="point of a goal"))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SceneControl:
+    """Activations of a scene's splines that meet goals; call it with a time [s] for those of that time."""
+
+    scene: SoftBodyScene
+    system: SoftSystem  # of the coarser body
+    result: ControlResult
+
+    def __call__(self, t: float) -> FloatArray:
+        """Activations ``(splines,)`` at a time [s]; the last ones stay."""
+        controls = self.result.controls
+        return np.clip(controls[min(int(t / self.system.dt), len(controls) - 1)], 0.0, 1.0)
+
+    @property
+    def seconds(self) -> float:
+        """Duration of the solved motion."""
+        return self.system.dt * len(self.result.controls)
+
+    @property
+    def errors_m(self) -> FloatArray:
+        """Distance from each goal ``(G,)`` [m] of the coarser body, in the order of time."""
+        return self.result.goal_errors
+
+    def film(self) -> Film:
+        """The scene itself under these activations."""
+        return self.scene.run(self.seconds + self.system.dt, activations=self)
+
+    def __repr__(self) -> str:
+        return f"SceneControl({self.scene.name}, {len(self.errors_m)} goals, {self.result!r})"
+
+
+SCENE_SETTINGS: Final = ActivationSettings(smooth=1e-1)  # splines of scenes would flicker without
+
+
+def solve_scene(
+    scene: SoftBodyScene,
+    goals: Sequence[PositionGoal | tuple[float, str | ArrayLike, ArrayLike]],
+    *,
+    method: Method = "gauss-newton",
+    max_cells: int = MAX_CONTROL_CELLS,
+    dt: float = DT_S,
+    max_iterations: int | None = None,
+    goal_tolerance_m: float = GOAL_TOLERANCE_M,
+    on_iteration: OnIteration | None = None,
+    settings: ActivationSettings = SCENE_SETTINGS,
+) -> SceneControl:
+    """Activations that bring points of a scene's body to places in time ([Engell2012]_ §25.4, its open end).
+
+    The problem is solved on a coarser body of the same shape; :meth:`SceneControl.film` plays the scene itself.
+
+    Args:
+        scene: its shape, material, splines, bones and ground; programmes do not matter.
+        goals: times [s], points and places [m].
+        method: of :func:`solve_control`.
+        max_cells: about so many cells are solved.
+        dt: step [s].
+        max_iterations: per round of growing goal weights; as the settings say by default.
+        goal_tolerance_m: when a goal counts as reached [m].
+        on_iteration: called with the iteration and the cost; returning ``False`` ends the search.
+        settings: how activations are weighed against goals.
+    """
+    given = [goal if isinstance(goal, PositionGoal) else PositionGoal(*goal) for goal in goals]
+    if not given:
+        raise InputError("there is no goal", "Give at least one")
+    stage = build_coarse_scene(scene, max_cells)
+    system = SoftSystem(stage.body, dt=dt, fades=stage.fades)
+    steps = max(int(np.rint(goal.time_s / dt)) for goal in given)
+    targets = [
+        StateGoal(
+            max(1, int(np.rint(goal.time_s / dt))), np.asarray(goal.place), components=_goal_components(goal, system)
+        )
+        for goal in given
+    ]
+    steps = max(steps, 1)
+    knots = min(steps, max(4, int(np.ceil(settings.knots_per_s * steps * dt))))
+    result = solve_control(
+        settings.make_problem(system, steps, targets, knots),
+        method=method,
+        max_iterations=max_iterations or settings.max_iterations,
+        tolerance=settings.tolerance,
+        goal_tolerance=goal_tolerance_m,
+        on_iteration=on_iteration,
+    )
+    return SceneControl(scene, system, result)
+
+
+def _goal_components(goal: PositionGoal, system: SoftSystem) -> IntArray:
+    if isinstance(goal.point, str):
+        return system.end_components(goal.point)
+    nodes = system.body.mesh.nodes
+    away = np.linalg.norm(nodes - np.asarray(goal.point), axis=1)
+    cell = float(np.max(np.ptp(nodes[system.body.cells[0]], axis=0)))
+    if away.min() > MAX_POINT_DISTANCE * cell:
+        raise InputError(f"the point {goal.point} is {away.min():.3g} m away from the body", "Name a place inside it")
+    return system.components(int(away.argmin()))
+
+
+def build_coarse_scene(scene: SoftBodyScene, max_cells: int) -> SceneModel:
+    """The scene with about so many cells, or as few as its splines and bones allow; set up anew."""
+    parts, body = scene.parts, scene.stage().body
+    wished = (len(body.cells) / max_cells) ** (1 / 3)
+    for share in COARSENING_FRACTIONS if wished > 1.0 else ():
+        spacing = parts.mesh.spacing_m * (1.0 + share * (wished - 1.0))
+        try:
+            found = build_scene(replace(parts, mesh=replace(parts.mesh, spacing_m=spacing)))
+        except InputError:
+            continue  # the shape falls apart, or a spline leaves it
+        # All that carries or holds nodes of the finer body must have some of the coarser one.
+        kinds = int(body.carriers.max()) + 3
+        coarse, fine = (np.bincount(b.carriers + 2, minlength=kinds) for b in (found.body, body))
+        if np.all((coarse > 0) | (fine == 0)):
+            return found
+    return build_scene(parts)

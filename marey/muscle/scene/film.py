@@ -191,7 +191,15 @@ def save_film_file(film: Film, path: Path, fps: float | None, width: int | None)
             _write_arrays(film, draft)
         return path
     if suffix in SEQUENCE_SUFFIXES:
-        return _write_sequence(film, path, select_frames(film, fps or FILM_FPS))
+        # One numbered file a frame in a folder named like the film.
+        folder, encode = path.with_suffix(""), _encode_ply if suffix == ".ply" else _encode_obj
+        if folder.exists() and any(folder.iterdir()):
+            raise InputError(f"the folder '{folder}' is not empty", "Choose another name, or empty it")
+        folder.mkdir(exist_ok=True)
+        for number, frame in enumerate(select_frames(film, fps or FILM_FPS).tolist()):
+            mesh = film.mesh(frame)
+            (folder / f"{number:04d}{suffix}").write_bytes(encode(mesh.vertices, mesh.faces, mesh.colours))
+        return folder
     if suffix == ".glb":
         write_atomically(path, encode_film_glb(film, select_frames(film, fps or FILM_FPS)))
         return path
@@ -220,19 +228,6 @@ def _write_arrays(film: Film, draft: Path) -> None:
             skin_offsets=film.skin.offsets,
             **arrays,
         )
-
-
-def _write_sequence(film: Film, path: Path, frames: NDArray[np.int64]) -> Path:
-    """One numbered file a frame in a folder named like the film; the folder must not exist, or be empty."""
-    folder, suffix = path.with_suffix(""), path.suffix.lower()
-    if folder.exists() and any(folder.iterdir()):
-        raise InputError(f"the folder '{folder}' is not empty", "Choose another name, or empty it")
-    folder.mkdir(exist_ok=True)
-    content = _encode_ply if suffix == ".ply" else _encode_obj
-    for number, frame in enumerate(frames.tolist()):
-        mesh = film.mesh(frame)
-        (folder / f"{number:04d}{suffix}").write_bytes(content(mesh.vertices, mesh.faces, mesh.colours))
-    return folder
 
 
 def _encode_ply(vertices: NDArray[np.float64], faces: NDArray[np.int64], colours: NDArray[np.float64]) -> bytes:
@@ -285,18 +280,24 @@ LETTER_FRACTION: Final = 0.0105  # [-] size of letters, as a share of the width
 
 
 def save_strip(film: Film, path: Path, width: int | None = None) -> Path:
-    """Draw a film as a strip of bodies in one picture."""
-    return save_image(draw_strip(film, width or STRIP_PX), path)
-
-
-def draw_strip(film: Film, width: int = STRIP_PX) -> Image:
-    """A strip ``(H, W, 3)``: bodies where they were if they travel far enough, else side by side."""
+    """Draw a film as one picture: bodies where they were if they travel far enough, else side by side."""
+    width = width or STRIP_PX
     frames = np.unique(np.linspace(0, film.num_frames - 1, film.view.count).round().astype(np.int64))
     meshes = [film.mesh(frame) for frame in frames.tolist()]
     direction = _view_direction(film)
     right = PinholeCamera(np.zeros(3), direction).axes()[0]
-    travels = film.view.layout == "travel" or (film.view.layout == "auto" and _is_apart(meshes, right))
-    meshes = _fade_meshes(meshes) if travels else _arrange_side_by_side(meshes, right)
+    # Bodies travel if they stand clear of one another across the picture, give or take a fifth of their width.
+    spans = np.array([[np.min(m.vertices @ right), np.max(m.vertices @ right)] for m in meshes])
+    spans = spans[np.argsort(spans[:, 0])]
+    apart = bool(np.all(spans[1:, 0] > spans[:-1, 1] - 0.2 * np.diff(spans, axis=1)[:-1, 0]))
+    if film.view.layout == "travel" or (film.view.layout == "auto" and apart):
+        fades = np.linspace(OLDEST_FADE, 0.0, len(meshes)) if len(meshes) > 1 else [0.0]
+        meshes = [
+            TriangleMesh(m.vertices, m.faces, m.colours + f * (PAPER - m.colours))
+            for m, f in zip(meshes, fades, strict=True)
+        ]
+    else:
+        meshes = _arrange_side_by_side(meshes, right)
     points = np.concatenate([mesh.vertices for mesh in meshes])
     points = np.concatenate([points, _project_to_floor(points, film)])
     letter = max(9, round(LETTER_FRACTION * width))
@@ -305,15 +306,29 @@ def draw_strip(film: Film, width: int = STRIP_PX) -> Image:
     camera, height = fit_height(points, 0.0, direction, width, wide_rad=WIDE_RAD, limits=limits, margins=margins)
     scene = RenderScene(camera, ground=_make_ground(film, points), light=make_light(direction))
     image = render_mesh(scene, TriangleMesh.join(meshes), (width, height))
-    return write_labels(image, _make_labels(film, frames, meshes, camera, (width, height), letter))
+    # Times under the bodies, and a line about the film.
+    middles = np.array([m.vertices.mean(axis=0) for m in meshes])
+    places = camera.project(middles, (width, height))[:, 0]
+    told = [name for name in CAPTIONS if name in film.metrics and name in film.shown]
+    captions = [CAPTIONS[name][0].format(film.metrics[name] * CAPTIONS[name][1]) for name in told[:3]]
+    about = "   ".join([film.name, *captions])
+    labels = [Label(about, letter, height - 1.0 * letter, letter, centred=False)]
+    for t, x in zip(film.times[frames], places, strict=True):
+        labels.append(Label(f"{t:.2f} s", x, height - 2.6 * letter, letter))
+    return save_image(write_labels(image, labels), path)
 
 
 def save_video(film: Film, path: Path, fps: float, width: int | None = None) -> Path:
     """Draw a film in real time; the camera goes along with a body that travels."""
+    from scipy.ndimage import uniform_filter1d
+
     frames = select_frames(film, fps)
     size = (width or MOVING_PX, 2 * round(0.375 * (width or MOVING_PX)))
     direction = _view_direction(film)
-    way = _camera_path(film, frames)
+    # The camera goes level with the middle of the body (n, 3) [m], without its sway.
+    middles = film.positions.mean(axis=1) * [1.0, 0.0, 1.0]
+    smooth = uniform_filter1d(middles, max(1, round(film.rate_hz)), axis=0, mode="nearest")
+    way = (smooth - smooth[0])[frames]
     shown = frames[:: max(1, len(frames) // 40)]
     gathered = np.concatenate([film.mesh(f).vertices - way[list(frames).index(f)] for f in shown.tolist()])
     gathered = np.concatenate([gathered, _project_to_floor(gathered, film)])
@@ -334,21 +349,6 @@ def save_video(film: Film, path: Path, fps: float, width: int | None = None) -> 
 def _view_direction(film: Film) -> FloatArray:
     turn, elevation = np.deg2rad(film.view.turn_deg), np.deg2rad(film.view.elevation_deg)
     return view_direction(np.deg2rad(film.view.heading_deg), turn_rad=turn, elevation_rad=elevation)
-
-
-def _is_apart(meshes: list[TriangleMesh], right: FloatArray) -> bool:
-    """Whether bodies stand clear of one another across the picture, give or take a fifth of their width."""
-    spans = np.array([[np.min(m.vertices @ right), np.max(m.vertices @ right)] for m in meshes])
-    spans = spans[np.argsort(spans[:, 0])]
-    return bool(np.all(spans[1:, 0] > spans[:-1, 1] - 0.2 * np.diff(spans, axis=1)[:-1, 0]))
-
-
-def _fade_meshes(meshes: list[TriangleMesh]) -> list[TriangleMesh]:
-    fades = np.linspace(OLDEST_FADE, 0.0, len(meshes)) if len(meshes) > 1 else [0.0]
-    return [
-        TriangleMesh(m.vertices, m.faces, m.colours + f * (PAPER - m.colours))
-        for m, f in zip(meshes, fades, strict=True)
-    ]
 
 
 def _arrange_side_by_side(meshes: list[TriangleMesh], right: FloatArray) -> list[TriangleMesh]:
@@ -382,38 +382,3 @@ def _make_ground(film: Film, points: FloatArray) -> GroundPattern | None:
     return GroundPattern(
         film.ground_m, focus=ends, fade_m=(0.5 * size, 2.4 * size), square_m=tile, line_width_m=0.03 * tile
     )
-
-
-def _camera_path(film: Film, frames: NDArray[np.int64]) -> FloatArray:
-    """Level way of the middle of the body ``(n, 3)`` [m], without its sway."""
-    from scipy.ndimage import uniform_filter1d  # pyright: ignore[reportUnknownVariableType] (scipy has no types)
-
-    middles = film.positions.mean(axis=1) * [1.0, 0.0, 1.0]
-    smooth = np.asarray(
-        uniform_filter1d(middles, max(1, round(film.rate_hz)), axis=0, mode="nearest"), dtype=np.float64
-    )
-    return (smooth - smooth[0])[frames]
-
-
-def _make_labels(
-    film: Film,
-    frames: NDArray[np.int64],
-    meshes: list[TriangleMesh],
-    camera: PinholeCamera,
-    size: tuple[int, int],
-    letter: int,
-) -> list[Label]:
-    """Times under the bodies, and a line about the film."""
-    middles = np.array([m.vertices.mean(axis=0) for m in meshes])
-    places = camera.project(middles, size)[:, 0]
-    times = film.times[frames]
-    labels = [
-        Label("   ".join([film.name, *_make_captions(film)]), letter, size[1] - 1.0 * letter, letter, centred=False)
-    ]
-    return labels + [Label(f"{t:.2f} s", x, size[1] - 2.6 * letter, letter) for t, x in zip(times, places, strict=True)]
-
-
-def _make_captions(film: Film) -> list[str]:
-    """The figures that tell most, as a person writes them."""
-    told = [name for name in CAPTIONS if name in film.metrics and name in film.shown]
-    return [CAPTIONS[name][0].format(film.metrics[name] * CAPTIONS[name][1]) for name in told[:3]]

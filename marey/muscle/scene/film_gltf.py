@@ -50,7 +50,14 @@ def encode_film_glb(film: Film, frames: NDArray[np.int64]) -> bytes:
         "asset": {"version": "2.0", "generator": "marey"},
         "scene": 0,
         "scenes": [{"nodes": [0]}],
-        "nodes": [{"name": film.name, "mesh": 0, **_first_transform(shapes)}],
+        "nodes": [
+            {  # where the node stands before anything plays
+                "name": film.name,
+                "mesh": 0,
+                "translation": shapes.places[0].tolist(),
+                "rotation": np.roll(shapes.turns[0], -1).tolist(),
+            }
+        ],
         "materials": [{"name": "flesh", "pbrMetallicRoughness": {"metallicFactor": 0.0, "roughnessFactor": 0.6}}],
         "meshes": [_mesh_table(pack, film.name, shapes, meshes[0].faces)],
         "animations": [_animation_table(pack, film.name, shapes, film.times[frames] - film.times[frames[0]])],
@@ -59,20 +66,32 @@ def encode_film_glb(film: Film, frames: NDArray[np.int64]) -> bytes:
     return to_glb(root, pack.data())
 
 
-def _first_transform(shapes: MorphTargets) -> dict[str, list[float]]:
-    """Where the node stands before anything plays."""
-    return {"translation": shapes.places[0].tolist(), "rotation": np.roll(shapes.turns[0], -1).tolist()}
-
-
 def fit_morph_targets(points: FloatArray, colours: FloatArray) -> MorphTargets:
     """Split points ``(F, N, 3)`` and colours ``(F, N, 3)`` of a film into a motion of the whole and few targets."""
-    places, turns, local = _remove_rigid_motion(points)
+    # The motion of the whole is the best rigid fit to the first frame; shapes (F, N, 3) are what is left.
+    places = points.mean(axis=1)
+    centred = points - places[:, None]
+    u, _, vt = np.linalg.svd(np.einsum("fna,nb->fab", centred, centred[0]))
+    flip = np.ones((len(points), 3))
+    flip[:, 2] = np.linalg.det(u @ vt)
+    turns = SO3.from_matrix(np.einsum("fab,fb,fbc->fac", u, flip, vt)).wxyz
+    signs = np.cumprod(np.where(np.sum(turns[1:] * turns[:-1], axis=1) < 0.0, -1.0, 1.0))
+    turns = turns * np.concatenate([[1.0], signs])[:, None]
+    local = np.einsum("fba,fnb->fna", SO3(turns).matrix(), centred)
     mean, colour_mean = local.mean(axis=0), colours.mean(axis=0)
     size = float(np.linalg.norm(np.ptp(points[0], axis=0)))
     count = len(points)
     moved, painted = (local - mean).reshape(count, -1), (colours - colour_mean).reshape(count, -1)
     together = np.concatenate([moved, COLOUR_WEIGHT * size * painted], axis=1)
-    weights = _leading_weights(together, size)
+    # Orthonormal weights (F, K) whose span holds all rows within the tolerance.
+    values, vectors = np.linalg.eigh(together @ together.T)
+    vectors = vectors[:, ::-1][:, values[::-1] > 1e-18 * max(float(values[-1]), 1e-300)]
+    weights = vectors[:, :MAX_TARGETS]
+    for number in range(1, weights.shape[1]):
+        kept = vectors[:, :number]
+        if np.abs(together - kept @ (kept.T @ together)).max() <= TOLERANCE * size:
+            weights = kept
+            break
     return MorphTargets(
         places,
         turns,
@@ -85,44 +104,21 @@ def fit_morph_targets(points: FloatArray, colours: FloatArray) -> MorphTargets:
     )
 
 
-def _remove_rigid_motion(points: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Places ``(F, 3)``, turns ``(F, 4)`` and shapes ``(F, N, 3)`` without them: best rigid fits to the first frame."""
-    places = points.mean(axis=1)
-    centred = points - places[:, None]
-    u, _, vt = np.linalg.svd(np.einsum("fna,nb->fab", centred, centred[0]))
-    flip = np.ones((len(points), 3))
-    flip[:, 2] = np.linalg.det(u @ vt)
-    turns = SO3.from_matrix(np.einsum("fab,fb,fbc->fac", u, flip, vt)).wxyz
-    signs = np.cumprod(np.where(np.sum(turns[1:] * turns[:-1], axis=1) < 0.0, -1.0, 1.0))
-    turns = turns * np.concatenate([[1.0], signs])[:, None]
-    return places, turns, np.einsum("fba,fnb->fna", SO3(turns).matrix(), centred)
-
-
-def _leading_weights(rows: FloatArray, size: float) -> FloatArray:
-    """Orthonormal weights ``(F, K)`` whose span holds all rows ``(F, M)`` within the tolerance."""
-    values, vectors = np.linalg.eigh(rows @ rows.T)
-    vectors = vectors[:, ::-1][:, values[::-1] > 1e-18 * max(float(values[-1]), 1e-300)]
-    for count in range(1, min(vectors.shape[1], MAX_TARGETS) + 1):
-        kept = vectors[:, :count]
-        if count == MAX_TARGETS or np.abs(rows - kept @ (kept.T @ rows)).max() <= TOLERANCE * size:
-            return kept
-    return vectors[:, :MAX_TARGETS]
-
-
 def _mesh_table(pack: GltfPack, name: str, shapes: MorphTargets, faces: NDArray[np.int64]) -> dict[str, Any]:
     attributes = {
         "POSITION": pack.add(_to_float32(shapes.mean), target=VERTICES, bounds=True),
         "NORMAL": pack.add(_to_float32(_normals(shapes.mean, faces)), target=VERTICES),
         "COLOR_0": pack.add(_to_float32(np.clip(shapes.colour_mean, 0.0, 1.0)), target=VERTICES),
     }
-    targets = [
-        {
-            "POSITION": pack.add(_to_float32(shape), target=VERTICES, bounds=True),
-            "NORMAL": pack.add(_to_float32(_normal_change(shapes, faces, k)), target=VERTICES),
-            "COLOR_0": pack.add(_to_float32(shapes.colour_targets[k]), target=VERTICES),
-        }
-        for k, shape in enumerate(shapes.targets)
-    ]
+    targets: list[dict[str, int]] = []
+    for k, shape in enumerate(shapes.targets):
+        place = pack.add(_to_float32(shape), target=VERTICES, bounds=True)
+        # Change of the normals with one weight, by a difference over its usual size.
+        step = max(float(np.abs(shapes.weights[:, k]).max()), 1e-12)
+        ahead, back = (_normals(shapes.mean + s * step * shape, faces) for s in (0.5, -0.5))
+        normal = pack.add(_to_float32((ahead - back) / step), target=VERTICES)
+        colour = pack.add(_to_float32(shapes.colour_targets[k]), target=VERTICES)
+        targets.append({"POSITION": place, "NORMAL": normal, "COLOR_0": colour})
     corners = pack.add(np.ascontiguousarray(faces, dtype=np.uint32).reshape(-1), target=INDICES)
     primitive = {"attributes": attributes, "indices": corners, "material": 0, "targets": targets}
     return {"name": name, "primitives": [primitive], "weights": [float(w) for w in shapes.weights[0]]}
@@ -131,13 +127,6 @@ def _mesh_table(pack: GltfPack, name: str, shapes: MorphTargets, faces: NDArray[
 def _normals(points: FloatArray, faces: NDArray[np.int64]) -> FloatArray:
     normals = TriangleMesh(points, faces, np.zeros(points.shape)).normals()
     return np.where(np.linalg.norm(normals, axis=1, keepdims=True) > 0.5, normals, [0.0, 1.0, 0.0])
-
-
-def _normal_change(shapes: MorphTargets, faces: NDArray[np.int64], k: int) -> FloatArray:
-    """Change of the normals with one weight, by a difference over its usual size."""
-    step = max(float(np.abs(shapes.weights[:, k]).max()), 1e-12)
-    ahead, back = (_normals(shapes.mean + s * step * shapes.targets[k], faces) for s in (0.5, -0.5))
-    return (ahead - back) / step
 
 
 def _animation_table(pack: GltfPack, name: str, shapes: MorphTargets, times: FloatArray) -> dict[str, Any]:

@@ -15,12 +15,10 @@ from marey.muscle.scene.film import Film
 from marey.muscle.scene.tables import CheckPart, SceneParts
 
 if TYPE_CHECKING:
-    from marey.muscle.scene.build import SceneModel
+    from marey.muscle.scene.run import SceneModel
 
 
 NUM_SAMPLES: Final = 40  # frames at which cells are looked at
-NEAR_FRACTION: Final = 0.2  # [-] of a spline: cells so near to it belong to its body
-MIDDLE_FRACTION: Final = 0.35  # [-] of a spline, to each side of its middle
 NUM_SECTIONS: Final = 20  # sections across the middle of a spline
 MIN_SLICE: Final = 8  # points that make a section
 
@@ -29,21 +27,59 @@ def measure_film(film: Film, stage: SceneModel, parts: SceneParts) -> dict[str, 
     """All figures that make sense for a scene."""
     figures = {"seconds": float(film.times[-1])}
     if parts.ground is not None:
-        figures |= _measure_advance(film, stage, parts.ground.height_m)
+        # Way of the centre of mass over the ground, against the length of the body at rest.
+        weights = stage.body.masses / stage.body.masses.sum()
+        path = np.einsum("v,fva->fa", weights, film.positions)
+        body_length = float(np.ptp(film.positions[0][:, [0, 2]], axis=0).max())
+        advance = float(np.linalg.norm((path[-1] - path[0])[[0, 2]]))
+        figures |= {
+            "advance_m": advance,
+            "body_length_m": body_length,
+            "advance_lengths": advance / body_length,
+            "speed_m_s": advance / max(float(film.times[-1]), 1e-9),
+            "sunk_max_m": max(0.0, float(parts.ground.height_m - film.positions[:, :, 1].min())),
+        }
     if film.bones.angles.shape[1]:
-        figures |= _measure_flexion(film)
+        # Greatest turn of the last joint from where it began, and where it ended [deg].
+        turns = np.rad2deg(film.bones.angles[:, -1] - film.bones.angles[0, -1])
+        peak = float(turns[np.argmax(np.abs(turns))])
+        figures |= {"flexion_deg": abs(peak), "return_deg": abs(float(turns[-1]))}
     if isinstance(stage.mesh, TetMesh):
         figures |= _measure_cells(film, stage, stage.mesh)
     if "girth_spline" in parts.measure:
         figures |= _measure_girth(film, stage, int(parts.measure["girth_spline"]))
     if parts.ground is None and not parts.pins and not parts.bones:
-        figures |= _measure_drift(film, stage)
-    lengths = _spline_lengths(film, stage)
+        # Drift of the centre of mass over the body's length, and angular momentum over the largest sum of m |r| |v|.
+        m = stage.body.masses
+        centres = np.einsum("v,fva->fa", m / m.sum(), film.positions)
+        length = float(np.ptp(film.positions[0], axis=0).max())
+        velocities = np.diff(film.positions, axis=0) * film.rate_hz
+        arms = film.positions[1:] - centres[1:, None]
+        turning = np.linalg.norm(np.einsum("v,fva->fa", m, np.cross(arms, velocities)), axis=1).max(initial=0.0)
+        size = np.einsum("v,fv->f", m, np.linalg.norm(arms, axis=2)).max() * np.linalg.norm(velocities, axis=2).max()
+        drift = float(np.linalg.norm(centres - centres[0], axis=1).max())
+        figures |= {"drift_lengths": drift / length, "spin": float(turning / max(float(size), 1e-300))}
+    # Length of each spline along it, at some frames (n, splines) [m].
+    pairs, owners = stage.muscles.arrays.segments, np.asarray(stage.muscles.owners)
+    rows: list[FloatArray] = []
+    for frame in _sample_frames(film.num_frames):
+        p = stage.muscles.points(film.positions[frame])[pairs]
+        rows.append(np.asarray(np.bincount(owners, np.linalg.norm(p[:, 1] - p[:, 0], axis=1)), dtype=np.float64))
+    lengths = np.array(rows)
     figures["shortening_max"] = float(np.max(1.0 - lengths / lengths[0]))
     if parts.measure.get("compare_splines"):
-        figures |= _measure_smoothness(film, stage, lengths)
+        # How alike splines shorten in the end, and whether each next one strains its body more evenly.
+        short = 1.0 - lengths[-1] / lengths[0]
+        rough = [_strain_variance(film, stage, spline) for spline in range(stage.muscles.num_splines)]
+        figures |= {f"shortening_{i}": float(s) for i, s in enumerate(short)}
+        figures |= {f"roughness_{i}": r for i, r in enumerate(rough)}
+        figures["shortening_spread"] = float(np.ptp(short) / max(float(np.abs(short).max()), 1e-12))
+        figures["smoother_when_wider"] = float(all(a > b for a, b in pairwise(rough)))
     if "branch_x_m" in parts.measure:
-        figures["other_branch_share"] = _measure_other_branch(film, parts.measure["branch_x_m"])
+        # What the resting branch does: its greatest way over that of all nodes.
+        ways = np.linalg.norm(film.positions - film.positions[0], axis=2).max(axis=0)
+        resting = film.positions[0][:, 0] < -parts.measure["branch_x_m"]
+        figures["other_branch_share"] = float(ways[resting].max() / max(float(ways.max()), 1e-12))
     return figures
 
 
@@ -59,30 +95,6 @@ def find_failed_checks(metrics: Mapping[str, float], checks: tuple[CheckPart, ..
         if check.at_most is not None and value > check.at_most:
             failed.append(f"{check.metric} is {value:.4g}, more than {check.at_most:g}")
     return tuple(failed)
-
-
-def _measure_advance(film: Film, stage: SceneModel, floor_m: float) -> dict[str, float]:
-    """Way of the centre of mass over the ground, against the length of the body at rest."""
-    weights = stage.body.masses / stage.body.masses.sum()
-    centres = np.einsum("v,fva->fa", weights, film.positions)
-    way = (centres[-1] - centres[0])[[0, 2]]
-    length = float(np.ptp(film.positions[0][:, [0, 2]], axis=0).max())
-    advance = float(np.linalg.norm(way))
-    depth = max(0.0, float(floor_m - film.positions[:, :, 1].min()))
-    return {
-        "advance_m": advance,
-        "body_length_m": length,
-        "advance_lengths": advance / length,
-        "speed_m_s": advance / max(float(film.times[-1]), 1e-9),
-        "sunk_max_m": depth,
-    }
-
-
-def _measure_flexion(film: Film) -> dict[str, float]:
-    """Greatest turn of the last joint from where it began, and where it ended [deg]."""
-    turns = np.rad2deg(film.bones.angles[:, -1] - film.bones.angles[0, -1])
-    peak = float(turns[np.argmax(np.abs(turns))])
-    return {"flexion_deg": abs(peak), "return_deg": abs(float(turns[-1]))}
 
 
 def _measure_cells(film: Film, stage: SceneModel, mesh: TetMesh) -> dict[str, float]:
@@ -111,41 +123,6 @@ def _sample_frames(count: int) -> list[int]:
     return np.unique(np.linspace(0, count - 1, NUM_SAMPLES).round().astype(np.int64)).tolist()
 
 
-def _spline_lengths(film: Film, stage: SceneModel) -> FloatArray:
-    """Length of each spline along it, at some frames ``(n, splines)`` [m]."""
-    pairs, owners = stage.muscles.arrays.segments, np.asarray(stage.muscles.owners)
-    rows: list[FloatArray] = []
-    for frame in _sample_frames(film.num_frames):
-        p = stage.muscles.points(film.positions[frame])[pairs]
-        rows.append(np.asarray(np.bincount(owners, np.linalg.norm(p[:, 1] - p[:, 0], axis=1)), dtype=np.float64))
-    return np.array(rows)
-
-
-def _measure_drift(film: Film, stage: SceneModel) -> dict[str, float]:
-    r"""Drift of the centre of mass over the body's length, and angular momentum over :math:`\sum m|r||v|_{max}`."""
-    m = stage.body.masses
-    centres = np.einsum("v,fva->fa", m / m.sum(), film.positions)
-    length = float(np.ptp(film.positions[0], axis=0).max())
-    velocities = np.diff(film.positions, axis=0) * film.rate_hz
-    arms = film.positions[1:] - centres[1:, None]
-    turning = np.linalg.norm(np.einsum("v,fva->fa", m, np.cross(arms, velocities)), axis=1).max(initial=0.0)
-    size = np.einsum("v,fv->f", m, np.linalg.norm(arms, axis=2)).max() * np.linalg.norm(velocities, axis=2).max()
-    drift = float(np.linalg.norm(centres - centres[0], axis=1).max())
-    return {"drift_lengths": drift / length, "spin": float(turning / max(float(size), 1e-300))}
-
-
-def _measure_smoothness(film: Film, stage: SceneModel, lengths: FloatArray) -> dict[str, float]:
-    """How alike splines shorten in the end, and whether each next one strains its body more evenly."""
-    short = 1.0 - lengths[-1] / lengths[0]
-    rough = [_strain_variance(film, stage, spline) for spline in range(stage.muscles.num_splines)]
-    figures = {f"shortening_{i}": float(s) for i, s in enumerate(short)} | {
-        f"roughness_{i}": r for i, r in enumerate(rough)
-    }
-    figures["shortening_spread"] = float(np.ptp(short) / max(float(np.abs(short).max()), 1e-12))
-    figures["smoother_when_wider"] = float(all(a > b for a, b in pairwise(rough)))
-    return figures
-
-
 def _strain_variance(film: Film, stage: SceneModel, spline: int) -> float:
     """Variance of the strain of the body along the straight line between the ends of a spline."""
     points = stage.muscles.points()[stage.muscles.arrays.segments[np.asarray(stage.muscles.owners) == spline]]
@@ -157,15 +134,9 @@ def _strain_variance(film: Film, stage: SceneModel, spline: int) -> float:
     return float(np.var(after / before - 1.0))
 
 
-def _measure_other_branch(film: Film, x_m: float) -> float:
-    """Greatest way of nodes beyond ``-x_m`` over that of all nodes: what the resting branch does."""
-    ways = np.linalg.norm(film.positions - film.positions[0], axis=2).max(axis=0)
-    return float(ways[film.positions[0][:, 0] < -x_m].max() / max(float(ways.max()), 1e-12))
-
-
 def _measure_girth(film: Film, stage: SceneModel, spline: int) -> dict[str, float]:
     """Greatest girth of the skin around a spline at rest, and how much it grows: the bulge."""
-    from scipy.spatial import ConvexHull  # pyright: ignore[reportMissingTypeStubs]
+    from scipy.spatial import ConvexHull
 
     mine = np.flatnonzero(np.asarray(stage.muscles.owners) == spline)
     pairs = stage.muscles.arrays.segments[mine]
@@ -177,8 +148,9 @@ def _measure_girth(film: Film, stage: SceneModel, spline: int) -> dict[str, floa
     def largest(frame: int) -> float:
         points, skin = stage.muscles.points(film.positions[frame]), film.surface(frame)
         along = points[pairs[1:-1, 1]] - points[pairs[1:-1, 0]]
+        # Sections of the skin, in the plane of the two unit vectors across each axis.
         flat = [
-            skin[here] @ _perpendicular_axes(axis)
+            skin[here] @ np.linalg.svd(axis[None])[2][1:].T
             for here, axis in zip(slices, along, strict=True)
             if len(here) > MIN_SLICE
         ]
@@ -186,8 +158,3 @@ def _measure_girth(film: Film, stage: SceneModel, spline: int) -> dict[str, floa
 
     girths = np.array([largest(frame) for frame in _sample_frames(film.num_frames)])
     return {"girth_m": float(girths[0]), "girth_growth": float(girths.max() / girths[0] - 1.0)}
-
-
-def _perpendicular_axes(axis: FloatArray) -> FloatArray:
-    """Two unit vectors ``(3, 2)`` across an axis."""
-    return np.linalg.svd(axis[None])[2][1:].T

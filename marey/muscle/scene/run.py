@@ -1,4 +1,8 @@
-"""Scenes: bodies, muscles and what drives them, by name or from a file; running one gives a film."""
+"""Scenes: bodies, muscles and what drives them, by name or from a file; running one gives a film.
+
+The tables of a scene become a body that moves and a surface that is seen. Rigid bones are capsules joined by hinges,
+which carry the nodes inside them.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,204 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from marey.base import FloatArray, InputError, UnknownNameError, frozen
-from marey.muscle.scene.build import SceneModel, build_scene
-from marey.muscle.scene.film import BoneTrack, Film
+from marey.base import FloatArray, InputError, UnknownNameError, frozen, read_toml_text
+from marey.muscle.body.bones import Bone, Bones
+from marey.muscle.body.contact import ContactPlane
+from marey.muscle.body.soft_body import SoftBody
+from marey.muscle.elastic.lattice import Lattice
+from marey.muscle.mesh.shapes import Shape, Solid, tetrahedralise_shape, voxelise
+from marey.muscle.mesh.tet_mesh import TetMesh
+from marey.muscle.muscles.forces import Muscles
+from marey.muscle.muscles.programmes import ActivationPlan
+from marey.muscle.scene.film import BoneTrack, Film, Paint, make_paint
 from marey.muscle.scene.metrics import find_failed_checks, measure_film
-from marey.muscle.scene.tables import SceneParts, parse_scene, read_scene_file
+from marey.muscle.scene.surface import EmbeddedSurface, embed_surface, surface_of_mesh, surface_of_plate
+from marey.muscle.scene.tables import BonePart, SceneParts, parse_scene
+
+if TYPE_CHECKING:
+    from marey.muscle.body.bones import AttachedBones
+
+JOINT_DAMPING: Final = 0.05  # [N m s/rad] of a hinge: cartilage, ligaments, skin
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SceneBones:
+    """Bones of a body, and their capsules to draw."""
+
+    bones: Bones
+    names: tuple[str, ...]
+    hinges: tuple[str, ...]
+    radii: FloatArray  # (B, 2) [m]
+
+    def ends(self, body: SoftBody) -> FloatArray:
+        """Both ends of each bone ``(B, 2, 3)`` [m] where it stands."""
+        bound = cast("AttachedBones", body.bones)
+        return np.stack([bound.origins, bound.ends], axis=1)
+
+    def angles(self, body: SoftBody) -> FloatArray:
+        """Angles of the hinges ``(D,)`` [rad]."""
+        angles = cast("AttachedBones", body.bones).angles
+        return np.array([angles[name] for name in self.hinges], dtype=np.float64)
+
+
+def make_scene_bones(parts: tuple[BonePart, ...], nodes: FloatArray) -> SceneBones:
+    """The bones of a scene; each carries the nodes in its grip, the first that asks gets a node."""
+    free = np.ones(len(nodes), dtype=np.bool_)
+    bones: list[Bone] = []
+    for part in parts:
+        # Nodes in the grip of a bone: in its box, or near to its capsule.
+        if len(part.grip) == 2:
+            grasped = np.all((nodes >= part.grip[0]) & (nodes <= part.grip[1]), axis=1)
+        elif part.grip:
+            raise InputError(f"the grip of bone '{part.name}' has {len(part.grip)} points", "Give two corners of a box")
+        else:
+            radii = (part.radii[0] + part.grip_m, part.radii[-1] + part.grip_m)
+            grasped = Solid("rod", points=(part.start, part.end), radii=radii).distance(nodes) <= 0.0
+        held = np.flatnonzero(grasped & free)
+        free[held] = False
+        bones.append(
+            Bone(
+                part.name,
+                part.start,
+                part.parent or None,
+                "fixed" if part.axis is None else "hinge",
+                part.axis or (0.0, 0.0, 1.0),
+                limits=None if part.axis is None else (np.deg2rad(part.limits_deg[0]), np.deg2rad(part.limits_deg[1])),
+                mass_kg=part.mass_kg,
+                nodes=held,
+                end=part.end,
+            )
+        )
+    radii = np.array([np.broadcast_to(part.radii, 2) for part in parts])
+    hinges = tuple(part.name for part in parts if part.axis is not None)
+    return SceneBones(Bones(bones, joint_damping=JOINT_DAMPING), tuple(part.name for part in parts), hinges, radii)
+
+
+BONE_FACTOR: Final = 100.0  # [-] stiffer cells than this count as bone; tendons are softer
+FrameActivations = Mapping[str, float] | FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SceneModel:
+    """A scene set up: its body at rest, its muscles and their plan, and the skin to draw."""
+
+    body: SoftBody
+    mesh: TetMesh | Lattice
+    muscles: Muscles
+    plan: ActivationPlan
+    skin: EmbeddedSurface
+    paint: Paint
+    stiff: NDArray[np.bool_]  # (T,) cells of bones inside the body
+    fades: FloatArray  # (S,) 0 to 1: how much of its activity each segment takes
+    bones: SceneBones | None = None
+
+    def alphas(self, activations: FrameActivations | None) -> FloatArray:
+        """Contraction of each segment ``(S,)``: of activations of splines by name or number, or alphas of segments."""
+        return self.apply_fades(self.muscles.alphas(activations))
+
+    def apply_fades(self, alphas: FloatArray) -> FloatArray:
+        """Alphas ``(..., S)`` with less activity towards the ends of splines that fade."""
+        return 1.0 + self.fades * (alphas - 1.0)
+
+
+def build_scene(parts: SceneParts) -> SceneModel:
+    """Set up a scene."""
+    shape = Shape(parts.solids)
+    spacing_m = parts.mesh.spacing_m
+    if parts.mesh.kind == "tets":
+        mesh = TetMesh(*tetrahedralise_shape(shape, spacing_m))
+    else:
+        mask, origin = voxelise(shape, spacing_m, flat=parts.mesh.kind == "squares")
+        mesh = Lattice.from_mask(mask, spacing_m, origin=origin)
+    # Factor on the stiffness of each cell (T,): cells whose middle or two corners lie in a bone are bone.
+    corners = mesh.nodes[mesh.cells]
+    scale = np.ones(len(mesh.cells))
+    for part in sorted(parts.stiff, key=lambda part: part.factor):  # bones win over the soft pads between them
+        solid = part.solid()
+        inside = solid.distance(corners.reshape(-1, 3)).reshape(corners.shape[:2]) <= 0.0
+        meets = (inside.sum(axis=1) >= 2) | (solid.distance(corners.mean(axis=1)) <= 0.0)
+        scale = np.where(meets, part.factor, scale)
+    muscles = Muscles(
+        mesh,
+        [part.spline() for part in parts.splines],
+        density_kg_m3=parts.material.density_kg_m3,
+        young_pa=parts.material.young_pa,
+        transfer=parts.transfer,
+    )
+    bones = make_scene_bones(parts.bones, mesh.nodes) if parts.bones else None
+    # Nodes in the boxes of pins stay where they are.
+    pinned = np.zeros(len(mesh.nodes), dtype=np.bool_)
+    for number, pin in enumerate(parts.pins):
+        here = np.all((mesh.nodes >= pin.low) & (mesh.nodes <= pin.high), axis=1)
+        if not here.any():
+            span = f"The body lies from {mesh.nodes.min(0)} to {mesh.nodes.max(0)}"
+            raise InputError(f"pin {number} holds no node", span)
+        pinned |= here
+    material = parts.material
+    body = SoftBody.from_mesh(
+        mesh,
+        material=material.model,
+        young_pa=material.young_pa,
+        poisson=material.poisson,
+        density_kg_m3=material.density_kg_m3,
+        stiffness_scale=scale if parts.stiff else None,
+        damping=material.damping,
+        pinned=np.flatnonzero(pinned),
+        gravity=(0.0, -material.gravity_m_s2, 0.0),
+        ground=_make_ground(parts),
+        muscles=muscles,
+        integrator=material.integrator,
+        bones=None if bones is None else bones.bones,
+    )
+    plan = ActivationPlan(muscles, {p.spline: p.programme for p in parts.programmes}, rate_per_s=parts.rate_limit)
+    skin = _make_surface(parts, shape, mesh)
+    # A spline paints the skin that is nearest to it, and as far again.
+    middles = muscles.points()[muscles.arrays.segments].mean(axis=1)
+    rest = skin.at(mesh.nodes)
+    reaches: list[float] = []
+    for spline in range(muscles.num_splines):
+        gaps = np.linalg.norm(middles[muscles.owners == spline][:, None] - rest[None], axis=-1)
+        reaches.append(3.0 * float(np.median(gaps.min(axis=1))) + float(muscles.arrays.rest.mean()))
+    paint, is_bone = make_paint(rest, middles, np.asarray(muscles.owners), np.array(reaches)), scale >= BONE_FACTOR
+    # Parabolas up from the ends of splines that fade, level where they meet 1.
+    fades, along = np.ones(muscles.num_segments), muscles.positions_along
+    for number, part in enumerate(parts.splines):
+        mine = np.asarray(muscles.owners) == number
+        if part.fade > 0.0:
+            length = float(muscles.arrays.rest[mine].sum())
+            t = np.clip(np.minimum(along[mine], length - along[mine]) / (part.fade * length), 0.0, 1.0)
+            fades[mine] = t * (2.0 - t)
+    return SceneModel(body, mesh, muscles, plan, skin, paint, is_bone, fades, bones)
+
+
+def _make_ground(parts: SceneParts) -> ContactPlane | None:
+    if parts.ground is None:
+        return None
+    part = parts.ground
+    friction = part.friction[0] if len(part.friction) == 1 else (part.friction[0], part.friction[1], part.friction[2])
+    return ContactPlane(
+        np.array([0.0, part.height_m, 0.0]),
+        stiffness=part.stiffness,
+        friction=friction,
+        axis=part.axis if len(part.friction) == 3 else None,
+        smoothing_m_s=part.smoothing_m_s,
+    )
+
+
+def _make_surface(parts: SceneParts, shape: Shape, mesh: TetMesh | Lattice) -> EmbeddedSurface:
+    if isinstance(mesh, Lattice) and mesh.is_flat:
+        return surface_of_plate(mesh.cells, mesh.nodes, parts.mesh.thick_m)
+    if parts.mesh.skin_m is None:
+        return surface_of_mesh(mesh.surface)
+    fine = TetMesh(*tetrahedralise_shape(shape, parts.mesh.skin_m))
+    own = surface_of_mesh(fine.surface)
+    return embed_surface(own.at(fine.nodes), own.faces, mesh.nodes, mesh.cells)
+
 
 SceneActivations = Mapping[str, float] | Callable[[float], FloatArray] | FloatArray
 OnFrame = Callable[[int, int], None]
@@ -41,7 +234,7 @@ def load_scene(name: str | Path) -> SoftBodyScene:
             text, parse_scene((_scene_folder() / f"{text}.toml").read_text(encoding="utf-8"), file=f"{text}.toml")
         )
     if isinstance(name, Path) or Path(text).suffix or Path(text).exists():
-        return SoftBodyScene(Path(text).stem, read_scene_file(text))
+        return SoftBodyScene(Path(text).stem, parse_scene(read_toml_text(text, "scene"), file=str(text)))
     raise UnknownNameError("scene", text, "marey.muscle", scene_names())
 
 
@@ -88,7 +281,13 @@ class SoftBodyScene:
             ConvergenceError: the body could not be stepped; the report tells where.
         """
         stage, h = self.stage(), 1.0 / self.parts.rate_hz if dt is None else dt
-        count = _count_frames(self.parts.seconds if seconds is None else seconds, h, len(stage.mesh.nodes))
+        seconds = self.parts.seconds if seconds is None else seconds
+        nodes = len(stage.mesh.nodes)
+        if not (np.isfinite(seconds) and seconds > 0.0 and np.isfinite(h) and 0.0 < h <= 1.0):
+            raise InputError(f"{seconds} seconds in steps of {h} s", "Both must be positive, a step at most 1 s")
+        count = round(seconds / h) + 1
+        if count > MAX_FRAMES or 3 * count * nodes > MAX_NUMBERS:
+            raise InputError(f"a film of {count} frames with {nodes} nodes", "Take fewer seconds or longer steps")
         drive = _make_drive(stage, activations, np.arange(count, dtype=np.float64) * h)
         stage.body.reset()
         record = _SceneRecorder(stage, count)
@@ -99,9 +298,6 @@ class SoftBodyScene:
             record.keep(frame, alphas)
             if on_frame is not None:
                 on_frame(frame, count - 1)
-        return self._make_film(stage, record, h)
-
-    def _make_film(self, stage: SceneModel, record: _SceneRecorder, h: float) -> Film:
         times = np.arange(len(record.positions), dtype=np.float64) * h
         film = Film(
             self.name,
@@ -154,15 +350,6 @@ class _SceneRecorder:
             "inverted_max": float(inverted.max()),
             "substeps_max": float(substeps.max()),
         }
-
-
-def _count_frames(seconds: float, h: float, nodes: int) -> int:
-    if not (np.isfinite(seconds) and seconds > 0.0 and np.isfinite(h) and 0.0 < h <= 1.0):
-        raise InputError(f"{seconds} seconds in steps of {h} s", "Both must be positive, a step at most 1 s")
-    count = round(seconds / h) + 1
-    if count > MAX_FRAMES or 3 * count * nodes > MAX_NUMBERS:
-        raise InputError(f"a film of {count} frames with {nodes} nodes", "Take fewer seconds or longer steps")
-    return count
 
 
 def _make_drive(

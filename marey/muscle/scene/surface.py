@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,10 +49,24 @@ def embed_surface(points: FloatArray, faces: NodeNumbers, nodes: FloatArray, cel
 
     A point outside all cells takes weights beyond 0 and 1 of a cell next to it.
     """
+    from scipy.spatial import KDTree
+
     corners = nodes[cells]  # (T, K, 3)
-    near = _nearest_cells(corners.mean(axis=1), points)
-    weigh = _tetrahedron_weights if cells.shape[1] == 4 else _box_weights
-    weights = weigh(points, corners[near])  # (N, near, K)
+    count = min(NUM_NEAR_CELLS, len(cells))
+    near = KDTree(corners.mean(axis=1)).query(points, k=count)[1].reshape(len(points), count)
+    tried = corners[near]  # (N, near, K, 3)
+    if cells.shape[1] == 4:
+        # Barycentric weights (N, near, 4).
+        edges = np.swapaxes(tried[:, :, 1:] - tried[:, :, :1], 2, 3)
+        right = (points[:, None] - tried[:, :, 0])[..., None]
+        rest: FloatArray = np.asarray(np.linalg.solve(edges, right), dtype=np.float64)[..., 0]
+        weights = np.concatenate([1.0 - rest.sum(axis=2, keepdims=True), rest], axis=2)
+    else:
+        # Trilinear weights (N, near, 8) in upright boxes, whatever the order of their corners.
+        low, high = tried.min(axis=2), tried.max(axis=2)
+        local = (points[:, None] - low) / (high - low)
+        signs = np.where(tried > 0.5 * (low + high)[:, :, None], 1.0, -1.0)
+        weights = np.prod(0.5 + signs * (local[:, :, None] - 0.5), axis=3, dtype=np.float64)
     best = np.argmax(weights.min(axis=2), axis=1)
     rows = np.arange(len(points))
     return EmbeddedSurface(cells[near[rows, best]], weights[rows, best], faces, np.zeros(points.shape))
@@ -60,7 +74,11 @@ def embed_surface(points: FloatArray, faces: NodeNumbers, nodes: FloatArray, cel
 
 def surface_of_plate(cells: NodeNumbers, nodes: FloatArray, thick_m: float) -> EmbeddedSurface:
     """A flat body of squares ``(C, 4)``, drawn as a plate of this thickness."""
-    squares = _order_corners(cells, nodes)
+    # Corners of squares in the x-y plane, counter-clockwise.
+    p = nodes[cells][:, :, :2]
+    around = p - p.mean(axis=1, keepdims=True)
+    order = np.argsort(np.arctan2(around[..., 1], around[..., 0]), axis=1)
+    squares = np.take_along_axis(cells, order, axis=1)
     edges = np.concatenate([squares[:, [i, (i + 1) % 4]] for i in range(4)])
     _, first, counts = np.unique(np.sort(edges, axis=1), axis=0, return_index=True, return_counts=True)
     rim, v = edges[first[counts == 1]], len(nodes)
@@ -72,35 +90,3 @@ def surface_of_plate(cells: NodeNumbers, nodes: FloatArray, thick_m: float) -> E
     offsets[:, :, 2] = 0.5 * thick_m * np.array([1.0, -1.0, 1.0, -1.0])[:, None]
     numbers = np.tile(np.arange(v, dtype=np.int32), 4)[:, None]
     return EmbeddedSurface(numbers, np.ones((4 * v, 1)), faces, offsets.reshape(-1, 3))
-
-
-def _order_corners(cells: NodeNumbers, nodes: FloatArray) -> NodeNumbers:
-    """Corners of squares in the x-y plane, counter-clockwise."""
-    p = nodes[cells][:, :, :2]
-    around = p - p.mean(axis=1, keepdims=True)
-    order = np.argsort(np.arctan2(around[..., 1], around[..., 0]), axis=1)
-    return np.take_along_axis(cells, order, axis=1)
-
-
-def _nearest_cells(centres: FloatArray, points: FloatArray) -> NDArray[np.int64]:
-    from scipy.spatial import KDTree
-
-    count = min(NUM_NEAR_CELLS, len(centres))
-    tree = cast(Any, KDTree(centres))  # scipy has no types for query
-    return np.asarray(tree.query(points, k=count)[1], dtype=np.int64).reshape(len(points), count)
-
-
-def _tetrahedron_weights(points: FloatArray, corners: FloatArray) -> FloatArray:
-    """Barycentric weights ``(N, n, 4)``."""
-    edges = np.swapaxes(corners[:, :, 1:] - corners[:, :, :1], 2, 3)
-    right = (points[:, None] - corners[:, :, 0])[..., None]
-    rest: FloatArray = np.asarray(np.linalg.solve(edges, right), dtype=np.float64)[..., 0]
-    return np.concatenate([1.0 - rest.sum(axis=2, keepdims=True), rest], axis=2)
-
-
-def _box_weights(points: FloatArray, corners: FloatArray) -> FloatArray:
-    """Trilinear weights ``(N, n, 8)`` in upright boxes, whatever the order of their corners."""
-    low, high = corners.min(axis=2), corners.max(axis=2)
-    local = (points[:, None] - low) / (high - low)
-    signs = np.where(corners > 0.5 * (low + high)[:, :, None], 1.0, -1.0)
-    return np.prod(0.5 + signs * (local[:, :, None] - 0.5), axis=3, dtype=np.float64)

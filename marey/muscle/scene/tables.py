@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -15,7 +14,6 @@ import numpy as np
 from marey.base import (
     InputError,
     MareyError,
-    TomlLocation,
     UnknownNameError,
     as_number,
     as_table,
@@ -25,7 +23,6 @@ from marey.base import (
     read_record,
     read_records,
     read_tables,
-    read_toml_text,
 )
 from marey.muscle.mesh.shapes import Solid, Triple
 from marey.muscle.muscles.programmes import ActivationProgramme, programme_from_table
@@ -240,15 +237,6 @@ _POSITIVE: Final = frozenset(
 )
 
 
-def read_scene_file(path: str | Path) -> SceneParts:
-    """Read a scene file.
-
-    Raises:
-        FormatError: the file is no TOML or breaks the schema; the message names file and line.
-    """
-    return parse_scene(read_toml_text(path, "scene"), file=str(path))
-
-
 def parse_scene(text: str, *, file: str = "<scene>") -> SceneParts:
     """Read a scene from TOML text; ``file`` is the name used in error messages."""
     data, place = parse_toml(text, file, positive=_POSITIVE)
@@ -260,12 +248,6 @@ def parse_scene(text: str, *, file: str = "<scene>") -> SceneParts:
             place.fail(f"the scene has no {name}", "Add [mesh] with spacing_m, and at least one [[solid]]")
     tables = {name: read_record(data[name], kind, place.at(name)) for name, kind in _TABLES.items() if name in data}
     lists = {many: read_records(data, one, kind, place) for one, (many, kind) in _LISTS.items()}
-    parts = SceneParts(**tables, **lists, **_plain_values(data, place), programmes=_parse_programmes(data, place))
-    _check_names(parts, place)
-    return parts
-
-
-def _plain_values(data: Mapping[str, Any], place: TomlLocation) -> dict[str, Any]:
     found: dict[str, Any] = {
         key: as_number(data[key], key, place) for key in ("seconds", "rate_hz", "rate_limit") if key in data
     }
@@ -273,36 +255,30 @@ def _plain_values(data: Mapping[str, Any], place: TomlLocation) -> dict[str, Any
     if "measure" in data:
         here = place.at("measure")
         found["measure"] = {k: as_number(v, k, here) for k, v in as_table(data["measure"], here).items()}
-    return found
-
-
-def _parse_programmes(data: Mapping[str, Any], place: TomlLocation) -> tuple[ProgrammePart, ...]:
-    """Every ``[[programme]]``: the name of a spline, and a programme with the keys of its kind."""
-    found: list[ProgrammePart] = []
+    # Every [[programme]]: the name of a spline, and a programme with the keys of its kind.
+    programmes: list[ProgrammePart] = []
     for number, row in enumerate(read_tables(data, "programme", place)):
         here = place.at("programme", number)
         table = dict(as_table(row, here))
         spline = as_text(table.pop("spline", ""), "spline", here)
         try:
-            found.append(ProgrammePart(spline, programme_from_table(table)))
+            programmes.append(ProgrammePart(spline, programme_from_table(table)))
         except MareyError as error:
             here.fail(str(error).rstrip("."), "See the kinds of programmes", "kind")
-    return tuple(found)
-
-
-def _check_names(parts: SceneParts, place: TomlLocation) -> None:
-    """Names are given once and used as given."""
-    for table, items in (("spline", parts.splines), ("bone", parts.bones)):
+    parts = SceneParts(**tables, **lists, **found, programmes=tuple(programmes))
+    # Names are given once and used as given.
+    for kind, items in (("spline", parts.splines), ("bone", parts.bones)):
         names = [item.name for item in items]
         for number, name in enumerate(names):
             if name in names[:number]:
-                place.at(table, number).fail(f"two of [[{table}]] are called '{name}'", "Names must differ", "name")
+                place.at(kind, number).fail(f"two of [[{kind}]] are called '{name}'", "Names must differ", "name")
     splines, bones = [s.name for s in parts.splines], [b.name for b in parts.bones]
     for number, programme in enumerate(parts.programmes):
         if programme.spline not in splines:
-            error = UnknownNameError("spline", programme.spline, "this scene", splines)
-            place.at("programme", number).fail(str(error), "Add it with [[spline]]", "spline")
+            unknown = UnknownNameError("spline", programme.spline, "this scene", splines)
+            place.at("programme", number).fail(str(unknown), "Add it with [[spline]]", "spline")
     for number, bone in enumerate(parts.bones):
         if bone.parent and bone.parent not in bones[:number]:
-            error = UnknownNameError("bone", bone.parent, "the bones before it", bones[:number])
-            place.at("bone", number).fail(str(error), "Parents come before children", "parent")
+            unknown = UnknownNameError("bone", bone.parent, "the bones before it", bones[:number])
+            place.at("bone", number).fail(str(unknown), "Parents come before children", "parent")
+    return parts

@@ -15,10 +15,18 @@ import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray, kernel
 from marey.kinematics import EllipsoidLimits, JointLimits
-from marey.kinematics.limits.box import left_jacobian_inverse_times
 from marey.kinematics.limits.tables import check_bounds
 from marey.lie import SO3
-from marey.lie.kernels import conjugate, exp, log, multiply, quaternion_at, rotate, write_rotation
+from marey.lie.kernels import (
+    conjugate,
+    exp,
+    left_jacobian_inverse_times,
+    log,
+    multiply,
+    quaternion_at,
+    rotate,
+    write_rotation,
+)
 from marey.skeleton import Skeleton
 
 ACTIVE_LEVEL = 0.8  # [-] of an ellipsoid above which its row is there: speculative, so that nothing chatters

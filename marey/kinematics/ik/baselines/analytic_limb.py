@@ -6,8 +6,7 @@ import numpy as np
 
 from marey.base import InputError
 from marey.kinematics.ik.calls import Guess, SolverInputs, SolverOutcome
-from marey.kinematics.ik.full_space import REACHED, STATIONARY, evaluate_goals
-from marey.kinematics.ik.state import ORIENTATION, POINT
+from marey.kinematics.ik.state import ORIENTATION, POINT, REACHED, STATIONARY, evaluate_goals
 from marey.kinematics.two_bone import Limb, solve_two_bone
 from marey.lie import SO3
 from marey.motion import Motion
@@ -36,7 +35,7 @@ def solve_two_bone_tasks(run: SolverInputs, guess: Guess) -> SolverOutcome:
     guess.wxyz[:] = motion.rotations.wxyz[0]
     if run.limits is not None:
         guess.wxyz[:] = run.limits.project_rotations(SO3(guess.wxyz[None])).wxyz[0]
-    cost, is_reached = evaluate_goals(p.layout, run.targets, run.active, guess.root, guess.wxyz, run.errors)
+    cost, is_reached = evaluate_goals(p.layout, run.goals, run.pose_arrays(guess))
     return SolverOutcome(REACHED if is_reached else STATIONARY, 1, 1, cost, 0.0)
 
 
