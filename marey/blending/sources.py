@@ -31,11 +31,6 @@ class PlantedFootPath:
     R_world_ankle: SO3  # batch (N,)
     knee: FloatArray  # (N, 3) unit vectors across the line hip to ankle, towards the knee
 
-    def moved(self, place: Placement) -> PlantedFootPath:
-        """Turned and carried."""
-        R = SO3.exp(place[0] * UP)
-        return PlantedFootPath(R @ (self.ball - place[1]) + place[2], R @ self.R_world_ankle, R @ self.knee)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlendSource:
@@ -92,14 +87,6 @@ class BlendSource:
             interpolate_catmull_rom(self.centres, low, part),
             paths,
         )
-
-    def moved(self, place: Placement) -> BlendSource:
-        """The whole phase, turned and carried."""
-        turn, here, there = place
-        R = SO3.exp(turn * UP)
-        roots, centres = (R @ (points - here) + there for points in (self.roots, self.centres))
-        feet = {foot: path.moved(place) for foot, path in self.feet.items()}
-        return BlendSource(roots, self.yaw + turn, self.tilt, self.joints, centres, feet)
 
 
 def project_across(v: FloatArray, along: FloatArray) -> FloatArray:

@@ -203,7 +203,7 @@ def test_keys_at_the_ends_become_bounds_and_need_no_rows() -> None:
 
 def test_settled_guess_keeps_all_linear_rows() -> None:
     programme, x = programme_of(EXAMPLES["dismount-0.6"]())
-    start = programme.settled(x * programme.layout.scales)
+    start = programme.settle_linear_rows(x * programme.layout.scales)
     rows = programme.values(start / programme.layout.scales)[1]
     assert np.all(rows[programme.is_linear] >= programme.row_lower[programme.is_linear] - 1e-9)
     assert np.all(rows[programme.is_linear] <= programme.row_upper[programme.is_linear] + 1e-9)

@@ -1,9 +1,11 @@
 """Problems as TOML: there and back, and the line of every mistake."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+import marey.spacetime
 from marey import samples
 from marey.base import FormatError, MissingFileError
 from marey.io import save
@@ -105,7 +107,8 @@ def test_a_mistake_is_named_with_its_line(old, new, message):
 def test_the_basis_is_looked_for_beside_the_problem(tmp_path):
     path = tmp_path / "jump.toml"
     path.write_text('basis = "jump.safetensors"\n' + LEAP)
-    assert load_problem(path).basis == "jump.safetensors"  # the shipped one
+    shipped = Path(marey.spacetime.__file__).parent / "behaviours" / "jump.safetensors"
+    assert load_problem(path).basis == str(shipped)
     (tmp_path / "jump.safetensors").write_bytes(b"mine")
     assert load_problem(path).basis == str(tmp_path / "jump.safetensors")
 

@@ -172,7 +172,7 @@ def optimize_styled(
     validate_full(layout)
     start = build_flat_guess(layout)
     programme = FullProgramme(layout, start)
-    start = set_flight_unknowns(layout, programme.settled(start))
+    start = set_flight_unknowns(layout, programme.settle_linear_rows(start))
     view = _ProgrammeView(layout, tuple(styles), S, on_iteration)
     solution = FullSolution(layout, programme, start, view.search(programme, start, time_limit_s), ())
     for _ in range(MAX_REFINEMENTS):

@@ -295,7 +295,7 @@ class FullProgramme:
         """Phase, time and quantity of a row."""
         return self._names[index]
 
-    def settled(self, x: FloatArray) -> FloatArray:
+    def settle_linear_rows(self, x: FloatArray) -> FloatArray:
         """Unknowns near ``x`` (unscaled) that keep the bounds and all linear rows, each angle for itself.
 
         The change is the smoothest that does: least squared change, and least squared second difference of it.

@@ -113,7 +113,7 @@ def solve_full(
         start = build_flat_guess(layout) if warm_start is None else guess_from_motion(layout, warm_start)
     reference = start if problem.objective.reference > 0.0 else None
     programme = _build_programme(layout, start, options, reference)
-    start = set_flight_unknowns(layout, programme.settled(start))
+    start = set_flight_unknowns(layout, programme.settle_linear_rows(start))
     solution = FullSolution(layout, programme, start, _solve_programme(programme, start, options, began), ())
     return refine_solution(
         _solve_until_physics_holds(solution, options, reference, began), options, reference=reference, began=began

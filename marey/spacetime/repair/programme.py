@@ -30,7 +30,7 @@ MIN_ARM_M: Final = 0.08  # [m] a body nearer over its foot tells nothing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RowTable:
+class EditTable:
     """Rows as arrays of equal length; two tables of one kind are added one below the other."""
 
     def __add__(self, other: Self) -> Self:
@@ -39,7 +39,7 @@ class RowTable:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WrenchRows(RowTable):
+class WrenchRows(EditTable):
     r"""Rows :math:`l \le a^T f_0(t) \le u` on wrenches about the world origin."""
 
     instants: IntArray  # (R,) which instant
@@ -50,7 +50,7 @@ class WrenchRows(RowTable):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PointRows(RowTable):
+class PointRows(EditTable):
     """Points of the body that are somewhere at an instant: three rows each."""
 
     instants: IntArray  # (R,) which instant
@@ -78,7 +78,7 @@ class PointRows(RowTable):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AngleRows(RowTable):
+class AngleRows(EditTable):
     """Coordinates that lie between two ends at an instant; linear."""
 
     instants: IntArray  # (R,) which instant
