@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, IntArray, frozen, kernel
-from marey.motion import Motion
 from marey.skeleton import Pose, joint_frames
 
 
@@ -68,24 +67,8 @@ def point_jacobian(pose: Pose, joint: int | str, offset: ArrayLike = (0.0, 0.0, 
     roots, wxyz = pose.root_position[None], pose.rotations.wxyz[None]
     positions, frames = joint_frames(pose.skeleton, roots, wxyz)
     carrier = pose.skeleton.index(joint) if isinstance(joint, str) else joint
-    return _compute_jacobians(pose.skeleton.parents, positions, frames.wxyz, carrier, offset)[0]
-
-
-def point_jacobians(motion: Motion, joint: int | str, offset: ArrayLike = (0.0, 0.0, 0.0)) -> FloatArray:
-    """As :func:`point_jacobian`, for every frame of a clip: ``(F, 3, 3 + 3 J)``."""
-    positions, frames = motion.joint_frames()
-    carrier = motion.skeleton.index(joint) if isinstance(joint, str) else joint
-    return _compute_jacobians(motion.skeleton.parents, positions, frames.wxyz, carrier, offset)
-
-
-def _compute_jacobians(
-    parents: np.ndarray[tuple[int, ...], np.dtype[np.int64]],
-    positions: FloatArray,
-    wxyz: FloatArray,
-    joint: int,
-    offset: ArrayLike,
-) -> FloatArray:
-
-    if not 0 <= joint < len(parents):
-        raise InputError(f"joint {joint} of a skeleton of {len(parents)}", f"Give a number below {len(parents)}")
-    return write_jacobians(parents, positions, wxyz, joint, frozen(offset, 3, name="offset"))
+    if not 0 <= carrier < len(pose.skeleton.parents):
+        count = pose.skeleton.num_joints
+        raise InputError(f"joint {carrier} of a skeleton of {count}", f"Give a number below {count}")
+    place = frozen(offset, 3, name="offset")
+    return write_jacobians(pose.skeleton.parents, positions, frames.wxyz, carrier, place)[0]

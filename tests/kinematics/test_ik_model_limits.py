@@ -6,17 +6,9 @@ import numpy as np
 import pytest
 
 from marey import samples
-from marey.kinematics import (
-    BoxLimits,
-    ConeLimits,
-    EllipsoidLimits,
-    JointLimits,
-    LimitCheck,
-    PointTask,
-    SdfLimits,
-    solve_ik,
-    track,
-)
+from marey.kinematics import BoxLimits, ConeLimits, EllipsoidLimits, JointLimits, PointTask, solve_ik, track
+from marey.kinematics.limits.contract import LimitCheck
+from marey.kinematics.limits.sdf import SdfLimits
 from marey.lie import SO3, geodesic_distance
 from marey.models import PGA
 from marey.numerics import SolveStatus

@@ -9,8 +9,9 @@ import pytest
 
 from marey.base import InputError
 from marey.io import load
-from marey.kinematics import OrientationTask, PointTask, PoseTask, point_jacobian, solve_ik, track
+from marey.kinematics import OrientationTask, PointTask, PoseTask, solve_ik, track
 from marey.kinematics.ik.starts import compute_kinetic_metric, guess_from_pose, match_body
+from marey.kinematics.jacobian import point_jacobian
 from marey.lie import SO3, geodesic_distance
 from marey.models import PGA, PoseModel
 from marey.motion import Motion

@@ -7,8 +7,8 @@ import pytest
 
 from marey.base import InputError, UnknownNameError
 from marey.io import load_markers
-from marey.kinematics import BoxLimits, MarkerSite, PointTask, fit_markers, track
-from marey.kinematics.markers import group_bones, known_sites
+from marey.kinematics import BoxLimits, PointTask, fit_markers, track
+from marey.kinematics.markers import MarkerSite, group_bones, known_sites
 from marey.lie import SO3
 from marey.motion import Markers, Motion
 from marey.numerics import SolveStatus

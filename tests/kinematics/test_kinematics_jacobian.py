@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marey.base import EPS, InputError, UnknownNameError
-from marey.kinematics import point_jacobian, point_jacobians
+from marey.kinematics.jacobian import point_jacobian
 from marey.lie import SO3
-from marey.motion import Motion
 from marey.skeleton import HUMAN, Pose
 
 JOINTS = HUMAN.num_joints
@@ -50,15 +49,6 @@ def test_the_root_carries_the_point_along():
 def test_a_point_on_its_own_joint_does_not_turn():
     j = HUMAN.index("left_elbow")
     assert np.abs(point_jacobian(random_pose(2), j)[:, 3 + 3 * j : 6 + 3 * j]).max() < 1e-15
-
-
-def test_all_frames_at_once_agree_with_one_by_one():
-    rng = np.random.default_rng(3)
-    motion = Motion(HUMAN, 30.0, rng.normal(0.0, 1.0, (4, 3)), SO3.exp(rng.normal(0.0, 0.7, (4, JOINTS, 3))))
-    whole = point_jacobians(motion, "right_foot", (0.0, 0.0, 0.1))
-    assert whole.shape == (4, 3, 3 + 3 * JOINTS)
-    for f in range(4):
-        np.testing.assert_allclose(whole[f], point_jacobian(motion[f], "right_foot", (0.0, 0.0, 0.1)), atol=1e-14)
 
 
 def test_unknown_joints_are_refused():

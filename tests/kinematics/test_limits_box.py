@@ -10,7 +10,8 @@ import pytest
 from marey.base import InputError
 from marey.io import load
 from marey.io.asf import read_asf
-from marey.kinematics import BoxLimits, ConeLimits, JointLimits, ReachConeLimits
+from marey.kinematics import BoxLimits, ConeLimits, JointLimits
+from marey.kinematics.limits.cones import ReachConeLimits
 from marey.lie import SO3, geodesic_distance
 from marey.skeleton import HUMAN, EulerLimits, Pose, Skeleton
 

@@ -8,16 +8,10 @@ import numpy as np
 import pytest
 
 from marey.base import EPS, InputError
-from marey.kinematics import (
-    BoxLimits,
-    ConeLimits,
-    EllipsoidLimits,
-    JointLimits,
-    QuaternionFieldLimits,
-    ReachConeLimits,
-    SdfLimits,
-    load_limits,
-)
+from marey.kinematics import BoxLimits, ConeLimits, EllipsoidLimits, JointLimits, load_limits
+from marey.kinematics.limits.baseline_field import QuaternionFieldLimits
+from marey.kinematics.limits.cones import ReachConeLimits
+from marey.kinematics.limits.sdf import SdfLimits
 from marey.lie import SO3, geodesic_distance
 from marey.motion import Motion
 from marey.skeleton import HUMAN, EulerLimits, Pose, Skeleton

@@ -9,8 +9,8 @@ import pytest
 
 from marey.base import EPS, FloatArray, InputError
 from marey.io import load
-from marey.kinematics import EllipsoidLimits, fit_ellipsoid
-from marey.kinematics.limits.ellipsoids import FLOOR_RAD, fit_enclosing_ellipsoid
+from marey.kinematics import EllipsoidLimits
+from marey.kinematics.limits.ellipsoids import FLOOR_RAD, fit_ellipsoid, fit_enclosing_ellipsoid
 from marey.lie import SO3, geodesic_distance
 from marey.motion import Motion
 from marey.skeleton import HUMAN

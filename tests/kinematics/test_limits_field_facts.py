@@ -8,15 +8,17 @@ import numpy as np
 import pytest
 
 from marey.base import FloatArray, InputError
-from marey.kinematics import LimitMesh, build_field, field_from_mesh, make_grid
+from marey.kinematics import field_from_mesh
 from marey.kinematics.limits.charts import LOG, ZYZ, RotationChart, sample_motion, split_inliers
 from marey.kinematics.limits.distance_field import (
     FieldGrid,
+    build_field,
     compute_unsigned_field,
     field_from_function,
     find_nearest_points,
+    make_grid,
 )
-from marey.kinematics.limits.sculpt import icosphere, load_obj
+from marey.kinematics.limits.sculpt import LimitMesh, icosphere, load_obj
 from marey.lie import SO3, geodesic_distance
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from marey.base import FloatArray
 from marey.io import load
-from marey.kinematics import BoxLimits, JointLimits, PointTask, SdfLimits, solve_ik
+from marey.kinematics import BoxLimits, JointLimits, PointTask, solve_ik
+from marey.kinematics.limits.sdf import SdfLimits
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import Pose

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from marey.base import FloatArray, FormatError, InputError, MissingFileError
-from marey.kinematics import LimitMesh, SdfLimits, build_field, iso_surface, make_grid, resculpt_joint, shrink_wrap
-from marey.kinematics.limits.distance_field import field_from_function
-from marey.kinematics.limits.sculpt import field_from_mesh, icosphere, load_obj
+from marey.kinematics import iso_surface, resculpt_joint, shrink_wrap
+from marey.kinematics.limits.distance_field import build_field, field_from_function, make_grid
+from marey.kinematics.limits.sculpt import LimitMesh, field_from_mesh, icosphere, load_obj
+from marey.kinematics.limits.sdf import SdfLimits
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import Skeleton

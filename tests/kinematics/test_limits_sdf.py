@@ -10,9 +10,16 @@ import pytest
 
 from marey.base import FloatArray, InputError
 from marey.io import load
-from marey.kinematics import BoxLimits, DistanceField, SdfLimits, build_field, make_grid
+from marey.kinematics import BoxLimits, DistanceField
 from marey.kinematics.limits.charts import RotationChart, sample_motion, split_inliers
-from marey.kinematics.limits.distance_field import FieldGrid, compute_unsigned_field, field_from_function
+from marey.kinematics.limits.distance_field import (
+    FieldGrid,
+    build_field,
+    compute_unsigned_field,
+    field_from_function,
+    make_grid,
+)
+from marey.kinematics.limits.sdf import SdfLimits
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import Skeleton

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marey.base import EPS
-from marey.lie import half_cotangent_remainder, kernels, one_minus_cos_over_square, sinc, stumpff
+from marey.lie import kernels
+from marey.lie.quaternions import half_cotangent_remainder, one_minus_cos_over_square, sinc, stumpff
 
 
 def log_uniform(low: float, high: float) -> st.SearchStrategy[float]:

@@ -9,15 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marey.base import EPS, InputError
-from marey.lie import (
-    SO3,
-    hat,
-    left_jacobian,
-    left_jacobian_inverse,
-    right_jacobian,
-    right_jacobian_inverse,
-    vee,
-)
+from marey.lie import SO3, hat, right_jacobian
+from marey.lie.calculus import left_jacobian, left_jacobian_inverse, right_jacobian_inverse, vee
 
 
 def rotation_vectors(low: float = 1e-12, high: float = float(np.pi)) -> st.SearchStrategy[np.ndarray]:

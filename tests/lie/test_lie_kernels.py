@@ -8,9 +8,10 @@ import sys
 import numpy as np
 import pytest
 
-from marey.lie import SO3, kernels, left_jacobian_inverse, right_jacobian, right_jacobian_inverse
+from marey.lie import SO3, kernels, right_jacobian
 from marey.lie import formulas as _formulas
 from marey.lie import quaternions as _quaternions
+from marey.lie.calculus import left_jacobian_inverse, right_jacobian_inverse
 
 SHAPES = [
     ((5, 1, 3), (4, 3)),

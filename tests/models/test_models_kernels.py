@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marey import SO3, Motion, Skeleton
-from marey.lie import geodesic_distance, right_jacobian, right_jacobian_inverse, stumpff
+from marey.lie import geodesic_distance, right_jacobian
+from marey.lie.calculus import right_jacobian_inverse
+from marey.lie.quaternions import stumpff
 from marey.models import PGA, load_model
 from marey.models.charts import from_chart
 from marey.models.evaluation import EULER_LINEAR, GEODESIC_PRODUCT, LINEAR_TANGENT, LOG_LINEAR, ModelArrays

@@ -13,7 +13,8 @@ from marey.kinematics import BoxLimits, retarget
 from marey.lie import SO3
 from marey.motion import Motion, headings, resample
 from marey.skeleton import HUMAN
-from marey.tracking import TOOLS, Camera, EffectorFilter, PoseFilter, observe, track_points
+from marey.tracking import Camera, EffectorFilter, PoseFilter, observe
+from marey.tracking.points import TOOLS, track_points
 
 CLIP, OTHERS = "13_33.bvh", ("79_08.bvh", "79_20.bvh", "79_22.bvh")  # limits come from other people
 

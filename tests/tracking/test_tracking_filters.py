@@ -14,7 +14,6 @@ from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import human
 from marey.tracking import (
-    TOOLS,
     Camera,
     EffectorFilter,
     FilterResult,
@@ -22,13 +21,12 @@ from marey.tracking import (
     Observations,
     Occlusion,
     PoseFilter,
-    TrackState,
     observe,
     seated_limits,
-    track_points,
 )
 from marey.tracking.end_effector_space import sample_guided_step, sample_random_step
-from marey.tracking.particle_filter import FrameDetections, TrackingProblem
+from marey.tracking.particle_filter import FrameDetections, TrackingProblem, TrackState
+from marey.tracking.points import TOOLS, track_points
 
 LIMITS = seated_limits()
 EFFECTORS, POSES = EffectorFilter(limits=LIMITS), PoseFilter(limits=LIMITS)
