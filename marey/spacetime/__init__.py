@@ -14,7 +14,7 @@ from marey.spacetime.examples import (
     build_walk_problem,
 )
 from marey.spacetime.motion_store import MotionStore, StoreAnswer, StoreEntry
-from marey.spacetime.problem.definition import SpacetimeProblem
+from marey.spacetime.problem.definition import Contact, Key, Objective, ProblemPhase, SpacetimeProblem
 from marey.spacetime.problem.solution import SpacetimeResult
 from marey.spacetime.problem_files import load_problem, parse_problem, problem_to_toml, save_problem
 from marey.spacetime.reduced.behaviour import BehaviourPose, BehaviourSpace
@@ -29,10 +29,14 @@ __all__ = [
     "BehaviourPose",
     "BehaviourSpace",
     "ClipSelection",
+    "Contact",
     "EditIterate",
+    "Key",
     "MotionStore",
+    "Objective",
     "PointPin",
     "PoseKey",
+    "ProblemPhase",
     "RepairResult",
     "SpacetimeProblem",
     "SpacetimeResult",
@@ -64,6 +68,7 @@ __getattr__ = deprecated_names(
     {
         "KeyPose": "BehaviourPose",
         "Pin": "PointPin",
+        "Phase": "ProblemPhase",
         "Problem": "SpacetimeProblem",
         "Selection": "ClipSelection",
         "calm_style": "build_stillness_style",
