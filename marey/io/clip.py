@@ -130,7 +130,7 @@ def clip_bytes(motion: Motion, *, channels: bool = True) -> bytes:
         tensors_motion["translations"] = motion.translations
     tensors = tensors_motion | _limit_tensors(motion.skeleton.limits)
     skeleton = motion.skeleton
-    described = {
+    described: dict[str, Any] = {
         "format": "marey-clip",
         "clip_version": CLIP_VERSION,
         "name": motion.name,

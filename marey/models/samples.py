@@ -125,9 +125,9 @@ def mean_rotations(samples: Samples) -> SO3:
         # Joints whose samples leave the ball in which a mean is unique, with the largest angle [rad], widest first
         middle = samples.rotations[samples.count // 2]
         angles = geodesic_distance(middle, samples.rotations).max(axis=0)
-        order = np.argsort(-angles)
-        spread = {samples.skeleton.names[1 + j]: float(angles[j]) for j in order.tolist() if angles[j] > BALL_RAD}
-        named = ", ".join(f"'{name}' ({np.rad2deg(angle):.0f} degrees)" for name, angle in list(spread.items())[:4])
+        wide = [int(j) for j in np.argsort(-angles) if angles[j] > BALL_RAD]
+        names = samples.skeleton.names
+        named = ", ".join(f"'{names[1 + j]}' ({np.rad2deg(angles[j]):.0f} degrees)" for j in wide[:4])
         what = f"no mean pose: {named or 'a joint'} turns too far around. Leave out the clip or mend its flips"
         raise ConvergenceError(what, error.report) from error
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from marey.base import InputError, write_atomically
+from marey.base import DaskJobs, InputError, write_atomically
 from marey.library import ClipRecord, Library
 
 if TYPE_CHECKING:
@@ -74,10 +74,8 @@ def run_archive(
     folder = Path(out_folder)
     folder.mkdir(parents=True, exist_ok=True)
     if cluster is not None and on_link is not None:
-        from marey.library.staging import connect_dask
-
-        with connect_dask(cluster, "an archive on a cluster")[1] as client:
-            on_link(str(client.dashboard_link))
+        with DaskJobs(cluster, "an archive on a cluster", on_link):
+            pass  # the address is checked and told before the work begins
     tell = _ignore_progress if on_step is None else on_step
     with Library(folder / LIBRARY) as library:
         added = library.add(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -29,7 +29,7 @@ def contacts(
 
     rate = motion.rate_hz
     track = motion.contacts
-    facts = {
+    facts: dict[str, Any] = {
         "points": [] if track is None else list(track.names),
         "num_frames": motion.num_frames,
         "rate_hz": rate,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -72,7 +72,7 @@ def ik(
         remark(f"wrote {out}")
     # A result as plain JSON values
     rows = zip(task, result.errors.tolist(), result.reached.tolist(), strict=True)
-    facts = {
+    facts: dict[str, Any] = {
         "status": str(result.status),
         "iterations": result.iterations,
         "position_error_m": result.position_error_m,

@@ -66,7 +66,9 @@ def synth(
 
     sketch = load_sketch(file)
     chosen = choose_engine(sketch, graph) if engine == "auto" else engine
-    own = {name: value for name, value in given.items() if name in (*ENGINE_OPTIONS[chosen], *SHARED_OPTIONS)}
+    own: dict[str, Any] = {
+        name: value for name, value in given.items() if name in (*ENGINE_OPTIONS[chosen], *SHARED_OPTIONS)
+    }
     if chosen == "locomotion":
         from marey.locomotion import load_model
 

@@ -110,12 +110,13 @@ def plan_body_tree(
             own.append(link_joints)
         links.append((link_joints, offset))
         dofs.append(tuple(own))
-    dofs = tuple(dofs)
     for j in np.flatnonzero(body.masses):
         link, shift = links[int(j)]
         draft.weigh(link, float(body.masses[j]), body.centres[j] + shift, body.inertias[j])
     return draft.build(
-        TreeSkeleton(skeleton, dofs), _contact_points_on_links(skeleton, links), _describe_joints(skeleton, plans)
+        TreeSkeleton(skeleton, tuple(dofs)),
+        _contact_points_on_links(skeleton, links),
+        _describe_joints(skeleton, plans),
     )
 
 
