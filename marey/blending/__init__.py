@@ -1,4 +1,4 @@
-"""Contact- and gravity-aware blending of clips, and what physics says about blends."""
+"""Contact- and gravity-aware blending of clips, and physical checks of blends."""
 
 from marey.base.deprecation import deprecated_names
 from marey.blending.balance import balance_motion, lower_root_to_reach

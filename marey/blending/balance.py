@@ -52,7 +52,7 @@ DEFAULT_SETTINGS: Final = BalanceSettings()
 
 
 class PressureConstraints(NamedTuple):
-    """What a clip asks of the ground."""
+    """Centre-of-pressure constraints of a clip."""
 
     places: FloatArray  # (F, 2) [m] centre of pressure
     lever: FloatArray  # (F,) [s²] height of the centre of mass over the pull it feels
@@ -80,7 +80,7 @@ def solve_least_shift(
         need: of the clip.
         rate_hz: frames per second.
         keep: frames with no shift.
-        before: shift ``(F, 2)`` [m] that the clip has already, from which the new one goes on.
+        before: present shift ``(F, 2)`` [m] of the clip, to which the new one is added.
         settings: weights and limits.
     """
     from scipy.linalg import solveh_banded
@@ -198,7 +198,7 @@ def lower_root_to_reach(
 
 
 MARGIN_M: Final = 0.01  # [m] inside the edge of the soles
-MIN_FRAMES: Final = 5  # shorter clips have no accelerations to speak of
+MIN_FRAMES: Final = 5  # shorter clips have no meaningful accelerations
 SIDES: Final = ("left", "right")
 
 
@@ -218,7 +218,7 @@ def balance_motion(
     .. math:: \Delta p = \delta - \frac{h}{g + \ddot y}\,\ddot\delta ,
 
     and :math:`\delta` is the smallest and smoothest shift that keeps it on the soles. It knows the whole clip, so that
-    a body leans before the curve begins; at both ends it vanishes. In flight the root goes on as it would have done.
+    a body leans before the curve begins; at both ends it vanishes. In flight the root continues ballistically.
     The root comes down a little where a leg would not reach.
 
     Args:
@@ -229,7 +229,7 @@ def balance_motion(
         settings: weights and limits.
 
     Raises:
-        InputError: a frame to keep is not in the clip, or the margin is no small number.
+        InputError: a frame to keep is outside the clip, or the margin is out of range.
         UnknownNameError: the skeleton lacks a leg.
     """
     wrong = [frame for frame in keep if not 0 <= frame < motion.num_frames]
@@ -269,7 +269,7 @@ def shift_root(motion: Motion, shift: FloatArray, settings: BalanceSettings = DE
 def _pressure_constraints(
     motion: Motion, body: Body, margin_m: float, settings: BalanceSettings
 ) -> PressureConstraints:
-    """Where the ground has to push, and where it can."""
+    """Demanded centre of pressure and support of each frame."""
     from scipy.ndimage import gaussian_filter1d
 
     dynamics = solve_inverse_dynamics(body, motion, cutoff_hz=settings.cutoff_hz)

@@ -33,7 +33,7 @@ ROTATION_MEANS: Final = ("slerp", "log")
 
 @dataclass(frozen=True, slots=True)
 class BlendSettings:
-    """By which rules to blend; the defaults are those that keep physics, the others are for comparison.
+    """Rules of a blend; the defaults preserve physics, the others are baselines.
 
     ``time``: "sqrt" or "linear". ``root``: "com" blends the centre of mass, "root" the root, everywhere (naive);
     "auto" is "com". ``stance``: "contact" keeps planted feet, "foot_root" places the root at one planted foot.
@@ -277,7 +277,7 @@ def place_phase(phase: MotionPhase, place: Placement) -> MotionPhase:
 
 
 def compute_placement(phase: MotionPhase, like: MotionPhase) -> Placement:
-    """What carries the anchor of a phase to that of another: its first planted foot, else its root at the start."""
+    """Transform between the anchors of two phases: their first planted foot, else the root at the start."""
     (turn, here), (goal, there) = _phase_anchor(phase), _phase_anchor(like)
     return (goal - turn + np.pi) % (2.0 * np.pi) - np.pi, here, there
 
@@ -295,7 +295,7 @@ def _phase_anchor(phase: MotionPhase) -> tuple[float, FloatArray]:
 
 
 def blend_plants(phases: Sequence[MotionPhase], weights: FloatArray) -> tuple[StancePlant, ...]:
-    """Where the feet of a blend stand."""
+    """Positions of the planted feet of a blend."""
     plants: list[StancePlant] = []
     for own in zip(*(phase.plants for phase in phases), strict=True):
         position = np.tensordot(weights, np.stack([p.position for p in own]), axes=1)

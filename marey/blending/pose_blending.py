@@ -1,4 +1,4 @@
-"""How the poses of several sources become one: by root, by centre of mass, or by centre of mass and planted feet.
+"""Blending of poses: by root, by centre of mass, or by centre of mass and planted feet.
 
 With planted feet, a compiled search finds the root that puts the centre of mass on its target while feet stand
 still.

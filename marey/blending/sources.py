@@ -1,4 +1,4 @@
-"""What is taken from each source of a blend, at the same shares of its phase."""
+"""Samples of each source of a blend, at equal fractions of its phase."""
 
 from __future__ import annotations
 

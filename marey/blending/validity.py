@@ -25,12 +25,12 @@ SPIN_TOL: Final = 1.0  # [rad/s] a change of spin that is seen
 FORCE_HZ: Final = 8.0  # [Hz] cutoff before accelerations are taken
 SLIDE_TOL_MM: Final = 2.0
 SINK_TOL_MM: Final = 5.0
-NATURAL_FALL_MPS2: Final = (-12.7, -9.0)  # [m/s²] gravity that nobody notices to be wrong ([Reitsma2003]_)
+NATURAL_FALL_MPS2: Final = (-12.7, -9.0)  # [m/s²] error of gravity below the threshold of perception ([Reitsma2003]_)
 
 
 @dataclass(frozen=True, slots=True)
 class FlightCheck:
-    """How a body falls and spins in a flight."""
+    """Acceleration and angular momentum of a flight."""
 
     gravity: float  # [m/s²] of the parabola fitted to the centre of mass: -9.81 in free fall
     horizontal: float  # [m/s²] level acceleration: 0 in free fall
@@ -92,7 +92,7 @@ def whole_body_inertia(body: Body, motion: Motion) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class ContactCheck:
-    """How planted feet stand and carry."""
+    """Positions and loads of planted feet."""
 
     slide_mm: float  # farthest that the ball of a planted foot is, over the ground, from its mean place
     sink_mm: float  # farthest that a heel or ball of a planted foot is below the floor
@@ -259,7 +259,7 @@ class BlendReport:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What is wrong, one sentence each."""
+        """Problems, one sentence each."""
         found = [
             f"phase {i} ({p.kind}): the centre of mass is {100 * p.unreachable_m:.1f} cm out of reach of the legs"
             for i, p in enumerate(self.phases)
@@ -350,7 +350,7 @@ def predict_validity(
 
 
 def measure_flight_turn(phase: MotionPhase) -> float:
-    """By how much the root turns about the vertical during a phase [rad]; a full turn counts."""
+    """Rotation of the root about the vertical during a phase [rad], not wrapped."""
     yaw = np.unwrap(phase.motion.rotations[:, 0].twist_angle(UP))
     return float(yaw[-1] - yaw[0])
 

@@ -1,4 +1,4 @@
-"""Limb solvers, Jacobians and retargeting."""
+"""Inverse kinematics, joint limits, Jacobians, two-bone limbs, retargeting and marker fits."""
 
 from marey.base.deprecation import deprecated_names
 from marey.kinematics.ik.clip import IKTrackResult, track

@@ -16,7 +16,7 @@ MAX_GAP_S: Final = 0.06  # [s] shorter gaps between two contacts of a point are 
 FREE_M: Final = 0.008  # [m] a point in contact may be this far from its natural path before it starts to creep
 HOLD_M: Final = 0.012  # [m] farther from its natural path a contact ends
 LIFT_M: Final = 0.03  # [m] a ball of the foot that is higher has left the ground and stands on its toes
-CREEP_M: Final = 0.0013  # [m] per frame: nobody sees it
+CREEP_M: Final = 0.0013  # [m] per frame: not visible
 CREEP_MPS: Final = 0.16  # [m/s] the same at high frame rates
 LEVEL_M: Final = 0.012  # [m] contacts nearer than this to the ground are on it; others are on steps or bars
 TILT_REACH_M: Final = 0.1  # [m] contacts spread over less than this say nothing about how the floor tilts
@@ -147,7 +147,7 @@ def _lay_foot(foot: FloatArray, rise: float) -> FloatArray:
 
 
 def compute_corrections(path: FloatArray, plants: list[PointPlant], rate_hz: float) -> FloatArray:
-    """What to add to a path ``(F, 3)`` [m] so that it stays at its plants, easing in and out by a cubic step."""
+    """Offset ``(F, 3)`` [m] that keeps a path at its plants, eased in and out by a cubic step."""
     frames = len(path)
     shift = np.zeros((frames, 3))
     for plant in plants:

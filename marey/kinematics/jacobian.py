@@ -1,4 +1,4 @@
-"""How points of a body move with its joints."""
+"""Jacobians of points of a body."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ SUNK_M: Final = 0.06  # [m] a foot deeper than this below the ground walks on so
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FootTrajectory:
-    """Where one foot goes: its ankle, and heel and toe as seen from the ankle in world axes."""
+    """Trajectory of one foot: its ankle, and heel and toe relative to the ankle in world axes."""
 
     ankle: FloatArray  # (F, 3) [m] in world
     R_world_ankle: SO3  # batch (F,)
@@ -150,7 +150,7 @@ def _lift_above_floor(path: FloatArray, floor: FloorPlane) -> FloatArray:
 
 
 def compute_hip_drop(positions: FloatArray, limb: Limb, path: FootTrajectory, stretch: FloatArray) -> FloatArray:
-    """How far the hips must come down ``(F,)`` [m] for a foot in contact to be within reach."""
+    """Least lowering of the hips ``(F,)`` [m] that brings a foot in contact within reach."""
     hip, ankle = positions[:, limb.upper], path.ankle
     bones = np.linalg.norm(np.diff(positions[:, [limb.upper, limb.middle, limb.end]], axis=1), axis=-1)
     length = bones.sum(axis=1)

@@ -1,6 +1,6 @@
-"""From markers to a body: poses, bone lengths and where the markers sit, found together.
+"""Marker fit: simultaneous estimation of poses, bone lengths and marker sites.
 
-Named marker sets tell on which joint each marker sits. Poses follow by inverse kinematics; bone lengths and marker
+Named marker sets assign each marker to a joint. Poses follow by inverse kinematics; bone lengths and marker
 sites by one linear least-squares problem on the posed frames; the two steps take turns.
 
 Places are those of the T-pose as fractions of the stature, x left, y up, z forward, seen from surface anatomy; they are

@@ -156,14 +156,14 @@ def retarget(
         motion: any clip whose legs have known roles.
         target: the skeleton to put it on.
         contacts: keep foot plants; they are detected where the clip carries none.
-        roles: who plays which part in ``motion``; by default :func:`marey.skeleton.role_map`.
+        roles: canonical roles of the joints of ``motion``; default :func:`marey.skeleton.role_map`.
         target_roles: likewise for ``target``.
 
     Returns:
         A motion with the frames and rate of the source; ``load_report.notes`` tells the scale.
 
     Raises:
-        InputError: one of the skeletons has no legs that we know of.
+        InputError: one of the skeletons has no known legs.
     """
     roles = role_map(motion.skeleton) if roles is None else roles
     target_roles = role_map(target) if target_roles is None else target_roles
@@ -176,7 +176,7 @@ def retarget(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _RetargetProblem:
-    """A motion, the body to put it on, and where its joints shall be there."""
+    """A motion, its target skeleton, and the target positions of the joints."""
 
     motion: Motion
     roles: RoleMap
@@ -217,7 +217,7 @@ def _transfer_posture(job: _RetargetProblem) -> Motion:
 
 
 def _place_legs(job: _RetargetProblem, moved: Motion, *, keep_plants: bool) -> Motion:
-    """Ankles where they shall be, feet planted while in contact, the body lowered where a leg is too short."""
+    """Solve legs: ankles at their targets, feet held in contact, the root lowered where a leg is too short."""
     limbs = {side: Limb.from_name(job.target, f"{side}_leg", job.target_roles) for side in SIDES}
     moved = _smooth_toes(moved, job.target_roles) if keep_plants else moved
     paths = {side: _trace_foot(job, moved, side) for side in SIDES}
@@ -258,7 +258,7 @@ def _update_contacts(track: Contacts | None, paths: Mapping[str, FootTrajectory]
 
 
 def _place_arms(job: _RetargetProblem, moved: Motion) -> Motion:
-    """Wrists where they shall be; hands go with the forearm, so that no wrist is bent by a longer or shorter arm."""
+    """Solve arms: wrists at their targets; hands follow the forearm, so that arm lengths do not bend the wrist."""
     for side in SIDES:
         if job.has(side, _ARM):
             limb = Limb.from_name(job.target, f"{side}_arm", job.target_roles)
@@ -271,7 +271,7 @@ def _place_arms(job: _RetargetProblem, moved: Motion) -> Motion:
 
 
 def _trace_foot(job: _RetargetProblem, moved: Motion, side: str) -> FootTrajectory:
-    """Where a foot goes before it is planted."""
+    """Trajectory of a foot before planting."""
     positions, frames = moved.joint_frames()
     ankle = job.target_roles[f"{side}_ankle"]
     points = contact_points(job.target, job.target_roles)

@@ -85,7 +85,7 @@ def solve_limbs(
         upper: hips or shoulders ``(F, 3)`` [m].
         middle: knees or elbows ``(F, 3)`` [m].
         end: ankles or wrists ``(F, 3)`` [m].
-        target: where the ends shall be ``(F, 3)`` [m].
+        target: positions of the end joint ``(F, 3)`` [m].
         pole: where the middle joint bends to when the limb is straight ``(F, 3)``.
         stretch: ``(F, 2)`` extension where saturation starts, and the largest one, as parts of the limb.
 
@@ -110,7 +110,7 @@ def solve_limbs(
         hint = pole[f] - a * _dot(a, pole[f])
         if _norm(hint) < 1e-6:
             hint = _perpendicular(a)
-        weak = max(0.0, 1.0 - size / (0.08 * l1))  # a nearly straight limb has no plane of its own
+        weak = max(0.0, 1.0 - size / (0.08 * l1))  # the plane of a nearly straight limb is undefined
         bend = _unit(bend + _unit(hint) * (0.02 * l1 * weak * weak + 1e-12 * l1))
         turned = _unit(_rotate_by_arc(a, g, bend))
         cosine = min(1.0, max(-1.0, (l1 * l1 + length * length - l2 * l2) / (2.0 * l1 * length)))
@@ -196,7 +196,7 @@ def solve_two_bone(
         motion: the clip; its other joints stay as they are.
         limb: a :class:`Limb`, or ``"left_leg"``, ``"right_leg"``, ``"left_arm"``, ``"right_arm"``.
         targets: world positions ``(F, 3)`` or ``(3,)`` [m] for the end joint.
-        end_rotations: world rotations, batch ``(F,)``, that the end joint shall have.
+        end_rotations: target world rotations of the end joint, batch ``(F,)``.
         keep_end: without ``end_rotations``, keep the world rotation of the end (a foot stays flat); else it
             turns with the lower bone.
         stretch: largest extension, as a part of the limb's length.

@@ -1,4 +1,4 @@
-"""Rotations and rigid motions, in batches."""
+"""Batches of rotations and rigid transforms, with their calculus."""
 
 from marey.lie.calculus import hat, right_jacobian
 from marey.lie.se3 import SE3

@@ -1,6 +1,6 @@
 r"""Derivatives of the exponential of rotations and of rigid motions.
 
-:math:`J_l` and :math:`J_r` tell how a rotation moves when its rotation vector does: its angular velocity is
+:math:`J_l` and :math:`J_r` map the rate of a rotation vector to angular velocity: it is
 :math:`\omega = J_l(v)\,\dot v` in the outer frame and :math:`J_r(v)\,\dot v` in the body frame. [Tournier2011]_ §6.
 
 Twists of rigid motions are ordered (angular, linear):

@@ -130,7 +130,7 @@ def log(q: FloatArray) -> FloatArray:
 
 
 def leading_component(q: FloatArray) -> FloatArray:
-    """Return the first component that is not zero; its sign tells ``q`` from ``-q``."""
+    """Return the first non-zero component, whose sign distinguishes ``q`` from ``-q``."""
     lead = q[..., 0]
     if not np.any(lead == 0.0):
         return lead

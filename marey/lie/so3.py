@@ -222,7 +222,7 @@ class SO3:
     def swing_twist(self, axis: ArrayLike) -> tuple[SO3, SO3]:
         """Split ``R = swing @ twist``: the twist turns about ``axis``, the swing about an axis across it.
 
-        A swing by π leaves the twist undefined; it is no rotation then.
+        A swing by π leaves the twist undefined; the twist is then the identity.
         """
         unit = normalise_directions(axis, name="axis")
         angle = self.twist_angle(unit)

@@ -65,7 +65,7 @@ def check_weights(name: str, value: object) -> dict[str, float]:
     """Return weights by name, none of them negative.
 
     Raises:
-        InputError: it is no mapping, or a weight is negative or no number.
+        InputError: it is not a mapping, or a weight is negative or not a number.
     """
     if not isinstance(value, Mapping):
         raise InputError(f"{name} is {value!r}", "Give a name, or a weight for each of some names")

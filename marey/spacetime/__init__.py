@@ -1,4 +1,4 @@
-"""Trajectory optimisation: the whole motion at once, in the full and in a reduced space of poses."""
+"""Trajectory optimisation in the full and in a reduced space; repair and editing under validity."""
 
 from marey.base.deprecation import deprecated_names
 from marey.spacetime.dispatch import optimize

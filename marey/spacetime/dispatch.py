@@ -91,7 +91,7 @@ def check_problem(problem: SpacetimeProblem) -> None:
     """Refuse, in the problem's own space, what cannot be solved; nothing is solved.
 
     Raises:
-        InputError: keys that contradict one another, plants out of reach, numbers that are none.
+        InputError: contradicting keys, plants out of reach, or values that are not finite.
         UnknownNameError: a point, coordinate, phase or kind that does not exist.
         MissingFileError: no clip or basis of the name that the problem gives.
     """

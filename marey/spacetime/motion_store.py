@@ -76,7 +76,7 @@ SUFFIX: Final = ".safetensors"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoreKey:
-    """What makes two requests comparable, and how far apart they are."""
+    """Key of a request: comparability and distance."""
 
     sequence: tuple[str, ...]  # character, then the contacts of each phase
     durations: FloatArray  # (P,) shares of the whole
@@ -118,7 +118,7 @@ class StoreKey:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoreAnswer:
-    """What a request got."""
+    """Answer to a request."""
 
     entry: StoreEntry  # the best motion known now
     motion: Motion

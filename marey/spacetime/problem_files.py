@@ -38,7 +38,7 @@ FilePart = tuple[str, int, str]  # table, its number in the file, key: as in Tab
 def check_with_lines(problem: SpacetimeProblem, place: TomlLocation, check: ProblemCheck) -> SpacetimeProblem:
     """The problem itself, if the check has nothing against it.
 
-    Files that it names and that are missing or broken are left to whoever reads them.
+    Named files that are missing or damaged are reported when they are read.
 
     Args:
         problem: as read from the file.

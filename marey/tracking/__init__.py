@@ -1,4 +1,4 @@
-"""Tracking a person in a picture: particle filters in end-effector space and in full pose space."""
+"""Tracking of a person in images: particle filters in end-effector space and in full pose space."""
 
 from marey.tracking.end_effector_space import EffectorFilter
 from marey.tracking.observation import Camera, Observations, Occlusion, observe

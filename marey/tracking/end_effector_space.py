@@ -78,7 +78,7 @@ class EffectorDecoder:
         return solved
 
     def _visible_keypoints(self, sight: FrameDetections) -> IntArray:
-        """Keypoints that are seen and are no tools."""
+        """Detected keypoints that are not effectors."""
         if not self.uses_rays:
             return np.zeros(0, dtype=np.int64)
         other = np.array([name not in self.scene.tools.names for name in self.scene.keypoints.names])

@@ -14,7 +14,7 @@ from marey.tracking.points import KEYPOINTS, track_points
 
 UP: Final = (0.0, 1.0, 0.0)  # +Y, as everywhere in marey
 MIN_VIEW_DISTANCE_M: Final = 1e-9  # [m] below this, position and target are one point
-MIN_UP_SINE: Final = 1e-6  # [-] a view this near to the vertical has no up on the picture
+MIN_UP_SINE: Final = 1e-6  # [-] the image of a nearly vertical view has no up direction
 MIN_DEPTH_M: Final = 0.05  # [m] points nearer than this to the lens plane, or behind it, count as this near
 
 
@@ -96,7 +96,7 @@ class Camera:
 
 @dataclass(frozen=True, slots=True)
 class Occlusion:
-    """How often points are hidden, each point for itself."""
+    """Occlusion rates, independent for each point."""
 
     share: float = 0.0  # [-] of all detections, dropped one by one
     bursts_per_s: float = 0.0  # [1/s] how often a point disappears for a while
@@ -173,7 +173,7 @@ def observe(
     """Watch a clip: project points of the body, add noise, hide some and misplace some.
 
     The video of [Engell2012]_ §9.1 is not available, and its image likelihood is left to other papers. Detections of
-    named points stand for it, as a keypoint detector would give them; the rest of the protocol is kept.
+    named points replace it, as a keypoint detector would give them; the rest of the protocol is kept.
 
     Args:
         motion: what really happens.

@@ -35,7 +35,7 @@ def exponentiate_log_weights(log_weights: FloatArray) -> FloatArray:
 
 
 def compute_effective_size(weights: FloatArray) -> float:
-    r"""How many particles really count, :math:`1/\sum_i w_i^2`: between 1 and N."""
+    r"""Effective number of particles, :math:`1/\sum_i w_i^2`, between 1 and N."""
     return float(1.0 / np.sum(weights**2))
 
 
@@ -65,7 +65,7 @@ def compute_reprojection_energies(
 
 
 class TrackState(Enum):
-    """How a frame went."""
+    """State of a tracked frame."""
 
     TRACKED = "tracked"
     OCCLUDED = "occluded"  # nothing is seen: the particles only spread
@@ -104,7 +104,7 @@ class FrameDetections:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrackingProblem:
-    """What stays the same while a clip is tracked; the root stays where it is at the start."""
+    """Constant data of a tracked clip; the root is fixed."""
 
     observations: Observations
     start: Pose  # inside the limits
@@ -150,7 +150,7 @@ class TrackingProblem:
 
 
 class MotionModel(ABC):
-    """How particles move from frame to frame, and what pose they stand for together."""
+    """Motion of particles from frame to frame, and the pose estimate."""
 
     @abstractmethod
     def move(
@@ -160,12 +160,12 @@ class MotionModel(ABC):
 
     @abstractmethod
     def estimate(self, particles: Particles, sight: FrameDetections) -> FloatArray:
-        """Return the pose ``(J, 4)`` that weighted particles stand for."""
+        """Return the pose ``(J, 4)`` estimated from weighted particles."""
 
 
 @dataclass(frozen=True, slots=True)
 class Likelihood:
-    r"""How detections weigh particles, and when a particle is beyond belief.
+    r"""Weights of particles by detections, and the threshold of a lost particle.
 
     .. math:: w \leftarrow w\,\exp\big(-E/2\sigma^2\big), \qquad E = \sum_k c_k\,\rho(\|\pi(p_k) - z_k\|)
 
@@ -252,7 +252,7 @@ class FilterResult:
 
     @property
     def num_resamplings(self) -> int:
-        """In how many frames the particles were drawn anew."""
+        """Number of frames in which particles were resampled."""
         return int(self.resampled.sum())
 
     @property

@@ -53,7 +53,7 @@ def seated_motion(
 
     .. math:: v(t) = c + \frac{h}{\sum_i a_i} \sum_{i=1}^4 a_i \sin(2\pi f_i t + \varphi_i)
 
-    so that the clip stays inside :func:`seated_limits`. It stands for the video of [Engell2012]_ §9.1, which is not
+    so that the clip stays inside :func:`seated_limits`. It replaces the video of [Engell2012]_ §9.1, which is not
     available: same length, same rate, same three end effectors, and a truth to measure against.
 
     Args:

@@ -287,7 +287,7 @@ def rotate_free_axes(face: ActiveLimits, j: int, normal: FloatArray) -> int:
 
 @kernel
 def add_active_limit(face: ActiveLimits, j: int, wanted: FloatArray, got: Vector) -> bool:
-    """Hold what a projection took from a joint's turn; tell whether that is news."""
+    """Add the directions that a projection removed from a joint's step to the active set; return whether it changed."""
     # The part of it along loose axes is the outward normal of a limit that was not active before
     normal, size = np.zeros(3), 0.0
     for k in range(3):

@@ -47,7 +47,7 @@ LIMB_FRACTION: Final = 0.25  # [-] of the reach: a goal that moves so far asks f
 
 
 def build_speed_limits(body: PosedBody, limits: JointLimits | None, max_turn: float | None) -> SpeedLimits:
-    """How far a pose may go in a frame, and where its limits are widest.
+    """Largest step of a pose per frame, and the middle of its limits.
 
     Raises:
         InputError: ``max_turn`` is not above 0.

@@ -52,7 +52,7 @@ Method = Callable[[SolverInputs, Guess], SolverOutcome]
 
 
 def solve_projected_lm(run: SolverInputs, guess: Guess) -> SolverOutcome:
-    """Levenberg-Marquardt with an active set: on boxes, on what projections tell of other limits, or by walls."""
+    """Levenberg-Marquardt with an active set: boxes, projections of other limits, or penalties."""
     bounds = run.problem.bounds
     if run.space is not None:
         found, violation = _solve_dense(run, guess, MARQUARDT, None, bounds)

@@ -68,7 +68,7 @@ ROOT_POSITION_MOBILITY, ROOT_ROTATION_MOBILITY = (
     0.64,
     0.3,
 )  # [-] mobility of the root, its place in mean bones: limbs move first
-MIN_BONE_LENGTH_M: Final = 1e-9  # [m] a bone shorter than this is none
+MIN_BONE_LENGTH_M: Final = 1e-9  # [m] shorter bones are ignored
 SINGLE_JOINT_UNIT_M: Final = 0.2  # [m] unit of a body without bones
 CACHE_SIZE: Final = 64  # sets of tasks whose arrays are kept
 
@@ -179,7 +179,7 @@ def _build_problem(
 
 
 def mean_bone_length(skeleton: Skeleton) -> float:
-    """Mean length of the bones [m], those without length apart: the unit of steps and dampings, so size is no matter.
+    """Mean length of the bones [m], without zero ones: the unit of steps and dampings, which makes them size-free.
 
     It is 0.20 m for a CMU body, the unit that [Engell2012]_ states.
     """

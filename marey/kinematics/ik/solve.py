@@ -152,7 +152,7 @@ def solve_ik(
         tasks: what for; at least one.
         start: where to begin, and what the answer stays near; when ``None`` the rest pose, or the model's mean
             turned and shifted onto the goals.
-        limits: of the same skeleton. A start outside them is moved in, and ``start_moved_rad`` tells how far.
+        limits: of the same skeleton. A start outside them is projected, and ``start_moved_rad`` gives the distance.
         method: one of the above.
         max_iterations: the method's own number by default.
         tolerance_m: a place within this is reached [m].
@@ -279,7 +279,7 @@ def solve_with_restarts(
 
 
 def accept_nearest(run: SolverInputs, guess: Guess, outcome: SolverOutcome) -> SolverOutcome:
-    """Tell goals that are out of reach from those that a method without an end missed: only then take the nearest pose.
+    """Distinguish unreachable goals from those that the method missed: only then return the nearest pose.
 
     Such a method steps about an unreachable goal for ever; the default goes on from its pose, and decides.
     """

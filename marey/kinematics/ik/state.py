@@ -30,10 +30,10 @@ from marey.lie.kernels import (
 
 REACHED, STATIONARY, OUT_OF_ITERATIONS = 0, 1, 2  # how a solver ended
 DIVERGED: Final = 1e12  # an objective this large has diverged
-POINT: Final = 0  # a point of the body shall be at a place
-ORIENTATION: Final = 1  # a joint shall be turned as given
-LOOK_AT: Final = 2  # an axis of a joint shall pass through a place
-COM: Final = 3  # the centre of mass shall be at a place
+POINT: Final = 0  # position of a point of the body
+ORIENTATION: Final = 1  # rotation of a joint
+LOOK_AT: Final = 2  # axis of a joint through a position
+COM: Final = 3  # position of the centre of mass
 
 
 class JointArrays(NamedTuple):
@@ -44,13 +44,13 @@ class JointArrays(NamedTuple):
 
 
 class TaskBlocks(NamedTuple):
-    """What each of the B blocks asks for."""
+    """Targets and weights of the B task blocks."""
 
     kinds: IntArray  # (B,) POINT, ORIENTATION, LOOK_AT or COM
     joints: IntArray  # (B,) carrying joint; 0 for COM
     points: FloatArray  # (B, 3) [m] in the carrying joint's frame
     aims: FloatArray  # (B, 3) unit axis in the carrying joint's frame, for LOOK_AT
-    axes: FloatArray  # (B, 3) 1, or 0 along a world axis that has no weight: what is missing there does not count
+    axes: FloatArray  # (B, 3) 1, or 0 along a world axis without weight, whose error does not count
     weights: FloatArray  # (B, 3, 3) W of the objective e^T W e
     softness: FloatArray  # (B, 3, 3) W^-1
     tolerances: FloatArray  # (B,) [m] or [rad]
@@ -142,7 +142,7 @@ class LinearRows(NamedTuple):
 
 
 class SpeedLimits(NamedTuple):
-    """How fast a clip may go, and where its limits are widest."""
+    """Speed limits of a clip, and the middle of its joint limits."""
 
     max_turn: float  # [-] turn of a joint over what the goals ask for
     limb_m: float  # [m] a goal that moves this far asks for a turn of 1 rad

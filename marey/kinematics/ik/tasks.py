@@ -1,4 +1,4 @@
-"""What inverse kinematics is asked for: places, orientations, gazes, the centre of mass, a pose to stay near."""
+"""Tasks of inverse kinematics: positions, orientations, gaze, centre of mass, reference pose."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Weight = float | ArrayLike
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PointTask:
-    """A point of a joint shall be at a place.
+    """A point of a joint at a position.
 
     ``weight`` multiplies the squared distance [1/m²]: one number, one for each world axis ``(3,)``, or a symmetric
     positive definite matrix ``(3, 3)`` ([Engell2012]_ eq. 16). Priorities are levels: 0 comes first.
@@ -44,7 +44,7 @@ class PointTask:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OrientationTask:
-    """A joint shall be turned as given in world; ``weight`` multiplies the squared angle [1/rad²]."""
+    """A joint with a rotation in world; ``weight`` multiplies the squared angle [1/rad²]."""
 
     joint: str | int
     target: SO3  # batch () or, for clips, (F,): R_world_joint
@@ -63,7 +63,7 @@ class OrientationTask:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LookAtTask:
-    """The ray from a point of a joint along an axis shall pass through a place; ``weight`` [1/rad²]."""
+    """The ray from a point of a joint along an axis passes through a position; ``weight`` [1/rad²]."""
 
     joint: str | int
     target_world: ArrayLike  # (3,) or, for clips, (F, 3) [m]
@@ -92,7 +92,7 @@ class LookAtTask:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ComTask:
-    """The centre of mass (segments of [DeLeva1996]_) shall be at a place; a weight of 0 leaves an axis free."""
+    """The centre of mass (segments of [DeLeva1996]_) at a position; a weight of 0 frees an axis."""
 
     target_world: ArrayLike  # (3,) or, for clips, (F, 3) [m]
     weight: Weight = field(default=1.0, kw_only=True)

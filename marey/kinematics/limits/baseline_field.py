@@ -96,7 +96,7 @@ MIN_WIDTH = 0.02  # [-] half-width of a bump in quaternion units, about 2.3 degr
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class QuaternionFieldLimits(JointLimits):
-    r"""Where a sum of bumps around sampled quaternions is above a level ("quaternion boundary field").
+    r"""Set where a sum of kernels around sampled quaternions exceeds a level ("quaternion boundary field").
 
     .. math:: \log\sum_i \exp\Big(-\frac{\|u - u_i\|^2}{2 w^2}\Big) \ge l
 

@@ -185,7 +185,7 @@ def unwrap_angles(angles: FloatArray) -> FloatArray:
 
 
 JUMP_RAD = 1.0  # [rad] a turn of more between two frames is a fault of the capture ([Tournier2011]_ §12.3)
-MAX_FAULT_FRAMES = 12  # a piece between two jumps that is no longer than this (0.1 s at 120 Hz) is dropped
+MAX_FAULT_FRAMES = 12  # an interval between two jumps up to this length (0.1 s at 120 Hz) is dropped
 LEVELS = 14  # halvings of a frame, 6e-5 of it: a gap that is still too wide is a discontinuity
 LONG_BRIDGE_RAD = 0.5  # [rad] a guess from clip to clip that is worth a note
 

@@ -38,7 +38,7 @@ Arrays = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LimitCheck:
-    """What limits say about a batch of poses."""
+    """Violations of a batch of poses."""
 
     projected: SO3  # batch (F, J), the nearest rotations that are allowed
     violation: FloatArray  # (F, J) [rad] distance to the allowed set, measured in the coordinates of the limit
@@ -46,7 +46,7 @@ class LimitCheck:
 
 
 class JointLimits(ABC):
-    """Which local rotations the joints of a skeleton may take; each joint has its own set.
+    """Feasible sets of local rotations, one for each joint of a skeleton.
 
     One method, :meth:`check`, knows the sets. Everything else follows from it, so that any kind of limit can be put
     into any solver: the pluggable projection operator of [Engell2012]_ §3.

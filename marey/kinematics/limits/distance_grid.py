@@ -1,7 +1,7 @@
 """Compiled lookup and projection in distance fields on a grid, for points and for whole poses.
 
 A field is a table ``(I J K, 4)``, row by row the value and the gradient at a node, with its grid: ``shape``,
-``origin``, ``spacing`` and ``periodic``, three numbers each. An axis with one node is no axis: the field does not
+``origin``, ``spacing`` and ``periodic``, three numbers each. An axis with one node is ignored: the field does not
 depend on it.
 """
 

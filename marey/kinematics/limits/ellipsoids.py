@@ -217,9 +217,7 @@ MAX_OUTER = 100
 COARSE_TOL, MAX_COARSE = 1e-3, 2000  # [-] first-order ascent comes so near soon, and much nearer only slowly
 INNER_TOL = 1e-10  # [-] of the optimality conditions of the smallest ellipsoid, which Newton steps then reach
 MAX_NEWTON = 60
-RANK_RMS_RAD = (
-    1e-3  # [rad] a direction that varies less is no freedom; an absolute figure, as 0 < 0 would hold for none
-)
+RANK_RMS_RAD = 1e-3  # [rad] a direction that varies less is fixed; absolute, since a relative test fails at zero
 FLOOR_RAD = float(np.deg2rad(0.5))  # [rad] least half axis
 HULL_SIZE = 60  # points; more are thinned to the corners of their hull, which changes nothing
 

@@ -1,6 +1,6 @@
 """Limits of every kind: learnt from clips, read from a file, and compared on the same motion.
 
-One function fits any kind. :func:`estimate_joints` tells joint types and intervals ([Engell2012]_ §13). A file holds
+One function fits any kind. :func:`estimate_joints` returns joint types and intervals ([Engell2012]_ §13). A file holds
 named arrays, the skeleton and a version; nothing in it can run code.
 """
 
@@ -63,8 +63,8 @@ def _find_kind(name: str) -> type[JointLimits]:
     return {kind.kind: kind for kind in kinds}[name]
 
 
-NUM_SAMPLES = 100  # rotations that tell a joint's type ([Engell2012]_ §13)
-FREEDOM_EIGENVALUE = 1e-4  # [-] variance of a quaternion component below which it is no freedom: about 1.1 degrees
+NUM_SAMPLES = 100  # rotations from which the type of a joint is estimated ([Engell2012]_ §13)
+FREEDOM_EIGENVALUE = 1e-4  # [-] variance of a quaternion component below which it is fixed: about 1.1 degrees
 TRIM = 0.005  # share of the samples that a robust interval leaves out
 
 KINDS = ("box", "cone", "reach", "ellipsoid", "sdf", "field")
@@ -74,7 +74,7 @@ JointKind = Literal["fixed", "hinge", "ball"]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class JointEstimate:
-    """What kind of joint the data show, and its intervals."""
+    """Estimated type and intervals of a joint."""
 
     joint: str
     kind: JointKind
@@ -107,7 +107,7 @@ def estimate_joints(
 ) -> tuple[JointEstimate, ...]:
     """Type and intervals of every joint from clips. [Engell2012]_ §13.
 
-    A hundred rotations tell in how many directions the quaternion varies: none, a fixed joint; one, a hinge about the
+    A hundred rotations show in how many directions the quaternion varies: none, a fixed joint; one, a hinge about the
     principal axis; more, a ball with intervals of Z-Y-Z angles. An interval is what the largest gap of the angles on
     the circle leaves over, so it may cross zero.
     """
@@ -147,7 +147,7 @@ def _align_quaternions(rotations: SO3) -> FloatArray:
 @final
 @dataclass(frozen=True, slots=True)
 class LimitModel:
-    """What a model of limits is, as [Engell2012]_ table 1 lists it."""
+    """Properties of a model of limits ([Engell2012]_ table 1)."""
 
     kind: str
     representation: str
@@ -173,7 +173,7 @@ nothing to project and nothing to compare, so it appears in the table alone."""
 @final
 @dataclass(frozen=True, slots=True)
 class LimitScore:
-    """How a model did. Shares are of single joints' rotations."""
+    """Scores of a model of limits, as fractions of single joint rotations."""
 
     model: LimitModel
     training: float  # share of the training rotations that are feasible

@@ -40,8 +40,8 @@ from marey.skeleton import Skeleton
 
 Metric = Literal["so3", "euler", "euler_periodic"]
 
-AXIS_STD_RAD = 0.02  # [rad] a coordinate that varies less is no freedom ([Engell2012]_ §13: 1e-4 in quaternions)
-SLACK_RAD = float(np.deg2rad(0.5))  # [rad] on each side of a coordinate that is no freedom
+AXIS_STD_RAD = 0.02  # [rad] a coordinate that varies less is fixed ([Engell2012]_ §13: 1e-4 in quaternions)
+SLACK_RAD = float(np.deg2rad(0.5))  # [rad] on each side of a fixed coordinate
 MAX_SPREAD_RAD = np.pi - 0.2  # [rad] rotation vectors beyond may flip to the other side; such a joint is left free
 
 

@@ -49,7 +49,7 @@ NO_YAW: Final = np.zeros(2)  # [rad]
 
 
 class Footprint(NamedTuple):
-    """Where a foot came down."""
+    """Position and heading of a landed foot."""
 
     side: str  # "right" or "left"
     position: FloatArray  # (3,) [m] the ankle, in world
@@ -74,7 +74,7 @@ class FootPlanter:
         self.contacts = np.array([bits >> e & 1 for e in range(4)], dtype=np.bool_)
 
     def pass_through(self, frame: RawFrame) -> None:
-        """Let a frame be as it is; the contacts are those that the source tells."""
+        """Pass a frame through unchanged, with the contacts of its source."""
         self.contacts = frame.planted.copy()
         self._state = allocate_plant_state()
 
@@ -209,7 +209,7 @@ class Engine:
 
     @property
     def position(self) -> FloatArray:
-        """Where the character is, ``(x, z)`` [m]: a point that moves at its speed, without the swaying of a walk."""
+        """Where the character is, ``(x, z)`` [m]: the reference point that moves at its speed, without sway."""
         return np.asarray(self._source.position, dtype=np.float64)
 
     @property
@@ -259,12 +259,12 @@ class Engine:
 
     @property
     def footprints(self) -> tuple[Footprint, ...]:
-        """Where feet came down, the latest last; the oldest are forgotten."""
+        """Recent footprints, the latest last."""
         return tuple(self._prints)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the last :meth:`set` held back, one sentence each."""
+        """Values that the last :meth:`set` clamped, one sentence each."""
         return self._controller.notes
 
     @property

@@ -84,7 +84,7 @@ def plant_crowd(
     rotations: FloatArray,
     landings: FloatArray,
 ) -> None:
-    """Hold all feet to the ground, and tell the walkers where they are."""
+    """Plant all feet, and pass their positions to the walkers."""
     for i in range(roots.shape[0]):
         leg = walkers.places[i, 0, LEG_AT]
         forecast = PlantForecast(walkers.held[i], walkers.until[i], landings[i], walkers.shift[i], walkers.yaw[i])
@@ -215,7 +215,7 @@ class Crowd:
         """Pose of one character.
 
         Raises:
-            InputError: there is none of this number.
+            InputError: there is no character with this index.
         """
         at = check_number("index", index)
         if not (-self._count <= at < self._count and at == int(at)):

@@ -13,12 +13,12 @@ from marey.locomotion.checks import MAX_TIME_S, check_number, check_positive
 from marey.locomotion.model.locomotion_model import LocomotionModel, Style, load_model
 from marey.locomotion.planning.parameters import GaitParameters
 
-MAX_TURN_RATE: Final = np.pi  # [rad/s] nobody turns faster while walking
+MAX_TURN_RATE: Final = np.pi  # [rad/s] largest turn rate of a walk
 LEG_RANGE_M: Final = (0.2, 2.0)  # [m] a toddler, a giant
 
 
 class ParameterChanges(TypedDict, total=False):
-    """What :meth:`Engine.set` may be asked for."""
+    """Arguments of :meth:`Engine.set`."""
 
     speed: float | None
     run: float | None

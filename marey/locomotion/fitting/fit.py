@@ -57,7 +57,7 @@ def concatenate_units(parts: Sequence[MotionUnits]) -> MotionUnits:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SharedSpeedLaw:
-    """How everybody changes with speed in one gait: shared slope, and the range that was captured."""
+    """Common dependence on speed in one gait: shared slope and captured range."""
 
     slope: FloatArray  # (p,) [s]
     mean: FloatArray  # (p,) of everybody at `speed`
@@ -300,7 +300,7 @@ def fit_locomotion(
 
     Raises:
         MissingFileError: a clip of the manifest is not there.
-        InputError: nobody walks, or nobody runs.
+        InputError: there are no walks, or no runs.
     """
     plan = manifest if isinstance(manifest, Manifest) else load_manifest(manifest)
     captured = capture_units(source, plan, "train", report=report, num_frames=num_frames)
@@ -332,7 +332,7 @@ def fit_units(
 
     Args:
         units: walks and runs of any number of people.
-        default_style: whose even mixture is the model's own style; all who showed both gaits by default.
+        default_style: people whose even mixture is the default style; by default all with both gaits.
         explained: share of the variance that the main components keep.
     """
     for gait in GAITS:

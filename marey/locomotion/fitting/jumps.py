@@ -35,13 +35,13 @@ from marey.motion import mirror
 from marey.skeleton import HUMAN, Skeleton
 
 RIDGE: Final = 0.15  # [-] pulls personal offsets to the mean: one jump of a person counts for less than the law
-MIN_LEAP_FLIGHT_S: Final = 0.24  # [s] who is in the air for longer leaps, for less he steps or runs
+MIN_LEAP_FLIGHT_S: Final = 0.24  # [s] flights longer than this are leaps, shorter ones steps or runs
 SHORTEST_LEAP_S: Final = 0.1  # [s] in the air, of leaps that are made
 SHORTEST_PIECE_S: Final = 0.02
 MAX_FLIGHT_FACTOR: Final = 1.2  # [-] longest time in the air over the longest captured
-OWN_LEG_WEIGHT: Final = 0.4  # [-] how much of their own legs those have who never leapt
+OWN_LEG_WEIGHT: Final = 0.4  # [-] weight of the own leg posture of people without captured leaps
 MIN_JUMPS_FOR_SLOPE: Final = 4  # [jumps] fewer do not give a slope
-AIRTIME_SLOPE_S: Final = 0.2  # [s] by l_n, where the jumps are too few to tell
+AIRTIME_SLOPE_S: Final = 0.2  # [s] by l_n, for sets with too few jumps to estimate it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,7 +98,7 @@ def fit_poses(scores: FloatArray, table: JumpTable, centre: FloatArray) -> tuple
 
 
 def share_leg_offsets(offsets: FloatArray, leapers: BoolArray) -> FloatArray:
-    """Offsets ``(K, p)`` in which who never leapt has his own posture, but legs half-way to those of who did.
+    """Offsets ``(K, p)``: people without captured leaps keep their posture, with legs half-way to those with leaps.
 
     A walker's long stride would otherwise make up the whole length of a short leap, which would not leave the ground.
     """
@@ -172,13 +172,13 @@ def _solve_least_squares(left: FloatArray, right: FloatArray) -> FloatArray:
 
 
 JUMP_VARIANCE_EXPLAINED: Final = 0.97  # [-] of the variance of the rows; the thesis keeps 80 % of jumps
-MAX_WALK_APPROACH_MPS: Final = 1.6  # [m/s] who leaps at less came walking
+MAX_WALK_APPROACH_MPS: Final = 1.6  # [m/s] approach speed below which a leap is a walking leap
 LENGTH_LIMITS: Final = {"walk": (0.42, 1.4), "run": (0.55, 1.15), "standing": (0.0, 1.1)}
 """Shortest l_n by kind, and the longest as a part of the longest captured."""
 EXTRAPOLATION_FACTOR: Final = 1.05  # [-] how far poses go on beyond the longest and highest captured
 STEP_LENGTHS: Final = (0.1, 0.9)  # [-] l_n of steps of walks that may stand at the short end
 STEP_FLIGHTS_S: Final = (0.05, 0.06)  # longest of a step in walking, shortest of one in running
-FALLS_MPS2: Final = (-13.0, -6.0)  # what falls otherwise does not fly, or its rate is wrong; short flights tell ±4
+FALLS_MPS2: Final = (-13.0, -6.0)  # others are not flights or have a wrong rate; short flights are known to ±4
 NUM_LENGTHS: Final = 9  # jumps made to measure the model's own run-up
 
 

@@ -22,7 +22,7 @@ SUM_WEIGHT: Final = 1e3  # [-] of the equation that weights sum to one
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecoveredParameters:
-    """What a cycle tells about itself, and how well the model can say it."""
+    """Parameters estimated from a cycle, and the error of the model."""
 
     speed_mps: float  # on the performer's own legs
     run: float  # 0 walk, 1 run

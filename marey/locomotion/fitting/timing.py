@@ -104,7 +104,7 @@ def detect_unit_events(paths: FloatArray, run: bool, leg_m: float) -> FloatArray
 
 
 def measure_stance_path(paths: FloatArray, events: FloatArray) -> float:
-    """How far [m] the ground goes back under the planted feet per cycle: mean of ``-dz/dphase`` in stance.
+    """Displacement [m] of the ground under planted feet per cycle: mean of ``-dz/dphase`` in stance.
 
     From toe down to toe off the foot stands on that of its two points which stands stiller: the ankle (with the
     heel) goes forward as soon as the heel lifts. Before the toe is down, the foot rolls over its heel; towards toe

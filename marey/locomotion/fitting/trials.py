@@ -169,12 +169,12 @@ def choose_trials(manifest: Mapping[str, Iterable[str]] | None) -> dict[str, tup
 Progress = Callable[[int, int], None]  # clips done, clips in all
 ClipSource = str | Path | Library | TrialLoader
 
-MIN_SCREENED_GROUP: Final = 5  # units of one gait of one person; fewer have no middle to be far from
+MIN_SCREENED_GROUP: Final = 5  # units of one gait of one person; fewer have no reliable median
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CapturedUnits:
-    """What the clips gave, what was left out and why, and what was mended or doubted."""
+    """Units of the clips, with dropped, repaired and doubtful ones."""
 
     units: tuple[MotionUnit, ...]
     rejected: tuple[RejectedCycle, ...]
@@ -220,7 +220,7 @@ def capture_units(
 def reject_outliers(units: Sequence[MotionUnit]) -> tuple[list[MotionUnit], list[RejectedCycle]]:
     """Units that lie near the others of their person and gait, and those that do not.
 
-    What a steady change with speed explains is taken out first: a fast walk is no outlier.
+    The linear dependence on speed is removed first, so that a fast walk is not an outlier.
     """
     if not units:
         return [], []

@@ -179,7 +179,7 @@ class GaitWalker:
         return tuple(EVENTS[_STARTS[e] if after[e] else _ENDS[e]] for e in range(4) if after[e] != before[e])
 
     def frame(self) -> RawFrame:
-        """What the walker looks like now, and when its feet land; changes nothing."""
+        """Current frame and next landings; does not change the state."""
         root, rotations, landing = np.empty(3), np.empty((len(self._build.offsets), 4)), np.empty((4, 3))
         arrays = self._arrays
         write_walker_frame(self._gaits, self._build, arrays, root, rotations, landing)

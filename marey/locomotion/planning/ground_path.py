@@ -238,7 +238,7 @@ def _sample_word(start: FloatArray, heading: float, word: tuple[Piece, Piece, Pi
     return np.concatenate(points)
 
 
-STRAIGHT_RAD: Final = 1e-3  # a smaller corner is none
+STRAIGHT_RAD: Final = 1e-3  # smaller corners are ignored
 CORNER_POINTS: Final = 120
 MAX_CUT_M: Final = 1.5  # [m] a wide corridor does not ask for wider curves than this from the corner
 TURN_SPANS_M: Final = (0.1, 0.3, 0.5, 0.8, 1.2, 1.6, 2.0)  # where a turn at an end may join the line
@@ -315,7 +315,7 @@ def join_from_heading(line: FloatArray, heading_rad: float, slack_m: float) -> F
 
     Args:
         line: points ``(M, 2)`` [m], close together.
-        heading_rad: direction in which the line shall begin.
+        heading_rad: direction at the start of the line.
         slack_m: how far from the line the way may go.
 
     Raises:
@@ -357,7 +357,7 @@ def _find_widest_turn(
 
 
 def smooth_points(points: FloatArray, over_m: float = 0.6) -> FloatArray:
-    """Points averaged over a sliding window that narrows towards both ends, so that the curvature has no steps."""
+    """Moving average of points with a window that narrows towards both ends, so that the curvature is continuous."""
     half = max(1, round(0.5 * over_m / SPACING_M))
     total = np.concatenate([np.zeros((1, 2)), np.cumsum(points, axis=0)])
     i = np.arange(len(points))

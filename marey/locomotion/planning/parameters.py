@@ -32,7 +32,7 @@ KNOT_S: Final = 0.1  # [s] between knots of a plan that is followed
 
 
 class GaitParameters(NamedTuple):
-    """What steers a walker."""
+    """Parameters of a walker."""
 
     speed: float  # [m/s]
     run: float  # 0 walks, 1 runs
@@ -51,7 +51,7 @@ class GaitParameters(NamedTuple):
 
 
 class PostureLaw(NamedTuple):
-    """How speed becomes posture: ``(normalised speed) ** power``, in which the law of a slow walk is a line."""
+    """Map from speed to posture: ``(normalised speed) ** power``, which linearises slow walks."""
 
     own_leg: float
     froude: bool

@@ -211,7 +211,7 @@ STATUS: Final = (
 
 @runtime_checkable
 class CadenceSource(Protocol):
-    """Whoever knows the cadence of a character: an engine, or a table."""
+    """Source of the cadence of a character: an engine or a table."""
 
     def frequency_table(self) -> tuple[FloatArray, FloatArray]:
         """Speeds ``(G,)`` [m/s], and cycles per second ``(2, G)`` of walks and runs."""
@@ -358,7 +358,7 @@ def plan_profile(
         lasting_s: take the heel strike whose profile lasts nearest to this, instead of the one that bends least.
 
     Returns:
-        A profile; its ``status`` says why when there is none.
+        A profile; its ``status`` gives the reason where there is none.
 
     Raises:
         InputError: a speed is below zero, or a number is not finite.

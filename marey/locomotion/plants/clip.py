@@ -264,7 +264,7 @@ def enforce_plants(
 
     Raises:
         UnknownNameError: a leg lacks a joint, or there is no such detection or solver.
-        InputError: ``plants`` has another shape, a number is no number, or bones change their length.
+        InputError: ``plants`` has a wrong shape, a number is not finite, or bones change their length.
     """
     if detection not in DETECTIONS:
         raise UnknownNameError("detection", detection, "enforce_plants", DETECTIONS)
@@ -327,7 +327,7 @@ def pigeon_toe(angle_rad: float) -> PlantEdit:
 
 LANDING_EASE_S: Final = 0.15  # [s] before the strike, over which the ankle leaves its way
 MAX_STILL_SLIDE_MM: Final = 1.5  # [mm] a frame: a point that moves more is landing or leaving
-MAX_PIVOT_LEG_EXTENSION: Final = 0.9995  # [-] of a leg, as straight as the engine leaves it
+MAX_PIVOT_LEG_EXTENSION: Final = 0.9995  # [-] largest leg extension, equal to that of the engine
 
 
 def pivot_landing_feet(motion: Motion) -> Motion:

@@ -14,7 +14,7 @@ MAX_LEG_EXTENSION = 0.995  # [-] largest extension of a leg: beyond it a knee sn
 STRAIGHT_LEG = 0.9999  # [-] as straight as a captured leg is taken to be
 TOE_RETURN_S = 0.05  # [s] bent toes stretch by half in 0.035 s ...
 TOE_RETURN_RADPS = 5.0  # [rad/s] ... but no faster than 290 degrees/s
-WEAK_BEND = 0.08  # [-] of the thigh: a knee that bends out less has no plane of its own
+WEAK_BEND = 0.08  # [-] of the thigh: the plane of a knee that bends less is undefined
 
 
 @kernel
@@ -82,7 +82,7 @@ def saturate_length(length: float, soft: float, limit: float) -> float:
 
 @kernel
 def saturation_limits(extension: float) -> tuple[float, float]:
-    """Where saturation starts and ends, as parts of the leg: nowhere short of the extension that the leg has."""
+    """Start and end of the saturation as leg extensions, at least the present extension."""
     limit = min(max(1.0 - (1.0 - extension) / (1.0 + SOFTNESS), MAX_LEG_EXTENSION), STRAIGHT_LEG)
     return 1.0 - (1.0 + SOFTNESS) * (1.0 - limit), limit
 

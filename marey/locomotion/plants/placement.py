@@ -137,7 +137,7 @@ def store_foot_target(foot: FootState, target: Vector, f: Vector, f0: Vector) ->
 
 @kernel
 def begin_unannounced_plant(foot: FootState, place: Vector, lowest_y: float, shift: Vector) -> Vector:
-    """Goal of a plant that nobody announced: where the effector is; in the first frame of all, shifted as asked."""
+    """Target of an unannounced plant: the position of the effector; shifted in the very first frame."""
     if not foot.is_alive:
         return place[0] + shift[0], place[1], place[2] + shift[2]
     foot.rise, foot.rise_rate, foot.settle_s, foot.sink_s = place[1] - lowest_y, 0.0, SETTLE_S, SETTLE_S
@@ -203,7 +203,7 @@ def start_easing_out(foot: FootState, ankle_down: bool, toe_down: bool, next_s: 
 
 @kernel
 def place_foot(foot: FootState, frame: FootFrame, f: Vector) -> Vector:
-    """Where the ankle [m] shall be: at its plant, on the sphere round a planted toe, or on its eased way.
+    """Target of the ankle [m]: its plant, the sphere around a planted toe, or its easing curve.
 
     Ease-in and ease-out of the corrections are those of [Glardon2005]_ Eq. 2.6 and 2.7, see ``ease_cubic``.
     """

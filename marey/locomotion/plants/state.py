@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from marey.base import BoolArray, FloatArray, InputError, IntArray, frozen
 from marey.skeleton import RoleMap, Skeleton, foot_points, role_map, t_pose
 
-SETTLE_S = 0.06  # [s] a plant that nobody announced settles in this time
+SETTLE_S = 0.06  # [s] easing time of an unannounced plant
 SINK_S = 0.08  # [s] a foot that lands above its rest height comes down in this time
 SINK_M = 0.04  # [m] at most so much
 ROLL_IN_S = 0.05  # [s] a toe is held this long after it touched at most: until then the foot rolls down on its heel
@@ -187,7 +187,7 @@ def make_leg_arrays(
 
     Args:
         skeleton: any body with hips, knees, ankles and feet.
-        roles: who plays which part; guessed if not given.
+        roles: canonical roles of the joints; estimated by default.
         rest_heights: heights ``(4,)`` [m] of right ankle, right toe, left ankle, left toe over the floor when the body
             stands; those of a flat foot if not given.
 

@@ -173,7 +173,7 @@ def update_foot(foot: FootState, side: int, dt: float, forecast: PlantForecast, 
 
 @kernel
 def lower_root(root_drop: FloatArray, needed: float, most: float, dt: float) -> float:
-    """How far the root is lowered [m]: critically damped towards what is needed, never less, at most ``most``."""
+    """Lowering of the root [m]: critically damped towards the required value, at least that, at most ``most``."""
     needed = min(needed, most)
     omega = 1.678 / HALF_LIFE_S  # a critically damped step is half done after 1.678 / omega
     away, rate = root_drop[0] - needed, root_drop[1]

@@ -37,7 +37,7 @@ def load_script(path: str | Path) -> Script:
     """Read a script: TOML, or the XML form of the thesis (by its suffix or its first character).
 
     Raises:
-        FormatError: the file is no TOML or XML or breaks the grammar; the message names file and line.
+        FormatError: the file is not TOML or XML, or breaks the grammar; the message names file and line.
     """
     text = read_toml_text(path, "script")
     return parse_script(text, file=str(path))
@@ -161,7 +161,7 @@ def parse_xml_script(text: str, *, file: str = "<script>") -> Script:
     """Read a script from the thesis's XML; ``file`` is the name used in error messages.
 
     Raises:
-        FormatError: the text is no XML, declares entities, or breaks the grammar; the message names file and line.
+        FormatError: the text is not XML, declares entities, or breaks the grammar; the message names file and line.
     """
     root = _XmlTreeBuilder(file).read(text)
     if root.tag != "animationGenerator":

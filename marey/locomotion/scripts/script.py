@@ -153,7 +153,7 @@ class Script:
         """Play the script; frames at ``rate_hz``, with a contact track. Remarks become a :class:`MareyWarning` each.
 
         Args:
-            model: who walks; the shipped model if not given.
+            model: locomotion model; the shipped one by default.
 
         Raises:
             FormatError: an element asks for what the model does not have, or a jump does not come about; the message
@@ -341,7 +341,7 @@ class Performance:
 
     @property
     def report(self) -> ScriptReport:
-        """What was asked and what was measured."""
+        """Requested and measured values."""
         script, motion = self.script, self.motion
         assert motion.contacts is not None
         joints, slides = motion.joint_positions(), plant_slide_mm(motion)

@@ -135,7 +135,7 @@ def join_points(start: FloatArray, points: FloatArray, goal: FloatArray) -> Floa
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SketchPlan:
-    """What is walked, and what is done on it."""
+    """Path and actions of a sketch walk."""
 
     way: GroundPath
     goals: tuple[PathGoal, ...]
@@ -242,7 +242,7 @@ def _pass_hurdle(
 def _plan_leap_over(
     engine: Engine, way: GroundPath, hurdle: Hurdle, speed_mps: float, settings: SketchWalkSettings
 ) -> LeapGoal | str:
-    """The leap over a hurdle on the way, or why there is none."""
+    """The leap over an obstacle on the path, or the reason why there is none."""
     inside = np.flatnonzero(hurdle.box.distance(way.points) < 1e-3)
     if len(inside) == 0:
         return "it lies beside the way"

@@ -93,7 +93,7 @@ class ObstacleCourse:
         self._left_s = np.inf
         self._speed, self._run = engine.targets.speed, engine.targets.run
         self.decision: ObstacleDecision | None = None
-        """What is being done about the next obstacle."""
+        """Current decision about the next obstacle."""
 
     @property
     def _engine(self) -> Engine:

@@ -88,13 +88,13 @@ class ClearingLeap:
     kind: str
     length_m: float
     speed_mps: float  # at take-off
-    ahead_m: float  # from the walker to where the joint of the take-off toe shall be
+    ahead_m: float  # from the walker to the target of the take-off toe
     clearance: LeapClearance
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ObstacleDecision:
-    """What will be done about an obstacle, and why."""
+    """Decision about an obstacle, with its reason."""
 
     choice: str  # "clear", "jump", "round", "stop" or "wait"
     obstacle: Obstacle
@@ -110,7 +110,7 @@ class ObstacleDecision:
 
 
 class LeapTable:
-    """What the leaps of characters clear, by kind, length and height; each is measured once."""
+    """Clearances of leaps by kind, length and height; each is computed once."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[object, ...], LeapClearance] = {}
@@ -118,7 +118,7 @@ class LeapTable:
     def find_shortest(
         self, engine: Engine, kind: str, length_m: float, height_m: float
     ) -> tuple[float, LeapClearance] | None:
-        """The shortest leap of a kind over so much ground, and what it clears; None if there is none."""
+        """The shortest leap of a kind over a given length, and its clearance; None if there is none."""
         low, high = engine.jumper.jumps.limits_m(kind, engine.leg_length_m)
         if self.longest_clearance_m(engine, kind, height_m) < length_m:
             return None
@@ -174,7 +174,7 @@ def decide_obstacle(
     needs no more than ``mean_acceleration`` on average. Else the way leads round.
 
     Args:
-        engine: who comes towards it, straight.
+        engine: character that walks straight towards it.
         obstacle: what is ahead; of an oblique one, the part on the walker's track is taken as a box along the heading.
         prefer: "round" does not look for a leap.
         side: "left" or "right" to go round.

@@ -47,7 +47,7 @@ STRAIGHT_APPROACH_RAD: Final = 0.03
 SLOW_TURN: Final = 0.3  # [rad/s] a run-up that is handed over may still turn, and dies out straight
 TOO_LATE_M: Final = 0.4  # [m] before a take-off that was not planned
 STILL_MPS: Final = 1e-6
-DEFAULT_WALK_MPS: Final = 1.1  # of somebody who stands and is told where to go
+DEFAULT_WALK_MPS: Final = 1.1  # of a standing character that gets a path
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +289,7 @@ def stop_at(engine: Engine, line: tuple[FloatArray, FloatArray] | Sequence[Seque
     """Stop before a line on the ground, the toes on it, at a heel strike ([Glardon2005]_ §IV.1.6).
 
     Args:
-        engine: who walks straight towards the line.
+        engine: character that walks straight towards the line.
         line: two points ``(x, z)`` [m] of it.
 
     Returns:

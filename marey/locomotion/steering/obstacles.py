@@ -32,7 +32,7 @@ MAX_COORDINATE_M: Final = 1e4  # [m] beyond this a number is a mistake
 
 
 class Extent(NamedTuple):
-    """A box as seen by somebody who walks straight on: along and to the left of the line [m]."""
+    """Extent of a box along and to the left of a straight walking direction [m]."""
 
     front: float  # nearest edge, ahead of the walker
     rear: float
@@ -80,7 +80,7 @@ class Obstacle:
     def track_extent_from(
         self, point: FloatArray, heading_rad: float, half_width_m: float = TRACK_WIDTH_M
     ) -> Extent | None:
-        """As :meth:`seen_from`, of the part that lies on the walker's own track; None where there is none."""
+        """As :meth:`seen_from`, of the part on the walker's own track; None if there is none."""
         away = self.corners() - point
         ahead, left = away @ heading_vector(heading_rad), away @ heading_vector(heading_rad + 0.5 * np.pi)
         # The corners (ahead, left), clipped to the band between two lines beside the way
@@ -276,7 +276,7 @@ def _is_free(points: FloatArray, boxes: Sequence[Obstacle], radius: float) -> np
 def _is_visible(a: FloatArray, b: FloatArray, boxes: Sequence[Obstacle], radius: float) -> bool:
     count = max(2, int(np.hypot(*(b - a)) / VISIBILITY_STEP_M))
     line = a + np.linspace(0.0, 1.0, count)[:, None] * (b - a)
-    ends = min(3, count // 3)  # whoever starts or ends close to a box may
+    ends = min(3, count // 3)  # starts and ends close to a box are allowed
     return bool(_is_free(line[ends : count - ends], boxes, radius).all())
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def plan_approach_profile(
     engine: Engine, length_m: float, kind: str, ahead_m: float, *, feet: tuple[str, ...] = ("right", "left")
 ) -> tuple[SpeedProfile, str] | str:
-    """Profile of a run-up whose way to the take-off toe is ``ahead_m`` long, and the foot; or why there is none.
+    """Profile and foot of a run-up with ``ahead_m`` to the take-off toe, or the reason why there is none.
 
     Speeds that the jump allows are tried from the nearest to the present one on, and both feet.
     """
@@ -47,12 +47,12 @@ CORRECTION_DISTANCE_M: Final = 0.6  # [m] over which an offset from the way dies
 CRUISE_ACCELERATION: Final = 0.5  # [m/s²] of a change of speed on the way
 SLOWEST_RUN: Final = (1.4, 2.0)  # [m/s] below the first it is a walk, from the second on a run
 MAX_CORRECTED_TURN_RADPS: Final = 2.5  # [rad/s] to come back to a way; on it the speed keeps turns slower
-MIN_SPEED_MPS: Final = 0.02  # slower is standing, where time has no end
+MIN_SPEED_MPS: Final = 0.02  # slower is standing, for which the duration is infinite
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PathSchedule:
-    """Where somebody will be on a way: speed and arc length by time."""
+    """Speed and arc length along a path by time."""
 
     times_s: FloatArray  # (P,) from 0, even but for the last
     speeds: FloatArray  # (P,) [m/s]
@@ -126,7 +126,7 @@ def compute_turn_rates(way: GroundPath, course: PathSchedule, position: FloatArr
     .. math:: \kappa = \kappa_{way} - \frac{e}{L^2} - \frac{2\sin\vartheta}{L}
 
     with the offset :math:`e` to the left and the heading error :math:`\vartheta`: both die out over :math:`L`
-    without swinging. The walker's own motion is foreseen, so that the rates are right although nobody looks again.
+    without swinging. The walker's motion is predicted, so that the rates need no later correction.
     """
     points, headings = way.point_at(course.along_m), way.heading_at(course.along_m)
     bends = way.curvature_at(course.along_m)

@@ -30,7 +30,7 @@ BLEND_WEIGHTS: Final[Mapping[str, Callable[[float], float]]] = {
     "cubic": lambda p: p * p * (3.0 - 2.0 * p),
     "quintic": lambda p: p * p * p * (10.0 + p * (6.0 * p - 15.0)),
 }
-"""How much of the second motion is seen at the progress p; ``linear`` is Glardon's, the others leave no kink."""
+"""Weight of the second motion at progress p; ``linear`` is Glardon's, the others are smooth."""
 
 
 @dataclass(frozen=True, slots=True)

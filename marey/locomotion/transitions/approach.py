@@ -65,7 +65,7 @@ class JumpRequest:
 
 @dataclass(frozen=True, slots=True)
 class JumpAnswer:
-    """What the machine will do about a request."""
+    """Answer of the state machine to a request."""
 
     status: str  # "planned" or "queued"
     kind: str
@@ -85,7 +85,7 @@ SAME_VALUE: Final = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JumpApproach:
-    """What to do until the take-off."""
+    """Plan until the take-off."""
 
     request: JumpRequest  # what will be jumped: clamped, or replaced by what fits
     speed: float  # [m/s] at the take-off

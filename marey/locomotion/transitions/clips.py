@@ -1,4 +1,4 @@
-"""What a transition plays: a gait at constant speed or a jump, placed in the world, with its footholds.
+"""Motions of a transition: a gait at constant speed or a jump, placed in the world, with footholds.
 
 Compiled functions interpolate the frames of jumps and blend two poses; the schedule of footholds tells when and where
 the feet are down. The jumps of a model are made by kind and length, in metres for legs of any length.

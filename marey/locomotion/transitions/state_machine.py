@@ -107,7 +107,7 @@ class JumpStateMachine:
             height_m: of a standing jump, how high the root rises; by default what goes with the length.
             priority: ``"jump-parameters"`` changes the speed to what the jump needs; ``"jump-now"`` changes the jump to
                 what the present speed allows.
-            takeoff: point ``(x, z)`` [m] straight ahead where the toe of the take-off foot shall be.
+            takeoff: target ``(x, z)`` [m] of the take-off toe, straight ahead.
             foot: take-off foot, ``"right"`` or ``"left"``.
             max_acceleration: of the run-up [m/s²].
 
@@ -144,7 +144,7 @@ class JumpStateMachine:
         return leap, schedule_leap_footholds(leap)
 
     def cancel(self) -> bool:
-        """Give up a jump that has not begun, or one that is queued; tells whether there was any."""
+        """Cancel a jump that has not begun or is queued; returns whether there was one."""
         if self._now.stage == "adapt":
             self._restore_parameters()
             return True
@@ -153,7 +153,7 @@ class JumpStateMachine:
         return was_queued
 
     def wish(self, parameters: GaitParameters, over_s: float) -> None:
-        """Change what the character shall go back to after the jump, and how fast."""
+        """Change the parameters that are restored after the jump, and the time to do so."""
         if self._now.stage == "neutral":
             self._walker.go_to(parameters, over_s)
             return
@@ -165,7 +165,7 @@ class JumpStateMachine:
 
     @property
     def jumps(self) -> ModelJumps:
-        """What can be jumped."""
+        """The available jumps."""
         return self._jumps
 
     @property
@@ -248,7 +248,7 @@ class JumpStateMachine:
                 return passed
 
     def frame(self) -> RawFrame:
-        """What the body looks like now, before foot plants; changes nothing."""
+        """Current frame before foot plants; does not change the state."""
         now = self._now
         if now.plan is None or now.feet is None:
             return self._walker.frame()

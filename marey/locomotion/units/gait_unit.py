@@ -74,7 +74,7 @@ def find_far_rotations(table: FloatArray, names: Sequence[str]) -> dict[str, tup
     """Joints for which lines may not replace arcs: largest angle and largest angle between axes [rad], by name.
 
     Linear operations on rotation vectors are safe while these are short or nearly parallel ([Glardon2005]_ §II.2.2);
-    a joint is told when its vectors exceed 90° and their axes differ by more than 20° at one frame.
+    a joint is reported when its vectors exceed 90° and their axes differ by more than 20° at one frame.
 
     Args:
         table: ``(n, N, D)`` rows of units.
@@ -246,7 +246,7 @@ def segment_clip(
     Args:
         motion: any clip of a body with legs.
         subject: who moves.
-        gait: ``"walk"`` or ``"run"``; cycles of the other kind (told by flight) are left out.
+        gait: ``"walk"`` or ``"run"``; cycles of the other gait (detected by flight) are dropped.
         num_frames: of every unit.
         skeleton: the canonical human.
 
@@ -359,7 +359,7 @@ def _find_landing_frame(height: FloatArray, peak: int, motion: Motion, landed: f
 
 
 FLAT_PHASES: Final = {"walk": (0.12, 0.28), "run": (0.06, 0.13)}  # phases at which the whole sole is down
-MAX_PITCH_RAD: Final = float(np.deg2rad(12.0))  # more is no offset of a capture but how somebody runs
+MAX_PITCH_RAD: Final = float(np.deg2rad(12.0))  # larger values are a running style, not an offset of the capture
 SIDES: Final = ("right", "left")
 LATERAL_AXIS: Final = np.array([1.0, 0.0, 0.0])
 

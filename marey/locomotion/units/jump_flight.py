@@ -20,7 +20,7 @@ from marey.numerics import smoothstep
 from marey.skeleton import HUMAN, Skeleton, contact_points
 
 VELOCITY_EASE_S: Final = 0.12  # [s] over which a stance takes up the velocity of the flight
-SMOOTH_ROWS: Final = 4  # on either side; what a stance is corrected by shall not shake the body
+SMOOTH_ROWS: Final = 4  # on either side; smooths the correction of a stance
 FADE_PER_ROW: Final = 0.75  # [-] of its pace that a correction keeps from row to row after the stance
 INSTANT_S: Final = 1e-9  # [s] two times this near are one
 SIDES: Final = ("left", "right")
@@ -115,7 +115,7 @@ def ground_root_path(
 
 
 def _fade_correction(slide: FloatArray, last: int, *, is_last: bool) -> FloatArray:
-    """What follows row ``last`` of a correction ``(N, 3)``: it runs out, or ends at once where a flight follows."""
+    """Decay of a correction ``(N, 3)`` after row ``last``; it ends immediately before a flight."""
     rows = np.arange(1, len(slide) - last)[:, None]
     if not is_last:
         return np.broadcast_to(slide[last] * [1.0, 0.0, 1.0], (len(rows), 3))
@@ -148,7 +148,7 @@ def fit_ballistic_path(
     Args:
         geometry: of the poses.
         times: ``(N,)`` [s].
-        root: ``(N, 3)`` [m], stances as they shall be.
+        root: ``(N, 3)`` [m], with corrected stances.
         air: the flight.
         length_m: what lies after the flight is shifted so that the jump is so long; as it is by default.
     """
@@ -260,7 +260,7 @@ def hold_jump_feet(
 
 
 def _toe_shift(toe: FloatArray, times: FloatArray, stance: StanceTimes) -> FloatArray:
-    """How a foot must be moved ``(N, 3)`` [m] so that its toe ``(N, 3)`` stays put while it is down."""
+    """Shift of a foot ``(N, 3)`` [m] that keeps its toe ``(N, 3)`` in place in contact."""
     down = (times >= min(stance.toes_s, stance.off_s)) & (times <= stance.off_s)
     if not down.any():
         return np.zeros_like(toe)

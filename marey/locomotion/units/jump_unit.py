@@ -121,7 +121,7 @@ class FlightEdges:
 
     @property
     def spread_m(self) -> float:
-        """How much of the length [m] is between the feet rather than flown: toe off behind, heel strike ahead."""
+        """Part of the jump length [m] that is not flown: from toe-off to root and from root to heel strike."""
         return self.length_m - float(self.flown[2])
 
     def airtime_for(self, rise_m: float) -> float:

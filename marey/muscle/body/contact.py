@@ -35,7 +35,7 @@ class ContactPlaneArrays(NamedTuple):
     damping: FloatArray  # (V,) [N s/m]
     friction: FloatArray  # (3,) forwards, backwards, sideways
     smoothing: float  # [m/s]
-    pairs: IntArray  # (V, 2) nodes behind and before each node along the body's axis; (0, 2) where friction has no axis
+    pairs: IntArray  # (V, 2) nodes behind and before each node along the body's axis; (0, 2) for isotropic friction
 
 
 class StepStart(NamedTuple):

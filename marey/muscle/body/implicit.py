@@ -118,7 +118,7 @@ MAX_CONTACT_PASSES: Final = 3  # solves of one step until no node is pulled by t
 
 @dataclass(slots=True, eq=False)
 class ImplicitSolution:
-    """What a solve gave."""
+    """Solution of an implicit step."""
 
     positions: FloatArray
     velocities: FloatArray

@@ -16,8 +16,8 @@ from marey.muscle.elastic.assembly import BlockMatrix
 from marey.muscle.mesh.tet_mesh import IndexArray
 from marey.muscle.muscles.transfer import MuscleArrays
 
-FREE: Final = -1  # who carries a node: itself;
-HELD: Final = -2  # nobody, it stays; bones are 0 and above
+FREE: Final = -1  # carrier of a node: itself;
+HELD: Final = -2  # fixed node; bones are 0 and above
 
 
 class BoneArrays(NamedTuple):
@@ -64,7 +64,7 @@ class LinearSystem(NamedTuple):
     nodal: FloatArray  # (2, V, 3) scratch
 
 
-MIN_PIVOT = 1e-11  # [-] of a pivot over its diagonal: the motion is no motion of its own
+MIN_PIVOT = 1e-11  # [-] pivot over its diagonal; smaller ones mark dependent motions
 
 
 @kernel

@@ -44,7 +44,7 @@ ENERGY_FLOOR_J: Final = 1e-9  # [J] where growth is rounding
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
-    """How a step went."""
+    """Report of a step."""
 
     iterations: int = 0  # of conjugate gradients, over all sub-steps
     residual: float = 0.0  # [-] of the last solve, over what drives the step
@@ -122,7 +122,7 @@ class BodyStepper:
         return again, inverted, inverted >= 0 and self._is_plausible(again, inverted)
 
     def _count_inverted(self, found: ImplicitSolution) -> int:
-        """Cells inside out, or -1 where numbers are none."""
+        """Number of inverted cells, or -1 where positions are not finite."""
         if not np.isfinite(found.velocities).all():
             return -1
         return self.body.elastic.inverted(found.positions)
@@ -158,7 +158,7 @@ MeshSource: TypeAlias = "TetMesh | Lattice | str | PathLike[str] | tuple[ArrayLi
 
 @dataclass(frozen=True, slots=True)
 class BodySettings:
-    """How a body is stepped."""
+    """Settings of the time step of a body."""
 
     integrator: str = "implicit"
     solver: str = "pcg"

@@ -40,7 +40,7 @@ class BlockMatrix(NamedTuple):
 
 
 class ElasticModel(Protocol):
-    """What a body asks of its material."""
+    """Interface of an elastic material."""
 
     blocks: BlockMatrix
     rises: FloatArray  # (nnz, 3) [m^2] derivative of the volume around each node

@@ -15,7 +15,7 @@ from marey.base import FloatArray, InputError, frozen, kernel
 from marey.muscle.elastic.assembly import BlockMatrix
 from marey.muscle.mesh.tet_mesh import IndexArray, freeze_indices, sum_by_index
 
-MIN_LENGTH_RATIO = 1e-9  # of the length at rest; a shorter spring has no direction and pushes nowhere
+MIN_LENGTH_RATIO = 1e-9  # of the rest length; a shorter spring has no direction and no force
 
 
 class SpringArrays(NamedTuple):

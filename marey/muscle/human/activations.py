@@ -166,7 +166,7 @@ RESERVE_WEIGHT: Final = 100.0  # [-]
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MuscleTrack:
-    """What M muscles do over F frames, and what they could not do."""
+    """Activations and forces of M muscles over F frames, and the reserves."""
 
     motion: Motion  # on the joints of marey.HUMAN
     muscles: tuple[MusclePath, ...]

@@ -109,7 +109,7 @@ SIDES: Final = ("left", "right")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HandGoal:
-    """Where the wrist shall be, and when."""
+    """Target of the wrist at a time."""
 
     time_s: float
     place: ArrayLike  # (3,) [m] in world

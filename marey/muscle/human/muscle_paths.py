@@ -24,7 +24,7 @@ class MusclePath:
     """A muscle that runs straight from point to point, each carried by a joint."""
 
     name: str
-    joints: tuple[str, ...]  # (P,) who carries each point
+    joints: tuple[str, ...]  # (P,) joint that carries each point
     offsets: FloatArray  # (P, 3) [m] from that joint, in its frame
     largest_force_n: float
     fibre_length_m: float

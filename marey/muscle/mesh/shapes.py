@@ -155,7 +155,7 @@ CellIndices = NDArray[np.int32]
 SNAP_LONG: Final = 0.24999  # [-] cut points nearer to a vertex than this share of a long edge take it along
 SNAP_SHORT: Final = 0.41189  # [-] the same for short edges
 LONG_EDGE_FRACTION: Final = 0.93  # [-] of the longest edge; short ones have 0.87 of it
-MIN_VOLUME_FRACTION: Final = 1e-4  # [-] of the median volume: less is no cell
+MIN_VOLUME_FRACTION: Final = 1e-4  # [-] of the median volume; smaller cells are dropped
 MAX_CELLS: Final = 2_000_000
 PRISM_ROTATIONS: Final = (
     np.array(  # corners of a prism, first triangle then second, turned so that any corner comes first

@@ -207,7 +207,7 @@ MAX_LISTED: Final = 6  # numbers that a message lists
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeshReport:
-    """What a repair did; cells and nodes are numbered as they were given."""
+    """Report of a repair; cells and nodes keep their original numbers."""
 
     flipped: IntArray  # cells that were inside out
     slivers: IntArray  # cells without volume, dropped

@@ -1,4 +1,4 @@
-r"""Where points lie in the cells of a body: :math:`p = \sum_j w_j x_j`, :math:`\sum_j w_j = 1`. [Engell2012]_ §20.2.
+r"""Embedding of points in the cells of a body: :math:`p = \sum_j w_j x_j`, :math:`\sum_j w_j = 1`. [Engell2012]_ §20.2.
 
 Cells are tetrahedra ``(T, 4)``, cubes ``(C, 8)``, or in a plane of equal z triangles ``(T, 3)`` and squares
 ``(C, 4)``.

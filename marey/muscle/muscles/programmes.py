@@ -33,7 +33,7 @@ UNITS: Final = ("alpha", "activation")
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ActivationProgramme(ABC):
-    """What a spline does over time."""
+    """Activation of a spline over time."""
 
     unit: str = "alpha"
 
@@ -184,7 +184,7 @@ class ActivationProfile(ActivationProgramme):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ActivationPlan:
-    """What all muscles of a body do: programmes by the names of splines; others stay passive."""
+    """Programmes of the splines of a body by name; other splines stay passive."""
 
     muscles: Muscles
     programmes: Mapping[str, ActivationProgramme]

@@ -343,7 +343,7 @@ def compile_splines(host: HostBody, splines: Sequence[ActivationSpline]) -> tupl
 
 
 def _force_distribution(host: HostBody, bound: Embedding, regions: Regions) -> ForceDistribution:
-    """How each point's force goes to nodes, by the name of the transfer."""
+    """Transfer of point forces to nodes, by name."""
     cells = [(bound.nodes[i], bound.weights[i]) for i in range(len(bound.nodes))]
     if host.transfer == "virtual_work":
         return ForceDistribution.join([distribute_by_weights(*cell) for cell in cells])

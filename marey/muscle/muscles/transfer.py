@@ -444,7 +444,7 @@ def solve_gram_pcg(gram: FloatArray, b: FloatArray) -> FloatArray:
     """Solve A A^T y = b ``(N, D)`` by conjugate gradients with the diagonal as preconditioner.
 
     Raises:
-        ConvergenceError: the residual stays above ``SOLVE_TOL``: b is no average over regions that share nodes.
+        ConvergenceError: the residual stays above ``SOLVE_TOL``: b is not an average over regions that share nodes.
     """
     diagonal = np.diag(gram)[:, None]
     y, r = np.zeros_like(b), b.copy()

@@ -216,7 +216,7 @@ class ControlResult:
 
 @dataclass(slots=True)
 class ControlSearch:
-    """Where an optimiser stands; one for each round."""
+    """State of an optimiser; one for each round."""
 
     problem: OptimalControlProblem
     unknowns: FloatArray  # (n,)

@@ -240,7 +240,7 @@ class StepSlopes(NamedTuple):
 
 
 class DynamicSystem(Protocol):
-    """What is stepped: masses and forces in a chart."""
+    """Masses and forces of a controlled system in its coordinates."""
 
     @property
     def masses(self) -> FloatArray:
@@ -331,7 +331,7 @@ class NewtonStep:
     def _full_newton_step(self, z: FloatArray, rest: FloatArray) -> _Iterate | None:
         """A whole Newton step with the exact matrix, if it goes downhill and leaves much less over.
 
-        The matrix serves on as long as each further step with it leaves a tenth over, or less. Shorter steps are no
+        The matrix is reused as long as each further step reduces the residual tenfold. Shorter steps are no
         good: they creep where the energy is curved down (19 iterations instead of more than 40 for a beam that falls).
         """
         solve = self.factor(z, self.system.matrix(*self.ends(z), self.a, exact=True), exact=True)

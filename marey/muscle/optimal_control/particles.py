@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints, kernel
 
-MIN_LENGTH_M = 1e-9  # [m] below, a spring has no direction and pulls nowhere
+MIN_LENGTH_M = 1e-9  # [m] a shorter spring has no direction and no force
 
 
 class ParticleSprings(NamedTuple):

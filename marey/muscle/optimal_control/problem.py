@@ -54,7 +54,7 @@ class ControlledSystem(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StateGoal:
-    r"""What part of the state has to be after a number of steps: :math:`\frac w2\|Cq^i - y\|^2`.
+    r"""Goal for part of the state after a number of steps: :math:`\frac w2\|Cq^i - y\|^2`.
 
     ``C`` picks components of the state (``components``), or is any matrix (``rows``), or is the whole state.
     """

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from marey.muscle.muscles.forces import Muscles
 
 
-MIN_LENGTH_M = 1e-12  # [m] below, a segment has no direction and pulls nowhere
+MIN_LENGTH_M = 1e-12  # [m] a shorter segment has no direction and no force
 
 
 class WeightedSegments(NamedTuple):

@@ -124,7 +124,7 @@ CONTROLS: Final = ("activation", "alpha", "segments", "nodes")
 
 
 class BodyPoints(NamedTuple):
-    """Nodes of a body, then points that stand for the own masses of its bones."""
+    """Nodes of a body, then points with the masses of its bones."""
 
     rest: FloatArray  # (V + E, 3) [m]
     masses: FloatArray  # (V + E,) [kg]

@@ -165,7 +165,7 @@ class ActivationSettings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PositionGoal:
-    """Where a point of a body shall be, and when."""
+    """Target of a point of a body at a time."""
 
     time_s: float
     point: str | ArrayLike  # name of a bone, whose end is meant, or (3,) [m] a place of the body at rest

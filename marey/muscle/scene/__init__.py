@@ -1,1 +1,1 @@
-"""Scenes of soft bodies, from their files to films and figures."""
+"""Scenes of soft bodies: files, simulation, films, measurements."""

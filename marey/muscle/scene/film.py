@@ -48,7 +48,7 @@ PAINT_FRACTION: Final = 0.35  # [-] of a spline's paint radius: where its colour
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Paint:
-    """How strongly each point of the skin shows the splines near to it, each by its two nearest segments."""
+    """Colour weights of surface points by the two nearest segments of each spline."""
 
     segments: NDArray[np.int32]  # (N, P, 2) numbers of segments, for each of P splines
     weights: FloatArray  # (N, P, 2) 0 to 1
@@ -264,7 +264,7 @@ STRIP_HEIGHTS: Final = (0.12, 0.75)  # [-] lowest and highest strip, as a share 
 OLDEST_FADE: Final = 0.6  # [-] how pale the first body of a journey is
 PAPER: Final = linear_from_srgb("#eceff2")
 GAP_FRACTION: Final = 0.2  # [-] of a body's width, between bodies set side by side
-CAPTIONS: Final = {  # figures in the order in which they tell, their words and what they are multiplied by
+CAPTIONS: Final = {  # measurements in order of importance, their labels and factors
     "flexion_deg": ("{:.0f}° flexed", 1.0),
     "girth_growth": ("girth {:+.0f} %", 100.0),
     "advance_m": ("{:.2f} m gone", 1.0),

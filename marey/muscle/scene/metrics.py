@@ -68,7 +68,7 @@ def measure_film(film: Film, stage: SceneModel, parts: SceneParts) -> dict[str, 
     lengths = np.array(rows)
     figures["shortening_max"] = float(np.max(1.0 - lengths / lengths[0]))
     if parts.measure.get("compare_splines"):
-        # How alike splines shorten in the end, and whether each next one strains its body more evenly.
+        # Equality of the final shortening of splines, and order of the roughness of the strains.
         short = 1.0 - lengths[-1] / lengths[0]
         rough = [_strain_variance(film, stage, spline) for spline in range(stage.muscles.num_splines)]
         figures |= {f"shortening_{i}": float(s) for i, s in enumerate(short)}

@@ -225,7 +225,7 @@ def load_scene(name: str | Path) -> SoftBodyScene:
     """A shipped scene by its name, or one from a TOML file.
 
     Raises:
-        UnknownNameError: there is no shipped scene of this name, and it is no file.
+        UnknownNameError: it is neither a shipped scene nor a file.
         FormatError: the file is no TOML or breaks the schema; the message names file and line.
     """
     text = str(name)
@@ -278,7 +278,7 @@ class SoftBodyScene:
                 segments, alphas of all frames ``(F, S)``, or a function of the time [s] that gives ``(S,)``.
 
         Raises:
-            ConvergenceError: the body could not be stepped; the report tells where.
+            ConvergenceError: a step failed; the report names the step.
         """
         stage, h = self.stage(), 1.0 / self.parts.rate_hz if dt is None else dt
         seconds = self.parts.seconds if seconds is None else seconds

@@ -1,4 +1,4 @@
-"""The surface that is seen: bound once to the cells of a body, carried along for ever after ([Engell2012]_ §20.6)."""
+"""The display surface: bound once to the cells of a body and moved with them ([Engell2012]_ §20.6)."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ NUM_KEPT_ITERATES: Final = 3  # an iterate is shown if it is no worse than the w
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EditIterate:
-    """A motion on its way."""
+    """An iterate of an edit."""
 
     stage: DisplacementProblem
     displacement: FloatArray  # (K, D) control points

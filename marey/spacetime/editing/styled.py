@@ -194,7 +194,7 @@ def optimize_styled(
 
 
 class _ProgrammeView:
-    """How the solver sees a programme of the full space."""
+    """Adapter of a full-space programme for the solver."""
 
     def __init__(
         self, layout: FullLayout, styles: tuple[Style, ...], S: FloatArray | None, on_iteration: OnIteration | None

@@ -147,7 +147,7 @@ class Character:
 
     @property
     def root_angles(self) -> IntArray:
-        """Which angles turn the whole body: those before the first link with mass, that one included."""
+        """Angles that rotate the whole body: up to and including the first link with mass."""
         heavy = int(np.flatnonzero(self.tree.masses > 0.0)[0])
         return np.flatnonzero(self.angles <= heavy)
 
@@ -193,7 +193,7 @@ def compute_body_state(
     Args:
         figure: the character.
         curves: angles [rad], speeds and accelerations.
-        points: name, coordinate and place of each point that is wanted.
+        points: name, coordinate and position of each requested point.
         derivatives: how aggregate momentum and force are differentiated.
     """
     q, qd, qdd = (figure.coordinates(curve) for curve in curves)

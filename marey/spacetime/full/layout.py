@@ -104,7 +104,7 @@ class InstantBuilder:
         self._times: list[float] = []
 
     def add(self, phase: int, time: float) -> int:
-        """Return the number of an instant of a phase; on a border the phase tells the side."""
+        """Return the index of an instant of a phase; on a border the phase selects the side."""
         edges = self._timeline.edges[phase : phase + 2]
         time = next((float(edge) for edge in edges if abs(time - edge) < SNAP_S), float(time))
         number = self._numbers.setdefault((phase, round(time, 10)), len(self._numbers))
@@ -129,7 +129,7 @@ class InstantBuilder:
 SPIN_PER_KG: Final = 5.0 / 65.0  # [m^2/s] a large change of angular momentum, over the mass
 POSITION_SCALE: Final = 0.5  # [m]
 SPEED_SCALE: Final = 1.0  # [m/s]
-STANDARD_GRAVITY: Final = 9.81  # [m/s^2] forces are scaled by the weight on earth, also where there is none
+STANDARD_GRAVITY: Final = 9.81  # [m/s^2] forces are scaled by the weight on earth, also without gravity
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -125,7 +125,7 @@ def add_span_ends(layout: FullLayout, builder: InstantBuilder, phase: int) -> tu
 
 
 def scale_differences(steps: FloatArray) -> FloatArray:
-    """What to divide squared differences over ``steps`` [s] by, so that they stand for their whole spans."""
+    """What to divide squared differences over ``steps`` [s] by, so that they represent their whole spans."""
     return steps * (1.0 - 2.0 * INSET)
 
 
@@ -134,7 +134,7 @@ def add_instants(builder: InstantBuilder, phase: int, times: FloatArray) -> IntA
     return np.array([builder.add(phase, float(t)) for t in times], dtype=np.int64)
 
 
-ACCEL_UNIT: Final = 100.0  # [rad^2/s^3] a calm second: 10 rad/s^2 in every joint
+ACCEL_UNIT: Final = 100.0  # [rad^2/s^3] unit of the objective: one second at 10 rad/s^2 in every joint
 ENERGY_UNIT: Final = 1.0  # [rad^2/s]
 REFERENCE_UNIT: Final = 0.01  # [rad^2 s] a tenth of a radian for a second
 PRIOR_UNIT: Final = 0.25  # [rad^2 s] half a radian for a second
@@ -224,7 +224,7 @@ def _integrate_squares(
     return QuadraticTerm(name, sparse.csc_array(total), centre)
 
 
-JERK_UNIT: Final = 100.0  # [m^2/s^5] a calm second: 10 m/s^3
+JERK_UNIT: Final = 100.0  # [m^2/s^5] unit of the objective: one second at 10 m/s^3
 CHANGE_UNIT: Final = 1.0  # [(mg m)^2/s] the weight at a metre in every joint, built up in a second
 VARIANCE_UNIT: Final = 0.01  # [m^2] a standard deviation of ten centimetres
 TORQUE_NOISE: Final = 0.01  # [s^0.5] noise of a torque over its size, as a density

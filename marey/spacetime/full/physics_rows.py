@@ -123,7 +123,7 @@ def flight_rows(layout: FullLayout, flight: FlightUnknowns, instants: IntArray) 
 
 
 def joint_rows(layout: FullLayout, builder: InstantBuilder) -> list[RowFamily]:
-    """Where phases meet: take-off and touch-down of every flight, hand-over between supports."""
+    """Rows at phase borders: take-off and touch-down of every flight, change of support."""
     rows: list[RowFamily] = []
     phases, edges, impact = layout.timeline.phases, layout.timeline.edges, layout.problem.impact
     for flight in layout.flights:

@@ -133,7 +133,7 @@ def contact_track_names(point: str) -> tuple[str, ...]:
 
 
 ALLOWED_EXCESS: Final = 0.03  # [mg], [mg m] what may be missing between frames
-GROSS_EXCESS: Final = 0.25  # [mg] a motion that misses more than this between its frames is none
+GROSS_EXCESS: Final = 0.25  # [mg] larger residuals between the frames invalidate a motion
 SAMPLES_PER_SPAN: Final = 8
 MAX_REFINEMENTS: Final = 4
 

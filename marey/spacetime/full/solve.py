@@ -49,7 +49,7 @@ Solution = TypeVar("Solution")  # of a problem at some durations, in either spac
 
 @dataclass(frozen=True, slots=True)
 class FullOptions:
-    """How a problem is solved, as opposed to what it asks."""
+    """Options of the solver, apart from the problem."""
 
     derivatives: Derivatives = "linear-time"
     solver: str = "sl1qp"
@@ -74,7 +74,7 @@ class FullOptions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FullSolution:
-    """What the solver left behind: enough to start again from."""
+    """Solution with the data for a warm start."""
 
     layout: FullLayout
     programme: FullProgramme
@@ -97,7 +97,7 @@ def solve_full(
     warm_start: Motion | None = None,
     start: FloatArray | None = None,
 ) -> FullSolution:
-    """Solve a problem whose durations are fixed; never raises for want of convergence.
+    """Solve a problem with fixed durations; does not raise if it does not converge.
 
     Args:
         problem: what is wanted.

@@ -1,4 +1,4 @@
-"""What is refused before anything is solved: numbers that are none, keys that contradict, plants out of reach."""
+"""Validation before the solve: values that are not finite, contradicting keys, plants out of reach."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def _check_pair(figure: Character, one: Contact, other: Contact, where: str) -> 
 
 
 def _check_contradictions(layout: FullLayout) -> None:
-    """Two keys that want different values of one coordinate at one instant."""
+    """Two keys with different values of one coordinate at one instant."""
     seen: dict[tuple[str, float, int], tuple[Key, float, float]] = {}
     for key in layout.problem.keys:
         if key.at is None or key.kind not in ("pose", "range", "turn", "velocity"):

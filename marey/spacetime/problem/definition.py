@@ -1,4 +1,4 @@
-"""A motion that is wanted, as plain data: phases with their contacts, keys, objective and space.
+"""A problem as plain data: phases with their contacts, keys, objective and space.
 
 Keys that no motion of any character could satisfy together are refused.
 """
@@ -149,7 +149,7 @@ VELOCITY_KINDS: Final = ("velocity", "com_velocity")  # where an impact may chan
 
 
 class KeyInterval(NamedTuple):
-    """One number that a key wants within two ends, from one instant to another."""
+    """Interval that a key requires of one number, from one instant to another."""
 
     what: str
     low: float
@@ -165,7 +165,7 @@ class KeyInterval(NamedTuple):
 
 
 def check_key_conflicts(problem: SpacetimeProblem) -> None:
-    """Refuse two keys that want different values of the same thing at the same instant.
+    """Refuse two keys that require different values of one quantity at one instant.
 
     Raises:
         InputError: with both keys and both values.
@@ -190,7 +190,7 @@ def check_key_conflicts(problem: SpacetimeProblem) -> None:
 
 
 def _key_ranges(key: Key) -> Iterator[tuple[str, float, float]]:
-    """What a key wants of which number: name, lowest, highest."""
+    """Numbers that a key constrains: name, lower and upper bound."""
     names = {"point": key.point, "com": "the centre of mass", "com_velocity": "the velocity of the centre of mass"}
     if key.kind in names:
         for axis, value in zip(AXIS_NAMES, key.target, strict=False):

@@ -1,4 +1,4 @@
-"""What the contacts of a phase can deliver: linear rows of the wrench at the support, and one round one."""
+"""Wrench limits of the contacts of a phase: linear rows at the support, and one quadratic row."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ RUN_LEAN_M: Final = 0.2
 
 @dataclass(frozen=True, slots=True)
 class ReducedSettings:
-    """How a problem is posed; the defaults are the measured ones."""
+    """Settings of the reduced formulation; the defaults were chosen by measurement."""
 
     roll: FootRoll = field(default_factory=FootRoll)
     limits: NormalForceLimits = field(default_factory=NormalForceLimits)

@@ -34,7 +34,7 @@ from marey.spacetime.reduced.legs import SIDES, align_legs, find_leg_dofs, find_
 VARIANCE_FRACTION: Final = 0.9  # of the variance, [Safonova2006]_ (3.2)
 MIN_DIMENSION: Final = 7
 MAX_DIMENSION: Final = 10
-VARIANCE_FLOOR: Final = 1e-6  # [rad^2] a coordinate that never moved has no say
+VARIANCE_FLOOR: Final = 1e-6  # [rad^2] variance below which a coordinate is ignored
 
 SAMPLE_HZ: Final = 30.0
 BEFORE_S: Final = 0.95  # [s] kept before a flight
@@ -60,7 +60,7 @@ AnyPath = str | os.PathLike[str]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ContactBorder:
-    """How a coordinate usually is where a contact begins or ends."""
+    """Mean and spread of a coordinate at contact borders."""
 
     mean: FloatArray  # (D,)
     deviation: FloatArray  # (D,)

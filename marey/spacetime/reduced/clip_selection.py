@@ -1,4 +1,4 @@
-"""Which clips a behaviour should be learnt from: those that step as the problem does, and go where it goes."""
+"""Selection of clips for a behaviour by the contacts and direction of a problem."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MIN_CLIPS: Final = 3
 FEATURE_SCALES: Final = np.array(
     [0.5, 0.5, 0.8, 0.1]
 )  # [m] ahead, [m] to the left, [rad] turn, [m] height: one unit of unlike
-POOL_FACTOR: Final = 2  # how many times the wanted clips are looked at for spread
+POOL_FACTOR: Final = 2  # candidates for a spread selection, as a multiple of the requested number
 RISE_S: Final = 0.5  # a flight that lasts T rises g T^2 / 8
 
 

@@ -1,4 +1,4 @@
-"""Where the search begins: poses at the ends, a crouched hold between them ([Safonova2006]_ §3.2, repaired)."""
+"""Initial guess: poses at the ends, a crouched hold between them ([Safonova2006]_ §3.2, corrected)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def place_on_plants(
     """Turn and move a pose onto its plants: root over the feet, ankles at their height, no leg overstretched.
 
     Raises:
-        InputError: the plants are too far apart for the legs; the message tells the distance.
+        InputError: the plants are too far apart for the legs; the message gives the distance.
     """
     space, behaviour = scene.space, scene.behaviour
     plants = {leg: contact for leg, contact in enumerate(contacts) if contact is not None}

@@ -47,7 +47,7 @@ class Curves:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LegInterval:
-    """What one leg does for a while: it stands on a plant, or is free."""
+    """Interval of one leg: planted or free."""
 
     leg: int  # 0 left, 1 right
     phases: tuple[int, int]  # first phase, and the one after the last

@@ -182,7 +182,7 @@ def _fill_basis(
             coefficients[nodes, slot + i] = curves.index(first[:, None] + np.arange(NUM_ACTIVE), i)
 
 
-HEEL_STRIP_M: Final = 0.04  # [m] length of the sole that bears while the foot rolls on its heel
+HEEL_STRIP_M: Final = 0.04  # [m] length of the supporting part of the sole while the foot rolls on its heel
 PRESSURE_SCALE: Final = 4.0  # rows of the centre of pressure are four times as strict, twists twice
 TWIST_SCALE: Final = 2.0
 MAX_ROWS: Final = 20  # normal force, 4 of friction, 2 of twist, edges of the hull of two soles at most 8

@@ -72,7 +72,7 @@ WRENCH_PARTS: Final = ("normal force", *["friction"] * 4, *["twist"] * 2)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowContext:
-    """What row builders work with."""
+    """Context of the row builders."""
 
     behaviour: BehaviourSpace
     space: ReducedSpace

@@ -256,7 +256,7 @@ class NodeEvaluator:
         return qdd
 
     def _loaded_twists(self, leg: int, twists: FloatArray) -> FloatArray:
-        """Twists of a leg's angles; the toe bears only while the foot stands on its toes."""
+        """Twists of a leg's angles; the toe carries load only while the foot stands on its toes."""
         feet = self.poses.nodes.feet[self.heavy, leg]
         out = twists.copy()
         out[feet == FREE] = 0.0

@@ -42,7 +42,7 @@ SOFT_ROUNDING: Final = 1e-5  # [m^4] of stretched legs in the first search, wher
 SHORT_STEPS: Final = 0.1  # first trust region of a search that overstretched a leg with the usual one
 DETOUR_FRACTION: Final = 0.15  # [-] by which flights are longer or shorter on the way to the asked ones
 MORE_COORDINATES: Final = 3
-MAX_REFINEMENTS: Final = 3  # how often the solver is told to look where the dense check found forces that nothing gives
+MAX_REFINEMENTS: Final = 3  # how often nodes are added where the dense check finds unsupplied forces
 REFINEMENT_TOLERANCE: Final = 0.035  # [mg] 5 % is what is allowed
 STRAY_RAD: Final = 0.05  # [rad] beyond its limits by which a coordinate of the upper body gets rows of its own
 
@@ -75,7 +75,7 @@ RESTARTS: Final = (
 
 @dataclass(slots=True)
 class ReducedSearch:
-    """What all attempts share."""
+    """Shared state of all restarts."""
 
     problem: SpacetimeProblem
     behaviour: BehaviourSpace
@@ -169,7 +169,7 @@ def _start_vector(
     round_: ReducedProblem,
     warm_start: Motion | None,
 ) -> FloatArray:
-    """Where an attempt begins: at the guess, at a given motion, or at the solution of an easier problem."""
+    """Start of an attempt: the guess, a given motion, or the solution of an easier problem."""
     if warm_start is not None:
         return vector_from_motion(built, warm_start)
     if attempt.stages == 2 or attempt.torque_later:
@@ -207,7 +207,7 @@ def transfer_vector(old: ReducedProblem, x: FloatArray, new: ReducedProblem) -> 
 def refine_collocation(
     search: ReducedSearch, built: ReducedProblem, result: SQPResult
 ) -> tuple[ReducedProblem, SQPResult]:
-    """Add nodes where nothing gives the forces, and rows where the upper body leaves its limits; go on from there."""
+    """Add nodes where forces are not supplied and rows where the upper body violates its limits, and continue."""
     for _ in range(MAX_REFINEMENTS):
         if not result.is_solved or search.is_over:
             break

@@ -54,7 +54,7 @@ def sample_reduced_track(
 
 
 def motion_from_solution(built: ReducedProblem, values: FloatArray, rate_hz: float, name: str) -> Motion:
-    """Film of a solution at a frame rate; the contact track tells heels and toes."""
+    """Motion of a solution at a frame rate, with a contact track of heels and toes."""
     layout = built.scene.layout
     count = int(np.floor(layout.edges[-1] * rate_hz + 1e-9)) + 1
     times = np.arange(count) / rate_hz
@@ -127,7 +127,7 @@ def compute_limit_excess(scene: RowContext, track: SolutionTrack) -> FloatArray:
 
 
 def find_stray_coordinates(built: ReducedProblem, values: FloatArray, tolerance: float) -> tuple[int, ...]:
-    """Coordinates of the upper body that leave their limits by more than a tolerance [rad] and have no rows yet."""
+    """Coordinates of the upper body beyond their limits by more than a tolerance [rad] without rows yet."""
     track, _ = sample_reduced_track(built, values, find_check_instants(built))
     over = compute_limit_excess(built.scene, track)
     over[[*built.scene.space.leg_dofs, *built.settings.watched]] = 0.0
@@ -135,7 +135,7 @@ def find_stray_coordinates(built: ReducedProblem, values: FloatArray, tolerance:
 
 
 def compute_reduced_plant_drift(scene: RowContext, track: SolutionTrack, nodes: CollocationNodes) -> float:
-    """Largest distance [m] of the part of a foot that bears from where it was planted."""
+    """Largest distance [m] of the supporting part of a foot from its plant."""
     worst = 0.0
     for leg in (0, 1):
         geometry = scene.space.legs[leg]

@@ -1,1 +1,1 @@
-"""Repair of clips that no body could make: the smallest displacement that physics allows."""
+"""Repair of invalid clips: the smallest displacement that makes them valid."""

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 NUM_SIDES: Final = 8  # of the pyramid inside the friction cone
 MAX_FORCE: Final = 6.0  # [body weights] along the normal
 EDGE_SCALE: Final = 4.0  # rows of the support's edges are in metres of body weight: a few centimetres matter
-COPLANAR_M: Final = 0.06  # [m] supports that differ more in height are no single floor
+COPLANAR_M: Final = 0.06  # [m] supports that differ more in height do not share a floor
 FLIGHT_BAND: Final = 0.01  # [body weights, and times one metre] what may be missing in the air
 MARGIN_M: Final = 0.005  # [m] the support is taken smaller by this, for what happens between instants
 MAX_TIPPING_RATIO: Final = 0.9  # [-] captured walks move half to nine tenths as hard as gravity tips them
-MIN_ARM_M: Final = 0.08  # [m] a body nearer over its foot tells nothing
+MIN_ARM_M: Final = 0.08  # [m] below this offset from its foot a body gives no information
 
 
 @dataclass(frozen=True, slots=True, eq=False)

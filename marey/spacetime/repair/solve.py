@@ -85,19 +85,19 @@ OnIteration = Callable[[SQPIteration], bool | None]
 
 SPAN_S: Final = 0.1
 MAX_ITERATIONS: Final = 25  # quadratic programmes of one pass
-MAX_PASSES: Final = 6  # after each, rows see the wrenches of the report anew
+MAX_PASSES: Final = 6  # after each, the rows are rebuilt from the wrenches of the report
 LEAST_GAIN: Final = 0.95  # a pass that leaves more than this of what was wrong is the last
 TOLERANCE: Final = 2e-3  # scaled: 0.2 % of the weight, 0.1 mm of a foot
 MAX_ROUNDS: Final = 5  # of setting down and looking again
 DETECTED_SLACK_S: Final = 0.07  # [s] as the report takes it for detected contacts
 FAR_RAD: Final = 0.35  # [rad] root mean square: more than this is another motion
 ON_FAILURE: Final = ("raise", "return")
-MAX_FLIGHT_S: Final = 1.5  # nobody jumps for longer
+MAX_FLIGHT_S: Final = 1.5  # longest jump
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RepairCheck:
-    """How a clip is judged before and after."""
+    """Validity check of a clip before and after."""
 
     body: Body
     track: Contacts
@@ -113,7 +113,7 @@ class RepairCheck:
         return cls(Body.from_motion(motion) if body is None else body, track, friction, slack)
 
     def detect_again(self, motion: Motion) -> RepairCheck:
-        """The same with contacts detected anew, if they were detected."""
+        """The same with contacts detected again, if they were detected."""
         return self if self.slack_s is None else replace(self, track=detect_contacts(motion))
 
     def report(self, motion: Motion) -> ValidityReport:
@@ -193,7 +193,7 @@ def make_valid(
 
 
 def check_search_options(max_iterations: int, time_limit_s: float | None, on_failure: str) -> None:
-    """Refuse quotas that are none, and unknown words for what happens at a failure.
+    """Refuse invalid quotas and unknown values of ``on_failure``.
 
     Raises:
         InputError: no iteration, or a time limit [s] that is negative or no number.
@@ -209,7 +209,7 @@ def check_search_options(max_iterations: int, time_limit_s: float | None, on_fai
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _RepairState:
-    """A clip on its way, its report, and what was added so far."""
+    """State of a repair: the clip, its report, and the displacement."""
 
     motion: Motion
     report: ValidityReport
@@ -315,7 +315,7 @@ class _RepairSearch:
 def solve_displacement(
     programme: DisplacementProgramme, max_iterations: int, time_limit_s: float | None, on_iteration: OnIteration | None
 ) -> SQPResult:
-    """The least that a clip must move, sought from where it is; the best so far if there is no end."""
+    """The least change of a clip, starting from the clip; the best iterate if the search does not converge."""
     return solve_sqp(
         programme,
         np.zeros(programme.num_variables),
