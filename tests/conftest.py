@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 settings.register_profile("marey", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("marey")
+sys.path.insert(0, str(Path(__file__).parent))  # tests import `oracles`
 gc.set_threshold(100_000, 20, 20)  # compiling makes objects that stay; to look through them often takes a tenth of it
 
 SHORTEST_M, RADIUS_M, MASS_KG = 0.05, 0.06, 70.0  # of the rods

@@ -196,7 +196,6 @@ APART_M: Final = 0.08  # [m] feet keep to their sides by as much, if the clip do
 LANDING_PHASE: Final = 0.8  # [-] fraction of its height that a landing foot moves down per step
 DOWN_M_S: Final = 0.5  # [m/s] at most
 DOWN_RAD_S: Final = 4.0  # [rad/s] at most
-ZERO_VELOCITY: Final = np.zeros(3)
 
 
 def foot_rows(at: TrackingStep, side: int) -> RowsTask:

@@ -212,42 +212,15 @@ class PhaseTable:
         object.__setattr__(self, "anchor", frozen(self.anchor, count, 3, name="anchor"))
 
 
-def prepare_clips(
-    motions: Sequence[Motion],
-    settings: GraphSettings | None = None,
-    *,
-    behaviours: Mapping[str, str] | None = None,
-    on_progress: Progress | None = None,
-) -> Database:
-    """Make clips ready for a graph ([Safonova2006]_ F2, F3).
+def make_clip_tasks(
+    motions: Sequence[Motion], settings: GraphSettings, behaviours: Mapping[str, str] | None = None
+) -> list[ClipTask]:
+    """One task for each clip, and one for its mirror image if the settings ask for it ([Safonova2006]_ F2, F3).
 
     Lost bones are put back, clips of another skeleton are retargeted to that of the first, arms-out poses at the ends
     are cut away, all clips are low-passed, their planted feet held still (a foot that pivots is lifted for that time),
     resampled, and cut where a foot lands, leaves, a hand picks something up or the body comes to stand.
-
-    Args:
-        motions: clips; the first gives the body.
-        settings: thresholds.
-        behaviours: behaviour of each clip by name; by default what happens in it: "pick", "jump", "run" or "walk".
-        on_progress: called with how many clips are done, of how many.
-
-    Raises:
-        InputError: no clip has two phases.
     """
-    settings = GraphSettings() if settings is None else settings
-    tasks = make_clip_tasks(motions, settings, behaviours)
-    done: list[PreparedClip] = []
-    for number, task in enumerate(tasks):
-        done.append(task())
-        if on_progress is not None:
-            on_progress(number + 1, len(tasks))
-    return gather_database(done, tasks[0].body, settings)
-
-
-def make_clip_tasks(
-    motions: Sequence[Motion], settings: GraphSettings, behaviours: Mapping[str, str] | None = None
-) -> list[ClipTask]:
-    """One task for each clip, and one for its mirror image if the settings ask for it."""
     if not motions:
         raise InputError("a graph of no clips", "Give at least one motion")
     body = Body.from_motion(motions[0])

@@ -175,14 +175,6 @@ class PointClouds:
         return found
 
 
-def planar_distance(first: FloatArray, second: FloatArray) -> float:
-    """Mean squared distance [m²] of two clouds ``(K, 3)`` after the best turn and shift on the ground, pair by pair."""
-    p, q = (np.asarray(cloud, dtype=np.float64) - cloud.mean(axis=0) * [1.0, 0.0, 1.0] for cloud in (first, second))
-    angle = np.arctan2((p[:, 2] * q[:, 0] - p[:, 0] * q[:, 2]).sum(), (p[:, 0] * q[:, 0] + p[:, 2] * q[:, 2]).sum())
-    turned = SO3.exp(-angle * UP) @ q
-    return float(((p - turned) ** 2).sum(axis=1).mean())
-
-
 def split_blocks(count: int, size: int = 1024) -> Iterator[slice]:
     """Ranges of up to ``size`` rows."""
     return (slice(start, min(start + size, count)) for start in range(0, count, size))
