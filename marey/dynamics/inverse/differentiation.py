@@ -28,6 +28,7 @@ def quaternion_rates(wxyz: FloatArray, first: FloatArray, second: FloatArray) ->
     for f in range(frames):
         for j in range(joints):
             for stencil, out in ((first, rates), (second, changes)):
+                # Derivative of the quaternion over five frames
                 dw, dx, dy, dz = 0.0, 0.0, 0.0, 0.0
                 for k in range(5):
                     dw += stencil[k] * wxyz[f + k, j, 0]
@@ -35,6 +36,7 @@ def quaternion_rates(wxyz: FloatArray, first: FloatArray, second: FloatArray) ->
                     dy += stencil[k] * wxyz[f + k, j, 2]
                     dz += stencil[k] * wxyz[f + k, j, 3]
                 w, x, y, z = wxyz[f + 2, j, 0], wxyz[f + 2, j, 1], wxyz[f + 2, j, 2], wxyz[f + 2, j, 3]
+                # Vector part of conjugate(q) dq
                 out[f, j, 0] = 2.0 * (w * dx - x * dw - y * dz + z * dy)
                 out[f, j, 1] = 2.0 * (w * dy - y * dw - z * dx + x * dz)
                 out[f, j, 2] = 2.0 * (w * dz - z * dw - x * dy + y * dx)

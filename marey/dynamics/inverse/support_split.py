@@ -213,31 +213,29 @@ def split_least_torque(dynamics: InverseDynamics, supports: Supports, corner_for
     busy = np.stack([supports.active[:, columns].any(axis=1) for columns in limbs], axis=1).sum(axis=1) > 1
     origins, turns = dynamics.motion().joint_frames()
     for f in np.flatnonzero(busy & ~supports.grips.any(axis=1)):
-        origins_frame = origins[f]
-        turns_frame = turns[f]
-        forces = corner_forces[f]
-        frame = int(f)
+        frame, forces = int(f), corner_forces[f]
         weight = dynamics.body.mass_kg * GRAVITY
         corners = np.flatnonzero(supports.active[frame])
         points, edges = supports.points[frame, corners], supports.edges
         com = dynamics.com[frame]
-        # Force `(3, C · E)` of unit weights on the edges at each of C points
+        # Least squares in the weights of the friction edges: the wrench is kept, by a large weight
         kept = np.concatenate([np.tile(edges.T, (1, len(points))), _moment_map(points - com, edges)])
         total = (
             np.concatenate([forces.sum(axis=0), np.cross(supports.points[frame] - com, forces).sum(axis=0)]) / weight
         )
         rows, values = [WRENCH_WEIGHT * kept], [WRENCH_WEIGHT * total]
+        # Torque of each joint of a limb in contact: tau_j less the moment of the corners beyond it
         for limb, names in LIMB_JOINTS.items():
             carried = supports.limbs[corners] == limb
             for joint in _find_joints(dynamics, names) if carried.any() else ():
-                rows.append(_moment_map(points - origins_frame[joint], edges) * np.repeat(carried, len(edges)))
-                values.append(turns_frame[joint] @ dynamics.torques[frame, joint] / weight)
+                rows.append(_moment_map(points - origins[f][joint], edges) * np.repeat(carried, len(edges)))
+                values.append(turns[f][joint] @ dynamics.torques[frame, joint] / weight)
         A, b = np.concatenate(rows), np.concatenate(values)
         H = A.T @ A + SMALL_WEIGHT**2 * np.eye(A.shape[1])
         found = solve_qp(0.5 * (H + H.T), -A.T @ b, bounds=(np.zeros(A.shape[1]), np.full(A.shape[1], np.inf)))
-        shared_frame = np.zeros_like(forces)
-        shared_frame[corners] = weight * np.einsum("ce,ei->ci", found.x.reshape(len(corners), len(edges)), edges)
-        shared[f] = shared_frame if found.is_solved else forces
+        split = np.zeros_like(forces)
+        split[corners] = weight * np.einsum("ce,ei->ci", found.x.reshape(len(corners), len(edges)), edges)
+        shared[f] = split if found.is_solved else forces
     return sum_corners(supports, shared)
 
 
