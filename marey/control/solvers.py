@@ -170,9 +170,9 @@ def refine_contacts(problem: ControlProblem, relaxation: Relaxation, first: Cont
                 break
             best, lowest = found, cost
             # Closed rows without force open where they are pulled; open rows that sink close
-            away_rows = problem.rows @ found.planned_velocity - problem.ends
-            loose = closed & (found.multipliers <= 0.0) & (away_rows > STILL_SPEED / 100.0)
-            sunk = one_sided & ~closed & (away_rows < STILL_SPEED)
+            lifts = problem.rows @ found.planned_velocity - problem.ends
+            loose = closed & (found.multipliers <= 0.0) & (lifts > STILL_SPEED / 100.0)
+            sunk = one_sided & ~closed & (lifts < STILL_SPEED)
             flipped = (closed & ~loose) | sunk
             if (flipped == closed).all():
                 break

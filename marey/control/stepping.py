@@ -180,32 +180,31 @@ class Footsteps:
             foot = self.feet[side]
             if foot.is_down:
                 # A foot that is down rolls as the clip does, is lifted, or has lost the ground
-                places = points[side]
-                gaps_stand = gaps[side]
-                foot_stand, other = self.feet[side], self.feet[1 - side]
+                places, other = points[side], self.feet[1 - side]
                 # A foot that has slipped stands where it is now
-                now = self.floor.under(places[EDGE_CORNERS[foot_stand.edge]].mean(axis=0))
-                foot_stand.offset, foot_stand.anchor = (
-                    foot_stand.offset + (now - foot_stand.anchor)[HORIZONTAL_AXES],
-                    now,
-                )
-                wanted = int(self.schedule.phases[self._frame(max(step, foot_stand.due)), side])
-                foot_stand.is_own = foot_stand.is_own and wanted == AIR
+                now = self.floor.under(places[EDGE_CORNERS[foot.edge]].mean(axis=0))
+                foot.offset, foot.anchor = foot.offset + (now - foot.anchor)[HORIZONTAL_AXES], now
+                # Phase that the clip wants; a step of the figure's own ends when the clip has the foot down again
+                wanted = int(self.schedule.phases[self._frame(max(step, foot.due)), side])
+                foot.is_own = foot.is_own and wanted == AIR
+                # The clip lifts the foot
                 if (
                     wanted == AIR
-                    and not foot_stand.is_own
+                    and not foot.is_own
                     and (other.is_down or not self.schedule.phases[self._frame(step)].any())
                 ):
                     self._lift(step, side, places, int(self.schedule.landings[self._frame(step), side]))
-                elif float(gaps_stand.min()) > LOST_M:
+                # The ground is lost
+                elif float(gaps[side].min()) > LOST_M:
                     self._lift(step, side, places, step)
                 elif wanted == AIR:
-                    foot_stand.phase = FLAT if foot_stand.is_own else foot_stand.phase
-                elif wanted == BALL and float(gaps_stand[2:4].max()) < TILT_M and foot_stand.edge != BALL:
-                    self._hold(foot_stand, BALL, places)
-                    foot_stand.phase = BALL
-                elif wanted in (FLAT, BALL) and not (wanted == BALL and foot_stand.phase == HEEL):
-                    foot_stand.phase = wanted if foot_stand.edge == BALL or wanted == FLAT else FLAT
+                    foot.phase = FLAT if foot.is_own else foot.phase
+                # Roll over the ball of the foot
+                elif wanted == BALL and float(gaps[side][2:4].max()) < TILT_M and foot.edge != BALL:
+                    self._hold(foot, BALL, places)
+                    foot.phase = BALL
+                elif wanted in (FLAT, BALL) and not (wanted == BALL and foot.phase == HEEL):
+                    foot.phase = wanted if foot.edge == BALL or wanted == FLAT else FLAT
             elif float(gaps[side].min()) < TOUCH_M and self._may_land(foot, step):
                 self._land(step, side, points[side], gaps[side])
         self.offset = self._mean_offset(self._frame(step), pivot)

@@ -370,9 +370,8 @@ def _pose_law(task: PoseTask, scene: StepContext, flow: FloatArray | None) -> Ta
     simulator = scene.simulator
     if simulator.model is None:
         # Every joint in its own frame, in the full space
-        simulator_law = scene.simulator
-        joints, d = simulator_law.mechanism.joints, scene.here.inertia.shape[0]
-        state, pose = simulator_law.state, t_pose(simulator_law.body.skeleton) if task.pose is None else task.pose
+        joints, d = simulator.mechanism.joints, scene.here.inertia.shape[0]
+        state, pose = simulator.state, t_pose(simulator.body.skeleton) if task.pose is None else task.pose
         error = (pose.rotations[joints].inverse() @ state.rotations[joints]).log().ravel()
         matrix = np.eye(d)[6:]
         if task.joints is not None:

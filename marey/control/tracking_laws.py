@@ -259,11 +259,11 @@ def landing_offset(at: TrackingStep, side: int) -> FloatArray:
     """Offset ``(2,)`` [m] of a landing from the clip: that of the other foot plus a correction for balance."""
     other, foot = at.steps.feet[1 - side], at.steps.feet[side]
     if foot.is_own:
-        # How far from the clip `(2,)` [m] a foot must land to catch the figure
-        foot_offset, stance = at.steps.feet[side], at.points[1 - side, :4][:, HORIZONTAL_AXES]
-        point, left_s_offset = at.capture_point(), max(foot_offset.due - at.step, 0) * at.dt
+        # A step of its own catches the figure: the capture point, as far as it will have run away by the landing
+        stance = at.points[1 - side, :4][:, HORIZONTAL_AXES]
+        point, until_s = at.capture_point(), max(foot.due - at.step, 0) * at.dt
         push = project_into_hull(convex_hull(stance), point, 0.0)
-        away = (point - push) * np.exp(at.sway.frequency * left_s_offset)
+        away = (point - push) * np.exp(at.sway.frequency * until_s)
         away = away * (1.0 + BEYOND_M / max(float(np.linalg.norm(away)), 1e-9))
         way = push + away - stance.mean(axis=0)
         way = way * min(1.0, LONGEST_M / max(float(np.linalg.norm(way)), 1e-9))

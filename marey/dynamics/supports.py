@@ -137,6 +137,7 @@ def find_supports(
     Raises:
         UnknownNameError: the track names a point that the body does not have, or there is no such floor.
     """
+    # Contacts by the caller, by the motion, or detected
     given = contacts if contacts is not None else motion.contacts
     track = detect_contacts(motion) if given is None else given
     check_length(track, motion)
@@ -144,17 +145,19 @@ def find_supports(
     for name in track.names:
         if name not in known:
             raise UnknownNameError("contact point", name, f"skeleton '{motion.skeleton.name}'", sorted(known))
+    # Soles: heel, ball and toe end of each foot
     origins, R_world_joint = motion.joint_frames() if frames is None else frames
-    points_soles = foot_points(motion.skeleton)
-    places = points_soles.positions(origins, R_world_joint)
+    sole_points = foot_points(motion.skeleton)
+    places = sole_points.positions(origins, R_world_joint)
     stature_m = leg_length(motion.skeleton, role_map(motion.skeleton)) / LEG_SHARE
     soles: list[_LimbCorners] = []
     for limb, side in enumerate(("left", "right")):
-        columns = [i for i, name in enumerate(points_soles.names) if name.startswith(side)]
+        columns = [i for i, name in enumerate(sole_points.names) if name.startswith(side)]
         if len(columns) == 3:
             whole = (f"{side}_foot", "feet")
             heel, toe = _contact_flags(track, f"{side}_heel", *whole), _contact_flags(track, f"{side}_toe", *whole)
             soles.append(_sole_corners(limb, places[:, columns], np.stack([heel, toe, toe], axis=1), stature_m))
+    # Palms that touch
     points = contact_points(motion.skeleton)
     palms: list[_LimbCorners] = []
     for limb, name in ((2, "left_hand"), (3, "right_hand")):

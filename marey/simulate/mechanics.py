@@ -63,7 +63,7 @@ def joint_column_rates(mech: Mechanism, coordinates: FloatArray, rates: FloatArr
     xi, rate = np.empty(3), np.empty(3)
     for j in range(1, mech.basis.shape[0]):
         if mech.kind == GEODESIC_PRODUCT:
-            # Write \dot S e_i = S e_i \times \sum_{m>i} S e_m \dot\lambda_m: what comes after turns the column
+            # dS/dt e_i = S e_i x sum over m > i of S e_m dlambda_m/dt: what comes after turns the column
             x = y = z = 0.0
             for i in range(rates.shape[0] - 1, -1, -1):
                 a, b, c = turns[j, 0, i], turns[j, 1, i], turns[j, 2, i]
@@ -76,7 +76,7 @@ def joint_column_rates(mech: Mechanism, coordinates: FloatArray, rates: FloatArr
             for r in range(3):
                 xi[r] += mech.mean_wxyz[j, 1 + r]
         if mech.kind == EULER_LINEAR:
-            # Write how the columns of Euler angles change while the first two angles do
+            # Columns of Euler angles change with the first two angles
             cx, sx, cy, sy = cos(xi[0]), sin(xi[0]), cos(xi[1]), sin(xi[1])
             a_rate, b_rate = rate[0], rate[1]
             for i in range(mech.basis.shape[2]):

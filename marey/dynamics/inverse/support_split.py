@@ -77,12 +77,12 @@ def split_by_pressure(
     wanted = frozen(wrenches, None, 6, name="wrenches")
     places, _ = compute_centre_of_pressure(wanted, floor_m)
     middles = [corners.mean(axis=1) for corners in (first, second)]
-    # Part of the first foot `(F,)`: one or zero on one foot, by the rule on both
-    second_fractions = middles[1]
-    line = middles[0] - second_fractions
+    # alpha: the centre of pressure projected on the line between the soles; one or zero on one foot
+    line = middles[0] - middles[1]
     length = np.maximum((line**2).sum(axis=-1), 1e-12)
-    along = np.clip(((places - second_fractions) * line).sum(axis=-1) / length, 0.0, 1.0)
+    along = np.clip(((places - middles[1]) * line).sum(axis=-1) / length, 0.0, 1.0)
     share = np.where(touching.all(axis=1), along, touching[:, 0].astype(np.float64))
+    # Each foot carries its part where its sole is nearest to the pressure, and its part of the moment left
     acts = np.stack([project_on_sole(places, corners) for corners in (first, second)], axis=1)
     parts = np.stack([share, np.where(touching.any(axis=1), 1.0 - share, 0.0)], axis=1)
     forces = parts[..., None] * wanted[:, None, :3]
@@ -135,11 +135,9 @@ def split_support(
     if rule != "alpha":
         if corner_forces is None or (rule == "torque" and dynamics is None):
             raise InputError(f"the {rule} rule needs the forces at the corners", "Give corner_forces and dynamics")
-        dynamics_corners = dynamics if rule == "torque" else None
-        if dynamics_corners is None:
+        if rule == "cone" or dynamics is None:
             return sum_corners(supports, corner_forces)
-
-        return split_least_torque(dynamics_corners, supports, corner_forces)
+        return split_least_torque(dynamics, supports, corner_forces)
     feet = [supports.points[:, supports.limbs == limb] for limb in (0, 1)]
     if not all(corners.shape[1] for corners in feet):
         raise InputError("this body does not have two feet", 'Use rule="cone"')

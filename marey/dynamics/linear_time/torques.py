@@ -210,10 +210,9 @@ def compute_torque_jacobians(
     if len(chosen) and not (chosen.min() >= 0 and chosen.max() < body.num_dofs):
         raise InputError("a joint is out of range", f"The tree has coordinates 0 to {body.num_dofs - 1}")
     if method == "pinocchio":
-        # Derivatives `(3, F, k, D)` of the torques of `chosen` by q, qd and qdd, frame by frame
-        gravity_blocks = gravity_vector(gravity)
+        # Frame by frame; of the last block, the joint inertia, only the upper half is filled
         pin, model = import_pinocchio(), pinocchio_model(body).copy()
-        model.gravity.linear = gravity_blocks
+        model.gravity.linear = gravity_vector(gravity)
         data: Any = model.createData()
         frames, D = states[0].shape
         out = np.empty((3, frames, len(chosen), D))
@@ -224,12 +223,11 @@ def compute_torque_jacobians(
                 out[n, f] = full[chosen]
         blocks = out
     else:
-        # Derivatives `(3, F, k, D)` of the torques of chosen coordinates `(k,)`, which may repeat
-        gravity_jacobians = gravity_vector(gravity)
+        # Chosen coordinates may repeat: each is computed once
         once, places = np.unique(chosen, return_inverse=True)
         rows = np.full(body.num_dofs, -1)
         rows[once] = np.arange(len(once))
-        blocks = linear_time_torque_jacobians(body.arrays, states, gravity_jacobians, rows, len(once))
+        blocks = linear_time_torque_jacobians(body.arrays, states, gravity_vector(gravity), rows, len(once))
         blocks = blocks if np.array_equal(once, chosen) else blocks[:, :, places]
     dq, dqd, dqdd = reduce_jacobian(tree, blocks)
     return dq, dqd, dqdd

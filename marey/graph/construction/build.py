@@ -70,18 +70,21 @@ def assemble_graph(database: Database, settings: GraphSettings) -> MotionGraph:
     Raises:
         InputError: no two poses are alike, or the clips do not flow into one another.
     """
+    # Transitions between like poses, with those that events need
     metric = PoseMetric(database, settings)
     transitions = find_transitions(database, settings, metric)
     transitions, notes = rescue_events(database, transitions, settings, metric)
+    # Cheapest ways between contact changes, then states that are alike become one
     ways = cull_transitions(database, transitions, settings)
     group, gap = merge_states(database, settings, metric, transitions.threshold)
+    # What a merged state is off is paid for; of parallel edges the cheapest and some that differ stay
     after = database.phases.after[ways.through]
     price = settings.gap_share * settings.transition_weight * median_step_cost(database, settings) / transitions.scale
     cost = ways.cost + price * (gap[ways.source] + gap[after])
     kept = select_cheapest([group[ways.source], group[after], _bin_landing_directions(database, ways, settings)], cost)
     kept = select_diverse_edges(database, ways, kept, group, cost, settings)
-    after_component = database.phases.after[ways.through]
-    source, target = group[ways.source[kept]], group[after_component[kept]]
+    source, target = group[ways.source[kept]], group[after[kept]]
+    # Only the largest strong component: every state can be left and reached
     count = int(group.max()) + 1
     states = largest_component(source, target, count)
     number = np.full(count, -1, dtype=np.int64)
@@ -89,6 +92,7 @@ def assemble_graph(database: Database, settings: GraphSettings) -> MotionGraph:
     inside = (number[source] >= 0) & (number[target] >= 0)
     if len(states) < 2 or not inside.any():
         raise InputError("there are no transitions between the clips", "Raise `density` or `cross`, or add clips")
+    # Edges in the order of the states that they leave, then arrays and tables
     kept = kept[inside]
     kept = kept[np.argsort(number[group[ways.source[kept]]], kind="stable")]
     members = tuple(_order_by_centrality(np.flatnonzero(group == state), gap) for state in states)

@@ -125,19 +125,19 @@ def load_graph(path: AnyPath) -> MotionGraph:
 def _pack_graph(graph: MotionGraph) -> tuple[Tensors, dict[str, Any]]:
     database = graph.database
     tensors: Tensors = {}
-    # Prefix, owner and names of all arrays of a graph
-    database_groups = graph.database
+    # Every array under the prefix of its owner
     for prefix, owner, names in [
-        ("database", database_groups, DATABASE),
-        ("phases", database_groups.phases, PHASES),
-        ("body", database_groups.body, BODY),
-        ("skeleton", database_groups.body.skeleton, SKELETON),
+        ("database", database, DATABASE),
+        ("phases", database.phases, PHASES),
+        ("body", database.body, BODY),
+        ("skeleton", database.body.skeleton, SKELETON),
         ("transitions", graph.transitions, TRANSITIONS),
         ("ways", graph.ways, WAYS),
         ("arrays", graph.arrays, GraphArrays._fields),
         *((f"tables/{kind}", table, TABLE) for kind, table in graph.tables.items()),
     ]:
         tensors |= {f"{prefix}/{name}": _compact_dtype(getattr(owner, name)) for name in names}
+    # Members of the states as one list with offsets
     first = np.concatenate([[0], np.cumsum([len(row) for row in graph.members])])
     tensors["members/first"], tensors["members/phases"] = (
         first.astype(np.int32),

@@ -74,19 +74,20 @@ class ClipTask:
         clip = self._clean(clip, notes)
         if clip is None:
             return PreparedClip((), (*notes, f"'{name}' is too short and is left out"))
+        # Torques at the full rate, then everything at the rate of the graph
         torques = solve_inverse_dynamics(self.body, clip, contacts=_without_picks(clip.contacts)).torques
         slow = resample(clip, self.settings.rate_hz)
         at = np.minimum(np.rint(slow.times() * clip.rate_hz).astype(np.int64), clip.num_frames - 1)
         phases = split_events(slow, contact_phases(slow), self.settings.pick_height_m)
         # Runs of at least two phases with feet on the ground or in flight, and hands free
-        runs_usable: list[list[ContactPhase]] = [[]]
+        grounded: list[list[ContactPhase]] = [[]]
         for phase in phases:
             hands = any(name.endswith("hand") for name in phase.planted if not name.startswith(PICKED_PREFIX))
             if phase.kind in GROUNDED and not hands:
-                runs_usable[-1].append(phase)
-            elif runs_usable[-1]:
-                runs_usable.append([])
-        runs = [run for run in runs_usable if len(run) >= 2]
+                grounded[-1].append(phase)
+            elif grounded[-1]:
+                grounded.append([])
+        runs = [run for run in grounded if len(run) >= 2]
         if not runs:
             notes.append(f"'{name}' has fewer than two clean phases and is left out")
         made = tuple(self._run(name, n, slow, torques[at], run) for n, run in enumerate(runs))

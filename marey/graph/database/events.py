@@ -104,6 +104,7 @@ def _split_rests(
     first = phase.start + MIN_HOLD_FRAMES * _has_event(phase)
     last = phase.stop - MIN_HOLD_FRAMES * any(_has_event(after) for after in following)
     for begin, end in calm.rest_ranges(first, last):
+        # A rest at the very start of the clip begins with the phase
         is_opening = is_first and begin - phase.start < MIN_SPLIT_FRAMES and not pieces and not _has_event(phase)
         begin = phase.start if is_opening else max(begin, rest.start + MIN_SPLIT_FRAMES)
         if begin >= end or phase.stop - begin < MIN_SPLIT_FRAMES:
@@ -115,8 +116,8 @@ def _split_rests(
             pieces.append(replace(rest, stop=end))
             # What comes after a stand: the foot that stays is the leading one, as in the double support of a walk
             stays = following[0].planted if following and len(following[0].planted) == 1 else ("right",)
-            plants_stance = tuple(sorted(phase.plants, key=lambda plant: (plant.foot in stays, plant.foot)))
-            rest = replace(phase, start=end, planted=tuple(plant.foot for plant in plants_stance), plants=plants_stance)
+            ordered = tuple(sorted(phase.plants, key=lambda plant: (plant.foot in stays, plant.foot)))
+            rest = replace(phase, start=end, planted=tuple(plant.foot for plant in ordered), plants=ordered)
     return [*pieces, rest]
 
 

@@ -135,20 +135,20 @@ def spread_discontinuities(track: PoseTrack, cuts: Sequence[Discontinuity], fixe
     is_held = track.in_flight
     for cut in cuts:
         if not cut.is_none:
-            # What every pose `(K,)` gets of a jump of place, and of one of speed [s]
             times = track.times
             away, ahead = times - times[cut.knot], np.arange(len(times)) >= cut.knot
-            # Time [s] before and after a cut in which poses may change: to the next fixed time, and to the next flight
-            here, reach_time = times[cut.knot], cut.ramp_s
+            # Time before and after the cut in which poses may change: to the next fixed time and the next flight
+            here, longest = times[cut.knot], cut.ramp_s
             marks = fixed - here
             is_fixed = bool(len(marks)) and float(np.abs(marks).min()) < 1e-6
-            before = min(reach_time, -float(marks[marks < -1e-6].max(initial=-reach_time)))
-            after = 0.0 if is_fixed else min(reach_time, float(marks[marks > 1e-6].min(initial=reach_time)))
+            before = min(longest, -float(marks[marks < -1e-6].max(initial=-longest)))
+            after = 0.0 if is_fixed else min(longest, float(marks[marks > 1e-6].min(initial=longest)))
             landed, leaves = np.flatnonzero(is_held[: cut.knot]) + 1, np.flatnonzero(is_held[cut.knot :]) + cut.knot
             ground_before = min(before, here - float(times[landed[-1]])) if len(landed) else before
             ground_after = min(after, float(times[leaves[0]]) - here) if len(leaves) else after
             before, after = (ground_before, ground_after) if ground_before + ground_after > 0.0 else (before, after)
             share = before / max(before + after, 1e-12)
+            # Share of the jump of place, and of the jump of speed, that every pose gets
             place, slope = np.zeros_like(away), np.zeros_like(away)
             for side, reach, part in ((~ahead, before, share), (ahead, after, share - 1.0)):
                 if reach > 0.0:

@@ -35,16 +35,16 @@ class ActiveSet(NamedTuple):
 def _free_unknown(A: FloatArray, active: ActiveSet, count: int, i: int, shut: BoolArray) -> int:
     """Let an unknown go; return how many are free."""
     active.free[count], active.is_free[i], shut[i] = i, True, True
-    # Extend the upper factor of the free rows by the last of them
+    # Update the Cholesky factor of the free rows by one column
     free, U = active.free, active.U
     new = free[count]
     rest = A[new, new]
-    for i_row in range(count):
-        total = A[free[i_row], new]
-        for k in range(i_row):
-            total -= U[k, i_row] * U[k, count]
-        total /= U[i_row, i_row]
-        U[i_row, count] = total
+    for row in range(count):
+        total = A[free[row], new]
+        for k in range(row):
+            total -= U[k, row] * U[k, count]
+        total /= U[row, row]
+        U[row, count] = total
         rest -= total * total
     U[count, count] = sqrt(max(rest, PIVOT_PART * A[new, new]))
     return count + 1
