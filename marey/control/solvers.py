@@ -153,6 +153,7 @@ def refine_contacts(problem: ControlProblem, relaxation: Relaxation, first: Cont
     one_sided = ~problem.is_equal & ~problem.is_friction
     if not one_sided.any():
         return first
+    # Without relaxation: the states of the contacts are fixed
     bare = replace(relaxation, name="none")
     best, lowest = first, np.inf
     # Rows `(m,)` that may be closed: those that press, or only those that stay where they are
@@ -161,6 +162,7 @@ def refine_contacts(problem: ControlProblem, relaxation: Relaxation, first: Cont
     stays = presses & (away < LIFTED)
     for closed in [presses] if (stays == presses).all() else [presses, stays]:
         for _ in range(MAX_REFINEMENTS):
+            # Best plan with this set closed; stop where it is no better
             is_open = one_sided & ~closed
             quadratic, linear = closed_contact_goals(problem, closed)
             held = problem.with_goals(problem.goal_matrix + quadratic, problem.goal_vector + linear)
@@ -222,16 +224,18 @@ def solve_strictly(
     may_open, z, basis = ~problem.is_equal, None, None
     last = len(levels) - 1
     for number, features in enumerate(levels or [()]):
+        # Programme of this level
         quadratic, linear = control_form(features, problem.impulse.size)
         posed = problem.with_goals(problem.goal_matrix + quadratic, problem.goal_vector + linear)
         programme = assemble_programme(posed, relaxation, may_open, is_open)
+        # First level: all unknowns, in units of the diagonal
         if z is None or basis is None:
             z, status = programme.solve()
             if status is not SolveStatus.CONVERGED:
                 return no_actuation(problem, status)
             basis = np.diag(1.0 / np.sqrt(np.diag(programme.H)))
         else:
-            # The same programme in the coordinates of a subspace through a point that keeps all rows
+            # Later levels: z + N y, with rows relaxed by rounding so that y = 0 is feasible
             bounded = np.isfinite(programme.low) | np.isfinite(programme.high)
             rows = np.concatenate([programme.A, np.eye(z.size)[bounded]])
             here = rows @ z
@@ -248,6 +252,7 @@ def solve_strictly(
                 *(least, most, np.full(n, -np.inf), np.full(n, np.inf)),
             ).solve()
             z = z + basis @ y if found is SolveStatus.CONVERGED else z
+        # Null space of this level within that of the levels before
         basis = _free_directions(problem, features, basis, rank) if number < last else basis
         if not basis.shape[1]:
             break

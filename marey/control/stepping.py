@@ -308,9 +308,11 @@ def _is_quiet(at: TrackingStep) -> bool:
     left, right = steps.feet
     if not (left.is_down or right.is_down):
         return False
+    # A foot in the air that is still to land is not quiet
     is_last = not at.is_over and len(at.reference) - at.step < LAST_S / at.dt
     if any(not foot.is_down and (foot.is_own or is_last or foot.due < len(at.reference)) for foot in steps.feet):
         return False
+    # Nor is one that the clip lifts soon
     lifts = steps.schedule.lifts[i] - i
     return at.is_over or all(
         n > soon or end >= len(at.reference) or foot.is_own or not foot.is_down
@@ -330,11 +332,13 @@ def _stepping_foot(at: TrackingStep) -> int:
     left, right = at.steps.feet
     if not (left.is_down and right.is_down):
         return 0 if right.is_down else 1
+    # Direction to the capture point, split into ahead and sideways
     soles = at.points[:, :4].mean(axis=1)[:, HORIZONTAL_AXES]
     ahead = (at.points[:, 2:4] - at.points[:, :2]).mean(axis=(0, 1))[HORIZONTAL_AXES]
     leftwards = np.array([ahead[1], -ahead[0]]) / max(float(np.linalg.norm(ahead)), 1e-9)
     way = at.capture_point() - soles.mean(axis=0)
     sideways = float(way @ leftwards)
+    # A fall to the side is caught by the foot of that side, any other by the farther foot
     if abs(sideways) > SIDEWAYS * float(np.linalg.norm(way - sideways * leftwards)):
         return 0 if sideways > 0.0 else 1
     return int(np.argmax(np.linalg.norm(soles - at.capture_point(), axis=1)))

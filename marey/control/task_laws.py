@@ -131,19 +131,22 @@ def stance_features(
         here: its mechanics.
     """
     velocity = simulator.state.velocity
+    # Points that are far from the ground now and after the step carry nothing
     stands = _stance_rows(rows, stance)
     is_normal = (rows.owners >= 0) & (rows.partners < 0)
     gaps = -rows.b * dt
     far = is_normal & (gaps > STANCE_TOUCH_M) & (gaps + dt * (rows.J @ velocity) > STANCE_TOUCH_M)
+    # Points of a standing foot that are off the ground come down
     lying = far & stands
     lie = Feature(rows.J[lying], -np.minimum(DOWN * gaps[lying] / dt, DOWN_SPEED), FLAT_WEIGHT)
     landing = [
         _landing_position(side, simulator, here) for side in stance if (lying & _stance_rows(rows, (side,))).any()
     ]
+    # Points a hair above the ground count as touching
     near = is_normal & (gaps > 0.0) & (gaps <= STANCE_TOUCH_M)
     rows = replace(rows, b=np.where(near, -DOWN * gaps / dt, rows.b))
     stuck = ~far & (rows.owners >= 0) & (stands | (rows.partners >= 0))
-    # Some rows of many; rows of friction go with their partners
+    # Keep the near rows; rows of friction follow their normal rows to their new numbers
     kept = ~far
     numbers = np.cumsum(kept) - 1
     partners = np.where(rows.partners >= 0, numbers[rows.partners], -1)[kept]

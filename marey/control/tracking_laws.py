@@ -227,6 +227,7 @@ def _swinging_rows(at: TrackingStep, side: int) -> RowsTask:
     joint, middle, _ = sole_frame(at.simulator.body.skeleton, SIDES[side])
     jacobian, turning = here.point_jacobian(joint, middle), here.frames[joint].T @ here.angular[joint]
     pace, frame, spin = (at.dt, w.foot_per_s), SO3.from_matrix(here.frames[joint]), turning @ at.velocity
+    # Place and velocity of the sole: the clip's, moved by the landing offset, over the floor
     goal, (now, then) = at.steps.swing(at.step, side, landing_offset(at, side)), at.rates(r.sole_rates[:, side])
     place = r.soles[at.frame, side] + goal.offset
     place[1] += at.steps.floor.height(place[HORIZONTAL_AXES])
@@ -234,11 +235,13 @@ def _swinging_rows(at: TrackingStep, side: int) -> RowsTask:
     velocity[1] += at.steps.floor.rise(place[HORIZONTAL_AXES]) @ velocity[HORIZONTAL_AXES]
     away = place - here.point(joint, middle)
     shift = correct_velocity(pace, jacobian @ at.velocity, velocity, velocity + then - now, away)
+    # Turn of the foot: the clip's, tilted to the floor
     aim = (
         frame.inverse()
         @ _align_to_normal(at.steps.floor.normal(place[HORIZONTAL_AXES]), SO3(r.foot_turns[at.frame, side]))
     ).log()
     turn = correct_velocity(pace, spin, *at.rates(r.foot_rates[:, side]), aim)
+    # Both as rows, turns in metres by the length of a sole
     matrix = np.concatenate([jacobian, SOLE_ARM_M * turning])
     return RowsTask(matrix, np.concatenate([shift, SOLE_ARM_M * turn]), weight=w.swing)
 

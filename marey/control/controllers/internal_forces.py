@@ -295,6 +295,7 @@ class Controller(TaskController[ControlReport]):
         if not plan.is_solved:
             last = np.zeros(self.strongest.size) if self._report is None else self._report.actuation
             plan = replace(plan, actuation=FADE_FACTOR * last * dt)
+        # Physics of the step under the plan
         slack = self.slack_speed if plan.is_solved else inf
         done = actuate_step(self.simulator, system, plan, self.strongest * dt, slack)
         velocity = plan.planned_velocity if self.preview and plan.is_solved else done.velocity

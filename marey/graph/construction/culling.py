@@ -135,6 +135,7 @@ class _EventLinker:
         database = self._database
         best: list[tuple[float, int, int]] = []
         for s in chain:
+            # Poses of the phase, and poses of the same class in the main part
             inside = slice(int(database.phases.start[s]), int(database.phases.stop[s]))
             own = inside.start + np.flatnonzero(self._inner[inside])
             kind = int(database.phases.kind[s])
@@ -145,6 +146,7 @@ class _EventLinker:
             for at in np.argsort(D, axis=None, kind="stable")[:LINKS].tolist():
                 row, column = divmod(int(at), len(others))
                 best.append((float(D[row, column]), int(own[row]), int(others[column])))
+        # The nearest of all, none beyond the limit
         best = sorted(b for b in best if b[0] < self._limit)[:LINKS]
         if not best:
             return None

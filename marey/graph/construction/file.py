@@ -39,6 +39,7 @@ def check_graph(graph: MotionGraph) -> None:
     database, arrays, ways = graph.database, graph.arrays, graph.ways
     poses, phases = database.num_poses, len(database.phases.start)
     states, edges = graph.num_states, graph.num_edges
+    # Tables of the database
     _check_indices("phase", database.phase, phases, poses)
     _check_indices("clip", database.clip, len(database.clips), poses)
     _check_indices("kind", database.phases.kind, len(database.classes), phases)
@@ -46,6 +47,7 @@ def check_graph(graph: MotionGraph) -> None:
     _check_indices("stop", database.phases.stop - 1, poses, phases)
     _check_indices("transition", graph.transitions.source, poses)
     _check_indices("transition", graph.transitions.target, poses)
+    # Edges, their ways and the transitions on them
     _check_indices("target", arrays.target, states, edges)
     _check_indices("way", arrays.way, len(ways.source), edges)
     _check_indices("jump", ways.jump, len(graph.transitions.source))
@@ -53,6 +55,7 @@ def check_graph(graph: MotionGraph) -> None:
     _check_indices("way", ways.through, phases)
     _check_row_count("first", arrays.first, states, edges)
     _check_row_count("jump_first", ways.jump_first, len(ways.source), len(ways.jump))
+    # Groups of phases, and costs that a search can add up
     if len(graph.members) != states:
         raise InputError(f"{len(graph.members)} groups of phases for {states} states")
     for members in graph.members:

@@ -226,10 +226,12 @@ def lift_pivots(motion: Motion, worst_m: float) -> Motion:
     known = contact_points(motion.skeleton).names
     if any(f"{side}_{part}" not in group for group in (names, known) for side in SIDES for part in PARTS):
         return motion
+    # Tracks of both feet, and where each is down
     feet = [_FootTrack.from_motion(names, known, points, side, motion.rate_hz) for side in SIDES]
     down = np.stack([active[:, foot.columns].any(axis=1) for foot in feet], axis=1)
     shortest = max(int(np.ceil(LIFT_S * motion.rate_hz)), 2)
     for number, foot in enumerate(feet):
+        # Stances of the foot; each pivot is lifted while the other foot carries
         edges = np.flatnonzero(np.diff(np.concatenate([[False], down[:, number], [False]]).astype(np.int8)))
         for start, stop in [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]:
             for wanted in foot.pivots(start, stop, worst_m, shortest):

@@ -50,7 +50,7 @@ def refine_footsteps(
     for step, aim in sorted(aims.items()):
         before = max(mark for mark in marks if mark <= step)
         after = min((mark for mark in marks if mark > step + 1), default=len(result.places) - 1)
-        # Carry footsteps between two constraints, most at the pick between them
+        # Share of the correction that each step takes: rising to the pick, falling to the next constraint
         missing = _pick_error(graph, result, step, aim)
         pick = step + 1
         pivot, shift, turn = missing
@@ -60,6 +60,7 @@ def refine_footsteps(
             gone = np.concatenate([[0.0], np.cumsum(steps[first:last])])
             part = smoothstep(gone / max(float(gone[-1]), 1e-9))
             share[first : last + 1] = part if rises else 1.0 - part
+        # Limit shift and turn, then carry all places about the pivot
         most = min(most_m, MAX_SHIFT_PER_M * float(steps[before:pick].sum()))
         size = float(np.linalg.norm(shift))
         shift = shift * min(1.0, most / max(size, 1e-9))

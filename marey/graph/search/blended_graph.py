@@ -180,17 +180,19 @@ def _enumerate_rows(graph: MotionGraph, links: _EdgePairs, distance: FloatArray)
     """All blended edges: from one state, from a pair or over a gap; to one state, to a pair or over a gap."""
     count, W, w = graph.num_states, len(WEIGHTS), WEIGHTS[None]
     A, C, B, D = links.ends.T
+    # Numbers of blended states: one for each pair and weight, after the states of the graph
     number = np.full((count, count), -1, dtype=np.int64)
     for p, q in (links.nodes.T, links.nodes.T[::-1]):
         number[p, q] = count + W * np.arange(len(links.nodes))
     begin, finish = _state_numbers(number, A, C), _state_numbers(number, B, D)
-    # Blends `(L, W)` that last about as long as what they are mostly made of
+    # A blend must last about as long as what it is mostly made of
     T = graph.arrays.seconds
     most = np.where(WEIGHTS >= 0.5, T[links.a][:, None], T[links.c][:, None])
     is_good, limit = (
         np.abs(np.log(blended_seconds(graph, links.a, links.c, WEIGHTS) / most)) <= np.log(MAX_STRETCH),
         GAP_COST_FACTOR * graph.transitions.threshold,
     )
+    # Edges between pairs, then into a blend over a gap, then out of one to the nearer state
     found = [_lookup(begin, finish, np.zeros(begin.shape), is_good & (begin >= 0) & (finish >= 0))]
     for state, part in ((A, (1.0 - w) ** 2), (C, w**2)):
         gap = part * distance[A, C][:, None]

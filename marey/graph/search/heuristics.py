@@ -220,6 +220,7 @@ def max_meeting_distance(roads: SearchGraph, goals: ConstraintArrays, layer: int
     if is_root_pinned(goals, layer):
         return float(goals.tolerance[layer]) + slack
     t = roads.target[meets]
+    # How far the root is from the constraint when an edge of each kind meets it
     if goals.kind[layer] == STEP:
         own = np.linalg.norm(roads.delta[meets, :2], axis=1) + np.linalg.norm(roads.root[t, :2], axis=1)
     elif goals.kind[layer] == PICK:
@@ -351,7 +352,7 @@ def _dearest_event_cost(
     def tables(apart: BoolArray) -> FloatArray:
         costs = np.zeros((len(rest), len(roads.first) - 1))
         for layer in np.flatnonzero(goals.kind != REACH):
-            # Least cost `(N,)` of meeting a constraint, wherever: the table H_mg of [Safonova2006]_ F23
+            # Least cost of meeting the constraint anywhere: the table H_mg of [Safonova2006]_ F23
             meets = layers.meets[layer]
             states = len(roads.first) - 1
             values, _ = compute_potentials(
@@ -360,6 +361,7 @@ def _dearest_event_cost(
             costs[layer] = values
         return costs + rest[:, None]
 
+    # The dearest constraint that is left, this one or a later one
     own = tables(rates.apart)
     later = tables(np.zeros_like(rates.apart)) if rates.apart.any() and len(own) > 1 else own
     ahead = own.copy()

@@ -195,6 +195,7 @@ def check_ground(sketch: Sketch, ground: GroundGrid, wishes: tuple[SketchConstra
     place = wishes[-1].place
     if wishes[-1].kind != REACH:  # the root need not be where a hand is
         return None
+    # Some free cell within the tolerance of the goal
     near = ground.disk((place[0], place[2]), max(wishes[-1].tolerance_m - 0.05, 0.0))
     near[ground.cell((place[0], place[2]))] = True
     if not (ground.free & near).any():

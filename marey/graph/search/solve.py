@@ -201,7 +201,7 @@ def _make_result(graph: MotionGraph, sketch: Sketch, run: AnytimeSearch, clock: 
             advice=run.advice(code),
         )  # fmt: skip
     way, wishes = run.best, run.problem.wishes
-    # What is asked of hands [m], if less than the search has to find since arm and spine do the rest
+    # Hands may be asked for less than the search found: arm and spine do the rest
     return SearchResult(
         status=OPTIMAL if run.proved <= 1.0 else BOUNDED,
         steps=way.steps(wishes, run.detours),
