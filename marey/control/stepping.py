@@ -92,6 +92,7 @@ def make_schedule(corners: FloatArray, down: BoolArray) -> FootSchedule:
         corners: of the soles, and toes ``(F, 2, 5, 3)`` [m] above a floor at height zero.
         down: feet on the ground ``(F, 2)``.
     """
+    # Flat where heel and ball are low, else on the lower of the two
     heels, balls = corners[:, :, :2, 1].max(axis=-1), corners[:, :, 2:4, 1].max(axis=-1)
     rolling = np.where(heels < balls, HEEL, BALL)
     phases = np.where(np.maximum(heels, balls) < FLAT_M, FLAT, rolling)
@@ -224,6 +225,7 @@ class Footsteps:
     def _land(self, step: int, side: int, places: FloatArray, gaps: FloatArray) -> None:
         """A foot has come down: it is held by the edge that touches."""
         foot, i = self.feet[side], self._frame(max(step, self.feet[side].due))
+        # The lower edge holds the foot; it lies flat where both are about as low
         heel, ball = float(gaps[:2].min()), float(gaps[2:].min())
         foot.phase = FLAT if abs(heel - ball) < TILT_M else HEEL if heel < ball else BALL
         self._hold(foot, HEEL if heel <= ball else BALL, places)
@@ -242,17 +244,14 @@ class Footsteps:
     def _lift(self, step: int, side: int, places: FloatArray, due: int) -> None:
         foot, i = self.feet[side], self._frame(step)
         foot.phase, foot.begun, foot.due, foot.is_own = AIR, step, due, False
-        foot.lifted = places[:4].mean(axis=0) - self.sole_position(i, side)
+        foot.lifted = places[:4].mean(axis=0) - self.reference.soles[i, side]
         foot.sunk_m = 0.0
-
-    def sole_position(self, i: int, side: int) -> FloatArray:
-        """Where the clip has the middle of a sole ``(3,)`` [m]."""
-        return self.reference.soles[i, side]
 
     def _mean_offset(self, i: int, pivot: FloatArray) -> FloatArray:
         """Offset ``(2,)`` [m] of the clip: mean of the offsets of the feet, weighted by their loads."""
         left, right = self.feet
         if left.is_down and right.is_down:
+            # Loads of the feet: where the pivot lies between the soles
             a, b = self.reference.soles[i][:, HORIZONTAL_AXES]
             part = float(np.clip((pivot - a) @ (b - a) / max(float((b - a) @ (b - a)), 1e-6), 0.0, 1.0))
             return (1.0 - part) * left.offset + part * right.offset
@@ -269,6 +268,7 @@ class Footsteps:
             landing: its landing position ``(2,)`` [m] (x, z), relative to that of the clip.
         """
         foot, dt = self.feet[side], self.reference.dt
+        # Quintic step from where the foot was lifted to its landing, level at both ends
         whole = max(foot.due - foot.begun, 1)
         x = float(np.clip((step - foot.begun) / whole, 0.0, 1.0))
         part, rate = x**3 * (10.0 - 15.0 * x + 6.0 * x * x), 30.0 * (x * (1.0 - x)) ** 2 / (whole * dt)
@@ -276,9 +276,11 @@ class Footsteps:
         there = np.array([landing[0], -MAX_PENETRATION_M - down, landing[1]])
         offset = (1.0 - part) * foot.lifted + part * there
         velocity = rate * (there - foot.lifted)
+        # A step of its own that the clip does not lift goes over a hump
         if foot.is_own and down < HUMP_M:
             offset[1] += HUMP_M * 16.0 * (x * (1.0 - x)) ** 2
             velocity[1] += HUMP_M * 32.0 * x * (1.0 - x) * (1.0 - 2.0 * x) / (whole * dt)
+        # A foot that is late sinks until it meets the ground
         if step >= foot.due:
             foot.sunk_m += SINK_M_S * dt
             velocity[1] -= SINK_M_S
@@ -297,7 +299,12 @@ SIDEWAYS: Final = 1.0  # [-] a fall that goes more sideways than this ahead is c
 
 def begin_recovery_step(at: TrackingStep) -> None:
     """Begin a step if the capture point has left the soles, and the clip takes none that could catch it."""
-    if not _is_quiet(at) or _capture_distance(at) <= OUT_M:
+    if not _is_quiet(at):
+        return
+    # Distance of the capture point outside the soles that stand; a point or an edge has no inside
+    down = np.array([foot.is_down for foot in at.steps.feet])
+    hull = convex_hull(at.points[down][:, :4].reshape(-1, 3)[:, HORIZONTAL_AXES])
+    if len(hull) < 3 or -float(hull_distances(hull, at.capture_point())[1].min()) <= OUT_M:
         return
     at.steps.step_out(at.step, _stepping_foot(at), at.points, RECOVERY_STEP_S)
 
@@ -318,13 +325,6 @@ def _is_quiet(at: TrackingStep) -> bool:
         n > soon or end >= len(at.reference) or foot.is_own or not foot.is_down
         for n, end, foot in zip(lifts, steps.schedule.lifts[i], steps.feet, strict=True)
     )
-
-
-def _capture_distance(at: TrackingStep) -> float:
-    """How far [m] the capture point is outside the soles that stand; negative inside."""
-    down = np.array([foot.is_down for foot in at.steps.feet])
-    hull = convex_hull(at.points[down][:, :4].reshape(-1, 3)[:, HORIZONTAL_AXES])
-    return -1.0 if len(hull) < 3 else -float(hull_distances(hull, at.capture_point())[1].min())
 
 
 def _stepping_foot(at: TrackingStep) -> int:

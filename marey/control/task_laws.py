@@ -266,7 +266,7 @@ def _look_at_law(task: LookAtTask, scene: StepContext, flow: FloatArray | None) 
     if far < 1e-3:
         return None
     turn = SO3.from_two_vectors(view / far, gaze).log()
-    # Matrix `(3, 3)` of the product with a vector
+    # Turn of the view with the eye: w x / |w|^2 as a matrix
     along = np.array([[0.0, -view[2], view[1]], [view[2], 0.0, -view[0]], [-view[1], view[0], 0.0]]) / far**2
     matrix = here.angular[j] - np.outer(gaze, gaze @ here.angular[j]) + along @ here.point_jacobian(j, task.point)
     return TaskLaw(turn, matrix, None if flow is None else along @ flow, _task_weight(task.weight))
@@ -307,6 +307,7 @@ def _support_law(task: SupportTask, scene: StepContext, flow: FloatArray | None)
     hold = support.hold(task.hold_s)
     if hold <= 0.0:
         return None
+    # Centre of mass over the middle of the support at its height; a fence for the capture point
     middle = support.middle(task.centre)
     height = support.first_height_m if task.height_m is None else task.height_m
     error = here.com - middle - np.array([0.0, height, 0.0])

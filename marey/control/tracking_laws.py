@@ -209,9 +209,11 @@ def _standing_rows(at: TrackingStep, side: int) -> RowsTask:
     edge = at.steps.soles.corners[side, EDGE_CORNERS[foot.edge]].mean(axis=0)
     jacobian, turning = here.point_jacobian(joint, edge), here.frames[joint].T @ here.angular[joint]
     pace, frame, spin = (at.dt, w.foot_per_s), SO3.from_matrix(here.frames[joint]), turning @ at.velocity
+    # The edge that holds the foot comes down to its anchor
     away = foot.anchor - here.point(joint, edge)
     shift = _limit_length(np.array([0.0, LANDING_PHASE, 0.0]) * away / at.dt, DOWN_M_S)
     normal = at.steps.floor.normal(foot.anchor[HORIZONTAL_AXES])
+    # A flat sole is laid on the floor, a rolling one turns as in the clip
     if foot.phase == FLAT:
         flat = SO3.from_matrix(sole_target(here.frames[joint] @ sole, normal, None) @ sole.T)
         turn = _limit_length(LANDING_PHASE * (frame.inverse() @ flat).log() / at.dt, DOWN_RAD_S)
@@ -291,6 +293,7 @@ def predict_capture_error(at: TrackingStep, stance: int, left_s: float) -> Float
     h = left_s / LOOK_AHEADS
     grow = np.exp(sway.frequency * h)
     for n in range(LOOK_AHEADS if left_s > 0.0 else 0):
+        # Pressure that the law would ask for at this time, within the sole; the error grows by omega
         i = min(at.frame + round((n + 0.5) * h / at.dt), last)
         pivot = sway.pivot[i] + sway.shift[i]
         push = project_into_hull(hull, pivot + (1.0 + at.weights.capture) * error, EDGE_M) - pivot

@@ -227,7 +227,11 @@ def make_balance_clip(source: Motion | Pose) -> Motion:
     pose = find_quiet_pose(source) if isinstance(source, Motion) else source
     phase = 2.0 * np.pi * np.arange(SWAY_FRAMES) / SWAY_FRAMES
     ankles, turns, soles = _flatten_feet(pose)
-    ahead = np.mean([turn @ v for turn, v in zip(turns, _sole_directions(pose), strict=True)], axis=0)
+    # Unit vectors from heel to ball of each sole, in its ankle's frame, give the direction ahead
+    corners = find_soles(pose.skeleton).corners
+    soles_ahead = corners[:, 2:].mean(axis=1) - corners[:, :2].mean(axis=1)
+    soles_ahead = soles_ahead / np.linalg.norm(soles_ahead, axis=1, keepdims=True)
+    ahead = np.mean([turn @ v for turn, v in zip(turns, soles_ahead, strict=True)], axis=0)
     way = np.stack([np.cross((0.0, 1.0, 0.0), ahead), ahead])
     size = SWAY_M * np.stack([np.sin(phase), np.sin(2.0 * phase)], axis=1)
     targets = np.repeat(ankles[:, None], SWAY_FRAMES, axis=1)
@@ -235,13 +239,6 @@ def make_balance_clip(source: Motion | Pose) -> Motion:
     dips = DIP_M * (1.0 - np.cos(3.0 * phase)) / 2.0
     swaying = _solve_legs(_repeat_pose(pose, SWAY_FRAMES), targets, turns, soles.mean(axis=0) + size @ way, flags, dips)
     return concatenate([swaying, *(replace(make_stand(pose, 3.0, feet=f), contacts=None) for f in SIDES)])
-
-
-def _sole_directions(pose: Pose) -> FloatArray:
-    """From heel to ball of each sole ``(2, 3)``, in its ankle's frame, of unit length."""
-    corners = find_soles(pose.skeleton).corners
-    ways = corners[:, 2:].mean(axis=1) - corners[:, :2].mean(axis=1)
-    return ways / np.linalg.norm(ways, axis=1, keepdims=True)
 
 
 def find_quiet_pose(motion: Motion) -> Pose:

@@ -110,13 +110,14 @@ def plan_body_tree(
             own.append(carrier)
         links.append((carrier, offset))
         dofs.append(tuple(own))
-    dofs = tuple(dofs)
     # Masses go to the links that carry their joints
     for j in np.flatnonzero(body.masses):
         link, shift = links[int(j)]
         draft.weigh(link, float(body.masses[j]), body.centres[j] + shift, body.inertias[j])
     return draft.build(
-        TreeSkeleton(skeleton, dofs), _contact_points_on_links(skeleton, links), _describe_joints(skeleton, plans)
+        TreeSkeleton(skeleton, tuple(dofs)),
+        _contact_points_on_links(skeleton, links),
+        _describe_joints(skeleton, plans),
     )
 
 

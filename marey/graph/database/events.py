@@ -273,7 +273,11 @@ class _FootTrack:
         """Ranges of frames, inside a stance, in which the foot goes from one place to another."""
         margin = max(int(END_SHARE * (stop - start)), shortest)
         inner = slice(start + margin, stop - margin)
-        if depth >= MAX_CUTS or inner.stop - inner.start < 3 * shortest or not self._is_wandering(inner, worst_m):
+        if depth >= MAX_CUTS or inner.stop - inner.start < 3 * shortest:
+            return []
+        # A foot pivots if its ball wanders or its heading turns
+        off = self._ball[inner] - np.median(self._ball[inner], axis=0)
+        if not (np.hypot(*off.T).max() > worst_m or np.ptp(self._yaw[inner]) > TURN_RAD):
             return []
         at = inner.start + int(np.argmax(self._speed[inner]))
         half = 0.5 * self._speed[at]
@@ -284,7 +288,3 @@ class _FootTrack:
             b += 1
         before = self.pivots(start, a, worst_m, shortest, depth + 1)
         return [*before, (a, b), *self.pivots(b, stop, worst_m, shortest, depth + 1)]
-
-    def _is_wandering(self, frames: slice, worst_m: float) -> bool:
-        off = self._ball[frames] - np.median(self._ball[frames], axis=0)
-        return bool(np.hypot(*off.T).max() > worst_m or np.ptp(self._yaw[frames]) > TURN_RAD)

@@ -149,7 +149,8 @@ def _blend_edges(graph: MotionGraph, first: PoseTrack, second: PoseTrack, step: 
     seconds = float(blend_duration([first.seconds, second.seconds], weights, "sqrt"))
     count = max(2, round(seconds * rate))
     shares = np.linspace(0.0, 1.0, count + 1)
-    feet = planted_feet(graph.database.classes[int(graph.arrays.kind[_source_state(graph, step.edge)])])
+    source = int(np.searchsorted(graph.arrays.first, step.edge, side="right")) - 1
+    feet = planted_feet(graph.database.classes[int(graph.arrays.kind[source])])
     a, b = (
         BlendSource.from_motion(Motion(body.skeleton, rate, t.roots, SO3(t.wxyz)), body, feet) for t in (first, second)
     )
@@ -171,10 +172,6 @@ def _arrival_velocity(tracks: tuple[PoseTrack, PoseTrack], weights: FloatArray, 
         share = weight * track.seconds / seconds
         pace, spin = pace + share * track.arrival[0], spin + share * track.arrival[1]
     return pace, spin
-
-
-def _source_state(graph: MotionGraph, edge: int) -> int:
-    return int(np.searchsorted(graph.arrays.first, edge, side="right")) - 1
 
 
 def blend_positions(first: FloatArray, second: FloatArray, weight: float) -> FloatArray:

@@ -249,17 +249,13 @@ class AnytimeSearch:
         """Record the best path and report it."""
         self.proved = max(1.0, min(proved, self.proved))
         expansions = self.expansions + int(self.memory.counts[EXPANSIONS])
-        found = SearchSolution(
-            epsilon, self.proved, self.cost, expansions, self.clock.seconds, self.k, self._root_path()
-        )
+        # Root at every state of the best way, for whoever draws it
+        assert self.best is not None
+        roots = compose_planar(self.best.places, self.best.made.roads.root[self.best.nodes])[:, :2]
+        found = SearchSolution(epsilon, self.proved, self.cost, expansions, self.clock.seconds, self.k, roots)
         self.history.append(found)
         stop = self.on_solution is not None and bool(self.on_solution(found))
         self.done = stop or self.proved <= 1.0
-
-    def _root_path(self) -> FloatArray:
-        """Root ``(n, 2)`` [m] at every state of the best way."""
-        assert self.best is not None
-        return compose_planar(self.best.places, self.best.made.roads.root[self.best.nodes])[:, :2]
 
     def _accumulate_counts(self) -> None:
         counts = self.memory.counts
